@@ -1,0 +1,29 @@
+# Two commands: `make demo` shows the product, `make test` runs every check. Both set up .venv themselves.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: test demo lint types bench docs clean
+
+test: .venv/ready lint types
+	$(BIN)/pytest
+
+demo: .venv/ready
+	$(BIN)/python -m examples.demo
+
+lint: .venv/ready
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+
+types: .venv/ready
+	$(BIN)/basedpyright --warnings
+
+bench: .venv/ready
+	$(BIN)/python -m bench
+
+.venv/ready: pyproject.toml
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[plot,test]"
+	touch $@
+
+clean:
+	rm -rf .venv .pytest_cache .ruff_cache .hypothesis build dist

@@ -1,0 +1,97 @@
+"""Diagnostics: what is wrong, where, and what to do about it.
+
+Every finding of every layer is a `Diagnostic`; an operation that cannot go on raises a `PtoError`
+that carries one or more. How a finding is drawn lives in `core/render.py`; which rules exist does not
+live here.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Literal
+
+Severity = Literal["error", "warning"]
+
+AREAS = {
+    "P": "parse",
+    "T": "type",
+    "S": "shape and structure",
+    "L": "layout",
+    "X": "profile",
+    "M": "memory",
+    "R": "race",
+    "D": "deadlock and flags",
+    "V": "valid region and undefined data",
+    "U": "usage",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Loc:
+    """A place in a source file. Lines and columns count from 1; `end` is one past the last column."""
+
+    file: str
+    line: int
+    col: int = 1
+    end: int | None = None
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}:{self.col}"
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A second place or fact that belongs to a finding."""
+
+    message: str
+    loc: Loc | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """One finding: a stable code, a sentence with the actual values, and where it is."""
+
+    code: str
+    message: str
+    loc: Loc | None = None
+    severity: Severity = "error"
+    notes: tuple[Note, ...] = ()
+    help: str | None = None
+
+    def at(self, loc: Loc | None) -> Diagnostic:
+        """The same finding at `loc`, unless it already has a place of its own."""
+        return self if self.loc is not None else replace(self, loc=loc)
+
+    def __str__(self) -> str:
+        where = f"{self.loc}: " if self.loc else ""
+        return f"{where}{self.severity}[{self.code}]: {self.message}"
+
+
+class PtoError(Exception):
+    """The program, its data or the request breaks a rule. Carries at least one diagnostic."""
+
+    def __init__(self, *diagnostics: Diagnostic) -> None:
+        super().__init__(*diagnostics)
+        self.diagnostics = diagnostics
+
+    def __str__(self) -> str:
+        return "\n".join(str(d) for d in self.diagnostics)
+
+    @property
+    def code(self) -> str:
+        return self.diagnostics[0].code
+
+
+def fail(code: str, message: str, *, loc: Loc | None = None, help: str | None = None) -> PtoError:
+    """Build the error to raise: `raise fail("PTO-T001", "...")`."""
+    return PtoError(Diagnostic(code, message, loc, help=help))
+
+
+def nearest(word: str, known: Iterable[str]) -> str | None:
+    """A help line that names the closest known words, or None when nothing is close."""
+    close = difflib.get_close_matches(word, list(known), n=3, cutoff=0.6)
+    if not close:
+        return None
+    return "did you mean " + " or ".join(f"`{c}`" for c in close) + "?"
