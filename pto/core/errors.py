@@ -1,8 +1,8 @@
 """Diagnostics: what is wrong, where, and what to do about it.
 
 Every finding of every layer is a `Diagnostic`; an operation that cannot go on raises a `PtoError`
-that carries one or more. How a finding is drawn lives in `core/render.py`; which rules exist does not
-live here.
+that carries one or more. How a finding is drawn lives in `core/render.py`; which rules exist does
+not live here.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ AREAS = {
 
 @dataclass(frozen=True, slots=True)
 class Loc:
-    """A place in a source file. Lines and columns count from 1; `end` is one past the last column."""
+    """A place in a source file; lines and columns count from 1, `end` is one past the last."""
 
     file: str
     line: int
