@@ -1,0 +1,91 @@
+"""Profile `a2a3`: Ascend 910B and Ascend 910C. Data only."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pto.target import npu
+from pto.target.facts import Buffers, Pipe, Profile, Sync
+from pto.target.feature import CUSTOM_PAD, Support, comparison, element_types
+from pto.target.legality import CURRENT_CELLS, SEED_CELLS
+
+BUFFERS = Buffers(
+    ub=256 * 1024,  # seed 004, A2A3 Profile; devices have 192 KB: decisions.md, UB size
+    l1=512 * 1024,  # machine.yaml#buffers_bytes, for this and the rest
+    l0a=64 * 1024,
+    l0b=64 * 1024,
+    l0c=128 * 1024,
+    bias=1024,
+    fixpipe=2048,
+    scale_a=0,
+    scale_b=0,
+)
+
+PIPES = (  # machine.yaml#pipes.roles
+    Pipe("S", "scalar"),
+    Pipe("V", "vector"),
+    Pipe("M", "cube"),
+    Pipe("MTE1", "L1 -> L0A, L0B, bias table"),
+    Pipe("MTE2", "GM -> UB, L1"),
+    Pipe("MTE3", "UB, L1 -> GM"),
+    Pipe("FIX", "L0C -> GM, L1; L1 -> fixpipe buffer"),
+)
+
+SYNC = Sync(
+    event_ids=npu.EVENT_IDS,
+    cross_core_ids=npu.CROSS_CORE_IDS,
+    buffer_ids=0,  # get_buf and rls_buf are a5's
+    queue_depth=32,  # hw_profiles.yaml#families.a2a3.pipe_queue_depth
+    memory_ordered=frozenset({"S"}),  # V needs barriers: decisions.md, order in a pipe
+    cross_core="modes",  # FFTS: all cubes or vectors, the vector pair, broadcast or reduce
+    cross_core_counter_max=15,  # four bits a flag
+    second_vector_id_offset=0,
+    # machine.yaml#pipes.legal_set_wait_pairs.tsync_op_form
+    tsync_pipes=frozenset({"S", "V", "M", "MTE1", "MTE2", "MTE3", "FIX", "ALL"}),
+)
+
+COMPARISON = comparison(  # seed 004, Target Profile Comparison, column A2A3 Profile
+    tile_instructions="Full (hardware)",
+    vector_instructions="Emulated (tile-vector bridge)",
+    matmul="Hardware CUBE",
+    mx="Not applicable",
+    fractal_layouts="Simulated",  # decisions.md, fractal layouts on a2a3
+    ub_size="256 KB/core",
+    vector_width="N=64 / N=128 / N=256",
+    fp8="Not supported",
+    unaligned_store="Not supported",
+    align_state="Not supported",
+    hif8_fp4="Not supported",
+    collectives="Supported",
+    atomic_store="Supported",
+    pair_select="Not supported",
+    compact_modes="Supported",
+    group_reduction="Not applicable",
+)
+
+CURRENT = Profile(
+    name="a2a3",
+    edition="current",
+    title="Ascend 910B and Ascend 910C",
+    socs=("Ascend 910B", "Ascend 910C"),
+    buffers=BUFFERS,
+    vector=npu.VECTOR,
+    pipes=PIPES,
+    sync=SYNC,
+    alignment=npu.ALIGNMENT,
+    outside_valid="poison",  # seed 002, Valid Region
+    # Custom pads: the headers define PadValueCustom for every target.
+    features=(*COMPARISON, Support(CUSTOM_PAD, "Supported")),
+    element_types=element_types(COMPARISON),
+    cells=CURRENT_CELLS,
+)
+
+MANUAL = replace(
+    CURRENT,
+    edition="manual",
+    vector=npu.MANUAL_VECTOR,
+    pipes=npu.as_in_manual(PIPES),
+    # seed 000, Custom Pad Values (A5)
+    features=(*COMPARISON, Support(CUSTOM_PAD, "Not supported")),
+    cells=SEED_CELLS,
+)

@@ -1,0 +1,88 @@
+"""Profile `a5`: Ascend 950 PR and Ascend 950 DT. Data only."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pto.target import npu
+from pto.target.facts import Buffers, Pipe, Profile, Sync
+from pto.target.feature import CUSTOM_PAD, Support, comparison, element_types
+from pto.target.legality import CURRENT_CELLS, MX_CELLS, SEED_CELLS
+
+BUFFERS = Buffers(
+    ub=256 * 1024,  # seed 004, A5 Profile
+    l1=512 * 1024,  # machine.yaml#buffers_bytes, for this and the rest
+    l0a=64 * 1024,
+    l0b=64 * 1024,
+    l0c=256 * 1024,
+    bias=4096,
+    fixpipe=4096,
+    scale_a=4096,
+    scale_b=4096,
+)
+
+PIPES = (  # machine.yaml#pipes.roles; hw_profiles.yaml#families.a5.new_paths, removed_paths
+    Pipe("S", "scalar"),
+    Pipe("V", "vector"),
+    Pipe("M", "cube"),
+    Pipe("MTE1", "L1 -> L0A, L0B, bias table, scale buffers"),
+    Pipe("MTE2", "GM -> UB, L1"),
+    Pipe("MTE3", "UB -> GM, L1"),
+    Pipe("FIX", "L0C -> GM, L1, UB; L1 -> fixpipe buffer"),
+)
+
+SYNC = Sync(
+    event_ids=npu.EVENT_IDS,
+    cross_core_ids=npu.CROSS_CORE_IDS,
+    buffer_ids=32,  # machine.yaml#pipes.buffer_ids_a5
+    queue_depth=32,  # not published for a5: a2a3's figure
+    memory_ordered=frozenset({"S", "V"}),  # hw_profiles.yaml#families.a5.hardware_orders_v_to_v
+    cross_core="one_to_one",
+    cross_core_counter_max=None,
+    second_vector_id_offset=16,  # machine.yaml#pipes.cross_core: id and id + 16
+    # machine.yaml#pipes.legal_set_wait_pairs.tsync_op_form
+    tsync_pipes=frozenset({"MTE2", "MTE3", "ALL"}),
+)
+
+COMPARISON = comparison(  # seed 004, Target Profile Comparison, column A5 Profile
+    tile_instructions="Full (hardware)",
+    vector_instructions="Full native",
+    matmul="Hardware CUBE",
+    mx="Supported",
+    fractal_layouts="Full hardware",
+    ub_size="256 KB/core",
+    vector_width="N=64 / N=128 / N=256",
+    fp8="Supported",
+    unaligned_store="Supported",
+    align_state="Supported",
+    hif8_fp4="Supported",
+    collectives="Supported",
+    atomic_store="Supported",
+    pair_select="Supported",
+    compact_modes="Supported",
+    group_reduction="Supported",
+)
+
+CURRENT = Profile(
+    name="a5",
+    edition="current",
+    title="Ascend 950 PR and Ascend 950 DT",
+    socs=("Ascend 950 PR", "Ascend 950 DT"),
+    buffers=BUFFERS,
+    vector=npu.VECTOR,
+    pipes=PIPES,
+    sync=SYNC,
+    alignment=npu.ALIGNMENT,
+    outside_valid="poison",  # seed 002, Valid Region
+    features=(*COMPARISON, Support(CUSTOM_PAD, "Supported")),  # seed 000, Custom Pad Values (A5)
+    element_types=element_types(COMPARISON),
+    cells=(*CURRENT_CELLS, *MX_CELLS),
+)
+
+MANUAL = replace(
+    CURRENT,
+    edition="manual",
+    vector=npu.MANUAL_VECTOR,
+    pipes=npu.as_in_manual(PIPES),
+    cells=SEED_CELLS,
+)

@@ -1,0 +1,85 @@
+"""Profile `cpu`: the reference simulator as the seeds describe it, a legality profile. Data only.
+
+What it forbids, our engines can still execute under another profile.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pto.target import a2a3, npu
+from pto.target.facts import Alignment, Buffers, Profile
+from pto.target.feature import CUSTOM_PAD, Support, comparison, element_types
+from pto.target.legality import CURRENT_CELLS, MX_CELLS, SEED_CELLS
+
+BUFFERS = Buffers(
+    ub=512 * 1024,  # machine.yaml#buffers_bytes; configurable: seed 004, CPU Simulator
+    l1=512 * 1024,  # machine.yaml#buffers_bytes, for this and the rest
+    l0a=64 * 1024,
+    l0b=64 * 1024,
+    l0c=128 * 1024,
+    # The C++ simulator lets these two fall through into UB, so nothing bounds them there; ours
+    # are the largest a hardware profile has.
+    bias=4096,
+    fixpipe=4096,
+    scale_a=4096,
+    scale_b=4096,
+)
+
+# machine.yaml#buffers_bytes.cpu_env_overrides
+SIZE_VARIABLES = {
+    "ub": "PTO_CPU_SIM_UB_BYTES",
+    "l1": "PTO_CPU_SIM_L1_BYTES",
+    "l0a": "PTO_CPU_SIM_L0A_BYTES",
+    "l0b": "PTO_CPU_SIM_L0B_BYTES",
+    "l0c": "PTO_CPU_SIM_L0C_BYTES",
+}
+
+# seed 000, Address Alignment: unaligned addresses are accepted.
+ALIGNMENT = Alignment(gm_element=False, gm_advised=1, dma=1, local_element=False, base=1)
+
+COMPARISON = comparison(  # seed 004, Target Profile Comparison, column CPU Simulator
+    tile_instructions="Full (emulated)",
+    vector_instructions="Emulated (scalar loops)",
+    matmul="Software fallback",
+    mx="Not applicable",
+    fractal_layouts="Simulated",
+    ub_size="Configurable",
+    vector_width="N=64 / N=128 / N=256",
+    fp8="Not supported",
+    unaligned_store="Not supported",
+    align_state="Not supported",
+    hif8_fp4="Not supported",
+    collectives="Not supported",
+    atomic_store="Not supported",
+    pair_select="Not supported",
+    compact_modes="Simulated",
+    group_reduction="Not applicable",
+)
+
+CURRENT = Profile(
+    name="cpu",
+    edition="current",
+    title="CPU simulator",
+    socs=(),
+    buffers=BUFFERS,
+    vector=npu.VECTOR,
+    pipes=a2a3.PIPES,
+    # The simulator's own flags are empty functions; a program clean under the stricter hardware
+    # rule is clean everywhere.
+    sync=a2a3.SYNC,
+    alignment=ALIGNMENT,
+    outside_valid="raw",  # seed 002, Valid Region
+    features=(*COMPARISON, Support(CUSTOM_PAD, "Supported")),  # as a2a3
+    element_types=element_types(COMPARISON),
+    cells=(*CURRENT_CELLS, *MX_CELLS),  # fractal layouts are simulated, all of them
+)
+
+MANUAL = replace(
+    CURRENT,
+    edition="manual",
+    vector=npu.MANUAL_VECTOR,
+    pipes=a2a3.MANUAL.pipes,
+    features=(*COMPARISON, Support(CUSTOM_PAD, "Not supported")),  # as a2a3
+    cells=SEED_CELLS,
+)

@@ -1,0 +1,106 @@
+"""Devices: one row for each chip that can be bought, with what its data sheet says. Data only.
+
+All figures: hw_profiles.yaml#profiles, unless a comment says otherwise. None: not published. How
+fast a device moves and computes belongs to the timing model, not here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from pto.core.constants import TMP_UB_OFFSET
+from pto.target import a2a3, a5
+from pto.target.facts import Buffers
+
+GIB = 1 << 30
+MIB = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """A chip that narrows a profile: buffer sizes, how many cores, clocks and memory."""
+
+    name: str
+    soc: str  # as device-spec attributes and tool options spell it
+    profile: str
+    buffers: Buffers
+    usable_ub: int  # bytes below the part the software stack keeps for itself
+    cube_cores: int
+    vector_cores: int
+    cube_mhz: int | None
+    vector_mhz: int | None
+    hbm_bytes: int | None
+    l2_bytes: int | None
+    dies: int = 1
+    aliases: tuple[str, ...] = ()
+
+
+# UB 192 KB: hw_profiles.yaml#families.a2a3.ub, machine.yaml#buffers_bytes; the last 8 KB, from
+# TMP_UB_OFFSET on, are scratch of instructions without a tmp operand: seed 000, Constants
+# Reference.
+_BUFFERS_910 = replace(a2a3.BUFFERS, ub=192 * 1024)
+_USABLE_910 = TMP_UB_OFFSET
+
+# 256 KB physical, of which platform files give programs 248: hw_profiles.yaml#families.a5.ub.
+_BUFFERS_950 = a5.BUFFERS
+_USABLE_950 = 248 * 1024
+
+
+def _910(name: str, soc: str, cubes: int, mhz: int, hbm: int | None, l2: int) -> Device:
+    return Device(
+        name,
+        soc,
+        "a2a3",
+        _BUFFERS_910,
+        _USABLE_910,
+        cube_cores=cubes,
+        vector_cores=2 * cubes,
+        cube_mhz=mhz,
+        vector_mhz=None,
+        hbm_bytes=hbm,
+        l2_bytes=l2,
+    )
+
+
+def _950(
+    soc: str, cubes: int, mhz: int | None, hbm: int | None, l2: int | None, *, vec: int | None
+) -> Device:
+    return Device(
+        soc.removeprefix("Ascend").lower(),
+        soc,
+        "a5",
+        _BUFFERS_950,
+        _USABLE_950,
+        cube_cores=cubes,
+        vector_cores=2 * cubes,
+        cube_mhz=mhz,
+        vector_mhz=vec,
+        hbm_bytes=hbm,
+        l2_bytes=l2,
+    )
+
+
+DEVICES = (
+    _910("910b1", "Ascend910B1", 24, 1850, 64 * GIB, 192 * MIB),
+    _910("910b2", "Ascend910B2", 24, 1800, 64 * GIB, 192 * MIB),
+    _910("910b3", "Ascend910B3", 20, 1800, None, 192 * MIB),
+    _910("910b4", "Ascend910B4", 20, 1500, 32 * GIB, 96 * MIB),
+    # One die of the package; a program sees a die, not the pair.
+    replace(_910("910c", "Ascend910C", 24, 1850, 64 * GIB, 192 * MIB), dies=2),
+    _950("Ascend950PR_9579", 28, 1650, 128 * GIB, 128 * MIB, vec=1650),
+    # `950pr` and `950dt` alone mean the most common part, 32 cubes, with every figure published.
+    replace(
+        _950("Ascend950PR_9589", 32, 1650, 128 * GIB, 128 * MIB, vec=1650),
+        name="950pr",
+        aliases=("950pr_9589", "Ascend950PR"),
+    ),
+    # pto-isa's test runner takes the older SoC name for this one.
+    replace(_950("Ascend950PR_9599", 36, None, None, None, vec=None), aliases=("Ascend910_9599",)),
+    _950("Ascend950DT_9572", 28, 1650, 96 * GIB, 128 * MIB, vec=None),
+    replace(
+        _950("Ascend950DT_9581", 32, 1650, 144 * GIB, 128 * MIB, vec=None),
+        name="950dt",
+        aliases=("950dt_9581", "Ascend950DT"),
+    ),
+    _950("Ascend950DT_9582", 32, 1650, 96 * GIB, 128 * MIB, vec=None),
+)

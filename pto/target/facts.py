@@ -1,0 +1,159 @@
+"""The shape of a profile: every field an engine, the verifier or the sanitizer may ask about.
+
+Values live in one file per profile; how a profile is found by name lives in `profile.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
+from typing import Literal
+
+from pto.target.feature import Support
+from pto.target.legality import Cell
+
+Edition = Literal["current", "manual"]
+
+
+@dataclass(frozen=True, slots=True)
+class Buffers(Mapping[str, int]):
+    """Bytes of each local buffer; 0 where the target has none. Also a mapping by name."""
+
+    ub: int
+    l1: int
+    l0a: int
+    l0b: int
+    l0c: int
+    bias: int
+    fixpipe: int
+    scale_a: int
+    scale_b: int
+
+    def __getitem__(self, key: str) -> int:
+        if key not in BUFFER_NAMES:
+            raise KeyError(key)
+        return getattr(self, key)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(BUFFER_NAMES)
+
+    def __len__(self) -> int:
+        return len(BUFFER_NAMES)
+
+
+BUFFER_NAMES = tuple(field.name for field in fields(Buffers))
+
+
+@dataclass(frozen=True, slots=True)
+class VectorUnit:
+    """Vector registers, and where a group reduction leaves its results."""
+
+    register_bytes: int
+    vlanes: int
+    # "contiguous": lanes 0..7; "vlane_first": the first lane of each VLane.
+    group_reduction_slots: Literal["contiguous", "vlane_first"]
+
+    @property
+    def vlane_bytes(self) -> int:
+        return self.register_bytes // self.vlanes
+
+    def lanes(self, element_bytes: int) -> int:
+        """Elements in one register."""
+        return self.register_bytes // element_bytes
+
+    def lanes_per_vlane(self, element_bytes: int) -> int:
+        """Elements that one group reduction folds together."""
+        return self.vlane_bytes // element_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Pipe:
+    """A queue of operations that runs beside the others."""
+
+    name: str
+    work: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sync:
+    """How pipes and cores order each other, and how many names they have for it."""
+
+    event_ids: int  # per ordered pair of pipes
+    cross_core_ids: int
+    buffer_ids: int  # for get_buf and rls_buf; 0: the target has none
+    queue_depth: int  # operations a pipe holds before its issuer stalls
+    memory_ordered: frozenset[str]  # pipes that see their own earlier writes without a barrier
+    cross_core: Literal["modes", "one_to_one"]
+    cross_core_counter_max: int | None  # a set beyond this is an overflow; None: no counter
+    second_vector_id_offset: int  # how the cube addresses vector sub-block 1; 0: it cannot
+    tsync_pipes: frozenset[str]  # pipes whose instructions TSYNC<op> accepts
+    flag_identity: Literal["src dst id", "src id", "dst id"] = "src dst id"
+    flag_arity: Literal["queue", "bit"] = "queue"
+
+
+@dataclass(frozen=True, slots=True)
+class Alignment:
+    """Addresses the target accepts; 1 and False mean every address."""
+
+    gm_element: bool  # GM accesses are multiples of the element size
+    gm_advised: int  # GM transfers below this alignment are slow or may fail
+    dma: int  # local side of a transfer between GM and a buffer
+    local_element: bool  # accesses to local buffers are multiples of the element size
+    base: int  # where a tile may start in its buffer
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """What one target allows, in one edition. A device narrows it, never widens it."""
+
+    name: str
+    edition: Edition
+    title: str
+    socs: tuple[str, ...]
+    buffers: Buffers
+    vector: VectorUnit
+    pipes: tuple[Pipe, ...]
+    sync: Sync
+    alignment: Alignment
+    # What a read of a source lane outside the valid region yields: the stored bytes, or nothing
+    # a program may rely on.
+    outside_valid: Literal["raw", "poison"]
+    features: tuple[Support, ...]
+    element_types: frozenset[str]
+    cells: tuple[Cell, ...]
+    device: str | None = None  # set when a device has narrowed this profile
+
+    def __str__(self) -> str:
+        words = [self.name, self.edition if self.edition != "current" else "", self.device or ""]
+        return " ".join(word for word in words if word)
+
+    def feature(self, key: str) -> Support:
+        """What this profile says about a feature of `feature.FEATURES`."""
+        return next(support for support in self.features if support.feature.key == key)
+
+    def supports(self, key: str) -> bool:
+        return self.feature(key).present
+
+    def has_pipe(self, name: str) -> bool:
+        return any(pipe.name == name for pipe in self.pipes)
+
+    def allows_type(self, dtype: str) -> bool:
+        """Whether elements of this canonical name may stand in memory at all."""
+        return dtype in self.element_types
+
+    def legal_layouts(self, role: str) -> tuple[Cell, ...]:
+        return tuple(cell for cell in self.cells if cell.role == role)
+
+    def allows_layout(self, role: str, layout: str, fractal: int | None = None) -> bool:
+        """Whether a tile of this role may have this layout; `fractal` None: any box size."""
+        return any(
+            cell.layout == layout and (fractal is None or cell.fractal in (None, fractal))
+            for cell in self.legal_layouts(role)
+        )
+
+    def explain_layout(self, role: str) -> str:
+        """A sentence that lists what is legal for a role."""
+        legal = dict.fromkeys(str(cell) for cell in self.legal_layouts(role))
+        if not legal:
+            return f"the layout table of {self} has no row for {role} tiles"
+        return f"{role} tiles may be {', '.join(legal)}"
