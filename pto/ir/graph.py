@@ -1,0 +1,218 @@
+"""Programs as data: Module > Operation > Region > Block > Operation, joined by SSA values.
+
+There is ONE Operation class for every dialect; what an operation means is its row in the ISA table.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from pto.core.errors import Loc
+from pto.isa.attributes import Attribute
+from pto.isa.types import Type
+
+if TYPE_CHECKING:
+    from pto.isa.instr import Instr
+
+
+class Source:
+    """A source text; turns offsets into lines and columns when somebody asks."""
+
+    __slots__ = ("_starts", "file", "text")
+
+    def __init__(self, file: str, text: str) -> None:
+        self.file = file
+        self.text = text
+        self._starts: list[int] | None = None
+
+    def loc(self, start: int, end: int | None = None) -> Loc:
+        if self._starts is None:
+            self._starts = [0]
+            self._starts += [i + 1 for i, ch in enumerate(self.text) if ch == "\n"]
+        row = bisect_right(self._starts, start) - 1
+        col = start - self._starts[row] + 1
+        return Loc(self.file, row + 1, col, None if end is None else col + max(1, end - start))
+
+
+class Span:
+    """A stretch of a source, cheaper than a Loc until somebody asks for it."""
+
+    __slots__ = ("end", "source", "start")
+
+    def __init__(self, source: Source, start: int, end: int) -> None:
+        self.source = source
+        self.start = start
+        self.end = end
+
+    @property
+    def loc(self) -> Loc:
+        return self.source.loc(self.start, self.end)
+
+
+class Value:
+    """One SSA value: a result of an operation or an argument of a block."""
+
+    __slots__ = ("name", "owner", "type")
+
+    def __init__(self, type: Type, name: str, owner: Operation | Block | None = None) -> None:
+        self.type = type
+        self.name = name  # as written, without the %; printing keeps it where it is unique
+        self.owner = owner
+
+    def __repr__(self) -> str:
+        return f"%{self.name}: {self.type}"
+
+
+class Operation:
+    """One operation: name, operands, attributes, results, regions and where it stands."""
+
+    __slots__ = (
+        "attrs",
+        "name",
+        "operands",
+        "parent",
+        "regions",
+        "results",
+        "row",
+        "segments",
+        "where",
+    )
+
+    def __init__(
+        self,
+        name: str,
+        row: Instr | None = None,
+        operands: list[Value] | None = None,
+        attrs: dict[str, Attribute] | None = None,
+        where: Span | Loc | None = None,
+    ) -> None:
+        self.name = name
+        self.row = row
+        self.operands: list[Value] = [] if operands is None else operands
+        self.attrs: dict[str, Attribute] = {} if attrs is None else attrs
+        self.results: list[Value] = []
+        self.regions: list[Region] = []
+        self.segments: tuple[int, ...] | None = None  # operands taken by each operand of the row
+        self.parent: Block | None = None
+        self.where = where
+
+    @property
+    def loc(self) -> Loc | None:
+        return self.where.loc if isinstance(self.where, Span) else self.where
+
+    @property
+    def parent_op(self) -> Operation | None:
+        return self.parent.region.owner if self.parent else None
+
+    def ancestors(self) -> Iterator[Operation]:
+        """The operations around this one, innermost first."""
+        op = self.parent_op
+        while op is not None:
+            yield op
+            op = op.parent_op
+
+    def walk(self) -> Iterator[Operation]:
+        """This operation and everything inside it, in program order."""
+        yield self
+        for region in self.regions:
+            for block in region.blocks:
+                for op in block.ops:
+                    yield from op.walk()
+
+    def group(self, name: str) -> list[Value]:
+        """The values bound to operand `name` of the row; empty when it is optional and absent."""
+        if self.row is None:
+            return []
+        names = self.row.operand_names
+        if name not in names:
+            return []
+        index = names.index(name)
+        if self.segments is None:
+            return self.operands[index : index + 1]
+        start = sum(self.segments[:index])
+        return self.operands[start : start + self.segments[index]]
+
+    def operand(self, name: str) -> Value | None:
+        """The one value bound to operand `name`, or None."""
+        found = self.group(name)
+        return found[0] if found else None
+
+    def __repr__(self) -> str:
+        return f"<{self.name} at {self.loc}>"
+
+
+class Block:
+    """A straight sequence of operations with arguments."""
+
+    __slots__ = ("args", "ops", "region")
+
+    def __init__(self, region: Region) -> None:
+        self.region = region
+        self.args: list[Value] = []
+        self.ops: list[Operation] = []
+
+
+class Region:
+    """The body of an operation. Structured control flow: one block, or none for a declaration."""
+
+    __slots__ = ("blocks", "owner")
+
+    def __init__(self, owner: Operation) -> None:
+        self.owner = owner
+        self.blocks: list[Block] = []
+
+    @property
+    def block(self) -> Block:
+        return self.blocks[0]
+
+
+class Module:
+    """A parsed program: the outermost module operation and the text it came from."""
+
+    __slots__ = ("op", "source")
+
+    def __init__(self, op: Operation, source: Source) -> None:
+        self.op = op
+        self.source = source
+
+    def walk(self) -> Iterator[Operation]:
+        return self.op.walk()
+
+    def functions(self) -> Iterator[Operation]:
+        return (op for op in self.walk() if op.name == "func.func")
+
+
+def same(a: Operation, b: Operation) -> bool:
+    """Structural equality: same operations, types, attributes and data flow; names do not count."""
+    return _same_op(a, b, {})
+
+
+def _same_op(a: Operation, b: Operation, twin: dict[int, Value]) -> bool:
+    if a.name != b.name or a.attrs != b.attrs or len(a.operands) != len(b.operands):
+        return False
+    if any(twin.get(id(x)) is not y for x, y in zip(a.operands, b.operands, strict=True)):
+        return False
+    if not _pair(a.results, b.results, twin) or len(a.regions) != len(b.regions):
+        return False
+    return all(_same_region(x, y, twin) for x, y in zip(a.regions, b.regions, strict=True))
+
+
+def _same_region(a: Region, b: Region, twin: dict[int, Value]) -> bool:
+    if len(a.blocks) != len(b.blocks):
+        return False
+    for x, y in zip(a.blocks, b.blocks, strict=True):
+        if not _pair(x.args, y.args, twin) or len(x.ops) != len(y.ops):
+            return False
+        if not all(_same_op(p, q, twin) for p, q in zip(x.ops, y.ops, strict=True)):
+            return False
+    return True
+
+
+def _pair(a: list[Value], b: list[Value], twin: dict[int, Value]) -> bool:
+    """Match two lists of definitions; what they are used for is compared at the uses."""
+    if len(a) != len(b) or any(x.type != y.type for x, y in zip(a, b, strict=True)):
+        return False
+    twin.update((id(x), y) for x, y in zip(a, b, strict=True))
+    return True

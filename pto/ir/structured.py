@@ -1,0 +1,502 @@
+"""The few syntaxes a pattern cannot describe: functions, modules, control flow, constants.
+
+Readers fill a Draft, writers fill a Line; both are named by the row's text (`=scf.for`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from pto.ir import lexer as lx
+from pto.ir.format import Draft
+from pto.ir.graph import Operation, Region, Value
+from pto.ir.types import parse_type, type_text
+from pto.isa.attributes import (
+    Array,
+    Attribute,
+    Bool,
+    Dict,
+    Float,
+    Int,
+    Ints,
+    OfType,
+    Raw,
+    Str,
+    Symbol,
+)
+from pto.isa.instr import lookup
+from pto.isa.types import Function, Type
+
+if TYPE_CHECKING:
+    from pto.ir.parser import Parser
+    from pto.ir.printer import Line
+
+# Names MLIR allows without their dialect.
+SHORT_NAMES = {
+    "module": "builtin.module",
+    "return": "func.return",
+    "call": "func.call",
+    "unrealized_conversion_cast": "builtin.unrealized_conversion_cast",
+}
+Named = tuple[str, int, Value]  # name, token, value
+
+
+def _new_region(op: Operation) -> Region:
+    region = Region(op)
+    op.regions.append(region)
+    return region
+
+
+def _end_with(name: str, region: Region) -> None:
+    """Regions of scf end with a yield; text may leave an empty one out."""
+    block = region.block
+    if block.ops and block.ops[-1].name in (name, "scf.condition"):
+        return
+    end = Operation(name, lookup(name), where=region.owner.where)
+    end.segments = (0,)
+    end.parent = block
+    block.ops.append(end)
+
+
+def _arguments(p: Parser) -> tuple[list[Named], list[Type], list[Attribute]]:
+    """`(%a: T {attr}, %b: T)`, or types alone in a declaration."""
+    p.expect("(")
+    named: list[Named] = []
+    types: list[Type] = []
+    attrs: list[Attribute] = []
+    while not p.accept(")"):
+        at = p.i
+        if p.kind == lx.VALUE:
+            name = p.take()[1:]
+            p.expect(":")
+            value = Value(p.type(), name)
+            named.append((name, at, value))
+            types.append(value.type)
+        else:
+            types.append(p.type())
+        attrs.append(Dict(tuple(p.attr_items("{", "}")) if p.text == "{" else ()))
+        if p.text != ")":
+            p.expect(",")
+    return named, types, attrs
+
+
+# ---- builtin.module and func
+
+
+def _read_module(p: Parser, draft: Draft) -> None:
+    if p.kind == lx.SYMBOL:
+        draft.op.attrs["sym_name"] = Str(p.take()[1:].strip('"'))
+    if p.accept("attributes"):
+        p.attr_dict(draft)
+    p.region(_new_region(draft.op))
+
+
+def _write_module(line: Line, op: Operation) -> None:
+    name = op.attrs.get("sym_name")
+    if isinstance(name, Str):
+        line.put(f"@{name.value}")
+    rest = {k: v for k, v in op.attrs.items() if k != "sym_name"}
+    if rest:
+        line.put("attributes")
+        line.dictionary(rest)
+    line.region(op.regions[0])
+
+
+def _read_func(p: Parser, draft: Draft) -> None:
+    op = draft.op
+    if p.kind == lx.WORD and p.text in ("private", "public", "nested"):
+        op.attrs["sym_visibility"] = Str(p.take())
+    if p.kind != lx.SYMBOL:
+        p.fail("PTO-P027", f"expected a function name like `@kernel`, got {p.shown()}")
+    op.attrs["sym_name"] = Str(p.take()[1:].strip('"'))
+    named, types, arg_attrs = _arguments(p)
+    results: list[Type] = []
+    if p.accept("->"):
+        results = p.type_list() if p.text == "(" else [p.type()]
+    op.attrs["function_type"] = OfType(Function(tuple(types), tuple(results)))
+    if any(isinstance(a, Dict) and a.items for a in arg_attrs):
+        op.attrs["arg_attrs"] = Array(tuple(arg_attrs))
+    if p.accept("attributes"):
+        p.attr_dict(draft)
+    region = _new_region(op)
+    if p.text == "{":
+        outer, p.scopes = p.scopes, [{}]  # functions see nothing from outside
+        try:
+            p.region(region, named)
+        finally:
+            p.scopes = outer
+
+
+_FUNC_WORDS = ("sym_name", "sym_visibility", "function_type", "arg_attrs")
+
+
+def _write_func(line: Line, op: Operation) -> None:
+    visibility = op.attrs.get("sym_visibility")
+    if isinstance(visibility, Str):
+        line.put(visibility.value)
+    name, kind = op.attrs["sym_name"], op.attrs["function_type"]
+    signature = kind.type if isinstance(kind, OfType) else None
+    inputs = signature.inputs if isinstance(signature, Function) else ()
+    results = signature.results if isinstance(signature, Function) else ()
+    args = op.regions[0].blocks[0].args if op.regions[0].blocks else []
+    texts = [f"{line.define(a)}: {type_text(a.type)}" for a in args] or [
+        type_text(x) for x in inputs
+    ]
+    extra = op.attrs.get("arg_attrs")
+    if isinstance(extra, Array):
+        for n, item in enumerate(extra.items):
+            texts[n] += f" {line.attr_text(item)}" if isinstance(item, Dict) and item.items else ""
+    line.put(f"@{name.value if isinstance(name, Str) else ''}({', '.join(texts)})")
+    if results:
+        listed = ", ".join(type_text(r) for r in results)
+        line.put(f"-> {listed if len(results) == 1 else f'({listed})'}")
+    rest = {k: v for k, v in op.attrs.items() if k not in _FUNC_WORDS}
+    if rest:
+        line.put("attributes")
+        line.dictionary(rest)
+    if op.regions[0].blocks:
+        line.region(op.regions[0])
+
+
+def _read_call(p: Parser, draft: Draft) -> None:
+    if p.kind != lx.SYMBOL:
+        p.fail("PTO-P027", f"expected a function name like `@kernel`, got {p.shown()}")
+    draft.op.attrs["callee"] = Symbol(p.take()[1:])
+    _read_call_tail(p, draft)
+
+
+def _read_call_tail(p: Parser, draft: Draft) -> None:
+    """`(%a, %b) {attrs} : (T, T) -> T`."""
+    name = draft.row.operands[-1].name
+    draft.bound[name] = []
+    p.expect("(")
+    while not p.accept(")"):
+        if p.kind != lx.VALUE:
+            p.fail("PTO-P020", f"expected an operand, got {p.shown()}")
+        draft.bind(name, p.use())
+        if p.text != ")":
+            p.expect(",")
+    if p.text == "{":
+        p.attr_dict(draft)
+    p.expect(":")
+    p.signature(draft)
+
+
+def _write_call(line: Line, op: Operation) -> None:
+    callee = op.attrs["callee"]
+    line.put(f"@{callee.name if isinstance(callee, Symbol) else ''}(")
+    _write_call_tail(line, op, "callee")
+
+
+def _write_call_tail(line: Line, op: Operation, *elsewhere: str) -> None:
+    values = op.group(op.row.operands[-1].name) if op.row else []
+    line.operands(values)
+    line.put(")")
+    line.dictionary({k: v for k, v in op.attrs.items() if k not in elsewhere})
+    inputs = tuple(v.type for v in values)
+    line.put(":")
+    line.put(type_text(Function(inputs, tuple(r.type for r in op.results))))
+
+
+def _read_simt_launch(p: Parser, draft: Draft) -> None:
+    """`@kernel<<<%x, %y, %z>>>(%a) : (T) -> ()`."""
+    draft.op.attrs["callee"] = Symbol(p.take()[1:])
+    for _ in range(3):
+        p.expect("<")
+    for n, name in enumerate(("dimX", "dimY", "dimZ")):
+        if n:
+            p.expect(",")
+        draft.bound[name] = [p.use()]
+    for _ in range(3):
+        p.expect(">")
+    _read_call_tail(p, draft)
+
+
+def _write_simt_launch(line: Line, op: Operation) -> None:
+    callee = op.attrs["callee"]
+    dims = ", ".join(line.name(op.operands[n]) for n in range(3))
+    line.put(f"@{callee.name if isinstance(callee, Symbol) else ''}<<<{dims}>>>(")
+    _write_call_tail(line, op, "callee")
+
+
+# ---- arith.constant
+
+
+def _read_constant(p: Parser, draft: Draft) -> None:
+    if p.text == "{":
+        p.attr_dict(draft)
+    value = p.attribute()
+    type: Type | None = None
+    if isinstance(value, Bool):
+        type = p.type() if p.accept(":") else parse_type("i1")
+    elif isinstance(value, Int | Float):
+        type = value.type
+    elif isinstance(value, Raw):
+        type = parse_type(value.text.rpartition(" : ")[2])
+    if type is None:
+        p.fail(
+            "PTO-P016",
+            f"a constant needs a type, as in `arith.constant 0 : index`; got {p.shown()}",
+        )
+    draft.op.attrs["value"] = value
+    draft.result_types.append(type)
+
+
+def _write_constant(line: Line, op: Operation) -> None:
+    line.dictionary({k: v for k, v in op.attrs.items() if k != "value"})
+    value = op.attrs["value"]
+    line.put(line.attr_text(value))
+
+
+# ---- scf
+
+
+def _read_for(p: Parser, draft: Draft) -> None:
+    at, name = p.i, p.take()[1:]
+    if p.kinds[at] != lx.VALUE:
+        p.fail("PTO-P020", "expected the loop variable", at=at)
+    for word, operand in (("=", "lower"), ("to", "upper"), ("step", "step")):
+        p.expect(word)
+        draft.bound[operand] = [p.use()]
+    inits: list[Named] = []
+    if p.accept("iter_args"):
+        inits = _initial_values(p, draft)
+        p.expect("->")
+        draft.result_types = p.type_list() if p.text == "(" else [p.type()]
+    index = draft.bound["lower"][0].type
+    if p.accept(":"):
+        index = p.type()
+    region = _new_region(draft.op)
+    p.region(region, [(name, at, Value(index, name)), *inits])
+    _end_with("scf.yield", region)
+    if p.text == "{":
+        p.attr_dict(draft)
+
+
+def _initial_values(p: Parser, draft: Draft) -> list[Named]:
+    """`(%a = %init, ...)`."""
+    p.expect("(")
+    named: list[Named] = []
+    draft.bound["inits"] = []
+    while not p.accept(")"):
+        at, name = p.i, p.take()[1:]
+        p.expect("=")
+        init = p.use()
+        draft.bound["inits"].append(init)
+        named.append((name, at, Value(init.type, name)))
+        if p.text != ")":
+            p.expect(",")
+    return named
+
+
+def _write_inits(line: Line, names: list[Value], inits: list[Value]) -> str:
+    pairs = zip(names, inits, strict=True)
+    return "(" + ", ".join(f"{line.define(a)} = {line.name(i)}" for a, i in pairs) + ")"
+
+
+def _write_for(line: Line, op: Operation) -> None:
+    block = op.regions[0].block
+    lower, upper, step, *inits = op.operands
+    line.put(f"{line.define(block.args[0])} = {line.name(lower)} to {line.name(upper)}")
+    line.put(f"step {line.name(step)}")
+    if inits:
+        line.put("iter_args" + _write_inits(line, block.args[1:], inits))
+        line.put("-> (" + ", ".join(type_text(r.type) for r in op.results) + ")")
+    if type_text(lower.type) != "index":
+        line.put(": " + type_text(lower.type))
+    line.region(op.regions[0])
+    line.dictionary(op.attrs)
+
+
+def _read_if(p: Parser, draft: Draft) -> None:
+    if p.kind != lx.VALUE:
+        p.fail("PTO-P020", f"expected the condition, got {p.shown()}")
+    draft.bound["condition"] = [p.use()]
+    if p.accept("->"):
+        draft.result_types = p.type_list() if p.text == "(" else [p.type()]
+    then, other = _new_region(draft.op), _new_region(draft.op)
+    p.region(then)
+    _end_with("scf.yield", then)
+    if p.accept("else"):
+        p.region(other)
+        _end_with("scf.yield", other)
+    if p.text == "{":
+        p.attr_dict(draft)
+
+
+def _write_if(line: Line, op: Operation) -> None:
+    line.put(line.name(op.operands[0]))
+    if op.results:
+        line.put("-> (" + ", ".join(type_text(r.type) for r in op.results) + ")")
+    line.region(op.regions[0])
+    if op.regions[1].blocks:
+        line.put("else")
+        line.region(op.regions[1])
+    line.dictionary(op.attrs)
+
+
+def _read_while(p: Parser, draft: Draft) -> None:
+    inits = _initial_values(p, draft) if p.text == "(" else []
+    p.expect(":")
+    signature = p.function_type()
+    draft.result_types = list(signature.results)
+    before, after = _new_region(draft.op), _new_region(draft.op)
+    p.region(before, inits)
+    p.expect("do")
+    p.region(after)
+    _end_with("scf.yield", after)
+    if p.accept("attributes"):
+        p.attr_dict(draft)
+
+
+def _write_while(line: Line, op: Operation) -> None:
+    before, after = op.regions
+    if op.operands:
+        line.put(_write_inits(line, before.block.args, op.operands))
+    inputs = tuple(v.type for v in op.operands)
+    line.put(": " + type_text(Function(inputs, tuple(r.type for r in op.results))))
+    line.region(before)
+    line.put("do")
+    line.region(after, label=True)
+    if op.attrs:
+        line.put("attributes")
+        line.dictionary(op.attrs)
+
+
+# ---- pto.strict_vecscope: a scope that captures what it uses
+
+
+def _read_captures(p: Parser, draft: Draft) -> None:
+    draft.bound["captures"] = []
+    p.expect("(")
+    while not p.accept(")"):
+        draft.bind("captures", p.use())
+        if p.text != ")":
+            p.expect(",")
+    outer, p.scopes = p.scopes, [{}]
+    try:
+        p.region(_new_region(draft.op))
+    finally:
+        p.scopes = outer
+    if p.text == "{":
+        p.attr_dict(draft)
+    p.expect(":")
+    p.signature(draft)
+
+
+def _write_captures(line: Line, op: Operation) -> None:
+    line.put("(")
+    line.operands(op.operands)
+    line.put(")")
+    line.region(op.regions[0], label=True)
+    line.dictionary(op.attrs)
+    inputs = tuple(v.type for v in op.operands)
+    line.put(": " + type_text(Function(inputs, tuple(r.type for r in op.results))))
+
+
+# ---- lists that mix numbers and values: `[%a, 4]`
+
+_DYNAMIC = -(1 << 63)
+
+
+def _read_mixed(p: Parser, draft: Draft, name: str) -> None:
+    """Values are bound to `name`; the whole list goes to `static_<name>`, values marked dynamic."""
+    draft.bound.setdefault(name, [])
+    numbers: list[int] = []
+    p.expect("[")
+    while not p.accept("]"):
+        if p.kind == lx.VALUE:
+            draft.bound[name].append(p.use())
+            numbers.append(_DYNAMIC)
+        elif p.kind == lx.NUMBER:
+            numbers.append(int(p.take(), 0))
+        else:
+            p.fail("PTO-P020", f"expected a number or a value, got {p.shown()}")
+        if p.text != "]":
+            p.expect(",")
+    draft.op.attrs[f"static_{name}"] = Ints("i64", tuple(numbers))
+
+
+def _mixed_text(line: Line, op: Operation, name: str) -> str:
+    static = op.attrs[f"static_{name}"]
+    values = iter(op.group(name))
+    numbers = static.values if isinstance(static, Ints) else ()
+    return (
+        "[" + ", ".join(line.name(next(values)) if n == _DYNAMIC else str(n) for n in numbers) + "]"
+    )
+
+
+_CAST_PARTS = (("offset", "offsets"), ("sizes", "sizes"), ("strides", "strides"))
+
+
+def _read_reinterpret_cast(p: Parser, draft: Draft) -> None:
+    draft.bound["source"] = [p.use()]
+    p.expect("to")
+    for n, (word, name) in enumerate(_CAST_PARTS):
+        if n:
+            p.expect(",")
+        p.expect(word)
+        p.expect(":")
+        _read_mixed(p, draft, name)
+    _read_cast_tail(p, draft)
+
+
+def _read_cast_tail(p: Parser, draft: Draft) -> None:
+    if p.text == "{":
+        p.attr_dict(draft)
+    p.expect(":")
+    draft.pending[:] = draft.bound["source"]
+    p.types_of(draft)
+    p.expect("to")
+    p.result_types(draft)
+
+
+def _write_reinterpret_cast(line: Line, op: Operation) -> None:
+    line.put(line.name(op.operands[0]))
+    parts = [f"{word}: {_mixed_text(line, op, name)}" for word, name in _CAST_PARTS]
+    line.put("to " + ", ".join(parts))
+    line.dictionary({k: v for k, v in op.attrs.items() if not k.startswith("static_")})
+    line.put(f": {type_text(op.operands[0].type)} to {type_text(op.results[0].type)}")
+
+
+def _read_memref_subview(p: Parser, draft: Draft) -> None:
+    draft.bound["source"] = [p.use()]
+    for name in ("offsets", "sizes", "strides"):
+        _read_mixed(p, draft, name)
+    _read_cast_tail(p, draft)
+
+
+def _write_memref_subview(line: Line, op: Operation) -> None:
+    line.put(line.name(op.operands[0]))
+    line.put("".join(f" {_mixed_text(line, op, n)}" for n in ("offsets", "sizes", "strides")))
+    line.dictionary({k: v for k, v in op.attrs.items() if not k.startswith("static_")})
+    line.put(f": {type_text(op.operands[0].type)} to {type_text(op.results[0].type)}")
+
+
+READERS: dict[str, Callable[[Parser, Draft], None]] = {
+    "=module": _read_module,
+    "=func": _read_func,
+    "=call": _read_call,
+    "=simt_launch": _read_simt_launch,
+    "=constant": _read_constant,
+    "=scf.for": _read_for,
+    "=scf.if": _read_if,
+    "=scf.while": _read_while,
+    "=strict_vecscope": _read_captures,
+    "=memref.reinterpret_cast": _read_reinterpret_cast,
+    "=memref.subview": _read_memref_subview,
+}
+WRITERS: dict[str, Callable[[Line, Operation], None]] = {
+    "=module": _write_module,
+    "=func": _write_func,
+    "=call": _write_call,
+    "=simt_launch": _write_simt_launch,
+    "=constant": _write_constant,
+    "=scf.for": _write_for,
+    "=scf.if": _write_if,
+    "=scf.while": _write_while,
+    "=strict_vecscope": _write_captures,
+    "=memref.reinterpret_cast": _write_reinterpret_cast,
+    "=memref.subview": _write_memref_subview,
+}

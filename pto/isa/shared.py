@@ -1,0 +1,298 @@
+"""Operations of other dialects that PTO programs are written around: builtin, func, arith, scf,
+memref, math. Their meaning is MLIR's; rows state what the engines and the verifier need.
+"""
+
+from __future__ import annotations
+
+from pto.isa.instr import Attr, Family, Result, instr, read
+
+_BINARY_TEXT = "$lhs , $rhs {} : type"
+_BINARY = (read("lhs", "number"), read("rhs", "number"))
+_SAME = (Result("result", "number", "same"),)
+_CITE = "MLIR language reference"
+
+
+def _family(name: str, dialect: str, meaning: str) -> Family:
+    return Family(name, "shared", meaning, dialect=dialect, pipe="S", subject="result")
+
+
+BUILTIN = _family("builtin", "builtin.", "what holds programs together")
+FUNC = _family("func", "func.", "functions")
+ARITH = _family("arith", "arith.", "scalar arithmetic on the scalar unit")
+SCF = _family("scf", "scf.", "structured control flow")
+MEMREF = _family("memref", "memref.", "lowered views and buffers")
+MATH = _family("math", "math.", "scalar mathematics")
+LLVM = _family("llvm", "llvm.", "bit casts of packed SIMT values")
+
+instr("module", BUILTIN, "holds functions", text="=module", pipe="none", cite=_CITE)
+instr(
+    "unrealized_conversion_cast",
+    BUILTIN,
+    "reinterpret a value as another type of the same bits",
+    operands=(read("inputs*", "any"),),
+    results=(Result("outputs", "any"),),
+    text="$inputs* {} : types to results",
+    cite=_CITE,
+)
+instr("func", FUNC, "a function", text="=func", pipe="none", cite=_CITE)
+instr(
+    "return",
+    FUNC,
+    "end of a function",
+    operands=(read("values*", "any"),),
+    text="{} <? $values* : types >",
+    cite=_CITE,
+)
+instr(
+    "call",
+    FUNC,
+    "call a function of the program",
+    operands=(read("args*", "any"),),
+    attrs=(Attr("callee", "symbol", required=True),),
+    text="=call",
+    cite=_CITE,
+)
+
+instr(
+    "constant",
+    ARITH,
+    "a compile-time number",
+    results=(Result("result", "number"),),
+    attrs=(Attr("value", "any", required=True),),
+    text="=constant",
+    cite=_CITE,
+)
+for _name, _meaning in {
+    "addi": "lhs + rhs, wrapping",
+    "subi": "lhs - rhs, wrapping",
+    "muli": "lhs * rhs, wrapping",
+    "divsi": "signed division toward zero",
+    "divui": "unsigned division",
+    "ceildivsi": "signed division toward plus infinity",
+    "ceildivui": "unsigned division rounded up",
+    "floordivsi": "signed division toward minus infinity",
+    "remsi": "signed remainder, sign of lhs",
+    "remui": "unsigned remainder",
+    "andi": "bitwise and",
+    "ori": "bitwise or",
+    "xori": "bitwise exclusive or",
+    "shli": "shift left",
+    "shrsi": "arithmetic shift right",
+    "shrui": "logical shift right",
+    "maxsi": "signed maximum",
+    "maxui": "unsigned maximum",
+    "minsi": "signed minimum",
+    "minui": "unsigned minimum",
+    "addf": "lhs + rhs",
+    "subf": "lhs - rhs",
+    "mulf": "lhs * rhs",
+    "divf": "lhs / rhs",
+    "remf": "remainder of lhs / rhs",
+    "maximumf": "maximum, NaN wins",
+    "minimumf": "minimum, NaN wins",
+    "maxnumf": "maximum, a number wins over NaN",
+    "minnumf": "minimum, a number wins over NaN",
+}.items():
+    instr(_name, ARITH, _meaning, operands=_BINARY, results=_SAME, text=_BINARY_TEXT, cite=_CITE)
+instr(
+    "negf",
+    ARITH,
+    "-operand",
+    operands=(read("operand", "number"),),
+    results=_SAME,
+    text="$operand {} : type",
+    cite=_CITE,
+)
+for _name, _words in {"cmpi": "cmpi_predicate", "cmpf": "cmpf_predicate"}.items():
+    instr(
+        _name,
+        ARITH,
+        "compare two numbers",
+        operands=_BINARY,
+        results=(Result("result", "i1", "i1"),),
+        attrs=(Attr("predicate", _words, required=True),),
+        text="@predicate , $lhs , $rhs {} : type",
+        cite=_CITE,
+    )
+instr(
+    "select",
+    ARITH,
+    "condition ? true_value : false_value",
+    operands=(read("condition", "i1"), read("true_value", "any"), read("false_value", "any")),
+    results=(Result("result", "any"),),
+    text="$condition , $true_value , $false_value {} : results",
+    cite=_CITE,
+)
+for _name, _meaning in {
+    "index_cast": "integer <-> index, sign extended",
+    "index_castui": "integer <-> index, zero extended",
+    "extsi": "sign extension",
+    "extui": "zero extension",
+    "trunci": "low bits",
+    "extf": "widen a float",
+    "truncf": "narrow a float, nearest even",
+    "sitofp": "signed integer to float",
+    "uitofp": "unsigned integer to float",
+    "fptosi": "float to signed integer, toward zero",
+    "fptoui": "float to unsigned integer, toward zero",
+    "bitcast": "same bits, other type",
+}.items():
+    instr(
+        _name,
+        ARITH,
+        _meaning,
+        operands=(read("in", "number"),),
+        results=(Result("out", "number"),),
+        text="$in {} : types to results",
+        cite=_CITE,
+    )
+
+instr(
+    "for",
+    SCF,
+    "counted loop with carried values",
+    operands=(
+        read("lower", "int"),
+        read("upper", "int"),
+        read("step", "int"),
+        read("inits*", "any"),
+    ),
+    text="=scf.for",
+    cite=_CITE,
+)
+instr(
+    "if",
+    SCF,
+    "choose one of two regions",
+    operands=(read("condition", "i1"),),
+    text="=scf.if",
+    cite=_CITE,
+)
+instr(
+    "while",
+    SCF,
+    "loop while a condition holds",
+    operands=(read("inits*", "any"),),
+    text="=scf.while",
+    cite=_CITE,
+)
+instr(
+    "condition",
+    SCF,
+    "go on looping, or leave with these values",
+    operands=(read("condition", "i1"), read("args*", "any")),
+    text="( $condition ) {} <? $args* : types(args) >",
+    cite=_CITE,
+)
+instr(
+    "yield",
+    SCF,
+    "hand values to the operation around",
+    operands=(read("results*", "any"),),
+    text="{} <? $results* : types >",
+    cite=_CITE,
+)
+
+instr(
+    "alloc",
+    MEMREF,
+    "a buffer the planner places",
+    operands=(read("sizes*", "index"),),
+    results=(Result("memref", "any"),),
+    text="( <? $sizes* > ) {} : results",
+    cite=_CITE,
+)
+instr(
+    "dealloc",
+    MEMREF,
+    "end of a buffer's life",
+    operands=(read("memref", "address"),),
+    text="$memref {} : types",
+    cite=_CITE,
+)
+for _name, _meaning in {
+    "cast": "the same buffer under a compatible type",
+    "memory_space_cast": "the same buffer named in another space",
+}.items():
+    instr(
+        _name,
+        MEMREF,
+        _meaning,
+        operands=(read("source", "address"),),
+        results=(Result("dest", "any"),),
+        text="$source {} : types to results",
+        cite=_CITE,
+    )
+instr(
+    "load",
+    MEMREF,
+    "read one element",
+    operands=(read("memref", "address"), read("indices*", "index")),
+    results=(Result("value", "scalar", "elem"),),
+    text="$memref [ <? $indices* > ] {} : types(memref)",
+    cite=_CITE,
+)
+instr(
+    "store",
+    MEMREF,
+    "write one element",
+    operands=(read("value", "scalar"), read("memref", "address"), read("indices*", "index")),
+    text="$value , $memref [ <? $indices* > ] {} : types(memref)",
+    cite=_CITE,
+)
+_WINDOW = (
+    read("source", "address"),
+    read("offsets*", "index"),
+    read("sizes*", "index"),
+    read("strides*", "index"),
+)
+instr(
+    "reinterpret_cast",
+    MEMREF,
+    "a buffer under new offset, sizes and strides",
+    operands=_WINDOW,
+    results=(Result("result", "any"),),
+    text="=memref.reinterpret_cast",
+    cite=_CITE,
+)
+instr(
+    "subview",
+    MEMREF,
+    "a window of a buffer",
+    operands=_WINDOW,
+    results=(Result("result", "any"),),
+    text="=memref.subview",
+    cite=_CITE,
+)
+
+for _name, _meaning in {
+    "exp": "e to the power x",
+    "log": "natural logarithm",
+    "sqrt": "square root",
+    "rsqrt": "1 / sqrt(x)",
+    "absf": "magnitude",
+    "absi": "magnitude",
+    "floor": "round toward minus infinity",
+    "ceil": "round toward plus infinity",
+    "tanh": "hyperbolic tangent",
+}.items():
+    instr(
+        _name,
+        MATH,
+        _meaning,
+        operands=(read("operand", "number"),),
+        results=_SAME,
+        text="$operand {} : type",
+        cite=_CITE,
+    )
+
+for _name in ("bitcast", "inttoptr"):
+    instr(
+        _name,
+        LLVM,
+        "same bits, other type",
+        operands=(read("arg", "any"),),
+        results=(Result("res", "any"),),
+        text="$arg {} : types to results",
+        cite=_CITE,
+    )

@@ -1,0 +1,149 @@
+"""Is this program legal on this profile? Walks the graph and asks every rule; owns none of its own.
+
+Four stages, as the ISA has them: type, shape, layout, profile. All findings, not the first.
+"""
+
+from __future__ import annotations
+
+from pto.core.errors import Diagnostic
+from pto.ir.graph import Module, Operation, Value
+from pto.isa import types as t
+from pto.isa.attributes import Bool, Int
+from pto.isa.instr import Instr
+from pto.isa.kinds import KINDS
+from pto.isa.rules import Case, ValueLike
+from pto.structure import check_structure
+from pto.target.check import check_feature, check_tile
+from pto.target.facts import Profile
+
+
+def verify(module: Module, profile: Profile) -> list[Diagnostic]:
+    """Every finding, in program order."""
+    findings: list[Diagnostic] = []
+    seen: set[t.Type] = set()
+    for op in module.walk():
+        row = op.row
+        if row is None:
+            continue
+        found = [*_kinds(op, row), *_attributes(op, row)]
+        if not found:  # a wrong kind of operand makes nonsense of the rules
+            found = [*_profile(op, row, profile), *_rules(op, row, profile)]
+        found += _tiles(op, profile, seen)
+        findings += [d.at(op.loc) for d in found]
+    findings += check_structure(module, profile)
+    return findings
+
+
+def _kinds(op: Operation, row: Instr) -> list[Diagnostic]:
+    """Every operand and result is of a kind its place takes."""
+    out: list[Diagnostic] = []
+    for operand in row.operands:
+        kind = KINDS[operand.kind]
+        for value in op.group(operand.name):
+            if not kind.accepts(value.type):
+                message = (
+                    f"'{op.name}' op expects {operand.name} to be {kind.words}: it is {_a(value)}"
+                )
+                out.append(Diagnostic("PTO-T025", message))
+    for result, value in zip(row.results, op.results, strict=False):
+        kind = KINDS[result.kind]
+        if not kind.accepts(value.type):
+            message = f"'{op.name}' op gives {kind.words} as {result.name}: it is {_a(value)}"
+            out.append(Diagnostic("PTO-T025", message))
+    return out
+
+
+def _a(value: Value) -> str:
+    kind = value.type.kind
+    return f"an {kind}" if kind[0] in "aeiou" else f"a {kind}"
+
+
+def _attributes(op: Operation, row: Instr) -> list[Diagnostic]:
+    missing = [a.name for a in row.attrs if a.required and a.name not in op.attrs]
+    return [
+        Diagnostic("PTO-T026", f"'{op.name}' op needs attribute {name}", help=_values(row, name))
+        for name in missing
+    ]
+
+
+def _values(row: Instr, name: str) -> str | None:
+    spec = row.attr(name)
+    return f"one of {', '.join(spec.values)}" if spec and spec.values else None
+
+
+def _profile(op: Operation, row: Instr, profile: Profile) -> list[Diagnostic]:
+    """The instruction, its features and its element type exist on this profile."""
+    if profile.name not in row.profiles:
+        where = ", ".join(row.profiles)
+        message = f"'{op.name}' op does not exist on profile {profile}; it does on {where}"
+        return [Diagnostic("PTO-X010", message)]
+    if row.needs:
+        finding = check_feature(profile, row.needs, what=f"'{op.name}' op")
+        if finding:
+            return [finding]
+    return _element_type(op, row, profile)
+
+
+def _element_type(op: Operation, row: Instr, profile: Profile) -> list[Diagnostic]:
+    allowed = row.types.get(profile.name)
+    elem = Case(op, row, profile, constant).elem(row.subject)
+    if allowed is None or elem is None or set(elem.names) & allowed:
+        return []
+    listed = " ".join(sorted(allowed, key=_by_width))
+    message = f"'{op.name}' op takes {listed} on {profile.name}: {row.subject} is {elem.name}"
+    elsewhere = [p for p, names in row.types.items() if set(elem.names) & names]
+    if elsewhere:
+        return [Diagnostic("PTO-X011", message, help=f"legal under {', '.join(elsewhere)}")]
+    return [Diagnostic("PTO-T024", message)]
+
+
+def _by_width(name: str) -> tuple[bool, int, str]:
+    digits = "".join(ch for ch in name if ch.isdigit())[:2]
+    return name[0] in "fbhe", int(digits or 0), name
+
+
+def _rules(op: Operation, row: Instr, profile: Profile) -> list[Diagnostic]:
+    case = Case(op, row, profile, constant)
+    out: list[Diagnostic] = []
+    for rule in row.rules:
+        if rule.profiles and profile.name not in rule.profiles:
+            continue
+        actual = rule.test(case)
+        if actual is not None:
+            out.append(Diagnostic(rule.code, f"'{op.name}' op {rule.sentence}: {actual}"))
+    return out
+
+
+def constant(value: ValueLike) -> int | None:
+    """The number a value is known to be: an arith.constant, through casts."""
+    owner = getattr(value, "owner", None)
+    while isinstance(owner, Operation):
+        if owner.name == "arith.constant":
+            number = owner.attrs.get("value")
+            if isinstance(number, Int | Bool):
+                return int(number.value)
+            return None
+        if owner.name not in ("arith.index_cast", "arith.index_castui", "arith.extsi"):
+            return None
+        owner = owner.operands[0].owner
+    return None
+
+
+def _tiles(op: Operation, profile: Profile, seen: set[t.Type]) -> list[Diagnostic]:
+    """Tile types are judged where they first appear."""
+    values = list(op.results)
+    for region in op.regions:
+        values += [a for block in region.blocks for a in block.args]
+    out: list[Diagnostic] = []
+    for value in values:
+        if not isinstance(value.type, t.TileBuf) or value.type in seen:
+            continue
+        seen.add(value.type)
+        tile = value.type.tile
+        pad = "custom" if tile.pad.is_custom else tile.pad.name
+        layout = tile.layout
+        out += tile.findings()
+        out += check_tile(
+            profile, tile.role.value, layout.name, layout.fractal, tile.dtype.name, pad=pad
+        )
+    return out
