@@ -1,0 +1,110 @@
+"""The `pto` command: picks a verb, imports its module alone, turns errors into findings.
+
+What a verb does lives in `pto/cli/<verb>.py`; a new verb is that file and one line in `VERBS`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Protocol, cast
+
+from pto import __version__
+from pto.cli import console
+from pto.core.errors import PtoError, fail, nearest
+
+CLEAN, FINDINGS, USAGE = 0, 1, 2
+_INTERRUPTED, _READER_GONE = 130, 141  # what a shell reports for SIGINT and SIGPIPE
+
+VERBS = {
+    "layout": "show where each element of a tile lives in memory, as text or a picture",
+    "explain": "what a finding's code means, with a wrong and a right program",
+}
+
+
+class Verb(Protocol):
+    """What `pto/cli/<verb>.py` holds."""
+
+    EXAMPLES: str
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None: ...
+
+    def run(self, args: argparse.Namespace) -> int: ...
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command line; the result is the exit code."""
+    try:
+        code = _dispatch(list(sys.argv[1:] if argv is None else argv))
+        sys.stdout.flush()  # a reader that left shows up here, not at interpreter exit
+    except PtoError as error:
+        console.show(error.diagnostics)
+        return USAGE if error.code.startswith("PTO-U") else FINDINGS
+    except SystemExit as stop:  # argparse has already said what it had to say
+        return stop.code if isinstance(stop.code, int) else USAGE
+    except KeyboardInterrupt:
+        return _INTERRUPTED
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _READER_GONE
+    return code
+
+
+def _dispatch(words: list[str]) -> int:
+    first = words[0] if words else ""
+    if first == "help":
+        words = [*words[1:], "--help"]
+        first = words[0]
+    if first in ("-h", "--help"):
+        print(overview())
+        return CLEAN
+    if first in ("-V", "--version"):
+        print(f"pto {__version__}")
+        return CLEAN
+    if not first:
+        print(overview(), file=sys.stderr)
+        return USAGE
+    if first not in VERBS:
+        raise fail("PTO-U001", f"there is no command `{first}`", help=_advice(first))
+    verb = load(first)
+    return verb.run(verb_parser(first, verb).parse_args(words[1:]))
+
+
+def load(name: str) -> Verb:
+    """The module of one verb, and nothing else."""
+    return cast(Verb, import_module(f"pto.cli.{name}"))
+
+
+def overview() -> str:
+    """The text of `pto --help`."""
+    width = max(map(len, VERBS))
+    verbs = "\n".join(f"  {name:<{width}}  {line}" for name, line in VERBS.items())
+    return (
+        f"pto {__version__}: a PTO machine, without the accelerator\n\n"
+        f"usage: pto COMMAND [options]\n\n{verbs}\n\n"
+        "`pto COMMAND --help` shows options and examples.\n"
+        "Exit codes: 0 clean, 1 findings, 2 usage."
+    )
+
+
+def verb_parser(name: str, verb: Verb) -> argparse.ArgumentParser:
+    """The parser of one verb, its examples at the foot of its help."""
+    parser = argparse.ArgumentParser(
+        prog=f"pto {name}",
+        description=VERBS[name][0].upper() + VERBS[name][1:] + ".",
+        epilog=f"examples:\n{verb.EXAMPLES}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    verb.add_arguments(parser)
+    return parser
+
+
+def _advice(word: str) -> str:
+    return nearest(word, VERBS) or "`pto --help` lists the commands"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

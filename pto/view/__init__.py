@@ -1,0 +1,1 @@
+"""Pictures and pages for people. What is drawn is computed below; nothing is decided here."""

@@ -1,0 +1,113 @@
+"""The direction of imports: a module knows only the layers below it. Read from the syntax alone."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PACKAGE = ROOT / "pto"
+FILES = sorted(PACKAGE.rglob("*.py"))
+
+LAYERS = {
+    "core": 0,
+    "target": 1,
+    "isa": 2,
+    "ir": 3,
+    "structure": 4,
+    "verify": 4,
+    "plan": 5,
+    "run": 6,
+    "observe": 7,
+    "lang": 8,
+    "view": 9,
+    "cli": 10,
+    "__init__": 11,
+    "__main__": 11,
+}
+HEAVY = {"rich", "matplotlib", "llvmlite"}
+LONGEST_FILE = 450
+
+
+def layer_of(module: str) -> str:
+    """`pto.core.tile` -> `core`; `pto` itself -> `__init__`."""
+    parts = module.split(".")
+    return parts[1] if len(parts) > 1 else "__init__"
+
+
+def module_of(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imports_of(tree: ast.AST, module: str, is_package: bool) -> Iterator[str]:
+    """Every module `tree` imports, as absolute names (`from pto import core` -> `pto.core`)."""
+    package = module if is_package else module.rpartition(".")[0]
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            parents = package.split(".")
+            kept = parents[: len(parents) - node.level + 1] if node.level else []
+            base = ".".join([*kept, *([node.module] if node.module else [])])
+            if base == "pto":
+                yield from (f"pto.{alias.name}" for alias in node.names)
+            else:
+                yield base
+
+
+def wrong_way(module: str, imported: str) -> bool:
+    if imported == "pto.__version__" or not (imported == "pto" or imported.startswith("pto.")):
+        return False
+    return LAYERS.get(layer_of(imported), LAYERS["__init__"]) > LAYERS[layer_of(module)]
+
+
+def is_top_level_import(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Import | ast.ImportFrom)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_a_module_imports_only_from_lower_layers(path: Path):
+    module = module_of(path)
+    assert layer_of(module) in LAYERS, "a new layer takes its place in LAYERS and in the design"
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    found = imports_of(tree, module, path.name == "__init__.py")
+    assert [name for name in found if wrong_way(module, name)] == []
+
+
+@pytest.mark.parametrize("path", sorted((PACKAGE / "core").rglob("*.py")), ids=lambda p: p.name)
+def test_core_imports_nothing_heavy_at_the_top(path: Path):
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    top = ast.Module([node for node in tree.body if is_top_level_import(node)], [])
+    found = {name.split(".")[0] for name in imports_of(top, module_of(path), False)}
+    assert found & HEAVY == set()
+
+
+def test_no_file_outgrows_one_idea():
+    lengths = {path: path.read_text(encoding="utf-8").count("\n") for path in FILES}
+    assert {str(p): n for p, n in lengths.items() if n > LONGEST_FILE} == {}
+
+
+@pytest.mark.parametrize(
+    ("module", "source", "verdict"),
+    [
+        ("pto.core.tile", "from pto.core.layout import Layout", False),
+        ("pto.core.tile", "from pto.target import a5", True),
+        ("pto.core.tile", "def f():\n    import pto.cli.main", True),
+        ("pto.core.tile", "from .. import isa", True),
+        ("pto.core.tile", "from ..run.device import Device", True),
+        ("pto.isa.move", "from pto import target", False),
+        ("pto.target.a5", "import pto.isa", True),
+        ("pto.verify", "from pto.ir.graph import Module", False),
+        ("pto.ir.parser", "from pto.verify import verify", True),
+        ("pto.cli.main", "from pto import __version__", False),
+        ("pto.isa.move", "import pto", True),
+        ("pto.isa.move", "from pto import no_such_layer", True),
+        ("pto.isa.move", "import ptolemy.cli", False),
+        ("pto.view.tile_picture", "from pto.cli import console", True),
+    ],
+)
+def test_the_rule_itself(module: str, source: str, verdict: bool):
+    names = imports_of(ast.parse(source), module, False)
+    assert any(wrong_way(module, name) for name in names) is verdict
