@@ -1,0 +1,30 @@
+"""How benchmarks measure: in interleaved rounds, so that a busy machine slows all candidates."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from statistics import median
+
+Rows = list[tuple[str, float, str]]  # (name, value, unit), what every bench module's run() returns
+
+
+def seconds(work: dict[str, Callable[[], object]], rounds: int, calls: int) -> dict[str, float]:
+    """Median seconds of one call of each function, over `rounds` that take turns."""
+    taken: dict[str, list[float]] = {name: [] for name in work}
+    for function in work.values():
+        function()  # fill caches outside the measurement
+    for _ in range(rounds):
+        for name, function in work.items():
+            start = time.perf_counter()
+            for _ in range(calls):
+                function()
+            taken[name].append((time.perf_counter() - start) / calls)
+    return {name: median(times) for name, times in taken.items()}
+
+
+def table(title: str, rows: Rows) -> str:
+    width = max(len(name) for name, _, _ in rows)
+    return "\n".join(
+        [title, *(f"  {name:<{width}}  {value:9.3f} {unit}" for name, value, unit in rows)]
+    )

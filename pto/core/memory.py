@@ -1,0 +1,161 @@
+"""Memory spaces as bounded byte arrays, and the one table of their names.
+
+How large a space is and what alignment a target asks for comes in as arguments. Tiles and global
+tensors, which give bytes a shape, live in their own files.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from pto.core.constants import BLOCK_BYTE_SIZE
+from pto.core.errors import fail, nearest
+
+Bytes = npt.NDArray[np.uint8]
+
+
+class Space(Enum):
+    """Global memory and the local buffers of one core."""
+
+    GM = "gm"
+    UB = "ub"
+    L1 = "l1"
+    L0A = "l0a"
+    L0B = "l0b"
+    L0C = "l0c"
+    BIAS = "bias"
+    FIXPIPE = "fixpipe"
+    SCALE_A = "scale_a"
+    SCALE_B = "scale_b"
+
+    @property
+    def is_local(self) -> bool:
+        return self is not Space.GM
+
+
+# Every spelling found in programs and manuals: pointer spaces, tile locations, CCE qualifiers.
+SPACE_NAMES: Final = {
+    "gm": Space.GM,
+    "ub": Space.UB,
+    "ubuf": Space.UB,
+    "vec": Space.UB,
+    "l1": Space.L1,
+    "mat": Space.L1,
+    "cbuf": Space.L1,
+    "l0a": Space.L0A,
+    "left": Space.L0A,
+    "ca": Space.L0A,
+    "l0b": Space.L0B,
+    "right": Space.L0B,
+    "cb": Space.L0B,
+    "l0c": Space.L0C,
+    "acc": Space.L0C,
+    "cc": Space.L0C,
+    "bias": Space.BIAS,
+    "bt": Space.BIAS,
+    "biasbuf": Space.BIAS,
+    "fixpipe": Space.FIXPIPE,
+    "scaling": Space.FIXPIPE,
+    "fb": Space.FIXPIPE,
+    "fbuf": Space.FIXPIPE,
+    "scale_a": Space.SCALE_A,
+    "scale_left": Space.SCALE_A,
+    "scale_b": Space.SCALE_B,
+    "scale_right": Space.SCALE_B,
+}
+
+
+def space(name: str) -> Space:
+    """The space a program calls `name`."""
+    found = SPACE_NAMES.get(name.lower())
+    if found is None:
+        known = ", ".join(SPACE_NAMES)
+        raise fail(
+            "PTO-M003",
+            f"unknown memory space `{name}`; the names are {known}",
+            help=nearest(name.lower(), SPACE_NAMES),
+        )
+    return found
+
+
+class Access(Enum):
+    """Who touches memory; decides what a target with alignment rules asks for."""
+
+    GM = "GM read or write"
+    DMA = "DMA transfer of a vector tile buffer"
+    LOCAL = "local tile-buffer access"
+
+
+def required_alignment(access: Access, itemsize: int) -> int:
+    """Bytes an address must be a multiple of (seed 000, Address Alignment)."""
+    return BLOCK_BYTE_SIZE if access is Access.DMA else itemsize
+
+
+class Memory:
+    """The bytes of one space. `align` is what the base address of a tile must be a multiple of."""
+
+    __slots__ = ("align", "data", "space")
+
+    def __init__(self, space: Space, size: int, align: int = 1) -> None:
+        if size < 0 or align < 1:
+            raise fail("PTO-M005", f"{space.value} of {size} bytes aligned to {align} cannot exist")
+        self.space = space
+        self.align = align
+        self.data: Bytes = np.zeros(size, np.uint8)
+
+    @classmethod
+    def over(cls, space: Space, data: Bytes, align: int = 1) -> Memory:
+        """A memory whose bytes are the caller's array: nothing is copied."""
+        if data.dtype != np.uint8 or data.ndim != 1 or not data.flags.c_contiguous:
+            raise fail(
+                "PTO-M005",
+                f"{space.value} needs a contiguous one-dimensional array of bytes, "
+                f"not {data.dtype} of shape {data.shape}",
+            )
+        memory = cls(space, 0, align)
+        memory.data = data
+        return memory
+
+    @property
+    def size(self) -> int:
+        return self.data.size
+
+    def __repr__(self) -> str:
+        return f"Memory({self.space.value}, {self.size} bytes)"
+
+    def check(self, address: int, nbytes: int, align: int = 1) -> None:
+        """Raise unless [address, address + nbytes) lies inside and `address` is aligned."""
+        if nbytes < 0 or address < 0 or address + nbytes > self.size:
+            raise fail(
+                "PTO-M001",
+                f"{self.space.value} address {address:#x} with {nbytes} bytes ends at "
+                f"{address + nbytes:#x}, outside the buffer of {self.size} bytes",
+            )
+        if address % align:
+            raise fail(
+                "PTO-M002",
+                f"{self.space.value} address {address:#x} is not a multiple of {align} bytes",
+                help=f"the nearest aligned addresses are {address // align * align:#x} "
+                f"and {(address // align + 1) * align:#x}",
+            )
+
+    def view(self, address: int, nbytes: int, align: int = 1) -> Bytes:
+        """The bytes themselves: writing to the view writes to memory."""
+        self.check(address, nbytes, align)
+        return self.data[address : address + nbytes]
+
+    def read(self, address: int, nbytes: int, align: int = 1) -> Bytes:
+        """A copy of the bytes."""
+        return self.view(address, nbytes, align).copy()
+
+    def write(self, address: int, data: npt.NDArray[Any] | bytes, align: int = 1) -> None:
+        """Store the bytes of `data` at `address`; nothing is stored if they do not fit."""
+        if isinstance(data, bytes):
+            raw = np.frombuffer(data, np.uint8)
+        else:
+            raw = np.ascontiguousarray(data).reshape(-1).view(np.uint8)
+        self.view(address, raw.size, align)[:] = raw

@@ -1,0 +1,327 @@
+"""Tiles: a shape, an element type and a layout in one local buffer, with a valid region.
+
+What an instruction does with a tile is not known here, nor which combinations a target allows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from pto.core.compact import Compact, storage_shape
+from pto.core.constants import BLOCK_BYTE_SIZE
+from pto.core.dtypes import DType, items_of
+from pto.core.errors import Diagnostic, PtoError, fail, nearest
+from pto.core.layout import FRACTAL_ACC, FRACTAL_MX, ND, Layout
+from pto.core.memory import Memory, Space
+from pto.core.pad import Pad
+
+Valid = tuple[int | None, int | None]  # None: known only when the program runs
+
+
+class Role(Enum):
+    """What a tile is for; decides the buffer it lives in and the unit that works on it."""
+
+    VEC = "vec"
+    MAT = "mat"
+    LEFT = "left"
+    RIGHT = "right"
+    ACC = "acc"
+    BIAS = "bias"
+    SCALING = "scaling"
+    SCALE_LEFT = "scale_left"
+    SCALE_RIGHT = "scale_right"
+    SCALAR = "scalar"
+
+    @property
+    def space(self) -> Space:
+        return _PLACES[self][0]
+
+    @property
+    def unit(self) -> str:
+        """V vector, M matrix, S scalar (seed 002, TileType)."""
+        return _PLACES[self][1]
+
+
+# seed 000, hardware mapping of local tile buffers; machine.yaml#buffers_bytes for the others. No
+# buffer is named for scalar tiles: ours lie in UB.
+_PLACES: Final = {
+    Role.VEC: (Space.UB, "V"),
+    Role.MAT: (Space.L1, "M"),
+    Role.LEFT: (Space.L0A, "M"),
+    Role.RIGHT: (Space.L0B, "M"),
+    Role.ACC: (Space.L0C, "M"),
+    Role.BIAS: (Space.BIAS, "M"),
+    Role.SCALING: (Space.FIXPIPE, "M"),
+    Role.SCALE_LEFT: (Space.SCALE_A, "M"),
+    Role.SCALE_RIGHT: (Space.SCALE_B, "M"),
+    Role.SCALAR: (Space.UB, "S"),
+}
+
+ROLE_NAMES: Final = {
+    **{each.value: each for each in Role},
+    # tmov text spells the location of a scaling tile so (machine.yaml#tile_types.ir_loc)
+    "scale": Role.SCALING,
+    # ScaleLeft and ScaleRight of the manual
+    "scaleleft": Role.SCALE_LEFT,
+    "scaleright": Role.SCALE_RIGHT,
+}
+
+
+def role(name: str) -> Role:
+    """The role a program calls `name`: `vec`, `Vec`, `ScaleLeft`, `scale_left`, ..."""
+    found = ROLE_NAMES.get(name.lower())
+    if found is None:
+        raise fail(
+            "PTO-S003",
+            f"unknown tile role `{name}`; the roles are {', '.join(each.value for each in Role)}",
+            help=nearest(name.lower(), ROLE_NAMES),
+        )
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class TileType:
+    """Tile<TileType, DType, Rows, Cols, BLayout, SLayout, Fractal, Pad> of the manual.
+
+    An object can describe a tile whose shape does not suit its layout, so that a checker can speak
+    about all tiles of a program; `findings` says what is wrong and `check` raises it.
+    """
+
+    role: Role
+    dtype: DType
+    rows: int
+    cols: int
+    layout: Layout
+    pad: Pad
+    valid: Valid
+    compact: Compact = Compact.NULL
+
+    @classmethod
+    def of(
+        cls,
+        role: Role,
+        dtype: DType,
+        rows: int,
+        cols: int,
+        layout: Layout = ND,
+        *,
+        pad: Pad = Pad.NULL,
+        valid: Valid | None = None,
+        compact: Compact = Compact.NULL,
+    ) -> TileType:
+        """A tile type with the defaults of the text form: valid is the whole shape."""
+        region = (rows, cols) if valid is None else valid
+        return cls(role, dtype, rows, cols, layout, pad, region, compact)
+
+    def __post_init__(self) -> None:
+        if self.rows < 1 or self.cols < 1:
+            raise fail("PTO-S001", f"tile shape {self.rows}x{self.cols} must be positive")
+        _require_valid(self, self.valid)
+
+    def __str__(self) -> str:
+        return f"{self.role.value} {self.rows}x{self.cols}x{self.dtype.name} {self.layout}"
+
+    @property
+    def itemsize(self) -> int:
+        return self.dtype.itemsize
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.rows, self.cols
+
+    @property
+    def box(self) -> tuple[int, int]:
+        return self.layout.box(self.itemsize)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes from the tile's address to its end; at most this much with compact storage."""
+        compact = Compact.NULL if self.compact is Compact.NORMAL else self.compact
+        rows, cols = storage_shape(self.layout, compact, self.shape, self.shape, self.itemsize)
+        return self.layout.extent(rows, cols, self.itemsize) * self.itemsize
+
+    def storage_shape(self, valid: tuple[int, int]) -> tuple[int, int]:
+        """The shape in the address formula; differs from `shape` for compact tiles only."""
+        return storage_shape(self.layout, self.compact, self.shape, valid, self.itemsize)
+
+    def findings(self, block: int = BLOCK_BYTE_SIZE) -> list[Diagnostic]:
+        """Everything wrong with the shape. `block` is the row alignment of the target in bytes."""
+        return [*self._box_findings(), *self._block_findings(block), *self._scalar_findings()]
+
+    def check(self, block: int = BLOCK_BYTE_SIZE) -> None:
+        found = self.findings(block)
+        if found:
+            raise PtoError(*found)
+
+    def _box_findings(self) -> Iterator[Diagnostic]:
+        """machine.yaml#alignment, boxed."""
+        h, w = self.box
+        if not self.layout.is_boxed and self.layout.fractal == FRACTAL_ACC:
+            w = 16  # machine.yaml#inner_box.none_box: only the columns are checked
+        loose = self.role is Role.VEC or self.layout.fractal == FRACTAL_MX or self.rows == 1
+        for what, size, side in (("rows", self.rows, 1 if loose else h), ("cols", self.cols, w)):
+            if size % side:
+                yield Diagnostic(
+                    "PTO-S002",
+                    f"{self}: {what} {size} is not a multiple of {side}, the box is {h}x{w}",
+                    help=f"use {what} {-(-size // side) * side} and set the valid region to {size}",
+                )
+
+    def _block_findings(self, block: int) -> Iterator[Diagnostic]:
+        """machine.yaml#alignment, none_box."""
+        if self.layout.is_boxed or self.role is Role.SCALAR:
+            return
+        line, count = ("row", self.cols) if self.layout.name == "ND" else ("column", self.rows)
+        nbytes = count * self.itemsize
+        if nbytes % block:
+            yield Diagnostic(
+                "PTO-S005",
+                f"{self}: a {line} has {count} elements = {nbytes} bytes, "
+                f"not a multiple of {block} bytes",
+            )
+
+    def _scalar_findings(self) -> Iterator[Diagnostic]:
+        if self.role is Role.SCALAR and self.shape != (1, 1):
+            yield Diagnostic("PTO-S008", f"{self}: a scalar tile is 1x1")
+
+
+def _require_valid(tile_type: TileType, valid: Valid) -> None:
+    for what, size, limit in zip(("rows", "columns"), valid, tile_type.shape, strict=True):
+        if size is not None and not 0 <= size <= limit:
+            raise fail(
+                "PTO-V001",
+                f"{size} valid {what} do not fit a tile with {limit} {what} ({tile_type})",
+            )
+
+
+class Tile:
+    """A tile type at an address of a buffer, with its current valid region.
+
+    Every type has defined addresses, also one with findings: judging types is the checker's work.
+    """
+
+    __slots__ = ("_valid", "address", "memory", "type")
+
+    def __init__(
+        self, type: TileType, memory: Memory, address: int = 0, valid: Valid | None = None
+    ) -> None:
+        if memory.space is not type.role.space:
+            raise fail(
+                "PTO-M004",
+                f"{type} belongs in {type.role.space.value}, not in {memory.space.value}",
+            )
+        memory.check(address, type.nbytes, memory.align)
+        region = type.valid if valid is None else valid
+        _require_valid(type, region)
+        self.type = type
+        self.memory = memory
+        self.address = address
+        self._valid: Valid = region
+
+    def __repr__(self) -> str:
+        return f"Tile({self.type} at {self.memory.space.value} {self.address:#x})"
+
+    def get_valid(self) -> tuple[int, int]:
+        """(Rv, Cv), the rows and columns that are meaningful."""
+        rows, cols = self._valid
+        if rows is None or cols is None:
+            raise fail("PTO-V002", f"the valid region of {self.type} is dynamic and was not set")
+        return rows, cols
+
+    def set_valid(self, rows: int, cols: int) -> None:
+        _require_valid(self.type, (rows, cols))
+        self._valid = (rows, cols)
+
+    @property
+    def items(self) -> npt.NDArray[Any]:
+        """The stored items in memory order; writing to them writes to the tile."""
+        raw = self.memory.view(self.address, self.type.nbytes)
+        return raw.view(self.type.dtype.storage)
+
+    def view(self) -> npt.NDArray[Any] | None:
+        """All elements over the same memory, or None where boxes make that impossible."""
+        plain = self._view()
+        return None if plain is None else plain.view(self.type.dtype.numpy)
+
+    def read(self) -> npt.NDArray[Any]:
+        """A copy of all rows x cols elements, valid or not, of type `dtype.numpy`."""
+        rows, cols = self.type.shape
+        if self._stored() == (rows, cols):
+            found = self.type.layout.to_logical(self.items, rows, cols, self.type.itemsize)
+        else:
+            found = np.full((rows, cols), self._pad_bits(), self.type.dtype.storage)
+            kept = self._offsets()
+            found[: kept.shape[0], : kept.shape[1]] = self.items[kept]
+        return found.view(self.type.dtype.numpy)
+
+    def read_valid(self) -> npt.NDArray[Any]:
+        """A copy of the valid region, of shape (Rv, Cv)."""
+        rows, cols = self.get_valid()
+        if (rows, cols) == self.type.shape:
+            return self.read()
+        view = self._view()
+        inside = self.items[self._offsets()[:rows, :cols]] if view is None else view[:rows, :cols]
+        return np.array(inside, order="C").view(self.type.dtype.numpy)
+
+    def write(self, array: npt.NDArray[Any]) -> None:
+        """Store all rows x cols elements. Padding that compact storage leaves out is dropped."""
+        items = self._items_of(array, self.type.shape)
+        if self._stored() == self.type.shape:
+            self.type.layout.to_storage(items, self.type.itemsize, out=self.items)
+            return
+        kept = self._offsets()
+        self.items[kept] = items[: kept.shape[0], : kept.shape[1]]
+
+    def write_valid(self, array: npt.NDArray[Any]) -> None:
+        """Store an array of shape (Rv, Cv); bytes outside the valid region stay untouched."""
+        rows, cols = self.get_valid()
+        items = self._items_of(array, (rows, cols))
+        view = self._view()
+        if (rows, cols) == self.type.shape:
+            self.write(items)
+        elif view is not None:
+            view[:rows, :cols] = items
+        else:
+            self.items[self._offsets()[:rows, :cols]] = items
+
+    def fill_pad(self, pad: Pad | None = None) -> None:
+        """Fill the elements outside the valid region; Null and Invalid leave them as they are."""
+        chosen = self.type.pad if pad is None else pad
+        rows, cols = self.get_valid()
+        if not chosen.is_defined:
+            return
+        bits, offsets = chosen.bits(self.type.dtype), self._offsets()
+        for outside in (offsets[rows:, :], offsets[:rows, cols:]):
+            self.items[outside] = bits
+
+    def _pad_bits(self) -> int:
+        return self.type.pad.bits(self.type.dtype)
+
+    def _stored(self) -> tuple[int, int]:
+        """The shape in the address formula now."""
+        if self.type.compact is Compact.NULL:
+            return self.type.shape
+        return self.type.storage_shape(self.get_valid())
+
+    def _offsets(self) -> npt.NDArray[np.intp]:
+        """The offset of every element that has storage."""
+        offsets = self.type.layout.index_map(*self._stored(), self.type.itemsize)
+        return offsets[: self.type.rows, : self.type.cols]
+
+    def _view(self) -> npt.NDArray[Any] | None:
+        return self.type.layout.view(self.items, *self.type.shape, self.type.itemsize)
+
+    def _items_of(self, array: npt.NDArray[Any], shape: tuple[int, int]) -> npt.NDArray[Any]:
+        """`array` as items of the tile: the tile never rounds or wraps values by itself."""
+        if array.shape != shape:
+            got = "x".join(map(str, array.shape)) or "a scalar"
+            raise fail(
+                "PTO-S006", f"{self.type} takes an array of {shape[0]}x{shape[1]}, not {got}"
+            )
+        return items_of(self.type.dtype, array)
