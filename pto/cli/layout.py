@@ -12,6 +12,7 @@ from pathlib import Path
 
 from pto.cli import console
 from pto.core import dtypes, layout, tile
+from pto.core.compact import Compact
 from pto.core.errors import Diagnostic, PtoError, fail
 from pto.core.render import Piece
 from pto.core.tile import TileType, Valid
@@ -84,9 +85,10 @@ def _from_short_form(text: str) -> TileType:
         raise _unreadable(text, "one word, the role, may stand before the shape")
     rows, cols, element = _SHAPE.fullmatch(words[at]).groups()  # pyright: ignore[reportOptionalMemberAccess]
     names = [word for word in words[at + 1 :] if "=" not in word]
-    options = dict(word.lower().split("=", 1) for word in words[at + 1 :] if "=" in word)
-    if len(names) > 1 or not options.keys() <= {"valid", "fractal"}:
-        raise _unreadable(text, "more after the shape than layout, valid= and fractal=")
+    pairs = [word.lower().split("=", 1) for word in words[at + 1 :] if "=" in word]
+    options = dict(pairs)
+    if len(names) > 1 or len(pairs) > len(options) or not options.keys() <= {"valid", "fractal"}:
+        raise _unreadable(text, "more after the shape than one layout, valid= and fractal=")
     return TileType.of(
         tile.role(words[0] if at else "vec"),
         dtypes.dtype(element),
@@ -175,6 +177,10 @@ def _facts(t: TileType, target: Target | None) -> list[tuple[str, str]]:
         box = f"{h}x{w} elements = {h * w * t.itemsize} bytes"
         facts.append(("box", f"{box}; the tile is {grid[0]}x{grid[1]} boxes"))
     facts.append(("valid", _valid_words(t)))
+    if t.pad.is_defined:
+        facts.append(("pad", f"{t.pad}, bits 0x{t.pad.bits(t.dtype):0{2 * t.itemsize}x}"))
+    if t.compact is not Compact.NULL:
+        facts.append(("compact", t.compact.name.lower()))
     if target is not None:
         room = f"{t.role.space.value.upper()} has {_room(t, target.profile)} bytes"
         facts.append(("legal", f"under {target}, where {room}"))

@@ -120,6 +120,7 @@ def test_short_form_words_in_any_order_and_case():
         ("vec mat 16x32xf16", "PTO-U003"),
         ("vec 16x32xf16 nz zn", "PTO-U003"),
         ("vec 16x32xf16 colour=red", "PTO-U003"),
+        ("vec 16x32xf16 valid=1x1 valid=2x2", "PTO-U003"),
         ("vec 16x32xf16 valid=all", "PTO-U003"),
         ("vec 16x32xf16 fractal=big", "PTO-U003"),
         ("vec 99999999999999999999x1xf16", "PTO-U003"),
@@ -209,3 +210,13 @@ def test_a_type_that_is_no_tile_is_refused():
     with pytest.raises(PtoError) as caught:
         parse("!pto.ptr<f16, gm>")
     assert caught.value.code == "PTO-U003"
+
+
+def test_pad_and_compact_storage_are_told(capsys: Capture):
+    # Rows + 1 = 17 rows of 8 columns between columns of boxes: 136 elements; -inf of f32.
+    text = SHORT.replace("fractal=512", "pad=3, compact=2")
+    assert main(["layout", text]) == 0
+    shown = capsys.readouterr().out
+    assert "  pad      min, bits 0xff800000\n" in shown
+    assert "  compact  row_plus_one\n" in shown
+    assert "offset(r, c) = c//8*136 + r*8 + c%8\n" in shown
