@@ -1,0 +1,23 @@
+"""`make demo` runs to its end and shows what it promises."""
+
+import pytest
+
+from examples import demo
+
+
+def test_demo_shows_types_layouts_and_findings(capsys: pytest.CaptureFixture[str]):
+    demo.main()
+    shown = capsys.readouterr()
+    rows = {line.split()[0]: line.split() for line in shown.out.splitlines() if line.split()}
+    # e in IEEE half, bfloat16 and single: published bit patterns.
+    assert (rows["f16"][3], rows["bf16"][3], rows["f32"][3]) == ("4170", "402e", "402df854")
+    # Top line of each map, worked out by hand: sixteenths of 1024 elements, every second column.
+    assert rows["0000000000000000"] == [
+        "0000000000000000",
+        "0123456789abcdef",
+        "0000000088888888",
+        "0011223344556677",
+    ]
+    assert "error[PTO-S002]" in shown.out
+    assert "error[PTO-X002]" in shown.out
+    assert shown.err == ""
