@@ -46,6 +46,8 @@ class BLayout(Enum):
     ROW_MAJOR = "row_major"
     COL_MAJOR = "col_major"
 
+    __hash__ = object.__hash__  # members are singletons; Enum would hash their names in Python
+
 
 class SLayout(Enum):
     """Order of the elements inside a box."""
@@ -53,6 +55,8 @@ class SLayout(Enum):
     NONE_BOX = "none_box"
     ROW_MAJOR = "row_major"
     COL_MAJOR = "col_major"
+
+    __hash__ = object.__hash__
 
 
 # machine.yaml#tile_buf_type.layout_names; seed 000, TileLayoutCustom.
@@ -216,13 +220,15 @@ class Frame:
         A run is one row of a box, 32 bytes of a matrix operand, contiguous both in storage and in
         the (mirrored) array. Moving runs, not elements, makes a conversion as cheap as a copy.
         """
-        return None if self.cols % self.w else self._offsets(self.w).reshape(-1) // self.w
+        return None if self.cols % self.w else self._offsets(self.w) // self.w
 
     @cached_property
     def inverse_run_map(self) -> npt.NDArray[np.intp] | None:
         """The array run of every storage run, or None where storage has gaps between runs."""
         runs = self.run_map
-        return None if runs is None or runs.size * self.w != self.extent else np.argsort(runs)
+        if runs is None or runs.size * self.w != self.extent:
+            return None
+        return np.argsort(runs, axis=None)
 
     @cached_property
     def _run_type(self) -> np.dtype[np.void]:
@@ -235,42 +241,43 @@ class Frame:
         return self.offset(c, r) if self.mirrored else self.offset(r, c)
 
     def view(self, flat: npt.NDArray[Any]) -> npt.NDArray[Any] | None:
-        if self.order is not Order.PLAIN:
-            return None
-        inner = flat[: self.extent].reshape(self.rows, self.cols)
-        return inner.T if self.mirrored else inner
+        return self._plain(flat) if self.order is Order.PLAIN else None
 
     def to_logical(self, flat: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        plain = self.view(flat)
-        if plain is not None:
-            return plain.copy()
+        if self.order is Order.PLAIN:
+            return self._plain(flat).copy()
         if self.run_map is None:
             return flat[self.index_map]
-        runs = flat[: self.extent].view(self._run_type).take(self.run_map)
-        inner = runs.view(flat.dtype).reshape(self.rows, self.cols)
+        inner = self._stored_runs(flat).take(self.run_map).view(flat.dtype)
         return np.ascontiguousarray(inner.T) if self.mirrored else inner
 
     def new_storage(self, logical: npt.NDArray[Any]) -> npt.NDArray[Any]:
         if self.order is not Order.PLAIN and self.inverse_run_map is not None:
-            return self._runs_of(logical).take(self.inverse_run_map).view(logical.dtype)
+            return self._runs(logical).take(self.inverse_run_map).view(logical.dtype)
         flat = np.zeros(self.extent, logical.dtype)
         self.to_storage(logical, flat)
         return flat
 
     def to_storage(self, logical: npt.NDArray[Any], flat: npt.NDArray[Any]) -> None:
-        plain = self.view(flat)
-        if plain is not None:
-            plain[...] = logical
+        if self.order is Order.PLAIN:
+            self._plain(flat)[...] = logical
         elif self.inverse_run_map is None:
             flat[self.index_map] = logical
         else:
-            runs = flat[: self.extent].view(self._run_type)
             # clip: indices are in range by construction, and only then does take write in place
-            self._runs_of(logical).take(self.inverse_run_map, out=runs, mode="clip")
+            out = self._stored_runs(flat)
+            self._runs(logical).take(self.inverse_run_map, out=out, mode="clip")
 
-    def _runs_of(self, logical: npt.NDArray[Any]) -> npt.NDArray[np.void]:
-        inner = np.ascontiguousarray(logical.T if self.mirrored else logical)
-        return inner.reshape(-1).view(self._run_type)
+    def _plain(self, flat: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        inner = flat[: self.extent].reshape(self.rows, self.cols)
+        return inner.T if self.mirrored else inner
+
+    def _stored_runs(self, flat: npt.NDArray[Any]) -> npt.NDArray[np.void]:
+        whole = flat if flat.size == self.extent else flat[: self.extent]
+        return whole.view(self._run_type)
+
+    def _runs(self, logical: npt.NDArray[Any]) -> npt.NDArray[np.void]:
+        return np.ascontiguousarray(logical.T if self.mirrored else logical).view(self._run_type)
 
 
 def _frame(layout: Layout, rows: int, cols: int, itemsize: int) -> Frame:
