@@ -112,7 +112,7 @@ class Side:
     """All operands of one side with their types; optional ones are told apart by count and type.
 
     Some tools write the attribute dictionary inside (`ins(%a {cmpMode = ..} : T)`) or the types
-    piecemeal (`ins(%a : T, %scale : i64)`): both are read everywhere. `dictionary` prints it inside.
+    piecemeal (`ins(%a : T, %scale : i64)`): both are read. `dictionary` prints it inside.
     """
 
     operands: tuple[Operand, ...]
@@ -127,15 +127,13 @@ class Side:
             if p.kind == lx.VALUE:
                 values.append(p.use())
                 draft.pending.append(values[-1])
-            elif p.text == "{":
+            elif p.at("{"):
                 p.attr_dict(draft)
-            elif p.text == ":":
-                p.i += 1
+            elif p.accept(":"):
                 p.types_of(draft)
-                if p.text != ",":
-                    break
-                p.i += 1
-                continue
+                if p.accept(","):
+                    continue
+                break
             else:
                 break
             if p.text == "," and (p.kinds[p.i + 1] == lx.VALUE or p.texts[p.i + 1] == "{"):

@@ -16,9 +16,8 @@ from pto.ir import lexer as lx
 from pto.ir.format import Draft, Step, canonical, compile_format, distribute
 from pto.ir.graph import Block, Module, Operation, Region, Source, Span, Value
 from pto.ir.types import parse_type, type_text
-from pto.isa import table as _table  # noqa: F401  (fills the table)
 from pto.isa.attributes import Attribute, Ints, Unit
-from pto.isa.instr import lookup, suggest
+from pto.isa.table import lookup, suggest
 from pto.isa.types import Function, Opaque, Type
 
 MAX_DEPTH = 128
@@ -84,15 +83,18 @@ class Parser:
     def text(self) -> str:
         return self.texts[self.i]
 
+    def at(self, text: str) -> bool:
+        """Is the cursor at this punctuation or word?"""
+        return self.texts[self.i] == text and self.kinds[self.i] != lx.STRING
+
     def take(self) -> str:
         self.i += 1
         return self.texts[self.i - 1]
 
     def accept(self, text: str) -> bool:
-        if self.texts[self.i] == text and self.kinds[self.i] != lx.STRING:
-            self.i += 1
-            return True
-        return False
+        found = self.at(text)
+        self.i += found
+        return found
 
     def expect(self, text: str) -> None:
         if not self.accept(text):
@@ -515,7 +517,7 @@ class Parser:
         while True:
             region = Region(op)
             op.regions.append(region)
-            if self.text == "{" and self.texts[self.i + 1] == "}":
+            if self.at("{") and self.texts[self.i + 1] == "}":
                 self.i += 2  # a declaration has no body
             else:
                 self.region(region)

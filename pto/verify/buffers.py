@@ -1,0 +1,193 @@
+"""Tiles in their buffers: capacity, alignment and overlap, as far as addresses are constants."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from pto.core.errors import Diagnostic, Note
+from pto.core.tile import TileType
+from pto.ir.graph import Module, Operation, Value
+from pto.isa.types import TileBuf
+from pto.target.device import smallest
+from pto.target.facts import Profile
+from pto.verify.operation import constant
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A tile at a constant address, and the stretch of its function in which it is used."""
+
+    op: Operation
+    tile: TileType
+    space: str
+    start: int
+    end: int
+    first: int
+    last: int
+
+
+def check(module: Module, profile: Profile, level: int) -> list[Diagnostic]:
+    found: list[Diagnostic] = []
+    for function in module.functions():
+        found += _assigned(function, level)
+        placed = list(_placed(function))
+        for tile in placed:
+            found += _fits(tile, profile) + _aligned(tile, profile)
+        found += _overlaps(placed)
+        found += _too_large(function, profile)
+    return found
+
+
+def _allocs(function: Operation) -> Iterator[tuple[Operation, Value, TileType]]:
+    for op in function.walk():
+        if op.name == "pto.alloc_tile" and op.results:
+            value = op.results[0]
+            if isinstance(value.type, TileBuf):
+                yield op, value, value.type.tile
+
+
+def _assigned(function: Operation, level: int) -> list[Diagnostic]:
+    """A program either places all of its tiles or none."""
+    found: list[Diagnostic] = []
+    for op in function.walk():
+        if op.name != "pto.tassign":
+            continue
+        if level < 3:
+            message = "'pto.tassign' op is only supported at level 3, where programs place tiles"
+            found.append(Diagnostic("PTO-M100", message, op.loc))
+        source = op.operands[0].owner if op.operands else None
+        if not isinstance(source, Operation) or source.name != "pto.alloc_tile":
+            continue
+        if not source.group("addr"):
+            message = "'pto.alloc_tile' op requires 'addr' where pto.tassign moves the tile"
+            note = Note("it is moved here", op.loc)
+            found.append(Diagnostic("PTO-M101", message, source.loc, notes=(note,)))
+    return found
+
+
+def _placed(function: Operation) -> Iterator[Placed]:
+    spans = _lifetimes(function)
+    for op, value, tile in _allocs(function):
+        address = op.operand("addr")
+        start = None if address is None else constant(address)
+        if start is not None and id(value) in spans:
+            first, last = spans[id(value)]
+            end = start + tile.nbytes
+            yield Placed(op, tile, tile.role.space.value, start, end, first, last)
+
+
+def _lifetimes(function: Operation) -> dict[int, tuple[int, int]]:
+    """First and last use of each value, as positions in program order.
+
+    A use inside a loop holds the value for the whole loop when it was made outside it.
+    """
+    spans: dict[int, tuple[int, int]] = {}
+    made: dict[int, int] = {}
+    clock = 0
+    open_loops: list[tuple[int, set[int]]] = []
+
+    def visit(op: Operation) -> None:
+        nonlocal clock
+        clock += 1
+        now = clock
+        for value in op.operands:
+            first, _ = spans.get(id(value), (now, now))
+            spans[id(value)] = (first, now)
+            for start, used in open_loops:
+                if made.get(id(value), 0) < start:
+                    used.add(id(value))
+        for value in op.results:
+            made[id(value)] = now
+        loop = op.name in ("scf.for", "scf.while")
+        if loop:
+            open_loops.append((now, set()))
+        for region in op.regions:
+            for block in region.blocks:
+                for child in block.ops:
+                    visit(child)
+        if loop:
+            start, used = open_loops.pop()
+            for key in used:
+                first, last = spans[key]
+                spans[key] = (min(first, start), max(last, clock))
+
+    visit(function)
+    return spans
+
+
+def _fits(placed: Placed, profile: Profile) -> list[Diagnostic]:
+    size = profile.buffers[placed.space]
+    where = f"{placed.space.upper()}[{placed.start:#x}..{placed.end:#x})"
+    if placed.end > size:
+        message = f"tile at {where} ends outside the buffer of {size:,} bytes on {profile}"
+        return [Diagnostic("PTO-M102", message, placed.op.loc)]
+    return _fits_devices(placed.op, where, placed.space, placed.end, profile)
+
+
+def _fits_devices(
+    op: Operation, what: str, space: str, end: int, profile: Profile
+) -> list[Diagnostic]:
+    """Devices narrow a profile: what fits the profile may not fit every chip."""
+    chip = smallest(profile, space) if profile.device is None else None
+    limit = chip.buffers[space] if chip else end
+    if chip is None or end <= limit:
+        return []
+    message = f"{what} fits profile {profile}, but {chip.name} has only {limit:,} bytes of {space}"
+    help = f"`--device {chip.name}` makes this an error"
+    return [Diagnostic("PTO-M103", message, op.loc, "warning", help=help)]
+
+
+def _aligned(placed: Placed, profile: Profile) -> list[Diagnostic]:
+    base = profile.alignment.base
+    if placed.start % base == 0:
+        return []
+    message = (
+        f"tile address {placed.start:#x} is not a multiple of {base} bytes, which {profile} asks"
+    )
+    return [Diagnostic("PTO-M104", message, placed.op.loc)]
+
+
+def _too_large(function: Operation, profile: Profile) -> list[Diagnostic]:
+    """A tile without an address that no plan can place."""
+    found: list[Diagnostic] = []
+    for op, _, tile in _allocs(function):
+        space = tile.role.space.value
+        if op.group("addr") or not tile.nbytes:
+            continue
+        size = profile.buffers[space]
+        what = f"{tile.rows}x{tile.cols} {tile.dtype.name} tile of {tile.nbytes:,} bytes"
+        if tile.nbytes > size:
+            message = f"{what} is larger than {space} with {size:,} bytes on {profile}"
+            found.append(Diagnostic("PTO-M105", message, op.loc))
+        else:
+            found += _fits_devices(op, what, space, tile.nbytes, profile)
+    return found
+
+
+def _overlaps(placed: list[Placed]) -> list[Diagnostic]:
+    """Two tiles in use at one time share bytes. The same start is a deliberate second name."""
+    found: list[Diagnostic] = []
+    by_space: dict[str, list[Placed]] = {}
+    for tile in placed:
+        by_space.setdefault(tile.space, []).append(tile)
+    for tiles in by_space.values():
+        tiles.sort(key=lambda p: (p.start, p.end))
+        active: list[Placed] = []
+        for tile in tiles:
+            active = [a for a in active if a.end > tile.start]
+            found += [_overlap(a, tile) for a in active[:8] if _clash(a, tile)]
+            active.append(tile)
+    return found
+
+
+def _clash(a: Placed, b: Placed) -> bool:
+    inside = b.start >= a.start and b.end <= a.end  # a window of a larger tile
+    return a.start != b.start and not inside and a.first <= b.last and b.first <= a.last
+
+
+def _overlap(a: Placed, b: Placed) -> Diagnostic:
+    shared = f"{a.space.upper()}[{max(a.start, b.start):#x}..{min(a.end, b.end):#x})"
+    message = f"two tiles in use at one time share {shared}"
+    note = Note("the other tile is placed here", a.op.loc)
+    return Diagnostic("PTO-M106", message, b.op.loc, "warning", notes=(note,))

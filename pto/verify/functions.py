@@ -1,0 +1,206 @@
+"""Functions: names, calls, entry points, terminators, and values carried by control flow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from pto.core.errors import Diagnostic, Note
+from pto.ir.graph import Module, Operation, Value
+from pto.ir.types import type_text
+from pto.isa.attributes import OfType, Str, Symbol
+from pto.isa.types import Function, Type
+
+
+def check(module: Module) -> list[Diagnostic]:
+    found: list[Diagnostic] = []
+    for holder in _modules(module.op):
+        functions = [op for op in holder.regions[0].block.ops if op.name == "func.func"]
+        by_name = {name_of(f): f for f in functions}
+        found += _duplicates(functions)
+        found += _entries(functions)
+        found += _calls(functions, by_name)
+    for op in module.walk():
+        found += _terminator(op)
+    return found
+
+
+def _modules(op: Operation) -> Iterator[Operation]:
+    if op.name == "builtin.module":
+        yield op
+        for inner in op.regions[0].block.ops:
+            yield from _modules(inner)
+
+
+def name_of(function: Operation) -> str:
+    name = function.attrs.get("sym_name")
+    return name.value if isinstance(name, Str) else ""
+
+
+def signature_of(function: Operation) -> Function:
+    type = function.attrs.get("function_type")
+    if isinstance(type, OfType) and isinstance(type.type, Function):
+        return type.type
+    return Function((), ())
+
+
+def is_defined(function: Operation) -> bool:
+    return bool(function.regions and function.regions[0].blocks)
+
+
+def entries(functions: Sequence[Operation]) -> list[Operation]:
+    """Marked functions; without marks, the only function there is."""
+    defined = [f for f in functions if is_defined(f)]
+    marked = [f for f in defined if {"pto.entry", "pto.aicore", "pto.kernel"} & f.attrs.keys()]
+    if marked:
+        return marked
+    return defined if len(defined) == 1 else []
+
+
+def _duplicates(functions: Sequence[Operation]) -> list[Diagnostic]:
+    first: dict[str, Operation] = {}
+    found: list[Diagnostic] = []
+    for f in functions:
+        name = name_of(f)
+        if name in first:
+            note = Note("the first one is here", first[name].loc)
+            message = f"two functions are called @{name}"
+            found.append(Diagnostic("PTO-S100", message, f.loc, notes=(note,)))
+        first.setdefault(name, f)
+    return found
+
+
+def _entries(functions: Sequence[Operation]) -> list[Diagnostic]:
+    found: list[Diagnostic] = []
+    for f in entries(functions):
+        results = signature_of(f).results
+        if results:
+            listed = ", ".join(map(type_text, results))
+            message = f"PTO entry functions must return void: @{name_of(f)} returns {listed}"
+            found.append(Diagnostic("PTO-S101", message, f.loc))
+    return found
+
+
+def _calls(functions: Sequence[Operation], by_name: dict[str, Operation]) -> list[Diagnostic]:
+    found: list[Diagnostic] = []
+    graph: dict[str, list[tuple[str, Operation]]] = {}
+    for f in functions:
+        edges = graph.setdefault(name_of(f), [])
+        for op in f.walk():
+            if op.name != "func.call":
+                continue
+            callee = op.attrs.get("callee")
+            name = callee.name if isinstance(callee, Symbol) else ""
+            target = by_name.get(name)
+            if target is None:
+                message = f"'func.call' op calls @{name}, which this module does not define"
+                found.append(Diagnostic("PTO-S102", message, op.loc))
+                continue
+            edges.append((name, op))
+            found += _call_types(op, name, signature_of(target))
+    return found + _recursion(graph)
+
+
+def _call_types(op: Operation, name: str, wanted: Function) -> list[Diagnostic]:
+    actual = Function(_types(op.operands), _types(op.results))
+    if actual == wanted:
+        return []
+    shown = f"it is {type_text(wanted)}, the call is {type_text(actual)}"
+    return [Diagnostic("PTO-S103", f"'func.call' op expects the type of @{name}: {shown}", op.loc)]
+
+
+def _types(values: Sequence[Value]) -> tuple[Type, ...]:
+    return tuple(v.type for v in values)
+
+
+def _recursion(graph: dict[str, list[tuple[str, Operation]]]) -> list[Diagnostic]:
+    """Depth-first, without Python's own recursion: a program may call a thousand deep."""
+    found: list[Diagnostic] = []
+    done: set[str] = set()
+    for root in graph:
+        path: list[str] = []
+        stack: list[tuple[str, int]] = [(root, 0)]
+        while stack:
+            name, edge = stack.pop()
+            if edge == 0:
+                if name in done:
+                    continue
+                path.append(name)
+            edges = graph.get(name, [])
+            if edge == len(edges):
+                done.add(name)
+                path.pop()
+                continue
+            stack.append((name, edge + 1))
+            callee, call = edges[edge]
+            if callee in path:
+                cycle = " -> ".join(f"@{n}" for n in [*path[path.index(callee) :], callee])
+                message = f"recursive function calls are not supported: {cycle}"
+                found.append(Diagnostic("PTO-S104", message, call.loc))
+            elif callee not in done:
+                stack.append((callee, 0))
+    return found
+
+
+def _terminator(op: Operation) -> list[Diagnostic]:
+    """Regions of functions and scf end with the operation that hands their values on."""
+    if op.name == "func.func" and is_defined(op):
+        return _ends_with(op, 0, "func.return", signature_of(op).results, "the function returns")
+    if op.name == "scf.for":
+        return [
+            *_ends_with(op, 0, "scf.yield", _types(op.results), "the loop carries"),
+            *_carried(op, op.operands[3:], op.regions[0].block.args[1:]),
+        ]
+    if op.name == "scf.if":
+        if op.results and not op.regions[1].blocks:
+            message = "'scf.if' op with results needs an else region"
+            return [Diagnostic("PTO-S106", message, op.loc)]
+        wanted = _types(op.results)
+        return [
+            d
+            for n, region in enumerate(op.regions)
+            if region.blocks
+            for d in _ends_with(op, n, "scf.yield", wanted, "the if gives")
+        ]
+    if op.name == "scf.while":
+        return _while(op)
+    return []
+
+
+def _while(op: Operation) -> list[Diagnostic]:
+    before, after = op.regions[0].block, op.regions[1].block
+    found = _carried(op, op.operands, before.args)
+    last = before.ops[-1] if before.ops else None
+    if last is None or last.name != "scf.condition":
+        found.append(
+            Diagnostic("PTO-S105", "'scf.while' op must end its test in scf.condition", op.loc)
+        )
+    elif _types(last.operands[1:]) != _types(op.results) or _types(after.args) != _types(
+        op.results
+    ):
+        shown = ", ".join(map(type_text, _types(op.results))) or "nothing"
+        message = f"'scf.while' op gives {shown}, and its condition and body must agree"
+        found.append(Diagnostic("PTO-S107", message, last.loc))
+    wanted = _types(before.args)
+    return found + _ends_with(op, 1, "scf.yield", wanted, "the loop carries")
+
+
+def _ends_with(
+    op: Operation, region: int, name: str, wanted: Sequence[Type], what: str
+) -> list[Diagnostic]:
+    ops = op.regions[region].block.ops
+    last = ops[-1] if ops else None
+    if last is None or last.name != name:
+        return [Diagnostic("PTO-S105", f"'{op.name}' op must end in {name}", op.loc)]
+    actual = _types(last.operands)
+    if actual == tuple(wanted):
+        return []
+    given, expected = (", ".join(map(type_text, x)) or "nothing" for x in (actual, wanted))
+    message = f"'{name}' op hands on {given}, but {what} {expected}"
+    return [Diagnostic("PTO-S107", message, last.loc)]
+
+
+def _carried(op: Operation, inits: Sequence[Value], args: Sequence[Value]) -> list[Diagnostic]:
+    if _types(inits) == _types(args) and len(args) == len(inits):
+        return []
+    message = f"'{op.name}' op starts {len(inits)} carried values and its body takes {len(args)}"
+    return [Diagnostic("PTO-S107", message, op.loc)]

@@ -1,0 +1,128 @@
+"""Queues between the cube and the vector side: both ends exist and agree on how tiles are split."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from pto.core.errors import Diagnostic, Note
+from pto.ir.graph import Module, Operation, Value
+from pto.isa.attributes import Bool, Int, Str, Symbol
+from pto.verify.functions import name_of
+
+_FRONTEND = ("pto.aic_initialize_pipe", "pto.aiv_initialize_pipe")
+_LOWERED = ("pto.initialize_l2l_pipe", "pto.initialize_l2g2l_pipe")
+_BUFFERS = ("pto.reserve_buffer", "pto.import_reserved_buffer")
+_USERS = ("pto.tpush", "pto.tpop", "pto.tfree", "pto.talloc")
+
+Key = tuple[str, str]  # the function that reserves the buffer, the buffer's name
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """One initialisation of a pipe: the buffers it uses and how its users split tiles."""
+
+    op: Operation
+    function: str
+    keys: frozenset[Key]
+    splits: frozenset[int]
+    nosplit: bool | None
+
+
+def check(module: Module) -> list[Diagnostic]:
+    found: list[Diagnostic] = []
+    ends: list[End] = []
+    for function in module.functions():
+        for op in function.walk():
+            if op.name in _FRONTEND + _LOWERED:
+                ends.append(_end(op, function))
+                found += _anchored(op, ends[-1])
+    for end in ends:
+        found += _own_split(end)
+    return found + _peers(ends)
+
+
+def _buffer_key(value: Value, function: Operation) -> Key | None:
+    owner = value.owner
+    if not isinstance(owner, Operation) or owner.name not in _BUFFERS:
+        return None
+    name = owner.attrs.get("name")
+    peer = owner.attrs.get("peer_func")
+    home = peer.name if isinstance(peer, Symbol) else name_of(function)
+    return home, name.value if isinstance(name, Str) else ""
+
+
+def _end(op: Operation, function: Operation) -> End:
+    keys = {_buffer_key(v, function) for v in op.operands}
+    value = op.attrs.get("nosplit")
+    nosplit = value.value if isinstance(value, Bool) else None
+    splits = frozenset(_splits(op, function))
+    return End(op, name_of(function), frozenset(k for k in keys if k), splits, nosplit)
+
+
+def _splits(op: Operation, function: Operation) -> Iterator[int]:
+    """Lowered users name their pipe; frontend users belong to the function's pipes of that id."""
+    for user in function.walk():
+        if not user.name.startswith(_USERS):
+            continue
+        mine = (
+            op.results[0] in user.operands
+            if op.name in _LOWERED and op.results
+            else user.name.endswith(("_aic", "_aiv")) and _id(user) == _id(op)
+        )
+        split = user.attrs.get("split")
+        if mine and isinstance(split, Int):
+            yield split.value
+
+
+def _id(op: Operation) -> int:
+    value = op.attrs.get("id")
+    return value.value if isinstance(value, Int) else 0
+
+
+def _anchored(op: Operation, end: End) -> list[Diagnostic]:
+    if op.name != "pto.initialize_l2l_pipe" or "flag_base" in op.attrs or end.keys:
+        return []
+    message = (
+        f"'{op.name}' op requires local_addr to come from pto.reserve_buffer or "
+        "pto.import_reserved_buffer when 'flag_base' is not explicit"
+    )
+    return [Diagnostic("PTO-S120", message, op.loc)]
+
+
+def _own_split(end: End) -> list[Diagnostic]:
+    unsplit = {s == 0 for s in end.splits}
+    if len(unsplit) > 1:
+        return [_conflict(end, sorted(end.splits))]
+    if end.nosplit is None or not unsplit or unsplit == {end.nosplit}:
+        return []
+    word = "true" if end.nosplit else "false"
+    needed = "split = 0" if True in unsplit else "a split other than 0"
+    message = (
+        f"'{end.op.name}' op explicit 'nosplit = {word}' conflicts with users that require {needed}"
+    )
+    return [Diagnostic("PTO-S121", message, end.op.loc)]
+
+
+def _conflict(end: End, splits: list[int], other: End | None = None) -> Diagnostic:
+    shown = ", ".join(map(str, splits))
+    message = f"'{end.op.name}' op conflicting pipe split usage across peer pipe init ops: {shown}"
+    notes = (Note("the peer is initialised here", other.op.loc),) if other else ()
+    return Diagnostic("PTO-S122", message, end.op.loc, notes=notes)
+
+
+def _peers(ends: list[End]) -> list[Diagnostic]:
+    found: list[Diagnostic] = []
+    for n, end in enumerate(ends):
+        others = [e for e in ends if e is not end and e.keys & end.keys]
+        if end.op.name in _LOWERED and end.keys and not others and "flag_base" not in end.op.attrs:
+            message = (
+                f"'{end.op.name}' op requires a complete peer init pair when local_addr comes from "
+                "pto.reserve_buffer or pto.import_reserved_buffer"
+            )
+            found.append(Diagnostic("PTO-S123", message, end.op.loc))
+        for other in ends[n + 1 :]:
+            kinds = {s == 0 for s in end.splits | other.splits}
+            if other in others and end.splits and other.splits and len(kinds) > 1:
+                found.append(_conflict(end, sorted(end.splits | other.splits), other))
+    return found

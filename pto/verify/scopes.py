@@ -1,0 +1,89 @@
+"""Which operation may stand where: vector scopes, cube and vector sections, nesting."""
+
+from __future__ import annotations
+
+from pto.core.errors import Diagnostic
+from pto.ir.graph import Module, Operation
+from pto.isa.attributes import Enum
+from pto.isa.instr import Instr
+
+VECSCOPES = ("pto.vecscope", "pto.strict_vecscope")
+SECTIONS = {"pto.section.cube": "cube", "pto.section.vector": "vector"}
+# The unit each side of a core lacks: pipes of the other side (seed 004, Core).
+_ONLY_CUBE = frozenset(("M", "MTE1", "FIX"))
+_ONLY_VECTOR = frozenset(("V",))
+
+
+def check(module: Module) -> list[Diagnostic]:
+    found: list[Diagnostic] = []
+    _visit(module.op, None, None, found)
+    return found
+
+
+def side_of(op: Operation) -> str | None:
+    """cube or vector, when the operation around or the function says so."""
+    for around in op.ancestors():
+        if around.name in SECTIONS:
+            return SECTIONS[around.name]
+        side = _declared(around)
+        if side:
+            return side
+    return None
+
+
+def _declared(op: Operation) -> str | None:
+    kind = op.attrs.get("pto.kernel_kind")
+    return kind.value if isinstance(kind, Enum) else None
+
+
+def _visit(op: Operation, scope: Operation | None, side: str | None, out: list[Diagnostic]) -> None:
+    out += _placed(op, scope, side)
+    inner_scope = op if op.name in VECSCOPES else scope
+    inner_side = SECTIONS.get(op.name) or _declared(op) or side
+    if op.name == "func.func":
+        inner_scope = None
+    for region in op.regions:
+        for block in region.blocks:
+            for child in block.ops:
+                _visit(child, inner_scope, inner_side, out)
+
+
+def _placed(op: Operation, scope: Operation | None, side: str | None) -> list[Diagnostic]:
+    row = op.row
+    if row is None:
+        return []
+    if op.name in VECSCOPES and scope is not None:
+        return [
+            _finding("PTO-S110", op, f"'{op.name}' op cannot stand inside another vector scope")
+        ]
+    if op.name in SECTIONS and op.parent_op is not None:
+        around = next((a.name for a in op.ancestors() if a.name in SECTIONS), None)
+        if around:
+            return [_finding("PTO-S111", op, f"'{op.name}' op cannot stand inside {around}")]
+    if row.scope == "vecscope" and scope is None and not _in_scope_function(op):
+        message = f"'{op.name}' op must stand inside pto.vecscope or pto.strict_vecscope"
+        return [_finding("PTO-S112", op, message)]
+    if row.scope == "outside vecscope" and scope is not None:
+        return [_finding("PTO-S113", op, f"'{op.name}' op must stand outside {scope.name}")]
+    return _on_side(op, row, side)
+
+
+def _in_scope_function(op: Operation) -> bool:
+    """Functions that a compiler inlines into a vector scope may hold its instructions."""
+    function = next((a for a in op.ancestors() if a.name == "func.func"), None)
+    return function is not None and any(
+        key.startswith("pto.tilelang") or key == "pto.simt_entry" for key in function.attrs
+    )
+
+
+def _on_side(op: Operation, row: Instr, side: str | None) -> list[Diagnostic]:
+    pipe = row.pipe if isinstance(row.pipe, str) else ""
+    foreign = _ONLY_CUBE if side == "vector" else _ONLY_VECTOR if side == "cube" else frozenset()
+    if pipe not in foreign:
+        return []
+    message = f"'{op.name}' op runs on pipe {pipe}, which the {side} side of a core does not have"
+    return [_finding("PTO-S114", op, message)]
+
+
+def _finding(code: str, op: Operation, message: str) -> Diagnostic:
+    return Diagnostic(code, message, op.loc)
