@@ -20,6 +20,8 @@ CLEAN, FINDINGS, USAGE = 0, 1, 2
 _INTERRUPTED, _READER_GONE = 130, 141  # what a shell reports for SIGINT and SIGPIPE
 
 VERBS = {
+    "check": "is a program well formed, and legal on a profile",
+    "fmt": "print a program in one stable form, or as generic MLIR",
     "layout": "show where each element of a tile lives in memory, as text or a picture",
     "explain": "what a finding's code means, with a wrong and a right program",
 }

@@ -143,7 +143,7 @@ def _tiles(op: Operation, profile: Profile, seen: set[t.Type]) -> list[Diagnosti
         tile = value.type.tile
         pad = "custom" if tile.pad.is_custom else tile.pad.name
         layout = tile.layout
-        out += [_softened(d) for d in tile.findings(1 if profile.name == "cpu" else 32)]
+        out += [_softened(d) for d in tile.findings(profile.alignment.dma)]
         out += check_tile(
             profile, tile.role.value, layout.name, layout.fractal, tile.dtype.name, pad=pad
         )

@@ -1,0 +1,144 @@
+"""`pto check`: is a program well formed and legal, under the profile it is for."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from pto import __version__
+from pto.cli import console
+from pto.core import render
+from pto.core.errors import Diagnostic, PtoError, fail
+from pto.ir.graph import Module
+from pto.ir.parser import parse, read_source
+from pto.target.profile import PROFILES
+from pto.verify import verify
+from pto.verify.target import target_of
+
+EXAMPLES = """\
+  pto check kernel.pto                     under the profile the program declares
+  pto check --profile a2a3 kernel.pto      under another one
+  pto check --all-profiles kernel.pto      which profiles accept it, and why the others do not
+  pto check --device 910b1 src/            every .pto file below src/, for one chip
+  pto check --format sarif src/ > out.sarif
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("files", nargs="+", metavar="FILE", help=".pto files, or folders of them")
+    parser.add_argument("--profile", metavar="P", help="cpu, a2a3 or a5; default: as declared")
+    parser.add_argument("--device", metavar="D", help="a chip that narrows its profile: 910b1")
+    parser.add_argument("--manual", action="store_true", help="the manual to the letter")
+    parser.add_argument("--all-profiles", action="store_true", help="try every profile")
+    parser.add_argument("--level", type=int, choices=(2, 3), default=3, help=_LEVEL)
+    parser.add_argument("--format", choices=("text", "json", "sarif"), default="text")
+
+
+_LEVEL = "3: programs place tiles themselves (default); 2: a compiler does"
+
+
+def run(args: argparse.Namespace) -> int:
+    files = list(program_files(args.files))
+    if args.all_profiles:
+        return _compare(files, args)
+    results = [_check_file(path, args) for path in files]
+    findings = [d for _, found in results for d in found]
+    targets = sorted({target for target, _ in results if target})
+    if args.format == "json":
+        print(render.as_json(findings, targets=targets, files=[str(f) for f in files]))
+    elif args.format == "sarif":
+        print(render.as_sarif(findings, __version__))
+    else:
+        console.show(findings, stream=sys.stdout)
+        console.write(_summary(len(files), targets, findings))
+    return 1 if any(d.severity == "error" for d in findings) else 0
+
+
+def program_files(names: Sequence[str]) -> Iterator[Path]:
+    """Files as named; folders stand for the .pto files below them."""
+    for name in names:
+        path = Path(name)
+        if path.is_dir():
+            inside = sorted(path.rglob("*.pto"))
+            if not inside:
+                raise fail("PTO-U005", f"there is no .pto file below {path}")
+            yield from inside
+        elif path.exists():
+            yield path
+        else:
+            raise fail("PTO-U005", f"there is no file {path}")
+
+
+def load(path: Path) -> tuple[Module | None, list[Diagnostic]]:
+    """The program, or why there is none."""
+    try:
+        return parse(read_source(path), str(path)), []
+    except PtoError as error:
+        return None, list(error.diagnostics)
+
+
+def _edition(args: argparse.Namespace) -> str:
+    return "manual" if args.manual else "current"
+
+
+def _check_file(path: Path, args: argparse.Namespace) -> tuple[str, list[Diagnostic]]:
+    module, findings = load(path)
+    if module is None:
+        return "", findings
+    target = target_of(module, profile=args.profile, device=args.device, edition=_edition(args))
+    return str(target), verify(module, target.profile, level=args.level)
+
+
+def _summary(
+    files: int, targets: Sequence[str], findings: Sequence[Diagnostic]
+) -> list[render.Piece]:
+    errors = sum(d.severity == "error" for d in findings)
+    warnings = len(findings) - errors
+    count = f"{files} file{'s' * (files != 1)}"
+    counted = [
+        f"{n} {word}{'s' * (n != 1)}" for n, word in ((errors, "error"), (warnings, "warning")) if n
+    ]
+    verdict = ", ".join(counted) or "no findings"
+    gap = [("", "\n")] if findings else []
+    style = "error" if errors else "warning" if warnings else "value"
+    where = "; ".join(targets) or "not well formed"
+    return [*gap, (style, verdict), ("dim", f" in {count}, {where}\n")]
+
+
+def _compare(files: Sequence[Path], args: argparse.Namespace) -> int:
+    """One line a profile and file: accepted, or what it refuses first and how much more."""
+    accepted = False
+    for path in files:
+        module, findings = load(path)
+        if module is None:
+            console.show(findings, stream=sys.stdout)
+            continue
+        console.write([("title", f"{path}\n")])
+        for name in PROFILES:
+            target = target_of(module, profile=name, edition=_edition(args))
+            errors = [
+                d for d in verify(module, target.profile, level=args.level) if d.severity == "error"
+            ]
+            accepted |= not errors
+            console.write(_verdict(name, errors))
+    return 0 if accepted else 1
+
+
+def _verdict(name: str, errors: Sequence[Diagnostic]) -> list[render.Piece]:
+    if not errors:
+        return [("name", f"  {name:<5}"), ("value", "accepted\n")]
+    reasons: dict[str, Diagnostic] = {}
+    for d in errors:
+        reasons.setdefault(d.message, d)
+    out: list[render.Piece] = [
+        ("name", f"  {name:<5}"),
+        ("error", f"refused: {len(errors)} findings\n"),
+    ]
+    for d in list(reasons.values())[:3]:
+        line = f"line {d.loc.line}: " if d.loc else ""
+        out.append(("", f"         {line}{d.message} [{d.code}]\n"))
+    if len(reasons) > 3:
+        out.append(("dim", f"         and {len(reasons) - 3} more; `pto check --profile {name}`\n"))
+    return out
