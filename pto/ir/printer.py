@@ -27,6 +27,15 @@ def print_module(module: Module | Operation, *, generic: bool = False) -> str:
     return "\n".join(printer.lines) + "\n"
 
 
+def print_operation(op: Operation) -> str:
+    """One operation without regions, its operands named as their values are."""
+    printer = _Custom()
+    for value in op.operands:
+        printer.names.given[id(value)] = value.name
+    printer.operation(op, 0)
+    return printer.lines[0]
+
+
 class _Names:
     """Printed names: as written where that is unique in scope, else with a number appended."""
 
@@ -187,7 +196,9 @@ class _Generic:
 
     def _attrs(self, op: Operation) -> str:
         attrs = dict(op.attrs)
-        if op.segments is not None and op.row is not None and len(op.row.operands) > 1:
+        row = op.row
+        open_ended = sum(o.optional or o.variadic for o in row.operands) if row else 0
+        if op.segments is not None and open_ended > 1:  # one is found by counting, as MLIR does
             attrs["operandSegmentSizes"] = Ints("i32", op.segments)
         if not attrs:
             return ""

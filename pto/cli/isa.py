@@ -1,0 +1,162 @@
+"""`pto isa`: the instruction table, by family, by name, as data, and how much of it is done."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+from pto.cli import console
+from pto.core.errors import fail
+from pto.core.render import Piece
+from pto.ir.example import example
+from pto.ir.format import compile_format
+from pto.isa import describe, table
+from pto.isa.instr import PROFILES, Instr
+from pto.target.profile import profile_name
+
+_NAME = re.compile(r"\b(?:pto|arith|scf|func|memref|math|builtin|llvm)\.[\w.]+")
+
+EXAMPLES = """\
+  pto isa                      every instruction, by family
+  pto isa tadd                 operands, types per profile, rules, meaning, example, citation
+  pto isa --profile a2a3       what exists on one profile
+  pto isa --json               the whole table as data
+  pto isa --coverage           how many rows are parsed, checked and executed
+  pto isa --docs docs/isa      write the reference pages
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("name", nargs="?", metavar="NAME", help="an instruction: tadd, pto.vlds")
+    parser.add_argument("--profile", metavar="P", help="only what exists on cpu, a2a3 or a5")
+    parser.add_argument("--json", action="store_true", help="rows as JSON")
+    parser.add_argument("--coverage", action="store_true", help="count what is done per family")
+    parser.add_argument("--docs", metavar="DIR", help="write the reference pages there")
+
+
+def run(args: argparse.Namespace) -> int:
+    if args.docs:
+        from pto.view.reference import write_pages
+
+        for path in write_pages(Path(args.docs)):
+            print(path)
+        return 0
+    chosen = _chosen(args.name, args.profile)
+    if args.json:
+        print(json.dumps([describe.as_data(row) for row in chosen], indent=2))
+    elif args.coverage:
+        console.write(_coverage(chosen))
+    elif args.name:
+        console.write(_page(chosen[0]))
+    else:
+        console.write(_listing(chosen))
+    return 0
+
+
+def _chosen(name: str | None, profile: str | None) -> list[Instr]:
+    if name:
+        row = table.lookup(name) or table.lookup(f"pto.{name.lower()}")
+        if row is None:
+            known = table.suggest(f"pto.{name.lower()}") or "`pto isa` lists them"
+            raise fail("PTO-U007", f"there is no instruction `{name}`", help=known)
+        return [row]
+    rows = list(table.rows())
+    if profile is None:
+        return rows
+    wanted = profile_name(profile)
+    return [row for row in rows if wanted in row.profiles]
+
+
+def _by_family(rows: Iterable[Instr]) -> dict[str, dict[str, list[Instr]]]:
+    grouped: dict[str, dict[str, list[Instr]]] = {name: {} for name in describe.SECTIONS}
+    for row in rows:
+        grouped[row.family.section].setdefault(row.family.name, []).append(row)
+    return {section: families for section, families in grouped.items() if families}
+
+
+def _listing(rows: Sequence[Instr]) -> list[Piece]:
+    out: list[Piece] = []
+    for section, families in _by_family(rows).items():
+        count = sum(map(len, families.values()))
+        out.append(("title", f"{describe.SECTIONS[section]} ({count})\n"))
+        for family, members in families.items():
+            names = " ".join(row.mnemonic for row in members)
+            out += [("name", f"  {family}: "), ("", f"{names}\n")]
+    out.append(("dim", f"\n{len(rows)} instructions; `pto isa NAME` shows one.\n"))
+    return out
+
+
+def _page(row: Instr) -> list[Piece]:
+    out: list[Piece] = [("title", f"{row.name}"), ("", f"  {row.meaning}\n")]
+    out += _line("family", f"{row.family.name}: {row.family.meaning}")
+    if row.aliases:
+        out += _line("also", " ".join(row.aliases))
+    out += [("", "\n")]
+    for o in row.operands:
+        out += _line(o.name, describe.operand_text(o))
+    for r in row.results:
+        out += _line(r.name, f"{r.kind}, result")
+    for a in row.attrs:
+        out += _line(a.name, describe.attr_text(a))
+    out += [("", "\n"), *_line("pipe", describe.pipe_text(row.pipe))]
+    if row.scope:
+        out += _line("stands", row.scope)
+    for p in PROFILES:
+        out += _line(
+            p, f"{describe.types_text(row, p)}" + (f" (of {row.subject})" if row.types else "")
+        )
+    out += _rules(row)
+    shown = example(row)
+    if shown:
+        out += [("", "\n"), ("dim", "example\n"), ("", f"  {shown}\n")]
+    for note in row.notes:
+        out += [("", "\n"), ("note", "note "), ("", f"{note}\n")]
+    return [*out, ("", "\n"), ("dim", f"source: {'; '.join(row.cite)}\n")]
+
+
+def _line(name: str, text: str) -> list[Piece]:
+    return [("name", f"  {name:<12} "), ("", f"{text}\n")]
+
+
+def _rules(row: Instr) -> list[Piece]:
+    out: list[Piece] = [("", "\n")] if row.rules else []
+    for rule in row.rules:
+        where = f" ({', '.join(rule.profiles)})" if rule.profiles else ""
+        out += [("value", f"  {rule.code} "), ("", f"{rule.sentence}{where}\n")]
+    return out
+
+
+def _coverage(rows: Sequence[Instr]) -> list[Piece]:
+    """Rows by section and what there is of each; `tested` counts names in ./tests, if it is there."""
+    tested = _tested_names(Path("tests"))
+    measures: dict[str, Callable[[Instr], bool]] = {
+        "rows": lambda row: True,
+        "parsed": lambda row: row.text.startswith("=") or bool(compile_format(row)),
+        "checked": lambda row: bool(row.operands or row.results or row.attrs or row.rules),
+        "executed": lambda row: row.body is not None,
+        "jitted": lambda row: False,  # the compiled engine does not exist yet
+        "tested": lambda row: row.name in tested,
+    }
+    grouped = _by_family(rows)
+    out: list[Piece] = [("title", _count_line("", measures))]
+    for section, families in grouped.items():
+        members = [row for family in families.values() for row in family]
+        counts = [sum(map(test, members)) for test in measures.values()]
+        out.append(("", _count_line(describe.SECTIONS[section], counts)))
+    totals = [sum(map(test, rows)) for test in measures.values()]
+    return [*out, ("title", _count_line("all", totals))]
+
+
+def _count_line(name: str, cells: Iterable[object]) -> str:
+    return f"  {name:<34}" + "".join(f"{cell!s:>10}" for cell in cells) + "\n"
+
+
+def _tested_names(folder: Path) -> set[str]:
+    """Operation names that our own test programs and tests use."""
+    found: set[str] = set()
+    for path in [*folder.rglob("*.pto"), *folder.rglob("*.py")]:
+        found |= set(_NAME.findall(path.read_text(encoding="utf-8", errors="replace")))
+    return found

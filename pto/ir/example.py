@@ -1,0 +1,112 @@
+"""One line of text for a row, made from its own pattern: the example of `pto isa NAME`."""
+
+from __future__ import annotations
+
+from pto.ir.graph import Operation, Value
+from pto.ir.printer import print_operation
+from pto.ir.types import parse_type
+from pto.isa.attributes import Attribute, Bool, Enum, Int, Str, Symbol, Unit
+from pto.isa.describe import attr_words
+from pto.isa.enums import ENUMS
+from pto.isa.instr import Attr, Instr
+from pto.isa.kinds import KINDS
+from pto.isa.types import Type
+
+# A type for each kind of operand; T is an element type of the row, N its lanes in a register.
+_TYPES = {
+    "tile": "!pto.tile_buf<vec, 16x64xT>",
+    "tile or view": "!pto.tile_buf<vec, 16x64xT>",
+    "tile or scalar": "!pto.tile_buf<vec, 16x64xT>",
+    "view": "!pto.partition_tensor_view<16x64xT>",
+    "pointer": "!pto.ptr<T, ub>",
+    "address": "!pto.ptr<T, gm>",
+    "vreg": "!pto.vreg<NxT>",
+    "vreg or mask": "!pto.vreg<NxT>",
+    "vreg or scalar": "!pto.vreg<NxT>",
+    "mask": "!pto.mask<b32>",
+    "scalar": "T",
+    "number": "T",
+    "int": "index",
+    "float": "f32",
+    "index": "index",
+    "i64": "i64",
+    "i1": "i1",
+    "align": "!pto.align",
+    "pipe": "!pto.pipe",
+    "event ids": "!pto.eventid_array<4>",
+    "local array": "!pto.local_array<4xi32>",
+    "async": "!pto.async_session",
+    "any": "index",
+}
+
+
+def example(row: Instr) -> str:
+    """The row's own example, or one generated from its pattern; empty for hand-written syntax."""
+    if row.example or row.text.startswith("="):
+        return row.example
+    op = Operation(row.name, row)
+    sizes: list[int] = []
+    for operand in row.operands:
+        count = 1 if operand.variadic or not operand.optional else 0
+        op.operands += [Value(_type(operand.kind, row), operand.name)] * count
+        sizes.append(count)
+    if not row.fixed_operands:
+        op.segments = tuple(sizes)
+    op.results = [Value(_result(r.kind, r.type, row), r.name, op) for r in row.results]
+    op.attrs = {a.name: _value(a) for a in row.attrs if a.required or f"@{a.name}" in row.text}
+    return print_operation(op)
+
+
+def _element(row: Instr) -> str:
+    names = row.types.get("a5") or row.types.get("a2a3") or frozenset(("f32",))
+    return "f32" if "f32" in names else sorted(names)[0]
+
+
+def _type(kind: str, row: Instr) -> Type:
+    elem = parse_type(_SPELLED.get(_element(row), _element(row)))
+    lanes = getattr(getattr(elem, "dtype", None), "lanes", 64)
+    text = _TYPES[kind].replace("Nx", f"{lanes}x").replace("T", _spelling(row))
+    return parse_type(text)
+
+
+def _spelling(row: Instr) -> str:
+    name = _element(row)
+    return _SPELLED.get(name, name)
+
+
+_SPELLED = {
+    "u8": "ui8",
+    "u16": "ui16",
+    "u32": "ui32",
+    "u64": "ui64",
+    "f8e4m3": "f8E4M3FN",
+    "f8e5m2": "f8E5M2",
+    "hifloat8": "!pto.hif8",
+    "e8m0": "f8E8M0FNU",
+    "float4_e1m2x2": "!pto.f4E1M2x2",
+    "float4_e2m1x2": "!pto.f4E2M1x2",
+}
+
+
+def _result(kind: str, implied: str, row: Instr) -> Type:
+    if implied and implied not in ("same", "elem"):
+        return parse_type(implied)
+    return _type(kind, row)
+
+
+def _value(attr: Attr) -> Attribute:
+    words = attr_words(attr)
+    if attr.kind in ENUMS:
+        return Enum(attr.kind, words[0])
+    if words:
+        return Str(words[0])
+    values: dict[str, Attribute] = {
+        "int": Int(0),
+        "bool": Bool(True),
+        "unit": Unit(),
+        "symbol": Symbol("name"),
+    }
+    return values.get(attr.kind, Str("name"))
+
+
+assert set(_TYPES) == set(KINDS)

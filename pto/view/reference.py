@@ -1,0 +1,97 @@
+"""The instruction reference as Markdown, generated from the rows: a page a section, one table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from pto.ir.example import example
+from pto.isa import describe, table
+from pto.isa.instr import PROFILES, Instr
+
+_GENERATED = "<!-- generated from the instruction rows by `pto isa --docs docs/isa` -->\n"
+
+
+def write_pages(folder: Path) -> Iterator[Path]:
+    """Write every page; yields the paths."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in pages().items():
+        path = folder / name
+        path.write_text(text, encoding="utf-8")
+        yield path
+
+
+def pages() -> dict[str, str]:
+    """File name -> text."""
+    by_section: dict[str, list[Instr]] = {}
+    for row in table.rows():
+        by_section.setdefault(row.family.section, []).append(row)
+    out = {f"{s}.md": _section(s, by_section[s]) for s in describe.SECTIONS if s in by_section}
+    out["types.md"] = _types(by_section)
+    out["README.md"] = _index(by_section)
+    return out
+
+
+def _index(by_section: dict[str, list[Instr]]) -> str:
+    lines = [_GENERATED, "# Instruction reference\n"]
+    for section, rows in by_section.items():
+        title = describe.SECTIONS[section]
+        lines.append(f"- [{title}]({section}.md): {len(rows)} instructions")
+    lines.append("- [Element types by instruction and profile](types.md)")
+    return "\n".join(lines) + "\n"
+
+
+def _types(by_section: dict[str, list[Instr]]) -> str:
+    """Which profiles accept which element types, with the source of each row."""
+    head = "| instruction | element type of | " + " | ".join(PROFILES) + " | source |"
+    rule = "| --- | --- |" + " --- |" * len(PROFILES) + " --- |"
+    lines = [_GENERATED, "# Element types by instruction and profile\n"]
+    lines.append("`any`: every type the profile has. `-`: the instruction does not exist there.\n")
+    for section, rows in by_section.items():
+        lines += [f"## {describe.SECTIONS[section]}\n", head, rule]
+        for row in rows:
+            cells = " | ".join(describe.all_types(row).values())
+            subject = row.subject if row.types else ""
+            lines.append(f"| `{row.name}` | {subject} | {cells} | {'; '.join(row.cite)} |")
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _section(section: str, rows: list[Instr]) -> str:
+    lines = [_GENERATED, f"# {describe.SECTIONS[section]}\n"]
+    family = None
+    for row in rows:
+        if row.family is not family:
+            family = row.family
+            lines += [f"## {family.name}\n", f"{family.meaning}\n"]
+        lines += _row(row)
+    return "\n".join(lines)
+
+
+def _row(row: Instr) -> list[str]:
+    lines = [f"### {row.name}\n", f"{row.meaning}\n"]
+    if row.aliases:
+        lines.append(f"Also written {', '.join(f'`{a}`' for a in row.aliases)}.\n")
+    shown = example(row)
+    if shown:
+        lines += ["```mlir", shown, "```\n"]
+    parts = [f"- `{o.name}`: {describe.operand_text(o)}" for o in row.operands]
+    parts += [f"- `{r.name}`: {r.kind}, result" for r in row.results]
+    parts += [f"- `{a.name}`: {describe.attr_text(a)}" for a in row.attrs]
+    parts.append(f"- pipe: {describe.pipe_text(row.pipe)}")
+    if row.scope:
+        parts.append(f"- stands: {row.scope}")
+    lines += [*parts, ""]
+    if row.types:
+        cells = ", ".join(f"{p}: {t}" for p, t in describe.all_types(row).items())
+        lines.append(f"Element types of `{row.subject}`: {cells}.\n")
+    elif set(row.profiles) != set(PROFILES):
+        lines.append(f"Exists on {', '.join(row.profiles)}.\n")
+    for rule in row.rules:
+        where = f" on {', '.join(rule.profiles)}" if rule.profiles else ""
+        lines.append(f"- {rule.sentence}{where} ({rule.code})")
+    if row.rules:
+        lines.append("")
+    lines += [f"Note: {note}\n" for note in row.notes]
+    lines.append(f"Source: {'; '.join(row.cite)}.\n")
+    return lines
