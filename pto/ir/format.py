@@ -10,16 +10,17 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import islice
 from typing import TYPE_CHECKING, Protocol
 
 from pto.core.errors import nearest
 from pto.ir import lexer as lx
 from pto.ir.graph import Operation, Region, Value
 from pto.isa.attributes import Attribute, Bool, Enum, Float, Int, Str, Symbol, Unit
-from pto.isa.enums import ENUMS
+from pto.isa.enums import kinds_of
 from pto.isa.instr import Attr, Instr, Operand
 from pto.isa.kinds import KINDS
-from pto.isa.types import Type
+from pto.isa.types import Opaque, Type
 
 if TYPE_CHECKING:
     from pto.ir.parser import Parser
@@ -68,10 +69,13 @@ class Literal:
 @dataclass(frozen=True, slots=True)
 class OneOperand:
     name: str
-    nth: int = -1  # which of a repeated operand; -1 outside a repetition
+    kind: str = ""  # of an optional operand: a value of another kind is not this operand
 
     def starts(self, p: Parser) -> bool:
-        return p.kind == lx.VALUE
+        value = p.named() if self.kind and p.kind == lx.VALUE else None
+        if value is None or isinstance(value.type, Opaque):
+            return p.kind == lx.VALUE
+        return KINDS[self.kind].accepts(value.type)
 
     def read(self, p: Parser, draft: Draft) -> None:
         draft.bind(self.name, p.use())
@@ -155,7 +159,10 @@ class Side:
 def distribute(
     p: Parser, row: Instr, operands: Sequence[Operand], values: Sequence[Value]
 ) -> list[tuple[str, list[Value]]]:
-    """Give each operand its values: by count where that decides, else by type, left to right."""
+    """Give each operand its values: by count where that decides, else by type, left to right.
+
+    Behind a list the order is right to left, so that the list takes what is left over.
+    """
     required = sum(not (o.optional or o.variadic) for o in operands)
     open_ended = any(o.variadic for o in operands)
     if len(values) < required or (len(values) > len(operands) and not open_ended):
@@ -165,24 +172,26 @@ def distribute(
         p.fail(
             "PTO-P012", f"'{row.name}' op expects {wanted} operands ({names}), got {len(values)}"
         )
-    out: list[tuple[str, list[Value]]] = []
-    at, spare = 0, len(values) - required
-    for o in operands:
-        if o.variadic:
-            take = spare
-        elif o.optional:
-            fits = spare > 0 and KINDS[o.kind].accepts(values[at].type)
-            take = int(fits)
-        else:
-            take = 1
-        if o.variadic or o.optional:
-            spare -= take
-        out.append((o.name, list(values[at : at + take])))
-        at += take
-    if at < len(values):
+    first = next((n for n, o in enumerate(operands) if o.variadic), len(operands))
+    sizes = [0] * len(operands)
+    start, end, spare = 0, len(values), len(values) - required
+    for n in (*range(first), *range(len(operands) - 1, first, -1)):  # behind a list, from the right
+        o = operands[n]
+        if o.optional:
+            value = values[start if n < first else end - 1] if spare else None
+            if value is None or not KINDS[o.kind].accepts(value.type):
+                continue
+            spare -= 1
+        if not o.variadic:
+            sizes[n] = 1
+            start, end = start + (n < first), end - (n > first)
+    if open_ended:
+        sizes[first] = end - start
+    elif start < end:
         words = KINDS[operands[-1].kind].words
-        p.fail("PTO-P013", f"'{row.name}' op has no use for %{values[at].name}: expects {words}")
-    return out
+        p.fail("PTO-P013", f"'{row.name}' op has no use for %{values[start].name}: expects {words}")
+    rest = iter(values)
+    return [(o.name, list(islice(rest, n))) for o, n in zip(operands, sizes, strict=True)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,9 +202,9 @@ class InPlace:
 
     def starts(self, p: Parser) -> bool:
         kind = p.kind
-        if self.spec.kind in ENUMS or self.spec.values:
+        if kinds_of(self.spec.kind) or self.spec.values:
             if kind == lx.WORD:
-                return p.text in self._words()
+                return p.text in _words(self.spec)
             return kind in (lx.ATTR, lx.STRING) or p.text == "<"
         wanted = {"int": lx.NUMBER, "str": lx.STRING, "symbol": lx.SYMBOL}.get(self.spec.kind)
         return kind == wanted
@@ -209,17 +218,17 @@ class InPlace:
     def present(self, op: Operation) -> bool:
         return self.spec.name in op.attrs
 
-    def _words(self) -> tuple[str, ...]:
-        return self.spec.values or ENUMS[self.spec.kind].words
+def _words(spec: Attr) -> tuple[str, ...]:
+    return spec.values or tuple(w for kind in kinds_of(spec.kind) for w in kind.words)
 
 
 def in_place_value(p: Parser, spec: Attr) -> Attribute:
     """Read one value; `"PIPE_V"`, `<PIPE_V>`, `#pto.pipe<PIPE_V>` and PIPE_V are the same."""
-    if spec.kind in ENUMS and p.kind in (lx.STRING, lx.WORD):
+    enum = bool(kinds_of(spec.kind))
+    if enum and p.kind in (lx.STRING, lx.WORD):
         word = p.take()
         return canonical(p, spec, Str(word.strip('"')))
-    if spec.kind in ENUMS and p.text == "<":
-        p.i += 1
+    if enum and p.accept("<"):
         word = p.take()
         p.expect(">")
         return canonical(p, spec, Str(word))
@@ -230,7 +239,7 @@ def in_place_value(p: Parser, spec: Attr) -> Attribute:
 
 def canonical(p: Parser, spec: Attr, value: Attribute) -> Attribute:
     """One representation per meaning, or a diagnostic that names what is allowed."""
-    if spec.kind in ENUMS:
+    if kinds_of(spec.kind):
         return _canonical_enum(p, spec, value)
     if spec.kind == "int" and isinstance(value, Int):
         return Int(value.value)
@@ -254,18 +263,20 @@ _ATTR_CLASSES: dict[str, type[Attribute] | tuple[type[Attribute], ...]] = {
 
 
 def _canonical_enum(p: Parser, spec: Attr, value: Attribute) -> Attribute:
-    kind = ENUMS[spec.kind]
-    words = spec.values or kind.words
+    kinds, words = kinds_of(spec.kind), _words(spec)
     word: str | None = None
     if isinstance(value, Str | Enum):
         word = value.value
     elif isinstance(value, Int):
-        word = kind.word(value.value)
-    if isinstance(value, Enum) and value.kind != spec.kind and value.value not in words:
-        p.fail("PTO-P014", f"attribute {spec.name} is a {spec.kind}, got a {value.kind}")
+        word = kinds[0].word(value.value)
+    if isinstance(value, Enum):
+        kinds = tuple(k for k in kinds if k.name == value.kind) or kinds
+        if value.kind != kinds[0].name and value.value not in words:
+            p.fail("PTO-P014", f"attribute {spec.name} is a {spec.kind}, got a {value.kind}")
     if word is None or word not in words:
         _bad_word(p, spec, "?" if word is None else word, words)
-    return Enum(spec.kind, word or "")
+    kind = next((k for k in kinds if word in k.words), kinds[0])
+    return Enum(kind.name, kind.word(kind.number(word or "")) or "")
 
 
 def _bad_word(p: Parser, spec: Attr, word: str, words: Sequence[str]) -> None:
@@ -546,7 +557,8 @@ class _Builder:
             return OperandList(name[:-1])
         if name not in self.row.operand_names:
             raise RuntimeError(f"{self.row.name}: text names ${name}, no such operand")
-        return OneOperand(name)
+        kind = next(o.kind if o.optional else "" for o in self.row.operands if o.name == name)
+        return OneOperand(name, kind)
 
     def attribute(self, name: str) -> Step:
         spec = self.row.attr(name)

@@ -131,11 +131,15 @@ class Parser:
 
     # ---- SSA names
 
+    def named(self) -> Value | None:
+        """The value that the name at the cursor stands for, if it is defined."""
+        name = self.text[1:]
+        return next((scope[name] for scope in reversed(self.scopes) if name in scope), None)
+
     def use(self) -> Value:
-        name = self.take()[1:]
-        for scope in reversed(self.scopes):
-            if name in scope:
-                return scope[name]
+        value, name = self.named(), self.take()[1:]
+        if value is not None:
+            return value
         known = [n for scope in self.scopes for n in scope]
         at = self.i - 1
         self.fail("PTO-P011", f"%{name} is not defined here", help=nearest(name, known), at=at)
