@@ -1,0 +1,336 @@
+"""Every element type of the machine: its size, its spellings, and items <-> exact values.
+
+How a float format is built lives in `core/floats.py`; conversion of items from one type to
+another in `core/convert.py`; which type a target allows in `pto/target`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+import ml_dtypes
+import numpy as np
+import numpy.typing as npt
+
+from pto.core import floats
+from pto.core.constants import VLANE_BYTES, VREG_BYTES
+from pto.core.errors import fail, nearest
+from pto.core.floats import FloatFormat
+from pto.core.rounding import (
+    Round,
+    clamp_integers,
+    floats_for_rounding,
+    floats_of_integers,
+    integers_of_floats,
+)
+
+Kind = Literal["int", "uint", "float", "bool"]
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class DType:
+    """One element type. There is one object per type, so `is` and `==` are the same question."""
+
+    name: str  # the SSA name of seed 000
+    kind: Kind
+    bits: int  # of one value; an item of a packed type holds several values
+    values_per_item: int
+    storage: np.dtype[Any]  # the unsigned integer that holds one item
+    numpy: np.dtype[Any]  # what arithmetic sees; the storage type where NumPy has no such type
+    spellings: tuple[str, ...]
+    form: FloatFormat | None = None
+
+    def __repr__(self) -> str:
+        return self.name
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return dtype, (self.name,)  # a copy or an unpickled type is the type itself
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of one item."""
+        return self.storage.itemsize
+
+    @property
+    def lanes(self) -> int:
+        """Items in one vector register."""
+        return VREG_BYTES // self.itemsize
+
+    @property
+    def per_vlane(self) -> int:
+        """Items in one VLane of a vector register."""
+        return VLANE_BYTES // self.itemsize
+
+    @property
+    def is_float(self) -> bool:
+        return self.kind == "float"
+
+    @property
+    def is_integer(self) -> bool:
+        return self.kind in ("int", "uint")
+
+    @property
+    def is_signed(self) -> bool:
+        return self.form.signed if self.form else self.kind == "int"
+
+    @property
+    def is_packed(self) -> bool:
+        """Whether one item holds several values."""
+        return self.values_per_item > 1
+
+    @property
+    def has_inf(self) -> bool:
+        return self.form is not None and self.form.inf
+
+    @property
+    def has_nan(self) -> bool:
+        return self.form is not None and self.form.nan is not None
+
+    @property
+    def max(self) -> int | float:
+        """The largest finite value."""
+        if self.form:
+            return self.form.max
+        return (1 << (self.bits - self.is_signed)) - 1
+
+    @property
+    def min(self) -> int | float:
+        """The lowest finite value: -max of a signed float, 2^-127 of e8m0."""
+        if self.form:
+            return self.form.min
+        return -(1 << (self.bits - 1)) if self.is_signed else 0
+
+
+def _type(
+    name: str,
+    kind: Kind,
+    bits: int,
+    spellings: str,
+    *,
+    numpy: Any = None,
+    form: FloatFormat | None = None,
+) -> DType:
+    per_item = 2 if bits == 4 else 1
+    storage = np.dtype(f"u{max(bits * per_item // 8, 1)}")
+    view = storage if numpy is None else np.dtype(numpy)
+    return DType(name, kind, bits, per_item, storage, view, (name, *spellings.split()), form)
+
+
+# Spellings: the SSA and C++ names of seed 000, the builtin and `!pto.` types of programs, and the
+# NumPy names. A signless integer is signed, as programs and their compiler read it.
+I8: Final = _type("i8", "int", 8, "si8 int8 int8_t", numpy=np.int8)
+U8: Final = _type("u8", "uint", 8, "ui8 uint8 uint8_t", numpy=np.uint8)
+I16: Final = _type("i16", "int", 16, "si16 int16 int16_t", numpy=np.int16)
+U16: Final = _type("u16", "uint", 16, "ui16 uint16 uint16_t", numpy=np.uint16)
+I32: Final = _type("i32", "int", 32, "si32 int32 int32_t int", numpy=np.int32)
+U32: Final = _type("u32", "uint", 32, "ui32 uint32 uint32_t unsigned", numpy=np.uint32)
+I64: Final = _type("i64", "int", 64, "si64 int64 int64_t", numpy=np.int64)
+U64: Final = _type("u64", "uint", 64, "ui64 uint64 uint64_t", numpy=np.uint64)
+F16: Final = _type(
+    "f16", "float", 16, "half float16 aclFloat16", numpy=np.float16, form=floats.IEEE_F16
+)
+BF16: Final = _type(
+    "bf16",
+    "float",
+    16,
+    "bfloat16 bfloat16_t __bf16",
+    numpy=ml_dtypes.bfloat16,
+    form=floats.BRAIN_F16,
+)
+F32: Final = _type("f32", "float", 32, "float float32", numpy=np.float32, form=floats.IEEE_F32)
+F64: Final = _type("f64", "float", 64, "double float64", numpy=np.float64, form=floats.IEEE_F64)
+# `f8E4M3` in programs is the same hardware type as `f8E4M3FN`: no infinity, one NaN a sign.
+F8E4M3: Final = _type(
+    "f8e4m3",
+    "float",
+    8,
+    "f8E4M3FN f8E4M3 float8_e4m3_t float8_e4m3fn float8_e4m3 fp8_e4m3 fp8_e4m3fn_t",
+    numpy=ml_dtypes.float8_e4m3fn,
+    form=floats.E4M3,
+)
+F8E5M2: Final = _type(
+    "f8e5m2",
+    "float",
+    8,
+    "f8E5M2 float8_e5m2_t float8_e5m2 fp8_e5m2 fp8_e5m2_t",
+    numpy=ml_dtypes.float8_e5m2,
+    form=floats.E5M2,
+)
+HIFLOAT8: Final = _type("hifloat8", "float", 8, "!pto.hif8 hif8 hifloat8_t", form=floats.HIFLOAT)
+E8M0: Final = _type(
+    "e8m0",
+    "float",
+    8,
+    "f8E8M0FNU float8_e8m0_t float8_e8m0fnu",
+    numpy=ml_dtypes.float8_e8m0fnu,
+    form=floats.POWER_OF_TWO,
+)
+FLOAT4_E1M2X2: Final = _type(
+    "float4_e1m2x2",
+    "float",
+    4,
+    "!pto.f4E1M2x2 f4E1M2x2 f4e1m2x2 float4_e1m2x2_t fp4_e1m2x2",
+    form=floats.E1M2,
+)
+FLOAT4_E2M1X2: Final = _type(
+    "float4_e2m1x2",
+    "float",
+    4,
+    "!pto.f4E2M1x2 f4E2M1x2 f4e2m1x2 float4_e2m1x2_t fp4_e2m1x2",
+    form=floats.E2M1,
+)
+I1: Final = _type("i1", "bool", 1, "bool", numpy=np.bool_)
+I4X2: Final = _type("i4x2", "int", 4, "i4 si4 int4b_t")
+
+# fmt: off
+ALL: Final[tuple[DType, ...]] = (
+    I8, U8, I16, U16, I32, U32, I64, U64, F16, BF16, F32, F64,
+    F8E4M3, F8E5M2, HIFLOAT8, E8M0, FLOAT4_E1M2X2, FLOAT4_E2M1X2, I1, I4X2,
+)
+# fmt: on
+
+_BY_SPELLING: Final = {spelling: t for t in ALL for spelling in t.spellings}
+_BY_NUMPY: Final = {t.numpy: t for t in ALL if t.numpy != t.storage or t.kind == "uint"}
+
+
+def dtype(spelling: str | DType | np.dtype[Any]) -> DType:
+    """The type a program names, in the case programs write it, or the type of a NumPy array."""
+    if isinstance(spelling, DType):
+        return spelling
+    if isinstance(spelling, str):
+        name, found = spelling, _BY_SPELLING.get(spelling)
+    else:
+        name, found = spelling.name, _BY_NUMPY.get(spelling)
+    if found is None:
+        raise fail("PTO-T001", f"`{name}` is not an element type", help=_help_for(name))
+    return found
+
+
+def _help_for(unknown: str) -> str:
+    if unknown == "index":
+        return "`index` counts and has no size in memory: store an index as `i32` or `i64`"
+    other_case = [s for s in _BY_SPELLING if s.lower() == unknown.lower()]
+    if other_case:
+        return f"did you mean `{other_case[0]}`? Type names are spelled in this case"
+    known = "the element types are " + ", ".join(t.name for t in ALL)
+    return nearest(unknown, _BY_SPELLING) or known
+
+
+# --- items <-> values -------------------------------------------------------------------------
+
+
+def items_of(t: DType, items: npt.ArrayLike) -> npt.NDArray[Any]:
+    """`items` as storage items of `t`, without a copy; they come in either view of `t`."""
+    given = np.asarray(items)
+    if given.dtype not in (t.storage, t.numpy):
+        allowed = " or ".join(dict.fromkeys((t.storage.name, t.numpy.name)))
+        raise fail(
+            "PTO-T002",
+            f"items of {t} are held as {allowed}, not as {given.dtype.name}",
+            help="`encode` turns numbers into items",
+        )
+    return given.view(t.storage)
+
+
+def unpack_nibbles(items: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
+    """Both codes of each byte, the low nibble first, along the last axis."""
+    items = np.atleast_1d(items)
+    pairs = np.stack([items & np.uint8(0xF), items >> np.uint8(4)], axis=-1)
+    return pairs.reshape(*items.shape[:-1], items.shape[-1] * 2)
+
+
+def pack_nibbles(t: DType, codes: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
+    """Two codes an item, the first in the low nibble."""
+    count = codes.shape[-1] if codes.ndim else 1
+    if count % 2:
+        raise fail(
+            "PTO-T003",
+            f"{t} packs two values into one item, and {count} values do not pair up",
+            help="pad the last axis to an even length",
+        )
+    codes = codes.astype(np.uint8) & np.uint8(0xF)
+    return codes[..., 0::2] | (codes[..., 1::2] << np.uint8(4))
+
+
+def decode(t: DType, items: npt.ArrayLike) -> npt.NDArray[Any]:
+    """The exact values of `items`: float64, int64, or uint64 of u64.
+
+    A packed type gives its two values side by side along the last axis.
+    """
+    held = items_of(t, items)
+    if t.is_packed:
+        held = unpack_nibbles(held)
+    if t.form:
+        return np.asarray(floats.unpack(t.form, held))
+    if t is I1:
+        return np.asarray(held & np.uint8(1)).astype(np.int64)
+    if t is I4X2:
+        return (held ^ np.uint8(8)).astype(np.int64) - 8
+    return held.view(t.numpy).astype(np.uint64 if t is U64 else np.int64)
+
+
+def numbers_of(values: npt.ArrayLike) -> npt.NDArray[Any]:
+    """`values` as float64, int64 or uint64, exactly."""
+    given = np.asarray(values)
+    if given.dtype.kind in "biu":
+        return given.astype(np.uint64 if given.dtype == np.uint64 else np.int64, copy=False)
+    # NumPy calls most floats of ml_dtypes kind V, as it does records.
+    kind, home = given.dtype.kind, given.dtype.type.__module__
+    if (kind == "f" or (kind == "V" and home == "ml_dtypes")) and given.dtype.itemsize <= 8:
+        return given.astype(np.float64, copy=False)
+    raise fail(
+        "PTO-T004",
+        f"values of NumPy type {given.dtype.name} are not numbers of at most 64 bits",
+        help="give integers, floats or booleans that fit 64 bits",
+    )
+
+
+def encode(
+    t: DType, values: npt.ArrayLike, rounding: Round = Round.RINT, saturate: bool = True
+) -> npt.NDArray[Any]:
+    """The storage items of `t` that hold `values`, each rounded once.
+
+    `saturate` limits finite values to the range of `t`; without it a float overflows as IEEE has
+    it and an integer wraps modulo 2^bits. f32 and f64 never saturate. inf and NaN are values like
+    others: a type that has them keeps them. Elsewhere inf is the end of the range (in e4m3 and
+    e8m0 without `saturate`: NaN) and NaN is 0.
+    """
+    numbers = numbers_of(values)
+    mode = pair_rounding(rounding, numbers.dtype.kind == "f", t)
+    to_codes = _integer_codes if t.form is None else _float_codes
+    codes = to_codes(t, np.atleast_1d(numbers), mode, saturate).reshape(numbers.shape)
+    return pack_nibbles(t, codes) if t.is_packed else codes
+
+
+def pair_rounding(rounding: Round, from_float: bool, t: DType) -> Round:
+    """`rounding`, with NONE replaced by the default of the pair (`Round`)."""
+    if rounding is not Round.NONE:
+        return rounding
+    if t is HIFLOAT8:
+        return Round.ROUND
+    return Round.TRUNC if from_float and t.form is None else Round.RINT
+
+
+def _float_codes(
+    t: DType, numbers: npt.NDArray[Any], mode: Round, saturate: bool
+) -> npt.NDArray[Any]:
+    form = t.form or floats.IEEE_F64
+    if numbers.dtype.kind != "f":
+        exact = t is F64
+        numbers = floats_of_integers(numbers, mode) if exact else floats_for_rounding(numbers)
+    if saturate and form.saturates:
+        numbers = floats.limit(form, numbers)
+    return floats.pack(form, floats.round_into(form, numbers, mode))
+
+
+def _integer_codes(
+    t: DType, numbers: npt.NDArray[Any], mode: Round, saturate: bool
+) -> npt.NDArray[Any]:
+    low, high = int(t.min), int(t.max)
+    if numbers.dtype.kind == "f":
+        numbers = integers_of_floats(numbers, mode, low, high, saturate)
+    elif saturate:
+        numbers = clamp_integers(numbers, low, high)
+    codes = numbers.astype(t.storage)
+    return codes & np.uint8(1) if t is I1 else codes
