@@ -1,0 +1,52 @@
+"""What a meaning may ask of the core that executes it. `run/core.py` provides it."""
+
+from __future__ import annotations
+
+from collections.abc import MutableMapping, MutableSequence
+from typing import Any, Protocol
+
+from pto.core.dtypes import DType
+from pto.core.memory import Memory, Space
+from pto.core.pointer import Pointer
+from pto.target.facts import Profile
+
+
+class GlobalMemory(Protocol):
+    """Global addresses as numbers, and back."""
+
+    def address(self, pointer: Pointer) -> int: ...
+    def pointer(self, address: int, elem: DType | None) -> Pointer: ...
+
+
+class Shared(Protocol):
+    """What the agents of one core share."""
+
+    cross_flags: MutableMapping[Any, int]
+    queues: MutableMapping[Any, Any]
+
+    def vector(self, sub: int) -> Machine: ...
+
+
+class Machine(Protocol):
+    """One agent of a core."""
+
+    profile: Profile
+    side: str  # cube, vector or both
+    block: int
+    blocks: int
+    sub: int
+    subs: int
+    flags: MutableMapping[tuple[str, str, int], int]
+    registers: MutableMapping[str, Any]
+    printed: MutableSequence[str]
+
+    @property
+    def cluster(self) -> Shared: ...
+    @property
+    def device(self) -> GlobalMemory: ...
+    @property
+    def name(self) -> str: ...
+    def memory(self, space: Space) -> Memory: ...
+    def place(self, op: object) -> int:
+        """The address the planner gave an allocation."""
+        ...

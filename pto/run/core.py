@@ -1,0 +1,74 @@
+"""One AI core: agents (the cube, two vector sub-blocks), their buffers, flags and registers.
+
+An agent runs one program; agents of a core meet only at cross-core flags, queues and GM.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from typing import Any
+
+from pto.core.errors import fail
+from pto.core.memory import Memory, Space
+from pto.target.facts import Profile
+
+SIDES = ("cube", "vector", "both")
+_LOCAL = tuple(s for s in Space if s.is_local)
+
+
+class Cluster:
+    """What the agents of one core share: cross-core flags, queues, each other's buffers."""
+
+    def __init__(self, device: Any, block: int, blocks: int) -> None:
+        self.device = device
+        self.block = block
+        self.blocks = blocks
+        self.agents: list[Core] = []
+        self.cross_flags: dict[Any, int] = defaultdict(int)
+        self.queues: dict[Any, Any] = {}
+
+    def vector(self, sub: int) -> Core:
+        """The vector sub-block of this number."""
+        found = [a for a in self.agents if a.side != "cube" and a.sub == sub]
+        if not found:
+            raise fail("PTO-M111", f"this core has no vector sub-block {sub}")
+        return found[0]
+
+
+class Core:
+    """One agent: who it is, where it is in its program, and everything it owns."""
+
+    def __init__(self, cluster: Cluster, profile: Profile, side: str, sub: int, subs: int) -> None:
+        self.cluster = cluster
+        self.profile = profile
+        self.side = side
+        self.sub = sub
+        self.subs = subs
+        self.block = cluster.block
+        self.blocks = cluster.blocks
+        self.device = cluster.device
+        self.flags: dict[tuple[str, str, int], int] = defaultdict(int)
+        self.registers: dict[str, Any] = {}
+        self.printed: deque[str] = deque(maxlen=10_000)
+        self.progress = 0  # grows with every wait that was met
+        self.addresses: dict[int, int] = {}  # allocation -> planned address
+        self._buffers: dict[Space, Memory] = {}
+        cluster.agents.append(self)
+
+    def memory(self, space: Space) -> Memory:
+        """A local buffer of this agent, made when first touched."""
+        found = self._buffers.get(space)
+        if found is None:
+            size = self.profile.buffers[space.value]
+            if size == 0:
+                raise fail("PTO-M112", f"profile {self.profile} has no {space.value} buffer")
+            found = Memory(space, size, self.profile.alignment.base)
+            self._buffers[space] = found
+        return found
+
+    @property
+    def name(self) -> str:
+        """As messages call it: block 0 cube, block 3 vector 1."""
+        who = "" if self.side == "both" else f" {self.side}"
+        number = f" {self.sub}" if self.side == "vector" and self.subs > 1 else ""
+        return f"block {self.block}{who}{number}"

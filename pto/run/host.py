@@ -1,0 +1,80 @@
+"""The host: prepares arguments, submits programs, gets arrays back. It executes nothing itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pto.core.errors import Diagnostic, PtoError, fail
+from pto.ir.graph import Module, Operation
+from pto.run.device import Device
+from pto.target.choose import Target
+from pto.verify import verify
+from pto.verify.functions import entries, is_defined, name_of
+from pto.verify.target import target_of
+
+Argument = npt.NDArray[Any] | int | float | bool
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a run was, and what it printed."""
+
+    target: Target
+    engine: str
+    entry: str
+    blocks: int
+    printed: tuple[str, ...]
+
+
+def launch(
+    module: Module,
+    *,
+    entry: str | None = None,
+    args: Sequence[Argument] = (),
+    blocks: int | tuple[int, ...] = 1,
+    profile: str | None = None,
+    device: str | None = None,
+    engine: str = "reference",
+    check: bool = True,
+) -> Report:
+    """Run one kernel. Arrays are global memory, changed in place, in the parameters' order."""
+    target = target_of(module, profile=profile, device=device)
+    if check:
+        errors = [d for d in verify(module, target.profile) if d.severity == "error"]
+        if errors:
+            raise PtoError(*errors)
+    kernels = entry_functions(module, entry)
+    count = int(np.prod(blocks))
+    chip = Device(target.profile)
+    printed = chip.run(module, kernels, list(args), count)
+    return Report(target, engine, ", ".join(map(name_of, kernels)), count, tuple(printed))
+
+
+def entry_functions(module: Module, entry: str | None) -> list[Operation]:
+    """The function to run; a cube function and a vector function that are peers run together."""
+    functions = [f for f in module.functions() if is_defined(f)]
+    if entry is not None:
+        chosen = [f for f in functions if name_of(f) == entry]
+        if not chosen:
+            known = ", ".join(f"@{name_of(f)}" for f in functions)
+            raise fail("PTO-U030", f"there is no function @{entry}; the program has {known}")
+        return chosen
+    found = entries(functions)
+    if not found:
+        found = [f for f in functions if "pto.kernel_kind" in f.attrs]
+    if (
+        len(found) == 1
+        or len({str(f.attrs.get("pto.kernel_kind")) for f in found}) == len(found) == 2
+    ):
+        return found
+    known = ", ".join(f"@{name_of(f)}" for f in found or functions)
+    raise PtoError(
+        Diagnostic(
+            "PTO-U031", f"which function is to run? The program has {known}", help="--entry NAME"
+        )
+    )
