@@ -15,7 +15,6 @@ LAYERS = {
     "target": 1,
     "isa": 2,
     "ir": 3,
-    "structure": 4,
     "verify": 4,
     "plan": 5,
     "run": 6,
