@@ -1,4 +1,4 @@
-"""A function prepared for the reference engine: each operation becomes a step on numbered registers.
+"""A function prepared for the reference engine: each operation is a step on numbered registers.
 
 `step(core, regs)` does one operation. A block that can wait for another agent also runs as a
 generator that yields the operation it waits at.

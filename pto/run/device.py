@@ -119,7 +119,7 @@ class Device:
 
 
 def sides(function: Operation, module: Module) -> list[tuple[str, int]]:
-    """Who runs a kernel: one cube, one vector, or all three agents where it has sections of both."""
+    """Who runs a kernel: a cube, a vector, or all three agents where it has sections of both."""
     for op in (function, *function.ancestors(), module.op):
         kind = op.attrs.get("pto.kernel_kind")
         if isinstance(kind, Enum):

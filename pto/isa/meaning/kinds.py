@@ -1,6 +1,6 @@
 """The kinds of meaning a row can have. An engine has one case for each kind, not one a row.
 
-Lane functions are written once on the primitives of `isa/lanes.py`; the reference engine evaluates
+Lane functions are written once on the primitives of `lanes.py`; the reference engine evaluates
 them on NumPy arrays.
 """
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pto.isa.lanes import Lanes, narrow, widen
+from pto.isa.meaning.lanes import Lanes, narrow, widen
 
 F64 = npt.NDArray[np.float64]
 
