@@ -22,6 +22,7 @@ _INTERRUPTED, _READER_GONE = 130, 141  # what a shell reports for SIGINT and SIG
 VERBS = {
     "check": "is a program well formed, and legal on a profile",
     "isa": "the instruction table: operands, types per profile, rules, meaning",
+    "run": "execute a kernel and say what it changed",
     "fmt": "print a program in one stable form, or as generic MLIR",
     "layout": "show where each element of a tile lives in memory, as text or a picture",
     "explain": "what a finding's code means, with a wrong and a right program",

@@ -1,0 +1,100 @@
+"""`pto run`: execute a kernel and say what it changed."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pto.cli import console
+from pto.core.render import Piece
+from pto.ir.parser import parse_file
+from pto.run.arguments import Parameter, build, parameters, parse_args
+from pto.run.host import Report, entry_functions, launch
+
+EXAMPLES = """\
+  pto run add.pto --arg a=rand --arg b=rand --arg c=zeros
+                                 sizes are taken from the views of the program
+  pto run add.pto --arg a=a.npy --arg b=rand:1024xf32 --arg c=zeros:1024xf32 --arg n=17
+  pto run mm.pto --entry kernel --blocks 24 --out results/
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", metavar="FILE", help="a .pto program")
+    parser.add_argument("--entry", metavar="F", help="the function to run")
+    parser.add_argument("--arg", action="append", default=[], metavar="NAME=VALUE", help=_ARG)
+    parser.add_argument("--blocks", type=int, default=1, metavar="N", help="blocks of the grid")
+    parser.add_argument("--profile", metavar="P", help="cpu, a2a3 or a5; default: as declared")
+    parser.add_argument("--device", metavar="D", help="a chip that narrows its profile")
+    parser.add_argument("--engine", choices=("reference",), default="reference")
+    parser.add_argument("--seed", type=int, default=0, help="for rand")
+    parser.add_argument("--out", metavar="DIR", help="write every array there as NAME.npy")
+    parser.add_argument("--print", action="store_true", help="print the arrays that changed")
+
+
+_ARG = "data.npy, rand[:1024xf32], zeros, ones, range, full(1.5), or a number"
+
+
+def run(args: argparse.Namespace) -> int:
+    module = parse_file(args.file)
+    kernels = entry_functions(module, args.entry)
+    params = parameters(kernels[0])
+    values = build(params, parse_args(args.arg), args.seed)
+    before = [v.copy() if isinstance(v, np.ndarray) else None for v in values]
+    report = launch(
+        module,
+        entry=args.entry,
+        args=values,
+        blocks=args.blocks,
+        profile=args.profile,
+        device=args.device,
+        engine=args.engine,
+    )
+    for line in report.printed:
+        print(line)
+    console.write(_header(report))
+    for param, old, new in zip(params, before, values, strict=True):
+        if old is not None:
+            console.write(_change(param, old, new, show=args.print))
+    if args.out:
+        _save(Path(args.out), params, values)
+    return 0
+
+
+def _header(report: Report) -> list[Piece]:
+    blocks = f"{report.blocks} block{'s' * (report.blocks != 1)}"
+    line = f"@{report.entry} on {report.target}, engine {report.engine}, {blocks}\n"
+    return [("title", line)]
+
+
+def _change(param: Parameter, old: Any, new: Any, *, show: bool) -> list[Piece]:
+    """One line an array: how many elements changed, and the range of the new values."""
+    bits = np.dtype(f"u{old.dtype.itemsize}")
+    changed = old.view(bits) != new.view(bits)
+    count = int(changed.sum())
+    name: Piece = ("name", f"  {param.name:<12} ")
+    if not count:
+        return [name, ("dim", f"unchanged, {old.size:,} elements\n")]
+    out: list[Piece] = [name, ("value", f"{count:,} of {old.size:,} elements changed")]
+    out.append(("", f"{_range(new[changed])}\n"))
+    return [*out, ("", f"{new}\n")] if show else out
+
+
+def _range(values: Any) -> str:
+    if values.dtype.kind not in "iuf":
+        values = values.astype(np.float64) if values.dtype.kind == "V" else values
+    try:
+        return f", now {values.min()} to {values.max()}"
+    except TypeError:
+        return ""
+
+
+def _save(folder: Path, params: Sequence[Parameter], values: Sequence[Any]) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for param, value in zip(params, values, strict=True):
+        if isinstance(value, np.ndarray):
+            np.save(folder / f"{param.name}.npy", value)
