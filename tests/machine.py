@@ -1,4 +1,4 @@
-"""A small bench for tests: run a few instructions on tiles, pointers or registers given as arrays."""
+"""A bench for tests: run a few instructions on tiles, pointers or registers given as arrays."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ class Bench:
         self.types[name] = type
 
     def run(self, body: str, *, results: str = "") -> list[Any]:
-        """Execute the body; `{a}` in it stands for the type of a. `results` names what to return."""
+        """Execute the body; `{a}` stands for the type of a; `results` is `%x : T; %y : U`."""
         for name, type in self.types.items():
             body = body.replace("{" + name + "}", type)
         args = ", ".join(f"%{n}: {type}" for n, type in self.types.items())
