@@ -109,6 +109,23 @@ class Mask(Type):
 
 
 @dataclass(frozen=True, slots=True)
+class LogicalVReg(Type):
+    """`!pto.vmi.vreg<256xui16>`: a vector of any length that a compiler spreads over registers."""
+
+    kind: ClassVar[str] = "logical vector"
+    lanes: int
+    elem: Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class LogicalMask(Type):
+    """`!pto.vmi.mask<256>`: a predicate with one bit for each lane of a logical vector."""
+
+    kind: ClassVar[str] = "logical mask"
+    lanes: int
+
+
+@dataclass(frozen=True, slots=True)
 class Align(Type):
     """`!pto.align`: the state that threads an unaligned stream."""
 

@@ -1,0 +1,217 @@
+"""Lane-wise arithmetic: one, two or three registers, or a register and a scalar, under a mask.
+
+Masked lanes of the result are 0 (zeroing): the goldens; older pages leave them unchanged.
+"""
+
+from __future__ import annotations
+
+from pto.isa.instr import Family, Result, instr, read
+from pto.isa.rules import scalar_matches
+from pto.isa.vector.register import (
+    FLOATS,
+    HALVES_AND_WORDS,
+    INTEGERS,
+    WIDE_FLOATS,
+    WORDS,
+    mask_fits,
+    page,
+    same_vreg,
+    spec,
+    widths,
+)
+
+_NUMBERS = f"{INTEGERS} {FLOATS}"
+_SUMS = f"{INTEGERS} {WIDE_FLOATS}"
+_PRODUCTS = f"{HALVES_AND_WORDS} {WIDE_FLOATS}"
+_MANUAL = ("only the manual has it; its page keeps masked lanes unchanged, we zero them",)
+_RESULT = (Result("result", "vreg"),)
+
+UNARY = Family(
+    "vector unary",
+    "vector",
+    "result[i] = mask[i] ? f(input[i]) : 0",
+    operands=(read("input", "vreg"), read("mask", "mask")),
+    results=_RESULT,
+    text="$input , $mask {} : <? ( > types <? ) > -> results",
+    pipe="V",
+    rules=(same_vreg("input", "result"), mask_fits("input", "mask")),
+    scope="vecscope",
+    subject="input",
+)
+
+for _name, (_meaning, _types, _line) in {
+    "vabs": ("|x|; the lowest integer stays itself", _NUMBERS, 3444),
+    "vneg": ("-x; integers wrap", _NUMBERS, 3463),
+    "vexp": ("e to the power x", FLOATS, 3481),
+    "vln": ("natural logarithm of x", FLOATS, 3497),
+    "vsqrt": ("square root of x", FLOATS, 3515),
+    "vrelu": ("max(x, 0)", f"i32 {FLOATS}", 3534),
+    "vnot": ("bitwise complement of x", INTEGERS, 3554),
+}.items():
+    instr(_name, UNARY, _meaning, types=_types, cite=spec(_line))
+for _name, (_meaning, _types) in {
+    "vrec": ("1 / x", FLOATS),
+    "vrsqrt": ("1 / sqrt(x)", FLOATS),
+    "vbcnt": ("number of set bits of x", INTEGERS),
+    "vcls": ("number of leading bits equal to the sign bit of x", INTEGERS),
+}.items():
+    _page = page(f"vector/ops/unary-vector-ops/{_name}")
+    instr(_name, UNARY, _meaning, types=_types, notes=_MANUAL, cite=_page)
+instr(
+    "vmov",
+    UNARY,
+    "x",
+    notes=_MANUAL,
+    cite=page("vector/ops/unary-vector-ops/vmov"),
+    **widths(8, 16, 32, 64),
+)
+
+BINARY = Family(
+    "vector binary",
+    "vector",
+    "result[i] = mask[i] ? f(lhs[i], rhs[i]) : 0",
+    operands=(read("lhs", "vreg"), read("rhs", "vreg"), read("mask", "mask")),
+    results=_RESULT,
+    text="$lhs , $rhs , $mask {} : <? ( > types <? ) > -> results",
+    pipe="V",
+    rules=(same_vreg("lhs", "rhs", "result"), mask_fits("lhs", "mask")),
+    scope="vecscope",
+    subject="lhs",
+)
+
+for _name, (_meaning, _types, _line) in {
+    "vadd": ("lhs + rhs; integers wrap", f"{INTEGERS} i64 u64 {WIDE_FLOATS}", 3616),
+    "vsub": ("lhs - rhs; integers wrap", f"{INTEGERS} i64 u64 {WIDE_FLOATS}", 3633),
+    "vmul": ("lhs * rhs; integers wrap", _PRODUCTS, 3650),
+    "vmax": ("max(lhs, rhs); NaN wins", _SUMS, 3687),
+    "vmin": ("min(lhs, rhs); NaN wins", _SUMS, 3703),
+    "vand": ("lhs & rhs", INTEGERS, 3721),
+    "vxor": ("lhs ^ rhs", INTEGERS, 3753),
+}.items():
+    instr(_name, BINARY, _meaning, types=_types, cite=spec(_line))
+instr(
+    "vdiv",
+    BINARY,
+    "lhs / rhs; x/0 is infinite, 0/0 NaN",
+    types=f"{HALVES_AND_WORDS} {FLOATS}",
+    notes=("the text lists f16 and f32 only; the a5 headers divide 16- and 32-bit integers too",),
+    cite=spec(3668),
+)
+instr(
+    "vor",
+    BINARY,
+    "lhs | rhs, on raw bits",
+    types=f"{INTEGERS} {WIDE_FLOATS}",
+    notes=("the text lists integers; the golden merges the two parts of an f16 vcvt with it",),
+    cite=spec(3737),
+)
+for _name, (_meaning, _line) in {
+    "vshl": ("lhs << rhs", 3771),
+    "vshr": ("lhs >> rhs, arithmetic for signed elements, logical for unsigned", 3790),
+}.items():
+    instr(
+        _name,
+        BINARY,
+        _meaning,
+        types=INTEGERS,
+        notes=("counts beyond the width are not defined; the goldens take them modulo the width",),
+        cite=spec(_line),
+    )
+
+CARRY = Family(
+    "vector carry",
+    "vector",
+    "32-bit unsigned sums and differences with a carry mask; masked lanes 0",
+    operands=(read("lhs", "vreg"), read("rhs", "vreg"), read("mask", "mask")),
+    results=(Result("result", "vreg"), Result("carry", "mask")),
+    text="$lhs , $rhs , $mask {} : <? ( > types <? ) > -> results",
+    pipe="V",
+    rules=(same_vreg("lhs", "rhs", "result"), mask_fits("lhs", "mask", "carry")),
+    scope="vecscope",
+    subject="lhs",
+)
+
+for _name, (_meaning, _line) in {
+    "vaddc": ("result = lhs + rhs, carry = the sum's bit 32", 3810),
+    "vsubc": ("result = lhs - rhs, carry = 1 where there is no borrow (lhs >= rhs)", 3836),
+}.items():
+    instr(_name, CARRY, _meaning, types=WORDS, cite=spec(_line))
+for _name, (_meaning, _line) in {
+    "vaddcs": ("result = lhs + rhs + carry_in, carry = the sum's bit 32", 4048),
+    "vsubcs": ("result = lhs - rhs - (1 - carry_in), carry = 1 where there is no borrow", 4074),
+}.items():
+    instr(
+        _name,
+        CARRY,
+        _meaning,
+        operands=(*CARRY.operands[:2], read("carry_in", "mask"), CARRY.operands[2]),
+        text="$lhs , $rhs , $carry_in , $mask {} : <? ( > types <? ) > -> results",
+        types=WORDS,
+        rules=(mask_fits("lhs", "carry_in"),),
+        cite=spec(_line),
+    )
+
+VECTOR_SCALAR = Family(
+    "vector scalar",
+    "vector",
+    "result[i] = mask[i] ? f(input[i], scalar) : 0",
+    operands=(read("input", "vreg"), read("scalar", "element"), read("mask", "mask")),
+    results=_RESULT,
+    text="$input , $scalar , $mask {} : types -> results",
+    pipe="V",
+    rules=(same_vreg("input", "result"), mask_fits("input", "mask")),
+    scope="vecscope",
+    subject="input",
+)
+_SCALAR_OF_LANES = (scalar_matches("scalar", "input"),)
+
+for _name, (_meaning, _types, _line) in {
+    "vadds": ("input + scalar; integers wrap", _SUMS, 3920),
+    "vmaxs": ("max(input, scalar)", _SUMS, 3960),
+    "vmins": ("min(input, scalar)", _SUMS, 3977),
+    "vlrelu": ("input >= 0 ? input : scalar * input", FLOATS, 4029),
+}.items():
+    instr(
+        _name,
+        VECTOR_SCALAR,
+        _meaning,
+        types=_types,
+        rules=_SCALAR_OF_LANES,
+        cite=spec(_line),
+    )
+instr(
+    "vmuls",
+    VECTOR_SCALAR,
+    "input * scalar; integers wrap",
+    types=_PRODUCTS,
+    rules=_SCALAR_OF_LANES,
+    notes=("bf16 is in the a5 headers, the text names no types",),
+    cite=spec(3941),
+)
+for _name, (_meaning, _line) in {
+    "vshls": ("input << scalar", 3996),
+    "vshrs": ("input >> scalar, arithmetic for signed elements, logical for unsigned", 4013),
+}.items():
+    instr(
+        _name,
+        VECTOR_SCALAR,
+        _meaning,
+        operands=(read("input", "vreg"), read("scalar", "i16"), read("mask", "mask")),
+        types=INTEGERS,
+        cite=spec(_line),
+    )
+for _name, (_meaning, _types) in {
+    "vsubs": ("input - scalar; integers wrap", _SUMS),
+    "vands": ("input & scalar", INTEGERS),
+    "vors": ("input | scalar", INTEGERS),
+    "vxors": ("input ^ scalar", INTEGERS),
+}.items():
+    instr(
+        _name,
+        VECTOR_SCALAR,
+        _meaning,
+        types=_types,
+        rules=_SCALAR_OF_LANES,
+        notes=_MANUAL,
+        cite=page(f"vector/ops/vec-scalar-ops/{_name}"),
+    )

@@ -1,0 +1,112 @@
+"""Lanes compared into masks, and lanes chosen by masks or by index."""
+
+from __future__ import annotations
+
+from pto.isa.instr import Attr, Family, Result, instr, read
+from pto.isa.rules import dtype_in, scalar_matches
+from pto.isa.vector.register import (
+    INTEGERS,
+    WIDE_FLOATS,
+    mask_fits,
+    page,
+    same_lanes,
+    same_vreg,
+    spec,
+    widths,
+)
+
+_MODES = ("eq", "ne", "lt", "le", "gt", "ge")
+
+COMPARE = Family(
+    "vector compare",
+    "vector",
+    "a mask from a comparison of lanes; a NaN is unequal to all",
+    results=(Result("result", "mask"),),
+    attrs=(Attr("cmp_mode", "str", _MODES, required=True),),
+    pipe="V",
+    scope="vecscope",
+)
+
+instr(
+    "vcmp",
+    COMPARE,
+    "result[i] = mask[i] and (src0[i] cmp_mode src1[i])",
+    operands=(read("src0", "vreg"), read("src1", "vreg"), read("mask", "mask")),
+    text="$src0 , $src1 , $mask , @cmp_mode {} : types -> results",
+    subject="src0",
+    rules=(same_vreg("src0", "src1"), mask_fits("src0", "mask", "result")),
+    cite=spec(4743),
+    **widths(8, 16, 32, 64),
+)
+instr(
+    "vcmps",
+    COMPARE,
+    "result[i] = mask[i] and (src[i] cmp_mode scalar)",
+    operands=(read("src", "vreg"), read("scalar", "element"), read("mask", "mask")),
+    text="$src , $scalar , $mask , @cmp_mode {} : types -> results",
+    types=f"{INTEGERS} {WIDE_FLOATS}",
+    subject="src",
+    rules=(scalar_matches("scalar", "src"), mask_fits("src", "mask", "result")),
+    notes=(
+        "signedness is the register's: the i8 constant 129 against ui8 lanes is 129",
+        "bf16 is in the a5 headers, not in the text",
+    ),
+    cite=spec(4782),
+)
+
+SELECT = Family(
+    "vector select",
+    "vector",
+    "each lane from one of several places",
+    operands=(read("src0", "vreg"), read("src1", "vreg")),
+    results=(Result("result", "vreg"),),
+    text="$src0 , $src1 {} : types -> results",
+    pipe="V",
+    scope="vecscope",
+    subject="src0",
+)
+
+instr(
+    "vsel",
+    SELECT,
+    "result[i] = mask[i] ? src0[i] : src1[i]",
+    operands=(*SELECT.operands, read("mask", "mask")),
+    text="$src0 , $src1 , $mask {} : types -> results",
+    rules=(same_vreg("src0", "src1", "result"), mask_fits("src0", "mask")),
+    cite=spec(4811),
+    **widths(8, 16, 32, 64),
+)
+instr(
+    "vselr",
+    SELECT,
+    "result[i] = src0[src1[i]]; no mask",
+    needs="pair_select",
+    rules=(
+        same_vreg("src0", "result"),
+        same_lanes("src1", "src0"),
+        dtype_in("src1", INTEGERS),
+    ),
+    notes=(
+        "an older page has it as a reversed vsel with an implicit mask; the current text and the"
+        " goldens select lanes by index",
+        "a5 only by seed 004; newer text allows emulation elsewhere",
+    ),
+    example="%r = pto.vselr %v, %index : !pto.vreg<64xf32>, !pto.vreg<64xi32> -> !pto.vreg<64xf32>",
+    cite=spec(4837),
+    **widths(8, 16, 32),
+)
+instr(
+    "vselrv2",
+    SELECT,
+    "result[i] = p[i] ? src1[i] : src0[i] with p implicit in the lowering",
+    needs="pair_select",
+    rules=(same_lanes("src1", "src0"), same_vreg("src0", "result")),
+    notes=(
+        "seed 004 lists it for a5; the current text took it off the a5 surface",
+        "no operand carries the predicate, so what it selects is not defined by the ISA",
+        "PTOAS checks src1 as an index register, the manual's page has it of src0's type: both"
+        " have src0's lanes",
+    ),
+    cite=(spec(4855), page("vector/ops/compare-select/vselrv2")),
+    **widths(8, 16, 32),
+)

@@ -1,0 +1,166 @@
+"""Lanes converted to another type, rounded in place, or read as other types."""
+
+from __future__ import annotations
+
+from pto.isa.instr import Attr, Family, Result, instr, read
+from pto.isa.rules import Case, Rule
+from pto.isa.vector.register import (
+    WIDE_FLOATS,
+    bits_of,
+    mask_fits,
+    same_vreg,
+    spec,
+    widths,
+)
+
+# Older spellings of attribute words, and the words they stand for.
+OLDER_WORDS = {
+    **{f"ROUND_{w}": w for w in ("R", "A", "F", "C", "Z", "O")},
+    "RS_ENABLE": "SAT",
+    "RS_DISABLE": "NOSAT",
+    **{f"PART_{w}": w for w in ("EVEN", "ODD", "P0", "P1", "P2", "P3")},
+}
+
+# Source and destination type -> the attributes the conversion takes, no more and no fewer.
+# A signless integer counts as signed. vector.yaml#pto.vcvt
+PAIRS: dict[str, str] = {
+    **dict.fromkeys(("f32 f16", "f32 bf16", "f32 i16", "f32 i64"), "rnd sat part"),
+    **dict.fromkeys(("f16 i8", "f16 u8", "bf16 i32"), "rnd sat part"),
+    **dict.fromkeys(("f32 i32", "f16 i16", "bf16 f16"), "rnd sat"),
+    **dict.fromkeys(("f16 i32", "i64 f32"), "rnd part"),
+    **dict.fromkeys(("i16 f16", "i32 f32"), "rnd"),
+    **dict.fromkeys(("u16 u8", "i16 u8", "u32 u8", "u32 u16", "u32 i16"), "sat part"),
+    **dict.fromkeys(("i32 u8", "i32 u16", "i32 i16", "i64 i32"), "sat part"),
+    **dict.fromkeys(("f16 f32", "bf16 f32", "u8 f16", "u8 u16", "u8 u32"), "part"),
+    **dict.fromkeys(("i8 f16", "i8 i16", "i8 i32", "u16 u32"), "part"),
+    **dict.fromkeys(("i16 f32", "i16 u32", "i16 i32", "i32 i64"), "part"),
+}
+_PARTS = {2: ("EVEN", "ODD"), 4: ("P0", "P1", "P2", "P3")}  # by how much the width changes
+_SOURCES = sorted({pair.split()[0] for pair in PAIRS})
+
+
+def plain_word(case: Case, name: str) -> str | None:
+    """An attribute's word in the spelling we use."""
+    word = case.word(name)
+    return None if word is None else OLDER_WORDS.get(word, word)
+
+
+def _words(*short: str) -> tuple[str, ...]:
+    return (*short, *(older for older, word in OLDER_WORDS.items() if word in short))
+
+
+_ROUNDINGS = _words("R", "A", "F", "C", "Z", "O")
+
+
+def _pair(case: Case) -> str | None:
+    source, result = case.elem("input"), case.elem("result")
+    if source is None or result is None or source.dtype is None or result.dtype is None:
+        return None
+    return f"{source.dtype.name} {result.dtype.name}"
+
+
+def _pair_exists(case: Case) -> str | None:
+    pair = _pair(case)
+    if pair is None or pair in PAIRS:
+        return None
+    source, result = pair.split()
+    targets = [p.split()[1] for p in PAIRS if p.split()[0] == source]
+    known = f"; {source} converts to {', '.join(targets)}" if targets else ""
+    return f"{source} to {result}{known}"
+
+
+def _attributes(case: Case) -> str | None:
+    wanted = PAIRS.get(_pair(case) or "")
+    if wanted is None:
+        return None
+    given = ["rnd" if a == "round_mode" else a for a in case.op.attrs]
+    actual = [a for a in ("rnd", "sat", "part") if a in given]
+    if " ".join(actual) == wanted and len(set(given)) == len(given):
+        return None
+    return f"{_pair(case)} takes {wanted}, given are {' '.join(given) or 'none'}"
+
+
+def _part(case: Case) -> str | None:
+    part, a, b = plain_word(case, "part"), bits_of(case, "input"), bits_of(case, "result")
+    if part is None or a is None or b is None:
+        return None
+    allowed = _PARTS.get(max(a, b) // min(a, b), ())
+    return None if not allowed or part in allowed else f"part is {part} from {a} to {b} bits"
+
+
+_ROUND = "R nearest even, A nearest with ties away, F down, C up, Z toward zero, O to odd"
+_MASKED = (read("input", "vreg"), read("mask", "mask"))
+
+CONVERT = Family(
+    "vector conversion",
+    "vector",
+    "lanes under another type",
+    results=(Result("result", "vreg"),),
+    pipe="V",
+    scope="vecscope",
+    subject="input",
+)
+
+instr(
+    "vcvt",
+    CONVERT,
+    "result = input converted; narrowing fills every 2nd or 4th lane from part on, the rest 0;"
+    " widening reads those lanes; masked source lanes give 0",
+    operands=_MASKED,
+    attrs=(
+        Attr("rnd", "str", _ROUNDINGS, meaning=_ROUND),
+        Attr("sat", "str", _words("SAT", "NOSAT"), meaning="clamp to the range, or wrap"),
+        Attr("part", "str", _words(*_PARTS[2], *_PARTS[4]), meaning="which lanes of the wider"),
+        Attr("round_mode", "str", _ROUNDINGS, meaning="older name of rnd"),
+    ),
+    text="$input , $mask {} : types -> results",
+    types=" ".join(_SOURCES),
+    rules=(
+        mask_fits("input", "mask"),
+        Rule("vcvt-pair", "PTO-T084", "expects a conversion that exists", _pair_exists),
+        Rule("vcvt-attrs", "PTO-T085", "expects the attributes its conversion takes", _attributes),
+        Rule(
+            "vcvt-part",
+            "PTO-T085",
+            "expects part EVEN or ODD between widths 2:1, P0 to P3 between widths 4:1",
+            _part,
+        ),
+    ),
+    notes=(
+        "the mask has the granularity of the source; a 64-bit source goes by b32",
+        "the text calls A away from zero; headers and a TF32 golden take the nearest, ties away",
+        "the type matrix of the text lacks i64 sources, its golden converts si64 to f32",
+        "the text calls all three attributes optional; PTOAS wants exactly those of the pair",
+    ),
+    example='%h = pto.vcvt %v, %mask {rnd = "R", sat = "SAT", part = "EVEN"} : !pto.vreg<64xf32>,'
+    " !pto.mask<b32> -> !pto.vreg<128xf16>",
+    cite=spec(4169),
+)
+instr(
+    "vtrc",
+    CONVERT,
+    "result[i] = mask[i] ? input[i] rounded to an integral value : 0",
+    operands=_MASKED,
+    attrs=(
+        Attr(
+            "round_mode",
+            "str",
+            _words("R", "A", "F", "C", "Z"),
+            required=True,
+            meaning=_ROUND.removesuffix(", O to odd"),
+        ),
+    ),
+    text="$input , $mask , @round_mode {} : types -> results",
+    types=WIDE_FLOATS,
+    rules=(same_vreg("input", "result"), mask_fits("input", "mask")),
+    cite=spec(4341),
+)
+instr(
+    "vbitcast",
+    CONVERT,
+    "result = the same 256 bytes under another element type",
+    operands=(read("input", "vreg"),),
+    text="$input {} : types -> results",
+    cite=spec(4393),
+    **widths(8, 16, 32, 64),
+)

@@ -1,0 +1,66 @@
+"""Histograms over logical vectors: the two instructions of the `pto.vmi` level the machine has."""
+
+from __future__ import annotations
+
+from pto.isa import types as t
+from pto.isa.instr import Family, Result, instr, read
+from pto.isa.rules import Case, Rule, dtype_in
+from pto.isa.vector.register import same_vreg, shown
+
+_BINS = (128, 256)
+
+
+def _bins(case: Case) -> str | None:
+    acc = case.type("acc")
+    if not isinstance(acc, t.LogicalVReg) or acc.lanes in _BINS:
+        return None
+    return f"acc is {shown(acc)}"
+
+
+def _mask_lanes(case: Case) -> str | None:
+    source, mask = case.type("src"), case.type("mask")
+    if not (isinstance(source, t.LogicalVReg) and isinstance(mask, t.LogicalMask)):
+        return None
+    return None if source.lanes == mask.lanes else f"src is {shown(source)}, mask is {mask.lanes}"
+
+
+HISTOGRAM = Family(
+    "histogram",
+    "vector",
+    "counts of byte values in the active lanes of src, added to acc",
+    operands=(
+        read("acc", "logical vreg"),
+        read("src", "logical vreg"),
+        read("mask", "logical mask"),
+    ),
+    results=(Result("result", "logical vreg"),),
+    text="$acc , $src , $mask {} : types -> results",
+    pipe="V",
+    rules=(
+        same_vreg("acc", "result"),
+        dtype_in("src", "u8"),
+        Rule("bins", "PTO-S083", "expects acc to have 128 or 256 bins", _bins),
+        Rule("mask-lanes", "PTO-S083", "expects mask to have as many lanes as src", _mask_lanes),
+    ),
+    scope="vecscope",
+    subject="acc",
+)
+
+for _name, (_meaning, _line) in {
+    "vmi.vchist": ("result[b] = acc[b] + number of active src[i] <= b", 2055),
+    "vmi.vdhist": ("result[b] = acc[b] + number of active src[i] == b", 2134),
+}.items():
+    instr(
+        _name,
+        HISTOGRAM,
+        _meaning,
+        types="u16",
+        profiles="a5",
+        notes=(
+            "128 bins hold the values below 128; signless integers count as unsigned",
+            "stands for a sequence of instructions on 256-byte registers",
+        ),
+        example=f"%h = pto.{_name} %acc, %src, %mask : !pto.vmi.vreg<256xui16>,"
+        " !pto.vmi.vreg<256xui8>, !pto.vmi.mask<256> -> !pto.vmi.vreg<256xui16>",
+        cite=f"PTO-Gym docs/PTO-vmi-Instruction-SPEC.md:{_line}",
+    )

@@ -1,0 +1,184 @@
+"""Vector loads: UB to registers, contiguous, distributed, block-strided and gathered."""
+
+from __future__ import annotations
+
+from pto.isa.instr import Attr, Family, Result, instr, read
+from pto.isa.rules import dtype_in
+from pto.isa.vector.register import (
+    HALVES_AND_WORDS,
+    WORDS,
+    dist_width,
+    mask_fits,
+    mask_is,
+    page,
+    same_base,
+    same_lanes,
+    same_vreg,
+    spec,
+    widths,
+)
+
+_ANY = (8, 16, 32, 64)
+_ITEMS = (8, 16, 32)
+
+# Distribution -> widths of the register's elements it is legal for. BRC repeats items of its own
+# width whatever the register is called: goldens vlds-brc-b8-f32, vlds-brc-b16-f32.
+LOAD_DISTS: dict[str, tuple[int, ...]] = {
+    "NORM": _ANY,
+    **dict.fromkeys(("BRC_B8", "BRC_B16", "BRC_B32"), _ITEMS),
+    **dict.fromkeys(("US_B8", "DS_B8", "UNPK_B8", "SPLT2CHN_B8"), (8,)),
+    **dict.fromkeys(("US_B16", "DS_B16", "UNPK_B16", "SPLT2CHN_B16", "E2B_B16"), (16,)),
+    **dict.fromkeys(("UNPK_B32", "E2B_B32", "DINTLV_B32"), (32,)),
+    **dict.fromkeys(("UNPK4", "SPLT4CHN", "SPLT4CHN_B8"), (8,)),
+    **dict.fromkeys(("BRC_BLK", "BLK"), _ANY),
+}
+
+
+LOAD = Family(
+    "vector load",
+    "vector",
+    "a register image built from UB",
+    operands=(read("source", "ub buffer"), read("offset", "index")),
+    results=(Result("result", "vreg"),),
+    text="$source [ $offset ] {} : types(source) -> results",
+    pipe="V",
+    scope="vecscope",
+    subject="result",
+)
+
+instr(
+    "vlds",
+    LOAD,
+    "result = 256-byte image built by dist from UB at source + offset elements; no mask",
+    results=(Result("result", "vreg"), Result("updated_base", "ub buffer")),
+    attrs=(
+        Attr(
+            "dist",
+            "str",
+            tuple(LOAD_DISTS),
+            default="NORM",
+            meaning="NORM copies 256 bytes; BRC repeats one item, BRC_BLK one 32-byte block; US"
+            " doubles each item, DS keeps every second; UNPK zero-extends items to twice their"
+            " width, UNPK4 bytes to words; E2B fills block g with item g; SPLT keeps channel 0",
+        ),
+    ),
+    rules=(dist_width("result", LOAD_DISTS), same_base("updated_base", "source")),
+    aliases="vld vldi",
+    notes=(
+        "updated_base is the post-update form of newer compilers; it is absent otherwise",
+        "the manual's SPLT4CHN_B8 is SPLT4CHN, its BLK is BRC_BLK, and its single-result DINTLV_B32"
+        " keeps the even words; newer text has these as SPLT4CHN, BRC_BLK and vldsx2",
+        "BRC takes registers of any item width: the manual lists each token for its own width, the"
+        " goldens broadcast bytes and halves into f32 registers",
+        "NORM needs a 32-byte aligned address on a5; BRC only the alignment of its item",
+    ),
+    example='%v = pto.vlds %ub[%at] {dist = "NORM"} : !pto.ptr<f32, ub> -> !pto.vreg<64xf32>',
+    cite=(spec(2454), "seed 003, Distribution modes"),
+    **widths(*_ANY),
+)
+instr(
+    "vldsx2",
+    LOAD,
+    "DINTLV_Bk: low item i = src[2i], high item i = src[2i+1] of a 512-byte window;"
+    " BDINTLV: the same with 32-byte blocks",
+    results=(Result("low", "vreg"), Result("high", "vreg")),
+    attrs=(
+        Attr("dist", "str", ("DINTLV_B8", "DINTLV_B16", "DINTLV_B32", "BDINTLV"), required=True),
+    ),
+    text="$source [ $offset ] , @dist {} : types -> results",
+    subject="low",
+    rules=(same_vreg("low", "high"),),
+    aliases="vldx2",
+    notes=("items have the token's width whatever the registers are called",),
+    cite=spec(2566),
+    **widths(*_ITEMS),
+)
+instr(
+    "vsldb",
+    LOAD,
+    "block b = mask lane b ? UB block at source + (repeat_stride + b * block_stride) * 32 B : 0,"
+    " b < 8",
+    operands=(
+        read("source", "ub buffer"),
+        read("block_stride", "i16"),
+        read("repeat_stride", "i16"),
+        read("mask", "mask"),
+    ),
+    text="$source , $block_stride , $repeat_stride , $mask {} : types -> results",
+    notes=(
+        "lane b of the b32 view of mask gates block b; masked blocks raise no address fault",
+        "repeat_stride is an initial offset in the golden: stride 4 starts at block 4",
+    ),
+    cite=spec(2605),
+    **widths(*_ITEMS),
+)
+
+GATHER = Family(
+    "vector gather",
+    "vector",
+    "lanes or blocks fetched from UB by an index register",
+    operands=(read("source", "ub pointer"), read("offsets", "vreg"), read("mask", "mask")),
+    results=(Result("result", "vreg"),),
+    text="$source , $offsets , $mask {} : types -> results",
+    pipe="V",
+    rules=(same_lanes("offsets", "result"),),
+    scope="vecscope",
+    subject="result",
+)
+
+instr(
+    "vgather2",
+    GATHER,
+    "result[i] = mask[i] ? UB[source + offsets[i] elements] : 0",
+    rules=(dtype_in("offsets", HALVES_AND_WORDS), mask_fits("result", "mask")),
+    notes=("the formula of the text leaves masked lanes unwritten; the golden has them 0",),
+    example="%v = pto.vgather2 %ub, %offsets, %mask : !pto.ptr<f32, ub>, !pto.vreg<64xi32>,"
+    " !pto.mask<b32> -> !pto.vreg<64xf32>",
+    cite=spec(2635),
+    **widths(16, 32),
+)
+instr(
+    "vgatherb",
+    GATHER,
+    "block b = mask lane b ? 32 bytes of UB at source + offsets[b] bytes : 0, b < 8",
+    rules=(dtype_in("offsets", WORDS), mask_is(32, "mask")),
+    notes=(
+        "only lanes 0..7 of offsets and mask count; source and offsets are multiples of 32 bytes",
+        "equal lane counts, PTOAS's rule, leave 32-bit elements though blocks have no type",
+    ),
+    example="%v = pto.vgatherb %ub, %offsets, %mask : !pto.ptr<f32, ub>, !pto.vreg<64xi32>,"
+    " !pto.mask<b32> -> !pto.vreg<64xf32>",
+    cite=spec(2658),
+    **widths(32),
+)
+instr(
+    "vgather2_bc",
+    GATHER,
+    "result[i] = mask[i] ? UB[source + offsets[i] elements] : 0",
+    rules=(dtype_in("offsets", WORDS), mask_fits("result", "mask")),
+    notes=("masked lanes issue no request, so their offsets may point anywhere",),
+    example="%v = pto.vgather2_bc %ub, %offsets, %mask : !pto.ptr<f32, ub>, !pto.vreg<64xi32>,"
+    " !pto.mask<b32> -> !pto.vreg<64xf32>",
+    cite=spec(2689),
+    **widths(32),
+)
+instr(
+    "vsld",
+    LOAD,
+    "strided load: the token picks the sub-elements read from each source block",
+    attrs=(
+        Attr(
+            "stride",
+            "str",
+            ("STRIDE_S3_B16", "STRIDE_S4_B64", "STRIDE_S8_B32", "STRIDE_S2_B64"),
+            required=True,
+        ),
+    ),
+    text="$source [ $offset ] , @stride {} : types(source) -> results",
+    notes=(
+        "deprecated: only the manual has it; vlds with a dist or vsldb replace it",
+        "seed 003's table calls vsld a store, its text and the manual's page a load: it is a load",
+    ),
+    cite=page("vector/ops/vector-load-store/vsld"),
+    **widths(*_ITEMS),
+)

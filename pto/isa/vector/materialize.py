@@ -1,0 +1,81 @@
+"""Registers made from a scalar or a lane: broadcast, duplicate, count."""
+
+from __future__ import annotations
+
+from pto.isa import types as t
+from pto.isa.instr import Attr, Family, Result, instr, read
+from pto.isa.rules import Case, Rule, scalar_matches
+from pto.isa.vector.register import (
+    FLOATS,
+    INTEGERS,
+    mask_fits,
+    same_vreg,
+    spec,
+    widths,
+)
+
+MATERIALIZE = Family(
+    "materialization",
+    "vector",
+    "every lane from one value",
+    results=(Result("result", "vreg"),),
+    pipe="V",
+    scope="vecscope",
+    subject="result",
+)
+
+
+def _position(case: Case) -> str | None:
+    if "position" not in case.op.attrs or isinstance(case.type("input"), t.VReg):
+        return None
+    elem = case.elem("input")
+    return f"input is {'a scalar' if elem is None else elem.name}"
+
+
+instr(
+    "vbr",
+    MATERIALIZE,
+    "result[i] = value; no mask",
+    operands=(read("value", "element"),),
+    text="$value {} : types -> results",
+    rules=(scalar_matches("value", "result"),),
+    cite=spec(3103),
+    **widths(8, 16, 32),
+)
+instr(
+    "vdup",
+    MATERIALIZE,
+    "result[i] = mask[i] ? x : 0; x is the scalar, or lane 0 (LOWEST) or N-1 (HIGHEST) of input",
+    operands=(read("input", "vreg or scalar"), read("mask", "mask")),
+    attrs=(
+        Attr(
+            "position",
+            "str",
+            ("LOWEST", "HIGHEST"),
+            default="LOWEST",
+            meaning="which lane of a vector input",
+        ),
+    ),
+    text="$input , $mask {} : types -> results",
+    rules=(
+        same_vreg("input", "result"),
+        scalar_matches("input", "result"),
+        mask_fits("result", "mask"),
+        Rule("position-of-vector", "PTO-T087", "expects position with a vector only", _position),
+    ),
+    notes=("HIGHEST is the last lane of the register, not the last active one",),
+    cite=spec(3127),
+    **widths(8, 16, 32),
+)
+instr(
+    "vci",
+    MATERIALIZE,
+    "result[i] = index + i (ASC) or index - i (DESC); integers wrap",
+    operands=(read("index", "element"),),
+    attrs=(Attr("order", "str", ("ASC", "DESC"), default="ASC"),),
+    text="$index {} : types -> results",
+    types=f"{INTEGERS} {FLOATS}",
+    rules=(scalar_matches("index", "result"),),
+    notes=("the text lists signed integer results, PTOAS takes unsigned ones too",),
+    cite=spec(4149),
+)

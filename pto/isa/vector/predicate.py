@@ -1,0 +1,334 @@
+"""Predicates: masks generated, combined, rearranged, loaded and stored.
+
+A mask is 256 bits, one per byte of a register: lane i of b8, b16, b32 is bit i, 2i, 4i.
+"""
+
+from __future__ import annotations
+
+from pto.isa import types as t
+from pto.isa.instr import Attr, Family, Result, instr, read, write
+from pto.isa.rules import Case, Rule, on
+from pto.isa.vector.register import (
+    mask_is,
+    mask_steps,
+    page,
+    same_base,
+    same_mask,
+    spec,
+    state_from,
+)
+
+_LENGTHS = (1, 2, 3, 4, 8, 16, 32, 64, 128)
+PATTERNS = (
+    "PAT_ALL", "PAT_ALLF", *(f"PAT_VL{n}" for n in _LENGTHS), "PAT_H", "PAT_Q", "PAT_M3", "PAT_M4",
+)  # fmt: skip
+_PATTERN = Attr(
+    "pattern",
+    "str",
+    PATTERNS,
+    required=True,
+    meaning="ALL all lanes, ALLF none, VLn the first n, H the first half, Q the first quarter,"
+    " M3 and M4 every 3rd and 4th from lane 0",
+)
+_RESULT = (Result("result", "mask"),)
+
+GENERATE = Family(
+    "predicate generation",
+    "predicate",
+    "a mask from a pattern or a count",
+    results=_RESULT,
+    attrs=(_PATTERN,),
+    text="@pattern {} : results",
+    pipe="V",
+    scope="vecscope",
+)
+
+for _bits in (8, 16, 32):
+    _lanes = 256 * 8 // _bits
+    instr(
+        f"pset_b{_bits}",
+        GENERATE,
+        f"result = the lanes pattern names, of {_lanes}",
+        rules=(mask_is(_bits, "result"),),
+        notes=("the text has H and Q at the high end; the golden has them at the low end",),
+        example=f'%m = pto.pset_b{_bits} "PAT_ALL" : !pto.mask<b{_bits}>',
+        cite=spec(3149),
+    )
+    instr(
+        f"pge_b{_bits}",
+        GENERATE,
+        f"result = the lanes pattern names, of {_lanes}; no comparison despite its name",
+        rules=(mask_is(_bits, "result"),),
+        example=f'%m = pto.pge_b{_bits} "PAT_VL8" : !pto.mask<b{_bits}>',
+        cite=spec(3183),
+    )
+    instr(
+        f"plt_b{_bits}",
+        GENERATE,
+        f"mask[i] = i < scalar, i < {_lanes}; scalar_out = max(scalar - {_lanes}, 0)",
+        operands=(read("scalar", "i32"),),
+        results=(Result("mask", "mask"), Result("scalar_out", "i32")),
+        attrs=(),
+        text="$scalar {} : types -> results",
+        rules=(mask_is(_bits, "mask"),),
+        example=f"%m, %left = pto.plt_b{_bits} %count : i32 -> !pto.mask<b{_bits}>, i32",
+        cite=spec(3206),
+    )
+
+LOGIC = Family(
+    "predicate logic",
+    "predicate",
+    "masks combined bit by bit; bits outside the governing mask 0",
+    operands=(read("src0", "mask"), read("src1", "mask"), read("mask", "mask")),
+    results=_RESULT,
+    text="$src0 , $src1 , $mask {} : types -> results",
+    pipe="V",
+    scope="vecscope",
+)
+
+for _name, (_meaning, _line) in {
+    "pand": ("result = mask ? src0 & src1 : 0", 3299),
+    "por": ("result = mask ? src0 | src1 : 0", 3313),
+    "pxor": ("result = mask ? src0 ^ src1 : 0", 3327),
+    "psel": ("result = mask ? src0 : src1", 3355),
+}.items():
+    instr(
+        _name,
+        LOGIC,
+        _meaning,
+        rules=(same_mask("src0", "src1", "mask", "result"),),
+        notes=("a manual page gives psel a fourth, governing mask",) if _name == "psel" else (),
+        cite=spec(_line),
+    )
+instr(
+    "pnot",
+    LOGIC,
+    "result = mask ? ~input : 0",
+    operands=(read("input", "mask"), read("mask", "mask")),
+    text="$input , $mask {} : types -> results",
+    rules=(same_mask("input", "mask", "result"),),
+    cite=spec(3341),
+)
+
+REARRANGE = Family(
+    "predicate rearrangement",
+    "predicate",
+    "lanes or bits of masks in another order",
+    operands=(read("lhs", "mask"), read("rhs", "mask")),
+    results=(Result("low", "mask"), Result("high", "mask")),
+    text="$lhs , $rhs {} : types -> results",
+    pipe="V",
+    scope="vecscope",
+)
+_HALF = Attr("part", "str", ("LOWER", "HIGHER"), required=True)
+
+for _bits in (8, 16, 32):
+    _all = (mask_is(_bits, "lhs", "rhs", "low", "high"),)
+    _two = f"!pto.mask<b{_bits}>, !pto.mask<b{_bits}>"
+    instr(
+        f"pintlv_b{_bits}",
+        REARRANGE,
+        "low = l0 r0 l1 r1 .. of the first halves, high the same of the second",
+        rules=_all,
+        example=f"%low, %high = pto.pintlv_b{_bits} %l, %r : {_two} -> {_two}",
+        cite=spec(3378),
+    )
+    instr(
+        f"pdintlv_b{_bits}",
+        REARRANGE,
+        "low = even, high = odd lanes of lhs, then of rhs",
+        rules=_all,
+        example=f"%low, %high = pto.pdintlv_b{_bits} %l, %r : {_two} -> {_two}",
+        cite=spec(3368),
+    )
+instr(
+    "ppack",
+    REARRANGE,
+    "result = bits 0, 2, 4, .. of input in its lower or upper 128 bits, the other half 0",
+    operands=(read("input", "mask"),),
+    results=_RESULT,
+    attrs=(_HALF,),
+    text="$input , @part {} : types -> results",
+    rules=(mask_steps("input", "result", narrower=True),),
+    notes=("works on physical bits, not on lanes: all of b32 packs to every 2nd bit",),
+    cite=spec(3239),
+)
+instr(
+    "punpack",
+    REARRANGE,
+    "result bit 2i = bit i of the part half of input, odd bits 0",
+    operands=(read("input", "mask"),),
+    results=_RESULT,
+    attrs=(_HALF,),
+    text="$input , @part {} : types -> results",
+    rules=(mask_steps("input", "result", narrower=False),),
+    cite=spec(3268),
+)
+instr(
+    "pbitcast",
+    REARRANGE,
+    "result = the same 256 bits under another granularity",
+    operands=(read("input", "mask"),),
+    results=_RESULT,
+    text="$input {} : types -> results",
+    cite=spec(4445),
+)
+
+
+def _constant(case: Case) -> str | None:
+    return "it is computed" if case.number("offset") is None else None
+
+
+def _word_aligned(case: Case) -> str | None:
+    offset = case.number("offset")
+    return None if offset is None or offset % 8 == 0 else f"it is {offset}"
+
+
+def _within(limit: int) -> Rule:
+    def test(case: Case) -> str | None:
+        offset = case.number("offset")
+        return None if offset is None or 0 <= offset <= limit * 8 else f"it is {offset}"
+
+    sentence = f"expects offset within {limit} words of 8 bytes"
+    return Rule("immediate-range", "PTO-X080", sentence, test)
+
+
+_LOAD_DIST = Attr(
+    "dist",
+    "str",
+    ("NORM", "US", "DS"),
+    required=True,
+    meaning="NORM 32 bytes as they are; US 16 bytes, each bit twice; DS every 2nd bit of 64 bytes",
+)
+_STORE_DIST = Attr(
+    "dist",
+    "str",
+    ("NORM", "PK"),
+    required=True,
+    meaning="NORM all 32 bytes; PK every 2nd bit, 16 bytes",
+)
+_ALIGNED = Rule(
+    "mask-aligned", "PTO-M080", "expects offset to be a multiple of 8 bytes", _word_aligned
+)
+_IMMEDIATE = (
+    Rule("constant-offset", "PTO-S081", "expects offset to be a constant", _constant),
+    on("a2a3", _within(255)),
+    on("a5", _within(1023)),
+)
+_BYTES = "offset counts bytes whatever the pointer's type is"
+
+LOAD = Family(
+    "predicate load",
+    "predicate",
+    "a mask image from UB",
+    operands=(read("source", "ub buffer"), read("offset", "index")),
+    results=_RESULT,
+    attrs=(_LOAD_DIST,),
+    text="$source [ $offset ] , @dist {} : types -> results",
+    pipe="V",
+    scope="vecscope",
+)
+STORE = Family(
+    "predicate store",
+    "predicate",
+    "a mask image to UB",
+    operands=(read("value", "mask"), write("destination", "ub buffer"), read("offset", "index")),
+    attrs=(_STORE_DIST,),
+    text="$value , $destination [ $offset ] , @dist {} : types",
+    pipe="V",
+    scope="vecscope",
+)
+STREAM = Family(
+    "predicate stream",
+    "predicate",
+    "masks appended to an unaligned stream",
+    pipe="V",
+    scope="vecscope",
+)
+
+instr(
+    "plds",
+    LOAD,
+    "result = the image at source + offset bytes, distributed",
+    rules=(_ALIGNED,),
+    notes=(_BYTES, "DS reads 64 bytes, past a 32-byte image"),
+    cite=(spec(2965), page("scalar/ops/predicate-load-store/plds")),
+)
+instr(
+    "pldi",
+    LOAD,
+    "result = the image at source + offset bytes, distributed; offset is an immediate",
+    rules=(_ALIGNED, *_IMMEDIATE),
+    notes=(_BYTES, "the manual's page gives the immediate in words of 8 bytes"),
+    cite=(spec(2991), page("scalar/ops/predicate-load-store/pldi")),
+)
+instr(
+    "psts",
+    STORE,
+    "the image at destination + offset bytes = value, distributed",
+    rules=(_ALIGNED,),
+    notes=(_BYTES,),
+    cite=(spec(3010), page("scalar/ops/predicate-load-store/psts")),
+)
+instr(
+    "psti",
+    STORE,
+    "the image at destination + offset bytes = value, distributed; offset is an immediate",
+    rules=(_ALIGNED, *_IMMEDIATE),
+    notes=(_BYTES, "the manual's page gives the immediate in words of 8 bytes"),
+    cite=(spec(3033), page("scalar/ops/predicate-load-store/psti")),
+)
+instr(
+    "pld",
+    LOAD,
+    "result = the image at source + 8 * areg bytes, distributed",
+    operands=(read("source", "ub pointer"), read("areg", "i32")),
+    text="$source , $areg , @dist {} : types -> results",
+    notes=("only the manual has it; plds and pldi replace it",),
+    cite=page("scalar/ops/predicate-load-store/pld"),
+)
+instr(
+    "pst",
+    STORE,
+    "the image at destination + 8 * areg bytes = value, distributed",
+    operands=(read("value", "mask"), write("destination", "ub pointer"), read("areg", "i32")),
+    text="$value , $destination , $areg , @dist {} : types",
+    notes=("only the manual has it; psts and psti replace it",),
+    cite=page("scalar/ops/predicate-load-store/pst"),
+)
+
+
+def _stream(case: Case) -> str | None:
+    mask, elem = case.type("value"), case.elem("base")
+    if not isinstance(mask, t.Mask) or mask.granularity is None or elem is None:
+        return None
+    fits = f"u{mask.granularity}" in elem.names and mask.granularity != 8
+    return None if fits else f"value is b{mask.granularity}, base points to {elem.name}"
+
+
+instr(
+    "pstu",
+    STREAM,
+    "append the lanes of value as bits to an unaligned stream: 16 bytes of b16, 8 of b32",
+    operands=(read("align_in", "align"), read("value", "mask"), write("base", "ub pointer")),
+    results=(Result("align_out", "align"), Result("base_out", "ub pointer")),
+    text="$align_in , $value , $base {} : types -> results",
+    needs="align_state",
+    rules=(
+        Rule(
+            "stream-type",
+            "PTO-T081",
+            "expects a b16 mask with ui16 at base or a b32 mask with ui32",
+            _stream,
+        ),
+        same_base("base_out", "base"),
+        state_from("align_in", "store"),
+    ),
+    notes=(
+        "compact bits, unlike the images of psts; ends with vstas of align_out at base_out, 0",
+        "seed 004 has alignment state on a5 only; the manual's page lists pstu for a2a3 too",
+    ),
+    example="%state, %next = pto.pstu %align, %m, %ub : !pto.align, !pto.mask<b32>,"
+    " !pto.ptr<ui32, ub> -> !pto.align, !pto.ptr<ui32, ub>",
+    cite=spec(3050),
+)

@@ -1,0 +1,199 @@
+"""Lanes moved within and between registers: interleave, squeeze, pack, slide, permute."""
+
+from __future__ import annotations
+
+from pto.isa import types as t
+from pto.isa.instr import Attr, Family, Result, instr, read
+from pto.isa.rules import Case, Rule, dtype_in
+from pto.isa.vector.register import (
+    HALVES_AND_WORDS,
+    INTEGERS,
+    mask_fits,
+    page,
+    same_lanes,
+    same_vreg,
+    shown,
+    spec,
+    widths,
+)
+
+_RESULT = (Result("result", "vreg"),)
+_PAIR = (read("lhs", "vreg"), read("rhs", "vreg"))
+_HALF = Attr("part", "str", ("LOWER", "HIGHER"), required=True)
+
+REARRANGE = Family(
+    "vector rearrangement",
+    "vector",
+    "lanes in another order",
+    operands=_PAIR,
+    results=(Result("low", "vreg"), Result("high", "vreg")),
+    text="$lhs , $rhs {} : types -> results",
+    pipe="V",
+    scope="vecscope",
+    subject="lhs",
+)
+
+
+def _packed(case: Case) -> str | None:
+    source, result = case.type("src"), case.type("result")
+    if not (isinstance(source, t.VReg) and isinstance(result, t.VReg)):
+        return None
+    half = result.lanes == 2 * source.lanes and result.elem.name.startswith("ui")
+    return None if half else f"src is {shown(source)}, result is {shown(result)}"
+
+
+def _unpacked(case: Case) -> str | None:
+    source, result = case.type("src"), case.type("result")
+    if not (isinstance(source, t.VReg) and isinstance(result, t.VReg)):
+        return None
+    double = source.lanes == 2 * result.lanes and result.elem.is_integer
+    return None if double else f"src is {shown(source)}, result is {shown(result)}"
+
+
+for _name, (_meaning, _line) in {
+    "vintlv": ("low = l0 r0 l1 r1 .. of the first halves, high the same of the second", 4928),
+    "vdintlv": ("low = even, high = odd positions of the stream lhs, rhs", 4947),
+}.items():
+    instr(
+        _name,
+        REARRANGE,
+        _meaning,
+        rules=(same_vreg("lhs", "rhs", "low", "high"),),
+        cite=spec(_line),
+        **widths(8, 16, 32),
+    )
+for _name, (_meaning, _line) in {
+    "vintlvv2": ("the part half of vintlv", 5121),
+    "vdintlvv2": ("the part half of vdintlv", 5130),
+}.items():
+    instr(
+        _name,
+        REARRANGE,
+        _meaning,
+        results=_RESULT,
+        attrs=(_HALF,),
+        text="$lhs , $rhs , @part {} : types -> results",
+        rules=(same_vreg("lhs", "rhs", "result"),),
+        notes=("documented, but off the current a5 surface",),
+        cite=spec(_line),
+        **widths(8, 16, 32),
+    )
+instr(
+    "vsqz",
+    REARRANGE,
+    "active lanes in order at the front, the rest 0; SQZN = their bytes",
+    operands=(read("input", "vreg"), read("mask", "mask")),
+    results=_RESULT,
+    text="$input , $mask {} : types -> results",
+    subject="input",
+    rules=(same_vreg("input", "result"), mask_fits("input", "mask")),
+    notes=("hidden state: SQZN, which vstur reads",),
+    cite=spec(4968),
+    **widths(8, 16, 32),
+)
+instr(
+    "vusqz",
+    REARRANGE,
+    "result[i] = number of active lanes before i; src is ignored; SQZN as vsqz",
+    operands=(read("src", "vreg"), read("mask", "mask")),
+    results=_RESULT,
+    text="$src , $mask {} : types -> results",
+    types="i8 i16 i32",
+    subject="src",
+    rules=(same_vreg("src", "result"), mask_fits("src", "mask")),
+    notes=("a count of the mask despite its name, not the inverse of vsqz",),
+    cite=spec(4990),
+)
+instr(
+    "vpack",
+    REARRANGE,
+    "low halves of src's elements in the part half of result, the other half 0",
+    operands=(read("src", "vreg"),),
+    results=_RESULT,
+    attrs=(_HALF,),
+    text="$src , @part {} : types -> results",
+    types=HALVES_AND_WORDS,
+    subject="src",
+    rules=(
+        Rule(
+            "packed-type",
+            "PTO-T083",
+            "expects result to hold unsigned integers of half src's width",
+            _packed,
+        ),
+    ),
+    notes=("truncates, does not saturate",),
+    example='%h = pto.vpack %v, "LOWER" : !pto.vreg<64xi32> -> !pto.vreg<128xui16>',
+    cite=spec(5035),
+)
+for _name, (_meaning, _line) in {
+    "vsunpack": ("result[i] = src[part * N/2 + i] sign-extended; part is 0 or 1", 5064),
+    "vzunpack": ("result[i] = src[part * N/2 + i] zero-extended; part is 0 or 1", 5082),
+}.items():
+    instr(
+        _name,
+        REARRANGE,
+        _meaning,
+        operands=(read("src", "vreg"), read("part", "index")),
+        results=_RESULT,
+        text="$src , $part {} : types(src) <? , index > -> results",
+        types="i8 u8 i16 u16",
+        subject="src",
+        rules=(
+            Rule(
+                "unpacked-type",
+                "PTO-T083",
+                "expects result to hold integers of twice src's width",
+                _unpacked,
+            ),
+        ),
+        notes=("takes a contiguous half, unlike the EVEN and ODD parts of vcvt",),
+        example=f"%w = pto.{_name} %v, %part : !pto.vreg<128xi16> -> !pto.vreg<64xi32>",
+        cite=spec(_line),
+    )
+
+_MANUAL = "only the manual has it"
+instr(
+    "vslide",
+    REARRANGE,
+    "result[i] = (src1, src0)[amt + i], src1 first",
+    operands=(read("src0", "vreg"), read("src1", "vreg"), read("amt", "i16")),
+    results=_RESULT,
+    text="$src0 , $src1 , $amt {} : types -> results",
+    subject="src0",
+    rules=(same_vreg("src0", "src1", "result"),),
+    notes=(_MANUAL,),
+    cite=page("vector/ops/data-rearrangement/vslide"),
+    **widths(8, 16, 32),
+)
+instr(
+    "vshift",
+    REARRANGE,
+    "result[i] = i >= amt ? src[i - amt] : 0",
+    operands=(read("src", "vreg"), read("amt", "i16")),
+    results=_RESULT,
+    text="$src , $amt {} : types -> results",
+    subject="src",
+    rules=(same_vreg("src", "result"),),
+    notes=(_MANUAL,),
+    cite=page("vector/ops/data-rearrangement/vshift"),
+    **widths(8, 16, 32),
+)
+instr(
+    "vperm",
+    REARRANGE,
+    "result[i] = src[index[i] mod N]",
+    operands=(read("src", "vreg"), read("index", "vreg")),
+    results=_RESULT,
+    text="$src , $index {} : types -> results",
+    subject="src",
+    rules=(
+        same_vreg("src", "result"),
+        same_lanes("index", "src"),
+        dtype_in("index", INTEGERS),
+    ),
+    notes=(f"{_MANUAL}; vselr is the current form",),
+    example="%r = pto.vperm %v, %index : !pto.vreg<64xf32>, !pto.vreg<64xi32> -> !pto.vreg<64xf32>",
+    cite=page("vector/ops/data-rearrangement/vperm"),
+    **widths(8, 16, 32),
+)

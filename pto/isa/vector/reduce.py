@@ -1,0 +1,100 @@
+"""Lanes folded to one value, to one per VLane, or in pairs. Masked lanes take no part."""
+
+from __future__ import annotations
+
+from pto.isa import types as t
+from pto.isa.instr import Family, Result, instr, read
+from pto.isa.rules import Case, Rule
+from pto.isa.vector.register import (
+    FLOATS,
+    HALVES_AND_WORDS,
+    INTEGERS,
+    mask_fits,
+    same_vreg,
+    shown,
+    spec,
+)
+
+_EXTREMES = f"{HALVES_AND_WORDS} {FLOATS}"
+
+REDUCE = Family(
+    "vector reduction",
+    "vector",
+    "a fold of the active lanes at the front of result, the other lanes 0",
+    operands=(read("input", "vreg"), read("mask", "mask")),
+    results=(Result("result", "vreg"),),
+    text="$input , $mask {} : types -> results",
+    pipe="V",
+    rules=(mask_fits("input", "mask"),),
+    scope="vecscope",
+    subject="input",
+)
+_SAME = (same_vreg("input", "result"),)
+
+
+def _sum_type(case: Case) -> str | None:
+    """8- and 16-bit integers sum into the next wider integer of the same signedness."""
+    source, result = case.type("input"), case.type("result")
+    if not (isinstance(source, t.VReg) and isinstance(result, t.VReg)):
+        return None
+    wanted = shown(source)
+    digits = source.elem.name.lstrip("sui")
+    if source.elem.is_integer and digits in ("8", "16"):
+        sign = source.elem.name.removesuffix(digits)
+        wanted = f"{source.lanes // 2}x{sign}{2 * int(digits)}"
+    return None if shown(result) == wanted else f"result is {shown(result)}, not {wanted}"
+
+
+instr(
+    "vcadd",
+    REDUCE,
+    "result[0] = sum of active lanes, the other lanes 0",
+    types=f"{INTEGERS} {FLOATS}",
+    rules=(Rule("sum-type", "PTO-T083", "expects result to be the type of the sum", _sum_type),),
+    notes=(
+        "8- and 16-bit integers widen: 256xsi8 sums to 128xsi16, 128xi16 to 64xi32",
+        "the manual's page lists i16 to i64; the current text i8 to i32",
+        "the order of summation is not specified",
+    ),
+    cite=spec(4491),
+)
+for _name, (_meaning, _line) in {
+    "vcmax": ("result[0] = maximum, result[1] = bits of its first index, the others 0", 4517),
+    "vcmin": ("result[0] = minimum, result[1] = bits of its first index, the others 0", 4549),
+}.items():
+    instr(
+        _name,
+        REDUCE,
+        _meaning,
+        types=_EXTREMES,
+        rules=_SAME,
+        notes=("the index is an integer's raw bits also in a float register",),
+        cite=spec(_line),
+    )
+for _name, (_meaning, _line) in {
+    "vcgadd": ("result[g] = sum of the active lanes of VLane g, g < 8, the others 0", 4591),
+    "vcgmax": ("result[g] = maximum of the active lanes of VLane g, g < 8, the others 0", 4619),
+    "vcgmin": ("result[g] = minimum of the active lanes of VLane g, g < 8, the others 0", 4646),
+}.items():
+    instr(
+        _name,
+        REDUCE,
+        _meaning,
+        types=_EXTREMES,
+        needs="group_reduction",
+        rules=_SAME,
+        notes=(
+            "edition current has the results in lanes 0..7 as the goldens do, edition manual at"
+            " the first lane of each VLane as the seeds do",
+        ),
+        cite=(spec(_line), "seed 004, Vector Register Architecture (VLane)"),
+    )
+instr(
+    "vcpadd",
+    REDUCE,
+    "result[i] = input[2i] + input[2i+1] for i < N/2, the upper half 0; masked lanes count as 0",
+    types=FLOATS,
+    rules=_SAME,
+    notes=("the text calls it an inclusive prefix sum; both goldens add pairs",),
+    cite=spec(4675),
+)

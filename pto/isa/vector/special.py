@@ -1,0 +1,212 @@
+"""Fused and special functions of registers, and the instructions that sort and transpose in UB."""
+
+from __future__ import annotations
+
+from pto.isa.instr import Attr, Family, Result, instr, read, write
+from pto.isa.rules import Case, Rule, dtype_in, same_dtype, scalar_matches
+from pto.isa.vector.register import (
+    FLOATS,
+    HALVES_AND_WORDS,
+    WIDE_FLOATS,
+    WORDS,
+    mask_fits,
+    page,
+    same_vreg,
+    spec,
+    widths,
+)
+
+_RESULT = (Result("result", "vreg"),)
+_MASK = read("mask", "mask")
+
+FUSED = Family(
+    "vector fused",
+    "vector",
+    "several lane-wise steps in one; masked lanes 0",
+    operands=(read("lhs", "vreg"), read("rhs", "vreg"), _MASK),
+    results=_RESULT,
+    text="$lhs , $rhs , $mask {} : <? ( > types <? ) > -> results",
+    pipe="V",
+    scope="vecscope",
+    subject="lhs",
+)
+_THREE = (same_vreg("lhs", "rhs", "result"), mask_fits("lhs", "mask"))
+
+instr(
+    "vprelu",
+    FUSED,
+    "result[i] = lhs[i] >= 0 ? lhs[i] : rhs[i] * lhs[i]",
+    types=FLOATS,
+    rules=_THREE,
+    cite=spec(5181),
+)
+
+
+def _f32(case: Case) -> str | None:
+    elem = case.elem("result")
+    return None if elem is None or elem.name == "f32" else f"it is {elem.name}"
+
+
+instr(
+    "vexpdif",
+    FUSED,
+    "result = e to the power (input - max) in f32; f16 lanes 0,2,.. (EVEN) or 1,3,.. (ODD)",
+    operands=(read("input", "vreg"), read("max", "vreg"), _MASK),
+    attrs=(Attr("part", "str", ("EVEN", "ODD"), required=True, meaning="no effect on f32 input"),),
+    text="$input , $max , $mask , @part {} : types -> results",
+    types=FLOATS,
+    subject="input",
+    rules=(
+        same_vreg("input", "max"),
+        mask_fits("input", "mask"),
+        Rule("exp-type", "PTO-T083", "expects result to be f32", _f32),
+    ),
+    aliases="vexpdiff",
+    cite=spec(5200),
+)
+instr(
+    "vaxpy",
+    FUSED,
+    "result[i] = alpha * src0[i] + src1[i]",
+    operands=(read("src0", "vreg"), read("src1", "vreg"), read("alpha", "element"), _MASK),
+    text="$src0 , $src1 , $alpha , $mask {} : <? ( > types <? ) > -> results",
+    types=FLOATS,
+    subject="src0",
+    rules=(
+        same_vreg("src0", "src1", "result"),
+        scalar_matches("alpha", "src0"),
+        mask_fits("src0", "mask"),
+    ),
+    cite=spec(5226),
+)
+instr(
+    "vmula",
+    FUSED,
+    "result[i] = acc[i] + lhs[i] * rhs[i], rounded once",
+    operands=(read("acc", "vreg"), read("lhs", "vreg"), read("rhs", "vreg"), _MASK),
+    text="$acc , $lhs , $rhs , $mask {} : <? ( > types <? ) > -> results",
+    types=f"{HALVES_AND_WORDS} {WIDE_FLOATS}",
+    subject="acc",
+    rules=(same_vreg("acc", "lhs", "rhs", "result"), mask_fits("acc", "mask")),
+    notes=("the text writes active lanes only; its golden cannot tell zeroing from merging",),
+    cite=spec(5270),
+)
+instr(
+    "vmull",
+    FUSED,
+    "low and high word of the 64-bit product lhs[i] * rhs[i]; signed for signed elements",
+    results=(Result("low", "vreg"), Result("high", "vreg")),
+    types=WORDS,
+    rules=(same_vreg("lhs", "rhs", "low", "high"), mask_fits("lhs", "mask")),
+    cite=spec(5248),
+)
+for _name, _meaning in {
+    "vaddrelu": "result[i] = max(lhs[i] + rhs[i], 0)",
+    "vsubrelu": "result[i] = max(lhs[i] - rhs[i], 0)",
+}.items():
+    instr(
+        _name,
+        FUSED,
+        _meaning,
+        types=FLOATS,
+        rules=_THREE,
+        notes=("only the manual has it",),
+        cite=page(f"vector/ops/sfu-and-dsa-ops/{_name}"),
+    )
+for _name, (_meaning, _note) in {
+    "vaddreluconv": ("result = max(lhs + rhs, 0) converted to its type", ""),
+    "vmulconv": ("result = lhs * rhs converted to its type", "; the page also takes max with 0"),
+}.items():
+    instr(
+        _name,
+        FUSED,
+        _meaning,
+        operands=(read("lhs", "vreg"), read("rhs", "vreg"), read("mask?", "mask")),
+        text="$lhs , $rhs <? , $mask > {} : <? ( > types <? ) > -> results",
+        rules=(same_vreg("lhs", "rhs"), mask_fits("lhs", "mask")),
+        notes=(
+            f"the manual's page has a mask, PTOAS has none{_note}",
+            "no kernel uses it, and which pairs of types convert, and how, is not documented",
+        ),
+        cite=page(f"vector/ops/sfu-and-dsa-ops/{_name}"),
+        **widths(8, 16, 32),
+    )
+
+UB_TO_UB = Family(
+    "UB to UB",
+    "vector",
+    "sorts, merges and transposes in UB, from outside a vector scope",
+    pipe="V",
+    scope="outside vecscope",
+    subject="source",
+)
+
+
+def _repeats(case: Case) -> str | None:
+    count = case.number("repeat_times")
+    return None if count is None or 0 <= count <= 255 else f"it is {count}"
+
+
+instr(
+    "vbitsort",
+    UB_TO_UB,
+    "each repeat sorts 32 scores with their indices, descending and stable, into 8-byte records"
+    " (score, index)",
+    operands=(
+        write("destination", "ub pointer"),
+        read("source", "ub pointer"),
+        read("indices", "ub pointer"),
+        read("repeat_times", "index"),
+    ),
+    text="$destination , $source , $indices , $repeat_times {} : types",
+    types=FLOATS,
+    rules=(
+        dtype_in("indices", "u32"),
+        Rule("repeat-times", "PTO-S082", "expects repeat_times within 0 to 255", _repeats),
+    ),
+    notes=("an f16 score fills the low 2 bytes of its field, the next 2 are reserved",),
+    example="pto.vbitsort %out, %scores, %indices, %repeats : !pto.ptr<f32, ub>, !pto.ptr<f32, ub>,"
+    " !pto.ptr<ui32, ub>, index",
+    cite=spec(5317),
+)
+_LISTS = ("source0", "source1", "source2", "source3")
+instr(
+    "vmrgsort4",
+    UB_TO_UB,
+    "merge up to 4 lists of 8-byte (score, index) records, each descending, into destination",
+    operands=(
+        write("destination", "ub pointer"),
+        *(read(name, "ub pointer") for name in _LISTS),
+        read("count", "i64"),
+        read("config", "i64"),
+    ),
+    text="$destination , $source0 , $source1 , $source2 , $source3 , $count , $config {} : types",
+    types=FLOATS,
+    subject="destination",
+    rules=(same_dtype(*_LISTS, "destination"),),
+    aliases="vmrgsort",
+    notes=(
+        "count holds four 16-bit list lengths in records, list 0 lowest",
+        "config: bits 7..0 repeats, 11..8 valid lists, 12 stop when one list is exhausted",
+        "hidden state: VMS4_SR, the records taken of each list",
+    ),
+    cite=spec(5339),
+)
+for _name, _meaning in {
+    "vsort32": "sort 32 elements of source under a configuration word",
+    "vtranspose": "transpose blocks of source under a configuration word",
+}.items():
+    instr(
+        _name,
+        UB_TO_UB,
+        _meaning,
+        operands=(
+            write("destination", "ub pointer"),
+            read("source", "ub pointer"),
+            read("config", "i64"),
+        ),
+        text="$destination , $source , $config {} : types",
+        rules=(same_dtype("source", "destination"),),
+        notes=("only the manual has it, and the configuration word is not documented",),
+        cite=page(f"vector/ops/sfu-and-dsa-ops/{_name}"),
+    )

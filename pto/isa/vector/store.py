@@ -1,0 +1,196 @@
+"""Vector stores: registers to UB, contiguous, distributed, block-strided and scattered."""
+
+from __future__ import annotations
+
+from pto.isa import types as t
+from pto.isa.instr import Attr, Family, Result, instr, read, write
+from pto.isa.rules import Case, Rule, dtype_in
+from pto.isa.vector.register import (
+    HALVES_AND_WORDS,
+    WIDEST_MASK,
+    bits_of,
+    dist_width,
+    mask_fits,
+    page,
+    same_base,
+    same_lanes,
+    same_vreg,
+    spec,
+    widths,
+)
+
+_ITEMS = (8, 16, 32)
+
+# Distribution -> widths of the register's elements it is legal for. PK takes the low part of items
+# of its own width whatever the register is called: goldens vcvt-f32-to-f16-pk-b32, vsts-pk-b64-f32.
+STORE_DISTS: dict[str, tuple[int, ...]] = {
+    **dict.fromkeys(("NORM_B8", "1PT_B8", "MRG4CHN_B8", "MRG2CHN_B8"), (8,)),
+    **dict.fromkeys(("NORM_B16", "1PT_B16", "MRG2CHN_B16"), (16,)),
+    "NORM_B32": (32, 64),
+    "1PT_B32": (32,),
+    **dict.fromkeys(("PK_B16", "PK_B32", "PK_B64", "PK4_B32"), (8, 16, 32, 64)),
+}
+# Distribution -> granularity its mask is read with, where that is not the element's.
+_MASKS = {
+    "MRG4CHN_B8": 32,
+    "MRG2CHN_B8": 16,
+    "MRG2CHN_B16": 32,
+    "PK_B16": 16,
+    "PK_B32": 32,
+    "PK_B64": 32,
+    "PK4_B32": 32,
+}
+_MASK_IGNORED = ("1PT_B8", "1PT_B16", "1PT_B32")
+
+
+def _store_mask(case: Case) -> str | None:
+    dist, bits, mask = case.word("dist") or "", bits_of(case, "value"), case.type("mask")
+    if not isinstance(mask, t.Mask) or bits is None or dist in _MASK_IGNORED:
+        return None
+    wanted = _MASKS.get(dist, min(bits, WIDEST_MASK))
+    if mask.granularity in (None, wanted):
+        return None
+    why = f"dist {dist} needs" if dist in _MASKS else f"{bits}-bit elements need"
+    return f"mask is b{mask.granularity}, {why} b{wanted}"
+
+
+_STORE_MASK = Rule(
+    "store-mask", "PTO-T081", "expects mask to have the granularity the store reads", _store_mask
+)
+
+STORE = Family(
+    "vector store",
+    "vector",
+    "active lanes of a register written to UB",
+    operands=(
+        read("value", "vreg"),
+        write("destination", "ub buffer"),
+        read("offset", "index"),
+        read("mask", "mask"),
+    ),
+    pipe="V",
+    scope="vecscope",
+    subject="value",
+)
+
+instr(
+    "vsts",
+    STORE,
+    "UB at destination + offset elements = active lanes of value, placed by dist",
+    results=(Result("updated_base", "ub buffer"),),
+    attrs=(
+        Attr(
+            "dist",
+            "str",
+            tuple(STORE_DISTS),
+            meaning="unwritten: NORM of value's width, UB[i] = value[i]; 1PT writes item 0 and"
+            " ignores the mask; PK keeps the low half of each item, PK4 the low quarter, packed;"
+            " MRG merges channel planes within 32-byte blocks",
+        ),
+    ),
+    text="$value , $destination [ $offset ] , $mask {} : types(value,destination,mask)"
+    " <? -> results >",
+    rules=(
+        dist_width("value", STORE_DISTS),
+        _STORE_MASK,
+        same_base("updated_base", "destination"),
+    ),
+    aliases="vst vsti",
+    notes=(
+        "updated_base is the post-update form of newer compilers; it is absent otherwise",
+        "offset counts elements of the pointer's type, which may differ from the register's",
+        "PK takes registers of any width: the manual lists each token for its own width, the"
+        " goldens pack f16 by PK_B32 and f32 by PK_B64",
+        "MRG4CHN and MRG2CHN are reported unsupported on current a5 hardware",
+        "NORM needs a 32-byte aligned address on a5",
+    ),
+    example="pto.vsts %v, %ub[%at], %mask : !pto.vreg<64xf32>, !pto.ptr<f32, ub>, !pto.mask<b32>",
+    cite=spec(2709),
+    **widths(8, 16, 32, 64),
+)
+instr(
+    "vstsx2",
+    STORE,
+    "item 2i = low[i], item 2i+1 = high[i], items of dist's width; 512 bytes, mask ignored",
+    operands=(
+        read("low", "vreg"),
+        read("high", "vreg"),
+        write("destination", "ub buffer"),
+        read("offset", "index"),
+        read("mask", "mask"),
+    ),
+    attrs=(Attr("dist", "str", ("INTLV_B8", "INTLV_B16", "INTLV_B32"), required=True),),
+    text="$low , $high , $destination [ $offset ] , @dist , $mask {} : types",
+    subject="low",
+    rules=(same_vreg("low", "high"),),
+    aliases="vstx2",
+    notes=("an older page lets the mask gate the store; the current text says it is ignored",),
+    cite=spec(2749),
+    **widths(*_ITEMS),
+)
+instr(
+    "vsstb",
+    STORE,
+    "UB block at destination + (repeat_stride + b * block_stride) * 32 B = block b of value"
+    " where mask lane b, b < 8",
+    operands=(
+        read("value", "vreg"),
+        write("destination", "ub buffer"),
+        read("block_stride", "i16"),
+        read("repeat_stride", "i16"),
+        read("mask", "mask"),
+    ),
+    results=(Result("updated_base", "ub buffer"),),
+    text="$value , $destination , $block_stride , $repeat_stride , $mask {} : types"
+    " <? -> results >",
+    rules=(same_base("updated_base", "destination"),),
+    notes=("lane b of the b32 view of mask gates block b",),
+    example="pto.vsstb %v, %ub, %block, %repeat, %mask : !pto.vreg<64xf32>, !pto.ptr<f32, ub>, i16,"
+    " i16, !pto.mask<b32>",
+    cite=spec(2781),
+    **widths(*_ITEMS),
+)
+instr(
+    "vscatter",
+    STORE,
+    "UB[destination + offsets[i] elements] = value[i] where mask[i]",
+    operands=(
+        read("value", "vreg"),
+        write("destination", "ub pointer"),
+        read("offsets", "vreg"),
+        read("mask", "mask"),
+    ),
+    text="$value , $destination , $offsets , $mask {} : types",
+    rules=(
+        dtype_in("offsets", HALVES_AND_WORDS),
+        same_lanes("offsets", "value"),
+        mask_fits("value", "mask"),
+    ),
+    notes=(
+        "where two lanes hit one address one write wins, and which is not defined",
+        "PTOAS takes 32-bit offsets only, the text also 16-bit values, whose offsets are 16-bit",
+        "the text lists 8-bit values too, but no index register has 256 lanes",
+    ),
+    example="pto.vscatter %v, %ub, %offsets, %mask : !pto.vreg<64xf32>, !pto.ptr<f32, ub>,"
+    " !pto.vreg<64xi32>, !pto.mask<b32>",
+    cite=spec(2808),
+    **widths(16, 32),
+)
+instr(
+    "vsst",
+    STORE,
+    "strided store: the token picks the sub-elements written in each destination block",
+    operands=(read("value", "vreg"), write("destination", "ub buffer"), read("offset", "index")),
+    attrs=(
+        Attr(
+            "stride",
+            "str",
+            ("STRIDE_S3_B16", "STRIDE_S4_B64", "STRIDE_S8_B32", "STRIDE_S2_B64"),
+            required=True,
+        ),
+    ),
+    text="$value , $destination [ $offset ] , @stride {} : types(value,destination)",
+    notes=("deprecated: only the manual has it; vsts with a dist or vsstb replace it",),
+    cite=page("vector/ops/vector-load-store/vsst"),
+    **widths(*_ITEMS),
+)

@@ -1,0 +1,214 @@
+"""Unaligned streams: loads and stores that thread an alignment state, their begin and end.
+
+The store address register AR and the squeeze count SQZN are hidden state, named in the notes.
+"""
+
+from __future__ import annotations
+
+from pto.isa import types as t
+from pto.isa.instr import Attr, Family, Result, instr, read, write
+from pto.isa.rules import Case, Rule
+from pto.isa.vector.register import page, spec, state_from, widths
+
+_ALIGN = Result("result", "align")
+_STATE = Result("align_out", "align")
+_MODE = Attr(
+    "mode",
+    "str",
+    ("POST_UPDATE", "NO_POST_UPDATE"),
+    required=True,
+    meaning="whether the store moves its address register on",
+)
+_A5_ONLY = "a5 only by seed 004 (alignment state); newer text allows emulation elsewhere"
+
+
+def _memref_elements(case: Case) -> str | None:
+    source, elem = case.type("source"), case.elem("result")
+    if not isinstance(source, t.MemRef) or elem is None or source.elem == elem:
+        return None
+    return f"source is of {source.elem.name}, result of {elem.name}"
+
+
+LOAD = Family(
+    "unaligned load",
+    "vector",
+    "loads from any element address",
+    pipe="V",
+    scope="vecscope",
+    subject="result",
+)
+
+instr(
+    "vldas",
+    LOAD,
+    "result = load state primed with the 32-byte block that holds source",
+    operands=(read("source", "ub pointer"),),
+    results=(_ALIGN,),
+    text="$source {} : types -> results",
+    needs="align_state",
+    notes=(_A5_ONLY, "leads every stream of vldus; source itself may be unaligned"),
+    cite=spec(2504),
+)
+instr(
+    "vldus",
+    LOAD,
+    "result[i] = UB[source + i elements]; updated_align is the state for a later vldus",
+    operands=(read("source", "ub pointer"), read("align", "align")),
+    results=(Result("result", "vreg"), Result("updated_align", "align")),
+    text="$source , $align {} : types -> results",
+    needs="align_state",
+    rules=(state_from("align", "load"),),
+    notes=(_A5_ONLY, "the program moves source on itself; there is no offset"),
+    cite=spec(2521),
+    **widths(8, 16, 32, 64),
+)
+instr(
+    "uvld",
+    LOAD,
+    "result[i] = UB[source + offset + i elements]: vldas and vldus in one",
+    operands=(read("source", "ub buffer"), read("offset", "index")),
+    results=(Result("result", "vreg"),),
+    text="$source [ $offset ] {} : types(source) -> results",
+    needs="align_state",
+    rules=(
+        Rule(
+            "memref-elements",
+            "PTO-T082",
+            "expects a source memref to hold the elements of result",
+            _memref_elements,
+        ),
+    ),
+    notes=(_A5_ONLY,),
+    cite="PTOAS include/PTO/IR/VPTOOps.td: pto.uvld",
+    **widths(8, 16, 32, 64),
+)
+
+STATE = Family(
+    "store state",
+    "vector",
+    "begin and end of unaligned store streams",
+    pipe="V",
+    scope="vecscope",
+)
+
+instr(
+    "init_align",
+    STATE,
+    "result = an empty store state",
+    results=(_ALIGN,),
+    text="{} : results",
+    needs="align_state",
+    notes=("store side only; may stand before the loop that carries it",),
+    cite=spec(2550),
+)
+instr(
+    "sprclr",
+    STATE,
+    "clear special register AR, the store offset of vstur and vstar",
+    attrs=(Attr("spr", "str", ("AR",), required=True),),
+    text="@spr {}",
+    needs="align_state",
+    notes=("hidden state: AR",),
+    cite="PTOAS include/PTO/IR/VPTOOps.td: pto.sprclr",
+)
+
+FLUSH = Family(
+    "unaligned flush",
+    "vector",
+    "write the bytes a store state still holds",
+    text="$value , $destination {} : types",
+    pipe="V",
+    rules=(state_from("value", "store"),),
+    scope="vecscope",
+)
+
+instr(
+    "vstas",
+    FLUSH,
+    "UB before destination + offset elements = the pending bytes of a vstus or pstu stream",
+    operands=(read("value", "align"), write("destination", "ub buffer"), read("offset", "i32")),
+    text="$value , $destination , $offset {} : types",
+    needs="align_state",
+    notes=(
+        "destination and offset name the end of the stream: those of the last vstus; after a pstu"
+        " its base_out and 0",
+    ),
+    cite=spec(2835),
+)
+instr(
+    "vstar",
+    FLUSH,
+    "UB before destination + AR bytes = the pending bytes of a vstur stream",
+    operands=(read("value", "align"), write("destination", "ub buffer")),
+    needs="align_state",
+    notes=("hidden state: AR",),
+    cite=spec(2855),
+)
+instr(
+    "vsta",
+    FLUSH,
+    "UB before destination + offset elements = the pending bytes of the stream",
+    operands=(read("value", "align"), write("destination", "ub buffer"), read("offset", "index")),
+    text="$value , $destination [ $offset ] {} : types",
+    needs="align_state",
+    notes=("deprecated: only the manual has it; vstas and vstar replace it",),
+    cite=page("vector/ops/vector-load-store/vsta"),
+)
+
+STORE = Family(
+    "unaligned store",
+    "vector",
+    "append lanes to a stream; whole blocks reach UB, the rest stays in the state",
+    results=(_STATE,),
+    pipe="V",
+    rules=(state_from("align_in", "store"),),
+    scope="vecscope",
+    subject="value",
+)
+
+instr(
+    "vstus",
+    STORE,
+    "append value[0 .. offset) to the stream that starts at base",
+    operands=(
+        read("align_in", "align"),
+        read("offset", "i32"),
+        read("value", "vreg"),
+        write("base", "ub pointer"),
+    ),
+    text="$align_in , $offset , $value , $base {} : types -> results",
+    needs="unaligned_store",
+    notes=("offset is a count of elements, not an address: the golden stores value[0..2] for 3",),
+    cite=spec(2893),
+    **widths(8, 16, 32),
+)
+instr(
+    "vstur",
+    STORE,
+    "append the first SQZN bytes of value at base + AR; POST_UPDATE adds SQZN to AR",
+    operands=(read("align_in", "align"), read("value", "vreg"), write("base", "ub pointer")),
+    attrs=(_MODE,),
+    text="$align_in , $value , $base , @mode {} : types -> results",
+    needs="unaligned_store",
+    notes=("hidden state: AR (sprclr clears it) and SQZN (left by vsqz or vusqz)",),
+    cite=spec(2917),
+    **widths(8, 16, 32),
+)
+instr(
+    "vstu",
+    STORE,
+    "append value at base + offset_in; align_out and offset_out are the stream's new state",
+    operands=(
+        read("align_in", "align"),
+        read("offset_in", "index"),
+        read("value", "vreg"),
+        write("base", "ub pointer"),
+    ),
+    results=(_STATE, Result("offset_out", "index")),
+    attrs=(_MODE,),
+    text="$align_in , $offset_in , $value , $base , @mode {} : types -> results",
+    needs="unaligned_store",
+    notes=("deprecated: only the manual has it; vstus and vstur replace it",),
+    cite=page("vector/ops/vector-load-store/vstu"),
+    **widths(8, 16, 32),
+)
