@@ -1,0 +1,120 @@
+"""Tile instructions on the bits of integers: and, or, xor, not and shifts, by tile or by scalar."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pto.isa.elementwise import BINARY, BINARY_WITH_TMP, UNARY
+from pto.isa.elementwise_scalar import SCALAR
+from pto.isa.instr import instr, read, scratch, write
+from pto.isa.rules import Case, Rule, on, same_dtype, same_valid
+from pto.isa.tile_rules import distinct
+
+_INTS = "i8 u8 i16 u16 i32 u32"
+_WITH_I64 = f"{_INTS} i64 u64"
+_NARROWER = "PTO_IR_manual.md lists {} on a2a3; the page lists all integers of up to 32 bits."
+_BY_WIDTH = "A shift by the width of the element or more is not defined by the ISA."
+
+
+def _negative_shift(case: Case) -> str | None:
+    amount = case.number("scalar")
+    return None if amount is None or amount >= 0 else f"it is {amount}"
+
+
+_NOT_NEGATIVE = Rule(
+    "shift-amount", "PTO-T045", "expects scalar, a shift, not to be negative", _negative_shift
+)
+
+_SHIFT = replace(
+    SCALAR,
+    operands=(read("src"), read("scalar", "int"), write("dst")),
+    rules=(*UNARY.rules, _NOT_NEGATIVE),  # the scalar may be of any width: programs write i16
+)
+
+for _name, _sign in {"tand": "&", "tor": "|"}.items():
+    instr(
+        _name,
+        BINARY,
+        f"dst = src0 {_sign} src1",
+        a2a3=_INTS,
+        a5=_INTS,
+        notes=(_NARROWER.format("i8 and i16"),),
+        cite=f"pto-isa docs/isa/{_name.upper()}.md",
+    )
+instr(
+    "txor",
+    BINARY,
+    "dst = src0 ^ src1",
+    operands=BINARY_WITH_TMP,
+    a2a3=_INTS,
+    a5=_INTS,
+    rules=(
+        on("a2a3", same_dtype("tmp", "dst")),
+        on("a2a3", same_valid("tmp", "dst")),
+        on("a2a3", distinct("src0", "tmp", "dst")),
+        on("a2a3", distinct("src1", "tmp", "dst")),
+    ),
+    notes=(_NARROWER.format("i8 and i16"), "tmp is used on a2a3 only."),
+    cite="pto-isa docs/isa/TXOR.md",
+)
+for _name, _meaning in {
+    "tshl": "dst = src0 << src1",
+    "tshr": "dst = src0 >> src1, arithmetic for signed types, logical for unsigned ones",
+}.items():
+    instr(
+        _name,
+        BINARY,
+        _meaning,
+        a2a3=_INTS,
+        a5=_WITH_I64,
+        notes=(_BY_WIDTH,),
+        cite=f"pto-isa docs/isa/{_name.upper()}.md",
+    )
+instr(
+    "tnot",
+    UNARY,
+    "dst = ~src",
+    a2a3=_INTS,
+    a5=_INTS,
+    notes=(_NARROWER.format("i16 alone"),),
+    cite="pto-isa docs/isa/TNOT.md",
+)
+
+for _name, _sign in {"tands": "&", "tors": "|"}.items():
+    instr(
+        _name,
+        SCALAR,
+        f"dst = src {_sign} scalar",
+        a2a3=_INTS,
+        a5=_INTS,
+        rules=(on("a2a3", distinct("src", "dst")),),
+        notes=(
+            _NARROWER.format("i8 and i16"),
+            "PTOAS refuses src as dst on a5 too; no header there needs it.",
+        ),
+        cite=f"pto-isa docs/isa/{_name.upper()}.md",
+    )
+instr(
+    "txors",
+    SCALAR,
+    "dst = src ^ scalar",
+    operands=(read("src"), read("scalar", "scalar"), scratch("tmp"), write("dst")),
+    a2a3=_INTS,
+    a5=_INTS,
+    rules=(on("a2a3", distinct("src", "tmp", "dst")),),
+    notes=(_NARROWER.format("i8 and i16"), "tmp is used on a2a3 only."),
+    cite="pto-isa docs/isa/TXORS.md",
+)
+for _name, _meaning in {
+    "tshls": "dst = src << scalar",
+    "tshrs": "dst = src >> scalar, arithmetic for signed types, logical for unsigned ones",
+}.items():
+    instr(
+        _name,
+        _SHIFT,
+        _meaning,
+        a2a3="i16 u16 i32 u32",
+        a5=_WITH_I64,
+        notes=(_BY_WIDTH, "The page wants a scalar of src's type; programs write i16."),
+        cite=f"pto-isa docs/isa/{_name.upper()}.md",
+    )

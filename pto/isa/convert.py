@@ -1,0 +1,141 @@
+"""Tile instructions that change the element type: conversion and packing. Scales: `quant.py`."""
+
+from __future__ import annotations
+
+from math import ceil
+
+from pto.isa.instr import INS_OUTS_INSIDE, Attr, Family, instr, read, scratch, write
+from pto.isa.rules import Case, Rule, on, same_shape
+from pto.isa.tile_rules import NPU, VECTOR_UNIT, Pairs, dtype_pairs, same_domain, scratch_holds
+
+CONVERSIONS: Pairs = {  # a profile absent here converts whatever it has
+    "a2a3": {
+        "f32": "f16 bf16 f32 i16 i32 i64",  # f32 to f32 rounds to an integral value
+        "f16": "f32 i4x2 i8 u8 i16 i32",
+        "bf16": "f32 i32",
+        "i64": "f32 i32",
+        "i32": "f16 f32 i16 i64",  # to f16 by the dequantisation scale
+        "i16": "f16 f32",
+        "i8": "f16",
+        "u8": "f16",
+        "i4x2": "f16",
+    },
+    "a5": {
+        "f32": "f16 bf16 f32 i16 i32 i64 f8e4m3 f8e5m2 hifloat8",
+        "f16": "f32 i8 u8 i16 i32 hifloat8",
+        "bf16": "f16 f32 i32 float4_e1m2x2 float4_e2m1x2",
+        "i64": "f32 i32",
+        "i32": "f32 u8 i16 u16 i64",
+        "u32": "u8 i16 u16",
+        "i16": "f16 f32 u8 i32 u32",
+        "i8": "f16 i16 i32",
+        "u8": "f16 u16",
+        "f8e4m3": "f32",
+        "f8e5m2": "f32",
+        "hifloat8": "f32",
+        "float4_e1m2x2": "bf16",
+        "float4_e2m1x2": "bf16",
+    },
+}
+
+
+def _float_to_i16(rows: int, cols: int, stride: int) -> int:
+    head = 4 * 64 * min(cols // 64, 255)
+    tail = 32 * ((min(rows, 255) - 1) * stride // 8 + ceil(cols % 64 / 8))
+    return max(head, tail if cols % 64 else 0)
+
+
+def _half_to_i16(cols: int) -> int:
+    return 32 * ceil(min(cols, 64) / 8)
+
+
+def _half_to_i8(cols: int) -> int:
+    return max(_half_to_i16(cols), 128 + 32 * ceil(min(cols, 64) / 16))
+
+
+def _scratch_bytes(case: Case) -> int | None:
+    """What the conversions that keep low bits need: TCVT.md, Temporary tile."""
+    src, dst = case.tile("src"), case.tile("dst")
+    if src is None or dst is None or case.word("sat_mode") != "OFF":
+        return None
+    rows, cols = dst.valid
+    if rows is None or cols is None:
+        return None
+    return {
+        ("f32", "i16"): _float_to_i16(rows, cols, src.cols),
+        ("f16", "i16"): _half_to_i16(cols),
+        ("f16", "i8"): _half_to_i8(cols),
+    }.get((src.dtype.name, dst.dtype.name))
+
+
+CONVERT = Family(
+    "convert",
+    "tile",
+    "dst[i,j] = src[i,j] as another type over dst's valid region",
+    operands=(read("src"), write("dst"), scratch("tmp?")),
+    text=INS_OUTS_INSIDE,
+    pipe="V",
+    rules=(*VECTOR_UNIT, same_domain("src", "dst")),
+)
+instr(
+    "tcvt",
+    CONVERT,
+    "dst = src rounded by rmode and, by sat_mode, clamped to dst's range or cut to its low bits",
+    attrs=(
+        Attr("rmode", "round_mode", default="CAST_RINT", meaning="CAST_RINT is RINT"),
+        Attr("sat_mode", "saturation_mode", meaning="unwritten: what the pair of types implies"),
+    ),
+    rules=(
+        dtype_pairs("src", "dst", CONVERSIONS),
+        on(NPU, same_shape("src", "dst")),
+        on("a2a3", scratch_holds("the uncut values", _scratch_bytes)),
+    ),
+    example="pto.tcvt ins(%src {rmode = #pto<round_mode RINT>} : !pto.tile_buf<vec, 16x64xf32>)"
+    " outs(%dst : !pto.tile_buf<vec, 16x64xf16>)",
+    notes=(
+        *(
+            f"{profile}: " + "; ".join(f"{src} to {dst}" for src, dst in table.items())
+            for profile, table in CONVERSIONS.items()
+        ),
+        "Without sat_mode NPUs cut f16 to i8, u8 and i16, f32 to i16, i64 to i32 and i32 to i16,"
+        " and clamp the rest; the C++ simulator cuts always.",
+        "Without tmp a2a3 clamps the pairs it does not cut by default, whatever sat_mode says.",
+        "Packed types count their columns in values here, two to a byte: dst has src's shape.",
+        "type-system.md has f32 to integers truncate and f16 to bf16 keep bits; the code does not.",
+    ),
+    cite=("pto-isa docs/isa/TCVT.md", "PTOAS docs/PTO_IR_manual.md"),
+)
+
+_WIDTHS = {(4, 2), (4, 1), (2, 1)}
+
+
+def _not_narrower(case: Case) -> str | None:
+    src, dst = case.tile("src"), case.tile("dst")
+    if src is None or dst is None or (src.itemsize, dst.itemsize) in _WIDTHS:
+        return None
+    return f"src has {src.itemsize}, dst has {dst.itemsize}"
+
+
+_PACKS = Rule("pack-width", "PTO-T041", "expects 4 -> 2, 4 -> 1 or 2 -> 1 bytes", _not_narrower)
+
+instr(
+    "tpack",
+    Family(
+        "convert",
+        "tile",
+        "dst[i,j] = the narrower src[i,j] over dst's valid region",
+        operands=(read("src"), write("dst")),
+        pipe="V",
+        rules=(*VECTOR_UNIT, same_domain("src", "dst")),
+    ),
+    "dst = src packed into narrower elements",
+    profiles="cpu a5",
+    rules=(_PACKS,),
+    notes=(
+        "No source says which bits stay or whether values clamp, and no header implements it.",
+        "PTOAS has it for a5 alone; seed 004 gives cpu every tile instruction.",
+    ),
+    example="pto.tpack ins(%src : !pto.tile_buf<vec, 16x64xi32>)"
+    " outs(%dst : !pto.tile_buf<vec, 16x64xi16>)",
+    cite="PTOAS docs/PTO_IR_manual.md",
+)
