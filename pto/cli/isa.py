@@ -130,7 +130,7 @@ def _rules(row: Instr) -> list[Piece]:
 
 
 def _coverage(rows: Sequence[Instr]) -> list[Piece]:
-    """Rows by section and what there is of each; `tested` counts names in ./tests, if it is there."""
+    """Rows by section and what there is of each; `tested` counts names in ./tests, if any."""
     tested = _tested_names(Path("tests"))
     measures: dict[str, Callable[[Instr], bool]] = {
         "rows": lambda row: True,

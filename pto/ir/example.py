@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from pto.core.memory import Space
 from pto.ir.graph import Operation, Value
+from pto.ir.infer import INFERRED
 from pto.ir.printer import print_operation
 from pto.ir.types import parse_type
 from pto.isa.attributes import Attribute, Bool, Enum, Int, Str, Symbol, Unit
@@ -37,6 +39,25 @@ _TYPES = {
     "local array": "!pto.local_array<4xi32>",
     "async": "!pto.async_session",
     "any": "index",
+    "tensor view": "!pto.tensor_view<16x64xT>",
+    "partition view": "!pto.partition_tensor_view<16x64xT>",
+    "memref": "memref<16x64xT>",
+    "pointer or memref": "!pto.ptr<T, ub>",
+    "pointer or gm memref": "!pto.ptr<T, gm>",
+    "pointer or integer": "!pto.ptr<T, ub>",
+    "pointer, memref or integer": "!pto.ptr<T, ub>",
+    "element": "T",
+    "i32": "i32",
+    "i16": "i16",
+    "logical vreg": "!pto.vmi.vreg<128xT>",
+    "logical mask": "!pto.vmi.mask<128>",
+    "scalar or pointer": "T",
+    "gm or ub pointer": "!pto.ptr<T, gm>",
+    **{
+        f"{s.value} {what}": f"!pto.ptr<T, {s.value}>"
+        for s in Space
+        for what in ("pointer", "buffer")
+    },
 }
 
 
@@ -59,7 +80,7 @@ def example(row: Instr) -> str:
 
 def _element(row: Instr) -> str:
     names = row.types.get("a5") or row.types.get("a2a3") or frozenset(("f32",))
-    return "f32" if "f32" in names else sorted(names)[0]
+    return next((n for n in ("f32", "i32") if n in names), sorted(names)[0])
 
 
 def _type(kind: str, row: Instr) -> Type:
@@ -89,7 +110,7 @@ _SPELLED = {
 
 
 def _result(kind: str, implied: str, row: Instr) -> Type:
-    if implied and implied not in ("same", "elem"):
+    if implied and implied not in INFERRED:
         return parse_type(implied)
     return _type(kind, row)
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Protocol
 from pto.core.errors import nearest
 from pto.ir import lexer as lx
 from pto.ir.graph import Operation, Region, Value
+from pto.ir.types import parse_type
 from pto.isa.attributes import Attribute, Bool, Enum, Float, Int, Str, Symbol, Unit
 from pto.isa.enums import kinds_of
 from pto.isa.instr import Attr, Instr, Operand
@@ -81,7 +82,9 @@ class OneOperand:
         draft.bind(self.name, p.use())
 
     def write(self, line: Line, op: Operation) -> None:
-        line.operand(op.group(self.name)[max(line.repeat, 0)])
+        values, nth = op.group(self.name), max(line.repeat, 0)
+        if nth < len(values):  # an incomplete operation prints what it has
+            line.operand(values[nth])
 
     def present(self, op: Operation) -> bool:
         return bool(op.group(self.name))
@@ -206,20 +209,30 @@ class InPlace:
             if kind == lx.WORD:
                 return p.text in _words(self.spec)
             return kind in (lx.ATTR, lx.STRING) or p.text == "<"
-        wanted = {"int": lx.NUMBER, "str": lx.STRING, "symbol": lx.SYMBOL}.get(self.spec.kind)
+        wanted = {"int": lx.NUMBER, "i32": lx.NUMBER, "str": lx.STRING, "symbol": lx.SYMBOL}.get(
+            self.spec.kind
+        )
         return kind == wanted
 
     def read(self, p: Parser, draft: Draft) -> None:
-        draft.op.attrs[self.spec.name] = in_place_value(p, self.spec)
+        set_once(p, draft, self.spec.name, in_place_value(p, self.spec))
 
     def write(self, line: Line, op: Operation) -> None:
-        line.in_place(self.spec, op.attrs[self.spec.name])
+        if self.present(op):
+            line.in_place(op.attrs[self.spec.name])
 
     def present(self, op: Operation) -> bool:
         return self.spec.name in op.attrs
 
+
 def _words(spec: Attr) -> tuple[str, ...]:
     return spec.values or tuple(w for kind in kinds_of(spec.kind) for w in kind.words)
+
+
+def set_once(p: Parser, draft: Draft, name: str, value: Attribute) -> None:
+    """Text may repeat an attribute (`nd2nz` among the types), but not contradict itself."""
+    if draft.op.attrs.setdefault(name, value) != value:
+        p.fail("PTO-P019", f"attribute {name} is given twice, and differently", at=p.i - 1)
 
 
 def in_place_value(p: Parser, spec: Attr) -> Attribute:
@@ -241,8 +254,8 @@ def canonical(p: Parser, spec: Attr, value: Attribute) -> Attribute:
     """One representation per meaning, or a diagnostic that names what is allowed."""
     if kinds_of(spec.kind):
         return _canonical_enum(p, spec, value)
-    if spec.kind == "int" and isinstance(value, Int):
-        return Int(value.value)
+    if spec.kind in _INT_TYPES and isinstance(value, Int):
+        return Int(value.value, _INT_TYPES[spec.kind])
     if spec.kind == "bool" and isinstance(value, Int):
         return Bool(bool(value.value))
     if spec.values and isinstance(value, Str) and value.value not in spec.values:
@@ -253,8 +266,11 @@ def canonical(p: Parser, spec: Attr, value: Attribute) -> Attribute:
     return value
 
 
+# MLIR reads a bare number as i64; an attribute of another width must say so.
+_INT_TYPES = {"int": None, "i32": parse_type("i32")}
 _ATTR_CLASSES: dict[str, type[Attribute] | tuple[type[Attribute], ...]] = {
     "int": Int,
+    "i32": Int,
     "bool": Bool,
     "str": Str,
     "symbol": Symbol,
@@ -282,7 +298,7 @@ def _canonical_enum(p: Parser, spec: Attr, value: Attribute) -> Attribute:
 def _bad_word(p: Parser, spec: Attr, word: str, words: Sequence[str]) -> None:
     shown = ", ".join(words[:12]) + (", ..." if len(words) > 12 else "")
     message = f"attribute {spec.name} cannot be `{word}`; it is one of {shown}"
-    p.fail("PTO-T036", message, help=nearest(word, words))
+    p.fail("PTO-T036", message, help=nearest(word, words), at=p.i - 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,6 +319,26 @@ class Flag:
 
     def present(self, op: Operation) -> bool:
         return self.name in op.attrs
+
+
+@dataclass(frozen=True, slots=True)
+class Sets:
+    """No text of its own: the words around it stand for this value of an enum."""
+
+    name: str
+    value: Enum
+
+    def starts(self, p: Parser) -> bool:
+        return True
+
+    def read(self, p: Parser, draft: Draft) -> None:
+        set_once(p, draft, self.name, self.value)
+
+    def write(self, line: Line, op: Operation) -> None:
+        return
+
+    def present(self, op: Operation) -> bool:
+        return op.attrs.get(self.name) == self.value
 
 
 @dataclass(frozen=True, slots=True)
@@ -352,7 +388,7 @@ class Types:
         line.types(self.shared)
 
     def present(self, op: Operation) -> bool:
-        return False
+        return any(op.group(n) for n in self.names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -472,6 +508,28 @@ class AnyOrder:
 
 
 @dataclass(frozen=True, slots=True)
+class OneOf:
+    """Exactly one of the clauses."""
+
+    clauses: tuple[Optional, ...]
+
+    def starts(self, p: Parser) -> bool:
+        return any(c.starts(p) for c in self.clauses)
+
+    def read(self, p: Parser, draft: Draft) -> None:
+        clause = next((c for c in self.clauses if c.starts(p)), self.clauses[-1])
+        for step in clause.steps:
+            step.read(p, draft)
+
+    def write(self, line: Line, op: Operation) -> None:
+        clause = next((c for c in self.clauses if c.present(op)), self.clauses[-1])
+        clause.write(line, op)
+
+    def present(self, op: Operation) -> bool:
+        return any(c.present(op) for c in self.clauses)
+
+
+@dataclass(frozen=True, slots=True)
 class Label:
     """A word that stands before the type of the next operand in the type list (`loop i64, i64`)."""
 
@@ -491,7 +549,7 @@ class Label:
 
 
 _PIECE = re.compile(
-    r"\$ins\{\}|types\([\w,]+\)|<\||<\?|<\*|\{\}|->|[$@&~#]\w+\*?|[\w.]+|[(){}\[\],:=<>|]"
+    r"'\w+'|\$ins\{\}|types\([\w,]+\)|<[|?*1]|\{\}|->|!\w+=\w+|[$@&~#]\w+\*?|[\w.]+|[(){}\[\],:=<>|]"
 )
 
 
@@ -499,7 +557,7 @@ _PIECE = re.compile(
 def compile_format(row: Instr) -> tuple[Step, ...]:
     """The steps of a row's text pattern."""
     pieces = _PIECE.findall(row.text)
-    named = [p[1:] for p in pieces if p[0] in "@&"]
+    named = [p[1:].partition("=")[0] for p in pieces if p[0] in "@&!"]
     builder = _Builder(row, pieces, frozenset(named))
     return builder.until(None)
 
@@ -517,9 +575,16 @@ class _Builder:
     def one(self) -> Step:
         piece = self.pieces[self.i]
         self.i += 1
-        if piece in ("<?", "<*", "<|"):
+        if piece in ("<?", "<*", "<|", "<1"):
             return self.group(piece)
-        make = {"$": self.operand, "@": self.attribute, "&": Flag, "~": Label}.get(piece[0])
+        makers = {
+            "$": self.operand,
+            "@": self.attribute,
+            "&": Flag,
+            "~": Label,
+            "!": self.sets,
+        }
+        make = makers.get(piece[0])
         if make is not None:
             return make(piece[1:])
         words: dict[str, Step] = {
@@ -531,10 +596,10 @@ class _Builder:
         }
         if piece.startswith("types("):
             return Types(False, tuple(piece[6:-1].split(",")))
-        return words.get(piece) or Literal(piece)
+        return words.get(piece) or Literal(piece.strip("'"))
 
     def group(self, opener: str) -> Step:
-        if opener == "<|":
+        if opener in ("<|", "<1"):
             comma = self.pieces[self.i] == ","
             self.i += comma
             clauses: list[Optional] = []
@@ -542,7 +607,8 @@ class _Builder:
                 clauses.append(Optional(self.until(">")))
                 self.i += 1
                 if self.pieces[self.i - 1] == ">":
-                    return AnyOrder(tuple(clauses), comma)
+                    listed = tuple(clauses)
+                    return OneOf(listed) if opener == "<1" else AnyOrder(listed, comma)
         steps = self.until(">")
         self.i += 1
         return Optional(steps) if opener == "<?" else Repeated(steps)
@@ -565,3 +631,10 @@ class _Builder:
         if spec is None:
             raise RuntimeError(f"{self.row.name}: text names @{name}, no such attribute")
         return InPlace(spec)
+
+    def sets(self, text: str) -> Step:
+        name, _, word = text.partition("=")
+        spec = self.row.attr(name)
+        if spec is None or word not in _words(spec):
+            raise RuntimeError(f"{self.row.name}: text sets !{text}, no such attribute or word")
+        return Sets(name, Enum(spec.kind, word))

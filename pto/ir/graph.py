@@ -61,6 +61,11 @@ class Value:
         self.name = name  # as written, without the %; printing keeps it where it is unique
         self.owner = owner
 
+    @property
+    def maker(self) -> Operation | None:
+        """The operation that gives this value; None for an argument of a block."""
+        return self.owner if isinstance(self.owner, Operation) else None
+
     def __repr__(self) -> str:
         return f"%{self.name}: {self.type}"
 

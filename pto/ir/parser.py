@@ -15,7 +15,8 @@ from pto.ir import attribute_text, structured
 from pto.ir import lexer as lx
 from pto.ir.format import Draft, Step, canonical, compile_format, distribute
 from pto.ir.graph import Block, Module, Operation, Region, Source, Span, Value
-from pto.ir.types import parse_type, type_text
+from pto.ir.infer import INFERRED
+from pto.ir.types import is_scalar_word, parse_type, type_text
 from pto.isa.attributes import Attribute, Ints, Unit
 from pto.isa.table import lookup, suggest
 from pto.isa.types import Function, Opaque, Type
@@ -137,6 +138,8 @@ class Parser:
         return next((scope[name] for scope in reversed(self.scopes) if name in scope), None)
 
     def use(self) -> Value:
+        if self.kind != lx.VALUE:
+            self.fail("PTO-P020", f"expected an operand, got {self.shown()}")
         value, name = self.named(), self.take()[1:]
         if value is not None:
             return value
@@ -219,9 +222,11 @@ class Parser:
             if n:
                 if self.text != ",":
                     count = len(draft.pending)
-                    self.fail("PTO-P017", f"{count} operands need {count} types, got {n}")
+                    self.fail(
+                        "PTO-P017", f"{count} operands need {count} types, got {n}", at=self.i - 1
+                    )
                 self.i += 1
-            while self.kind == lx.WORD and self.kinds[self.i + 1] in (lx.WORD, lx.TYPE):
+            while self.kind == lx.WORD and not is_scalar_word(self.text):
                 self.i += 1  # a label: `loop i64, i64`
             at = self.i
             self._agree(value, self.type(value.type), at)
@@ -419,12 +424,15 @@ class Parser:
         op.results = [Value(type, "", op) for type in types]
 
     def _implied(self, op: Operation, type: str, at: int) -> Type:
-        if type not in ("same", "elem"):
+        if type not in INFERRED:
             return parse_type(type)
-        if not op.operands:
-            self.fail("PTO-P012", f"'{op.name}' op needs an operand", at=at)
-        first = op.operands[0].type
-        return first if type == "same" else getattr(first, "elem", first)
+        if any(v.type is _POISON for v in op.operands):
+            return _POISON
+        inferred = INFERRED[type](op)
+        if inferred is None:
+            message = f"the result type of '{op.name}' op cannot be told from its operands"
+            self.fail("PTO-P070", message, help="write it after `->`", at=at)
+        return inferred
 
     def _bind_results(self, op: Operation, names: list[tuple[str, int, int]], at: int) -> None:
         count = sum(n for _, _, n in names)

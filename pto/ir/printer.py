@@ -11,7 +11,6 @@ from pto.ir.structured import SHORT_NAMES, WRITERS
 from pto.ir.types import type_text
 from pto.isa.attributes import Attribute, Enum, Ints
 from pto.isa.enums import ENUMS
-from pto.isa.instr import Attr
 from pto.isa.types import Function
 
 _PRINTED_SHORT = {long: short for short, long in SHORT_NAMES.items() if short != "call"}
@@ -93,10 +92,10 @@ class Line:
             self.pending += [("", v) for v in values]
             self.put(", ".join(map(self.name, values)))
 
-    def in_place(self, spec: Attr, value: Attribute) -> None:
+    def in_place(self, value: Attribute) -> None:
         """A word where a word reads back, else the full attribute."""
         if isinstance(value, Enum):
-            bare = spec.kind not in _ANGLED
+            bare = value.kind not in _ANGLED
             self.put(value.value if bare else ENUMS[value.kind].spell(value.value))
             return
         self.put(attribute_text.write(value))
@@ -128,7 +127,12 @@ class Line:
         self.last = "}"
 
 
-_ANGLED = frozenset(("pipe", "event", "sync_op_type", "pipe_event_type"))
+_ANGLED = frozenset(
+    (
+        *("pipe", "event", "sync_op_type", "pipe_event_type"),
+        *("address_space", "membar", "mask_pattern", "padmode"),
+    )
+)
 
 
 def _spaced(last: str, text: str) -> bool:

@@ -9,8 +9,15 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from pto.ir import lexer as lx
+from pto.ir.buffer_ids import read_buffer_id, write_buffer_id
 from pto.ir.format import Draft
 from pto.ir.graph import Operation, Region, Value
+from pto.ir.memref_text import (
+    read_reinterpret_cast,
+    read_subview,
+    write_reinterpret_cast,
+    write_subview,
+)
 from pto.ir.types import parse_type, type_text
 from pto.isa.attributes import (
     Array,
@@ -19,7 +26,6 @@ from pto.isa.attributes import (
     Dict,
     Float,
     Int,
-    Ints,
     OfType,
     Raw,
     Str,
@@ -395,85 +401,6 @@ def _write_captures(line: Line, op: Operation) -> None:
     line.put(": " + type_text(Function(inputs, tuple(r.type for r in op.results))))
 
 
-# ---- lists that mix numbers and values: `[%a, 4]`
-
-_DYNAMIC = -(1 << 63)
-
-
-def _read_mixed(p: Parser, draft: Draft, name: str) -> None:
-    """Values are bound to `name`; the whole list goes to `static_<name>`, values marked dynamic."""
-    draft.bound.setdefault(name, [])
-    numbers: list[int] = []
-    p.expect("[")
-    while not p.accept("]"):
-        if p.kind == lx.VALUE:
-            draft.bound[name].append(p.use())
-            numbers.append(_DYNAMIC)
-        elif p.kind == lx.NUMBER:
-            numbers.append(int(p.take(), 0))
-        else:
-            p.fail("PTO-P020", f"expected a number or a value, got {p.shown()}")
-        if p.text != "]":
-            p.expect(",")
-    draft.op.attrs[f"static_{name}"] = Ints("i64", tuple(numbers))
-
-
-def _mixed_text(line: Line, op: Operation, name: str) -> str:
-    static = op.attrs[f"static_{name}"]
-    values = iter(op.group(name))
-    numbers = static.values if isinstance(static, Ints) else ()
-    return (
-        "[" + ", ".join(line.name(next(values)) if n == _DYNAMIC else str(n) for n in numbers) + "]"
-    )
-
-
-_CAST_PARTS = (("offset", "offsets"), ("sizes", "sizes"), ("strides", "strides"))
-
-
-def _read_reinterpret_cast(p: Parser, draft: Draft) -> None:
-    draft.bound["source"] = [p.use()]
-    p.expect("to")
-    for n, (word, name) in enumerate(_CAST_PARTS):
-        if n:
-            p.expect(",")
-        p.expect(word)
-        p.expect(":")
-        _read_mixed(p, draft, name)
-    _read_cast_tail(p, draft)
-
-
-def _read_cast_tail(p: Parser, draft: Draft) -> None:
-    if p.text == "{":
-        p.attr_dict(draft)
-    p.expect(":")
-    draft.pending[:] = draft.bound["source"]
-    p.types_of(draft)
-    p.expect("to")
-    p.result_types(draft)
-
-
-def _write_reinterpret_cast(line: Line, op: Operation) -> None:
-    line.put(line.name(op.operands[0]))
-    parts = [f"{word}: {_mixed_text(line, op, name)}" for word, name in _CAST_PARTS]
-    line.put("to " + ", ".join(parts))
-    line.dictionary({k: v for k, v in op.attrs.items() if not k.startswith("static_")})
-    line.put(f": {type_text(op.operands[0].type)} to {type_text(op.results[0].type)}")
-
-
-def _read_memref_subview(p: Parser, draft: Draft) -> None:
-    draft.bound["source"] = [p.use()]
-    for name in ("offsets", "sizes", "strides"):
-        _read_mixed(p, draft, name)
-    _read_cast_tail(p, draft)
-
-
-def _write_memref_subview(line: Line, op: Operation) -> None:
-    line.put(line.name(op.operands[0]))
-    line.put("".join(f" {_mixed_text(line, op, n)}" for n in ("offsets", "sizes", "strides")))
-    line.dictionary({k: v for k, v in op.attrs.items() if not k.startswith("static_")})
-    line.put(f": {type_text(op.operands[0].type)} to {type_text(op.results[0].type)}")
-
-
 READERS: dict[str, Callable[[Parser, Draft], None]] = {
     "=module": _read_module,
     "=func": _read_func,
@@ -484,8 +411,9 @@ READERS: dict[str, Callable[[Parser, Draft], None]] = {
     "=scf.if": _read_if,
     "=scf.while": _read_while,
     "=strict_vecscope": _read_captures,
-    "=memref.reinterpret_cast": _read_reinterpret_cast,
-    "=memref.subview": _read_memref_subview,
+    "=memref.reinterpret_cast": read_reinterpret_cast,
+    "=memref.subview": read_subview,
+    "=buffer_id": read_buffer_id,
 }
 WRITERS: dict[str, Callable[[Line, Operation], None]] = {
     "=module": _write_module,
@@ -497,6 +425,7 @@ WRITERS: dict[str, Callable[[Line, Operation], None]] = {
     "=scf.if": _write_if,
     "=scf.while": _write_while,
     "=strict_vecscope": _write_captures,
-    "=memref.reinterpret_cast": _write_reinterpret_cast,
-    "=memref.subview": _write_memref_subview,
+    "=memref.reinterpret_cast": write_reinterpret_cast,
+    "=memref.subview": write_subview,
+    "=buffer_id": write_buffer_id,
 }

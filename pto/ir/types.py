@@ -36,6 +36,11 @@ _SCALAR = re.compile(r"index|[su]?i\d+|b?f\d+\w*|tf32")
 _SHAPED = re.compile(r"((?:(?:\d+|\?)x)*)(.+)", re.DOTALL)
 
 
+def is_scalar_word(text: str) -> bool:
+    """Does a bare word name a scalar type?"""
+    return _SCALAR.fullmatch(text) is not None or text == "none"
+
+
 def parse_type(text: str) -> t.Type:
     """The type a spelling names; PtoError PTO-T0xx or PTO-P0xx when it names none."""
     known = _KNOWN.get(text)
@@ -161,6 +166,13 @@ def _mask(head: str, body: str) -> t.Type:
     return t.Mask(int(body[1:]) if body else None)
 
 
+def _logical_vreg(head: str, body: str) -> t.Type:
+    shape, elem = _shaped(body, head)
+    if len(shape) != 1:
+        raise fail("PTO-T031", f"{head} has one dimension, got {len(shape)}: `{body}`")
+    return t.LogicalVReg(_static(shape, head)[0], elem)
+
+
 def _memref(head: str, body: str) -> t.Type:
     parts = _split(body)
     shape, elem = _shaped(parts[0], head)
@@ -183,6 +195,12 @@ def _word(kind: str, word: str) -> str:
 def _vector(head: str, body: str) -> t.Type:
     shape, elem = _shaped(body, head)
     return t.Vector(_static(shape, head), elem)
+
+
+def _vector_text(type: t.Vector) -> str:
+    if type.elem.name == "!pto.hif8" and type.shape == (2,):
+        return "!pto.hif8x2"  # MLIR's vector holds builtin elements only
+    return f"vector<{_shape_text(type.shape)}{type.elem.name}>"
 
 
 def _local_array(head: str, body: str) -> t.Type:
@@ -300,6 +318,9 @@ _READERS: dict[str, Callable[[str, str], t.Type]] = {
     "!pto.partition_tensor_view": _view,
     "!pto.vreg": _vreg,
     "!pto.mask": _mask,
+    "!pto.vmi.vreg": _logical_vreg,
+    "!pto.vmi.mask": lambda head, body: t.LogicalMask(_int(body, head)),
+    "!pto.hif8x2": lambda head, body: t.Vector((2,), _elem("!pto.hif8")),
     "!pto.align": _plain(t.Align),
     "!pto.pipe": _plain(t.PipeHandle),
     "!pto.eventid_array": lambda head, body: t.EventIdArray(_int(body, head)),
@@ -368,12 +389,14 @@ _WRITERS: dict[type[t.Type], Callable[..., str]] = {
     t.MemRef: _memref_text,
     t.VReg: lambda x: f"!pto.vreg<{x.lanes}x{x.elem.name}>",
     t.Mask: lambda x: f"!pto.mask<b{x.granularity}>" if x.granularity else "!pto.mask",
+    t.LogicalVReg: lambda x: f"!pto.vmi.vreg<{x.lanes}x{x.elem.name}>",
+    t.LogicalMask: lambda x: f"!pto.vmi.mask<{x.lanes}>",
     t.Align: lambda x: "!pto.align",
     t.PipeHandle: lambda x: "!pto.pipe",
     t.EventIdArray: lambda x: f"!pto.eventid_array<{x.size}>",
     t.LocalArray: lambda x: f"!pto.local_array<{_shape_text(x.shape)}{x.elem.name}>",
     t.Async: lambda x: f"!pto.async_{x.what}",
-    t.Vector: lambda x: f"vector<{_shape_text(x.shape)}{x.elem.name}>",
+    t.Vector: _vector_text,
     t.Function: _function_text,
     t.Opaque: lambda x: x.text,
 }

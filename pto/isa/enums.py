@@ -51,10 +51,6 @@ _ANGLE = {
     "pipe": " ".join(f"PIPE_{p}" for p in PIPES)
     + " VIRTUAL_PIPE_MTE2_L1A VIRTUAL_PIPE_MTE2_L1B PIPE_NUM",
     "event": " ".join(f"EVENT_ID{i}" for i in range(8)),
-    "sync_op_type": "TLOAD TSTORE_ACC TSTORE_VEC TMOV_M2L TMOV_M2S TMOV_M2B TMOV_M2V TMOV_V2M"
-    " TMATMUL TVEC TVECWAIT_EVENT",
-    "pipe_event_type": "TLOAD TSTORE_ACC TSTORE_VEC TMOV_M2L TMOV_M2S TMOV_M2B TMOV_M2V TMOV_V2M"
-    " TMATMUL TVEC TVECWAIT_EVENT",
     "membar": "VV_ALL VST_VLD VLD_VST VST_VST VS_ALL VST_LD VLD_ST VST_ST SV_ALL ST_VLD LD_VST"
     " ST_VST SS_ALL ST_LD LD_ST ST_ST",
     "layout": "nd dn nz",
@@ -67,6 +63,8 @@ _ANGLE = {
     "compact_mode": "null normal row_plus_one",
     "signedness": "signed unsigned",
     "l1cache": "uncache cache",
+    "st_l2cache": "nmfv nmlv nmprs nmred naci napw napi nared wbhfv wbhlv wbhprs wbhred wtsfv wtslv"
+    " wtsprs wtsred",
     "rounding": "r a f c z o h",
     "saturation": "nosat sat",
 }
@@ -95,11 +93,26 @@ _PLAIN = {
     "quant_type": "INT8_SYM INT8_ASYM MXFP8 MXFP4_E2M1",
     "coalesce": "row elem",
 }
+_SYNC_OPS = """TLOAD TSTORE_ACC TSTORE_VEC TMOV_M2L TMOV_M2S TMOV_M2B TMOV_M2V TMOV_V2M TMATMUL TVEC
+ TVECWAIT_EVENT"""
+_OLD_SYNC_OPS = """EVENT_LOAD_FROM_GM EVENT_STORE_FROM_ACC EVENT_STORE_FROM_VEC
+ EVENT_MOVE_MAT_TO_LEFT EVENT_MOVE_MAT_TO_SCALAR EVENT_MOVE_MAT_TO_BIAS EVENT_MOVE_MAT_TO_VEC
+ EVENT_MOVE_VEC_TO_MAT EVENT_COMPUTE_MATMUL EVENT_COMPUTE_VEC EVENT_VEC_WAITPOINT"""
 _PREDICATES = {
     "cmpi_predicate": "eq ne slt sle sgt sge ult ule ugt uge",
     "cmpf_predicate": "false oeq ogt oge olt ole one ord ueq ugt uge ult ule une uno true",
 }
+_LOAD_CACHE = """nmfv nmlv nmprs nmpref nakeep naclean nadrop idsfv idslv idsprs idspref exfv exlv
+ exprs expref"""
 _NUMBERED = (
+    EnumKind("ld_l2cache", tuple(_LOAD_CACHE.split()), "angle", (*range(7), *range(8, 16))),
+    EnumKind("sync_op_type", tuple(_SYNC_OPS.split()), "angle"),
+    EnumKind(  # of two words for one number the later is the one we print
+        "pipe_event_type",
+        (*_OLD_SYNC_OPS.split(), *_SYNC_OPS.split()),
+        "angle",
+        (*range(11), *range(11)),
+    ),
     EnumKind("st_phase", ("unspecified", "partial", "final"), "plain", (0, 2, 3)),
     EnumKind("acc_phase", ("unspecified", "partial", "final"), "plain", (0, 2, 3)),
     EnumKind("unit_flag_ctrl", ("off", "check_only", "check_and_clear"), "plain", (0, 2, 3)),
@@ -123,3 +136,9 @@ ENUMS: dict[str, EnumKind] = {
     **{name: EnumKind(name, tuple(words.split()), "number") for name, words in _PREDICATES.items()},
     **{kind.name: kind for kind in _NUMBERED},
 }
+
+
+def kinds_of(kind: str) -> tuple[EnumKind, ...]:
+    """The enums an attribute of this kind may be: `a|b` names two; other kinds have none."""
+    names = kind.split("|")
+    return tuple(ENUMS[name] for name in names) if names[0] in ENUMS else ()

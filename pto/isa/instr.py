@@ -10,9 +10,10 @@ Text syntax (`text`) is a small pattern language, compiled in `ir/format.py`:
     {}          attribute dictionary
     types       a type for each operand since the last types; types(x,y) of these; type one for all
     results     the result types
-    #body       a region            word ( ) [ ] , : = ->   themselves
+    #body       a region            word ( ) [ ] , : = ->   themselves, as is 'type'
     <? .. >     optional            <* .. > repeated
-    <| a | b >  each at most once, in any order; <|, a | b > with commas
+    <| a | b >  each at most once, in any order; <|, a | b > with commas; <1 a | b > one of them
+    !x=word     no text: the words around it set x to word, and are printed when it is that
     ~word       a label that the next operand's type carries
     =name       written by hand in `ir/structured.py`
 """
@@ -70,7 +71,7 @@ def scratch(name: str, kind: str = "tile") -> Operand:
 
 @dataclass(frozen=True, slots=True)
 class Attr:
-    """One attribute. `kind` is int, bool, str, unit, symbol, type, any, or the name of an enum."""
+    """One attribute. `kind`: int, i32, bool, str, unit, symbol, type, any, an enum (or two: `a|b`)."""
 
     name: str
     kind: str
@@ -91,7 +92,10 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class PipeBy:
-    """The pipe depends on where operands live: first match of (operand roles) wins."""
+    """The pipe depends on where operands live: first match of (operand roles) wins.
+
+    `@profile` among the operands stands for the name of the profile.
+    """
 
     operands: tuple[str, ...]
     cases: tuple[tuple[tuple[str, ...], str], ...]  # (("acc",), "FIX"); "*" matches any role
@@ -114,7 +118,9 @@ class Family:
     text: str = INS_OUTS
     pipe: Pipe = "none"
     rules: tuple[Rule, ...] = ()
-    scope: str = ""  # where it must stand: "" anywhere, "vecscope", "outside vecscope"
+    # Where it must stand: "" anywhere, "vecscope", "outside vecscope", "cube", "vector" (kernel or
+    # section), "cube or vector", "simt entry", "outside simt entry".
+    scope: str = ""
     subject: str = "dst"  # the operand or result whose element type the type lists are about
     dialect: str = "pto."
 

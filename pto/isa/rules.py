@@ -6,14 +6,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from pto.core.layout import SLayout
-from pto.core.tile import TileType
+from pto.core.tile import Role, TileType
 from pto.isa import types as t
 from pto.isa.attributes import Attribute, Bool, Enum, Int, Str, Symbol
 from pto.isa.instr import Instr
 from pto.target.profile import Profile
+
+_ROLES = {role.space: role.value for role in reversed(Role)}  # vec, not scalar, for UB
+_FAR = 64  # operations between a view and its use; more means a hostile program
 
 
 class ValueLike(Protocol):
@@ -21,8 +24,23 @@ class ValueLike(Protocol):
     def type(self) -> t.Type: ...
     @property
     def name(self) -> str: ...
+    @property
+    def maker(self) -> OpLike | None: ...
+    @property
+    def owner(self) -> object: ...
 
 
+class BlockLike(Protocol):
+    @property
+    def args(self) -> Sequence[ValueLike]: ...
+
+
+class RegionLike(Protocol):
+    @property
+    def blocks(self) -> Sequence[BlockLike]: ...
+
+
+@runtime_checkable
 class OpLike(Protocol):
     """What a rule may see of an operation."""
 
@@ -36,6 +54,8 @@ class OpLike(Protocol):
     def operands(self) -> Sequence[ValueLike]: ...
     @property
     def results(self) -> Sequence[ValueLike]: ...
+    @property
+    def regions(self) -> Sequence[RegionLike]: ...
     def group(self, name: str) -> Sequence[ValueLike]: ...
     def operand(self, name: str) -> ValueLike | None: ...
 
@@ -79,10 +99,32 @@ class Case:
         inner = getattr(type, "elem", None)
         return inner if isinstance(inner, t.Scalar) else None
 
+    def role(self, name: str) -> str | None:
+        """The role of a tile; a lowered one tells it by its memory space. None: not a tile."""
+        type = self.type(name)
+        if isinstance(type, t.TileBuf):
+            return type.tile.role.value
+        return _ROLES.get(type.space) if isinstance(type, t.MemRef) else None
+
+    def maker(self, name: str, *through: str) -> OpLike | None:
+        """The operation that made an operand, passing over the operations named in `through`."""
+        value = self.op.operand(name)
+        maker = None if value is None else value.maker
+        for _ in range(_FAR):
+            if maker is None or maker.name not in through or not maker.operands:
+                return maker
+            maker = maker.operands[0].maker
+        return None
+
     def number(self, name: str) -> int | None:
         """The value of an operand where it is a constant."""
         value = self.op.operand(name)
         return None if value is None else self.constant(value)
+
+    def producer(self, name: str) -> OpLike | None:
+        """The operation that made an operand; None for an argument of a function or loop."""
+        value = self.op.operand(name)
+        return value.owner if value is not None and isinstance(value.owner, OpLike) else None
 
     def word(self, name: str) -> str | None:
         """The value of an attribute as a word, its default when unwritten."""
@@ -94,14 +136,18 @@ class Case:
         if isinstance(value, Symbol):
             return value.name
         spec = self.row.attr(name)
-        return None if spec is None or spec.default is None else str(spec.default).lower()
+        if spec is None or spec.default is None:
+            return None
+        word = str(spec.default)
+        return word.lower() if isinstance(spec.default, bool) else word
 
     def tiles(self, names: Sequence[str] = ()) -> Iterator[tuple[str, TileType]]:
-        """The operands that are tiles: all of them, or those named."""
+        """The operands that are tiles, each of a list too: all of them, or those named."""
         for name in names or self.row.operand_names:
-            tile = self.tile(name)
-            if tile is not None:
-                yield name, tile
+            types = [value.type for value in self.op.group(name)] or [self.type(name)]
+            for type in types:
+                if isinstance(type, t.TileBuf):
+                    yield name, type.tile
 
 
 Test = Callable[[Case], str | None]
@@ -123,7 +169,16 @@ def on(profiles: str, rule: Rule) -> Rule:
     return Rule(rule.id, rule.code, rule.sentence, rule.test, tuple(profiles.split()))
 
 
-def _listing(names: Sequence[str]) -> str:
+def current(rule: Rule) -> Rule:
+    """The same rule, only in the edition `current`: the manual has its own layout table."""
+
+    def test(case: Case) -> str | None:
+        return rule.test(case) if case.profile.edition == "current" else None
+
+    return Rule(rule.id, rule.code, rule.sentence, test, rule.profiles)
+
+
+def listing(names: Sequence[str]) -> str:
     if not names:
         return "all tiles"
     return names[0] if len(names) == 1 else ", ".join(names[:-1]) + " and " + names[-1]
@@ -140,7 +195,7 @@ def _odd_one(pairs: list[tuple[str, str]]) -> str | None:
     return None
 
 
-def _dims(rows: int | None, cols: int | None) -> str:
+def dims(rows: int | None, cols: int | None) -> str:
     return f"{'?' if rows is None else rows}x{'?' if cols is None else cols}"
 
 
@@ -156,7 +211,7 @@ def same_dtype(*names: str) -> Rule:
                 return f"{name} is {elem.name}, {last_name} is {last.name}"
         return None
 
-    sentence = f"expects {_listing(names)} to have one element type"
+    sentence = f"expects {listing(names)} to have one element type"
     return Rule("same-dtype", "PTO-T020", sentence, test)
 
 
@@ -183,9 +238,9 @@ def scalar_matches(scalar: str, tile: str) -> Rule:
 
 def same_shape(*names: str) -> Rule:
     def test(case: Case) -> str | None:
-        return _odd_one([(n, _dims(x.rows, x.cols)) for n, x in case.tiles(names)])
+        return _odd_one([(n, dims(x.rows, x.cols)) for n, x in case.tiles(names)])
 
-    return Rule("same-shape", "PTO-S020", f"expects {_listing(names)} to have one shape", test)
+    return Rule("same-shape", "PTO-S020", f"expects {listing(names)} to have one shape", test)
 
 
 def same_valid(*names: str) -> Rule:
@@ -197,10 +252,10 @@ def same_valid(*names: str) -> Rule:
             last_name, last = found[-1]
             pairs = zip(tile.valid, last.valid, strict=True)
             if any(a is not None and b is not None and a != b for a, b in pairs):
-                return f"{name} is {_dims(*tile.valid)}, {last_name} is {_dims(*last.valid)}"
+                return f"{name} is {dims(*tile.valid)}, {last_name} is {dims(*last.valid)}"
         return None
 
-    sentence = f"expects {_listing(names)} to share one valid region"
+    sentence = f"expects {listing(names)} to share one valid region"
     return Rule("same-valid", "PTO-S021", sentence, test)
 
 
@@ -241,7 +296,7 @@ def row_major(*names: str) -> Rule:
                 return f"{name} is {tile.layout.name}"
         return None
 
-    sentence = f"expects {_listing(names)} to be row-major without boxes"
+    sentence = f"expects {listing(names)} to be row-major without boxes"
     return Rule("row-major", "PTO-L023", sentence, test)
 
 
@@ -252,3 +307,28 @@ def attr_in(name: str, *words: str) -> Rule:
 
     sentence = f"expects attribute {name} to be {' or '.join(words)}"
     return Rule("attr-in", "PTO-T023", sentence, test)
+
+
+def attr_at_least(name: str, low: int) -> Rule:
+    def test(case: Case) -> str | None:
+        value = case.op.attrs.get(name)
+        return f"it is {value.value}" if isinstance(value, Int) and value.value < low else None
+
+    return Rule("attr-at-least", "PTO-T070", f"expects attribute {name} to be at least {low}", test)
+
+
+def one_per_dimension(of: str, *groups: str) -> Rule:
+    """The lists name one number for each dimension of a view, memref or local array."""
+
+    def test(case: Case) -> str | None:
+        shape = getattr(case.type(of), "shape", None)
+        if shape is None:
+            return None
+        for name in groups:
+            count = len(case.op.group(name))
+            if count != len(shape):
+                return f"{of} has {len(shape)} dimensions, {name} has {count} values"
+        return None
+
+    sentence = f"expects {listing(groups)} to have one value for each dimension of {of}"
+    return Rule("one-per-dimension", "PTO-S070", sentence, test)

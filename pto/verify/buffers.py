@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pto.core.errors import Diagnostic, Note
 from pto.core.tile import TileType
 from pto.ir.graph import Module, Operation, Value
+from pto.ir.liveness import Lifetime, timeline
 from pto.isa.types import TileBuf
 from pto.target.device import smallest
 from pto.target.facts import Profile
@@ -23,8 +24,7 @@ class Placed:
     space: str
     start: int
     end: int
-    first: int
-    last: int
+    alive: Lifetime | None  # None: never used
 
 
 def check(module: Module, profile: Profile, level: int) -> list[Diagnostic]:
@@ -67,53 +67,16 @@ def _assigned(function: Operation, level: int) -> list[Diagnostic]:
 
 
 def _placed(function: Operation) -> Iterator[Placed]:
-    spans = _lifetimes(function)
-    for op, value, tile in _allocs(function):
-        address = op.operand("addr")
+    allocs = list(_allocs(function))
+    if not any(op.group("addr") for op, _, _ in allocs):
+        return
+    times = timeline(function, [value for _, value, _ in allocs])
+    for op, value, tile in allocs:
+        address, alive = op.operand("addr"), times.of(value)
         start = None if address is None else constant(address)
-        if start is not None and id(value) in spans:
-            first, last = spans[id(value)]
+        if start is not None:
             end = start + tile.nbytes
-            yield Placed(op, tile, tile.role.space.value, start, end, first, last)
-
-
-def _lifetimes(function: Operation) -> dict[int, tuple[int, int]]:
-    """First and last use of each value, as positions in program order.
-
-    A use inside a loop holds the value for the whole loop when it was made outside it.
-    """
-    spans: dict[int, tuple[int, int]] = {}
-    made: dict[int, int] = {}
-    clock = 0
-    open_loops: list[tuple[int, set[int]]] = []
-
-    def visit(op: Operation) -> None:
-        nonlocal clock
-        clock += 1
-        now = clock
-        for value in op.operands:
-            first, _ = spans.get(id(value), (now, now))
-            spans[id(value)] = (first, now)
-            for start, used in open_loops:
-                if made.get(id(value), 0) < start:
-                    used.add(id(value))
-        for value in op.results:
-            made[id(value)] = now
-        loop = op.name in ("scf.for", "scf.while")
-        if loop:
-            open_loops.append((now, set()))
-        for region in op.regions:
-            for block in region.blocks:
-                for child in block.ops:
-                    visit(child)
-        if loop:
-            start, used = open_loops.pop()
-            for key in used:
-                first, last = spans[key]
-                spans[key] = (min(first, start), max(last, clock))
-
-    visit(function)
-    return spans
+            yield Placed(op, tile, tile.role.space.value, start, end, alive)
 
 
 def _fits(placed: Placed, profile: Profile) -> list[Diagnostic]:
@@ -182,8 +145,10 @@ def _overlaps(placed: list[Placed]) -> list[Diagnostic]:
 
 
 def _clash(a: Placed, b: Placed) -> bool:
+    if a.alive is None or b.alive is None or not a.alive.meets(b.alive):
+        return False
     inside = b.start >= a.start and b.end <= a.end  # a window of a larger tile
-    return a.start != b.start and not inside and a.first <= b.last and b.first <= a.last
+    return a.start != b.start and not inside
 
 
 def _overlap(a: Placed, b: Placed) -> Diagnostic:

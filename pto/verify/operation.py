@@ -50,8 +50,9 @@ def _kinds(op: Operation, row: Instr) -> list[Diagnostic]:
 
 
 def _a(value: Value) -> str:
-    kind = value.type.kind
-    return f"an {kind}" if kind[0] in "aeiou" else f"a {kind}"
+    kind, space = value.type.kind, getattr(value.type, "space", None)
+    where = f" in {space.value}" if space else ""
+    return (f"an {kind}" if kind[0] in "aeiou" else f"a {kind}") + where
 
 
 def _attributes(op: Operation, row: Instr) -> list[Diagnostic]:
@@ -70,7 +71,7 @@ def _values(row: Instr, name: str) -> str | None:
 def _profile(op: Operation, row: Instr, profile: Profile) -> list[Diagnostic]:
     """The instruction, its features and its element type exist on this profile."""
     if profile.name not in row.profiles:
-        where = ", ".join(row.profiles)
+        where = ", ".join(row.profiles) or "none"
         message = f"'{op.name}' op does not exist on profile {profile}; it does on {where}"
         return [Diagnostic("PTO-X010", message)]
     if row.needs:

@@ -15,6 +15,9 @@ _LOWERED = ("pto.initialize_l2l_pipe", "pto.initialize_l2g2l_pipe")
 _BUFFERS = ("pto.reserve_buffer", "pto.import_reserved_buffer")
 _USERS = ("pto.tpush", "pto.tpop", "pto.tfree", "pto.talloc")
 
+# What frontend users are called, and the bit of dir_mask that allows them: cube to vector, back.
+_WAYS = {"_to_aiv": 1, "_from_aic": 1, "_to_aic": 2, "_from_aiv": 2}
+
 Key = tuple[str, str]  # the function that reserves the buffer, the buffer's name
 
 
@@ -37,6 +40,7 @@ def check(module: Module) -> list[Diagnostic]:
             if op.name in _FRONTEND + _LOWERED:
                 ends.append(_end(op, function))
                 found += _anchored(op, ends[-1])
+        found += _addressed(function)
     for end in ends:
         found += _own_split(end)
     return found + _peers(ends)
@@ -78,6 +82,26 @@ def _splits(op: Operation, function: Operation) -> Iterator[int]:
 def _id(op: Operation) -> int:
     value = op.attrs.get("id")
     return value.value if isinstance(value, Int) else 0
+
+
+def _addressed(function: Operation) -> list[Diagnostic]:
+    """Frontend users name one queue of their function, and it goes their way."""
+    queues = {_id(op): op for op in function.walk() if op.name in _FRONTEND}
+    found: list[Diagnostic] = []
+    for op in function.walk():
+        way = next((bit for end, bit in _WAYS.items() if op.name.endswith(end)), 0)
+        if not way or not op.name.startswith(_USERS):
+            continue
+        queue, number = queues.get(_id(op)), _id(op)
+        mask = queue.attrs.get("dir_mask") if queue else None
+        if queue is None:
+            message = f"'{op.name}' op names queue {number}, which its function does not initialise"
+            found.append(Diagnostic("PTO-D060", message, op.loc))
+        elif isinstance(mask, Int) and not mask.value & way:
+            message = f"'{op.name}' op uses queue {number} against its dir_mask of {mask.value}"
+            note = Note("the queue is initialised here", queue.loc)
+            found.append(Diagnostic("PTO-D060", message, op.loc, notes=(note,)))
+    return found
 
 
 def _anchored(op: Operation, end: End) -> list[Diagnostic]:

@@ -9,6 +9,7 @@ from pto.isa.instr import Instr
 
 VECSCOPES = ("pto.vecscope", "pto.strict_vecscope")
 SECTIONS = {"pto.section.cube": "cube", "pto.section.vector": "vector"}
+SIDES = ("cube", "vector", "cube or vector")
 # The unit each side of a core lacks: pipes of the other side (seed 004, Core).
 _ONLY_CUBE = frozenset(("M", "MTE1", "FIX"))
 _ONLY_VECTOR = frozenset(("V",))
@@ -77,6 +78,10 @@ def _in_scope_function(op: Operation) -> bool:
 
 
 def _on_side(op: Operation, row: Instr, side: str | None) -> list[Diagnostic]:
+    if row.scope in SIDES and side not in row.scope.split():
+        where = f"which is the {side} side" if side else "where nothing says which side it is"
+        message = f"'{op.name}' op must stand in a {row.scope} kernel or section, {where}"
+        return [_finding("PTO-S114", op, message)]
     pipe = row.pipe if isinstance(row.pipe, str) else ""
     foreign = _ONLY_CUBE if side == "vector" else _ONLY_VECTOR if side == "cube" else frozenset()
     if pipe not in foreign:

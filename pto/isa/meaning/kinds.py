@@ -37,7 +37,7 @@ class Lane:
 
 @dataclass(frozen=True, slots=True)
 class Do:
-    """Anything else: `make(case)` looks at types and attributes once and returns fn(core, *operands).
+    """Anything else: `make(case)` reads types and attributes once and returns fn(core, *operands).
 
     fn is called with the values of the row's operands in order (None for an absent optional one, a
     list for a variadic one) and returns the results. With `blocks`, fn may return BLOCKED without

@@ -1,6 +1,6 @@
 """Elementary functions, the same bits on every engine and machine: computed in f64, rounded once.
 
-The definition is our own f64 code (no fused operation, 2 ulp). NumPy's f64 function, whose last bits
+The definition is our own f64 code (not fused, 2 ulp). NumPy's f64 function, whose last bits
 differ between machines, stands in for it wherever both round to the same element; the few lanes too
 close to a boundary for that are computed by the definition.
 """

@@ -1,0 +1,364 @@
+"""What expressions of a host program give: names, arithmetic, memory, calls and launches.
+
+Statements, and calling the program's own functions, build on this in `interpreter`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pto.core.errors import Loc, PtoError
+from pto.gym.host import initialisers
+from pto.gym.host import syntax as s
+from pto.gym.host.operators import address_of, binary, method, unary
+from pto.gym.host.runtime import NoFiles, Runtime, builtins
+from pto.gym.host.values import (
+    Array,
+    Builtin,
+    Cell,
+    Element,
+    Field,
+    Function,
+    Link,
+    Place,
+    Pointer,
+    Reference,
+    Scalar,
+    Scope,
+    Struct,
+    Value,
+    Vector,
+    cannot_follow,
+    converted,
+    described,
+    is_true,
+    located,
+    size_of,
+)
+
+_MOST_BLOCKS = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """One kernel launch: arrays are views of device memory, scalars keep their C++ type."""
+
+    kernel: str
+    blocks: int
+    arguments: tuple[npt.NDArray[np.uint8] | Scalar, ...]
+    names: tuple[str, ...]
+    loc: Loc
+
+
+def constant_of(expr: s.Expr) -> Value:
+    """The value of an expression that needs no names."""
+    return Evaluator().evaluate(expr, Scope())
+
+
+class Evaluator:
+    """The state of a host program, and its expressions."""
+
+    def __init__(self) -> None:
+        self.runtime = Runtime(NoFiles())
+        self.launch: Callable[[Launch], None] = lambda launch: None
+        self.shared = Scope()
+        self.structs: dict[str, s.StructDef] = {}
+        self.kernels: dict[str, s.FunctionDef] = {}
+        for name, value in builtins().items():
+            self.shared.declare(name, s.AUTO, value)
+
+    def call(
+        self,
+        function: Function,
+        arguments: Sequence[Value | Cell],
+        at: s.Token,
+        types: Sequence[s.CType] = (),
+    ) -> Value:
+        raise cannot_follow(f"{function.definition.name} is called here", at.loc)
+
+    def evaluate(self, expr: s.Expr, scope: Scope) -> Value:
+        return EXPRESSIONS[type(expr)](self, expr, scope)
+
+    def values(self, exprs: Sequence[s.Expr], scope: Scope) -> list[Value]:
+        return [self.evaluate(e, scope) for e in exprs]
+
+    # names and places
+
+    def literal(self, expr: s.Literal, scope: Scope) -> Value:
+        return expr.value
+
+    def name(self, expr: s.Name, scope: Scope) -> Value:
+        return self.cell(expr, scope).get()
+
+    def cell(self, expr: s.Name, scope: Scope) -> Cell:
+        found = scope.find(expr.text)
+        if found is None and "::" in expr.text:  # a namespace in front
+            found = scope.find(expr.text.rpartition("::")[2])
+        if found is None:
+            raise cannot_follow(f"the name {expr.text} is not known", expr.loc)
+        return found
+
+    def place(self, expr: s.Expr, scope: Scope) -> Place:
+        """What an expression that can be assigned to refers to."""
+        if isinstance(expr, s.Name):
+            return self.cell(expr, scope)
+        if isinstance(expr, s.Member):
+            base = _pointed(self.evaluate(expr.base, scope))
+            if isinstance(base, Struct) and expr.name in base.fields:
+                return Field(base, expr.name)
+        if isinstance(expr, s.Index):
+            found = self._element(expr, scope)
+            if found is not None:
+                return found
+        if isinstance(expr, s.Unary) and expr.op == "*":
+            target = self.evaluate(expr.operand, scope)
+            if isinstance(target, Reference | Pointer):
+                return target.place
+        raise cannot_follow("this cannot be assigned to", expr.loc)
+
+    def _element(self, expr: s.Index, scope: Scope) -> Place | None:
+        base = self.evaluate(expr.base, scope)
+        index = self.evaluate(expr.index, scope)
+        if not isinstance(index, int):
+            return None
+        if isinstance(base, Vector):
+            base = base.start
+        if isinstance(base, Pointer):
+            return base.moved(index).place
+        if not isinstance(base, Array):
+            return None
+        if not 0 <= index < len(base.items):
+            raise cannot_follow(f"element {index} of an array of {len(base.items)}", expr.loc)
+        return Element(base, index)
+
+    def member(self, expr: s.Member, scope: Scope) -> Value:
+        base = _pointed(self.evaluate(expr.base, scope))
+        if isinstance(base, Struct) and expr.name in base.fields:
+            return base.fields[expr.name]
+        raise cannot_follow(f"{described(base)} has no member {expr.name}", expr.loc)
+
+    def index(self, expr: s.Index, scope: Scope) -> Value:
+        try:
+            return self.place(expr, scope).get()
+        except PtoError as error:
+            raise located(error, expr.at) from None
+
+    # arithmetic
+
+    def unary(self, expr: s.Unary, scope: Scope) -> Value:
+        try:
+            if expr.op == "&":
+                return address_of(self.place(expr.operand, scope))
+            value = self.evaluate(expr.operand, scope)
+            if expr.op == "!":
+                return not is_true(value)
+            if expr.op != "*":
+                return unary(expr.op, value)
+            if isinstance(value, Function | Builtin):
+                return value
+            return self.place(expr, scope).get()
+        except PtoError as error:
+            raise located(error, expr.at) from None
+
+    def binary(self, expr: s.Binary, scope: Scope) -> Value:
+        left = self.evaluate(expr.left, scope)
+        if expr.op in ("&&", "||"):
+            if is_true(left) is (expr.op == "||"):
+                return expr.op == "||"
+            return is_true(self.evaluate(expr.right, scope))
+        right = self.evaluate(expr.right, scope)
+        try:
+            return binary(self.runtime, expr.op, left, right)
+        except PtoError as error:
+            raise located(error, expr.at) from None
+
+    def assign(self, expr: s.Assign, scope: Scope) -> Value:
+        place = self.place(expr.target, scope)
+        try:
+            value = initialisers.built(self, expr.value, s.AUTO if expr.op else place.type, scope)
+            if expr.op:
+                value = binary(self.runtime, expr.op, place.get(), value)
+            place.set(value)
+        except PtoError as error:
+            raise located(error, expr.at) from None
+        return place.get()
+
+    def step(self, expr: s.Step, scope: Scope) -> Value:
+        place = self.place(expr.target, scope)
+        before = place.get()
+        try:
+            place.set(binary(self.runtime, "+", before, expr.delta))
+        except PtoError as error:
+            raise located(error, expr.at) from None
+        return before if expr.is_postfix else place.get()
+
+    def conditional(self, expr: s.Conditional, scope: Scope) -> Value:
+        holds = is_true(self.evaluate(expr.condition, scope))
+        return self.evaluate(expr.then if holds else expr.other, scope)
+
+    # types
+
+    def cast(self, expr: s.Cast, scope: Scope) -> Value:
+        type_ = resolved(expr.type, scope)
+        if type_ == s.VOID:
+            self.evaluate(expr.operand, scope)
+            return None
+        try:
+            return initialisers.built(self, expr.operand, type_, scope)
+        except PtoError as error:
+            raise located(error, expr.at) from None
+
+    def construct(self, expr: s.Construct, scope: Scope) -> Value:
+        try:
+            type_ = resolved(expr.type, scope)
+            return initialisers.constructed(self, type_, expr.arguments, scope)
+        except PtoError as error:
+            raise located(error, expr.at) from None
+
+    def sizeof(self, expr: s.SizeOf, scope: Scope) -> Value:
+        try:
+            if isinstance(expr.of, s.CType):
+                return size_of(resolved(expr.of, scope), self.structs)
+            place = self.place(expr.of, scope)
+            value = place.get()
+            if isinstance(value, Array):
+                return len(value.items) * size_of(value.type, self.structs)
+            if isinstance(value, Pointer) and not place.type.is_pointer:  # an array of numbers
+                return value.block.data.size
+            return size_of(place.type, self.structs)
+        except PtoError as error:
+            raise located(error, expr.at) from None
+
+    def lambda_(self, expr: s.Lambda, scope: Scope) -> Value:
+        return Function(expr.function, scope)
+
+    def braces(self, expr: s.InitList, scope: Scope) -> Value:
+        raise cannot_follow("a list in braces stands where one value is needed", expr.loc)
+
+    # calls
+
+    def call_(self, expr: s.Call, scope: Scope) -> Value:
+        callee = self._callee(expr, scope)
+        try:
+            if isinstance(callee, Builtin):
+                return self._call_builtin(callee, expr, scope)
+            if isinstance(callee, Function):
+                arguments = self._arguments(callee, expr, scope)
+                return self.call(callee, arguments, expr.at, expr.types)
+            if callable(callee):
+                return callee(*self.values(expr.arguments, scope))
+        except PtoError as error:
+            raise located(error, expr.at) from None
+        raise cannot_follow(f"{described(callee)} is called", expr.loc)
+
+    def _callee(self, expr: s.Call, scope: Scope) -> Value:
+        callee = expr.callee
+        if isinstance(callee, s.Member):
+            found = method(self.evaluate(callee.base, scope), callee.name)
+            if found is not None:
+                return found
+        return self.evaluate(callee, scope)
+
+    def _call_builtin(self, callee: Builtin, expr: s.Call, scope: Scope) -> Value:
+        values: list[Value] = []
+        for index, argument in enumerate(expr.arguments):
+            if index in callee.by_reference:
+                values.append(Reference(self.place(argument, scope)))
+            else:
+                values.append(self.evaluate(argument, scope))
+        try:
+            return callee.call(self.runtime, *values)
+        except TypeError:  # too many, too few, or of the wrong kind
+            given = ", ".join(described(v) for v in values)
+            raise cannot_follow(f"{callee.name} is called with ({given})", expr.loc) from None
+
+    def _arguments(self, callee: Function, expr: s.Call, scope: Scope) -> list[Value | Cell]:
+        params = callee.definition.params
+        if len(params) != len(expr.arguments):
+            counts = f"{len(expr.arguments)} arguments for {len(params)} parameters"
+            raise cannot_follow(f"{callee.definition.name} is called with {counts}", expr.loc)
+        pairs = zip(params, expr.arguments, strict=True)
+        return [self._argument(value, param.type, scope) for param, value in pairs]
+
+    def _argument(self, expr: s.Expr, type_: s.CType, scope: Scope) -> Value | Cell:
+        if not type_.is_reference:
+            return initialisers.built(self, expr, type_, scope)
+        if not isinstance(expr, s.Name | s.Member | s.Index):  # a temporary
+            return Cell(type_, initialisers.built(self, expr, type_, scope))
+        return reference_to(self.place(expr, scope))
+
+    def kernel_call(self, expr: s.KernelCall, scope: Scope) -> Value:
+        kernel = self.kernels.get(expr.kernel)
+        if kernel is None:
+            raise cannot_follow(f"there is no __global__ function {expr.kernel}", expr.loc)
+        blocks = self.evaluate(expr.config[0], scope)
+        if not isinstance(blocks, int) or not 0 < blocks <= _MOST_BLOCKS:
+            raise cannot_follow(f"{described(blocks)} is no number of blocks", expr.loc)
+        values = self.values(expr.arguments, scope)
+        if len(values) != len(kernel.params):
+            counts = f"{len(values)} arguments for {len(kernel.params)} parameters"
+            raise cannot_follow(f"{expr.kernel} is launched with {counts}", expr.loc)
+        try:
+            pairs = zip(kernel.params, values, strict=True)
+            arguments = tuple(_kernel_argument(p, v) for p, v in pairs)
+        except PtoError as error:
+            raise located(error, expr.at) from None
+        names = tuple(p.name for p in kernel.params)
+        self.launch(Launch(expr.kernel, blocks, arguments, names, expr.loc))
+        return None
+
+
+def reference_to(place: Place) -> Cell:
+    """The variable itself, or one that stands for a field or an element."""
+    return place if isinstance(place, Cell) else Link(place)
+
+
+def resolved(type_: s.CType, scope: Scope) -> s.CType:
+    """A template's parameter as the type it was called with."""
+    if type_.numpy is not None or type_.is_pointer:
+        return type_
+    bound = scope.find(f"typename {type_.name}")
+    return type_ if bound is None else bound.value
+
+
+def _pointed(value: Value) -> Value:
+    return value.place.get() if isinstance(value, Reference) else value
+
+
+def _kernel_argument(param: s.Param, value: Value) -> npt.NDArray[np.uint8] | Scalar:
+    if not param.type.is_pointer:
+        if param.type.numpy is None:
+            raise cannot_follow(f"the kernel's {param.name} is a {param.type}, no number")
+        return Scalar(param.type, converted(value, param.type))
+    if value is None:
+        return np.zeros(0, np.uint8)
+    if not isinstance(value, Pointer):
+        raise cannot_follow(f"the kernel's {param.name} is given {described(value)}")
+    if value.block.space != "device":
+        raise cannot_follow(f"the kernel's {param.name} is given host memory")
+    return value.span(value.block.data.size - value.offset)
+
+
+EXPRESSIONS: dict[type[s.Expr], Callable[[Evaluator, Any, Scope], Value]] = {
+    s.Literal: Evaluator.literal,
+    s.Name: Evaluator.name,
+    s.Unary: Evaluator.unary,
+    s.Binary: Evaluator.binary,
+    s.Assign: Evaluator.assign,
+    s.Step: Evaluator.step,
+    s.Conditional: Evaluator.conditional,
+    s.Call: Evaluator.call_,
+    s.KernelCall: Evaluator.kernel_call,
+    s.Member: Evaluator.member,
+    s.Index: Evaluator.index,
+    s.Cast: Evaluator.cast,
+    s.Construct: Evaluator.construct,
+    s.SizeOf: Evaluator.sizeof,
+    s.Lambda: Evaluator.lambda_,
+    s.InitList: Evaluator.braces,
+}

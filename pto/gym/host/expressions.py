@@ -1,0 +1,269 @@
+"""C++ expressions: tokens to the `Expr` of `syntax`, by precedence climbing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from pto.gym.host import syntax as s
+from pto.gym.host.tokens import Token, not_understood
+from pto.gym.host.type_names import TypeParser
+
+_BINARY = {
+    op: level
+    for level, ops in enumerate(
+        ("||", "&&", "|", "^", "&", "== !=", "< > <= >=", "<< >>", "+ -", "* / %"), start=1
+    )
+    for op in ops.split()
+}
+_ASSIGN = {"=": ""} | {f"{op}=": op for op in ("+", "-", "*", "/", "%", "&", "|", "^", "<<", ">>")}
+_CASTS = frozenset(("static_cast", "reinterpret_cast", "const_cast", "dynamic_cast"))
+_WORDS = {"nullptr": None, "NULL": None, "true": True, "false": False}
+_ESCAPES = {"n": "\n", "t": "\t", "0": "\0", "r": "\r"}
+_DEEPEST = 200  # brackets inside each other
+
+
+class ExpressionParser(TypeParser):
+    """Adds expressions to types. Lambdas need statements, which `parser` adds."""
+
+    def __init__(self, tokens: Sequence[Token]) -> None:
+        super().__init__(tokens)
+        self._depth = 0
+
+    def lambda_(self) -> s.Expr:
+        raise self.unexpected("an expression")
+
+    def expression(self) -> s.Expr:
+        """Anything an initialiser or an argument may be; no top-level comma."""
+        self._depth += 1
+        if self._depth > _DEEPEST:
+            raise not_understood(f"more than {_DEEPEST} nested expressions", self.token.loc)
+        left = self._conditional()
+        operator = self.token.text
+        if self.token.kind == "op" and operator in _ASSIGN:
+            at = self.take()
+            left = s.Assign(at, _ASSIGN[operator], left, self.expression())
+        self._depth -= 1
+        return left
+
+    def _conditional(self) -> s.Expr:
+        condition = self._binary(1)
+        if not self.is_at("?"):
+            return condition
+        at = self.take()
+        then = self.expression()
+        self.expect(":")
+        return s.Conditional(at, condition, then, self.expression())
+
+    def _binary(self, lowest: int) -> s.Expr:
+        left = self._unary()
+        while self.token.kind == "op" and _BINARY.get(self.token.text, 0) >= lowest:
+            operator = self.take()
+            right = self._binary(_BINARY[operator.text] + 1)
+            left = s.Binary(operator, operator.text, left, right)
+        return left
+
+    def _unary(self) -> s.Expr:
+        token = self.token
+        if token.kind == "op" and token.text in ("!", "-", "+", "~", "*", "&"):
+            self.take()
+            return s.Unary(token, token.text, self._unary())
+        if token.kind == "op" and token.text in ("++", "--"):
+            self.take()
+            return s.Step(token, 1 if token.text == "++" else -1, self._unary(), False)
+        if token.text == "sizeof":
+            return self._sizeof()
+        if token.text == "(":
+            cast = self._c_cast()
+            if cast is not None:
+                return cast
+        return self._postfix(self._primary())
+
+    def _sizeof(self) -> s.Expr:
+        at = self.take()
+        if not self.accept("("):
+            return s.SizeOf(at, self._unary())
+        type_ = self.try_type()
+        if type_ is not None and self.accept(")"):
+            return s.SizeOf(at, type_)
+        inner = self.expression()
+        self.expect(")")
+        return s.SizeOf(at, inner)
+
+    def _c_cast(self) -> s.Expr | None:
+        """`(type)operand`, or None, and no move, when the bracket holds an expression."""
+        start, at = self.at, self.token
+        self.take()
+        found = self.try_type()
+        if found is None and self.token.kind == "name":  # `(Unknown *)x`
+            found = self._undeclared_pointer()
+        if found is not None and self.accept(")") and self._starts_operand():
+            return s.Cast(at, found, self._unary())
+        self.at = start
+        return None
+
+    def _undeclared_pointer(self) -> s.CType | None:
+        start = self.at
+        found = self.type()
+        if found.is_pointer and self.is_at(")"):
+            return found
+        self.at = start
+        return None
+
+    def _starts_operand(self) -> bool:
+        token = self.token
+        if token.kind in ("name", "number", "string", "char"):
+            return True
+        return token.kind == "op" and token.text in ("(", "&", "*", "-", "+", "~", "!", "::", "{")
+
+    def _postfix(self, base: s.Expr) -> s.Expr:
+        while True:
+            token = self.token
+            if token.kind != "op":
+                return base
+            if token.text == "(":
+                base = s.Call(base.at, base, self.arguments())
+            elif token.text == "[":
+                self.take()
+                base = s.Index(token, base, self.expression())
+                self.expect("]")
+            elif token.text in (".", "->"):
+                self.take()
+                base = s.Member(token, base, self.name())
+            elif token.text in ("++", "--"):
+                self.take()
+                base = s.Step(token, 1 if token.text == "++" else -1, base, True)
+            elif token.text == "<<<" and isinstance(base, s.Name):
+                base = self._kernel_call(base)
+            elif token.text == "<" and isinstance(base, s.Name):
+                call = self._template_call(base)
+                if call is None:
+                    return base
+                base = call
+            else:
+                return base
+
+    def _kernel_call(self, kernel: s.Name) -> s.Expr:
+        self.expect("<<<")
+        config = [self.expression()]
+        while self.accept(","):
+            config.append(self.expression())
+        self.expect(">>>")
+        return s.KernelCall(kernel.at, kernel.text, tuple(config), self.arguments())
+
+    def _template_call(self, name: s.Name) -> s.Expr | None:
+        """`f<T>(x)`, or None, and no move, when `<` compares."""
+        start = self.at
+        self.take()
+        types: list[s.CType] = []
+        while True:
+            found = self.try_type()
+            if found is None:
+                break
+            types.append(found)
+            if not self.accept(","):
+                break
+        if types and self.accept(">") and self.is_at("("):
+            return s.Call(name.at, name, self.arguments(), tuple(types))
+        self.at = start
+        return None
+
+    def arguments(self) -> tuple[s.Expr, ...]:
+        self.expect("(")
+        found: list[s.Expr] = []
+        while not self.accept(")"):
+            found.append(self.initialiser())
+            if not self.is_at(")"):
+                self.expect(",")
+        return tuple(found)
+
+    def initialiser(self) -> s.Expr:
+        return self.braces() if self.is_at("{") else self.expression()
+
+    def braces(self) -> s.InitList:
+        at = self.expect("{")
+        items: list[tuple[str, s.Expr]] = []
+        while not self.accept("}"):
+            designator = ""
+            if self.is_at(".") and self.peek().kind == "name" and self.peek(2).text in ("=", "{"):
+                self.take()
+                designator = self.name()
+                self.accept("=")
+            items.append((designator, self.initialiser()))
+            if not self.is_at("}"):
+                self.expect(",")
+        return s.InitList(at, tuple(items))
+
+    def _primary(self) -> s.Expr:
+        token = self.token
+        if token.kind == "number":
+            return s.Literal(self.take(), number_of(token))
+        if token.kind == "string":
+            return s.Literal(token, self._string())
+        if token.kind == "char":
+            return s.Literal(self.take(), ord(unescaped(token.text[1:-1]) or "\0"))
+        if token.text == "(":
+            self.take()
+            inner = self.expression()
+            self.expect(")")
+            return inner
+        if token.text == "[":
+            return self.lambda_()
+        if token.kind == "name" or token.text == "::":
+            return self._named()
+        raise self.unexpected("an expression")
+
+    def _string(self) -> str:
+        parts: list[str] = []
+        while self.token.kind == "string":  # adjacent literals are one
+            parts.append(unescaped(self.take().text[1:-1]))
+        return "".join(parts)
+
+    def _named(self) -> s.Expr:
+        token = self.token
+        if token.text in _WORDS:
+            return s.Literal(self.take(), _WORDS[token.text])
+        if token.text in _CASTS:
+            self.take()
+            self.expect("<")
+            type_ = self.type()
+            self.expect(">")
+            self.expect("(")
+            operand = self.expression()
+            self.expect(")")
+            return s.Cast(token, type_, operand)
+        start = self.at
+        type_ = self.try_type()
+        if type_ is not None and self.is_at("(", "{"):
+            listed = self.braces() if self.is_at("{") else None
+            values = (listed,) if listed else self.arguments()
+            return s.Construct(token, type_, values)
+        self.at = start
+        return s.Name(token, self.qualified())
+
+
+_NUMBER = re.compile(
+    r"(?P<hex>0[xX][0-9a-fA-F]+)|(?P<bin>0[bB][01]+)"
+    r"|(?P<float>(?:\d+\.\d*|\.\d+|\d+(?=[eE]))(?:[eE][+-]?\d+)?)|(?P<int>\d+)"
+)
+
+
+def number_of(token: Token) -> int | float:
+    """The value of a numeric literal; its suffix only matters where a float is meant."""
+    text = token.text.replace("'", "")
+    match = _NUMBER.match(text)
+    if match is None or re.fullmatch(r"[uUlLzZfF]*", text[match.end() :]) is None:
+        raise not_understood(f"`{token.text}` is not a number", token.loc)
+    body = match.group()
+    if match["hex"] or match["bin"]:
+        return int(body, 0)
+    if match["float"]:
+        return float(body)
+    if "f" in text[match.end() :].lower():
+        return float(body)
+    is_octal = len(body) > 1 and re.fullmatch(r"0[0-7]+", body)
+    return int(body, 8 if is_octal else 10)
+
+
+def unescaped(text: str) -> str:
+    return re.sub(r"\\(.)", lambda m: _ESCAPES.get(m[1], m[1]), text)

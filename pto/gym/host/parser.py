@@ -1,0 +1,248 @@
+"""C++ statements, and a host file as a whole: text to a `Unit`.
+
+The subset is what host files of cases are written in; anything else is a finding at its line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from pto.gym.host import syntax as s
+from pto.gym.host.declarations import DeclarationParser
+from pto.gym.host.evaluator import constant_of
+from pto.gym.host.expressions import ExpressionParser
+from pto.gym.host.tokens import Token, not_understood, read_tokens
+
+
+def parse_file(path: Path) -> s.Unit:
+    """Read one host file."""
+    parser = Parser(read_tokens(path, _holds), str(path))
+    try:
+        return parser.unit()
+    except RecursionError:
+        raise not_understood("the file nests too deeply", parser.token.loc) from None
+
+
+def _holds(tokens: list[Token]) -> bool:
+    """Whether the arithmetic of an #if is true."""
+    end = replace(tokens[-1], kind="end", text="")
+    return bool(constant_of(ExpressionParser([*tokens, end]).expression()))
+
+
+class Parser(DeclarationParser):
+    """Statements and the top level, on top of declarations."""
+
+    def __init__(self, tokens: Sequence[Token], file: str) -> None:
+        super().__init__(tokens, file)
+        self._lambdas = 0
+
+    # the file
+
+    def unit(self) -> s.Unit:
+        while self.token.kind != "end":
+            self._top_level()
+        return self.out
+
+    def _top_level(self) -> None:
+        if self.accept(";"):
+            return
+        if self.is_at("template"):
+            self._template()
+        elif self.is_at("using", "typedef"):
+            self.alias()
+        elif self._opens_namespace():
+            self._namespace()
+        elif not self.definition():
+            self.function_or_variables()
+
+    def _opens_namespace(self) -> bool:
+        if self.is_at("namespace"):
+            return True
+        return self.is_at("extern") and self.peek().kind == "string" and self.peek(2).text == "{"
+
+    def _namespace(self) -> None:
+        while not self.accept("{"):
+            if self.take().kind == "end":
+                raise self.unexpected("`{`")
+        while not self.accept("}"):
+            if self.token.kind == "end":
+                raise self.unexpected("`}`")
+            self._top_level()
+
+    def _template(self) -> None:
+        self.take()
+        self.expect("<")
+        names: list[str] = []
+        while not self.accept(">"):
+            if not self.accept("typename", "class"):
+                self.type()
+            names.append(self.name())
+            if not self.is_at(">"):
+                self.expect(",")
+        before = dict(self.aliases)
+        self.aliases |= {n: s.CType(n) for n in names}
+        self.templates = tuple(names)
+        self._top_level()
+        self.templates = ()
+        made = {n: t for n, t in self.aliases.items() if n not in names}
+        self.aliases = before | made
+
+    def lambda_(self) -> s.Expr:
+        at = self.token
+        self.skip_balanced()
+        params = self.parameters() if self.is_at("(") else ()
+        self.accept("mutable")
+        result = self.type() if self.accept("->") else s.AUTO
+        self._lambdas += 1
+        name = f"lambda {self._lambdas}"
+        made = s.FunctionDef(name, params, result, self.compound(), False, (), at)
+        return s.Lambda(at, made)
+
+    # statements
+
+    def compound(self) -> s.Compound:
+        at = self.expect("{")
+        body: list[s.Stmt] = []
+        labels: dict[str, int] = {}
+        while not self.accept("}"):
+            if self.token.kind == "end":
+                raise self.unexpected("`}`")
+            if self.token.kind == "name" and self.peek().text == ":" and not self.is_at("default"):
+                labels[self.name()] = len(body)
+                self.expect(":")
+            else:
+                body.append(self.statement())
+        return s.Compound(at, tuple(body), labels)
+
+    def statement(self) -> s.Stmt:
+        at = self.token
+        if self.is_at("{"):
+            return self.compound()
+        reader = STATEMENTS.get(at.text) if at.kind == "name" else None
+        if reader is not None:
+            return reader(self)
+        if self.accept(";"):
+            return s.Compound(at, ())
+        if self.is_at("using", "typedef"):
+            self.alias()
+            return s.Compound(at, ())
+        if self.definition():
+            return s.Compound(at, ())
+        if self.declares():
+            return s.Compound(at, tuple(self.variables()), opens_scope=False)
+        return self._evaluate(";")
+
+    def _evaluate(self, end: str) -> s.Stmt:
+        at, steps = self.token, [self.expression()]
+        while self.accept(","):
+            steps.append(self.expression())
+        self.expect(end)
+        made = [s.Evaluate(e.at, e) for e in steps]
+        return made[0] if len(made) == 1 else s.Compound(at, tuple(made))
+
+    def if_(self) -> s.Stmt:
+        at = self.take()
+        self.accept("constexpr")
+        self.expect("(")
+        declared = None
+        if self.declares():
+            self.skip_qualifiers()
+            declared = self.variable(self.base())
+        if declared is None or self.accept(";"):
+            condition = self.expression()
+        else:
+            condition = s.Name(declared.at, declared.name)
+        self.expect(")")
+        then = self.statement()
+        other = self.statement() if self.accept("else") else None
+        return s.If(at, declared, condition, then, other)
+
+    def for_(self) -> s.Stmt:
+        at = self.take()
+        self.expect("(")
+        each = self._for_each(at)
+        if each is not None:
+            return each
+        if self.accept(";"):
+            init = None
+        elif self.declares():
+            init = s.Compound(at, tuple(self.variables()), opens_scope=False)
+        else:
+            init = self._evaluate(";")
+        condition = None if self.is_at(";") else self.expression()
+        self.expect(";")
+        advance = s.Compound(at, ()) if self.accept(")") else self._evaluate(")")
+        return s.Loop(at, init, condition, advance, self.statement())
+
+    def _for_each(self, at: Token) -> s.Stmt | None:
+        start = self.at
+        if self.declares():
+            type_ = self.type()
+            name = self.name() if self.token.kind == "name" else ""
+            if self.accept(":"):
+                over = self.initialiser()
+                self.expect(")")
+                return s.ForEach(at, name, type_, over, self.statement())
+        self.at = start
+        return None
+
+    def while_(self) -> s.Stmt:
+        at = self.take()
+        self.expect("(")
+        condition = self.expression()
+        self.expect(")")
+        return s.Loop(at, None, condition, None, self.statement())
+
+    def do_(self) -> s.Stmt:
+        at = self.take()
+        body = self.statement()
+        self.expect("while")
+        self.expect("(")
+        condition = self.expression()
+        self.expect(")")
+        self.expect(";")
+        return s.Loop(at, None, condition, None, body, tests_late=True)
+
+    def switch_(self) -> s.Stmt:
+        at = self.take()
+        self.expect("(")
+        subject = self.expression()
+        self.expect(")")
+        self.expect("{")
+        cases: list[tuple[s.Expr | None, int]] = []
+        body: list[s.Stmt] = []
+        while not self.accept("}"):
+            if self.is_at("case", "default"):
+                is_default = self.take().text == "default"
+                cases.append((None if is_default else self.expression(), len(body)))
+                self.expect(":")
+            else:
+                body.append(self.statement())
+        return s.Switch(at, subject, tuple(cases), tuple(body))
+
+    def return_(self) -> s.Stmt:
+        at = self.take()
+        value = None if self.is_at(";") else self.initialiser()
+        self.expect(";")
+        return s.Return(at, value)
+
+    def jump(self) -> s.Stmt:
+        word = self.take()
+        label = self.name() if word.text == "goto" else ""
+        self.expect(";")
+        return s.Jump(word, word.text, label)
+
+
+STATEMENTS = {
+    "if": Parser.if_,
+    "for": Parser.for_,
+    "while": Parser.while_,
+    "do": Parser.do_,
+    "switch": Parser.switch_,
+    "return": Parser.return_,
+    "break": Parser.jump,
+    "continue": Parser.jump,
+    "goto": Parser.jump,
+}

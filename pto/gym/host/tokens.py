@@ -1,0 +1,290 @@
+"""C++ text to tokens: comments go, conditionals are decided, macros are expanded.
+
+What the tokens mean lives in `parser`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+from pto.core.errors import Loc, PtoError, fail
+
+Kind = Literal["name", "number", "string", "char", "op", "end"]
+
+_LARGEST_FILE = 4 << 20
+_DEEPEST = 32  # includes, macro expansions and conditionals inside each other
+_MOST_TOKENS = 1_000_000
+
+_TOKEN = re.compile(
+    r"""(?P<space>[ \t\r\f\v]+|\\\n|//[^\n]*|/\*.*?\*/)
+      | (?P<line>\n)
+      | (?P<name>[A-Za-z_]\w*)
+      | (?P<number>\.?\d(?:[eEpP][+-]|[\w.'])*)
+      | (?P<string>"(?:[^"\\\n]|\\.)*")
+      | (?P<char>'(?:[^'\\\n]|\\.)*')
+      | (?P<op><<<|>>>|<<=|>>=|\.\.\.|->|::|\+\+|--|&&|\|\||\#\#
+              |[-+*/%&|^=!<>]=|<<|[-+*/%&|^~!<>=?:;,.(){}\[\]\#])""",
+    re.VERBOSE | re.DOTALL,
+)
+
+
+@dataclass(slots=True, eq=False)
+class Token:
+    kind: Kind
+    text: str
+    file: str
+    line: int
+    col: int
+
+    @property
+    def loc(self) -> Loc:
+        return Loc(self.file, self.line, self.col, self.col + max(1, len(self.text)))
+
+
+@dataclass(frozen=True, slots=True)
+class Macro:
+    params: tuple[str, ...] | None  # None: no parentheses
+    body: tuple[Token, ...]
+
+
+def not_understood(message: str, loc: Loc | None) -> PtoError:
+    """The host file steps out of the subset this reader follows."""
+    return fail("PTO-U062", message, loc=loc, help="`pto explain PTO-U062` lists what is followed")
+
+
+def read_tokens(path: Path, holds: Callable[[list[Token]], bool]) -> list[Token]:
+    """Every token of a host file after preprocessing, ended by one of kind `end`.
+
+    `holds` judges the arithmetic of an #if, which only a parser can read.
+    """
+    reader = _Preprocessor(holds)
+    raw = reader.file(path, 0)
+    out = list(_expand(raw, reader.macros, frozenset()))
+    last = out[-1] if out else Token("end", "", str(path), 1, 1)
+    return [*out, Token("end", "", last.file, last.line, last.col)]
+
+
+class _Preprocessor:
+    """Directives of one translation unit: which lines count, and what names stand for."""
+
+    def __init__(self, holds: Callable[[list[Token]], bool]) -> None:
+        self.macros: dict[str, Macro] = {}
+        self.holds = holds
+
+    def file(self, path: Path, depth: int) -> list[Token]:
+        if depth > _DEEPEST:
+            raise not_understood(f"includes are more than {_DEEPEST} deep", Loc(str(path), 1))
+        out: list[Token] = []
+        taken: list[bool] = []  # one per open conditional: do its lines count
+        decided: list[bool] = []  # one per open conditional: did a branch of it count already
+        for line in _lines(_text_of(path), str(path)):
+            if line[0].text != "#":
+                if all(taken):
+                    out += line
+                continue
+            word = line[1].text if len(line) > 1 else ""
+            if word in ("if", "ifdef", "ifndef", "elif", "else", "endif"):
+                self._conditional(word, line, taken, decided)
+            elif all(taken):
+                out += self._directive(word, line, path, depth)
+        if taken:
+            raise not_understood("an #if is never closed", Loc(str(path), 1))
+        return out
+
+    def _conditional(
+        self, word: str, line: Sequence[Token], taken: list[bool], decided: list[bool]
+    ) -> None:
+        if word in ("if", "ifdef", "ifndef"):
+            holds = self._holds(word, line) if all(taken) else False
+            taken.append(holds)
+            decided.append(holds)
+            return
+        if not taken:
+            raise not_understood(f"#{word} without an #if", line[0].loc)
+        if word == "endif":
+            taken.pop()
+            decided.pop()
+            return
+        outer = all(taken[:-1])
+        may = outer and not decided[-1]
+        taken[-1] = may and (word == "else" or self._holds("if", line))
+        decided[-1] = decided[-1] or taken[-1]
+
+    def _holds(self, word: str, line: Sequence[Token]) -> bool:
+        if len(line) < 3:
+            raise not_understood(f"#{word} without a condition", line[0].loc)
+        if word == "ifdef":
+            return line[2].text in self.macros
+        if word == "ifndef":
+            return line[2].text not in self.macros
+        return self.holds(_condition(list(line[2:]), self.macros))
+
+    def _directive(self, word: str, line: list[Token], path: Path, depth: int) -> list[Token]:
+        if word == "define":
+            self._define(line)
+        elif word == "undef" and len(line) > 2:
+            self.macros.pop(line[2].text, None)
+        elif word == "include" and len(line) > 2 and line[2].kind == "string":
+            # A header beside the file is part of the case; any other is the runtime's, which
+            # `runtime` stands in for.
+            beside = path.parent / line[2].text[1:-1]
+            return self.file(beside, depth + 1) if beside.is_file() else []
+        elif word == "error":
+            raise not_understood("#error is reached", line[0].loc)
+        return []
+
+    def _define(self, line: list[Token]) -> None:
+        if len(line) < 3 or line[2].kind != "name":
+            raise not_understood("#define without a name", line[0].loc)
+        name, rest = line[2], line[3:]
+        touching = bool(rest) and rest[0].col == name.col + len(name.text)
+        if not (touching and rest[0].text == "("):
+            self.macros[name.text] = Macro(None, tuple(rest))
+            return
+        close = next((i for i, t in enumerate(rest) if t.text == ")"), None)
+        if close is None:
+            raise not_understood(f"the parameters of macro {name.text} do not end", name.loc)
+        params = tuple(t.text for t in rest[1:close] if t.text != ",")
+        self.macros[name.text] = Macro(params, tuple(rest[close + 1 :]))
+
+
+def _text_of(path: Path) -> str:
+    try:
+        size = path.stat().st_size
+        if size > _LARGEST_FILE:
+            raise not_understood(
+                f"{path.name} has {size} bytes: not a host file", Loc(str(path), 1)
+            )
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise fail("PTO-U064", f"{path} cannot be read: {reason}") from None
+
+
+def _lines(text: str, file: str) -> Iterator[list[Token]]:
+    """Tokens by logical line; a line that ends in a backslash goes on in the next."""
+    line: list[Token] = []
+    number, start, at, count = 1, 0, 0, 0
+    while at < len(text):
+        match = _TOKEN.match(text, at)
+        if match is None:
+            where = Loc(file, number, at - start + 1)
+            raise not_understood(f"{text[at]!r} is not C++ this reader knows", where)
+        kind, word = match.lastgroup, match.group()
+        if kind == "line":
+            if line:
+                yield line
+            line = []
+        elif kind != "space":
+            line.append(Token(kind, word, file, number, at - start + 1))  # pyright: ignore[reportArgumentType]
+            count += 1
+            if count > _MOST_TOKENS:
+                raise not_understood(f"more than {_MOST_TOKENS} tokens", Loc(file, number))
+        newlines = word.count("\n")
+        if newlines:
+            number += newlines
+            start = at + word.rindex("\n") + 1
+        at = match.end()
+    if line:
+        yield line
+
+
+def _expand(
+    tokens: Sequence[Token], macros: dict[str, Macro], hidden: frozenset[str]
+) -> Iterator[Token]:
+    """Tokens with every macro replaced; a macro inside its own expansion stays as it is."""
+    if len(hidden) > _DEEPEST:
+        raise not_understood(f"macros are more than {_DEEPEST} deep", tokens[0].loc)
+    at = 0
+    while at < len(tokens):
+        token = tokens[at]
+        at += 1
+        macro = macros.get(token.text) if token.kind == "name" else None
+        if token.text == "__LINE__":
+            yield replace(token, kind="number", text=str(token.line))
+        elif token.text == "__FILE__":
+            yield replace(token, kind="string", text='"' + Path(token.file).name + '"')
+        elif macro is None or token.text in hidden:
+            yield token
+        elif macro.params is None:
+            body = [_moved(t, token) for t in macro.body]
+            yield from _expand(body, macros, hidden | {token.text})
+        elif at < len(tokens) and tokens[at].text == "(":
+            arguments, at = _arguments(tokens, at)
+            body = _substitute(macro, token, arguments)
+            yield from _expand(body, macros, hidden | {token.text})
+        else:
+            yield token
+
+
+def _arguments(tokens: Sequence[Token], at: int) -> tuple[list[list[Token]], int]:
+    """The arguments of a macro call whose `(` is at `at`, and where the call ends."""
+    opening, depth = tokens[at], 0
+    found: list[list[Token]] = [[]]
+    while at < len(tokens):
+        token = tokens[at]
+        at += 1
+        depth += token.text in "([{" and token.kind == "op"
+        depth -= token.text in ")]}" and token.kind == "op"
+        if depth == 0:
+            return found, at
+        if depth == 1 and token.text == ",":
+            found.append([])
+        elif not (depth == 1 and token is opening):
+            found[-1].append(token)
+    raise not_understood("a macro call does not end", opening.loc)
+
+
+def _substitute(macro: Macro, call: Token, arguments: list[list[Token]]) -> list[Token]:
+    params = macro.params or ()
+    if params and params[-1] == "...":
+        fixed = len(params) - 1
+        rest = [t for i, a in enumerate(arguments[fixed:]) for t in ([_comma(call)] * (i > 0) + a)]
+        bound = dict(zip(params, arguments[:fixed], strict=False)) | {"__VA_ARGS__": rest}
+    else:
+        bound = dict(zip(params, arguments, strict=False))
+    out: list[Token] = []
+    body, at = macro.body, 0
+    while at < len(body):
+        token = body[at]
+        if token.text == "#" and at + 1 < len(body) and body[at + 1].text in bound:
+            shown = " ".join(t.text for t in bound[body[at + 1].text])
+            shown = shown.replace("\\", "\\\\").replace('"', '\\"')
+            out.append(replace(_moved(token, call), kind="string", text=f'"{shown}"'))
+            at += 2
+            continue
+        if token.text == "##":
+            raise not_understood("token pasting (##) in a macro", call.loc)
+        out += bound.get(token.text, [_moved(token, call)])
+        at += 1
+    return out
+
+
+def _comma(call: Token) -> Token:
+    return replace(call, kind="op", text=",")
+
+
+def _moved(token: Token, call: Token) -> Token:
+    """A token of a macro's body, told at the place of the call."""
+    return replace(token, file=call.file, line=call.line, col=call.col)
+
+
+def _condition(tokens: list[Token], macros: dict[str, Macro]) -> list[Token]:
+    """An #if condition as arithmetic: `defined` answered, and every unknown name 0."""
+    settled: list[Token] = []
+    at = 0
+    while at < len(tokens):
+        token = tokens[at]
+        at += 1
+        if token.text == "defined":
+            wrapped = at < len(tokens) and tokens[at].text == "("
+            name = tokens[at + wrapped].text if at + wrapped < len(tokens) else ""
+            at += 3 if wrapped else 1
+            token = replace(token, kind="number", text=str(int(name in macros)))
+        settled.append(token)
+    expanded = _expand(settled, macros, frozenset())
+    return [replace(t, kind="number", text="0") if t.kind == "name" else t for t in expanded]

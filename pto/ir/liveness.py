@@ -1,0 +1,247 @@
+"""Where buffers live: the values that may stand for a buffer, and the stretch in which it is used.
+
+A buffer is named by its root, the value that first stands for it. Positions count the operations of
+one function in program order. Which buffers there are, and where they lie, is not known here.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from pto.ir.graph import Operation, Region, Value
+from pto.isa import types as t
+
+Flow = tuple[Value, Value]  # from, to
+LOOPS = ("scf.for", "scf.while")
+_SECTIONS = ("pto.section.cube", "pto.section.vector")
+
+
+@dataclass(frozen=True, slots=True)
+class Lifetime:
+    """From the first position to the last, both included."""
+
+    first: int
+    last: int
+
+    def meets(self, other: Lifetime) -> bool:
+        return self.first <= other.last and other.first <= self.last
+
+    def joined(self, other: Lifetime) -> Lifetime:
+        return Lifetime(min(self.first, other.first), max(self.last, other.last))
+
+
+# ---- what a value may stand for
+
+
+def aliases(
+    function: Operation, roots: Iterable[Value], *, carried: bool = True
+) -> dict[int, tuple[int, ...]]:
+    """Per value, by id: the roots (as indices) whose storage it may stand for.
+
+    Without `carried`, what one turn of a loop hands to the next is left out.
+    """
+    follows: dict[int, list[int]] = {}
+    for op in function.walk():
+        for source, target in _flows(op, carried):
+            follows.setdefault(id(source), []).append(id(target))
+    sets: dict[int, int] = {}  # bit n stands for root n
+    for n, root in enumerate(roots):
+        sets[id(root)] = sets.get(id(root), 0) | 1 << n
+    waiting = list(sets)
+    while waiting:
+        value = waiting.pop()
+        for target in follows.get(value, ()):
+            old = sets.get(target, 0)
+            new = old | sets[value]
+            if new != old:
+                sets[target] = new
+                waiting.append(target)
+    return {value: tuple(_bits(found)) for value, found in sets.items()}
+
+
+def _bits(number: int) -> Iterator[int]:
+    while number:
+        low = number & -number
+        yield low.bit_length() - 1
+        number ^= low
+
+
+def _flows(op: Operation, carried: bool) -> Iterator[Flow]:
+    """Pairs of values of which the second may stand for what the first stands for."""
+    if op.name == "scf.for":
+        yield from _for_flows(op, carried)
+    elif op.name == "scf.while":
+        yield from _while_flows(op, carried)
+    elif op.name == "scf.if":
+        for region in op.regions:
+            yield from zip(handed_on(region), op.results, strict=False)
+    else:
+        for source in op.operands:
+            yield from ((source, r) for r in op.results if _passes(source.type, r.type))
+        if op.regions and op.regions[0].blocks:  # a scope that captures
+            yield from zip(op.operands, op.regions[0].block.args, strict=False)
+
+
+def _for_flows(op: Operation, carried: bool) -> Iterator[Flow]:
+    inits, yielded = op.operands[3:], handed_on(op.regions[0])
+    for sources, targets in (
+        (inits, carried_args(op)),
+        (inits, op.results),  # no turn at all
+        (yielded if carried else (), carried_args(op)),
+        (yielded, op.results),
+    ):
+        yield from zip(sources, targets, strict=False)
+
+
+def _while_flows(op: Operation, carried: bool) -> Iterator[Flow]:
+    before, after = op.regions
+    passed = handed_on(before)[1:]
+    arguments = after.block.args if after.blocks else ()
+    for sources, targets in (
+        (op.operands, carried_args(op)),
+        (passed, arguments),
+        (passed, op.results),
+        (handed_on(after) if carried else (), carried_args(op)),
+    ):
+        yield from zip(sources, targets, strict=False)
+
+
+def carried_args(loop: Operation) -> list[Value]:
+    """The arguments of a loop's body that one turn hands to the next."""
+    region = loop.regions[0]
+    args = region.block.args if region.blocks else []
+    return args[1:] if loop.name == "scf.for" else args
+
+
+def handed_on(region: Region) -> list[Value]:
+    """What the last operation of a region gives to the operation around."""
+    ops = region.block.ops if region.blocks else []
+    return ops[-1].operands if ops else []
+
+
+_STORAGE = (t.TileBuf, t.MemRef, t.Async, t.PipeHandle)
+
+
+def _is_number(type: t.Type) -> bool:
+    return isinstance(type, t.Scalar) and not type.is_float
+
+
+def _passes(source: t.Type, result: t.Type) -> bool:
+    """Handles come from handles; an address may be counted as a number and become one again."""
+    from_number = isinstance(source, t.Ptr) or _is_number(source)
+    if isinstance(result, t.Ptr):
+        return from_number or isinstance(source, _STORAGE)
+    if _is_number(result):
+        return from_number
+    return isinstance(result, _STORAGE) and isinstance(source, (t.Ptr, *_STORAGE))
+
+
+# ---- when it is used
+
+
+@dataclass(slots=True)
+class Timeline:
+    """The operations of a function in program order, and when each root is used."""
+
+    order: list[Operation] = field(default_factory=list[Operation])
+    made: dict[int, int] = field(default_factory=dict[int, int])  # value -> position
+    alive: dict[int, Lifetime] = field(default_factory=dict[int, Lifetime])  # root -> lifetime
+
+    @property
+    def whole(self) -> Lifetime:
+        return Lifetime(0, max(0, len(self.order) - 1))
+
+    def of(self, root: Value) -> Lifetime | None:
+        """None for a buffer that is never used."""
+        return self.alive.get(id(root))
+
+
+def timeline(function: Operation, roots: Iterable[Value]) -> Timeline:
+    """When each root's buffer is used, under whatever name.
+
+    A use inside a loop of a value from outside lasts for the whole loop. A buffer that both sides
+    of a core use lives throughout: their sections run at the same time.
+    """
+    found = list(roots)
+    walk = _Walk(found, aliases(function, found))
+    walk.visit(function)
+    out = walk.out
+    for n, sides in walk.sides.items():
+        if len(sides) > 1:
+            walk.extend((n,), out.whole.first, out.whole.last)
+    return out
+
+
+def is_handle(op: Operation) -> bool:
+    """It names storage or describes it, and touches no byte."""
+    row = op.row
+    return row is not None and row.family.section == "support" and row.pipe == "none"
+
+
+class _Walk:
+    """One pass over a function; the open loops are a stack."""
+
+    def __init__(self, roots: list[Value], names: dict[int, tuple[int, ...]]) -> None:
+        self.roots = roots
+        self.names = names
+        self.out = Timeline()
+        self.sides: dict[int, set[str]] = {}
+        self.side = ""
+        self.starts: list[int] = []
+        self.held: list[set[int]] = []  # roots each open loop keeps alive
+
+    def extend(self, roots: Iterable[int], first: int, last: int) -> None:
+        for n in roots:
+            key, span = id(self.roots[n]), Lifetime(first, last)
+            known = self.out.alive.get(key)
+            self.out.alive[key] = span if known is None else known.joined(span)
+
+    def visit(self, op: Operation) -> None:
+        now = len(self.out.order)
+        self.out.order.append(op)
+        for value in op.operands:
+            self.use(value, op, now)
+        outer = self.side
+        self.side = op.name if op.name in _SECTIONS else outer
+        if op.name in LOOPS:
+            self.loop(op, now)
+        else:
+            self.inside(op, now)
+        self.side = outer
+        end = len(self.out.order) - 1
+        self.out.made.update((id(v), end) for v in op.results)
+
+    def inside(self, op: Operation, now: int) -> None:
+        for region in op.regions:
+            for block in region.blocks:
+                self.out.made.update((id(v), now) for v in block.args)
+                for child in block.ops:
+                    self.visit(child)
+
+    def loop(self, op: Operation, now: int) -> None:
+        for value in carried_args(op):
+            self.extend(self.names.get(id(value), ()), now, now)
+        self.starts.append(now)
+        self.held.append(set())
+        self.inside(op, now)
+        self.starts.pop()
+        self.extend(self.held.pop(), now, len(self.out.order) - 1)
+
+    def use(self, value: Value, op: Operation, now: int) -> None:
+        roots = self.names.get(id(value))
+        if not roots:
+            return
+        if self.side:
+            for n in roots:
+                self.sides.setdefault(n, set()).add(self.side)
+        outside = self.loops_without(value)
+        if outside < len(self.held):
+            self.held[outside].update(roots)
+        elif not is_handle(op):
+            self.extend(roots, now, now)
+
+    def loops_without(self, value: Value) -> int:
+        """The outermost open loop that began after the value was made."""
+        return bisect_left(self.starts, self.out.made.get(id(value), 0) + 1)

@@ -1,0 +1,133 @@
+"""SIMT entries: who may launch them, what stands where in them, and the values they hand on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pto.core.errors import Diagnostic
+from pto.ir.graph import Module, Operation
+from pto.ir.types import type_text
+from pto.isa.attributes import Int, Symbol
+from pto.isa.simt import INSIDE, OUTSIDE
+from pto.isa.simt_rules import slot_words
+from pto.isa.types import Vector
+from pto.verify.functions import name_of, signature_of
+
+ENTRY = "pto.simt_entry"
+_LIMITS = {"pto.simt_max_threads": 2048, "pto.simt_max_regs": 128}
+
+
+def check(module: Module) -> list[Diagnostic]:
+    functions = {name_of(f): f for f in module.functions()}
+    found: list[Diagnostic] = []
+    for function in functions.values():
+        entry = ENTRY in function.attrs
+        found += _limits(function, entry)
+        for op in function.walk():
+            found += _placed(op, entry)
+            if op.name == "pto.simt_launch":
+                found += _launch(op, functions)
+        if entry:
+            found += _groups(function)
+        found += _old_values(function)
+    return found
+
+
+def _limits(function: Operation, entry: bool) -> Iterator[Diagnostic]:
+    for key, most in _LIMITS.items():
+        value = function.attrs.get(key)
+        if value is None:
+            continue
+        number = value.value if isinstance(value, Int) else 0
+        if not entry:
+            message = f"'{key}' is only allowed on functions marked '{ENTRY}'"
+            yield Diagnostic("PTO-S098", message, function.loc)
+        elif not 1 <= number <= most:
+            message = f"'{key}' must be from 1 to {most}, got {number}"
+            yield Diagnostic("PTO-S098", message, function.loc)
+
+
+def _placed(op: Operation, entry: bool) -> Iterator[Diagnostic]:
+    scope = op.row.scope if op.row else ""
+    if scope == INSIDE and not entry:
+        message = f"'{op.name}' op must stand in a function marked '{ENTRY}'"
+        yield Diagnostic("PTO-S097", message, op.loc)
+    if scope == OUTSIDE and entry:
+        message = f"'{op.name}' op must stand outside functions marked '{ENTRY}'"
+        yield Diagnostic("PTO-S097", message, op.loc)
+
+
+def _launch(op: Operation, functions: dict[str, Operation]) -> Iterator[Diagnostic]:
+    callee = op.attrs.get("callee")
+    name = callee.name if isinstance(callee, Symbol) else ""
+    target = functions.get(name)
+    if target is None:
+        message = f"'{op.name}' op launches @{name}, which this module does not define"
+        yield Diagnostic("PTO-S098", message, op.loc)
+        return
+    if ENTRY not in target.attrs:
+        message = f"'{op.name}' op expects @{name} to be marked '{ENTRY}'"
+        yield Diagnostic("PTO-S098", message, op.loc)
+    wanted = signature_of(target)
+    given = tuple(v.type for v in op.group("args"))
+    if wanted.results or given != wanted.inputs:
+        shown = ", ".join(map(type_text, given))
+        message = (
+            f"'{op.name}' op expects the type of @{name}: "
+            f"it is {type_text(wanted)}, the launch is ({shown}) -> ()"
+        )
+        yield Diagnostic("PTO-S098", message, op.loc)
+
+
+def _groups(function: Operation) -> Iterator[Diagnostic]:
+    """Resumes come first, keeps last, and neither names a slot twice."""
+    body = function.regions[0].blocks[0].ops if function.regions[0].blocks else []
+    rest = [op for op in body if op.name != "arith.constant"]
+    first = next((n for n, op in enumerate(rest) if op.name != "pto.resume"), len(rest))
+    tail = len(rest) - (bool(rest) and rest[-1].name == "func.return")
+    while tail and rest[tail - 1].name == "pto.syncthreads":
+        tail -= 1
+    start = tail
+    while start and rest[start - 1].name == "pto.keep":
+        start -= 1
+    groups = {"pto.resume": rest[:first], "pto.keep": rest[start:tail]}
+    where = {
+        "pto.resume": "at the start of its entry, after constants only",
+        "pto.keep": "at the end of its entry, before pto.syncthreads and return only",
+    }
+    for op in function.walk():
+        if op.name in groups and op not in groups[op.name]:
+            yield Diagnostic("PTO-S099", f"'{op.name}' op must stand {where[op.name]}", op.loc)
+    for group in groups.values():
+        yield from _slots(group)
+
+
+def _slots(group: list[Operation]) -> Iterator[Diagnostic]:
+    used: set[int] = set()
+    for op in group:
+        slot = op.attrs.get("slot")
+        first = slot.value if isinstance(slot, Int) else 0
+        value = (op.operands or op.results)[0]
+        words = set(range(first, first + slot_words(value.type)))
+        if words & used:
+            message = f"'{op.name}' op uses slot {first} again"
+            yield Diagnostic("PTO-S099", message, op.loc)
+        used |= words
+
+
+def _old_values(function: Operation) -> Iterator[Diagnostic]:
+    """Packed atomics update memory, but hand no old value to the program."""
+    packed = {
+        id(op.results[0]): op
+        for op in function.walk()
+        if op.name.startswith("pto.atomic_")
+        and op.results
+        and isinstance(op.results[0].type, Vector)
+    }
+    if not packed:
+        return
+    used = {id(value) for op in function.walk() for value in op.operands}
+    for key, op in packed.items():
+        if key in used:
+            message = f"'{op.name}' op gives no old value for {type_text(op.results[0].type)}"
+            yield Diagnostic("PTO-M091", message, op.loc)
