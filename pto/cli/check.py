@@ -14,7 +14,7 @@ from pto.core.errors import Diagnostic, PtoError, fail
 from pto.ir.graph import Module
 from pto.ir.parser import parse, read_source
 from pto.target.profile import PROFILES
-from pto.verify import verify
+from pto.verify import judge, verify
 from pto.verify.target import target_of
 
 EXAMPLES = """\
@@ -87,8 +87,14 @@ def _check_file(path: Path, args: argparse.Namespace) -> tuple[str, list[Diagnos
     module, findings = load(path)
     if module is None:
         return "", findings
-    target = target_of(module, profile=args.profile, device=args.device, edition=_edition(args))
-    return str(target), verify(module, target.profile, level=args.level)
+    target, found = judge(
+        module,
+        profile=args.profile,
+        device=args.device,
+        edition=_edition(args),
+        level=args.level,
+    )
+    return str(target), found
 
 
 def _summary(

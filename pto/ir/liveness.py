@@ -145,6 +145,7 @@ def _passes(source: t.Type, result: t.Type) -> bool:
 class Timeline:
     """The operations of a function in program order, and when each root is used."""
 
+    names: dict[int, tuple[int, ...]]  # value -> the roots it may stand for, as indices
     order: list[Operation] = field(default_factory=list[Operation])
     made: dict[int, int] = field(default_factory=dict[int, int])  # value -> position
     alive: dict[int, Lifetime] = field(default_factory=dict[int, Lifetime])  # root -> lifetime
@@ -186,7 +187,7 @@ class _Walk:
     def __init__(self, roots: list[Value], names: dict[int, tuple[int, ...]]) -> None:
         self.roots = roots
         self.names = names
-        self.out = Timeline()
+        self.out = Timeline(names)
         self.sides: dict[int, set[str]] = {}
         self.side = ""
         self.starts: list[int] = []

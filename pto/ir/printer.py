@@ -219,9 +219,9 @@ class _Generic:
 
     def _block(self, block: Block, depth: int) -> None:
         self.names.scopes.append({})
-        if block.args:
-            args = ", ".join(f"{self.names.define(a)}: {type_text(a.type)}" for a in block.args)
-            self.lines.append(f"{_INDENT * depth}^bb0({args}):")
+        args = ", ".join(f"{self.names.define(a)}: {type_text(a.type)}" for a in block.args)
+        if args or not block.ops:  # without a label an empty block would read as no block
+            self.lines.append(f"{_INDENT * depth}^bb0{f'({args})' if args else ''}:")
         for op in block.ops:
             self.operation(op, depth + 1)
         self.names.scopes.pop()

@@ -145,7 +145,7 @@ def _view(head: str, body: str) -> t.Type:
     shape, elem = _shaped(body, head)
     if not 1 <= len(shape) <= 5:
         raise fail("PTO-S010", f"{head} has 1 to 5 dimensions, got {len(shape)}: `{body}`")
-    return t.View(shape, elem, head == "!pto.partition_tensor_view")
+    return t.View(shape, elem, head != "!pto.tensor_view")
 
 
 def _vreg(head: str, body: str) -> t.Type:
@@ -316,6 +316,7 @@ _READERS: dict[str, Callable[[str, str], t.Type]] = {
     "!pto.tile_buf": _tile_buf,
     "!pto.tensor_view": _view,
     "!pto.partition_tensor_view": _view,
+    "!pto.tile_view": _view,  # the older name of a partition
     "!pto.vreg": _vreg,
     "!pto.mask": _mask,
     "!pto.vmi.vreg": _logical_vreg,

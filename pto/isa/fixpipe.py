@@ -90,6 +90,9 @@ instr(
     text=_text((), ""),
     rules=CLAUSES,
     aliases="acc_store",
+    example="pto.mte_l0c_l1 %source, %destination, %m, %n, %src_stride, %dst_stride,"
+    " pre_quant(%scale, mode = qf322f16_pre_scalar), pre_relu(mode = normal_relu), nz2nd, sat"
+    " : !pto.ptr<f32, l0c>, !pto.ptr<f16, l1>, i64, i64, i64, i64, f32",
     notes=(*_NOTES, ELSEWHERE),
     cite=(f"{_SPEC}:6533", f"{_MANUAL}/mte-l0c-l1.md"),
 )
@@ -110,6 +113,9 @@ instr(
     attrs=(*_ATTRS, *_ATOMIC_ATTRS),
     text=_text(_GM_OWN, ", $sid , $l2_cache_ctrl", _ATOMIC_CLAUSE),
     rules=(*CLAUSES, *ATOMIC, within("sid", 0, 3), within("l2_cache_ctrl", 0, 15)),
+    example="pto.mte_l0c_gm %source, %destination, %m, %n, %src_stride, %dst_stride, %sid,"
+    " %l2_cache_ctrl, nz2nd, atomic(type = f32, op = add)"
+    " : !pto.ptr<f32, l0c>, !pto.ptr<f32, gm>, i64, i64, i64, i64, i64, i64",
     notes=(*_NOTES, ELSEWHERE),
     cite=(f"{_SPEC}:6598", f"{_MANUAL}/mte-l0c-gm.md"),
 )

@@ -39,8 +39,8 @@ def _combination(profile: str) -> Rule:
         lhs, rhs, dst = (e.name for e in elems)
         return f"{lhs} x {rhs} to {dst} is none"
 
-    shown = ", ".join(f"{a} x {b} to {c}" for a, b, c in triples)
-    return on(profile, Rule("product-types", "PTO-T092", f"expects a product of {shown}", test))
+    sentence = f"expects lhs, rhs and dst of a product that {profile} has"
+    return on(profile, Rule("product-types", "PTO-T092", sentence, test))
 
 
 def _tf32(case: Case) -> str | None:
@@ -61,7 +61,8 @@ def _shown(elems: list[Scalar]) -> str:
     return ", ".join(f"{n} is {e.name}" for n, e in zip(("lhs", "rhs", "dst"), elems, strict=False))
 
 
-_COMBINATION = (_combination("a2a3"), _combination("a5"))
+_COMBINATION = tuple(_combination(profile) for profile in _PRODUCTS)
+_LISTS = tuple(f"lhs, rhs, dst on {profile}: {text}" for profile, text in _PRODUCTS.items())
 _FLOATS = Rule("sat-floats", "PTO-T093", "expects floats where sat or nosat is written", _saturates)
 _TF32 = Rule("tf32-f32", "PTO-T093", "expects f32 where tf32_mode is written", _tf32)
 _SIZES = tuple(within(name, 1, 4095) for name in ("m", "n", "k"))  # fields of 12 bits
@@ -97,6 +98,7 @@ def _text(operands: tuple[Operand, ...], tf32: bool) -> str:
     return f"{values} <| {clauses} > {{}} : types"
 
 
+_SCALES = "the scales are those loaded to the same pointers by mte_l1_l0a_mx, mte_l1_l0b_mx"
 # name: meaning, accumulates, has bias, spec line
 _SUM = "sum over k of lhs[m,k]*rhs[k,n]"
 _MX_SUM = "sum over k of lhs[m,k]*2^(sa[m,k/32]-127) * rhs[k,n]*2^(sb[k/32,n]-127)"
@@ -124,9 +126,7 @@ for _name, (_meaning, _adds, _bias, _line) in _PRODUCT_ROWS.items():
         needs="mx" if _mx else "",
         rules=(*_own, _FLOATS, *_SIZES, *((_BIAS_TYPE,) if _bias else ())),
         notes=(
-            "the scales are those loaded to the same pointers by mte_l1_l0a_mx, mte_l1_l0b_mx"
-            if _mx
-            else ELSEWHERE,
+            *((_SCALES,) if _mx else (*_LISTS, ELSEWHERE)),
             "clauses are read in any order and printed in the manual's",
         ),
         cite=(f"{_SPEC}:{_line}", f"{_MANUAL}/{_name.replace('_', '-')}.md"),

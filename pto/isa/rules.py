@@ -317,6 +317,11 @@ def attr_at_least(name: str, low: int) -> Rule:
     return Rule("attr-at-least", "PTO-T070", f"expects attribute {name} to be at least {low}", test)
 
 
+def counts_dimensions(type: t.Type | None, dimensions: int) -> bool:
+    """Older programs write the rank for the shape: `!pto.tensor_view<2xf32>` is a matrix."""
+    return isinstance(type, t.View) and type.shape == (dimensions,) and dimensions > 1
+
+
 def one_per_dimension(of: str, *groups: str) -> Rule:
     """The lists name one number for each dimension of a view, memref or local array."""
 
@@ -326,7 +331,7 @@ def one_per_dimension(of: str, *groups: str) -> Rule:
             return None
         for name in groups:
             count = len(case.op.group(name))
-            if count != len(shape):
+            if count != len(shape) and not counts_dimensions(case.type(of), count):
                 return f"{of} has {len(shape)} dimensions, {name} has {count} values"
         return None
 

@@ -158,6 +158,7 @@ for _name, _words, _own in (
         results=(Result("result", "element"),),
         attrs=(SIGNEDNESS,),
         text="$value <? @signedness > {} : types -> results",
+        example=f"%result = pto.{_name} %value signed : i32 -> i32",
         a5="i32 f16 f32",
         rules=(same_type("value", "result"), FLOAT_HAS_NO_SIGN, *_own),
         profiles="a5",

@@ -119,6 +119,7 @@ instr(
         SIGNEDNESS,
     ),
     text="$src round ( @rounding ) @saturation <? @signedness > {} : types -> results",
+    example="%dst = pto.convert %src round(z) sat signed : f32 -> i32",
     subject="src",
     rules=CONVERT,
     profiles="a5",

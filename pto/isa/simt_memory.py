@@ -16,7 +16,8 @@ from pto.isa.simt_rules import (
 ACCESS = simt_family("simt memory", "one element, by one work item")
 ATOMIC = simt_family("simt atomic", "read, change and write in one step; the old value is given")
 
-_VALUE = (Result("value", "any"),)
+_VALUE = (Result("value", "number"),)
+_CACHED_VALUE = (Result("value", "element"),)
 _STORED = element_of("value", "ptr")
 _CACHED = "i8 u8 i16 u16 i32 u32 i64 u64 f16 bf16 f32 f64"
 _L1 = Attr("l1cache", "l1cache", default="cache", meaning="path of the access; not its value")
@@ -39,7 +40,7 @@ instr(
     "store",
     ACCESS,
     "ptr[offset] = value, offset in elements",
-    operands=(write("ptr", "pointer or memref"), read("offset", "index"), read("value", "any")),
+    operands=(write("ptr", "pointer or memref"), read("offset", "index"), read("value", "number")),
     text="$value , $ptr [ $offset ] {} : types(ptr,value)",
     rules=(_STORED,),
     profiles="a5",
@@ -50,7 +51,7 @@ instr(
     ACCESS,
     "value = ptr[offset] from global memory, with cache hints",
     operands=(read("ptr", "gm pointer"), read("offset", "index")),
-    results=_VALUE,
+    results=_CACHED_VALUE,
     attrs=(_L1, _LOAD_L2),
     text=f"$ptr [ $offset ] {_CACHE} {{}} : types(ptr) -> results",
     a5=_CACHED,
@@ -62,7 +63,7 @@ instr(
     "stg",
     ACCESS,
     "ptr[offset] = value in global memory, with cache hints",
-    operands=(write("ptr", "gm pointer"), read("offset", "index"), read("value", "any")),
+    operands=(write("ptr", "gm pointer"), read("offset", "index"), read("value", "element")),
     attrs=(_L1, _STORE_L2),
     text=f"$value , $ptr [ $offset ] {_CACHE} {{}} : types(ptr,value)",
     a5=_CACHED,
@@ -99,6 +100,7 @@ for _name, _new in _UPDATES.items():
         results=(Result("old", "number"),),
         attrs=(_STORE_L2, SIGNEDNESS),
         text=f"$ptr , $value {_CONTROLS}",
+        example=f"%old = pto.atomic_{_name} %ptr, %value signed : !pto.ptr<i32, gm>, i32 -> i32",
         rules=(*_ATOMIC_RULES, *_bitwise, same_type("value", "old")),
         profiles="a5",
         notes=(_PACKED,),
@@ -116,6 +118,7 @@ instr(
     results=(Result("old", "number"),),
     attrs=(_STORE_L2, SIGNEDNESS),
     text=f"$ptr , $compare , $value {_CONTROLS}",
+    example="%old = pto.atomic_cas %ptr, %compare, %value : !pto.ptr<i32, gm>, i32 -> i32",
     rules=(*_ATOMIC_RULES, same_type("compare", "value", "old")),
     profiles="a5",
     notes=(_PACKED, "the document leaves out f16 and bf16; PTOAS takes them"),

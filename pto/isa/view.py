@@ -8,7 +8,7 @@ from __future__ import annotations
 from pto.core.memory import Space
 from pto.isa import types as t
 from pto.isa.instr import Attr, Family, Result, instr, read
-from pto.isa.rules import Case, Rule, one_per_dimension, same_dtype
+from pto.isa.rules import Case, Rule, counts_dimensions, one_per_dimension, same_dtype
 
 _TD = "PTOAS include/PTO/IR/PTOOps.td"
 _MANUAL = "PTOAS docs/PTO_IR_manual.md"
@@ -68,10 +68,16 @@ def _has_pointer(case: Case) -> str | None:
     return f"it casts {'a memref' if isinstance(source, t.MemRef) else 'an integer'} to an integer"
 
 
+def _shape(type: t.Type | None, dimensions: int) -> tuple[t.Dim, ...]:
+    """The shape a view type states; nothing where it states a rank only."""
+    if not isinstance(type, t.View) or counts_dimensions(type, dimensions):
+        return ()
+    return type.shape
+
+
 def _static_sizes(case: Case) -> str | None:
     """Constant sizes contradict the type; a dynamic size never does."""
-    type = case.type("result")
-    shape = type.shape if isinstance(type, t.View) else ()
+    shape = _shape(case.type("result"), len(case.op.group("shape")))
     for dim, (value, size) in enumerate(zip(case.op.group("shape"), shape, strict=False)):
         actual = case.constant(value)
         if actual is not None and size is not None and actual != size:
@@ -80,8 +86,7 @@ def _static_sizes(case: Case) -> str | None:
 
 
 def _window_inside(case: Case) -> str | None:
-    type = case.type("source")
-    shape = type.shape if isinstance(type, t.View) else ()
+    shape = _shape(case.type("source"), len(case.op.group("sizes")))
     groups = (case.op.group("offsets"), case.op.group("sizes"), shape)
     for dim, (low, count, size) in enumerate(zip(*groups, strict=False)):
         offset, length = case.constant(low), case.constant(count)

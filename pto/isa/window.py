@@ -123,9 +123,10 @@ instr(
     "subview",
     WINDOW,
     "a window of sizes; all of it is valid unless valid_row and valid_col say less",
-    operands=(*WINDOW.operands, *VALID),
-    results=(Result("result", "tile", "subview"),),
-    text="$source [ $offsets* ] sizes @sizes <? valid [ $valid_row , $valid_col ] > {}"
+    operands=(read("source", "tile or view"), read("offsets*", "index"), *VALID),
+    results=(Result("result", "tile or view", "subview"),),
+    text="$source <? , offsets = > [ $offsets* ] <? , > sizes <? = > @sizes"
+    " <? valid [ $valid_row , $valid_col ] > {}"
     " : types(source) <? -> results >",
     rules=(
         Rule("both-valid", "PTO-S076", "expects valid_row and valid_col together", _both_valid),
@@ -137,7 +138,10 @@ instr(
             _valid_as_written,
         ),
     ),
-    notes=("Newer than pto.subset: the valid region of the parent plays no part.",),
+    notes=(
+        "Newer than pto.subset: the valid region of the parent plays no part.",
+        "The oldest programs write `offsets = [..], sizes = [..]` and take windows of views.",
+    ),
     example="%s = pto.subview %t[%i, %j] sizes [8, 32] : !pto.tile_buf<vec, 16x64xf32>"
     " -> !pto.tile_buf<vec, 8x32xf32>",
     cite="PTOAS include/PTO/IR/PTOOps.td",

@@ -13,9 +13,8 @@ from pto.core.errors import Diagnostic, PtoError, fail
 from pto.ir.graph import Module, Operation
 from pto.run.device import Device
 from pto.target.choose import Target
-from pto.verify import verify
+from pto.verify import judge
 from pto.verify.functions import entries, is_defined, name_of
-from pto.verify.target import target_of
 
 Argument = npt.NDArray[Any] | int | float | bool
 
@@ -43,11 +42,10 @@ def launch(
     check: bool = True,
 ) -> Report:
     """Run one kernel. Arrays are global memory, changed in place, in the parameters' order."""
-    target = target_of(module, profile=profile, device=device)
-    if check:
-        errors = [d for d in verify(module, target.profile) if d.severity == "error"]
-        if errors:
-            raise PtoError(*errors)
+    target, findings = judge(module, profile=profile, device=device)
+    errors = [d for d in findings if d.severity == "error"]
+    if check and errors:
+        raise PtoError(*errors)
     kernels = entry_functions(module, entry)
     count = int(np.prod(blocks))
     chip = Device(target.profile)

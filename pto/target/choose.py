@@ -18,6 +18,7 @@ class Target:
     profile: Profile
     device: Device | None
     reason: str
+    declared: bool = True  # False: nobody named a target, this is a default
 
     def __str__(self) -> str:
         return f"profile {self.profile} ({self.reason})"
@@ -39,7 +40,8 @@ def choose(
     chip = device(device_name) if device_name else None
     name, reason = _name_and_reason(profile_name, chip, target_arch, device_spec)
     row = profile(name, edition=edition)
-    return Target(narrow(row, chip) if chip else row, chip, reason)
+    declared = any((profile_name, device_name, target_arch, device_spec))
+    return Target(narrow(row, chip) if chip else row, chip, reason, declared)
 
 
 def _name_and_reason(

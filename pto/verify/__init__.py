@@ -1,32 +1,6 @@
 """Is this program legal on this profile? Every finding, in program order."""
 
-from __future__ import annotations
+from pto.verify.program import verify
+from pto.verify.target import judge
 
-from pto.core.errors import Diagnostic
-from pto.ir.graph import Module
-from pto.target.facts import Profile
-from pto.verify import buffers, flags, functions, operation, pipes, scopes, simt
-
-__all__ = ["verify"]
-
-
-def verify(module: Module, profile: Profile, *, level: int = 3) -> list[Diagnostic]:
-    """Four stages per operation (type, shape, layout, profile), then how operations stand together.
-
-    `level` 3 is a program that places its own tiles where it wants to; at level 2 a compiler plans
-    the memory, and a program that places tiles itself is refused, as PTOAS does.
-    """
-    found = [
-        *operation.check(module, profile),
-        *functions.check(module),
-        *scopes.check(module),
-        *buffers.check(module, profile, level),
-        *flags.check(module),
-        *pipes.check(module),
-        *simt.check(module),
-    ]
-    return sorted(found, key=_place)
-
-
-def _place(finding: Diagnostic) -> tuple[int, int]:
-    return (finding.loc.line, finding.loc.col) if finding.loc else (0, 0)
+__all__ = ["judge", "verify"]

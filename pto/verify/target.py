@@ -1,15 +1,50 @@
-"""What a program says about its target: module attributes, or the RUN line of a compiler test."""
+"""Which target a program is judged by: what is asked for, what it declares, what accepts it."""
 
 from __future__ import annotations
 
 import re
 
+from pto.core.errors import Diagnostic
 from pto.ir.graph import Module
 from pto.isa.attributes import Str
 from pto.target.choose import Target, choose
+from pto.verify.program import verify
 
 _RUN = re.compile(r"//\s*RUN:(?!\s*not\b).*?--pto-arch[= ](\w+)")
 _HEADER = 4000  # characters; RUN lines stand at the top of a file
+
+
+_FALLBACKS = ("a5", "cpu")  # tried in this order after the default
+
+
+def judge(
+    module: Module,
+    *,
+    profile: str | None = None,
+    device: str | None = None,
+    edition: str = "current",
+    level: int = 3,
+) -> tuple[Target, list[Diagnostic]]:
+    """The target and every finding under it.
+
+    A program that names no target is judged by the default profile, or by the first other one that
+    accepts it when the default does not.
+    """
+    target = target_of(module, profile=profile, device=device, edition=edition)
+    findings = verify(module, target.profile, level=level)
+    if target.declared or not _refuses(findings):
+        return target, findings
+    for name in _FALLBACKS:
+        other = target_of(module, profile=name, edition=edition)
+        found = verify(module, other.profile, level=level)
+        if not _refuses(found):
+            reason = f"the program names none, and {target.profile} refuses it"
+            return Target(other.profile, None, reason, declared=False), found
+    return target, findings
+
+
+def _refuses(findings: list[Diagnostic]) -> bool:
+    return any(d.severity == "error" for d in findings)
 
 
 def target_of(

@@ -237,4 +237,5 @@ class DeclarationParser(ExpressionParser):
         elif self.is_at("("):
             construct = self.arguments()
         made = s.FUNCTION if pointer else type_
+        is_constant = is_constant and not type_.is_pointer  # `const` is then what it points to
         return s.Declare(at, made, name, tuple(dims), init, construct, is_constant)

@@ -1,4 +1,4 @@
-"""How variables of a host program get their first value: numbers, structs, arrays, library types."""
+"""How variables of a host program get their first value."""
 
 from __future__ import annotations
 
@@ -116,9 +116,10 @@ def _place_of(definition: s.StructDef, name: str, value: s.Expr) -> int:
 
 
 def _array(machine: Evaluator, stmt: s.Declare, type_: s.CType, scope: Scope) -> Value:
-    if len(stmt.dims) > 1:
+    extent, *further = stmt.dims
+    if further:
         raise cannot_follow("arrays of arrays", stmt.loc)
-    asked = None if stmt.dims[0] is None else int(machine.evaluate(stmt.dims[0], scope))
+    asked = None if extent is None else int(machine.evaluate(extent, scope))
     init = stmt.init
     if isinstance(init, s.Literal) and isinstance(init.value, str):
         return char_array(machine.runtime, init.value, asked)

@@ -1,7 +1,7 @@
 """The calls host files make: device runtime (acl*), test files, C and C++ library.
 
-They act on blocks of memory and on the files of one case; nothing here touches a device, and no file
-outside the case's directory is read or written.
+They act on blocks of memory and on the files of one case; nothing here touches a device, and no
+file outside the case's directory is read or written.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ class Runtime:
 
     def allocate(self, count: int, space: Space) -> Block:
         self.allocated += count
-        if not 0 <= count or self.allocated > _MOST_BYTES:
+        if count < 0 or self.allocated > _MOST_BYTES:
             raise cannot_follow(f"an allocation of {count} bytes is more than a case may have")
         return Block(np.zeros(count, np.uint8), space)
 
@@ -250,8 +250,8 @@ _QUIET = (  # calls that only manage the device, the stream or the process
 
 def _constants() -> dict[str, Value]:
     plain = {"ACL_SUCCESS": 0, "ACL_ERROR_NONE": 0, "EXIT_SUCCESS": 0, "EXIT_FAILURE": 1}
-    policies = "HUGE_FIRST HUGE_ONLY NORMAL_ONLY".split()
-    modes = "binary in out ate trunc".split()
+    policies = ("HUGE_FIRST", "HUGE_ONLY", "NORMAL_ONLY")
+    modes = ("binary", "in", "out", "ate", "trunc")
     return {
         **plain,
         **{f"ACL_MEM_MALLOC_{name}": index for index, name in enumerate(policies)},

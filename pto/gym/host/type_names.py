@@ -12,17 +12,15 @@ from pto.core.errors import PtoError
 from pto.gym.host.syntax import ARITHMETIC, AUTO, FUNCTION, VOID, CType
 from pto.gym.host.tokens import Token, not_understood
 
-QUALIFIERS = frozenset(
-    "const constexpr static inline volatile extern register mutable struct enum class union"
-    " typename __gm__ __global__ __aicore__ __ubuf__ thread_local".split()
-)
-_WORDS = frozenset("unsigned signed short long int char double".split())
+_STORAGE = ("const", "constexpr", "static", "inline", "volatile", "extern", "register", "mutable")
+_TAGS = ("struct", "enum", "class", "union", "typename")
+_DEVICE = ("__gm__", "__global__", "__aicore__", "__ubuf__")
+QUALIFIERS = frozenset((*_STORAGE, *_TAGS, *_DEVICE))
+_WORDS = frozenset(("unsigned", "signed", "short", "long", "int", "char", "double"))
 _KNOWN = {"void": VOID, "auto": AUTO}
-_CLASSES = frozenset(
-    "string vector array ifstream ofstream fstream nullptr_t unique_ptr function size_t".split()
-)
-_OPAQUE = frozenset("aclrtStream aclrtContext aclrtEvent".split())
-_NO_TYPE = frozenset("return goto case delete new else throw sizeof break continue default".split())
+_CLASSES = frozenset(("string", "vector", "array", "ifstream"))  # of namespace std
+_OPAQUE = frozenset(("aclrtStream", "aclrtContext", "aclrtEvent"))
+_NO_TYPE = frozenset(("return", "goto", "case", "else", "sizeof", "break", "continue", "default"))
 
 
 class TypeParser:

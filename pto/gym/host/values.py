@@ -250,7 +250,11 @@ def converted(value: Value, type: CType) -> Value:
         return Pointer(value.block, value.offset, None if type.name == "void *" else type.target)
     if isinstance(value, Vector):
         raise cannot_follow(f"a vector is no {type}: `.data()` is")
-    return None if value == 0 and isinstance(value, int) else value
+    return None if is_number(value) and value == 0 else value
+
+
+def is_number(value: Value) -> bool:
+    return isinstance(value, int | float)
 
 
 def _number(value: Value, type: CType) -> int | float | bool:

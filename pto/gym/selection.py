@@ -1,0 +1,121 @@
+"""Which cases a `-k` expression asks for: words, `and`, `or`, `not`, parentheses.
+
+A word holds for a case whose name contains it. What cases there are lives in `cases`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pto.core.errors import PtoError, fail
+
+Bounds = tuple[bool, bool]  # (holds for certain, may hold)
+_TOKEN = re.compile(r"[()]|[^\s()]+")
+_DEEPEST = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """A parsed expression."""
+
+    bounds: Callable[[Callable[[str], Bounds]], Bounds]
+
+    def holds(self, name: str) -> bool:
+        """Whether a case of this name is asked for."""
+        return self.bounds(lambda word: (word in name, word in name))[1]
+
+    def may_hold(self, prefix: str, text: str) -> bool:
+        """Whether a case may be asked for whose name starts with `prefix` and goes on in `text`.
+
+        Lets a whole program be passed over before its table of cases is read.
+        """
+
+        def word_bounds(word: str) -> Bounds:
+            return word in prefix, word in prefix or word in text or "/" in word
+
+        return self.bounds(word_bounds)[1]
+
+
+def select(expression: str) -> Selection:
+    """Read a `-k` expression; an empty one asks for every case."""
+    if not expression.strip():
+        return Selection(lambda of: (True, True))
+    reader = _Reader(_TOKEN.findall(expression), expression)
+    found = reader.either(0)
+    if reader.words:
+        raise reader.wrong(f"`{reader.words[0]}` is not expected there")
+    return found
+
+
+class _Reader:
+    def __init__(self, words: list[str], text: str) -> None:
+        self.words = words
+        self.text = text
+
+    def wrong(self, reason: str) -> PtoError:
+        message = f"-k {self.text!r} cannot be read: {reason}"
+        return fail("PTO-U061", message, help='words, and, or, not: -k "tadd and not f16"')
+
+    def _accept(self, word: str) -> bool:
+        if self.words[:1] != [word]:
+            return False
+        del self.words[0]
+        return True
+
+    def either(self, depth: int) -> Selection:
+        if depth > _DEEPEST:
+            raise self.wrong(f"parentheses are more than {_DEEPEST} deep")
+        found = self._both(depth)
+        while self._accept("or"):
+            found = _or(found, self._both(depth))
+        return found
+
+    def _both(self, depth: int) -> Selection:
+        found = self._one(depth)
+        while self._accept("and"):
+            found = _and(found, self._one(depth))
+        return found
+
+    def _one(self, depth: int) -> Selection:
+        flips = 0
+        while self._accept("not"):
+            flips += 1
+        found = self._word(depth)
+        return _not(found) if flips % 2 else found
+
+    def _word(self, depth: int) -> Selection:
+        if self._accept("("):
+            found = self.either(depth + 1)
+            if not self._accept(")"):
+                raise self.wrong("a `)` is missing")
+            return found
+        if not self.words or self.words[0] in (")", "and", "or"):
+            raise self.wrong("a word is missing")
+        word = self.words.pop(0)
+        return Selection(lambda of: of(word))
+
+
+def _and(a: Selection, b: Selection) -> Selection:
+    def bounds(of: Callable[[str], Bounds]) -> Bounds:
+        x, y = a.bounds(of), b.bounds(of)
+        return x[0] and y[0], x[1] and y[1]
+
+    return Selection(bounds)
+
+
+def _or(a: Selection, b: Selection) -> Selection:
+    def bounds(of: Callable[[str], Bounds]) -> Bounds:
+        x, y = a.bounds(of), b.bounds(of)
+        return x[0] or y[0], x[1] or y[1]
+
+    return Selection(bounds)
+
+
+def _not(a: Selection) -> Selection:
+    def bounds(of: Callable[[str], Bounds]) -> Bounds:
+        certain, possible = a.bounds(of)
+        return not possible, not certain
+
+    return Selection(bounds)

@@ -1,0 +1,152 @@
+"""The local buffers of a function: what each is, how many bytes it takes, when it is alive.
+
+Where the free ones go is decided in `memory.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+from pto.core.errors import fail
+from pto.core.memory import Space, space
+from pto.ir.graph import Operation, Value
+from pto.ir.liveness import Lifetime, Timeline
+from pto.isa import types as t
+from pto.isa.attributes import Bool, Enum, Int, Str
+from pto.verify.operation import constant
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Buffer:
+    """Some bytes of a local buffer that belong to one operation.
+
+    `root` is the value that stands for them; without one they are kept for the whole function.
+    `alive` is None for what is never used, which may lie anywhere.
+    """
+
+    op: Operation
+    name: str
+    type: str
+    space: Space
+    nbytes: int
+    root: Value | None = None
+    fixed: int | None = None
+    alive: Lifetime | None = None
+
+    def living(self, times: Timeline) -> Buffer:
+        """The same buffer with the lifetime found."""
+        return replace(self, alive=times.whole if self.root is None else times.of(self.root))
+
+
+def buffers(function: Operation) -> Iterator[Buffer]:
+    """Every buffer the operations of a function make, in program order."""
+    filled = {id(v) for op in function.walk() for v in _filled_by(op)}
+    for op in function.walk():
+        make = _MAKERS.get(op.name)
+        for buffer in make(op) if make and op.results else ():
+            is_elsewhere = id(buffer.root) in filled
+            yield replace(buffer, nbytes=0, fixed=0) if is_elsewhere else buffer
+
+
+def unplaced(function: Operation, times: Timeline) -> Iterator[Operation]:
+    """Operations that use local memory at an address, or of a size, the text does not tell."""
+    for op in function.walk():
+        if op.name in ("pto.alloc_tile", "pto.tassign"):
+            addresses = op.group("addr")
+        elif op.name == "pto.pointer_cast":
+            addresses = op.group("addrs")
+        else:
+            if _is_raw_pointer(op) and id(op.operands[0]) not in times.names:
+                yield op
+            continue
+        if any(constant(v) is None for v in addresses):
+            yield op
+
+
+def _is_raw_pointer(op: Operation) -> bool:
+    """A local pointer made from a number."""
+    if op.name != "pto.castptr" or not op.operands or not op.results:
+        return False
+    source, result = op.operands[0].type, op.results[0].type
+    return isinstance(source, t.Scalar) and isinstance(result, t.Ptr) and result.space.is_local
+
+
+def _filled_by(op: Operation) -> list[Value]:
+    """Tiles whose address an operation sets: their own declaration reserves nothing."""
+    if op.name == "pto.tget_scale_addr":
+        return op.group("dst")
+    values = op.group("tile") if op.name in ("pto.tpop", "pto.tassign") else []
+    return [v for v in values if v.maker is not None and v.maker.name in _DECLARED]
+
+
+_DECLARED = ("pto.declare_tile", "pto.declare_tile_memref")
+
+
+def _tile(op: Operation) -> Iterator[Buffer]:
+    yield from _handle(op, op.operand("addr"))
+
+
+def _handle(op: Operation, address: Value | None) -> Iterator[Buffer]:
+    value = op.results[0]
+    at = None if address is None else constant(address)
+    if address is not None and at is None:
+        return
+    name, type = f"%{value.name}", value.type
+    if isinstance(type, t.TileBuf):
+        tile = type.tile
+        yield Buffer(op, name, str(tile), tile.role.space, tile.nbytes, value, at)
+    elif isinstance(type, t.MemRef) and type.space.is_local:
+        shape = "x".join("?" if n is None else str(n) for n in type.shape)
+        words = f"{type.space.value} {shape}x{type.elem.name}"
+        yield Buffer(op, name, words, type.space, _memref_bytes(op, type), value, at)
+
+
+def _memref_bytes(op: Operation, type: t.MemRef) -> int:
+    given = iter(op.group("sizes"))
+    size = 1 if type.elem.dtype is None else type.elem.dtype.itemsize
+    for extent in type.shape:
+        number = extent
+        if number is None:
+            value = next(given, None)
+            number = None if value is None else constant(value)
+        if number is None or number < 0:
+            raise fail(
+                "PTO-M123",
+                f"'{op.name}' op makes a buffer whose size is known only when the program runs",
+                loc=op.loc,
+                help="local buffers need constant sizes; narrow the valid region instead",
+            )
+        size *= number
+    return size
+
+
+def _pointer_cast(op: Operation) -> Iterator[Buffer]:
+    """One buffer for each turn of a multiple buffer."""
+    for address in op.group("addrs"):
+        yield from _handle(op, address)
+
+
+def _reserved(op: Operation) -> Iterator[Buffer]:
+    name, size, base = (op.attrs.get(k) for k in ("name", "size", "base"))
+    where, auto = op.attrs.get("location"), op.attrs.get("autoAlloc")
+    placed = isinstance(auto, Bool) and not auto.value and isinstance(base, Int)
+    yield Buffer(
+        op,
+        name.value if isinstance(name, Str) else "",
+        "queue",
+        space(where.value) if isinstance(where, Enum) else Space.UB,
+        size.value if isinstance(size, Int) else 0,
+        fixed=base.value if placed and isinstance(base, Int) else None,
+    )
+
+
+_MAKERS: dict[str, Callable[[Operation], Iterator[Buffer]]] = {
+    "pto.alloc_tile": _tile,
+    "pto.declare_tile": _tile,
+    "pto.declare_tile_memref": _tile,
+    "memref.alloc": _tile,
+    "pto.reserve_buffer": _reserved,
+    "pto.tassign": _tile,
+    "pto.pointer_cast": _pointer_cast,
+}

@@ -1,0 +1,110 @@
+"""Who calls whom, and which function keeps the queue buffers that others import."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from pto.core.errors import fail
+from pto.ir.graph import Operation
+from pto.isa.attributes import Attribute, Str, Symbol
+from pto.verify.functions import is_defined, name_of
+
+Call = tuple[Operation, Operation]  # the operation, the function it calls
+IMPORT, RESERVE = "pto.import_reserved_buffer", "pto.reserve_buffer"
+
+
+class Names:
+    """Functions by name, seen from a function: its own module first, then the whole program."""
+
+    def __init__(self) -> None:
+        self._modules: dict[int, dict[str, Operation]] = {}
+
+    def find(self, symbol: Attribute | None, seen_from: Operation) -> Operation | None:
+        if not isinstance(symbol, Symbol):
+            return None
+        name = symbol.name.rpartition("@")[2]
+        around = list(seen_from.ancestors())
+        for module in (around[:1], around[-1:]):
+            found = self._within(module[0]).get(name) if module else None
+            if found is not None and is_defined(found):
+                return found
+        return None
+
+    def _within(self, module: Operation) -> dict[str, Operation]:
+        known = self._modules.get(id(module))
+        if known is None:
+            known = {name_of(op): op for op in module.walk() if op.name == "func.func"}
+            known |= {name_of(op): op for op in module.regions[0].block.ops}
+            self._modules[id(module)] = known
+        return known
+
+
+def with_peers(functions: Iterable[Operation], names: Names) -> list[Operation]:
+    """The functions, all that they call, and those whose queue buffers any of these import."""
+    found = {id(f): f for f in functions}
+    waiting = list(found.values())
+    while waiting:
+        function = waiting.pop()
+        for op in function.walk():
+            symbol = op.attrs.get("callee") or op.attrs.get("peer_func")
+            other = names.find(symbol, function) if symbol else None
+            if other is not None and id(other) not in found:
+                found[id(other)] = other
+                waiting.append(other)
+    return list(found.values())
+
+
+def callees_first(
+    functions: Iterable[Operation], names: Names
+) -> Iterator[tuple[Operation, list[Call]]]:
+    """Each function after those it calls. Without Python's recursion: chains may be long."""
+    done: set[int] = set()
+    for function in functions:
+        path: dict[int, tuple[Operation, list[Call]]] = {}
+        waiting = [function]
+        while waiting:
+            top = waiting[-1]
+            if id(top) in path:
+                waiting.pop()
+                done.add(id(top))
+                yield path.pop(id(top))
+                continue
+            if id(top) in done:
+                waiting.pop()
+                continue
+            calls = list(_calls(top, names))
+            path[id(top)] = top, calls
+            waiting += [callee for _, callee in calls if _is_new(callee, path, done)]
+
+
+def _is_new(callee: Operation, path: dict[int, object], done: set[int]) -> bool:
+    if id(callee) in path:
+        message = f"recursive function calls are not supported: @{name_of(callee)} calls itself"
+        raise fail("PTO-S104", message, loc=callee.loc)
+    return id(callee) not in done
+
+
+def _calls(function: Operation, names: Names) -> Iterator[Call]:
+    for op in function.walk():
+        callee = names.find(op.attrs.get("callee"), function)
+        if callee is not None:
+            yield op, callee
+
+
+def imports(functions: Iterable[Operation], names: Names) -> Iterator[tuple[Operation, Operation]]:
+    """Each import of a queue buffer with the operation that reserves it."""
+    for function in functions:
+        for op in function.walk():
+            if op.name == IMPORT:
+                yield op, _reserve(op, names.find(op.attrs.get("peer_func"), function))
+
+
+def _reserve(op: Operation, peer: Operation | None) -> Operation:
+    wanted = op.attrs.get("name")
+    for other in peer.walk() if peer is not None else ():
+        if other.name == RESERVE and other.attrs.get("name") == wanted:
+            return other
+    symbol = op.attrs.get("peer_func")
+    who = f"@{symbol.name}" if isinstance(symbol, Symbol) else "its peer"
+    what = f"'{wanted.value}'" if isinstance(wanted, Str) else "this name"
+    raise fail("PTO-M127", f"'{op.name}' op: {who} reserves no buffer {what}", loc=op.loc)

@@ -1,0 +1,165 @@
+"""Addresses for tiles and buffers without one: liveness, then packing, one function at a time.
+
+A function is planned after those it calls: what they take is taken while they run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from pto.core.errors import Diagnostic, PtoError
+from pto.core.memory import Space
+from pto.ir.graph import Module, Operation, Value
+from pto.ir.liveness import Lifetime, Timeline, aliases, handed_on, timeline
+from pto.plan.buffers import Buffer, buffers
+from pto.plan.calls import Names, callees_first, imports, with_peers
+from pto.plan.instances import check_calls, check_loops
+from pto.plan.packing import Item, fullest, pack
+from pto.plan.placement import FunctionPlan, Placed, Placement, Use
+from pto.plan.room import shortage, warnings
+from pto.target.facts import Profile
+from pto.verify.functions import is_defined
+
+# machine.yaml#buffers_bytes.ptoas_planner, align_bytes; a profile may ask for more, never for less.
+BLOCK, FRACTAL = 32, 512
+_FRACTALS = (Space.L0A, Space.L0B, Space.L0C)
+
+
+def plan_memory(program: Module | Operation | Sequence[Operation], profile: Profile) -> Placement:
+    """A placement for a program, or for functions of it with all that they call."""
+    if isinstance(program, Module):
+        functions = list(program.functions())
+    else:
+        functions = [program] if isinstance(program, Operation) else list(program)
+    names = Names()
+    wanted = with_peers([f for f in functions if is_defined(f)], names)
+    plans: dict[int, FunctionPlan] = {}
+    found: list[Diagnostic] = []
+    for function, calls in callees_first(wanted, names):
+        called = [(op, plans[id(callee)]) for op, callee in calls]
+        plans[id(function)] = plan = _plan(function, called, profile)
+        found += shortage(plan, profile)
+    if found:
+        raise PtoError(*found)
+    ordered = tuple(plans[id(f)] for f in wanted)
+    addresses = {id(p.buffer.op): p.start for plan in ordered for p in plan.placed}
+    addresses |= {id(op): addresses[id(reserve)] for op, reserve in imports(wanted, names)}
+    advice = tuple(d for plan in ordered for d in warnings(plan, profile))
+    return Placement(profile, ordered, advice, addresses)
+
+
+def alignment(space: Space, profile: Profile) -> int:
+    """Where a planned buffer may begin: multiples of this many bytes."""
+    return max(FRACTAL if space in _FRACTALS else BLOCK, profile.alignment.base)
+
+
+def _plan(
+    function: Operation, called: Sequence[tuple[Operation, FunctionPlan]], profile: Profile
+) -> FunctionPlan:
+    own = list(buffers(function))
+    results = [v for op, plan in called if plan.returned for v in op.results]
+    roots = [b.root for b in own if b.root is not None] + results
+    times = timeline(function, roots)
+    taken = list(_taken(called, times))
+    check_loops(function, roots, times)
+    check_calls(taken)
+    living = [b.living(times) for b in own]
+    placed: dict[int, Placed] = {}
+    uses: list[Use] = []
+    for space in dict.fromkeys(b.space for b in (*living, *(p.buffer for p in taken))):
+        here = [b for b in living if b.space is space]
+        over = [p for p in taken if p.buffer.space is space]
+        starts, use = _pack(here, over, space, profile)
+        placed |= {id(b): Placed(b, start) for b, start in zip(here, starts, strict=True)}
+        uses.append(use)
+    in_order = tuple(placed[id(b)] for b in living)
+    returned = tuple(_returned(function, in_order, called))
+    return FunctionPlan(function, in_order, tuple(taken), returned, tuple(uses), times)
+
+
+def _pack(
+    here: Sequence[Buffer], taken: Sequence[Placed], space: Space, profile: Profile
+) -> tuple[list[int], Use]:
+    """A start for each buffer of one space, and what they come to."""
+    align, capacity = alignment(space, profile), profile.buffers[space.value]
+    items = [(_item(b), b) for b in here if b.alive is not None]
+    fixed = [item for item, b in items if b.fixed is not None]
+    fixed += [_item(p.buffer) for p in taken]
+    free = [item for item, b in items if b.fixed is None]
+    packing = pack(free, fixed, align, capacity)
+    planned = iter(packing.starts)
+    starts = [
+        b.fixed if b.fixed is not None else 0 if b.alive is None else next(planned) for b in here
+    ]
+    high = max([packing.high, *(i.end for i in fixed)])
+    position, alive = fullest(free, fixed, align)
+    unused = max((b.nbytes for b in here if b.alive is None), default=0)
+    return starts, Use(space, max(high, unused), alive, position, capacity)
+
+
+def _item(buffer: Buffer) -> Item:
+    alive = buffer.alive or Lifetime(0, 0)
+    start = -1 if buffer.fixed is None else buffer.fixed
+    return Item(alive.first, alive.last, buffer.nbytes, start)
+
+
+# ---- calls
+
+
+def _taken(called: Sequence[tuple[Operation, FunctionPlan]], times: Timeline) -> Iterator[Placed]:
+    """What called functions take: while they run, and as long as what they return is in use."""
+    at = {id(op): n for n, op in enumerate(times.order)} if called else {}
+    for op, plan in called:
+        now = Lifetime(at[id(op)], at[id(op)])
+        for space, start, end in _ranges([*plan.placed, *plan.taken]):
+            yield _frame(op, plan, space, start, end, None, now)
+        for p in plan.returned:
+            for value in op.results:
+                alive = times.of(value)
+                if alive is not None:
+                    yield _frame(op, plan, p.buffer.space, p.start, p.end, value, now.joined(alive))
+
+
+def _frame(
+    op: Operation,
+    plan: FunctionPlan,
+    space: Space,
+    start: int,
+    end: int,
+    value: Value | None,
+    alive: Lifetime,
+) -> Placed:
+    name = f"@{plan.name}" if value is None else f"%{value.name}"
+    return Placed(Buffer(op, name, "call", space, end - start, value, start, alive), start)
+
+
+def _ranges(placed: Sequence[Placed]) -> Iterator[tuple[Space, int, int]]:
+    """The bytes that buffers take together, touching ones joined."""
+    by_space: dict[Space, list[tuple[int, int]]] = {}
+    for p in placed:
+        if p.buffer.alive is not None and p.buffer.nbytes:
+            by_space.setdefault(p.buffer.space, []).append((p.start, p.end))
+    for space, found in by_space.items():
+        begin, top = -1, -1
+        for start, end in sorted(found):
+            if start > top and top >= 0:
+                yield space, begin, top
+                begin = start
+            begin, top = (start if top < 0 else begin), max(top, end)
+        yield space, begin, top
+
+
+def _returned(
+    function: Operation,
+    placed: Sequence[Placed],
+    called: Sequence[tuple[Operation, FunctionPlan]],
+) -> Iterator[Placed]:
+    """Buffers of its own, or of what it calls, that a function hands to its caller."""
+    values = handed_on(function.regions[0])
+    if not values:
+        return
+    sources = [(p.buffer.root, [p]) for p in placed if p.buffer.root is not None]
+    sources += [(v, list(plan.returned)) for op, plan in called for v in op.results]
+    names = aliases(function, [root for root, _ in sources])
+    for n in sorted({n for v in values for n in names.get(id(v), ())}):
+        yield from sources[n][1]

@@ -1,0 +1,147 @@
+"""Intervals into memory: an offset for each buffer such that those alive together never overlap.
+
+Numbers only; what the buffers are is not known here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Ints = npt.NDArray[np.int64]
+_ROUNDS = 16  # further tries when nothing has fitted yet
+_MANY = 1000  # beyond this many items the first packing that fits is good enough
+_NOWHERE = 1 << 62
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """So many bytes from position `first` to `last`; at `start` when its place is fixed."""
+
+    first: int
+    last: int
+    size: int
+    start: int = -1
+
+    @property
+    def end(self) -> int:
+        return self.start + self.size
+
+
+@dataclass(frozen=True, slots=True)
+class Packing:
+    """An offset for each item, and how far up the highest of them reaches."""
+
+    starts: tuple[int, ...]
+    high: int
+
+
+def pack(items: Sequence[Item], fixed: Sequence[Item], align: int, capacity: int) -> Packing:
+    """The lowest packing found; its `high` exceeds the capacity when none that fits was found.
+
+    Program order comes first: it is optimal for buffers of one size, and easy to read.
+    """
+    least = most_alive(items, align)
+    best = Packing((0,) * len(items), 0 if not items else _NOWHERE)
+    for key in _ORDERS:
+        order = sorted(range(len(items)), key=lambda n, key=key: key(items[n]))
+        best = min(best, _first_fit(items, fixed, align, order), key=lambda p: p.high)
+        if best.high <= least or (best.high <= capacity and len(items) > _MANY):
+            return best
+    return best if best.high <= capacity else _squeeze(items, fixed, align, capacity, best)
+
+
+def _squeeze(
+    items: Sequence[Item], fixed: Sequence[Item], align: int, capacity: int, best: Packing
+) -> Packing:
+    """Try again with those first that found no room, a few times over."""
+    order = list(range(len(items)))
+    found = best
+    for _ in range(_ROUNDS):
+        late = {n for n in order if found.starts[n] + items[n].size > capacity}
+        order = sorted(order, key=lambda n, late=late: n not in late)
+        found = _first_fit(items, fixed, align, order)
+        best = min(best, found, key=lambda p: p.high)
+        if best.high <= capacity:
+            break
+    return best
+
+
+_Key = Callable[[Item], tuple[int, ...]]
+_ORDERS: tuple[_Key, ...] = (
+    lambda i: (i.first, -i.size),
+    lambda i: (-i.size, i.first, i.last),
+    lambda i: (i.first - i.last, -i.size, i.first),
+    lambda i: ((i.first - i.last - 1) * i.size, i.first),
+)
+
+
+def most_alive(items: Sequence[Item], align: int) -> int:
+    """Bytes of the items alive at the fullest position: no packing can need less."""
+    return int(curve(items, align).max(initial=0))
+
+
+def curve(items: Sequence[Item], align: int) -> Ints:
+    """Bytes alive at each position, every size rounded up to the alignment."""
+    change = np.zeros(max((i.last for i in items), default=-1) + 2, np.int64)
+    sizes = [-(-i.size // align) * align for i in items]
+    np.add.at(change, [i.first for i in items], sizes)
+    np.subtract.at(change, [i.last + 1 for i in items], sizes)
+    return np.cumsum(change)
+
+
+def fullest(items: Sequence[Item], fixed: Sequence[Item], align: int) -> tuple[int, int]:
+    """The position where most bytes are alive, and how many; shared bytes count once."""
+    alive = curve([*items, *(Item(i.first, i.last, 0) for i in fixed)], align)
+    firsts = np.unique([i.first for i in (*items, *fixed)]).astype(np.int64)
+    if not len(firsts):
+        return 0, 0
+    extra = _covered(fixed, firsts) if fixed else 0
+    total = alive[firsts] + extra
+    best = int(np.argmax(total))
+    return int(firsts[best]), int(total[best])
+
+
+def _covered(fixed: Sequence[Item], positions: Ints) -> Ints:
+    """Bytes that fixed items take at each position."""
+    rows = sorted((i.start, i.end, i.first, i.last) for i in fixed)
+    start, end, first, last = np.array(rows, np.int64).T
+    out = np.zeros(len(positions), np.int64)
+    for n, position in enumerate(positions):
+        here = (first <= position) & (last >= position)
+        ends = np.maximum.accumulate(end[here])
+        begins = np.maximum(start[here], np.concatenate(([0], ends))[:-1])
+        out[n] = np.maximum(end[here] - begins, 0).sum()
+    return out
+
+
+def _first_fit(
+    items: Sequence[Item], fixed: Sequence[Item], align: int, order: Sequence[int]
+) -> Packing:
+    """Each item in turn goes to the lowest gap it fits among those placed and alive with it."""
+    room = len(fixed) + len(items)
+    placed = np.zeros((4, room), np.int64)
+    for n, item in enumerate(fixed):
+        placed[:, n] = item.first, item.last, item.start, item.end
+    starts = [0] * len(items)
+    for count, n in enumerate(order, len(fixed)):
+        item = items[n]
+        starts[n] = _lowest_gap(placed[:, :count], item, align)
+        placed[:, count] = item.first, item.last, starts[n], starts[n] + item.size
+    return Packing(tuple(starts), int(placed[3, len(fixed) :].max(initial=0)))
+
+
+def _lowest_gap(placed: npt.NDArray[Any], item: Item, align: int) -> int:
+    first, last, start, end = placed
+    clash = np.flatnonzero((first <= item.last) & (last >= item.first))
+    if not len(clash):
+        return 0
+    clash = clash[np.argsort(start[clash], kind="stable")]
+    tops = -(-np.maximum.accumulate(end[clash]) // align) * align
+    floors = np.concatenate(([0], tops))  # where each gap begins; the last one is open
+    fits = np.flatnonzero(floors[:-1] + item.size <= start[clash])
+    return int(floors[fits[0]] if len(fits) else floors[-1])

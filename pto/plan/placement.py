@@ -1,0 +1,78 @@
+"""What a plan is: where every buffer of every function lies, and how much that takes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from pto.core.errors import Diagnostic, fail
+from pto.core.memory import Space
+from pto.ir.graph import Operation
+from pto.ir.liveness import Lifetime, Timeline
+from pto.plan.buffers import Buffer
+from pto.target.facts import Profile
+from pto.verify.functions import name_of
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Placed:
+    """A buffer and where it begins."""
+
+    buffer: Buffer
+    start: int
+
+    @property
+    def end(self) -> int:
+        return self.start + self.buffer.nbytes
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """How much of one local buffer a function takes."""
+
+    space: Space
+    high: int  # one past the highest byte
+    alive: int  # bytes of what is in use where that is most
+    fullest: int  # the position where that is
+    capacity: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FunctionPlan:
+    """The buffers of one function in program order, and what they come to."""
+
+    function: Operation
+    placed: tuple[Placed, ...]
+    taken: tuple[Placed, ...]  # by the functions it calls, while they run
+    returned: tuple[Placed, ...]  # buffers it hands to its caller
+    uses: tuple[Use, ...]
+    times: Timeline
+
+    @property
+    def name(self) -> str:
+        return name_of(self.function)
+
+    def lines(self, alive: Lifetime | None) -> tuple[int, int] | None:
+        """The source lines of a lifetime; None where there are none."""
+        if alive is None:
+            return None
+        ends = [self.times.order[n].loc for n in (alive.first, alive.last)]
+        numbers = sorted(loc.line for loc in ends if loc is not None)
+        return (numbers[0], numbers[1]) if len(numbers) == 2 else None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Placement:
+    """Where every planned allocation of a program lies."""
+
+    profile: Profile
+    functions: tuple[FunctionPlan, ...]
+    warnings: tuple[Diagnostic, ...]
+    addresses: Mapping[int, int] = field(repr=False)  # by id of the operation
+
+    def address(self, op: Operation) -> int:
+        """The byte address of an allocation in its buffer."""
+        found = self.addresses.get(id(op))
+        if found is None:
+            raise fail("PTO-M126", f"'{op.name}' op has no planned address", loc=op.loc)
+        return found

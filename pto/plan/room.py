@@ -1,0 +1,104 @@
+"""Not enough room: findings that say what is in use where a buffer is fullest, and warnings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from pto.core.errors import Diagnostic, Note
+from pto.core.memory import Space
+from pto.plan.buffers import unplaced
+from pto.plan.placement import FunctionPlan, Placed, Use
+from pto.target.device import device, smallest
+from pto.target.facts import Profile
+
+_LARGEST = 5  # tiles a finding lists
+_ADVICE = "split the largest, or use them one after the other"
+
+
+def shortage(plan: FunctionPlan, profile: Profile) -> Iterator[Diagnostic]:
+    """One finding for each buffer that has no room for the tiles planned there."""
+    for use in plan.uses:
+        free = [p for p in plan.placed if p.buffer.space is use.space and p.buffer.fixed is None]
+        largest = max(free, key=lambda p: p.buffer.nbytes, default=None)
+        if largest is None or all(p.end <= use.capacity for p in free):
+            continue
+        if largest.buffer.nbytes > use.capacity:
+            yield _too_large(largest, use, profile)
+        else:
+            yield _too_full(plan, use, free, profile)
+
+
+def _too_large(p: Placed, use: Use, profile: Profile) -> Diagnostic:
+    has = f"has {use.capacity:,}" if use.capacity else "has none"
+    message = (
+        f"{p.buffer.name} needs {p.buffer.nbytes:,} bytes of {use.space.value}, {profile} {has}"
+    )
+    return Diagnostic("PTO-M120", message, p.buffer.op.loc)
+
+
+def _too_full(plan: FunctionPlan, use: Use, free: Sequence[Placed], profile: Profile) -> Diagnostic:
+    together = [p for p in (*plan.placed, *plan.taken) if _is_alive(p, use.space, use.fullest)]
+    together.sort(key=lambda p: (-p.buffer.nbytes, p.start))
+    line = plan.times.order[use.fullest].loc
+    where = f" at line {line.line}" if line else ""
+    need = f"{len(together)} buffers in use{where} need {use.alive:,} bytes of {use.space.value}"
+    code, message = "PTO-M120", f"{need}, {profile} has {use.capacity:,}"
+    if use.alive <= use.capacity:
+        code = "PTO-M121"
+        message = (
+            f"no packing into the {use.capacity:,} bytes of {use.space.value} on {profile} was "
+            f"found, though the {need}"
+        )
+    last = max(
+        (p for p in free if p in together),
+        key=lambda p: p.buffer.alive.first if p.buffer.alive else 0,
+        default=free[0],
+    )
+    notes = tuple(_note(plan, p) for p in together[:_LARGEST])
+    rest = together[_LARGEST:]
+    if rest:
+        total = sum(p.buffer.nbytes for p in rest)
+        notes += (Note(f"and {len(rest)} more of {total:,} bytes together"),)
+    return Diagnostic(code, message, last.buffer.op.loc, notes=notes, help=_ADVICE)
+
+
+def _is_alive(p: Placed, space: Space, at: int) -> bool:
+    alive = p.buffer.alive
+    return alive is not None and p.buffer.space is space and alive.first <= at <= alive.last
+
+
+def _note(plan: FunctionPlan, p: Placed) -> Note:
+    lines = plan.lines(p.buffer.alive)
+    when = f", lines {lines[0]} to {lines[1]}" if lines else ""
+    return Note(
+        f"{p.buffer.name}: {p.buffer.nbytes:,} bytes, {p.buffer.type}{when}", p.buffer.op.loc
+    )
+
+
+def warnings(plan: FunctionPlan, profile: Profile) -> Iterator[Diagnostic]:
+    """What a plan cannot promise. Nothing for a function that places everything itself."""
+    if all(p.buffer.fixed is not None for p in plan.placed):
+        return
+    for op in unplaced(plan.function, plan.times):
+        message = (
+            f"'{op.name}' op uses local memory the planner cannot see: it may lie on planned tiles"
+        )
+        yield Diagnostic("PTO-M124", message, op.loc, "warning", help=_PLACE_ALL)
+    for use in plan.uses:
+        yield from _narrower(plan, use, profile)
+
+
+_PLACE_ALL = "give every tile of the function an address, or none"
+
+
+def _narrower(plan: FunctionPlan, use: Use, profile: Profile) -> Iterator[Diagnostic]:
+    what = f"@{plan.name} takes {use.high:,} bytes of {use.space.value}"
+    chip = smallest(profile, use.space.value) if profile.device is None else None
+    if chip is not None and use.high > chip.buffers[use.space.value]:
+        message = f"{what}: {profile} has them, {chip.name} only {chip.buffers[use.space.value]:,}"
+        help = f"`--device {chip.name}` plans for it"
+        yield Diagnostic("PTO-M125", message, plan.function.loc, "warning", help=help)
+    kept = device(profile.device).usable_ub if profile.device else use.capacity
+    if use.space is Space.UB and kept < use.high <= use.capacity:
+        message = f"{what}: from byte {kept:,} on, {profile.device} uses them itself"
+        yield Diagnostic("PTO-M128", message, plan.function.loc, "warning")
