@@ -71,7 +71,7 @@ def scratch(name: str, kind: str = "tile") -> Operand:
 
 @dataclass(frozen=True, slots=True)
 class Attr:
-    """One attribute. `kind`: int, i32, bool, str, unit, symbol, type, any, an enum (or two: `a|b`)."""
+    """One attribute. `kind`: int, i32, bool, str, unit, symbol, type, any or an enum (`a|b`: two)."""
 
     name: str
     kind: str

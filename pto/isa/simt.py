@@ -19,8 +19,6 @@ from pto.isa.simt_rules import (
 
 DOC = "PTOAS docs/isa/micro-isa/17-simt.md"
 SIGNEDNESS = Attr("signedness", "signedness", meaning="how an integer is read")
-
-
 INSIDE, OUTSIDE = "simt entry", "outside simt entry"  # scopes
 
 
