@@ -71,7 +71,7 @@ def scratch(name: str, kind: str = "tile") -> Operand:
 
 @dataclass(frozen=True, slots=True)
 class Attr:
-    """One attribute. `kind`: int, i32, bool, str, unit, symbol, type, any or an enum (`a|b`: two)."""
+    """One attribute. `kind`: int, i32, bool, str, unit, symbol, type, any, an enum, two (`a|b`)."""
 
     name: str
     kind: str
