@@ -59,7 +59,8 @@ def _only(form: str, rule: Rule) -> Rule:
     def test(case: Case) -> str | None:
         return rule.test(case) if _form(case) == form else None
 
-    return Rule(f"{form}-{rule.id}", rule.code, rule.sentence, test, rule.profiles)
+    sentence = f"{rule.sentence} in the {form} form"
+    return Rule(f"{form}-{rule.id}", rule.code, sentence, test, rule.profiles)
 
 
 def _gather_type_test(case: Case) -> str | None:
