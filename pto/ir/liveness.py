@@ -159,14 +159,16 @@ class Timeline:
         return self.alive.get(id(root))
 
 
-def timeline(function: Operation, roots: Iterable[Value]) -> Timeline:
+def timeline(function: Operation, roots: Iterable[Value], profile: str = "") -> Timeline:
     """When each root's buffer is used, under whatever name.
+
+    `profile` names the target where that matters: some leave an instruction's scratch alone.
 
     A use inside a loop of a value from outside lasts for the whole loop. A buffer that both sides
     of a core use lives throughout: their sections run at the same time.
     """
     found = list(roots)
-    walk = _Walk(found, aliases(function, found))
+    walk = _Walk(found, aliases(function, found), profile)
     walk.visit(function)
     out = walk.out
     for n, sides in walk.sides.items():
@@ -181,12 +183,23 @@ def is_handle(op: Operation) -> bool:
     return row is not None and row.family.section == "support" and row.pipe == "none"
 
 
+def touched(op: Operation, profile: str) -> list[Value]:
+    """The operands an operation really uses on a profile."""
+    row = op.row
+    if row is None or not any(profile in o.idle for o in row.operands):
+        return op.operands
+    return [v for o in row.operands if profile not in o.idle for v in op.group(o.name)]
+
+
 class _Walk:
     """One pass over a function; the open loops are a stack."""
 
-    def __init__(self, roots: list[Value], names: dict[int, tuple[int, ...]]) -> None:
+    def __init__(
+        self, roots: list[Value], names: dict[int, tuple[int, ...]], profile: str
+    ) -> None:
         self.roots = roots
         self.names = names
+        self.profile = profile
         self.out = Timeline(names)
         self.sides: dict[int, set[str]] = {}
         self.side = ""
@@ -202,7 +215,7 @@ class _Walk:
     def visit(self, op: Operation) -> None:
         now = len(self.out.order)
         self.out.order.append(op)
-        for value in op.operands:
+        for value in touched(op, self.profile):
             self.use(value, op, now)
         outer = self.side
         self.side = op.name if op.name in _SECTIONS else outer

@@ -44,11 +44,13 @@ class Operand:
     kind: str
     optional: bool = False
     variadic: bool = False
+    idle: tuple[str, ...] = ()  # profiles that take it and never touch it
 
 
-def _operand(role: Role, name: str, kind: str) -> Operand:
+def _operand(role: Role, name: str, kind: str, idle: str = "") -> Operand:
     """`src` is required, `src?` optional, `src*` takes any number."""
-    return Operand(name.rstrip("?*"), role, kind, name.endswith("?"), name.endswith("*"))
+    optional, variadic = name.endswith("?"), name.endswith("*")
+    return Operand(name.rstrip("?*"), role, kind, optional, variadic, tuple(idle.split()))
 
 
 def read(name: str, kind: str = "tile") -> Operand:
@@ -64,9 +66,9 @@ def update(name: str, kind: str = "tile") -> Operand:
     return _operand("inout", name, kind)
 
 
-def scratch(name: str, kind: str = "tile") -> Operand:
-    """Working space: written, read back, its content undefined afterwards."""
-    return _operand("tmp", name, kind)
+def scratch(name: str, kind: str = "tile", idle: str = "") -> Operand:
+    """Working space: written, read back, its content undefined afterwards; untouched on `idle`."""
+    return _operand("tmp", name, kind, idle)
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,13 +76,13 @@ ROWS = Family(
     "row reduction",
     "tile",
     "dst[i,0] = fold over j of src[i,j], over src's valid region",
-    operands=(read("src"), scratch("tmp"), write("dst")),
+    operands=(read("src"), scratch("tmp", idle="cpu a5"), write("dst")),
     pipe="V",
     subject="src",
     rules=_ROWS,
 )
 
-_MAYBE_TMP = (read("src"), scratch("tmp?"), write("dst"))
+_MAYBE_TMP = (read("src"), scratch("tmp?", idle="cpu a5"), write("dst"))
 _NO_TMP_NOTE = "the IR manual and an older program leave tmp out; PTOAS requires it"
 _CPU_SUMS = {"i16": "i16 i32", "i32": "i32", "f16": "f16 f32", "bf16": "bf16 f32", "f32": "f32"}
 instr(
@@ -167,7 +167,7 @@ ROW_INDICES = Family(
     "row search",
     "tile",
     "dst[i,0] = the column j where src[i,j] is extreme, and its value if asked for",
-    operands=(read("src"), scratch("tmp"), write("dstVal?"), write("dst")),
+    operands=(read("src"), scratch("tmp", idle="a5"), write("dstVal?"), write("dst")),
     pipe="V",
     subject="src",
     rules=(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from pto.core.errors import fail
 from pto.ir.graph import Operation
@@ -77,7 +77,7 @@ def callees_first(
             waiting += [callee for _, callee in calls if _is_new(callee, path, done)]
 
 
-def _is_new(callee: Operation, path: dict[int, object], done: set[int]) -> bool:
+def _is_new(callee: Operation, path: Mapping[int, object], done: set[int]) -> bool:
     if id(callee) in path:
         message = f"recursive function calls are not supported: @{name_of(callee)} calls itself"
         raise fail("PTO-S104", message, loc=callee.loc)

@@ -59,7 +59,7 @@ def _plan(
     own = list(buffers(function))
     results = [v for op, plan in called if plan.returned for v in op.results]
     roots = [b.root for b in own if b.root is not None] + results
-    times = timeline(function, roots)
+    times = timeline(function, roots, profile.name)
     taken = list(_taken(called, times))
     check_loops(function, roots, times)
     check_calls(taken)

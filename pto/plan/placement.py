@@ -70,9 +70,15 @@ class Placement:
     warnings: tuple[Diagnostic, ...]
     addresses: Mapping[int, int] = field(repr=False)  # by id of the operation
 
-    def address(self, op: Operation) -> int:
-        """The byte address of an allocation in its buffer."""
+    @classmethod
+    def nothing(cls, profile: Profile) -> Placement:
+        """The plan of a program without allocations."""
+        return cls(profile, (), (), {})
+
+    def address(self, op: object) -> int:
+        """The byte address of an allocation, an Operation, in its buffer."""
         found = self.addresses.get(id(op))
         if found is None:
-            raise fail("PTO-M126", f"'{op.name}' op has no planned address", loc=op.loc)
+            name, loc = (op.name, op.loc) if isinstance(op, Operation) else (str(op), None)
+            raise fail("PTO-M126", f"'{name}' op has no planned address", loc=loc)
         return found

@@ -30,10 +30,8 @@ def shortage(plan: FunctionPlan, profile: Profile) -> Iterator[Diagnostic]:
 
 def _too_large(p: Placed, use: Use, profile: Profile) -> Diagnostic:
     has = f"has {use.capacity:,}" if use.capacity else "has none"
-    message = (
-        f"{p.buffer.name} needs {p.buffer.nbytes:,} bytes of {use.space.value}, {profile} {has}"
-    )
-    return Diagnostic("PTO-M120", message, p.buffer.op.loc)
+    need = f"{p.buffer.name} needs {p.buffer.nbytes:,} bytes of {use.space.value}"
+    return Diagnostic("PTO-M120", f"{need}, {profile} {has}", p.buffer.op.loc)
 
 
 def _too_full(plan: FunctionPlan, use: Use, free: Sequence[Placed], profile: Profile) -> Diagnostic:
@@ -50,8 +48,8 @@ def _too_full(plan: FunctionPlan, use: Use, free: Sequence[Placed], profile: Pro
             f"found, though the {need}"
         )
     last = max(
-        (p for p in free if p in together),
-        key=lambda p: p.buffer.alive.first if p.buffer.alive else 0,
+        (p for p in free if _is_alive(p, use.space, use.fullest)),
+        key=lambda p: (p.buffer.alive.first if p.buffer.alive else 0, p.buffer.nbytes),
         default=free[0],
     )
     notes = tuple(_note(plan, p) for p in together[:_LARGEST])

@@ -10,6 +10,7 @@ from typing import Any
 
 from pto.core.errors import fail
 from pto.core.memory import Memory, Space
+from pto.plan.placement import Placement
 from pto.target.facts import Profile
 
 SIDES = ("cube", "vector", "both")
@@ -27,6 +28,11 @@ class Cluster:
         self.cross_flags: dict[Any, int] = defaultdict(int)
         self.queues: dict[Any, Any] = {}
 
+    @property
+    def vectors(self) -> int:
+        """How many vector sub-blocks run."""
+        return sum(a.side == "vector" for a in self.agents)
+
     def vector(self, sub: int) -> Core:
         """The vector sub-block of this number."""
         found = [a for a in self.agents if a.side != "cube" and a.sub == sub]
@@ -38,9 +44,18 @@ class Cluster:
 class Core:
     """One agent: who it is, where it is in its program, and everything it owns."""
 
-    def __init__(self, cluster: Cluster, profile: Profile, side: str, sub: int, subs: int) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        profile: Profile,
+        side: str,
+        sub: int,
+        subs: int,
+        placement: Placement | None = None,
+    ) -> None:
         self.cluster = cluster
         self.profile = profile
+        self.placement = placement or Placement.nothing(profile)
         self.side = side
         self.sub = sub
         self.subs = subs
@@ -51,7 +66,6 @@ class Core:
         self.registers: dict[str, Any] = {}
         self.printed: deque[str] = deque(maxlen=10_000)
         self.progress = 0  # grows with every wait that was met
-        self.addresses: dict[int, int] = {}  # allocation -> planned address
         self._buffers: dict[Space, Memory] = {}
         cluster.agents.append(self)
 
@@ -65,6 +79,10 @@ class Core:
             found = Memory(space, size, self.profile.alignment.base)
             self._buffers[space] = found
         return found
+
+    def place(self, op: object) -> int:
+        """The address the planner gave an allocation, in its buffer."""
+        return self.placement.address(op)
 
     @property
     def name(self) -> str:

@@ -17,6 +17,7 @@ from pto.core.pointer import Pointer
 from pto.ir.graph import Module, Operation
 from pto.isa import types as t
 from pto.isa.attributes import Enum
+from pto.plan.memory import plan_memory
 from pto.run.code import Code, Wait, Waits
 from pto.run.compile import Compiler
 from pto.run.core import Cluster, Core
@@ -66,12 +67,13 @@ class Device:
         values = {id(f): self._arguments(f, args) for f in kernels}
         plans = [(f, side, subs) for f in kernels for side, subs in sides(f, module)]
         codes = {side: Compiler(module, self.profile, side) for _, side, _ in plans}
+        placement = plan_memory(kernels, self.profile)
         prepared = [(codes[side].code(name_of(f)), side, subs, id(f)) for f, side, subs in plans]
         with np.errstate(all="ignore"):
             for block in range(blocks):
                 cluster = Cluster(self, block, blocks)
                 agents = [
-                    (Core(cluster, self.profile, side, sub, subs), code, values[key])
+                    (Core(cluster, self.profile, side, sub, subs, placement), code, values[key])
                     for code, side, subs, key in prepared
                     for sub in range(subs)
                 ]
