@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pto.isa.instr import Attr, Family, instr, read
+from pto.isa.meaning import sync as meaning
 from pto.isa.rules import Case, Rule, attr_in, dtype_in, on
 from pto.isa.sync import id_below, one_id, pipe_exists
 
@@ -46,6 +47,7 @@ instr(
     "sync.set",
     SEMAPHORE,
     "count up on the other side once pipe has done all earlier work",
+    body=meaning.SEND,
     attrs=(_LOCAL_PIPE, _EVENT_ID, _FFTS_MODE),
     rules=(attr_in("ffts_mode", "0", "1", "2"), _cross_pipe("PIPE_FIX", "PIPE_MTE3")),
     notes=(
@@ -59,6 +61,7 @@ instr(
     "sync.wait",
     SEMAPHORE,
     "hold pipe (on a2a3 the whole core) until the count is above 0, then count down",
+    body=meaning.HEAR,
     rules=(_cross_pipe("PIPE_FIX", "PIPE_MTE1", "PIPE_MTE2", "PIPE_MTE3", "PIPE_V"),),
     notes=("On a5 the cube waits for each sub-block by its own id.",),
     example="pto.sync.wait #pto.pipe<PIPE_V>, 1",
@@ -83,6 +86,7 @@ instr(
     "set_cross_core",
     BY_OPERAND,
     "count up; the cube reaches both sub-blocks, and theirs are combined for the cube",
+    body=meaning.SEND,
     operands=(read("core_id", "i64"), read("event_id", "i64")),
     profiles="a2a3",
     cite=(f"{_PAGES}/set-cross-core.md", f"{_GYM}:1693"),
@@ -91,6 +95,7 @@ instr(
     "wait_flag_dev",
     BY_OPERAND,
     "hold the whole core until the count is above 0 (on the cube: of both sub-blocks)",
+    body=meaning.HEAR,
     operands=(read("core_id?", "i64"), read("event_id", "i64")),
     profiles="a2a3",
     notes=("The Gym manual writes core_id first, the page of pto-isa leaves it out.",),
@@ -100,6 +105,7 @@ instr(
     "set_intra_block",
     BY_OPERAND,
     "count up on one sub-block once pipe has done all earlier work",
+    body=meaning.SEND,
     operands=_A5_PIPE,
     profiles="a5",
     aliases="set_intra_core",
@@ -109,6 +115,7 @@ instr(
     "wait_intra_core",
     BY_OPERAND,
     "hold pipe until the count is above 0, then count down",
+    body=meaning.HEAR,
     operands=_A5_PIPE,
     profiles="a5",
     aliases="wait_intra_block",
@@ -119,6 +126,7 @@ instr(
     "set_ffts",
     SIGNAL_MEMORY,
     "from here on cores signal each other through the memory at ffts",
+    body=meaning.IN_ORDER,
     operands=(read("ffts", "memref"),),
     text="$ffts {} : types",
     profiles="a2a3",

@@ -25,29 +25,19 @@ _PLANE = (
     Attr("pad_top", "int", default=0),
     Attr("pad_bottom", "int", default=0),
 )
-_SIZES = [
-    "n",
-    "d",
-    "c1",
-    "h",
-    "w",
-    "filter_h",
-    "filter_w",
-    "stride_h",
-    "stride_w",
-    "dilation_h",
-    "dilation_w",
-]
-_PADS = ("pad_left", "pad_right", "pad_top", "pad_bottom")
-_GEOMETRY = (*(attr_at_least(n, 1) for n in _SIZES), *(attr_at_least(n, 0) for n in _PADS))
-
+_PLANE_RULES = (
+    *(attr_at_least(name, 1) for name in ("h", "w")),
+    *(attr_at_least(name, 0) for name in ("pad_left", "pad_right", "pad_top", "pad_bottom")),
+)
+_SIZES = ("n", "d", "c1")
+_STEPS = ("filter_h", "filter_w", "stride_h", "stride_w", "dilation_h", "dilation_w")
 
 IMG2COL = Family(
     "img2col",
     "tile",
     "a feature map as the matrix whose product with the filters is the convolution",
     pipe="MTE1",
-    rules=_GEOMETRY,
+    rules=(*_PLANE_RULES, *(attr_at_least(name, 1) for name in (*_SIZES, *_STEPS))),
 )
 CONVOLUTION_STATE = Family(
     "img2col state",
@@ -57,7 +47,7 @@ CONVOLUTION_STATE = Family(
     text="ins( $src : types ) {}",
     pipe="S",
     subject="src",
-    rules=(on(NPU, in_role("src", "mat")), *_GEOMETRY),
+    rules=(on(NPU, in_role("src", "mat")),),
 )
 _CPP_ONLY = "PTOAS has no such operation: operands and attributes are those of the C++ ConvTile"
 
@@ -102,6 +92,7 @@ instr(
     "FMATRIX register = size and padding of the feature map",
     attrs=(*_PLANE, _FMATRIX),
     aliases="tsetfmatrix",
+    rules=_PLANE_RULES,
     notes=(_CPP_ONLY,),
     cite="pto-isa docs/isa/SETFMATRIX.md",
 )

@@ -248,8 +248,8 @@ instr(
         attr_at_least("base", 0),
         Rule("placed", "PTO-T075", "expects base where auto is false", _placed),
     ),
-    example='%b = pto.reserve_buffer { name = "fifo", size = 4096,'
-    " location = #pto.address_space<vec>, auto = true } -> i32",
+    example='%b = pto.reserve_buffer {name = "fifo", size = 4096,'
+    " location = #pto.address_space<vec>, auto = true} -> i32",
     cite=(_MANUAL, _TD),
 )
 instr(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pto.isa import types as t
 from pto.isa.instr import Attr, Family, Result, instr, read, update
+from pto.isa.meaning import control as meaning
 from pto.isa.rules import Case, Rule, one_per_dimension, scalar_matches
 
 _TD = "PTOAS include/PTO/IR/PTOOps.td"
@@ -24,16 +25,25 @@ DEBUG = _scalar_family("debugging", "what a program says about itself")
 
 # ---- queries
 
-for _name, (_meaning, _line) in {
-    "get_block_idx": ("result = the number of this block, from 0", 621),
-    "get_subblock_idx": ("result = the number of this vector sub-block, 0 or 1", 631),
-    "get_block_num": ("result = how many blocks were launched", 641),
-    "get_subblock_num": ("result = how many vector sub-blocks a block has", 651),
+for _name, (_meaning, _line, _body) in {
+    "get_block_idx": ("result = the number of this block, from 0", 621, meaning.BLOCK_INDEX),
+    "get_subblock_idx": (
+        "result = the number of this vector sub-block, 0 or 1",
+        631,
+        meaning.SUB_BLOCK_INDEX,
+    ),
+    "get_block_num": ("result = how many blocks were launched", 641, meaning.BLOCK_COUNT),
+    "get_subblock_num": (
+        "result = how many vector sub-blocks a block has",
+        651,
+        meaning.SUB_BLOCK_COUNT,
+    ),
 }.items():
     instr(
         _name,
         QUERY,
         _meaning,
+        body=_body,
         results=(Result("result", "i64", "i64"),),
         cite=(f"{_GYM}:{_line}", _TD),
     )
@@ -55,6 +65,7 @@ instr(
     "load_scalar",
     MEMORY,
     "value = ptr[offset], in elements",
+    body=meaning.LOAD_SCALAR,
     operands=_ELEMENT,
     results=(Result("value", "element"),),
     text="$ptr [ $offset ] {} : types(ptr) -> results",
@@ -65,6 +76,7 @@ instr(
     "store_scalar",
     MEMORY,
     "ptr[offset] = value, in elements",
+    body=meaning.STORE_SCALAR,
     operands=(
         update("ptr", "pointer or gm memref"),
         read("offset", "index"),
@@ -94,6 +106,7 @@ instr(
     "declare_local_array",
     LOCAL_ARRAY,
     "array = an array of the scalar unit, not yet set",
+    body=meaning.LOCAL_ARRAY,
     results=(Result("array", "local array"),),
     text="{} -> results",
     pipe="none",
@@ -103,6 +116,7 @@ instr(
     "local_array_get",
     LOCAL_ARRAY,
     "result = array[indices]",
+    body=meaning.LOCAL_ARRAY_GET,
     operands=(read("array", "local array"), read("indices*", "index")),
     results=(Result("result", "element"),),
     text="$array [ $indices* ] {} : types(array) -> results",
@@ -114,6 +128,7 @@ instr(
     "local_array_set",
     LOCAL_ARRAY,
     "array[indices] = value",
+    body=meaning.LOCAL_ARRAY_SET,
     operands=(update("array", "local array"), read("indices*", "index"), read("value", "element")),
     text="$array [ $indices* ] , $value {} : types(array,value)",
     rules=(*_INDICES, scalar_matches("value", "array")),
@@ -133,6 +148,7 @@ instr(
     "get_ctrl",
     REGISTER,
     "result = CTRL",
+    body=meaning.GET_CTRL,
     results=(Result("result", "i64"),),
     text="{} : results",
     cite=_VTD,
@@ -141,6 +157,7 @@ instr(
     "set_ctrl",
     REGISTER,
     "CTRL = value",
+    body=meaning.SET_CTRL,
     operands=(read("value", "i64"),),
     text="$value {} : types",
     notes=(
@@ -154,6 +171,7 @@ for _bit, _verb in {0: "cleared", 1: "set"}.items():
         f"sbitset{_bit}",
         REGISTER,
         f"result = first with bit number second {_verb}",
+        body=meaning.bit(_bit),
         operands=(read("first", "i64"), read("second", "i64")),
         results=(Result("result", "i64"),),
         text="$first , $second {} : types -> results",
@@ -174,10 +192,11 @@ instr(
     "print",
     DEBUG,
     "write scalar in a C format",
+    body=meaning.PRINT,
     operands=(read("scalar", "element"),),
     attrs=(Attr("format", "str", required=True, meaning="a printf format for one number"),),
     text="ins( @format , $scalar : types ) {}",
     example='pto.print ins("%+08.3f", %x : f32)',
     cite=(_MANUAL, _TD),
 )
-instr("trap", DEBUG, "stop with an error", cite=(_MANUAL, _TD))
+instr("trap", DEBUG, "stop with an error", body=meaning.TRAP, cite=(_MANUAL, _TD))

@@ -5,6 +5,7 @@ memref, math. Their meaning is MLIR's; rows state what the engines and the verif
 from __future__ import annotations
 
 from pto.isa.instr import Attr, Family, Result, instr, read
+from pto.isa.meaning.scalar import SCALAR
 
 _BINARY_TEXT = "$lhs , $rhs {} : type"
 _BINARY = (read("lhs", "number"), read("rhs", "number"))
@@ -29,6 +30,7 @@ instr(
     "unrealized_conversion_cast",
     BUILTIN,
     "reinterpret a value as another type of the same bits",
+    body=SCALAR["builtin.unrealized_conversion_cast"],
     operands=(read("inputs*", "any"),),
     results=(Result("outputs", "any"),),
     text="$inputs* {} : types to results",
@@ -57,6 +59,7 @@ instr(
     "constant",
     ARITH,
     "a compile-time number",
+    body=SCALAR["arith.constant"],
     results=(Result("result", "number"),),
     attrs=(Attr("value", "any", required=True),),
     text="=constant",
@@ -93,11 +96,21 @@ for _name, _meaning in {
     "maxnumf": "maximum, a number wins over NaN",
     "minnumf": "minimum, a number wins over NaN",
 }.items():
-    instr(_name, ARITH, _meaning, operands=_BINARY, results=_SAME, text=_BINARY_TEXT, cite=_CITE)
+    instr(
+        _name,
+        ARITH,
+        _meaning,
+        body=SCALAR[f"arith.{_name}"],
+        operands=_BINARY,
+        results=_SAME,
+        text=_BINARY_TEXT,
+        cite=_CITE,
+    )
 instr(
     "negf",
     ARITH,
     "-operand",
+    body=SCALAR["arith.negf"],
     operands=(read("operand", "number"),),
     results=_SAME,
     text="$operand {} : type",
@@ -108,6 +121,7 @@ for _name, _words in {"cmpi": "cmpi_predicate", "cmpf": "cmpf_predicate"}.items(
         _name,
         ARITH,
         "compare two numbers",
+        body=SCALAR[f"arith.{_name}"],
         operands=_BINARY,
         results=(Result("result", "i1", "i1"),),
         attrs=(Attr("predicate", _words, required=True),),
@@ -118,6 +132,7 @@ instr(
     "select",
     ARITH,
     "condition ? true_value : false_value",
+    body=SCALAR["arith.select"],
     operands=(read("condition", "i1"), read("true_value", "any"), read("false_value", "any")),
     results=(Result("result", "any"),),
     text="$condition , $true_value , $false_value {} : results",
@@ -141,6 +156,7 @@ for _name, _meaning in {
         _name,
         ARITH,
         _meaning,
+        body=SCALAR[f"arith.{_name}"],
         operands=(read("in", "number"),),
         results=(Result("out", "number"),),
         text="$in {} : types to results",
@@ -280,6 +296,7 @@ for _name, _meaning in {
         _name,
         MATH,
         _meaning,
+        body=SCALAR.get(f"math.{_name}"),
         operands=(read("operand", "number"),),
         results=_SAME,
         text="$operand {} : type",

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from pto.isa.attributes import Enum, Int
 from pto.isa.instr import Attr, Family, Result, instr, read, update
+from pto.isa.meaning import sync as meaning
 from pto.isa.rules import Case, Rule, attr_at_least
 
 _TD = "PTOAS include/PTO/IR/PTOOps.td"
@@ -130,6 +131,7 @@ for _suffix, _family in {"": FLAG, "_dyn": DYNAMIC_FLAG}.items():
         f"set_flag{_suffix}",
         _family,
         _SET,
+        body=meaning.SET_FLAG,
         pipe="@src_pipe",
         example=f"pto.set_flag{_suffix}{_WHERE[_suffix]}",
         cite=(f"{_PAGES}/set-flag.md", _TD),
@@ -138,6 +140,7 @@ for _suffix, _family in {"": FLAG, "_dyn": DYNAMIC_FLAG}.items():
         f"wait_flag{_suffix}",
         _family,
         _WAIT,
+        body=meaning.WAIT_FLAG,
         pipe="@dst_pipe",
         notes=("One page says a flag stays for later waiters; hardware and programs consume it.",),
         example=f"pto.wait_flag{_suffix}{_WHERE[_suffix]}",
@@ -159,14 +162,15 @@ EVENT = Family(
     text="[ @src_op , @dst_op , @event_id ] {}",
     rules=(_two_pipes("src_op", "dst_op"),),
 )
-for _name, _meaning, _pipe in (
-    ("record_event", _SET, "@src_op"),
-    ("wait_event", _WAIT, "@dst_op"),
+for _name, _meaning, _pipe, _body in (
+    ("record_event", _SET, "@src_op", meaning.RECORD_EVENT),
+    ("wait_event", _WAIT, "@dst_op", meaning.WAIT_EVENT),
 ):
     instr(
         _name,
         EVENT,
         _meaning,
+        body=_body,
         pipe=_pipe,
         example=f"pto.{_name}[#pto.sync_op_type<TLOAD>, #pto.sync_op_type<TVEC>, <EVENT_ID0>]",
         cite=(_MANUAL, _TD),
@@ -180,6 +184,7 @@ instr(
     "barrier",
     BARRIER,
     "hold the pipe until all its earlier work is done; PIPE_ALL: every pipe until all work is done",
+    body=meaning.IN_ORDER,
     attrs=(Attr("pipe", "pipe", required=True),),
     text="@pipe {}",
     pipe="@pipe",
@@ -192,6 +197,7 @@ instr(
     "barrier_sync",
     BARRIER,
     "a barrier of the pipe that runs this kind of operation",
+    body=meaning.IN_ORDER,
     attrs=(Attr("op_type", "sync_op_type", required=True),),
     text="[ @op_type ] {}",
     pipe="@op_type",
@@ -201,6 +207,7 @@ instr(
     "mem_bar",
     BARRIER,
     "earlier accesses to UB of the first class are done before later ones of the second begin",
+    body=meaning.IN_ORDER,
     attrs=(Attr("kind", "membar", required=True, meaning="V vector, S scalar, LD, ST, ALL"),),
     text="@kind {}",
     pipe="V",
@@ -238,6 +245,7 @@ instr(
     "get_buf",
     BUFFER_ID,
     "mode 0: hold the pipe until every earlier rls_buf of this id is done; mode 1: do not wait",
+    body=meaning.IN_ORDER,
     profiles="a5",
     notes=_CONTESTED,
     example='pto.get_buf "PIPE_V", 0, 0',
@@ -247,6 +255,7 @@ instr(
     "rls_buf",
     BUFFER_ID,
     "mode 0: done when the pipe's work on this id is; mode 1: when all pipes' work on it is",
+    body=meaning.IN_ORDER,
     profiles="a5",
     notes=_CONTESTED,
     example='pto.rls_buf "PIPE_V", 0, 0',
@@ -273,6 +282,7 @@ instr(
     "declare_eventid_array",
     EVENT_IDS,
     "array = as many event ids as its type says, not yet set",
+    body=meaning.EVENT_IDS,
     results=(Result("array", "event ids"),),
     text="{} -> results",
     pipe="none",
@@ -282,6 +292,7 @@ instr(
     "eventid_array_get",
     EVENT_IDS,
     "result = array[index]",
+    body=meaning.EVENT_ID_GET,
     operands=_PLACE,
     results=(Result("result", "index", "index"),),
     text="$array [ $index ] {} : types(array)",
@@ -292,6 +303,7 @@ instr(
     "eventid_array_set",
     EVENT_IDS,
     "array[index] = value",
+    body=meaning.EVENT_ID_SET,
     operands=(update("array", "event ids"), read("index", "index"), read("value", "index")),
     text="$array [ $index ] , $value {} : types(array)",
     rules=(

@@ -9,6 +9,7 @@ from pto.core.tile import TileType
 from pto.isa import types as t
 from pto.isa.attributes import Str
 from pto.isa.instr import Attr, Family, Result, instr, read, update
+from pto.isa.meaning import view as meaning
 from pto.isa.rules import Case, OpLike, Rule, dims, same_dtype, same_shape, same_valid
 from pto.isa.view import memref_of_rank, same_space
 
@@ -133,6 +134,7 @@ instr(
     "alloc_tile",
     HANDLE,
     "result = a tile of its own, at byte addr of its buffer or where the planner puts it",
+    body=meaning.ALLOC_TILE,
     operands=(read("addr?", "i64"), *VALID),
     results=(Result("result", "tile"),),
     text="<| addr = $addr | valid_row = $valid_row | valid_col = $valid_col > {} : results",
@@ -166,6 +168,7 @@ instr(
     "set_validshape",
     HANDLE,
     "from here on valid_row x valid_col elements of source are valid",
+    body=meaning.SET_VALID,
     operands=(update("source"), read("valid_row", "index"), read("valid_col", "index")),
     text="$source , $valid_row , $valid_col {} : types(source)",
     rules=(
@@ -186,11 +189,15 @@ instr(
     example="pto.set_validshape %t, %r, %c : !pto.tile_buf<vec, 16x64xf32, valid=?x?>",
     cite=(_MANUAL, f"{_VIEWS}/set-validshape.md"),
 )
-for _name, _what in {"tile_valid_rows": "rows", "tile_valid_cols": "columns"}.items():
+for _name, _what, _body in (
+    ("tile_valid_rows", "rows", meaning.VALID_ROWS),
+    ("tile_valid_cols", "columns", meaning.VALID_COLS),
+):
     instr(
         _name,
         HANDLE,
         f"result = the valid {_what} of src now",
+        body=_body,
         operands=(read("src"),),
         results=(Result("result", "index"),),
         text=_ONE_TO_ONE,
@@ -200,6 +207,7 @@ instr(
     "bitcast",
     HANDLE,
     "result = the storage of src read as elements of another type",
+    body=meaning.RETYPED,
     operands=(read("src"),),
     results=(Result("result", "tile"),),
     text=_ONE_TO_ONE,
@@ -223,6 +231,7 @@ instr(
     "tile_buf_addr",
     HANDLE,
     "dst = the address of element (0, 0) of src",
+    body=meaning.TILE_ADDRESS,
     operands=(read("src"),),
     results=(Result("dst", "pointer or memref"),),
     text=_ONE_TO_ONE,

@@ -8,6 +8,7 @@ from __future__ import annotations
 from pto.core.memory import Space
 from pto.isa import types as t
 from pto.isa.instr import Attr, Family, Result, instr, read
+from pto.isa.meaning import view as meaning
 from pto.isa.rules import Case, Rule, counts_dimensions, one_per_dimension, same_dtype
 
 _TD = "PTOAS include/PTO/IR/PTOOps.td"
@@ -127,6 +128,7 @@ instr(
     "addptr",
     POINTER,
     "result = ptr + offset, counted in elements",
+    body=meaning.ADD_POINTER,
     operands=(read("ptr", "pointer"), read("offset", "index")),
     results=(Result("result", "pointer"),),
     text="$ptr , $offset {} : types(ptr) -> results",
@@ -137,6 +139,7 @@ instr(
     "castptr",
     POINTER,
     "the same byte address as an integer, or as a pointer to other elements of the same space",
+    body=meaning.CAST_POINTER,
     operands=(read("input", "pointer, memref or integer"),),
     results=(Result("result", "pointer or integer"),),
     text="$input {} : types -> results",
@@ -158,6 +161,7 @@ instr(
     "make_tensor_view",
     VIEW,
     "element (i, j, ..) of result is ptr[i * strides[0] + j * strides[1] + ..]",
+    body=meaning.TENSOR_VIEW,
     operands=(read("ptr", "pointer"), read("shape*", "index"), read("strides*", "index")),
     results=(Result("result", "tensor view"),),
     attrs=(Attr("layout", "layout", meaning="how tiles of this tensor lie: nd, dn or nz"),),
@@ -185,6 +189,7 @@ instr(
     "partition_view",
     VIEW,
     "element (i, j, ..) of result is source(offsets[0] + i, offsets[1] + j, ..)",
+    body=meaning.PARTITION,
     operands=(
         read("source", "tensor view"),
         read("offsets*", "index"),
@@ -209,14 +214,19 @@ instr(
     " : !pto.tensor_view<?x?xf32> -> !pto.partition_tensor_view<16x64xf32>",
     cite=(_MANUAL, f"{_VIEWS}/partition-view.md"),
 )
-for _name, _meaning in {
-    "get_tensor_view_dim": "result = the size of dimension dim_index",
-    "get_tensor_view_stride": "result = the stride of dimension dim_index, in elements",
-}.items():
+for _name, _meaning, _body in (
+    ("get_tensor_view_dim", "result = the size of dimension dim_index", meaning.DIMENSION),
+    (
+        "get_tensor_view_stride",
+        "result = the stride of dimension dim_index, in elements",
+        meaning.STRIDE,
+    ),
+):
     instr(
         _name,
         VIEW,
         _meaning,
+        body=_body,
         operands=_DIM,
         results=(Result("result", "index"),),
         text="$tensor_view , $dim_index {} : types(tensor_view) -> results",
@@ -234,6 +244,7 @@ instr(
     "tensor_view_addr",
     VIEW,
     "dst = the address of element (0, 0, ..) of src",
+    body=meaning.VIEW_ADDRESS,
     operands=(read("src", "view"),),
     results=(Result("dst", "pointer or memref"),),
     text="$src {} : types -> results",

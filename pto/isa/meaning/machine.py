@@ -24,6 +24,11 @@ class Shared(Protocol):
     cross_flags: MutableMapping[Any, int]
     queues: MutableMapping[Any, Any]
 
+    @property
+    def vectors(self) -> int:
+        """How many vector sub-blocks run."""
+        ...
+
     def vector(self, sub: int) -> Machine: ...
 
 

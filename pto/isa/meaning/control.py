@@ -1,0 +1,146 @@
+"""The scalar unit beside arithmetic: queries, single elements, control registers, print."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from pto.core.errors import fail
+from pto.core.pointer import Pointer
+from pto.isa import types as t
+from pto.isa.attributes import Str
+from pto.isa.meaning.kinds import Do, do
+from pto.isa.meaning.machine import Machine
+from pto.isa.meaning.scalar import from_bits, to_bits
+from pto.isa.rules import Case
+
+BLOCK_INDEX = do(lambda core: core.block)
+BLOCK_COUNT = do(lambda core: core.blocks)
+SUB_BLOCK_INDEX = do(lambda core: core.sub)
+SUB_BLOCK_COUNT = do(lambda core: core.subs)
+
+
+def _load(case: Case) -> Callable[..., Any]:
+    """Memory holds bits; the result type says what they are."""
+    type = case.op.results[0].type
+    if not isinstance(type, t.Scalar) or type.dtype is None:
+        raise fail("PTO-T093", "a scalar load needs an element type")
+    size, storage = type.dtype.itemsize, type.dtype.storage
+
+    def load(core: Machine, ptr: Pointer, offset: int) -> Any:
+        raw = ptr.bytes(offset * size, size)
+        return from_bits(type, int(raw.view(storage)[0]))
+
+    return load
+
+
+def _store(case: Case) -> Callable[..., None]:
+    value = case.op.operand("value")
+    type = value.type if value else None
+    if not isinstance(type, t.Scalar) or type.dtype is None:
+        raise fail("PTO-T093", "a scalar store needs an element type")
+    size, storage = type.dtype.itemsize, type.dtype.storage
+
+    def store(core: Machine, ptr: Pointer, offset: int, value: Any) -> None:
+        bits = np.asarray([to_bits(type, value)], storage)
+        ptr.bytes(offset * size, size)[:] = bits.view(np.uint8)
+
+    return store
+
+
+LOAD_SCALAR = Do(_load)
+STORE_SCALAR = Do(_store)
+
+# ---- small arrays of the scalar unit
+
+
+def _new_array(case: Case) -> Callable[..., Any]:
+    type = case.op.results[0].type
+    shape = type.shape if isinstance(type, t.LocalArray) else ()
+    return lambda core: np.zeros(shape, object)
+
+
+def _index(array: Any, indices: list[int]) -> tuple[int, ...]:
+    inside = all(0 <= i < n for i, n in zip(indices, array.shape, strict=True))
+    if not inside:
+        raise fail(
+            "PTO-S133", f"index {indices} of a local array of {'x'.join(map(str, array.shape))}"
+        )
+    return tuple(indices)
+
+
+def _get(core: Machine, array: Any, indices: list[int]) -> Any:
+    return array[_index(array, indices)]
+
+
+def _put(core: Machine, array: Any, indices: list[int], value: Any) -> None:
+    array[_index(array, indices)] = value
+
+
+LOCAL_ARRAY = Do(_new_array)
+LOCAL_ARRAY_GET = do(_get)
+LOCAL_ARRAY_SET = do(_put)
+
+# ---- control registers
+
+_MASK = (1 << 64) - 1
+
+
+def _signed(value: int) -> int:
+    return ((value + (1 << 63)) & _MASK) - (1 << 63)
+
+
+def _set_ctrl(core: Machine, value: int) -> None:
+    core.registers["ctrl"] = value & _MASK
+
+
+GET_CTRL = do(lambda core: _signed(core.registers.get("ctrl", 0)))
+SET_CTRL = do(_set_ctrl)
+
+
+def bit(value: int) -> Do:
+    """The first operand with the bit of the second set to `value`."""
+
+    def run(core: Machine, number: int, index: int) -> int:
+        if not 0 <= index < 64:
+            raise fail("PTO-S134", f"bit {index} of a 64-bit register")
+        mask = 1 << index
+        return _signed((number | mask) if value else (number & ~mask))
+
+    return do(run)
+
+
+# ---- debugging
+
+_FORMAT = re.compile(r"%[-+ #0]*\d*(?:\.\d+)?(?:hh|ll|[hlzt])?[diufFeEgGxXc]")
+
+
+def _print(case: Case) -> Callable[..., None]:
+    """printf of one scalar; the format is data, only one conversion of it is filled in."""
+    value = case.op.attrs.get("format")
+    text = value.value if isinstance(value, Str) else "%d"
+
+    def run(core: Machine, scalar: Any) -> None:
+        core.printed.append(_FORMAT.sub(lambda m: _formatted(m[0], scalar), text, count=1))
+
+    return run
+
+
+def _formatted(spec: str, scalar: Any) -> str:
+    kind = spec[-1]
+    flags = re.sub(r"hh|ll|[hlzt]", "", spec[1:-1])
+    width = re.fullmatch(r"([-+ #0]*)(\d{0,3})\d*((?:\.\d{1,3})?)\d*", flags)
+    shown = "".join(width.groups()) if width else ""
+    number = float(scalar) if kind in "fFeEgG" else int(scalar)
+    return f"%{shown}{'d' if kind in 'iu' else kind}" % number
+
+
+def _trap(core: Machine) -> None:
+    raise fail("PTO-S135", f"{core.name} reached pto.trap")
+
+
+PRINT = Do(_print)
+TRAP = do(_trap)
