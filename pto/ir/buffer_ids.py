@@ -5,10 +5,11 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from pto.ir import lexer as lx
-from pto.ir.format import Draft, canonical, in_place_value
+from pto.ir.format import Draft, in_place_value
 from pto.ir.graph import Operation
 from pto.isa.attributes import Enum, Int
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from pto.ir.printer import Line
 
 _NUMBERS = ("buf_id", "mode")
+_DIGITS = re.compile(r"-?\d{1,18}")
 
 
 def read_buffer_id(p: Parser, draft: Draft) -> None:
@@ -38,11 +40,11 @@ def read_buffer_id(p: Parser, draft: Draft) -> None:
 
 
 def _read_number(p: Parser, draft: Draft, name: str) -> None:
-    spec = draft.row.attr(name)
+    """A number carries no type: a colon after it belongs to the operands."""
     if p.kind == lx.VALUE:
         draft.bind(f"{name}_dyn", p.use())
-    elif spec is not None and p.kind == lx.NUMBER:
-        draft.op.attrs[name] = canonical(p, spec, p.attribute())
+    elif p.kind == lx.NUMBER and _DIGITS.fullmatch(p.text):
+        draft.op.attrs[name] = Int(int(p.take()))
     else:
         p.fail("PTO-P020", f"expected a number or a value, got {p.shown()}")
 

@@ -136,10 +136,10 @@ _ANGLED = frozenset(
 
 
 def _spaced(last: str, text: str) -> bool:
-    if text[0] in ",)]" or last[-1] in "([":
+    if text[0] in ",)]}" or last[-1] in "([{":
         return False
     if text[0] == "[":
-        return last in (",", "=", ":", "to", "sizes")
+        return last in (",", "=", ":", "to", "sizes", "valid")
     return not (text[0] == "(" and last not in (",", "=", ":", "->") and last[-1] != "}")
 
 
