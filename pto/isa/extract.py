@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from pto.isa.instr import Attr, Family, PipeBy, instr, read, update, write
 from pto.isa.paths import (
+    ACC_TO_VEC,
     CUBE_A2A3,
     CUBE_A5,
     PLAIN_A2A3,
     PLAIN_A5,
+    RELU,
     SCALED_A2A3,
     SCALED_A5,
     acc_options,
@@ -26,10 +28,6 @@ from pto.isa.paths import (
 from pto.isa.rules import Case, Rule, current, dtype_in, in_layout, in_role, on, same_dtype
 from pto.isa.tile_rules import NPU
 
-_RELU = Attr("reluPreMode", "relu_pre_mode", default="no_relu", meaning="clip at 0 on the way out")
-_ACC_TO_VEC = Attr(
-    "accToVecMode", "acc_to_vec_mode", meaning="which vector sub-blocks get the tile"
-)
 _AT = (read("indexRow", "index"), read("indexCol", "index"))
 _MODES = ("ND2NZ", "NZ2ND", "ND", "ND2NZ2")
 
@@ -49,7 +47,7 @@ SCALED_WINDOW = Family(
     "window with scales",
     "tile",
     "a window of an accumulator, scaled column by column",
-    attrs=(_RELU, _ACC_TO_VEC),
+    attrs=(RELU, ACC_TO_VEC),
     pipe="FIX",
     subject="src",
     rules=(
@@ -108,8 +106,8 @@ instr(
     ),
     attrs=(
         Attr("mode", "str", values=_MODES, meaning="the change of layout, else told by the types"),
-        _RELU,
-        _ACC_TO_VEC,
+        RELU,
+        ACC_TO_VEC,
     ),
     text="ins( $src , $indexRow , $indexCol <? , $indexRow1 , $indexCol1 > <? , $preQuantScalar >"
     " : types ) outs( $dst <? , $dst1 > : types ) {}",
@@ -187,8 +185,8 @@ instr(
             values=(*_MODES, "SPLIT2", "SPLIT4"),
             meaning="the change of layout, else told by the types; SPLITn: n bursts, same result",
         ),
-        _RELU,
-        _ACC_TO_VEC,
+        RELU,
+        ACC_TO_VEC,
     ),
     text="ins( $src , $indexRow , $indexCol <? , $preQuantScalar > : types )"
     " outs( $dst : types ) {}",

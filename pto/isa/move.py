@@ -5,10 +5,12 @@ from __future__ import annotations
 from pto.isa.global_rules import atomic_store, enough, flat, gm_layout, same_count
 from pto.isa.instr import INS_OUTS, Attr, Family, PipeBy, Result, instr, read, write
 from pto.isa.paths import (
+    ACC_TO_VEC,
     CUBE_A2A3,
     CUBE_A5,
     PLAIN_A2A3,
     PLAIN_A5,
+    RELU,
     SCALED_A2A3,
     SCALED_A5,
     acc_options,
@@ -26,7 +28,6 @@ from pto.isa.rules import Case, Rule, current, dims, in_layout, in_role, on, sam
 from pto.isa.tile_rules import NPU
 
 _STANDARD = "i8 u8 i16 u16 i32 u32 i64 u64 f16 bf16 f32"
-_RELU = Attr("reluPreMode", "relu_pre_mode", default="no_relu", meaning="clip at 0 on the way out")
 _ATOMIC = Attr(
     "atomicType", "atomic_type", default="atomic_none", meaning="combine with what is in memory"
 )
@@ -167,7 +168,7 @@ instr(
     attrs=(
         Attr("stPhase", "st_phase", default="unspecified", meaning="unit flag with the cube"),
         _ATOMIC,
-        _RELU,
+        RELU,
         _GM_LAYOUT,
     ),
     text="ins( $src : types <? , $preQuantScalar : types > ) outs( $dst : types ) {}",
@@ -193,7 +194,7 @@ instr(
     STORE,
     "dst element (r,c) = quant(src[r,c], fp[0,c]) over src's valid region",
     operands=(read("src"), read("fp"), write("dst", "view")),
-    attrs=(_ATOMIC, _RELU, _GM_LAYOUT),
+    attrs=(_ATOMIC, RELU, _GM_LAYOUT),
     types="i32 f32",
     pipe="FIX",
     rules=(
@@ -235,8 +236,8 @@ instr(
     "dst[i,j] = convert(src[i,j]), between the buffers and layouts of the two tile types",
     operands=(read("src"), write("dst"), read("fp?"), read("preQuantScalar?", "i64")),
     attrs=(
-        Attr("accToVecMode", "acc_to_vec_mode", meaning="which vector sub-blocks get the tile"),
-        _RELU,
+        ACC_TO_VEC,
+        RELU,
     ),
     text="ins( $src : types <? , $fp : types > <? , $preQuantScalar : types > )"
     " outs( $dst : types ) {}",
@@ -277,7 +278,7 @@ instr(
     MOVE,
     "dst[i,j] = quant(src[i,j], fp[0,j]); older spelling of tmov with fp",
     operands=(read("src"), read("fp"), write("dst")),
-    attrs=(_RELU,),
+    attrs=(RELU,),
     text=INS_OUTS,
     pipe="FIX",
     subject="src",

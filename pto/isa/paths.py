@@ -7,8 +7,11 @@ from __future__ import annotations
 
 from pto.core.tile import TileType
 from pto.isa import types as t
+from pto.isa.instr import Attr
 from pto.isa.rules import Case, Rule, dims, listing
 
+RELU = Attr("reluPreMode", "relu_pre_mode", default="no_relu", meaning="clip at 0 on the way out")
+ACC_TO_VEC = Attr("accToVecMode", "acc_to_vec_mode", meaning="which vector sub-blocks get the tile")
 _QUANT = ("fp", "preQuantScalar")  # operands that scale what leaves the accumulator
 
 # What the matrix operands may be, and what accumulator elements become with a scale or without:

@@ -5,9 +5,10 @@ the actual values the message. Rules that many rows share live here; a row's own
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from dataclasses import dataclass, replace
+from typing import Protocol
 
+from pto.core.errors import Severity
 from pto.core.layout import SLayout
 from pto.core.tile import Role, TileType
 from pto.isa import types as t
@@ -26,8 +27,6 @@ class ValueLike(Protocol):
     def name(self) -> str: ...
     @property
     def maker(self) -> OpLike | None: ...
-    @property
-    def owner(self) -> object: ...
 
 
 class BlockLike(Protocol):
@@ -40,7 +39,6 @@ class RegionLike(Protocol):
     def blocks(self) -> Sequence[BlockLike]: ...
 
 
-@runtime_checkable
 class OpLike(Protocol):
     """What a rule may see of an operation."""
 
@@ -121,11 +119,6 @@ class Case:
         value = self.op.operand(name)
         return None if value is None else self.constant(value)
 
-    def producer(self, name: str) -> OpLike | None:
-        """The operation that made an operand; None for an argument of a function or loop."""
-        value = self.op.operand(name)
-        return value.owner if value is not None and isinstance(value.owner, OpLike) else None
-
     def word(self, name: str) -> str | None:
         """The value of an attribute as a word, its default when unwritten."""
         value = self.op.attrs.get(name)
@@ -162,11 +155,17 @@ class Rule:
     sentence: str  # begins with "expects": `'pto.tadd' op expects ...: src1 is 8x8`
     test: Test
     profiles: tuple[str, ...] = ()  # where it applies; empty: everywhere
+    severity: Severity = "error"
 
 
 def on(profiles: str, rule: Rule) -> Rule:
     """The same rule, only on these profiles."""
-    return Rule(rule.id, rule.code, rule.sentence, rule.test, tuple(profiles.split()))
+    return replace(rule, profiles=tuple(profiles.split()))
+
+
+def warn(rule: Rule) -> Rule:
+    """The same rule as a warning: public compilers accept what it is about."""
+    return replace(rule, severity="warning")
 
 
 def current(rule: Rule) -> Rule:

@@ -10,7 +10,7 @@ from pto.isa import types as t
 from pto.isa.attributes import Str
 from pto.isa.instr import Attr, Family, Result, instr, read, update
 from pto.isa.meaning import view as meaning
-from pto.isa.rules import Case, OpLike, Rule, dims, same_dtype, same_shape, same_valid
+from pto.isa.rules import Case, Rule, dims, same_dtype, same_shape, same_valid
 from pto.isa.view import memref_of_rank, same_space
 
 _TD = "PTOAS include/PTO/IR/PTOOps.td"
@@ -93,10 +93,7 @@ _RENAMES = ("pto.bitcast", "pto.treshape")
 def _local_handle(case: Case) -> str | None:
     if not isinstance(case.type("source"), t.TileBuf):
         return None
-    made = case.producer("source")
-    while made is not None and made.name in _RENAMES:
-        owner = made.operands[0].owner
-        made = owner if isinstance(owner, OpLike) else None
+    made = case.maker("source", *_RENAMES)
     if made is None:
         return "it is an argument"
     return None if made.name.removeprefix("pto.") in _LOCAL else f"it comes from {made.name}"
