@@ -20,6 +20,7 @@ LAYERS = {
     "run": 6,
     "observe": 7,
     "lang": 8,
+    "gym": 8,
     "view": 9,
     "cli": 10,
     "__init__": 11,

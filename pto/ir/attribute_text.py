@@ -28,7 +28,7 @@ from pto.isa.enums import ENUMS
 from pto.isa.types import Scalar
 
 if TYPE_CHECKING:
-    from pto.ir.parser import Parser
+    from pto.ir.cursor import Cursor
 
 _ENUM = re.compile(r"#pto(?:\.(\w+)<\s*(\w+)\s*>|<\s*(\w+)\s+(\w+)\s*>)")
 _INTS = re.compile(r"array<\s*(\w+)\s*(?::([-\d,\s]*))?>")
@@ -37,7 +37,7 @@ _NAMED = {"n": "\n", "t": "\t", "\\": "\\", '"': '"'}
 MAX_DEPTH = 64
 
 
-def read(p: Parser, depth: int = 0) -> Attribute:
+def read(p: Cursor, depth: int = 0) -> Attribute:
     """One attribute value at the cursor."""
     if depth > MAX_DEPTH:
         p.fail("PTO-P023", f"attributes are nested more than {MAX_DEPTH} deep")
@@ -58,7 +58,7 @@ def read(p: Parser, depth: int = 0) -> Attribute:
     p.fail("PTO-P025", f"expected an attribute value, got {p.shown()}")
 
 
-def _number(p: Parser) -> Attribute:
+def _number(p: Cursor) -> Attribute:
     text = p.take()
     type = p.type() if p.accept(":") else None
     is_float = isinstance(type, Scalar) and type.is_float
@@ -69,7 +69,7 @@ def _number(p: Parser) -> Attribute:
     return Int(int(text, 0) if "x" in text else int(text), type)
 
 
-def _word(p: Parser) -> Attribute:
+def _word(p: Cursor) -> Attribute:
     text = p.text
     if text in ("true", "false"):
         p.i += 1
@@ -89,7 +89,7 @@ def _word(p: Parser) -> Attribute:
     return OfType(p.type())
 
 
-def _hash(p: Parser) -> Attribute:
+def _hash(p: Cursor) -> Attribute:
     text = p.take()
     text = p.aliases.get(text, text)
     found = _ENUM.fullmatch(text)
@@ -105,7 +105,7 @@ def _hash(p: Parser) -> Attribute:
     return Enum(kind, word)
 
 
-def _string(p: Parser) -> Attribute:
+def _string(p: Cursor) -> Attribute:
     return Str(_ESCAPE.sub(_unescape, p.take()[1:-1]))
 
 
@@ -113,7 +113,7 @@ def _unescape(found: re.Match[str]) -> str:
     return _NAMED.get(found[1]) or chr(int(found[1], 16))
 
 
-_READERS: dict[int, Callable[[Parser], Attribute]] = {
+_READERS: dict[int, Callable[[Cursor], Attribute]] = {
     lx.NUMBER: _number,
     lx.WORD: _word,
     lx.ATTR: _hash,

@@ -9,7 +9,8 @@ import re
 from typing import TYPE_CHECKING
 
 from pto.ir import lexer as lx
-from pto.ir.format import Draft, in_place_value
+from pto.ir.canonical import in_place_value
+from pto.ir.draft import Draft
 from pto.ir.graph import Operation
 from pto.isa.attributes import Enum, Int
 

@@ -194,9 +194,7 @@ def touched(op: Operation, profile: str) -> list[Value]:
 class _Walk:
     """One pass over a function; the open loops are a stack."""
 
-    def __init__(
-        self, roots: list[Value], names: dict[int, tuple[int, ...]], profile: str
-    ) -> None:
+    def __init__(self, roots: list[Value], names: dict[int, tuple[int, ...]], profile: str) -> None:
         self.roots = roots
         self.names = names
         self.profile = profile

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pto.ir import lexer as lx
-from pto.ir.format import Draft
+from pto.ir.draft import Draft
 from pto.ir.graph import Operation
 from pto.ir.types import type_text
 from pto.isa.attributes import Ints

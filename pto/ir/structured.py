@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from pto.ir import lexer as lx
 from pto.ir.buffer_ids import read_buffer_id, write_buffer_id
-from pto.ir.format import Draft
+from pto.ir.draft import Draft
 from pto.ir.graph import Operation, Region, Value
 from pto.ir.memref_text import (
     read_reinterpret_cast,
@@ -255,6 +255,27 @@ def _write_constant(line: Line, op: Operation) -> None:
     line.put(line.attr_text(value))
 
 
+def _read_select(p: Parser, draft: Draft) -> None:
+    """`%c, %a, %b : T`; a condition of another type than i1 is written first."""
+    for n, name in enumerate(("condition", "true_value", "false_value")):
+        if n:
+            p.expect(",")
+        if p.kind != lx.VALUE:
+            p.fail("PTO-P020", f"expected an operand, got {p.shown()}")
+        draft.bound[name] = [p.use()]
+    if p.at("{"):
+        p.attr_dict(draft)
+    p.expect(":")
+    type = p.type()
+    draft.result_types.append(p.type() if p.accept(",") else type)
+
+
+def _write_select(line: Line, op: Operation) -> None:
+    line.operands(op.operands)
+    line.dictionary(op.attrs)
+    line.put(f": {type_text(op.results[0].type)}")
+
+
 # ---- scf
 
 
@@ -407,6 +428,7 @@ READERS: dict[str, Callable[[Parser, Draft], None]] = {
     "=call": _read_call,
     "=simt_launch": _read_simt_launch,
     "=constant": _read_constant,
+    "=select": _read_select,
     "=scf.for": _read_for,
     "=scf.if": _read_if,
     "=scf.while": _read_while,
@@ -421,6 +443,7 @@ WRITERS: dict[str, Callable[[Line, Operation], None]] = {
     "=call": _write_call,
     "=simt_launch": _write_simt_launch,
     "=constant": _write_constant,
+    "=select": _write_select,
     "=scf.for": _write_for,
     "=scf.if": _write_if,
     "=scf.while": _write_while,

@@ -100,9 +100,8 @@ def _placed(case: Case) -> str | None:
     return None
 
 
-_SHAPE = (
-    attr_in("dir_mask", "1", "2", "3"),
-    attr_at_least("slot_size", 1),
+_SHAPE = (attr_in("dir_mask", "1", "2", "3"), attr_at_least("slot_size", 1))
+_LOCAL_SHAPE = (
     attr_at_least("local_slot_num", 1),
     Rule("local-slots-fit", "PTO-M072", "expects local slots within the queue", _local_slots_fit),
     Rule(
@@ -150,6 +149,7 @@ SETUP = Family(
     " | v2c_consumer_buf = $v2c_consumer_buf : types > )",
     rules=(
         *_SHAPE,
+        *_LOCAL_SHAPE,
         attr_at_least("id", 0),
         Rule(
             "belong-together",
@@ -208,6 +208,7 @@ instr(
     " <? , nosplit = @nosplit > }"
     " ( $gm_addr : types <? , $local_addr : types > <? , $peer_local_addr : types > )"
     " {} -> results",
+    rules=_LOCAL_SHAPE,
     example="%q = pto.initialize_l2g2l_pipe {dir_mask = 1, slot_size = 1024, slot_num = 8}"
     " (%gm : !pto.ptr<f32, gm>, %buffer : i32) -> !pto.pipe",
     cite=_TD,

@@ -135,7 +135,7 @@ instr(
     body=SCALAR["arith.select"],
     operands=(read("condition", "i1"), read("true_value", "any"), read("false_value", "any")),
     results=(Result("result", "any"),),
-    text="$condition , $true_value , $false_value {} : results",
+    text="=select",
     cite=_CITE,
 )
 for _name, _meaning in {

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pto.core.constants import BLOCK_BYTE_SIZE
 from pto.isa import types as t
 from pto.isa.instr import INS_OUTS_INSIDE, Attr, Family, instr, read, scratch, write
-from pto.isa.rules import Case, Rule, all_in, dims, dtype_in, on, row_major, same_dtype
+from pto.isa.rules import Case, Rule, all_in, dims, dtype_in, on, row_major, same_dtype, warn
 from pto.isa.tile_rules import NPU, VECTOR_UNIT, same_valid_rows, scratch_holds
 
 _RECORD = 8  # bytes: TSORT32.md, Tile Sizes & Data Types
@@ -83,11 +83,13 @@ instr(
             "expects the valid columns of src to be a multiple of 32",
             _whole_blocks_test,
         ),
-        Rule(
-            "room-for-records",
-            "PTO-S057",
-            "expects a row of dst to hold an 8-byte record for each element",
-            _records_test,
+        warn(
+            Rule(
+                "room-for-records",
+                "PTO-S057",
+                "expects a row of dst to hold an 8-byte record for each element",
+                _records_test,
+            )
         ),
         on(NPU, scratch_holds("the row, or the last block of a long one", _tail_bytes)),
     ),

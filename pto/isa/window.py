@@ -79,7 +79,7 @@ def _on_box(case: Case) -> str | None:
 def _whole_lines(case: Case) -> str | None:
     """Boxes of one line lie together, so a subset of a boxed tile takes whole lines of boxes."""
     source = case.tile("source")
-    if source is None or not source.layout.is_boxed or len(case.op.group("offsets")) != 2:
+    if source is None or not source.layout.is_boxed or _window_of_two(case) is not None:
         return None
     axis = 1 if source.layout.blayout.value == "row_major" else 0
     size, offset = _sizes(case)[axis], _offsets(case)[axis]
@@ -106,7 +106,12 @@ WINDOW = Family(
             _window_of_two,
         ),
         Rule("tile-window-inside", "PTO-S073", "expects a window inside source", _window_inside),
-        Rule("shaped-as-window", "PTO-S072", "expects result to have sizes", _shaped_as_window),
+        Rule(
+            "shaped-as-window",
+            "PTO-S072",
+            "expects result to have the shape that sizes say",
+            _shaped_as_window,
+        ),
         same_dtype("source", "result"),
         same_space("source", "result"),
         same_config("source", "result"),
@@ -133,7 +138,7 @@ instr(
         valid_in("result", 1),
         Rule(
             "valid-as-written",
-            "PTO-S077",
+            "PTO-S072",
             "expects the valid region of result to be the one asked for",
             _valid_as_written,
         ),

@@ -107,7 +107,8 @@ def _rules(op: Operation, row: Instr, profile: Profile) -> list[Diagnostic]:
             continue
         actual = rule.test(case)
         if actual is not None:
-            out.append(Diagnostic(rule.code, f"'{op.name}' op {rule.sentence}: {actual}"))
+            message = f"'{op.name}' op {rule.sentence}: {actual}"
+            out.append(Diagnostic(rule.code, message, severity=rule.severity))
     return out
 
 

@@ -1,0 +1,95 @@
+"""Attribute values in one representation per meaning, whatever their spelling."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from pto.core.errors import nearest
+from pto.ir import lexer as lx
+from pto.ir.draft import Draft
+from pto.ir.types import parse_type
+from pto.isa.attributes import Attribute, Bool, Enum, Float, Int, Str, Symbol
+from pto.isa.enums import kinds_of
+from pto.isa.instr import Attr
+
+if TYPE_CHECKING:
+    from pto.ir.parser import Parser
+
+
+def words_of(spec: Attr) -> tuple[str, ...]:
+    return spec.values or tuple(w for kind in kinds_of(spec.kind) for w in kind.words)
+
+
+def set_once(p: Parser, draft: Draft, name: str, value: Attribute) -> None:
+    """Text may repeat an attribute (`nd2nz` among the types), but not contradict itself."""
+    if draft.op.attrs.setdefault(name, value) != value:
+        p.fail("PTO-P019", f"attribute {name} is given twice, and differently", at=p.i - 1)
+
+
+def in_place_value(p: Parser, spec: Attr) -> Attribute:
+    """Read one value; `"PIPE_V"`, `<PIPE_V>`, `#pto.pipe<PIPE_V>` and PIPE_V are the same."""
+    enum = bool(kinds_of(spec.kind))
+    if enum and p.kind in (lx.STRING, lx.WORD):
+        word = p.take()
+        return canonical(p, spec, Str(word.strip('"')))
+    if enum and p.accept("<"):
+        word = p.take()
+        p.expect(">")
+        return canonical(p, spec, Str(word))
+    if spec.values and p.kind == lx.WORD:
+        return canonical(p, spec, Str(p.take()))
+    return canonical(p, spec, p.attribute())
+
+
+def canonical(p: Parser, spec: Attr, value: Attribute) -> Attribute:
+    """One representation per meaning, or a diagnostic that names what is allowed."""
+    if kinds_of(spec.kind):
+        return _canonical_enum(p, spec, value)
+    if spec.kind in _INT_TYPES and isinstance(value, Int):
+        return Int(value.value, _INT_TYPES[spec.kind])
+    if spec.kind == "bool" and isinstance(value, Int):
+        return Bool(bool(value.value))
+    if spec.values and isinstance(value, Str) and value.value not in spec.values:
+        _bad_word(p, spec, value.value, spec.values)
+    classes = _ATTR_CLASSES.get(spec.kind)
+    if classes is not None and not isinstance(value, classes):
+        p.fail("PTO-P014", f"attribute {spec.name} is {spec.kind}, got {type(value).__name__}")
+    return value
+
+
+# MLIR reads a bare number as i64; an attribute of another width must say so.
+_INT_TYPES = {"int": None, "i32": parse_type("i32")}
+
+
+_ATTR_CLASSES: dict[str, type[Attribute] | tuple[type[Attribute], ...]] = {
+    "int": Int,
+    "i32": Int,
+    "bool": Bool,
+    "str": Str,
+    "symbol": Symbol,
+    "float": (Float, Int),
+}
+
+
+def _canonical_enum(p: Parser, spec: Attr, value: Attribute) -> Attribute:
+    kinds, words = kinds_of(spec.kind), words_of(spec)
+    word: str | None = None
+    if isinstance(value, Str | Enum):
+        word = value.value
+    elif isinstance(value, Int):
+        word = kinds[0].word(value.value)
+    if isinstance(value, Enum):
+        kinds = tuple(k for k in kinds if k.name == value.kind) or kinds
+        if value.kind != kinds[0].name and value.value not in words:
+            p.fail("PTO-P014", f"attribute {spec.name} is a {spec.kind}, got a {value.kind}")
+    if word is None or word not in words:
+        _bad_word(p, spec, "?" if word is None else word, words)
+    kind = next((k for k in kinds if word in k.words), kinds[0])
+    return Enum(kind.name, kind.word(kind.number(word or "")) or "")
+
+
+def _bad_word(p: Parser, spec: Attr, word: str, words: Sequence[str]) -> None:
+    shown = ", ".join(words[:12]) + (", ..." if len(words) > 12 else "")
+    message = f"attribute {spec.name} cannot be `{word}`; it is one of {shown}"
+    p.fail("PTO-T036", message, help=nearest(word, words), at=p.i - 1)

@@ -1,0 +1,45 @@
+"""The predicate image: 256 bools, one per byte of a register.
+
+An element of w bytes looks at the lowest bit of its w (`mask[::w]`) and writes only that one. The
+images of "all lanes" and "the first n lanes" exist once each, so that `mask is full` is a test.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pto.core.constants import VREG_BYTES
+
+Mask = npt.NDArray[np.bool_]
+WIDEST = 4  # bytes: there is no b64, 64-bit elements go by a b32 mask
+
+
+def lanes_of(width: int) -> int:
+    """Lanes of a register with elements of so many bytes."""
+    return VREG_BYTES // width
+
+
+@lru_cache(maxsize=None)
+def first(width: int, count: int) -> Mask:
+    """The first `count` lanes of `width` bytes; never to be written to."""
+    image = np.zeros(VREG_BYTES, np.bool_)
+    image[: count * width : width] = True
+    image.flags.writeable = False
+    return image
+
+
+def full(width: int) -> Mask:
+    """All lanes, in the granularity the masks of elements of `width` bytes have."""
+    width = min(width, WIDEST)
+    return first(width, lanes_of(width))
+
+
+def image(lanes: npt.NDArray[Any], width: int) -> Mask:
+    """The image of one bool per lane of `width` bytes."""
+    made = np.zeros(VREG_BYTES, np.bool_)
+    made[::width] = lanes
+    return made

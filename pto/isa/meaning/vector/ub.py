@@ -1,0 +1,136 @@
+"""Access to UB by pointer: live views of items, checked for bounds and alignment.
+
+Each function is made once per instruction and remembers how it last saw the memory: a view of the
+bytes as items costs more than the access itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+
+from pto.core.constants import BLOCK_BYTE_SIZE
+from pto.core.dtypes import DType
+from pto.core.errors import fail
+from pto.core.memory import Memory
+from pto.core.pointer import Pointer
+from pto.isa.rules import Case
+
+Items = npt.NDArray[Any]
+At = Callable[[Pointer, int], Items]
+
+
+def dtype_of(case: Case, name: str) -> DType:
+    """The element type of an operand or result of a prepared program."""
+    elem = case.elem(name)
+    if elem is None or elem.dtype is None:
+        raise fail("PTO-T140", f"{case.row.name}: {name} has no element type")
+    return elem.dtype
+
+
+def item_type(bits: int, register: DType) -> np.dtype[Any]:
+    """Items of so many bits: as the register sees them where the widths agree."""
+    return register.numpy if 8 * register.itemsize == bits else np.dtype(f"u{bits // 8}")
+
+
+def element_alignment(case: Case, size: int) -> int:
+    """What an access to items of `size` bytes must be aligned to under this profile."""
+    return size if case.profile.alignment.local_element else 1
+
+
+def items(case: Case, dtype: np.dtype[Any], count: int, align: int = 0, instead: str = "") -> At:
+    """fn(pointer, byte offset) -> the `count` items there, writeable.
+
+    `align` is the alignment in bytes; 0 stands for that of an item. `instead` names what takes
+    other addresses.
+    """
+    size, name = dtype.itemsize, case.row.name
+    nbytes = size * count
+    needed = align or element_alignment(case, size)
+    shift, low = size.bit_length() - 1, max(needed, size) - 1
+    memory: Memory | None = None
+    typed: Items = np.empty(0, dtype)
+    last = -1
+
+    def at(pointer: Pointer, offset: int) -> Items:
+        nonlocal memory, typed, last
+        if pointer.memory is not memory:
+            memory = pointer.memory
+            typed = memory.data[: memory.size // size * size].view(dtype)
+            last = memory.size - nbytes
+        address = pointer.address + offset
+        if address & low or not 0 <= address <= last:
+            return elsewhere(pointer.memory, address)
+        start = address >> shift
+        return typed[start : start + count]
+
+    def elsewhere(memory: Memory, address: int) -> Items:
+        if address % needed:
+            misaligned(name, memory, address, needed, instead)
+        return memory.view(address, nbytes).view(dtype)
+
+    return at
+
+
+def misaligned(name: str, memory: Memory, address: int, needed: int, instead: str) -> NoReturn:
+    where = f"{memory.space.value} address {address:#x}"
+    below = address // needed * needed
+    nearest = f"the nearest aligned addresses are {below:#x} and {below + needed:#x}"
+    raise fail(
+        "PTO-M140",
+        f"'{name}' op needs an address that is a multiple of {needed} bytes, got {where}",
+        help=f"{instead}; {nearest}" if instead else nearest,
+    )
+
+
+def whole(dtype: np.dtype[Any]) -> Callable[[Pointer], tuple[Items, int]]:
+    """fn(pointer) -> the whole memory as items in step with the pointer, and the pointer's index."""
+    size = dtype.itemsize
+    memory: Memory | None = None
+    typed: Items = np.empty(0, dtype)
+    phase = 0
+
+    def of(pointer: Pointer) -> tuple[Items, int]:
+        nonlocal memory, typed, phase
+        rest = pointer.address % size
+        if pointer.memory is not memory or rest != phase:
+            memory, phase = pointer.memory, rest
+            usable = (memory.size - rest) // size * size
+            typed = memory.data[rest : rest + usable].view(dtype)
+        return typed, (pointer.address - rest) // size
+
+    return of
+
+
+def positions(case: Case, typed: Items, start: int, index: Items, active: Items | None) -> Items:
+    """start + index of the active lanes (None: of all), or the error that names the first bad one."""
+    where = index.astype(np.int64) + start
+    if active is not None:
+        where = where[active]
+    if where.size and (where.min() < 0 or where.max() >= typed.size):
+        lanes = np.arange(index.size) if active is None else np.flatnonzero(active)
+        n = int(np.flatnonzero((where < 0) | (where >= typed.size))[0])
+        lane = int(lanes[n])
+        raise fail(
+            "PTO-M141",
+            f"'{case.row.name}' op: lane {lane} has index {int(index[lane])}, "
+            f"byte {int(where[n]) * typed.itemsize:#x} of a buffer of "
+            f"{typed.size * typed.itemsize:#x} bytes",
+            help="lanes whose mask is off may hold any index",
+        )
+    return where
+
+
+def block_places(
+    case: Case, pointer: Pointer, offsets: Items, active: Items
+) -> npt.NDArray[np.int64]:
+    """Where the active 32-byte blocks at these byte offsets start, checked to lie inside."""
+    places = offsets.astype(np.int64)[active] + pointer.address
+    for place in (int(places.min()), int(places.max())) if places.size else ():
+        pointer.memory.check(place, BLOCK_BYTE_SIZE)
+        if place % (BLOCK_BYTE_SIZE if case.profile.alignment.vector > 1 else 1):
+            misaligned(case.row.name, pointer.memory, place, BLOCK_BYTE_SIZE, "")
+    return places

@@ -1,0 +1,35 @@
+"""Scalars beside registers: one lane of the register's type, made once for a value that stays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pto.core.dtypes import DType
+
+Lanes = npt.NDArray[Any]
+
+
+def lane_maker(kind: DType) -> Callable[[Any], Lanes]:
+    """fn(scalar) -> one lane: integers keep their low bits, so an i8 129 is 129 beside u8 lanes.
+
+    The scalar of a loop is the same object each time round: the last lane is kept.
+    """
+    bits = (1 << (8 * kind.itemsize)) - 1
+    last: Any = kind  # no scalar is an element type
+    held: Lanes = np.zeros((), kind.numpy)
+
+    def lane(value: Any) -> Lanes:
+        nonlocal last, held
+        if value is not last:
+            if kind.is_float:
+                held = np.asarray(value, kind.numpy)
+            else:
+                held = np.asarray(int(value) & bits, kind.storage).view(kind.numpy)
+            last = value
+        return held
+
+    return lane
