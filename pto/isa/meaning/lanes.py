@@ -43,13 +43,39 @@ def is_integer(a: Lanes) -> bool:
 
 
 def maximum(a: Lanes, b: Lanes) -> Lanes:
-    """NaN wins, as in IEEE 754-2019 maximum; +0 and -0 compare equal, then a."""
-    return np.maximum(a, b)
+    """IEEE 754-2019 maximum: NaN wins, and +0 is greater than -0."""
+    found = np.maximum(a, b)
+    if is_integer(a):
+        return found
+    zero = found == 0
+    # NumPy picks either zero, by machine; a + b of two zeros is +0 unless both are -0.
+    return np.where(zero & (a == b), a + b, found) if zero.any() else found
 
 
 def minimum(a: Lanes, b: Lanes) -> Lanes:
-    """NaN wins, as in IEEE 754-2019 minimum."""
-    return np.minimum(a, b)
+    """IEEE 754-2019 minimum: NaN wins, and -0 is less than +0."""
+    found = np.minimum(a, b)
+    if is_integer(a):
+        return found
+    zero = found == 0
+    return np.where(zero & (a == b), -(-a - b), found) if zero.any() else found
+
+
+def relu(a: Lanes) -> Lanes:
+    """maximum(a, +0): NaN stays, -0 becomes +0."""
+    zero = const(a, 0)
+    found = np.maximum(a, zero)
+    return found if is_integer(a) else found + zero
+
+
+def absolute(a: Lanes) -> Lanes:
+    """|a|; the lowest signed integer wraps to itself."""
+    return np.abs(a)
+
+
+def negative(a: Lanes) -> Lanes:
+    """-a; integers wrap."""
+    return np.negative(a)
 
 
 def div(a: Lanes, b: Lanes) -> Lanes:
@@ -57,11 +83,87 @@ def div(a: Lanes, b: Lanes) -> Lanes:
     if not is_integer(a):
         return a / b
     zero = b == 0
-    safe = np.where(zero, const(b, 1), b)
-    quotient = np.floor_divide(a, safe)
-    remainder = a - quotient * safe
-    up = (remainder != 0) & ((a < 0) != (safe < 0))
-    return np.where(zero, const(a, 0), quotient + up.astype(a.dtype))
+    if zero.any():
+        a, b = np.where(zero, const(a, 0), a), np.where(zero, const(b, 1), b)
+    if a.dtype.itemsize < 8:
+        # f64 holds both exactly, and its rounding is finer than 1 / b: truncation is exact.
+        return np.trunc(widen(a) / widen(b)).astype(np.int64).astype(a.dtype)
+    quotient = np.floor_divide(a, b)
+    inexact = quotient * b != a
+    return quotient + (inexact & ((a < 0) != (b < 0))).astype(a.dtype)
+
+
+def remainder(a: Lanes, b: Lanes) -> Lanes:
+    """a - floor(a / b) * b with an exact quotient: the sign of b. By 0: NaN, of integers 0."""
+    return np.remainder(a, b)
+
+
+def fmod(a: Lanes, b: Lanes) -> Lanes:
+    """a - trunc(a / b) * b with an exact quotient: the sign of a. By 0: NaN, of integers 0."""
+    return np.fmod(a, b)
+
+
+def bit_and(a: Lanes, b: Lanes) -> Lanes:
+    return a & b
+
+
+def bit_or(a: Lanes, b: Lanes) -> Lanes:
+    return a | b
+
+
+def bit_xor(a: Lanes, b: Lanes) -> Lanes:
+    return a ^ b
+
+
+def bit_not(a: Lanes) -> Lanes:
+    return ~a
+
+
+def shift_left(a: Lanes, b: Lanes) -> Lanes:
+    """a << b with b read as unsigned; by the width or more everything is shifted out."""
+    return np.left_shift(a, b)
+
+
+def shift_right(a: Lanes, b: Lanes) -> Lanes:
+    """a >> b, arithmetic if a is signed; b as in shift_left."""
+    return np.right_shift(a, b)
+
+
+def shift_amount(count: Lanes, like: Lanes) -> Lanes:
+    """A count of another width as a lane of `like`: a count that is too large stays too large."""
+    bits = like.dtype.itemsize * 8
+    unsigned = count.view(f"u{count.dtype.itemsize}")
+    return np.minimum(unsigned, np.asarray(bits, unsigned.dtype)).astype(like.dtype)
+
+
+def equal(a: Lanes, b: Lanes) -> Lanes:
+    return a == b
+
+
+def not_equal(a: Lanes, b: Lanes) -> Lanes:
+    """True for NaN."""
+    return a != b
+
+
+def less(a: Lanes, b: Lanes) -> Lanes:
+    return a < b
+
+
+def less_equal(a: Lanes, b: Lanes) -> Lanes:
+    return a <= b
+
+
+def greater(a: Lanes, b: Lanes) -> Lanes:
+    return a > b
+
+
+def greater_equal(a: Lanes, b: Lanes) -> Lanes:
+    return a >= b
+
+
+def cast(a: Lanes, like: Lanes) -> Lanes:
+    """f16, bf16 or f32 as one of these types, to nearest even; overflow is inf."""
+    return a if a.dtype == like.dtype else a.astype(like.dtype)
 
 
 def widen(a: Lanes) -> Lanes:
