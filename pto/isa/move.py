@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pto.isa.global_rules import atomic_store, enough, flat, gm_layout, same_count
 from pto.isa.instr import INS_OUTS, Attr, Family, PipeBy, Result, instr, read, write
+from pto.isa.meaning import move
 from pto.isa.paths import (
     ACC_TO_VEC,
     CUBE_A2A3,
@@ -82,6 +83,7 @@ instr(
     "tload",
     LOAD,
     "dst[r,c] = src element (r,c) over dst's valid region",
+    body=move.LOAD,
     operands=(
         *LOAD.operands,
         read("pad_value?", "scalar"),
@@ -164,6 +166,7 @@ instr(
     "tstore",
     STORE,
     "dst element (r,c) = src[r,c] over src's valid region; combined with memory by atomicType",
+    body=move.STORE,
     operands=(read("src"), write("dst", "view"), read("preQuantScalar?", "i64")),
     attrs=(
         Attr("stPhase", "st_phase", default="unspecified", meaning="unit flag with the cube"),

@@ -74,6 +74,7 @@ CURRENT = Profile(
     sync=SYNC,
     alignment=npu.ALIGNMENT,
     outside_valid="poison",  # seed 002, Valid Region
+    load_padding="block",  # machine.yaml#contradictions, tload padding
     # Custom pads: the headers define PadValueCustom for every target.
     features=(*COMPARISON, Support(CUSTOM_PAD, "Supported")),
     element_types=element_types(COMPARISON),

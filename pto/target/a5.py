@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from pto.core.constants import VLANE_BYTES
+from pto.core.constants import VLANE_BYTES
 from pto.target import npu
 from pto.target.facts import Buffers, Pipe, Profile, Sync
 from pto.target.feature import CUSTOM_PAD, Support, comparison, element_types
@@ -72,8 +74,10 @@ CURRENT = Profile(
     vector=npu.VECTOR,
     pipes=PIPES,
     sync=SYNC,
-    alignment=npu.ALIGNMENT,
+    # vector.yaml#pto.vlds: NORM needs a 32-byte aligned address, vldas and vldus take any.
+    alignment=replace(npu.ALIGNMENT, vector=VLANE_BYTES),
     outside_valid="poison",  # seed 002, Valid Region
+    load_padding="block",  # machine.yaml#contradictions, tload padding
     features=(*COMPARISON, Support(CUSTOM_PAD, "Supported")),  # seed 000, Custom Pad Values (A5)
     element_types=element_types(COMPARISON),
     cells=(*CURRENT_CELLS, *MX_CELLS),

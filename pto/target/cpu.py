@@ -36,7 +36,9 @@ SIZE_VARIABLES = {
 }
 
 # seed 000, Address Alignment: unaligned addresses are accepted.
-ALIGNMENT = Alignment(gm_element=False, gm_advised=1, dma=1, local_element=False, base=1)
+ALIGNMENT = Alignment(
+    gm_element=False, gm_advised=1, dma=1, local_element=False, base=1, vector=1
+)
 
 COMPARISON = comparison(  # seed 004, Target Profile Comparison, column CPU Simulator
     tile_instructions="Full (emulated)",
@@ -70,6 +72,7 @@ CURRENT = Profile(
     sync=a2a3.SYNC,
     alignment=ALIGNMENT,
     outside_valid="raw",  # seed 002, Valid Region
+    load_padding="tile",  # machine.yaml#contradictions, tload padding
     features=(*COMPARISON, Support(CUSTOM_PAD, "Supported")),  # as a2a3
     element_types=element_types(COMPARISON),
     cells=(*CURRENT_CELLS, *MX_CELLS),  # fractal layouts are simulated, all of them

@@ -100,6 +100,7 @@ class Alignment:
     dma: int  # local side of a transfer between GM and a buffer
     local_element: bool  # accesses to local buffers are multiples of the element size
     base: int  # where a tile may start in its buffer
+    vector: int  # contiguous vector loads and stores, where any other needs a stream
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +119,9 @@ class Profile:
     # What a read of a source lane outside the valid region yields: the stored bytes, or nothing
     # a program may rely on.
     outside_valid: Literal["raw", "poison"]
+    # How far a load pads beside the valid region: the whole tile (a pad of null counts as zero), or
+    # each line of a tile without boxes to the next 32-byte block.
+    load_padding: Literal["tile", "block"]
     features: tuple[Support, ...]
     element_types: frozenset[str]
     cells: tuple[Cell, ...]

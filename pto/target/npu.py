@@ -17,7 +17,7 @@ MANUAL_VECTOR = replace(VECTOR, group_reduction_slots="vlane_first")
 # seed 000, Address Alignment: DMA blocks of 32 bytes, GM and local accesses by element, GM advised
 # at 32 bytes. Start of a tile: machine.yaml#buffers_bytes.base_alignment_bytes.
 ALIGNMENT = Alignment(
-    gm_element=True, gm_advised=32, dma=BLOCK_BYTE_SIZE, local_element=True, base=32
+    gm_element=True, gm_advised=32, dma=BLOCK_BYTE_SIZE, local_element=True, base=32, vector=1
 )
 
 EVENT_IDS = 8  # machine.yaml#pipes.event_ids_per_pipe_pair

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from functools import lru_cache
+from math import prod
 from typing import Any
 
 from pto.core.dtypes import DType
@@ -11,7 +14,7 @@ from pto.core.global_layout import global_layout
 from pto.core.global_tensor import GlobalTensor
 from pto.core.memory import Space
 from pto.core.pointer import Pointer
-from pto.core.tile import Tile, TileType
+from pto.core.tile import Role, Tile, TileType
 from pto.isa import types as t
 from pto.isa.meaning.kinds import Do, do
 from pto.isa.meaning.machine import Machine
@@ -113,10 +116,52 @@ VIEW_ADDRESS = do(_first_element)
 # ---- tiles
 
 
-def tile_type(type: t.Type) -> TileType:
-    if not isinstance(type, t.TileBuf):
-        raise fail("PTO-T092", f"a {type.kind} stands where a tile is needed")
-    return type.tile
+@lru_cache(maxsize=256)
+def tile_type(type: t.Type | None) -> TileType:
+    """A tile's type; a memref in a local buffer is a row-major tile of its last dimension."""
+    if isinstance(type, t.TileBuf):
+        return type.tile
+    if isinstance(type, t.MemRef) and type.space.is_local:
+        sizes = [size or 0 for size in type.shape] or [1]
+        return TileType.of(_ROLES[type.space], _element(type), prod(sizes[:-1]), sizes[-1])
+    raise fail("PTO-T171", f"a {type.kind if type else 'missing value'} is no tile")
+
+
+_ROLES = {role.space: role for role in reversed(Role)}  # vec, not scalar, for UB
+
+
+def as_tile(value: Any, type: t.Type | None) -> Tile:
+    """What an operand of kind tile is: a tile, or a local pointer that a memref type shapes."""
+    if isinstance(value, Tile):
+        return value
+    if isinstance(value, Pointer):
+        return Tile(tile_type(type), value.memory, value.address)
+    raise fail("PTO-T171", f"{value!r} stands where a tile is needed")
+
+
+def as_view(value: Any, type: t.Type | None) -> GlobalTensor:
+    """What an operand of kind view is: a view, or a global pointer that a memref type shapes."""
+    if isinstance(value, GlobalTensor):
+        return value
+    if not isinstance(value, Pointer) or not isinstance(type, t.MemRef):
+        raise fail("PTO-T171", f"{value!r} stands where a view of global memory is needed")
+    if None in type.shape:
+        raise fail("PTO-S171", f"nothing says the size of an argument {type.shape}")
+    shape = [size or 0 for size in type.shape]
+    return GlobalTensor.of(value.memory, value.address, _element(type), shape, _strides(type))
+
+
+def _element(type: t.MemRef) -> DType:
+    if type.elem.dtype is None:
+        raise fail("PTO-T091", "a memref of index has no size in memory")
+    return type.elem.dtype
+
+
+def _strides(type: t.MemRef) -> list[int] | None:
+    """Strides as written; None, which means no gaps, where some are unwritten or dynamic."""
+    found = re.search(r"strided<\[([^\]]*)\]", type.layout)
+    words = found[1].replace(" ", "").split(",") if found else ["?"]
+    return None if "?" in words else [int(word) for word in words]
 
 
 def valid_region(

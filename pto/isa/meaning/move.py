@@ -1,0 +1,150 @@
+"""Loads and stores: what moves between global memory and tiles, and how it is combined there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from pto.core.constants import BLOCK_BYTE_SIZE
+from pto.core.convert import convert
+from pto.core.errors import fail
+from pto.core.pad import Pad
+from pto.core.tile import Role, Tile
+from pto.isa.meaning import lanes
+from pto.isa.meaning.kinds import Do
+from pto.isa.meaning.machine import Machine
+from pto.isa.meaning.view import as_tile, as_view, element, tile_type
+from pto.isa.meaning.window import Array, Window, candidates
+from pto.isa.rules import Case
+
+Fill = Callable[[Tile], None]
+
+# ---- load
+
+
+def _load(case: Case) -> Callable[..., None]:
+    """dst over its valid region; then, where dst has a pad, what lies beside it."""
+    view_type, dst_type = case.type("src"), case.type("dst")
+    layouts = candidates(tile_type(dst_type), case.word("layout"))
+    beside = _padding(case)
+    names = ("pad_mode", "init_out_buffer", "left_padding_num", "right_padding_num")
+    given = any(n in case.op.attrs or case.op.operand(n) is not None for n in names)
+    margins = _margins(case) if given else None
+
+    def load(core: Machine, src: Any, dst: Any, *options: Any) -> None:
+        view, tile = as_view(src, view_type), as_tile(dst, dst_type)
+        rows, cols = tile.get_valid()
+        if rows == 0 or cols == 0:
+            return
+        if margins is None:
+            values = Window(view, layouts, rows, cols).read()
+        else:
+            left, right = (options[i] or 0 for i in (1, 2))
+            inner = _inner(cols, left, right)
+            values = margins(tile, Window(view, layouts, rows, inner).read(), *options)
+        tile.write_valid(values.view(tile.type.dtype.numpy))
+        if beside is not None:
+            beside(tile)
+
+    return load
+
+
+def _padding(case: Case) -> Fill | None:
+    """What a load leaves beside the valid region: Profile.load_padding."""
+    type = tile_type(case.type("dst"))
+    if case.profile.load_padding == "tile":
+        pad = type.pad if type.pad.is_defined else Pad.ZERO
+        return lambda tile: tile.fill_pad(pad)
+    if not type.pad.is_defined or type.layout.is_boxed:
+        return None
+    bits = np.array(type.pad.bits(type.dtype), type.dtype.storage).view(type.dtype.numpy)
+    block = max(1, BLOCK_BYTE_SIZE // type.itemsize)
+
+    def fill(tile: Tile) -> None:
+        rows, cols = tile.get_valid()
+        whole = tile.view()
+        if whole is None:
+            return
+        if type.layout.name == "ND":
+            whole[:rows, cols : -(-cols // block) * block] = bits
+        else:
+            whole[rows : -(-rows // block) * block, :cols] = bits
+
+    return fill
+
+
+def _inner(cols: int, left: int, right: int) -> int:
+    if left < 0 or right < 0 or left + right > cols:
+        raise fail(
+            "PTO-V170", f"{left} padding columns on the left and {right} on the right of {cols}"
+        )
+    return cols - left - right
+
+
+def _margins(case: Case) -> Callable[..., Array]:
+    """The padding operands of the text: columns of the valid region beside the loaded ones.
+
+    PadNull leaves them as they are, PadFirstElem repeats the first element, PadValue takes
+    pad_value. init_out_buffer first fills the whole tile, if init_condition allows.
+    """
+    mode = case.word("pad_mode") or "PadNull"
+    first = case.word("init_out_buffer") == "true"
+
+    def margins(
+        tile: Tile, loaded: Array, value: Any, left: Any, right: Any, condition: Any
+    ) -> Array:
+        kind = tile.type.dtype
+        given = np.asarray(0 if value is None else value, kind.numpy)
+        if first and (condition is None or condition):
+            tile.write(np.full(tile.type.shape, given))
+        result = tile.read_valid()
+        if mode == "PadFirstElem" and loaded.size:
+            result[...] = loaded.view(kind.numpy)[0, 0]
+        elif mode == "PadValue":
+            result[...] = given
+        start = left or 0
+        result[:, start : start + loaded.shape[1]] = loaded.view(kind.numpy)
+        return result
+
+    return margins
+
+
+LOAD = Do(_load)
+
+# ---- store
+
+_COMBINE: dict[str, Callable[[Array, Array], Array] | None] = {
+    "atomic_none": None,
+    "atomic_add": lanes.add,
+    "atomic_max": lanes.maximum,
+    "atomic_min": lanes.minimum,
+}
+
+
+def _store(case: Case) -> Callable[..., None]:
+    """src over its valid region, converted where it is an accumulator, combined with memory."""
+    src_type, view_type = case.type("src"), case.type("dst")
+    type = tile_type(src_type)
+    layouts = candidates(type, case.word("layout"))
+    combine = _COMBINE[case.word("atomicType") or "atomic_none"]
+    stored = element(view_type)
+    convert_acc = type.role is Role.ACC and stored is not type.dtype
+
+    def store(core: Machine, src: Any, dst: Any, scale: int | None = None) -> None:
+        tile, view = as_tile(src, src_type), as_view(dst, view_type)
+        rows, cols = tile.get_valid()
+        if rows == 0 or cols == 0:
+            return
+        window = Window(view, layouts, rows, cols)
+        values = tile.read_valid()
+        if convert_acc:
+            values = convert(values, type.dtype, view.dtype)
+        values = values.view(view.dtype.numpy)
+        window.write(values if combine is None else combine(window.read(), values))
+
+    return store
+
+
+STORE = Do(_store)

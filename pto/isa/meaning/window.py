@@ -1,0 +1,111 @@
+"""The part of a global tensor that a tile meets: a matrix of the tile's valid region.
+
+A view has five dimensions; its layout says which of them make the rows. Programs often leave the
+layout out, so that only the strides and the tile tell it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pto.core import global_layout as gm
+from pto.core.errors import fail
+from pto.core.global_layout import GlobalLayout, Shape5
+from pto.core.global_tensor import GlobalTensor
+from pto.core.tile import Role, TileType
+
+Array = npt.NDArray[Any]
+
+# What a view without a written layout may be, by the tile it meets (seed 003, TLOAD; machine.yaml
+# #global_layouts). Where the first three dimensions are 1, all but the MX layouts are the same map.
+_MAPS = {
+    "ND": (gm.ND,),
+    "DN": (gm.DN, gm.ND),
+    "NZ": (gm.ND, gm.NZ),
+    "ZN": (gm.DN, gm.ND, gm.NZ),
+    "ZZ": (gm.ND, gm.MX_A_ZZ, gm.MX_A_ND, gm.MX_A_DN),
+    "NN": (gm.ND, gm.MX_B_NN, gm.MX_B_ND, gm.MX_B_DN),
+}
+_ONE_MATRIX = (gm.ND, gm.DN, gm.NZ)
+
+
+def candidates(tile: TileType, written: str | None) -> tuple[GlobalLayout, ...]:
+    """The layouts the global side may have, the likeliest first."""
+    if written:
+        return (gm.global_layout(written),)
+    known = _MAPS.get(tile.layout.name, (gm.ND,))
+    return known[::-1] if tile.role is Role.VEC and tile.layout.name == "NZ" else known
+
+
+class Window:
+    """Rows x cols of a view, counted from its first element, over the same memory."""
+
+    __slots__ = ("_array", "_index", "shape")
+
+    def __init__(
+        self, view: GlobalTensor, layouts: tuple[GlobalLayout, ...], rows: int, cols: int
+    ) -> None:
+        sizes = view.shape
+        self.shape = rows, cols
+        self._index = None
+        if view.layout is not gm.ND:
+            layouts = (view.layout,)
+        if sizes[0] == sizes[1] == sizes[2] == 1 and layouts[0] in _ONE_MATRIX:
+            if rows > sizes[3] or cols > sizes[4]:
+                raise _too_small(view, rows, cols)
+            self._array: Array = view.as_array()[0, 0, 0, :rows, :cols]
+            return
+        size = view.dtype.itemsize
+        layout = _layout(layouts, sizes, size, rows, cols)
+        if layout is None:
+            raise _too_small(view, rows, cols)
+        self._array = replace(view, layout=layout).as_matrix()
+        if layout.matrix_shape(sizes, size) != (rows, cols):
+            self._index = _index(layout, sizes, size, rows, cols)
+
+    def read(self) -> Array:
+        """The elements as rows x cols, perhaps over the same memory."""
+        return self._array.reshape(self.shape) if self._index is None else self._array[self._index]
+
+    def write(self, values: Array) -> None:
+        if self._index is None:
+            self._array[...] = values.reshape(self._array.shape)
+        else:
+            self._array[self._index] = values
+
+
+@lru_cache(maxsize=1024)
+def _layout(
+    layouts: tuple[GlobalLayout, ...], shape: Shape5, itemsize: int, rows: int, cols: int
+) -> GlobalLayout | None:
+    """The first layout in which the view is rows x cols, else the first that has room for them."""
+    fitting = [each for each in layouts if all(shape[a] == n for a, n in each.sizes)]
+    for exact in (True, False):
+        for each in fitting:
+            height, width = each.matrix_shape(shape, itemsize)
+            if (height, width) == (rows, cols) if exact else height >= rows and width >= cols:
+                return each
+    return None
+
+
+@lru_cache(maxsize=64)
+def _index(
+    layout: GlobalLayout, shape: Shape5, itemsize: int, rows: int, cols: int
+) -> tuple[Array, ...]:
+    """Where each element stands in the axes of `as_matrix`."""
+    r, c = np.arange(rows)[:, None], np.arange(cols)[None, :]
+    found = layout.indices(r, c, shape, itemsize)
+    return tuple(found[axis] for axis in (*layout.row_axes, *layout.col_axes))
+
+
+def _too_small(view: GlobalTensor, rows: int, cols: int) -> Exception:
+    return fail(
+        "PTO-S170",
+        f"the valid region is {rows}x{cols}, and the view {view} has fewer rows or columns",
+        help="a transfer moves exactly the valid region of the tile: make the view as large",
+    )
