@@ -27,7 +27,7 @@ def _load(case: Case) -> Callable[..., Any]:
     """Memory holds bits; the result type says what they are."""
     type = case.op.results[0].type
     if not isinstance(type, t.Scalar) or type.dtype is None:
-        raise fail("PTO-T093", "a scalar load needs an element type")
+        raise fail("PTO-T193", "a scalar load needs an element type")
     size, storage = type.dtype.itemsize, type.dtype.storage
 
     def load(core: Machine, ptr: Pointer, offset: int) -> Any:
@@ -41,7 +41,7 @@ def _store(case: Case) -> Callable[..., None]:
     value = case.op.operand("value")
     type = value.type if value else None
     if not isinstance(type, t.Scalar) or type.dtype is None:
-        raise fail("PTO-T093", "a scalar store needs an element type")
+        raise fail("PTO-T193", "a scalar store needs an element type")
     size, storage = type.dtype.itemsize, type.dtype.storage
 
     def store(core: Machine, ptr: Pointer, offset: int, value: Any) -> None:

@@ -29,7 +29,7 @@ Wrap = Callable[[int], int]
 
 def bits_of(type: t.Type | None) -> int:
     if not isinstance(type, t.Scalar):
-        raise fail("PTO-T090", "scalar arithmetic on vectors is not executed")
+        raise fail("PTO-T190", "scalar arithmetic on vectors is not executed")
     return INDEX_BITS if type.dtype is None else type.dtype.bits
 
 
@@ -116,7 +116,7 @@ def _float(fn: Callable[[Any, Any], Any]) -> Do:
 def _dtype(type: t.Type | None) -> DType:
     if isinstance(type, t.Scalar) and type.dtype is not None:
         return type.dtype
-    raise fail("PTO-T090", "scalar arithmetic on vectors is not executed")
+    raise fail("PTO-T190", "scalar arithmetic on vectors is not executed")
 
 
 def _number_wins(a: Any, b: Any, pick: Callable[[Any, Any], Any]) -> Any:
@@ -242,7 +242,7 @@ def number(value: Attribute | None, type: t.Type) -> Any:
         if value.text.lower().lstrip("-").startswith("0x"):
             return from_bits(type, int(value.text, 16))
         return kind.numpy.type(float(value.text))
-    raise fail("PTO-T090", "this constant is not a single number")
+    raise fail("PTO-T190", "this constant is not a single number")
 
 
 def _is_float(type: t.Type) -> Any:

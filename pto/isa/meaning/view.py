@@ -75,7 +75,7 @@ def _tensor(case: Case) -> Callable[..., GlobalTensor]:
     def make(core: Machine, ptr: Pointer, shape: list[int], strides: list[int]) -> GlobalTensor:
         kind = elem or ptr.dtype
         if kind is None:
-            raise fail("PTO-T091", "a view needs an element type")
+            raise fail("PTO-T191", "a view needs an element type")
         return GlobalTensor.of(ptr.memory, ptr.address, kind, shape, strides, layout)
 
     return make
@@ -153,7 +153,7 @@ def as_view(value: Any, type: t.Type | None) -> GlobalTensor:
 
 def _element(type: t.MemRef) -> DType:
     if type.elem.dtype is None:
-        raise fail("PTO-T091", "a memref of index has no size in memory")
+        raise fail("PTO-T191", "a memref of index has no size in memory")
     return type.elem.dtype
 
 

@@ -129,8 +129,12 @@ def block_places(
 ) -> npt.NDArray[np.int64]:
     """Where the active 32-byte blocks at these byte offsets start, checked to lie inside."""
     places = offsets.astype(np.int64)[active] + pointer.address
-    for place in (int(places.min()), int(places.max())) if places.size else ():
-        pointer.memory.check(place, BLOCK_BYTE_SIZE)
-        if place % (BLOCK_BYTE_SIZE if case.profile.alignment.vector > 1 else 1):
-            misaligned(case.row.name, pointer.memory, place, BLOCK_BYTE_SIZE, "")
+    if not places.size:
+        return places
+    pointer.memory.check(int(places.min()), BLOCK_BYTE_SIZE)
+    pointer.memory.check(int(places.max()), BLOCK_BYTE_SIZE)
+    odd = places % case.profile.alignment.vector
+    if odd.any():
+        bad = int(places[np.flatnonzero(odd)[0]])
+        misaligned(case.row.name, pointer.memory, bad, BLOCK_BYTE_SIZE, "")
     return places

@@ -33,3 +33,20 @@ def lane_maker(kind: DType) -> Callable[[Any], Lanes]:
         return held
 
     return lane
+
+
+def filler(kind: DType) -> Callable[[Any], Lanes]:
+    """fn(scalar) -> a register of it; the last one is kept, and is never to be written to."""
+    lane = lane_maker(kind)
+    last: Any = None
+    held: Lanes = np.zeros(kind.lanes, kind.numpy)
+
+    def fill(value: Any) -> Lanes:
+        nonlocal last, held
+        one = lane(value)
+        if one is not last:
+            held, last = np.full(kind.lanes, one, kind.numpy), one
+            held.flags.writeable = False
+        return held
+
+    return fill

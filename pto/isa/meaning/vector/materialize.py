@@ -1,0 +1,50 @@
+"""Registers from one value: broadcast, duplicate, count."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from pto.isa import types as t
+from pto.isa.meaning.kinds import Do
+from pto.isa.meaning.machine import Machine
+from pto.isa.meaning.vector import masks
+from pto.isa.meaning.vector.ub import Items, dtype_of
+from pto.isa.meaning.vector.values import filler, lane_maker
+from pto.isa.rules import Case
+
+
+def _vbr(case: Case) -> Callable[..., Items]:
+    fill = filler(dtype_of(case, "result"))
+    return lambda core, value: fill(value)
+
+
+def _vdup(case: Case) -> Callable[..., Items]:
+    kind = dtype_of(case, "result")
+    fill, all_lanes, width = filler(kind), masks.full(kind.itemsize), kind.itemsize
+    zero = np.zeros((), kind.numpy)
+    lane = -1 if case.word("position") == "HIGHEST" else 0
+
+    def scalar(core: Machine, value: object, mask: masks.Mask) -> Items:
+        whole = fill(value)
+        return whole if mask is all_lanes else np.where(mask[::width], whole, zero)
+
+    def vector(core: Machine, value: Items, mask: masks.Mask) -> Items:
+        return np.where(mask[::width], value[lane], zero)
+
+    return vector if isinstance(case.type("input"), t.VReg) else scalar
+
+
+def _vci(case: Case) -> Callable[..., Items]:
+    """Counts up to 255 are exact in every type it takes, so each lane is rounded once."""
+    kind = dtype_of(case, "result")
+    lane, steps = lane_maker(kind), np.arange(kind.lanes).astype(kind.numpy)
+    if case.word("order") == "DESC":
+        return lambda core, base: lane(base) - steps
+    return lambda core, base: lane(base) + steps
+
+
+VBR = Do(_vbr)
+VDUP = Do(_vdup)
+VCI = Do(_vci)

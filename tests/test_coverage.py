@@ -1,0 +1,62 @@
+"""Our programs use every row and text pattern that a profile has, and break every rule."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+from pto.core.errors import PtoError
+from pto.ir.graph import Module
+from pto.ir.parser import parse_file
+from pto.isa import table
+from pto.isa.attributes import Str
+from pto.isa.rules import Case
+from pto.target.choose import choose
+from pto.verify.operation import constant
+
+HERE = Path(__file__).parent / "pto"
+
+
+@cache
+def modules(folder: str) -> tuple[Module, ...]:
+    found: list[Module] = []
+    for path in sorted((HERE / folder).glob("*.pto")):
+        try:
+            found.append(parse_file(path))
+        except PtoError:
+            continue  # a program with a wrong syntax breaks no rule
+    return tuple(found)
+
+
+def broken_rules() -> set[tuple[str, str]]:
+    """(code, id) of every rule that some bad program breaks."""
+    broken: set[tuple[str, str]] = set()
+    for module in modules("bad"):
+        arch = module.op.attrs.get("pto.target_arch")
+        profile = choose(target_arch=arch.value if isinstance(arch, Str) else None).profile
+        for op in module.walk():
+            if op.row is None:
+                continue
+            case = Case(op, op.row, profile, constant)
+            for rule in op.row.rules:
+                if rule.profiles and profile.name not in rule.profiles:
+                    continue
+                if rule.test(case) is not None:
+                    broken.add((rule.code, rule.id))
+    return broken
+
+
+def test_every_rule_is_broken_by_a_program() -> None:
+    known = {(rule.code, rule.id) for row in table.rows() for rule in row.rules}
+    assert known - broken_rules() == set()
+
+
+def test_every_row_stands_in_a_good_program() -> None:
+    used = {op.name for module in modules("good") for op in module.walk()}
+    somewhere = {row.name for row in table.rows() if row.profiles}
+    assert somewhere - used == set()
+
+
+def test_every_text_pattern_is_used() -> None:
+    used = {op.row.text for module in modules("good") for op in module.walk() if op.row}
+    assert {row.text for row in table.rows()} - used == set()
