@@ -66,7 +66,8 @@ def _plan(
     living = [b.living(times) for b in own]
     placed: dict[int, Placed] = {}
     uses: list[Use] = []
-    for space in dict.fromkeys(b.space for b in (*living, *(p.buffer for p in taken))):
+    used = {b.space for b in living} | {p.buffer.space for p in taken}
+    for space in (s for s in Space if s in used):
         here = [b for b in living if b.space is space]
         over = [p for p in taken if p.buffer.space is space]
         starts, use = _pack(here, over, space, profile)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from pto.core.errors import Diagnostic, fail
@@ -56,9 +56,18 @@ class FunctionPlan:
         """The source lines of a lifetime; None where there are none."""
         if alive is None:
             return None
-        ends = [self.times.order[n].loc for n in (alive.first, alive.last)]
-        numbers = sorted(loc.line for loc in ends if loc is not None)
-        return (numbers[0], numbers[1]) if len(numbers) == 2 else None
+        inside = range(alive.first, alive.last + 1)
+        first, last = self._line(inside), self._line(reversed(inside))
+        return None if first is None or last is None else (min(first, last), max(first, last))
+
+    def line(self, position: int) -> int | None:
+        """The source line of a position."""
+        return self._line((position,))
+
+    def _line(self, positions: Iterable[int]) -> int | None:
+        """The line of the first of these that has one; ends that the text leaves out have none."""
+        found = (self.times.order[n].loc for n in positions)
+        return next((loc.line for loc in found if loc is not None), None)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -37,8 +37,8 @@ def _too_large(p: Placed, use: Use, profile: Profile) -> Diagnostic:
 def _too_full(plan: FunctionPlan, use: Use, free: Sequence[Placed], profile: Profile) -> Diagnostic:
     together = [p for p in (*plan.placed, *plan.taken) if _is_alive(p, use.space, use.fullest)]
     together.sort(key=lambda p: (-p.buffer.nbytes, p.start))
-    line = plan.times.order[use.fullest].loc
-    where = f" at line {line.line}" if line else ""
+    line = plan.line(use.fullest)
+    where = f" at line {line}" if line else ""
     need = f"{len(together)} buffers in use{where} need {use.alive:,} bytes of {use.space.value}"
     code, message = "PTO-M120", f"{need}, {profile} has {use.capacity:,}"
     if use.alive <= use.capacity:

@@ -7,7 +7,6 @@ offset of every element, and memory itself. Offsets come from `core/layout.py` a
 from __future__ import annotations
 
 from dataclasses import dataclass
-from io import BytesIO
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,15 +17,15 @@ import numpy.typing as npt
 from pto.core.errors import fail
 from pto.core.layout import Layout
 from pto.core.tile import TileType
+from pto.view.figure import GREY, INK, PALE, TITLE, new_figure, save
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 COLOURS = "viridis"
-INK, PALE, GREY, THREAD, VALID = "#222222", "#ffffff", "#b0b0b0", "#9ec5e0", "#e8590c"
+THREAD, VALID = "#9ec5e0", "#e8590c"
 LENS: dict[str, Any] = {"edgecolor": "#ff4f8b", "linewidth": 2.6, "linestyle": (0, (4, 2))}
-TITLE: dict[str, Any] = {"fontsize": 11, "loc": "left", "color": INK}
 
 MOST_SAMPLES = 512  # rows and columns really looked up; a larger tile is sampled
 MOST_PIECES = 1 << 16  # pieces that are put in order; more are a picture of nothing
@@ -58,28 +57,13 @@ class Pieces:
 
 def draw(tile: TileType, file: Path) -> None:
     """Write the picture of `tile` to `file`; its ending chooses the format (png, svg, pdf)."""
-    figure = picture(tile)
-    drawn = BytesIO()
-    try:
-        figure.savefig(drawn, format=file.suffix[1:] or "png", dpi=150)
-        file.write_bytes(drawn.getvalue())
-    except (OSError, ValueError) as error:
-        raise fail("PTO-U011", f"cannot write `{file}`: {error}") from None
+    save(picture(tile), file)
 
 
 def picture(tile: TileType) -> Figure:
     """The picture as a matplotlib figure, for a notebook or a page."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise fail(
-            "PTO-U010",
-            "drawing a tile needs matplotlib, which is not installed",
-            help='pip install "pto-machine[plot]"',
-        ) from None
     pieces = cut(tile)
-    figure = Figure(figsize=(13, 7.2), layout="constrained", facecolor=PALE)
-    figure.suptitle(_headline(tile), fontsize=15, fontweight="bold", color=INK)
+    figure = new_figure((13, 7.2), _headline(tile), "a tile")
     grid = figure.add_gridspec(2, 2, width_ratios=(1.5, 1), height_ratios=(1, 0.1))
     whole, close, memory = (
         figure.add_subplot(grid[0, 0]),

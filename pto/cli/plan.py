@@ -1,0 +1,192 @@
+"""`pto plan`: where each tile and buffer of a program lies, and how full that makes each buffer."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from pto.cli import console
+from pto.core import render
+from pto.core.errors import PtoError, fail, nearest
+from pto.core.memory import Space
+from pto.core.render import Piece
+from pto.ir.graph import Module, Operation
+from pto.ir.parser import parse_file
+from pto.plan.memory import plan_memory
+from pto.plan.placement import FunctionPlan, Placed, Placement, Use
+from pto.target.choose import Target
+from pto.verify.functions import is_defined, name_of
+from pto.verify.target import target_of
+
+EXAMPLES = """\
+  pto plan kernel.pto                      under the profile the program declares
+  pto plan kernel.pto --device 910b1       within the buffers of one chip
+  pto plan kernel.pto --entry softmax --png plan.png
+  pto plan kernel.pto --json
+"""
+
+_BAR = 32  # characters of a full buffer
+_SPACES = list(Space)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", metavar="FILE", help="a .pto program")
+    parser.add_argument("--entry", metavar="F", help="this function and what it calls alone")
+    parser.add_argument("--profile", metavar="P", help="cpu, a2a3 or a5; default: as declared")
+    parser.add_argument("--device", metavar="D", help="a chip that narrows its profile: 910b1")
+    parser.add_argument("--json", action="store_true", help="as data")
+    parser.add_argument("--png", metavar="FILE", type=Path, help="draw it (png, svg or pdf)")
+
+
+def run(args: argparse.Namespace) -> int:
+    module = parse_file(args.file)
+    target = target_of(module, profile=args.profile, device=args.device)
+    chosen = module if args.entry is None else _function(module, args.entry)
+    try:
+        placement = plan_memory(chosen, target.profile)
+    except PtoError as error:
+        if not args.json:
+            raise
+        print(render.as_json(error.diagnostics, target=str(target), functions=[]))
+        return 1
+    if args.json:
+        print(_json(placement, target))
+    else:
+        console.write(report(placement, target))
+        console.show(placement.warnings, stream=sys.stdout)
+    if args.png:
+        _draw(placement, args.entry, args.png, quiet=args.json)
+    return 0
+
+
+def _function(module: Module, name: str) -> Operation:
+    defined = {name_of(f): f for f in module.functions() if is_defined(f)}
+    wanted = name.removeprefix("@")
+    if wanted not in defined:
+        advice = nearest(wanted, defined) or f"the program has {', '.join(defined)}"
+        raise fail("PTO-U071", f"there is no function @{wanted}", help=advice)
+    return defined[wanted]
+
+
+def _draw(placement: Placement, entry: str | None, file: Path, *, quiet: bool) -> None:
+    from pto.view.plan_picture import draw
+
+    fullest = max(placement.functions, key=lambda plan: len(plan.placed), default=None)
+    named = [p for p in placement.functions if entry and p.name == entry.removeprefix("@")]
+    plan = named[0] if named else fullest
+    if plan is None:
+        raise fail("PTO-U070", "the program has no function to draw")
+    draw(plan, file)
+    if not quiet:
+        console.write([("dim", f"\npicture of @{plan.name} in "), ("", f"{file}\n")])
+
+
+# ---- as text
+
+
+def report(placement: Placement, target: Target) -> list[Piece]:
+    """Every function: a table of its buffers, and how full each local buffer is."""
+    out: list[Piece] = [("dim", f"{target}\n")]
+    empty = [plan for plan in placement.functions if not plan.placed]
+    for plan in placement.functions:
+        if plan.placed:
+            out += [("title", f"\n@{plan.name}\n"), *_table(plan), ("", "\n")]
+            out += [piece for use in plan.uses for piece in _bar(plan, use)]
+    if empty:
+        names = ", ".join(f"@{plan.name}" for plan in empty)
+        out.append(("dim", f"\nno local buffers: {names}\n"))
+    return out
+
+
+def _table(plan: FunctionPlan) -> list[Piece]:
+    ordered = sorted((*plan.placed, *plan.taken), key=_by_place)
+    rows = [_row(plan, placed) for placed in ordered]
+    width = len(_HEADINGS) - all(kind(placed) == "planned" for placed in ordered)
+    lines = [row[:width] for row in (_HEADINGS, *rows)]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    out: list[Piece] = []
+    for n, line in enumerate(lines):
+        cells = [
+            f"{cell:>{width}}" if heading == "bytes" else f"{cell:<{width}}"
+            for heading, cell, width in zip(_HEADINGS, line, widths, strict=False)
+        ]
+        rest = "  ".join(["", *cells[1:]]).rstrip()
+        style = "name" if n else "dim"
+        out += [(style, f"  {cells[0]}"), ("" if n else "dim", f"{rest}\n")]
+    return out
+
+
+_HEADINGS = ("tile", "type", "space", "address", "bytes", "lines", "placed by")
+_DECIDED = {"planned": "planner", "fixed": "program", "call": "call", "elsewhere": "set later"}
+
+
+def _by_place(placed: Placed) -> tuple[int, int, int]:
+    alive = placed.buffer.alive
+    return _SPACES.index(placed.buffer.space), placed.start, -1 if alive is None else alive.first
+
+
+def _row(plan: FunctionPlan, placed: Placed) -> tuple[str, ...]:
+    buffer, lines = placed.buffer, plan.lines(placed.buffer.alive)
+    when = "unused" if buffer.alive is None else "-"
+    if lines:
+        when = f"{lines[0]}" if lines[0] == lines[1] else f"{lines[0]}-{lines[1]}"
+    where = f"{placed.start:#07x}..{placed.end:#07x}"
+    size, by = f"{buffer.nbytes:,}", _DECIDED[kind(placed)]
+    return buffer.name, buffer.type, buffer.space.value, where, size, when, by
+
+
+def kind(placed: Placed) -> str:
+    """Who decided where it lies: the planner, the program, a called function, or a later step."""
+    if placed.buffer.type == "call":
+        return "call"
+    if placed.buffer.fixed is None:
+        return "planned"
+    return "fixed" if placed.buffer.nbytes else "elsewhere"
+
+
+def _bar(plan: FunctionPlan, use: Use) -> list[Piece]:
+    share = use.high / use.capacity if use.capacity else 1.0
+    full = min(_BAR, -(-use.high * _BAR // max(use.capacity, 1)))
+    style = "error" if share > 1 else "warning" if share > 0.9 else "value"
+    line = plan.line(use.fullest)
+    where = f" at line {line}" if line else ""
+    return [
+        ("name", f"  {use.space.value:<8}"),
+        (style, "#" * full),
+        ("dim", "." * (_BAR - full)),
+        ("", f"  {use.high:,} of {use.capacity:,} bytes ({share:.1%})"),
+        ("dim", f", most in use {use.alive:,}{where}\n"),
+    ]
+
+
+# ---- as data
+
+
+def _json(placement: Placement, target: Target) -> str:
+    functions = [_plain(plan) for plan in placement.functions]
+    return render.as_json(placement.warnings, target=str(target), functions=functions)
+
+
+def _plain(plan: FunctionPlan) -> dict[str, Any]:
+    uses = [
+        {"space": u.space.value, "high": u.high, "most_alive": u.alive, "capacity": u.capacity}
+        for u in plan.uses
+    ]
+    found: Sequence[Placed] = (*plan.placed, *plan.taken)
+    return {"name": plan.name, "buffers": [_plain_row(plan, p) for p in found], "use": uses}
+
+
+def _plain_row(plan: FunctionPlan, placed: Placed) -> dict[str, Any]:
+    lines = plan.lines(placed.buffer.alive)
+    return {
+        "name": placed.buffer.name,
+        "type": placed.buffer.type,
+        "space": placed.buffer.space.value,
+        "start": placed.start,
+        "end": placed.end,
+        "kind": kind(placed),
+        "lines": list(lines) if lines else None,
+    }

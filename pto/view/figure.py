@@ -1,0 +1,40 @@
+"""What pictures share: an empty figure, the ink, and writing to a file. matplotlib is optional."""
+
+from __future__ import annotations
+
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pto.core.errors import fail
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+INK, PALE, GREY = "#222222", "#ffffff", "#b0b0b0"
+TITLE: dict[str, Any] = {"fontsize": 11, "loc": "left", "color": INK}
+
+
+def new_figure(size: tuple[float, float], headline: str, what: str) -> Figure:
+    """An empty figure; `what` names the picture where matplotlib is missing."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise fail(
+            "PTO-U010",
+            f"drawing {what} needs matplotlib, which is not installed",
+            help='pip install "pto-machine[plot]"',
+        ) from None
+    figure = Figure(figsize=size, layout="constrained", facecolor=PALE)
+    figure.suptitle(headline, fontsize=15, fontweight="bold", color=INK)
+    return figure
+
+
+def save(figure: Figure, file: Path) -> None:
+    """Write a figure; the ending of the file chooses the format (png, svg, pdf)."""
+    drawn = BytesIO()
+    try:
+        figure.savefig(drawn, format=file.suffix[1:] or "png", dpi=150)
+        file.write_bytes(drawn.getvalue())
+    except (OSError, ValueError) as error:
+        raise fail("PTO-U011", f"cannot write `{file}`: {error}") from None
