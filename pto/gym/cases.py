@@ -1,12 +1,13 @@
 """What a checkout holds: the programs below a path, their files and their names.
 
-A program is a directory with host files, a generator, a judge and a kernel. It is one case, or as many
-as its host file's table names; reading that table is `hostfile`'s.
+A program is a directory with host files, a generator, a judge and a kernel. It is one case, or as
+many as its host file's table names; reading that table is `hostfile`'s.
 """
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,7 @@ from pto.gym.selection import Selection
 _HOST = ("launch.cpp", "main.cpp")
 _GENERATORS = ("gen_data.py", "golden.py")  # of a table of cases, of one case
 _JUDGE = "compare.py"
+_ROW = re.compile(r'\{\s*"([^"]*)"')  # how a row of a table starts
 _PASSED_OVER = frozenset(("build", "__pycache__", "node_modules"))
 _HIDDEN_PARTS = frozenset(("src", "testcase"))  # say nothing about a case
 
@@ -52,6 +54,14 @@ def find_programs(path: Path, selection: Selection) -> list[Program]:
             " a .pto file",
         )
     return [p for p in found if _may_hold(p, selection)]
+
+
+def expected_cases(program: Program, selection: Selection) -> int:
+    """About how many cases will come of a program, before its table is really read."""
+    if not program.has_table or program.problem is not None:
+        return 1
+    text = program.host[-1].read_text(encoding="utf-8", errors="replace")
+    return sum(selection.holds(program.case_name(name)) for name in _ROW.findall(text))
 
 
 def _may_hold(program: Program, selection: Selection) -> bool:

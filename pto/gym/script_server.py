@@ -1,12 +1,16 @@
-"""Runs a case's own Python scripts, each in a process of its own, without starting Python anew.
+"""Runs a case's own Python scripts, each request in a process of its own that need not start anew.
 
-Started as a program of its own with a fixed hash seed; imports NumPy once and forks for each script,
-so a script sees a fresh interpreter and costs milliseconds. Requests and answers are lines of JSON.
-Imports nothing of this package: the scripts must not see it.
+Started as a program of its own with a fixed hash seed; imports NumPy once and forks for each
+request, so a script sees a fresh interpreter and costs milliseconds. Requests and answers are lines
+of JSON. Imports nothing of this package but what stands beside it: the scripts must not see it.
 """
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
+import gc
+import importlib
 import json
 import os
 import runpy
@@ -14,65 +18,86 @@ import signal
 import sys
 import tempfile
 import traceback
-from collections.abc import Callable
+from pathlib import Path
 from typing import IO, Any
 
-import numpy as np
-import numpy.typing as npt
-
 _MOST_OUTPUT = 1 << 16
+_WARM = ("argparse", "math", "ml_dtypes", "numpy", "struct")  # what scripts import
+_SPY = Path(__file__).resolve().with_name("spy.py")
+_LIBC = ctypes.CDLL(None)
 
 
 def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever started this ends it
+    _die_with_parent()
+    for name in _WARM:
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
+    gc.freeze()
     for line in sys.stdin:
-        answer = _run(json.loads(line))
+        answer = _answer(json.loads(line))
         sys.stdout.write(json.dumps(answer) + "\n")
         sys.stdout.flush()
 
 
-def _run(request: dict[str, Any]) -> dict[str, Any]:
-    with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as found:
+def _die_with_parent() -> None:
+    """Linux: be killed when the starting process is gone, so nothing runs on after Ctrl-C."""
+    set_death_signal = 1  # PR_SET_PDEATHSIG
+    _LIBC.prctl(set_death_signal, signal.SIGKILL)
+
+
+def _answer(request: dict[str, Any]) -> list[dict[str, Any]]:
+    """One outcome a run; the last may be one that ended the process."""
+    with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as record:
         child = os.fork()
         if child == 0:
-            _be_script(request, output, found)
+            _be_script(request, output, record)
         _, status = os.waitpid(child, 0)
-        found.seek(0)
-        return {
-            "code": os.waitstatus_to_exitcode(status),
-            "output": _tail(output),
-            "difference": json.loads(found.read() or b"null"),
-        }
+        record.seek(0)
+        runs: list[dict[str, Any]] = [json.loads(line) for line in record]
+        outcomes: list[dict[str, Any]] = []
+        start = 0
+        for run in runs:
+            outcomes.append({**run, "output": _text(output, start, run["end"])})
+            start = run["end"]
+        if len(runs) < len(request["runs"]):
+            end = output.seek(0, os.SEEK_END)
+            code = os.waitstatus_to_exitcode(status)
+            broken = {"code": code or -1, "difference": None, "output": _text(output, start, end)}
+            outcomes.append(broken)
+        return outcomes
 
 
-def _tail(output: IO[bytes]) -> str:
-    size = output.seek(0, os.SEEK_END)
-    output.seek(max(0, size - _MOST_OUTPUT))
-    return output.read().decode("utf-8", "replace")
+def _text(output: IO[bytes], start: int, end: int) -> str:
+    """What a run printed, the last of it where it is long."""
+    output.seek(max(start, end - _MOST_OUTPUT))
+    return output.read(end - output.tell()).decode("utf-8", "replace")
 
 
-def _be_script(request: dict[str, Any], output: IO[bytes], found: IO[bytes]) -> None:
-    """Turn this forked process into the script; never returns."""
-    code = 1
+def _be_script(request: dict[str, Any], output: IO[bytes], record: IO[bytes]) -> None:
+    """Turn this forked process into the script, run after run; never returns."""
     try:
-        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        _die_with_parent()
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
         signal.setitimer(signal.ITIMER_REAL, request["seconds"])
         _redirect(output)
         os.chdir(request["directory"])
-        sys.argv = [request["script"], *request["arguments"]]
-        folder = os.path.dirname(request["script"])  # noqa: PTH120
-        sys.path[:] = [folder, *sys.path[1:], os.path.dirname(folder)]  # noqa: PTH120
-        spy = Spy() if request["spy"] else None
-        code = _exit_code_of(request["script"])
-        if spy is not None:
-            found.write(json.dumps(spy.difference()).encode())
-            found.flush()
+        script: str = request["script"]
+        folder = Path(script).parent
+        sys.path[:] = [str(folder), *sys.path, str(folder.parent)]
+        for arguments in request["runs"]:
+            sys.argv = [script, *arguments]
+            done = _watched(script) if request["spy"] else {"code": _exit_code_of(script)}
+            sys.stdout.flush()
+            sys.stderr.flush()
+            end = os.lseek(1, 0, os.SEEK_CUR)
+            record.write(json.dumps({"difference": None, **done, "end": end}).encode() + b"\n")
+            record.flush()
     except BaseException:
         traceback.print_exc()
-    finally:
-        sys.stdout.flush()
         sys.stderr.flush()
-        os._exit(code)
+    finally:
+        os._exit(0)
 
 
 def _redirect(output: IO[bytes]) -> None:
@@ -86,6 +111,7 @@ def _redirect(output: IO[bytes]) -> None:
 
 
 def _exit_code_of(script: str) -> int:
+    """Run a script as Python would, and say how it ended."""
     try:
         runpy.run_path(script, run_name="__main__")
     except SystemExit as stop:
@@ -93,103 +119,18 @@ def _exit_code_of(script: str) -> int:
             return stop.code or 0
         print(stop.code, file=sys.stderr)
         return 1
+    except Exception:
+        traceback.print_exc()
+        return 1
     return 0
 
 
-class Spy:
-    """Watches what a judge reads and compares, to name the first element it rejects.
-
-    Only used after a judge has said no, in a second run of it: it explains, it never judges.
-    """
-
-    def __init__(self) -> None:
-        self.read: list[tuple[str, npt.NDArray[Any]]] = []
-        self.rejected: dict[str, Any] | None = None
-        self._fromfile: Callable[..., Any] = np.fromfile
-        self._isclose: Callable[..., Any] = np.isclose
-        closest = np.allclose
-        exact = np.array_equal
-        np.fromfile = self._on_read
-
-        def allclose(a: Any, b: Any, *args: Any, **kw: Any) -> bool:
-            verdict = bool(closest(a, b, *args, **kw))
-            self._note(a, b, verdict, lambda: self._isclose(a, b, *args, **kw))
-            return verdict
-
-        def array_equal(a: Any, b: Any, *args: Any, **kw: Any) -> bool:
-            verdict = bool(exact(a, b, *args, **kw))
-            self._note(a, b, verdict, lambda: np.asarray(a) == np.asarray(b))
-            return verdict
-
-        np.allclose = allclose
-        np.array_equal = array_equal
-
-    def _on_read(self, file: Any, *args: Any, **kw: Any) -> npt.NDArray[Any]:
-        array = self._fromfile(file, *args, **kw)
-        self.read.append((os.path.basename(str(file)), array.copy()))  # noqa: PTH119
-        return array
-
-    def _note(self, a: Any, b: Any, verdict: bool, same: Callable[[], Any]) -> None:
-        if verdict or self.rejected is not None or np.shape(a) != np.shape(b):
-            return
-        self.rejected = _first_difference(np.asarray(a), np.asarray(b), np.asarray(same()))
-        if self.rejected is not None and self._is_swapped(self.rejected):
-            got, expected = self.rejected["expected"], self.rejected["got"]
-            self.rejected |= {"got": got, "expected": expected}
-
-    def _is_swapped(self, found: dict[str, Any]) -> bool:
-        """Whether the judge put the output first: by which file holds which value."""
-        golden = [a for name, a in self.read if "golden" in name]
-        others = [a for name, a in self.read if "golden" not in name]
-
-        def score(expected: Any, got: Any) -> int:
-            return _holds(golden, expected) + _holds(others, got)
-
-        given = score(found["expected"], found["got"])
-        return score(found["got"], found["expected"]) > given
-
-    def difference(self) -> dict[str, Any] | None:
-        """The first element the judge rejected, else the first in which its files differ."""
-        found = self.rejected or self._in_files()
-        if found is not None:
-            found |= {"expected": _plain(found["expected"]), "got": _plain(found["got"])}
-        return found
-
-    def _in_files(self) -> dict[str, Any] | None:
-        for name, golden in self.read:
-            wanted = "output.bin" if name == "golden.bin" else name.removeprefix("golden_")
-            for other, output in self.read:
-                if other == wanted != name and golden.shape == output.shape:
-                    found = _first_difference(golden, output, golden == output)
-                    if found is not None:
-                        return found | {"file": other}
-        return None
-
-
-def _first_difference(
-    expected: npt.NDArray[Any], got: npt.NDArray[Any], same: npt.NDArray[Any]
-) -> dict[str, Any] | None:
-    wrong = np.flatnonzero(~np.broadcast_to(same, expected.shape))
-    if not wrong.size:
-        return None
-    index = np.unravel_index(wrong[0], expected.shape)
-    return {
-        "index": [int(i) for i in index],
-        "expected": expected[index],
-        "got": got[index],
-        "differing": int(wrong.size),
-        "size": int(expected.size),
-    }
-
-
-def _holds(arrays: list[npt.NDArray[Any]], value: Any) -> bool:
-    return any(bool((array == value).any()) for array in arrays)
-
-
-def _plain(value: Any) -> Any:
-    """A NumPy scalar as JSON can carry it."""
-    number: Any = value.item() if hasattr(value, "item") else value
-    return number if isinstance(number, int | str) else repr(float(number))
+def _watched(script: str) -> dict[str, Any]:
+    """Run a judge again, and say which element it rejects."""
+    watch = runpy.run_path(str(_SPY))["Spy"]
+    with watch() as spy:
+        code = _exit_code_of(script)
+    return {"code": code, "difference": spy.difference()}
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Running a case's own scripts: its generator and its judge.
 
 On Linux they run in a `script_server` that forks; elsewhere each starts its own Python. Both give
-the same: a fixed hash seed, a fresh interpreter, a bounded time.
+the same: a fixed hash seed, an interpreter of their own, a bounded time.
 """
 
 from __future__ import annotations
@@ -16,6 +16,13 @@ from pathlib import Path
 from typing import Any
 
 _SERVER = Path(__file__).with_name("script_server.py")
+_FIXED = {
+    "PYTHONHASHSEED": "0",  # generators draw from hash()
+    "COMPARE_STRICT": "1",
+    "OPENBLAS_NUM_THREADS": "1",  # one thread gives one order of sums
+    "OMP_NUM_THREADS": "1",
+}
+TIMED_OUT = -14  # SIGALRM
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,43 +34,42 @@ class Outcome:
     difference: dict[str, Any] | None = None
 
 
-def environment() -> dict[str, str]:
-    """What the scripts see: generators draw from hash(), and one thread gives one order of sums."""
-    fixed = {
-        "PYTHONHASHSEED": "0",
-        "PYTHONDONTWRITEBYTECODE": "1",  # a checkout is only read
-        "COMPARE_STRICT": "1",
-        "OPENBLAS_NUM_THREADS": "1",
-        "OMP_NUM_THREADS": "1",
-    }
-    return {**os.environ, **fixed}
-
-
 class Scripts:
     """Runs scripts for one worker; close it when done."""
 
-    def __init__(self, seconds: float, forks: bool = sys.platform == "linux") -> None:
+    def __init__(self, seconds: float, cache: Path, forks: bool = sys.platform == "linux") -> None:
         self.seconds = seconds
+        self._cache = cache  # of compiled scripts: a checkout is only read
         self._forks = forks
         self._server: subprocess.Popen[str] | None = None
 
-    def run(
-        self, script: Path, directory: Path, arguments: Sequence[str] = (), spy: bool = False
-    ) -> Outcome:
-        """Run `script` in `directory`; `spy` asks what a judge rejected."""
-        if not self._forks:
-            return self._run_alone(script, directory, arguments)
-        request = {
-            "script": str(script),
-            "directory": str(directory),
-            "arguments": list(arguments),
-            "seconds": self.seconds,
-            "spy": spy,
-        }
-        answer = self._ask(json.dumps(request))
-        return Outcome(answer["code"], answer["output"], answer["difference"])
+    def run(self, script: Path, directory: Path, arguments: Sequence[str] = ()) -> Outcome:
+        """Run `script` in `directory`."""
+        return self.run_all(script, directory, [arguments])[0]
 
-    def _ask(self, line: str) -> dict[str, Any]:
+    def run_all(
+        self,
+        script: Path,
+        directory: Path,
+        runs: Sequence[Sequence[str]],
+        spy: bool = False,
+    ) -> list[Outcome]:
+        """Run `script` once for each list of arguments; `spy` asks what a judge rejects."""
+        if not self._forks:
+            return [self._run_alone(script, directory, arguments) for arguments in runs]
+        found: list[Outcome] = []
+        while len(found) < len(runs):  # a run that ends the process leaves the rest to another
+            request = {
+                "script": str(script),
+                "directory": str(directory),
+                "runs": [list(arguments) for arguments in runs[len(found) :]],
+                "seconds": self.seconds,
+                "spy": spy,
+            }
+            found += self._ask(json.dumps(request))
+        return found
+
+    def _ask(self, line: str) -> list[Outcome]:
         if self._server is None or self._server.poll() is not None:
             self._server = self._start()
         assert self._server.stdin is not None and self._server.stdout is not None
@@ -74,25 +80,29 @@ class Scripts:
         except BrokenPipeError:
             answer = ""
         if not answer:
-            return {"code": -1, "output": "the script server ended", "difference": None}
-        return json.loads(answer)
+            return [Outcome(-1, "the process that runs scripts ended")]
+        runs: list[dict[str, Any]] = json.loads(answer)
+        return [Outcome(run["code"], run["output"], run["difference"]) for run in runs]
+
+    def _environment(self) -> dict[str, str]:
+        return {**os.environ, **_FIXED, "PYTHONPYCACHEPREFIX": str(self._cache)}
 
     def _start(self) -> subprocess.Popen[str]:
         return subprocess.Popen(
-            [sys.executable, str(_SERVER)],
+            [sys.executable, "-P", str(_SERVER)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            env=environment(),
+            env=self._environment(),
             text=True,
         )
 
     def _run_alone(self, script: Path, directory: Path, arguments: Sequence[str]) -> Outcome:
-        above = {"PYTHONPATH": os.pathsep.join([str(script.parent), str(script.parent.parent)])}
+        above = {"PYTHONPATH": str(script.parent.parent)}
         try:
             done = subprocess.run(
                 [sys.executable, str(script), *arguments],
                 cwd=directory,
-                env=environment() | above,
+                env=self._environment() | above,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
@@ -102,7 +112,7 @@ class Scripts:
                 check=False,
             )
         except subprocess.TimeoutExpired:
-            return Outcome(-14, "")
+            return Outcome(TIMED_OUT, "")
         return Outcome(done.returncode, done.stdout)
 
     def close(self) -> None:

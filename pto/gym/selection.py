@@ -27,13 +27,15 @@ class Selection:
         return self.bounds(lambda word: (word in name, word in name))[1]
 
     def may_hold(self, prefix: str, text: str) -> bool:
-        """Whether a case may be asked for whose name starts with `prefix` and goes on in `text`.
+        """Whether a case may be asked for whose name is `prefix` and a piece of `text`.
 
-        Lets a whole program be passed over before its table of cases is read.
+        `prefix` ends in a slash. Lets a program be passed over before its table of cases is read.
         """
 
         def word_bounds(word: str) -> Bounds:
-            return word in prefix, word in prefix or word in text or "/" in word
+            head, slash, tail = word.rpartition("/")
+            is_possible = prefix.endswith(head + slash) and tail in text
+            return word in prefix, word in prefix or is_possible
 
         return self.bounds(word_bounds)[1]
 

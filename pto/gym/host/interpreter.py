@@ -148,13 +148,13 @@ class Interpreter(Evaluator):
                 at = stmt.labels[jump.label]
 
     def if_(self, stmt: s.If, scope: Scope) -> None:
-        inner = Scope(scope)
         if stmt.declared is not None:
-            self.execute(stmt.declared, inner)
-        if is_true(self.evaluate(stmt.condition, inner)):
-            self.execute(stmt.then, inner)
+            scope = Scope(scope)
+            self.execute(stmt.declared, scope)
+        if is_true(self.evaluate(stmt.condition, scope)):
+            self.execute(stmt.then, scope)
         elif stmt.other is not None:
-            self.execute(stmt.other, inner)
+            self.execute(stmt.other, scope)
 
     def loop(self, stmt: s.Loop, scope: Scope) -> None:
         inner = Scope(scope)

@@ -1,0 +1,130 @@
+"""`pto gym`: run a checkout of PTO-Gym, case by case, by the cases' own judges."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+from pto import __version__
+from pto.cli import console
+from pto.core.errors import fail
+from pto.core.render import Sources
+from pto.gym import report
+from pto.gym.cases import expected_cases, find_programs
+from pto.gym.pool import Options, default_jobs, run_programs
+from pto.gym.result import Result
+from pto.gym.selection import select
+
+EXAMPLES = """\
+  pto gym PTO-Gym                          every case of a checkout
+  pto gym PTO-Gym -k tadd                  the cases whose name contains tadd
+  pto gym PTO-Gym -k "vcvt and not bf16"   and, or, not, parentheses
+  pto gym PTO-Gym/examples/pto -j 8 --json > gym.json
+  pto gym PTO-Gym -k f32_16x64 --keep work keeps data, outputs and goldens in work/
+"""
+_SAY_EVERY = 5.0  # seconds between lines of progress in a pipe
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("path", metavar="PATH", help="a checkout of PTO-Gym, or a folder inside")
+    parser.add_argument("-k", metavar="EXPR", default="", help="only cases whose names match")
+    parser.add_argument("-j", metavar="N", type=int, help="processes; default: the processors")
+    parser.add_argument("--engine", metavar="E", default="reference", help="what computes")
+    parser.add_argument("--profile", metavar="P", help="cpu, a2a3 or a5; default: as declared")
+    parser.add_argument("--timeout", metavar="S", type=float, default=600.0, help=_TIMEOUT)
+    parser.add_argument("--json", action="store_true", help="everything, as JSON")
+    parser.add_argument("--keep", metavar="DIR", type=Path, help="leave work directories in DIR")
+
+
+_TIMEOUT = "seconds a case may take; default: 600"
+
+
+def run(args: argparse.Namespace) -> int:
+    if args.j is not None and args.j < 1:
+        raise fail("PTO-U061", f"-j {args.j}: at least one process is needed")
+    if not args.timeout > 0:
+        raise fail("PTO-U061", f"--timeout {args.timeout:g}: a case needs some time")
+    path = Path(args.path)
+    selection = select(args.k)
+    programs = find_programs(path, selection)
+    options = Options(
+        engine=args.engine,
+        profile=args.profile,
+        expression=args.k,
+        seconds=args.timeout,
+        keep=args.keep,
+    )
+    began = time.perf_counter()
+    with _progress(sum(expected_cases(p, selection) for p in programs)) as seen:
+        results = run_programs(programs, options, args.j or default_jobs(), seen)
+    wall = time.perf_counter() - began
+    if not results:
+        raise fail("PTO-U061", f"no case below {path} matches -k {args.k!r}")
+    _show(results, args, wall)
+    return 0 if all(r.status == "passed" for r in results) else 1
+
+
+def _show(results: list[Result], args: argparse.Namespace, wall: float) -> None:
+    if args.json:
+        header = {
+            "version": __version__,
+            "path": args.path,
+            "engine": args.engine,
+            "select": args.k,
+        }
+        print(report.as_json(results, wall, **header))
+        return
+    console.write(report.table(results))
+    sources = Sources()
+    for block in report.failures(results, sources):
+        console.write(block)
+    console.write(report.summary(results, args.engine, wall))
+
+
+@contextmanager
+def _progress(expected: int) -> Generator[Callable[[Result], None]]:
+    """A bar on a terminal, now and then a line in a pipe; always on standard error."""
+    if not console.wants_colour(sys.stderr):
+        yield _plain_progress(expected)
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    bar = Progress(
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.description}"),
+        TimeElapsedColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    )
+    with bar:
+        task = bar.add_task("cases", total=expected)
+        bad = 0
+
+        def seen(result: Result) -> None:
+            nonlocal bad
+            bad += result.status != "passed"
+            bar.update(task, advance=1, description=f"cases, {bad} not passed")
+
+        yield seen
+
+
+def _plain_progress(expected: int) -> Callable[[Result], None]:
+    done = bad = 0
+    said = time.monotonic()
+
+    def seen(result: Result) -> None:
+        nonlocal done, bad, said
+        done += 1
+        bad += result.status != "passed"
+        if time.monotonic() - said > _SAY_EVERY:
+            said = time.monotonic()
+            line = f"{done} of {expected} cases, {bad} not passed"
+            print(line, file=sys.stderr, flush=True)
+
+    return seen

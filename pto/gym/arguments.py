@@ -1,0 +1,78 @@
+"""A launch as the host made it, as arguments of the program's function.
+
+Memory goes as it is. A number passed by value keeps its bits where the program reads it as another
+type of the same size: hosts pass an f16 as the uint16_t that holds it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pto.core.dtypes import DType, decode
+from pto.core.errors import PtoError, fail
+from pto.gym.host.evaluator import Launch
+from pto.gym.host.values import Scalar, bytes_of
+from pto.ir.graph import Module, Operation
+from pto.ir.types import type_text
+from pto.isa import types as t
+from pto.verify.functions import is_defined, name_of, signature_of
+
+_MOST_NAMES = 8
+Argument = npt.NDArray[np.uint8] | int | float
+
+
+def functions_of(module: Module) -> dict[str, Operation]:
+    """Functions by name; of a cube and a vector part with one name, either."""
+    return {name_of(f): f for f in module.functions() if is_defined(f)}
+
+
+def arguments_of(functions: Mapping[str, Operation], launch: Launch) -> list[Argument]:
+    """What `launch` passes, for the parameters its function has."""
+    function = functions.get(launch.kernel)
+    if function is None:
+        known = ", ".join(f"@{name}" for name in list(functions)[:_MOST_NAMES])
+        raise _misfit(launch, f"the program has no @{launch.kernel}, only {known}")
+    inputs = signature_of(function).inputs
+    if len(inputs) != len(launch.arguments):
+        counts = f"{len(launch.arguments)} arguments, and the function takes {len(inputs)}"
+        raise _misfit(launch, f"{launch.kernel} is launched with {counts}")
+    return [_argument(launch, i, inputs) for i in range(len(inputs))]
+
+
+def _argument(launch: Launch, index: int, inputs: Sequence[t.Type]) -> Argument:
+    given, wanted = launch.arguments[index], inputs[index]
+    if not isinstance(given, Scalar):
+        if isinstance(wanted, t.Scalar):
+            raise _misfit(launch, f"{_named(launch, index)} is memory, not a {type_text(wanted)}")
+        return given
+    if not isinstance(wanted, t.Scalar):
+        raise _misfit(launch, f"{_named(launch, index)} is a number, not a {type_text(wanted)}")
+    if wanted.dtype is None or not wanted.dtype.is_float:
+        if isinstance(given.value, float):
+            raise _misfit(
+                launch, f"{_named(launch, index)} is a {given.type}, not a {type_text(wanted)}"
+            )
+        return given.value
+    return _as_float(launch, index, given, wanted.dtype)
+
+
+def _as_float(launch: Launch, index: int, given: Scalar, wanted: DType) -> float:
+    raw = bytes_of(given.value, given.type)
+    if raw.size != wanted.itemsize:
+        sizes = f"{raw.size} bytes where the function reads {wanted.itemsize} ({wanted})"
+        raise _misfit(launch, f"{_named(launch, index)} is a {given.type} of {sizes}")
+    value: Any = decode(wanted, raw.view(wanted.storage))
+    return float(value[0])
+
+
+def _named(launch: Launch, index: int) -> str:
+    name = launch.names[index]
+    return f"argument {index + 1} of {launch.kernel}" + (f" ({name})" if name else "")
+
+
+def _misfit(launch: Launch, message: str) -> PtoError:
+    return fail("PTO-U068", message, loc=launch.loc)

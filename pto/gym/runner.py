@@ -1,0 +1,315 @@
+"""Runs the cases of one program: data, host program, kernel, judge.
+
+Every case ends in exactly one result. Many programs at once is `pool`'s.
+"""
+
+from __future__ import annotations
+
+import time
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from pto.core.errors import Diagnostic, Note, PtoError
+from pto.gym.arguments import arguments_of, functions_of
+from pto.gym.cases import Program
+from pto.gym.host.evaluator import Launch
+from pto.gym.host.runtime import Directory
+from pto.gym.hostfile import HostProgram, HostRun
+from pto.gym.result import Difference, Result, Stage, Status
+from pto.gym.scripts import TIMED_OUT, Outcome, Scripts
+from pto.gym.selection import Selection
+from pto.ir.graph import Module, Operation
+from pto.ir.parser import parse_file
+from pto.verify.functions import entries, name_of
+from pto.verify.target import judge
+
+LaunchKernel = Callable[..., object]  # `pto.run.host.launch`, or what stands in for it
+_SHOWN_LINES = 6
+_JUDGED_TOGETHER = 32  # cases of a program whose judge starts once
+_TRACEBACK = "Traceback (most recent call last)"
+_Verdict = tuple[Status, Stage | None, tuple[Diagnostic, ...], Difference | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """A program read and checked once for all its cases."""
+
+    module: Module
+    functions: Mapping[str, Operation]
+    profile: str
+    target: str
+    errors: tuple[Diagnostic, ...]
+
+    def errors_for(self, kernel: str) -> tuple[Diagnostic, ...]:
+        """Errors that concern one function: its own, and those outside every other entry."""
+        if not self.errors:
+            return ()
+        functions = self.functions.items()
+        starts = sorted((f.loc.line, name) for name, f in functions if f.loc)
+        others = {name_of(f) for f in entries(list(self.functions.values()))} - {kernel}
+
+        def owner(d: Diagnostic) -> str:
+            line = d.loc.line if d.loc else 0
+            return next((name for at, name in reversed(starts) if at <= line), "")
+
+        return tuple(d for d in self.errors if owner(d) not in others)
+
+
+class Runner:
+    """Runs programs one after the other with one engine."""
+
+    def __init__(
+        self,
+        scripts: Scripts,
+        launch: LaunchKernel,
+        *,
+        engine: str = "reference",
+        profile: str | None = None,
+    ) -> None:
+        self.scripts = scripts
+        self.launch = launch
+        self.engine = engine
+        self.profile = profile
+
+    def run(
+        self,
+        program: Program,
+        selection: Selection,
+        work: Path,
+        *,
+        skip: frozenset[str] = frozenset(),
+        started: Callable[[str], None] = lambda name: None,
+    ) -> Iterator[Result]:
+        """The results of the cases asked for, in the order of the program's table.
+
+        `work` is an empty directory; `started` hears of each case before it runs.
+        """
+        blank = Result(program.name, program.name, program.family, "not run", "read")
+        if program.problem is not None:
+            yield replace(blank, diagnostics=(program.problem,))
+            return
+        started(program.name)
+        try:
+            host = HostProgram(program.host)
+            cases = _cases_of(program, host)
+        except PtoError as error:
+            yield replace(blank, diagnostics=error.diagnostics)
+            return
+        wanted = [c for c in cases if selection.holds(program.case_name(c))]
+        wanted = [c for c in wanted if program.case_name(c) not in skip]
+        if wanted:
+            yield from self._run_cases(program, host, wanted, work, started)
+        yield from _orphans(program, cases, selection, work, skip)
+
+    def _run_cases(
+        self,
+        program: Program,
+        host: HostProgram,
+        cases: Sequence[str],
+        work: Path,
+        started: Callable[[str], None],
+    ) -> Iterator[Result]:
+        began = time.perf_counter()
+        problem = self._generate(program, work)
+        kernel: Kernel | None = None
+        stage: Stage = "generate"
+        if not problem:
+            try:
+                stage, kernel = "parse", self._kernel(program)
+            except PtoError as error:
+                problem = error.diagnostics
+        share = (time.perf_counter() - began) / len(cases)
+        if kernel is None:
+            status = "not run" if stage == "generate" else "failed"
+            for case in cases:
+                name = program.case_name(case)
+                yield Result(name, program.name, program.family, status, stage, share, problem)
+            return
+        for first in range(0, len(cases), _JUDGED_TOGETHER):
+            ran: list[tuple[str, Result]] = []
+            for case in cases[first : first + _JUDGED_TOGETHER]:
+                started(program.case_name(case))
+                began = time.perf_counter()
+                result = self._run_case(program, host, kernel, case, work)
+                seconds = share + time.perf_counter() - began
+                ran.append((case, replace(result, seconds=seconds)))
+            yield from self._judge(program, ran, work)
+
+    def _generate(self, program: Program, work: Path) -> tuple[Diagnostic, ...]:
+        outcome = self.scripts.run(program.generator, work)
+        if outcome.code == 0:
+            return ()
+        return (_script_failed("PTO-U065", "the generator", program.generator, outcome),)
+
+    def _kernel(self, program: Program) -> Kernel:
+        module = parse_file(program.kernel)
+        target, findings = judge(module, profile=self.profile)
+        errors = tuple(d for d in findings if d.severity == "error")
+        return Kernel(module, functions_of(module), target.profile.name, str(target), errors)
+
+    def _run_case(
+        self, program: Program, host: HostProgram, kernel: Kernel, case: str, work: Path
+    ) -> Result:
+        name = program.case_name(case)
+        blank = Result(name, program.name, program.family, "failed", target=kernel.target)
+        if case and not (work / case).is_dir():
+            message = f"{program.generator.name} makes no data for case {case}"
+            missing = Diagnostic("PTO-U065", message)
+            return replace(blank, status="not run", stage="generate", diagnostics=(missing,))
+        launches: list[Launch] = []
+        stage: list[Stage] = ["run"]
+
+        def submit(launch: Launch) -> None:
+            launches.append(launch)
+            arguments = arguments_of(kernel.functions, launch)
+            errors = kernel.errors_for(launch.kernel)
+            if errors:
+                stage[0] = "check"
+                raise PtoError(*errors)
+            self._submit(kernel, launch, arguments)
+
+        try:
+            done = host.run(Directory(work), submit, case)
+        except PtoError as error:
+            is_host = error.code in ("PTO-U062", "PTO-U063", "PTO-U068")
+            status = "not run" if is_host else "failed"
+            where: Stage = "read" if is_host else stage[0]
+            return replace(blank, status=status, stage=where, diagnostics=error.diagnostics)
+        except Exception as error:  # a defect of the engine: this case's, not the run's
+            return replace(blank, stage="run", diagnostics=(_defect(error),))
+        problem = _host_problem(host, done, launches)
+        if problem is not None:
+            return replace(blank, status="not run", stage="read", diagnostics=(problem,))
+        return replace(blank, status="passed")  # as far as it ran; its judge decides
+
+    def _submit(self, kernel: Kernel, launch: Launch, arguments: Sequence[Any]) -> None:
+        self.launch(
+            kernel.module,
+            entry=launch.kernel,
+            args=arguments,
+            blocks=launch.blocks,
+            profile=kernel.profile,
+            engine=self.engine,
+            check=False,  # done once for all cases
+        )
+
+    def _judge(
+        self, program: Program, ran: Sequence[tuple[str, Result]], work: Path
+    ) -> Iterator[Result]:
+        """Let the program's judge decide about the cases that ran to the end."""
+        began = time.perf_counter()
+        waiting = [case for case, result in ran if result.status == "passed"]
+        outcomes = self._ask_judge(program, waiting, work)
+        share = (time.perf_counter() - began) / max(1, len(waiting))
+        for case, result in ran:
+            if case not in outcomes:
+                yield result
+                continue
+            verdict, stage, findings, difference = outcomes[case]
+            yield replace(
+                result,
+                status=verdict,
+                stage=stage,
+                diagnostics=findings,
+                difference=difference,
+                seconds=result.seconds + share,
+            )
+
+    def _ask_judge(self, program: Program, cases: Sequence[str], work: Path) -> dict[str, _Verdict]:
+        words = {case: [case] if case else [] for case in cases}
+        answers = self.scripts.run_all(program.judge, work, [words[c] for c in cases])
+        verdicts: dict[str, _Verdict] = {}
+        rejected: dict[str, Outcome] = {}
+        for case, outcome in zip(cases, answers, strict=True):
+            if outcome.code == 0:
+                verdicts[case] = ("passed", None, (), None)
+            elif outcome.code < 0 or _TRACEBACK in outcome.output:
+                found = _script_failed("PTO-U066", "the judge", program.judge, outcome)
+                verdicts[case] = ("not run", "compare", (found,), None)
+            else:
+                rejected[case] = outcome
+        again = [words[c] for c in rejected]
+        looked = self.scripts.run_all(program.judge, work, again, spy=True)
+        for (case, outcome), second in zip(rejected.items(), looked, strict=True):
+            verdicts[case] = _rejection(program, outcome, _difference(second.difference))
+        return verdicts
+
+
+def _rejection(program: Program, outcome: Outcome, difference: Difference | None) -> _Verdict:
+    message = str(difference) if difference else "the judge rejects the output"
+    said = (f"{program.judge.name}: {line}" for line in _last_lines(outcome.output))
+    found = Diagnostic("PTO-U067", message, notes=tuple(Note(line) for line in said))
+    return "failed", "compare", (found,), difference
+
+
+def _cases_of(program: Program, host: HostProgram) -> list[str]:
+    if not program.has_table:
+        return [""]
+    names = host.case_names()
+    if not names:
+        message = f"{program.host[-1]} has no table of cases: no array of rows with a name"
+        raise PtoError(Diagnostic("PTO-U063", message))
+    return names
+
+
+def _orphans(
+    program: Program, cases: Sequence[str], selection: Selection, work: Path, skip: frozenset[str]
+) -> Iterator[Result]:
+    """Cases the generator knows and the host program does not: said, not passed over."""
+    if not program.has_table:
+        return
+    made = sorted(p.name for p in work.iterdir() if p.is_dir())
+    for case in made:
+        name = program.case_name(case)
+        if case in cases or name in skip or not selection.holds(name):
+            continue
+        message = f"{program.generator.name} makes data for {case}, which main.cpp never runs"
+        found = Diagnostic("PTO-U064", message)
+        yield Result(name, program.name, program.family, "not run", "read", diagnostics=(found,))
+
+
+def _host_problem(
+    host: HostProgram, done: HostRun, launches: Sequence[Launch]
+) -> Diagnostic | None:
+    if done.code != 0:
+        said = " ".join(m.strip() for m in done.messages) or "it says nothing"
+        return Diagnostic("PTO-U063", f"the host program gives up with code {done.code}: {said}")
+    if not launches:
+        return Diagnostic("PTO-U063", f"{host.file} launches no kernel for this case")
+    if not done.writes:
+        return Diagnostic("PTO-U063", f"{host.file} writes no output file for this case")
+    return None
+
+
+def _defect(error: Exception) -> Diagnostic:
+    frames = traceback.extract_tb(error.__traceback__)[-_SHOWN_LINES:]
+    notes = tuple(Note(f"{Path(f.filename).name}:{f.lineno} in {f.name}") for f in frames)
+    message = f"the engine broke with {type(error).__name__}: {error}"
+    return Diagnostic("PTO-U069", message, notes=notes)
+
+
+def _script_failed(code: str, what: str, script: Path, outcome: Outcome) -> Diagnostic:
+    if outcome.code == TIMED_OUT:
+        return Diagnostic("PTO-U069", f"{what} {script} did not end in time")
+    notes = tuple(Note(line) for line in _last_lines(outcome.output))
+    return Diagnostic(code, f"{what} {script} ended with code {outcome.code}", notes=notes)
+
+
+def _last_lines(output: str) -> list[str]:
+    return [line.strip() for line in output.splitlines() if line.strip()][-_SHOWN_LINES:]
+
+
+def _difference(found: dict[str, Any] | None) -> Difference | None:
+    if found is None:
+        return None
+    return Difference(
+        tuple(found["index"]),
+        str(found["got"]),
+        str(found["expected"]),
+        found["differing"],
+        found["size"],
+        found.get("file", ""),
+    )
