@@ -206,7 +206,7 @@ class Tile:
     Every type has defined addresses, also one with findings: judging types is the checker's work.
     """
 
-    __slots__ = ("_valid", "address", "memory", "type")
+    __slots__ = ("_plain", "_valid", "address", "memory", "type")
 
     def __init__(
         self, type: TileType, memory: Memory, address: int = 0, valid: Valid | None = None
@@ -223,6 +223,7 @@ class Tile:
         self.memory = memory
         self.address = address
         self._valid: Valid = region
+        self._plain: tuple[npt.NDArray[Any] | None] | None = None  # made once: `view`
 
     def __repr__(self) -> str:
         return f"Tile({self.type} at {self.memory.space.value} {self.address:#x})"
@@ -246,8 +247,10 @@ class Tile:
 
     def view(self) -> npt.NDArray[Any] | None:
         """All elements over the same memory, or None where boxes make that impossible."""
-        plain = self._view()
-        return None if plain is None else plain.view(self.type.dtype.numpy)
+        if self._plain is None:
+            plain = self._view()
+            self._plain = (None if plain is None else plain.view(self.type.dtype.numpy),)
+        return self._plain[0]
 
     def read(self) -> npt.NDArray[Any]:
         """A copy of all rows x cols elements, valid or not, of type `dtype.numpy`."""

@@ -7,13 +7,17 @@ from dataclasses import replace
 from pto.isa.elementwise import BINARY, BINARY_WITH_TMP, UNARY
 from pto.isa.elementwise_scalar import SCALAR
 from pto.isa.instr import instr, read, scratch, write
+from pto.isa.meaning import Lane, arithmetic, lanes
 from pto.isa.rules import Case, Rule, on, same_dtype, same_valid
 from pto.isa.tile_rules import distinct
 
 _INTS = "i8 u8 i16 u16 i32 u32"
 _WITH_I64 = f"{_INTS} i64 u64"
 _NARROWER = "PTO_IR_manual.md lists {} on a2a3; the page lists all integers of up to 32 bits."
-_BY_WIDTH = "A shift by the width of the element or more is not defined by the ISA."
+_BY_WIDTH = (
+    "A shift by the width of the element or more, or by a negative count, is not defined by the"
+    " ISA; here it shifts everything out."
+)
 
 
 def _negative_shift(case: Case) -> str | None:
@@ -31,11 +35,12 @@ _SHIFT = replace(
     rules=(*UNARY.rules, _NOT_NEGATIVE),  # the scalar may be of any width: programs write i16
 )
 
-for _name, _sign in {"tand": "&", "tor": "|"}.items():
+for _name, _sign, _fn in (("tand", "&", lanes.bit_and), ("tor", "|", lanes.bit_or)):
     instr(
         _name,
         BINARY,
         f"dst = src0 {_sign} src1",
+        body=Lane(_fn),
         a2a3=_INTS,
         a5=_INTS,
         notes=(_NARROWER.format("i8 and i16"),),
@@ -45,6 +50,7 @@ instr(
     "txor",
     BINARY,
     "dst = src0 ^ src1",
+    body=Lane(lanes.bit_xor),
     operands=BINARY_WITH_TMP,
     a2a3=_INTS,
     a5=_INTS,
@@ -57,14 +63,16 @@ instr(
     notes=(_NARROWER.format("i8 and i16"), "tmp is used on a2a3 only."),
     cite="pto-isa docs/isa/TXOR.md",
 )
-for _name, _meaning in {
-    "tshl": "dst = src0 << src1",
-    "tshr": "dst = src0 >> src1, arithmetic for signed types, logical for unsigned ones",
-}.items():
+_RIGHT = "dst = {} >> {}, arithmetic for signed types, logical for unsigned ones"
+for _name, _meaning, _fn in (
+    ("tshl", "dst = src0 << src1", lanes.shift_left),
+    ("tshr", _RIGHT.format("src0", "src1"), lanes.shift_right),
+):
     instr(
         _name,
         BINARY,
         _meaning,
+        body=Lane(_fn),
         a2a3=_INTS,
         a5=_WITH_I64,
         notes=(_BY_WIDTH,),
@@ -74,17 +82,19 @@ instr(
     "tnot",
     UNARY,
     "dst = ~src",
+    body=Lane(lanes.bit_not),
     a2a3=_INTS,
     a5=_INTS,
     notes=(_NARROWER.format("i16 alone"),),
     cite="pto-isa docs/isa/TNOT.md",
 )
 
-for _name, _sign in {"tands": "&", "tors": "|"}.items():
+for _name, _sign, _fn in (("tands", "&", lanes.bit_and), ("tors", "|", lanes.bit_or)):
     instr(
         _name,
         SCALAR,
         f"dst = src {_sign} scalar",
+        body=Lane(_fn),
         a2a3=_INTS,
         a5=_INTS,
         rules=(on("a2a3", distinct("src", "dst")),),
@@ -98,6 +108,7 @@ instr(
     "txors",
     SCALAR,
     "dst = src ^ scalar",
+    body=Lane(lanes.bit_xor),
     operands=(read("src"), read("scalar", "scalar"), scratch("tmp"), write("dst")),
     a2a3=_INTS,
     a5=_INTS,
@@ -105,14 +116,15 @@ instr(
     notes=(_NARROWER.format("i8 and i16"), "tmp is used on a2a3 only."),
     cite="pto-isa docs/isa/TXORS.md",
 )
-for _name, _meaning in {
-    "tshls": "dst = src << scalar",
-    "tshrs": "dst = src >> scalar, arithmetic for signed types, logical for unsigned ones",
-}.items():
+for _name, _meaning, _fn in (
+    ("tshls", "dst = src << scalar", arithmetic.shift_left_by),
+    ("tshrs", _RIGHT.format("src", "scalar"), arithmetic.shift_right_by),
+):
     instr(
         _name,
         _SHIFT,
         _meaning,
+        body=Lane(_fn),
         a2a3="i16 u16 i32 u32",
         a5=_WITH_I64,
         notes=(_BY_WIDTH, "The page wants a scalar of src's type; programs write i16."),

@@ -8,6 +8,7 @@ With a scalar: `elementwise_scalar.py`. Bit by bit: `bitwise.py`. Several in one
 from __future__ import annotations
 
 from pto.isa.instr import Attr, Family, instr, read, scratch, write
+from pto.isa.meaning import Lane, arithmetic, lanes, mathlib
 from pto.isa.rules import dtype_in, on, same_dtype
 from pto.isa.tile_rules import (
     NPU,
@@ -29,7 +30,7 @@ PRECISION = Attr(
     "precision_mode",
     "precision_mode",
     default="DEFAULT",
-    meaning="HIGH_PRECISION is slower and more exact on a5, and ignored on cpu and a2a3",
+    meaning="HIGH_PRECISION is slower and more exact on a5; here every result is rounded once",
 )
 
 BINARY = Family(
@@ -51,12 +52,21 @@ UNARY = Family(
     rules=(*VECTOR_UNIT, same_dtype("src", "dst"), same_domain("src", "dst")),
 )
 
-instr("tadd", BINARY, "dst = src0 + src1", a2a3=_A2A3, a5=_A5, cite="pto-isa docs/isa/TADD.md")
-instr("tsub", BINARY, "dst = src0 - src1", a2a3=_A2A3, a5=_A5, cite="pto-isa docs/isa/TSUB.md")
+for _name, _sign, _fn in (("tadd", "+", lanes.add), ("tsub", "-", lanes.sub)):
+    instr(
+        _name,
+        BINARY,
+        f"dst = src0 {_sign} src1",
+        body=Lane(_fn),
+        a2a3=_A2A3,
+        a5=_A5,
+        cite=f"pto-isa docs/isa/{_name.upper()}.md",
+    )
 instr(
     "tmul",
     BINARY,
     "dst = src0 * src1",
+    body=Lane(lanes.mul),
     a2a3=_A2A3,
     a5=f"{_WIDE} f16 bf16 f32",
     cite="pto-isa docs/isa/TMUL.md",
@@ -65,18 +75,23 @@ instr(
     "tdiv",
     BINARY,
     "dst = src0 / src1, integers toward zero",
+    body=Lane(lanes.div),
     attrs=(PRECISION,),
     a2a3="f16 f32",
     a5=f"{_WIDE} f16 f32",
     rules=(on(NPU, high_precision_of("dst", "f16 f32")),),
-    notes=("Division of an integer by zero is target-defined.",),
+    notes=("Division of an integer by zero is target-defined; here it gives 0.",),
     cite="pto-isa docs/isa/TDIV.md",
 )
-_NAN = "NaN is not specified; the C++ simulator gives src0 when only src1 is NaN."
+_NAN = (
+    "NaN is not specified: here it wins, and +0 is greater than -0 (IEEE 754-2019); the C++"
+    " simulator gives src0 when only src1 is NaN."
+)
 instr(
     "tmax",
     BINARY,
     "dst = max(src0, src1)",
+    body=Lane(lanes.maximum),
     a2a3=_A2A3,
     a5=_A5,
     notes=(_NAN,),
@@ -86,6 +101,7 @@ instr(
     "tmin",
     BINARY,
     "dst = min(src0, src1)",
+    body=Lane(lanes.minimum),
     a2a3=_A2A3,
     a5=_A5,
     notes=(_NAN,),
@@ -95,6 +111,7 @@ instr(
     "trem",
     BINARY,
     "dst = src0 - floor(src0 / src1) * src1: the sign of src1",
+    body=Lane(lanes.remainder),
     operands=BINARY_WITH_TMP,
     a2a3="i32 f32",
     a5=f"{_WIDE} f16 f32",
@@ -110,6 +127,7 @@ instr(
     "tfmod",
     BINARY,
     "dst = src0 - trunc(src0 / src1) * src1: the sign of src0",
+    body=Lane(lanes.fmod),
     a2a3="f32",
     a5="i16 u16 i32 u32 f16 f32",
     notes=(
@@ -122,6 +140,7 @@ instr(
     "tpow",
     BINARY,
     "dst = src0 ** src1",
+    body=Lane(mathlib.power),
     operands=BINARY_WITH_TMP,
     attrs=(PRECISION,),
     a2a3=f"{_INTS} f32",
@@ -140,6 +159,7 @@ instr(
     "tprelu",
     BINARY,
     "dst = src0 if src0 > 0 else src0 * src1",
+    body=Lane(arithmetic.prelu),
     operands=BINARY_WITH_TMP,
     a2a3="f16 f32",
     a5="f16 f32",
@@ -159,6 +179,7 @@ instr(
     "tabs",
     UNARY,
     "dst = |src|",
+    body=Lane(lanes.absolute),
     a2a3="f16 f32",
     a5="i8 i16 i32 f16 f32",
     notes=("PTO_IR_manual.md lists no integers on a5; the header does.",),
@@ -168,6 +189,7 @@ instr(
     "tneg",
     UNARY,
     "dst = -src",
+    body=Lane(lanes.negative),
     a2a3=_A2A3,
     a5="i8 i16 u16 i32 u32 f16 bf16 f32",
     notes=("i8 on a5 is in PTO_IR_manual.md, not in TNEG.md.",),
@@ -177,44 +199,48 @@ instr(
     "trelu",
     UNARY,
     "dst = max(src, 0)",
+    body=Lane(lanes.relu),
     a2a3="i32 f16 f32",
     a5="i32 f16 f32",
     cite="pto-isa docs/isa/TRELU.md",
 )
-for _name, _meaning in {
-    "texp": "dst = e ** src",
-    "tlog": "dst = ln(src)",
-    "tsqrt": "dst = sqrt(src)",
-}.items():
+for _name, _meaning, _fn in (
+    ("texp", "dst = e ** src", mathlib.exp),
+    ("tlog", "dst = ln(src)", mathlib.log),
+    ("tsqrt", "dst = sqrt(src)", mathlib.sqrt),
+):
     instr(
         _name,
         UNARY,
         _meaning,
+        body=Lane(_fn),
         attrs=(PRECISION,),
         a2a3="f16 f32",
         a5="f16 f32",
-        notes=("Outside the domain the result is target-defined.",),
+        notes=("Outside the domain the result is target-defined; here IEEE's inf or NaN.",),
         cite=f"pto-isa docs/isa/{_name.upper()}.md",
     )
 instr(
     "trecip",
     UNARY,
     "dst = 1 / src",
+    body=Lane(mathlib.recip),
     attrs=(PRECISION,),
     a2a3="f16 f32",
     a5="f16 f32",
     rules=(on("a2a3", distinct("src", "dst")),),
-    notes=("1 / 0 is target-defined.",),
+    notes=("1 / 0 is target-defined; here it is inf.",),
     cite="pto-isa docs/isa/TRECIP.md",
 )
 instr(
     "trsqrt",
     UNARY,
     "dst = 1 / sqrt(src)",
+    body=Lane(mathlib.rsqrt),
     operands=(read("src"), write("dst"), scratch("tmp?")),
     attrs=(PRECISION,),
     a2a3="f16 f32",
     a5="f16 f32",
-    notes=("a5 ignores tmp. 1 / sqrt(0) is target-defined.",),
+    notes=("a5 ignores tmp. 1 / sqrt(0) is target-defined; here it is inf.",),
     cite="pto-isa docs/isa/TRSQRT.md",
 )

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pto.isa import types as t
 from pto.isa.elementwise import PRECISION, UNARY
 from pto.isa.instr import Family, PipeBy, instr, read, scratch, write
+from pto.isa.meaning import Lane, arithmetic, fill, lanes, mathlib
 from pto.isa.rules import Case, Rule, in_role, on, same_dtype, scalar_matches
 from pto.isa.tile_rules import (
     NPU,
@@ -33,17 +34,26 @@ SCALAR = Family(
     rules=(*UNARY.rules, scalar_matches("scalar", "src")),
 )
 
-for _name, _meaning in {
-    "tadds": "dst = src + scalar",
-    "tsubs": "dst = src - scalar",
-    "tmaxs": "dst = max(src, scalar)",
-    "tmins": "dst = min(src, scalar)",
-}.items():
-    instr(_name, SCALAR, _meaning, a2a3=_A2A3, a5=_A5, cite=f"pto-isa docs/isa/{_name.upper()}.md")
+for _name, _meaning, _fn in (
+    ("tadds", "dst = src + scalar", lanes.add),
+    ("tsubs", "dst = src - scalar", lanes.sub),
+    ("tmaxs", "dst = max(src, scalar)", lanes.maximum),
+    ("tmins", "dst = min(src, scalar)", lanes.minimum),
+):
+    instr(
+        _name,
+        SCALAR,
+        _meaning,
+        body=Lane(_fn),
+        a2a3=_A2A3,
+        a5=_A5,
+        cite=f"pto-isa docs/isa/{_name.upper()}.md",
+    )
 instr(
     "tmuls",
     SCALAR,
     "dst = src * scalar",
+    body=Lane(lanes.mul),
     a2a3=_A2A3,
     a5=f"i8 {_WIDE} f16 bf16 f32",
     notes=("i8 on a5 is in PTO_IR_manual.md; the header refuses it.",),
@@ -76,13 +86,15 @@ instr(
     "tdivs",
     _DIVISION,
     "dst = src / scalar in the order written: a tile by a scalar, or a scalar by a tile",
+    body=Lane(lanes.div),
     attrs=(PRECISION,),
     a2a3=_A2A3,
     a5=f"i8 {_WIDE} f16 f32",
     rules=(on(NPU, high_precision_of("dst", "f16 f32")),),
     notes=(
-        "Integers truncate; division by zero is target-defined.",
-        "The page has a tile divided by a scalar multiply by the reciprocal on a5.",
+        "Integers truncate; their division by zero is target-defined, here it gives 0.",
+        "The page has a tile divided by a scalar multiply by the reciprocal on a5; PTO-Gym and"
+        " we divide.",
         "i8 on a5 is in PTO_IR_manual.md; the header refuses it.",
     ),
     example="pto.tdivs ins(%src, %scalar : !pto.tile_buf<vec, 16x64xf32>, f32)"
@@ -93,6 +105,7 @@ instr(
     "trems",
     SCALAR,
     "dst = src - floor(src / scalar) * scalar: the sign of scalar",
+    body=Lane(lanes.remainder),
     operands=_WITH_TMP,
     a2a3="i32 f32",
     a5=f"{_WIDE} f16 f32",
@@ -107,6 +120,7 @@ instr(
     "tfmods",
     SCALAR,
     "dst = src - trunc(src / scalar) * scalar: the sign of src",
+    body=Lane(lanes.fmod),
     a2a3="f32",
     a5="i16 u16 i32 u32 f16 f32",
     notes=("PTOAS also passes i16, i32 and f16 on a2a3; the header refuses them.",),
@@ -116,6 +130,7 @@ instr(
     "tpows",
     SCALAR,
     "dst = src ** scalar",
+    body=Lane(mathlib.power),
     operands=_WITH_TMP,
     attrs=(PRECISION,),
     a2a3=f"{_INTS} f32",
@@ -146,10 +161,15 @@ instr(
     "tlrelu",
     replace(SCALAR, rules=(*UNARY.rules, _SLOPE)),
     "dst = src if src > 0 else src * slope",
+    body=Lane(arithmetic.lrelu),
     operands=(read("src"), read("slope", "scalar"), write("dst")),
     a2a3="f16 f32",
     a5="f16 f32",
-    notes=("PTOAS takes a slope of f32 alone, the headers one of the tile's type.",),
+    notes=(
+        "PTOAS takes a slope of f32 alone, the headers one of the tile's type.",
+        "PTO-Gym and we multiply f16 by a slope of f32 in f32; PTOAS's library rounds the slope"
+        " first.",
+    ),
     cite="pto-isa docs/isa/TLRELU.md",
 )
 
@@ -190,6 +210,7 @@ instr(
     "texpands",
     FILL,
     "dst = scalar",
+    body=fill.FILL,
     a2a3=f"{_INTS} f16 bf16 f32",
     a5=_A5,
     notes=("PTO_IR_manual.md has no i8 and bf16 on a2a3; the header and programs have.",),

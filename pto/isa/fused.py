@@ -6,6 +6,7 @@ No hidden FMA: every operation rounds to the element type unless the row says ot
 from __future__ import annotations
 
 from pto.isa.instr import Family, instr, read, scratch, update, write
+from pto.isa.meaning import Lane, arithmetic
 from pto.isa.rules import dtype_in, on, same_dtype, same_shape, scalar_matches
 from pto.isa.tile_rules import NPU, VECTOR_UNIT, covers, dtype_pairs, same_domain
 
@@ -33,6 +34,7 @@ instr(
     "taddc",
     SUM,
     "dst = src0 + src1 + src2",
+    body=Lane(arithmetic.add_add),
     a2a3=_TYPES,
     a5=_TYPES,
     notes=(_UNSTATED,),
@@ -42,6 +44,7 @@ instr(
     "tsubc",
     SUM,
     "dst = src0 - src1 + src2",
+    body=Lane(arithmetic.sub_add),
     a2a3=_TYPES,
     a5=_TYPES,
     notes=(_UNSTATED,),
@@ -67,6 +70,7 @@ instr(
     "taddsc",
     SCALAR_SUM,
     "dst = src0 + scalar + src1",
+    body=Lane(arithmetic.add_add),
     a2a3=_TYPES,
     a5=_TYPES,
     cite="pto-isa docs/isa/TADDSC.md",
@@ -75,6 +79,7 @@ instr(
     "tsubsc",
     SCALAR_SUM,
     "dst = src0 - scalar + src1",
+    body=Lane(arithmetic.sub_add),
     a2a3=_TYPES,
     a5=_TYPES,
     cite="pto-isa docs/isa/TSUBSC.md",
@@ -99,6 +104,7 @@ instr(
     "taxpy",
     AXPY,
     "dst = dst + src * scalar",
+    body=Lane(arithmetic.axpy),
     a2a3=_FLOATS,
     a5="f16 bf16 f32",
     notes=("bf16 on a5 is in PTO_IR_manual.md; the header refuses it.",),
@@ -114,19 +120,21 @@ INTO_DST = Family(
     pipe="V",
     rules=_RULES,
 )
-for _name, _meaning, _note in (
-    ("tfusedmuladd", "dst = src0 * dst + src1", ""),
+for _name, _meaning, _fn, _note in (
+    ("tfusedmuladd", "dst = src0 * dst + src1", arithmetic.mul_add, ""),
     (
         "tfusedmuladdrelu",
         "dst = max(0, src0 * dst + src1)",
+        arithmetic.mul_add_relu,
         "The page's formula leaves the max out; the name and the headers have it.",
     ),
-    ("tmuladddst", "dst = src0 * src1 + dst", ""),
+    ("tmuladddst", "dst = src0 * src1 + dst", arithmetic.mul_add_into, ""),
 ):
     instr(
         _name,
         INTO_DST,
         _meaning,
+        body=Lane(_fn),
         a2a3=_FLOATS,
         a5=_FLOATS,
         notes=(*filter(None, (_note,)), _NO_PTOAS),
@@ -145,6 +153,7 @@ instr(
     "tsubrelu",
     FUSED,
     "dst = max(0, src0 - src1)",
+    body=Lane(arithmetic.sub_relu),
     a2a3=_FLOATS,
     a5=_FLOATS,
     notes=(_NO_PTOAS,),
@@ -174,6 +183,7 @@ instr(
     "taddreluconv",
     NARROWING,
     "dst = convert(max(0, src0 + src1))",
+    body=Lane(make=arithmetic.narrowed(arithmetic.add_relu)),
     types="i16 f16 f32",
     notes=(_NO_CPU, _NO_PTOAS),
     example=_NARROWED.format("taddreluconv"),
@@ -183,6 +193,7 @@ instr(
     "tsubreluconv",
     NARROWING,
     "dst = convert(max(0, src0 - src1))",
+    body=Lane(make=arithmetic.narrowed(arithmetic.sub_relu)),
     types="i16 f16 f32",
     notes=(_NO_CPU, "It has headers but no page and no PTOAS operation; the text is ours."),
     example=_NARROWED.format("tsubreluconv"),
@@ -215,9 +226,10 @@ instr(
     "tadddeqrelu",
     DEQUANTISED,
     "dst = max(0, f16(deqScale * f32(src0 + src1)))",
+    body=Lane(arithmetic.add_dequantised_relu),
     types="f16",
     notes=(
-        "Headers scale by 2**-17, deqScale and 2**17 in turn, to keep large sums exact.",
+        "NPU headers scale by 2**-17, deqScale and 2**17 in turn; we round as the C++ simulator.",
         f"tmp is used on a2a3 only. {_NO_PTOAS}",
     ),
     example="pto.tadddeqrelu ins(%src0, %src1, %deqScale, %tmp : !pto.tile_buf<vec, 16x64xi32>,"

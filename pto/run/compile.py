@@ -11,9 +11,9 @@ from typing import Any
 from pto.core.errors import Diagnostic, PtoError
 from pto.ir.graph import Module, Operation, Region, Value
 from pto.isa.instr import Instr
-from pto.isa.meaning import Do, Lane
+from pto.isa.meaning import Do, Fold, Lane
 from pto.isa.rules import Case
-from pto.run import tiles
+from pto.run import tiles, vectors
 from pto.run.code import Block, Code, Regs, Step, until_ready
 from pto.run.control import CONTROL
 from pto.run.core import Core
@@ -98,7 +98,10 @@ class Compiler:
         if isinstance(row.body, Do):
             return row.body.make(case)
         if isinstance(row.body, Lane):
-            return tiles.lane(case, row.body)
+            engine = vectors if row.family.section == "vector" else tiles
+            return engine.lane(case, row.body)
+        if isinstance(row.body, Fold):
+            return tiles.fold(case, row.body)
         raise RuntimeError(f"{row.name}: no engine case for {type(row.body).__name__}")
 
     def _bind(self, op: Operation, row: Instr, fn: Function) -> Step:
@@ -139,6 +142,14 @@ def _bind_fixed(fn: Function, ins: list[int], outs: list[int]) -> Step:
             regs[out] = fn(core, regs[a], regs[b])
 
         return two
+
+    if len(ins) == 3:
+        a, b, c = ins
+
+        def three(core: Core, regs: Regs) -> Any:
+            regs[out] = fn(core, regs[a], regs[b], regs[c])
+
+        return three
 
     def some(core: Core, regs: Regs) -> Any:
         regs[out] = fn(core, *[regs[i] for i in ins])

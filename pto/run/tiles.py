@@ -1,4 +1,4 @@
-"""Lane functions on tiles: over the destination's valid region, in any layout."""
+"""Lane functions and folds on tiles: over a valid region, in any layout."""
 
 from __future__ import annotations
 
@@ -7,49 +7,120 @@ from typing import Any
 
 import numpy as np
 
+from pto.core.dtypes import DType
 from pto.core.errors import fail
 from pto.core.tile import Tile
-from pto.isa.meaning import Lane
+from pto.isa import types as t
+from pto.isa.meaning import Fold, Lane, lanes
+from pto.isa.meaning.kinds import Axis
+from pto.isa.meaning.regions import element, put, region, require_line, scalar
 from pto.isa.rules import Case
 from pto.run.core import Core
+
+Reader = Callable[[Any, int, int], Any]
 
 
 def lane(case: Case, body: Lane) -> Callable[..., None]:
     """dst[i,j] = fn(sources[i,j]); reads come before the write, so dst may be a source."""
+    if not body.moves:
+        _require_arithmetic(case)
     fn = body.function(case)
     roles = [o.role for o in case.row.operands]
     dst_at = roles.index("inout") if "inout" in roles else roles.index("out")
-    ins = [i for i, role in enumerate(roles) if role in ("in", "inout")]
+    dtype = element(case, case.row.operands[dst_at].name)
+    ins = [
+        (i, _reader(case, operand.name, dtype))
+        for i, operand in enumerate(case.row.operands)
+        if operand.role in ("in", "inout")
+    ]
+    tiles = [i for i, _ in ins if _is_tile(case, case.row.operands[i].name)]
+    spread = None if body.spread is None else _Spread(body.spread, tiles)
 
     def step(core: Core, *operands: Any) -> None:
         dst: Tile = operands[dst_at]
         rows, cols = dst.get_valid()
         if rows == 0 or cols == 0:
             return
-        sources = [source(operands[i], rows, cols, dst) for i in ins if operands[i] is not None]
-        dst.write_valid(fn(*sources))
+        if spread is None:
+            sources = [read(operands[i], rows, cols) for i, read in ins]
+        else:
+            sources = spread.read(operands, rows, cols)
+        put(dst, rows, cols, fn(*sources))
 
     return step
 
 
-def source(operand: Any, rows: int, cols: int, dst: Tile) -> Any:
-    """A tile as an array that covers the domain, or a scalar as one element of dst's type."""
-    if isinstance(operand, Tile):
-        return region(operand, rows, cols)
-    return np.asarray(operand, dtype=dst.type.dtype.numpy)
+class _Spread:
+    """Which source has one value for a row, or a column, of the domain."""
+
+    def __init__(self, axis: Axis, tiles: list[int]) -> None:
+        self.axis = axis
+        self.tiles = tiles
+
+    def read(self, operands: tuple[Any, ...], rows: int, cols: int) -> list[Any]:
+        sources: list[Tile] = [operands[i] for i in self.tiles]
+        if self.axis == "column":
+            *whole, one = sources
+            return [*(region(s, rows, cols) for s in whole), region(one, 1, cols)]
+        at = 0 if len(sources) == 1 or sources[0].get_valid()[1] < cols else 1
+        return [region(s, rows, 1 if i == at else cols) for i, s in enumerate(sources)]
 
 
-def region(tile: Tile, rows: int, cols: int) -> Any:
-    """The first rows x cols elements, inside the tile's own valid region or not (seed 002)."""
-    height, width = tile.type.shape
-    if rows > height or cols > width:
-        raise fail(
-            "PTO-S131",
-            f"{tile.type} is read over {rows}x{cols}, more than it has",
-            help="the destination's valid region is the domain of the instruction",
-        )
-    plain = tile.view()
-    if plain is not None:
-        return plain[:rows, :cols]
-    whole = tile.read()
-    return whole if (rows, cols) == (height, width) else whole[:rows, :cols]
+def _is_tile(case: Case, name: str) -> bool:
+    return not isinstance(case.type(name), t.Scalar)
+
+
+def _reader(case: Case, name: str, dtype: DType) -> Reader:
+    if _is_tile(case, name):
+        return region
+    become = scalar(case.type(name), dtype)
+    return lambda value, rows, cols: become(value)
+
+
+def _require_arithmetic(case: Case) -> None:
+    """NumPy sees bytes, not numbers, in some types; the ISA computes with none of them."""
+    for name in case.row.operand_names:
+        elem = case.elem(name)
+        dtype = elem.dtype if elem else None
+        if dtype is None:
+            continue
+        opaque = dtype.is_float and dtype.numpy == dtype.storage
+        if opaque or dtype.is_packed or dtype.kind == "bool":
+            raise fail(
+                "PTO-T150",
+                f"'{case.op.name}' op: {name} is of {dtype.name}, which has no arithmetic",
+                help="convert it with pto.tcvt first",
+            )
+
+
+def fold(case: Case, body: Fold) -> Callable[..., None]:
+    """dst = src folded along an axis, in the order `Fold` spells out."""
+    _require_arithmetic(case)
+    names = case.row.operand_names
+    src_at, dst_at = names.index("src"), names.index("dst")
+    kind = _accumulator(element(case, "src"), element(case, "dst"), body.wide)
+    into = element(case, "dst").numpy
+    order = lanes.fold_pairs if body.pairs and body.pairs(case) else lanes.fold
+    by_row, fn = body.axis == "row", body.fn
+
+    def step(core: Core, *operands: Any) -> None:
+        src: Tile = operands[src_at]
+        dst: Tile = operands[dst_at]
+        rows, cols = src.get_valid()
+        if rows == 0 or cols == 0:
+            return
+        require_line(src, dst, body.axis)
+        values = region(src, rows, cols)
+        lines = np.ascontiguousarray(values.T if by_row else values, kind)
+        found = order(fn, lines).astype(into, copy=False)
+        if by_row:
+            put(dst, rows, 1, found[:, None])
+        else:
+            put(dst, 1, cols, found[None, :])
+
+    return step
+
+
+def _accumulator(src: DType, dst: DType, wide: bool) -> Any:
+    small = dst.is_float and dst.itemsize < 4
+    return np.dtype(np.float32) if wide and small and src.is_float else dst.numpy

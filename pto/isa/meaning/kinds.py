@@ -8,24 +8,31 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from pto.isa.rules import Case
 
 Make = Callable[[Case], Callable[..., Any]]
 
 
+Axis = Literal["row", "column"]
+
+
 @dataclass(frozen=True, slots=True)
 class Lane:
     """dst = fn(sources), element by element.
 
-    On tiles: over the destination's valid region; scalar operands become the destination's element
-    type, and a source of one row or one column is spread. On registers: lanes whose mask is off
-    become zero. `make` chooses the function where attributes or types decide.
+    On tiles: over the destination's valid region; an integer scalar as wide as the destination's
+    elements becomes one of them, other scalars keep their type. On registers: lanes whose mask is
+    off become zero. `make` chooses the function where attributes or types decide.
     """
 
     fn: Callable[..., Any] | None = None
     make: Make | None = None
+    # A source spread over the domain. "row": its column 0, for every j; of two sources, the one
+    # narrower than the domain, else the second. "column": row 0 of the last source, for every i.
+    spread: Axis | None = None
+    moves: bool = False  # only moves elements, so any element type will do
 
     def function(self, case: Case) -> Callable[..., Any]:
         if self.make is not None:
@@ -33,6 +40,22 @@ class Lane:
         if self.fn is None:
             raise RuntimeError("a Lane needs fn or make")
         return self.fn
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """dst = fn over the elements of src along an axis, over src's valid region.
+
+    Axis "row": dst[i,0] over j; "column": dst[0,j] over i. The order is fixed: one element after
+    the other, acc = fn(acc, next), from the neutral element of fn, every step rounded to dst's
+    type. `wide`: f16 and bf16 are folded in f32 and rounded once, at the end. Where `pairs(case)`
+    holds: neighbours first, then neighbouring results; an odd last one joins the last pair.
+    """
+
+    fn: Callable[[Any, Any], Any]
+    axis: Axis
+    wide: bool = False
+    pairs: Callable[[Case], bool] | None = None
 
 
 @dataclass(frozen=True, slots=True)

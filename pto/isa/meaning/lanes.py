@@ -7,6 +7,7 @@ Only what straight-line vector code can express stands here: the compiled engine
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -136,6 +137,49 @@ def shift_amount(count: Lanes, like: Lanes) -> Lanes:
     return np.minimum(unsigned, np.asarray(bits, unsigned.dtype)).astype(like.dtype)
 
 
+def width_modulo(count: Lanes) -> Lanes:
+    """A shift count taken modulo the width of its lanes."""
+    return count & np.asarray(8 * count.dtype.itemsize - 1, count.dtype)
+
+
+def raw(a: Lanes) -> Lanes:
+    """The bits of a lane as an unsigned integer."""
+    return a.view(f"u{a.dtype.itemsize}")
+
+
+def from_raw(bits: Lanes, like: Lanes) -> Lanes:
+    """Bits as a lane of the type of `like`."""
+    return bits.view(like.dtype)
+
+
+def count_ones(a: Lanes) -> Lanes:
+    """Set bits of an integer."""
+    bits = np.unpackbits(np.ascontiguousarray(a).view(np.uint8).reshape(a.size, -1), axis=1)
+    return bits.sum(axis=1).astype(a.dtype).reshape(a.shape)
+
+
+def count_signs(a: Lanes) -> Lanes:
+    """Leading bits of an integer that equal its highest, that one included."""
+    signed = a.view(f"i{a.dtype.itemsize}")
+    rest = np.where(signed < 0, ~signed, signed)
+    return (8 * a.dtype.itemsize - np.frexp(widen(rest))[1]).astype(a.dtype)
+
+
+def fma(a: Lanes, b: Lanes, c: Lanes) -> Lanes:
+    """a * b + c rounded once; integers wrap. f16, bf16 and f32: the product is exact in f64, the
+    sum is rounded to odd there, which leaves the last rounding right."""
+    if is_integer(a):
+        return a * b + c
+    product, addend = widen(a) * widen(b), widen(c)
+    total = product + addend
+    part = total - product
+    error = (product - (total - part)) + (addend - part)  # exact: what the sum lost
+    bits = total.view(np.int64)
+    even = np.isfinite(total) & (error != 0) & ((bits & 1) == 0)
+    toward = np.where((error > 0) == (total > 0), 1, -1)
+    return narrow(np.where(even, bits + toward, bits).view(np.float64), a)
+
+
 def equal(a: Lanes, b: Lanes) -> Lanes:
     return a == b
 
@@ -190,3 +234,43 @@ def round_f64(a: Lanes, to: np.dtype[Any]) -> Lanes:
     odd = np.where(inexact & away & ((bits & 1) == 0), bits - 1, bits)
     odd = np.where(inexact & ((odd & 1) == 0), odd | 1, odd)
     return odd.view(np.float32).astype(to)
+
+
+def fold(fn: Callable[[Any, Any], Any], lines: Lanes) -> Lanes:
+    """Lines of a C-contiguous array, one after the other: acc = fn(acc, next), from the neutral."""
+    if fn in _EXTREMES:
+        return _extreme(lines, *_EXTREMES[fn])
+    ufunc = _ORDERED[fn]
+    if lines.shape[1] == 1:  # the only axis: reduce would add in pairs
+        found = ufunc.accumulate(lines, axis=0, dtype=lines.dtype)[-1]
+    else:  # not the fast axis: line after line (numpy.sum, Notes)
+        found = ufunc.reduce(lines, axis=0, dtype=lines.dtype)
+    return found + const(found, 0) if fn is add else found  # 0 + -0 is +0
+
+
+def fold_pairs(fn: Callable[[Any, Any], Any], lines: Lanes) -> Lanes:
+    """Neighbouring lines, then neighbouring results; an odd last line joins the last pair."""
+    while (count := len(lines)) > 1:
+        even = count - count % 2
+        halves = fn(lines[0:even:2], lines[1:even:2])
+        if even < count:
+            halves[-1] = fn(lines[-1], halves[-1])
+        lines = halves
+    return lines[0]
+
+
+def _extreme(lines: Lanes, ufunc: np.ufunc, sign: bool) -> Lanes:
+    """In any order: NaN wins, and of two zeros the one of this sign."""
+    found = ufunc.reduce(lines, axis=0)
+    zero = found == 0
+    if is_integer(lines) or not zero.any():
+        return found
+    wins = ((lines == 0) & (np.signbit(lines) == sign)).any(axis=0)
+    return np.where(zero, np.where(wins == sign, const(found, -0.0), const(found, 0)), found)
+
+
+_ORDERED: dict[Any, np.ufunc] = {add: np.add, mul: np.multiply}
+_EXTREMES: dict[Any, tuple[np.ufunc, bool]] = {
+    maximum: (np.maximum, False),
+    minimum: (np.minimum, True),
+}

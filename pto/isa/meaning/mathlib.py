@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pto.isa.meaning.lanes import Lanes, narrow, widen
+from pto.isa.meaning.lanes import Lanes, const, narrow, widen
 
 F64 = npt.NDArray[np.float64]
 
@@ -29,7 +29,8 @@ _EXP_TERMS = tuple(
 _LOG_TERMS = tuple(1.0 / (2 * k + 1) for k in range(11, 0, -1))
 
 
-_DOUBT = 2.0**-48  # far above the error of either implementation, far below half an ulp of f32
+# 2^-48 is far above the error of either implementation, and far below half an ulp of f32.
+_BELOW, _ABOVE = 1 - 2.0**-48, 1 + 2.0**-48
 
 
 def exp(x: Lanes) -> Lanes:
@@ -49,11 +50,20 @@ def _settled(x: Lanes, fast: Callable[[F64], F64], exact: Callable[[F64], F64]) 
         return exact(wide)
     with np.errstate(all="ignore"):
         y = fast(wide)
-        low, high = narrow(y * (1 - _DOUBT), x), narrow(y * (1 + _DOUBT), x)
-    doubt = low != high  # NaN is in doubt too; both give NaN
-    if not doubt.any():
-        return low
-    low[doubt] = narrow(exact(wide[doubt]), x)
+        high = narrow(y * _ABOVE, x)
+        y *= _BELOW
+        low = narrow(y, x)
+    doubt = low != high
+    return _decided(low, y, doubt, wide, exact) if doubt.any() else low
+
+
+def _decided(low: Lanes, y: F64, doubt: Lanes, wide: F64, exact: Callable[[F64], F64]) -> Lanes:
+    """NaN of any sign and payload becomes one NaN; what is too close to a boundary is computed."""
+    nan = np.isnan(y)
+    low[nan] = np.nan
+    doubt &= ~nan
+    if doubt.any():
+        low[doubt] = narrow(exact(wide[doubt]), low)
     return low
 
 
@@ -68,7 +78,7 @@ def rsqrt(x: Lanes) -> Lanes:
 
 def recip(x: Lanes) -> Lanes:
     """1 / x, rounded once."""
-    return narrow(1.0 / widen(x), x)
+    return const(x, 1) / x
 
 
 def exp64(x: F64) -> F64:
@@ -138,9 +148,11 @@ def power(x: Lanes, y: Lanes) -> Lanes:
 
 
 def _integer_power(x: Lanes, y: Lanes) -> Lanes:
+    """To a negative power: 0, except that 1 and -1 have integer inverses."""
     out: Any = np.ones(np.broadcast_shapes(x.shape, y.shape), x.dtype)
-    base, left = x, np.maximum(y, 0).astype(np.uint64)
+    unit = (x == 1) | (x == -1)
+    base, left = x, np.where(unit, np.abs(y), np.maximum(y, 0)).astype(np.uint64)
     for _ in range(int(left.max(initial=0)).bit_length()):
         out = np.where(left & 1, out * base, out)
         base, left = base * base, left >> 1
-    return np.where(y < 0, np.zeros((), x.dtype), out)
+    return np.where((y < 0) & ~unit, const(x, 0), out)
