@@ -9,7 +9,7 @@ import re
 from typing import TYPE_CHECKING
 
 from pto.ir import lexer as lx
-from pto.ir.canonical import in_place_value
+from pto.ir.canonical import INT_TYPES, in_place_value
 from pto.ir.draft import Draft
 from pto.ir.graph import Operation
 from pto.isa.attributes import Enum, Int
@@ -45,7 +45,7 @@ def _read_number(p: Parser, draft: Draft, name: str) -> None:
     if p.kind == lx.VALUE:
         draft.bind(f"{name}_dyn", p.use())
     elif p.kind == lx.NUMBER and _DIGITS.fullmatch(p.text):
-        draft.op.attrs[name] = Int(int(p.take()))
+        draft.op.attrs[name] = Int(int(p.take()), INT_TYPES["i32"])
     else:
         p.fail("PTO-P020", f"expected a number or a value, got {p.shown()}")
 

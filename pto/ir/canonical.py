@@ -9,7 +9,7 @@ from pto.core.errors import nearest
 from pto.ir import lexer as lx
 from pto.ir.draft import Draft
 from pto.ir.types import parse_type
-from pto.isa.attributes import Attribute, Bool, Enum, Float, Int, Str, Symbol
+from pto.isa.attributes import Attribute, Bool, Enum, Float, Int, Raw, Str, Symbol
 from pto.isa.enums import kinds_of
 from pto.isa.instr import Attr
 
@@ -39,15 +39,30 @@ def in_place_value(p: Parser, spec: Attr) -> Attribute:
         return canonical(p, spec, Str(word))
     if spec.values and p.kind == lx.WORD:
         return canonical(p, spec, Str(p.take()))
+    if spec.kind in ARITH_FLAGS:
+        return _flags(p, spec.kind)
     return canonical(p, spec, p.attribute())
+
+
+ARITH_FLAGS = ("arith.overflow", "arith.fastmath")
+
+
+def _flags(p: Parser, kind: str) -> Attribute:
+    """`<nsw, nuw>` stands for `#arith.overflow<nsw, nuw>`, which is carried as written."""
+    p.expect("<")
+    words = [p.take()]
+    while p.accept(","):
+        words.append(p.take())
+    p.expect(">")
+    return Raw(f"#{kind}<{', '.join(words)}>")
 
 
 def canonical(p: Parser, spec: Attr, value: Attribute) -> Attribute:
     """One representation per meaning, or a diagnostic that names what is allowed."""
     if kinds_of(spec.kind):
         return _canonical_enum(p, spec, value)
-    if spec.kind in _INT_TYPES and isinstance(value, Int):
-        return Int(value.value, _INT_TYPES[spec.kind])
+    if spec.kind in INT_TYPES and isinstance(value, Int):
+        return Int(value.value, INT_TYPES[spec.kind])
     if spec.kind == "bool" and isinstance(value, Int):
         return Bool(bool(value.value))
     if spec.values and isinstance(value, Str) and value.value not in spec.values:
@@ -59,12 +74,13 @@ def canonical(p: Parser, spec: Attr, value: Attribute) -> Attribute:
 
 
 # MLIR reads a bare number as i64; an attribute of another width must say so.
-_INT_TYPES = {"int": None, "i32": parse_type("i32")}
+INT_TYPES = {"int": None, "i32": parse_type("i32"), "i8": parse_type("i8")}
 
 
 _ATTR_CLASSES: dict[str, type[Attribute] | tuple[type[Attribute], ...]] = {
     "int": Int,
     "i32": Int,
+    "i8": Int,
     "bool": Bool,
     "str": Str,
     "symbol": Symbol,

@@ -28,6 +28,8 @@ _TYPES = {
     "mask": "!pto.mask<b32>",
     "scalar": "T",
     "number": "T",
+    "integers": "i32",
+    "floats": "f32",
     "int": "index",
     "float": "f32",
     "index": "index",
@@ -123,6 +125,8 @@ def _value(attr: Attr) -> Attribute:
         return Str(words[0])
     values: dict[str, Attribute] = {
         "int": Int(0),
+        "i32": Int(0),
+        "i8": Int(0),
         "bool": Bool(True),
         "unit": Unit(),
         "symbol": Symbol("name"),

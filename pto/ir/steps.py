@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from pto.ir import lexer as lx
-from pto.ir.canonical import in_place_value, set_once, words_of
+from pto.ir.canonical import ARITH_FLAGS, INT_TYPES, in_place_value, set_once, words_of
 from pto.ir.draft import Draft, distribute
 from pto.ir.graph import Operation, Region, Value
-from pto.isa.attributes import Enum, Unit
+from pto.isa.attributes import Enum, Int, Raw, Unit
 from pto.isa.enums import kinds_of
 from pto.isa.instr import Attr, Operand
 from pto.isa.kinds import KINDS
@@ -151,17 +151,24 @@ class InPlace:
             if kind == lx.WORD:
                 return p.text in words_of(self.spec)
             return kind in (lx.ATTR, lx.STRING) or p.text == "<"
-        wanted = {"int": lx.NUMBER, "i32": lx.NUMBER, "str": lx.STRING, "symbol": lx.SYMBOL}.get(
-            self.spec.kind
-        )
-        return kind == wanted
+        if self.spec.kind in INT_TYPES:
+            return kind == lx.NUMBER
+        if self.spec.kind in ARITH_FLAGS:
+            return p.at("<")
+        return kind == {"str": lx.STRING, "symbol": lx.SYMBOL}.get(self.spec.kind)
 
     def read(self, p: Parser, draft: Draft) -> None:
         set_once(p, draft, self.spec.name, in_place_value(p, self.spec))
 
     def write(self, line: Line, op: Operation) -> None:
-        if self.present(op):
-            line.in_place(op.attrs[self.spec.name])
+        if not self.present(op):
+            return
+        value = op.attrs[self.spec.name]
+        if isinstance(value, Int) and self.spec.kind in INT_TYPES:
+            value = Int(value.value)  # the row knows the width
+        if isinstance(value, Raw) and self.spec.kind in ARITH_FLAGS:
+            value = Raw(value.text.removeprefix(f"#{self.spec.kind}"))
+        line.in_place(value)
 
     def present(self, op: Operation) -> bool:
         return self.spec.name in op.attrs
@@ -365,7 +372,7 @@ class AnyOrder:
     def write(self, line: Line, op: Operation) -> None:
         for clause in self.clauses:
             if clause.present(op):
-                if self.comma and line.last != "(":
+                if self.comma and line.last not in ("(", "{"):
                     line.put(",")
                 clause.write(line, op)
 

@@ -26,8 +26,8 @@ def _cross_pipe(*words: str) -> Rule:
 
 
 _LOCAL_PIPE = Attr("pipe", "pipe", required=True, meaning="the pipe of this core")
-_EVENT_ID = Attr("event_id", "int", meaning="on a5 the cube reaches sub-block 1 with id + 16")
-_FFTS_MODE = Attr("ffts_mode", "int", meaning="a2a3: 0 all cores, 1 the vector pair, 2 the core")
+_EVENT_ID = Attr("event_id", "i32", meaning="on a5 the cube reaches sub-block 1 with id + 16")
+_FFTS_MODE = Attr("ffts_mode", "i32", meaning="a2a3: 0 all cores, 1 the vector pair, 2 the core")
 SEMAPHORE = Family(
     "semaphores",
     "scalar",

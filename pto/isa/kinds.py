@@ -55,6 +55,11 @@ def _in(*spaces: Space, classes: tuple[type[t.Type], ...]) -> Callable[[t.Type],
     return lambda type: isinstance(type, classes) and getattr(type, "space", None) in spaces
 
 
+def _lane(type: t.Type) -> t.Type:
+    """What one lane of a builtin vector holds; anything else is its own lane."""
+    return type.elem if isinstance(type, t.Vector) else type
+
+
 def _is(*classes: type[t.Type]) -> Callable[[t.Type], bool]:
     return lambda type: isinstance(type, classes)
 
@@ -89,6 +94,8 @@ KINDS: dict[str, Kind] = {
     "scalar": Kind("a scalar", _is(t.Scalar)),
     "element": Kind("an integer or a float", _is_element),
     "number": Kind("a number", _is(t.Scalar, t.Vector)),
+    "integers": Kind("an integer", lambda x: _is_integer(_lane(x))),
+    "floats": Kind("a float", lambda x: _is_float(_lane(x))),
     "int": Kind("an integer", _is_integer),
     "float": Kind("a float", _is_float),
     "index": Kind("an index", _named("index")),

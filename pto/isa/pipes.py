@@ -14,11 +14,11 @@ from pto.target.npu import CROSS_CORE_IDS
 _TD = "PTOAS include/PTO/IR/PTOOps.td"
 _MANUAL = "PTOAS docs/PTO_IR_manual.md"
 
-_DIRECTION = Attr("dir_mask", "int", required=True, meaning="1 cube to vector, 2 back, 3 both")
-_SLOT_SIZE = Attr("slot_size", "int", required=True, meaning="bytes of a slot before it is split")
-_SLOT_NUM = Attr("slot_num", "int", required=True, meaning="slots of the queue: 8, or 4 both ways")
-_LOCAL_SLOTS = Attr("local_slot_num", "int", meaning="a2a3: slots of the consumer's local buffer")
-_FLAG_BASE = Attr("flag_base", "int", meaning="the first of its 2 hardware flags, 4 both ways")
+_DIRECTION = Attr("dir_mask", "i8", required=True, meaning="1 cube to vector, 2 back, 3 both")
+_SLOT_SIZE = Attr("slot_size", "i32", required=True, meaning="bytes of a slot before it is split")
+_SLOT_NUM = Attr("slot_num", "i32", required=True, meaning="slots of the queue: 8, or 4 both ways")
+_LOCAL_SLOTS = Attr("local_slot_num", "i32", meaning="a2a3: slots of the consumer's local buffer")
+_FLAG_BASE = Attr("flag_base", "i32", meaning="the first of its 2 hardware flags, 4 both ways")
 _NOSPLIT = Attr("nosplit", "bool", meaning="tiles go whole to one sub-block")
 
 # ---- rules
@@ -137,16 +137,18 @@ SETUP = Family(
         read("v2c_consumer_buf?", "i32"),
     ),
     attrs=(
-        Attr("id", "int", default=0, meaning="which queue of the function"),
+        Attr("id", "i32", default=0, meaning="which queue of the function"),
         _DIRECTION,
         _SLOT_SIZE,
         _LOCAL_SLOTS,
         _NOSPLIT,
     ),
-    text="{} ( <|, gm_slot_buffer = $gm_slot_buffer : types"
+    text="{ <|, id = @id | dir_mask = @dir_mask | slot_size = @slot_size"
+    " | local_slot_num = @local_slot_num | nosplit = @nosplit > }"
+    " ( <|, gm_slot_buffer = $gm_slot_buffer : types"
     " | gm_slot_tensor = $gm_slot_tensor : types"
     " | c2v_consumer_buf = $c2v_consumer_buf : types"
-    " | v2c_consumer_buf = $v2c_consumer_buf : types > )",
+    " | v2c_consumer_buf = $v2c_consumer_buf : types > ) {}",
     rules=(
         *_SHAPE,
         *_LOCAL_SHAPE,
@@ -236,10 +238,10 @@ instr(
     "addr = the base of size bytes kept free for a queue",
     attrs=(
         Attr("name", "str", required=True, meaning="unique in the function"),
-        Attr("size", "int", required=True, meaning="bytes"),
+        Attr("size", "i32", required=True, meaning="bytes"),
         Attr("location", "address_space", required=True),
         Attr("autoAlloc", "bool", required=True, meaning="`auto` in text: the planner places it"),
-        Attr("base", "int", meaning="where it lies when the planner does not place it"),
+        Attr("base", "i32", meaning="where it lies when the planner does not place it"),
     ),
     text="{ name = @name , size = @size , location = @location , auto = @autoAlloc"
     " <? , base = @base > } {} -> results",

@@ -1,5 +1,6 @@
-"""Operations of other dialects that PTO programs are written around: builtin, func, arith, scf,
-memref, math. Their meaning is MLIR's; rows state what the engines and the verifier need.
+"""Operations of other dialects that PTO programs are written around: builtin, func, scf, memref,
+math. Their meaning is MLIR's; rows state what the engines and the verifier need. Arithmetic is in
+`arith.py`.
 """
 
 from __future__ import annotations
@@ -7,8 +8,6 @@ from __future__ import annotations
 from pto.isa.instr import Attr, Family, Result, instr, read
 from pto.isa.meaning.scalar import SCALAR
 
-_BINARY_TEXT = "$lhs , $rhs {} : type"
-_BINARY = (read("lhs", "number"), read("rhs", "number"))
 _SAME = (Result("result", "number", "same"),)
 _CITE = "MLIR language reference"
 
@@ -19,7 +18,6 @@ def _family(name: str, dialect: str, meaning: str) -> Family:
 
 BUILTIN = _family("builtin", "builtin.", "what holds programs together")
 FUNC = _family("func", "func.", "functions")
-ARITH = _family("arith", "arith.", "scalar arithmetic on the scalar unit")
 SCF = _family("scf", "scf.", "structured control flow")
 MEMREF = _family("memref", "memref.", "lowered views and buffers")
 MATH = _family("math", "math.", "scalar mathematics")
@@ -54,114 +52,6 @@ instr(
     text="=call",
     cite=_CITE,
 )
-
-instr(
-    "constant",
-    ARITH,
-    "a compile-time number",
-    body=SCALAR["arith.constant"],
-    results=(Result("result", "number"),),
-    attrs=(Attr("value", "any", required=True),),
-    text="=constant",
-    cite=_CITE,
-)
-for _name, _meaning in {
-    "addi": "lhs + rhs, wrapping",
-    "subi": "lhs - rhs, wrapping",
-    "muli": "lhs * rhs, wrapping",
-    "divsi": "signed division toward zero",
-    "divui": "unsigned division",
-    "ceildivsi": "signed division toward plus infinity",
-    "ceildivui": "unsigned division rounded up",
-    "floordivsi": "signed division toward minus infinity",
-    "remsi": "signed remainder, sign of lhs",
-    "remui": "unsigned remainder",
-    "andi": "bitwise and",
-    "ori": "bitwise or",
-    "xori": "bitwise exclusive or",
-    "shli": "shift left",
-    "shrsi": "arithmetic shift right",
-    "shrui": "logical shift right",
-    "maxsi": "signed maximum",
-    "maxui": "unsigned maximum",
-    "minsi": "signed minimum",
-    "minui": "unsigned minimum",
-    "addf": "lhs + rhs",
-    "subf": "lhs - rhs",
-    "mulf": "lhs * rhs",
-    "divf": "lhs / rhs",
-    "remf": "remainder of lhs / rhs",
-    "maximumf": "maximum, NaN wins",
-    "minimumf": "minimum, NaN wins",
-    "maxnumf": "maximum, a number wins over NaN",
-    "minnumf": "minimum, a number wins over NaN",
-}.items():
-    instr(
-        _name,
-        ARITH,
-        _meaning,
-        body=SCALAR[f"arith.{_name}"],
-        operands=_BINARY,
-        results=_SAME,
-        text=_BINARY_TEXT,
-        cite=_CITE,
-    )
-instr(
-    "negf",
-    ARITH,
-    "-operand",
-    body=SCALAR["arith.negf"],
-    operands=(read("operand", "number"),),
-    results=_SAME,
-    text="$operand {} : type",
-    cite=_CITE,
-)
-for _name, _words in {"cmpi": "cmpi_predicate", "cmpf": "cmpf_predicate"}.items():
-    instr(
-        _name,
-        ARITH,
-        "compare two numbers",
-        body=SCALAR[f"arith.{_name}"],
-        operands=_BINARY,
-        results=(Result("result", "i1", "i1"),),
-        attrs=(Attr("predicate", _words, required=True),),
-        text="@predicate , $lhs , $rhs {} : type",
-        cite=_CITE,
-    )
-instr(
-    "select",
-    ARITH,
-    "condition ? true_value : false_value",
-    body=SCALAR["arith.select"],
-    operands=(read("condition", "i1"), read("true_value", "any"), read("false_value", "any")),
-    results=(Result("result", "any"),),
-    text="=select",
-    cite=_CITE,
-)
-for _name, _meaning in {
-    "index_cast": "integer <-> index, sign extended",
-    "index_castui": "integer <-> index, zero extended",
-    "extsi": "sign extension",
-    "extui": "zero extension",
-    "trunci": "low bits",
-    "extf": "widen a float",
-    "truncf": "narrow a float, nearest even",
-    "sitofp": "signed integer to float",
-    "uitofp": "unsigned integer to float",
-    "fptosi": "float to signed integer, toward zero",
-    "fptoui": "float to unsigned integer, toward zero",
-    "bitcast": "same bits, other type",
-}.items():
-    instr(
-        _name,
-        ARITH,
-        _meaning,
-        body=SCALAR[f"arith.{_name}"],
-        operands=(read("in", "number"),),
-        results=(Result("out", "number"),),
-        text="$in {} : types to results",
-        cite=_CITE,
-    )
 
 instr(
     "for",

@@ -163,8 +163,8 @@ EVENT = Family(
     rules=(_two_pipes("src_op", "dst_op"),),
 )
 for _name, _meaning, _pipe, _body in (
-    ("record_event", _SET, "@src_op", meaning.RECORD_EVENT),
-    ("wait_event", _WAIT, "@dst_op", meaning.WAIT_EVENT),
+    ("record_event", _SET.replace("src_pipe", "its pipe"), "@src_op", meaning.RECORD_EVENT),
+    ("wait_event", _WAIT.replace("dst_pipe", "its pipe"), "@dst_op", meaning.WAIT_EVENT),
 ):
     instr(
         _name,
@@ -224,8 +224,8 @@ BUFFER_ID = Family(
     operands=(read("buf_id_dyn?", "int"), read("mode_dyn?", "int")),
     attrs=(
         Attr("op_type", "pipe|pipe_event_type|sync_op_type", required=True),
-        Attr("buf_id", "int"),
-        Attr("mode", "int", default=0),
+        Attr("buf_id", "i32"),
+        Attr("mode", "i32", default=0),
     ),
     text="=buffer_id",
     pipe="@op_type",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pto.isa import (
+    arith,
     bitwise,
     collective,
     compare,
@@ -48,6 +49,7 @@ from pto.isa import (
 from pto.isa.instr import lookup, rows, suggest
 
 SECTIONS = (
+    arith,
     bitwise,
     collective,
     compare,
