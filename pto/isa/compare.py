@@ -7,6 +7,7 @@ the mask's element type.
 from __future__ import annotations
 
 from pto.isa.instr import INS_OUTS_INSIDE, Attr, Family, instr, read, scratch, write
+from pto.isa.meaning import compare as meaning
 from pto.isa.rules import Case, Rule, dtype_in, on, same_dtype, scalar_matches
 from pto.isa.tile_rules import NPU, VECTOR_UNIT, same_domain, same_valid_rows
 
@@ -47,7 +48,8 @@ def _only_modes(subject: str, words: str) -> Rule:
 
 _PACKING = (
     "PTO_IR_manual.md writes 1 or 0 into each element of dst; pages and headers pack bits.",
-    "Bits past the valid columns are undefined: a2a3 writes whole 256-byte repeats.",
+    "Bits past the valid columns are undefined: a2a3 writes whole 256-byte repeats. Here they are"
+    " 0 up to the end of the last element of dst that has bits.",
 )
 
 COMPARE = Family(
@@ -63,6 +65,7 @@ instr(
     "tcmp",
     COMPARE,
     "bit (i,j) of dst = src0 cmpMode src1",
+    body=meaning.COMPARE,
     operands=(read("src0"), read("src1"), write("dst")),
     subject="src0",
     a2a3="i32 f16 f32",
@@ -87,6 +90,7 @@ instr(
     "tcmps",
     COMPARE,
     "bit (i,j) of dst = src cmpMode scalar",
+    body=meaning.COMPARE_SCALAR,
     operands=(read("src"), read("scalar", "tile or scalar"), write("dst")),
     subject="src",
     a2a3="i16 u16 i32 f16 f32",
@@ -99,8 +103,12 @@ instr(
     ),
     notes=(
         *_PACKING,
-        "A tile for scalar stands for its element [0,0] on NPUs; the C++ simulator compares"
-        " element by element, and eq with a tolerance of 1e-9.",
+        "A tile for scalar stands for its element [0,0]; the C++ simulator compares element by"
+        " element, and eq with a tolerance of 1e-9.",
+        "On a5 PTO-Gym and PTOAS's library pack densely, without the row pitch of dst: 32-bit"
+        " elements as one stream of bits in pieces of 16 bytes, narrower ones a new piece of 16"
+        " (8-bit: 32) bytes for each row. The headers of pto-isa keep the rows of dst, as tsel"
+        " reads them; so do we on the other profiles and for 64-bit elements.",
     ),
     example="pto.tcmps ins(%src, %scalar {cmpMode = #pto<cmp lt>} : !pto.tile_buf<vec, 16x64xf32>,"
     " f32) outs(%dst : !pto.tile_buf<vec, 16x64xui8>)",
@@ -118,6 +126,7 @@ instr(
     "tsel",
     SELECT,
     "dst = src0 where mask else src1",
+    body=meaning.SELECT,
     operands=(read("mask"), read("src0"), read("src1"), scratch("tmp"), write("dst")),
     a2a3="i16 u16 i32 u32 f16 bf16 f32",
     a5="i8 u8 i16 u16 i32 u32 i64 u64 f16 bf16 f32",
@@ -138,6 +147,7 @@ instr(
     "tsels",
     SELECT,
     "dst = src where mask else scalar",
+    body=meaning.SELECT_SCALAR,
     operands=(read("mask"), read("src"), scratch("tmp"), read("scalar", "scalar"), write("dst")),
     a2a3="i16 u16 i32 u32 f16 bf16 f32",
     a5="i8 u8 i16 u16 i32 u32 i64 u64 f16 f32",

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pto.core.constants import VLANE_BYTES
-from pto.core.constants import VLANE_BYTES
 from pto.target import npu
 from pto.target.facts import Buffers, Pipe, Profile, Sync
 from pto.target.feature import CUSTOM_PAD, Support, comparison, element_types
@@ -71,7 +70,8 @@ CURRENT = Profile(
     title="Ascend 950 PR and Ascend 950 DT",
     socs=("Ascend 950 PR", "Ascend 950 DT"),
     buffers=BUFFERS,
-    vector=npu.VECTOR,
+    # PTO-Gym tcmps: dense, as PTOAS expands it; the headers of pto-isa keep the rows of dst.
+    vector=replace(npu.VECTOR, scalar_compare_mask="dense"),
     pipes=PIPES,
     sync=SYNC,
     # vector.yaml#pto.vlds: NORM needs a 32-byte aligned address, vldas and vldus take any.

@@ -46,12 +46,14 @@ BUFFER_NAMES = tuple(field.name for field in fields(Buffers))
 
 @dataclass(frozen=True, slots=True)
 class VectorUnit:
-    """Vector registers, and where a group reduction leaves its results."""
+    """Vector registers, and where some instructions leave their results."""
 
     register_bytes: int
     vlanes: int
     # "contiguous": lanes 0..7; "vlane_first": the first lane of each VLane.
     group_reduction_slots: Literal["contiguous", "vlane_first"]
+    # Where tcmps puts the bits of row i: at row i of dst, or right behind those of row i - 1.
+    scalar_compare_mask: Literal["rows", "dense"] = "rows"
 
     @property
     def vlane_bytes(self) -> int:
