@@ -1,4 +1,4 @@
-"""The few syntaxes a pattern cannot describe: functions, modules, control flow, constants.
+"""The few syntaxes a pattern cannot describe: functions, modules, constants.
 
 Readers fill a Draft, writers fill a Line; both are named by the row's text (`=scf.for`).
 """
@@ -11,12 +11,22 @@ from typing import TYPE_CHECKING
 from pto.ir import lexer as lx
 from pto.ir.buffer_ids import read_buffer_id, write_buffer_id
 from pto.ir.draft import Draft
-from pto.ir.graph import Operation, Region, Value
+from pto.ir.graph import Operation, Value
 from pto.ir.memref_text import (
     read_reinterpret_cast,
     read_subview,
     write_reinterpret_cast,
     write_subview,
+)
+from pto.ir.scf_text import (
+    Named,
+    new_region,
+    read_for,
+    read_if,
+    read_while,
+    write_for,
+    write_if,
+    write_while,
 )
 from pto.ir.types import parse_type, type_text
 from pto.isa.attributes import (
@@ -31,7 +41,6 @@ from pto.isa.attributes import (
     Str,
     Symbol,
 )
-from pto.isa.instr import lookup
 from pto.isa.types import Function, Type
 
 if TYPE_CHECKING:
@@ -45,24 +54,6 @@ SHORT_NAMES = {
     "call": "func.call",
     "unrealized_conversion_cast": "builtin.unrealized_conversion_cast",
 }
-Named = tuple[str, int, Value]  # name, token, value
-
-
-def _new_region(op: Operation) -> Region:
-    region = Region(op)
-    op.regions.append(region)
-    return region
-
-
-def _end_with(name: str, region: Region) -> None:
-    """Regions of scf end with a yield; text may leave an empty one out."""
-    block = region.block
-    if block.ops and block.ops[-1].name in (name, "scf.condition"):
-        return
-    end = Operation(name, lookup(name), where=region.owner.where)
-    end.segments = (0,)
-    end.parent = block
-    block.ops.append(end)
 
 
 def _arguments(p: Parser) -> tuple[list[Named], list[Type], list[Attribute]]:
@@ -95,7 +86,7 @@ def _read_module(p: Parser, draft: Draft) -> None:
         draft.op.attrs["sym_name"] = Str(p.take()[1:].strip('"'))
     if p.accept("attributes"):
         p.attr_dict(draft)
-    p.region(_new_region(draft.op))
+    p.region(new_region(draft.op))
 
 
 def _write_module(line: Line, op: Operation) -> None:
@@ -125,7 +116,7 @@ def _read_func(p: Parser, draft: Draft) -> None:
         op.attrs["arg_attrs"] = Array(tuple(arg_attrs))
     if p.accept("attributes"):
         p.attr_dict(draft)
-    region = _new_region(op)
+    region = new_region(op)
     if p.text == "{":
         outer, p.scopes = p.scopes, [{}]  # functions see nothing from outside
         try:
@@ -276,121 +267,6 @@ def _write_select(line: Line, op: Operation) -> None:
     line.put(f": {type_text(op.results[0].type)}")
 
 
-# ---- scf
-
-
-def _read_for(p: Parser, draft: Draft) -> None:
-    at, name = p.i, p.take()[1:]
-    if p.kinds[at] != lx.VALUE:
-        p.fail("PTO-P020", "expected the loop variable", at=at)
-    for word, operand in (("=", "lower"), ("to", "upper"), ("step", "step")):
-        p.expect(word)
-        draft.bound[operand] = [p.use()]
-    inits: list[Named] = []
-    if p.accept("iter_args"):
-        inits = _initial_values(p, draft)
-        p.expect("->")
-        draft.result_types = p.type_list() if p.text == "(" else [p.type()]
-    index = draft.bound["lower"][0].type
-    if p.accept(":"):
-        index = p.type()
-    region = _new_region(draft.op)
-    p.region(region, [(name, at, Value(index, name)), *inits])
-    _end_with("scf.yield", region)
-    if p.text == "{":
-        p.attr_dict(draft)
-
-
-def _initial_values(p: Parser, draft: Draft) -> list[Named]:
-    """`(%a = %init, ...)`."""
-    p.expect("(")
-    named: list[Named] = []
-    draft.bound["inits"] = []
-    while not p.accept(")"):
-        at, name = p.i, p.take()[1:]
-        p.expect("=")
-        init = p.use()
-        draft.bound["inits"].append(init)
-        named.append((name, at, Value(init.type, name)))
-        if p.text != ")":
-            p.expect(",")
-    return named
-
-
-def _write_inits(line: Line, names: list[Value], inits: list[Value]) -> str:
-    pairs = zip(names, inits, strict=True)
-    return "(" + ", ".join(f"{line.define(a)} = {line.name(i)}" for a, i in pairs) + ")"
-
-
-def _write_for(line: Line, op: Operation) -> None:
-    block = op.regions[0].block
-    lower, upper, step, *inits = op.operands
-    line.put(f"{line.define(block.args[0])} = {line.name(lower)} to {line.name(upper)}")
-    line.put(f"step {line.name(step)}")
-    if inits:
-        line.put("iter_args" + _write_inits(line, block.args[1:], inits))
-        line.put("-> (" + ", ".join(type_text(r.type) for r in op.results) + ")")
-    if type_text(lower.type) != "index":
-        line.put(": " + type_text(lower.type))
-    line.region(op.regions[0])
-    line.dictionary(op.attrs)
-
-
-def _read_if(p: Parser, draft: Draft) -> None:
-    if p.kind != lx.VALUE:
-        p.fail("PTO-P020", f"expected the condition, got {p.shown()}")
-    draft.bound["condition"] = [p.use()]
-    if p.accept("->"):
-        draft.result_types = p.type_list() if p.text == "(" else [p.type()]
-    then, other = _new_region(draft.op), _new_region(draft.op)
-    p.region(then)
-    _end_with("scf.yield", then)
-    if p.accept("else"):
-        p.region(other)
-        _end_with("scf.yield", other)
-    if p.text == "{":
-        p.attr_dict(draft)
-
-
-def _write_if(line: Line, op: Operation) -> None:
-    line.put(line.name(op.operands[0]))
-    if op.results:
-        line.put("-> (" + ", ".join(type_text(r.type) for r in op.results) + ")")
-    line.region(op.regions[0])
-    if op.regions[1].blocks:
-        line.put("else")
-        line.region(op.regions[1])
-    line.dictionary(op.attrs)
-
-
-def _read_while(p: Parser, draft: Draft) -> None:
-    inits = _initial_values(p, draft) if p.text == "(" else []
-    p.expect(":")
-    signature = p.function_type()
-    draft.result_types = list(signature.results)
-    before, after = _new_region(draft.op), _new_region(draft.op)
-    p.region(before, inits)
-    p.expect("do")
-    p.region(after)
-    _end_with("scf.yield", after)
-    if p.accept("attributes"):
-        p.attr_dict(draft)
-
-
-def _write_while(line: Line, op: Operation) -> None:
-    before, after = op.regions
-    if op.operands:
-        line.put(_write_inits(line, before.block.args, op.operands))
-    inputs = tuple(v.type for v in op.operands)
-    line.put(": " + type_text(Function(inputs, tuple(r.type for r in op.results))))
-    line.region(before)
-    line.put("do")
-    line.region(after, label=True)
-    if op.attrs:
-        line.put("attributes")
-        line.dictionary(op.attrs)
-
-
 # ---- pto.strict_vecscope: a scope that captures what it uses
 
 
@@ -403,7 +279,7 @@ def _read_captures(p: Parser, draft: Draft) -> None:
             p.expect(",")
     outer, p.scopes = p.scopes, [{}]
     try:
-        p.region(_new_region(draft.op))
+        p.region(new_region(draft.op))
     finally:
         p.scopes = outer
     if p.text == "{":
@@ -429,9 +305,9 @@ READERS: dict[str, Callable[[Parser, Draft], None]] = {
     "=simt_launch": _read_simt_launch,
     "=constant": _read_constant,
     "=select": _read_select,
-    "=scf.for": _read_for,
-    "=scf.if": _read_if,
-    "=scf.while": _read_while,
+    "=scf.for": read_for,
+    "=scf.if": read_if,
+    "=scf.while": read_while,
     "=strict_vecscope": _read_captures,
     "=memref.reinterpret_cast": read_reinterpret_cast,
     "=memref.subview": read_subview,
@@ -444,9 +320,9 @@ WRITERS: dict[str, Callable[[Line, Operation], None]] = {
     "=simt_launch": _write_simt_launch,
     "=constant": _write_constant,
     "=select": _write_select,
-    "=scf.for": _write_for,
-    "=scf.if": _write_if,
-    "=scf.while": _write_while,
+    "=scf.for": write_for,
+    "=scf.if": write_if,
+    "=scf.while": write_while,
     "=strict_vecscope": _write_captures,
     "=memref.reinterpret_cast": write_reinterpret_cast,
     "=memref.subview": write_subview,
