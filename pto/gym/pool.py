@@ -6,6 +6,7 @@ come as they are made; `run_programs` gives them in the order of the checkout.
 
 from __future__ import annotations
 
+import math
 import multiprocessing
 import os
 import shutil
@@ -58,7 +59,7 @@ class _Worker:
     pipe: Pipe
     job: _Job
     case: str = ""  # what it is at
-    since: float = field(default_factory=time.monotonic)
+    since: float = math.inf  # when it last said something; the start of a process does not count
     done: set[str] = field(default_factory=set[str])
 
 

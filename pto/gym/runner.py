@@ -117,8 +117,9 @@ class Runner:
         kernel: Kernel | None = None
         stage: Stage = "generate"
         if not problem:
+            stage = "parse"
             try:
-                stage, kernel = "parse", self._kernel(program)
+                kernel = self._kernel(program)
             except PtoError as error:
                 problem = error.diagnostics
         share = (time.perf_counter() - began) / len(cases)

@@ -62,8 +62,8 @@ def read_tokens(path: Path, holds: Callable[[list[Token]], bool]) -> list[Token]
     `holds` judges the arithmetic of an #if, which only a parser can read.
     """
     reader = _Preprocessor(holds)
-    raw = reader.file(path, 0)
-    out = list(_expand(raw, reader.macros, frozenset()))
+    reader.read(path, 0)
+    out = reader.finish()
     last = out[-1] if out else Token("end", "", str(path), 1, 1)
     return [*out, Token("end", "", last.file, last.line, last.col)]
 
@@ -74,26 +74,31 @@ class _Preprocessor:
     def __init__(self, holds: Callable[[list[Token]], bool]) -> None:
         self.macros: dict[str, Macro] = {}
         self.holds = holds
+        self._waiting: list[Token] = []  # until a directive changes what names stand for
+        self._done: list[Token] = []
 
-    def file(self, path: Path, depth: int) -> list[Token]:
+    def finish(self) -> list[Token]:
+        self._done += _expand(self._waiting, self.macros, frozenset())
+        self._waiting = []
+        return self._done
+
+    def read(self, path: Path, depth: int) -> None:
         if depth > _DEEPEST:
             raise not_understood(f"includes are more than {_DEEPEST} deep", Loc(str(path), 1))
-        out: list[Token] = []
         taken: list[bool] = []  # one per open conditional: do its lines count
         decided: list[bool] = []  # one per open conditional: did a branch of it count already
         for line in _lines(_text_of(path), str(path)):
             if line[0].text != "#":
                 if all(taken):
-                    out += line
+                    self._waiting += line
                 continue
             word = line[1].text if len(line) > 1 else ""
             if word in ("if", "ifdef", "ifndef", "elif", "else", "endif"):
                 self._conditional(word, line, taken, decided)
             elif all(taken):
-                out += self._directive(word, line, path, depth)
+                self._directive(word, line, path, depth)
         if taken:
             raise not_understood("an #if is never closed", Loc(str(path), 1))
-        return out
 
     def _conditional(
         self, word: str, line: Sequence[Token], taken: list[bool], decided: list[bool]
@@ -123,19 +128,21 @@ class _Preprocessor:
             return line[2].text not in self.macros
         return self.holds(_condition(list(line[2:]), self.macros))
 
-    def _directive(self, word: str, line: list[Token], path: Path, depth: int) -> list[Token]:
+    def _directive(self, word: str, line: list[Token], path: Path, depth: int) -> None:
         if word == "define":
+            self.finish()
             self._define(line)
         elif word == "undef" and len(line) > 2:
+            self.finish()
             self.macros.pop(line[2].text, None)
         elif word == "include" and len(line) > 2 and line[2].kind == "string":
             # A header beside the file is part of the case; any other is the runtime's, which
             # `runtime` stands in for.
             beside = path.parent / line[2].text[1:-1]
-            return self.file(beside, depth + 1) if beside.is_file() else []
+            if beside.is_file():
+                self.read(beside, depth + 1)
         elif word == "error":
             raise not_understood("#error is reached", line[0].loc)
-        return []
 
     def _define(self, line: list[Token]) -> None:
         if len(line) < 3 or line[2].kind != "name":
@@ -215,7 +222,8 @@ def _expand(
             yield from _expand(body, macros, hidden | {token.text})
         elif at < len(tokens) and tokens[at].text == "(":
             arguments, at = _arguments(tokens, at)
-            body = _substitute(macro, token, arguments)
+            ready = [list(_expand(a, macros, hidden)) for a in arguments]
+            body = _substitute(macro, token, arguments, ready)
             yield from _expand(body, macros, hidden | {token.text})
         else:
             yield token
@@ -239,20 +247,26 @@ def _arguments(tokens: Sequence[Token], at: int) -> tuple[list[list[Token]], int
     raise not_understood("a macro call does not end", opening.loc)
 
 
-def _substitute(macro: Macro, call: Token, arguments: list[list[Token]]) -> list[Token]:
+def _bound(macro: Macro, call: Token, arguments: list[list[Token]]) -> dict[str, list[Token]]:
     params = macro.params or ()
-    if params and params[-1] == "...":
-        fixed = len(params) - 1
-        rest = [t for i, a in enumerate(arguments[fixed:]) for t in ([_comma(call)] * (i > 0) + a)]
-        bound = dict(zip(params, arguments[:fixed], strict=False)) | {"__VA_ARGS__": rest}
-    else:
-        bound = dict(zip(params, arguments, strict=False))
+    if not params or params[-1] != "...":
+        return dict(zip(params, arguments, strict=False))
+    fixed = len(params) - 1
+    rest = [t for i, a in enumerate(arguments[fixed:]) for t in ([_comma(call)] * (i > 0) + a)]
+    return dict(zip(params, arguments[:fixed], strict=False)) | {"__VA_ARGS__": rest}
+
+
+def _substitute(
+    macro: Macro, call: Token, written: list[list[Token]], ready: list[list[Token]]
+) -> list[Token]:
+    """A macro's body with its arguments: as written behind #, expanded elsewhere."""
+    shown_as, bound = _bound(macro, call, written), _bound(macro, call, ready)
     out: list[Token] = []
     body, at = macro.body, 0
     while at < len(body):
         token = body[at]
         if token.text == "#" and at + 1 < len(body) and body[at + 1].text in bound:
-            shown = " ".join(t.text for t in bound[body[at + 1].text])
+            shown = " ".join(t.text for t in shown_as[body[at + 1].text])
             shown = shown.replace("\\", "\\\\").replace('"', '\\"')
             out.append(replace(_moved(token, call), kind="string", text=f'"{shown}"'))
             at += 2

@@ -1,0 +1,42 @@
+"""The miniature checkout, made anew for each test."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from pto.gym.host.evaluator import Launch
+from pto.gym.host.runtime import Directory
+from pto.gym.hostfile import HostProgram, HostRun
+from pto.gym.scripts import Scripts
+from tests.gym import checkout as miniature
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    return miniature.make(tmp_path / "gym")
+
+
+@pytest.fixture
+def scripts(tmp_path: Path) -> Iterator[Scripts]:
+    made = Scripts(30, tmp_path / "cache")
+    yield made
+    made.close()
+
+
+Follow = Callable[..., tuple[HostRun, list[Launch]]]
+
+
+@pytest.fixture
+def follow(tmp_path: Path) -> Follow:
+    """Follow a program given as text; the files it reads and writes are in `tmp_path / "data"`."""
+
+    def run(text: str, case: str = "") -> tuple[HostRun, list[Launch]]:
+        path = tmp_path / "main.cpp"
+        path.write_text(text)
+        data = tmp_path / "data"
+        data.mkdir(exist_ok=True)
+        launches: list[Launch] = []
+        return HostProgram([path]).run(Directory(data), launches.append, case), launches
+
+    return run

@@ -1,0 +1,68 @@
+"""`pto gym` as a person runs it."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pto.cli.main import main
+from pto.gym import pool
+from tests.gym.checkout import NAMES
+
+
+@pytest.fixture
+def engine(monkeypatch: pytest.MonkeyPatch):
+    """Choose the engine the workers use."""
+
+    def choose(name: str) -> None:
+        make = pool.Options
+        path = f"tests.gym.checkout:{name}"
+        monkeypatch.setattr("pto.cli.gym.Options", lambda **kw: make(**kw, launch=path))
+
+    return choose
+
+
+def test_a_clean_run(checkout: Path, engine, capsys: pytest.CaptureFixture[str]):
+    engine("launch")
+    assert main(["gym", str(checkout), "-j", "2"]) == 0
+    out = capsys.readouterr().out
+    assert "tileop/sum" in out
+    assert "4 passed of 4 cases" in out
+    assert "profile a5" in out
+    assert "engine reference" in out
+
+
+def test_a_failing_run(checkout: Path, engine, capsys: pytest.CaptureFixture[str]):
+    engine("launch_wrong")
+    assert main(["gym", str(checkout), "-k", "sum", "-j", "1"]) == 1
+    out = capsys.readouterr().out
+    assert "FAILED (compare) tileop/sum/f32_4x8" in out
+    assert "element [1, 5] is" in out
+    assert "1 passed, 1 failed of 2 cases" in out
+
+
+def test_json(checkout: Path, engine, capsys: pytest.CaptureFixture[str]):
+    engine("launch")
+    assert main(["gym", str(checkout), "--json", "-j", "1"]) == 0
+    data = json.loads(capsys.readouterr().out)
+    assert [(c["name"], c["status"]) for c in data["cases"]] == [(n, "passed") for n in NAMES]
+    assert data["engine"] == "reference"
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (["-k", "a b"], "PTO-U061"),
+        (["-k", "nothing"], "PTO-U061"),
+        (["-j", "0"], "PTO-U061"),
+        (["--timeout", "0"], "PTO-U061"),
+    ],
+)
+def test_usage(checkout: Path, capsys: pytest.CaptureFixture[str], words: list[str], code: str):
+    assert main(["gym", str(checkout), *words]) == 2
+    assert code in capsys.readouterr().err
+
+
+def test_no_checkout(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    assert main(["gym", str(tmp_path)]) == 2
+    assert "PTO-U060" in capsys.readouterr().err
