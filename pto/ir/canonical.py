@@ -90,11 +90,10 @@ _ATTR_CLASSES: dict[str, type[Attribute] | tuple[type[Attribute], ...]] = {
 
 def _canonical_enum(p: Parser, spec: Attr, value: Attribute) -> Attribute:
     kinds, words = kinds_of(spec.kind), words_of(spec)
-    word: str | None = None
-    if isinstance(value, Str | Enum):
-        word = value.value
-    elif isinstance(value, Int):
-        word = kinds[0].word(value.value)
+    if not isinstance(value, Str | Enum | Int):
+        got = type(value).__name__
+        p.fail("PTO-P014", f"attribute {spec.name} is a {spec.kind}, got {got}", at=p.i - 1)
+    word = kinds[0].word(value.value) if isinstance(value, Int) else value.value
     if isinstance(value, Enum):
         kinds = tuple(k for k in kinds if k.name == value.kind) or kinds
         if value.kind != kinds[0].name and value.value not in words:

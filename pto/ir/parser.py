@@ -76,7 +76,7 @@ class Parser(Cursor):
 
     def operations(self, block: Block, end: int | str) -> None:
         """Operations up to the closing brace (or the end of the file)."""
-        while self.text != end and self.kind != lx.END:
+        while self.text != end and self.kind not in (lx.END, lx.LABEL):
             if self.kind in (lx.TYPE, lx.ATTR) and self.texts[self.i + 1] == "=":
                 self._alias()
                 continue
