@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import ceil
 
+from pto.core.tile import TileType, Valid
 from pto.isa.instr import INS_OUTS_INSIDE, Attr, Family, instr, read, scratch, write
-from pto.isa.rules import Case, Rule, on, same_shape
+from pto.isa.meaning.convert import PACK, tile_conversion
+from pto.isa.rules import Case, Rule, current, dims, on
 from pto.isa.tile_rules import NPU, VECTOR_UNIT, Pairs, dtype_pairs, same_domain, scratch_holds
 
 CONVERSIONS: Pairs = {  # a profile absent here converts whatever it has
@@ -38,6 +41,9 @@ CONVERSIONS: Pairs = {  # a profile absent here converts whatever it has
     },
 }
 
+_LOW_BITS = {"f32": "i16", "f16": "i8 u8 i16", "i64": "i32", "i32": "i16"}
+CUTS: Pairs = {"a2a3": _LOW_BITS, "a5": _LOW_BITS}  # cut to low bits by default; cpu: all pairs
+
 
 def _float_to_i16(rows: int, cols: int, stride: int) -> int:
     head = 4 * 64 * min(cols // 64, 255)
@@ -68,6 +74,28 @@ def _scratch_bytes(case: Case) -> int | None:
     }.get((src.dtype.name, dst.dtype.name))
 
 
+def _same_values(id: str, code: str, what: str, of: Callable[[TileType], Valid]) -> Rule:
+    """Extents in values: columns of packed types count items of two."""
+
+    def values(tile: TileType) -> Valid:
+        rows, cols = of(tile)
+        return rows, None if cols is None else cols * tile.dtype.values_per_item
+
+    def test(case: Case) -> str | None:
+        src, dst = case.tile("src"), case.tile("dst")
+        if src is None or dst is None:
+            return None
+        pairs = zip(values(src), values(dst), strict=True)
+        if all(a is None or b is None or a == b for a, b in pairs):
+            return None
+        return f"src is {dims(*of(src))}, dst is {dims(*of(dst))}"
+
+    return Rule(id, code, f"expects src and dst to have one {what}", test)
+
+
+_SHAPE = _same_values("same-shape", "PTO-S020", "shape", lambda tile: tile.shape)
+_DOMAIN = _same_values("same-valid", "PTO-S021", "valid region", lambda tile: tile.valid)
+
 CONVERT = Family(
     "convert",
     "tile",
@@ -75,19 +103,20 @@ CONVERT = Family(
     operands=(read("src"), write("dst"), scratch("tmp?")),
     text=INS_OUTS_INSIDE,
     pipe="V",
-    rules=(*VECTOR_UNIT, same_domain("src", "dst")),
+    rules=(*VECTOR_UNIT, on(NPU, current(_DOMAIN))),
 )
 instr(
     "tcvt",
     CONVERT,
     "dst = src rounded by rmode and, by sat_mode, clamped to dst's range or cut to its low bits",
+    body=tile_conversion(CUTS, forced="a2a3"),
     attrs=(
         Attr("rmode", "round_mode", default="CAST_RINT", meaning="CAST_RINT is RINT"),
         Attr("sat_mode", "saturation_mode", meaning="unwritten: what the pair of types implies"),
     ),
     rules=(
         dtype_pairs("src", "dst", CONVERSIONS),
-        on(NPU, same_shape("src", "dst")),
+        on(NPU, _SHAPE),
         on("a2a3", scratch_holds("the uncut values", _scratch_bytes)),
     ),
     example="pto.tcvt ins(%src {rmode = #pto<round_mode RINT>} : !pto.tile_buf<vec, 16x64xf32>)"
@@ -100,7 +129,10 @@ instr(
         "Without sat_mode NPUs cut f16 to i8, u8 and i16, f32 to i16, i64 to i32 and i32 to i16,"
         " and clamp the rest; the C++ simulator cuts always.",
         "Without tmp a2a3 clamps the pairs it does not cut by default, whatever sat_mode says.",
-        "Packed types count their columns in values here, two to a byte: dst has src's shape.",
+        "Packed types count their columns in items of two values (PTO_IR_manual.md): src of 16x64"
+        " goes with dst of 16x32. The C++ tiles count values.",
+        "f32 to f32 rounds to integral values. Into hifloat8 ties go away from zero whatever rmode"
+        " says, as a5 does it.",
         "type-system.md has f32 to integers truncate and f16 to bf16 keep bits; the code does not.",
     ),
     cite=("pto-isa docs/isa/TCVT.md", "PTOAS docs/PTO_IR_manual.md"),
@@ -128,11 +160,13 @@ instr(
         pipe="V",
         rules=(*VECTOR_UNIT, same_domain("src", "dst")),
     ),
-    "dst = src packed into narrower elements",
+    "dst = src packed into narrower elements: its low bits",
+    body=PACK,
     profiles="cpu a5",
     rules=(_PACKS,),
     notes=(
-        "No source says which bits stay or whether values clamp, and no header implements it.",
+        "PTO_IR_manual.md names the widths alone and no header implements it; a test of an older"
+        " simulator converts integers as C does, so low bits stay. Floats are not executed.",
         "PTOAS has it for a5 alone; seed 004 gives cpu every tile instruction.",
     ),
     example="pto.tpack ins(%src : !pto.tile_buf<vec, 16x64xi32>)"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pto.core.constants import BLOCK_BYTE_SIZE
 from pto.core.tile import TileType
 from pto.isa.instr import Attr, Family, instr, read, scratch, write
+from pto.isa.meaning import Lane, arithmetic, lanes
 from pto.isa.rules import (
     Case,
     Rule,
@@ -57,6 +58,7 @@ instr(
     "trowexpand",
     SPREAD,
     "dst[i,j] = src[i,0]",
+    body=Lane(arithmetic.same, spread="row", moves=True),
     a2a3=_MOVED_A2A3,
     a5=_MOVED_A5,
     rules=(
@@ -76,6 +78,7 @@ instr(
     "tcolexpand",
     SPREAD,
     "dst[i,j] = src[0,j]",
+    body=Lane(arithmetic.same, spread="column", moves=True),
     a2a3=_MOVED_A2A3,
     a5=_MOVED_A5,
     rules=(on(NPU, row_major("src")), same_valid_cols("src", "dst")),
@@ -170,22 +173,29 @@ instr(
     "trowexpandadd",
     BY_ROW,
     "dst[i,j] = src0[i,j] + src1[i,0]",
+    body=Lane(lanes.add, spread="row"),
     a2a3=_COMPUTED_A2A3,
     a5=_COMPUTED_A5,
     example=_WITH_COLUMN.format("trowexpandadd"),
     cite="pto-isa docs/isa/TROWEXPANDADD.md",
     notes=(_BF16_NOTE, "the C++ interface also has a form with tmp"),
 )
-for _name, _formula, _notes in (
-    ("trowexpandsub", "src0[i,j] - src1[i,0]", ()),
-    ("trowexpandmul", "src0[i,j] * src1[i,0]", ("the IR manual lists f16 and f32 only",)),
-    ("trowexpandmax", "max(src0[i,j], src1[i,0])", (_TMP_NOTE.format("max"),)),
-    ("trowexpandmin", "min(src0[i,j], src1[i,0])", (_TMP_NOTE.format("min"),)),
+for _name, _formula, _fn, _notes in (
+    ("trowexpandsub", "src0[i,j] - src1[i,0]", lanes.sub, ()),
+    (
+        "trowexpandmul",
+        "src0[i,j] * src1[i,0]",
+        lanes.mul,
+        ("the IR manual lists f16 and f32 only",),
+    ),
+    ("trowexpandmax", "max(src0[i,j], src1[i,0])", lanes.maximum, (_TMP_NOTE.format("max"),)),
+    ("trowexpandmin", "min(src0[i,j], src1[i,0])", lanes.minimum, (_TMP_NOTE.format("min"),)),
 ):
     instr(
         _name,
         BY_ROW,
         f"dst[i,j] = {_formula}",
+        body=Lane(_fn, spread="row"),
         operands=_WITH_TMP,
         rules=_TMP_RULES,
         a2a3=_COMPUTED_A2A3,
@@ -198,6 +208,7 @@ instr(
     "trowexpanddiv",
     BY_ROW,
     "dst[i,j] = src0[i,j] / src1[i,0]",
+    body=Lane(lanes.div, spread="row"),
     operands=_WITH_TMP,
     attrs=_PRECISION,
     a2a3="f16 f32",
@@ -211,6 +222,7 @@ instr(
     "trowexpandexpdif",
     BY_ROW,
     "dst[i,j] = exp(src0[i,j] - src1[i,0])",
+    body=Lane(arithmetic.exp_difference, spread="row"),
     operands=_WITH_TMP,
     rules=_TMP_RULES,
     a2a3="f16 f32",
@@ -236,17 +248,18 @@ BY_COLUMN = Family(
         same_valid_cols("src1", "dst"),
     ),
 )
-for _name, _formula in {
-    "tcolexpandadd": "src0[i,j] + src1[0,j]",
-    "tcolexpandsub": "src0[i,j] - src1[0,j]",
-    "tcolexpandmul": "src0[i,j] * src1[0,j]",
-    "tcolexpandmax": "max(src0[i,j], src1[0,j])",
-    "tcolexpandmin": "min(src0[i,j], src1[0,j])",
-}.items():
+for _name, _formula, _fn in (
+    ("tcolexpandadd", "src0[i,j] + src1[0,j]", lanes.add),
+    ("tcolexpandsub", "src0[i,j] - src1[0,j]", lanes.sub),
+    ("tcolexpandmul", "src0[i,j] * src1[0,j]", lanes.mul),
+    ("tcolexpandmax", "max(src0[i,j], src1[0,j])", lanes.maximum),
+    ("tcolexpandmin", "min(src0[i,j], src1[0,j])", lanes.minimum),
+):
     instr(
         _name,
         BY_COLUMN,
         f"dst[i,j] = {_formula}",
+        body=Lane(_fn, spread="column"),
         example=_WITH_ROW.format(_name),
         a2a3=_COMPUTED_A2A3,
         a5=_COMPUTED_A5,
@@ -257,6 +270,7 @@ instr(
     "tcolexpanddiv",
     BY_COLUMN,
     "dst[i,j] = src0[i,j] / src1[0,j]",
+    body=Lane(lanes.div, spread="column"),
     attrs=_PRECISION,
     a2a3="f16 f32",
     a5=_COMPUTED_A5,
@@ -268,6 +282,7 @@ instr(
     "tcolexpandexpdif",
     BY_COLUMN,
     "dst[i,j] = exp(src0[i,j] - src1[0,j])",
+    body=Lane(arithmetic.exp_difference, spread="column"),
     a2a3="f16 f32",
     a5="f16 f32",
     example=_WITH_ROW.format("tcolexpandexpdif"),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pto.core.tile import TileType
 from pto.isa.instr import Family, instr, read, write
+from pto.isa.meaning import lanes
+from pto.isa.meaning.reduce import partial, partial_search
 from pto.isa.rules import Case, Rule, dims, dtype_in, on, same_dtype, same_valid
 from pto.isa.tile_rules import NPU, VECTOR_UNIT
 
@@ -61,7 +63,8 @@ _WHOLE = Rule(
 )
 _LOOSE_NOTE = (
     "on a5 PTOAS lets both sources be smaller than dst, the page wants one of them to be whole;"
-    " lanes that neither has are 0 on cpu and undefined on NPUs"
+    " elements that neither has are 0 in the CPU simulator and undefined on NPUs. Here tpartadd and"
+    " tpartmul give 0, tpartmax the lowest and tpartmin the greatest finite value (PTO-Gym)"
 )
 _DOMAIN_NOTE = (
     "the IR manual takes the intersection as the domain and leaves the rest to the implementation"
@@ -75,16 +78,17 @@ PARTIAL = Family(
     pipe="V",
     rules=(*VECTOR_UNIT, same_dtype("src0", "src1", "dst"), _INSIDE, on("a2a3", _WHOLE)),
 )
-for _name, _formula in {
-    "tpartadd": "src0 + src1",
-    "tpartmul": "src0 * src1",
-    "tpartmax": "max(src0, src1)",
-    "tpartmin": "min(src0, src1)",
-}.items():
+for _name, _formula, _body in (
+    ("tpartadd", "src0 + src1", partial(lanes.add)),
+    ("tpartmul", "src0 * src1", partial(lanes.mul)),
+    ("tpartmax", "max(src0, src1)", partial(lanes.maximum, outside="lowest")),
+    ("tpartmin", "min(src0, src1)", partial(lanes.minimum, outside="greatest")),
+):
     instr(
         _name,
         PARTIAL,
         f"dst = {_formula} where both are valid, else the source that is valid",
+        body=_body,
         cpu=_CPU,
         a2a3=_A2A3,
         a5=_A5.replace(" i64 u64", "") if _name == "tpartmul" else _A5,
@@ -135,12 +139,16 @@ PARTIAL_INDICES = Family(
         on(NPU, _WHOLE),
     ),
 )
-for _name, _test in {"tpartargmax": "src0 > src1", "tpartargmin": "src0 < src1"}.items():
+for _name, _test, _fn in (
+    ("tpartargmax", "src0 > src1", lanes.greater),
+    ("tpartargmin", "src0 < src1", lanes.less),
+):
     instr(
         _name,
         PARTIAL_INDICES,
         f"(dst, dstIdx) = (src0, src0Idx) if {_test} else (src1, src1Idx); where one source is"
         " valid, its pair",
+        body=partial_search(_fn),
         a2a3=_A2A3,
         a5="i8 u8 i16 u16 i32 u32 f16 bf16 f32",
         example=f"pto.{_name} ins(%src0, %src1, %src0Idx, %src1Idx :"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pto.isa.instr import Attr, Family, instr, read, write
+from pto.isa.meaning import quant as meaning
 from pto.isa.rules import Case, Rule, all_in, attr_in, dtype_in, on, row_major
 from pto.isa.tile_rules import NPU, dtype_pairs, same_domain, same_valid_rows
 
@@ -39,6 +40,7 @@ instr(
     ),
     "INT8_SYM: dst = clamp(rint(src * fp[i]), -128, 127);"
     " INT8_ASYM: dst = clamp(rint(src * fp[i] + offset[i]), 0, 255)",
+    body=meaning.QUANTISE,
     attrs=(Attr("quant_type", "quant_type", values=_KINDS, required=True),),
     types="f32",
     rules=(
@@ -52,7 +54,8 @@ instr(
         " so fp holds the reciprocal, and adds before.",
         "The page gives INT8_ASYM -128..127; the code clamps to 0..255.",
         "Headers want i8 for INT8_SYM and u8 for INT8_ASYM; PTOAS takes either for both.",
-        "a2a3 scales src in place: src is lost. Its C++ form takes a tmp, which PTOAS does not.",
+        "a2a3 scales src in place, and it is lost; here it stays. Its C++ form takes a tmp, which"
+        " PTOAS does not.",
     ),
     example="pto.tquant ins(%src, %fp : !pto.tile_buf<vec, 16x64xf32>,"
     " !pto.tile_buf<vec, 16x8xf32>) outs(%dst : !pto.tile_buf<vec, 16x64xi8>)"
@@ -71,6 +74,7 @@ instr(
         rules=(*_PLACES, same_domain("src", "dst")),
     ),
     "dst = (f32(src) - offset[i]) * scale[i]",
+    body=meaning.DEQUANTISE,
     types="i8 i16",
     rules=(
         dtype_in("dst", "f32"),
@@ -146,6 +150,7 @@ instr(
         rules=_PLACES,  # dst may be flat, or packed by two, so its region is its own
     ),
     "exp = e8m0 of max|src| in the group; dst = encode(src * 2**(127 - exp))",
+    body=meaning.QUANTISE_GROUPS,
     attrs=(
         Attr("quant_type", "quant_type", values=_GROUPED_KINDS, required=True),
         Attr("scale_alg", "str", values=("OCP", "NV"), default="OCP"),
@@ -169,7 +174,10 @@ instr(
         "exp is the exponent field of the maximum less 8 (MXFP8) or 2 (MXFP4), 0 below that and"
         " 0xFF for NaN; NV takes max / 448 or max / 6 instead and rounds up. The page says 1 for"
         " MXFP4.",
-        "The page has hardware round stochastically; the C++ simulator rounds to nearest even.",
+        "The page has hardware round stochastically; its tests, the C++ simulator and we round to"
+        " nearest even.",
+        "exp, max and scaling hold a value for each group: at [i,j] where their valid region is"
+        " that of the groups, else in memory order, as programs that declare them flat expect.",
         "An MXFP4 dst packs two elements to a byte. HiFloat4 (MxQuantAlg::Hif4) is of a later"
         " profile.",
     ),

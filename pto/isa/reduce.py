@@ -7,6 +7,8 @@ from collections.abc import Callable
 from pto.core.constants import BLOCK_BYTE_SIZE, VREG_BYTES
 from pto.isa import types as t
 from pto.isa.instr import INS_OUTS_INSIDE, Attr, Family, instr, read, scratch, write
+from pto.isa.meaning import Fold, lanes
+from pto.isa.meaning.reduce import SUM_NEIGHBOURS, search
 from pto.isa.rules import Case, Rule, all_in, in_layout, on, row_major, same_dtype
 from pto.isa.tile_rules import (
     NPU,
@@ -89,6 +91,7 @@ instr(
     "trowsum",
     ROWS,
     "dst[i,0] = sum over j of src[i,j]",
+    body=Fold(lanes.add, "row", wide=True),
     cpu="i16 i32 f16 bf16 f32",
     a2a3=_INT_FLOAT,
     a5="i16 i32 i64 u64 f16 f32",
@@ -102,14 +105,15 @@ instr(
     notes=(
         _TMP_NOTE,
         _NO_TMP_NOTE,
-        "the CPU simulator sums f16 and bf16 in f32 and rounds once; the width of the hardware is"
-        " not stated",
+        "the CPU simulator and we sum f16 and bf16 in f32, one element after the other, and round"
+        " once; order and width of the hardware are not stated",
     ),
 )
 instr(
     "trowprod",
     ROWS,
     "dst[i,0] = product over j of src[i,j]",
+    body=Fold(lanes.mul, "row"),
     a2a3=_INT_FLOAT,
     a5=_INT_FLOAT,
     rules=(same_dtype("src", "dst"),),
@@ -117,14 +121,15 @@ instr(
     cite="pto-isa docs/isa/TROWPROD.md",
     notes=(_TMP_NOTE,),
 )
-for _name, _word, _operands in (
-    ("trowmax", "maximum", _MAYBE_TMP),
-    ("trowmin", "minimum", ROWS.operands),
+for _name, _word, _fn, _operands in (
+    ("trowmax", "maximum", lanes.maximum, _MAYBE_TMP),
+    ("trowmin", "minimum", lanes.minimum, ROWS.operands),
 ):
     instr(
         _name,
         ROWS,
         f"dst[i,0] = {_word} over j of src[i,j]",
+        body=Fold(_fn, "row"),
         operands=_operands,
         example=_TO_COLUMN.format(_name, "f32"),
         a2a3=_INT_FLOAT,
@@ -190,13 +195,14 @@ for _name, _word in {"trowargmax": "greatest", "trowargmin": "least"}.items():
         _name,
         ROW_INDICES,
         f"dst[i,0] = column of the {_word} src[i,j]; dstVal[i,0] = that element",
+        body=search("row", greatest=_word == "greatest"),
         example=_TO_COLUMN.format(_name, "i32"),
         a2a3=_INT_FLOAT,
         a5="i16 u16 i32 u32 f16 bf16 f32",
         cite=(f"pto-isa docs/isa/{_name.upper()}.md", f"tile.yaml#pto.{_name}"),
         notes=(
-            "of equal elements the CPU simulator takes the first; the hardware's choice is not"
-            " stated",
+            "of equal elements the CPU simulator and we take the first; the hardware's choice is"
+            " not stated. NaN counts only where it is the first element",
             "dstVal is the overload of the C++ interface; PTOAS has the index alone",
             "PTOAS wants tmp to have src's valid region; we ask for the bytes the page names, on"
             " a2a3 only",
@@ -214,6 +220,7 @@ instr(
         rules=(*VECTOR_UNIT, same_dtype("src", "dst"), same_domain("src", "dst")),
     ),
     "dst[i,k] = src[i,2k] + src[i,2k+1] for k < ceil(C/2), an odd last one + 0; else 0",
+    body=SUM_NEIGHBOURS,
     a2a3="f16 f32",
     a5="f16 f32",
     cite="pto-isa docs/isa/TPairReduceSum.md",
@@ -258,6 +265,7 @@ instr(
     "tcolsum",
     COLUMNS,
     "dst[0,j] = sum over i of src[i,j]",
+    body=Fold(lanes.add, "column", pairs=lambda case: case.word("isBinary") == "true"),
     operands=(read("src"), scratch("tmp?"), write("dst")),
     attrs=(
         Attr(
@@ -288,16 +296,21 @@ instr(
     "tcolprod",
     COLUMNS,
     "dst[0,j] = product over i of src[i,j]",
+    body=Fold(lanes.mul, "column"),
     a2a3=_INT_FLOAT,
     a5="i16 u16 i32 u32 f16 bf16 f32",
     example=_TO_ROW.format("tcolprod"),
     cite="pto-isa docs/isa/TCOLPROD.md",
 )
-for _name, _word in {"tcolmax": "maximum", "tcolmin": "minimum"}.items():
+for _name, _word, _fn in (
+    ("tcolmax", "maximum", lanes.maximum),
+    ("tcolmin", "minimum", lanes.minimum),
+):
     instr(
         _name,
         COLUMNS,
         f"dst[0,j] = {_word} over i of src[i,j]",
+        body=Fold(_fn, "column"),
         example=_TO_ROW.format(_name),
         a2a3=_INT_FLOAT,
         a5=_ANY_A5,
@@ -341,13 +354,14 @@ for _name, _word in {"tcolargmax": "greatest", "tcolargmin": "least"}.items():
         _name,
         COLUMN_INDICES,
         f"dst[0,j] = row of the {_word} src[i,j]; dstVal[0,j] = that element",
+        body=search("column", greatest=_word == "greatest"),
         example=f"pto.{_name} ins(%src, %tmp : {_FULL}, {_FULL})"
         " outs(%dst : !pto.tile_buf<vec, 1x64xi32>)",
         a2a3="u16 u32 f16 f32",
         a5="i8 u8 i16 u16 i32 u32 f16 bf16 f32",
         cite=(f"pto-isa docs/isa/{_name.upper()}.md", f"tile.yaml#pto.{_name}"),
         notes=(
-            "of equal elements the CPU simulator takes the first",
+            "of equal elements the CPU simulator and we take the first",
             "the page writes both results with this text; PTOAS has the index alone",
             "PTOAS takes every 8-, 16- and 32-bit type on both targets, the a2a3 header four types",
             "src may be column-major by the page; PTOAS wants it row-major",

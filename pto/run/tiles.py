@@ -8,12 +8,18 @@ from typing import Any
 import numpy as np
 
 from pto.core.dtypes import DType
-from pto.core.errors import fail
 from pto.core.tile import Tile
 from pto.isa import types as t
 from pto.isa.meaning import Fold, Lane, lanes
 from pto.isa.meaning.kinds import Axis
-from pto.isa.meaning.regions import element, put, region, require_line, scalar
+from pto.isa.meaning.regions import (
+    element,
+    put,
+    region,
+    require_arithmetic,
+    require_line,
+    scalar,
+)
 from pto.isa.rules import Case
 from pto.run.core import Core
 
@@ -23,7 +29,7 @@ Reader = Callable[[Any, int, int], Any]
 def lane(case: Case, body: Lane) -> Callable[..., None]:
     """dst[i,j] = fn(sources[i,j]); reads come before the write, so dst may be a source."""
     if not body.moves:
-        _require_arithmetic(case)
+        require_arithmetic(case)
     fn = body.function(case)
     roles = [o.role for o in case.row.operands]
     dst_at = roles.index("inout") if "inout" in roles else roles.index("out")
@@ -77,25 +83,9 @@ def _reader(case: Case, name: str, dtype: DType) -> Reader:
     return lambda value, rows, cols: become(value)
 
 
-def _require_arithmetic(case: Case) -> None:
-    """NumPy sees bytes, not numbers, in some types; the ISA computes with none of them."""
-    for name in case.row.operand_names:
-        elem = case.elem(name)
-        dtype = elem.dtype if elem else None
-        if dtype is None:
-            continue
-        opaque = dtype.is_float and dtype.numpy == dtype.storage
-        if opaque or dtype.is_packed or dtype.kind == "bool":
-            raise fail(
-                "PTO-T150",
-                f"'{case.op.name}' op: {name} is of {dtype.name}, which has no arithmetic",
-                help="convert it with pto.tcvt first",
-            )
-
-
 def fold(case: Case, body: Fold) -> Callable[..., None]:
     """dst = src folded along an axis, in the order `Fold` spells out."""
-    _require_arithmetic(case)
+    require_arithmetic(case)
     names = case.row.operand_names
     src_at, dst_at = names.index("src"), names.index("dst")
     kind = _accumulator(element(case, "src"), element(case, "dst"), body.wide)

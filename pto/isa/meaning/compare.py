@@ -19,7 +19,7 @@ from pto.isa.meaning import lanes
 from pto.isa.meaning.kinds import Do
 from pto.isa.meaning.lanes import Lanes
 from pto.isa.meaning.machine import Machine
-from pto.isa.meaning.regions import element, put, region, scalar
+from pto.isa.meaning.regions import element, put, region, require_arithmetic, scalar
 from pto.isa.rules import Case
 
 Bytes = npt.NDArray[np.uint8]
@@ -35,6 +35,7 @@ MODES: dict[str, Callable[[Lanes, Lanes], Lanes]] = {
 
 
 def _compare(case: Case) -> Callable[..., None]:
+    require_arithmetic(case)
     test = MODES[case.word("cmpMode") or "eq"]
 
     def step(core: Machine, src0: Tile, src1: Tile, dst: Tile) -> None:
@@ -46,6 +47,7 @@ def _compare(case: Case) -> Callable[..., None]:
 
 
 def _compare_scalar(case: Case) -> Callable[..., None]:
+    require_arithmetic(case)
     test, size = MODES[case.word("cmpMode") or "eq"], element(case, "src").itemsize
     is_scalar = isinstance(case.type("scalar"), t.Scalar)
     become = scalar(case.type("scalar"), element(case, "src"))

@@ -93,3 +93,19 @@ def require_line(src: Tile, dst: Tile, axis: Axis) -> None:
     have, want = src.get_valid()[at], dst.get_valid()[at]
     if have != want:
         raise fail(code, f"src has {have} valid {word}, dst has {want}: each needs one result")
+
+
+def require_arithmetic(case: Case) -> None:
+    """NumPy sees bytes, not numbers, in some types; the ISA computes with none of them."""
+    for name in case.row.operand_names:
+        elem = case.elem(name)
+        dtype = elem.dtype if elem else None
+        if dtype is None:
+            continue
+        opaque = dtype.is_float and dtype.numpy == dtype.storage
+        if opaque or dtype.is_packed or dtype.kind == "bool":
+            raise fail(
+                "PTO-T150",
+                f"'{case.op.name}' op: {name} is of {dtype.name}, which has no arithmetic",
+                help="convert it with pto.tcvt first",
+            )
