@@ -6,7 +6,7 @@ anew in every call, each time at the same place.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 
 from pto.core.errors import Diagnostic, Note, PtoError
 from pto.ir.graph import Operation, Value
@@ -16,19 +16,25 @@ from pto.plan.placement import Placed
 Path = tuple[tuple[int, int], ...]  # the branches around an operation: (scf.if, which arm)
 
 
-def check_loops(function: Operation, roots: Sequence[Value], times: Timeline) -> None:
-    """A tile made in a loop must not be in use when the next turn uses the one it makes."""
-    names = aliases(function, roots)
+def check_loops(roots: Sequence[Value], placed: Container[int], times: Timeline) -> None:
+    """A tile made in a loop must not be in use when the next turn uses the one it makes.
+
+    `placed` has the ids of roots that lie where the program wants them: that is its own affair.
+    """
     loops = [op for op in times.order if op.name in LOOPS]
     for loop in loops:
         args = carried_args(loop)
-        reached = [[n for n in names.get(id(a), ()) if _made_in(roots[n], loop)] for a in args]
+        reached = [
+            [n for n in times.names.get(id(a), ()) if _made_in(roots[n], loop, placed)]
+            for a in args
+        ]
         if any(reached):
             _Turn(loop, args, roots, reached, times).check()
 
 
-def _made_in(root: Value, loop: Operation) -> bool:
-    return root.maker is not None and loop in root.maker.ancestors()
+def _made_in(root: Value, loop: Operation, placed: Container[int]) -> bool:
+    made = root.maker
+    return made is not None and id(root) not in placed and loop in made.ancestors()
 
 
 class _Turn:
@@ -52,17 +58,25 @@ class _Turn:
 
     def check(self) -> None:
         body = [op for op in self.loop.walk() if op is not self.loop]
-        begun: dict[int, dict[Path, int]] = {}
-        for op in body:
-            for value in () if is_handle(op) else op.operands:
-                around = self.held_by(op, value)
-                for n in self.new.get(id(value), ()):
-                    paths = begun.setdefault(n, {})
-                    path, now = branches(around), self.at[id(around)]
-                    paths[path] = min(now, paths.get(path, now))
+        begun = self.begun(body)
         for op in body:
             for value in op.operands:
                 self.check_use(op, value, begun)
+
+    def begun(self, body: Sequence[Operation]) -> dict[int, dict[Path, int]]:
+        """Per root and branch: the first position where this turn's tile is used."""
+        found: dict[int, dict[Path, int]] = {}
+        for op in body:
+            returned = op.results if "callee" in op.attrs else []  # the callee has used them
+            for value in [] if is_handle(op) else [*op.operands, *returned]:
+                fresh = self.new.get(id(value))
+                if fresh:
+                    around = self.held_by(op, value)
+                    path, now = branches(around), self.at[id(around)]
+                    for n in fresh:
+                        paths = found.setdefault(n, {})
+                        paths[path] = min(now, paths.get(path, now))
+        return found
 
     def check_use(self, op: Operation, value: Value, begun: dict[int, dict[Path, int]]) -> None:
         fresh = self.new.get(id(value), ())  # where the two meet, each was judged before
@@ -74,7 +88,7 @@ class _Turn:
         for n in sorted(kept):
             for other, first in begun.get(n, {}).items():
                 if first <= now and not _exclude(path, other):
-                    raise twice(self.roots[n], op, "the next turn of the loop makes it again")
+                    raise _twice(self.roots[n], "the next turn of the loop makes it again", op)
 
     def held_by(self, op: Operation, value: Value) -> Operation:
         """The outermost loop inside this one that uses a value from outside it; else `op`."""
@@ -90,26 +104,32 @@ class _Turn:
 
 def check_calls(taken: Sequence[Placed]) -> None:
     """A tile that a call returned must not be in use when a later call takes its bytes."""
+    frames = [p for p in taken if p.buffer.root is None]
     for kept in taken:
-        value, alive = kept.buffer.root, kept.buffer.alive
-        if value is None or alive is None:
-            continue
-        for other in taken:
-            again = other.buffer.alive
-            if other.buffer.root is not None or other.buffer.op is kept.buffer.op or again is None:
-                continue
-            shared = other.start < kept.end and kept.start < other.end
-            if shared and other.buffer.space is kept.buffer.space and alive.meets(again):
-                raise twice(value, other.buffer.op, f"{other.buffer.name} takes the same bytes")
+        value = kept.buffer.root
+        for frame in frames if value is not None else ():
+            if value is not None and _takes(frame, kept):
+                why = f"{frame.buffer.name} is called again"
+                raise _twice(value, why, frame.buffer.op)
 
 
-def twice(root: Value, use: Operation, why: str) -> PtoError:
-    """Two tiles of one allocation in use at one time."""
+def _takes(frame: Placed, kept: Placed) -> bool:
+    one, other = frame.buffer, kept.buffer
+    if one.space is not other.space or one.op is other.op or one.alive is None:
+        return False
+    if frame.start >= kept.end or kept.start >= frame.end:
+        return False
+    together = other.alive is not None and one.alive.meets(other.alive)
+    return together and not _exclude(branches(one.op), branches(other.op))
+
+
+def _twice(root: Value, why: str, there: Operation) -> PtoError:
+    """Two tiles of one allocation in use at one time; `there` is where the first still is."""
     made = root.maker
-    where = made.loc if made is not None else use.loc
-    message = f"%{root.name} is still in use when {why}, at the same address"
-    note = Note(f"it is in use until here, '{use.name}' op", use.loc)
-    help = "make two tiles before the loop, and carry both"
+    where = made.loc if made is not None else there.loc
+    message = f"%{root.name} is still in use when {why}, and both lie at one address"
+    note = Note(f"it is in use here, at '{there.name}' op", there.loc)
+    help = "make as many tiles as are in use together, before the loop or in the caller"
     return PtoError(Diagnostic("PTO-M122", message, where, notes=(note,), help=help))
 
 

@@ -6,10 +6,11 @@ A function is planned after those it calls: what they take is taken while they r
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from pto.core.errors import Diagnostic, PtoError
 from pto.core.memory import Space
-from pto.ir.graph import Module, Operation, Value
+from pto.ir.graph import Module, Operation
 from pto.ir.liveness import Lifetime, Timeline, aliases, handed_on, timeline
 from pto.plan.buffers import Buffer, buffers
 from pto.plan.calls import Names, callees_first, imports, with_peers
@@ -61,7 +62,7 @@ def _plan(
     roots = [b.root for b in own if b.root is not None] + results
     times = timeline(function, roots, profile.name)
     taken = list(_taken(called, times))
-    check_loops(function, roots, times)
+    check_loops(roots, {id(b.root) for b in own if b.fixed is not None}, times)
     check_calls(taken)
     living = [b.living(times) for b in own]
     placed: dict[int, Placed] = {}
@@ -113,25 +114,15 @@ def _taken(called: Sequence[tuple[Operation, FunctionPlan]], times: Timeline) ->
     for op, plan in called:
         now = Lifetime(at[id(op)], at[id(op)])
         for space, start, end in _ranges([*plan.placed, *plan.taken]):
-            yield _frame(op, plan, space, start, end, None, now)
-        for p in plan.returned:
-            for value in op.results:
-                alive = times.of(value)
-                if alive is not None:
-                    yield _frame(op, plan, p.buffer.space, p.start, p.end, value, now.joined(alive))
-
-
-def _frame(
-    op: Operation,
-    plan: FunctionPlan,
-    space: Space,
-    start: int,
-    end: int,
-    value: Value | None,
-    alive: Lifetime,
-) -> Placed:
-    name = f"@{plan.name}" if value is None else f"%{value.name}"
-    return Placed(Buffer(op, name, "call", space, end - start, value, start, alive), start)
+            name, size = f"@{plan.name}", end - start
+            yield Placed(Buffer(op, name, "call", space, size, None, start, now), start)
+        for value in op.results:
+            alive = times.of(value)
+            if alive is None:
+                continue
+            for p in plan.returned:
+                kept = replace(p.buffer, op=op, name=f"%{value.name}", type="call", root=value)
+                yield Placed(replace(kept, fixed=p.start, alive=now.joined(alive)), p.start)
 
 
 def _ranges(placed: Sequence[Placed]) -> Iterator[tuple[Space, int, int]]:
@@ -141,13 +132,14 @@ def _ranges(placed: Sequence[Placed]) -> Iterator[tuple[Space, int, int]]:
         if p.buffer.alive is not None and p.buffer.nbytes:
             by_space.setdefault(p.buffer.space, []).append((p.start, p.end))
     for space, found in by_space.items():
-        begin, top = -1, -1
+        joined: list[tuple[int, int]] = []
         for start, end in sorted(found):
-            if start > top and top >= 0:
-                yield space, begin, top
-                begin = start
-            begin, top = (start if top < 0 else begin), max(top, end)
-        yield space, begin, top
+            if joined and start <= joined[-1][1]:
+                before = joined.pop()
+                joined.append((before[0], max(end, before[1])))
+            else:
+                joined.append((start, end))
+        yield from ((space, start, end) for start, end in joined)
 
 
 def _returned(
