@@ -33,11 +33,24 @@ class Cluster:
         """How many vector sub-blocks run."""
         return sum(a.side == "vector" for a in self.agents)
 
+    @property
+    def has_cube(self) -> bool:
+        """False in a launch of vector code alone."""
+        return any(a.side != "vector" for a in self.agents)
+
     def vector(self, sub: int) -> Core:
         """The vector sub-block of this number."""
         found = [a for a in self.agents if a.side != "cube" and a.sub == sub]
         if not found:
             raise fail("PTO-M111", f"this core has no vector sub-block {sub}")
+        return found[0]
+
+    @property
+    def cube(self) -> Core:
+        """The agent that owns L1 and the matrix unit."""
+        found = [a for a in self.agents if a.side != "vector"]
+        if not found:
+            raise fail("PTO-M160", "this core runs no cube: nobody owns its L1")
         return found[0]
 
 

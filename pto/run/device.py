@@ -143,6 +143,7 @@ def run_agents(agents: Sequence[tuple[Core, Code, list[Any]]]) -> None:
             running.append((core, code.gen(core, values)))
     waiting: dict[int, Wait] = {}
     while running:
+        first = not waiting  # everyone ran up to its first wait, and may have sent what others await
         before = sum(core.progress for core, _ in running)
         left: list[tuple[Core, Waits]] = []
         for core, program in running:
@@ -151,7 +152,7 @@ def run_agents(agents: Sequence[tuple[Core, Code, list[Any]]]) -> None:
                 waiting[id(core)] = wait
                 left.append((core, program))
         moved = sum(core.progress for core, _ in running) != before or len(left) < len(running)
-        if left and not moved:
+        if left and not moved and not first:
             raise _deadlock([(core, waiting[id(core)]) for core, _ in left])
         running = left
 

@@ -12,6 +12,7 @@ from pto.core.errors import fail
 from pto.core.pointer import Pointer
 from pto.isa import types as t
 from pto.isa.attributes import Str
+from pto.isa.meaning import registers
 from pto.isa.meaning.kinds import Do, do
 from pto.isa.meaning.machine import Machine
 from pto.isa.meaning.scalar import from_bits, to_bits
@@ -86,18 +87,16 @@ LOCAL_ARRAY_SET = do(_put)
 
 # ---- control registers
 
-_MASK = (1 << 64) - 1
-
 
 def _signed(value: int) -> int:
-    return ((value + (1 << 63)) & _MASK) - (1 << 63)
+    return ((value + (1 << 63)) & registers.MASK) - (1 << 63)
 
 
 def _set_ctrl(core: Machine, value: int) -> None:
-    core.registers["ctrl"] = value & _MASK
+    registers.put(core, registers.CTRL, value & registers.MASK)
 
 
-GET_CTRL = do(lambda core: _signed(core.registers.get("ctrl", 0)))
+GET_CTRL = do(lambda core: _signed(registers.get(core, registers.CTRL)))
 SET_CTRL = do(_set_ctrl)
 
 

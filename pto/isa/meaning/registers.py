@@ -1,0 +1,91 @@
+"""Registers that one instruction sets and later ones read: their names, first values and fields.
+
+The one table of `core.registers`; what a field does is told where it is used.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from pto.core.dtypes import BF16, F16, F32, I8, I16, I32, DType
+from pto.isa.meaning.machine import Machine
+
+MASK: Final = (1 << 64) - 1
+
+CTRL: Final = "ctrl"
+LOOP_SIZE: Final = "loop size"  # of a way: (loop1, loop2)
+LOOP1_STRIDE: Final = "loop1 stride"  # (source, destination) in bytes
+LOOP2_STRIDE: Final = "loop2 stride"
+MOV_PAD: Final = "mov pad value"  # bits of one element
+L1_PAD: Final = "l1 pad value"
+NZ_PARA: Final = "mte2 nz para"
+LOOP3: Final = "loop3 para"
+CHANNEL: Final = "channel para"
+QUANT_PRE: Final = "quant pre"
+RELU_ALPHA: Final = "relu alpha"
+CLIP_RELU: Final = "fix clip relu"
+FPC: Final = "fpc"
+RELU_TABLE: Final = "relu table"  # the second segment of the fixpipe buffer
+HF32: Final = "hf32"  # whether products of f32 tiles round their factors to HF32
+TILE_QUANT: Final = "tile quant"  # of the next tpush: (result type, word) or (None, tile of words)
+FMATRIX: Final = "fmatrix"  # of a matrix, A or B: height, width and padding of a feature map
+IMG2COL_RPT: Final = "img2col repeat"
+IMG2COL_PADDING: Final = "img2col padding"  # bits of the element outside the map
+
+WAYS: Final = ("outtoub", "ubtoout", "outtol1")
+
+# CTRL: dma_cube.yaml#meta.common.ctrl_bits
+TF32: Final = 46
+TF32_AWAY: Final = 47
+KEEP_SPECIALS: Final = 48  # 1: inf and NaN stay; 0: saturate
+KEEP_NAN: Final = 50
+_ATOMIC_TYPE, _ATOMIC_OP = 6, 9
+ATOMIC_TYPES: Final[dict[int, DType]] = {1: F32, 2: F16, 3: I16, 4: I32, 5: I8, 6: BF16}
+ATOMIC_OPS: Final = ("add", "max", "min")
+
+_FIRST: Final[dict[str, Any]] = {
+    # A program that never writes CTRL keeps inf and NaN: golden fixpipe-acc-store-sat-f16-cv, whose
+    # product runs before the program touches CTRL.
+    CTRL: 1 << KEEP_SPECIALS,
+    **{f"{LOOP_SIZE} {way}": (1, 1) for way in WAYS},
+    **{f"{LOOP1_STRIDE} {way}": (0, 0) for way in WAYS},
+    **{f"{LOOP2_STRIDE} {way}": (0, 0) for way in WAYS},
+    MOV_PAD: 0,
+    L1_PAD: 0,
+    NZ_PARA: 1,
+    LOOP3: 1,
+    CHANNEL: 1 << 48,
+    QUANT_PRE: 0,
+    RELU_ALPHA: 0,
+    CLIP_RELU: 0,
+    FPC: 0,
+    HF32: False,
+    TILE_QUANT: None,
+    **{f"{name} {m}": None for name in (FMATRIX, IMG2COL_RPT, IMG2COL_PADDING) for m in "AB"},
+}
+
+
+def get(core: Machine, name: str) -> Any:
+    """The value of a register; before the program writes it, the one it starts with."""
+    return core.registers.get(name, _FIRST[name])
+
+
+def put(core: Machine, name: str, value: Any) -> None:
+    core.registers[name] = value
+
+
+def ctrl_bit(core: Machine, index: int) -> bool:
+    return bool(get(core, CTRL) >> index & 1)
+
+
+def select_atomic(core: Machine, number: int) -> None:
+    """Set the type of atomic writes; the operation in CTRL stays."""
+    put(core, CTRL, get(core, CTRL) & ~(7 << _ATOMIC_TYPE) & MASK | number << _ATOMIC_TYPE)
+
+
+def selected_atomic(core: Machine) -> tuple[DType, str] | None:
+    """Type and operation that writes to global memory combine with; None: plain writes."""
+    ctrl = get(core, CTRL)
+    kind = ATOMIC_TYPES.get(ctrl >> _ATOMIC_TYPE & 7)
+    op = ctrl >> _ATOMIC_OP & 3
+    return None if kind is None or op >= len(ATOMIC_OPS) else (kind, ATOMIC_OPS[op])
