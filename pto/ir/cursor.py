@@ -54,8 +54,10 @@ class Cursor:
         return self.texts[self.i] == text and self.kinds[self.i] != lx.STRING
 
     def take(self) -> str:
-        self.i += 1
-        return self.texts[self.i - 1]
+        """The current token, passed over; the end of the file stays."""
+        text = self.texts[self.i]
+        self.i += self.kinds[self.i] != lx.END
+        return text
 
     def accept(self, text: str) -> bool:
         found = self.at(text)

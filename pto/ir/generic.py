@@ -34,7 +34,7 @@ def read_generic(p: Parser, start: int) -> Operation:
     p.expect(":")
     draft.pending = list(operands)
     p.signature(draft)
-    _segments(p, draft, operands)
+    _segments(p, draft, operands, at)
     op.results = [Value(t, "", op) for t in draft.result_types]
     op.where = Span(p.source, p.starts[start], p.ends[at])
     return op
@@ -74,22 +74,23 @@ def _attrs(p: Parser, draft: Draft, items: list[tuple[str, Attribute]]) -> None:
         draft.op.attrs[key] = value if spec is None else canonical(p, spec, value)
 
 
-def _segments(p: Parser, draft: Draft, operands: list[Value]) -> None:
+def _segments(p: Parser, draft: Draft, operands: list[Value], at: int) -> None:
     row, op = draft.row, draft.op
     op.operands = operands
     sizes = op.attrs.pop("operandSegmentSizes", None)
     if row.fixed_operands:
         if len(operands) != len(row.operands):
             wanted = len(row.operands)
-            p.fail("PTO-P012", f"'{row.name}' op expects {wanted} operands, got {len(operands)}")
+            message = f"'{row.name}' op expects {wanted} operands, got {len(operands)}"
+            p.fail("PTO-P012", message, at=at)
     elif isinstance(sizes, Ints):
-        op.segments = _checked(p, row, sizes.values, len(operands))
+        op.segments = _checked(p, row, sizes.values, len(operands), at)
     else:
         chunks = distribute(p, row, row.operands, operands)
         op.segments = tuple(len(values) for _, values in chunks)
 
 
-def _checked(p: Parser, row: Instr, sizes: tuple[int, ...], total: int) -> tuple[int, ...]:
+def _checked(p: Parser, row: Instr, sizes: tuple[int, ...], total: int, at: int) -> tuple[int, ...]:
     """Segment sizes as a tool wrote them: believed only where they fit the row and the operands."""
     fits = len(sizes) == len(row.operands) and sum(sizes) == total
     for operand, size in zip(row.operands, sizes, strict=False):
@@ -98,5 +99,5 @@ def _checked(p: Parser, row: Instr, sizes: tuple[int, ...], total: int) -> tuple
         fits = fits and least <= size <= most
     if not fits:
         shown = ", ".join(map(str, sizes))
-        p.fail("PTO-P012", f"'{row.name}' op cannot divide {total} operands as [{shown}]")
+        p.fail("PTO-P012", f"'{row.name}' op cannot divide {total} operands as [{shown}]", at=at)
     return sizes

@@ -68,6 +68,8 @@ class Parser(Cursor):
         block = Block(region)
         region.blocks.append(block)
         self.operations(block, lx.END)
+        if self.kind == lx.LABEL:
+            self.note("PTO-P024", "branches between blocks are not part of PTO; use scf", self.i)
         ops = block.ops
         if len(ops) == 1 and ops[0].name == "builtin.module" and not self.findings:
             ops[0].parent = None
@@ -94,8 +96,8 @@ class Parser(Cursor):
     def _alias(self) -> None:
         name = self.take()
         self.expect("=")
-        self.aliases[name] = self.aliases.get(self.text, self.text)
-        self.i += 1
+        text = self.take()
+        self.aliases[name] = self.aliases.get(text, text)
 
     def _skip(self, start: int) -> None:
         """Go on at the next line that starts outside the braces the failed operation opened."""
@@ -118,7 +120,9 @@ class Parser(Cursor):
     def _may_start(self) -> bool:
         if self.kind == lx.VALUE:
             return self.texts[self.i + 1] in ("=", ",", ":")
-        return self.text == "}" or (self.kind == lx.WORD and "." in self.text)
+        if self.kind == lx.WORD:
+            return "." in self.text or self.text in structured.SHORT_NAMES
+        return self.at("}")
 
     def _result_names(self, start: int) -> list[tuple[str, int, int]]:
         """`%a, %b:2 =` as (name, token, count); leaves the cursor after the `=`."""

@@ -249,7 +249,7 @@ def _tile_buf(head: str, body: str) -> t.Type:
 def _tile_fields(parts: list[str]) -> dict[str, str]:
     """Every form as named fields, defaults for the valid region filled in."""
     fields: dict[str, str] = {}
-    for part in parts:
+    for part in filter(None, parts):
         name, eq, value = part.partition("=")
         name, value = name.strip(), value.strip()
         enum = _ADDRESS_SPACE.fullmatch(part)

@@ -1,0 +1,115 @@
+"""Text to graph and back: spellings of types and attributes, names, regions, the generic form."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from xdsl.context import Context
+from xdsl.parser import Parser as XdslParser
+
+from pto.ir.graph import same
+from pto.ir.parser import parse, parse_file
+from pto.ir.printer import print_module
+from pto.ir.types import parse_type, type_text
+from pto.isa.attributes import Enum
+
+GOOD = sorted((Path(__file__).parent.parent / "pto" / "good").glob("*.pto"))
+
+
+@pytest.mark.parametrize(
+    ("spelling", "printed"),
+    [
+        ("!pto.tile_buf<vec, 16x64xf32>", "!pto.tile_buf<vec, 16x64xf32>"),
+        (
+            "!pto.tile_buf<loc=vec, dtype=f32, rows=16, cols=64, v_row=16, v_col=64, "
+            "blayout=row_major, slayout=none_box, fractal=512, pad=0>",
+            "!pto.tile_buf<vec, 16x64xf32>",
+        ),
+        (
+            "!pto.tile_buf<loc=acc, dtype=f32, rows=32, cols=32, v_row=?, v_col=8, "
+            "blayout=col_major, slayout=row_major, fractal=1024, pad=3>",
+            "!pto.tile_buf<acc, 32x32xf32, valid=?x8, blayout=col_major, slayout=row_major, "
+            "fractal=1024, pad=3>",
+        ),
+        ("!pto.tile_buf<32x64xf32, #pto.address_space<vec>>", "!pto.tile_buf<vec, 32x64xf32>"),
+        ("!pto.ptr<f32>", "!pto.ptr<f32, gm>"),
+        ("!pto.ptr<!pto.hif8, l0a>", "!pto.ptr<!pto.hif8, l0a>"),
+        ("!pto.mask", "!pto.mask"),
+        ("!pto.mask<b16>", "!pto.mask<b16>"),
+        ("!pto.vreg<128xbf16>", "!pto.vreg<128xbf16>"),
+        ("!pto.tensor_view<?x?x1x16x64xui8>", "!pto.tensor_view<?x?x1x16x64xui8>"),
+        (
+            "memref<16x?xf16, strided<[?, 1], offset: ?>>",
+            "memref<16x?xf16, strided<[?, 1], offset: ?>, #pto.address_space<gm>>",
+        ),
+        ("!pto.eventid_array<4>", "!pto.eventid_array<4>"),
+    ],
+)
+def test_a_type_has_one_printed_spelling(spelling: str, printed: str) -> None:
+    assert type_text(parse_type(spelling)) == printed
+    assert parse_type(printed) == parse_type(spelling)
+
+
+@pytest.mark.parametrize(
+    "flag",
+    [
+        '["PIPE_MTE2", "PIPE_V", "EVENT_ID0"]',
+        "[#pto.pipe<PIPE_MTE2>, #pto.pipe<PIPE_V>, #pto.event<EVENT_ID0>]",
+        "[<PIPE_MTE2>, <PIPE_V>, <EVENT_ID0>]",
+    ],
+)
+def test_spellings_of_a_flag_are_one_operation(flag: str) -> None:
+    module = parse(f"func.func @k() {{\n  pto.set_flag{flag}\n  return\n}}")
+    op = next(op for op in module.walk() if op.name == "pto.set_flag")
+    assert op.attrs["src_pipe"] == Enum("pipe", "PIPE_MTE2")
+    assert op.attrs["event_id"] == Enum("event", "EVENT_ID0")
+
+
+def test_elided_types_take_the_head_of_the_operand() -> None:
+    body = "%q = pto.addptr %p, %n : <f32, ub> -> <f32, ub>"
+    module = parse(f"func.func @k(%p: !pto.ptr<f32, ub>, %n: index) {{\n  {body}\n  return\n}}")
+    op = next(op for op in module.walk() if op.name == "pto.addptr")
+    assert op.results[0].type == parse_type("!pto.ptr<f32, ub>")
+
+
+def test_quoted_keys_aliases_and_nested_modules() -> None:
+    text = """
+    !tile = !pto.tile_buf<vec, 8x8xf32>
+    module attributes {"pto.device-spec" = "Ascend910B1"} {
+      module attributes {pto.kernel_kind = #pto.kernel_kind<vector>} {
+        func.func @k(%t: !tile) { return }
+      }
+    }
+    """
+    module = parse(text)
+    (function,) = module.functions()
+    assert type_text(function.regions[0].block.args[0].type) == "!pto.tile_buf<vec, 8x8xf32>"
+    assert same(module.op, parse(print_module(module)).op)
+
+
+def test_every_operation_has_its_place() -> None:
+    module = parse("func.func @k() {\n  %c = arith.constant 1 : index\n  return\n}", "here.pto")
+    places = [(op.name, str(op.loc)) for op in module.walk() if op.loc]
+    assert ("arith.constant", "here.pto:2:3") in places
+    assert ("func.return", "here.pto:3:3") in places
+
+
+def test_printing_is_stable_and_keeps_names() -> None:
+    text = "func.func @k() {\n  %lanes = arith.constant 64 : index\n  return\n}"
+    once = print_module(parse(text))
+    assert "%lanes = arith.constant 64 : index" in once
+    assert print_module(parse(once)) == once
+
+
+def test_shadowed_names_are_told_apart() -> None:
+    loop = "scf.for %i = %a to %b step %c {\n  }\n"
+    text = f"func.func @k(%a: index, %b: index, %c: index) {{\n  {loop}  {loop}  return\n}}"
+    printed = print_module(parse(text))
+    assert printed.count("scf.for %i = %a to %b step %c {") == 2
+
+
+@pytest.mark.parametrize("path", GOOD, ids=lambda p: p.stem)
+def test_the_generic_form_loads_in_xdsl(path: Path) -> None:
+    generic = print_module(parse_file(path), generic=True)
+    XdslParser(Context(allow_unregistered=True), generic).parse_module()
