@@ -18,6 +18,7 @@ from pto.gym.cases import expected_cases, find_programs
 from pto.gym.pool import Options, default_jobs, run_programs
 from pto.gym.result import Result
 from pto.gym.selection import select
+from pto.target.profile import profile
 
 EXAMPLES = """\
   pto gym PTO-Gym                          every case of a checkout
@@ -48,6 +49,8 @@ def run(args: argparse.Namespace) -> int:
         raise fail("PTO-U061", f"-j {args.j}: at least one process is needed")
     if not args.timeout > 0:
         raise fail("PTO-U061", f"--timeout {args.timeout:g}: a case needs some time")
+    if args.profile is not None:
+        profile(args.profile)  # refuses a name that is none, before anything runs
     path = Path(args.path)
     selection = select(args.k)
     programs = find_programs(path, selection)

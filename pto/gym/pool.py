@@ -168,6 +168,8 @@ def _work(pipe: Pipe, options: Options, root: Path) -> None:
         while True:
             job: _Job = pipe.recv()
             folder = root / job.program.name.replace("/", "__")
+            if not job.skip:
+                shutil.rmtree(folder, ignore_errors=True)  # kept from an earlier run
             folder.mkdir(parents=True, exist_ok=True)
 
             def started(case: str) -> None:

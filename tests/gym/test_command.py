@@ -63,6 +63,15 @@ def test_usage(checkout: Path, capsys: pytest.CaptureFixture[str], words: list[s
     assert code in capsys.readouterr().err
 
 
+def test_an_unknown_profile_is_told_before_anything_runs(
+    checkout: Path, capsys: pytest.CaptureFixture[str]
+):
+    assert main(["gym", str(checkout), "--profile", "a7"]) in (1, 2)
+    shown = capsys.readouterr()
+    assert "a7" in shown.err
+    assert shown.out == ""
+
+
 def test_no_checkout(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     assert main(["gym", str(tmp_path)]) == 2
     assert "PTO-U060" in capsys.readouterr().err

@@ -65,7 +65,10 @@ def test_a_case_that_hangs_is_ended(checkout: Path, monkeypatch: pytest.MonkeyPa
 
 def test_kept_directories_hold_data_outputs_and_goldens(checkout: Path, tmp_path: Path):
     keep = tmp_path / "kept"
-    run(checkout, "launch", jobs=1, expression="f32_4x8", keep=keep)
+    stale = keep / "tileop__sum" / "of_an_earlier_run"
+    stale.mkdir(parents=True)
+    results = run(checkout, "launch", jobs=1, expression="sum and not part", keep=keep)
+    assert [(r.name, r.status) for r in results] == [("tileop/sum/f32_4x8", "passed")]
     made = {p.name for p in (keep / "tileop__sum" / "f32_4x8").iterdir()}
     assert made == {"a.bin", "b.bin", "golden.bin", "output.bin"}
 
