@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pto.isa.instr import Attr, Family, Result, instr, read, write
+from pto.isa.meaning import config, sync
 from pto.isa.paths import same_role, same_type, window_inside
 from pto.isa.rules import Case, Rule, dtype_in, in_role, on
 from pto.isa.sync import named_pipe
@@ -41,6 +42,7 @@ instr(
     "tsync",
     WAIT,
     "wait for every event; with op, until the pipe of that kind of operation is idle",
+    body=sync.IN_ORDER,
     operands=(read("events*", "tile or view"),),
     attrs=(Attr("op", "sync_op_type", meaning="TSYNC<Op>: the kind of operation to drain"),),
     text="<? ins( $events* : types ) > {}",
@@ -91,6 +93,7 @@ instr(
     "tassign",
     BIND,
     "result = the tile at byte address addr of its buffer",
+    body=config.ASSIGN,
     operands=(read("tile", "tile or view"), read("addr", "i64")),
     results=(Result("result", "tile or view"),),
     text="$tile , $addr {} : types(tile) -> results",
@@ -115,6 +118,7 @@ instr(
     "tsubview",
     BIND,
     "dst = the storage of src from element (rowIdx, colIdx) on",
+    body=config.SUBVIEW,
     operands=(read("src"), read("rowIdx", "int"), read("colIdx", "int"), write("dst")),
     rules=(
         same_role("src", "dst"),
@@ -132,6 +136,7 @@ instr(
     "talias",
     BIND,
     "dst = another name for the storage of src",
+    body=config.ALIAS,
     operands=(read("src"), write("dst")),
     profiles="",
     notes=("an older page names it; no header implements it on any profile",),
@@ -141,6 +146,7 @@ instr(
     "tget_scale_addr",
     BIND,
     "address of dst = address of src >> 4, where the scales of a left or right tile lie",
+    body=config.SCALE_ADDRESS,
     operands=(read("src"), write("dst")),
     pipe="S",
     needs="mx",
@@ -163,11 +169,15 @@ _ROUNDING = (
     Attr("mode", "round_mode", default="ROUND", meaning="how f32 factors are rounded"),
 )
 _OLDER = "the older repository declares it, the newer headers do not; its values are the target's"
-for _name, _kind in {"hf32": "HF32", "tf32": "TF32"}.items():
+for _name, _kind, _body in (
+    ("hf32", "HF32", config.HF32_MODE),
+    ("tf32", "TF32", config.TF32_MODE),
+):
     instr(
         f"set{_name}mode",
         MODE,
         f"products of f32 tiles round their factors to {_kind} first",
+        body=_body,
         attrs=_ROUNDING,
         text="{}",
         aliases=f"tset{_name}mode",
@@ -178,6 +188,7 @@ instr(
     "set_quant_scalar",
     MODE,
     "the next tpush of an accumulator scales by preQuantScalar to out_type",
+    body=config.QUANT_SCALAR,
     operands=(read("preQuantScalar", "float"),),
     attrs=(Attr("out_type", "str", values=("i8", "u8", "i16", "f16", "bf16"), required=True),),
     text="ins( $preQuantScalar : types ) {}",
@@ -190,6 +201,7 @@ instr(
     "set_quant_vector",
     MODE,
     "the next tpush of an accumulator scales column j by fp[0,j]",
+    body=config.QUANT_VECTOR,
     operands=(read("fp"),),
     text="ins( $fp : types ) {}",
     subject="fp",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pto.isa.instr import Attr, Family, PipeBy, instr, read, update, write
+from pto.isa.meaning import extract
 from pto.isa.paths import (
     ACC_TO_VEC,
     CUBE_A2A3,
@@ -95,6 +96,7 @@ instr(
     "textract",
     WINDOW,
     "dst[i,j] = src[indexRow+i, indexCol+j] over dst's valid region; dst1 the same at its indices",
+    body=extract.EXTRACT,
     operands=(
         read("src"),
         *_AT,
@@ -154,6 +156,8 @@ instr(
         "modes: the manual has them as an argument (seed 001), headers and PTOAS tell the change"
         " from the layouts; written, a mode must agree with them",
         "vec->left and vec->right exist with a mode only: seed 001 shows them, no header has them",
+        "a written mode packs the valid elements of the boxed side without gaps (seed 001); without"
+        " one they lie where the tile's layout puts them, as tmatmul reads them",
         "PTOAS refuses any offset for mat->left and mat->right on a5; the header takes offsets of"
         " whole boxes, and so do we",
         "left: PTOAS reads ZZ and NZ as the one its target has, ZZ on a2a3 and NZ on a5",
@@ -165,6 +169,7 @@ instr(
     "textract_fp",
     SCALED_WINDOW,
     "dst[i,j] = quant(src[indexRow+i, indexCol+j], fp[0, indexCol+j]) over dst's valid region",
+    body=extract.EXTRACT_SCALED,
     operands=(read("src"), read("fp"), *_AT, write("dst")),
     types="i32 f32",
     rules=(window_inside("dst", "src"),),
@@ -177,6 +182,7 @@ instr(
     "tinsert",
     WINDOW,
     "dst[indexRow+i, indexCol+j] = src[i,j] over src's valid region; the rest of dst stays",
+    body=extract.INSERT,
     operands=(read("src"), *_AT, update("dst"), read("preQuantScalar?", "i64")),
     attrs=(
         Attr(
@@ -220,6 +226,7 @@ instr(
     "tinsert_fp",
     SCALED_WINDOW,
     "dst[indexRow+i, indexCol+j] = quant(src[i,j], fp[0,j]) over src's valid region",
+    body=extract.INSERT_SCALED,
     operands=(read("src"), read("fp"), *_AT, update("dst")),
     types="i32 f32",
     rules=(window_inside("src", "dst", valid=True),),

@@ -7,6 +7,7 @@ source is a plain mat tile and the geometry stands in attributes.
 from __future__ import annotations
 
 from pto.isa.instr import Attr, Family, instr, read, write
+from pto.isa.meaning import img2col
 from pto.isa.rules import attr_at_least, current, in_layout, in_role, on, same_dtype
 from pto.isa.tile_rules import NPU
 
@@ -57,6 +58,7 @@ instr(
     "row m = posM+r is (n,d,oh,ow), column k = posK+c is (c1,kh,kw,c0): dst[r,c] ="
     " src[n,d,c1, oh*stride_h+kh*dilation_h-pad_top, ow*stride_w+kw*dilation_w-pad_left, c0],"
     " pad_value outside",
+    body=img2col.IMG2COL,
     operands=(read("src"), read("posM?", "int"), read("posK?", "int"), write("dst")),
     attrs=(
         Attr("format", "str", values=("NC1HWC0", "NDC1HWC0"), default="NC1HWC0"),
@@ -83,13 +85,18 @@ instr(
         current(on("a2a3", in_layout("dst", "ZZ"))),
         current(on("cpu a5", in_layout("dst", "NZ"))),
     ),
-    notes=(_CPP_ONLY,),
+    notes=(
+        _CPP_ONLY,
+        "MANUAL: the registers, where the program has set them, win over the attributes",
+        "m and k beyond the map, and channels beyond `channels`, give pad_value",
+    ),
     cite="pto-isa docs/isa/TIMG2COL.md",
 )
 instr(
     "setfmatrix",
     CONVOLUTION_STATE,
     "FMATRIX register = size and padding of the feature map",
+    body=img2col.SET_FMATRIX,
     attrs=(*_PLANE, _FMATRIX),
     aliases="tsetfmatrix",
     rules=_PLANE_RULES,
@@ -100,6 +107,7 @@ instr(
     "set_img2col_rpt",
     CONVOLUTION_STATE,
     "repeat register = how often and how far apart timg2col repeats",
+    body=img2col.SET_REPEAT,
     attrs=(
         Attr("repeat_stride", "int", default=0),
         Attr("repeat_time", "int", default=1),
@@ -115,6 +123,7 @@ instr(
     "set_img2col_padding",
     CONVOLUTION_STATE,
     "padding register = bits of the element outside the map",
+    body=img2col.SET_PADDING,
     attrs=(Attr("pad_value", "int", default=0), _FMATRIX),
     aliases="tset_img2col_padding",
     notes=(_CPP_ONLY,),

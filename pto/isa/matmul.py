@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import product
 
 from pto.isa.instr import Attr, Family, Operand, instr, read, write
+from pto.isa.meaning.matmul import PRODUCT
 from pto.isa.rules import (
     Case,
     Rule,
@@ -199,6 +200,7 @@ for _family, _name in ((MATMUL, "tmatmul"), (GEMV, "tgemv")):
             _name + _suffix,
             _family,
             f"dst[i,j] = {_plus}sum over k of {_lhs}[i,k] * {_rhs}[k,j]{', i = 0' * _gemv}",
+            body=PRODUCT,
             operands=_tiles(_names),
             a2a3="i8 f16 bf16 f32",
             a5="i8 f8e4m3 f8e5m2 hifloat8 f16 bf16 f32",
@@ -213,6 +215,7 @@ for _family, _name in ((MATMUL, "tmatmul"), (GEMV, "tgemv")):
             _family,
             f"dst[i,j] = {_plus}sum over k of a[i,k] * b[k,j] * 2^(a_scale[i,k/32]-127)"
             f" * 2^(b_scale[k/32,j]-127){', i = 0' * _gemv}",
+            body=PRODUCT,
             operands=_tiles(_names),
             types="i8 f8e4m3 f8e5m2 float4_e1m2x2 float4_e2m1x2",
             subject="a",

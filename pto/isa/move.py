@@ -119,15 +119,18 @@ instr(
 instr(
     "tprefetch",
     LOAD,
-    "bring src near: after it dst holds what tload would give, without waiting for events",
+    "bring src near, a hint: no value changes",
+    body=move.PREFETCH,
     rules=(gm_layout("dst", "src"),),
     attrs=(_GM_LAYOUT,),
+    notes=("dst is room for the transfer; targets leave pieces of src in it, or nothing",),
     cite="pto-isa docs/isa/TPREFETCH.md",
 )
 instr(
     "tprefetch_async",
     LOAD,
     "start bringing src into the L2 cache; no tile is written",
+    body=move.PREFETCH_ASYNC,
     operands=(read("src", "view"), read("session", "async")),
     results=(Result("event", "async"),),
     text="( $src , $session : types ) {} -> results",
@@ -196,6 +199,7 @@ instr(
     "tstore_fp",
     STORE,
     "dst element (r,c) = quant(src[r,c], fp[0,c]) over src's valid region",
+    body=move.STORE_SCALED,
     operands=(read("src"), read("fp"), write("dst", "view")),
     attrs=(_ATOMIC, RELU, _GM_LAYOUT),
     types="i32 f32",
@@ -237,6 +241,7 @@ instr(
     "tmov",
     MOVE,
     "dst[i,j] = convert(src[i,j]), between the buffers and layouts of the two tile types",
+    body=move.MOVE,
     operands=(read("src"), write("dst"), read("fp?"), read("preQuantScalar?", "i64")),
     attrs=(
         ACC_TO_VEC,
@@ -280,6 +285,7 @@ instr(
     "tmov.fp",
     MOVE,
     "dst[i,j] = quant(src[i,j], fp[0,j]); older spelling of tmov with fp",
+    body=move.MOVE_SCALED,
     operands=(read("src"), read("fp"), write("dst")),
     attrs=(RELU,),
     text=INS_OUTS,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pto.core.tile import TileType
 from pto.isa.instr import Family, PipeBy, Result, instr, read, scratch, write
+from pto.isa.meaning import rearrange
 from pto.isa.paths import into, item_size, joined, same_role, same_size, same_type
 from pto.isa.rules import (
     Case,
@@ -68,6 +69,7 @@ instr(
     "tfillpad",
     FILLPAD,
     "dst[i,j] = src[i,j] where src is valid, the pad of dst elsewhere",
+    body=rearrange.FILL_PAD,
     rules=(same_shape("src", "dst"), on(NPU, into("mat", same_type("src", "dst")))),
     notes=(_EXTENT,),
     cite="pto-isa docs/isa/TFILLPAD.md",
@@ -76,6 +78,7 @@ instr(
     "tfillpad_expand",
     FILLPAD,
     "as tfillpad, into a dst that may be larger than src",
+    body=rearrange.FILL_PAD,
     rules=(_holds("dst", "src"),),
     notes=(_EXTENT,),
     cite="pto-isa docs/isa/TFILLPAD_EXPAND.md",
@@ -84,6 +87,7 @@ instr(
     "tfillpad_inplace",
     FILLPAD,
     "as tfillpad on shared storage: the valid data of src stays, the rest is padded",
+    body=rearrange.FILL_PAD,
     rules=(same_shape("src", "dst"),),
     notes=(_EXTENT,),
     cite="pto-isa docs/isa/TFILLPAD_INPLACE.md",
@@ -129,6 +133,7 @@ instr(
     "treshape",
     RESHAPE,
     "result = the bytes of src under another shape, valid region and element type",
+    body=rearrange.RESHAPE,
     notes=(
         "the manual writes ins/outs; the td and programs give a result that shares src's storage",
         "pipe: event.hpp and the td say S, the IR manual V",
@@ -189,6 +194,7 @@ instr(
     "ttrans",
     TRANSPOSE,
     "dst[i,j] = src[j,i] over the valid region of src",
+    body=rearrange.TRANSPOSE,
     a2a3=_COMMON,
     a5=_COMMON,
     notes=(
@@ -229,6 +235,7 @@ instr(
     "tconcat",
     CONCAT,
     "dst[i] = src0[i] followed by src1[i], row by row",
+    body=rearrange.CONCAT,
     a2a3=_COMMON,
     a5=_COMMON,
     rules=(same_valid_rows("src0", "src1", "dst"), _columns_fit()),
@@ -239,6 +246,7 @@ instr(
     CONCAT,
     "dst[i] = n0 columns of src0[i], then n1 of src1[i]; n_k = srcKIdx[i,0] / bytes of an index;"
     " dstIdx[i,0] = src0Idx[i,0] + src1Idx[i,0]",
+    body=rearrange.CONCAT_COUNTED,
     operands=(
         read("src0"),
         read("src1"),
@@ -305,6 +313,7 @@ instr(
     "tinterleave",
     INTERLEAVE,
     "each row as the stream src0[0] src1[0] src0[1] ...: dst0 its first half, dst1 its second",
+    body=rearrange.INTERLEAVE,
     operands=(read("src0"), read("src1"), write("dst0"), write("dst1")),
     profiles="cpu a5",
     a5=_COMMON,
@@ -316,6 +325,7 @@ instr(
     "tdeinterleave",
     INTERLEAVE,
     "each row as the stream src0, then src1: dst0 its even elements, dst1 its odd ones",
+    body=rearrange.DEINTERLEAVE,
     operands=(read("src0"), read("src1?"), write("dst0"), write("dst1")),
     profiles="cpu a5",
     a5=_COMMON,

@@ -75,6 +75,9 @@ CURRENT = Profile(
     alignment=npu.ALIGNMENT,
     outside_valid="poison",  # seed 002, Valid Region
     load_padding="block",  # machine.yaml#contradictions, tload padding
+    tf32=False,  # tile.yaml#pto.settf32mode
+    stray_index="undefined",  # tile.yaml#pto.tgather, notes
+    scatter_clears=True,  # machine.yaml#contradictions, tscatter index
     # Custom pads: the headers define PadValueCustom for every target.
     features=(*COMPARISON, Support(CUSTOM_PAD, "Supported")),
     element_types=element_types(COMPARISON),

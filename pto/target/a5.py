@@ -78,6 +78,9 @@ CURRENT = Profile(
     alignment=replace(npu.ALIGNMENT, vector=VLANE_BYTES),
     outside_valid="poison",  # seed 002, Valid Region
     load_padding="block",  # machine.yaml#contradictions, tload padding
+    tf32=True,  # dma_cube.yaml#pto.mad, tf32_mode
+    stray_index="undefined",  # tile.yaml#pto.tgather, notes
+    scatter_clears=True,  # pto-isa include/pto/npu/a5/TScatter.hpp
     features=(*COMPARISON, Support(CUSTOM_PAD, "Supported")),  # seed 000, Custom Pad Values (A5)
     element_types=element_types(COMPARISON),
     cells=(*CURRENT_CELLS, *MX_CELLS),

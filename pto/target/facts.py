@@ -124,6 +124,11 @@ class Profile:
     # How far a load pads beside the valid region: the whole tile (a pad of null counts as zero), or
     # each line of a tile without boxes to the next 32-byte block.
     load_padding: Literal["tile", "block"]
+    tf32: bool  # whether the matrix unit can round f32 factors to tf32
+    # An index of tgather or tgatherb outside src: reads zero and keeps the block, or does nothing a
+    # program may rely on.
+    stray_index: Literal["harmless", "undefined"]
+    scatter_clears: bool  # tscatter first writes zeros to all of dst
     features: tuple[Support, ...]
     element_types: frozenset[str]
     cells: tuple[Cell, ...]

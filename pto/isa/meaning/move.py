@@ -1,4 +1,4 @@
-"""Loads and stores: what moves between global memory and tiles, and how it is combined there."""
+"""Loads, stores and moves: between global memory and tiles, and from tile to tile."""
 
 from __future__ import annotations
 
@@ -8,13 +8,16 @@ from typing import Any
 import numpy as np
 
 from pto.core.constants import BLOCK_BYTE_SIZE
-from pto.core.convert import convert
+from pto.core.dtypes import DType
 from pto.core.errors import fail
 from pto.core.pad import Pad
 from pto.core.tile import Role, Tile
 from pto.isa.meaning import lanes
+from pto.isa.meaning.accumulator import Outlet
+from pto.isa.meaning.carry import Delivery, change
 from pto.isa.meaning.kinds import Do
 from pto.isa.meaning.machine import Machine
+from pto.isa.meaning.patch import cut
 from pto.isa.meaning.view import as_tile, as_view, element, tile_type
 from pto.isa.meaning.window import Array, Window, candidates
 from pto.isa.rules import Case
@@ -128,23 +131,81 @@ def _store(case: Case) -> Callable[..., None]:
     src_type, view_type = case.type("src"), case.type("dst")
     type = tile_type(src_type)
     layouts = candidates(type, case.word("layout"))
-    combine = _COMBINE[case.word("atomicType") or "atomic_none"]
-    stored = element(view_type)
-    convert_acc = type.role is Role.ACC and stored is not type.dtype
+    stored = element(view_type) or type.dtype
+    combine = _combination(case, stored)
+    outlet = Outlet(type.dtype, stored, case.word("reluPreMode"))
+    from_acc = type.role is Role.ACC
 
-    def store(core: Machine, src: Any, dst: Any, scale: int | None = None) -> None:
+    def store(core: Machine, src: Any, dst: Any, word: int | None, fp: Any = None) -> None:
         tile, view = as_tile(src, src_type), as_view(dst, view_type)
         rows, cols = tile.get_valid()
         if rows == 0 or cols == 0:
             return
         window = Window(view, layouts, rows, cols)
-        values = tile.read_valid()
-        if convert_acc:
-            values = convert(values, type.dtype, view.dtype)
-        values = values.view(view.dtype.numpy)
+        values = cut(tile, 0, 0, rows, cols)
+        if from_acc:
+            values = outlet(core, values, fp, word)
+        values = values.view(stored.numpy)
         window.write(values if combine is None else combine(window.read(), values))
 
     return store
 
 
+def _store_scaled(case: Case) -> Callable[..., None]:
+    """The scales of the columns stand in a tile."""
+    store, fp_type = _store(case), case.type("fp")
+
+    def run(core: Machine, src: Any, fp: Any, dst: Any) -> None:
+        store(core, src, dst, None, as_tile(fp, fp_type))
+
+    return run
+
+
+def _combination(case: Case, stored: DType) -> Callable[[Array, Array], Array] | None:
+    """How a store combines with memory: one operation of the element type, rounded once."""
+    name = case.word("atomicType") or "atomic_none"
+    combine = _COMBINE[name]
+    if combine is not None and stored.is_float and stored.numpy == stored.storage:
+        raise fail("PTO-T170", f"{name} is not defined for elements of {stored}")
+    return combine
+
+
 STORE = Do(_store)
+STORE_SCALED = Do(_store_scaled)
+
+# ---- tile to tile
+
+
+def _move(case: Case) -> Callable[..., None]:
+    """dst = src over what is valid in both, converted out of an accumulator."""
+    types = [case.type(name) for name in ("src", "dst", "fp")]
+    changed, deliver = change(case), Delivery(case)
+
+    def move(core: Machine, src: Any, dst: Any, fp: Any = None, word: int | None = None) -> None:
+        source, target = as_tile(src, types[0]), as_tile(dst, types[1])
+        scales = None if fp is None else as_tile(fp, types[2])
+        (a, b), (c, d) = source.get_valid(), target.get_valid()
+        rows, cols = min(a, c), min(b, d)
+        if rows and cols:
+            values = changed(core, cut(source, 0, 0, rows, cols), scales, word, 0)
+            deliver(core, target, 0, 0, values)
+
+    return move
+
+
+def _move_scaled(case: Case) -> Callable[..., None]:
+    move = _move(case)
+    return lambda core, src, fp, dst: move(core, src, dst, fp)
+
+
+MOVE = Do(_move)
+MOVE_SCALED = Do(_move_scaled)
+
+
+def _started(case: Case) -> Callable[..., Any]:
+    """A transfer into a cache changes no value; its event is over at once."""
+    return lambda core, src, session: None
+
+
+PREFETCH = Do(lambda case: lambda core, src, dst: None)
+PREFETCH_ASYNC = Do(_started)

@@ -1,0 +1,87 @@
+"""Accumulator tiles on their way out: which conversion of `quantise.py` a tile instruction means.
+
+A scale is a word of 64 bits (machine.yaml#enums.quant_word): one for all elements, or one a column
+in a row of words.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from pto.core.convert import Round, convert
+from pto.core.dtypes import F32, I16, I32, DType
+from pto.core.errors import fail
+from pto.core.tile import Tile
+from pto.isa.meaning import registers
+from pto.isa.meaning.lanes import Lanes
+from pto.isa.meaning.machine import Machine
+from pto.isa.meaning.quantise import Finish, Scale
+
+Words = npt.NDArray[np.uint64]
+
+_WORD = (1 << 64) - 1
+_SHIFT = 32
+
+
+class Outlet:
+    """Elements of `src` on their way to `dst`; made once, called with a tile's elements."""
+
+    def __init__(self, src: DType, dst: DType, relu: str | None = None) -> None:
+        if relu not in (None, "no_relu", "normal_relu"):
+            raise fail(
+                "PTO-T172",
+                f"the ISA does not say where a tile instruction takes the slope of {relu} from",
+                help="write no_relu or normal_relu",
+            )
+        self.src, self.dst = src, dst
+        self.relu = relu or "no_relu"
+
+    def __call__(
+        self, core: Machine, values: Lanes, fp: Tile | None, word: int | None, column: int = 0
+    ) -> Lanes:
+        """`values` converted; `column` is the channel of the first column."""
+        saturate = not registers.ctrl_bit(core, registers.KEEP_SPECIALS)
+        if fp is None and word is None:
+            return self._cast(values, saturate)
+        words = None if fp is None else _row(fp, column, values.shape[1])
+        if self.dst is I16:
+            return self._shifted(
+                values, np.array([(word or 0) & _WORD]) if words is None else words
+            )
+        scale = Scale.word((word or 0) & _WORD) if words is None else Scale.words(words)
+        if self.dst.is_float:
+            return self._rounded(values, scale, saturate)
+        if self.dst.itemsize == 1:
+            mode = "qf322b8_pre" if self.src is F32 else "req8"
+            return Finish(mode, scale, self.relu).apply(values, self.src, self.dst)
+        raise fail("PTO-T173", f"the accumulator scales {self.src} to no {self.dst}")
+
+    def _cast(self, values: Lanes, saturate: bool) -> Lanes:
+        """Without a scale: one rounding to nearest even; the control register tells overflow."""
+        if self.src is self.dst:
+            return Finish(relu=self.relu).apply(values, self.src, self.dst)
+        if self.relu == "normal_relu":
+            values = np.where((values > 0) | np.isnan(values), values, values.dtype.type(0))
+        return convert(values, self.src, self.dst, Round.RINT, saturate or not self.dst.is_float)
+
+    def _rounded(self, values: Lanes, scale: Scale, saturate: bool) -> Lanes:
+        """The product in f32, kept inside the range of dst (tile.yaml#pto.tstore), then rounded."""
+        product = values.astype(np.float32) * scale.scale
+        if self.dst is not F32:
+            inside = np.clip(product, np.float32(self.dst.min), np.float32(self.dst.max))
+            product = np.where(np.isfinite(product), inside, product)
+        return Finish(relu=self.relu, saturate=saturate).apply(product, F32, self.dst)
+
+    def _shifted(self, values: Lanes, words: Words) -> Lanes:
+        """i32 to i16: shifted right by 1 to 16 bits, limited."""
+        if self.src is not I32:
+            raise fail("PTO-T173", f"the accumulator scales {self.src} to no {self.dst}")
+        count = (words >> np.uint64(_SHIFT) & np.uint64(0xF)).astype(np.int32) + 1
+        low = 0 if self.relu == "normal_relu" else I16.min
+        return np.clip(values >> count, low, I16.max).astype(np.int16)
+
+
+def _row(fp: Tile, column: int, count: int) -> Words:
+    """Words of columns `column`.. as the hardware reads them, whatever the tile's element type."""
+    return fp.memory.read(fp.address + 8 * column, 8 * count).view(np.uint64)

@@ -1,0 +1,92 @@
+"""Rectangles of tiles anywhere inside them, in any layout, and the buffers they land in."""
+
+from __future__ import annotations
+
+from pto.core.compact import PACKED_NZ, PACKED_NZ2, Packing
+from pto.core.constants import FRACTAL_NZ_ROW
+from pto.core.dtypes import items_of
+from pto.core.errors import fail
+from pto.core.layout import NZ
+from pto.core.memory import Space
+from pto.core.tile import Tile
+from pto.isa.meaning.lanes import Lanes
+from pto.isa.meaning.machine import Machine
+
+PACKED_ZZ = Packing("ZZ", NZ, band=FRACTAL_NZ_ROW)
+_PACKINGS = {"NZ": PACKED_NZ, "ZZ": PACKED_ZZ}
+
+
+def packing(mode: str | None, layout: str) -> Packing | None:
+    """How a written mode packs the boxed side (seed 001); None: elements lie as the tile says.
+
+    The manual's left tile, RowMajor in RowMajor, is ZZ: its boxes follow each other row by row.
+    """
+    if mode not in ("ND2NZ", "NZ2ND", "ND2NZ2"):
+        return None
+    return PACKED_NZ2 if mode == "ND2NZ2" and layout in _PACKINGS else _PACKINGS.get(layout)
+
+
+def cut(
+    tile: Tile, row: int, col: int, rows: int, cols: int, packed: Packing | None = None
+) -> Lanes:
+    """rows x cols elements from (row, col) on, valid or not; often the tile's memory itself."""
+    if packed is not None:
+        _require(tile, tile.get_valid(), row, col, rows, cols)
+        places = packed.positions(*tile.get_valid(), tile.type.itemsize)
+        chosen = places[row : row + rows, col : col + cols]
+        return tile.items[chosen].view(tile.type.dtype.numpy)
+    _require(tile, tile.type.shape, row, col, rows, cols)
+    plain = tile.view()
+    if plain is None:
+        plain = tile.read()
+    return plain[row : row + rows, col : col + cols]
+
+
+def paste(tile: Tile, row: int, col: int, values: Lanes, packed: Packing | None = None) -> None:
+    """Store values from (row, col) on; the rest of the tile stays."""
+    rows, cols = values.shape
+    items = items_of(tile.type.dtype, values)
+    if packed is not None:
+        _require(tile, tile.get_valid(), row, col, rows, cols)
+        places = packed.positions(*tile.get_valid(), tile.type.itemsize)
+        tile.items[places[row : row + rows, col : col + cols]] = items
+        return
+    _require(tile, tile.type.shape, row, col, rows, cols)
+    plain = tile.view()
+    if plain is not None:
+        plain[row : row + rows, col : col + cols] = items.view(plain.dtype)
+    elif (rows, cols) == tile.type.shape:
+        tile.write(items)
+    else:
+        whole = tile.read()
+        whole[row : row + rows, col : col + cols] = items.view(whole.dtype)
+        tile.write(whole)
+
+
+def _require(tile: Tile, shape: tuple[int, int], row: int, col: int, rows: int, cols: int) -> None:
+    if row < 0 or col < 0 or row + rows > shape[0] or col + cols > shape[1]:
+        raise fail(
+            "PTO-S060",
+            f"a window of {rows}x{cols} at ({row}, {col}) does not lie inside "
+            f"{shape[0]}x{shape[1]} ({tile.type})",
+        )
+
+
+def landing(core: Machine, tile: Tile, sub: int | None = None) -> Tile:
+    """The tile where its buffer really is: UB with a vector sub-block, the rest with the cube.
+
+    Where that agent does not run, the buffer is the core's own.
+    """
+    owner = _owner(core, tile.memory.space, sub)
+    if owner is core:
+        return tile
+    return tile.moved(owner.memory(tile.memory.space), tile.address)
+
+
+def _owner(core: Machine, space: Space, sub: int | None) -> Machine:
+    shared = core.cluster
+    if space is not Space.UB:
+        return shared.cube if core.side == "vector" and shared.has_cube else core
+    if core.side == "cube":
+        return shared.vector(sub or 0) if shared.vectors or sub else core
+    return core if sub is None or sub == core.sub else shared.vector(sub)
