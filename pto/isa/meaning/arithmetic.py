@@ -23,7 +23,8 @@ def prelu(a: Lanes, slope: Lanes) -> Lanes:
 
 def lrelu(a: Lanes, slope: Lanes) -> Lanes:
     """A slope of f32 multiplies f16 in f32, rounded once (PTO-Gym, tlrelu)."""
-    return lanes.select(lanes.greater(a, lanes.const(a, 0)), a, lanes.cast(lanes.mul(a, slope), a))
+    product = lanes.mul(lanes.cast(a, slope), slope)
+    return lanes.select(lanes.greater(a, lanes.const(a, 0)), a, lanes.cast(product, a))
 
 
 def exp_difference(a: Lanes, b: Lanes) -> Lanes:
