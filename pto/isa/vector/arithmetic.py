@@ -6,6 +6,9 @@ Masked lanes of the result are 0 (zeroing): the goldens; older pages leave them 
 from __future__ import annotations
 
 from pto.isa.instr import Family, Result, instr, read
+from pto.isa.meaning import lanes, mathlib
+from pto.isa.meaning.kinds import Lane
+from pto.isa.meaning.vector import arithmetic
 from pto.isa.rules import scalar_matches
 from pto.isa.vector.register import (
     FLOATS,
@@ -39,28 +42,30 @@ UNARY = Family(
     subject="input",
 )
 
-for _name, (_meaning, _types, _line) in {
-    "vabs": ("|x|; the lowest integer stays itself", _NUMBERS, 3444),
-    "vneg": ("-x; integers wrap", _NUMBERS, 3463),
-    "vexp": ("e to the power x", FLOATS, 3481),
-    "vln": ("natural logarithm of x", FLOATS, 3497),
-    "vsqrt": ("square root of x", FLOATS, 3515),
-    "vrelu": ("max(x, 0)", f"i32 {FLOATS}", 3534),
-    "vnot": ("bitwise complement of x", INTEGERS, 3554),
+for _name, (_meaning, _fn, _types, _line) in {
+    "vabs": ("|x|; the lowest integer stays itself", lanes.absolute, _NUMBERS, 3444),
+    "vneg": ("-x; integers wrap", lanes.negative, _NUMBERS, 3463),
+    "vexp": ("e to the power x", mathlib.exp, FLOATS, 3481),
+    "vln": ("natural logarithm of x", mathlib.log, FLOATS, 3497),
+    "vsqrt": ("square root of x", mathlib.sqrt, FLOATS, 3515),
+    "vrelu": ("max(x, 0)", lanes.relu, f"i32 {FLOATS}", 3534),
+    "vnot": ("bitwise complement of x", lanes.bit_not, INTEGERS, 3554),
 }.items():
-    instr(_name, UNARY, _meaning, types=_types, cite=spec(_line))
-for _name, (_meaning, _types) in {
-    "vrec": ("1 / x", FLOATS),
-    "vrsqrt": ("1 / sqrt(x)", FLOATS),
-    "vbcnt": ("number of set bits of x", INTEGERS),
-    "vcls": ("number of leading bits equal to the sign bit of x", INTEGERS),
+    instr(_name, UNARY, _meaning, body=Lane(_fn), types=_types, cite=spec(_line))
+_SIGNS = "number of leading bits equal to the highest bit of x, that one included"
+for _name, (_meaning, _fn, _types) in {
+    "vrec": ("1 / x", mathlib.recip, FLOATS),
+    "vrsqrt": ("1 / sqrt(x)", mathlib.rsqrt, FLOATS),
+    "vbcnt": ("number of set bits of x", lanes.count_ones, INTEGERS),
+    "vcls": (_SIGNS, lanes.count_signs, INTEGERS),
 }.items():
     _page = page(f"vector/ops/unary-vector-ops/{_name}")
-    instr(_name, UNARY, _meaning, types=_types, notes=_MANUAL, cite=_page)
+    instr(_name, UNARY, _meaning, body=Lane(_fn), types=_types, notes=_MANUAL, cite=_page)
 instr(
     "vmov",
     UNARY,
     "x",
+    body=Lane(arithmetic.same),
     notes=_MANUAL,
     cite=page("vector/ops/unary-vector-ops/vmov"),
     **widths(8, 16, 32, 64),
@@ -79,20 +84,21 @@ BINARY = Family(
     subject="lhs",
 )
 
-for _name, (_meaning, _types, _line) in {
-    "vadd": ("lhs + rhs; integers wrap", f"{INTEGERS} i64 u64 {WIDE_FLOATS}", 3616),
-    "vsub": ("lhs - rhs; integers wrap", f"{INTEGERS} i64 u64 {WIDE_FLOATS}", 3633),
-    "vmul": ("lhs * rhs; integers wrap", _PRODUCTS, 3650),
-    "vmax": ("max(lhs, rhs); NaN wins", _SUMS, 3687),
-    "vmin": ("min(lhs, rhs); NaN wins", _SUMS, 3703),
-    "vand": ("lhs & rhs", INTEGERS, 3721),
-    "vxor": ("lhs ^ rhs", INTEGERS, 3753),
+for _name, (_meaning, _fn, _types, _line) in {
+    "vadd": ("lhs + rhs; integers wrap", lanes.add, f"{INTEGERS} i64 u64 {WIDE_FLOATS}", 3616),
+    "vsub": ("lhs - rhs; integers wrap", lanes.sub, f"{INTEGERS} i64 u64 {WIDE_FLOATS}", 3633),
+    "vmul": ("lhs * rhs; integers wrap", lanes.mul, _PRODUCTS, 3650),
+    "vmax": ("max(lhs, rhs); NaN wins", lanes.maximum, _SUMS, 3687),
+    "vmin": ("min(lhs, rhs); NaN wins", lanes.minimum, _SUMS, 3703),
+    "vand": ("lhs & rhs", lanes.bit_and, INTEGERS, 3721),
+    "vxor": ("lhs ^ rhs", lanes.bit_xor, INTEGERS, 3753),
 }.items():
-    instr(_name, BINARY, _meaning, types=_types, cite=spec(_line))
+    instr(_name, BINARY, _meaning, body=Lane(_fn), types=_types, cite=spec(_line))
 instr(
     "vdiv",
     BINARY,
-    "lhs / rhs; x/0 is infinite, 0/0 NaN",
+    "lhs / rhs; x/0 is infinite, 0/0 NaN; integers truncate, and x/0 is 0",
+    body=Lane(lanes.div),
     types=f"{HALVES_AND_WORDS} {FLOATS}",
     notes=("the text lists f16 and f32 only; the a5 headers divide 16- and 32-bit integers too",),
     cite=spec(3668),
@@ -101,18 +107,21 @@ instr(
     "vor",
     BINARY,
     "lhs | rhs, on raw bits",
+    body=Lane(arithmetic.or_bits),
     types=f"{INTEGERS} {WIDE_FLOATS}",
     notes=("the text lists integers; the golden merges the two parts of an f16 vcvt with it",),
     cite=spec(3737),
 )
-for _name, (_meaning, _line) in {
-    "vshl": ("lhs << rhs", 3771),
-    "vshr": ("lhs >> rhs, arithmetic for signed elements, logical for unsigned", 3790),
+_ARITHMETIC = "arithmetic for signed elements, logical for unsigned"
+for _name, (_meaning, _fn, _line) in {
+    "vshl": ("lhs << rhs", arithmetic.shift_left, 3771),
+    "vshr": (f"lhs >> rhs, {_ARITHMETIC}", arithmetic.shift_right, 3790),
 }.items():
     instr(
         _name,
         BINARY,
         _meaning,
+        body=Lane(_fn),
         types=INTEGERS,
         notes=("counts beyond the width are not defined; the goldens take them modulo the width",),
         cite=spec(_line),
@@ -131,19 +140,22 @@ CARRY = Family(
     subject="lhs",
 )
 
-for _name, (_meaning, _line) in {
-    "vaddc": ("result = lhs + rhs, carry = the sum's bit 32", 3810),
-    "vsubc": ("result = lhs - rhs, carry = 1 where there is no borrow (lhs >= rhs)", 3836),
+_NO_BORROW = "carry = 1 where there is no borrow"
+for _name, (_meaning, _body, _line) in {
+    "vaddc": ("result = lhs + rhs, carry = the sum's bit 32", arithmetic.VADDC, 3810),
+    "vsubc": (f"result = lhs - rhs, {_NO_BORROW} (lhs >= rhs)", arithmetic.VSUBC, 3836),
 }.items():
-    instr(_name, CARRY, _meaning, types=WORDS, cite=spec(_line))
-for _name, (_meaning, _line) in {
-    "vaddcs": ("result = lhs + rhs + carry_in, carry = the sum's bit 32", 4048),
-    "vsubcs": ("result = lhs - rhs - (1 - carry_in), carry = 1 where there is no borrow", 4074),
+    instr(_name, CARRY, _meaning, body=_body, types=WORDS, cite=spec(_line))
+_SUM_OF_THREE = "result = lhs + rhs + carry_in, carry = the sum's bit 32"
+for _name, (_meaning, _body, _line) in {
+    "vaddcs": (_SUM_OF_THREE, arithmetic.VADDCS, 4048),
+    "vsubcs": (f"result = lhs - rhs - (1 - carry_in), {_NO_BORROW}", arithmetic.VSUBCS, 4074),
 }.items():
     instr(
         _name,
         CARRY,
         _meaning,
+        body=_body,
         operands=(*CARRY.operands[:2], read("carry_in", "mask"), CARRY.operands[2]),
         text="$lhs , $rhs , $carry_in , $mask {} : <? ( > types <? ) > -> results",
         types=WORDS,
@@ -165,16 +177,18 @@ VECTOR_SCALAR = Family(
 )
 _SCALAR_OF_LANES = (scalar_matches("scalar", "input"),)
 
-for _name, (_meaning, _types, _line) in {
-    "vadds": ("input + scalar; integers wrap", _SUMS, 3920),
-    "vmaxs": ("max(input, scalar)", _SUMS, 3960),
-    "vmins": ("min(input, scalar)", _SUMS, 3977),
-    "vlrelu": ("input >= 0 ? input : scalar * input", FLOATS, 4029),
+_LEAKY = "input >= 0 ? input : scalar * input"
+for _name, (_meaning, _fn, _types, _line) in {
+    "vadds": ("input + scalar; integers wrap", lanes.add, _SUMS, 3920),
+    "vmaxs": ("max(input, scalar)", lanes.maximum, _SUMS, 3960),
+    "vmins": ("min(input, scalar)", lanes.minimum, _SUMS, 3977),
+    "vlrelu": (_LEAKY, arithmetic.leaky_relu, FLOATS, 4029),
 }.items():
     instr(
         _name,
         VECTOR_SCALAR,
         _meaning,
+        body=Lane(_fn),
         types=_types,
         rules=_SCALAR_OF_LANES,
         cite=spec(_line),
@@ -183,33 +197,36 @@ instr(
     "vmuls",
     VECTOR_SCALAR,
     "input * scalar; integers wrap",
+    body=Lane(lanes.mul),
     types=_PRODUCTS,
     rules=_SCALAR_OF_LANES,
     notes=("bf16 is in the a5 headers, the text names no types",),
     cite=spec(3941),
 )
-for _name, (_meaning, _line) in {
-    "vshls": ("input << scalar", 3996),
-    "vshrs": ("input >> scalar, arithmetic for signed elements, logical for unsigned", 4013),
+for _name, (_meaning, _fn, _line) in {
+    "vshls": ("input << scalar", arithmetic.shift_left, 3996),
+    "vshrs": (f"input >> scalar, {_ARITHMETIC}", arithmetic.shift_right, 4013),
 }.items():
     instr(
         _name,
         VECTOR_SCALAR,
         _meaning,
+        body=Lane(_fn),
         operands=(read("input", "vreg"), read("scalar", "i16"), read("mask", "mask")),
         types=INTEGERS,
         cite=spec(_line),
     )
-for _name, (_meaning, _types) in {
-    "vsubs": ("input - scalar; integers wrap", _SUMS),
-    "vands": ("input & scalar", INTEGERS),
-    "vors": ("input | scalar", INTEGERS),
-    "vxors": ("input ^ scalar", INTEGERS),
+for _name, (_meaning, _fn, _types) in {
+    "vsubs": ("input - scalar; integers wrap", lanes.sub, _SUMS),
+    "vands": ("input & scalar", lanes.bit_and, INTEGERS),
+    "vors": ("input | scalar", lanes.bit_or, INTEGERS),
+    "vxors": ("input ^ scalar", lanes.bit_xor, INTEGERS),
 }.items():
     instr(
         _name,
         VECTOR_SCALAR,
         _meaning,
+        body=Lane(_fn),
         types=_types,
         rules=_SCALAR_OF_LANES,
         notes=_MANUAL,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pto.isa.instr import Attr, Family, Result, instr, read
+from pto.isa.meaning.vector import compare
 from pto.isa.rules import dtype_in, scalar_matches
 from pto.isa.vector.register import (
     INTEGERS,
@@ -31,6 +32,7 @@ instr(
     "vcmp",
     COMPARE,
     "result[i] = mask[i] and (src0[i] cmp_mode src1[i])",
+    body=compare.VCMP,
     operands=(read("src0", "vreg"), read("src1", "vreg"), read("mask", "mask")),
     text="$src0 , $src1 , $mask , @cmp_mode {} : types -> results",
     subject="src0",
@@ -42,6 +44,7 @@ instr(
     "vcmps",
     COMPARE,
     "result[i] = mask[i] and (src[i] cmp_mode scalar)",
+    body=compare.VCMPS,
     operands=(read("src", "vreg"), read("scalar", "element"), read("mask", "mask")),
     text="$src , $scalar , $mask , @cmp_mode {} : types -> results",
     types=f"{INTEGERS} {WIDE_FLOATS}",
@@ -70,6 +73,7 @@ instr(
     "vsel",
     SELECT,
     "result[i] = mask[i] ? src0[i] : src1[i]",
+    body=compare.VSEL,
     operands=(*SELECT.operands, read("mask", "mask")),
     text="$src0 , $src1 , $mask {} : types -> results",
     rules=(same_vreg("src0", "src1", "result"), mask_fits("src0", "mask")),
@@ -80,6 +84,7 @@ instr(
     "vselr",
     SELECT,
     "result[i] = src0[src1[i]]; no mask",
+    body=compare.VSELR,
     needs="pair_select",
     rules=(
         same_vreg("src0", "result"),
@@ -99,6 +104,7 @@ instr(
     "vselrv2",
     SELECT,
     "result[i] = p[i] ? src1[i] : src0[i] with p implicit in the lowering",
+    body=compare.VSELRV2,
     needs="pair_select",
     rules=(same_lanes("src1", "src0"), same_vreg("src0", "result")),
     notes=(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from pto.isa.instr import Attr, Family, Result, instr, read
+from pto.isa.meaning.vector import convert
+from pto.isa.meaning.vector.convert import OLDER_WORDS, plain_word
 from pto.isa.rules import Case, Rule
 from pto.isa.vector.register import (
     WIDE_FLOATS,
@@ -12,14 +14,6 @@ from pto.isa.vector.register import (
     spec,
     widths,
 )
-
-# Older spellings of attribute words, and the words they stand for.
-OLDER_WORDS = {
-    **{f"ROUND_{w}": w for w in ("R", "A", "F", "C", "Z", "O")},
-    "RS_ENABLE": "SAT",
-    "RS_DISABLE": "NOSAT",
-    **{f"PART_{w}": w for w in ("EVEN", "ODD", "P0", "P1", "P2", "P3")},
-}
 
 # Source and destination type -> the attributes the conversion takes, no more and no fewer.
 # A signless integer counts as signed. vector.yaml#pto.vcvt
@@ -37,12 +31,6 @@ PAIRS: dict[str, str] = {
 }
 _PARTS = {2: ("EVEN", "ODD"), 4: ("P0", "P1", "P2", "P3")}  # by how much the width changes
 _SOURCES = sorted({pair.split()[0] for pair in PAIRS})
-
-
-def plain_word(case: Case, name: str) -> str | None:
-    """An attribute's word in the spelling we use."""
-    word = case.word(name)
-    return None if word is None else OLDER_WORDS.get(word, word)
 
 
 def _words(*short: str) -> tuple[str, ...]:
@@ -106,6 +94,7 @@ instr(
     CONVERT,
     "result = input converted; narrowing fills every 2nd or 4th lane from part on, the rest 0;"
     " widening reads those lanes; masked source lanes give 0",
+    body=convert.VCVT,
     operands=_MASKED,
     attrs=(
         Attr("rnd", "str", _ROUNDINGS, meaning=_ROUND),
@@ -140,6 +129,7 @@ instr(
     "vtrc",
     CONVERT,
     "result[i] = mask[i] ? input[i] rounded to an integral value : 0",
+    body=convert.VTRC,
     operands=_MASKED,
     attrs=(
         Attr(
@@ -159,6 +149,7 @@ instr(
     "vbitcast",
     CONVERT,
     "result = the same 256 bytes under another element type",
+    body=convert.VBITCAST,
     operands=(read("input", "vreg"),),
     text="$input {} : types -> results",
     cite=spec(4393),

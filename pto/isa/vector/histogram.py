@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pto.isa import types as t
 from pto.isa.instr import Family, Result, instr, read
+from pto.isa.meaning.vector import histogram
 from pto.isa.rules import Case, Rule, dtype_in
 from pto.isa.vector.register import same_vreg, shown
 
@@ -46,14 +47,15 @@ HISTOGRAM = Family(
     subject="acc",
 )
 
-for _name, (_meaning, _line) in {
-    "vmi.vchist": ("result[b] = acc[b] + number of active src[i] <= b", 2055),
-    "vmi.vdhist": ("result[b] = acc[b] + number of active src[i] == b", 2134),
+for _name, (_which, _body, _line) in {
+    "vmi.vchist": ("<= b", histogram.VCHIST, 2055),
+    "vmi.vdhist": ("== b", histogram.VDHIST, 2134),
 }.items():
     instr(
         _name,
         HISTOGRAM,
-        _meaning,
+        f"result[b] = acc[b] + number of active src[i] {_which}",
+        body=_body,
         types="u16",
         profiles="a5",
         notes=(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pto.isa.instr import Attr, Family, Result, instr, read
+from pto.isa.meaning.vector import load
 from pto.isa.rules import dtype_in
 from pto.isa.vector.register import (
     HALVES_AND_WORDS,
@@ -50,6 +51,7 @@ instr(
     "vlds",
     LOAD,
     "result = 256-byte image built by dist from UB at source + offset elements; no mask",
+    body=load.VLDS,
     results=(Result("result", "vreg"), Result("updated_base", "ub buffer")),
     attrs=(
         Attr(
@@ -81,6 +83,7 @@ instr(
     LOAD,
     "DINTLV_Bk: low item i = src[2i], high item i = src[2i+1] of a 512-byte window;"
     " BDINTLV: the same with 32-byte blocks",
+    body=load.VLDSX2,
     results=(Result("low", "vreg"), Result("high", "vreg")),
     attrs=(
         Attr("dist", "str", ("DINTLV_B8", "DINTLV_B16", "DINTLV_B32", "BDINTLV"), required=True),
@@ -98,6 +101,7 @@ instr(
     LOAD,
     "block b = mask lane b ? UB block at source + (repeat_stride + b * block_stride) * 32 B : 0,"
     " b < 8",
+    body=load.VSLDB,
     operands=(
         read("source", "ub buffer"),
         read("block_stride", "i16"),
@@ -130,6 +134,7 @@ instr(
     "vgather2",
     GATHER,
     "result[i] = mask[i] ? UB[source + offsets[i] elements] : 0",
+    body=load.VGATHER2,
     rules=(dtype_in("offsets", HALVES_AND_WORDS), mask_fits("result", "mask")),
     notes=("the formula of the text leaves masked lanes unwritten; the golden has them 0",),
     example="%v = pto.vgather2 %ub, %offsets, %mask : !pto.ptr<f32, ub>, !pto.vreg<64xi32>,"
@@ -141,6 +146,7 @@ instr(
     "vgatherb",
     GATHER,
     "block b = mask lane b ? 32 bytes of UB at source + offsets[b] bytes : 0, b < 8",
+    body=load.VGATHERB,
     rules=(dtype_in("offsets", WORDS), mask_is(32, "mask")),
     notes=(
         "only lanes 0..7 of offsets and mask count; source and offsets are multiples of 32 bytes",
@@ -155,6 +161,7 @@ instr(
     "vgather2_bc",
     GATHER,
     "result[i] = mask[i] ? UB[source + offsets[i] elements] : 0",
+    body=load.VGATHER2,
     rules=(dtype_in("offsets", WORDS), mask_fits("result", "mask")),
     notes=("masked lanes issue no request, so their offsets may point anywhere",),
     example="%v = pto.vgather2_bc %ub, %offsets, %mask : !pto.ptr<f32, ub>, !pto.vreg<64xi32>,"
@@ -166,6 +173,7 @@ instr(
     "vsld",
     LOAD,
     "strided load: the token picks the sub-elements read from each source block",
+    body=load.VSLD,
     attrs=(
         Attr(
             "stride",

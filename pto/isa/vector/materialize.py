@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pto.isa import types as t
 from pto.isa.instr import Attr, Family, Result, instr, read
+from pto.isa.meaning.vector import materialize
 from pto.isa.rules import Case, Rule, scalar_matches
 from pto.isa.vector.register import (
     FLOATS,
@@ -36,6 +37,7 @@ instr(
     "vbr",
     MATERIALIZE,
     "result[i] = value; no mask",
+    body=materialize.VBR,
     operands=(read("value", "element"),),
     text="$value {} : types -> results",
     rules=(scalar_matches("value", "result"),),
@@ -46,6 +48,7 @@ instr(
     "vdup",
     MATERIALIZE,
     "result[i] = mask[i] ? x : 0; x is the scalar, or lane 0 (LOWEST) or N-1 (HIGHEST) of input",
+    body=materialize.VDUP,
     operands=(read("input", "vreg or scalar"), read("mask", "mask")),
     attrs=(
         Attr(
@@ -71,6 +74,7 @@ instr(
     "vci",
     MATERIALIZE,
     "result[i] = index + i (ASC) or index - i (DESC); integers wrap",
+    body=materialize.VCI,
     operands=(read("index", "element"),),
     attrs=(Attr("order", "str", ("ASC", "DESC"), default="ASC"),),
     text="$index {} : types -> results",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pto.isa import types as t
 from pto.isa.instr import Attr, Family, Result, instr, read
+from pto.isa.meaning.vector import rearrange
 from pto.isa.rules import Case, Rule, dtype_in
 from pto.isa.vector.register import (
     HALVES_AND_WORDS,
@@ -50,26 +51,30 @@ def _unpacked(case: Case) -> str | None:
     return None if double else f"src is {shown(source)}, result is {shown(result)}"
 
 
-for _name, (_meaning, _line) in {
-    "vintlv": ("low = l0 r0 l1 r1 .. of the first halves, high the same of the second", 4928),
-    "vdintlv": ("low = even, high = odd positions of the stream lhs, rhs", 4947),
+_PAIRS = "low = l0 r0 l1 r1 .. of the first halves, high the same of the second"
+_APART = "low = even, high = odd positions of the stream lhs, rhs"
+for _name, (_meaning, _body, _line) in {
+    "vintlv": (_PAIRS, rearrange.VINTLV, 4928),
+    "vdintlv": (_APART, rearrange.VDINTLV, 4947),
 }.items():
     instr(
         _name,
         REARRANGE,
         _meaning,
+        body=_body,
         rules=(same_vreg("lhs", "rhs", "low", "high"),),
         cite=spec(_line),
         **widths(8, 16, 32),
     )
-for _name, (_meaning, _line) in {
-    "vintlvv2": ("the part half of vintlv", 5121),
-    "vdintlvv2": ("the part half of vdintlv", 5130),
+for _name, (_body, _line) in {
+    "vintlvv2": (rearrange.VINTLVV2, 5121),
+    "vdintlvv2": (rearrange.VDINTLVV2, 5130),
 }.items():
     instr(
         _name,
         REARRANGE,
-        _meaning,
+        f"the part half of {_name.removesuffix('v2')}",
+        body=_body,
         results=_RESULT,
         attrs=(_HALF,),
         text="$lhs , $rhs , @part {} : types -> results",
@@ -82,6 +87,7 @@ instr(
     "vsqz",
     REARRANGE,
     "active lanes in order at the front, the rest 0; SQZN = their bytes",
+    body=rearrange.VSQZ,
     operands=(read("input", "vreg"), read("mask", "mask")),
     results=_RESULT,
     text="$input , $mask {} : types -> results",
@@ -95,6 +101,7 @@ instr(
     "vusqz",
     REARRANGE,
     "result[i] = number of active lanes before i; src is ignored; SQZN as vsqz",
+    body=rearrange.VUSQZ,
     operands=(read("src", "vreg"), read("mask", "mask")),
     results=_RESULT,
     text="$src , $mask {} : types -> results",
@@ -108,6 +115,7 @@ instr(
     "vpack",
     REARRANGE,
     "low halves of src's elements in the part half of result, the other half 0",
+    body=rearrange.VPACK,
     operands=(read("src", "vreg"),),
     results=_RESULT,
     attrs=(_HALF,),
@@ -126,14 +134,15 @@ instr(
     example='%h = pto.vpack %v, "LOWER" : !pto.vreg<64xi32> -> !pto.vreg<128xui16>',
     cite=spec(5035),
 )
-for _name, (_meaning, _line) in {
-    "vsunpack": ("result[i] = src[part * N/2 + i] sign-extended; part is 0 or 1", 5064),
-    "vzunpack": ("result[i] = src[part * N/2 + i] zero-extended; part is 0 or 1", 5082),
+for _name, (_how, _body, _line) in {
+    "vsunpack": ("sign", rearrange.VSUNPACK, 5064),
+    "vzunpack": ("zero", rearrange.VZUNPACK, 5082),
 }.items():
     instr(
         _name,
         REARRANGE,
-        _meaning,
+        f"result[i] = src[part * N/2 + i] {_how}-extended; part is 0 or 1",
+        body=_body,
         operands=(read("src", "vreg"), read("part", "index")),
         results=_RESULT,
         text="$src , $part {} : types(src) <? , index > -> results",
@@ -157,6 +166,7 @@ instr(
     "vslide",
     REARRANGE,
     "result[i] = (src1, src0)[amt + i], src1 first",
+    body=rearrange.VSLIDE,
     operands=(read("src0", "vreg"), read("src1", "vreg"), read("amt", "i16")),
     results=_RESULT,
     text="$src0 , $src1 , $amt {} : types -> results",
@@ -170,6 +180,7 @@ instr(
     "vshift",
     REARRANGE,
     "result[i] = i >= amt ? src[i - amt] : 0",
+    body=rearrange.VSHIFT,
     operands=(read("src", "vreg"), read("amt", "i16")),
     results=_RESULT,
     text="$src , $amt {} : types -> results",
@@ -183,6 +194,7 @@ instr(
     "vperm",
     REARRANGE,
     "result[i] = src[index[i] mod N]",
+    body=rearrange.VPERM,
     operands=(read("src", "vreg"), read("index", "vreg")),
     results=_RESULT,
     text="$src , $index {} : types -> results",

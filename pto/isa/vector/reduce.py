@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pto.isa import types as t
 from pto.isa.instr import Family, Result, instr, read
+from pto.isa.meaning.vector import reduce
 from pto.isa.rules import Case, Rule
 from pto.isa.vector.register import (
     FLOATS,
@@ -16,6 +17,7 @@ from pto.isa.vector.register import (
 )
 
 _EXTREMES = f"{HALVES_AND_WORDS} {FLOATS}"
+_INDEX = "result[1] = bits of its first index, the others 0"
 
 REDUCE = Family(
     "vector reduction",
@@ -49,6 +51,7 @@ instr(
     "vcadd",
     REDUCE,
     "result[0] = sum of active lanes, the other lanes 0",
+    body=reduce.VCADD,
     types=f"{INTEGERS} {FLOATS}",
     rules=(Rule("sum-type", "PTO-T083", "expects result to be the type of the sum", _sum_type),),
     notes=(
@@ -58,28 +61,30 @@ instr(
     ),
     cite=spec(4491),
 )
-for _name, (_meaning, _line) in {
-    "vcmax": ("result[0] = maximum, result[1] = bits of its first index, the others 0", 4517),
-    "vcmin": ("result[0] = minimum, result[1] = bits of its first index, the others 0", 4549),
+for _name, (_meaning, _body, _line) in {
+    "vcmax": (f"result[0] = maximum, {_INDEX}", reduce.VCMAX, 4517),
+    "vcmin": (f"result[0] = minimum, {_INDEX}", reduce.VCMIN, 4549),
 }.items():
     instr(
         _name,
         REDUCE,
         _meaning,
+        body=_body,
         types=_EXTREMES,
         rules=_SAME,
         notes=("the index is an integer's raw bits also in a float register",),
         cite=spec(_line),
     )
-for _name, (_meaning, _line) in {
-    "vcgadd": ("result[g] = sum of the active lanes of VLane g, g < 8, the others 0", 4591),
-    "vcgmax": ("result[g] = maximum of the active lanes of VLane g, g < 8, the others 0", 4619),
-    "vcgmin": ("result[g] = minimum of the active lanes of VLane g, g < 8, the others 0", 4646),
+for _name, (_what, _body, _line) in {
+    "vcgadd": ("sum", reduce.VCGADD, 4591),
+    "vcgmax": ("maximum", reduce.VCGMAX, 4619),
+    "vcgmin": ("minimum", reduce.VCGMIN, 4646),
 }.items():
     instr(
         _name,
         REDUCE,
-        _meaning,
+        f"result[g] = {_what} of the active lanes of VLane g, g < 8, the others 0",
+        body=_body,
         types=_EXTREMES,
         needs="group_reduction",
         rules=_SAME,
@@ -93,6 +98,7 @@ instr(
     "vcpadd",
     REDUCE,
     "result[i] = input[2i] + input[2i+1] for i < N/2, the upper half 0; masked lanes count as 0",
+    body=reduce.VCPADD,
     types=FLOATS,
     rules=_SAME,
     notes=("the text calls it an inclusive prefix sum; both goldens add pairs",),

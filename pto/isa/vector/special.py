@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from pto.isa.instr import Attr, Family, Result, instr, read, write
+from pto.isa.meaning.kinds import Lane
+from pto.isa.meaning.vector import arithmetic, sort, special
 from pto.isa.rules import Case, Rule, dtype_in, same_dtype, scalar_matches
 from pto.isa.vector.register import (
     FLOATS,
@@ -36,6 +38,7 @@ instr(
     "vprelu",
     FUSED,
     "result[i] = lhs[i] >= 0 ? lhs[i] : rhs[i] * lhs[i]",
+    body=Lane(arithmetic.leaky_relu),
     types=FLOATS,
     rules=_THREE,
     cite=spec(5181),
@@ -51,6 +54,7 @@ instr(
     "vexpdif",
     FUSED,
     "result = e to the power (input - max) in f32; f16 lanes 0,2,.. (EVEN) or 1,3,.. (ODD)",
+    body=special.VEXPDIF,
     operands=(read("input", "vreg"), read("max", "vreg"), _MASK),
     attrs=(Attr("part", "str", ("EVEN", "ODD"), required=True, meaning="no effect on f32 input"),),
     text="$input , $max , $mask , @part {} : types -> results",
@@ -68,6 +72,7 @@ instr(
     "vaxpy",
     FUSED,
     "result[i] = alpha * src0[i] + src1[i]",
+    body=Lane(arithmetic.axpy),
     operands=(read("src0", "vreg"), read("src1", "vreg"), read("alpha", "element"), _MASK),
     text="$src0 , $src1 , $alpha , $mask {} : <? ( > types <? ) > -> results",
     types=FLOATS,
@@ -83,6 +88,7 @@ instr(
     "vmula",
     FUSED,
     "result[i] = acc[i] + lhs[i] * rhs[i], rounded once",
+    body=Lane(arithmetic.multiply_add),
     operands=(read("acc", "vreg"), read("lhs", "vreg"), read("rhs", "vreg"), _MASK),
     text="$acc , $lhs , $rhs , $mask {} : <? ( > types <? ) > -> results",
     types=f"{HALVES_AND_WORDS} {WIDE_FLOATS}",
@@ -95,38 +101,43 @@ instr(
     "vmull",
     FUSED,
     "low and high word of the 64-bit product lhs[i] * rhs[i]; signed for signed elements",
+    body=arithmetic.VMULL,
     results=(Result("low", "vreg"), Result("high", "vreg")),
     types=WORDS,
     rules=(same_vreg("lhs", "rhs", "low", "high"), mask_fits("lhs", "mask")),
     cite=spec(5248),
 )
-for _name, _meaning in {
-    "vaddrelu": "result[i] = max(lhs[i] + rhs[i], 0)",
-    "vsubrelu": "result[i] = max(lhs[i] - rhs[i], 0)",
+for _name, (_meaning, _fn) in {
+    "vaddrelu": ("result[i] = max(lhs[i] + rhs[i], 0)", arithmetic.add_relu),
+    "vsubrelu": ("result[i] = max(lhs[i] - rhs[i], 0)", arithmetic.sub_relu),
 }.items():
     instr(
         _name,
         FUSED,
         _meaning,
+        body=Lane(_fn),
         types=FLOATS,
         rules=_THREE,
         notes=("only the manual has it",),
         cite=page(f"vector/ops/sfu-and-dsa-ops/{_name}"),
     )
-for _name, (_meaning, _note) in {
-    "vaddreluconv": ("result = max(lhs + rhs, 0) converted to its type", ""),
-    "vmulconv": ("result = lhs * rhs converted to its type", "; the page also takes max with 0"),
+_PAGE_RELU = "; the page also takes max with 0"
+for _name, (_meaning, _body, _note) in {
+    "vaddreluconv": ("max(lhs + rhs, 0)", special.VADDRELUCONV, ""),
+    "vmulconv": ("lhs * rhs", special.VMULCONV, _PAGE_RELU),
 }.items():
     instr(
         _name,
         FUSED,
-        _meaning,
+        f"result[i] = {_meaning} of lane i, converted to its type",
+        body=_body,
         operands=(read("lhs", "vreg"), read("rhs", "vreg"), read("mask?", "mask")),
         text="$lhs , $rhs <? , $mask > {} : <? ( > types <? ) > -> results",
         rules=(same_vreg("lhs", "rhs"), mask_fits("lhs", "mask")),
         notes=(
             f"the manual's page has a mask, PTOAS has none{_note}",
-            "no kernel uses it, and which pairs of types convert, and how, is not documented",
+            "no kernel uses it, and which pairs of types convert, and how, is not documented: any"
+            " does here, to nearest even and saturating, lane i to lane i",
         ),
         cite=page(f"vector/ops/sfu-and-dsa-ops/{_name}"),
         **widths(8, 16, 32),
@@ -152,6 +163,7 @@ instr(
     UB_TO_UB,
     "each repeat sorts 32 scores with their indices, descending and stable, into 8-byte records"
     " (score, index)",
+    body=sort.VBITSORT,
     operands=(
         write("destination", "ub pointer"),
         read("source", "ub pointer"),
@@ -174,6 +186,7 @@ instr(
     "vmrgsort4",
     UB_TO_UB,
     "merge up to 4 lists of 8-byte (score, index) records, each descending, into destination",
+    body=sort.VMRGSORT4,
     operands=(
         write("destination", "ub pointer"),
         *(read(name, "ub pointer") for name in _LISTS),
@@ -192,14 +205,15 @@ instr(
     ),
     cite=spec(5339),
 )
-for _name, _meaning in {
-    "vsort32": "sort 32 elements of source under a configuration word",
-    "vtranspose": "transpose blocks of source under a configuration word",
+for _name, (_meaning, _body, _plain) in {
+    "vsort32": ("sort 32 elements of source", sort.VSORT32, "descending"),
+    "vtranspose": ("transpose blocks of source", sort.VTRANSPOSE, "one block of 16x16 elements"),
 }.items():
     instr(
         _name,
         UB_TO_UB,
-        _meaning,
+        f"{_meaning} under a configuration word",
+        body=_body,
         operands=(
             write("destination", "ub pointer"),
             read("source", "ub pointer"),
@@ -207,6 +221,9 @@ for _name, _meaning in {
         ),
         text="$destination , $source , $config {} : types",
         rules=(same_dtype("source", "destination"),),
-        notes=("only the manual has it, and the configuration word is not documented",),
+        notes=(
+            f"only the manual has it, and the fields of config are not documented: 0 is {_plain},"
+            " anything else an error that says so",
+        ),
         cite=page(f"vector/ops/sfu-and-dsa-ops/{_name}"),
     )

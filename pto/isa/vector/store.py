@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pto.isa import types as t
 from pto.isa.instr import Attr, Family, Result, instr, read, write
+from pto.isa.meaning.vector import store
 from pto.isa.rules import Case, Rule, dtype_in
 from pto.isa.vector.register import (
     HALVES_AND_WORDS,
@@ -77,6 +78,7 @@ instr(
     "vsts",
     STORE,
     "UB at destination + offset elements = active lanes of value, placed by dist",
+    body=store.VSTS,
     results=(Result("updated_base", "ub buffer"),),
     attrs=(
         Attr(
@@ -112,6 +114,7 @@ instr(
     "vstsx2",
     STORE,
     "item 2i = low[i], item 2i+1 = high[i], items of dist's width; 512 bytes, mask ignored",
+    body=store.VSTSX2,
     operands=(
         read("low", "vreg"),
         read("high", "vreg"),
@@ -133,6 +136,7 @@ instr(
     STORE,
     "UB block at destination + (repeat_stride + b * block_stride) * 32 B = block b of value"
     " where mask lane b, b < 8",
+    body=store.VSSTB,
     operands=(
         read("value", "vreg"),
         write("destination", "ub buffer"),
@@ -154,6 +158,7 @@ instr(
     "vscatter",
     STORE,
     "UB[destination + offsets[i] elements] = value[i] where mask[i]",
+    body=store.VSCATTER,
     operands=(
         read("value", "vreg"),
         write("destination", "ub pointer"),
@@ -180,6 +185,7 @@ instr(
     "vsst",
     STORE,
     "strided store: the token picks the sub-elements written in each destination block",
+    body=store.VSST,
     operands=(read("value", "vreg"), write("destination", "ub buffer"), read("offset", "index")),
     attrs=(
         Attr(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from pto.isa import types as t
 from pto.isa.instr import Attr, Family, Result, instr, read, write
+from pto.isa.meaning.vector import unaligned
 from pto.isa.rules import Case, Rule
 from pto.isa.vector.register import page, spec, state_from, widths
 
@@ -42,6 +43,7 @@ instr(
     "vldas",
     LOAD,
     "result = load state primed with the 32-byte block that holds source",
+    body=unaligned.VLDAS,
     operands=(read("source", "ub pointer"),),
     results=(_ALIGN,),
     text="$source {} : types -> results",
@@ -53,6 +55,7 @@ instr(
     "vldus",
     LOAD,
     "result[i] = UB[source + i elements]; updated_align is the state for a later vldus",
+    body=unaligned.VLDUS,
     operands=(read("source", "ub pointer"), read("align", "align")),
     results=(Result("result", "vreg"), Result("updated_align", "align")),
     text="$source , $align {} : types -> results",
@@ -66,6 +69,7 @@ instr(
     "uvld",
     LOAD,
     "result[i] = UB[source + offset + i elements]: vldas and vldus in one",
+    body=unaligned.UVLD,
     operands=(read("source", "ub buffer"), read("offset", "index")),
     results=(Result("result", "vreg"),),
     text="$source [ $offset ] {} : types(source) -> results",
@@ -95,6 +99,7 @@ instr(
     "init_align",
     STATE,
     "result = an empty store state",
+    body=unaligned.INIT_ALIGN,
     results=(_ALIGN,),
     text="{} : results",
     needs="align_state",
@@ -105,6 +110,7 @@ instr(
     "sprclr",
     STATE,
     "clear special register AR, the store offset of vstur and vstar",
+    body=unaligned.SPRCLR,
     attrs=(Attr("spr", "str", ("AR",), required=True),),
     text="@spr {}",
     needs="align_state",
@@ -126,6 +132,7 @@ instr(
     "vstas",
     FLUSH,
     "UB before destination + offset elements = the pending bytes of a vstus or pstu stream",
+    body=unaligned.VSTAS,
     operands=(read("value", "align"), write("destination", "ub buffer"), read("offset", "i32")),
     text="$value , $destination , $offset {} : types",
     needs="align_state",
@@ -139,6 +146,7 @@ instr(
     "vstar",
     FLUSH,
     "UB before destination + AR bytes = the pending bytes of a vstur stream",
+    body=unaligned.VSTAR,
     operands=(read("value", "align"), write("destination", "ub buffer")),
     needs="align_state",
     notes=("hidden state: AR",),
@@ -148,6 +156,7 @@ instr(
     "vsta",
     FLUSH,
     "UB before destination + offset elements = the pending bytes of the stream",
+    body=unaligned.VSTAS,
     operands=(read("value", "align"), write("destination", "ub buffer"), read("offset", "index")),
     text="$value , $destination [ $offset ] {} : types",
     needs="align_state",
@@ -170,6 +179,7 @@ instr(
     "vstus",
     STORE,
     "append value[0 .. offset) to the stream that starts at base",
+    body=unaligned.VSTUS,
     operands=(
         read("align_in", "align"),
         read("offset", "i32"),
@@ -186,6 +196,7 @@ instr(
     "vstur",
     STORE,
     "append the first SQZN bytes of value at base + AR; POST_UPDATE adds SQZN to AR",
+    body=unaligned.VSTUR,
     operands=(read("align_in", "align"), read("value", "vreg"), write("base", "ub pointer")),
     attrs=(_MODE,),
     text="$align_in , $value , $base , @mode {} : types -> results",
@@ -198,6 +209,7 @@ instr(
     "vstu",
     STORE,
     "append value at base + offset_in; align_out and offset_out are the stream's new state",
+    body=unaligned.VSTU,
     operands=(
         read("align_in", "align"),
         read("offset_in", "index"),

@@ -1,4 +1,4 @@
-"""Loads: how a 256-byte register image is built from UB. Registers are copies, never views of UB."""
+"""Loads: how a 256-byte register image is built from UB. A register never is a view of UB."""
 
 from __future__ import annotations
 
@@ -67,9 +67,7 @@ _DISTS: dict[str, tuple[int, int, Build]] = {
     **_by_width("US", lambda b: _dist(b, _fill(b) // 2, repeated(2)), 8, 16),
     **_by_width("DS", lambda b: _dist(b, 2 * _fill(b) - 1, every(2)), 8, 16),
     **_by_width("UNPK", lambda b: _dist(b, _fill(b) // 2, spread(2)), 8, 16, 32),
-    **_by_width(
-        "E2B", lambda b: _dist(b, VLANE_COUNT, repeated(8 * VLANE_BYTES // b)), 16, 32
-    ),
+    **_by_width("E2B", lambda b: _dist(b, VLANE_COUNT, repeated(8 * VLANE_BYTES // b)), 16, 32),
     **_by_width("SPLT2CHN", lambda b: _dist(b, 2 * _fill(b) - 1, every(2)), 8, 16),
     **_by_width("DINTLV", lambda b: _dist(b, 2 * _fill(b) - 1, every(2)), 32),
     **dict.fromkeys(("SPLT4CHN", "SPLT4CHN_B8"), _dist(8, 4 * VREG_BYTES - 3, every(4))),
@@ -209,7 +207,9 @@ def _vsld(case: Case) -> Callable[..., Any]:
     bits, distance = STRIDES[case.word("stride") or ""]
     item = item_type(bits, kind)
     at = items(case, item, (_fill(bits) - 1) * distance + 1)
-    return lambda core, source, offset: at(source, offset * step)[::distance].copy().view(kind.numpy)
+    return lambda core, source, offset: (
+        at(source, offset * step)[::distance].copy().view(kind.numpy)
+    )
 
 
 VLDS = Do(_vlds)

@@ -6,7 +6,7 @@ images of "all lanes" and "the first n lanes" exist once each, so that `mask is 
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ def lanes_of(width: int) -> int:
     return VREG_BYTES // width
 
 
-@lru_cache(maxsize=None)
+@cache
 def first(width: int, count: int) -> Mask:
     """The first `count` lanes of `width` bytes; never to be written to."""
     image = np.zeros(VREG_BYTES, np.bool_)

@@ -87,7 +87,7 @@ def misaligned(name: str, memory: Memory, address: int, needed: int, instead: st
 
 
 def whole(dtype: np.dtype[Any]) -> Callable[[Pointer], tuple[Items, int]]:
-    """fn(pointer) -> the whole memory as items in step with the pointer, and the pointer's index."""
+    """fn(pointer) -> the whole memory as items in step with the pointer, and its index there."""
     size = dtype.itemsize
     memory: Memory | None = None
     typed: Items = np.empty(0, dtype)
@@ -106,7 +106,7 @@ def whole(dtype: np.dtype[Any]) -> Callable[[Pointer], tuple[Items, int]]:
 
 
 def positions(case: Case, typed: Items, start: int, index: Items, active: Items | None) -> Items:
-    """start + index of the active lanes (None: of all), or the error that names the first bad one."""
+    """start + index of the active lanes (None: of all); an error names the first bad lane."""
     where = index.astype(np.int64) + start
     if active is not None:
         where = where[active]

@@ -150,9 +150,10 @@ def _vstus(case: Case) -> Callable[..., StoreState]:
 
 
 def _vstur(case: Case) -> Callable[..., StoreState]:
-    moves = case.word("mode") == "POST_UPDATE"
+    size, moves = dtype_of(case, "value").itemsize, case.word("mode") == "POST_UPDATE"
 
     def store(core: Machine, state: StoreState, value: Items, base: Pointer) -> StoreState:
+        _elements(case, base, size)
         count = core.registers.get(SQZN)
         if count is None:
             raise fail(

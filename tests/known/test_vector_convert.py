@@ -1,0 +1,175 @@
+"""vcvt: which lanes, how they round and saturate; vtrc and vbitcast."""
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from pto.core.dtypes import dtype
+from tests.vectors import Registers, reg
+
+INF, NAN = np.inf, np.nan
+BF16 = ml_dtypes.bfloat16
+
+
+def converted(src, dst, values, attrs, lanes=None):
+    bench = Registers()
+    bench.vreg("a", src, values)
+    bench.mask("m", min(8 * dtype(src).itemsize, 32), lanes)
+    return bench.one(f"%r = pto.vcvt %a, %m {{{attrs}}} : {{a}}, {{m}} -> {reg(dst)}", reg(dst))
+
+
+NARROW = 'rnd = "R", sat = "SAT", part = "{}"'
+
+
+@pytest.mark.parametrize("part, at", [("EVEN", 0), ("ODD", 1)])
+def test_narrowing_fills_every_second_lane(part, at):
+    got = converted("f32", "f16", np.arange(64), NARROW.format(part))
+    assert got[at::2].tolist() == list(range(64))
+    assert got[1 - at :: 2].tobytes() == bytes(128)
+
+
+@pytest.mark.parametrize("p", range(4))
+def test_narrowing_to_a_quarter_fills_every_fourth_lane(p):
+    got = converted("ui32", "ui8", np.arange(64) * 8, f'sat = "SAT", part = "P{p}"')
+    assert got.reshape(64, 4)[:, p].tolist() == [min(8 * i, 255) for i in range(64)]
+    assert not np.delete(got.reshape(64, 4), p, axis=1).any()
+
+
+@pytest.mark.parametrize("part, at", [("EVEN", 0), ("ODD", 1), ("PART_ODD", 1)])
+def test_widening_reads_every_second_lane(part, at):
+    got = converted("f16", "f32", np.arange(128), f'part = "{part}"')
+    assert got.tolist() == list(range(at, 128, 2))
+
+
+@pytest.mark.parametrize("p", range(4))
+def test_widening_from_a_quarter(p):
+    got = converted("i8", "i32", np.arange(256) - 128, f'part = "P{p}"')
+    assert got.tolist() == list(range(p - 128, 128, 4))
+
+
+def test_masked_source_lanes_give_zero():
+    got = converted("f32", "f16", [7.0], NARROW.format("ODD"), lanes=[0, 63])
+    assert np.flatnonzero(got).tolist() == [1, 127]
+    got = converted("f16", "f32", [7.0], 'part = "ODD"', lanes=[0, 1, 5, 6])
+    assert np.flatnonzero(got).tolist() == [0, 2]  # lanes 1 and 5 are the odd ones of the mask
+    got = converted("i32", "f32", [7], 'rnd = "R"', lanes=[3])
+    assert np.flatnonzero(got).tolist() == [3]
+
+
+def test_64_bit_sources_go_by_every_eighth_bit():
+    got = converted("i64", "f32", np.arange(1, 33), 'rnd = "R", part = "EVEN"', lanes=[0, 1, 2])
+    assert got[:8].tolist() == [1, 0, 2, 0, 0, 0, 0, 0]
+
+
+def test_saturating_f32_to_f16():
+    got = converted("f32", "f16", [1e6, -1e6, INF, -INF, NAN, 65519.0, 1.5], NARROW.format("EVEN"))
+    assert got[0:14:2].tolist() == [65504, -65504, 65504, -65504, 0, 65504, 1.5]
+
+
+def test_not_saturating_f32_to_f16_keeps_infinities_and_nan():
+    got = converted("f32", "f16", [1e6, -INF, NAN, 1.5], 'rnd = "R", sat = "NOSAT", part = "EVEN"')
+    assert got[[0, 2]].tolist() == [INF, -INF] and np.isnan(got[4]) and got[6] == 1.5
+
+
+@pytest.mark.parametrize(
+    "rnd, want",
+    [
+        ("R", [2, 2, 4, -2, 0]),
+        ("A", [2, 3, 4, -3, 1]),
+        ("F", [1, 2, 3, -3, 0]),
+        ("C", [2, 3, 4, -2, 1]),
+        ("Z", [1, 2, 3, -2, 0]),
+        ("ROUND_Z", [1, 2, 3, -2, 0]),
+    ],
+)
+def test_rounding_of_f32_to_i32(rnd, want):
+    got = converted("f32", "i32", [1.75, 2.5, 3.75, -2.5, 0.5], f'rnd = "{rnd}", sat = "SAT"')
+    assert got[:5].tolist() == want
+
+
+def test_rounding_modes_of_f32_to_f16():
+    x = 1 + 2.0**-11 + 2.0**-20  # just above the tie between 1 and 1 + 2^-10
+    up = 1 + 2.0**-10
+    for rnd, want in {"R": up, "A": up, "F": 1.0, "C": up, "Z": 1.0, "O": up}.items():
+        got = converted("f32", "f16", [x, -x], f'rnd = "{rnd}", sat = "SAT", part = "EVEN"')
+        negative = {"F": -up, "C": -1.0}.get(rnd, -want)
+        assert got[[0, 2]].tolist() == [want, negative], rnd
+
+
+def test_integers_saturate_or_keep_their_low_bits():
+    x = [70000, -70000, 5, -5]
+    assert converted("i32", "i16", x, 'sat = "SAT", part = "EVEN"')[0:8:2].tolist() == [
+        32767,
+        -32768,
+        5,
+        -5,
+    ]
+    low = [(v + 32768) % 65536 - 32768 for v in x]
+    assert converted("i32", "i16", x, 'sat = "NOSAT", part = "EVEN"')[0:8:2].tolist() == low
+    assert converted("i32", "ui16", x, 'sat = "SAT", part = "ODD"')[1:8:2].tolist() == [
+        65535,
+        0,
+        5,
+        0,
+    ]
+    assert converted("ui32", "i16", [2**32 - 1], 'sat = "SAT", part = "EVEN"')[0] == 32767
+
+
+def test_floats_to_small_integers():
+    got = converted("f16", "ui8", [300.0, -1.0, 2.5, NAN], 'rnd = "R", sat = "SAT", part = "EVEN"')
+    assert got[0:8:2].tolist() == [255, 0, 2, 0]
+    got = converted("f32", "i64", [1.5, 9.0, -2.5], 'rnd = "R", sat = "SAT", part = "EVEN"')
+    assert got[:2].tolist() == [2, -2]
+
+
+def test_bfloat16():
+    got = converted("f32", "bf16", [1 + 2.0**-8, 3e38, 1.5], NARROW.format("EVEN"))
+    assert got[0:6:2].tolist() == [BF16(1.0), BF16(3e38), BF16(1.5)]
+    assert converted("bf16", "f32", [1.5, 2.0], 'part = "EVEN"')[0] == 1.5
+    assert converted("bf16", "f16", [1.5, 1e30], 'rnd = "R", sat = "SAT"')[:2].tolist() == [
+        1.5,
+        65504,
+    ]
+
+
+def test_large_integers_round_once():
+    x = np.array([2**24 + 1, 2**24 + 3, -(2**31)])
+    assert converted("i32", "f32", x, 'rnd = "R"')[:3].tolist() == x.astype(np.float32).tolist()
+    assert converted("i32", "f32", x, 'rnd = "Z"')[:3].tolist() == [2**24, 2**24 + 2, -(2**31)]
+
+
+@pytest.mark.parametrize("elem", ["f16", "bf16", "f32"])
+@pytest.mark.parametrize(
+    "mode, want",
+    [
+        ("R", [2, -2, 2, -0.0, 4]),
+        ("A", [3, -3, 2, -1, 4]),
+        ("F", [2, -3, 1, -1, 3]),
+        ("C", [3, -2, 2, -0.0, 4]),
+        ("Z", [2, -2, 1, -0.0, 3]),
+    ],
+)
+def test_vtrc_rounds_in_place(elem, mode, want):
+    bench = Registers()
+    bench.vreg("a", elem, [2.5, -2.5, 1.75, -0.5, 3.75])
+    bench.mask("m", 8 * dtype(elem).itemsize, 4)
+    got = bench.one(f'%r = pto.vtrc %a, %m, "{mode}" : {{a}}, {{m}} -> {{a}}', reg(elem))
+    values = got[:5].astype(np.float64)
+    assert values[:4].tobytes() == np.array(want[:4], np.float64).tobytes() and values[4] == 0
+
+
+def test_vtrc_lets_infinities_and_nan_pass():
+    bench = Registers()
+    bench.vreg("a", "f32", [INF, -INF, NAN, -0.0, 2.0**30])
+    bench.mask("m", 32)
+    got = bench.one('%r = pto.vtrc %a, %m, "Z" : {a}, {m} -> {a}', reg("f32"))
+    assert (
+        got[[0, 1, 4]].tolist() == [INF, -INF, 2.0**30] and np.isnan(got[2]) and np.signbit(got[3])
+    )
+
+
+def test_vbitcast_keeps_the_bytes():
+    bench = Registers()
+    a = bench.vreg("a", "f32", np.arange(64))
+    got = bench.one(f"%r = pto.vbitcast %a : {{a}} -> {reg('i16')}", reg("i16"))
+    assert got.dtype == np.int16 and got.tobytes() == a.tobytes()
