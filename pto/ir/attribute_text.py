@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 _ENUM = re.compile(r"#pto(?:\.(\w+)<\s*(\w+)\s*>|<\s*(\w+)\s+(\w+)\s*>)")
 _INTS = re.compile(r"array<\s*(\w+)\s*(?::([-\d,\s]*))?>")
+_INTEGER = re.compile(r"-?\d{1,40}")
 _ESCAPE = re.compile(r"\\(\\|\"|n|t|[0-9a-fA-F]{2})")
 _NAMED = {"n": "\n", "t": "\t", "\\": "\\", '"': '"'}
 MAX_DEPTH = 64
@@ -80,8 +81,10 @@ def _word(p: Cursor) -> Attribute:
     ints = _INTS.fullmatch(text)
     if ints:
         p.i += 1
-        values = [v for v in (ints[2] or "").replace(" ", "").split(",") if v]
-        return Ints(ints[1], tuple(int(v) for v in values))
+        values = [v.strip() for v in (ints[2] or "").split(",") if v.strip()]
+        if not all(_INTEGER.fullmatch(v) for v in values):
+            p.fail("PTO-P025", "expected a list of numbers", at=p.i - 1)
+        return Ints(ints[1], tuple(map(int, values)))
     if text.startswith(("dense<", "affine_map<", "strided<", "array<")):
         p.i += 1
         suffix = f" : {type_text(p.type())}" if p.accept(":") else ""

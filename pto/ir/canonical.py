@@ -50,8 +50,10 @@ ARITH_FLAGS = ("arith.overflow", "arith.fastmath")
 def _flags(p: Parser, kind: str) -> Attribute:
     """`<nsw, nuw>` stands for `#arith.overflow<nsw, nuw>`, which is carried as written."""
     p.expect("<")
-    words = [p.take()]
-    while p.accept(","):
+    words: list[str] = []
+    while not words or p.accept(","):
+        if p.kind != lx.WORD:
+            p.fail("PTO-P025", f"expected a flag of {kind}, got {p.shown()}")
         words.append(p.take())
     p.expect(">")
     return Raw(f"#{kind}<{', '.join(words)}>")

@@ -143,7 +143,9 @@ def run_agents(agents: Sequence[tuple[Core, Code, list[Any]]]) -> None:
             running.append((core, code.gen(core, values)))
     waiting: dict[int, Wait] = {}
     while running:
-        first = not waiting  # everyone ran up to its first wait, and may have sent what others await
+        first = (
+            not waiting
+        )  # everyone ran up to its first wait, and may have sent what others await
         before = sum(core.progress for core, _ in running)
         left: list[tuple[Core, Waits]] = []
         for core, program in running:

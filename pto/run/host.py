@@ -15,6 +15,7 @@ from pto.run.device import Device
 from pto.target.choose import Target
 from pto.verify import judge
 from pto.verify.functions import entries, is_defined, name_of
+from pto.verify.target import target_of
 
 Argument = npt.NDArray[Any] | int | float | bool
 
@@ -42,15 +43,22 @@ def launch(
     check: bool = True,
 ) -> Report:
     """Run one kernel. Arrays are global memory, changed in place, in the parameters' order."""
-    target, findings = judge(module, profile=profile, device=device)
-    errors = [d for d in findings if d.severity == "error"]
-    if check and errors:
-        raise PtoError(*errors)
+    target = _target(module, profile, device, check)
     kernels = entry_functions(module, entry)
     count = int(np.prod(blocks))
     chip = Device(target.profile)
     printed = chip.run(module, kernels, list(args), count)
     return Report(target, engine, ", ".join(map(name_of, kernels)), count, tuple(printed))
+
+
+def _target(module: Module, profile: str | None, device: str | None, check: bool) -> Target:
+    if not check:
+        return target_of(module, profile=profile, device=device)
+    target, findings = judge(module, profile=profile, device=device)
+    errors = [d for d in findings if d.severity == "error"]
+    if errors:
+        raise PtoError(*errors)
+    return target
 
 
 def entry_functions(module: Module, entry: str | None) -> list[Operation]:
