@@ -5,6 +5,7 @@ from __future__ import annotations
 from pto.isa import types as t
 from pto.isa.instr import Attr, Family, Result, instr, read, update
 from pto.isa.meaning import control as meaning
+from pto.isa.meaning.vector.sort import GET_VMS4_SR
 from pto.isa.rules import Case, Rule, one_per_dimension, scalar_matches
 
 _TD = "PTOAS include/PTO/IR/PTOOps.td"
@@ -51,6 +52,7 @@ instr(
     "get_vms4_sr",
     QUERY,
     "listN = how many records of list N the last vmrgsort4 has merged",
+    body=GET_VMS4_SR,
     results=tuple(Result(f"list{n}", "i16") for n in range(4)),
     text="{} : results",
     notes=("It reads what the vector pipe wrote: wait for PIPE_V on PIPE_S first.",),

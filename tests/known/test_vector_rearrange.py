@@ -5,6 +5,7 @@ import pytest
 
 from pto.core.dtypes import dtype
 from pto.core.errors import PtoError
+from pto.isa.meaning.registers import SQZN, get
 from tests.vectors import Registers, reg
 
 INF, NAN = np.inf, np.nan
@@ -53,9 +54,9 @@ def test_vsqz_moves_active_lanes_to_the_front_and_counts_their_bytes(elem, lanes
     kept = [1, 2, 50, lanes - 1]
     got, core = masked("vsqz", elem, np.arange(lanes), kept)
     assert got[:4].tolist() == kept and not got[4:].any()
-    assert core.registers["SQZN"] == 4 * dtype(elem).itemsize
+    assert get(core, SQZN) == 4 * dtype(elem).itemsize
     got, core = masked("vsqz", elem, np.arange(lanes), 0)
-    assert not got.any() and core.registers["SQZN"] == 0
+    assert not got.any() and get(core, SQZN) == 0
 
 
 def test_vusqz_of_bytes_wraps_like_its_type():

@@ -61,11 +61,12 @@ def merged(lists, config, capacity=32, counts=None):
     lengths = counts or [len(x) for x in lists]
     bench.scalar("c", "i64", sum(n << 16 * i for i, n in enumerate(lengths)))
     bench.scalar("g", "i64", config)
-    bench.run(
-        "pto.vmrgsort4 %o, %s0, %s1, %s2, %s3, %c, %g : {o}, {s0}, {s1}, {s2}, {s3}, i64, i64"
+    taken = bench.run(
+        "pto.vmrgsort4 %o, %s0, %s1, %s2, %s3, %c, %g : {o}, {s0}, {s1}, {s2}, {s3}, i64, i64\n"
+        "%a, %b, %d, %e = pto.get_vms4_sr : i16, i16, i16, i16",
+        results="%a : i16; %b : i16; %d : i16; %e : i16",
     )
-    taken = bench.core.registers["VMS4_SR"]
-    return live[0::2], live.view(np.uint32)[1::2], [taken >> 16 * n & 0xFFFF for n in range(4)]
+    return live[0::2], live.view(np.uint32)[1::2], taken
 
 
 def test_vmrgsort4_merges_descending_lists_with_earlier_lists_first():

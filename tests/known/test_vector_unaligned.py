@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from pto.core.errors import PtoError
+from pto.isa.meaning.registers import AR, SQZN, get
 from tests.vectors import Registers, reg
 
 P = "!pto.ptr<f32, ub>"
@@ -140,19 +141,19 @@ def squeezed(active, mode="POST_UPDATE", times=1, start=1):
 def test_vstur_stores_what_the_squeeze_kept():
     live, core = squeezed([3, 10, 40])
     assert live[:5].tolist() == [-1, 3, 10, 40, -1]
-    assert (core.registers["SQZN"], core.registers["AR"]) == (12, 12)
+    assert (get(core, SQZN), get(core, AR)) == (12, 12)
 
 
 def test_vstur_streams_by_the_register_ar():
     live, core = squeezed([3, 10, 40], times=5)
     assert live[1:16].tolist() == [3, 10, 40] * 5 and (live[16:] == -1).all()
-    assert core.registers["AR"] == 60
+    assert get(core, AR) == 60
 
 
 def test_vstur_without_update_keeps_ar():
     live, core = squeezed([3, 10], mode="NO_POST_UPDATE")
     assert live[:4].tolist() == [-1, 3, 10, -1]
-    assert core.registers["AR"] == 0
+    assert get(core, AR) == 0
 
 
 def test_vstur_before_any_squeeze_is_an_error():

@@ -31,6 +31,9 @@ TILE_QUANT: Final = "tile quant"  # of the next tpush: (result type, word) or (N
 FMATRIX: Final = "fmatrix"  # of a matrix, A or B: height, width and padding of a feature map
 IMG2COL_RPT: Final = "img2col repeat"
 IMG2COL_PADDING: Final = "img2col padding"  # bits of the element outside the map
+AR: Final = "ar"  # where a stream of squeezed stores stands, in bytes behind its base
+SQZN: Final = "sqzn"  # the bytes the last squeeze kept; None: none has been
+VMS4_SR: Final = "vms4_sr"  # records the last merge took of each list: four fields of 16 bits
 
 WAYS: Final = ("outtoub", "ubtoout", "outtol1")
 
@@ -61,6 +64,9 @@ _FIRST: Final[dict[str, Any]] = {
     FPC: 0,
     HF32: False,
     TILE_QUANT: None,
+    AR: 0,
+    SQZN: None,
+    VMS4_SR: 0,
     **{f"{name} {m}": None for name in (FMATRIX, IMG2COL_RPT, IMG2COL_PADDING) for m in "AB"},
 }
 

@@ -9,10 +9,10 @@ import numpy as np
 from pto.core.errors import fail
 from pto.isa.meaning.kinds import Do, do
 from pto.isa.meaning.machine import Machine
+from pto.isa.meaning.registers import SQZN, put
 from pto.isa.meaning.vector import masks
 from pto.isa.meaning.vector.compare import by_index
 from pto.isa.meaning.vector.ub import Items, dtype_of
-from pto.isa.meaning.vector.unaligned import SQZN
 from pto.isa.rules import Case
 
 Pair = tuple[Items, Items]
@@ -39,7 +39,7 @@ def _vsqz(case: Case) -> Callable[..., Items]:
 
     def squeeze(core: Machine, x: Items, mask: masks.Mask) -> Items:
         kept = x[mask[:: kind.itemsize]]
-        core.registers[SQZN] = kept.size * kind.itemsize
+        put(core, SQZN, kept.size * kind.itemsize)
         out = np.zeros(kind.lanes, kind.numpy)
         out[: kept.size] = kept
         return out
@@ -54,7 +54,7 @@ def _vusqz(case: Case) -> Callable[..., Items]:
     def count(core: Machine, src: Items, mask: masks.Mask) -> Items:
         active = mask[:: kind.itemsize]
         up_to = np.cumsum(active)
-        core.registers[SQZN] = int(up_to[-1]) * kind.itemsize
+        put(core, SQZN, int(up_to[-1]) * kind.itemsize)
         return (up_to - active).astype(kind.numpy)
 
     return count

@@ -12,14 +12,14 @@ import numpy as np
 
 from pto.core.errors import fail
 from pto.core.pointer import Pointer
-from pto.isa.meaning.kinds import Do
+from pto.isa.meaning.kinds import Do, do
 from pto.isa.meaning.machine import Machine
+from pto.isa.meaning.registers import VMS4_SR, get, put
 from pto.isa.meaning.vector.ub import Items, dtype_of, element_alignment
 from pto.isa.rules import Case
 
 RECORD = 8  # bytes
 GROUP = 32  # records that vbitsort sorts together
-VMS4_SR = "VMS4_SR"  # four 16-bit fields, list 0 lowest: the records taken of each list
 _MOST_REPEATS = 255
 
 
@@ -112,9 +112,15 @@ def _vmrgsort4(case: Case) -> Callable[..., None]:
         for k, (records, _) in enumerate(done):
             read(to, k * total, records.size)[:] = records
         taken = np.bincount(done[-1][1].astype(np.int64), minlength=4) if done else [0] * 4
-        core.registers[VMS4_SR] = sum(int(taken[n]) << 16 * n for n in range(4))
+        put(core, VMS4_SR, sum(int(taken[n]) << 16 * n for n in range(4)))
 
     return merge
+
+
+def _taken(core: Machine) -> tuple[int, ...]:
+    """The fields as numbers of i16."""
+    fields = (get(core, VMS4_SR) >> 16 * n & 0xFFFF for n in range(4))
+    return tuple(n - (1 << 16) if n >> 15 else n for n in fields)
 
 
 def _undefined(name: str, config: int, plain: str) -> None:
@@ -152,5 +158,6 @@ def _vtranspose(case: Case) -> Callable[..., None]:
 
 VBITSORT = Do(_vbitsort)
 VMRGSORT4 = Do(_vmrgsort4)
+GET_VMS4_SR = do(_taken)
 VSORT32 = Do(_vsort32)
 VTRANSPOSE = Do(_vtranspose)

@@ -19,12 +19,12 @@ from pto.core.memory import Memory
 from pto.core.pointer import Pointer
 from pto.isa.meaning.kinds import Do, do
 from pto.isa.meaning.machine import Machine
+from pto.isa.meaning.registers import AR, SQZN, get, put
 from pto.isa.meaning.vector.masks import Mask
 from pto.isa.meaning.vector.ub import Items, dtype_of, element_alignment, items
 from pto.isa.rules import Case
 
 Bytes = npt.NDArray[np.uint8]
-AR, SQZN = "AR", "SQZN"  # store offset and squeeze count of the core, both in bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +154,7 @@ def _vstur(case: Case) -> Callable[..., StoreState]:
 
     def store(core: Machine, state: StoreState, value: Items, base: Pointer) -> StoreState:
         _elements(case, base, size)
-        count = core.registers.get(SQZN)
+        count = get(core, SQZN)
         if count is None:
             raise fail(
                 "PTO-M144",
@@ -162,11 +162,11 @@ def _vstur(case: Case) -> Callable[..., StoreState]:
                 " has set it",
                 help="pto.vsqz or pto.vusqz before it sets SQZN",
             )
-        offset: int = core.registers.get(AR, 0)
+        offset: int = get(core, AR)
         data = value.view(np.uint8)[:count]
         after = _append(state, base.memory, base.address + offset, data, stays=not moves)
         if moves:
-            core.registers[AR] = offset + count
+            put(core, AR, offset + count)
         return after
 
     return store
@@ -198,11 +198,11 @@ def _vstas(case: Case) -> Callable[..., None]:
 
 
 def _vstar(core: Machine, state: StoreState, to: Pointer) -> None:
-    _flush(state, to.memory, to.address + core.registers.get(AR, 0))
+    _flush(state, to.memory, to.address + get(core, AR))
 
 
 def _clear(core: Machine) -> None:
-    core.registers[AR] = 0
+    put(core, AR, 0)
 
 
 def _pstu(case: Case) -> Callable[..., tuple[StoreState, Pointer]]:
