@@ -8,6 +8,7 @@ from __future__ import annotations
 from pto.isa.buffer_rules import LOOP_GROUPS, complete, same_width, within
 from pto.isa.dma import BURST, LOOP, LOOPS, NBURST, listed, numbers
 from pto.isa.instr import Attr, Family, instr, read, write
+from pto.isa.meaning import cube, dma, operands
 from pto.isa.rules import Case, Rule
 
 ELSEWHERE = "documented for a5; other profiles are accepted, as nothing says they lack it"
@@ -31,6 +32,7 @@ instr(
     CUBE_MOVE,
     "for each loop, r < n_burst: copy len_burst bytes from source + r*nburst_src_stride to"
     " destination + r*nburst_dst_stride; no layout change",
+    body=cube.MTE_GM_L1,
     operands=(read("source", "gm buffer"), write("destination", "l1 buffer"), *BURST, *LOOP),
     text=_BYTES,
     pipe="MTE2",
@@ -44,6 +46,7 @@ instr(
     CUBE_MOVE,
     "n_burst bursts of len_burst*32 bytes; after each, source and destination advance by"
     " (len_burst + gap)*32 bytes; loops advance by bytes",
+    body=dma.MTE_L1_UB,
     operands=(read("source", "l1 buffer"), write("destination", "ub buffer"), *BURST, *LOOP),
     text=_BYTES,
     rules=(_SAME_WIDTH, LOOP_GROUPS),
@@ -53,6 +56,7 @@ instr(
         "the manual says bytes and start-to-start strides; the lowering and the goldens use units"
         " of 32 bytes and gaps, so those decide",
         "writes UB of vector sub-block 0; a2a3 has no path from L1 to UB",
+        "loops advance by bytes from start to start",
     ),
     cite=(f"{_SPEC}:5959", f"{_MANUAL}/mte-l1-ub.md"),
 )
@@ -84,6 +88,7 @@ instr(
     CUBE_MOVE,
     "v[n,d] = source[g*outer + n*inner + d*E] (nd2nz) or source[g*outer + d*inner + n*E] (dn2nz)"
     " to destination + 32*(g*loop4 + d/C0*loop3 + n*loop2) + d%C0*E, with C0 = 32/E",
+    body=cube.MTE_GM_L1_FRAC,
     operands=(
         read("source", "gm buffer"),
         write("destination", "l1 buffer"),
@@ -141,6 +146,7 @@ for _name, (_a, _b, _to, _holds, _line, _old) in _TILES.items():
         _name,
         CUBE_MOVE,
         f"the NZ tile {_holds} in L1 becomes the {_a} x {_b} operand in {_to}",
+        body=operands.MTE_L1_L0A if _to == "l0a" else operands.MTE_L1_L0B,
         operands=(
             read("source", "l1 buffer"),
             write("destination", f"{_to} buffer"),
@@ -151,9 +157,12 @@ for _name, (_a, _b, _to, _holds, _line, _old) in _TILES.items():
         rules=(_SAME_WIDTH, within(_a, 1), within(_b, 1), *_STARTS),
         aliases=_old,
         notes=(
-            "start_row and start_col are newer than most programs; absent, they are 0",
-            "the row pitch of the source is implied: ceil(rows/16)*16",
-            "L0A holds K1 M1 M0 K0 on a5 and FRACTAL_ZZ on a2a3; L0B holds K1 N1 N0 K0",
+            "start_row (16 rows) and start_col (32 bytes) are newer than most programs; absent,"
+            " they are 0",
+            "the row pitch of the source is implied: ceil(rows/16)*16; transposed, both sides are"
+            " padded to max(16, 32/E), in L0 too: 8-bit tiles fit mad where that is ceil16",
+            "L0A holds K1 M1 M0 K0 on a5 and FRACTAL_ZZ on a2a3 (here K1 M1 M0 K0 everywhere);"
+            " L0B holds K1 N1 N0 K0",
             ELSEWHERE,
         ),
         cite=(f"{_SPEC}:{_line}", f"{_MANUAL}/{_name.replace('_', '-')}.md"),
@@ -167,6 +176,7 @@ for _name, (_a, _b, _to, _holds, _line) in _SCALES.items():
         _name,
         CUBE_MOVE,
         f"load {_holds}: bytes b that stand for 2^(b-127)",
+        body=operands.MTE_L1_L0A_MX if _to == "l0a" else operands.MTE_L1_L0B_MX,
         operands=(
             read("source", "l1 buffer"),
             write("destination", f"{_to} buffer"),
@@ -223,6 +233,7 @@ for _name, (_to, _meaning, _rules, _pipe, _line, _old) in _PAYLOADS.items():
         _name,
         CUBE_MOVE,
         _meaning,
+        body=cube.MTE_L1_BT if _to == "bias" else cube.MTE_L1_FB,
         operands=(
             read("source", "l1 buffer"),
             write("destination", f"{_to} buffer"),
@@ -303,12 +314,22 @@ _LOW_LEVEL = {
         1214,
     ),
 }
+_LOW_LEVEL_BODIES = {
+    "copy_gm_to_cbuf": cube.COPY_GM_TO_CBUF,
+    "copy_gm_to_cbuf_multi_nd2nz": cube.MULTI_ND2NZ,
+    "copy_gm_to_cbuf_multi_dn2nz": cube.MULTI_DN2NZ,
+    "copy_cbuf_to_bt": cube.COPY_CBUF_TO_BT,
+    "copy_cbuf_to_fbuf": cube.COPY_CBUF_TO_FBUF,
+    "load_cbuf_to_ca_s4": operands.LOAD_CBUF_S4,
+    "load_cbuf_to_cb_s4": operands.LOAD_CBUF_S4,
+}
 for _name, (_from, _to, _rest, _pipe, _meaning, _line) in _LOW_LEVEL.items():
     _operands = (read("source", f"{_from} pointer"), write("destination", f"{_to} pointer"), *_rest)
     instr(
         _name,
         CUBE_MOVE,
         _meaning,
+        body=_LOW_LEVEL_BODIES[_name],
         operands=_operands,
         text=listed(_operands),
         pipe=_pipe,
@@ -322,6 +343,7 @@ for _name, _to, _line in (("load_cbuf_to_ca", "l0a", 1142), ("load_cbuf_to_cb", 
         CUBE_MOVE,
         f"L1 to {_to} by fractals of 512 bytes: start, step and stride count fractals, m in 16"
         " rows, k in 32 bytes",
+        body=operands.LOAD_CBUF,
         operands=_operands,
         attrs=(_TRANSPOSE,),
         text=listed(_operands),
@@ -340,6 +362,7 @@ for _name, _to, _rest, _line in (
         _name,
         CUBE_MOVE,
         f"MX scales from L1 to the side of {_to}",
+        body=operands.MTE_L1_L0A_MX if _to == "l0a" else operands.LOAD_CBUF_TO_CB_MX,
         operands=_operands,
         text=listed(_operands),
         needs="mx",

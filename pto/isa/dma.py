@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pto.isa.buffer_rules import LOOP_GROUPS, complete, same_width, within
 from pto.isa.instr import Family, Operand, instr, read, write
+from pto.isa.meaning import dma
 from pto.isa.rules import dtype_in
 
 NBURST = "nburst ( $n_burst , $nburst_src_stride , $nburst_dst_stride )"
@@ -44,6 +45,7 @@ instr(
     DMA,
     "for each loop, r < n_burst: copy len_burst bytes from source + r*nburst_src_stride to"
     " destination + r*nburst_dst_stride; pad fills UB rows",
+    body=dma.MTE_GM_UB,
     operands=(
         read("source", "gm buffer"),
         write("destination", "ub buffer"),
@@ -87,6 +89,7 @@ instr(
     DMA,
     "for each loop, r < n_burst: copy len_burst bytes from source + r*nburst_src_stride to"
     " destination + r*nburst_dst_stride",
+    body=dma.MTE_UB_GM,
     operands=(read("source", "ub buffer"), write("destination", "gm buffer"), *BURST, *LOOP),
     text=f"$source , $destination , $len_burst {NBURST} {LOOPS} {{}} : types",
     pipe="MTE3",
@@ -113,6 +116,7 @@ instr(
     DMA,
     "n_burst bursts of len_burst*32 bytes; after each, source and destination advance by"
     " (len_burst + gap)*32 bytes",
+    body=dma.MTE_LOCAL,
     operands=(read("source", "ub pointer"), write("destination", "ub pointer"), *_GAPPED),
     text=GAPS,
     pipe="V",
@@ -132,6 +136,7 @@ instr(
     DMA,
     "n_burst bursts of len_burst*32 bytes; after each, source and destination advance by"
     " (len_burst + gap)*32 bytes",
+    body=dma.MTE_LOCAL,
     operands=(read("source", "ub pointer"), write("destination", "l1 pointer"), *_GAPPED),
     text=GAPS,
     pipe="MTE3",
@@ -156,6 +161,7 @@ instr(
     DMA,
     "n_burst bursts of len_burst bytes from global memory to UB, repeated by the outtoub loop"
     " registers",
+    body=dma.COPY_GM_TO_UBUF,
     operands=_GM_TO_UB,
     text=listed(_GM_TO_UB),
     pipe="MTE2",
@@ -177,6 +183,7 @@ instr(
     DMA,
     "n_burst bursts of len_burst bytes from UB to global memory, repeated by the ubtoout loop"
     " registers",
+    body=dma.COPY_UBUF_TO_GM,
     operands=_UB_TO_GM,
     text=listed(_UB_TO_GM),
     pipe="MTE3",
@@ -200,6 +207,7 @@ for _name, (_from, _to, _pipe, _profiles) in _LOCAL.items():
         _name,
         DMA,
         f"n_burst bursts of len_burst*32 bytes from {_from} to {_to}, gaps of 32 bytes between",
+        body=dma.COPY_LOCAL,
         operands=_operands,
         text=listed(_operands),
         pipe=_pipe,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pto.isa.buffer_rules import within
 from pto.isa.dma import numbers
 from pto.isa.instr import Family, instr, read
+from pto.isa.meaning.dma import CONFIG as BODIES
 from pto.isa.rules import dtype_in
 
 CONFIG = Family(
@@ -28,6 +29,7 @@ for _way, _words, _pipe in (
         f"set_loop_size_{_way}",
         CONFIG,
         f"loop counts of later {_words}: first is loop2, second is loop1",
+        body=BODIES[f"set_loop_size_{_way}"],
         operands=_PAIR,
         text=_PAIR_TEXT,
         pipe=_pipe,
@@ -45,6 +47,7 @@ for _way, _words, _pipe in (
             CONFIG,
             f"{_loop} strides of later {_words}: first is the source's, second the destination's,"
             " in bytes",
+            body=BODIES[f"set_{_loop}_stride_{_way}"],
             operands=_PAIR,
             text=_PAIR_TEXT,
             pipe=_pipe,
@@ -82,7 +85,14 @@ _PACKED = {
     ),
 }
 for _name, (_meaning, _pipe, _line) in _PACKED.items():
-    instr(_name, CONFIG, _meaning, pipe=_pipe, cite=f"PTOAS VPTOOps.td:{_line}")
+    instr(
+        _name,
+        CONFIG,
+        _meaning,
+        body=BODIES[_name],
+        pipe=_pipe,
+        cite=f"PTOAS VPTOOps.td:{_line}",
+    )
 for _name, _meaning in {
     "set_loop3_para": "fixpipe loop3: count | src_stride<<16 | dst_stride<<32",
     "set_channel_para": "fixpipe nz2dn: loop0_src_stride<<48",
@@ -91,6 +101,7 @@ for _name, _meaning in {
         _name,
         CONFIG,
         f"{_meaning}; first has the low 40 bits, second the high 24",
+        body=BODIES[_name],
         operands=_PAIR,
         text=_PAIR_TEXT,
         cite="PTOAS VPTOOps.td:370",
@@ -99,6 +110,7 @@ instr(
     "set_mov_pad_val",
     CONFIG,
     "pad value of later GM to UB copies with data_select_bit = 1",
+    body=BODIES["set_mov_pad_val"],
     operands=(read("value", "element"),),
     rules=(dtype_in("value", "i8 i16 i32 f16 bf16 f32"),),
     cite="PTOAS VPTOOps.td:350",
@@ -108,6 +120,7 @@ for _name, _type in {"set_atomic_s32": "i32", "set_atomic_s8": "i8"}.items():
         _name,
         CONFIG,
         f"later writes to global memory combine as {_type}",
+        body=BODIES[_name],
         operands=(),
         text="{}",
         needs="atomic_store",

@@ -7,6 +7,7 @@ from pto.isa.cube import ELSEWHERE
 from pto.isa.dma import listed, numbers
 from pto.isa.fixpipe_rules import ATOMIC, CLAUSES, DUAL
 from pto.isa.instr import Attr, Family, Operand, instr, read, write
+from pto.isa.meaning import fixpipe
 
 _SPEC = "PTO-Gym docs/PTO-micro-Instruction-SPEC.md"
 _MANUAL = "pto-isa docs/isa/cube/ops/data-movement"
@@ -74,11 +75,18 @@ _NOTES = (
     "src_stride counts 16-element rows of L0C, ceil16(m); dst_stride counts destination elements",
     "the manual wants clauses in one order; they are read in any and printed in that",
     "only the m x n elements are written",
+    "strides of loop3 count what src_stride and dst_stride count; every known program repeats once",
+    "per channel: scale in bits [31:13] of a word as f32 of 10 mantissa bits, offset in [45:37] (9"
+    " bits, two's complement), sign of 8-bit results in [46]; a float has the destination's sign",
+    "integers: scale, round to nearest even, saturate to 9 (17 for 16-bit) bits, add the offset,"
+    " saturate; the CPU header adds the offset before it rounds",
+    "relu parameters lie in the segment with address bit 16 set",
 )
 instr(
     "mte_l0c_l1",
     FIXPIPE,
     "destination in L1 = convert(clip(relu(quantise(source[m,n]))))",
+    body=fixpipe.MTE_L0C,
     operands=(
         read("source", "l0c buffer"),
         write("destination", "l1 buffer"),
@@ -102,6 +110,7 @@ instr(
     FIXPIPE,
     "destination in global memory = convert(clip(relu(quantise(source[m,n])))), or combined with"
     " what is there",
+    body=fixpipe.MTE_L0C,
     operands=(
         read("source", "l0c buffer"),
         write("destination", "gm buffer"),
@@ -125,6 +134,7 @@ instr(
     FIXPIPE,
     "destination in UB of one vector sub-block, or half of it in each ="
     " convert(clip(relu(quantise(source[m,n]))))",
+    body=fixpipe.MTE_L0C,
     operands=(
         read("source", "l0c buffer"),
         write("destination", "ub buffer"),
@@ -171,6 +181,7 @@ for _name, _to, _words, _own, _profiles, _line in (
         _name,
         FIXPIPE,
         f"L0C to {_to}, everything in two words: " + _CONFIG.format(_own),
+        body=fixpipe.COPY_MATRIX,
         operands=_operands,
         text=listed(_operands),
         profiles=_profiles,

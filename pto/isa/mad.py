@@ -6,6 +6,7 @@ from pto.isa.buffer_rules import multiple_of, within
 from pto.isa.cube import ELSEWHERE
 from pto.isa.dma import listed, numbers
 from pto.isa.instr import Attr, Family, Operand, instr, read, update, write
+from pto.isa.meaning import mad
 from pto.isa.rules import Case, Rule, on, same_dtype
 from pto.isa.types import Scalar
 
@@ -119,6 +120,7 @@ for _name, (_meaning, _adds, _bias, _line) in _PRODUCT_ROWS.items():
         _name,
         MAD,
         _meaning,
+        body=mad.MAD_BIAS if _bias else mad.MAD_ACC if _adds else mad.MAD,
         operands=_operands,
         attrs=_PLAIN_ATTRS if _mx else _ATTRS,
         text=_text(_operands, tf32=not _mx),
@@ -127,6 +129,10 @@ for _name, (_meaning, _adds, _bias, _line) in _PRODUCT_ROWS.items():
         rules=(*_own, _FLOATS, *_SIZES, *((_BIAS_TYPE,) if _bias else ())),
         notes=(
             *((_SCALES,) if _mx else (*_LISTS, ELSEWHERE)),
+            "the sum runs over k in order from 0 in f32, product and sum rounded each; the old"
+            " accumulator or the bias is added last",
+            "without sat or nosat CTRL[48] decides; a program that never writes CTRL keeps inf"
+            " and NaN",
             "clauses are read in any order and printed in the manual's",
         ),
         cite=(f"{_SPEC}:{_line}", f"{_MANUAL}/{_name.replace('_', '-')}.md"),
@@ -144,6 +150,7 @@ for _name, _bias, _mx, _line in (
         _name,
         MAD,
         f"{_name.removesuffix('_raw')} with its sizes in one word: {_WORD}",
+        body=mad.MAD_RAW,
         operands=_operands,
         text=listed(_operands),
         a5="f8e4m3" if _mx else None,

@@ -1,0 +1,229 @@
+"""Bursts: the same number of bytes again and again, from and to addresses that advance by strides.
+
+Everything is checked before a byte is written, and read before a byte is written. Where bursts
+write the same bytes, the later one in program order wins. Which units an instruction counts in is
+told in its own file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import product
+from math import prod
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from pto.core.dtypes import DType
+from pto.core.errors import PtoError, fail
+from pto.core.memory import Bytes, Memory, Space
+from pto.core.pointer import Pointer
+from pto.isa.meaning import lanes
+from pto.isa.meaning.machine import Machine
+
+MOST_BYTES: Final = 1 << 31  # one instruction moves; more is a mistake or an attack
+_MOST_OVERLAPPING: Final = 1 << 20  # bursts that can only be written one by one
+
+COMBINE: Final[dict[str, Callable[[Any, Any], Any]]] = {
+    "add": lanes.add,
+    "max": lanes.maximum,
+    "min": lanes.minimum,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """How often, and by how many bytes source and destination advance each time."""
+
+    count: int
+    source: int
+    destination: int
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One end of a transfer: bursts of `width` bytes; counts and strides list outer loops first."""
+
+    name: str  # of the instruction
+    verb: str  # reads or writes
+    memory: Memory
+    address: int
+    counts: tuple[int, ...]
+    strides: tuple[int, ...]
+    width: int
+
+    @property
+    def end(self) -> int:
+        """Behind the last byte any burst touches."""
+        reach = sum((c - 1) * s for c, s in zip(self.counts, self.strides, strict=True))
+        return self.address + reach + self.width
+
+    def check(self) -> None:
+        if self.address < 0 or self.end > self.memory.size:
+            raise self._outside()
+
+    def _outside(self) -> PtoError:
+        """Names the first burst that leaves the buffer."""
+        start, index = self.address, list[int]()
+        reach = self.end - self.address - self.width
+        for count, stride in zip(self.counts, self.strides, strict=True):
+            reach -= (count - 1) * stride
+            room = self.memory.size - self.width - reach - start
+            first = min(count - 1, max(0, room // stride + 1)) if stride and start >= 0 else 0
+            index.append(first)
+            start += first * stride
+        burst = index[-1] if index else 0
+        loops = f" of loop {', '.join(map(str, index[:-1]))}" if index[:-1] else ""
+        return fail(
+            "PTO-M161",
+            f"'{self.name}' op: burst {burst}{loops} {self.verb} {self.memory.space.value} bytes "
+            f"{start:#x} to {start + self.width:#x}, outside the buffer of "
+            f"{self.memory.size:#x} bytes",
+            help="check the counts, the lengths and the units of the strides",
+        )
+
+    @property
+    def bytes(self) -> Bytes:
+        """All bursts over the memory itself, an axis a loop and the bytes of a burst last."""
+        shape, strides = (*self.counts, self.width), (*self.strides, 1)
+        return np.ndarray(shape, np.uint8, self.memory.data, self.address, strides)
+
+    @property
+    def is_distinct(self) -> bool:
+        """Whether no two bursts share a byte."""
+        return distinct(self.counts, self.strides, self.width)
+
+
+def distinct(counts: Sequence[int], strides: Sequence[int], width: int) -> bool:
+    """Whether blocks of `width` bytes at these strides do not share a byte (False: not proven)."""
+    extent = width
+    for stride, count in sorted(zip(strides, counts, strict=True)):
+        if count > 1 and stride < extent:
+            return False
+        extent += (count - 1) * stride
+    return True
+
+
+def sides(
+    name: str, src: Pointer, dst: Pointer, width: int, loops: Sequence[Loop], wider: int = 0
+) -> tuple[Side, Side] | None:
+    """Both ends, checked; None where nothing moves. `loops` are listed from inner to outer.
+
+    A burst of the destination is `wider` bytes longer than one of the source.
+    """
+    numbers = [width, *(n for loop in loops for n in (loop.count, loop.source, loop.destination))]
+    if min(numbers) < 0:
+        raise fail("PTO-S160", f"'{name}' op: a length, count or stride is {min(numbers)}")
+    used = [loop for loop in reversed(loops) if loop.count != 1]
+    counts = tuple(loop.count for loop in used)
+    total = prod(counts) * (width + wider)
+    if total == 0:
+        return None
+    if total > MOST_BYTES:
+        raise fail("PTO-M162", f"'{name}' op moves {total} bytes, more than {MOST_BYTES}")
+    source = tuple(loop.source for loop in used)
+    target = tuple(loop.destination for loop in used)
+    reads = Side(name, "reads", src.memory, src.address, counts, source, width)
+    writes = Side(name, "writes", dst.memory, dst.address, counts, target, width + wider)
+    reads.check()
+    writes.check()
+    return reads, writes
+
+
+def move(name: str, src: Pointer, dst: Pointer, width: int, loops: Sequence[Loop]) -> None:
+    """Copy the bursts."""
+    found = sides(name, src, dst, width, loops)
+    if found is not None:
+        reads, writes = found
+        put(writes, reads.bytes)
+
+
+def put(writes: Side, values: Bytes) -> None:
+    """Write bursts given in the shape of `writes.bytes`."""
+    target = writes.bytes
+    if writes.is_distinct:
+        target[...] = values
+        return
+    for index, burst in _one_by_one(writes, values):
+        target[index] = burst
+
+
+def combine(
+    name: str, src: Pointer, dst: Pointer, width: int, loops: Sequence[Loop], how: tuple[DType, str]
+) -> None:
+    """Combine the bursts with what is there, element by element of one type."""
+    kind, op = how
+    if width % kind.itemsize:
+        raise fail(
+            "PTO-M163",
+            f"'{name}' op combines elements of {kind}, and a burst has {width} bytes",
+            help=f"give a length that is a multiple of {kind.itemsize}",
+        )
+    found = sides(name, src, dst, width, loops)
+    if found is not None:
+        reads, writes = found
+        update(writes, reads.bytes.view(kind.numpy), kind, op)
+
+
+def update(writes: Side, values: npt.NDArray[Any], kind: DType, op: str) -> None:
+    """Combine items given in the shape of `writes.bytes` with what is there."""
+    function, target = COMBINE[op], writes.bytes.view(kind.numpy)
+    if writes.is_distinct:
+        target[...] = function(target, values)
+        return
+    for index, burst in _one_by_one(writes, values):
+        target[index] = function(target[index], burst)
+
+
+def _one_by_one(writes: Side, values: npt.NDArray[Any]) -> Any:
+    """(index, burst) in program order, all read before the first is written."""
+    count = prod(writes.counts)
+    if count > _MOST_OVERLAPPING:
+        raise fail(
+            "PTO-M162",
+            f"'{writes.name}' op writes {count} bursts over each other, more than "
+            f"{_MOST_OVERLAPPING}",
+        )
+    kept = values.copy()
+    return ((index, kept[index]) for index in product(*map(range, writes.counts)))
+
+
+def aligned(name: str, pointer: Pointer, step: int, loops: Sequence[Loop] = ()) -> None:
+    """Where bursts start in a local buffer; `loops` give their destination strides there."""
+    if pointer.address % step:
+        below = pointer.address // step * step
+        raise fail(
+            "PTO-M164",
+            f"'{name}' op: {pointer.memory.space.value} address {pointer.address:#x} is not a "
+            f"multiple of {step} bytes",
+            help=f"the nearest aligned addresses are {below:#x} and {below + step:#x}",
+        )
+    for loop in loops:
+        if loop.count > 1 and loop.destination % step:
+            raise fail(
+                "PTO-M164",
+                f"'{name}' op: bursts are {loop.destination} bytes apart in "
+                f"{pointer.memory.space.value}, not a multiple of {step}",
+            )
+
+
+def turned(loops: Sequence[Loop]) -> list[Loop]:
+    """The same loops seen from the source."""
+    return [Loop(loop.count, loop.destination, loop.source) for loop in loops]
+
+
+def owned(core: Machine, pointer: Pointer, sub: int = 0) -> Pointer:
+    """The same address in the buffer of the agent that owns it.
+
+    A cube that names UB means that of vector sub-block `sub`; a vector that names L1, the cube's.
+    """
+    space = pointer.memory.space
+    if space is Space.UB and core.side == "cube":
+        return Pointer(core.cluster.vector(sub).memory(space), pointer.address, pointer.dtype)
+    if space is Space.UB and core.side == "both" and sub:
+        return Pointer(core.cluster.vector(sub).memory(space), pointer.address, pointer.dtype)
+    if space is Space.L1 and core.side == "vector":
+        return Pointer(core.cluster.cube.memory(space), pointer.address, pointer.dtype)
+    return pointer

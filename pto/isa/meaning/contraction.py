@@ -1,0 +1,137 @@
+"""The product of matrices, on plain arrays: `mad` and the tile matmuls call it.
+
+The order is part of the meaning, and every engine reproduces it bit for bit:
+
+    s = +0; for k = 0, 1, .. K-1: s = round(s + round(lhs[m,k] * rhs[k,n])); then round(start + s)
+
+in f32, each `round` to nearest even (no fused multiply-add), one output element at a time, so the
+outer loops may run in any order and any width. Factors narrower than f32 are exact in f32; the
+product of f16, bf16, fp8, hifloat8 or fp4 factors is exact too unless it leaves the range of f32.
+With scales (MX) the term is lhs*rhs*2^(sa+sb-254), exact, rounded once to f32. Integers are exact
+modulo 2^32, in any order. What is accumulated onto (`start`: the old accumulator or the bias) is
+added to the finished sum: tile.yaml#pto.tmatmul.acc, and goldens mad_acc and mad_bias.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from pto.core.constants import MX_BLOCK_SIZE
+from pto.core.convert import convert
+from pto.core.dtypes import F32, DType, decode
+
+Array = npt.NDArray[Any]
+F32s = npt.NDArray[np.float32]
+
+_EXACT_INTEGERS: Final = 1 << 53  # sums below this are exact in f64, whatever their order
+_MOST: Final = np.float32(np.finfo(np.float32).max)
+_TF32_DROPPED: Final = 13  # mantissa bits of f32 that tf32 lacks
+
+
+def values_of(items: Array, kind: DType) -> Array:
+    """Items as factors: f32, exactly, or int64. A packed type gives two along the last axis."""
+    if not kind.is_float:
+        return decode(kind, items)
+    if kind is F32 or kind.numpy.kind == "f":
+        return items.view(kind.numpy).astype(np.float32, copy=False)
+    return convert(items.view(kind.numpy), kind, F32)
+
+
+def rounded_to_tf32(values: F32s, *, away: bool) -> F32s:
+    """f32 with the 10 mantissa bits of tf32: to nearest, ties to even or away from zero.
+
+    dma_cube.yaml#pto.mad, tf32_mode. NaN stays NaN.
+    """
+    bits = values.view(np.uint32)
+    half = np.uint32(1 << (_TF32_DROPPED - 1))
+    last = np.uint32(0) if away else np.uint32(1) - (bits >> np.uint32(_TF32_DROPPED) & 1)
+    kept = (bits + half - last) & ~np.uint32((1 << _TF32_DROPPED) - 1)
+    return np.where(np.isnan(values), values, kept.view(np.float32))
+
+
+def finite(values: Array, kind: DType) -> Array:
+    """Factors under `sat`: inf becomes the largest value of the type, NaN becomes 0."""
+    if values.dtype.kind != "f" or np.isfinite(values).all():
+        return values
+    most = float(kind.max)
+    return np.nan_to_num(values, nan=0.0, posinf=most, neginf=-most)
+
+
+def contract(
+    lhs: Array,
+    rhs: Array,
+    into: DType,
+    *,
+    start: Array | None = None,
+    scales: tuple[Array, Array] | None = None,
+    saturate: bool = False,
+) -> Array:
+    """lhs (M x K) times rhs (K x N), plus `start`, as items of `into` (i32, f32 or f16).
+
+    Factors come from `values_of`. `start` is (M x N) or (N,) in items of `into`. `scales` are
+    numbers, (M x K/32) and (K/32 x N). With `saturate`, finite overflow stops at the largest
+    finite value at every step.
+    """
+    if into.is_integer:
+        return _integers(lhs, rhs, into, start)
+    left, right = lhs.astype(np.float32, copy=False), rhs.astype(np.float32, copy=False)
+    if scales is not None:
+        left, right = _scaled(left, scales[0], 1), _scaled(right, scales[1], 0)
+    total = _sum(left, right)
+    if saturate and not np.isfinite(total).all():
+        total = _limited_sum(left, right)
+    if start is not None:
+        old = start.astype(np.float32, copy=False)
+        total = _limited_add(old, total) if saturate else old + total
+    return total if into is F32 else convert(total, F32, into, saturate=saturate)
+
+
+def _integers(lhs: Array, rhs: Array, into: DType, start: Array | None) -> Array:
+    """Exact: below 2^53 the order of a sum in f64 does not matter."""
+    most = float(np.abs(lhs).max(initial=0)) * float(np.abs(rhs).max(initial=0)) * lhs.shape[1]
+    if most < _EXACT_INTEGERS:
+        total = (lhs.astype(np.float64) @ rhs.astype(np.float64)).astype(np.int64)
+    else:
+        total = lhs.astype(np.int64) @ rhs.astype(np.int64)
+    if start is not None:
+        total = total + start
+    return total.astype(into.numpy)
+
+
+def _scaled(values: F32s, scales: Array, axis: int) -> Array:
+    """Values times their group's scale, in f64: exact."""
+    spread = np.repeat(scales, MX_BLOCK_SIZE, axis=axis)
+    used = spread[:, : values.shape[1]] if axis else spread[: values.shape[0]]
+    return values.astype(np.float64) * used
+
+
+def _sum(left: Array, right: Array) -> F32s:
+    """The sum over k in order. f64 factors have exact products, rounded to f32 here."""
+    rows, cols = left.shape[0], right.shape[1]
+    total = np.zeros((rows, cols), np.float32)
+    term = np.empty((rows, cols), np.float32)
+    columns = np.ascontiguousarray(left.T)[:, :, None]
+    for column, row in zip(columns, right, strict=True):
+        np.multiply(column, row, out=term, casting="same_kind")
+        total += term
+    return total
+
+
+def _limited_sum(left: Array, right: Array) -> F32s:
+    """The same, each product and each sum of finite numbers kept finite."""
+    total = np.zeros((left.shape[0], right.shape[1]), np.float32)
+    for k in range(left.shape[1]):
+        column, row = left[:, k, None], right[k]
+        term = (column * row).astype(np.float32)
+        whole = np.isfinite(column) & np.isfinite(row)
+        total = _limited_add(total, np.where(whole, np.clip(term, -_MOST, _MOST), term))
+    return total
+
+
+def _limited_add(a: F32s, b: F32s) -> F32s:
+    total = a + b
+    whole = np.isfinite(a) & np.isfinite(b)
+    return np.where(whole, np.clip(total, -_MOST, _MOST), total)

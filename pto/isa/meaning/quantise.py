@@ -1,0 +1,143 @@
+"""What the fixpipe makes of accumulator values, on plain arrays: scale, relu, narrow, clip.
+
+A mode is a word of `pre_quant` without its ending: machine.yaml#enums.quant_word and
+dma_cube.yaml#pto.mte_l0c_gm have the modes and the bits of a parameter word. Stores of accumulator
+tiles with quantisation mean the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from pto.core.convert import Round, convert
+from pto.core.dtypes import F16, F32, DType
+from pto.core.errors import fail
+
+Array = npt.NDArray[Any]
+F32s = npt.NDArray[np.float32]
+
+_SCALE_BITS: Final = np.uint64(0xFFFFE000)  # a channel's scale has 19 bits
+_CASTS: Final = ("f32_f16", "f32_bf16")  # take a payload and do not scale
+_THROUGH_F16: Final = "qf162"
+
+# Scaled integers are rounded into this range before the offset: the goldens of pto-isa's tests
+# clip to 9 bits for 8-bit results and to 17 bits for 16-bit ones.
+_STAGE: Final = {4: (-256, 255), 8: (-256, 255), 16: (-65536, 65535)}
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """Parameters of a quantisation, one for all channels or one a channel (column)."""
+
+    scale: F32s
+    offset: npt.NDArray[np.int64]
+    signed: npt.NDArray[np.bool_] | None  # None: as the destination type
+
+    @classmethod
+    def number(cls, value: float) -> Scale:
+        """From a float: no offset, the sign of the destination."""
+        return cls(np.float32(value).reshape(1), np.zeros(1, np.int64), None)
+
+    @classmethod
+    def word(cls, bits: int) -> Scale:
+        """From a scalar parameter word: a whole f32, offset in [45:37], sign in [46]."""
+        words = np.array([bits], np.uint64)
+        low = (words & np.uint64(0xFFFFFFFF)).astype(np.uint32)
+        return cls(low.view(np.float32), _offset(words), _sign(words))
+
+    @classmethod
+    def words(cls, words: npt.NDArray[np.uint64]) -> Scale:
+        """From a word a channel: the scale is bits [31:13], an f32 of 10 mantissa bits."""
+        scale = (words & _SCALE_BITS).astype(np.uint32).view(np.float32)
+        return cls(scale, _offset(words), _sign(words))
+
+
+def _offset(words: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
+    """Nine bits, two's complement: ops-nn aclnnTransQuantParam packs -256 to 255 so."""
+    field = (words >> np.uint64(37) & np.uint64(0x1FF)).astype(np.int64)
+    return (field ^ 0x100) - 0x100
+
+
+def _sign(words: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
+    return (words >> np.uint64(46) & np.uint64(1)).astype(np.bool_)
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """Everything between reading an accumulator and writing items of `dst`."""
+
+    mode: str | None = None  # of pre_quant; None: none
+    scale: Scale | None = None
+    relu: str = "no_relu"
+    alpha: F32s | None = None  # slope of scalar_relu or, a channel each, of vector_relu
+    clip: Any = None
+    saturate: bool = True
+    keep_nan: bool = False
+
+    def apply(self, values: Array, src: DType, dst: DType) -> Array:
+        """Items of `dst` (codes of 4 bits, unpacked, for a packed one) of the same shape."""
+        if src is dst and self.mode is None and self.relu == "no_relu":
+            return self._clipped(values.view(dst.numpy))
+        if self.mode is not None and "hybrid" in self.mode:
+            raise fail("PTO-T162", f"rounding of {self.mode} is not defined by the ISA")
+        return self._integers(values, src, dst) if dst.is_integer else self._floats(values, dst)
+
+    def _scaled(self, values: Array) -> F32s:
+        """f32: the accumulator, by way of f16 in some modes, times the scale."""
+        wide = values.astype(np.float32)
+        if self.mode is None or self.scale is None or self.mode in _CASTS:
+            return wide
+        if self.mode.startswith(_THROUGH_F16):
+            wide = convert(wide, F32, F16, saturate=False).astype(np.float32)
+        return wide * self.scale.scale
+
+    def _floats(self, values: Array, dst: DType) -> Array:
+        """Round.NONE is the rounding of the pair: to nearest even, in hifloat8 ties away."""
+        found = self._rectified(self._scaled(values))
+        items = convert(found, F32, dst, Round.NONE, self.saturate, keep_nan=self.keep_nan)
+        return self._clipped(items)
+
+    def _integers(self, values: Array, src: DType, dst: DType) -> Array:
+        """Scale, round to nearest even, add the offset, saturate; then relu and clip."""
+        low, high = self._range(dst)
+        if self.mode is None:
+            whole = values.astype(np.float64)
+        else:
+            stage = _STAGE.get(dst.bits, (dst.min, dst.max))
+            whole = np.nan_to_num(self._scaled(values).astype(np.float64), nan=0.0)
+            whole = np.rint(np.clip(whole, *stage))
+            whole = whole + (0 if self.scale is None else self.scale.offset)
+        limited = np.clip(np.rint(np.nan_to_num(whole, nan=0.0)), low, high)
+        found = np.clip(np.rint(self._rectified(limited)), low, high).astype(np.int64)
+        if self.clip is not None:
+            found = np.minimum(found, int(self.clip))
+        mask = (1 << dst.bits) - 1
+        codes = (found & mask).astype(dst.storage)
+        return codes if dst.is_packed else codes.view(dst.numpy)
+
+    def _range(self, dst: DType) -> tuple[Array, Array]:
+        """Ends of the result: bytes are signed as their parameter says, not as the pointer."""
+        if dst.bits != 8 or self.scale is None or self.scale.signed is None:
+            return np.asarray(dst.min), np.asarray(dst.max)
+        signed = self.scale.signed
+        return np.where(signed, -128, 0), np.where(signed, 127, 255)
+
+    def _rectified(self, x: Array) -> Array:
+        """Below zero: 0, or x times a slope. NaN stays."""
+        if self.relu == "no_relu":
+            return x
+        below = x * 0 if self.alpha is None else x * self.alpha
+        if self.relu == "normal_relu":
+            return np.where((x > 0) | np.isnan(x), x, x.dtype.type(0))
+        return np.where(x >= 0, x, below)
+
+    def _clipped(self, items: Array) -> Array:
+        """min(item, clip), after narrowing: golden fixpipe-clip-ub-cv."""
+        if self.clip is None:
+            return items
+        limit = items.dtype.type(self.clip)
+        return np.where(items > limit, limit, items)
