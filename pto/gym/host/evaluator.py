@@ -341,7 +341,9 @@ def _kernel_argument(param: s.Param, value: Value) -> npt.NDArray[np.uint8] | Sc
         raise cannot_follow(f"the kernel's {param.name} is given {described(value)}")
     if value.block.space != "device":
         raise cannot_follow(f"the kernel's {param.name} is given host memory")
-    return value.span(value.block.data.size - value.offset)
+    value.span(value.block.data.size - value.offset)  # refuses freed memory and a wild address
+    whole = value.block.data if value.block.pages is None else value.block.pages
+    return whole[value.offset :]
 
 
 EXPRESSIONS: dict[type[s.Expr], Callable[[Evaluator, Any, Scope], Value]] = {

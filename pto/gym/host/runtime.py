@@ -32,6 +32,7 @@ from pto.gym.host.values import (
 )
 
 _MOST_BYTES = 2 << 30
+PAGE = 2 << 20  # bytes of a huge page, which ACL_MEM_MALLOC_HUGE_FIRST asks for
 _MOST_MESSAGES = 200
 
 
@@ -122,7 +123,8 @@ class Runtime:
         self.allocated += count
         if count < 0 or self.allocated > _MOST_BYTES:
             raise cannot_follow(f"an allocation of {count} bytes is more than a case may have")
-        return Block(np.zeros(count, np.uint8), space)
+        pages = np.zeros(-(-count // PAGE) * PAGE if space == "device" else count, np.uint8)
+        return Block(pages[:count], space, pages=pages)
 
     def array(self, type: CType, count: int) -> Pointer:
         return Pointer(self.allocate(count * (type.size or 1), "host"), 0, type)

@@ -78,11 +78,15 @@ class Link(Cell):
 
 @dataclass(eq=False, slots=True)
 class Block:
-    """Memory of one allocation."""
+    """Memory of one allocation.
+
+    Device memory comes in pages: `data` is what was asked for, `pages` what a kernel can reach.
+    """
 
     data: npt.NDArray[np.uint8]
     space: Space
     is_freed: bool = False
+    pages: npt.NDArray[np.uint8] | None = None
 
 
 @dataclass(frozen=True, slots=True)
