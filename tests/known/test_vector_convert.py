@@ -4,7 +4,10 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from pto.core.convert import convert
 from pto.core.dtypes import dtype
+from pto.core.rounding import Round
+from pto.isa.meaning.vector.shortcut import converter
 from tests.vectors import Registers, reg
 
 INF, NAN = np.inf, np.nan
@@ -173,3 +176,43 @@ def test_vbitcast_keeps_the_bytes():
     a = bench.vreg("a", "f32", np.arange(64))
     got = bench.one(f"%r = pto.vbitcast %a : {{a}} -> {reg('i16')}", reg("i16"))
     assert got.dtype == np.int16 and got.tobytes() == a.tobytes()
+
+
+PATTERNS = np.arange(0, 65536, 101, dtype=np.uint16)
+SINGLES = np.concatenate(
+    [
+        np.array(
+            [0.0, -0.0, 0.5, -0.5, 1.5, 2.5, 65504, 65519.99, 65520, 1e6, 3.4e38, INF, -INF, NAN],
+            np.float32,
+        ),
+        np.array([2**n + d for n in (7, 8, 15, 16, 31, 32, 63) for d in (-1, 0, 1)], np.float32),
+        -np.array([2**n + d for n in (7, 8, 15, 16, 31, 32, 63) for d in (-1, 0, 1)], np.float32),
+        np.random.default_rng(4).integers(0, 2**32, 300, np.uint64).astype(np.uint32).view("f4"),
+    ]
+)
+WORDS = np.concatenate((PATTERNS.astype(np.int32) - 32768, [2**31 - 1, -(2**31), 70000])).astype(
+    "i4"
+)
+
+
+@pytest.mark.parametrize("saturate", [True, False])
+@pytest.mark.parametrize(
+    "src, dst",
+    [("f16", "f32"), ("bf16", "f32"), ("f32", "f16"), ("f32", "bf16")]
+    + [(s, d) for s in ("f16", "bf16", "f32") for d in ("i8", "u8", "i16", "i32", "u32", "i64")]
+    + [("i32", d) for d in ("u8", "i16", "u16", "i64")]
+    + [("i16", "u8"), ("u16", "u8"), ("i16", "u32")],
+)
+def test_shortcuts_give_what_the_conversion_gives(src, dst, saturate):
+    """One value at a time, since one lane out of the ordinary sends all of them the long way."""
+    a, b = dtype(src), dtype(dst)
+    items = {"f32": SINGLES, "i32": WORDS}.get(src, PATTERNS).astype(
+        a.storage if a.itemsize == 2 else a.numpy
+    )
+    items = items.view(a.numpy)
+    for mode in (Round.RINT, Round.FLOOR, Round.CEIL, Round.TRUNC):
+        want = convert(items, a, b, mode, saturate)
+        change = converter(a, b, mode, saturate)
+        with np.errstate(all="ignore"):
+            got = np.concatenate([change(items[i : i + 1]) for i in range(items.size)])
+        assert got.tobytes() == want.tobytes(), mode

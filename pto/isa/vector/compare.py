@@ -95,6 +95,7 @@ instr(
         "an older page has it as a reversed vsel with an implicit mask; the current text and the"
         " goldens select lanes by index",
         "a5 only by seed 004; newer text allows emulation elsewhere",
+        "indices beyond the last lane are not defined; they count modulo N here, as in vperm",
     ),
     example="%r = pto.vselr %v, %index : !pto.vreg<64xf32>, !pto.vreg<64xi32> -> !pto.vreg<64xf32>",
     cite=spec(4837),
@@ -109,7 +110,8 @@ instr(
     rules=(same_lanes("src1", "src0"), same_vreg("src0", "result")),
     notes=(
         "seed 004 lists it for a5; the current text took it off the a5 surface",
-        "no operand carries the predicate, so what it selects is not defined by the ISA",
+        "no operand carries the predicate: an integer src1 selects as in vselr, whose visible"
+        " result the page gives it; any other is an error that says so",
         "PTOAS checks src1 as an index register, the manual's page has it of src0's type: both"
         " have src0's lanes",
     ),

@@ -72,7 +72,9 @@ instr(
         " keeps the even words; newer text has these as SPLT4CHN, BRC_BLK and vldsx2",
         "BRC takes registers of any item width: the manual lists each token for its own width, the"
         " goldens broadcast bytes and halves into f32 registers",
-        "NORM needs a 32-byte aligned address on a5; BRC only the alignment of its item",
+        "NORM needs a 32-byte aligned address on a5; the others only the alignment of their item",
+        "post-update loads at source itself, then moves it on by offset",
+        "SPLT reads a window of as many registers as there are channels; no text fixes its size",
     ),
     example='%v = pto.vlds %ub[%at] {dist = "NORM"} : !pto.ptr<f32, ub> -> !pto.vreg<64xf32>',
     cite=(spec(2454), "seed 003, Distribution modes"),
@@ -136,7 +138,10 @@ instr(
     "result[i] = mask[i] ? UB[source + offsets[i] elements] : 0",
     body=load.VGATHER2,
     rules=(dtype_in("offsets", HALVES_AND_WORDS), mask_fits("result", "mask")),
-    notes=("the formula of the text leaves masked lanes unwritten; the golden has them 0",),
+    notes=(
+        "the formula of the text leaves masked lanes unwritten; the golden has them 0",
+        "16-bit offsets are unsigned, as in the a5 headers, whatever the register is called",
+    ),
     example="%v = pto.vgather2 %ub, %offsets, %mask : !pto.ptr<f32, ub>, !pto.vreg<64xi32>,"
     " !pto.mask<b32> -> !pto.vreg<64xf32>",
     cite=spec(2635),
@@ -185,6 +190,7 @@ instr(
     text="$source [ $offset ] , @stride {} : types(source) -> results",
     notes=(
         "deprecated: only the manual has it; vlds with a dist or vsldb replace it",
+        "the manual names the tokens only; they are read as spelled: S3_B16 is every third half",
         "seed 003's table calls vsld a store, its text and the manual's page a load: it is a load",
     ),
     cite=page("vector/ops/vector-load-store/vsld"),

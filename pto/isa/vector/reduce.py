@@ -57,7 +57,8 @@ instr(
     notes=(
         "8- and 16-bit integers widen: 256xsi8 sums to 128xsi16, 128xi16 to 64xi32",
         "the manual's page lists i16 to i64; the current text i8 to i32",
-        "the order of summation is not specified",
+        "the order of summation is not specified: here neighbours, then neighbouring sums; f16 is"
+        " summed in f32 and rounded once",
     ),
     cite=spec(4491),
 )
@@ -72,7 +73,10 @@ for _name, (_meaning, _body, _line) in {
         body=_body,
         types=_EXTREMES,
         rules=_SAME,
-        notes=("the index is an integer's raw bits also in a float register",),
+        notes=(
+            "the index is an integer's raw bits also in a float register",
+            "NaN wins; without an active lane the neutral value and index 0",
+        ),
         cite=spec(_line),
     )
 for _name, (_what, _body, _line) in {
@@ -89,6 +93,7 @@ for _name, (_what, _body, _line) in {
         needs="group_reduction",
         rules=_SAME,
         notes=(
+            "a VLane without an active lane gives the neutral value: 0, the lowest, the highest",
             "edition current has the results in lanes 0..7 as the goldens do, edition manual at"
             " the first lane of each VLane as the seeds do",
         ),

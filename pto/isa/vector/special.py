@@ -176,7 +176,10 @@ instr(
         dtype_in("indices", "u32"),
         Rule("repeat-times", "PTO-S082", "expects repeat_times within 0 to 255", _repeats),
     ),
-    notes=("an f16 score fills the low 2 bytes of its field, the next 2 are reserved",),
+    notes=(
+        "an f16 score fills the low 2 bytes of its field, the next 2 are reserved and 0 here",
+        "where NaN sorts is not defined: here behind every number",
+    ),
     example="pto.vbitsort %out, %scores, %indices, %repeats : !pto.ptr<f32, ub>, !pto.ptr<f32, ub>,"
     " !pto.ptr<ui32, ub>, index",
     cite=spec(5317),
@@ -202,6 +205,8 @@ instr(
         "count holds four 16-bit list lengths in records, list 0 lowest",
         "config: bits 7..0 repeats, 11..8 valid lists, 12 stop when one list is exhausted",
         "hidden state: VMS4_SR, the records taken of each list",
+        "a list that is not descending, which the text leaves undefined, is an error; a list of"
+        " length 0 takes no part",
     ),
     cite=spec(5339),
 )

@@ -99,7 +99,8 @@ instr(
     ),
     aliases="vst vsti",
     notes=(
-        "updated_base is the post-update form of newer compilers; it is absent otherwise",
+        "updated_base is the post-update form of newer compilers, absent otherwise: it stores at"
+        " destination itself, then moves it on by offset",
         "offset counts elements of the pointer's type, which may differ from the register's",
         "PK takes registers of any width: the manual lists each token for its own width, the"
         " goldens pack f16 by PK_B32 and f32 by PK_B64",
@@ -148,7 +149,10 @@ instr(
     text="$value , $destination , $block_stride , $repeat_stride , $mask {} : types"
     " <? -> results >",
     rules=(same_base("updated_base", "destination"),),
-    notes=("lane b of the b32 view of mask gates block b",),
+    notes=(
+        "lane b of the b32 view of mask gates block b",
+        "post-update starts at destination itself, then moves it on by repeat_stride blocks",
+    ),
     example="pto.vsstb %v, %ub, %block, %repeat, %mask : !pto.vreg<64xf32>, !pto.ptr<f32, ub>, i16,"
     " i16, !pto.mask<b32>",
     cite=spec(2781),
@@ -172,7 +176,7 @@ instr(
         mask_fits("value", "mask"),
     ),
     notes=(
-        "where two lanes hit one address one write wins, and which is not defined",
+        "where two lanes hit one address one write wins, and which is not defined: here the higher",
         "PTOAS takes 32-bit offsets only, the text also 16-bit values, whose offsets are 16-bit",
         "the text lists 8-bit values too, but no index register has 256 lanes",
     ),
@@ -196,7 +200,10 @@ instr(
         ),
     ),
     text="$value , $destination [ $offset ] , @stride {} : types(value,destination)",
-    notes=("deprecated: only the manual has it; vsts with a dist or vsstb replace it",),
+    notes=(
+        "deprecated: only the manual has it; vsts with a dist or vsstb replace it",
+        "the manual names the tokens only; they are read as in vsld",
+    ),
     cite=page("vector/ops/vector-load-store/vsst"),
     **widths(*_ITEMS),
 )

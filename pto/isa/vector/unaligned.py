@@ -61,7 +61,11 @@ instr(
     text="$source , $align {} : types -> results",
     needs="align_state",
     rules=(state_from("align", "load"),),
-    notes=(_A5_ONLY, "the program moves source on itself; there is no offset"),
+    notes=(
+        _A5_ONLY,
+        "the program moves source on itself; there is no offset",
+        "a state that does not hold the block of source is an error",
+    ),
     cite=spec(2521),
     **widths(8, 16, 32, 64),
 )
@@ -138,7 +142,7 @@ instr(
     needs="align_state",
     notes=(
         "destination and offset name the end of the stream: those of the last vstus; after a pstu"
-        " its base_out and 0",
+        " its base_out and 0; any other place is an error",
     ),
     cite=spec(2835),
 )
@@ -220,7 +224,10 @@ instr(
     attrs=(_MODE,),
     text="$align_in , $offset_in , $value , $base , @mode {} : types -> results",
     needs="unaligned_store",
-    notes=("deprecated: only the manual has it; vstus and vstur replace it",),
+    notes=(
+        "deprecated: only the manual has it; vstus and vstur replace it",
+        "the page leaves open whether offsets are bytes or elements: elements here",
+    ),
     cite=page("vector/ops/vector-load-store/vstu"),
     **widths(8, 16, 32),
 )

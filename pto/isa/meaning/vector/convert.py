@@ -6,13 +6,14 @@ from collections.abc import Callable
 
 import numpy as np
 
-from pto.core.convert import convert, round_integral, round_mode
+from pto.core.convert import round_integral, round_mode
 from pto.core.dtypes import DType
 from pto.core.rounding import Round
 from pto.isa.meaning import lanes
 from pto.isa.meaning.kinds import Do, Lane
 from pto.isa.meaning.machine import Machine
 from pto.isa.meaning.vector import masks
+from pto.isa.meaning.vector.shortcut import converter
 from pto.isa.meaning.vector.ub import Items, dtype_of
 from pto.isa.rules import Case
 
@@ -30,10 +31,6 @@ def plain_word(case: Case, name: str) -> str | None:
     """An attribute's word in the spelling we use."""
     word = case.word(name)
     return None if word is None else OLDER_WORDS.get(word, word)
-
-
-def converter(src: DType, dst: DType, mode: Round, saturate: bool) -> Callable[[Items], Items]:
-    return lambda x: convert(x, src, dst, mode, saturate)
 
 
 def _vcvt(case: Case) -> Callable[..., Items]:

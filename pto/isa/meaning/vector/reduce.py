@@ -18,6 +18,7 @@ from pto.isa.meaning.vector.ub import Items, dtype_of
 from pto.isa.rules import Case
 
 Active = Callable[[Items, masks.Mask], Items]
+_EVEN, _ODD = slice(0, None, 2), slice(1, None, 2)
 
 
 def _active(kind: DType, neutral: Any) -> Active:
@@ -35,11 +36,17 @@ def _sum_type(kind: DType) -> np.dtype[Any]:
     return np.dtype(np.float32) if kind.is_float else kind.numpy
 
 
-def _by_neighbours(x: Items) -> Items:
-    """The sum along the last axis, a power of two long."""
-    while x.shape[-1] > 1:
-        x = x[..., ::2] + x[..., 1::2]
-    return x[..., 0]
+def _by_neighbours(x: Items) -> Any:
+    """The sum of a power of two of lanes."""
+    while x.size > 1:
+        x = x[_EVEN] + x[_ODD]
+    return x[0]
+
+
+def _rows_by_neighbours(x: Items) -> Items:
+    while x.shape[1] > 1:
+        x = x[:, _EVEN] + x[:, _ODD]
+    return x[:, 0]
 
 
 def _vcadd(case: Case) -> Callable[..., Items]:
@@ -75,7 +82,7 @@ def _groups(case: Case, neutral: Any, fold: Callable[[Items], Items]) -> Callabl
 
 def _vcgadd(case: Case) -> Callable[..., Items]:
     wide = _sum_type(dtype_of(case, "input"))
-    return _groups(case, 0, lambda x: _by_neighbours(x.astype(wide, copy=False)))
+    return _groups(case, 0, lambda x: _rows_by_neighbours(x.astype(wide, copy=False)))
 
 
 def _lowest(kind: DType) -> Any:

@@ -13,7 +13,8 @@ from pto.isa.meaning.kinds import Do
 from pto.isa.meaning.machine import Machine
 from pto.isa.meaning.vector import masks
 from pto.isa.meaning.vector.arithmetic import add_relu
-from pto.isa.meaning.vector.convert import PARTS, converter
+from pto.isa.meaning.vector.convert import PARTS
+from pto.isa.meaning.vector.shortcut import converter
 from pto.isa.meaning.vector.ub import Items, dtype_of
 from pto.isa.rules import Case
 
