@@ -50,7 +50,7 @@ def maximum(a: Lanes, b: Lanes) -> Lanes:
         return found
     zero = found == 0
     # NumPy picks either zero, by machine; a + b of two zeros is +0 unless both are -0.
-    return np.where(zero & (a == b), a + b, found) if zero.any() else found
+    return np.where(zero & (a == b), a + b, found) if np.count_nonzero(zero) else found
 
 
 def minimum(a: Lanes, b: Lanes) -> Lanes:
@@ -59,7 +59,7 @@ def minimum(a: Lanes, b: Lanes) -> Lanes:
     if is_integer(a):
         return found
     zero = found == 0
-    return np.where(zero & (a == b), -(-a - b), found) if zero.any() else found
+    return np.where(zero & (a == b), -(-a - b), found) if np.count_nonzero(zero) else found
 
 
 def relu(a: Lanes) -> Lanes:
