@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from pto.core.memory import Space
@@ -82,3 +83,40 @@ def run_kernel(arguments: str, body: str, arrays: list[Any], profile: str = "a5"
         ),
         args=arrays,
     )
+
+
+NAMES = {  # of NumPy types in programs
+    np.float16: "f16",
+    np.float32: "f32",
+    np.int8: "i8",
+    np.int32: "i32",
+    ml_dtypes.bfloat16: "bf16",
+    ml_dtypes.float8_e4m3fn: "f8E4M3FN",
+    ml_dtypes.float8_e5m2: "f8E5M2",
+}
+
+
+def up(n: int, step: int) -> int:
+    """n, up to a multiple of step."""
+    return -(-n // step) * step
+
+
+def nz(matrix: np.ndarray[Any, Any], rows: int | None = None) -> np.ndarray[Any, Any]:
+    """A matrix as strips of 32 bytes of columns, each of all rows, padded with zeros."""
+    wide = 32 // matrix.dtype.itemsize
+    height, width = matrix.shape
+    whole = np.zeros((rows or up(height, 16), up(width, wide)), matrix.dtype)
+    whole[:height, :width] = matrix
+    starts = range(0, whole.shape[1], wide)
+    return np.concatenate([whole[:, c : c + wide].reshape(-1) for c in starts])
+
+
+def places(m: int, n: int, pitch: int) -> np.ndarray[Any, Any]:
+    """The index in L0C of each element: blocks of 16 columns, all rows of one before the next."""
+    rows, cols = np.arange(m)[:, None], np.arange(n)[None, :]
+    return (cols // 16 * pitch + rows) * 16 + cols % 16
+
+
+def accumulated(raw: np.ndarray[Any, Any], m: int, n: int, kind: Any = np.float32) -> Any:
+    """The matrix in L0C."""
+    return raw.view(kind)[places(m, n, up(m, 16))]

@@ -4,7 +4,6 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from pto.core.errors import PtoError
 from pto.core.memory import Space
 from tests.transfers import FILL, Transfers, run_kernel
 
@@ -18,13 +17,6 @@ def moved(body, *, gm=BYTES, profile="a5", address=0):
     bench.at("u", "ui8, ub", address)
     bench.go(body)
     return bench.memory(Space.UB)
-
-
-def failure(body, code, **options):
-    with pytest.raises(PtoError) as caught:
-        moved(body, **options)
-    assert caught.value.code == code
-    return str(caught.value)
 
 
 # ---- global memory to UB
@@ -140,15 +132,6 @@ def test_copy_gm_to_ubuf_pads_with_the_register_where_the_bit_is_set():
     assert ub[:32].view(np.float32).tolist() == [-1.5, 1, 2, 3, -1.5, -1.5, -1.5, -1.5]
 
 
-def test_pad_elements_without_the_bit_are_not_defined():
-    message = failure(
-        "pto.copy_gm_to_ubuf %g, %u, #0, #1, #12, #0, #2, #false, #0, #12, #32"
-        " : {g}, {u}, i64*5, i1, i64*3",
-        "PTO-S161",
-    )
-    assert "not defined by the ISA" in message
-
-
 # ---- UB to global memory
 
 
@@ -228,15 +211,6 @@ def test_atomic_bursts_over_the_same_element_all_count():
         np.tile(np.array([3, 0, 0, 0, 0, 0, 0, 0], np.int32), 5),
     )
     assert gm.view(np.int32).tolist() == [15]
-
-
-def test_an_atomic_burst_is_whole_elements():
-    with pytest.raises(PtoError) as caught:
-        stored(
-            "pto.set_atomic_s32\npto.mte_ub_gm %u, %g, #6 nburst(#1, #32, #32) : {u}, {g}, i64*4",
-            np.zeros(8, np.uint8),
-        )
-    assert caught.value.code == "PTO-M163"
 
 
 # ---- between local buffers
@@ -321,93 +295,6 @@ def test_copy_cbuf_to_ubuf_writes_the_sub_block_of_its_sid(sid):
     assert not out[1 - sid].any()
 
 
-# ---- what is refused
-
-
-def test_a_burst_outside_gm_is_named_and_nothing_is_written():
-    bench = Transfers()
-    bench.pointer("g", "ui8, gm", BYTES[:256])
-    bench.at("u", "ui8, ub", 0)
-    with pytest.raises(PtoError) as caught:
-        bench.go("pto.mte_gm_ub %g, %u, #0, #64 nburst(#5, #64, #64) : {g}, {u}, i64*5")
-    assert caught.value.code == "PTO-M161"
-    message = str(caught.value)
-    assert "'pto.mte_gm_ub' op: burst 4 reads gm bytes 0x100 to 0x140" in message
-    assert "outside the buffer of 0x100 bytes" in message
-    assert (bench.memory(Space.UB) == FILL).all()
-
-
-def test_a_burst_outside_ub_names_its_loops():
-    message = failure(
-        "pto.mte_gm_ub %g, %u, #0, #32 nburst(#2, #32, #32) loop(#4, #0, #64) : {g}, {u}, i64*5,"
-        " loop i64*3",
-        "PTO-M161",
-        address=256 * 1024 - 128,
-    )
-    assert "burst 0 of loop 2 writes ub bytes 0x40000 to 0x40020" in message
-
-
-def test_padding_outside_ub_is_found_too():
-    failure(
-        "%v = arith.constant 1 : i8\n"
-        "pto.mte_gm_ub %g, %u, #0, #4 nburst(#1, #32, #32) pad(%v, #0, #60) : {g}, {u}, i64*5,"
-        " pad i8, i64*2",
-        "PTO-M161",
-        address=256 * 1024 - 32,
-    )
-
-
-@pytest.mark.parametrize("profile, fails", [("a5", True), ("a2a3", True), ("cpu", False)])
-def test_bursts_start_at_blocks_where_the_profile_asks_for_it(profile, fails):
-    body = "pto.mte_gm_ub %g, %u, #0, #8 nburst(#2, #8, #24) : {g}, {u}, i64*5"
-    if fails:
-        assert "24 bytes apart in ub" in failure(body, "PTO-M164", profile=profile)
-    else:
-        assert moved(body, profile=profile)[24:32].tolist() == BYTES[8:16].tolist()
-
-
-def test_an_address_between_blocks():
-    body = "pto.mte_gm_ub %g, %u, #0, #8 nburst(#1, #8, #32) : {g}, {u}, i64*5"
-    assert "0x11 is not a multiple of 32" in failure(body, "PTO-M164", address=0x11)
-
-
-@pytest.mark.parametrize(
-    "numbers", ["#-32 nburst(#1, #0, #0)", "#32 nburst(#-1, #0, #0)", "#32 nburst(#2, #-64, #32)"]
-)
-def test_negative_numbers(numbers):
-    body = (
-        f"%m = arith.subi #0, #32 : i64\npto.mte_gm_ub %g, %u, #0, {numbers} : {{g}}, {{u}}, i64*5"
-    )
-    failure(body, "PTO-S160")
-
-
-def test_absurd_transfers_are_refused_quickly():
-    failure(
-        "pto.mte_gm_ub %g, %u, #0, #32 nburst(#2097151, #0, #0) loop(#2097151, #0, #0)"
-        " : {g}, {u}, i64*5, loop i64*3",
-        "PTO-M162",
-    )
-    failure("pto.mte_gm_ub %g, %u, #0, #32 nburst(#2097151, #0, #0) : {g}, {u}, i64*5", "PTO-M162")
-
-
-def test_vector_without_a_cube_has_no_l1():
-    bench = Transfers(side="vector")
-    bench.at("a", "i16, ub", 0)
-    bench.at("b", "i16, l1", 0)
-    with pytest.raises(PtoError) as caught:
-        bench.go("pto.mte_ub_l1 %a, %b, #2 nburst(#2, #1, #0) : {a}, {b}, i64*4")
-    assert caught.value.code == "PTO-M160"
-
-
-def test_a_cube_without_vectors_has_no_ub():
-    bench = Transfers(side="cube")
-    bench.at("a", "i16, l1", 0)
-    bench.at("b", "i16, ub", 0)
-    with pytest.raises(PtoError) as caught:
-        bench.go("pto.mte_l1_ub %a, %b, #2 nburst(#2, #1, #0) : {a}, {b}, i64*4")
-    assert caught.value.code == "PTO-M111"
-
-
 # ---- L1
 
 
@@ -445,6 +332,40 @@ def test_copy_gm_to_cbuf_is_repeated_by_packed_registers():
         for inner in range(3):
             place, start = outer * 256 + inner * 64, outer * 1000 + inner * 100
             assert l1[place:][:32].tolist() == BYTES[start:][:32].tolist()
+
+
+# ---- against a plain loop
+
+
+def plain(source, target, length, groups):
+    """The bursts one after the other; groups (count, source, target) from inner to outer."""
+    if not groups:
+        target[0][target[1] : target[1] + length] = source[0][source[1] : source[1] + length]
+        return
+    *inner, (count, src, dst) = groups
+    for n in range(count):
+        plain((source[0], source[1] + n * src), (target[0], target[1] + n * dst), length, inner)
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_any_bursts_and_loops_store_what_a_plain_loop_stores(seed):
+    rng = np.random.default_rng(seed)
+    length = int(rng.integers(1, 40))
+    groups = [
+        (int(rng.integers(1, 4)), 32 * int(rng.integers(0, 4)), int(rng.integers(0, 70)))
+        for _ in range(int(rng.integers(1, 4)))
+    ]
+    want = np.full(1024, FILL, np.uint8)
+    plain((BYTES, 0), (want, 0), length, groups)
+    nburst, *loops = [", ".join(f"#{n}" for n in g) for g in groups]
+    gm = stored(
+        f"pto.mte_ub_gm %u, %g, #{length} nburst({nburst})"
+        + "".join(f" loop({loop})" for loop in loops)
+        + " : {u}, {g}, i64*4"
+        + ", loop i64*3" * len(loops),
+        np.full(1024, FILL, np.uint8),
+    )
+    assert gm.tolist() == want.tolist()
 
 
 # ---- atomics of floats, against ml_dtypes
