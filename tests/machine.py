@@ -12,9 +12,10 @@ from pto.core.tile import Tile
 from pto.ir.parser import parse
 from pto.ir.types import parse_type, type_text
 from pto.isa import types as t
+from pto.run.agents import run_agents
 from pto.run.compile import Compiler
 from pto.run.core import Cluster, Core
-from pto.run.device import Device, run_agents
+from pto.run.device import Device
 from pto.target.profile import profile as find_profile
 
 

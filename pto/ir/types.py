@@ -31,6 +31,7 @@ _ADDRESS_WORDS = {
     Space.L0C: "acc",
     Space.FIXPIPE: "scaling",
 }
+_MEMREF_LAYOUT = re.compile(r"(?:strided|affine_map)<[^<>]*(?:->[^<>]*)?>")
 _ADDRESS_SPACE = re.compile(r"#pto\.address_space<\s*(\w+)\s*>")
 _SCALAR = re.compile(r"index|[su]?i\d+|b?f\d+\w*|tf32")
 _SHAPED = re.compile(r"((?:(?:\d+|\?)x)*)(.+)", re.DOTALL)
@@ -90,7 +91,7 @@ def _split(body: str) -> list[str]:
     for i, ch in enumerate(body):
         if ch in "<[(":
             depth += 1
-        elif ch in ">])":
+        elif ch in "])" or (ch == ">" and body[i - 1 : i] != "-"):
             depth -= 1
         elif ch == "," and depth == 0:
             parts.append(body[start:i].strip())
@@ -178,8 +179,11 @@ def _memref(head: str, body: str) -> t.Type:
     shape, elem = _shaped(parts[0], head)
     where, layout = Space.GM, ""
     for part in parts[1:]:
-        if _ADDRESS_SPACE.fullmatch(part):
-            where = _space(part)
+        number = ENUMS["address_space"].word(int(part)) if re.fullmatch(r"\d{1,2}", part) else None
+        if number or _ADDRESS_SPACE.fullmatch(part):
+            where = _space(number or part)
+        elif layout or not _MEMREF_LAYOUT.fullmatch(part):
+            raise fail("PTO-T031", f"`{part}` is no layout of a memref")
         else:
             layout = part
     return t.MemRef(shape, elem, layout, where)

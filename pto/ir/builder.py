@@ -1,0 +1,190 @@
+"""Programs made by hand: append typed operations to blocks, constants at the top of the function.
+
+The kernel API traces with it. What an operation may be given is its row; whether the whole is legal
+is the verifier's question.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from pto.core.dtypes import DType, encode
+from pto.core.errors import Loc, fail
+from pto.ir.graph import Block, Module, Operation, Region, Source, Value
+from pto.ir.types import parse_type
+from pto.isa.attributes import Attribute, Bool, Float, Int, OfType, Str
+from pto.isa.instr import Instr
+from pto.isa.kinds import KINDS
+from pto.isa.table import lookup
+from pto.isa.types import Function, Scalar, Type
+
+Given = Value | Sequence[Value] | None
+INDEX = Scalar("index", None)
+
+# Where a program's spelling is not the name of the element type (seed 000 against MLIR).
+_SPELLED = {
+    "u8": "ui8",
+    "u16": "ui16",
+    "u32": "ui32",
+    "u64": "ui64",
+    "f8e4m3": "f8E4M3FN",
+    "f8e5m2": "f8E5M2",
+    "e8m0": "f8E8M0FNU",
+    "hifloat8": "!pto.hif8",
+    "float4_e1m2x2": "!pto.f4E1M2x2",
+    "float4_e2m1x2": "!pto.f4E2M1x2",
+    "i4x2": "i4",
+}
+
+
+def scalar_type(kind: DType) -> Scalar:
+    """The type of one element, as programs spell it."""
+    type = parse_type(_SPELLED.get(kind.name, kind.name))
+    if not isinstance(type, Scalar):
+        raise RuntimeError(f"{kind} has no scalar type")
+    return type
+
+
+def new_module(attrs: Mapping[str, Attribute], file: str = "<kernel>") -> Module:
+    """An empty program."""
+    top = Operation("builtin.module", lookup("builtin.module"), attrs=dict(attrs))
+    new_block(top)
+    return Module(top, Source(file, ""))
+
+
+def new_block(op: Operation, args: Sequence[Value] = ()) -> Block:
+    """A further region of `op` with one block."""
+    region = Region(op)
+    block = Block(region)
+    region.blocks.append(block)
+    op.regions.append(region)
+    for arg in args:
+        arg.owner = block
+    block.args += args
+    return block
+
+
+def new_function(
+    module: Module,
+    name: str,
+    params: Sequence[tuple[str, Type]],
+    where: Loc | None = None,
+    attrs: Mapping[str, Attribute] | None = None,
+) -> Operation:
+    """A function without results at the end of the module."""
+    signature = Function(tuple(type for _, type in params), ())
+    described = {"sym_name": Str(name), "function_type": OfType(signature), **(attrs or {})}
+    op = Operation("func.func", lookup("func.func"), attrs=described, where=where)
+    op.parent = module.op.regions[0].block
+    op.parent.ops.append(op)
+    new_block(op, [Value(type, label) for label, type in params])
+    return op
+
+
+class Builder:
+    """Appends to the innermost open block of one function."""
+
+    def __init__(self, function: Operation) -> None:
+        self.function = function
+        self.blocks = [function.regions[0].block]  # open, outermost first
+        self._constants: dict[tuple[Type, str], Value] = {}
+
+    @property
+    def block(self) -> Block:
+        return self.blocks[-1]
+
+    def sees(self, value: Value) -> bool:
+        """Is the value defined in a block that is still open?"""
+        owner = value.owner
+        block = owner.parent if isinstance(owner, Operation) else owner
+        return any(block is b for b in self.blocks)
+
+    def append(
+        self,
+        name: str,
+        operands: Mapping[str, Given] | None = None,
+        *,
+        attrs: Mapping[str, Attribute] | None = None,
+        results: Sequence[Type] = (),
+        names: Sequence[str] = (),
+        where: Loc | None = None,
+    ) -> Operation:
+        """One operation at the end of the innermost block, its operands by the row's names."""
+        op = self.make(name, operands, attrs=attrs, results=results, names=names, where=where)
+        op.parent = self.block
+        self.block.ops.append(op)
+        return op
+
+    def make(
+        self,
+        name: str,
+        operands: Mapping[str, Given] | None = None,
+        *,
+        attrs: Mapping[str, Attribute] | None = None,
+        results: Sequence[Type] = (),
+        names: Sequence[str] = (),
+        where: Loc | None = None,
+    ) -> Operation:
+        """One operation that stands nowhere yet."""
+        row = lookup(name)
+        if row is None:
+            raise RuntimeError(f"{name} is no row of the table")
+        op = Operation(row.name, row, attrs=dict(attrs or {}), where=where)
+        _bind(op, row, operands or {})
+        for n, type in enumerate(results):
+            default = row.results[n].name if n < len(row.results) else "v"
+            hint = names[n] if n < len(names) else default.replace("result", "v")
+            op.results.append(Value(type, hint, op))
+        return op
+
+    def constant(self, number: float | int | bool, type: Scalar) -> Value:
+        """The number as a value; equal ones are one operation at the top of the function."""
+        attr = constant_attribute(number, type)
+        key = (type, repr(attr))
+        found = self._constants.get(key)
+        if found is None:
+            name = f"c{number}" if isinstance(attr, Int) and attr.value >= 0 else "cst"
+            op = self.make("arith.constant", attrs={"value": attr}, results=[type], names=[name])
+            found = self._constants[key] = op.results[0]
+            entry = self.blocks[0]
+            op.parent = entry
+            entry.ops.insert(len(self._constants) - 1, op)
+        return found
+
+
+def constant_attribute(number: float | int | bool, type: Scalar) -> Attribute:
+    """The value of an `arith.constant`."""
+    if type.name == "i1":
+        return Bool(bool(number))
+    kind = type.dtype
+    if kind is None or not kind.is_float:
+        return Int(int(number), type)
+    if math.isfinite(number):
+        digits = repr(float(number))
+        mantissa, e, exponent = digits.partition("e")
+        return Float((mantissa if "." in mantissa else f"{mantissa}.0") + e + exponent, type)
+    bits = int(encode(kind, [float(number)])[0])
+    return Float(f"0x{bits:0{2 * kind.itemsize}X}", type)
+
+
+def _bind(op: Operation, row: Instr, given: Mapping[str, Given]) -> None:
+    """Operands in the row's order, each of a kind its place takes."""
+    sizes: list[int] = []
+    for operand in row.operands:
+        value = given.get(operand.name)
+        values = [] if value is None else [value] if isinstance(value, Value) else list(value)
+        kind = KINDS[operand.kind]
+        if not values and not (operand.optional or operand.variadic):
+            raise fail("PTO-T200", f"'{row.name}' op needs {operand.name}, which is {kind.words}")
+        for each in values:
+            if not kind.accepts(each.type):
+                raise fail(
+                    "PTO-T200",
+                    f"'{row.name}' op expects {operand.name} to be {kind.words}:"
+                    f" it is a {each.type.kind}",
+                )
+        sizes.append(len(values))
+        op.operands += values
+    if row.operands and not row.fixed_operands:
+        op.segments = tuple(sizes)
