@@ -96,6 +96,11 @@ class Layout:
     def is_boxed(self) -> bool:
         return self.slayout is not SLayout.NONE_BOX
 
+    @property
+    def pitch_axis(self) -> int:
+        """The dimension of the tile that the distance of lines depends on: 0 rows, 1 columns."""
+        return 1 if self.blayout is BLayout.ROW_MAJOR else 0
+
     def box(self, itemsize: int) -> tuple[int, int]:
         """Rows and columns of one box; 1 x 1 without boxes (machine.yaml#inner_box)."""
         if not self.is_boxed:
@@ -301,6 +306,8 @@ _cached_frame = lru_cache(maxsize=CACHED_FRAMES)(_frame)
 
 
 def _require_inside(r: Any, c: Any, rows: int, cols: int) -> None:
+    if isinstance(r, int) and isinstance(c, int) and 0 <= r < rows and 0 <= c < cols:
+        return
     for what, index, size in (("row", r, rows), ("column", c, cols)):
         low, high = (np.min(index), np.max(index)) if np.size(index) else (0, 0)
         if low < 0 or high >= size:

@@ -200,30 +200,42 @@ def _require_valid(tile_type: TileType, valid: Valid) -> None:
             )
 
 
+def _require_space(tile_type: TileType, memory: Memory) -> None:
+    home = tile_type.role.space
+    if memory.space is not home:
+        raise fail("PTO-M004", f"{tile_type} belongs in {home.value}, not in {memory.space.value}")
+
+
 class Tile:
     """A tile type at an address of a buffer, with its current valid region.
 
     Every type has defined addresses, also one with findings: judging types is the checker's work.
+    `pitch` is set for a window on another tile: the rows or columns (of boxes) of that one, which
+    its own lie as far apart as.
     """
 
-    __slots__ = ("_plain", "_valid", "address", "memory", "type")
+    __slots__ = ("_pitch", "_plain", "_valid", "address", "memory", "type")
 
     def __init__(
-        self, type: TileType, memory: Memory, address: int = 0, valid: Valid | None = None
+        self,
+        type: TileType,
+        memory: Memory,
+        address: int = 0,
+        valid: Valid | None = None,
+        *,
+        pitch: int | None = None,
     ) -> None:
-        if memory.space is not type.role.space:
-            raise fail(
-                "PTO-M004",
-                f"{type} belongs in {type.role.space.value}, not in {memory.space.value}",
-            )
-        memory.check(address, type.nbytes, memory.align)
+        _require_space(type, memory)
         region = type.valid if valid is None else valid
         _require_valid(type, region)
+        own = type.shape[type.layout.pitch_axis] if type.compact is Compact.NULL else None
         self.type = type
         self.memory = memory
         self.address = address
         self._valid: Valid = region
+        self._pitch = None if pitch == own else pitch
         self._plain: tuple[npt.NDArray[Any] | None] | None = None  # made once: `view`
+        memory.check(address, self.nbytes, memory.align if pitch is None else 1)
 
     def __repr__(self) -> str:
         return f"Tile({self.type} at {self.memory.space.value} {self.address:#x})"
@@ -239,10 +251,61 @@ class Tile:
         _require_valid(self.type, (rows, cols))
         self._valid = (rows, cols)
 
+    def window(self, row: int, col: int, type: TileType, valid: Valid | None = None) -> Tile:
+        """The part of shape `type` from (row, col) on as a tile of its own, in the same bytes."""
+        rows, cols = self.type.shape
+        if row < 0 or col < 0 or row + type.rows > rows or col + type.cols > cols:
+            raise fail(
+                "PTO-S073",
+                f"a window of {type.rows}x{type.cols} at ({row}, {col}) is not inside {self.type}",
+            )
+        h, w = self.type.box
+        if row % h or col % w:
+            raise fail(
+                "PTO-L070", f"a window at ({row}, {col}) of {self.type} cuts its {h}x{w} boxes"
+            )
+        layout, stored = self.type.layout, self._stored()
+        skipped = layout.offset(row, col, *stored, self.type.itemsize) * self.type.itemsize
+        pitch = stored[layout.pitch_axis]
+        return Tile(type, self.memory, self.address + skipped, valid, pitch=pitch)
+
+    def retyped(self, type: TileType, valid: Valid | None = None) -> Tile:
+        """The same bytes under another type."""
+        if self._pitch is None:
+            return Tile(type, self.memory, self.address, valid)
+        kept = (type.shape, type.layout, type.itemsize)
+        if kept != (self.type.shape, self.type.layout, self.type.itemsize):
+            raise fail(
+                "PTO-L180",
+                f"{self.type} is a window with gaps between its lines: it cannot become {type}",
+                help="copy the window to a tile of its own first, with pto.tmov",
+            )
+        return Tile(type, self.memory, self.address, valid, pitch=self._pitch)
+
+    def moved(self, memory: Memory, address: int) -> Tile:
+        """This tile at another place: type, valid region and distance between lines stay."""
+        return Tile(self.type, memory, address, self._valid, pitch=self._pitch)
+
+    @property
+    def pitch(self) -> int:
+        """Elements from one line to the next, in a tile without boxes."""
+        return self.type.shape[self.type.layout.pitch_axis] if self._pitch is None else self._pitch
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes from the first element to the end of the last, gaps of a window included."""
+        if self._pitch is None:
+            return self.type.nbytes
+        (rows, cols), size = self.type.shape, self.type.itemsize
+        return (self.type.layout.offset(rows - 1, cols - 1, *self._stored(), size) + 1) * size
+
     @property
     def items(self) -> npt.NDArray[Any]:
-        """The stored items in memory order; writing to them writes to the tile."""
-        raw = self.memory.view(self.address, self.type.nbytes)
+        """The stored items in memory order; writing to them writes to the tile.
+
+        Between the lines of a window lie items of its parent.
+        """
+        raw = self.memory.view(self.address, self.nbytes)
         return raw.view(self.type.dtype.storage)
 
     def view(self) -> npt.NDArray[Any] | None:
@@ -255,7 +318,10 @@ class Tile:
     def read(self) -> npt.NDArray[Any]:
         """A copy of all rows x cols elements, valid or not, of type `dtype.numpy`."""
         rows, cols = self.type.shape
-        if self._stored() == (rows, cols):
+        view = self._view()
+        if view is not None:
+            found = view.copy()
+        elif self._stored() == (rows, cols):
             found = self.type.layout.to_logical(self.items, rows, cols, self.type.itemsize)
         else:
             found = np.full((rows, cols), self._pad_bits(), self.type.dtype.storage)
@@ -275,6 +341,10 @@ class Tile:
     def write(self, array: npt.NDArray[Any]) -> None:
         """Store all rows x cols elements. Padding that compact storage leaves out is dropped."""
         items = self._items_of(array, self.type.shape)
+        view = self._view()
+        if view is not None:
+            view[...] = items
+            return
         if self._stored() == self.type.shape:
             self.type.layout.to_storage(items, self.type.itemsize, out=self.items)
             return
@@ -308,8 +378,11 @@ class Tile:
 
     def _stored(self) -> tuple[int, int]:
         """The shape in the address formula now."""
+        rows, cols = self.type.shape
+        if self._pitch is not None:
+            return (rows, self._pitch) if self.type.layout.pitch_axis else (self._pitch, cols)
         if self.type.compact is Compact.NULL:
-            return self.type.shape
+            return rows, cols
         return self.type.storage_shape(self.get_valid())
 
     def _offsets(self) -> npt.NDArray[np.intp]:
@@ -318,7 +391,14 @@ class Tile:
         return offsets[: self.type.rows, : self.type.cols]
 
     def _view(self) -> npt.NDArray[Any] | None:
-        return self.type.layout.view(self.items, *self.type.shape, self.type.itemsize)
+        layout, size = self.type.layout, self.type.itemsize
+        if self._pitch is None or layout.is_boxed:
+            return layout.view(self.items, *self.type.shape, size)
+        step = self._pitch * size
+        strides = (step, size) if layout.pitch_axis else (size, step)
+        return np.ndarray(
+            self.type.shape, self.type.dtype.storage, buffer=self.items, strides=strides
+        )
 
     def _items_of(self, array: npt.NDArray[Any], shape: tuple[int, int]) -> npt.NDArray[Any]:
         """`array` as items of the tile: the tile never rounds or wraps values by itself."""

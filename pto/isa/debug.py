@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pto.isa.instr import Family, Result, instr, read, write
+from pto.isa.meaning import debug as meaning
 from pto.isa.rules import Case, Rule, in_role, on, same_dtype, scalar_matches
 from pto.isa.tile_rules import NPU
 
@@ -10,6 +11,7 @@ instr(
     "tprint",
     Family("print", "tile", "look at data while a program runs", pipe="V", subject="src"),
     "print the valid region of a tile, or a view of global memory",
+    body=meaning.PRINT_TILE,
     operands=(read("src", "tile or view"),),
     text="ins( $ins ) {}",
     a2a3="i8 u8 i16 u16 i32 u32 f16 f32",
@@ -20,7 +22,8 @@ instr(
         "waits for every pipe first; PTOAS gives it the vector pipe",
         "the C++ interface also prints mat and acc tiles, through a buffer in global memory, and"
         " has other number formats",
-        "numbers are %6.2f and %6d in the IR manual, %8.4f and %8d in the headers",
+        "numbers are %6.2f and %6d in the IR manual, %8.4f and %8d in the headers; we print four"
+        " decimals, or an exponent where that says nothing, and the ends of rows beyond 128",
     ),
 )
 
@@ -45,6 +48,7 @@ instr(
     "tgetval",
     ELEMENT,
     "dst = the element of src at this offset in storage order (not row and column)",
+    body=meaning.GET_ELEMENT,
     operands=(read("src"), read("offset", "index")),
     results=(Result("dst", "scalar"),),
     text="ins( $ins ) outs : results {}",
@@ -56,6 +60,7 @@ instr(
     "tsetval",
     ELEMENT,
     "the element of dst at this offset in storage order = val; the others stay",
+    body=meaning.SET_ELEMENT,
     operands=(write("dst"), read("offset", "index"), read("val", "scalar")),
     rules=(on(NPU, in_role("dst", "vec")), scalar_matches("val", "dst"), _inside("dst")),
     cite=("PTOAS docs/PTO_IR_manual.md", "tile.yaml#pto.tsetval"),

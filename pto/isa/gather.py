@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pto.core.constants import BLOCK_BYTE_SIZE
 from pto.isa.instr import Attr, Family, instr, read, scratch, write
+from pto.isa.meaning import gather as meaning
+from pto.isa.meaning.gather import form, parts
 from pto.isa.rules import (
     Case,
     Rule,
@@ -31,46 +33,33 @@ _GATHER_TYPES = {
     ("mask", "a2a3"): "i16 u16 i32 u32 f16 bf16 f32",
     ("mask", "a5"): "i8 u8 i16 u16 i32 u32 i64 u64 f16 bf16 f32 f8e4m3 f8e5m2 hifloat8",
 }
-_PARTS = ("indices", "kValue", "cdst", "tmp", "maskPattern")
-
-
-def _parts(case: Case) -> list[str]:
-    return [n for n in _PARTS if case.type(n) or n in case.op.attrs]
-
-
-def _form(case: Case) -> str:
-    """index, compare, mask, or nothing where the parts do not make a form."""
-    parts = _parts(case)
-    if parts in (["indices", "tmp"], ["indices"]):
-        return "index"
-    return {"kValue cdst tmp": "compare", "maskPattern": "mask"}.get(" ".join(parts), "")
 
 
 def _form_test(case: Case) -> str | None:
-    parts = _parts(case)
-    if _form(case) and not (parts == ["indices"] and case.profile.name == "a2a3"):
+    found = parts(case)
+    if form(case) and not (found == ["indices"] and case.profile.name == "a2a3"):
         return None
-    return f"it has {', '.join(parts) or 'none of them'}"
+    return f"it has {', '.join(found) or 'none of them'}"
 
 
-def _only(form: str, rule: Rule) -> Rule:
+def _only(kind: str, rule: Rule) -> Rule:
     """The rule, for this form of tgather."""
 
     def test(case: Case) -> str | None:
-        return rule.test(case) if _form(case) == form else None
+        return rule.test(case) if form(case) == kind else None
 
-    sentence = f"{rule.sentence} in the {form} form"
-    return Rule(f"{form}-{rule.id}", rule.code, sentence, test, rule.profiles)
+    sentence = f"{rule.sentence} in the {kind} form"
+    return Rule(f"{kind}-{rule.id}", rule.code, sentence, test, rule.profiles)
 
 
 def _gather_type_test(case: Case) -> str | None:
-    elem, form = case.elem("src"), _form(case)
-    words = _GATHER_TYPES.get((form, case.profile.name))
+    elem, kind = case.elem("src"), form(case)
+    words = _GATHER_TYPES.get((kind, case.profile.name))
     if elem is None or words is None or set(elem.names) & set(words.split()):
         return None
-    if form == "compare" and "i32" in elem.names and case.word("cmpMode") == "eq":
+    if kind == "compare" and "i32" in elem.names and case.word("cmpMode") == "eq":
         return None
-    return f"src is {elem.name}, the {form} form takes {words}"
+    return f"src is {elem.name}, the {kind} form takes {words}"
 
 
 def _gather_index_test(case: Case) -> str | None:
@@ -124,8 +113,10 @@ GATHER = Family(
 instr(
     "tgather",
     GATHER,
-    "index: dst[i,j] = flat(src)[indices[i,j]]; compare: dst row i = the columns j (+ offset) where"
-    " src[i,j] cmp kValue, cdst[i] = their number; mask: dst row i = the columns the pattern picks",
+    "index: dst[i,j] = flat(src)[indices[i,j]]; compare: dst row i = the flat indices (+ offset) of"
+    " the src[i,j] cmp kValue, cdst[i] = their number; mask: dst row i = the columns the pattern"
+    " picks",
+    body=meaning.GATHER,
     a2a3=_GATHER_TYPES["mask", "a2a3"],
     a5=_GATHER_TYPES["mask", "a5"],
     rules=(
@@ -156,7 +147,11 @@ instr(
     cite=("pto-isa docs/isa/TGATHER.md", "tile.yaml#pto.tgather"),
     notes=(
         "an index is an element of the tile counted in rows of its physical width; out of range it"
-        " reads 0 in the CPU simulator and is undefined on NPUs",
+        " reads 0 in the CPU simulator and is undefined on NPUs, here an error",
+        "compare: both NPU headers and their test data count elements of the whole tile, as the"
+        " index form does; the record reads as if columns were meant",
+        "mask: where dst is not as wide as what is picked of a row, rows are packed one after the"
+        " other; cdst is filled in storage order",
         "the page writes the index form without tmp, PTOAS wants it; we want it on a2a3, which"
         " works in it",
         "in C++ kValue is a tile with one threshold per row; the IR has one scalar",
@@ -199,6 +194,7 @@ instr(
         rules=(on(NPU, all_in("vec")), on(NPU, row_major("dst"))),
     ),
     "block b of dst row i = the 32 bytes of src at byte offsets[i,b]",
+    body=meaning.GATHER_BLOCKS,
     a2a3=_PLAIN,
     a5=_PLAIN,
     rules=(
@@ -222,7 +218,8 @@ instr(
     notes=(
         "page and IR manual give one offset per element; the code copies 32 bytes per offset, and"
         " PTOAS's sample has one per block",
-        "an offset beyond src leaves the block as it was in the CPU simulator",
+        "an offset beyond src leaves the block as it was in the CPU simulator; on NPUs it is"
+        " undefined, here an error",
     ),
 )
 
@@ -248,6 +245,7 @@ instr(
         rules=VECTOR_UNIT,
     ),
     "flat(dst)[indexes[i,j]] = src[i,j] over indexes' valid region; the last writer wins",
+    body=meaning.SCATTER,
     a2a3=_PLAIN,
     a5="i8 u8 i16 u16 i32 u32 i64 u64 f16 bf16 f32",
     rules=(
@@ -268,7 +266,8 @@ instr(
     notes=(
         "page and IR manual use the index as a row number; CPU simulator and a2a3 as an element of"
         " the whole tile",
-        "a2a3 writes zeros to the whole of dst first; the CPU simulator keeps it",
+        "a2a3 and a5 write zeros to the whole of dst first; the CPU simulator keeps it",
+        "an index outside dst is an error here; nothing checks it there",
         "on a2a3 PTOAS gives it the scalar pipe, on a5 the vector pipe",
         "the mask form (spread by a pattern) exists in C++ only",
     ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pto.isa.instr import Attr, Family, instr, read, write
+from pto.isa.meaning import gather_memory as meaning
 from pto.isa.rules import Case, Rule, all_in, attr_in, dims, dtype_in, on, same_dtype
 from pto.isa.tile_rules import NPU, not_empty
 
@@ -39,6 +40,11 @@ _MODE_NOTE = (
     "C++ names the mode (row by default on NPUs; the CPU simulator always takes elements); the IR"
     " has no word for it, so the shape of idx decides, elements first; coalesce says it"
 )
+_FLAT_NOTE = (
+    "flat(mem) counts the elements of the view row by row; C++ adds the index to the pointer, which"
+    " is the same where rows follow each other without gaps"
+)
+_WILD_NOTE = "an index beyond mem that no policy covers is an error here, undefined in the ISA"
 _A5_NOTE = "PTOAS has it on a5 only; the headers on all targets"
 _LAYOUT_NOTE = "a2a3 also takes NZ tables with NZ tiles, a5 tiles of either major order (C++)"
 
@@ -53,6 +59,7 @@ instr(
         rules=(on(NPU, all_in("vec")), dtype_in("idx", _INDEX)),
     ),
     "row: dst[r,:] = mem[idx[r],:]; elem: dst[r,c] = flat(mem)[idx[r,c]]",
+    body=meaning.MEMORY_GATHER,
     attrs=(
         _COALESCE,
         Attr(
@@ -72,6 +79,8 @@ instr(
         _MODE_NOTE,
         _A5_NOTE,
         _LAYOUT_NOTE,
+        _FLAT_NOTE,
+        _WILD_NOTE,
         "PTOAS gives it MTE2, event.hpp the vector pipe for vec tiles",
     ),
 )
@@ -110,6 +119,7 @@ instr(
         rules=(on(NPU, all_in("vec")), dtype_in("idx", _INDEX)),
     ),
     "row: mem[idx[r],:] op= src[r,:]; elem: flat(mem)[idx[r,c]] op= src[r,c]; the last writer wins",
+    body=meaning.MEMORY_SCATTER,
     attrs=(
         _COALESCE,
         Attr("scatterAtomicOp", "scatter_atomic_op", default="none", meaning="none replaces"),
@@ -136,6 +146,8 @@ instr(
         _MODE_NOTE,
         _A5_NOTE,
         _LAYOUT_NOTE,
+        _FLAT_NOTE,
+        _WILD_NOTE,
         "PTOAS gives it MTE3, event.hpp the vector pipe",
         "PTOAS takes atomics and scatterOob on a5 only; the a2a3 header has add",
         "the CPU simulator ignores the atomic and replaces",

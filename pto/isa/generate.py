@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pto.isa.instr import INS_OUTS_INSIDE, Attr, Family, instr, read, write
+from pto.isa.meaning import generate as meaning
 from pto.isa.rules import Case, Rule, attr_in, dtype_in, scalar_matches
 from pto.isa.tile_rules import VECTOR_UNIT
 
@@ -25,6 +26,7 @@ instr(
     "tci",
     GENERATE,
     "dst[0,j] = S + j, or S - j when descending",
+    body=meaning.RAMP,
     operands=(read("S", "scalar"), write("dst")),
     attrs=(Attr("descending", "bool", default=False, meaning="count down from S"),),
     a2a3="i16 u16 i32 u32 f16 bf16 f32",
@@ -47,6 +49,7 @@ instr(
     "ttri",
     GENERATE,
     "dst[i,j] = 1 where j <= i + diagonal (lower) or j >= i + diagonal (upper), else 0",
+    body=meaning.TRIANGLE,
     operands=(read("diagonal", "int"), write("dst")),
     attrs=(Attr("upperOrLower", "i32", default=0, meaning="0 lower, 1 upper"),),
     cpu="i16 u16 i32 u32 f16 bf16 f32",
@@ -61,7 +64,9 @@ _WORDS = ("key0", "key1", "counter0", "counter1", "counter2", "counter3")
 instr(
     "trandom",
     GENERATE,
-    "dst = Philox4x32 of the key, the counter going on over lanes, 256-column chunks and rows",
+    "dst[i,4k+w] = word w of Philox4x32(counter + i * n + k, key), n = 64 for each 256 columns but"
+    " the last, and for those (columns - 1) % 64 + 1",
+    body=meaning.RANDOM,
     operands=(*(read(name, "int") for name in _WORDS), write("dst")),
     attrs=(Attr("rounds", "i32", default=10, meaning="rounds of the cipher, 7 or 10"),),
     profiles="cpu a5",
@@ -70,5 +75,9 @@ instr(
     example="pto.trandom ins(%key0, %key1, %counter0, %counter1, %counter2, %counter3 :"
     " i32, i32, i32, i32, i32, i32) outs(%dst : !pto.tile_buf<vec, 16x64xi32>)",
     cite=("pto-isa docs/isa/TRANDOM.md", "tile.yaml#pto.trandom"),
-    notes=("the page calls the cipher ChaCha-like; its constants and rounds are Philox",),
+    notes=(
+        "the page calls the cipher ChaCha-like; its constants and rounds are Philox",
+        "order and counters as the golden and the a5 code have them; the CPU simulator puts the"
+        " words of a counter 64 columns apart and adds a quarter of the row for each chunk",
+    ),
 )

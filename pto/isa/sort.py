@@ -9,12 +9,12 @@ from __future__ import annotations
 from pto.core.constants import BLOCK_BYTE_SIZE
 from pto.isa import types as t
 from pto.isa.instr import INS_OUTS_INSIDE, Attr, Family, instr, read, scratch, write
+from pto.isa.meaning import sort as meaning
+from pto.isa.meaning.sort import BLOCK, RECORD, RUN_STEP, counted_byte
 from pto.isa.rules import Case, Rule, all_in, dims, dtype_in, on, row_major, same_dtype, warn
 from pto.isa.tile_rules import NPU, VECTOR_UNIT, same_valid_rows, scratch_holds
 
-_RECORD = 8  # bytes: TSORT32.md, Tile Sizes & Data Types
-_BLOCK = 32  # elements that one vbitsort orders
-_ROW_LIMIT = 255 * _BLOCK  # elements on a2a3, bytes on a5: the longest row copied whole to tmp
+_ROW_LIMIT = 255 * BLOCK  # elements on a2a3, bytes on a5: the longest row copied whole to tmp
 
 # ---- tsort32
 
@@ -22,7 +22,7 @@ _ROW_LIMIT = 255 * _BLOCK  # elements on a2a3, bytes on a5: the longest row copi
 def _whole_blocks_test(case: Case) -> str | None:
     src = case.tile("src")
     cols = None if src is None or case.type("tmp") else src.valid[1]
-    return None if cols is None or cols % _BLOCK == 0 else f"it has {cols} and there is no tmp"
+    return None if cols is None or cols % BLOCK == 0 else f"it has {cols} and there is no tmp"
 
 
 def _records_test(case: Case) -> str | None:
@@ -30,7 +30,7 @@ def _records_test(case: Case) -> str | None:
     cols = None if src is None else src.valid[1]
     if src is None or dst is None or cols is None:
         return None
-    room = dst.cols * dst.itemsize // _RECORD
+    room = dst.cols * dst.itemsize // RECORD
     return None if room >= cols else f"a row of dst holds {room}, src has {cols} valid columns"
 
 
@@ -52,7 +52,7 @@ def _tail_bytes(case: Case) -> int | None:
     if src is None or cols is None:
         return None
     measured = cols if case.profile.name == "a2a3" else cols * src.itemsize
-    kept = cols if measured <= _ROW_LIMIT else _BLOCK
+    kept = cols if measured <= _ROW_LIMIT else BLOCK
     return -(-kept * src.itemsize // BLOCK_BYTE_SIZE) * BLOCK_BYTE_SIZE
 
 
@@ -67,6 +67,7 @@ instr(
         rules=(*VECTOR_UNIT, same_dtype("src", "dst"), dtype_in("idx", "i32 u32")),
     ),
     "each 32 columns of a row, as (src, idx) records in descending order of src, to dst",
+    body=meaning.SORT_BLOCKS,
     cpu="i16 i32 f16 bf16 f32",
     a2a3="f16 f32",
     a5="f16 f32",
@@ -97,7 +98,9 @@ instr(
     " !pto.tile_buf<vec, 1x32xui32>) outs(%dst : !pto.tile_buf<vec, 1x64xf32>)",
     cite=("pto-isa docs/isa/TSORT32.md", "tile.yaml#pto.tsort32"),
     notes=(
-        "of equal values the smaller index comes first (page and CPU simulator)",
+        "of equal values the earlier comes first (golden of vbitsort); page and CPU simulator say"
+        " the smaller index, which is the same for indices that count up",
+        "a NaN stands behind every number; only records of valid elements are written",
         "idx is permuted with the values; the IR manual reads as if it were written",
         "the CPU simulator places f16 blocks 64 elements apart, so they overlap; a2a3 and the page"
         " 128 (4 per record)",
@@ -136,7 +139,7 @@ def _one_type_test(case: Case) -> str | None:
 
 def _runs_test(case: Case) -> str | None:
     length = case.number("blockLen")
-    return None if length is None or (length > 0 and length % 64 == 0) else f"it is {length}"
+    return None if length is None or (length > 0 and length % RUN_STEP == 0) else f"it is {length}"
 
 
 def _groups_test(case: Case) -> str | None:
@@ -232,6 +235,7 @@ instr(
     ),
     "dst = each four runs of blockLen elements of src (or all of the 2 to 4 lists) merged into one"
     " descending run; excuted[k] = records taken from list k",
+    body=meaning.MERGE,
     a2a3="f16 f32",
     a5="f16 f32",
     example="pto.tmrgsort ins(%src, %blockLen : !pto.tile_buf<vec, 1x256xf32>, i32)"
@@ -240,33 +244,23 @@ instr(
     notes=(
         "blockLen counts elements, not records: 64 are 32 records of f32 or 16 of f16",
         "of equal values the earlier list goes first in the CPU simulator",
+        "counts are written also without exhausted, as the CPU simulator does",
         "the IR manual writes tmp among the outs; PTOAS and its programs write it last in ins",
     ),
 )
 
 # ---- thistogram
 
-_LAST_BYTE = {"u16": 1, "u32": 3}
-
-
-def _byte(case: Case) -> int | None:
-    """Which byte is counted, 0 the least significant; None where the source type is not known."""
-    src, word = case.elem("src"), case.word("byte")
-    if word is not None:
-        return int(word)
-    last = None if src is None else next((_LAST_BYTE.get(n) for n in src.names[::-1]), None)
-    return last if last is None or case.word("isMSB") == "true" else 0
-
 
 def _byte_test(case: Case) -> str | None:
-    src, byte = case.tile("src"), _byte(case)
+    src, byte = case.tile("src"), counted_byte(case)
     if src is None or byte is None or 0 <= byte < src.itemsize:
         return None
     return f"it is {byte}, src is {src.dtype.name}"
 
 
 def _filter_test(case: Case) -> str | None:
-    src, idx, byte = case.tile("src"), case.tile("idx"), _byte(case)
+    src, idx, byte = case.tile("src"), case.tile("idx"), counted_byte(case)
     if src is None or idx is None or byte is None:
         return None
     shown = f"idx is {dims(*idx.valid)} {idx.layout.name}, src is {dims(*src.valid)}"
@@ -323,6 +317,7 @@ instr(
         ),
     ),
     "dst[i,b] = how many src[i,j] have a byte <= b and higher bytes equal to idx (a running sum)",
+    body=meaning.HISTOGRAM,
     profiles="cpu a5",
     types="u16 u32",
     example="pto.thistogram ins(%src, %idx : !pto.tile_buf<vec, 32x64xui16>,"

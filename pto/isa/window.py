@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pto.isa.attributes import Array, Int
 from pto.isa.instr import Attr, Family, Result, instr, read
+from pto.isa.meaning import subview as meaning
 from pto.isa.rules import Case, Rule, dims, same_dtype
 from pto.isa.tile_handle import AXES, VALID, same_config, valid_in
 from pto.isa.view import same_space
@@ -128,6 +129,7 @@ instr(
     "subview",
     WINDOW,
     "a window of sizes; all of it is valid unless valid_row and valid_col say less",
+    body=meaning.SUBVIEW,
     operands=(read("source", "tile or view"), read("offsets*", "index"), *VALID),
     results=(Result("result", "tile or view", "subview"),),
     text="$source <? , offsets = > [ $offsets* ] <? , > sizes <? = > @sizes"
@@ -155,6 +157,7 @@ instr(
     "subset",
     WINDOW,
     "a window of sizes; valid is its share of the parent's valid region",
+    body=meaning.SUBSET,
     results=(Result("result", "tile", "subset"),),
     text="$source [ $offsets* ] sizes @sizes {} : types(source)",
     rules=(

@@ -191,6 +191,115 @@ def test_row_plus_one_spreads_the_columns_of_boxes():
     assert np.array_equal(tile.read(), array)
 
 
+# --- windows -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("layout", LAYOUTS, ids=str)
+def test_a_window_reads_and_writes_the_bytes_of_its_parent(layout: Layout):
+    parent = placed(TileType.of(Role.MAT, dtypes.U16, 64, 64, layout))
+    array = numbers(dtypes.U16, (64, 64))
+    parent.write(array)
+    window = parent.window(16, 32, TileType.of(Role.MAT, dtypes.U16, 32, 16, layout))
+    assert np.array_equal(window.read(), array[16:48, 32:48])
+    window.set_valid(19, 5)
+    assert np.array_equal(window.read_valid(), array[16:35, 32:37])
+    window.write_valid(np.full((19, 5), 7, np.uint16))
+    array[16:35, 32:37] = 7
+    assert np.array_equal(parent.read(), array)
+    window.write(np.full((32, 16), 9, np.uint16))
+    array[16:48, 32:48] = 9
+    assert np.array_equal(parent.read(), array)
+    assert (parent.memory.data[:64] == GARBAGE).all()
+
+
+@pytest.mark.parametrize("layout", LAYOUTS, ids=str)
+def test_padding_of_a_window_stays_inside_it(layout: Layout):
+    parent = placed(TileType.of(Role.MAT, dtypes.F16, 64, 64, layout))
+    parent.write(np.zeros((64, 64), np.float16))
+    window = parent.window(32, 16, TileType.of(Role.MAT, dtypes.F16, 16, 32, layout), (3, 4))
+    window.fill_pad(Pad.MAX)
+    wanted = np.zeros((64, 64), np.float16)
+    wanted[32:48, 16:48] = np.inf
+    wanted[32:35, 16:20] = 0
+    assert np.array_equal(parent.read(), wanted)
+
+
+@pytest.mark.parametrize(("layout", "strides"), [(ND, (64, 4)), (DN, (4, 64))], ids=str)
+def test_a_window_of_a_plain_tile_can_be_seen_in_place(layout: Layout, strides: tuple[int, int]):
+    parent = placed(TileType.of(Role.VEC, dtypes.F32, 16, 16, layout))
+    parent.write(np.zeros((16, 16), np.float32))
+    view = parent.window(3, 5, TileType.of(Role.VEC, dtypes.F32, 8, 8, layout)).view()
+    assert view is not None and view.strides == strides
+    view[...] = 1
+    assert parent.read().sum() == 64 and parent.read()[3, 5] == parent.read()[10, 12] == 1
+
+
+def test_a_window_of_a_window_lies_in_the_first_tile():
+    parent = placed(TileType.of(Role.VEC, dtypes.I32, 16, 32))
+    array = np.arange(512, dtype=np.int32).reshape(16, 32)
+    parent.write(array)
+    middle = parent.window(2, 8, TileType.of(Role.VEC, dtypes.I32, 12, 16))
+    inner = middle.window(1, 3, TileType.of(Role.VEC, dtypes.I32, 4, 8))
+    assert np.array_equal(inner.read(), array[3:7, 11:19])
+    assert inner.address == 64 + 4 * (3 * 32 + 11)
+    assert inner.nbytes == 4 * (3 * 32 + 8)  # up to its last element, gaps included
+
+
+def test_a_window_of_a_tile_with_an_extra_row_keeps_its_pitch():
+    parent = placed(TileType.of(Role.VEC, dtypes.F16, 16, 32, NZ, compact=Compact.ROW_PLUS_ONE))
+    array = np.arange(512, dtype=np.float16).reshape(16, 32)
+    parent.write(array)
+    part = TileType.of(Role.VEC, dtypes.F16, 16, 16, NZ, compact=Compact.ROW_PLUS_ONE)
+    window = parent.window(0, 16, part)
+    assert window.address == 64 + 2 * 17 * 16
+    assert np.array_equal(window.read(), array[:, 16:])
+
+
+def test_whole_lines_are_a_plain_tile_of_their_own():
+    parent = placed(TileType.of(Role.VEC, dtypes.F32, 16, 16))
+    window = parent.window(4, 0, TileType.of(Role.VEC, dtypes.F32, 8, 16))
+    assert window.nbytes == 8 * 64
+    assert window.retyped(TileType.of(Role.VEC, dtypes.U8, 16, 32)).address == 64 + 256
+
+
+@pytest.mark.parametrize(("row", "col"), [(-1, 0), (0, -8), (9, 0), (0, 9), (1 << 40, 0)])
+def test_a_window_outside_its_parent_is_refused(row: int, col: int):
+    parent = placed(TileType.of(Role.VEC, dtypes.F32, 16, 16))
+    with pytest.raises(PtoError, match="is not inside vec 16x16xf32 ND") as caught:
+        parent.window(row, col, TileType.of(Role.VEC, dtypes.F32, 8, 8))
+    assert caught.value.code == "PTO-S073"
+
+
+def test_a_window_that_cuts_boxes_is_refused():
+    parent = placed(TileType.of(Role.MAT, dtypes.F16, 64, 64, NZ))
+    with pytest.raises(PtoError, match=r"\(8, 0\) .* cuts its 16x16 boxes") as caught:
+        parent.window(8, 0, TileType.of(Role.MAT, dtypes.F16, 16, 16, NZ))
+    assert caught.value.code == "PTO-L070"
+
+
+def test_a_window_with_gaps_keeps_its_lines_under_another_type_or_is_refused():
+    parent = placed(TileType.of(Role.VEC, dtypes.F32, 16, 16))
+    parent.write(np.ones((16, 16), np.float32))
+    window = parent.window(8, 8, TileType.of(Role.VEC, dtypes.F32, 8, 8))
+    same = window.retyped(TileType.of(Role.VEC, dtypes.I32, 8, 8))
+    assert (same.read() == 0x3F800000).all()
+    with pytest.raises(PtoError, match="window with gaps between its lines") as caught:
+        window.retyped(TileType.of(Role.VEC, dtypes.F32, 4, 16))
+    assert caught.value.code == "PTO-L180"
+
+
+def test_a_tile_moved_elsewhere_keeps_its_pitch_and_its_valid_region():
+    parent = placed(TileType.of(Role.VEC, dtypes.F32, 16, 16))
+    window = parent.window(0, 8, TileType.of(Role.VEC, dtypes.F32, 8, 8), (2, 3))
+    other = Memory(Space.UB, 4096, align=32)
+    other.data[:] = GARBAGE
+    moved = window.moved(other, 32)
+    assert moved.get_valid() == (2, 3)
+    moved.write(np.zeros((8, 8), np.float32))
+    changed = np.flatnonzero(other.data != GARBAGE)
+    assert changed.size == 256 and changed[-1] == 32 + 7 * 64 + 31
+
+
 # --- what is refused ---------------------------------------------------------------------------
 
 

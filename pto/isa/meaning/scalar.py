@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import operator
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -17,7 +18,7 @@ from pto.core import convert
 from pto.core.dtypes import DType
 from pto.core.errors import fail
 from pto.isa import types as t
-from pto.isa.attributes import Attribute, Bool, Float, Int
+from pto.isa.attributes import Attribute, Bool, Float, Int, Raw
 from pto.isa.meaning import mathlib
 from pto.isa.meaning.kinds import Do
 from pto.isa.meaning.machine import Machine
@@ -245,12 +246,35 @@ def number(value: Attribute | None, type: t.Type) -> Any:
     raise fail("PTO-T190", "this constant is not a single number")
 
 
+_DENSE = re.compile(r"dense<\s*(\[[-\d\s,]*\]|-?\d+)\s*>(\s*:.*)?")
+
+
+def _vector(value: Attribute | None, type: t.Vector) -> Callable[..., Any]:
+    """Integers side by side, or one for all; an array made anew each time, since tmrgsort fills it.
+
+    One too large for a signed element means its bits.
+    """
+    found = _DENSE.fullmatch(value.text) if isinstance(value, Raw) else None
+    kind = None if type.elem.is_float else type.elem.dtype
+    if found is None or kind is None:
+        raise fail("PTO-T180", "a vector constant is `dense<..>` of one integer or a list of them")
+    # a number too long to mean anything falls apart into several, and so into the wrong count
+    numbers = [int(n) & ((1 << kind.bits) - 1) for n in re.findall(r"-?\d{1,20}", found[1])]
+    size = math.prod(type.shape)
+    if len(numbers) != (size if found[1].startswith("[") else 1):
+        raise fail("PTO-T180", f"{len(numbers)} numbers make no vector of {size}")
+    whole = np.array(numbers, kind.storage).view(kind.numpy)
+    return lambda core: np.broadcast_to(whole, size).reshape(type.shape).copy()
+
+
 def _is_float(type: t.Type) -> Any:
     return type.dtype if isinstance(type, t.Scalar) and type.is_float else None
 
 
 def _constant(case: Case) -> Callable[..., Any]:
     type = case.op.results[0].type
+    if isinstance(type, t.Vector):
+        return _vector(case.op.attrs.get("value"), type)
     value = number(case.op.attrs.get("value"), type)
     if isinstance(value, int):
         value = wrapper(type)(value)
