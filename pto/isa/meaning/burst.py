@@ -134,10 +134,30 @@ def sides(
 
 def move(name: str, src: Pointer, dst: Pointer, width: int, loops: Sequence[Loop]) -> None:
     """Copy the bursts."""
+    if _moved_at_once(src, dst, width, loops):
+        return
     found = sides(name, src, dst, width, loops)
     if found is not None:
         reads, writes = found
         put(writes, reads.bytes)
+
+
+def _moved_at_once(src: Pointer, dst: Pointer, width: int, loops: Sequence[Loop]) -> bool:
+    """The common case: bursts that follow each other on both sides, inside both memories."""
+    used = [loop for loop in loops if loop.count != 1]
+    total = width
+    if used:
+        loop = used[0]
+        if len(used) > 1 or not loop.source == loop.destination == width:
+            return False
+        total = width * loop.count
+    first, last, place, end = src.address, src.address + total, dst.address, dst.address + total
+    if width <= 0 or total <= 0 or first < 0 or place < 0:
+        return False
+    if last > src.memory.size or end > dst.memory.size:
+        return False
+    dst.memory.data[place:end] = src.memory.data[first:last]
+    return True
 
 
 def put(writes: Side, values: Bytes) -> None:
