@@ -44,12 +44,13 @@ class Outlet:
         saturate = not registers.ctrl_bit(core, registers.KEEP_SPECIALS)
         if fp is None and word is None:
             return self._cast(values, saturate)
-        words = None if fp is None else _row(fp, column, values.shape[1])
+        if fp is None:
+            words = np.array([(word or 0) & _WORD], np.uint64)
+        else:
+            words = _row(fp, column, values.shape[1])
         if self.dst is I16:
-            return self._shifted(
-                values, np.array([(word or 0) & _WORD]) if words is None else words
-            )
-        scale = Scale.word((word or 0) & _WORD) if words is None else Scale.words(words)
+            return self._shifted(values, words)
+        scale = Scale.word(int(words[0])) if fp is None else Scale.words(words)
         if self.dst.is_float:
             return self._rounded(values, scale, saturate)
         if self.dst.itemsize == 1:

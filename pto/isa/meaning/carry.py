@@ -9,6 +9,7 @@ from pto.core.compact import Packing
 from pto.core.convert import convert
 from pto.core.dtypes import DType
 from pto.core.errors import fail
+from pto.core.memory import Space
 from pto.core.tile import Role, Tile
 from pto.isa.meaning.accumulator import Outlet
 from pto.isa.meaning.lanes import Lanes
@@ -46,6 +47,8 @@ class Delivery:
 
     def __init__(self, case: Case) -> None:
         mode = case.word("accToVecMode")
+        src, dst = (tile_type(case.type(name)).role.space is Space.UB for name in ("src", "dst"))
+        self._stays = src == dst  # on one side of the core
         self._axis = _SPLIT_AXES.get(mode or "")
         self._sub = _SUB_BLOCKS.get(mode)
 
@@ -58,6 +61,9 @@ class Delivery:
         values: Lanes,
         packed: Packing | None = None,
     ) -> None:
+        if self._stays:
+            paste(tile, row, col, values, packed)
+            return
         if self._axis is None:
             paste(landing(core, tile, self._sub), row, col, values, packed)
             return

@@ -11,16 +11,17 @@ from pto.core.constants import BLOCK_BYTE_SIZE
 from pto.core.dtypes import DType
 from pto.core.errors import fail
 from pto.core.pad import Pad
-from pto.core.tile import Role, Tile
+from pto.core.tile import Role, Tile, TileType
 from pto.isa.meaning import lanes
 from pto.isa.meaning.accumulator import Outlet
 from pto.isa.meaning.carry import Delivery, change
 from pto.isa.meaning.kinds import Do
 from pto.isa.meaning.machine import Machine
-from pto.isa.meaning.patch import cut
+from pto.isa.meaning.regions import put, region
 from pto.isa.meaning.view import as_tile, as_view, element, tile_type
-from pto.isa.meaning.window import Array, Window, candidates
+from pto.isa.meaning.window import Array, Window, candidates, one_matrix, read
 from pto.isa.rules import Case
+from pto.target.facts import Profile
 
 Fill = Callable[[Tile], None]
 
@@ -31,10 +32,12 @@ def _load(case: Case) -> Callable[..., None]:
     """dst over its valid region; then, where dst has a pad, what lies beside it."""
     view_type, dst_type = case.type("src"), case.type("dst")
     layouts = candidates(tile_type(dst_type), case.word("layout"))
-    beside = _padding(case)
+    beside = padding(tile_type(dst_type), case.profile)
     names = ("pad_mode", "init_out_buffer", "left_padding_num", "right_padding_num")
     given = any(n in case.op.attrs or case.op.operand(n) is not None for n in names)
     margins = _margins(case) if given else None
+    kind = tile_type(dst_type).dtype.numpy
+    same = element(view_type) is tile_type(dst_type).dtype
 
     def load(core: Machine, src: Any, dst: Any, *options: Any) -> None:
         view, tile = as_view(src, view_type), as_tile(dst, dst_type)
@@ -42,24 +45,23 @@ def _load(case: Case) -> Callable[..., None]:
         if rows == 0 or cols == 0:
             return
         if margins is None:
-            values = Window(view, layouts, rows, cols).read()
+            values = read(view, layouts, rows, cols)
         else:
             left, right = (options[i] or 0 for i in (1, 2))
             inner = _inner(cols, left, right)
-            values = margins(tile, Window(view, layouts, rows, inner).read(), *options)
-        tile.write_valid(values.view(tile.type.dtype.numpy))
+            values = margins(tile, read(view, layouts, rows, inner), *options)
+        put(tile, rows, cols, values if same else values.view(kind))
         if beside is not None:
             beside(tile)
 
     return load
 
 
-def _padding(case: Case) -> Fill | None:
+def padding(type: TileType, profile: Profile) -> Fill | None:
     """What a load leaves beside the valid region: Profile.load_padding."""
-    type = tile_type(case.type("dst"))
-    if case.profile.load_padding == "tile":
+    if profile.load_padding == "tile":
         pad = type.pad if type.pad.is_defined else Pad.ZERO
-        return lambda tile: tile.fill_pad(pad)
+        return lambda tile: None if tile.get_valid() == type.shape else tile.fill_pad(pad)
     if not type.pad.is_defined or type.layout.is_boxed:
         return None
     bits = np.array(type.pad.bits(type.dtype), type.dtype.storage).view(type.dtype.numpy)
@@ -134,19 +136,24 @@ def _store(case: Case) -> Callable[..., None]:
     stored = element(view_type) or type.dtype
     combine = _combination(case, stored)
     outlet = Outlet(type.dtype, stored, case.word("reluPreMode"))
-    from_acc = type.role is Role.ACC
+    from_acc, same = type.role is Role.ACC, stored is type.dtype
 
     def store(core: Machine, src: Any, dst: Any, word: int | None, fp: Any = None) -> None:
         tile, view = as_tile(src, src_type), as_view(dst, view_type)
         rows, cols = tile.get_valid()
         if rows == 0 or cols == 0:
             return
-        window = Window(view, layouts, rows, cols)
-        values = cut(tile, 0, 0, rows, cols)
+        window = one_matrix(view, rows, cols)
+        if window is None:
+            window = Window(view, layouts, rows, cols)
+        values = region(tile, rows, cols)
         if from_acc:
             values = outlet(core, values, fp, word)
-        values = values.view(stored.numpy)
-        window.write(values if combine is None else combine(window.read(), values))
+        elif not same:
+            values = values.view(stored.numpy)
+        if combine is not None:
+            values = combine(window[...], values)
+        window[...] = values
 
     return store
 
@@ -187,7 +194,7 @@ def _move(case: Case) -> Callable[..., None]:
         (a, b), (c, d) = source.get_valid(), target.get_valid()
         rows, cols = min(a, c), min(b, d)
         if rows and cols:
-            values = changed(core, cut(source, 0, 0, rows, cols), scales, word, 0)
+            values = changed(core, region(source, rows, cols), scales, word, 0)
             deliver(core, target, 0, 0, values)
 
     return move

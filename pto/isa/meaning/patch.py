@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import numpy as np
+import numpy.typing as npt
+
 from pto.core.compact import PACKED_NZ, PACKED_NZ2, Packing
 from pto.core.constants import FRACTAL_NZ_ROW
 from pto.core.dtypes import items_of
@@ -31,9 +34,7 @@ def cut(
 ) -> Lanes:
     """rows x cols elements from (row, col) on, valid or not; often the tile's memory itself."""
     if packed is not None:
-        _require(tile, tile.get_valid(), row, col, rows, cols)
-        places = packed.positions(*tile.get_valid(), tile.type.itemsize)
-        chosen = places[row : row + rows, col : col + cols]
+        chosen = _places(tile, packed, row, col, rows, cols)
         return tile.items[chosen].view(tile.type.dtype.numpy)
     _require(tile, tile.type.shape, row, col, rows, cols)
     plain = tile.view()
@@ -45,22 +46,34 @@ def cut(
 def paste(tile: Tile, row: int, col: int, values: Lanes, packed: Packing | None = None) -> None:
     """Store values from (row, col) on; the rest of the tile stays."""
     rows, cols = values.shape
-    items = items_of(tile.type.dtype, values)
     if packed is not None:
-        _require(tile, tile.get_valid(), row, col, rows, cols)
-        places = packed.positions(*tile.get_valid(), tile.type.itemsize)
-        tile.items[places[row : row + rows, col : col + cols]] = items
+        items = items_of(tile.type.dtype, values)
+        tile.items[_places(tile, packed, row, col, rows, cols)] = items
         return
     _require(tile, tile.type.shape, row, col, rows, cols)
     plain = tile.view()
     if plain is not None:
-        plain[row : row + rows, col : col + cols] = items.view(plain.dtype)
+        if values.dtype != plain.dtype:
+            values = items_of(tile.type.dtype, values).view(plain.dtype)
+        plain[row : row + rows, col : col + cols] = values
     elif (rows, cols) == tile.type.shape:
-        tile.write(items)
+        tile.write(values)
     else:
         whole = tile.read()
-        whole[row : row + rows, col : col + cols] = items.view(whole.dtype)
+        whole[row : row + rows, col : col + cols] = items_of(tile.type.dtype, values).view(
+            whole.dtype
+        )
         tile.write(whole)
+
+
+def _places(
+    tile: Tile, packed: Packing, row: int, col: int, rows: int, cols: int
+) -> npt.NDArray[np.intp]:
+    """Where the elements of a window lie in a tile whose valid elements are packed."""
+    valid = tile.get_valid()
+    _require(tile, valid, row, col, rows, cols)
+    places = packed.positions(*valid, tile.type.itemsize)
+    return places[row : row + rows, col : col + cols]
 
 
 def _require(tile: Tile, shape: tuple[int, int], row: int, col: int, rows: int, cols: int) -> None:

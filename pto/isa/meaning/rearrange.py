@@ -32,7 +32,7 @@ def _fill_pad(case: Case) -> Callable[..., None]:
     """
     types = _types(case)
     kind = tile_type(types[1])
-    pad = np.array(kind.pad.bits(kind.dtype), kind.dtype.storage)
+    pad = np.array(kind.pad.bits(kind.dtype), kind.dtype.storage).view(kind.dtype.numpy)
 
     def run(core: Machine, src: Any, dst: Any) -> None:
         source, target = map(as_tile, (src, dst), types)
@@ -40,9 +40,16 @@ def _fill_pad(case: Case) -> Callable[..., None]:
             return
         rows, cols = source.get_valid()
         rows, cols = min(rows, target.type.rows), min(cols, target.type.cols)
-        whole = np.full(target.type.shape, pad)
-        whole[:rows, :cols] = cut(source, 0, 0, rows, cols).view(whole.dtype)
-        target.write(whole)
+        values = cut(source, 0, 0, rows, cols).view(kind.dtype.numpy)
+        if source.memory is target.memory:
+            values = values.copy()
+        whole = target.view()
+        if whole is None:
+            whole = np.empty(target.type.shape, kind.dtype.numpy)
+        whole[rows:] = whole[:rows, cols:] = pad
+        whole[:rows, :cols] = values
+        if target.view() is None:
+            target.write(whole)
 
     return run
 

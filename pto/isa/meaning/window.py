@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import lru_cache
+from types import EllipsisType
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from pto.core import global_layout as gm
-from pto.core.errors import fail
+from pto.core.errors import PtoError, fail
 from pto.core.global_layout import GlobalLayout, Shape5
 from pto.core.global_tensor import GlobalTensor
 from pto.core.tile import Role, TileType
@@ -22,7 +23,7 @@ from pto.core.tile import Role, TileType
 Array = npt.NDArray[Any]
 
 # What a view without a written layout may be, by the tile it meets (seed 003, TLOAD; machine.yaml
-# #global_layouts). Where the first three dimensions are 1, all but the MX layouts are the same map.
+# #global_layouts). Where the first three dimensions are 1, ND, DN and NZ are the same map.
 _MAPS = {
     "ND": (gm.ND,),
     "DN": (gm.DN, gm.ND),
@@ -31,7 +32,7 @@ _MAPS = {
     "ZZ": (gm.ND, gm.MX_A_ZZ, gm.MX_A_ND, gm.MX_A_DN),
     "NN": (gm.ND, gm.MX_B_NN, gm.MX_B_ND, gm.MX_B_DN),
 }
-_ONE_MATRIX = (gm.ND, gm.DN, gm.NZ)
+_ONE_MATRIX = frozenset(("ND", "DN", "NZ"))
 
 
 def candidates(tile: TileType, written: str | None) -> tuple[GlobalLayout, ...]:
@@ -42,41 +43,58 @@ def candidates(tile: TileType, written: str | None) -> tuple[GlobalLayout, ...]:
     return known[::-1] if tile.role is Role.VEC and tile.layout.name == "NZ" else known
 
 
+def one_matrix(view: GlobalTensor, rows: int, cols: int) -> Array | None:
+    """rows x cols over the memory of a view whose three outer dimensions are 1, else None.
+
+    This is the common view, and what every load and store pays for.
+    """
+    a, b, c, height, width = view.shape
+    if a != 1 or b != 1 or c != 1 or view.layout.name not in _ONE_MATRIX:
+        return None
+    if rows > height or cols > width:
+        raise _too_small(view, rows, cols)
+    kind, steps = view.dtype.numpy, view.strides
+    size = kind.itemsize
+    strides = steps[3] * size, steps[4] * size
+    # inside the memory: a view was checked when it was made
+    return np.ndarray((rows, cols), kind, view.memory.data, view.address, strides)
+
+
 class Window:
-    """Rows x cols of a view, counted from its first element, over the same memory."""
+    """Rows x cols of any view, counted from its first element, over the same memory."""
 
     __slots__ = ("_array", "_index", "shape")
 
     def __init__(
         self, view: GlobalTensor, layouts: tuple[GlobalLayout, ...], rows: int, cols: int
     ) -> None:
-        sizes = view.shape
         self.shape = rows, cols
         self._index = None
         if view.layout is not gm.ND:
             layouts = (view.layout,)
-        if sizes[0] == sizes[1] == sizes[2] == 1 and layouts[0] in _ONE_MATRIX:
-            if rows > sizes[3] or cols > sizes[4]:
-                raise _too_small(view, rows, cols)
-            self._array: Array = view.as_array()[0, 0, 0, :rows, :cols]
-            return
         size = view.dtype.itemsize
-        layout = _layout(layouts, sizes, size, rows, cols)
+        layout = _layout(layouts, view.shape, size, rows, cols)
         if layout is None:
             raise _too_small(view, rows, cols)
         self._array = replace(view, layout=layout).as_matrix()
-        if layout.matrix_shape(sizes, size) != (rows, cols):
-            self._index = _index(layout, sizes, size, rows, cols)
+        if layout.matrix_shape(view.shape, size) != (rows, cols):
+            self._index = _index(layout, view.shape, size, rows, cols)
 
-    def read(self) -> Array:
-        """The elements as rows x cols, perhaps over the same memory."""
+    def __getitem__(self, everything: EllipsisType) -> Array:
+        """The elements as rows x cols: `window[...]`."""
         return self._array.reshape(self.shape) if self._index is None else self._array[self._index]
 
-    def write(self, values: Array) -> None:
+    def __setitem__(self, everything: EllipsisType, values: Array) -> None:
         if self._index is None:
             self._array[...] = values.reshape(self._array.shape)
         else:
             self._array[self._index] = values
+
+
+def read(view: GlobalTensor, layouts: tuple[GlobalLayout, ...], rows: int, cols: int) -> Array:
+    """The first rows x cols elements of a view, perhaps over its memory."""
+    found = one_matrix(view, rows, cols)
+    return Window(view, layouts, rows, cols)[...] if found is None else found
 
 
 @lru_cache(maxsize=1024)
@@ -103,7 +121,7 @@ def _index(
     return tuple(found[axis] for axis in (*layout.row_axes, *layout.col_axes))
 
 
-def _too_small(view: GlobalTensor, rows: int, cols: int) -> Exception:
+def _too_small(view: GlobalTensor, rows: int, cols: int) -> PtoError:
     return fail(
         "PTO-S170",
         f"the valid region is {rows}x{cols}, and the view {view} has fewer rows or columns",

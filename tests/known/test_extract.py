@@ -1,0 +1,218 @@
+"""TEXTRACT and TINSERT: windows by NumPy slices, packed orders by sorting."""
+
+import numpy as np
+import pytest
+
+from pto.core.errors import PtoError
+from tests.known.places import TILES, inside, numbered, untouched, word
+from tests.machine import Bench
+
+EXTRACT = "pto.textract ins(%s, %r, %c : {s}, index, index) outs(%d : {d})"
+INSERT = "pto.tinsert ins(%s, %r, %c : {s}, index, index) outs(%d : {d})"
+
+
+def bench_at(row: int, col: int, profile: str = "a5") -> Bench:
+    bench = Bench(profile)
+    bench.scalar("r", "index", row)
+    bench.scalar("c", "index", col)
+    return bench
+
+
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [
+        ("mat NZ", "left NZ"),
+        ("mat NZ", "left ZZ"),
+        ("mat ZN", "right ZN"),
+        ("mat NZ", "right ZN"),
+        ("vec ND", "vec ND"),
+        ("vec NZ", "vec NZ"),
+        ("vec ND", "mat NZ"),
+    ],
+)
+@pytest.mark.parametrize("valid", [(16, 32), (9, 17)])
+def test_a_window_is_cut_out(source: str, target: str, valid: tuple[int, int]):
+    bench = bench_at(16, 32)
+    data = numbered(64, 64, np.float16)
+    a, b = source.split(), target.split()
+    bench.tile("s", f"{a[0]}, 64x64xf16{TILES[a[1]]}", data)
+    tile = bench.tile("d", f"{b[0]}, 16x32xf16{TILES[b[1]]}", valid=valid)
+    bench.run(EXTRACT)
+    rows, cols = valid
+    assert np.array_equal(tile.read_valid(), data[16 : 16 + rows, 32 : 32 + cols])
+    assert untouched(tile)[~inside((16, 32), rows, cols)].all()
+
+
+@pytest.mark.parametrize(
+    ("source", "target"), [("vec ND", "vec ND"), ("vec NZ", "vec NZ"), ("vec ND", "mat NZ")]
+)
+@pytest.mark.parametrize("valid", [(16, 16), (3, 5)])
+def test_a_window_is_pasted_in(source: str, target: str, valid: tuple[int, int]):
+    bench = bench_at(32, 16)
+    data, whole = numbered(16, 16, np.float16), -numbered(64, 48, np.float16)
+    a, b = source.split(), target.split()
+    bench.tile("s", f"{a[0]}, 16x16xf16{TILES[a[1]]}", data, valid=valid)
+    bench.tile("d", f"{b[0]}, 64x48xf16{TILES[b[1]]}", whole)
+    bench.run(INSERT)
+    rows, cols = valid
+    whole[32 : 32 + rows, 16 : 16 + cols] = data[:rows, :cols]
+    assert np.array_equal(bench["d"], whole)
+
+
+@pytest.mark.parametrize("at", [(50, 0), (0, 33), (-1, 0)])
+def test_a_window_outside_is_refused(at: tuple[int, int]):
+    for text in (EXTRACT, INSERT):
+        bench = bench_at(*at)
+        shapes = ("64x64", "16x32") if text is EXTRACT else ("16x32", "64x64")
+        bench.tile("s", f"vec, {shapes[0]}xf16")
+        tile = bench.tile("d", f"vec, {shapes[1]}xf16")
+        with pytest.raises(PtoError) as error:
+            bench.run(text)
+        assert error.value.diagnostics[0].code == "PTO-S060"
+        assert untouched(tile).all()
+
+
+def test_two_windows_at_once():
+    bench = bench_at(0, 0)
+    data = numbered(32, 32, np.float16)
+    bench.tile("s", "vec, 32x32xf16", data)
+    bench.tile("d", f"mat, 16x16xf16{TILES['NZ']}")
+    bench.tile("e", f"mat, 16x16xf16{TILES['NZ']}")
+    bench.scalar("r1", "index", 16)
+    bench.scalar("c1", "index", 8)
+    bench.run(
+        "pto.textract ins(%s, %r, %c, %r1, %c1 : {s}, index, index, index, index)"
+        " outs(%d, %e : {d}, {e})"
+    )
+    assert np.array_equal(bench["d"], data[:16, :16])
+    assert np.array_equal(bench["e"], data[16:, 8:24])
+
+
+def test_overlapping_windows_of_one_tile():
+    """The source is read before the destination, which shares its bytes, is written."""
+    bench = bench_at(1, 0)
+    data = numbered(9, 16)
+    tile = bench.tile("s", "vec, 9x16xf32", data)
+    bench.tile("d", "vec, 8x16xf32")
+    bench.values["d"] = bench.values["d"].moved(tile.memory, tile.address)
+    bench.run(EXTRACT)
+    assert np.array_equal(bench["d"], data[1:])
+
+
+# ---- the compact modes of seed 001
+
+
+def packed(data: np.ndarray, width: int, band: int | None = None) -> np.ndarray:
+    """Valid elements in fractal order: bands of rows, columns of boxes, rows, elements."""
+    order = sorted(
+        ((r, c) for r in range(data.shape[0]) for c in range(data.shape[1])),
+        key=lambda at: (at[0] // band if band else 0, at[1] // width, at[0], at[1]),
+    )
+    return np.array([data[at] for at in order], data.dtype)
+
+
+@pytest.mark.parametrize(("mode", "band"), [("ND2NZ", None), ("ND2NZ2", 2)])
+@pytest.mark.parametrize("valid", [(16, 16), (5, 9), (7, 40)])
+def test_valid_data_is_packed_in_fractal_order(mode: str, band: int | None, valid: tuple[int, int]):
+    bench = bench_at(1, 32)
+    data = numbered(32, 96, np.int8)
+    rows, cols = valid
+    bench.tile("s", "vec, 32x96xi8", data)
+    tile = bench.tile("d", f"left, 16x64xi8{TILES['NZ']}", valid=valid)
+    bench.run(EXTRACT + f' {{mode = "{mode}"}}')
+    expected = packed(data[1 : 1 + rows, 32 : 32 + cols], 32, band)
+    stored = tile.items.view(np.int8)
+    assert np.array_equal(stored[: rows * cols], expected)
+    assert (stored[rows * cols :].view(np.uint8) == 0xA5).all()
+
+
+@pytest.mark.parametrize("layout", ["NZ", "ZZ"])
+@pytest.mark.parametrize("valid", [(32, 64), (5, 9), (19, 33)])
+def test_packed_data_comes_back(layout: str, valid: tuple[int, int]):
+    bench = bench_at(0, 0)
+    data = numbered(32, 64, np.int8)
+    rows, cols = valid
+    bench.tile("s", "vec, 32x64xi8", data)
+    bench.tile("m", f"left, 32x64xi8{TILES[layout]}", valid=valid)
+    bench.tile("d", "vec, 32x64xi8", valid=valid)
+    bench.run(
+        EXTRACT.replace("%d : {d}", "%m : {m}")
+        + ' {mode = "ND2NZ"}\n'
+        + INSERT.replace("%s", "%m").replace("{s}", "{m}")
+        + ' {mode = "NZ2ND"}'
+    )
+    assert np.array_equal(bench["d"][:rows, :cols], data[:rows, :cols])
+    assert untouched(bench.values["d"])[~inside((32, 64), rows, cols)].all()
+
+
+def test_a_full_left_tile_is_the_same_with_and_without_a_mode():
+    """Seed 001's example: 16 x 16 of i8 from a vec tile into a left tile."""
+    data = numbered(16, 32, np.int8)
+    found = []
+    for mode in (' {mode = "ND2NZ"}', ""):
+        bench = bench_at(0, 0, "cpu")
+        bench.tile("s", "vec, 16x32xi8", data)
+        bench.tile("d", f"left, 16x32xi8{TILES['ZZ']}")
+        bench.run(EXTRACT + mode)
+        found.append(bench["d"])
+    assert np.array_equal(found[0], data) and np.array_equal(found[1], data)
+
+
+def test_mode_nd_is_a_straight_copy():
+    bench = bench_at(2, 0)
+    data = numbered(16, 32, np.int8)
+    bench.tile("s", "vec, 16x32xi8", data)
+    tile = bench.tile("d", "vec, 8x32xi8", valid=(3, 30))
+    bench.run(EXTRACT + ' {mode = "ND"}')
+    assert np.array_equal(tile.read_valid(), data[2:5, :30])
+
+
+@pytest.mark.parametrize("mode", ["SPLIT2", "SPLIT4"])
+def test_bursts_do_not_change_what_is_inserted(mode: str):
+    bench = bench_at(0, 16)
+    data = numbered(16, 16, np.float16)
+    bench.tile("s", f"vec, 16x16xf16{TILES['NZ']}", data)
+    bench.tile("d", f"mat, 32x32xf16{TILES['NZ']}", np.zeros((32, 32)))
+    bench.run(INSERT + f' {{mode = "{mode}"}}')
+    assert np.array_equal(bench["d"][:16, 16:], data)
+
+
+# ---- out of the accumulator
+
+
+def test_a_window_of_the_accumulator_is_narrowed():
+    bench = bench_at(16, 16)
+    data = numbered(32, 32) + 2**-12
+    bench.tile("s", f"acc, 32x32xf32{TILES['ACC']}", data)
+    bench.tile("d", f"mat, 16x16xf16{TILES['NZ']}")
+    bench.run(EXTRACT)
+    assert np.array_equal(bench["d"], data[16:, 16:].astype(np.float16))
+
+
+def test_the_scale_goes_with_the_column_of_the_source():
+    bench = bench_at(0, 16)
+    bench.tile("s", f"acc, 16x32xf32{TILES['ACC']}", np.ones((16, 32)))
+    bench.tile("f", "scaling, 1x32xui64", np.array([[word(j, signed=True) for j in range(32)]]))
+    bench.tile("d", f"mat, 16x32xi8, valid=16x16{TILES['NZ']}")
+    bench.run("pto.textract_fp ins(%s, %f, %r, %c : {s}, {f}, index, index) outs(%d : {d})")
+    assert bench["d"][5, :16].tolist() == list(range(16, 32))
+
+
+def test_an_inserted_column_takes_the_scale_of_its_own_number():
+    bench = bench_at(16, 32)
+    bench.tile("s", f"acc, 16x16xi32{TILES['ACC']}", np.full((16, 16), 2))
+    bench.tile("f", "scaling, 1x16xui64", np.array([[word(j, signed=True) for j in range(16)]]))
+    bench.tile("d", f"mat, 32x64xi8{TILES['NZ']}", np.zeros((32, 64)))
+    bench.run("pto.tinsert_fp ins(%s, %f, %r, %c : {s}, {f}, index, index) outs(%d : {d})")
+    expected = np.zeros((32, 64), np.int8)
+    expected[16:, 32:48] = 2 * np.arange(16)
+    assert np.array_equal(bench["d"], expected)
+
+
+def test_a_scalar_scale_into_a_window():
+    bench = bench_at(0, 0)
+    bench.tile("s", f"acc, 16x16xf32{TILES['ACC']}", np.full((16, 16), 3.0))
+    bench.scalar("q", "i64", word(2.0, signed=True))
+    bench.tile("d", f"mat, 16x32xi8{TILES['NZ']}", np.zeros((16, 32)))
+    bench.run("pto.tinsert ins(%s, %r, %c, %q : {s}, index, index, i64) outs(%d : {d})")
+    assert (bench["d"][:, :16] == 6).all() and not bench["d"][:, 16:].any()
