@@ -295,6 +295,48 @@ def test_copy_cbuf_to_ubuf_writes_the_sub_block_of_its_sid(sid):
     assert not out[1 - sid].any()
 
 
+def test_vectors_and_the_cube_hand_data_on_through_l1():
+    out = np.zeros((2, 64), np.uint8)
+    run_kernel(
+        "%g: !pto.ptr<ui8, gm>, %o: !pto.ptr<ui8, gm>",
+        """
+        %l1 = pto.castptr #1024 : i64 -> !pto.ptr<ui8, l1>
+        %ub = pto.castptr #0 : i64 -> !pto.ptr<ui8, ub>
+        %back = pto.castptr #256 : i64 -> !pto.ptr<ui8, ub>
+        pto.section.vector {
+          %sub = pto.get_subblock_idx
+          %far = arith.muli %sub, #64 : i64
+          %at = arith.index_cast %far : i64 to index
+          %mine = pto.addptr %g, %at : !pto.ptr<ui8, gm> -> !pto.ptr<ui8, gm>
+          %part = pto.addptr %l1, %at : !pto.ptr<ui8, l1> -> !pto.ptr<ui8, l1>
+          pto.mte_gm_ub %mine, %ub, #0, #64 nburst(#1, #64, #64)
+            : !pto.ptr<ui8, gm>, !pto.ptr<ui8, ub>, i64*5
+          pto.mte_ub_l1 %ub, %part, #2 nburst(#1, #0, #0)
+            : !pto.ptr<ui8, ub>, !pto.ptr<ui8, l1>, i64*4
+          pto.sync.set <PIPE_MTE3>, 0
+          pto.sync.wait <PIPE_MTE3>, 1
+          %place = pto.addptr %o, %at : !pto.ptr<ui8, gm> -> !pto.ptr<ui8, gm>
+          pto.mte_ub_gm %back, %place, #64 nburst(#1, #64, #64)
+            : !pto.ptr<ui8, ub>, !pto.ptr<ui8, gm>, i64*4
+        }
+        pto.section.cube {
+          pto.sync.wait <PIPE_MTE1>, 0
+          pto.sync.wait <PIPE_MTE1>, 16
+          %c64 = arith.constant 64 : index
+          %second = pto.addptr %l1, %c64 : !pto.ptr<ui8, l1> -> !pto.ptr<ui8, l1>
+          pto.copy_cbuf_to_ubuf %second, %back, #0, #1, #2, #0, #0
+            : !pto.ptr<ui8, l1>, !pto.ptr<ui8, ub>, i64*5
+          pto.copy_cbuf_to_ubuf %l1, %back, #1, #1, #2, #0, #0
+            : !pto.ptr<ui8, l1>, !pto.ptr<ui8, ub>, i64*5
+          pto.sync.set <PIPE_FIX>, 1
+          pto.sync.set <PIPE_FIX>, 17
+        }""",
+        [BYTES[:128].copy(), out],
+    )
+    assert out[0].tolist() == BYTES[64:128].tolist()  # each got what the other brought
+    assert out[1].tolist() == BYTES[:64].tolist()
+
+
 # ---- L1
 
 
