@@ -146,19 +146,18 @@ _PICKED = {  # (first column, step): the pattern is read from right to left
 
 def _by_pattern(case: Case) -> Callable[..., None]:
     """Rows of dst, one for each of src; where widths differ, all that is picked, row by row."""
-    types = [case.type(name) for name in ("src", "dst")]
+    src_type, dst_type = case.type("src"), case.type("dst")
     first, step = _PICKED[case.word("maskPattern") or "P1111"]
-    kind = element(case, "dst").storage
+    chosen, kind = slice(first, None, step), element(case, "dst").numpy
 
     def gather(core: Machine, src: Any, dst: Any, *rest: Any) -> None:
-        source, out = map(as_tile, (src, dst), types)
+        source, out = as_tile(src, src_type), as_tile(dst, dst_type)
         (rows, cols), (height, width) = source.get_valid(), out.get_valid()
-        count = len(range(first, cols, step))
+        count = (cols - first + step - 1) // step
         if count == width:
-            picked = region(source, height, cols)[:, first::step]
-            put(out, height, width, picked.view(kind))
+            put(out, height, width, region(source, height, cols)[:, chosen].view(kind))
             return
-        found = region(source, rows, cols)[:, first::step].view(kind).reshape(-1)
+        found = region(source, rows, cols)[:, chosen].view(kind).reshape(-1)
         if found.size > height * width:
             raise fail(
                 "PTO-V180", f"{rows} rows of {count} elements are picked: dst is {height}x{width}"

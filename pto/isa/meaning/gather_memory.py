@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pto.core.errors import fail
+from pto.core.global_layout import ND
 from pto.core.global_tensor import GlobalTensor
 from pto.core.tile import Tile
 from pto.isa.meaning import lanes
@@ -43,27 +44,37 @@ def _access(case: Case, policy: str) -> Callable[[GlobalTensor, Tile, int, int],
     def access(table: GlobalTensor, idx: Tile, rows: int, cols: int) -> Access:
         shape = idx.get_valid()
         by_row = _is_by_row(shape, (rows, cols), asked)
-        height, width = table.matrix_shape
+        matrix = _matrix(table)
+        height, width = table.matrix_shape if matrix is None else matrix.shape
         if by_row and cols > width:
             raise fail("PTO-S170", f"rows of {cols} elements, and {table} has {width} columns")
         wanted = places(idx, *shape).reshape(-1)
-        keys, inside = _tamed(wanted, height if by_row else height * width, oob, str(table))
-        found = _rows(table, cols) if by_row else _elements(table, width)
+        keys, inside = _tamed(wanted, height if by_row else height * width, oob, table)
+        found = _rows(table, matrix, cols) if by_row else _elements(table, matrix, width)
         return Access(*found, by_row, keys, inside)
 
     return access
 
 
-def _rows(table: GlobalTensor, cols: int) -> tuple[Lanes, Callable[[Places], Any]]:
-    matrix = table.matrix()
+def _matrix(table: GlobalTensor) -> Lanes | None:
+    """The table as rows and columns in place, or None where its layout makes that impossible."""
+    if table.layout is ND and table.shape[0] == table.shape[1] == table.shape[2] == 1:
+        return table.as_array()[0, 0, 0]
+    return table.matrix()
+
+
+def _rows(
+    table: GlobalTensor, matrix: Lanes | None, cols: int
+) -> tuple[Lanes, Callable[[Places], Any]]:
     if matrix is not None:
         return matrix[:, :cols], lambda keys: keys
     column = np.arange(cols)[None, :]
     return _memory(table), lambda keys: table.offset(keys[:, None], column)
 
 
-def _elements(table: GlobalTensor, width: int) -> tuple[Lanes, Callable[[Places], Any]]:
-    matrix = table.matrix()
+def _elements(
+    table: GlobalTensor, matrix: Lanes | None, width: int
+) -> tuple[Lanes, Callable[[Places], Any]]:
     if matrix is None:
         return _memory(table), lambda keys: table.offset(keys // width, keys % width)
     if matrix.flags.c_contiguous:
@@ -89,7 +100,7 @@ def _is_by_row(idx: tuple[int, int], data: tuple[int, int], asked: str | None) -
 
 
 def _tamed(
-    keys: Places, capacity: int, oob: str, what: str
+    keys: Places, capacity: int, oob: str, table: GlobalTensor
 ) -> tuple[Places, npt.NDArray[np.bool_] | None]:
     """Indices beyond the table as the program asks: an error, clamped, wrapped, or left out."""
     if keys.max() < capacity:
@@ -98,7 +109,7 @@ def _tamed(
         inside = keys < capacity
         return np.where(inside, keys, 0), inside
     if oob == "undefined" or capacity == 0:
-        raise stray(keys, capacity, f"the {capacity} rows or elements of {what}")
+        raise stray(keys, capacity, f"the {capacity} rows or elements of {table}")
     return (np.minimum(keys, capacity - 1) if oob == "clamp" else keys % capacity), None
 
 
