@@ -68,6 +68,8 @@ def convert(
     mode = pair_rounding(rounding, src.is_float, dst)
     if src.itemsize == 1 and (src.is_packed or not dst.is_packed):
         return _by_table(items, src, dst, mode, saturate, keep_nan)
+    if saturate and src in _SINGLE and dst.is_integer and dst.bits in (8, 16, 32):
+        return _by_rounding(items.view(src.numpy), dst, mode)
     if dst in _EXACT.get(src, ()) or (mode is Round.RINT and dst in _NEAREST_EVEN.get(src, ())):
         return _by_cast(items.view(src.numpy), src, dst, saturate, keep_nan)
     return _by_value(items, src, dst, mode, saturate, keep_nan)
@@ -110,9 +112,23 @@ def _by_cast(
         items = np.clip(items, items.dtype.type(dst.min), items.dtype.type(dst.max))
         if not keep_nan:
             items = _replace_nan(items, 0.0)
+    if not src.is_float:
+        return np.asarray(items).astype(dst.numpy)
     with np.errstate(invalid="ignore", over="ignore"):
         cast = np.asarray(items).astype(dst.numpy)
-    return _replace_nan(cast, np.nan) if src.is_float else cast
+    return _replace_nan(cast, np.nan)
+
+
+_SINGLE: Final = (F16, BF16, F32)  # exact in f32
+
+
+def _by_rounding(items: npt.NDArray[Any], dst: DType, mode: Round) -> npt.NDArray[Any]:
+    """Rounded and limited in a float type that holds every value of `dst`."""
+    with np.errstate(invalid="ignore"):  # a signalling NaN
+        wide: npt.NDArray[Any] = items.astype(np.float32 if dst.bits < 32 else np.float64)
+    whole = round_integral(wide, mode)
+    whole = np.minimum(np.maximum(whole, whole.dtype.type(dst.min)), whole.dtype.type(dst.max))
+    return np.asarray(_replace_nan(whole, 0.0)).astype(dst.numpy)
 
 
 def _by_table(

@@ -29,41 +29,52 @@ _EXP_TERMS = tuple(
 _LOG_TERMS = tuple(1.0 / (2 * k + 1) for k in range(11, 0, -1))
 
 
-# 2^-48 is far above the error of either implementation, and far below half an ulp of f32.
-_BELOW, _ABOVE = 1 - 2.0**-48, 1 + 2.0**-48
+_CLOSE = 2.0**-48  # far above the error of exp64, log64 and NumPy's, far below half an ulp of f32
+_CLOSE_POWER = 2.0**-42  # of pow64, which exponentiates up to 128 ln 2 of rounded logarithm
 
 
 def exp(x: Lanes) -> Lanes:
     """e**x."""
-    return _settled(x, np.exp, exp64)
+    return _settled(x, np.exp, exp64, _CLOSE)
 
 
 def log(x: Lanes) -> Lanes:
     """Natural logarithm; NaN below zero, -inf at zero."""
-    return _settled(x, np.log, log64)
+    return _settled(x, np.log, log64, _CLOSE)
 
 
-def _settled(x: Lanes, fast: Callable[[F64], F64], exact: Callable[[F64], F64]) -> Lanes:
-    """narrow(exact(x)), by way of `fast` where the two cannot differ after rounding."""
-    wide = widen(x)
+def power(x: Lanes, y: Lanes) -> Lanes:
+    """x**y; integers by repeated squaring, wrapping."""
+    if x.dtype.kind in "iu":
+        return _integer_power(x, y)
+    x, y = np.broadcast_arrays(x, y)
+    return _settled(x, np.power, pow64, _CLOSE_POWER, y)
+
+
+def _settled(
+    x: Lanes,
+    fast: Callable[..., F64],
+    exact: Callable[..., F64],
+    close: float,
+    *others: Lanes,
+) -> Lanes:
+    """narrow(exact(x, ..)), by way of `fast` where the two cannot differ after rounding."""
+    wide = [widen(v) for v in (x, *others)]
     if x.dtype == np.float64:
-        return exact(wide)
+        return exact(*wide)
     with np.errstate(all="ignore"):
-        y = fast(wide)
-        high = narrow(y * _ABOVE, x)
-        y *= _BELOW
+        y = fast(*wide)
+        high = narrow(y * (1 + close), x)
+        y *= 1 - close
         low = narrow(y, x)
     doubt = low != high
-    return _decided(low, y, doubt, wide, exact) if doubt.any() else low
-
-
-def _decided(low: Lanes, y: F64, doubt: Lanes, wide: F64, exact: Callable[[F64], F64]) -> Lanes:
-    """NaN of any sign and payload becomes one NaN; what is too close to a boundary is computed."""
+    if not doubt.any():
+        return low
     nan = np.isnan(y)
-    low[nan] = np.nan
+    low[nan] = np.nan  # of one sign and payload
     doubt &= ~nan
     if doubt.any():
-        low[doubt] = narrow(exact(wide[doubt]), low)
+        low[doubt] = narrow(exact(*(v[doubt] for v in wide)), low)
     return low
 
 
@@ -132,19 +143,13 @@ def pow64(x: F64, y: F64) -> F64:
     """x**y by exp(y log|x|), with the sign and the edges of C's pow."""
     with np.errstate(all="ignore"):
         size = exp64(y * log64(np.abs(x)))
+        size = np.where((np.abs(x) == 1) & np.isinf(y), 1.0, size)
         whole = np.rint(y) == y
         odd = whole & (np.remainder(y, 2.0) == 1.0)
-        out = np.where((x < 0) & odd, -size, size)
-        out = np.where((x < 0) & ~whole & np.isfinite(y), np.nan, out)
+        out = np.where(np.signbit(x) & odd, -size, size)
+        out = np.where((x < 0) & np.isfinite(x) & ~whole, np.nan, out)
         out = np.where(np.isnan(x) | np.isnan(y), np.nan, out)
         return np.where((y == 0) | (x == 1), 1.0, out)
-
-
-def power(x: Lanes, y: Lanes) -> Lanes:
-    """x**y; integers by repeated squaring, wrapping."""
-    if x.dtype.kind in "iu":
-        return _integer_power(x, y)
-    return narrow(pow64(widen(x), widen(y)), x)
 
 
 def _integer_power(x: Lanes, y: Lanes) -> Lanes:

@@ -24,7 +24,7 @@ from pto.isa.rules import Case
 
 def search(axis: Axis, greatest: bool) -> Do:
     """Strictly better replaces: the first of equal elements, and NaN only as the first of all."""
-    along = 1 if axis == "row" else 0
+    by_row = axis == "row"
 
     def make(case: Case) -> Callable[..., None]:
         require_arithmetic(case)
@@ -37,10 +37,11 @@ def search(axis: Axis, greatest: bool) -> Do:
             for out in (dst,) if value is None else (value, dst):
                 require_line(src, out, axis)
             lines = region(src, rows, cols)
-            found = _best(lines, along, greatest)
-            shape = (rows, 1) if along else (1, cols)
-            best = None if value is None else np.take_along_axis(lines, found, along)
-            put(dst, *shape, found.astype(index))
+            lines = lines if by_row else lines.T
+            found = _best(lines, greatest)
+            shape = (rows, 1) if by_row else (1, cols)
+            best = None if value is None else _at(lines, found).reshape(shape)
+            put(dst, *shape, found.astype(index).reshape(shape))
             if value is not None and best is not None:
                 put(value, *shape, best)
 
@@ -49,19 +50,21 @@ def search(axis: Axis, greatest: bool) -> Do:
     return Do(make)
 
 
-def _best(lines: Lanes, along: int, greatest: bool) -> Lanes:
-    if lanes.is_integer(lines):
-        return _arg(lines, along, greatest)
-    nan = np.isnan(lines)
-    if not nan.any():
-        return _arg(lines, along, greatest)
+def _best(lines: Lanes, greatest: bool) -> Lanes:
+    nan = lines != lines
+    if not np.count_nonzero(nan):
+        return _arg(lines, greatest)
     worst = np.float64(-np.inf if greatest else np.inf)
-    found = _arg(np.where(nan, worst, lanes.widen(lines)), along, greatest)
-    return np.where(np.take(nan, [0], axis=along), 0, found)
+    found = _arg(np.where(nan, worst, lanes.widen(lines)), greatest)
+    return np.where(nan[:, 0], 0, found)
 
 
-def _arg(lines: Lanes, along: int, greatest: bool) -> Lanes:
-    return (np.argmax if greatest else np.argmin)(lines, axis=along, keepdims=True)
+def _arg(lines: Lanes, greatest: bool) -> Lanes:
+    return lines.argmax(axis=1) if greatest else lines.argmin(axis=1)
+
+
+def _at(lines: Lanes, columns: Lanes) -> Lanes:
+    return lines[np.arange(len(lines)), columns]
 
 
 def _sum_neighbours(core: Machine, src: Tile, dst: Tile) -> None:
