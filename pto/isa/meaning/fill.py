@@ -21,7 +21,7 @@ def _fill(case: Case) -> Callable[..., None]:
     def step(core: Machine, value: object, dst: Tile) -> None:
         item = become(value)
         if dst.type.role is Role.MAT:
-            dst.items[...] = item.view(dtype.storage)
+            dst.write(np.full(dst.type.shape, item))
             return
         rows, cols = dst.get_valid()
         if rows and cols:
