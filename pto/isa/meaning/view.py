@@ -193,7 +193,7 @@ def _retyped(case: Case) -> Callable[..., Tile]:
 
     def view(core: Machine, tile: Tile) -> Tile:
         region = tile.get_valid() if dynamic else type.valid
-        return Tile(type, tile.memory, tile.address, region)
+        return tile.retyped(type, region)
 
     return view
 
