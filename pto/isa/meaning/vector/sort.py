@@ -15,17 +15,12 @@ from pto.core.pointer import Pointer
 from pto.isa.meaning.kinds import Do, do
 from pto.isa.meaning.machine import Machine
 from pto.isa.meaning.registers import VMS4_SR, get, put
+from pto.isa.meaning.sort import BLOCK, RECORD, descending
 from pto.isa.meaning.vector.ub import Items, dtype_of, element_alignment
 from pto.isa.rules import Case
 
-RECORD = 8  # bytes
-GROUP = 32  # records that vbitsort sorts together
+GROUP = BLOCK  # records that vbitsort sorts together
 _MOST_REPEATS = 255
-
-
-def _descending(scores: Items) -> Items:
-    """The order of the last axis."""
-    return np.argsort(-scores, axis=-1, kind="stable")
 
 
 def _view(case: Case, pointer: Pointer, dtype: np.dtype[Any], count: int) -> Items:
@@ -45,7 +40,7 @@ def _vbitsort(case: Case) -> Callable[..., None]:
         count = repeat * GROUP
         scores = _view(case, source, kind.numpy, count).reshape(repeat, GROUP)
         numbers = _view(case, indices, word, count).reshape(repeat, GROUP)
-        order = _descending(scores)
+        order = descending(scores)
         records = np.empty((repeat, GROUP, 2), word)
         sorted_scores = np.take_along_axis(scores, order, axis=1)
         records[..., 0] = sorted_scores.view(kind.storage)
@@ -97,7 +92,7 @@ def _vmrgsort4(case: Case) -> Callable[..., None]:
         owner = np.repeat([n for n, _ in lists], [length for _, length in lists])
         for n, _ in lists:
             _check_descending(n, scores[owner == n])
-        order = _descending(scores)
+        order = descending(scores)
         if stop:
             lasts = [int(np.flatnonzero(owner[order] == n)[-1]) for n, _ in lists]
             order = order[: min(lasts) + 1]
@@ -139,7 +134,7 @@ def _vsort32(case: Case) -> Callable[..., None]:
     def sort(core: Machine, to: Pointer, source: Pointer, config: int) -> None:
         _undefined(case.row.name, config, "32 elements, descending")
         values = _view(case, source, kind, GROUP)
-        _view(case, to, kind, GROUP)[:] = values[_descending(values)]
+        _view(case, to, kind, GROUP)[:] = values[descending(values)]
 
     return sort
 
