@@ -135,6 +135,20 @@ def test_a_tile_for_the_scalar_stands_for_its_first_element():
     assert bench["m"][0, 0] == 0x0F
 
 
+def test_a_stream_of_bits_does_not_go_into_a_window():
+    bench = Bench("a5")
+    parent = bench.tile("p", "vec, 4x64xui8")
+    bench.tile("a", "vec, 4x32xf32", np.ones((4, 32)))
+    bench.tile("m", "vec, 4x32xui8")
+    bench.values["m"] = parent.window(0, 0, bench.values["m"].type)
+    bench.scalar("s", "f32", 1)
+    with pytest.raises(PtoError, match="a window with gaps") as caught:
+        bench.run("pto.tcmps ins(%a, %s {cmpMode = #pto<cmp eq>} : {a}, f32) outs(%m : {m})")
+    assert caught.value.diagnostics[0].code == "PTO-L150" and untouched(parent.read(), 0, 0)
+    bench.run("pto.tcmp ins(%a, %a {cmpMode = #pto<cmp eq>} : {a}, {a}) outs(%m : {m})")
+    assert (parent.read()[:, :4] == 0xFF).all() and untouched(parent.read(), 4, 4)
+
+
 # ---- selection
 
 

@@ -19,7 +19,14 @@ from pto.isa.meaning import lanes
 from pto.isa.meaning.kinds import Do
 from pto.isa.meaning.lanes import Lanes
 from pto.isa.meaning.machine import Machine
-from pto.isa.meaning.regions import element, put, region, require_arithmetic, scalar
+from pto.isa.meaning.regions import (
+    element,
+    put,
+    region,
+    require_arithmetic,
+    scalar,
+    stream,
+)
 from pto.isa.rules import Case
 
 Bytes = npt.NDArray[np.uint8]
@@ -98,11 +105,12 @@ def _store_dense(mask: Tile, bits: Lanes, lanes_in_register: int) -> None:
         piece = lanes_in_register
     packed = np.packbits(bits, axis=1, bitorder="little")
     pitch = -(-bits.shape[1] // piece) * piece // 8
-    stream = np.zeros((bits.shape[0], pitch), np.uint8)
-    stream[:, : packed.shape[1]] = packed
-    if stream.size > mask.type.nbytes:
-        raise fail("PTO-S042", f"{mask.type} has {mask.type.nbytes} bytes, the mask {stream.size}")
-    mask.memory.write(mask.address, stream)
+    dense = np.zeros((bits.shape[0], pitch), np.uint8)
+    dense[:, : packed.shape[1]] = packed
+    target = stream(mask).view(np.uint8)
+    if dense.size > target.size:
+        raise fail("PTO-S042", f"{mask.type} has {target.size} bytes, the mask {dense.size}")
+    target[: dense.size] = dense.reshape(-1)
 
 
 def mask_bits(mask: Tile, rows: int, cols: int) -> npt.NDArray[np.bool_]:

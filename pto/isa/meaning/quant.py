@@ -16,7 +16,7 @@ from pto.isa.meaning import lanes
 from pto.isa.meaning.kinds import Do
 from pto.isa.meaning.lanes import Lanes
 from pto.isa.meaning.machine import Machine
-from pto.isa.meaning.regions import element, put, region
+from pto.isa.meaning.regions import element, put, region, stream
 from pto.isa.rules import Case
 
 F32s = npt.NDArray[np.float32]
@@ -142,11 +142,13 @@ def _place(tile: Tile, values: Lanes) -> None:
         rows, cols = tile.get_valid()
         put(tile, rows, cols, values)
         return
-    tile.items[: values.size] = values.reshape(-1)
+    stream(tile)[: values.size] = values.reshape(-1)
 
 
 def _require_room(tile: Tile, values: Lanes) -> None:
-    have = tile.items.size
+    if tile.get_valid() == values.shape:
+        return
+    have = stream(tile).size
     if values.size > have:
         raise fail("PTO-S044", f"{tile.type} has room for {have} values, not {values.size}")
 

@@ -55,6 +55,17 @@ def _put_boxed(tile: Tile, rows: int, cols: int, values: Lanes) -> None:
     tile.write(whole)
 
 
+def stream(tile: Tile) -> Lanes:
+    """The storage items of a tile in memory order, to be written one after the other."""
+    if tile.nbytes != tile.type.nbytes:
+        raise fail(
+            "PTO-L150",
+            f"{tile.type} is a window with gaps between its lines, and this result has none",
+            help="write it to a tile of its own",
+        )
+    return tile.items
+
+
 def _require(tile: Tile, rows: int, cols: int, what: str) -> None:
     height, width = tile.type.shape
     if rows > height or cols > width:
