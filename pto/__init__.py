@@ -1,3 +1,41 @@
-"""A complete PTO machine in Python: read, check, run and watch tile-accelerator programs."""
+"""A complete PTO machine in Python: read, check, run and watch tile-accelerator programs.
+
+Names are loaded when they are first used, so `import pto` costs nothing: those of `lang/names.py`,
+every instruction of the ISA as a function (`pto.tadd`, `pto.vlds`), every element type (`pto.f32`).
+`__init__.pyi` tells them to editors; `python -m pto.lang.stubs` writes it.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from pto.lang.names import PUBLIC, RENAMED
 
 __version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> Any:
+    home, attribute = RENAMED.get(name) or (PUBLIC.get(name), name)
+    if home is None and name.startswith("_"):
+        raise AttributeError(f"module 'pto' has no attribute {name!r}")
+    found = getattr(import_module(home), attribute) if home else _generated(name)
+    globals()[name] = found
+    return found
+
+
+def _generated(name: str) -> Any:
+    """An element type or an instruction."""
+    for home in ("pto.lang.elements", "pto.lang.instructions"):
+        found = getattr(import_module(home), name, None)
+        if found is not None:
+            return found
+    from pto.isa.table import suggest
+
+    raise AttributeError(f"module 'pto' has no attribute {name!r}; {suggest(f'pto.{name}') or ''}")
+
+
+def __dir__() -> list[str]:
+    from pto.lang import elements, instructions
+
+    return sorted({*globals(), *PUBLIC, *RENAMED, *elements.ELEMENTS, *dir(instructions)})

@@ -1,0 +1,38 @@
+# The public names of `pto`. Written by `python -m pto.lang.stubs`: do not edit.
+# ruff: noqa
+from pto.core.errors import PtoError as PtoError
+from pto.lang.control import Else as Else
+from pto.lang.control import If as If
+from pto.lang.control import block_idx as block_idx
+from pto.lang.control import block_num as block_num
+from pto.lang.control import carry as carry
+from pto.lang.control import range as range
+from pto.lang.control import section_cube as section_cube
+from pto.lang.control import section_vector as section_vector
+from pto.lang.control import subblock_idx as subblock_idx
+from pto.lang.control import subblock_num as subblock_num
+from pto.lang.control import vecscope as vecscope
+from pto.lang.eager import eager as eager
+from pto.lang.kernel import Kernel as Kernel
+from pto.lang.kernel import kernel as kernel
+from pto.lang.place import KernelError as KernelError
+from pto.lang.registers import Mask as Mask
+from pto.lang.registers import Pointer as Pointer
+from pto.lang.registers import Vreg as Vreg
+from pto.lang.scalars import Scalar as Scalar
+from pto.lang.scalars import cdiv as cdiv
+from pto.lang.scalars import scalar as scalar
+from pto.lang.scalars import select as select
+from pto.lang.tiles import Tile as Tile
+from pto.lang.tiles import assign as assign
+from pto.lang.tiles import set_validshape as set_validshape
+from pto.lang.tiles import tile as tile
+from pto.lang.tiles import tile_type as tile_type
+from pto.lang.views import Global as Global
+from pto.lang.views import View as View
+from pto.lang.scalars import maximum as max
+from pto.lang.scalars import minimum as min
+from pto.lang.elements import *
+from pto.lang.instructions import *
+
+__version__: str

@@ -1,0 +1,214 @@
+"""Eager mode: every instruction is executed when it is called, on one core, with arrays as memory.
+
+Numbers are Python numbers, loops and branches are Python's, `print(t)` shows what a tile holds.
+Legality of each instruction is checked as in a program; races do not exist here.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from pto.core.dtypes import I64, DType, dtype
+from pto.core.errors import PtoError
+from pto.core.global_tensor import GlobalTensor
+from pto.core.memory import Space
+from pto.core.pointer import Pointer as PointerValue
+from pto.core.tile import Tile as CoreTile
+from pto.ir.builder import Builder, Given, new_function, new_module, scalar_type
+from pto.ir.graph import Operation, Value
+from pto.isa.attributes import Attribute, Str
+from pto.isa.meaning import Blocked
+from pto.isa.types import Mask, TileBuf, Type, View
+from pto.isa.types import Scalar as ScalarType
+from pto.lang.picture import picture
+from pto.lang.place import KernelError, here, located, mistake
+from pto.lang.session import enter, leave
+from pto.lang.tiles import Tile
+from pto.lang.views import Global, contiguous, pointer_type
+from pto.run.compile import Compiler
+from pto.run.core import Cluster, Core
+from pto.run.device import Device
+from pto.target.profile import profile as find_profile
+from pto.verify import operation
+
+_ALIGN = 512  # every buffer's alignment divides it
+
+
+class Eager:
+    """A core that does what it is told at once."""
+
+    eager: ClassVar[bool] = True
+
+    def __init__(self, profile: str, block: int = 0, blocks: int = 1) -> None:
+        self.profile = profile
+        self.name = "eager mode"
+        self.is_open = True
+        self._facts = find_profile(profile)
+        self._module = new_module({"pto.target_arch": Str(profile)})
+        function = new_function(self._module, "eager", [])
+        self._builder = Builder(function)
+        self._block = function.regions[0].block
+        self._core = Core(Cluster(Device(self._facts), block, blocks), self._facts, "both", 0, 1)
+        self._compiler = Compiler(self._module, self._facts, "both")
+        self._regs: list[Any] = []
+        self._taken: list[tuple[weakref.ref[Tile], Space, int, int]] = []
+        self._token: Any = None
+
+    def __enter__(self) -> Eager:
+        self._token = enter(self)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        leave(self._token)
+        self.is_open = False
+
+    # ---- values
+
+    def emit(
+        self,
+        name: str,
+        operands: Mapping[str, Given] | None = None,
+        *,
+        attrs: Mapping[str, Attribute] | None = None,
+        results: Sequence[Type] = (),
+        names: Sequence[str] = (),
+    ) -> list[Value]:
+        try:
+            op = self._builder.make(
+                name, operands, attrs=attrs, results=results, names=names, where=here()
+            )
+            self._require_legal(op)
+            self._execute(op)
+        except PtoError as error:
+            raise located(error) from None
+        return op.results
+
+    def _require_legal(self, op: Operation) -> None:
+        op.parent = self._block
+        self._block.ops[:] = [op]
+        found = operation.check(self._module, self._facts)
+        errors = [d for d in found if d.severity == "error"]
+        if errors:
+            raise KernelError(*errors)
+
+    def _execute(self, op: Operation) -> None:
+        step = self._compiler.step(op)
+        for value in op.results:
+            self._room(value)
+        with np.errstate(all="ignore"):
+            if isinstance(step(self._core, self._regs), Blocked):
+                raise mistake(
+                    "PTO-U214",
+                    f"{op.name} waits for something that has not happened: nobody else runs here",
+                    help="set the flag first; eager mode executes in program order",
+                )
+
+    def _room(self, value: Value) -> int:
+        slot = self._compiler.slot(value)
+        self._regs += [None] * (slot + 1 - len(self._regs))
+        return slot
+
+    def content(self, value: Value) -> Any:
+        return self._regs[self._compiler.slot(value)]
+
+    def bind(self, type: Type, content: Any, name: str) -> Value:
+        """A value that stands for an object that is already there."""
+        value = Value(type, name)
+        self._regs[self._room(value)] = content
+        return value
+
+    def constant(self, number: float | int | bool, type: ScalarType) -> Value:
+        is_float = type.dtype is not None and type.dtype.is_float
+        content = type.dtype.numpy.type(number) if is_float and type.dtype else int(number)
+        return self.bind(type, content, "c")
+
+    def scalar(self, value: Value) -> Any:
+        found = self.content(value)
+        return int(found) if isinstance(found, int | np.integer) else float(found)
+
+    def all_lanes(self, bits: int) -> Value:
+        attrs = {"pattern": Str("PAT_ALL")}
+        return self.emit(f"pto.pset_b{bits}", attrs=attrs, results=[Mask(bits)])[0]
+
+    # ---- arrays
+
+    def array(self, array: npt.NDArray[Any]) -> Global[Any]:
+        """A NumPy array, or a slice of one, as global memory; nothing is copied."""
+        kind: DType = dtype(array.dtype)
+        tensor = GlobalTensor.from_array(array, kind)
+        type = View(array.shape, scalar_type(kind), partition=False)
+        pointer = self.bind(pointer_type(kind), PointerValue(tensor.memory, 0, kind), "array")
+        value = self.bind(type, tensor, "array")
+        return Global[Any](value, self, pointer, array.shape, contiguous(array.shape))
+
+    # ---- tiles
+
+    def alloc(self, type: TileBuf, valid: Any, address: Any) -> Tile:
+        region = type.tile.shape if valid is None else (int(valid[0]), int(valid[1]))
+        static = TileBuf(type.elem, replace(type.tile, valid=region))
+        space, size = type.tile.role.space, type.tile.nbytes
+        start = self._free(space, size) if address is None else int(address)
+        addr = self.constant(start, scalar_type(I64))
+        (value,) = self.emit("pto.alloc_tile", {"addr": addr}, results=[static], names=["tile"])
+        tile = Tile(value, self, valid is not None, region)
+        self._taken.append((weakref.ref(tile), space, start, start + size))
+        return tile
+
+    def _free(self, space: Space, size: int) -> int:
+        """The first gap between the tiles that are still held."""
+        self._taken = [each for each in self._taken if each[0]() is not None]
+        start = 0
+        for low, high in sorted((a, b) for _, s, a, b in self._taken if s is space):
+            if start + size <= low:
+                break
+            start = max(start, -(-high // _ALIGN) * _ALIGN)
+        room = self._facts.buffers[space.value]
+        if start + size > room:
+            raise mistake(
+                "PTO-M200",
+                f"{size:,} bytes do not fit: {room - start:,} of {room:,} bytes of {space.value}"
+                " are free",
+                help="tiles are freed when Python drops them: del t, or reuse one",
+            )
+        return start
+
+    def place(self, tile: Tile, address: Value) -> None:
+        content: CoreTile = self.content(tile.value)
+        moved = content.moved(content.memory, self.content(address))
+        self._regs[self._room(tile.value)] = moved
+
+    def region(self, tile: Tile) -> tuple[Any, Any]:
+        return self.content(tile.value).get_valid()
+
+    def set_region(self, tile: Tile, rows: Any, cols: Any) -> None:
+        content: CoreTile = self.content(tile.value)
+        if content.get_valid() == (rows, cols):
+            return
+        if tile.fixed:
+            raise mistake(
+                "PTO-V200",
+                f"the valid region of this tile is fixed as {content.get_valid()}",
+                help="leave out valid= in pto.tile, and the region follows the data",
+            )
+        try:
+            content.set_valid(rows, cols)
+        except PtoError as error:
+            raise located(error) from None
+        type = tile.value.type
+        if isinstance(type, TileBuf):
+            static = TileBuf(type.elem, replace(type.tile, valid=(rows, cols)))
+            tile.value = self.bind(static, content, tile.value.name)
+
+    def show(self, tile: Tile) -> str:
+        return picture(self.content(tile.value))
+
+
+def eager(profile: str = "a5", block: int = 0, blocks: int = 1) -> Eager:
+    """`with pto.eager("a5"):` instructions work at once; NumPy arrays are global memory."""
+    return Eager(profile, block, blocks)

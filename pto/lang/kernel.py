@@ -1,0 +1,259 @@
+"""`@kernel`: a Python function as a program, specialised for the shapes and constants it gets.
+
+A parameter annotated `pto.Global[...]` is an array in global memory, `pto.Scalar[...]` a number
+known when the program runs; any other parameter is a Python constant, part of the specialisation.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, get_args, get_origin, overload
+
+from pto.core import render
+from pto.core.dtypes import DType
+from pto.core.errors import Diagnostic, Loc, PtoError
+from pto.ir.builder import new_function, new_module, scalar_type
+from pto.ir.graph import Module
+from pto.ir.printer import print_module
+from pto.isa.attributes import Str
+from pto.isa.types import Type
+from pto.lang.arrays import Array, as_array
+from pto.lang.place import KernelError, mistake
+from pto.lang.scalars import Scalar
+from pto.lang.trace import Trace
+from pto.lang.views import Global, contiguous, pointer_type, view_of
+from pto.run.host import Report, launch
+from pto.target.profile import profile as find_profile
+from pto.verify import verify
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One parameter of the function; `kind` is array, scalar or constant."""
+
+    name: str
+    kind: str
+    dtype: DType | None = None
+
+
+class Findings(list[Diagnostic]):
+    """What a check found; empty means legal. Prints with the lines of the kernel."""
+
+    def __str__(self) -> str:
+        return render.text(self) if self else "no findings"
+
+    __repr__ = __str__
+
+
+@dataclass(slots=True)
+class Specialised:
+    """The program for one set of shapes and constants."""
+
+    module: Module
+    checked: bool = False
+
+
+class Kernel:
+    """A function that traces to a program. `kernel[blocks](x, y)` runs it."""
+
+    def __init__(self, function: Callable[..., Any], profile: str, name: str | None = None) -> None:
+        find_profile(profile)
+        self.function = function
+        self.profile = profile
+        self.name = name or function.__name__
+        self.__doc__ = function.__doc__
+        self.__name__ = self.name
+        self._signature = inspect.signature(function)
+        self._parameters: list[Parameter] | None = None
+        self._cache: dict[Any, Specialised] = {}
+        self._last: Specialised | None = None
+
+    @property
+    def parameters(self) -> list[Parameter]:
+        if self._parameters is None:
+            self._parameters = _parameters(self.function)
+        return self._parameters
+
+    # ---- running
+
+    def __getitem__(self, blocks: int | tuple[int, ...]) -> Callable[..., Report]:
+        return lambda *args, **named: self.run(*args, blocks=blocks, **named)
+
+    def __call__(self, *args: Any, **named: Any) -> Report:
+        """One block."""
+        return self.run(*args, **named)
+
+    def run(self, *args: Any, blocks: int | tuple[int, ...] = 1, **named: Any) -> Report:
+        """Run on arrays, which are changed in place."""
+        values = self._values(args, named)
+        made, arrays, given = self._specialise(values)
+        if not made.checked:
+            self._require_legal(made)
+        try:
+            report = launch(
+                made.module, args=given, blocks=blocks, profile=self.profile, check=False
+            )
+        except PtoError as error:
+            raise KernelError(*error.diagnostics) from None
+        for array in arrays:
+            array.give_back()
+        return report
+
+    def _require_legal(self, made: Specialised) -> None:
+        found = verify(made.module, find_profile(self.profile))
+        errors = [d for d in found if d.severity == "error"]
+        if errors:
+            raise KernelError(*errors)
+        made.checked = True
+
+    # ---- looking
+
+    def module(self, *args: Any, **named: Any) -> Module:
+        """The program for these arguments."""
+        return self._specialise(self._values(args, named))[0].module
+
+    @property
+    def ir(self) -> str:
+        """The program last traced, as .pto text."""
+        return print_module(self._latest().module)
+
+    def check(self, profile: str | None = None, *args: Any, **named: Any) -> Findings:
+        """Is the program legal under a profile? With arguments, for those; else the last one."""
+        made = self._specialise(self._values(args, named))[0] if args or named else self._latest()
+        return Findings(verify(made.module, find_profile(profile or self.profile)))
+
+    def _latest(self) -> Specialised:
+        if self._last is None:
+            raise mistake(
+                "PTO-U209",
+                f"kernel {self.name} has not been traced yet: its program depends on the shapes of"
+                " its arguments",
+                help=f"run it once, or ask for {self.name}.module(x, ...)",
+            )
+        return self._last
+
+    # ---- specialisation
+
+    def _values(self, args: Sequence[Any], named: dict[str, Any]) -> list[Any]:
+        try:
+            bound = self._signature.bind(*args, **named)
+        except TypeError as error:
+            raise mistake("PTO-U210", f"{self.name}{self._signature}: {error}") from None
+        bound.apply_defaults()
+        return list(bound.arguments.values())
+
+    def _specialise(self, values: list[Any]) -> tuple[Specialised, list[Array], list[Any]]:
+        arrays: list[Array] = []
+        key: list[Any] = []
+        given: list[Any] = []
+        for param, value in zip(self.parameters, values, strict=True):
+            if param.kind == "array":
+                array = as_array(self.name, param.name, param.dtype, value)
+                arrays.append(array)
+                given.append(array.data)
+                key.append((array.data.shape, array.dtype))
+            elif param.kind == "scalar":
+                given.append(value)
+                key.append(None)
+            else:
+                key.append((type(value), value))
+        made = self._find(tuple(key), values, arrays)
+        self._last = made
+        return made, arrays, given
+
+    def _find(self, key: Any, values: list[Any], arrays: list[Array]) -> Specialised:
+        try:
+            found = self._cache.get(key)
+        except TypeError:
+            raise mistake(
+                "PTO-U210",
+                f"{self.name}: an argument that is a constant must be hashable",
+                help="annotate arrays with pto.Global[...]",
+            ) from None
+        if found is None:
+            found = Specialised(self._trace(values, arrays))
+            self._cache[key] = found
+        return found
+
+    def _trace(self, values: list[Any], arrays: list[Array]) -> Module:
+        code = self.function.__code__
+        module = new_module({"pto.target_arch": Str(self.profile)}, code.co_filename)
+        dynamic = [p for p in self.parameters if p.kind != "constant"]
+        shapes = iter(arrays)
+        kinds = [next(shapes).dtype if p.kind == "array" else p.dtype for p in dynamic]
+        params = [(p.name, _ir_type(p, k)) for p, k in zip(dynamic, kinds, strict=True)]
+        place = Loc(code.co_filename, code.co_firstlineno)
+        function = new_function(module, self.name, params, place)
+        with Trace(self.name, self.profile, module, function) as trace:
+            args = self._arguments(trace, values, arrays)
+            result = self.function(*args)
+            if result is not None:
+                raise mistake(
+                    "PTO-U211",
+                    f"kernel {self.name} returns {result!r}; results go to arrays",
+                    help="add a parameter for the result and pto.tstore to it",
+                )
+            return trace.finish()
+
+    def _arguments(self, trace: Trace, values: list[Any], arrays: list[Array]) -> list[Any]:
+        block = iter(trace.builder.block.args)
+        shapes = iter(arrays)
+        made: list[Any] = []
+        for param, value in zip(self.parameters, values, strict=True):
+            if param.kind == "array":
+                array = next(shapes)
+                shape = array.data.shape
+                made.append(view_of(trace, next(block), array.dtype, shape, contiguous(shape)))
+            elif param.kind == "scalar":
+                made.append(trace.scalar(next(block)))
+            else:
+                made.append(value)
+        return made
+
+
+def _ir_type(param: Parameter, kind: DType | None) -> Type:
+    if kind is None:
+        raise RuntimeError(f"{param.name} has no element type")
+    return pointer_type(kind) if param.kind == "array" else scalar_type(kind)
+
+
+def _parameters(function: Callable[..., Any]) -> list[Parameter]:
+    try:
+        hints = inspect.get_annotations(function, eval_str=True)
+    except NameError as error:
+        raise mistake("PTO-U210", f"an annotation of {function.__name__}: {error}") from None
+    names = inspect.signature(function).parameters
+    return [_parameter(name, hints.get(name)) for name in names]
+
+
+def _parameter(name: str, hint: Any) -> Parameter:
+    if isinstance(hint, DType):
+        return Parameter(name, "scalar", hint)
+    origin = get_origin(hint) or hint
+    kinds = [a for a in get_args(hint) if isinstance(a, DType)]
+    if origin is Global:
+        return Parameter(name, "array", kinds[0] if kinds else None)
+    if origin is Scalar:
+        if not kinds:
+            raise mistake(
+                "PTO-U210", f"{name}: pto.Scalar needs an element type, as pto.Scalar[pto.i32]"
+            )
+        return Parameter(name, "scalar", kinds[0])
+    return Parameter(name, "constant")
+
+
+@overload
+def kernel(function: Callable[..., Any], /) -> Kernel: ...
+@overload
+def kernel(
+    *, profile: str = ..., name: str | None = ...
+) -> Callable[[Callable[..., Any]], Kernel]: ...
+def kernel(
+    function: Callable[..., Any] | None = None, /, *, profile: str = "a5", name: str | None = None
+) -> Any:
+    """`@pto.kernel(profile="a5")`: make a kernel of a function."""
+    if function is not None:
+        return Kernel(function, profile, name)
+    return lambda inner: Kernel(inner, profile, name)

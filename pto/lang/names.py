@@ -1,0 +1,27 @@
+"""The public names of `pto` and where they live; `pto/__init__.py` loads them when they are used.
+
+Instructions and element types are not listed: they come from the rows and from `core/dtypes.py`.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+HOMES: Final = {
+    "pto.core.errors": "PtoError",
+    "pto.lang.control": "Else If block_idx block_num carry range section_cube section_vector"
+    " subblock_idx subblock_num vecscope",
+    "pto.lang.eager": "eager",
+    "pto.lang.kernel": "Kernel kernel",
+    "pto.lang.place": "KernelError",
+    "pto.lang.registers": "Mask Pointer Vreg",
+    "pto.lang.scalars": "Scalar cdiv scalar select",
+    "pto.lang.tiles": "Tile assign set_validshape tile tile_type",
+    "pto.lang.views": "Global View",
+}
+# Under another name at home, where it would hide a builtin.
+RENAMED: Final = {
+    "min": ("pto.lang.scalars", "minimum"),
+    "max": ("pto.lang.scalars", "maximum"),
+}
+PUBLIC: Final = {name: home for home, names in HOMES.items() for name in names.split()}

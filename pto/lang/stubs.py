@@ -1,0 +1,142 @@
+"""`python -m pto.lang.stubs`: the stub files of `pto`, written from the rows and the public names.
+
+Editors and type checkers read them; nothing at run time does. A test compares them with the rows.
+"""
+
+from __future__ import annotations
+
+import keyword
+from pathlib import Path
+
+from pto.core.dtypes import ALL
+from pto.isa.instr import Instr
+from pto.lang.names import HOMES, RENAMED
+from pto.lang.signature import Param, instructions, parameters
+
+_ROOT = Path(__file__).parent.parent
+_NUMBER = "Number"
+_VIEW = "Array"
+_ADDRESS = "Address"
+_WORDS = {  # the Python type of an operand, by a word of its kind; the first that matches
+    "tile or view": "Tile | Array",
+    "tile or scalar": "Tile | Number",
+    "vreg or scalar": "Vreg | Number",
+    "vreg or mask": "Vreg | Mask",
+    "scalar or pointer": "Number | Address",
+    "logical": "Any",
+    "vreg": "Vreg",
+    "mask": "Mask",
+    "tile": "Tile",
+    "view": _VIEW,
+    "pointer": _ADDRESS,
+    "buffer": _ADDRESS,
+    "address": _ADDRESS,
+    "memref": _ADDRESS,
+}
+_NUMBERS = ("scalar", "element", "number", "int", "float", "index", "i64", "i32", "i16", "i1")
+_RESULTS = {"Number": "Scalar[Any]", _ADDRESS: "Pointer", "Tile | Array": "Any", _VIEW: "Any"}
+
+
+def files() -> dict[Path, str]:
+    """Every stub file and what it should hold."""
+    return {
+        _ROOT / "__init__.pyi": _package(),
+        _ROOT / "lang" / "elements.pyi": _elements(),
+        _ROOT / "lang" / "instructions.pyi": _instructions(),
+    }
+
+
+def _package() -> str:
+    homes = "\n".join(f"from {home} import {name} as {name}" for home, name in sorted(_public()))
+    renamed = "\n".join(
+        f"from {home} import {old} as {new}" for new, (home, old) in sorted(RENAMED.items())
+    )
+    stars = "from pto.lang.elements import *\nfrom pto.lang.instructions import *"
+    return (
+        "# The public names of `pto`. Written by `python -m pto.lang.stubs`: do not edit.\n"
+        "# ruff: noqa\n"
+        f"{homes}\n{renamed}\n{stars}\n\n__version__: str\n"
+    )
+
+
+def _public() -> list[tuple[str, str]]:
+    return [(home, name) for home, names in HOMES.items() for name in names.split()]
+
+
+def _elements() -> str:
+    listed = "\n".join(f"class {kind.name}(Element): ..." for kind in ALL)
+    names = ", ".join(f'"{kind.name}"' for kind in ALL)
+    return (
+        "# Element types. Written by `python -m pto.lang.stubs`: do not edit.\n"
+        "# ruff: noqa\n"
+        "from pto.core.dtypes import DType\n\n"
+        f"__all__ = [{names}]\n\n"
+        "ELEMENTS: dict[str, DType]\n\n"
+        f"class Element: ...\n\n{listed}\n"
+    )
+
+
+def _instructions() -> str:
+    made = instructions()
+    names = ", ".join(f'"{name}"' for name in made)
+    functions = "\n".join(_function(name, row) for name, row in made.items())
+    return (
+        "# Every instruction. Written by `python -m pto.lang.stubs`: do not edit.\n"
+        "# ruff: noqa\n"
+        "from typing import Any\n\n"
+        "from pto.lang.registers import Mask, Pointer, Vreg\n"
+        "from pto.lang.scalars import Scalar\n"
+        "from pto.lang.tiles import Tile\n"
+        "from pto.lang.views import Global, View\n\n"
+        "Number = int | float | Scalar[Any]\n"
+        "Array = Global[Any] | View\n"
+        "Address = Pointer | Tile | Global[Any]\n\n"
+        f"__all__ = [{names}]\n\n{functions}\n"
+    )
+
+
+def _function(name: str, row: Instr) -> str:
+    parts: list[str] = []
+    starred = False
+    for param in parameters(row):
+        if param.keyword_only and not starred:
+            parts.append("*")
+            starred = True
+        parts.append(_parameter(param))
+    results = [r for r in row.results if r.name not in ("updated_base", "base_out")]
+    kinds = [_RESULTS.get(k, k) for k in (_kind(r.kind) for r in results)]
+    back = "None" if not kinds else kinds[0] if len(kinds) == 1 else f"tuple[{', '.join(kinds)}]"
+    text = row.meaning.replace("\\", "\\\\").replace('"', "'")
+    return f'def {name}({", ".join(parts)}) -> {back}:\n    """{text}"""'
+
+
+def _parameter(param: Param) -> str:
+    name = f"{param.name}_" if keyword.iskeyword(param.name) else param.name
+    default = "" if param.required else " = None"
+    return f"{name}: {_type(param)}{' | None' if default else ''}{default}"
+
+
+def _type(param: Param) -> str:
+    if param.operand is not None:
+        kind = _kind(param.operand.kind)
+        return f"list[{kind}] | {kind}" if param.operand.variadic else kind
+    if param.attr is None:
+        return "Any"
+    kinds = {"int": "int", "i32": "int", "i8": "int", "bool": "bool", "str": "str"}
+    return kinds.get(param.attr.kind, "str | int")
+
+
+def _kind(kind: str) -> str:
+    if kind in _NUMBERS:
+        return _NUMBER
+    return next((python for word, python in _WORDS.items() if word in kind), "Any")
+
+
+def main() -> None:
+    for path, text in files().items():
+        path.write_text(text, encoding="utf-8")
+        print(path)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,285 @@
+"""The trace of one kernel: a program under construction.
+
+Valid regions of tiles are followed here: a tile whose region nobody fixed has the one its data has,
+static where that is known while tracing, else set when the program runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+from pto.core.dtypes import I64
+from pto.core.errors import PtoError
+from pto.ir.builder import INDEX, Builder, Given, new_block, scalar_type
+from pto.ir.graph import Block, Module, Operation, Value
+from pto.isa.attributes import Attribute, Str
+from pto.isa.types import Mask, TileBuf, Type
+from pto.isa.types import Scalar as ScalarType
+from pto.lang.place import KernelError, assigned_names, here, located, mistake
+from pto.lang.scalars import Scalar, as_value
+from pto.lang.session import enter, leave
+from pto.lang.tiles import Tile
+
+# Operations without effect, dropped where nothing uses what they give.
+_PURE = ("arith.", "pto.tile_valid_", "pto.partition_view", "pto.make_tensor_view")
+_PURE_TOO = ("pto.tile_buf_addr", "pto.get_block_idx", "pto.get_block_num", "pto.addptr")
+
+
+class Trace:
+    """Listens to the instruction functions and writes them down."""
+
+    eager: ClassVar[bool] = False
+
+    def __init__(self, name: str, profile: str, module: Module, function: Operation) -> None:
+        self.name = f"kernel {name}"
+        self.profile = profile
+        self.module = module
+        self.builder = Builder(function)
+        self.tiles: list[Tile] = []
+        self.carries: list[Any] = []
+        self.scopes: list[Scope] = []
+        self.last_if: Any = None
+        self.is_open = True
+        self._token: Any = None
+        self._masks: dict[int, list[Value]] = {}
+        self._broken: KernelError | None = None
+
+    # ---- values
+
+    def emit(
+        self,
+        name: str,
+        operands: Mapping[str, Given] | None = None,
+        *,
+        attrs: Mapping[str, Attribute] | None = None,
+        results: Sequence[Type] = (),
+        names: Sequence[str] = (),
+    ) -> list[Value]:
+        return self.append(name, operands, attrs=attrs, results=results, names=names).results
+
+    def append(
+        self,
+        name: str,
+        operands: Mapping[str, Given] | None = None,
+        *,
+        attrs: Mapping[str, Attribute] | None = None,
+        results: Sequence[Type] = (),
+        names: Sequence[str] = (),
+    ) -> Operation:
+        self.require_whole()
+        try:
+            return self.builder.append(
+                name,
+                operands,
+                attrs=attrs,
+                results=results,
+                names=names or assigned_names(),
+                where=here(),
+            )
+        except PtoError as error:
+            raise located(error) from None
+
+    def constant(self, number: float | int | bool, type: ScalarType) -> Value:
+        return self.builder.constant(number, type)
+
+    def scalar(self, value: Value) -> Any:
+        return Scalar[Any](value, self)
+
+    def array(self, array: Any) -> Any:
+        raise mistake(
+            "PTO-U212",
+            "an array of the host cannot be used inside a kernel",
+            help="pass it as an argument annotated pto.Global[...]",
+        )
+
+    def all_lanes(self, bits: int) -> Value:
+        """An all-true mask, one a scope."""
+        for mask in self._masks.get(bits, ()):
+            if self.builder.sees(mask):
+                return mask
+        attrs = {"pattern": Str("PAT_ALL")}
+        names = ["all"]
+        (mask,) = self.emit(f"pto.pset_b{bits}", attrs=attrs, results=[Mask(bits)], names=names)
+        self._masks.setdefault(bits, []).append(mask)
+        return mask
+
+    def broken(self, error: KernelError) -> None:
+        """Something went wrong where nothing can be raised; the next instruction raises it."""
+        self._broken = self._broken or error
+
+    def require_whole(self) -> None:
+        if self._broken is not None:
+            raise self._broken
+
+    # ---- tiles
+
+    def alloc(self, type: TileBuf, valid: Any, address: Any) -> Tile:
+        given: dict[str, Given] = {"addr": None if address is None else as_value(address, _I64)}
+        if valid is not None and None in type.tile.valid:
+            given["valid_row"], given["valid_col"] = (as_value(n, INDEX) for n in valid)
+        op = self.append(
+            "pto.alloc_tile", given, results=[type], names=assigned_names() or ["tile"]
+        )
+        region = type.tile.shape if valid is None else tuple(valid)
+        tile = Tile(op.results[0], self, valid is not None, region)
+        self.tiles.append(tile)
+        return tile
+
+    def place(self, tile: Tile, address: Value) -> None:
+        op = tile.value.owner
+        if isinstance(op, Operation):
+            rest = [*op.group("valid_row"), *op.group("valid_col")]
+            op.operands = [address, *rest]
+            op.segments = (1, *(op.segments or (0, 0, 0))[1:])
+
+    def region(self, tile: Tile) -> tuple[Any, Any]:
+        """The valid rows and columns of a tile here; read at run time where a branch decides."""
+        for scope in self.scopes:
+            if id(tile) not in scope.changed:
+                scope.early.add(id(tile))
+        known = tile.known_region
+        static = all(isinstance(n, int) for n in known)
+        tile.seen.add(known if static else None)
+        rows, cols = (self._extent(tile, axis, extent) for axis, extent in enumerate(known))
+        return rows, cols
+
+    def _extent(self, tile: Tile, axis: int, known: Any) -> Any:
+        if isinstance(known, int) or (known is not None and self.builder.sees(known.value)):
+            return known
+        name = ("pto.tile_valid_rows", "pto.tile_valid_cols")[axis]
+        (value,) = self.emit(name, {"src": tile.value}, results=[INDEX])
+        return self.scalar(value)
+
+    def set_region(self, tile: Tile, rows: Any, cols: Any) -> None:
+        """From here on this much of the tile is valid."""
+        before = tile.known_region
+        if _same_region(before, (rows, cols)):
+            return
+        if tile.fixed:
+            raise mistake(
+                "PTO-V200",
+                f"the valid region of %{tile.value.name} is fixed as {_shown(before)}, it cannot"
+                f" become {_shown((rows, cols))}",
+                help="leave out valid= in pto.tile, and the region follows the data",
+            )
+        for scope in self.scopes:
+            scope.changed.setdefault(id(tile), (tile, before))
+        tile.known_region = (rows, cols)
+        given = {
+            "source": tile.value,
+            "valid_row": as_value(rows, INDEX),
+            "valid_col": as_value(cols, INDEX),
+        }
+        tile.settings.append(self.append("pto.set_validshape", given))
+
+    # ---- blocks
+
+    def open(self, op: Operation, args: Sequence[Value] = (), *, loop: bool = False) -> Block:
+        """Go on inside a new region of `op`."""
+        block = new_block(op, args)
+        self.reopen(block, loop=loop)
+        return block
+
+    def reopen(self, block: Block, *, loop: bool = False) -> None:
+        self.builder.blocks.append(block)
+        self.scopes.append(Scope(loop, len(self.tiles), len(self.carries)))
+
+    def close(self, *, certain: bool = False) -> None:
+        """Leave the innermost region; `certain`: it is executed exactly once."""
+        scope = self.scopes.pop()
+        self.builder.blocks.pop()
+        del self.carries[scope.carries :]
+        self.last_if = None
+        if certain:
+            return
+        for tile, before in scope.changed.values():
+            if _same_region(tile.known_region, before) or tile in self.tiles[scope.tiles :]:
+                continue
+            if scope.loop and id(tile) in scope.early:
+                self.broken(_unsteady(tile))
+            tile.known_region = (None, None)
+
+    def __enter__(self) -> Trace:
+        self._token = enter(self)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        leave(self._token)
+        self.is_open = False
+
+    # ---- the end
+
+    def finish(self) -> Module:
+        """Close the function, decide the types of tiles, drop what is unused."""
+        self.require_whole()
+        self.builder.append("func.return")
+        for tile in self.tiles:
+            self._settle(tile)
+        _drop_unused(self.builder.function)
+        return self.module
+
+    def _settle(self, tile: Tile) -> None:
+        """One static region wherever it is used: in the type. Otherwise `valid=?x?`."""
+        if tile.fixed or not tile.settings:
+            return
+        if len(tile.seen) == 1 and None not in tile.seen:
+            for op in tile.settings:
+                if op.parent is not None:
+                    op.parent.ops.remove(op)
+            tile.retype(next(iter(tile.seen)) or tile.shape)
+            return
+        alloc = tile.value.owner
+        if isinstance(alloc, Operation):
+            rows, cols = (self.constant(n, INDEX) for n in tile.shape)
+            alloc.operands = [*alloc.group("addr"), rows, cols]
+            alloc.segments = (len(alloc.operands) - 2, 1, 1)
+        tile.retype((None, None))
+
+
+class Scope:
+    """What happened to valid regions inside one block."""
+
+    def __init__(self, loop: bool, tiles: int, carries: int) -> None:
+        self.loop = loop
+        self.tiles = tiles  # how many there were before
+        self.carries = carries
+        self.changed: dict[int, tuple[Tile, tuple[Any, Any]]] = {}  # tile, its region before
+        self.early: set[int] = set()  # asked for before they changed
+
+
+_I64 = scalar_type(I64)
+
+
+def _same_region(one: tuple[Any, Any], other: tuple[Any, Any]) -> bool:
+    """Surely the same: equal Python numbers, or the same value of the program."""
+    return all(
+        a == b if isinstance(a, int) and isinstance(b, int) else a is b and a is not None
+        for a, b in zip(one, other, strict=True)
+    )
+
+
+def _shown(region: tuple[Any, Any]) -> str:
+    return " x ".join(str(n) if isinstance(n, int) else "?" for n in region)
+
+
+def _unsteady(tile: Tile) -> KernelError:
+    return mistake(
+        "PTO-V201",
+        f"the valid region of %{tile.value.name} at the start of this loop is another one in later"
+        " iterations",
+        help="load the tile before it is used in the loop, or make it inside the loop",
+    )
+
+
+def _drop_unused(function: Operation) -> None:
+    while True:
+        used = {id(v) for op in function.walk() for v in op.operands}
+        dropped = False
+        for op in list(function.walk()):
+            pure = op.name.startswith(_PURE) or op.name in _PURE_TOO
+            if pure and op.parent and not any(id(r) in used for r in op.results):
+                op.parent.ops.remove(op)
+                dropped = True
+        if not dropped:
+            return
