@@ -5,7 +5,7 @@ from __future__ import annotations
 from pto.core.tile import TileType
 from pto.isa.instr import Family, instr, read, write
 from pto.isa.meaning import lanes
-from pto.isa.meaning.reduce import partial, partial_search
+from pto.isa.meaning.partial import partial, partial_search
 from pto.isa.rules import Case, Rule, dims, dtype_in, on, same_dtype, same_valid
 from pto.isa.tile_rules import NPU, VECTOR_UNIT
 

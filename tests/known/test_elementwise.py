@@ -227,6 +227,14 @@ def test_float_powers():
     assert same(apply("tpows", "f32", [3, 4], [0, 0], scalar=("f32", 2.0)), [9, 16])
 
 
+def test_float_powers_at_the_edges_of_c_pow():
+    base = [-0.0, -0.0, -0.0, -1, -1, -INF, -INF, -INF, 2, 0.5, 0, INF]
+    power = [-3, -2, 3, INF, -INF, 3, 0.5, -3, -INF, -INF, -1, 0]
+    want = [-INF, INF, -0.0, 1, 1, -INF, INF, -0.0, 0, INF, INF, 1]
+    for dtype in FLOATS:
+        assert same(apply("tpow", dtype, base, power, base), want)
+
+
 # ---- regions, aliases, layouts, refusals
 
 _SOURCES = {

@@ -77,6 +77,14 @@ def test_row_sums_of_16_bit_floats_are_kept_in_f32_and_rounded_once(dtype: str):
     assert bits(row_fold("trowsum", dtype, x, to="f32")) == bits(np.float32(wide))
 
 
+@pytest.mark.parametrize(("rows", "cols"), [(1, 9000), (2, 3000), (3000, 2), (4096, 1), (130, 130)])
+def test_the_order_holds_for_tiles_of_any_shape(rows: int, cols: int):
+    x = floats("f32", rows, cols)
+    by_row = np.add.accumulate(x, axis=1)[:, -1]  # by definition r[i] = r[i-1] + x[i]
+    assert bits(row_fold("trowsum", "f32", x)) == bits(np.ascontiguousarray(by_row))
+    assert bits(column_fold("tcolsum", "f32", x)) == bits(np.add.accumulate(x, axis=0)[-1])
+
+
 def test_the_order_of_a_sum_shows():
     line = [[1.0, 2**-24, 2**-24, 2**-24, 2**-24]]  # one by one each is lost, together they are not
     assert row_fold("trowsum", "f32", line).tolist() == [1.0]
