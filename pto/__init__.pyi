@@ -1,6 +1,10 @@
 # The public names of `pto`. Written by `python -m pto.lang.stubs`: do not edit.
 # ruff: noqa
+from pto.core.errors import Diagnostic as Diagnostic
 from pto.core.errors import PtoError as PtoError
+from pto.ir.graph import Module as Module
+from pto.ir.parser import parse as parse
+from pto.ir.parser import parse_file as parse_file
 from pto.lang.control import Else as Else
 from pto.lang.control import If as If
 from pto.lang.control import block_idx as block_idx
@@ -30,6 +34,14 @@ from pto.lang.tiles import tile as tile
 from pto.lang.tiles import tile_type as tile_type
 from pto.lang.views import Global as Global
 from pto.lang.views import View as View
+from pto.run.device import Device as Device
+from pto.run.host import Report as Report
+from pto.run.host import launch as launch
+from pto.run.stream import Event as Event
+from pto.run.stream import Graph as Graph
+from pto.run.stream import Launch as Launch
+from pto.run.stream import Stream as Stream
+from pto.run.world import World as World
 from pto.lang.scalars import maximum as max
 from pto.lang.scalars import minimum as min
 from pto.lang.elements import *

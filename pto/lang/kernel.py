@@ -76,6 +76,10 @@ class Kernel:
             self._parameters = _parameters(self.function)
         return self._parameters
 
+    def on(self, profile: str) -> Kernel:
+        """The same kernel for another profile."""
+        return self if profile == self.profile else Kernel(self.function, profile, self.name)
+
     # ---- running
 
     def __getitem__(self, blocks: int | tuple[int, ...]) -> Callable[..., Report]:

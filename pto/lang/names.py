@@ -8,7 +8,9 @@ from __future__ import annotations
 from typing import Final
 
 HOMES: Final = {
-    "pto.core.errors": "PtoError",
+    "pto.core.errors": "Diagnostic PtoError",
+    "pto.ir.graph": "Module",
+    "pto.ir.parser": "parse parse_file",
     "pto.lang.control": "Else If block_idx block_num carry range section_cube section_vector"
     " subblock_idx subblock_num vecscope",
     "pto.lang.eager": "eager",
@@ -18,6 +20,10 @@ HOMES: Final = {
     "pto.lang.scalars": "Scalar cdiv scalar select",
     "pto.lang.tiles": "Tile assign set_validshape tile tile_type",
     "pto.lang.views": "Global View",
+    "pto.run.device": "Device",
+    "pto.run.host": "Report launch",
+    "pto.run.stream": "Event Graph Launch Stream",
+    "pto.run.world": "World",
 }
 # Under another name at home, where it would hide a builtin.
 RENAMED: Final = {

@@ -1,4 +1,4 @@
-"""The kernels on the pages of `pto explain`: wrong ones get the code of their page, right ones run."""
+"""The kernels on the pages of `pto explain`: wrong ones get their code, right ones run."""
 
 from __future__ import annotations
 
