@@ -2,94 +2,19 @@
 
 from __future__ import annotations
 
-from pto.isa import (
-    arith,
-    bitwise,
-    collective,
-    compare,
-    config,
-    convert,
-    cross_core,
-    cube,
-    debug,
-    dma,
-    dma_config,
-    elementwise,
-    elementwise_scalar,
-    expand,
-    extract,
-    fifo,
-    fixpipe,
-    fused,
-    gather,
-    gather_memory,
-    generate,
-    img2col,
-    mad,
-    matmul,
-    move,
-    partial,
-    pipes,
-    quant,
-    rearrange,
-    reduce,
-    scalar,
-    scope,
-    shared,
-    simt,
-    simt_math,
-    simt_memory,
-    sort,
-    sync,
-    tile_handle,
-    vector,
-    view,
-    window,
-)
+from importlib import import_module
+
 from pto.isa.instr import lookup, rows, suggest
 
-SECTIONS = (
-    arith,
-    bitwise,
-    collective,
-    compare,
-    config,
-    convert,
-    cross_core,
-    cube,
-    debug,
-    dma,
-    dma_config,
-    elementwise,
-    elementwise_scalar,
-    expand,
-    extract,
-    fifo,
-    fixpipe,
-    fused,
-    gather,
-    gather_memory,
-    generate,
-    img2col,
-    mad,
-    matmul,
-    move,
-    partial,
-    pipes,
-    quant,
-    rearrange,
-    reduce,
-    scalar,
-    scope,
-    shared,
-    simt,
-    simt_math,
-    simt_memory,
-    sort,
-    sync,
-    tile_handle,
-    vector,
-    view,
-    window,
-)
-__all__ = ["SECTIONS", "lookup", "rows", "suggest"]
+__all__ = ["lookup", "rows", "suggest"]
+
+# One file a family; each adds its rows when it is imported.
+_FILES = """
+    elementwise elementwise_scalar bitwise fused compare convert quant reduce expand partial
+    sort gather gather_memory generate move rearrange extract img2col matmul fifo config debug
+    collective view tile_handle window sync cross_core pipes scalar scope
+    vector dma dma_config cube mad fixpipe simt simt_math simt_memory arith shared
+"""
+
+for _file in _FILES.split():
+    import_module(f"pto.isa.{_file}")
