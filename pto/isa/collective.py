@@ -7,6 +7,7 @@ from math import prod
 from pto.isa import types as t
 from pto.isa.global_rules import atomic_store, flat, same_view_shape, static_shape
 from pto.isa.instr import Attr, Family, Result, instr, read, scratch, update, write
+from pto.isa.meaning import collective as meaning
 from pto.isa.paths import same_type
 from pto.isa.rules import Case, Rule, attr_at_least, attr_in, dtype_in, in_role, on, same_dtype
 from pto.target.npu import EVENT_IDS
@@ -39,6 +40,7 @@ instr(
     "comm.tput",
     POINT_TO_POINT,
     "remote dst = local src, or dst += src with atomic_add",
+    body=meaning.TRANSFER,
     operands=(write("dst", "view"), read("src", "view"), scratch("ping"), scratch("pong?")),
     attrs=(
         Attr(
@@ -58,6 +60,7 @@ instr(
     "comm.tget",
     POINT_TO_POINT,
     "local dst = remote src",
+    body=meaning.TRANSFER,
     operands=(write("dst", "view"), read("src", "view"), scratch("ping"), scratch("pong?")),
     needs="collectives",
     aliases="tget",
@@ -139,6 +142,7 @@ instr(
     "comm.build_async_session",
     ASYNC,
     "session = a transfer engine with its scratch tile and its workspace in global memory",
+    body=meaning.BUILD_SESSION,
     operands=(scratch("scratch"), read("workspace", "pointer or gm memref")),
     results=(Result("session", "async"),),
     attrs=(
@@ -164,11 +168,15 @@ instr(
     ),
     cite=_TD,
 )
-for _name, _meaning in {"tput": "remote dst = local src", "tget": "local dst = remote src"}.items():
+for _name, _meaning, _body in (
+    ("tput", "remote dst = local src", meaning.PUT_ASYNC),
+    ("tget", "local dst = remote src", meaning.GET_ASYNC),
+):
     instr(
         f"comm.{_name}_async",
         ASYNC,
         f"start {_meaning}; event tells when it is done",
+        body=_body,
         operands=(
             write("dst", "view"),
             read("src", "view"),
@@ -198,6 +206,7 @@ for _name, _meaning in {
         f"comm.{_name}_async_event",
         ASYNC,
         _meaning,
+        body=meaning.EVENT_DONE,
         operands=(read("event", "async"), read("session", "async")),
         results=(Result("completed", "i1"),),
         text="( $event , $session : types ) {} -> results",
@@ -224,6 +233,7 @@ instr(
     "comm.tnotify",
     SIGNAL,
     "remote signal[0] = value, or += value with atomic_add",
+    body=meaning.NOTIFY,
     operands=(update("signal", "view"), read("value", "i32")),
     attrs=(Attr("notifyOp", "notify_op", required=True),),
     text="( $signal , $value : types ) {}",
@@ -236,6 +246,7 @@ instr(
     "comm.twait",
     SIGNAL,
     "wait until signal[i] cmp cmpValue holds for every element",
+    body=meaning.WAIT,
     operands=(read("signal", "view"), read("cmpValue", "i32")),
     attrs=(_CMP,),
     text="( $signal , $cmpValue : types ) {}",
@@ -248,6 +259,7 @@ instr(
     "comm.ttest",
     SIGNAL,
     "does signal[i] cmp cmpValue hold for every element now?",
+    body=meaning.TEST,
     operands=(read("signal", "view"), read("cmpValue", "i32")),
     results=(Result("result", "i1"),),
     attrs=(_CMP,),
@@ -295,6 +307,7 @@ instr(
     "comm.tbroadcast",
     FROM_ROOT,
     "group[r] = src for every rank r",
+    body=meaning.BROADCAST,
     operands=(read("src", "view"), scratch("ping"), scratch("pong?"), write("group*", "view")),
     needs="collectives",
     aliases="tbroadcast",
@@ -306,6 +319,7 @@ instr(
     "comm.tgather",
     TO_ROOT,
     "dst[..., r*H+i, j] = group[r][..., i, j], H rows a member",
+    body=meaning.GATHER,
     operands=(write("dst", "view"), scratch("ping"), scratch("pong?"), read("group*", "view")),
     needs="collectives",
     rules=(*_STAGING, same_dtype("ping", "dst"), _rows_hold("dst")),
@@ -316,6 +330,7 @@ instr(
     "comm.tscatter",
     FROM_ROOT,
     "group[r][..., i, j] = src[..., r*H+i, j], H rows a member",
+    body=meaning.SCATTER,
     operands=(read("src", "view"), scratch("ping"), scratch("pong?"), write("group*", "view")),
     needs="collectives",
     rules=(*_STAGING, same_dtype("ping", "src"), _rows_hold("src")),
@@ -326,6 +341,7 @@ instr(
     "comm.treduce",
     TO_ROOT,
     "dst = group[root], then reduced with each other rank in ascending order, in the tile's type",
+    body=meaning.REDUCE,
     operands=(
         write("dst", "view"),
         scratch("acc"),

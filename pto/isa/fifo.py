@@ -8,6 +8,7 @@ from __future__ import annotations
 from pto.isa import types as t
 from pto.isa.global_rules import shape_text
 from pto.isa.instr import Attr, Family, PipeBy, Result, instr, read, write
+from pto.isa.meaning import fifo as meaning
 from pto.isa.rules import Case, Rule, attr_in, in_role, on
 from pto.isa.tile_rules import NPU
 
@@ -102,6 +103,7 @@ instr(
     "tpush",
     QUEUE,
     "wait for a free slot, copy the tile (or its half) into it, tell the other side",
+    body=meaning.PUSH,
     pipe=_PUSHED,
     rules=(on(NPU, in_role("tile", "acc", "vec")), _entry_fits("tile"), on("a5", _halves("tile"))),
     notes=(_ODD, "an entry in global memory, from talloc, is not copied: tpush only tells of it"),
@@ -111,6 +113,7 @@ instr(
     "tpop",
     QUEUE,
     "wait for a full slot, bind or load it into the tile",
+    body=meaning.POP,
     operands=(write("tile", "tile or view"), read("pipe_handle", "pipe")),
     pipe=_POPPED,
     rules=(on(NPU, in_role("tile", "vec", "mat")), _entry_fits("tile")),
@@ -121,6 +124,7 @@ instr(
     "talloc",
     QUEUE,
     "wait for a free slot in global memory, let entry be a view of it; no data, no signal",
+    body=meaning.ALLOCATE,
     operands=(write("entry", "view"), read("pipe_handle", "pipe")),
     text="( $entry , $pipe_handle : types ) {}",
     pipe="MTE3",
@@ -133,6 +137,7 @@ instr(
     "tfree",
     QUEUE,
     "give the slot of the last tpop back to the producer",
+    body=meaning.FREE,
     operands=(read("entry?", "tile or view"), read("pipe_handle", "pipe")),
     text="( $ins ) {}",
     pipe="S",
@@ -164,6 +169,7 @@ for _side, _peer, _to in (("cube", "aiv", "C2V"), ("vector", "aic", "V2C")):
         f"talloc_to_{_peer}",
         _queue,
         f"entry = a view of the next free {_to} slot in global memory",
+        body=meaning.ALLOCATE_TO,
         results=(Result("entry", "view"),),
         text="{} -> results",
         profiles=NPU,
@@ -176,6 +182,7 @@ for _side, _peer, _to in (("cube", "aiv", "C2V"), ("vector", "aic", "V2C")):
         f"tpush_to_{_peer}",
         _queue,
         f"copy the tile into the next free {_to} slot, or tell of an entry, and signal",
+        body=meaning.PUSH_TO,
         operands=(read("tile", "tile or view"),),
         text="( $tile : types ) {}",
         profiles=NPU,
@@ -194,6 +201,7 @@ for _side, _peer, _from in (("vector", "aic", "C2V"), ("cube", "aiv", "V2C")):
         f"tpop_from_{_peer}",
         _queue,
         f"tile = the next full {_from} slot",
+        body=meaning.POP_FROM,
         operands=(read("valid_row?", "index"), read("valid_col?", "index")),
         results=(Result("tile", "tile or view"),),
         text="<? ( $valid_row , $valid_col ) > {} -> results",
@@ -211,6 +219,7 @@ for _side, _peer, _from in (("vector", "aic", "C2V"), ("cube", "aiv", "V2C")):
         f"tfree_from_{_peer}",
         _queue,
         f"give the {_from} slot of the last tpop back to the producer",
+        body=meaning.FREE_FROM,
         operands=(read("entry?", "tile or view"),),
         text="<? ( $entry : types ) > {}",
         profiles=NPU,

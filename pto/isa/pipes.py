@@ -8,6 +8,7 @@ from __future__ import annotations
 from pto.isa import types as t
 from pto.isa.attributes import Bool, Int
 from pto.isa.instr import Attr, Family, Result, instr, read
+from pto.isa.meaning import pipes as meaning
 from pto.isa.rules import Case, Rule, attr_at_least, attr_in, on
 from pto.target.npu import CROSS_CORE_IDS
 
@@ -181,6 +182,7 @@ for _core, _side in {"aic": "cube", "aiv": "vector"}.items():
         f"{_core}_initialize_pipe",
         SETUP,
         f"the {_side} end of queue id",
+        body=meaning.INIT_FRONTEND,
         notes=(
             "Queues of one function share 16 hardware flags: 2 for one direction, 4 for both.",
             f"Only in {_side} kernels.",
@@ -203,6 +205,7 @@ instr(
     "initialize_l2g2l_pipe",
     LOWERED,
     "pipe = a queue whose slots lie in global memory (a2a3)",
+    body=meaning.INIT_GLOBAL,
     operands=(read("gm_addr", "any"), read("local_addr?", "any"), read("peer_local_addr?", "any")),
     attrs=(_DIRECTION, _SLOT_SIZE, _SLOT_NUM, _LOCAL_SLOTS, _FLAG_BASE, _NOSPLIT),
     text="{ dir_mask = @dir_mask , slot_size = @slot_size , slot_num = @slot_num"
@@ -219,6 +222,7 @@ instr(
     "initialize_l2l_pipe",
     LOWERED,
     "pipe = a queue whose slots lie in the consumer's local buffer (a5)",
+    body=meaning.INIT_LOCAL,
     operands=(read("local_addr", "any"), read("peer_local_addr?", "any")),
     attrs=(_DIRECTION, _SLOT_SIZE, _SLOT_NUM, _FLAG_BASE, _NOSPLIT),
     text="{ dir_mask = @dir_mask , slot_size = @slot_size , slot_num = @slot_num"
@@ -236,6 +240,7 @@ instr(
     "reserve_buffer",
     BUFFER,
     "addr = the base of size bytes kept free for a queue",
+    body=meaning.RESERVE,
     attrs=(
         Attr("name", "str", required=True, meaning="unique in the function"),
         Attr("size", "i32", required=True, meaning="bytes"),
@@ -259,6 +264,7 @@ instr(
     "import_reserved_buffer",
     BUFFER,
     "addr = the base of the buffer that peer_func reserves under this name",
+    body=meaning.RESERVE,
     attrs=(
         Attr("name", "str", required=True),
         Attr("peer_func", "symbol", required=True),

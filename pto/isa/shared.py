@@ -6,6 +6,7 @@ math. Their meaning is MLIR's; rows state what the engines and the verifier need
 from __future__ import annotations
 
 from pto.isa.instr import Attr, Family, Result, instr, read
+from pto.isa.meaning import memref
 from pto.isa.meaning.scalar import SCALAR
 
 _SAME = (Result("result", "number", "same"),)
@@ -103,6 +104,7 @@ instr(
     "alloc",
     MEMREF,
     "a buffer the planner places",
+    body=memref.ALLOC,
     operands=(read("sizes*", "index"),),
     results=(Result("memref", "any"),),
     text="( <? $sizes* > ) {} : results",
@@ -112,6 +114,7 @@ instr(
     "dealloc",
     MEMREF,
     "end of a buffer's life",
+    body=memref.DEALLOC,
     operands=(read("memref", "address"),),
     text="$memref {} : types",
     cite=_CITE,
@@ -124,6 +127,7 @@ for _name, _meaning in {
         _name,
         MEMREF,
         _meaning,
+        body=memref.SAME,
         operands=(read("source", "address"),),
         results=(Result("dest", "any"),),
         text="$source {} : types to results",
@@ -133,6 +137,7 @@ instr(
     "load",
     MEMREF,
     "read one element",
+    body=memref.LOAD,
     operands=(read("memref", "address"), read("indices*", "index")),
     results=(Result("value", "scalar", "elem"),),
     text="$memref [ <? $indices* > ] {} : types(memref)",
@@ -142,6 +147,7 @@ instr(
     "store",
     MEMREF,
     "write one element",
+    body=memref.STORE,
     operands=(read("value", "scalar"), read("memref", "address"), read("indices*", "index")),
     text="$value , $memref [ <? $indices* > ] {} : types(memref)",
     cite=_CITE,
@@ -156,15 +162,18 @@ instr(
     "reinterpret_cast",
     MEMREF,
     "a buffer under new offset, sizes and strides",
+    body=memref.REINTERPRET,
     operands=_WINDOW,
     results=(Result("result", "any"),),
     text="=memref.reinterpret_cast",
+    notes=("MLIR counts the offset from the buffer, we from where source begins in it.",),
     cite=_CITE,
 )
 instr(
     "subview",
     MEMREF,
     "a window of a buffer",
+    body=memref.SUBVIEW,
     operands=_WINDOW,
     results=(Result("result", "any"),),
     text="=memref.subview",

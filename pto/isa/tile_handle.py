@@ -9,6 +9,7 @@ from pto.core.tile import TileType
 from pto.isa import types as t
 from pto.isa.attributes import Str
 from pto.isa.instr import Attr, Family, Result, instr, read, update
+from pto.isa.meaning import memref
 from pto.isa.meaning import view as meaning
 from pto.isa.rules import Case, Rule, dims, same_dtype, same_shape, same_valid
 from pto.isa.view import memref_of_rank, same_space
@@ -157,6 +158,7 @@ instr(
     "declare_tile",
     HANDLE,
     "tile = a tile whose address a queue or tassign fills in later",
+    body=memref.DECLARE,
     results=(Result("tile", "tile"),),
     text="{} -> results",
     cite=_TD,
@@ -250,6 +252,7 @@ instr(
     "bind_tile",
     LOWERED,
     "result = source, described as a tile",
+    body=memref.BIND,
     operands=(read("source", "memref"), *VALID),
     results=(Result("result", "memref"),),
     attrs=_CONFIG,
@@ -261,6 +264,7 @@ instr(
     "materialize_tile",
     LOWERED,
     "result = the tile that source describes",
+    body=memref.MATERIALIZE,
     operands=(read("source", "memref"), *VALID),
     results=(Result("result", "tile"),),
     attrs=_CONFIG,
@@ -283,6 +287,7 @@ instr(
     "pointer_cast",
     LOWERED,
     "result = a buffer at byte addrs[0] (addrs[n] in turn n of a multiple buffer)",
+    body=memref.POINTER_CAST,
     operands=(read("addrs*", "i64"), *VALID),
     results=(Result("result", "memref"),),
     attrs=_CONFIG,
@@ -293,6 +298,7 @@ instr(
     "declare_tile_memref",
     LOWERED,
     "result = a buffer whose address a queue fills in later",
+    body=memref.DECLARE,
     results=(Result("result", "memref"),),
     text="{} -> results",
     cite=_TD,
@@ -301,6 +307,7 @@ instr(
     "simd.tile_to_memref",
     LOWERED,
     "dst = the valid region of src, for code that indexes memory itself",
+    body=memref.TILE_TO_MEMREF,
     operands=(read("src"),),
     results=(Result("dst", "memref"),),
     text="$src {} : types to results",

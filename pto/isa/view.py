@@ -8,6 +8,7 @@ from __future__ import annotations
 from pto.core.memory import Space
 from pto.isa import types as t
 from pto.isa.instr import Attr, Family, Result, instr, read
+from pto.isa.meaning import memref
 from pto.isa.meaning import view as meaning
 from pto.isa.rules import Case, Rule, counts_dimensions, one_per_dimension, same_dtype
 
@@ -256,6 +257,7 @@ instr(
     "declare_global",
     VIEW,
     "entry = a view whose address a queue fills in later",
+    body=memref.DECLARE,
     results=(Result("entry", "tensor view"),),
     text="{} -> results",
     cite=_TD,

@@ -12,7 +12,7 @@ from typing import Any
 
 from pto.core.errors import PtoError
 from pto.ir.graph import Operation
-from pto.isa.meaning import BLOCKED
+from pto.isa.meaning import Blocked
 from pto.run.core import Core
 
 Regs = list[Any]
@@ -22,9 +22,11 @@ Waits = Generator["Wait", None, Any]
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Where an agent stands still."""
+    """Where an agent stands still, and what for. One that only looks may yet go on by itself."""
 
     op: Operation
+    reason: Blocked
+    looks: bool = False
 
 
 class Return(Exception):
@@ -79,11 +81,10 @@ def located(error: PtoError, op: Operation) -> PtoError:
 
 def until_ready(op: Operation, step: Step) -> Callable[[Core, Regs], Waits]:
     """Try a step again and again; each failed try yields."""
-    wait = Wait(op)
 
     def gen(core: Core, regs: Regs) -> Waits:
-        while step(core, regs) is BLOCKED:
-            yield wait
+        while isinstance(found := step(core, regs), Blocked):
+            yield Wait(op, found)
         core.progress += 1
 
     return gen

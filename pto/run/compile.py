@@ -8,15 +8,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from pto.core.errors import Diagnostic, PtoError
+from pto.core.errors import Diagnostic, PtoError, fail
 from pto.ir.graph import Module, Operation, Region, Value
 from pto.isa.instr import Instr
-from pto.isa.meaning import Do, Fold, Lane
+from pto.isa.meaning import Blocked, Do, Fold, Lane
 from pto.isa.rules import Case
+from pto.plan.calls import Names
 from pto.run import tiles, vectors
 from pto.run.code import Block, Code, Regs, Step, until_ready
 from pto.run.control import CONTROL
 from pto.run.core import Core
+from pto.run.events import Tap
 from pto.target.facts import Profile
 from pto.verify.functions import name_of
 from pto.verify.operation import constant
@@ -27,20 +29,31 @@ Function = Callable[..., Any]
 class Compiler:
     """Prepares the functions of one module for one side of a core."""
 
-    def __init__(self, module: Module, profile: Profile, side: str) -> None:
+    def __init__(self, module: Module, profile: Profile, side: str, tap: Tap | None = None) -> None:
         self.module = module
         self.profile = profile
         self.side = side
-        self.functions = {name_of(f): f for f in module.functions()}
-        self._codes: dict[str, Code] = {}
+        self.tap = tap  # reports what steps do, where somebody observes the run
+        self._names = Names()
+        self._codes: dict[int, Code] = {}
         self._slots: dict[int, int] = {}
 
-    def code(self, name: str) -> Code:
+    def code(self, function: Operation | str) -> Code:
         """The code of a function, made once."""
-        found = self._codes.get(name)
+        if isinstance(function, str):
+            function = {name_of(f): f for f in self.module.functions()}[function]
+        found = self._codes.get(id(function))
         if found is None:
-            found = self._function(self.functions[name])
-            self._codes[name] = found
+            found = self._function(function)
+            self._codes[id(function)] = found
+        return found
+
+    def callee(self, op: Operation) -> Operation:
+        """The function a call names: of its own module first."""
+        caller = next(a for a in op.ancestors() if a.name == "func.func")
+        found = self._names.find(op.attrs.get("callee"), caller)
+        if found is None:
+            raise fail("PTO-S102", f"'{op.name}' op calls a function without a body", loc=op.loc)
         return found
 
     def _function(self, function: Operation) -> Code:
@@ -54,6 +67,10 @@ class Compiler:
 
     def slot(self, value: Value) -> int:
         return self._slots.setdefault(id(value), len(self._slots))
+
+    def _absent(self) -> int:
+        """The register nobody writes: an operand that is not there is None."""
+        return self._slots.setdefault(0, len(self._slots))
 
     def slots(self, values: list[Value]) -> list[int]:
         return [self.slot(v) for v in values]
@@ -71,9 +88,11 @@ class Compiler:
             made = control(self, op)
             if made is None:
                 return
-            step, wait = made
+            step, wait = made if self.tap is None else self.tap.control(op, made)
         else:
             step = self.step(op)
+            if self.tap is not None:
+                step = self.tap.step(self, op, step)
             body = op.row.body if op.row else None
             wait = until_ready(op, step) if isinstance(body, Do) and body.blocks else None
         if wait is not None:
@@ -106,9 +125,12 @@ class Compiler:
 
     def _bind(self, op: Operation, row: Instr, fn: Function) -> Step:
         """Read operands from registers, call, write results."""
-        outs = self.slots(op.results)
-        if row.fixed_operands:
-            return _bind_fixed(fn, self.slots(op.operands), outs)
+        body = row.body
+        binds = body.binds if isinstance(body, Do) else ""
+        outs = self.slots(op.group(binds) if binds else op.results)
+        if not (isinstance(body, Do) and body.blocks) and not any(o.variadic for o in row.operands):
+            groups = [op.group(o.name) for o in row.operands]
+            return _bind_fixed(fn, [self.slot(g[0]) if g else self._absent() for g in groups], outs)
         plan: list[int | list[int] | None] = []
         for operand in row.operands:
             found = self.slots(op.group(operand.name))
@@ -125,6 +147,12 @@ def _bind_fixed(fn: Function, ins: list[int], outs: list[int]) -> Step:
                 regs[slot] = value
 
         return many
+    if not outs and len(ins) == 2:
+        first, second = ins
+        return lambda core, regs: fn(core, regs[first], regs[second])
+    if not outs and len(ins) == 3:
+        first, second, third = ins
+        return lambda core, regs: fn(core, regs[first], regs[second], regs[third])
     if not outs:
         return lambda core, regs: fn(core, *[regs[i] for i in ins])
     out = outs[0]
@@ -164,6 +192,8 @@ def _bind_open(fn: Function, plan: list[int | list[int] | None], outs: list[int]
             for p in plan
         ]
         result = fn(core, *values)
+        if isinstance(result, Blocked):
+            return result
         if len(outs) == 1:
             regs[outs[0]] = result
         elif outs:

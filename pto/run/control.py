@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from pto.core.errors import fail
 from pto.ir.graph import Operation
-from pto.isa.attributes import Symbol
-from pto.run.code import Regs, Return, Step, Waits
+from pto.isa.meaning import Blocked, Do
+from pto.run.code import Regs, Return, Step, Wait, Waits
 from pto.run.core import Core
+from pto.verify.functions import kind_of
 
 if TYPE_CHECKING:
     from pto.run.compile import Compiler
@@ -124,6 +125,9 @@ def _while(c: Compiler, op: Operation) -> Made:
             move(regs, yielded, before_args)
         move(regs, passed, outs)
 
+    looks = any(_looks(inner) for inner in op.walk())
+    wait = Wait(op, Blocked("others to change what its loop looks at"), looks=True)
+
     def gen(core: Core, regs: Regs) -> Waits:
         move(regs, inits, before_args)
         while True:
@@ -132,10 +136,25 @@ def _while(c: Compiler, op: Operation) -> Made:
                 break
             move(regs, passed, after_args)
             yield from after.gen(core, regs)
+            old = [regs[i] for i in before_args]
             move(regs, yielded, before_args)
+            if looks:
+                core.progress += _differ(old, [regs[i] for i in before_args])
+                yield wait
         move(regs, passed, outs)
 
-    return step, gen if before.waits or after.waits else None
+    return step, gen if looks or before.waits or after.waits else None
+
+
+def _looks(op: Operation) -> bool:
+    body = op.row.body if op.row else None
+    return isinstance(body, Do) and body.looks
+
+
+def _differ(old: list[Any], new: list[Any]) -> bool:
+    """A loop that carries other values than before gets somewhere."""
+    pairs = zip(old, new, strict=True)
+    return any(a is not b and not (isinstance(a, int | float) and a == b) for a, b in pairs)
 
 
 def _return(c: Compiler, op: Operation) -> Made:
@@ -147,9 +166,11 @@ def _return(c: Compiler, op: Operation) -> Made:
     return step, None
 
 
-def _call(c: Compiler, op: Operation) -> Made:
-    callee = op.attrs["callee"]
-    code = c.code(callee.name if isinstance(callee, Symbol) else "")
+def _call(c: Compiler, op: Operation) -> Made | None:
+    callee = c.callee(op)
+    if kind_of(callee) not in (None, c.side) and c.side != "both":
+        return None
+    code = c.code(callee)
     ins, outs = c.slots(op.operands), c.slots(op.results)
 
     def step(core: Core, regs: Regs) -> None:

@@ -20,12 +20,16 @@ _LOCAL = tuple(s for s in Space if s.is_local)
 class Cluster:
     """What the agents of one core share: cross-core flags, queues, each other's buffers."""
 
-    def __init__(self, device: Any, block: int, blocks: int) -> None:
+    def __init__(
+        self, device: Any, block: int, blocks: int, arrivals: dict[Any, int] | None = None
+    ) -> None:
         self.device = device
         self.block = block
         self.blocks = blocks
         self.agents: list[Core] = []
         self.cross_flags: dict[Any, int] = defaultdict(int)
+        # where all cores of a launch meet: one mapping for all of its blocks
+        self.arrivals: dict[Any, int] = defaultdict(int) if arrivals is None else arrivals
         self.queues: dict[Any, Any] = {}
 
     @property
@@ -90,6 +94,8 @@ class Core:
             if size == 0:
                 raise fail("PTO-M112", f"profile {self.profile} has no {space.value} buffer")
             found = Memory(space, size, self.profile.alignment.base)
+            if self.device.tap is not None:
+                found = self.device.tap.adopt(found)
             self._buffers[space] = found
         return found
 
@@ -99,7 +105,8 @@ class Core:
 
     @property
     def name(self) -> str:
-        """As messages call it: block 0 cube, block 3 vector 1."""
+        """As messages call it: block 0 cube, block 3 vector 1, rank 2 block 0."""
+        rank = f"rank {self.device.rank} " if self.device.ranks > 1 else ""
         who = "" if self.side == "both" else f" {self.side}"
         number = f" {self.sub}" if self.side == "vector" and self.subs > 1 else ""
-        return f"block {self.block}{who}{number}"
+        return f"{rank}block {self.block}{who}{number}"

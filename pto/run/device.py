@@ -1,169 +1,245 @@
-"""The device: owns global memory, gives blocks to cores, and runs their agents until all are done.
+"""The device: owns global memory, and gives launches the values their parameters stand for.
 
-Agents of a core go on in a fixed order, each until it has to wait, so a run is deterministic; when
-nobody can go on, that is a deadlock with an explanation.
+Where its work is queued is in `stream.py`; how agents take turns, in `agents.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
-from pto.core.errors import Diagnostic, Note, PtoError, fail
+from pto.core.errors import fail
+from pto.core.global_tensor import GlobalTensor
 from pto.core.memory import Memory, Space
 from pto.core.pointer import Pointer
 from pto.ir.graph import Module, Operation
 from pto.isa import types as t
-from pto.isa.attributes import Enum
-from pto.plan.memory import plan_memory
-from pto.run.code import Code, Wait, Waits
-from pto.run.compile import Compiler
-from pto.run.core import Cluster, Core
+from pto.isa.meaning.memref import argument_view
+from pto.run.agents import take_turns
+from pto.run.events import Observer, Tap
+from pto.run.kernel import Kernel
+from pto.target.choose import choose
 from pto.target.facts import Profile
-from pto.verify.functions import name_of
 
-_BASE = 1 << 32  # where the first array lies: no valid address is small by accident
+if TYPE_CHECKING:
+    from pto.run.stream import Capture, Stream
+    from pto.run.world import World
+
+# Where a rank's memory lies: no valid address is small by accident. The symmetric heap comes first,
+# so that the same offset is the same allocation on every rank; arrays of launches come behind it.
+_WINDOW = 1 << 40
+_ARRAYS = _WINDOW >> 1
 _PAGE = 1 << 12
 
 
+@dataclass(slots=True)
+class _Attached:
+    """An array in global memory. `users` counts the launches that need it; heap stays."""
+
+    base: int
+    memory: Memory
+    users: int = 0
+    stays: bool = False
+
+
 class Device:
-    """Global memory and the cores of one chip."""
+    """Global memory and the cores of one chip; one of the ranks of a world.
 
-    def __init__(self, profile: Profile) -> None:
+    >>> device = Device("a5", device="950pr")
+    >>> stream = device.stream()
+    >>> stream.launch("add.pto", blocks=8, args=[a, b, c])
+    >>> device.synchronize()
+    """
+
+    def __init__(
+        self,
+        profile: Profile | str | None = None,
+        *,
+        device: str | None = None,
+        rank: int = 0,
+        world: World | None = None,
+        observer: Observer | None = None,
+    ) -> None:
+        if not isinstance(profile, Profile):
+            profile = choose(profile_name=profile, device_name=device).profile
         self.profile = profile
-        self._next = _BASE
-        self._arrays: list[tuple[int, Memory]] = []
+        self.rank = rank
+        self.tap = None if observer is None else Tap(observer)
+        self._world = world
+        self._heap = (rank + 1) * _WINDOW
+        self._next = self._heap + _ARRAYS
+        self._arrays: list[_Attached] = []
+        self._meetings: dict[Any, Any] = {}
 
-    def attach(self, array: np.ndarray[Any, Any]) -> Memory:
+    # ---- what the host does with it
+
+    @property
+    def world(self) -> World:
+        """The ranks this device is one of; a device of its own is a world of one."""
+        if self._world is None:
+            from pto.run.world import World
+
+            self._world = World.around(self)
+        return self._world
+
+    def stream(self) -> Stream:
+        """A new queue of work for this device."""
+        return self.world.new_stream(self)
+
+    def synchronize(self) -> None:
+        """Do all that has been submitted."""
+        self.world.synchronize()
+
+    def capture(self) -> Capture:
+        """`with device.capture() as graph:` keeps what is submitted there, to be replayed."""
+        return self.world.capture()
+
+    # ---- global memory
+
+    def attach(self, array: npt.NDArray[Any], *, heap: bool = False) -> Memory:
         """Make a host array global memory; nothing is copied."""
         if not array.flags.c_contiguous or not array.flags.writeable:
             raise fail("PTO-M113", "an argument array must be contiguous and writeable")
         memory = Memory.over(Space.GM, array.reshape(-1).view(np.uint8))
-        self._arrays.append((self._next, memory))
-        self._next += -(-max(memory.size, 1) // _PAGE) * _PAGE + _PAGE
+        if self.tap is not None:
+            memory = self.tap.adopt(memory)
+        taken = -(-max(memory.size, 1) // _PAGE) * _PAGE + _PAGE
+        self._arrays.append(_Attached(self._heap if heap else self._next, memory, stays=heap))
+        self._heap, self._next = (
+            (self._heap + taken, self._next) if heap else (self._heap, self._next + taken)
+        )
         return memory
+
+    def hold(self, memories: Iterable[Memory]) -> None:
+        """A launch needs these."""
+        self._count(memories, 1)
+
+    def release(self, memories: Iterable[Memory]) -> None:
+        """A launch is over: arrays that no other needs have no address any more."""
+        self._count(memories, -1)
+        for device in self.world.devices:
+            device._arrays = [a for a in device._arrays if a.users > 0 or a.stays]
+
+    def _count(self, memories: Iterable[Memory], step: int) -> None:
+        wanted = {id(m) for m in memories}
+        for device in self.world.devices:
+            for attached in device._arrays:
+                if id(attached.memory) in wanted:
+                    attached.users += step
 
     def address(self, pointer: Pointer) -> int:
         """The number of a global address, as ptr-to-integer casts give it."""
-        for base, memory in self._arrays:
-            if memory is pointer.memory:
-                return base + pointer.address
+        for attached in self._everywhere():
+            if attached.memory is pointer.memory:
+                return attached.base + pointer.address
         raise fail("PTO-M114", "this pointer is not into global memory")
 
     def pointer(self, address: int, elem: Any) -> Pointer:
-        """The global memory at a number."""
-        for base, memory in self._arrays:
-            if base <= address <= base + memory.size:
-                return Pointer(memory, address - base, elem)
+        """The global memory at a number, on this rank or another."""
+        for attached in self._everywhere():
+            if attached.base <= address <= attached.base + attached.memory.size:
+                return Pointer(attached.memory, address - attached.base, elem)
         raise fail("PTO-M114", f"{address:#x} is no global address of this launch")
 
-    def run(
-        self, module: Module, kernels: Sequence[Operation], args: list[Any], blocks: int
-    ) -> list[str]:
-        """Every block, one after the other; returns what they printed."""
-        printed: list[str] = []
-        values = {id(f): self._arguments(f, args) for f in kernels}
-        plans = [(f, side, subs) for f in kernels for side, subs in sides(f, module)]
-        codes = {side: Compiler(module, self.profile, side) for _, side, _ in plans}
-        placement = plan_memory(kernels, self.profile)
-        prepared = [(codes[side].code(name_of(f)), side, subs, id(f)) for f, side, subs in plans]
-        with np.errstate(all="ignore"):
-            for block in range(blocks):
-                cluster = Cluster(self, block, blocks)
-                agents = [
-                    (Core(cluster, self.profile, side, sub, subs, placement), code, values[key])
-                    for code, side, subs, key in prepared
-                    for sub in range(subs)
-                ]
-                run_agents(agents)
-                printed += [line for core, _, _ in agents for line in core.printed]
-        return printed
+    def memory_of(self, array: npt.NDArray[Any]) -> Memory | None:
+        """The global memory that an array already is, on this rank or another."""
+        start = array.ctypes.data
+        for attached in self._everywhere():
+            memory = attached.memory
+            if memory.size == array.nbytes and memory.data.ctypes.data == start:
+                return memory
+        return None
 
-    def _arguments(self, function: Operation, args: list[Any]) -> list[Any]:
-        wanted = function.regions[0].block.args
-        if len(wanted) != len(args):
-            shown = ", ".join(f"%{a.name}" for a in wanted) or "none"
+    def _everywhere(self) -> Iterator[_Attached]:
+        for device in (self,) if self._world is None else self._world.devices:
+            yield from device._arrays
+
+    # ---- ranks
+
+    @property
+    def ranks(self) -> int:
+        return 1 if self._world is None else len(self._world.devices)
+
+    @property
+    def meetings(self) -> dict[Any, Any]:
+        """What ranks know of each other's calls: one mapping for the whole world."""
+        return self._meetings if self._world is None else self._world.meetings
+
+    def owner(self, memory: Memory) -> int | None:
+        """The rank whose memory this is."""
+        base = next((a.base for a in self._everywhere() if a.memory is memory), None)
+        return None if base is None else base // _WINDOW - 1
+
+    def twin(self, memory: Memory, rank: int) -> Memory:
+        """The memory at the same offset of another rank's heap."""
+        if not 0 <= rank < self.ranks:
+            raise fail("PTO-M195", f"there is no rank {rank}: the world has {self.ranks}")
+        own = next((a for a in self._arrays if a.memory is memory and a.stays), None)
+        if own is None:
             raise fail(
-                "PTO-U032",
-                f"@{name_of(function)} takes {len(wanted)} arguments ({shown}), got {len(args)}",
+                "PTO-M195",
+                f"this memory is not of the symmetric heap of rank {self.rank}",
+                help="World.symmetric allocates the same place on every rank",
             )
-        return [self._argument(a.name, a.type, v) for a, v in zip(wanted, args, strict=True)]
+        wanted = own.base + (rank - self.rank) * _WINDOW
+        return next(a.memory for a in self.world.devices[rank]._arrays if a.base == wanted)
 
-    def _argument(self, name: str, type: t.Type, value: Any) -> Any:
+    # ---- launches
+
+    def run(
+        self, module: Module, functions: Sequence[Operation], args: Sequence[Any], blocks: int
+    ) -> list[str]:
+        """One launch, at once; returns what its blocks printed."""
+        kernel = Kernel(module, functions, self.profile, self.tap)
+        grid = kernel.start(self, self.values(kernel, args), blocks)
+        try:
+            with np.errstate(all="ignore"):
+                take_turns(grid.next_block)
+        finally:
+            if self.tap is not None:
+                self.tap.observer.end()
+        return grid.printed()
+
+    def values(self, kernel: Kernel, args: Sequence[Any]) -> Mapping[str, Any]:
+        """What the parameters of a kernel stand for."""
+        kernel.require(len(args))
+        pairs = zip(kernel.parameters.items(), args, strict=True)
+        return {name: self._value(name, type, arg) for (name, type), arg in pairs}
+
+    def _value(self, name: str, type: t.Type, value: Any) -> Any:
         if isinstance(type, t.Ptr):
-            if not isinstance(value, np.ndarray):
-                raise fail("PTO-U033", f"%{name} is a pointer: it needs an array, got {value!r}")
             elem = type.elem.dtype if isinstance(type.elem, t.Scalar) else None
-            return Pointer(self._memory_of(value), 0, elem)
+            return Pointer(self._memory_of(name, "a pointer", value), 0, elem)
+        if isinstance(type, t.MemRef):
+            memory = self._memory_of(name, "a memref", value)
+            return argument_view(type, memory, value.shape)
+        if isinstance(type, t.View):
+            return self._view(name, type, value)
         if isinstance(type, t.Scalar):
-            if isinstance(value, np.ndarray):
-                raise fail("PTO-U033", f"%{name} is a scalar of type {type.name}, got an array")
-            return (
-                int(value)
-                if type.dtype is None or not type.is_float
-                else type.dtype.numpy.type(value)
-            )
-        if isinstance(type, t.MemRef) and isinstance(value, np.ndarray):
-            return Pointer(self._memory_of(value), 0, type.elem.dtype)
+            return _scalar(name, type, value)
         raise fail("PTO-U033", f"%{name} has type {type.kind}, which no host value can be")
 
-    def _memory_of(self, array: np.ndarray[Any, Any]) -> Memory:
-        raw = array.reshape(-1).view(np.uint8)
-        for _, memory in self._arrays:
-            if (
-                memory.view(0, memory.size).ctypes.data == raw.ctypes.data
-                and memory.size == raw.size
-            ):
-                return memory
-        return self.attach(array)
+    def _view(self, name: str, type: t.View, value: Any) -> GlobalTensor:
+        memory = self._memory_of(name, "a view", value)
+        if type.elem.dtype is None or (None in type.shape and len(value.shape) != len(type.shape)):
+            raise fail("PTO-U033", f"%{name} has {len(type.shape)} dimensions, got {value.shape}")
+        given = value.shape if None in type.shape else type.shape
+        shape = [own if size is None else size for size, own in zip(type.shape, given, strict=True)]
+        return GlobalTensor.of(memory, 0, type.elem.dtype, [n or 0 for n in shape])
+
+    def _memory_of(self, name: str, what: str, array: Any) -> Memory:
+        if not isinstance(array, np.ndarray):
+            raise fail("PTO-U033", f"%{name} is {what}: it needs an array, got {array!r}")
+        return self.memory_of(array) or self.attach(array)
 
 
-def sides(function: Operation, module: Module) -> list[tuple[str, int]]:
-    """Who runs a kernel: a cube, a vector, or all three agents where it has sections of both."""
-    for op in (function, *function.ancestors(), module.op):
-        kind = op.attrs.get("pto.kernel_kind")
-        if isinstance(kind, Enum):
-            return [(kind.value, 1)]
-    names = {op.name for op in function.walk()}
-    has = [s for s in ("cube", "vector") if f"pto.section.{s}" in names]
-    if len(has) == 2:
-        return [("cube", 1), ("vector", 2)]
-    return [(has[0], 1)] if has else [("both", 1)]
-
-
-def run_agents(agents: Sequence[tuple[Core, Code, list[Any]]]) -> None:
-    """Round robin: each agent until it waits; a round without progress is a deadlock."""
-    running: list[tuple[Core, Waits]] = []
-    for core, code, values in agents:
-        if len(agents) == 1 and not code.can_wait:
-            code.call(core, values)
-        else:
-            running.append((core, code.gen(core, values)))
-    waiting: dict[int, Wait] = {}
-    while running:
-        first = (
-            not waiting
-        )  # everyone ran up to its first wait, and may have sent what others await
-        before = sum(core.progress for core, _ in running)
-        left: list[tuple[Core, Waits]] = []
-        for core, program in running:
-            wait = next(program, None)
-            if wait is not None:
-                waiting[id(core)] = wait
-                left.append((core, program))
-        moved = sum(core.progress for core, _ in running) != before or len(left) < len(running)
-        if left and not moved and not first:
-            raise _deadlock([(core, waiting[id(core)]) for core, _ in left])
-        running = left
-
-
-def _deadlock(stuck: Sequence[tuple[Core, Wait]]) -> PtoError:
-    first = stuck[0][1].op
-    notes = tuple(
-        Note(f"{core.name} waits at '{wait.op.name}' op", wait.op.loc) for core, wait in stuck
-    )
-    return PtoError(
-        Diagnostic("PTO-D110", "deadlock: no agent of this core can go on", first.loc, notes=notes)
-    )
+def _scalar(name: str, type: t.Scalar, value: Any) -> Any:
+    if isinstance(value, np.ndarray) and value.ndim:
+        raise fail("PTO-U033", f"%{name} is a scalar of type {type.name}, got an array")
+    if type.dtype is None or not type.is_float:
+        return int(value)
+    return type.dtype.numpy.type(value)

@@ -12,9 +12,11 @@ import numpy.typing as npt
 from pto.core.errors import Diagnostic, PtoError, fail
 from pto.ir.graph import Module, Operation
 from pto.run.device import Device
+from pto.run.events import Observer
+from pto.run.sides import peers
 from pto.target.choose import Target
 from pto.verify import judge
-from pto.verify.functions import entries, is_defined, name_of
+from pto.verify.functions import entries, is_defined, kind_of, name_of
 from pto.verify.target import target_of
 
 Argument = npt.NDArray[Any] | int | float | bool
@@ -41,12 +43,13 @@ def launch(
     device: str | None = None,
     engine: str = "reference",
     check: bool = True,
+    observer: Observer | None = None,
 ) -> Report:
     """Run one kernel. Arrays are global memory, changed in place, in the parameters' order."""
     target = _target(module, profile, device, check)
     kernels = entry_functions(module, entry)
     count = int(np.prod(blocks))
-    chip = Device(target.profile)
+    chip = Device(target.profile, observer=observer)
     printed = chip.run(module, kernels, list(args), count)
     return Report(target, engine, ", ".join(map(name_of, kernels)), count, tuple(printed))
 
@@ -62,21 +65,20 @@ def _target(module: Module, profile: str | None, device: str | None, check: bool
 
 
 def entry_functions(module: Module, entry: str | None) -> list[Operation]:
-    """The function to run; a cube function and a vector function that are peers run together."""
+    """The function to run, with those at the other ends of its queues: they run together."""
     functions = [f for f in module.functions() if is_defined(f)]
     if entry is not None:
         chosen = [f for f in functions if name_of(f) == entry]
         if not chosen:
             known = ", ".join(f"@{name_of(f)}" for f in functions)
             raise fail("PTO-U030", f"there is no function @{entry}; the program has {known}")
-        return chosen
+        return chosen if len(chosen) > 1 else peers(chosen[0], module)
     found = entries(functions)
     if not found:
-        found = [f for f in functions if "pto.kernel_kind" in f.attrs]
-    if (
-        len(found) == 1
-        or len({str(f.attrs.get("pto.kernel_kind")) for f in found}) == len(found) == 2
-    ):
+        found = [f for f in functions if kind_of(f) is not None]
+    if found and ({id(f) for f in found} <= {id(f) for f in peers(found[0], module)}):
+        return peers(found[0], module)
+    if {kind_of(f) for f in found} == {"cube", "vector"} and len(found) == 2:
         return found
     known = ", ".join(f"@{name_of(f)}" for f in found or functions)
     raise PtoError(

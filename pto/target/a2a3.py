@@ -40,6 +40,8 @@ SYNC = Sync(
     cross_core="modes",  # FFTS: all cubes or vectors, the vector pair, broadcast or reduce
     cross_core_counter_max=15,  # four bits a flag
     second_vector_id_offset=0,
+    queue_slots="gm",  # support.yaml#pto.initialize_l2g2l_pipe
+    whole_tile_vectors=2,  # tile.yaml#pto.tpush: NO_SPLIT needs both in the handshake
     # machine.yaml#pipes.legal_set_wait_pairs.tsync_op_form
     tsync_pipes=frozenset({"S", "V", "M", "MTE1", "MTE2", "MTE3", "FIX", "ALL"}),
 )

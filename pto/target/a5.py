@@ -41,6 +41,8 @@ SYNC = Sync(
     cross_core="one_to_one",
     cross_core_counter_max=None,
     second_vector_id_offset=16,  # machine.yaml#pipes.cross_core: id and id + 16
+    queue_slots="local",  # support.yaml#pto.initialize_l2l_pipe
+    whole_tile_vectors=1,  # tile.yaml#pto.tpush: a5 NO_SPLIT uses one
     # machine.yaml#pipes.legal_set_wait_pairs.tsync_op_form
     tsync_pipes=frozenset({"MTE2", "MTE3", "ALL"}),
 )

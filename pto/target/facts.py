@@ -88,6 +88,8 @@ class Sync:
     cross_core: Literal["modes", "one_to_one"]
     cross_core_counter_max: int | None  # a set beyond this is an overflow; None: no counter
     second_vector_id_offset: int  # how the cube addresses vector sub-block 1; 0: it cannot
+    queue_slots: Literal["gm", "local"]  # where queues of tiles keep them; local: at the consumer
+    whole_tile_vectors: int  # vector sub-blocks at the end of a queue of whole tiles
     tsync_pipes: frozenset[str]  # pipes whose instructions TSYNC<op> accepts
     flag_identity: Literal["src dst id", "src id", "dst id"] = "src dst id"
     flag_arity: Literal["queue", "bit"] = "queue"

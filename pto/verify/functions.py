@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pto.core.errors import Diagnostic, Note
 from pto.ir.graph import Module, Operation, Value
 from pto.ir.types import type_text
-from pto.isa.attributes import OfType, Str, Symbol
+from pto.isa.attributes import Enum, OfType, Str, Symbol
 from pto.isa.types import Function, Type
 
 
@@ -45,6 +45,15 @@ def signature_of(function: Operation) -> Function:
 
 def is_defined(function: Operation) -> bool:
     return bool(function.regions and function.regions[0].blocks)
+
+
+def kind_of(function: Operation) -> str | None:
+    """The side of a core that a function is written for: its own mark, or that of its module."""
+    for op in (function, *function.ancestors()):
+        kind = op.attrs.get("pto.kernel_kind")
+        if isinstance(kind, Enum):
+            return kind.value
+    return None
 
 
 def entries(functions: Sequence[Operation]) -> list[Operation]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
 from pto.isa.rules import Case
 
@@ -63,20 +63,26 @@ class Do:
     """Anything else: `make(case)` reads types and attributes once and returns fn(core, *operands).
 
     fn is called with the values of the row's operands in order (None for an absent optional one, a
-    list for a variadic one) and returns the results. With `blocks`, fn may return BLOCKED without
+    list for a variadic one) and returns the results. With `blocks`, fn may return Blocked without
     having changed anything: the agent waits and tries again.
     """
 
     make: Make
     blocks: bool = False
+    looks: bool = False  # reads what other agents change: a loop over it lets them go on
+    binds: str = ""  # the operand that gets what fn returns: a handle that was only declared
 
 
-class _Blocked:
-    def __repr__(self) -> str:
-        return "BLOCKED"
+class Blocked:
+    """Why an agent cannot go on yet: completes "waits for ..."; made into words when asked."""
 
+    __slots__ = ("_reason",)
 
-BLOCKED: Final = _Blocked()
+    def __init__(self, reason: Callable[[], str] | str) -> None:
+        self._reason = reason
+
+    def __str__(self) -> str:
+        return self._reason if isinstance(self._reason, str) else self._reason()
 
 
 def do(fn: Callable[..., Any], *, blocks: bool = False) -> Do:

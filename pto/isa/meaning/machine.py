@@ -12,16 +12,33 @@ from pto.target.facts import Profile
 
 
 class GlobalMemory(Protocol):
-    """Global addresses as numbers, and back."""
+    """Global addresses as numbers, and back; one rank of several, and where the others are."""
+
+    rank: int
+
+    @property
+    def ranks(self) -> int: ...
+    @property
+    def meetings(self) -> MutableMapping[Any, Any]:
+        """What the ranks of one world know of each other's calls."""
+        ...
 
     def address(self, pointer: Pointer) -> int: ...
     def pointer(self, address: int, elem: DType | None) -> Pointer: ...
+    def owner(self, memory: Memory) -> int | None:
+        """The rank whose memory this is."""
+        ...
+
+    def twin(self, memory: Memory, rank: int) -> Memory:
+        """The memory at the same offset of another rank's heap."""
+        ...
 
 
 class Shared(Protocol):
     """What the agents of one core share."""
 
     cross_flags: MutableMapping[Any, int]
+    arrivals: MutableMapping[Any, int]  # shared by all blocks of a launch
     queues: MutableMapping[Any, Any]
 
     @property

@@ -12,7 +12,7 @@ from typing import Any
 
 from pto.core.errors import fail
 from pto.isa.attributes import Enum, Int
-from pto.isa.meaning.kinds import BLOCKED, Do, do
+from pto.isa.meaning.kinds import Blocked, Do, do
 from pto.isa.meaning.machine import Machine
 from pto.isa.rules import Case
 
@@ -21,7 +21,8 @@ def _words(case: Case, *names: str) -> tuple[str, ...]:
     return tuple((case.word(n) or "").removeprefix("PIPE_") for n in names)
 
 
-def _event(case: Case) -> int:
+def event_of(case: Case) -> int:
+    """The id an attribute gives."""
     value = case.op.attrs.get("event_id")
     if isinstance(value, Int):
         return value.value
@@ -47,7 +48,7 @@ def _flag(action: Callable[[Machine, str, str, int], None], src: str, dst: str) 
 
     def make(case: Case) -> Callable[..., None]:
         source, target = _words(case, src, dst)
-        event = _event(case)
+        event = event_of(case)
 
         def run(core: Machine, *operands: int) -> None:
             chosen = operands[0] if operands else event
@@ -65,14 +66,25 @@ SET_FLAG = _flag(_set, "src_pipe", "dst_pipe")
 WAIT_FLAG = _flag(_take, "src_pipe", "dst_pipe")
 RECORD_EVENT = _flag(_set, "src_op", "dst_op")
 WAIT_EVENT = _flag(_take, "src_op", "dst_op")
-IN_ORDER = do(lambda core, *operands: None)  # already holds when effects are in program order
 
-# ---- signals between the cube and its vector sub-blocks
+
+def _in_order() -> Do:
+    """Already holds when effects are in program order; observers tell the objects apart."""
+    return do(lambda core, *operands: None)
+
+
+BARRIER, MEMORY_BARRIER, GET_BUFFER, RELEASE_BUFFER, DRAIN, IN_ORDER = (
+    _in_order() for _ in range(6)
+)
+
+# ---- signals between the cube and its vector sub-blocks, and across blocks
+
+_ALL_CORES, _VECTOR_PAIR = "0", "1"  # values of ffts_mode; without it, or 2: the other side
 
 
 def _signal_id(case: Case) -> Callable[[tuple[Any, ...]], int]:
     """The id: the last operand there is, else the attribute."""
-    event = _event(case)
+    event = event_of(case)
     return lambda operands: next((o for o in reversed(operands) if o is not None), event)
 
 
@@ -80,9 +92,12 @@ def _receivers(core: Machine, signal: int) -> list[tuple[str, int, int]]:
     """(side, sub-block, id) that a set reaches.
 
     One to one: the cube adds an offset to the id for the second sub-block, and hears it so.
-    Otherwise a set of the cube reaches both, and sets of both are combined for the cube.
+    Otherwise a set of the cube reaches both, and sets of both are combined for the cube. An agent
+    that is the whole core tells itself.
     """
     offset = core.profile.sync.second_vector_id_offset
+    if core.side == "both":
+        return [("both", 0, signal)]
     if core.side == "vector":
         return [("cube", 0, signal + (offset * core.sub if offset else 0))]
     if offset:
@@ -91,7 +106,9 @@ def _receivers(core: Machine, signal: int) -> list[tuple[str, int, int]]:
 
 
 def _sent(case: Case) -> Callable[..., None]:
-    signal = _signal_id(case)
+    signal, mode = _signal_id(case), case.word("ffts_mode")
+    if mode in (_ALL_CORES, _VECTOR_PAIR):
+        return lambda core, *operands: _arrive(core, mode, signal(operands))
 
     def run(core: Machine, *operands: Any) -> None:
         sync = core.profile.sync
@@ -110,14 +127,16 @@ def _heard(case: Case) -> Callable[..., Any]:
     signal = _signal_id(case)
 
     def run(core: Machine, *operands: Any) -> Any:
-        key = (core.side, core.sub if core.side == "vector" else 0, signal(operands))
-        flags = core.cluster.cross_flags
-        senders = _senders(core)
-        if any(flags[key, sender] <= 0 for sender in senders):
-            return BLOCKED
-        for sender in senders:
-            flags[key, sender] -= 1
-        return None
+        number = signal(operands)
+        key = (core.side, core.sub if core.side == "vector" else 0, number)
+        flags, senders = core.cluster.cross_flags, _senders(core)
+        if all(flags[key, sender] > 0 for sender in senders):
+            for sender in senders:
+                flags[key, sender] -= 1
+            return None
+        if any(_met(core, mode, number) for mode in (_ALL_CORES, _VECTOR_PAIR)):
+            return None
+        return Blocked(f"signal {number}, which nobody has sent")
 
     return run
 
@@ -126,6 +145,26 @@ def _senders(core: Machine) -> list[int]:
     """Senders whose signal one wait needs: all sub-blocks for a cube whose signals are combined."""
     combined = core.side == "cube" and not core.profile.sync.second_vector_id_offset
     return list(range(core.cluster.vectors)) if combined else [0]
+
+
+def _arrive(core: Machine, mode: str, number: int) -> None:
+    core.cluster.arrivals[_meeting(core, mode, number), core.block, core.sub] += 1
+
+
+def _met(core: Machine, mode: str, number: int) -> bool:
+    """All cores of one kind, or both sub-blocks, have come once more than this one has passed."""
+    meeting, counts = _meeting(core, mode, number), core.cluster.arrivals
+    blocks = range(core.blocks) if mode == _ALL_CORES else (core.block,)
+    passed = (meeting, core.block, core.sub, "passed")
+    least = min(counts[meeting, block, sub] for block in blocks for sub in range(core.subs))
+    if least <= counts[passed]:
+        return False
+    counts[passed] += 1
+    return True
+
+
+def _meeting(core: Machine, mode: str, number: int) -> tuple[str, str, int]:
+    return mode, core.side, number
 
 
 SEND = Do(_sent)

@@ -148,7 +148,7 @@ def as_view(value: Any, type: t.Type | None) -> GlobalTensor:
     if None in type.shape:
         raise fail("PTO-S171", f"nothing says the size of an argument {type.shape}")
     shape = [size or 0 for size in type.shape]
-    return GlobalTensor.of(value.memory, value.address, _element(type), shape, _strides(type))
+    return GlobalTensor.of(value.memory, value.address, _element(type), shape, memref_strides(type))
 
 
 def _element(type: t.MemRef) -> DType:
@@ -157,7 +157,7 @@ def _element(type: t.MemRef) -> DType:
     return type.elem.dtype
 
 
-def _strides(type: t.MemRef) -> list[int] | None:
+def memref_strides(type: t.MemRef) -> list[int] | None:
     """Strides as written; None, which means no gaps, where some are unwritten or dynamic."""
     found = re.search(r"strided<\[([^\]]*)\]", type.layout)
     words = found[1].replace(" ", "").split(",") if found else ["?"]

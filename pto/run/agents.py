@@ -1,0 +1,90 @@
+"""Agents take turns: each goes on until it has to wait, in a fixed order, so runs are alike.
+
+More work starts only when nobody can go on: the next block, the next rank, the next stream. When
+there is none left either, that is a deadlock, and every agent says what it waits for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pto.core.errors import Diagnostic, Note, PtoError
+from pto.run.code import Code, Wait, Waits
+from pto.run.core import Core
+
+_PATIENCE = 100_000  # rounds in which agents only look at memory, before that is called a deadlock
+
+
+@dataclass(slots=True)
+class Agent:
+    """A core's side in its program. `done` is called when it has finished."""
+
+    core: Core
+    program: Waits
+    done: Callable[[], None] | None = None
+    wait: Wait | None = None
+
+    @classmethod
+    def of(
+        cls, core: Core, code: Code, values: list[Any], done: Callable[[], None] | None = None
+    ) -> Agent:
+        program = code.gen(core, values) if code.can_wait else _straight(core, code, values)
+        return cls(core, program, done)
+
+    def go_on(self) -> bool:
+        """Until the next wait; True when it got anywhere."""
+        before, first = self.core.progress, self.wait is None  # it may have sent what others await
+        self.wait = next(self.program, None)
+        if self.wait is None and self.done is not None:
+            self.done()
+        return self.wait is None or first or self.core.progress != before
+
+
+def _straight(core: Core, code: Code, values: list[Any]) -> Generator[Wait, None, Any]:
+    """A program without waits runs faster without the machinery for them."""
+    return code.call(core, values)
+    yield
+
+
+def take_turns(start: Callable[[], Sequence[Agent]]) -> None:
+    """Until all are done. `start` gives the agents that may begin now, none when there are none."""
+    live: list[Agent] = []
+    idle = 0
+    while True:
+        if idle or not live:
+            fresh = start()
+            if not fresh and not live:
+                return
+            if not fresh and idle > _patience(live):
+                raise deadlock(live)
+            live += fresh
+            idle = idle if not fresh else 0
+        moved = [agent.go_on() for agent in live]
+        live = [agent for agent in live if agent.wait is not None]
+        idle = 0 if any(moved) else idle + 1
+
+
+def _patience(live: Sequence[Agent]) -> int:
+    return _PATIENCE if any(agent.wait and agent.wait.looks for agent in live) else 0
+
+
+def deadlock(stuck: Sequence[Agent]) -> PtoError:
+    """What each agent waits for, in the order they take turns."""
+    waits = [(agent.core, agent.wait) for agent in stuck if agent.wait is not None]
+    notes = tuple(
+        Note(f"{core.name} waits at '{wait.op.name}' op for {wait.reason}", wait.op.loc)
+        for core, wait in waits
+    )
+    many = "neither of two agents" if len(waits) == 2 else f"none of {len(waits)} agents"
+    who = "its only agent cannot" if len(waits) == 1 else f"{many} can"
+    return PtoError(
+        Diagnostic("PTO-D110", f"deadlock: {who} go on", waits[0][1].op.loc, notes=notes)
+    )
+
+
+def run_agents(agents: Sequence[tuple[Core, Code, list[Any]]]) -> None:
+    """The agents of one core until all are done."""
+    pending = [[Agent.of(*each) for each in agents]]
+    take_turns(lambda: pending.pop() if pending else ())

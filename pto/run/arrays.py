@@ -1,0 +1,118 @@
+"""What a person may pass to a kernel: NumPy arrays, and whatever else owns memory of the CPU.
+
+Memory is used where it lies. Only an array that global memory cannot be laid over is copied, and
+what a kernel changed in the copy is written back.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pto.core.dtypes import DType
+from pto.core.errors import fail
+
+Array = npt.NDArray[Any]
+_CPU = 1  # kDLCPU
+
+
+@dataclass(frozen=True, slots=True)
+class Borrowed:
+    """An array for a kernel to work on, and what to do when it is done."""
+
+    array: Array
+    source: Any
+    give_back: Callable[[], None] | None = None
+    raw: bool = False  # only its bytes are known, not their type
+
+
+def borrow(value: Any) -> Borrowed | None:
+    """The memory of an array, tensor or buffer; None for a scalar."""
+    if isinstance(value, np.ndarray):
+        return None if value.ndim == 0 else _numpy(value, value)
+    if _is_tensor(value):
+        return _tensor(value)
+    if hasattr(value, "__array_interface__"):
+        return _numpy(np.asarray(value), value)
+    if hasattr(value, "__dlpack__"):
+        return _dlpack(value)
+    return None
+
+
+def _numpy(array: Array, source: Any) -> Borrowed:
+    if array.flags.c_contiguous and array.flags.writeable:
+        return Borrowed(array, source)
+    copy = np.array(array, order="C")
+    if array.flags.writeable:
+        return Borrowed(copy, source, lambda: np.copyto(array, copy))
+    before = copy.copy()
+
+    def check() -> None:
+        if copy.tobytes() != before.tobytes():
+            raise fail("PTO-M194", "a kernel has written to an array that is read-only")
+
+    return Borrowed(copy, source, check)
+
+
+def _is_tensor(value: Any) -> bool:
+    """As torch spells it; torch itself is never imported."""
+    return all(hasattr(value, n) for n in ("data_ptr", "element_size", "is_contiguous", "numel"))
+
+
+def _tensor(value: Any) -> Borrowed:
+    where = str(getattr(value, "device", "cpu"))
+    if not where.startswith("cpu"):
+        raise fail("PTO-U191", f"a tensor on {where} cannot be an argument", help="move it to cpu")
+    shape = tuple(int(n) for n in value.shape)
+    if value.is_contiguous():
+        return Borrowed(_bytes_at(value.data_ptr(), value, shape), value, raw=True)
+    copy = value.contiguous()
+    return Borrowed(
+        _bytes_at(copy.data_ptr(), copy, shape), copy, lambda: value.copy_(copy), raw=True
+    )
+
+
+def _bytes_at(address: int, value: Any, shape: Sequence[int]) -> Array:
+    """A tensor's items as unsigned numbers of their size: NumPy knows no bf16."""
+    size = int(value.element_size())
+    return _over(address, int(value.numel()) * size, np.dtype(f"u{size}")).reshape(shape)
+
+
+def _over(address: int, nbytes: int, kind: np.dtype[Any]) -> Array:
+    """A writeable array over memory that somebody else owns."""
+    if not nbytes:
+        return np.zeros(0, kind)
+    return np.ctypeslib.as_array((ctypes.c_uint8 * nbytes).from_address(address)).view(kind)
+
+
+def _dlpack(value: Any) -> Borrowed:
+    if value.__dlpack_device__()[0] != _CPU:
+        raise fail("PTO-U191", "only memory of the CPU can be an argument")
+    array: Array = np.from_dlpack(value)
+    if array.flags.writeable or not array.flags.c_contiguous:
+        return _numpy(array, value)
+    # Producers of the older protocol cannot say that their memory may be written; they mean it.
+    over = _over(array.ctypes.data, array.nbytes, array.dtype)
+    return Borrowed(over.reshape(array.shape), (value, array))
+
+
+def require_elements(name: str, given: Borrowed, wanted: DType | None) -> None:
+    """Elements are what the program says: the same type, their bits, or plain bytes."""
+    if wanted is None:
+        return
+    own = given.array.dtype
+    is_raw = given.raw or own.kind == "V"
+    same = own in (wanted.numpy, wanted.storage, np.dtype(f"i{wanted.itemsize}"))
+    if same or own == np.uint8 or (is_raw and own.itemsize == wanted.itemsize):
+        return
+    shown = f"elements of {own.itemsize} bytes" if is_raw else str(own)
+    raise fail(
+        "PTO-T194",
+        f"%{name} points to {wanted.name}, the array holds {shown}",
+        help=f"convert it, or pass its bits with .view(np.{wanted.storage})",
+    )

@@ -1,0 +1,149 @@
+"""A kernel made ready: its code for each side of a core, and where its tiles lie. Made once."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from pto.core.errors import fail
+from pto.ir.graph import Module, Operation
+from pto.ir.types import type_text
+from pto.isa import types as t
+from pto.plan.memory import plan_memory
+from pto.run.agents import Agent
+from pto.run.compile import Compiler
+from pto.run.core import Cluster, Core
+from pto.run.events import Tap
+from pto.run.sides import sides
+from pto.target.facts import Profile
+from pto.verify.functions import name_of
+
+
+class Kernel:
+    """The functions that one launch runs, prepared for a profile."""
+
+    def __init__(
+        self,
+        module: Module,
+        functions: Sequence[Operation],
+        profile: Profile,
+        tap: Tap | None = None,
+    ) -> None:
+        self.functions = tuple(functions)
+        self.profile = profile
+        self._tap = tap
+        self.parameters = parameters_of(functions)
+        plan = sides(functions, profile)
+        compilers = {side: Compiler(module, profile, side, tap) for side in {s.name for s in plan}}
+        self._placement = plan_memory(functions, profile)
+        self._sides = [(s, compilers[s.name].code(s.function)) for s in plan]
+
+    @property
+    def name(self) -> str:
+        return ", ".join(name_of(f) for f in self.functions)
+
+    def require(self, count: int) -> None:
+        """As many arguments as parameters."""
+        wanted = self.parameters
+        if len(wanted) != count:
+            shown = ", ".join(f"%{name}" for name in wanted) or "none"
+            raise fail(
+                "PTO-U032", f"@{self.name} takes {len(wanted)} arguments ({shown}), got {count}"
+            )
+
+    def start(self, device: Any, values: Mapping[str, Any], blocks: int) -> Grid:
+        """A launch: one value for each parameter."""
+        return Grid(self, device, values, blocks)
+
+    def agents(
+        self, cluster: Cluster, values: Mapping[str, Any], done: Callable[[], None]
+    ) -> list[Agent]:
+        """The agents of one block; all exist before the first begins."""
+        place = self._placement
+        found = [
+            (Core(cluster, self.profile, side.name, sub, side.agents, place), side, code)
+            for side, code in self._sides
+            for sub in range(side.agents)
+        ]
+        if self._tap is not None:
+            for core, _, _ in found:
+                self._tap.begin(core)
+        return [
+            Agent.of(core, code, self._arguments(side.function, values), done)
+            for core, side, code in found
+        ]
+
+    def _arguments(self, function: Operation, values: Mapping[str, Any]) -> list[Any]:
+        args = function.regions[0].block.args
+        named = zip(args, _names(args, self.parameters), strict=True)
+        return [values[name] for _, name in named]
+
+
+class Grid:
+    """A launch under way: blocks that start one by one, and what they print."""
+
+    def __init__(self, kernel: Kernel, device: Any, values: Mapping[str, Any], blocks: int) -> None:
+        self.kernel = kernel
+        self.blocks = blocks
+        self._device = device
+        self._values = values
+        self._arrivals: dict[Any, int] = defaultdict(int)
+        self._started = 0
+        self._left: dict[int, int] = {}  # agents by block; a finished block is forgotten
+        self._printed: dict[int, list[str]] = {}
+
+    @property
+    def is_done(self) -> bool:
+        return self._started == self.blocks and not self._left
+
+    def next_block(self) -> list[Agent]:
+        """The agents of the next block; none when all have started."""
+        if self._started == self.blocks:
+            return []
+        cluster = Cluster(self._device, self._started, self.blocks, self._arrivals)
+        self._started += 1
+        agents = self.kernel.agents(cluster, self._values, lambda: self._finished(cluster))
+        self._left[cluster.block] = len(agents)
+        return agents
+
+    def _finished(self, cluster: Cluster) -> None:
+        self._left[cluster.block] -= 1
+        if not self._left[cluster.block]:
+            del self._left[cluster.block]
+            self._printed[cluster.block] = [x for core in cluster.agents for x in core.printed]
+
+    def printed(self) -> list[str]:
+        """What blocks printed, in their order, whatever order they ran in."""
+        return [line for block in sorted(self._printed) for line in self._printed[block]]
+
+
+def parameters_of(functions: Sequence[Operation]) -> dict[str, t.Type]:
+    """What a launch takes: the parameters of the function.
+
+    Functions that run together share theirs: by position where they agree in number and types,
+    else by name.
+    """
+    first = functions[0].regions[0].block.args
+    found = {a.name: a.type for a in first}
+    for function in functions[1:]:
+        args = function.regions[0].block.args
+        if [a.type for a in args] == [a.type for a in first]:
+            continue
+        for a in args:
+            known = found.setdefault(a.name, a.type)
+            if known != a.type:
+                raise fail(
+                    "PTO-U190",
+                    f"%{a.name} is {type_text(known)} in one of the functions that run together "
+                    f"and {type_text(a.type)} in @{name_of(function)}",
+                    loc=function.loc,
+                )
+    return found
+
+
+def _names(args: Sequence[Any], parameters: Mapping[str, t.Type]) -> list[str]:
+    own = [a.name for a in args]
+    if all(name in parameters for name in own):
+        return own
+    return list(parameters)[: len(own)]
