@@ -158,9 +158,9 @@ class GlobalTensor:
         return C0_SIZE_BYTE // self.dtype.itemsize if C0_AXIS in axes else 1
 
     def _strided(self, shape: Sequence[int], strides: Sequence[int]) -> npt.NDArray[Any]:
-        raw = self.memory.view(self.address, self.nbytes)
-        steps = [step * self.dtype.itemsize for step in strides]
-        return np.ndarray(tuple(shape), self.dtype.numpy, buffer=raw, strides=steps)
+        self.memory.check(self.address, self.nbytes)
+        steps = tuple(step * self.dtype.itemsize for step in strides)
+        return self.memory.strided(self.address, tuple(shape), steps, self.dtype.numpy)
 
 
 def _bytes_of(array: npt.NDArray[Any]) -> Bytes:

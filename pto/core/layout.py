@@ -271,7 +271,7 @@ class Frame:
         else:
             # clip: indices are in range by construction, and only then does take write in place
             out = self._stored_runs(flat)
-            self._runs(logical).take(self.inverse_run_map, out=out, mode="clip")
+            np.take(self._runs(logical), self.inverse_run_map, out=out, mode="clip")
 
     def _plain(self, flat: npt.NDArray[Any]) -> npt.NDArray[Any]:
         inner = flat[: self.extent].reshape(self.rows, self.cols)

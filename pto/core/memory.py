@@ -148,6 +148,16 @@ class Memory:
         self.check(address, nbytes, align)
         return self.data[address : address + nbytes]
 
+    def strided(
+        self,
+        address: int,
+        shape: tuple[int, ...],
+        strides: tuple[int, ...],
+        dtype: npt.DTypeLike = np.uint8,
+    ) -> npt.NDArray[Any]:
+        """Items at a byte address and byte strides, over the memory; the caller checks bounds."""
+        return np.ndarray(shape, dtype, self.data, address, strides)
+
     def read(self, address: int, nbytes: int, align: int = 1) -> Bytes:
         """A copy of the bytes."""
         return self.view(address, nbytes, align).copy()

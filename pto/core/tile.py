@@ -214,7 +214,7 @@ class Tile:
     its own lie as far apart as.
     """
 
-    __slots__ = ("_pitch", "_plain", "_valid", "address", "memory", "type")
+    __slots__ = ("_pitch", "_plain", "_valid", "address", "memory", "nbytes", "type")
 
     def __init__(
         self,
@@ -235,6 +235,8 @@ class Tile:
         self._valid: Valid = region
         self._pitch = None if pitch == own else pitch
         self._plain: tuple[npt.NDArray[Any] | None] | None = None  # made once: `view`
+        # bytes from the first element to the end of the last, gaps of a window included
+        self.nbytes: int = self._extent()
         memory.check(address, self.nbytes, memory.align if pitch is None else 1)
 
     def __repr__(self) -> str:
@@ -291,9 +293,7 @@ class Tile:
         """Elements from one line to the next, in a tile without boxes."""
         return self.type.shape[self.type.layout.pitch_axis] if self._pitch is None else self._pitch
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes from the first element to the end of the last, gaps of a window included."""
+    def _extent(self) -> int:
         if self._pitch is None:
             return self.type.nbytes
         (rows, cols), size = self.type.shape, self.type.itemsize
@@ -307,6 +307,11 @@ class Tile:
         """
         raw = self.memory.view(self.address, self.nbytes)
         return raw.view(self.type.dtype.storage)
+
+    def offsets(self) -> npt.NDArray[np.intp]:
+        """Where in `items` each element lies; `compact` leaves some out at the edges."""
+        offsets = self.type.layout.index_map(*self._stored(), self.type.itemsize)
+        return offsets[: self.type.rows, : self.type.cols]
 
     def view(self) -> npt.NDArray[Any] | None:
         """All elements over the same memory, or None where boxes make that impossible."""
@@ -325,7 +330,7 @@ class Tile:
             found = self.type.layout.to_logical(self.items, rows, cols, self.type.itemsize)
         else:
             found = np.full((rows, cols), self._pad_bits(), self.type.dtype.storage)
-            kept = self._offsets()
+            kept = self.offsets()
             found[: kept.shape[0], : kept.shape[1]] = self.items[kept]
         return found.view(self.type.dtype.numpy)
 
@@ -335,7 +340,7 @@ class Tile:
         if (rows, cols) == self.type.shape:
             return self.read()
         view = self._view()
-        inside = self.items[self._offsets()[:rows, :cols]] if view is None else view[:rows, :cols]
+        inside = self.items[self.offsets()[:rows, :cols]] if view is None else view[:rows, :cols]
         return np.array(inside, order="C").view(self.type.dtype.numpy)
 
     def write(self, array: npt.NDArray[Any]) -> None:
@@ -348,7 +353,7 @@ class Tile:
         if self._stored() == self.type.shape:
             self.type.layout.to_storage(items, self.type.itemsize, out=self.items)
             return
-        kept = self._offsets()
+        kept = self.offsets()
         self.items[kept] = items[: kept.shape[0], : kept.shape[1]]
 
     def write_valid(self, array: npt.NDArray[Any]) -> None:
@@ -361,7 +366,7 @@ class Tile:
         elif view is not None:
             view[:rows, :cols] = items
         else:
-            self.items[self._offsets()[:rows, :cols]] = items
+            self.items[self.offsets()[:rows, :cols]] = items
 
     def fill_pad(self, pad: Pad | None = None) -> None:
         """Fill the elements outside the valid region; Null and Invalid leave them as they are."""
@@ -369,7 +374,7 @@ class Tile:
         rows, cols = self.get_valid()
         if not chosen.is_defined:
             return
-        bits, offsets = chosen.bits(self.type.dtype), self._offsets()
+        bits, offsets = chosen.bits(self.type.dtype), self.offsets()
         for outside in (offsets[rows:, :], offsets[:rows, cols:]):
             self.items[outside] = bits
 
@@ -385,20 +390,14 @@ class Tile:
             return rows, cols
         return self.type.storage_shape(self.get_valid())
 
-    def _offsets(self) -> npt.NDArray[np.intp]:
-        """The offset of every element that has storage."""
-        offsets = self.type.layout.index_map(*self._stored(), self.type.itemsize)
-        return offsets[: self.type.rows, : self.type.cols]
-
     def _view(self) -> npt.NDArray[Any] | None:
         layout, size = self.type.layout, self.type.itemsize
         if self._pitch is None or layout.is_boxed:
             return layout.view(self.items, *self.type.shape, size)
         step = self._pitch * size
         strides = (step, size) if layout.pitch_axis else (size, step)
-        return np.ndarray(
-            self.type.shape, self.type.dtype.storage, buffer=self.items, strides=strides
-        )
+        storage = self.type.dtype.storage
+        return self.memory.strided(self.address, self.type.shape, strides, storage)
 
     def _items_of(self, array: npt.NDArray[Any], shape: tuple[int, int]) -> npt.NDArray[Any]:
         """`array` as items of the tile: the tile never rounds or wraps values by itself."""

@@ -128,6 +128,21 @@ def test_the_accumulator_narrows_into_l1():
     assert np.array_equal(bench["d"], data.astype(np.float16))
 
 
+def test_an_accumulator_that_keeps_its_type_is_still_clipped_and_scaled():
+    for text, expected in (
+        (" {reluPreMode = #pto<relu_pre_mode normal_relu>}", [0, 3]),
+        ("", [-4, 3]),
+    ):
+        bench = Bench("a5")
+        acc(bench, np.array([[-4.0, 3.0] + [0.0] * 14] * 16, np.float32))
+        bench.tile("d", f"mat, 16x16xf32{TILES['NZ']}")
+        bench.run(MOVE + text)
+        assert bench["d"][5, :2].tolist() == expected
+    bench.scalar("q", "i64", word(0.5))
+    bench.run("pto.tmov ins(%s : {s}, %q : i64) outs(%d : {d})")
+    assert bench["d"][5, :2].tolist() == [-2, 1.5]
+
+
 def test_a_scalar_scale_and_relu():
     bench = Bench("a5")
     acc(bench, np.array([[-4.0, 3.0, 500.0] + [1.0] * 13] * 16, np.float32))

@@ -10,12 +10,14 @@ import numpy as np
 import numpy.typing as npt
 
 from pto.core.convert import Round, convert
-from pto.core.dtypes import F32, I16, I32, DType
+from pto.core.dtypes import F32, I16, I32, DType, dtype
 from pto.core.errors import fail
-from pto.core.tile import Tile
+from pto.core.memory import Memory, Space
+from pto.core.tile import Role, Tile, TileType
 from pto.isa.meaning import registers
 from pto.isa.meaning.lanes import Lanes
 from pto.isa.meaning.machine import Machine
+from pto.isa.meaning.patch import cut
 from pto.isa.meaning.quantise import Finish, Scale
 
 Words = npt.NDArray[np.uint64]
@@ -86,3 +88,24 @@ class Outlet:
 def _row(fp: Tile, column: int, count: int) -> Words:
     """Words of columns `column`.. as the hardware reads them, whatever the tile's element type."""
     return fp.memory.read(fp.address + 8 * column, 8 * count).view(np.uint64)
+
+
+def outgoing(core: Machine, tile: Tile) -> Tile:
+    """What a push sends: an accumulator scaled as set_quant_scalar or set_quant_vector said, once.
+
+    The vector form names no result type; with a word a column the fixpipe makes bytes of f32, and
+    i8 is what it makes of i32 too unless told otherwise.
+    """
+    asked = registers.get(core, registers.TILE_QUANT)
+    if asked is None or tile.type.role is not Role.ACC:
+        return tile
+    registers.put(core, registers.TILE_QUANT, None)
+    kind, scale = asked
+    result = dtype(kind or "i8")
+    fp, word = (None, scale) if kind else (scale, None)
+    rows, cols = tile.get_valid()
+    values = Outlet(tile.type.dtype, result)(core, cut(tile, 0, 0, rows, cols), fp, word)
+    type = TileType.of(Role.ACC, result, *tile.type.shape)
+    sent = Tile(type, Memory(Space.L0C, type.nbytes), 0, (rows, cols))
+    sent.write_valid(values)
+    return sent

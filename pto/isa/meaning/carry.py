@@ -48,7 +48,7 @@ class Delivery:
     def __init__(self, case: Case) -> None:
         mode = case.word("accToVecMode")
         src, dst = (tile_type(case.type(name)).role.space is Space.UB for name in ("src", "dst"))
-        self._stays = src == dst  # on one side of the core
+        self.stays = src == dst  # on one side of the core
         self._axis = _SPLIT_AXES.get(mode or "")
         self._sub = _SUB_BLOCKS.get(mode)
 
@@ -61,7 +61,7 @@ class Delivery:
         values: Lanes,
         packed: Packing | None = None,
     ) -> None:
-        if self._stays:
+        if self.stays:
             paste(tile, row, col, values, packed)
             return
         if self._axis is None:

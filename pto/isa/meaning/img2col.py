@@ -91,8 +91,9 @@ def _img2col(case: Case) -> Callable[..., None]:
         m, k = np.arange(rows) + (pos_m or 0), np.arange(cols) + (pos_k or 0)
         offsets, inside = _offsets(source, plane, steps, m[:, None], k[None, :], channels)
         storage = target.type.dtype.storage
-        bits = np.array(outside & (256**storage.itemsize - 1), storage)
-        paste(target, 0, 0, np.where(inside, source.items[offsets], bits))
+        values = np.full((rows, cols), outside & (256**storage.itemsize - 1), storage)
+        values[inside] = source.items[offsets[inside]]
+        paste(target, 0, 0, values)
 
     return run
 
@@ -121,7 +122,7 @@ def _offsets(
     inside = (n < steps.n) & (c1 < steps.c1) & (c1 * c0 + k % c0 < most)
     inside = inside & (h >= 0) & (h < plane.h) & (w >= 0) & (w < plane.w)
     place = (((n * steps.d + d) * steps.c1 + c1) * plane.h + h) * plane.w + w
-    return np.where(inside, place * c0 + k % c0, 0), inside
+    return place * c0 + k % c0, np.broadcast_to(inside, place.shape)
 
 
 def _set(name: str, value: Callable[[Case], Any]) -> Do:

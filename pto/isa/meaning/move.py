@@ -17,7 +17,8 @@ from pto.isa.meaning.accumulator import Outlet
 from pto.isa.meaning.carry import Delivery, change
 from pto.isa.meaning.kinds import Do
 from pto.isa.meaning.machine import Machine
-from pto.isa.meaning.regions import put, region
+from pto.isa.meaning.patch import cut, paste
+from pto.isa.meaning.regions import put
 from pto.isa.meaning.view import as_tile, as_view, element, tile_type
 from pto.isa.meaning.window import Array, Window, candidates, one_matrix, read
 from pto.isa.rules import Case
@@ -38,6 +39,7 @@ def _load(case: Case) -> Callable[..., None]:
     margins = _margins(case) if given else None
     kind = tile_type(dst_type).dtype.numpy
     same = element(view_type) is tile_type(dst_type).dtype
+    boxed = tile_type(dst_type).layout.is_boxed
 
     def load(core: Machine, src: Any, dst: Any, *options: Any) -> None:
         view, tile = as_view(src, view_type), as_tile(dst, dst_type)
@@ -50,7 +52,12 @@ def _load(case: Case) -> Callable[..., None]:
             left, right = (options[i] or 0 for i in (1, 2))
             inner = _inner(cols, left, right)
             values = margins(tile, read(view, layouts, rows, inner), *options)
-        put(tile, rows, cols, values if same else values.view(kind))
+        if not same:
+            values = values.view(kind)
+        if boxed and (rows, cols) == tile.type.shape:
+            tile.write(values)
+        else:
+            put(tile, rows, cols, values)
         if beside is not None:
             beside(tile)
 
@@ -146,7 +153,7 @@ def _store(case: Case) -> Callable[..., None]:
         window = one_matrix(view, rows, cols)
         if window is None:
             window = Window(view, layouts, rows, cols)
-        values = region(tile, rows, cols)
+        values = cut(tile, 0, 0, rows, cols)
         if from_acc:
             values = outlet(core, values, fp, word)
         elif not same:
@@ -187,14 +194,20 @@ def _move(case: Case) -> Callable[..., None]:
     """dst = src over what is valid in both, converted out of an accumulator."""
     types = [case.type(name) for name in ("src", "dst", "fp")]
     changed, deliver = change(case), Delivery(case)
+    a, b = tile_type(types[0]), tile_type(types[1])
+    plain = deliver.stays and a.dtype is b.dtype and a.role is not Role.ACC
 
     def move(core: Machine, src: Any, dst: Any, fp: Any = None, word: int | None = None) -> None:
         source, target = as_tile(src, types[0]), as_tile(dst, types[1])
-        scales = None if fp is None else as_tile(fp, types[2])
-        (a, b), (c, d) = source.get_valid(), target.get_valid()
-        rows, cols = min(a, c), min(b, d)
-        if rows and cols:
-            values = changed(core, region(source, rows, cols), scales, word, 0)
+        rows, cols = source.get_valid()
+        if (rows, cols) != target.get_valid():
+            c, d = target.get_valid()
+            rows, cols = min(rows, c), min(cols, d)
+        if plain:
+            paste(target, 0, 0, cut(source, 0, 0, rows, cols))
+        elif rows and cols:
+            scales = None if fp is None else as_tile(fp, types[2])
+            values = changed(core, cut(source, 0, 0, rows, cols), scales, word, 0)
             deliver(core, target, 0, 0, values)
 
     return move

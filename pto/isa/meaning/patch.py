@@ -36,11 +36,16 @@ def cut(
     if packed is not None:
         chosen = _places(tile, packed, row, col, rows, cols)
         return tile.items[chosen].view(tile.type.dtype.numpy)
-    _require(tile, tile.type.shape, row, col, rows, cols)
     plain = tile.view()
-    if plain is None:
-        plain = tile.read()
-    return plain[row : row + rows, col : col + cols]
+    if plain is not None and row == col == 0 and plain.shape == (rows, cols):
+        return plain
+    _require(tile, tile.type.shape, row, col, rows, cols)
+    if plain is not None:
+        return plain[row : row + rows, col : col + cols]
+    places = None if (rows, cols) == tile.type.shape else _boxed(tile, row, col, rows, cols)
+    if places is None or places.shape != (rows, cols):
+        return tile.read()[row : row + rows, col : col + cols]
+    return tile.items[places].view(tile.type.dtype.numpy)
 
 
 def paste(tile: Tile, row: int, col: int, values: Lanes, packed: Packing | None = None) -> None:
@@ -50,8 +55,9 @@ def paste(tile: Tile, row: int, col: int, values: Lanes, packed: Packing | None 
         items = items_of(tile.type.dtype, values)
         tile.items[_places(tile, packed, row, col, rows, cols)] = items
         return
-    _require(tile, tile.type.shape, row, col, rows, cols)
     plain = tile.view()
+    if plain is None or row or col or plain.shape != (rows, cols):
+        _require(tile, tile.type.shape, row, col, rows, cols)
     if plain is not None:
         if values.dtype != plain.dtype:
             values = items_of(tile.type.dtype, values).view(plain.dtype)
@@ -59,11 +65,14 @@ def paste(tile: Tile, row: int, col: int, values: Lanes, packed: Packing | None 
     elif (rows, cols) == tile.type.shape:
         tile.write(values)
     else:
-        whole = tile.read()
-        whole[row : row + rows, col : col + cols] = items_of(tile.type.dtype, values).view(
-            whole.dtype
-        )
-        tile.write(whole)
+        places = _boxed(tile, row, col, rows, cols)
+        height, width = places.shape
+        tile.items[places] = items_of(tile.type.dtype, values)[:height, :width]
+
+
+def _boxed(tile: Tile, row: int, col: int, rows: int, cols: int) -> npt.NDArray[np.intp]:
+    """Where the elements of a window lie that have storage."""
+    return tile.offsets()[row : row + rows, col : col + cols]
 
 
 def _places(

@@ -124,8 +124,7 @@ def _concat_counted(case: Case) -> Callable[..., None]:
         lengths = [_lengths(tile, rows) for tile in tiles[2:4]]
         counts = [n // tiles[2].type.itemsize for n in lengths]
         _require_room(tiles, counts)
-        merged, used = _merged(tiles[0], tiles[1], tiles[4], counts)
-        paste(tiles[4], 0, 0, np.where(used, merged, cut(tiles[4], 0, 0, *merged.shape)))
+        _merge(tiles[0], tiles[1], tiles[4], counts)
         if dst_idx is not None:
             total = lengths[0] + lengths[1]
             paste(dst_idx, 0, 0, total.astype(dst_idx.type.dtype.numpy)[:, None])
@@ -148,16 +147,22 @@ def _require_room(tiles: list[Tile], counts: list[Lanes]) -> None:
             raise fail("PTO-S066", f"row {row} takes {count[row]} columns, {what} has {limit}")
 
 
-def _merged(first: Tile, second: Tile, dst: Tile, counts: list[Lanes]) -> tuple[Lanes, Lanes]:
-    """Rows of the width of dst, and which of their elements are meant."""
-    rows = counts[0].size
-    column = np.arange(dst.type.cols)[None, :]
-    split, end = counts[0][:, None], (counts[0] + counts[1])[:, None]
-    parts = [cut(tile, 0, 0, rows, tile.type.cols) for tile in (first, second)]
-    row = np.arange(rows)[:, None]
-    left = parts[0][row, np.minimum(column, first.type.cols - 1)]
-    right = parts[1][row, np.clip(column - split, 0, second.type.cols - 1)]
-    return np.where(column < split, left, right), np.broadcast_to(column < end, left.shape)
+def _merge(first: Tile, second: Tile, dst: Tile, counts: list[Lanes]) -> None:
+    """Only the elements that are counted are read, and only their places written."""
+    taken = [_counted(tile, count) for tile, count in zip((first, second), counts, strict=True)]
+    starts = (np.zeros_like(counts[0]), counts[0])
+    plain = dst.view()
+    whole = dst.read() if plain is None else plain
+    for (row, col, values), start in zip(taken, starts, strict=True):
+        whole[row, start[row] + col] = values
+    if plain is None:
+        dst.write(whole)
+
+
+def _counted(tile: Tile, count: Lanes) -> tuple[Lanes, Lanes, Lanes]:
+    """Rows, columns and values of the first `count` elements of each row."""
+    row, col = np.nonzero(np.arange(tile.type.cols) < count[:, None])
+    return row, col, np.array(cut(tile, 0, 0, count.size, tile.type.cols)[row, col])
 
 
 TRANSPOSE = Do(_transpose)

@@ -57,7 +57,7 @@ def one_matrix(view: GlobalTensor, rows: int, cols: int) -> Array | None:
     size = kind.itemsize
     strides = steps[3] * size, steps[4] * size
     # inside the memory: a view was checked when it was made
-    return np.ndarray((rows, cols), kind, view.memory.data, view.address, strides)
+    return view.memory.strided(view.address, (rows, cols), strides, kind)
 
 
 class Window:
