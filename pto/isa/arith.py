@@ -179,6 +179,7 @@ for _name, _meaning, _results, _text in (
         _name,
         ARITH,
         _meaning,
+        body=SCALAR[f"arith.{_name}"],
         operands=_INTEGERS,
         results=tuple(Result(n, "integers", "same" * (_text == "type")) for n in _results),
         text=f"$lhs , $rhs {{}} : {_text}",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from pto.isa.attributes import Str
 from pto.isa.meaning import registers
 from pto.isa.meaning.kinds import Do, do
 from pto.isa.meaning.machine import Machine
-from pto.isa.meaning.scalar import from_bits, to_bits
+from pto.isa.meaning.scalar import bits_of, from_bits, to_bits
 from pto.isa.rules import Case
 
 BLOCK_INDEX = do(lambda core: core.block)
@@ -114,27 +115,44 @@ def bit(value: int) -> Do:
 
 # ---- debugging
 
-_FORMAT = re.compile(r"%[-+ #0]*\d*(?:\.\d+)?(?:hh|ll|[hlzt])?[diufFeEgGxXc]")
+_FORMAT = re.compile(r"%%|%[-+ #0]*\d*(?:\.\d+)?(?:hh|ll|[hlzt])?[diufFeEgGxXc]")
 
 
 def _print(case: Case) -> Callable[..., None]:
     """printf of one scalar; the format is data, only one conversion of it is filled in."""
-    value = case.op.attrs.get("format")
+    value, type = case.op.attrs.get("format"), case.op.operands[0].type
     text = value.value if isinstance(value, Str) else "%d"
+    bits = bits_of(type)
 
     def run(core: Machine, scalar: Any) -> None:
-        core.printed.append(_FORMAT.sub(lambda m: _formatted(m[0], scalar), text, count=1))
+        left = [scalar]
+
+        def put(found: re.Match[str]) -> str:
+            if found[0] == "%%":
+                return "%"
+            return _formatted(found[0], left.pop(), bits) if left else found[0]
+
+        core.printed.append(_FORMAT.sub(put, text))
 
     return run
 
 
-def _formatted(spec: str, scalar: Any) -> str:
+def _formatted(spec: str, scalar: Any, bits: int) -> str:
     kind = spec[-1]
     flags = re.sub(r"hh|ll|[hlzt]", "", spec[1:-1])
     width = re.fullmatch(r"([-+ #0]*)(\d{0,3})\d*((?:\.\d{1,3})?)\d*", flags)
     shown = "".join(width.groups()) if width else ""
-    number = float(scalar) if kind in "fFeEgG" else int(scalar)
+    if kind in "fFeEgG" or not isfinite(scalar):
+        return f"%{shown}{kind if kind in 'fFeEgG' else 'f'}" % float(scalar)
+    number = int(scalar) & _UNSIGNED[kind](bits) if kind in _UNSIGNED else int(scalar)
     return f"%{shown}{'d' if kind in 'iu' else kind}" % number
+
+
+# The bits that conversions without a sign show, of a scalar of so many.
+_UNSIGNED: dict[str, Callable[[int], int]] = {
+    **dict.fromkeys("uxX", lambda bits: (1 << bits) - 1),
+    "c": lambda bits: 0xFF,
+}
 
 
 def _trap(core: Machine) -> None:

@@ -87,6 +87,11 @@ def rsqrt(x: Lanes) -> Lanes:
     return narrow(1.0 / np.sqrt(widen(x)), x)
 
 
+def tanh(x: Lanes) -> Lanes:
+    """Hyperbolic tangent, rounded once."""
+    return narrow(tanh64(widen(x)), x)
+
+
 def recip(x: Lanes) -> Lanes:
     """1 / x, rounded once."""
     return const(x, 1) / x
@@ -105,6 +110,18 @@ def exp64(x: F64) -> F64:
         half = np.where(np.isnan(n), 0.0, np.floor(n * 0.5)).astype(np.int64)
         rest = np.where(np.isnan(n), 0.0, n).astype(np.int64) - half
         return np.where(np.isnan(x), x, (y * _two_to(half)) * _two_to(rest))
+
+
+def tanh64(x: F64) -> F64:
+    """(1 - e) / (1 + e) with e = exp(-2|x|); near 0, where that cancels, Lambert's fraction."""
+    with np.errstate(all="ignore"):
+        size = np.abs(x)
+        e = exp64(-2.0 * size)
+        near = np.full_like(x, 1.0)
+        for odd in range(25, 0, -2):  # x / (1 + x^2 / (3 + x^2 / (5 + ...)))
+            near = odd + (x * x) / near
+        far = np.copysign((1.0 - e) / (1.0 + e), x)
+        return np.where(size < 1.0, x / near, far)
 
 
 def _two_to(n: npt.NDArray[np.int64]) -> F64:

@@ -19,7 +19,7 @@ from pto.core.dtypes import DType
 from pto.core.errors import fail
 from pto.isa import types as t
 from pto.isa.attributes import Attribute, Bool, Float, Int, Raw
-from pto.isa.meaning import mathlib
+from pto.isa.meaning import lanes, mathlib
 from pto.isa.meaning.kinds import Do
 from pto.isa.meaning.machine import Machine
 from pto.isa.rules import Case
@@ -102,6 +102,22 @@ def _shift(fn: Callable[[int, int], int], view: Callable[[t.Type], Wrap]) -> Do:
         wrap, see = wrapper(_first(case)), view(_first(case))
         count, bits = _masked(_first(case)), bits_of(_first(case))
         return lambda core, a, b: wrap(fn(see(a), min(count(b), bits)))
+
+    return Do(make)
+
+
+def _halves(of: Callable[[int, int], int], view: Callable[[t.Type], Wrap]) -> Do:
+    """A result twice as wide, in two: the low bits, then the high ones as their own type."""
+
+    def make(case: Case) -> Callable[..., tuple[int, int]]:
+        see, bits = view(_first(case)), bits_of(_first(case))
+        low, high = (wrapper(r.type) for r in case.op.results)
+
+        def both(core: Machine, a: int, b: int) -> tuple[int, int]:
+            whole = of(see(a), see(b))
+            return low(whole), high(whole >> bits)
+
+        return both
 
     return Do(make)
 
@@ -208,6 +224,18 @@ def _to_integer(case: Case) -> Callable[..., int]:
     return lambda core, a: wrap(math.trunc(float(a))) if math.isfinite(float(a)) else 0
 
 
+def _absolute(case: Case) -> Callable[..., int]:
+    """The lowest number has no positive counterpart and stays: MLIR's absi."""
+    wrap = wrapper(_first(case))
+    return lambda core, a: wrap(abs(a))
+
+
+def _cast(case: Case) -> Callable[..., Any]:
+    """The same bits where both are scalars; any other value is itself."""
+    cast = same_bits(case)
+    return lambda core, inputs: cast(core, inputs[0])
+
+
 def same_bits(case: Case) -> Callable[..., Any]:
     """One scalar type as another of the same width."""
     source, target = _first(case), case.op.results[0].type
@@ -242,7 +270,8 @@ def number(value: Attribute | None, type: t.Type) -> Any:
         kind = _dtype(type)
         if value.text.lower().lstrip("-").startswith("0x"):
             return from_bits(type, int(value.text, 16))
-        return kind.numpy.type(float(value.text))
+        with np.errstate(over="ignore"):  # a decimal beyond the type is infinite
+            return kind.numpy.type(float(value.text))
     raise fail("PTO-T190", "this constant is not a single number")
 
 
@@ -303,13 +332,16 @@ SCALAR: dict[str, Do] = {
     "arith.maxui": _integer(max, _masked),
     "arith.minsi": _integer(min, _signed),
     "arith.minui": _integer(min, _masked),
+    "arith.addui_extended": _halves(operator.add, _masked),
+    "arith.mulsi_extended": _halves(operator.mul, _signed),
+    "arith.mului_extended": _halves(operator.mul, _masked),
     "arith.addf": _float(operator.add),
     "arith.subf": _float(operator.sub),
     "arith.mulf": _float(operator.mul),
     "arith.divf": _float(operator.truediv),
     "arith.remf": _float(np.fmod),
-    "arith.maximumf": _float(np.maximum),
-    "arith.minimumf": _float(np.minimum),
+    "arith.maximumf": _float(lanes.maximum),
+    "arith.minimumf": _float(lanes.minimum),
     "arith.maxnumf": _float(lambda a, b: _number_wins(a, b, max)),
     "arith.minnumf": _float(lambda a, b: _number_wins(a, b, min)),
     "arith.negf": Do(lambda case: lambda core, a: -a),
@@ -328,13 +360,14 @@ SCALAR: dict[str, Do] = {
     "arith.fptosi": Do(_to_integer),
     "arith.fptoui": Do(_to_integer),
     "arith.bitcast": Do(same_bits),
-    "builtin.unrealized_conversion_cast": Do(lambda case: lambda core, a: a[0]),
+    "builtin.unrealized_conversion_cast": Do(_cast),
     "math.exp": _unary(mathlib.exp),
     "math.log": _unary(mathlib.log),
     "math.sqrt": _unary(mathlib.sqrt),
     "math.rsqrt": _unary(mathlib.rsqrt),
     "math.absf": _unary(np.abs),
-    "math.absi": Do(lambda case: lambda core, a: abs(a)),
+    "math.absi": Do(_absolute),
     "math.floor": _unary(np.floor),
     "math.ceil": _unary(np.ceil),
+    "math.tanh": _unary(mathlib.tanh),
 }
