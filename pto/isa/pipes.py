@@ -183,6 +183,7 @@ for _core, _side in {"aic": "cube", "aiv": "vector"}.items():
         SETUP,
         f"the {_side} end of queue id",
         body=meaning.INIT_FRONTEND,
+        scope=_side,
         notes=(
             "Queues of one function share 16 hardware flags: 2 for one direction, 4 for both.",
             f"Only in {_side} kernels.",

@@ -6,19 +6,24 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pto.core.errors import Diagnostic, Note
-from pto.ir.graph import Module, Operation, Value
+from pto.ir.graph import Module, Operation
 from pto.isa.attributes import Bool, Int, Str, Symbol
 from pto.verify.functions import name_of
 
-_FRONTEND = ("pto.aic_initialize_pipe", "pto.aiv_initialize_pipe")
-_LOWERED = ("pto.initialize_l2l_pipe", "pto.initialize_l2g2l_pipe")
+FRONTEND = ("pto.aic_initialize_pipe", "pto.aiv_initialize_pipe")
+LOWERED = ("pto.initialize_l2l_pipe", "pto.initialize_l2g2l_pipe")
 _BUFFERS = ("pto.reserve_buffer", "pto.import_reserved_buffer")
 _USERS = ("pto.tpush", "pto.tpop", "pto.tfree", "pto.talloc")
 
 # What frontend users are called, and the bit of dir_mask that allows them: cube to vector, back.
 _WAYS = {"_to_aiv": 1, "_from_aic": 1, "_to_aic": 2, "_from_aiv": 2}
 
-Key = tuple[str, str]  # the function that reserves the buffer, the buffer's name
+_BOTH = 3  # dir_mask of a queue that goes both ways
+
+# Which way the buffer of an operand serves; one way: the lowered forms have one buffer for it.
+_BUFFER_WAYS = {"c2v_consumer_buf": 1, "v2c_consumer_buf": 2, "local_addr": 1, "peer_local_addr": 2}
+
+Key = tuple[int, str, str]  # the way, the function that reserves the buffer, the buffer's name
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +42,7 @@ def check(module: Module) -> list[Diagnostic]:
     ends: list[End] = []
     for function in module.functions():
         for op in function.walk():
-            if op.name in _FRONTEND + _LOWERED:
+            if op.name in FRONTEND + LOWERED:
                 ends.append(_end(op, function))
                 found += _anchored(op, ends[-1])
         found += _addressed(function)
@@ -46,22 +51,40 @@ def check(module: Module) -> list[Diagnostic]:
     return found + _peers(ends)
 
 
-def _buffer_key(value: Value, function: Operation) -> Key | None:
-    owner = value.owner
-    if not isinstance(owner, Operation) or owner.name not in _BUFFERS:
-        return None
-    name = owner.attrs.get("name")
-    peer = owner.attrs.get("peer_func")
+def number(op: Operation, name: str) -> int | None:
+    value = op.attrs.get(name)
+    return value.value if isinstance(value, Int) else None
+
+
+def buffers(op: Operation, function: Operation) -> Iterator[tuple[Key, Operation]]:
+    """The buffers an initialisation uses, and the operations that name them."""
+    mask = number(op, "dir_mask") or 0
+    for operand, usual in _BUFFER_WAYS.items():
+        way = mask if op.name in LOWERED and mask != _BOTH else usual
+        for value in op.group(operand) if mask & way else ():
+            maker = value.maker
+            if maker is not None and maker.name in _BUFFERS:
+                yield (way, *_buffer_key(maker, function)), maker
+
+
+def _buffer_key(maker: Operation, function: Operation) -> tuple[str, str]:
+    name, peer = maker.attrs.get("name"), maker.attrs.get("peer_func")
     home = peer.name if isinstance(peer, Symbol) else name_of(function)
     return home, name.value if isinstance(name, Str) else ""
 
 
+def slots(op: Operation) -> tuple[int, int]:
+    """How many slots a queue has in each direction, and the bytes of one."""
+    usual = 4 if number(op, "dir_mask") == _BOTH else 8
+    return number(op, "slot_num") or usual, number(op, "slot_size") or 0
+
+
 def _end(op: Operation, function: Operation) -> End:
-    keys = {_buffer_key(v, function) for v in op.operands}
+    keys = frozenset(key for key, _ in buffers(op, function))
     value = op.attrs.get("nosplit")
     nosplit = value.value if isinstance(value, Bool) else None
     splits = frozenset(_splits(op, function))
-    return End(op, name_of(function), frozenset(k for k in keys if k), splits, nosplit)
+    return End(op, name_of(function), keys, splits, nosplit)
 
 
 def _splits(op: Operation, function: Operation) -> Iterator[int]:
@@ -71,7 +94,7 @@ def _splits(op: Operation, function: Operation) -> Iterator[int]:
             continue
         mine = (
             op.results[0] in user.operands
-            if op.name in _LOWERED and op.results
+            if op.name in LOWERED and op.results
             else user.name.endswith(("_aic", "_aiv")) and _id(user) == _id(op)
         )
         split = user.attrs.get("split")
@@ -86,7 +109,7 @@ def _id(op: Operation) -> int:
 
 def _addressed(function: Operation) -> list[Diagnostic]:
     """Frontend users name one queue of their function, and it goes their way."""
-    queues = {_id(op): op for op in function.walk() if op.name in _FRONTEND}
+    queues = {_id(op): op for op in function.walk() if op.name in FRONTEND}
     found: list[Diagnostic] = []
     for op in function.walk():
         way = next((bit for end, bit in _WAYS.items() if op.name.endswith(end)), 0)
@@ -138,15 +161,42 @@ def _conflict(end: End, splits: list[int], other: End | None = None) -> Diagnost
 def _peers(ends: list[End]) -> list[Diagnostic]:
     found: list[Diagnostic] = []
     for n, end in enumerate(ends):
-        others = [e for e in ends if e is not end and e.keys & end.keys]
-        if end.op.name in _LOWERED and end.keys and not others and "flag_base" not in end.op.attrs:
+        others = [e for e in ends if e.function != end.function and e.keys & end.keys]
+        if _is_alone(end, others):
             message = (
-                f"'{end.op.name}' op requires a complete peer init pair when local_addr comes from "
+                f"'{end.op.name}' op requires a complete peer init pair when its buffer comes from "
                 "pto.reserve_buffer or pto.import_reserved_buffer"
             )
             found.append(Diagnostic("PTO-S123", message, end.op.loc))
         for other in ends[n + 1 :]:
+            if other not in others:
+                continue
             kinds = {s == 0 for s in end.splits | other.splits}
-            if other in others and end.splits and other.splits and len(kinds) > 1:
+            if end.splits and other.splits and len(kinds) > 1:
                 found.append(_conflict(end, sorted(end.splits | other.splits), other))
+            found += _disagreement(end, other)
     return found
+
+
+def _is_alone(end: End, others: list[End]) -> bool:
+    """Lowered queues are paired by their buffer; a frontend end may leave its peer to a caller."""
+    if others or not end.keys:
+        return False
+    if end.op.name in LOWERED:
+        return "flag_base" not in end.op.attrs
+    return any(home != end.function for _, home, _ in end.keys)
+
+
+def _disagreement(end: End, other: End) -> list[Diagnostic]:
+    """A queue both ways is one queue at both ends, with the same slots."""
+    mine, theirs = (_shape(e) for e in (end, other))
+    if mine == theirs:
+        return []
+    message = f"'{end.op.name}' op has {mine}, the other end of the queue {theirs}"
+    note = Note("the other end is initialised here", other.op.loc)
+    return [Diagnostic("PTO-S197", message, end.op.loc, notes=(note,))]
+
+
+def _shape(end: End) -> str:
+    count, size = slots(end.op)
+    return f"dir_mask {number(end.op, 'dir_mask')} and {count} slots of {size} bytes"

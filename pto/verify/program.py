@@ -5,7 +5,7 @@ from __future__ import annotations
 from pto.core.errors import Diagnostic
 from pto.ir.graph import Module
 from pto.target.facts import Profile
-from pto.verify import buffers, flags, functions, operation, pipes, scopes, simt
+from pto.verify import buffers, flags, functions, operation, pipes, queues, scopes, simt
 
 
 def verify(module: Module, profile: Profile, *, level: int = 3) -> list[Diagnostic]:
@@ -21,6 +21,7 @@ def verify(module: Module, profile: Profile, *, level: int = 3) -> list[Diagnost
         *buffers.check(module, profile, level),
         *flags.check(module),
         *pipes.check(module),
+        *queues.check(module),
         *simt.check(module),
     ]
     return sorted(found, key=_place)

@@ -1,0 +1,79 @@
+"""Queues of one function: ids, names, hardware flags and buffers that each needs for itself."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator
+
+from pto.core.errors import Diagnostic, Note
+from pto.ir.graph import Module, Operation
+from pto.target.npu import CROSS_CORE_IDS
+from pto.verify.functions import name_of
+from pto.verify.pipes import FRONTEND, LOWERED, buffers, number, slots
+
+_RESERVE, _IMPORT = "pto.reserve_buffer", "pto.import_reserved_buffer"
+
+
+def check(module: Module) -> list[Diagnostic]:
+    found: list[Diagnostic] = []
+    for function in module.functions():
+        ops = list(function.walk())
+        queues = [op for op in ops if op.name in (*FRONTEND, *LOWERED)]
+        found += [*_ids(queues), *_names(ops)]
+        found += [*_flags(queues, function), *_buffers(queues, function)]
+    return found
+
+
+def _repeated(
+    code: str, items: Iterable[tuple[Hashable, Operation]], words: str
+) -> Iterator[Diagnostic]:
+    """A finding for each operation whose key an earlier one has."""
+    first: dict[Hashable, Operation] = {}
+    for key, op in items:
+        if key in first:
+            note = Note("the first one is here", first[key].loc)
+            yield Diagnostic(code, f"'{op.name}' op {words}", op.loc, notes=(note,))
+        first.setdefault(key, op)
+
+
+def _ids(queues: list[Operation]) -> Iterator[Diagnostic]:
+    ends = [(number(op, "id") or 0, op) for op in queues if op.name in FRONTEND]
+    yield from _repeated("PTO-S194", ends, "has the id of another queue of its function")
+
+
+def _names(ops: list[Operation]) -> Iterator[Diagnostic]:
+    for kind, words in (
+        (_RESERVE, "has the name of another buffer of its function"),
+        (_IMPORT, "imports a buffer that its function imports already"),
+    ):
+        named = [
+            ((op.attrs.get("name"), op.attrs.get("peer_func")), op) for op in ops if op.name == kind
+        ]
+        yield from _repeated("PTO-S195", named, words)
+
+
+def _flags(queues: list[Operation], function: Operation) -> Iterator[Diagnostic]:
+    """A queue takes two flags for each direction: tile.yaml#pto.tpush."""
+    total = 0
+    for op in queues:
+        before, total = total, total + (4 if number(op, "dir_mask") == 3 else 2)
+        if before <= CROSS_CORE_IDS < total:
+            message = (
+                f"'{op.name}' op: the queues of @{name_of(function)} up to here take {total} "
+                f"hardware flags, there are {CROSS_CORE_IDS}"
+            )
+            yield Diagnostic("PTO-D197", message, op.loc, help="2 for one direction, 4 for both")
+
+
+def _buffers(queues: list[Operation], function: Operation) -> Iterator[Diagnostic]:
+    used = [(key, op, maker) for op in queues for key, maker in buffers(op, function)]
+    pairs = [(key, op) for key, op, _ in used]
+    yield from _repeated("PTO-S196", pairs, "uses the buffer of another queue, the same way")
+    for _, op, maker in used:
+        count, size = slots(op)
+        count = number(op, "local_slot_num") or count
+        room = number(maker, "size")
+        if maker.name == _RESERVE and room is not None and 0 < room < count * size:
+            message = f"'{maker.name}' op keeps {room} bytes for {count} slots of {size} bytes"
+            note = Note("the queue is initialised here", op.loc)
+            help = f"{count * size} bytes; others may lie behind it"
+            yield Diagnostic("PTO-M196", message, maker.loc, "warning", (note,), help)
