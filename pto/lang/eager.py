@@ -23,7 +23,6 @@ from pto.core.tile import Tile as CoreTile
 from pto.ir.builder import Builder, Given, new_function, new_module, scalar_type
 from pto.ir.graph import Operation, Value
 from pto.isa.attributes import Attribute, Str
-from pto.isa.meaning import Blocked
 from pto.isa.types import Mask, TileBuf, Type, View
 from pto.isa.types import Scalar as ScalarType
 from pto.lang.picture import picture
@@ -31,6 +30,7 @@ from pto.lang.place import KernelError, here, located, mistake
 from pto.lang.session import enter, leave
 from pto.lang.tiles import Tile
 from pto.lang.views import Global, contiguous, pointer_type
+from pto.run.code import Code
 from pto.run.compile import Compiler
 from pto.run.core import Cluster, Core
 from pto.run.device import Device
@@ -38,6 +38,22 @@ from pto.target.profile import profile as find_profile
 from pto.verify import operation
 
 _ALIGN = 512  # every buffer's alignment divides it
+
+
+class Held(Value):
+    """A value of eager mode: what it is, and what it holds."""
+
+    __slots__ = ("content",)
+
+    def __init__(self, type: Type, name: str, content: Any, owner: Operation | None = None) -> None:
+        super().__init__(type, name, owner)
+        self.content = content
+
+
+def content(value: Value) -> Any:
+    if not isinstance(value, Held):
+        raise RuntimeError(f"{value!r} holds nothing")
+    return value.content
 
 
 class Eager:
@@ -51,12 +67,10 @@ class Eager:
         self.is_open = True
         self._facts = find_profile(profile)
         self._module = new_module({"pto.target_arch": Str(profile)})
-        function = new_function(self._module, "eager", [])
-        self._builder = Builder(function)
-        self._block = function.regions[0].block
+        self._function = new_function(self._module, "eager", [])
+        self._builder = Builder(self._function)
+        self._block = self._function.regions[0].block
         self._core = Core(Cluster(Device(self._facts), block, blocks), self._facts, "both", 0, 1)
-        self._compiler = Compiler(self._module, self._facts, "both")
-        self._regs: list[Any] = []
         self._taken: list[tuple[weakref.ref[Tile], Space, int, int]] = []
         self._token: Any = None
 
@@ -84,10 +98,9 @@ class Eager:
                 name, operands, attrs=attrs, results=results, names=names, where=here()
             )
             self._require_legal(op)
-            self._execute(op)
+            return [*self._execute(op)]
         except PtoError as error:
             raise located(error) from None
-        return op.results
 
     def _require_legal(self, op: Operation) -> None:
         op.parent = self._block
@@ -97,39 +110,27 @@ class Eager:
         if errors:
             raise KernelError(*errors)
 
-    def _execute(self, op: Operation) -> None:
-        step = self._compiler.step(op)
-        for value in op.results:
-            self._room(value)
+    def _execute(self, op: Operation) -> list[Held]:
+        """A function of this one operation, called with what the operands hold."""
+        operands = list({id(v): v for v in op.operands}.values())
+        end = self._builder.make("func.return", {"values": op.results})
+        end.parent = self._block
+        self._block.args[:] = operands
+        self._block.ops[:] = [op, end]
+        code = Compiler(self._module, self._facts, "both").code(self._function)
         with np.errstate(all="ignore"):
-            if isinstance(step(self._core, self._regs), Blocked):
-                raise mistake(
-                    "PTO-U214",
-                    f"{op.name} waits for something that has not happened: nobody else runs here",
-                    help="set the flag first; eager mode executes in program order",
-                )
-
-    def _room(self, value: Value) -> int:
-        slot = self._compiler.slot(value)
-        self._regs += [None] * (slot + 1 - len(self._regs))
-        return slot
-
-    def content(self, value: Value) -> Any:
-        return self._regs[self._compiler.slot(value)]
-
-    def bind(self, type: Type, content: Any, name: str) -> Value:
-        """A value that stands for an object that is already there."""
-        value = Value(type, name)
-        self._regs[self._room(value)] = content
-        return value
+            found = _results(code, self._core, [content(v) for v in operands])
+        pairs = zip(op.results, found, strict=True)
+        return [Held(v.type, v.name, held, op) for v, held in pairs]
 
     def constant(self, number: float | int | bool, type: ScalarType) -> Value:
+        made = self._builder.constant(number, type)
         is_float = type.dtype is not None and type.dtype.is_float
-        content = type.dtype.numpy.type(number) if is_float and type.dtype else int(number)
-        return self.bind(type, content, "c")
+        held = type.dtype.numpy.type(number) if is_float and type.dtype else int(number)
+        return Held(type, made.name, held, made.maker)
 
     def scalar(self, value: Value) -> Any:
-        found = self.content(value)
+        found = content(value)
         return int(found) if isinstance(found, int | np.integer) else float(found)
 
     def all_lanes(self, bits: int) -> Value:
@@ -143,8 +144,8 @@ class Eager:
         kind: DType = dtype(array.dtype)
         tensor = GlobalTensor.from_array(array, kind)
         type = View(array.shape, scalar_type(kind), partition=False)
-        pointer = self.bind(pointer_type(kind), PointerValue(tensor.memory, 0, kind), "array")
-        value = self.bind(type, tensor, "array")
+        pointer = Held(pointer_type(kind), "array", PointerValue(tensor.memory, 0, kind))
+        value = Held(type, "array", tensor)
         return Global[Any](value, self, pointer, array.shape, contiguous(array.shape))
 
     # ---- tiles
@@ -179,34 +180,50 @@ class Eager:
         return start
 
     def place(self, tile: Tile, address: Value) -> None:
-        content: CoreTile = self.content(tile.value)
-        moved = content.moved(content.memory, self.content(address))
-        self._regs[self._room(tile.value)] = moved
+        held: CoreTile = content(tile.value)
+        moved = held.moved(held.memory, content(address))
+        tile.value = Held(tile.value.type, tile.value.name, moved, tile.value.maker)
 
     def region(self, tile: Tile) -> tuple[Any, Any]:
-        return self.content(tile.value).get_valid()
+        return content(tile.value).get_valid()
 
     def set_region(self, tile: Tile, rows: Any, cols: Any) -> None:
-        content: CoreTile = self.content(tile.value)
-        if content.get_valid() == (rows, cols):
+        held: CoreTile = content(tile.value)
+        if held.get_valid() == (rows, cols):
             return
         if tile.fixed:
             raise mistake(
                 "PTO-V200",
-                f"the valid region of this tile is fixed as {content.get_valid()}",
+                f"the valid region of this tile is fixed as {held.get_valid()}",
                 help="leave out valid= in pto.tile, and the region follows the data",
             )
         try:
-            content.set_valid(rows, cols)
+            held.set_valid(rows, cols)
         except PtoError as error:
             raise located(error) from None
         type = tile.value.type
         if isinstance(type, TileBuf):
             static = TileBuf(type.elem, replace(type.tile, valid=(rows, cols)))
-            tile.value = self.bind(static, content, tile.value.name)
+            tile.value = Held(static, tile.value.name, held, tile.value.maker)
 
     def show(self, tile: Tile) -> str:
-        return picture(self.content(tile.value))
+        return picture(content(tile.value))
+
+
+def _results(code: Code, core: Core, values: list[Any]) -> list[Any]:
+    """What the function gives; a wait that nobody can end is an error."""
+    if not code.can_wait:
+        return code.call(core, values)
+    running = code.gen(core, values)
+    try:
+        wait = next(running)
+    except StopIteration as done:
+        return done.value
+    raise mistake(
+        "PTO-U214",
+        f"{wait.op.name} waits for something that has not happened: nobody else runs here",
+        help="eager mode executes in program order: do first what it waits for",
+    )
 
 
 def eager(profile: str = "a5", block: int = 0, blocks: int = 1) -> Eager:

@@ -23,12 +23,12 @@ def _first(names: tuple[str, ...], given: Given) -> Tile | None:
 
 
 def _like(session: Session, dst: Tile, given: Given) -> Region:
-    """The region of the first source of the destination's shape; else all of it."""
+    """The region of the first source of the destination's shape; else it keeps its own."""
     for value in given.values():
         for each in value if isinstance(value, list) else (value,):
             if isinstance(each, Tile) and each.shape == dst.shape:
                 return session.region(each)
-    return dst.shape
+    return session.region(dst)
 
 
 def _column(session: Session, dst: Tile, given: Given) -> Region:
@@ -79,6 +79,15 @@ def fill(size: int, valid: Any, start: Any, whole: int) -> Any:
     return arith("min", size, arith("max", arith("-", valid, start), 0))
 
 
+def _by_number(session: Session, dst: Tile, given: Given) -> Region:
+    """A row for each index, or an element for each."""
+    numbers = _first(("idx",), given)
+    if numbers is None or numbers.shape == dst.shape:
+        return _like(session, dst, given)
+    rows, cols = session.region(numbers)
+    return (cols if numbers.rows == 1 else rows), session.region(dst)[1]
+
+
 def _all(session: Session, dst: Tile, given: Given) -> Region:
     return dst.shape
 
@@ -93,10 +102,8 @@ _FAMILIES: dict[str, Follow] = {
     "transpose": _swapped,
     "window": _cut,
     "window with scales": _cut,
-    "fill": _all,
-    "generate": _all,
     "fill padding": _all,
-    "spread": _all,
+    "memory gather": _by_number,
 }
 
 

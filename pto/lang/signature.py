@@ -57,7 +57,9 @@ def instructions() -> dict[str, Instr]:
 
 def can_be_left_out(row: Instr, operand: Operand) -> bool:
     """Optional operands; scratch tiles and a governing mask at the end, which are made then."""
-    if operand.optional or operand.variadic or operand.role == "tmp":
+    if operand.variadic:
+        return row.family.section not in DESTINATION_FIRST or len(row.operands) == 1
+    if operand.optional or operand.role == "tmp":
         return True
     return operand.kind == "mask" and operand.name == "mask" and operand is row.operands[-1]
 

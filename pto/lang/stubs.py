@@ -84,13 +84,14 @@ def _instructions() -> str:
         "# Every instruction. Written by `python -m pto.lang.stubs`: do not edit.\n"
         "# ruff: noqa\n"
         "from typing import Any\n\n"
+        "import numpy.typing as npt\n\n"
         "from pto.lang.registers import Mask, Pointer, Vreg\n"
         "from pto.lang.scalars import Scalar\n"
         "from pto.lang.tiles import Tile\n"
         "from pto.lang.views import Global, View\n\n"
         "Number = int | float | Scalar[Any]\n"
-        "Array = Global[Any] | View\n"
-        "Address = Pointer | Tile | Global[Any]\n\n"
+        "Array = Global[Any] | View | npt.NDArray[Any]\n"
+        "Address = Pointer | Tile | Global[Any] | npt.NDArray[Any]\n\n"
         f"__all__ = [{names}]\n\n{functions}\n"
     )
 

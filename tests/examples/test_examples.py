@@ -1,0 +1,88 @@
+"""Every example, on every profile it names: right against NumPy, and the same as text."""
+
+from __future__ import annotations
+
+import importlib
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import examples
+from pto.ir.graph import same
+from pto.ir.parser import parse
+from pto.lang import kernel as kernels
+from pto.lang.kernel import Kernel
+from pto.verify import judge
+
+FOLDER = Path(examples.__file__).parent
+NAMES = sorted(p.stem for p in FOLDER.glob("*.py") if p.stem not in ("__init__", "demo"))
+# Results that are rounded: of f32 sums (relative to the largest), or to f16. All others are exact.
+ROUNDED = {
+    "vector_add": 1e-7,
+    "softmax": 1e-6,
+    "softmax_registers": 1e-6,
+    "layernorm": 1e-6,
+    "gemm_f16": 1e-6,
+    "gemm_int8": 2.0**-11,
+    "gemm_mx": 1e-6,
+}
+
+
+def runs() -> list[tuple[str, str]]:
+    modules = {name: importlib.import_module(f"examples.{name}") for name in NAMES}
+    return [(name, profile) for name, module in modules.items() for profile in module.PROFILES]
+
+
+@pytest.mark.parametrize(("name", "profile"), runs())
+def test_example_agrees_with_numpy(name: str, profile: str):
+    actual, expected = importlib.import_module(f"examples.{name}").example(profile)
+    assert actual.shape == expected.shape
+    wide = np.asarray(expected, np.float64)
+    assert np.abs(wide).max() > 0
+    error = np.abs(np.asarray(actual, np.float64) - wide).max() / np.abs(wide).max()
+    assert error <= ROUNDED.get(name, 0.0)
+
+
+@pytest.mark.parametrize(("name", "profile"), runs())
+def test_text_of_an_example_is_legal_and_gives_the_same_bits(
+    name: str, profile: str, monkeypatch: pytest.MonkeyPatch
+):
+    """Run once as traced, once as the program parsed from the printed text."""
+    module = importlib.import_module(f"examples.{name}")
+    traced = module.example(profile)[0].tobytes()
+    seen: list[bool] = []
+    trace = Kernel._trace
+
+    def through_text(self: Kernel, *args: Any) -> Any:
+        made = trace(self, *args)
+        again = parse(kernels.print_module(made))
+        seen.append(same(made.op, again.op))
+        target, findings = judge(again)
+        assert target.profile.name == profile
+        assert [d for d in findings if d.severity == "error"] == []
+        return again
+
+    monkeypatch.setattr(Kernel, "_trace", through_text)
+    for value in vars(module).values():
+        if isinstance(value, Kernel):
+            value._cache.clear()
+    assert module.example(profile)[0].tobytes() == traced
+    assert seen
+    assert all(seen)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_example_runs_as_a_program(name: str):
+    done = subprocess.run(
+        [sys.executable, "-m", f"examples.{name}"],
+        cwd=FOLDER.parent,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip()
