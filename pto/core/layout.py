@@ -236,7 +236,7 @@ class Frame:
         return np.argsort(runs, axis=None)
 
     @cached_property
-    def _run_type(self) -> np.dtype[np.void]:
+    def run_type(self) -> np.dtype[np.void]:
         return np.dtype((np.void, self.w * self.itemsize))
 
     def _offsets(self, step: int) -> npt.NDArray[np.intp]:
@@ -279,10 +279,10 @@ class Frame:
 
     def _stored_runs(self, flat: npt.NDArray[Any]) -> npt.NDArray[np.void]:
         whole = flat if flat.size == self.extent else flat[: self.extent]
-        return whole.view(self._run_type)
+        return whole.view(self.run_type)
 
     def _runs(self, logical: npt.NDArray[Any]) -> npt.NDArray[np.void]:
-        return np.ascontiguousarray(logical.T if self.mirrored else logical).view(self._run_type)
+        return np.ascontiguousarray(logical.T if self.mirrored else logical).view(self.run_type)
 
 
 def _frame(layout: Layout, rows: int, cols: int, itemsize: int) -> Frame:
@@ -303,6 +303,26 @@ def _frame(layout: Layout, rows: int, cols: int, itemsize: int) -> Frame:
 
 
 _cached_frame = lru_cache(maxsize=CACHED_FRAMES)(_frame)
+
+
+@lru_cache(maxsize=CACHED_FRAMES)
+def runs_between(
+    src: Layout, dst: Layout, rows: int, cols: int, itemsize: int
+) -> tuple[npt.NDArray[np.intp], np.dtype[np.void]] | None:
+    """How runs of `src` become runs of `dst`: dst_runs = src_runs[map], and what a run is.
+
+    None where the two have no runs in common, or gaps between them.
+    """
+    if rows * cols > CACHED_ELEMENTS:
+        return None
+    a, b = _frame(src, rows, cols, itemsize), _frame(dst, rows, cols, itemsize)
+    if a.mirrored != b.mirrored or a.w != b.w or Order.PLAIN in (a.order, b.order):
+        return None
+    if a.run_map is None or b.run_map is None or not a.extent == b.extent == rows * cols:
+        return None
+    found = np.empty(a.run_map.size, np.intp)
+    found[b.run_map.reshape(-1)] = a.run_map.reshape(-1)
+    return found, a.run_type
 
 
 def _require_inside(r: Any, c: Any, rows: int, cols: int) -> None:

@@ -289,6 +289,11 @@ class Tile:
         return Tile(self.type, memory, address, self._valid, pitch=self._pitch)
 
     @property
+    def is_whole(self) -> bool:
+        """Whether `items` are the elements of this tile alone, in the order of its layout."""
+        return self._pitch is None and self.type.compact is Compact.NULL
+
+    @property
     def pitch(self) -> int:
         """Elements from one line to the next, in a tile without boxes."""
         return self.type.shape[self.type.layout.pitch_axis] if self._pitch is None else self._pitch

@@ -42,7 +42,7 @@ instr(
     "tsync",
     WAIT,
     "wait for every event; with op, until the pipe of that kind of operation is idle",
-    body=sync.IN_ORDER,
+    body=sync.DRAIN,
     operands=(read("events*", "tile or view"),),
     attrs=(Attr("op", "sync_op_type", meaning="TSYNC<Op>: the kind of operation to drain"),),
     text="<? ins( $events* : types ) > {}",
@@ -70,6 +70,7 @@ instr(
     "syncall",
     WAIT,
     "no core of core_type goes on before all of them are here",
+    body=config.SYNC_ALL,
     operands=(read("workspace?", "view"), read("used_cores?", "int")),
     attrs=(
         Attr("core_type", "str", values=("AIVOnly", "AICOnly", "Mix"), default="AIVOnly"),

@@ -23,6 +23,7 @@ from pto.core.layout import (
     Layout,
     SLayout,
     layout,
+    runs_between,
     signature_layout,
 )
 
@@ -267,3 +268,23 @@ def test_a_fractal_that_contradicts_its_layouts_is_refused():
     assert caught.value.code == "PTO-L004"
     with pytest.raises(PtoError, match="unknown tile layout `XY`"):
         signature_layout(BLayout.ROW_MAJOR, SLayout.ROW_MAJOR, "XY")
+
+
+@pytest.mark.parametrize("itemsize", [1, 2, 4])
+@pytest.mark.parametrize("dst", BOXED)
+@pytest.mark.parametrize("src", BOXED)
+def test_runs_move_as_their_elements_do(src: Layout, dst: Layout, itemsize: int):
+    found = runs_between(src, dst, 64, 96, itemsize)
+    if found is None:
+        same_inside = src.slayout is dst.slayout and src.box(itemsize) == dst.box(itemsize)
+        assert not same_inside
+        return
+    order, run = found
+    logical = np.arange(64 * 96).astype(f"u{itemsize}").reshape(64, 96)
+    moved = src.to_storage(logical, itemsize).view(run)[order].view(logical.dtype)
+    assert np.array_equal(moved, dst.to_storage(logical, itemsize))
+
+
+def test_runs_need_whole_boxes():
+    assert runs_between(NZ, ZZ, 16, 40, 2) is None
+    assert runs_between(NZ, ND, 16, 32, 2) is None

@@ -265,6 +265,15 @@ def test_a_prefetch_changes_no_value():
     assert untouched(tile).all()
 
 
+def test_an_asynchronous_prefetch_is_over_at_once():
+    bench = Bench("a5")
+    data = view(bench, "v", numbered(1, 64), "f32")
+    bench.values["s"], bench.types["s"] = object(), "!pto.async_session"
+    before = data.copy()
+    bench.run("%e = pto.tprefetch_async(%v, %s : {v}, {s}) -> !pto.async_event")
+    assert np.array_equal(data, before)
+
+
 def test_pointers_that_are_no_memrefs_are_no_views():
     bench = Bench("a5")
     bench.tile("t", "vec, 8x16xf32")

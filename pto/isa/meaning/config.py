@@ -10,12 +10,51 @@ import numpy as np
 
 from pto.core.errors import fail
 from pto.core.global_tensor import GlobalTensor
+from pto.core.memory import Memory
 from pto.core.tile import Tile
 from pto.isa.meaning import registers
-from pto.isa.meaning.kinds import Do
+from pto.isa.meaning.kinds import Blocked, Do
 from pto.isa.meaning.machine import Machine
 from pto.isa.meaning.view import as_tile, as_view
 from pto.isa.rules import Case
+
+# ---- waiting
+
+
+def _sync_all(case: Case) -> Callable[..., Any]:
+    """Nobody of core_type goes on before all blocks have come as often as this agent."""
+    kind = case.word("core_type") or "Mix"
+    key, mine = f"syncall {kind}", f"syncall {kind} passed"
+
+    def run(core: Machine, workspace: Any, used: int | None) -> Any:
+        here = _participants(core, kind)
+        if not here or (used is not None and core.block >= used):
+            return None
+        passed, waiting = core.registers.get(mine, (0, False))
+        arrivals, everyone = core.cluster.arrivals, here * (used or core.blocks)
+        if not waiting:
+            arrivals[key] += 1
+            core.registers[mine] = (passed, True)
+        missing = (passed + 1) * everyone - arrivals[key]
+        if missing > 0:
+            return Blocked(f"{missing} of {everyone} cores to reach it")
+        core.registers[mine] = (passed + 1, False)
+        return None
+
+    return run
+
+
+def _participants(core: Machine, kind: str) -> int:
+    """Agents of this block that take part; none where this agent does not."""
+    if core.side == "both":
+        return 1
+    vectors = core.cluster.vectors
+    counts = {"AIVOnly": (0, vectors), "AICOnly": (1, 0)}
+    cube, vector = counts.get(kind, (int(core.cluster.has_cube), vectors))
+    return cube + vector if (cube if core.side == "cube" else vector) else 0
+
+
+SYNC_ALL = Do(_sync_all, blocks=True)
 
 # ---- storage
 
@@ -37,23 +76,26 @@ def _assign(case: Case) -> Callable[..., Any]:
     return run
 
 
-def _bound(place: Callable[[Tile, Tile, list[int]], tuple[Any, int]]) -> Do:
+def _bound(place: Callable[[Tile, Tile, list[int]], tuple[Memory, int]]) -> Do:
     """dst becomes a name for other bytes; `place` says which, from src, dst and the numbers."""
 
-    def make(case: Case) -> Callable[..., None]:
+    def make(case: Case) -> Callable[..., Tile]:
         types = [case.type(name) for name in ("src", "dst")]
 
-        def run(core: Machine, src: Any, *rest: Any) -> None:
+        def run(core: Machine, src: Any, *rest: Any) -> Tile:
             *numbers, dst = rest
             source, target = as_tile(src, types[0]), as_tile(dst, types[1])
-            target.bind(*place(source, target, numbers))
+            type = target.type
+            # a pitch of its own: a handle may start at any element
+            pitch = type.shape[type.layout.pitch_axis]
+            return Tile(type, *place(source, target, numbers), target.get_valid(), pitch=pitch)
 
         return run
 
-    return Do(make)
+    return Do(make, binds="dst")
 
 
-def _part(src: Tile, dst: Tile, at: list[int]) -> tuple[Any, int]:
+def _part(src: Tile, dst: Tile, at: list[int]) -> tuple[Memory, int]:
     """Steps as C++ counts them: by the block layout alone, so boxes must be kept whole."""
     row, col = at
     (rows, cols), (height, width) = src.type.shape, dst.get_valid()

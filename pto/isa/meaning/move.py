@@ -17,7 +17,7 @@ from pto.isa.meaning.accumulator import Outlet
 from pto.isa.meaning.carry import Delivery, change
 from pto.isa.meaning.kinds import Do
 from pto.isa.meaning.machine import Machine
-from pto.isa.meaning.patch import cut, paste
+from pto.isa.meaning.patch import copy, cut
 from pto.isa.meaning.regions import put
 from pto.isa.meaning.view import as_tile, as_view, element, tile_type
 from pto.isa.meaning.window import Array, Window, candidates, one_matrix, read
@@ -204,7 +204,7 @@ def _move(case: Case) -> Callable[..., None]:
             c, d = target.get_valid()
             rows, cols = min(rows, c), min(cols, d)
         if plain:
-            paste(target, 0, 0, cut(source, 0, 0, rows, cols))
+            copy(source, target, rows, cols)
         elif rows and cols:
             scales = None if fp is None else as_tile(fp, types[2])
             values = changed(core, cut(source, 0, 0, rows, cols), scales, word, 0)

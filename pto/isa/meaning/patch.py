@@ -9,7 +9,7 @@ from pto.core.compact import PACKED_NZ, PACKED_NZ2, Packing
 from pto.core.constants import FRACTAL_NZ_ROW
 from pto.core.dtypes import items_of
 from pto.core.errors import fail
-from pto.core.layout import NZ
+from pto.core.layout import NZ, runs_between
 from pto.core.memory import Space
 from pto.core.tile import Tile
 from pto.isa.meaning.lanes import Lanes
@@ -68,6 +68,31 @@ def paste(tile: Tile, row: int, col: int, values: Lanes, packed: Packing | None 
         places = _boxed(tile, row, col, rows, cols)
         height, width = places.shape
         tile.items[places] = items_of(tile.type.dtype, values)[:height, :width]
+
+
+def copy(source: Tile, target: Tile, rows: int, cols: int) -> None:
+    """The first rows x cols elements of one tile in another of the same element type."""
+    if (
+        source.type.layout.is_boxed
+        and (rows, cols) == source.type.shape
+        and _copy_runs(source, target)
+    ):
+        return
+    paste(target, 0, 0, cut(source, 0, 0, rows, cols))
+
+
+def _copy_runs(source: Tile, target: Tile) -> bool:
+    """A whole boxed tile by the rows of its boxes, where both tiles have the same ones."""
+    a, b = source.type, target.type
+    whole = source.is_whole and target.is_whole
+    if not whole or a.shape != b.shape or source.memory is target.memory:
+        return False
+    runs = runs_between(a.layout, b.layout, *a.shape, a.itemsize)
+    if runs is None:
+        return False
+    order, kind = runs
+    np.take(source.items.view(kind), order, out=target.items.view(kind), mode="clip")
+    return True
 
 
 def _boxed(tile: Tile, row: int, col: int, rows: int, cols: int) -> npt.NDArray[np.intp]:
