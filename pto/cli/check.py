@@ -22,6 +22,7 @@ EXAMPLES = """\
   pto check --profile a2a3 kernel.pto      under another one
   pto check --all-profiles kernel.pto      which profiles accept it, and why the others do not
   pto check --device 910b1 src/            every .pto file below src/, for one chip
+  pto check --deep kernel.pto              run it too, and look for races
   pto check --format sarif src/ > out.sarif
 """
 
@@ -33,9 +34,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--manual", action="store_true", help="the manual to the letter")
     parser.add_argument("--all-profiles", action="store_true", help="try every profile")
     parser.add_argument("--level", type=int, choices=(2, 3), default=3, help=_LEVEL)
+    parser.add_argument("--deep", action="store_true", help=_DEEP)
     parser.add_argument("--format", choices=("text", "json", "sarif"), default="text")
 
 
+_DEEP = "also run it on made-up inputs and look for races and flags that do not match"
 _LEVEL = "3: programs place tiles themselves (default); 2: a compiler does"
 
 
@@ -94,7 +97,25 @@ def _check_file(path: Path, args: argparse.Namespace) -> tuple[str, list[Diagnos
         edition=_edition(args),
         level=args.level,
     )
+    if args.deep and not any(d.severity == "error" for d in found):
+        found = [*found, *_deep(path, module, args)]
     return str(target), found
+
+
+def _deep(path: Path, module: Module, args: argparse.Namespace) -> list[Diagnostic]:
+    """What a sanitized run finds; why there is none, on standard error."""
+    from pto.observe.deep import deep
+    from pto.observe.mode import ASSUMED
+
+    try:
+        verdict, stopped = deep(module, profile=args.profile, device=args.device)
+    except PtoError as error:
+        print(f"{path}: not run: {error.diagnostics[0].message}", file=sys.stderr)
+        return []
+    print(f"{path}: {ASSUMED[verdict.mode]}", file=sys.stderr)
+    if stopped is not None:
+        print(f"{path}: the run ended early: {stopped.message} [{stopped.code}]", file=sys.stderr)
+    return list(verdict.findings)
 
 
 def _summary(

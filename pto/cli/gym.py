@@ -15,7 +15,7 @@ from pto.core.errors import fail
 from pto.core.render import Sources
 from pto.gym import report
 from pto.gym.cases import expected_cases, find_programs
-from pto.gym.pool import Options, default_jobs, run_programs
+from pto.gym.pool import ENGINE, SANITIZED, Options, default_jobs, run_programs
 from pto.gym.result import Result
 from pto.gym.selection import select
 from pto.target.profile import profile
@@ -37,6 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--engine", metavar="E", default="reference", help="what computes")
     parser.add_argument("--profile", metavar="P", help="cpu, a2a3 or a5; default: as declared")
     parser.add_argument("--timeout", metavar="S", type=float, default=600.0, help=_TIMEOUT)
+    parser.add_argument("--sanitize", action="store_true", help="look for races and bad flags too")
     parser.add_argument("--json", action="store_true", help="everything, as JSON")
     parser.add_argument("--keep", metavar="DIR", type=Path, help="leave work directories in DIR")
 
@@ -60,6 +61,7 @@ def run(args: argparse.Namespace) -> int:
         expression=args.k,
         seconds=args.timeout,
         keep=args.keep,
+        launch=SANITIZED if args.sanitize else ENGINE,
     )
     began = time.perf_counter()
     with _progress(sum(expected_cases(p, selection) for p in programs)) as seen:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from pto.cli import console
 from pto.core.render import Piece
+from pto.ir.graph import Module
 from pto.ir.parser import parse_file
 from pto.run.arguments import Parameter, build, parameters, parse_args
 from pto.run.host import Report, entry_functions, launch
@@ -19,6 +20,7 @@ EXAMPLES = """\
   pto run add.pto --arg a=rand --arg b=rand --arg c=zeros
                                  sizes are taken from the views of the program
   pto run add.pto --arg a=a.npy --arg b=rand:1024xf32 --arg c=zeros:1024xf32 --arg n=17
+  pto run add.pto --arg a=rand --arg b=rand --arg c=zeros --sanitize
   pto run mm.pto --entry kernel --blocks 24 --out results/
 """
 
@@ -31,11 +33,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--profile", metavar="P", help="cpu, a2a3 or a5; default: as declared")
     parser.add_argument("--device", metavar="D", help="a chip that narrows its profile")
     parser.add_argument("--engine", choices=("reference",), default="reference")
+    parser.add_argument("--sanitize", action="store_true", help=_SANITIZE)
+    parser.add_argument("--format", choices=("text", "json", "sarif"), default="text", help=_FORMAT)
     parser.add_argument("--seed", type=int, default=0, help="for rand")
     parser.add_argument("--out", metavar="DIR", help="write every array there as NAME.npy")
     parser.add_argument("--print", action="store_true", help="print the arrays that changed")
 
 
+_SANITIZE = "find races, deadlocks and flags that do not match"
+_FORMAT = "how --sanitize shows what it finds"
 _ARG = "data.npy, rand[:1024xf32], zeros, ones, range, full(1.5), or a number"
 
 
@@ -45,15 +51,21 @@ def run(args: argparse.Namespace) -> int:
     params = parameters(kernels[0])
     values = build(params, parse_args(args.arg), args.seed)
     before = [v.copy() if isinstance(v, np.ndarray) else None for v in values]
-    report = launch(
-        module,
-        entry=args.entry,
-        args=values,
-        blocks=args.blocks,
-        profile=args.profile,
-        device=args.device,
-        engine=args.engine,
-    )
+    options: dict[str, Any] = {
+        "entry": args.entry,
+        "args": values,
+        "blocks": args.blocks,
+        "profile": args.profile,
+        "device": args.device,
+        "engine": args.engine,
+    }
+    code = 0
+    if args.sanitize:
+        report, code = _sanitized(module, args.format, options)
+    else:
+        report = launch(module, **options)
+    if report is None or args.format != "text":
+        return code
     for line in report.printed:
         print(line)
     console.write(_header(report))
@@ -62,7 +74,17 @@ def run(args: argparse.Namespace) -> int:
             console.write(_change(param, old, new, show=args.print))
     if args.out:
         _save(Path(args.out), params, values)
-    return 0
+    return code
+
+
+def _sanitized(
+    module: Module, format: str, options: Mapping[str, Any]
+) -> tuple[Report | None, int]:
+    from pto.cli.findings import show_verdict
+    from pto.observe import sanitize
+
+    verdict = sanitize(module, **options)
+    return verdict.report, show_verdict(verdict, format)
 
 
 def _header(report: Report) -> list[Piece]:

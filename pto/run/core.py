@@ -6,6 +6,7 @@ An agent runs one program; agents of a core meet only at cross-core flags, queue
 from __future__ import annotations
 
 from collections import defaultdict, deque
+from collections.abc import MutableMapping
 from typing import Any
 
 from pto.core.errors import fail
@@ -21,15 +22,15 @@ class Cluster:
     """What the agents of one core share: cross-core flags, queues, each other's buffers."""
 
     def __init__(
-        self, device: Any, block: int, blocks: int, arrivals: dict[Any, int] | None = None
+        self, device: Any, block: int, blocks: int, arrivals: MutableMapping[Any, int] | None = None
     ) -> None:
         self.device = device
         self.block = block
         self.blocks = blocks
         self.agents: list[Core] = []
-        self.cross_flags: dict[Any, int] = defaultdict(int)
+        self.cross_flags: MutableMapping[Any, int] = defaultdict(int)
         # where all cores of a launch meet: one mapping for all of its blocks
-        self.arrivals: dict[Any, int] = defaultdict(int) if arrivals is None else arrivals
+        self.arrivals: MutableMapping[Any, int] = defaultdict(int) if arrivals is None else arrivals
         self.queues: dict[Any, Any] = {}
 
     @property

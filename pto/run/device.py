@@ -196,12 +196,10 @@ class Device:
         """One launch, at once; returns what its blocks printed."""
         kernel = Kernel(module, functions, self.profile, self.tap)
         grid = kernel.start(self, self.values(kernel, args), blocks)
-        try:
-            with np.errstate(all="ignore"):
-                take_turns(grid.next_block)
-        finally:
-            if self.tap is not None:
-                self.tap.observer.end()
+        with np.errstate(all="ignore"):
+            take_turns(grid.next_block)
+        if self.tap is not None:
+            self.tap.observer.end()
         return grid.printed()
 
     def values(self, kernel: Kernel, args: Sequence[Any]) -> Mapping[str, Any]:

@@ -201,7 +201,7 @@ def _blocks(case: Case) -> Callable[..., None]:
             return
         at, raw = places(index, rows, count), source.items.view(np.uint8)
         starts = max(0, raw.size - BLOCK_BYTE_SIZE + 1)
-        anywhere = np.ndarray((starts, BLOCK_BYTE_SIZE), np.uint8, buffer=raw, strides=(1, 1))
+        anywhere = source.memory.strided(source.address, (starts, BLOCK_BYTE_SIZE), (1, 1))
         if at.max() < starts:
             found = anywhere[at]
         elif harmless:

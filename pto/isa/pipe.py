@@ -1,0 +1,25 @@
+"""Which pipe runs one operation: what a row says, resolved by its attributes and operands."""
+
+from __future__ import annotations
+
+from pto.isa.instr import PipeBy
+from pto.isa.rules import Case
+from pto.isa.sync import named_pipe
+
+
+def pipe_of(case: Case) -> str:
+    """MTE2, V, ...; ALL; or `none` where nothing is issued to a pipe."""
+    pipe = case.row.pipe
+    if isinstance(pipe, PipeBy):
+        places = [case.profile.name if n == "@profile" else _role(case, n) for n in pipe.operands]
+        for roles, name in pipe.cases:
+            if all(role in ("*", place) for role, place in zip(roles, places, strict=True)):
+                return name
+        return pipe.otherwise
+    if pipe.startswith("@"):
+        return named_pipe(case, pipe[1:]) or "none"
+    return pipe
+
+
+def _role(case: Case, name: str) -> str | None:
+    return case.role(name)

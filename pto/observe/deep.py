@@ -1,0 +1,54 @@
+"""A sanitized run on made-up inputs, for `pto check --deep`: nothing but the program is needed.
+
+Order rarely depends on values, so zeros and a few small numbers show most of it. Where the program
+does not say how large an argument is, there is room for what its addresses reach.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pto.core.errors import Diagnostic
+from pto.ir.graph import Module
+from pto.isa import types as t
+from pto.isa.meaning.control import BLOCK_INDEX
+from pto.observe.sanitize import Verdict, sanitize
+from pto.run.arguments import Parameter, parameters
+from pto.run.host import entry_functions
+from pto.run.kernel import parameters_of
+
+_ROOM = 1 << 20  # elements of an argument whose size nothing tells
+_BLOCKS = 2  # enough for one block to meet another, where blocks do different work
+_SMALL = 16  # what a number of rows, columns or steps is taken to be
+_ABOUT_ORDER = ("PTO-R", "PTO-D")
+
+
+def deep(
+    module: Module, *, profile: str | None, device: str | None
+) -> tuple[Verdict, Diagnostic | None]:
+    """What the sanitizer finds, and why the run ended early where it did."""
+    kernels = entry_functions(module, None)
+    known = {p.name: p for kernel in kernels for p in parameters(kernel)}
+    wanted = parameters_of(kernels)
+    args = [_value(known.get(name, Parameter(name, type, None))) for name, type in wanted.items()]
+    is_divided = any(op.row and op.row.body is BLOCK_INDEX for op in module.walk())
+    blocks = _BLOCKS if is_divided else 1
+    verdict = sanitize(module, args=args, blocks=blocks, profile=profile, device=device)
+    kept = tuple(d for d in verdict.findings if d.code.startswith(_ABOUT_ORDER))
+    other = [d for d in verdict.findings if d not in kept]
+    stopped = None if verdict.report is not None or not other else other[0]
+    return Verdict(kept, verdict.mode, verdict.report), stopped
+
+
+def _value(parameter: Parameter) -> Any:
+    kind = parameter.dtype
+    if isinstance(parameter.type, t.Scalar):
+        return 1.0 if kind is not None and kind.is_float else _SMALL
+    shape = getattr(parameter.type, "shape", None)
+    if shape is not None:
+        sizes = [_SMALL if n is None else n for n in shape]
+    else:
+        sizes = [max(parameter.elements or 0, _ROOM)]
+    return np.zeros(sizes, np.uint8 if kind is None else kind.numpy)

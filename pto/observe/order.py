@@ -1,0 +1,260 @@
+"""The pipes of all agents as queues: operations start when what they wait for has happened.
+
+The engine tells events in program order of each agent. Here every event goes into the queue of its
+pipe; a wait whose flag is not set parks that pipe while the others go on. What is left in the
+queues at the end can never run.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from pto.observe.clocks import Agent, Clock, Clocks, Item, Moment, Thread, join
+from pto.run import effects as fx
+from pto.run.core import Core
+from pto.run.events import Event
+from pto.target.facts import Sync
+
+Work = Callable[[Thread, Item], None]
+
+
+class Order:
+    """Decides what comes after what. `work` is called for every event when it starts."""
+
+    def __init__(self, sync: Sync, work: Work, automatic: bool) -> None:
+        self.sync = sync
+        self.clocks = Clocks()
+        self.agents: dict[int, Agent] = {}
+        self._work = work
+        self._automatic = automatic
+        self._signals: dict[Any, deque[Clock]] = {}
+        self._rounds: dict[Any, list[tuple[int, Clock]]] = {}
+        self._meetings: dict[Any, Clock] = {}
+        self._parked: set[Agent] = set()
+        self._handlers: dict[type, Callable[[Thread, Item, Any], bool]] = {
+            fx.SetFlag: self._set_flag,
+            fx.WaitFlag: self._wait_flag,
+            fx.Barrier: self._barrier,
+            fx.GetBuffer: self._get_buffer,
+            fx.ReleaseBuffer: self._release_buffer,
+            fx.Send: self._send,
+            fx.Hear: self._hear,
+            fx.Meet: self._meet,
+        }
+
+    # ---- issue
+
+    def begin(self, core: Core) -> Agent:
+        agent = Agent(core, self._automatic)
+        self.agents[id(core)] = agent
+        return agent
+
+    def agent(self, core: Core) -> Agent:
+        return self.agents[id(core)]
+
+    def thread(self, agent: Agent, pipe: str) -> Thread:
+        name = "S" if agent.automatic or pipe in ("none", "ALL") else pipe
+        found = agent.threads.get(name)
+        if found is None:
+            ordered = agent.automatic or name in self.sync.memory_ordered
+            found = self.clocks.new(agent, name, ordered)
+            agent.threads[name] = found
+        return found
+
+    def moment(self, agent: Agent, event: Event) -> Moment:
+        agent.count += 1
+        return Moment(event.op, event.counters, agent.count)
+
+    def issue(self, agent: Agent, item: Item) -> None:
+        """The scalar unit hands an operation to its pipe."""
+        if agent.waiting or not self._issue(agent, item):
+            agent.waiting.append(item)
+        if agent in self._parked:
+            self._pump(agent)
+
+    def _issue(self, agent: Agent, item: Item) -> bool:
+        """False while the scalar unit has to wait before it can hand out this operation."""
+        event, scalar = item.event, self.thread(agent, "S")
+        if scalar.queue:
+            return False
+        effect = event.effect
+        if isinstance(effect, fx.Barrier) and effect.pipe == "ALL":
+            if any(t.queue for t in agent.threads.values()):
+                return False
+            self._join_all(agent)
+            return True
+        thread = self.thread(agent, event.pipe)
+        if len(thread.queue) >= self.sync.queue_depth:
+            return False
+        self._count_buffers(agent, item)
+        if thread.queue:
+            item.clock, item.version = scalar.published(), agent.version
+        if thread.queue or not self._start(thread, item):
+            if item.clock is None:
+                item.clock, item.version = scalar.published(), agent.version
+            thread.queue.append(item)
+            self._parked.add(agent)
+        return True
+
+    def _join_all(self, agent: Agent) -> None:
+        threads = list(agent.threads.values())
+        for thread in threads:
+            thread.settle()
+        whole = threads[0].clock.copy()
+        for thread in threads[1:]:
+            whole = _joined(whole, thread.clock)
+        for thread in threads:
+            thread.clock = whole.copy()
+        agent.version += 1
+
+    def _count_buffers(self, agent: Agent, item: Item) -> None:
+        effect = item.event.effect
+        if isinstance(effect, fx.ReleaseBuffer):
+            agent.releases[effect.id] = agent.releases.get(effect.id, 0) + 1
+        elif isinstance(effect, fx.GetBuffer):
+            item.need = agent.releases.get(effect.id, 0) if effect.waits else 0
+
+    # ---- start
+
+    def _start(self, thread: Thread, item: Item) -> bool:
+        """Run one operation; False when it has to wait."""
+        agent = thread.agent
+        effect = item.event.effect
+        if item.clock is not None:
+            if item.version != thread.issued:
+                join(thread, item.clock)
+                thread.issued = item.version
+        elif thread.issued != agent.version:
+            if thread.pipe != "S":
+                join(thread, self.thread(agent, "S").published())
+            thread.issued = agent.version
+        if effect is not None and not self._handlers[type(effect)](thread, item, effect):
+            return False
+        if item.event.accesses or item.scope:
+            self._work(thread, item)
+        if thread.pipe == "S":
+            agent.version += 1
+        return True
+
+    def _pump(self, agent: Agent) -> None:
+        """Let parked pipes go on as far as they can."""
+        moved = True
+        while moved:
+            moved = False
+            for thread in list(agent.threads.values()):
+                while thread.queue and self._start(thread, thread.queue[0]):
+                    thread.queue.popleft()
+                    moved = True
+            while agent.waiting and self._issue(agent, agent.waiting[0]):
+                agent.waiting.popleft()
+                moved = True
+        if not agent.waiting and not any(t.queue for t in agent.threads.values()):
+            self._parked.discard(agent)
+
+    def pump_all(self) -> None:
+        """Until nothing moves any more."""
+        before = -1
+        while before != (left := self._left()):
+            before = left
+            for agent in list(self._parked):
+                self._pump(agent)
+
+    def _left(self) -> int:
+        return sum(
+            len(a.waiting) + sum(len(t.queue) for t in a.threads.values()) for a in self._parked
+        )
+
+    # ---- what each effect does
+
+    def _set_flag(self, thread: Thread, item: Item, effect: fx.SetFlag) -> bool:
+        queue = thread.agent.flags.setdefault(effect.flag, deque())
+        queue.append((thread.published(), item))
+        return True
+
+    def _wait_flag(self, thread: Thread, item: Item, effect: fx.WaitFlag) -> bool:
+        queue = thread.agent.flags.get(effect.flag)
+        if not queue:
+            return False
+        clock, _ = queue.popleft()
+        join(thread, clock)
+        thread.heard[self.thread(thread.agent, effect.flag.src).index] = item
+        return True
+
+    def _barrier(self, thread: Thread, item: Item, effect: fx.Barrier) -> bool:
+        thread.settle()
+        return True
+
+    def _get_buffer(self, thread: Thread, item: Item, effect: fx.GetBuffer) -> bool:
+        agent = thread.agent
+        agent.users.setdefault(effect.id, set()).add(thread.pipe)
+        done = agent.buffers.get(effect.id, [])
+        if len(done) < item.need:
+            return False
+        if item.need:
+            join(thread, done[item.need - 1])
+        return True
+
+    def _release_buffer(self, thread: Thread, item: Item, effect: fx.ReleaseBuffer) -> bool:
+        agent, clock = thread.agent, thread.published()
+        if effect.of_all:
+            for pipe in agent.users.get(effect.id, ()):
+                clock = _joined(clock, self.thread(agent, pipe).published())
+        done = agent.buffers.setdefault(effect.id, [])
+        done.append(_joined(clock, done[-1]) if done else clock)
+        return True
+
+    def _send(self, thread: Thread, item: Item, effect: fx.Send) -> bool:
+        clock = thread.published()
+        for key, value in effect.counters:
+            if len(key) == 2:
+                self._signals.setdefault(key, deque()).append(clock)
+            else:
+                meeting, block = key[0], key[1]
+                self._rounds.setdefault((meeting, value), []).append((block, clock))
+        self._wake(thread.agent)
+        return True
+
+    def _hear(self, thread: Thread, item: Item, effect: fx.Hear) -> bool:
+        if not all(self._signals.get(key) for key in effect.counters):
+            return False
+        for key in effect.counters:
+            join(thread, self._signals[key].popleft())
+        block = thread.agent.core.block
+        for meeting, value in effect.meetings:
+            for where, clock in self._rounds.get((meeting, value), ()):
+                if meeting[0] == "0" or where == block:
+                    join(thread, clock)
+        return True
+
+    def _meet(self, thread: Thread, item: Item, effect: fx.Meet) -> bool:
+        everywhere = any(key[0] == "syncall" for key in (*effect.joins, *effect.publishes))
+        threads = list(thread.agent.threads.values()) if everywhere else [thread]
+        for key in effect.joins:
+            clock = self._meetings.get(key)
+            for each in threads if clock is not None else ():
+                join(each, clock)  # type: ignore[arg-type]
+        for key in effect.publishes:
+            clock = self._meetings.get(key)
+            for each in threads:
+                own = each.published()
+                clock = own if clock is None else _joined(clock, own)
+            if clock is not None:
+                self._meetings[key] = clock
+        self._wake(thread.agent)
+        return True
+
+    def _wake(self, but: Agent) -> None:
+        for agent in list(self._parked):
+            if agent is not but:
+                self._pump(agent)
+
+
+def _joined(a: Clock, b: Clock) -> Clock:
+    """The later of two clocks in every entry; they may be of different widths."""
+    wide, narrow = (a, b) if a.size >= b.size else (b, a)
+    out = wide.copy()
+    part = out[: narrow.size]
+    part[part < narrow] = narrow[part < narrow]
+    return out

@@ -1,0 +1,167 @@
+"""Races as findings: which two accesses, on which bytes, and what order is missing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from pto.core.errors import Diagnostic, Note
+from pto.core.memory import Space
+from pto.ir.graph import Operation
+from pto.observe.clocks import Item, Moment, Thread
+from pto.observe.shadow import Conflict
+from pto.run import effects as fx
+
+# (earlier writes, later writes) -> its name and its column in _CODES
+_KINDS = {
+    (True, False): ("read-after-write", 0),
+    (False, True): ("write-after-read", 1),
+    (True, True): ("write-after-write", 2),
+}
+_VERBS = {False: ("read", "read"), True: ("write", "written")}
+_IN_SCOPE = "in a vector scope"
+# Where the two accesses stand. Stores of a vector scope are in order, and a store waits for the
+# load whose value it stores, so that only loads run ahead there.
+_CODES = {
+    "between pipes": ("PTO-R001", "PTO-R002", "PTO-R003"),
+    "in a pipe": ("PTO-R004", "PTO-R005", "PTO-R006"),
+    _IN_SCOPE: ("PTO-R007", "PTO-R007", "PTO-R007"),
+    "cube and vector": ("PTO-R011", "PTO-R012", "PTO-R013"),
+    "between blocks": ("PTO-R021", "PTO-R022", "PTO-R023"),
+}
+# Two transfers of one pipe to the same bytes: the manual asks for a barrier between them (micro
+# instruction manual, pto.pipe_barrier); programs whose results depend on their order are in use.
+_SAME_PIPE_WRITES = "PTO-R006"
+_REMEMBERED = 1000  # places of one finding that are kept apart
+
+
+def counters_text(op: Operation, counters: tuple[int, ...]) -> str:
+    """`i=2, j=0`: the loops around an operation, outermost first."""
+    loops = [a for a in op.ancestors() if a.name == "scf.for"][::-1]
+    names = [loop.regions[0].block.args[0].name for loop in loops]
+    return ", ".join(f"{name}={value}" for name, value in zip(names, counters, strict=False))
+
+
+def described(thread: Thread, moment: Moment) -> str:
+    """`tload #7 on MTE2, block 0, i=2`."""
+    where = counters_text(moment.op, moment.counters)
+    name = moment.op.name.removeprefix("pto.")
+    text = f"{name} #{moment.number} on {thread.pipe}, {thread.agent.name}"
+    return f"{text}, {where}" if where else text
+
+
+@dataclass(slots=True)
+class _Race:
+    code: str
+    message: str
+    op: Operation
+    notes: tuple[Note, ...]
+    counters: list[tuple[int, ...]] = field(default_factory=list[tuple[int, ...]])
+    count: int = 0
+
+
+class Races:
+    """All races of a run; those between the same two operations are one finding."""
+
+    def __init__(self, target: str) -> None:
+        self.target = target
+        self._found: dict[tuple[str, int, int], _Race] = {}
+
+    def add(
+        self,
+        conflict: Conflict,
+        other: Thread,
+        thread: Thread,
+        moment: Moment,
+        writes: bool,
+        space: Space,
+        in_scope: bool,
+    ) -> None:
+        kind, column = _KINDS[conflict.other_writes, writes]
+        place = _place(other, thread, in_scope)
+        code = _CODES[place][column]
+        earlier = other.moments[conflict.time - 1]
+        race = self._found.get((code, id(earlier.op), id(moment.op)))
+        if race is None:
+            where = f"{space.value.upper()}[{conflict.first:#06x}..{conflict.last:#06x})"
+            message = f"{kind} race on {where}: {_sentence(conflict, other, thread, writes)}"
+            notes = (
+                Note(
+                    f"{_VERBS[conflict.other_writes][0]}: {described(other, earlier)}",
+                    earlier.op.loc,
+                ),
+                Note(f"{_VERBS[writes][0]}: {described(thread, moment)}", moment.op.loc),
+                Note(f"order: {_order(other, thread, place)}"),
+            )
+            race = _Race(code, message, moment.op, notes)
+            self._found[code, id(earlier.op), id(moment.op)] = race
+        race.count += 1
+        if len(race.counters) < _REMEMBERED:
+            race.counters.append(moment.counters)
+
+    def findings(self) -> list[Diagnostic]:
+        return [
+            Diagnostic(
+                race.code,
+                race.message,
+                race.op.loc,
+                "warning" if race.code == _SAME_PIPE_WRITES else "error",
+                notes=(*race.notes, Note(f"target: {self.target}{_alike(race)}")),
+            )
+            for race in self._found.values()
+        ]
+
+
+def _place(other: Thread, thread: Thread, in_scope: bool) -> str:
+    if other is thread:
+        return _IN_SCOPE if in_scope else "in a pipe"
+    if other.agent is thread.agent:
+        return "between pipes"
+    same_core = other.agent.core.cluster is thread.agent.core.cluster
+    return "cube and vector" if same_core else "between blocks"
+
+
+def _named(thread: Thread, beside: Thread) -> str:
+    return thread.pipe if thread.agent is beside.agent else f"{thread.pipe} of {thread.agent.name}"
+
+
+def _sentence(conflict: Conflict, other: Thread, thread: Thread, writes: bool) -> str:
+    verb, (_, past) = _VERBS[writes][0], _VERBS[conflict.other_writes]
+    if other is thread:
+        return f"{thread.pipe} may {verb} before its own earlier operation has {past}"
+    return f"{_named(thread, other)} may {verb} before {_named(other, thread)} has {past}"
+
+
+def _order(other: Thread, thread: Thread, place: str) -> str:
+    if place == _IN_SCOPE:
+        return "inside a vector scope loads may overtake stores; pto.mem_bar holds them back"
+    if other is thread:
+        return f"{thread.pipe} issues in order and completes in any order without a barrier"
+    name, after = _named(thread, other), _named(other, thread)
+    known = int(thread.clock[other.index])
+    if not known:
+        return f"{name} has never waited for {after}"
+    number = other.moments[known - 1].number
+    return (
+        f"{name} has waited for {after} only up to #{number}{_heard(thread.heard.get(other.index))}"
+    )
+
+
+def _heard(item: Item | None) -> str:
+    if item is None:
+        return ""
+    effect, loc = item.event.effect, item.event.op.loc
+    if not isinstance(effect, fx.WaitFlag):
+        return ""
+    line = f", line {loc.line}" if loc else ""
+    return f" (wait_flag{effect.flag}{line})"
+
+
+def _alike(race: _Race) -> str:
+    if race.count == 1:
+        return ""
+    last = [c[-1] for c in race.counters if c]
+    loops = [a for a in race.op.ancestors() if a.name == "scf.for"]
+    if not last or not loops:
+        return f"; {race.count} alike"
+    name = loops[0].regions[0].block.args[0].name
+    return f"; {race.count} alike, {name}={min(last)}..{max(last)}"

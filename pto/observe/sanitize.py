@@ -1,0 +1,207 @@
+"""The sanitizer: one run, watched, and everything that is wrong with its order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pto.core.errors import Diagnostic, PtoError
+from pto.core.memory import Space
+from pto.ir.graph import Module
+from pto.observe import flags
+from pto.observe.clocks import Agent, Clock, Item, Moment, Thread
+from pto.observe.mode import Mode, mode_of
+from pto.observe.order import Order
+from pto.observe.races import Races
+from pto.observe.shadow import Cells, Conflict, Shadow, cells_of
+from pto.run import effects as fx
+from pto.run.core import Core
+from pto.run.events import Event
+from pto.run.host import Report, entry_functions, launch
+from pto.run.watched import Access
+from pto.target.facts import Profile
+from pto.verify.target import target_of
+
+# What a barrier inside a vector scope holds back: loads behind earlier stores.
+_LOADS_AFTER_STORES = frozenset({"VV_ALL", "VST_VLD"})
+# Buffers that a pipe sees its own accesses to in order: the matrix unit adds one product after the
+# other to its accumulator, and the fixpipe reads tables it has loaded (PTO-Gym, fixpipe-quant-ub-cv).
+_OWN_ORDER = frozenset({("M", Space.L0C), ("FIX", Space.FIXPIPE)})
+
+
+class Sanitizer:
+    """An observer that finds races and flags that do not match."""
+
+    def __init__(self, profile: Profile, mode: Mode = "flags") -> None:
+        self.mode: Mode = mode
+        self._order = Order(profile.sync, self._work, mode == "automatic")
+        self._races = Races(str(profile))
+        self._scopes: dict[int, list[tuple[Event, Moment]]] = {}
+        self._scalar_times: set[int] = set()  # of scalar accesses in the scope at hand
+        self._ended = False
+
+    # ---- what the engine tells
+
+    def begin(self, core: Core) -> None:
+        self._order.begin(core)
+
+    def event(self, event: Event) -> None:
+        agent = self._order.agent(event.core)
+        moment = self._order.moment(agent, event)
+        scope = self._scopes.get(id(event.core))
+        if scope is not None:
+            scope.append((event, moment))
+        elif event.effect is None or not self._is_idle(agent, event):
+            self._order.issue(agent, Item(event, moment))
+
+    def _is_idle(self, agent: Agent, event: Event) -> bool:
+        """Order that has no meaning here: inside an agent that a compiler orders."""
+        return agent.automatic or isinstance(event.effect, fx.MemoryBarrier)
+
+    def enter_scope(self, core: Core) -> None:
+        self._scopes[id(core)] = []
+
+    def leave_scope(self, core: Core) -> None:
+        scope = self._scopes.pop(id(core))
+        if scope:
+            agent, (last, moment) = self._order.agent(core), scope[-1]
+            whole = Event(last.op, core, "V", [], last.counters)
+            self._order.issue(agent, Item(whole, moment, scope))
+
+    def end(self) -> None:
+        self._ended = True
+
+    def findings(self) -> list[Diagnostic]:
+        """Everything found so far; about flags only when the launch came to its end."""
+        found = flags.findings(self._order) if self._ended else []
+        return [*self._races.findings(), *found]
+
+    # ---- work: accesses of an operation that starts
+
+    def _work(self, thread: Thread, item: Item) -> None:
+        if item.scope is not None:
+            self._work_scope(thread, item.scope)
+            return
+        time = thread.tick(item.moment)
+        for cells, access, atomic in _footprints(item.event.accesses):
+            self._touch(thread, thread.clock, item.moment, time, cells, access, atomic, False)
+        thread.done()
+
+    def _work_scope(self, thread: Thread, scope: list[tuple[Event, Moment]]) -> None:
+        """Loads and stores of a vector scope: stores are in order, loads may overtake them."""
+        own, ordered = thread.index, thread.clock.copy()
+        fence = thread.now if thread.ordered else int(ordered[own])
+        self._scalar_times.clear()
+        for event, moment in scope:
+            if isinstance(event.effect, fx.MemoryBarrier):
+                if event.effect.kind in _LOADS_AFTER_STORES:
+                    fence = thread.now
+                continue
+            time = thread.tick(moment)
+            if event.pipe == "S":
+                self._scalar_times.add(time)
+            for cells, access, atomic in _footprints(event.accesses):
+                ordered[own] = time if access.writes else fence
+                self._touch(thread, ordered, moment, time, cells, access, atomic, True)
+        thread.done()
+
+    def _touch(
+        self,
+        thread: Thread,
+        clock: Clock,
+        moment: Moment,
+        time: int,
+        cells: Cells,
+        access: Access,
+        atomic: bool,
+        in_scope: bool,
+    ) -> None:
+        shadow = Shadow.of(access.memory)
+        found: list[Conflict]
+        if access.writes:
+            found = shadow.stores(cells, thread.index, time, clock, atomic)
+        else:
+            found = shadow.loads(cells, thread.index, time, clock)
+        space = access.memory.space
+        for conflict in found:
+            if conflict.thread == thread.index:
+                # its own other operand, or a unit that keeps order with itself here
+                if conflict.time == time or (thread.pipe, space) in _OWN_ORDER:
+                    continue
+                if conflict.time in self._scalar_times and time in self._scalar_times:
+                    continue
+            other = self._order.clocks.threads[conflict.thread]
+            self._races.add(conflict, other, thread, moment, access.writes, space, in_scope)
+
+
+def _footprints(accesses: list[Access]) -> list[tuple[Cells, Access, bool]]:
+    """The bytes of each access once. A transfer that combines with global memory is atomic."""
+    seen: dict[tuple[bool, int, Any], tuple[Cells, Access]] = {}
+    for access in accesses:
+        cells = cells_of(access)
+        shape = (cells.start, cells.counts, cells.strides, cells.width)
+        place = id(cells.places) if cells.places is not None else shape
+        seen.setdefault((access.writes, id(access.memory), place), (cells, access))
+    out: list[tuple[Cells, Access, bool]] = []
+    for (writes, memory, place), (cells, access) in sorted(seen.items(), key=lambda x: x[0][0]):
+        twin = (not writes, memory, place) in seen and access.memory.space is Space.GM
+        if twin and not writes:
+            continue  # the read of an atomic update
+        out.append((cells, access, twin))
+    return out
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a sanitized run was and what it found; `report` is None where it did not end."""
+
+    findings: tuple[Diagnostic, ...]
+    mode: Mode
+    report: Report | None
+
+    @property
+    def is_clean(self) -> bool:
+        return not self.findings
+
+
+def sanitize(
+    module: Module,
+    *,
+    entry: str | None = None,
+    args: Sequence[Any] = (),
+    blocks: int | tuple[int, ...] = 1,
+    profile: str | None = None,
+    device: str | None = None,
+    engine: str = "reference",
+    check: bool = True,
+) -> Verdict:
+    """Run a kernel as `launch` does, and find what is wrong with its order."""
+    target = target_of(module, profile=profile, device=device)
+    mode = mode_of(entry_functions(module, entry))
+    watcher = Sanitizer(target.profile, mode)
+    report: Report | None = None
+    errors: tuple[Diagnostic, ...] = ()
+    try:
+        report = launch(
+            module,
+            entry=entry,
+            args=args,
+            blocks=blocks,
+            profile=profile,
+            device=device,
+            engine=engine,
+            check=check,
+            observer=watcher,
+        )
+    except PtoError as error:
+        errors = error.diagnostics
+    return Verdict((*watcher.findings(), *errors), mode, report)
+
+
+def launch_sanitized(module: Module, **options: Any) -> Report:
+    """As `launch`; raises what is wrong. Warnings alone do not stop a run."""
+    verdict = sanitize(module, **options)
+    if verdict.report is None or any(d.severity == "error" for d in verdict.findings):
+        raise PtoError(*verdict.findings)
+    return verdict.report

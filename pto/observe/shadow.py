@@ -1,0 +1,206 @@
+"""What is known about every byte of a memory: who wrote it last, who read it since, and when.
+
+Kept for granules of 32 bytes, and for smaller ones from the moment an access has a finer edge, so
+that footprints are exact and mostly cheap. Whether two accesses are ordered is asked of a clock.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import gcd
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pto.observe.clocks import Clock
+from pto.run.watched import Access, WatchedMemory
+
+Times = npt.NDArray[np.int64]
+_COARSE = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """Bytes of one memory: bursts of `width` at strides, or at listed places."""
+
+    start: int
+    counts: tuple[int, ...]
+    strides: tuple[int, ...]
+    width: int
+    places: Times | None = None
+
+    @property
+    def grain(self) -> int:
+        """The largest granule whose edges are edges of these cells."""
+        found = gcd(_COARSE, self.width, self.start, *self.strides)
+        if self.places is not None:
+            found = gcd(found, int(np.gcd.reduce(self.places)))
+        return found
+
+
+def cells_of(access: Access) -> Cells:
+    """The bytes an access touched; bursts that follow each other become one."""
+    array = access.array
+    if array is None:
+        places = access.places
+        return Cells(0, (), (), access.width, np.zeros(0, np.int64) if places is None else places)
+    start, width = access.memory.address_of(array), array.itemsize
+    if array.flags.c_contiguous:
+        return Cells(start, (), (), array.nbytes)
+    steps: list[tuple[int, int]] = []
+    for count, stride in zip(array.shape, array.strides, strict=True):
+        if stride < 0:
+            start += (count - 1) * stride
+        if count > 1 and stride:
+            steps.append((abs(stride), count))
+    steps.sort()
+    while steps and steps[0][0] <= width:
+        stride, count = steps.pop(0)
+        width += (count - 1) * stride
+    steps.reverse()
+    return Cells(start, tuple(c for _, c in steps), tuple(s for s, _ in steps), width)
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """An earlier access that nothing orders before this one."""
+
+    thread: int
+    time: int
+    other_writes: bool
+    first: int  # byte
+    last: int  # behind the last byte
+
+
+class Shadow:
+    """The state of one memory."""
+
+    def __init__(self, memory: WatchedMemory) -> None:
+        self.memory = memory
+        self.grain = _COARSE
+        self._size = -(-memory.size // _COARSE) * _COARSE
+        count = self._size // _COARSE
+        self.writer = np.zeros(count, np.int32)
+        self.written = np.zeros(count, np.int64)  # 0: never
+        self.atomic = np.zeros(count, np.bool_)
+        self.read: dict[int, Times] = {}  # by thread
+        self.last_write: dict[int, int] = {}
+        self.last_read: dict[int, int] = {}
+        self.has_atomic = False
+
+    @classmethod
+    def of(cls, memory: WatchedMemory) -> Shadow:
+        if memory.shadow is None:
+            memory.shadow = cls(memory)
+        return memory.shadow
+
+    # ---- accesses
+
+    def loads(self, cells: Cells, thread: int, time: int, clock: Clock) -> list[Conflict]:
+        """A read: what it is not ordered after, then its mark."""
+        self._refine(cells)
+        found = self._unordered_writes(cells, clock, atomic=False)
+        times = self.read.get(thread)
+        if times is None:
+            times = self.read[thread] = np.zeros(self.written.size, np.int64)
+        self._put(times, cells, time)
+        self.last_read[thread] = time
+        return found
+
+    def stores(
+        self, cells: Cells, thread: int, time: int, clock: Clock, atomic: bool = False
+    ) -> list[Conflict]:
+        """A write: what it is not ordered after, then its mark."""
+        self._refine(cells)
+        found = self._unordered_writes(cells, clock, atomic)
+        for reader, last in self.last_read.items():
+            if last > clock[reader]:
+                times = self._get(self.read[reader], cells)
+                late = times > clock[reader]
+                if late.any():
+                    n = int(times[late].max())
+                    found.append(self._conflict(cells, times == n, reader, n, False))
+        self._put(self.writer, cells, thread)
+        self._put(self.written, cells, time)
+        if atomic or self.has_atomic:
+            self.has_atomic = True
+            self._put(self.atomic, cells, atomic)
+        self.last_write[thread] = time
+        return found
+
+    def _unordered_writes(self, cells: Cells, clock: Clock, atomic: bool) -> list[Conflict]:
+        if all(last <= clock[writer] for writer, last in self.last_write.items()):
+            return []
+        times, writers = self._get(self.written, cells), self._get(self.writer, cells)
+        late = times > clock[writers]
+        if atomic and self.has_atomic:
+            late = late & ~self._get(self.atomic, cells)
+        if not late.any():
+            return []
+        pairs = {(int(w), int(n)) for w, n in zip(writers[late], times[late], strict=True)}
+        newest: dict[int, int] = {}
+        for writer, n in pairs:
+            newest[writer] = max(n, newest.get(writer, 0))
+        return [
+            self._conflict(cells, (times == n) & (writers == w), w, n, True)
+            for w, n in newest.items()
+        ]
+
+    def _conflict(self, cells: Cells, where: Any, thread: int, time: int, writes: bool) -> Conflict:
+        places = self._addresses(cells)[np.broadcast_to(where, self._shape(cells))]
+        first = int(places.min())
+        return Conflict(thread, time, writes, first, int(places.max()) + self.grain)
+
+    # ---- granules
+
+    def _refine(self, cells: Cells) -> None:
+        grain = gcd(self.grain, cells.grain)
+        if grain == self.grain:
+            return
+        times = self.grain // grain
+        self.writer, self.written = self.writer.repeat(times), self.written.repeat(times)
+        self.atomic = self.atomic.repeat(times)
+        self.read = {thread: marks.repeat(times) for thread, marks in self.read.items()}
+        self.grain = grain
+
+    def _shape(self, cells: Cells) -> tuple[int, ...]:
+        count = cells.width // self.grain
+        return (cells.places.size, count) if cells.places is not None else (*cells.counts, count)
+
+    def _index(self, cells: Cells) -> Times:
+        inner = np.arange(cells.width // self.grain)
+        places = cells.places
+        return (np.zeros(0, np.int64) if places is None else places)[:, None] // self.grain + inner
+
+    def _view(self, array: Any, cells: Cells) -> Any:
+        grain, size = self.grain, array.itemsize
+        if not cells.counts:
+            return array[cells.start // grain : (cells.start + cells.width) // grain]
+        strides = (*(s // grain * size for s in cells.strides), size)
+        return np.ndarray(
+            self._shape(cells), array.dtype, array, cells.start // grain * size, strides
+        )
+
+    def _get(self, array: Any, cells: Cells) -> Any:
+        if cells.places is not None:
+            return array[self._index(cells)]
+        return self._view(array, cells)
+
+    def _put(self, array: Any, cells: Cells, value: int | bool) -> None:
+        if cells.places is not None:
+            array[self._index(cells)] = value
+        else:
+            self._view(array, cells)[...] = value
+
+    def _addresses(self, cells: Cells) -> Times:
+        """The byte address of every granule."""
+        inner = np.arange(cells.width // self.grain, dtype=np.int64) * self.grain
+        if cells.places is not None:
+            return cells.places[:, None] + inner
+        total = inner + cells.start
+        for axis, (count, stride) in enumerate(zip(cells.counts, cells.strides, strict=True)):
+            shape = [1] * (len(cells.counts) + 1)
+            shape[axis] = count
+            total = total + (np.arange(count, dtype=np.int64) * stride).reshape(shape)
+        return total

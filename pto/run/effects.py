@@ -1,0 +1,292 @@
+"""What synchronising instructions do to the order of things, as data for observers.
+
+The engine runs in program order and needs little of it; here each such meaning has an `Effect`.
+Which counters between cores change is seen from the meaning itself, through a `Tally`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, MutableMapping
+from dataclasses import dataclass
+from typing import Any
+
+from pto.isa.attributes import Int
+from pto.isa.enums import ENUMS
+from pto.isa.meaning import config, fifo, sync
+from pto.isa.pipe import pipe_of
+from pto.isa.rules import Case
+from pto.isa.sync import named_pipe
+from pto.run.core import Core
+
+Values = list[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """A flag between two pipes of an agent: set once, taken once."""
+
+    src: str
+    dst: str
+    id: int
+
+    def __str__(self) -> str:
+        return f"[{self.src}, {self.dst}, {self.id}]"
+
+
+@dataclass(frozen=True, slots=True)
+class SetFlag:
+    flag: Flag
+
+
+@dataclass(frozen=True, slots=True)
+class WaitFlag:
+    flag: Flag
+
+
+@dataclass(frozen=True, slots=True)
+class Barrier:
+    """Of one pipe, or of ALL."""
+
+    pipe: str
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryBarrier:
+    """Inside a vector scope: earlier accesses of one class before later ones of another."""
+
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class GetBuffer:
+    id: int
+    waits: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseBuffer:
+    id: int
+    of_all: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """Counters between agents that go up: (counter, its new value)."""
+
+    counters: tuple[tuple[Any, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Hear:
+    """Counters that are taken down, and meetings that are passed: (counter, which round)."""
+
+    counters: tuple[Any, ...]
+    meetings: tuple[tuple[Any, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Meet:
+    """A queue between the cube and the vector side, or a point where all cores meet."""
+
+    joins: tuple[Any, ...]
+    publishes: tuple[Any, ...]
+
+
+Effect = (
+    SetFlag | WaitFlag | Barrier | MemoryBarrier | GetBuffer | ReleaseBuffer | Send | Hear | Meet
+)
+MakeEffect = Callable[[Core, Values], Effect | None]
+
+
+class Tally(MutableMapping[Any, int]):
+    """Counters that remember what changed."""
+
+    def __init__(self, inner: MutableMapping[Any, int]) -> None:
+        self.inner = inner
+        self.changes: list[tuple[Any, int, int]] = []
+
+    def __getitem__(self, key: Any) -> int:
+        return self.inner[key]
+
+    def __setitem__(self, key: Any, value: int) -> None:
+        self.changes.append((key, self.inner[key], value))
+        self.inner[key] = value
+
+    def __delitem__(self, key: Any) -> None:
+        del self.inner[key]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.inner)
+
+    def __len__(self) -> int:
+        return len(self.inner)
+
+    def take(self) -> list[tuple[Any, int, int]]:
+        found, self.changes = self.changes, []
+        return found
+
+
+class AlwaysSet(dict[Any, int]):
+    """Flags for a run in which an observer keeps them: no wait fails in program order."""
+
+    def __missing__(self, key: Any) -> int:
+        return 1
+
+    def __setitem__(self, key: Any, value: int) -> None:
+        return
+
+
+# ---- flags, barriers and buffers inside an agent
+
+
+def _flag(case: Case, src: str, dst: str, values: Values) -> Flag:
+    number = values[0] if values else sync.event_of(case)
+    return Flag(named_pipe(case, src) or "", named_pipe(case, dst) or "", int(number))
+
+
+def _flags(effect: Callable[[Flag], Effect], src: str, dst: str) -> Callable[[Case], MakeEffect]:
+    return lambda case: lambda core, values: effect(_flag(case, src, dst, values))
+
+
+def _barrier(case: Case) -> MakeEffect:
+    found = Barrier(pipe_of(case))
+    return lambda core, values: found
+
+
+def _drain(case: Case) -> MakeEffect:
+    found = Barrier(named_pipe(case, "op") or "ALL")
+    return lambda core, values: found
+
+
+def _memory_barrier(case: Case) -> MakeEffect:
+    found = MemoryBarrier(case.word("kind") or "VV_ALL")
+    return lambda core, values: found
+
+
+def _buffer(effect: Callable[[int, bool], Effect], mode_set: bool) -> Callable[[Case], MakeEffect]:
+    def make(case: Case) -> MakeEffect:
+        number, mode = (_int(case, name) for name in ("buf_id", "mode"))
+
+        def of(core: Core, values: Values) -> Effect:
+            chosen = values[0] if values and values[0] is not None else number
+            how = values[1] if len(values) > 1 and values[1] is not None else mode
+            return effect(int(chosen or 0), bool(how) is mode_set)
+
+        return of
+
+    return make
+
+
+def _int(case: Case, name: str) -> int | None:
+    value = case.op.attrs.get(name)
+    return value.value if isinstance(value, Int) else None
+
+
+# ---- between agents
+
+
+def _tallies(core: Core) -> tuple[Tally, Tally]:
+    flags, arrivals = core.cluster.cross_flags, core.cluster.arrivals
+    if not isinstance(flags, Tally) or not isinstance(arrivals, Tally):
+        raise RuntimeError("this core is not observed")
+    return flags, arrivals
+
+
+def _send(case: Case) -> MakeEffect:
+    def of(core: Core, values: Values) -> Effect:
+        changes = [c for tally in _tallies(core) for c in tally.take()]
+        return Send(tuple((key, new) for key, old, new in changes if new > old))
+
+    return of
+
+
+def _hear(case: Case) -> MakeEffect:
+    def of(core: Core, values: Values) -> Effect:
+        flags, arrivals = _tallies(core)
+        taken = tuple(key for key, old, new in flags.take() if new < old)
+        passed = tuple((key[0], new) for key, _, new in arrivals.take())
+        return Hear(taken, passed)
+
+    return of
+
+
+def _meet(case: Case) -> MakeEffect:
+    """All cores of a kind: what each has done before it comes is done when the last goes on.
+
+    The one that comes tells so at once, also when it then has to wait.
+    """
+    where = ("syncall", case.word("core_type"))
+    return lambda core, values: Meet((where,), (where,))
+
+
+def arrival_of(case: Case) -> MakeEffect | None:
+    """What an operation does to the order of things when it begins to wait."""
+    if case.row.body is not config.SYNC_ALL:
+        return None
+    where = ("syncall", case.word("core_type"))
+
+    def of(core: Core, values: Values) -> Effect | None:
+        came = any(new > old for _, old, new in _tallies(core)[1].take())
+        return Meet((), (where,)) if came else None
+
+    return of
+
+
+def _queue(joins: str, publishes: str) -> Callable[[Case], MakeEffect]:
+    """A push fills a slot that was given back; a pop takes one that was filled."""
+
+    def make(case: Case) -> MakeEffect:
+        def of(core: Core, values: Values) -> Effect:
+            out = joins == "free"
+            way = "to vector" if (core.side == "vector") is not out else "to cube"
+            key = (id(core.cluster), way)
+            return Meet(
+                ((*key, joins),) if joins else (), ((*key, publishes),) if publishes else ()
+            )
+
+        return of
+
+    return make
+
+
+EFFECTS: dict[int, Callable[[Case], MakeEffect]] = {
+    id(sync.SET_FLAG): _flags(SetFlag, "src_pipe", "dst_pipe"),
+    id(sync.WAIT_FLAG): _flags(WaitFlag, "src_pipe", "dst_pipe"),
+    id(sync.RECORD_EVENT): _flags(SetFlag, "src_op", "dst_op"),
+    id(sync.WAIT_EVENT): _flags(WaitFlag, "src_op", "dst_op"),
+    id(sync.BARRIER): _barrier,
+    id(sync.DRAIN): _drain,
+    id(sync.MEMORY_BARRIER): _memory_barrier,
+    id(sync.GET_BUFFER): _buffer(GetBuffer, False),
+    id(sync.RELEASE_BUFFER): _buffer(ReleaseBuffer, True),
+    id(sync.SEND): _send,
+    id(sync.HEAR): _hear,
+    id(config.SYNC_ALL): _meet,
+    **{id(body): _queue("free", "full") for body in (fifo.PUSH_TO, fifo.PUSH)},
+    **{id(body): _queue("full", "") for body in (fifo.POP_FROM, fifo.POP)},
+    **{id(body): _queue("free", "") for body in (fifo.ALLOCATE_TO, fifo.ALLOCATE)},
+    **{id(body): _queue("", "free") for body in (fifo.FREE_FROM, fifo.FREE)},
+}
+CROSS_CORE = frozenset({id(sync.SEND), id(sync.HEAR)})
+
+
+def effect_of(case: Case) -> MakeEffect | None:
+    """How an operation changes the order of things; None for one that only works on data."""
+    make = EFFECTS.get(id(case.row.body))
+    return None if make is None else make(case)
+
+
+def issuing_pipe(case: Case) -> Callable[[Values], str]:
+    """The pipe an operation is issued to. Where semaphores stall the core, a wait is S's.
+
+    The forms whose pipe is an operand name it by its number.
+    """
+    name = pipe_of(case)
+    if id(case.row.body) not in CROSS_CORE:
+        return lambda values: name
+    if case.profile.sync.cross_core == "modes" and case.row.body is sync.HEAR:
+        return lambda values: "S"
+    if "pipe" in case.row.operand_names:
+        at = case.row.operand_names.index("pipe")
+        return lambda values: (ENUMS["pipe"].word(values[at]) or "S").removeprefix("PIPE_")
+    return lambda values: name

@@ -1,0 +1,324 @@
+"""Memory that tells which of its bytes are read and written, for observers of a run.
+
+A watched memory hands out arrays that look like NumPy's and lie over the same bytes. Slices, views
+and reshapes of them stay watched; where values leave for a computation that is a read of exactly
+these elements, where values are stored that is a write. Nothing is copied, and an array that NumPy
+cannot follow raises instead of slipping by. Plain runs never see this file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from numpy.lib.mixins import NDArrayOperatorsMixin
+
+from pto.core.memory import Bytes, Memory
+
+Array = npt.NDArray[Any]
+_PLAIN_KEYS = (int, slice, np.integer, type(Ellipsis), type(None))
+_KEEP_WATCHED = {np.transpose: "transpose", np.reshape: "reshape", np.squeeze: "squeeze"}
+_OF_SHAPE = (np.shape, np.ndim, np.size, np.may_share_memory, np.shares_memory)
+
+
+class Access(NamedTuple):
+    """Elements of one memory that an instruction touched.
+
+    They are those of `array`, a view of the memory, or `places` (byte addresses) of `width` bytes.
+    """
+
+    writes: bool
+    memory: WatchedMemory
+    array: Array | None
+    places: Array | None
+    width: int
+
+
+class Recorder:
+    """The accesses since they were last taken."""
+
+    __slots__ = ("log",)
+
+    def __init__(self) -> None:
+        self.log: list[Access] = []
+
+    def take(self) -> list[Access]:
+        found = self.log
+        self.log = []
+        return found
+
+
+class WatchedMemory(Memory):
+    """A memory whose accesses go to a recorder."""
+
+    __slots__ = ("base", "raw", "recorder", "shadow")
+
+    def __init__(self, memory: Memory, recorder: Recorder) -> None:
+        self.space = memory.space
+        self.align = memory.align
+        self.raw: Bytes = memory.data
+        self.base: int = memory.data.ctypes.data
+        self.recorder = recorder
+        self.shadow: Any = None  # what an observer keeps about these bytes
+
+    @property
+    def data(self) -> Any:  # type: ignore[override]
+        return Watched(self.raw, self)
+
+    @property
+    def size(self) -> int:
+        return self.raw.size
+
+    def view(self, address: int, nbytes: int, align: int = 1) -> Any:
+        self.check(address, nbytes, align)
+        return Watched(self.raw[address : address + nbytes], self)
+
+    def strided(
+        self,
+        address: int,
+        shape: tuple[int, ...],
+        strides: tuple[int, ...],
+        dtype: npt.DTypeLike = np.uint8,
+    ) -> Any:
+        return Watched(np.ndarray(shape, dtype, self.raw, address, strides), self)
+
+    def address_of(self, array: Array) -> int:
+        """The byte address of the first element of a view."""
+        return array.__array_interface__["data"][0] - self.base
+
+
+class Watched(NDArrayOperatorsMixin):
+    """An array over watched memory."""
+
+    __slots__ = ("_array", "_memory")
+
+    def __init__(self, array: Array, memory: WatchedMemory) -> None:
+        self._array = array
+        self._memory = memory
+
+    # ---- facts, which touch nothing
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self._array.dtype
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self._array.shape
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        return self._array.strides
+
+    @property
+    def ndim(self) -> int:
+        return self._array.ndim
+
+    @property
+    def size(self) -> int:
+        return self._array.size
+
+    @property
+    def itemsize(self) -> int:
+        return self._array.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        return self._array.nbytes
+
+    @property
+    def flags(self) -> Any:
+        return self._array.flags
+
+    @property
+    def ctypes(self) -> Any:
+        return self._array.ctypes
+
+    def __len__(self) -> int:
+        return len(self._array)
+
+    # ---- the same elements in another shape
+
+    @property
+    def T(self) -> Watched:
+        return Watched(self._array.T, self._memory)
+
+    def view(self, dtype: Any = None) -> Watched:
+        found = self._array if dtype is None else self._array.view(dtype)
+        return Watched(found, self._memory)
+
+    def transpose(self, *axes: Any) -> Watched:
+        return Watched(self._array.transpose(*axes), self._memory)
+
+    def squeeze(self, axis: Any = None) -> Watched:
+        return Watched(self._array.squeeze(axis), self._memory)
+
+    def reshape(self, *shape: Any) -> Any:
+        found = self._array.reshape(*shape)
+        if np.may_share_memory(found, self._array):
+            return Watched(found, self._memory)
+        self._note(False, self._array)
+        return found
+
+    # ---- reads and writes
+
+    def _note(self, writes: bool, array: Array) -> None:
+        if array.size:
+            access = Access(writes, self._memory, array, None, array.itemsize)
+            self._memory.recorder.log.append(access)
+
+    def _read(self) -> Array:
+        self._note(False, self._array)
+        return self._array
+
+    def __getitem__(self, key: Any) -> Any:
+        if not _is_plain(key):
+            return self._gathered(key)
+        found: Any = self._array[key]
+        if isinstance(found, np.ndarray):
+            return Watched(found, self._memory)
+        self._note(False, self._array[(*key, ...) if isinstance(key, tuple) else (key, ...)])
+        return found
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        given = value._read() if isinstance(value, Watched) else value
+        if not _is_plain(key):
+            key = _unwatched(key)
+            self._array[key] = given
+            self._note_places(True, key)
+            return
+        self._array[key] = given
+        target: Any = self._array[key]
+        if not isinstance(target, np.ndarray):
+            target = self._array[(*key, ...) if isinstance(key, tuple) else (key, ...)]
+        self._note(True, target)
+
+    def _gathered(self, key: Any) -> Any:
+        key = _unwatched(key)
+        self._note_places(False, key)
+        return self._array[key]
+
+    def _note_places(self, writes: bool, key: Any) -> None:
+        """Elements picked by arrays of indices or by a mask."""
+        array = self._array
+        if array.ndim == 1 and not isinstance(key, tuple):
+            index = np.asarray(key)
+            index = np.flatnonzero(index) if index.dtype == np.bool_ else index.reshape(-1)
+            index = np.where(index < 0, index + array.size, index)
+            places = index * array.strides[0]
+        else:
+            places = _offsets(array)[key].reshape(-1)
+        places = places + self._memory.address_of(array)
+        if places.size:
+            access = Access(writes, self._memory, None, places, array.itemsize)
+            self._memory.recorder.log.append(access)
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self[n] for n in range(len(self)))
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        return np.array(self._read(), dtype=dtype, copy=copy)
+
+    def __bool__(self) -> bool:
+        return bool(self._read())
+
+    def __int__(self) -> int:
+        return int(self._read())
+
+    def __float__(self) -> float:
+        return float(self._read())
+
+    def __index__(self) -> int:
+        return int(self._read())
+
+    def __getattr__(self, name: str) -> Any:
+        """Every other method of an array reads all of it: copy, astype, tobytes, sum, ..."""
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self._read(), name)
+
+    # ---- NumPy's own functions
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        given = [x._read() if isinstance(x, Watched) else x for x in inputs]
+        outs = options.get("out", ())
+        if any(isinstance(o, Watched) for o in outs):
+            options["out"] = tuple(o._array if isinstance(o, Watched) else o for o in outs)
+            for out in outs:
+                if isinstance(out, Watched):
+                    out._note(True, out._array)
+        return getattr(ufunc, method)(*given, **options)
+
+    def __array_function__(
+        self, function: Any, types: Any, args: tuple[Any, ...], options: dict[str, Any]
+    ) -> Any:
+        if function is np.copyto:
+            return _copyto(*args, **options)
+        if function in _KEEP_WATCHED and isinstance(args[0], Watched):
+            return getattr(args[0], _KEEP_WATCHED[function])(*args[1:], **options)
+        if function in _OF_SHAPE:
+            plain = [a._array if isinstance(a, Watched) else a for a in args]
+            return function(*plain, **options)
+        out = options.get("out")
+        if isinstance(out, Watched):
+            out._note(True, out._array)
+            options = {**options, "out": out._array}
+        return function(*map(_unwatched, args), **{k: _unwatched(v) for k, v in options.items()})
+
+
+def _is_plain(key: Any) -> bool:
+    if isinstance(key, tuple):
+        return all(isinstance(k, _PLAIN_KEYS) for k in key)
+    return isinstance(key, _PLAIN_KEYS)
+
+
+def _unwatched(value: Any) -> Any:
+    """The values of watched arrays, which are thereby read; anything else as it is."""
+    if isinstance(value, Watched):
+        return value._read()  # pyright: ignore[reportPrivateUsage]
+    if isinstance(value, tuple | list):
+        return type(value)(map(_unwatched, value))
+    return value
+
+
+def _copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) -> None:
+    given, mask = _unwatched(src), _unwatched(where)
+    if not isinstance(dst, Watched):
+        np.copyto(dst, given, casting=casting, where=mask)
+        return
+    array = dst._array  # pyright: ignore[reportPrivateUsage]
+    np.copyto(array, given, casting=casting, where=mask)
+    if mask is True:
+        dst._note(True, array)  # pyright: ignore[reportPrivateUsage]
+        return
+    chosen = np.broadcast_to(mask, array.shape)
+    run = _one_run(chosen)
+    if run is not None:
+        dst._note(True, array[run])  # pyright: ignore[reportPrivateUsage]
+    else:
+        dst._note_places(True, chosen)  # pyright: ignore[reportPrivateUsage]
+
+
+def _one_run(mask: npt.NDArray[np.bool_]) -> slice | None:
+    """Masks are mostly the first lanes: one run of them is a slice."""
+    if mask.ndim != 1:
+        return None
+    on = np.flatnonzero(mask)
+    if on.size and int(on[-1]) - int(on[0]) + 1 != on.size:
+        return None
+    return slice(int(on[0]), int(on[-1]) + 1) if on.size else slice(0, 0)
+
+
+def _offsets(array: Array) -> npt.NDArray[np.int64]:
+    """The byte offset of every element from the first."""
+    total = np.zeros((1,) * array.ndim, np.int64)
+    for axis, (count, step) in enumerate(zip(array.shape, array.strides, strict=True)):
+        shape = [1] * array.ndim
+        shape[axis] = count
+        total = total + (np.arange(count, dtype=np.int64) * step).reshape(shape)
+    return np.broadcast_to(total, array.shape)
+
+
+Adopt = Callable[[Memory], Memory]
