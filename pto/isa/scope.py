@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pto.isa.instr import Family, instr, read
+from pto.isa.meaning import CONTROL
 from pto.isa.rules import Case, Rule
 
 _TD = "PTOAS include/PTO/IR/PTOOps.td"
@@ -40,6 +41,7 @@ instr(
     "vecscope",
     SCOPE,
     "run the body on the vector unit; it sees the values around it",
+    body=CONTROL,
     rules=(_PLAIN,),
     notes=(
         "Vector registers, masks and alignment states live inside only. The body may be empty.",
@@ -51,6 +53,7 @@ instr(
     "strict_vecscope",
     SCOPE,
     "run the body on the vector unit; it sees its captures only",
+    body=CONTROL,
     operands=(read("captures*", "any"),),
     text="=strict_vecscope",
     rules=(
@@ -73,6 +76,7 @@ for _side, _where in {
         f"section.{_side}",
         SECTION,
         f"the body runs on {_where}",
+        body=CONTROL,
         rules=(_PLAIN,),
         example=f"pto.section.{_side} {{ .. }}",
         notes=("Cube and vector sections of one function run at the same time.",),

@@ -6,7 +6,7 @@ math. Their meaning is MLIR's; rows state what the engines and the verifier need
 from __future__ import annotations
 
 from pto.isa.instr import Attr, Family, Result, instr, read
-from pto.isa.meaning import memref
+from pto.isa.meaning import CONTROL, memref
 from pto.isa.meaning.scalar import SCALAR
 
 _SAME = (Result("result", "number", "same"),)
@@ -24,7 +24,7 @@ MEMREF = _family("memref", "memref.", "lowered views and buffers")
 MATH = _family("math", "math.", "scalar mathematics")
 LLVM = _family("llvm", "llvm.", "bit casts of packed SIMT values")
 
-instr("module", BUILTIN, "holds functions", text="=module", pipe="none", cite=_CITE)
+instr("module", BUILTIN, "holds functions", body=CONTROL, text="=module", pipe="none", cite=_CITE)
 instr(
     "unrealized_conversion_cast",
     BUILTIN,
@@ -35,11 +35,12 @@ instr(
     text="$inputs* {} : types to results",
     cite=_CITE,
 )
-instr("func", FUNC, "a function", text="=func", pipe="none", cite=_CITE)
+instr("func", FUNC, "a function", body=CONTROL, text="=func", pipe="none", cite=_CITE)
 instr(
     "return",
     FUNC,
     "end of a function",
+    body=CONTROL,
     operands=(read("values*", "any"),),
     text="{} <? $values* : types >",
     cite=_CITE,
@@ -48,6 +49,7 @@ instr(
     "call",
     FUNC,
     "call a function of the program",
+    body=CONTROL,
     operands=(read("args*", "any"),),
     attrs=(Attr("callee", "symbol", required=True),),
     text="=call",
@@ -58,6 +60,7 @@ instr(
     "for",
     SCF,
     "counted loop with carried values",
+    body=CONTROL,
     operands=(
         read("lower", "int"),
         read("upper", "int"),
@@ -71,6 +74,7 @@ instr(
     "if",
     SCF,
     "choose one of two regions",
+    body=CONTROL,
     operands=(read("condition", "i1"),),
     text="=scf.if",
     cite=_CITE,
@@ -79,6 +83,7 @@ instr(
     "while",
     SCF,
     "loop while a condition holds",
+    body=CONTROL,
     operands=(read("inits*", "any"),),
     text="=scf.while",
     cite=_CITE,
@@ -87,6 +92,7 @@ instr(
     "condition",
     SCF,
     "go on looping, or leave with these values",
+    body=CONTROL,
     operands=(read("condition", "i1"), read("args*", "any")),
     text="( $condition ) {} <? $args* : types(args) >",
     cite=_CITE,
@@ -95,6 +101,7 @@ instr(
     "yield",
     SCF,
     "hand values to the operation around",
+    body=CONTROL,
     operands=(read("results*", "any"),),
     text="{} <? $results* : types >",
     cite=_CITE,

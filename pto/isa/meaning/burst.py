@@ -88,7 +88,7 @@ class Side:
     def bytes(self) -> Bytes:
         """All bursts over the memory itself, an axis a loop and the bytes of a burst last."""
         shape, strides = (*self.counts, self.width), (*self.strides, 1)
-        return np.ndarray(shape, np.uint8, self.memory.data, self.address, strides)
+        return self.memory.strided(self.address, shape, strides)
 
     @property
     def is_distinct(self) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from pto.isa.rules import Case
 
@@ -56,6 +56,14 @@ class Fold:
     axis: Axis
     wide: bool = False
     pairs: Callable[[Case], bool] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Control:
+    """Decides what runs next: functions, loops, branches, scopes. Engines hold one case for each."""
+
+
+CONTROL: Final = Control()
 
 
 @dataclass(frozen=True, slots=True)
