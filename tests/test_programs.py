@@ -1,4 +1,4 @@
-"""Our own programs: good ones are accepted and round-trip; bad ones get exactly the findings they name.
+"""Our own programs: good ones are accepted and round-trip; bad ones get the findings they name.
 
 In a bad program a line with a finding ends in `// error: part of the message [PTO-S021]`.
 """

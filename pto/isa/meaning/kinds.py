@@ -60,7 +60,7 @@ class Fold:
 
 @dataclass(frozen=True, slots=True)
 class Control:
-    """Decides what runs next: functions, loops, branches, scopes. Engines hold one case for each."""
+    """Decides what runs next: functions, loops, branches, scopes; one case an engine for each."""
 
 
 CONTROL: Final = Control()

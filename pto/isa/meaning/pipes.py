@@ -79,7 +79,8 @@ class Ring:
             return None
         late = [sub for sub in self.producers(core, split) if self.pushed[sub] <= number]
         who = "the cube" if self.way == TO_VECTOR else " and ".join(f"vector {n}" for n in late)
-        return Blocked(f"tile {number} of {self.name}, which {who} has not pushed")
+        has = "has" if len(late) == 1 else "have"
+        return Blocked(f"tile {number} of {self.name}, which {who} {has} not pushed")
 
     def free(self, core: Machine) -> None:
         if self.freed[own(core)] >= self.popped[own(core)]:
