@@ -48,7 +48,7 @@ _ARG = "data.npy, rand[:1024xf32], zeros, ones, range, full(1.5), or a number"
 def run(args: argparse.Namespace) -> int:
     module = parse_file(args.file)
     kernels = entry_functions(module, args.entry)
-    params = parameters(kernels[0])
+    params = parameters(*kernels)
     values = build(params, parse_args(args.arg), args.seed)
     before = [v.copy() if isinstance(v, np.ndarray) else None for v in values]
     options: dict[str, Any] = {

@@ -71,17 +71,19 @@ def _patience(live: Sequence[Agent]) -> int:
 
 
 def deadlock(stuck: Sequence[Agent]) -> PtoError:
-    """What each agent waits for, in the order they take turns."""
+    """What each agent waits for, in the order they take turns; and who has finished beside them."""
     waits = [(agent.core, agent.wait) for agent in stuck if agent.wait is not None]
-    notes = tuple(
+    notes = [
         Note(f"{core.name} waits at '{wait.op.name}' op for {wait.reason}", wait.op.loc)
         for core, wait in waits
-    )
+    ]
+    waiting = {id(core) for core, _ in waits}
+    beside = {id(c): c for core, _ in waits for c in core.cluster.agents if id(c) not in waiting}
+    notes += [Note(f"{core.name} has finished") for core in beside.values()]
     many = "neither of two agents" if len(waits) == 2 else f"none of {len(waits)} agents"
-    who = "its only agent cannot" if len(waits) == 1 else f"{many} can"
-    return PtoError(
-        Diagnostic("PTO-D110", f"deadlock: {who} go on", waits[0][1].op.loc, notes=notes)
-    )
+    who = "the only agent left cannot" if len(waits) == 1 else f"{many} can"
+    where = waits[0][1].op.loc
+    return PtoError(Diagnostic("PTO-D110", f"deadlock: {who} go on", where, notes=tuple(notes)))
 
 
 def run_agents(agents: Sequence[tuple[Core, Code, list[Any]]]) -> None:

@@ -6,7 +6,7 @@ Also how large an array a kernel needs, where its views say so.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -47,10 +47,39 @@ class Parameter:
         return f"{self.name}: {type_text(self.type)}{size}"
 
 
-def parameters(function: Operation) -> list[Parameter]:
-    """The parameters of a function in order."""
-    args = function.regions[0].block.args
-    return [Parameter(a.name, a.type, _reach(a, function)) for a in args]
+def parameters(*functions: Operation) -> list[Parameter]:
+    """What a launch takes: the parameters of a function, or of those that run together."""
+    found: dict[str, Parameter] = {n: Parameter(n, type, None) for n, type in taken(functions)}
+    for function in functions:
+        for a in function.regions[0].block.args:
+            known, reach = found.get(a.name), _reach(a, function)
+            if known is not None and reach is not None:
+                found[a.name] = Parameter(a.name, a.type, max(reach, known.elements or 0))
+    return list(found.values())
+
+
+def taken(functions: Sequence[Operation]) -> list[tuple[str, t.Type]]:
+    """Names and types of the arguments of a launch, in order.
+
+    Functions that run together share them: by position where they agree in number and types, else
+    by name.
+    """
+    first = functions[0].regions[0].block.args
+    found = {a.name: a.type for a in first}
+    for function in functions[1:]:
+        args = function.regions[0].block.args
+        if [a.type for a in args] == [a.type for a in first]:
+            continue
+        for a in args:
+            known = found.setdefault(a.name, a.type)
+            if known != a.type:
+                raise fail(
+                    "PTO-U190",
+                    f"%{a.name} is {type_text(known)} in one of the functions that run together "
+                    f"and {type_text(a.type)} in another",
+                    loc=function.loc,
+                )
+    return list(found.items())
 
 
 def _reach(arg: Value, function: Operation) -> int | None:

@@ -212,7 +212,7 @@ class Device:
         if isinstance(type, t.Ptr):
             elem = type.elem.dtype if isinstance(type.elem, t.Scalar) else None
             return Pointer(self._memory_of(name, "a pointer", value), 0, elem)
-        if isinstance(type, t.MemRef):
+        if isinstance(type, t.MemRef) and type.space is Space.GM:
             memory = self._memory_of(name, "a memref", value)
             return argument_view(type, memory, value.shape)
         if isinstance(type, t.View):

@@ -8,10 +8,10 @@ from typing import Any
 
 from pto.core.errors import fail
 from pto.ir.graph import Module, Operation
-from pto.ir.types import type_text
 from pto.isa import types as t
 from pto.plan.memory import plan_memory
 from pto.run.agents import Agent
+from pto.run.arguments import taken
 from pto.run.compile import Compiler
 from pto.run.core import Cluster, Core
 from pto.run.events import Tap
@@ -33,7 +33,7 @@ class Kernel:
         self.functions = tuple(functions)
         self.profile = profile
         self._tap = tap
-        self.parameters = parameters_of(functions)
+        self.parameters = dict(taken(functions))
         plan = sides(functions, profile)
         compilers = {side: Compiler(module, profile, side, tap) for side in {s.name for s in plan}}
         self._placement = plan_memory(functions, profile)
@@ -116,30 +116,6 @@ class Grid:
     def printed(self) -> list[str]:
         """What blocks printed, in their order, whatever order they ran in."""
         return [line for block in sorted(self._printed) for line in self._printed[block]]
-
-
-def parameters_of(functions: Sequence[Operation]) -> dict[str, t.Type]:
-    """What a launch takes: the parameters of the function.
-
-    Functions that run together share theirs: by position where they agree in number and types,
-    else by name.
-    """
-    first = functions[0].regions[0].block.args
-    found = {a.name: a.type for a in first}
-    for function in functions[1:]:
-        args = function.regions[0].block.args
-        if [a.type for a in args] == [a.type for a in first]:
-            continue
-        for a in args:
-            known = found.setdefault(a.name, a.type)
-            if known != a.type:
-                raise fail(
-                    "PTO-U190",
-                    f"%{a.name} is {type_text(known)} in one of the functions that run together "
-                    f"and {type_text(a.type)} in @{name_of(function)}",
-                    loc=function.loc,
-                )
-    return found
 
 
 def _names(args: Sequence[Any], parameters: Mapping[str, t.Type]) -> list[str]:
