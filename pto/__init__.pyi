@@ -1,5 +1,6 @@
 # The public names of `pto`. Written by `python -m pto.lang.stubs`: do not edit.
 # ruff: noqa
+# fmt: off
 from pto.core.errors import Diagnostic as Diagnostic
 from pto.core.errors import PtoError as PtoError
 from pto.ir.graph import Module as Module

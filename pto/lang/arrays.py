@@ -1,73 +1,52 @@
-"""What a caller passes as an array: NumPy, ml_dtypes, torch on the CPU, anything with DLPack."""
+"""What a caller passes for a parameter `pto.Global[...]`, and the element type it has.
+
+Where its memory comes from (NumPy, torch, DLPack) and goes back to is known in `run/arrays.py`.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from pto.core.dtypes import DType, dtype
 from pto.core.errors import PtoError
-from pto.lang.place import mistake
+from pto.lang.place import located, mistake
+from pto.run.arrays import Borrowed, borrow
 
 
-class Array:
-    """A caller's array as contiguous memory, and the way back into it."""
-
-    __slots__ = ("_original", "data", "dtype")
-
-    def __init__(self, original: npt.NDArray[Any], kind: DType) -> None:
-        direct = original.flags.c_contiguous and original.flags.writeable
-        self.data = original if direct else np.ascontiguousarray(original)
-        if not direct and not self.data.flags.writeable:
-            self.data = self.data.copy()
-        self._original = original
-        self.dtype = kind
-
-    def give_back(self) -> None:
-        """Copy results into an array that could not be used in place."""
-        if self.data is not self._original and self._original.flags.writeable:
-            self._original[...] = self.data
-
-
-def as_array(kernel: str, name: str, wanted: DType | None, value: Any) -> Array:
-    """The argument of a parameter `pto.Global[...]`."""
-    found = _numpy(value)
+def as_array(kernel: str, name: str, wanted: DType | None, value: Any) -> tuple[Borrowed, DType]:
+    """The memory of an argument, of the element type the parameter has."""
+    try:
+        found = borrow(value)
+    except PtoError as error:
+        raise located(error) from None
     if found is None:
         raise mistake(
             "PTO-U212",
             f"{kernel}: {name} is an array in global memory, got {type(value).__name__}",
             help="pass a NumPy array, a torch tensor on the CPU, or anything with DLPack",
         )
-    if found.ndim == 0:
-        raise mistake("PTO-U212", f"{kernel}: {name} needs at least one dimension")
-    kind = wanted or _kind_of(found)
-    if found.dtype not in (kind.numpy, kind.storage):
-        raise mistake(
-            "PTO-U213",
-            f"{kernel}: {name} holds {kind}, the array is {found.dtype.name}",
-            help=f"convert it with .astype({kind.numpy.name!r}), or annotate pto.Global alone to"
-            " take any type",
-        )
-    return Array(found, kind)
+    kind = wanted or _kind_of(value)
+    own = found.array.dtype
+    raw = found.raw and own.itemsize == kind.itemsize
+    if raw and wanted is not None and _kind_of(value) is not wanted:
+        raise _other_type(kernel, name, kind, str(value.dtype))
+    if not raw and own not in (kind.numpy, kind.storage):
+        raise _other_type(kernel, name, kind, own.name)
+    return found, kind
 
 
-def _numpy(value: Any) -> npt.NDArray[Any] | None:
-    if isinstance(value, np.ndarray):
-        return value  # pyright: ignore[reportUnknownVariableType]
-    if hasattr(value, "detach") and str(getattr(value, "dtype", "")) == "torch.bfloat16":
-        import ml_dtypes
-        import torch  # pyright: ignore[reportMissingImports]
-
-        return value.detach().view(torch.int16).numpy().view(ml_dtypes.bfloat16)
-    if hasattr(value, "__dlpack__"):
-        return np.from_dlpack(value)
-    return None
+def _other_type(kernel: str, name: str, kind: DType, own: str) -> Exception:
+    return mistake(
+        "PTO-U213",
+        f"{kernel}: {name} holds {kind}, the array is {own}",
+        help=f"convert it to {kind.numpy.name}, or annotate pto.Global alone to take any type",
+    )
 
 
-def _kind_of(array: npt.NDArray[Any]) -> DType:
+def _kind_of(value: Any) -> DType:
+    """NumPy tells its type; torch spells it `torch.bfloat16`."""
+    own: Any = getattr(value, "dtype", "")
     try:
-        return dtype(array.dtype)
+        return dtype(str(own).rpartition(".")[2] if "torch" in str(own) else own)
     except PtoError as error:
         raise mistake("PTO-U213", error.diagnostics[0].message) from None

@@ -1,5 +1,6 @@
 # Every instruction. Written by `python -m pto.lang.stubs`: do not edit.
 # ruff: noqa
+# fmt: off
 from typing import Any
 
 import numpy.typing as npt

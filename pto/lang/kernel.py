@@ -9,7 +9,10 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any, get_args, get_origin, overload
+
+import numpy as np
 
 from pto.core import render
 from pto.core.dtypes import DType
@@ -19,14 +22,21 @@ from pto.ir.graph import Module
 from pto.ir.printer import print_module
 from pto.isa.attributes import Str
 from pto.isa.types import Type
-from pto.lang.arrays import Array, as_array
+from pto.lang.arrays import as_array
 from pto.lang.place import KernelError, mistake
 from pto.lang.scalars import Scalar
 from pto.lang.trace import Trace
 from pto.lang.views import Global, contiguous, pointer_type, view_of
-from pto.run.host import Report, launch
+from pto.run.agents import take_turns
+from pto.run.arrays import Borrowed
+from pto.run.device import Device
+from pto.run.host import Report, entry_functions
+from pto.run.kernel import Kernel as Ready
+from pto.target.choose import Target
 from pto.target.profile import profile as find_profile
 from pto.verify import verify
+
+Shape = tuple[tuple[int, ...], DType]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +62,7 @@ class Specialised:
     """The program for one set of shapes and constants."""
 
     module: Module
-    checked: bool = False
+    ready: Ready | None = None
 
 
 class Kernel:
@@ -91,26 +101,41 @@ class Kernel:
 
     def run(self, *args: Any, blocks: int | tuple[int, ...] = 1, **named: Any) -> Report:
         """Run on arrays, which are changed in place."""
-        values = self._values(args, named)
-        made, arrays, given = self._specialise(values)
-        if not made.checked:
-            self._require_legal(made)
+        made, arrays, given = self._specialise(self._values(args, named))
+        count = blocks if isinstance(blocks, int) else prod(blocks)
         try:
-            report = launch(
-                made.module, args=given, blocks=blocks, profile=self.profile, check=False
-            )
+            ready = made.ready or self._prepare(made)
+            chip = Device(ready.profile)
+            grid = ready.start(chip, chip.values(ready, given), count)
+            with np.errstate(all="ignore"):
+                take_turns(grid.next_block)
+            for array in arrays:
+                if array.give_back is not None:
+                    array.give_back()
         except PtoError as error:
             raise KernelError(*error.diagnostics) from None
-        for array in arrays:
-            array.give_back()
-        return report
+        target = Target(ready.profile, None, "as the kernel says")
+        return Report(target, "reference", self.name, count, tuple(grid.printed()))
 
-    def _require_legal(self, made: Specialised) -> None:
-        found = verify(made.module, find_profile(self.profile))
-        errors = [d for d in found if d.severity == "error"]
+    def _prepare(self, made: Specialised) -> Ready:
+        """Check once, plan once, compile once."""
+        facts = find_profile(self.profile)
+        errors = [d for d in verify(made.module, facts) if d.severity == "error"]
         if errors:
             raise KernelError(*errors)
-        made.checked = True
+        made.ready = Ready(made.module, entry_functions(made.module, None), facts)
+        return made.ready
+
+    def sanitize(self, *args: Any, blocks: int = 1, **named: Any) -> Findings:
+        """Run under the sanitizer: races, flags that do not match, reads of undefined data."""
+        from pto.observe import sanitize  # only here: a plain run needs no observer
+
+        made, arrays, given = self._specialise(self._values(args, named))
+        verdict = sanitize(made.module, args=given, blocks=blocks, profile=self.profile)
+        for array in arrays:
+            if array.give_back is not None:
+                array.give_back()
+        return Findings(verdict.findings)
 
     # ---- looking
 
@@ -141,6 +166,8 @@ class Kernel:
     # ---- specialisation
 
     def _values(self, args: Sequence[Any], named: dict[str, Any]) -> list[Any]:
+        if not named and len(args) == len(self.parameters):
+            return list(args)
         try:
             bound = self._signature.bind(*args, **named)
         except TypeError as error:
@@ -148,26 +175,28 @@ class Kernel:
         bound.apply_defaults()
         return list(bound.arguments.values())
 
-    def _specialise(self, values: list[Any]) -> tuple[Specialised, list[Array], list[Any]]:
-        arrays: list[Array] = []
+    def _specialise(self, values: list[Any]) -> tuple[Specialised, list[Borrowed], list[Any]]:
+        arrays: list[Borrowed] = []
+        shapes: list[Shape] = []
         key: list[Any] = []
         given: list[Any] = []
         for param, value in zip(self.parameters, values, strict=True):
             if param.kind == "array":
-                array = as_array(self.name, param.name, param.dtype, value)
+                array, kind = as_array(self.name, param.name, param.dtype, value)
                 arrays.append(array)
-                given.append(array.data)
-                key.append((array.data.shape, array.dtype))
+                shapes.append((array.array.shape, kind))
+                given.append(array.array)
+                key.append(shapes[-1])
             elif param.kind == "scalar":
                 given.append(value)
                 key.append(None)
             else:
                 key.append((type(value), value))
-        made = self._find(tuple(key), values, arrays)
+        made = self._find(tuple(key), values, shapes)
         self._last = made
         return made, arrays, given
 
-    def _find(self, key: Any, values: list[Any], arrays: list[Array]) -> Specialised:
+    def _find(self, key: Any, values: list[Any], shapes: list[Shape]) -> Specialised:
         try:
             found = self._cache.get(key)
         except TypeError:
@@ -177,21 +206,21 @@ class Kernel:
                 help="annotate arrays with pto.Global[...]",
             ) from None
         if found is None:
-            found = Specialised(self._trace(values, arrays))
+            found = Specialised(self._trace(values, shapes))
             self._cache[key] = found
         return found
 
-    def _trace(self, values: list[Any], arrays: list[Array]) -> Module:
+    def _trace(self, values: list[Any], shapes: list[Shape]) -> Module:
         code = self.function.__code__
         module = new_module({"pto.target_arch": Str(self.profile)}, code.co_filename)
         dynamic = [p for p in self.parameters if p.kind != "constant"]
-        shapes = iter(arrays)
-        kinds = [next(shapes).dtype if p.kind == "array" else p.dtype for p in dynamic]
+        arrays = iter(shapes)
+        kinds = [next(arrays)[1] if p.kind == "array" else p.dtype for p in dynamic]
         params = [(p.name, _ir_type(p, k)) for p, k in zip(dynamic, kinds, strict=True)]
         place = Loc(code.co_filename, code.co_firstlineno)
         function = new_function(module, self.name, params, place)
         with Trace(self.name, self.profile, module, function) as trace:
-            args = self._arguments(trace, values, arrays)
+            args = self._arguments(trace, values, shapes)
             result = self.function(*args)
             if result is not None:
                 raise mistake(
@@ -201,15 +230,14 @@ class Kernel:
                 )
             return trace.finish()
 
-    def _arguments(self, trace: Trace, values: list[Any], arrays: list[Array]) -> list[Any]:
+    def _arguments(self, trace: Trace, values: list[Any], shapes: list[Shape]) -> list[Any]:
         block = iter(trace.builder.block.args)
-        shapes = iter(arrays)
+        arrays = iter(shapes)
         made: list[Any] = []
         for param, value in zip(self.parameters, values, strict=True):
             if param.kind == "array":
-                array = next(shapes)
-                shape = array.data.shape
-                made.append(view_of(trace, next(block), array.dtype, shape, contiguous(shape)))
+                shape, kind = next(arrays)
+                made.append(view_of(trace, next(block), kind, shape, contiguous(shape)))
             elif param.kind == "scalar":
                 made.append(trace.scalar(next(block)))
             else:

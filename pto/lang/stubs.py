@@ -54,7 +54,7 @@ def _package() -> str:
     stars = "from pto.lang.elements import *\nfrom pto.lang.instructions import *"
     return (
         "# The public names of `pto`. Written by `python -m pto.lang.stubs`: do not edit.\n"
-        "# ruff: noqa\n"
+        "# ruff: noqa\n# fmt: off\n"
         f"{homes}\n{renamed}\n{stars}\n\n__version__: str\n"
     )
 
@@ -68,7 +68,7 @@ def _elements() -> str:
     names = ", ".join(f'"{kind.name}"' for kind in ALL)
     return (
         "# Element types. Written by `python -m pto.lang.stubs`: do not edit.\n"
-        "# ruff: noqa\n"
+        "# ruff: noqa\n# fmt: off\n"
         "from pto.core.dtypes import DType\n\n"
         f"__all__ = [{names}]\n\n"
         "ELEMENTS: dict[str, DType]\n\n"
@@ -82,7 +82,7 @@ def _instructions() -> str:
     functions = "\n".join(_function(name, row) for name, row in made.items())
     return (
         "# Every instruction. Written by `python -m pto.lang.stubs`: do not edit.\n"
-        "# ruff: noqa\n"
+        "# ruff: noqa\n# fmt: off\n"
         "from typing import Any\n\n"
         "import numpy.typing as npt\n\n"
         "from pto.lang.registers import Mask, Pointer, Vreg\n"

@@ -219,13 +219,23 @@ class View:
     def _partition(self, sizes: list[Any]) -> Value:
         given = {
             "source": self.array.used(),
-            "offsets": [as_value(span.start, INDEX) for span in self.spans],
+            "offsets": [
+                as_value(_start(span, size, limit), INDEX)
+                for span, size, limit in zip(self.spans, sizes, self.array.shape, strict=True)
+            ],
             "sizes": [as_value(n, INDEX) for n in sizes],
         }
         shape = tuple(n if is_number(n) else None for n in sizes)
         type = ViewType(shape, scalar_type(self.array.dtype), partition=True)
         (value,) = current().emit("pto.partition_view", given, results=[type], names=["part"])
         return value
+
+
+def _start(span: Span, size: Any, limit: int) -> Any:
+    """A window that may be empty begins at the end of the array at the latest."""
+    if is_number(size) or is_number(span.start):
+        return span.start
+    return arith("min", span.start, limit)
 
 
 def pointer_type(dtype: DType) -> Ptr:

@@ -1,0 +1,173 @@
+"""Specialisation, arguments, programs as text, and what is generated from the rows."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import pto
+from pto.ir.graph import same
+from pto.ir.parser import parse
+from pto.lang import stubs
+from pto.lang.signature import instructions, parameters
+from pto.verify import judge
+
+
+@pto.kernel
+def double(x: pto.Global, y: pto.Global, factor: float = 2.0) -> None:
+    t = pto.tile(16, 64, x.dtype)
+    pto.tload(t, x)
+    pto.tmuls(t, t, factor)
+    pto.tstore(y, t)
+
+
+@pytest.mark.parametrize("kind", [np.float16, ml_dtypes.bfloat16, np.float32, np.int32])
+def test_any_element_type_specialises(kind: Any):
+    x = np.arange(8 * 64).reshape(8, 64).astype(kind)
+    y = np.zeros_like(x)
+    double(x, y, 2)
+    assert np.array_equal(y.astype(np.float64), 2 * x.astype(np.float64))
+
+
+def test_same_shapes_are_traced_once():
+    calls: list[int] = []
+
+    @pto.kernel
+    def counted(x: pto.Global[pto.f32], n: int) -> None:
+        calls.append(n)
+        t = pto.tile(1, 64, pto.f32)
+        pto.tload(t, x)
+        pto.tadds(t, t, float(n))
+        pto.tstore(x, t)
+
+    x = np.zeros(64, np.float32)
+    for n in (1, 1, 2, 1):
+        counted(x, n)
+    counted(np.zeros(32, np.float32), 1)
+    assert calls == [1, 2, 1]
+    assert (x == 5).all()
+
+
+def test_strided_arrays_come_back_changed():
+    base = np.zeros((8, 128), np.float32)
+    x = np.ones((8, 64), np.float32)
+    double(x, base[:, ::2], 3.0)
+    assert (base[:, ::2] == 3).all()
+    assert (base[:, 1::2] == 0).all()
+
+
+class Lent:
+    """Something that is no NumPy array and lends its memory."""
+
+    def __init__(self, array: np.ndarray[Any, Any]) -> None:
+        self.array = array
+        self.dtype = array.dtype
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self.array.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> Any:
+        return self.array.__dlpack_device__()
+
+
+def test_dlpack_is_used_in_place():
+    x, y = np.ones((4, 64), np.float32), np.zeros((4, 64), np.float32)
+    double(Lent(x), Lent(y))
+    assert (y == 2).all()
+
+
+def test_text_is_the_program():
+    x = np.ones((8, 64), np.float32)
+    made = double.module(x, x, 2.0)
+    again = parse(double.ir)
+    assert same(made.op, again.op)
+    target, findings = judge(again)
+    assert target.profile.name == "a5"
+    assert findings == []
+
+
+def test_check_of_another_profile_needs_no_run():
+    x = np.ones((8, 64), ml_dtypes.bfloat16)
+    assert double.check("a5", x, x, 2.0) == []
+    assert {d.code for d in double.check("a2a3", x, x, 2.0)} == {"PTO-X011"}
+
+
+def test_manual_mode_places_tiles():
+    @pto.kernel
+    def placed(x: pto.Global[pto.f32]) -> None:
+        a = pto.tile(1, 64, pto.f32)
+        pto.assign(a, 0x1000)
+        b = pto.tile(1, 64, pto.f32, address=0x2000)
+        pto.tload(a, x)
+        pto.set_flag("MTE2", "V", 0)
+        pto.wait_flag("MTE2", "V", 0)
+        pto.tadds(b, a, 1.0)
+        pto.set_flag("V", "MTE3", 0)
+        pto.wait_flag("V", "MTE3", 0)
+        pto.tstore(x, b)
+
+    x = np.zeros(64, np.float32)
+    placed(x)
+    assert (x == 1).all()
+    assert "addr = %c4096" in placed.ir
+    assert "addr = %c8192" in placed.ir
+
+
+def test_sections_run_on_their_side():
+    @pto.kernel
+    def sides(x: pto.Global[pto.i32], y: pto.Global[pto.i32]) -> None:
+        with pto.section_cube():
+            pto.store_scalar(x, 0, pto.scalar(7, pto.i32))
+        with pto.section_vector():
+            pto.store_scalar(y, pto.subblock_idx(), pto.scalar(9, pto.i32))
+
+    x, y = np.zeros(2, np.int32), np.zeros(2, np.int32)
+    sides(x, y)
+    assert x.tolist() == [7, 0]
+    assert y.tolist() == [9, 9]
+
+
+# ---- generated from the rows
+
+
+def test_stubs_are_up_to_date():
+    for path, text in stubs.files().items():
+        assert path.read_text(encoding="utf-8") == text, "run python -m pto.lang.stubs"
+
+
+def test_every_instruction_is_a_function_with_a_docstring():
+    for name, row in instructions().items():
+        function = getattr(pto, name)
+        assert function.__name__ == name
+        assert row.meaning in function.__doc__
+        required = [p.required for p in parameters(row) if not p.keyword_only]
+        assert required == sorted(required, reverse=True), name
+
+
+def test_tile_instructions_take_the_destination_first():
+    names = {n: [p.name for p in parameters(r) if p.required] for n, r in instructions().items()}
+    assert names["tadd"] == ["dst", "src0", "src1"]
+    assert names["tload"] == ["dst", "src"]
+    assert names["tstore"] == ["dst", "src"]
+    assert names["tmatmul_acc"] == ["dst", "acc_in", "lhs", "rhs"]
+    assert names["vadd"] == ["lhs", "rhs"]
+    assert names["set_flag"] == ["src_pipe", "dst_pipe", "event_id"]
+
+
+def test_unknown_name_suggests_a_known_one():
+    with pytest.raises(AttributeError, match="tadd"):
+        pto.tad  # noqa: B018
+
+
+def test_importing_the_package_loads_nothing():
+    code = "import pto, sys; print(*(m for m in sys.modules if m[:3] in ('pto', 'num')))"
+    root = Path(pto.__file__).parent.parent
+    done = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True)
+    loaded = {"pto", "pto.lang", "pto.lang.names"}
+    assert {m for m in done.stdout.split() if m != "numbers"} == loaded

@@ -1,0 +1,182 @@
+"""Typical mistakes: each gives a code, the user's line with a caret, and what to do about it."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pto
+
+F32 = pto.Global[pto.f32]
+
+
+def wrong_order(x: F32, y: F32) -> None:
+    t = pto.tile(16, 128, pto.f32)
+    pto.tload(x, t)  # here
+
+
+def wrong_role(x: F32, y: F32) -> None:
+    a = pto.tile(16, 128, pto.f32)
+    b = pto.tile(128, 16, pto.f32)
+    c = pto.tile(16, 16, pto.f32, role="acc")
+    pto.tmatmul(c, a, b)  # here
+
+
+def wrong_type(x: F32, y: F32) -> None:
+    t = pto.tile(16, 128, pto.f32)
+    pto.tload(t, x)
+    pto.tand(t, t, t)  # here
+
+
+def too_big(x: F32, y: F32) -> None:
+    t = pto.tile(1024, 128, pto.f32)  # here
+    pto.tload(t, x)
+    pto.tstore(y, t)
+
+
+def too_few(x: F32, y: F32) -> None:
+    t = pto.tile(16, 128, pto.f32)
+    pto.tadd(t, t)  # here
+
+
+def python_if(x: F32, y: F32) -> None:
+    t = pto.tile(16, 128, pto.f32)
+    if pto.block_idx() > 0:  # here
+        pto.tload(t, x)
+
+
+def python_range(x: F32, y: F32) -> None:
+    for _ in range(pto.block_num()):  # here
+        pass
+
+
+def two_regions(x: F32, y: F32) -> None:
+    a = pto.tile(16, 128, pto.f32)
+    b = pto.tile(16, 128, pto.f32)
+    pto.tload(a, x[0:8, :])
+    pto.tload(b, x[0:4, :])
+    pto.tadd(a, a, b)  # here
+
+
+def number_for_a_tile(x: F32, y: F32) -> None:
+    t = pto.tile(16, 128, pto.f32)
+    pto.tadd(t, t, 1.0)  # here
+
+
+def unknown_word(x: F32, y: F32) -> None:
+    pto.set_flag("MTE2", "VEC", 0)  # here
+
+
+def size_of_the_program(x: F32, y: F32) -> None:
+    pto.tile(pto.block_num(), 128, pto.f32)  # here
+
+
+def outside_a_scope(x: F32, y: F32) -> None:
+    t = pto.tile(16, 128, pto.f32)
+    pto.vlds(t, 0)  # here
+
+
+def does_not_fit_the_view(x: F32, y: F32) -> None:
+    t = pto.tile(16, 128, pto.f32)
+    pto.tload(t, x)
+    pto.tstore(y[0:8, :], t)  # here
+
+
+def unplaced_neighbour(x: F32, y: F32) -> None:
+    a = pto.tile(16, 128, pto.f32, address=0)
+    b = pto.tile(16, 128, pto.f32, address=0x100)
+    pto.tload(a, x)
+    pto.tload(b, x)
+    pto.tadd(a, a, b)
+    pto.tstore(y, a)
+
+
+MISTAKES: list[tuple[Callable[..., Any], str, str]] = [
+    (wrong_order, "PTO-T204", "the destination comes first: tload(dst, src)"),
+    (wrong_role, "PTO-L020", "expects lhs to be in left: it is in vec"),
+    (wrong_type, "PTO-T024", "f32"),
+    (too_big, "PTO-M105", "524,288 bytes is larger than ub"),
+    (too_few, "PTO-U205", "the call is tadd(dst, src0, src1)"),
+    (python_if, "PTO-U202", "with pto.If(condition):"),
+    (python_range, "PTO-U203", "for i in pto.range(n)"),
+    (two_regions, "PTO-S021", "src1 is 4x128, dst is 8x128"),
+    (number_for_a_tile, "PTO-T200", "the order is tadd(dst, src0, src1)"),
+    (unknown_word, "PTO-T201", "PIPE_V"),
+    (size_of_the_program, "PTO-U203", "the valid region follows the data"),
+    (outside_a_scope, "PTO-S112", "pto.vecscope"),
+    (does_not_fit_the_view, "PTO-S062", "1024"),
+]
+
+
+@pytest.mark.parametrize(
+    ("function", "code", "words"), MISTAKES, ids=lambda v: getattr(v, "__name__", "")
+)
+def test_mistake_is_explained_at_the_line(function: Callable[..., Any], code: str, words: str):
+    x = np.zeros((16, 128), np.float32)
+    with pytest.raises(pto.PtoError) as caught:
+        pto.kernel(function)(x, x.copy())
+    lines, first = inspect.getsourcelines(function)
+    line = first + next(n for n, text in enumerate(lines) if "# here" in text)
+    finding = next(d for d in caught.value.diagnostics if d.code == code)
+    assert finding.loc is not None
+    assert (finding.loc.file, finding.loc.line) == (__file__, line)
+    text = str(caught.value)
+    assert words in text
+    assert lines[line - first].rstrip() in text
+    assert "^^^" in text
+
+
+def test_caret_covers_the_call():
+    with pytest.raises(pto.PtoError) as caught:
+        pto.kernel(too_few)(np.zeros((16, 128), np.float32), np.zeros((16, 128), np.float32))
+    loc = caught.value.diagnostics[0].loc
+    assert loc is not None
+    source = inspect.getsource(too_few).splitlines()[2]
+    assert source[loc.col - 1 : (loc.end or 0) - 1] == "pto.tadd(t, t)"
+
+
+def test_overlapping_tiles_are_found_without_a_run():
+    x = np.zeros((16, 128), np.float32)
+    found = pto.kernel(unplaced_neighbour).check("a5", x, x)
+    assert [d.code for d in found] == ["PTO-M106"]
+    assert "address=0x100" in str(found)
+
+
+def test_wrong_type_for_the_profile_names_where_it_is_legal():
+    @pto.kernel(profile="a5")
+    def narrow(x: pto.Global[pto.i8], y: pto.Global[pto.i8]) -> None:
+        t = pto.tile(16, 128, pto.i8)
+        pto.tload(t, x)
+        pto.tadd(t, t, t)
+        pto.tstore(y, t)
+
+    x = np.ones((16, 128), np.int8)
+    y = np.zeros_like(x)
+    narrow(x, y)
+    assert (y == 2).all()
+    found = narrow.check("a2a3")
+    assert "PTO-X011" in {d.code for d in found}
+    assert "legal under a5" in str(found)
+
+
+def test_tile_used_after_its_kernel():
+    kept: list[Any] = []
+
+    @pto.kernel
+    def first(x: F32) -> None:
+        kept.append(pto.tile(16, 128, pto.f32))
+
+    @pto.kernel
+    def second(x: F32) -> None:
+        pto.tload(kept[0], x)
+
+    x = np.zeros((16, 128), np.float32)
+    first(x)
+    with pytest.raises(pto.PtoError) as caught:
+        second(x)
+    assert caught.value.code == "PTO-U201"
+    assert "kernel first" in str(caught.value)

@@ -1,0 +1,154 @@
+"""Valid regions follow the data: static where they are known, computed by the program elsewhere."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pto
+
+F32 = pto.Global[pto.f32]
+
+
+@pto.kernel
+def copy_rows(x: F32, y: F32) -> None:
+    i = pto.block_idx() * 16
+    t = pto.tile(16, 64, pto.f32)
+    pto.tload(t, x[i:, :])
+    pto.tstore(y[i:, :], t)
+
+
+@pytest.mark.parametrize("rows", [16, 48, 1, 17, 31, 63])
+@pytest.mark.parametrize("cols", [64, 1, 9, 63])
+def test_any_shape_is_copied_whole(rows: int, cols: int):
+    x = np.random.default_rng(0).standard_normal((rows, cols), dtype=np.float32)
+    y = np.full_like(x, np.nan)
+    copy_rows[pto.cdiv(rows, 16)](x, y)
+    assert np.array_equal(x, y)
+
+
+def test_whole_tiles_are_static():
+    x = np.zeros((48, 64), np.float32)
+    copy_rows.module(x, x)
+    assert "?" not in copy_rows.ir
+    assert "set_validshape" not in copy_rows.ir
+
+
+def test_an_edge_that_only_the_program_knows_is_dynamic():
+    x = np.zeros((50, 64), np.float32)
+    copy_rows.module(x, x)
+    assert "valid=?x?" in copy_rows.ir
+
+
+def test_an_edge_that_is_known_is_in_the_type():
+    x = np.zeros((48, 9), np.float32)
+    copy_rows.module(x, x)
+    assert "valid=16x9" in copy_rows.ir
+    assert "set_validshape" not in copy_rows.ir
+
+
+def test_more_blocks_than_rows_do_nothing_at_an_edge():
+    x = np.ones((20, 64), np.float32)
+    y = np.zeros_like(x)
+    copy_rows[5](x, y)
+    assert np.array_equal(x, y)
+
+
+def test_more_blocks_than_whole_tiles_are_an_error():
+    x = np.ones((32, 64), np.float32)
+    with pytest.raises(pto.PtoError) as caught:
+        copy_rows[3](x, x.copy())
+    assert caught.value.code == "PTO-M006"
+
+
+def test_slices_end_where_the_array_ends():
+    @pto.kernel
+    def pieces(x: F32, y: F32) -> None:
+        i = pto.block_idx() * 24
+        t = pto.tile(1, 24, pto.f32)
+        pto.tload(t, x[i : i + 24])
+        pto.tadds(t, t, 1.0)
+        pto.tstore(y[i : i + 24], t)
+
+    x = np.arange(100, dtype=np.float32)
+    y = np.zeros_like(x)
+    pieces[5](x, y)
+    assert np.array_equal(y, x + 1)
+
+
+def test_region_after_a_branch_is_asked_of_the_tile():
+    @pto.kernel
+    def branch(x: F32, y: F32, few: pto.Scalar[pto.i32]) -> None:
+        t = pto.tile(16, 64, pto.f32)
+        with pto.If(few > 0):
+            pto.tload(t, x[0:4, :])
+        with pto.Else():
+            pto.tload(t, x[0:16, :])
+        pto.tadds(t, t, 1.0)
+        pto.tstore(y, t)
+
+    x = np.zeros((16, 64), np.float32)
+    for few, rows in ((1, 4), (0, 16)):
+        y = np.zeros_like(x)
+        branch(x, y, few)
+        assert y.sum() == rows * 64
+    assert "tile_valid_rows" in branch.ir
+
+
+def test_reductions_give_columns_and_rows():
+    @pto.kernel
+    def sums(x: F32, rows: F32, cols: F32) -> None:
+        t = pto.tile(16, 64, pto.f32)
+        r = pto.tile(16, 1, pto.f32, layout="DN")
+        c = pto.tile(1, 64, pto.f32)
+        pto.tload(t, x)
+        pto.trowsum(r, t)
+        pto.tcolsum(c, t)
+        assert r.valid == (5, 1)
+        assert c.valid == (1, 9)
+        pto.tstore(rows, r)
+        pto.tstore(cols, c)
+
+    x = np.arange(45, dtype=np.float32).reshape(5, 9)
+    rows, cols = np.zeros((5, 1), np.float32), np.zeros((1, 9), np.float32)
+    sums(x, rows, cols)
+    assert np.array_equal(rows[:, 0], x.sum(axis=1))
+    assert np.array_equal(cols[0], x.sum(axis=0))
+
+
+def test_more_dimensions_are_indexed():
+    @pto.kernel
+    def transpose_heads(x: F32, y: F32) -> None:
+        b, h = pto.block_idx() // x.shape[1], pto.block_idx() % x.shape[1]
+        t = pto.tile(8, 16, pto.f32)
+        pto.tload(t, x[b, h, :, :])
+        pto.tstore(y[b, :, h, :], t)
+
+    x = np.arange(2 * 3 * 8 * 16, dtype=np.float32).reshape(2, 3, 8, 16)
+    y = np.zeros((2, 8, 3, 16), np.float32)
+    transpose_heads[6](x, y)
+    assert np.array_equal(y, x.transpose(0, 2, 1, 3))
+
+
+def test_products_of_edges_have_the_edges():
+    @pto.kernel
+    def product(a: pto.Global[pto.f16], b: pto.Global[pto.f16], c: F32) -> None:
+        tiles: list[Any] = []
+        for array, role, shape in ((a, "left", (32, 64)), (b, "right", (64, 32))):
+            mat = pto.tile(*shape, pto.f16, role="mat")
+            pto.tload(mat, array)
+            tiles.append(pto.tile(*shape, pto.f16, role=role))
+            pto.tmov(tiles[-1], mat)
+        acc = pto.tile(32, 32, pto.f32, role="acc")
+        pto.tmatmul(acc, *tiles)
+        assert acc.valid == (20, 25)
+        pto.tstore(c, acc)
+
+    rng = np.random.default_rng(3)
+    a = rng.integers(-8, 8, (20, 50)).astype(np.float16)
+    b = rng.integers(-8, 8, (50, 25)).astype(np.float16)
+    c = np.zeros((20, 25), np.float32)
+    product(a, b, c)
+    assert np.array_equal(c, a.astype(np.float32) @ b.astype(np.float32))
