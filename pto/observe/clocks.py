@@ -20,7 +20,7 @@ from pto.run.events import Event
 Clock = npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Moment:
     """One operation of one pipe, as reports name it."""
 

@@ -17,7 +17,6 @@ from pto.isa.meaning.control import BLOCK_INDEX
 from pto.observe.sanitize import Verdict, sanitize
 from pto.run.arguments import Parameter, parameters
 from pto.run.host import entry_functions
-from pto.run.kernel import parameters_of
 
 _ROOM = 1 << 20  # elements of an argument whose size nothing tells
 _BLOCKS = 2  # enough for one block to meet another, where blocks do different work
@@ -30,9 +29,7 @@ def deep(
 ) -> tuple[Verdict, Diagnostic | None]:
     """What the sanitizer finds, and why the run ended early where it did."""
     kernels = entry_functions(module, None)
-    known = {p.name: p for kernel in kernels for p in parameters(kernel)}
-    wanted = parameters_of(kernels)
-    args = [_value(known.get(name, Parameter(name, type, None))) for name, type in wanted.items()]
+    args = [_value(parameter) for parameter in parameters(*kernels)]
     is_divided = any(op.row and op.row.body is BLOCK_INDEX for op in module.walk())
     blocks = _BLOCKS if is_divided else 1
     verdict = sanitize(module, args=args, blocks=blocks, profile=profile, device=device)

@@ -63,6 +63,9 @@ class Order:
             agent.threads[name] = found
         return found
 
+    def _scalar(self, agent: Agent) -> Thread:
+        return agent.threads.get("S") or self.thread(agent, "S")
+
     def moment(self, agent: Agent, event: Event) -> Moment:
         agent.count += 1
         return Moment(event.op, event.counters, agent.count)
@@ -76,11 +79,11 @@ class Order:
 
     def _issue(self, agent: Agent, item: Item) -> bool:
         """False while the scalar unit has to wait before it can hand out this operation."""
-        event, scalar = item.event, self.thread(agent, "S")
+        event, scalar = item.event, self._scalar(agent)
         if scalar.queue:
             return False
         effect = event.effect
-        if isinstance(effect, fx.Barrier) and effect.pipe == "ALL":
+        if event.pipe == "ALL":
             if any(t.queue for t in agent.threads.values()):
                 return False
             self._join_all(agent)
@@ -88,7 +91,8 @@ class Order:
         thread = self.thread(agent, event.pipe)
         if len(thread.queue) >= self.sync.queue_depth:
             return False
-        self._count_buffers(agent, item)
+        if effect is not None:
+            self._count_buffers(agent, effect, item)
         if thread.queue:
             item.clock, item.version = scalar.published(), agent.version
         if thread.queue or not self._start(thread, item):
@@ -109,8 +113,7 @@ class Order:
             thread.clock = whole.copy()
         agent.version += 1
 
-    def _count_buffers(self, agent: Agent, item: Item) -> None:
-        effect = item.event.effect
+    def _count_buffers(self, agent: Agent, effect: fx.Effect, item: Item) -> None:
         if isinstance(effect, fx.ReleaseBuffer):
             agent.releases[effect.id] = agent.releases.get(effect.id, 0) + 1
         elif isinstance(effect, fx.GetBuffer):
@@ -128,7 +131,7 @@ class Order:
                 thread.issued = item.version
         elif thread.issued != agent.version:
             if thread.pipe != "S":
-                join(thread, self.thread(agent, "S").published())
+                join(thread, self._scalar(agent).published())
             thread.issued = agent.version
         if effect is not None and not self._handlers[type(effect)](thread, item, effect):
             return False

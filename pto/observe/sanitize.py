@@ -26,7 +26,7 @@ from pto.verify.target import target_of
 # What a barrier inside a vector scope holds back: loads behind earlier stores.
 _LOADS_AFTER_STORES = frozenset({"VV_ALL", "VST_VLD"})
 # Buffers that a pipe sees its own accesses to in order: the matrix unit adds one product after the
-# other to its accumulator, and the fixpipe reads tables it has loaded (PTO-Gym, fixpipe-quant-ub-cv).
+# other to its accumulator, and the fixpipe reads tables it loaded (PTO-Gym, fixpipe-quant-ub-cv).
 _OWN_ORDER = frozenset({("M", Space.L0C), ("FIX", Space.FIXPIPE)})
 
 
@@ -47,7 +47,7 @@ class Sanitizer:
         self._order.begin(core)
 
     def event(self, event: Event) -> None:
-        agent = self._order.agent(event.core)
+        agent = self._order.agents[id(event.core)]
         moment = self._order.moment(agent, event)
         scope = self._scopes.get(id(event.core))
         if scope is not None:
@@ -137,6 +137,8 @@ class Sanitizer:
 
 def _footprints(accesses: list[Access]) -> list[tuple[Cells, Access, bool]]:
     """The bytes of each access once. A transfer that combines with global memory is atomic."""
+    if len(accesses) == 1:
+        return [(cells_of(accesses[0]), accesses[0], False)]
     seen: dict[tuple[bool, int, Any], tuple[Cells, Access]] = {}
     for access in accesses:
         cells = cells_of(access)

@@ -20,7 +20,7 @@ Times = npt.NDArray[np.int64]
 _COARSE = 32
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Cells:
     """Bytes of one memory: bursts of `width` at strides, or at listed places."""
 
@@ -33,7 +33,9 @@ class Cells:
     @property
     def grain(self) -> int:
         """The largest granule whose edges are edges of these cells."""
-        found = gcd(_COARSE, self.width, self.start, *self.strides)
+        found = gcd(_COARSE, self.width | self.start)
+        if self.strides:
+            found = gcd(found, *self.strides)
         if self.places is not None:
             found = gcd(found, int(np.gcd.reduce(self.places)))
         return found
@@ -47,7 +49,7 @@ def cells_of(access: Access) -> Cells:
         return Cells(0, (), (), access.width, np.zeros(0, np.int64) if places is None else places)
     start, width = access.memory.address_of(array), array.itemsize
     if array.flags.c_contiguous:
-        return Cells(start, (), (), array.nbytes)
+        return Cells(start, (), (), array.nbytes, None)
     steps: list[tuple[int, int]] = []
     for count, stride in zip(array.shape, array.strides, strict=True):
         if stride < 0:
@@ -130,7 +132,10 @@ class Shadow:
         return found
 
     def _unordered_writes(self, cells: Cells, clock: Clock, atomic: bool) -> list[Conflict]:
-        if all(last <= clock[writer] for writer, last in self.last_write.items()):
+        for writer, last in self.last_write.items():
+            if last > clock[writer]:
+                break
+        else:
             return []
         times, writers = self._get(self.written, cells), self._get(self.writer, cells)
         late = times > clock[writers]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, MutableMapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from pto.isa.attributes import Int
 from pto.isa.enums import ENUMS
@@ -21,8 +21,7 @@ from pto.run.core import Core
 Values = list[Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Flag:
+class Flag(NamedTuple):
     """A flag between two pipes of an agent: set once, taken once."""
 
     src: str
@@ -139,13 +138,22 @@ class AlwaysSet(dict[Any, int]):
 # ---- flags, barriers and buffers inside an agent
 
 
-def _flag(case: Case, src: str, dst: str, values: Values) -> Flag:
-    number = values[0] if values else sync.event_of(case)
-    return Flag(named_pipe(case, src) or "", named_pipe(case, dst) or "", int(number))
-
-
 def _flags(effect: Callable[[Flag], Effect], src: str, dst: str) -> Callable[[Case], MakeEffect]:
-    return lambda case: lambda core, values: effect(_flag(case, src, dst, values))
+    def make(case: Case) -> MakeEffect:
+        pipes = named_pipe(case, src) or "", named_pipe(case, dst) or ""
+        written = sync.event_of(case)
+        known: dict[int, Effect] = {}  # the same few flags again and again
+
+        def of(core: Core, values: Values) -> Effect:
+            number = int(values[0]) if values else written
+            found = known.get(number)
+            if found is None:
+                found = known[number] = effect(Flag(*pipes, number))
+            return found
+
+        return of
+
+    return make
 
 
 def _barrier(case: Case) -> MakeEffect:
