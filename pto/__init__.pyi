@@ -20,6 +20,7 @@ from pto.lang.control import vecscope as vecscope
 from pto.lang.eager import eager as eager
 from pto.lang.kernel import Kernel as Kernel
 from pto.lang.kernel import kernel as kernel
+from pto.lang.kernel import pair as pair
 from pto.lang.place import KernelError as KernelError
 from pto.lang.registers import Mask as Mask
 from pto.lang.registers import Pointer as Pointer

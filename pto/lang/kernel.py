@@ -20,7 +20,7 @@ from pto.core.errors import Diagnostic, Loc, PtoError
 from pto.ir.builder import new_function, new_module, scalar_type
 from pto.ir.graph import Module
 from pto.ir.printer import print_module
-from pto.isa.attributes import Str
+from pto.isa.attributes import Enum, Str
 from pto.isa.types import Type
 from pto.lang.arrays import as_array
 from pto.lang.place import KernelError, mistake
@@ -68,10 +68,20 @@ class Specialised:
 class Kernel:
     """A function that traces to a program. `kernel[blocks](x, y)` runs it."""
 
-    def __init__(self, function: Callable[..., Any], profile: str, name: str | None = None) -> None:
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        profile: str,
+        name: str | None = None,
+        *,
+        kind: str | None = None,
+        peer: Callable[..., Any] | None = None,
+    ) -> None:
         find_profile(profile)
         self.function = function
         self.profile = profile
+        self.kind = kind
+        self.peer = peer  # the function of the other side of the core
         self.name = name or function.__name__
         self.__doc__ = function.__doc__
         self.__name__ = self.name
@@ -88,7 +98,9 @@ class Kernel:
 
     def on(self, profile: str) -> Kernel:
         """The same kernel for another profile."""
-        return self if profile == self.profile else Kernel(self.function, profile, self.name)
+        if profile == self.profile:
+            return self
+        return Kernel(self.function, profile, self.name, kind=self.kind, peer=self.peer)
 
     # ---- running
 
@@ -211,24 +223,39 @@ class Kernel:
         return found
 
     def _trace(self, values: list[Any], shapes: list[Shape]) -> Module:
-        code = self.function.__code__
-        module = new_module({"pto.target_arch": Str(self.profile)}, code.co_filename)
+        file = self.function.__code__.co_filename
+        module = new_module({"pto.target_arch": Str(self.profile)}, file)
+        self._trace_function(module, self.function, self.name, self.kind, values, shapes)
+        if self.peer is not None:
+            name = self.peer.__name__
+            self._trace_function(module, self.peer, name, "vector", values, shapes)
+        return module
+
+    def _trace_function(
+        self,
+        module: Module,
+        function: Callable[..., Any],
+        name: str,
+        kind: str | None,
+        values: list[Any],
+        shapes: list[Shape],
+    ) -> None:
         dynamic = [p for p in self.parameters if p.kind != "constant"]
         arrays = iter(shapes)
         kinds = [next(arrays)[1] if p.kind == "array" else p.dtype for p in dynamic]
         params = [(p.name, _ir_type(p, k)) for p, k in zip(dynamic, kinds, strict=True)]
-        place = Loc(code.co_filename, code.co_firstlineno)
-        function = new_function(module, self.name, params, place)
-        with Trace(self.name, self.profile, module, function) as trace:
-            args = self._arguments(trace, values, shapes)
-            result = self.function(*args)
+        place = Loc(function.__code__.co_filename, function.__code__.co_firstlineno)
+        attrs = {"pto.kernel_kind": Enum("kernel_kind", kind)} if kind else {}
+        made = new_function(module, name, params, place, attrs)
+        with Trace(name, self.profile, module, made) as trace:
+            result = function(*self._arguments(trace, values, shapes))
             if result is not None:
                 raise mistake(
                     "PTO-U211",
-                    f"kernel {self.name} returns {result!r}; results go to arrays",
+                    f"kernel {name} returns {result!r}; results go to arrays",
                     help="add a parameter for the result and pto.tstore to it",
                 )
-            return trace.finish()
+            trace.finish()
 
     def _arguments(self, trace: Trace, values: list[Any], shapes: list[Shape]) -> list[Any]:
         block = iter(trace.builder.block.args)
@@ -280,12 +307,39 @@ def _parameter(name: str, hint: Any) -> Parameter:
 def kernel(function: Callable[..., Any], /) -> Kernel: ...
 @overload
 def kernel(
-    *, profile: str = ..., name: str | None = ...
+    *, profile: str = ..., name: str | None = ..., kind: str | None = ...
 ) -> Callable[[Callable[..., Any]], Kernel]: ...
 def kernel(
-    function: Callable[..., Any] | None = None, /, *, profile: str = "a5", name: str | None = None
+    function: Callable[..., Any] | None = None,
+    /,
+    *,
+    profile: str = "a5",
+    name: str | None = None,
+    kind: str | None = None,
 ) -> Any:
-    """`@pto.kernel(profile="a5")`: make a kernel of a function."""
+    """`@pto.kernel(profile="a5")`: make a kernel of a function.
+
+    kind says which side of a core runs it, `cube` or `vector`; without it both do, each its part.
+    """
+    if kind not in (None, "cube", "vector"):
+        raise mistake("PTO-U215", f"a kernel is cube or vector, not {kind!r}")
     if function is not None:
-        return Kernel(function, profile, name)
-    return lambda inner: Kernel(inner, profile, name)
+        return Kernel(function, profile, name, kind=kind)
+    return lambda inner: Kernel(inner, profile, name, kind=kind)
+
+
+def pair(
+    cube: Callable[..., Any],
+    vector: Callable[..., Any],
+    *,
+    profile: str = "a5",
+    name: str | None = None,
+) -> Kernel:
+    """One kernel of two functions, for the cube and for the vector side, that meet in queues."""
+    same = inspect.signature(cube).parameters.keys() == inspect.signature(vector).parameters.keys()
+    if not same:
+        raise mistake(
+            "PTO-U215",
+            f"{cube.__name__} and {vector.__name__} are one kernel: their parameters must be alike",
+        )
+    return Kernel(cube, profile, name or cube.__name__, kind="cube", peer=vector)

@@ -14,7 +14,7 @@ HOMES: Final = {
     "pto.lang.control": "Else If block_idx block_num carry range section_cube section_vector"
     " subblock_idx subblock_num vecscope",
     "pto.lang.eager": "eager",
-    "pto.lang.kernel": "Kernel kernel",
+    "pto.lang.kernel": "Kernel kernel pair",
     "pto.lang.place": "KernelError",
     "pto.lang.registers": "Mask Pointer Vreg",
     "pto.lang.scalars": "Scalar cdiv scalar select",

@@ -27,6 +27,8 @@ ROUNDED = {
     "softmax_registers": 1e-6,
     "layernorm": 1e-6,
     "gemm_f16": 1e-6,
+    "gemm_double_buffered": 1e-6,
+    "flash_attention": 2.0**-10,  # weights are f16
     "gemm_int8": 2.0**-11,
     "gemm_mx": 1e-6,
 }
@@ -73,6 +75,18 @@ def test_text_of_an_example_is_legal_and_gives_the_same_bits(
     assert module.example(profile)[0].tobytes() == traced
     assert seen
     assert all(seen)
+
+
+@pytest.mark.parametrize(("name", "profile"), runs())
+def test_only_the_racy_example_is_racy(name: str, profile: str, monkeypatch: pytest.MonkeyPatch):
+    found: list[str] = []
+
+    def run(self: Kernel, *args: Any, blocks: int = 1, **named: Any) -> None:
+        found.extend(d.code for d in self.sanitize(*args, blocks=blocks, **named))
+
+    monkeypatch.setattr(Kernel, "run", run)
+    importlib.import_module(f"examples.{name}").example(profile)
+    assert set(found) == ({"PTO-R001", "PTO-R003"} if name == "racy" else set())
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -1,0 +1,131 @@
+"""Flash attention, forward: o = softmax(q k' / sqrt(d)) v, without ever holding all of the scores.
+
+The cube multiplies, the two vector sub-blocks of its core do the softmax, half of the rows each; tiles
+go between them through queues. For every chunk of keys the cube pushes scores, gets weights back, and
+pushes their product with the values; the vector side keeps a running maximum, sum and output.
+"""
+
+import numpy as np
+import numpy.typing as npt
+
+import pto
+
+PROFILES = ("a5",)
+ROWS, CHUNK, DEPTH = 32, 64, 64
+HALF = ROWS // 2
+SLOT = ROWS * CHUNK * 4  # bytes of the largest tile in a queue
+BOTH_WAYS, UPPER_LOWER = 3, 1
+
+
+def scores_and_values(
+    q: pto.Global[pto.f16],
+    kt: pto.Global[pto.f16],
+    v: pto.Global[pto.f16],
+    o: pto.Global[pto.f32],
+) -> None:
+    """The cube: scores = q k', then weights x v."""
+    to_cube = pto.reserve_buffer("to_cube", 4 * SLOT, "mat", True)
+    to_vector = pto.import_reserved_buffer("to_vector", "running_softmax")
+    pto.aic_initialize_pipe(BOTH_WAYS, SLOT, c2v_consumer_buf=to_vector, v2c_consumer_buf=to_cube)
+    queries = pto.tile(ROWS, DEPTH, pto.f16, role="mat")
+    pto.tload(queries, q[pto.block_idx() * ROWS :, :])
+    for j in pto.range(0, kt.shape[1], CHUNK):
+        keys = pto.tile(DEPTH, CHUNK, pto.f16, role="mat")
+        values = pto.tile(CHUNK, DEPTH, pto.f16, role="mat")
+        pto.tload(keys, kt[:, j:])
+        pto.tload(values, v[j:, :])
+        pto.tpush_to_aiv(product(queries, keys), UPPER_LOWER)
+        weights = pto.tpop_from_aiv(UPPER_LOWER, to=pto.tile_type(ROWS, CHUNK, pto.f16, role="mat"))
+        part = product(weights, values)
+        pto.tfree_from_aiv(UPPER_LOWER)
+        pto.tpush_to_aiv(part, UPPER_LOWER)
+
+
+def product(a: pto.Tile, b: pto.Tile) -> pto.Tile:
+    left = pto.tile(a.rows, a.cols, pto.f16, role="left")
+    right = pto.tile(b.rows, b.cols, pto.f16, role="right")
+    acc = pto.tile(a.rows, b.cols, pto.f32, role="acc")
+    pto.tmov(left, a)
+    pto.tmov(right, b)
+    pto.tmatmul(acc, left, right)
+    return acc
+
+
+def running_softmax(
+    q: pto.Global[pto.f16],
+    kt: pto.Global[pto.f16],
+    v: pto.Global[pto.f16],
+    o: pto.Global[pto.f32],
+) -> None:
+    """The vector side: weights = exp(scores - maximum), and the output so far, rescaled."""
+    to_vector = pto.reserve_buffer("to_vector", 4 * SLOT, "vec", True)
+    to_cube = pto.import_reserved_buffer("to_cube", "scores_and_values")
+    pto.aiv_initialize_pipe(BOTH_WAYS, SLOT, c2v_consumer_buf=to_vector, v2c_consumer_buf=to_cube)
+    popped = pto.tile_type(HALF, CHUNK, pto.f32)
+    out = pto.tile(HALF, DEPTH, pto.f32)
+    work = pto.tile(HALF, CHUNK, pto.f32)
+    highest, highest_row = column()
+    total, total_row = column()
+    now, now_row = column()
+    shrink, shrink_row = column()
+    pto.texpands(highest_row, float("-inf"))
+    pto.texpands(total_row, 0.0)
+    pto.texpands(out, 0.0)
+    for _ in pto.range(0, kt.shape[1], CHUNK):
+        scores = pto.tpop_from_aic(UPPER_LOWER, to=popped)
+        weights = pto.tile(HALF, CHUNK, pto.f32)
+        pto.tmuls(weights, scores, DEPTH**-0.5)
+        pto.tfree_from_aic(UPPER_LOWER)
+        pto.trowmax(now, weights, work)
+        pto.tmax(now_row, now_row, highest_row)
+        pto.tsub(shrink_row, highest_row, now_row)
+        pto.texp(shrink_row, shrink_row)
+        pto.tmov(highest_row, now_row)
+        pto.trowexpandsub(weights, weights, highest)
+        pto.texp(weights, weights)
+        pto.trowsum(now, weights, work)
+        pto.tmul(total_row, total_row, shrink_row)
+        pto.tadd(total_row, total_row, now_row)
+        send(weights)
+        part = pto.tpop_from_aic(UPPER_LOWER, to=popped)
+        pto.trowexpandmul(out, out, shrink)
+        pto.tadd(out, out, part)
+        pto.tfree_from_aic(UPPER_LOWER)
+    pto.trowexpanddiv(out, out, total)
+    first = pto.block_idx() * ROWS + pto.subblock_idx() * HALF
+    pto.tstore(o[first : first + HALF, :], out)
+
+
+def column() -> tuple[pto.Tile, pto.Tile]:
+    """A number for each row, as a column and, over the same bytes, as a row to calculate with."""
+    tall = pto.tile(HALF, 1, pto.f32, layout="DN")
+    return tall, pto.treshape(tall, to=pto.tile_type(1, HALF, pto.f32))
+
+
+def send(weights: pto.Tile) -> None:
+    """Round to f16, lay out in boxes as the cube wants it, and push."""
+    half = pto.tile(HALF, CHUNK, pto.f16)
+    boxed = pto.tile(HALF, CHUNK, pto.f16, layout="NZ")
+    pto.tcvt(half, weights)
+    pto.tmov(boxed, half)
+    pto.tpush_to_aic(boxed, UPPER_LOWER)
+
+
+flash_attention = pto.pair(scores_and_values, running_softmax, profile="a5")
+
+
+def example(profile: str = "a5") -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float64]]:
+    """What the kernel gives, and what NumPy gives in f64."""
+    rng = np.random.default_rng(17)
+    q, k, v = rng.standard_normal((3, 128, DEPTH)).astype(np.float16)
+    o = np.zeros((128, DEPTH), np.float32)
+    flash_attention.on(profile)[128 // ROWS](q, np.ascontiguousarray(k.T), v, o)
+    wide_q, wide_k, wide_v = (x.astype(np.float64) for x in (q, k, v))
+    scores = wide_q @ wide_k.T / np.sqrt(DEPTH)
+    weights = np.exp(scores - scores.max(axis=1, keepdims=True))
+    return o, weights / weights.sum(axis=1, keepdims=True) @ wide_v
+
+
+if __name__ == "__main__":
+    actual, expected = example()
+    print(f"flash_attention: largest error {abs(actual - expected).max():.1e}")
