@@ -1,8 +1,9 @@
 """Flash attention, forward: o = softmax(q k' / sqrt(d)) v, without ever holding all of the scores.
 
-The cube multiplies, the two vector sub-blocks of its core do the softmax, half of the rows each; tiles
-go between them through queues. For every chunk of keys the cube pushes scores, gets weights back, and
-pushes their product with the values; the vector side keeps a running maximum, sum and output.
+The cube multiplies, the two vector sub-blocks of its core do the softmax, half of the rows each;
+tiles go between them through queues. For every chunk of keys the cube pushes scores, gets weights
+back, and pushes their product with the values; the vector side keeps a running maximum, sum and
+output.
 """
 
 import numpy as np
