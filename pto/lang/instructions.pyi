@@ -578,7 +578,7 @@ def vcmp(src0: Vreg, src1: Vreg, cmp_mode: str, mask: Mask | None = None, *, to:
     """result[i] = mask[i] and (src0[i] cmp_mode src1[i])"""
 def vcmps(src: Vreg, scalar: Number, cmp_mode: str, mask: Mask | None = None, *, to: Any | None = None) -> Mask:
     """result[i] = mask[i] and (src[i] cmp_mode scalar)"""
-def vsel(src0: Vreg, src1: Vreg, mask: Mask | None = None, *, to: Any | None = None) -> Vreg:
+def vsel(src0: Vreg, src1: Vreg, mask: Mask, *, to: Any | None = None) -> Vreg:
     """result[i] = mask[i] ? src0[i] : src1[i]"""
 def vselr(src0: Vreg, src1: Vreg, *, to: Any | None = None) -> Vreg:
     """result[i] = src0[src1[i]]; no mask"""
@@ -638,7 +638,7 @@ def por(src0: Mask, src1: Mask, mask: Mask | None = None, *, to: Any | None = No
     """result = mask ? src0 | src1 : 0"""
 def pxor(src0: Mask, src1: Mask, mask: Mask | None = None, *, to: Any | None = None) -> Mask:
     """result = mask ? src0 ^ src1 : 0"""
-def psel(src0: Mask, src1: Mask, mask: Mask | None = None, *, to: Any | None = None) -> Mask:
+def psel(src0: Mask, src1: Mask, mask: Mask, *, to: Any | None = None) -> Mask:
     """result = mask ? src0 : src1"""
 def pnot(input: Mask, mask: Mask | None = None, *, to: Any | None = None) -> Mask:
     """result = mask ? ~input : 0"""
@@ -682,9 +682,9 @@ def vintlvv2(lhs: Vreg, rhs: Vreg, part: str, *, to: Any | None = None) -> Vreg:
     """the part half of vintlv"""
 def vdintlvv2(lhs: Vreg, rhs: Vreg, part: str, *, to: Any | None = None) -> Vreg:
     """the part half of vdintlv"""
-def vsqz(input: Vreg, mask: Mask | None = None, *, to: Any | None = None) -> Vreg:
+def vsqz(input: Vreg, mask: Mask, *, to: Any | None = None) -> Vreg:
     """active lanes in order at the front, the rest 0; SQZN = their bytes"""
-def vusqz(src: Vreg, mask: Mask | None = None, *, to: Any | None = None) -> Vreg:
+def vusqz(src: Vreg, mask: Mask, *, to: Any | None = None) -> Vreg:
     """result[i] = number of active lanes before i; src is ignored; SQZN as vsqz"""
 def vpack(src: Vreg, part: str, *, to: Any | None = None) -> Vreg:
     """low halves of src's elements in the part half of result, the other half 0"""

@@ -10,11 +10,11 @@ import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
+from os import environ
 from typing import Any, get_args, get_origin, overload
 
 import numpy as np
 
-from pto.core import render
 from pto.core.dtypes import DType
 from pto.core.errors import Diagnostic, Loc, PtoError
 from pto.ir.builder import new_function, new_module, scalar_type
@@ -23,7 +23,7 @@ from pto.ir.printer import print_module
 from pto.isa.attributes import Enum, Str
 from pto.isa.types import Type
 from pto.lang.arrays import as_array
-from pto.lang.place import KernelError, mistake
+from pto.lang.place import KernelError, mistake, rendered
 from pto.lang.scalars import Scalar
 from pto.lang.trace import Trace
 from pto.lang.views import Global, contiguous, pointer_type, view_of
@@ -52,7 +52,7 @@ class Findings(list[Diagnostic]):
     """What a check found; empty means legal. Prints with the lines of the kernel."""
 
     def __str__(self) -> str:
-        return render.text(self) if self else "no findings"
+        return rendered(self) if self else "no findings"
 
     __repr__ = __str__
 
@@ -113,6 +113,8 @@ class Kernel:
 
     def run(self, *args: Any, blocks: int | tuple[int, ...] = 1, **named: Any) -> Report:
         """Run on arrays, which are changed in place."""
+        if environ.get("PTO_SANITIZE") == "1":
+            self._require_clean(args, named, blocks)
         made, arrays, given = self._specialise(self._values(args, named))
         count = blocks if isinstance(blocks, int) else prod(blocks)
         try:
@@ -129,6 +131,16 @@ class Kernel:
         target = Target(ready.profile, None, "as the kernel says")
         return Report(target, "reference", self.name, count, tuple(grid.printed()))
 
+    def _require_clean(self, args: Sequence[Any], named: dict[str, Any], blocks: Any) -> None:
+        """PTO_SANITIZE=1: a watched run on copies comes first, and its errors are raised."""
+        copies = [np.copy(a) if isinstance(a, np.ndarray) else a for a in args]
+        again = {k: np.copy(a) if isinstance(a, np.ndarray) else a for k, a in named.items()}
+        errors = [
+            d for d in self.sanitize(*copies, blocks=blocks, **again) if d.severity == "error"
+        ]
+        if errors:
+            raise KernelError(*errors)
+
     def _prepare(self, made: Specialised) -> Ready:
         """Check once, plan once, compile once."""
         facts = find_profile(self.profile)
@@ -138,7 +150,7 @@ class Kernel:
         made.ready = Ready(made.module, entry_functions(made.module, None), facts)
         return made.ready
 
-    def sanitize(self, *args: Any, blocks: int = 1, **named: Any) -> Findings:
+    def sanitize(self, *args: Any, blocks: int | tuple[int, ...] = 1, **named: Any) -> Findings:
         """Run under the sanitizer: races, flags that do not match, reads of undefined data."""
         from pto.observe import sanitize  # only here: a plain run needs no observer
 
@@ -203,7 +215,8 @@ class Kernel:
                 given.append(value)
                 key.append(None)
             else:
-                key.append((type(value), value))
+                # -0.0 equals 0.0, and NaN not even itself: floats are told apart by their digits.
+                key.append((type(value), repr(value) if isinstance(value, float) else value))
         made = self._find(tuple(key), values, shapes)
         self._last = made
         return made, arrays, given

@@ -6,6 +6,7 @@ import dis
 import linecache
 import sys
 from bisect import bisect_right
+from collections.abc import Sequence
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
@@ -22,11 +23,15 @@ class KernelError(PtoError):
     """A mistake in a kernel; printed with the user's line and a caret."""
 
     def __str__(self) -> str:
-        files = {d.loc.file for d in self.diagnostics if d.loc}
-        files |= {n.loc.file for d in self.diagnostics for n in d.notes if n.loc}
-        texts = {file: "".join(linecache.getlines(file)) for file in files}
-        shown = {file: text for file, text in texts.items() if text}
-        return "\n" + render.text(self.diagnostics, render.Sources(shown))
+        return "\n" + rendered(self.diagnostics)
+
+
+def rendered(diagnostics: Sequence[Diagnostic]) -> str:
+    """Findings with their lines, those of notebooks and consoles too."""
+    places = [d.loc for d in diagnostics] + [n.loc for d in diagnostics for n in d.notes]
+    texts = {loc.file: "".join(linecache.getlines(loc.file)) for loc in places if loc}
+    shown = {file: text for file, text in texts.items() if text}
+    return render.text(diagnostics, render.Sources(shown))
 
 
 def user_frame() -> FrameType | None:

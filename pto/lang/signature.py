@@ -26,7 +26,8 @@ _OWN = (
     "pto.subview",
     "pto.subset",
 )
-RESERVED = ("from", "import", "in", "is", "lambda", "global")
+# Their mask chooses what comes out, so that all lanes is no sensible default.
+_CHOOSING = ("vector select", "vector rearrangement", "pto.psel")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +62,8 @@ def can_be_left_out(row: Instr, operand: Operand) -> bool:
         return row.family.section not in DESTINATION_FIRST or len(row.operands) == 1
     if operand.optional or operand.role == "tmp":
         return True
-    return operand.kind == "mask" and operand.name == "mask" and operand is row.operands[-1]
+    governs = operand.kind == "mask" and operand.name == "mask" and operand is row.operands[-1]
+    return governs and row.family.name not in _CHOOSING and row.name not in _CHOOSING
 
 
 @lru_cache(maxsize=1024)

@@ -68,6 +68,10 @@ class Trace:
         names: Sequence[str] = (),
     ) -> Operation:
         self.require_whole()
+        for given in (operands or {}).values():
+            for value in (given,) if isinstance(given, Value) else given or ():
+                if not self.builder.sees(value):
+                    raise _out_of_sight(value)
         try:
             return self.builder.append(
                 name,
@@ -261,6 +265,14 @@ def _same_region(one: tuple[Any, Any], other: tuple[Any, Any]) -> bool:
 
 def _shown(region: tuple[Any, Any]) -> str:
     return " x ".join(str(n) if isinstance(n, int) else "?" for n in region)
+
+
+def _out_of_sight(value: Value) -> KernelError:
+    return mistake(
+        "PTO-U216",
+        f"%{value.name} was made inside a loop, branch or scope that has ended",
+        help="make tiles before the loop; a number or register that outlives it is a pto.carry",
+    )
 
 
 def _unsteady(tile: Tile) -> KernelError:
