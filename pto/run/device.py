@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from pto.core.dtypes import DType
 from pto.core.errors import fail
 from pto.core.global_tensor import GlobalTensor
 from pto.core.memory import Memory, Space
@@ -19,7 +20,9 @@ from pto.core.pointer import Pointer
 from pto.ir.graph import Module, Operation
 from pto.isa import types as t
 from pto.isa.meaning.memref import argument_view
+from pto.isa.meaning.scalar import bits_of, wrapper
 from pto.run.agents import take_turns
+from pto.run.arrays import Borrowed, require_elements
 from pto.run.events import Observer, Tap
 from pto.run.kernel import Kernel
 from pto.target.choose import choose
@@ -211,9 +214,9 @@ class Device:
     def _value(self, name: str, type: t.Type, value: Any) -> Any:
         if isinstance(type, t.Ptr):
             elem = type.elem.dtype if isinstance(type.elem, t.Scalar) else None
-            return Pointer(self._memory_of(name, "a pointer", value), 0, elem)
+            return Pointer(self._memory_of(name, "a pointer", value, elem), 0, elem)
         if isinstance(type, t.MemRef) and type.space is Space.GM:
-            memory = self._memory_of(name, "a memref", value)
+            memory = self._memory_of(name, "a memref", value, type.elem.dtype)
             return argument_view(type, memory, value.shape)
         if isinstance(type, t.View):
             return self._view(name, type, value)
@@ -222,22 +225,30 @@ class Device:
         raise fail("PTO-U033", f"%{name} has type {type.kind}, which no host value can be")
 
     def _view(self, name: str, type: t.View, value: Any) -> GlobalTensor:
-        memory = self._memory_of(name, "a view", value)
+        memory = self._memory_of(name, "a view", value, type.elem.dtype)
         if type.elem.dtype is None or (None in type.shape and len(value.shape) != len(type.shape)):
             raise fail("PTO-U033", f"%{name} has {len(type.shape)} dimensions, got {value.shape}")
         given = value.shape if None in type.shape else type.shape
         shape = [own if size is None else size for size, own in zip(type.shape, given, strict=True)]
         return GlobalTensor.of(memory, 0, type.elem.dtype, [n or 0 for n in shape])
 
-    def _memory_of(self, name: str, what: str, array: Any) -> Memory:
+    def _memory_of(self, name: str, what: str, array: Any, elem: DType | None) -> Memory:
         if not isinstance(array, np.ndarray):
             raise fail("PTO-U033", f"%{name} is {what}: it needs an array, got {array!r}")
+        require_elements(name, Borrowed(array, array), elem)
         return self.memory_of(array) or self.attach(array)
 
 
 def _scalar(name: str, type: t.Scalar, value: Any) -> Any:
-    if isinstance(value, np.ndarray) and value.ndim:
-        raise fail("PTO-U033", f"%{name} is a scalar of type {type.name}, got an array")
-    if type.dtype is None or not type.is_float:
-        return int(value)
-    return type.dtype.numpy.type(value)
+    """A number that the type can hold; the bits of a signless integer may be given unsigned."""
+    if not isinstance(value, int | float | np.generic | np.ndarray) or np.ndim(value):
+        shown = "an array" if isinstance(value, np.ndarray) else repr(value)
+        raise fail("PTO-U033", f"%{name} is a scalar of type {type.name}, got {shown}")
+    if type.dtype is not None and type.is_float:
+        return type.dtype.numpy.type(value)
+    bits = bits_of(type)
+    lowest = 0 if type.name.startswith("u") else -(1 << (bits - 1))
+    whole = int(value) if isinstance(value, int) or np.isfinite(value) else 1 << bits
+    if whole != value or not lowest <= whole < 1 << bits:
+        raise fail("PTO-U033", f"%{name} is {type.name}, which cannot be {value}")
+    return wrapper(type)(whole)

@@ -54,6 +54,8 @@ class Kernel:
 
     def start(self, device: Any, values: Mapping[str, Any], blocks: int) -> Grid:
         """A launch: one value for each parameter."""
+        if blocks < 1:
+            raise fail("PTO-U039", f"a launch needs at least one block, got {blocks}")
         return Grid(self, device, values, blocks)
 
     def agents(
