@@ -3,6 +3,8 @@
 # fmt: off
 from pto.core.dtypes import DType
 
+def element(given: object) -> DType: ...
+
 __all__ = ["i8", "u8", "i16", "u16", "i32", "u32", "i64", "u64", "f16", "bf16", "f32", "f64", "f8e4m3", "f8e5m2", "hifloat8", "e8m0", "float4_e1m2x2", "float4_e2m1x2", "i1", "i4x2"]
 
 ELEMENTS: dict[str, DType]

@@ -14,6 +14,7 @@ from pto.ir.infer import INFERRED
 from pto.ir.types import parse_type
 from pto.isa import types as t
 from pto.isa.instr import Instr, Result
+from pto.lang.elements import element
 from pto.lang.place import mistake
 from pto.lang.session import Handle
 
@@ -34,6 +35,7 @@ def _type(row: Instr, result: Result, values: list[Value], to: Any) -> t.Type:
         to = to.type
     if isinstance(to, t.Type):
         return to
+    to = None if to is None else element(to)
     find = _BY_KIND.get(result.kind)
     found = find(row, values, to) if find else None
     if found is None:

@@ -14,6 +14,7 @@ from pto.ir.builder import INDEX, scalar_type
 from pto.ir.graph import Value
 from pto.isa.attributes import Enum
 from pto.isa.types import Scalar as ScalarType
+from pto.lang.elements import element
 from pto.lang.linear import Linear
 from pto.lang.place import mistake
 from pto.lang.session import Handle, Session, current
@@ -82,7 +83,7 @@ class Scalar(Handle, Generic[E]):
 
     def to(self, kind: DType | Any) -> Any:
         """The same number in another type: rounded to even, truncated toward zero, or wrapped."""
-        return convert(self, scalar_type(kind))
+        return convert(self, scalar_type(element(kind)))
 
     def __add__(self, other: Any) -> Any:
         return arith("+", self, other)
@@ -388,4 +389,4 @@ def select(condition: Any, a: Any, b: Any) -> Any:
 
 def scalar(number: Number, kind: Any) -> Any:
     """A constant of a given type, where the type matters: `pto.scalar(3, pto.i16)`."""
-    return convert(number, scalar_type(kind))
+    return convert(number, scalar_type(element(kind)))

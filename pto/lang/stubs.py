@@ -70,6 +70,7 @@ def _elements() -> str:
         "# Element types. Written by `python -m pto.lang.stubs`: do not edit.\n"
         "# ruff: noqa\n# fmt: off\n"
         "from pto.core.dtypes import DType\n\n"
+        "def element(given: object) -> DType: ...\n\n"
         f"__all__ = [{names}]\n\n"
         "ELEMENTS: dict[str, DType]\n\n"
         f"class Element: ...\n\n{listed}\n"

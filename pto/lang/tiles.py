@@ -17,6 +17,7 @@ from pto.ir.builder import INDEX, scalar_type
 from pto.ir.graph import Operation, Value
 from pto.isa.attributes import Array, Int
 from pto.isa.types import TileBuf
+from pto.lang.elements import element
 from pto.lang.place import located, mistake
 from pto.lang.scalars import Scalar, arith, as_value
 from pto.lang.session import Handle, Session, current
@@ -157,22 +158,23 @@ def tile_type(
                 f"{what} of a tile is needed while the kernel is traced, got {size!r}",
                 help="give the largest size, and the valid region follows the data",
             )
+    kind = element(dtype)
     try:
         place = role_named(role)
         known = _static(valid)
         region = (rows, cols) if valid is None else known or (None, None)
         made = TileType.of(
             place,
-            dtype,
+            kind,
             rows,
             cols,
             _layout(place, layout, fractal),
-            pad=_pad(pad, dtype),
+            pad=_pad(pad, kind),
             valid=region,
         )
     except PtoError as error:
         raise located(error) from None
-    return TileBuf(scalar_type(dtype), made)
+    return TileBuf(scalar_type(kind), made)
 
 
 def tile(
