@@ -98,6 +98,7 @@ class Agent:
     buffers: dict[int, list[Clock]] = field(default_factory=dict[int, list[Clock]])
     releases: dict[int, int] = field(default_factory=dict[int, int])
     users: dict[int, set[str]] = field(default_factory=dict[int, set[str]])
+    unit: Clock | None = None  # of the operations that mark tiles of L0C by unit flags
     count: int = 0
     version: int = 0  # grows when the clock of the scalar unit may have changed
 
@@ -142,3 +143,13 @@ def join(thread: Thread, other: Clock) -> None:
     else:
         part = thread.clock[:size]
         np.maximum(part, other, out=part)
+
+
+def joined(a: Clock, b: Clock | None) -> Clock:
+    """The later of two clocks in every entry; they may be of different widths."""
+    if b is None:
+        return a
+    wide, narrow = (a, b) if a.size >= b.size else (b, a)
+    out = wide.copy()
+    np.maximum(out[: narrow.size], narrow, out=out[: narrow.size])
+    return out

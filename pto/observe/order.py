@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from pto.observe.clocks import Agent, Clock, Clocks, Item, Moment, Thread, join
+from pto.observe.clocks import Agent, Clock, Clocks, Item, Moment, Thread, join, joined
 from pto.run import effects as fx
 from pto.run.core import Core
 from pto.run.events import Event
@@ -108,7 +108,7 @@ class Order:
             thread.settle()
         whole = threads[0].clock.copy()
         for thread in threads[1:]:
-            whole = _joined(whole, thread.clock)
+            whole = joined(whole, thread.clock)
         for thread in threads:
             thread.clock = whole.copy()
         agent.version += 1
@@ -203,9 +203,9 @@ class Order:
         agent, clock = thread.agent, thread.published()
         if effect.of_all:
             for pipe in agent.users.get(effect.id, ()):
-                clock = _joined(clock, self.thread(agent, pipe).published())
+                clock = joined(clock, self.thread(agent, pipe).published())
         done = agent.buffers.setdefault(effect.id, [])
-        done.append(_joined(clock, done[-1]) if done else clock)
+        done.append(joined(clock, done[-1]) if done else clock)
         return True
 
     def _send(self, thread: Thread, item: Item, effect: fx.Send) -> bool:
@@ -242,7 +242,7 @@ class Order:
             clock = self._meetings.get(key)
             for each in threads:
                 own = each.published()
-                clock = own if clock is None else _joined(clock, own)
+                clock = own if clock is None else joined(clock, own)
             if clock is not None:
                 self._meetings[key] = clock
         self._wake(thread.agent)
@@ -252,12 +252,3 @@ class Order:
         for agent in list(self._parked):
             if agent is not but:
                 self._pump(agent)
-
-
-def _joined(a: Clock, b: Clock) -> Clock:
-    """The later of two clocks in every entry; they may be of different widths."""
-    wide, narrow = (a, b) if a.size >= b.size else (b, a)
-    out = wide.copy()
-    part = out[: narrow.size]
-    part[part < narrow] = narrow[part < narrow]
-    return out

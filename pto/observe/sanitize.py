@@ -6,20 +6,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from pto.core.errors import Diagnostic, PtoError
 from pto.core.memory import Space
 from pto.ir.graph import Module
-from pto.observe import flags
-from pto.observe.clocks import Agent, Clock, Item, Moment, Thread
+from pto.observe import flags, undefined
+from pto.observe.clocks import Agent, Clock, Item, Moment, Thread, join, joined
 from pto.observe.mode import Mode, mode_of
 from pto.observe.order import Order
 from pto.observe.races import Races
+from pto.observe.regions import Regions
 from pto.observe.shadow import Cells, Conflict, Shadow, cells_of
 from pto.run import effects as fx
 from pto.run.core import Core
-from pto.run.events import Event
+from pto.run.events import Event, Observer
 from pto.run.host import Report, entry_functions, launch
-from pto.run.watched import Access
+from pto.run.watched import Access, WatchedMemory
 from pto.target.facts import Profile
 from pto.verify.target import target_of
 
@@ -28,6 +31,9 @@ _LOADS_AFTER_STORES = frozenset({"VV_ALL", "VST_VLD"})
 # Buffers that a pipe sees its own accesses to in order: the matrix unit adds one product after the
 # other to its accumulator, and the fixpipe reads tables it loaded (PTO-Gym, fixpipe-quant-ub-cv).
 _OWN_ORDER = frozenset({("M", Space.L0C), ("FIX", Space.FIXPIPE)})
+
+# A product marks its tile of L0C as ready, a fixpipe transfer waits for the mark and takes it away.
+_UNIT_FLAGS = frozenset({"unit_flag", "unit_flag_mode"})
 
 
 class Sanitizer:
@@ -38,6 +44,10 @@ class Sanitizer:
         self._order = Order(profile.sync, self._work, mode == "automatic")
         self._races = Races(str(profile))
         self._scopes: dict[int, list[tuple[Event, Moment]]] = {}
+        self.origins = undefined.Origins()
+        self._regions = Regions()
+        self._poisoned = profile.outside_valid == "poison"
+        self._buffers: dict[int, undefined.Buffer] = {}
         self._scalar_times: set[int] = set()  # of scalar accesses in the scope at hand
         self._ended = False
 
@@ -46,9 +56,16 @@ class Sanitizer:
     def begin(self, core: Core) -> None:
         self._order.begin(core)
 
+    def memory(self, memory: WatchedMemory, core: Core | None) -> None:
+        if core is not None:
+            self._buffers[id(memory)] = undefined.buffer_of(core, memory)
+            memory.shadow = Shadow(memory)
+
     def event(self, event: Event) -> None:
         agent = self._order.agents[id(event.core)]
         moment = self._order.moment(agent, event)
+        if event.tiles and self._poisoned:
+            self._regions.look(event, moment)
         scope = self._scopes.get(id(event.core))
         if scope is not None:
             scope.append((event, moment))
@@ -75,7 +92,7 @@ class Sanitizer:
     def findings(self) -> list[Diagnostic]:
         """Everything found so far; about flags only when the launch came to its end."""
         found = flags.findings(self._order) if self._ended else []
-        return [*self._races.findings(), *found]
+        return [*self._races.findings(), *found, *self._regions.findings()]
 
     # ---- work: accesses of an operation that starts
 
@@ -83,7 +100,13 @@ class Sanitizer:
         if item.scope is not None:
             self._work_scope(thread, item.scope)
             return
+        is_marked = _UNIT_FLAGS & item.event.op.attrs.keys()
+        agent = thread.agent
+        if is_marked and agent.unit is not None:
+            join(thread, agent.unit)
         time = thread.tick(item.moment)
+        if is_marked:
+            agent.unit = joined(thread.published(), agent.unit)
         for cells, access, atomic in _footprints(item.event.accesses):
             self._touch(thread, thread.clock, item.moment, time, cells, access, atomic, False)
         thread.done()
@@ -123,6 +146,8 @@ class Sanitizer:
             found = shadow.stores(cells, thread.index, time, clock, atomic)
         else:
             found = shadow.loads(cells, thread.index, time, clock)
+            if access.memory.space is not Space.GM:
+                self._look(shadow, cells, moment)
         space = access.memory.space
         for conflict in found:
             if conflict.thread == thread.index:
@@ -133,6 +158,13 @@ class Sanitizer:
                     continue
             other = self._order.clocks.threads[conflict.thread]
             self._races.add(conflict, other, thread, moment, access.writes, space, in_scope)
+
+    def _look(self, shadow: Shadow, cells: Cells, moment: Moment) -> None:
+        """Remember a read of bytes that nobody has written."""
+        places = shadow.unwritten(cells)
+        buffer = self._buffers.get(id(shadow.memory))
+        if places is not None and buffer is not None:
+            self.origins.add(moment.op, moment.counters, buffer, shadow.grain, places)
 
 
 def _footprints(accesses: list[Access]) -> list[tuple[Cells, Access, bool]]:
@@ -182,23 +214,31 @@ def sanitize(
     target = target_of(module, profile=profile, device=device)
     mode = mode_of(entry_functions(module, entry))
     watcher = Sanitizer(target.profile, mode)
+    options: dict[str, Any] = {
+        "entry": entry,
+        "blocks": blocks,
+        "profile": profile,
+        "device": device,
+        "engine": engine,
+    }
+    before = _copied(args)
     report: Report | None = None
-    errors: tuple[Diagnostic, ...] = ()
+    found: Sequence[Diagnostic] = ()
     try:
-        report = launch(
-            module,
-            entry=entry,
-            args=args,
-            blocks=blocks,
-            profile=profile,
-            device=device,
-            engine=engine,
-            check=check,
-            observer=watcher,
-        )
+        report = launch(module, args=args, check=check, observer=watcher, **options)
     except PtoError as error:
-        errors = error.diagnostics
-    return Verdict((*watcher.findings(), *errors), mode, report)
+        found = error.diagnostics
+
+    def again(observer: Observer) -> None:
+        launch(module, args=_copied(before), check=False, observer=observer, **options)
+
+    if report is not None:
+        found = undefined.findings(watcher.origins, again)
+    return Verdict((*watcher.findings(), *found), mode, report)
+
+
+def _copied(args: Sequence[Any]) -> list[Any]:
+    return [a.copy() if isinstance(a, np.ndarray) else a for a in args]
 
 
 def launch_sanitized(module: Module, **options: Any) -> Report:

@@ -157,6 +157,13 @@ class Shadow:
         first = int(places.min())
         return Conflict(thread, time, writes, first, int(places.max()) + self.grain)
 
+    def unwritten(self, cells: Cells) -> Times | None:
+        """Byte addresses of granules nobody has written; None where there are none."""
+        times = self._get(self.written, cells)
+        if times.all():
+            return None
+        return self._addresses(cells)[np.broadcast_to(times == 0, self._shape(cells))]
+
     # ---- granules
 
     def _refine(self, cells: Cells) -> None:

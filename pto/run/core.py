@@ -96,7 +96,7 @@ class Core:
                 raise fail("PTO-M112", f"profile {self.profile} has no {space.value} buffer")
             found = Memory(space, size, self.profile.alignment.base)
             if self.device.tap is not None:
-                found = self.device.tap.adopt(found)
+                found = self.device.tap.adopt(found, self)
             self._buffers[space] = found
         return found
 

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pto.core.memory import Memory
+from pto.core.tile import Tile
 from pto.ir.graph import Operation
 from pto.isa import types as t
-from pto.isa.meaning import Blocked
+from pto.isa.meaning import Blocked, Lane
 from pto.isa.rules import Case
 from pto.run.code import Regs, Step, Waits
 from pto.run.core import Core
@@ -47,12 +48,18 @@ class Event:
     accesses: list[Access]
     counters: tuple[int, ...]  # of the loops around, outermost first
     effect: Effect | None = None
+    # dst, then the sources read over dst's valid region, where only a run tells their extents
+    tiles: tuple[tuple[str, Tile], ...] = ()
 
 
 class Observer(Protocol):
     """Watches a run, in program order of each agent. It never changes the run."""
 
     def begin(self, core: Core) -> None: ...
+    def memory(self, memory: WatchedMemory, core: Core | None) -> None:
+        """A memory comes into use: a local buffer of `core`, else global memory."""
+        ...
+
     def event(self, event: Event) -> None: ...
     def enter_scope(self, core: Core) -> None:
         """A vector scope begins: what follows is one piece of work of its pipe."""
@@ -71,9 +78,11 @@ class Tap:
         self.observer = observer
         self.recorder = Recorder()
 
-    def adopt(self, memory: Memory) -> Memory:
-        """The same bytes, watched."""
-        return WatchedMemory(memory, self.recorder)
+    def adopt(self, memory: Memory, core: Core | None = None) -> Memory:
+        """The same bytes, watched; `core` owns a local buffer."""
+        watched = WatchedMemory(memory, self.recorder)
+        self.observer.memory(watched, core)
+        return watched
 
     def begin(self, core: Core) -> None:
         """Flags become the observer's matter, counters between agents tell what changes."""
@@ -100,9 +109,17 @@ class Tap:
         values = (*op.operands, *op.results)
         if not any(isinstance(v.type, _PLACES) for v in values):
             return step
-        return self._working(op, step, issuing_pipe(case)([]), loops)
+        domain = [(name, compiler.slots(op.group(name))[0]) for name in _over_domain(case)]
+        return self._working(op, step, issuing_pipe(case)([]), loops, domain)
 
-    def _working(self, op: Operation, step: Step, pipe: str, loops: list[int]) -> Step:
+    def _working(
+        self,
+        op: Operation,
+        step: Step,
+        pipe: str,
+        loops: list[int],
+        domain: list[tuple[str, int]],
+    ) -> Step:
         recorder, tell = self.recorder, self.observer.event
 
         def watched(core: Core, regs: Regs) -> Any:
@@ -111,8 +128,10 @@ class Tap:
                 if isinstance(found, Blocked):
                     recorder.log.clear()
                 else:
-                    counters = tuple([regs[i] for i in loops])
-                    tell(Event(op, core, pipe, recorder.take(), counters))
+                    event = Event(op, core, pipe, recorder.take(), tuple([regs[i] for i in loops]))
+                    if domain:
+                        event.tiles = tuple([(name, regs[slot]) for name, slot in domain])
+                    tell(event)
             return found
 
         return watched
@@ -154,3 +173,20 @@ class Tap:
             observer.leave_scope(core)
 
         return scope, wait
+
+
+def _over_domain(case: Case) -> list[str]:
+    """dst and its sources, where one function of lanes is applied over dst's valid region.
+
+    Only where the extents may differ: what the types fix, the checker has judged.
+    """
+    body = case.row.body
+    if not isinstance(body, Lane) or body.spread is not None:
+        return []
+    roles = {o.name: o.role for o in case.row.operands}
+    tiles = {name: case.tile(name) for name in roles}
+    used = [name for name, tile in tiles.items() if tile is not None and roles[name] != "tmp"]
+    regions = {tile.valid for tile in tiles.values() if tile is not None}
+    if len(regions) == 1 and None not in next(iter(regions)):
+        return []
+    return sorted(used, key=lambda name: roles[name] != "out")
