@@ -176,6 +176,11 @@ class Stream:
             elif isinstance(task, Record):
                 task.event.is_done = True
 
+    @property
+    def tasks(self) -> int:
+        """How much has not begun."""
+        return len(self._tasks)
+
     def _is_ready(self, task: Task) -> bool:
         return not isinstance(task, WaitFor) or task.event.is_done
 

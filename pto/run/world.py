@@ -129,10 +129,13 @@ class World:
             raise
 
     def _begin(self) -> list[Agent]:
-        for stream in self._streams:
-            agents = stream.begin()
-            if agents:
-                return agents
+        """Agents of the first stream that has some. What one stream records may free another."""
+        left = -1
+        while left != (left := sum(stream.tasks for stream in self._streams)):
+            for stream in self._streams:
+                agents = stream.begin()
+                if agents:
+                    return agents
         return []
 
     def _require_done(self) -> None:
