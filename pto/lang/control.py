@@ -20,6 +20,7 @@ from pto.core.dtypes import I1, I64
 from pto.ir.builder import INDEX, new_block, scalar_type
 from pto.ir.graph import Operation, Region, Value
 from pto.isa.types import Scalar as ScalarType
+from pto.lang.linear import Linear
 from pto.lang.place import assigned_names, mistake
 from pto.lang.registers import wrap
 from pto.lang.scalars import Scalar, as_value, is_number, type_of
@@ -117,7 +118,7 @@ def _loop(trace: Trace, low: Any, high: Any, step: Any) -> Iterator[Any]:
         each.rebind(arg)
     done = False
     try:
-        yield Scalar[Any](args[0], trace)
+        yield Scalar[Any](args[0], trace, _steps(op, low, step))
         done = True
     finally:
         if not done:
@@ -129,6 +130,11 @@ def _loop(trace: Trace, low: Any, high: Any, step: Any) -> Iterator[Any]:
                 )
             )
     _end_loop(trace, op, args, carried)
+
+
+def _steps(op: Operation, low: Any, step: Any) -> Linear | None:
+    """A counter is low plus a multiple of step, where Python knows both."""
+    return Linear(low, {id(op): step}) if isinstance(low, int) and isinstance(step, int) else None
 
 
 def _end_loop(trace: Trace, op: Operation, args: list[Value], carried: list[Carry]) -> None:

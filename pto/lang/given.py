@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from pto.core.dtypes import I1, I16, I32, I64, DType
+from pto.core.dtypes import F32, I1, I16, I32, I64
 from pto.core.errors import nearest
-from pto.ir.builder import INDEX, Given, scalar_type
+from pto.ir.builder import INDEX, scalar_type
 from pto.ir.canonical import INT_TYPES, words_of
 from pto.ir.graph import Value
 from pto.isa.attributes import Array, Attribute, Bool, Enum, Float, Int, OfType, Str, Symbol, Unit
@@ -76,7 +76,9 @@ def _number(row: Instr, operand: Operand, value: Any, elem: ScalarType | None) -
     if operand.kind in _OF_ELEMENT or operand.kind in ("any", "scalar or pointer"):
         if isinstance(value, Scalar) and not value.scalar.is_index:
             return value.used()
-        return as_value(value, elem or (_FIXED["i32"] if isinstance(value, int) else _f32()))
+        return as_value(
+            value, elem or (_FIXED["i32"] if isinstance(value, int) else scalar_type(F32))
+        )
     if "integer" in operand.kind:
         return as_value(value, _FIXED["i64"])
     raise mistake(
@@ -91,12 +93,6 @@ def _dst_help(row: Instr) -> str:
 
     order = ", ".join(p.name for p in parameters(row) if p.required)
     return f"the order is {python_name(row)}({order})"
-
-
-def _f32() -> ScalarType:
-    from pto.core.dtypes import F32
-
-    return scalar_type(F32)
 
 
 def element_of(row: Instr, given: dict[str, Any]) -> ScalarType | None:
@@ -176,10 +172,3 @@ _MAKERS: dict[str, Any] = {
     "unit": lambda v: Unit() if v else None,
     "float": lambda v: Float(repr(float(v))) if isinstance(v, int | float) else None,
 }
-
-
-def is_element(value: object) -> bool:
-    return isinstance(value, DType)
-
-
-GivenOperands = dict[str, Given]

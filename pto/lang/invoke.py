@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pto.core.errors import nearest
+from pto.core.errors import PtoError, nearest
 from pto.ir.builder import Given
 from pto.isa.instr import Instr, Operand
 from pto.isa.table import lookup
@@ -70,9 +70,15 @@ def invoke(row: Instr, args: Sequence[Any], named: Mapping[str, Any]) -> Any:
         if given.get(a.name) is not None and a.name not in row.operand_names
     }
     _require_order(row, operands)
-    values = _lower(session, row, operands)
-    types = result_types(row, values, to)
-    results = session.emit(row.name, values, attrs=attrs, results=types)
+    before = _let_regions_follow(session, row, operands)
+    try:
+        values = _lower(session, row, operands)
+        types = result_types(row, values, to)
+        results = session.emit(row.name, values, attrs=attrs, results=types)
+    except PtoError:
+        for tile, region in before if session.eager else ():
+            session.set_region(tile, *region)
+        raise
     wrapped = [_wrapped(session, value) for value in results]
     return None if not wrapped else wrapped[0] if len(wrapped) == 1 else tuple(wrapped)
 
@@ -143,22 +149,30 @@ def _require_order(row: Instr, operands: Mapping[str, Any]) -> None:
             )
 
 
-def _lower(session: Session, row: Instr, operands: Mapping[str, Any]) -> dict[str, Given]:
-    """Operands as values: regions follow, windows get sizes, scratch and masks are made."""
-    tiles = [v for v in operands.values() if isinstance(v, Tile)]
+def _let_regions_follow(
+    session: Session, row: Instr, operands: Mapping[str, Any]
+) -> list[tuple[Tile, tuple[Any, Any]]]:
+    """Destinations get the region of what is written to them; returns what they had."""
     read = {o.name: operands[o.name] for o in row.operands if _is_read(o, operands)}
+    views = [v for v in read.values() if is_array(v)]
+    before: list[tuple[Tile, tuple[Any, Any]]] = []
     for operand in row.operands:
         dst = operands.get(operand.name)
         written = operand.role == "out" and "tile" in operand.kind
-        if written and isinstance(dst, Tile) and not dst.fixed:
-            dst.used()
-            views = [v for v in operands.values() if is_array(v)]
-            region = (
-                _window(views[0]).room(dst.shape)
-                if views and row.family.name == "load"
-                else (follow(session, row, dst, read))
-            )
-            session.set_region(dst, *region)
+        if not written or not isinstance(dst, Tile) or dst.fixed:
+            continue
+        dst.used()
+        loads = bool(views) and row.family.name == "load"
+        region = _window(views[0]).room(dst.shape) if loads else follow(session, row, dst, read)
+        if session.eager:
+            before.append((dst, session.region(dst)))
+        session.set_region(dst, *region)
+    return before
+
+
+def _lower(session: Session, row: Instr, operands: Mapping[str, Any]) -> dict[str, Given]:
+    """Operands as values: windows get sizes, scratch and masks are made."""
+    tiles = [v for v in operands.values() if isinstance(v, Tile)]
     elem = element_of(row, dict(operands))
     values: dict[str, Given] = {}
     for operand in row.operands:

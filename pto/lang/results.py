@@ -9,7 +9,7 @@ from typing import Any
 
 from pto.core.dtypes import F32, I1, I16, I32, I64, DType
 from pto.ir.builder import INDEX, Given, scalar_type
-from pto.ir.graph import Operation, Value
+from pto.ir.graph import Value
 from pto.ir.infer import INFERRED
 from pto.ir.types import parse_type
 from pto.isa import types as t
@@ -119,8 +119,3 @@ _BY_KIND: dict[str, Callable[[Instr, list[Value], Any], t.Type | None]] = {
     "index": _fixed(None),
     **{k.name: _fixed(k) for k in (I64, I32, I16, I1, F32)},
 }
-
-
-def implied(op: Operation, kind: str) -> t.Type | None:
-    """What the text form would infer for a result."""
-    return INFERRED[kind](op) if kind in INFERRED else None

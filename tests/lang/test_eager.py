@@ -66,6 +66,16 @@ def test_legality_is_checked_where_it_is_called():
     assert caught.value.diagnostics[0].loc.file == __file__
 
 
+def test_a_refused_instruction_changes_nothing():
+    with pto.eager("a5"):
+        t = pto.tile(16, 16, pto.f32)
+        small = pto.tile(16, 16, pto.f32)
+        pto.tload(small, np.ones((4, 4), np.float32))
+        with pytest.raises(pto.PtoError):
+            pto.tand(t, small, small)
+        assert t.valid == (16, 16)
+
+
 def test_dropped_tiles_give_their_room_back():
     with pto.eager("a5"):
         for _ in range(10):

@@ -36,6 +36,26 @@ def test_whole_tiles_are_static():
     assert "set_validshape" not in copy_rows.ir
 
 
+def test_counters_that_step_by_whole_tiles_are_static():
+    @pto.kernel
+    def blocks(x: F32, y: F32) -> None:
+        for i in pto.range(0, x.shape[0], 16):
+            t = pto.tile(16, 64, pto.f32)
+            pto.tload(t, x[i:, :])
+            pto.tstore(y[i:, :], t)
+
+    x = np.random.default_rng(1).standard_normal((48, 64), dtype=np.float32)
+    y = np.zeros_like(x)
+    blocks(x, y)
+    assert np.array_equal(x, y)
+    assert "?" not in blocks.ir
+    longer = np.random.default_rng(2).standard_normal((50, 64), dtype=np.float32)
+    y = np.zeros_like(longer)
+    blocks(longer, y)
+    assert np.array_equal(longer, y)
+    assert "?" in blocks.ir
+
+
 def test_an_edge_that_only_the_program_knows_is_dynamic():
     x = np.zeros((50, 64), np.float32)
     copy_rows.module(x, x)
