@@ -10,8 +10,11 @@ from typing import Any
 
 from pto.core.errors import Diagnostic, PtoError, fail
 from pto.ir.graph import Module, Operation, Region, Value
-from pto.isa.instr import Instr
+from pto.isa import types as t
+from pto.isa.instr import Instr, Operand
+from pto.isa.kinds import KINDS
 from pto.isa.meaning import Blocked, Do, Fold, Lane
+from pto.isa.meaning.view import pointer_to
 from pto.isa.rules import Case
 from pto.plan.calls import Names
 from pto.run import tiles, vectors
@@ -110,7 +113,7 @@ class Compiler:
             fn = self._function_of(op, row)
         except PtoError as error:
             raise PtoError(*(d.at(op.loc) for d in error.diagnostics)) from None
-        return self._bind(op, row, fn)
+        return self._bind(op, row, _addressed(op, row, fn))
 
     def _function_of(self, op: Operation, row: Instr) -> Function:
         case = Case(op, row, self.profile, constant)
@@ -136,6 +139,29 @@ class Compiler:
             found = self.slots(op.group(operand.name))
             plan.append(found if operand.variadic else found[0] if found else None)
         return _bind_open(fn, plan, outs)
+
+
+def _addressed(op: Operation, row: Instr, fn: Function) -> Function:
+    """A memref where a pointer could stand is the address of its first element."""
+    places = [i for i, operand in enumerate(row.operands) if _is_address(op, operand)]
+    if not places:
+        return fn
+
+    def call(core: Core, *operands: Any) -> Any:
+        values = list(operands)
+        for i in places:
+            values[i] = pointer_to(values[i])
+        return fn(core, *values)
+
+    return call
+
+
+def _is_address(op: Operation, operand: Operand) -> bool:
+    values, kind = op.group(operand.name), KINDS[operand.kind]
+    type = values[0].type if values else None
+    if not isinstance(type, t.MemRef) or kind.accepts(t.View((), type.elem, False)):
+        return False
+    return kind.accepts(t.Ptr(type.elem, type.space))
 
 
 def _bind_fixed(fn: Function, ins: list[int], outs: list[int]) -> Step:

@@ -379,3 +379,36 @@ def test_a_kernel_of_memrefs_alone(arch: str) -> None:
     out = np.zeros_like(a)
     launch(kernel(f"%a: {whole}, %b: {whole}, %o: {whole}", body, arch), args=[a, b, out])
     np.testing.assert_array_equal(out, a + b)
+
+
+# ---- where a pointer could stand
+
+
+def test_a_memref_is_the_address_of_its_first_element() -> None:
+    body = f"""
+    %c3 = arith.constant 3 : index
+    %w = memref.subview %a[1, 0] [1, 16] [1, 1] : memref<8x16xf32, {GM}> to memref<16xf32, strided<[1], offset: 16>, {GM}>
+    %v = arith.constant 9.0 : f32
+    pto.store_scalar %v, %w[%c3] : memref<16xf32, strided<[1], offset: 16>, {GM}>, f32
+    """
+    a = numbers(8, 16)
+    launch(kernel(f"%a: memref<8x16xf32, {GM}>", body), args=[a])
+    assert a[1, 3] == 9 and (a == 9).sum() == 2
+
+
+def test_registers_load_from_a_memref_of_a_tile() -> None:
+    tile, memref = "!pto.tile_buf<vec, 8x64xf32>", f"memref<8x64xf32, {UB}>"
+    bench = Bench("a5")
+    bench.tile("t", "vec, 8x64xf32", numbers(8, 64))
+    body = f"""
+    %m = pto.simd.tile_to_memref %t : {tile} to {memref}
+    %at = arith.constant 128 : index
+    pto.vecscope {{
+      %v = pto.vlds %m[%at] : {memref} -> !pto.vreg<64xf32>
+      %p = pto.pset_b32 "PAT_ALL" : !pto.mask<b32>
+      %c0 = arith.constant 0 : index
+      pto.vsts %v, %m[%c0], %p : !pto.vreg<64xf32>, {memref}, !pto.mask<b32>
+    }}
+    """
+    bench.run(body)
+    np.testing.assert_array_equal(bench["t"][0], numbers(8, 64)[2])

@@ -1,6 +1,5 @@
 """The host prepares and submits: streams, events, graphs, arrays of any owner."""
 
-# ruff: noqa: E501  (lines of programs)
 from __future__ import annotations
 
 import subprocess

@@ -51,6 +51,15 @@ def address_of(core: Machine, pointer: Pointer) -> int:
     return pointer.address
 
 
+def pointer_to(value: Any) -> Any:
+    """The address of the first element of a tile or view; anything else stays."""
+    if isinstance(value, Tile):
+        return Pointer(value.memory, value.address, value.type.dtype)
+    if isinstance(value, GlobalTensor):
+        return Pointer(value.memory, value.address, value.dtype)
+    return value
+
+
 def _cast(case: Case) -> Callable[..., Any]:
     source, result = case.op.operands[0].type, _result(case)
     elem = element(result)
