@@ -22,6 +22,8 @@ EXAMPLES = """\
   pto run add.pto --arg a=a.npy --arg b=rand:1024xf32 --arg c=zeros:1024xf32 --arg n=17
   pto run add.pto --arg a=rand --arg b=rand --arg c=zeros --sanitize
   pto run mm.pto --entry kernel --blocks 24 --out results/
+  pto run add.pto --arg a=rand --arg b=rand --arg c=zeros --step 14
+                                 stop before line 14 and show its operands
 """
 
 
@@ -33,6 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--profile", metavar="P", help="cpu, a2a3 or a5; default: as declared")
     parser.add_argument("--device", metavar="D", help="a chip that narrows its profile")
     parser.add_argument("--engine", choices=("reference",), default="reference")
+    parser.add_argument("--step", nargs="?", const="+1", metavar="LINE|+N", help=_STEP)
     parser.add_argument("--sanitize", action="store_true", help=_SANITIZE)
     parser.add_argument("--format", choices=("text", "json", "sarif"), default="text", help=_FORMAT)
     parser.add_argument("--seed", type=int, default=0, help="for rand")
@@ -40,6 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--print", action="store_true", help="print the arrays that changed")
 
 
+_STEP = "stop before a line, or before instruction N (the first), and ask what to do"
 _SANITIZE = "find races, deadlocks and flags that do not match"
 _FORMAT = "how --sanitize shows what it finds"
 _ARG = "data.npy, rand[:1024xf32], zeros, ones, range, full(1.5), or a number"
@@ -62,6 +66,8 @@ def run(args: argparse.Namespace) -> int:
     code = 0
     if args.sanitize:
         report, code = _sanitized(module, args.format, options)
+    elif args.step:
+        report = _stepped(module, args.step, options)
     else:
         report = launch(module, **options)
     if report is None or args.format != "text":
@@ -85,6 +91,18 @@ def _sanitized(
 
     verdict = sanitize(module, **options)
     return verdict.report, show_verdict(verdict, format)
+
+
+def _stepped(module: Module, where: str, options: Mapping[str, Any]) -> Report | None:
+    from pto.cli.step import stepper
+    from pto.run.step import Quit
+
+    chosen = stepper(module, where)
+    try:
+        return launch(module, **options, stepper=chosen)
+    except Quit:
+        console.write([("title", f"left after {chosen.done} instructions\n")])
+        return None
 
 
 def _header(report: Report) -> list[Piece]:

@@ -38,7 +38,7 @@ def pieces(diagnostic: Diagnostic, sources: Sources) -> list[Piece]:
     """One finding as styled pieces of text, ending in a newline."""
     d = diagnostic
     out: list[Piece] = [(d.severity, f"{d.severity}[{d.code}]"), ("title", f": {d.message}\n")]
-    out += _place(d.loc, sources, d.severity, "^", "")
+    out += place(d.loc, sources, d.severity, "^", "")
     for note in d.notes:
         out += _note(note, d.loc, sources)
     if d.help:
@@ -52,7 +52,8 @@ def text(diagnostics: Iterable[Diagnostic], sources: Sources | None = None) -> s
     return "\n".join("".join(t for _, t in pieces(d, shown)) for d in diagnostics)
 
 
-def _place(loc: Loc | None, sources: Sources, style: str, mark: str, label: str) -> list[Piece]:
+def place(loc: Loc | None, sources: Sources, style: str, mark: str, label: str) -> list[Piece]:
+    """The place and its line of source, with marks under the part that is meant."""
     if loc is None:
         return []
     out: list[Piece] = [("gutter", "  --> "), ("", f"{loc}\n")]
@@ -74,7 +75,7 @@ def _note(note: Note, main: Loc | None, sources: Sources) -> list[Piece]:
     head: list[Piece] = [("gutter", "   = "), ("note", "note: "), ("", f"{note.message}\n")]
     if note.loc is None or note.loc == main:
         return head
-    return head + _place(note.loc, sources, "note", "-", "")
+    return head + place(note.loc, sources, "note", "-", "")
 
 
 def as_json(diagnostics: Sequence[Diagnostic], **header: Any) -> str:

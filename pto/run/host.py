@@ -14,6 +14,7 @@ from pto.ir.graph import Module, Operation
 from pto.run.device import Device
 from pto.run.events import Observer
 from pto.run.sides import peers
+from pto.run.step import Stepper
 from pto.target.choose import Target
 from pto.verify import judge
 from pto.verify.functions import entries, is_defined, kind_of, name_of
@@ -44,12 +45,14 @@ def launch(
     engine: str = "reference",
     check: bool = True,
     observer: Observer | None = None,
+    stepper: Stepper | None = None,
 ) -> Report:
     """Run one kernel. Arrays are global memory, changed in place, in the parameters' order."""
     target = _target(module, profile, device, check)
     kernels = entry_functions(module, entry)
     count = int(np.prod(blocks))
     chip = Device(target.profile, observer=observer)
+    chip.tap = stepper or chip.tap
     printed = chip.run(module, kernels, list(args), count)
     return Report(target, engine, ", ".join(map(name_of, kernels)), count, tuple(printed))
 

@@ -1,0 +1,153 @@
+"""The prompt of `pto run --step`: where the program stands, what its operands are, what to do."""
+
+from __future__ import annotations
+
+import re
+import sys
+from typing import Any, TextIO
+
+import numpy as np
+import numpy.typing as npt
+
+from pto.cli import console
+from pto.core.errors import PtoError, fail
+from pto.core.global_tensor import GlobalTensor
+from pto.core.pointer import Pointer
+from pto.core.render import Piece, Sources, place
+from pto.core.tile import Tile
+from pto.ir.graph import Module, Value
+from pto.ir.types import type_text
+from pto.isa import types as t
+from pto.run.step import Move, Stepper, Stop, require_line
+
+HELP = "n next, c continue, p NAME print a value, q quit; at the end of the input it continues\n"
+_MOST_ROWS, _MOST_COLUMNS = 8, 8
+_WHERE = re.compile(r"\+(\d{1,9})|(\d{1,9})")
+_MOVES: dict[str, Move] = {
+    **dict.fromkeys(("n", "next", ""), "next"),
+    **dict.fromkeys(("c", "continue"), "continue"),
+    **dict.fromkeys(("q", "quit"), "quit"),
+}
+
+
+def stepper(module: Module, where: str, stream: TextIO | None = None) -> Stepper:
+    """One that asks at a line (`12`) or before an instruction counted from 1 (`+3`)."""
+    found = _WHERE.fullmatch(where)
+    if found is None:
+        raise fail("PTO-U040", f"`{where}` is neither a line nor +N", help="--step 12 or --step +3")
+    texts = Sources({module.source.file: module.source.text})
+    prompt = Prompt(texts, stream or sys.stdin)
+    if found[2]:
+        require_line(module, int(found[2]))
+        return Stepper(prompt.ask, line=int(found[2]))
+    return Stepper(prompt.ask, after=int(found[1]) - 1)
+
+
+class Prompt:
+    """Shows a stop and reads what to do, from a terminal or a pipe."""
+
+    def __init__(self, sources: Sources, stream: TextIO) -> None:
+        self._sources = sources
+        self._stream = stream
+
+    def ask(self, stop: Stop) -> Move:
+        console.write(show(stop, self._sources))
+        while True:
+            console.write([("dim", "(pto) ")])
+            sys.stdout.flush()
+            line = self._stream.readline()
+            if not self._stream.isatty():
+                console.write([("", line if line.endswith("\n") else f"{line}\n")])
+            if not line:
+                return "continue"
+            word, _, rest = line.strip().partition(" ")
+            if word in _MOVES:
+                return _MOVES[word]
+            console.write(_printed(stop, rest) if word in ("p", "print") else [("dim", HELP)])
+
+
+def show(stop: Stop, sources: Sources) -> list[Piece]:
+    """The line of source with a caret, then the operands."""
+    head = f"{stop.core.name}, {stop.done} instruction{'s' * (stop.done != 1)} done\n"
+    out: list[Piece] = [("title", head), *place(stop.op.loc, sources, "note", "^", "")]
+    seen: set[int] = set()
+    for value, now in stop.operands:
+        if id(value) not in seen:
+            seen.add(id(value))
+            out += describe(value, now)
+    return out
+
+
+def _printed(stop: Stop, name: str) -> list[Piece]:
+    try:
+        return describe(*stop.value(name.strip()))
+    except PtoError as error:
+        return [("error", f"{error.diagnostics[0].message}\n")]
+
+
+def describe(value: Value, now: Any) -> list[Piece]:
+    """A value by its name: its type, and what it holds."""
+    name: Piece = ("name", f"  %{value.name} ")
+    try:
+        if isinstance(now, Tile):
+            return [name, *_tile(now)]
+        if isinstance(now, GlobalTensor):
+            return [name, ("", f"view {now}\n"), *_table(now.read_matrix())]
+        if isinstance(now, Pointer):
+            return [name, *_pointer(now)]
+        if isinstance(now, np.ndarray):
+            lanes = now if now.ndim == 2 else now.reshape(1, -1)
+            return [name, ("", f"{type_text(value.type)}\n"), *_table(lanes)]
+    except PtoError as error:
+        return [name, ("", f"{type_text(value.type)}: {error.diagnostics[0].message}\n")]
+    if isinstance(value.type, t.Scalar) and now is not None:
+        return [name, ("", f"{type_text(value.type)} = "), ("value", f"{_number(now)}\n")]
+    nothing = " has no value yet" if now is None else ""
+    return [name, ("", f"{type_text(value.type)}{nothing}\n")]
+
+
+def _tile(tile: Tile) -> list[Piece]:
+    rows, cols = tile.get_valid()
+    where = f"at {tile.memory.space.value} {tile.address:#x}"
+    head: Piece = ("", f"tile {tile.type} {where}, valid {rows}x{cols}\n")
+    return [head, *_table(tile.read(), (rows, cols))]
+
+
+def _pointer(pointer: Pointer) -> list[Piece]:
+    kind = pointer.dtype
+    size = pointer.memory.size - pointer.address
+    shown = f"pointer to {kind.name if kind else 'bytes'}, {pointer.memory.space.value}"
+    head: Piece = ("", f"{shown} {pointer.address:#x}, {size:,} bytes from there\n")
+    count = 0 if kind is None else min(_MOST_COLUMNS + 1, size // kind.itemsize)
+    if kind is None or count <= 0:
+        return [head]
+    raw = pointer.bytes(0, count * kind.itemsize)
+    return [head, *_table(raw.view(kind.numpy).reshape(1, -1))]
+
+
+def _table(array: npt.NDArray[Any], valid: tuple[int, int] | None = None) -> list[Piece]:
+    """The first rows and columns; what is outside the valid region stands in brackets."""
+    rows, cols = valid or array.shape
+    kept = array[:_MOST_ROWS, :_MOST_COLUMNS]
+    words = [
+        [_number(x) if r < rows and c < cols else f"[{_number(x)}]" for c, x in enumerate(row)]
+        for r, row in enumerate(kept)
+    ]
+    width = max((len(w) for row in words for w in row), default=0)
+    out: list[Piece] = []
+    for r, row in enumerate(words):
+        out.append(("gutter", f"    r{r:<3}"))
+        out += [
+            ("" if r < rows and c < cols else "dim", f" {word:>{width}}")
+            for c, word in enumerate(row)
+        ]
+        out.append(("dim", f"{' ..' * (array.shape[1] > _MOST_COLUMNS)}\n"))
+    more = array.shape[0] > _MOST_ROWS
+    return [*out, *([("dim", "    ..\n")] if more else [])]
+
+
+def _number(value: Any) -> str:
+    try:
+        return f"{float(value):.6g}" if not isinstance(value, int | np.integer) else str(value)
+    except (TypeError, ValueError):
+        return str(value)
