@@ -13,6 +13,7 @@ from pto.core.tile import Tile
 from pto.isa import types as t
 from pto.isa.meaning.kinds import Axis
 from pto.isa.meaning.lanes import Lanes
+from pto.isa.meaning.patch import cut, paste
 from pto.isa.rules import Case
 
 
@@ -22,12 +23,10 @@ def region(tile: Tile, rows: int, cols: int) -> Lanes:
     Often the tile's memory itself: read it before writing.
     """
     plain = tile.view()
-    if plain is None:
-        plain = tile.read()
-    if plain.shape == (rows, cols):
+    if plain is not None and plain.shape == (rows, cols):
         return plain
     _require(tile, rows, cols, "read")
-    return plain[:rows, :cols]
+    return cut(tile, 0, 0, rows, cols) if plain is None else plain[:rows, :cols]
 
 
 def put(tile: Tile, rows: int, cols: int, values: Lanes) -> None:
@@ -50,9 +49,7 @@ def _put_boxed(tile: Tile, rows: int, cols: int, values: Lanes) -> None:
     if (rows, cols) == tile.get_valid():
         tile.write_valid(np.broadcast_to(items, (rows, cols)))
         return
-    whole = tile.read()
-    whole[:rows, :cols] = items
-    tile.write(whole)
+    paste(tile, 0, 0, np.broadcast_to(items, (rows, cols)))
 
 
 def stream(tile: Tile) -> Lanes:
