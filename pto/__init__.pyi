@@ -44,8 +44,10 @@ from pto.run.stream import Graph as Graph
 from pto.run.stream import Launch as Launch
 from pto.run.stream import Stream as Stream
 from pto.run.world import World as World
-from pto.lang.scalars import maximum as max
-from pto.lang.scalars import minimum as min
+from pto.lang.scalars import maximum as maximum
+max = maximum
+from pto.lang.scalars import minimum as minimum
+min = minimum
 from pto.lang.elements import *
 from pto.lang.instructions import *
 

@@ -49,7 +49,8 @@ def files() -> dict[Path, str]:
 def _package() -> str:
     homes = "\n".join(f"from {home} import {name} as {name}" for home, name in sorted(_public()))
     renamed = "\n".join(
-        f"from {home} import {old} as {new}" for new, (home, old) in sorted(RENAMED.items())
+        f"from {home} import {old} as {old}\n{new} = {old}"
+        for new, (home, old) in sorted(RENAMED.items())
     )
     stars = "from pto.lang.elements import *\nfrom pto.lang.instructions import *"
     return (

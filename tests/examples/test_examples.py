@@ -87,7 +87,7 @@ def test_only_the_racy_example_is_racy(name: str, profile: str, monkeypatch: pyt
 
     monkeypatch.setattr(Kernel, "run", run)
     importlib.import_module(f"examples.{name}").example(profile)
-    assert set(found) == ({"PTO-R001", "PTO-R003"} if name == "racy" else set())
+    assert {code[:5] for code in found} == ({"PTO-R"} if name == "racy" else set())
 
 
 @pytest.mark.parametrize("name", NAMES)
