@@ -107,15 +107,17 @@ def _deep(path: Path, module: Module, args: argparse.Namespace) -> list[Diagnost
     from pto.observe.deep import deep
     from pto.observe.mode import ASSUMED
 
+    found: list[Diagnostic] = []
     try:
-        verdict, stopped = deep(module, profile=args.profile, device=args.device)
+        for verdict, stopped in deep(module, profile=args.profile, device=args.device):
+            print(f"{path}: {ASSUMED[verdict.mode]}", file=sys.stderr)
+            if stopped is not None:
+                reason = f"{stopped.message} [{stopped.code}]"
+                print(f"{path}: the run ended early: {reason}", file=sys.stderr)
+            found += verdict.findings
     except PtoError as error:
         print(f"{path}: not run: {error.diagnostics[0].message}", file=sys.stderr)
-        return []
-    print(f"{path}: {ASSUMED[verdict.mode]}", file=sys.stderr)
-    if stopped is not None:
-        print(f"{path}: the run ended early: {stopped.message} [{stopped.code}]", file=sys.stderr)
-    return list(verdict.findings)
+    return found
 
 
 def _summary(

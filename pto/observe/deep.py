@@ -6,37 +6,57 @@ does not say how large an argument is, there is room for what its addresses reac
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from pto.core.errors import Diagnostic
+from pto.core.errors import Diagnostic, PtoError
 from pto.ir.graph import Module
 from pto.isa import types as t
 from pto.isa.meaning.control import BLOCK_INDEX
 from pto.observe.sanitize import Verdict, sanitize
 from pto.run.arguments import Parameter, parameters
 from pto.run.host import entry_functions
+from pto.verify.functions import entries, is_defined, name_of
 
 _ROOM = 1 << 20  # elements of an argument whose size nothing tells
 _BLOCKS = 2  # enough for one block to meet another, where blocks do different work
 _SMALL = 16  # what a number of rows, columns or steps is taken to be
-_ABOUT_ORDER = ("PTO-R", "PTO-D")
+_KEPT = ("PTO-R", "PTO-D", "PTO-V21")  # what does not depend on the size of made-up inputs
 
 
 def deep(
     module: Module, *, profile: str | None, device: str | None
-) -> tuple[Verdict, Diagnostic | None]:
-    """What the sanitizer finds, and why the run ended early where it did."""
-    kernels = entry_functions(module, None)
-    args = [_value(parameter) for parameter in parameters(*kernels)]
+) -> Iterator[tuple[Verdict, Diagnostic | None]]:
+    """For every kernel: what the sanitizer finds, and why the run ended early where it did."""
     is_divided = any(op.row and op.row.body is BLOCK_INDEX for op in module.walk())
-    blocks = _BLOCKS if is_divided else 1
-    verdict = sanitize(module, args=args, blocks=blocks, profile=profile, device=device)
-    kept = tuple(d for d in verdict.findings if d.code.startswith(_ABOUT_ORDER))
-    other = [d for d in verdict.findings if d not in kept]
-    stopped = None if verdict.report is not None or not other else other[0]
-    return Verdict(kept, verdict.mode, verdict.report), stopped
+    for entry in _entries(module):
+        args = [_value(each) for each in parameters(*entry_functions(module, entry))]
+        verdict = sanitize(
+            module,
+            entry=entry,
+            args=args,
+            blocks=_BLOCKS if is_divided else 1,
+            profile=profile,
+            device=device,
+        )
+        kept = tuple(d for d in verdict.findings if d.code.startswith(_KEPT))
+        other = [d for d in verdict.findings if d not in kept]
+        stopped = None if verdict.report is not None or not other else other[0]
+        yield Verdict(kept, verdict.mode, verdict.report), stopped
+
+
+def _entries(module: Module) -> list[str | None]:
+    """None where it is clear what runs; else every kernel by its name."""
+    try:
+        entry_functions(module, None)
+    except PtoError as error:
+        found = entries([f for f in module.functions() if is_defined(f)])
+        if not found:
+            raise error from None
+        return [name_of(f) for f in found]
+    return [None]
 
 
 def _value(parameter: Parameter) -> Any:

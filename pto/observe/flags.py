@@ -9,6 +9,7 @@ from pto.observe.clocks import Agent, Item, Thread
 from pto.observe.order import Order
 from pto.observe.races import counters_text
 from pto.run import effects as fx
+from pto.target.facts import Sync
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,25 @@ def findings(order: Order) -> list[Diagnostic]:
     for agent in order.agents.values():
         stuck = _stuck(agent)
         found += [_deadlock(agent, stuck)] if stuck else _left_set(agent)
-    return found
+    return [*found, *(_set_twice(order.sync, *each) for each in order.set_twice.values())]
+
+
+def _set_twice(sync: Sync, agent: Agent, flag: fx.Flag, first: Item, second: Item) -> Diagnostic:
+    """Flags that are one bit lose the second set; others count."""
+    op = second.event.op
+    where = counters_text(op, second.event.counters)
+    is_bit = sync.flag_arity == "bit"
+    lost = "it is one bit" if is_bit else "it counts here, and is one bit elsewhere"
+    return Diagnostic(
+        "PTO-D203",
+        f"flag {flag} of {agent.name} is set again before the last set was waited for: {lost}",
+        op.loc,
+        "error" if is_bit else "warning",
+        notes=(
+            Note(f"set first by #{first.moment.number}", first.event.op.loc),
+            Note(f"set again by #{second.moment.number}{f', {where}' if where else ''}", op.loc),
+        ),
+    )
 
 
 def _stuck(agent: Agent) -> list[_Stuck]:

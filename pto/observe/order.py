@@ -29,6 +29,8 @@ class Order:
         self.agents: dict[int, Agent] = {}
         self._work = work
         self._automatic = automatic
+        # sets of a flag that was still set: (agent, flag, the earlier set, the later), by operation
+        self.set_twice: dict[int, tuple[Agent, fx.Flag, Item, Item]] = {}
         self._signals: dict[Any, deque[Clock]] = {}
         self._rounds: dict[Any, list[tuple[int, Clock]]] = {}
         self._meetings: dict[Any, Clock] = {}
@@ -173,6 +175,10 @@ class Order:
 
     def _set_flag(self, thread: Thread, item: Item, effect: fx.SetFlag) -> bool:
         queue = thread.agent.flags.setdefault(effect.flag, deque())
+        if queue:
+            self.set_twice.setdefault(
+                id(item.event.op), (thread.agent, effect.flag, queue[-1][1], item)
+            )
         queue.append((thread.published(), item))
         return True
 

@@ -64,7 +64,7 @@ class Races:
 
     def __init__(self, target: str) -> None:
         self.target = target
-        self._found: dict[tuple[str, int, int], _Race] = {}
+        self._found: dict[tuple[str, int, int], _Race] = {}  # by place and operations
 
     def add(
         self,
@@ -80,7 +80,9 @@ class Races:
         place = _place(other, thread, in_scope)
         code = _CODES[place][column]
         earlier = other.moments[conflict.time - 1]
-        race = self._found.get((code, id(earlier.op), id(moment.op)))
+        # one missing order is one finding, also where an operand is read and written
+        key = (place, id(earlier.op), id(moment.op))
+        race = self._found.get(key)
         if race is None:
             where = f"{space.value.upper()}[{conflict.first:#06x}..{conflict.last:#06x})"
             message = f"{kind} race on {where}: {_sentence(conflict, other, thread, writes)}"
@@ -93,7 +95,9 @@ class Races:
                 Note(f"order: {_order(other, thread, place)}"),
             )
             race = _Race(code, message, moment.op, notes)
-            self._found[code, id(earlier.op), id(moment.op)] = race
+            self._found[key] = race
+        if race.code != code:
+            return
         race.count += 1
         if len(race.counters) < _REMEMBERED:
             race.counters.append(moment.counters)
