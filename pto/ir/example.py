@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from pto.core.dtypes import dtype
 from pto.core.memory import Space
+from pto.ir.builder import scalar_type
 from pto.ir.graph import Operation, Value
 from pto.ir.infer import INFERRED
 from pto.ir.printer import print_operation
@@ -86,29 +88,9 @@ def _element(row: Instr) -> str:
 
 
 def _type(kind: str, row: Instr) -> Type:
-    elem = parse_type(_SPELLED.get(_element(row), _element(row)))
-    lanes = getattr(getattr(elem, "dtype", None), "lanes", 64)
-    text = _TYPES[kind].replace("Nx", f"{lanes}x").replace("T", _spelling(row))
-    return parse_type(text)
-
-
-def _spelling(row: Instr) -> str:
-    name = _element(row)
-    return _SPELLED.get(name, name)
-
-
-_SPELLED = {
-    "u8": "ui8",
-    "u16": "ui16",
-    "u32": "ui32",
-    "u64": "ui64",
-    "f8e4m3": "f8E4M3FN",
-    "f8e5m2": "f8E5M2",
-    "hifloat8": "!pto.hif8",
-    "e8m0": "f8E8M0FNU",
-    "float4_e1m2x2": "!pto.f4E1M2x2",
-    "float4_e2m1x2": "!pto.f4E2M1x2",
-}
+    elem = scalar_type(dtype(_element(row)))
+    lanes = elem.dtype.lanes if elem.dtype else 0
+    return parse_type(_TYPES[kind].replace("Nx", f"{lanes}x").replace("T", elem.name))
 
 
 def _result(kind: str, implied: str, row: Instr) -> Type:
