@@ -36,6 +36,10 @@ _STAGED = (
     "loads on MTE2 and stores on MTE3, tile by tile: rows and columns beyond the staging tile are"
     " cut, outer dimensions looped"
 )
+_REMOTE = (
+    "a remote view is made like any other: of a peer's array passed as an argument, or of an"
+    " address out of a table; the symmetric heap has the same offset on every rank"
+)
 instr(
     "comm.tput",
     POINT_TO_POINT,
@@ -53,7 +57,7 @@ instr(
     needs="collectives",
     aliases="tput",
     rules=(atomic_store(),),
-    notes=(_STAGED,),
+    notes=(_STAGED, _REMOTE),
     cite=f"{_PAGES}/TPUT.md",
 )
 instr(
@@ -64,7 +68,7 @@ instr(
     operands=(write("dst", "view"), read("src", "view"), scratch("ping"), scratch("pong?")),
     needs="collectives",
     aliases="tget",
-    notes=(_STAGED,),
+    notes=(_STAGED, _REMOTE),
     cite=f"{_PAGES}/TGET.md",
 )
 
@@ -195,7 +199,11 @@ for _name, _meaning, _body in (
             on("a2a3", attr_in("engine", "SDMA")),
             _rdma_peer(),
         ),
-        notes=(_SESSION, "engine and peer are C++'s; PTOAS has SDMA only"),
+        notes=(
+            _SESSION,
+            "engine and peer are C++'s; PTOAS has SDMA only",
+            "with a peer, an address of the own heap means the same place on that rank",
+        ),
         cite=f"{_PAGES}/{_name.upper()}_ASYNC.md",
     )
 for _name, _meaning in {

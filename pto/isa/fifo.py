@@ -106,7 +106,11 @@ instr(
     body=meaning.PUSH,
     pipe=_PUSHED,
     rules=(on(NPU, in_role("tile", "acc", "vec")), _entry_fits("tile"), on("a5", _halves("tile"))),
-    notes=(_ODD, "an entry in global memory, from talloc, is not copied: tpush only tells of it"),
+    notes=(
+        _ODD,
+        "an entry in global memory, from talloc, is not copied: tpush only tells of it",
+        "free slots are told half a ring at a time: push 8 of 8 slots waits for four tfrees",
+    ),
     cite="pto-isa docs/isa/TPUSH.md",
 )
 instr(
@@ -117,7 +121,11 @@ instr(
     operands=(write("tile", "tile or view"), read("pipe_handle", "pipe")),
     pipe=_POPPED,
     rules=(on(NPU, in_role("tile", "vec", "mat")), _entry_fits("tile")),
-    notes=(_ODD, "CPU, split 0: the idle vector sub-block receives a tile of zeros"),
+    notes=(
+        _ODD,
+        "split 0: on a5 sub-block 0 alone gets the tile, on a2a3 both do; C++ on the CPU hands the"
+        " idle one zeros, our cpu profile follows a2a3",
+    ),
     cite="pto-isa docs/isa/TPOP.md",
 )
 instr(

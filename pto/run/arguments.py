@@ -19,6 +19,8 @@ from pto.core.errors import PtoError, fail, nearest
 from pto.ir.graph import Operation, Value
 from pto.ir.types import type_text
 from pto.isa import types as t
+from pto.plan.calls import Names
+from pto.verify import pipes
 from pto.verify.operation import constant
 
 MAX_BYTES = 1 << 32
@@ -49,13 +51,21 @@ class Parameter:
 
 def parameters(*functions: Operation) -> list[Parameter]:
     """What a launch takes: the parameters of a function, or of those that run together."""
-    found: dict[str, Parameter] = {n: Parameter(n, type, None) for n, type in taken(functions)}
+    found = {name: Parameter(name, type, None) for name, type in taken(functions)}
     for function in functions:
-        for a in function.regions[0].block.args:
-            known, reach = found.get(a.name), _reach(a, function)
-            if known is not None and reach is not None:
-                found[a.name] = Parameter(a.name, a.type, max(reach, known.elements or 0))
+        args = function.regions[0].block.args
+        for a, name in zip(args, names_of(args, list(found)), strict=True):
+            reach = _reach(a, function, Names())
+            if reach is not None:
+                most = max(reach, found[name].elements or 0)
+                found[name] = Parameter(name, found[name].type, most)
     return list(found.values())
+
+
+def names_of(args: Sequence[Value], names: Sequence[str]) -> Sequence[str]:
+    """Which of a launch's arguments each parameter of a function gets."""
+    own = [a.name for a in args]
+    return own if set(own) <= set(names) else names[: len(own)]
 
 
 def taken(functions: Sequence[Operation]) -> list[tuple[str, t.Type]]:
@@ -82,26 +92,49 @@ def taken(functions: Sequence[Operation]) -> list[tuple[str, t.Type]]:
     return list(found.items())
 
 
-def _reach(arg: Value, function: Operation) -> int | None:
+def _reach(arg: Value, function: Operation, names: Names) -> int | None:
     """Elements that constant views of an argument span; None when nothing constant looks at it."""
     if isinstance(arg.type, t.MemRef):
         sizes = [d for d in arg.type.shape if d is not None]
         return int(np.prod(sizes)) if len(sizes) == len(arg.type.shape) else None
     if not isinstance(arg.type, t.Ptr):
         return None
-    most: int | None = None
+    found = [_spanned(op, arg) for op in function.walk()]
+    found += [_slots(op, arg) for op in function.walk()]
     for op in function.walk():
-        if op.name == "pto.make_tensor_view" and op.operands and op.operands[0] is arg:
-            shape = [constant(v) for v in op.group("shape")]
-            strides = [constant(v) for v in op.group("strides")]
-            pairs = [
-                (n, s)
-                for n, s in zip(shape, strides, strict=False)
-                if n is not None and s is not None
-            ]
-            if len(pairs) == len(shape):
-                most = max(most or 0, 1 + sum((n - 1) * s for n, s in pairs))
-    return most
+        callee = names.find(op.attrs.get("callee"), function)
+        inner = callee.regions[0].block.args if callee is not None else []
+        pairs = zip(op.operands, inner, strict=False)
+        found += [_reach(own, callee, names) for v, own in pairs if callee and v is arg]
+    return max((n for n in found if n is not None), default=None)
+
+
+def _spanned(op: Operation, arg: Value) -> int | None:
+    if op.name != "pto.make_tensor_view" or not op.operands or op.operands[0] is not arg:
+        return None
+    shape = [constant(v) for v in op.group("shape")]
+    strides = [constant(v) for v in op.group("strides")]
+    pairs = [
+        (n, s) for n, s in zip(shape, strides, strict=False) if n is not None and s is not None
+    ]
+    return 1 + sum((n - 1) * s for n, s in pairs) if len(pairs) == len(shape) else None
+
+
+def _slots(op: Operation, arg: Value) -> int | None:
+    """Elements of the slots of a queue that lie there."""
+    if op.row is None or op.row.attr("slot_size") is None:
+        return None
+    for name in ("gm_slot_buffer", "gm_slot_tensor", "gm_addr"):
+        for value in op.group(name):
+            maker = value.maker
+            source = maker.operands[0] if maker is not None and maker.operands else value
+            if source is arg:
+                count, size = pipes.slots(op)
+                ways = 2 if pipes.number(op, "dir_mask") == 3 else 1
+                elem = arg.type.elem if isinstance(arg.type, t.Ptr) else None
+                kind = elem.dtype if isinstance(elem, t.Scalar) else None
+                return -(-ways * count * size // (kind.itemsize if kind else 1))
+    return None
 
 
 def build(params: Iterable[Parameter], given: Mapping[str, str], seed: int) -> list[Any]:

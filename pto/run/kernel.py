@@ -8,10 +8,9 @@ from typing import Any
 
 from pto.core.errors import fail
 from pto.ir.graph import Module, Operation
-from pto.isa import types as t
 from pto.plan.memory import plan_memory
 from pto.run.agents import Agent
-from pto.run.arguments import taken
+from pto.run.arguments import names_of, taken
 from pto.run.compile import Compiler
 from pto.run.core import Cluster, Core
 from pto.run.events import Tap
@@ -78,8 +77,7 @@ class Kernel:
 
     def _arguments(self, function: Operation, values: Mapping[str, Any]) -> list[Any]:
         args = function.regions[0].block.args
-        named = zip(args, _names(args, self.parameters), strict=True)
-        return [values[name] for _, name in named]
+        return [values[name] for name in names_of(args, list(self.parameters))]
 
 
 class Grid:
@@ -118,10 +116,3 @@ class Grid:
     def printed(self) -> list[str]:
         """What blocks printed, in their order, whatever order they ran in."""
         return [line for block in sorted(self._printed) for line in self._printed[block]]
-
-
-def _names(args: Sequence[Any], parameters: Mapping[str, t.Type]) -> list[str]:
-    own = [a.name for a in args]
-    if all(name in parameters for name in own):
-        return own
-    return list(parameters)[: len(own)]

@@ -1,0 +1,80 @@
+"""How large an array a launch needs: what views, calls and queues of a program say."""
+
+from __future__ import annotations
+
+from pto.ir.parser import parse
+from pto.run.arguments import parameters
+from pto.run.host import entry_functions
+
+VIEW = """
+    %c1 = arith.constant 1 : index
+    %rows = arith.constant {rows} : index
+    %cols = arith.constant {cols} : index
+    %v = pto.make_tensor_view %p, shape = [%rows, %cols], strides = [%cols, %c1] : !pto.tensor_view<?x?xf32>
+"""  # noqa: E501
+
+
+def sizes(text: str) -> dict[str, int | None]:
+    module = parse(text)
+    return {p.name: p.elements for p in parameters(*entry_functions(module, None))}
+
+
+def test_a_view_says_how_far_it_reaches() -> None:
+    body = VIEW.format(rows=8, cols=16)
+    assert sizes(f"func.func @f(%p: !pto.ptr<f32>, %n: i32) {{{body}return\n}}") == {
+        "p": 128,
+        "n": None,
+    }
+
+
+def test_a_called_function_says_it_for_its_caller() -> None:
+    text = f"""
+    func.func @main(%a: !pto.ptr<f32>, %b: !pto.ptr<f32>) attributes {{pto.entry}} {{
+      func.call @inner(%b) : (!pto.ptr<f32>) -> ()
+      return
+    }}
+    func.func private @inner(%p: !pto.ptr<f32>) {{
+      {VIEW.format(rows=4, cols=32)}
+      return
+    }}
+    """
+    assert sizes(text) == {"a": None, "b": 128}
+
+
+def test_the_slots_of_a_queue_count() -> None:
+    """Eight slots one way, four each way; the view of an entry is a single slot."""
+    queue = (
+        "pto.aic_initialize_pipe {{id = {id}, dir_mask = {mask}, slot_size = 1024}} ({operands})"
+    )
+    local = "c2v_consumer_buf = %z : i32, v2c_consumer_buf = %z : i32"
+    one = queue.format(id=0, mask=1, operands="gm_slot_buffer = %a : !pto.ptr<f32>, " + local)
+    both = queue.format(id=1, mask=3, operands="gm_slot_buffer = %b : !pto.ptr<f16>, " + local)
+    entry = queue.format(id=2, mask=2, operands="gm_slot_tensor = %v : !pto.tensor_view<16x16xf32>")
+    text = f"""
+    func.func @f(%a: !pto.ptr<f32>, %b: !pto.ptr<f16>, %p: !pto.ptr<f32>)
+        attributes {{pto.kernel_kind = #pto.kernel_kind<cube>}} {{
+      %z = arith.constant 0 : i32
+      {VIEW.format(rows=16, cols=16).replace("?x?", "16x16")}
+      {one}
+      {both}
+      {entry}
+      return
+    }}
+    """
+    assert sizes(text) == {"a": 8 * 256, "b": 2 * 4 * 512, "p": 8 * 256}
+
+
+def test_functions_that_run_together_share_their_parameters_by_name() -> None:
+    text = f"""
+    module attributes {{pto.target_arch = "a5"}} {{
+      func.func @c(%a: !pto.ptr<f32>) attributes {{pto.kernel_kind = #pto.kernel_kind<cube>}} {{
+        return
+      }}
+      func.func @v(%p: !pto.ptr<f32>, %a: !pto.ptr<f32>)
+          attributes {{pto.kernel_kind = #pto.kernel_kind<vector>}} {{
+        {VIEW.format(rows=2, cols=8)}
+        return
+      }}
+    }}
+    """
+    assert sizes(text) == {"a": None, "p": 16}
