@@ -21,7 +21,7 @@ from pto.isa import types as t
 from pto.run.step import Move, Stepper, Stop, require_line
 
 HELP = "n next, c continue, p NAME print a value, q quit; at the end of the input it continues\n"
-_MOST_ROWS, _MOST_COLUMNS = 8, 8
+_MOST = 8  # rows or columns shown without a gap
 _WHERE = re.compile(r"\+(\d{1,9})|(\d{1,9})")
 _MOVES: dict[str, Move] = {
     **dict.fromkeys(("n", "next", ""), "next"),
@@ -49,8 +49,11 @@ class Prompt:
     def __init__(self, sources: Sources, stream: TextIO) -> None:
         self._sources = sources
         self._stream = stream
+        self._is_over = False
 
     def ask(self, stop: Stop) -> Move:
+        if self._is_over:
+            return "continue"
         console.write(show(stop, self._sources))
         while True:
             console.write([("dim", "(pto) ")])
@@ -59,6 +62,7 @@ class Prompt:
             if not self._stream.isatty():
                 console.write([("", line if line.endswith("\n") else f"{line}\n")])
             if not line:
+                self._is_over = True
                 return "continue"
             word, _, rest = line.strip().partition(" ")
             if word in _MOVES:
@@ -118,7 +122,7 @@ def _pointer(pointer: Pointer) -> list[Piece]:
     size = pointer.memory.size - pointer.address
     shown = f"pointer to {kind.name if kind else 'bytes'}, {pointer.memory.space.value}"
     head: Piece = ("", f"{shown} {pointer.address:#x}, {size:,} bytes from there\n")
-    count = 0 if kind is None else min(_MOST_COLUMNS + 1, size // kind.itemsize)
+    count = 0 if kind is None else min(_MOST, size // kind.itemsize)
     if kind is None or count <= 0:
         return [head]
     raw = pointer.bytes(0, count * kind.itemsize)
@@ -126,24 +130,36 @@ def _pointer(pointer: Pointer) -> list[Piece]:
 
 
 def _table(array: npt.NDArray[Any], valid: tuple[int, int] | None = None) -> list[Piece]:
-    """The first rows and columns; what is outside the valid region stands in brackets."""
+    """Some rows and columns; what is outside the valid region stands in brackets."""
     rows, cols = valid or array.shape
-    kept = array[:_MOST_ROWS, :_MOST_COLUMNS]
-    words = [
-        [_number(x) if r < rows and c < cols else f"[{_number(x)}]" for c, x in enumerate(row)]
-        for r, row in enumerate(kept)
-    ]
-    width = max((len(w) for row in words for w in row), default=0)
-    out: list[Piece] = []
-    for r, row in enumerate(words):
-        out.append(("gutter", f"    r{r:<3}"))
-        out += [
-            ("" if r < rows and c < cols else "dim", f" {word:>{width}}")
-            for c, word in enumerate(row)
-        ]
-        out.append(("dim", f"{' ..' * (array.shape[1] > _MOST_COLUMNS)}\n"))
-    more = array.shape[0] > _MOST_ROWS
-    return [*out, *([("dim", "    ..\n")] if more else [])]
+    picked = [_picked(size, edge) for size, edge in zip(array.shape, (rows, cols), strict=True)]
+
+    def word(r: int, c: int) -> str:
+        shown = _number(array[r, c])
+        return shown if r < rows and c < cols else f"[{shown}]"
+
+    words = {(r, c): word(r, c) for r in picked[0] for c in picked[1] if r >= 0 and c >= 0}
+    heads = {c: f"c{c}" for c in picked[1] if c >= 0}
+    width = max((len(w) for w in (*words.values(), *heads.values())), default=0)
+    gap = f"{'..':>{width}}"
+    cells = "".join(f" {heads.get(c, '..'):>{width}}" for c in picked[1])
+    out: list[Piece] = [("gutter", f"{'':8}{cells}\n")]
+    for r in picked[0]:
+        out.append(("gutter", f"    r{r:<3}" if r >= 0 else "    .."))
+        for c in picked[1] if r >= 0 else ():
+            style = "" if r < rows and 0 <= c < cols else "dim"
+            out.append((style, f" {words.get((r, c), gap):>{width}}"))
+        out.append(("", "\n"))
+    return out
+
+
+def _picked(size: int, edge: int) -> list[int]:
+    """The first of so many, both sides of the edge of the valid region, the last; -1 is a gap."""
+    if size <= _MOST:
+        return list(range(size))
+    wanted = sorted({*range(_MOST - 3), edge - 1, edge, size - 1} & set(range(size)))
+    pairs = zip([-1, *wanted], wanted, strict=False)
+    return [n for before, here in pairs for n in ((-1, here) if here > before + 1 else (here,))]
 
 
 def _number(value: Any) -> str:

@@ -10,10 +10,14 @@ import numpy as np
 import pytest
 
 from pto.cli.main import main
+from pto.cli.step import describe
 from pto.core.errors import PtoError
+from pto.ir.graph import Value
 from pto.ir.parser import parse
+from pto.ir.types import parse_type
 from pto.run.host import launch
 from pto.run.step import Move, Quit, Stepper, Stop
+from tests.machine import Bench
 
 TILE = "!pto.tile_buf<vec, 2x8xf32, valid=?x8>"
 VIEW = "!pto.tensor_view<2x8xf32>"
@@ -92,8 +96,9 @@ def test_the_source_line_has_a_caret_and_values_outside_the_valid_region_have_br
     assert lines[at].startswith("12 |       pto.tadd ins(%t")
     assert lines[at + 1] == "   |       ^^^^^^^^"
     assert lines[at + 2] == "  %t tile vec 2x8xf32 ND at ub 0x0, valid 1x8"
-    assert lines[at + 3].split() == ["r0", *map(str, range(8))]
-    assert lines[at + 4].split() == ["r1", *["[0]"] * 8]
+    assert lines[at + 3].split() == [f"c{n}" for n in range(8)]
+    assert lines[at + 4].split() == ["r0", *map(str, range(8))]
+    assert lines[at + 5].split() == ["r1", *["[0]"] * 8]
 
 
 def test_the_end_of_the_input_continues(
@@ -103,6 +108,8 @@ def test_the_end_of_the_input_continues(
     shown = capsys.readouterr().out
     assert stops(shown) == [LOAD]
     assert "now 4.0 to 28.0" in shown
+    assert step(monkeypatch, program, "", str(ADD)) == 0
+    assert stops(capsys.readouterr().out) == [ADD]
 
 
 def test_quit_leaves_without_doing_more(
@@ -137,6 +144,20 @@ def test_a_place_that_does_not_exist_is_a_finding(
     assert step(monkeypatch, program, "", where) == 2
     shown = capsys.readouterr().err
     assert "PTO-U040" in shown and part in shown
+
+
+def test_a_large_tile_is_shown_at_the_edge_of_its_valid_region() -> None:
+    bench = Bench("a5")
+    tile = bench.tile(
+        "t", "vec, 20x32xi32, valid=?x?", np.arange(640).reshape(20, 32), valid=(9, 8)
+    )
+    pieces = describe(Value(parse_type(bench.types["t"]), "t"), tile)
+    lines = "".join(text for _, text in pieces).split("\n")
+    assert lines[1].split() == ["c0", "c1", "c2", "c3", "c4", "..", "c7", "c8", "..", "c31"]
+    assert lines[2].split() == ["r0", "0", "1", "2", "3", "4", "..", "7", "[8]", "..", "[31]"]
+    names = [line.split()[0] for line in lines[2:] if line]
+    assert names == ["r0", "r1", "r2", "r3", "r4", "..", "r8", "r9", "..", "r19"]
+    assert lines[9].split()[1] == "[288]"  # row 9, the first that is not valid
 
 
 # ---- the same from Python
