@@ -1,8 +1,9 @@
-"""`make demo`: a number in every element type, a tile in four layouts, and two mistakes."""
+"""`make demo`: a program checked and run, every element type, four layouts, and mistakes."""
 
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import numpy as np
 from rich.box import SIMPLE
@@ -12,16 +13,43 @@ from rich.text import Text
 
 from pto.cli import console as terminal
 from pto.cli.layout import report
+from pto.cli.main import main as pto
 from pto.core.dtypes import ALL, decode, dtype, encode
 from pto.core.errors import PtoError
 from pto.core.layout import layout
+from pto.core.render import Sources
 from pto.core.tile import Role, TileType
+from pto.ir.parser import parse
 from pto.target import PROFILES, check_tile, profile
+from pto.verify import judge
 
 NUMBER = 2.7182818
 LAYOUTS = ("ND", "DN", "NZ", "ZN")
 # From the first address to the last: dark violet, blue, green, yellow (256-colour palette).
 RAMP = (17, 54, 55, 61, 67, 31, 37, 36, 35, 71, 107, 113, 149, 185, 220, 226)
+
+
+ADD = Path(__file__).with_name("add.pto")
+ARGUMENTS = ("a=range:40x64xf32", "b=ones:40x64xf32", "c=zeros:40x64xf32", "rows=40")
+
+
+def program() -> None:
+    """A kernel checked, run, and refused by one profile when its elements become bf16."""
+    arguments = [word for given in ARGUMENTS for word in ("--arg", given)]
+    for words in (
+        ["check", "--all-profiles", str(ADD)],
+        ["run", str(ADD), "--blocks", "3", *arguments],
+    ):
+        shown = " ".join(words).replace(str(ADD), "examples/add.pto")
+        terminal.write([("dim", f"\n$ pto {shown}\n")])
+        pto(words)
+    terminal.write([("dim", "\n$ sed s/f32/bf16/g examples/add.pto > bf16.pto\n")])
+    text = ADD.read_text("utf-8").replace("f32", "bf16")
+    for name in ("a5", "a2a3"):
+        terminal.write([("dim", f"$ pto check --profile {name} bf16.pto\n")])
+        _, found = judge(parse(text, "bf16.pto"), profile=name)
+        terminal.show(found, Sources({"bf16.pto": text}), stream=sys.stdout)
+        terminal.write([("", "no findings\n" if not found else "")])
 
 
 def types(out: Console) -> None:
@@ -77,11 +105,12 @@ def mistakes() -> None:
     terminal.write([("dim", '\n$ pto layout "vec 16x32xf8e4m3" --profile a2a3\n')])
     refused = check_tile(profile("a2a3"), "vec", "ND", None, "f8e4m3")
     terminal.show(refused, stream=sys.stdout)
-    terminal.write([("dim", "\nNext: pto layout --help, pto explain, make test\n")])
+    terminal.write([("dim", "\nNext: pto --help, pto isa, pto explain, make test\n")])
 
 
 def main() -> None:
     out = Console(highlight=False)
+    program()
     types(out)
     layouts(out)
     one_layout()

@@ -17,10 +17,16 @@ def test_the_readme_has_examples():
 
 
 @pytest.mark.parametrize(("command", "shown"), EXAMPLES, ids=[command for command, _ in EXAMPLES])
-def test_an_example_prints_what_the_readme_shows(command: str, shown: str, capsys):
+def test_an_example_prints_what_the_readme_shows(command: str, shown: str, capsys, monkeypatch):
+    monkeypatch.chdir(README.parent)
     main(shlex.split(command))
     printed = capsys.readouterr()
     assert printed.out + printed.err == shown
+
+
+def test_the_kernel_is_the_file_that_the_examples_run():
+    (shown,) = re.findall(r"```mlir\n(.*?)```", README.read_text("utf-8"), re.DOTALL)
+    assert shown == (README.parent / "examples/add.pto").read_text("utf-8")
 
 
 def test_links_lead_somewhere():
