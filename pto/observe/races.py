@@ -8,6 +8,7 @@ from pto.core.errors import Diagnostic, Note
 from pto.core.memory import Space
 from pto.ir.graph import Operation
 from pto.observe.clocks import Item, Moment, Thread
+from pto.observe.fix import Gap
 from pto.observe.shadow import Conflict
 from pto.run import effects as fx
 
@@ -55,6 +56,7 @@ class _Race:
     message: str
     op: Operation
     notes: tuple[Note, ...]
+    gap: Gap | None
     counters: list[tuple[int, ...]] = field(default_factory=list[tuple[int, ...]])
     count: int = 0
 
@@ -94,7 +96,10 @@ class Races:
                 Note(f"{_VERBS[writes][0]}: {described(thread, moment)}", moment.op.loc),
                 Note(f"order: {_order(other, thread, place)}"),
             )
-            race = _Race(code, message, moment.op, notes)
+            gap = None
+            if other.agent is thread.agent:
+                gap = Gap(earlier.op, moment.op, other.pipe, thread.pipe, place == _IN_SCOPE)
+            race = _Race(code, message, moment.op, notes, gap)
             self._found[key] = race
         if race.code != code:
             return
@@ -103,16 +108,20 @@ class Races:
             race.counters.append(moment.counters)
 
     def findings(self) -> list[Diagnostic]:
-        return [
-            Diagnostic(
-                race.code,
-                race.message,
-                race.op.loc,
-                "warning" if race.code == _SAME_PIPE_WRITES else "error",
-                notes=(*race.notes, Note(f"target: {self.target}{_alike(race)}")),
-            )
-            for race in self._found.values()
-        ]
+        return [diagnostic for diagnostic, _ in self.with_gaps()]
+
+    def with_gaps(self) -> list[tuple[Diagnostic, Gap | None]]:
+        """Every finding with the two operations that a flag or barrier may order."""
+        return [(self._diagnostic(race), race.gap) for race in self._found.values()]
+
+    def _diagnostic(self, race: _Race) -> Diagnostic:
+        return Diagnostic(
+            race.code,
+            race.message,
+            race.op.loc,
+            "warning" if race.code == _SAME_PIPE_WRITES else "error",
+            notes=(*race.notes, Note(f"target: {self.target}{_alike(race)}")),
+        )
 
 
 def _place(other: Thread, thread: Thread, in_scope: bool) -> str:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from pto.core.memory import Space
 from pto.ir.graph import Module
 from pto.observe import flags, undefined
 from pto.observe.clocks import Agent, Clock, Item, Moment, Thread, join, joined
+from pto.observe.fix import Gap, suggestion
 from pto.observe.mode import Mode, mode_of
 from pto.observe.order import Order
 from pto.observe.races import Races
@@ -33,6 +34,7 @@ _LOADS_AFTER_STORES = frozenset({"VV_ALL", "VST_VLD"})
 _OWN_ORDER = frozenset({("M", Space.L0C), ("FIX", Space.FIXPIPE)})
 
 # A product marks its tile of L0C as ready, a fixpipe transfer waits for the mark and takes it away.
+_FIXES = 3  # races for which a fix is looked for: each costs a run
 _UNIT_FLAGS = frozenset({"unit_flag", "unit_flag_mode"})
 
 
@@ -93,6 +95,10 @@ class Sanitizer:
         """Everything found so far; about flags only when the launch came to its end."""
         found = flags.findings(self._order) if self._ended else []
         return [*self._races.findings(), *found, *self._regions.findings()]
+
+    def gaps(self) -> list[tuple[Diagnostic, Gap | None]]:
+        """Races, with the operations that nothing orders."""
+        return self._races.with_gaps()
 
     # ---- work: accesses of an operation that starts
 
@@ -232,9 +238,35 @@ def sanitize(
     def again(observer: Observer) -> None:
         launch(module, args=_copied(before), check=False, observer=observer, **options)
 
-    if report is not None:
-        found = undefined.findings(watcher.origins, again)
-    return Verdict((*watcher.findings(), *found), mode, report)
+    if report is None:
+        return Verdict((*watcher.findings(), *found), mode, report)
+
+    def found_again() -> list[Diagnostic]:
+        other = Sanitizer(target.profile, mode)
+        again(other)
+        return other.findings()
+
+    helped = _with_fixes(watcher, found_again)
+    return Verdict((*helped, *undefined.findings(watcher.origins, again)), mode, report)
+
+
+def _with_fixes(watcher: Sanitizer, rerun: Callable[[], list[Diagnostic]]) -> list[Diagnostic]:
+    """The findings, the first few races with a fix that was tried and found to work."""
+    findings = watcher.findings()
+    for race, gap in watcher.gaps()[:_FIXES]:
+        help = None if gap is None else _tried(gap, race, findings, rerun)
+        if help is not None:
+            findings[findings.index(race)] = replace(race, help=help)
+    return findings
+
+
+def _tried(
+    gap: Gap, race: Diagnostic, findings: list[Diagnostic], rerun: Callable[[], list[Diagnostic]]
+) -> str | None:
+    try:
+        return suggestion(gap, race, findings, rerun)
+    except PtoError:  # the changed program does not run: no fix
+        return None
 
 
 def _copied(args: Sequence[Any]) -> list[Any]:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from pto.cli.main import main
+from pto.ir.graph import same
 from pto.ir.parser import parse
 from pto.observe import Sanitizer, Verdict, sanitize
 from pto.run.host import launch
@@ -179,6 +180,49 @@ def _tail(mask: str) -> Verdict:
         flag("wait", "V", "MTE3"),
         STORE.replace("%a", "%b"),
     )
+
+
+# ---- fixes
+
+
+def helps(verdict: Verdict) -> list[str | None]:
+    return [d.help and re.sub(r"line \d+", "line", d.help) for d in verdict.findings]
+
+
+def test_a_fix_is_offered_where_it_was_tried_and_worked() -> None:
+    assert helps(verdict_on(LOAD, STORE)) == [
+        "set_flag(MTE2, MTE3, 0) after line, wait_flag before line (re-run: 0 races)"
+    ]
+
+
+def test_a_fix_takes_an_id_that_is_free() -> None:
+    (help,) = helps(
+        verdict_on(flag("set", "MTE2", "MTE3"), flag("wait", "MTE2", "MTE3"), LOAD, STORE)
+    )
+    assert help is not None
+    assert help.startswith("set_flag(MTE2, MTE3, 1)")
+
+
+def test_no_fix_is_offered_where_one_flag_does_not_do() -> None:
+    """A buffer that a loop reuses needs a flag back, primed and drained."""
+    verdict = verdict_on(
+        "scf.for %i = %c0 to %c40 step %c1 {",
+        LOAD,
+        flag("set", "MTE2", "MTE3"),
+        flag("wait", "MTE2", "MTE3"),
+        STORE,
+        "}",
+    )
+    assert {d.code: d.help for d in verdict.findings}["PTO-R002"] is None
+
+
+def test_looking_for_a_fix_leaves_the_program_as_it_was() -> None:
+    text = _TYPES + _HEAD + LOAD + "\n" + STORE + "\nreturn\n}\n}\n"
+    module = parse(text)
+    args = [np.ones(128, np.float32), np.zeros(128, np.float32)]
+    for _ in range(2):
+        assert codes(sanitize(module, args=args, check=False)) == ["PTO-R001"]
+    assert same(module.op, parse(text).op)
 
 
 # ---- commands
