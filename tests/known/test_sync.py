@@ -172,7 +172,9 @@ def test_a5_a_signal_for_the_first_sub_block_leaves_the_second_waiting() -> None
     found = finding(sections("pto.sync.set <PIPE_FIX>, 1\n", "pto.sync.wait <PIPE_V>, 1\n"))
     assert found.code == "PTO-D110"
     assert [note.message for note in found.notes] == [
-        "block 0 vector 1 waits at 'pto.sync.wait' op for signal 1, which nobody has sent"
+        "block 0 vector 1 waits at 'pto.sync.wait' op for signal 1, which nobody has sent",
+        "block 0 cube has finished",
+        "block 0 vector 0 has finished",
     ]
 
 
@@ -293,12 +295,13 @@ def test_two_sides_that_wait_for_each_other_are_named_with_their_places() -> Non
     assert said == [
         ("block 0 cube waits at 'pto.sync.wait' op for signal 1, which nobody has sent", 4),
         ("block 0 vector 0 waits at 'pto.sync.wait' op for signal 0, which nobody has sent", 12),
+        ("block 0 vector 1 has finished", 0),
     ]
 
 
 def test_what_was_stored_before_a_deadlock_stays_and_nothing_else() -> None:
     out = np.full(4, -1, np.int32)
     body = sections(store(5, 0) + "pto.sync.wait <PIPE_FIX>, 1\n" + store(6, 1), store(7, 2))
-    with pytest.raises(PtoError, match="its only agent cannot go on"):
+    with pytest.raises(PtoError, match="the only agent left cannot go on"):
         launch(parse(program(body, "a5")), args=[out])
     assert out.tolist() == [5, -1, 7, -1]
