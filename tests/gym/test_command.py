@@ -17,7 +17,7 @@ def engine(monkeypatch: pytest.MonkeyPatch):
     def choose(name: str) -> None:
         make = pool.Options
         path = f"tests.gym.checkout:{name}"
-        monkeypatch.setattr("pto.cli.gym.Options", lambda **kw: make(**kw, launch=path))
+        monkeypatch.setattr("pto.cli.gym.Options", lambda **kw: make(**{**kw, "launch": path}))
 
     return choose
 
