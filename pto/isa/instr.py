@@ -20,6 +20,7 @@ Text syntax (`text`) is a small pattern language, compiled in `ir/format.py`:
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
@@ -151,6 +152,7 @@ class Instr:
     cite: tuple[str, ...]
     body: Any = None  # the meaning engines execute; None: parsed and checked only
     operand_names: tuple[str, ...] = field(default=(), compare=False)
+    file: str = ""  # the module that defines the row
 
     @property
     def mnemonic(self) -> str:
@@ -221,9 +223,17 @@ def instr(
         cite=(cite,) if isinstance(cite, str) else cite,
         body=body,
         operand_names=tuple(o.name for o in used),
+        file=_caller(),
     )
     _add(row)
     return row
+
+
+def _caller() -> str:
+    """The module that calls `instr`."""
+    frame = inspect.currentframe()
+    outer = frame.f_back.f_back if frame and frame.f_back else None
+    return str(outer.f_globals["__name__"]) if outer else ""
 
 
 def _add(row: Instr) -> None:
@@ -243,7 +253,7 @@ def lookup(name: str) -> Instr | None:
 
 
 def rows() -> Iterator[Instr]:
-    """Every row, in the order of the files that define them."""
+    """Every row so far, in the order of definition; `isa/table.py` has them all, ordered."""
     return iter(_ROWS.values())
 
 

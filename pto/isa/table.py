@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from pto.isa.instr import lookup, rows, suggest
+from pto.isa import instr
+from pto.isa.instr import Instr, lookup, suggest
 
 __all__ = ["lookup", "rows", "suggest"]
 
@@ -16,5 +17,14 @@ _FILES = """
     vector dma dma_config cube mad fixpipe simt simt_math simt_memory arith shared
 """
 
-for _file in _FILES.split():
+_ORDER = {file: n for n, file in enumerate(_FILES.split())}
+
+for _file in _ORDER:
     import_module(f"pto.isa.{_file}")
+
+_ROWS = tuple(sorted(instr.rows(), key=lambda row: _ORDER[row.file.split(".")[2]]))
+
+
+def rows() -> tuple[Instr, ...]:
+    """Every row, in the order of the files above, whoever imported what first."""
+    return _ROWS
