@@ -13,7 +13,6 @@ from itertools import product
 from math import prod
 from typing import Any, Final
 
-import numpy as np
 import numpy.typing as npt
 
 from pto.core.dtypes import DType
