@@ -14,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 
 from pto.ir.graph import Operation
-from pto.run.core import Core
 from pto.run.events import Event
 
 Clock = npt.NDArray[np.int64]
@@ -40,16 +39,12 @@ class Thread:
     clock: Clock
     moments: list[Moment] = field(default_factory=list[Moment])
     queue: deque[Item] = field(default_factory=deque["Item"])
-    heard: dict[int, Item] = field(default_factory=dict[int, "Item"])  # by thread: the last wait
+    heard: dict[int, str] = field(default_factory=dict[int, str])  # by thread: the last wait
     issued: int = -1  # the state of the scalar unit that this pipe has last seen
 
     @property
     def now(self) -> int:
         return len(self.moments)
-
-    @property
-    def name(self) -> str:
-        return self.pipe
 
     def tick(self, moment: Moment) -> int:
         """One more operation; its time."""
@@ -88,7 +83,9 @@ class Item:
 class Agent:
     """One core side: its pipes, what waits to be issued, and its flags."""
 
-    core: Core
+    name: str
+    block: int
+    cluster: int  # a number for all agents of one core
     automatic: bool  # a compiler orders its pipes
     threads: dict[str, Thread] = field(default_factory=dict[str, Thread])
     waiting: deque[Item] = field(default_factory=deque[Item])
@@ -101,10 +98,6 @@ class Agent:
     unit: Clock | None = None  # of the operations that mark tiles of L0C by unit flags
     count: int = 0
     version: int = 0  # grows when the clock of the scalar unit may have changed
-
-    @property
-    def name(self) -> str:
-        return self.core.name
 
 
 class Clocks:

@@ -31,7 +31,7 @@ def findings(order: Order) -> list[Diagnostic]:
     """Call it when every agent is done."""
     order.pump_all()
     found: list[Diagnostic] = []
-    for agent in order.agents.values():
+    for agent in order.all:
         stuck = _stuck(agent)
         found += [_deadlock(agent, stuck)] if stuck else _left_set(agent)
     return [*found, *(_set_twice(order.sync, *each) for each in order.set_twice.values())]

@@ -26,7 +26,9 @@ class Order:
     def __init__(self, sync: Sync, work: Work, automatic: bool) -> None:
         self.sync = sync
         self.clocks = Clocks()
-        self.agents: dict[int, Agent] = {}
+        self.agents: dict[int, Agent] = {}  # those at work, by core
+        self.all: list[Agent] = []
+        self._clusters: dict[int, int] = {}
         self._work = work
         self._automatic = automatic
         # sets of a flag that was still set: (agent, flag, the earlier set, the later), by operation
@@ -49,9 +51,19 @@ class Order:
     # ---- issue
 
     def begin(self, core: Core) -> Agent:
-        agent = Agent(core, self._automatic)
+        number = self._clusters.setdefault(id(core.cluster), len(self.all))
+        agent = Agent(core.name, core.block, number, self._automatic)
         self.agents[id(core)] = agent
+        self.all.append(agent)
         return agent
+
+    def finish(self, core: Core) -> None:
+        """Its agent stays, for what is found at the end; the core itself may go."""
+        self.agents.pop(id(core), None)
+        if not any(
+            agent.cluster == self._clusters.get(id(core.cluster)) for agent in self.agents.values()
+        ):
+            self._clusters.pop(id(core.cluster), None)
 
     def agent(self, core: Core) -> Agent:
         return self.agents[id(core)]
@@ -188,7 +200,10 @@ class Order:
             return False
         clock, _ = queue.popleft()
         join(thread, clock)
-        thread.heard[self.thread(thread.agent, effect.flag.src).index] = item
+        loc = item.event.op.loc
+        line = f", line {loc.line}" if loc else ""
+        source = self.thread(thread.agent, effect.flag.src)
+        thread.heard[source.index] = f" (wait_flag{effect.flag}{line})"
         return True
 
     def _barrier(self, thread: Thread, item: Item, effect: fx.Barrier) -> bool:
@@ -216,21 +231,19 @@ class Order:
 
     def _send(self, thread: Thread, item: Item, effect: fx.Send) -> bool:
         clock = thread.published()
-        for key, value in effect.counters:
-            if len(key) == 2:
-                self._signals.setdefault(key, deque()).append(clock)
-            else:
-                meeting, block = key[0], key[1]
-                self._rounds.setdefault((meeting, value), []).append((block, clock))
+        for key in effect.signals:
+            self._signals.setdefault(key, deque()).append(clock)
+        for (meeting, block, _), value in effect.arrivals:
+            self._rounds.setdefault((meeting, value), []).append((block, clock))
         self._wake(thread.agent)
         return True
 
     def _hear(self, thread: Thread, item: Item, effect: fx.Hear) -> bool:
-        if not all(self._signals.get(key) for key in effect.counters):
+        if not all(self._signals.get(key) for key in effect.signals):
             return False
-        for key in effect.counters:
+        for key in effect.signals:
             join(thread, self._signals[key].popleft())
-        block = thread.agent.core.block
+        block = thread.agent.block
         for meeting, value in effect.meetings:
             for where, clock in self._rounds.get((meeting, value), ()):
                 if meeting[0] == "0" or where == block:

@@ -7,10 +7,9 @@ from dataclasses import dataclass, field
 from pto.core.errors import Diagnostic, Note
 from pto.core.memory import Space
 from pto.ir.graph import Operation
-from pto.observe.clocks import Item, Moment, Thread
+from pto.observe.clocks import Moment, Thread
 from pto.observe.fix import Gap
 from pto.observe.shadow import Conflict
-from pto.run import effects as fx
 
 # (earlier writes, later writes) -> its name and its column in _CODES
 _KINDS = {
@@ -129,7 +128,7 @@ def _place(other: Thread, thread: Thread, in_scope: bool) -> str:
         return _IN_SCOPE if in_scope else "in a pipe"
     if other.agent is thread.agent:
         return "between pipes"
-    same_core = other.agent.core.cluster is thread.agent.core.cluster
+    same_core = other.agent.cluster == thread.agent.cluster
     return "cube and vector" if same_core else "between blocks"
 
 
@@ -154,19 +153,7 @@ def _order(other: Thread, thread: Thread, place: str) -> str:
     if not known:
         return f"{name} has never waited for {after}"
     number = other.moments[known - 1].number
-    return (
-        f"{name} has waited for {after} only up to #{number}{_heard(thread.heard.get(other.index))}"
-    )
-
-
-def _heard(item: Item | None) -> str:
-    if item is None:
-        return ""
-    effect, loc = item.event.effect, item.event.op.loc
-    if not isinstance(effect, fx.WaitFlag):
-        return ""
-    line = f", line {loc.line}" if loc else ""
-    return f" (wait_flag{effect.flag}{line})"
+    return f"{name} has waited for {after} only up to #{number}{thread.heard.get(other.index, '')}"
 
 
 def _alike(race: _Race) -> str:

@@ -58,6 +58,9 @@ class Sanitizer:
     def begin(self, core: Core) -> None:
         self._order.begin(core)
 
+    def finish(self, core: Core) -> None:
+        self._order.finish(core)
+
     def memory(self, memory: WatchedMemory, core: Core | None) -> None:
         if core is not None:
             self._buffers[id(memory)] = undefined.buffer_of(core, memory)

@@ -70,16 +70,17 @@ class ReleaseBuffer:
 
 @dataclass(frozen=True, slots=True)
 class Send:
-    """Counters between agents that go up: (counter, its new value)."""
+    """Signals to agents of this core, and arrivals where all cores meet: (who, which round)."""
 
-    counters: tuple[tuple[Any, int], ...]
+    signals: tuple[Any, ...]
+    arrivals: tuple[tuple[Any, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Hear:
-    """Counters that are taken down, and meetings that are passed: (counter, which round)."""
+    """Signals that are taken, and meetings that are passed: (meeting, which round)."""
 
-    counters: tuple[Any, ...]
+    signals: tuple[Any, ...]
     meetings: tuple[tuple[Any, int], ...]
 
 
@@ -202,8 +203,9 @@ def _tallies(core: Core) -> tuple[Tally, Tally]:
 
 def _send(case: Case) -> MakeEffect:
     def of(core: Core, values: Values) -> Effect:
-        changes = [c for tally in _tallies(core) for c in tally.take()]
-        return Send(tuple((key, new) for key, old, new in changes if new > old))
+        flags, arrivals = _tallies(core)
+        sent = tuple((core.block, key) for key, old, new in flags.take() if new > old)
+        return Send(sent, tuple((key, new) for key, _, new in arrivals.take()))
 
     return of
 
@@ -211,7 +213,7 @@ def _send(case: Case) -> MakeEffect:
 def _hear(case: Case) -> MakeEffect:
     def of(core: Core, values: Values) -> Effect:
         flags, arrivals = _tallies(core)
-        taken = tuple(key for key, old, new in flags.take() if new < old)
+        taken = tuple((core.block, key) for key, old, new in flags.take() if new < old)
         passed = tuple((key[0], new) for key, _, new in arrivals.take())
         return Hear(taken, passed)
 
@@ -247,7 +249,7 @@ def _queue(joins: str, publishes: str) -> Callable[[Case], MakeEffect]:
         def of(core: Core, values: Values) -> Effect:
             out = joins == "free"
             way = "to vector" if (core.side == "vector") is not out else "to cube"
-            key = (id(core.cluster), way)
+            key = (core.block, way)
             return Meet(
                 ((*key, joins),) if joins else (), ((*key, publishes),) if publishes else ()
             )

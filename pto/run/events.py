@@ -56,6 +56,10 @@ class Observer(Protocol):
     """Watches a run, in program order of each agent. It never changes the run."""
 
     def begin(self, core: Core) -> None: ...
+    def finish(self, core: Core) -> None:
+        """An agent has come to its end; when all of its core have, their buffers are forgotten."""
+        ...
+
     def memory(self, memory: WatchedMemory, core: Core | None) -> None:
         """A memory comes into use: a local buffer of `core`, else global memory."""
         ...
@@ -92,6 +96,10 @@ class Tap:
             shared.cross_flags = Tally(shared.cross_flags)
             shared.arrivals = Tally(shared.arrivals)
         self.observer.begin(core)
+
+    def finish(self, core: Core, done: Callable[[], None]) -> None:
+        self.observer.finish(core)
+        done()
 
     def step(self, compiler: Compiler, op: Operation, step: Step) -> Step:
         """The step of an operation, reporting; the same step where there is nothing to report."""

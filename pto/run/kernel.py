@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from pto.core.errors import fail
@@ -71,9 +72,13 @@ class Kernel:
             for core, _, _ in found:
                 self._tap.begin(core)
         return [
-            Agent.of(core, code, self._arguments(side.function, values), done)
+            Agent.of(core, code, self._arguments(side.function, values), self._at_end(core, done))
             for core, side, code in found
         ]
+
+    def _at_end(self, core: Core, done: Callable[[], None]) -> Callable[[], None]:
+        """What is to be done when an agent has finished."""
+        return done if self._tap is None else partial(self._tap.finish, core, done)
 
     def _arguments(self, function: Operation, values: Mapping[str, Any]) -> list[Any]:
         args = function.regions[0].block.args

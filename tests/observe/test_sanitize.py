@@ -264,3 +264,59 @@ def test_check_deep_needs_nothing_but_the_program(capsys: Any) -> None:
     assert main(["check", "--deep", str(PROGRAMS / "bad" / "compute_then_store.pto")]) == 1
     assert "PTO-R001" in capsys.readouterr().out
     assert main(["check", "--deep", str(PROGRAMS / "tiles.pto")]) == 0
+
+
+# ---- where all cores meet
+
+_EXCHANGE = """
+!tile = !pto.tile_buf<vec, 1x64xf32>
+!all = !pto.tensor_view<?x?xf32>
+!view = !pto.partition_tensor_view<1x64xf32>
+module attributes {pto.target_arch = "a2a3"} {
+  func.func @exchange(%x: !pto.ptr<f32, gm>, %y: !pto.ptr<f32, gm>) attributes {pto.entry} {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c2 = arith.constant 2 : index
+    %c64 = arith.constant 64 : index
+    %zero = arith.constant 0 : i64
+    %a = pto.alloc_tile addr = %zero : !tile
+    %from = pto.make_tensor_view %x, shape = [%c2, %c64], strides = [%c64, %c1] : !all
+    %to = pto.make_tensor_view %y, shape = [%c2, %c64], strides = [%c64, %c1] : !all
+    %block = pto.get_block_idx
+    %mine = arith.index_cast %block : i64 to index
+    %other = arith.subi %c1, %mine : index
+    %own = pto.partition_view %from, offsets = [%mine, %c0], sizes = [%c1, %c64]
+      : !all -> !view
+    %far = pto.partition_view %from, offsets = [%other, %c0], sizes = [%c1, %c64]
+      : !all -> !view
+    %out = pto.partition_view %to, offsets = [%mine, %c0], sizes = [%c1, %c64]
+      : !all -> !view
+    %one = arith.constant 1.0 : f32
+    pto.texpands ins(%one : f32) outs(%a : !tile)
+    pto.barrier #pto.pipe<PIPE_ALL>
+    pto.tstore ins(%a : !tile) outs(%own : !view)
+    pto.barrier #pto.pipe<PIPE_ALL>
+    MEETING
+    pto.tload ins(%far : !view) outs(%a : !tile)
+    pto.barrier #pto.pipe<PIPE_ALL>
+    pto.tstore ins(%a : !tile) outs(%out : !view)
+    return
+  }
+}
+"""
+
+
+def exchanged(meeting: str) -> Verdict:
+    args = [np.zeros(128, np.float32), np.zeros(128, np.float32)]
+    text = _EXCHANGE.replace("MEETING", meeting)
+    verdict = sanitize(parse(text), args=args, blocks=2, check=False)
+    assert args[1].tolist() == ([1.0] * 128 if meeting else args[1].tolist())
+    return verdict
+
+
+def test_blocks_that_meet_between_a_write_and_a_read_are_in_order() -> None:
+    assert codes(exchanged("pto.syncall")) == []
+
+
+def test_blocks_that_do_not_meet_are_not() -> None:
+    assert set(codes(exchanged(""))) & {"PTO-R021", "PTO-R022"}
