@@ -36,9 +36,7 @@ SIZE_VARIABLES = {
 }
 
 # seed 000, Address Alignment: unaligned addresses are accepted.
-ALIGNMENT = Alignment(
-    gm_element=False, gm_advised=1, dma=1, local_element=False, base=1, vector=1
-)
+ALIGNMENT = Alignment(gm_element=False, gm_advised=1, dma=1, local_element=False, base=1, vector=1)
 
 COMPARISON = comparison(  # seed 004, Target Profile Comparison, column CPU Simulator
     tile_instructions="Full (emulated)",

@@ -10,7 +10,9 @@ from pto.isa.attributes import Str
 from pto.target.choose import Target, choose
 from pto.verify.program import verify
 
+# A compiler test names its target on a RUN line; one it must refuse says `not`.
 _RUN = re.compile(r"//\s*RUN:(?!\s*not\b).*?--pto-arch[= ](\w+)")
+_RUN_NOT = re.compile(r"//\s*RUN:\s*not\b.*?--pto-arch[= ](\w+)")
 _HEADER = 4000  # characters; RUN lines stand at the top of a file
 
 
@@ -57,7 +59,8 @@ def target_of(
     """The target to judge `module` by: what is asked for, else what the program declares."""
     arch = _declared(module, "pto.target_arch")
     if arch is None:
-        run = _RUN.search(module.source.text, 0, _HEADER)
+        text = module.source.text
+        run = _RUN.search(text, 0, _HEADER) or _RUN_NOT.search(text, 0, _HEADER)
         arch = run[1] if run else None
     return choose(
         profile_name=profile,
