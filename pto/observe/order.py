@@ -17,6 +17,7 @@ from pto.run.core import Core
 from pto.run.events import Event
 from pto.target.facts import Sync
 
+_BUFFERS = (fx.GetBuffer, fx.ReleaseBuffer)
 Work = Callable[[Thread, Item], None]
 
 
@@ -86,10 +87,26 @@ class Order:
 
     def issue(self, agent: Agent, item: Item) -> None:
         """The scalar unit hands an operation to its pipe."""
+        if agent not in self._parked:
+            self._issue_at_once(agent, item)
+            return
         if agent.waiting or not self._issue(agent, item):
             agent.waiting.append(item)
-        if agent in self._parked:
-            self._pump(agent)
+        self._pump(agent)
+
+    def _issue_at_once(self, agent: Agent, item: Item) -> None:
+        """Every queue is empty: it starts now, or is the first to wait."""
+        event = item.event
+        if event.pipe == "ALL":
+            self._join_all(agent)
+            return
+        if type(event.effect) in _BUFFERS:
+            self._count_buffers(agent, event.effect, item)
+        thread = agent.threads.get(event.pipe) or self.thread(agent, event.pipe)
+        if not self._start(thread, item):
+            item.clock, item.version = self._scalar(agent).published(), agent.version
+            thread.queue.append(item)
+            self._parked.add(agent)
 
     def _issue(self, agent: Agent, item: Item) -> bool:
         """False while the scalar unit has to wait before it can hand out this operation."""
@@ -117,7 +134,7 @@ class Order:
         return True
 
     def _join_all(self, agent: Agent) -> None:
-        threads = list(agent.threads.values())
+        threads = list(agent.threads.values()) or [self.thread(agent, "S")]
         for thread in threads:
             thread.settle()
         whole = threads[0].clock.copy()
@@ -127,7 +144,7 @@ class Order:
             thread.clock = whole.copy()
         agent.version += 1
 
-    def _count_buffers(self, agent: Agent, effect: fx.Effect, item: Item) -> None:
+    def _count_buffers(self, agent: Agent, effect: fx.Effect | None, item: Item) -> None:
         if isinstance(effect, fx.ReleaseBuffer):
             agent.releases[effect.id] = agent.releases.get(effect.id, 0) + 1
         elif isinstance(effect, fx.GetBuffer):

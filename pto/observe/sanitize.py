@@ -178,8 +178,8 @@ class Sanitizer:
 
 def _footprints(accesses: list[Access]) -> list[tuple[Cells, Access, bool]]:
     """The bytes of each access once. A transfer that combines with global memory is atomic."""
-    if len(accesses) == 1:
-        return [(cells_of(accesses[0]), accesses[0], False)]
+    if len(accesses) == 1 or (len(accesses) == 2 and accesses[0].memory is not accesses[1].memory):
+        return [(cells_of(access), access, False) for access in accesses]
     seen: dict[tuple[bool, int, Any], tuple[Cells, Access]] = {}
     for access in accesses:
         cells = cells_of(access)

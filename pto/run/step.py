@@ -118,6 +118,9 @@ class Stepper(Tap):
 class _Nobody:
     """Nothing is told to anybody, except that it is over."""
 
+    def finish(self, core: Core) -> None:
+        pass
+
     def end(self) -> None:
         pass
 
