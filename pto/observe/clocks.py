@@ -39,7 +39,10 @@ class Thread:
     clock: Clock
     moments: list[Moment] = field(default_factory=list[Moment])
     queue: deque[Item] = field(default_factory=deque["Item"])
-    heard: dict[int, str] = field(default_factory=dict[int, str])  # by thread: the last wait
+    # by thread: the flag last waited for, and where
+    heard: dict[int, tuple[Any, Operation]] = field(
+        default_factory=dict[int, tuple[Any, Operation]]
+    )
     issued: int = -1  # the state of the scalar unit that this pipe has last seen
 
     @property

@@ -217,10 +217,8 @@ class Order:
             return False
         clock, _ = queue.popleft()
         join(thread, clock)
-        loc = item.event.op.loc
-        line = f", line {loc.line}" if loc else ""
         source = self.thread(thread.agent, effect.flag.src)
-        thread.heard[source.index] = f" (wait_flag{effect.flag}{line})"
+        thread.heard[source.index] = (effect.flag, item.event.op)
         return True
 
     def _barrier(self, thread: Thread, item: Item, effect: fx.Barrier) -> bool:

@@ -153,7 +153,16 @@ def _order(other: Thread, thread: Thread, place: str) -> str:
     if not known:
         return f"{name} has never waited for {after}"
     number = other.moments[known - 1].number
-    return f"{name} has waited for {after} only up to #{number}{thread.heard.get(other.index, '')}"
+    return f"{name} has waited for {after} only up to #{number}{_heard(thread, other)}"
+
+
+def _heard(thread: Thread, other: Thread) -> str:
+    found = thread.heard.get(other.index)
+    if found is None:
+        return ""
+    flag, op = found
+    line = f", line {op.loc.line}" if op.loc else ""
+    return f" (wait_flag{flag}{line})"
 
 
 def _alike(race: _Race) -> str:

@@ -158,7 +158,7 @@ class Tap:
         def watched(core: Core, regs: Regs) -> Any:
             found = step(core, regs)
             effect = effects[1 if isinstance(found, Blocked) else 0]
-            values = [regs[group[0]] if group else None for group in slots]
+            values = [regs[group[0]] if group else None for group in slots] if slots else []
             made = None if effect is None else effect(core, values)
             accesses = recorder.take()
             if made is not None:
