@@ -29,8 +29,8 @@ from pto.verify.target import target_of
 
 # What a barrier inside a vector scope holds back: loads behind earlier stores.
 _LOADS_AFTER_STORES = frozenset({"VV_ALL", "VST_VLD"})
-# Buffers that a pipe sees its own accesses to in order: the matrix unit adds one product after the
-# other to its accumulator, and the fixpipe reads tables it loaded (PTO-Gym, fixpipe-quant-ub-cv).
+# Buffers that a pipe is taken to keep in order with itself, where sources disagree or are silent:
+# decisions.md, buffers a unit keeps in order with itself.
 _OWN_ORDER = frozenset({("M", Space.L0C), ("FIX", Space.FIXPIPE)})
 
 # A product marks its tile of L0C as ready, a fixpipe transfer waits for the mark and takes it away.
