@@ -212,7 +212,7 @@ class Device:
         return {name: self._value(name, type, arg) for (name, type), arg in pairs}
 
     def _value(self, name: str, type: t.Type, value: Any) -> Any:
-        if isinstance(type, t.Ptr):
+        if isinstance(type, t.Ptr) and type.space is Space.GM:
             elem = type.elem.dtype if isinstance(type.elem, t.Scalar) else None
             return Pointer(self._memory_of(name, "a pointer", value, elem), 0, elem)
         if isinstance(type, t.MemRef) and type.space is Space.GM:
@@ -222,7 +222,8 @@ class Device:
             return self._view(name, type, value)
         if isinstance(type, t.Scalar):
             return _scalar(name, type, value)
-        raise fail("PTO-U033", f"%{name} has type {type.kind}, which no host value can be")
+        where = f" into {type.space.value}" if isinstance(type, t.Ptr | t.MemRef) else ""
+        raise fail("PTO-U033", f"%{name} is a {type.kind}{where}, which no host value can be")
 
     def _view(self, name: str, type: t.View, value: Any) -> GlobalTensor:
         memory = self._memory_of(name, "a view", value, type.elem.dtype)

@@ -345,3 +345,9 @@ pto.store_scalar %x, %out[%c0] : !pto.ptr<i32>, i32
     assert out[0] == 0
     launch(parse(text), args=[out, 0])
     assert out[0] == 5
+
+
+def test_a_pointer_into_a_local_buffer_is_no_argument() -> None:
+    text = "func.func @k(%p: !pto.ptr<f32, l0a>) attributes {pto.kernel} {\n  return\n}"
+    with pytest.raises(PtoError, match=r"%p is a pointer into l0a, which no host value can be"):
+        launch(parse(text), args=[np.zeros(8, np.float32)])
