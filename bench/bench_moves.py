@@ -35,6 +35,7 @@ TILES = {
     "n": f"mat, 64x64xf32, {_BOXES}",
     "c": f"acc, 64x64xf32, {_BOXES}, fractal=1024",
     "q": "left, 64x64xf32, slayout=row_major",
+    "k": "vec, 1x64xi32",
 }
 VIEWS = {"v": ("f32", F32), "w": ("f16", F16)}
 
@@ -52,6 +53,10 @@ def _by_rows(stored: Any) -> Any:
 def _pad(x: dict[str, Any]) -> None:
     x["e"][60:] = x["e"][:60, 60:] = 0
     x["e"][:60, :60] = x["a"][:60, :60]
+
+
+def _scatter(x: dict[str, Any]) -> None:
+    x["e"][x["keys"]] = x["a"]
 
 
 def _weave(x: dict[str, Any]) -> None:
@@ -85,6 +90,8 @@ CASES: dict[str, tuple[str, Plain]] = {
         lambda x: np.concatenate([x["a"][:, :32], x["d"][:, :32]], axis=1, out=x["e"]),
     ),
     "tinterleave": ("tinterleave ins(a, d) outs(e, f)", _weave),
+    "mgather rows": ("mgather ins(v, k) outs(d)", lambda x: np.copyto(x["e"], x["a"][x["keys"]])),
+    "mscatter rows": ("mscatter ins(a, k) outs(v)", _scatter),
 }
 
 
@@ -104,7 +111,8 @@ class Machine:
             space = type.tile.role.space
             tile = Tile(type.tile, self.core.memory(space), room.get(space, 0))
             room[space] = tile.address + -(-tile.nbytes // 512) * 512
-            tile.write(np.random.default_rng(1).random(type.tile.shape).astype(np.float32))
+            numbers = np.random.default_rng(1).random(type.tile.shape) * 64
+            tile.write(numbers.astype(type.tile.dtype.numpy))
             self.types[name], self.values[name] = type_text(type), tile
         for name, (elem, kind) in VIEWS.items():
             memory = device.attach(np.zeros(64 * 64, kind.numpy))
@@ -135,6 +143,7 @@ def run() -> Rows:
     arrays["boxes"] = np.zeros((8, 64, 8), np.float32)
     arrays["rows"] = np.zeros((4, 8, 16, 8), np.float32)
     arrays["half"] = np.zeros((64, 64), np.float16)
+    arrays["keys"] = machine.values["k"].read().reshape(-1)
     arrays["small"] = np.zeros((32, 32), np.float32)
     rows: Rows = []
     with np.errstate(all="ignore"):
