@@ -101,6 +101,10 @@ class GlobalTensor:
         """The elements as a five-dimensional array over the same memory: no copy, writable."""
         return self._strided(self.shape, self.strides)
 
+    def as_plane(self) -> npt.NDArray[Any]:
+        """The last two dimensions, where the others have one element; no copy, writable."""
+        return self._strided(self.shape[3:], self.strides[3:])
+
     def as_matrix(self) -> npt.NDArray[Any]:
         """The elements as an array whose first axes make the row and last axes the column.
 
@@ -158,8 +162,9 @@ class GlobalTensor:
         return C0_SIZE_BYTE // self.dtype.itemsize if C0_AXIS in axes else 1
 
     def _strided(self, shape: Sequence[int], strides: Sequence[int]) -> npt.NDArray[Any]:
-        self.memory.check(self.address, self.nbytes)
-        steps = tuple(step * self.dtype.itemsize for step in strides)
+        """Within the bounds, which were checked when the tensor was made."""
+        size = self.dtype.itemsize
+        steps = tuple([step * size for step in strides])
         return self.memory.strided(self.address, tuple(shape), steps, self.dtype.numpy)
 
 

@@ -27,7 +27,7 @@ Places = npt.NDArray[np.int64]
 def places(tile: Tile, rows: int, cols: int) -> Places:
     """The first rows x cols elements of an index tile, read as unsigned."""
     found = region(tile, rows, cols)
-    return found.view(f"u{found.dtype.itemsize}").astype(np.int64)
+    return found.view(tile.type.dtype.storage).astype(np.int64)
 
 
 def stray(at: Places, bound: int, what: str) -> PtoError:

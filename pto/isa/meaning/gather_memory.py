@@ -26,7 +26,7 @@ from pto.isa.meaning.view import as_tile, as_view
 from pto.isa.rules import Case
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Access:
     """What an index tile asks of a table: `array[index(keys)]` are the rows or elements."""
 
@@ -59,7 +59,7 @@ def _access(case: Case, policy: str) -> Callable[[GlobalTensor, Tile, int, int],
 def _matrix(table: GlobalTensor) -> Lanes | None:
     """The table as rows and columns in place, or None where its layout makes that impossible."""
     if table.layout is ND and table.shape[0] == table.shape[1] == table.shape[2] == 1:
-        return table.as_array()[0, 0, 0]
+        return table.as_plane()
     return table.matrix()
 
 
