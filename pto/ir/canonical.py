@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -44,6 +45,7 @@ def in_place_value(p: Parser, spec: Attr) -> Attribute:
     return canonical(p, spec, p.attribute())
 
 
+_FLAG = re.compile(r"#arith\.\w+<\s*[a-z]\w*(?:\s*,\s*[a-z]\w*)*\s*>")
 ARITH_FLAGS = ("arith.overflow", "arith.fastmath")
 
 
@@ -63,6 +65,8 @@ def canonical(p: Parser, spec: Attr, value: Attribute) -> Attribute:
     """One representation per meaning, or a diagnostic that names what is allowed."""
     if kinds_of(spec.kind):
         return _canonical_enum(p, spec, value)
+    if spec.kind in ARITH_FLAGS and not (isinstance(value, Raw) and _FLAG.fullmatch(value.text)):
+        p.fail("PTO-P025", f"expected flags like #{spec.kind}<fast>", at=p.i - 1)
     if spec.kind in INT_TYPES and isinstance(value, Int):
         return Int(value.value, INT_TYPES[spec.kind])
     if spec.kind == "bool" and isinstance(value, Int):
