@@ -18,6 +18,7 @@ from pto.ir.graph import Operation, Value
 from pto.isa.attributes import Array, Int
 from pto.isa.types import TileBuf
 from pto.lang.elements import element
+from pto.lang.operators import NoOperators
 from pto.lang.place import located, mistake
 from pto.lang.scalars import Scalar, arith, as_value
 from pto.lang.session import Handle, Session, current
@@ -42,7 +43,7 @@ _FRACTALS = {
 }
 
 
-class Tile(Handle):
+class Tile(NoOperators, Handle):
     """A tile. `valid` is the part that holds data; unless fixed, it follows what is put in."""
 
     __slots__ = ("__weakref__", "fixed", "known_region", "seen", "settings")

@@ -103,13 +103,16 @@ def view_of(
 class Span:
     """One dimension of a window: where it starts and how far it goes."""
 
-    __slots__ = ("extent", "is_index", "is_open", "start")
+    __slots__ = ("extent", "is_index", "is_open", "is_whole", "start")
 
-    def __init__(self, start: Any, extent: Any, is_index: bool, is_open: bool) -> None:
+    def __init__(
+        self, start: Any, extent: Any, is_index: bool, is_open: bool, is_whole: bool = False
+    ) -> None:
         self.start = start
         self.extent = extent  # at most so many; an int where that is known
         self.is_index = is_index
         self.is_open = is_open  # goes on to the end of the array
+        self.is_whole = is_whole  # written as `:`, or not at all
 
     def size_for(self, room: int) -> Any:
         """How much of it fits into a tile with this much room."""
@@ -131,7 +134,7 @@ def _span(key: Any, size: int) -> Span:
         raise mistake("PTO-S201", f"a slice of global memory goes in steps of one, not {key.step}")
     start = _from_end(0 if key.start is None else key.start, size)
     if key.stop is None:
-        return Span(start, arith("-", size, start), False, True)
+        return Span(start, arith("-", size, start), False, True, key.start is None)
     stop = _from_end(key.stop, size)
     length = arith("-", stop, start)
     if is_number(length) and not is_number(start) and _ends_inside(start, length, size):
@@ -182,8 +185,24 @@ class View:
         """The part of a tile of this shape that the window fills."""
         row, col = self.axes()
         inner = self._inner_rows(row)
+        self._require_room("rows", row, shape[0])
+        self._require_room("columns", col, shape[1])
         rows = 1 if row is None else self.spans[row].size_for(max(1, shape[0] // inner))
         return arith("*", rows, inner), self.spans[col].size_for(shape[1])
+
+    def _require_room(self, what: str, axis: int | None, room: int) -> None:
+        """A dimension that nobody cut must fit: else its rest would be left out in silence."""
+        span = None if axis is None else self.spans[axis]
+        if span is None or not span.is_whole or span.extent <= room:
+            return
+        name = self.array.pointer.name
+        raise mistake(
+            "PTO-U080",
+            f"the tile takes {room} {what}, and {name} has {span.extent}: the rest would be left"
+            " out",
+            help=f"say which {what}: a slice from a loop counter, as in {name}[..., j : j + {room}]"
+            f" with j of pto.range(0, {span.extent}, {room}); or use a larger tile",
+        )
 
     def _inner_rows(self, row: int | None) -> int:
         if row is None:
