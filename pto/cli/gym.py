@@ -18,6 +18,7 @@ from pto.gym.cases import expected_cases, find_programs
 from pto.gym.pool import ENGINE, SANITIZED, Options, default_jobs, run_programs
 from pto.gym.result import Result
 from pto.gym.selection import select
+from pto.run.engine import chosen_engine, wants_sanitizer
 from pto.target.profile import profile
 
 EXAMPLES = """\
@@ -34,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("path", metavar="PATH", help="a checkout of PTO-Gym, or a folder inside")
     parser.add_argument("-k", metavar="EXPR", default="", help="only cases whose names match")
     parser.add_argument("-j", metavar="N", type=int, help="processes; default: the processors")
-    parser.add_argument("--engine", metavar="E", default="reference", help="what computes")
+    parser.add_argument("--engine", metavar="E", help="what computes")
     parser.add_argument("--profile", metavar="P", help="cpu, a2a3 or a5; default: as declared")
     parser.add_argument("--timeout", metavar="S", type=float, default=600.0, help=_TIMEOUT)
     parser.add_argument("--sanitize", action="store_true", help="look for races and bad flags too")
@@ -52,6 +53,7 @@ def run(args: argparse.Namespace) -> int:
         raise fail("PTO-U061", f"--timeout {args.timeout:g}: a case needs some time")
     if args.profile is not None:
         profile(args.profile)  # refuses a name that is none, before anything runs
+    args.engine = chosen_engine(args.engine)
     path = Path(args.path)
     selection = select(args.k)
     programs = find_programs(path, selection)
@@ -61,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
         expression=args.k,
         seconds=args.timeout,
         keep=args.keep,
-        launch=SANITIZED if args.sanitize else ENGINE,
+        launch=SANITIZED if wants_sanitizer(args.sanitize) else ENGINE,
     )
     began = time.perf_counter()
     with _progress(sum(expected_cases(p, selection) for p in programs)) as seen:

@@ -14,7 +14,9 @@ from pto.core.render import Piece
 from pto.ir.graph import Module
 from pto.ir.parser import parse_file
 from pto.run.arguments import Parameter, build, parameters, parse_args
+from pto.run.engine import DEFAULT, ENGINES, chosen_engine, wants_sanitizer
 from pto.run.host import Report, entry_functions, launch
+from pto.run.progress import Bar
 
 EXAMPLES = """\
   pto run add.pto --arg a=rand --arg b=rand --arg c=zeros
@@ -34,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--blocks", type=int, default=1, metavar="N", help="blocks of the grid")
     parser.add_argument("--profile", metavar="P", help="cpu, a2a3 or a5; default: as declared")
     parser.add_argument("--device", metavar="D", help="a chip that narrows its profile")
-    parser.add_argument("--engine", choices=("reference",), default="reference")
+    parser.add_argument("--engine", metavar="E", help=_ENGINE)
     watch = parser.add_mutually_exclusive_group()
     watch.add_argument("--step", nargs="?", const="+1", metavar="LINE|+N", help=_STEP)
     watch.add_argument("--sanitize", action="store_true", help=_SANITIZE)
@@ -44,6 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--print", action="store_true", help="print the arrays that changed")
 
 
+_ENGINE = f"{' or '.join(ENGINES)}; default: PTO_ENGINE, else {DEFAULT}"
 _STEP = "stop before a line, or before instruction N (the first), and ask what to do"
 _SANITIZE = "find races, deadlocks and flags that do not match"
 _FORMAT = "how --sanitize shows what it finds"
@@ -51,6 +54,7 @@ _ARG = "data.npy, rand[:1024xf32], zeros, ones, range, full(1.5), or a number"
 
 
 def run(args: argparse.Namespace) -> int:
+    engine = chosen_engine(args.engine)
     module = parse_file(args.file)
     kernels = entry_functions(module, args.entry)
     params = parameters(*kernels)
@@ -62,15 +66,16 @@ def run(args: argparse.Namespace) -> int:
         "blocks": args.blocks,
         "profile": args.profile,
         "device": args.device,
-        "engine": args.engine,
+        "engine": engine,
     }
     code = 0
-    if args.sanitize:
-        report, code = _sanitized(module, args.format, options)
-    elif args.step:
+    if args.step:
         report = _stepped(module, args.step, options)
+    elif wants_sanitizer(args.sanitize):
+        report, code = _sanitized(module, args.format, options)
     else:
-        report = launch(module, **options)
+        with Bar() as seen:
+            report = launch(module, **options, progress=seen)
     if report is None or args.format != "text":
         return code
     for line in report.printed:

@@ -10,51 +10,36 @@ import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
-from os import environ
-from typing import Any, get_args, get_origin, overload
+from typing import Any, overload
 
 import numpy as np
 
 from pto.core.dtypes import DType
-from pto.core.errors import Diagnostic, Loc, PtoError
+from pto.core.errors import Loc, PtoError
 from pto.ir.builder import new_function, new_module, scalar_type
 from pto.ir.graph import Module
 from pto.ir.printer import print_module
 from pto.isa.attributes import Enum, Str
 from pto.isa.types import Type
 from pto.lang.arrays import as_array
-from pto.lang.place import KernelError, mistake, rendered
-from pto.lang.scalars import Scalar
+from pto.lang.findings import Findings
+from pto.lang.parameter import Parameter, parameters_of
+from pto.lang.place import KernelError, mistake
 from pto.lang.trace import Trace
-from pto.lang.views import Global, contiguous, pointer_type, view_of
+from pto.lang.views import contiguous, pointer_type, view_of
 from pto.run.agents import take_turns
 from pto.run.arrays import Borrowed
 from pto.run.device import Device
+from pto.run.engine import chosen_engine, wants_sanitizer
 from pto.run.host import Report, entry_functions
 from pto.run.kernel import Kernel as Ready
+from pto.run.progress import Bar, Progress
 from pto.target.choose import Target
 from pto.target.profile import profile as find_profile
 from pto.verify import verify
 
 Shape = tuple[tuple[int, ...], DType]
-
-
-@dataclass(frozen=True, slots=True)
-class Parameter:
-    """One parameter of the function; `kind` is array, scalar or constant."""
-
-    name: str
-    kind: str
-    dtype: DType | None = None
-
-
-class Findings(list[Diagnostic]):
-    """What a check found; empty means legal. Prints with the lines of the kernel."""
-
-    def __str__(self) -> str:
-        return rendered(self) if self else "no findings"
-
-    __repr__ = __str__
+Blocks = int | tuple[int, ...]
 
 
 @dataclass(slots=True)
@@ -63,6 +48,26 @@ class Specialised:
 
     module: Module
     ready: Ready | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """`kernel[blocks]`: a kernel and the grid it runs on."""
+
+    kernel: Kernel
+    blocks: Blocks
+
+    def __call__(self, *args: Any, progress: bool | Progress = False, **named: Any) -> Report:
+        """Run on arrays, which are changed in place."""
+        return self.kernel.run(*args, blocks=self.blocks, progress=progress, **named)
+
+    def sanitize(self, *args: Any, **named: Any) -> Findings:
+        """Run under the sanitizer."""
+        return self.kernel.sanitize(*args, blocks=self.blocks, **named)
+
+    def on(self, profile: str) -> Bound:
+        """The same for another profile."""
+        return Bound(self.kernel.on(profile), self.blocks)
 
 
 class Kernel:
@@ -93,7 +98,7 @@ class Kernel:
     @property
     def parameters(self) -> list[Parameter]:
         if self._parameters is None:
-            self._parameters = _parameters(self.function)
+            self._parameters = parameters_of(self.function)
         return self._parameters
 
     def on(self, profile: str) -> Kernel:
@@ -104,23 +109,37 @@ class Kernel:
 
     # ---- running
 
-    def __getitem__(self, blocks: int | tuple[int, ...]) -> Callable[..., Report]:
-        return lambda *args, **named: self.run(*args, blocks=blocks, **named)
+    def __getitem__(self, blocks: Blocks) -> Bound:
+        return Bound(self, blocks)
 
     def __call__(self, *args: Any, **named: Any) -> Report:
         """One block."""
         return self.run(*args, **named)
 
-    def run(self, *args: Any, blocks: int | tuple[int, ...] = 1, **named: Any) -> Report:
-        """Run on arrays, which are changed in place."""
-        if environ.get("PTO_SANITIZE") == "1":
-            self._require_clean(args, named, blocks)
+    def run(
+        self,
+        *args: Any,
+        blocks: Blocks = 1,
+        progress: bool | Progress = False,
+        **named: Any,
+    ) -> Report:
+        """Run on arrays, which are changed in place.
+
+        `progress=True` shows how many blocks are done, on a terminal, when it takes long.
+        """
+        if progress is True:
+            with Bar() as seen:
+                return self.run(*args, blocks=blocks, progress=seen, **named)
         made, arrays, given = self._specialise(self._values(args, named))
+        if wants_sanitizer():
+            self._require_clean(made, given, blocks)
         count = blocks if isinstance(blocks, int) else prod(blocks)
+        engine = chosen_engine()
         try:
             ready = made.ready or self._prepare(made)
             chip = Device(ready.profile)
             grid = ready.start(chip, chip.values(ready, given), count)
+            grid.progress = progress or None
             with np.errstate(all="ignore"):
                 take_turns(grid.next_block)
             for array in arrays:
@@ -129,15 +148,15 @@ class Kernel:
         except PtoError as error:
             raise KernelError(*error.diagnostics) from None
         target = Target(ready.profile, None, "as the kernel says")
-        return Report(target, "reference", self.name, count, tuple(grid.printed()))
+        return Report(target, engine, self.name, count, tuple(grid.printed()))
 
-    def _require_clean(self, args: Sequence[Any], named: dict[str, Any], blocks: Any) -> None:
+    def _require_clean(self, made: Specialised, given: Sequence[Any], blocks: Blocks) -> None:
         """PTO_SANITIZE=1: a watched run on copies comes first, and its errors are raised."""
-        copies = [np.copy(a) if isinstance(a, np.ndarray) else a for a in args]
-        again = {k: np.copy(a) if isinstance(a, np.ndarray) else a for k, a in named.items()}
-        errors = [
-            d for d in self.sanitize(*copies, blocks=blocks, **again) if d.severity == "error"
-        ]
+        from pto.observe import sanitize
+
+        copies = [np.copy(a) if isinstance(a, np.ndarray) else a for a in given]
+        verdict = sanitize(made.module, args=copies, blocks=blocks, profile=self.profile)
+        errors = [d for d in verdict.findings if d.severity == "error"]
         if errors:
             raise KernelError(*errors)
 
@@ -150,7 +169,7 @@ class Kernel:
         made.ready = Ready(made.module, entry_functions(made.module, None), facts)
         return made.ready
 
-    def sanitize(self, *args: Any, blocks: int | tuple[int, ...] = 1, **named: Any) -> Findings:
+    def sanitize(self, *args: Any, blocks: Blocks = 1, **named: Any) -> Findings:
         """Run under the sanitizer: races, flags that do not match, reads of undefined data."""
         from pto.observe import sanitize  # only here: a plain run needs no observer
 
@@ -225,15 +244,23 @@ class Kernel:
         try:
             found = self._cache.get(key)
         except TypeError:
-            raise mistake(
-                "PTO-U210",
-                f"{self.name}: an argument that is a constant must be hashable",
-                help="annotate arrays with pto.Global[...]",
-            ) from None
+            raise self._unhashable(values) from None
         if found is None:
             found = Specialised(self._trace(values, shapes))
             self._cache[key] = found
         return found
+
+    def _unhashable(self, values: list[Any]) -> KernelError:
+        """An array whose parameter says nothing, most often."""
+        given = zip(self.parameters, values, strict=True)
+        constants = ((p.name, v) for p, v in given if p.kind == "constant")
+        name, value = next((n, v) for n, v in constants if not _is_hashable(v))
+        what = f"a {type(value).__name__}, and its annotation does not say so"
+        return mistake(
+            "PTO-U210",
+            f"{self.name}: {name} is {what}, so it would be a constant",
+            help=f"write {name}: pto.Global[pto.f32] for an array; constants must be hashable",
+        )
 
     def _trace(self, values: list[Any], shapes: list[Shape]) -> Module:
         file = self.function.__code__.co_filename
@@ -285,35 +312,18 @@ class Kernel:
         return made
 
 
+def _is_hashable(value: Any) -> bool:
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
+
+
 def _ir_type(param: Parameter, kind: DType | None) -> Type:
     if kind is None:
         raise RuntimeError(f"{param.name} has no element type")
     return pointer_type(kind) if param.kind == "array" else scalar_type(kind)
-
-
-def _parameters(function: Callable[..., Any]) -> list[Parameter]:
-    try:
-        hints = inspect.get_annotations(function, eval_str=True)
-    except NameError as error:
-        raise mistake("PTO-U210", f"an annotation of {function.__name__}: {error}") from None
-    names = inspect.signature(function).parameters
-    return [_parameter(name, hints.get(name)) for name in names]
-
-
-def _parameter(name: str, hint: Any) -> Parameter:
-    if isinstance(hint, DType):
-        return Parameter(name, "scalar", hint)
-    origin = get_origin(hint) or hint
-    kinds = [a for a in get_args(hint) if isinstance(a, DType)]
-    if origin is Global:
-        return Parameter(name, "array", kinds[0] if kinds else None)
-    if origin is Scalar:
-        if not kinds:
-            raise mistake(
-                "PTO-U210", f"{name}: pto.Scalar needs an element type, as pto.Scalar[pto.i32]"
-            )
-        return Parameter(name, "scalar", kinds[0])
-    return Parameter(name, "constant")
 
 
 @overload

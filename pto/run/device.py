@@ -25,6 +25,7 @@ from pto.run.agents import take_turns
 from pto.run.arrays import Borrowed, require_elements
 from pto.run.events import Observer, Tap
 from pto.run.kernel import Kernel
+from pto.run.progress import Progress
 from pto.target.choose import choose
 from pto.target.facts import Profile
 
@@ -194,11 +195,17 @@ class Device:
     # ---- launches
 
     def run(
-        self, module: Module, functions: Sequence[Operation], args: Sequence[Any], blocks: int
+        self,
+        module: Module,
+        functions: Sequence[Operation],
+        args: Sequence[Any],
+        blocks: int,
+        progress: Progress | None = None,
     ) -> list[str]:
         """One launch, at once; returns what its blocks printed."""
         kernel = Kernel(module, functions, self.profile, self.tap)
         grid = kernel.start(self, self.values(kernel, args), blocks)
+        grid.progress = progress
         with np.errstate(all="ignore"):
             take_turns(grid.next_block)
         if self.tap is not None:

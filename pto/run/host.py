@@ -12,7 +12,9 @@ import numpy.typing as npt
 from pto.core.errors import Diagnostic, PtoError, fail
 from pto.ir.graph import Module, Operation
 from pto.run.device import Device
+from pto.run.engine import chosen_engine
 from pto.run.events import Observer
+from pto.run.progress import Progress
 from pto.run.sides import peers
 from pto.run.step import Stepper
 from pto.target.choose import Target
@@ -33,6 +35,10 @@ class Report:
     blocks: int
     printed: tuple[str, ...]
 
+    def __repr__(self) -> str:
+        blocks = f"{self.blocks} block{'s' if self.blocks != 1 else ''}"
+        return f"@{self.entry} on {self.target}, engine {self.engine}, {blocks}"
+
 
 def launch(
     module: Module,
@@ -42,19 +48,24 @@ def launch(
     blocks: int | tuple[int, ...] = 1,
     profile: str | None = None,
     device: str | None = None,
-    engine: str = "reference",
+    engine: str | None = None,
     check: bool = True,
     observer: Observer | None = None,
     stepper: Stepper | None = None,
+    progress: Progress | None = None,
 ) -> Report:
-    """Run one kernel. Arrays are global memory, changed in place, in the parameters' order."""
+    """Run one kernel. Arrays are global memory, changed in place, in the parameters' order.
+
+    `progress` hears after each block how many are done, and how many there are.
+    """
+    chosen = chosen_engine(engine)
     target = _target(module, profile, device, check)
     kernels = entry_functions(module, entry)
     count = int(np.prod(blocks))
     chip = Device(target.profile, observer=observer)
     chip.tap = stepper or chip.tap
-    printed = chip.run(module, kernels, list(args), count)
-    return Report(target, engine, ", ".join(map(name_of, kernels)), count, tuple(printed))
+    printed = chip.run(module, kernels, list(args), count, progress)
+    return Report(target, chosen, ", ".join(map(name_of, kernels)), count, tuple(printed))
 
 
 def _target(module: Module, profile: str | None, device: str | None, check: bool) -> Target:

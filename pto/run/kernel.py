@@ -15,6 +15,7 @@ from pto.run.arguments import names_of, taken
 from pto.run.compile import Compiler
 from pto.run.core import Cluster, Core
 from pto.run.events import Tap
+from pto.run.progress import Progress
 from pto.run.sides import sides
 from pto.target.facts import Profile
 from pto.verify.functions import name_of
@@ -91,6 +92,7 @@ class Grid:
     def __init__(self, kernel: Kernel, device: Any, values: Mapping[str, Any], blocks: int) -> None:
         self.kernel = kernel
         self.blocks = blocks
+        self.progress: Progress | None = None
         self._device = device
         self._values = values
         self._arrivals: dict[Any, int] = defaultdict(int)
@@ -117,6 +119,8 @@ class Grid:
         if not self._left[cluster.block]:
             del self._left[cluster.block]
             self._printed[cluster.block] = [x for core in cluster.agents for x in core.printed]
+            if self.progress is not None:
+                self.progress(len(self._printed), self.blocks)
 
     def printed(self) -> list[str]:
         """What blocks printed, in their order, whatever order they ran in."""

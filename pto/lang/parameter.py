@@ -1,0 +1,48 @@
+"""The parameters of a kernel, told from the annotations of its function."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, get_args, get_origin
+
+from pto.core.dtypes import DType
+from pto.lang.place import mistake
+from pto.lang.scalars import Scalar
+from pto.lang.views import Global
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One parameter of the function; `kind` is array, scalar or constant."""
+
+    name: str
+    kind: str
+    dtype: DType | None = None
+
+
+def parameters_of(function: Callable[..., Any]) -> list[Parameter]:
+    """The parameters, by their annotations."""
+    try:
+        hints = inspect.get_annotations(function, eval_str=True)
+    except NameError as error:
+        raise mistake("PTO-U210", f"an annotation of {function.__name__}: {error}") from None
+    names = inspect.signature(function).parameters
+    return [_parameter(name, hints.get(name)) for name in names]
+
+
+def _parameter(name: str, hint: Any) -> Parameter:
+    if isinstance(hint, DType):
+        return Parameter(name, "scalar", hint)
+    origin = get_origin(hint) or hint
+    kinds = [a for a in get_args(hint) if isinstance(a, DType)]
+    if origin is Global:
+        return Parameter(name, "array", kinds[0] if kinds else None)
+    if origin is Scalar:
+        if not kinds:
+            raise mistake(
+                "PTO-U210", f"{name}: pto.Scalar needs an element type, as pto.Scalar[pto.i32]"
+            )
+        return Parameter(name, "scalar", kinds[0])
+    return Parameter(name, "constant")

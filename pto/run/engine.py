@@ -1,0 +1,32 @@
+"""Switches of a run that an option or the environment sets: which engine, and the sanitizer.
+
+An option comes first, then PTO_ENGINE and PTO_SANITIZE, then the default. No engine lives here.
+"""
+
+from __future__ import annotations
+
+from os import environ
+from typing import Final
+
+from pto.core.errors import fail, nearest
+
+ENGINES: Final = ("reference",)
+DEFAULT: Final = "reference"
+
+
+def chosen_engine(option: str | None = None) -> str:
+    """The name of the engine to use: `option`, else PTO_ENGINE, else the default."""
+    name = option or environ.get("PTO_ENGINE") or DEFAULT
+    if name not in ENGINES:
+        source = "" if option else "PTO_ENGINE: "
+        raise fail(
+            "PTO-U072",
+            f"{source}there is no engine `{name}`; there is {', '.join(ENGINES)}",
+            help=nearest(name, ENGINES),
+        )
+    return name
+
+
+def wants_sanitizer(option: bool = False) -> bool:
+    """True where an option asks for the sanitizer, or PTO_SANITIZE is set and not 0."""
+    return option or environ.get("PTO_SANITIZE", "0") not in ("", "0")

@@ -1,0 +1,79 @@
+"""Progress: every finished block is told; a bar is shown on a terminal, and only of a long run."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pto
+from pto.run import progress
+from pto.run.host import launch
+
+
+@pto.kernel
+def count(x: pto.Global[pto.i32]) -> None:
+    pto.store_scalar(x, pto.block_idx(), pto.scalar(1, pto.i32))
+
+
+def test_each_block_is_told_once():
+    x = np.zeros(5, np.int32)
+    told: list[tuple[int, int]] = []
+    launch(count.module(x), args=[x], blocks=5, progress=lambda *n: told.append(n))
+    assert told == [(n, 5) for n in range(1, 6)]
+    assert x.tolist() == [1] * 5
+
+
+def test_a_kernel_tells_too():
+    x = np.zeros(3, np.int32)
+    told: list[tuple[int, int]] = []
+    count.run(x, blocks=3, progress=lambda *n: told.append(n))
+    assert told == [(1, 3), (2, 3), (3, 3)]
+
+
+class Drawn:
+    """Takes the place of the bar."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[str, Any]] = []
+
+    def add_task(self, what: str, total: int, completed: int) -> int:
+        self.calls.append((what, (completed, total)))
+        return 0
+
+    def start(self) -> None:
+        self.calls.append(("start", None))
+
+    def stop(self) -> None:
+        self.calls.append(("stop", None))
+
+    def update(self, task: int, completed: int, total: int) -> None:
+        self.calls.append(("update", (completed, total)))
+
+
+def test_a_long_run_draws_and_cleans_up(monkeypatch: pytest.MonkeyPatch):
+    drawn = Drawn()
+    monkeypatch.setattr(progress, "_bar", lambda: drawn)
+    with progress.Bar(patience=0.0) as seen:
+        deadline = time.monotonic() + 10
+        while ("start", None) not in drawn.calls and time.monotonic() < deadline:
+            time.sleep(0.001)
+        while ("update", (2, 4)) not in drawn.calls and time.monotonic() < deadline:
+            seen(2, 4)
+    assert drawn.calls[0][0] == "blocks"
+    assert drawn.calls[1] == ("start", None)
+    assert drawn.calls[-2:] == [("update", (2, 4)), ("stop", None)]
+
+
+def test_a_short_run_draws_nothing(monkeypatch: pytest.MonkeyPatch):
+    drawn = Drawn()
+    monkeypatch.setattr(progress, "_bar", lambda: drawn)
+    with progress.Bar(patience=60.0) as seen:
+        seen(1, 1)
+    assert drawn.calls == []
+
+
+def test_a_pipe_sees_no_bar(capsys: pytest.CaptureFixture[str]):
+    assert progress._bar() is None
