@@ -43,7 +43,8 @@ def suggestion(gap: Gap, finding: Diagnostic, before: list[Diagnostic], rerun: R
 def _is_better(finding: Diagnostic, before: list[Diagnostic], after: list[Diagnostic]) -> bool:
     known = {_key(d) for d in before}
     left = {_key(d) for d in after}
-    return _key(finding) not in left and left <= known
+    errors = {_key(d) for d in after if d.severity == "error"}
+    return _key(finding) not in left and errors <= known
 
 
 def _key(d: Diagnostic) -> tuple[str, object, object]:

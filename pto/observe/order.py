@@ -11,7 +11,10 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from pto.observe.clocks import Agent, Clock, Clocks, Item, Moment, Thread, join, joined
+from pto.observe.fences import Fences
 from pto.run import effects as fx
 from pto.run.core import Core
 from pto.run.events import Event
@@ -27,6 +30,7 @@ class Order:
     def __init__(self, sync: Sync, work: Work, automatic: bool) -> None:
         self.sync = sync
         self.clocks = Clocks()
+        self.fences = Fences(sync)
         self.agents: dict[int, Agent] = {}  # those at work, by core
         self.all: list[Agent] = []
         self._clusters: dict[int, int] = {}
@@ -98,7 +102,7 @@ class Order:
         """Every queue is empty: it starts now, or is the first to wait."""
         event = item.event
         if event.pipe == "ALL":
-            self._join_all(agent)
+            self._join_all(agent, item)
             return
         if type(event.effect) in _BUFFERS:
             self._count_buffers(agent, event.effect, item)
@@ -117,7 +121,7 @@ class Order:
         if event.pipe == "ALL":
             if any(t.queue for t in agent.threads.values()):
                 return False
-            self._join_all(agent)
+            self._join_all(agent, item)
             return True
         thread = self.thread(agent, event.pipe)
         if len(thread.queue) >= self.sync.queue_depth:
@@ -133,13 +137,14 @@ class Order:
             self._parked.add(agent)
         return True
 
-    def _join_all(self, agent: Agent) -> None:
+    def _join_all(self, agent: Agent, item: Item) -> None:
         threads = list(agent.threads.values()) or [self.thread(agent, "S")]
-        for thread in threads:
-            thread.settle()
-        whole = threads[0].clock.copy()
+        whole = threads[0].published()
         for thread in threads[1:]:
-            whole = joined(whole, thread.clock)
+            whole = joined(whole, thread.published())
+        if not self.fences.is_known(item.event.op):
+            orders = any(not np.array_equal(whole, thread.clock) for thread in threads)
+            self.fences.barrier(item, "ALL", orders)
         for thread in threads:
             thread.clock = whole.copy()
         agent.version += 1
@@ -208,20 +213,24 @@ class Order:
             self.set_twice.setdefault(
                 id(item.event.op), (thread.agent, effect.flag, queue[-1][1], item)
             )
-        queue.append((thread.published(), item))
+        clock = thread.published()
+        self.fences.set(thread, item, effect.flag, clock)
+        queue.append((clock, item))
         return True
 
     def _wait_flag(self, thread: Thread, item: Item, effect: fx.WaitFlag) -> bool:
         queue = thread.agent.flags.get(effect.flag)
         if not queue:
             return False
-        clock, _ = queue.popleft()
+        clock, setter = queue.popleft()
+        self.fences.wait(thread, item, effect.flag, setter, clock)
         join(thread, clock)
         source = self.thread(thread.agent, effect.flag.src)
         thread.heard[source.index] = (effect.flag, item.event.op)
         return True
 
     def _barrier(self, thread: Thread, item: Item, effect: fx.Barrier) -> bool:
+        self.fences.barrier(item, thread.pipe, int(thread.clock[thread.index]) < thread.now)
         thread.settle()
         return True
 

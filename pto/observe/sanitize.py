@@ -97,6 +97,8 @@ class Sanitizer:
     def findings(self) -> list[Diagnostic]:
         """Everything found so far; about flags only when the launch came to its end."""
         found = flags.findings(self._order) if self._ended else []
+        if self._ended and self.mode == "flags":
+            found += self._order.fences.findings()
         return [*self._races.findings(), *found, *self._regions.findings()]
 
     def gaps(self) -> list[tuple[Diagnostic, Gap | None]]:
@@ -125,16 +127,19 @@ class Sanitizer:
         own, ordered = thread.index, thread.clock.copy()
         fence = thread.now if thread.ordered else int(ordered[own])
         self._scalar_times.clear()
+        stored = False  # since the last barrier
         for event, moment in scope:
             if isinstance(event.effect, fx.MemoryBarrier):
                 if event.effect.kind in _LOADS_AFTER_STORES:
-                    fence = thread.now
+                    self._order.fences.memory_barrier(event.op, event.effect.kind, stored)
+                    fence, stored = thread.now, False
                 continue
             time = thread.tick(moment)
             if event.pipe == "S":
                 self._scalar_times.add(time)
             for cells, access, atomic in _footprints(event.accesses):
                 ordered[own] = time if access.writes else fence
+                stored |= access.writes
                 self._touch(thread, ordered, moment, time, cells, access, atomic, True)
         thread.done()
 

@@ -93,6 +93,10 @@ class Sync:
     tsync_pipes: frozenset[str]  # pipes whose instructions TSYNC<op> accepts
     flag_identity: Literal["src dst id", "src id", "dst id"] = "src dst id"
     flag_arity: Literal["queue", "bit"] = "queue"
+    # Which readings of a flag a program is warned about beside the one above: "flag-reuse" (a set
+    # that nothing orders after the wait before it), "shared-source-id" (two flags of one source
+    # pipe and id at a time).
+    flag_warnings: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

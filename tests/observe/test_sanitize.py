@@ -78,7 +78,7 @@ def test_a_full_queue_holds_the_set_that_would_empty_it() -> None:
         )
         for count in (depth // 2 - 1, depth)
     )
-    assert codes(few) == []
+    assert not any(code.startswith("PTO-D") for code in codes(few))
     assert codes(many) == ["PTO-D200"]
 
 
@@ -96,7 +96,10 @@ def test_order_goes_through_a_third_pipe() -> None:
 
 def test_a_barrier_of_all_pipes_orders_everything() -> None:
     assert codes(verdict_on(LOAD, "pto.barrier #pto.pipe<PIPE_ALL>", STORE)) == []
-    assert codes(verdict_on(LOAD, "pto.barrier #pto.pipe<PIPE_V>", STORE)) == ["PTO-R001"]
+    assert codes(verdict_on(LOAD, "pto.barrier #pto.pipe<PIPE_V>", STORE)) == [
+        "PTO-R001",
+        "PTO-R015",
+    ]
 
 
 def test_two_transfers_that_touch_other_bytes_need_no_order() -> None:
@@ -196,9 +199,9 @@ def test_a_fix_is_offered_where_it_was_tried_and_worked() -> None:
 
 
 def test_a_fix_takes_an_id_that_is_free() -> None:
-    (help,) = helps(
-        verdict_on(flag("set", "MTE2", "MTE3"), flag("wait", "MTE2", "MTE3"), LOAD, STORE)
-    )
+    verdict = verdict_on(flag("set", "MTE2", "MTE3"), flag("wait", "MTE2", "MTE3"), LOAD, STORE)
+    assert codes(verdict) == ["PTO-R001", "PTO-R014"]
+    help = helps(verdict)[0]
     assert help is not None
     assert help.startswith("set_flag(MTE2, MTE3, 1)")
 

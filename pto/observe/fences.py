@@ -1,0 +1,158 @@
+"""Flags and barriers that order nothing new, and flags that are set again too early: warnings.
+
+A wait is needless where its pipe already came after everything the flag tells of. A set and its
+waits are judged together, since one cannot go without the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from pto.core.errors import Diagnostic, Note
+from pto.ir.graph import Operation
+from pto.observe.clocks import Agent, Clock, Item, Thread
+from pto.run.effects import Flag
+from pto.target.facts import Sync
+
+
+@dataclass(slots=True, eq=False)
+class _Pairing:
+    """Sets and waits of one flag that met: what they have ordered together."""
+
+    flag: Flag
+    agent: Agent
+    sets: list[Operation] = field(default_factory=list[Operation])
+    waits: list[Operation] = field(default_factory=list[Operation])
+    is_useful: bool = False
+    is_plain: bool = True  # each set stands in the block of its wait: no loop carries it
+
+    def add(self, set_op: Operation, wait_op: Operation) -> None:
+        for op, known in ((set_op, self.sets), (wait_op, self.waits)):
+            if not any(op is each for each in known):
+                known.append(op)
+        self.is_plain &= set_op.parent is wait_op.parent
+
+
+class Fences:
+    """What each set, wait and barrier of a run was good for."""
+
+    def __init__(self, sync: Sync) -> None:
+        self._sync = sync
+        self._pairings: dict[tuple[int, int], _Pairing] = {}  # by set and wait
+        self._of: dict[int, _Pairing] = {}  # by operation
+        self._barriers: dict[int, tuple[Operation, str, str] | None] = {}  # None: it orders
+        self._freed: dict[tuple[int, Flag], tuple[Thread, int, Item]] = {}
+        self._early: dict[int, tuple[Agent, Flag, Item, Item]] = {}
+
+    # ---- what happens
+
+    def wait(self, thread: Thread, item: Item, flag: Flag, setter: Item, clock: Clock) -> None:
+        """A wait is about to take what `setter` has published."""
+        found = self._pairings.get((id(setter.event.op), id(item.event.op)))
+        if found is None:
+            found = self._pair(thread.agent, flag, setter.event.op, item.event.op)
+        if not found.is_useful and bool((clock > thread.clock[: clock.size]).any()):
+            found.is_useful = True
+        self._freed[id(thread.agent), flag] = thread, thread.tick(item.moment), item
+
+    def set(self, thread: Thread, item: Item, flag: Flag, clock: Clock) -> None:
+        """A flag is set again: is that known to come after the wait that took it?"""
+        freed = self._freed.get((id(thread.agent), flag))
+        if freed is None or id(item.event.op) in self._early:
+            return
+        waiter, time, wait = freed
+        if clock[waiter.index] < time:
+            self._early[id(item.event.op)] = thread.agent, flag, wait, item
+
+    def barrier(self, item: Item, pipe: str, orders: bool) -> None:
+        op = item.event.op
+        if orders:
+            self._barriers[id(op)] = None
+        else:
+            self._barriers.setdefault(id(op), (op, pipe, "barrier"))
+
+    def memory_barrier(self, op: Operation, kind: str, orders: bool) -> None:
+        if orders:
+            self._barriers[id(op)] = None
+        else:
+            self._barriers.setdefault(id(op), (op, kind, "mem_bar"))
+
+    def is_known(self, op: Operation) -> bool:
+        """A barrier that has ordered something needs no second look."""
+        return self._barriers.get(id(op), ()) is None
+
+    def _pair(self, agent: Agent, flag: Flag, set_op: Operation, wait_op: Operation) -> _Pairing:
+        """The pairing of both; two that had nothing in common become one."""
+        mine, theirs = self._of.get(id(set_op)), self._of.get(id(wait_op))
+        found = mine or theirs or _Pairing(flag, agent)
+        if mine is not None and theirs is not None and mine is not theirs:
+            for op in (*theirs.sets, *theirs.waits):
+                self._of[id(op)] = mine
+            mine.sets += theirs.sets
+            mine.waits += theirs.waits
+            mine.is_useful |= theirs.is_useful
+            mine.is_plain &= theirs.is_plain
+            self._pairings = {k: mine if p is theirs else p for k, p in self._pairings.items()}
+        found.add(set_op, wait_op)
+        self._of[id(set_op)] = self._of[id(wait_op)] = found
+        self._pairings[id(set_op), id(wait_op)] = found
+        return found
+
+    # ---- what is found
+
+    def findings(self) -> Iterator[Diagnostic]:
+        for pairing in {id(p): p for p in self._pairings.values()}.values():
+            if not pairing.is_useful and pairing.is_plain:
+                yield self._needless(pairing)
+        for found in self._barriers.values():
+            if found is not None:
+                yield self._needless_barrier(*found)
+        if "flag-reuse" in self._sync.flag_warnings:
+            yield from (_reused(*each) for each in self._early.values())
+
+    def _needless(self, pairing: _Pairing) -> Diagnostic:
+        flag, wait = pairing.flag, pairing.waits[0]
+        message = (
+            f"flag {flag} orders nothing new: {flag.dst} already comes after all that {flag.src}"
+            " has done before the set"
+        )
+        cost = f"one of {self._sync.event_ids} ids between {flag.src} and {flag.dst}, and a wait"
+        return Diagnostic(
+            "PTO-R014",
+            message,
+            wait.loc,
+            "warning",
+            notes=(
+                *(Note("set here", op.loc) for op in pairing.sets),
+                *(Note("also waited for here", op.loc) for op in pairing.waits[1:]),
+                Note(f"cost: {cost}"),
+            ),
+        )
+
+    def _needless_barrier(self, op: Operation, what: str, word: str) -> Diagnostic:
+        if word == "mem_bar":
+            message = f'mem_bar "{what}" orders nothing new: no store of its scope stands before it'
+            return Diagnostic("PTO-R016", message, op.loc, "warning")
+        if what == "ALL":
+            why = "every pipe already comes after all the others"
+        elif what in self._sync.memory_ordered:
+            why = f"{what} keeps its own order on this target"
+        else:
+            why = f"{what} has done nothing since it was last known to be complete"
+        message = f"barrier {what} orders nothing new: {why}"
+        return Diagnostic("PTO-R015", message, op.loc, "warning", notes=(Note("cost: a stall"),))
+
+
+def _reused(agent: Agent, flag: Flag, wait: Item, again: Item) -> Diagnostic:
+    return Diagnostic(
+        "PTO-D208",
+        f"flag {flag} of {agent.name} may be set again before its last set was taken:"
+        f" nothing orders this set after the wait",
+        again.event.op.loc,
+        "warning",
+        notes=(
+            Note(f"the wait that frees it: #{wait.moment.number} on {flag.dst}", wait.event.op.loc),
+            Note(f"set again by #{again.moment.number} on {flag.src}", again.event.op.loc),
+        ),
+    )
