@@ -5,6 +5,7 @@ Where its memory comes from (NumPy, torch, DLPack) and goes back to is known in 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from pto.core.dtypes import DType, dtype
@@ -32,7 +33,7 @@ def as_array(kernel: str, name: str, wanted: DType | None, value: Any) -> tuple[
         raise _other_type(kernel, name, kind, str(value.dtype))
     if not raw and own not in (kind.numpy, kind.storage):
         raise _other_type(kernel, name, kind, own.name)
-    return found, kind
+    return replace(found, array=found.array.view(kind.numpy)) if raw else found, kind
 
 
 def _other_type(kernel: str, name: str, kind: DType, own: str) -> Exception:

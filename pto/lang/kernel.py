@@ -7,7 +7,7 @@ known when the program runs; any other parameter is a Python constant, part of t
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any, overload
@@ -57,9 +57,9 @@ class Bound:
     kernel: Kernel
     blocks: Blocks
 
-    def __call__(self, *args: Any, progress: bool | Progress = False, **named: Any) -> Report:
+    def __call__(self, *args: Any, **named: Any) -> Report:
         """Run on arrays, which are changed in place."""
-        return self.kernel.run(*args, blocks=self.blocks, progress=progress, **named)
+        return self.kernel.run(*args, blocks=self.blocks, **named)
 
     def sanitize(self, *args: Any, **named: Any) -> Findings:
         """Run under the sanitizer."""
@@ -130,13 +130,13 @@ class Kernel:
         if progress is True:
             with Bar() as seen:
                 return self.run(*args, blocks=blocks, progress=seen, **named)
-        made, arrays, given = self._specialise(self._values(args, named))
+        made, arrays, given = self.specialise(self.values(args, named))
         if wants_sanitizer():
             self._require_clean(made, given, blocks)
         count = blocks if isinstance(blocks, int) else prod(blocks)
         engine = chosen_engine()
         try:
-            ready = made.ready or self._prepare(made)
+            ready = made.ready or self.prepare(made)
             chip = Device(ready.profile)
             grid = ready.start(chip, chip.values(ready, given), count)
             grid.progress = progress or None
@@ -160,7 +160,7 @@ class Kernel:
         if errors:
             raise KernelError(*errors)
 
-    def _prepare(self, made: Specialised) -> Ready:
+    def prepare(self, made: Specialised) -> Ready:
         """Check once, plan once, compile once."""
         facts = find_profile(self.profile)
         errors = [d for d in verify(made.module, facts) if d.severity == "error"]
@@ -173,7 +173,7 @@ class Kernel:
         """Run under the sanitizer: races, flags that do not match, reads of undefined data."""
         from pto.observe import sanitize  # only here: a plain run needs no observer
 
-        made, arrays, given = self._specialise(self._values(args, named))
+        made, arrays, given = self.specialise(self.values(args, named))
         verdict = sanitize(made.module, args=given, blocks=blocks, profile=self.profile)
         for array in arrays:
             if array.give_back is not None:
@@ -184,7 +184,7 @@ class Kernel:
 
     def module(self, *args: Any, **named: Any) -> Module:
         """The program for these arguments."""
-        return self._specialise(self._values(args, named))[0].module
+        return self.specialise(self.values(args, named))[0].module
 
     @property
     def ir(self) -> str:
@@ -193,7 +193,7 @@ class Kernel:
 
     def check(self, profile: str | None = None, *args: Any, **named: Any) -> Findings:
         """Is the program legal under a profile? With arguments, for those; else the last one."""
-        made = self._specialise(self._values(args, named))[0] if args or named else self._latest()
+        made = self.specialise(self.values(args, named))[0] if args or named else self._latest()
         return Findings(verify(made.module, find_profile(profile or self.profile)))
 
     def _latest(self) -> Specialised:
@@ -208,7 +208,8 @@ class Kernel:
 
     # ---- specialisation
 
-    def _values(self, args: Sequence[Any], named: dict[str, Any]) -> list[Any]:
+    def values(self, args: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
+        """What is given, one value a parameter."""
         if not named and len(args) == len(self.parameters):
             return list(args)
         try:
@@ -218,7 +219,8 @@ class Kernel:
         bound.apply_defaults()
         return list(bound.arguments.values())
 
-    def _specialise(self, values: list[Any]) -> tuple[Specialised, list[Borrowed], list[Any]]:
+    def specialise(self, values: list[Any]) -> tuple[Specialised, list[Borrowed], list[Any]]:
+        """The program for these values, the memory of the arrays, and what its parameters get."""
         arrays: list[Borrowed] = []
         shapes: list[Shape] = []
         key: list[Any] = []
