@@ -14,7 +14,7 @@ from pto.core.render import Piece
 from pto.ir.example import example
 from pto.ir.format import compile_format
 from pto.isa import describe, table
-from pto.isa.instr import PROFILES, Instr
+from pto.isa.instr import INNER_EVENT, PROFILES, Instr
 from pto.target.profile import profile_name
 
 _NAME = re.compile(r"\b(?:pto|arith|scf|func|memref|math|builtin|llvm)\.[\w.]+")
@@ -102,6 +102,8 @@ def _page(row: Instr) -> list[Piece]:
     for a in row.attrs:
         out += _line(a.name, describe.attr_text(a))
     out += [("", "\n"), *_line("pipe", describe.pipe_text(row.pipe))]
+    if row.phases:
+        out += _line("inside", f"{describe.phases_text(row)} (flags of id {INNER_EVENT})")
     if row.scope:
         out += _line("stands", row.scope)
     for p in PROFILES:

@@ -97,6 +97,7 @@ instr(
     WINDOW,
     "dst[i,j] = src[indexRow+i, indexCol+j] over dst's valid region; dst1 the same at its indices",
     body=extract.EXTRACT,
+    phases={"a2a3": "V S V", "a5": "V S V"},
     operands=(
         read("src"),
         *_AT,
@@ -183,6 +184,7 @@ instr(
     WINDOW,
     "dst[indexRow+i, indexCol+j] = src[i,j] over src's valid region; the rest of dst stays",
     body=extract.INSERT,
+    phases={"a5": "V S V"},
     operands=(read("src"), *_AT, update("dst"), read("preQuantScalar?", "i64")),
     attrs=(
         Attr(

@@ -60,6 +60,7 @@ instr(
     ),
     "row: dst[r,:] = mem[idx[r],:]; elem: dst[r,c] = flat(mem)[idx[r,c]]",
     body=meaning.MEMORY_GATHER,
+    phases={"a2a3": "V S MTE2", "a5": "V S MTE2"},
     attrs=(
         _COALESCE,
         Attr(
@@ -120,6 +121,7 @@ instr(
     ),
     "row: mem[idx[r],:] op= src[r,:]; elem: flat(mem)[idx[r,c]] op= src[r,c]; the last writer wins",
     body=meaning.MEMORY_SCATTER,
+    phases={"a2a3": "V S MTE3", "a5": "V S MTE3"},
     attrs=(
         _COALESCE,
         Attr("scatterAtomicOp", "scatter_atomic_op", default="none", meaning="none replaces"),

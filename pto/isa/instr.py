@@ -34,6 +34,7 @@ Role = Literal["in", "out", "inout", "tmp"]
 INS_OUTS = "ins( $ins ) outs( $outs ) {}"
 INS_OUTS_INSIDE = "ins( $ins{} ) outs( $outs ) {}"  # PTOAS prints attributes inside ins(...)
 PROFILES = ("cpu", "a2a3", "a5")
+INNER_EVENT = 0  # set_flag(PIPE_V, PIPE_S, EVENT_ID0) inside pto-isa's TROWMAX, TEXTRACT, MGATHER
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +151,9 @@ class Instr:
     example: str
     notes: tuple[str, ...]
     cite: tuple[str, ...]
+    # profile -> the pipes it goes through in turn, where it is made of several instructions; from
+    # pipe to pipe it goes by flags of `INNER_EVENT`, which are not the program's meanwhile
+    phases: Mapping[str, tuple[str, ...]]
     body: Any = None  # the meaning engines execute; None: parsed and checked only
     operand_names: tuple[str, ...] = field(default=(), compare=False)
     file: str = ""  # the module that defines the row
@@ -162,6 +166,11 @@ class Instr:
     def fixed_operands(self) -> bool:
         """Every operand is there exactly once, so positions name them."""
         return not any(o.optional or o.variadic for o in self.operands)
+
+    def inner_flags(self, profile: str) -> tuple[tuple[str, str, int], ...]:
+        """Flags it sets and waits for by itself."""
+        pipes = self.phases.get(profile, ())
+        return tuple((a, b, INNER_EVENT) for a, b in zip(pipes, pipes[1:], strict=False))
 
     def attr(self, name: str) -> Attr | None:
         return next((a for a in self.attrs if a.name == name), None)
@@ -195,6 +204,7 @@ def instr(
     example: str = "",
     notes: tuple[str, ...] = (),
     cite: str | tuple[str, ...] = (),
+    phases: Mapping[str, str] | None = None,
 ) -> Instr:
     """Add a row. `types` is short for the same list on every profile; None leaves a profile open.
 
@@ -221,6 +231,7 @@ def instr(
         example=example,
         notes=notes,
         cite=(cite,) if isinstance(cite, str) else cite,
+        phases={p: tuple(pipes.split()) for p, pipes in (phases or {}).items()},
         body=body,
         operand_names=tuple(o.name for o in used),
         file=_caller(),

@@ -74,6 +74,7 @@ instr(
         rules=(*_PLACES, same_domain("src", "dst")),
     ),
     "dst = (f32(src) - offset[i]) * scale[i]",
+    phases={"a2a3": "V S V"},
     body=meaning.DEQUANTISE,
     types="i8 i16",
     rules=(

@@ -73,6 +73,7 @@ instr(
     rules=(same_shape("src", "dst"), on(NPU, into("mat", same_type("src", "dst")))),
     notes=(_EXTENT,),
     cite="pto-isa docs/isa/TFILLPAD.md",
+    phases={"a2a3": "V S V"},
 )
 instr(
     "tfillpad_expand",
@@ -203,6 +204,7 @@ instr(
         "the convolution forms (NCHW to NC1HWC0, ...) need a ConvTile, which the text lacks",
     ),
     cite="pto-isa docs/isa/TTRANS.md",
+    phases={"a2a3": "V S V"},
 )
 
 CONCAT = Family(
@@ -240,6 +242,7 @@ instr(
     a5=_COMMON,
     rules=(same_valid_rows("src0", "src1", "dst"), _columns_fit()),
     cite="pto-isa docs/isa/TCONCAT.md",
+    phases={"a2a3": "V S"},
 )
 instr(
     "tconcatidx",
