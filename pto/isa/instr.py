@@ -23,6 +23,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal
 
 from pto.core.errors import nearest
@@ -170,7 +171,7 @@ class Instr:
     def inner_flags(self, profile: str) -> tuple[tuple[str, str, int], ...]:
         """Flags it sets and waits for by itself."""
         pipes = self.phases.get(profile, ())
-        return tuple((a, b, INNER_EVENT) for a, b in zip(pipes, pipes[1:], strict=False))
+        return tuple((a, b, INNER_EVENT) for a, b in pairwise(pipes))
 
     def attr(self, name: str) -> Attr | None:
         return next((a for a in self.attrs if a.name == name), None)

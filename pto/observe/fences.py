@@ -44,11 +44,14 @@ class Fences:
         self._barriers: dict[int, tuple[Operation, str, str] | None] = {}  # None: it orders
         self._freed: dict[tuple[int, Flag], tuple[Thread, int, Item]] = {}
         self._early: dict[int, tuple[Agent, Flag, Item, Item]] = {}
+        self._shared: dict[tuple[int, int], tuple[Agent, Flag, Item, Item]] = {}
+        self.done: set[int] = set()  # sets and waits that have happened, by operation
 
     # ---- what happens
 
     def wait(self, thread: Thread, item: Item, flag: Flag, setter: Item, clock: Clock) -> None:
         """A wait is about to take what `setter` has published."""
+        self.done.add(id(item.event.op))
         found = self._pairings.get((id(setter.event.op), id(item.event.op)))
         if found is None:
             found = self._pair(thread.agent, flag, setter.event.op, item.event.op)
@@ -57,13 +60,24 @@ class Fences:
         self._freed[id(thread.agent), flag] = thread, thread.tick(item.moment), item
 
     def set(self, thread: Thread, item: Item, flag: Flag, clock: Clock) -> None:
-        """A flag is set again: is that known to come after the wait that took it?"""
+        """A flag is set: is that known to come after the wait that took its last set?"""
+        self.done.add(id(item.event.op))
+        if "shared-source-id" in self._sync.flag_warnings:
+            self._look_beside(thread.agent, item, flag)
         freed = self._freed.get((id(thread.agent), flag))
         if freed is None or id(item.event.op) in self._early:
             return
         waiter, time, wait = freed
         if clock[waiter.index] < time:
             self._early[id(item.event.op)] = thread.agent, flag, wait, item
+
+    def _look_beside(self, agent: Agent, item: Item, flag: Flag) -> None:
+        """Another flag that a target which names flags by source and id takes for this one."""
+        for other, queue in agent.flags.items():
+            if queue and (other.src, other.id) == (flag.src, flag.id) and other.dst != flag.dst:
+                first = queue[-1][1]
+                key = id(first.event.op), id(item.event.op)
+                self._shared.setdefault(key, (agent, flag, first, item))
 
     def barrier(self, item: Item, pipe: str, orders: bool) -> None:
         op = item.event.op
@@ -110,6 +124,7 @@ class Fences:
                 yield self._needless_barrier(*found)
         if "flag-reuse" in self._sync.flag_warnings:
             yield from (_reused(*each) for each in self._early.values())
+        yield from (_shared(*each) for each in self._shared.values())
 
     def _needless(self, pairing: _Pairing) -> Diagnostic:
         flag, wait = pairing.flag, pairing.waits[0]
@@ -154,5 +169,19 @@ def _reused(agent: Agent, flag: Flag, wait: Item, again: Item) -> Diagnostic:
         notes=(
             Note(f"the wait that frees it: #{wait.moment.number} on {flag.dst}", wait.event.op.loc),
             Note(f"set again by #{again.moment.number} on {flag.src}", again.event.op.loc),
+        ),
+    )
+
+
+def _shared(agent: Agent, flag: Flag, first: Item, second: Item) -> Diagnostic:
+    return Diagnostic(
+        "PTO-D210",
+        f"two flags of {agent.name} from {flag.src} with id {flag.id} are set at a time:"
+        " a target that names flags by source and id takes them for one",
+        second.event.op.loc,
+        "warning",
+        notes=(
+            Note(f"set first by #{first.moment.number}", first.event.op.loc),
+            Note(f"{flag} set by #{second.moment.number}", second.event.op.loc),
         ),
     )

@@ -21,6 +21,12 @@ from pto.run.events import Event
 from pto.target.facts import Sync
 
 _BUFFERS = (fx.GetBuffer, fx.ReleaseBuffer)
+# what names a flag: the rest of its name makes no difference
+_IDENTITY: dict[str, Callable[[fx.Flag], fx.Flag]] = {
+    "src dst id": lambda flag: flag,
+    "src id": lambda flag: flag._replace(dst="any"),
+    "dst id": lambda flag: flag._replace(src="any"),
+}
 Work = Callable[[Thread, Item], None]
 
 
@@ -34,11 +40,12 @@ class Order:
         self.agents: dict[int, Agent] = {}  # those at work, by core
         self.all: list[Agent] = []
         self._clusters: dict[int, int] = {}
+        self._identity = _IDENTITY[sync.flag_identity]
         self._work = work
         self._automatic = automatic
         # sets of a flag that was still set: (agent, flag, the earlier set, the later), by operation
         self.set_twice: dict[int, tuple[Agent, fx.Flag, Item, Item]] = {}
-        self._signals: dict[Any, deque[Clock]] = {}
+        self.signals: dict[Any, deque[tuple[Clock, Agent, Item]]] = {}  # sent and not yet heard
         self._rounds: dict[Any, list[tuple[int, Clock]]] = {}
         self._meetings: dict[Any, Clock] = {}
         self._parked: set[Agent] = set()
@@ -208,7 +215,7 @@ class Order:
     # ---- what each effect does
 
     def _set_flag(self, thread: Thread, item: Item, effect: fx.SetFlag) -> bool:
-        queue = thread.agent.flags.setdefault(effect.flag, deque())
+        queue = thread.agent.flags.setdefault(self._identity(effect.flag), deque())
         if queue:
             self.set_twice.setdefault(
                 id(item.event.op), (thread.agent, effect.flag, queue[-1][1], item)
@@ -219,7 +226,7 @@ class Order:
         return True
 
     def _wait_flag(self, thread: Thread, item: Item, effect: fx.WaitFlag) -> bool:
-        queue = thread.agent.flags.get(effect.flag)
+        queue = thread.agent.flags.get(self._identity(effect.flag))
         if not queue:
             return False
         clock, setter = queue.popleft()
@@ -256,17 +263,17 @@ class Order:
     def _send(self, thread: Thread, item: Item, effect: fx.Send) -> bool:
         clock = thread.published()
         for key in effect.signals:
-            self._signals.setdefault(key, deque()).append(clock)
+            self.signals.setdefault(key, deque()).append((clock, thread.agent, item))
         for (meeting, block, _), value in effect.arrivals:
             self._rounds.setdefault((meeting, value), []).append((block, clock))
         self._wake(thread.agent)
         return True
 
     def _hear(self, thread: Thread, item: Item, effect: fx.Hear) -> bool:
-        if not all(self._signals.get(key) for key in effect.signals):
+        if not all(self.signals.get(key) for key in effect.signals):
             return False
         for key in effect.signals:
-            join(thread, self._signals[key].popleft())
+            join(thread, self.signals[key].popleft()[0])
         block = thread.agent.block
         for meeting, value in effect.meetings:
             for where, clock in self._rounds.get((meeting, value), ()):

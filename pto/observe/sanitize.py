@@ -18,6 +18,7 @@ from pto.observe.mode import Mode, mode_of
 from pto.observe.order import Order
 from pto.observe.races import Races
 from pto.observe.regions import Regions
+from pto.observe.reserved import Reserved
 from pto.observe.shadow import Cells, Conflict, Shadow, cells_of
 from pto.run import effects as fx
 from pto.run.core import Core
@@ -48,6 +49,7 @@ class Sanitizer:
         self._scopes: dict[int, list[tuple[Event, Moment]]] = {}
         self.origins = undefined.Origins()
         self._regions = Regions()
+        self._reserved = Reserved(profile)
         self._poisoned = profile.outside_valid == "poison"
         self._buffers: dict[int, undefined.Buffer] = {}
         self._scalar_times: set[int] = set()  # of scalar accesses in the scope at hand
@@ -99,7 +101,8 @@ class Sanitizer:
         found = flags.findings(self._order) if self._ended else []
         if self._ended and self.mode == "flags":
             found += self._order.fences.findings()
-        return [*self._races.findings(), *found, *self._regions.findings()]
+        others = [*self._reserved.findings(), *self._regions.findings()]
+        return [*self._races.findings(), *found, *others]
 
     def gaps(self) -> list[tuple[Diagnostic, Gap | None]]:
         """Races, with the operations that nothing orders."""
@@ -113,6 +116,8 @@ class Sanitizer:
             return
         is_marked = _UNIT_FLAGS & item.event.op.attrs.keys()
         agent = thread.agent
+        if agent.flags:
+            self._reserved.look(agent, item)
         if is_marked and agent.unit is not None:
             join(thread, agent.unit)
         time = thread.tick(item.moment)

@@ -1,0 +1,62 @@
+"""Flags that an instruction uses inside, set by the program at the same time."""
+
+from __future__ import annotations
+
+from pto.core.errors import Diagnostic, Note
+from pto.isa.pipe import pipe_of
+from pto.isa.rules import Case
+from pto.observe.clocks import Agent, Item
+from pto.observe.races import counters_text
+from pto.run.effects import Flag
+from pto.target.facts import Profile
+from pto.verify.operation import constant
+
+
+class Reserved:
+    """One finding an instruction and flag."""
+
+    def __init__(self, profile: Profile) -> None:
+        self._profile = profile
+        self._inner: dict[int, tuple[Flag, ...]] = {}  # by operation
+        self._found: dict[tuple[int, Flag], tuple[Agent, Item, Item]] = {}
+
+    def look(self, agent: Agent, item: Item) -> None:
+        """An instruction starts: none of the flags it uses inside may be set now."""
+        op = item.event.op
+        inner = self._inner.get(id(op))
+        if inner is None:
+            inner = self._inner[id(op)] = self._flags(item)
+        for flag in inner:
+            queue = agent.flags.get(flag)
+            if queue:
+                self._found.setdefault((id(op), flag), (agent, queue[-1][1], item))
+
+    def _flags(self, item: Item) -> tuple[Flag, ...]:
+        row = item.event.op.row
+        if row is None or not row.phases:
+            return ()
+        # a row with several forms goes through these pipes where its own is among them
+        pipe = pipe_of(Case(item.event.op, row, self._profile, constant))
+        inner = row.inner_flags(self._profile.name)
+        return tuple(Flag(*f) for f in inner) if any(pipe in f[:2] for f in inner) else ()
+
+    def findings(self) -> list[Diagnostic]:
+        return [_diagnostic(flag, *found) for (_, flag), found in self._found.items()]
+
+
+def _diagnostic(flag: Flag, agent: Agent, setter: Item, item: Item) -> Diagnostic:
+    op = item.event.op
+    name = op.name.removeprefix("pto.")
+    where = counters_text(op, item.event.counters)
+    return Diagnostic(
+        "PTO-D209",
+        f"flag {flag} of {agent.name} is set while {name} runs, which may set and wait for the"
+        " same flag inside",
+        op.loc,
+        "warning",
+        notes=(
+            Note(f"set by #{setter.moment.number}", setter.event.op.loc),
+            Note(f"{name} #{item.moment.number}{f', {where}' if where else ''}", op.loc),
+        ),
+        help=f"wait for it before {name}, or take another id",
+    )
