@@ -5,11 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pto.core.errors import Diagnostic, Note
+from pto.ir.graph import Operation
+from pto.isa.meaning import sync as meaning
+from pto.isa.rules import Case
+from pto.isa.sync import named_pipe
 from pto.observe.clocks import Agent, Item, Thread
 from pto.observe.order import Order
 from pto.observe.races import counters_text
 from pto.run import effects as fx
-from pto.target.facts import Sync
+from pto.target.facts import Profile
+from pto.verify.operation import constant
+
+_SETS = (meaning.SET_FLAG, meaning.RECORD_EVENT)
+_WAITS = (meaning.WAIT_FLAG, meaning.WAIT_EVENT)
+_PIPES = (("src_pipe", "dst_pipe"), ("src_op", "dst_op"))  # of flags, and of events
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,27 +30,43 @@ class _Stuck:
     item: Item
 
     @property
+    def op(self) -> Operation:
+        return self.item.event.op
+
+    @property
     def place(self) -> str:
-        op = self.item.event.op
-        where = counters_text(op, self.item.event.counters)
-        return f"at {op.loc}{f' ({where})' if where else ''}"
+        where = counters_text(self.op, self.item.event.counters)
+        return f"at {self.op.loc}{f' ({where})' if where else ''}"
 
 
-def findings(order: Order) -> list[Diagnostic]:
+@dataclass(frozen=True, slots=True)
+class _Reason:
+    """Why it waits; `answer` is the operation that would free it, where one is on its way."""
+
+    text: str
+    answer: Operation | None = None
+    is_pending: bool = False
+
+
+def findings(order: Order, profile: Profile) -> list[Diagnostic]:
     """Call it when every agent is done."""
     order.pump_all()
     found: list[Diagnostic] = []
     for agent in order.all:
         stuck = _stuck(agent)
-        found += [_deadlock(agent, stuck)] if stuck else _left_set(agent)
-    return [*found, *(_set_twice(order.sync, *each) for each in order.set_twice.values())]
+        judge = _Judge(order, profile, agent)
+        found += [judge.deadlock(stuck)] if stuck else judge.left_set()
+    found += _unheard(order)
+    return [*found, *(_set_twice(profile, *each) for each in order.set_twice.values())]
 
 
-def _set_twice(sync: Sync, agent: Agent, flag: fx.Flag, first: Item, second: Item) -> Diagnostic:
+def _set_twice(
+    profile: Profile, agent: Agent, flag: fx.Flag, first: Item, second: Item
+) -> Diagnostic:
     """Flags that are one bit lose the second set; others count."""
     op = second.event.op
     where = counters_text(op, second.event.counters)
-    is_bit = sync.flag_arity == "bit"
+    is_bit = profile.sync.flag_arity == "bit"
     lost = "it is one bit" if is_bit else "it counts here, and is one bit elsewhere"
     return Diagnostic(
         "PTO-D203",
@@ -55,29 +80,157 @@ def _set_twice(sync: Sync, agent: Agent, flag: fx.Flag, first: Item, second: Ite
     )
 
 
+def _unheard(order: Order) -> list[Diagnostic]:
+    """Signals between agents that nobody has waited for."""
+    found: dict[int, Diagnostic] = {}
+    for (_, (receiver, _)), queue in order.signals.items():
+        if not queue:
+            continue
+        _, agent, item = queue[-1]
+        side, sub, number = receiver
+        who = f"vector {sub}" if side == "vector" else "the cube"
+        many = f" {len(queue)} times" if len(queue) > 1 else ""
+        message = f"signal {number} of {agent.name} to {who} is sent and{many} never heard"
+        op = item.event.op
+        found.setdefault(id(op), Diagnostic("PTO-D211", message, op.loc, notes=_sent(item)))
+    return list(found.values())
+
+
+def _sent(item: Item) -> tuple[Note, ...]:
+    where = counters_text(item.event.op, item.event.counters)
+    return (Note(f"sent last by #{item.moment.number}{f', {where}' if where else ''}"),)
+
+
+# ---- pipes that can never go on
+
+
 def _stuck(agent: Agent) -> list[_Stuck]:
     waiting = [t for t in agent.threads.values() if t.queue]
     waiting.sort(key=lambda t: t.queue[0].moment.number)
     return [_Stuck(n, t, t.queue[0]) for n, t in enumerate(waiting, 1)]
 
 
-def _deadlock(agent: Agent, stuck: list[_Stuck]) -> Diagnostic:
-    reasons = [_reason(agent, each, stuck) for each in stuck]
-    notes: list[Note] = []
-    for each, (because, _) in zip(stuck, reasons, strict=True):
-        text = f"{each.number}. {each.thread.pipe} waits for {_wanted(each)} {each.place}"
-        notes.append(Note(f"{text}, because {because}", each.item.event.op.loc))
-    never = [each for each, (_, pending) in zip(stuck, reasons, strict=True) if not pending]
-    held = sum(len(t.queue) for t in agent.threads.values()) + len(agent.waiting) - len(stuck)
-    notes.append(Note(f"{held} later operations of {agent.name} can never run"))
-    if never:
+class _Judge:
+    """Why the pipes of an agent stand still, or why a flag of it is left."""
+
+    def __init__(self, order: Order, profile: Profile, agent: Agent) -> None:
+        self._order = order
+        self._profile = profile
+        self._agent = agent
+
+    def deadlock(self, stuck: list[_Stuck]) -> Diagnostic:
+        reasons = [self._reason(each, stuck) for each in stuck]
+        notes: list[Note] = []
+        for each, reason in zip(stuck, reasons, strict=True):
+            text = f"{each.number}. {each.thread.pipe} waits for {_wanted(each)} {each.place}"
+            notes.append(Note(f"{text}, because {reason.text}", each.op.loc))
+        queues = (t.queue for t in self._agent.threads.values())
+        held = sum(map(len, queues)) + len(self._agent.waiting) - len(stuck)
+        notes.append(Note(f"{held} later operations of {self._agent.name} can never run"))
+        code, message, op, more = self._named(stuck, reasons)
+        return Diagnostic(code, message, op.loc, notes=(*notes, *more))
+
+    def _named(
+        self, stuck: list[_Stuck], reasons: list[_Reason]
+    ) -> tuple[str, str, Operation, list[Note]]:
+        """The kind of mistake: code, sentence, where, and what else to look at."""
+        for each, reason in zip(stuck, reasons, strict=True):
+            loop = self._unprimed(each, reason)
+            if loop is not None and reason.answer is not None:
+                message = (
+                    f"a loop is not primed: {each.thread.pipe} of {self._agent.name} waits for "
+                    f"{_wanted(each)}, which only the same turn sets, later"
+                )
+                notes = [Note("set here", reason.answer.loc), Note("the loop", loop.loc)]
+                return "PTO-D204", message, each.op, notes
+        never = [e for e, r in zip(stuck, reasons, strict=True) if not r.is_pending]
+        if not never:
+            message = f"deadlock on {self._agent.name}: no pipe can go on"
+            return "PTO-D200", message, stuck[0].op, []
         each = never[0]
-        message = (
-            f"{each.thread.pipe} of {agent.name} waits for {_wanted(each)}, which is never set"
+        message = f"{each.thread.pipe} of {self._agent.name} waits for {_wanted(each)}, which"
+        flag = _flag(each)
+        branch = None if flag is None else self._untaken(each.op, flag, _SETS)
+        if branch is not None:
+            note = Note("its set stands in a branch that was not taken", branch.loc)
+            return "PTO-D205", f"{message} only an untaken branch sets", each.op, [note]
+        return "PTO-D201", f"{message} is never set", each.op, []
+
+    def _reason(self, each: _Stuck, stuck: list[_Stuck]) -> _Reason:
+        for other in stuck:
+            for item in other.thread.queue:
+                if _answers(item, each):
+                    text = f"its set is behind {other.number}. in the queue of {other.thread.pipe}"
+                    return _Reason(text, item.event.op, True)
+        for item in self._agent.waiting:
+            if _answers(item, each):
+                full = [s for s in stuck if s.thread.pipe == "S"] or stuck
+                text = f"its set is not issued: the scalar unit is held by {full[0].number}."
+                return _Reason(text, item.event.op, True)
+        flag = _flag(each)
+        if flag is None:
+            return _Reason("nothing answers it")
+        return _Reason(f"no set_flag({flag.src}, {flag.dst}, {flag.id}) was issued for it")
+
+    def _unprimed(self, each: _Stuck, reason: _Reason) -> Operation | None:
+        """The loop whose turn sets the flag behind the wait for it, where no turn has passed it."""
+        answer = reason.answer
+        if answer is None or id(each.op) in self._order.fences.done:
+            return None
+        above = {id(a): a for a in answer.ancestors() if a.name == "scf.for"}
+        loop = next((a for a in each.op.ancestors() if id(a) in above), None)
+        if loop is None:
+            return None
+        order = [id(op) for op in loop.walk()]
+        return loop if order.index(id(each.op)) < order.index(id(answer)) else None
+
+    def _untaken(
+        self, op: Operation, flag: fx.Flag, bodies: tuple[object, ...]
+    ) -> Operation | None:
+        """An operation on this flag that never happened, inside a branch."""
+        root = [op, *op.ancestors()][-1]
+        for other in root.walk():
+            row = other.row
+            if row is None or not any(row.body is body for body in bodies):
+                continue
+            if id(other) in self._order.fences.done or self._flag_of(other) != flag:
+                continue
+            if any(a.name == "scf.if" for a in other.ancestors()):
+                return other
+        return None
+
+    def _flag_of(self, op: Operation) -> fx.Flag | None:
+        """The flag that attributes name; None where an operand chooses it."""
+        if op.row is None or op.operands:
+            return None
+        case = Case(op, op.row, self._profile, constant)
+        for src, dst in _PIPES:
+            pipes = named_pipe(case, src), named_pipe(case, dst)
+            if pipes[0] and pipes[1]:
+                return fx.Flag(pipes[0], pipes[1], meaning.event_of(case))
+        return None
+
+    # ---- flags left set
+
+    def left_set(self) -> list[Diagnostic]:
+        return [self._left(q[-1][1], len(q)) for q in self._agent.flags.values() if q]
+
+    def _left(self, item: Item, count: int) -> Diagnostic:
+        op, effect = item.event.op, item.event.effect
+        if not isinstance(effect, fx.SetFlag):
+            raise RuntimeError("a flag that nothing set")
+        many = f" {count} times" if count > 1 else ""
+        where = counters_text(op, item.event.counters)
+        notes = [Note(f"set last by #{item.moment.number}{', ' + where if where else ''}")]
+        message = f"flag {effect.flag} of {self._agent.name} is left set{many}"
+        branch = self._untaken(op, effect.flag, _WAITS)
+        if branch is not None:
+            notes.append(Note("its wait stands in a branch that was not taken", branch.loc))
+            message = f"{message}: only an untaken branch waits for it"
+            return Diagnostic("PTO-D205", message, op.loc, notes=tuple(notes))
+        return Diagnostic(
+            "PTO-D202", f"{message} at the end of the kernel", op.loc, notes=tuple(notes)
         )
-        return Diagnostic("PTO-D201", message, each.item.event.op.loc, notes=tuple(notes))
-    message = f"deadlock on {agent.name}: no pipe can go on"
-    return Diagnostic("PTO-D200", message, stuck[0].item.event.op.loc, notes=tuple(notes))
 
 
 def _flag(each: _Stuck) -> fx.Flag | None:
@@ -94,20 +247,6 @@ def _wanted(each: _Stuck) -> str:
     return "a signal of another agent"
 
 
-def _reason(agent: Agent, each: _Stuck, stuck: list[_Stuck]) -> tuple[str, bool]:
-    """(why, whether what it waits for stands behind something in a queue)."""
-    for other in stuck:
-        if any(_answers(item, each) for item in other.thread.queue):
-            return f"its set is behind {other.number}. in the queue of {other.thread.pipe}", True
-    if any(_answers(item, each) for item in agent.waiting):
-        full = [s for s in stuck if s.thread.pipe == "S"] or stuck
-        return f"its set is not issued: the scalar unit is held by {full[0].number}.", True
-    flag = _flag(each)
-    if flag is None:
-        return "nothing answers it", False
-    return f"no set_flag({flag.src}, {flag.dst}, {flag.id}) was issued for it", False
-
-
 def _answers(item: Item, each: _Stuck) -> bool:
     mine, theirs = each.item.event.effect, item.event.effect
     if isinstance(mine, fx.WaitFlag) and isinstance(theirs, fx.SetFlag):
@@ -115,22 +254,3 @@ def _answers(item: Item, each: _Stuck) -> bool:
     if isinstance(mine, fx.GetBuffer) and isinstance(theirs, fx.ReleaseBuffer):
         return mine.id == theirs.id
     return False
-
-
-def _left_set(agent: Agent) -> list[Diagnostic]:
-    found: list[Diagnostic] = []
-    for flag, queue in agent.flags.items():
-        if not queue:
-            continue
-        item = queue[-1][1]
-        many = f" {len(queue)} times" if len(queue) > 1 else ""
-        where = counters_text(item.event.op, item.event.counters)
-        found.append(
-            Diagnostic(
-                "PTO-D202",
-                f"flag {flag} of {agent.name} is left set{many} at the end of the kernel",
-                item.event.op.loc,
-                notes=(Note(f"set last by #{item.moment.number}{', ' + where if where else ''}"),),
-            )
-        )
-    return found

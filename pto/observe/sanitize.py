@@ -44,6 +44,7 @@ class Sanitizer:
 
     def __init__(self, profile: Profile, mode: Mode = "flags") -> None:
         self.mode: Mode = mode
+        self._profile = profile
         self._order = Order(profile.sync, self._work, mode == "automatic")
         self._races = Races(str(profile))
         self._scopes: dict[int, list[tuple[Event, Moment]]] = {}
@@ -98,7 +99,7 @@ class Sanitizer:
 
     def findings(self) -> list[Diagnostic]:
         """Everything found so far; about flags only when the launch came to its end."""
-        found = flags.findings(self._order) if self._ended else []
+        found = flags.findings(self._order, self._profile) if self._ended else []
         if self._ended and self.mode == "flags":
             found += self._order.fences.findings()
         others = [*self._reserved.findings(), *self._regions.findings()]
