@@ -13,6 +13,7 @@ HOMES: Final = {
     "pto.ir.parser": "parse parse_file",
     "pto.lang.control": "Else If block_idx block_num carry range section_cube section_vector"
     " subblock_idx subblock_num vecscope",
+    "pto.lang.diff": "Difference diff",
     "pto.lang.eager": "eager",
     "pto.lang.kernel": "Kernel kernel pair",
     "pto.lang.place": "KernelError",

@@ -35,6 +35,12 @@ class Access(NamedTuple):
     places: Array | None
     width: int
 
+    def addresses(self) -> npt.NDArray[np.int64]:
+        """The byte address of every element."""
+        if self.array is None:
+            return np.zeros(0, np.int64) if self.places is None else self.places
+        return self.memory.address_of(self.array) + _offsets(self.array).reshape(-1)
+
 
 class Recorder:
     """The accesses since they were last taken."""

@@ -1,0 +1,263 @@
+"""`pto.diff`: where a kernel and its reference part, and which instruction is to blame."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from pto.core.dtypes import DType, dtype
+from pto.core.errors import Diagnostic, Note, PtoError
+from pto.lang.compare import Tolerance, differs, distance, values_of
+from pto.lang.expected import Expected, by_reference, copied
+from pto.lang.kernel import Blocks, Bound, Kernel
+from pto.lang.place import KernelError, located, mistake, rendered
+from pto.observe.blame import Blame, Launch, blame
+from pto.run.host import Report, entry_functions
+
+_DIGITS = {64: 17, 32: 9, 16: 5, 8: 5, 4: 3}  # by the width of a float
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """One element of an argument that is not what was wanted."""
+
+    argument: str
+    index: tuple[int, ...]
+    got: Any
+    wanted: Any
+    ulp: int | None  # representable values between the two; None where one is NaN
+    dtype: DType
+
+    def __str__(self) -> str:
+        where = ", ".join(map(str, self.index))
+        got, wanted = self._shown(self.got), self._shown(self.wanted)
+        return f"{self.argument}[{where}] is {got}, wanted {wanted}{self._apart()}"
+
+    def _shown(self, value: Any) -> str:
+        """As many digits as tell the values of its type apart."""
+        return f"{value:.{_DIGITS.get(self.dtype.bits, 9)}g}" if self.dtype.is_float else str(value)
+
+    def _apart(self) -> str:
+        if self.ulp is None:
+            return ""
+        if self.dtype.is_integer:
+            return f" (off by {self.ulp:,})"
+        return f" ({self.ulp:,} ulp)"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """How one argument fared."""
+
+    argument: str
+    count: int  # of elements that differ
+    size: int
+    worst: float  # largest |got - wanted|
+
+    def __str__(self) -> str:
+        return f"{self.count:,} of {self.size:,} elements of {self.argument} differ"
+
+
+@dataclass(frozen=True)
+class Difference:
+    """What `pto.diff` found. True where something differs: `assert not pto.diff(...)`."""
+
+    report: Report
+    within: Tolerance
+    parts: tuple[Part, ...]
+    first: Element | None = None
+    blame: Blame | None = None
+
+    def __bool__(self) -> bool:
+        return self.first is not None
+
+    @property
+    def count(self) -> int:
+        """Elements that differ, of all arguments."""
+        return sum(part.count for part in self.parts)
+
+    @cached_property
+    def diagnostic(self) -> Diagnostic | None:
+        """The first differing element as a finding, at the line that made it."""
+        if self.first is None:
+            return None
+        own = next(p for p in self.parts if p.argument == self.first.argument)
+        maker = self.blame and (self.blame.maker or self.blame.store)
+        return Diagnostic(
+            "PTO-U073",
+            f"{self.report.entry}: {self.first}; {own}",
+            maker.op.loc if maker else None,
+            notes=tuple(_notes(self)),
+        )
+
+    def require_none(self) -> None:
+        """Raise the difference, if there is one."""
+        if self.diagnostic is not None:
+            raise KernelError(self.diagnostic)
+
+    def __str__(self) -> str:
+        return (
+            rendered([self.diagnostic])
+            if self.diagnostic
+            else f"no difference: {self.report.entry} on {_run(self)}"
+        )
+
+    __repr__ = __str__
+
+
+def _run(found: Difference) -> str:
+    report = found.report
+    blocks = f"{report.blocks} block{'s' * (report.blocks != 1)}"
+    return f"{report.target}, engine {report.engine}, {blocks}; compared {found.within}"
+
+
+def _notes(found: Difference) -> list[Note]:
+    notes: list[Note] = []
+    who, first = found.blame, found.first
+    if who is None:
+        notes.append(Note("no instruction wrote this element: it holds what it was given"))
+    else:
+        origin = "" if who.source is None else f" from {who.source}"
+        if who.maker is not None and who.source is not None:
+            text = f"{who.source.element} was last written by {who.maker}"
+            notes.append(Note(text, who.maker.op.loc))
+        notes.append(Note(f"stored by {who.store}{origin}", who.store.op.loc))
+    others = [p for p in found.parts if first and p.count and p.argument != first.argument]
+    return [*notes, *(Note(str(part)) for part in others), Note(f"run on {_run(found)}")]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A kernel and the arguments of one run, as they were before it."""
+
+    kernel: Kernel
+    blocks: Blocks
+    values: list[Any]
+
+    @classmethod
+    def of(
+        cls,
+        kernel: Any,
+        args: Sequence[Any],
+        named: Mapping[str, Any] | None = None,
+        blocks: Blocks | None = None,
+    ) -> Call:
+        """Arguments are copied: the run that follows does not change them."""
+        if isinstance(kernel, Bound):
+            kernel, blocks = kernel.kernel, kernel.blocks if blocks is None else blocks
+        if not isinstance(kernel, Kernel):
+            raise mistake(
+                "PTO-U076",
+                f"a kernel is needed, got {kernel!r}",
+                help="a function under @pto.kernel, or that with its blocks, as in add[4]",
+            )
+        values = kernel.values(args, named or {})
+        return cls(kernel, 1 if blocks is None else blocks, copied(values))
+
+    @property
+    def names(self) -> list[str]:
+        return [p.name for p in self.kernel.parameters]
+
+    @property
+    def arrays(self) -> list[str]:
+        return [p.name for p in self.kernel.parameters if p.kind == "array"]
+
+    def compare(
+        self, report: Report, after: Sequence[Any], wanted: Expected, within: Tolerance
+    ) -> Difference:
+        """What a run gave, against what was wanted of it."""
+        results = self._arrays_of(after)
+        parts: list[Part] = []
+        first: Element | None = None
+        place = (0, 0)
+        for name, (kind, array) in results.items():
+            if name not in wanted:
+                continue
+            part, element = _compared(name, kind, array, wanted[name], within)
+            parts.append(part)
+            if element is not None and first is None:
+                first = element
+                place = self.arrays.index(name), _byte(kind, array, element.index)
+        who = None if first is None else self._blame(*place, results[first.argument][0].itemsize)
+        return Difference(report, within, tuple(parts), first, who)
+
+    def _arrays_of(self, values: Sequence[Any]) -> dict[str, tuple[DType, Any]]:
+        """Every array with its element type."""
+        _, borrowed, _ = self.kernel.specialise(list(values))
+        params = [p for p in self.kernel.parameters if p.kind == "array"]
+        pairs = zip(params, borrowed, strict=True)
+        return {p.name: (p.dtype or dtype(b.array.dtype), b.array) for p, b in pairs}
+
+    def _blame(self, number: int, place: int, width: int) -> Blame | None:
+        made, _, given = self.kernel.specialise(self.values)
+        facts = self.kernel.prepare(made).profile
+        dynamic = [p for p in self.kernel.parameters if p.kind != "constant"]
+        argument = dynamic.index([p for p in dynamic if p.kind == "array"][number])
+        count = self.blocks if isinstance(self.blocks, int) else prod(self.blocks)
+        launch = Launch(made.module, entry_functions(made.module, None), facts, given, count)
+        return blame(launch, argument, place, width)
+
+
+def _compared(
+    name: str, kind: DType, array: Any, wanted: Any, within: Tolerance
+) -> tuple[Part, Element | None]:
+    got, aim = values_of(kind, array), values_of(kind, wanted)
+    if aim.shape not in ((), got.shape):
+        raise mistake(
+            "PTO-U075",
+            f"{name} has the shape {got.shape}, what is expected of it {aim.shape}",
+        )
+    aim = np.broadcast_to(aim, got.shape)
+    wrong = differs(kind, got, aim, within)
+    count = int(wrong.sum())
+    with np.errstate(all="ignore"):
+        apart = np.abs(got.astype(np.float64) - aim.astype(np.float64))
+    worst = float(np.nanmax(apart, initial=0.0)) if apart.size else 0.0
+    part = Part(name, count, got.size, worst)
+    if not count:
+        return part, None
+    index = tuple(int(n) for n in np.argwhere(wrong)[0])
+    steps = distance(kind, got[index], aim[index])
+    return part, Element(name, index, got[index].item(), aim[index].item(), steps, kind)
+
+
+def _byte(kind: DType, array: Any, index: tuple[int, ...]) -> int:
+    """The first byte of an element; a packed item holds two."""
+    *rest, last = index
+    item = int(np.ravel_multi_index((*rest, last // kind.values_per_item), array.shape))
+    return item * kind.itemsize
+
+
+def diff(
+    kernel: Kernel | Bound,
+    reference: Callable[..., Any],
+    args: Sequence[Any],
+    *,
+    rtol: float = 0.0,
+    atol: float = 0.0,
+    ulp: int = 0,
+    blocks: Blocks | None = None,
+    named: Mapping[str, Any] | None = None,
+) -> Difference:
+    """Run a kernel and a function on copies of the same arguments, and compare.
+
+    `reference` returns what the last arrays should hold (one array, a tuple, or a dict by name), or
+    changes its arguments as the kernel does and returns nothing. Without a tolerance elements must
+    be equal to what is wanted, rounded to their type.
+
+    >>> print(pto.diff(softmax[4], lambda x, y: softmax_in_numpy(x), (x, y), ulp=4))
+    """
+    within = Tolerance(rtol, atol, ulp)
+    call = Call.of(kernel, args, named, blocks)
+    wanted = by_reference(reference, call.values, call.names, call.arrays)
+    after = copied(call.values)
+    try:
+        report = call.kernel.run(*after, blocks=call.blocks)
+    except PtoError as error:
+        raise located(error) from None
+    return call.compare(report, after, wanted, within)

@@ -1,0 +1,298 @@
+"""Who wrote an element: the instruction that put it into global memory, and the one that made it.
+
+The program runs twice more on copies of its arguments, watched. The first run finds the last write
+to the element. The second stops there and finds out which bytes of a local buffer the element came
+from: other bytes are put there, the one instruction is done again, and the element looked at. That
+is true of any instruction, whatever it does to layout and type.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pto.core.errors import PtoError
+from pto.core.memory import Bytes, Space
+from pto.core.tile import Tile
+from pto.ir.graph import Module, Operation
+from pto.isa.types import TileBuf
+from pto.observe.races import counters_text
+from pto.run.code import Regs, Step
+from pto.run.compile import Compiler
+from pto.run.core import Core
+from pto.run.device import Device
+from pto.run.events import Event, Tap
+from pto.run.watched import Access, WatchedMemory
+from pto.target.facts import Profile
+
+Places = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Writer:
+    """An instruction of a run: the operation, on which core, in which turns of its loops."""
+
+    op: Operation
+    core: str
+    counters: tuple[int, ...]
+
+    @property
+    def name(self) -> str:
+        return self.op.name.removeprefix("pto.")
+
+    def __str__(self) -> str:
+        inside = counters_text(self.op, self.counters)
+        return f"{self.name} on {self.core}{f' ({inside})' if inside else ''}"
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where in a local buffer an element came from; a tile, where the store names one."""
+
+    space: Space
+    address: int
+    tile: str | None = None  # as the program names it
+    type: str | None = None
+    row: int = 0
+    col: int = 0
+
+    @property
+    def element(self) -> str:
+        """`t[3, 17]`, or the byte of the buffer."""
+        if self.tile is not None:
+            return f"{self.tile}[{self.row}, {self.col}]"
+        return f"{self.space.value.upper()} {self.address:#06x}"
+
+    def __str__(self) -> str:
+        if self.tile is None:
+            return self.element
+        return f"{self.element} ({self.type}, at {self.space.value.upper()} {self.address:#06x})"
+
+
+@dataclass(frozen=True, slots=True)
+class Blame:
+    """How an element got its value; None is what the run does not show."""
+
+    block: int
+    store: Writer
+    source: Source | None = None
+    maker: Writer | None = None  # last wrote the source
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """A run that can be repeated: its arguments are copied each time."""
+
+    module: Module
+    functions: Sequence[Operation]
+    profile: Profile
+    args: Sequence[Any]
+    blocks: int
+
+    def repeat(self, watch: _Watch) -> None:
+        known: dict[int, Any] = {}  # an array that is given twice stays one array
+        copies = [known.setdefault(id(a), a.copy()) if _is_array(a) else a for a in self.args]
+        watch.base = copies[watch.argument].ctypes.data
+        device = Device(self.profile)
+        device.tap = watch.tap
+        device.run(self.module, self.functions, copies, self.blocks)
+
+
+def blame(launch: Launch, argument: int, place: int, width: int) -> Blame | None:
+    """Who wrote the `width` bytes at byte `place` of an argument; None where nobody did."""
+    first = _Watch(argument, place, width)
+    launch.repeat(first)
+    if first.last is None:
+        return None
+    second = _Search(argument, place, width, first.hits, first.block)
+    launch.repeat(second)
+    return Blame(first.block, first.last, second.source, second.maker)
+
+
+@dataclass(slots=True)
+class _Doing:
+    """The instruction that is being executed, so that it can be done again."""
+
+    step: Step
+    core: Core
+    regs: Regs
+    tiles: Sequence[tuple[str, int]]  # names and slots of its tile operands
+
+
+class _Tap(Tap):
+    """Remembers what is being executed."""
+
+    doing: _Doing | None = None
+
+    def step(self, compiler: Compiler, op: Operation, step: Step) -> Step:
+        watched = super().step(compiler, op, step)
+        if watched is step:
+            return step
+        tiles = [(v.name, compiler.slot(v)) for v in op.operands if isinstance(v.type, TileBuf)]
+
+        def noted(core: Core, regs: Regs) -> Any:
+            self.doing = _Doing(step, core, regs, tiles)
+            return watched(core, regs)
+
+        return noted
+
+
+class _Watch:
+    """Counts the writes to an element and remembers the last."""
+
+    def __init__(self, argument: int, place: int, width: int) -> None:
+        self.argument = argument
+        self.base = 0  # where the argument lies in this process
+        self.hits = 0
+        self.last: Writer | None = None
+        self.block = 0
+        self.tap = _Tap(self)
+        self._place, self._width = place, width
+        self._memory: WatchedMemory | None = None
+
+    def begin(self, core: Core) -> None: ...
+    def finish(self, core: Core) -> None: ...
+    def enter_scope(self, core: Core) -> None: ...
+    def leave_scope(self, core: Core) -> None: ...
+    def end(self) -> None: ...
+
+    def memory(self, memory: WatchedMemory, core: Core | None) -> None:
+        if core is None and memory.base == self.base:
+            self._memory = memory
+
+    def event(self, event: Event) -> None:
+        if any(self._hits(access) for access in event.accesses):
+            self.hits += 1
+            self.last = Writer(event.op, event.core.name, event.counters)
+            self.block = event.core.block
+
+    def _hits(self, access: Access) -> bool:
+        if not access.writes or access.memory is not self._memory:
+            return False
+        starts = access.addresses()
+        return bool(
+            ((starts < self._place + self._width) & (starts + access.width > self._place)).any()
+        )
+
+
+class _Search(_Watch):
+    """Keeps who wrote which byte of a block's buffers; at hit `wanted` looks where it came from."""
+
+    def __init__(self, argument: int, place: int, width: int, wanted: int, block: int) -> None:
+        super().__init__(argument, place, width)
+        self.source: Source | None = None
+        self.maker: Writer | None = None
+        self._wanted, self._block = wanted, block
+        self._owners: dict[int, npt.NDArray[np.int64]] = {}
+        self._writers: list[Writer] = []
+
+    def memory(self, memory: WatchedMemory, core: Core | None) -> None:
+        super().memory(memory, core)
+        if core is not None and core.block == self._block:
+            self._owners[id(memory)] = np.full(memory.size, -1, np.int64)
+
+    def event(self, event: Event) -> None:
+        before = self.hits
+        super().event(event)
+        if before < self.hits == self._wanted and event.effect is None:
+            self._look(event)
+        for access in event.accesses:
+            owners = self._owners.get(id(access.memory)) if access.writes else None
+            if owners is not None:
+                owners[_bytes(access)] = len(self._writers)
+        self._writers.append(Writer(event.op, event.core.name, event.counters))
+
+    def _look(self, event: Event) -> None:
+        doing, memory = self.tap.doing, self._memory
+        reads = [a for a in event.accesses if not a.writes and id(a.memory) in self._owners]
+        if doing is None or memory is None or not reads:
+            return
+        target = slice(self._place, self._place + self._width)
+        probe = _Probe(doing, event.accesses, reads, memory.raw[target])
+        found = probe.search()
+        self.tap.recorder.take()  # what the probe did is nobody's business
+        if found is None:
+            return
+        where, address = found
+        self.source = _source(doing, where, address)
+        owner = int(self._owners[id(where)][address])
+        self.maker = self._writers[owner] if owner >= 0 else None
+
+
+class _Probe:
+    """Does one instruction again and again on changed sources; leaves everything as it was."""
+
+    _CHANGES = (0xFF, 0x41, 0x80)  # one of them survives rounding, saturation and relu
+
+    def __init__(
+        self, doing: _Doing, touched: list[Access], reads: list[Access], target: Bytes
+    ) -> None:
+        self._doing = doing
+        self._target = target
+        self._kept = [(a.memory.raw, b, a.memory.raw[b]) for a in touched for b in [_bytes(a)]]
+        self._parts = [(a.memory, _bytes(a)) for a in reads]
+        self._count = sum(places.size for _, places in self._parts)
+
+    def search(self) -> tuple[WatchedMemory, int] | None:
+        """The first byte on which the target depends."""
+        plain = self._outcome(0, 0, 0)
+        change = next((c for c in self._CHANGES if self._outcome(0, self._count, c) != plain), None)
+        if change is None:
+            return None
+        low, high = 0, self._count
+        while high - low > 1:
+            middle = (low + high) // 2
+            if self._outcome(low, middle, change) != plain:
+                high = middle
+            else:
+                low = middle
+        return self._place(low) if self._outcome(low, high, change) != plain else None
+
+    def _outcome(self, low: int, high: int, change: int) -> bytes | None:
+        """The target after bytes low..high of the sources were changed; None for an error."""
+        at = 0
+        for memory, places in self._parts:
+            memory.raw[places[max(low - at, 0) : max(high - at, 0)]] ^= np.uint8(change)
+            at += places.size
+        try:
+            self._doing.step(self._doing.core, self._doing.regs)
+            found = self._target.tobytes()
+        except PtoError:
+            found = None
+        for raw, index, held in self._kept:
+            raw[index] = held
+        return found
+
+    def _place(self, number: int) -> tuple[WatchedMemory, int]:
+        for memory, places in self._parts:
+            if number < places.size:
+                return memory, int(places[number])
+            number -= places.size
+        raise RuntimeError("a place beyond all places")
+
+
+def _source(doing: _Doing, memory: WatchedMemory, address: int) -> Source:
+    for name, slot in doing.tiles:
+        tile = doing.regs[slot]
+        if isinstance(tile, Tile) and tile.memory is memory:
+            size = tile.type.itemsize
+            items = (address - tile.address) // size
+            found = np.argwhere(tile.offsets() == items)
+            if found.size:
+                row, col = (int(n) for n in found[0])
+                start = tile.address + items * size
+                return Source(memory.space, start, name, str(tile.type), row, col)
+    return Source(memory.space, address)
+
+
+def _bytes(access: Access) -> Places:
+    """Every byte that was touched, once."""
+    return np.unique((access.addresses()[:, None] + np.arange(access.width)).reshape(-1))
+
+
+def _is_array(value: Any) -> bool:
+    return isinstance(value, np.ndarray)
