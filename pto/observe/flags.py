@@ -92,7 +92,8 @@ def _unheard(order: Order) -> list[Diagnostic]:
         many = f" {len(queue)} times" if len(queue) > 1 else ""
         message = f"signal {number} of {agent.name} to {who} is sent and{many} never heard"
         op = item.event.op
-        found.setdefault(id(op), Diagnostic("PTO-D211", message, op.loc, notes=_sent(item)))
+        finding = Diagnostic("PTO-D211", message, op.loc, "warning", notes=_sent(item))
+        found.setdefault(id(op), finding)
     return list(found.values())
 
 
