@@ -23,6 +23,7 @@ LAYERS = {
     "gym": 8,
     "view": 9,
     "cli": 10,
+    "pytest_plugin": 10,
     "__init__": 11,
     "__main__": 11,
 }

@@ -13,7 +13,7 @@ import numpy as np
 from pto.core.dtypes import DType, dtype
 from pto.core.errors import Diagnostic, Note, PtoError
 from pto.lang.compare import Tolerance, differs, distance, values_of
-from pto.lang.expected import Expected, by_reference, copied
+from pto.lang.expected import Expected, by_reference, by_value, copied
 from pto.lang.kernel import Blocks, Bound, Kernel
 from pto.lang.place import KernelError, located, mistake, rendered
 from pto.observe.blame import Blame, Launch, blame
@@ -167,6 +167,30 @@ class Call:
     def arrays(self) -> list[str]:
         return [p.name for p in self.kernel.parameters if p.kind == "array"]
 
+    def run(
+        self,
+        values: Sequence[Any],
+        within: Tolerance,
+        *,
+        expected: Any = None,
+        reference: Callable[..., Any] | None = None,
+    ) -> tuple[Report, Difference | None]:
+        """Run on `values`, in place, and compare with what is expected, where anything is."""
+        if reference is not None:
+            wanted = by_reference(reference, self.values, self.names, self.arrays)
+        else:
+            wanted = {} if expected is None else by_value(expected, self.arrays)
+        try:
+            report = self.kernel.run(*values, blocks=self.blocks)
+        except PtoError as error:
+            raise located(error) from None
+        return report, self.compare(report, values, wanted, within) if wanted else None
+
+    def sanitize(self) -> list[Diagnostic]:
+        """The errors that the sanitizer finds."""
+        found = self.kernel.sanitize(*copied(self.values), blocks=self.blocks)
+        return [d for d in found if d.severity == "error"]
+
     def compare(
         self, report: Report, after: Sequence[Any], wanted: Expected, within: Tolerance
     ) -> Difference:
@@ -252,12 +276,8 @@ def diff(
 
     >>> print(pto.diff(softmax[4], lambda x, y: softmax_in_numpy(x), (x, y), ulp=4))
     """
-    within = Tolerance(rtol, atol, ulp)
     call = Call.of(kernel, args, named, blocks)
-    wanted = by_reference(reference, call.values, call.names, call.arrays)
-    after = copied(call.values)
-    try:
-        report = call.kernel.run(*after, blocks=call.blocks)
-    except PtoError as error:
-        raise located(error) from None
-    return call.compare(report, after, wanted, within)
+    found = call.run(copied(call.values), Tolerance(rtol, atol, ulp), reference=reference)[1]
+    if found is None:
+        raise RuntimeError("a reference was given, and nothing compared")
+    return found
