@@ -1,4 +1,4 @@
-"""C = A x B in MX formats: fp8 (or packed fp4) elements, a power-of-two scale for 32 along K."""
+"""C = A x B in MXFP8: elements of eight bits (e4m3), a power-of-two scale for 32 along K."""
 
 import ml_dtypes
 import numpy as np
