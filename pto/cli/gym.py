@@ -19,6 +19,7 @@ from pto.gym.pool import ENGINE, SANITIZED, Options, default_jobs, run_programs
 from pto.gym.result import Result
 from pto.gym.selection import select
 from pto.run.engine import chosen_engine, wants_sanitizer
+from pto.run.schedule import parse_schedule
 from pto.target.profile import profile
 
 EXAMPLES = """\
@@ -38,11 +39,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--engine", metavar="E", help="what computes")
     parser.add_argument("--profile", metavar="P", help="cpu, a2a3 or a5; default: as declared")
     parser.add_argument("--timeout", metavar="S", type=float, default=600.0, help=_TIMEOUT)
-    parser.add_argument("--sanitize", action="store_true", help="look for races and bad flags too")
+    watch = parser.add_mutually_exclusive_group()
+    watch.add_argument("--sanitize", action="store_true", help="look for races and bad flags too")
+    watch.add_argument("--schedule", metavar="S", default="", help=_SCHEDULE)
     parser.add_argument("--json", action="store_true", help="everything, as JSON")
     parser.add_argument("--keep", metavar="DIR", type=Path, help="leave work directories in DIR")
 
 
+_SCHEDULE = "when effects happen: program (default), early, late or random:SEED"
 _TIMEOUT = "seconds a case may take; default: 600"
 
 
@@ -54,6 +58,7 @@ def run(args: argparse.Namespace) -> int:
     if args.profile is not None:
         profile(args.profile)  # refuses a name that is none, before anything runs
     args.engine = chosen_engine(args.engine)
+    parse_schedule(args.schedule)
     path = Path(args.path)
     selection = select(args.k)
     programs = find_programs(path, selection)
@@ -64,6 +69,7 @@ def run(args: argparse.Namespace) -> int:
         seconds=args.timeout,
         keep=args.keep,
         launch=SANITIZED if wants_sanitizer(args.sanitize) else ENGINE,
+        schedule=args.schedule,
     )
     began = time.perf_counter()
     with _progress(sum(expected_cases(p, selection) for p in programs)) as seen:
@@ -82,6 +88,7 @@ def _show(results: list[Result], args: argparse.Namespace, wall: float) -> None:
             "path": args.path,
             "engine": args.engine,
             "select": args.k,
+            "schedule": str(parse_schedule(args.schedule)),
         }
         print(report.as_json(results, wall, **header))
         return
@@ -89,7 +96,8 @@ def _show(results: list[Result], args: argparse.Namespace, wall: float) -> None:
     sources = Sources()
     for block in report.failures(results, sources):
         console.write(block)
-    console.write(report.summary(results, args.engine, wall))
+    how = f"{args.engine}, schedule {args.schedule}" if args.schedule else args.engine
+    console.write(report.summary(results, how, wall))
 
 
 @contextmanager

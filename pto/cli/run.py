@@ -16,13 +16,17 @@ from pto.ir.parser import parse_file
 from pto.run.arguments import Parameter, build, parameters, parse_args
 from pto.run.engine import DEFAULT, ENGINES, chosen_engine, wants_sanitizer
 from pto.run.host import Report, entry_functions, launch
+from pto.run.mode import ASSUMED
 from pto.run.progress import Bar
+from pto.run.schedule import parse_schedule
 
 EXAMPLES = """\
   pto run add.pto --arg a=rand --arg b=rand --arg c=zeros
                                  sizes are taken from the views of the program
   pto run add.pto --arg a=a.npy --arg b=rand:1024xf32 --arg c=zeros:1024xf32 --arg n=17
   pto run add.pto --arg a=rand --arg b=rand --arg c=zeros --sanitize
+  pto run add.pto --arg a=rand --arg b=rand --arg c=zeros --schedule late
+                                 effects as late as flags and barriers allow
   pto run mm.pto --entry kernel --blocks 24 --out results/
   pto run add.pto --arg a=rand --arg b=rand --arg c=zeros --step 14
                                  stop before line 14 and show its operands
@@ -40,6 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     watch = parser.add_mutually_exclusive_group()
     watch.add_argument("--step", nargs="?", const="+1", metavar="LINE|+N", help=_STEP)
     watch.add_argument("--sanitize", action="store_true", help=_SANITIZE)
+    watch.add_argument("--schedule", metavar="S", help=_SCHEDULE)
     parser.add_argument("--format", choices=("text", "json", "sarif"), default="text", help=_FORMAT)
     parser.add_argument("--seed", type=int, default=0, help="for rand")
     parser.add_argument("--out", metavar="DIR", help="write every array there as NAME.npy")
@@ -49,6 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 _ENGINE = f"{' or '.join(ENGINES)}; default: PTO_ENGINE, else {DEFAULT}"
 _STEP = "stop before a line, or before instruction N (the first), and ask what to do"
 _SANITIZE = "find races, deadlocks and flags that do not match"
+_SCHEDULE = "when effects happen: program (default), early, late or random:SEED; a race shows so"
 _FORMAT = "how --sanitize shows what it finds"
 _ARG = "data.npy, rand[:1024xf32], zeros, ones, range, full(1.5), or a number"
 
@@ -71,16 +77,16 @@ def run(args: argparse.Namespace) -> int:
     code = 0
     if args.step:
         report = _stepped(module, args.step, options)
-    elif wants_sanitizer(args.sanitize):
+    elif not args.schedule and wants_sanitizer(args.sanitize):
         report, code = _sanitized(module, args.format, options)
     else:
         with Bar() as seen:
-            report = launch(module, **options, progress=seen)
+            report = launch(module, **options, progress=seen, schedule=args.schedule)
     if report is None or args.format != "text":
         return code
     for line in report.printed:
         print(line)
-    console.write(_header(report))
+    console.write(_header(report, args.schedule))
     for param, old, new in zip(params, before, values, strict=True):
         if old is not None:
             console.write(_change(param, old, new, show=args.print))
@@ -111,10 +117,11 @@ def _stepped(module: Module, where: str, options: Mapping[str, Any]) -> Report |
         return None
 
 
-def _header(report: Report) -> list[Piece]:
-    blocks = f"{report.blocks} block{'s' * (report.blocks != 1)}"
-    line = f"@{report.entry} on {report.target}, engine {report.engine}, {blocks}\n"
-    return [("title", line)]
+def _header(report: Report, asked: str | None) -> list[Piece]:
+    line: list[Piece] = [("title", f"{report!r}\n")]
+    if parse_schedule(asked) != report.schedule:
+        line.append(("dim", f"  schedule program: {ASSUMED['automatic']}\n"))
+    return line
 
 
 def _change(param: Parameter, old: Any, new: Any, *, show: bool) -> list[Piece]:

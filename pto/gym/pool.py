@@ -46,6 +46,7 @@ class Options:
     seconds: float = 600.0  # one case, one script
     keep: Path | None = None  # where work directories stay
     launch: str = ENGINE  # module:function
+    schedule: str = ""  # when effects happen, where order leaves that open
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +165,13 @@ def _work(pipe: Pipe, options: Options, root: Path) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the parent, which ends this
     scripts = Scripts(options.seconds, root / ".cache")
     selection = select(options.expression)
-    runner = Runner(scripts, _named(options.launch), engine=options.engine, profile=options.profile)
+    runner = Runner(
+        scripts,
+        _named(options.launch),
+        engine=options.engine,
+        profile=options.profile,
+        schedule=options.schedule,
+    )
     try:
         while True:
             job: _Job = pipe.recv()

@@ -68,9 +68,11 @@ class Runner:
         *,
         engine: str = "reference",
         profile: str | None = None,
+        schedule: str = "",
     ) -> None:
         self.scripts = scripts
         self.launch = launch
+        self.more = {"schedule": schedule} if schedule else {}
         self.engine = engine
         self.profile = profile
 
@@ -195,6 +197,7 @@ class Runner:
             profile=kernel.profile,
             engine=self.engine,
             check=False,  # done once for all cases
+            **self.more,
         )
 
     def _judge(

@@ -48,8 +48,13 @@ def _straight(core: Core, code: Code, values: list[Any]) -> Generator[Wait, None
     yield
 
 
-def take_turns(start: Callable[[], Sequence[Agent]]) -> None:
-    """Until all are done. `start` gives the agents that may begin now, none when there are none."""
+def take_turns(
+    start: Callable[[], Sequence[Agent]], unstick: Callable[[], bool] = lambda: False
+) -> None:
+    """Until all are done. `start` gives the agents that may begin now, none when there are none.
+
+    `unstick` is asked before a deadlock is: True when it did something that may free an agent.
+    """
     live: list[Agent] = []
     idle = 0
     while True:
@@ -57,10 +62,11 @@ def take_turns(start: Callable[[], Sequence[Agent]]) -> None:
             fresh = start()
             if not fresh and not live:
                 return
-            if not fresh and idle > _patience(live):
+            if fresh or (idle and unstick()):
+                idle = 0
+            elif idle > _patience(live):
                 raise deadlock(live)
             live += fresh
-            idle = idle if not fresh else 0
         moved = [agent.go_on() for agent in live]
         live = [agent for agent in live if agent.wait is not None]
         idle = 0 if any(moved) else idle + 1

@@ -96,12 +96,16 @@ class Compiler:
             step = self.step(op)
             if self.tap is not None:
                 step = self.tap.step(self, op, step)
-            body = op.row.body if op.row else None
-            wait = until_ready(op, step) if isinstance(body, Do) and body.blocks else None
+            wait = until_ready(op, step) if self._may_wait(op) else None
         if wait is not None:
             out.waits[len(out.steps)] = wait
         out.ops.append(op)
         out.steps.append(step)
+
+    def _may_wait(self, op: Operation) -> bool:
+        body = op.row.body if op.row else None
+        by_itself = isinstance(body, Do) and body.blocks
+        return by_itself or (self.tap is not None and self.tap.may_wait(op))
 
     def step(self, op: Operation) -> Step:
         """The step of an operation whose row has a body."""

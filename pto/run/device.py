@@ -23,6 +23,7 @@ from pto.isa.meaning.memref import argument_view
 from pto.isa.meaning.scalar import bits_of, wrapper
 from pto.run.agents import take_turns
 from pto.run.arrays import Borrowed, require_elements
+from pto.run.engine import chosen_engine
 from pto.run.events import Observer, Tap
 from pto.run.kernel import Kernel
 from pto.run.progress import Progress
@@ -67,10 +68,12 @@ class Device:
         rank: int = 0,
         world: World | None = None,
         observer: Observer | None = None,
+        engine: str | None = None,
     ) -> None:
         if not isinstance(profile, Profile):
             profile = choose(profile_name=profile, device_name=device).profile
         self.profile = profile
+        self.engine = chosen_engine(engine)
         self.rank = rank
         self.tap = None if observer is None else Tap(observer)
         self._world = world
@@ -203,13 +206,15 @@ class Device:
         progress: Progress | None = None,
     ) -> list[str]:
         """One launch, at once; returns what its blocks printed."""
-        kernel = Kernel(module, functions, self.profile, self.tap)
+        kernel = Kernel(module, functions, self.profile, self.tap, self.engine)
         grid = kernel.start(self, self.values(kernel, args), blocks)
         grid.progress = progress
         with np.errstate(all="ignore"):
-            take_turns(grid.next_block)
-        if self.tap is not None:
-            self.tap.observer.end()
+            if self.tap is None:
+                take_turns(grid.next_block)
+            else:
+                take_turns(self.tap.paced(grid.next_block), self.tap.unstick)
+                self.tap.observer.end()
         return grid.printed()
 
     def values(self, kernel: Kernel, args: Sequence[Any]) -> Mapping[str, Any]:

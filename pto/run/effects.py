@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, MutableMapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from pto.ir.graph import Operation
 from pto.isa.attributes import Int
 from pto.isa.enums import ENUMS
 from pto.isa.meaning import config, fifo, sync
@@ -259,7 +260,8 @@ def _queue(joins: str, publishes: str) -> Callable[[Case], MakeEffect]:
     return make
 
 
-EFFECTS: dict[int, Callable[[Case], MakeEffect]] = {
+# Between the pipes of one agent: what they do to flags and buffer ids needs nothing but the core.
+WITHIN: dict[int, Callable[[Case], MakeEffect]] = {
     id(sync.SET_FLAG): _flags(SetFlag, "src_pipe", "dst_pipe"),
     id(sync.WAIT_FLAG): _flags(WaitFlag, "src_pipe", "dst_pipe"),
     id(sync.RECORD_EVENT): _flags(SetFlag, "src_op", "dst_op"),
@@ -269,6 +271,8 @@ EFFECTS: dict[int, Callable[[Case], MakeEffect]] = {
     id(sync.MEMORY_BARRIER): _memory_barrier,
     id(sync.GET_BUFFER): _buffer(GetBuffer, False),
     id(sync.RELEASE_BUFFER): _buffer(ReleaseBuffer, True),
+}
+BETWEEN: dict[int, Callable[[Case], MakeEffect]] = {
     id(sync.SEND): _send,
     id(sync.HEAR): _hear,
     id(config.SYNC_ALL): _meet,
@@ -277,6 +281,7 @@ EFFECTS: dict[int, Callable[[Case], MakeEffect]] = {
     **{id(body): _queue("free", "") for body in (fifo.ALLOCATE_TO, fifo.ALLOCATE)},
     **{id(body): _queue("", "free") for body in (fifo.FREE_FROM, fifo.FREE)},
 }
+EFFECTS = {**WITHIN, **BETWEEN}
 CROSS_CORE = frozenset({id(sync.SEND), id(sync.HEAR)})
 
 
@@ -286,12 +291,20 @@ def effect_of(case: Case) -> MakeEffect | None:
     return None if make is None else make(case)
 
 
+def is_ordering(op: Operation) -> bool:
+    """It synchronises: without it the same data would be moved and computed."""
+    body = op.row.body if op.row is not None else None
+    return id(body) in WITHIN or id(body) in CROSS_CORE or body is config.SYNC_ALL
+
+
 def issuing_pipe(case: Case) -> Callable[[Values], str]:
     """The pipe an operation is issued to. Where semaphores stall the core, a wait is S's.
 
     The forms whose pipe is an operand name it by its number.
     """
     name = pipe_of(case)
+    if case.row.body is sync.DRAIN:  # a barrier of the pipe that its operation runs on, or of all
+        name = named_pipe(case, "op") or "ALL"
     if id(case.row.body) not in CROSS_CORE:
         return lambda values: name
     if case.profile.sync.cross_core == "modes" and case.row.body is sync.HEAR:

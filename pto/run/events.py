@@ -6,7 +6,7 @@ ever: nothing here is called.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 Made = tuple[Step, Callable[[Core, Regs], Waits] | None]
 _PLACES = (t.Ptr, t.TileBuf, t.View, t.MemRef)
-_SCOPES = ("pto.vecscope", "pto.strict_vecscope")
+SCOPES = ("pto.vecscope", "pto.strict_vecscope")
 
 
 @dataclass(slots=True)
@@ -75,6 +75,18 @@ class Observer(Protocol):
         ...
 
 
+class Nobody:
+    """Takes the place of an observer where there is none."""
+
+    def begin(self, core: Core) -> None: ...
+    def finish(self, core: Core) -> None: ...
+    def memory(self, memory: WatchedMemory, core: Core | None) -> None: ...
+    def event(self, event: Event) -> None: ...
+    def enter_scope(self, core: Core) -> None: ...
+    def leave_scope(self, core: Core) -> None: ...
+    def end(self) -> None: ...
+
+
 class Tap:
     """The engine's side: watched memories, and steps that report what they did."""
 
@@ -100,6 +112,22 @@ class Tap:
     def finish(self, core: Core, done: Callable[[], None]) -> None:
         self.observer.finish(core)
         done()
+
+    def around(self, core: Core, program: Waits) -> Waits:
+        """The program of an agent, with what is to be done around it."""
+        return program
+
+    def paced(self, start: Callable[[], Sequence[Any]]) -> Callable[[], Sequence[Any]]:
+        """When blocks begin: as a run without anybody else starts them."""
+        return start
+
+    def unstick(self) -> bool:
+        """No agent can go on: True when something was done about it."""
+        return False
+
+    def may_wait(self, op: Operation) -> bool:
+        """Whether a step that is no wait by its meaning may have to be tried again."""
+        return False
 
     def step(self, compiler: Compiler, op: Operation, step: Step) -> Step:
         """The step of an operation, reporting; the same step where there is nothing to report."""
@@ -170,7 +198,7 @@ class Tap:
 
     def control(self, op: Operation, made: Made) -> Made:
         """A vector scope tells where it begins and ends; other regions are steps one by one."""
-        if op.name not in _SCOPES:
+        if op.name not in SCOPES:
             return made
         step, wait = made
         observer = self.observer

@@ -14,7 +14,9 @@ from pto.ir.graph import Module, Operation
 from pto.run.device import Device
 from pto.run.engine import chosen_engine
 from pto.run.events import Observer
+from pto.run.mode import mode_of
 from pto.run.progress import Progress
+from pto.run.schedule import PROGRAM, Schedule, Scheduler, parse_schedule
 from pto.run.sides import peers
 from pto.run.step import Stepper
 from pto.target.choose import Target
@@ -34,10 +36,12 @@ class Report:
     entry: str
     blocks: int
     printed: tuple[str, ...]
+    schedule: Schedule = PROGRAM
 
     def __repr__(self) -> str:
         blocks = f"{self.blocks} block{'s' if self.blocks != 1 else ''}"
-        return f"@{self.entry} on {self.target}, engine {self.engine}, {blocks}"
+        how = "" if self.schedule == PROGRAM else f", schedule {self.schedule}"
+        return f"@{self.entry} on {self.target}, engine {self.engine}, {blocks}{how}"
 
 
 def launch(
@@ -53,19 +57,35 @@ def launch(
     observer: Observer | None = None,
     stepper: Stepper | None = None,
     progress: Progress | None = None,
+    schedule: Schedule | str | None = None,
 ) -> Report:
     """Run one kernel. Arrays are global memory, changed in place, in the parameters' order.
 
-    `progress` hears after each block how many are done, and how many there are.
+    `progress` hears after each block how many are done, and how many there are. `schedule` says
+    when effects happen where synchronisation leaves that open: program, early, late, random:SEED.
     """
     chosen = chosen_engine(engine)
     target = _target(module, profile, device, check)
     kernels = entry_functions(module, entry)
     count = int(np.prod(blocks))
-    chip = Device(target.profile, observer=observer)
-    chip.tap = stepper or chip.tap
+    chip = Device(target.profile, observer=observer, engine=chosen)
+    when = _schedule(kernels, schedule, watched=bool(observer or stepper))
+    chip.tap = stepper or (Scheduler(when) if when != PROGRAM else chip.tap)
     printed = chip.run(module, kernels, list(args), count, progress)
-    return Report(target, chosen, ", ".join(map(name_of, kernels)), count, tuple(printed))
+    name = ", ".join(map(name_of, kernels))
+    return Report(target, chosen, name, count, tuple(printed), when)
+
+
+def _schedule(
+    kernels: Sequence[Operation], asked: Schedule | str | None, *, watched: bool
+) -> Schedule:
+    """The order of the program where a compiler is yet to insert synchronisation."""
+    found = parse_schedule(asked)
+    if found == PROGRAM:
+        return found
+    if watched:
+        raise fail("PTO-U231", f"schedule {found}: an observer or stepper watches in program order")
+    return found if mode_of(kernels) == "flags" else PROGRAM
 
 
 def _target(module: Module, profile: str | None, device: str | None, check: bool) -> Target:

@@ -10,6 +10,7 @@ from typing import Any
 from pto.core.errors import fail
 from pto.ir.graph import Module, Operation
 from pto.plan.memory import plan_memory
+from pto.plan.placement import Placement
 from pto.run.agents import Agent
 from pto.run.arguments import names_of, taken
 from pto.run.compile import Compiler
@@ -30,14 +31,17 @@ class Kernel:
         functions: Sequence[Operation],
         profile: Profile,
         tap: Tap | None = None,
+        engine: str = "reference",
     ) -> None:
         self.functions = tuple(functions)
         self.profile = profile
         self._tap = tap
         self.parameters = dict(taken(functions))
         plan = sides(functions, profile)
-        compilers = {side: Compiler(module, profile, side, tap) for side in {s.name for s in plan}}
         self._placement = plan_memory(functions, profile)
+        # whoever watches a run watches the reference engine
+        make = _native(self._placement) if engine == "jit" and tap is None else partial(_plain, tap)
+        compilers = {side: make(module, profile, side) for side in sorted({s.name for s in plan})}
         self._sides = [(s, compilers[s.name].code(s.function)) for s in plan]
 
     @property
@@ -72,10 +76,14 @@ class Kernel:
         if self._tap is not None:
             for core, _, _ in found:
                 self._tap.begin(core)
-        return [
+        agents = [
             Agent.of(core, code, self._arguments(side.function, values), self._at_end(core, done))
             for core, side, code in found
         ]
+        if self._tap is not None:
+            for agent in agents:
+                agent.program = self._tap.around(agent.core, agent.program)
+        return agents
 
     def _at_end(self, core: Core, done: Callable[[], None]) -> Callable[[], None]:
         """What is to be done when an agent has finished."""
@@ -84,6 +92,18 @@ class Kernel:
     def _arguments(self, function: Operation, values: Mapping[str, Any]) -> list[Any]:
         args = function.regions[0].block.args
         return [values[name] for name in names_of(args, list(self.parameters))]
+
+
+def _plain(tap: Tap | None, module: Module, profile: Profile, side: str) -> Compiler:
+    return Compiler(module, profile, side, tap)
+
+
+def _native(placement: Placement) -> Callable[[Module, Profile, str], Compiler]:
+    """Compilers of the fast engine: one unit of compiled code for the whole kernel."""
+    from pto.run.jit.compiler import NativeCompiler
+    from pto.run.jit.unit import Unit
+
+    return partial(NativeCompiler, Unit(), placement)
 
 
 class Grid:

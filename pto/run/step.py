@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 from pto.core.errors import fail
 from pto.core.memory import Memory
@@ -17,7 +17,7 @@ from pto.isa.meaning import Blocked
 from pto.run.code import Regs, Step
 from pto.run.compile import Compiler
 from pto.run.core import Core
-from pto.run.events import Made, Observer, Tap
+from pto.run.events import Made, Nobody, Tap
 from pto.verify.functions import is_defined
 
 Move = Literal["next", "continue", "quit"]
@@ -54,7 +54,7 @@ class Stepper(Tap):
     """
 
     def __init__(self, tell: Callable[[Stop], Move], *, after: int = 0, line: int = 0) -> None:
-        super().__init__(cast(Observer, _Nobody()))
+        super().__init__(Nobody())
         self.done = 0
         self._tell = tell
         self._until: int | None = None if line else after  # stop once so many are done
@@ -113,16 +113,6 @@ class Stepper(Tap):
         if key not in self._names:
             self._names[key] = {v.name: (v, compiler.slot(v)) for v in _values(function)}
         return self._names[key]
-
-
-class _Nobody:
-    """Nothing is told to anybody, except that it is over."""
-
-    def finish(self, core: Core) -> None:
-        pass
-
-    def end(self) -> None:
-        pass
 
 
 def is_instruction(op: Operation) -> bool:
