@@ -16,6 +16,7 @@ from pto.core.constants import BLOCK_BYTE_SIZE
 from pto.core.errors import fail, nearest
 
 Bytes = npt.NDArray[np.uint8]
+_CACHE_LINE: Final = 64
 
 
 class Space(Enum):
@@ -95,6 +96,13 @@ def required_alignment(access: Access, itemsize: int) -> int:
     return BLOCK_BYTE_SIZE if access is Access.DMA else itemsize
 
 
+def aligned_bytes(size: int) -> Bytes:
+    """Zeros that begin at a cache line: vector code is twice as fast there."""
+    raw = np.zeros(size + _CACHE_LINE, np.uint8)
+    start = -raw.ctypes.data % _CACHE_LINE
+    return raw[start : start + size]
+
+
 class Memory:
     """The bytes of one space. `align` is what the base address of a tile must be a multiple of."""
 
@@ -105,7 +113,7 @@ class Memory:
             raise fail("PTO-M005", f"{space.value} of {size} bytes aligned to {align} cannot exist")
         self.space = space
         self.align = align
-        self.data: Bytes = np.zeros(size, np.uint8)
+        self.data: Bytes = aligned_bytes(size)
 
     @classmethod
     def over(cls, space: Space, data: Bytes, align: int = 1) -> Memory:

@@ -249,6 +249,11 @@ class Tile:
             raise fail("PTO-V002", f"the valid region of {self.type} is dynamic and was not set")
         return rows, cols
 
+    @property
+    def known_valid(self) -> Valid:
+        """The valid region, None where nothing has set it yet."""
+        return self._valid
+
     def set_valid(self, rows: int, cols: int) -> None:
         _require_valid(self.type, (rows, cols))
         self._valid = (rows, cols)
@@ -287,6 +292,11 @@ class Tile:
     def moved(self, memory: Memory, address: int) -> Tile:
         """This tile at another place: type, valid region and distance between lines stay."""
         return Tile(self.type, memory, address, self._valid, pitch=self._pitch)
+
+    @property
+    def window_pitch(self) -> int | None:
+        """The pitch of the tile this is a window on; None for a tile of its own."""
+        return self._pitch
 
     @property
     def is_whole(self) -> bool:

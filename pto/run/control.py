@@ -23,6 +23,11 @@ Made = tuple[Step, Callable[[Core, Regs], Waits] | None]
 MAX_TRIPS = 1 << 40  # a loop that long is a mistake, not a program
 
 
+def require_step(step: int) -> None:
+    if step <= 0:
+        raise fail("PTO-S130", f"'scf.for' op needs a positive step, got {step}")
+
+
 def _for(c: Compiler, op: Operation) -> Made:
     region = op.regions[0]
     lower, upper, stride, *inits = c.slots(op.operands)
@@ -33,8 +38,7 @@ def _for(c: Compiler, op: Operation) -> Made:
     outs = c.slots(op.results)
 
     def start(regs: Regs) -> range:
-        if regs[stride] <= 0:
-            raise fail("PTO-S130", f"'scf.for' op needs a positive step, got {regs[stride]}")
+        require_step(regs[stride])
         for to, source in zip(carried, inits, strict=True):
             regs[to] = regs[source]
         return range(regs[lower], regs[upper], regs[stride])
@@ -125,7 +129,7 @@ def _while(c: Compiler, op: Operation) -> Made:
             move(regs, yielded, before_args)
         move(regs, passed, outs)
 
-    looks = any(_looks(inner) for inner in op.walk())
+    watches = any(looks(inner) for inner in op.walk())
     wait = Wait(op, Blocked("others to change what its loop looks at"), looks=True)
 
     def gen(core: Core, regs: Regs) -> Waits:
@@ -138,15 +142,16 @@ def _while(c: Compiler, op: Operation) -> Made:
             yield from after.gen(core, regs)
             old = [regs[i] for i in before_args]
             move(regs, yielded, before_args)
-            if looks:
+            if watches:
                 core.progress += _differ(old, [regs[i] for i in before_args])
                 yield wait
         move(regs, passed, outs)
 
-    return step, gen if looks or before.waits or after.waits else None
+    return step, gen if watches or before.waits or after.waits else None
 
 
-def _looks(op: Operation) -> bool:
+def looks(op: Operation) -> bool:
+    """Whether an operation reads what other agents change."""
     body = op.row.body if op.row else None
     return isinstance(body, Do) and body.looks
 

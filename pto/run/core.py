@@ -84,6 +84,7 @@ class Core:
         self.registers: dict[str, Any] = {}
         self.printed: deque[str] = deque(maxlen=10_000)
         self.progress = 0  # grows with every wait that was met
+        self.native: Any = None  # what compiled code of this agent needs, once there is any
         self._buffers: dict[Space, Memory] = {}
         cluster.agents.append(self)
 

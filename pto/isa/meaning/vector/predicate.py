@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ IMAGE_BYTES = VREG_BYTES // 8
 _WORD = 8  # bytes: what the address of an image is a multiple of
 
 
-def _pattern_lanes(pattern: str, lanes: int) -> slice:
+def pattern_lanes(pattern: str, lanes: int) -> slice:
     """The lanes a pattern names; the halves and quarters are the first ones."""
     word = pattern.removeprefix("PAT_")
     named: dict[str, slice] = {
@@ -36,11 +37,12 @@ def _pattern_lanes(pattern: str, lanes: int) -> slice:
     return named[word]
 
 
+@cache
 def pattern(width: int) -> Do:
     """A constant mask of lanes of `width` bytes."""
 
     def make(case: Case) -> Callable[..., Mask]:
-        lanes = _pattern_lanes(case.word("pattern") or "", lanes_of(width))
+        lanes = pattern_lanes(case.word("pattern") or "", lanes_of(width))
         if lanes.step is None:
             image = first(width, lanes.stop)
         else:
@@ -51,6 +53,7 @@ def pattern(width: int) -> Do:
     return Do(make)
 
 
+@cache
 def tail(width: int) -> Do:
     """The first `scalar` lanes, and how many are left for the next register."""
     lanes = lanes_of(width)

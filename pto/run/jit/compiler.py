@@ -1,0 +1,220 @@
+"""Graph to code for the fast engine: stretches of operations that cannot wait become pieces.
+
+Everything else, and the order of pieces, is as in the reference engine.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from pto.ir.graph import Module, Operation, Region, Value
+from pto.isa.meaning import Do
+from pto.plan.placement import Placement
+from pto.run.code import Block, Step
+from pto.run.compile import Compiler
+from pto.run.control import CONTROL, looks
+from pto.run.jit import instructions
+from pto.run.jit.control import STRUCTURES
+from pto.run.jit.emit import Emitter, emitter_of
+from pto.run.jit.piece import Bound, Piece
+from pto.run.jit.text import NotNative
+from pto.run.jit.unit import Unit
+from pto.run.jit.values import Native, form_of
+from pto.target.facts import Profile
+
+instructions.load()
+_CHEAP = ("arith.constant",)
+
+
+class NativeCompiler(Compiler):
+    """Prepares functions; `unit` collects the compiled code of the whole kernel."""
+
+    def __init__(
+        self, unit: Unit, placement: Placement, module: Module, profile: Profile, side: str
+    ) -> None:
+        super().__init__(module, profile, side)
+        self.unit = unit
+        self.placement = placement
+        self._waits: dict[int, bool] = {}
+        self._uses: dict[int, Counter[int]] = {}
+        self._plain = False  # while reference steps are made
+
+    def block(self, region: Region) -> Block:
+        if self._plain:
+            return super().block(region)
+        out, run = Block(), list[Operation]()
+        for op in region.block.ops:
+            if self._can_enter(op):
+                run.append(op)
+                continue
+            self._close(out, run, region)
+            run = []
+            self._add(out, op)
+        self._close(out, run, region)
+        return out
+
+    def _close(self, out: Block, ops: list[Operation], region: Region) -> None:
+        """A run of operations as one piece, where that is worth a call."""
+        piece = self._piece(ops) if any(_is_work(op) for op in ops) else None
+        if piece is None:
+            for op in ops:
+                self._add(out, op)
+            return
+        out.ops.append(ops[0])
+        out.steps.append(piece.step)
+
+    def _piece(self, ops: list[Operation]) -> Piece | None:
+        emitter, name = Emitter(self.unit, self), self.unit.new_name()
+        inner = [op for outer in ops for op in self._reached(outer)]
+        ins, outs = _border(ops, inner, self._arguments(inner), self._total(ops[0]))
+        emitter.prepare_cells(inner)
+        border: list[tuple[Value, Native]] = [(v, form_of(v.type)) for v in ins]
+        places = _places([form for _, form in border])
+        emitter.border = sum(form.nbytes for _, form in border)
+        try:
+            for (value, form), at in zip(border, places, strict=True):
+                emitter.bind(value, emitter.get(form, at))
+            # results follow; their forms are known when the operations are written
+            emitter.border += sum(form_of(v.type).nbytes for v in outs)
+            for op in ops:
+                emitter.operation(op)
+            ends = self._ends(emitter, outs, sum(form.nbytes for _, form in border))
+            for (value, form), at in zip(border, places, strict=True):
+                if id(value) in emitter.cells:
+                    emitter.put(emitter.value(value), at)
+        except NotNative as why:
+            self.unit.left_out(ops[0], str(why))
+            return None
+        slots = [(self.slot(v), form, at) for (v, form), at in zip(border, places, strict=True)]
+        kept = [b for b, (v, _) in zip(slots, border, strict=True) if id(v) in emitter.cells]
+        self.unit.add(name, emitter.finish(name))
+        for op in inner:
+            for value in (*op.operands, *op.results):
+                self.slot(value)
+            for inside in op.regions:
+                self.slots([a for b in inside.blocks for a in b.args])
+        return Piece(self.unit, name, emitter, slots, ends, kept, self._reference(ops))
+
+    def _ends(self, emitter: Emitter, outs: Sequence[Value], at: int) -> list[Bound]:
+        found: list[Bound] = []
+        for value in outs:
+            native = emitter.value(value)
+            form = form_of(value.type)
+            if native.nbytes > form.nbytes:
+                raise NotNative("a result of another form")
+            emitter.put(native, at)
+            found.append((self.slot(value), native.renamed([""] * len(native.names)), at))
+            at += form.nbytes
+        return found
+
+    def _reference(self, ops: list[Operation]):  # noqa: ANN202
+        """Makes the reference steps of these operations, when they are needed."""
+        slots = self._slots
+
+        def make() -> Block:
+            outer, self._slots, self._plain = self._slots, slots, True
+            try:
+                plain = Block()
+                for op in ops:
+                    self._add(plain, op)
+                return plain
+            finally:
+                self._slots, self._plain = outer, False
+
+        return make
+
+    def alone(self, op: Operation) -> tuple[Step, dict[int, int], int]:
+        """The reference step of one operation on registers of its own: step, places, how many."""
+        outer, self._slots = self._slots, {}
+        try:
+            step = self.step(op)
+            self.slots([*op.operands, *op.results])
+            return step, self._slots, len(self._slots) + 1
+        finally:
+            self._slots = outer
+
+    def _arguments(self, inner: Sequence[Operation]) -> set[int]:
+        """Arguments of functions that are called, and so written in place."""
+        calls = [self.callee(op) for op in inner if op.name == "func.call"]
+        return {id(a) for callee in calls for a in callee.regions[0].block.args}
+
+    def _total(self, op: Operation) -> Counter[int]:
+        """How often each value is used in the function around an operation."""
+        function = next((f for f in op.ancestors() if f.name == "func.func"), op)
+        found = self._uses.get(id(function))
+        if found is None:
+            found = Counter(id(v) for inner in function.walk() for v in inner.operands)
+            self._uses[id(function)] = found
+        return found
+
+    # ---- what can be compiled
+
+    def _can_enter(self, op: Operation) -> bool:
+        """Whether nothing inside can wait, and the operation has a place in compiled code."""
+        found = self._waits.get(id(op))
+        if found is None:
+            self._waits[id(op)] = False  # a call of itself cannot be entered
+            found = self._waits[id(op)] = self._enterable(op)
+        return found
+
+    def _enterable(self, op: Operation) -> bool:
+        if op.name in CONTROL:
+            if op.name not in STRUCTURES or any(looks(inner) for inner in op.walk()):
+                return False
+            inner = [o for r in op.regions for b in r.blocks for o in b.ops]
+            if op.name == "func.call":
+                inner = self.callee(op).regions[0].block.ops
+            return all(self._can_enter(o) or _hands_on(o) for o in inner)
+        body = op.row.body if op.row else None
+        if body is None or op.regions:
+            return False
+        return not (isinstance(body, Do) and (body.blocks or body.binds or body.looks))
+
+    def _reached(self, op: Operation) -> list[Operation]:
+        """An operation and all inside it, called functions too."""
+        found = list(op.walk())
+        for inner in list(found):
+            if inner.name == "func.call":
+                found += [
+                    o
+                    for f in self.callee(inner).regions
+                    for b in f.blocks
+                    for i in b.ops
+                    for o in self._reached(i)
+                ]
+        return found
+
+
+def _hands_on(op: Operation) -> bool:
+    return op.name in ("scf.yield", "scf.condition", "func.return")
+
+
+def _is_work(op: Operation) -> bool:
+    """Whether compiling gains anything: not for a few numbers and names of places alone."""
+    if op.regions or op.name == "func.call":
+        return (
+            any(_is_work(o) for r in op.regions for b in r.blocks for o in b.ops)
+            or op.name == "func.call"
+        )
+    return op.name not in _CHEAP and emitter_of(op) is not None
+
+
+def _places(forms: Sequence[Native]) -> list[int]:
+    at, found = 0, []
+    for form in forms:
+        found.append(at)
+        at += form.nbytes
+    return found
+
+
+def _border(
+    ops: Sequence[Operation], inner: Sequence[Operation], args: set[int], total: Counter[int]
+) -> tuple[list[Value], list[Value]]:
+    """Values that come in from before, and values of these operations used behind them."""
+    made = args | {id(r) for op in inner for r in op.results}
+    made |= {id(a) for op in inner for r in op.regions for b in r.blocks for a in b.args}
+    used = {id(v): v for op in inner for v in op.operands}
+    counts = Counter(id(v) for op in inner for v in op.operands)
+    ins = [v for key, v in used.items() if key not in made]
+    return ins, [r for op in ops for r in op.results if total[id(r)] > counts[id(r)]]

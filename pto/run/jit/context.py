@@ -1,0 +1,99 @@
+"""What compiled code of one agent finds at run time: memories, objects, flags, the way back."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+
+from pto.core.errors import PtoError
+from pto.core.memory import Memory, Space, aligned_bytes
+from pto.run.core import Core
+
+MEMORIES: Final = 256  # that one agent can name
+PIPES: Final = (
+    "S",
+    "V",
+    "M",
+    "MTE1",
+    "MTE2",
+    "MTE3",
+    "FIX",
+    "ALL",
+    "MTE4",
+    "MTE5",
+    "V2",
+    "UNASSIGNED",
+)
+EVENT_IDS: Final = 64
+SCRATCH: Final = 2 << 20  # bytes for one instruction's own use
+
+# The words of a context, as compiled code indexes them.
+CALL, TABLE, FLAGS, ROOM, MODES = range(5)
+_WORDS: Final = 5
+_Callback = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_int)
+
+
+class Context:
+    """One agent's. `memories[n]` is memory number n; local buffers come first, by space."""
+
+    def __init__(self, core: Core) -> None:
+        self.core = core
+        self.memories: list[Memory] = [Memory(space, 0) for space in Space]
+        self.objects: list[Any] = []
+        self.error: BaseException | None = None
+        self.outside: list[Callable[[Context, memoryview], None]] = []  # of the piece that runs
+        self.frame: memoryview = memoryview(b"")
+        self._numbers: dict[int, int] = {}
+        self._table = np.zeros((MEMORIES, 2), np.uint64)
+        self.flags = np.zeros((len(PIPES), len(PIPES), EVENT_IDS), np.int32)
+        self._scratch = aligned_bytes(SCRATCH)
+        self.words = np.zeros(_WORDS, np.uint64)
+        self._callback = _Callback(self._outside)
+        self.words[CALL] = ctypes.cast(self._callback, ctypes.c_void_p).value or 0
+        self.words[TABLE] = self._table.ctypes.data
+        self.words[FLAGS] = self.flags.ctypes.data
+        self.words[ROOM] = self._scratch.ctypes.data
+        self.pointer = self.words.ctypes.data
+        for n, space in enumerate(Space):
+            if space.is_local and core.profile.buffers.get(space.value, 0):
+                self._set(n, core.memory(space))
+
+    def _set(self, number: int, memory: Memory) -> None:
+        self.memories[number : number + 1] = [memory]
+        self._table[number] = memory.data.ctypes.data, memory.size
+        self._numbers[id(memory)] = number
+
+    def number(self, memory: Memory) -> int | None:
+        """The number of a memory, given when first asked; None: there are too many."""
+        found = self._numbers.get(id(memory))
+        if found is None:
+            found = len(self.memories)
+            if found == MEMORIES:
+                return None
+            self.memories.append(memory)
+            self._set(found, memory)
+        return found
+
+    def _outside(self, words: int, number: int) -> int:
+        """Compiled code asks Python for one operation. No exception may pass through it."""
+        try:
+            self.outside[number](self, self.frame)
+        except BaseException as error:  # noqa: BLE001
+            self.error = error
+            return 1
+        return 0
+
+    def failed(self) -> BaseException:
+        error, self.error = self.error, None
+        return error or PtoError()
+
+
+def context_of(core: Core) -> Context:
+    """The context of an agent, made once."""
+    found = core.native
+    if not isinstance(found, Context):
+        found = core.native = Context(core)
+    return found

@@ -1,0 +1,236 @@
+"""Pointers, views and tile handles in compiled code: values that name places; no data moves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pto.core.compact import Compact
+from pto.core.global_layout import RANK, global_layout
+from pto.core.memory import Space
+from pto.isa import types as t
+from pto.isa.meaning import view
+from pto.run.jit.emit import Spot, emits
+from pto.run.jit.text import NotNative
+from pto.run.jit.values import SPACE_NUMBERS, Handle, Native, Place, TilePlace, ViewPlace, Word
+
+
+def _number(native: Native) -> str:
+    """An index or i64."""
+    if not isinstance(native, Word) or native.types[0] != "i64":
+        raise NotNative("a number of another width")
+    return native.name
+
+
+# ---- pointers
+
+
+@emits(view.ADD_POINTER)
+def _add(s: Spot) -> Sequence[Native]:
+    pointer, offset = s.all()
+    if not isinstance(pointer, Place) or pointer.elem is None:
+        raise NotNative("a pointer without elements")
+    step = s.x.mul(_number(offset), str(pointer.elem.itemsize))
+    return [pointer.renamed((pointer.memory, s.x.add(pointer.address, step)))]
+
+
+@emits(view.CAST_POINTER)
+def _cast(s: Spot) -> Sequence[Native]:
+    (source,), result = s.all(), s.op.results[0].type
+    if not isinstance(result, t.Ptr):
+        raise NotNative("the address of a pointer")
+    elem = view.element(result)
+    if isinstance(source, Place):
+        return [Place(source.names, elem)]
+    if result.space is Space.GM:
+        raise NotNative("a number that is an address in global memory")
+    return [Place((str(SPACE_NUMBERS[result.space]), _number(source)), elem)]
+
+
+@emits(view.TILE_ADDRESS)
+def _tile_address(s: Spot) -> Sequence[Native]:
+    (tile,) = s.all()
+    if not isinstance(tile, TilePlace):
+        raise NotNative("a handle")
+    return [Place((tile.memory, tile.address), view.element(s.op.results[0].type))]
+
+
+@emits(view.VIEW_ADDRESS)
+def _view_address(s: Spot) -> Sequence[Native]:
+    (source,) = s.all()
+    if not isinstance(source, ViewPlace):
+        raise NotNative("a handle")
+    return [Place((source.memory, source.address), source.dtype)]
+
+
+# ---- views of global memory
+
+
+@emits(view.TENSOR_VIEW)
+def _tensor(s: Spot) -> Sequence[Native]:
+    """The bounds are checked here, once, as the reference does."""
+    ptr = s.need(Place, "ptr")
+    shape = [_number(v) for v in s.operands("shape")]
+    strides = [_number(v) for v in s.operands("strides")]
+    kind = view.element(s.op.results[0].type) or ptr.elem
+    layout = global_layout(s.case.word("layout") or "nd")
+    if kind is None or len(shape) != len(strides) or not 0 < len(shape) <= RANK:
+        raise NotNative("a view that is told in part")
+    if layout.sizes or RANK in layout.col_axes:
+        raise NotNative("a layout with fixed sizes")
+    x, missing = s.x, RANK - len(shape)
+    whole = "1"
+    if missing:
+        reach = [x.mul(n, step) for n, step in zip(shape, strides, strict=True)]
+        whole = reach[0]
+        for each in reach[1:]:
+            whole = x.new(f"call i64 @llvm.smax.i64(i64 {whole}, i64 {each})")
+    five = tuple(["1"] * missing + shape)
+    steps = tuple([whole] * missing + strides)
+    made = ViewPlace((ptr.memory, ptr.address, *five, *steps), kind, layout)
+    _require_inside(s, made)
+    return [made]
+
+
+def _require_inside(s: Spot, made: ViewPlace) -> None:
+    x, fine, empty = s.x, "true", "false"
+    reach = "0"
+    for size, step in zip(made.shape, made.strides, strict=True):
+        fine = x.both(fine, x.compare("sge", size, "0"))
+        fine = x.both(fine, x.compare("sge", step, "0"))
+        empty = x.either(empty, x.compare("eq", size, "0"))
+        reach = x.add(reach, x.mul(x.sub(size, "1"), step))
+    nbytes = x.mul(x.add(reach, "1"), str(made.dtype.itemsize))
+    if empty != "false":
+        nbytes = x.new(f"select i1 {empty}, i64 0, i64 {nbytes}") if empty != "true" else "0"
+    fine = x.both(fine, x.compare("sge", nbytes, "0"))
+    s.fault_unless(x.both(fine, s.e.inside(made.memory, made.address, nbytes)))
+
+
+@emits(view.PARTITION)
+def _partition(s: Spot) -> Sequence[Native]:
+    source = s.operands("source")[0] if s.op.group("source") else s.all()[0]
+    if not isinstance(source, ViewPlace):
+        raise NotNative("a handle")
+    offsets = [_number(v) for v in s.operands("offsets")]
+    sizes = [_number(v) for v in s.operands("sizes")]
+    if len(offsets) != len(sizes) or len(sizes) > RANK:
+        raise NotNative("a window that is told in part")
+    x, fine, address = s.x, "true", source.address
+    skip = RANK - len(sizes)
+    for n, (first, count) in enumerate(zip(offsets, sizes, strict=True)):
+        limit = source.shape[skip + n]
+        fine = x.both(fine, x.compare("ule", first, limit))
+        fine = x.both(fine, x.compare("ule", count, x.sub(limit, first)))
+        step = x.mul(source.strides[skip + n], str(source.dtype.itemsize))
+        address = x.add(address, x.mul(first, step))
+    s.fault_unless(fine)
+    shape = (*source.shape[:skip], *sizes)
+    return [source.renamed((source.memory, address, *shape, *source.strides))]
+
+
+def _dimension(stride: bool):  # noqa: ANN202
+    def emit(s: Spot) -> Sequence[Native]:
+        source, index = s.all()
+        type = s.op.operands[0].type
+        rank = len(type.shape) if isinstance(type, t.View) else 0
+        name = _number(index)
+        if not isinstance(source, ViewPlace) or not name.isdigit() or int(name) >= rank:
+            raise NotNative("a dimension that is not a number")
+        chosen = (source.strides if stride else source.shape)[RANK - rank + int(name)]
+        return [Word((chosen,), t.Scalar("index", None))]
+
+    return emit
+
+
+emits(view.DIMENSION)(_dimension(False))
+emits(view.STRIDE)(_dimension(True))
+
+# ---- tiles
+
+
+@emits(view.ALLOC_TILE)
+def _alloc(s: Spot) -> Sequence[Native]:
+    type = view.tile_type(s.op.results[0].type)
+    if type.compact is not Compact.NULL:
+        raise NotNative("a compact tile")
+    address, *given = (s.operand(n) for n in s.case.row.operand_names)
+    if address is None:
+        start = _placed(s)
+    else:
+        start = _number(address)
+    fixed = list(type.valid)
+    fine, region = "true", list[str]()
+    for limit, known, value in zip(type.shape, fixed, given, strict=True):
+        if value is None and known is None:
+            raise NotNative("a valid region that is set later")
+        name = str(known) if value is None else _number(value)
+        fine = s.x.both(fine, s.x.compare("ule", name, str(limit)))
+        region.append(name)
+    made = TilePlace((start, *region), type)
+    fine = s.x.both(fine, s.e.inside(made.memory, start, type.nbytes))
+    align = s.case.profile.alignment.base
+    if align > 1:
+        low = (
+            str(int(start) % align) if start.isdigit() else s.x.new(f"and i64 {start}, {align - 1}")
+        )
+        fine = s.x.both(fine, s.x.compare("eq", low, "0"))
+    if fine == "false":
+        raise NotNative("a tile outside its buffer")
+    s.fault_unless(fine)
+    return [made]
+
+
+def _placed(s: Spot) -> str:
+    """The address the planner gave, known when the kernel is prepared."""
+    return str(s.e.compiler.placement.address(s.op))
+
+
+@emits(view.SET_VALID)
+def _set_valid(s: Spot) -> Sequence[Native]:
+    tile, rows, cols = s.all()
+    if not isinstance(tile, TilePlace):
+        raise NotNative("a handle")
+    names = _number(rows), _number(cols)
+    fine = "true"
+    for name, limit in zip(names, tile.type.shape, strict=True):
+        fine = s.x.both(fine, s.x.compare("ule", name, str(limit)))
+    s.fault_unless(fine)
+    s.e.set_valid(s.op.operands[0], *names)
+    return []
+
+
+@emits(view.VALID_ROWS)
+def _valid_rows(s: Spot) -> Sequence[Native]:
+    return [Word((_tile(s).valid[0],), t.Scalar("index", None))]
+
+
+@emits(view.VALID_COLS)
+def _valid_cols(s: Spot) -> Sequence[Native]:
+    return [Word((_tile(s).valid[1],), t.Scalar("index", None))]
+
+
+def _tile(s: Spot) -> TilePlace:
+    (tile,) = s.all()
+    if not isinstance(tile, TilePlace):
+        raise NotNative("a handle")
+    return tile
+
+
+@emits(view.RETYPED)
+def _retyped(s: Spot) -> Sequence[Native]:
+    tile, type = _tile(s), view.tile_type(s.op.results[0].type)
+    if tile.pitch is not None or type.compact is not Compact.NULL:
+        raise NotNative("a window")
+    if type.role.space is not tile.type.role.space:
+        raise NotNative("a tile of another buffer")
+    region = tile.valid if None in type.valid else tuple(str(v) for v in type.valid)
+    fine = s.e.inside(tile.memory, tile.address, type.nbytes)
+    for name, limit in zip(region, type.shape, strict=True):
+        fine = s.x.both(fine, s.x.compare("ule", name, str(limit)))
+    if fine == "false":
+        raise NotNative("a tile outside its buffer")
+    s.fault_unless(fine)
+    return [TilePlace((tile.address, *region), type)]
+
+
+__all__ = ["Handle"]

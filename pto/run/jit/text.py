@@ -1,0 +1,207 @@
+"""LLVM text, line by line: names, labels and constants. Knows nothing of instructions."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from pto.core.dtypes import BF16, F16, F32, F64, DType
+
+I1: Final = "i1"
+I8: Final = "i8"
+I32: Final = "i32"
+I64: Final = "i64"
+PTR: Final = "ptr"
+_FLOATS: Final = {F16: "half", F32: "float", F64: "double"}
+
+
+class NotNative(Exception):
+    """This cannot be compiled; the reference engine does it instead."""
+
+
+def element(dtype: DType) -> str:
+    """The LLVM type of one item; floats that LLVM does not compute with are their bits."""
+    return _FLOATS.get(dtype, f"i{8 * dtype.itemsize}")
+
+
+def scalar_type(kind: np.dtype[Any]) -> str:
+    """The LLVM type of a NumPy type; bf16 is `bfloat` nowhere: its bits are an i16."""
+    if kind.kind == "b":
+        return I1
+    if kind.kind == "f":
+        return {2: "half", 4: "float", 8: "double"}[kind.itemsize]
+    return f"i{8 * kind.itemsize}"
+
+
+def vector(lanes: int, item: str) -> str:
+    return f"<{lanes} x {item}>"
+
+
+def constant(kind: np.dtype[Any], value: Any) -> str:
+    """One number of a NumPy type, exactly."""
+    item = np.asarray(value, kind)
+    if kind.kind == "b":
+        return "true" if item else "false"
+    if kind.kind == "f":
+        if kind.itemsize == 2:
+            return f"0xH{int(item.view(np.uint16)):04X}"
+        wide = item.astype(np.float64)
+        return f"0x{int(wide.view(np.uint64)):016X}"
+    if kind.kind in "iu":
+        return str(int(item))
+    return str(int(item.view(f"u{kind.itemsize}")))  # bf16 and its like: the bits
+
+
+def float_bits(value: float) -> str:
+    """A double, exactly."""
+    return f"0x{struct.unpack('<Q', struct.pack('<d', value))[0]:016X}"
+
+
+def splat(lanes: int, item: str, value: str) -> str:
+    """A constant vector of one constant."""
+    return f"splat ({item} {value})" if lanes else value
+
+
+class Text:
+    """The body of one function under construction."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = ["entry:"]
+        self.here = "entry"  # the label of the block being written
+        self._names = 0
+        self.allocas: list[str] = []
+
+    def name(self) -> str:
+        self._names += 1
+        return f"%v{self._names}"
+
+    def new(self, op: str) -> str:
+        """A line with a result; returns its name."""
+        name = self.name()
+        self.lines.append(f"  {name} = {op}")
+        return name
+
+    def do(self, op: str) -> None:
+        self.lines.append(f"  {op}")
+
+    def fresh(self, word: str) -> str:
+        """A label nobody has used."""
+        self._names += 1
+        return f"{word}{self._names}"
+
+    def label(self, label: str) -> None:
+        self.lines.append(f"{label}:")
+        self.here = label
+
+    def jump(self, label: str) -> None:
+        self.do(f"br label %{label}")
+
+    def branch(self, condition: str, yes: str, no: str, weights: str = "") -> None:
+        self.do(f"br i1 {condition}, label %{yes}, label %{no}{weights}")
+
+    def phi(self, type: str, pairs: Sequence[tuple[str, str]]) -> str:
+        listed = ", ".join(f"[ {value}, %{label} ]" for value, label in pairs)
+        return self.new(f"phi {type} {listed}")
+
+    def mark(self) -> tuple[int, str]:
+        """Where the text stands."""
+        return len(self.lines), self.here
+
+    def back_to(self, mark: tuple[int, str]) -> None:
+        """Forget what was written since; rooms on the stack stay."""
+        del self.lines[mark[0] :]
+        self.here = mark[1]
+
+    def stack(self, type: str) -> str:
+        """Room on the stack for the whole function."""
+        name = self.name()
+        self.allocas.append(f"  {name} = alloca {type}, align 64")
+        return name
+
+    def at(self, base: str, offset: int | str) -> str:
+        """An address so many bytes behind a pointer."""
+        if offset in (0, "0"):
+            return base
+        return self.new(f"getelementptr i8, ptr {base}, i64 {offset}")
+
+    def load(self, type: str, pointer: str, align: int = 1, extra: str = "") -> str:
+        return self.new(f"load {type}, ptr {pointer}, align {align}{extra}")
+
+    def store(self, type: str, value: str, pointer: str, align: int = 1) -> None:
+        self.do(f"store {type} {value}, ptr {pointer}, align {align}")
+
+    # ---- integers of 64 bits, folded where both are numbers
+
+    def add(self, a: str, b: str) -> str:
+        if _is_number(a) and _is_number(b):
+            return str(_wrap(int(a) + int(b)))
+        return b if a == "0" else a if b == "0" else self.new(f"add i64 {a}, {b}")
+
+    def sub(self, a: str, b: str) -> str:
+        if _is_number(a) and _is_number(b):
+            return str(_wrap(int(a) - int(b)))
+        return a if b == "0" else self.new(f"sub i64 {a}, {b}")
+
+    def mul(self, a: str, b: str) -> str:
+        if _is_number(a) and _is_number(b):
+            return str(_wrap(int(a) * int(b)))
+        if "0" in (a, b):
+            return "0"
+        return b if a == "1" else a if b == "1" else self.new(f"mul i64 {a}, {b}")
+
+    def less(self, a: str, b: str) -> str:
+        """Signed a < b."""
+        return self.compare("slt", a, b)
+
+    def compare(self, word: str, a: str, b: str, type: str = I64) -> str:
+        if _is_number(a) and _is_number(b):
+            found = _COMPARE[word](int(a), int(b))
+            if found is not None:
+                return "true" if found else "false"
+        return self.new(f"icmp {word} {type} {a}, {b}")
+
+    def both(self, a: str, b: str) -> str:
+        if "false" in (a, b):
+            return "false"
+        return b if a == "true" else a if b == "true" else self.new(f"and i1 {a}, {b}")
+
+    def either(self, a: str, b: str) -> str:
+        if "true" in (a, b):
+            return "true"
+        return b if a == "false" else a if b == "false" else self.new(f"or i1 {a}, {b}")
+
+    def smaller(self, a: str, b: str) -> str:
+        """The lesser of two, signed."""
+        if _is_number(a) and _is_number(b):
+            return str(min(int(a), int(b)))
+        return self.new(f"call i64 @llvm.smin.i64(i64 {a}, i64 {b})")
+
+    def function(self, head: str) -> str:
+        """The whole text of the function."""
+        entry, *rest = self.lines
+        return "\n".join([f"{head} {{", entry, *self.allocas, *rest, "}"])
+
+
+_COMPARE: Final[dict[str, Any]] = {
+    "eq": lambda a, b: a == b,
+    "ne": lambda a, b: a != b,
+    "slt": lambda a, b: a < b,
+    "sle": lambda a, b: a <= b,
+    "sgt": lambda a, b: a > b,
+    "sge": lambda a, b: a >= b,
+    "ugt": lambda a, b: a > b if a >= 0 and b >= 0 else None,
+    "ult": lambda a, b: a < b if a >= 0 and b >= 0 else None,
+    "uge": lambda a, b: a >= b if a >= 0 and b >= 0 else None,
+    "ule": lambda a, b: a <= b if a >= 0 and b >= 0 else None,
+}
+
+
+def _is_number(text: str) -> bool:
+    return text.lstrip("-").isdigit()
+
+
+def _wrap(value: int) -> int:
+    return ((value + (1 << 63)) & ((1 << 64) - 1)) - (1 << 63)

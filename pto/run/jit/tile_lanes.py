@@ -1,0 +1,213 @@
+"""Lane functions on tiles: one function for each instruction, type and step between lines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pto.core.dtypes import I64, DType
+from pto.isa import types as t
+from pto.isa.meaning import Lane
+from pto.isa.meaning.regions import element as element_of
+from pto.isa.meaning.regions import require_arithmetic
+from pto.run.jit import lanes, planes
+from pto.run.jit.emit import Spot
+from pto.run.jit.planes import VECTOR_BYTES, Plane
+from pto.run.jit.text import NotNative, Text, element, scalar_type
+from pto.run.jit.values import Native, TilePlace, Word
+
+_LONG = 60  # lines of a lane function beyond which fewer lanes at a time keep it in registers
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """A tile, at its steps; or a scalar of a type."""
+
+    plane: Plane | None
+    kind: np.dtype[Any]
+    llvm: str
+
+
+def emit_lane(s: Spot) -> Sequence[Native]:
+    """dst[i,j] = fn(sources[i,j]) over dst's valid region."""
+    body = s.body
+    if not isinstance(body, Lane):
+        raise NotNative("no lane function")
+    if not body.moves:
+        require_arithmetic(s.case)
+    operands = s.case.row.operands
+    roles = [o.role for o in operands]
+    at = roles.index("inout") if "inout" in roles else roles.index("out")
+    dst = s.need(TilePlace, operands[at].name)
+    dtype = element_of(s.case, operands[at].name)
+    given = [s.operand(o.name) for o in operands if o.role in ("in", "inout")]
+    rows, cols = dst.valid
+    tiles = [v for v in given if isinstance(v, TilePlace)]
+    one = _spread(body, tiles, cols)
+    sources: list[_Source] = []
+    fine = "true"
+    names: list[tuple[str, str]] = []
+    for value in given:
+        if isinstance(value, TilePlace):
+            p, (height, width) = planes.plane(value), (rows, cols)
+            if value is one:
+                p, height, width = _one(body, p, rows, cols)
+            s.fault_unless(planes.enough(s, value, height, width))
+            fine = s.x.both(fine, _safe(s, dst, value, value is one))
+            sources.append(_Source(p, value.type.dtype.numpy, "ptr"))
+            names.append(("ptr", planes.machine_address(s, value)))
+        elif isinstance(value, Word):
+            kind = _scalar_kind(value, dtype)
+            sources.append(_Source(None, kind, value.types[0]))
+            names.append((value.types[0], value.name))
+        else:
+            raise NotNative("an operand with no native form")
+    target = planes.plane(dst)
+    if target.cols != 1 and target.rows == 1:  # column by column
+        target, rows, cols = target.swapped, cols, rows
+        sources = [_Source(x.plane and x.plane.swapped, x.kind, x.llvm) for x in sources]
+    if any(x.plane is not None and x.plane.cols not in (0, 1) for x in sources):
+        raise NotNative("tiles whose lines run across each other")
+    rows, cols = _flat(s, target, sources, rows, cols)
+    key = planes.key_of(s, target, *sources)
+    name = s.e.unit.shared(key, lambda n: _function(s, n, body, target, sources))
+    listed = ", ".join(f"{ty} {v}" for ty, v in names)
+
+    def call() -> None:
+        pointer = planes.machine_address(s, dst)
+        s.x.do(f"call void {name}(i64 {rows}, i64 {cols}, ptr {pointer}, {listed})")
+
+    planes.either_way(s, fine, call)
+    return []
+
+
+def _spread(body: Lane, tiles: Sequence[TilePlace], cols: str) -> TilePlace | None:
+    """The source that has one value for a row, or a column, of the domain."""
+    if body.spread is None:
+        return None
+    if body.spread == "column":
+        return tiles[-1]
+    if len(tiles) == 1:
+        return tiles[0]
+    width = tiles[0].valid[1]
+    if width.isdigit() and cols.isdigit():
+        return tiles[0] if int(width) < int(cols) else tiles[1]
+    if tiles[0].type.cols == 1:
+        return tiles[0]  # of a single column it does not matter which
+    raise NotNative("which source is spread is known only when it runs")
+
+
+def _one(body: Lane, p: Plane, rows: str, cols: str) -> tuple[Plane, str, str]:
+    if body.spread == "column":
+        return Plane(p.dtype, 0, p.cols), "1", cols
+    return Plane(p.dtype, p.rows, 0), rows, "1"
+
+
+def _safe(s: Spot, dst: TilePlace, source: TilePlace, spread: bool) -> str:
+    """Reading and writing strip by strip is as good as reading all first."""
+    x, separate = s.x, planes.apart(s, dst, source)
+    if spread or planes.plane(dst) != planes.plane(source):
+        same_width = planes.plane(dst).dtype.itemsize == planes.plane(source).dtype.itemsize
+        if spread or not same_width or planes.plane(dst).rows != planes.plane(source).rows:
+            return separate
+    if dst.memory != source.memory:
+        return "true"
+    return x.either(separate, x.compare("eq", dst.address, source.address))
+
+
+def _scalar_kind(word: Word, like: DType) -> np.dtype[Any]:
+    """`regions.scalar`: integers of one width are the same bits."""
+    own = word.type.dtype or I64
+    if own.is_float:
+        return own.numpy
+    return (like if like.is_integer and like.bits == own.bits else own).numpy
+
+
+def _flat(
+    s: Spot, target: Plane, sources: Sequence[_Source], rows: str, cols: str
+) -> tuple[str, str]:
+    """Lines that follow each other without gaps are one long line."""
+    tiles = [x.plane for x in sources if x.plane is not None]
+    same = cols.isdigit() and all(p.rows == int(cols) and p.cols == 1 for p in (target, *tiles))
+    return ("1", s.x.mul(rows, cols)) if same else (rows, cols)
+
+
+def _function(s: Spot, name: str, body: Lane, target: Plane, sources: Sequence[_Source]) -> str:
+    """void f(rows, cols, dst, sources...)"""
+    widest = max([target.dtype.itemsize, *(x.kind.itemsize for x in sources if x.plane)])
+    count = VECTOR_BYTES // widest
+    while True:
+        x = Text()
+        longest = _write(s, x, body, target, sources, count)
+        if longest <= _LONG or count <= 16:
+            break
+        count //= 4
+    types = ["i64", "i64", "ptr", *(x_.llvm for x_ in sources)]
+    listed, _ = planes.parameters(types)
+    return x.function(f"define internal void {name}({listed}) noinline nounwind")
+
+
+def _write(
+    s: Spot, x: Text, body: Lane, target: Plane, sources: Sequence[_Source], count: int
+) -> int:
+    declare = s.e.unit.declare
+    spot = lanes.Lanes(x, count, declare)
+    fn: Callable[..., Any] = body.function(s.case)
+    scalars = {
+        n: spot.spread(src.kind, f"%p{3 + n}") for n, src in enumerate(sources) if src.plane is None
+    }
+    longest = 0
+
+    def line(i: str) -> None:
+        rows = {
+            n: planes.offset(x, f"%p{3 + n}", i, src.plane.rows, src.kind.itemsize)
+            for n, src in enumerate(sources)
+            if src.plane is not None
+        }
+        to = planes.offset(x, "%p2", i, target.rows, target.dtype.itemsize)
+        ones = {
+            n: spot.spread(src.kind, x.load(scalar_type(src.kind), rows[n]))
+            for n, src in enumerate(sources)
+            if src.plane is not None and src.plane.cols == 0
+        }
+
+        def strip(j: str, mask: str | None) -> None:
+            nonlocal longest
+            given: list[Any] = []
+            for n, src in enumerate(sources):
+                ready = scalars.get(n) or ones.get(n)
+                if ready is None and src.plane is not None:
+                    pointer = planes.offset(x, rows[n], j, 1, src.kind.itemsize)
+                    loaded = planes.load_lanes(x, declare, src.plane.dtype, count, pointer, mask)
+                    ready = spot.symbol(src.kind, loaded)
+                given.append(ready)
+            start = len(x.lines)
+            found = as_items(spot, fn(*given), target.dtype)
+            longest = max(longest, len(x.lines) - start)
+            pointer = planes.offset(x, to, j, 1, target.dtype.itemsize)
+            planes.store_lanes(x, declare, target.dtype, count, found, pointer, mask)
+
+        planes.strips(x, count, "%p1", strip)
+
+    planes.loop(x, "%p0", "1", line)
+    x.do("ret void")
+    return longest
+
+
+def as_items(spot: lanes.Lanes, found: Any, dtype: DType) -> str:
+    """What a lane function returned, as items of a type."""
+    if isinstance(found, np.ndarray | np.generic):
+        found = spot.constant(dtype.numpy, found)
+    if not isinstance(found, lanes.Symbol):
+        raise NotNative("a result that is no lane")
+    if found.dtype == dtype.numpy:
+        return found.name
+    if found.dtype.itemsize != dtype.itemsize or found.dtype.kind == "b":
+        raise NotNative("a result of another width")
+    return found.view(dtype.numpy).name
+
+
+__all__ = ["element", "t"]
