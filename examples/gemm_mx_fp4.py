@@ -59,7 +59,7 @@ def quantise(x: npt.NDArray[np.float64]) -> tuple[npt.NDArray[Any], npt.NDArray[
 def packed(elements: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
     """Two codes a byte along the last axis, the first in the low half."""
     codes = elements.view(np.uint8)
-    return codes[:, 0::2] | codes[:, 1::2] << 4
+    return codes[:, 0::2] | codes[:, 1::2] << np.uint8(4)
 
 
 def wide(elements: npt.NDArray[Any], scales: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
