@@ -10,7 +10,7 @@ from typing import Final
 
 from pto.core.errors import fail, nearest
 
-ENGINES: Final = ("reference",)
+ENGINES: Final = ("jit", "reference")
 DEFAULT: Final = "reference"
 
 

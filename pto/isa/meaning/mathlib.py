@@ -60,8 +60,8 @@ def _settled(
 ) -> Lanes:
     """narrow(exact(x, ..)), by way of `fast` where the two cannot differ after rounding."""
     wide = [widen(v) for v in (x, *others)]
-    if x.dtype == np.float64:
-        return exact(*wide)
+    if x.dtype == np.float64 or not isinstance(x, np.ndarray):  # lanes without values: compiled
+        return narrow(exact(*wide), x)
     with np.errstate(all="ignore"):
         y = fast(*wide)
         high = narrow(y * (1 + close), x)
@@ -162,7 +162,7 @@ def pow64(x: F64, y: F64) -> F64:
         size = exp64(y * log64(np.abs(x)))
         size = np.where((np.abs(x) == 1) & np.isinf(y), 1.0, size)
         whole = np.rint(y) == y
-        odd = whole & (np.remainder(y, 2.0) == 1.0)
+        odd = whole & (np.rint(y * 0.5) != y * 0.5)
         out = np.where(np.signbit(x) & odd, -size, size)
         out = np.where((x < 0) & np.isfinite(x) & ~whole, np.nan, out)
         out = np.where(np.isnan(x) | np.isnan(y), np.nan, out)

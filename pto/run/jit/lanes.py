@@ -430,6 +430,7 @@ _UFUNCS: Final[dict[Any, Callable[..., Symbol]]] = {
 _FUNCTIONS: Final[dict[Any, Callable[..., Any]]] = {
     np.where: where,
     np.full_like: _full_like,
+    np.broadcast_arrays: lambda lanes, *arrays: arrays,
     np.count_nonzero: lambda lanes, a: True,
     np.isfinite: lambda lanes, a: _isfinite(a),
 }
