@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -17,15 +17,17 @@ from pto.observe.fix import Gap, suggestion
 from pto.observe.mode import Mode, mode_of
 from pto.observe.order import Order
 from pto.observe.races import Races
-from pto.observe.regions import Regions
 from pto.observe.reserved import Reserved
+from pto.observe.roots import Roots
 from pto.observe.shadow import Cells, Conflict, Shadow, cells_of
+from pto.observe.tiles import TileTap
 from pto.run import effects as fx
 from pto.run.core import Core
 from pto.run.events import Event, Observer
 from pto.run.host import Report, entry_functions, launch
 from pto.run.watched import Access, WatchedMemory
 from pto.target.facts import Profile
+from pto.verify.functions import is_defined
 from pto.verify.target import target_of
 
 # What a barrier inside a vector scope holds back: loads behind earlier stores.
@@ -49,9 +51,7 @@ class Sanitizer:
         self._races = Races(str(profile))
         self._scopes: dict[int, list[tuple[Event, Moment]]] = {}
         self.origins = undefined.Origins()
-        self._regions = Regions()
         self._reserved = Reserved(profile)
-        self._poisoned = profile.outside_valid == "poison"
         self._buffers: dict[int, undefined.Buffer] = {}
         self._scalar_times: set[int] = set()  # of scalar accesses in the scope at hand
         self._ended = False
@@ -72,8 +72,6 @@ class Sanitizer:
     def event(self, event: Event) -> None:
         agent = self._order.agents[id(event.core)]
         moment = self._order.moment(agent, event)
-        if event.tiles and self._poisoned:
-            self._regions.look(event, moment)
         scope = self._scopes.get(id(event.core))
         if scope is not None:
             scope.append((event, moment))
@@ -102,8 +100,7 @@ class Sanitizer:
         found = flags.findings(self._order, self._profile) if self._ended else []
         if self._ended and self.mode == "flags":
             found += self._order.fences.findings()
-        others = [*self._reserved.findings(), *self._regions.findings()]
-        return [*self._races.findings(), *found, *others]
+        return [*self._races.findings(), *found, *self._reserved.findings()]
 
     def gaps(self) -> list[tuple[Diagnostic, Gap | None]]:
         """Races, with the operations that nothing orders."""
@@ -261,7 +258,25 @@ def sanitize(
         return other.findings()
 
     helped = _with_fixes(watcher, found_again)
-    return Verdict((*helped, *undefined.findings(watcher.origins, again)), mode, report)
+
+    def step_again(tap: TileTap) -> None:
+        launch(module, args=_copied(before), check=False, stepper=cast(Any, tap), **options)
+
+    tiles = _tile_findings(module, target.profile, step_again)
+    return Verdict((*helped, *tiles, *undefined.findings(watcher.origins, again)), mode, report)
+
+
+def _tile_findings(
+    module: Module, profile: Profile, step_again: Callable[[TileTap], None]
+) -> list[Diagnostic]:
+    """What is wrong with tiles and their places, where a look at the program leaves a doubt."""
+    functions = [f for f in module.functions() if is_defined(f)]
+    roots = Roots(functions)
+    if not roots.needs_look(functions):
+        return []
+    tap = TileTap(roots, profile.outside_valid == "poison")
+    step_again(tap)
+    return tap.findings()
 
 
 def _with_fixes(watcher: Sanitizer, rerun: Callable[[], list[Diagnostic]]) -> list[Diagnostic]:

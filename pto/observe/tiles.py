@@ -1,0 +1,350 @@
+"""A run watched tile by tile: which bytes are reached through which allocation.
+
+Finds tiles that overwrite each other while both are in use, accesses that leave the tile their
+pointer was made from, reads behind a valid region, and reads of a queue's slot after it was given
+back. It costs a run of its own, so `Roots.needs_look` is asked first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pto.core.errors import Diagnostic, Note
+from pto.core.pointer import Pointer
+from pto.core.tile import Tile
+from pto.ir.graph import Operation
+from pto.isa.meaning import Blocked
+from pto.observe.races import counters_text
+from pto.observe.roots import FREES, POPS, Root, Roots, is_local
+from pto.run.code import Regs, Step
+from pto.run.compile import Compiler
+from pto.run.core import Core
+from pto.run.events import Nobody, Tap
+from pto.run.watched import Access, WatchedMemory
+
+_READS, _WRITES = ("in", "inout", "tmp"), ("out", "inout", "tmp")
+_NOBODY = -1
+Bits = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class _Used:
+    """An operand in a run: the tile or pointer, and the allocations it may come from."""
+
+    name: str
+    role: str
+    value: Any
+    roots: tuple[int, ...]
+
+
+@dataclass(slots=True)
+class _Bytes:
+    """What is known of one buffer: who wrote each byte last, and what each slot has.
+
+    Allocations of one address and size are names of one slot: compilers hand values on that way.
+    """
+
+    owner: npt.NDArray[np.int32]  # the slot, as an index
+    writer: npt.NDArray[np.int32]  # the operation, as an index
+    has: dict[int, Bits] = field(default_factory=dict[int, Bits])
+    slots: dict[tuple[int, int], int] = field(default_factory=dict[tuple[int, int], int])
+    names: list[int] = field(default_factory=list[int])  # slot -> the allocation last seen there
+
+    def slot(self, tile: Tile, root: int) -> int:
+        found = self.slots.setdefault((tile.address, tile.nbytes), len(self.slots))
+        if found == len(self.names):
+            self.names.append(root)
+        self.names[found] = root
+        return found
+
+    @classmethod
+    def of(cls, memory: WatchedMemory) -> _Bytes:
+        if memory.shadow is None:
+            nobody = np.full(memory.size, _NOBODY, np.int32)
+            memory.shadow = cls(nobody, nobody.copy())
+        return memory.shadow
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    op: Operation
+    core: Core
+    counters: tuple[int, ...]
+
+    def __str__(self) -> str:
+        where = counters_text(self.op, self.counters)
+        return f"on {self.core.name}{f', {where}' if where else ''}"
+
+    @property
+    def name(self) -> str:
+        return self.op.name.removeprefix("pto.")
+
+
+class TileTap(Tap):
+    """Watches every operand that is a tile, or a pointer made from one."""
+
+    def __init__(self, roots: Roots, poisoned: bool) -> None:
+        super().__init__(Nobody())
+        self._roots = roots
+        self._poisoned = poisoned
+        self._slots: dict[tuple[int, int], Tile] = {}  # by core and root
+        self._popped: dict[int, list[int]] = {}  # by core: roots, in the order they were popped
+        self._freed: dict[tuple[int, int], Operation] = {}
+        self._ops: list[Operation] = []
+        self._found: dict[tuple[str, int, Any], Diagnostic] = {}
+
+    def findings(self) -> list[Diagnostic]:
+        return list(self._found.values())
+
+    # ---- steps
+
+    def step(self, compiler: Compiler, op: Operation, step: Step) -> Step:
+        if op.row is None:
+            return step
+        made = [(compiler.slot(v), self._roots.of(v)) for v in op.results if self._roots.of(v)]
+        plan = [
+            (operand.name, operand.role, compiler.slot(value), self._roots.of(value))
+            for operand in op.row.operands
+            for value in op.group(operand.name)
+            if is_local(value.type)
+        ]
+        loops = [
+            compiler.slot(a.regions[0].block.args[0]) for a in op.ancestors() if a.name == "scf.for"
+        ][::-1]
+        around = self._queue_step(op, plan)
+        recorder, number = self.recorder, len(self._ops)
+        self._ops.append(op)
+
+        def watched(core: Core, regs: Regs) -> Any:
+            found = step(core, regs)
+            log = recorder.take()
+            if isinstance(found, Blocked):
+                return found
+            for slot, roots in made:
+                if len(roots) == 1 and isinstance(regs[slot], Tile):
+                    self._slots[id(core), roots[0]] = regs[slot]
+            used = [_Used(n, role, regs[slot], roots) for n, role, slot, roots in plan]
+            if log and used:
+                place = _Place(op, core, tuple([regs[i] for i in loops]))
+                self._judge(place, number, used, log)
+            if around is not None:
+                around(core, used)
+            return found
+
+        return watched
+
+    def _queue_step(
+        self, op: Operation, plan: list[tuple[str, str, int, tuple[int, ...]]]
+    ) -> Callable[[Core, Sequence[_Used]], None] | None:
+        body = op.row.body if op.row is not None else None
+        if any(body is each for each in POPS):
+            made = [r for v in op.results for r in self._roots.of(v)]
+            made += [r for *_, roots in plan for r in roots]
+            return lambda core, used: self._pop(core, made, used)
+        if any(body is each for each in FREES):
+            return lambda core, used: self._free(core, op)
+        return None
+
+    def _pop(self, core: Core, made: list[int], used: Sequence[_Used]) -> None:
+        for root in made[:1]:
+            self._freed.pop((id(core), root), None)
+            self._popped.setdefault(id(core), []).append(root)
+            tile = self._slots.get((id(core), root))
+            bound = next((u.value for u in used if isinstance(u.value, Tile)), tile)
+            if isinstance(bound, Tile) and isinstance(bound.memory, WatchedMemory):
+                self._slots[id(core), root] = bound
+                known = _Bytes.of(bound.memory)
+                self._own(known, slice_of(bound), known.slot(bound, root), _NOBODY)
+
+    def _free(self, core: Core, op: Operation) -> None:
+        """The oldest tile that was popped and not given back."""
+        waiting = self._popped.get(id(core), [])
+        if waiting:
+            self._freed[id(core), waiting.pop(0)] = op
+
+    # ---- what an operation did
+
+    def _judge(self, place: _Place, number: int, used: Sequence[_Used], log: list[Access]) -> None:
+        for access in sorted(log, key=lambda a: a.writes):
+            if access.memory.space.is_local:
+                self._access(place, number, used, access)
+
+    def _access(self, place: _Place, number: int, used: Sequence[_Used], access: Access) -> None:
+        roles = _WRITES if access.writes else _READS
+        low, high = _span(access)
+        mine = [u for u in used if u.role in roles and _memory(u.value) is access.memory]
+        inside = [u for u in mine if isinstance(u.value, Tile) and _holds(u.value, low, high)]
+        if inside:
+            operand = inside[0]
+            root = self._root(place.core, operand)
+            if not access.writes and self._poisoned:
+                self._look_outside(place, operand, inside, access)
+        else:
+            pointers = [u for u in mine if isinstance(u.value, Pointer) and len(u.roots) == 1]
+            if len(pointers) != 1:
+                return
+            operand, root = pointers[0], pointers[0].roots[0]
+            self._look_slot(place, operand, root, low, high)
+        tile = None if root is None else self._slots.get((id(place.core), root))
+        known = _Bytes.of(access.memory)
+        if root is None or tile is None:
+            if access.writes:
+                self._own(known, _index(access), _NOBODY, number)
+            return
+        slot = known.slot(tile, root)
+        if access.writes:
+            self._own(known, _index(access), slot, number)
+        else:
+            self._look_overlap(place, root, slot, access)
+            self._look_freed(place, root)
+
+    def _root(self, core: Core, used: _Used) -> int | None:
+        """The allocation a tile belongs to: of several, the one at its place."""
+        if len(used.roots) == 1:
+            return used.roots[0]
+        at = [
+            r
+            for r in used.roots
+            if (slot := self._slots.get((id(core), r))) is not None
+            and _holds(slot, used.value.address, used.value.address + used.value.nbytes)
+        ]
+        return at[0] if len(at) == 1 else None
+
+    @staticmethod
+    def _own(known: _Bytes, where: Any, slot: int, number: int) -> None:
+        known.owner[where] = slot
+        known.writer[where] = number
+        if slot != _NOBODY:
+            has = known.has.get(slot)
+            if has is None:
+                has = known.has[slot] = np.zeros(known.owner.size, np.bool_)
+            has[where] = True
+
+    # ---- findings
+
+    def _look_overlap(self, place: _Place, root: int, slot: int, access: Access) -> None:
+        known = _Bytes.of(access.memory)
+        has = known.has.get(slot)
+        if has is None:
+            return
+        where = _index(access)
+        owners = known.owner[where]
+        lost = (owners != slot) & (owners != _NOBODY) & has[where]
+        if not lost.any():
+            return
+        other = known.names[int(owners[lost].flat[0])]
+        writer = int(known.writer[where][lost].flat[0])
+        key = ("PTO-M201", id(place.op), (root, other))
+        if key in self._found:
+            return
+        mine, theirs = self._roots.all[root], self._roots.all[other]
+        space = access.memory.space.value.upper()
+        message = (
+            f"{place.name} reads {mine.name} {place}, whose bytes {theirs.name} has overwritten: "
+            f"two tiles in use lie on the same bytes of {space}"
+        )
+        notes = (
+            self._slot_note(place.core, root),
+            self._slot_note(place.core, other),
+            self._writer_note(writer, theirs),
+        )
+        self._found[key] = Diagnostic("PTO-M201", message, place.op.loc, notes=notes)
+
+    def _writer_note(self, writer: int, root: Root) -> Note:
+        if writer == _NOBODY:
+            return Note("overwritten by what was popped here", root.op.loc)
+        op = self._ops[writer]
+        return Note(f"overwritten by {op.name.removeprefix('pto.')}", op.loc)
+
+    def _slot_note(self, core: Core, root: int) -> Note:
+        made: Root = self._roots.all[root]
+        slot = self._slots.get((id(core), root))
+        if slot is None:
+            return Note(f"{made.name} is made here", made.op.loc)
+        end = slot.address + slot.nbytes
+        return Note(f"{made.name} is {slot.address:#06x}..{end:#06x}", made.op.loc)
+
+    def _look_slot(self, place: _Place, operand: _Used, root: int, low: int, high: int) -> None:
+        slot = self._slots.get((id(place.core), root))
+        if slot is None or _holds(slot, low, high):
+            return
+        key = ("PTO-M202", id(place.op), operand.name)
+        if key in self._found:
+            return
+        name, space = self._roots.all[root].name, slot.memory.space.value.upper()
+        message = (
+            f"{place.name} {place} accesses {space}[{low:#06x}..{high:#06x}) through {operand.name}"
+            f", outside the tile {name} that it points into"
+        )
+        notes = (self._slot_note(place.core, root),)
+        self._found[key] = Diagnostic("PTO-M202", message, place.op.loc, notes=notes)
+
+    def _look_freed(self, place: _Place, root: int) -> None:
+        freed = self._freed.get((id(place.core), root))
+        if freed is None:
+            return
+        made = self._roots.all[root]
+        message = (
+            f"{place.name} reads {made.name} {place} after its slot was given back:"
+            " the producer may fill it again"
+        )
+        notes = (Note("popped here", made.op.loc), Note("given back here", freed.loc))
+        found = Diagnostic("PTO-V215", message, place.op.loc, notes=notes)
+        self._found.setdefault(("PTO-V215", id(place.op), root), found)
+
+    def _look_outside(
+        self, place: _Place, operand: _Used, inside: Sequence[_Used], access: Access
+    ) -> None:
+        """Bytes of a tile that no operand it may be calls valid."""
+        tile: Tile = operand.value
+        valid = tile.known_valid
+        if valid == tile.type.shape or None in valid:
+            return
+        if any(u.value.known_valid == u.value.type.shape for u in inside):
+            return
+        rows, cols = tile.get_valid()
+        starts = tile.offsets()[:rows, :cols].reshape(-1) * tile.type.dtype.storage.itemsize
+        allowed = np.zeros(access.memory.size, np.bool_)
+        for byte in range(tile.type.dtype.storage.itemsize):
+            allowed[starts + tile.address + byte] = True
+        if allowed[_index(access)].all():
+            return
+        key = ("PTO-V211", id(place.op), operand.name)
+        message = (
+            f"'{place.op.name}' op reads {operand.name} outside its valid region: "
+            f"{rows}x{cols} of {tile.type.rows}x{tile.type.cols} are valid, {place}"
+        )
+        self._found.setdefault(key, Diagnostic("PTO-V211", message, place.op.loc))
+
+
+def slice_of(tile: Tile) -> slice:
+    return slice(tile.address, tile.address + tile.nbytes)
+
+
+def _memory(value: Any) -> Any:
+    return value.memory if isinstance(value, Tile | Pointer) else None
+
+
+def _holds(tile: Tile, low: int, high: int) -> bool:
+    return tile.address <= low and high <= tile.address + tile.nbytes
+
+
+def _index(access: Access) -> Any:
+    """The bytes of an access, as an index."""
+    array = access.array
+    if array is not None and array.flags.c_contiguous:
+        start = access.memory.address_of(array)
+        return slice(start, start + array.nbytes)
+    return (access.addresses()[:, None] + np.arange(access.width)).reshape(-1)
+
+
+def _span(access: Access) -> tuple[int, int]:
+    where = _index(access)
+    if isinstance(where, slice):
+        return where.start, where.stop
+    return int(where.min()), int(where.max()) + 1
