@@ -13,9 +13,9 @@ from pto import __version__
 from pto.cli import console
 from pto.core.errors import fail
 from pto.core.render import Sources
-from pto.gym import report
+from pto.gym import mutate, report
 from pto.gym.cases import expected_cases, find_programs
-from pto.gym.pool import ENGINE, SANITIZED, Options, default_jobs, run_programs
+from pto.gym.pool import ENGINE, MUTATED, SANITIZED, Options, default_jobs, run_programs
 from pto.gym.result import Result
 from pto.gym.selection import select
 from pto.run.engine import chosen_engine, wants_sanitizer
@@ -41,12 +41,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--timeout", metavar="S", type=float, default=600.0, help=_TIMEOUT)
     watch = parser.add_mutually_exclusive_group()
     watch.add_argument("--sanitize", action="store_true", help="look for races and bad flags too")
+    watch.add_argument("--mutate", action="store_true", help=_MUTATE)
     watch.add_argument("--schedule", metavar="S", default="", help=_SCHEDULE)
     parser.add_argument("--json", action="store_true", help="everything, as JSON")
     parser.add_argument("--keep", metavar="DIR", type=Path, help="leave work directories in DIR")
 
 
 _SCHEDULE = "when effects happen: program (default), early, late or random:SEED"
+_MUTATE = "take out every flag, barrier and signal alone: does the sanitizer notice?"
 _TIMEOUT = "seconds a case may take; default: 600"
 
 
@@ -62,13 +64,15 @@ def run(args: argparse.Namespace) -> int:
     path = Path(args.path)
     selection = select(args.k)
     programs = find_programs(path, selection)
+    if args.mutate:
+        programs = mutate.worth_mutating(programs)
     options = Options(
         engine=args.engine,
         profile=args.profile,
         expression=args.k,
         seconds=args.timeout,
         keep=args.keep,
-        launch=SANITIZED if wants_sanitizer(args.sanitize) else ENGINE,
+        launch=_launcher(args),
         schedule=args.schedule,
     )
     began = time.perf_counter()
@@ -77,8 +81,28 @@ def run(args: argparse.Namespace) -> int:
     wall = time.perf_counter() - began
     if not results:
         raise fail("PTO-U061", f"no case below {path} matches -k {args.k!r}")
+    if args.mutate:
+        return _show_mutants(results, args, wall)
     _show(results, args, wall)
     return 0 if all(r.status == "passed" for r in results) else 1
+
+
+def _launcher(args: argparse.Namespace) -> str:
+    if args.mutate:
+        return MUTATED
+    return SANITIZED if wants_sanitizer(args.sanitize) else ENGINE
+
+
+def _show_mutants(results: list[Result], args: argparse.Namespace, wall: float) -> int:
+    if args.json:
+        print(mutate.as_json(results, wall))
+        return 0 if mutate.is_good(results) else 1
+    console.write(mutate.table(results))
+    console.write(mutate.unfound(results))
+    for block in report.failures(results, Sources()):
+        console.write(block)
+    console.write(mutate.summary(results, wall))
+    return 0 if mutate.is_good(results) else 1
 
 
 def _show(results: list[Result], args: argparse.Namespace, wall: float) -> None:

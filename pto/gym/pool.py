@@ -31,6 +31,7 @@ from pto.gym.selection import select
 
 ENGINE = "pto.run.host:launch"
 SANITIZED = "pto.observe.sanitize:launch_sanitized"  # a finding makes a case fail
+MUTATED = "pto.gym.mutate:launch_mutated"  # every mutant of a program is judged too
 _TICK = 0.5  # seconds between looks at the clock
 _GRACE = 5.0  # seconds a worker has to notice by itself that a script ran out of time
 Pipe = Any  # a connection; its class differs between systems

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from pto.core.errors import Diagnostic
+from pto.observe.mutants import Mutant
 
 Status = Literal["passed", "failed", "not run"]
 Stage = Literal["read", "generate", "parse", "check", "run", "compare"]
@@ -42,3 +43,4 @@ class Result:
     diagnostics: tuple[Diagnostic, ...] = ()
     difference: Difference | None = None
     target: str = ""
+    mutants: tuple[Mutant, ...] = ()  # of a run that judges them

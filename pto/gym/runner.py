@@ -23,6 +23,7 @@ from pto.gym.scripts import TIMED_OUT, Outcome, Scripts
 from pto.gym.selection import Selection
 from pto.ir.graph import Module, Operation
 from pto.ir.parser import parse_file
+from pto.observe.mutants import Mutant
 from pto.verify.functions import entries, name_of
 from pto.verify.target import judge
 
@@ -163,6 +164,7 @@ class Runner:
             missing = Diagnostic("PTO-U065", message)
             return replace(blank, status="not run", stage="generate", diagnostics=(missing,))
         launches: list[Launch] = []
+        mutants: list[Mutant] = []
         stage: list[Stage] = ["run"]
 
         def submit(launch: Launch) -> None:
@@ -172,7 +174,8 @@ class Runner:
             if errors:
                 stage[0] = "check"
                 raise PtoError(*errors)
-            self._submit(kernel, launch, arguments)
+            done = self._submit(kernel, launch, arguments)
+            mutants.extend(getattr(done, "mutants", ()))
 
         try:
             done = host.run(Directory(work), submit, case)
@@ -186,10 +189,11 @@ class Runner:
         problem = _host_problem(host, done, launches)
         if problem is not None:
             return replace(blank, status="not run", stage="read", diagnostics=(problem,))
-        return replace(blank, status="passed")  # as far as it ran; its judge decides
+        # as far as it ran; its judge decides
+        return replace(blank, status="passed", mutants=tuple(mutants))
 
-    def _submit(self, kernel: Kernel, launch: Launch, arguments: Sequence[Any]) -> None:
-        self.launch(
+    def _submit(self, kernel: Kernel, launch: Launch, arguments: Sequence[Any]) -> object:
+        return self.launch(
             kernel.module,
             entry=launch.kernel,
             args=arguments,

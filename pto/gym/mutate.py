@@ -1,0 +1,156 @@
+"""`pto gym --mutate`: every synchronising operation of every program taken out alone, and judged.
+
+What a judgement means is in `observe/mutants.py`; here are the programs that count and the table.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from pto.core.errors import PtoError
+from pto.core.render import Piece
+from pto.gym.cases import Program
+from pto.gym.result import Result
+from pto.ir.graph import Module
+from pto.ir.parser import parse_file
+from pto.observe.mutants import SCHEDULES, Mutant, mutants
+from pto.run.effects import is_ordering
+from pto.run.host import Report, launch
+
+_COLUMNS = ("found", "harmless", "missed")
+_STYLES = {"found": "value", "harmless": "note", "missed": "error"}
+
+
+def worth_mutating(programs: Sequence[Program]) -> list[Program]:
+    """Programs that carry their own synchronisation; of those with the same text the first."""
+    texts: set[bytes] = set()
+    out: list[Program] = []
+    for program in programs:
+        text = program.kernel.read_bytes() if program.problem is None else b""
+        if text in texts or not _synchronises(program):
+            continue
+        texts.add(text)
+        out.append(program)
+    return out
+
+
+def _synchronises(program: Program) -> bool:
+    try:
+        module = parse_file(program.kernel)
+    except (PtoError, OSError):
+        return False
+    return any(is_ordering(op) for op in module.walk())
+
+
+@dataclass(frozen=True, slots=True)
+class Mutated:
+    """A launch, and what came of it without each of its synchronising operations."""
+
+    report: Report
+    mutants: tuple[Mutant, ...]
+
+
+class _Launch:
+    """Runs a kernel as ever; before it does so the first time, all of its mutants."""
+
+    def __init__(self) -> None:
+        self._module: Module | None = None  # of the program at hand
+        self._entries: set[str | None] = set()
+
+    def __call__(self, module: Module, *, args: Sequence[Any], **options: Any) -> Mutated:
+        if module is not self._module:
+            self._module, self._entries = module, set()
+        entry = options.get("entry")
+        found: tuple[Mutant, ...] = ()
+        if entry not in self._entries:
+            self._entries.add(entry)
+            kept = {k: v for k, v in options.items() if k != "check"}
+            found = tuple(mutants(module, args=args, **kept))
+        return Mutated(launch(module, args=args, **options), found)
+
+
+launch_mutated = _Launch()
+
+
+# ---- what a person sees
+
+
+def _counts(found: Sequence[Mutant]) -> Counter[str]:
+    return Counter(mutant.judgement for mutant in found)
+
+
+def _row(name: str, width: int, counts: Counter[str]) -> list[Piece]:
+    out: list[Piece] = [("", f"{name:<{width}}"), ("", f"{sum(counts.values()):>9}")]
+    for column in _COLUMNS:
+        count = counts[column]
+        out.append((_STYLES[column] if count else "dim", f"{count or '.':>10}"))
+    return [*out, ("", "\n")]
+
+
+def table(results: Sequence[Result]) -> list[Piece]:
+    """A row a program, then the kinds of operation, then the sum."""
+    by_program = {r.program: r.mutants for r in results if r.mutants}
+    by_kind: dict[str, list[Mutant]] = {}
+    for mutant in _all(results):
+        by_kind.setdefault(mutant.op, []).append(mutant)
+    width = max(map(len, ("program", *by_program, *by_kind))) + 2
+    head = f"{'mutants':>9}" + "".join(f"{c:>10}" for c in _COLUMNS) + "\n"
+    out: list[Piece] = [("title", f"{'program':<{width}}{head}")]
+    for name, found in by_program.items():
+        out += _row(name, width, _counts(found))
+    out.append(("title", f"\n{'operation':<{width}}{head}"))
+    for name, found in sorted(by_kind.items()):
+        out += _row(name, width, _counts(found))
+    out.append(("dim", "-" * (width + len(head) - 1) + "\n"))
+    return out + _row("all", width, _counts(_all(results)))
+
+
+def _all(results: Sequence[Result]) -> list[Mutant]:
+    return [mutant for r in results for mutant in r.mutants]
+
+
+def unfound(results: Sequence[Result]) -> list[Piece]:
+    """What the sanitizer did not report, and why that is right or wrong; alike ones together."""
+    groups: dict[tuple[str, str, str], list[str]] = {}
+    for r in results:
+        for m in r.mutants:
+            if m.judgement != "found":
+                places = groups.setdefault((m.judgement, m.text, m.why), [])
+                places.append(f"{r.program}:{m.line}")
+    out: list[Piece] = [("", "\n")]
+    for (judgement, text, why), places in sorted(groups.items()):
+        shown = places if judgement == "missed" else places[:1]
+        more = f" and {len(places) - len(shown)} more" if len(places) > len(shown) else ""
+        out.append((_STYLES[judgement], judgement))
+        out.append(("", f" {text}: {', '.join(shown)}{more} "))
+        out.append(("dim", f"({why})\n"))
+    return out
+
+
+def summary(results: Sequence[Result], wall: float) -> list[Piece]:
+    counts = _counts(_all(results))
+    programs = sum(bool(r.mutants) for r in results)
+    parts = ", ".join(f"{counts[c]} {c}" for c in _COLUMNS)
+    style = "error" if counts["missed"] else "value"
+    line = f" of {counts.total()} mutants of {programs} programs in {wall:.1f} s"
+    return [("", "\n"), (style, parts), ("dim", f"{line}; schedules: {', '.join(SCHEDULES)}\n")]
+
+
+def as_json(results: Sequence[Result], wall: float) -> str:
+    body = {
+        "seconds": wall,
+        "schedules": list(SCHEDULES),
+        "totals": {column: _counts(_all(results))[column] for column in _COLUMNS},
+        "programs": {r.program: [asdict(m) for m in r.mutants] for r in results if r.mutants},
+    }
+    return json.dumps(body, indent=2)
+
+
+def is_good(results: Sequence[Result]) -> bool:
+    """No mutant was missed, and every program ran."""
+    passed = all(r.status == "passed" for r in results)
+    return passed and not any(m.judgement == "missed" for m in _all(results))

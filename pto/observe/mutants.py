@@ -1,0 +1,132 @@
+"""Is every synchronising operation needed, and does the sanitizer say so when one is missing?
+
+Each is taken out of a program alone. A mutant is found when the sanitizer reports what it did not
+report before, or the run ends in a deadlock; harmless when schedules as different as can be all
+give the bits of the whole program; missed when one does not and the sanitizer was silent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from pto.core.errors import Diagnostic, PtoError
+from pto.ir.graph import Module, Operation
+from pto.ir.printer import print_operation
+from pto.observe.sanitize import Sanitizer
+from pto.plan.calls import Names, with_peers
+from pto.run.effects import is_ordering
+from pto.run.host import entry_functions, launch
+from pto.run.mode import mode_of
+from pto.verify.target import target_of
+
+Judgement = Literal["found", "harmless", "missed"]
+SCHEDULES = ("program", "early", "late", *(f"random:{seed}" for seed in range(1, 5)))
+# Order that is superfluous is no fault, and what is left of a pair may become so.
+_NEEDLESS = frozenset({"PTO-R014", "PTO-R015", "PTO-R016"})
+_JUDGED = ("PTO-R", "PTO-D")  # undefined data is the same in every program order
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """A program without one of its synchronising operations."""
+
+    op: str  # its name
+    text: str
+    line: int
+    judgement: Judgement
+    why: str  # the code of the finding, the schedules that agree, or what differed
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A launch: what a mutant is compared with."""
+
+    module: Module
+    args: Sequence[Any]
+    options: dict[str, Any]  # of `launch`
+
+    def functions(self) -> list[Operation]:
+        return entry_functions(self.module, self.options.get("entry"))
+
+    def outcome(self, schedule: str) -> bytes | str:
+        """The bits of all arrays, or why there are none."""
+        args = [a.copy() if isinstance(a, np.ndarray) else a for a in self.args]
+        try:
+            launch(self.module, args=args, check=False, schedule=schedule, **self.options)
+        except PtoError as error:
+            return f"{schedule}: {error.diagnostics[0].message}"
+        return b"".join(a.tobytes() for a in args if isinstance(a, np.ndarray))
+
+    def findings(self, mode: Any) -> tuple[list[Diagnostic], bool]:
+        """What the sanitizer reports, and whether the run came to its end."""
+        options = self.options
+        target = target_of(
+            self.module, profile=options.get("profile"), device=options.get("device")
+        )
+        watcher = Sanitizer(target.profile, mode)
+        args = [a.copy() if isinstance(a, np.ndarray) else a for a in self.args]
+        try:
+            launch(self.module, args=args, check=False, observer=watcher, **options)
+        except PtoError as error:
+            return [*watcher.findings(), *error.diagnostics], False
+        return watcher.findings(), True
+
+
+def synchronising(functions: Sequence[Operation]) -> list[Operation]:
+    """Operations whose row says that they order others, in the functions and all they call."""
+    return [op for f in with_peers(functions, Names()) for op in f.walk() if is_ordering(op)]
+
+
+def mutants(module: Module, *, args: Sequence[Any], **options: Any) -> Iterator[Mutant]:
+    """Every mutant of one launch, judged, in the order of the program; `args` stay as they are."""
+    subject = Subject(module, args, options)
+    functions = subject.functions()
+    ops = synchronising(functions)
+    if not ops:
+        return
+    mode = mode_of(functions)
+    known = {_key(d) for d in subject.findings(mode)[0]}
+    outcomes = {subject.outcome(schedule) for schedule in SCHEDULES}
+    for op in ops:
+        text = print_operation(op).strip()
+        with _without(op):
+            judgement, why = _judged(subject, mode, known, outcomes)
+        line = op.loc.line if op.loc else 0
+        yield Mutant(op.name.removeprefix("pto."), text, line, judgement, why)
+
+
+def _judged(
+    subject: Subject, mode: Any, known: set[tuple[Any, ...]], outcomes: set[bytes | str]
+) -> tuple[Judgement, str]:
+    findings, is_ended = subject.findings(mode)
+    fresh = [d for d in findings if d.code.startswith(_JUDGED) and _key(d) not in known]
+    found = [d for d in fresh if d.code not in _NEEDLESS]
+    if found or not is_ended:
+        return "found", (found or findings)[0].code
+    for schedule in SCHEDULES:
+        outcome = subject.outcome(schedule)
+        if outcome not in outcomes:
+            return "missed", outcome if isinstance(outcome, str) else f"{schedule}: other values"
+    return "harmless", f"{len(SCHEDULES)} schedules give the same bits"
+
+
+def _key(d: Diagnostic) -> tuple[Any, ...]:
+    return d.code, d.loc, d.notes[0].loc if d.notes else None
+
+
+@contextmanager
+def _without(op: Operation) -> Generator[None]:
+    block = op.parent
+    if block is None:
+        raise RuntimeError("a synchronising operation outside every block")
+    at = next(i for i, each in enumerate(block.ops) if each is op)
+    del block.ops[at]
+    try:
+        yield
+    finally:
+        block.ops.insert(at, op)
