@@ -8,6 +8,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from pto.core.dtypes import DType, dtype
 from pto.core.errors import PtoError
 from pto.lang.place import located, mistake
@@ -26,14 +29,23 @@ def as_array(kernel: str, name: str, wanted: DType | None, value: Any) -> tuple[
             f"{kernel}: {name} is an array in global memory, got {type(value).__name__}",
             help="pass a NumPy array, a torch tensor on the CPU, or anything with DLPack",
         )
-    kind = wanted or _kind_of(value)
-    own = found.array.dtype
-    raw = found.raw and own.itemsize == kind.itemsize
-    if raw and wanted is not None and _kind_of(value) is not wanted:
-        raise _other_type(kernel, name, kind, str(value.dtype))
-    if not raw and own not in (kind.numpy, kind.storage):
-        raise _other_type(kernel, name, kind, own.name)
-    return replace(found, array=found.array.view(kind.numpy)) if raw else found, kind
+    if found.raw:
+        own = _kind_of(value)
+        if wanted is not None and own.numpy not in (wanted.numpy, wanted.storage):
+            raise _other_type(kernel, name, wanted, str(value.dtype))
+        return replace(found, array=found.array.view(own.numpy)), wanted or own
+    kind = wanted or _kind_of(value if hasattr(value, "dtype") else found.array)
+    if found.array.dtype not in (kind.numpy, kind.storage):
+        raise _other_type(kernel, name, kind, found.array.dtype.name)
+    return found, kind
+
+
+def numbers(value: Any) -> npt.NDArray[Any]:
+    """The values of an array, a tensor or a number, whatever type they have."""
+    found = None if isinstance(value, np.ndarray) else borrow(value)
+    if found is None:
+        return np.asarray(value)
+    return found.array.view(_kind_of(value).numpy) if found.raw else found.array
 
 
 def _other_type(kernel: str, name: str, kind: DType, own: str) -> Exception:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from pto.core.dtypes import DType, decode, encode, numbers_of
 from pto.core.errors import fail
+from pto.lang.arrays import numbers
 
 Values = npt.NDArray[Any]  # exact: float64, int64 or uint64
 _TABLE_BITS = 16  # formats up to this width are ranked by listing all their values
@@ -45,7 +46,7 @@ class Tolerance:
 
 def values_of(kind: DType, given: Any) -> Values:
     """Exact values of a result, or of what was wanted: items of `kind`, or plain numbers."""
-    array = np.asarray(given)
+    array = numbers(given)
     is_items = array.dtype == kind.numpy or (array.dtype == kind.storage and kind.is_float)
     return decode(kind, array) if is_items else numbers_of(array)
 

@@ -38,9 +38,12 @@ def borrow(value: Any) -> Borrowed | None:
     if _is_tensor(value):
         return _tensor(value)
     if hasattr(value, "__array_interface__"):
-        return _numpy(np.asarray(value), value)
+        array = np.asarray(value)
+        return None if array.ndim == 0 else _numpy(array, value)
     if hasattr(value, "__dlpack__"):
         return _dlpack(value)
+    if hasattr(value, "__array__"):
+        return _array(value)
     return None
 
 
@@ -57,6 +60,16 @@ def _numpy(array: Array, source: Any) -> Borrowed:
             raise fail("PTO-M194", "a kernel has written to an array that is read-only")
 
     return Borrowed(copy, source, check)
+
+
+def _array(value: Any) -> Borrowed | None:
+    """What only tells its values: used in place where it shows its own memory, else only read."""
+    array = np.asarray(value)
+    if array.ndim == 0:
+        return None
+    if not np.may_share_memory(array, np.asarray(value)):
+        array.flags.writeable = False
+    return _numpy(array, value)
 
 
 def _is_tensor(value: Any) -> bool:
@@ -93,12 +106,28 @@ def _over(address: int, nbytes: int, kind: np.dtype[Any]) -> Array:
 def _dlpack(value: Any) -> Borrowed:
     if value.__dlpack_device__()[0] != _CPU:
         raise fail("PTO-U191", "only memory of the CPU can be an argument")
-    array: Array = np.from_dlpack(value)
-    if array.flags.writeable or not array.flags.c_contiguous:
+    try:
+        array: Array = np.from_dlpack(value)
+    except (BufferError, RuntimeError, TypeError, ValueError) as error:
+        raise fail(
+            "PTO-U077",
+            f"NumPy cannot take this {type(value).__name__} over by DLPack: {error}",
+            help="pass its bits as unsigned integers, or a NumPy array with a type of ml_dtypes",
+        ) from None
+    if array.flags.writeable or not array.flags.c_contiguous or _can_refuse(value):
         return _numpy(array, value)
     # Producers of the older protocol cannot say that their memory may be written; they mean it.
     over = _over(array.ctypes.data, array.nbytes, array.dtype)
     return Borrowed(over.reshape(array.shape), (value, array))
+
+
+def _can_refuse(value: Any) -> bool:
+    """Whether a producer speaks the protocol in which memory can be marked as not to be written."""
+    try:
+        capsule = value.__dlpack__(max_version=(1, 0))
+    except (TypeError, BufferError):
+        return False
+    return "versioned" in repr(capsule)
 
 
 def require_elements(name: str, given: Borrowed, wanted: DType | None) -> None:
