@@ -76,6 +76,7 @@ class Device:
         self.engine = chosen_engine(engine)
         self.rank = rank
         self.tap = None if observer is None else Tap(observer)
+        self.left_out: Mapping[tuple[str, str], int] = {}  # of the last launch: Kernel.left_out
         self._world = world
         self._heap = (rank + 1) * _WINDOW
         self._next = self._heap + _ARRAYS
@@ -207,6 +208,7 @@ class Device:
     ) -> list[str]:
         """One launch, at once; returns what its blocks printed."""
         kernel = Kernel(module, functions, self.profile, self.tap, self.engine)
+        self.left_out = kernel.left_out
         grid = kernel.start(self, self.values(kernel, args), blocks)
         grid.progress = progress
         with np.errstate(all="ignore"):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -37,6 +37,7 @@ class Report:
     blocks: int
     printed: tuple[str, ...]
     schedule: Schedule = PROGRAM
+    left_out: Mapping[tuple[str, str], int] = field(default_factory=dict[tuple[str, str], int])
 
     def __repr__(self) -> str:
         blocks = f"{self.blocks} block{'s' if self.blocks != 1 else ''}"
@@ -73,7 +74,7 @@ def launch(
     chip.tap = stepper or (Scheduler(when) if when != PROGRAM else chip.tap)
     printed = chip.run(module, kernels, list(args), count, progress)
     name = ", ".join(map(name_of, kernels))
-    return Report(target, chosen, name, count, tuple(printed), when)
+    return Report(target, chosen, name, count, tuple(printed), when, chip.left_out)
 
 
 def _schedule(

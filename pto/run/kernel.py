@@ -40,7 +40,11 @@ class Kernel:
         plan = sides(functions, profile)
         self._placement = plan_memory(functions, profile)
         # whoever watches a run watches the reference engine
-        make = _native(self._placement) if engine == "jit" and tap is None else partial(_plain, tap)
+        self.left_out: Mapping[tuple[str, str], int] = {}  # what the reference does for the jit: why
+        if engine == "jit" and tap is None:
+            make, self.left_out = _native(self._placement)
+        else:
+            make = partial(_plain, tap)
         compilers = {side: make(module, profile, side) for side in sorted({s.name for s in plan})}
         self._sides = [(s, compilers[s.name].code(s.function)) for s in plan]
 
@@ -98,12 +102,15 @@ def _plain(tap: Tap | None, module: Module, profile: Profile, side: str) -> Comp
     return Compiler(module, profile, side, tap)
 
 
-def _native(placement: Placement) -> Callable[[Module, Profile, str], Compiler]:
+def _native(
+    placement: Placement,
+) -> tuple[Callable[[Module, Profile, str], Compiler], Mapping[tuple[str, str], int]]:
     """Compilers of the fast engine: one unit of compiled code for the whole kernel."""
     from pto.run.jit.compiler import NativeCompiler
     from pto.run.jit.unit import Unit
 
-    return partial(NativeCompiler, Unit(), placement)
+    unit = Unit()
+    return partial(NativeCompiler, unit, placement), unit.skipped
 
 
 class Grid:

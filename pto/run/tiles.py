@@ -88,9 +88,9 @@ def fold(case: Case, body: Fold) -> Callable[..., None]:
     require_arithmetic(case)
     names = case.row.operand_names
     src_at, dst_at = names.index("src"), names.index("dst")
-    kind = _accumulator(element(case, "src"), element(case, "dst"), body.wide)
+    kind = accumulator(element(case, "src"), element(case, "dst"), body.wide)
     into = element(case, "dst").numpy
-    order = lanes.fold_pairs if body.pairs and body.pairs(case) else lanes.fold
+    pairs = body.pairs is not None and body.pairs(case)
     by_row, fn = body.axis == "row", body.fn
 
     def step(core: Core, *operands: Any) -> None:
@@ -101,16 +101,19 @@ def fold(case: Case, body: Fold) -> Callable[..., None]:
             return
         require_line(src, dst, body.axis)
         values = region(src, rows, cols)
-        lines = np.ascontiguousarray(values.T if by_row else values, kind)
-        found = order(fn, lines).astype(into, copy=False)
         if by_row:
-            put(dst, rows, 1, found[:, None])
-        else:
-            put(dst, 1, cols, found[None, :])
+            put(
+                dst, rows, 1, lanes.fold_strands(fn, values, kind).astype(into, copy=False)[:, None]
+            )
+            return
+        lines = np.ascontiguousarray(values, kind)
+        found = lanes.fold_pairs(fn, lines) if pairs else lanes.fold(fn, lines)
+        put(dst, 1, cols, found.astype(into, copy=False)[None, :])
 
     return step
 
 
-def _accumulator(src: DType, dst: DType, wide: bool) -> Any:
+def accumulator(src: DType, dst: DType, wide: bool) -> Any:
+    """The type a fold runs in."""
     small = dst.is_float and dst.itemsize < 4
     return np.dtype(np.float32) if wide and small and src.is_float else dst.numpy

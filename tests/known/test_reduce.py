@@ -54,6 +54,18 @@ def one_after_the_other(fn: Callable[[Any, Any], Any], start: float, line: Any, 
     return acc
 
 
+def in_strands(fn: Callable[[Any, Any], Any], start: float, line: Any, kind: Any) -> Any:
+    """The order of a row: sixteen strands, every sixteenth element each; then n and n+8, ..."""
+    strands = [one_after_the_other(fn, start, line[n::16], kind) for n in range(16)]
+    while len(strands) > 1:
+        half = len(strands) // 2
+        strands = [
+            kind(fn(np.float64(a), np.float64(b)))
+            for a, b in zip(strands[:half], strands[half:], strict=True)
+        ]
+    return strands[0]
+
+
 SUM, PRODUCT = (np.add, 0.0), (np.multiply, 1.0)
 
 
@@ -62,17 +74,17 @@ def floats(dtype: str, rows: int, cols: int) -> Any:
     return (RNG.uniform(0.6, 1.5, (rows, cols)) * spread).astype(KINDS[dtype])
 
 
-@pytest.mark.parametrize("cols", [1, 2, 9, 65])
-def test_row_sums_of_f32_go_from_left_to_right(cols: int):
+@pytest.mark.parametrize("cols", [1, 2, 9, 16, 65])
+def test_row_sums_of_f32_go_in_strands(cols: int):
     x = floats("f32", 7, cols)
-    want = [one_after_the_other(*SUM, line, np.float32) for line in x]
+    want = [in_strands(*SUM, line, np.float32) for line in x]
     assert bits(row_fold("trowsum", "f32", x)) == bits(np.float32(want))
 
 
 @pytest.mark.parametrize("dtype", ["f16", "bf16"])
 def test_row_sums_of_16_bit_floats_are_kept_in_f32_and_rounded_once(dtype: str):
     x = floats(dtype, 6, 64)
-    wide = [one_after_the_other(*SUM, line, np.float32) for line in x]
+    wide = [in_strands(*SUM, line, np.float32) for line in x]
     assert same(row_fold("trowsum", dtype, x), np.float32(wide).astype(KINDS[dtype]))
     assert bits(row_fold("trowsum", dtype, x, to="f32")) == bits(np.float32(wide))
 
@@ -80,23 +92,26 @@ def test_row_sums_of_16_bit_floats_are_kept_in_f32_and_rounded_once(dtype: str):
 @pytest.mark.parametrize(("rows", "cols"), [(1, 9000), (2, 3000), (3000, 2), (4096, 1), (130, 130)])
 def test_the_order_holds_for_tiles_of_any_shape(rows: int, cols: int):
     x = floats("f32", rows, cols)
-    by_row = np.add.accumulate(x, axis=1)[:, -1]  # by definition r[i] = r[i-1] + x[i]
-    assert bits(row_fold("trowsum", "f32", x)) == bits(np.ascontiguousarray(by_row))
+    by_row = [in_strands(*SUM, line, np.float32) for line in x]
+    assert bits(row_fold("trowsum", "f32", x)) == bits(np.float32(by_row))
     assert bits(column_fold("tcolsum", "f32", x)) == bits(np.add.accumulate(x, axis=0)[-1])
 
 
 def test_the_order_of_a_sum_shows():
-    line = [[1.0, 2**-24, 2**-24, 2**-24, 2**-24]]  # one by one each is lost, together they are not
-    assert row_fold("trowsum", "f32", line).tolist() == [1.0]
-    assert row_fold("trowsum", "f32", [line[0][::-1]]).tolist() == [1 + 2**-22]
+    little = 2**-24
+    one_strand = [1.0, *[0.0] * 15, little, *[0.0] * 15, little]  # each is lost beside 1
+    two_strands = [1.0, little, *[0.0] * 15, little]  # together first, and not lost
+    assert row_fold("trowsum", "f32", [one_strand]).tolist() == [1.0]
+    assert row_fold("trowsum", "f32", [two_strands]).tolist() == [1 + 2**-23]
 
 
 @pytest.mark.parametrize("dtype", ["f32", "f16"])
 def test_products_round_at_every_step(dtype: str):
     x = floats("f16", 5, 33).astype(KINDS[dtype])
-    want = [one_after_the_other(*PRODUCT, line, KINDS[dtype]) for line in x]
-    assert same(row_fold("trowprod", dtype, x), want)
-    assert same(column_fold("tcolprod", dtype, x.T), want)
+    by_row = [in_strands(*PRODUCT, line, KINDS[dtype]) for line in x]
+    assert same(row_fold("trowprod", dtype, x), by_row)
+    by_column = [one_after_the_other(*PRODUCT, line, KINDS[dtype]) for line in x]
+    assert same(column_fold("tcolprod", dtype, x.T), by_column)
 
 
 @pytest.mark.parametrize("dtype", ["f32", "f16", "bf16"])

@@ -46,10 +46,12 @@ class Lane:
 class Fold:
     """dst = fn over the elements of src along an axis, over src's valid region.
 
-    Axis "row": dst[i,0] over j; "column": dst[0,j] over i. The order is fixed: one element after
-    the other, acc = fn(acc, next), from the neutral element of fn, every step rounded to dst's
-    type. `wide`: f16 and bf16 are folded in f32 and rounded once, at the end. Where `pairs(case)`
-    holds: neighbours first, then neighbouring results; an odd last one joins the last pair.
+    Axis "column": dst[0,j] over i, one row after the other: acc = fn(acc, next), from the neutral
+    element of fn, every step rounded to dst's type. Axis "row": dst[i,0] over j, in 16 strands:
+    strand n takes columns n, n+16, .. in the same way; then strands n and n+8 are combined, n and
+    n+4, n and n+2, n and n+1. `wide`: f16 and bf16 are folded in f32 and rounded once, at the end.
+    Where `pairs(case)` holds: neighbours first, then neighbouring results; an odd last one joins
+    the last pair.
     """
 
     fn: Callable[[Any, Any], Any]

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 Lanes = npt.NDArray[Any]
+STRANDS = 16  # running results of a row: kinds.Fold
 
 
 def const(like: Lanes, value: float) -> Lanes:
@@ -236,6 +237,18 @@ def round_f64(a: Lanes, to: np.dtype[Any]) -> Lanes:
     return odd.view(np.float32).astype(to)
 
 
+def neutral(fn: Callable[[Any, Any], Any], kind: np.dtype[Any]) -> Any:
+    """What a fold by `fn` begins with: it changes no element."""
+    if fn is add:
+        return kind.type(0)
+    if fn is mul:
+        return kind.type(1)
+    greatest = fn is minimum
+    if kind.kind in "iu":
+        return np.iinfo(kind).max if greatest else np.iinfo(kind).min
+    return kind.type(np.inf if greatest else -np.inf)
+
+
 def fold(fn: Callable[[Any, Any], Any], lines: Lanes) -> Lanes:
     """Lines of a C-contiguous array, one after the other: acc = fn(acc, next), from the neutral."""
     if fn in _EXTREMES:
@@ -246,6 +259,20 @@ def fold(fn: Callable[[Any, Any], Any], lines: Lanes) -> Lanes:
     else:  # not the fast axis: line after line (numpy.sum, Notes)
         found = ufunc.reduce(lines, axis=0, dtype=lines.dtype)
     return found + const(found, 0) if fn is add else found  # 0 + -0 is +0
+
+
+def fold_strands(fn: Callable[[Any, Any], Any], values: Lanes, kind: np.dtype[Any]) -> Lanes:
+    """Each row in STRANDS strands, element after element; then halves, quarters, ... of them."""
+    rows, cols = values.shape
+    if fn in _EXTREMES:
+        return _extreme(np.ascontiguousarray(values.T, kind), *_EXTREMES[fn])
+    turns = -(-cols // STRANDS)
+    whole = np.full((rows, turns * STRANDS), neutral(fn, kind), kind)
+    whole[:, :cols] = values
+    strands = fold(fn, np.ascontiguousarray(whole.reshape(rows, turns, -1).swapaxes(0, 1)))
+    while (half := strands.shape[1] // 2) > 0:
+        strands = fn(strands[:, :half], strands[:, half:])
+    return strands[:, 0]
 
 
 def fold_pairs(fn: Callable[[Any, Any], Any], lines: Lanes) -> Lanes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
-_FILES = ("control", "scalars", "registers", "vector_memory", "places", "tile_lanes")
+_FILES = ("control", "scalars", "registers", "vector_memory", "places", "tile_lanes", "tile_folds")
 
 
 def load() -> None:

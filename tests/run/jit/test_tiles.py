@@ -1,0 +1,212 @@
+"""Tile instructions on the fast engine: the same bits as on the reference, for every type and tail."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pto.core.dtypes import dtype
+from pto.ir.parser import parse
+from pto.run.host import launch
+from tests.run.jit.both import same
+
+RNG = np.random.default_rng(20)
+EDGES = [
+    0.0,
+    -0.0,
+    1.0,
+    -1.0,
+    np.inf,
+    -np.inf,
+    np.nan,
+    1e-40,
+    -1e-40,
+    65504.0,
+    3.4e38,
+    0.5,
+    88.7,
+    -104.0,
+]
+
+
+def values(name: str, rows: int, cols: int) -> Any:
+    kind = dtype(name)
+    if kind.is_integer:
+        return RNG.integers(int(kind.min), int(kind.max), (rows, cols), endpoint=True).astype(
+            kind.numpy
+        )
+    found = (RNG.standard_normal((rows, cols)) * 3).astype(np.float32)
+    found.ravel()[: len(EDGES)] = RNG.permutation(EDGES)[: found.size]
+    with np.errstate(over="ignore"):
+        return found.astype(kind.numpy)
+
+
+def tile(kind: str, rows: int, cols: int, valid: tuple[int, int]) -> str:
+    return (
+        f"!pto.tile_buf<loc=vec, dtype={kind}, rows={rows}, cols={cols}, v_row={valid[0]},"
+        f" v_col={valid[1]}, blayout=row_major, slayout=none_box, fractal=512, pad=0>"
+    )
+
+
+class Program:
+    """Tiles that are loaded, one instruction, one tile that is stored."""
+
+    def __init__(self, arch: str = "a5") -> None:
+        self.arch = arch
+        self.arrays: list[Any] = []
+        self.lines: list[str] = []
+        self.types: list[str] = []
+
+    def load(self, name: str, array: Any, kind: str, width: int) -> str:
+        rows, cols = array.shape
+        return self._tile(name, array, kind, rows, width, (rows, cols))
+
+    def _tile(
+        self, name: str, array: Any, kind: str, rows: int, width: int, valid: tuple[int, int]
+    ) -> str:
+        n, type = len(self.arrays), tile(kind, rows, width, valid)
+        view = f"!pto.partition_tensor_view<{valid[0]}x{valid[1]}x{kind}>"
+        self.arrays.append(array)
+        self.types.append(kind)
+        self.lines += [
+            f"%{name} = pto.alloc_tile : {type}",
+            f"%r{n} = arith.constant {valid[0]} : index",
+            f"%c{n} = arith.constant {valid[1]} : index",
+            f"%v{n} = pto.make_tensor_view %a{n}, shape = [%r{n}, %c{n}], strides = [%c{n}, %one]"
+            f" : !pto.tensor_view<?x?x{kind}>",
+            f"%w{n} = pto.partition_view %v{n}, offsets = [%zero, %zero], sizes = [%r{n}, %c{n}]"
+            f" : !pto.tensor_view<?x?x{kind}> -> {view}",
+            f"pto.tload ins(%w{n} : {view}) outs(%{name} : {type})",
+        ]
+        self.last = n, view, type, name
+        return type
+
+    def store(self, name: str) -> None:
+        n, view, type, _ = self.last
+        self.lines.append(f"pto.tstore ins(%{name} : {type}) outs(%w{n} : {view})")
+
+    @property
+    def text(self) -> str:
+        params = ", ".join(f"%a{n}: !pto.ptr<{k}>" for n, k in enumerate(self.types))
+        body = "\n    ".join(self.lines)
+        return f"""
+module attributes {{pto.target_arch = "{self.arch}"}} {{
+  func.func @f({params}) {{
+    %zero = arith.constant 0 : index
+    %one = arith.constant 1 : index
+    {body}
+    return
+  }}
+}}
+"""
+
+    def agree(self, op: str) -> Any:
+        """The stored array, the same on both engines; `op` must have been compiled."""
+        module = parse(self.text)
+        found: dict[str, list[Any]] = {}
+        left: Any = {}
+        for engine in ("reference", "jit"):
+            found[engine] = [a.copy() for a in self.arrays]
+            left = launch(module, args=found[engine], engine=engine).left_out
+        assert not [why for (name, why) in left if name == f"pto.{op}"], dict(left)
+        for ours, theirs in zip(found["jit"], found["reference"], strict=True):
+            same(ours, theirs)
+        return found["jit"][-1]
+
+
+SHAPES = [(1, 1), (3, 5), (16, 64), (7, 100), (64, 64)]
+FLOATS = ["f32", "f16", "bf16"]
+INTEGERS = ["i32", "i16", "i8", "ui32", "ui16", "ui8"]
+
+
+def width_of(cols: int, kind: str) -> int:
+    block = 32 // dtype(kind).itemsize
+    return -(-cols // block) * block
+
+
+def binary(op: str, kind: str, rows: int, cols: int, arch: str = "a5") -> Any:
+    program, width = Program(arch), width_of(cols, kind)
+    a = program.load("a", values(kind, rows, cols), kind, width)
+    b = program.load("b", values(kind, rows, cols), kind, width)
+    d = program.load("d", np.zeros((rows, cols), dtype(kind).numpy), kind, width)
+    program.lines.append(f"pto.{op} ins(%a, %b : {a}, {b}) outs(%d : {d})")
+    program.store("d")
+    return program.agree(op)
+
+
+@pytest.mark.parametrize("kind", FLOATS + INTEGERS)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_sums(kind: str, shape: tuple[int, int]) -> None:
+    binary("tadd", kind, *shape)
+
+
+@pytest.mark.parametrize("kind", [*FLOATS, "i32", "i16", "ui32", "ui16"])
+@pytest.mark.parametrize("op", ["tsub", "tmul", "tmax", "tmin"])
+def test_other_binary_instructions(op: str, kind: str) -> None:
+    binary(op, kind, 9, 40)
+
+
+@pytest.mark.parametrize("kind", ["f32", "f16"])
+@pytest.mark.parametrize(
+    "op", ["texp", "tlog", "tsqrt", "trsqrt", "tabs", "tneg", "trecip", "trelu"]
+)
+def test_unary_instructions(op: str, kind: str) -> None:
+    program, cols = Program(), 40
+    x = np.abs(values(kind, 9, cols)) if op == "tlog" else values(kind, 9, cols)
+    a = program.load("a", x, kind, width_of(cols, kind))
+    d = program.load("d", np.zeros_like(x), kind, width_of(cols, kind))
+    program.lines.append(f"pto.{op} ins(%a : {a}) outs(%d : {d})")
+    program.store("d")
+    program.agree(op)
+
+
+@pytest.mark.parametrize("kind", ["f32", "f16"])
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("op", ["trowsum", "trowmax", "trowmin"])
+def test_folds_of_rows(op: str, kind: str, shape: tuple[int, int]) -> None:
+    program, (rows, cols), width = Program(), shape, width_of(shape[1], kind)
+    a = program.load("a", values(kind, rows, cols), kind, width)
+    t = program.load("t", values(kind, rows, cols), kind, width)
+    d = program.load("d", np.zeros((rows, 1), dtype(kind).numpy), kind, width_of(1, kind))
+    program.lines.append(f"pto.{op} ins(%a, %t : {a}, {t}) outs(%d : {d})")
+    program.store("d")
+    program.agree(op)
+
+
+@pytest.mark.parametrize("kind", ["f32", "f16", "i32"])
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("op", ["tcolsum", "tcolmax", "tcolmin"])
+def test_folds_of_columns(op: str, kind: str, shape: tuple[int, int]) -> None:
+    program, (rows, cols), width = Program(), shape, width_of(shape[1], kind)
+    a = program.load("a", values(kind, rows, cols), kind, width)
+    d = program.load("d", np.zeros((1, cols), dtype(kind).numpy), kind, width)
+    program.lines.append(f"pto.{op} ins(%a : {a}) outs(%d : {d})")
+    program.store("d")
+    program.agree(op)
+
+
+@pytest.mark.parametrize("op", ["trowexpandsub", "trowexpandmul", "trowexpanddiv"])
+def test_one_value_for_each_row(op: str) -> None:
+    program = Program()
+    a = program.load("a", values("f32", 9, 40), "f32", 40)
+    b = program.load("b", values("f32", 9, 8), "f32", 8)
+    d = program.load("d", np.zeros((9, 40), np.float32), "f32", 40)
+    program.lines.append(f"pto.{op} ins(%a, %b : {a}, {b}) outs(%d : {d})")
+    program.store("d")
+    program.agree(op)
+
+
+@pytest.mark.parametrize("kind", ["f32", "i32", "f16"])
+def test_a_scalar_beside_a_tile(kind: str) -> None:
+    program = Program()
+    a = program.load("a", values(kind, 9, 40), kind, 48)
+    d = program.load("d", np.zeros((9, 40), dtype(kind).numpy), kind, 48)
+    number = "3" if kind == "i32" else "2.5"
+    program.lines += [
+        f"%s = arith.constant {number} : {kind}",
+        f"pto.tadds ins(%a, %s : {a}, {kind}) outs(%d : {d})",
+    ]
+    program.store("d")
+    program.agree("tadds")
