@@ -116,46 +116,47 @@ class Layout:
     def offset(self, r: Index, c: Index, rows: int, cols: int, itemsize: int) -> Index:
         """Element offset of (r, c) in a tile of rows x cols; ints or index arrays."""
         _require_inside(r, c, rows, cols)
-        return self._frame(rows, cols, itemsize).offset(r, c)
+        return self.frame(rows, cols, itemsize).offset(r, c)
 
     def inverse(self, offset: Index, rows: int, cols: int, itemsize: int) -> tuple[Index, Index]:
         """The (r, c) stored at `offset`, the inverse of `offset(r, c)`."""
-        r, c = self._frame(rows, cols, itemsize).inverse(offset)
+        r, c = self.frame(rows, cols, itemsize).inverse(offset)
         _require_inside(r, c, rows, cols)
         return r, c
 
     def extent(self, rows: int, cols: int, itemsize: int) -> int:
         """Elements from the tile's base to its end; more than rows * cols with partial boxes."""
-        return self._frame(rows, cols, itemsize).extent
+        return self.frame(rows, cols, itemsize).extent
 
     def index_map(self, rows: int, cols: int, itemsize: int) -> npt.NDArray[np.intp]:
         """Read-only array of shape (rows, cols): the offset of every element."""
-        return self._frame(rows, cols, itemsize).index_map
+        return self.frame(rows, cols, itemsize).index_map
 
     def view(
         self, flat: npt.NDArray[Any], rows: int, cols: int, itemsize: int
     ) -> npt.NDArray[Any] | None:
         """`flat` seen as rows x cols without a copy, or None where boxes make that impossible."""
-        return self._frame(rows, cols, itemsize).view(flat)
+        return self.frame(rows, cols, itemsize).view(flat)
 
     def to_logical(
         self, flat: npt.NDArray[Any], rows: int, cols: int, itemsize: int
     ) -> npt.NDArray[Any]:
         """A new C-contiguous rows x cols array with the elements stored in `flat`."""
-        return self._frame(rows, cols, itemsize).to_logical(flat)
+        return self.frame(rows, cols, itemsize).to_logical(flat)
 
     def to_storage(
         self, logical: npt.NDArray[Any], itemsize: int, out: npt.NDArray[Any] | None = None
     ) -> npt.NDArray[Any]:
         """Store a rows x cols array in `out`, or in new zeros; gaps in `out` stay untouched."""
         rows, cols = logical.shape
-        frame = self._frame(rows, cols, itemsize)
+        frame = self.frame(rows, cols, itemsize)
         if out is None:
             return frame.new_storage(logical)
         frame.to_storage(logical, out)
         return out
 
-    def _frame(self, rows: int, cols: int, itemsize: int) -> Frame:
+    def frame(self, rows: int, cols: int, itemsize: int) -> Frame:
+        """This layout applied to one shape."""
         build = _cached_frame if rows * cols <= CACHED_ELEMENTS else _frame
         return build(self, rows, cols, itemsize)
 

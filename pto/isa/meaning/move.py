@@ -33,10 +33,8 @@ def _load(case: Case) -> Callable[..., None]:
     """dst over its valid region; then, where dst has a pad, what lies beside it."""
     view_type, dst_type = case.type("src"), case.type("dst")
     layouts = candidates(tile_type(dst_type), case.word("layout"))
-    beside = padding(tile_type(dst_type), case.profile)
-    names = ("pad_mode", "init_out_buffer", "left_padding_num", "right_padding_num")
-    given = any(n in case.op.attrs or case.op.operand(n) is not None for n in names)
-    margins = _margins(case) if given else None
+    fill = padding(tile_type(dst_type), case.profile)
+    margins = _margins(case) if has_margins(case) else None
     kind = tile_type(dst_type).dtype.numpy
     same = element(view_type) is tile_type(dst_type).dtype
     boxed = tile_type(dst_type).layout.is_boxed
@@ -58,21 +56,36 @@ def _load(case: Case) -> Callable[..., None]:
             tile.write(values)
         else:
             put(tile, rows, cols, values)
-        if beside is not None:
-            beside(tile)
+        if fill is not None:
+            fill(tile)
 
     return load
 
 
-def padding(type: TileType, profile: Profile) -> Fill | None:
-    """What a load leaves beside the valid region: Profile.load_padding."""
+def has_margins(case: Case) -> bool:
+    """Whether operands of the text say what lies beside the loaded columns."""
+    names = ("pad_mode", "init_out_buffer", "left_padding_num", "right_padding_num")
+    return any(n in case.op.attrs or case.op.operand(n) is not None for n in names)
+
+
+def beside(type: TileType, profile: Profile) -> tuple[Pad, bool] | None:
+    """What a load leaves beside the valid region, and whether in all of the tile, else to the end
+    of a block of 32 bytes: Profile.load_padding."""
     if profile.load_padding == "tile":
-        pad = type.pad if type.pad.is_defined else Pad.ZERO
-        return lambda tile: None if tile.get_valid() == type.shape else tile.fill_pad(pad)
-    if not type.pad.is_defined or type.layout.is_boxed:
+        return (type.pad if type.pad.is_defined else Pad.ZERO), True
+    return None if not type.pad.is_defined or type.layout.is_boxed else (type.pad, False)
+
+
+def padding(type: TileType, profile: Profile) -> Fill | None:
+    """Fills what lies beside the valid region."""
+    found = beside(type, profile)
+    if found is None:
         return None
+    pad, everywhere = found
+    if everywhere:
+        return lambda tile: None if tile.get_valid() == type.shape else tile.fill_pad(pad)
     bits = np.array(type.pad.bits(type.dtype), type.dtype.storage).view(type.dtype.numpy)
-    block = max(1, BLOCK_BYTE_SIZE // type.itemsize)
+    block = padded_block(type)
 
     def fill(tile: Tile) -> None:
         rows, cols = tile.get_valid()
@@ -85,6 +98,11 @@ def padding(type: TileType, profile: Profile) -> Fill | None:
             whole[rows : -(-rows // block) * block, :cols] = bits
 
     return fill
+
+
+def padded_block(type: TileType) -> int:
+    """Elements of a block."""
+    return max(1, BLOCK_BYTE_SIZE // type.itemsize)
 
 
 def _inner(cols: int, left: int, right: int) -> int:
@@ -127,7 +145,7 @@ LOAD = Do(_load)
 
 # ---- store
 
-_COMBINE: dict[str, Callable[[Array, Array], Array] | None] = {
+COMBINE: dict[str, Callable[[Array, Array], Array] | None] = {
     "atomic_none": None,
     "atomic_add": lanes.add,
     "atomic_max": lanes.maximum,
@@ -141,7 +159,7 @@ def _store(case: Case) -> Callable[..., None]:
     type = tile_type(src_type)
     layouts = candidates(type, case.word("layout"))
     stored = element(view_type) or type.dtype
-    combine = _combination(case, stored)
+    combine = combination(case, stored)
     outlet = Outlet(type.dtype, stored, case.word("reluPreMode"))
     from_acc, same = type.role is Role.ACC, stored is type.dtype
 
@@ -175,10 +193,10 @@ def _store_scaled(case: Case) -> Callable[..., None]:
     return run
 
 
-def _combination(case: Case, stored: DType) -> Callable[[Array, Array], Array] | None:
+def combination(case: Case, stored: DType) -> Callable[[Array, Array], Array] | None:
     """How a store combines with memory: one operation of the element type, rounded once."""
     name = case.word("atomicType") or "atomic_none"
-    combine = _COMBINE[name]
+    combine = COMBINE[name]
     if combine is not None and stored.is_float and stored.numpy == stored.storage:
         raise fail("PTO-T170", f"{name} is not defined for elements of {stored}")
     return combine

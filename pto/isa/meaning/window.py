@@ -32,7 +32,7 @@ _MAPS = {
     "ZZ": (gm.ND, gm.MX_A_ZZ, gm.MX_A_ND, gm.MX_A_DN),
     "NN": (gm.ND, gm.MX_B_NN, gm.MX_B_ND, gm.MX_B_DN),
 }
-_ONE_MATRIX = frozenset(("ND", "DN", "NZ"))
+ONE_MATRIX = frozenset(("ND", "DN", "NZ"))
 
 
 def candidates(tile: TileType, written: str | None) -> tuple[GlobalLayout, ...]:
@@ -49,7 +49,7 @@ def one_matrix(view: GlobalTensor, rows: int, cols: int) -> Array | None:
     This is the common view, and what every load and store pays for.
     """
     a, b, c, height, width = view.shape
-    if a != 1 or b != 1 or c != 1 or view.layout.name not in _ONE_MATRIX:
+    if a != 1 or b != 1 or c != 1 or view.layout.name not in ONE_MATRIX:
         return None
     if rows > height or cols > width:
         raise _too_small(view, rows, cols)
@@ -73,7 +73,7 @@ class Window:
         if view.layout is not gm.ND:
             layouts = (view.layout,)
         size = view.dtype.itemsize
-        layout = _layout(layouts, view.shape, size, rows, cols)
+        layout = chosen(layouts, view.shape, size, rows, cols)
         if layout is None:
             raise _too_small(view, rows, cols)
         self._array = replace(view, layout=layout).as_matrix()
@@ -98,7 +98,7 @@ def read(view: GlobalTensor, layouts: tuple[GlobalLayout, ...], rows: int, cols:
 
 
 @lru_cache(maxsize=1024)
-def _layout(
+def chosen(
     layouts: tuple[GlobalLayout, ...], shape: Shape5, itemsize: int, rows: int, cols: int
 ) -> GlobalLayout | None:
     """The first layout in which the view is rows x cols, else the first that has room for them."""
