@@ -14,6 +14,7 @@ from pto.core.errors import Diagnostic, Note, PtoError
 from pto.run.code import Code, Wait, Waits
 from pto.run.core import Core
 
+_PLAIN = "PTO-D110"
 _PATIENCE = 100_000  # rounds in which agents only look at memory, before that is called a deadlock
 
 
@@ -88,8 +89,9 @@ def deadlock(stuck: Sequence[Agent]) -> PtoError:
     notes += [Note(f"{core.name} has finished") for core in beside.values()]
     many = "neither of two agents" if len(waits) == 2 else f"none of {len(waits)} agents"
     who = "the only agent left cannot" if len(waits) == 1 else f"{many} can"
-    where = waits[0][1].op.loc
-    return PtoError(Diagnostic("PTO-D110", f"deadlock: {who} go on", where, notes=tuple(notes)))
+    first = next((w for _, w in waits if w.reason.code != _PLAIN), waits[0][1])
+    message = f"deadlock: {who} go on"
+    return PtoError(Diagnostic(first.reason.code, message, first.op.loc, notes=tuple(notes)))
 
 
 def run_agents(agents: Sequence[tuple[Core, Code, list[Any]]]) -> None:

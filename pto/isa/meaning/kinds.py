@@ -84,12 +84,16 @@ class Do:
 
 
 class Blocked:
-    """Why an agent cannot go on yet: completes "waits for ..."; made into words when asked."""
+    """Why an agent cannot go on yet: completes "waits for ..."; made into words when asked.
 
-    __slots__ = ("_reason",)
+    `code` names the mistake where nobody ever lets it go on.
+    """
 
-    def __init__(self, reason: Callable[[], str] | str) -> None:
+    __slots__ = ("_reason", "code")
+
+    def __init__(self, reason: Callable[[], str] | str, code: str = "PTO-D110") -> None:
         self._reason = reason
+        self.code = code
 
     def __str__(self) -> str:
         return self._reason if isinstance(self._reason, str) else self._reason()

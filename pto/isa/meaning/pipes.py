@@ -67,7 +67,8 @@ class Ring:
             lambda: (
                 f"a free slot of {self.name}: {number} of its tiles were pushed, {least} freed, "
                 f"it has {self.slots} slots"
-            )
+            ),
+            code="PTO-D207",
         )
 
     def ready(self, core: Machine, split: int) -> Blocked | None:
