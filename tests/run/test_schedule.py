@@ -20,6 +20,7 @@ from pto.run.schedule import Schedule, parse_schedule
 from pto.run.schedule.registers import Registers
 from tests.examples.test_examples import runs
 from tests.observe.test_mutation import ARGS, PROGRAMS
+from tests.observe.test_mutation import BLOCKS as COUNTS
 
 SCHEDULES = ("early", "late", "random:1", "random:2", "random:3")
 BAD = PROGRAMS / "bad"
@@ -210,8 +211,8 @@ def test_a_wait_that_is_never_met_is_a_deadlock_with_its_flag(schedule: str) -> 
 def test_programs_that_are_in_order_give_the_same_bits(name: str, schedule: str) -> None:
     module = parse_file(PROGRAMS / f"{name}.pto")
     plain, other = ARGS[name](), ARGS[name]()
-    launch(module, args=plain)
-    launch(module, args=other, schedule=schedule)
+    launch(module, args=plain, blocks=COUNTS.get(name, 1))
+    launch(module, args=other, blocks=COUNTS.get(name, 1), schedule=schedule)
     assert [a.tobytes() for a in plain] == [a.tobytes() for a in other]
 
 
