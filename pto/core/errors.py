@@ -64,6 +64,11 @@ class Diagnostic:
         """The same finding at `loc`, unless it already has a place of its own."""
         return self if self.loc is not None else replace(self, loc=loc)
 
+    def _repr_html_(self) -> str:
+        from pto.core import html  # which draws these
+
+        return html.findings([self])
+
     def __str__(self) -> str:
         where = f"{self.loc}: " if self.loc else ""
         return f"{where}{self.severity}[{self.code}]: {self.message}"

@@ -10,12 +10,13 @@ from typing import Any
 
 import numpy as np
 
+from pto.core import html
 from pto.core.dtypes import DType, dtype
 from pto.core.errors import Diagnostic, Note, PtoError
 from pto.lang.compare import Tolerance, differs, distance, values_of
 from pto.lang.expected import Expected, by_reference, by_value, copied
 from pto.lang.kernel import Blocks, Bound, Kernel
-from pto.lang.place import KernelError, located, mistake, rendered
+from pto.lang.place import KernelError, located, mistake, rendered, sources_of
 from pto.observe.blame import Blame, Launch, blame
 from pto.run.host import Report, entry_functions
 
@@ -108,6 +109,11 @@ class Difference:
         )
 
     __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        if self.diagnostic is None:
+            return html.block(html.styled([("help", str(self))]), "#2e9a4a")
+        return html.findings([self.diagnostic], sources_of([self.diagnostic]))
 
 
 def _run(found: Difference) -> str:

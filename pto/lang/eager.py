@@ -25,6 +25,7 @@ from pto.ir.graph import Operation, Value
 from pto.isa.attributes import Attribute, Str
 from pto.isa.types import Mask, TileBuf, Type, View
 from pto.isa.types import Scalar as ScalarType
+from pto.lang.notebook import tile_html
 from pto.lang.picture import picture
 from pto.lang.place import KernelError, here, located, mistake
 from pto.lang.session import enter, leave
@@ -208,6 +209,9 @@ class Eager:
 
     def show(self, tile: Tile) -> str:
         return picture(content(tile.value))
+
+    def show_html(self, tile: Tile) -> str:
+        return tile_html(content(tile.value))
 
 
 def _results(code: Code, core: Core, values: list[Any]) -> list[Any]:

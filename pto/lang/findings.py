@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from pto.core import html
 from pto.core.errors import Diagnostic
-from pto.lang.place import rendered
+from pto.lang.place import rendered, sources_of
 
 
 class Findings(list[Diagnostic]):
@@ -13,3 +14,6 @@ class Findings(list[Diagnostic]):
         return rendered(self) if self else "no findings"
 
     __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return html.findings(self, sources_of(self))

@@ -23,6 +23,7 @@ from pto.isa.attributes import Enum, Str
 from pto.isa.types import Type
 from pto.lang.arrays import as_array
 from pto.lang.findings import Findings
+from pto.lang.notebook import kernel_html
 from pto.lang.parameter import Parameter, parameters_of
 from pto.lang.place import KernelError, mistake
 from pto.lang.trace import Trace
@@ -190,6 +191,11 @@ class Kernel:
     def ir(self) -> str:
         """The program last traced, as .pto text."""
         return print_module(self._latest().module)
+
+    def _repr_html_(self) -> str:
+        kinds = [(p.name, str(p)) for p in self.parameters]
+        text = "not traced yet: run it once" if self._last is None else self.ir
+        return kernel_html(self.name, self.profile, kinds, self.__doc__, text)
 
     def check(self, profile: str | None = None, *args: Any, **named: Any) -> Findings:
         """Is the program legal under a profile? With arguments, for those; else the last one."""

@@ -21,6 +21,13 @@ class Parameter:
     kind: str
     dtype: DType | None = None
 
+    def __str__(self) -> str:
+        """As an annotation spells it."""
+        word = {"array": "Global", "scalar": "Scalar"}.get(self.kind)
+        if word is None:
+            return self.kind
+        return word if self.dtype is None else f"{word}[{self.dtype}]"
+
 
 def parameters_of(function: Callable[..., Any]) -> list[Parameter]:
     """The parameters, by their annotations."""

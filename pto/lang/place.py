@@ -28,10 +28,15 @@ class KernelError(PtoError):
 
 def rendered(diagnostics: Sequence[Diagnostic]) -> str:
     """Findings with their lines, those of notebooks and consoles too."""
+    return render.text(diagnostics, sources_of(diagnostics))
+
+
+def sources_of(diagnostics: Sequence[Diagnostic]) -> render.Sources:
+    """The text that findings point into; Python keeps that of cells and consoles."""
     places = [d.loc for d in diagnostics] + [n.loc for d in diagnostics for n in d.notes]
     texts = {loc.file: "".join(linecache.getlines(loc.file)) for loc in places if loc}
     shown = {file: text for file, text in texts.items() if text}
-    return render.text(diagnostics, render.Sources(shown))
+    return render.Sources(shown)
 
 
 def user_frame() -> FrameType | None:

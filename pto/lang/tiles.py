@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from pto.core import html
 from pto.core.dtypes import I64, DType, encode
 from pto.core.errors import PtoError
 from pto.core.layout import FRACTAL_ACC, FRACTAL_MX, Layout
@@ -107,6 +108,11 @@ class Tile(NoOperators, Handle):
     def __str__(self) -> str:
         show = getattr(self.home, "show", None)
         return show(self) if show else repr(self)
+
+    def _repr_html_(self) -> str:
+        """In eager mode its values, elsewhere its type."""
+        show = getattr(self.home, "show_html", None)
+        return show(self) if show else html.block(html.styled([("", repr(self))]))
 
 
 def _bounds(part: slice, size: int) -> tuple[Any, int]:

@@ -1,0 +1,87 @@
+"""Tiles and kernels as a notebook shows them. All text is escaped: none is trusted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from html import escape
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pto.core.dtypes import decode
+from pto.core.html import block
+from pto.core.tile import Tile
+
+_MOST = 16  # rows and columns shown
+_GAP = -1
+_CELL = "padding:1px 6px;text-align:right;border:1px solid #8884"
+_VALID = f"{_CELL};background:#4a7fd033"
+_OUTSIDE = f"{_CELL};color:#888"
+_ORDER = "font-size:65%;color:#888;margin-left:3px"
+
+
+def tile_html(tile: Tile) -> str:
+    """Values; the valid region is shaded, and small numbers tell the order in memory."""
+    rows, cols = tile.get_valid()
+    values, order = decode(tile.type.dtype, tile.read()), _order(tile)
+    picked = [_picked(size, edge) for size, edge in zip(values.shape, (rows, cols), strict=True)]
+    per_item = tile.type.dtype.values_per_item
+    head = "".join(_head(c) for c in picked[1])
+    lines = [f"<tr><th></th>{head}</tr>"]
+    for r in picked[0]:
+        cells = (
+            _cell(values, order, r, c, r < rows and c < cols * per_item, per_item)
+            for c in picked[1]
+        )
+        lines.append(f"<tr>{_head(r)}{''.join(cells)}</tr>")
+    place = f"{tile.memory.space.value.upper()} {tile.address:#x}"
+    title = f"{tile.type} at {place}, valid {rows}x{cols}; small numbers: order in memory"
+    table = f'<table style="border-collapse:collapse">{"".join(lines)}</table>'
+    return f"<div><div>{escape(title)}</div>{table}</div>"
+
+
+def _order(tile: Tile) -> npt.NDArray[np.intp]:
+    """Where each element lies; storage that is compact leaves some out, which is -1."""
+    offsets = tile.offsets()
+    found = np.full(tile.type.shape, -1, np.intp)
+    found[: offsets.shape[0], : offsets.shape[1]] = offsets
+    return found
+
+
+def _picked(size: int, edge: int) -> list[int]:
+    """The first of so many, both sides of the edge of the valid region, and the last."""
+    if size <= _MOST:
+        return list(range(size))
+    wanted = sorted({*range(_MOST - 3), edge - 1, edge, size - 1} & set(range(size)))
+    pairs = zip([-1, *wanted], wanted, strict=False)
+    return [n for before, here in pairs for n in ((_GAP, here) if here > before + 1 else (here,))]
+
+
+def _head(number: int) -> str:
+    return f'<th style="{_CELL}">{"…" if number == _GAP else number}</th>'
+
+
+def _cell(
+    values: npt.NDArray[Any],
+    order: npt.NDArray[np.intp],
+    row: int,
+    col: int,
+    inside: bool,
+    per_item: int,
+) -> str:
+    if _GAP in (row, col):
+        return f'<td style="{_CELL}">…</td>'
+    item = int(order[row, col // per_item])
+    mark = "" if item < 0 else f'<span style="{_ORDER}">{item}</span>'
+    return f'<td style="{_VALID if inside else _OUTSIDE}">{values[row, col]:.5g}{mark}</td>'
+
+
+def kernel_html(
+    name: str, profile: str, parameters: Iterable[tuple[str, str]], doc: str | None, text: str
+) -> str:
+    """Its parameters, its profile, and the program last traced."""
+    listed = ", ".join(f"<b>{escape(p)}</b>: {escape(kind)}" for p, kind in parameters)
+    told = f"<div>{escape(doc.strip())}</div>" if doc else ""
+    title = f"kernel <b>{escape(name)}</b>({listed}), profile {escape(profile)}"
+    return f"<div><div>{title}</div>{told}{block(escape(text), '#4a7fd0')}</div>"
