@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from pto.core import html
 from pto.core.errors import Diagnostic, PtoError
 from pto.core.memory import Space
 from pto.ir.graph import Module
@@ -214,6 +215,9 @@ class Verdict:
     @property
     def is_clean(self) -> bool:
         return not self.findings
+
+    def _repr_html_(self) -> str:
+        return html.findings(self.findings)
 
 
 def sanitize(

@@ -11,6 +11,7 @@ import pytest
 
 import pto
 from pto.core.errors import Diagnostic, Note
+from pto.observe import sanitize
 
 _VOID = {"br", "hr"}
 
@@ -128,6 +129,8 @@ def test_findings_show_the_line_and_the_caret():
     assert "PTO-R" in shown.text
     assert "pto.tadds(t, t, 1.0)" in shown.text
     assert "^^^" in shown.text
+    verdict = sanitize(racy.racy.module(x, x), args=[x, x.copy()])
+    assert "PTO-R" in Reader(verdict._repr_html_()).text
     assert Reader(add_one.check("a5", x[:4, :8], x[:4, :8], 1)._repr_html_()).text == "no findings"
 
 
