@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: test demo lint types bench docs clean
+.PHONY: test demo lint types bench docs tables pictures clean
 
 test: .venv/ready lint types
 	$(BIN)/pytest
@@ -20,10 +20,21 @@ types: .venv/ready
 bench: .venv/ready
 	$(BIN)/python -m bench
 
+docs: .venv/ready
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[docs]"
+	$(BIN)/python -m docs.make.site
+
+tables: .venv/ready
+	$(BIN)/python -m docs.make.porting
+	$(BIN)/pto isa --docs docs/isa
+
+pictures: .venv/ready
+	$(BIN)/python -m docs.make.pictures
+
 .venv/ready: pyproject.toml
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[plot,test]"
 	touch $@
 
 clean:
-	rm -rf .venv .pytest_cache .ruff_cache .hypothesis build dist
+	rm -rf .venv .pytest_cache .ruff_cache .hypothesis build dist site

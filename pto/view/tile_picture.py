@@ -220,6 +220,8 @@ def _draw_lens(axes: Axes, tile: TileType) -> None:
     from matplotlib.patches import Rectangle
 
     height, width = _close_up_shape(tile)
+    if (height, width) == tile.shape:
+        return  # it shows everything: a frame would only hide the valid region's
     inset = 0.02 * min(height, width)
     lens = Rectangle((inset, inset), width - 2 * inset, height - 2 * inset, fill=False)
     lens.set(**LENS, zorder=3)

@@ -1,0 +1,1 @@
+"""What builds the documentation: pictures, tables, the site. No text of a page lives here."""

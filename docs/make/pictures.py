@@ -1,0 +1,47 @@
+"""`make pictures`: docs/pictures, drawn by `pto layout` and `pto plan`; what each shows is here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pto.cli.main import main as pto
+
+ROOT = Path(__file__).parents[2]
+FOLDER = ROOT / "docs" / "pictures"
+
+# file -> the command that draws it
+PICTURES = {
+    "nd.png": ["layout", "vec 16x64xf32"],
+    "dn.png": ["layout", "vec 16x32xf32 dn"],
+    "nz.png": ["layout", "mat 32x64xf16 nz"],
+    "zn.png": ["layout", "right 32x64xf32 zn"],
+    "zz.png": ["layout", "left 64x32xf16 zz"],
+    "acc.png": ["layout", "acc 32x48xf32 nz fractal=1024"],
+    "scale.png": ["layout", "scale_left 64x8xe8m0 zz fractal=32"],
+    "edge.png": ["layout", "vec 16x16xf16 valid=5x9"],
+    "edge_boxes.png": ["layout", "mat 32x64xf16 nz valid=20x41"],
+    "plan.png": ["plan", str(ROOT / "examples" / "add.pto")],
+}
+
+
+def main() -> None:
+    FOLDER.mkdir(exist_ok=True)
+    for name, words in PICTURES.items():
+        code = pto([*words, "--png", str(FOLDER / name)])
+        if code:
+            raise SystemExit(code)
+        shrink(FOLDER / name)
+
+
+def shrink(file: Path) -> None:
+    """A palette and two thirds of the size: a repository keeps every version of a picture."""
+    from PIL import Image  # comes with matplotlib
+
+    with Image.open(file) as drawn:
+        size = (drawn.width * 2 // 3, drawn.height * 2 // 3)
+        small = drawn.convert("RGB").resize(size, Image.Resampling.LANCZOS)
+    small.quantize(256, dither=Image.Dither.NONE).save(file, optimize=True)
+
+
+if __name__ == "__main__":
+    main()

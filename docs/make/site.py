@@ -1,0 +1,180 @@
+"""`make docs`: gathers the pages, the diagnostics and the examples, and builds the site from them.
+
+Sources go to build/docs first, because pages of diagnostics and examples are made, not kept.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from pto.core.errors import AREAS
+
+ROOT = Path(__file__).parents[2]
+SOURCES = ROOT / "build" / "docs"
+SITE = ROOT / "site"
+
+NAVIGATION: list[tuple[str, Any]] = [
+    ("Home", "index.md"),
+    ("Tutorial", "tutorial.md"),
+    (
+        "Guides",
+        [
+            ("Types and formats", "guide/types.md"),
+            ("Layouts", "guide/layouts.md"),
+            ("Tiles and valid regions", "guide/tiles.md"),
+            ("Movement", "guide/movement.md"),
+            ("Execution and profiles", "guide/execution.md"),
+            ("Porting from a2a3 to a5", "guide/porting.md"),
+            ("The sanitizer", "guide/sanitizer.md"),
+        ],
+    ),
+    ("Examples", "examples/index.md"),
+    (
+        "Instructions",
+        [
+            ("Overview", "isa/README.md"),
+            ("Tile", "isa/tile.md"),
+            ("Vector", "isa/vector.md"),
+            ("Predicate", "isa/predicate.md"),
+            ("Cube and fixpipe", "isa/cube.md"),
+            ("DMA", "isa/dma.md"),
+            ("Communication", "isa/comm.md"),
+            ("Scalar and control", "isa/scalar.md"),
+            ("Support", "isa/support.md"),
+            ("Shared dialects", "isa/shared.md"),
+            ("SIMT", "isa/simt.md"),
+            ("Element types", "isa/types.md"),
+        ],
+    ),
+    ("Diagnostics", "diagnostics/index.md"),
+    ("Decisions", "decisions.md"),
+    ("Parity", "parity.md"),
+]
+
+# No font and no script from elsewhere: a page needs no network.
+CONFIG = """\
+[project]
+site_name = "pto-machine"
+site_description = "A PTO machine in Python: check, run and sanitize tile kernels without an NPU."
+docs_dir = "{docs}"
+site_dir = "{site}"
+use_directory_urls = false
+nav = {nav}
+
+[project.theme]
+language = "en"
+font = false
+features = ["content.code.copy", "navigation.footer", "navigation.top", "search.highlight"]
+
+[[project.theme.palette]]
+media = "(prefers-color-scheme: light)"
+scheme = "default"
+toggle.icon = "lucide/sun"
+toggle.name = "Dark"
+
+[[project.theme.palette]]
+media = "(prefers-color-scheme: dark)"
+scheme = "slate"
+toggle.icon = "lucide/moon"
+toggle.name = "Light"
+"""
+
+
+def flat(entries: list[tuple[str, Any]]) -> Iterator[tuple[str, str]]:
+    """Every page of the navigation with its title."""
+    for title, target in entries:
+        yield from flat(target) if isinstance(target, list) else [(title, target)]
+
+
+def assemble(folder: Path) -> None:
+    """All sources of the site, made and kept ones."""
+    for part in ("guide", "isa", "pictures"):
+        shutil.copytree(ROOT / "docs" / part, folder / part, dirs_exist_ok=True)
+    for page in (ROOT / "docs").glob("*.md"):
+        shutil.copy(page, folder / page.name)
+    _write_diagnostics(folder / "diagnostics")
+    _write_examples(folder / "examples")
+    for page in [*folder.glob("*.md"), *(folder / "guide").glob("*.md")]:
+        page.write_text(_within_site(page.read_text("utf-8")), "utf-8")
+
+
+def _within_site(text: str) -> str:
+    """Links to example files lead to the pages that show them."""
+    text = re.sub(
+        r"\]\((?:\.\./)?((?:\.\./)?)examples/(\w+)\.(?:py|pto)\)", r"](\1examples/\2.md)", text
+    )
+    text = re.sub(r"\]\((?:\.\./)?((?:\.\./)?)examples/\)", r"](\1examples/index.md)", text)
+    return text.replace(
+        "`pto explain CODE`; as pages on the site that `make docs` builds",
+        "[diagnostics](diagnostics/index.md), or `pto explain CODE`",
+    ).replace(
+        "the [site](../index.md) has the same pages", "the same is [here](../diagnostics/index.md)"
+    )
+
+
+def _write_diagnostics(folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    lines = ["# Diagnostics", "", "Every finding has a code; `pto explain CODE` shows its page."]
+    pages = sorted((ROOT / "pto" / "explain").glob("PTO-*.md"))
+    for letter, area in AREAS.items():
+        found = [page for page in pages if page.stem[4] == letter]
+        lines += ["", f"## {letter}: {area}", "", "| code | finding |", "| --- | --- |"]
+        for page in found:
+            title = page.read_text("utf-8").partition("\n")[0].partition(": ")[2]
+            lines.append(f"| [{page.stem}]({page.name}) | {title} |")
+    for page in pages:
+        shutil.copy(page, folder / page.name)
+    (folder / "index.md").write_text("\n".join(lines) + "\n", "utf-8")
+
+
+def _write_examples(folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    lines = ["# Examples", "", "Each is run by the tests on the profiles it names.", ""]
+    lines += ["| example | what it is |", "| --- | --- |"]
+    for path in sorted((ROOT / "examples").glob("*.p*")):
+        if path.stem in ("__init__", "demo") or path.suffix not in (".py", ".pto"):
+            continue
+        text = path.read_text("utf-8")
+        about = re.search(r'"""(.*?)(?:"""|\n\n)|// (.*?)\n', text, re.DOTALL)
+        words = " ".join((about[1] or about[2]).split()) if about else ""
+        language = {".py": "python", ".pto": "mlir"}[path.suffix]
+        page = f"# {path.name}\n\n```{language}\n{text.rstrip()}\n```\n"
+        (folder / f"{path.stem}.md").write_text(page, "utf-8")
+        lines.append(f"| [{path.stem}]({path.stem}.md) | {words} |")
+    (folder / "index.md").write_text("\n".join(lines) + "\n", "utf-8")
+
+
+def _toml(entries: list[tuple[str, Any]]) -> str:
+    """The navigation as TOML."""
+    cells = (
+        f'{{ "{title}" = {_toml(target)} }}'
+        if isinstance(target, list)
+        else f'{{ "{title}" = "{target}" }}'
+        for title, target in entries
+    )
+    return f"[{', '.join(cells)}]"
+
+
+def main() -> None:
+    shutil.rmtree(SOURCES, ignore_errors=True)
+    shutil.rmtree(SITE, ignore_errors=True)
+    SOURCES.mkdir(parents=True)
+    assemble(SOURCES)
+    config = SOURCES.with_suffix(".toml")
+    config.write_text(CONFIG.format(docs=SOURCES.name, site="site", nav=_toml(NAVIGATION)))
+    builder = Path(sys.executable).with_name("zensical")
+    done = subprocess.run([builder, "build", "--strict", "-f", config], cwd=ROOT, check=False)
+    if done.returncode:
+        raise SystemExit(done.returncode)
+    (SOURCES.parent / "site").replace(SITE)  # the builder writes beside its settings only
+    print(f"open {SITE / 'index.html'}")
+
+
+if __name__ == "__main__":
+    main()

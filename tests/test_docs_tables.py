@@ -1,0 +1,66 @@
+"""Tables and pictures of the guides that are made from data: current, complete, and used."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from docs.make import pictures, porting, site
+
+ROOT = Path(__file__).parent.parent
+
+
+def test_tables_of_the_porting_guide_are_current() -> None:
+    text = porting.PAGE.read_text("utf-8")
+    assert text == porting.rewritten(text), "run `make tables`"
+
+
+def test_every_table_stands_on_the_page() -> None:
+    marked = re.findall(r"<!-- table: (\w+) -->", porting.PAGE.read_text("utf-8"))
+    assert sorted(marked) == sorted(porting.TABLES)
+
+
+@pytest.mark.parametrize(
+    ("table", "row"),
+    [
+        # machine.yaml#buffers_bytes and seed 004, Target Profile Comparison.
+        ("facts", "| L0C | 128 KB | 256 KB |"),
+        ("facts", "| FP8 types (e4m3 / e5m2) | Not supported | Supported |"),
+        # tile.yaml#pto.tci: floats on a2a3 only.
+        ("gone", "| `tci` | elements bf16 f16 f32 |"),
+        ("types", "| i64 u64 | `texpands` "),
+    ],
+)
+def test_a_known_difference_is_in_its_table(table: str, row: str) -> None:
+    assert row in porting.TABLES[table]()
+
+
+def test_pictures_are_those_that_the_command_draws_and_the_pages_show() -> None:
+    drawn = {path.name for path in pictures.FOLDER.glob("*.png")}
+    assert drawn == set(pictures.PICTURES)
+    guides = (ROOT / "docs" / "guide").glob("*.md")
+    shown = {n for page in guides for n in re.findall(r"pictures/(\w+\.png)", page.read_text())}
+    assert shown == drawn
+
+
+def without_code(page: Path) -> str:
+    return re.sub(r"```.*?```|`[^`]*`", "", page.read_text("utf-8"), flags=re.DOTALL)
+
+
+def test_the_site_has_every_page_and_every_code(tmp_path: Path) -> None:
+    site.assemble(tmp_path)
+    codes = {path.stem for path in (ROOT / "pto" / "explain").glob("PTO-*.md")}
+    assert {p.stem for p in (tmp_path / "diagnostics").glob("PTO-*.md")} == codes
+    guides = {p.name for p in (ROOT / "docs" / "guide").glob("*.md")}
+    assert {p.name for p in (tmp_path / "guide").glob("*.md")} == guides
+    missing = [
+        f"{page.relative_to(tmp_path)}: {link}"
+        for page in tmp_path.rglob("*.md")
+        for link in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", without_code(page))
+        if "://" not in link and not (page.parent / link).exists()
+    ]
+    assert missing == []
+    listed = {path for _, path in site.flat(site.NAVIGATION)}
+    assert [path for path in listed if not (tmp_path / path).exists()] == []
