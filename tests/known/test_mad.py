@@ -39,13 +39,13 @@ def product(a, b, *, into=np.float32, op="mad", clauses="", start=None, bias=Non
 
 
 def in_order(a, b):
-    """sum over k, product and sum rounded to f32 each, from plus zero."""
+    """sum over k from plus zero: products exact (48 bits), sums in 64 bits rounded to f32."""
     out = np.zeros((a.shape[0], b.shape[1]), np.float32)
     for i in range(a.shape[0]):
         for j in range(b.shape[1]):
             s = np.float32(0)
             for k in range(a.shape[1]):
-                s = np.float32(s + np.float32(np.float32(a[i, k]) * np.float32(b[k, j])))
+                s = np.float32(s + np.longdouble(np.float64(a[i, k]) * np.float64(b[k, j])))
             out[i, j] = s
     return out
 
@@ -71,12 +71,24 @@ def test_order_and_rounding_show_in_the_sum():
     assert got[:, 0].tolist() == [2.0**24, 2.0**24 + 2]
 
 
-def test_products_are_rounded_before_they_are_added():
+def test_products_are_exact_before_they_are_added():
     x = np.float32(1 + 2.0**-12)
     a = np.array([[-1.0, x]], np.float32).repeat(2, 0)
     b = np.array([[1.0], [x]], np.float32)
-    # x*x = 1 + 2^-11 + 2^-24 exactly, 1 + 2^-11 rounded; a fused sum would keep 2^-24
-    assert product(a, b)[0, 0] == np.float32(2.0**-11)
+    # x*x = 1 + 2^-11 + 2^-24 exactly, 1 + 2^-11 rounded to f32
+    assert product(a, b)[0, 0] == np.float32(2.0**-11 + 2.0**-24)
+
+
+def test_a_sum_halfway_between_two_floats_is_rounded_once():
+    # 1 + 2^-24 + 2^-70: in f64 the last term is lost, and what is left lies halfway, rounding to 1
+    a = np.array([[1.0, 2.0**-12 + 2.0**-35]], np.float32)
+    b = np.array([[1.0], [2.0**-12 + 2.0**-35]], np.float32)
+    assert product(a, b)[0, 0] == np.float32(1 + 2.0**-23)
+
+
+def test_sums_below_the_normal_floats_are_rounded_once():
+    x = np.float32(2.0**-75 * (1 + 2.0**-23))  # x*x is just above half the least float, 2^-150
+    assert product(np.array([[x]]), np.array([[x]]))[0, 0] == np.float32(2.0**-149)
 
 
 def test_integers_are_exact_and_wrap():

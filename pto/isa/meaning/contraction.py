@@ -2,14 +2,13 @@
 
 The order is part of the meaning, and every engine reproduces it bit for bit:
 
-    s = +0; for k = 0, 1, .. K-1: s = round(s + round(lhs[m,k] * rhs[k,n])); then round(start + s)
+    s = +0; for k = 0, 1, .. K-1: s = round(s + lhs[m,k] * rhs[k,n]); then round(start + s)
 
-in f32, each `round` to nearest even (no fused multiply-add), one output element at a time, so the
-outer loops may run in any order and any width. Factors narrower than f32 are exact in f32; the
-product of f16, bf16, fp8, hifloat8 or fp4 factors is exact too unless it leaves the range of f32.
-With scales (MX) the term is lhs*rhs*2^(sa+sb-254), exact, rounded once to f32. Integers are exact
-modulo 2^32, in any order. What is accumulated onto (`start`: the old accumulator or the bias) is
-added to the finished sum: tile.yaml#pto.tmatmul.acc, and goldens mad_acc and mad_bias.
+in f32, to nearest even: every product is exact and every sum rounded once, one output element at a
+time, so the outer loops may run in any order and any width. With scales (MX) the exact term is
+lhs*rhs*2^(sa+sb-254). Integers are exact modulo 2^32, in any order. What is accumulated onto
+(`start`: the old accumulator or the bias) is added to the finished sum: tile.yaml#pto.tmatmul.acc,
+and goldens mad_acc and mad_bias.
 """
 
 from __future__ import annotations
@@ -22,12 +21,17 @@ import numpy.typing as npt
 from pto.core.constants import MX_BLOCK_SIZE
 from pto.core.convert import convert
 from pto.core.dtypes import F32, DType, decode
+from pto.isa.meaning.lanes import odd_sum
 
 Array = npt.NDArray[Any]
 F32s = npt.NDArray[np.float32]
 
 _EXACT_INTEGERS: Final = 1 << 53  # sums below this are exact in f64, whatever their order
 _MOST: Final = np.float32(np.finfo(np.float32).max)
+_LONG: Final = np.uint32(0xFFF)  # set in a significand of more than 12 bits
+_BELOW_F32: Final = (1 << 29) - 1  # bits of f64 that f32 lacks
+_HALF_F32: Final = 1 << 28
+_TINY: Final = 2.0**-126
 _TF32_DROPPED: Final = 13  # mantissa bits of f32 that tf32 lacks
 
 
@@ -109,25 +113,60 @@ def _scaled(values: F32s, scales: Array, axis: int) -> Array:
 
 
 def _sum(left: Array, right: Array) -> F32s:
-    """The sum over k in order. f64 factors have exact products, rounded to f32 here."""
+    """The sum over k in order."""
+    if left.dtype == np.float32 and _is_exact(left, right):
+        return _plain_sum(left, right)
+    return _fused_sum(left.astype(np.float64), right.astype(np.float64))
+
+
+def _is_exact(left: F32s, right: F32s) -> bool:
+    """Whether f32 holds every product: short significands, and far from both ends of the range."""
+    if any(np.count_nonzero(v.view(np.uint32) & _LONG) for v in (left, right)):
+        return False
+    sizes = [np.abs(v) for v in (left, right)]
+    most = np.prod([v.max(initial=0) for v in sizes], dtype=np.float64)
+    least = np.prod(
+        [v.min(initial=np.inf, where=v > 0) for v in sizes],
+        dtype=np.float64,
+    )
+    return bool(most < 2.0**127 and least > 2.0**-127)
+
+
+def _plain_sum(left: F32s, right: F32s) -> F32s:
     rows, cols = left.shape[0], right.shape[1]
     total = np.zeros((rows, cols), np.float32)
     term = np.empty((rows, cols), np.float32)
     columns = np.ascontiguousarray(left.T)[:, :, None]
     for column, row in zip(columns, right, strict=True):
-        np.multiply(column, row, out=term, casting="same_kind")
+        np.multiply(column, row, out=term)
         total += term
     return total
 
 
+def _fused_sum(left: Array, right: Array) -> F32s:
+    """Products exact in f64. A sum there is rounded a second time to f32, which is right unless the
+    first rounding came to stand exactly between two numbers of f32, or below its normal ones."""
+    total = np.zeros((left.shape[0], right.shape[1]), np.float32)
+    for column, row in zip(np.ascontiguousarray(left.T)[:, :, None], right, strict=True):
+        term, old = column * row, total.astype(np.float64)
+        new = term + old
+        total = new.astype(np.float32)
+        doubt = (new.view(np.int64) & _BELOW_F32) == _HALF_F32
+        doubt |= (np.abs(new) < _TINY) & (new != 0)
+        if np.count_nonzero(doubt):
+            total[doubt] = odd_sum(term[doubt], old[doubt], new[doubt]).astype(np.float32)
+    return total
+
+
 def _limited_sum(left: Array, right: Array) -> F32s:
-    """The same, each product and each sum of finite numbers kept finite."""
+    """The same, each sum of finite numbers kept finite."""
     total = np.zeros((left.shape[0], right.shape[1]), np.float32)
     for k in range(left.shape[1]):
-        column, row = left[:, k, None], right[k]
-        term = (column * row).astype(np.float32)
-        whole = np.isfinite(column) & np.isfinite(row)
-        total = _limited_add(total, np.where(whole, np.clip(term, -_MOST, _MOST), term))
+        column, row = left[:, k, None].astype(np.float64), right[k].astype(np.float64)
+        term, old = column * row, total.astype(np.float64)
+        found = odd_sum(term, old, term + old).astype(np.float32)
+        whole = np.isfinite(term) & np.isfinite(old)
+        total = np.where(whole, np.clip(found, -_MOST, _MOST), found)
     return total
 
 

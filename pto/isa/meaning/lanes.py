@@ -172,13 +172,18 @@ def fma(a: Lanes, b: Lanes, c: Lanes) -> Lanes:
     if is_integer(a):
         return a * b + c
     product, addend = widen(a) * widen(b), widen(c)
-    total = product + addend
+    return narrow(odd_sum(product, addend, product + addend), a)
+
+
+def odd_sum(product: Lanes, addend: Lanes, total: Lanes) -> Lanes:
+    """The sum of two f64, of which `total` is the rounded one, rounded to odd instead: one more
+    rounding, to a narrower type, is right then."""
     part = total - product
     error = (product - (total - part)) + (addend - part)  # exact: what the sum lost
     bits = total.view(np.int64)
     even = np.isfinite(total) & (error != 0) & ((bits & 1) == 0)
     toward = np.where((error > 0) == (total > 0), 1, -1)
-    return narrow(np.where(even, bits + toward, bits).view(np.float64), a)
+    return np.where(even, bits + toward, bits).view(np.float64)
 
 
 def equal(a: Lanes, b: Lanes) -> Lanes:

@@ -10,6 +10,7 @@ import numpy as np
 
 from pto.core.errors import PtoError
 from pto.core.memory import Memory, Space, aligned_bytes
+from pto.isa.meaning import registers
 from pto.run.core import Core
 
 MEMORIES: Final = 256  # that one agent can name
@@ -81,10 +82,17 @@ class Context:
         """Compiled code asks Python for one operation. No exception may pass through it."""
         try:
             self.outside[number](self, self.frame)
+            self.look_at_modes()
         except BaseException as error:  # noqa: BLE001
             self.error = error
             return 1
         return 0
+
+    def look_at_modes(self) -> None:
+        """Registers that change what products are: not 0 where one is set."""
+        core = self.core
+        narrow = registers.get(core, registers.HF32) or registers.ctrl_bit(core, registers.TF32)
+        self.words[MODES] = int(narrow)
 
     def failed(self) -> BaseException:
         error, self.error = self.error, None

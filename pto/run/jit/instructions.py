@@ -1,12 +1,16 @@
-"""Brings every emitter into the table."""
+"""Brings every emitter into the table: each file of this package that has one."""
 
 from __future__ import annotations
 
 from importlib import import_module
+from pkgutil import iter_modules
 
-_FILES = ("control", "scalars", "registers", "vector_memory", "places", "tile_lanes", "tile_folds")
+import pto.run.jit as package
+
+_OTHERS = ("cache", "compiler", "instructions", "native", "piece", "unit")
 
 
 def load() -> None:
-    for name in _FILES:
-        import_module(f"pto.run.jit.{name}")
+    for module in iter_modules(package.__path__):
+        if module.name not in _OTHERS:
+            import_module(f"{package.__name__}.{module.name}")

@@ -58,6 +58,7 @@ class Piece:
             self._function = self._unit.function(self._name)
         outer = context.outside, context.frame
         context.outside, context.frame = self._outside, frame
+        context.look_at_modes()
         try:
             status = self._function(context.pointer, raw.ctypes.data)
         finally:

@@ -44,9 +44,32 @@ def emit_lane(s: Spot) -> Sequence[Native]:
     dst = s.need(TilePlace, operands[at].name)
     dtype = element_of(s.case, operands[at].name)
     given = [s.operand(o.name) for o in operands if o.role in ("in", "inout")]
-    rows, cols = dst.valid
     tiles = [v for v in given if isinstance(v, TilePlace)]
-    one = _spread(body, tiles, cols)
+    ways = _spread(body, tiles, dst.valid[1])
+    if len(ways) == 1:
+        _emit_with(s, body, dst, dtype, given, ways[0])
+        return []
+    first = s.x.less(tiles[0].valid[1], dst.valid[1])
+    yes, no, done = (s.x.fresh(word) for word in ("first", "second", "done"))
+    s.x.branch(first, yes, no)
+    for label, one in zip((yes, no), ways, strict=True):
+        s.x.label(label)
+        _emit_with(s, body, dst, dtype, given, one)
+        s.x.jump(done)
+    s.x.label(done)
+    return []
+
+
+def _emit_with(
+    s: Spot,
+    body: Lane,
+    dst: TilePlace,
+    dtype: DType,
+    given: Sequence[Native | None],
+    one: TilePlace | None,
+) -> None:
+    """One way: `one` is the source that is spread."""
+    rows, cols = dst.valid
     sources: list[_Source] = []
     fine = "true"
     names: list[tuple[str, str]] = []
@@ -81,23 +104,23 @@ def emit_lane(s: Spot) -> Sequence[Native]:
         s.x.do(f"call void {name}(i64 {rows}, i64 {cols}, ptr {pointer}, {listed})")
 
     planes.either_way(s, fine, call)
-    return []
 
 
-def _spread(body: Lane, tiles: Sequence[TilePlace], cols: str) -> TilePlace | None:
-    """The source that has one value for a row, or a column, of the domain."""
+def _spread(
+    body: Lane, tiles: Sequence[TilePlace], cols: str
+) -> tuple[TilePlace | None, ...]:
+    """The source that has one value for a row, or a column, of the domain; two candidates where
+    the extents, which decide, are known only when it runs."""
     if body.spread is None:
-        return None
+        return (None,)
     if body.spread == "column":
-        return tiles[-1]
-    if len(tiles) == 1:
-        return tiles[0]
+        return (tiles[-1],)
+    if len(tiles) == 1 or tiles[0].type.cols == 1:
+        return (tiles[0],)  # of a single column it does not matter which
     width = tiles[0].valid[1]
     if width.isdigit() and cols.isdigit():
-        return tiles[0] if int(width) < int(cols) else tiles[1]
-    if tiles[0].type.cols == 1:
-        return tiles[0]  # of a single column it does not matter which
-    raise NotNative("which source is spread is known only when it runs")
+        return (tiles[0] if int(width) < int(cols) else tiles[1],)
+    return tiles[0], tiles[1]
 
 
 def _one(body: Lane, p: Plane, rows: str, cols: str) -> tuple[Plane, str, str]:
