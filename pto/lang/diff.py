@@ -19,6 +19,7 @@ from pto.lang.kernel import Blocks, Bound, Kernel
 from pto.lang.place import KernelError, located, mistake, rendered, sources_of
 from pto.observe.blame import Blame, Launch, blame
 from pto.run.host import Report, entry_functions
+from pto.target.profile import profile as find_profile
 
 _DIGITS = {64: 17, 32: 9, 16: 5, 8: 5, 4: 3}  # by the width of a float
 
@@ -225,7 +226,7 @@ class Call:
 
     def _blame(self, number: int, place: int, width: int) -> Blame | None:
         made, _, given = self.kernel.specialise(self.values)
-        facts = self.kernel.prepare(made).profile
+        facts = find_profile(self.kernel.profile)
         dynamic = [p for p in self.kernel.parameters if p.kind != "constant"]
         argument = dynamic.index([p for p in dynamic if p.kind == "array"][number])
         count = self.blocks if isinstance(self.blocks, int) else prod(self.blocks)

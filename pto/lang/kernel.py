@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
 from typing import Any, overload
 
@@ -48,7 +48,7 @@ class Specialised:
     """The program for one set of shapes and constants."""
 
     module: Module
-    ready: Ready | None = None
+    ready: dict[str, Ready] = field(default_factory=dict[str, Ready])  # by engine
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,24 +121,26 @@ class Kernel:
         self,
         *args: Any,
         blocks: Blocks = 1,
+        engine: str | None = None,
         progress: bool | Progress = False,
         **named: Any,
     ) -> Report:
         """Run on arrays, which are changed in place.
 
-        `progress=True` shows how many blocks are done, on a terminal, when it takes long.
+        `engine` is `reference` or `jit`; without it PTO_ENGINE or the default. `progress=True`
+        shows how many blocks are done, on a terminal, when it takes long.
         """
         if progress is True:
             with Bar() as seen:
-                return self.run(*args, blocks=blocks, progress=seen, **named)
+                return self.run(*args, blocks=blocks, engine=engine, progress=seen, **named)
         made, arrays, given = self.specialise(self.values(args, named))
         if wants_sanitizer():
             self._require_clean(made, given, blocks)
         count = blocks if isinstance(blocks, int) else prod(blocks)
-        engine = chosen_engine()
+        engine = chosen_engine(engine)
         try:
-            ready = made.ready or self.prepare(made)
-            chip = Device(ready.profile)
+            ready = made.ready.get(engine) or self.prepare(made, engine)
+            chip = Device(ready.profile, engine=engine)
             grid = ready.start(chip, chip.values(ready, given), count)
             grid.progress = progress or None
             with np.errstate(all="ignore"):
@@ -149,7 +151,8 @@ class Kernel:
         except PtoError as error:
             raise KernelError(*error.diagnostics) from None
         target = Target(ready.profile, None, "as the kernel says")
-        return Report(target, engine, self.name, count, tuple(grid.printed()))
+        printed = tuple(grid.printed())
+        return Report(target, engine, self.name, count, printed, left_out=ready.left_out)
 
     def _require_clean(self, made: Specialised, given: Sequence[Any], blocks: Blocks) -> None:
         """PTO_SANITIZE=1: a watched run on copies comes first, and its errors are raised."""
@@ -161,14 +164,15 @@ class Kernel:
         if errors:
             raise KernelError(*errors)
 
-    def prepare(self, made: Specialised) -> Ready:
+    def prepare(self, made: Specialised, engine: str) -> Ready:
         """Check once, plan once, compile once."""
         facts = find_profile(self.profile)
         errors = [d for d in verify(made.module, facts) if d.severity == "error"]
         if errors:
             raise KernelError(*errors)
-        made.ready = Ready(made.module, entry_functions(made.module, None), facts)
-        return made.ready
+        functions = entry_functions(made.module, None)
+        made.ready[engine] = Ready(made.module, functions, facts, engine=engine)
+        return made.ready[engine]
 
     def sanitize(self, *args: Any, blocks: Blocks = 1, **named: Any) -> Findings:
         """Run under the sanitizer: races, flags that do not match, reads of undefined data."""

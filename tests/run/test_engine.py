@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import pto
 from pto.cli.main import main
 from pto.core.errors import PtoError
 from pto.run.engine import DEFAULT, ENGINES, chosen_engine, wants_sanitizer
@@ -44,6 +46,27 @@ def test_the_environment_chooses_the_engine_of_a_run(
     assert "engine reference" in capsys.readouterr().out
     monkeypatch.setenv("PTO_ENGINE", "warp")
     assert main(["run", ADD, *ARGS]) == 2
+
+
+@pto.kernel
+def thirds(x: pto.Global[pto.f32], y: pto.Global[pto.f32]) -> None:
+    t = pto.tile(8, 64, pto.f32)
+    pto.tload(t, x)
+    pto.tmuls(t, t, 1 / 3)
+    pto.tstore(y, t)
+
+
+def test_the_environment_chooses_the_engine_of_a_kernel(monkeypatch: pytest.MonkeyPatch):
+    x = np.linspace(0, 1, 512, dtype=np.float32).reshape(8, 64)
+    for engine in ENGINES:
+        monkeypatch.setenv("PTO_ENGINE", engine)
+        y = np.zeros_like(x)
+        assert thirds(x, y).engine == engine
+        assert np.array_equal(y, x * np.float32(1 / 3))
+    monkeypatch.setenv("PTO_ENGINE", "warp")
+    assert thirds.run(x, y, engine="reference").engine == "reference"
+    with pytest.raises(PtoError, match="PTO_ENGINE"):
+        thirds(x, y)
 
 
 @pytest.mark.parametrize(
