@@ -71,6 +71,10 @@ class Fences:
         if clock[waiter.index] < time:
             self._early[id(item.event.op)] = thread.agent, flag, wait, item
 
+    def was_taken(self, agent: Agent, flag: Flag) -> bool:
+        """Whether a wait for this flag has ever been met."""
+        return (id(agent), flag) in self._freed
+
     def _look_beside(self, agent: Agent, item: Item, flag: Flag) -> None:
         """Another flag that a target which names flags by source and id takes for this one."""
         for other, queue in agent.flags.items():

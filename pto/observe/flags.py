@@ -174,9 +174,10 @@ class _Judge:
         return _Reason(f"no set_flag({flag.src}, {flag.dst}, {flag.id}) was issued for it")
 
     def _unprimed(self, each: _Stuck, reason: _Reason) -> Operation | None:
-        """The loop whose turn sets the flag behind the wait for it, where no turn has passed it."""
+        """The loop whose turn sets a flag that was never taken, behind the wait for it."""
         answer = reason.answer
-        if answer is None or id(each.op) in self._order.fences.done:
+        flag = _flag(each)
+        if answer is None or flag is None or self._order.fences.was_taken(self._agent, flag):
             return None
         above = {id(a): a for a in answer.ancestors() if a.name == "scf.for"}
         loop = next((a for a in each.op.ancestors() if id(a) in above), None)
