@@ -3,7 +3,8 @@
 The cube multiplies, the two vector sub-blocks of its core do the softmax, half of the rows each;
 tiles go between them through queues. For every chunk of keys the cube pushes scores, gets weights
 back, and pushes their product with the values; the vector side keeps a running maximum, sum and
-output.
+output. On a5 a queue lies in the buffer of its consumer; on a2a3 it goes through global memory, and
+the kernel is given room for it.
 """
 
 import numpy as np
@@ -11,10 +12,11 @@ import numpy.typing as npt
 
 import pto
 
-PROFILES = ("a5",)
+PROFILES = ("a2a3", "a5")
 ROWS, CHUNK, DEPTH = 32, 64, 64
 HALF = ROWS // 2
 SLOT = ROWS * CHUNK * 4  # bytes of the largest tile in a queue
+SLOTS = 4  # of a queue, each way
 BOTH_WAYS, UPPER_LOWER = 3, 1
 
 
@@ -23,11 +25,19 @@ def scores_and_values(
     kt: pto.Global[pto.f16],
     v: pto.Global[pto.f16],
     o: pto.Global[pto.f32],
+    room: pto.Global[pto.f32],
+    through_gm: bool,
 ) -> None:
     """The cube: scores = q k', then weights x v."""
-    to_cube = pto.reserve_buffer("to_cube", 4 * SLOT, "mat", True)
+    to_cube = pto.reserve_buffer("to_cube", SLOTS * SLOT, "mat", True)
     to_vector = pto.import_reserved_buffer("to_vector", "running_softmax")
-    pto.aic_initialize_pipe(BOTH_WAYS, SLOT, c2v_consumer_buf=to_vector, v2c_consumer_buf=to_cube)
+    pto.aic_initialize_pipe(
+        BOTH_WAYS,
+        SLOT,
+        gm_slot_buffer=room_of_block(room) if through_gm else None,
+        c2v_consumer_buf=to_vector,
+        v2c_consumer_buf=to_cube,
+    )
     queries = pto.tile(ROWS, DEPTH, pto.f16, role="mat")
     pto.tload(queries, q[pto.block_idx() * ROWS :, :])
     for j in pto.range(0, kt.shape[1], CHUNK):
@@ -40,6 +50,11 @@ def scores_and_values(
         part = product(weights, values)
         pto.tfree_from_aiv(UPPER_LOWER)
         pto.tpush_to_aiv(part, UPPER_LOWER)
+
+
+def room_of_block(room: pto.Global[pto.f32]) -> pto.Pointer:
+    """Where the queues of this block lie in global memory."""
+    return pto.addptr(room, pto.block_idx() * (2 * SLOTS * SLOT // 4))
 
 
 def product(a: pto.Tile, b: pto.Tile) -> pto.Tile:
@@ -57,11 +72,19 @@ def running_softmax(
     kt: pto.Global[pto.f16],
     v: pto.Global[pto.f16],
     o: pto.Global[pto.f32],
+    room: pto.Global[pto.f32],
+    through_gm: bool,
 ) -> None:
     """The vector side: weights = exp(scores - maximum), and the output so far, rescaled."""
-    to_vector = pto.reserve_buffer("to_vector", 4 * SLOT, "vec", True)
+    to_vector = pto.reserve_buffer("to_vector", SLOTS * SLOT, "vec", True)
     to_cube = pto.import_reserved_buffer("to_cube", "scores_and_values")
-    pto.aiv_initialize_pipe(BOTH_WAYS, SLOT, c2v_consumer_buf=to_vector, v2c_consumer_buf=to_cube)
+    pto.aiv_initialize_pipe(
+        BOTH_WAYS,
+        SLOT,
+        gm_slot_buffer=room_of_block(room) if through_gm else None,
+        c2v_consumer_buf=to_vector,
+        v2c_consumer_buf=to_cube,
+    )
     popped = pto.tile_type(HALF, CHUNK, pto.f32)
     out = pto.tile(HALF, DEPTH, pto.f32)
     work = pto.tile(HALF, CHUNK, pto.f32)
@@ -120,7 +143,10 @@ def example(profile: str = "a5") -> tuple[npt.NDArray[np.float32], npt.NDArray[n
     rng = np.random.default_rng(17)
     q, k, v = rng.standard_normal((3, 128, DEPTH)).astype(np.float16)
     o = np.zeros((128, DEPTH), np.float32)
-    flash_attention.on(profile)[128 // ROWS](q, np.ascontiguousarray(k.T), v, o)
+    kt = np.ascontiguousarray(k.T)
+    blocks = 128 // ROWS
+    room = np.zeros(blocks * 2 * SLOTS * SLOT // 4, np.float32)
+    flash_attention.on(profile)[blocks](q, kt, v, o, room, profile == "a2a3")
     wide_q, wide_k, wide_v = (x.astype(np.float64) for x in (q, k, v))
     scores = wide_q @ wide_k.T / np.sqrt(DEPTH)
     weights = np.exp(scores - scores.max(axis=1, keepdims=True))
