@@ -10,12 +10,14 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from pto.lang.names import PUBLIC, RENAMED
+from pto.lang.names import MODULES, PUBLIC, RENAMED
 
 __version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> Any:
+    if name in MODULES:
+        return import_module(f"pto.{name}")
     home, attribute = RENAMED.get(name) or (PUBLIC.get(name), name)
     if home is None and name.startswith("_"):
         raise AttributeError(f"module 'pto' has no attribute {name!r}")
@@ -38,4 +40,4 @@ def _generated(name: str) -> Any:
 def __dir__() -> list[str]:
     from pto.lang import elements, instructions
 
-    return sorted({*globals(), *PUBLIC, *RENAMED, *elements.ELEMENTS, *dir(instructions)})
+    return sorted({*globals(), *MODULES, *PUBLIC, *RENAMED, *elements.ELEMENTS, *dir(instructions)})

@@ -6,6 +6,7 @@ from pto.core.errors import PtoError as PtoError
 from pto.ir.graph import Module as Module
 from pto.ir.parser import parse as parse
 from pto.ir.parser import parse_file as parse_file
+from pto.ir.printer import print_module as print_module
 from pto.lang.control import Else as Else
 from pto.lang.control import If as If
 from pto.lang.control import block_idx as block_idx
@@ -24,6 +25,7 @@ from pto.lang.kernel import Kernel as Kernel
 from pto.lang.kernel import kernel as kernel
 from pto.lang.kernel import pair as pair
 from pto.lang.place import KernelError as KernelError
+from pto.lang.program import check as check
 from pto.lang.registers import Mask as Mask
 from pto.lang.registers import Pointer as Pointer
 from pto.lang.registers import Vreg as Vreg
@@ -38,14 +40,18 @@ from pto.lang.tiles import tile as tile
 from pto.lang.tiles import tile_type as tile_type
 from pto.lang.views import Global as Global
 from pto.lang.views import View as View
+from pto.observe.sanitize import sanitize as sanitize
 from pto.run.device import Device as Device
 from pto.run.host import Report as Report
 from pto.run.host import launch as launch
+from pto.run.step import Stepper as Stepper
+from pto.run.step import Stop as Stop
 from pto.run.stream import Event as Event
 from pto.run.stream import Graph as Graph
 from pto.run.stream import Launch as Launch
 from pto.run.stream import Stream as Stream
 from pto.run.world import World as World
+from pto import observe as observe
 from pto.lang.scalars import maximum as maximum
 max = maximum
 from pto.lang.scalars import minimum as minimum

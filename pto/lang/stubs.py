@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pto.core.dtypes import ALL
 from pto.isa.instr import Instr
-from pto.lang.names import HOMES, RENAMED
+from pto.lang.names import HOMES, MODULES, RENAMED
 from pto.lang.signature import Param, instructions, parameters
 
 _ROOT = Path(__file__).parent.parent
@@ -52,11 +52,12 @@ def _package() -> str:
         f"from {home} import {old} as {old}\n{new} = {old}"
         for new, (home, old) in sorted(RENAMED.items())
     )
+    modules = "\n".join(f"from pto import {name} as {name}" for name in MODULES)
     stars = "from pto.lang.elements import *\nfrom pto.lang.instructions import *"
     return (
         "# The public names of `pto`. Written by `python -m pto.lang.stubs`: do not edit.\n"
         "# ruff: noqa\n# fmt: off\n"
-        f"{homes}\n{renamed}\n{stars}\n\n__version__: str\n"
+        f"{homes}\n{modules}\n{renamed}\n{stars}\n\n__version__: str\n"
     )
 
 

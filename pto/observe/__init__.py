@@ -1,5 +1,11 @@
-"""Watches a run and never changes it: the sanitizer. It reads events, not instructions."""
+"""Watches a run and never changes it: the sanitizer. It reads events, not instructions.
+
+An `Observer` of your own is given to `pto.launch(..., observer=...)` and told every `Event`; a
+`Stepper` stops a run before an instruction.
+"""
 
 from pto.observe.sanitize import Sanitizer, Verdict, sanitize
+from pto.run.events import Event, Observer
+from pto.run.step import Stepper, Stop
 
-__all__ = ["Sanitizer", "Verdict", "sanitize"]
+__all__ = ["Event", "Observer", "Sanitizer", "Stepper", "Stop", "Verdict", "sanitize"]

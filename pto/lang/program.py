@@ -1,0 +1,15 @@
+"""Programs that come as text, from Python: checked as `pto check` does."""
+
+from __future__ import annotations
+
+from pto.ir.graph import Module
+from pto.lang.findings import Findings
+from pto.verify import judge
+
+
+def check(module: Module, profile: str | None = None, *, device: str | None = None) -> Findings:
+    """Is a program legal? Under the profile it declares, unless another is named.
+
+    >>> pto.check(pto.parse_file("add.pto"), "a2a3")
+    """
+    return Findings(judge(module, profile=profile, device=device)[1])
