@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from pto.core.memory import Space
 from pto.isa.instr import PipeBy
 from pto.isa.rules import Case
 from pto.isa.sync import named_pipe
+
+# Buffers that a pipe is taken to keep in order with itself, where sources disagree or are silent:
+# decisions.md, buffers a unit keeps in order with itself.
+OWN_ORDER = frozenset({("M", Space.L0C), ("FIX", Space.FIXPIPE)})
 
 
 def pipe_of(case: Case) -> str:

@@ -1,5 +1,13 @@
-"""Who orders the pipes of a program, as the sanitizer says it. Found out in `run/mode.py`."""
+"""What a sanitized run assumes about the order of a program's pipes, in words."""
 
-from pto.run.mode import ASSUMED, Mode, mode_of
+from __future__ import annotations
+
+from pto.plan.sync.mode import Mode, mode_of
 
 __all__ = ["ASSUMED", "Mode", "mode_of"]
+
+ASSUMED = {
+    "flags": "the program orders its pipes itself",
+    "automatic": "no flag, barrier or event anywhere: assumed that a compiler inserts"
+    " synchronisation; order between pipes is not checked",
+}

@@ -12,6 +12,7 @@ from pto.core import html
 from pto.core.errors import Diagnostic, PtoError
 from pto.core.memory import Space
 from pto.ir.graph import Module
+from pto.isa.pipe import OWN_ORDER
 from pto.observe import flags, undefined
 from pto.observe.clocks import Agent, Clock, Item, Moment, Thread, join, joined
 from pto.observe.fix import Gap, suggestion
@@ -33,9 +34,6 @@ from pto.verify.target import target_of
 
 # What a barrier inside a vector scope holds back: loads behind earlier stores.
 _LOADS_AFTER_STORES = frozenset({"VV_ALL", "VST_VLD"})
-# Buffers that a pipe is taken to keep in order with itself, where sources disagree or are silent:
-# decisions.md, buffers a unit keeps in order with itself.
-_OWN_ORDER = frozenset({("M", Space.L0C), ("FIX", Space.FIXPIPE)})
 
 # A product marks its tile of L0C as ready, a fixpipe transfer waits for the mark and takes it away.
 _FIXES = 3  # races for which a fix is looked for: each costs a run
@@ -102,6 +100,10 @@ class Sanitizer:
         if self._ended and self.mode == "flags":
             found += self._order.fences.findings()
         return [*self._races.findings(), *found, *self._reserved.findings()]
+
+    @property
+    def order(self) -> Order:
+        return self._order
 
     def gaps(self) -> list[tuple[Diagnostic, Gap | None]]:
         """Races, with the operations that nothing orders."""
@@ -170,7 +172,7 @@ class Sanitizer:
         for conflict in found:
             if conflict.thread == thread.index:
                 # its own other operand, or a unit that keeps order with itself here
-                if conflict.time == time or (thread.pipe, space) in _OWN_ORDER:
+                if conflict.time == time or (thread.pipe, space) in OWN_ORDER:
                     continue
                 if conflict.time in self._scalar_times and time in self._scalar_times:
                     continue

@@ -1,0 +1,126 @@
+"""What one operation touches, and on which pipe: read from its row, its operands and the plan.
+
+Only what the operation does to memory; how control flow strings operations together is `tree.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from pto.core.memory import Space
+from pto.ir.graph import Operation, Value
+from pto.isa.instr import Instr
+from pto.isa.meaning import config, fifo, img2col, rearrange
+from pto.isa.pipe import pipe_of
+from pto.isa.rules import Case
+from pto.plan.sync.outside import Outside, Window
+from pto.plan.sync.storage import POPS, Storage, Stretch
+from pto.target.facts import Profile
+from pto.verify.operation import constant
+
+PIPES = ("S", "V", "M", "MTE1", "MTE2", "MTE3", "FIX")
+NUMBER = {name: n for n, name in enumerate(PIPES)}
+# Meanings that take a tile for its address or shape alone.
+_NAMES_ONLY = (
+    rearrange.RESHAPE,
+    config.SCALE_ADDRESS,
+    img2col.SET_FMATRIX,
+    img2col.SET_REPEAT,
+    img2col.SET_PADDING,
+)
+_FREES = (fifo.FREE, fifo.FREE_FROM)
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """Bytes of a local buffer, or a window of memory outside, read or written."""
+
+    place: Stretch | Window
+    writes: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Work:
+    """What an operation does to memory, all on one pipe."""
+
+    pipe: int
+    accesses: tuple[Access, ...]
+
+
+class Effects:
+    """The effects of the operations of one function on one profile."""
+
+    def __init__(
+        self, function: Operation, storage: Storage, profile: Profile, outside: Outside
+    ) -> None:
+        self.storage = storage
+        self.profile = profile
+        self.outside = outside
+        self._popped = _popped_values(function)
+
+    def of(self, op: Operation) -> Work | None:
+        """None for an operation that touches no memory."""
+        row = op.row
+        if row is None or row.body in _NAMES_ONLY:
+            return None
+        pipe = pipe_of(Case(op, row, self.profile, constant))
+        if pipe == "none" and row.family.section == "comm":
+            pipe = "S"
+        if pipe not in NUMBER:
+            return None
+        accesses = dict.fromkeys(self._accesses(op, row, pipe))
+        return Work(NUMBER[pipe], tuple(accesses)) if accesses else None
+
+    def of_scope(self, op: Operation) -> Work | None:
+        """A vector scope is one piece of work of V."""
+        found: dict[Access, None] = {}
+        for inner in op.walk():
+            if inner.row is not None and inner is not op:
+                found.update(dict.fromkeys(self._accesses(inner, inner.row, "V")))
+        return Work(NUMBER["V"], tuple(found)) if found else None
+
+    def _accesses(self, op: Operation, row: Instr, pipe: str) -> Iterator[Access]:
+        if row.family.section == "support":
+            return
+        if row.body in _FREES:
+            yield from self._freed(op)
+            return
+        if row.body in POPS:
+            yield from self._taken(op, pipe)
+            return
+        for operand in row.operands:
+            if self.profile.name in operand.idle:
+                continue
+            for value in op.group(operand.name):
+                yield from self._touch(value, operand.role != "in")
+
+    def _touch(self, value: Value, writes: bool) -> Iterator[Access]:
+        """What is written counts as read too: order is needed for both alike."""
+        window = self.outside.of(value)
+        if window is not None:
+            yield Access(window, writes)
+        yield from (Access(stretch, writes) for stretch in self.storage.of(value))
+
+    def _taken(self, op: Operation, pipe: str) -> Iterator[Access]:
+        """A pop copies its slot, or is a name for it, which touches nothing."""
+        if pipe == "S":
+            return
+        yield Access(_SLOTS, writes=False)
+        for value in (*op.results, *op.group("tile")):
+            yield from self._touch(value, writes=True)
+
+    def _freed(self, op: Operation) -> Iterator[Access]:
+        """A slot given back may be written at once: nobody may still be at it."""
+        yield Access(_SLOTS, writes=True)
+        for value in op.group("entry") or self._popped:
+            yield from self._touch(value, writes=True)
+
+
+def _popped_values(function: Operation) -> list[Value]:
+    pops = (op for op in function.walk() if op.row is not None and op.row.body in POPS)
+    return [v for op in pops for v in (*op.results, *op.group("tile"))]
+
+
+# The slots of queues, wherever they are.
+_SLOTS = Stretch(Space.GM, 0, 1)

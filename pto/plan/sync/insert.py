@@ -1,0 +1,121 @@
+"""Inserts synchronisation into a program that has none: `insert` gives a new program."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pto.core.errors import fail
+from pto.ir.copied import copied
+from pto.ir.graph import Module, Operation
+from pto.isa import types as t
+from pto.plan.calls import Names
+from pto.plan.memory import plan_memory
+from pto.plan.placement import FunctionPlan, Placement
+from pto.plan.sync.effects import NUMBER, Effects
+from pto.plan.sync.ids import allocate, places
+from pto.plan.sync.mode import first_order
+from pto.plan.sync.outside import Outside
+from pto.plan.sync.place import Placer
+from pto.plan.sync.rewrite import Writer
+from pto.plan.sync.shadow import Shadow
+from pto.plan.sync.storage import Storage
+from pto.plan.sync.tree import Item, Leaf, Reader, walk
+from pto.target.facts import Profile
+from pto.verify.functions import kind_of
+from pto.verify.scopes import SECTIONS
+
+_ROUNDS = 8  # plans that new operations may change before we give up
+_PLACES = (t.Ptr, t.TileBuf, t.View, t.MemRef)
+Starts = tuple[tuple[int, ...], ...]  # of every buffer of every function
+
+
+def insert(module: Module, profile: Profile) -> Module:
+    """The same program with every dependence between its pipes ordered; `module` stays as it is.
+
+    New operations lengthen lifetimes, so that a plan of the result may place tiles elsewhere. Then
+    every place a tile had is reckoned with, until the plan of the result is a known one.
+    """
+    order = first_order([module.op])
+    if order is not None:
+        message = f"the program orders its pipes itself: it has '{order.name}' already"
+        raise fail("PTO-U250", message, loc=order.loc, help=_JUDGE)
+    known: list[Starts] = []
+    for _ in range(_ROUNDS):
+        result = copied(module)
+        placement = plan_memory(result, profile)
+        known = known or [_starts(placement)]
+        for n, plan in enumerate(placement.functions):
+            _Function(plan, [each[n] for each in known], profile).write()
+        found = _starts(plan_memory(result, profile))
+        if found in known:
+            return result
+        known.append(found)
+    message = "the tiles find no place that holds once flags stand between their uses"
+    raise fail("PTO-U251", message, help="give every tile an address: alloc_tile addr = ...")
+
+
+_JUDGE = "`pto sync` is for programs without any flag; `pto check --deep` judges those that have"
+
+
+def _starts(placement: Placement) -> Starts:
+    return tuple(tuple(p.start for p in plan.placed) for plan in placement.functions)
+
+
+class _Function:
+    """One function: its fences, side by side, and their ids."""
+
+    def __init__(
+        self, plan: FunctionPlan, starts: Sequence[Sequence[int]], profile: Profile
+    ) -> None:
+        self.function = plan.function
+        self.profile = profile
+        self.ordered = frozenset(NUMBER[pipe] for pipe in profile.sync.memory_ordered)
+        self.outside = Outside(plan.function)
+        storage = Storage(plan, starts, profile)
+        self.effects = Effects(plan.function, storage, profile, self.outside)
+        self.names = Names()
+
+    def write(self) -> None:
+        writer = Writer()
+        for side in self._sides():
+            reader = Reader(self.effects, self.names, side, _works)
+            self._order(reader.block(self.function.regions[0].block), writer)
+        writer.finish()
+
+    def _sides(self) -> Sequence[str | None]:
+        """The sides of a core that run parts of this function; None: it is all for one agent."""
+        if kind_of(self.function) is not None:
+            return [None]
+        found = {SECTIONS[op.name] for op in self.function.walk() if op.name in SECTIONS}
+        for op in self.function.walk():
+            callee = self.names.find(op.attrs.get("callee"), self.function)
+            kind = None if callee is None else kind_of(callee)
+            if kind is not None:
+                found.add(kind)
+        return sorted(found) or [None]
+
+    def _order(self, items: list[Item], writer: Writer) -> None:
+        """Where ids run out, a barrier of all pipes takes the place of a flag."""
+        works = [item.work for item in walk(items) if isinstance(item, Leaf)]
+        at, stops = places(items), list[Item]()
+        while True:
+            placer = Placer(Shadow(works, self.outside), self.ordered, stops)
+            placer.place(items)
+            ids, without = allocate(placer.fences.flags, at, self.profile.sync.event_ids)
+            if not without:
+                writer.write(placer.fences, ids)
+                return
+            stops.append(without[0].before)
+
+
+def _works(function: Operation) -> bool:
+    """Whether a function, or one it calls, may touch memory."""
+    return any(
+        "callee" in op.attrs
+        or (
+            op.row is not None
+            and op.row.family.section != "support"
+            and any(isinstance(v.type, _PLACES) for v in op.operands)
+        )
+        for op in function.walk()
+    )

@@ -1,0 +1,46 @@
+"""Who orders the pipes of a program: its own flags, or a compiler that is yet to insert them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from pto.ir.graph import Operation
+from pto.isa.meaning import sync
+
+Mode = Literal["flags", "automatic"]
+_ORDERING = (
+    sync.SET_FLAG,
+    sync.WAIT_FLAG,
+    sync.RECORD_EVENT,
+    sync.WAIT_EVENT,
+    sync.BARRIER,
+    sync.DRAIN,
+    sync.GET_BUFFER,
+    sync.RELEASE_BUFFER,
+)
+
+
+def mode_of(functions: Sequence[Operation]) -> Mode:
+    """A tile program without a single flag is written for a compiler that inserts them."""
+    roots = _roots(functions)
+    if first_order(roots) is not None:
+        return "flags"
+    rows = (op.row for f in roots for op in f.walk())
+    return "automatic" if any(row and row.family.section == "tile" for row in rows) else "flags"
+
+
+def first_order(functions: Sequence[Operation]) -> Operation | None:
+    """The first flag, barrier, event or buffer id; None where there is none."""
+    for function in functions:
+        for op in function.walk():
+            if op.row is not None and any(op.row.body is each for each in _ORDERING):
+                return op
+    return None
+
+
+def _roots(functions: Sequence[Operation]) -> list[Operation]:
+    """With calls the whole module counts: a callee may hold the flags."""
+    if any(op.name == "func.call" for f in functions for op in f.walk()):
+        return [list(functions[0].ancestors())[-1]]
+    return list(functions)

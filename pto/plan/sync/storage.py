@@ -1,0 +1,133 @@
+"""Which bytes a value stands for: stretches of local buffers. Memory outside is in `outside.py`.
+
+Addresses are the planner's; what it does not know may be anywhere in its buffer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from pto.core.memory import Space
+from pto.ir.graph import Operation, Value
+from pto.ir.liveness import aliases
+from pto.isa import types as t
+from pto.isa.meaning import config, fifo
+from pto.isa.view import space_of
+from pto.plan.placement import FunctionPlan
+from pto.target.facts import Profile
+
+POPS = (fifo.POP, fifo.POP_FROM)
+_BINDS = (config.SUBVIEW, config.ALIAS)  # dst becomes another name for bytes of src
+_STORAGE = (t.Ptr, t.TileBuf, t.MemRef)
+
+
+class Stretch(NamedTuple):
+    """Bytes of one local buffer."""
+
+    space: Space
+    start: int
+    end: int
+
+
+def local_space(value: Value) -> Space | None:
+    """The local buffer a value points into; None for everything else."""
+    space = space_of(value.type)
+    return space if space is not None and space.is_local else None
+
+
+class Storage:
+    """What the values of one function stand for.
+
+    `others` are starts of the same buffers in other plans: a buffer is wherever one puts it.
+    """
+
+    def __init__(
+        self, plan: FunctionPlan, others: Sequence[Sequence[int]], profile: Profile
+    ) -> None:
+        function = plan.function
+        self._room = profile.buffers
+        self._reserved: dict[Space, set[Stretch]] = {}
+        roots: dict[int, Value] = {}
+        known: dict[int, set[Stretch]] = {}
+        for starts in ([p.start for p in plan.placed], *others):
+            self._add(plan, starts, roots, known)
+        popped = {id(v) for op in function.walk() for v in _popped(op)}
+        for value in _unplaced(function, roots):
+            roots[id(value)] = value
+            known[id(value)] = self._elsewhere(value, id(value) in popped)
+        self._names = aliases(function, roots.values())
+        self._known = [frozenset(known[key]) for key in roots]
+        self._bound = _bound(function)
+        self._found: dict[int, frozenset[Stretch]] = {}
+
+    def _add(
+        self,
+        plan: FunctionPlan,
+        starts: Sequence[int],
+        roots: dict[int, Value],
+        known: dict[int, set[Stretch]],
+    ) -> None:
+        for placed, start in zip(plan.placed, starts, strict=True):
+            buffer = placed.buffer
+            stretch = Stretch(buffer.space, start, start + buffer.nbytes)
+            if buffer.root is None:
+                self._reserved.setdefault(buffer.space, set()).add(stretch)
+            elif buffer.nbytes:
+                roots[id(buffer.root)] = buffer.root
+                known.setdefault(id(buffer.root), set()).add(stretch)
+
+    def _elsewhere(self, value: Value, is_popped: bool) -> set[Stretch]:
+        """A tile of a queue lies in the bytes kept for queues; anything else may be anywhere."""
+        space = local_space(value)
+        if space is None:
+            return set()
+        kept = self._reserved.get(space) if is_popped else None
+        return set(kept or {self.whole(space)})
+
+    def whole(self, space: Space) -> Stretch:
+        return Stretch(space, 0, max(self._room[space.value], 1))
+
+    def of(self, value: Value) -> frozenset[Stretch]:
+        """The local bytes a value may stand for; none for one that points outside the core."""
+        found = self._found.get(id(value))
+        if found is None:
+            self._found[id(value)] = frozenset()  # names that stand for each other
+            found = self._found[id(value)] = frozenset(self._find(value))
+        return found
+
+    def _find(self, value: Value) -> Iterator[Stretch]:
+        space = local_space(value)
+        if space is None:
+            return
+        names = self._names.get(id(value))
+        if names is None:
+            yield self.whole(space)
+        for n in names or ():
+            yield from self._known[n]
+        for other in self._bound.get(id(value), ()):
+            yield from self.of(other)
+
+
+def _popped(op: Operation) -> list[Value]:
+    if op.row is None or op.row.body not in POPS:
+        return []
+    return [*op.results, *op.group("tile")]
+
+
+def _unplaced(function: Operation, placed: dict[int, Value]) -> Iterator[Value]:
+    """Values that begin a buffer the planner does not place: arguments, tiles of queues, ..."""
+    yield from function.regions[0].block.args
+    for op in function.walk():
+        if not any(isinstance(v.type, _STORAGE) for v in op.operands) or "callee" in op.attrs:
+            local = (v for v in op.results if local_space(v) is not None)
+            yield from (v for v in local if id(v) not in placed)
+
+
+def _bound(function: Operation) -> dict[int, list[Value]]:
+    found: dict[int, list[Value]] = {}
+    for op in function.walk():
+        if op.row is not None and op.row.body in _BINDS:
+            for dst in op.group("dst"):
+                found.setdefault(id(dst), []).extend(op.group("src"))
+    return found

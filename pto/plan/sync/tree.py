@@ -1,0 +1,115 @@
+"""A function as pieces of work in their control flow, as one side of a core runs it.
+
+Sections of the side are part of the code around them; those of the other side are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from pto.ir.graph import Block, Operation, Region
+from pto.plan.calls import Names
+from pto.plan.sync.effects import Effects, Work
+from pto.verify.functions import kind_of
+from pto.verify.operation import constant
+from pto.verify.scopes import SECTIONS, VECSCOPES
+
+
+@dataclass(slots=True, eq=False)
+class Item:
+    """One operation that matters for order; fences stand before and after it."""
+
+    op: Operation
+
+
+@dataclass(slots=True, eq=False)
+class Leaf(Item):
+    work: Work
+
+
+@dataclass(slots=True, eq=False)
+class Call(Item):
+    """A called function: whatever it does, on whatever pipes."""
+
+
+@dataclass(slots=True, eq=False)
+class Branch(Item):
+    arms: list[list[Item]]  # an absent arm is empty
+
+
+@dataclass(slots=True, eq=False)
+class Loop(Item):
+    parts: list[list[Item]]  # of scf.for its body; of scf.while the test and the body
+    surely_runs: bool = False
+
+
+@dataclass(slots=True)
+class Reader:
+    """Reads a function for one side; None: one agent runs all of it."""
+
+    effects: Effects
+    names: Names
+    side: str | None
+    works: Callable[[Operation], bool]  # whether a function touches memory at all
+    items: dict[int, Item] = field(default_factory=dict[int, Item])
+
+    def block(self, block: Block) -> list[Item]:
+        return [item for op in block.ops for item in self.read(op)]
+
+    def region(self, region: Region) -> list[Item]:
+        return self.block(region.block) if region.blocks else []
+
+    def read(self, op: Operation) -> Iterator[Item]:
+        if op.name in SECTIONS:
+            if self.side in (None, SECTIONS[op.name]):
+                yield from self.region(op.regions[0])
+        elif op.name == "scf.if":
+            arms = [self.region(r) for r in op.regions]
+            if any(arms):
+                yield Branch(op, arms if len(arms) > 1 else [*arms, []])
+        elif op.name in ("scf.for", "scf.while"):
+            parts = [self.region(r) for r in op.regions]
+            if any(parts):
+                yield Loop(op, parts, _surely_runs(op))
+        elif op.name in VECSCOPES:
+            yield from self._leaf(op, self.effects.of_scope(op))
+        elif "callee" in op.attrs:
+            yield from self._call(op)
+        else:
+            yield from self._leaf(op, self.effects.of(op))
+
+    def _leaf(self, op: Operation, work: Work | None) -> Iterator[Item]:
+        if work is not None:
+            yield Leaf(op, work)
+
+    def _call(self, op: Operation) -> Iterator[Item]:
+        function = next(a for a in op.ancestors() if a.name == "func.func")
+        callee = self.names.find(op.attrs.get("callee"), function)
+        if callee is None or not self.works(callee):
+            return
+        kind = kind_of(callee)
+        if self.side is None or kind in (None, self.side):
+            yield Call(op)
+
+
+def _surely_runs(loop: Operation) -> bool:
+    if loop.name != "scf.for":
+        return False
+    low, high = constant(loop.operands[0]), constant(loop.operands[1])
+    return low is not None and high is not None and low < high
+
+
+def walk(items: list[Item]) -> Iterator[Item]:
+    """Every item, outer ones first."""
+    for item in items:
+        yield item
+        for part in inner(item):
+            yield from walk(part)
+
+
+def inner(item: Item) -> list[list[Item]]:
+    """The sequences inside an item."""
+    if isinstance(item, Loop):
+        return item.parts
+    return item.arms if isinstance(item, Branch) else []
