@@ -1,0 +1,125 @@
+"""Loads and stores on the fast engine: the same bytes as on the reference, all of them compiled."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.run.jit.both import agree, fails_alike
+from tests.run.jit.tiles import Tile, program, view
+
+_RANDOM = np.random.default_rng(7)
+
+
+def _bytes(count: int) -> Any:
+    return _RANDOM.integers(0, 256, count, dtype=np.uint8)
+
+
+def _around(tiles: list[Tile]) -> list[Any]:
+    """Bytes that lie in the tiles before, and arrays for what lies there after."""
+    return [a for t in tiles for a in (_bytes(t.nbytes), np.zeros(t.nbytes, np.uint8))]
+
+
+def _items(kind: str, count: int) -> Any:
+    width = {"f32": 4, "i32": 4, "f16": 2, "i8": 1}[kind]
+    numpy = {"f32": np.float32, "i32": np.int32, "f16": np.float16, "i8": np.int8}[kind]
+    return _bytes(count * width).view(numpy)
+
+
+def _both_ways(
+    tile: Tile,
+    shape: tuple[int, ...],
+    strides: tuple[int, ...],
+    *,
+    more: str = "",
+    check: bool = False,
+    **options: Any,
+) -> None:
+    """Load a view into the tile; and store another tile to a view of the same kind."""
+    count = 1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True))
+    made = view("v", "g", tile.kind, shape, strides, more)
+    dims = "x".join("?" for _ in shape)
+    seen = f"%v : !pto.tensor_view<{dims}x{tile.kind}>"
+    g = _items(tile.kind, count)
+    kind = [("g", tile.kind)]
+    load = program(kind, [tile], f"{made}pto.tload ins({seen}) outs({tile.ref()})")
+    agree(load, [g, *_around([tile])], check=check, **options)
+    store = program(kind, [tile], f"{made}pto.tstore ins({tile.ref()}) outs({seen})")
+    agree(store, [g, *_around([tile])], check=check, **options)
+
+
+_LAYOUTS = ["ND", "DN", "NZ", "ZN", "ZZ", "NN"]
+
+
+@pytest.mark.parametrize("layout", _LAYOUTS)
+@pytest.mark.parametrize("kind", ["f32", "f16", "i8"])
+@pytest.mark.parametrize("valid", [(32, 64), (17, 45), (1, 1), (5, 64), (32, 3), (0, 4)])
+@pytest.mark.parametrize("across", [False, True])
+def test_one_matrix_in_every_layout(
+    layout: str, kind: str, valid: tuple[int, int], across: bool
+) -> None:
+    rows, cols = (max(1, n) for n in valid)
+    tile = Tile("t", 32, 64, kind, layout, valid, role="mat")
+    strides = (1, rows + 3) if across else (cols + 5, 1)
+    _both_ways(tile, (rows, cols), strides)
+
+
+@pytest.mark.parametrize("layout", ["ND", "DN", "NZ"])
+def test_a_view_without_gaps_and_one_larger_than_the_tile(layout: str) -> None:
+    _both_ways(Tile("t", 32, 64, layout=layout, role="mat"), (32, 64), (64, 1))
+    _both_ways(Tile("t", 32, 64, layout=layout, role="mat"), (40, 70), (70, 1))
+    _both_ways(Tile("t", 32, 64, layout=layout, role="mat"), (40, 70), (140, 2))
+
+
+@pytest.mark.parametrize("arch", ["a5", "cpu"])
+@pytest.mark.parametrize("layout", _LAYOUTS)
+@pytest.mark.parametrize("valid", [(32, 64), (32, 45), (17, 64), (9, 3), (0, 3)])
+@pytest.mark.parametrize("pad", [0, 1, 3])
+def test_pads_beside_the_valid_region(
+    arch: str, layout: str, valid: tuple[int, int], pad: int
+) -> None:
+    tile = Tile("t", 32, 64, "f16", layout, valid, pad=pad, role="mat", dynamic=True)
+    _both_ways(tile, (32, 64), (64, 1), profile=arch)
+
+
+@pytest.mark.parametrize("layout", ["ND", "NZ"])
+def test_views_of_several_matrices(layout: str) -> None:
+    tile = Tile("t", 48, 32, "f16", layout, (40, 30), role="mat")
+    _both_ways(tile, (2, 2, 12, 32), (2000, 900, 40, 1))
+    if layout == "NZ":  # boxes in global memory
+        _both_ways(Tile("t", 48, 32, "f16", layout, role="mat"), (1, 2, 3, 16, 16), (1536, 768, 256, 16, 1))
+        _both_ways(Tile("t", 48, 32, "f16", layout, role="mat"), (1, 2, 3, 16, 16), (1536, 800, 260, 16, 1), more=' {layout = #pto.layout<nz>}')
+
+
+@pytest.mark.parametrize("word", ["atomic_add", "atomic_max", "atomic_min"])
+@pytest.mark.parametrize("kind", ["f32", "i32", "f16"])
+@pytest.mark.parametrize("layout", ["ND", "NZ", "ZN"])
+def test_atomic_stores(word: str, kind: str, layout: str) -> None:
+    tile = Tile("t", 32, 64, kind, layout, (30, 61))
+    made = view("v", "g", kind, (32, 64), (70, 1))
+    store = f"pto.tstore ins({tile.ref()}) outs(%v : !pto.tensor_view<?x?x{kind}>) {{atomicType = #pto<atomic_type {word}>}}"
+    text = program([("g", kind)], [tile], made + store)
+    agree(text, [_items(kind, 70 * 32), *_around([tile])], check=False)
+
+
+def test_a_view_that_lies_on_itself_is_stored_as_the_reference_does() -> None:
+    tile = Tile("t", 8, 16)
+    made = view("v", "g", "f32", (8, 16), (0, 1))
+    text = program([("g", "f32")], [tile], f"{made}pto.tstore ins({tile.ref()}) outs(%v : !pto.tensor_view<?x?xf32>)")
+    agree(text, [_items("f32", 64), *_around([tile])], check=False, all_native=False)
+
+
+def test_a_view_too_small_for_the_tile_is_named() -> None:
+    tile = Tile("t", 8, 16, dynamic=True)
+    made = view("v", "g", "f32", (7, 16), (16, 1))
+    text = program([("g", "f32")], [tile], f"{made}pto.tload ins(%v : !pto.tensor_view<?x?xf32>) outs({tile.ref()})")
+    assert fails_alike(text, [_items("f32", 256), *_around([tile])], check=False) == "PTO-S170"
+
+
+def test_a_view_outside_its_memory_is_named() -> None:
+    tile = Tile("t", 8, 16)
+    made = view("v", "g", "f32", (8, 16), (100, 1))
+    text = program([("g", "f32")], [tile], f"{made}pto.tload ins(%v : !pto.tensor_view<?x?xf32>) outs({tile.ref()})")
+    assert fails_alike(text, [_items("f32", 256), *_around([tile])], check=False) == "PTO-M001"
