@@ -56,7 +56,9 @@ def _product(s: Spot) -> Sequence[Native]:
         shape = None if start is None else (grid(start), added == "bias")
         key = repr(("product", kind, line, grid(dst), shape))
         name = s.e.unit.shared(key, lambda f: _multiply(s, f, kind, line, grid(dst), shape))
-        x.do(f"call void {name}(i64 {m}, i64 {k}, i64 {n}, ptr {to}, ptr {lhs}, ptr {rhs}, ptr {first})")
+        x.do(
+            f"call void {name}(i64 {m}, i64 {k}, i64 {n}, ptr {to}, ptr {lhs}, ptr {rhs}, ptr {first})"
+        )
 
     planes.either_way(s, fine, run)
     return []
@@ -125,12 +127,20 @@ def _unpack_lines(s: Spot, x: Text, g: Grid, line: int) -> None:
     wide = lanes.Lanes(x, w, s.e.unit.declare)
 
     def row(i: str) -> None:
-        source = x.at("%p3", x.mul(x.add(x.mul(_over(x, i, h), str(g.down)), x.mul(_rest(x, i, h), str(g.row))), str(size)))
+        source = x.at(
+            "%p3",
+            x.mul(
+                x.add(x.mul(_over(x, i, h), str(g.down)), x.mul(_rest(x, i, h), str(g.row))),
+                str(size),
+            ),
+        )
         to = x.at("%p2", x.mul(i, str(line * 4)))
 
         def run(c: str) -> None:
             item = x.load(vector(w, element(g.dtype)), planes.offset(x, source, c, g.right, size))
-            x.store(_wide_type(w, g.dtype), _widened(wide, g.dtype, item), planes.offset(x, to, c, w, 4))
+            x.store(
+                _wide_type(w, g.dtype), _widened(wide, g.dtype, item), planes.offset(x, to, c, w, 4)
+            )
 
         planes.loop(x, _up(x, "%p1", w), "1", run)
 
@@ -141,24 +151,37 @@ def _unpack_turned(s: Spot, x: Text, g: Grid, line: int) -> None:
     """Columns of a box are runs of its height: each box is turned in registers."""
     (h, w), size = g.box, g.dtype.itemsize
     item, type = element(g.dtype), vector(h, element(g.dtype))
-    wide = lanes.Lanes(x, h, s.e.unit.declare)
+    count = min(h, w)
+    wide = lanes.Lanes(x, count, s.e.unit.declare)
 
     def down(r: str) -> None:
         def right(c: str) -> None:
-            source = x.at("%p3", x.mul(x.add(x.mul(r, str(g.down)), x.mul(c, str(g.right))), str(size)))
+            place = x.add(x.mul(r, str(g.down)), x.mul(c, str(g.right)))
+            source = x.at("%p3", x.mul(place, str(size)))
             columns = [x.load(type, x.at(source, n * g.col * size)) for n in range(w)]
-            turned = turn(x, item, h, columns)
             to = x.at("%p2", x.add(x.mul(r, str(h * line * 4)), x.mul(c, str(w * 4))))
-            per = w // h if w > h else 1
-            for n, part in enumerate(turned):
-                at = (n // per) * line * 4 + (n % per) * h * 4 if w >= h else n * h * 4
-                x.store(_wide_type(h, g.dtype), _widened(wide, g.dtype, part), x.at(to, at))
+            for n, part in enumerate(_cut(x, item, h, count, turn(x, item, h, columns))):
+                row, col = divmod(n * count, w)
+                value = _widened(wide, g.dtype, part)
+                x.store(_wide_type(count, g.dtype), value, x.at(to, (row * line + col) * 4))
 
         planes.loop(x, _up(x, "%p1", w), "1", right)
 
-    if w < h:
-        raise NotNative("boxes higher than wide")
     planes.loop(x, _up(x, "%p0", h), "1", down)
+
+
+def _cut(x: Text, item: str, lanes_: int, count: int, parts: Sequence[str]) -> list[str]:
+    """Vectors in pieces of `count` lanes."""
+    if lanes_ == count:
+        return list(parts)
+    type, found = vector(lanes_, item), list[str]()
+    for part in parts:
+        for start in range(0, lanes_, count):
+            picks = ", ".join(f"i32 {start + n}" for n in range(count))
+            found.append(
+                x.new(f"shufflevector {type} {part}, {type} poison, <{count} x i32> <{picks}>")
+            )
+    return found
 
 
 def turn(x: Text, item: str, lanes_: int, columns: Sequence[str]) -> list[str]:
@@ -176,7 +199,9 @@ def turn(x: Text, item: str, lanes_: int, columns: Sequence[str]) -> list[str]:
         mixed: list[str] = []
         for a, b in zip(rows[:half], rows[half:], strict=True):
             for picks in (low, high):
-                mixed.append(x.new(f"shufflevector {type} {a}, {type} {b}, <{lanes_} x i32> <{picks}>"))
+                mixed.append(
+                    x.new(f"shufflevector {type} {a}, {type} {b}, <{lanes_} x i32> <{picks}>")
+                )
         rows = mixed
     return rows
 
@@ -280,7 +305,9 @@ class _Block:
     def _spread(self, one: str) -> str:
         x, type = self.x, self.type
         first = x.new(f"insertelement {type} poison, {self.kind} {one}, i64 0")
-        return x.new(f"shufflevector {type} {first}, {type} poison, <{_LANES} x i32> zeroinitializer")
+        return x.new(
+            f"shufflevector {type} {first}, {type} poison, <{_LANES} x i32> zeroinitializer"
+        )
 
     def _add(self, a: str, b: str, total: str) -> str:
         x, type = self.x, self.type

@@ -54,7 +54,12 @@ def emit_lane(s: Spot) -> Sequence[Native]:
     s.x.branch(first, yes, no)
     for label, one in zip((yes, no), ways, strict=True):
         s.x.label(label)
-        _emit_with(s, body, dst, dtype, given, one)
+        state = s.x.mark()
+        try:
+            _emit_with(s, body, dst, dtype, given, one)
+        except NotNative:  # the unlikely way: the reference knows it
+            s.x.back_to(state)
+            s.e.run_outside(s.op)
         s.x.jump(done)
     s.x.label(done)
     return []
@@ -106,9 +111,7 @@ def _emit_with(
     planes.either_way(s, fine, call)
 
 
-def _spread(
-    body: Lane, tiles: Sequence[TilePlace], cols: str
-) -> tuple[TilePlace | None, ...]:
+def _spread(body: Lane, tiles: Sequence[TilePlace], cols: str) -> tuple[TilePlace | None, ...]:
     """The source that has one value for a row, or a column, of the domain; two candidates where
     the extents, which decide, are known only when it runs."""
     if body.spread is None:

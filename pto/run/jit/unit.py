@@ -22,6 +22,7 @@ class Unit:
     def __init__(self) -> None:
         self._pieces: dict[str, str] = {}
         self._shared: dict[str, tuple[str, str]] = {}  # key -> name, text
+        self._names = 0
         self._declared: dict[str, None] = {}
         self._code: native.Code | None = None
         self.skipped: Counter[tuple[str, str]] = Counter()  # (operation, why) run by the reference
@@ -43,9 +44,9 @@ class Unit:
         """The name of a function that many places call, made once; `make(name)` gives its text."""
         found = self._shared.get(key)
         if found is None:
-            name = f"@shared{len(self._shared)}"
-            self._shared[key] = found = (name, "")
-            self._shared[key] = found = (name, make(name))
+            self._names += 1
+            name = f"@shared{self._names}"
+            self._shared[key] = found = (name, make(name))  # where that gives up, nothing is kept
         return found[0]
 
     @property
