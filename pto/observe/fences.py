@@ -39,6 +39,7 @@ class Fences:
 
     def __init__(self, sync: Sync) -> None:
         self._sync = sync
+        self._tells_reuse = "flag-reuse" in sync.flag_warnings
         self._pairings: dict[tuple[int, int], _Pairing] = {}  # by set and wait
         self._of: dict[int, _Pairing] = {}  # by operation
         self._barriers: dict[int, tuple[Operation, str, str] | None] = {}  # None: it orders
@@ -57,7 +58,9 @@ class Fences:
             found = self._pair(thread.agent, flag, setter.event.op, item.event.op)
         if not found.is_useful and bool((clock > thread.clock[: clock.size]).any()):
             found.is_useful = True
-        self._freed[id(thread.agent), flag] = thread, thread.tick(item.moment), item
+        # a wait counts as an operation of its own only where its order is asked for
+        time = thread.tick(item.moment) if self._tells_reuse else 0
+        self._freed[id(thread.agent), flag] = thread, time, item
 
     def set(self, thread: Thread, item: Item, flag: Flag, clock: Clock) -> None:
         """A flag is set: is that known to come after the wait that took its last set?"""
@@ -65,7 +68,7 @@ class Fences:
         if "shared-source-id" in self._sync.flag_warnings:
             self._look_beside(thread.agent, item, flag)
         freed = self._freed.get((id(thread.agent), flag))
-        if freed is None or id(item.event.op) in self._early:
+        if not self._tells_reuse or freed is None or id(item.event.op) in self._early:
             return
         waiter, time, wait = freed
         if clock[waiter.index] < time:
@@ -126,7 +129,7 @@ class Fences:
         for found in self._barriers.values():
             if found is not None:
                 yield self._needless_barrier(*found)
-        if "flag-reuse" in self._sync.flag_warnings:
+        if self._tells_reuse:
             yield from (_reused(*each) for each in self._early.values())
         yield from (_shared(*each) for each in self._shared.values())
 
