@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import textwrap
 import json
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -133,13 +134,15 @@ def _rules(row: Instr) -> list[Piece]:
 
 def _coverage(rows: Sequence[Instr]) -> list[Piece]:
     """Rows by section and what there is of each; `tested` counts names in ./tests, if any."""
+    from pto.run.jit.instructions import compiled_as
+
     tested = _tested_names(Path("tests"))
     measures: dict[str, Callable[[Instr], bool]] = {
         "rows": lambda row: True,
         "parsed": lambda row: row.text.startswith("=") or bool(compile_format(row)),
         "checked": lambda row: True,  # kinds, attributes and profile are checked for every row
         "executed": lambda row: row.body is not None,
-        "jitted": lambda row: False,  # the compiled engine does not exist yet
+        "jitted": lambda row: compiled_as(row) is not None,
         "tested": lambda row: row.name in tested,
     }
     grouped = _by_family(rows)
@@ -149,7 +152,13 @@ def _coverage(rows: Sequence[Instr]) -> list[Piece]:
         counts = [sum(map(test, members)) for test in measures.values()]
         out.append(("", _count_line(describe.SECTIONS[section], counts)))
     totals = [sum(map(test, rows)) for test in measures.values()]
-    return [*out, ("title", _count_line("all", totals))]
+    own = " ".join(row.mnemonic for row in rows if compiled_as(row) == "emitter")
+    return [
+        *out,
+        ("title", _count_line("all", totals)),
+        ("", "\nCompiled by an emitter of their own, beside the meaning and tested against it:\n"),
+        ("dim", f"{textwrap.fill(own, 96, initial_indent='  ', subsequent_indent='  ')}\n"),
+    ]
 
 
 def _count_line(name: str, cells: Iterable[object]) -> str:

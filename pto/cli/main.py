@@ -27,6 +27,7 @@ VERBS = {
     "fmt": "print a program in one stable form, or as generic MLIR",
     "gym": "run a checkout of PTO-Gym by its own generators and judges",
     "layout": "show where each element of a tile lives in memory, as text or a picture",
+    "cache": "compiled code kept on disk: how much there is, and forgetting it",
     "explain": "what a finding's code means, with a wrong and a right program",
 }
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from pto.cli import console
+from pto.core.errors import fail
 from pto.core.render import Piece
 from pto.ir.graph import Module
 from pto.ir.parser import parse_file
@@ -27,6 +28,8 @@ EXAMPLES = """\
   pto run add.pto --arg a=rand --arg b=rand --arg c=zeros --sanitize
   pto run add.pto --arg a=rand --arg b=rand --arg c=zeros --schedule late
                                  effects as late as flags and barriers allow
+  pto run add.pto --arg a=rand --arg b=rand --arg c=zeros --sanitize --fix
+                                 write add.fixed.pto, with the flags that were missing
   pto run mm.pto --entry kernel --blocks 24 --out results/
   pto run add.pto --arg a=rand --arg b=rand --arg c=zeros --step 14
                                  stop before line 14 and show its operands
@@ -45,27 +48,34 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     watch.add_argument("--step", nargs="?", const="+1", metavar="LINE|+N", help=_STEP)
     watch.add_argument("--sanitize", action="store_true", help=_SANITIZE)
     watch.add_argument("--schedule", metavar="S", help=_SCHEDULE)
+    parser.add_argument("--fix", action="store_true", help=_FIX)
+    parser.add_argument("-o", dest="fixed", metavar="FILE", help="where --fix writes")
     parser.add_argument("--format", choices=("text", "json", "sarif"), default="text", help=_FORMAT)
     parser.add_argument("--seed", type=int, default=0, help="for rand")
     parser.add_argument("--out", metavar="DIR", help="write every array there as NAME.npy")
+    parser.add_argument("--verbose", action="store_true", help=_VERBOSE)
     parser.add_argument("--print", action="store_true", help="print the arrays that changed")
 
 
 _ENGINE = f"{' or '.join(ENGINES)}; default: PTO_ENGINE, else {DEFAULT}"
+_VERBOSE = "also say what the jit engine left to the reference engine, and why"
 _STEP = "stop before a line, or before instruction N (the first), and ask what to do"
 _SANITIZE = "find races, deadlocks and flags that do not match"
 _SCHEDULE = "when effects happen: program (default), early, late or random:SEED; a race shows so"
+_FIX = "with --sanitize: write FILE.fixed.pto, with fixes that were proven by a run"
 _FORMAT = "how --sanitize shows what it finds"
 _ARG = "data.npy, rand[:1024xf32], zeros, ones, range, full(1.5), or a number"
 
 
 def run(args: argparse.Namespace) -> int:
     engine = chosen_engine(args.engine)
+    if args.fix and not args.sanitize:
+        raise fail("PTO-U232", "--fix needs --sanitize: fixes are proven by a watched run")
     module = parse_file(args.file)
     kernels = entry_functions(module, args.entry)
     params = parameters(*kernels)
     values = build(params, parse_args(args.arg), args.seed)
-    before = [v.copy() if isinstance(v, np.ndarray) else None for v in values]
+    before = [v.copy() if isinstance(v, np.ndarray) else v for v in values]
     options: dict[str, Any] = {
         "entry": args.entry,
         "args": values,
@@ -79,6 +89,8 @@ def run(args: argparse.Namespace) -> int:
         report = _stepped(module, args.step, options)
     elif not args.schedule and wants_sanitizer(args.sanitize):
         report, code = _sanitized(module, args.format, options)
+        if args.fix and args.format == "text":
+            code = _fixed(module, args, before)
     else:
         with Bar() as seen:
             report = launch(module, **options, progress=seen, schedule=args.schedule)
@@ -87,8 +99,10 @@ def run(args: argparse.Namespace) -> int:
     for line in report.printed:
         print(line)
     console.write(_header(report, args.schedule))
+    if args.verbose:
+        console.write(_left_out(report))
     for param, old, new in zip(params, before, values, strict=True):
-        if old is not None:
+        if isinstance(old, np.ndarray):
             console.write(_change(param, old, new, show=args.print))
     if args.out:
         _save(Path(args.out), params, values)
@@ -105,6 +119,15 @@ def _sanitized(
     return verdict.report, show_verdict(verdict, format)
 
 
+def _fixed(module: Module, args: argparse.Namespace, before: Sequence[Any]) -> int:
+    from pto.cli.fix import write_fixed
+    from pto.observe.repair import Launch
+
+    names = ("entry", "blocks", "profile", "device")
+    run = Launch(before, {name: getattr(args, name) for name in names})
+    return write_fixed(Path(args.file), module, [run], args.fixed)
+
+
 def _stepped(module: Module, where: str, options: Mapping[str, Any]) -> Report | None:
     from pto.cli.step import stepper
     from pto.run.step import Quit
@@ -115,6 +138,19 @@ def _stepped(module: Module, where: str, options: Mapping[str, Any]) -> Report |
     except Quit:
         console.write([("title", f"left after {chosen.done} instructions\n")])
         return None
+
+
+def _left_out(report: Report) -> list[Piece]:
+    """Operations that the reference engine ran inside compiled code."""
+    if report.engine != "jit":
+        return [("dim", f"engine {report.engine}: nothing is compiled\n")]
+    if not report.left_out:
+        return [("dim", "every operation was compiled\n")]
+    lines = sorted(report.left_out.items())
+    return [
+        ("dim", "run by the reference engine inside compiled code:\n"),
+        *(("", f"  {count} x {name}: {why}\n") for (name, why), count in lines),
+    ]
 
 
 def _header(report: Report, asked: str | None) -> list[Piece]:
