@@ -124,8 +124,8 @@ class Memory:
                 f"{space.value} needs a contiguous one-dimensional array of bytes, "
                 f"not {data.dtype} of shape {data.shape}",
             )
-        memory = cls(space, 0, align)
-        memory.data = data
+        memory = cls.__new__(cls)
+        memory.space, memory.align, memory.data = space, align, data
         return memory
 
     @property

@@ -155,10 +155,10 @@ class Device:
 
     def memory_of(self, array: npt.NDArray[Any]) -> Memory | None:
         """The global memory that an array already is, on this rank or another."""
-        start = array.ctypes.data
+        size = array.nbytes
         for attached in self._everywhere():
             memory = attached.memory
-            if memory.size == array.nbytes and memory.data.ctypes.data == start:
+            if memory.size == size and memory.data.ctypes.data == array.ctypes.data:
                 return memory
         return None
 
