@@ -23,6 +23,7 @@ EXAMPLES = """\
   pto check --all-profiles kernel.pto      which profiles accept it, and why the others do not
   pto check --device 910b1 src/            every .pto file below src/, for one chip
   pto check --deep kernel.pto              run it too, and look for races
+  pto check --deep --fix kernel.pto        and write kernel.fixed.pto, with what was missing
   pto check --format sarif src/ > out.sarif
 """
 
@@ -35,15 +36,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--all-profiles", action="store_true", help="try every profile")
     parser.add_argument("--level", type=int, choices=(2, 3), default=3, help=_LEVEL)
     parser.add_argument("--deep", action="store_true", help=_DEEP)
+    parser.add_argument("--fix", action="store_true", help=_FIX)
+    parser.add_argument("-o", dest="fixed", metavar="FILE", help="where --fix writes; of one file")
     parser.add_argument("--format", choices=("text", "json", "sarif"), default="text")
 
 
 _DEEP = "also run it on made-up inputs and look for races and flags that do not match"
+_FIX = "with --deep: write FILE.fixed.pto, with fixes that were proven by a run"
 _LEVEL = "3: programs place tiles themselves (default); 2: a compiler does"
 
 
 def run(args: argparse.Namespace) -> int:
     files = list(program_files(args.files))
+    if args.fix and not args.deep:
+        raise fail("PTO-U232", "--fix needs --deep: fixes are proven by a watched run")
+    if args.fix and args.fixed and len(files) > 1:
+        raise fail("PTO-U232", f"-o {args.fixed} is one file, and {len(files)} are to be mended")
     if args.all_profiles:
         return _compare(files, args)
     results = [_check_file(path, args) for path in files]
@@ -56,6 +64,8 @@ def run(args: argparse.Namespace) -> int:
     else:
         console.show(findings, stream=sys.stdout)
         console.write(_summary(len(files), targets, findings))
+        if args.fix:
+            return max([_fix(path, args) for path in files], default=0)
     return 1 if any(d.severity == "error" for d in findings) else 0
 
 
@@ -118,6 +128,21 @@ def _deep(path: Path, module: Module, args: argparse.Namespace) -> list[Diagnost
     except PtoError as error:
         print(f"{path}: not run: {error.diagnostics[0].message}", file=sys.stderr)
     return found
+
+
+def _fix(path: Path, args: argparse.Namespace) -> int:
+    """Mend a program that is legal; one that is not stays as it is."""
+    from pto.cli.fix import write_fixed
+    from pto.observe.deep import launches
+
+    module, _ = load(path)
+    if module is None:
+        return 1
+    try:
+        runs = launches(module, profile=args.profile, device=args.device)
+    except PtoError:
+        return 1  # said already: it cannot be run
+    return write_fixed(path, module, runs, args.fixed)
 
 
 def _summary(

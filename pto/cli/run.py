@@ -17,7 +17,6 @@ from pto.ir.parser import parse_file
 from pto.run.arguments import Parameter, build, parameters, parse_args
 from pto.run.engine import DEFAULT, ENGINES, chosen_engine, wants_sanitizer
 from pto.run.host import Report, entry_functions, launch
-from pto.run.mode import ASSUMED
 from pto.run.progress import Bar
 from pto.run.schedule import parse_schedule
 
@@ -156,6 +155,8 @@ def _left_out(report: Report) -> list[Piece]:
 def _header(report: Report, asked: str | None) -> list[Piece]:
     line: list[Piece] = [("title", f"{report!r}\n")]
     if parse_schedule(asked) != report.schedule:
+        from pto.observe.mode import ASSUMED
+
         line.append(("dim", f"  schedule program: {ASSUMED['automatic']}\n"))
     return line
 

@@ -15,6 +15,7 @@ from pto.core.errors import Diagnostic, PtoError
 from pto.ir.graph import Module
 from pto.isa import types as t
 from pto.isa.meaning.control import BLOCK_INDEX
+from pto.observe.repair import Launch
 from pto.observe.sanitize import Verdict, sanitize
 from pto.run.arguments import Parameter, parameters
 from pto.run.host import entry_functions
@@ -26,21 +27,25 @@ _SMALL = 16  # what a number of rows, columns or steps is taken to be
 _KEPT = ("PTO-R", "PTO-D", "PTO-V21")  # what does not depend on the size of made-up inputs
 
 
+def launches(module: Module, *, profile: str | None, device: str | None) -> list[Launch]:
+    """Every kernel once, on made-up inputs."""
+    is_divided = any(op.row and op.row.body is BLOCK_INDEX for op in module.walk())
+    given = {"blocks": _BLOCKS if is_divided else 1, "profile": profile, "device": device}
+    return [
+        Launch(
+            [_value(each) for each in parameters(*entry_functions(module, entry))],
+            {**given, "entry": entry},
+        )
+        for entry in _entries(module)
+    ]
+
+
 def deep(
     module: Module, *, profile: str | None, device: str | None
 ) -> Iterator[tuple[Verdict, Diagnostic | None]]:
     """For every kernel: what the sanitizer finds, and why the run ended early where it did."""
-    is_divided = any(op.row and op.row.body is BLOCK_INDEX for op in module.walk())
-    for entry in _entries(module):
-        args = [_value(each) for each in parameters(*entry_functions(module, entry))]
-        verdict = sanitize(
-            module,
-            entry=entry,
-            args=args,
-            blocks=_BLOCKS if is_divided else 1,
-            profile=profile,
-            device=device,
-        )
+    for run in launches(module, profile=profile, device=device):
+        verdict = sanitize(module, args=run.args, **run.options)
         kept = tuple(d for d in verdict.findings if d.code.startswith(_KEPT))
         other = [d for d in verdict.findings if d not in kept]
         stopped = None if verdict.report is not None or not other else other[0]

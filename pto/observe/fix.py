@@ -6,17 +6,17 @@ that run has no race and no flag more than before, and this race is gone, is the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from pto.core.errors import Diagnostic
-from pto.ir.graph import Block, Operation
-from pto.ir.parser import parse
+from pto.ir.graph import Operation
 from pto.isa.attributes import Enum
+from pto.observe.edits import Edit, applied
+from pto.run.effects import Flag
 
 Rerun = Callable[[], list[Diagnostic]]
-Insertion = tuple[Block, int, Operation]  # before this index
+Candidate = tuple[str, list[Edit]]  # in words, and what it puts in
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +29,15 @@ class Gap:
     target: str  # the pipe of the later
     in_scope: bool
 
+    def before(self, text: str) -> Edit:
+        """Something right before the later one, outside vector scopes."""
+        return Edit(_outside(self.later), False, text)
+
 
 def suggestion(gap: Gap, finding: Diagnostic, before: list[Diagnostic], rerun: Rerun) -> str | None:
     """Words for a fix that worked; None where none of those tried did."""
-    for words, insertions in _candidates(gap):
-        with _inserted(insertions):
+    for words, edits in candidates(gap):
+        with applied(edits):
             after = rerun()
         if _is_better(finding, before, after):
             return f"{words} (re-run: {_left(after)})"
@@ -60,44 +64,73 @@ def _left(after: list[Diagnostic]) -> str:
 # ---- what may help
 
 
-def _candidates(gap: Gap) -> Iterator[tuple[str, list[Insertion]]]:
+def candidates(gap: Gap) -> Iterator[Candidate]:
+    """Flags and barriers that may order a gap."""
     if gap.in_scope:
-        block, at = _place(gap.later)
-        yield (
-            f'mem_bar "VST_VLD" before {_line(gap.later)}',
-            [(block, at, _made('pto.mem_bar "VST_VLD"'))],
-        )
+        text = 'pto.mem_bar "VST_VLD"'
+        yield f'mem_bar "VST_VLD" before {place_of(gap.later)}', [Edit(gap.later, False, text)]
         return
     places = _common(gap.earlier, gap.later)
     if gap.source == gap.target:
-        block, at = places[1] if places else _place(_outside(gap.later))
+        before = places[1] if places else _outside(gap.later)
         text = f"pto.barrier #pto.pipe<PIPE_{gap.source}>"
-        yield f"barrier {gap.source} before {_line(block.ops[at])}", [(block, at, _made(text))]
+        yield f"barrier {gap.source} before {place_of(before)}", [Edit(before, False, text)]
         return
     if places is None:
         return
-    (block, first), (_, second) = places
-    after, before = _line(block.ops[first]), _line(block.ops[second])
+    first, second = places
     for number in _free_ids(gap):
-        flag = f'["PIPE_{gap.source}", "PIPE_{gap.target}", "EVENT_ID{number}"]'
-        # the later place first: the index of the earlier one then still holds
-        insertions = [
-            (block, second, _made(f"pto.wait_flag{flag}")),
-            (block, first + 1, _made(f"pto.set_flag{flag}")),
-        ]
-        name = f"set_flag({gap.source}, {gap.target}, {number})"
-        yield f"{name} after {after}, wait_flag before {before}", insertions
+        flag = Flag(gap.source, gap.target, number)
+        if _index(first) < _index(second):
+            yield _ordered(flag, first, second)
+            continue
+        yield from _carried(flag, first, second)
 
 
-def _line(op: Operation) -> str:
+def _ordered(flag: Flag, first: Operation, second: Operation) -> Candidate:
+    edits = [Edit(first, True, set_text(flag)), Edit(second, False, wait_text(flag))]
+    return (
+        f"set_flag{named(flag)} after {place_of(first)}, wait_flag before {place_of(second)}",
+        edits,
+    )
+
+
+def _carried(flag: Flag, first: Operation, second: Operation) -> Iterator[Candidate]:
+    """One turn of a loop before the next: the flag is set before the first turn, taken at last."""
+    loop = first.parent_op
+    if loop is None or loop.name != "scf.for":
+        return
+    words, edits = _ordered(flag, first, second)
+    around = [Edit(loop, False, set_text(flag)), Edit(loop, True, wait_text(flag))]
+    yield (
+        f"{words}, primed before and drained after the loop of {place_of(loop)}",
+        [*edits, *around],
+    )
+
+
+def set_text(flag: Flag) -> str:
+    return f"pto.set_flag{_attributes(flag)}"
+
+
+def wait_text(flag: Flag) -> str:
+    return f"pto.wait_flag{_attributes(flag)}"
+
+
+def _attributes(flag: Flag) -> str:
+    return f'["PIPE_{flag.src}", "PIPE_{flag.dst}", "EVENT_ID{flag.id}"]'
+
+
+def named(flag: Flag) -> str:
+    return f"({flag.src}, {flag.dst}, {flag.id})"
+
+
+def place_of(op: Operation) -> str:
     return f"line {op.loc.line}" if op.loc else op.name
 
 
-def _place(op: Operation) -> tuple[Block, int]:
-    block = op.parent
-    if block is None:
-        raise RuntimeError("an operation outside every block")
-    return block, block.ops.index(op)
+def _index(op: Operation) -> int:
+    ops = op.parent.ops if op.parent else []
+    return next(i for i, each in enumerate(ops) if each is op)
 
 
 def _outside(op: Operation) -> Operation:
@@ -106,17 +139,13 @@ def _outside(op: Operation) -> Operation:
     return scopes[-1] if scopes else op
 
 
-def _common(
-    earlier: Operation, later: Operation
-) -> tuple[tuple[Block, int], tuple[Block, int]] | None:
-    """Where both, or what holds them, stand in one block, the earlier first; None: nowhere."""
+def _common(earlier: Operation, later: Operation) -> tuple[Operation, Operation] | None:
+    """Both, or what holds them, in one block; None where there is no such block."""
     above = {id(op.parent): op for op in (_outside(earlier), *_outside(earlier).ancestors())}
     for op in (_outside(later), *_outside(later).ancestors()):
         other = above.get(id(op.parent))
-        if other is None or op.parent is None:
-            continue
-        first, second = _place(other), _place(op)
-        return (first, second) if first[1] < second[1] else None
+        if other is not None and op.parent is not None:
+            return other, op
     return None
 
 
@@ -136,20 +165,3 @@ def _free_ids(gap: Gap) -> list[int]:
 def _word(op: Operation, name: str) -> str:
     value = op.attrs.get(name)
     return value.value.removeprefix("PIPE_") if isinstance(value, Enum) else ""
-
-
-def _made(text: str) -> Operation:
-    module = parse(f"func.func @f() {{\n{text}\nreturn\n}}")
-    return next(f for f in module.functions()).regions[0].block.ops[0]
-
-
-@contextmanager
-def _inserted(insertions: list[Insertion]) -> Generator[None]:
-    for block, at, op in insertions:
-        op.parent = block
-        block.ops.insert(at, op)
-    try:
-        yield
-    finally:
-        for block, _, op in insertions:
-            block.ops.remove(op)

@@ -11,10 +11,10 @@ import numpy.typing as npt
 
 from pto.core.errors import Diagnostic, PtoError, fail
 from pto.ir.graph import Module, Operation
+from pto.plan.sync.mode import mode_of
 from pto.run.device import Device
 from pto.run.engine import chosen_engine
 from pto.run.events import Observer
-from pto.run.mode import mode_of
 from pto.run.progress import Progress
 from pto.run.schedule import PROGRAM, Schedule, Scheduler, parse_schedule
 from pto.run.sides import peers

@@ -206,8 +206,7 @@ def test_a_fix_takes_an_id_that_is_free() -> None:
     assert help.startswith("set_flag(MTE2, MTE3, 1)")
 
 
-def test_no_fix_is_offered_where_one_flag_does_not_do() -> None:
-    """A buffer that a loop reuses needs a flag back, primed and drained."""
+def test_a_buffer_that_a_loop_reuses_gets_a_flag_back_primed_and_drained() -> None:
     verdict = verdict_on(
         "scf.for %i = %c0 to %c40 step %c1 {",
         LOAD,
@@ -216,7 +215,9 @@ def test_no_fix_is_offered_where_one_flag_does_not_do() -> None:
         STORE,
         "}",
     )
-    assert {d.code: d.help for d in verdict.findings}["PTO-R002"] is None
+    help = {d.code: d.help for d in verdict.findings}["PTO-R002"] or ""
+    assert help.startswith("set_flag(MTE3, MTE2, 0) after line 21, wait_flag before line 18, primed")
+    assert help.endswith("(re-run: 0 races)")
 
 
 def test_looking_for_a_fix_leaves_the_program_as_it_was() -> None:

@@ -1,0 +1,44 @@
+"""`--fix`: the program with what mends it, written beside it. How it is mended is in `observe`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from pto.cli import console
+from pto.core.errors import fail
+from pto.core.render import Piece
+from pto.ir.graph import Module
+from pto.ir.parser import read_source
+from pto.observe.repair import Launch, Repair, repair
+
+SUFFIX = ".fixed.pto"
+HELP = f"write a copy, FILE{SUFFIX}, with fixes that were put in, run again and found to work"
+
+
+def write_fixed(file: Path, module: Module, launches: Sequence[Launch], out: str | None) -> int:
+    """Mend a program and say how; 0 when nothing is left to mend."""
+    target = Path(out) if out else file.with_suffix(SUFFIX)
+    found = repair(module, launches, read_source(file))
+    if found.done:
+        try:
+            target.write_text(found.text, encoding="utf-8")
+        except OSError as error:
+            reason = error.strerror or str(error)
+            raise fail("PTO-U233", f"{target} cannot be written: {reason}") from None
+    console.write(_words(found, target))
+    return 1 if found.left else 0
+
+
+def _words(found: Repair, target: Path) -> list[Piece]:
+    out: list[Piece] = []
+    for words in found.done:
+        out += [("help", "fixed "), ("", f"{words}\n")]
+    for d in found.left:
+        out += [("error", "no proven fix "), ("", f"{d.loc or ''}: {d.message} [{d.code}]\n")]
+    if found.done:
+        state = "not clean yet" if found.left else "re-run: clean"
+        out += [("title", f"{target}"), ("dim", f" written, {state}\n")]
+    elif not found.left:
+        out.append(("value", "nothing to fix\n"))
+    return out

@@ -1,0 +1,109 @@
+"""Lines put into a program: into its graph, to try them out, and into its text, to keep them."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from pto.ir.graph import Module, Operation, Span, same
+from pto.ir.lexer import Tokens
+from pto.ir.parser import parse
+from pto.ir.printer import print_module
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """One operation, as text, right before or right after another."""
+
+    anchor: Operation
+    after: bool
+    text: str
+
+
+def apply(edits: Sequence[Edit]) -> list[Operation]:
+    """Put them in, one after the other; those made, to be taken out again."""
+    made: list[Operation] = []
+    for edit in edits:
+        block = edit.anchor.parent
+        if block is None:
+            raise RuntimeError("an operation outside every block")
+        at = next(i for i, op in enumerate(block.ops) if op is edit.anchor)
+        op = _parsed(edit.text)
+        op.parent = block
+        block.ops.insert(at + edit.after, op)
+        made.append(op)
+    return made
+
+
+def take_out(made: Sequence[Operation]) -> None:
+    for op in made:
+        if op.parent is not None:
+            op.parent.ops[:] = [each for each in op.parent.ops if each is not op]
+
+
+@contextmanager
+def applied(edits: Sequence[Edit]) -> Generator[None]:
+    made = apply(edits)
+    try:
+        yield
+    finally:
+        take_out(made)
+
+
+def _parsed(text: str) -> Operation:
+    module = parse(f"func.func @f() {{\n{text}\nreturn\n}}")
+    return next(f for f in module.functions()).regions[0].block.ops[0]
+
+
+# ---- text
+
+
+def text_of(module: Module, edits: Sequence[Edit], source: str) -> str:
+    """The text of an edited module: its source with lines more, where that says the same."""
+    found = _with_lines(edits, source)
+    if found is not None and same(parse(found).op, module.op):
+        return found
+    return print_module(module)
+
+
+def _with_lines(edits: Sequence[Edit], source: str) -> str | None:
+    """None where an operation does not stand on lines of its own."""
+    lines = source.split("\n")
+    tokens = Tokens("", source)
+    before: dict[int, list[str]] = {}  # by the number of a line, from 0
+    for edit in edits:
+        where = edit.anchor.where
+        if not isinstance(where, Span):
+            return None
+        first = source.count("\n", 0, where.start)
+        indent = lines[first][: len(lines[first]) - len(lines[first].lstrip())]
+        if edit.after:
+            last = _last_line(tokens, source, edit.anchor, where.start)
+            before.setdefault(last + 1, []).insert(0, indent + edit.text)
+        else:
+            before.setdefault(first, []).append(indent + edit.text)
+    out: list[str] = []
+    for number, line in enumerate(lines):
+        out += [*before.get(number, ()), line]
+    return "\n".join(out)
+
+
+def _last_line(tokens: Tokens, source: str, op: Operation, start: int) -> int:
+    """The line an operation ends on: before the next one begins, or the braces around it close."""
+    following = [each.where.start for each in _behind(op) if isinstance(each.where, Span)]
+    limit = min((each for each in following if each > start), default=len(source))
+    limit = source.rfind("\n", 0, limit) + 1 if following else limit
+    at = tokens.starts.index(start)
+    depth, end = 0, tokens.ends[at]
+    for token, stop in zip(tokens.texts[at:], tokens.ends[at:], strict=True):
+        depth += (token == "{") - (token == "}")
+        if depth < 0 or stop > limit:
+            break
+        end = stop
+    return source.count("\n", 0, end)
+
+
+def _behind(op: Operation) -> list[Operation]:
+    ops = op.parent.ops if op.parent else []
+    return ops[next(i for i, each in enumerate(ops) if each is op) + 1 :]

@@ -1,0 +1,166 @@
+"""A program mended: fixes put in one after the other, each kept because the next run is better.
+
+What may help a race is in `fix.py`; here also what may help a flag that is never set, or left set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from pto.core.errors import Diagnostic, PtoError
+from pto.ir.graph import Module, Operation
+from pto.observe.edits import Edit, applied, apply, take_out, text_of
+from pto.observe.fix import Candidate, Gap, candidates, named, place_of, set_text, wait_text
+from pto.observe.mode import mode_of
+from pto.observe.sanitize import Sanitizer
+from pto.run import effects as fx
+from pto.run.host import entry_functions, launch
+from pto.verify.target import target_of
+
+_ROUNDS = 64  # fixes of one program: each costs a few runs
+_TRIED = 64  # fixes that are tried in one round
+_TURNS = 4  # buffers that a loop takes turns with, at most, where a flag is chosen at run time
+_KINDS = ("PTO-R", "PTO-D")
+Score = tuple[int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """One way to run the program: arguments, and options of `launch`."""
+
+    args: Sequence[Any]
+    options: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Repair:
+    """What was put in, in words; the program then, and what is still wrong with it."""
+
+    done: tuple[str, ...]
+    text: str
+    left: tuple[Diagnostic, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What a watched run showed."""
+
+    errors: list[Diagnostic]
+    gaps: list[Gap]
+    waiting: list[tuple[Operation, fx.Flag]]  # waits that are never met
+    left_set: list[tuple[Operation, fx.Flag]]  # sets that nobody has taken
+
+    @property
+    def score(self) -> Score:
+        """Fewer is better: pipes that stand still before flags left set before races."""
+        held = sum(d.code.startswith("PTO-D") for d in self.errors) - len(self.left_set)
+        races = sum(d.code.startswith("PTO-R") for d in self.errors)
+        return held, len(self.left_set), races
+
+
+def repair(module: Module, launches: Sequence[Launch], source: str) -> Repair:
+    """Mend a program as far as fixes can be proven; the module itself stays as it is."""
+    edits: list[Edit] = []
+    made: list[Operation] = []
+    done: list[str] = []
+    try:
+        seen = _watch(module, launches)
+        while seen.errors and len(done) < _ROUNDS:
+            better = _step(module, launches, seen)
+            if better is None:
+                break
+            (words, more), seen = better
+            made += apply(more)
+            edits += more
+            done.append(words)
+        return Repair(tuple(done), text_of(module, edits, source), tuple(seen.errors))
+    finally:
+        take_out(made)
+
+
+def _step(
+    module: Module, launches: Sequence[Launch], seen: _Seen
+) -> tuple[Candidate, _Seen] | None:
+    """The fix after which least is wrong, and what is seen then; of equal ones the first."""
+    best: tuple[Candidate, _Seen] | None = None
+    score = seen.score
+    for candidate in islice(_ideas(seen), _TRIED):
+        with applied(candidate[1]):
+            after = _watch(module, launches)
+        if after.score < score:
+            best, score = (candidate, after), after.score
+        if not after.errors:
+            break
+    return best
+
+
+def _watch(module: Module, launches: Sequence[Launch]) -> _Seen:
+    seen = _Seen([], [], [], [])
+    for run in launches:
+        options = run.options
+        target = target_of(module, profile=options.get("profile"), device=options.get("device"))
+        functions = entry_functions(module, options.get("entry"))
+        watcher = Sanitizer(target.profile, mode_of(functions))
+        args = [a.copy() if isinstance(a, np.ndarray) else a for a in run.args]
+        ended: Sequence[Diagnostic] = ()
+        try:
+            launch(module, args=args, check=False, observer=watcher, **options)
+        except PtoError as error:
+            ended = error.diagnostics
+        found = [d for d in (*watcher.findings(), *ended) if d.severity == "error"]
+        seen.errors.extend(d for d in found if d.code.startswith(_KINDS))
+        seen.gaps.extend(gap for _, gap in watcher.gaps() if gap is not None)
+        for agent in watcher.order.all:
+            held = [thread.queue[0].event for thread in agent.threads.values() if thread.queue]
+            seen.waiting.extend(
+                (e.op, e.effect.flag) for e in held if isinstance(e.effect, fx.WaitFlag)
+            )
+            left = agent.flags.items() if not held else ()  # else they may yet be taken
+            seen.left_set.extend((queue[-1][1].event.op, flag) for flag, queue in left if queue)
+    return seen
+
+
+# ---- what may help
+
+
+def _ideas(seen: _Seen) -> Iterator[Candidate]:
+    for op, flag in seen.waiting:
+        yield from _for_wait(op, flag)
+    for op, flag in seen.left_set if not seen.waiting else ():
+        yield from _for_set(op, flag, seen.gaps)
+    for gap in seen.gaps:
+        yield from candidates(gap)
+
+
+def _for_wait(op: Operation, flag: fx.Flag) -> Iterator[Candidate]:
+    """A loop whose flag is set at the end of a turn; or nothing sets it at all."""
+    loops = [a for a in op.ancestors() if a.name == "scf.for"]
+    numbers = [(flag.id,), *(tuple(range(n)) for n in range(2, _TURNS + 1) if op.operands)]
+    for loop in loops:
+        for ids in numbers:
+            flags = [fx.Flag(flag.src, flag.dst, n) for n in ids]
+            prime = [Edit(loop, False, set_text(f)) for f in flags]
+            drain = [Edit(loop, True, wait_text(f)) for f in reversed(flags)]
+            words = ", ".join(f"set_flag{named(f)}" for f in flags)
+            yield (
+                f"{words} before the loop of {place_of(loop)}, wait_flag after it",
+                [*prime, *drain],
+            )
+            yield f"{words} before the loop of {place_of(loop)}", prime
+    yield f"set_flag{named(flag)} before {place_of(op)}", [Edit(op, False, set_text(flag))]
+
+
+def _for_set(op: Operation, flag: fx.Flag, gaps: Sequence[Gap]) -> Iterator[Candidate]:
+    """Whoever needed the order has to wait; else somebody has to take the flag at last."""
+    wait = wait_text(flag)
+    for gap in gaps:
+        if (gap.source, gap.target) == (flag.src, flag.dst):
+            yield f"wait_flag{named(flag)} before {place_of(gap.later)}", [gap.before(wait)]
+    for loop in [a for a in op.ancestors() if a.name == "scf.for"][::-1]:
+        yield f"wait_flag{named(flag)} after the loop of {place_of(loop)}", [Edit(loop, True, wait)]
+    yield f"wait_flag{named(flag)} after {place_of(op)}", [Edit(op, True, wait)]
