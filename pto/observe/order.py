@@ -180,6 +180,8 @@ class Order:
             return False
         if item.event.accesses or item.scope:
             self._work(thread, item)
+        if isinstance(effect, fx.Meet):
+            self._publish(thread, effect)
         if thread.pipe == "S":
             agent.version += 1
         return True
@@ -282,23 +284,30 @@ class Order:
         return True
 
     def _meet(self, thread: Thread, item: Item, effect: fx.Meet) -> bool:
-        everywhere = any(key[0] == "syncall" for key in (*effect.joins, *effect.publishes))
-        threads = list(thread.agent.threads.values()) if everywhere else [thread]
         for key in effect.joins:
             clock = self._meetings.get(key)
-            for each in threads if clock is not None else ():
+            for each in _who_meets(thread, effect) if clock is not None else ():
                 join(each, clock)  # type: ignore[arg-type]
+        return True
+
+    def _publish(self, thread: Thread, effect: fx.Meet) -> None:
+        """After the accesses of the operation itself: a push has written what a pop reads."""
         for key in effect.publishes:
             clock = self._meetings.get(key)
-            for each in threads:
+            for each in _who_meets(thread, effect):
                 own = each.published()
                 clock = own if clock is None else joined(clock, own)
             if clock is not None:
                 self._meetings[key] = clock
         self._wake(thread.agent)
-        return True
 
     def _wake(self, but: Agent) -> None:
         for agent in list(self._parked):
             if agent is not but:
                 self._pump(agent)
+
+
+def _who_meets(thread: Thread, effect: fx.Meet) -> list[Thread]:
+    """The pipe of the operation; where all cores meet, every pipe of the agent."""
+    everywhere = any(key[0] == "syncall" for key in (*effect.joins, *effect.publishes))
+    return list(thread.agent.threads.values()) if everywhere else [thread]
