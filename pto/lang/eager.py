@@ -25,7 +25,6 @@ from pto.ir.graph import Operation, Value
 from pto.isa.attributes import Attribute, Str
 from pto.isa.types import Mask, TileBuf, Type, View
 from pto.isa.types import Scalar as ScalarType
-from pto.lang.notebook import tile_html
 from pto.lang.picture import picture
 from pto.lang.place import KernelError, here, located, mistake
 from pto.lang.session import enter, leave
@@ -211,6 +210,8 @@ class Eager:
         return picture(content(tile.value))
 
     def show_html(self, tile: Tile) -> str:
+        from pto.lang.notebook import tile_html  # only notebooks need it
+
         return tile_html(content(tile.value))
 
 

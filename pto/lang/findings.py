@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pto.core import html
 from pto.core.errors import Diagnostic
 from pto.lang.place import rendered, sources_of
 
@@ -16,4 +15,6 @@ class Findings(list[Diagnostic]):
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
+        from pto.core import html  # only notebooks need it
+
         return html.findings(self, sources_of(self))

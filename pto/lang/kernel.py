@@ -23,7 +23,6 @@ from pto.isa.attributes import Enum, Str
 from pto.isa.types import Type
 from pto.lang.arrays import as_array
 from pto.lang.findings import Findings
-from pto.lang.notebook import kernel_html
 from pto.lang.parameter import Parameter, parameters_of
 from pto.lang.place import KernelError, mistake
 from pto.lang.trace import Trace
@@ -197,6 +196,8 @@ class Kernel:
         return print_module(self._latest().module)
 
     def _repr_html_(self) -> str:
+        from pto.lang.notebook import kernel_html  # only notebooks need it
+
         kinds = [(p.name, str(p)) for p in self.parameters]
         text = "not traced yet: run it once" if self._last is None else self.ir
         return kernel_html(self.name, self.profile, kinds, self.__doc__, text)

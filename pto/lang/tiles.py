@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from pto.core import html
 from pto.core.dtypes import I64, DType, encode
 from pto.core.errors import PtoError
 from pto.core.layout import FRACTAL_ACC, FRACTAL_MX, Layout
@@ -111,6 +110,8 @@ class Tile(NoOperators, Handle):
 
     def _repr_html_(self) -> str:
         """In eager mode its values, elsewhere its type."""
+        from pto.core import html  # only notebooks need it
+
         show = getattr(self.home, "show_html", None)
         return show(self) if show else html.block(html.styled([("", repr(self))]))
 
