@@ -62,6 +62,8 @@ def convert(
     A NaN that stays is the positive quiet NaN of `dst`. The sign of zero is kept where `dst` has
     one. Subnormals are never flushed. A conversion of a type to itself copies the bits.
     """
+    if hasattr(values, "converted"):  # lanes that compiled code is written from
+        return values.converted(src, dst, rounding, saturate, keep_nan)  # type: ignore[attr-defined]
     items = items_of(src, values)
     if src is dst:
         return items.view(dst.numpy).copy()
@@ -134,7 +136,7 @@ def _by_rounding(items: npt.NDArray[Any], dst: DType, mode: Round) -> npt.NDArra
 def _by_table(
     items: npt.NDArray[Any], src: DType, dst: DType, mode: Round, saturate: bool, keep_nan: bool
 ) -> npt.NDArray[Any]:
-    table = _byte_table(src, dst, mode, saturate, keep_nan)
+    table = byte_table(src, dst, mode, saturate, keep_nan)
     found = table[items]
     if src.is_packed:
         items = np.atleast_1d(items)
@@ -143,7 +145,7 @@ def _by_table(
 
 
 @lru_cache(maxsize=1024)
-def _byte_table(
+def byte_table(
     src: DType, dst: DType, mode: Round, saturate: bool, keep_nan: bool
 ) -> npt.NDArray[Any]:
     """Storage items of `dst` for each of the 256 items of `src`; a row each if `src` is packed."""

@@ -154,16 +154,25 @@ def from_raw(bits: Lanes, like: Lanes) -> Lanes:
 
 
 def count_ones(a: Lanes) -> Lanes:
-    """Set bits of an integer."""
-    bits = np.unpackbits(np.ascontiguousarray(a).view(np.uint8).reshape(a.size, -1), axis=1)
-    return bits.sum(axis=1).astype(a.dtype).reshape(a.shape)
+    """Set bits of an integer: counted in pairs, nibbles and bytes side by side."""
+    width = 8 * a.dtype.itemsize
+    every = (1 << width) - 1  # divided by 3, 5, 17, 255: the masks 0x55.., 0x33.., 0x0f.., 0x01..
+    x = raw(a)
+    x = x - ((x >> const(x, 1)) & const(x, every // 3))
+    x = (x & const(x, every // 5)) + ((x >> const(x, 2)) & const(x, every // 5))
+    x = (x + (x >> const(x, 4))) & const(x, every // 17)
+    return (x * const(x, every // 255) >> const(x, width - 8)).astype(a.dtype)
 
 
 def count_signs(a: Lanes) -> Lanes:
     """Leading bits of an integer that equal its highest, that one included."""
+    width = 8 * a.dtype.itemsize
     signed = a.view(f"i{a.dtype.itemsize}")
-    rest = np.where(signed < 0, ~signed, signed)
-    return (8 * a.dtype.itemsize - np.frexp(widen(rest))[1]).astype(a.dtype)
+    rest = raw(np.where(signed < 0, ~signed, signed))
+    for distance in (1, 2, 4, 8, 16, 32):
+        if distance < width:
+            rest = rest | rest >> const(rest, distance)
+    return (const(rest, width) - count_ones(rest)).astype(a.dtype)
 
 
 def fma(a: Lanes, b: Lanes, c: Lanes) -> Lanes:

@@ -15,6 +15,8 @@ import ml_dtypes
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
+from pto.core.dtypes import DType
+from pto.core.rounding import Round
 from pto.run.jit.text import NotNative, Text, constant, scalar_type, vector
 
 F32: Final = np.dtype(np.float32)
@@ -87,6 +89,9 @@ class Symbol(NDArrayOperatorsMixin):
     def new(self, op: str, dtype: np.dtype[Any]) -> Symbol:
         return Symbol(self.lanes, dtype, self.lanes.x.new(op))
 
+    def __array__(self, *_: Any, **__: Any) -> Any:
+        raise NotNative("an array of values that nobody knows yet")
+
     def any(self) -> bool:
         return True  # of values nobody knows yet
 
@@ -100,6 +105,14 @@ class Symbol(NDArrayOperatorsMixin):
         if scalar_type(dtype) == scalar_type(self.dtype):
             return Symbol(self.lanes, dtype, self.name)
         return self.new(f"bitcast {self.type} {self.name} to {self.lanes.type(dtype)}", dtype)
+
+    def converted(
+        self, src: DType, dst: DType, mode: Round, saturate: bool, keep_nan: bool
+    ) -> Symbol:
+        """What `core.convert.convert` asks of values that are not arrays."""
+        from pto.run.jit.conversions import convert
+
+        return convert(self, src, dst, mode, saturate, keep_nan)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
         known = _UFUNCS.get(ufunc)
@@ -320,6 +333,34 @@ def _floor_divide(a: Symbol, b: Symbol) -> Symbol:
     return where(a.lanes, none, zero, found)
 
 
+def _fmod(a: Symbol, b: Symbol) -> Symbol:
+    """The exact rest of a truncated division; by zero NaN, of integers 0."""
+    a, b = common(a, b)
+    if a.dtype in _SMALL:
+        return cast(_fmod(_to_f32(a), _to_f32(b)), a.dtype)
+    if a.dtype.kind == "f":
+        return a.new(f"frem {a.type} {a.name}, {b.name}", a.dtype)
+    signed, one = a.dtype.kind == "i", a.lanes.constant(a.dtype, 1)
+    odd = (b == 0) | (b == a.lanes.constant(a.dtype, -1)) if signed else b == 0
+    safe = where(a.lanes, odd, one, b)  # by 1 and -1 nothing is left
+    return a.new(f"{'srem' if signed else 'urem'} {a.type} {a.name}, {safe.name}", a.dtype)
+
+
+def _remainder(a: Symbol, b: Symbol) -> Symbol:
+    """With the sign of b, as Python has it."""
+    a, b = common(a, b)
+    if a.dtype in _SMALL:
+        return cast(_remainder(_to_f32(a), _to_f32(b)), a.dtype)
+    rest = _fmod(a, b)
+    if a.dtype.kind == "u":
+        return rest
+    other = (rest != 0) & ((b < 0) != (rest < 0)) & (b != 0)
+    found = where(a.lanes, other, rest + b, rest)
+    if a.dtype.kind == "i":
+        return found
+    return where(a.lanes, (rest == 0) & (b != 0), _copysign(rest, b), found)
+
+
 def _through_f32(fn: Callable[[Symbol], Symbol]) -> Callable[[Symbol], Symbol]:
     def emit(a: Symbol) -> Symbol:
         if a.dtype in _SMALL:
@@ -400,6 +441,8 @@ _UFUNCS: Final[dict[Any, Callable[..., Symbol]]] = {
     np.multiply: _arithmetic("mul", "fmul"),
     np.true_divide: _arithmetic("", "fdiv"),
     np.floor_divide: _floor_divide,
+    np.fmod: _fmod,
+    np.remainder: _remainder,
     np.equal: _compare("oeq", "eq"),
     np.not_equal: _compare("une", "ne"),
     np.less: _compare("olt", "slt"),

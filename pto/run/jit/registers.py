@@ -38,6 +38,12 @@ def _source(s: Spot, spot: lanes.Lanes, name: str, kind: DType) -> lanes.Symbol:
     return spot.symbol(reg.dtype.numpy, reg.name)
 
 
+def symbol(s: Spot, reg: Reg) -> lanes.Symbol:
+    """A register as a value of lane functions."""
+    spot = lanes.Lanes(s.x, reg.dtype.lanes, s.e.unit.declare)
+    return spot.symbol(reg.dtype.numpy, reg.name)
+
+
 def scalar_as(s: Spot, word: Word, kind: DType) -> str:
     """A scalar as one lane: integers keep their low bits, floats are rounded to the type."""
     own = word.type.dtype

@@ -18,7 +18,7 @@ from pto.isa.meaning.vector.values import lane_maker
 from pto.isa.rules import Case
 
 # NaN is unequal to all and neither above nor below; -0 equals +0.
-_TESTS: dict[str, Callable[[Any, Any], Any]] = {
+TESTS: dict[str, Callable[[Any, Any], Any]] = {
     "eq": np.equal,
     "ne": np.not_equal,
     "lt": np.less,
@@ -37,7 +37,7 @@ def _ordered(case: Case, name: str) -> DType:
 
 
 def _vcmp(case: Case) -> Callable[..., masks.Mask]:
-    test, kind = _TESTS[case.word("cmp_mode") or ""], _ordered(case, "src0")
+    test, kind = TESTS[case.word("cmp_mode") or ""], _ordered(case, "src0")
     all_lanes, width = masks.full(kind.itemsize), kind.itemsize
 
     def compare(core: Machine, a: Items, b: Items, mask: masks.Mask) -> masks.Mask:
@@ -48,7 +48,7 @@ def _vcmp(case: Case) -> Callable[..., masks.Mask]:
 
 
 def _vcmps(case: Case) -> Callable[..., masks.Mask]:
-    test, kind = _TESTS[case.word("cmp_mode") or ""], _ordered(case, "src")
+    test, kind = TESTS[case.word("cmp_mode") or ""], _ordered(case, "src")
     all_lanes, width, lane = masks.full(kind.itemsize), kind.itemsize, lane_maker(kind)
 
     def compare(core: Machine, a: Items, scalar: Any, mask: masks.Mask) -> masks.Mask:

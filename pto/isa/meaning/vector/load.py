@@ -62,7 +62,7 @@ def _fill(bits: int) -> int:
 
 
 # Distribution -> item width, items read, image. vector.yaml#pto.vlds
-_DISTS: dict[str, tuple[int, int, Build]] = {
+DISTS: dict[str, tuple[int, int, Build]] = {
     **_by_width("BRC", lambda b: _dist(b, 1, repeated(_fill(b))), 8, 16, 32),
     **_by_width("US", lambda b: _dist(b, _fill(b) // 2, repeated(2)), 8, 16),
     **_by_width("DS", lambda b: _dist(b, 2 * _fill(b) - 1, every(2)), 8, 16),
@@ -85,7 +85,7 @@ def _image(case: Case, dist: str) -> tuple[At, Build]:
         align = case.profile.alignment.vector
         at = items(case, kind.numpy, kind.lanes, align if align > 1 else 0, STREAM_LOAD)
         return at, np.copy
-    bits, read, build = _DISTS[dist]
+    bits, read, build = DISTS[dist]
     item = item_type(bits, kind)
     at = items(case, item, read)
     if item == kind.numpy:

@@ -18,7 +18,7 @@ from pto.isa.meaning.vector.rearrange import deinterleave, interleave
 from pto.isa.rules import Case
 
 IMAGE_BYTES = VREG_BYTES // 8
-_WORD = 8  # bytes: what the address of an image is a multiple of
+WORD = 8  # bytes: what the address of an image is a multiple of
 
 
 def pattern_lanes(pattern: str, lanes: int) -> slice:
@@ -86,21 +86,23 @@ def _slots(width: int, both: Callable[[Any, Any], tuple[Any, Any]]) -> Do:
     return do(move)
 
 
+@cache
 def interleaved(width: int) -> Do:
     return _slots(width, interleave)
 
 
+@cache
 def deinterleaved(width: int) -> Do:
     return _slots(width, deinterleave)
 
 
-def _half(case: Case) -> slice:
+def half_of(case: Case) -> slice:
     start = VREG_BYTES // 2 if case.word("part") == "HIGHER" else 0
     return slice(start, start + VREG_BYTES // 2)
 
 
 def _ppack(case: Case) -> Callable[..., Mask]:
-    half = _half(case)
+    half = half_of(case)
 
     def pack(core: Machine, mask: Mask) -> Mask:
         out = np.zeros(VREG_BYTES, np.bool_)
@@ -111,7 +113,7 @@ def _ppack(case: Case) -> Callable[..., Mask]:
 
 
 def _punpack(case: Case) -> Callable[..., Mask]:
-    half = _half(case)
+    half = half_of(case)
 
     def unpack(core: Machine, mask: Mask) -> Mask:
         out = np.zeros(VREG_BYTES, np.bool_)
@@ -122,7 +124,7 @@ def _punpack(case: Case) -> Callable[..., Mask]:
 
 
 # Distribution -> bytes read, and the image of their bits.
-_LOADS: dict[str, tuple[int, Callable[[Any], Any]]] = {
+LOADS: dict[str, tuple[int, Callable[[Any], Any]]] = {
     "NORM": (IMAGE_BYTES, lambda bits: bits),
     "US": (IMAGE_BYTES // 2, lambda bits: bits.repeat(2)),
     "DS": (IMAGE_BYTES * 2, lambda bits: bits[::2].copy()),
@@ -130,10 +132,10 @@ _LOADS: dict[str, tuple[int, Callable[[Any], Any]]] = {
 
 
 def _check_aligned(case: Case, pointer: Pointer, offset: int) -> None:
-    if (pointer.address + offset) % _WORD:
+    if (pointer.address + offset) % WORD:
         raise fail(
             "PTO-M080",
-            f"'{case.row.name}' op: the image of a mask lies at a multiple of {_WORD} bytes, "
+            f"'{case.row.name}' op: the image of a mask lies at a multiple of {WORD} bytes, "
             f"not at {pointer.memory.space.value} address {pointer.address + offset:#x}",
         )
 
@@ -142,7 +144,7 @@ def _load(unit: int) -> Do:
     """The offset counts bytes, or words of 8 in the older form."""
 
     def make(case: Case) -> Callable[..., Mask]:
-        nbytes, build = _LOADS[case.word("dist") or "NORM"]
+        nbytes, build = LOADS[case.word("dist") or "NORM"]
 
         def load(core: Machine, source: Pointer, offset: int) -> Mask:
             _check_aligned(case, source, offset * unit)
@@ -173,5 +175,5 @@ PPACK = Do(_ppack)
 PUNPACK = Do(_punpack)
 LOAD_IMAGE = _load(1)
 STORE_IMAGE = _store(1)
-LOAD_IMAGE_WORDS = _load(_WORD)
-STORE_IMAGE_WORDS = _store(_WORD)
+LOAD_IMAGE_WORDS = _load(WORD)
+STORE_IMAGE_WORDS = _store(WORD)

@@ -11,6 +11,7 @@ import numpy as np
 
 from pto.core.constants import VLANE_COUNT
 from pto.core.dtypes import DType
+from pto.isa.meaning import lanes
 from pto.isa.meaning.kinds import Do
 from pto.isa.meaning.machine import Machine
 from pto.isa.meaning.vector import masks
@@ -61,7 +62,7 @@ def _vcadd(case: Case) -> Callable[..., Items]:
     return add
 
 
-def _slots(case: Case, kind: DType) -> slice:
+def slots(case: Case, kind: DType) -> slice:
     """Lanes 0..7, or the first of each VLane in the edition of the manual."""
     if case.profile.vector.group_reduction_slots == "contiguous":
         return slice(0, VLANE_COUNT)
@@ -70,11 +71,11 @@ def _slots(case: Case, kind: DType) -> slice:
 
 def _groups(case: Case, neutral: Any, fold: Callable[[Items], Items]) -> Callable[..., Items]:
     kind = dtype_of(case, "input")
-    active, slots = _active(kind, neutral), _slots(case, kind)
+    active, places = _active(kind, neutral), slots(case, kind)
 
     def reduce(core: Machine, x: Items, mask: masks.Mask) -> Items:
         out = np.zeros(kind.lanes, kind.numpy)
-        out[slots] = fold(active(x, mask).reshape(VLANE_COUNT, -1))
+        out[places] = fold(active(x, mask).reshape(VLANE_COUNT, -1))
         return out
 
     return reduce
@@ -85,21 +86,26 @@ def _vcgadd(case: Case) -> Callable[..., Items]:
     return _groups(case, 0, lambda x: _rows_by_neighbours(x.astype(wide, copy=False)))
 
 
-def _lowest(kind: DType) -> Any:
+def lowest(kind: DType) -> Any:
     """What every value is at least as large as: the maximum of no lane."""
     return -np.inf if kind.is_float else kind.min
 
 
-def _highest(kind: DType) -> Any:
+def highest(kind: DType) -> Any:
     return np.inf if kind.is_float else kind.max
 
 
+def _folded(fn: Callable[[Any, Any], Any]) -> Callable[[Items], Items]:
+    """Each group by an extreme that has an answer for two zeros, so the order does not matter."""
+    return lambda x: lanes.fold(fn, np.ascontiguousarray(x.T))
+
+
 def _vcgmax(case: Case) -> Callable[..., Items]:
-    return _groups(case, _lowest(dtype_of(case, "input")), lambda x: x.max(axis=1))
+    return _groups(case, lowest(dtype_of(case, "input")), _folded(lanes.maximum))
 
 
 def _vcgmin(case: Case) -> Callable[..., Items]:
-    return _groups(case, _highest(dtype_of(case, "input")), lambda x: x.min(axis=1))
+    return _groups(case, highest(dtype_of(case, "input")), _folded(lanes.minimum))
 
 
 def _extreme(case: Case, neutral: Any, find: Callable[[Items], Any]) -> Callable[..., Items]:
@@ -138,8 +144,8 @@ def _vcpadd(case: Case) -> Callable[..., Items]:
 
 
 VCADD = Do(_vcadd)
-VCMAX = Do(lambda case: _extreme(case, _lowest(dtype_of(case, "input")), np.argmax))
-VCMIN = Do(lambda case: _extreme(case, _highest(dtype_of(case, "input")), np.argmin))
+VCMAX = Do(lambda case: _extreme(case, lowest(dtype_of(case, "input")), np.argmax))
+VCMIN = Do(lambda case: _extreme(case, highest(dtype_of(case, "input")), np.argmin))
 VCGADD = Do(_vcgadd)
 VCGMAX = Do(_vcgmax)
 VCGMIN = Do(_vcgmin)

@@ -56,11 +56,11 @@ def _one_point(case: Case, dist: str) -> Write:
 
 
 # Packed stores -> bytes of an item, bytes kept of it; little endian, so the low part comes first.
-_PACKED = {"PK_B16": (2, 1), "PK_B32": (4, 2), "PK_B64": (8, 4), "PK4_B32": (4, 1)}
+PACKED = {"PK_B16": (2, 1), "PK_B32": (4, 2), "PK_B64": (8, 4), "PK4_B32": (4, 1)}
 
 
 def _packed(case: Case, dist: str) -> Write:
-    size, kept = _PACKED[dist]
+    size, kept = PACKED[dist]
     part = np.dtype(f"u{kept}")
     at = items(case, part, VREG_BYTES // size)
     all_lanes, step = masks.full(size), size // kept
@@ -76,13 +76,13 @@ def _packed(case: Case, dist: str) -> Write:
 
 
 # Merged stores -> channels, bytes of an item.
-_MERGED = {"MRG4CHN_B8": (4, 1), "MRG2CHN_B8": (2, 1), "MRG2CHN_B16": (2, 2)}
+MERGED = {"MRG4CHN_B8": (4, 1), "MRG2CHN_B8": (2, 1), "MRG2CHN_B16": (2, 2)}
 
 
 def _merged(case: Case, dist: str) -> Write:
     """Each 32-byte block holds the planes of its channels one after the other; the mask gates
     whole groups of channels, after the merge."""
-    channels, size = _MERGED[dist]
+    channels, size = MERGED[dist]
     item = np.dtype(f"u{size}")
     at = items(case, item, VREG_BYTES // size)
     group = channels * size
@@ -99,8 +99,8 @@ def _merged(case: Case, dist: str) -> Write:
 _DISTS: dict[str, Callable[[Case, str], Write]] = {
     **dict.fromkeys(("NORM_B8", "NORM_B16", "NORM_B32"), _norm),
     **dict.fromkeys(("1PT_B8", "1PT_B16", "1PT_B32"), _one_point),
-    **dict.fromkeys(_PACKED, _packed),
-    **dict.fromkeys(_MERGED, _merged),
+    **dict.fromkeys(PACKED, _packed),
+    **dict.fromkeys(MERGED, _merged),
 }
 
 
