@@ -49,8 +49,8 @@ class Delivery:
         mode = case.word("accToVecMode")
         src, dst = (tile_type(case.type(name)).role.space is Space.UB for name in ("src", "dst"))
         self.stays = src == dst  # on one side of the core
-        self._axis = _SPLIT_AXES.get(mode or "")
-        self._sub = _SUB_BLOCKS.get(mode)
+        self.axis = _SPLIT_AXES.get(mode or "")
+        self.sub = _SUB_BLOCKS.get(mode)
 
     def __call__(
         self,
@@ -64,10 +64,10 @@ class Delivery:
         if self.stays:
             paste(tile, row, col, values, packed)
             return
-        if self._axis is None:
-            paste(landing(core, tile, self._sub), row, col, values, packed)
+        if self.axis is None:
+            paste(landing(core, tile, self.sub), row, col, values, packed)
             return
-        first, second = _halves(values, self._axis)
+        first, second = _halves(values, self.axis)
         targets = [landing(core, tile, sub) for sub in (0, 1)]  # both exist before either changes
         paste(targets[0], row, col, first, packed)
         paste(targets[1], row, col, second, packed)

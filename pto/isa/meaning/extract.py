@@ -30,7 +30,7 @@ def _fetch(case: Case, packed: Packing | None) -> Fetch:
     return fetch
 
 
-def _packings(case: Case) -> list[Packing | None]:
+def packings(case: Case) -> list[Packing | None]:
     """How src and dst are packed, where a mode says so."""
     mode = case.word("mode")
     return [packing(mode, tile_type(case.type(name)).layout.name) for name in ("src", "dst")]
@@ -40,7 +40,7 @@ def _packings(case: Case) -> list[Packing | None]:
 
 
 def _extract(case: Case) -> Callable[..., None]:
-    boxed_src, boxed_dst = _packings(case)
+    boxed_src, boxed_dst = packings(case)
     fetch, deliver = _fetch(case, boxed_src), Delivery(case)
     types = [case.type(name) for name in ("src", "dst", "dst1")]
 
@@ -75,7 +75,7 @@ def _extract_scaled(case: Case) -> Callable[..., None]:
 
 
 def _insert(case: Case) -> Callable[..., None]:
-    boxed_src, boxed_dst = _packings(case)
+    boxed_src, boxed_dst = packings(case)
     fetch, deliver = _fetch(case, boxed_src), Delivery(case)
     types = [case.type(name) for name in ("src", "dst")]
 

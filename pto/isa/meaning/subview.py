@@ -14,7 +14,8 @@ from pto.isa.meaning.view import as_tile, as_view, tile_type
 from pto.isa.rules import Case
 
 
-def _sizes(case: Case) -> list[int]:
+def sizes_of(case: Case) -> list[int]:
+    """The written sizes of a window."""
     value = case.op.attrs.get("sizes")
     items = value.items if isinstance(value, Array) else ()
     return [n.value for n in items if isinstance(n, Int)]
@@ -23,7 +24,7 @@ def _sizes(case: Case) -> list[int]:
 def _subview(case: Case) -> Callable[..., Any]:
     """All of the window is valid unless operands say less, whatever of the parent is."""
     source_type, result = case.type("source"), case.op.results[0].type
-    sizes = _sizes(case)
+    sizes = sizes_of(case)
     if not isinstance(result, t.TileBuf):
         return _part_of_view(source_type, sizes)
     type = tile_type(result)
@@ -62,13 +63,14 @@ def _subset(case: Case) -> Callable[..., Any]:
     def window(core: Machine, source: Any, offsets: list[int]) -> Any:
         parent = as_tile(source, source_type)
         row, col = offsets
-        rows, cols = map(_share, parent.get_valid(), offsets, type.shape)
+        rows, cols = map(share, parent.get_valid(), offsets, type.shape)
         return parent.window(row, col, type, (rows, cols))
 
     return window
 
 
-def _share(valid: int, offset: int, size: int) -> int:
+def share(valid: int, offset: int, size: int) -> int:
+    """What of a valid extent a window of `size` from `offset` on sees."""
     return min(size, valid - offset % valid) if valid else 0
 
 

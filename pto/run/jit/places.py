@@ -14,7 +14,7 @@ from pto.run.jit.text import NotNative
 from pto.run.jit.values import SPACE_NUMBERS, Handle, Native, Place, TilePlace, ViewPlace, Word
 
 
-def _number(native: Native) -> str:
+def number(native: Native) -> str:
     """An index or i64."""
     if not isinstance(native, Word) or native.types[0] != "i64":
         raise NotNative("a number of another width")
@@ -29,7 +29,7 @@ def _add(s: Spot) -> Sequence[Native]:
     pointer, offset = s.all()
     if not isinstance(pointer, Place) or pointer.elem is None:
         raise NotNative("a pointer without elements")
-    step = s.x.mul(_number(offset), str(pointer.elem.itemsize))
+    step = s.x.mul(number(offset), str(pointer.elem.itemsize))
     return [pointer.renamed((pointer.memory, s.x.add(pointer.address, step)))]
 
 
@@ -43,7 +43,7 @@ def _cast(s: Spot) -> Sequence[Native]:
         return [Place(source.names, elem)]
     if result.space is Space.GM:
         raise NotNative("a number that is an address in global memory")
-    return [Place((str(SPACE_NUMBERS[result.space]), _number(source)), elem)]
+    return [Place((str(SPACE_NUMBERS[result.space]), number(source)), elem)]
 
 
 @emits(view.TILE_ADDRESS)
@@ -69,8 +69,8 @@ def _view_address(s: Spot) -> Sequence[Native]:
 def _tensor(s: Spot) -> Sequence[Native]:
     """The bounds are checked here, once, as the reference does."""
     ptr = s.need(Place, "ptr")
-    shape = [_number(v) for v in s.operands("shape")]
-    strides = [_number(v) for v in s.operands("strides")]
+    shape = [number(v) for v in s.operands("shape")]
+    strides = [number(v) for v in s.operands("strides")]
     kind = view.element(s.op.results[0].type) or ptr.elem
     layout = global_layout(s.case.word("layout") or "nd")
     if kind is None or len(shape) != len(strides) or not 0 < len(shape) <= RANK:
@@ -93,17 +93,36 @@ def _tensor(s: Spot) -> Sequence[Native]:
 
 def _require_inside(s: Spot, made: ViewPlace) -> None:
     x, fine, empty = s.x, "true", "false"
-    reach = "0"
+    nbytes, whole = str(made.dtype.itemsize), "true"
     for size, step in zip(made.shape, made.strides, strict=True):
         fine = x.both(fine, x.compare("sge", size, "0"))
         fine = x.both(fine, x.compare("sge", step, "0"))
         empty = x.either(empty, x.compare("eq", size, "0"))
-        reach = x.add(reach, x.mul(x.sub(size, "1"), step))
-    nbytes = x.mul(x.add(reach, "1"), str(made.dtype.itemsize))
+        for op, factor in (("mul", x.sub(size, "1")), ("mul", str(made.dtype.itemsize))):
+            step, kept = _exact(s, op, step, factor)
+            whole = x.both(whole, kept)
+        nbytes, kept = _exact(s, "add", nbytes, step)
+        whole = x.both(whole, kept)
+    fine = x.both(fine, x.either(empty, whole))
     if empty != "false":
         nbytes = x.new(f"select i1 {empty}, i64 0, i64 {nbytes}") if empty != "true" else "0"
     fine = x.both(fine, x.compare("sge", nbytes, "0"))
     s.fault_unless(x.both(fine, s.e.inside(made.memory, made.address, nbytes)))
+
+
+def _exact(s: Spot, op: str, a: str, b: str) -> tuple[str, str]:
+    """A sum or product, and whether it fits 64 bits."""
+    if a.lstrip("-").isdigit() and b.lstrip("-").isdigit():
+        found = int(a) * int(b) if op == "mul" else int(a) + int(b)
+        return str(found), "true" if abs(found) < 1 << 63 else "false"
+    if (op, b) in (("mul", "1"), ("add", "0")):
+        return a, "true"
+    if op == "mul" and "0" in (a, b):
+        return "0", "true"
+    s.e.unit.declare(f"declare {{i64, i1}} @llvm.s{op}.with.overflow.i64(i64, i64)")
+    pair = s.x.new(f"call {{i64, i1}} @llvm.s{op}.with.overflow.i64(i64 {a}, i64 {b})")
+    over = s.x.new(f"extractvalue {{i64, i1}} {pair}, 1")
+    return s.x.new(f"extractvalue {{i64, i1}} {pair}, 0"), s.x.new(f"xor i1 {over}, true")
 
 
 @emits(view.PARTITION)
@@ -111,11 +130,15 @@ def _partition(s: Spot) -> Sequence[Native]:
     source = s.operands("source")[0] if s.op.group("source") else s.all()[0]
     if not isinstance(source, ViewPlace):
         raise NotNative("a handle")
-    offsets = [_number(v) for v in s.operands("offsets")]
-    sizes = [_number(v) for v in s.operands("sizes")]
+    offsets = [number(v) for v in s.operands("offsets")]
+    return [part_of(s, source, offsets, [number(v) for v in s.operands("sizes")])]
+
+
+def part_of(s: Spot, source: ViewPlace, offsets: Sequence[str], sizes: Sequence[str]) -> ViewPlace:
+    """GlobalTensor.partition."""
     if len(offsets) != len(sizes) or len(sizes) > RANK:
         raise NotNative("a window that is told in part")
-    x, fine, address = s.x, "true", source.address
+    x, fine, address, empty = s.x, "true", source.address, "false"
     skip = RANK - len(sizes)
     for n, (first, count) in enumerate(zip(offsets, sizes, strict=True)):
         limit = source.shape[skip + n]
@@ -123,9 +146,14 @@ def _partition(s: Spot) -> Sequence[Native]:
         fine = x.both(fine, x.compare("ule", count, x.sub(limit, first)))
         step = x.mul(source.strides[skip + n], str(source.dtype.itemsize))
         address = x.add(address, x.mul(first, step))
+        empty = x.either(empty, x.compare("eq", count, "0"))
+    if empty != "false":  # an empty part may begin behind the memory, which is an error too
+        beyond = x.compare("ugt", address, s.e.size(source.memory))
+        over = x.both(empty, beyond)
+        fine = x.both(fine, x.new(f"xor i1 {over}, true"))
     s.fault_unless(fine)
     shape = (*source.shape[:skip], *sizes)
-    return [source.renamed((source.memory, address, *shape, *source.strides))]
+    return source.renamed((source.memory, address, *shape, *source.strides))
 
 
 def _dimension(stride: bool):  # noqa: ANN202
@@ -133,7 +161,7 @@ def _dimension(stride: bool):  # noqa: ANN202
         source, index = s.all()
         type = s.op.operands[0].type
         rank = len(type.shape) if isinstance(type, t.View) else 0
-        name = _number(index)
+        name = number(index)
         if not isinstance(source, ViewPlace) or not name.isdigit() or int(name) >= rank:
             raise NotNative("a dimension that is not a number")
         chosen = (source.strides if stride else source.shape)[RANK - rank + int(name)]
@@ -157,13 +185,13 @@ def _alloc(s: Spot) -> Sequence[Native]:
     if address is None:
         start = _placed(s)
     else:
-        start = _number(address)
+        start = number(address)
     fixed = list(type.valid)
     fine, region = "true", list[str]()
     for limit, known, value in zip(type.shape, fixed, given, strict=True):
         if value is None and known is None:
             raise NotNative("a valid region that is set later")
-        name = str(known) if value is None else _number(value)
+        name = str(known) if value is None else number(value)
         fine = s.x.both(fine, s.x.compare("ule", name, str(limit)))
         region.append(name)
     made = TilePlace((start, *region), type)
@@ -190,7 +218,7 @@ def _set_valid(s: Spot) -> Sequence[Native]:
     tile, rows, cols = s.all()
     if not isinstance(tile, TilePlace):
         raise NotNative("a handle")
-    names = _number(rows), _number(cols)
+    names = number(rows), number(cols)
     fine = "true"
     for name, limit in zip(names, tile.type.shape, strict=True):
         fine = s.x.both(fine, s.x.compare("ule", name, str(limit)))

@@ -136,9 +136,7 @@ def transfer(
         x = Text()
         copier = copies.Copier(x, declare, work)
         some = x.both(x.compare("sgt", "%p0", "0"), x.compare("sgt", "%p1", "0"))
-        planes.when(
-            x, some, lambda: copier.copy(dst.field, src.field, "%p0", width, "%p2", "%p3")
-        )
+        planes.when(x, some, lambda: copier.copy(dst.field, src.field, "%p0", width, "%p2", "%p3"))
         x.do("ret void")
         listed, _ = planes.parameters(["i64", "i64", "ptr", "ptr", *["i64"] * len(arguments)])
         return x.function(f"define internal void {name}({listed}) noinline nounwind")
@@ -148,9 +146,7 @@ def transfer(
     s.x.do(f"call void {name}(i64 {rows}, i64 {cols}, ptr {dst.pointer}, ptr {src.pointer}{more})")
 
 
-def fill(
-    s: Spot, dst: Side, value: str, rows: tuple[str, str], cols: tuple[str, str]
-) -> None:
+def fill(s: Spot, dst: Side, value: str, rows: tuple[str, str], cols: tuple[str, str]) -> None:
     """Call the fill function of a field; the value is an item."""
     item, declare = copies.element(dst.field.dtype), s.e.unit.declare
 

@@ -89,8 +89,15 @@ def test_views_of_several_matrices(layout: str) -> None:
     tile = Tile("t", 48, 32, "f16", layout, (40, 30), role="mat")
     _both_ways(tile, (2, 2, 12, 32), (2000, 900, 40, 1))
     if layout == "NZ":  # boxes in global memory
-        _both_ways(Tile("t", 48, 32, "f16", layout, role="mat"), (1, 2, 3, 16, 16), (1536, 768, 256, 16, 1))
-        _both_ways(Tile("t", 48, 32, "f16", layout, role="mat"), (1, 2, 3, 16, 16), (1536, 800, 260, 16, 1), more=' {layout = #pto.layout<nz>}')
+        _both_ways(
+            Tile("t", 48, 32, "f16", layout, role="mat"), (1, 2, 3, 16, 16), (1536, 768, 256, 16, 1)
+        )
+        _both_ways(
+            Tile("t", 48, 32, "f16", layout, role="mat"),
+            (1, 2, 3, 16, 16),
+            (1536, 800, 260, 16, 1),
+            more=" {layout = #pto.layout<nz>}",
+        )
 
 
 @pytest.mark.parametrize("word", ["atomic_add", "atomic_max", "atomic_min"])
@@ -107,19 +114,31 @@ def test_atomic_stores(word: str, kind: str, layout: str) -> None:
 def test_a_view_that_lies_on_itself_is_stored_as_the_reference_does() -> None:
     tile = Tile("t", 8, 16)
     made = view("v", "g", "f32", (8, 16), (0, 1))
-    text = program([("g", "f32")], [tile], f"{made}pto.tstore ins({tile.ref()}) outs(%v : !pto.tensor_view<?x?xf32>)")
+    text = program(
+        [("g", "f32")],
+        [tile],
+        f"{made}pto.tstore ins({tile.ref()}) outs(%v : !pto.tensor_view<?x?xf32>)",
+    )
     agree(text, [_items("f32", 64), *_around([tile])], check=False, all_native=False)
 
 
 def test_a_view_too_small_for_the_tile_is_named() -> None:
     tile = Tile("t", 8, 16, dynamic=True)
     made = view("v", "g", "f32", (7, 16), (16, 1))
-    text = program([("g", "f32")], [tile], f"{made}pto.tload ins(%v : !pto.tensor_view<?x?xf32>) outs({tile.ref()})")
+    text = program(
+        [("g", "f32")],
+        [tile],
+        f"{made}pto.tload ins(%v : !pto.tensor_view<?x?xf32>) outs({tile.ref()})",
+    )
     assert fails_alike(text, [_items("f32", 256), *_around([tile])], check=False) == "PTO-S170"
 
 
 def test_a_view_outside_its_memory_is_named() -> None:
     tile = Tile("t", 8, 16)
     made = view("v", "g", "f32", (8, 16), (100, 1))
-    text = program([("g", "f32")], [tile], f"{made}pto.tload ins(%v : !pto.tensor_view<?x?xf32>) outs({tile.ref()})")
+    text = program(
+        [("g", "f32")],
+        [tile],
+        f"{made}pto.tload ins(%v : !pto.tensor_view<?x?xf32>) outs({tile.ref()})",
+    )
     assert fails_alike(text, [_items("f32", 256), *_around([tile])], check=False) == "PTO-M001"
