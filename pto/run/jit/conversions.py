@@ -50,8 +50,7 @@ def convert(
 
 def as_kind(a: Symbol, dst: DType) -> Symbol:
     """Bits under the type that arithmetic sees, where there is one."""
-    kind = dst.numpy
-    return a.view(kind) if kind.kind in "iuf" or dst is BF16 else a.view(dst.storage)
+    return a.view(dst.numpy if lanes.computes(dst.numpy) else dst.storage)
 
 
 # ---- tables

@@ -25,7 +25,12 @@ F16: Final = np.dtype(np.float16)
 BF16: Final = np.dtype(ml_dtypes.bfloat16)
 BOOL: Final = np.dtype(np.bool_)
 _SMALL: Final = (F16, BF16)
-_NUMBERS: Final = "iufb"
+_FLOATS: Final = (F16, BF16, F32, F64)
+
+
+def computes(dtype: np.dtype[Any]) -> bool:
+    """Whether symbols have this type; others are held as their bits."""
+    return dtype.kind in "iub" or dtype in _FLOATS
 
 
 class Lanes:
@@ -64,7 +69,9 @@ class Lanes:
 
 
 _SUFFIX: Final = {
-    **{"half": "f16", "float": "f32", "double": "f64"},
+    "half": "f16",
+    "float": "f32",
+    "double": "f64",
     **{f"i{n}": f"i{n}" for n in (8, 16, 32, 64)},
 }
 
@@ -76,7 +83,7 @@ class Symbol(NDArrayOperatorsMixin):
     shape: tuple[int, ...]
 
     def __init__(self, lanes: Lanes, dtype: np.dtype[Any], name: str) -> None:
-        if dtype.kind not in _NUMBERS and dtype != BF16:
+        if not computes(dtype):
             raise NotNative(f"arithmetic of {dtype}")
         self.lanes = lanes
         self.dtype = dtype

@@ -12,8 +12,8 @@ from pto.isa.meaning import Lane
 from pto.isa.meaning.vector.ub import dtype_of
 from pto.run.jit import lanes, masks
 from pto.run.jit.emit import KINDS, Spot
-from pto.run.jit.tile_lanes import emit_lane as emit_tile_lane
 from pto.run.jit.text import NotNative, element, vector
+from pto.run.jit.tile_lanes import emit_lane as emit_tile_lane
 from pto.run.jit.values import Mask, Native, Reg, Word
 
 

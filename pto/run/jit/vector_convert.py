@@ -29,7 +29,7 @@ from pto.run.jit.vector_reduce import picked
 def _items(s: Spot, reg: Reg) -> Symbol:
     """A register of any type; what NumPy does not compute with as its bits."""
     kind = reg.dtype
-    if kind.numpy.kind in "iufb" or kind.numpy == lanes.BF16:
+    if lanes.computes(kind.numpy):
         return symbol(s, reg)
     spot = lanes.Lanes(s.x, kind.lanes, s.e.unit.declare)
     return spot.symbol(kind.storage, as_items(s, reg, 8 * kind.itemsize))

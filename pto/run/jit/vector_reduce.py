@@ -17,7 +17,7 @@ from pto.run.jit.emit import Spot, emits
 from pto.run.jit.lanes import Symbol
 from pto.run.jit.registers import symbol
 from pto.run.jit.shuffles import NONE
-from pto.run.jit.text import NotNative, constant, element, scalar_type, vector
+from pto.run.jit.text import constant, element, scalar_type, vector
 from pto.run.jit.values import Mask, Native, Reg
 
 

@@ -92,9 +92,7 @@ def _pick(name: str, width: int, count: int) -> str:
 
     loop(x, str(count), "1", lane)
     x.do("ret void")
-    return x.function(
-        f"define internal void {name}(ptr noalias %out, ptr noalias %from, ptr noalias %at) noinline"
-    )
+    return x.function(f"define internal void {name}(ptr %out, ptr %from, ptr %at) noinline")
 
 
 @emits(convert.VBITCAST)
