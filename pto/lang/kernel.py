@@ -27,7 +27,6 @@ from pto.lang.parameter import Parameter, parameters_of
 from pto.lang.place import KernelError, mistake
 from pto.lang.trace import Trace
 from pto.lang.views import contiguous, pointer_type, view_of
-from pto.run.agents import take_turns
 from pto.run.arrays import Borrowed
 from pto.run.device import Device
 from pto.run.engine import chosen_engine, wants_sanitizer
@@ -143,7 +142,7 @@ class Kernel:
             grid = ready.start(chip, chip.values(ready, given), count)
             grid.progress = progress or None
             with np.errstate(all="ignore"):
-                take_turns(grid.next_block)
+                grid.run()
             for array in arrays:
                 if array.give_back is not None:
                     array.give_back()

@@ -213,7 +213,7 @@ class Device:
         grid.progress = progress
         with np.errstate(all="ignore"):
             if self.tap is None:
-                take_turns(grid.next_block)
+                grid.run()
             else:
                 take_turns(self.tap.paced(grid.next_block), self.tap.unstick)
                 self.tap.observer.end()

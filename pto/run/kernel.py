@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pto.core.errors import fail
 from pto.ir.graph import Module, Operation
 from pto.plan.memory import plan_memory
 from pto.plan.placement import Placement
-from pto.run.agents import Agent
+from pto.run.agents import Agent, take_turns
 from pto.run.arguments import names_of, taken
 from pto.run.compile import Compiler
 from pto.run.core import Cluster, Core
@@ -20,6 +20,9 @@ from pto.run.progress import Progress
 from pto.run.sides import sides
 from pto.target.facts import Profile
 from pto.verify.functions import name_of
+
+if TYPE_CHECKING:
+    from pto.run.jit.unit import Unit
 
 
 class Kernel:
@@ -41,12 +44,21 @@ class Kernel:
         self._placement = plan_memory(functions, profile)
         # whoever watches a run watches the reference engine
         self.left_out: Mapping[tuple[str, str], int] = {}  # what the reference does for the jit: why
+        self._unit: Unit | None = None
         if engine == "jit" and tap is None:
-            make, self.left_out = _native(self._placement)
+            make, self._unit = _native(self._placement)
+            self.left_out = self._unit.skipped
         else:
             make = partial(_plain, tap)
         compilers = {side: make(module, profile, side) for side in sorted({s.name for s in plan})}
         self._sides = [(s, compilers[s.name].code(s.function)) for s in plan]
+
+    @property
+    def is_parallel(self) -> bool:
+        """Whether blocks may run side by side: compiled, and no agent waits for another."""
+        if self._unit is None or self._unit.ordered:
+            return False
+        return not any(code.can_wait for _, code in self._sides)
 
     @property
     def name(self) -> str:
@@ -102,15 +114,13 @@ def _plain(tap: Tap | None, module: Module, profile: Profile, side: str) -> Comp
     return Compiler(module, profile, side, tap)
 
 
-def _native(
-    placement: Placement,
-) -> tuple[Callable[[Module, Profile, str], Compiler], Mapping[tuple[str, str], int]]:
+def _native(placement: Placement) -> tuple[Callable[[Module, Profile, str], Compiler], Unit]:
     """Compilers of the fast engine: one unit of compiled code for the whole kernel."""
     from pto.run.jit.compiler import NativeCompiler
     from pto.run.jit.unit import Unit
 
     unit = Unit()
-    return partial(NativeCompiler, unit, placement), unit.skipped
+    return partial(NativeCompiler, unit, placement), unit
 
 
 class Grid:
@@ -130,6 +140,20 @@ class Grid:
     @property
     def is_done(self) -> bool:
         return self._started == self.blocks and not self._left
+
+    def run(self) -> None:
+        """Every block: on threads where that is the same, else in turns."""
+        if self.blocks > 1 and self.kernel.is_parallel:
+            from pto.run.jit import threads
+
+            if threads.count() > 1 and threads.run(self, self._values):
+                return
+            self._forget()
+        take_turns(self.next_block)
+
+    def _forget(self) -> None:
+        """As if no block had started."""
+        self._arrivals, self._started, self._left, self._printed = defaultdict(int), 0, {}, {}
 
     def next_block(self) -> list[Agent]:
         """The agents of the next block; none when all have started."""

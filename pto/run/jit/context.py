@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 
 from pto.core.errors import PtoError
 from pto.core.memory import Memory, Space, aligned_bytes
@@ -32,8 +33,10 @@ EVENT_IDS: Final = 64
 SCRATCH: Final = 2 << 20  # bytes for one instruction's own use
 
 # The words of a context, as compiled code indexes them.
-CALL, TABLE, FLAGS, ROOM, MODES = range(5)
-_WORDS: Final = 5
+CALL, TABLE, FLAGS, ROOM, MODES, LOG = range(6)
+_WORDS: Final = 6
+TOUCHES: Final = 1 << 12  # uses of global memory that are written down, for one agent
+TOUCH: Final = 5  # words of one: memory (its highest bit: a write), address, rows, bytes, pitch
 _Callback = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_int)
 
 
@@ -57,6 +60,8 @@ class Context:
         self.words[TABLE] = self._table.ctypes.data
         self.words[FLAGS] = self.flags.ctypes.data
         self.words[ROOM] = self._scratch.ctypes.data
+        self._log = np.zeros(1 + TOUCHES * TOUCH, np.int64)
+        self.words[LOG] = self._log.ctypes.data
         self.pointer = self.words.ctypes.data
         for n, space in enumerate(Space):
             if space.is_local and core.profile.buffers.get(space.value, 0):
@@ -93,6 +98,13 @@ class Context:
         core = self.core
         narrow = registers.get(core, registers.HF32) or registers.ctrl_bit(core, registers.TF32)
         self.words[MODES] = int(narrow)
+
+    def touches(self) -> npt.NDArray[np.int64] | None:
+        """Uses of global memory, a row each; None: more than were written down."""
+        count = int(self._log[0])
+        if count > TOUCHES:
+            return None
+        return self._log[1 : 1 + count * TOUCH].reshape(count, TOUCH)
 
     def failed(self) -> BaseException:
         error, self.error = self.error, None

@@ -19,7 +19,7 @@ from pto.isa.meaning.view import SET_VALID
 from pto.isa.rules import Case
 from pto.run.code import located
 from pto.run.jit import masks
-from pto.run.jit.context import CALL, ROOM, TABLE, Context
+from pto.run.jit.context import CALL, LOG, ROOM, TABLE, TOUCH, TOUCHES, Context
 from pto.run.jit.text import I64, NotNative, Text
 from pto.run.jit.values import (
     SPACE_NUMBERS,
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from pto.run.jit.unit import Unit
 
 Emit = Callable[["Spot"], Sequence[Native]]
+_WRITE: Final = -(1 << 63)
 _COLD: Final = ", !prof !1"
 _INVARIANT: Final = ", !invariant.load !0"
 
@@ -164,6 +165,17 @@ class Emitter:
         """Scratch memory of the agent, for the instruction at hand."""
         return self.word(ROOM)
 
+    def touched(
+        self, memory: str, address: str, rows: str, nbytes: str, pitch: str, *, writes: bool
+    ) -> None:
+        """Write down a use of global memory: so many rows of `nbytes`, `pitch` bytes apart."""
+        if memory.isdigit():
+            return
+        number = self.text.new(f"or i64 {memory}, {_WRITE}") if writes else memory
+        name = self.unit.shared("touched", _touched)
+        words = ", ".join(f"i64 {w}" for w in (number, address, rows, nbytes, pitch))
+        self.text.do(f"call void {name}(ptr {self.word(LOG)}, {words})")
+
     # ---- operations
 
     def block(self, block: Block, end: bool = False) -> None:
@@ -202,6 +214,8 @@ class Emitter:
 
     def run_outside(self, op: Operation) -> list[Native]:
         """The reference step of an operation; its results."""
+        if any(_is_global(v.type) for v in op.operands):
+            self.unit.ordered = True
         values = list({id(v): v for v in op.operands}.values())
         forms = [_outside_form(r.type) for r in op.results]
         ins = [self._put(v, offset) for v, offset in self._area(values)]
@@ -303,6 +317,31 @@ class Emitter:
         return x.function(f"define i32 @{name}(ptr noalias %ctx, ptr %frame)")
 
 
+def _is_global(type: t.Type) -> bool:
+    """Whether a value may lead to global memory."""
+    if isinstance(type, t.Ptr | t.MemRef):
+        return not type.space.is_local
+    return not isinstance(type, t.Scalar | t.TileBuf | t.VReg | t.Mask)
+
+
+def _touched(name: str) -> str:
+    """void f(log, words...): the log counts every use, and keeps the first TOUCHES."""
+    x = Text()
+    count = x.load(I64, "%p0", 8)
+    x.store(I64, x.new(f"add i64 {count}, 1"), "%p0", 8)
+    keep, done = x.fresh("keep"), x.fresh("done")
+    x.branch(x.new(f"icmp ult i64 {count}, {TOUCHES}"), keep, done)
+    x.label(keep)
+    place = x.at("%p0", x.add(x.mul(count, str(8 * TOUCH)), "8"))
+    for n in range(TOUCH):
+        x.store(I64, f"%p{n + 1}", x.at(place, 8 * n), 8)
+    x.jump(done)
+    x.label(done)
+    x.do("ret void")
+    words = ", ".join(f"i64 %p{n + 1}" for n in range(TOUCH))
+    return x.function(f"define internal void {name}(ptr %p0, {words}) nounwind")
+
+
 def _outside_form(type: t.Type) -> Native:
     """Tiles and views that Python makes may be of any form: they stay Python's."""
     form = form_of(type)
@@ -376,8 +415,11 @@ class Spot:
         """The reference step of this operation speaks where the condition does not hold."""
         self.e.fault(self.op, condition)
 
-    def pointer(self, memory: str, address: str) -> str:
-        """A machine address."""
+    def pointer(self, memory: str, address: str, *, noted: bool = False) -> str:
+        """A machine address. What is done in global memory is to be noted (`Emitter.touched`);
+        otherwise blocks take turns."""
+        if not memory.isdigit() and not noted:
+            self.e.unit.ordered = True
         return self.x.at(self.e.base(memory), address)
 
 

@@ -61,7 +61,9 @@ class Met:
     known: str  # else the reference does it
 
 
-def met(s: Spot, view: ViewPlace, tile: TilePlace, written: str | None) -> Met:
+def met(
+    s: Spot, view: ViewPlace, tile: TilePlace, written: str | None, *, writes: bool = False
+) -> Met:
     """The first elements of a view as a matrix of the tile's valid region: `window.read`."""
     rows, cols = tile.valid
     x, given = s.x, Arguments()
@@ -80,8 +82,24 @@ def met(s: Spot, view: ViewPlace, tile: TilePlace, written: str | None) -> Met:
         for axes in (layout.row_axes, layout.col_axes)
     )
     field = Field(view.dtype, down, across)
-    pointer = s.pointer(view.memory, view.address)
+    note(s, view, rows, cols, writes=writes)
+    pointer = s.pointer(view.memory, view.address, noted=True)
     return Met(Side(field, pointer, tuple(given.names)), fits, known)
+
+
+def note(s: Spot, view: ViewPlace, rows: str, cols: str, *, writes: bool) -> None:
+    """What a transfer touches: the rows of a plain matrix, else all between first and last."""
+    x, size = s.x, view.dtype.itemsize
+    if view.strides[-1] == "1" and all(n == "1" for n in view.shape[: RANK - 2]):
+        pitch = x.mul(view.strides[-2], str(size))
+        width = x.mul(cols, str(size))
+        s.e.touched(view.memory, view.address, rows, width, pitch, writes=writes)
+        return
+    reach = "0"
+    for count, step in zip(view.shape, view.strides, strict=True):
+        reach = x.add(reach, x.mul(x.sub(count, "1"), step))
+    nbytes = x.mul(x.add(reach, "1"), str(size))
+    s.e.touched(view.memory, view.address, "1", nbytes, "0", writes=writes)
 
 
 def _layout(
@@ -261,7 +279,7 @@ def _store(s: Spot) -> Sequence[Native]:
         work = copies.Work(lambda new, old: combine(old, new.view(kind)), combines=True)
         key = s.case.word("atomicType")
     rows, cols = tile.valid
-    found, source = met(s, view, tile, s.case.word("layout")), tile_side(s, tile)
+    found, source = met(s, view, tile, s.case.word("layout"), writes=True), tile_side(s, tile)
 
     def store() -> None:
         s.fault_unless(found.fits)

@@ -22,6 +22,7 @@ class Unit:
     def __init__(self) -> None:
         self._pieces: dict[str, str] = {}
         self._shared: dict[str, tuple[str, str]] = {}  # key -> name, text
+        self.ordered = False  # Python touches global memory, or agents meet: blocks take turns
         self._names = 0
         self._declared: dict[str, None] = {}
         self._code: native.Code | None = None

@@ -1,0 +1,128 @@
+"""Blocks on several threads, where that changes nothing: compiled code runs without the GIL.
+
+What blocks read and write in global memory is written down by the code itself. Where two blocks
+turn out to have touched the same bytes, and one wrote them, or where one failed, memory is put back
+and the blocks run once more in their order.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pto.core.errors import PtoError, fail
+from pto.core.global_tensor import GlobalTensor
+from pto.core.memory import Memory
+from pto.core.pointer import Pointer
+from pto.run.jit.context import Context
+
+if TYPE_CHECKING:
+    from pto.run.kernel import Grid
+
+Words = npt.NDArray[np.int64]
+_NUMBER = (1 << 63) - 1
+_LARGEST = 1 << 30  # bytes of global memory that are kept aside; larger launches take turns
+
+
+def count() -> int:
+    """PTO_THREADS, else one for each processor."""
+    asked = os.environ.get("PTO_THREADS", "")
+    if not asked:
+        return os.cpu_count() or 1
+    if not asked.isdigit() or int(asked) < 1:
+        raise fail("PTO-U091", f"PTO_THREADS is a number of threads, not `{asked}`")
+    return int(asked)
+
+
+def run(grid: Grid, values: Mapping[str, Any]) -> bool:
+    """All blocks of a grid; False: nothing has changed, and they are to run in order."""
+    memories = list({id(m): m for m in _memories(values.values())}.values())
+    if sum(m.size for m in memories) > _LARGEST:
+        return False
+    before = [m.data.copy() for m in memories]
+    touched: list[list[tuple[int, Words]]] = []  # by block: memory, uses
+    lock, failed = threading.Lock(), threading.Event()
+
+    def work() -> None:
+        with np.errstate(all="ignore"):
+            while not failed.is_set():
+                with lock:
+                    agents = grid.next_block()
+                if not agents:
+                    return
+                try:
+                    for agent in agents:
+                        agent.go_on()
+                    uses = [_uses(agent.core.native) for agent in agents]
+                except PtoError:
+                    failed.set()
+                    return
+                known = [u for u in uses if u is not None]
+                if len(known) < len(uses):
+                    failed.set()
+                with lock:
+                    touched.append([pair for u in known for pair in u])
+
+    size = min(count(), grid.blocks)
+    with ThreadPoolExecutor(size) as pool:
+        for future in [pool.submit(work) for _ in range(size)]:
+            future.result()
+    if not failed.is_set() and not _meet(touched):
+        return True
+    for memory, old in zip(memories, before, strict=True):
+        memory.data[:] = old
+    return False
+
+
+def _memories(values: Iterable[Any]) -> Iterable[Memory]:
+    for value in values:
+        if isinstance(value, Pointer | GlobalTensor):
+            yield value.memory
+
+
+def _uses(context: Any) -> list[tuple[int, Words]] | None:
+    """(memory, its uses) of one agent."""
+    if not isinstance(context, Context):
+        return []
+    words = context.touches()
+    if words is None:
+        return None
+    numbers = words[:, 0] & _NUMBER
+    return [(id(context.memories[int(n)]), words[numbers == n].copy()) for n in np.unique(numbers)]
+
+
+def _meet(touched: list[list[tuple[int, Words]]]) -> bool:
+    """Whether two blocks use the same bytes, and one of them writes there."""
+    by_memory: dict[int, list[tuple[int, Words]]] = {}
+    for block, uses in enumerate(touched):
+        for memory, words in uses:
+            by_memory.setdefault(memory, []).append((block, words))
+    return any(_meet_in(uses) for uses in by_memory.values())
+
+
+def _meet_in(uses: list[tuple[int, Words]]) -> bool:
+    if not any((words[:, 0] < 0).any() for _, words in uses):
+        return False
+    block = np.concatenate([np.full(len(words), number) for number, words in uses])
+    words = np.concatenate([w for _, w in uses])
+    rows = words[:, 2]
+    if not rows.sum():
+        return False
+    # one line for each row of each use
+    which = np.repeat(np.arange(len(words)), rows)
+    nth = np.arange(len(which)) - np.repeat(np.cumsum(rows) - rows, rows)
+    start = words[which, 1] + nth * words[which, 4]
+    end = start + words[which, 3]
+    order = np.argsort(start, kind="stable")
+    start, farthest = start[order], np.maximum.accumulate(end[order])
+    owner, writes = block[which][order], (words[which, 0] < 0)[order]
+    # lines that hang together, and those of several blocks among them
+    first = np.flatnonzero(np.concatenate([[True], start[1:] >= farthest[:-1]]))
+    shared = np.minimum.reduceat(owner, first) != np.maximum.reduceat(owner, first)
+    return bool((shared & np.logical_or.reduceat(writes, first)).any())
