@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from pto.core.constants import VREG_BYTES
+from pto.core.constants import BLOCK_BYTE_SIZE, VREG_BYTES
 from pto.core.dtypes import BF16, F16, F32, F64, DType
 from pto.core.global_layout import ND, GlobalLayout, Shape5
 from pto.core.global_tensor import GlobalTensor
@@ -23,6 +23,7 @@ from pto.core.pointer import Pointer
 from pto.core.tile import Tile, TileType
 from pto.isa import types as t
 from pto.isa.meaning.scalar import from_bits, to_bits
+from pto.isa.meaning.vector.unaligned import LoadState, StoreState
 from pto.run.jit.context import Context
 from pto.run.jit.text import I8, I64, element, vector
 
@@ -268,6 +269,48 @@ class Handle(Native):
         return context.objects[number]
 
 
+_PENDING: Final = BLOCK_BYTE_SIZE  # bytes a store stream holds back, at most
+
+
+@dataclass(frozen=True, slots=True)
+class Stream(Native):
+    """The state of an unaligned stream, of either kind.
+
+    A store: memory (-1: nothing yet), address of the first byte held back, how many there are, the
+    address a flush names, the bytes. A load: memory, number of its block, -1.
+    """
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        return (I64, I64, I64, I64, vector(_PENDING, I8))
+
+    @property
+    def nbytes(self) -> int:
+        return 32 + _PENDING
+
+    def encode(self, frame: Any, offset: int, value: Any, context: Context) -> bool:
+        if isinstance(value, LoadState):
+            number = context.number(value.memory)
+            words, held = (value.block, -1, 0), b""
+        elif isinstance(value, StoreState):
+            number = -1 if value.memory is None else context.number(value.memory)
+            words, held = (value.address, len(value.pending), value.mark), value.pending
+        else:
+            return False
+        if number is None:
+            return False
+        struct.pack_into(f"<qqqq{_PENDING}s", frame, offset, number, *words, held)
+        return True
+
+    def decode(self, frame: Any, offset: int, context: Context) -> Any:
+        words = struct.unpack_from(f"<qqqq{_PENDING}s", frame, offset)
+        number, address, count, mark, held = words
+        if count < 0:
+            return LoadState(context.memories[number], address)
+        memory = None if number < 0 else context.memories[number]
+        return StoreState(memory, held[:count], address, mark)
+
+
 SPACE_NUMBERS: Final = {space: n for n, space in enumerate(Space)}
 _WORDS: Final = {F16: "half", F32: "float", F64: "double"}
 
@@ -297,6 +340,8 @@ def form_of(type: t.Type) -> Native:
         return TilePlace(("", "", ""), type.tile)
     if isinstance(type, t.View) and type.elem.dtype is not None:
         return ViewPlace(("",) * 12, type.elem.dtype, ND)
+    if isinstance(type, t.Align):
+        return Stream(("",) * 5)
     return Handle(("",))
 
 
