@@ -32,9 +32,10 @@ def _generated(name: str) -> Any:
         found = getattr(import_module(home), name, None)
         if found is not None:
             return found
-    from pto.isa.table import suggest
+    from pto.core.errors import nearest
 
-    raise AttributeError(f"module 'pto' has no attribute {name!r}; {suggest(f'pto.{name}') or ''}")
+    advice = nearest(name, __dir__()) or "`pto isa` lists the instructions"
+    raise AttributeError(f"module 'pto' has no attribute {name!r}; {advice}")
 
 
 def __dir__() -> list[str]:

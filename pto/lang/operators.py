@@ -36,6 +36,13 @@ class NoOperators:
     def __matmul__(self, other: Any) -> NoReturn:
         _refuse("@", self, other)
 
+    def __setitem__(self, key: Any, value: Any) -> NoReturn:
+        raise mistake(
+            "PTO-U081",
+            "a tile has no elements to assign to: instructions write all of a valid region",
+            help="write a number everywhere with pto.texpands(t, number), or load an array",
+        )
+
     def __radd__(self, other: Any) -> NoReturn:
         _refuse("+", self, other)
 

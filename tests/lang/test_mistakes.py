@@ -180,3 +180,52 @@ def test_tile_used_after_its_kernel():
         second(x)
     assert caught.value.code == "PTO-U201"
     assert "kernel first" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("act", "instruction"),
+    [
+        (lambda t: t + 1.0, "pto.tadds(dst, t, 1.0)"),
+        (lambda t: 2.0 * t, "pto.tmuls(dst, t, 2.0)"),
+        (lambda t: t @ t, "pto.tmatmul(dst, a, b)"),
+        (lambda t: t.__setitem__((0, 0), 1.0), "pto.texpands"),
+    ],
+)
+def test_an_operator_on_a_tile_names_the_instruction(act: Any, instruction: str):
+    with pto.eager("a5"):
+        t = pto.tile(16, 64, pto.f32)
+        with pytest.raises(pto.PtoError) as caught:
+            act(t)
+    assert caught.value.code == "PTO-U081"
+    assert instruction in str(caught.value)
+
+
+@pytest.mark.parametrize("shape", [(16, 100), (20, 64)])
+def test_an_array_that_the_tile_cannot_hold_is_not_cut_in_silence(shape: tuple[int, int]):
+    @pto.kernel
+    def cut(x: F32, y: F32) -> None:
+        t = pto.tile(16, 64, pto.f32)
+        pto.tload(t, x)
+        pto.tstore(y, t)
+
+    x = np.zeros(shape, np.float32)
+    with pytest.raises(pto.PtoError) as caught:
+        cut(x, x.copy())
+    assert caught.value.code == "PTO-U080"
+    cut(x[:16, :64], x.copy())
+
+
+def test_an_array_whose_parameter_is_not_annotated_is_named():
+    @pto.kernel
+    def plain(x: Any, y: F32) -> None:
+        pto.tload(pto.tile(16, 64, pto.f32), x)
+
+    x = np.zeros((16, 64), np.float32)
+    with pytest.raises(pto.PtoError) as caught:
+        plain(x, x.copy())
+    assert "x: pto.Global[pto.f32]" in str(caught.value)
+
+
+def test_a_wrong_name_is_answered_with_right_ones():
+    with pytest.raises(AttributeError, match=r"`texp`|`vexp`"):
+        _ = pto.exp
