@@ -28,7 +28,8 @@ from pto.run.events import Nobody, Tap
 from pto.run.watched import Access, WatchedMemory
 
 _READS, _WRITES = ("in", "inout", "tmp"), ("out", "inout", "tmp")
-_NOBODY = -1
+_NOBODY = -1  # also: nobody we know by name
+_PUSHED = -2  # from the other side of a queue
 Bits = npt.NDArray[np.bool_]
 
 
@@ -133,24 +134,26 @@ class TileTap(Tap):
                 place = _Place(op, core, tuple([regs[i] for i in loops]))
                 self._judge(place, number, used, log)
             if around is not None:
-                around(core, used)
+                around(core, used, log)
             return found
 
         return watched
 
     def _queue_step(
         self, op: Operation, plan: list[tuple[str, str, int, tuple[int, ...]]]
-    ) -> Callable[[Core, Sequence[_Used]], None] | None:
+    ) -> Callable[[Core, Sequence[_Used], list[Access]], None] | None:
         body = op.row.body if op.row is not None else None
         if any(body is each for each in POPS):
             made = [r for v in op.results for r in self._roots.of(v)]
             made += [r for *_, roots in plan for r in roots]
-            return lambda core, used: self._pop(core, made, used)
+            return lambda core, used, log: self._pop(op, core, made, used, log)
         if any(body is each for each in FREES):
-            return lambda core, used: self._free(core, op)
+            return lambda core, used, log: self._free(core, op)
         return None
 
-    def _pop(self, core: Core, made: list[int], used: Sequence[_Used]) -> None:
+    def _pop(
+        self, op: Operation, core: Core, made: list[int], used: Sequence[_Used], log: list[Access]
+    ) -> None:
         for root in made[:1]:
             self._freed.pop((id(core), root), None)
             self._popped.setdefault(id(core), []).append(root)
@@ -159,13 +162,27 @@ class TileTap(Tap):
             if isinstance(bound, Tile) and isinstance(bound.memory, WatchedMemory):
                 self._slots[id(core), root] = bound
                 known = _Bytes.of(bound.memory)
-                self._own(known, slice_of(bound), known.slot(bound, root), _NOBODY)
+                slot = known.slot(bound, root)
+                if not any(a.writes and a.memory is bound.memory for a in log):
+                    self._look_lost(_Place(op, core, ()), known, bound, root)
+                self._own(known, slice_of(bound), slot, _NOBODY)
 
     def _free(self, core: Core, op: Operation) -> None:
         """The oldest tile that was popped and not given back."""
         waiting = self._popped.get(id(core), [])
         if waiting:
             self._freed[id(core), waiting.pop(0)] = op
+
+    def _look_lost(self, place: _Place, known: _Bytes, tile: Tile, root: int) -> None:
+        """What was pushed lies in its slot: has anything else been written there since?"""
+        owners = known.owner[slice_of(tile)]
+        writers = known.writer[slice_of(tile)]
+        own = known.slots[tile.address, tile.nbytes]
+        lost = (owners >= 0) & (owners != own)
+        if lost.any() and (owners == _PUSHED).any():
+            at = int(np.flatnonzero(lost)[0])
+            other = known.names[int(owners[at])]
+            self._overlap(place, root, other, int(writers[at]), tile.memory.space.value)
 
     # ---- what an operation did
 
@@ -187,6 +204,8 @@ class TileTap(Tap):
         else:
             pointers = [u for u in mine if isinstance(u.value, Pointer) and len(u.roots) == 1]
             if len(pointers) != 1:
+                if access.writes and not mine:
+                    self._own(_Bytes.of(access.memory), _index(access), _PUSHED, number)
                 return
             operand, root = pointers[0], pointers[0].roots[0]
             self._look_slot(place, operand, root, low, high)
@@ -219,7 +238,7 @@ class TileTap(Tap):
     def _own(known: _Bytes, where: Any, slot: int, number: int) -> None:
         known.owner[where] = slot
         known.writer[where] = number
-        if slot != _NOBODY:
+        if slot >= 0:
             has = known.has.get(slot)
             if has is None:
                 has = known.has[slot] = np.zeros(known.owner.size, np.bool_)
@@ -234,19 +253,21 @@ class TileTap(Tap):
             return
         where = _index(access)
         owners = known.owner[where]
-        lost = (owners != slot) & (owners != _NOBODY) & has[where]
+        lost = (owners != slot) & (owners >= 0) & has[where]
         if not lost.any():
             return
         other = known.names[int(owners[lost].flat[0])]
         writer = int(known.writer[where][lost].flat[0])
+        self._overlap(place, root, other, writer, access.memory.space.value)
+
+    def _overlap(self, place: _Place, root: int, other: int, writer: int, space: str) -> None:
         key = ("PTO-M201", id(place.op), (root, other))
         if key in self._found:
             return
         mine, theirs = self._roots.all[root], self._roots.all[other]
-        space = access.memory.space.value.upper()
         message = (
             f"{place.name} reads {mine.name} {place}, whose bytes {theirs.name} has overwritten: "
-            f"two tiles in use lie on the same bytes of {space}"
+            f"two tiles in use lie on the same bytes of {space.upper()}"
         )
         notes = (
             self._slot_note(place.core, root),
