@@ -96,7 +96,7 @@ def assemble(folder: Path) -> None:
     """All sources of the site, made and kept ones."""
     for part in ("guide", "isa", "pictures"):
         shutil.copytree(ROOT / "docs" / part, folder / part, dirs_exist_ok=True)
-    for page in (ROOT / "docs").glob("*.md"):
+    for page in (*(ROOT / "docs").glob("*.md"), *(ROOT / "docs").glob("*.ipynb")):
         shutil.copy(page, folder / page.name)
     _write_diagnostics(folder / "diagnostics")
     _write_examples(folder / "examples")
