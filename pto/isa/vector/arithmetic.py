@@ -65,7 +65,7 @@ instr(
     "vmov",
     UNARY,
     "x",
-    body=Lane(arithmetic.same),
+    body=Lane(arithmetic.same, moves=True),
     notes=_MANUAL,
     cite=page("vector/ops/unary-vector-ops/vmov"),
     **widths(8, 16, 32, 64),

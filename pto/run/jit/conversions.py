@@ -2,7 +2,7 @@
 
 A value is widened to f32 or f64, which hold it exactly, limited where the pair saturates, rounded
 once to the grid of the destination and packed. Bytes that are floats go by the tables of
-`core.convert`. Packed types, and 64-bit integers in modes LLVM has no cast for, are not native.
+`core.convert`. Packed types, and 64-bit integers to f64 in odd modes, are not native.
 """
 
 from __future__ import annotations
@@ -117,9 +117,12 @@ def _exact(a: Symbol, src: DType) -> Symbol:
 
 def _float_of_integer(a: Symbol, src: DType, dst: DType, mode: Round, saturate: bool) -> Symbol:
     if src.bits == 64:
-        if mode is not Round.RINT or dst not in (F32, F64):
+        if mode is Round.RINT and dst in (F32, F64):
+            return lanes.cast(a, dst.numpy)
+        if dst is F64:
             raise NotNative(f"{mode.name} from {src} to {dst}")
-        return lanes.cast(a, dst.numpy)
+        wide = _for_rounding(a)
+        return _rounded(_clip(wide, _form(dst)) if saturate and dst.bits < 32 else wide, dst, mode)
     if src.bits == 32 and dst is F32 and mode is Round.RINT:
         return lanes.cast(a, lanes.F32)
     wide = lanes.cast(a, lanes.F64 if src.bits == 32 else lanes.F32)
@@ -131,6 +134,18 @@ def _float_of_integer(a: Symbol, src: DType, dst: DType, mode: Round, saturate: 
     if saturate and form.saturates:
         wide = _clip(wide, form)
     return _rounded(wide, dst, mode)
+
+
+def _for_rounding(a: Symbol) -> Symbol:
+    """64-bit integers as f64 with what does not fit folded into the last bit (round to odd), as
+    `rounding.floats_for_rounding` does."""
+    below = a < 0 if a.dtype.kind == "i" else a.lanes.constant(lanes.BOOL, False)
+    bits = a.view(np.uint64)
+    size: Any = np.where(below, 0 - bits, bits)
+    lost = lanes.cast((size & 0x7FF) != 0, np.dtype(np.uint64)) << 11
+    folded = (size | lost) & ~np.uint64(0x7FF)
+    kept = lanes.cast(np.where(size < (1 << 53), size, folded), lanes.F64)  # type: ignore[arg-type]
+    return np.where(below, -kept, kept)  # type: ignore[return-value]
 
 
 def _float_of_float(

@@ -22,11 +22,21 @@ def emit_lane(s: Spot) -> Sequence[Native]:
     body, kind = s.body, dtype_of(s.case, "result")
     if not isinstance(body, Lane):
         raise NotNative("no lane function")
+    if body.moves and not lanes.computes(kind.numpy):
+        return _moved(s)
     *sources, mask = s.case.row.operands
     spot = lanes.Lanes(s.x, kind.lanes, s.e.unit.declare)
     given = [_source(s, spot, o.name, kind) for o in sources]
     found = body.function(s.case)(*given)
     return [masked(s, result(spot, found, kind), s.need(Mask, mask.name))]
+
+
+def _moved(s: Spot) -> Sequence[Native]:
+    """Elements that only move, of a type that is its bits."""
+    source, mask = s.all()
+    if not isinstance(source, Reg) or not isinstance(mask, Mask):
+        raise NotNative("a move of more than one register")
+    return [masked(s, source, mask)]
 
 
 def _source(s: Spot, spot: lanes.Lanes, name: str, kind: DType) -> lanes.Symbol:

@@ -60,7 +60,7 @@ def _init(s: Spot) -> Sequence[Native]:
     return [Stream(("-1", "0", "0", "0", _NOTHING))]
 
 
-def _require_elements(s: Spot, place: Place, size: int) -> None:
+def require_elements(s: Spot, place: Place, size: int) -> None:
     needed = element_alignment(s.case, size)
     good = s.e.inside(place.memory, place.address, 0)
     if needed > 1:
@@ -108,7 +108,7 @@ def _copy(s: Spot, to: str, source: str, nbytes: str) -> None:
 def _vstus(s: Spot) -> Sequence[Native]:
     base, reg, x = s.need(Place, "base"), s.need(Reg, "value"), s.x
     kind, count = reg.dtype, wide(s, s.need(Word, "offset"))
-    _require_elements(s, base, kind.itemsize)
+    require_elements(s, base, kind.itemsize)
     s.fault_unless(x.compare("ule", count, str(kind.lanes)))
     nbytes = x.mul(count, str(kind.itemsize))
     data = register_type(kind), reg.name
@@ -120,7 +120,7 @@ def _vstu(s: Spot) -> Sequence[Native]:
     base, reg, x = s.need(Place, "base"), s.need(Reg, "value"), s.x
     offset, moves = s.need(Word, "offset_in"), s.case.word("mode") == "POST_UPDATE"
     step = dtype_of(s.case, "base").itemsize
-    _require_elements(s, base, reg.dtype.itemsize)
+    require_elements(s, base, reg.dtype.itemsize)
     start = x.add(base.address, behind(s, base, "offset_in"))
     data = register_type(reg.dtype), reg.name
     state = append(s, base.memory, start, data, str(VREG_BYTES), stays=not moves)
@@ -132,7 +132,7 @@ def _vstu(s: Spot) -> Sequence[Native]:
 def _pstu(s: Spot) -> Sequence[Native]:
     base, x = s.need(Place, "base"), s.x
     width = dtype_of(s.case, "base").itemsize
-    _require_elements(s, base, width)
+    require_elements(s, base, width)
     count = VREG_BYTES // width
     bits = masks.at_width(x, s.need(Mask, "value"), width)
     image = x.new(f"bitcast <{count} x i1> {bits} to i{count}")

@@ -169,7 +169,7 @@ def test_integers_wrap_or_saturate() -> None:
 def main() -> None:
     """Every pair in every mode: minutes."""
     for src in _TYPES:
-        left = check(src, [t for t in _TYPES], tuple(Round))
+        left = check(src, _TYPES, tuple(Round))
         print(src, "not native:", left, flush=True)
 
 

@@ -1,0 +1,56 @@
+"""Every lane function of vector registers in compiled code, on every type its row takes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pto.core.dtypes import dtype
+from pto.isa.instr import Instr
+from pto.isa.meaning import Lane
+from pto.isa.table import rows
+from pto.run.jit.instructions import compiled_as
+from tests.run.jit.bench import BothEngines, edge_values, spelled
+from tests.vectors import reg
+
+_ROWS = [r for r in rows() if r.family.section == "vector" and isinstance(r.body, Lane)]
+_CASES = [(r, spelled(e)) for r in _ROWS for e in sorted(r.types["a5"])]
+_SOME = [0, 2, 3, 7, 20, 31]
+
+
+@pytest.mark.parametrize("row, elem", _CASES, ids=[f"{r.name}-{e}" for r, e in _CASES])
+def test_lanes(row: Instr, elem: str) -> None:
+    kind, bench = dtype(elem), BothEngines()
+    bench.mask("m", min(8 * kind.itemsize, 32), _SOME)
+    bench.mask("all", min(8 * kind.itemsize, 32))
+    names: list[str] = []
+    for n, operand in enumerate(row.operands[:-1]):
+        names.append(_operand(bench, operand.kind, elem, n))
+    attr = ', "Z"' if row.attr("round_mode") else ""
+    types = ", ".join(f"{{{n}}}" for n in names)
+    given = ", ".join(f"%{n}" for n in names)
+    body = "\n".join(
+        f"%{r} = {row.name} {given}, %{mask}{attr} : {types}, {{{mask}}} -> {reg(elem)}"
+        for r, mask in (("r", "m"), ("s", "all"))
+    )
+    bench.two(body, reg(elem))
+
+
+def _operand(bench: BothEngines, kind: str, elem: str, n: int) -> str:
+    name, known = f"x{n}", dtype(elem)
+    if kind == "vreg":
+        bench.vreg(name, elem, edge_values(known, known.lanes, n))
+    else:
+        value: Any = 3 if kind == "i16" or not known.is_float else 1.5
+        bench.scalar(name, "i16" if kind == "i16" else elem, value)
+    return name
+
+
+def test_every_vector_row_but_these_has_compiled_code() -> None:
+    left = {r.name for r in rows() if r.family.section == "vector" and compiled_as(r) is None}
+    assert left <= {
+        *("pto.vmi.vchist", "pto.vmi.vdhist"),  # logical vectors
+        *("pto.vbitsort", "pto.vmrgsort4", "pto.vsort32", "pto.vtranspose"),
+        *("pto.vsqz", "pto.vusqz", "pto.vstur", "pto.vstar", "pto.sprclr"),  # SQZN and AR
+    }
