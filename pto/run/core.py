@@ -80,8 +80,8 @@ class Core:
         self.block = cluster.block
         self.blocks = cluster.blocks
         self.device = cluster.device
-        self.flags: dict[tuple[str, str, int], int] = defaultdict(int)
-        self.registers: dict[str, Any] = {}
+        self.flags: MutableMapping[tuple[str, str, int], int] = defaultdict(int)
+        self.registers: MutableMapping[str, Any] = {}
         self.printed: deque[str] = deque(maxlen=10_000)
         self.progress = 0  # grows with every wait that was met
         self.native: Any = None  # what compiled code of this agent needs, once there is any

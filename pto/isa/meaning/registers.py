@@ -42,7 +42,8 @@ TF32: Final = 46
 TF32_AWAY: Final = 47
 KEEP_SPECIALS: Final = 48  # 1: inf and NaN stay; 0: saturate
 KEEP_NAN: Final = 50
-_ATOMIC_TYPE, _ATOMIC_OP = 6, 9
+ATOMIC_TYPE: Final = 6  # three bits: the type of atomic writes; 0: plain writes
+_ATOMIC_OP: Final = 9
 ATOMIC_TYPES: Final[dict[int, DType]] = {1: F32, 2: F16, 3: I16, 4: I32, 5: I8, 6: BF16}
 ATOMIC_OPS: Final = ("add", "max", "min")
 
@@ -71,6 +72,11 @@ _FIRST: Final[dict[str, Any]] = {
 }
 
 
+def first(name: str) -> Any:
+    """What a register holds before a program writes it."""
+    return _FIRST[name]
+
+
 def get(core: Machine, name: str) -> Any:
     """The value of a register; before the program writes it, the one it starts with."""
     return core.registers.get(name, _FIRST[name])
@@ -86,12 +92,12 @@ def ctrl_bit(core: Machine, index: int) -> bool:
 
 def select_atomic(core: Machine, number: int) -> None:
     """Set the type of atomic writes; the operation in CTRL stays."""
-    put(core, CTRL, get(core, CTRL) & ~(7 << _ATOMIC_TYPE) & MASK | number << _ATOMIC_TYPE)
+    put(core, CTRL, get(core, CTRL) & ~(7 << ATOMIC_TYPE) & MASK | number << ATOMIC_TYPE)
 
 
 def selected_atomic(core: Machine) -> tuple[DType, str] | None:
     """Type and operation that writes to global memory combine with; None: plain writes."""
     ctrl = get(core, CTRL)
-    kind = ATOMIC_TYPES.get(ctrl >> _ATOMIC_TYPE & 7)
+    kind = ATOMIC_TYPES.get(ctrl >> ATOMIC_TYPE & 7)
     op = ctrl >> _ATOMIC_OP & 3
     return None if kind is None or op >= len(ATOMIC_OPS) else (kind, ATOMIC_OPS[op])

@@ -17,8 +17,10 @@ from pto.isa.meaning.machine import Machine
 from pto.isa.rules import Case
 
 
-def _words(case: Case, *names: str) -> tuple[str, ...]:
-    return tuple((case.word(n) or "").removeprefix("PIPE_") for n in names)
+def names_of(case: Case, src: str, dst: str) -> tuple[str, str]:
+    """The pipes that attributes name."""
+    source, target = ((case.word(n) or "").removeprefix("PIPE_") for n in (src, dst))
+    return source, target
 
 
 def event_of(case: Case) -> int:
@@ -47,7 +49,7 @@ def _flag(action: Callable[[Machine, str, str, int], None], src: str, dst: str) 
     """A flag with its names in attributes; an event operand, where there is one, gives the id."""
 
     def make(case: Case) -> Callable[..., None]:
-        source, target = _words(case, src, dst)
+        source, target = names_of(case, src, dst)
         event = event_of(case)
 
         def run(core: Machine, *operands: int) -> None:

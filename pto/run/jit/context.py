@@ -13,28 +13,14 @@ from pto.core.errors import PtoError
 from pto.core.memory import Memory, Space, aligned_bytes
 from pto.isa.meaning import registers
 from pto.run.core import Core
+from pto.run.jit.state import Flags, Registers
 
 MEMORIES: Final = 256  # that one agent can name
-PIPES: Final = (
-    "S",
-    "V",
-    "M",
-    "MTE1",
-    "MTE2",
-    "MTE3",
-    "FIX",
-    "ALL",
-    "MTE4",
-    "MTE5",
-    "V2",
-    "UNASSIGNED",
-)
-EVENT_IDS: Final = 64
 SCRATCH: Final = 2 << 20  # bytes for one instruction's own use
 
 # The words of a context, as compiled code indexes them.
-CALL, TABLE, FLAGS, ROOM, MODES, LOG = range(6)
-_WORDS: Final = 6
+CALL, TABLE, FLAGS, ROOM, MODES, LOG, REGISTERS, BLOCK, BLOCKS, SUB, SUBS = range(11)
+_WORDS: Final = 11
 TOUCHES: Final = 1 << 12  # uses of global memory that are written down, for one agent
 TOUCH: Final = 5  # words of one: memory (its highest bit: a write), address, rows, bytes, pitch
 _Callback = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_int)
@@ -52,13 +38,16 @@ class Context:
         self.frame: memoryview = memoryview(b"")
         self._numbers: dict[int, int] = {}
         self._table = np.zeros((MEMORIES, 2), np.uint64)
-        self.flags = np.zeros((len(PIPES), len(PIPES), EVENT_IDS), np.int32)
+        core.flags = flags = Flags(core.flags)
+        core.registers = words = Registers(core.registers)
         self._scratch = aligned_bytes(SCRATCH)
         self.words = np.zeros(_WORDS, np.uint64)
         self._callback = _Callback(self._outside)
         self.words[CALL] = ctypes.cast(self._callback, ctypes.c_void_p).value or 0
         self.words[TABLE] = self._table.ctypes.data
-        self.words[FLAGS] = self.flags.ctypes.data
+        self.words[FLAGS] = flags.array.ctypes.data
+        self.words[REGISTERS] = words.array.ctypes.data
+        self.words[BLOCK : SUBS + 1] = core.block, core.blocks, core.sub, core.subs
         self.words[ROOM] = self._scratch.ctypes.data
         self._log = np.zeros(1 + TOUCHES * TOUCH, np.int64)
         self.words[LOG] = self._log.ctypes.data
