@@ -32,6 +32,7 @@ NAVIGATION: list[tuple[str, Any]] = [
             ("Execution and profiles", "guide/execution.md"),
             ("Porting from a2a3 to a5", "guide/porting.md"),
             ("The sanitizer", "guide/sanitizer.md"),
+            ("Testing and debugging", "guide/testing.md"),
         ],
     ),
     ("Examples", "examples/index.md"),
