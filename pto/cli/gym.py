@@ -27,6 +27,7 @@ EXAMPLES = """\
   pto gym PTO-Gym -k tadd                  the cases whose name contains tadd
   pto gym PTO-Gym -k "vcvt and not bf16"   and, or, not, parentheses
   pto gym PTO-Gym/examples/pto -j 8 --json > gym.json
+  pto gym PTO-Gym --sync --sanitize        tile programs with flags inserted, looked at for races
   pto gym PTO-Gym -k f32_16x64 --keep work keeps data, outputs and goldens in work/
 """
 _SAY_EVERY = 5.0  # seconds between lines of progress in a pipe
@@ -39,6 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--engine", metavar="E", help="what computes")
     parser.add_argument("--profile", metavar="P", help="cpu, a2a3 or a5; default: as declared")
     parser.add_argument("--timeout", metavar="S", type=float, default=600.0, help=_TIMEOUT)
+    parser.add_argument("--sync", action="store_true", help=_SYNC)
     watch = parser.add_mutually_exclusive_group()
     watch.add_argument("--sanitize", action="store_true", help="look for races and bad flags too")
     watch.add_argument("--mutate", action="store_true", help=_MUTATE)
@@ -47,6 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--keep", metavar="DIR", type=Path, help="leave work directories in DIR")
 
 
+_SYNC = "insert flags into programs that leave this to a compiler, before they run"
 _SCHEDULE = "when effects happen: program (default), early, late or random:SEED"
 _MUTATE = "take out every flag, barrier and signal alone: does the sanitizer notice?"
 _TIMEOUT = "seconds a case may take; default: 600"
@@ -74,6 +77,7 @@ def run(args: argparse.Namespace) -> int:
         keep=args.keep,
         launch=_launcher(args),
         schedule=args.schedule,
+        sync=args.sync,
     )
     began = time.perf_counter()
     with _progress(sum(expected_cases(p, selection) for p in programs)) as seen:

@@ -47,6 +47,7 @@ class Options:
     seconds: float = 600.0  # one case, one script
     keep: Path | None = None  # where work directories stay
     launch: str = ENGINE  # module:function
+    sync: bool = False  # insert flags where a compiler is to do it
     schedule: str = ""  # when effects happen, where order leaves that open
 
 
@@ -172,6 +173,7 @@ def _work(pipe: Pipe, options: Options, root: Path) -> None:
         engine=options.engine,
         profile=options.profile,
         schedule=options.schedule,
+        sync=options.sync,
     )
     try:
         while True:

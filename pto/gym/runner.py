@@ -24,6 +24,7 @@ from pto.gym.selection import Selection
 from pto.ir.graph import Module, Operation
 from pto.ir.parser import parse_file
 from pto.observe.mutants import Mutant
+from pto.plan.sync.insert import ordered
 from pto.verify.functions import entries, name_of
 from pto.verify.target import judge
 
@@ -70,12 +71,14 @@ class Runner:
         engine: str = "reference",
         profile: str | None = None,
         schedule: str = "",
+        sync: bool = False,
     ) -> None:
         self.scripts = scripts
         self.launch = launch
         self.more = {"schedule": schedule} if schedule else {}
         self.engine = engine
         self.profile = profile
+        self.sync = sync
 
     def run(
         self,
@@ -152,6 +155,8 @@ class Runner:
         module = parse_file(program.kernel)
         target, findings = judge(module, profile=self.profile)
         errors = tuple(d for d in findings if d.severity == "error")
+        if self.sync and not errors:
+            module = ordered(module, target.profile)
         return Kernel(module, functions_of(module), target.profile.name, str(target), errors)
 
     def _run_case(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pto.core.errors import Diagnostic, Note
-from pto.isa.pipe import pipe_of
+from pto.isa.pipe import inner_flags
 from pto.isa.rules import Case
 from pto.observe.clocks import Agent, Item
 from pto.observe.races import counters_text
@@ -35,10 +35,8 @@ class Reserved:
         row = item.event.op.row
         if row is None or not row.phases:
             return ()
-        # a row with several forms goes through these pipes where its own is among them
-        pipe = pipe_of(Case(item.event.op, row, self._profile, constant))
-        inner = row.inner_flags(self._profile.name)
-        return tuple(Flag(*f) for f in inner) if any(pipe in f[:2] for f in inner) else ()
+        case = Case(item.event.op, row, self._profile, constant)
+        return tuple(Flag(*flag) for flag in inner_flags(case))
 
     def findings(self) -> list[Diagnostic]:
         return [_diagnostic(flag, *found) for (_, flag), found in self._found.items()]

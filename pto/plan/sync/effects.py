@@ -12,7 +12,7 @@ from pto.core.memory import Space
 from pto.ir.graph import Operation, Value
 from pto.isa.instr import Instr
 from pto.isa.meaning import config, fifo, img2col, rearrange
-from pto.isa.pipe import pipe_of
+from pto.isa.pipe import inner_flags, pipe_of
 from pto.isa.rules import Case
 from pto.plan.sync.outside import Outside, Window
 from pto.plan.sync.storage import POPS, Storage, Stretch
@@ -46,6 +46,7 @@ class Work:
 
     pipe: int
     accesses: tuple[Access, ...]
+    inner: tuple[tuple[str, str, int], ...] = ()  # flags it uses by itself: (source, target, id)
 
 
 class Effects:
@@ -64,13 +65,16 @@ class Effects:
         row = op.row
         if row is None or row.body in _NAMES_ONLY:
             return None
-        pipe = pipe_of(Case(op, row, self.profile, constant))
+        case = Case(op, row, self.profile, constant)
+        pipe = pipe_of(case)
         if pipe == "none" and row.family.section == "comm":
             pipe = "S"
         if pipe not in NUMBER:
             return None
         accesses = dict.fromkeys(self._accesses(op, row, pipe))
-        return Work(NUMBER[pipe], tuple(accesses)) if accesses else None
+        if not accesses:
+            return None
+        return Work(NUMBER[pipe], tuple(accesses), inner_flags(case))
 
     def of_scope(self, op: Operation) -> Work | None:
         """A vector scope is one piece of work of V."""

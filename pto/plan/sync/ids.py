@@ -6,62 +6,79 @@ ahead finds a flag down that it sets.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
-from pto.plan.sync.tree import Item, inner
+from pto.plan.sync.effects import PIPES
+from pto.plan.sync.tree import Item, Leaf, inner
 from pto.plan.sync.walk import Fence
+from pto.target.facts import Sync
 
 Span = tuple[int, int]  # positions in the text, both included
-Places = dict[Item, Span]
+# What names a flag besides its id.
+_IDENTITY: dict[str, Callable[[str, str], tuple[str, ...]]] = {
+    "src dst id": lambda source, target: (source, target),
+    "src id": lambda source, target: (source,),
+    "dst id": lambda source, target: (target,),
+}
 
 
-def places(items: Sequence[Item]) -> Places:
-    """Where each item begins and ends in the text."""
-    found: Places = {}
-    _number(items, 0, found)
-    return found
+class Places:
+    """Where each item begins and ends in the text, and which flags are taken there."""
 
+    def __init__(self, items: Sequence[Item], sync: Sync) -> None:
+        self._named = _IDENTITY[sync.flag_identity]
+        self.at: dict[Item, Span] = {}
+        self.taken: dict[tuple[tuple[str, ...], int], list[Span]] = {}
+        self._number(items, 0)
 
-def _number(items: Sequence[Item], at: int, found: Places) -> int:
-    for item in items:
-        start, at = at, at + 1
-        for part in inner(item):
-            at = _number(part, at, found)
-        found[item] = start, at
-        at += 1
-    return at
+    def _number(self, items: Sequence[Item], at: int) -> int:
+        for item in items:
+            start, at = at, at + 1
+            if isinstance(item, Leaf):
+                for source, target, number in item.work.inner:
+                    self.taken.setdefault((self._named(source, target), number), []).append(
+                        (at, at)
+                    )
+            for part in inner(item):
+                at = self._number(part, at)
+            self.at[item] = start, at + 1
+            at += 2
+        return at
 
+    def name(self, fence: Fence) -> tuple[str, ...]:
+        return self._named(PIPES[fence.source], PIPES[fence.target])
 
-def spans(fence: Fence, at: Places) -> list[Span]:
-    """Where the flag may be up."""
-    set_, wait = at[fence.after][1], at[fence.before][0]
-    if fence.loop is None:
-        return [(set_, wait)]
-    start, end = at[fence.loop]
-    up = [(start, wait)] if fence.primed else [(set_, wait)]
-    # After the last turn it is up until it is drained; on the way to the next turn anyway.
-    return [*up, (set_, end)]
+    def spans(self, fence: Fence) -> list[Span]:
+        """Where the flag may be up."""
+        begin, end = self.at[fence.after][1], self.at[fence.before][0]
+        if fence.loop is None:
+            return [(begin, end)]
+        first, last = self.at[fence.loop]
+        # From its set it is up to the end of the turn, or of the loop; there it may go on.
+        return [(first if fence.primed else begin, end), (begin, last)]
 
 
 def allocate(
-    fences: Iterable[Fence], at: Places, count: int
+    fences: Iterable[Fence], places: Places, count: int
 ) -> tuple[dict[Fence, int], list[Fence]]:
     """An id for each fence, and the fences for which none was left."""
     given: dict[Fence, int] = {}
     without: list[Fence] = []
-    pairs: dict[tuple[int, int], list[Fence]] = {}
+    alike: dict[tuple[str, ...], list[Fence]] = {}
     for fence in fences:
-        pairs.setdefault((fence.source, fence.target), []).append(fence)
-    for found in pairs.values():
-        used: list[list[Span]] = [[] for _ in range(count)]
-        for fence in sorted(found, key=lambda f: min(spans(f, at))):
-            mine = spans(fence, at)
+        alike.setdefault(places.name(fence), []).append(fence)
+    for name, found in alike.items():
+        used = [list(places.taken.get((name, n), ())) for n in range(count)]
+        last = [-1] * count
+        for fence in sorted(found, key=lambda f: min(places.spans(f))):
+            mine = places.spans(fence)
             free = [n for n in range(count) if not _meet(mine, used[n])]
             if not free:
                 without.append(fence)
                 continue
-            chosen = min(free, key=lambda n: (max((e for _, e in used[n]), default=-1), n))
+            chosen = min(free, key=lambda n: (last[n], n))
             used[chosen] += mine
+            last[chosen] = max(end for _, end in mine)
             given[fence] = chosen
     return given, without
 

@@ -12,8 +12,8 @@ from pto.plan.calls import Names
 from pto.plan.memory import plan_memory
 from pto.plan.placement import FunctionPlan, Placement
 from pto.plan.sync.effects import NUMBER, Effects
-from pto.plan.sync.ids import allocate, places
-from pto.plan.sync.mode import first_order
+from pto.plan.sync.ids import Places, allocate
+from pto.plan.sync.mode import first_order, mode_of
 from pto.plan.sync.outside import Outside
 from pto.plan.sync.place import Placer
 from pto.plan.sync.rewrite import Writer
@@ -21,7 +21,7 @@ from pto.plan.sync.shadow import Shadow
 from pto.plan.sync.storage import Storage
 from pto.plan.sync.tree import Item, Leaf, Reader, walk
 from pto.target.facts import Profile
-from pto.verify.functions import kind_of
+from pto.verify.functions import is_defined, kind_of
 from pto.verify.scopes import SECTIONS
 
 _ROUNDS = 8  # plans that new operations may change before we give up
@@ -52,6 +52,13 @@ def insert(module: Module, profile: Profile) -> Module:
         known.append(found)
     message = "the tiles find no place that holds once flags stand between their uses"
     raise fail("PTO-U251", message, help="give every tile an address: alloc_tile addr = ...")
+
+
+def ordered(module: Module, profile: Profile) -> Module:
+    """With synchronisation inserted where a compiler is to do it; else the program itself."""
+    functions = [f for f in module.functions() if is_defined(f)]
+    needs = bool(functions) and mode_of(functions) == "automatic"
+    return insert(module, profile) if needs else module
 
 
 _JUDGE = "`pto sync` is for programs without any flag; `pto check --deep` judges those that have"
@@ -97,11 +104,11 @@ class _Function:
     def _order(self, items: list[Item], writer: Writer) -> None:
         """Where ids run out, a barrier of all pipes takes the place of a flag."""
         works = [item.work for item in walk(items) if isinstance(item, Leaf)]
-        at, stops = places(items), list[Item]()
+        places, stops = Places(items, self.profile.sync), list[Item]()
         while True:
             placer = Placer(Shadow(works, self.outside), self.ordered, stops)
             placer.place(items)
-            ids, without = allocate(placer.fences.flags, at, self.profile.sync.event_ids)
+            ids, without = allocate(placer.fences.flags, places, self.profile.sync.event_ids)
             if not without:
                 writer.write(placer.fences, ids)
                 return
