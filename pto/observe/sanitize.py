@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -11,7 +11,7 @@ import numpy as np
 from pto.core import html
 from pto.core.errors import Diagnostic, PtoError
 from pto.core.memory import Space
-from pto.ir.graph import Module
+from pto.ir.graph import Module, Operation
 from pto.isa.pipe import OWN_ORDER
 from pto.observe import flags, undefined
 from pto.observe.clocks import Agent, Clock, Item, Moment, Thread, join, joined
@@ -23,9 +23,10 @@ from pto.observe.reserved import Reserved
 from pto.observe.roots import Roots
 from pto.observe.shadow import Cells, Conflict, Shadow, cells_of
 from pto.observe.tiles import TileTap
+from pto.observe.unflushed import StreamTap, dropped
 from pto.run import effects as fx
 from pto.run.core import Core
-from pto.run.events import Event, Observer
+from pto.run.events import Event, Observer, Tap
 from pto.run.host import Report, entry_functions, launch
 from pto.run.watched import Access, WatchedMemory
 from pto.target.facts import Profile
@@ -57,6 +58,9 @@ class Sanitizer:
 
     # ---- what the engine tells
 
+    def launch(self, number: int, after: Collection[int], functions: Sequence[Operation]) -> None:
+        self._order.launch(number, after, mode_of(functions) == "automatic")
+
     def begin(self, core: Core) -> None:
         self._order.begin(core)
 
@@ -79,7 +83,9 @@ class Sanitizer:
 
     def _is_idle(self, agent: Agent, event: Event) -> bool:
         """Order that has no meaning here: inside an agent that a compiler orders."""
-        return agent.automatic or isinstance(event.effect, fx.MemoryBarrier)
+        if isinstance(event.effect, fx.MemoryBarrier):
+            return True
+        return agent.automatic and not isinstance(event.effect, fx.Send | fx.Hear | fx.Meet)
 
     def enter_scope(self, core: Core) -> None:
         self._scopes[id(core)] = []
@@ -265,24 +271,30 @@ def sanitize(
 
     helped = _with_fixes(watcher, found_again)
 
-    def step_again(tap: TileTap) -> None:
+    def step_again(tap: Tap) -> None:
         launch(module, args=_copied(before), check=False, stepper=cast(Any, tap), **options)
 
-    tiles = _tile_findings(module, target.profile, step_again)
-    return Verdict((*helped, *tiles, *undefined.findings(watcher.origins, again)), mode, report)
+    looks = _closer_looks(module, target.profile, step_again)
+    return Verdict((*helped, *looks, *undefined.findings(watcher.origins, again)), mode, report)
 
 
-def _tile_findings(
-    module: Module, profile: Profile, step_again: Callable[[TileTap], None]
+def _closer_looks(
+    module: Module, profile: Profile, step_again: Callable[[Tap], None]
 ) -> list[Diagnostic]:
-    """What is wrong with tiles and their places, where a look at the program leaves a doubt."""
+    """Tiles and their places, and store streams, where the program itself leaves a doubt."""
     functions = [f for f in module.functions() if is_defined(f)]
+    found: list[Diagnostic] = []
     roots = Roots(functions)
-    if not roots.needs_look(functions):
-        return []
-    tap = TileTap(roots, profile.outside_valid == "poison")
-    step_again(tap)
-    return tap.findings()
+    if roots.needs_look(functions):
+        tiles = TileTap(roots, profile.outside_valid == "poison")
+        step_again(tiles)
+        found += tiles.findings()
+    stores = dropped(functions)
+    if stores:
+        streams = StreamTap(stores)
+        step_again(streams)
+        found += streams.findings()
+    return found
 
 
 def _with_fixes(watcher: Sanitizer, rerun: Callable[[], list[Diagnostic]]) -> list[Diagnostic]:

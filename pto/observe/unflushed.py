@@ -1,0 +1,79 @@
+"""Store streams that nobody flushes: bytes that wait in a state and never reach UB."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pto.core.errors import Diagnostic, Note
+from pto.ir.graph import Operation, Value
+from pto.isa.meaning.vector import unaligned
+from pto.observe.races import counters_text
+from pto.run.code import Regs, Step
+from pto.run.compile import Compiler
+from pto.run.core import Core
+from pto.run.events import Nobody, Tap
+
+_STORES = (unaligned.VSTUS, unaligned.VSTUR, unaligned.VSTU, unaligned.PSTU)
+
+
+def dropped(functions: list[Operation]) -> dict[int, Value]:
+    """Stores, by operation, whose state no later store or flush takes."""
+    uses: dict[int, list[tuple[Operation, int]]] = {}
+    stores: list[Operation] = []
+    for op in (op for f in functions for op in f.walk()):
+        for n, value in enumerate(op.operands):
+            uses.setdefault(id(value), []).append((op, n))
+        if op.row is not None and any(op.row.body is body for body in _STORES):
+            stores.append(op)
+    return {id(op): op.results[0] for op in stores if not _is_taken(op.results[0], uses)}
+
+
+def _is_taken(value: Value, uses: dict[int, list[tuple[Operation, int]]]) -> bool:
+    for op, n in uses.get(id(value), ()):
+        if op.name != "scf.yield":
+            return True
+        around = next(op.ancestors(), None)
+        # what the last turn hands on is the result of the loop
+        if around is None or _is_taken(around.results[n], uses):
+            return True
+    return False
+
+
+class StreamTap(Tap):
+    """Looks at what these stores still hold back when they are last executed."""
+
+    def __init__(self, stores: dict[int, Value]) -> None:
+        super().__init__(Nobody())
+        self._stores = stores
+        self._last: dict[tuple[int, str], tuple[Operation, tuple[int, ...], Any]] = {}
+
+    def step(self, compiler: Compiler, op: Operation, step: Step) -> Step:
+        value = self._stores.get(id(op))
+        if value is None:
+            return step
+        slot = compiler.slot(value)
+        loops = [
+            compiler.slot(a.regions[0].block.args[0]) for a in op.ancestors() if a.name == "scf.for"
+        ][::-1]
+
+        def watched(core: Core, regs: Regs) -> Any:
+            found = step(core, regs)
+            counters = tuple([regs[i] for i in loops])
+            self._last[id(op), core.name] = op, counters, regs[slot]
+            return found
+
+        return watched
+
+    def findings(self) -> list[Diagnostic]:
+        out: dict[int, Diagnostic] = {}
+        for (key, core), (op, counters, state) in self._last.items():
+            if not state.pending:
+                continue
+            name, where = op.name.removeprefix("pto."), counters_text(op, counters)
+            message = (
+                f"the last {len(state.pending)} bytes of a stream never reach UB: nothing flushes"
+                f" what {name} has left on {core}{f', {where}' if where else ''}"
+            )
+            note = Note(f"they belong at {state.address:#06x}")
+            out.setdefault(key, Diagnostic("PTO-V217", message, op.loc, notes=(note,)))
+        return list(out.values())
