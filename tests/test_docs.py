@@ -28,7 +28,7 @@ from typing import Any
 
 import pytest
 
-from pto.cli.main import main
+from pto.cli.main import VERBS, main
 from pto.core.errors import PtoError
 from pto.ir.parser import parse
 from pto.verify import judge
@@ -166,12 +166,16 @@ def run_program(run: Run, block: Block) -> None:
 def run_setup(run: Run, block: Block) -> None:
     """Commands that would change the machine are looked up, not run."""
     makefile = (ROOT / "Makefile").read_text("utf-8")
+    plugin = (ROOT / "pto" / "pytest_plugin.py").read_text("utf-8")
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     known = set(extras["optional-dependencies"])
     for line in block.text.splitlines():
         words = shlex.split(line, comments=True)
         if words[:1] == ["make"]:
             assert re.search(rf"^{words[1]}:", makefile, re.MULTILINE), line
+        elif words[:1] == ["pytest"]:
+            options = [word for word in words if word.startswith("--pto-")]
+            assert options and all(f'"{word}"' in plugin for word in options), line
         elif words[:2] == ["pip", "install"]:
             named = re.search(r"\[([\w,]+)\]", words[-1])
             assert named is None or set(named[1].split(",")) <= known, line
@@ -222,6 +226,13 @@ def test_links_and_pictures_lead_somewhere(page: Path) -> None:
     links = re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", outside_blocks)
     local = [link for link in links if "://" not in link]
     assert [link for link in local if not (page.parent / link).exists()] == []
+
+
+def test_the_readme_lists_every_command() -> None:
+    listed = re.findall(
+        r"^\| `pto (\w+)` \|", (ROOT / "README.md").read_text("utf-8"), re.MULTILINE
+    )
+    assert sorted(listed) == sorted(VERBS)
 
 
 def test_there_are_pages_and_blocks_to_run() -> None:
