@@ -172,13 +172,14 @@ def fill(s: Spot, dst: Side, value: str, rows: tuple[str, str], cols: tuple[str,
         x = Text()
         copies.fill(x, declare, dst.field, "%p4", "%p5", ("%p0", "%p1"), ("%p2", "%p3"))
         x.do("ret void")
-        listed, _ = planes.parameters(["i64"] * 4 + ["ptr", item])
+        listed, _ = planes.parameters(["i64"] * 4 + ["ptr", item, *["i64"] * len(dst.arguments)])
         return x.function(f"define internal void {name}({listed}) noinline nounwind")
 
     declare("declare i64 @llvm.smin.i64(i64, i64)")
     name = s.e.unit.shared(repr(("fill", dst.field)), make)
     bounds = ", ".join(f"i64 {n}" for n in (*rows, *cols))
-    s.x.do(f"call void {name}({bounds}, ptr {dst.pointer}, {item} {value})")
+    more = "".join(f", i64 {a}" for a in dst.arguments)
+    s.x.do(f"call void {name}({bounds}, ptr {dst.pointer}, {item} {value}{more})")
 
 
 def require_same_width(a: DType, b: DType) -> None:
