@@ -24,6 +24,7 @@ VERBS = {
     "isa": "the instruction table: operands, types per profile, rules, meaning",
     "run": "execute a kernel and say what it changed",
     "plan": "where each tile lies in its buffer, and how full that makes it",
+    "sync": "put flags and barriers into a program that leaves them to a compiler",
     "fmt": "print a program in one stable form, or as generic MLIR",
     "gym": "run a checkout of PTO-Gym by its own generators and judges",
     "layout": "show where each element of a tile lives in memory, as text or a picture",

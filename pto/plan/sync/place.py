@@ -11,10 +11,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from pto.plan.sync.clocks import State
+from pto.plan.sync.effects import PIPES
 from pto.plan.sync.outside import Loops, Turns
 from pto.plan.sync.shadow import Shadow
 from pto.plan.sync.tree import Branch, Item, Loop, inner
 from pto.plan.sync.walk import ALL, Fence, Fences, Need, Walk
+
+_TRIES = len(PIPES) ** 2 + 2  # each need that is met is of another pair of pipes
 
 
 class Placer:
@@ -77,16 +80,18 @@ class _Turn:
         walk.tries = not isinstance(item, (Branch, Loop))
         saved = None if walk.tries else walk.save()
         self.items.append((item, part))
-        while True:
+        for _ in range(_TRIES):
             walk.needs = []
             walk.step(item)
             if not walk.needs:
                 break
             if saved is not None:
-                needs, walk.needs = walk.needs, []
                 walk.restore(saved)
-                walk.needs = needs
             self._meet(max(walk.needs), item, part)
+            if saved is not None:
+                saved = saved._replace(raised=walk.raised.copy())
+        else:
+            raise RuntimeError(f"fences before {item.op!r} do not order it")
         self.ends.append(walk.now)
         self.states.append(walk.state.copy())
 

@@ -18,7 +18,7 @@ from pto.plan.sync.outside import Outside, Turns, Window
 from pto.plan.sync.storage import Stretch
 
 Times = npt.NDArray[np.int64]
-Marks = tuple[dict[tuple[Space, bool], Times], int]
+Marks = tuple[dict[tuple[Space, bool], Times], "list[_Touch]"]
 
 
 class _Touch(NamedTuple):
@@ -51,12 +51,20 @@ class Shadow:
         self._touches: list[_Touch] = []
 
     def save(self) -> Marks:
-        return {key: times.copy() for key, times in self._times.items()}, len(self._touches)
+        return {key: times.copy() for key, times in self._times.items()}, self._touches.copy()
 
     def restore(self, saved: Marks) -> None:
-        times, count = saved
+        times, touches = saved
         self._times = {key: each.copy() for key, each in times.items()}
-        del self._touches[count:]
+        self._touches = touches.copy()
+
+    def add(self, other: Marks) -> None:
+        """What happened on another way to here."""
+        times, touches = other
+        for key, each in times.items():
+            np.maximum(self._times[key], each, out=self._times[key])
+        known = set(map(id, self._touches))
+        self._touches += [touch for touch in touches if id(touch) not in known]
 
     def mark(self, work: Work, time: int) -> None:
         for access in work.accesses:

@@ -163,11 +163,18 @@ class Walk:
         self.state.last = [self.now] * len(PIPES)
 
     def _branch(self, item: Branch) -> None:
-        start, ways = self.state, list[State]()
+        start, before, called = self.state, self.shadow.save(), self.called
+        ways, marks, calls = list[State](), list[Marks](), list[int]()
         for arm in item.arms:
-            self.state = start.copy()
+            self.state, self.called = start.copy(), called
+            self.shadow.restore(before)
             self.run(arm)
             ways.append(self.state)
+            marks.append(self.shadow.save())
+            calls.append(self.called)
+        for other in marks[:-1]:
+            self.shadow.add(other)
+        self.called = max(calls)
         self.state = merged(ways, self.now)
 
     def _loop(self, item: Loop) -> None:

@@ -1,0 +1,93 @@
+"""`pto sync`: put the flags and barriers into a program that leaves them to a compiler."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import Counter
+from pathlib import Path
+
+from pto.cli import console
+from pto.core.errors import Diagnostic, PtoError, fail
+from pto.core.render import Piece
+from pto.ir.graph import Module
+from pto.ir.parser import parse, parse_file
+from pto.ir.printer import print_module
+from pto.plan.sync.insert import insert
+from pto.target.choose import Target
+from pto.verify.target import judge
+
+EXAMPLES = """\
+  pto sync add.pto                          the program with flags, for the profile it declares
+  pto sync add.pto --profile a2a3 -o out.pto
+"""
+_ORDER = ("PTO-R", "PTO-D")  # findings about order
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", metavar="FILE", help="a .pto program without any flag")
+    parser.add_argument("--profile", metavar="P", help="cpu, a2a3 or a5; default: as declared")
+    parser.add_argument("--device", metavar="D", help="a chip that narrows its profile: 910b1")
+    parser.add_argument("-o", dest="out", metavar="OUT", type=Path, help="write it there")
+
+
+def run(args: argparse.Namespace) -> int:
+    module = parse_file(args.file)
+    target, findings = judge(module, profile=args.profile, device=args.device)
+    errors = [d for d in findings if d.severity == "error"]
+    if errors:
+        raise PtoError(*errors)
+    made = insert(module, target.profile)
+    text = print_module(made)
+    found, reasons = _proof(parse(text, str(args.out or args.file)), target)
+    if any(d.severity == "error" for d in found):  # ours, not the user's: nothing is written
+        console.show(found)
+        return 1
+    _deliver(text, args.out)
+    console.show(found)
+    console.write(_summary(made, target, found, reasons), sys.stderr)
+    return 0
+
+
+def _proof(module: Module, target: Target) -> tuple[list[Diagnostic], list[str]]:
+    """What the sanitizer finds in the result, and why it could not look at all of it."""
+    from pto.observe.deep import deep
+
+    found: list[Diagnostic] = []
+    reasons: list[str] = []
+    profile = target.profile
+    try:
+        for verdict, stopped in deep(module, profile=profile.name, device=profile.device):
+            found += [d for d in verdict.findings if d.code.startswith(_ORDER)]
+            if stopped is not None:
+                reasons.append(f"the run ended early: {stopped.message} [{stopped.code}]")
+    except PtoError as error:
+        reasons.append(f"it cannot be run: {error.diagnostics[0].message} [{error.code}]")
+    return found, reasons
+
+
+def _deliver(text: str, out: Path | None) -> None:
+    if out is None:
+        sys.stdout.write(text)
+        return
+    try:
+        out.write_text(text, encoding="utf-8")
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise fail("PTO-U252", f"{out} cannot be written: {reason}") from None
+
+
+def _summary(
+    module: Module, target: Target, found: list[Diagnostic], reasons: list[str]
+) -> list[Piece]:
+    count = Counter(op.name for op in module.walk())
+    flags = count["pto.wait_flag"]
+    words = f"{flags} wait{'s' * (flags != 1)}, {count['pto.barrier']} barriers on {target}"
+    out: list[Piece] = [("title", f"{words}\n")]
+    for reason in reasons:
+        out.append(("warning", f"not proven: {reason}\n"))
+    if not reasons and not found:
+        out.append(
+            ("value", "proven: a watched run on made-up inputs finds no race, no bad flag\n")
+        )
+    return out
