@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -99,6 +100,11 @@ class Sanitizer:
 
     def end(self) -> None:
         self._ended = True
+
+    @property
+    def has_begun(self) -> bool:
+        """False for a program that was refused before it ran."""
+        return bool(self._order.all)
 
     def findings(self) -> list[Diagnostic]:
         """Everything found so far; about flags only when the launch came to its end."""
@@ -261,20 +267,21 @@ def sanitize(
     def again(observer: Observer) -> None:
         launch(module, args=_copied(before), check=False, observer=observer, **options)
 
-    if report is None:
-        return Verdict((*watcher.findings(), *found), mode, report)
-
     def found_again() -> list[Diagnostic]:
         other = Sanitizer(target.profile, mode)
         again(other)
         return other.findings()
 
-    helped = _with_fixes(watcher, found_again)
-
     def step_again(tap: Tap) -> None:
-        launch(module, args=_copied(before), check=False, stepper=cast(Any, tap), **options)
+        with suppress(*([PtoError] if report is None else [])):  # it ends where the first did
+            launch(module, args=_copied(before), check=False, stepper=cast(Any, tap), **options)
 
+    if not watcher.has_begun:
+        return Verdict(tuple(found), mode, report)
     looks = _closer_looks(module, target.profile, step_again)
+    if report is None:
+        return Verdict((*watcher.findings(), *looks, *found), mode, report)
+    helped = _with_fixes(watcher, found_again)
     return Verdict((*helped, *looks, *undefined.findings(watcher.origins, again)), mode, report)
 
 
