@@ -18,8 +18,8 @@ from pto.lang.control import section_vector as section_vector
 from pto.lang.control import subblock_idx as subblock_idx
 from pto.lang.control import subblock_num as subblock_num
 from pto.lang.control import vecscope as vecscope
-from pto.lang.diff import Difference as Difference
 from pto.lang.diff import diff as diff
+from pto.lang.difference import Difference as Difference
 from pto.lang.eager import eager as eager
 from pto.lang.kernel import Kernel as Kernel
 from pto.lang.kernel import kernel as kernel

@@ -4,138 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from math import prod
 from typing import Any
 
 import numpy as np
 
-from pto.core import html
 from pto.core.dtypes import DType, dtype
-from pto.core.errors import Diagnostic, Note, PtoError
+from pto.core.errors import Diagnostic, PtoError
 from pto.lang.compare import Tolerance, differs, distance, values_of
+from pto.lang.difference import Difference, Element, Part
 from pto.lang.expected import Expected, by_reference, by_value, copied
 from pto.lang.kernel import Blocks, Bound, Kernel
-from pto.lang.place import KernelError, located, mistake, rendered, sources_of
+from pto.lang.place import located, mistake
 from pto.observe.blame import Blame, Launch, blame
 from pto.run.host import Report, entry_functions
 from pto.target.profile import profile as find_profile
-
-_DIGITS = {64: 17, 32: 9, 16: 5, 8: 5, 4: 3}  # by the width of a float
-
-
-@dataclass(frozen=True, slots=True)
-class Element:
-    """One element of an argument that is not what was wanted."""
-
-    argument: str
-    index: tuple[int, ...]
-    got: Any
-    wanted: Any
-    ulp: int | None  # representable values between the two; None where one is NaN
-    dtype: DType
-
-    def __str__(self) -> str:
-        where = ", ".join(map(str, self.index))
-        got, wanted = self._shown(self.got), self._shown(self.wanted)
-        return f"{self.argument}[{where}] is {got}, wanted {wanted}{self._apart()}"
-
-    def _shown(self, value: Any) -> str:
-        """As many digits as tell the values of its type apart."""
-        return f"{value:.{_DIGITS.get(self.dtype.bits, 9)}g}" if self.dtype.is_float else str(value)
-
-    def _apart(self) -> str:
-        if self.ulp is None:
-            return ""
-        if self.dtype.is_integer:
-            return f" (off by {self.ulp:,})"
-        return f" ({self.ulp:,} ulp)"
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """How one argument fared."""
-
-    argument: str
-    count: int  # of elements that differ
-    size: int
-    worst: float  # largest |got - wanted|
-
-    def __str__(self) -> str:
-        return f"{self.count:,} of {self.size:,} elements of {self.argument} differ"
-
-
-@dataclass(frozen=True)
-class Difference:
-    """What `pto.diff` found. True where something differs: `assert not pto.diff(...)`."""
-
-    report: Report
-    within: Tolerance
-    parts: tuple[Part, ...]
-    first: Element | None = None
-    blame: Blame | None = None
-
-    def __bool__(self) -> bool:
-        return self.first is not None
-
-    @property
-    def count(self) -> int:
-        """Elements that differ, of all arguments."""
-        return sum(part.count for part in self.parts)
-
-    @cached_property
-    def diagnostic(self) -> Diagnostic | None:
-        """The first differing element as a finding, at the line that made it."""
-        if self.first is None:
-            return None
-        own = next(p for p in self.parts if p.argument == self.first.argument)
-        maker = self.blame and (self.blame.maker or self.blame.store)
-        return Diagnostic(
-            "PTO-U073",
-            f"{self.report.entry}: {self.first}; {own}",
-            maker.op.loc if maker else None,
-            notes=tuple(_notes(self)),
-        )
-
-    def require_none(self) -> None:
-        """Raise the difference, if there is one."""
-        if self.diagnostic is not None:
-            raise KernelError(self.diagnostic)
-
-    def __str__(self) -> str:
-        return (
-            rendered([self.diagnostic])
-            if self.diagnostic
-            else f"no difference: {self.report.entry} on {_run(self)}"
-        )
-
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        if self.diagnostic is None:
-            return html.block(html.styled([("help", str(self))]), "#2e9a4a")
-        return html.findings([self.diagnostic], sources_of([self.diagnostic]))
-
-
-def _run(found: Difference) -> str:
-    report = found.report
-    blocks = f"{report.blocks} block{'s' * (report.blocks != 1)}"
-    return f"{report.target}, engine {report.engine}, {blocks}; compared {found.within}"
-
-
-def _notes(found: Difference) -> list[Note]:
-    notes: list[Note] = []
-    who, first = found.blame, found.first
-    if who is None:
-        notes.append(Note("no instruction wrote this element: it holds what it was given"))
-    else:
-        origin = "" if who.source is None else f" from {who.source}"
-        if who.maker is not None and who.source is not None:
-            text = f"{who.source.element} was last written by {who.maker}"
-            notes.append(Note(text, who.maker.op.loc))
-        notes.append(Note(f"stored by {who.store}{origin}", who.store.op.loc))
-    others = [p for p in found.parts if first and p.count and p.argument != first.argument]
-    return [*notes, *(Note(str(part)) for part in others), Note(f"run on {_run(found)}")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,8 +97,14 @@ class Call:
             if element is not None and first is None:
                 first = element
                 place = self.arrays.index(name), _byte(kind, array, element.index)
-        who = None if first is None else self._blame(*place, results[first.argument][0].itemsize)
-        return Difference(report, within, tuple(parts), first, who)
+        if first is None:
+            return Difference(report, within, tuple(parts))
+        width = results[first.argument][0].itemsize
+        held = results[first.argument][1].reshape(-1).view(np.uint8)[place[1] :][:width].tobytes()
+        who, doubt = self._blame(*place, width)
+        if who is not None and who.left != held:
+            doubt = "another run, on the reference engine, leaves another value here"
+        return Difference(report, within, tuple(parts), first, who, doubt)
 
     def _arrays_of(self, values: Sequence[Any]) -> dict[str, tuple[DType, Any]]:
         """Every array with its element type."""
@@ -224,14 +113,18 @@ class Call:
         pairs = zip(params, borrowed, strict=True)
         return {p.name: (p.dtype or dtype(b.array.dtype), b.array) for p, b in pairs}
 
-    def _blame(self, number: int, place: int, width: int) -> Blame | None:
+    def _blame(self, number: int, place: int, width: int) -> tuple[Blame | None, str | None]:
+        """Who wrote an element of array `number`; or why that cannot be told."""
         made, _, given = self.kernel.specialise(self.values)
         facts = find_profile(self.kernel.profile)
         dynamic = [p for p in self.kernel.parameters if p.kind != "constant"]
         argument = dynamic.index([p for p in dynamic if p.kind == "array"][number])
         count = self.blocks if isinstance(self.blocks, int) else prod(self.blocks)
         launch = Launch(made.module, entry_functions(made.module, None), facts, given, count)
-        return blame(launch, argument, place, width)
+        try:
+            return blame(launch, argument, place, width), None
+        except PtoError as error:
+            return None, f"who wrote this cannot be told: watched, the run ends with {error}"
 
 
 def _compared(

@@ -14,7 +14,8 @@ HOMES: Final = {
     "pto.ir.printer": "print_module",
     "pto.lang.control": "Else If block_idx block_num carry range section_cube section_vector"
     " subblock_idx subblock_num vecscope",
-    "pto.lang.diff": "Difference diff",
+    "pto.lang.diff": "diff",
+    "pto.lang.difference": "Difference",
     "pto.lang.eager": "eager",
     "pto.lang.kernel": "Kernel kernel pair",
     "pto.lang.place": "KernelError",

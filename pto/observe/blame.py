@@ -8,7 +8,7 @@ is true of any instruction, whatever it does to layout and type.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -81,6 +81,7 @@ class Blame:
     store: Writer
     source: Source | None = None
     maker: Writer | None = None  # last wrote the source
+    left: bytes = b""  # what the element holds after the watched run
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,24 +94,27 @@ class Launch:
     args: Sequence[Any]
     blocks: int
 
-    def repeat(self, watch: _Watch) -> None:
+    def repeat(self, watch: _Watch) -> list[Any]:
+        """Once more; the arguments as they are left."""
         known: dict[int, Any] = {}  # an array that is given twice stays one array
         copies = [known.setdefault(id(a), a.copy()) if _is_array(a) else a for a in self.args]
         watch.base = copies[watch.argument].ctypes.data
         device = Device(self.profile)
         device.tap = watch.tap
         device.run(self.module, self.functions, copies, self.blocks)
+        return copies
 
 
 def blame(launch: Launch, argument: int, place: int, width: int) -> Blame | None:
     """Who wrote the `width` bytes at byte `place` of an argument; None where nobody did."""
     first = _Watch(argument, place, width)
-    launch.repeat(first)
+    after = launch.repeat(first)[argument].reshape(-1).view(np.uint8)
     if first.last is None:
         return None
+    left = after[place : place + width].tobytes()
     second = _Search(argument, place, width, first.hits, first.block)
     launch.repeat(second)
-    return Blame(first.block, first.last, second.source, second.maker)
+    return Blame(first.block, first.last, second.source, second.maker, left)
 
 
 @dataclass(slots=True)
@@ -154,6 +158,9 @@ class _Watch:
         self._place, self._width = place, width
         self._memory: WatchedMemory | None = None
 
+    def launch(
+        self, number: int, after: Collection[int], functions: Sequence[Operation]
+    ) -> None: ...
     def begin(self, core: Core) -> None: ...
     def finish(self, core: Core) -> None: ...
     def enter_scope(self, core: Core) -> None: ...

@@ -254,3 +254,32 @@ def test_a_kernel_that_fails_tells_why():
     with pytest.raises(pto.PtoError) as caught:
         pto.diff(stuck, lambda x: x, (np.ones((8, 64), np.float32),))
     assert caught.value.code == "PTO-D100"
+
+
+def test_an_engine_that_disagrees_is_told(monkeypatch: pytest.MonkeyPatch):
+    """As if an engine had computed something else than the reference engine does."""
+    run = pto.Kernel.run
+
+    def broken(self: pto.Kernel, *args: Any, **named: Any) -> Any:
+        report = run(self, *args, **named)
+        args[1][0, 0] = 77.0
+        return report
+
+    monkeypatch.setattr(pto.Kernel, "run", broken)
+    x = np.ones((8, 64), np.float32)
+    found = pto.diff(two_results, lambda x, y, z: {"y": x}, (x, x.copy(), x.copy()))
+    assert (found.first.got, found.first.wanted) == (77.0, 1.0)
+    assert "the reference engine, leaves another value" in found.doubt
+    assert found.doubt in str(found)
+
+
+def test_a_difference_is_told_even_where_nobody_can_be_blamed(monkeypatch: pytest.MonkeyPatch):
+    def fails(*args: Any) -> Any:
+        raise pto.PtoError(pto.Diagnostic("PTO-M001", "out of bounds"))
+
+    monkeypatch.setattr("pto.lang.diff.blame", fails)
+    x = np.ones((8, 64), np.float32)
+    found = pto.diff(two_results, lambda x, y, z: {"y": x + 1}, (x, x.copy(), x.copy()))
+    assert found.blame is None
+    assert "watched, the run ends with" in str(found)
+    assert "no instruction wrote" not in str(found)
