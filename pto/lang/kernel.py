@@ -194,6 +194,13 @@ class Kernel:
         """The program last traced, as .pto text."""
         return print_module(self._latest().module)
 
+    def __repr__(self) -> str:
+        try:
+            listed = ", ".join(f"{p.name}: {p}" for p in self.parameters)
+        except PtoError:  # an annotation that means nothing; running it will say so
+            listed = ", ".join(self._signature.parameters)
+        return f"<kernel {self.name}({listed}), profile {self.profile}>"
+
     def _repr_html_(self) -> str:
         from pto.lang.notebook import kernel_html  # only notebooks need it
 

@@ -110,6 +110,8 @@ def test_a_kernel_shows_its_parameters_profile_and_program():
     fresh = add_one.on("a2a3")
     before = Reader(fresh._repr_html_())
     assert "not traced yet" in before.text
+    told = "<kernel add_one(x: Global[f32], y: Global[f32], n: Scalar[i32]), profile a2a3>"
+    assert repr(fresh) == told
     x = np.zeros((4, 8), np.float32)
     fresh(x, x.copy(), 3)
     found = Reader(fresh._repr_html_())

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import pto
+from pto.cli.main import main
 from pto.run import progress
 from pto.run.host import launch
 
@@ -65,6 +67,20 @@ def test_a_long_run_draws_and_cleans_up(monkeypatch: pytest.MonkeyPatch):
     assert drawn.calls[0][0] == "blocks"
     assert drawn.calls[1] == ("start", None)
     assert drawn.calls[-2:] == [("update", (2, 4)), ("stop", None)]
+
+
+def test_the_command_tells_how_far_it_is(monkeypatch: pytest.MonkeyPatch):
+    told: list[tuple[int, int]] = []
+
+    class Told(progress.Bar):
+        def _seen(self, done: int, total: int) -> None:
+            told.append((done, total))
+
+    monkeypatch.setattr("pto.cli.run.Bar", Told)
+    add = Path(pto.__file__).parent.parent / "examples" / "add.pto"
+    arrays = [word for n in "abc" for word in ("--arg", f"{n}=ones:48x64xf32")]
+    assert main(["run", str(add), *arrays, "--arg", "rows=48", "--blocks", "3"]) == 0
+    assert told == [(1, 3), (2, 3), (3, 3)]
 
 
 def test_a_short_run_draws_nothing(monkeypatch: pytest.MonkeyPatch):
