@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import threading
+from collections.abc import Mapping
 from functools import cache as once
 from typing import Any, Final
 
@@ -17,14 +18,69 @@ from pto.run.jit import cache
 _PASSES: Final = 1  # O1: O3 compiles three times as long for the same speed (measured)
 _CODEGEN: Final = 2
 _lock = threading.RLock()  # LLVM's own state is shared
-# What PTO_JIT_CPU may be beside the name of a CPU: levels that every x86-64 machine can be asked
-# for. All give the same bits.
-_LEVELS: Final = {
-    "native": ("", ""),
-    "baseline": ("x86-64", ""),
-    "avx2": ("x86-64-v3", ""),
-    "avx512": ("x86-64-v4", ""),
+# What PTO_JIT_CPU may be: a CPU of LLVM, and what this machine must have for it. All levels give
+# the same bits.
+_LEVELS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
+    "native": ("", ()),
+    "baseline": ("x86-64", ()),
+    "avx2": ("x86-64-v3", ("avx2", "fma", "f16c")),
+    "avx512": ("x86-64-v4", ("avx512f", "avx512bw", "avx512dq", "avx512vl")),
 }
+
+
+# Processors without f16c call these; nothing on a machine without a C compiler's library has them.
+_HALF: Final = """
+define float @__extendhfsf2(half %h) {
+  %b16 = bitcast half %h to i16
+  %b = zext i16 %b16 to i32
+  %high = and i32 %b, 32768
+  %sign = shl i32 %high, 16
+  %m = and i32 %b, 32767
+  %e = shl i32 %m, 13
+  %normal = add i32 %e, 939524096
+  %special = add i32 %normal, 939524096
+  %nan = or i32 %special, 4194304
+  %f = uitofp i32 %m to float
+  %tiny = fmul float %f, 0x3E70000000000000
+  %small = bitcast float %tiny to i32
+  %is_special = icmp uge i32 %m, 31744
+  %is_nan = icmp ugt i32 %m, 31744
+  %is_small = icmp ult i32 %m, 1024
+  %r0 = select i1 %is_special, i32 %special, i32 %normal
+  %r1 = select i1 %is_nan, i32 %nan, i32 %r0
+  %r2 = select i1 %is_small, i32 %small, i32 %r1
+  %r3 = or i32 %r2, %sign
+  %r = bitcast i32 %r3 to float
+  ret float %r
+}
+define half @__truncsfhf2(float %f) {
+  %b = bitcast float %f to i32
+  %high = lshr i32 %b, 16
+  %sign = and i32 %high, 32768
+  %a = and i32 %b, 2147483647
+  %size = bitcast i32 %a to float
+  %shifted = lshr i32 %a, 13
+  %last = and i32 %shifted, 1
+  %n0 = add i32 %a, -939520001
+  %n1 = add i32 %n0, %last
+  %normal = lshr i32 %n1, 13
+  %sum = fadd float %size, 5.0e-1
+  %sb = bitcast float %sum to i32
+  %small = sub i32 %sb, 1056964608
+  %payload = and i32 %shifted, 1023
+  %nan = or i32 %payload, 32256
+  %is_small = icmp ult i32 %a, 947912704
+  %is_big = icmp uge i32 %a, 1199566848
+  %is_nan = icmp ugt i32 %a, 2139095040
+  %r0 = select i1 %is_small, i32 %small, i32 %normal
+  %r1 = select i1 %is_big, i32 31744, i32 %r0
+  %r2 = select i1 %is_nan, i32 %nan, i32 %r1
+  %r3 = or i32 %r2, %sign
+  %r4 = trunc i32 %r3 to i16
+  %r = bitcast i16 %r4 to half
+  ret half %r
+}
+"""
 
 
 class Code:
@@ -43,11 +99,15 @@ class Target:
     def __init__(self, level: str) -> None:
         llvm.initialize_native_target()
         llvm.initialize_native_asmprinter()
+        host = llvm.get_host_cpu_features()
+        self.cpu, _ = _level(level, host)
+        self.features = ""
         if level == "native":
-            self.cpu = llvm.get_host_cpu_name()
-            self.features = llvm.get_host_cpu_features().flatten()
-        else:
-            self.cpu, self.features = _LEVELS.get(level, (level, ""))
+            self.cpu, self.features = llvm.get_host_cpu_name(), host.flatten()
+        # whether loads and stores under a mask are instructions, not branches
+        self.has_masks = level in ("native", "avx512") and bool(host.get("avx512vl"))
+        has = host.get("f16c", False) or not host.get("sse2", False)
+        self.has_half = level != "baseline" and has
         self.triple = llvm.get_process_triple()
         self.machine = _machine(self.triple, self.cpu, self.features)
         self._jit: Any = None
@@ -56,6 +116,7 @@ class Target:
 
     def code(self, text: str, names: list[str]) -> Code:
         """The functions of a module of LLVM text, from the cache where it is known."""
+        text += "" if self.has_half else _HALF
         version = f"{llvmlite.__version__} {llvm.llvm_version_info}"
         name = cache.key(text, self.cpu, self.features, self.triple, version, str(_PASSES))
         with _lock:
@@ -76,6 +137,17 @@ class Target:
             library.export_symbol(name)
         self._count += 1
         return Code(library.link(self._jit, f"pto{self._count}"))
+
+
+def _level(level: str, host: Mapping[str, bool]) -> tuple[str, tuple[str, ...]]:
+    found = _LEVELS.get(level)
+    if found is None:
+        known = ", ".join(_LEVELS)
+        raise fail("PTO-U090", f"PTO_JIT_CPU={level} names no target; there is {known}")
+    missing = [name for name in found[1] if not host.get(name)]
+    if missing:
+        raise fail("PTO-U090", f"PTO_JIT_CPU={level}: this processor has no {', '.join(missing)}")
+    return found
 
 
 def _machine(triple: str, cpu: str, features: str) -> Any:
@@ -103,12 +175,8 @@ def emit_for(triple: str, text: str) -> bytes:
 
 @once
 def target() -> Target:
-    """PTO_JIT_CPU: native (default), avx512, avx2, baseline, or the name of a CPU."""
-    level = os.environ.get("PTO_JIT_CPU", "native")
-    try:
-        return Target(level)
-    except RuntimeError as error:
-        raise fail("PTO-U090", f"PTO_JIT_CPU={level} names no target: {error}") from None
+    """PTO_JIT_CPU: native (default), avx512, avx2 or baseline."""
+    return Target(os.environ.get("PTO_JIT_CPU") or "native")
 
 
 def function(address: int) -> Any:

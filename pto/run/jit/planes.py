@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pto.core.dtypes import DType
+from pto.run.jit import native
 from pto.run.jit.emit import Spot
 from pto.run.jit.text import NotNative, Text, element, vector
 from pto.run.jit.values import TilePlace
@@ -127,10 +128,21 @@ def head(x: Text, lanes: int, count: str) -> str:
     one = x.new(f"insertelement {type} poison, i32 {small}, i64 0")
     all = x.new(f"shufflevector {type} {one}, {type} poison, {type} zeroinitializer")
     numbers = ", ".join(f"i32 {n}" for n in range(lanes))
-    return x.new(f"icmp ult {type} <{numbers}>, {all}")
+    found = x.new(f"icmp ult {type} <{numbers}>, {all}")
+    x.heads[found] = count
+    return found
 
 
 _SUFFIX = {"half": "f16", "float": "f32", "double": "f64"}
+
+
+def _copy(
+    x: Text, declare: Callable[[str], None], to: str, source: str, count: str, itemsize: int
+) -> None:
+    """So many items, of processors that cannot load and store under a mask."""
+    declare("declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)")
+    nbytes = x.mul(count, str(itemsize))
+    x.do(f"call void @llvm.memcpy.p0.p0.i64(ptr {to}, ptr {source}, i64 {nbytes}, i1 false)")
 
 
 def load_lanes(
@@ -145,6 +157,11 @@ def load_lanes(
     type, bits = vector(lanes, item), vector(lanes, "i1")
     if mask is None:
         return x.load(type, pointer)
+    if mask in x.heads and not native.target().has_masks:
+        room = x.stack(type)
+        x.store(type, "zeroinitializer", room, 64)
+        _copy(x, declare, room, pointer, x.heads[mask], dtype.itemsize)
+        return x.load(type, room, 64)
     name = f"@llvm.masked.load.v{lanes}{_SUFFIX.get(item, item)}.p0"
     declare(f"declare {type} {name}(ptr, i32, {bits}, {type})")
     return x.new(f"call {type} {name}(ptr {pointer}, i32 1, {bits} {mask}, {type} zeroinitializer)")
@@ -163,6 +180,11 @@ def store_lanes(
     type, bits = vector(lanes, item), vector(lanes, "i1")
     if mask is None:
         x.store(type, value, pointer)
+        return
+    if mask in x.heads and not native.target().has_masks:
+        room = x.stack(type)
+        x.store(type, value, room, 64)
+        _copy(x, declare, pointer, room, x.heads[mask], dtype.itemsize)
         return
     name = f"@llvm.masked.store.v{lanes}{_SUFFIX.get(item, item)}.p0"
     declare(f"declare void {name}({type}, ptr, i32, {bits})")

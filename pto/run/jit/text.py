@@ -73,6 +73,7 @@ class Text:
         self.here = "entry"  # the label of the block being written
         self._names = 0
         self.allocas: list[str] = []
+        self.heads: dict[str, str] = {}  # predicates of the first lanes: how many
 
     def name(self) -> str:
         self._names += 1

@@ -10,7 +10,7 @@ from pto.core.constants import BLOCK_BYTE_SIZE, VLANE_COUNT, VREG_BYTES
 from pto.isa.meaning.vector import store
 from pto.isa.meaning.vector.load import STRIDES
 from pto.isa.meaning.vector.ub import element_alignment
-from pto.run.jit import masks, shuffles
+from pto.run.jit import masks, native, shuffles
 from pto.run.jit.emit import Spot, emits
 from pto.run.jit.planes import loop, when
 from pto.run.jit.text import Text, vector
@@ -34,6 +34,11 @@ def store_lanes(s: Spot, item: str, count: int, value: str, pointer: str, bits: 
     type, ones = vector(count, item), vector(count, "i1")
     if bits == "splat (i1 true)":
         s.x.store(type, value, pointer)
+        return
+    if not native.target().has_masks:  # all bytes were checked to be inside, and are the agent's
+        old = s.x.load(type, pointer)
+        chosen = s.x.new(f"select {ones} {bits}, {type} {value}, {type} {old}")
+        s.x.store(type, chosen, pointer)
         return
     name = f"@llvm.masked.store.v{count}{item}.p0"
     s.e.unit.declare(f"declare void {name}({type}, ptr, i32, {ones})")
