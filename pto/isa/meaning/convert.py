@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -17,6 +18,16 @@ from pto.isa.meaning.regions import element, put, region
 from pto.isa.rules import Case
 
 Cuts = Mapping[str, Mapping[str, str]]  # profile -> source type -> the types it is cut to
+
+
+Pair = tuple[DType, DType, Round, bool]  # from, to, how it rounds, whether it saturates
+
+
+@dataclass(frozen=True, slots=True)
+class Conversion(Do):
+    """A Do that converts every element of `src` to `dst`, as `choose(case)` says."""
+
+    choose: Callable[[Case], Pair] | None = None
 
 
 def rounding(case: Case, src: DType, dst: DType) -> Round:
@@ -39,12 +50,15 @@ def tile_conversion(cuts: Cuts, forced: str) -> Do:
             return True
         return not cut if word is None else word == "ON"
 
-    def make(case: Case) -> Callable[..., None]:
+    def choose(case: Case) -> Pair:
         src, dst = element(case, "src"), element(case, "dst")
-        change = conversion(src, dst, rounding(case, src, dst), saturates(case, src, dst))
-        return _over_values(src, dst, change)
+        return src, dst, rounding(case, src, dst), saturates(case, src, dst)
 
-    return Do(make)
+    def make(case: Case) -> Callable[..., None]:
+        pair = choose(case)
+        return _over_values(*pair[:2], conversion(*pair))
+
+    return Conversion(make, choose=choose)
 
 
 def conversion(src: DType, dst: DType, mode: Round, saturate: bool) -> Callable[[Lanes], Lanes]:

@@ -11,6 +11,7 @@ import numpy as np
 from pto.core.dtypes import I64, DType
 from pto.isa import types as t
 from pto.isa.meaning import Lane
+from pto.isa.meaning.kinds import Axis
 from pto.isa.meaning.regions import element as element_of
 from pto.isa.meaning.regions import require_arithmetic
 from pto.run.jit import lanes, planes
@@ -46,8 +47,9 @@ def emit_lane(s: Spot) -> Sequence[Native]:
     given = [s.operand(o.name) for o in operands if o.role in ("in", "inout")]
     tiles = [v for v in given if isinstance(v, TilePlace)]
     ways = _spread(body, tiles, dst.valid[1])
+    fn = body.function(s.case)
     if len(ways) == 1:
-        _emit_with(s, body, dst, dtype, given, ways[0])
+        emit_map(s, fn, dst, dtype, given, ways[0], body.spread)
         return []
     first = s.x.less(tiles[0].valid[1], dst.valid[1])
     yes, no, done = (s.x.fresh(word) for word in ("first", "second", "done"))
@@ -56,7 +58,7 @@ def emit_lane(s: Spot) -> Sequence[Native]:
         s.x.label(label)
         state = s.x.mark()
         try:
-            _emit_with(s, body, dst, dtype, given, one)
+            emit_map(s, fn, dst, dtype, given, one, body.spread)
         except NotNative:  # the unlikely way: the reference knows it
             s.x.back_to(state)
             s.e.run_outside(s.op)
@@ -65,15 +67,18 @@ def emit_lane(s: Spot) -> Sequence[Native]:
     return []
 
 
-def _emit_with(
+def emit_map(
     s: Spot,
-    body: Lane,
+    fn: Callable[..., Any],
     dst: TilePlace,
     dtype: DType,
     given: Sequence[Native | None],
-    one: TilePlace | None,
+    one: TilePlace | None = None,
+    axis: Axis | None = None,
+    key: object = None,
 ) -> None:
-    """One way: `one` is the source that is spread."""
+    """dst = fn(given), element by element. `one` is the source that is spread along an axis;
+    `key` is what `fn` depends on beside the attributes of the operation."""
     rows, cols = dst.valid
     sources: list[_Source] = []
     fine = "true"
@@ -82,10 +87,10 @@ def _emit_with(
         if isinstance(value, TilePlace):
             p, (height, width) = planes.plane(value), (rows, cols)
             if value is one:
-                p, height, width = _one(body, p, rows, cols)
+                p, height, width = _one(axis, p, rows, cols)
             s.fault_unless(planes.enough(s, value, height, width))
             fine = s.x.both(fine, _safe(s, dst, value, value is one))
-            sources.append(_Source(p, value.type.dtype.numpy, "ptr"))
+            sources.append(_Source(p, _seen(value.type.dtype), "ptr"))
             names.append(("ptr", planes.machine_address(s, value)))
         elif isinstance(value, Word):
             kind = _scalar_kind(value, dtype)
@@ -100,8 +105,8 @@ def _emit_with(
     if any(x.plane is not None and x.plane.cols not in (0, 1) for x in sources):
         raise NotNative("tiles whose lines run across each other")
     rows, cols = _flat(s, target, sources, rows, cols)
-    key = planes.key_of(s, target, *sources)
-    name = s.e.unit.shared(key, lambda n: _function(s, n, body, target, sources))
+    known = planes.key_of(s, key, target, *sources)
+    name = s.e.unit.shared(known, lambda n: _function(s, n, fn, target, sources))
     listed = ", ".join(f"{ty} {v}" for ty, v in names)
 
     def call() -> None:
@@ -126,8 +131,13 @@ def _spread(body: Lane, tiles: Sequence[TilePlace], cols: str) -> tuple[TilePlac
     return tiles[0], tiles[1]
 
 
-def _one(body: Lane, p: Plane, rows: str, cols: str) -> tuple[Plane, str, str]:
-    if body.spread == "column":
+def _seen(dtype: DType) -> np.dtype[Any]:
+    """What symbols see: bits, of types nobody computes with."""
+    return dtype.numpy if lanes.computes(dtype.numpy) else dtype.storage
+
+
+def _one(axis: Axis | None, p: Plane, rows: str, cols: str) -> tuple[Plane, str, str]:
+    if axis == "column":
         return Plane(p.dtype, 0, p.cols), "1", cols
     return Plane(p.dtype, p.rows, 0), rows, "1"
 
@@ -161,13 +171,15 @@ def _flat(
     return ("1", s.x.mul(rows, cols)) if same else (rows, cols)
 
 
-def _function(s: Spot, name: str, body: Lane, target: Plane, sources: Sequence[_Source]) -> str:
+def _function(
+    s: Spot, name: str, fn: Callable[..., Any], target: Plane, sources: Sequence[_Source]
+) -> str:
     """void f(rows, cols, dst, sources...)"""
     widest = max([target.dtype.itemsize, *(x.kind.itemsize for x in sources if x.plane)])
     count = VECTOR_BYTES // widest
     while True:
         x = Text()
-        longest = _write(s, x, body, target, sources, count)
+        longest = _write(s, x, fn, target, sources, count)
         if longest <= _LONG or count <= 16:
             break
         count //= 4
@@ -177,11 +189,15 @@ def _function(s: Spot, name: str, body: Lane, target: Plane, sources: Sequence[_
 
 
 def _write(
-    s: Spot, x: Text, body: Lane, target: Plane, sources: Sequence[_Source], count: int
+    s: Spot,
+    x: Text,
+    fn: Callable[..., Any],
+    target: Plane,
+    sources: Sequence[_Source],
+    count: int,
 ) -> int:
     declare = s.e.unit.declare
     spot = lanes.Lanes(x, count, declare)
-    fn: Callable[..., Any] = body.function(s.case)
     scalars = {
         n: spot.spread(src.kind, f"%p{3 + n}") for n, src in enumerate(sources) if src.plane is None
     }
@@ -229,11 +245,12 @@ def as_items(spot: lanes.Lanes, found: Any, dtype: DType) -> str:
         found = spot.constant(dtype.numpy, found)
     if not isinstance(found, lanes.Symbol):
         raise NotNative("a result that is no lane")
-    if found.dtype == dtype.numpy:
+    kind = _seen(dtype)
+    if found.dtype == kind:
         return found.name
     if found.dtype.itemsize != dtype.itemsize or found.dtype.kind == "b":
         raise NotNative("a result of another width")
-    return found.view(dtype.numpy).name
+    return found.view(kind).name
 
 
 __all__ = ["element", "t"]

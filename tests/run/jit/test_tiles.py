@@ -210,3 +210,31 @@ def test_a_scalar_beside_a_tile(kind: str) -> None:
     ]
     program.store("d")
     program.agree("tadds")
+
+
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [
+        ("f32", "f16"),
+        ("f32", "bf16"),
+        ("f16", "f32"),
+        ("bf16", "f32"),
+        ("f32", "i32"),
+        ("f32", "i16"),
+        ("i32", "f32"),
+        ("f16", "ui8"),
+        ("i16", "f32"),
+        ("f32", "f32"),
+        ("f32", "f8E4M3FN"),
+    ],
+)
+@pytest.mark.parametrize("mode", ["RINT", "FLOOR", "TRUNC", "ROUND"])
+def test_conversions(source: str, target: str, mode: str) -> None:
+    program = Program()
+    a = program.load("a", values(source, 9, 40), source, 64)
+    d = program.load("d", np.zeros((9, 40), dtype(target).numpy), target, 64)
+    program.lines.append(
+        f"pto.tcvt ins(%a {{rmode = #pto<round_mode {mode}>}} : {a}) outs(%d : {d})"
+    )
+    program.store("d")
+    program.agree("tcvt")
