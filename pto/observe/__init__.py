@@ -5,7 +5,8 @@ An `Observer` of your own is given to `pto.launch(..., observer=...)` and told e
 """
 
 from pto.observe.sanitize import Sanitizer, Verdict, sanitize
+from pto.observe.streams import watch
 from pto.run.events import Event, Observer
 from pto.run.step import Stepper, Stop
 
-__all__ = ["Event", "Observer", "Sanitizer", "Stepper", "Stop", "Verdict", "sanitize"]
+__all__ = ["Event", "Observer", "Sanitizer", "Stepper", "Stop", "Verdict", "sanitize", "watch"]

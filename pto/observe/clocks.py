@@ -90,6 +90,9 @@ class Agent:
     block: int
     cluster: int  # a number for all agents of one core
     automatic: bool  # a compiler orders its pipes
+    launch: int = 0  # of several; 0 where there is but one
+    rank: int = 0
+    base: Clock | None = None  # of everything that was over before its launch began
     threads: dict[str, Thread] = field(default_factory=dict[str, Thread])
     waiting: deque[Item] = field(default_factory=deque[Item])
     flags: dict[Any, deque[tuple[Clock, Item]]] = field(
@@ -116,7 +119,10 @@ class Clocks:
             self._width *= 2
             for thread in self.threads:
                 thread.clock = _wide(thread.clock, self._width)
-        thread = Thread(index, agent, pipe, ordered, np.zeros(self._width, np.int64))
+        clock = np.zeros(self._width, np.int64)
+        if agent.base is not None:
+            clock[: agent.base.size] = agent.base
+        thread = Thread(index, agent, pipe, ordered, clock)
         self.threads.append(thread)
         return thread
 

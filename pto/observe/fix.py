@@ -14,6 +14,7 @@ from pto.ir.graph import Operation
 from pto.isa.attributes import Enum
 from pto.observe.edits import Edit, applied
 from pto.run.effects import Flag
+from pto.verify.scopes import VECSCOPES
 
 Rerun = Callable[[], list[Diagnostic]]
 Candidate = tuple[str, list[Edit]]  # in words, and what it puts in
@@ -135,7 +136,7 @@ def _index(op: Operation) -> int:
 
 def _outside(op: Operation) -> Operation:
     """Flags and barriers of pipes stand outside vector scopes."""
-    scopes = [a for a in op.ancestors() if a.name in ("pto.vecscope", "pto.strict_vecscope")]
+    scopes = [a for a in op.ancestors() if a.name in VECSCOPES]
     return scopes[-1] if scopes else op
 
 

@@ -8,7 +8,7 @@ queues at the end can never run.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 import numpy as np
@@ -49,6 +49,8 @@ class Order:
         self._rounds: dict[Any, list[tuple[int, Clock]]] = {}
         self._meetings: dict[Any, Clock] = {}
         self._parked: set[Agent] = set()
+        self._launch = 0  # that agents which begin now belong to
+        self._bases: dict[int, Clock | None] = {}  # by launch
         self._handlers: dict[type, Callable[[Thread, Item, Any], bool]] = {
             fx.SetFlag: self._set_flag,
             fx.WaitFlag: self._wait_flag,
@@ -64,10 +66,33 @@ class Order:
 
     def begin(self, core: Core) -> Agent:
         number = self._clusters.setdefault(id(core.cluster), len(self.all))
-        agent = Agent(core.name, core.block, number, self._automatic)
+        agent = Agent(
+            f"{core.name} of launch {self._launch}" if self._launch else core.name,
+            core.block,
+            number,
+            self._automatic,
+            self._launch,
+            core.device.rank,
+            self._bases.get(self._launch),
+        )
         self.agents[id(core)] = agent
         self.all.append(agent)
         return agent
+
+    def launch(self, number: int, after: Collection[int], automatic: bool) -> None:
+        """Agents that begin from now on belong to this launch, which began after those."""
+        self._launch, self._automatic = number, automatic
+        if number in self._bases:
+            return
+        self.pump_all()
+        base: Clock | None = None
+        for each in after:
+            before = self._bases.get(each)
+            base = base if before is None else joined(before, base)
+        for agent in self.all:
+            for thread in agent.threads.values() if agent.launch in after else ():
+                base = joined(thread.published(), base)
+        self._bases[number] = base
 
     def finish(self, core: Core) -> None:
         """Its agent stays, for what is found at the end; the core itself may go."""
@@ -264,35 +289,41 @@ class Order:
 
     def _send(self, thread: Thread, item: Item, effect: fx.Send) -> bool:
         clock = thread.published()
-        for key in effect.signals:
-            self.signals.setdefault(key, deque()).append((clock, thread.agent, item))
+        launch = thread.agent.launch
+        for block, key in effect.signals:
+            queue = self.signals.setdefault(((launch, block), key), deque())
+            queue.append((clock, thread.agent, item))
         for (meeting, block, _), value in effect.arrivals:
-            self._rounds.setdefault((meeting, value), []).append((block, clock))
+            self._rounds.setdefault((launch, meeting, value), []).append((block, clock))
         self._wake(thread.agent)
         return True
 
     def _hear(self, thread: Thread, item: Item, effect: fx.Hear) -> bool:
-        if not all(self.signals.get(key) for key in effect.signals):
+        launch, block = thread.agent.launch, thread.agent.block
+        keys = [((launch, where), key) for where, key in effect.signals]
+        if not all(self.signals.get(key) for key in keys):
             return False
-        for key in effect.signals:
+        for key in keys:
             join(thread, self.signals[key].popleft()[0])
-        block = thread.agent.block
         for meeting, value in effect.meetings:
-            for where, clock in self._rounds.get((meeting, value), ()):
+            for where, clock in self._rounds.get((launch, meeting, value), ()):
                 if meeting[0] == "0" or where == block:
                     join(thread, clock)
         return True
 
     def _meet(self, thread: Thread, item: Item, effect: fx.Meet) -> bool:
+        if any(key in effect.joins for key in effect.publishes):
+            # where all meet, what one's own pipes have done is done for one's other pipes too
+            self._publish(thread, effect)
         for key in effect.joins:
-            clock = self._meetings.get(key)
+            clock = self._meetings.get(_of_launch(thread, key))
             for each in _who_meets(thread, effect) if clock is not None else ():
                 join(each, clock)  # type: ignore[arg-type]
         return True
 
     def _publish(self, thread: Thread, effect: fx.Meet) -> None:
         """After the accesses of the operation itself: a push has written what a pop reads."""
-        for key in effect.publishes:
+        for key in (_of_launch(thread, key) for key in effect.publishes):
             clock = self._meetings.get(key)
             for each in _who_meets(thread, effect):
                 own = each.published()
@@ -305,6 +336,11 @@ class Order:
         for agent in list(self._parked):
             if agent is not but:
                 self._pump(agent)
+
+
+def _of_launch(thread: Thread, key: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Queues and meetings of blocks belong to their launch; signals in memory to everyone."""
+    return key if key[0] in fx.EVERYWHERE else (thread.agent.launch, *key)
 
 
 def _who_meets(thread: Thread, effect: fx.Meet) -> list[Thread]:

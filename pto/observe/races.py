@@ -27,6 +27,8 @@ _CODES = {
     _IN_SCOPE: ("PTO-R007", "PTO-R007", "PTO-R007"),
     "cube and vector": ("PTO-R011", "PTO-R012", "PTO-R013"),
     "between blocks": ("PTO-R021", "PTO-R022", "PTO-R023"),
+    "between launches": ("PTO-R031", "PTO-R032", "PTO-R033"),
+    "between ranks": ("PTO-R034", "PTO-R035", "PTO-R036"),
 }
 # Two transfers of one pipe to the same bytes: the manual asks for a barrier between them (micro
 # instruction manual, pto.pipe_barrier); programs whose results depend on their order are in use.
@@ -128,6 +130,10 @@ def _place(other: Thread, thread: Thread, in_scope: bool) -> str:
         return _IN_SCOPE if in_scope else "in a pipe"
     if other.agent is thread.agent:
         return "between pipes"
+    if other.agent.rank != thread.agent.rank:
+        return "between ranks"
+    if other.agent.launch != thread.agent.launch:
+        return "between launches"
     same_core = other.agent.cluster == thread.agent.cluster
     return "cube and vector" if same_core else "between blocks"
 

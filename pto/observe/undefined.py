@@ -8,7 +8,7 @@ value that really changed, never a guess.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -109,6 +109,9 @@ class _Watcher:
         self.sinks: dict[str, list[_Sink]] = {}
         self.error: PtoError | None = None
 
+    def launch(
+        self, number: int, after: Collection[int], functions: Sequence[Operation]
+    ) -> None: ...
     def begin(self, core: Core) -> None: ...
     def finish(self, core: Core) -> None: ...
     def enter_scope(self, core: Core) -> None: ...

@@ -27,6 +27,7 @@ from pto.run.engine import chosen_engine
 from pto.run.events import Observer, Tap
 from pto.run.kernel import Kernel
 from pto.run.progress import Progress
+from pto.run.watched import WatchedMemory
 from pto.target.choose import choose
 from pto.target.facts import Profile
 
@@ -122,6 +123,15 @@ class Device:
         )
         return memory
 
+    def watch(self, tap: Tap | None) -> None:
+        """From now on somebody else watches, or nobody; arrays that are attached stay so."""
+        self.tap = tap
+        for attached in self._arrays:
+            memory = attached.memory
+            data = memory.raw if isinstance(memory, WatchedMemory) else memory.data
+            plain = Memory.over(Space.GM, data)
+            attached.memory = plain if tap is None else tap.adopt(plain)
+
     def hold(self, memories: Iterable[Memory]) -> None:
         """A launch needs these."""
         self._count(memories, 1)
@@ -130,7 +140,12 @@ class Device:
         """A launch is over: arrays that no other needs have no address any more."""
         self._count(memories, -1)
         for device in self.world.devices:
-            device._arrays = [a for a in device._arrays if a.users > 0 or a.stays]
+            if device.tap is None:  # who watches may yet see a launch that is not ordered after it
+                device.forget()
+
+    def forget(self) -> None:
+        """Arrays that no launch needs are no global memory any more."""
+        self._arrays = [a for a in self._arrays if a.users > 0 or a.stays]
 
     def _count(self, memories: Iterable[Memory], step: int) -> None:
         wanted = {id(m) for m in memories}

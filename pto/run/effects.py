@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, MutableMapping
 from dataclasses import dataclass
+from itertools import product
+from operator import mul
 from typing import Any, NamedTuple
 
 from pto.ir.graph import Operation
 from pto.isa.attributes import Int
 from pto.isa.enums import ENUMS
-from pto.isa.meaning import config, fifo, sync
+from pto.isa.meaning import collective, config, fifo, sync
+from pto.isa.meaning.view import as_view
 from pto.isa.pipe import pipe_of
 from pto.isa.rules import Case
 from pto.isa.sync import named_pipe
@@ -87,7 +90,8 @@ class Hear:
 
 @dataclass(frozen=True, slots=True)
 class Meet:
-    """A queue between the cube and the vector side, or a point where all cores meet."""
+    """A queue between the cube and the vector side, a point where all cores or ranks meet, or a
+    signal in global memory."""
 
     joins: tuple[Any, ...]
     publishes: tuple[Any, ...]
@@ -230,8 +234,49 @@ def _meet(case: Case) -> MakeEffect:
     return lambda core, values: Meet((where,), (where,))
 
 
+def _signals(case: Case, value: Any) -> tuple[Any, ...]:
+    """The words of a signal: what is told there is told to whoever looks at them."""
+    view = as_view(value, case.type("signal"))
+    steps = [step * view.dtype.itemsize for step in view.strides]
+    places = (sum(map(mul, at, steps)) for at in product(*map(range, view.shape)))
+    return tuple(("signal", id(view.memory), view.address + place) for place in places)
+
+
+def _notify(case: Case) -> MakeEffect:
+    return lambda core, values: Meet((), _signals(case, values[0])[:1])
+
+
+def _await(case: Case) -> MakeEffect:
+    return lambda core, values: Meet(_signals(case, values[0]), ())
+
+
+def _test(case: Case) -> MakeEffect:
+    """Only who sees what it looks for comes after those who told."""
+    is_there = collective.TEST.make(case)
+
+    def of(core: Core, values: Values) -> Effect:
+        return Meet(_signals(case, values[0]) if is_there(core, *values) else (), ())
+
+    return of
+
+
+def _group(case: Case) -> tuple[Any, ...] | None:
+    """Ranks may run different programs: a collective is known by its name."""
+    return ("collective", case.row.name) if case.word("engine") == "CCU" else None
+
+
+def _gathering(case: Case) -> MakeEffect:
+    """Where all ranks come together nobody goes on before the root has done its work."""
+    where = _group(case)
+    keys = () if where is None else (where,)
+    return lambda core, values: Meet(keys, keys)
+
+
 def arrival_of(case: Case) -> MakeEffect | None:
     """What an operation does to the order of things when it begins to wait."""
+    where = _group(case) if id(case.row.body) in _COLLECTIVES else None
+    if where is not None:
+        return lambda core, values: Meet((), (where,))
     if case.row.body is not config.SYNC_ALL:
         return None
     where = ("syncall", case.word("core_type"))
@@ -281,7 +326,23 @@ BETWEEN: dict[int, Callable[[Case], MakeEffect]] = {
     **{id(body): _queue("free", "") for body in (fifo.ALLOCATE_TO, fifo.ALLOCATE)},
     **{id(body): _queue("", "free") for body in (fifo.FREE_FROM, fifo.FREE)},
 }
-EFFECTS = {**WITHIN, **BETWEEN}
+_COLLECTIVES = frozenset(
+    id(body)
+    for body in (collective.BROADCAST, collective.GATHER, collective.SCATTER, collective.REDUCE)
+)
+# Between ranks, through global memory.
+BEYOND: dict[int, Callable[[Case], MakeEffect]] = {
+    id(collective.NOTIFY): _notify,
+    id(collective.WAIT): _await,
+    id(collective.TEST): _test,
+    **dict.fromkeys(_COLLECTIVES, _gathering),
+}
+SIGNALS = frozenset({id(collective.NOTIFY), id(collective.WAIT), id(collective.TEST)})
+EVERYWHERE = frozenset({"signal", "collective"})  # what a key begins with that all launches share
+EFFECTS = {**WITHIN, **BETWEEN, **BEYOND}
+FLAGS = frozenset(
+    id(body) for body in (sync.SET_FLAG, sync.WAIT_FLAG, sync.RECORD_EVENT, sync.WAIT_EVENT)
+)
 CROSS_CORE = frozenset({id(sync.SEND), id(sync.HEAR)})
 
 

@@ -6,7 +6,7 @@ ever: nothing here is called.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -19,6 +19,7 @@ from pto.isa.rules import Case
 from pto.run.code import Regs, Step, Waits
 from pto.run.core import Core
 from pto.run.effects import (
+    SIGNALS,
     AlwaysSet,
     Effect,
     MakeEffect,
@@ -29,13 +30,13 @@ from pto.run.effects import (
 )
 from pto.run.watched import Access, Recorder, WatchedMemory
 from pto.verify.operation import constant
+from pto.verify.scopes import VECSCOPES
 
 if TYPE_CHECKING:
     from pto.run.compile import Compiler
 
 Made = tuple[Step, Callable[[Core, Regs], Waits] | None]
 _PLACES = (t.Ptr, t.TileBuf, t.View, t.MemRef)
-SCOPES = ("pto.vecscope", "pto.strict_vecscope")
 
 
 @dataclass(slots=True)
@@ -54,6 +55,13 @@ class Event:
 
 class Observer(Protocol):
     """Watches a run, in program order of each agent. It never changes the run."""
+
+    def launch(self, number: int, after: Collection[int], functions: Sequence[Operation]) -> None:
+        """Agents that begin from now on belong to a launch, which began after others had ended.
+
+        Not told where one launch is all there is.
+        """
+        ...
 
     def begin(self, core: Core) -> None: ...
     def finish(self, core: Core) -> None:
@@ -78,6 +86,9 @@ class Observer(Protocol):
 class Nobody:
     """Takes the place of an observer where there is none."""
 
+    def launch(
+        self, number: int, after: Collection[int], functions: Sequence[Operation]
+    ) -> None: ...
     def begin(self, core: Core) -> None: ...
     def finish(self, core: Core) -> None: ...
     def memory(self, memory: WatchedMemory, core: Core | None) -> None: ...
@@ -182,6 +193,8 @@ class Tap:
         loops: list[int],
     ) -> Step:
         recorder, tell = self.recorder, self.observer.event
+        # words that ranks tell each other something by are no data
+        is_signal = op.row is not None and id(op.row.body) in SIGNALS
 
         def watched(core: Core, regs: Regs) -> Any:
             found = step(core, regs)
@@ -189,6 +202,8 @@ class Tap:
             values = [regs[group[0]] if group else None for group in slots] if slots else []
             made = None if effect is None else effect(core, values)
             accesses = recorder.take()
+            if is_signal:
+                accesses = []
             if made is not None:
                 counters = tuple([regs[i] for i in loops])
                 tell(Event(op, core, pipe(values), accesses, counters, made))
@@ -198,7 +213,7 @@ class Tap:
 
     def control(self, op: Operation, made: Made) -> Made:
         """A vector scope tells where it begins and ends; other regions are steps one by one."""
-        if op.name not in SCOPES:
+        if op.name not in VECSCOPES:
             return made
         step, wait = made
         observer = self.observer

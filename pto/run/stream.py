@@ -21,6 +21,7 @@ from pto.ir.parser import parse, parse_file
 from pto.isa import types as t
 from pto.run.agents import Agent
 from pto.run.arrays import Borrowed, borrow, require_elements
+from pto.run.events import Tap
 from pto.run.host import entry_functions
 from pto.run.kernel import Grid, Kernel
 from pto.verify import judge
@@ -46,11 +47,12 @@ def load(program: Program) -> Module:
 class Event:
     """A point in a stream that others can wait for."""
 
-    __slots__ = ("is_done", "stream")
+    __slots__ = ("after", "is_done", "stream")
 
     def __init__(self, stream: Stream) -> None:
         self.stream = stream
         self.is_done = False
+        self.after: frozenset[int] = frozenset()  # launches that are over when it happens
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +112,8 @@ class Stream:
         self.number = number
         self._tasks: deque[Task] = deque()
         self._running: tuple[Launch, Grid] | None = None
+        self._number = 0  # of the launch that runs
+        self.after = device.world.over  # launches that are over before what comes next
 
     @property
     def name(self) -> str:
@@ -130,7 +134,8 @@ class Stream:
 
         Arrays are global memory: until then they belong to the kernel.
         """
-        kernel = self.device.world.kernel(load(program), entry, self.device.profile)
+        device = self.device
+        kernel = device.world.kernel(load(program), entry, device.profile, device.tap)
         given = [_argument(name, type, arg) for (name, type), arg in _pairs(kernel, args)]
         made = Launch(kernel, self.device, given, int(np.prod(blocks)))
         self.submit(made)
@@ -165,16 +170,26 @@ class Stream:
             if self._running is not None:
                 launch, grid = self._running
                 if not grid.is_done:
+                    self._tell(launch)
                     return grid.next_block()
                 self._running = None
+                self.after = frozenset({self._number})
                 launch.end(grid)
             if not self._tasks or not self._is_ready(self._tasks[0]):
                 return []
             task = self._tasks.popleft()
             if isinstance(task, Launch):
                 self._running = task, task.begin()
+                self._number = self.device.world.next_launch()
             elif isinstance(task, Record):
-                task.event.is_done = True
+                task.event.is_done, task.event.after = True, self.after
+            else:
+                self.after |= task.event.after
+
+    def _tell(self, launch: Launch) -> None:
+        """Whoever watches hears which launch the next agents belong to."""
+        if self.device.tap is not None:
+            self.device.tap.observer.launch(self._number, self.after, launch.kernel.functions)
 
     @property
     def tasks(self) -> int:
@@ -259,10 +274,10 @@ class Capture:
         self._world.capturing = None
 
 
-def prepare(module: Module, entry: str | None, profile: Any) -> Kernel:
+def prepare(module: Module, entry: str | None, profile: Any, tap: Tap | None = None) -> Kernel:
     """Check a program for a profile and make its kernel ready."""
     _, findings = judge(module, profile=profile.name, device=profile.device)
     errors = [d for d in findings if d.severity == "error"]
     if errors:
         raise PtoError(*errors)
-    return Kernel(module, entry_functions(module, entry), profile)
+    return Kernel(module, entry_functions(module, entry), profile, tap)

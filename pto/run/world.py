@@ -5,7 +5,8 @@ Their streams are worked off together, so that ranks may wait for each other's s
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from pto.core.pointer import Pointer
 from pto.ir.graph import Module
 from pto.run.agents import Agent, take_turns
 from pto.run.device import Device
+from pto.run.events import Tap
 from pto.run.kernel import Kernel
 from pto.run.stream import Capture, Graph, Launch, Program, Stream, load, prepare
 from pto.target.facts import Profile
@@ -40,8 +42,10 @@ class World:
         self.devices: tuple[Device, ...] = tuple(made)
         self.meetings: dict[Any, Any] = {}
         self.capturing: Graph | None = None
+        self.over: frozenset[int] = frozenset()  # launches the host has seen the end of
+        self._launches = 0
         self._streams: list[Stream] = []
-        self._kernels: dict[tuple[int, str | None, Profile], tuple[Module, Kernel]] = {}
+        self._kernels: dict[tuple[int, str | None, Profile, int], tuple[Module, Kernel]] = {}
 
     @classmethod
     def around(cls, device: Device) -> World:
@@ -85,12 +89,19 @@ class World:
         self._streams.append(Stream(device, number))
         return self._streams[-1]
 
-    def kernel(self, module: Module, entry: str | None, profile: Profile) -> Kernel:
+    def next_launch(self) -> int:
+        """A number for a launch; they count from 1."""
+        self._launches += 1
+        return self._launches
+
+    def kernel(
+        self, module: Module, entry: str | None, profile: Profile, tap: Tap | None = None
+    ) -> Kernel:
         """A kernel made ready; the same program is not prepared twice."""
-        key = id(module), entry, profile
+        key = id(module), entry, profile, id(tap)
         found = self._kernels.get(key)
         if found is None:
-            found = module, prepare(module, entry, profile)
+            found = module, prepare(module, entry, profile, tap)
             self._kernels[key] = found
             if len(self._kernels) > _KEPT:
                 del self._kernels[next(iter(self._kernels))]
@@ -123,10 +134,33 @@ class World:
             with np.errstate(all="ignore"):
                 take_turns(self._begin)
             self._require_done()
+            self._settle()
         except BaseException:
             for stream in self._streams:
                 stream.abandon()
             raise
+
+    def _settle(self) -> None:
+        """What the host submits from here on comes after everything so far."""
+        self.over = frozenset(range(1, self._launches + 1))
+        for stream in self._streams:
+            stream.after = self.over
+        for device in self.devices:
+            device.forget()
+        for tap in {id(d.tap): d.tap for d in self.devices if d.tap is not None}.values():
+            tap.observer.end()
+
+    @contextmanager
+    def observed(self, tap: Tap) -> Generator[None]:
+        """Somebody watches what is launched, on every rank, until the end of the block."""
+        before = [device.tap for device in self.devices]
+        for device in self.devices:
+            device.watch(tap)
+        try:
+            yield
+        finally:
+            for device, old in zip(self.devices, before, strict=True):
+                device.watch(old)
 
     def _begin(self) -> list[Agent]:
         """Agents of the first stream that has some. What one stream records may free another."""

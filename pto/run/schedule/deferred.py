@@ -21,11 +21,12 @@ from pto.run import effects as fx
 from pto.run.agents import Agent
 from pto.run.code import Regs, Step, Wait, Waits, until_ready
 from pto.run.core import Core
-from pto.run.events import SCOPES, Made, Nobody, Tap
+from pto.run.events import Made, Nobody, Tap
 from pto.run.schedule.choice import Schedule
 from pto.run.schedule.pipes import Item, Pipes, Unit
 from pto.run.schedule.registers import Registers
 from pto.verify.operation import constant
+from pto.verify.scopes import VECSCOPES
 
 if TYPE_CHECKING:
     from pto.run.compile import Compiler
@@ -98,7 +99,7 @@ class Scheduler(Tap):
 
     def control(self, op: Operation, made: Made) -> Made:
         """A vector scope is one piece of work of its pipe."""
-        if op.name not in SCOPES:
+        if op.name not in VECSCOPES:
             return made
         body = made[0]
 
@@ -217,4 +218,4 @@ def _kept(value: Any) -> Any:
 
 
 def _in_scope(op: Operation) -> bool:
-    return any(a.name in SCOPES for a in op.ancestors())
+    return any(a.name in VECSCOPES for a in op.ancestors())

@@ -1,0 +1,31 @@
+"""Several launches under the sanitizer: streams, events between them, and ranks.
+
+>>> with watch(device) as found:
+...     first.launch("fill.pto", args=[x])
+...     second.launch("sum.pto", args=[x, y])
+...     device.synchronize()
+>>> found.findings()
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+
+from pto.observe.sanitize import Sanitizer
+from pto.run.device import Device
+from pto.run.events import Tap
+from pto.run.world import World
+
+
+@contextmanager
+def watch(host: Device | World) -> Generator[Sanitizer]:
+    """Watch what is submitted and done inside the block; all ranks together.
+
+    Launches of one stream are in order; those of others where an event, the host or a signal in
+    global memory says so.
+    """
+    world = host if isinstance(host, World) else host.world
+    watcher = Sanitizer(world.devices[0].profile)
+    with world.observed(Tap(watcher)):
+        yield watcher
