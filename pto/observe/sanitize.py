@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import Any, cast
 
 import numpy as np
@@ -74,13 +75,13 @@ class Sanitizer:
             memory.shadow = Shadow(memory)
 
     def event(self, event: Event) -> None:
-        agent = self._order.agents[id(event.core)]
-        moment = self._order.moment(agent, event)
-        scope = self._scopes.get(id(event.core))
-        if scope is not None:
-            scope.append((event, moment))
+        order, core = self._order, id(event.core)
+        agent = order.agents[core]
+        moment = order.moment(agent, event)
+        if self._scopes and core in self._scopes:
+            self._scopes[core].append((event, moment))
         elif event.effect is None or not self._is_idle(agent, event):
-            self._order.issue(agent, Item(event, moment))
+            order.issue(agent, Item(event, moment))
 
     def _is_idle(self, agent: Agent, event: Event) -> bool:
         """Order that has no meaning here: inside an agent that a compiler orders."""
@@ -199,10 +200,16 @@ class Sanitizer:
             self.origins.add(moment.op, moment.counters, buffer, shadow.grain, places)
 
 
+_writes = attrgetter("writes")
+
+
 def _footprints(accesses: list[Access]) -> list[tuple[Cells, Access, bool]]:
     """The bytes of each access once. A transfer that combines with global memory is atomic."""
     if len(accesses) == 1 or (len(accesses) == 2 and accesses[0].memory is not accesses[1].memory):
-        return [(cells_of(access), access, False) for access in accesses]
+        return [(Shadow.of(a.memory).cells(a), a, False) for a in accesses]
+    if not any(a.memory.space is Space.GM for a in accesses):
+        ordered = sorted(accesses, key=_writes)
+        return [(Shadow.of(a.memory).cells(a), a, False) for a in ordered]
     seen: dict[tuple[bool, int, Any], tuple[Cells, Access]] = {}
     for access in accesses:
         cells = cells_of(access)

@@ -13,11 +13,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pto.core.memory import Space
 from pto.observe.clocks import Clock
 from pto.run.watched import Access, WatchedMemory
 
 Times = npt.NDArray[np.int64]
 _COARSE = 32
+_THREAD_BITS = 16  # of a mark: the rest is the time
+_THREADS = (1 << _THREAD_BITS) - 1
+_KEPT = 4096  # footprints of a buffer that are remembered
 
 
 @dataclass(slots=True, eq=False)
@@ -29,16 +33,18 @@ class Cells:
     strides: tuple[int, ...]
     width: int
     places: Times | None = None
+    grain: int = 0  # the largest granule whose edges are edges of these cells
+    scaled: int = 0  # the granule that `range` counts in
+    range: slice | None = None  # of one burst
+    is_written: bool = False  # every byte; once it is, it stays so
 
-    @property
-    def grain(self) -> int:
-        """The largest granule whose edges are edges of these cells."""
+    def __post_init__(self) -> None:
         found = gcd(_COARSE, self.width | self.start)
         if self.strides:
             found = gcd(found, *self.strides)
         if self.places is not None:
             found = gcd(found, int(np.gcd.reduce(self.places)))
-        return found
+        self.grain = found
 
 
 def cells_of(access: Access) -> Cells:
@@ -83,13 +89,26 @@ class Shadow:
         self.grain = _COARSE
         self._size = -(-memory.size // _COARSE) * _COARSE
         count = self._size // _COARSE
-        self.writer = np.zeros(count, np.int32)
-        self.written = np.zeros(count, np.int64)  # 0: never
+        self.written = np.zeros(count, np.int64)  # time and thread of the last write; 0: never
         self.atomic = np.zeros(count, np.bool_)
         self.read: dict[int, Times] = {}  # by thread
         self.last_write: dict[int, int] = {}
         self.last_read: dict[int, int] = {}
         self.has_atomic = False
+        self._known: dict[Any, Cells] = {}
+
+    def cells(self, access: Access) -> Cells:
+        """The bytes an access touched. Programs come back to the same places of local buffers."""
+        array = access.array
+        if array is None or self.memory.space is Space.GM:
+            return cells_of(access)
+        key = (array.__array_interface__["data"][0], array.strides, array.shape, array.itemsize)
+        found = self._known.get(key)
+        if found is None:
+            if len(self._known) >= _KEPT:
+                self._known.clear()
+            found = self._known[key] = cells_of(access)
+        return found
 
     @classmethod
     def of(cls, memory: WatchedMemory) -> Shadow:
@@ -101,7 +120,8 @@ class Shadow:
 
     def loads(self, cells: Cells, thread: int, time: int, clock: Clock) -> list[Conflict]:
         """A read: what it is not ordered after, then its mark."""
-        self._refine(cells)
+        if self.grain != gcd(self.grain, cells.grain):
+            self._refine(cells)
         found = self._unordered_writes(cells, clock, atomic=False)
         times = self.read.get(thread)
         if times is None:
@@ -114,17 +134,19 @@ class Shadow:
         self, cells: Cells, thread: int, time: int, clock: Clock, atomic: bool = False
     ) -> list[Conflict]:
         """A write: what it is not ordered after, then its mark."""
-        self._refine(cells)
+        if self.grain != gcd(self.grain, cells.grain):
+            self._refine(cells)
         found = self._unordered_writes(cells, clock, atomic)
         for reader, last in self.last_read.items():
             if last > clock[reader]:
                 times = self._get(self.read[reader], cells)
                 late = times > clock[reader]
+                if reader == thread:  # what the same operation has read
+                    late &= times != time
                 if late.any():
                     n = int(times[late].max())
                     found.append(self._conflict(cells, times == n, reader, n, False))
-        self._put(self.writer, cells, thread)
-        self._put(self.written, cells, time)
+        self._put(self.written, cells, time << _THREAD_BITS | thread)
         if atomic or self.has_atomic:
             self.has_atomic = True
             self._put(self.atomic, cells, atomic)
@@ -137,7 +159,8 @@ class Shadow:
                 break
         else:
             return []
-        times, writers = self._get(self.written, cells), self._get(self.writer, cells)
+        marks = self._get(self.written, cells)
+        times, writers = marks >> _THREAD_BITS, marks & _THREADS
         late = times > clock[writers]
         if atomic and self.has_atomic:
             late = late & ~self._get(self.atomic, cells)
@@ -159,8 +182,11 @@ class Shadow:
 
     def unwritten(self, cells: Cells) -> Times | None:
         """Byte addresses of granules nobody has written; None where there are none."""
+        if cells.is_written:
+            return None
         times = self._get(self.written, cells)
         if times.all():
+            cells.is_written = True
             return None
         return self._addresses(cells)[np.broadcast_to(times == 0, self._shape(cells))]
 
@@ -168,10 +194,8 @@ class Shadow:
 
     def _refine(self, cells: Cells) -> None:
         grain = gcd(self.grain, cells.grain)
-        if grain == self.grain:
-            return
         times = self.grain // grain
-        self.writer, self.written = self.writer.repeat(times), self.written.repeat(times)
+        self.written = self.written.repeat(times)
         self.atomic = self.atomic.repeat(times)
         self.read = {thread: marks.repeat(times) for thread, marks in self.read.items()}
         self.grain = grain
@@ -188,7 +212,10 @@ class Shadow:
     def _view(self, array: Any, cells: Cells) -> Any:
         grain, size = self.grain, array.itemsize
         if not cells.counts:
-            return array[cells.start // grain : (cells.start + cells.width) // grain]
+            if cells.scaled != grain:
+                cells.scaled = grain
+                cells.range = slice(cells.start // grain, (cells.start + cells.width) // grain)
+            return array[cells.range]
         strides = (*(s // grain * size for s in cells.strides), size)
         return np.ndarray(
             self._shape(cells), array.dtype, array, cells.start // grain * size, strides

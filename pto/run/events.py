@@ -11,15 +11,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pto.core.memory import Memory
-from pto.core.tile import Tile
 from pto.ir.graph import Operation
 from pto.isa import types as t
-from pto.isa.meaning import Blocked, Lane
+from pto.isa.meaning import Blocked
 from pto.isa.rules import Case
 from pto.run.code import Regs, Step, Waits
 from pto.run.core import Core
 from pto.run.effects import (
+    FLAGS,
     SIGNALS,
+    WITHIN,
     AlwaysSet,
     Effect,
     MakeEffect,
@@ -49,8 +50,6 @@ class Event:
     accesses: list[Access]
     counters: tuple[int, ...]  # of the loops around, outermost first
     effect: Effect | None = None
-    # dst, then the sources read over dst's valid region, where only a run tells their extents
-    tiles: tuple[tuple[str, Tile], ...] = ()
 
 
 class Observer(Protocol):
@@ -149,6 +148,11 @@ class Tap:
             compiler.slot(a.regions[0].block.args[0]) for a in op.ancestors() if a.name == "scf.for"
         ][::-1]
         effect = effect_of(case)
+        if effect is not None and id(op.row.body) in WITHIN and not op.operands:
+            return self._telling(op, effect, issuing_pipe(case)([]), loops)
+        if effect is not None and id(op.row.body) in FLAGS:
+            at = compiler.slot(op.operands[0])
+            return self._choosing(op, step, effect, issuing_pipe(case)([]), at, loops)
         if effect is not None:
             slots = [compiler.slots(op.group(name)) for name in op.row.operand_names]
             both = (effect, arrival_of(case))
@@ -156,17 +160,37 @@ class Tap:
         values = (*op.operands, *op.results)
         if not any(isinstance(v.type, _PLACES) for v in values):
             return step
-        domain = [(name, compiler.slots(op.group(name))[0]) for name in _over_domain(case)]
-        return self._working(op, step, issuing_pipe(case)([]), loops, domain)
+        return self._working(op, step, issuing_pipe(case)([]), loops)
 
-    def _working(
-        self,
-        op: Operation,
-        step: Step,
-        pipe: str,
-        loops: list[int],
-        domain: list[tuple[str, int]],
+    def _telling(self, op: Operation, effect: MakeEffect, pipe: str, loops: list[int]) -> Step:
+        """A flag or barrier that nothing but its text decides: there is nothing to do but tell."""
+        tell, nothing = self.observer.event, list[Access]()
+        known: list[Effect | None] = []
+
+        def watched(core: Core, regs: Regs) -> None:
+            if not known:
+                known.append(effect(core, []))
+            tell(Event(op, core, pipe, nothing, tuple([regs[i] for i in loops]), known[0]))
+
+        return watched
+
+    def _choosing(
+        self, op: Operation, step: Step, effect: MakeEffect, pipe: str, at: int, loops: list[int]
     ) -> Step:
+        """A flag whose id a value chooses: few ids come again and again."""
+        tell, nothing = self.observer.event, list[Access]()
+        known: dict[int, Effect | None] = {}
+
+        def watched(core: Core, regs: Regs) -> None:
+            number = regs[at]
+            if number not in known:
+                step(core, regs)  # refuses an id that does not exist
+                known[number] = effect(core, [number])
+            tell(Event(op, core, pipe, nothing, tuple([regs[i] for i in loops]), known[number]))
+
+        return watched
+
+    def _working(self, op: Operation, step: Step, pipe: str, loops: list[int]) -> Step:
         recorder, tell = self.recorder, self.observer.event
 
         def watched(core: Core, regs: Regs) -> Any:
@@ -175,10 +199,8 @@ class Tap:
                 if isinstance(found, Blocked):
                     recorder.log.clear()
                 else:
-                    event = Event(op, core, pipe, recorder.take(), tuple([regs[i] for i in loops]))
-                    if domain:
-                        event.tiles = tuple([(name, regs[slot]) for name, slot in domain])
-                    tell(event)
+                    counters = tuple([regs[i] for i in loops])
+                    tell(Event(op, core, pipe, recorder.take(), counters))
             return found
 
         return watched
@@ -224,20 +246,3 @@ class Tap:
             observer.leave_scope(core)
 
         return scope, wait
-
-
-def _over_domain(case: Case) -> list[str]:
-    """dst and its sources, where one function of lanes is applied over dst's valid region.
-
-    Only where the extents may differ: what the types fix, the checker has judged.
-    """
-    body = case.row.body
-    if not isinstance(body, Lane) or body.spread is not None:
-        return []
-    roles = {o.name: o.role for o in case.row.operands}
-    tiles = {name: case.tile(name) for name in roles}
-    used = [name for name, tile in tiles.items() if tile is not None and roles[name] != "tmp"]
-    regions = {tile.valid for tile in tiles.values() if tile is not None}
-    if len(regions) == 1 and None not in next(iter(regions)):
-        return []
-    return sorted(used, key=lambda name: roles[name] != "out")
