@@ -25,7 +25,6 @@ class Placer:
 
     def __init__(self, shadow: Shadow, ordered: frozenset[int], stops: Sequence[Item]) -> None:
         self.shadow = shadow
-        self.blank = shadow.save()
         self.ordered = ordered
         self.fences = Fences()
         for item in stops:
@@ -44,7 +43,6 @@ class Placer:
             turn.step(item, 0, turn.walk.now)
 
     def _walk(self, turns: Turns) -> Walk:
-        self.shadow.restore(self.blank)
         return Walk(self.fences, self.shadow, self.ordered, turns)
 
     def _carry(self, loop: Loop, around: Loops) -> None:

@@ -1,4 +1,4 @@
-"""Who touched each byte last, by pipe: where a dependence on earlier work comes from.
+"""Who touched each byte, by pipe and time: where a dependence on earlier work comes from.
 
 Local buffers are cut into cells at every edge of an access; memory outside is a list of windows.
 """
@@ -8,17 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-import numpy as np
-import numpy.typing as npt
-
 from pto.core.memory import Space
 from pto.isa.pipe import OWN_ORDER
-from pto.plan.sync.effects import PIPES, Access, Work
+from pto.plan.sync.clocks import Times, until
+from pto.plan.sync.effects import PIPES, Work
 from pto.plan.sync.outside import Outside, Turns, Window
 from pto.plan.sync.storage import Stretch
 
-Times = npt.NDArray[np.int64]
-Marks = tuple[dict[tuple[Space, bool], Times], "list[_Touch]"]
+_READ, _WRITTEN = 0, 1
 
 
 class _Touch(NamedTuple):
@@ -29,7 +26,10 @@ class _Touch(NamedTuple):
 
 
 class Shadow:
-    """The state of all memory that the work of one function touches."""
+    """All memory that the work of one function touches.
+
+    Marks of later times than are asked for are left over from a way that was given up.
+    """
 
     def __init__(self, works: Iterable[Work], outside: Outside) -> None:
         self._outside = outside
@@ -43,68 +43,52 @@ class Shadow:
             space: {edge: n for n, edge in enumerate(sorted(found))}
             for space, found in edges.items()
         }
-        self._times: dict[tuple[Space, bool], Times] = {
-            (space, writes): np.zeros((len(PIPES), len(cells)), np.int64)
-            for space, cells in self._cells.items()
-            for writes in (False, True)
+        self.clear()
+
+    def clear(self) -> None:
+        # per space, cell and pipe: when it was read, and when written
+        self._marks: dict[Space, list[list[list[Times]]]] = {
+            space: [[[0, 0] for _ in PIPES] for _ in cells] for space, cells in self._cells.items()
         }
-        self._touches: list[_Touch] = []
+        self._touches: dict[tuple[int, int], _Touch] = {}  # by time and number of the access
 
-    def save(self) -> Marks:
-        return {key: times.copy() for key, times in self._times.items()}, self._touches.copy()
-
-    def restore(self, saved: Marks) -> None:
-        times, touches = saved
-        self._times = {key: each.copy() for key, each in times.items()}
-        self._touches = touches.copy()
-
-    def add(self, other: Marks) -> None:
-        """What happened on another way to here."""
-        times, touches = other
-        for key, each in times.items():
-            np.maximum(self._times[key], each, out=self._times[key])
-        known = set(map(id, self._touches))
-        self._touches += [touch for touch in touches if id(touch) not in known]
+    def _of(self, place: Stretch) -> list[list[list[Times]]]:
+        cells = self._cells[place.space]
+        return self._marks[place.space][cells[place.start] : cells[place.end]]
 
     def mark(self, work: Work, time: int) -> None:
-        for access in work.accesses:
+        bit, pipe = 1 << time, work.pipe
+        for n, access in enumerate(work.accesses):
             place = access.place
             if isinstance(place, Window):
-                self._touches.append(_Touch(time, work.pipe, access.writes, place))
-            else:
-                cells = self._cells[place.space]
-                first, last = cells[place.start], cells[place.end]
-                self._times[place.space, access.writes][work.pipe, first:last] = time
+                self._touches[time, n] = _Touch(time, pipe, access.writes, place)
+                continue
+            for cell in self._of(place):
+                cell[pipe][access.writes] |= bit
 
-    def before(self, work: Work, until: int, turns: Turns) -> list[int]:
-        """For each pipe the time of its last work that this must come after; 0: none.
+    def before(self, work: Work, now: int, last: int, turns: Turns) -> list[Times]:
+        """For each pipe when it did work that this must come after.
 
-        Of memory outside only what happened up to `until` counts, related by `turns`.
+        Of memory outside only what happened up to `last` counts, related by `turns`.
         """
         found = [0] * len(PIPES)
         for access in work.accesses:
-            if isinstance(access.place, Window):
-                self._outside_before(access, access.place, until, turns, found)
-            else:
-                self._local_before(work.pipe, access, access.place, found)
-        return found
-
-    def _local_before(self, pipe: int, access: Access, place: Stretch, found: list[int]) -> None:
-        cells = self._cells[place.space]
-        span = slice(cells[place.start], cells[place.end])
-        times = self._times[place.space, True][:, span].max(axis=1)
-        if access.writes:
-            times = np.maximum(times, self._times[place.space, False][:, span].max(axis=1))
-        for other, time in enumerate(times.tolist()):
-            if other != pipe or (PIPES[pipe], place.space) not in OWN_ORDER:
-                found[other] = max(found[other], time)
+            place, writes = access.place, access.writes
+            if isinstance(place, Window):
+                self._outside_before(place, writes, last, turns, found)
+                continue
+            own = work.pipe if (PIPES[work.pipe], place.space) in OWN_ORDER else -1
+            for cell in self._of(place):
+                for pipe, marks in enumerate(cell):
+                    if pipe != own:
+                        found[pipe] |= marks[_WRITTEN] | (marks[_READ] if writes else 0)
+        past = until(now)
+        return [times & past for times in found]
 
     def _outside_before(
-        self, access: Access, window: Window, until: int, turns: Turns, found: list[int]
+        self, window: Window, writes: bool, last: int, turns: Turns, found: list[Times]
     ) -> None:
-        for touch in self._touches:
-            if touch.time > until or found[touch.pipe] >= touch.time:
-                continue
-            clash = access.writes or touch.writes
+        for touch in self._touches.values():
+            clash = touch.time <= last and (writes or touch.writes)
             if clash and not self._outside.are_apart(touch.window, window, turns):
-                found[touch.pipe] = touch.time
+                found[touch.pipe] |= 1 << touch.time

@@ -9,10 +9,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from pto.plan.sync.clocks import Clock, State, merged
+from pto.plan.sync.clocks import Clock, State, Times, between, common
 from pto.plan.sync.effects import PIPES, Work
 from pto.plan.sync.outside import Turns
-from pto.plan.sync.shadow import Marks, Shadow
+from pto.plan.sync.shadow import Shadow
 from pto.plan.sync.tree import Branch, Call, Item, Leaf, Loop
 
 ALL = len(PIPES)  # stands for every pipe at once
@@ -68,9 +68,8 @@ class Saved(NamedTuple):
 
     state: State
     now: int
-    called: int
+    work: Clock
     raised: dict[Fence, Clock]
-    shadow: Marks
 
 
 class Walk:
@@ -79,26 +78,25 @@ class Walk:
     def __init__(
         self, fences: Fences, shadow: Shadow, ordered: frozenset[int], turns: Turns
     ) -> None:
+        shadow.clear()
         self.fences = fences
         self.shadow = shadow
         self.ordered = ordered  # memory-ordered pipes
-        self.state = State()
+        self.turns = turns
+        self.until = 0  # of memory outside, what came later is not looked at
         self.now = 0
-        self.called = 0  # when a function was last called
+        self.state = State()
+        self.work: Clock = [0] * (ALL + 1)  # when each pipe worked; ALL: when functions were called
         self.raised: dict[Fence, Clock] = {}  # flags that are set, with what they tell
         self.needs: list[Need] = []
         self.tries = False  # leave no trace of work that needs more
-        self.until = 0  # of memory outside, what came later is not looked at
-        self.turns = turns
 
     def save(self) -> Saved:
-        raised, marks = self.raised.copy(), self.shadow.save()
-        return Saved(self.state.copy(), self.now, self.called, raised, marks)
+        return Saved(self.state.copy(), self.now, self.work.copy(), self.raised.copy())
 
     def restore(self, saved: Saved) -> None:
-        self.state, self.now, self.called = saved.state.copy(), saved.now, saved.called
-        self.raised = saved.raised.copy()
-        self.shadow.restore(saved.shadow)
+        self.state, self.now = saved.state.copy(), saved.now
+        self.work, self.raised = saved.work.copy(), saved.raised.copy()
 
     # ---- items
 
@@ -110,9 +108,10 @@ class Walk:
         for pipe in self.fences.barriers.get(item, ()):
             self._settle(pipe)
         for fence in self.fences.waits.get(item, ()):
-            self._wait(fence)
+            if fence in self.raised:
+                self.state.hear(fence.target, self.raised[fence])
         if isinstance(item, Leaf):
-            self._work(item.work)
+            self._do(item.work)
         elif isinstance(item, Branch):
             self._branch(item)
         elif isinstance(item, Loop):
@@ -120,15 +119,10 @@ class Walk:
         elif isinstance(item, Call):
             self._call()
         for fence in self.fences.sets.get(item, ()):
-            self.set(fence)
+            self._set(fence)
 
-    def set(self, fence: Fence) -> None:
+    def _set(self, fence: Fence) -> None:
         self.raised[fence] = self.state.published(fence.source, self.now)
-
-    def _wait(self, fence: Fence) -> None:
-        told = self.raised.get(fence)
-        if told is not None:
-            self.state.hear(fence.target, told)
 
     def _settle(self, pipe: int) -> None:
         if pipe == ALL:
@@ -136,64 +130,62 @@ class Walk:
         else:
             self.state.settle(pipe, self.now)
 
-    def _work(self, work: Work) -> None:
+    def _do(self, work: Work) -> None:
         pipe, state = work.pipe, self.state
         state.hear_scalar(pipe, self.now)
         clock = state.clocks[pipe]
-        if self.called > min(clock):
-            self.needs.append(Need(self.called, ALL, pipe))
-        for source, time in enumerate(self.shadow.before(work, self.until, self.turns)):
-            if time > clock[source]:
-                self.needs.append(Need(time, source, pipe))
+        before = self.shadow.before(work, self.now, self.until, self.turns)
+        for source, times in enumerate(before):
+            self._need(times & ~clock[source], source, pipe)
+            self._need(self.work[ALL] & ~clock[source], ALL, pipe)
         if self.needs and self.tries:
             return
         self.now += 1
         self.shadow.mark(work, self.now)
-        state.last[pipe] = self.now
+        self.work[pipe] |= 1 << self.now
         if pipe in self.ordered:
             state.settle(pipe, self.now)
 
+    def _need(self, missing: Times, source: int, target: int) -> None:
+        if missing:
+            self.needs.append(Need(missing.bit_length() - 1, source, target))
+
     def _call(self) -> None:
-        if not self.state.knows_all():
-            self.needs.append(Need(max(self.state.last), ALL, ALL))
+        """A function may do anything: all is done before, and all of it before what follows."""
+        for clock in self.state.clocks:
+            for source, known in enumerate(clock):
+                self._need((self.work[source] | self.work[ALL]) & ~known, ALL, ALL)
         if self.needs and self.tries:
             return
         self.now += 1
-        self.called = self.now
-        self.state.last = [self.now] * len(PIPES)
+        self.work[ALL] |= 1 << self.now
 
     def _branch(self, item: Branch) -> None:
-        start, before, called = self.state, self.shadow.save(), self.called
-        ways, marks, calls = list[State](), list[Marks](), list[int]()
+        start, ways = self.state, list[tuple[State, Times]]()
         for arm in item.arms:
-            self.state, self.called = start.copy(), called
-            self.shadow.restore(before)
+            begin, others = self.now, sum(times for _, times in ways)
+            self.state = start.without(others)
             self.run(arm)
-            ways.append(self.state)
-            marks.append(self.shadow.save())
-            calls.append(self.called)
-        for other in marks[:-1]:
-            self.shadow.add(other)
-        self.called = max(calls)
-        self.state = merged(ways, self.now)
+            ways.append((self.state, between(begin, self.now)))
+        every = sum(times for _, times in ways)
+        self.state = common([state.without(every & ~times) for state, times in ways])
 
     def _loop(self, item: Loop) -> None:
-        """No turn at all, and one turn: knowledge of later turns is not less."""
+        """No turn at all, and one turn: what is known after more turns is not less."""
         around = self.fences.around.get(item, ())
         for fence in around:
             if fence.primed:
-                self.set(fence)
+                self._set(fence)
         test, body = ([], item.parts[0]) if len(item.parts) == 1 else item.parts
         self.run(test)
-        none = self.state.copy()
-        start = self.raised.copy()
+        none, begin, told = self.state.copy(), self.now, self.raised.copy()
         self.run(body)
         self.run(test)
         ends = [(self.state, self.raised)]
         if not item.surely_runs:
-            ends.append((none, start))
+            ends.append((none.without(between(begin, self.now)), told))
         for state, raised in ends:
             for fence in around:
                 if fence.drained and fence in raised:
                     state.hear(fence.target, raised[fence])
-        self.state = merged([state for state, _ in ends], self.now)
+        self.state = common([state for state, _ in ends])
