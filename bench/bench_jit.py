@@ -1,0 +1,267 @@
+"""The fast engine against C -O3, NumPy and the C++ CPU simulator of PTO.
+
+Instructions are timed inside a compiled loop. The simulator's figures were measured on the same
+class of machine, the best of its clang and g++ builds. `sweep.png` shows how cost grows.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+import pto
+from bench import jit_kernels as kernels
+from bench.measure import Rows, seconds
+from pto.ir.parser import parse
+from pto.run.host import entry_functions, launch
+from pto.run.kernel import Kernel
+from pto.target.choose import choose
+
+BF16 = ml_dtypes.bfloat16
+RNG = np.random.default_rng(0)
+# instruction, kernel, side of its square, element type, nanoseconds of the simulator, times faster
+INSTRUCTIONS: list[tuple[str, Any, int, Any, float, float]] = [
+    ("TADD f32 64x64", kernels.binary("tadd"), 64, np.float32, 328, 1),
+    ("TADD f32 128x128", kernels.binary("tadd", 128), 128, np.float32, 38_000, 1),
+    ("TEXP f32 64x64", kernels.unary("texp"), 64, np.float32, 20_100, 3),
+    ("TROWSUM f32 64x64", kernels.unary("trowsum", column=True), 64, np.float32, 424, 1),
+    ("TROWMAX f32 64x64", kernels.unary("trowmax", column=True), 64, np.float32, 2_525, 1),
+    ("TROWEXPANDSUB 64x64", kernels.binary("trowexpandsub", column=True), 64, np.float32, 272, 1),
+    ("TCVT f32->f16 64x64", kernels.unary("tcvt", pto.f16), 64, np.float32, 342, 1),
+    ("TCVT f32->bf16 64x64", kernels.unary("tcvt", pto.bf16), 64, np.float32, 31_200, 1),
+    ("TLOAD f32 64x64", kernels.loads, 64, np.float32, 364, 1),
+    ("TSTORE f32 64x64", kernels.stores, 64, np.float32, 259, 1),
+    ("load, load, add, store", kernels.load_add_store, 64, np.float32, 1_780, 1),
+    ("TMATMUL f32 128^3", kernels.product(pto.f32), 128, np.float32, 1_570_000, 50),
+    ("TMATMUL f16 128^3", kernels.product(pto.f16), 128, np.float16, 2_160_000, 50),
+    ("TMATMUL bf16 128^3", kernels.product(pto.bf16), 128, BF16, 10_400_000, 50),
+]
+ATTENTION_NS, ATTENTION_GOAL = 2_480_000, 20
+
+
+def per_turn(call: Callable[[int], object], turns: int, rounds: int = 9) -> float:
+    """Nanoseconds of one turn of a kernel's loop: the median of long runs less short ones."""
+    call(1)
+    taken: list[float] = []
+    for _ in range(rounds):
+        start = time.perf_counter()
+        call(1)
+        middle = time.perf_counter()
+        call(turns + 1)
+        taken.append((time.perf_counter() - middle - (middle - start)) / turns)
+    return statistics.median(taken) * 1e9
+
+
+def instructions() -> Rows:
+    rows: Rows = []
+    for name, kernel, size, kind, simulator, goal in INSTRUCTIONS:
+        x = RNG.standard_normal((size, size)).astype(kind)
+        turns = 40 if "MATMUL" in name else 1_000
+
+        def call(n: int, kernel: Any = kernel, x: Any = x) -> object:
+            return kernel.run(x, n, engine="jit")
+
+        took = per_turn(call, turns)
+        rows.append((f"{name}", took, f"ns, {simulator / took:8.1f} x the simulator (goal {goal})"))
+    q, k, v = (
+        RNG.standard_normal((kernels.SEQUENCE, kernels.DEPTH)).astype(np.float32) for _ in "qkv"
+    )
+    kt, o = np.ascontiguousarray(k.T), np.zeros_like(q)
+    took = per_turn(lambda n: kernels.attention.run(q, kt, v, o, n, engine="jit"), 40)
+    faster = f"ns, {ATTENTION_NS / took:8.1f} x the simulator (goal {ATTENTION_GOAL})"
+    return [*rows, ("attention S128 D64 f32", took, faster)]
+
+
+# ---- three workloads against C
+
+
+def by_hand() -> Any:
+    """The C workloads, or None where there is no compiler."""
+    compiler = shutil.which("gcc") or shutil.which("cc")
+    if compiler is None:
+        return None
+    source = Path(__file__).parent / "c" / "workloads.c"
+    folder = Path(tempfile.mkdtemp())
+    command = [compiler, "-O3", "-march=native", "-shared", "-fPIC", str(source), "-lm"]
+    subprocess.run([*command, "-o", str(folder / "w.so")], check=True)
+    return ctypes.CDLL(str(folder / "w.so"))
+
+
+def pointer(array: Any) -> ctypes.c_void_p:
+    return ctypes.c_void_p(array.ctypes.data)
+
+
+def aligned(shape: tuple[int, ...], kind: Any) -> Any:
+    """An array that begins at a cache line, so that luck does not decide."""
+    nbytes = int(np.prod(shape)) * np.dtype(kind).itemsize
+    raw = np.zeros(nbytes + 64, np.uint8)
+    start = -raw.ctypes.data % 64
+    return raw[start : start + nbytes].view(kind).reshape(shape)
+
+
+def prepared(text: str) -> Callable[..., None]:
+    """A program made ready once: what a launch costs after that is its run."""
+    module = parse(text)
+    profile = choose(profile_name="a5").profile
+    ready = Kernel(module, entry_functions(module, None), profile, engine="jit")
+
+    def call(*args: Any) -> None:
+        chip = pto.Device(profile)
+        ready.start(chip, chip.values(ready, list(args)), 1).run()
+
+    return call
+
+
+def workloads() -> Rows:
+    hand = by_hand()
+    turns = 640_000 // (kernels.ROWS * kernels.PER_ROW)
+    add, gm = prepared(kernels.VECTOR_ADD), np.zeros(1, np.float32)
+    ub = aligned((3 * kernels.ROWS * 64,), np.float32)
+    x, y = aligned((64_000, 128), np.float32), aligned((64_000, 128), np.float32)
+    x[...] = RNG.standard_normal(x.shape)
+    a, b = aligned((512, 512), BF16), aligned((512, 512), BF16)
+    a[...], b[...] = (RNG.standard_normal((512, 512)).astype(BF16) for _ in "ab")
+    c, scratch = aligned((512, 512), np.float32), aligned((2, 512, 512), np.float32)
+    ours: dict[str, Callable[[], object]] = {
+        "W1 640,000 vector instructions": lambda: add(gm, 61, turns),
+        "W2 softmax of 1,000 tiles": lambda: kernels.softmax_tiles.run(x, y, engine="jit"),
+        "W3 512^3 bf16": lambda: kernels.gemm.run(a, b, c, engine="jit"),
+    }
+    theirs: dict[str, Callable[[], object]] = {}
+    if hand is not None:
+        long = ctypes.c_long
+        theirs = {
+            "W1": lambda: hand.w1(pointer(ub), long(kernels.ROWS), long(turns), long(61)),
+            "W2": lambda: hand.w2(pointer(x), pointer(y), long(1_000)),
+            "W3": lambda: hand.w3(*map(pointer, (a, b, c, scratch)), long(512)),
+        }
+    took = seconds({**ours, **theirs}, rounds=9, calls=2)
+    rows: Rows = []
+    for name in ours:
+        other = took.get(name.split()[0])
+        ratio = "" if other is None else f"ms, {took[name] / other:5.2f} x C -O3 (goal 1.1)"
+        rows.append((name, took[name] * 1e3, ratio or "ms (no C compiler here)"))
+    return rows
+
+
+# ---- compilation and start
+
+
+def many_instructions(count: int) -> str:
+    """A kernel of so many tile instructions, of a few kinds."""
+    kinds = ("tadd", "tsub", "tmul", "tmax", "tmin")
+
+    @pto.kernel(profile="a5")
+    def long(x: pto.Global[pto.f32]) -> None:
+        a, b, c = (pto.tile(64, 64, pto.f32) for _ in range(3))
+        pto.tload(a, x[:, :])
+        pto.tload(b, x[:, :])
+        for n in range(count - 3):
+            getattr(pto, kinds[n % len(kinds)])((a, b, c)[n % 3], (b, c, a)[n % 3], (c, a, b)[n % 3])
+        pto.tstore(x[:, :], c)
+
+    return str(pto.print_module(long.module(np.zeros((64, 64), np.float32))))
+
+
+def starting() -> Rows:
+    from pto.run.jit import native
+
+    native.target()
+    module = parse(many_instructions(450))
+    x = np.zeros((64, 64), np.float32)
+    with tempfile.TemporaryDirectory() as empty:
+        os.environ["PTO_CACHE_DIR"] = empty
+        start = time.perf_counter()
+        launch(module, args=[x], engine="jit", check=False)
+        cold = time.perf_counter() - start
+        program = Path(empty) / "small.pto"
+        program.write_text(many_instructions(8))
+        command = [sys.executable, "-m", "pto.cli.main", "run", str(program), "--arg", "x=rand"]
+        taken: list[float] = []
+        for _ in range(6):
+            start = time.perf_counter()
+            done = subprocess.run([*command, "--engine", "jit"], capture_output=True, check=False)
+            taken.append(time.perf_counter() - start)
+            if done.returncode:
+                raise RuntimeError(done.stderr.decode())
+        del os.environ["PTO_CACHE_DIR"]
+    return [
+        ("compile and run 450 tile instructions, cold", cold, "s (goal 0.5)"),
+        ("`pto run` of a small program, warm cache", min(taken[1:]), "s (goal 0.5)"),
+    ]
+
+
+# ---- how cost grows
+
+
+def sweep(to: Path) -> Rows:
+    """Blocks x length of the loop x size of the tile, one factor at a time; a picture of it."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(1, 3, figsize=(12, 3.6), constrained_layout=True)
+    rows: Rows = []
+    for axis, (name, points) in zip(axes, _sweeps().items(), strict=True):
+        amounts = [amount for amount, _ in points]
+        times = [took for _, took in points]
+        axis.loglog(amounts, times, "o-", base=2)
+        axis.loglog(amounts, [times[-1] * n / amounts[-1] for n in amounts], ":", base=2)
+        axis.set(title=name, xlabel=name, ylabel="ms")
+        grows = np.log(times[-1] / times[-2]) / np.log(amounts[-1] / amounts[-2])
+        rows.append((f"cost grows with {name} to the power", float(grows), "(linear: 1)"))
+    figure.savefig(to, dpi=110)
+    return rows
+
+
+def _sweeps() -> dict[str, list[tuple[int, float]]]:
+    add = {size: kernels.binary("tadd", size) for size in (16, 32, 64, 128)}
+
+    def took(size: int, turns: int) -> float:
+        x = np.zeros((size, size), np.float32)
+        work = {"": lambda: add[size].run(x, turns, engine="jit")}
+        return seconds(work, rounds=5, calls=1)[""] * 1e3
+
+    rows = np.zeros((64 * 512, 128), np.float32)
+
+    def blocks(count: int) -> float:
+        part = rows[: 64 * count]
+        work = {"": lambda: _softmax_block[count](part, part.copy(), engine="jit")}
+        return seconds(work, rounds=3, calls=1)[""] * 1e3
+
+    return {
+        "blocks": [(n, blocks(n)) for n in (8, 32, 128, 512)],
+        "turns of the loop": [(n, took(64, n)) for n in (1_000, 4_000, 16_000, 64_000)],
+        "elements of a tile": [(n * n, took(n, 8_000)) for n in add],
+    }
+
+
+@pto.kernel(profile="a5")
+def _softmax_block(x: pto.Global[pto.f32], y: pto.Global[pto.f32]) -> None:
+    i = pto.block_idx() * 64
+    t = pto.tile(64, 128, pto.f32)
+    pto.tload(t, x[i : i + 64, :])
+    pto.texp(t, t)
+    pto.tstore(y[i : i + 64, :], t)
+
+
+def run() -> Rows:
+    return [*instructions(), *workloads(), *starting(), *sweep(Path("sweep.png"))]
+
+
+if __name__ == "__main__":
+    for name, value, unit in run():
+        print(f"{name:<46} {value:>12,.2f} {unit}")

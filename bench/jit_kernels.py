@@ -1,0 +1,196 @@
+"""The programs bench_jit.py times: one instruction many times over, attention, three workloads."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pto
+
+Kernel = Any  # a traced kernel: the number of turns is its last argument
+
+
+def unary(op: str, out: Any = pto.f32, size: int = 64, column: bool = False) -> Kernel:
+    instruction = getattr(pto, op)
+
+    @pto.kernel(profile="a5")
+    def many(x: pto.Global[pto.f32], n: int) -> None:
+        a = pto.tile(size, size, pto.f32)
+        d = pto.tile(size, 1, out, layout="DN") if column else pto.tile(size, size, out)
+        pto.tload(a, x[:, :])
+        for _ in pto.range(n):
+            instruction(d, a)
+
+    return many
+
+
+def binary(op: str, size: int = 64, column: bool = False) -> Kernel:
+    """With `column`, the second source has one value a row."""
+    instruction = getattr(pto, op)
+
+    @pto.kernel(profile="a5")
+    def many(x: pto.Global[pto.f32], n: int) -> None:
+        a, d = pto.tile(size, size, pto.f32), pto.tile(size, size, pto.f32)
+        b = pto.tile(size, 1, pto.f32, layout="DN") if column else pto.tile(size, size, pto.f32)
+        pto.tload(a, x[:, :])
+        if column:
+            pto.trowmax(b, a)
+        else:
+            pto.tload(b, x[:, :])
+        for _ in pto.range(n):
+            instruction(d, a, b)
+
+    return many
+
+
+@pto.kernel(profile="a5")
+def loads(x: pto.Global[pto.f32], n: int) -> None:
+    a = pto.tile(64, 64, pto.f32)
+    for _ in pto.range(n):
+        pto.tload(a, x[:, :])
+
+
+@pto.kernel(profile="a5")
+def stores(x: pto.Global[pto.f32], n: int) -> None:
+    a = pto.tile(64, 64, pto.f32)
+    pto.tload(a, x[:, :])
+    for _ in pto.range(n):
+        pto.tstore(x[:, :], a)
+
+
+@pto.kernel(profile="a5")
+def load_add_store(x: pto.Global[pto.f32], n: int) -> None:
+    a, b, c = (pto.tile(64, 64, pto.f32) for _ in range(3))
+    for _ in pto.range(n):
+        pto.tload(a, x[:, :])
+        pto.tload(b, x[:, :])
+        pto.tadd(c, a, b)
+        pto.tstore(x[:, :], c)
+
+
+def product(kind: Any, size: int = 128) -> Kernel:
+    @pto.kernel(profile="a5")
+    def many(x: pto.Global, n: int) -> None:
+        mat = pto.tile(size, size, kind, role="mat")
+        left = pto.tile(size, size, kind, role="left")
+        right = pto.tile(size, size, kind, role="right")
+        acc = pto.tile(size, size, pto.f32, role="acc")
+        pto.tload(mat, x[:, :])
+        pto.tmov(left, mat)
+        pto.tmov(right, mat)
+        for _ in pto.range(n):
+            pto.tmatmul(acc, left, right)
+
+    return many
+
+
+SEQUENCE, DEPTH = 128, 64
+
+
+@pto.kernel(profile="a5")
+def attention(
+    q: pto.Global[pto.f32],
+    kt: pto.Global[pto.f32],
+    v: pto.Global[pto.f32],
+    o: pto.Global[pto.f32],
+    n: int,
+) -> None:
+    """softmax(q k / 8) v, 18 instructions; k comes transposed."""
+    s, d = SEQUENCE, DEPTH
+    for _ in pto.range(n):
+        q_mat, k_mat = pto.tile(s, d, pto.f32, role="mat"), pto.tile(d, s, pto.f32, role="mat")
+        v_mat, p_mat = pto.tile(s, d, pto.f32, role="mat"), pto.tile(s, s, pto.f32, role="mat")
+        q_left = pto.tile(s, d, pto.f32, role="left")
+        p_left = pto.tile(s, s, pto.f32, role="left")
+        k_right = pto.tile(d, s, pto.f32, role="right")
+        v_right = pto.tile(s, d, pto.f32, role="right")
+        scores, out = pto.tile(s, s, pto.f32, role="acc"), pto.tile(s, d, pto.f32, role="acc")
+        p = pto.tile(s, s, pto.f32)
+        most, total = pto.tile(s, 1, pto.f32, layout="DN"), pto.tile(s, 1, pto.f32, layout="DN")
+        pto.tload(q_mat, q[:, :])
+        pto.tload(k_mat, kt[:, :])
+        pto.tload(v_mat, v[:, :])
+        pto.tmov(q_left, q_mat)
+        pto.tmov(k_right, k_mat)
+        pto.tmatmul(scores, q_left, k_right)
+        pto.tmov(p, scores)
+        pto.tmuls(p, p, 0.125)
+        pto.trowmax(most, p)
+        pto.trowexpandsub(p, p, most)
+        pto.texp(p, p)
+        pto.trowsum(total, p)
+        pto.trowexpanddiv(p, p, total)
+        pto.tmov(p_mat, p)
+        pto.tmov(p_left, p_mat)
+        pto.tmov(v_right, v_mat)
+        pto.tmatmul(out, p_left, v_right)
+        pto.tstore(o[:, :], out)
+
+
+@pto.kernel(profile="a5")
+def softmax_tiles(x: pto.Global[pto.f32], y: pto.Global[pto.f32]) -> None:
+    """W2: tiles of 64 x 128, one after the other."""
+    for i in pto.range(0, x.shape[0], 64):
+        t = pto.tile(64, 128, pto.f32)
+        most, total = pto.tile(64, 1, pto.f32, layout="DN"), pto.tile(64, 1, pto.f32, layout="DN")
+        pto.tload(t, x[i : i + 64, :])
+        pto.trowmax(most, t)
+        pto.trowexpandsub(t, t, most)
+        pto.texp(t, t)
+        pto.trowsum(total, t)
+        pto.trowexpanddiv(t, t, total)
+        pto.tstore(y[i : i + 64, :], t)
+
+
+@pto.kernel(profile="a5")
+def gemm(a: pto.Global[pto.bf16], b: pto.Global[pto.bf16], c: pto.Global[pto.f32]) -> None:
+    """W3: tiles of 128 x 128 x 128, from row-major memory to fractal tiles."""
+    size = 128
+    for i in pto.range(0, a.shape[0], size):
+        for j in pto.range(0, b.shape[1], size):
+            acc = pto.tile(size, size, pto.f32, role="acc")
+            for k in pto.range(0, a.shape[1], size):
+                a_mat = pto.tile(size, size, pto.bf16, role="mat")
+                b_mat = pto.tile(size, size, pto.bf16, role="mat")
+                left = pto.tile(size, size, pto.bf16, role="left")
+                right = pto.tile(size, size, pto.bf16, role="right")
+                pto.tload(a_mat, a[i : i + size, k : k + size])
+                pto.tload(b_mat, b[k : k + size, j : j + size])
+                pto.tmov(left, a_mat)
+                pto.tmov(right, b_mat)
+                with pto.If(k == 0):
+                    pto.tmatmul(acc, left, right)
+                with pto.Else():
+                    pto.tmatmul_acc(acc, acc, left, right)
+            pto.tstore(c[i : i + size, j : j + size], acc)
+
+
+# W1: %ub holds three arrays of ROWS x 64 floats
+ROWS = 256
+VECTOR_ADD = f"""
+module attributes {{pto.target_arch = "a5", pto.kernel_kind = #pto.kernel_kind<vector>}} {{
+  func.func @add(%a: !pto.ptr<f32, gm>, %n: i32, %turns: index) attributes {{pto.aicore}} {{
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c64 = arith.constant 64 : index
+    %size = arith.constant {ROWS * 64} : index
+    %zero = arith.constant 0 : i64
+    %x = pto.castptr %zero : i64 -> !pto.ptr<f32, ub>
+    %y = pto.addptr %x, %size : !pto.ptr<f32, ub> -> !pto.ptr<f32, ub>
+    %z = pto.addptr %y, %size : !pto.ptr<f32, ub> -> !pto.ptr<f32, ub>
+    pto.vecscope {{
+      scf.for %t = %c0 to %turns step %c1 {{
+        scf.for %i = %c0 to %size step %c64 {{
+          %m, %left = pto.plt_b32 %n : i32 -> !pto.mask<b32>, i32
+          %p = pto.vlds %x[%i] : !pto.ptr<f32, ub> -> !pto.vreg<64xf32>
+          %q = pto.vlds %y[%i] : !pto.ptr<f32, ub> -> !pto.vreg<64xf32>
+          %r = pto.vadd %p, %q, %m
+            : !pto.vreg<64xf32>, !pto.vreg<64xf32>, !pto.mask<b32> -> !pto.vreg<64xf32>
+          pto.vsts %r, %z[%i], %m : !pto.vreg<64xf32>, !pto.ptr<f32, ub>, !pto.mask<b32>
+        }}
+      }}
+    }}
+    return
+  }}
+}}
+"""
+PER_ROW = 5  # plt, vlds, vlds, vadd, vsts
