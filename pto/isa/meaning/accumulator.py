@@ -45,7 +45,7 @@ class Outlet:
         """`values` converted; `column` is the channel of the first column."""
         saturate = not registers.ctrl_bit(core, registers.KEEP_SPECIALS)
         if fp is None and word is None:
-            return self._cast(values, saturate)
+            return self.cast(values, saturate)
         if fp is None:
             words = np.array([(word or 0) & _WORD], np.uint64)
         else:
@@ -60,7 +60,7 @@ class Outlet:
             return Finish(mode, scale, self.relu).apply(values, self.src, self.dst)
         raise fail("PTO-T173", f"the accumulator scales {self.src} to no {self.dst}")
 
-    def _cast(self, values: Lanes, saturate: bool) -> Lanes:
+    def cast(self, values: Lanes, saturate: bool) -> Lanes:
         """Without a scale: one rounding to nearest even; the control register tells overflow."""
         if self.src is self.dst:
             return Finish(relu=self.relu).apply(values, self.src, self.dst)

@@ -256,7 +256,7 @@ STORE = Do(_store)
 # ---- tiles with their description beside them
 
 
-def _configured(case: Case, type: t.Type) -> TileType:
+def configured(case: Case, type: t.Type) -> TileType:
     """A memref's tile type with the layout and pad that `config` gives."""
     plain = tile_type(type)
     config = case.op.attrs.get("config")
@@ -285,7 +285,7 @@ def _word(kind: str, text: str) -> str:
 
 def _bind(case: Case) -> Callable[..., Tile]:
     """The same bytes as a tile of the configured type."""
-    source_type, type = case.type("source"), _configured(case, _result(case))
+    source_type, type = case.type("source"), configured(case, _result(case))
 
     def bind(core: Machine, source: Any, rows: int | None, cols: int | None) -> Tile:
         return as_tile(source, source_type).retyped(type, valid_region(type, rows, cols))
@@ -314,7 +314,7 @@ def _materialize(case: Case) -> Callable[..., Tile]:
 
 def _pointer_cast(case: Case) -> Callable[..., Tile]:
     """Of several addresses a different one each time it is executed: a buffer for every turn."""
-    type, op = _configured(case, _result(case)), case.op
+    type, op = configured(case, _result(case)), case.op
 
     def cast(core: Machine, addresses: list[int], rows: int | None, cols: int | None) -> Tile:
         key = f"turn of {id(op)}"

@@ -9,7 +9,7 @@ from pto.core.global_layout import RANK, global_layout
 from pto.core.memory import Space
 from pto.isa import types as t
 from pto.isa.meaning import view
-from pto.run.jit.emit import Spot, emits
+from pto.run.jit.emit import Emit, Spot, emits
 from pto.run.jit.text import NotNative
 from pto.run.jit.values import SPACE_NUMBERS, Handle, Native, Place, TilePlace, ViewPlace, Word
 
@@ -153,10 +153,11 @@ def part_of(s: Spot, source: ViewPlace, offsets: Sequence[str], sizes: Sequence[
         fine = x.both(fine, x.new(f"xor i1 {over}, true"))
     s.fault_unless(fine)
     shape = (*source.shape[:skip], *sizes)
-    return source.renamed((source.memory, address, *shape, *source.strides))
+    names = (source.memory, address, *shape, *source.strides)
+    return ViewPlace(names, source.dtype, source.layout)
 
 
-def _dimension(stride: bool):  # noqa: ANN202
+def _dimension(stride: bool) -> Emit:
     def emit(s: Spot) -> Sequence[Native]:
         source, index = s.all()
         type = s.op.operands[0].type
@@ -179,13 +180,10 @@ emits(view.STRIDE)(_dimension(True))
 @emits(view.ALLOC_TILE)
 def _alloc(s: Spot) -> Sequence[Native]:
     type = view.tile_type(s.op.results[0].type)
-    if type.compact is not Compact.NULL:
+    if type.compact is Compact.NORMAL:
         raise NotNative("a compact tile")
     address, *given = (s.operand(n) for n in s.case.row.operand_names)
-    if address is None:
-        start = _placed(s)
-    else:
-        start = number(address)
+    start = placed(s) if address is None else number(address)
     fixed = list(type.valid)
     fine, region = "true", list[str]()
     for limit, known, value in zip(type.shape, fixed, given, strict=True):
@@ -208,7 +206,7 @@ def _alloc(s: Spot) -> Sequence[Native]:
     return [made]
 
 
-def _placed(s: Spot) -> str:
+def placed(s: Spot) -> str:
     """The address the planner gave, known when the kernel is prepared."""
     return str(s.e.compiler.placement.address(s.op))
 

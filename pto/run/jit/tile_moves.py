@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from pto.core.dtypes import DType
 from pto.core.global_layout import C0_AXIS, RANK, GlobalLayout
@@ -14,6 +15,7 @@ from pto.isa.meaning import move, window
 from pto.run.jit import boxes, copies, planes
 from pto.run.jit.boxes import Digit, Field
 from pto.run.jit.emit import Spot, emits
+from pto.run.jit.outlet import with_outlet
 from pto.run.jit.text import NotNative, Text
 from pto.run.jit.values import Native, TilePlace, ViewPlace
 
@@ -112,7 +114,7 @@ def _layout(
     single = view.layout.name in window.ONE_MATRIX
     if single and outer == "true":
         return GLOBAL_ND, "true"
-    layouts = (view.layout,)
+    layouts: tuple[GlobalLayout, ...] = (view.layout,)
     if view.layout is GLOBAL_ND:
         layouts = window.candidates(tile.type, written)
     numbers = (*view.shape, *tile.valid)
@@ -126,7 +128,7 @@ def _layout(
         if single and outer != "false":
             return GLOBAL_ND, outer
         raise NotNative("a view whose layout is known only when it runs")
-    (layout,) = layouts
+    layout = layouts[0]
     if layout.sizes or not layout.is_defined or C0_AXIS in layout.col_axes:
         raise NotNative("a view of an unusual layout")
     return layout, "true"
@@ -269,29 +271,38 @@ def _store(s: Spot) -> Sequence[Native]:
     tile, view = s.need(TilePlace, "src"), s.need(ViewPlace, "dst")
     if s.operand("preQuantScalar") is not None:
         raise NotNative("a scale")
-    stored = view.dtype
-    if tile.type.role is Role.ACC and (stored is not tile.type.dtype or _has_relu(s)):
-        raise NotNative("a conversion out of an accumulator")
-    require_same_width(stored, tile.type.dtype)
+    stored, is_acc = view.dtype, tile.type.role is Role.ACC
+    if not is_acc:
+        require_same_width(stored, tile.type.dtype)
     combine = move.combination(s.case, stored)
-    work = key = None
-    if combine is not None:
-        kind = stored.numpy
-        work = copies.Work(lambda new, old: combine(old, new.view(kind)), combines=True)
-        key = s.case.word("atomicType")
+    how = s.case.word("atomicType") or ""
     rows, cols = tile.valid
     found, source = met(s, view, tile, s.case.word("layout"), writes=True), tile_side(s, tile)
 
     def store() -> None:
         s.fault_unless(found.fits)
-        transfer(s, rows, cols, found.side, source, work, key or "")
+        if is_acc:
+            with_outlet(s, tile.type.dtype, stored, put)
+        else:
+            put(None, "")
+
+    def put(work: copies.Work | None, key: str) -> None:
+        made = work if combine is None else _combined(combine, work, stored)
+        transfer(s, rows, cols, found.side, source, made, f"{key} {how}")
 
     planes.either_way(s, s.x.both(found.known, _separate(s, view)), store)
     return []
 
 
-def _has_relu(s: Spot) -> bool:
-    return (s.case.word("reluPreMode") or "no_relu") != "no_relu"
+def _combined(
+    combine: Callable[[Any, Any], Any], work: copies.Work | None, stored: DType
+) -> copies.Work:
+    """What a store makes of an element and of what lies there."""
+
+    def both(new: Any, old: Any) -> Any:
+        return combine(old, new.view(stored.numpy) if work is None else work.fn(new))
+
+    return copies.Work(both, combines=True)
 
 
 def _separate(s: Spot, view: ViewPlace) -> str:

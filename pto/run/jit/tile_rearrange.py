@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from pto.isa.meaning.fill import FILL
 from pto.run.jit import boxes, copies, planes
 from pto.run.jit.boxes import Axis
 from pto.run.jit.emit import Spot, emits
+from pto.run.jit.outlet import with_outlet
 from pto.run.jit.places import number
 from pto.run.jit.text import NotNative
 from pto.run.jit.tile_moves import (
@@ -31,18 +32,25 @@ from pto.run.jit.values import Native, TilePlace, Word
 _WIDER = {(F16, F32), (BF16, F32)}
 
 
-def _change(s: Spot, src: TilePlace, dst: TilePlace) -> tuple[copies.Work | None, str]:
-    """What becomes of elements: `carry.change`, where it is no more than bits, or exact."""
+def _changed(
+    s: Spot, src: TilePlace, dst: TilePlace, then: Callable[[copies.Work | None, str], None]
+) -> None:
+    """What becomes of elements: `carry.change`."""
+    a, b = src.type.dtype, dst.type.dtype
+    if src.type.role is Role.ACC:
+        with_outlet(s, a, b, then)
+    elif (a, b) in _WIDER:
+        then(copies.Work(_wider), "wider")
+    else:
+        then(None, "")
+
+
+def _require_plain(s: Spot, src: TilePlace, dst: TilePlace) -> None:
     if any(s.op.operand(name) is not None for name in ("fp", "preQuantScalar")):
         raise NotNative("a scale")
-    relu = (s.case.word("reluPreMode") or "no_relu") != "no_relu"
     a, b = src.type.dtype, dst.type.dtype
-    if src.type.role is Role.ACC and (a is not b or relu):
-        raise NotNative("a conversion out of an accumulator")
-    if (a, b) in _WIDER:
-        return copies.Work(_wider), "wider"
-    require_same_width(a, b)
-    return None, ""
+    if src.type.role is not Role.ACC and (a, b) not in _WIDER:
+        require_same_width(a, b)
 
 
 def _wider(values: Any) -> Any:
@@ -73,11 +81,15 @@ def _safe(s: Spot, dst: TilePlace, src: TilePlace) -> str:
 @emits(move.MOVE)
 def _move(s: Spot) -> Sequence[Native]:
     src, dst = s.need(TilePlace, "src"), s.need(TilePlace, "dst")
-    work, key = _change(s, src, dst)
+    _require_plain(s, src, dst)
     _require_home(s)
     rows, cols = (s.x.smaller(a, b) for a, b in zip(src.valid, dst.valid, strict=True))
     sides = tile_side(s, dst), tile_side(s, src)
-    planes.either_way(s, _safe(s, dst, src), lambda: transfer(s, rows, cols, *sides, work, key))
+
+    def move_all() -> None:
+        _changed(s, src, dst, lambda work, key: transfer(s, rows, cols, *sides, work, key))
+
+    planes.either_way(s, _safe(s, dst, src), move_all)
     return []
 
 
@@ -137,7 +149,7 @@ def _window(s: Spot, into: bool) -> Sequence[Native]:
     src, dst = s.need(TilePlace, "src"), s.need(TilePlace, "dst")
     if s.op.operand("dst1") is not None or any(extract.packings(s.case)):
         raise NotNative("packed elements, or two windows")
-    work, key = _change(s, src, dst)
+    _require_plain(s, src, dst)
     _require_home(s)
     at = [number(s.need(Word, name)) for name in ("indexRow", "indexCol")]
     whole, other = (src, dst) if into else (dst, src)
@@ -150,7 +162,7 @@ def _window(s: Spot, into: bool) -> Sequence[Native]:
     target, source = (part, full) if into else (full, part)
 
     def cut() -> None:
-        transfer(s, rows, cols, target, source, work, key)
+        _changed(s, src, dst, lambda work, key: transfer(s, rows, cols, target, source, work, key))
 
     s.fault_unless(fits)
     planes.either_way(s, s.x.both(begins, boxes.apart(s, dst, src)), cut)

@@ -24,6 +24,7 @@ from pto.core.tile import Tile, TileType
 from pto.isa import types as t
 from pto.isa.meaning.scalar import from_bits, to_bits
 from pto.isa.meaning.vector.unaligned import LoadState, StoreState
+from pto.isa.meaning.view import tile_type
 from pto.run.jit.context import Context
 from pto.run.jit.text import I8, I64, element, vector
 
@@ -173,7 +174,7 @@ class Place(Native):
 
     def decode(self, frame: Any, offset: int, context: Context) -> Any:
         number, address = struct.unpack_from("<qq", frame, offset)
-        return Pointer(context.memories[number], address, self.elem)
+        return Pointer(context.memory(number), address, self.elem)
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +203,7 @@ class TilePlace(Native):
             or value.window_pitch != self.pitch
         ):
             return False
-        if value.memory is not context.memories[SPACE_NUMBERS[self.type.role.space]]:
+        if value.memory is not context.memory(SPACE_NUMBERS[self.type.role.space]):
             return False
         rows, cols = value.known_valid
         if rows is None or cols is None:
@@ -212,7 +213,7 @@ class TilePlace(Native):
 
     def decode(self, frame: Any, offset: int, context: Context) -> Any:
         address, rows, cols = struct.unpack_from("<qqq", frame, offset)
-        memory = context.memories[SPACE_NUMBERS[self.type.role.space]]
+        memory = context.memory(SPACE_NUMBERS[self.type.role.space])
         return Tile(self.type, memory, address, (rows, cols), pitch=self.pitch)
 
 
@@ -251,7 +252,7 @@ class ViewPlace(Native):
     def decode(self, frame: Any, offset: int, context: Context) -> Any:
         number, address, *rest = struct.unpack_from("<12q", frame, offset)
         shape, strides = tuple(rest[:5]), tuple(rest[5:])
-        memory = context.memories[number]
+        memory = context.memory(number)
         return GlobalTensor(memory, address, self.dtype, shape, strides, self.layout)  # type: ignore[arg-type]
 
 
@@ -306,8 +307,8 @@ class Stream(Native):
         words = struct.unpack_from(f"<qqqq{_PENDING}s", frame, offset)
         number, address, count, mark, held = words
         if count < 0:
-            return LoadState(context.memories[number], address)
-        memory = None if number < 0 else context.memories[number]
+            return LoadState(context.memory(number), address)
+        memory = None if number < 0 else context.memory(number)
         return StoreState(memory, held[:count], address, mark)
 
 
@@ -340,6 +341,11 @@ def form_of(type: t.Type) -> Native:
         return TilePlace(("", "", ""), type.tile)
     if isinstance(type, t.View) and type.elem.dtype is not None:
         return ViewPlace(("",) * 12, type.elem.dtype, ND)
+    if isinstance(type, t.MemRef) and type.elem.dtype is not None:
+        if type.space is Space.GM:
+            return ViewPlace(("",) * 12, type.elem.dtype, ND)
+        if all(type.shape):
+            return TilePlace(("", "", ""), tile_type(type))
     if isinstance(type, t.Align):
         return Stream(("",) * 5)
     return Handle(("",))

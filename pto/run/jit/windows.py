@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pto.core.compact import Compact
 from pto.core.tile import TileType
 from pto.isa import types as t
-from pto.isa.meaning import rearrange, subview, view
+from pto.isa.meaning import config, rearrange, subview, view
 from pto.run.jit import boxes
 from pto.run.jit.emit import Spot, emits
 from pto.run.jit.places import number, part_of
@@ -15,7 +15,7 @@ from pto.run.jit.text import NotNative
 from pto.run.jit.values import Native, TilePlace, ViewPlace, Word
 
 
-def _window(
+def window(
     s: Spot, parent: TilePlace, at: Sequence[str], type: TileType, valid: Sequence[str]
 ) -> TilePlace:
     """Tile.window: inside the parent, and not across its boxes."""
@@ -61,22 +61,28 @@ def _subview(s: Spot) -> Sequence[Native]:
             region.append(str(size if known is None else known))
         else:
             region.append(s.x.smaller(number(value), str(limit)))
-    return [_window(s, source, offsets, type, region)]
+    return [window(s, source, offsets, type, region)]
 
 
 @emits(subview.SUBSET)
 def _subset(s: Spot) -> Sequence[Native]:
     source, type = s.need(TilePlace, "source"), view.tile_type(s.op.results[0].type)
     offsets = [number(v) for v in s.operands("offsets")]
-    given = [*source.valid, *offsets]
-    if len(offsets) != 2 or not all(n.isdigit() for n in given):
-        raise NotNative("a share that is known only when it runs")
-    rows, cols, row, col = map(int, given)
-    region = [
-        str(subview.share(have, first, size))
-        for have, first, size in zip((rows, cols), (row, col), type.shape, strict=True)
-    ]
-    return [_window(s, source, offsets, type, region)]
+    if len(offsets) != 2:
+        raise NotNative("a window of other dimensions")
+    shares = zip(source.valid, offsets, type.shape, strict=True)
+    region = [_share(s, have, first, size) for have, first, size in shares]
+    return [window(s, source, offsets, type, region)]
+
+
+def _share(s: Spot, valid: str, offset: str, size: int) -> str:
+    """`subview.share`."""
+    if valid.isdigit() and offset.isdigit():
+        return str(subview.share(int(valid), int(offset), size))
+    x, some = s.x, s.x.compare("sgt", valid, "0")
+    by = x.new(f"select i1 {some}, i64 {valid}, i64 1")
+    seen = x.smaller(str(size), x.sub(valid, x.new(f"urem i64 {offset}, {by}")))
+    return x.new(f"select i1 {some}, i64 {seen}, i64 0")
 
 
 @emits(rearrange.RESHAPE)
@@ -92,20 +98,18 @@ def _reshape(s: Spot) -> Sequence[Native]:
         raise NotNative("a window with gaps becomes another tile")
     known = tile.valid if tile.type.shape == type.shape else tuple(map(str, type.shape))
     region = [k if own is None else str(own) for k, own in zip(known, type.valid, strict=True)]
-    return [_retyped(s, tile, type, tile.address, region, tile.pitch)]
+    return [retyped(s, tile, type, tile.address, region, tile.pitch)]
 
 
-@emits(view.ASSIGN)
+@emits(config.ASSIGN)
 def _assign(s: Spot) -> Sequence[Native]:
     tile, address = s.all()
-    type = view.tile_type(s.op.results[0].type)
     if not isinstance(tile, TilePlace) or not isinstance(address, Word):
-        raise NotNative("a handle")
-    region = [k if own is None else str(own) for k, own in zip(tile.valid, type.valid, strict=True)]
-    return [_retyped(s, tile, type, number(address), region, None)]
+        raise NotNative("a handle, or a view")
+    return [retyped(s, tile, tile.type, number(address), tile.valid, tile.pitch)]
 
 
-def _retyped(
+def retyped(
     s: Spot, tile: TilePlace, type: TileType, address: str, valid: Sequence[str], pitch: int | None
 ) -> TilePlace:
     """A tile of another type in the same buffer, inside it and aligned."""
@@ -118,7 +122,8 @@ def _retyped(
         fine = x.both(fine, x.compare("ule", extent, str(limit)))
     align = s.case.profile.alignment.base
     if align > 1 and pitch is None and address != tile.address:
-        low = x.new(f"and i64 {address}, {align - 1}")
+        low = str(int(address) % align) if address.isdigit() else None
+        low = low or x.new(f"urem i64 {address}, {align}")
         fine = x.both(fine, x.compare("eq", low, "0"))
     if fine == "false":
         raise NotNative("a tile outside its buffer")

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
 from tests.run.jit.both import agree, fails_alike
-from tests.run.jit.tiles import Tile, program
+from tests.run.jit.tiles import Tile, program, view
 
 _RANDOM = np.random.default_rng(11)
+_NUMPY = {"f32": np.float32, "f16": np.float16, "bf16": ml_dtypes.bfloat16}
 _LAYOUTS = ["ND", "DN", "NZ", "ZN", "ZZ", "NN"]
 
 
@@ -51,6 +53,20 @@ def test_a_move_out_of_an_accumulator_and_to_the_bias_table() -> None:
     row = Tile("row", 1, 64, "f16", role="mat")
     bias = Tile("bias", 1, 64, "f32", role="bias")
     _run([row, bias], f"pto.tmov ins({row.ref()}) outs({bias.ref()})")
+
+
+@pytest.mark.parametrize("kind", ["f32", "f16", "bf16"])
+@pytest.mark.parametrize("relu", ["no_relu", "normal_relu"])
+def test_an_accumulator_is_rounded_on_its_way_out(kind: str, relu: str) -> None:
+    acc = Tile("acc", 32, 32, "f32", "NZ", (30, 31), role="acc", fractal=1024)
+    mat = Tile("mat", 32, 32, kind, "NZ", role="mat")
+    more = f"{{reluPreMode = #pto<relu_pre_mode {relu}>}}"
+    _run([acc, mat], f"pto.tmov ins({acc.ref()}) outs({mat.ref()}) {more}")
+    made = view("v", "g", kind, (32, 32), (40, 1))
+    store = f"pto.tstore ins({acc.ref()}) outs(%v : !pto.tensor_view<?x?x{kind}>) {more}"
+    text = program([("g", kind)], [acc], made + store)
+    g = _RANDOM.integers(0, 256, 1280 * 4, dtype=np.uint8).view(_NUMPY[kind])
+    agree(text, [g, *_around([acc])], check=False)
 
 
 @pytest.mark.parametrize("shift", [0, 64, 8192, 16384])
@@ -123,10 +139,6 @@ def test_one_scalar_everywhere(role: str, layout: str) -> None:
         _run([a], body)
 
 
-def _seen(name: str, rows: int, cols: int, kind: str = "f32") -> Tile:
-    return Tile(name, rows, cols, kind)
-
-
 @pytest.mark.parametrize("at", [(0, 0), (8, 16), (24, 32)])
 def test_windows_on_a_tile(at: tuple[int, int]) -> None:
     a, b = Tile("a", 32, 64), Tile("b", 8, 32, address=8192)
@@ -154,5 +166,27 @@ def test_the_same_bytes_as_another_tile() -> None:
     body = (
         f"%r = pto.treshape %a : {a.type} -> {b.type}\n"
         f"pto.tadd ins(%r, %b : {b.type}, {b.type}) outs({b.ref()})"
+    )
+    _run([a, b], body)
+
+
+def test_a_buffer_allocated_as_a_memref() -> None:
+    a = Tile("a", 32, 64)
+    kind = "memref<32x64xf32, #pto.address_space<vec>>"
+    body = (
+        f"%m = memref.alloc() : {kind}\n"
+        f"pto.tmov ins({a.ref()}) outs(%m : {kind})\n"
+        f"pto.tadd ins(%m, %m : {kind}, {kind}) outs({a.ref()})"
+    )
+    _run([a], body)
+
+
+@pytest.mark.parametrize("valid", [(32, 64), (10, 20)])
+def test_a_share_of_a_tile(valid: tuple[int, int]) -> None:
+    a, b = Tile("a", 32, 64, valid=valid, dynamic=True), Tile("b", 8, 32, address=8192)
+    part = Tile("w", 8, 32, dynamic=True)
+    body = (
+        f"%w = pto.subset %a[%n8, %n32] sizes [8, 32] : {a.type}\n"
+        f"pto.tmov ins(%w : {part.type}) outs({b.ref()})"
     )
     _run([a, b], body)
