@@ -125,3 +125,26 @@ def test_each_entry_of_a_program_is_mutated_once() -> None:
     assert len(first.mutants) == 6
     assert again.mutants == ()
     assert np.abs(args[1]).max() > 0  # the whole program ran too
+
+
+# ---- schedules of a checkout
+
+
+@pytest.mark.parametrize("schedule", ["early", "late", "random:3"])
+def test_a_case_in_order_passes_under_every_schedule(
+    scaling: Path, schedule: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["gym", str(scaling), "-k", "scaling", "-j", "1", "--schedule", schedule]
+    assert main(words) == 0
+    out = capsys.readouterr().out
+    assert "2 passed of 2 cases" in out
+    assert f"engine reference, schedule {schedule}" in out
+
+
+def test_a_race_fails_its_case_under_a_schedule(scaling: Path) -> None:
+    path = scaling / "examples" / "pto" / "micro-op" / "scaling" / "scale" / "kernel.pto"
+    lines = [line for line in KERNEL.split("\n") if "PIPE_MTE2" not in line]
+    path.write_text("\n".join(lines))
+    words = ["gym", str(scaling), "-k", "scaling/scale and not again", "-j", "1"]
+    assert main(words) == 0
+    assert main([*words, "--schedule", "late"]) == 1
