@@ -141,7 +141,9 @@ def execute(words: list[str]) -> None:
     if words[0] == "pto":
         main(words[1:])
     elif words[:2] == ["python", "-m"] and words[2].startswith("examples."):
-        runpy.run_module(words[2], run_name="__main__")
+        runpy.run_path(
+            str(ROOT.joinpath(*words[2].split(".")).with_suffix(".py")), run_name="__main__"
+        )
     else:
         pytest.fail(f"no way to run {shlex.join(words)}")
 
