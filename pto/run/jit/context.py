@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import threading
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -21,56 +22,96 @@ SCRATCH: Final = 2 << 20  # bytes for one instruction's own use
 # The words of a context, as compiled code indexes them.
 CALL, TABLE, FLAGS, ROOM, MODES, LOG, REGISTERS, BLOCK, BLOCKS, SUB, SUBS = range(11)
 _WORDS: Final = 11
-TOUCHES: Final = 1 << 12  # uses of global memory that are written down, for one agent
+TOUCHES: Final = 1 << 11  # uses of global memory that are written down, for one agent
 TOUCH: Final = 5  # words of one: memory (its highest bit: a write), address, rows, bytes, pitch
 _Callback = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_int)
 
 
-class Context:
-    """One agent's. `memories[n]` is memory number n; local buffers come first, by space."""
+class Needs:
+    """What the code of a unit asks for: a context makes nothing else."""
 
-    def __init__(self, core: Core) -> None:
+    def __init__(self) -> None:
+        self.words: set[int] = set()
+        self.spaces: set[int] = set()
+
+
+class _Scratch(threading.local):
+    """Memory for the instruction at hand: one for each thread, kept."""
+
+    def __init__(self) -> None:
+        self.room = aligned_bytes(SCRATCH)
+        self.address = self.room.ctypes.data
+
+
+_scratch = _Scratch()
+_SPACES: Final = tuple(Space)
+
+
+class Context:
+    """One agent's. Memory number n is a local buffer, by its space, or an array behind those."""
+
+    def __init__(self, core: Core, needs: Needs) -> None:
         self.core = core
-        self.memories: list[Memory] = [Memory(space, 0) for space in Space]
+        self._memories: list[Memory | None] = [None] * len(_SPACES)
         self.objects: list[Any] = []
         self.error: BaseException | None = None
         self.outside: list[Callable[[Context, memoryview], None]] = []  # of the piece that runs
         self.frame: memoryview = memoryview(b"")
         self._numbers: dict[int, int] = {}
         self._table = np.zeros((MEMORIES, 2), np.uint64)
-        core.flags = flags = Flags(core.flags)
-        core.registers = words = Registers(core.registers)
-        self._scratch = aligned_bytes(SCRATCH)
         self.words = np.zeros(_WORDS, np.uint64)
         self._callback = _Callback(self._outside)
         self.words[CALL] = ctypes.cast(self._callback, ctypes.c_void_p).value or 0
         self.words[TABLE] = self._table.ctypes.data
-        self.words[FLAGS] = flags.array.ctypes.data
-        self.words[REGISTERS] = words.array.ctypes.data
         self.words[BLOCK : SUBS + 1] = core.block, core.blocks, core.sub, core.subs
-        self.words[ROOM] = self._scratch.ctypes.data
-        self._log = np.zeros(1 + TOUCHES * TOUCH, np.int64)
-        self.words[LOG] = self._log.ctypes.data
+        self._log = np.zeros(1, np.int64)
+        if FLAGS in needs.words:
+            core.flags = flags = Flags(core.flags)
+            self.words[FLAGS] = flags.array.ctypes.data
+        if REGISTERS in needs.words:
+            core.registers = registers_ = Registers(core.registers)
+            self.words[REGISTERS] = registers_.array.ctypes.data
+        if LOG in needs.words:
+            self._log = np.empty(1 + TOUCHES * TOUCH, np.int64)
+            self._log[0] = 0
+            self.words[LOG] = self._log.ctypes.data
         self.pointer = self.words.ctypes.data
-        for n, space in enumerate(Space):
-            if space.is_local and core.profile.buffers.get(space.value, 0):
-                self._set(n, core.memory(space))
+        for number in needs.spaces:
+            self.memory(number)
 
-    def _set(self, number: int, memory: Memory) -> None:
-        self.memories[number : number + 1] = [memory]
+    def _set(self, number: int, memory: Memory) -> Memory:
+        self._memories[number] = memory
         self._table[number] = memory.data.ctypes.data, memory.size
         self._numbers[id(memory)] = number
+        return memory
+
+    def memory(self, number: int) -> Memory:
+        """The memory of a number. A buffer the profile lacks has no bytes: every access fails."""
+        found = self._memories[number]
+        if found is not None:
+            return found
+        space = _SPACES[number]
+        has = self.core.profile.buffers.get(space.value, 0)
+        return self._set(number, self.core.memory(space) if has else Memory(space, 0))
 
     def number(self, memory: Memory) -> int | None:
         """The number of a memory, given when first asked; None: there are too many."""
+        if memory.space.is_local:
+            number = _SPACES.index(memory.space)
+            return number if self.memory(number) is memory else None
         found = self._numbers.get(id(memory))
         if found is None:
-            found = len(self.memories)
+            found = len(self._memories)
             if found == MEMORIES:
                 return None
-            self.memories.append(memory)
+            self._memories.append(None)
             self._set(found, memory)
         return found
+
+    def begin(self) -> None:
+        """Before compiled code runs, on the thread it runs on."""
+        self.words[ROOM] = _scratch.address
+        self.look_at_modes()
 
     def _outside(self, words: int, number: int) -> int:
         """Compiled code asks Python for one operation. No exception may pass through it."""
@@ -100,9 +141,9 @@ class Context:
         return error or PtoError()
 
 
-def context_of(core: Core) -> Context:
+def context_of(core: Core, needs: Needs) -> Context:
     """The context of an agent, made once."""
     found = core.native
     if not isinstance(found, Context):
-        found = core.native = Context(core)
+        found = core.native = Context(core, needs)
     return found

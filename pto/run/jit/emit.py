@@ -118,6 +118,7 @@ class Emitter:
     def word(self, index: int) -> str:
         """A pointer of the context, read once."""
         found = self._words.get(index)
+        self.unit.needs.words.add(index)
         if found is None:
             found, place = self.text.name(), self.text.name()
             self._head.append(f"  {place} = getelementptr i8, ptr %ctx, i64 {8 * index}")
@@ -151,6 +152,7 @@ class Emitter:
             place = self.text.new(f"shl i64 {memory}, 4")
             pointer = self.text.at(table, self.text.add(place, str(offset)))
             return self.text.load(type, pointer, 8, _INVARIANT)
+        self.unit.needs.spaces.add(int(memory))
         key = f"{memory} {type}"
         if key not in self._bases:
             found, place = self.text.name(), self.text.name()
@@ -193,7 +195,7 @@ class Emitter:
         if emit is not None:
             try:
                 results = emit(Spot(self, op))
-            except NotNative as why:
+            except (NotNative, PtoError) as why:  # what is wrong, the reference step says
                 self.text.back_to(state)
                 self.unit.left_out(op, str(why))
             else:

@@ -47,7 +47,7 @@ class Piece:
         self._function: Any = None
 
     def step(self, core: Core, regs: Regs) -> None:
-        context = context_of(core)
+        context = context_of(core, self._unit.needs)
         raw = np.empty(self._nbytes + 64, np.uint8)
         frame = memoryview(raw)
         for slot, form, at in self._ins:
@@ -58,7 +58,7 @@ class Piece:
             self._function = self._unit.function(self._name)
         outer = context.outside, context.frame
         context.outside, context.frame = self._outside, frame
-        context.look_at_modes()
+        context.begin()
         try:
             status = self._function(context.pointer, raw.ctypes.data)
         finally:

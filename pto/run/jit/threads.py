@@ -94,7 +94,7 @@ def _uses(context: Any) -> list[tuple[int, Words]] | None:
     if words is None:
         return None
     numbers = words[:, 0] & _NUMBER
-    return [(id(context.memories[int(n)]), words[numbers == n].copy()) for n in np.unique(numbers)]
+    return [(id(context.memory(int(n))), words[numbers == n].copy()) for n in np.unique(numbers)]
 
 
 def _meet(touched: list[list[tuple[int, Words]]]) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 
 from pto.ir.graph import Operation
 from pto.run.jit import native
+from pto.run.jit.context import Needs
 
 _END = """
 !0 = !{}
@@ -23,6 +24,7 @@ class Unit:
         self._pieces: dict[str, str] = {}
         self._shared: dict[str, tuple[str, str]] = {}  # key -> name, text
         self.ordered = False  # Python touches global memory, or agents meet: blocks take turns
+        self.needs = Needs()
         self._names = 0
         self._declared: dict[str, None] = {}
         self._code: native.Code | None = None
