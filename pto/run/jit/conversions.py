@@ -57,22 +57,26 @@ def as_kind(a: Symbol, dst: DType) -> Symbol:
 
 
 def lookup(index: Symbol, table: np.ndarray[Any, Any]) -> Symbol:
-    """table[index] for a table known when the code is made; the index lies inside."""
-    spot, item = index.lanes, scalar_type(table.dtype)
+    """table[index] for a table known when the code is made; the index lies inside.
+
+    Entries are words at least: no machine gathers less.
+    """
+    size = max(4, table.dtype.itemsize)
+    entries = table.view(f"u{table.dtype.itemsize}").astype(f"u{size}")
+    spot, item = index.lanes, f"i{8 * size}"
     x, count = spot.x, spot.count
-    width = 8 * table.dtype.itemsize
-    name = f"@table.{item}.{sha256(table.tobytes()).hexdigest()[:16]}"
-    values = ", ".join(f"{item} {int(v)}" for v in table.view(f"i{table.dtype.itemsize}"))
+    name = f"@table.{item}.{sha256(entries.tobytes()).hexdigest()[:16]}"
+    values = ", ".join(f"{item} {int(v)}" for v in entries.view(f"i{size}"))
     spot.declare(f"{name} = private unnamed_addr constant [{table.size} x {item}] [{values}]")
     wide = lanes.cast(index, np.dtype(np.int64))
     at = x.new(f"getelementptr {item}, ptr {name}, {wide.type} {wide.name}")
     type, pointers, bits = vector(count, item), vector(count, "ptr"), vector(count, "i1")
-    gather = f"@llvm.masked.gather.v{count}i{width}.v{count}p0"
+    gather = f"@llvm.masked.gather.v{count}{item}.v{count}p0"
     spot.declare(f"declare {type} {gather}({pointers}, i32, {bits}, {type})")
     found = x.new(
         f"call {type} {gather}({pointers} {at}, i32 1, {bits} splat (i1 true), {type} poison)"
     )
-    return spot.symbol(table.dtype, found)
+    return lanes.cast(spot.symbol(entries.dtype, found), np.dtype(f"u{table.dtype.itemsize}"))
 
 
 # ---- to integers

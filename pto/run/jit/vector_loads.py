@@ -13,8 +13,9 @@ from pto.isa.meaning.vector.masks import WIDEST
 from pto.isa.meaning.vector.ub import dtype_of, element_alignment
 from pto.run.jit import masks, shuffles
 from pto.run.jit.emit import Spot, emits
+from pto.run.jit.planes import loop
 from pto.run.jit.shuffles import Picks
-from pto.run.jit.text import NotNative, vector
+from pto.run.jit.text import NotNative, Text, vector
 from pto.run.jit.values import Mask, Native, Place, Reg, Word, register_type
 
 _BYTES = vector(VREG_BYTES, "i8")
@@ -138,21 +139,40 @@ def _vsld(s: Spot) -> Sequence[Native]:
     nbytes = ((fill - 1) * distance + 1) * size
     at = access(s, place, behind(s, place, "offset"), nbytes, element_alignment(s.case, size))
     places = [n * distance * size for n in range(fill)]
-    found = gathered(s, f"i{bits}", at, shuffles.constants("i64", places), fill)
+    found = gathered(s, bits, at, shuffles.constants("i64", places), fill)
     return [as_register(s, kind, f"i{bits}", found)]
 
 
-def gathered(s: Spot, item: str, base: str, offsets: str, count: int) -> str:
-    """Items at byte offsets (`<count x i64>`) that are known to lie inside."""
-    type, pointers = vector(count, item), vector(count, "ptr")
-    at = s.x.new(f"getelementptr i8, ptr {base}, {vector(count, 'i64')} {offsets}")
-    suffix = {"half": "f16", "float": "f32", "double": "f64"}.get(item, item)
-    name = f"@llvm.masked.gather.v{count}{suffix}.v{count}p0"
-    bits = vector(count, "i1")
+def gathered(s: Spot, width: int, base: str, offsets: str, count: int) -> str:
+    """Items of so many bits at byte offsets (`<count x i64>`) that are known to lie inside."""
+    item, x = f"i{width}", s.x
+    type, places = vector(count, item), vector(count, "i64")
+    if width < 32:  # no machine gathers these; written out lane by lane they compile for minutes
+        room, at = x.stack(type), x.stack(places)
+        x.store(places, offsets, at, 64)
+        call = s.e.unit.shared(f"gather {width}", lambda name: _gather(name, width, count))
+        x.do(f"call void {call}(ptr {room}, ptr {base}, ptr {at})")
+        return x.load(type, room, 64)
+    pointers, bits = vector(count, "ptr"), vector(count, "i1")
+    where = x.new(f"getelementptr i8, ptr {base}, {places} {offsets}")
+    name = f"@llvm.masked.gather.v{count}{item}.v{count}p0"
     s.e.unit.declare(f"declare {type} {name}({pointers}, i32, {bits}, {type})")
-    return s.x.new(
-        f"call {type} {name}({pointers} {at}, i32 1, {bits} splat (i1 true), {type} poison)"
+    return x.new(
+        f"call {type} {name}({pointers} {where}, i32 1, {bits} splat (i1 true), {type} poison)"
     )
+
+
+def _gather(name: str, width: int, count: int) -> str:
+    x, item = Text(), f"i{width}"
+
+    def lane(i: str) -> None:
+        offset = x.load("i64", x.new(f"getelementptr i64, ptr %at, i64 {i}"))
+        value = x.load(item, x.at("%base", offset))
+        x.store(item, value, x.new(f"getelementptr {item}, ptr %out, i64 {i}"))
+
+    loop(x, str(count), "1", lane)
+    x.do("ret void")
+    return x.function(f"define internal void {name}(ptr %out, ptr %base, ptr %at) noinline")
 
 
 @emits(unaligned.UVLD)
@@ -279,7 +299,7 @@ def _vgather2(s: Spot) -> Sequence[Native]:
     places, active = item_places(s, place, kind, s.need(Mask, "mask"))
     type, bits, item = vector(kind.lanes, "i64"), vector(kind.lanes, "i1"), f"i{8 * kind.itemsize}"
     safe = x.new(f"select {bits} {active}, {type} {places}, {type} zeroinitializer")
-    found = gathered(s, item, s.e.base(place.memory), safe, kind.lanes)
+    found = gathered(s, 8 * kind.itemsize, s.e.base(place.memory), safe, kind.lanes)
     items = vector(kind.lanes, item)
     found = x.new(f"select {bits} {active}, {items} {found}, {items} zeroinitializer")
     return [as_register(s, kind, item, found)]

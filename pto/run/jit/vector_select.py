@@ -12,9 +12,8 @@ from pto.isa.meaning.vector import compare, convert, materialize, rearrange
 from pto.isa.meaning.vector.ub import dtype_of
 from pto.run.jit import lanes, masks, shuffles
 from pto.run.jit.emit import Spot, emits
-from pto.run.jit.planes import loop
 from pto.run.jit.registers import masked, result, scalar_as, symbol
-from pto.run.jit.text import NotNative, Text, element, vector
+from pto.run.jit.text import NotNative, element, vector
 from pto.run.jit.values import Mask, Native, Reg, Word, register_type
 from pto.run.jit.vector_loads import as_items, as_register, gathered
 
@@ -67,32 +66,11 @@ def _by_index(s: Spot) -> Sequence[Native]:
     low = x.new(f"and {type} {as_items(s, index, width)}, splat (i{width} {count - 1})")
     room = x.stack(type)
     x.store(type, as_items(s, source, width), room, 64)
-    if width >= 32:
-        wide = vector(count, "i64")
-        places = low if width == 64 else x.new(f"zext {type} {low} to {wide}")
-        places = x.new(f"mul {wide} {places}, splat (i64 {width // 8})")
-        found = gathered(s, f"i{width}", room, places, count)
-    else:
-        at, out = x.stack(type), x.stack(type)
-        x.store(type, low, at, 64)
-        call = s.e.unit.shared(f"pick {width}", lambda name: _pick(name, width, count))
-        x.do(f"call void {call}(ptr {out}, ptr {room}, ptr {at})")
-        found = x.load(type, out, 64)
+    wide = vector(count, "i64")
+    places = low if width == 64 else x.new(f"zext {type} {low} to {wide}")
+    places = x.new(f"mul {wide} {places}, splat (i64 {width // 8})")
+    found = gathered(s, width, room, places, count)
     return [as_register(s, dtype_of(s.case, "result"), f"i{width}", found)]
-
-
-def _pick(name: str, width: int, count: int) -> str:
-    x, item = Text(), f"i{width}"
-
-    def lane(i: str) -> None:
-        index = x.load(item, x.new(f"getelementptr {item}, ptr %at, i64 {i}"))
-        far = x.new(f"zext {item} {index} to i64")
-        value = x.load(item, x.new(f"getelementptr {item}, ptr %from, i64 {far}"))
-        x.store(item, value, x.new(f"getelementptr {item}, ptr %out, i64 {i}"))
-
-    loop(x, str(count), "1", lane)
-    x.do("ret void")
-    return x.function(f"define internal void {name}(ptr %out, ptr %from, ptr %at) noinline")
 
 
 @emits(convert.VBITCAST)

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 
 import tests.machine
+from pto.core.errors import PtoError
 from pto.core.memory import Space
 from pto.core.pointer import Pointer
 from pto.plan.placement import Placement
@@ -26,6 +28,26 @@ class BothEngines(Registers):
         after = ub.copy()
         ub[:] = before
         self.core.registers.clear()
+        got = self._native(body, results, all_native)
+        assert np.array_equal(ub, after), np.flatnonzero(ub != after)[:8]
+        for mine, other in zip(got, wanted, strict=True):
+            _agree(mine, other)
+        return got
+
+    def fails(self, body: str, *, results: str = "") -> str:
+        """Both engines refuse with the same words and write nothing; the code."""
+        ub = self.core.memory(Space.UB).data
+        before, said = ub.copy(), list[tuple[str, str]]()
+        for run in (super().run, self._native):
+            with pytest.raises(PtoError) as caught:
+                run(body, results=results)
+            found = caught.value.diagnostics[0]
+            said.append((found.code, found.message))
+            assert np.array_equal(ub, before)
+        assert said[0] == said[1]
+        return said[0][0]
+
+    def _native(self, body: str, results: str = "", all_native: bool = True) -> list[Any]:
         units: list[Unit] = []
 
         def native(module: Any, profile: Any, side: str) -> NativeCompiler:
@@ -39,9 +61,6 @@ class BothEngines(Registers):
             tests.machine.Compiler = plain  # type: ignore[misc]
         if all_native:
             assert not units[0].skipped, dict(units[0].skipped)
-        assert np.array_equal(ub, after), np.flatnonzero(ub != after)[:8]
-        for mine, other in zip(got, wanted, strict=True):
-            _agree(mine, other)
         return got
 
 
