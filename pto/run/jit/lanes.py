@@ -84,7 +84,6 @@ class Symbol(NDArrayOperatorsMixin):
     """An array of which only the type is known."""
 
     __slots__ = ("dtype", "lanes", "name")
-    shape: tuple[int, ...]
 
     def __init__(self, lanes: Lanes, dtype: np.dtype[Any], name: str) -> None:
         if not computes(dtype):
@@ -102,6 +101,17 @@ class Symbol(NDArrayOperatorsMixin):
 
     def __array__(self, *_: Any, **__: Any) -> Any:
         raise NotNative("an array of values that nobody knows yet")
+
+    def __bool__(self) -> bool:
+        raise NotNative("a question about values that nobody knows yet")
+
+    def __getitem__(self, key: Any) -> Any:
+        raise NotNative("one lane of many")
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)  # NumPy asks for what an object can do
+        raise NotNative(f"{name} of lanes")
 
     def any(self) -> bool:
         return True  # of values nobody knows yet
