@@ -1,6 +1,14 @@
 """Settings of the whole test run."""
 
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
 from hypothesis import HealthCheck, settings
+
+from tests import agreement
 
 # A loaded machine is not a bug: no deadlines; and the same examples on every run.
 settings.register_profile(
@@ -10,3 +18,30 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("steady")
+
+_OWN = Path(__file__).parent / "run" / "jit"  # tests that compare engines themselves
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--agree",
+        choices=("off", "sample", "all"),
+        nargs="?",
+        const="all",
+        default="off",
+        help="which programs of tests also run compiled, and must give the same bytes",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    agreement.STATE.mode = config.getoption("--agree")
+    # compiled code of tests is kept beside the results of the last run
+    os.environ.setdefault("PTO_CACHE_DIR", str(config.rootpath / ".pytest_cache" / "jit"))
+    if agreement.STATE.mode != "off":
+        agreement.install()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _agreement(request: pytest.FixtureRequest) -> None:
+    agreement.STATE.here = _OWN not in request.path.parents
+    agreement.STATE.seen = set()

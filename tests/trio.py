@@ -8,14 +8,15 @@ import numpy as np
 
 from pto.core.memory import Space
 from pto.core.tile import Tile
+from pto.ir.graph import Module
 from pto.ir.parser import parse
 from pto.ir.types import parse_type, type_text
 from pto.isa import types as t
 from pto.run.agents import run_agents
-from pto.run.compile import Compiler
 from pto.run.core import Cluster, Core
 from pto.run.device import Device
 from pto.target.profile import profile as find_profile
+from tests import agreement
 
 FILL = 0xA5  # what buffers hold before a test writes them: stray writes show
 
@@ -77,18 +78,23 @@ class Trio:
 
     def run(self, **bodies: str) -> None:
         """Each agent its body; `{t}` stands for the type of t."""
-        agents: list[Any] = []
+        given: list[tuple[Core, list[Any]]] = []
+        modules: list[Module] = []
         for name, body in bodies.items():
             types = self.types[name]
             for value, type in types.items():
                 body = body.replace("{" + value + "}", type)
             args = ", ".join(f"%{n}: {type}" for n, type in types.items())
-            module = parse(f"func.func @f({args}) {{\n{body}\nreturn\n}}")
-            core = self.cores[name]
-            code = Compiler(module, self.profile, core.side).code("f")
-            agents.append((core, code, list(self.values[name].values())))
-        with np.errstate(all="ignore"):
-            run_agents(agents)
+            modules.append(parse(f"func.func @f({args}) {{\n{body}\nreturn\n}}"))
+            given.append((self.cores[name], list(self.values[name].values())))
+
+        def go(agents: Any, compiler: Any) -> list[Any]:
+            codes = [(core, compiler(n).code("f"), v) for n, (core, v) in enumerate(agents)]
+            with np.errstate(all="ignore"):
+                run_agents(codes)
+            return []
+
+        agreement.run(given, modules, go, "\n".join(bodies.values()))
 
     def local(self, agent: str, space: Space, address: int, count: int) -> np.ndarray[Any, Any]:
         """So many f32 of a local buffer."""

@@ -1,0 +1,242 @@
+"""Agreement of the engines: what a test runs on the reference engine also runs compiled.
+
+The harnesses of the tests and every launch come here. `pytest --agree` compares every program;
+otherwise a sample does: one in eight by its text, and the first one of a file that has a row, a
+profile and element types together. NaN that was computed is as good as any other NaN.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+
+from pto.core import global_layout
+from pto.core.errors import PtoError
+from pto.core.tile import Tile
+from pto.ir.graph import Module, Operation, Value
+from pto.isa import types as t
+from pto.plan.placement import Placement
+from pto.run.compile import Compiler
+from pto.run.core import Core
+from pto.run.device import Device
+from pto.run.jit.compiler import NativeCompiler
+from pto.run.jit.unit import Unit
+from pto.target.facts import Profile
+
+ONE_IN = 8
+Outcome = list[Any] | PtoError
+
+
+@dataclass
+class State:
+    """What is compared now: `mode` is off, sample or all."""
+
+    mode: str = "off"
+    here: bool = True  # not in tests that compare engines themselves
+    seen: set[Any] = None  # type: ignore[assignment]
+    compared: int = 0
+
+    def __post_init__(self) -> None:
+        self.seen = set()
+
+
+STATE = State()
+
+
+def wanted(module: Module, profile: Profile, text: str = "") -> bool:
+    """Whether this program runs on both engines."""
+    if STATE.mode == "off" or not STATE.here:
+        return False
+    if STATE.mode == "all":
+        return True
+    ops = list(module.walk())
+    rows = {(op.name, profile.name, _elements(op)) for op in ops if op.row is not None}
+    fresh = rows - STATE.seen
+    STATE.seen |= rows
+    text = text or " ".join(f"{op.name} {op.attrs} {_elements(op)}" for op in ops)
+    return bool(fresh) or crc32(text.encode()) % ONE_IN == 0
+
+
+def _elements(op: Operation) -> tuple[str, ...]:
+    """The element types of operands and results, each once."""
+    return tuple(dict.fromkeys(_element(v) for v in (*op.operands, *op.results)))
+
+
+def _element(value: Value) -> str:
+    type = value.type
+    if isinstance(type, t.TileBuf):
+        return str(type.tile.dtype)
+    return str(getattr(type, "elem", type))
+
+
+# ---- code of one agent, or of several, on given values
+
+
+def run(
+    agents: Sequence[tuple[Core, list[Any]]],
+    module: Sequence[Module],
+    go: Callable[[Sequence[tuple[Core, list[Any]]], Callable[[int], Compiler]], list[Any]],
+    text: str = "",
+) -> list[Any]:
+    """`go(agents, compilers)` on the reference engine; with copies on the other one before."""
+    profile = agents[0][0].profile
+
+    def plain(n: int) -> Compiler:
+        return Compiler(module[n], profile, agents[n][0].side)
+
+    if not any([wanted(m, profile, text) for m in module]):
+        return go(agents, plain)
+    STATE.compared += 1
+    twins = copy.deepcopy([(core, values) for core, values in agents], _shared(profile))
+    unit = Unit()
+
+    def native(n: int) -> Compiler:
+        return NativeCompiler(unit, agents[n][0].placement, module[n], profile, agents[n][0].side)
+
+    ours, theirs = _outcome(lambda: go(agents, plain)), _outcome(lambda: go(twins, native))
+    about = f"compiled code is not the reference of\n{text}"
+    _same_outcome(ours, theirs, about)
+    for (core, values), (twin, copies) in zip(agents, twins, strict=True):
+        _same_cores(core, twin, about)
+        _same_values(values, copies, about)
+    if isinstance(ours, PtoError):
+        raise ours
+    return ours
+
+
+def _shared(profile: Profile) -> dict[int, Any]:
+    """What copies have in common with the original: facts, which are compared by `is`."""
+    kept: list[Any] = [profile, *global_layout.GLOBAL_LAYOUTS.values()]
+    return {id(each): each for each in kept}
+
+
+def _outcome(run: Callable[[], list[Any]]) -> Outcome:
+    try:
+        return run()
+    except PtoError as error:
+        return error
+
+
+def _same_outcome(ours: Outcome, theirs: Outcome, about: str) -> None:
+    if isinstance(ours, PtoError) or isinstance(theirs, PtoError):
+        assert _said(ours) == _said(theirs), about
+        return
+    _same_values(ours, theirs, about)
+
+
+def _said(outcome: Outcome) -> Any:
+    if isinstance(outcome, PtoError):
+        return [(d.code, d.message, d.loc) for d in outcome.diagnostics]
+    return "no error"
+
+
+def _same_values(ours: Iterable[Any], theirs: Iterable[Any], about: str) -> None:
+    for mine, other in zip(ours, theirs, strict=True):
+        if isinstance(mine, np.ndarray):
+            require_same_bytes(mine, other, about)
+        elif isinstance(mine, Tile):
+            assert mine.known_valid == other.known_valid, about
+            assert (mine.type, mine.address) == (other.type, other.address), about
+        elif isinstance(mine, int | np.generic):
+            assert type(mine) is type(other), about
+            require_same_bytes(np.asarray(mine), np.asarray(other), about)
+
+
+def _same_cores(core: Core, twin: Core, about: str) -> None:
+    for mine, other in zip(core.cluster.agents, twin.cluster.agents, strict=True):
+        for space, memory in mine._buffers.items():
+            where = f"{space.value}: {about}"
+            require_same_bytes(memory.data, other.memory(space).data, where, typed=False)
+        assert list(mine.printed) == list(other.printed), about
+        assert _set(mine.flags) == _set(other.flags), about
+        for name, value in mine.registers.items():
+            known = isinstance(value, int) or _is_numbers(value)
+            assert not known or other.registers.get(name) == value, about
+    for mine, other in zip(core.device._arrays, twin.device._arrays, strict=True):
+        require_same_bytes(mine.memory.data, other.memory.data, f"gm: {about}", typed=False)
+
+
+def _is_numbers(value: Any) -> bool:
+    return isinstance(value, tuple) and all(isinstance(v, int) for v in value)
+
+
+def _set(flags: Mapping[Any, int]) -> dict[Any, int]:
+    return {name: count for name, count in flags.items() if count}
+
+
+def require_same_bytes(ours: Any, theirs: Any, about: str, *, typed: bool = True) -> None:
+    """Equal bits, but for NaN; of bytes that have no type, NaN of any float they could be."""
+    a, b = np.ascontiguousarray(ours), np.ascontiguousarray(theirs)
+    assert (a.dtype, a.shape) == (b.dtype, b.shape), about
+    a, b = a.reshape(-1), b.reshape(-1)
+    if typed:
+        width = f"u{a.dtype.itemsize}"
+        different = (a.view(width) != b.view(width)) & ~((a != a) & (b != b))
+    else:
+        different = _different(a.view(np.uint8), b.view(np.uint8))
+    at = np.flatnonzero(different)
+    assert not at.size, f"{at.size} differ, first {at[0]}: {a[at[0]]} {b[at[0]]}; {about}"
+
+
+_FORMS = ((np.uint32, 0x7F800000), (np.uint16, 0x7C00), (np.uint16, 0x7F80))
+
+
+def _different(a: Any, b: Any) -> Any:
+    found = a != b
+    if not found.any():
+        return found
+    for width, exponent in _FORMS:
+        size = np.dtype(width).itemsize
+        whole = a.size // size * size
+        words = [x[:whole].view(width) & (0x7FFFFFFF >> (8 * (4 - size))) for x in (a, b)]
+        both = (words[0] > exponent) & (words[1] > exponent)
+        found[:whole] &= ~np.repeat(both, size)
+    return found
+
+
+# ---- launches
+
+
+def install() -> None:
+    """From now on every launch without an observer is one of two."""
+    original = Device.run
+
+    def both(
+        self: Device, module: Module, functions: Any, args: Any, blocks: int, progress: Any = None
+    ) -> list[str]:
+        plain = self.tap is None and self.engine == "reference" and self._world is None
+        arrays = [a for a in args if isinstance(a, np.ndarray)]
+        fine = plain and not _overlap(arrays) and not self._arrays
+        if not fine or not wanted(module, self.profile):
+            return original(self, module, functions, args, blocks, progress)
+        STATE.compared += 1
+        copies = copy.deepcopy(list(args))
+        ours = _outcome(lambda: original(self, module, functions, args, blocks, progress))
+        other = Device(self.profile, engine="jit")
+        theirs = _outcome(lambda: original(other, module, functions, copies, blocks))
+        names = " ".join(str(f.attrs.get("sym_name")) for f in functions)
+        about = f"launch of {names} {module.op.loc}"
+        _same_outcome(ours, theirs, about)
+        for mine, twin in zip(args, copies, strict=True):
+            if isinstance(mine, np.ndarray):
+                typed = mine.dtype.kind not in "iuV"  # bits of any type come as integers
+                require_same_bytes(mine, twin, about, typed=typed)
+        if isinstance(ours, PtoError):
+            raise ours
+        return ours
+
+    Device.run = both  # type: ignore[method-assign]
+
+
+def _overlap(arrays: Sequence[Any]) -> bool:
+    return any(
+        a is not b and np.shares_memory(a, b) for n, a in enumerate(arrays) for b in arrays[:n]
+    )
+
+
+__all__ = ["Placement"]
