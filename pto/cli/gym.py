@@ -124,7 +124,7 @@ def _show(results: list[Result], args: argparse.Namespace, wall: float) -> None:
     sources = Sources()
     for block in report.failures(results, sources):
         console.write(block)
-    how = f"{args.engine}, schedule {args.schedule}" if args.schedule else args.engine
+    how = f"reference, schedule {args.schedule}" if args.schedule else args.engine
     console.write(report.summary(results, how, wall))
 
 

@@ -84,7 +84,8 @@ def synchronising(functions: Sequence[Operation]) -> list[Operation]:
 
 def mutants(module: Module, *, args: Sequence[Any], **options: Any) -> Iterator[Mutant]:
     """Every mutant of one launch, judged, in the order of the program; `args` stay as they are."""
-    subject = Subject(module, args, options)
+    # schedules and observers are the reference engine's
+    subject = Subject(module, args, {**options, "engine": "reference"})
     functions = subject.functions()
     ops = synchronising(functions)
     if not ops:
