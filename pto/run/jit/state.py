@@ -70,14 +70,17 @@ _PAIRS: Final = (registers.LOOP_SIZE, registers.LOOP1_STRIDE, registers.LOOP2_ST
 _SLOTS: Final[dict[str, tuple[int, int]]] = {
     registers.CTRL: (0, 1),
     registers.MOV_PAD: (1, 1),
+    registers.AR: (2, 1),
+    registers.SQZN: (3, 1),
     **{
-        f"{name} {way}": (2 + 2 * (n * len(_PAIRS) + k), 2)
+        f"{name} {way}": (4 + 2 * (n * len(_PAIRS) + k), 2)
         for n, way in enumerate(registers.WAYS)
         for k, name in enumerate(_PAIRS)
     },
 }
-_WORDS: Final = 2 + 2 * len(_PAIRS) * len(registers.WAYS)
+_WORDS: Final = 4 + 2 * len(_PAIRS) * len(registers.WAYS)
 _SIGN: Final = 1 << 63
+NO_SQUEEZE: Final = -1  # SQZN before the first squeeze
 
 
 def register_offset(name: str) -> int:
@@ -100,6 +103,8 @@ class Registers(MutableMapping[str, Any]):
         if slot is None:
             return self._others[key]
         at, count = slot
+        if key == registers.SQZN and self.array[at] == NO_SQUEEZE:
+            return None
         if count == 1:
             return int(self.array[at]) & registers.MASK
         return int(self.array[at]), int(self.array[at + 1])
@@ -110,6 +115,7 @@ class Registers(MutableMapping[str, Any]):
             self._others[key] = value
             return
         at, count = slot
+        value = NO_SQUEEZE if value is None else value
         for n, word in enumerate((value,) if count == 1 else value):
             self.array[at + n] = ((word + _SIGN) & registers.MASK) - _SIGN
 

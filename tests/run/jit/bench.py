@@ -27,7 +27,7 @@ class BothEngines(Registers):
         wanted = super().run(body, results=results)
         after = ub.copy()
         ub[:] = before
-        self.core.registers.clear()
+        self.core.registers, self.core.native = {}, None
         got = self._native(body, results, all_native)
         assert np.array_equal(ub, after), np.flatnonzero(ub != after)[:8]
         for mine, other in zip(got, wanted, strict=True):
