@@ -53,6 +53,7 @@ class Scheduler(Tap):
         self._choice = schedule.choice()
         self._pipes = Pipes()
         self._begun = 0
+        self._issued: set[int] = set()  # operations that go to a pipe, or wait for one
         self._heard = 0  # operations done when agents were last let go on
 
     # ---- agents
@@ -95,7 +96,7 @@ class Scheduler(Tap):
 
     def may_wait(self, op: Operation) -> bool:
         """Where a queue is full, or a result is needed, the scalar unit stands still."""
-        return op.row is not None and not _in_scope(op)
+        return id(op) in self._issued
 
     def control(self, op: Operation, made: Made) -> Made:
         """A vector scope is one piece of work of its pipe."""
@@ -119,10 +120,11 @@ class Scheduler(Tap):
         is_data = any(isinstance(v.type, _PLACES) for v in (*op.operands, *op.results))
         if not (make or is_between or is_data) or body is sync.MEMORY_BARRIER:
             return step
-        if body is config.SYNC_ALL or (id(body) not in fx.CROSS_CORE and pipe([]) == "ALL"):
-            return self._after_all(step)
         if not make and not is_between and pipe([]) in _AT_ONCE:
             return step
+        self._issued.add(id(op))
+        if body is config.SYNC_ALL or (id(body) not in fx.CROSS_CORE and pipe([]) == "ALL"):
+            return self._after_all(step)
         return self._deferred(compiler, op, case, step)
 
     def _after_all(self, step: Step) -> Step:
