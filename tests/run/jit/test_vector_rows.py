@@ -52,5 +52,4 @@ def test_every_vector_row_but_these_has_compiled_code() -> None:
     assert left <= {
         *("pto.vmi.vchist", "pto.vmi.vdhist"),  # logical vectors
         *("pto.vbitsort", "pto.vmrgsort4", "pto.vsort32", "pto.vtranspose"),
-        *("pto.vsqz", "pto.vusqz", "pto.vstur", "pto.vstar", "pto.sprclr"),  # SQZN and AR
     }
