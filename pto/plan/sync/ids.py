@@ -6,14 +6,16 @@ ahead finds a flag down that it sets.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 
 from pto.plan.sync.effects import PIPES
-from pto.plan.sync.tree import Item, Leaf, inner
+from pto.plan.sync.tree import Call, Item, Leaf, inner
 from pto.plan.sync.walk import Fence
 from pto.target.facts import Sync
 
 Span = tuple[int, int]  # positions in the text, both included
+Flag = tuple[tuple[str, ...], int]  # its name by pipes, its id
 # What names a flag besides its id.
 _IDENTITY: dict[str, Callable[[str, str], tuple[str, ...]]] = {
     "src dst id": lambda source, target: (source, target),
@@ -25,25 +27,34 @@ _IDENTITY: dict[str, Callable[[str, str], tuple[str, ...]]] = {
 class Places:
     """Where each item begins and ends in the text, and which flags are taken there."""
 
-    def __init__(self, items: Sequence[Item], sync: Sync) -> None:
+    def __init__(
+        self, items: Sequence[Item], sync: Sync, used: Mapping[int, AbstractSet[Flag]]
+    ) -> None:
+        """`used` has the flags of functions that may be called, by id of the function."""
         self._named = _IDENTITY[sync.flag_identity]
+        self._used = used
         self.at: dict[Item, Span] = {}
-        self.taken: dict[tuple[tuple[str, ...], int], list[Span]] = {}
+        self.taken: dict[Flag, list[Span]] = {}
         self._number(items, 0)
 
     def _number(self, items: Sequence[Item], at: int) -> int:
         for item in items:
             start, at = at, at + 1
-            if isinstance(item, Leaf):
-                for source, target, number in item.work.inner:
-                    self.taken.setdefault((self._named(source, target), number), []).append(
-                        (at, at)
-                    )
+            for flag in self._inside(item):
+                self.taken.setdefault(flag, []).append((at, at))
             for part in inner(item):
                 at = self._number(part, at)
             self.at[item] = start, at + 1
             at += 2
         return at
+
+    def _inside(self, item: Item) -> Iterable[Flag]:
+        """Flags that an instruction or a function uses by itself."""
+        if isinstance(item, Call):
+            return self._used.get(id(item.callee), ())
+        if not isinstance(item, Leaf):
+            return ()
+        return ((self._named(source, target), n) for source, target, n in item.work.inner)
 
     def name(self, fence: Fence) -> tuple[str, ...]:
         return self._named(PIPES[fence.source], PIPES[fence.target])

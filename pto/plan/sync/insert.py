@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 
 from pto.core.errors import fail
 from pto.ir.copied import copied
 from pto.ir.graph import Module, Operation
 from pto.isa import types as t
-from pto.plan.calls import Names
+from pto.plan.calls import Names, callees_first
 from pto.plan.memory import plan_memory
 from pto.plan.placement import FunctionPlan, Placement
 from pto.plan.sync.effects import NUMBER, Effects
-from pto.plan.sync.ids import Places, allocate
+from pto.plan.sync.ids import Flag, Places, allocate
 from pto.plan.sync.mode import first_order, mode_of
 from pto.plan.sync.outside import Outside
 from pto.plan.sync.place import Placer
@@ -44,14 +45,25 @@ def insert(module: Module, profile: Profile) -> Module:
         result = copied(module)
         placement = plan_memory(result, profile)
         known = known or [_starts(placement)]
-        for n, plan in enumerate(placement.functions):
-            _Function(plan, [each[n] for each in known], profile).write()
+        _write(placement, known)
         found = _starts(plan_memory(result, profile))
         if found in known:
             return result
         known.append(found)
     message = "the tiles find no place that holds once flags stand between their uses"
     raise fail("PTO-U251", message, help="give every tile an address: alloc_tile addr = ...")
+
+
+def _write(placement: Placement, known: Sequence[Starts]) -> None:
+    """Called functions first: their flags are not free while they run."""
+    plans = {id(plan.function): n for n, plan in enumerate(placement.functions)}
+    used: dict[int, set[Flag]] = {}
+    for function, calls in callees_first([p.function for p in placement.functions], Names()):
+        n = plans[id(function)]
+        inner = set[Flag]().union(*(used[id(callee)] for _, callee in calls))
+        starts = [each[n] for each in known]
+        made = _Function(placement.functions[n], starts, placement.profile, used)
+        used[id(function)] = inner | made.write()
 
 
 def ordered(module: Module, profile: Profile) -> Module:
@@ -72,8 +84,13 @@ class _Function:
     """One function: its fences, side by side, and their ids."""
 
     def __init__(
-        self, plan: FunctionPlan, starts: Sequence[Sequence[int]], profile: Profile
+        self,
+        plan: FunctionPlan,
+        starts: Sequence[Sequence[int]],
+        profile: Profile,
+        used: Mapping[int, AbstractSet[Flag]],
     ) -> None:
+        self.used = used
         self.function = plan.function
         self.profile = profile
         self.ordered = frozenset(NUMBER[pipe] for pipe in profile.sync.memory_ordered)
@@ -82,12 +99,14 @@ class _Function:
         self.effects = Effects(plan.function, storage, profile, self.outside)
         self.names = Names()
 
-    def write(self) -> None:
-        writer = Writer()
+    def write(self) -> set[Flag]:
+        """Put the fences in; the flags they take."""
+        writer, taken = Writer(), set[Flag]()
         for side in self._sides():
             reader = Reader(self.effects, self.names, side, _works)
-            self._order(reader.block(self.function.regions[0].block), writer)
+            taken |= self._order(reader.block(self.function.regions[0].block), writer)
         writer.finish()
+        return taken
 
     def _sides(self) -> Sequence[str | None]:
         """The sides of a core that run parts of this function; None: it is all for one agent."""
@@ -101,17 +120,17 @@ class _Function:
                 found.add(kind)
         return sorted(found) or [None]
 
-    def _order(self, items: list[Item], writer: Writer) -> None:
+    def _order(self, items: list[Item], writer: Writer) -> set[Flag]:
         """Where ids run out, a barrier of all pipes takes the place of a flag."""
         works = [item.work for item in walk(items) if isinstance(item, Leaf)]
-        places, stops = Places(items, self.profile.sync), list[Item]()
+        places, stops = Places(items, self.profile.sync, self.used), list[Item]()
         while True:
             placer = Placer(Shadow(works, self.outside), self.ordered, stops)
             placer.place(items)
             ids, without = allocate(placer.fences.flags, places, self.profile.sync.event_ids)
             if not without:
                 writer.write(placer.fences, ids)
-                return
+                return {(places.name(fence), n) for fence, n in ids.items()}
             stops.append(without[0].before)
 
 

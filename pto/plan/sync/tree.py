@@ -32,6 +32,8 @@ class Leaf(Item):
 class Call(Item):
     """A called function: whatever it does, on whatever pipes."""
 
+    callee: Operation
+
 
 @dataclass(slots=True, eq=False)
 class Branch(Item):
@@ -90,7 +92,7 @@ class Reader:
             return
         kind = kind_of(callee)
         if self.side is None or kind in (None, self.side):
-            yield Call(op)
+            yield Call(op, callee)
 
 
 def _surely_runs(loop: Operation) -> bool:
