@@ -23,7 +23,7 @@ from pto.isa.meaning.machine import Machine
 from pto.isa.meaning.operands import FRAGMENT, fragments, scales_at
 from pto.isa.rules import Case
 
-_MOST: Final = 4095  # fields of 12 bits
+MOST: Final = 4095  # of m, n and k: fields of 12 bits
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +35,9 @@ class Sizes:
 
     def check(self, name: str) -> None:
         for what in ("m", "n", "k"):
-            if not 1 <= getattr(self, what) <= _MOST:
+            if not 1 <= getattr(self, what) <= MOST:
                 size = getattr(self, what)
-                raise fail("PTO-S164", f"'{name}' op: {what} is {size}, not from 1 to {_MOST}")
+                raise fail("PTO-S164", f"'{name}' op: {what} is {size}, not from 1 to {MOST}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,234 +1,68 @@
-"""Products of tiles. Factors are unpacked to plain f32 (or i32) arrays, then multiplied in blocks of
-4 rows by 64 columns; k runs in order, each step fused: the bits of `meaning/contraction.py`.
+"""Products of matrices: factors unpacked, then multiplied in blocks of 4 rows by 64 columns; k runs
+in order, each step fused: the bits of `meaning/contraction.py`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Final
 
-import numpy as np
-
-from pto.core.dtypes import BF16, F16, F32, I8, I32, U8, DType
-from pto.isa.meaning.matmul import PRODUCT
-from pto.run.jit import lanes, planes
-from pto.run.jit.context import MODES
-from pto.run.jit.emit import Spot, emits
-from pto.run.jit.grids import Grid, grid
-from pto.run.jit.text import NotNative, Text, element, vector
-from pto.run.jit.values import Native, TilePlace
+from pto.core.dtypes import F32, I32, DType
+from pto.run.jit import planes
+from pto.run.jit.emit import Spot
+from pto.run.jit.grids import Grid
+from pto.run.jit.text import NotNative, Text, vector
+from pto.run.jit.unpack import FACTORS, over, rest, unpack
 
 _LANES: Final = 16
 _HIGH, _WIDE = 4, 4  # rows, and vectors of columns, whose sums stay in registers
-_FACTORS: Final = {F32: "float", F16: "float", BF16: "float", I8: "i32", U8: "i32"}
 _RIGHT_AT: Final = 1 << 19  # where the right factor lies in the scratch memory
 
 
-@emits(PRODUCT)
-def _product(s: Spot) -> Sequence[Native]:
-    names = set(s.case.row.operand_names)
-    if "a_scale" in names:
-        raise NotNative("block scales")
-    left, right = ("lhs", "rhs") if "lhs" in names else ("a", "b")
-    a, b, dst = (s.need(TilePlace, name) for name in (left, right, "dst"))
-    added = next((name for name in ("acc_in", "c_in", "bias") if name in names), None)
-    start = None if added is None else s.need(TilePlace, added)
-    kind = _kind(a, b, dst)
-    x, (m, k), (inner, n) = s.x, a.valid, b.valid
-    fits = x.both(x.compare("eq", k, inner), x.compare("eq", m, dst.valid[0]))
-    fits = x.both(fits, x.compare("eq", n, dst.valid[1]))
-    fine = _plain_modes(s, a, b)
-    if start is not None:
-        fits = x.both(fits, planes.enough(s, start, "1" if added == "bias" else m, n))
-        fine = x.both(fine, _apart(s, start, dst))
-    s.fault_unless(fits)
-    line = -(-a.type.cols // _LANES) * _LANES, -(-b.type.cols // _LANES) * _LANES
-    if a.type.rows * line[0] * 4 > _RIGHT_AT or b.type.rows * line[1] * 4 > _RIGHT_AT:
-        raise NotNative("factors larger than the scratch memory")
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    """Where a matrix lies, and the most rows and columns it can have."""
 
-    def run() -> None:
-        lhs, rhs = s.e.room(), x.at(s.e.room(), _RIGHT_AT)
-        _unpack(s, lhs, line[0], a, m, k)
-        _unpack(s, rhs, line[1], b, k, n)
-        to, first = planes.machine_address(s, dst), "null"
-        if start is not None:
-            first = planes.machine_address(s, start)
-        shape = None if start is None else (grid(start), added == "bias")
-        key = repr(("product", kind, line, grid(dst), shape))
-        name = s.e.unit.shared(key, lambda f: _multiply(s, f, kind, line, grid(dst), shape))
-        x.do(
-            f"call void {name}(i64 {m}, i64 {k}, i64 {n}, ptr {to}, ptr {lhs}, ptr {rhs}, ptr {first})"
-        )
-
-    planes.either_way(s, fine, run)
-    return []
+    grid: Grid
+    pointer: str
+    rows: int
+    cols: int
 
 
-def _kind(a: TilePlace, b: TilePlace, dst: TilePlace) -> str:
+def kind_of(a: DType, b: DType, dst: DType) -> str:
     """What factors are unpacked to, and sums are kept in."""
-    kinds = {_FACTORS.get(t.type.dtype) for t in (a, b)}
-    into = {F32: "float", I32: "i32"}.get(dst.type.dtype)
-    if len(kinds) != 1 or into is None or kinds != {into}:
+    into = {F32: "float", I32: "i32"}.get(dst)
+    if into is None or {FACTORS.get(a), FACTORS.get(b)} != {into}:
         raise NotNative("a product of these types")
     return into
 
 
-def _plain_modes(s: Spot, a: TilePlace, b: TilePlace) -> str:
-    """f32 factors as they are: no register asks for fewer bits."""
-    if F32 not in (a.type.dtype, b.type.dtype):
-        return "true"
-    modes = s.x.load("i64", s.x.at("%ctx", 8 * MODES), 8)
-    return s.x.compare("eq", modes, "0")
-
-
-def _apart(s: Spot, start: TilePlace, dst: TilePlace) -> str:
-    """The old accumulator is the new one, or lies elsewhere."""
-    if start.memory != dst.memory:
-        return "true"
-    x, size = s.x, start.type.nbytes
-    before = x.compare("sle", x.add(start.address, str(size)), dst.address)
-    after = x.compare("sle", x.add(dst.address, str(dst.type.nbytes)), start.address)
-    same = "false"
-    if start.type.shape == dst.type.shape and start.type.layout == dst.type.layout:
-        same = x.compare("eq", start.address, dst.address)
-    return x.either(x.either(before, after), same)
-
-
-# ---- unpacking
-
-
-def _unpack(s: Spot, to: str, line: int, tile: TilePlace, rows: str, cols: str) -> None:
-    g = grid(tile)
-    key = repr(("unpack", g, line))
-    name = s.e.unit.shared(key, lambda f: _unpack_function(s, f, g, line))
-    source = planes.machine_address(s, tile)
-    s.x.do(f"call void {name}(i64 {rows}, i64 {cols}, ptr {to}, ptr {source})")
-
-
-def _unpack_function(s: Spot, name: str, g: Grid, line: int) -> str:
-    """void f(rows, cols, dst, src): row by row, `line` elements apart; whole boxes at the edges."""
-    x = Text()
-    if g.col == 1:
-        _unpack_lines(s, x, g, line)
-    elif g.row == 1:
-        _unpack_turned(s, x, g, line)
-    else:
-        raise NotNative("a layout without runs")
-    x.do("ret void")
-    listed, _ = planes.parameters(["i64", "i64", "ptr", "ptr"])
-    return x.function(f"define internal void {name}({listed}) noinline nounwind")
-
-
-def _unpack_lines(s: Spot, x: Text, g: Grid, line: int) -> None:
-    """Rows of a box are runs of its width."""
-    (h, w), size = g.box, g.dtype.itemsize
-    if w == 1:
-        raise NotNative("factors without boxes")
-    wide = lanes.Lanes(x, w, s.e.unit.declare)
-
-    def row(i: str) -> None:
-        source = x.at(
-            "%p3",
-            x.mul(
-                x.add(x.mul(_over(x, i, h), str(g.down)), x.mul(_rest(x, i, h), str(g.row))),
-                str(size),
-            ),
-        )
-        to = x.at("%p2", x.mul(i, str(line * 4)))
-
-        def run(c: str) -> None:
-            item = x.load(vector(w, element(g.dtype)), planes.offset(x, source, c, g.right, size))
-            x.store(
-                _wide_type(w, g.dtype), _widened(wide, g.dtype, item), planes.offset(x, to, c, w, 4)
-            )
-
-        planes.loop(x, _up(x, "%p1", w), "1", run)
-
-    planes.loop(x, "%p0", "1", row)
-
-
-def _unpack_turned(s: Spot, x: Text, g: Grid, line: int) -> None:
-    """Columns of a box are runs of its height: each box is turned in registers."""
-    (h, w), size = g.box, g.dtype.itemsize
-    item, type = element(g.dtype), vector(h, element(g.dtype))
-    count = min(h, w)
-    wide = lanes.Lanes(x, count, s.e.unit.declare)
-
-    def down(r: str) -> None:
-        def right(c: str) -> None:
-            place = x.add(x.mul(r, str(g.down)), x.mul(c, str(g.right)))
-            source = x.at("%p3", x.mul(place, str(size)))
-            columns = [x.load(type, x.at(source, n * g.col * size)) for n in range(w)]
-            to = x.at("%p2", x.add(x.mul(r, str(h * line * 4)), x.mul(c, str(w * 4))))
-            for n, part in enumerate(_cut(x, item, h, count, turn(x, item, h, columns))):
-                row, col = divmod(n * count, w)
-                value = _widened(wide, g.dtype, part)
-                x.store(_wide_type(count, g.dtype), value, x.at(to, (row * line + col) * 4))
-
-        planes.loop(x, _up(x, "%p1", w), "1", right)
-
-    planes.loop(x, _up(x, "%p0", h), "1", down)
-
-
-def _cut(x: Text, item: str, lanes_: int, count: int, parts: Sequence[str]) -> list[str]:
-    """Vectors in pieces of `count` lanes."""
-    if lanes_ == count:
-        return list(parts)
-    type, found = vector(lanes_, item), list[str]()
-    for part in parts:
-        for start in range(0, lanes_, count):
-            picks = ", ".join(f"i32 {start + n}" for n in range(count))
-            found.append(
-                x.new(f"shufflevector {type} {part}, {type} poison, <{count} x i32> <{picks}>")
-            )
-    return found
-
-
-def turn(x: Text, item: str, lanes_: int, columns: Sequence[str]) -> list[str]:
-    """Vectors that are columns as vectors of the rows' elements, in order.
-
-    Interleaving the two halves of all elements moves the highest bit of an element's number to the
-    lowest place; after as many rounds as the column's number has bits, rows and columns have changed
-    places.
-    """
-    type, rows = vector(lanes_, item), list(columns)
-    half = len(rows) // 2
-    low = ", ".join(f"i32 {n // 2 + (n % 2) * lanes_}" for n in range(lanes_))
-    high = ", ".join(f"i32 {n // 2 + lanes_ // 2 + (n % 2) * lanes_}" for n in range(lanes_))
-    for _ in range(len(columns).bit_length() - 1):
-        mixed: list[str] = []
-        for a, b in zip(rows[:half], rows[half:], strict=True):
-            for picks in (low, high):
-                mixed.append(
-                    x.new(f"shufflevector {type} {a}, {type} {b}, <{lanes_} x i32> <{picks}>")
-                )
-        rows = mixed
-    return rows
-
-
-def _wide_type(count: int, dtype: DType) -> str:
-    return vector(count, _FACTORS[dtype])
-
-
-def _widened(spot: lanes.Lanes, dtype: DType, name: str) -> str:
-    to = np.dtype(np.float32) if dtype.is_float else np.dtype(np.int32)
-    return lanes.cast(spot.symbol(dtype.numpy, name), to).name
-
-
-def _over(x: Text, i: str, by: int) -> str:
-    return i if by == 1 else x.new(f"udiv i64 {i}, {by}")
-
-
-def _rest(x: Text, i: str, by: int) -> str:
-    return "0" if by == 1 else x.new(f"urem i64 {i}, {by}")
-
-
-def _up(x: Text, count: str, by: int) -> str:
-    """count / by, rounded up."""
-    return x.new(f"udiv i64 {x.add(count, str(by - 1))}, {by}") if by > 1 else count
-
-
-# ---- multiplying
+def emit_product(
+    s: Spot,
+    sizes: tuple[str, str, str],
+    a: Matrix,
+    b: Matrix,
+    dst: Matrix,
+    start: Matrix | None,
+    *,
+    is_row: bool = False,
+) -> None:
+    """dst = a x b, plus `start`: a matrix, or one row for all. Nothing overlaps but start and dst,
+    which may be the same."""
+    x, (m, k, n) = s.x, sizes
+    kind = kind_of(a.grid.dtype, b.grid.dtype, dst.grid.dtype)
+    line = -(-a.cols // _LANES) * _LANES, -(-b.cols // _LANES) * _LANES
+    if a.rows * line[0] * 4 > _RIGHT_AT or b.rows * line[1] * 4 > _RIGHT_AT:
+        raise NotNative("factors larger than the scratch memory")
+    left, right = s.e.room(), x.at(s.e.room(), _RIGHT_AT)
+    unpack(s, left, line[0], a.grid, a.pointer, m, k)
+    unpack(s, right, line[1], b.grid, b.pointer, k, n)
+    first, shape = ("null", None) if start is None else (start.pointer, (start.grid, is_row))
+    key = repr(("product", kind, line, dst.grid, shape))
+    name = s.e.unit.shared(key, lambda f: _multiply(s, f, kind, line, dst.grid, shape))
+    pointers = ", ".join(f"ptr {p}" for p in (dst.pointer, left, right, first))
+    x.do(f"call void {name}(i64 {m}, i64 {k}, i64 {n}, {pointers})")
 
 
 def _multiply(
@@ -342,8 +176,8 @@ class _Block:
             return x.mul(x.add(x.mul(i, str(g.down)), j), "4")
         if w % _LANES:
             raise NotNative("boxes narrower than a vector")
-        down = x.add(x.mul(_over(x, i, h), str(g.down)), x.mul(_rest(x, i, h), str(g.row)))
-        right = x.add(x.mul(_over(x, j, w), str(g.right)), _rest(x, j, w))
+        down = x.add(x.mul(over(x, i, h), str(g.down)), x.mul(rest(x, i, h), str(g.row)))
+        right = x.add(x.mul(over(x, j, w), str(g.right)), rest(x, j, w))
         return x.mul(x.add(down, right), "4")
 
 
@@ -375,6 +209,3 @@ def reduced_many(
     x.jump(head)
     x.label(done)
     return values
-
-
-__all__ = ["Any"]

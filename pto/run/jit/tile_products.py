@@ -1,0 +1,68 @@
+"""Products of tiles."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pto.core.dtypes import F32
+from pto.isa.meaning.matmul import PRODUCT
+from pto.run.jit import planes
+from pto.run.jit.context import MODES
+from pto.run.jit.emit import Spot, emits
+from pto.run.jit.grids import grid
+from pto.run.jit.products import Matrix, emit_product, kind_of
+from pto.run.jit.text import NotNative
+from pto.run.jit.values import Native, TilePlace
+
+
+@emits(PRODUCT)
+def _product(s: Spot) -> Sequence[Native]:
+    names = set(s.case.row.operand_names)
+    if "a_scale" in names:
+        raise NotNative("block scales")
+    left, right = ("lhs", "rhs") if "lhs" in names else ("a", "b")
+    a, b, dst = (s.need(TilePlace, name) for name in (left, right, "dst"))
+    added = next((name for name in ("acc_in", "c_in", "bias") if name in names), None)
+    start = None if added is None else s.need(TilePlace, added)
+    kind_of(a.type.dtype, b.type.dtype, dst.type.dtype)
+    x, (m, k), (inner, n) = s.x, a.valid, b.valid
+    fits = x.both(x.compare("eq", k, inner), x.compare("eq", m, dst.valid[0]))
+    fits = x.both(fits, x.compare("eq", n, dst.valid[1]))
+    fine = _plain_modes(s, a, b)
+    if start is not None:
+        fits = x.both(fits, planes.enough(s, start, "1" if added == "bias" else m, n))
+        fine = x.both(fine, _apart(s, start, dst))
+    s.fault_unless(fits)
+
+    def run() -> None:
+        matrices = [_matrix(s, tile) for tile in (a, b, dst)]
+        old = None if start is None else _matrix(s, start)
+        emit_product(s, (m, k, n), *matrices, old, is_row=added == "bias")
+
+    planes.either_way(s, fine, run)
+    return []
+
+
+def _matrix(s: Spot, tile: TilePlace) -> Matrix:
+    return Matrix(grid(tile), planes.machine_address(s, tile), *tile.type.shape)
+
+
+def _plain_modes(s: Spot, a: TilePlace, b: TilePlace) -> str:
+    """f32 factors as they are: no register asks for fewer bits."""
+    if F32 not in (a.type.dtype, b.type.dtype):
+        return "true"
+    modes = s.x.load("i64", s.x.at("%ctx", 8 * MODES), 8)
+    return s.x.compare("eq", modes, "0")
+
+
+def _apart(s: Spot, start: TilePlace, dst: TilePlace) -> str:
+    """The old accumulator is the new one, or lies elsewhere."""
+    if start.memory != dst.memory:
+        return "true"
+    x, size = s.x, start.type.nbytes
+    before = x.compare("sle", x.add(start.address, str(size)), dst.address)
+    after = x.compare("sle", x.add(dst.address, str(dst.type.nbytes)), start.address)
+    same = "false"
+    if start.type.shape == dst.type.shape and start.type.layout == dst.type.layout:
+        same = x.compare("eq", start.address, dst.address)
+    return x.either(x.either(before, after), same)
