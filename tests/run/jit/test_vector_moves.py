@@ -1,4 +1,4 @@
-"""Predicates, selections, rearrangements, folds, carries, conversions and streams on both engines."""
+"""Predicates, selections, moves, folds, carries, conversions and streams on both engines."""
 
 from __future__ import annotations
 
@@ -233,7 +233,8 @@ def test_a_stream_of_stores_in_a_loop() -> None:
       %z = arith.constant 0 : i32
       %step = arith.constant 13 : index
       %s0 = pto.init_align : !pto.align
-      %end, %s = scf.for %i = %c0 to %c5 step %c1 iter_args(%q = %p, %t = %s0) -> ({p}, !pto.align) {
+      %end, %s = scf.for %i = %c0 to %c5 step %c1 
+        iter_args(%q = %p, %t = %s0) -> ({p}, !pto.align) {
         %u = pto.vstus %t, %n, %a, %q : !pto.align, {n}, {a}, {p} -> !pto.align
         %next = pto.addptr %q, %step : {p} -> {p}
         scf.yield %next, %u : {p}, !pto.align
