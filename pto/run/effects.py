@@ -16,6 +16,7 @@ from pto.ir.graph import Operation
 from pto.isa.attributes import Int
 from pto.isa.enums import ENUMS
 from pto.isa.meaning import collective, config, fifo, sync
+from pto.isa.meaning.pipes import WHOLE, Ring, by_id, own
 from pto.isa.meaning.view import as_view
 from pto.isa.pipe import pipe_of
 from pto.isa.rules import Case
@@ -288,21 +289,76 @@ def arrival_of(case: Case) -> MakeEffect | None:
     return of
 
 
-def _queue(joins: str, publishes: str) -> Callable[[Case], MakeEffect]:
-    """A push fills a slot that was given back; a pop takes one that was filled."""
+def _ring(case: Case, out: bool) -> Callable[[Any, Values], tuple[Ring, int]]:
+    """The direction of a queue that an operation pushes to or pops from, and who it counts as."""
+    names = case.row.operand_names
+    if "pipe_handle" in names:
+        at = names.index("pipe_handle")
+        return lambda core, values: (values[at].ring(core, out), own(core))
+    find = by_id(case)
+    return lambda core, values: (find(core).ring(core, out), own(core))
 
-    def make(case: Case) -> MakeEffect:
-        def of(core: Core, values: Values) -> Effect:
-            out = joins == "free"
-            way = "to vector" if (core.side == "vector") is not out else "to cube"
-            key = (core.block, way)
-            return Meet(
-                ((*key, joins),) if joins else (), ((*key, publishes),) if publishes else ()
-            )
 
-        return of
+def _slot(core: Core, ring: Ring, what: str, number: int) -> tuple[Any, ...]:
+    """An entry of a queue is full, or given back. Names come again when nobody needs them."""
+    return core.block, id(ring), what, number % (2 * ring.slots)
 
-    return make
+
+def _free_slot(core: Core, ring: Ring, number: int) -> tuple[Any, ...]:
+    """What lets an entry be filled: the last of the slots that were given back together."""
+    if number < ring.slots:
+        return ()
+    period = ring.slots if ring.slots <= 2 else ring.slots // 2
+    return (_slot(core, ring, "free", number - number % period - ring.slots + period - 1),)
+
+
+def _push(case: Case) -> MakeEffect:
+    """A whole tile that both sub-blocks push is the same tile: their writes take turns."""
+    ring_of = _ring(case, out=True)
+    is_whole = int(case.word("split") or WHOLE) == WHOLE
+
+    def of(core: Core, values: Values) -> Effect:
+        ring, me = ring_of(core, values)
+        number = ring.pushed[me] - 1
+        full = (_slot(core, ring, "full", number),)
+        joins = _free_slot(core, ring, number)
+        return Meet((*joins, *full) if is_whole else joins, full)
+
+    return of
+
+
+def _allocate(case: Case) -> MakeEffect:
+    ring_of = _ring(case, out=True)
+
+    def of(core: Core, values: Values) -> Effect:
+        ring, me = ring_of(core, values)
+        return Meet(_free_slot(core, ring, ring.taken[me] - 1), ())
+
+    return of
+
+
+def _pop(case: Case) -> MakeEffect:
+    """A copy out of global memory gives its slot back at once."""
+    ring_of = _ring(case, out=False)
+
+    def of(core: Core, values: Values) -> Effect:
+        ring, me = ring_of(core, values)
+        number = ring.popped[me] - 1
+        is_back = ring.freed[me] == number + 1
+        back = (_slot(core, ring, "free", number),) if is_back else ()
+        return Meet((_slot(core, ring, "full", number),), back)
+
+    return of
+
+
+def _free(case: Case) -> MakeEffect:
+    ring_of = _ring(case, out=False)
+
+    def of(core: Core, values: Values) -> Effect:
+        ring, me = ring_of(core, values)
+        return Meet((), (_slot(core, ring, "free", ring.freed[me] - 1),))
+
+    return of
 
 
 # Between the pipes of one agent: what they do to flags and buffer ids needs nothing but the core.
@@ -321,10 +377,10 @@ BETWEEN: dict[int, Callable[[Case], MakeEffect]] = {
     id(sync.SEND): _send,
     id(sync.HEAR): _hear,
     id(config.SYNC_ALL): _meet,
-    **{id(body): _queue("free", "full") for body in (fifo.PUSH_TO, fifo.PUSH)},
-    **{id(body): _queue("full", "") for body in (fifo.POP_FROM, fifo.POP)},
-    **{id(body): _queue("free", "") for body in (fifo.ALLOCATE_TO, fifo.ALLOCATE)},
-    **{id(body): _queue("", "free") for body in (fifo.FREE_FROM, fifo.FREE)},
+    **dict.fromkeys(map(id, (fifo.PUSH_TO, fifo.PUSH)), _push),
+    **dict.fromkeys(map(id, (fifo.POP_FROM, fifo.POP)), _pop),
+    **dict.fromkeys(map(id, (fifo.ALLOCATE_TO, fifo.ALLOCATE)), _allocate),
+    **dict.fromkeys(map(id, (fifo.FREE_FROM, fifo.FREE)), _free),
 }
 _COLLECTIVES = frozenset(
     id(body)
