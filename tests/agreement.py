@@ -89,7 +89,8 @@ def run(
     def plain(n: int) -> Compiler:
         return Compiler(module[n], profile, agents[n][0].side)
 
-    if not any([wanted(m, profile, text) for m in module]):
+    asked = [wanted(m, profile, text) for m in module]  # each of them is seen
+    if True not in asked:
         return go(agents, plain)
     STATE.compared += 1
     twins = copy.deepcopy([(core, values) for core, values in agents], _shared(profile))

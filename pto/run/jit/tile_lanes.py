@@ -220,7 +220,7 @@ def _write(
             nonlocal longest
             given: list[Any] = []
             for n, src in enumerate(sources):
-                ready = scalars.get(n) or ones.get(n)
+                ready = scalars.get(n, ones.get(n))
                 if ready is None and src.plane is not None:
                     pointer = planes.offset(x, rows[n], j, 1, src.kind.itemsize)
                     loaded = planes.load_lanes(x, declare, src.plane.dtype, count, pointer, mask)
