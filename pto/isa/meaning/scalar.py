@@ -310,6 +310,17 @@ def _constant(case: Case) -> Callable[..., Any]:
     return lambda core: value
 
 
+# Functions of one float, as tiles compute them.
+FUNCTIONS: dict[str, Callable[[Any], Any]] = {
+    "math.exp": mathlib.exp,
+    "math.log": mathlib.log,
+    "math.sqrt": mathlib.sqrt,
+    "math.rsqrt": mathlib.rsqrt,
+    "math.absf": np.abs,
+    "math.floor": np.floor,
+    "math.ceil": np.ceil,
+    "math.tanh": mathlib.tanh,
+}
 SCALAR: dict[str, Do] = {
     "arith.constant": Do(_constant),
     "arith.addi": _integer(operator.add),
@@ -361,13 +372,6 @@ SCALAR: dict[str, Do] = {
     "arith.fptoui": Do(_to_integer),
     "arith.bitcast": Do(same_bits),
     "builtin.unrealized_conversion_cast": Do(_cast),
-    "math.exp": _unary(mathlib.exp),
-    "math.log": _unary(mathlib.log),
-    "math.sqrt": _unary(mathlib.sqrt),
-    "math.rsqrt": _unary(mathlib.rsqrt),
-    "math.absf": _unary(np.abs),
     "math.absi": Do(_absolute),
-    "math.floor": _unary(np.floor),
-    "math.ceil": _unary(np.ceil),
-    "math.tanh": _unary(mathlib.tanh),
+    **{name: _unary(fn) for name, fn in FUNCTIONS.items()},
 }

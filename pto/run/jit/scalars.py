@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from pto.core.dtypes import F16, F32, F64
+from pto.core.rounding import Round
 from pto.isa import types as t
-from pto.isa.meaning.scalar import SCALAR, bits_of, is_unsigned, number, wrapper
+from pto.isa.meaning import lanes as meaning_lanes
+from pto.isa.meaning.scalar import FUNCTIONS, SCALAR, bits_of, is_unsigned, number, wrapper
+from pto.run.jit import conversions, lanes
 from pto.run.jit.emit import EMITTERS, Emit, Spot
 from pto.run.jit.text import NotNative, constant
 from pto.run.jit.values import Native, Word, word_type
@@ -58,8 +63,8 @@ def _simple(op: str) -> Emit:
 def _float(op: str) -> Emit:
     def emit(s: Spot) -> Sequence[Native]:
         words = _words(s)
-        if words[0].type.dtype not in _FLOATS:
-            raise NotNative("arithmetic of a small float")
+        if words[0].type.dtype not in (F32, F64):
+            return word_of(s, _LANES[op](*(lane_of(s, word) for word in words)))
         listed = ", ".join(w.name for w in words)
         return _result(s, s.x.new(f"{op} {words[0].types[0]} {listed}"))
 
@@ -187,6 +192,56 @@ def _to_float(op: str) -> Emit:
     return emit
 
 
+def lane_of(s: Spot, word: Word) -> lanes.Symbol:
+    """A scalar as a symbol of one lane."""
+    own = word.type.dtype
+    if own is None or not lanes.computes(own.numpy):
+        raise NotNative("arithmetic of this type")
+    spot = lanes.Lanes(s.x, 1, s.e.unit.declare)
+    type = spot.type(own.numpy)
+    name = s.x.new(f"insertelement {type} poison, {word.types[0]} {word.name}, i64 0")
+    return spot.symbol(own.numpy, name)
+
+
+def word_of(s: Spot, symbol: lanes.Symbol) -> list[Native]:
+    return _result(s, s.x.new(f"extractelement {symbol.type} {symbol.name}, i64 0"))
+
+
+def _function(fn: Callable[..., Any]) -> Emit:
+    """A lane function of floats, on one lane."""
+
+    def emit(s: Spot) -> Sequence[Native]:
+        return word_of(s, fn(*(lane_of(s, word) for word in _words(s))))
+
+    return emit
+
+
+def _convert(s: Spot) -> Sequence[Native]:
+    """Between floats: rounded to nearest even, infinities and NaN kept."""
+    (word,), type = _words(s), s.op.results[0].type
+    if not isinstance(type, t.Scalar) or type.dtype is None or word.type.dtype is None:
+        raise NotNative("a result that is no float")
+    changed = conversions.convert(lane_of(s, word), word.type.dtype, type.dtype, Round.RINT, False)
+    return word_of(s, changed)
+
+
+def _same_bits(s: Spot) -> Sequence[Native]:
+    (word,), type = _words(s), s.op.results[0].type
+    if not isinstance(type, t.Scalar) or bits_of(word.type) != bits_of(type):
+        raise NotNative("a value that is no scalar")
+    have, want = word.types[0], word_type(type)
+    return _result(
+        s, word.name if have == want else s.x.new(f"bitcast {have} {word.name} to {want}")
+    )
+
+
+_LANES: dict[str, Callable[..., Any]] = {
+    "fadd": operator.add,
+    "fsub": operator.sub,
+    "fmul": operator.mul,
+    "fdiv": operator.truediv,
+    "fneg": operator.neg,
+}
 _NATIVE: dict[str, Emit] = {
     "arith.constant": _constant,
     "arith.addi": _simple("add"),
@@ -224,5 +279,11 @@ _NATIVE: dict[str, Emit] = {
     "arith.trunci": _resize(False),
     "arith.sitofp": _to_float("sitofp"),
     "arith.uitofp": _to_float("uitofp"),
+    "arith.maximumf": _function(meaning_lanes.maximum),
+    "arith.minimumf": _function(meaning_lanes.minimum),
+    "arith.extf": _convert,
+    "arith.truncf": _convert,
+    "arith.bitcast": _same_bits,
+    **{name: _function(fn) for name, fn in FUNCTIONS.items()},
 }
 EMITTERS.update({id(SCALAR[name]): emit for name, emit in _NATIVE.items()})
