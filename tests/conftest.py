@@ -35,6 +35,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     agreement.STATE.mode = config.getoption("--agree")
+    # thousands of small programs: compiling each would take longer than all they do. What compiled
+    # code does is compared with the reference in tests/run/jit, and for a sample of all programs.
+    os.environ.setdefault("PTO_ENGINE", "reference")
     # compiled code of tests is kept beside the results of the last run
     os.environ.setdefault("PTO_CACHE_DIR", str(config.rootpath / ".pytest_cache" / "jit"))
     if agreement.STATE.mode != "off":

@@ -11,7 +11,7 @@ from typing import Final
 from pto.core.errors import fail, nearest
 
 ENGINES: Final = ("jit", "reference")
-DEFAULT: Final = "reference"
+DEFAULT: Final = "jit"
 
 
 def chosen_engine(option: str | None = None) -> str:
