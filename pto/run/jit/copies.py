@@ -111,7 +111,7 @@ class Copier:
                     at(base, a, b, size)
                     for base, a, b, size in zip((to, from_), left, top, sizes, strict=True)
                 ]
-                part(Rect(height, width, *places, most))
+                part(Rect(height, width, places[0], places[1], most))
 
             stretches(x, (dst.rows, src.rows), "0", rows, down)
 

@@ -124,11 +124,11 @@ def _layout(
         if chosen is None:
             raise NotNative("a view that does not fit its tile")
         layouts = (chosen,)
-    if len(layouts) > 1:
-        if single and outer != "false":
-            return GLOBAL_ND, outer
+    layout, *others = layouts
+    if others and (not single or outer == "false"):
         raise NotNative("a view whose layout is known only when it runs")
-    layout = layouts[0]
+    if others:
+        return GLOBAL_ND, outer
     if layout.sizes or not layout.is_defined or C0_AXIS in layout.col_axes:
         raise NotNative("a view of an unusual layout")
     return layout, "true"
