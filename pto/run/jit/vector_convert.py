@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from pto.core.constants import VREG_BYTES
 from pto.core.convert import round_mode
@@ -19,7 +21,7 @@ from pto.run.jit import conversions, lanes, masks
 from pto.run.jit.emit import Spot, emits
 from pto.run.jit.lanes import Symbol
 from pto.run.jit.registers import symbol
-from pto.run.jit.shuffles import NONE
+from pto.run.jit.shuffles import NONE, Picks
 from pto.run.jit.text import element, scalar_type
 from pto.run.jit.values import Mask, Native, Reg
 from pto.run.jit.vector_loads import as_items
@@ -35,10 +37,10 @@ def _items(s: Spot, reg: Reg) -> Symbol:
     return spot.symbol(kind.storage, as_items(s, reg, 8 * kind.itemsize))
 
 
-def _register(found: Symbol, kind: DType, mask: Symbol | None, picks: Sequence[int] | None) -> Reg:
+def _register(found: Symbol, kind: DType, mask: Symbol | None, picks: Picks | None) -> Reg:
     """Lanes whose bit is off are 0, then lanes at their places."""
     if mask is not None:
-        found = np.where(mask, found, found.lanes.constant(found.dtype, 0))  # type: ignore[assignment]
+        found = lanes.where(found.lanes, mask, found, found.lanes.constant(found.dtype, 0))
     if picks is not None:
         found = picked(found, picks)
     if scalar_type(found.dtype) != element(kind):
@@ -54,7 +56,7 @@ def _vcvt(s: Spot) -> Sequence[Native]:
     saturate = convert.plain_word(case, "sat") != "NOSAT"
     part = convert.PARTS[convert.plain_word(case, "part") or "EVEN"]
     items, mask = _items(s, s.need(Reg, "input")), s.need(Mask, "mask")
-    picks: np.ndarray | None = None
+    picks: npt.NDArray[np.int64] | None = None
     if dst.itemsize > src.itemsize:
         step = dst.itemsize // src.itemsize
         items = picked(items, range(part, src.lanes, step))
@@ -67,7 +69,7 @@ def _vcvt(s: Spot) -> Sequence[Native]:
             picks[part::step] = np.arange(src.lanes)
     found = conversions.convert(items, src, dst, mode, saturate)
     on = found.lanes.symbol(lanes.BOOL, bits)
-    return [_register(found, dst, on, picks)]  # type: ignore[arg-type]
+    return [_register(found, dst, on, picks)]
 
 
 @emits(special.VEXPDIF)
@@ -80,18 +82,18 @@ def _vexpdif(s: Spot) -> Sequence[Native]:
         for name in ("input", "max")
     )
     bits = masks.strided(s.x, s.need(Mask, "mask"), part * kind.itemsize, F32.itemsize)
-    found = mathlib.exp(a - b)  # type: ignore[arg-type]
-    return [_register(found, F32, found.lanes.symbol(lanes.BOOL, bits), None)]  # type: ignore[arg-type,attr-defined]
+    found: Any = mathlib.exp(a - b)
+    return [_register(found, F32, found.lanes.symbol(lanes.BOOL, bits), None)]
 
 
-def _fused(fn: Callable[..., object]) -> Callable[[Spot], Sequence[Native]]:
+def _fused(fn: Callable[..., Any]) -> Callable[[Spot], Sequence[Native]]:
     """Computed in the type of the operands, then converted: nearest even, saturating."""
 
     def emit(s: Spot) -> Sequence[Native]:
         src, dst = dtype_of(s.case, "lhs"), dtype_of(s.case, "result")
         count = min(src.lanes, dst.lanes)
         a, b = (picked(symbol(s, s.need(Reg, name)), range(count)) for name in ("lhs", "rhs"))
-        found = conversions.convert(fn(a, b), src, dst)  # type: ignore[arg-type]
+        found = conversions.convert(fn(a, b), src, dst)
         mask, on = s.operand("mask"), None
         if isinstance(mask, Mask):
             bits = masks.strided(s.x, mask, 0, src.itemsize)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -10,7 +11,7 @@ from pto.core.constants import VREG_BYTES
 from pto.isa.meaning.vector import predicate
 from pto.isa.meaning.vector.rearrange import deinterleave, interleave
 from pto.run.jit import masks
-from pto.run.jit.emit import Spot, emits
+from pto.run.jit.emit import Emit, Spot, emits
 from pto.run.jit.shuffles import NONE, shuffle, spread
 from pto.run.jit.text import NotNative, vector
 from pto.run.jit.values import Mask, Native, Place, Word
@@ -104,8 +105,8 @@ def _pbitcast(s: Spot) -> Sequence[Native]:
 # ---- rearranged
 
 
-def _slots(width: int, both: Callable[..., tuple[np.ndarray, np.ndarray]]) -> Callable[..., list]:
-    def emit(s: Spot) -> list[Native]:
+def _slots(width: int, both: Callable[[Any, Any], tuple[Any, Any]]) -> Emit:
+    def emit(s: Spot) -> Sequence[Native]:
         slots = np.arange(2 * VREG_BYTES).reshape(2, -1, width)
         given = [s.need(Mask, name) for name in ("lhs", "rhs")]
         starts = both(slots[0, :, 0], slots[1, :, 0])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -34,7 +34,7 @@ def halves(a: Symbol) -> tuple[Symbol, Symbol]:
     return picked(a, range(0, count, 2)), picked(a, range(1, count, 2))
 
 
-def tree(a: Symbol, fn: Callable[[Symbol, Symbol], Symbol], left: int) -> Symbol:
+def tree(a: Symbol, fn: Any, left: int) -> Symbol:
     """Neighbours folded until so many lanes are left."""
     while a.lanes.count > left:
         a = fn(*halves(a))
@@ -47,7 +47,7 @@ def _active(s: Spot, neutral: Any) -> Symbol:
     bits = masks.at_width(s.x, s.need(Mask, "mask"), reg.dtype.itemsize)
     a = symbol(s, reg)
     on = a.lanes.symbol(lanes.BOOL, bits)
-    return np.where(on, a, a.lanes.constant(a.dtype, neutral))  # type: ignore[return-value]
+    return lanes.where(a.lanes, on, a, a.lanes.constant(a.dtype, neutral))
 
 
 def _placed(found: Symbol, kind: DType, slots: Sequence[int]) -> Reg:
@@ -69,7 +69,7 @@ def _vcadd(s: Spot) -> Sequence[Native]:
     return [_placed(total, result, [0])]
 
 
-def _groups(s: Spot, a: Symbol, fn: Callable[[Symbol, Symbol], Symbol]) -> Sequence[Native]:
+def _groups(s: Spot, a: Symbol, fn: Any) -> Sequence[Native]:
     kind = dtype_of(s.case, "input")
     slots = range(kind.lanes)[reduce.slots(s.case, kind)]
     return [_placed(tree(a, fn, VLANE_COUNT), kind, slots)]
@@ -109,7 +109,7 @@ def _extreme(s: Spot, neutral: Any, better: Any) -> Sequence[Native]:
     a = _active(s, neutral)
     if a.dtype in (lanes.F16, lanes.BF16):
         a = lanes.cast(a, lanes.F32)
-    best = tree(a, lambda p, q: np.where(better(q, p), q, p), 1)  # type: ignore[arg-type,return-value]
+    best = tree(a, lambda p, q: lanes.where(p.lanes, better(q, p), q, p), 1)
     one = x.new(f"extractelement {best.type} {best.name}, i64 0")
     equal = a == a.lanes.spread(a.dtype, one)
     type = vector(count, "i1")
