@@ -1,0 +1,95 @@
+"""Where sources differ on what a flag is, the profile decides: its data changes what is found."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from pto.ir.graph import Module
+from pto.ir.parser import parse
+from pto.observe import Sanitizer
+from pto.run.host import launch
+from pto.target.profile import profile
+
+_HEAD = """
+module attributes {pto.target_arch = "a5", pto.kernel_kind = #pto.kernel_kind<vector>} {
+  func.func @kernel(%x: !pto.ptr<f32, gm>, %y: !pto.ptr<f32, gm>) attributes {pto.aicore} {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c3 = arith.constant 3 : index
+    %z = arith.constant 0 : i64
+    %n = arith.constant 1 : i64
+    %bytes = arith.constant 256 : i64
+    %a = pto.castptr %z : i64 -> !pto.ptr<f32, ub>
+"""
+LOAD = (
+    "pto.mte_gm_ub %x, %a, %z, %bytes nburst(%n, %bytes, %bytes)"
+    " : !pto.ptr<f32, gm>, !pto.ptr<f32, ub>, i64, i64, i64, i64, i64"
+)
+LOOP, END = "scf.for %i = %c0 to %c3 step %c1 {", "}"
+
+
+def flag(word: str, src: str, dst: str, number: int = 0) -> str:
+    return f'pto.{word}_flag["PIPE_{src}", "PIPE_{dst}", "EVENT_ID{number}"]'
+
+
+def program(*lines: str) -> Module:
+    return parse(_HEAD + "\n".join(lines) + "\nreturn\n}\n}\n")
+
+
+def codes(module: Module, **reading: Any) -> list[str]:
+    """What is found where flags are read in this way."""
+    target = profile("a5")
+    watcher = Sanitizer(replace(target, sync=replace(target.sync, **reading)))
+    args = [np.zeros(64, np.float32), np.zeros(64, np.float32)]
+    launch(module, args=args, check=False, observer=watcher)
+    return sorted({d.code for d in watcher.findings() if d.code.startswith("PTO-D")})
+
+
+AHEAD = program(LOOP, LOAD, flag("set", "MTE2", "V"), flag("wait", "MTE2", "V"), END)
+BACK = program(
+    flag("set", "V", "MTE2"),
+    LOOP,
+    flag("wait", "V", "MTE2"),
+    LOAD,
+    flag("set", "MTE2", "V"),
+    flag("wait", "MTE2", "V"),
+    flag("set", "V", "MTE2"),
+    END,
+    flag("wait", "V", "MTE2"),
+)
+TWO = program(
+    LOAD,
+    flag("set", "MTE2", "V"),
+    flag("set", "MTE2", "MTE3"),
+    flag("wait", "MTE2", "V"),
+    flag("wait", "MTE2", "MTE3"),
+)
+
+
+def test_a_source_that_runs_ahead_of_the_wait_is_told_of_where_asked_for() -> None:
+    reuse = frozenset({"flag-reuse"})
+    assert codes(AHEAD) == []
+    assert codes(AHEAD, flag_warnings=reuse) == ["PTO-D208"]
+    assert codes(BACK, flag_warnings=reuse) == []
+
+
+def test_flags_of_one_source_and_id_are_told_of_where_asked_for() -> None:
+    shared = frozenset({"shared-source-id"})
+    assert codes(TWO) == []
+    assert codes(TWO, flag_warnings=shared) == ["PTO-D210"]
+    assert codes(BACK, flag_warnings=shared) == []
+
+
+def test_a_second_set_of_a_flag_of_one_bit_is_an_error() -> None:
+    twice = program(LOAD, *[flag("set", "MTE2", "V")] * 2, *[flag("wait", "MTE2", "V")] * 2)
+    assert codes(twice) == codes(twice, flag_arity="bit") == ["PTO-D203"]
+
+
+def test_where_source_and_id_name_a_flag_its_target_makes_no_difference() -> None:
+    crossed = program(LOAD, flag("set", "MTE2", "V"), flag("wait", "MTE2", "MTE3"))
+    assert codes(crossed) == ["PTO-D201"]
+    assert codes(crossed, flag_identity="src id") == []
+    assert codes(crossed, flag_identity="dst id") == ["PTO-D201"]
