@@ -125,9 +125,9 @@ class Context:
 
     def look_at_modes(self) -> None:
         """Registers that change what products are: not 0 where one is set."""
-        core = self.core
-        narrow = registers.get(core, registers.HF32) or registers.ctrl_bit(core, registers.TF32)
-        self.words[MODES] = int(narrow)
+        known = self.core.registers
+        ctrl = known.get(registers.CTRL, registers.first(registers.CTRL))
+        self.words[MODES] = int(known.get(registers.HF32, False) or ctrl >> registers.TF32 & 1)
 
     def touches(self) -> npt.NDArray[np.int64] | None:
         """Uses of global memory, a row each; None: more than were written down."""

@@ -114,16 +114,16 @@ def _layout(
     single = view.layout.name in window.ONE_MATRIX
     if single and outer == "true":
         return GLOBAL_ND, "true"
-    layouts: tuple[GlobalLayout, ...] = (view.layout,)
+    layouts = [view.layout]
     if view.layout is GLOBAL_ND:
-        layouts = window.candidates(tile.type, written)
+        layouts = list(window.candidates(tile.type, written))
     numbers = (*view.shape, *tile.valid)
     if len(layouts) > 1 and all(n.isdigit() for n in numbers):
         a, b, c, d, e, rows, cols = map(int, numbers)
-        chosen = window.chosen(layouts, (a, b, c, d, e), view.dtype.itemsize, rows, cols)
+        chosen = window.chosen(tuple(layouts), (a, b, c, d, e), view.dtype.itemsize, rows, cols)
         if chosen is None:
             raise NotNative("a view that does not fit its tile")
-        layouts = (chosen,)
+        layouts = [chosen]
     layout, *others = layouts
     if others and (not single or outer == "false"):
         raise NotNative("a view whose layout is known only when it runs")
