@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from operator import attrgetter
 
 from pto.core.errors import Diagnostic, Note
 from pto.ir.graph import Operation
@@ -101,6 +102,30 @@ def _sent(item: Item) -> tuple[Note, ...]:
     where = counters_text(item.event.op, item.event.counters)
     return (Note(f"sent last by #{item.moment.number}{f', {where}' if where else ''}"),)
 
+
+_OVERFLOW = "PTO-D113"
+
+
+def explained(error: Diagnostic, order: Order) -> Diagnostic:
+    """A counter that overflows, with how far those have come who should have heard it."""
+    if error.code != _OVERFLOW:
+        return error
+    notes: list[Note] = []
+    for agent in order.all:
+        last = max(
+            (t.moments[-1] for t in agent.threads.values() if t.moments), key=_number, default=None
+        )
+        if last is None:
+            notes.append(Note(f"{agent.name} has completed nothing yet"))
+        else:
+            name = last.op.name.removeprefix("pto.")
+            notes.append(
+                Note(f"{agent.name} has come as far as {name} #{last.number}", last.op.loc)
+            )
+    return replace(error, notes=(*error.notes, *notes))
+
+
+_number = attrgetter("number")
 
 # ---- pipes that can never go on
 

@@ -287,7 +287,8 @@ def sanitize(
         return Verdict(tuple(found), mode, report)
     looks = _closer_looks(module, target.profile, step_again)
     if report is None:
-        return Verdict((*watcher.findings(), *looks, *found), mode, report)
+        ended = [flags.explained(error, watcher.order) for error in found]
+        return Verdict((*watcher.findings(), *looks, *ended), mode, report)
     helped = _with_fixes(watcher, found_again)
     return Verdict((*helped, *looks, *undefined.findings(watcher.origins, again)), mode, report)
 
