@@ -169,7 +169,9 @@ def many_instructions(count: int) -> str:
         pto.tload(a, x[:, :])
         pto.tload(b, x[:, :])
         for n in range(count - 3):
-            getattr(pto, kinds[n % len(kinds)])((a, b, c)[n % 3], (b, c, a)[n % 3], (c, a, b)[n % 3])
+            getattr(pto, kinds[n % len(kinds)])(
+                (a, b, c)[n % 3], (b, c, a)[n % 3], (c, a, b)[n % 3]
+            )
         pto.tstore(x[:, :], c)
 
     return str(pto.print_module(long.module(np.zeros((64, 64), np.float32))))

@@ -69,7 +69,7 @@ def load_add_store(x: pto.Global[pto.f32], n: int) -> None:
 
 def product(kind: Any, size: int = 128) -> Kernel:
     @pto.kernel(profile="a5")
-    def many(x: pto.Global, n: int) -> None:
+    def many(x: pto.Global[Any], n: int) -> None:
         mat = pto.tile(size, size, kind, role="mat")
         left = pto.tile(size, size, kind, role="left")
         right = pto.tile(size, size, kind, role="right")

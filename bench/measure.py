@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from statistics import median
 
 Rows = list[tuple[str, float, str]]  # (name, value, unit), what every bench module's run() returns
 
 
-def seconds(work: dict[str, Callable[[], object]], rounds: int, calls: int) -> dict[str, float]:
+def seconds(work: Mapping[str, Callable[[], object]], rounds: int, calls: int) -> dict[str, float]:
     """Median seconds of one call of each function, over `rounds` that take turns."""
     taken: dict[str, list[float]] = {name: [] for name in work}
     for function in work.values():

@@ -108,7 +108,7 @@ class NativeCompiler(Compiler):
             at += form.nbytes
         return found
 
-    def _reference(self, ops: list[Operation]):  # noqa: ANN202
+    def _reference(self, ops: list[Operation]):
         """Makes the reference steps of these operations, when they are needed."""
         slots = self._slots
 

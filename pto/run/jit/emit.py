@@ -22,7 +22,6 @@ from pto.run.jit import masks
 from pto.run.jit.context import CALL, LOG, ROOM, TABLE, TOUCH, TOUCHES, Context
 from pto.run.jit.text import I64, NotNative, Text
 from pto.run.jit.values import (
-    SPACE_NUMBERS,
     Handle,
     Mask,
     Native,
@@ -47,7 +46,7 @@ _SPACES: Final = tuple(Space)
 EMITTERS: dict[int, Emit] = {}
 # The kinds that need no entry of their own, and operations with regions, by name.
 KINDS: dict[type, Emit] = {}
-STRUCTURES: dict[str, Callable[["Emitter", Operation], None]] = {}
+STRUCTURES: dict[str, Callable[[Emitter, Operation], None]] = {}
 
 
 def emits(*bodies: Do) -> Callable[[Emit], Emit]:
@@ -423,6 +422,3 @@ class Spot:
         if not memory.isdigit() and not noted:
             self.e.unit.ordered = True
         return self.x.at(self.e.base(memory), address)
-
-
-__all__ = ["SPACE_NUMBERS"]

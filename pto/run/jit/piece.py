@@ -5,13 +5,12 @@ Where a value has no form in compiled code, the reference steps of the same oper
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from pto.core.tile import Tile
-from pto.ir.graph import Value
 from pto.run.code import Block, Regs
 from pto.run.core import Core
 from pto.run.jit.context import Context, context_of
@@ -33,7 +32,7 @@ class Piece:
         ins: Sequence[Bound],
         outs: Sequence[Bound],
         kept: Sequence[Bound],
-        reference: Any,
+        reference: Callable[[], Block],
     ) -> None:
         self._unit = unit
         self._name = name
@@ -49,7 +48,7 @@ class Piece:
     def step(self, core: Core, regs: Regs) -> None:
         context = context_of(core, self._unit.needs)
         raw = np.empty(self._nbytes + 64, np.uint8)
-        frame = memoryview(raw)
+        frame = raw.data
         for slot, form, at in self._ins:
             if not form.encode(frame, at, regs[slot], context):
                 self._run_reference(core, regs)
@@ -77,10 +76,5 @@ class Piece:
         context.objects.clear()
 
     def _run_reference(self, core: Core, regs: Regs) -> None:
-        if self._block is None:
-            self._block = self._reference()
-        self._block.run(core, regs)
-
-
-def uses(values: Sequence[Value]) -> dict[int, Value]:
-    return {id(v): v for v in values}
+        block = self._block = self._block or self._reference()
+        block.run(core, regs)

@@ -11,7 +11,7 @@ from pto.isa import types as t
 from pto.isa.meaning import view
 from pto.run.jit.emit import Emit, Spot, emits
 from pto.run.jit.text import NotNative
-from pto.run.jit.values import SPACE_NUMBERS, Handle, Native, Place, TilePlace, ViewPlace, Word
+from pto.run.jit.values import SPACE_NUMBERS, Native, Place, TilePlace, ViewPlace, Word
 
 
 def number(native: Native) -> str:
@@ -257,6 +257,3 @@ def _retyped(s: Spot) -> Sequence[Native]:
         raise NotNative("a tile outside its buffer")
     s.fault_unless(fine)
     return [TilePlace((tile.address, *region), type)]
-
-
-__all__ = ["Handle"]

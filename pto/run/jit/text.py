@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from pto.core.dtypes import BF16, F16, F32, F64, DType
+from pto.core.dtypes import F16, F32, F64, DType
 
 I1: Final = "i1"
 I8: Final = "i8"

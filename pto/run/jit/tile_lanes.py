@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from pto.core.dtypes import I64, DType
-from pto.isa import types as t
 from pto.isa.meaning import Lane
 from pto.isa.meaning.kinds import Axis
 from pto.isa.meaning.regions import element as element_of
@@ -17,7 +16,7 @@ from pto.isa.meaning.regions import require_arithmetic
 from pto.run.jit import lanes, planes
 from pto.run.jit.emit import Spot
 from pto.run.jit.planes import VECTOR_BYTES, Plane
-from pto.run.jit.text import NotNative, Text, element, scalar_type
+from pto.run.jit.text import NotNative, Text, scalar_type
 from pto.run.jit.values import Native, TilePlace, Word
 
 _LONG = 60  # lines of a lane function beyond which fewer lanes at a time keep it in registers
@@ -251,6 +250,3 @@ def as_items(spot: lanes.Lanes, found: Any, dtype: DType) -> str:
     if found.dtype.itemsize != dtype.itemsize or found.dtype.kind == "b":
         raise NotNative("a result of another width")
     return found.view(kind).name
-
-
-__all__ = ["element", "t"]

@@ -35,9 +35,9 @@ def _product(s: Spot) -> Sequence[Native]:
     s.fault_unless(fits)
 
     def run() -> None:
-        matrices = [_matrix(s, tile) for tile in (a, b, dst)]
         old = None if start is None else _matrix(s, start)
-        emit_product(s, (m, k, n), *matrices, old, is_row=added == "bias")
+        lhs, rhs, out = _matrix(s, a), _matrix(s, b), _matrix(s, dst)
+        emit_product(s, (m, k, n), lhs, rhs, out, old, is_row=added == "bias")
 
     planes.either_way(s, fine, run)
     return []

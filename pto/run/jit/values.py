@@ -15,8 +15,8 @@ from typing import Any, Final
 import numpy as np
 
 from pto.core.constants import BLOCK_BYTE_SIZE, VREG_BYTES
-from pto.core.dtypes import BF16, F16, F32, F64, DType
-from pto.core.global_layout import ND, GlobalLayout, Shape5
+from pto.core.dtypes import F16, F32, F64, DType
+from pto.core.global_layout import ND, GlobalLayout
 from pto.core.global_tensor import GlobalTensor
 from pto.core.memory import Space
 from pto.core.pointer import Pointer
@@ -349,6 +349,3 @@ def form_of(type: t.Type) -> Native:
     if isinstance(type, t.Align):
         return Stream(("",) * 5)
     return Handle(("",))
-
-
-__all__ = ["BF16", "I8", "Shape5"]

@@ -41,7 +41,9 @@ def same(ours: Any, theirs: Any) -> None:
     if ours.dtype.kind not in "iub":
         different &= ~((ours != ours) & (theirs != theirs))
     at = np.argwhere(different)
-    assert not len(at), f"{len(at)} differ, first {at[0]}: {ours[tuple(at[0])]} {theirs[tuple(at[0])]}"
+    if len(at):
+        first = tuple(at[0])
+        raise AssertionError(f"{len(at)} differ, first {first}: {ours[first]} {theirs[first]}")
 
 
 def fails_alike(program: str | Module, args: Sequence[Any], **options: Any) -> str:

@@ -1,4 +1,4 @@
-"""Tile instructions on the fast engine: the same bits as on the reference, for every type and tail."""
+"""Tile instructions on the fast engine: the bits of the reference, for every type and tail."""
 
 from __future__ import annotations
 
