@@ -24,7 +24,8 @@ from pto.verify.functions import entries, is_defined, name_of
 _ROOM = 1 << 20  # elements of an argument whose size nothing tells
 _BLOCKS = 2  # enough for one block to meet another, where blocks do different work
 _SMALL = 16  # what a number of rows, columns or steps is taken to be
-_KEPT = ("PTO-R", "PTO-D", "PTO-V21", "PTO-M201", "PTO-M202")  # what does not depend on the size of made-up inputs
+# what does not depend on the size of made-up inputs
+_KEPT = ("PTO-R", "PTO-D", "PTO-V21", "PTO-M201", "PTO-M202")
 
 
 def launches(module: Module, *, profile: str | None, device: str | None) -> list[Launch]:
