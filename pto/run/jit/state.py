@@ -72,13 +72,14 @@ _SLOTS: Final[dict[str, tuple[int, int]]] = {
     registers.MOV_PAD: (1, 1),
     registers.AR: (2, 1),
     registers.SQZN: (3, 1),
+    registers.VMS4_SR: (4, 1),
     **{
-        f"{name} {way}": (4 + 2 * (n * len(_PAIRS) + k), 2)
+        f"{name} {way}": (5 + 2 * (n * len(_PAIRS) + k), 2)
         for n, way in enumerate(registers.WAYS)
         for k, name in enumerate(_PAIRS)
     },
 }
-_WORDS: Final = 4 + 2 * len(_PAIRS) * len(registers.WAYS)
+_WORDS: Final = 5 + 2 * len(_PAIRS) * len(registers.WAYS)
 _SIGN: Final = 1 << 63
 NO_SQUEEZE: Final = -1  # SQZN before the first squeeze
 
