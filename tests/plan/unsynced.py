@@ -107,7 +107,8 @@ class Writer:
 def _function(head: str, writer: Writer, rng: random.Random) -> list[str]:
     constants = [f"%c{n} = arith.constant {n} : index" for n in (0, 1, 2, 4, 8, 16, ROWS)]
     views = [
-        f"%v{x} = pto.make_tensor_view %{x}, shape = [%c{ROWS}, %c16], strides = [%c16, %c1] : {VIEW}"
+        f"%v{x} = pto.make_tensor_view %{x}, shape = [%c{ROWS}, %c16],"
+        f" strides = [%c16, %c1] : {VIEW}"
         for x in "ab"
     ]
     writer.tiles = [f"%t{n}" for n in range(rng.randint(2, 5))]
