@@ -6,7 +6,7 @@ Everything else, and the order of pieces, is as in the reference engine.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from pto.ir.graph import Module, Operation, Region, Value
 from pto.isa.meaning import Do
@@ -17,7 +17,7 @@ from pto.run.control import CONTROL, looks
 from pto.run.jit import instructions
 from pto.run.jit.control import STRUCTURES
 from pto.run.jit.emit import Emitter, emitter_of
-from pto.run.jit.piece import Bound, Piece
+from pto.run.jit.piece import Piece
 from pto.run.jit.text import NotNative
 from pto.run.jit.unit import Unit
 from pto.run.jit.values import Native, form_of
@@ -25,6 +25,9 @@ from pto.target.facts import Profile
 
 instructions.load()
 _CHEAP = ("arith.constant",)
+_PIECE = 2_000  # operations of a piece: longer functions take LLVM longer than they save
+_LARGEST = 20_000  # operations of one loop or call, those of called functions included
+Crossing = tuple[Value, Native, int]  # a value at the border of a piece, its form, its place
 
 
 class NativeCompiler(Compiler):
@@ -37,24 +40,29 @@ class NativeCompiler(Compiler):
         self.unit = unit
         self.placement = placement
         self._waits: dict[int, bool] = {}
+        self._weights: dict[int, int] = {}
         self._uses: dict[int, Counter[int]] = {}
         self._plain = False  # while reference steps are made
 
     def block(self, region: Region) -> Block:
         if self._plain:
             return super().block(region)
-        out, run = Block(), list[Operation]()
+        out, run, weight = Block(), list[Operation](), 0
         for op in region.block.ops:
-            if self._can_enter(op):
-                run.append(op)
+            if not self._can_enter(op):
+                self._close(out, run)
+                run, weight = [], 0
+                self._add(out, op)
                 continue
-            self._close(out, run, region)
-            run = []
-            self._add(out, op)
-        self._close(out, run, region)
+            run.append(op)
+            weight += self._weight(op)
+            if weight > _PIECE:
+                self._close(out, run)
+                run, weight = [], 0
+        self._close(out, run)
         return out
 
-    def _close(self, out: Block, ops: list[Operation], region: Region) -> None:
+    def _close(self, out: Block, ops: list[Operation]) -> None:
         """A run of operations as one piece, where that is worth a call."""
         piece = self._piece(ops) if any(_is_work(op) for op in ops) else None
         if piece is None:
@@ -65,50 +73,31 @@ class NativeCompiler(Compiler):
         out.steps.append(piece.step)
 
     def _piece(self, ops: list[Operation]) -> Piece | None:
-        emitter, name = Emitter(self.unit, self), self.unit.new_name()
         inner = [op for outer in ops for op in self._reached(outer)]
         ins, outs = _border(ops, inner, self._arguments(inner), self._total(ops[0]))
+        emitter, name = Emitter(self.unit, self), self.unit.new_name()
         emitter.prepare_cells(inner)
-        border: list[tuple[Value, Native]] = [(v, form_of(v.type)) for v in ins]
-        places = _places([form for _, form in border])
-        emitter.border = sum(form.nbytes for _, form in border)
         try:
-            for (value, form), at in zip(border, places, strict=True):
-                emitter.bind(value, emitter.get(form, at))
-            # results follow; their forms are known when the operations are written
-            emitter.border += sum(form_of(v.type).nbytes for v in outs)
+            before = _come_in(emitter, ins, outs)
             for op in ops:
                 emitter.operation(op)
-            ends = self._ends(emitter, outs, sum(form.nbytes for _, form in border))
-            for (value, form), at in zip(border, places, strict=True):
-                if id(value) in emitter.cells:
-                    emitter.put(emitter.value(value), at)
+            after = _go_out(emitter, outs, sum(form.nbytes for _, form, _ in before))
+            kept = _keep(emitter, before)
         except NotNative as why:
             self.unit.left_out(ops[0], str(why))
             return None
-        slots = [(self.slot(v), form, at) for (v, form), at in zip(border, places, strict=True)]
-        kept = [b for b, (v, _) in zip(slots, border, strict=True) if id(v) in emitter.cells]
         self.unit.add(name, emitter.finish(name))
+        self._reserve(inner)
+        bound = [[(self.slot(v), form, at) for v, form, at in x] for x in (before, after, kept)]
+        return Piece(self.unit, name, emitter, bound[0], bound[1], bound[2], self._reference(ops))
+
+    def _reserve(self, inner: Sequence[Operation]) -> None:
+        """Registers for the reference steps of these operations, should they be needed."""
         for op in inner:
-            for value in (*op.operands, *op.results):
-                self.slot(value)
-            for inside in op.regions:
-                self.slots([a for b in inside.blocks for a in b.args])
-        return Piece(self.unit, name, emitter, slots, ends, kept, self._reference(ops))
+            self.slots([*op.operands, *op.results])
+            self.slots([a for region in op.regions for b in region.blocks for a in b.args])
 
-    def _ends(self, emitter: Emitter, outs: Sequence[Value], at: int) -> list[Bound]:
-        found: list[Bound] = []
-        for value in outs:
-            native = emitter.value(value)
-            form = form_of(value.type)
-            if native.nbytes > form.nbytes:
-                raise NotNative("a result of another form")
-            emitter.put(native, at)
-            found.append((self.slot(value), native.renamed([""] * len(native.names)), at))
-            at += form.nbytes
-        return found
-
-    def _reference(self, ops: list[Operation]):
+    def _reference(self, ops: list[Operation]) -> Callable[[], Block]:
         """Makes the reference steps of these operations, when they are needed."""
         slots = self._slots
 
@@ -162,28 +151,34 @@ class NativeCompiler(Compiler):
         if op.name in CONTROL:
             if op.name not in STRUCTURES or any(looks(inner) for inner in op.walk()):
                 return False
-            inner = [o for r in op.regions for b in r.blocks for o in b.ops]
-            if op.name == "func.call":
-                inner = self.callee(op).regions[0].block.ops
-            return all(self._can_enter(o) or _hands_on(o) for o in inner)
+            inner = self._inside(op)
+            if not all(self._can_enter(o) or _hands_on(o) for o in inner):
+                return False
+            return self._weight(op) <= _LARGEST
         body = op.row.body if op.row else None
         if body is None or op.regions:
             return False
         return not (isinstance(body, Do) and (body.blocks or body.binds or body.looks))
 
-    def _reached(self, op: Operation) -> list[Operation]:
-        """An operation and all inside it, called functions too."""
-        found = list(op.walk())
-        for inner in list(found):
-            if inner.name == "func.call":
-                found += [
-                    o
-                    for f in self.callee(inner).regions
-                    for b in f.blocks
-                    for i in b.ops
-                    for o in self._reached(i)
-                ]
+    def _inside(self, op: Operation) -> list[Operation]:
+        """The operations of its regions, or of the function it calls."""
+        if op.name == "func.call":
+            return self.callee(op).regions[0].block.ops
+        return [o for region in op.regions for b in region.blocks for o in b.ops]
+
+    def _weight(self, op: Operation) -> int:
+        """Operations that are written, where calls are written in place."""
+        found = self._weights.get(id(op))
+        if found is None:
+            self._weights[id(op)] = _LARGEST + 1  # a call of itself has no end
+            found = self._weights[id(op)] = 1 + sum(map(self._weight, self._inside(op)))
         return found
+
+    def _reached(self, op: Operation) -> Iterator[Operation]:
+        """An operation and all inside it, called functions too."""
+        yield op
+        for inner in self._inside(op):
+            yield from self._reached(inner)
 
 
 def _hands_on(op: Operation) -> bool:
@@ -200,12 +195,37 @@ def _is_work(op: Operation) -> bool:
     return op.name not in _CHEAP and emitter_of(op) is not None
 
 
-def _places(forms: Sequence[Native]) -> list[int]:
-    at, found = 0, []
-    for form in forms:
-        found.append(at)
-        at += form.nbytes
+def _come_in(emitter: Emitter, ins: Sequence[Value], outs: Sequence[Value]) -> list[Crossing]:
+    """Values of before, read from the frame; room for results follows them."""
+    found: list[Crossing] = []
+    for value in ins:
+        form = form_of(value.type)
+        emitter.bind(value, emitter.get(form, emitter.border))
+        found.append((value, form, emitter.border))
+        emitter.border += form.nbytes
+    emitter.border += sum(form_of(v.type).nbytes for v in outs)
     return found
+
+
+def _go_out(emitter: Emitter, outs: Sequence[Value], at: int) -> list[Crossing]:
+    """Results, written to the frame in the form they turned out to have."""
+    found: list[Crossing] = []
+    for value in outs:
+        native, room = emitter.value(value), form_of(value.type).nbytes
+        if native.nbytes > room:
+            raise NotNative("a result of another form")
+        emitter.put(native, at)
+        found.append((value, native.renamed([""] * len(native.names)), at))
+        at += room
+    return found
+
+
+def _keep(emitter: Emitter, before: Sequence[Crossing]) -> list[Crossing]:
+    """Tiles of before whose valid region may have been set."""
+    kept = [crossing for crossing in before if id(crossing[0]) in emitter.cells]
+    for value, _, at in kept:
+        emitter.put(emitter.value(value), at)
+    return kept
 
 
 def _border(
