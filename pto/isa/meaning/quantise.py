@@ -21,7 +21,7 @@ Array = npt.NDArray[Any]
 F32s = npt.NDArray[np.float32]
 
 _SCALE_BITS: Final = np.uint64(0xFFFFE000)  # a channel's scale has 19 bits
-_CASTS: Final = ("f32_f16", "f32_bf16")  # take a payload and do not scale
+CASTS: Final = ("f32_f16", "f32_bf16")  # take a payload and do not scale
 _THROUGH_F16: Final = "qf162"
 
 # Scaled integers are rounded into this range before the offset: the goldens of pto-isa's tests
@@ -89,7 +89,7 @@ class Finish:
     def _scaled(self, values: Array) -> F32s:
         """f32: the accumulator, by way of f16 in some modes, times the scale."""
         wide = values.astype(np.float32)
-        if self.mode is None or self.scale is None or self.mode in _CASTS:
+        if self.mode is None or self.scale is None or self.mode in CASTS:
             return wide
         if self.mode.startswith(_THROUGH_F16):
             wide = convert(wide, F32, F16, saturate=False).astype(np.float32)

@@ -1,0 +1,106 @@
+"""Accumulators out by pointer, and single elements, on the fast engine."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from tests.run.jit.both import agree, fails_alike
+from tests.run.jit.tiles import Tile, program
+
+_RANDOM = np.random.default_rng(9)
+_NUMPY: dict[str, Any] = {
+    "f32": np.float32,
+    "f16": np.float16,
+    "bf16": ml_dtypes.bfloat16,
+    "i32": np.int32,
+}
+
+
+def _text(src: str, dst: str, body: str) -> tuple[str, list[Any]]:
+    tiles = [Tile("acc", 1, 16384, "ui8", role="acc"), Tile("mat", 1, 16384, "ui8", role="mat")]
+    names = (
+        f"%c = pto.castptr %at0 : i64 -> !pto.ptr<{src}, l0c>\n"
+        f"%m = pto.castptr %at0 : i64 -> !pto.ptr<{dst}, l1>\n"
+        "%f = arith.constant 1.0 : f32\n"
+    )
+    used = {int(n) for n in re.findall(r"%i(\d+)", body)}
+    numbers = "".join(f"%i{n} = arith.constant {n} : i64\n" for n in sorted(used))
+    text = program([("g", dst)], tiles, numbers + names + body)
+    args: list[Any] = [_RANDOM.integers(0, 256, 65536, dtype=np.uint8).view(_NUMPY[dst])]
+    for tile in tiles:
+        args.append(_RANDOM.integers(0, 256, tile.nbytes, dtype=np.uint8))
+        args.append(np.zeros(tile.nbytes, np.uint8))
+    return text, args
+
+
+def _move(to: str, src: str, dst: str, sizes: str, clauses: str, more: str = "") -> str:
+    own = ", %i0, %i0" if to == "gm" else ""
+    types = ", i64, i64" if to == "gm" else ""
+    name, space = ("%g", "gm") if to == "gm" else ("%m", "l1")
+    return (
+        f"pto.mte_l0c_{to} %c, {name}, {sizes}{own}{clauses} : !pto.ptr<{src}, l0c>, "
+        f"!pto.ptr<{dst}, {space}>, i64, i64, i64, i64{types}{more}"
+    )
+
+
+_LAYOUTS = [("nz2nd", "64"), ("nz2dn", "48"), ("nz2nz", "1024"), ("nz2nz", "600")]
+
+
+_RELU = ", pre_relu(mode = normal_relu)"
+_CHANGES = [  # integers are rectified by the reference
+    *((pair, "") for pair in ("f32 f32", "f32 f16", "f32 bf16", "i32 i32")),
+    *((pair, _RELU) for pair in ("f32 f32", "f32 f16", "f32 bf16")),
+]
+
+
+@pytest.mark.parametrize("to", ["gm", "l1"])
+@pytest.mark.parametrize(("layout", "stride"), _LAYOUTS)
+@pytest.mark.parametrize(("pair", "relu"), _CHANGES)
+def test_accumulators_go_out(to: str, layout: str, stride: str, pair: str, relu: str) -> None:
+    src, dst = pair.split()
+    quant = f", pre_quant(%f, mode = f32_{dst})" if src == "f32" and dst != "f32" else ""
+    more = ", f32" if quant else ""
+    for m, n in ((32, 48), (30, 41), (1, 1)):
+        sizes = f"%i{m}, %i{n}, %i32, %i{stride}"
+        body = _move(to, src, dst, sizes, f"{quant}{relu}, {layout}", more)
+        text, args = _text(src, dst, body)
+        agree(text, args, check=False)
+
+
+def test_accumulators_go_out_again_and_again() -> None:
+    sizes = "%i16, %i20, %i16, %i32"
+    body = _move("gm", "f32", "f32", sizes, ", nz2nd, loop3(%i3, %i40, %i700)", ", i64, i64, i64")
+    text, args = _text("f32", "f32", body)
+    agree(text, args, check=False)
+
+
+def test_what_leaves_global_memory_is_named() -> None:
+    body = _move("gm", "f32", "f32", "%i32, %i32, %i32, %i60000", ", nz2nd")
+    text, args = _text("f32", "f32", body)
+    assert fails_alike(text, args, check=False) == "PTO-M161"
+
+
+_SCALARS = """
+module attributes {{pto.target_arch = "a5", pto.kernel_kind = #pto.kernel_kind<vector>}} {{
+  func.func @k(%a: !pto.ptr<{kind}, gm>, %from: index, %to: index) attributes {{pto.aicore}} {{
+    %v = pto.load_scalar %a[%from] : !pto.ptr<{kind}, gm> -> {kind}
+    pto.store_scalar %v, %a[%to] : !pto.ptr<{kind}, gm>, {kind}
+    return
+  }}
+}}
+"""
+
+
+@pytest.mark.parametrize("kind", ["f32", "f16", "bf16", "i32"])
+def test_single_elements(kind: str) -> None:
+    a = _RANDOM.integers(0, 256, 64 * np.dtype(_NUMPY[kind]).itemsize, dtype=np.uint8)
+    text = _SCALARS.format(kind=kind)
+    agree(text, [a.view(_NUMPY[kind]), 3, 9], check=False)
+    for bad in (64, -1, 1 << 62, -(1 << 62)):
+        assert fails_alike(text, [a.view(_NUMPY[kind]), bad, 0], check=False) == "PTO-M001"
+        assert fails_alike(text, [a.view(_NUMPY[kind]), 0, bad], check=False) == "PTO-M001"
