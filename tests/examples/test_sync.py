@@ -1,0 +1,50 @@
+"""Examples that leave synchronisation to a compiler: with it inserted they are clean, same bits."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+import pytest
+
+from pto.lang.kernel import Kernel
+from pto.plan.sync.insert import ordered
+from pto.target.profile import profile as find
+from tests.examples.test_examples import runs
+
+NAMES = ("embedding", "flash_attention", "gemm_int8", "layernorm", "softmax", "top_k")
+# Between the cube and the vector side more is in order than one side can know.
+NEEDLESS = ("PTO-R014",)
+
+
+@pytest.mark.parametrize(("name", "profile"), [run for run in runs() if run[0] in NAMES])
+def test_an_example_with_flags_is_clean_and_gives_the_same_bits(
+    name: str, profile: str, monkeypatch: pytest.MonkeyPatch
+):
+    module = importlib.import_module(f"examples.{name}")
+    expected = module.example(profile)[0].tobytes()
+    found: list[str] = []
+    trace = Kernel._trace
+    flags: list[int] = []
+
+    def synchronised(self: Kernel, *args: Any) -> Any:
+        made = ordered(trace(self, *args), find(profile))
+        flags.append(sum(op.name == "pto.wait_flag" for op in made.walk()))
+        return made
+
+    def run(self: Kernel, *args: Any, blocks: int = 1, **named: Any) -> None:
+        found.extend(d.code for d in self.sanitize(*args, blocks=blocks, **named))
+
+    monkeypatch.setattr(Kernel, "_trace", synchronised)
+    monkeypatch.setattr(Kernel, "run", run)
+    for value in vars(module).values():
+        if isinstance(value, Kernel):
+            value._cache.clear()
+    try:
+        assert module.example(profile)[0].tobytes() == expected
+    finally:
+        for value in vars(module).values():
+            if isinstance(value, Kernel):
+                value._cache.clear()
+    assert flags and all(flags)
+    assert [code for code in found if code not in NEEDLESS] == []
