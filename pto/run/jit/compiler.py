@@ -97,17 +97,18 @@ class NativeCompiler(Compiler):
             self.slots([*op.operands, *op.results])
             self.slots([a for region in op.regions for b in region.blocks for a in b.args])
 
-    def _reference(self, ops: list[Operation]) -> Callable[[], Block]:
-        """Makes the reference steps of these operations, when they are needed."""
+    def _reference(self, ops: list[Operation]) -> Callable[[], tuple[Block, int]]:
+        """Makes the reference steps of these operations, when they are needed; and how many
+        registers there are then."""
         slots = self._slots
 
-        def make() -> Block:
+        def make() -> tuple[Block, int]:
             outer, self._slots, self._plain = self._slots, slots, True
             try:
                 plain = Block()
                 for op in ops:
                     self._add(plain, op)
-                return plain
+                return plain, len(slots)
             finally:
                 self._slots, self._plain = outer, False
 

@@ -52,6 +52,7 @@ class Context:
 
     def __init__(self, core: Core, needs: Needs) -> None:
         self.core = core
+        self.needs = needs
         self._memories: list[Memory | None] = [None] * len(_SPACES)
         self.objects: list[Any] = []
         self.error: BaseException | None = None
@@ -142,8 +143,8 @@ class Context:
 
 
 def context_of(core: Core, needs: Needs) -> Context:
-    """The context of an agent, made once."""
+    """The context of an agent, made once for each unit of code that it runs."""
     found = core.native
-    if not isinstance(found, Context):
+    if not isinstance(found, Context) or found.needs is not needs:
         found = core.native = Context(core, needs)
     return found

@@ -32,7 +32,7 @@ class Piece:
         ins: Sequence[Bound],
         outs: Sequence[Bound],
         kept: Sequence[Bound],
-        reference: Callable[[], Block],
+        reference: Callable[[], tuple[Block, int]],
     ) -> None:
         self._unit = unit
         self._name = name
@@ -43,6 +43,7 @@ class Piece:
         self._nbytes = emitter.border + emitter.area
         self._reference = reference
         self._block: Block | None = None
+        self._size = 0
         self._function: Any = None
 
     def step(self, core: Core, regs: Regs) -> None:
@@ -76,5 +77,7 @@ class Piece:
         context.objects.clear()
 
     def _run_reference(self, core: Core, regs: Regs) -> None:
-        block = self._block = self._block or self._reference()
-        block.run(core, regs)
+        if self._block is None:
+            self._block, self._size = self._reference()
+        regs += [None] * (self._size - len(regs))  # operands that are absent have one too
+        self._block.run(core, regs)
