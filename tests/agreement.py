@@ -20,12 +20,11 @@ from pto.core.errors import PtoError
 from pto.core.tile import Tile
 from pto.ir.graph import Module, Operation, Value
 from pto.isa import types as t
-from pto.plan.placement import Placement
 from pto.run.compile import Compiler
-from pto.run.core import Core
-from pto.run.device import Device
+from pto.run.core import Cluster, Core
 from pto.run.jit.compiler import NativeCompiler
 from pto.run.jit.unit import Unit
+from pto.run.kernel import Grid, Kernel
 from pto.target.facts import Profile
 
 ONE_IN = 8
@@ -116,7 +115,7 @@ def _shared(profile: Profile) -> dict[int, Any]:
     return {id(each): each for each in kept}
 
 
-def _outcome(run: Callable[[], list[Any]]) -> Outcome:
+def _outcome(run: Callable[[], Any]) -> Any:
     try:
         return run()
     except PtoError as error:
@@ -148,11 +147,16 @@ def _same_values(ours: Iterable[Any], theirs: Iterable[Any], about: str) -> None
             require_same_bytes(np.asarray(mine), np.asarray(other), about)
 
 
+def _same_buffers(ours: Cluster, theirs: Cluster, about: str) -> None:
+    for mine, other in zip(ours.agents, theirs.agents, strict=True):
+        for space in {*mine._buffers, *other._buffers}:
+            pair = mine.memory(space).data, other.memory(space).data
+            require_same_bytes(*pair, f"{space.value}: {about}", typed=False)
+
+
 def _same_cores(core: Core, twin: Core, about: str) -> None:
+    _same_buffers(core.cluster, twin.cluster, about)
     for mine, other in zip(core.cluster.agents, twin.cluster.agents, strict=True):
-        for space, memory in mine._buffers.items():
-            where = f"{space.value}: {about}"
-            require_same_bytes(memory.data, other.memory(space).data, where, typed=False)
         assert list(mine.printed) == list(other.printed), about
         assert _set(mine.flags) == _set(other.flags), about
         for name, value in mine.registers.items():
@@ -203,41 +207,72 @@ def _different(a: Any, b: Any) -> Any:
 # ---- launches
 
 
+class Twin:
+    """What a kernel was made of, the agents it made last, and itself on the other engine."""
+
+    def __init__(self, *made_of: Any) -> None:
+        self.made_of = made_of
+        self.last: Cluster | None = None
+        self._other: Kernel | None = None
+
+    @property
+    def can(self) -> bool:
+        return self.made_of[3] is None  # nobody watches
+
+    @property
+    def other(self) -> Kernel:
+        if self._other is None:
+            *facts, _, engine = self.made_of
+            self._other = Kernel(*facts, None, "jit" if engine == "reference" else "reference")
+        return self._other
+
+
+def _watch_kernels() -> None:
+    made, started = Kernel.__init__, Kernel.agents
+
+    def init(
+        self: Any,
+        module: Any,
+        functions: Any,
+        profile: Any,
+        tap: Any = None,
+        engine: Any = "reference",
+    ) -> None:
+        made(self, module, functions, profile, tap, engine)
+        self.twin = Twin(module, functions, profile, tap, engine)
+
+    def agents(self: Any, cluster: Cluster, values: Any, done: Any) -> Any:
+        self.twin.last = cluster
+        return started(self, cluster, values, done)
+
+    Kernel.__init__, Kernel.agents = init, agents  # type: ignore[method-assign]
+
+
 def install() -> None:
     """From now on every launch without an observer is one of two."""
-    original = Device.run
+    _watch_kernels()
+    original = Grid.run
 
-    def both(
-        self: Device, module: Module, functions: Any, args: Any, blocks: int, progress: Any = None
-    ) -> list[str]:
-        plain = self.tap is None and self.engine == "reference" and self._world is None
-        arrays = [a for a in args if isinstance(a, np.ndarray)]
-        fine = plain and not _overlap(arrays) and not self._arrays
-        if not fine or not wanted(module, self.profile):
-            return original(self, module, functions, args, blocks, progress)
+    def both(self: Grid) -> None:
+        kernel, chip = self.kernel, self._device
+        known: Twin = kernel.twin  # type: ignore[attr-defined]
+        if not known.can or chip._world or not wanted(known.made_of[0], kernel.profile):
+            original(self)
+            return
         STATE.compared += 1
-        copies = copy.deepcopy(list(args))
-        ours = _outcome(lambda: original(self, module, functions, args, blocks, progress))
-        other = Device(self.profile, engine="jit")
-        theirs = _outcome(lambda: original(other, module, functions, copies, blocks))
-        names = " ".join(str(f.attrs.get("sym_name")) for f in functions)
-        about = f"launch of {names} {module.op.loc}"
-        _same_outcome(ours, theirs, about)
-        for mine, twin in zip(args, copies, strict=True):
-            if isinstance(mine, np.ndarray):
-                typed = mine.dtype.kind not in "iuV"  # bits of any type come as integers
-                require_same_bytes(mine, twin, about, typed=typed)
+        copied, values = copy.deepcopy((chip, self._values), _shared(kernel.profile))
+        twin = _outcome(lambda: Grid(known.other, copied, values, self.blocks))
+        ours = _outcome(lambda: original(self))
+        theirs = twin if isinstance(twin, PtoError) else _outcome(lambda: original(twin))
+        about = f"launch of @{kernel.name}, line {kernel.functions[0].loc}"
+        assert _said(ours) == _said(theirs), about
+        for mine, other in zip(chip._arrays, copied._arrays, strict=True):
+            require_same_bytes(mine.memory.data, other.memory.data, f"gm: {about}", typed=False)
+        after: Twin = known.other.twin  # type: ignore[attr-defined]
+        if self.blocks == 1 and known.last and after.last:
+            _same_buffers(known.last, after.last, about)
         if isinstance(ours, PtoError):
             raise ours
-        return ours
+        assert self.printed() == twin.printed(), about
 
-    Device.run = both  # type: ignore[method-assign]
-
-
-def _overlap(arrays: Sequence[Any]) -> bool:
-    return any(
-        a is not b and np.shares_memory(a, b) for n, a in enumerate(arrays) for b in arrays[:n]
-    )
-
-
-__all__ = ["Placement"]
+    Grid.run = both  # type: ignore[method-assign]
