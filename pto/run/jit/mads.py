@@ -12,7 +12,7 @@ from pto.isa.meaning.fractal import padded
 from pto.run.jit import context, planes
 from pto.run.jit.emit import Spot, emits
 from pto.run.jit.grids import Grid
-from pto.run.jit.products import Matrix, emit_product, kind_of
+from pto.run.jit.products import Matrix, kind_of, multiply, unpacked
 from pto.run.jit.state import register_offset
 from pto.run.jit.text import NotNative
 from pto.run.jit.values import Native, Place, Word
@@ -47,7 +47,8 @@ def _mad(s: Spot) -> Sequence[Native]:
     def run() -> None:
         lhs = Matrix(left, s.pointer(a.memory, a.address), m, k)
         rhs = Matrix(right.turned, s.pointer(b.memory, b.address), k, n)
-        emit_product(s, (str(m), str(k), str(n)), lhs, rhs, into, start, is_row=is_row)
+        sizes = str(m), str(k), str(n)
+        multiply(s, sizes, unpacked(s, sizes, lhs, rhs), into, start, is_row=is_row)
 
     planes.either_way(s, _keeps_specials(s), run)
     return []

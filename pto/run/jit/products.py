@@ -17,7 +17,7 @@ from pto.run.jit.unpack import FACTORS, over, rest, unpack
 
 _LANES: Final = 16
 _HIGH, _WIDE = 4, 4  # rows, and vectors of columns, whose sums stay in registers
-_RIGHT_AT: Final = 1 << 19  # where the right factor lies in the scratch memory
+RIGHT_AT: Final = 1 << 19  # where the right factor lies in the scratch memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,30 +38,43 @@ def kind_of(a: DType, b: DType, dst: DType) -> str:
     return into
 
 
-def emit_product(
+@dataclass(frozen=True, slots=True)
+class Factors:
+    """Both factors, unpacked in the scratch memory; rows are `line` elements apart."""
+
+    left: str
+    right: str
+    line: tuple[int, int]
+
+
+def unpacked(s: Spot, sizes: tuple[str, str, str], a: Matrix, b: Matrix) -> Factors:
+    m, k, n = sizes
+    line = -(-a.cols // _LANES) * _LANES, -(-b.cols // _LANES) * _LANES
+    if a.rows * line[0] * 4 > RIGHT_AT or b.rows * line[1] * 4 > RIGHT_AT:
+        raise NotNative("factors larger than the scratch memory")
+    left, right = s.e.room(), s.x.at(s.e.room(), RIGHT_AT)
+    unpack(s, left, line[0], a.grid, a.pointer, m, k)
+    unpack(s, right, line[1], b.grid, b.pointer, k, n)
+    return Factors(left, right, line)
+
+
+def multiply(
     s: Spot,
     sizes: tuple[str, str, str],
-    a: Matrix,
-    b: Matrix,
+    factors: Factors,
     dst: Matrix,
     start: Matrix | None,
     *,
     is_row: bool = False,
 ) -> None:
-    """dst = a x b, plus `start`: a matrix, or one row for all. Nothing overlaps but start and dst,
-    which may be the same."""
-    x, (m, k, n) = s.x, sizes
-    kind = kind_of(a.grid.dtype, b.grid.dtype, dst.grid.dtype)
-    line = -(-a.cols // _LANES) * _LANES, -(-b.cols // _LANES) * _LANES
-    if a.rows * line[0] * 4 > _RIGHT_AT or b.rows * line[1] * 4 > _RIGHT_AT:
-        raise NotNative("factors larger than the scratch memory")
-    left, right = s.e.room(), x.at(s.e.room(), _RIGHT_AT)
-    unpack(s, left, line[0], a.grid, a.pointer, m, k)
-    unpack(s, right, line[1], b.grid, b.pointer, k, n)
+    """dst = left x right, plus `start`: a matrix, or one row for all, or dst itself; nothing else
+    may overlap."""
+    x, (m, k, n), line = s.x, sizes, factors.line
+    kind = "float" if dst.grid.dtype is F32 else "i32"
     first, shape = ("null", None) if start is None else (start.pointer, (start.grid, is_row))
     key = repr(("product", kind, line, dst.grid, shape))
     name = s.e.unit.shared(key, lambda f: _multiply(s, f, kind, line, dst.grid, shape))
-    pointers = ", ".join(f"ptr {p}" for p in (dst.pointer, left, right, first))
+    pointers = ", ".join(f"ptr {p}" for p in (dst.pointer, factors.left, factors.right, first))
     x.do(f"call void {name}(i64 {m}, i64 {k}, i64 {n}, {pointers})")
 
 

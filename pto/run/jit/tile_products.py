@@ -10,16 +10,14 @@ from pto.run.jit import planes
 from pto.run.jit.context import MODES
 from pto.run.jit.emit import Spot, emits
 from pto.run.jit.grids import grid
-from pto.run.jit.products import Matrix, emit_product, kind_of
-from pto.run.jit.text import NotNative
+from pto.run.jit.products import Matrix, kind_of, multiply, unpacked
+from pto.run.jit.scales import scaled
 from pto.run.jit.values import Native, TilePlace
 
 
 @emits(PRODUCT)
 def _product(s: Spot) -> Sequence[Native]:
     names = set(s.case.row.operand_names)
-    if "a_scale" in names:
-        raise NotNative("block scales")
     left, right = ("lhs", "rhs") if "lhs" in names else ("a", "b")
     a, b, dst = (s.need(TilePlace, name) for name in (left, right, "dst"))
     added = next((name for name in ("acc_in", "c_in", "bias") if name in names), None)
@@ -34,10 +32,15 @@ def _product(s: Spot) -> Sequence[Native]:
         fine = x.both(fine, _apart(s, start, dst))
     s.fault_unless(fits)
 
+    factors = unpacked(s, (m, k, n), _matrix(s, a), _matrix(s, b))
+    if "a_scale" in names:
+        tiles = s.need(TilePlace, "a_scale"), s.need(TilePlace, "b_scale")
+        limits = a.type.rows, a.type.cols, b.type.cols
+        fine = x.both(fine, scaled(s, (m, k, n), limits, factors, *tiles))
+
     def run() -> None:
         old = None if start is None else _matrix(s, start)
-        lhs, rhs, out = _matrix(s, a), _matrix(s, b), _matrix(s, dst)
-        emit_product(s, (m, k, n), lhs, rhs, out, old, is_row=added == "bias")
+        multiply(s, (m, k, n), factors, _matrix(s, dst), old, is_row=added == "bias")
 
     planes.either_way(s, fine, run)
     return []

@@ -7,14 +7,18 @@ from typing import Final
 
 import numpy as np
 
-from pto.core.dtypes import BF16, F16, F32, I8, U8, DType
-from pto.run.jit import lanes, planes
+from pto.core.dtypes import BF16, F8E4M3, F8E5M2, F16, F32, HIFLOAT8, I8, U8, DType
+from pto.run.jit import conversions, lanes, planes
 from pto.run.jit.emit import Spot
 from pto.run.jit.grids import Grid
 from pto.run.jit.text import NotNative, Text, element, vector
 
 # What an element is unpacked to: exactly.
-FACTORS: Final = {F32: "float", F16: "float", BF16: "float", I8: "i32", U8: "i32"}
+_BYTES: Final = (F8E4M3, F8E5M2, HIFLOAT8)
+FACTORS: Final = {
+    **dict.fromkeys((F32, F16, BF16, *_BYTES), "float"),
+    **dict.fromkeys((I8, U8), "i32"),
+}
 
 
 def unpack(s: Spot, to: str, line: int, g: Grid, source: str, rows: str, cols: str) -> None:
@@ -130,6 +134,8 @@ def _wide_type(count: int, dtype: DType) -> str:
 
 
 def _widened(spot: lanes.Lanes, dtype: DType, name: str) -> str:
+    if dtype in _BYTES:
+        return conversions.convert(spot.symbol(dtype.storage, name), dtype, F32).name
     to = np.dtype(np.float32) if dtype.is_float else np.dtype(np.int32)
     return lanes.cast(spot.symbol(dtype.numpy, name), to).name
 

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 import pto
+from examples import gemm_mx
 from pto.ir.graph import Module
-from tests.run.jit.both import agree
+from tests.run.jit.both import agree, same
 
 KINDS: dict[str, Any] = {
     "f16": np.float16,
@@ -79,3 +80,23 @@ def test_products_at_the_ends_of_the_range(kind: str) -> None:
     a[1], b[:, 1] = KINDS[kind](huge), KINDS[kind](-huge)
     a[2, :3] = [np.inf, -np.inf, np.nan]
     agree(program(kind, 33, 40, 70, "a5"), [a, b, c], all_native=False)
+
+
+@pytest.mark.parametrize("spread", [4, 120], ids=["scales near 1", "scales at the ends"])
+def test_products_with_block_scales(spread: int) -> None:
+    rng = np.random.default_rng(spread)
+    m, k, n = gemm_mx.M, 128, gemm_mx.N
+    a = rng.standard_normal((m, k)).astype(ml_dtypes.float8_e4m3fn)
+    b = rng.standard_normal((k, n)).astype(ml_dtypes.float8_e4m3fn)
+    scales = [
+        rng.integers(127 - spread, 128 + spread, shape).astype(np.uint8)
+        for shape in ((m, k // 32), (k // 32, n))
+    ]
+    left, right = (x.view(ml_dtypes.float8_e8m0fnu) for x in scales)
+    found: list[Any] = []
+    for engine in ("reference", "jit"):
+        c = np.zeros((m, n), np.float32)
+        report = gemm_mx.gemm_mxfp8.run(a, left, b, right, c, engine=engine)
+        found.append(c)
+    assert not report.left_out
+    same(found[1], found[0])
