@@ -136,7 +136,10 @@ class Copier:
                 whole, rest, done = x.fresh("whole"), x.fresh("rest"), x.fresh("done")
                 x.branch(x.compare("eq", r.cols, str(most)), whole, rest)
                 x.label(whole)
-                narrow(r, most, None)
+                if to_step == from_step == str(most):  # the rows of boxes follow each other
+                    wide(replace(r, rows="1", cols=x.mul(r.rows, str(most))))
+                else:
+                    narrow(r, most, None)
                 x.jump(done)
                 x.label(rest)
                 narrow(r, most, planes.head(x, most, r.cols))
