@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pto.core.dtypes import DType
-from pto.core.layout import BLayout, SLayout
+from pto.core.layout import Order
 from pto.run.jit.text import NotNative
 from pto.run.jit.values import TilePlace
 
@@ -33,10 +33,14 @@ def grid(tile: TilePlace) -> Grid:
     type = tile.type
     if tile.pitch is not None or type.layout.named is not None:
         raise NotNative("a window, or a layout that is only a name")
-    (rows, cols), (h, w) = type.shape, type.box
-    layout, size = type.layout, h * w
-    high, wide = -(-rows // h), -(-cols // w)
-    by_rows = layout.blayout is BLayout.ROW_MAJOR
-    down, right = (wide * size, size) if by_rows else (size, high * size)
-    row, col = (w, 1) if layout.slayout is SLayout.ROW_MAJOR else (1, h)
-    return Grid(type.dtype, (h, w), down, right, row, col)
+    frame = type.layout.frame(*type.shape, type.itemsize)
+    h, w = frame.h, frame.w
+    if frame.order is Order.PLAIN:
+        found = Grid(type.dtype, (1, 1), frame.cols, 1, 1, 1)
+    elif frame.order is Order.BOX_ROWS:
+        found = Grid(type.dtype, (h, w), h * frame.padded_cols, h * w, w, 1)
+    else:
+        if frame.mirrored and frame.rows % h:
+            raise NotNative("columns that are no whole boxes")
+        found = Grid(type.dtype, (h, w), h * w, frame.rows * w, w, 1)
+    return found.turned if frame.mirrored else found
