@@ -32,7 +32,7 @@ from pto.core.dtypes import (
     DType,
 )
 from pto.core.rounding import Round
-from pto.run.jit import lanes
+from pto.run.jit import instructions, lanes
 from pto.run.jit.text import NotNative, Text
 from pto.run.jit.unit import Unit
 
@@ -95,6 +95,7 @@ class Compiled:
     """Conversions compiled together; called on a register's worth at a time."""
 
     def __init__(self, src: DType) -> None:
+        instructions.load()
         self.unit, self.src = Unit(), src
         self.names: dict[Any, str] = {}
 
