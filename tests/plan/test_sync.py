@@ -16,6 +16,7 @@ from pto.isa.attributes import Enum
 from pto.observe.sanitize import sanitize
 from pto.plan.sync.insert import insert, ordered
 from pto.target.profile import profile
+from pto.verify import verify
 
 VEC = "!pto.tile_buf<vec, 16x64xf32>"
 VIEW = "!pto.tensor_view<?x64xf32>"
@@ -384,6 +385,59 @@ def test_a_loop_of_products_frees_each_buffer_for_the_next_turn():
     primed = outline(made).split(" for(")[0].split()
     assert sorted(primed) == ["set:FIX:M:0", "set:M:MTE1:0", "set:MTE1:MTE2:0"]
     assert cube_findings(made) == []
+
+
+# ---- sides of a core
+
+
+def test_each_side_is_ordered_by_itself_in_sections_of_its_own():
+    """The cube loads what the vector side may store: that is not for flags inside a core."""
+    mat = NAMES["MAT"].replace("16x16xf16", "16x64xf32")
+    vector = load("a", "p") + "pto.tabs ins(%a : VEC) outs(%a : VEC)\n" + store("a", "p")
+    text = f"""
+func.func @k(%x: !pto.ptr<f32>, %n: index) {{
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c16 = arith.constant 16 : index
+  %c64 = arith.constant 64 : index
+  %v = pto.make_tensor_view %x, shape = [%c16, %c64], strides = [%c64, %c1] : {VIEW}
+  {part("p", "v", "c0")}
+  scf.for %i = %c0 to %n step %c1 {{
+    pto.section.vector {{
+      %a = pto.alloc_tile : VEC
+      {vector}
+    }}
+    pto.section.cube {{
+      %m = pto.alloc_tile : {mat}
+      pto.tload ins(%p : {PART}) outs(%m : {mat})
+    }}
+  }}
+  return
+}}""".replace("VEC", VEC)
+    made = insert(parse(text), profile("a5"))
+    vectors = [op for op in made.walk() if op.name == "pto.section.vector"]
+    inside = [" ".join(_words(op.regions[0].block)) for op in vectors]
+    assert inside == [
+        "set:MTE3:MTE2:0",
+        "wait:MTE3:MTE2:0 tload set:MTE2:V:0 wait:MTE2:V:0 tabs"
+        " set:V:MTE3:0 wait:V:MTE3:0 tstore set:MTE3:MTE2:0",
+        "wait:MTE3:MTE2:0",
+    ]
+    (cube_side,) = [op for op in made.walk() if op.name == "pto.section.cube"]
+    assert list(_words(cube_side.regions[0].block)) == ["barrier:MTE2", "tload"]
+    errors = [d for d in verify(made, profile("a5")) if d.severity == "error"]
+    assert errors == []
+
+
+def test_a_flag_that_an_instruction_uses_inside_is_left_to_it():
+    """On a2a3 trowmax sets and waits for the flag from V to S with id 0 by itself."""
+    column = "!pto.tile_buf<vec, 16x8xf32, valid=16x1>"
+    row_max = f"pto.trowmax ins(%a, %c : {VEC}, {VEC}) outs(%m : {column})\n"
+    read = f"%s = pto.tgetval ins(%b, %c0 : {VEC}, index) outs : f32\n"
+    tile = f"%at = arith.constant 65536 : i64\n%m = pto.alloc_tile addr = %at : {column}\n"
+    module = program(load("a") + tile + add("a", "a", "b") + row_max + read)
+    words = inserted(module, "a2a3").split()
+    assert words.index("set:V:S:1") < words.index("trowmax") < words.index("wait:V:S:1")
 
 
 # ---- ids

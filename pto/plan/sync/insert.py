@@ -104,7 +104,8 @@ class _Function:
         writer, taken = Writer(), set[Flag]()
         for side in self._sides():
             reader = Reader(self.effects, self.names, side, _works)
-            taken |= self._order(reader.block(self.function.regions[0].block), writer)
+            items = reader.block(self.function.regions[0].block)
+            taken |= self._order(items, writer, side)
         writer.finish()
         return taken
 
@@ -120,7 +121,7 @@ class _Function:
                 found.add(kind)
         return sorted(found) or [None]
 
-    def _order(self, items: list[Item], writer: Writer) -> set[Flag]:
+    def _order(self, items: list[Item], writer: Writer, side: str | None) -> set[Flag]:
         """Where ids run out, a barrier of all pipes takes the place of a flag."""
         works = [item.work for item in walk(items) if isinstance(item, Leaf)]
         places, stops = Places(items, self.profile.sync, self.used), list[Item]()
@@ -129,7 +130,7 @@ class _Function:
             placer.place(items)
             ids, without = allocate(placer.fences.flags, places, self.profile.sync.event_ids)
             if not without:
-                writer.write(placer.fences, ids)
+                writer.write(placer.fences, ids, side)
                 return {(places.name(fence), n) for fence, n in ids.items()}
             stops.append(without[0].before)
 

@@ -21,9 +21,14 @@ class Writer:
         self._before: dict[int, list[Operation]] = {}
         self._after: dict[int, list[Operation]] = {}
         self._beside: dict[int, Operation] = {}
+        self._side: str | None = None
 
-    def write(self, fences: Fences, ids: Mapping[Fence, int]) -> None:
-        """In the order in which the fences were reckoned with: see `Walk.step`."""
+    def write(self, fences: Fences, ids: Mapping[Fence, int], side: str | None) -> None:
+        """In the order in which the fences were reckoned with: see `Walk.step`.
+
+        What is for one side of a core alone stands in sections of that side.
+        """
+        self._side = side
         for item, pipes in fences.barriers.items():
             for pipe in pipes:
                 self._put(self._before, item.op, _barrier(pipe))
@@ -36,14 +41,15 @@ class Writer:
             self._put(self._after, fence.after.op, _flag("set_flag", fence, ids[fence]))
 
     def _around(self, loop: Item, fence: Fence, number: int) -> None:
-        side = side_of(fence.before.op)
         if fence.primed:
-            self._put(self._before, loop.op, _on(side, loop, _flag("set_flag", fence, number)))
+            self._put(self._before, loop.op, _flag("set_flag", fence, number))
         if fence.drained:
-            self._put(self._after, loop.op, _on(side, loop, _flag("wait_flag", fence, number)))
+            self._put(self._after, loop.op, _flag("wait_flag", fence, number))
 
     def _put(self, where: dict[int, list[Operation]], beside: Operation, op: Operation) -> None:
         op.where = beside.where
+        if self._side is not None and side_of(beside) != self._side:
+            op = _section(self._side, op)
         where.setdefault(id(beside), []).append(op)
         self._beside[id(beside)] = beside
 
@@ -60,12 +66,9 @@ class Writer:
             block.ops[:] = ops
 
 
-def _on(side: str | None, loop: Item, op: Operation) -> Operation:
-    """A flag of a section stands in a section where the loop around it does not."""
-    if side is None or side_of(loop.op) == side:
-        return op
+def _section(side: str, op: Operation) -> Operation:
     name = next(name for name, its in SECTIONS.items() if its == side)
-    section = Operation(name, lookup(name))
+    section = Operation(name, lookup(name), where=op.where)
     block = new_block(section)
     op.parent = block
     block.ops.append(op)
