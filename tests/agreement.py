@@ -160,7 +160,7 @@ def _same_cores(core: Core, twin: Core, about: str) -> None:
         assert list(mine.printed) == list(other.printed), about
         assert _set(mine.flags) == _set(other.flags), about
         for name, value in mine.registers.items():
-            known = isinstance(value, int) or _is_numbers(value)
+            known = (isinstance(value, int) or _is_numbers(value)) and " of " not in name
             assert not known or other.registers.get(name) == value, about
     for mine, other in zip(core.device._arrays, twin.device._arrays, strict=True):
         require_same_bytes(mine.memory.data, other.memory.data, f"gm: {about}", typed=False)

@@ -12,6 +12,7 @@ from pto.run.jit.emit import Spot, emits
 from pto.run.jit.grids import grid
 from pto.run.jit.products import Matrix, kind_of, multiply, unpacked
 from pto.run.jit.scales import scaled
+from pto.run.jit.text import NotNative
 from pto.run.jit.values import Native, TilePlace
 
 
@@ -22,7 +23,8 @@ def _product(s: Spot) -> Sequence[Native]:
     a, b, dst = (s.need(TilePlace, name) for name in (left, right, "dst"))
     added = next((name for name in ("acc_in", "c_in", "bias") if name in names), None)
     start = None if added is None else s.need(TilePlace, added)
-    kind_of(a.type.dtype, b.type.dtype, dst.type.dtype)
+    if kind_of(a.type.dtype, b.type.dtype, dst.type.dtype) != "float" and "a_scale" in names:
+        raise NotNative("scaled integers")
     x, (m, k), (inner, n) = s.x, a.valid, b.valid
     fits = x.both(x.compare("eq", k, inner), x.compare("eq", m, dst.valid[0]))
     fits = x.both(fits, x.compare("eq", n, dst.valid[1]))
