@@ -51,11 +51,14 @@ def _both_ways(
 
 
 _LAYOUTS = ["ND", "DN", "NZ", "ZN", "ZZ", "NN"]
+_PARTS = [
+    *(("f16", valid) for valid in ((32, 64), (17, 45), (1, 1), (5, 64), (32, 3), (0, 4))),
+    *(("f32", (32, 64)), ("f32", (17, 45)), ("i8", (17, 45))),
+]
 
 
 @pytest.mark.parametrize("layout", _LAYOUTS)
-@pytest.mark.parametrize("kind", ["f32", "f16", "i8"])
-@pytest.mark.parametrize("valid", [(32, 64), (17, 45), (1, 1), (5, 64), (32, 3), (0, 4)])
+@pytest.mark.parametrize(("kind", "valid"), _PARTS)
 @pytest.mark.parametrize("across", [False, True])
 def test_one_matrix_in_every_layout(
     layout: str, kind: str, valid: tuple[int, int], across: bool
@@ -75,13 +78,16 @@ def test_a_view_without_gaps_and_one_larger_than_the_tile(layout: str) -> None:
 
 @pytest.mark.parametrize("arch", ["a5", "cpu"])
 @pytest.mark.parametrize("layout", _LAYOUTS)
-@pytest.mark.parametrize("valid", [(32, 64), (32, 45), (17, 64), (9, 3), (0, 3)])
-@pytest.mark.parametrize("pad", [0, 1, 3])
+@pytest.mark.parametrize("valid", [(32, 45), (17, 64), (9, 3), (0, 3)])
+@pytest.mark.parametrize("pad", [0, 3])
 def test_pads_beside_the_valid_region(
     arch: str, layout: str, valid: tuple[int, int], pad: int
 ) -> None:
     tile = Tile("t", 32, 64, "f16", layout, valid, pad=pad, role="mat", dynamic=True)
-    _both_ways(tile, (32, 64), (64, 1), profile=arch)
+    made = view("v", "g", "f16", (32, 64), (64, 1))
+    body = f"{made}pto.tload ins(%v : !pto.tensor_view<?x?xf16>) outs({tile.ref()})"
+    text = program([("g", "f16")], [tile], body)
+    agree(text, [_items("f16", 32 * 64), *_around([tile])], check=False, profile=arch)
 
 
 @pytest.mark.parametrize("layout", ["ND", "NZ"])
@@ -106,7 +112,8 @@ def test_views_of_several_matrices(layout: str) -> None:
 def test_atomic_stores(word: str, kind: str, layout: str) -> None:
     tile = Tile("t", 32, 64, kind, layout, (30, 61))
     made = view("v", "g", kind, (32, 64), (70, 1))
-    store = f"pto.tstore ins({tile.ref()}) outs(%v : !pto.tensor_view<?x?x{kind}>) {{atomicType = #pto<atomic_type {word}>}}"
+    how = f"{{atomicType = #pto<atomic_type {word}>}}"
+    store = f"pto.tstore ins({tile.ref()}) outs(%v : !pto.tensor_view<?x?x{kind}>) {how}"
     text = program([("g", kind)], [tile], made + store)
     agree(text, [_items(kind, 70 * 32), *_around([tile])], check=False)
 
