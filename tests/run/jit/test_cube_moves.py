@@ -31,7 +31,7 @@ def _text(kind: str, body: str) -> tuple[str, list[Any]]:
     used = {int(n) for n in re.findall(r"%i(\d+)", body)}
     numbers = "".join(f"%i{n} = arith.constant {n} : i64\n" for n in sorted(used))
     text = program([("g", kind)], tiles, numbers + "%no = arith.constant false\n" + names + body)
-    args = [_RANDOM.integers(0, 256, 65536, dtype=np.uint8).view(_NUMPY[kind])]
+    args: list[Any] = [_RANDOM.integers(0, 256, 65536, dtype=np.uint8).view(_NUMPY[kind])]
     for tile in tiles:
         args.append(_RANDOM.integers(0, 256, tile.nbytes, dtype=np.uint8))
         args.append(np.zeros(tile.nbytes, np.uint8))
