@@ -97,6 +97,7 @@ class TileTap(Tap):
         self._popped: dict[int, list[int]] = {}  # by core: roots, in the order they were popped
         self._freed: dict[tuple[int, int], Operation] = {}
         self._ops: list[Operation] = []
+        self._wrote: dict[tuple[int, int], int] = {}  # by core and root: the operation, as an index
         self._found: dict[tuple[str, int, Any], Diagnostic] = {}
 
     def findings(self) -> list[Diagnostic]:
@@ -187,6 +188,7 @@ class TileTap(Tap):
     # ---- what an operation did
 
     def _judge(self, place: _Place, number: int, used: Sequence[_Used], log: list[Access]) -> None:
+        self._look_twins(place, [u for u in used if u.role in ("in", "inout")])
         for access in sorted(log, key=lambda a: a.writes):
             if access.memory.space.is_local:
                 self._access(place, number, used, access)
@@ -217,6 +219,7 @@ class TileTap(Tap):
             return
         slot = known.slot(tile, root)
         if access.writes:
+            self._wrote[id(place.core), root] = number
             self._own(known, _index(access), slot, number)
         else:
             self._look_overlap(place, root, slot, access)
@@ -245,6 +248,18 @@ class TileTap(Tap):
             has[where] = True
 
     # ---- findings
+
+    def _look_twins(self, place: _Place, used: Sequence[_Used]) -> None:
+        """Two allocations of one place, each filled by itself, taken for two different values."""
+        core = id(place.core)
+        roots = dict.fromkeys(u.roots[0] for u in used if len(u.roots) == 1)
+        made = [(r, self._slots.get((core, r)), self._wrote.get((core, r))) for r in roots]
+        for n, (root, tile, first) in enumerate(made):
+            for other, there, second in made[n + 1 :]:
+                if tile is None or there is None or first is None or second is None:
+                    continue
+                if first != second and _place_of(tile) == _place_of(there):
+                    self._overlap(place, root, other, second, tile.memory.space.value)
 
     def _look_overlap(self, place: _Place, root: int, slot: int, access: Access) -> None:
         known = _Bytes.of(access.memory)
@@ -345,6 +360,10 @@ class TileTap(Tap):
 
 def slice_of(tile: Tile) -> slice:
     return slice(tile.address, tile.address + tile.nbytes)
+
+
+def _place_of(tile: Tile) -> tuple[int, int, int]:
+    return id(tile.memory), tile.address, tile.nbytes
 
 
 def _memory(value: Any) -> Any:
