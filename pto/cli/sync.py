@@ -13,7 +13,7 @@ from pto.core.render import Piece
 from pto.ir.graph import Module
 from pto.ir.parser import parse, parse_file
 from pto.ir.printer import print_module
-from pto.plan.sync.insert import insert
+from pto.plan.sync import insert
 from pto.target.choose import Target
 from pto.verify.target import judge
 

@@ -24,7 +24,7 @@ from pto.gym.selection import Selection
 from pto.ir.graph import Module, Operation
 from pto.ir.parser import parse_file
 from pto.observe.mutants import Mutant
-from pto.plan.sync.insert import ordered
+from pto.plan.sync import ordered
 from pto.verify.functions import entries, name_of
 from pto.verify.target import judge
 

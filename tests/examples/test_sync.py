@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pto.lang.kernel import Kernel
-from pto.plan.sync.insert import ordered
+from pto.plan.sync import ordered
 from pto.target.profile import profile as find
 from tests.examples.test_examples import runs
 

@@ -14,7 +14,7 @@ from pto.ir.parser import parse
 from pto.ir.printer import print_module
 from pto.isa.attributes import Enum
 from pto.observe.sanitize import sanitize
-from pto.plan.sync.insert import insert, ordered
+from pto.plan.sync import insert, ordered
 from pto.target.profile import profile
 from pto.verify import verify
 

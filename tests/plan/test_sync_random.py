@@ -11,7 +11,7 @@ import pytest
 from pto.ir.parser import parse
 from pto.ir.printer import print_module
 from pto.observe.sanitize import sanitize
-from pto.plan.sync.insert import insert
+from pto.plan.sync import insert
 from pto.run.host import launch
 from pto.target.profile import profile
 from tests.plan.unsynced import ROWS, random_program
