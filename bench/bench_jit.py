@@ -23,7 +23,7 @@ import numpy as np
 
 import pto
 from bench import jit_kernels as kernels
-from bench.measure import Rows, seconds
+from bench.measure import Rows, installed, seconds
 from pto.ir.parser import parse
 from pto.run.host import entry_functions, launch
 from pto.run.kernel import Kernel
@@ -194,7 +194,9 @@ def starting() -> Rows:
         taken: list[float] = []
         for _ in range(6):
             start = time.perf_counter()
-            done = subprocess.run([*command, "--engine", "jit"], capture_output=True, check=False)
+            done = subprocess.run(
+                [*command, "--engine", "jit"], capture_output=True, check=False, env=installed()
+            )
             taken.append(time.perf_counter() - start)
             if done.returncode:
                 raise RuntimeError(done.stderr.decode())

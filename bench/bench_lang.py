@@ -14,7 +14,7 @@ from statistics import median
 import numpy as np
 
 import pto
-from bench.measure import Rows
+from bench.measure import Rows, installed
 from pto.run.engine import ENGINES
 
 _ROUNDS = 7
@@ -75,7 +75,9 @@ def _process(code: str) -> list[float]:
     """Medians of what a new process prints; the first one only fills the disk cache."""
     found: list[list[float]] = []
     for _ in range(_ROUNDS + 1):
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+        done = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, env=installed()
+        )
         if done.returncode:
             raise RuntimeError(done.stderr)
         found.append([float(word) for word in done.stdout.split()])

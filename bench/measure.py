@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Mapping
 from statistics import median
 
 Rows = list[tuple[str, float, str]]  # (name, value, unit), what every bench module's run() returns
+
+
+def installed() -> dict[str, str]:
+    """The environment of an installed package, whose bytecode Python keeps."""
+    return {name: v for name, v in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
 
 def seconds(work: Mapping[str, Callable[[], object]], rounds: int, calls: int) -> dict[str, float]:

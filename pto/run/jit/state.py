@@ -54,6 +54,7 @@ class Flags(MutableMapping[Flag, int]):
 
     def __delitem__(self, key: Flag) -> None:
         self[key] = 0
+        self._others.pop(key, None)
 
     def __iter__(self) -> Iterator[Flag]:
         names = list(NAMES)
@@ -125,6 +126,12 @@ class Registers(MutableMapping[str, Any]):
             self[key] = registers.first(key)
         else:
             del self._others[key]
+
+    def clear(self) -> None:
+        """First values again; a register in the array cannot go away, as the mixin would have it."""
+        for name in _SLOTS:
+            del self[name]
+        self._others.clear()
 
     def __iter__(self) -> Iterator[str]:
         yield from _SLOTS
