@@ -237,8 +237,9 @@ def _watch_kernels() -> None:
         profile: Any,
         tap: Any = None,
         engine: Any = "reference",
+        checks: bool = False,
     ) -> None:
-        made(self, module, functions, profile, tap, engine)
+        made(self, module, functions, profile, tap, engine, checks)
         self.twin = Twin(module, functions, profile, tap, engine)
 
     def agents(self: Any, cluster: Cluster, values: Any, done: Any) -> Any:

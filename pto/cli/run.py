@@ -43,6 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--profile", metavar="P", help="cpu, a2a3 or a5; default: as declared")
     parser.add_argument("--device", metavar="D", help="a chip that narrows its profile")
     parser.add_argument("--engine", metavar="E", help=_ENGINE)
+    parser.add_argument("--checks", action="store_true", help=_CHECKS)
     watch = parser.add_mutually_exclusive_group()
     watch.add_argument("--step", nargs="?", const="+1", metavar="LINE|+N", help=_STEP)
     watch.add_argument("--sanitize", action="store_true", help=_SANITIZE)
@@ -57,6 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 _ENGINE = f"{' or '.join(ENGINES)}; default: PTO_ENGINE, else {DEFAULT}"
+_CHECKS = "the jit engine also reports reads of local memory that nobody has written"
 _VERBOSE = "also say what the jit engine left to the reference engine, and why"
 _STEP = "stop before a line, or before instruction N (the first), and ask what to do"
 _SANITIZE = "find races, deadlocks and flags that do not match"
@@ -92,7 +94,8 @@ def run(args: argparse.Namespace) -> int:
             code = _fixed(module, args, before)
     else:
         with Bar() as seen:
-            report = launch(module, **options, progress=seen, schedule=args.schedule)
+            how = {"schedule": args.schedule, "checks": args.checks}
+            report = launch(module, **options, progress=seen, **how)
     if report is None or args.format != "text":
         return code
     for line in report.printed:

@@ -70,11 +70,13 @@ class Device:
         world: World | None = None,
         observer: Observer | None = None,
         engine: str | None = None,
+        checks: bool = False,
     ) -> None:
         if not isinstance(profile, Profile):
             profile = choose(profile_name=profile, device_name=device).profile
         self.profile = profile
         self.engine = chosen_engine(engine)
+        self.checks = checks  # of the jit engine: data that nobody has written
         self.rank = rank
         self.tap = None if observer is None else Tap(observer)
         self.left_out: Mapping[tuple[str, str], int] = {}  # of the last launch: Kernel.left_out
@@ -222,7 +224,7 @@ class Device:
         progress: Progress | None = None,
     ) -> list[str]:
         """One launch, at once; returns what its blocks printed."""
-        kernel = Kernel(module, functions, self.profile, self.tap, self.engine)
+        kernel = Kernel(module, functions, self.profile, self.tap, self.engine, self.checks)
         self.left_out = kernel.left_out
         grid = kernel.start(self, self.values(kernel, args), blocks)
         grid.progress = progress

@@ -1,6 +1,7 @@
-"""Switches of a run that an option or the environment sets: which engine, and the sanitizer.
+"""Switches of a run that an option or the environment sets: engine, its checks, the sanitizer.
 
-An option comes first, then PTO_ENGINE and PTO_SANITIZE, then the default. No engine lives here.
+An option comes first, then PTO_ENGINE, PTO_CHECKS and PTO_SANITIZE, then the default. No engine
+lives here.
 """
 
 from __future__ import annotations
@@ -25,6 +26,11 @@ def chosen_engine(option: str | None = None) -> str:
             help=nearest(name, ENGINES),
         )
     return name
+
+
+def wants_checks(option: bool = False) -> bool:
+    """True where the jit engine is to watch for data nobody has written: PTO_CHECKS, or asked."""
+    return option or environ.get("PTO_CHECKS", "0") not in ("", "0")
 
 
 def wants_sanitizer(option: bool = False) -> bool:

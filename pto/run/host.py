@@ -55,6 +55,7 @@ def launch(
     device: str | None = None,
     engine: str | None = None,
     check: bool = True,
+    checks: bool = False,
     observer: Observer | None = None,
     stepper: Stepper | None = None,
     progress: Progress | None = None,
@@ -64,12 +65,15 @@ def launch(
 
     `progress` hears after each block how many are done, and how many there are. `schedule` says
     when effects happen where synchronisation leaves that open: program, early, late, random:SEED.
+    `checks`: the jit engine reports reads of local memory that nobody has written.
     """
     chosen = chosen_engine(engine)
+    if checks and chosen != "jit":
+        raise fail("PTO-U092", "checks are code of the jit engine; the sanitizer watches this one")
     target = _target(module, profile, device, check)
     kernels = entry_functions(module, entry)
     count = int(np.prod(blocks))
-    chip = Device(target.profile, observer=observer, engine=chosen)
+    chip = Device(target.profile, observer=observer, engine=chosen, checks=checks)
     when = _schedule(kernels, schedule, watched=bool(observer or stepper))
     chip.tap = stepper or (Scheduler(when) if when != PROGRAM else chip.tap)
     printed = chip.run(module, kernels, list(args), count, progress)

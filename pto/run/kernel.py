@@ -15,6 +15,7 @@ from pto.run.agents import Agent, take_turns
 from pto.run.arguments import names_of, taken
 from pto.run.compile import Compiler
 from pto.run.core import Cluster, Core
+from pto.run.engine import wants_checks
 from pto.run.events import Tap
 from pto.run.progress import Progress
 from pto.run.sides import sides
@@ -35,6 +36,7 @@ class Kernel:
         profile: Profile,
         tap: Tap | None = None,
         engine: str = "reference",
+        checks: bool = False,
     ) -> None:
         self.functions = tuple(functions)
         self.profile = profile
@@ -43,10 +45,12 @@ class Kernel:
         plan = sides(functions, profile)
         self._placement = plan_memory(functions, profile)
         # whoever watches a run watches the reference engine
-        self.left_out: Mapping[tuple[str, str], int] = {}  # what the reference does for the jit: why
+        self.left_out: Mapping[
+            tuple[str, str], int
+        ] = {}  # what the reference does for the jit: why
         self._unit: Unit | None = None
         if engine == "jit" and tap is None:
-            make, self._unit = _native(self._placement)
+            make, self._unit = _native(self._placement, wants_checks(checks))
             self.left_out = self._unit.skipped
         else:
             make = partial(_plain, tap)
@@ -114,13 +118,15 @@ def _plain(tap: Tap | None, module: Module, profile: Profile, side: str) -> Comp
     return Compiler(module, profile, side, tap)
 
 
-def _native(placement: Placement) -> tuple[Callable[[Module, Profile, str], Compiler], Unit]:
+def _native(
+    placement: Placement, checks: bool
+) -> tuple[Callable[[Module, Profile, str], Compiler], Unit]:
     """Compilers of the fast engine: one unit of compiled code for the whole kernel."""
     from pto.run.jit.compiler import NativeCompiler
     from pto.run.jit.unit import Unit
 
     unit = Unit()
-    return partial(NativeCompiler, unit, placement), unit
+    return partial(NativeCompiler, unit, placement, checks=checks), unit
 
 
 class Grid:

@@ -14,13 +14,17 @@ from pto.plan.placement import Placement
 from pto.run.code import Block, Step
 from pto.run.compile import Compiler
 from pto.run.control import CONTROL, looks
+from pto.run.core import Core
 from pto.run.jit import instructions
+from pto.run.jit.context import context_of
 from pto.run.jit.control import STRUCTURES
 from pto.run.jit.emit import Emitter, emitter_of
 from pto.run.jit.piece import Piece
+from pto.run.jit.shadow import Shadow, noted
 from pto.run.jit.text import NotNative
 from pto.run.jit.unit import Unit
 from pto.run.jit.values import Native, form_of
+from pto.run.jit.written import Written
 from pto.target.facts import Profile
 
 instructions.load()
@@ -34,11 +38,18 @@ class NativeCompiler(Compiler):
     """Prepares functions; `unit` collects the compiled code of the whole kernel."""
 
     def __init__(
-        self, unit: Unit, placement: Placement, module: Module, profile: Profile, side: str
+        self,
+        unit: Unit,
+        placement: Placement,
+        module: Module,
+        profile: Profile,
+        side: str,
+        checks: bool = False,
     ) -> None:
         super().__init__(module, profile, side)
         self.unit = unit
         self.placement = placement
+        self.checks = checks  # of data that nobody has written
         self._waits: dict[int, bool] = {}
         self._weights: dict[int, int] = {}
         self._uses: dict[int, Counter[int]] = {}
@@ -76,6 +87,7 @@ class NativeCompiler(Compiler):
         inner = [op for outer in ops for op in self._reached(outer)]
         ins, outs = _border(ops, inner, self._arguments(inner), self._total(ops[0]))
         emitter, name = Emitter(self.unit, self), self.unit.new_name()
+        emitter.watch = Written(emitter) if self.checks else None
         emitter.prepare_cells(inner)
         try:
             before = _come_in(emitter, ins, outs)
@@ -113,6 +125,18 @@ class NativeCompiler(Compiler):
                 self._slots, self._plain = outer, False
 
         return make
+
+    def step(self, op: Operation) -> Step:
+        made, row = super().step(op), op.row
+        if not self.checks or row is None:
+            return made
+        writes = [v for o in row.operands if o.role != "in" for v in op.group(o.name)]
+        unknown = bool(op.regions) or row.family.section == "simt"
+
+        def shadow_of(core: Core) -> Shadow | None:
+            return context_of(core, self.unit.needs).shadow
+
+        return noted(made, shadow_of, self.slots([*writes, *op.results]), unknown)
 
     def alone(self, op: Operation) -> tuple[Step, dict[int, int], int]:
         """The reference step of one operation on registers of its own: step, places, how many."""

@@ -14,14 +14,15 @@ from pto.core.errors import PtoError
 from pto.core.memory import Memory, Space, aligned_bytes
 from pto.isa.meaning import registers
 from pto.run.core import Core
+from pto.run.jit.shadow import Shadow
 from pto.run.jit.state import Flags, Registers
 
 MEMORIES: Final = 256  # that one agent can name
 SCRATCH: Final = 2 << 20  # bytes for one instruction's own use
 
 # The words of a context, as compiled code indexes them.
-CALL, TABLE, FLAGS, ROOM, MODES, LOG, REGISTERS, BLOCK, BLOCKS, SUB, SUBS = range(11)
-_WORDS: Final = 11
+CALL, TABLE, FLAGS, ROOM, MODES, LOG, REGISTERS, BLOCK, BLOCKS, SUB, SUBS, SHADOW = range(12)
+_WORDS: Final = 12
 TOUCHES: Final = 1 << 11  # uses of global memory that are written down, for one agent
 TOUCH: Final = 5  # words of one: memory (its highest bit: a write), address, rows, bytes, pitch
 _Callback = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_int)
@@ -72,6 +73,9 @@ class Context:
         if REGISTERS in needs.words:
             core.registers = registers_ = Registers(core.registers)
             self.words[REGISTERS] = registers_.array.ctypes.data
+        self.shadow = Shadow(core) if SHADOW in needs.words else None
+        if self.shadow is not None:
+            self.words[SHADOW] = self.shadow.pointer
         if LOG in needs.words:
             self._log = np.empty(1 + TOUCHES * TOUCH, np.int64)
             self._log[0] = 0

@@ -8,7 +8,7 @@ what compiled code finds wrong: the reference step says what it is.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from pto.core.errors import PtoError
 from pto.core.memory import Space
@@ -66,6 +66,16 @@ def emitter_of(op: Operation) -> Emit | None:
     return EMITTERS.get(id(body)) or KINDS.get(type(body))
 
 
+class Watch(Protocol):
+    """Adds checks around operations (`written.py`)."""
+
+    def before(self, op: Operation) -> None: ...
+
+    def after(self, op: Operation) -> None: ...
+
+    def access(self, memory: str, address: str, nbytes: int | str) -> None: ...
+
+
 class Emitter:
     """Writes one function of compiled code."""
 
@@ -80,6 +90,7 @@ class Emitter:
         self.area = 0  # most bytes behind them that a call outside needs
         self.depth = 0  # of calls written in place
         self._bases: dict[str, str] = {}
+        self.watch: Watch | None = None
         self._head = self.text.allocas
         self._words: dict[int, str] = {}
 
@@ -137,6 +148,8 @@ class Emitter:
 
     def inside(self, memory: str, address: str, nbytes: int | str) -> str:
         """Whether so many bytes from an address on lie inside a memory."""
+        if self.watch is not None:
+            self.watch.access(memory, address, nbytes)
         x, size = self.text, self.size(memory)
         if size.isdigit() and isinstance(nbytes, int):
             last = int(size) - nbytes
@@ -193,7 +206,11 @@ class Emitter:
         state = self.text.mark()
         if emit is not None:
             try:
+                if self.watch is not None:
+                    self.watch.before(op)
                 results = emit(Spot(self, op))
+                if self.watch is not None:
+                    self.watch.after(op)
             except (NotNative, PtoError) as why:  # what is wrong, the reference step says
                 self.text.back_to(state)
                 self.unit.left_out(op, str(why))
