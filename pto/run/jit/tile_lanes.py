@@ -88,11 +88,11 @@ def emit_map(
             if value is one:
                 p, height, width = _one(axis, p, rows, cols)
             s.fault_unless(planes.enough(s, value, height, width))
-            fine = s.x.both(fine, _safe(s, dst, value, value is one))
+            fine = s.x.both(fine, safe(s, dst, value, value is one))
             sources.append(_Source(p, _seen(value.type.dtype), "ptr"))
             names.append(("ptr", planes.machine_address(s, value)))
         elif isinstance(value, Word):
-            kind = _scalar_kind(value, dtype)
+            kind = scalar_kind(value, dtype)
             sources.append(_Source(None, kind, value.types[0]))
             names.append((value.types[0], value.name))
         else:
@@ -141,7 +141,7 @@ def _one(axis: Axis | None, p: Plane, rows: str, cols: str) -> tuple[Plane, str,
     return Plane(p.dtype, p.rows, 0), rows, "1"
 
 
-def _safe(s: Spot, dst: TilePlace, source: TilePlace, spread: bool) -> str:
+def safe(s: Spot, dst: TilePlace, source: TilePlace, spread: bool = False) -> str:
     """Reading and writing strip by strip is as good as reading all first."""
     x, separate = s.x, planes.apart(s, dst, source)
     if spread or planes.plane(dst) != planes.plane(source):
@@ -153,7 +153,7 @@ def _safe(s: Spot, dst: TilePlace, source: TilePlace, spread: bool) -> str:
     return x.either(separate, x.compare("eq", dst.address, source.address))
 
 
-def _scalar_kind(word: Word, like: DType) -> np.dtype[Any]:
+def scalar_kind(word: Word, like: DType) -> np.dtype[Any]:
     """`regions.scalar`: integers of one width are the same bits."""
     own = word.type.dtype or I64
     if own.is_float:

@@ -238,3 +238,22 @@ def test_conversions(source: str, target: str, mode: str) -> None:
     )
     program.store("d")
     program.agree("tcvt")
+
+
+@pytest.mark.parametrize("kind", ["f32", "f16", "i32"])
+@pytest.mark.parametrize("mode", ["eq", "ne", "lt", "ge"])
+@pytest.mark.parametrize("cols", [1, 40, 64, 100])
+def test_comparisons_and_selection(kind: str, mode: str, cols: int) -> None:
+    program, width = Program(), width_of(cols, kind)
+    a = program.load("a", values(kind, 9, cols), kind, width)
+    b = program.load("b", values(kind, 9, cols), kind, width)
+    m = program.load("m", values("ui8", 9, 16), "ui8", 32)
+    t = program.load("t", values("ui8", 9, 16), "ui8", 32)
+    d = program.load("d", np.zeros((9, cols), dtype(kind).numpy), kind, width)
+    program.lines += [
+        f"pto.tcmp ins(%a, %b {{cmpMode = #pto<cmp {mode}>}} : {a}, {b}) outs(%m : {m})",
+        f"pto.tsel ins(%m, %a, %b, %t : {m}, {a}, {b}, {t}) outs(%d : {d})",
+    ]
+    program.store("d")
+    program.agree("tcmp")
+    program.agree("tsel")
