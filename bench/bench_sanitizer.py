@@ -103,7 +103,7 @@ def run() -> Rows:
     rows: Rows = []
     ratios: list[float] = []
     for name, (module, args) in _kernels().items():
-        given: dict[str, Any] = {"args": args(), "check": False}
+        given: dict[str, Any] = {"args": args(), "check": False, "engine": "reference"}
         work: dict[str, Callable[[], object]] = {
             "plain": partial(launch, module, **given),
             "sanitized": partial(sanitize, module, **given),
