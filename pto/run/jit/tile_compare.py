@@ -228,9 +228,9 @@ def _write_chosen(
                 left = x.new(f"lshr i64 {x.add(x.sub('%p1', j), '7')}, 3")
                 _copy(s, x, room, at, left)
                 word = x.load("i64", room, 8)
-            condition = spot.symbol(lanes.BOOL, x.new(f"bitcast i64 {word} to {_BITS}"))
+            condition: Any = spot.symbol(lanes.BOOL, x.new(f"bitcast i64 {word} to {_BITS}"))
             a, b = read(i, j, mask)
-            found = meaning.select(condition, a, b)
+            found: Any = meaning.select(condition, a, b)
             if found.dtype != into.dtype.numpy:
                 raise NotNative("a result of another type")
             place = planes.offset(x, to, j, 1, into.dtype.itemsize)
