@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pto.core.errors import Diagnostic, Note
+from pto.core.errors import Diagnostic, Note, PtoError
 from pto.core.pointer import Pointer
 from pto.core.tile import Tile
 from pto.ir.graph import Operation
@@ -122,18 +122,26 @@ class TileTap(Tap):
         recorder, number = self.recorder, len(self._ops)
         self._ops.append(op)
 
+        def look(core: Core, regs: Regs, log: list[Access]) -> list[_Used]:
+            used = [_Used(n, role, regs[slot], roots) for n, role, slot, roots in plan]
+            if log and used:
+                place = _Place(op, core, tuple([regs[i] for i in loops]))
+                self._judge(place, number, used, log)
+            return used
+
         def watched(core: Core, regs: Regs) -> Any:
-            found = step(core, regs)
+            try:
+                found = step(core, regs)
+            except PtoError:
+                look(core, regs, recorder.take())  # it may have failed by what it read
+                raise
             log = recorder.take()
             if isinstance(found, Blocked):
                 return found
             for slot, roots in made:
                 if len(roots) == 1 and isinstance(regs[slot], Tile):
                     self._slots[id(core), roots[0]] = regs[slot]
-            used = [_Used(n, role, regs[slot], roots) for n, role, slot, roots in plan]
-            if log and used:
-                place = _Place(op, core, tuple([regs[i] for i in loops]))
-                self._judge(place, number, used, log)
+            used = look(core, regs, log)
             if around is not None:
                 around(core, used, log)
             return found

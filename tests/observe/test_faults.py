@@ -48,3 +48,19 @@ def test_the_fault_is_found_at_its_line(fault: Fault) -> None:
 def test_the_catalogue_is_large_and_names_no_fault_twice() -> None:
     assert len(FAULTS) >= _ENOUGH
     assert len({str(fault) for fault in FAULTS}) == len(FAULTS)
+
+
+# Found only where a profile reads flags otherwise (test_readings.py), or with several launches or
+# ranks (test_streams.py).
+_ELSEWHERE = {"PTO-D208", "PTO-D210", *(f"PTO-R03{n}" for n in range(1, 7))}
+
+
+def test_every_kind_of_finding_has_a_fault() -> None:
+    observe = Path(__file__).parents[2] / "pto" / "observe"
+    told = {
+        code
+        for path in observe.glob("*.py")
+        for code in re.findall(r"PTO-[A-Z]\d{3}", path.read_text(encoding="utf-8"))
+    }
+    planted = {code for fault in FAULTS for code, _ in fault.expected}
+    assert told - planted <= _ELSEWHERE
