@@ -58,7 +58,15 @@ def _prime(core: Machine, source: Pointer) -> LoadState:
 def _vldus(case: Case) -> Callable[..., tuple[Items, LoadState]]:
     at = _anywhere(case)
 
-    def load(core: Machine, source: Pointer, state: LoadState) -> tuple[Items, LoadState]:
+    def load(
+        core: Machine, source: Pointer, state: LoadState | StoreState
+    ) -> tuple[Items, LoadState]:
+        if not isinstance(state, LoadState):
+            raise fail(
+                "PTO-M142",
+                "'pto.vldus' op takes the state of a store stream, which holds no block to load",
+                help="prime a state with pto.vldas",
+            )
         block, inside = divmod(source.address, BLOCK_BYTE_SIZE)
         if inside and (state.block != block or state.memory is not source.memory):
             raise fail(
@@ -93,6 +101,7 @@ def _append(state: StoreState, to: Memory, start: int, data: Bytes, stays: bool)
 
     With `stays` the flush names the start of this store, not its end: the address did not move.
     """
+    _require_store(state)
     if state.pending and (state.memory is not to or state.address + len(state.pending) != start):
         raise fail(
             "PTO-M143",
@@ -110,7 +119,17 @@ def _append(state: StoreState, to: Memory, start: int, data: Bytes, stays: bool)
     return StoreState(to, stream[whole - first :], whole, start if stays else end)
 
 
+def _require_store(state: StoreState | LoadState) -> None:
+    if not isinstance(state, StoreState):
+        raise fail(
+            "PTO-M143",
+            "a store stream takes the state of a load",
+            help="begin a stream with pto.init_align",
+        )
+
+
 def _flush(state: StoreState, to: Memory, named: int) -> None:
+    _require_store(state)
     if state.memory is None:
         return
     if state.memory is not to or state.mark != named:
