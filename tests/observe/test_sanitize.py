@@ -216,7 +216,9 @@ def test_a_buffer_that_a_loop_reuses_gets_a_flag_back_primed_and_drained() -> No
         "}",
     )
     help = {d.code: d.help for d in verdict.findings}["PTO-R002"] or ""
-    assert help.startswith("set_flag(MTE3, MTE2, 0) after line 21, wait_flag before line 18, primed")
+    assert help.startswith(
+        "set_flag(MTE3, MTE2, 0) after line 21, wait_flag before line 18, primed"
+    )
     assert help.endswith("(re-run: 0 races)")
 
 
