@@ -21,7 +21,7 @@ from pto.core import render
 from pto.ir.parser import parse
 from pto.ir.printer import print_module
 from pto.observe import sanitize
-from pto.plan.sync.insert import insert
+from pto.plan.sync import insert
 from pto.run.engine import ENGINES
 from pto.target import profile
 from pto.verify import verify
