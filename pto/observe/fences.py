@@ -40,6 +40,7 @@ class Fences:
     def __init__(self, sync: Sync) -> None:
         self._sync = sync
         self._tells_reuse = "flag-reuse" in sync.flag_warnings
+        self._tells_shared = "shared-source-id" in sync.flag_warnings
         self._pairings: dict[tuple[int, int], _Pairing] = {}  # by set and wait
         self._of: dict[int, _Pairing] = {}  # by operation
         self._barriers: dict[int, tuple[Operation, str, str] | None] = {}  # None: it orders
@@ -65,10 +66,10 @@ class Fences:
     def set(self, thread: Thread, item: Item, flag: Flag, clock: Clock) -> None:
         """A flag is set: is that known to come after the wait that took its last set?"""
         self.done.add(id(item.event.op))
-        if "shared-source-id" in self._sync.flag_warnings:
+        if self._tells_shared:
             self._look_beside(thread.agent, item, flag)
-        freed = self._freed.get((id(thread.agent), flag))
-        if not self._tells_reuse or freed is None or id(item.event.op) in self._early:
+        freed = self._freed.get((id(thread.agent), flag)) if self._tells_reuse else None
+        if freed is None or id(item.event.op) in self._early:
             return
         waiter, time, wait = freed
         if clock[waiter.index] < time:

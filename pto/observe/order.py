@@ -242,7 +242,10 @@ class Order:
     # ---- what each effect does
 
     def _set_flag(self, thread: Thread, item: Item, effect: fx.SetFlag) -> bool:
-        queue = thread.agent.flags.setdefault(self._identity(effect.flag), deque())
+        key = self._identity(effect.flag)
+        queue = thread.agent.flags.get(key)
+        if queue is None:
+            queue = thread.agent.flags[key] = deque()
         if queue:
             self.set_twice.setdefault(
                 id(item.event.op), (thread.agent, effect.flag, queue[-1][1], item)
@@ -259,7 +262,8 @@ class Order:
         clock, setter = queue.popleft()
         self.fences.wait(thread, item, effect.flag, setter, clock)
         join(thread, clock)
-        source = self.thread(thread.agent, effect.flag.src)
+        pipe = effect.flag.src
+        source = thread.agent.threads.get(pipe) or self.thread(thread.agent, pipe)
         thread.heard[source.index] = (effect.flag, item.event.op)
         return True
 

@@ -80,14 +80,14 @@ class Sanitizer:
         moment = order.moment(agent, event)
         if self._scopes and core in self._scopes:
             self._scopes[core].append((event, moment))
-        elif event.effect is None or not self._is_idle(agent, event):
+        elif event.effect is None or not self._is_idle(agent, event.effect):
             order.issue(agent, Item(event, moment))
 
-    def _is_idle(self, agent: Agent, event: Event) -> bool:
+    def _is_idle(self, agent: Agent, effect: fx.Effect) -> bool:
         """Order that has no meaning here: inside an agent that a compiler orders."""
-        if isinstance(event.effect, fx.MemoryBarrier):
+        if type(effect) is fx.MemoryBarrier:
             return True
-        return agent.automatic and not isinstance(event.effect, fx.Send | fx.Hear | fx.Meet)
+        return agent.automatic and not isinstance(effect, fx.Send | fx.Hear | fx.Meet)
 
     def enter_scope(self, core: Core) -> None:
         self._scopes[id(core)] = []
@@ -173,7 +173,7 @@ class Sanitizer:
         atomic: bool,
         in_scope: bool,
     ) -> None:
-        shadow = Shadow.of(access.memory)
+        shadow: Shadow = access.memory.shadow or Shadow.of(access.memory)
         found: list[Conflict]
         if access.writes:
             found = shadow.stores(cells, thread.index, time, clock, atomic)

@@ -120,7 +120,7 @@ class Shadow:
 
     def loads(self, cells: Cells, thread: int, time: int, clock: Clock) -> list[Conflict]:
         """A read: what it is not ordered after, then its mark."""
-        if self.grain != gcd(self.grain, cells.grain):
+        if cells.grain % self.grain:  # both are powers of two
             self._refine(cells)
         found = self._unordered_writes(cells, clock, atomic=False)
         times = self.read.get(thread)
@@ -134,11 +134,11 @@ class Shadow:
         self, cells: Cells, thread: int, time: int, clock: Clock, atomic: bool = False
     ) -> list[Conflict]:
         """A write: what it is not ordered after, then its mark."""
-        if self.grain != gcd(self.grain, cells.grain):
+        if cells.grain % self.grain:  # both are powers of two
             self._refine(cells)
         found = self._unordered_writes(cells, clock, atomic)
         for reader, last in self.last_read.items():
-            if last > clock[reader]:
+            if last > clock.item(reader):
                 times = self._get(self.read[reader], cells)
                 late = times > clock[reader]
                 if reader == thread:  # what the same operation has read
@@ -155,7 +155,7 @@ class Shadow:
 
     def _unordered_writes(self, cells: Cells, clock: Clock, atomic: bool) -> list[Conflict]:
         for writer, last in self.last_write.items():
-            if last > clock[writer]:
+            if last > clock.item(writer):
                 break
         else:
             return []
