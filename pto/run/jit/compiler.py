@@ -18,7 +18,7 @@ from pto.run.core import Core
 from pto.run.jit import instructions
 from pto.run.jit.context import context_of
 from pto.run.jit.control import STRUCTURES
-from pto.run.jit.emit import Emitter, emitter_of
+from pto.run.jit.emit import CHEAP, Emitter, emitter_of
 from pto.run.jit.piece import Piece
 from pto.run.jit.shadow import Shadow, noted
 from pto.run.jit.text import NotNative
@@ -28,7 +28,6 @@ from pto.run.jit.written import Written
 from pto.target.facts import Profile
 
 instructions.load()
-_CHEAP = ("arith.constant",)
 _PIECE = 2_000  # operations of a piece: longer functions take LLVM longer than they save
 _LARGEST = 20_000  # operations of one loop or call, those of called functions included
 Crossing = tuple[Value, Native, int]  # a value at the border of a piece, its form, its place
@@ -211,13 +210,14 @@ def _hands_on(op: Operation) -> bool:
 
 
 def _is_work(op: Operation) -> bool:
-    """Whether compiling gains anything: not for a few numbers and names of places alone."""
-    if op.regions or op.name == "func.call":
-        return (
-            any(_is_work(o) for r in op.regions for b in r.blocks for o in b.ops)
-            or op.name == "func.call"
-        )
-    return op.name not in _CHEAP and emitter_of(op) is not None
+    """Whether compiling gains anything: not for numbers, names of places and flags alone. A loop
+    of them does."""
+    if op.name in ("scf.for", "scf.while", "func.call"):
+        return True
+    if op.regions:
+        return any(_is_work(o) for region in op.regions for b in region.blocks for o in b.ops)
+    body = op.row.body if op.row else None
+    return emitter_of(op) is not None and id(body) not in CHEAP
 
 
 def _come_in(emitter: Emitter, ins: Sequence[Value], outs: Sequence[Value]) -> list[Crossing]:

@@ -44,17 +44,20 @@ _SPACES: Final = tuple(Space)
 
 # The body of a row -> its emitter. Rows that share a body share the emitter.
 EMITTERS: dict[int, Emit] = {}
+CHEAP: set[int] = set()
 # The kinds that need no entry of their own, and operations with regions, by name.
 KINDS: dict[type, Emit] = {}
 STRUCTURES: dict[str, Callable[[Emitter, Operation], None]] = {}
 
 
-def emits(*bodies: Do) -> Callable[[Emit], Emit]:
-    """Register the emitter of all rows with these bodies."""
+def emits(*bodies: Do, cheap: bool = False) -> Callable[[Emit], Emit]:
+    """Register the emitter of all rows with these bodies; nothing cheap is worth a piece alone."""
 
     def register(emit: Emit) -> Emit:
         for body in bodies:
             EMITTERS[id(body)] = emit
+            if cheap:
+                CHEAP.add(id(body))
         return emit
 
     return register

@@ -45,15 +45,16 @@ def _event(s: Spot, given: Sequence[Native]) -> str:
     return value.name if kind == "i64" else s.x.new(f"sext {kind} {value.name} to i64")
 
 
-emits(sync.SET_FLAG)(_flag("src_pipe", "dst_pipe", waits=False))
-emits(sync.WAIT_FLAG)(_flag("src_pipe", "dst_pipe", waits=True))
-emits(sync.RECORD_EVENT)(_flag("src_op", "dst_op", waits=False))
-emits(sync.WAIT_EVENT)(_flag("src_op", "dst_op", waits=True))
+emits(sync.SET_FLAG, cheap=True)(_flag("src_pipe", "dst_pipe", waits=False))
+emits(sync.WAIT_FLAG, cheap=True)(_flag("src_pipe", "dst_pipe", waits=True))
+emits(sync.RECORD_EVENT, cheap=True)(_flag("src_op", "dst_op", waits=False))
+emits(sync.WAIT_EVENT, cheap=True)(_flag("src_op", "dst_op", waits=True))
 
 
 @emits(
     *(sync.BARRIER, sync.MEMORY_BARRIER, sync.GET_BUFFER, sync.RELEASE_BUFFER, sync.DRAIN),
     *(sync.IN_ORDER, move.PREFETCH),
+    cheap=True,
 )
 def _nothing(s: Spot) -> Sequence[Native]:
     """Effects are in program order, and a cache changes no value."""
@@ -74,7 +75,7 @@ def _word(index: int) -> Emit:
     return emit
 
 
-emits(control.BLOCK_INDEX)(_word(context.BLOCK))
-emits(control.BLOCK_COUNT)(_word(context.BLOCKS))
-emits(control.SUB_BLOCK_INDEX)(_word(context.SUB))
-emits(control.SUB_BLOCK_COUNT)(_word(context.SUBS))
+emits(control.BLOCK_INDEX, cheap=True)(_word(context.BLOCK))
+emits(control.BLOCK_COUNT, cheap=True)(_word(context.BLOCKS))
+emits(control.SUB_BLOCK_INDEX, cheap=True)(_word(context.SUB))
+emits(control.SUB_BLOCK_COUNT, cheap=True)(_word(context.SUBS))

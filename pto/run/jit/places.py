@@ -24,7 +24,7 @@ def number(native: Native) -> str:
 # ---- pointers
 
 
-@emits(view.ADD_POINTER)
+@emits(view.ADD_POINTER, cheap=True)
 def _add(s: Spot) -> Sequence[Native]:
     pointer, offset = s.all()
     if not isinstance(pointer, Place) or pointer.elem is None:
@@ -33,7 +33,7 @@ def _add(s: Spot) -> Sequence[Native]:
     return [pointer.renamed((pointer.memory, s.x.add(pointer.address, step)))]
 
 
-@emits(view.CAST_POINTER)
+@emits(view.CAST_POINTER, cheap=True)
 def _cast(s: Spot) -> Sequence[Native]:
     (source,), result = s.all(), s.op.results[0].type
     if not isinstance(result, t.Ptr):
@@ -46,7 +46,7 @@ def _cast(s: Spot) -> Sequence[Native]:
     return [Place((str(SPACE_NUMBERS[result.space]), number(source)), elem)]
 
 
-@emits(view.TILE_ADDRESS)
+@emits(view.TILE_ADDRESS, cheap=True)
 def _tile_address(s: Spot) -> Sequence[Native]:
     (tile,) = s.all()
     if not isinstance(tile, TilePlace):
@@ -54,7 +54,7 @@ def _tile_address(s: Spot) -> Sequence[Native]:
     return [Place((tile.memory, tile.address), view.element(s.op.results[0].type))]
 
 
-@emits(view.VIEW_ADDRESS)
+@emits(view.VIEW_ADDRESS, cheap=True)
 def _view_address(s: Spot) -> Sequence[Native]:
     (source,) = s.all()
     if not isinstance(source, ViewPlace):
@@ -65,7 +65,7 @@ def _view_address(s: Spot) -> Sequence[Native]:
 # ---- views of global memory
 
 
-@emits(view.TENSOR_VIEW)
+@emits(view.TENSOR_VIEW, cheap=True)
 def _tensor(s: Spot) -> Sequence[Native]:
     """The bounds are checked here, once, as the reference does."""
     ptr = s.need(Place, "ptr")
@@ -125,7 +125,7 @@ def _exact(s: Spot, op: str, a: str, b: str) -> tuple[str, str]:
     return s.x.new(f"extractvalue {{i64, i1}} {pair}, 0"), s.x.new(f"xor i1 {over}, true")
 
 
-@emits(view.PARTITION)
+@emits(view.PARTITION, cheap=True)
 def _partition(s: Spot) -> Sequence[Native]:
     source = s.operands("source")[0] if s.op.group("source") else s.all()[0]
     if not isinstance(source, ViewPlace):
@@ -177,7 +177,7 @@ emits(view.STRIDE)(_dimension(True))
 # ---- tiles
 
 
-@emits(view.ALLOC_TILE)
+@emits(view.ALLOC_TILE, cheap=True)
 def _alloc(s: Spot) -> Sequence[Native]:
     type = view.tile_type(s.op.results[0].type)
     if type.compact is Compact.NORMAL:
@@ -225,12 +225,12 @@ def _set_valid(s: Spot) -> Sequence[Native]:
     return []
 
 
-@emits(view.VALID_ROWS)
+@emits(view.VALID_ROWS, cheap=True)
 def _valid_rows(s: Spot) -> Sequence[Native]:
     return [Word((_tile(s).valid[0],), t.Scalar("index", None))]
 
 
-@emits(view.VALID_COLS)
+@emits(view.VALID_COLS, cheap=True)
 def _valid_cols(s: Spot) -> Sequence[Native]:
     return [Word((_tile(s).valid[1],), t.Scalar("index", None))]
 
@@ -242,7 +242,7 @@ def _tile(s: Spot) -> TilePlace:
     return tile
 
 
-@emits(view.RETYPED)
+@emits(view.RETYPED, cheap=True)
 def _retyped(s: Spot) -> Sequence[Native]:
     tile, type = _tile(s), view.tile_type(s.op.results[0].type)
     if tile.pitch is not None or type.compact is not Compact.NULL:

@@ -12,7 +12,7 @@ from pto.isa import types as t
 from pto.isa.meaning import lanes as meaning_lanes
 from pto.isa.meaning.scalar import FUNCTIONS, SCALAR, bits_of, is_unsigned, number, wrapper
 from pto.run.jit import conversions, lanes
-from pto.run.jit.emit import EMITTERS, Emit, Spot
+from pto.run.jit.emit import Emit, Spot, emits
 from pto.run.jit.text import NotNative, constant
 from pto.run.jit.values import Native, Word, word_type
 
@@ -286,4 +286,5 @@ _NATIVE: dict[str, Emit] = {
     "arith.bitcast": _same_bits,
     **{name: _function(fn) for name, fn in FUNCTIONS.items()},
 }
-EMITTERS.update({id(SCALAR[name]): emit for name, emit in _NATIVE.items()})
+for _name, _emit in _NATIVE.items():
+    emits(SCALAR[_name], cheap=True)(_emit)
