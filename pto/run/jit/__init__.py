@@ -1,1 +1,1 @@
-"""The fast engine: LLVM code from the same rows. What it cannot compile, the reference engine does."""
+"""The fast engine: LLVM code from the same rows; what it cannot compile, the reference does."""

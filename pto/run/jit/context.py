@@ -123,7 +123,7 @@ class Context:
         try:
             self.outside[number](self, self.frame)
             self.look_at_modes()
-        except BaseException as error:  # noqa: BLE001
+        except BaseException as error:
             self.error = error
             return 1
         return 0

@@ -128,7 +128,7 @@ class Registers(MutableMapping[str, Any]):
             del self._others[key]
 
     def clear(self) -> None:
-        """First values again; a register in the array cannot go away, as the mixin would have it."""
+        """First values again: a register in the array cannot go away."""
         for name in _SLOTS:
             del self[name]
         self._others.clear()
