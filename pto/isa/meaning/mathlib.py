@@ -20,6 +20,7 @@ F64 = npt.NDArray[np.float64]
 _LOG2E = 1.4426950408889634
 _LN2_HIGH = 6.93147180369123816490e-01  # ln 2 in two parts: the first has 32 trailing zero bits
 _LN2_LOW = 1.90821492927058770002e-10
+_FAR, _TO_INTEGER = 200.0, 1.5 * 2.0**52
 _EXP_OVERFLOW, _EXP_UNDERFLOW = 709.782712893384, -745.2
 # 1/n! for n = 12..2: |r| <= ln2/2 makes the rest smaller than 2^-58
 _EXP_TERMS = tuple(
@@ -35,7 +36,7 @@ _CLOSE_POWER = 2.0**-42  # of pow64, which exponentiates up to 128 ln 2 of round
 
 def exp(x: Lanes) -> Lanes:
     """e**x."""
-    return _settled(x, np.exp, exp64, _CLOSE)
+    return _settled(x, np.exp, exp64 if x.dtype == np.float64 else _exp_of_small, _CLOSE)
 
 
 def log(x: Lanes) -> Lanes:
@@ -97,16 +98,32 @@ def recip(x: Lanes) -> Lanes:
     return const(x, 1) / x
 
 
+def _exp_of_small(x: F64) -> F64:
+    """exp64 for what is rounded to f32 or less, where e**200 is infinite and e**-200 is 0: no power
+    of two leaves f64. Adding 1.5 * 2^52 rounds to an integer, whose low bits stay in the sum."""
+    clear = np.where(x < -_FAR, -_FAR, x)
+    clear = np.where(clear > _FAR, _FAR, clear)
+    turned = clear * _LOG2E + _TO_INTEGER
+    y = _exp_near(clear, turned - _TO_INTEGER)
+    scaled = (y.view(np.int64) + (turned.view(np.int64) << 52)).view(np.float64)
+    return np.where(np.isnan(x), x, scaled)
+
+
+def _exp_near(x: F64, n: F64) -> F64:
+    """e**(x - n ln2) for the integer n nearest to x / ln2."""
+    r = (x - n * _LN2_HIGH) - n * _LN2_LOW
+    p = np.full_like(r, _EXP_TERMS[0])
+    for term in _EXP_TERMS[1:]:
+        p = p * r + term
+    return 1.0 + (r + (r * r) * p)
+
+
 def exp64(x: F64) -> F64:
     """Cody-Waite reduction x = n ln2 + r, Taylor in r, scaled by 2^n in two steps."""
     with np.errstate(all="ignore"):
         clear = np.minimum(np.maximum(x, _EXP_UNDERFLOW), _EXP_OVERFLOW + 1)
         n = np.rint(clear * _LOG2E)
-        r = (clear - n * _LN2_HIGH) - n * _LN2_LOW
-        p = np.full_like(r, _EXP_TERMS[0])
-        for term in _EXP_TERMS[1:]:
-            p = p * r + term
-        y = 1.0 + (r + (r * r) * p)
+        y = _exp_near(clear, n)
         half = np.where(np.isnan(n), 0.0, np.floor(n * 0.5)).astype(np.int64)
         rest = np.where(np.isnan(n), 0.0, n).astype(np.int64) - half
         return np.where(np.isnan(x), x, (y * _two_to(half)) * _two_to(rest))
