@@ -13,10 +13,12 @@ from pto.run.jit import planes
 from pto.run.jit.emit import Spot
 from pto.run.jit.grids import Grid
 from pto.run.jit.text import NotNative, Text, vector
-from pto.run.jit.unpack import FACTORS, over, rest, unpack
+from pto.run.jit.unpack import FACTORS, Room, over, rest, unpack
 
 _LANES: Final = 16
 _HIGH, _WIDE = 4, 4  # rows, and vectors of columns, whose sums stay in registers
+_PANEL: Final = _WIDE * _LANES  # columns of the right factor that lie together: they stay in cache
+_TALLEST: Final = 32  # rows of a box
 RIGHT_AT: Final = 1 << 19  # where the right factor lies in the scratch memory
 
 
@@ -40,22 +42,24 @@ def kind_of(a: DType, b: DType, dst: DType) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Factors:
-    """Both factors, unpacked in the scratch memory; rows are `line` elements apart."""
+    """Both factors, unpacked in the scratch memory: the left row by row, the right in panels."""
 
     left: str
     right: str
-    line: tuple[int, int]
+    rooms: tuple[Room, Room]
 
 
 def unpacked(s: Spot, sizes: tuple[str, str, str], a: Matrix, b: Matrix) -> Factors:
     m, k, n = sizes
-    line = -(-a.cols // _LANES) * _LANES, -(-b.cols // _LANES) * _LANES
-    if a.rows * line[0] * 4 > RIGHT_AT or b.rows * line[1] * 4 > RIGHT_AT:
+    high = -(-b.rows // _TALLEST) * _TALLEST
+    rooms = Room(-(-a.cols // _LANES) * _LANES), Room(_PANEL, high * _PANEL)
+    wide = -(-b.cols // _PANEL)
+    if a.rows * rooms[0].line * 4 > RIGHT_AT or rooms[1].panel * wide * 4 > RIGHT_AT:
         raise NotNative("factors larger than the scratch memory")
     left, right = s.e.room(), s.x.at(s.e.room(), RIGHT_AT)
-    unpack(s, left, line[0], a.grid, a.pointer, m, k)
-    unpack(s, right, line[1], b.grid, b.pointer, k, n)
-    return Factors(left, right, line)
+    unpack(s, left, rooms[0], a.grid, a.pointer, m, k)
+    unpack(s, right, rooms[1], b.grid, b.pointer, k, n)
+    return Factors(left, right, rooms)
 
 
 def multiply(
@@ -69,11 +73,11 @@ def multiply(
 ) -> None:
     """dst = left x right, plus `start`: a matrix, or one row for all, or dst itself; nothing else
     may overlap."""
-    x, (m, k, n), line = s.x, sizes, factors.line
+    x, (m, k, n), rooms = s.x, sizes, factors.rooms
     kind = "float" if dst.grid.dtype is F32 else "i32"
     first, shape = ("null", None) if start is None else (start.pointer, (start.grid, is_row))
-    key = repr(("product", kind, line, dst.grid, shape))
-    name = s.e.unit.shared(key, lambda f: _multiply(s, f, kind, line, dst.grid, shape))
+    key = repr(("product", kind, rooms, dst.grid, shape))
+    name = s.e.unit.shared(key, lambda f: _multiply(s, f, kind, rooms, dst.grid, shape))
     pointers = ", ".join(f"ptr {p}" for p in (dst.pointer, factors.left, factors.right, first))
     x.do(f"call void {name}(i64 {m}, i64 {k}, i64 {n}, {pointers})")
 
@@ -82,23 +86,22 @@ def _multiply(
     s: Spot,
     name: str,
     kind: str,
-    line: tuple[int, int],
+    rooms: tuple[Room, Room],
     out: Grid,
     start: tuple[Grid, bool] | None,
 ) -> str:
     """void f(m, k, n, dst, lhs, rhs, start)"""
     x = Text()
-    groups = x.new("udiv i64 %p2, 64")
-    whole = x.new("mul i64 %p0, 1")
-    fours = x.new(f"and i64 {whole}, -4")
-    block = _Block(s, x, kind, line, out, start)
+    panels = x.new(f"udiv i64 %p2, {_PANEL}")
+    fours = x.new("and i64 %p0, -4")
+    block = _Block(s, x, kind, rooms, out, start)
 
     def strip(first: str, wide: int) -> None:
         planes.loop(x, fours, "4", lambda i: block.write(i, first, _HIGH, wide))
         planes.loop(x, "%p0", "1", lambda i: block.write(i, first, 1, wide), start=fours)
 
-    planes.loop(x, groups, "1", lambda g: strip(x.mul(g, "64"), _WIDE))
-    done = x.mul(groups, "64")
+    planes.loop(x, panels, "1", lambda g: strip(x.mul(g, str(_PANEL)), _WIDE))
+    done = x.mul(panels, str(_PANEL))
     planes.loop(x, "%p2", str(_LANES), lambda j: strip(j, 1), start=done)
     x.do("ret void")
     listed, _ = planes.parameters(["i64"] * 3 + ["ptr"] * 4)
@@ -113,14 +116,14 @@ class _Block:
         s: Spot,
         x: Text,
         kind: str,
-        line: tuple[int, int],
+        rooms: tuple[Room, Room],
         out: Grid,
         start: tuple[Grid, bool] | None,
     ) -> None:
         self.x = x
         self.kind = kind
         self.type = vector(_LANES, kind)
-        self.line = line
+        self.rooms = rooms
         self.out = out
         self.start = start
         self.declare = s.e.unit.declare
@@ -130,18 +133,19 @@ class _Block:
 
     def write(self, i: str, j: str, high: int, wide: int) -> None:
         x = self.x
-        zero = "zeroinitializer"
-        rows = [x.at("%p4", x.mul(x.add(i, str(n)), str(self.line[0] * 4))) for n in range(high)]
-        column = x.at("%p5", x.mul(j, "4"))
+        zero, (a, b) = "zeroinitializer", self.rooms
+        left_line = a.line
+        rows = [x.at("%p4", x.mul(x.add(i, str(n)), str(left_line * 4))) for n in range(high)]
+        column = x.at("%p5", b.column(x, j))
 
         def step(k: str, sums: list[str]) -> list[str]:
-            line = x.at(column, x.mul(k, str(self.line[1] * 4)))
+            line = x.at(column, x.mul(k, str(b.line * 4)))
             right = [x.load(self.type, x.at(line, 4 * _LANES * n)) for n in range(wide)]
             found: list[str] = []
             for n, row in enumerate(rows):
                 left = self._spread(x.load(self.kind, x.at(row, x.mul(k, "4"))))
-                for w, b in enumerate(right):
-                    found.append(self._add(left, b, sums[n * wide + w]))
+                for w, some in enumerate(right):
+                    found.append(self._add(left, some, sums[n * wide + w]))
             return found
 
         sums = reduced_many(x, "%p1", self.type, [zero] * (high * wide), step)

@@ -17,7 +17,7 @@ from pto.run.jit.emit import Spot
 from pto.run.jit.grids import Grid, grid
 from pto.run.jit.products import RIGHT_AT, Factors
 from pto.run.jit.text import NotNative, Text
-from pto.run.jit.unpack import over, unpack, up
+from pto.run.jit.unpack import Room, over, unpack, up
 from pto.run.jit.values import TilePlace
 
 _LEAST, _MOST = 27, 227  # scales that leave every factor of 8 bits a normal float
@@ -49,9 +49,9 @@ def scaled(
         places, (left, right), (m, groups), (groups, n), strict=True
     ):
         bytes_ = _bytes(grid(tile))
-        unpack(s, to, line, bytes_, planes.machine_address(s, tile), rows, cols)
-    along = _call(s, "left", factors.left, factors.line[0], *places[0], m, k, _scale_rows)
-    across = _call(s, "right", factors.right, factors.line[1], *places[1], k, n, _scale_columns)
+        unpack(s, to, Room(line), bytes_, planes.machine_address(s, tile), rows, cols)
+    along = _call(s, "left", factors.left, factors.rooms[0], *places[0], m, k, _scale_rows)
+    across = _call(s, "right", factors.right, factors.rooms[1], *places[1], k, n, _scale_columns)
     return x.both(along, across)
 
 
@@ -59,14 +59,14 @@ def _bytes(g: Grid) -> Grid:
     return replace(g, dtype=U8)
 
 
-Write = Callable[[Spot, Text, int, int, str], None]
+Write = Callable[[Spot, Text, Room, int, str], None]
 
 
 def _call(
     s: Spot,
     what: str,
     values: str,
-    line: int,
+    room: Room,
     scales: str,
     step: int,
     rows: str,
@@ -79,20 +79,23 @@ def _call(
         x = Text()
         bad = x.stack("i32")
         x.store("i32", "0", bad, 4)
-        write(s, x, line, step, bad)
+        write(s, x, room, step, bad)
         x.do(f"ret i1 {x.compare('eq', x.load('i32', bad, 4), '0', 'i32')}")
         listed, _ = planes.parameters(["i64", "i64", "ptr", "ptr"])
         return x.function(f"define internal i1 {name}({listed}) noinline nounwind")
 
-    name = s.e.unit.shared(repr(("scales", what, line, step)), make)
+    name = s.e.unit.shared(repr(("scales", what, room, step)), make)
     return s.x.new(f"call i1 {name}(i64 {rows}, i64 {cols}, ptr {values}, ptr {scales})")
 
 
-def _scale_rows(s: Spot, x: Text, line: int, step: int, bad: str) -> None:
+def _scale_rows(s: Spot, x: Text, room: Room, step: int, bad: str) -> None:
     """One scale for 32 elements of a row."""
 
     def row(i: str) -> None:
-        values, scales = x.at("%p2", x.mul(i, str(line * 4))), x.at("%p3", x.mul(i, str(step * 4)))
+        values, scales = (
+            x.at("%p2", x.mul(i, str(room.line * 4))),
+            x.at("%p3", x.mul(i, str(step * 4))),
+        )
 
         def half(h: str) -> None:
             group = over(x, h, MX_BLOCK_SIZE // _LANES)
@@ -107,11 +110,11 @@ def _scale_rows(s: Spot, x: Text, line: int, step: int, bad: str) -> None:
     planes.loop(x, "%p0", "1", row)
 
 
-def _scale_columns(s: Spot, x: Text, line: int, step: int, bad: str) -> None:
+def _scale_columns(s: Spot, x: Text, room: Room, step: int, bad: str) -> None:
     """One scale for 32 rows of a column."""
 
     def row(i: str) -> None:
-        values = x.at("%p2", x.mul(i, str(line * 4)))
+        values = x.at("%p2", x.mul(i, str(room.line * 4)))
         scales = x.at("%p3", x.mul(over(x, i, MX_BLOCK_SIZE), str(step * 4)))
 
         def strip(c: str) -> None:
@@ -122,7 +125,8 @@ def _scale_columns(s: Spot, x: Text, line: int, step: int, bad: str) -> None:
             )
             plain = f"<{_LANES} x i32> splat (i32 127)"  # beside the last column nothing counts
             chosen = x.new(f"select <{_LANES} x i1> {kept}, <{_LANES} x i32> {some}, {plain}")
-            _times(s, x, x.at(values, place), chosen, bad)
+            column = room.column(x, x.mul(c, str(_LANES)))
+            _times(s, x, x.at(values, column), chosen, bad)
 
         planes.loop(x, up(x, "%p1", _LANES), "1", strip)
 

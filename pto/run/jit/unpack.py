@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -21,20 +22,36 @@ FACTORS: Final = {
 }
 
 
-def unpack(s: Spot, to: str, line: int, g: Grid, source: str, rows: str, cols: str) -> None:
-    """The first rows x cols elements at `to`, rows `line` elements apart; edges as whole boxes."""
-    key = repr(("unpack", g, line))
-    name = s.e.unit.shared(key, lambda f: _unpack_function(s, f, g, line))
+@dataclass(frozen=True, slots=True)
+class Room:
+    """Where unpacked elements go: panels of `line` columns, `panel` elements from one to the next,
+    row by row."""
+
+    line: int
+    panel: int = 0  # one panel holds all
+
+    def column(self, x: Text, col: str) -> str:
+        """Bytes from the start of a row in the first panel to a column, the first of a run."""
+        if not self.panel:
+            return x.mul(col, "4")
+        which, inside = over(x, col, self.line), rest(x, col, self.line)
+        return x.mul(x.add(x.mul(which, str(self.panel)), inside), "4")
+
+
+def unpack(s: Spot, to: str, room: Room, g: Grid, source: str, rows: str, cols: str) -> None:
+    """The first rows x cols elements, to `to`; edges as whole boxes."""
+    key = repr(("unpack", g, room))
+    name = s.e.unit.shared(key, lambda f: _unpack_function(s, f, g, room))
     s.x.do(f"call void {name}(i64 {rows}, i64 {cols}, ptr {to}, ptr {source})")
 
 
-def _unpack_function(s: Spot, name: str, g: Grid, line: int) -> str:
-    """void f(rows, cols, dst, src): row by row, `line` elements apart; whole boxes at the edges."""
+def _unpack_function(s: Spot, name: str, g: Grid, room: Room) -> str:
+    """void f(rows, cols, dst, src)"""
     x = Text()
     if g.col == 1:
-        _unpack_lines(s, x, g, line)
+        _unpack_lines(s, x, g, room)
     elif g.row == 1:
-        _unpack_turned(s, x, g, line)
+        _unpack_turned(s, x, g, room)
     else:
         raise NotNative("a layout without runs")
     x.do("ret void")
@@ -42,7 +59,7 @@ def _unpack_function(s: Spot, name: str, g: Grid, line: int) -> str:
     return x.function(f"define internal void {name}({listed}) noinline nounwind")
 
 
-def _unpack_lines(s: Spot, x: Text, g: Grid, line: int) -> None:
+def _unpack_lines(s: Spot, x: Text, g: Grid, room: Room) -> None:
     """Rows of a box are runs of its width."""
     (h, w), size = g.box, g.dtype.itemsize
     if w == 1:
@@ -57,20 +74,19 @@ def _unpack_lines(s: Spot, x: Text, g: Grid, line: int) -> None:
                 str(size),
             ),
         )
-        to = x.at("%p2", x.mul(i, str(line * 4)))
+        to = x.at("%p2", x.mul(i, str(room.line * 4)))
 
         def run(c: str) -> None:
             item = x.load(vector(w, element(g.dtype)), planes.offset(x, source, c, g.right, size))
-            x.store(
-                _wide_type(w, g.dtype), _widened(wide, g.dtype, item), planes.offset(x, to, c, w, 4)
-            )
+            place = x.at(to, room.column(x, x.mul(c, str(w))))
+            x.store(_wide_type(w, g.dtype), _widened(wide, g.dtype, item), place)
 
         planes.loop(x, up(x, "%p1", w), "1", run)
 
     planes.loop(x, "%p0", "1", row)
 
 
-def _unpack_turned(s: Spot, x: Text, g: Grid, line: int) -> None:
+def _unpack_turned(s: Spot, x: Text, g: Grid, room: Room) -> None:
     """Columns of a box are runs of its height: each box is turned in registers."""
     (h, w), size = g.box, g.dtype.itemsize
     item, type = element(g.dtype), vector(h, element(g.dtype))
@@ -82,11 +98,13 @@ def _unpack_turned(s: Spot, x: Text, g: Grid, line: int) -> None:
             place = x.add(x.mul(r, str(g.down)), x.mul(c, str(g.right)))
             source = x.at("%p3", x.mul(place, str(size)))
             columns = [x.load(type, x.at(source, n * g.col * size)) for n in range(w)]
-            to = x.at("%p2", x.add(x.mul(r, str(h * line * 4)), x.mul(c, str(w * 4))))
+            row_at = x.mul(r, str(h * room.line * 4))
+            to = x.at("%p2", x.add(row_at, room.column(x, x.mul(c, str(w)))))
             for n, part in enumerate(_cut(x, item, h, count, turn(x, item, h, columns))):
                 row, col = divmod(n * count, w)
                 value = _widened(wide, g.dtype, part)
-                x.store(_wide_type(count, g.dtype), value, x.at(to, (row * line + col) * 4))
+                at = x.at(to, (row * room.line + col) * 4)
+                x.store(_wide_type(count, g.dtype), value, at)
 
         planes.loop(x, up(x, "%p1", w), "1", right)
 
