@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pto.plan.sync.mode import Mode, mode_of
+from pto.plan.mode import Mode, mode_of
 
 __all__ = ["ASSUMED", "Mode", "mode_of"]
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from pto.core.errors import Diagnostic, PtoError, fail
 from pto.ir.graph import Module, Operation
-from pto.plan.sync.mode import mode_of
+from pto.plan.mode import mode_of
 from pto.run.device import Device
 from pto.run.engine import chosen_engine
 from pto.run.events import Observer

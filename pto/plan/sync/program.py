@@ -11,10 +11,10 @@ from pto.ir.graph import Module, Operation
 from pto.isa import types as t
 from pto.plan.calls import Names, callees_first
 from pto.plan.memory import plan_memory
+from pto.plan.mode import first_order, mode_of
 from pto.plan.placement import FunctionPlan, Placement
 from pto.plan.sync.effects import NUMBER, Effects
 from pto.plan.sync.ids import Flag, Places, allocate
-from pto.plan.sync.mode import first_order, mode_of
 from pto.plan.sync.outside import Outside
 from pto.plan.sync.place import Placer
 from pto.plan.sync.rewrite import Writer
