@@ -28,7 +28,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         choices=("off", "sample", "all"),
         nargs="?",
         const="all",
-        default="off",
+        default="sample",
         help="which programs of tests also run compiled, and must give the same bytes",
     )
 

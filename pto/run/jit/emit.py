@@ -76,7 +76,7 @@ class Watch(Protocol):
 
     def after(self, op: Operation) -> None: ...
 
-    def access(self, memory: str, address: str, nbytes: int | str) -> None: ...
+    def access(self, memory: str, address: str, nbytes: int | str, fine: str) -> None: ...
 
 
 class Emitter:
@@ -151,8 +151,12 @@ class Emitter:
 
     def inside(self, memory: str, address: str, nbytes: int | str) -> str:
         """Whether so many bytes from an address on lie inside a memory."""
+        fine = self._inside(memory, address, nbytes)
         if self.watch is not None:
-            self.watch.access(memory, address, nbytes)
+            self.watch.access(memory, address, nbytes, fine)
+        return fine
+
+    def _inside(self, memory: str, address: str, nbytes: int | str) -> str:
         x, size = self.text, self.size(memory)
         if size.isdigit() and isinstance(nbytes, int):
             last = int(size) - nbytes

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from pto.core.constants import VREG_BYTES
 from pto.core.errors import fail
 from pto.core.memory import Space
 from pto.core.pad import Pad
@@ -69,8 +70,8 @@ class Written:
         if any(isinstance(v.type, t.Align) for v in (*op.operands, *op.results)):
             self._mark_all(_UB, set())
 
-    def access(self, memory: str, address: str, nbytes: int | str) -> None:
-        """So many bytes behind an address are about to be used, if they lie inside."""
+    def access(self, memory: str, address: str, nbytes: int | str, fine: str) -> None:
+        """So many bytes behind an address are about to be used, if they lie inside: `fine`."""
         if self.op is None or not memory.isdigit() or memory == "0" or self._is_tile(self.op):
             return
         found = [
@@ -82,17 +83,39 @@ class Written:
         if not roles:
             return
         self._seen.add(memory)
-        given = (
-            f"ptr {self._shadow(memory)}, i64 {self.e.size(memory)}, i64 {address}, i64 {nbytes}"
-        )
-        if roles == {"in"}:
-            count = self.x.new(f"call i64 {self._shared('written', _run_count)}({given})")
-            fine = self.x.compare("ne", count, "0")
-            say = _never(self.op, found[0][0].name)
-            words = [Word((name,), _INDEX) for name in (address, str(nbytes))]
-            self.e.fail_with(fine, say, *words)
-        else:
+        read = found[0][0] if roles == {"in"} else None
+        if isinstance(nbytes, int) and nbytes <= VREG_BYTES:
+            self._short(memory, address, nbytes, fine, read)
+            return
+        words = f"i64 {self.e.size(memory)}, i64 {address}, i64 {nbytes}"
+        given = f"ptr {self._shadow(memory)}, {words}"
+        if read is None:
             self.x.do(f"call i64 {self._shared('write', _run_mark)}({given})")
+        else:
+            count = self.x.new(f"call i64 {self._shared('written', _run_count)}({given})")
+            self._some(self.x.compare("ne", count, "0"), read, address, str(nbytes))
+
+    def _short(
+        self, memory: str, address: str, nbytes: int, fine: str, read: Operand | None
+    ) -> None:
+        """A few bytes, in place: read where an operand is given, else written."""
+        x, type = self.x, f"<{nbytes} x i8>"
+        look, on = x.fresh("look"), x.fresh("on")
+        x.branch(fine, look, on)
+        x.label(look)
+        place = x.at(self._shadow(memory), address)
+        if read is None:
+            x.store(type, "splat (i8 1)", place)
+        else:
+            bits = x.new(f"bitcast {type} {x.load(type, place)} to i{8 * nbytes}")
+            self._some(x.new(f"icmp ne i{8 * nbytes} {bits}, 0"), read, address, str(nbytes))
+        x.jump(on)
+        x.label(on)
+
+    def _some(self, fine: str, operand: Operand, address: str, nbytes: str) -> None:
+        if self.op is not None:
+            words = [Word((name,), _INDEX) for name in (address, nbytes)]
+            self.e.fail_with(fine, _never(self.op, operand.name), *words)
 
     # ---- operands
 
