@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 from zlib import crc32
 
@@ -37,11 +37,8 @@ class State:
 
     mode: str = "off"
     here: bool = True  # not in tests that compare engines themselves
-    seen: set[Any] = None  # type: ignore[assignment]
+    seen: set[Any] = field(default_factory=set)  # of the file at hand: row, profile, elements
     compared: int = 0
-
-    def __post_init__(self) -> None:
-        self.seen = set()
 
 
 STATE = State()
@@ -51,12 +48,12 @@ def wanted(module: Module, profile: Profile, text: str = "") -> bool:
     """Whether this program runs on both engines."""
     if STATE.mode == "off" or not STATE.here:
         return False
-    if STATE.mode == "all":
-        return True
     ops = list(module.walk())
     rows = {(op.name, profile.name, _elements(op)) for op in ops if op.row is not None}
     fresh = rows - STATE.seen
     STATE.seen |= rows
+    if STATE.mode == "all":
+        return True
     text = text or " ".join(f"{op.name} {op.attrs} {_elements(op)}" for op in ops)
     return bool(fresh) or crc32(text.encode()) % ONE_IN == 0
 
