@@ -23,18 +23,16 @@ _OWN = Path(__file__).parent / "run" / "jit"  # tests that compare engines thems
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    told = {"action": "store_const", "dest": "agree"}
+    every = "every program of a test also runs compiled, and must give the same bytes"
     parser.addoption(
-        "--agree",
-        choices=("off", "sample", "all"),
-        nargs="?",
-        const="all",
-        default="sample",
-        help="which programs of tests also run compiled, and must give the same bytes",
+        "--agree", const="all", default="sample", help=f"{every}; else a sample", **told
     )
+    parser.addoption("--no-agree", const="off", help="no program runs on both engines", **told)
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    agreement.STATE.mode = config.getoption("--agree")
+    agreement.STATE.mode = config.getoption("agree")
     # thousands of small programs: compiling each would take longer than all they do. What compiled
     # code does is compared with the reference in tests/run/jit, and for a sample of all programs.
     os.environ.setdefault("PTO_ENGINE", "reference")
