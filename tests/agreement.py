@@ -1,8 +1,8 @@
 """Agreement of the engines: what a test runs on the reference engine also runs compiled.
 
-The harnesses of the tests and every launch come here. `pytest --agree` compares every program;
-otherwise a sample does: one in eight by its text, and the first one of a file that has a row, a
-profile and element types together. NaN that was computed is as good as any other NaN.
+The harnesses of the tests and every launch come here. `pytest --agree` compares every program and
+`--no-agree` none; otherwise a sample does: one in eight by its text, and the first one of a file
+that has a row, a profile and element types together. Any NaN is as good as another.
 """
 
 from __future__ import annotations
@@ -89,7 +89,8 @@ def run(
     if True not in asked:
         return go(agents, plain)
     STATE.compared += 1
-    twins = copy.deepcopy([(core, values) for core, values in agents], _shared(profile))
+    memo = _shared(profile, *(core.placement for core, _ in agents))
+    twins = copy.deepcopy([(core, values) for core, values in agents], memo)
     unit = Unit()
 
     def native(n: int) -> Compiler:
@@ -106,9 +107,9 @@ def run(
     return ours
 
 
-def _shared(profile: Profile) -> dict[int, Any]:
+def _shared(*facts: Any) -> dict[int, Any]:
     """What copies have in common with the original: facts, which are compared by `is`."""
-    kept: list[Any] = [profile, *global_layout.GLOBAL_LAYOUTS.values()]
+    kept: list[Any] = [*facts, *global_layout.GLOBAL_LAYOUTS.values()]
     return {id(each): each for each in kept}
 
 
