@@ -67,12 +67,14 @@ class Written:
         for operand, native in self._natives(op):
             if operand.role != "in" and isinstance(native, Place):
                 self._mark_all(native.memory, self._seen)
-        if any(isinstance(v.type, t.Align) for v in (*op.operands, *op.results)):
+        if _is_stream(op):
             self._mark_all(_UB, set())
 
     def access(self, memory: str, address: str, nbytes: int | str, fine: str) -> None:
         """So many bytes behind an address are about to be used, if they lie inside: `fine`."""
         if self.op is None or not memory.isdigit() or memory == "0" or self._is_tile(self.op):
+            return
+        if nbytes == 0 or _is_stream(self.op):
             return
         found = [
             (o, n) for o, n in self._natives(self.op) if isinstance(n, Place) and n.memory == memory
@@ -204,6 +206,11 @@ def _is_name(op: Operation) -> bool:
     if op.row is None or op.row.family.section in _NAMES[:1]:
         return True
     return any(isinstance(r.type, t.TileBuf | t.Ptr | t.MemRef) for r in op.results)
+
+
+def _is_stream(op: Operation) -> bool:
+    """Unaligned streams hold bytes back: what they touch is known only when it runs."""
+    return any(isinstance(v.type, t.Align) for v in (*op.operands, *op.results))
 
 
 def _fills_valid(op: Operation) -> bool:
