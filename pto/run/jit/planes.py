@@ -193,9 +193,17 @@ def store_lanes(
 
 def strips(x: Text, lanes: int, count: str, body: Callable[[str, str | None], None]) -> None:
     """body(first, mask) over `count` elements, so many lanes at a time; the last ones masked."""
-    whole = x.new(f"and i64 {count}, {-lanes}")
-    loop(x, whole, str(lanes), lambda j: body(j, None))
+    if count.isdigit():
+        whole = str(int(count) // lanes * lanes)
+    else:
+        whole = x.new(f"and i64 {count}, {-lanes}")
+    if whole == str(lanes):
+        body("0", None)
+    elif whole != "0":
+        loop(x, whole, str(lanes), lambda j: body(j, None))
     rest = x.sub(count, whole)
+    if rest == "0":
+        return
     when(x, x.compare("ne", rest, "0"), lambda: body(whole, head(x, lanes, rest)))
 
 

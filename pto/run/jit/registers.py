@@ -98,7 +98,14 @@ def masked(s: Spot, reg: Reg, mask: Mask) -> Reg:
     type = vector(reg.dtype.lanes, element(reg.dtype))
     lanes_type = vector(reg.dtype.lanes, "i1")
     name = s.x.new(f"select {lanes_type} {bits}, {type} {reg.name}, {type} zeroinitializer")
+    s.x.zeroed[name] = (reg.name, bits)
     return Reg((name,), reg.dtype)
+
+
+def under(s: Spot, reg: Reg, bits: str) -> Reg:
+    """A register of which only the lanes under these bits count: no need to zero the others."""
+    whole, same = s.x.zeroed.get(reg.name, ("", ""))
+    return Reg((whole,), reg.dtype) if same == bits else reg
 
 
 def _lane(s: Spot) -> Sequence[Native]:

@@ -73,6 +73,7 @@ class Text:
         self.here = "entry"  # the label of the block being written
         self._names = 0
         self.allocas: list[str] = []
+        self.zeroed: dict[str, tuple[str, str]] = {}  # lanes off are 0: of what, under which bits
         self.heads: dict[str, str] = {}  # predicates of the first lanes: how many
 
     def name(self) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,7 @@ from pto.run.jit.planes import VECTOR_BYTES, Plane
 from pto.run.jit.text import NotNative, Text, scalar_type
 from pto.run.jit.values import Native, TilePlace, Word
 
+_SHORT = 512  # elements of a line
 _LONG = 60  # lines of a lane function beyond which fewer lanes at a time keep it in registers
 
 
@@ -104,8 +105,10 @@ def emit_map(
     if any(x.plane is not None and x.plane.cols not in (0, 1) for x in sources):
         raise NotNative("tiles whose lines run across each other")
     rows, cols = _flat(s, target, sources, rows, cols)
-    known = planes.key_of(s, key, target, *sources)
-    name = s.e.unit.shared(known, lambda n: _function(s, n, fn, target, sources))
+    # short lines of a known length need no loop; the length stays a parameter
+    width = cols if cols.isdigit() and int(cols) <= _SHORT else "%p1"
+    known = planes.key_of(s, key, width, target, *sources)
+    name = s.e.unit.shared(known, lambda n: _function(s, n, fn, target, sources, width))
     listed = ", ".join(f"{ty} {v}" for ty, v in names)
 
     def call() -> None:
@@ -171,15 +174,21 @@ def _flat(
 
 
 def _function(
-    s: Spot, name: str, fn: Callable[..., Any], target: Plane, sources: Sequence[_Source]
+    s: Spot,
+    name: str,
+    fn: Callable[..., Any],
+    target: Plane,
+    sources: Sequence[_Source],
+    width: str,
 ) -> str:
     """void f(rows, cols, dst, sources...)"""
     widest = max([target.dtype.itemsize, *(x.kind.itemsize for x in sources if x.plane)])
     count = VECTOR_BYTES // widest
     while True:
         x = Text()
-        longest = _write(s, x, fn, target, sources, count)
-        if longest <= _LONG or count <= 16:
+        loop = _Loop(s, x, fn, target, sources, count)
+        loop.write(width)
+        if loop.longest <= _LONG or count <= 16:
             break
         count //= 4
     types = ["i64", "i64", "ptr", *(x_.llvm for x_ in sources)]
@@ -187,55 +196,90 @@ def _function(
     return x.function(f"define internal void {name}({listed}) noinline nounwind")
 
 
-def _write(
-    s: Spot,
-    x: Text,
-    fn: Callable[..., Any],
-    target: Plane,
-    sources: Sequence[_Source],
-    count: int,
-) -> int:
-    declare = s.e.unit.declare
-    spot = lanes.Lanes(x, count, declare)
-    scalars = {
-        n: spot.spread(src.kind, f"%p{3 + n}") for n, src in enumerate(sources) if src.plane is None
-    }
-    longest = 0
+class _Loop:
+    """The body of a function: lines, in strips of `count` lanes.
 
-    def line(i: str) -> None:
-        rows = {
-            n: planes.offset(x, f"%p{3 + n}", i, src.plane.rows, src.kind.itemsize)
+    Two lines at a time are read before either is written: a store slows down loads of the same
+    place in another page.
+    """
+
+    def __init__(
+        self,
+        s: Spot,
+        x: Text,
+        fn: Callable[..., Any],
+        target: Plane,
+        sources: Sequence[_Source],
+        count: int,
+    ) -> None:
+        self.x, self.fn, self.target, self.sources = x, fn, target, sources
+        self.declare = s.e.unit.declare
+        self.spot = lanes.Lanes(x, count, self.declare)
+        self.longest = 0  # lines of text of one application of fn
+        self._scalars = {
+            n: self.spot.spread(src.kind, f"%p{3 + n}")
             for n, src in enumerate(sources)
+            if src.plane is None
+        }
+
+    def write(self, width: str) -> None:
+        x = self.x
+        pairs = x.new("and i64 %p0, -2")
+        planes.loop(x, pairs, "2", lambda i: self._lines([i, x.add(i, "1")], width))
+        planes.loop(x, "%p0", "1", lambda i: self._lines([i], width), start=pairs)
+        x.do("ret void")
+
+    def _lines(self, rows: Sequence[str], width: str) -> None:
+        starts = [self._starts(i) for i in rows]
+        ones = [self._ones(start) for start in starts]
+
+        def strip(j: str, mask: str | None) -> None:
+            given = [self._read(a, b, j, mask) for a, b in zip(starts, ones, strict=True)]
+            found = [self._apply(each) for each in given]
+            for i, items in zip(rows, found, strict=True):
+                to = planes.offset(self.x, "%p2", i, self.target.rows, self.target.dtype.itemsize)
+                at = planes.offset(self.x, to, j, 1, self.target.dtype.itemsize)
+                count, dtype = self.spot.count, self.target.dtype
+                planes.store_lanes(self.x, self.declare, dtype, count, items, at, mask)
+
+        planes.strips(self.x, self.spot.count, width, strip)
+
+    def _starts(self, i: str) -> dict[int, str]:
+        """Where line i of each tile begins."""
+        return {
+            n: planes.offset(self.x, f"%p{3 + n}", i, src.plane.rows, src.kind.itemsize)
+            for n, src in enumerate(self.sources)
             if src.plane is not None
         }
-        to = planes.offset(x, "%p2", i, target.rows, target.dtype.itemsize)
-        ones = {
-            n: spot.spread(src.kind, x.load(scalar_type(src.kind), rows[n]))
-            for n, src in enumerate(sources)
+
+    def _ones(self, starts: Mapping[int, str]) -> dict[int, lanes.Symbol]:
+        """Sources with one value for the line."""
+        return {
+            n: self.spot.spread(src.kind, self.x.load(scalar_type(src.kind), starts[n]))
+            for n, src in enumerate(self.sources)
             if src.plane is not None and src.plane.cols == 0
         }
 
-        def strip(j: str, mask: str | None) -> None:
-            nonlocal longest
-            given: list[Any] = []
-            for n, src in enumerate(sources):
-                ready = scalars.get(n, ones.get(n))
-                if ready is None and src.plane is not None:
-                    pointer = planes.offset(x, rows[n], j, 1, src.kind.itemsize)
-                    loaded = planes.load_lanes(x, declare, src.plane.dtype, count, pointer, mask)
-                    ready = spot.symbol(src.kind, loaded)
+    def _read(
+        self, starts: Mapping[int, str], ones: Mapping[int, lanes.Symbol], j: str, mask: str | None
+    ) -> list[lanes.Symbol]:
+        given: list[lanes.Symbol] = []
+        for n, src in enumerate(self.sources):
+            ready = self._scalars.get(n, ones.get(n))
+            if ready is None and src.plane is not None:
+                at = planes.offset(self.x, starts[n], j, 1, src.kind.itemsize)
+                count, dtype = self.spot.count, src.plane.dtype
+                item = planes.load_lanes(self.x, self.declare, dtype, count, at, mask)
+                ready = self.spot.symbol(src.kind, item)
+            if ready is not None:
                 given.append(ready)
-            start = len(x.lines)
-            found = as_items(spot, fn(*given), target.dtype)
-            longest = max(longest, len(x.lines) - start)
-            pointer = planes.offset(x, to, j, 1, target.dtype.itemsize)
-            planes.store_lanes(x, declare, target.dtype, count, found, pointer, mask)
+        return given
 
-        planes.strips(x, count, "%p1", strip)
-
-    planes.loop(x, "%p0", "1", line)
-    x.do("ret void")
-    return longest
+    def _apply(self, given: Sequence[lanes.Symbol]) -> str:
+        start = len(self.x.lines)
+        found = as_items(self.spot, self.fn(*given), self.target.dtype)
+        self.longest = max(self.longest, len(self.x.lines) - start)
+        return found
 
 
 def as_items(spot: lanes.Lanes, found: Any, dtype: DType) -> str:

@@ -13,6 +13,7 @@ from pto.isa.meaning.vector.ub import element_alignment
 from pto.run.jit import masks, native, shuffles
 from pto.run.jit.emit import Spot, emits
 from pto.run.jit.planes import loop, when
+from pto.run.jit.registers import under
 from pto.run.jit.text import Text, vector
 from pto.run.jit.values import Mask, Native, Place, Reg
 from pto.run.jit.vector_loads import (
@@ -60,7 +61,8 @@ def _norm(s: Spot, reg: Reg, place: Place, offset: str, dist: str) -> None:
     size = reg.dtype.itemsize
     at = access(s, place, offset, VREG_BYTES, vector_alignment(s, size))
     bits = masks.at_width(s.x, s.need(Mask, "mask"), size)
-    store_lanes(s, f"i{8 * size}", reg.dtype.lanes, as_items(s, reg, 8 * size), at, bits)
+    items = as_items(s, under(s, reg, bits), 8 * size)
+    store_lanes(s, f"i{8 * size}", reg.dtype.lanes, items, at, bits)
 
 
 def _one_point(s: Spot, reg: Reg, place: Place, offset: str, dist: str) -> None:
