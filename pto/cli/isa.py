@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import textwrap
 import json
 import re
+import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 

@@ -61,7 +61,7 @@ def _settled(
 ) -> Lanes:
     """narrow(exact(x, ..)), by way of `fast` where the two cannot differ after rounding."""
     wide = [widen(v) for v in (x, *others)]
-    if x.dtype == np.float64 or not isinstance(x, np.ndarray):  # lanes without values: compiled
+    if x.dtype == np.float64 or not _has_values(x):
         return narrow(exact(*wide), x)
     with np.errstate(all="ignore"):
         y = fast(*wide)
@@ -77,6 +77,11 @@ def _settled(
     if doubt.any():
         low[doubt] = narrow(exact(*(v[doubt] for v in wide)), low)
     return low
+
+
+def _has_values(x: object) -> bool:
+    """False of lanes that are being compiled: they stand for any values."""
+    return isinstance(x, np.ndarray)
 
 
 def sqrt(x: Lanes) -> Lanes:
