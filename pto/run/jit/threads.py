@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -46,38 +45,57 @@ def run(grid: Grid, values: Mapping[str, Any]) -> bool:
     if sum(m.size for m in memories) > _LARGEST:
         return False
     before = [m.data.copy() for m in memories]
-    touched: list[list[tuple[int, Words]]] = []  # by block: memory, uses
-    lock, failed = threading.Lock(), threading.Event()
-
-    def work() -> None:
-        with np.errstate(all="ignore"):
-            while not failed.is_set():
-                with lock:
-                    agents = grid.next_block()
-                if not agents:
-                    return
-                try:
-                    for agent in agents:
-                        agent.go_on()
-                    uses = [_uses(agent.core.native) for agent in agents]
-                except PtoError:
-                    failed.set()
-                    return
-                known = [u for u in uses if u is not None]
-                if len(known) < len(uses):
-                    failed.set()
-                with lock:
-                    touched.append([pair for u in known for pair in u])
-
-    size = min(count(), grid.blocks)
-    with ThreadPoolExecutor(size) as pool:
-        for future in [pool.submit(work) for _ in range(size)]:
-            future.result()
-    if not failed.is_set() and not _meet(touched):
+    crew = _Crew(grid)
+    crew.run(min(count(), grid.blocks))
+    if not crew.stopped and not _meet(crew.touched):
         return True
     for memory, old in zip(memories, before, strict=True):
         memory.data[:] = old
+    if crew.error is not None:
+        raise crew.error
     return False
+
+
+class _Crew:
+    """Threads that take blocks one by one until there are none, or something went wrong."""
+
+    def __init__(self, grid: Grid) -> None:
+        self._grid = grid
+        self._lock = threading.Lock()
+        self.touched: list[list[tuple[int, Words]]] = []  # by block: memory, uses
+        self.stopped = False
+        self.error: BaseException | None = None  # nothing that the program did
+
+    def run(self, size: int) -> None:
+        others = [threading.Thread(target=self._work) for _ in range(size - 1)]
+        for thread in others:
+            thread.start()
+        self._work()
+        for thread in others:
+            thread.join()
+
+    def _work(self) -> None:
+        try:
+            with np.errstate(all="ignore"):
+                while not self.stopped and self._one():
+                    pass
+        except PtoError:
+            self.stopped = True  # told again, and in order, by the run in order
+        except BaseException as error:
+            self.stopped, self.error = True, error
+
+    def _one(self) -> bool:
+        """The next block, and what it touched; False when there was none."""
+        with self._lock:
+            agents = self._grid.next_block()
+        for agent in agents:
+            agent.go_on()
+        uses = [_uses(agent.core.native) for agent in agents]
+        known = [pair for each in uses if each is not None for pair in each]
+        with self._lock:
+            self.touched.append(known)
+            self.stopped |= None in uses
+        return bool(agents)
 
 
 def _memories(values: Iterable[Any]) -> Iterable[Memory]:
