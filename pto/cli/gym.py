@@ -19,7 +19,7 @@ from pto.gym.pool import ENGINE, MUTATED, SANITIZED, Options, default_jobs, run_
 from pto.gym.result import Result
 from pto.gym.selection import select
 from pto.run.engine import chosen_engine, wants_sanitizer
-from pto.run.schedule import parse_schedule
+from pto.run.schedule.choice import parse_schedule
 from pto.target.profile import profile
 
 EXAMPLES = """\

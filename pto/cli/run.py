@@ -18,7 +18,7 @@ from pto.run.arguments import Parameter, build, parameters, parse_args
 from pto.run.engine import DEFAULT, ENGINES, chosen_engine, wants_sanitizer
 from pto.run.host import Report, entry_functions, launch
 from pto.run.progress import Bar
-from pto.run.schedule import parse_schedule
+from pto.run.schedule.choice import parse_schedule
 
 EXAMPLES = """\
   pto run add.pto --arg a=rand --arg b=rand --arg c=zeros

@@ -6,7 +6,7 @@ What an operation does is its row's body; control flow is in `run/control.py`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pto.core.errors import Diagnostic, PtoError, fail
 from pto.ir.graph import Module, Operation, Region, Value
@@ -21,10 +21,12 @@ from pto.run import tiles, vectors
 from pto.run.code import Block, Code, Regs, Step, until_ready
 from pto.run.control import CONTROL
 from pto.run.core import Core
-from pto.run.events import Tap
 from pto.target.facts import Profile
 from pto.verify.functions import name_of
 from pto.verify.operation import constant
+
+if TYPE_CHECKING:
+    from pto.run.events import Tap
 
 Function = Callable[..., Any]
 

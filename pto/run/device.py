@@ -24,14 +24,13 @@ from pto.isa.meaning.scalar import bits_of, wrapper
 from pto.run.agents import take_turns
 from pto.run.arrays import Borrowed, require_elements
 from pto.run.engine import chosen_engine
-from pto.run.events import Observer, Tap
 from pto.run.kernel import Kernel
 from pto.run.progress import Progress
-from pto.run.watched import WatchedMemory
 from pto.target.choose import choose
 from pto.target.facts import Profile
 
 if TYPE_CHECKING:
+    from pto.run.events import Observer, Tap
     from pto.run.stream import Capture, Stream
     from pto.run.world import World
 
@@ -78,7 +77,7 @@ class Device:
         self.engine = chosen_engine(engine)
         self.checks = checks  # of the jit engine: data that nobody has written
         self.rank = rank
-        self.tap = None if observer is None else Tap(observer)
+        self.tap = None if observer is None else _tap(observer)
         self.left_out: Mapping[tuple[str, str], int] = {}  # of the last launch: Kernel.left_out
         self._world = world
         self._heap = (rank + 1) * _WINDOW
@@ -127,6 +126,8 @@ class Device:
 
     def watch(self, tap: Tap | None) -> None:
         """From now on somebody else watches, or nobody; arrays that are attached stay so."""
+        from pto.run.watched import WatchedMemory
+
         self.tap = tap
         for attached in self._arrays:
             memory = attached.memory
@@ -269,6 +270,12 @@ class Device:
             raise fail("PTO-U033", f"%{name} is {what}: it needs an array, got {array!r}")
         require_elements(name, Borrowed(array, array), elem)
         return self.memory_of(array) or self.attach(array)
+
+
+def _tap(observer: Observer) -> Tap:
+    from pto.run.events import Tap  # only runs that are watched need it
+
+    return Tap(observer)
 
 
 def _scalar(name: str, type: t.Scalar, value: Any) -> Any:

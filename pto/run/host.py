@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,15 +14,17 @@ from pto.ir.graph import Module, Operation
 from pto.plan.mode import mode_of
 from pto.run.device import Device
 from pto.run.engine import chosen_engine
-from pto.run.events import Observer
 from pto.run.progress import Progress
-from pto.run.schedule import PROGRAM, Schedule, Scheduler, parse_schedule
+from pto.run.schedule.choice import PROGRAM, Schedule, parse_schedule
 from pto.run.sides import peers
-from pto.run.step import Stepper
 from pto.target.choose import Target
 from pto.verify import judge
 from pto.verify.functions import entries, is_defined, kind_of, name_of
 from pto.verify.target import target_of
+
+if TYPE_CHECKING:  # whoever watches a run brings these along
+    from pto.run.events import Observer, Tap
+    from pto.run.step import Stepper
 
 Argument = npt.NDArray[Any] | int | float | bool
 
@@ -75,11 +77,17 @@ def launch(
     count = int(np.prod(blocks))
     chip = Device(target.profile, observer=observer, engine=chosen, checks=checks)
     when = _schedule(kernels, schedule, watched=bool(observer or stepper))
-    chip.tap = stepper or (Scheduler(when) if when != PROGRAM else chip.tap)
+    chip.tap = stepper or (_scheduler(when) if when != PROGRAM else chip.tap)
     printed = chip.run(module, kernels, list(args), count, progress)
     name = ", ".join(map(name_of, kernels))
     ran = chosen if chip.tap is None else "reference"  # whoever watches, watches that one
     return Report(target, ran, name, count, tuple(printed), when, chip.left_out)
+
+
+def _scheduler(when: Schedule) -> Tap:
+    from pto.run.schedule.deferred import Scheduler
+
+    return Scheduler(when)
 
 
 def _schedule(

@@ -16,13 +16,13 @@ from pto.run.arguments import names_of, taken
 from pto.run.compile import Compiler
 from pto.run.core import Cluster, Core
 from pto.run.engine import wants_checks
-from pto.run.events import Tap
 from pto.run.progress import Progress
 from pto.run.sides import sides
 from pto.target.facts import Profile
 from pto.verify.functions import name_of
 
 if TYPE_CHECKING:
+    from pto.run.events import Tap
     from pto.run.jit.unit import Unit
 
 

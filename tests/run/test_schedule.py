@@ -16,7 +16,7 @@ from pto.ir.parser import parse, parse_file
 from pto.lang.kernel import Kernel
 from pto.run.arguments import build, parameters, parse_args
 from pto.run.host import entry_functions, launch
-from pto.run.schedule import Schedule, parse_schedule
+from pto.run.schedule.choice import Schedule, parse_schedule
 from pto.run.schedule.registers import Registers
 from tests.examples.test_examples import runs
 from tests.observe.test_mutation import ARGS, PROGRAMS
