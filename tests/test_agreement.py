@@ -120,7 +120,7 @@ def _is_own(row: Instr, profile: str, elem: str) -> bool:
 
 
 def test_rows_of_tiles(row: Instr, profile: str, elem: str, mode: str) -> None:
-    chosen = REGIONS if mode == "all" else REGIONS[:2]
+    chosen = REGIONS if mode == "all" else REGIONS[1:2]
     seed = zlib.crc32(f"{row.name}{elem}".encode()) % 1000
     with np.errstate(all="ignore"):
         done = [_run(row, profile, elem, region, seed) for region in chosen]
