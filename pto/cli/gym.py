@@ -114,7 +114,7 @@ def _show(results: list[Result], args: argparse.Namespace, wall: float) -> None:
         header = {
             "version": __version__,
             "path": args.path,
-            "engine": args.engine,
+            "engine": _engine(args),
             "select": args.k,
             "schedule": str(parse_schedule(args.schedule)),
         }
@@ -124,8 +124,13 @@ def _show(results: list[Result], args: argparse.Namespace, wall: float) -> None:
     sources = Sources()
     for block in report.failures(results, sources):
         console.write(block)
-    how = f"reference, schedule {args.schedule}" if args.schedule else args.engine
-    console.write(report.summary(results, how, wall))
+    how = f", schedule {args.schedule}" if args.schedule else ""
+    console.write(report.summary(results, f"{_engine(args)}{how}", wall))
+
+
+def _engine(args: argparse.Namespace) -> str:
+    """Whoever watches a run, or orders its effects, does so on the reference engine."""
+    return "reference" if args.sanitize or args.schedule else args.engine
 
 
 @contextmanager
