@@ -11,6 +11,7 @@ from pto.core.errors import fail
 from pto.ir.graph import Module, Operation
 from pto.plan.memory import plan_memory
 from pto.plan.placement import Placement
+from pto.plan.written import written
 from pto.run.agents import Agent, take_turns
 from pto.run.arguments import names_of, taken
 from pto.run.compile import Compiler
@@ -63,6 +64,16 @@ class Kernel:
         if self._unit is None or self._unit.ordered:
             return False
         return not any(code.can_wait for _, code in self._sides)
+
+    def written(self, values: Mapping[str, Any]) -> list[Any]:
+        """The values of parameters in global memory that may be written to."""
+        names = list(self.parameters)
+        found: set[str] = set()
+        for function in self.functions:
+            own = names_of(function.regions[0].block.args, names)
+            numbers = written(function)
+            found |= {own[n] for n in (range(len(own)) if numbers is None else numbers)}
+        return [values[name] for name in sorted(found)]
 
     @property
     def name(self) -> str:
@@ -152,7 +163,7 @@ class Grid:
         if self.blocks > 1 and self.kernel.is_parallel:
             from pto.run.jit import threads
 
-            if threads.count() > 1 and threads.run(self, self._values):
+            if threads.count() > 1 and threads.run(self, self.kernel.written(self._values)):
                 return
             self._forget()
         take_turns(self.next_block)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from pto.core.errors import PtoError, fail
 from pto.core.global_tensor import GlobalTensor
 from pto.core.memory import Memory
 from pto.core.pointer import Pointer
-from pto.run.jit.context import Context
+from pto.run.jit.context import TOUCH, Context
 
 if TYPE_CHECKING:
     from pto.run.kernel import Grid
@@ -39,9 +39,10 @@ def count() -> int:
     return int(asked)
 
 
-def run(grid: Grid, values: Mapping[str, Any]) -> bool:
-    """All blocks of a grid; False: nothing has changed, and they are to run in order."""
-    memories = list({id(m): m for m in _memories(values.values())}.values())
+def run(grid: Grid, written: Sequence[Any]) -> bool:
+    """All blocks of a grid; False: nothing has changed, and they are to run in order. `written`
+    are the pointers and views through which memory may change."""
+    memories = list({id(m): m for m in _memories(written)}.values())
     if sum(m.size for m in memories) > _LARGEST:
         return False
     before = [m.data.copy() for m in memories]
@@ -62,7 +63,7 @@ class _Crew:
     def __init__(self, grid: Grid) -> None:
         self._grid = grid
         self._lock = threading.Lock()
-        self.touched: list[list[tuple[int, Words]]] = []  # by block: memory, uses
+        self.touched: list[Words] = []  # by block
         self.stopped = False
         self.error: BaseException | None = None  # nothing that the program did
 
@@ -91,10 +92,10 @@ class _Crew:
         for agent in agents:
             agent.go_on()
         uses = [_uses(agent.core.native) for agent in agents]
-        known = [pair for each in uses if each is not None for pair in each]
+        known = [each for each in uses if each is not None]
         with self._lock:
-            self.touched.append(known)
-            self.stopped |= None in uses
+            self.touched += [np.concatenate(known)] if known else []
+            self.stopped |= len(known) < len(uses)
         return bool(agents)
 
 
@@ -104,33 +105,26 @@ def _memories(values: Iterable[Any]) -> Iterable[Memory]:
             yield value.memory
 
 
-def _uses(context: Any) -> list[tuple[int, Words]] | None:
-    """(memory, its uses) of one agent."""
+def _uses(context: Any) -> Words | None:
+    """What one agent used, by machine address: arrays of a host may overlap. None: unknown."""
     if not isinstance(context, Context):
-        return []
+        return np.empty((0, TOUCH), np.int64)
     words = context.touches()
     if words is None:
         return None
-    numbers = words[:, 0] & _NUMBER
-    return [(id(context.memory(int(n))), words[numbers == n].copy()) for n in np.unique(numbers)]
+    found, numbers = words.copy(), words[:, 0] & _NUMBER
+    for number in np.unique(numbers):
+        base = context.memory(int(number)).data.ctypes.data
+        found[numbers == number, 1] += base
+    return found
 
 
-def _meet(touched: list[list[tuple[int, Words]]]) -> bool:
+def _meet(touched: Sequence[Words]) -> bool:
     """Whether two blocks use the same bytes, and one of them writes there."""
-    by_memory: dict[int, list[tuple[int, Words]]] = {}
-    for block, uses in enumerate(touched):
-        for memory, words in uses:
-            by_memory.setdefault(memory, []).append((block, words))
-    return any(_meet_in(uses) for uses in by_memory.values())
-
-
-def _meet_in(uses: list[tuple[int, Words]]) -> bool:
-    if not any((words[:, 0] < 0).any() for _, words in uses):
-        return False
-    block = np.concatenate([np.full(len(words), number) for number, words in uses])
-    words = np.concatenate([w for _, w in uses])
-    rows = words[:, 2]
-    if not rows.sum():
+    words = np.concatenate([*touched, np.empty((0, TOUCH), np.int64)])
+    block = np.repeat(np.arange(len(touched)), [len(each) for each in touched])
+    rows, writes = words[:, 2], words[:, 0] < 0
+    if not rows[writes].any():
         return False
     # one line for each row of each use
     which = np.repeat(np.arange(len(words)), rows)
@@ -139,7 +133,7 @@ def _meet_in(uses: list[tuple[int, Words]]) -> bool:
     end = start + words[which, 3]
     order = np.argsort(start, kind="stable")
     start, farthest = start[order], np.maximum.accumulate(end[order])
-    owner, writes = block[which][order], (words[which, 0] < 0)[order]
+    owner, writes = block[which][order], writes[which][order]
     # lines that hang together, and those of several blocks among them
     first = np.flatnonzero(np.concatenate([[True], start[1:] >= farthest[:-1]]))
     shared = np.minimum.reduceat(owner, first) != np.maximum.reduceat(owner, first)

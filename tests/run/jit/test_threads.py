@@ -73,6 +73,15 @@ def test_of_blocks_that_write_one_place_the_last_is_seen(
     assert np.array_equal(y, x[-8:])
 
 
+@pytest.mark.parametrize("threads", ["1", "4"])
+def test_arrays_of_a_host_that_overlap(threads: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """y begins one block behind x in the same memory: each block doubles what the last one made."""
+    monkeypatch.setenv("PTO_THREADS", threads)
+    memory = np.ones((17 * 8, 64), np.float32)
+    double[16](memory[:-8], memory[8:], engine="jit")
+    assert memory[::8, 0].tolist() == [2.0**n for n in range(17)]
+
+
 def test_a_block_that_fails_leaves_what_the_blocks_before_it_wrote(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

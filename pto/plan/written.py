@@ -1,0 +1,42 @@
+"""Which arguments of a function may be written to: known from its operations alone."""
+
+from __future__ import annotations
+
+from pto.ir.graph import Operation, Value
+from pto.isa import types as t
+
+
+def written(function: Operation) -> set[int] | None:
+    """Numbers of the arguments in global memory that may be written to; None: any of them."""
+    args = {id(a): n for n, a in enumerate(function.regions[0].block.args)}
+    found: set[int] = set()
+    for op in function.walk():
+        for value in _targets(op):
+            root = args.get(id(_root(value)))
+            if root is None:
+                return None
+            found.add(root)
+    return found
+
+
+def _targets(op: Operation) -> list[Value]:
+    """Values that lead to global memory an operation may write to; of a call, all it hands on."""
+    if op.row is None or op.name == "func.call":
+        return [v for v in op.operands if _is_global(v.type)]
+    names = [o.name for o in op.row.operands if o.role in ("out", "inout")]
+    return [v for name in names for v in op.group(name) if _is_global(v.type)]
+
+
+def _root(value: Value) -> Value:
+    """What a pointer or view was made from, through all that only name another place."""
+    maker = value.maker
+    while maker is not None and maker.operands and _is_global(maker.operands[0].type):
+        value = maker.operands[0]
+        maker = value.maker
+    return value
+
+
+def _is_global(type: t.Type) -> bool:
+    if isinstance(type, t.Ptr | t.MemRef):
+        return not type.space.is_local
+    return isinstance(type, t.View)
