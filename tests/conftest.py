@@ -42,6 +42,28 @@ def pytest_configure(config: pytest.Config) -> None:
         agreement.install()
 
 
+# Files that take longest go first, so that no process has one left when the others are done.
+_LONGEST = (
+    "gym/test_pool.py",
+    "test_agreement.py",
+    "examples/test_examples.py",
+    "run/jit/test_levels.py",
+    "run/jit/test_rearrange.py",
+    "run/jit/test_moves.py",
+    "gym/test_runner.py",
+    "run/jit/test_tiles.py",
+    "gym/test_scripts.py",
+    "gym/test_mutate.py",
+    "test_agreement_programs.py",
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    home = Path(__file__).parent
+    places = {home / name: n for n, name in enumerate(_LONGEST)}
+    items.sort(key=lambda item: places.get(item.path, len(_LONGEST)))
+
+
 @pytest.fixture(scope="module", autouse=True)
 def _agreement(request: pytest.FixtureRequest) -> None:
     agreement.STATE.here = _OWN not in request.path.parents

@@ -77,7 +77,9 @@ def test_kept_directories_hold_data_outputs_and_goldens(checkout: Path, tmp_path
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_run_leaves_nothing_behind(checkout: Path, temporary: Path, number: int):
     code = (
-        "from tests.gym.test_pool import run\nfrom pathlib import Path\n"
+        "import signal\nfrom tests.gym.test_pool import run\nfrom pathlib import Path\n"
+        # a shell that starts tests in the background has them ignore it
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         f"if __name__ == '__main__':\n    run(Path({str(checkout)!r}), 'launch_hanging')\n"
     )
     script = temporary.parent / "interrupted.py"
