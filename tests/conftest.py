@@ -32,7 +32,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    agreement.STATE.mode = config.getoption("agree")
+    agreement.STATE.mode = str(config.getoption("agree"))
     # thousands of small programs: compiling each would take longer than all they do. What compiled
     # code does is compared with the reference in tests/run/jit, and for a sample of all programs.
     os.environ.setdefault("PTO_ENGINE", "reference")
