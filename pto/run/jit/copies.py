@@ -176,9 +176,8 @@ class Copier:
             x.label(done)
 
         def by_bytes(r: Rect, i: str, nbytes: str) -> None:
-            self.declare("declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)")
             to, from_ = self._line(dst, src, r, i)
-            x.do(f"call void @llvm.memcpy.p0.p0.i64(ptr {to}, ptr {from_}, i64 {nbytes}, i1 false)")
+            planes.copy_bytes(x, self.declare, to, from_, nbytes)
 
         def by_strips(r: Rect, i: str) -> None:
             to, from_ = self._line(dst, src, r, i)

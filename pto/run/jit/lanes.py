@@ -17,7 +17,7 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from pto.core.dtypes import DType
 from pto.core.rounding import Round
-from pto.run.jit.text import NotNative, Text, constant, scalar_type, vector
+from pto.run.jit.text import NotNative, Text, constant, mangled, scalar_type, vector
 
 F32: Final = np.dtype(np.float32)
 F64: Final = np.dtype(np.float64)
@@ -66,18 +66,10 @@ class Lanes:
 
     def intrinsic(self, name: str, dtype: np.dtype[Any], *names: str) -> str:
         type = self.type(dtype)
-        mangled = f"@llvm.{name}.v{self.count}{_SUFFIX[scalar_type(dtype)]}"
-        self.declare(f"declare {type} {mangled}({', '.join([type] * len(names))})")
+        full = f"@llvm.{name}.v{self.count}{mangled(scalar_type(dtype))}"
+        self.declare(f"declare {type} {full}({', '.join([type] * len(names))})")
         listed = ", ".join(f"{type} {n}" for n in names)
-        return self.x.new(f"call {type} {mangled}({listed})")
-
-
-_SUFFIX: Final = {
-    "half": "f16",
-    "float": "f32",
-    "double": "f64",
-    **{f"i{n}": f"i{n}" for n in (8, 16, 32, 64)},
-}
+        return self.x.new(f"call {type} {full}({listed})")
 
 
 class Symbol(NDArrayOperatorsMixin):

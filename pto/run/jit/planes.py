@@ -13,7 +13,7 @@ from typing import Any
 from pto.core.dtypes import DType
 from pto.run.jit import native
 from pto.run.jit.emit import Spot
-from pto.run.jit.text import NotNative, Text, element, vector
+from pto.run.jit.text import NotNative, Text, element, mangled, vector
 from pto.run.jit.values import TilePlace
 
 VECTOR_BYTES = 256
@@ -133,15 +133,16 @@ def head(x: Text, lanes: int, count: str) -> str:
     return found
 
 
-_SUFFIX = {"half": "f16", "float": "f32", "double": "f64"}
-
-
 def _copy(
     x: Text, declare: Callable[[str], None], to: str, source: str, count: str, itemsize: int
 ) -> None:
     """So many items, of processors that cannot load and store under a mask."""
+    copy_bytes(x, declare, to, source, x.mul(count, str(itemsize)))
+
+
+def copy_bytes(x: Text, declare: Callable[[str], None], to: str, source: str, nbytes: str) -> None:
+    """Bytes of places that do not overlap."""
     declare("declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)")
-    nbytes = x.mul(count, str(itemsize))
     x.do(f"call void @llvm.memcpy.p0.p0.i64(ptr {to}, ptr {source}, i64 {nbytes}, i1 false)")
 
 
@@ -162,7 +163,7 @@ def load_lanes(
         x.store(type, "zeroinitializer", room, 64)
         _copy(x, declare, room, pointer, x.heads[mask], dtype.itemsize)
         return x.load(type, room, 64)
-    name = f"@llvm.masked.load.v{lanes}{_SUFFIX.get(item, item)}.p0"
+    name = f"@llvm.masked.load.v{lanes}{mangled(item)}.p0"
     declare(f"declare {type} {name}(ptr, i32, {bits}, {type})")
     return x.new(f"call {type} {name}(ptr {pointer}, i32 1, {bits} {mask}, {type} zeroinitializer)")
 
@@ -186,7 +187,7 @@ def store_lanes(
         x.store(type, value, room, 64)
         _copy(x, declare, pointer, room, x.heads[mask], dtype.itemsize)
         return
-    name = f"@llvm.masked.store.v{lanes}{_SUFFIX.get(item, item)}.p0"
+    name = f"@llvm.masked.store.v{lanes}{mangled(item)}.p0"
     declare(f"declare void {name}({type}, ptr, i32, {bits})")
     x.do(f"call void {name}({type} {value}, ptr {pointer}, i32 1, {bits} {mask})")
 

@@ -27,6 +27,11 @@ def element(dtype: DType) -> str:
     return _FLOATS.get(dtype, f"i{8 * dtype.itemsize}")
 
 
+def number(dtype: DType) -> str:
+    """The LLVM type of one value, which may be narrower than an item."""
+    return _FLOATS.get(dtype, f"i{dtype.bits}")
+
+
 def scalar_type(kind: np.dtype[Any]) -> str:
     """The LLVM type of a NumPy type; bf16 is `bfloat` nowhere: its bits are an i16."""
     if kind.kind == "b":
@@ -34,6 +39,11 @@ def scalar_type(kind: np.dtype[Any]) -> str:
     if kind.kind == "f":
         return {2: "half", 4: "float", 8: "double"}[kind.itemsize]
     return f"i{8 * kind.itemsize}"
+
+
+def mangled(item: str) -> str:
+    """What a type is called inside the name of an intrinsic."""
+    return {"half": "f16", "float": "f32", "double": "f64"}.get(item, item)
 
 
 def vector(lanes: int, item: str) -> str:

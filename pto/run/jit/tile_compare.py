@@ -202,7 +202,7 @@ def _write_bits(
             left = x.sub(x.mul(items, str(size)), x.new(f"lshr i64 {j}, 3"))
             room = x.stack("i64")
             x.store("i64", word, room, 8)
-            _copy(s, x, at, room, left)
+            planes.copy_bytes(x, s.e.unit.declare, at, room, left)
 
         planes.strips(x, _LANES, "%p1", strip)
 
@@ -226,7 +226,7 @@ def _write_chosen(
                 room = x.stack("i64")
                 x.store("i64", "0", room, 8)
                 left = x.new(f"lshr i64 {x.add(x.sub('%p1', j), '7')}, 3")
-                _copy(s, x, room, at, left)
+                planes.copy_bytes(x, s.e.unit.declare, room, at, left)
                 word = x.load("i64", room, 8)
             condition: Any = spot.symbol(lanes.BOOL, x.new(f"bitcast i64 {word} to {_BITS}"))
             a, b = read(i, j, mask)
@@ -239,8 +239,3 @@ def _write_chosen(
         planes.strips(x, _LANES, "%p1", strip)
 
     planes.loop(x, "%p0", "1", row)
-
-
-def _copy(s: Spot, x: Text, to: str, source: str, nbytes: str) -> None:
-    s.e.unit.declare("declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)")
-    x.do(f"call void @llvm.memcpy.p0.p0.i64(ptr {to}, ptr {source}, i64 {nbytes}, i1 false)")

@@ -15,7 +15,7 @@ from typing import Any, Final
 import numpy as np
 
 from pto.core.constants import BLOCK_BYTE_SIZE, VREG_BYTES
-from pto.core.dtypes import F16, F32, F64, DType
+from pto.core.dtypes import DType
 from pto.core.global_layout import ND, GlobalLayout
 from pto.core.global_tensor import GlobalTensor
 from pto.core.memory import Space
@@ -26,7 +26,7 @@ from pto.isa.meaning.scalar import from_bits, to_bits
 from pto.isa.meaning.vector.unaligned import LoadState, StoreState
 from pto.isa.meaning.view import tile_type
 from pto.run.jit.context import Context
-from pto.run.jit.text import I8, I64, element, vector
+from pto.run.jit.text import I8, I64, element, number, vector
 
 Part = tuple[str, str]  # LLVM type, name
 
@@ -313,13 +313,12 @@ class Stream(Native):
 
 
 SPACE_NUMBERS: Final = {space: n for n, space in enumerate(Space)}
-_WORDS: Final = {F16: "half", F32: "float", F64: "double"}
 
 
 def word_type(type: t.Scalar) -> str:
     if type.dtype is None:
         return I64
-    return _WORDS.get(type.dtype, f"i{type.dtype.bits}")
+    return number(type.dtype)
 
 
 def register_type(dtype: DType) -> str:

@@ -9,6 +9,7 @@ from pto.isa.meaning.vector import unaligned
 from pto.isa.meaning.vector.ub import dtype_of, element_alignment
 from pto.run.jit import masks
 from pto.run.jit.emit import Spot, emits
+from pto.run.jit.planes import copy_bytes
 from pto.run.jit.text import vector
 from pto.run.jit.values import Mask, Native, Place, Reg, Stream, Word, register_type
 from pto.run.jit.vector_loads import access, behind, wide
@@ -88,7 +89,7 @@ def append(
     x.store(_HELD, held, room, 64)
     x.store(*data, x.at(room, count))
     done = x.sub(whole, first)
-    _copy(s, s.pointer(memory, first), room, done)
+    copy_bytes(s.x, s.e.unit.declare, s.pointer(memory, first), room, done)
     rest = x.load(_HELD, x.at(room, done))
     return Stream((memory, whole, x.sub(end, whole), start if stays else end, rest))
 
@@ -97,11 +98,6 @@ def _choose(s: Spot, condition: str, yes: str, no: str) -> str:
     if condition in ("true", "false"):
         return yes if condition == "true" else no
     return s.x.new(f"select i1 {condition}, i64 {yes}, i64 {no}")
-
-
-def _copy(s: Spot, to: str, source: str, nbytes: str) -> None:
-    s.e.unit.declare("declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)")
-    s.x.do(f"call void @llvm.memcpy.p0.p0.i64(ptr {to}, ptr {source}, i64 {nbytes}, i1 false)")
 
 
 @emits(unaligned.VSTUS)
@@ -153,7 +149,9 @@ def flush(s: Spot, state: Stream, memory: str, named: str) -> None:
     room = x.stack(_HELD)
     x.store(_HELD, held, room, 64)
     nbytes = _choose(s, empty, "0", count)
-    _copy(s, s.pointer(memory, _choose(s, empty, "0", address)), room, nbytes)
+    copy_bytes(
+        s.x, s.e.unit.declare, s.pointer(memory, _choose(s, empty, "0", address)), room, nbytes
+    )
 
 
 @emits(unaligned.VSTAS)
