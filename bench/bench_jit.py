@@ -24,9 +24,9 @@ import numpy as np
 import pto
 from bench import jit_kernels as kernels
 from bench.measure import Rows, installed, seconds
-from pto.ir.parser import parse
-from pto.run.host import entry_functions, launch
-from pto.run.kernel import Kernel
+from pto.ir.text.parser import parse
+from pto.run.launch.host import entry_functions, launch
+from pto.run.launch.prepared import Kernel
 from pto.target.choose import choose
 
 BF16 = ml_dtypes.bfloat16
@@ -205,7 +205,7 @@ def many_instructions(count: int) -> str:
 
 
 def starting() -> Rows:
-    from pto.run.jit import native
+    from pto.run.jit.llvm import native
 
     native.target()
     module = parse(many_instructions(450))

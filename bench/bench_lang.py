@@ -15,7 +15,7 @@ import numpy as np
 
 import pto
 from bench.measure import Rows, installed
-from pto.run.engine import ENGINES
+from pto.run.launch.engine import ENGINES
 
 _ROUNDS = 7
 _GOALS = {"import": 0.3, "first": 0.5, "later": 100.0}

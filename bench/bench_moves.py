@@ -11,12 +11,12 @@ from bench.measure import Rows, seconds, table
 from pto.core.dtypes import F16, F32
 from pto.core.global_tensor import GlobalTensor
 from pto.core.tile import Tile
-from pto.ir.parser import parse
-from pto.ir.types import parse_type, type_text
-from pto.isa import types as t
-from pto.run.compile import Compiler
-from pto.run.core import Cluster, Core
-from pto.run.device import Device
+from pto.ir.text.parser import parse
+from pto.ir.text.types import parse_type, type_text
+from pto.isa.row import types as t
+from pto.run.machine.core import Cluster, Core
+from pto.run.machine.device import Device
+from pto.run.reference.compile import Compiler
 from pto.target.profile import profile
 
 GOAL = 5.0

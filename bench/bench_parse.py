@@ -11,8 +11,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from pto.ir.parser import parse
-from pto.ir.printer import print_module
+from pto.ir.text.parser import parse
+from pto.ir.text.printer import print_module
 from pto.target.profile import profile
 from pto.verify import verify
 

@@ -13,9 +13,9 @@ import numpy as np
 
 from bench.measure import Rows, seconds, table
 from pto.ir.graph import Module
-from pto.ir.parser import parse, parse_file
+from pto.ir.text.parser import parse, parse_file
 from pto.observe import sanitize
-from pto.run.host import launch
+from pto.run.launch.host import launch
 
 GOAL = 4.0
 _PROGRAMS = Path(__file__).parent.parent / "tests" / "observe" / "programs"

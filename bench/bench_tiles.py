@@ -9,12 +9,12 @@ import numpy as np
 
 from bench.measure import Rows, seconds, table
 from pto.core.tile import Tile
-from pto.ir.parser import parse
-from pto.ir.types import parse_type, type_text
-from pto.isa import types as t
-from pto.run.compile import Compiler
-from pto.run.core import Cluster, Core
-from pto.run.device import Device
+from pto.ir.text.parser import parse
+from pto.ir.text.types import parse_type, type_text
+from pto.isa.row import types as t
+from pto.run.machine.core import Cluster, Core
+from pto.run.machine.device import Device
+from pto.run.reference.compile import Compiler
 from pto.target.profile import profile
 
 SIZE = 64

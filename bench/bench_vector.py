@@ -13,8 +13,8 @@ import time
 
 import numpy as np
 
-from pto.ir.parser import parse
-from pto.run.host import launch
+from pto.ir.text.parser import parse
+from pto.run.launch.host import launch
 
 _ROWS, _LANES = 512, 64
 _KERNEL = """

@@ -18,11 +18,11 @@ from rich.text import Text
 import pto
 from examples import flash_attention as attention
 from pto.core import render
-from pto.ir.parser import parse
-from pto.ir.printer import print_module
+from pto.ir.text.parser import parse
+from pto.ir.text.printer import print_module
 from pto.observe import sanitize
 from pto.plan.sync import insert
-from pto.run.engine import ENGINES
+from pto.run.launch.engine import ENGINES
 from pto.target import profile
 from pto.verify import verify
 

@@ -28,7 +28,7 @@ def __getattr__(name: str) -> Any:
 
 def _generated(name: str) -> Any:
     """An element type or an instruction."""
-    for home in ("pto.lang.elements", "pto.lang.instructions"):
+    for home in ("pto.lang.values.elements", "pto.lang.call.instructions"):
         found = getattr(import_module(home), name, None)
         if found is not None:
             return found
@@ -39,6 +39,7 @@ def _generated(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    from pto.lang import elements, instructions
+    from pto.lang.call import instructions
+    from pto.lang.values import elements
 
     return sorted({*globals(), *MODULES, *PUBLIC, *RENAMED, *elements.ELEMENTS, *dir(instructions)})

@@ -4,9 +4,10 @@
 from pto.core.errors import Diagnostic as Diagnostic
 from pto.core.errors import PtoError as PtoError
 from pto.ir.graph import Module as Module
-from pto.ir.parser import parse as parse
-from pto.ir.parser import parse_file as parse_file
-from pto.ir.printer import print_module as print_module
+from pto.ir.text.parser import parse as parse
+from pto.ir.text.parser import parse_file as parse_file
+from pto.ir.text.printer import print_module as print_module
+from pto.lang.call.place import KernelError as KernelError
 from pto.lang.control import Else as Else
 from pto.lang.control import If as If
 from pto.lang.control import block_idx as block_idx
@@ -18,45 +19,44 @@ from pto.lang.control import section_vector as section_vector
 from pto.lang.control import subblock_idx as subblock_idx
 from pto.lang.control import subblock_num as subblock_num
 from pto.lang.control import vecscope as vecscope
-from pto.lang.diff import diff as diff
-from pto.lang.difference import Difference as Difference
+from pto.lang.diff.diff import diff as diff
+from pto.lang.diff.difference import Difference as Difference
 from pto.lang.eager import eager as eager
 from pto.lang.kernel import Kernel as Kernel
 from pto.lang.kernel import kernel as kernel
 from pto.lang.kernel import pair as pair
-from pto.lang.place import KernelError as KernelError
 from pto.lang.program import check as check
-from pto.lang.registers import Mask as Mask
-from pto.lang.registers import Pointer as Pointer
-from pto.lang.registers import Vreg as Vreg
-from pto.lang.scalars import Scalar as Scalar
-from pto.lang.scalars import cdiv as cdiv
-from pto.lang.scalars import scalar as scalar
-from pto.lang.scalars import select as select
-from pto.lang.tiles import Tile as Tile
-from pto.lang.tiles import assign as assign
-from pto.lang.tiles import set_validshape as set_validshape
-from pto.lang.tiles import tile as tile
-from pto.lang.tiles import tile_type as tile_type
-from pto.lang.views import Global as Global
-from pto.lang.views import View as View
+from pto.lang.values.registers import Mask as Mask
+from pto.lang.values.registers import Pointer as Pointer
+from pto.lang.values.registers import Vreg as Vreg
+from pto.lang.values.scalars import Scalar as Scalar
+from pto.lang.values.scalars import cdiv as cdiv
+from pto.lang.values.scalars import scalar as scalar
+from pto.lang.values.scalars import select as select
+from pto.lang.values.tiles import Tile as Tile
+from pto.lang.values.tiles import assign as assign
+from pto.lang.values.tiles import set_validshape as set_validshape
+from pto.lang.values.tiles import tile as tile
+from pto.lang.values.tiles import tile_type as tile_type
+from pto.lang.values.views import Global as Global
+from pto.lang.values.views import View as View
 from pto.observe.sanitize import sanitize as sanitize
-from pto.run.device import Device as Device
-from pto.run.host import Report as Report
-from pto.run.host import launch as launch
-from pto.run.step import Stepper as Stepper
-from pto.run.step import Stop as Stop
-from pto.run.stream import Event as Event
-from pto.run.stream import Graph as Graph
-from pto.run.stream import Launch as Launch
-from pto.run.stream import Stream as Stream
-from pto.run.world import World as World
+from pto.run.launch.host import Report as Report
+from pto.run.launch.host import launch as launch
+from pto.run.machine.device import Device as Device
+from pto.run.machine.stream import Event as Event
+from pto.run.machine.stream import Graph as Graph
+from pto.run.machine.stream import Launch as Launch
+from pto.run.machine.stream import Stream as Stream
+from pto.run.machine.world import World as World
+from pto.run.watch.step import Stepper as Stepper
+from pto.run.watch.step import Stop as Stop
 from pto import observe as observe
-from pto.lang.scalars import maximum as maximum
+from pto.lang.values.scalars import maximum as maximum
 max = maximum
-from pto.lang.scalars import minimum as minimum
+from pto.lang.values.scalars import minimum as minimum
 min = minimum
-from pto.lang.elements import *
-from pto.lang.instructions import *
+from pto.lang.values.elements import *
+from pto.lang.call.instructions import *
 
 __version__: str

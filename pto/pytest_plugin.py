@@ -13,7 +13,7 @@ import pytest
 
 if TYPE_CHECKING:
     from pto.lang.kernel import Blocks, Bound, Kernel
-    from pto.run.host import Report
+    from pto.run.launch.host import Report
 
 _PROFILE = "pto_profile"
 
@@ -99,9 +99,9 @@ def pto_run(request: pytest.FixtureRequest, pto_profile: str | None) -> Callable
     ) -> Report:
         __tracebackhide__ = True
         from pto.core.errors import PtoError
-        from pto.lang.compare import Tolerance
-        from pto.lang.diff import Call
-        from pto.lang.place import rendered
+        from pto.lang.call.place import rendered
+        from pto.lang.diff.compare import Tolerance
+        from pto.lang.diff.diff import Call
 
         chosen = kernel if pto_profile is None else kernel.on(pto_profile)
         try:

@@ -19,12 +19,12 @@ from pto.core import global_layout
 from pto.core.errors import PtoError
 from pto.core.tile import Tile
 from pto.ir.graph import Module, Operation, Value
-from pto.isa import types as t
-from pto.run.compile import Compiler
-from pto.run.core import Cluster, Core
+from pto.isa.row import types as t
 from pto.run.jit.compiler import NativeCompiler
-from pto.run.jit.unit import Unit
-from pto.run.kernel import Grid, Kernel
+from pto.run.jit.emit.unit import Unit
+from pto.run.launch.prepared import Grid, Kernel
+from pto.run.machine.core import Cluster, Core
+from pto.run.reference.compile import Compiler
 from pto.target.facts import Profile
 
 ONE_IN = 8

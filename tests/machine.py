@@ -10,13 +10,13 @@ from pto.core.memory import Memory, Space
 from pto.core.pointer import Pointer
 from pto.core.tile import Tile
 from pto.ir.graph import Module
-from pto.ir.parser import parse
-from pto.ir.types import parse_type, type_text
-from pto.isa import types as t
-from pto.run.agents import run_agents
-from pto.run.compile import Compiler
-from pto.run.core import Cluster, Core
-from pto.run.device import Device
+from pto.ir.text.parser import parse
+from pto.ir.text.types import parse_type, type_text
+from pto.isa.row import types as t
+from pto.run.machine.agents import run_agents
+from pto.run.machine.core import Cluster, Core
+from pto.run.machine.device import Device
+from pto.run.reference.compile import Compiler
 from pto.target.profile import profile as find_profile
 from tests import agreement
 

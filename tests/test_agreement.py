@@ -13,8 +13,8 @@ import pytest
 
 from pto.core.dtypes import dtype
 from pto.core.errors import PtoError
-from pto.isa.instr import Instr
 from pto.isa.meaning import Fold, Lane
+from pto.isa.row.instr import Instr
 from pto.isa.table import rows
 from tests import agreement
 from tests.machine import Bench

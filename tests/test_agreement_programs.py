@@ -18,14 +18,14 @@ from pto.core.memory import Space
 from pto.core.pointer import Pointer
 from pto.core.tile import Tile
 from pto.ir.graph import Operation
-from pto.ir.parser import parse_file
-from pto.isa import types as t
-from pto.isa.attributes import Str
-from pto.isa.meaning.memref import as_tile
+from pto.ir.text.parser import parse_file
+from pto.isa.meaning.handle.memref import as_tile
+from pto.isa.row import types as t
+from pto.isa.row.attributes import Str
 from pto.plan.memory import plan_memory
-from pto.run.agents import run_agents
-from pto.run.core import Cluster, Core
-from pto.run.device import Device
+from pto.run.machine.agents import run_agents
+from pto.run.machine.core import Cluster, Core
+from pto.run.machine.device import Device
 from pto.target.choose import choose
 from pto.verify.functions import is_defined, name_of
 from tests import agreement

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from pto.core.errors import PtoError
 from pto.ir.graph import Module
-from pto.ir.parser import parse_file
+from pto.ir.text.parser import parse_file
 from pto.isa import table
-from pto.isa.attributes import Str
-from pto.isa.rules import Case
+from pto.isa.row.attributes import Str
+from pto.isa.rules.rule import Case
 from pto.target.choose import choose
 from pto.verify.operation import constant
 

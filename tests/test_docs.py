@@ -30,7 +30,7 @@ import pytest
 
 from pto.cli.main import VERBS, main
 from pto.core.errors import PtoError
-from pto.ir.parser import parse
+from pto.ir.text.parser import parse
 from pto.verify import judge
 
 ROOT = Path(__file__).parent.parent

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from pto.core.errors import PtoError
-from pto.ir.parser import parse
-from pto.isa.attributes import Str
+from pto.ir.text.parser import parse
+from pto.isa.row.attributes import Str
 from pto.target.choose import choose
 from pto.verify import verify
 

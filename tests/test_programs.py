@@ -12,9 +12,9 @@ import pytest
 
 from pto.core.errors import Diagnostic, PtoError
 from pto.ir.graph import Module, same
-from pto.ir.parser import parse, parse_file
-from pto.ir.printer import print_module
-from pto.isa.attributes import Str
+from pto.ir.text.parser import parse, parse_file
+from pto.ir.text.printer import print_module
+from pto.isa.row.attributes import Str
 from pto.target.choose import choose
 from pto.verify import verify
 

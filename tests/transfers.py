@@ -14,10 +14,10 @@ import numpy as np
 
 from pto.core.memory import Space
 from pto.core.pointer import Pointer
-from pto.ir.parser import parse
-from pto.ir.types import parse_type, type_text
-from pto.isa import types as t
-from pto.run.host import launch
+from pto.ir.text.parser import parse
+from pto.ir.text.types import parse_type, type_text
+from pto.isa.row import types as t
+from pto.run.launch.host import launch
 from tests.machine import Bench
 
 FILL = 0xA5  # what buffers hold before a test writes them: stray writes show

@@ -7,8 +7,9 @@ import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from pto.isa import describe, table
-from pto.isa.instr import Instr
+from pto.isa import table
+from pto.isa.row import describe
+from pto.isa.row.instr import Instr
 from pto.target import profile
 from pto.target.facts import Profile
 from pto.target.feature import FEATURES

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from pto.cli.main import CLEAN
-from pto.run.jit import cache
+from pto.run.jit.llvm import cache
 
 EXAMPLES = """\
   pto cache info               where compiled code is kept, how much, and the limit

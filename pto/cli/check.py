@@ -12,7 +12,7 @@ from pto.cli import console
 from pto.core import render
 from pto.core.errors import Diagnostic, PtoError, fail
 from pto.ir.graph import Module
-from pto.ir.parser import parse, read_source
+from pto.ir.text.parser import parse, read_source
 from pto.target.profile import PROFILES
 from pto.verify import judge, verify
 from pto.verify.target import target_of

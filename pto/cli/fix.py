@@ -9,7 +9,7 @@ from pto.cli import console
 from pto.core.errors import fail
 from pto.core.render import Piece
 from pto.ir.graph import Module
-from pto.ir.parser import read_source
+from pto.ir.text.parser import read_source
 from pto.observe.repair import Launch, Repair, repair
 
 SUFFIX = ".fixed.pto"

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from pto.cli.check import program_files
 from pto.core.errors import fail
-from pto.ir.parser import parse, read_source
-from pto.ir.printer import print_module
+from pto.ir.text.parser import parse, read_source
+from pto.ir.text.printer import print_module
 
 EXAMPLES = """\
   pto fmt kernel.pto                 print it in the stable form

@@ -18,8 +18,8 @@ from pto.gym.cases import expected_cases, find_programs
 from pto.gym.pool import ENGINE, MUTATED, SANITIZED, Options, default_jobs, run_programs
 from pto.gym.result import Result
 from pto.gym.selection import select
-from pto.run.engine import chosen_engine, wants_sanitizer
-from pto.run.schedule.choice import parse_schedule
+from pto.run.launch.engine import chosen_engine, wants_sanitizer
+from pto.run.order.choice import parse_schedule
 from pto.target.profile import profile
 
 EXAMPLES = """\

@@ -12,10 +12,11 @@ from pathlib import Path
 from pto.cli import console
 from pto.core.errors import fail
 from pto.core.render import Piece
-from pto.ir.example import example
-from pto.ir.format import compile_format
-from pto.isa import describe, table
-from pto.isa.instr import INNER_EVENT, PROFILES, Instr
+from pto.ir.text.example import example
+from pto.ir.text.format import compile_format
+from pto.isa import table
+from pto.isa.row import describe
+from pto.isa.row.instr import INNER_EVENT, PROFILES, Instr
 from pto.target.profile import profile_name
 
 _NAME = re.compile(r"\b(?:pto|arith|scf|func|memref|math|builtin|llvm)\.[\w.]+")
@@ -134,7 +135,7 @@ def _rules(row: Instr) -> list[Piece]:
 
 def _coverage(rows: Sequence[Instr]) -> list[Piece]:
     """Rows by section and what there is of each; `tested` counts names in ./tests, if any."""
-    from pto.run.jit.instructions import compiled_as
+    from pto.run.jit.emit.instructions import compiled_as
 
     tested = _tested_names(Path("tests"))
     measures: dict[str, Callable[[Instr], bool]] = {

@@ -67,8 +67,8 @@ def parse(text: str) -> TileType:
 
 
 def _from_tile_buf(text: str) -> TileType:
-    from pto.ir.types import parse_type
-    from pto.isa.types import TileBuf
+    from pto.ir.text.types import parse_type
+    from pto.isa.row.types import TileBuf
 
     parsed = parse_type(text)
     if not isinstance(parsed, TileBuf):

@@ -14,7 +14,7 @@ from pto.core.errors import PtoError, fail, nearest
 from pto.core.memory import Space
 from pto.core.render import Piece
 from pto.ir.graph import Module, Operation
-from pto.ir.parser import parse_file
+from pto.ir.text.parser import parse_file
 from pto.plan.memory import plan_memory
 from pto.plan.placement import FunctionPlan, Placed, Placement, Use
 from pto.target.choose import Target

@@ -13,12 +13,12 @@ from pto.cli import console
 from pto.core.errors import fail
 from pto.core.render import Piece
 from pto.ir.graph import Module
-from pto.ir.parser import parse_file
-from pto.run.arguments import Parameter, build, parameters, parse_args
-from pto.run.engine import DEFAULT, ENGINES, chosen_engine, wants_sanitizer
-from pto.run.host import Report, entry_functions, launch
-from pto.run.progress import Bar
-from pto.run.schedule.choice import parse_schedule
+from pto.ir.text.parser import parse_file
+from pto.run.launch.arguments import Parameter, build, parameters, parse_args
+from pto.run.launch.engine import DEFAULT, ENGINES, chosen_engine, wants_sanitizer
+from pto.run.launch.host import Report, entry_functions, launch
+from pto.run.launch.progress import Bar
+from pto.run.order.choice import parse_schedule
 
 EXAMPLES = """\
   pto run add.pto --arg a=rand --arg b=rand --arg c=zeros
@@ -132,7 +132,7 @@ def _fixed(module: Module, args: argparse.Namespace, before: Sequence[Any]) -> i
 
 def _stepped(module: Module, where: str, options: Mapping[str, Any]) -> Report | None:
     from pto.cli.step import stepper
-    from pto.run.step import Quit
+    from pto.run.watch.step import Quit
 
     chosen = stepper(module, where)
     try:

@@ -16,9 +16,9 @@ from pto.core.pointer import Pointer
 from pto.core.render import Piece, Sources, place
 from pto.core.tile import Tile
 from pto.ir.graph import Module, Value
-from pto.ir.types import type_text
-from pto.isa import types as t
-from pto.run.step import Move, Stepper, Stop, require_line
+from pto.ir.text.types import type_text
+from pto.isa.row import types as t
+from pto.run.watch.step import Move, Stepper, Stop, require_line
 
 HELP = "n next, c continue, p NAME print a value, q quit; at the end of the input it continues\n"
 _MOST = 8  # rows or columns shown without a gap

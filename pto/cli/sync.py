@@ -11,8 +11,8 @@ from pto.cli import console
 from pto.core.errors import Diagnostic, PtoError, fail
 from pto.core.render import Piece
 from pto.ir.graph import Module
-from pto.ir.parser import parse, parse_file
-from pto.ir.printer import print_module
+from pto.ir.text.parser import parse, parse_file
+from pto.ir.text.printer import print_module
 from pto.plan.sync import insert
 from pto.target.choose import Target
 from pto.verify.target import judge

@@ -17,8 +17,8 @@ from pto.core.errors import PtoError, fail
 from pto.gym.host.evaluator import Launch
 from pto.gym.host.values import Scalar, bytes_of
 from pto.ir.graph import Module, Operation
-from pto.ir.types import type_text
-from pto.isa import types as t
+from pto.ir.text.types import type_text
+from pto.isa.row import types as t
 from pto.verify.functions import is_defined, name_of, signature_of
 
 _MOST_NAMES = 8

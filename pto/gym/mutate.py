@@ -16,10 +16,10 @@ from pto.core.render import Piece
 from pto.gym.cases import Program
 from pto.gym.result import Result
 from pto.ir.graph import Module
-from pto.ir.parser import parse_file
+from pto.ir.text.parser import parse_file
 from pto.observe.mutants import SCHEDULES, Mutant, mutants
-from pto.run.effects import is_ordering
-from pto.run.host import Report, launch
+from pto.run.launch.host import Report, launch
+from pto.run.order.effects import is_ordering
 
 _COLUMNS = ("found", "harmless", "missed")
 _STYLES = {"found": "value", "harmless": "note", "missed": "error"}

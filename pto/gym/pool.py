@@ -29,7 +29,7 @@ from pto.gym.runner import Runner
 from pto.gym.scripts import Scripts
 from pto.gym.selection import select
 
-ENGINE = "pto.run.host:launch"
+ENGINE = "pto.run.launch.host:launch"
 SANITIZED = "pto.observe.sanitize:launch_sanitized"  # a finding makes a case fail
 MUTATED = "pto.gym.mutate:launch_mutated"  # every mutant of a program is judged too
 _TICK = 0.5  # seconds between looks at the clock

@@ -22,7 +22,7 @@ from pto.gym.result import Difference, Result, Stage, Status
 from pto.gym.scripts import TIMED_OUT, Outcome, Scripts
 from pto.gym.selection import Selection
 from pto.ir.graph import Module, Operation
-from pto.ir.parser import parse_file
+from pto.ir.text.parser import parse_file
 from pto.observe.mutants import Mutant
 from pto.plan.sync import ordered
 from pto.verify.functions import entries, name_of

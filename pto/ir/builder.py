@@ -12,12 +12,12 @@ from collections.abc import Mapping, Sequence
 from pto.core.dtypes import DType, encode
 from pto.core.errors import Loc, fail
 from pto.ir.graph import Block, Module, Operation, Region, Source, Value
-from pto.ir.types import parse_type
-from pto.isa.attributes import Attribute, Bool, Float, Int, OfType, Str
-from pto.isa.instr import Instr
-from pto.isa.kinds import KINDS
+from pto.ir.text.types import parse_type
+from pto.isa.row.attributes import Attribute, Bool, Float, Int, OfType, Str
+from pto.isa.row.instr import Instr
+from pto.isa.row.kinds import KINDS
+from pto.isa.row.types import Function, Scalar, Type
 from pto.isa.table import lookup
-from pto.isa.types import Function, Scalar, Type
 
 Given = Value | Sequence[Value] | None
 INDEX = Scalar("index", None)

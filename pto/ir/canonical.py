@@ -7,15 +7,15 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pto.core.errors import nearest
-from pto.ir import lexer as lx
-from pto.ir.draft import Draft
-from pto.ir.types import parse_type
-from pto.isa.attributes import Attribute, Bool, Enum, Float, Int, Raw, Str, Symbol
-from pto.isa.enums import kinds_of
-from pto.isa.instr import Attr
+from pto.ir.text import lexer as lx
+from pto.ir.text.draft import Draft
+from pto.ir.text.types import parse_type
+from pto.isa.row.attributes import Attribute, Bool, Enum, Float, Int, Raw, Str, Symbol
+from pto.isa.row.enums import kinds_of
+from pto.isa.row.instr import Attr
 
 if TYPE_CHECKING:
-    from pto.ir.parser import Parser
+    from pto.ir.text.parser import Parser
 
 
 def words_of(spec: Attr) -> tuple[str, ...]:

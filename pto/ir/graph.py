@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pto.core.errors import Loc
-from pto.isa.attributes import Attribute
-from pto.isa.types import Type
+from pto.isa.row.attributes import Attribute
+from pto.isa.row.types import Type
 
 if TYPE_CHECKING:
-    from pto.isa.instr import Instr
+    from pto.isa.row.instr import Instr
 
 
 class Source:

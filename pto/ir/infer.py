@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from pto.ir.graph import Operation, Value
-from pto.isa.attributes import Array, Int
-from pto.isa.types import Dim, TileBuf, Type, View
+from pto.isa.row.attributes import Array, Int
+from pto.isa.row.types import Dim, TileBuf, Type, View
 
 
 def _literal(value: Value) -> int | None:

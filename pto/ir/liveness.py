@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from pto.ir.graph import Operation, Region, Value
-from pto.isa import types as t
+from pto.isa.row import types as t
 
 Flow = tuple[Value, Value]  # from, to
 LOOPS = ("scf.for", "scf.while")

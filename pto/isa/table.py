@@ -2,27 +2,49 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from importlib import import_module
 
-from pto.isa import instr
-from pto.isa.instr import Instr, lookup, suggest
+from pto.isa.row import instr
+from pto.isa.row.instr import Instr, lookup, suggest
 
 __all__ = ["lookup", "rows", "suggest"]
 
 # One file a family; each adds its rows when it is imported.
 _FILES = """
-    elementwise elementwise_scalar bitwise fused compare convert quant reduce expand partial
-    sort gather gather_memory generate move rearrange extract img2col matmul fifo config debug
-    collective view tile_handle window sync cross_core pipes scalar scope
-    vector dma dma_config cube mad fixpipe simt simt_math simt_memory arith shared
+    tile: elementwise elementwise_scalar bitwise fused compare convert quant reduce expand partial
+        sort gather gather_memory generate move rearrange extract img2col matmul
+    order: queue
+    handle: config
+    tile: debug
+    memory: collective
+    handle: view tile window
+    order: flags cross_core queue_setup
+    scalar: unit scope
+    vector: load store unaligned materialize arithmetic compare convert reduce rearrange special
+        histogram predicate
+    memory: dma registers
+    cube: load mad fixpipe
+    simt: launch math memory
+    scalar: arith structure
 """
 
-_ORDER = {file: n for n, file in enumerate(_FILES.split())}
 
-for _file in _ORDER:
-    import_module(f"pto.isa.{_file}")
+def _modules() -> Iterator[str]:
+    folder = ""
+    for word in _FILES.split():
+        if word.endswith(":"):
+            folder = word.removesuffix(":")
+        else:
+            yield f"pto.isa.{folder}.{word}"
 
-_ROWS = tuple(sorted(instr.rows(), key=lambda row: _ORDER[row.file.split(".")[2]]))
+
+_ORDER = {module: n for n, module in enumerate(_modules())}
+
+for _module in _ORDER:
+    import_module(_module)
+
+_ROWS = tuple(sorted(instr.rows(), key=lambda row: _ORDER[row.file]))
 
 
 def rows() -> tuple[Instr, ...]:

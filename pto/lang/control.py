@@ -19,14 +19,14 @@ from typing import Any
 from pto.core.dtypes import I1, I64
 from pto.ir.builder import INDEX, new_block, scalar_type
 from pto.ir.graph import Operation, Region, Value
-from pto.isa.types import Scalar as ScalarType
-from pto.lang.linear import Linear
-from pto.lang.place import assigned_names, mistake
-from pto.lang.registers import wrap
-from pto.lang.scalars import Scalar, as_value, is_number, type_of
-from pto.lang.session import Handle, current
-from pto.lang.tiles import Tile
+from pto.isa.row.types import Scalar as ScalarType
+from pto.lang.call.place import assigned_names, mistake
+from pto.lang.call.session import Handle, current
 from pto.lang.trace import Trace
+from pto.lang.values.linear import Linear
+from pto.lang.values.registers import wrap
+from pto.lang.values.scalars import Scalar, as_value, is_number, type_of
+from pto.lang.values.tiles import Tile
 
 _I64 = scalar_type(I64)
 

@@ -22,18 +22,18 @@ from pto.core.pointer import Pointer as PointerValue
 from pto.core.tile import Tile as CoreTile
 from pto.ir.builder import Builder, Given, new_function, new_module, scalar_type
 from pto.ir.graph import Operation, Value
-from pto.isa.attributes import Attribute, Str
-from pto.isa.types import Mask, TileBuf, Type, View
-from pto.isa.types import Scalar as ScalarType
+from pto.isa.row.attributes import Attribute, Str
+from pto.isa.row.types import Mask, TileBuf, Type, View
+from pto.isa.row.types import Scalar as ScalarType
+from pto.lang.call.place import KernelError, here, located, mistake
+from pto.lang.call.session import enter, leave
 from pto.lang.picture import picture
-from pto.lang.place import KernelError, here, located, mistake
-from pto.lang.session import enter, leave
-from pto.lang.tiles import Tile
-from pto.lang.views import Global, contiguous, pointer_type
-from pto.run.code import Code
-from pto.run.compile import Compiler
-from pto.run.core import Cluster, Core
-from pto.run.device import Device
+from pto.lang.values.tiles import Tile
+from pto.lang.values.views import Global, contiguous, pointer_type
+from pto.run.machine.core import Cluster, Core
+from pto.run.machine.device import Device
+from pto.run.reference.code import Code
+from pto.run.reference.compile import Compiler
 from pto.target.profile import profile as find_profile
 from pto.verify import operation
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pto.core.errors import Diagnostic
-from pto.lang.place import rendered, sources_of
+from pto.lang.call.place import rendered, sources_of
 
 
 class Findings(list[Diagnostic]):

@@ -18,21 +18,21 @@ from pto.core.dtypes import DType
 from pto.core.errors import Loc, PtoError
 from pto.ir.builder import new_function, new_module, scalar_type
 from pto.ir.graph import Module
-from pto.ir.printer import print_module
-from pto.isa.attributes import Enum, Str
-from pto.isa.types import Type
-from pto.lang.arrays import as_array
+from pto.ir.text.printer import print_module
+from pto.isa.row.attributes import Enum, Str
+from pto.isa.row.types import Type
+from pto.lang.call.place import KernelError, mistake
 from pto.lang.findings import Findings
 from pto.lang.parameter import Parameter, parameters_of
-from pto.lang.place import KernelError, mistake
 from pto.lang.trace import Trace
-from pto.lang.views import contiguous, pointer_type, view_of
-from pto.run.arrays import Borrowed
-from pto.run.device import Device
-from pto.run.engine import chosen_engine, wants_sanitizer
-from pto.run.host import Report, entry_functions
-from pto.run.kernel import Kernel as Ready
-from pto.run.progress import Bar, Progress
+from pto.lang.values.arrays import as_array
+from pto.lang.values.views import contiguous, pointer_type, view_of
+from pto.run.launch.arrays import Borrowed
+from pto.run.launch.engine import chosen_engine, wants_sanitizer
+from pto.run.launch.host import Report, entry_functions
+from pto.run.launch.prepared import Kernel as Ready
+from pto.run.launch.progress import Bar, Progress
+from pto.run.machine.device import Device
 from pto.target.choose import Target
 from pto.target.profile import profile as find_profile
 from pto.verify import verify

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any, get_args, get_origin
 
 from pto.core.dtypes import DType
-from pto.lang.place import mistake
-from pto.lang.scalars import Scalar
-from pto.lang.views import Global
+from pto.lang.call.place import mistake
+from pto.lang.values.scalars import Scalar
+from pto.lang.values.views import Global
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,9 @@ import keyword
 from pathlib import Path
 
 from pto.core.dtypes import ALL
-from pto.isa.instr import Instr
+from pto.isa.row.instr import Instr
+from pto.lang.call.signature import Param, instructions, parameters
 from pto.lang.names import HOMES, MODULES, RENAMED
-from pto.lang.signature import Param, instructions, parameters
 
 _ROOT = Path(__file__).parent.parent
 _NUMBER = "Number"
@@ -41,8 +41,8 @@ def files() -> dict[Path, str]:
     """Every stub file and what it should hold."""
     return {
         _ROOT / "__init__.pyi": _package(),
-        _ROOT / "lang" / "elements.pyi": _elements(),
-        _ROOT / "lang" / "instructions.pyi": _instructions(),
+        _ROOT / "lang" / "values" / "elements.pyi": _elements(),
+        _ROOT / "lang" / "call" / "instructions.pyi": _instructions(),
     }
 
 
@@ -53,7 +53,7 @@ def _package() -> str:
         for new, (home, old) in sorted(RENAMED.items())
     )
     modules = "\n".join(f"from pto import {name} as {name}" for name in MODULES)
-    stars = "from pto.lang.elements import *\nfrom pto.lang.instructions import *"
+    stars = "from pto.lang.values.elements import *\nfrom pto.lang.call.instructions import *"
     return (
         "# The public names of `pto`. Written by `python -m pto.lang.stubs`: do not edit.\n"
         "# ruff: noqa\n# fmt: off\n"
@@ -88,10 +88,10 @@ def _instructions() -> str:
         "# ruff: noqa\n# fmt: off\n"
         "from typing import Any\n\n"
         "import numpy.typing as npt\n\n"
-        "from pto.lang.registers import Mask, Pointer, Vreg\n"
-        "from pto.lang.scalars import Scalar\n"
-        "from pto.lang.tiles import Tile\n"
-        "from pto.lang.views import Global, View\n\n"
+        "from pto.lang.values.registers import Mask, Pointer, Vreg\n"
+        "from pto.lang.values.scalars import Scalar\n"
+        "from pto.lang.values.tiles import Tile\n"
+        "from pto.lang.values.views import Global, View\n\n"
         "Number = int | float | Scalar[Any]\n"
         "Array = Global[Any] | View | npt.NDArray[Any]\n"
         "Address = Pointer | Tile | Global[Any] | npt.NDArray[Any]\n\n"

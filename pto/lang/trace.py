@@ -13,13 +13,13 @@ from pto.core.dtypes import I64
 from pto.core.errors import PtoError
 from pto.ir.builder import INDEX, Builder, Given, new_block, scalar_type
 from pto.ir.graph import Block, Module, Operation, Value
-from pto.isa.attributes import Attribute, Str
-from pto.isa.types import Mask, TileBuf, Type
-from pto.isa.types import Scalar as ScalarType
-from pto.lang.place import KernelError, assigned_names, here, located, mistake
-from pto.lang.scalars import Scalar, as_value
-from pto.lang.session import enter, leave
-from pto.lang.tiles import Tile
+from pto.isa.row.attributes import Attribute, Str
+from pto.isa.row.types import Mask, TileBuf, Type
+from pto.isa.row.types import Scalar as ScalarType
+from pto.lang.call.place import KernelError, assigned_names, here, located, mistake
+from pto.lang.call.session import enter, leave
+from pto.lang.values.scalars import Scalar, as_value
+from pto.lang.values.tiles import Tile
 
 # Operations without effect, dropped where nothing uses what they give.
 _PURE = ("arith.", "pto.tile_valid_", "pto.partition_view", "pto.make_tensor_view")

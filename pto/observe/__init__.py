@@ -6,7 +6,7 @@ An `Observer` of your own is given to `pto.launch(..., observer=...)` and told e
 
 from pto.observe.sanitize import Sanitizer, Verdict, sanitize
 from pto.observe.streams import watch
-from pto.run.events import Event, Observer
-from pto.run.step import Stepper, Stop
+from pto.run.watch.events import Event, Observer
+from pto.run.watch.step import Stepper, Stop
 
 __all__ = ["Event", "Observer", "Sanitizer", "Stepper", "Stop", "Verdict", "sanitize", "watch"]

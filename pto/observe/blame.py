@@ -19,14 +19,14 @@ from pto.core.errors import PtoError
 from pto.core.memory import Bytes, Space
 from pto.core.tile import Tile
 from pto.ir.graph import Module, Operation
-from pto.isa.types import TileBuf
+from pto.isa.row.types import TileBuf
 from pto.observe.races import counters_text
-from pto.run.code import Regs, Step
-from pto.run.compile import Compiler
-from pto.run.core import Core
-from pto.run.device import Device
-from pto.run.events import Event, Tap
-from pto.run.watched import Access, WatchedMemory
+from pto.run.machine.core import Core
+from pto.run.machine.device import Device
+from pto.run.reference.code import Regs, Step
+from pto.run.reference.compile import Compiler
+from pto.run.watch.events import Event, Tap
+from pto.run.watch.memory import Access, WatchedMemory
 from pto.target.facts import Profile
 
 Places = npt.NDArray[np.int64]

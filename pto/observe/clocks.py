@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pto.ir.graph import Operation
-from pto.run.events import Event
+from pto.run.watch.events import Event
 
 Clock = npt.NDArray[np.int64]
 

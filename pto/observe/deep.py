@@ -13,12 +13,12 @@ import numpy as np
 
 from pto.core.errors import Diagnostic, PtoError
 from pto.ir.graph import Module
-from pto.isa import types as t
-from pto.isa.meaning.control import BLOCK_INDEX
+from pto.isa.meaning.scalar.unit import BLOCK_INDEX
+from pto.isa.row import types as t
 from pto.observe.repair import Launch
 from pto.observe.sanitize import Verdict, sanitize
-from pto.run.arguments import Parameter, parameters
-from pto.run.host import entry_functions
+from pto.run.launch.arguments import Parameter, parameters
+from pto.run.launch.host import entry_functions
 from pto.verify.functions import entries, is_defined, name_of
 
 _ROOM = 1 << 20  # elements of an argument whose size nothing tells

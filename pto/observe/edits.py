@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from pto.ir.graph import Module, Operation, Span, same
-from pto.ir.lexer import Tokens
-from pto.ir.parser import parse
-from pto.ir.printer import print_module
+from pto.ir.text.lexer import Tokens
+from pto.ir.text.parser import parse
+from pto.ir.text.printer import print_module
 
 
 @dataclass(frozen=True, slots=True)

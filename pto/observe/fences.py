@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pto.core.errors import Diagnostic, Note
 from pto.ir.graph import Operation
 from pto.observe.clocks import Agent, Clock, Item, Thread
-from pto.run.effects import Flag
+from pto.run.order.effects import Flag
 from pto.target.facts import Sync
 
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 from pto.core.errors import Diagnostic
 from pto.ir.graph import Operation
-from pto.isa.attributes import Enum
+from pto.isa.row.attributes import Enum
 from pto.observe.edits import Edit, applied
-from pto.run.effects import Flag
+from pto.run.order.effects import Flag
 from pto.verify.scopes import VECSCOPES
 
 Rerun = Callable[[], list[Diagnostic]]

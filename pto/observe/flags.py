@@ -7,13 +7,13 @@ from operator import attrgetter
 
 from pto.core.errors import Diagnostic, Note
 from pto.ir.graph import Operation
-from pto.isa.meaning import sync as meaning
-from pto.isa.rules import Case
-from pto.isa.sync import named_pipe
+from pto.isa.meaning.order import flags as meaning
+from pto.isa.order.flags import named_pipe
+from pto.isa.rules.rule import Case
 from pto.observe.clocks import Agent, Item, Thread
 from pto.observe.order import Order
 from pto.observe.races import counters_text
-from pto.run import effects as fx
+from pto.run.order import effects as fx
 from pto.target.facts import Profile
 from pto.verify.operation import constant
 

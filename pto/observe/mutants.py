@@ -16,12 +16,12 @@ import numpy as np
 
 from pto.core.errors import Diagnostic, PtoError
 from pto.ir.graph import Module, Operation
-from pto.ir.printer import print_operation
+from pto.ir.text.printer import print_operation
 from pto.observe.mode import mode_of
 from pto.observe.sanitize import Sanitizer
 from pto.plan.calls import Names, with_peers
-from pto.run.effects import is_ordering
-from pto.run.host import entry_functions, launch
+from pto.run.launch.host import entry_functions, launch
+from pto.run.order.effects import is_ordering
 from pto.verify.target import target_of
 
 Judgement = Literal["found", "harmless", "missed"]

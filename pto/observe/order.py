@@ -15,9 +15,9 @@ import numpy as np
 
 from pto.observe.clocks import Agent, Clock, Clocks, Item, Moment, Thread, join, joined
 from pto.observe.fences import Fences
-from pto.run import effects as fx
-from pto.run.core import Core
-from pto.run.events import Event
+from pto.run.machine.core import Core
+from pto.run.order import effects as fx
+from pto.run.watch.events import Event
 from pto.target.facts import Sync
 
 _BUFFERS = (fx.GetBuffer, fx.ReleaseBuffer)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pto.core.errors import Diagnostic, Note
-from pto.isa.pipe import inner_flags
-from pto.isa.rules import Case
+from pto.isa.row.pipe_of import inner_flags
+from pto.isa.rules.rule import Case
 from pto.observe.clocks import Agent, Item
 from pto.observe.races import counters_text
-from pto.run.effects import Flag
+from pto.run.order.effects import Flag
 from pto.target.facts import Profile
 from pto.verify.operation import constant
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pto.core.memory import Space
 from pto.ir.graph import Operation, Value
 from pto.ir.liveness import aliases
-from pto.isa import types as t
-from pto.isa.meaning import fifo
+from pto.isa.meaning.order import queue as fifo
+from pto.isa.row import types as t
 from pto.verify.operation import constant
 
 FREES = (fifo.FREE_FROM, fifo.FREE)

@@ -14,7 +14,7 @@ from pto.core import html
 from pto.core.errors import Diagnostic, PtoError
 from pto.core.memory import Space
 from pto.ir.graph import Module, Operation
-from pto.isa.pipe import OWN_ORDER
+from pto.isa.row.pipe_of import OWN_ORDER
 from pto.observe import flags, undefined
 from pto.observe.clocks import Agent, Clock, Item, Moment, Thread, join, joined
 from pto.observe.fix import Gap, suggestion
@@ -26,11 +26,11 @@ from pto.observe.roots import Roots
 from pto.observe.shadow import Cells, Conflict, Shadow, cells_of
 from pto.observe.tiles import TileTap
 from pto.observe.unflushed import StreamTap, dropped
-from pto.run import effects as fx
-from pto.run.core import Core
-from pto.run.events import Event, Observer, Tap
-from pto.run.host import Report, entry_functions, launch
-from pto.run.watched import Access, WatchedMemory
+from pto.run.launch.host import Report, entry_functions, launch
+from pto.run.machine.core import Core
+from pto.run.order import effects as fx
+from pto.run.watch.events import Event, Observer, Tap
+from pto.run.watch.memory import Access, WatchedMemory
 from pto.target.facts import Profile
 from pto.verify.functions import is_defined
 from pto.verify.target import target_of

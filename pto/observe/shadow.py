@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from pto.core.memory import Space
 from pto.observe.clocks import Clock
-from pto.run.watched import Access, WatchedMemory
+from pto.run.watch.memory import Access, WatchedMemory
 
 Times = npt.NDArray[np.int64]
 _COARSE = 32

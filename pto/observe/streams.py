@@ -13,9 +13,9 @@ from collections.abc import Generator
 from contextlib import contextmanager
 
 from pto.observe.sanitize import Sanitizer
-from pto.run.device import Device
-from pto.run.events import Tap
-from pto.run.world import World
+from pto.run.machine.device import Device
+from pto.run.machine.world import World
+from pto.run.watch.events import Tap
 
 
 @contextmanager

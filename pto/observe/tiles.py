@@ -21,11 +21,11 @@ from pto.ir.graph import Operation
 from pto.isa.meaning import Blocked
 from pto.observe.races import counters_text
 from pto.observe.roots import FREES, POPS, Root, Roots, is_local
-from pto.run.code import Regs, Step
-from pto.run.compile import Compiler
-from pto.run.core import Core
-from pto.run.events import Nobody, Tap
-from pto.run.watched import Access, WatchedMemory
+from pto.run.machine.core import Core
+from pto.run.reference.code import Regs, Step
+from pto.run.reference.compile import Compiler
+from pto.run.watch.events import Nobody, Tap
+from pto.run.watch.memory import Access, WatchedMemory
 
 _READS, _WRITES = ("in", "inout", "tmp"), ("out", "inout", "tmp")
 _NOBODY = -1  # also: nobody we know by name

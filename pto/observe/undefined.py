@@ -19,9 +19,9 @@ from pto.core.errors import Diagnostic, Note, PtoError
 from pto.core.memory import Space
 from pto.ir.graph import Operation
 from pto.observe.races import counters_text
-from pto.run.core import Core
-from pto.run.events import Event, Observer
-from pto.run.watched import Access, WatchedMemory
+from pto.run.machine.core import Core
+from pto.run.watch.events import Event, Observer
+from pto.run.watch.memory import Access, WatchedMemory
 
 Buffer = tuple[int, str, int, Space]  # block, side, sub-block, space
 Places = npt.NDArray[np.int64]

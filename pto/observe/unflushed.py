@@ -8,10 +8,10 @@ from pto.core.errors import Diagnostic, Note
 from pto.ir.graph import Operation, Value
 from pto.isa.meaning.vector import unaligned
 from pto.observe.races import counters_text
-from pto.run.code import Regs, Step
-from pto.run.compile import Compiler
-from pto.run.core import Core
-from pto.run.events import Nobody, Tap
+from pto.run.machine.core import Core
+from pto.run.reference.code import Regs, Step
+from pto.run.reference.compile import Compiler
+from pto.run.watch.events import Nobody, Tap
 
 _STORES = (unaligned.VSTUS, unaligned.VSTUR, unaligned.VSTU, unaligned.PSTU)
 

@@ -12,8 +12,8 @@ from pto.core.errors import fail
 from pto.core.memory import Space, space
 from pto.ir.graph import Operation, Value
 from pto.ir.liveness import Lifetime, Timeline
-from pto.isa import types as t
-from pto.isa.attributes import Bool, Enum, Int, Str
+from pto.isa.row import types as t
+from pto.isa.row.attributes import Bool, Enum, Int, Str
 from pto.verify.operation import constant
 
 

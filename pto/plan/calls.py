@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from pto.core.errors import fail
 from pto.ir.graph import Operation
-from pto.isa.attributes import Attribute, Str, Symbol
+from pto.isa.row.attributes import Attribute, Str, Symbol
 from pto.verify.functions import is_defined, name_of
 
 Call = tuple[Operation, Operation]  # the operation, the function it calls

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from pto.ir.graph import Operation
-from pto.isa.meaning import sync
+from pto.isa.meaning.order import flags as sync
 
 Mode = Literal["flags", "automatic"]
 _ORDERING = (

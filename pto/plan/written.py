@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pto.ir.graph import Operation, Value
-from pto.isa import types as t
+from pto.isa.row import types as t
 
 
 def written(function: Operation) -> set[int] | None:

@@ -9,7 +9,7 @@ from pto.core.errors import Diagnostic, Note
 from pto.core.tile import TileType
 from pto.ir.graph import Module, Operation, Value
 from pto.ir.liveness import Lifetime, timeline
-from pto.isa.types import TileBuf
+from pto.isa.row.types import TileBuf
 from pto.target.device import smallest
 from pto.target.facts import Profile
 from pto.verify.operation import constant

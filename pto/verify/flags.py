@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from pto.core.errors import Diagnostic
 from pto.ir.graph import Module, Operation
-from pto.isa.attributes import Attribute, Enum
+from pto.isa.row.attributes import Attribute, Enum
 from pto.verify.scopes import side_of
 
 Flag = tuple[str, str, str, str]  # side, source pipe, destination pipe, event

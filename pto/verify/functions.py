@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 
 from pto.core.errors import Diagnostic, Note
 from pto.ir.graph import Module, Operation, Value
-from pto.ir.types import type_text
-from pto.isa.attributes import Enum, OfType, Str, Symbol
-from pto.isa.types import Function, Type
+from pto.ir.text.types import type_text
+from pto.isa.row.attributes import Enum, OfType, Str, Symbol
+from pto.isa.row.types import Function, Type
 
 
 def check(module: Module) -> list[Diagnostic]:

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 from pto.core.errors import Diagnostic
 from pto.ir.graph import Module, Operation, Value
-from pto.isa import types as t
-from pto.isa.attributes import Bool, Int
-from pto.isa.instr import Instr
-from pto.isa.kinds import KINDS
-from pto.isa.rules import Case, ValueLike
+from pto.isa.row import types as t
+from pto.isa.row.attributes import Bool, Int
+from pto.isa.row.instr import Instr
+from pto.isa.row.kinds import KINDS
+from pto.isa.rules.rule import Case, ValueLike
 from pto.target.check import check_feature, check_tile
 from pto.target.facts import Profile
 

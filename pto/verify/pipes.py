@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pto.core.errors import Diagnostic, Note
 from pto.ir.graph import Module, Operation
-from pto.isa.attributes import Bool, Int, Str, Symbol
+from pto.isa.row.attributes import Bool, Int, Str, Symbol
 from pto.verify.functions import name_of
 
 FRONTEND = ("pto.aic_initialize_pipe", "pto.aiv_initialize_pipe")

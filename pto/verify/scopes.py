@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pto.core.errors import Diagnostic
 from pto.ir.graph import Module, Operation
-from pto.isa.attributes import Enum
-from pto.isa.instr import Instr
+from pto.isa.row.attributes import Enum
+from pto.isa.row.instr import Instr
 
 VECSCOPES = ("pto.vecscope", "pto.strict_vecscope")
 SECTIONS = {"pto.section.cube": "cube", "pto.section.vector": "vector"}

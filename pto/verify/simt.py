@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 from pto.core.errors import Diagnostic
 from pto.ir.graph import Module, Operation
-from pto.ir.types import type_text
-from pto.isa.attributes import Int, Symbol
-from pto.isa.simt import INSIDE, OUTSIDE
-from pto.isa.simt_rules import slot_words
-from pto.isa.types import Vector
+from pto.ir.text.types import type_text
+from pto.isa.row.attributes import Int, Symbol
+from pto.isa.row.types import Vector
+from pto.isa.rules.simt import slot_words
+from pto.isa.simt.launch import INSIDE, OUTSIDE
 from pto.verify.functions import name_of, signature_of
 
 ENTRY = "pto.simt_entry"

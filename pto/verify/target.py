@@ -6,7 +6,7 @@ import re
 
 from pto.core.errors import Diagnostic
 from pto.ir.graph import Module
-from pto.isa.attributes import Str
+from pto.isa.row.attributes import Str
 from pto.target.choose import Target, choose
 from pto.verify.program import verify
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from pto.ir.example import example
-from pto.isa import describe, table
-from pto.isa.instr import PROFILES, Instr
+from pto.ir.text.example import example
+from pto.isa import table
+from pto.isa.row import describe
+from pto.isa.row.instr import PROFILES, Instr
 
 _GENERATED = "<!-- generated from the instruction rows by `pto isa --docs docs/isa` -->\n"
 

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from examples import demo
-from pto.run.engine import ENGINES
+from pto.run.launch.engine import ENGINES
 
 
 def test_demo_checks_runs_sanitizes_and_breaks_flash_attention(capsys: pytest.CaptureFixture[str]):

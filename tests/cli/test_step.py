@@ -13,10 +13,10 @@ from pto.cli.main import main
 from pto.cli.step import describe
 from pto.core.errors import PtoError
 from pto.ir.graph import Value
-from pto.ir.parser import parse
-from pto.ir.types import parse_type
-from pto.run.host import launch
-from pto.run.step import Move, Quit, Stepper, Stop
+from pto.ir.text.parser import parse
+from pto.ir.text.types import parse_type
+from pto.run.launch.host import launch
+from pto.run.watch.step import Move, Quit, Stepper, Stop
 from tests.machine import Bench
 
 TILE = "!pto.tile_buf<vec, 2x8xf32, valid=?x8>"

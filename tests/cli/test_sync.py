@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pto.cli.main import main
-from pto.ir.parser import parse, parse_file
+from pto.ir.text.parser import parse, parse_file
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "add.pto"
 

@@ -13,7 +13,7 @@ import pytest
 
 import examples
 from pto.ir.graph import same
-from pto.ir.parser import parse
+from pto.ir.text.parser import parse
 from pto.lang import kernel as kernels
 from pto.lang.kernel import Kernel
 from pto.verify import judge

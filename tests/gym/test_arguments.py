@@ -8,7 +8,7 @@ from pto.gym.arguments import arguments_of, functions_of
 from pto.gym.host.evaluator import Launch
 from pto.gym.host.syntax import ARITHMETIC
 from pto.gym.host.values import Scalar
-from pto.ir.parser import parse
+from pto.ir.text.parser import parse
 
 PROGRAM = """\
 module attributes {{pto.target_arch = "a5"}} {{

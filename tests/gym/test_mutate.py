@@ -14,7 +14,7 @@ from pto.gym import mutate
 from pto.gym.cases import find_programs
 from pto.gym.result import Result
 from pto.gym.selection import select
-from pto.ir.parser import parse_file
+from pto.ir.text.parser import parse_file
 from pto.observe.mutants import Mutant
 from tests.observe.test_mutation import ARGS, PROGRAMS
 

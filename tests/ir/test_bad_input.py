@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pto.core.errors import PtoError
-from pto.ir.parser import parse, parse_file
+from pto.ir.text.parser import parse, parse_file
 
 TILE = "!pto.tile_buf<vec, 8x8xf32>"
 

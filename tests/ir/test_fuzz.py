@@ -10,8 +10,8 @@ import time
 from pathlib import Path
 
 from pto.core.errors import PtoError
-from pto.ir.parser import parse
-from pto.ir.printer import print_module
+from pto.ir.text.parser import parse
+from pto.ir.text.printer import print_module
 from pto.target.profile import PROFILES, profile
 from pto.verify import verify
 

@@ -2,7 +2,7 @@
 
 from pto.ir.graph import Module, Operation
 from pto.ir.liveness import Lifetime, aliases, timeline
-from pto.ir.parser import parse
+from pto.ir.text.parser import parse
 from pto.target.profile import profile
 from pto.verify import verify
 

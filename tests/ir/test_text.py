@@ -9,10 +9,10 @@ from xdsl.context import Context
 from xdsl.parser import Parser as XdslParser
 
 from pto.ir.graph import same
-from pto.ir.parser import parse, parse_file
-from pto.ir.printer import print_module
-from pto.ir.types import parse_type, type_text
-from pto.isa.attributes import Enum
+from pto.ir.text.parser import parse, parse_file
+from pto.ir.text.printer import print_module
+from pto.ir.text.types import parse_type, type_text
+from pto.isa.row.attributes import Enum
 
 GOOD = sorted((Path(__file__).parent.parent / "pto" / "good").glob("*.pto"))
 

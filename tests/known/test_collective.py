@@ -11,8 +11,8 @@ import pytest
 
 import pto
 from pto.core.errors import PtoError
-from pto.ir.parser import parse
-from pto.run.host import launch
+from pto.ir.text.parser import parse
+from pto.run.launch.host import launch
 
 
 def program(params: str, body: str, *, element: str = "f32", rows: int = 16, cols: int = 32) -> Any:

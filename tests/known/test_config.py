@@ -5,10 +5,10 @@ import pytest
 
 from pto.core.errors import PtoError
 from pto.core.memory import Space
-from pto.ir.parser import parse
-from pto.isa.meaning import registers
-from pto.isa.meaning.accumulator import outgoing
-from pto.run.host import launch
+from pto.ir.text.parser import parse
+from pto.isa.meaning.cube.accumulator import outgoing
+from pto.isa.meaning.memory import registers
+from pto.run.launch.host import launch
 from tests.known.places import TILES, numbered, view, word
 from tests.machine import Bench
 

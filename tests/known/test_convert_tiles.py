@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from pto.core.errors import PtoError
-from pto.isa.convert import CONVERSIONS
+from pto.isa.tile.convert import CONVERSIONS
 from tests.known import oracle
 from tests.known.rows import INF, KINDS, NAN, bits, same, untouched
 from tests.machine import Bench

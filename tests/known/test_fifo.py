@@ -10,8 +10,8 @@ import pytest
 
 from pto.core.errors import PtoError
 from pto.core.memory import Space
-from pto.ir.parser import parse
-from pto.run.host import launch
+from pto.ir.text.parser import parse
+from pto.run.launch.host import launch
 from tests.trio import FILL, Trio
 
 ACC = "acc, 32x64xf32, blayout=col_major, slayout=row_major, fractal=1024"

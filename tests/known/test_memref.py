@@ -12,8 +12,8 @@ import pytest
 from pto.core.errors import PtoError
 from pto.core.memory import Space
 from pto.core.tile import Tile
-from pto.ir.parser import parse
-from pto.run.host import launch
+from pto.ir.text.parser import parse
+from pto.run.launch.host import launch
 from tests.machine import Bench
 
 UB = "#pto.address_space<vec>"

@@ -9,7 +9,7 @@ import pytest
 from pto.core.errors import PtoError
 from pto.core.memory import Space
 from pto.core.tile import Tile
-from pto.run.core import Core
+from pto.run.machine.core import Core
 from tests.known.places import TILES, inside, numbered, untouched, word
 from tests.machine import Bench
 

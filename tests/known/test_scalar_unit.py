@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from pto.core.errors import PtoError
-from pto.ir.parser import parse
-from pto.run.host import launch
+from pto.ir.text.parser import parse
+from pto.run.launch.host import launch
 from tests.machine import Bench
 
 

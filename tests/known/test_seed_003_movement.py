@@ -5,7 +5,7 @@ from itertools import product
 import pytest
 
 from pto.core.errors import Diagnostic
-from pto.ir.parser import parse
+from pto.ir.text.parser import parse
 from pto.target.profile import profile
 from pto.verify import verify
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from pto.core.errors import Diagnostic, PtoError
-from pto.ir.parser import parse
-from pto.run.host import launch
+from pto.ir.text.parser import parse
+from pto.run.launch.host import launch
 
 ARCH = {"a5": "a5", "a2a3": "a3"}
 

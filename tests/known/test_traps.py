@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pto.core.errors import PtoError
-from pto.ir.parser import parse
+from pto.ir.text.parser import parse
 from pto.target.profile import profile
 from pto.verify import verify
 from tests.machine import Bench

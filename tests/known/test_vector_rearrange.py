@@ -5,7 +5,7 @@ import pytest
 
 from pto.core.dtypes import dtype
 from pto.core.errors import PtoError
-from pto.isa.meaning.registers import SQZN, get
+from pto.isa.meaning.memory.registers import SQZN, get
 from tests.vectors import Registers, reg
 
 INF, NAN = np.inf, np.nan

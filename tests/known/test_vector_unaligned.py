@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pto.core.errors import PtoError
-from pto.isa.meaning.registers import AR, SQZN, get
+from pto.isa.meaning.memory.registers import AR, SQZN, get
 from tests.vectors import Registers, reg
 
 P = "!pto.ptr<f32, ub>"

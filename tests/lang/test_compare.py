@@ -10,7 +10,7 @@ import pytest
 
 from pto.core.dtypes import ALL, decode, dtype
 from pto.core.errors import PtoError
-from pto.lang.compare import Tolerance, differs, distance, rank, values_of
+from pto.lang.diff.compare import Tolerance, differs, distance, rank, values_of
 
 F32, F16, BF16, I32 = (dtype(name) for name in ("f32", "f16", "bf16", "i32"))
 EXACT = Tolerance()

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import pto
 from pto.ir.graph import same
-from pto.ir.parser import parse
+from pto.ir.text.parser import parse
 
 I32 = pto.Global[pto.i32]
 

@@ -277,7 +277,7 @@ def test_a_difference_is_told_even_where_nobody_can_be_blamed(monkeypatch: pytes
     def fails(*args: Any) -> Any:
         raise pto.PtoError(pto.Diagnostic("PTO-M001", "out of bounds"))
 
-    monkeypatch.setattr("pto.lang.diff.blame", fails)
+    monkeypatch.setattr("pto.lang.diff.diff.blame", fails)
     x = np.ones((8, 64), np.float32)
     found = pto.diff(two_results, lambda x, y, z: {"y": x + 1}, (x, x.copy(), x.copy()))
     assert found.blame is None

@@ -13,9 +13,9 @@ import pytest
 
 import pto
 from pto.ir.graph import same
-from pto.ir.parser import parse
+from pto.ir.text.parser import parse
 from pto.lang import stubs
-from pto.lang.signature import instructions, parameters
+from pto.lang.call.signature import instructions, parameters
 from pto.verify import judge
 
 

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import pto
-from pto.isa.types import EventIdArray
+from pto.isa.row.types import EventIdArray
 
 ROOT = Path(pto.__file__).parent
-SOURCES = (*(ROOT / "lang").glob("*.py"), ROOT / "ir" / "builder.py")
+SOURCES = (*(ROOT / "lang").rglob("*.py"), ROOT / "ir" / "builder.py")
 CODES = {c for p in SOURCES for c in re.findall(r"PTO-[A-Z]\d{3}", p.read_text(encoding="utf-8"))}
 PAGES = [ROOT / "explain" / f"{code}.md" for code in sorted(CODES)]
 _SNIPPET = re.compile(r"\n## (Wrong|Right)\n.*?```python\n(.*?)\n```", re.DOTALL)

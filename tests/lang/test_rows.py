@@ -9,14 +9,14 @@ import pytest
 
 from pto.ir.builder import new_function, new_module
 from pto.ir.graph import Operation, Value
-from pto.ir.parser import parse_file
-from pto.isa import types as t
-from pto.isa.attributes import Array, Bool, Enum, Int, Str, Symbol
-from pto.lang import instructions as functions
-from pto.lang.registers import wrap
-from pto.lang.signature import instructions, parameters, python_name
-from pto.lang.tiles import Tile
+from pto.ir.text.parser import parse_file
+from pto.isa.row import types as t
+from pto.isa.row.attributes import Array, Bool, Enum, Int, Str, Symbol
+from pto.lang.call import instructions as functions
+from pto.lang.call.signature import instructions, parameters, python_name
 from pto.lang.trace import Trace
+from pto.lang.values.registers import wrap
+from pto.lang.values.tiles import Tile
 
 PROGRAMS = sorted((Path(__file__).parent.parent / "pto" / "good").glob("*.pto"))
 BY_ROW = {row.name: name for name, row in instructions().items()}

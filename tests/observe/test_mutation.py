@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from pto.ir.graph import Module, Operation
-from pto.ir.parser import parse, parse_file
-from pto.ir.printer import print_module
+from pto.ir.text.parser import parse, parse_file
+from pto.ir.text.printer import print_module
 from pto.lang.kernel import Kernel
 from pto.observe import Sanitizer, Verdict, sanitize
 from pto.observe.mutants import mutants, synchronising

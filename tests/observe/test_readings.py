@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from pto.ir.graph import Module
-from pto.ir.parser import parse
+from pto.ir.text.parser import parse
 from pto.observe import Sanitizer
-from pto.run.host import launch
+from pto.run.launch.host import launch
 from pto.target.profile import profile
 
 _HEAD = """

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 from pto.cli.main import main
-from pto.ir.parser import parse
-from pto.ir.printer import print_module
+from pto.ir.text.parser import parse
+from pto.ir.text.printer import print_module
 from pto.observe import sanitize
 from pto.observe.repair import Launch, Repair, repair
-from pto.run.arguments import build, parameters, parse_args
-from pto.run.host import entry_functions, launch
+from pto.run.launch.arguments import build, parameters, parse_args
+from pto.run.launch.host import entry_functions, launch
 from tests.observe.test_mutation import ARGS, PROGRAMS
 
 BAD = PROGRAMS / "bad"

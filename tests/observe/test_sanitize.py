@@ -11,9 +11,9 @@ import numpy as np
 
 from pto.cli.main import main
 from pto.ir.graph import same
-from pto.ir.parser import parse
+from pto.ir.text.parser import parse
 from pto.observe import Sanitizer, Verdict, sanitize
-from pto.run.host import launch
+from pto.run.launch.host import launch
 from pto.target.profile import profile
 
 PROGRAMS = Path(__file__).parent / "programs"

@@ -9,10 +9,10 @@ import pytest
 
 from examples import all_reduce
 from pto.ir.graph import Module
-from pto.ir.parser import parse
+from pto.ir.text.parser import parse
 from pto.observe import Sanitizer, watch
-from pto.run.device import Device
-from pto.run.world import World
+from pto.run.machine.device import Device
+from pto.run.machine.world import World
 
 
 def kernel(*body: str, name: str = "kernel", more: str = "") -> Module:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from pto.core.memory import Memory, Space
 from pto.observe.shadow import Shadow, cells_of
-from pto.run.watched import Recorder, WatchedMemory
+from pto.run.watch.memory import Recorder, WatchedMemory
 
 SIZE = 1024
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pto.ir.graph import Module, Operation
-from pto.ir.parser import parse
+from pto.ir.text.parser import parse
 from pto.plan.memory import plan_memory
 from pto.plan.placement import FunctionPlan, Placed, Placement
 from pto.target.facts import Profile

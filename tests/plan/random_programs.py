@@ -11,8 +11,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from pto.ir.graph import Block, Module, Operation, Value
-from pto.isa.attributes import Symbol
-from pto.isa.types import TileBuf
+from pto.isa.row.attributes import Symbol
+from pto.isa.row.types import TileBuf
 from pto.plan.placement import Placement
 from pto.verify.functions import name_of
 

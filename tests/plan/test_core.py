@@ -4,8 +4,8 @@ import pytest
 
 from pto.core.errors import PtoError
 from pto.plan.memory import plan_memory
-from pto.run.core import Cluster, Core
-from pto.run.device import Device
+from pto.run.machine.core import Cluster, Core
+from pto.run.machine.device import Device
 
 from .programs import A5, alloc, find, program, use
 

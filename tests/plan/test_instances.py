@@ -3,7 +3,7 @@
 import pytest
 
 from pto.core.errors import PtoError
-from pto.ir.parser import parse
+from pto.ir.text.parser import parse
 from pto.plan.memory import plan_memory
 
 from .programs import A5, TILE, alloc, copy, plan, use

@@ -4,7 +4,7 @@ import pytest
 
 from pto.core.errors import PtoError
 from pto.core.memory import Space
-from pto.ir.parser import parse
+from pto.ir.text.parser import parse
 from pto.plan.memory import plan_memory
 from pto.target import device, narrow, profile
 

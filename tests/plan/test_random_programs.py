@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pto.core.errors import PtoError
-from pto.ir.parser import parse
+from pto.ir.text.parser import parse
 from pto.plan.memory import plan_memory
 from pto.target.profile import profile
 

@@ -7,7 +7,7 @@ import pytest
 
 import pto
 from pto.core.errors import Diagnostic, PtoError
-from pto.ir.parser import parse
+from pto.ir.text.parser import parse
 from pto.plan.memory import plan_memory
 from pto.target import device, narrow, profile
 from pto.target.facts import Profile

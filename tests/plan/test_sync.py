@@ -10,9 +10,9 @@ import pytest
 
 from pto.core.errors import PtoError
 from pto.ir.graph import Block, Module, Operation, same
-from pto.ir.parser import parse
-from pto.ir.printer import print_module
-from pto.isa.attributes import Enum
+from pto.ir.text.parser import parse
+from pto.ir.text.printer import print_module
+from pto.isa.row.attributes import Enum
 from pto.observe.sanitize import sanitize
 from pto.plan.sync import insert, ordered
 from pto.target.profile import profile

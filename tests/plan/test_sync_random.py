@@ -8,11 +8,11 @@ import random
 import numpy as np
 import pytest
 
-from pto.ir.parser import parse
-from pto.ir.printer import print_module
+from pto.ir.text.parser import parse
+from pto.ir.text.printer import print_module
 from pto.observe.sanitize import sanitize
 from pto.plan.sync import insert
-from pto.run.host import launch
+from pto.run.launch.host import launch
 from pto.target.profile import profile
 from tests.plan.unsynced import ROWS, random_program
 

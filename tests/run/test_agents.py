@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from pto.core.errors import Diagnostic, PtoError
-from pto.ir.parser import parse
-from pto.run.host import entry_functions, launch
-from pto.run.sides import sides
+from pto.ir.text.parser import parse
+from pto.run.launch.host import entry_functions, launch
+from pto.run.machine.sides import sides
 from pto.target.profile import profile
 from tests.known.test_fifo import ACC, local_queue, numbers, round_trip
 from tests.trio import Trio
@@ -311,7 +311,7 @@ def test_blocks_hand_a_token_around(wait: str) -> None:
 
 
 def test_a_block_that_polls_for_ever_is_a_deadlock(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pto.run.agents._PATIENCE", 50)
+    monkeypatch.setattr("pto.run.machine.agents._PATIENCE", 50)
     text = SIGNALS.replace("WAIT", POLLING.replace("%mine, %one", "%mine, %n32")).replace(
         "%starts =", "%n32 = arith.constant 99 : i32\n%starts ="
     )

@@ -10,7 +10,7 @@ import pytest
 import pto
 from pto.cli.main import main
 from pto.core.errors import PtoError
-from pto.run.engine import DEFAULT, ENGINES, chosen_engine, wants_sanitizer
+from pto.run.launch.engine import DEFAULT, ENGINES, chosen_engine, wants_sanitizer
 
 ADD = str(Path(__file__).parent.parent.parent / "examples" / "add.pto")
 ARGS = [w for n in "abc" for w in ("--arg", f"{n}=ones:16x64xf32")] + ["--arg", "rows=16"]

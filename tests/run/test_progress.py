@@ -11,8 +11,8 @@ import pytest
 
 import pto
 from pto.cli.main import main
-from pto.run import progress
-from pto.run.host import launch
+from pto.run.launch import progress
+from pto.run.launch.host import launch
 
 
 @pto.kernel

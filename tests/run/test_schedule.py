@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 
 from pto.core.errors import PtoError
-from pto.ir.parser import parse, parse_file
+from pto.ir.text.parser import parse, parse_file
 from pto.lang.kernel import Kernel
-from pto.run.arguments import build, parameters, parse_args
-from pto.run.host import entry_functions, launch
-from pto.run.schedule.choice import Schedule, parse_schedule
-from pto.run.schedule.registers import Registers
+from pto.run.launch.arguments import build, parameters, parse_args
+from pto.run.launch.host import entry_functions, launch
+from pto.run.order.choice import Schedule, parse_schedule
+from pto.run.order.deferred_registers import Registers
 from tests.examples.test_examples import runs
 from tests.observe.test_mutation import ARGS, PROGRAMS
 from tests.observe.test_mutation import BLOCKS as COUNTS

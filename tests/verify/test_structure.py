@@ -11,7 +11,7 @@ import pytest
 
 from pto.cli.main import main
 from pto.core.errors import Diagnostic
-from pto.ir.parser import parse
+from pto.ir.text.parser import parse
 from pto.target.choose import choose
 from pto.verify import judge, verify
 

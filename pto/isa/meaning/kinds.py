@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from pto.isa.rules import Case
+from pto.isa.rules.rule import Case
 
 Make = Callable[[Case], Callable[..., Any]]
 

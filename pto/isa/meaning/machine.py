@@ -1,4 +1,4 @@
-"""What a meaning may ask of the core that executes it. `run/core.py` provides it."""
+"""What a meaning may ask of the core that executes it. `run/machine/core.py` provides it."""
 
 from __future__ import annotations
 

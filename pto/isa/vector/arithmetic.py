@@ -5,12 +5,12 @@ Masked lanes of the result are 0 (zeroing): the goldens; older pages leave them 
 
 from __future__ import annotations
 
-from pto.isa.instr import Family, Result, instr, read
 from pto.isa.meaning import lanes, mathlib
 from pto.isa.meaning.kinds import Lane
 from pto.isa.meaning.vector import arithmetic
-from pto.isa.rules import scalar_matches
-from pto.isa.vector.register import (
+from pto.isa.row.instr import Family, Result, instr, read
+from pto.isa.rules.rule import scalar_matches
+from pto.isa.rules.vector import (
     FLOATS,
     HALVES_AND_WORDS,
     INTEGERS,

@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-from pto.isa.instr import Attr, Family, Result, instr, read
 from pto.isa.meaning.vector import convert
 from pto.isa.meaning.vector.convert import OLDER_WORDS, plain_word
-from pto.isa.rules import Case, Rule
-from pto.isa.vector.register import (
-    WIDE_FLOATS,
-    bits_of,
-    mask_fits,
-    same_vreg,
-    spec,
-    widths,
-)
+from pto.isa.row.instr import Attr, Family, Result, instr, read
+from pto.isa.rules.rule import Case, Rule
+from pto.isa.rules.vector import WIDE_FLOATS, bits_of, mask_fits, same_vreg, spec, widths
 
 # Source and destination type -> the attributes the conversion takes, no more and no fewer.
 # A signless integer counts as signed. vector.yaml#pto.vcvt

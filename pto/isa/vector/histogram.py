@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from pto.isa import types as t
-from pto.isa.instr import Family, Result, instr, read
 from pto.isa.meaning.vector import histogram
-from pto.isa.rules import Case, Rule, dtype_in
-from pto.isa.vector.register import same_vreg, shown
+from pto.isa.row import types as t
+from pto.isa.row.instr import Family, Result, instr, read
+from pto.isa.rules.rule import Case, Rule, dtype_in
+from pto.isa.rules.vector import same_vreg, shown
 
 _BINS = (128, 256)
 

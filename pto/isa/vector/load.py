@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from pto.isa.instr import Attr, Family, Result, instr, read
 from pto.isa.meaning.vector import load
-from pto.isa.rules import dtype_in
-from pto.isa.vector.register import (
+from pto.isa.row.instr import Attr, Family, Result, instr, read
+from pto.isa.rules.rule import dtype_in
+from pto.isa.rules.vector import (
     HALVES_AND_WORDS,
     WORDS,
     dist_width,

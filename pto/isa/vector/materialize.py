@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-from pto.isa import types as t
-from pto.isa.instr import Attr, Family, Result, instr, read
 from pto.isa.meaning.vector import materialize
-from pto.isa.rules import Case, Rule, scalar_matches
-from pto.isa.vector.register import (
-    FLOATS,
-    INTEGERS,
-    mask_fits,
-    same_vreg,
-    spec,
-    widths,
-)
+from pto.isa.row import types as t
+from pto.isa.row.instr import Attr, Family, Result, instr, read
+from pto.isa.rules.rule import Case, Rule, scalar_matches
+from pto.isa.rules.vector import FLOATS, INTEGERS, mask_fits, same_vreg, spec, widths
 
 MATERIALIZE = Family(
     "materialization",

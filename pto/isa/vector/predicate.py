@@ -5,19 +5,11 @@ A mask is 256 bits, one per byte of a register: lane i of b8, b16, b32 is bit i,
 
 from __future__ import annotations
 
-from pto.isa import types as t
-from pto.isa.instr import Attr, Family, Result, instr, read, write
 from pto.isa.meaning.vector import predicate, unaligned
-from pto.isa.rules import Case, Rule, on
-from pto.isa.vector.register import (
-    mask_is,
-    mask_steps,
-    page,
-    same_base,
-    same_mask,
-    spec,
-    state_from,
-)
+from pto.isa.row import types as t
+from pto.isa.row.instr import Attr, Family, Result, instr, read, write
+from pto.isa.rules.rule import Case, Rule, on
+from pto.isa.rules.vector import mask_is, mask_steps, page, same_base, same_mask, spec, state_from
 
 _LENGTHS = (1, 2, 3, 4, 8, 16, 32, 64, 128)
 PATTERNS = (

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from pto.isa import types as t
-from pto.isa.instr import Attr, Family, Result, instr, read
 from pto.isa.meaning.vector import rearrange
-from pto.isa.rules import Case, Rule, dtype_in
-from pto.isa.vector.register import (
+from pto.isa.row import types as t
+from pto.isa.row.instr import Attr, Family, Result, instr, read
+from pto.isa.rules.rule import Case, Rule, dtype_in
+from pto.isa.rules.vector import (
     HALVES_AND_WORDS,
     INTEGERS,
     mask_fits,

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from pto.isa import types as t
-from pto.isa.instr import Family, Result, instr, read
 from pto.isa.meaning.vector import reduce
-from pto.isa.rules import Case, Rule
-from pto.isa.vector.register import (
+from pto.isa.row import types as t
+from pto.isa.row.instr import Family, Result, instr, read
+from pto.isa.rules.rule import Case, Rule
+from pto.isa.rules.vector import (
     FLOATS,
     HALVES_AND_WORDS,
     INTEGERS,

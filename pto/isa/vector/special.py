@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from pto.isa.instr import Attr, Family, Result, instr, read, write
 from pto.isa.meaning.kinds import Lane
 from pto.isa.meaning.vector import arithmetic, sort, special
-from pto.isa.rules import Case, Rule, dtype_in, same_dtype, scalar_matches
-from pto.isa.vector.register import (
+from pto.isa.row.instr import Attr, Family, Result, instr, read, write
+from pto.isa.rules.rule import Case, Rule, dtype_in, same_dtype, scalar_matches
+from pto.isa.rules.vector import (
     FLOATS,
     HALVES_AND_WORDS,
     WIDE_FLOATS,

@@ -5,11 +5,11 @@ The store address register AR and the squeeze count SQZN are hidden state, named
 
 from __future__ import annotations
 
-from pto.isa import types as t
-from pto.isa.instr import Attr, Family, Result, instr, read, write
 from pto.isa.meaning.vector import unaligned
-from pto.isa.rules import Case, Rule
-from pto.isa.vector.register import page, spec, state_from, widths
+from pto.isa.row import types as t
+from pto.isa.row.instr import Attr, Family, Result, instr, read, write
+from pto.isa.rules.rule import Case, Rule
+from pto.isa.rules.vector import page, spec, state_from, widths
 
 _ALIGN = Result("result", "align")
 _STATE = Result("align_out", "align")

@@ -10,10 +10,12 @@ from dataclasses import dataclass
 
 from pto.core.memory import Space
 from pto.ir.graph import Operation, Value
-from pto.isa.instr import Instr
-from pto.isa.meaning import config, fifo, img2col, rearrange
-from pto.isa.pipe import inner_flags, pipe_of
-from pto.isa.rules import Case
+from pto.isa.meaning.handle import config
+from pto.isa.meaning.order import queue as fifo
+from pto.isa.meaning.tile import img2col, rearrange
+from pto.isa.row.instr import Instr
+from pto.isa.row.pipe_of import inner_flags, pipe_of
+from pto.isa.rules.rule import Case
 from pto.plan.sync.outside import Outside, Window
 from pto.plan.sync.storage import POPS, Storage, Stretch
 from pto.target.facts import Profile

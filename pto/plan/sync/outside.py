@@ -13,7 +13,7 @@ from itertools import pairwise
 from pto.core.memory import Space
 from pto.ir.graph import Block, Operation, Value
 from pto.ir.liveness import LOOPS
-from pto.isa.view import space_of
+from pto.isa.handle.view import space_of
 from pto.verify.operation import constant
 
 _DEEPEST = 64  # operations between an access and what it is part of

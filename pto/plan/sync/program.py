@@ -8,7 +8,7 @@ from collections.abc import Set as AbstractSet
 from pto.core.errors import fail
 from pto.ir.copied import copied
 from pto.ir.graph import Module, Operation
-from pto.isa import types as t
+from pto.isa.row import types as t
 from pto.plan.calls import Names, callees_first
 from pto.plan.memory import plan_memory
 from pto.plan.mode import first_order, mode_of

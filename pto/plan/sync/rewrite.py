@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from pto.ir.builder import new_block
 from pto.ir.graph import Operation
-from pto.isa.attributes import Enum
+from pto.isa.row.attributes import Enum
 from pto.isa.table import lookup
 from pto.plan.sync.effects import PIPES
 from pto.plan.sync.tree import Item

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from pto.core.memory import Space
-from pto.isa.pipe import OWN_ORDER
+from pto.isa.row.pipe_of import OWN_ORDER
 from pto.plan.sync.clocks import Times, until
 from pto.plan.sync.effects import PIPES, Work
 from pto.plan.sync.outside import Outside, Turns, Window

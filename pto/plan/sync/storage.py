@@ -11,9 +11,10 @@ from typing import NamedTuple
 from pto.core.memory import Space
 from pto.ir.graph import Operation, Value
 from pto.ir.liveness import aliases
-from pto.isa import types as t
-from pto.isa.meaning import config, fifo
-from pto.isa.view import space_of
+from pto.isa.handle.view import space_of
+from pto.isa.meaning.handle import config
+from pto.isa.meaning.order import queue as fifo
+from pto.isa.row import types as t
 from pto.plan.placement import FunctionPlan
 from pto.target.facts import Profile
 

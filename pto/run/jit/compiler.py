@@ -11,20 +11,20 @@ from collections.abc import Callable, Iterator, Sequence
 from pto.ir.graph import Module, Operation, Region, Value
 from pto.isa.meaning import Do
 from pto.plan.placement import Placement
-from pto.run.code import Block, Step
-from pto.run.compile import Compiler
-from pto.run.control import CONTROL, looks
-from pto.run.core import Core
-from pto.run.jit import instructions
-from pto.run.jit.context import context_of
-from pto.run.jit.control import STRUCTURES
-from pto.run.jit.emit import CHEAP, Emitter, emitter_of
-from pto.run.jit.piece import Piece
-from pto.run.jit.shadow import Shadow, noted
-from pto.run.jit.text import NotNative
-from pto.run.jit.unit import Unit
-from pto.run.jit.values import Native, form_of
-from pto.run.jit.written import Written
+from pto.run.jit.border.context import context_of
+from pto.run.jit.border.piece import Piece
+from pto.run.jit.border.shadow import Shadow, noted
+from pto.run.jit.border.values import Native, form_of
+from pto.run.jit.emit import instructions
+from pto.run.jit.emit.scalar.control import STRUCTURES
+from pto.run.jit.emit.table import CHEAP, Emitter, emitter_of
+from pto.run.jit.emit.unit import Unit
+from pto.run.jit.emit.written import Written
+from pto.run.jit.llvm.text import NotNative
+from pto.run.machine.core import Core
+from pto.run.reference.code import Block, Step
+from pto.run.reference.compile import Compiler
+from pto.run.reference.control import CONTROL, looks
 from pto.target.facts import Profile
 
 instructions.load()

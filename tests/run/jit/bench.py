@@ -13,7 +13,7 @@ from pto.core.memory import Space
 from pto.core.pointer import Pointer
 from pto.plan.placement import Placement
 from pto.run.jit.compiler import NativeCompiler
-from pto.run.jit.unit import Unit
+from pto.run.jit.emit.unit import Unit
 from tests.run.jit.both import same
 from tests.vectors import Registers
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from pto.core.errors import PtoError
 from pto.ir.graph import Module
-from pto.ir.parser import parse
-from pto.run.host import launch
+from pto.ir.text.parser import parse
+from pto.run.launch.host import launch
 
 
 def agree(

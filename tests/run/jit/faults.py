@@ -16,8 +16,8 @@ import numpy as np
 
 from pto.core.errors import PtoError
 from pto.ir.graph import Module
-from pto.ir.parser import parse
-from pto.run.host import launch
+from pto.ir.text.parser import parse
+from pto.run.launch.host import launch
 from tests.run.jit.both import same
 
 TILE = "!pto.tile_buf<vec, 16x64xf32>"

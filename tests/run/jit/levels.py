@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import Any
 
 from pto.core.dtypes import dtype
-from pto.run.jit import native
+from pto.run.jit.llvm import native
 from tests import agreement
 from tests.run.jit.bench import BothEngines, edge_values
 from tests.vectors import reg

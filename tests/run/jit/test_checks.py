@@ -11,8 +11,8 @@ import pytest
 from examples import flash_attention, gemm_f16, softmax, softmax_registers
 from pto.cli.main import main
 from pto.core.errors import Diagnostic, PtoError
-from pto.ir.parser import parse
-from pto.run.host import launch
+from pto.ir.text.parser import parse
+from pto.run.launch.host import launch
 
 T = "!pto.tile_buf<vec, 16x64xf32, valid={}x{}, blayout=row_major, slayout=none_box, fractal=512>"
 WHOLE = T.format(16, 64)

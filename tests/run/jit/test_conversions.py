@@ -32,9 +32,10 @@ from pto.core.dtypes import (
     DType,
 )
 from pto.core.rounding import Round
-from pto.run.jit import instructions, lanes
-from pto.run.jit.text import NotNative, Text
-from pto.run.jit.unit import Unit
+from pto.run.jit.emit import instructions
+from pto.run.jit.emit.unit import Unit
+from pto.run.jit.llvm import lanes
+from pto.run.jit.llvm.text import NotNative, Text
 
 _LANES = 16
 _TYPES = tuple(t for t in ALL if not t.is_packed and t is not I1)

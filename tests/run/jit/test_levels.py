@@ -11,7 +11,7 @@ import llvmlite.binding as llvm
 import pytest
 
 from pto.core.errors import PtoError
-from pto.run.jit import native
+from pto.run.jit.llvm import native
 from tests.run.jit.levels import EXAMPLES
 
 ROOT = Path(__file__).parents[3]

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from pto.isa.meaning.lanes import fmod, remainder
-from pto.run.jit import instructions, lanes
-from pto.run.jit.text import Text
-from pto.run.jit.unit import Unit
+from pto.run.jit.emit import instructions
+from pto.run.jit.emit.unit import Unit
+from pto.run.jit.llvm import lanes
+from pto.run.jit.llvm.text import Text
 from tests.run.jit.both import same
 
 _LANES = 16

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from pto.core.dtypes import dtype
-from pto.ir.parser import parse
-from pto.run.host import launch
+from pto.ir.text.parser import parse
+from pto.run.launch.host import launch
 from tests.run.jit.both import same
 
 RNG = np.random.default_rng(20)

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from pto.core.dtypes import dtype
-from pto.isa.instr import Instr
 from pto.isa.meaning import Lane
+from pto.isa.row.instr import Instr
 from pto.isa.table import rows
-from pto.run.jit.instructions import compiled_as
+from pto.run.jit.emit.instructions import compiled_as
 from tests.run.jit.bench import BothEngines, edge_values, spelled
 from tests.vectors import reg
 

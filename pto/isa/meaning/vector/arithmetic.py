@@ -14,7 +14,7 @@ from pto.isa.meaning.lanes import Lanes
 from pto.isa.meaning.machine import Machine
 from pto.isa.meaning.vector import masks
 from pto.isa.meaning.vector.ub import Items, dtype_of
-from pto.isa.rules import Case
+from pto.isa.rules.rule import Case
 
 _WORD = 4
 Two = tuple[Items, masks.Mask]

@@ -9,13 +9,13 @@ import numpy as np
 
 from pto.core.dtypes import DType
 from pto.core.errors import fail
-from pto.isa import types as t
 from pto.isa.meaning.kinds import Do
 from pto.isa.meaning.machine import Machine
 from pto.isa.meaning.vector import masks
 from pto.isa.meaning.vector.ub import Items, dtype_of
 from pto.isa.meaning.vector.values import lane_maker
-from pto.isa.rules import Case
+from pto.isa.row import types as t
+from pto.isa.rules.rule import Case
 
 # NaN is unequal to all and neither above nor below; -0 equals +0.
 TESTS: dict[str, Callable[[Any, Any], Any]] = {

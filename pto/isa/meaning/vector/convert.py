@@ -15,7 +15,7 @@ from pto.isa.meaning.machine import Machine
 from pto.isa.meaning.vector import masks
 from pto.isa.meaning.vector.shortcut import converter
 from pto.isa.meaning.vector.ub import Items, dtype_of
-from pto.isa.rules import Case
+from pto.isa.rules.rule import Case
 
 # Older spellings of attribute words, and the words they stand for.
 OLDER_WORDS = {

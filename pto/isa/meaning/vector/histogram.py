@@ -9,7 +9,7 @@ import numpy as np
 from pto.isa.meaning.kinds import Do
 from pto.isa.meaning.machine import Machine
 from pto.isa.meaning.vector.ub import Items
-from pto.isa.rules import Case
+from pto.isa.rules.rule import Case
 
 _BYTE_VALUES = 256
 

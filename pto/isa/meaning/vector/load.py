@@ -22,7 +22,7 @@ from pto.isa.meaning.vector.ub import (
     positions,
     whole,
 )
-from pto.isa.rules import Case
+from pto.isa.rules.rule import Case
 
 Build = Callable[[Items], Items]
 _BYTES = np.dtype(np.uint8)

@@ -6,13 +6,13 @@ from collections.abc import Callable
 
 import numpy as np
 
-from pto.isa import types as t
 from pto.isa.meaning.kinds import Do
 from pto.isa.meaning.machine import Machine
 from pto.isa.meaning.vector import masks
 from pto.isa.meaning.vector.ub import Items, dtype_of
 from pto.isa.meaning.vector.values import filler, lane_maker
-from pto.isa.rules import Case
+from pto.isa.row import types as t
+from pto.isa.rules.rule import Case
 
 
 def _vbr(case: Case) -> Callable[..., Items]:

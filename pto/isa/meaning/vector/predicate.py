@@ -15,7 +15,7 @@ from pto.isa.meaning.kinds import Do, do
 from pto.isa.meaning.machine import Machine
 from pto.isa.meaning.vector.masks import Mask, first, lanes_of
 from pto.isa.meaning.vector.rearrange import deinterleave, interleave
-from pto.isa.rules import Case
+from pto.isa.rules.rule import Case
 
 IMAGE_BYTES = VREG_BYTES // 8
 WORD = 8  # bytes: what the address of an image is a multiple of

@@ -9,11 +9,11 @@ import numpy as np
 from pto.core.errors import fail
 from pto.isa.meaning.kinds import Do, do
 from pto.isa.meaning.machine import Machine
-from pto.isa.meaning.registers import SQZN, put
+from pto.isa.meaning.memory.registers import SQZN, put
 from pto.isa.meaning.vector import masks
 from pto.isa.meaning.vector.compare import by_index
 from pto.isa.meaning.vector.ub import Items, dtype_of
-from pto.isa.rules import Case
+from pto.isa.rules.rule import Case
 
 Pair = tuple[Items, Items]
 

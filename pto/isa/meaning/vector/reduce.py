@@ -16,7 +16,7 @@ from pto.isa.meaning.kinds import Do
 from pto.isa.meaning.machine import Machine
 from pto.isa.meaning.vector import masks
 from pto.isa.meaning.vector.ub import Items, dtype_of
-from pto.isa.rules import Case
+from pto.isa.rules.rule import Case
 
 Active = Callable[[Items, masks.Mask], Items]
 _EVEN, _ODD = slice(0, None, 2), slice(1, None, 2)

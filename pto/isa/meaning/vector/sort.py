@@ -14,10 +14,10 @@ from pto.core.errors import fail
 from pto.core.pointer import Pointer
 from pto.isa.meaning.kinds import Do, do
 from pto.isa.meaning.machine import Machine
-from pto.isa.meaning.registers import VMS4_SR, get, put
-from pto.isa.meaning.sort import BLOCK, RECORD, descending
+from pto.isa.meaning.memory.registers import VMS4_SR, get, put
+from pto.isa.meaning.tile.sort import BLOCK, RECORD, descending
 from pto.isa.meaning.vector.ub import Items, dtype_of, element_alignment
-from pto.isa.rules import Case
+from pto.isa.rules.rule import Case
 
 GROUP = BLOCK  # records that vbitsort sorts together
 _MOST_REPEATS = 255

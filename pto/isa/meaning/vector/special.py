@@ -16,7 +16,7 @@ from pto.isa.meaning.vector.arithmetic import add_relu
 from pto.isa.meaning.vector.convert import PARTS
 from pto.isa.meaning.vector.shortcut import converter
 from pto.isa.meaning.vector.ub import Items, dtype_of
-from pto.isa.rules import Case
+from pto.isa.rules.rule import Case
 
 
 def _vexpdif(case: Case) -> Callable[..., Items]:

@@ -22,7 +22,7 @@ from pto.isa.meaning.vector.ub import (
     positions,
     whole,
 )
-from pto.isa.rules import Case
+from pto.isa.rules.rule import Case
 
 Write = Callable[[Items, Pointer, int, masks.Mask], None]
 STREAM_STORE = "pto.vstus and pto.vstas store to any address"

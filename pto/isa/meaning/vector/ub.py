@@ -17,7 +17,7 @@ from pto.core.dtypes import DType
 from pto.core.errors import fail
 from pto.core.memory import Memory
 from pto.core.pointer import Pointer
-from pto.isa.rules import Case
+from pto.isa.rules.rule import Case
 
 Items = npt.NDArray[Any]
 At = Callable[[Pointer, int], Items]

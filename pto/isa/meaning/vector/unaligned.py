@@ -19,10 +19,10 @@ from pto.core.memory import Memory
 from pto.core.pointer import Pointer
 from pto.isa.meaning.kinds import Do, do
 from pto.isa.meaning.machine import Machine
-from pto.isa.meaning.registers import AR, SQZN, get, put
+from pto.isa.meaning.memory.registers import AR, SQZN, get, put
 from pto.isa.meaning.vector.masks import Mask
 from pto.isa.meaning.vector.ub import Items, dtype_of, element_alignment, items
-from pto.isa.rules import Case
+from pto.isa.rules.rule import Case
 
 Bytes = npt.NDArray[np.uint8]
 

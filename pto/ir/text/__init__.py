@@ -1,0 +1,1 @@
+"""Programs as text: reading and printing, driven by the rows' patterns."""

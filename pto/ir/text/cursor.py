@@ -1,0 +1,250 @@
+"""A cursor over tokens: what is next, the scopes of SSA names, types and attribute lists.
+
+What an operation looks like lives in `ir/text/parser.py` and the patterns of the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NoReturn, Self
+
+from pto.core.errors import Diagnostic, PtoError, nearest
+from pto.ir.graph import Source, Value
+from pto.ir.text import attribute_text
+from pto.ir.text import lexer as lx
+from pto.ir.text.draft import Draft
+from pto.ir.text.types import is_scalar_word, parse_type, type_text
+from pto.isa.row.attributes import Attribute, Unit
+from pto.isa.row.types import Function, Opaque, Type
+
+MAX_FINDINGS = 50
+POISON = Opaque("<error>")  # the type of a value whose definition failed; it agrees with anything
+_ELIDED = {"pointer": "!pto.ptr", "tile": "!pto.tile_buf", "vreg": "!pto.vreg", "mask": "!pto.mask"}
+
+
+class ParseFailed(PtoError):
+    """One operation could not be read; the parser goes on after it."""
+
+
+class Cursor:
+    """Where reading stands, the names in scope, and the findings so far."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        tokens = lx.Tokens(source.file, source.text)
+        self.kinds, self.texts = tokens.kinds, tokens.texts
+        self.starts, self.ends = tokens.starts, tokens.ends
+        self.i = 0
+        self.scopes: list[dict[str, Value]] = [{}]
+        self.findings: list[Diagnostic] = []
+        self.aliases: dict[str, str] = {}
+
+    # ---- cursor
+
+    @property
+    def kind(self) -> int:
+        return self.kinds[self.i]
+
+    @property
+    def text(self) -> str:
+        return self.texts[self.i]
+
+    def at(self, text: str) -> bool:
+        """Is the cursor at this punctuation or word?"""
+        return self.texts[self.i] == text and self.kinds[self.i] != lx.STRING
+
+    def take(self) -> str:
+        """The current token, passed over; the end of the file stays."""
+        text = self.texts[self.i]
+        self.i += self.kinds[self.i] != lx.END
+        return text
+
+    def accept(self, text: str) -> bool:
+        found = self.at(text)
+        self.i += found
+        return found
+
+    def expect(self, text: str) -> None:
+        if not self.accept(text):
+            self.fail("PTO-P010", f"expected `{text}`, got {self.shown()}")
+
+    def ahead(self, test: Callable[[Self], bool]) -> bool:
+        """Does `test` hold one token further on?"""
+        self.i += 1
+        holds = test(self)
+        self.i -= 1
+        return holds
+
+    def shown(self) -> str:
+        """The current token as messages name it."""
+        text = self.text if len(self.text) <= 40 else self.text[:37] + "..."
+        return text if self.kind == lx.END else f"`{text}`"
+
+    def fail(
+        self, code: str, message: str, *, help: str | None = None, at: int | None = None
+    ) -> NoReturn:
+        i = self.i if at is None else at
+        loc = self.source.loc(self.starts[i], self.ends[i])
+        raise ParseFailed(Diagnostic(code, message, loc, help=help))
+
+    def note(self, code: str, message: str, at: int) -> None:
+        """A finding that does not stop the operation."""
+        loc = self.source.loc(self.starts[at], self.ends[at])
+        self.record(Diagnostic(code, message, loc))
+
+    def record(self, finding: Diagnostic) -> None:
+        self.findings.append(finding)
+        if len(self.findings) >= MAX_FINDINGS:
+            raise PtoError(*self.findings)
+
+    # ---- SSA names
+
+    def named(self) -> Value | None:
+        """The value that the name at the cursor stands for, if it is defined."""
+        name = self.text[1:]
+        return next((scope[name] for scope in reversed(self.scopes) if name in scope), None)
+
+    def use(self) -> Value:
+        if self.kind != lx.VALUE:
+            self.fail("PTO-P020", f"expected an operand, got {self.shown()}")
+        value, name = self.named(), self.take()[1:]
+        if value is not None:
+            return value
+        known = [n for scope in self.scopes for n in scope]
+        at = self.i - 1
+        self.fail("PTO-P011", f"%{name} is not defined here", help=nearest(name, known), at=at)
+
+    def define(self, name: str, value: Value, at: int) -> None:
+        scope = self.scopes[-1]
+        if any(name in s for s in self.scopes):
+            self.note("PTO-P015", f"%{name} is defined twice", at)
+        scope[name] = value
+
+    # ---- types
+
+    def type(self, like: Type | None = None, kind: str = "") -> Type:
+        """A type; `<f32, ub>` without its head takes the head of `like` or of the kind."""
+        at = self.i
+        try:
+            if self.kind in (lx.TYPE, lx.WORD):
+                text = self.take()
+                return parse_type(self.aliases.get(text, text))
+            if self.text == "<":
+                return self._elided(like, kind)
+            if self.text == "(":
+                return self.function_type()
+        except PtoError as error:
+            if isinstance(error, ParseFailed):
+                raise
+            found = error.diagnostics[0]
+            self.fail(found.code, found.message, help=found.help, at=at)
+        self.fail("PTO-P016", f"expected a type, got {self.shown()}")
+
+    def _elided(self, like: Type | None, kind: str) -> Type:
+        start, depth = self.starts[self.i], 0
+        while True:
+            depth += (self.text == "<") - (self.text == ">")
+            if self.kind == lx.END:
+                self.fail("PTO-P010", "expected `>`, got the end of the file")
+            self.i += 1
+            if depth == 0:
+                break
+        head = _ELIDED.get(kind, "!pto.tile_buf")
+        if like is not None and like is not POISON:
+            head = type_text(like).partition("<")[0]
+        return parse_type(head + self.source.text[start : self.ends[self.i - 1]])
+
+    def function_type(self) -> Function:
+        inputs = self.type_list()
+        self.expect("->")
+        results = self.type_list() if self.text == "(" else [self.type()]
+        return Function(tuple(inputs), tuple(results))
+
+    def type_list(self) -> list[Type]:
+        """`(T, T)`, possibly empty."""
+        self.expect("(")
+        types: list[Type] = []
+        while not self.accept(")"):
+            types.append(self.type())
+            if self.text != ")":
+                self.expect(",")
+        return types
+
+    def signature(self, draft: Draft) -> None:
+        """`(T, T) -> T`: types of the pending operands, and of the results."""
+        at = self.i
+        type = self.function_type()
+        if len(type.inputs) != len(draft.pending):
+            wanted = len(draft.pending)
+            message = f"{wanted} operands need {wanted} types, got {len(type.inputs)}"
+            self.fail("PTO-P017", message, at=at)
+        for value, written in zip(draft.pending, type.inputs, strict=True):
+            self._agree(value, written, at)
+        draft.pending.clear()
+        draft.result_types = list(type.results)
+
+    def types_of(self, draft: Draft) -> None:
+        """One type for each pending operand; it must be the type the operand has."""
+        for n, value in enumerate(draft.pending):
+            if n:
+                if self.text != ",":
+                    count = len(draft.pending)
+                    self.fail(
+                        "PTO-P017", f"{count} operands need {count} types, got {n}", at=self.i - 1
+                    )
+                self.i += 1
+            while self.kind == lx.WORD and not is_scalar_word(self.text):
+                self.i += 1  # a label: `loop i64, i64`
+            at = self.i
+            self._agree(value, self.type(value.type), at)
+        draft.pending.clear()
+
+    def shared_type(self, draft: Draft) -> None:
+        at = self.i
+        written = self.type(draft.pending[0].type if draft.pending else None)
+        for value in draft.pending:
+            self._agree(value, written, at)
+        if not draft.pending:
+            draft.result_types.append(written)
+        draft.pending.clear()
+
+    def _agree(self, value: Value, written: Type, at: int) -> None:
+        if value.type == written or value.type is POISON:
+            return
+        actual = type_text(value.type)
+        message = f"%{value.name} is {actual}, but its type is written {type_text(written)}"
+        self.note("PTO-T040", message, at)
+
+    def result_types(self, draft: Draft) -> None:
+        results = draft.row.results
+        parenthesised = self.accept("(")
+        while not (parenthesised and self.text == ")"):
+            nth = len(draft.result_types)
+            kind = results[nth].kind if nth < len(results) else ""
+            draft.result_types.append(self.type(kind=kind))
+            if not self.accept(","):
+                break
+        if parenthesised:
+            self.expect(")")
+
+    # ---- attributes
+
+    def attribute(self) -> Attribute:
+        return attribute_text.read(self)
+
+    def attr_items(self, opener: str, closer: str) -> list[tuple[str, Attribute]]:
+        """`{key = value, unit, "quoted" = 1}`."""
+        self.expect(opener)
+        items: list[tuple[str, Attribute]] = []
+        seen: set[str] = set()
+        while not self.accept(closer):
+            if self.kind not in (lx.WORD, lx.STRING):
+                self.fail("PTO-P018", f"expected an attribute name, got {self.shown()}")
+            key = self.take().strip('"')
+            if key in seen:
+                self.note("PTO-P019", f"attribute {key} is given twice", self.i - 1)
+            seen.add(key)
+            items.append((key, self.attribute() if self.accept("=") else Unit()))
+            if self.text != closer:
+                self.expect(",")
+        return items

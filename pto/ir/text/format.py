@@ -1,0 +1,120 @@
+"""Compiles the text pattern of a row (the language is in `isa/row/instr.py`) into steps."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+from pto.ir.canonical import words_of
+from pto.ir.text.steps import (
+    AnyOrder,
+    Body,
+    Dictionary,
+    Flag,
+    InPlace,
+    Label,
+    Literal,
+    OneOf,
+    OneOperand,
+    OperandList,
+    Optional,
+    Repeated,
+    ResultTypes,
+    Sets,
+    Side,
+    Step,
+    Types,
+)
+from pto.isa.row.attributes import Enum
+from pto.isa.row.instr import Instr
+
+_PIECE = re.compile(
+    r"'\w+'|\$ins\{\}|types\([\w,]+\)|<[|?*1]|\{\}|->|!\w+=\w+|[$@&~#]\w+\*?|[\w.]+|[(){}\[\],:=<>|]"
+)
+
+
+@cache
+def compile_format(row: Instr) -> tuple[Step, ...]:
+    """The steps of a row's text pattern."""
+    pieces = _PIECE.findall(row.text)
+    named = [p[1:].partition("=")[0] for p in pieces if p[0] in "@&!"]
+    builder = _Builder(row, pieces, frozenset(named))
+    return builder.until(None)
+
+
+class _Builder:
+    def __init__(self, row: Instr, pieces: list[str], elsewhere: frozenset[str]) -> None:
+        self.row, self.pieces, self.elsewhere, self.i = row, pieces, elsewhere, 0
+
+    def until(self, end: str | None) -> tuple[Step, ...]:
+        steps: list[Step] = []
+        while self.i < len(self.pieces) and self.pieces[self.i] not in (end, "|" if end else None):
+            steps.append(self.one())
+        return tuple(steps)
+
+    def one(self) -> Step:
+        piece = self.pieces[self.i]
+        self.i += 1
+        if piece in ("<?", "<*", "<|", "<1"):
+            return self.group(piece)
+        makers = {
+            "$": self.operand,
+            "@": self.attribute,
+            "&": Flag,
+            "~": Label,
+            "!": self.sets,
+        }
+        make = makers.get(piece[0])
+        if make is not None:
+            return make(piece[1:])
+        words: dict[str, Step] = {
+            "{}": Dictionary(self.elsewhere, "$ins{}" in self.pieces),
+            "types": Types(False),
+            "type": Types(True),
+            "results": ResultTypes(),
+            "#body": Body(),
+        }
+        if piece.startswith("types("):
+            return Types(False, tuple(piece[6:-1].split(",")))
+        return words.get(piece) or Literal(piece.strip("'"))
+
+    def group(self, opener: str) -> Step:
+        if opener in ("<|", "<1"):
+            comma = self.pieces[self.i] == ","
+            self.i += comma
+            clauses: list[Optional] = []
+            while True:
+                clauses.append(Optional(self.until(">")))
+                self.i += 1
+                if self.pieces[self.i - 1] == ">":
+                    listed = tuple(clauses)
+                    return OneOf(listed) if opener == "<1" else AnyOrder(listed, comma)
+        steps = self.until(">")
+        self.i += 1
+        return Optional(steps) if opener == "<?" else Repeated(steps)
+
+    def operand(self, name: str) -> Step:
+        if name in ("ins", "ins{}", "outs"):
+            outs = ("out", "inout")
+            chosen = (o for o in self.row.operands if (o.role in outs) == (name == "outs"))
+            inside = Dictionary(self.elsewhere) if name == "ins{}" else None
+            return Side(tuple(chosen), inside)
+        if name.endswith("*"):
+            return OperandList(name[:-1])
+        if name not in self.row.operand_names:
+            raise RuntimeError(f"{self.row.name}: text names ${name}, no such operand")
+        kind = next(o.kind if o.optional else "" for o in self.row.operands if o.name == name)
+        return OneOperand(name, kind)
+
+    def attribute(self, name: str) -> Step:
+        spec = self.row.attr(name)
+        if spec is None:
+            raise RuntimeError(f"{self.row.name}: text names @{name}, no such attribute")
+        return InPlace(spec)
+
+    def sets(self, text: str) -> Step:
+        name, _, word = text.partition("=")
+        spec = self.row.attr(name)
+        if spec is None or word not in words_of(spec):
+            raise RuntimeError(f"{self.row.name}: text sets !{text}, no such attribute or word")
+        return Sets(name, Enum(spec.kind, word))

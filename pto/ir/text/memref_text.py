@@ -1,0 +1,91 @@
+"""The syntax of memref windows, whose lists mix numbers and values: `[%a, 4]`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pto.ir.graph import Operation
+from pto.ir.text import lexer as lx
+from pto.ir.text.draft import Draft
+from pto.ir.text.types import type_text
+from pto.isa.row.attributes import Ints
+
+if TYPE_CHECKING:
+    from pto.ir.text.parser import Parser
+    from pto.ir.text.printer import Line
+
+_DYNAMIC = -(1 << 63)
+
+
+def _read_mixed(p: Parser, draft: Draft, name: str) -> None:
+    """Values are bound to `name`; the whole list goes to `static_<name>`, values marked dynamic."""
+    draft.bound.setdefault(name, [])
+    numbers: list[int] = []
+    p.expect("[")
+    while not p.accept("]"):
+        if p.kind == lx.VALUE:
+            draft.bound[name].append(p.use())
+            numbers.append(_DYNAMIC)
+        elif p.kind == lx.NUMBER:
+            numbers.append(int(p.take(), 0))
+        else:
+            p.fail("PTO-P020", f"expected a number or a value, got {p.shown()}")
+        if p.text != "]":
+            p.expect(",")
+    draft.op.attrs[f"static_{name}"] = Ints("i64", tuple(numbers))
+
+
+def _mixed_text(line: Line, op: Operation, name: str) -> str:
+    static = op.attrs[f"static_{name}"]
+    values = iter(op.group(name))
+    numbers = static.values if isinstance(static, Ints) else ()
+    return (
+        "[" + ", ".join(line.name(next(values)) if n == _DYNAMIC else str(n) for n in numbers) + "]"
+    )
+
+
+_CAST_PARTS = (("offset", "offsets"), ("sizes", "sizes"), ("strides", "strides"))
+
+
+def read_reinterpret_cast(p: Parser, draft: Draft) -> None:
+    draft.bound["source"] = [p.use()]
+    p.expect("to")
+    for n, (word, name) in enumerate(_CAST_PARTS):
+        if n:
+            p.expect(",")
+        p.expect(word)
+        p.expect(":")
+        _read_mixed(p, draft, name)
+    _read_cast_tail(p, draft)
+
+
+def _read_cast_tail(p: Parser, draft: Draft) -> None:
+    if p.text == "{":
+        p.attr_dict(draft)
+    p.expect(":")
+    draft.pending[:] = draft.bound["source"]
+    p.types_of(draft)
+    p.expect("to")
+    p.result_types(draft)
+
+
+def write_reinterpret_cast(line: Line, op: Operation) -> None:
+    line.put(line.name(op.operands[0]))
+    parts = [f"{word}: {_mixed_text(line, op, name)}" for word, name in _CAST_PARTS]
+    line.put("to " + ", ".join(parts))
+    line.dictionary({k: v for k, v in op.attrs.items() if not k.startswith("static_")})
+    line.put(f": {type_text(op.operands[0].type)} to {type_text(op.results[0].type)}")
+
+
+def read_subview(p: Parser, draft: Draft) -> None:
+    draft.bound["source"] = [p.use()]
+    for name in ("offsets", "sizes", "strides"):
+        _read_mixed(p, draft, name)
+    _read_cast_tail(p, draft)
+
+
+def write_subview(line: Line, op: Operation) -> None:
+    line.put(line.name(op.operands[0]))
+    line.put("".join(f" {_mixed_text(line, op, n)}" for n in ("offsets", "sizes", "strides")))
+    line.dictionary({k: v for k, v in op.attrs.items() if not k.startswith("static_")})
+    line.put(f": {type_text(op.operands[0].type)} to {type_text(op.results[0].type)}")

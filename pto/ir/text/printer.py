@@ -1,0 +1,227 @@
+"""Graph to text: a stable custom form that parses back to the same graph, and the generic form."""
+
+from __future__ import annotations
+
+import re
+
+from pto.ir.graph import Block, Module, Operation, Region, Value
+from pto.ir.text import attribute_text
+from pto.ir.text.format import compile_format
+from pto.ir.text.structured import SHORT_NAMES, WRITERS
+from pto.ir.text.types import type_text
+from pto.isa.row.attributes import Attribute, Enum, Ints
+from pto.isa.row.enums import ENUMS
+from pto.isa.row.types import Function
+
+_PRINTED_SHORT = {long: short for short, long in SHORT_NAMES.items() if short != "call"}
+_INDENT = "  "
+_NAME = re.compile(r"[A-Za-z_$.-][\w$.-]*|\d+")
+
+
+def print_module(module: Module | Operation, *, generic: bool = False) -> str:
+    """The program as text, ending in a newline."""
+    op = module.op if isinstance(module, Module) else module
+    printer = _Generic() if generic else _Custom()
+    printer.operation(op, 0)
+    return "\n".join(printer.lines) + "\n"
+
+
+def print_operation(op: Operation) -> str:
+    """One operation without regions, its operands named as their values are."""
+    printer = _Custom()
+    for value in op.operands:
+        printer.names.given[id(value)] = value.name
+    printer.operation(op, 0)
+    return printer.lines[0]
+
+
+class _Names:
+    """Printed names: as written where that is unique in scope, else with a number appended."""
+
+    def __init__(self) -> None:
+        self.scopes: list[dict[str, int]] = [{}]
+        self.given: dict[int, str] = {}
+
+    def define(self, value: Value) -> str:
+        hint = value.name if _NAME.fullmatch(value.name) else "v"
+        name, n = hint, 0
+        while any(name in scope for scope in self.scopes):
+            n += 1
+            name = f"{hint}_{n}"
+        self.scopes[-1][name] = 1
+        self.given[id(value)] = name
+        return f"%{name}"
+
+    def __call__(self, value: Value) -> str:
+        return f"%{self.given[id(value)]}"
+
+
+class Line:
+    """One operation's text as it is being written."""
+
+    __slots__ = ("depth", "label", "last", "out", "pending", "printer", "repeat")
+
+    def __init__(self, printer: _Custom, depth: int) -> None:
+        self.printer = printer
+        self.depth = depth
+        self.out: list[str] = []
+        self.pending: list[tuple[str, Value]] = []  # (label, operand) waiting for their types
+        self.label = ""
+        self.repeat = -1
+        self.last = ""
+
+    def put(self, text: str) -> None:
+        if self.out and _spaced(self.last, text):
+            self.out.append(" ")
+        self.out.append(text)
+        self.last = text
+
+    def name(self, value: Value) -> str:
+        return self.printer.names(value)
+
+    def define(self, value: Value) -> str:
+        return self.printer.names.define(value)
+
+    def operand(self, value: Value) -> None:
+        self.pending.append((self.label, value))
+        self.label = ""
+        self.put(self.name(value))
+
+    def operands(self, values: list[Value]) -> None:
+        if values:
+            self.pending += [("", v) for v in values]
+            self.put(", ".join(map(self.name, values)))
+
+    def in_place(self, value: Attribute) -> None:
+        """A word where a word reads back, else the full attribute."""
+        if isinstance(value, Enum):
+            bare = value.kind not in _ANGLED
+            self.put(value.value if bare else ENUMS[value.kind].spell(value.value))
+            return
+        self.put(attribute_text.write(value))
+
+    def dictionary(self, attrs: dict[str, Attribute]) -> None:
+        if attrs:
+            self.put("{" + ", ".join(attribute_text.item(k, v) for k, v in attrs.items()) + "}")
+
+    def attr_text(self, value: Attribute) -> str:
+        return attribute_text.write(value)
+
+    def types(self, shared: bool) -> None:
+        if not self.pending:
+            return
+        texts = [f"{label} {type_text(v.type)}".strip() for label, v in self.pending]
+        self.pending.clear()
+        self.put(texts[0] if shared else ", ".join(texts))
+
+    def result_types(self, op: Operation) -> None:
+        self.put(", ".join(type_text(r.type) for r in op.results))
+
+    def region(self, region: Region, *, label: bool = False) -> None:
+        """The body, printed by the printer; this line goes on after its closing brace."""
+        self.put("{")
+        printer = self.printer
+        printer.lines.append(_INDENT * self.depth + "".join(self.out))
+        printer.block(region.block, self.depth + 1, label)
+        self.out = ["}"]
+        self.last = "}"
+
+
+_ANGLED = frozenset(
+    (
+        *("pipe", "event", "sync_op_type", "pipe_event_type"),
+        *("address_space", "membar", "mask_pattern", "padmode"),
+    )
+)
+
+
+def _spaced(last: str, text: str) -> bool:
+    if text[0] in ",)]}" or last[-1] in "([{":
+        return False
+    if text[0] == "[":
+        return last in (",", "=", ":", "to", "sizes", "valid")
+    return not (text[0] == "(" and last not in (",", "=", ":", "->") and last[-1] != "}")
+
+
+class _Custom:
+    """Operations by the patterns of their rows."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.names = _Names()
+
+    def operation(self, op: Operation, depth: int) -> None:
+        row = op.row
+        if row is None:
+            raise RuntimeError(f"{op.name} has no row")
+        line = Line(self, depth)
+        if op.results:
+            line.put(", ".join(map(self.names.define, op.results)))
+            line.put("=")
+        line.put(_PRINTED_SHORT.get(op.name, op.name))
+        self.names.scopes.append({})  # block arguments are named while the head is written
+        if row.text.startswith("="):
+            WRITERS[row.text](line, op)
+        else:
+            for step in compile_format(row):
+                step.write(line, op)
+        self.names.scopes.pop()
+        self.lines.append(_INDENT * depth + "".join(line.out))
+
+    def block(self, block: Block, depth: int, label: bool) -> None:
+        self.names.scopes.append({})
+        if label:
+            args = ", ".join(f"{self.names.define(a)}: {type_text(a.type)}" for a in block.args)
+            self.lines.append(_INDENT * (depth - 1) + f"^bb0({args}):")
+        for op in block.ops:
+            if not (op.name == "scf.yield" and not op.operands):
+                self.operation(op, depth)
+        self.names.scopes.pop()
+
+
+class _Generic:
+    """MLIR's generic form, which any MLIR tool reads."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.names = _Names()
+
+    def operation(self, op: Operation, depth: int, tail: str = "") -> None:
+        operands = ", ".join(map(self.names, op.operands))
+        results = ""
+        if op.results:
+            results = ", ".join(self.names.define(r) for r in op.results) + " = "
+        head = f'{_INDENT * depth}{results}"{op.name}"({operands})'
+        if op.regions:
+            head = self._regions(op, head, depth)
+        inputs = tuple(v.type for v in op.operands)
+        signature = type_text(Function(inputs, tuple(r.type for r in op.results)))
+        self.lines.append(f"{head}{self._attrs(op)} : {signature}{tail}")
+
+    def _attrs(self, op: Operation) -> str:
+        attrs = dict(op.attrs)
+        row = op.row
+        open_ended = sum(o.optional or o.variadic for o in row.operands) if row else 0
+        if op.segments is not None and open_ended > 1:  # one is found by counting, as MLIR does
+            attrs["operandSegmentSizes"] = Ints("i32", op.segments)
+        if not attrs:
+            return ""
+        return " {" + ", ".join(attribute_text.item(k, v) for k, v in attrs.items()) + "}"
+
+    def _regions(self, op: Operation, head: str, depth: int) -> str:
+        opener = f"{head} ("
+        for n, region in enumerate(op.regions):
+            self.lines.append(f"{opener}{{")
+            for block in region.blocks:
+                self._block(block, depth)
+            opener = f"{_INDENT * depth}}}{', ' if n + 1 < len(op.regions) else ''}"
+        return opener + ")"
+
+    def _block(self, block: Block, depth: int) -> None:
+        self.names.scopes.append({})
+        args = ", ".join(f"{self.names.define(a)}: {type_text(a.type)}" for a in block.args)
+        if args or not block.ops:  # without a label an empty block would read as no block
+            self.lines.append(f"{_INDENT * depth}^bb0{f'({args})' if args else ''}:")
+        for op in block.ops:
+            self.operation(op, depth + 1)
+        self.names.scopes.pop()

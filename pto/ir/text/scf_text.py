@@ -1,0 +1,147 @@
+"""The syntax of control flow: loops and conditions with their regions and carried values."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pto.ir.graph import Operation, Region, Value
+from pto.ir.text import lexer as lx
+from pto.ir.text.draft import Draft
+from pto.ir.text.types import type_text
+from pto.isa.row.instr import lookup
+from pto.isa.row.types import Function
+
+if TYPE_CHECKING:
+    from pto.ir.text.parser import Parser
+    from pto.ir.text.printer import Line
+
+Named = tuple[str, int, Value]  # name, token, value
+
+
+def new_region(op: Operation) -> Region:
+    region = Region(op)
+    op.regions.append(region)
+    return region
+
+
+def _end_with(name: str, region: Region) -> None:
+    """Regions of scf end with a yield; text may leave an empty one out."""
+    block = region.block
+    if block.ops and block.ops[-1].name in (name, "scf.condition"):
+        return
+    end = Operation(name, lookup(name), where=region.owner.where)
+    end.segments = (0,)
+    end.parent = block
+    block.ops.append(end)
+
+
+def read_for(p: Parser, draft: Draft) -> None:
+    at, name = p.i, p.take()[1:]
+    if p.kinds[at] != lx.VALUE:
+        p.fail("PTO-P020", "expected the loop variable", at=at)
+    for word, operand in (("=", "lower"), ("to", "upper"), ("step", "step")):
+        p.expect(word)
+        draft.bound[operand] = [p.use()]
+    inits: list[Named] = []
+    if p.accept("iter_args"):
+        inits = _initial_values(p, draft)
+        p.expect("->")
+        draft.result_types = p.type_list() if p.text == "(" else [p.type()]
+    index = draft.bound["lower"][0].type
+    if p.accept(":"):
+        index = p.type()
+    region = new_region(draft.op)
+    p.region(region, [(name, at, Value(index, name)), *inits])
+    _end_with("scf.yield", region)
+    if p.text == "{":
+        p.attr_dict(draft)
+
+
+def _initial_values(p: Parser, draft: Draft) -> list[Named]:
+    """`(%a = %init, ...)`."""
+    p.expect("(")
+    named: list[Named] = []
+    draft.bound["inits"] = []
+    while not p.accept(")"):
+        at, name = p.i, p.take()[1:]
+        p.expect("=")
+        init = p.use()
+        draft.bound["inits"].append(init)
+        named.append((name, at, Value(init.type, name)))
+        if p.text != ")":
+            p.expect(",")
+    return named
+
+
+def _write_inits(line: Line, names: list[Value], inits: list[Value]) -> str:
+    pairs = zip(names, inits, strict=True)
+    return "(" + ", ".join(f"{line.define(a)} = {line.name(i)}" for a, i in pairs) + ")"
+
+
+def write_for(line: Line, op: Operation) -> None:
+    block = op.regions[0].block
+    lower, upper, step, *inits = op.operands
+    line.put(f"{line.define(block.args[0])} = {line.name(lower)} to {line.name(upper)}")
+    line.put(f"step {line.name(step)}")
+    if inits:
+        line.put("iter_args" + _write_inits(line, block.args[1:], inits))
+        line.put("-> (" + ", ".join(type_text(r.type) for r in op.results) + ")")
+    if type_text(lower.type) != "index":
+        line.put(": " + type_text(lower.type))
+    line.region(op.regions[0])
+    line.dictionary(op.attrs)
+
+
+def read_if(p: Parser, draft: Draft) -> None:
+    if p.kind != lx.VALUE:
+        p.fail("PTO-P020", f"expected the condition, got {p.shown()}")
+    draft.bound["condition"] = [p.use()]
+    if p.accept("->"):
+        draft.result_types = p.type_list() if p.text == "(" else [p.type()]
+    then, other = new_region(draft.op), new_region(draft.op)
+    p.region(then)
+    _end_with("scf.yield", then)
+    if p.accept("else"):
+        p.region(other)
+        _end_with("scf.yield", other)
+    if p.text == "{":
+        p.attr_dict(draft)
+
+
+def write_if(line: Line, op: Operation) -> None:
+    line.put(line.name(op.operands[0]))
+    if op.results:
+        line.put("-> (" + ", ".join(type_text(r.type) for r in op.results) + ")")
+    line.region(op.regions[0])
+    if op.regions[1].blocks:
+        line.put("else")
+        line.region(op.regions[1])
+    line.dictionary(op.attrs)
+
+
+def read_while(p: Parser, draft: Draft) -> None:
+    inits = _initial_values(p, draft) if p.text == "(" else []
+    p.expect(":")
+    signature = p.function_type()
+    draft.result_types = list(signature.results)
+    before, after = new_region(draft.op), new_region(draft.op)
+    p.region(before, inits)
+    p.expect("do")
+    p.region(after)
+    _end_with("scf.yield", after)
+    if p.accept("attributes"):
+        p.attr_dict(draft)
+
+
+def write_while(line: Line, op: Operation) -> None:
+    before, after = op.regions
+    if op.operands:
+        line.put(_write_inits(line, before.block.args, op.operands))
+    inputs = tuple(v.type for v in op.operands)
+    line.put(": " + type_text(Function(inputs, tuple(r.type for r in op.results))))
+    line.region(before)
+    line.put("do")
+    line.region(after, label=True)
+    if op.attrs:
+        line.put("attributes")
+        line.dictionary(op.attrs)

@@ -1,0 +1,421 @@
+"""The steps a text pattern is made of; each knows how it starts, reads and prints itself.
+
+Nothing here knows an instruction; `ir/text/format.py` compiles patterns into steps.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from pto.ir.canonical import ARITH_FLAGS, INT_TYPES, in_place_value, set_once, words_of
+from pto.ir.graph import Operation, Region, Value
+from pto.ir.text import lexer as lx
+from pto.ir.text.draft import Draft, distribute
+from pto.isa.row.attributes import Enum, Int, Raw, Unit
+from pto.isa.row.enums import kinds_of
+from pto.isa.row.instr import Attr, Operand
+from pto.isa.row.kinds import KINDS
+from pto.isa.row.types import Opaque
+
+if TYPE_CHECKING:
+    from pto.ir.text.parser import Parser
+    from pto.ir.text.printer import Line
+
+
+class Step(Protocol):
+    def starts(self, p: Parser) -> bool: ...
+    def read(self, p: Parser, draft: Draft) -> None: ...
+    def write(self, line: Line, op: Operation) -> None: ...
+    def present(self, op: Operation) -> bool: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    text: str
+
+    def starts(self, p: Parser) -> bool:
+        return p.text == self.text and p.kind in (lx.WORD, lx.PUNCT)
+
+    def read(self, p: Parser, draft: Draft) -> None:
+        p.expect(self.text)
+
+    def write(self, line: Line, op: Operation) -> None:
+        line.put(self.text)
+
+    def present(self, op: Operation) -> bool:
+        return False  # a literal alone never forces its group to be printed
+
+
+@dataclass(frozen=True, slots=True)
+class OneOperand:
+    name: str
+    kind: str = ""  # of an optional operand: a value of another kind is not this operand
+
+    def starts(self, p: Parser) -> bool:
+        value = p.named() if self.kind and p.kind == lx.VALUE else None
+        if value is None or isinstance(value.type, Opaque):
+            return p.kind == lx.VALUE
+        return KINDS[self.kind].accepts(value.type)
+
+    def read(self, p: Parser, draft: Draft) -> None:
+        draft.bind(self.name, p.use())
+
+    def write(self, line: Line, op: Operation) -> None:
+        values, nth = op.group(self.name), max(line.repeat, 0)
+        if nth < len(values):  # an incomplete operation prints what it has
+            line.operand(values[nth])
+
+    def present(self, op: Operation) -> bool:
+        return bool(op.group(self.name))
+
+
+@dataclass(frozen=True, slots=True)
+class OperandList:
+    """A comma-separated list bound to one variadic operand."""
+
+    name: str
+
+    def starts(self, p: Parser) -> bool:
+        return p.kind == lx.VALUE
+
+    def read(self, p: Parser, draft: Draft) -> None:
+        draft.bound.setdefault(self.name, [])
+        while p.kind == lx.VALUE:
+            draft.bind(self.name, p.use())
+            if not (p.text == "," and p.kinds[p.i + 1] == lx.VALUE):
+                return
+            p.i += 1
+
+    def write(self, line: Line, op: Operation) -> None:
+        line.operands(op.group(self.name))
+
+    def present(self, op: Operation) -> bool:
+        return bool(op.group(self.name))
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """All operands of one side with their types; optional ones are told apart by count and type.
+
+    Some tools write the attribute dictionary inside (`ins(%a {cmpMode = ..} : T)`) or the types
+    piecemeal (`ins(%a : T, %scale : i64)`): both are read. `dictionary` prints it inside.
+    """
+
+    operands: tuple[Operand, ...]
+    dictionary: Dictionary | None = None
+
+    def starts(self, p: Parser) -> bool:
+        return p.kind == lx.VALUE
+
+    def read(self, p: Parser, draft: Draft) -> None:
+        values: list[Value] = []
+        while True:
+            if p.kind == lx.VALUE:
+                values.append(p.use())
+                draft.pending.append(values[-1])
+            elif p.at("{"):
+                p.attr_dict(draft)
+            elif p.accept(":"):
+                p.types_of(draft)
+                if p.accept(","):
+                    continue
+                break
+            else:
+                break
+            if p.text == "," and (p.kinds[p.i + 1] == lx.VALUE or p.texts[p.i + 1] == "{"):
+                p.i += 1
+        for name, chunk in distribute(p, draft.row, self.operands, values):
+            draft.bound[name] = chunk
+
+    def write(self, line: Line, op: Operation) -> None:
+        line.operands([v for o in self.operands for v in op.group(o.name)])
+        if self.dictionary:
+            self.dictionary.write(line, op)
+        line.put(":")
+        line.types(shared=False)
+
+    def present(self, op: Operation) -> bool:
+        return any(op.group(o.name) for o in self.operands)
+
+
+@dataclass(frozen=True, slots=True)
+class InPlace:
+    """An attribute written among the operands, in any spelling its kind allows."""
+
+    spec: Attr
+
+    def starts(self, p: Parser) -> bool:
+        kind = p.kind
+        if kinds_of(self.spec.kind) or self.spec.values:
+            if kind == lx.WORD:
+                return p.text in words_of(self.spec)
+            return kind in (lx.ATTR, lx.STRING) or p.text == "<"
+        if self.spec.kind in INT_TYPES:
+            return kind == lx.NUMBER
+        if self.spec.kind in ARITH_FLAGS:
+            return p.at("<")
+        return kind == {"str": lx.STRING, "symbol": lx.SYMBOL}.get(self.spec.kind)
+
+    def read(self, p: Parser, draft: Draft) -> None:
+        set_once(p, draft, self.spec.name, in_place_value(p, self.spec))
+
+    def write(self, line: Line, op: Operation) -> None:
+        if not self.present(op):
+            return
+        value = op.attrs[self.spec.name]
+        if isinstance(value, Int) and self.spec.kind in INT_TYPES:
+            value = Int(value.value)  # the row knows the width
+        if isinstance(value, Raw) and self.spec.kind in ARITH_FLAGS:
+            value = Raw(value.text.removeprefix(f"#{self.spec.kind}"))
+        line.in_place(value)
+
+    def present(self, op: Operation) -> bool:
+        return self.spec.name in op.attrs
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """A bare word that stands for a unit attribute."""
+
+    name: str
+
+    def starts(self, p: Parser) -> bool:
+        return p.kind == lx.WORD and p.text == self.name
+
+    def read(self, p: Parser, draft: Draft) -> None:
+        p.i += 1
+        draft.op.attrs[self.name] = Unit()
+
+    def write(self, line: Line, op: Operation) -> None:
+        line.put(self.name)
+
+    def present(self, op: Operation) -> bool:
+        return self.name in op.attrs
+
+
+@dataclass(frozen=True, slots=True)
+class Sets:
+    """No text of its own: the words around it stand for this value of an enum."""
+
+    name: str
+    value: Enum
+
+    def starts(self, p: Parser) -> bool:
+        return True
+
+    def read(self, p: Parser, draft: Draft) -> None:
+        set_once(p, draft, self.name, self.value)
+
+    def write(self, line: Line, op: Operation) -> None:
+        return
+
+    def present(self, op: Operation) -> bool:
+        return op.attrs.get(self.name) == self.value
+
+
+@dataclass(frozen=True, slots=True)
+class Dictionary:
+    """The attribute dictionary; prints what no other step prints."""
+
+    elsewhere: frozenset[str]
+    read_only: bool = False  # another place prints it
+
+    def starts(self, p: Parser) -> bool:
+        return p.text == "{"
+
+    def read(self, p: Parser, draft: Draft) -> None:
+        if p.text == "{":
+            p.attr_dict(draft)
+
+    def write(self, line: Line, op: Operation) -> None:
+        if self.read_only:
+            return
+        line.dictionary({k: v for k, v in op.attrs.items() if k not in self.elsewhere})
+
+    def present(self, op: Operation) -> bool:
+        return any(k not in self.elsewhere for k in op.attrs)
+
+
+@dataclass(frozen=True, slots=True)
+class Types:
+    """One type for each pending operand, one shared by all, or those of the operands named."""
+
+    shared: bool
+    names: tuple[str, ...] = ()
+
+    def starts(self, p: Parser) -> bool:
+        return True
+
+    def read(self, p: Parser, draft: Draft) -> None:
+        if self.names:
+            draft.pending[:] = [v for n in self.names for v in draft.bound.get(n, [])]
+        if self.shared:
+            p.shared_type(draft)
+        elif draft.pending:
+            p.types_of(draft)
+
+    def write(self, line: Line, op: Operation) -> None:
+        if self.names:
+            line.pending[:] = [("", v) for n in self.names for v in op.group(n)]
+        line.types(self.shared)
+
+    def present(self, op: Operation) -> bool:
+        return any(op.group(n) for n in self.names)
+
+
+@dataclass(frozen=True, slots=True)
+class ResultTypes:
+    def starts(self, p: Parser) -> bool:
+        return True
+
+    def read(self, p: Parser, draft: Draft) -> None:
+        p.result_types(draft)
+
+    def write(self, line: Line, op: Operation) -> None:
+        line.result_types(op)
+
+    def present(self, op: Operation) -> bool:
+        return bool(op.results)
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """A region without arguments."""
+
+    def starts(self, p: Parser) -> bool:
+        return p.text == "{"
+
+    def read(self, p: Parser, draft: Draft) -> None:
+        region = Region(draft.op)
+        draft.op.regions.append(region)
+        p.region(region)
+
+    def write(self, line: Line, op: Operation) -> None:
+        line.region(op.regions[0])
+
+    def present(self, op: Operation) -> bool:
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class Optional:
+    steps: tuple[Step, ...]
+
+    def starts(self, p: Parser) -> bool:
+        first = self.steps[0]
+        if not first.starts(p):
+            return False
+        if isinstance(first, Literal) and len(self.steps) > 1:
+            return p.ahead(self.steps[1].starts)
+        return True
+
+    def read(self, p: Parser, draft: Draft) -> None:
+        if self.starts(p):
+            for step in self.steps:
+                step.read(p, draft)
+
+    def write(self, line: Line, op: Operation) -> None:
+        if self.present(op):
+            for step in self.steps:
+                step.write(line, op)
+
+    def present(self, op: Operation) -> bool:
+        return any(s.present(op) for s in self.steps)
+
+
+@dataclass(frozen=True, slots=True)
+class Repeated:
+    steps: tuple[Step, ...]
+
+    def starts(self, p: Parser) -> bool:
+        return self.steps[0].starts(p)
+
+    def read(self, p: Parser, draft: Draft) -> None:
+        while self.starts(p):
+            for step in self.steps:
+                step.read(p, draft)
+
+    def write(self, line: Line, op: Operation) -> None:
+        first = next(s for s in self.steps if isinstance(s, OneOperand))
+        for line.repeat in range(len(op.group(first.name))):
+            for step in self.steps:
+                step.write(line, op)
+        line.repeat = -1
+
+    def present(self, op: Operation) -> bool:
+        return any(s.present(op) for s in self.steps)
+
+
+@dataclass(frozen=True, slots=True)
+class AnyOrder:
+    """Clauses in any order, each at most once; a comma may stand before each."""
+
+    clauses: tuple[Optional, ...]
+    comma: bool
+
+    def starts(self, p: Parser) -> bool:
+        return any(c.starts(p) for c in self.clauses)
+
+    def read(self, p: Parser, draft: Draft) -> None:
+        left = list(self.clauses)
+        while left:
+            comma = p.text == ","
+            p.i += comma
+            clause = next((c for c in left if c.starts(p)), None)
+            if clause is None:
+                p.i -= comma
+                return
+            left.remove(clause)
+            clause.read(p, draft)
+
+    def write(self, line: Line, op: Operation) -> None:
+        for clause in self.clauses:
+            if clause.present(op):
+                if self.comma and line.last not in ("(", "{"):
+                    line.put(",")
+                clause.write(line, op)
+
+    def present(self, op: Operation) -> bool:
+        return any(c.present(op) for c in self.clauses)
+
+
+@dataclass(frozen=True, slots=True)
+class OneOf:
+    """Exactly one of the clauses."""
+
+    clauses: tuple[Optional, ...]
+
+    def starts(self, p: Parser) -> bool:
+        return any(c.starts(p) for c in self.clauses)
+
+    def read(self, p: Parser, draft: Draft) -> None:
+        clause = next((c for c in self.clauses if c.starts(p)), self.clauses[-1])
+        for step in clause.steps:
+            step.read(p, draft)
+
+    def write(self, line: Line, op: Operation) -> None:
+        clause = next((c for c in self.clauses if c.present(op)), self.clauses[-1])
+        clause.write(line, op)
+
+    def present(self, op: Operation) -> bool:
+        return any(c.present(op) for c in self.clauses)
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """A word that stands before the type of the next operand in the type list (`loop i64, i64`)."""
+
+    word: str
+
+    def starts(self, p: Parser) -> bool:
+        return True
+
+    def read(self, p: Parser, draft: Draft) -> None:
+        return  # the reader of type lists passes over such words
+
+    def write(self, line: Line, op: Operation) -> None:
+        line.label = self.word
+
+    def present(self, op: Operation) -> bool:
+        return False

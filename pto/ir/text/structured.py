@@ -1,0 +1,330 @@
+"""The few syntaxes a pattern cannot describe: functions, modules, constants.
+
+Readers fill a Draft, writers fill a Line; both are named by the row's text (`=scf.for`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from pto.ir.graph import Operation, Value
+from pto.ir.text import lexer as lx
+from pto.ir.text.buffer_ids import read_buffer_id, write_buffer_id
+from pto.ir.text.draft import Draft
+from pto.ir.text.memref_text import (
+    read_reinterpret_cast,
+    read_subview,
+    write_reinterpret_cast,
+    write_subview,
+)
+from pto.ir.text.scf_text import (
+    Named,
+    new_region,
+    read_for,
+    read_if,
+    read_while,
+    write_for,
+    write_if,
+    write_while,
+)
+from pto.ir.text.types import parse_type, type_text
+from pto.isa.row.attributes import (
+    Array,
+    Attribute,
+    Bool,
+    Dict,
+    Float,
+    Int,
+    OfType,
+    Raw,
+    Str,
+    Symbol,
+)
+from pto.isa.row.types import Function, Type
+
+if TYPE_CHECKING:
+    from pto.ir.text.parser import Parser
+    from pto.ir.text.printer import Line
+
+# Names MLIR allows without their dialect.
+SHORT_NAMES = {
+    "module": "builtin.module",
+    "return": "func.return",
+    "call": "func.call",
+    "unrealized_conversion_cast": "builtin.unrealized_conversion_cast",
+}
+
+
+def _arguments(p: Parser) -> tuple[list[Named], list[Type], list[Attribute]]:
+    """`(%a: T {attr}, %b: T)`, or types alone in a declaration."""
+    p.expect("(")
+    named: list[Named] = []
+    types: list[Type] = []
+    attrs: list[Attribute] = []
+    while not p.accept(")"):
+        at = p.i
+        if p.kind == lx.VALUE:
+            name = p.take()[1:]
+            p.expect(":")
+            value = Value(p.type(), name)
+            named.append((name, at, value))
+            types.append(value.type)
+        else:
+            types.append(p.type())
+        attrs.append(Dict(tuple(p.attr_items("{", "}")) if p.text == "{" else ()))
+        if p.text != ")":
+            p.expect(",")
+    return named, types, attrs
+
+
+# ---- builtin.module and func
+
+
+def _read_module(p: Parser, draft: Draft) -> None:
+    if p.kind == lx.SYMBOL:
+        draft.op.attrs["sym_name"] = Str(p.take()[1:].strip('"'))
+    if p.accept("attributes"):
+        p.attr_dict(draft)
+    p.region(new_region(draft.op))
+
+
+def _write_module(line: Line, op: Operation) -> None:
+    name = op.attrs.get("sym_name")
+    if isinstance(name, Str):
+        line.put(f"@{name.value}")
+    rest = {k: v for k, v in op.attrs.items() if k != "sym_name"}
+    if rest:
+        line.put("attributes")
+        line.dictionary(rest)
+    line.region(op.regions[0])
+
+
+def _read_func(p: Parser, draft: Draft) -> None:
+    op = draft.op
+    if p.kind == lx.WORD and p.text in ("private", "public", "nested"):
+        op.attrs["sym_visibility"] = Str(p.take())
+    if p.kind != lx.SYMBOL:
+        p.fail("PTO-P027", f"expected a function name like `@kernel`, got {p.shown()}")
+    op.attrs["sym_name"] = Str(p.take()[1:].strip('"'))
+    named, types, arg_attrs = _arguments(p)
+    results: list[Type] = []
+    if p.accept("->"):
+        results = p.type_list() if p.text == "(" else [p.type()]
+    op.attrs["function_type"] = OfType(Function(tuple(types), tuple(results)))
+    if any(isinstance(a, Dict) and a.items for a in arg_attrs):
+        op.attrs["arg_attrs"] = Array(tuple(arg_attrs))
+    if p.accept("attributes"):
+        p.attr_dict(draft)
+    region = new_region(op)
+    if p.text == "{":
+        outer, p.scopes = p.scopes, [{}]  # functions see nothing from outside
+        try:
+            p.region(region, named)
+        finally:
+            p.scopes = outer
+
+
+_FUNC_WORDS = ("sym_name", "sym_visibility", "function_type", "arg_attrs")
+
+
+def _write_func(line: Line, op: Operation) -> None:
+    visibility = op.attrs.get("sym_visibility")
+    if isinstance(visibility, Str):
+        line.put(visibility.value)
+    name, kind = op.attrs["sym_name"], op.attrs["function_type"]
+    signature = kind.type if isinstance(kind, OfType) else None
+    inputs = signature.inputs if isinstance(signature, Function) else ()
+    results = signature.results if isinstance(signature, Function) else ()
+    args = op.regions[0].blocks[0].args if op.regions[0].blocks else []
+    texts = [f"{line.define(a)}: {type_text(a.type)}" for a in args] or [
+        type_text(x) for x in inputs
+    ]
+    extra = op.attrs.get("arg_attrs")
+    if isinstance(extra, Array):
+        for n, item in enumerate(extra.items):
+            texts[n] += f" {line.attr_text(item)}" if isinstance(item, Dict) and item.items else ""
+    line.put(f"@{name.value if isinstance(name, Str) else ''}({', '.join(texts)})")
+    if results:
+        listed = ", ".join(type_text(r) for r in results)
+        line.put(f"-> {listed if len(results) == 1 else f'({listed})'}")
+    rest = {k: v for k, v in op.attrs.items() if k not in _FUNC_WORDS}
+    if rest:
+        line.put("attributes")
+        line.dictionary(rest)
+    if op.regions[0].blocks:
+        line.region(op.regions[0])
+
+
+def _read_call(p: Parser, draft: Draft) -> None:
+    if p.kind != lx.SYMBOL:
+        p.fail("PTO-P027", f"expected a function name like `@kernel`, got {p.shown()}")
+    draft.op.attrs["callee"] = Symbol(p.take()[1:])
+    _read_call_tail(p, draft)
+
+
+def _read_call_tail(p: Parser, draft: Draft) -> None:
+    """`(%a, %b) {attrs} : (T, T) -> T`."""
+    name = draft.row.operands[-1].name
+    draft.bound[name] = []
+    p.expect("(")
+    while not p.accept(")"):
+        if p.kind != lx.VALUE:
+            p.fail("PTO-P020", f"expected an operand, got {p.shown()}")
+        draft.bind(name, p.use())
+        if p.text != ")":
+            p.expect(",")
+    if p.text == "{":
+        p.attr_dict(draft)
+    p.expect(":")
+    p.signature(draft)
+
+
+def _write_call(line: Line, op: Operation) -> None:
+    callee = op.attrs["callee"]
+    line.put(f"@{callee.name if isinstance(callee, Symbol) else ''}(")
+    _write_call_tail(line, op, "callee")
+
+
+def _write_call_tail(line: Line, op: Operation, *elsewhere: str) -> None:
+    values = op.group(op.row.operands[-1].name) if op.row else []
+    line.operands(values)
+    line.put(")")
+    line.dictionary({k: v for k, v in op.attrs.items() if k not in elsewhere})
+    inputs = tuple(v.type for v in values)
+    line.put(":")
+    line.put(type_text(Function(inputs, tuple(r.type for r in op.results))))
+
+
+def _read_simt_launch(p: Parser, draft: Draft) -> None:
+    """`@kernel<<<%x, %y, %z>>>(%a) : (T) -> ()`."""
+    draft.op.attrs["callee"] = Symbol(p.take()[1:])
+    for _ in range(3):
+        p.expect("<")
+    for n, name in enumerate(("dimX", "dimY", "dimZ")):
+        if n:
+            p.expect(",")
+        draft.bound[name] = [p.use()]
+    for _ in range(3):
+        p.expect(">")
+    _read_call_tail(p, draft)
+
+
+def _write_simt_launch(line: Line, op: Operation) -> None:
+    callee = op.attrs["callee"]
+    dims = ", ".join(line.name(op.operands[n]) for n in range(3))
+    line.put(f"@{callee.name if isinstance(callee, Symbol) else ''}<<<{dims}>>>(")
+    _write_call_tail(line, op, "callee")
+
+
+# ---- arith.constant
+
+
+def _read_constant(p: Parser, draft: Draft) -> None:
+    if p.text == "{":
+        p.attr_dict(draft)
+    value = p.attribute()
+    type: Type | None = None
+    if isinstance(value, Bool):
+        type = p.type() if p.accept(":") else parse_type("i1")
+    elif isinstance(value, Int | Float):
+        type = value.type
+    elif isinstance(value, Raw):
+        type = parse_type(value.text.rpartition(" : ")[2])
+    if type is None:
+        p.fail(
+            "PTO-P016",
+            f"a constant needs a type, as in `arith.constant 0 : index`; got {p.shown()}",
+        )
+    draft.op.attrs["value"] = value
+    draft.result_types.append(type)
+
+
+def _write_constant(line: Line, op: Operation) -> None:
+    line.dictionary({k: v for k, v in op.attrs.items() if k != "value"})
+    value = op.attrs["value"]
+    line.put(line.attr_text(value))
+
+
+def _read_select(p: Parser, draft: Draft) -> None:
+    """`%c, %a, %b : T`; a condition of another type than i1 is written first."""
+    for n, name in enumerate(("condition", "true_value", "false_value")):
+        if n:
+            p.expect(",")
+        if p.kind != lx.VALUE:
+            p.fail("PTO-P020", f"expected an operand, got {p.shown()}")
+        draft.bound[name] = [p.use()]
+    if p.at("{"):
+        p.attr_dict(draft)
+    p.expect(":")
+    type = p.type()
+    draft.result_types.append(p.type() if p.accept(",") else type)
+
+
+def _write_select(line: Line, op: Operation) -> None:
+    line.operands(op.operands)
+    line.dictionary(op.attrs)
+    line.put(f": {type_text(op.results[0].type)}")
+
+
+# ---- pto.strict_vecscope: a scope that captures what it uses
+
+
+def _read_captures(p: Parser, draft: Draft) -> None:
+    draft.bound["captures"] = []
+    p.expect("(")
+    while not p.accept(")"):
+        draft.bind("captures", p.use())
+        if p.text != ")":
+            p.expect(",")
+    outer, p.scopes = p.scopes, [{}]
+    try:
+        p.region(new_region(draft.op))
+    finally:
+        p.scopes = outer
+    if p.text == "{":
+        p.attr_dict(draft)
+    p.expect(":")
+    p.signature(draft)
+
+
+def _write_captures(line: Line, op: Operation) -> None:
+    line.put("(")
+    line.operands(op.operands)
+    line.put(")")
+    line.region(op.regions[0], label=True)
+    line.dictionary(op.attrs)
+    inputs = tuple(v.type for v in op.operands)
+    line.put(": " + type_text(Function(inputs, tuple(r.type for r in op.results))))
+
+
+READERS: dict[str, Callable[[Parser, Draft], None]] = {
+    "=module": _read_module,
+    "=func": _read_func,
+    "=call": _read_call,
+    "=simt_launch": _read_simt_launch,
+    "=constant": _read_constant,
+    "=select": _read_select,
+    "=scf.for": read_for,
+    "=scf.if": read_if,
+    "=scf.while": read_while,
+    "=strict_vecscope": _read_captures,
+    "=memref.reinterpret_cast": read_reinterpret_cast,
+    "=memref.subview": read_subview,
+    "=buffer_id": read_buffer_id,
+}
+WRITERS: dict[str, Callable[[Line, Operation], None]] = {
+    "=module": _write_module,
+    "=func": _write_func,
+    "=call": _write_call,
+    "=simt_launch": _write_simt_launch,
+    "=constant": _write_constant,
+    "=select": _write_select,
+    "=scf.for": write_for,
+    "=scf.if": write_if,
+    "=scf.while": write_while,
+    "=strict_vecscope": _write_captures,
+    "=memref.reinterpret_cast": write_reinterpret_cast,
+    "=memref.subview": write_subview,
+    "=buffer_id": write_buffer_id,
+}

@@ -1,0 +1,372 @@
+"""Around the matrix unit: global memory to L1, and L1 to UB, L0A, L0B, bias and fixpipe buffers.
+
+The products are in `mad.py`; L0C is read back in `fixpipe.py`.
+"""
+
+from __future__ import annotations
+
+from pto.isa.meaning.cube import factors as operands
+from pto.isa.meaning.cube import load as cube
+from pto.isa.meaning.memory import dma
+from pto.isa.memory.dma import BURST, LOOP, LOOPS, NBURST, listed, numbers
+from pto.isa.row.instr import Attr, Family, instr, read, write
+from pto.isa.rules.buffer import LOOP_GROUPS, complete, same_width, within
+from pto.isa.rules.rule import Case, Rule
+
+ELSEWHERE = "documented for a5; other profiles are accepted, as nothing says they lack it"
+_SPEC = "PTO-Gym docs/PTO-micro-Instruction-SPEC.md"
+_MANUAL = "pto-isa docs/isa/cube/ops/data-movement"
+_SAME_WIDTH = same_width("source", "destination")
+
+CUBE_MOVE = Family(
+    "cube data movement",
+    "cube",
+    "tiles on their way to the matrix unit",
+    pipe="MTE1",
+    subject="source",
+)
+
+# ---- global memory to L1, L1 to UB
+
+_BYTES = "$source , $destination , $len_burst " + NBURST + " " + LOOPS + " {} : types"
+instr(
+    "mte_gm_l1",
+    CUBE_MOVE,
+    "for each loop, r < n_burst: copy len_burst bytes from source + r*nburst_src_stride to"
+    " destination + r*nburst_dst_stride; no layout change",
+    body=cube.MTE_GM_L1,
+    operands=(read("source", "gm buffer"), write("destination", "l1 buffer"), *BURST, *LOOP),
+    text=_BYTES,
+    pipe="MTE2",
+    rules=(_SAME_WIDTH, LOOP_GROUPS),
+    aliases="cube_load",
+    notes=("strides are bytes from start to start", ELSEWHERE),
+    cite=(f"{_SPEC}:5921", f"{_MANUAL}/mte-gm-l1.md"),
+)
+instr(
+    "mte_l1_ub",
+    CUBE_MOVE,
+    "n_burst bursts of len_burst*32 bytes; after each, source and destination advance by"
+    " (len_burst + gap)*32 bytes; loops advance by bytes",
+    body=dma.MTE_L1_UB,
+    operands=(read("source", "l1 buffer"), write("destination", "ub buffer"), *BURST, *LOOP),
+    text=_BYTES,
+    rules=(_SAME_WIDTH, LOOP_GROUPS),
+    profiles="a5",
+    aliases="cube_store",
+    notes=(
+        "the manual says bytes and start-to-start strides; the lowering and the goldens use units"
+        " of 32 bytes and gaps, so those decide",
+        "writes UB of vector sub-block 0; a2a3 has no path from L1 to UB",
+        "loops advance by bytes from start to start",
+    ),
+    cite=(f"{_SPEC}:5959", f"{_MANUAL}/mte-l1-ub.md"),
+)
+
+
+def _small_c0(case: Case) -> str | None:
+    depth = case.number("d_value")
+    if case.number("smallc0_en") != 1 or depth is None or depth <= 4:
+        return None
+    return f"d_value is {depth}"
+
+
+_SMALL_C0 = Rule(
+    "small-c0", "PTO-S091", "expects d_value of at most 4 where smallc0_en is set", _small_c0
+)
+_FRAC = numbers(
+    "n_value",
+    "d_value",
+    "src_inner_stride",
+    "group_count",
+    "dst_loop2_stride",
+    "dst_loop3_stride",
+    "dst_loop4_stride",
+    "l2_cache_ctrl",
+)
+_GROUP = "group_count , $dst_loop2_stride , $dst_loop3_stride , $dst_loop4_stride"
+instr(
+    "mte_gm_l1_frac",
+    CUBE_MOVE,
+    "v[n,d] = source[g*outer + n*inner + d*E] (nd2nz) or source[g*outer + d*inner + n*E] (dn2nz)"
+    " to destination + 32*(g*loop4 + d/C0*loop3 + n*loop2) + d%C0*E, with C0 = 32/E",
+    body=cube.MTE_GM_L1_FRAC,
+    operands=(
+        read("source", "gm buffer"),
+        write("destination", "l1 buffer"),
+        *_FRAC,
+        read("smallc0_en", "i1"),
+        read("src_outer_stride?", "i64"),
+    ),
+    attrs=(
+        Attr("mode", "cube_load_frac_mode", required=True, meaning="how the source is laid out"),
+    ),
+    text="$source , $destination , @mode , shape ( $n_value , $d_value ) ,"
+    " src_layout ( $src_inner_stride <? , $src_outer_stride > ) ,"
+    f" dst_group ( ${_GROUP} ) , ctrl ( $l2_cache_ctrl , $smallc0_en ) {{}} :"
+    " types(source,destination) , @mode , shape types(n_value,d_value) ,"
+    " src_layout ( types(src_inner_stride) <? , types(src_outer_stride) > ) ,"
+    " dst_group types(group_count,dst_loop2_stride,dst_loop3_stride,dst_loop4_stride) ,"
+    " ctrl types(l2_cache_ctrl,smallc0_en)",
+    pipe="MTE2",
+    rules=(
+        _SAME_WIDTH,
+        within("group_count", 1),
+        within("src_inner_stride", 0),
+        within("src_outer_stride", 0),
+        within("dst_loop2_stride", 0),
+        within("dst_loop3_stride", 0),
+        within("dst_loop4_stride", 0),
+        _SMALL_C0,
+    ),
+    aliases="cube_load_frac",
+    notes=(
+        "source strides are bytes, destination strides count 32 bytes",
+        "unused lanes of the last C0 block become 0; rows from n_value to the next multiple of 16"
+        " are not written",
+        ELSEWHERE,
+    ),
+    cite=(f"{_SPEC}:5990", f"{_MANUAL}/mte-gm-l1-frac.md"),
+)
+
+# ---- L1 to the operand buffers
+
+_OFFSET = "<? , $start_row , $start_col >"
+_STARTS = (
+    complete("a window", "start_row", "start_col"),
+    within("start_row", 0),
+    within("start_col", 0),
+)
+_TRANSPOSE = Attr("transpose", "bool", default=False, meaning="transpose on the way")
+# name: operands of the size, destination, what it holds, spec line, older name
+_TILES = {
+    "mte_l1_l0a": ("m", "k", "l0a", "[m,k], or [k,m] with transpose", 6186, "left_load"),
+    "mte_l1_l0b": ("k", "n", "l0b", "[n,k], or [k,n] with transpose", 6221, "right_load"),
+}
+for _name, (_a, _b, _to, _holds, _line, _old) in _TILES.items():
+    instr(
+        _name,
+        CUBE_MOVE,
+        f"the NZ tile {_holds} in L1 becomes the {_a} x {_b} operand in {_to}",
+        body=operands.MTE_L1_L0A if _to == "l0a" else operands.MTE_L1_L0B,
+        operands=(
+            read("source", "l1 buffer"),
+            write("destination", f"{_to} buffer"),
+            *numbers(_a, _b, "start_row?", "start_col?"),
+        ),
+        attrs=(_TRANSPOSE,),
+        text=f"$source , $destination , ${_a} , ${_b} {_OFFSET} {{}} : types",
+        rules=(_SAME_WIDTH, within(_a, 1), within(_b, 1), *_STARTS),
+        aliases=_old,
+        notes=(
+            "start_row (16 rows) and start_col (32 bytes) are newer than most programs; absent,"
+            " they are 0",
+            "the row pitch of the source is implied: ceil(rows/16)*16; transposed, both sides are"
+            " padded to max(16, 32/E), in L0 too: 8-bit tiles fit mad where that is ceil16",
+            "L0A holds K1 M1 M0 K0 on a5 and FRACTAL_ZZ on a2a3 (here K1 M1 M0 K0 everywhere);"
+            " L0B holds K1 N1 N0 K0",
+            ELSEWHERE,
+        ),
+        cite=(f"{_SPEC}:{_line}", f"{_MANUAL}/{_name.replace('_', '-')}.md"),
+    )
+_SCALES = {
+    "mte_l1_l0a_mx": ("m", "k", "l0a", "scale[m][k/32] of the left tile", 6267),
+    "mte_l1_l0b_mx": ("k", "n", "l0b", "scale[k/32][n] of the right tile, n-major", 6300),
+}
+for _name, (_a, _b, _to, _holds, _line) in _SCALES.items():
+    instr(
+        _name,
+        CUBE_MOVE,
+        f"load {_holds}: bytes b that stand for 2^(b-127)",
+        body=operands.MTE_L1_L0A_MX if _to == "l0a" else operands.MTE_L1_L0B_MX,
+        operands=(
+            read("source", "l1 buffer"),
+            write("destination", f"{_to} buffer"),
+            *numbers(_a, _b),
+        ),
+        text=f"$source , $destination , ${_a} , ${_b} {{}} : types",
+        rules=(_SAME_WIDTH,),
+        needs="mx",
+        notes=(
+            "destination is the pointer of the data tile; mad_mx finds the scales by it",
+            "programs type the pointers f8E4M3FN although the bytes are e8m0",
+        ),
+        cite=(f"{_SPEC}:{_line}", f"{_MANUAL}/{_name.replace('_', '-')}.md"),
+    )
+
+
+def _bias_pair(case: Case) -> str | None:
+    source, dest = case.elem("source"), case.elem("destination")
+    if source is None or dest is None:
+        return None
+    if any(a in source.names and b in dest.names for a, b in _BIAS_PAIRS):
+        return None
+    return f"it is {source.name} to {dest.name}"
+
+
+_BIAS_PAIRS = (("f32", "f32"), ("i32", "i32"), ("f16", "f32"), ("bf16", "f32"))
+_BIAS_TYPES = Rule(
+    "bias-types",
+    "PTO-T091",
+    "expects f32 to f32, i32 to i32, f16 to f32 or bf16 to f32",
+    _bias_pair,
+)
+_PAYLOADS = {
+    "mte_l1_bt": (
+        "bias",
+        "bias values from L1 to the bias table, f16 and bf16 widened; len_burst and gaps count"
+        " 32 bytes of source",
+        (_BIAS_TYPES,),
+        "MTE1",
+        6081,
+        "bias_load",
+    ),
+    "mte_l1_fb": (
+        "fixpipe",
+        "parameters from L1 to the fixpipe buffer, as they are; len_burst and gaps count 64 bytes",
+        (),
+        "FIX",
+        6127,
+        "fp_load",
+    ),
+}
+for _name, (_to, _meaning, _rules, _pipe, _line, _old) in _PAYLOADS.items():
+    instr(
+        _name,
+        CUBE_MOVE,
+        _meaning,
+        body=cube.MTE_L1_BT if _to == "bias" else cube.MTE_L1_FB,
+        operands=(
+            read("source", "l1 buffer"),
+            write("destination", f"{_to} buffer"),
+            *numbers("len_burst", "n_burst", "nburst_src_gap", "nburst_dst_gap"),
+        ),
+        text="$source , $destination , $len_burst"
+        " nburst ( $n_burst , $nburst_src_gap , $nburst_dst_gap ) {} : types",
+        pipe=_pipe,
+        rules=_rules,
+        aliases=_old,
+        notes=(ELSEWHERE,),
+        cite=(f"{_SPEC}:{_line}", f"{_MANUAL}/{_name.replace('_', '-')}.md"),
+    )
+
+# ---- low-level forms
+
+_FRACTALS = numbers("m_start", "k_start", "m_step", "k_step", "src_stride", "dst_stride")
+_ND = numbers("sid", "loop1_src_stride", "l2_cache_ctrl", "n_value", "d_value", "loop4_src_stride")
+# name: source, destination, further operands, pipe, meaning, td line
+_LOW_LEVEL = {
+    "copy_gm_to_cbuf": (
+        "gm",
+        "l1",
+        numbers("n_burst", "len_burst", "src_stride", "dst_stride"),
+        "MTE2",
+        "n_burst bursts of len_burst bytes, repeated by the outtol1 loop registers",
+        1037,
+    ),
+    "copy_gm_to_cbuf_multi_nd2nz": (
+        "gm",
+        "l1",
+        (*_ND, read("smallc0_en", "i1")),
+        "MTE2",
+        "mte_gm_l1_frac nd2nz, its destination pattern in set_mte2_nz_para",
+        1055,
+    ),
+    "copy_gm_to_cbuf_multi_dn2nz": (
+        "gm",
+        "l1",
+        (*_ND, read("smallc0_en", "i1")),
+        "MTE2",
+        "mte_gm_l1_frac dn2nz, its destination pattern in set_mte2_nz_para",
+        1079,
+    ),
+    "copy_cbuf_to_bt": (
+        "l1",
+        "bias",
+        (
+            read("conv_control", "i1"),
+            *numbers("n_burst", "len_burst", "source_gap", "dst_gap"),
+        ),
+        "MTE1",
+        "L1 to bias table in units of 32 bytes; conv_control widens f16 to f32",
+        1103,
+    ),
+    "copy_cbuf_to_fbuf": (
+        "l1",
+        "fixpipe",
+        numbers("n_burst", "len_burst", "source_gap", "dst_gap"),
+        "FIX",
+        "L1 to fixpipe buffer in units of 64 bytes",
+        1123,
+    ),
+    "load_cbuf_to_ca_s4": (
+        "l1",
+        "l0a",
+        (*_FRACTALS, read("transpose", "i64")),
+        "MTE1",
+        "load_cbuf_to_ca for 4-bit elements; transpose is an operand",
+        1166,
+    ),
+    "load_cbuf_to_cb_s4": (
+        "l1",
+        "l0b",
+        (*_FRACTALS, read("transpose", "i64")),
+        "MTE1",
+        "load_cbuf_to_cb for 4-bit elements; transpose is an operand",
+        1214,
+    ),
+}
+_LOW_LEVEL_BODIES = {
+    "copy_gm_to_cbuf": cube.COPY_GM_TO_CBUF,
+    "copy_gm_to_cbuf_multi_nd2nz": cube.MULTI_ND2NZ,
+    "copy_gm_to_cbuf_multi_dn2nz": cube.MULTI_DN2NZ,
+    "copy_cbuf_to_bt": cube.COPY_CBUF_TO_BT,
+    "copy_cbuf_to_fbuf": cube.COPY_CBUF_TO_FBUF,
+    "load_cbuf_to_ca_s4": operands.LOAD_CBUF_S4,
+    "load_cbuf_to_cb_s4": operands.LOAD_CBUF_S4,
+}
+for _name, (_from, _to, _rest, _pipe, _meaning, _line) in _LOW_LEVEL.items():
+    _operands = (read("source", f"{_from} pointer"), write("destination", f"{_to} pointer"), *_rest)
+    instr(
+        _name,
+        CUBE_MOVE,
+        _meaning,
+        body=_LOW_LEVEL_BODIES[_name],
+        operands=_operands,
+        text=listed(_operands),
+        pipe=_pipe,
+        notes=(ELSEWHERE,),
+        cite=f"PTOAS VPTOOps.td:{_line}",
+    )
+for _name, _to, _line in (("load_cbuf_to_ca", "l0a", 1142), ("load_cbuf_to_cb", "l0b", 1190)):
+    _operands = (read("source", "l1 pointer"), write("destination", f"{_to} pointer"), *_FRACTALS)
+    instr(
+        _name,
+        CUBE_MOVE,
+        f"L1 to {_to} by fractals of 512 bytes: start, step and stride count fractals, m in 16"
+        " rows, k in 32 bytes",
+        body=operands.LOAD_CBUF,
+        operands=_operands,
+        attrs=(_TRANSPOSE,),
+        text=listed(_operands),
+        notes=(ELSEWHERE,),
+        cite=f"PTOAS VPTOOps.td:{_line}",
+    )
+_MX_STEPS = numbers(
+    "x_start_position", "y_start_position", "x_step", "y_step", "src_stride", "dst_stride"
+)
+for _name, _to, _rest, _line in (
+    ("load_cbuf_to_ca_mx", "l0a", numbers("m", "k"), 1238),
+    ("load_cbuf_to_cb_mx", "l0b", _MX_STEPS, 1253),
+):
+    _operands = (read("source", "l1 pointer"), write("destination", f"{_to} pointer"), *_rest)
+    instr(
+        _name,
+        CUBE_MOVE,
+        f"MX scales from L1 to the side of {_to}",
+        body=operands.MTE_L1_L0A_MX if _to == "l0a" else operands.LOAD_CBUF_TO_CB_MX,
+        operands=_operands,
+        text=listed(_operands),
+        needs="mx",
+        cite=f"PTOAS VPTOOps.td:{_line}",
+    )

@@ -1,0 +1,1 @@
+"""Rows that name places: tiles, views, pointers and windows on them. No data moves."""

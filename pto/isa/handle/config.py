@@ -1,0 +1,213 @@
+"""Tile instructions that move no data: waiting, binding tiles to storage, mode registers."""
+
+from __future__ import annotations
+
+from pto.isa.meaning.handle import config
+from pto.isa.meaning.order import flags as sync
+from pto.isa.order.flags import named_pipe
+from pto.isa.row.instr import Attr, Family, Result, instr, read, write
+from pto.isa.rules.paths import same_role, same_type, window_inside
+from pto.isa.rules.rule import Case, Rule, dtype_in, in_role, on
+from pto.isa.rules.tile import NPU
+
+_CPP_ONLY = "PTOAS has no such operation: operands and attributes are those of C++"
+
+# ---- waiting
+
+
+def _one_form() -> Rule:
+    def test(case: Case) -> str | None:
+        events, op = bool(case.op.group("events")), "op" in case.op.attrs
+        if events != op:
+            return None
+        return "both are given" if op else "neither is given"
+
+    sentence = "expects either events to wait for or the op whose pipe to drain"
+    return Rule("one-form", "PTO-T064", sentence, test)
+
+
+def _drainable() -> Rule:
+    def test(case: Case) -> str | None:
+        pipe = named_pipe(case, "op")
+        if pipe is None or pipe in case.profile.sync.tsync_pipes:
+            return None
+        known = " ".join(sorted(case.profile.sync.tsync_pipes))
+        return f"{case.word('op')} runs on {pipe}, {case.profile} takes {known}"
+
+    sentence = "expects the pipe of op to be one the profile drains by tsync"
+    return Rule("tsync-pipe", "PTO-X060", sentence, test)
+
+
+WAIT = Family("wait", "tile", "hold this core until others are done", pipe="none")
+instr(
+    "tsync",
+    WAIT,
+    "wait for every event; with op, until the pipe of that kind of operation is idle",
+    body=sync.DRAIN,
+    operands=(read("events*", "tile or view"),),
+    attrs=(Attr("op", "sync_op_type", meaning="TSYNC<Op>: the kind of operation to drain"),),
+    text="<? ins( $events* : types ) > {}",
+    subject="events",
+    rules=(_one_form(), _drainable()),
+    notes=(
+        "the machine-model page calls TSYNC a wait on a tile buffer; the code is a pipe barrier, or"
+        " the wait for a flag",
+        "no-op where a compiler inserts synchronisation",
+    ),
+    cite="pto-isa docs/isa/TSYNC.md",
+)
+
+
+def _counter() -> Rule:
+    def test(case: Case) -> str | None:
+        soft, given = case.word("mode") == "Soft", case.op.operand("workspace") is not None
+        return "mode is Soft without a workspace" if soft and not given else None
+
+    sentence = "expects a workspace for the counter of mode Soft"
+    return Rule("soft-counter", "PTO-T064", sentence, test)
+
+
+instr(
+    "syncall",
+    WAIT,
+    "no core of core_type goes on before all of them are here",
+    body=config.SYNC_ALL,
+    operands=(read("workspace?", "view"), read("used_cores?", "int")),
+    attrs=(
+        Attr("core_type", "str", values=("AIVOnly", "AICOnly", "Mix"), default="AIVOnly"),
+        Attr("mode", "str", values=("Hard", "Soft"), default="Hard"),
+    ),
+    text="<? ( $workspace <? , $used_cores > : types ) > {}",
+    subject="workspace",
+    rules=(_counter(), dtype_in("workspace", "i32")),
+    notes=(
+        _CPP_ONLY,
+        "says nothing about data: what others stored may not be visible yet",
+        "Hard uses cross-core flags 11 to 14",
+    ),
+    cite="pto-isa docs/isa/SYNCALL.md",
+)
+
+# ---- storage
+
+BIND = Family("bind", "tile", "which bytes a tile stands for; no data moves", pipe="none")
+instr(
+    "tassign",
+    BIND,
+    "result = the tile at byte address addr of its buffer",
+    body=config.ASSIGN,
+    operands=(read("tile", "tile or view"), read("addr", "i64")),
+    results=(Result("result", "tile or view"),),
+    text="$tile , $addr {} : types(tile) -> results",
+    subject="tile",
+    rules=(same_type("tile", "result"),),
+    cite="pto-isa docs/isa/TASSIGN.md",
+)
+
+
+def _one_block_order() -> Rule:
+    def test(case: Case) -> str | None:
+        src, dst = case.tile("src"), case.tile("dst")
+        if src is None or dst is None or src.layout.blayout == dst.layout.blayout:
+            return None
+        return f"src is {src.layout.name}, dst is {dst.layout.name}"
+
+    sentence = "expects src and dst to have one block layout"
+    return Rule("one-block-order", "PTO-L064", sentence, test)
+
+
+instr(
+    "tsubview",
+    BIND,
+    "dst = the storage of src from element (rowIdx, colIdx) on",
+    body=config.SUBVIEW,
+    operands=(read("src"), read("rowIdx", "int"), read("colIdx", "int"), write("dst")),
+    rules=(
+        same_role("src", "dst"),
+        _one_block_order(),
+        window_inside("dst", "src", valid=True, at=("rowIdx", "colIdx")),
+    ),
+    notes=(
+        _CPP_ONLY,
+        "dst keeps its own row pitch; pto.subview keeps that of src",
+        "the offset ignores boxes: right for plain tiles and whole boxes along the major axis",
+    ),
+    cite="pto-isa docs/isa/TSUBVIEW.md",
+)
+instr(
+    "talias",
+    BIND,
+    "dst = another name for the storage of src",
+    body=config.ALIAS,
+    operands=(read("src"), write("dst")),
+    profiles="",
+    notes=("an older page names it; no header implements it on any profile",),
+    cite="PTO-ISA pto-isa docs/isa/TALIAS.md",
+)
+instr(
+    "tget_scale_addr",
+    BIND,
+    "address of dst = address of src >> 4, where the scales of a left or right tile lie",
+    body=config.SCALE_ADDRESS,
+    operands=(read("src"), write("dst")),
+    pipe="S",
+    needs="mx",
+    rules=(
+        in_role("src", "left", "right"),
+        in_role("dst", "scaling", "scale_left", "scale_right"),
+    ),
+    notes=(
+        "PTOAS asks dst to have the shape of src; the scales of M x K are M x K/32",
+        "PTOAS's text has one role, scaling; C++ has ScaleLeft and ScaleRight",
+    ),
+    cite="pto-isa docs/isa/TGET_SCALE_ADDR.md",
+)
+
+# ---- mode registers
+
+MODE = Family("mode register", "tile", "set what later operations read", pipe="S")
+_ROUNDING = (
+    Attr("enable", "bool", required=True),
+    Attr("mode", "round_mode", default="ROUND", meaning="how f32 factors are rounded"),
+)
+_OLDER = "the older repository declares it, the newer headers do not; its values are the target's"
+for _name, _kind, _body in (
+    ("hf32", "HF32", config.HF32_MODE),
+    ("tf32", "TF32", config.TF32_MODE),
+):
+    instr(
+        f"set{_name}mode",
+        MODE,
+        f"products of f32 tiles round their factors to {_kind} first",
+        body=_body,
+        attrs=_ROUNDING,
+        text="{}",
+        aliases=f"tset{_name}mode",
+        notes=(_CPP_ONLY, _OLDER, *("a no-op on a2a3",) * (_name == "tf32")),
+        cite=f"PTO-ISA pto-isa docs/isa/TSET{_kind}MODE.md",
+    )
+instr(
+    "set_quant_scalar",
+    MODE,
+    "the next tpush of an accumulator scales by preQuantScalar to out_type",
+    body=config.QUANT_SCALAR,
+    operands=(read("preQuantScalar", "float"),),
+    attrs=(Attr("out_type", "str", values=("i8", "u8", "i16", "f16", "bf16"), required=True),),
+    text="ins( $preQuantScalar : types ) {}",
+    subject="preQuantScalar",
+    types="f32",
+    notes=(_CPP_ONLY, "i8 sets the sign bit, 46, of the scale word"),
+    cite="pto-isa docs/isa/SET_QUANT_SCALAR.md",
+)
+instr(
+    "set_quant_vector",
+    MODE,
+    "the next tpush of an accumulator scales column j by fp[0,j]",
+    body=config.QUANT_VECTOR,
+    operands=(read("fp"),),
+    text="ins( $fp : types ) {}",
+    subject="fp",
+    rules=(on(NPU, in_role("fp", "scaling")),),
+    notes=(_CPP_ONLY,),
+    cite="pto-isa docs/isa/SET_QUANT_VECTOR.md",
+)

@@ -1,0 +1,329 @@
+"""Tile handles: allocation, valid regions, reinterpretation, and their lowered forms as memrefs.
+
+None of these moves data. Windows on tiles are in `window.py`, views of global memory in `view.py`.
+"""
+
+from __future__ import annotations
+
+from pto.core.tile import TileType
+from pto.isa.handle.view import memref_of_rank, same_space
+from pto.isa.meaning.handle import memref
+from pto.isa.meaning.handle import view as meaning
+from pto.isa.row import types as t
+from pto.isa.row.attributes import Str
+from pto.isa.row.instr import Attr, Family, Result, instr, read, update
+from pto.isa.rules.rule import Case, Rule, dims, same_dtype, same_shape, same_valid
+
+_TD = "PTOAS include/PTO/IR/PTOOps.td"
+_MANUAL = "PTOAS docs/PTO_IR_manual.md"
+_VIEWS = "pto-isa docs/isa/tile/ops/view-and-tile-buf"
+VALID = (read("valid_row?", "index"), read("valid_col?", "index"))
+AXES = (("valid_row", 0), ("valid_col", 1))
+
+# ---- rules
+
+
+def _open_valid(case: Case) -> str | None:
+    tile = case.tile("result")
+    for name, axis in AXES if tile is not None else ():
+        given, extent = bool(case.op.group(name)), tile.valid[axis] if tile else None
+        if given is not (extent is None):
+            shown = "?" if extent is None else extent
+            return f"{name} is {'given' if given else 'missing'}, the type says {shown}"
+    return None
+
+
+def valid_in(holder: str, least: int) -> Rule:
+    """Constant valid extents lie within the tile; values known at run time are checked there."""
+
+    def test(case: Case) -> str | None:
+        type = case.type(holder)
+        shape = type.tile.shape if isinstance(type, t.TileBuf) else getattr(type, "shape", ())
+        for name, axis in AXES:
+            number = case.number(name)
+            size = shape[axis] if len(shape) == 2 else None
+            if number is not None and (number < least or (size is not None and number > size)):
+                return f"{name} is {number} of {size}"
+        return None
+
+    sentence = f"expects constant valid extents from {least} to the shape of {holder}"
+    return Rule("valid-in-shape", "PTO-S075", sentence, test)
+
+
+def _config(tile: TileType) -> str:
+    layout = tile.layout
+    return f"{layout.name} {layout.fractal}, pad {tile.pad.code}, compact {tile.compact.value}"
+
+
+def same_config(a: str, b: str) -> Rule:
+    def test(case: Case) -> str | None:
+        first, second = case.tile(a), case.tile(b)
+        if first is None or second is None or _config(first) == _config(second):
+            return None
+        return f"{a} is {_config(first)}, {b} is {_config(second)}"
+
+    sentence = f"expects {b} to keep the layout, pad and compact mode of {a}"
+    return Rule("same-config", "PTO-L072", sentence, test)
+
+
+def _other_dtype(case: Case) -> str | None:
+    first, second = case.elem("src"), case.elem("result")
+    return f"both are {first.name}" if first is not None and first == second else None
+
+
+def _no_wider(case: Case) -> str | None:
+    first, second = case.tile("src"), case.tile("result")
+    if first is None or second is None or second.dtype.itemsize <= first.dtype.itemsize:
+        return None
+    return f"{first.dtype.name} becomes {second.dtype.name}"
+
+
+def _runtime_valid(case: Case) -> str | None:
+    type = case.type("source")
+    if isinstance(type, t.TileBuf):
+        return None if type.tile.valid == (None, None) else f"it is {dims(*type.tile.valid)}"
+    lowered = "__pto.lowered_set_validshape" in case.op.attrs
+    return None if lowered else "it is a memref"
+
+
+# Handles whose valid region this function owns; a caller's tile is passed by value.
+_LOCAL = ("alloc_tile", "declare_tile", "bind_tile", "pointer_cast", "materialize_tile")
+_RENAMES = ("pto.bitcast", "pto.treshape")
+
+
+def _local_handle(case: Case) -> str | None:
+    if not isinstance(case.type("source"), t.TileBuf):
+        return None
+    made = case.maker("source", *_RENAMES)
+    if made is None:
+        return "it is an argument"
+    return None if made.name.removeprefix("pto.") in _LOCAL else f"it comes from {made.name}"
+
+
+def _memref_shape(case: Case) -> str | None:
+    memref, tile = case.type("source"), case.tile("result")
+    view = case.op.attrs.get("pto.view_semantics")
+    if isinstance(view, Str) and view.value == "subview":
+        return None  # the memref is the parent's
+    if not isinstance(memref, t.MemRef) or tile is None or memref.shape == tile.shape:
+        return None
+    return f"source is {'x'.join(map(str, memref.shape))}, result is {dims(*tile.shape)}"
+
+
+def _memref_covers(case: Case) -> str | None:
+    """The memref shows the valid region: its extents where they are static, else `?` or all."""
+    tile, memref = case.tile("src"), case.type("dst")
+    if tile is None or not isinstance(memref, t.MemRef) or len(memref.shape) != 2:
+        return None
+    for axis, actual in enumerate(memref.shape):
+        wanted = tile.valid[axis]
+        fits = actual == wanted or (wanted is None and actual == tile.shape[axis])
+        if not fits:
+            return f"dimension {axis} is {actual}, the valid region is {dims(*tile.valid)}"
+    return None
+
+
+# ---- handles
+
+HANDLE = Family("tile handles", "support", "tiles as values", subject="result")
+_ONE_TO_ONE = "$src {} : types -> results"
+
+instr(
+    "alloc_tile",
+    HANDLE,
+    "result = a tile of its own, at byte addr of its buffer or where the planner puts it",
+    body=meaning.ALLOC_TILE,
+    operands=(read("addr?", "i64"), *VALID),
+    results=(Result("result", "tile"),),
+    text="<| addr = $addr | valid_row = $valid_row | valid_col = $valid_col > {} : results",
+    rules=(
+        Rule(
+            "open-valid",
+            "PTO-S076",
+            "expects valid_row and valid_col exactly where the type has `?`",
+            _open_valid,
+        ),
+        valid_in("result", 0),
+    ),
+    notes=(
+        "The Gym manual shows `valid=?x?` without operands before set_validshape; PTOAS rejects it,"
+        " and so do we.",
+        "addr is for programs that place all of their tiles (level 3).",
+    ),
+    example="%t = pto.alloc_tile valid_row = %r valid_col = %c"
+    " : !pto.tile_buf<vec, 16x64xf32, valid=?x?>",
+    cite=(_MANUAL, f"{_VIEWS}/alloc-tile.md"),
+)
+instr(
+    "declare_tile",
+    HANDLE,
+    "tile = a tile whose address a queue or tassign fills in later",
+    body=memref.DECLARE,
+    results=(Result("tile", "tile"),),
+    text="{} -> results",
+    cite=_TD,
+)
+instr(
+    "set_validshape",
+    HANDLE,
+    "from here on valid_row x valid_col elements of source are valid",
+    body=meaning.SET_VALID,
+    operands=(update("source"), read("valid_row", "index"), read("valid_col", "index")),
+    text="$source , $valid_row , $valid_col {} : types(source)",
+    rules=(
+        Rule(
+            "runtime-valid",
+            "PTO-S077",
+            "expects source to be a tile_buf with valid=?x?",
+            _runtime_valid,
+        ),
+        Rule(
+            "local-handle",
+            "PTO-S078",
+            "expects source to be a tile of this function",
+            _local_handle,
+        ),
+        valid_in("source", 0),
+    ),
+    example="pto.set_validshape %t, %r, %c : !pto.tile_buf<vec, 16x64xf32, valid=?x?>",
+    cite=(_MANUAL, f"{_VIEWS}/set-validshape.md"),
+)
+for _name, _what, _body in (
+    ("tile_valid_rows", "rows", meaning.VALID_ROWS),
+    ("tile_valid_cols", "columns", meaning.VALID_COLS),
+):
+    instr(
+        _name,
+        HANDLE,
+        f"result = the valid {_what} of src now",
+        body=_body,
+        operands=(read("src"),),
+        results=(Result("result", "index"),),
+        text=_ONE_TO_ONE,
+        cite=_TD,
+    )
+instr(
+    "bitcast",
+    HANDLE,
+    "result = the storage of src read as elements of another type",
+    body=meaning.RETYPED,
+    operands=(read("src"),),
+    results=(Result("result", "tile"),),
+    text=_ONE_TO_ONE,
+    rules=(
+        same_space("src", "result"),
+        Rule(
+            "other-dtype",
+            "PTO-T073",
+            "expects src and result to have different element types",
+            _other_dtype,
+        ),
+        same_shape("src", "result"),
+        same_valid("src", "result"),
+        same_config("src", "result"),
+        Rule("no-wider", "PTO-T074", "expects result to fit the bytes of src", _no_wider),
+    ),
+    example="%i = pto.bitcast %t : !pto.tile_buf<vec, 16x64xf32> -> !pto.tile_buf<vec, 16x64xi32>",
+    cite=_TD,
+)
+instr(
+    "tile_buf_addr",
+    HANDLE,
+    "dst = the address of element (0, 0) of src",
+    body=meaning.TILE_ADDRESS,
+    operands=(read("src"),),
+    results=(Result("dst", "pointer or memref"),),
+    text=_ONE_TO_ONE,
+    rules=(same_dtype("src", "dst"), same_space("src", "dst"), memref_of_rank("dst", "src")),
+    notes=(
+        "The manuals allow it inside a vector scope only; PTOAS does not check, and public kernels"
+        " take addresses before the scope. We follow the kernels.",
+    ),
+    cite=("PTOAS include/PTO/IR/VPTOOps.td", f"{_VIEWS}/tile-buf-addr.md"),
+)
+
+# ---- the same as memrefs, between the passes of a compiler
+
+LOWERED = Family("lowered tiles", "support", "tiles as memrefs with their description beside them")
+_CONFIG = (Attr("config", "any", meaning="layout, pad and compact mode of the tile"),)
+_BOUND = "$source <? , $valid_row , $valid_col > {} : types(source) -> results"
+
+instr(
+    "bind_tile",
+    LOWERED,
+    "result = source, described as a tile",
+    body=memref.BIND,
+    operands=(read("source", "memref"), *VALID),
+    results=(Result("result", "memref"),),
+    attrs=_CONFIG,
+    text=_BOUND,
+    rules=(same_dtype("source", "result"), same_space("source", "result")),
+    cite=_TD,
+)
+instr(
+    "materialize_tile",
+    LOWERED,
+    "result = the tile that source describes",
+    body=memref.MATERIALIZE,
+    operands=(read("source", "memref"), *VALID),
+    results=(Result("result", "tile"),),
+    attrs=_CONFIG,
+    text=_BOUND,
+    rules=(
+        same_dtype("source", "result"),
+        same_space("source", "result"),
+        Rule(
+            "memref-shape",
+            "PTO-S072",
+            "expects result to have the shape of source",
+            _memref_shape,
+        ),
+    ),
+    example="%t = pto.materialize_tile %m : memref<16x64xf32, #pto.address_space<vec>>"
+    " -> !pto.tile_buf<vec, 16x64xf32>",
+    cite=_TD,
+)
+instr(
+    "pointer_cast",
+    LOWERED,
+    "result = a buffer at byte addrs[0] (addrs[n] in turn n of a multiple buffer)",
+    body=memref.POINTER_CAST,
+    operands=(read("addrs*", "i64"), *VALID),
+    results=(Result("result", "memref"),),
+    attrs=_CONFIG,
+    text="( $addrs* ) <? $valid_row , $valid_col > {} : results",
+    cite=_TD,
+)
+instr(
+    "declare_tile_memref",
+    LOWERED,
+    "result = a buffer whose address a queue fills in later",
+    body=memref.DECLARE,
+    results=(Result("result", "memref"),),
+    text="{} -> results",
+    cite=_TD,
+)
+instr(
+    "simd.tile_to_memref",
+    LOWERED,
+    "dst = the valid region of src, for code that indexes memory itself",
+    body=memref.TILE_TO_MEMREF,
+    operands=(read("src"),),
+    results=(Result("dst", "memref"),),
+    text="$src {} : types to results",
+    rules=(
+        same_dtype("src", "dst"),
+        same_space("src", "dst"),
+        memref_of_rank("dst", "src"),
+        Rule(
+            "memref-covers",
+            "PTO-S072",
+            "expects dst to have the valid extents of src",
+            _memref_covers,
+        ),
+    ),
+    notes=("PTOAS also derives the strides of dst from the layout; we carry them as written.",),
+    example="%m = pto.simd.tile_to_memref %t : !pto.tile_buf<vec, 16x64xf32>"
+    " to memref<16x64xf32, #pto.address_space<vec>>",
+    cite=_TD,
+)

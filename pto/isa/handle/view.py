@@ -1,0 +1,264 @@
+"""Pointers, views of global memory, and the bridges a compiler builds between tiles and memrefs.
+
+None of these moves data. Tile handles and windows on tiles are in `tile.py`.
+"""
+
+from __future__ import annotations
+
+from pto.core.memory import Space
+from pto.isa.meaning.handle import memref
+from pto.isa.meaning.handle import view as meaning
+from pto.isa.row import types as t
+from pto.isa.row.instr import Attr, Family, Result, instr, read
+from pto.isa.rules.rule import Case, Rule, counts_dimensions, one_per_dimension, same_dtype
+
+_TD = "PTOAS include/PTO/IR/PTOOps.td"
+_MANUAL = "PTOAS docs/PTO_IR_manual.md"
+_VIEWS = "pto-isa docs/isa/tile/ops/view-and-tile-buf"
+
+# ---- rules
+
+
+def space_of(type: t.Type | None) -> Space | None:
+    """The memory space a value points into; None for what points nowhere."""
+    if isinstance(type, t.Ptr | t.MemRef):
+        return type.space
+    if isinstance(type, t.TileBuf):
+        return type.tile.role.space
+    return Space.GM if isinstance(type, t.View) else None
+
+
+def same_space(a: str, b: str) -> Rule:
+    def test(case: Case) -> str | None:
+        first, second = space_of(case.type(a)), space_of(case.type(b))
+        if first is None or second is None or first is second:
+            return None
+        return f"{a} is in {first.value}, {b} is in {second.value}"
+
+    return Rule("same-space", "PTO-M070", f"expects {b} to stay in the memory space of {a}", test)
+
+
+def _in_gm(name: str) -> Rule:
+    def test(case: Case) -> str | None:
+        space = space_of(case.type(name))
+        return None if space in (None, Space.GM) else f"it is in {space.value}"
+
+    return Rule("in-gm", "PTO-M071", f"expects {name} to point into global memory", test)
+
+
+def memref_of_rank(memref: str, source: str) -> Rule:
+    def test(case: Case) -> str | None:
+        type, of = case.type(memref), case.type(source)
+        rank = 2 if isinstance(of, t.TileBuf) else len(getattr(of, "shape", ()))
+        if not isinstance(type, t.MemRef) or len(type.shape) == rank:
+            return None
+        return f"{source} has {rank} dimensions, {memref} has {len(type.shape)}"
+
+    sentence = f"expects a memref as {memref} to have the dimensions of {source}"
+    return Rule("memref-of-rank", "PTO-S070", sentence, test)
+
+
+def _same_type(case: Case) -> str | None:
+    first, second = case.type("ptr"), case.type("result")
+    return None if first == second else "they differ"
+
+
+def _has_pointer(case: Case) -> str | None:
+    source, result = case.type("input"), case.type("result")
+    if isinstance(result, t.Ptr) or isinstance(source, t.Ptr):
+        return None
+    return f"it casts {'a memref' if isinstance(source, t.MemRef) else 'an integer'} to an integer"
+
+
+def _shape(type: t.Type | None, dimensions: int) -> tuple[t.Dim, ...]:
+    """The shape a view type states; nothing where it states a rank only."""
+    if not isinstance(type, t.View) or counts_dimensions(type, dimensions):
+        return ()
+    return type.shape
+
+
+def _static_sizes(case: Case) -> str | None:
+    """Constant sizes contradict the type; a dynamic size never does."""
+    shape = _shape(case.type("result"), len(case.op.group("shape")))
+    for dim, (value, size) in enumerate(zip(case.op.group("shape"), shape, strict=False)):
+        actual = case.constant(value)
+        if actual is not None and size is not None and actual != size:
+            return f"dimension {dim} is {actual} in shape, {size} in the type"
+    return None
+
+
+def _window_inside(case: Case) -> str | None:
+    shape = _shape(case.type("source"), len(case.op.group("sizes")))
+    groups = (case.op.group("offsets"), case.op.group("sizes"), shape)
+    for dim, (low, count, size) in enumerate(zip(*groups, strict=False)):
+        offset, length = case.constant(low), case.constant(count)
+        if offset is not None and offset < 0:
+            return f"offset {offset} of dimension {dim} is negative"
+        if length is not None and length <= 0:
+            return f"size {length} of dimension {dim} is not positive"
+        end = (offset or 0) + (length or 0)
+        if size is not None and length is not None and end > size:
+            return f"dimension {dim} ends at {end}, the source at {size}"
+    return None
+
+
+def _window_typed(case: Case) -> str | None:
+    source, result = case.type("source"), case.type("result")
+    if not isinstance(source, t.View) or not isinstance(result, t.View):
+        return None
+    if len(source.shape) != len(result.shape):
+        return None  # the type may drop dimensions
+    for dim, (value, size) in enumerate(zip(case.op.group("sizes"), result.shape, strict=False)):
+        actual = case.constant(value)
+        if actual is not None and size is not None and actual != size:
+            return f"dimension {dim} is {actual} in sizes, {size} in the type"
+    return None
+
+
+def _missing_dimension(case: Case) -> str | None:
+    rank = len(getattr(case.type("tensor_view"), "shape", ()))
+    dim = case.number("dim_index")
+    return None if dim is None or 0 <= dim < rank else f"dimension {dim} of {rank}"
+
+
+# ---- pointers
+
+POINTER = Family("pointers", "support", "addresses of elements in one memory space", subject="ptr")
+
+instr(
+    "addptr",
+    POINTER,
+    "result = ptr + offset, counted in elements",
+    body=meaning.ADD_POINTER,
+    operands=(read("ptr", "pointer"), read("offset", "index")),
+    results=(Result("result", "pointer"),),
+    text="$ptr , $offset {} : types(ptr) -> results",
+    rules=(Rule("same-type", "PTO-T071", "expects result to have the type of ptr", _same_type),),
+    cite=(_TD, "PTO-Gym docs/PTO-micro-Instruction-SPEC.md:771"),
+)
+instr(
+    "castptr",
+    POINTER,
+    "the same byte address as an integer, or as a pointer to other elements of the same space",
+    body=meaning.CAST_POINTER,
+    operands=(read("input", "pointer, memref or integer"),),
+    results=(Result("result", "pointer or integer"),),
+    text="$input {} : types -> results",
+    rules=(
+        Rule("has-pointer", "PTO-T072", "expects a pointer on one side of the cast", _has_pointer),
+        same_space("input", "result"),
+    ),
+    example="%p = pto.castptr %addr : i64 -> !pto.ptr<f32, ub>",
+    notes=("A memref gives its base address; the older td takes integers and pointers only.",),
+    cite=(_TD, "PTO-Gym docs/PTO-micro-Instruction-SPEC.md:760"),
+)
+
+# ---- views of global memory
+
+VIEW = Family("views", "support", "where a tensor lies in global memory", subject="result")
+_DIM = (read("tensor_view", "view"), read("dim_index", "index"))
+
+instr(
+    "make_tensor_view",
+    VIEW,
+    "element (i, j, ..) of result is ptr[i * strides[0] + j * strides[1] + ..]",
+    body=meaning.TENSOR_VIEW,
+    operands=(read("ptr", "pointer"), read("shape*", "index"), read("strides*", "index")),
+    results=(Result("result", "tensor view"),),
+    attrs=(Attr("layout", "layout", meaning="how tiles of this tensor lie: nd, dn or nz"),),
+    text="$ptr , shape = [ $shape* ] , strides = [ $strides* ] {} : results",
+    rules=(
+        _in_gm("ptr"),
+        same_dtype("ptr", "result"),
+        one_per_dimension("result", "shape", "strides"),
+        Rule(
+            "static-sizes",
+            "PTO-S072",
+            "expects constant sizes to be those of the type",
+            _static_sizes,
+        ),
+    ),
+    notes=(
+        "The manual wants a given layout to agree with the one that static sizes and strides imply;"
+        " PTOAS computes that layout and does not compare. Neither do we.",
+    ),
+    example="%v = pto.make_tensor_view %p, shape = [%m, %n], strides = [%n, %c1]"
+    " : !pto.tensor_view<?x?xf32>",
+    cite=(_MANUAL, f"{_VIEWS}/make-tensor-view.md"),
+)
+instr(
+    "partition_view",
+    VIEW,
+    "element (i, j, ..) of result is source(offsets[0] + i, offsets[1] + j, ..)",
+    body=meaning.PARTITION,
+    operands=(
+        read("source", "tensor view"),
+        read("offsets*", "index"),
+        read("sizes*", "index"),
+    ),
+    results=(Result("result", "partition view", "partition"),),
+    text="$source , offsets = [ $offsets* ] , sizes = [ $sizes* ] {}"
+    " : types(source) <? -> results >",
+    rules=(
+        same_dtype("source", "result"),
+        one_per_dimension("source", "offsets", "sizes"),
+        Rule("window-inside", "PTO-S073", "expects a window inside source", _window_inside),
+        Rule(
+            "window-typed",
+            "PTO-S072",
+            "expects constant sizes to be those of the type",
+            _window_typed,
+        ),
+    ),
+    notes=("Without a result type, constant sizes are static in it and the others are `?`.",),
+    example="%w = pto.partition_view %v, offsets = [%i, %j], sizes = [%c16, %c64]"
+    " : !pto.tensor_view<?x?xf32> -> !pto.partition_tensor_view<16x64xf32>",
+    cite=(_MANUAL, f"{_VIEWS}/partition-view.md"),
+)
+for _name, _meaning, _body in (
+    ("get_tensor_view_dim", "result = the size of dimension dim_index", meaning.DIMENSION),
+    (
+        "get_tensor_view_stride",
+        "result = the stride of dimension dim_index, in elements",
+        meaning.STRIDE,
+    ),
+):
+    instr(
+        _name,
+        VIEW,
+        _meaning,
+        body=_body,
+        operands=_DIM,
+        results=(Result("result", "index"),),
+        text="$tensor_view , $dim_index {} : types(tensor_view) -> results",
+        rules=(
+            Rule(
+                "dimension-exists",
+                "PTO-S074",
+                "expects dim_index to be a dimension of tensor_view",
+                _missing_dimension,
+            ),
+        ),
+        cite=(_MANUAL, f"{_VIEWS}/{_name.replace('_', '-')}.md"),
+    )
+instr(
+    "tensor_view_addr",
+    VIEW,
+    "dst = the address of element (0, 0, ..) of src",
+    body=meaning.VIEW_ADDRESS,
+    operands=(read("src", "view"),),
+    results=(Result("dst", "pointer or memref"),),
+    text="$src {} : types -> results",
+    rules=(same_dtype("src", "dst"), _in_gm("dst"), memref_of_rank("dst", "src")),
+    example="%p = pto.tensor_view_addr %v : !pto.tensor_view<?x?xf32> -> !pto.ptr<f32, gm>",
+    cite=("PTOAS include/PTO/IR/VPTOOps.td", f"{_VIEWS}/tensor-view-addr.md"),
+)
+instr(
+    "declare_global",
+    VIEW,
+    "entry = a view whose address a queue fills in later",
+    body=memref.DECLARE,
+    results=(Result("entry", "tensor view"),),
+    text="{} -> results",
+    cite=_TD,
+)

@@ -1,0 +1,174 @@
+"""Windows on tiles: part of a tile under a name of its own, in the parent's storage."""
+
+from __future__ import annotations
+
+from pto.isa.handle.tile import AXES, VALID, same_config, valid_in
+from pto.isa.handle.view import same_space
+from pto.isa.meaning.handle import subview as meaning
+from pto.isa.row.attributes import Array, Int
+from pto.isa.row.instr import Attr, Family, Result, instr, read
+from pto.isa.rules.rule import Case, Rule, dims, same_dtype
+
+# ---- rules
+
+
+def _sizes(case: Case) -> tuple[int, ...]:
+    value = case.op.attrs.get("sizes")
+    items = value.items if isinstance(value, Array) else ()
+    return tuple(n.value for n in items if isinstance(n, Int))
+
+
+def _window_of_two(case: Case) -> str | None:
+    sizes, offsets = _sizes(case), case.op.group("offsets")
+    if len(sizes) != 2 or len(offsets) != 2:
+        return f"there are {len(offsets)} offsets and {len(sizes)} sizes"
+    return None if min(sizes) > 0 else f"sizes are {dims(*sizes)}"
+
+
+def _offsets(case: Case) -> tuple[int | None, ...]:
+    return tuple(case.constant(v) for v in case.op.group("offsets"))
+
+
+def _window_inside(case: Case) -> str | None:
+    source = case.tile("source")
+    shape = source.shape if source else ()
+    for offset, size, whole in zip(_offsets(case), _sizes(case), shape, strict=False):
+        if offset is not None and offset < 0:
+            return f"offset {offset} is negative"
+        if (offset or 0) + size > whole:
+            return f"it ends at {(offset or 0) + size}, the source at {whole}"
+    return None
+
+
+def _shaped_as_window(case: Case) -> str | None:
+    tile, sizes = case.tile("result"), _sizes(case)
+    if tile is None or len(sizes) != 2 or tile.shape == sizes:
+        return None
+    return f"result is {dims(*tile.shape)}, sizes are {dims(*sizes)}"
+
+
+def _both_valid(case: Case) -> str | None:
+    row, col = (bool(case.op.group(name)) for name, _ in AXES)
+    return None if row is col else f"only valid_{'row' if row else 'col'} is given"
+
+
+def _valid_as_written(case: Case) -> str | None:
+    """The type repeats what the operands say: their constants, `?`, or else the whole window."""
+    tile, sizes = case.tile("result"), _sizes(case)
+    if tile is None or len(sizes) != 2:
+        return None
+    for (name, axis), size in zip(AXES, sizes, strict=True):
+        number = case.number(name)
+        wanted = size if not case.op.group(name) else number and min(number, size)
+        if tile.valid[axis] not in (None, wanted):
+            shown = dims(*tile.valid)
+            return f"the type says {shown}, {name} asks {'?' if wanted is None else wanted}"
+    return None
+
+
+def _on_box(case: Case) -> str | None:
+    source = case.tile("source")
+    if source is None or not source.layout.is_boxed:
+        return None
+    for what, numbers in (("size", _sizes(case)), ("offset", _offsets(case))):
+        for number, box in zip(numbers, source.box, strict=False):
+            if number is not None and number % box:
+                return f"{what} {number} is no multiple of {box}"
+    return None
+
+
+def _whole_lines(case: Case) -> str | None:
+    """Boxes of one line lie together, so a subset of a boxed tile takes whole lines of boxes."""
+    source = case.tile("source")
+    if source is None or not source.layout.is_boxed or _window_of_two(case) is not None:
+        return None
+    axis = 1 if source.layout.blayout.value == "row_major" else 0
+    size, offset = _sizes(case)[axis], _offsets(case)[axis]
+    name = ("rows", "columns")[axis]
+    if size != source.shape[axis]:
+        return f"it takes {size} of {source.shape[axis]} {name}"
+    return None if offset == 0 else f"its offset in {name} is not the constant 0"
+
+
+# ---- rows
+
+WINDOW = Family(
+    "windows on tiles",
+    "support",
+    "element (i, j) of result is source(offsets[0] + i, offsets[1] + j), in the parent's storage",
+    operands=(read("source"), read("offsets*", "index")),
+    attrs=(Attr("sizes", "any", required=True, meaning="rows and columns of the window"),),
+    subject="result",
+    rules=(
+        Rule(
+            "window-of-two",
+            "PTO-S070",
+            "expects two offsets and two positive sizes",
+            _window_of_two,
+        ),
+        Rule("tile-window-inside", "PTO-S073", "expects a window inside source", _window_inside),
+        Rule(
+            "shaped-as-window",
+            "PTO-S072",
+            "expects result to have the shape that sizes say",
+            _shaped_as_window,
+        ),
+        same_dtype("source", "result"),
+        same_space("source", "result"),
+        same_config("source", "result"),
+        Rule(
+            "on-box",
+            "PTO-L070",
+            "expects the window of a boxed tile to be made of whole boxes",
+            _on_box,
+        ),
+    ),
+)
+
+instr(
+    "subview",
+    WINDOW,
+    "a window of sizes; all of it is valid unless valid_row and valid_col say less",
+    body=meaning.SUBVIEW,
+    operands=(read("source", "tile or view"), read("offsets*", "index"), *VALID),
+    results=(Result("result", "tile or view", "subview"),),
+    text="$source <? , offsets = > [ $offsets* ] <? , > sizes <? = > @sizes"
+    " <? valid [ $valid_row , $valid_col ] > {}"
+    " : types(source) <? -> results >",
+    rules=(
+        Rule("both-valid", "PTO-S076", "expects valid_row and valid_col together", _both_valid),
+        valid_in("result", 1),
+        Rule(
+            "valid-as-written",
+            "PTO-S072",
+            "expects the valid region of result to be the one asked for",
+            _valid_as_written,
+        ),
+    ),
+    notes=(
+        "Newer than pto.subset: the valid region of the parent plays no part.",
+        "The oldest programs write `offsets = [..], sizes = [..]` and take windows of views.",
+    ),
+    example="%s = pto.subview %t[%i, %j] sizes [8, 32] : !pto.tile_buf<vec, 16x64xf32>"
+    " -> !pto.tile_buf<vec, 8x32xf32>",
+    cite="PTOAS include/PTO/IR/PTOOps.td",
+)
+instr(
+    "subset",
+    WINDOW,
+    "a window of sizes; valid is its share of the parent's valid region",
+    body=meaning.SUBSET,
+    results=(Result("result", "tile", "subset"),),
+    text="$source [ $offsets* ] sizes @sizes {} : types(source)",
+    rules=(
+        Rule(
+            "whole-lines",
+            "PTO-L071",
+            "expects a subset of a boxed tile to keep whole lines of boxes",
+            _whole_lines,
+        ),
+    ),
+    notes=("Older than pto.subview; its text does not write the result type.",),
+    example="%s = pto.subset %t[%i, %j] sizes [8, 32] : !pto.tile_buf<vec, 16x64xf32>",
+    cite="pto-isa docs/isa/tile/ops/view-and-tile-buf/subset.md",
+)

@@ -1,0 +1,1 @@
+"""What instructions around the matrix unit do."""

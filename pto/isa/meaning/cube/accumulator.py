@@ -1,0 +1,111 @@
+"""Accumulator tiles on their way out: which conversion of `quantise.py` a tile instruction means.
+
+A scale is a word of 64 bits (machine.yaml#enums.quant_word): one for all elements, or one a column
+in a row of words.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from pto.core.convert import Round, convert
+from pto.core.dtypes import F32, I16, I32, DType, dtype
+from pto.core.errors import fail
+from pto.core.memory import Memory, Space
+from pto.core.tile import Role, Tile, TileType
+from pto.isa.meaning.cube.quantise import Finish, Scale
+from pto.isa.meaning.lanes import Lanes
+from pto.isa.meaning.machine import Machine
+from pto.isa.meaning.memory import registers
+from pto.isa.meaning.tile.patch import cut
+
+Words = npt.NDArray[np.uint64]
+
+_WORD = (1 << 64) - 1
+_SHIFT = 32
+
+
+class Outlet:
+    """Elements of `src` on their way to `dst`; made once, called with a tile's elements."""
+
+    def __init__(self, src: DType, dst: DType, relu: str | None = None) -> None:
+        if relu not in (None, "no_relu", "normal_relu"):
+            raise fail(
+                "PTO-T172",
+                f"the ISA does not say where a tile instruction takes the slope of {relu} from",
+                help="write no_relu or normal_relu",
+            )
+        self.src, self.dst = src, dst
+        self.relu = relu or "no_relu"
+
+    def __call__(
+        self, core: Machine, values: Lanes, fp: Tile | None, word: int | None, column: int = 0
+    ) -> Lanes:
+        """`values` converted; `column` is the channel of the first column."""
+        saturate = not registers.ctrl_bit(core, registers.KEEP_SPECIALS)
+        if fp is None and word is None:
+            return self.cast(values, saturate)
+        if fp is None:
+            words = np.array([(word or 0) & _WORD], np.uint64)
+        else:
+            words = _row(fp, column, values.shape[1])
+        if self.dst is I16:
+            return self._shifted(values, words)
+        scale = Scale.word(int(words[0])) if fp is None else Scale.words(words)
+        if self.dst.is_float:
+            return self._rounded(values, scale, saturate)
+        if self.dst.itemsize == 1:
+            mode = "qf322b8_pre" if self.src is F32 else "req8"
+            return Finish(mode, scale, self.relu).apply(values, self.src, self.dst)
+        raise fail("PTO-T173", f"the accumulator scales {self.src} to no {self.dst}")
+
+    def cast(self, values: Lanes, saturate: bool) -> Lanes:
+        """Without a scale: one rounding to nearest even; the control register tells overflow."""
+        if self.src is self.dst:
+            return Finish(relu=self.relu).apply(values, self.src, self.dst)
+        if self.relu == "normal_relu":
+            values = np.where((values > 0) | np.isnan(values), values, values.dtype.type(0))
+        return convert(values, self.src, self.dst, Round.RINT, saturate or not self.dst.is_float)
+
+    def _rounded(self, values: Lanes, scale: Scale, saturate: bool) -> Lanes:
+        """The product in f32, kept inside the range of dst (tile.yaml#pto.tstore), then rounded."""
+        product = values.astype(np.float32) * scale.scale
+        if self.dst is not F32:
+            inside = np.clip(product, np.float32(self.dst.min), np.float32(self.dst.max))
+            product = np.where(np.isfinite(product), inside, product)
+        return Finish(relu=self.relu, saturate=saturate).apply(product, F32, self.dst)
+
+    def _shifted(self, values: Lanes, words: Words) -> Lanes:
+        """i32 to i16: shifted right by 1 to 16 bits, limited."""
+        if self.src is not I32:
+            raise fail("PTO-T173", f"the accumulator scales {self.src} to no {self.dst}")
+        count = (words >> np.uint64(_SHIFT) & np.uint64(0xF)).astype(np.int32) + 1
+        low = 0 if self.relu == "normal_relu" else I16.min
+        return np.clip(values >> count, low, I16.max).astype(np.int16)
+
+
+def _row(fp: Tile, column: int, count: int) -> Words:
+    """Words of columns `column`.. as the hardware reads them, whatever the tile's element type."""
+    return fp.memory.read(fp.address + 8 * column, 8 * count).view(np.uint64)
+
+
+def outgoing(core: Machine, tile: Tile) -> Tile:
+    """What a push sends: an accumulator scaled as set_quant_scalar or set_quant_vector said, once.
+
+    The vector form names no result type; with a word a column the fixpipe makes bytes of f32, and
+    i8 is what it makes of i32 too unless told otherwise.
+    """
+    asked = registers.get(core, registers.TILE_QUANT)
+    if asked is None or tile.type.role is not Role.ACC:
+        return tile
+    registers.put(core, registers.TILE_QUANT, None)
+    kind, scale = asked
+    result = dtype(kind or "i8")
+    fp, word = (None, scale) if kind else (scale, None)
+    rows, cols = tile.get_valid()
+    values = Outlet(tile.type.dtype, result)(core, cut(tile, 0, 0, rows, cols), fp, word)
+    type = TileType.of(Role.ACC, result, *tile.type.shape)
+    sent = Tile(type, Memory(Space.L0C, type.nbytes), 0, (rows, cols))
+    sent.write_valid(values)
+    return sent

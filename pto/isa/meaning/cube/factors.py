@@ -1,0 +1,223 @@
+"""L1 to L0A and L0B: fractals of 512 bytes, transposed on the way where asked, and MX scales.
+
+A left tile [m,k] and a right tile [n,k] lie alike: strips of 32 bytes of k, one row of m or n after
+the other (K1 M1 M0 K0 and K1 N1 N0 K0). Transposing swaps the two sides of the source.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from pto.core.constants import (
+    C0_SIZE_BYTE,
+    CUBE_BLOCK_SIZE,
+    FRACTAL_NZ_ROW,
+    MX_BLOCK_SIZE,
+    MX_COL_LEN,
+    MX_ROW_LEN,
+)
+from pto.core.dtypes import FLOAT4_E2M1X2, DType, pack_nibbles, unpack_nibbles
+from pto.core.errors import fail
+from pto.core.memory import Space
+from pto.core.pointer import Pointer
+from pto.isa.meaning.cube.fractal import Array, padded
+from pto.isa.meaning.kinds import Do
+from pto.isa.meaning.machine import Machine
+from pto.isa.meaning.memory import burst
+from pto.isa.meaning.memory.burst import Loop, Side
+from pto.isa.meaning.memory.dma import element
+from pto.isa.rules.rule import Case
+
+FRAGMENT: Final = MX_ROW_LEN * MX_COL_LEN  # bytes: scales of 16 rows and 64 values of k
+_SCALE_SHIFT: Final = 4  # scales of the tile at address a of L0A lie at a >> 4: pto.tget_scale_addr
+_SCALES: Final = {Space.L0A: Space.SCALE_A, Space.L0B: Space.SCALE_B}
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Source rows in 16s, source columns in 32 bytes; strides are fractals from strip to strip."""
+
+    row: int
+    col: int
+    rows: int
+    cols: int
+    src_stride: int
+    dst_stride: int
+
+    def check(self, name: str) -> None:
+        numbers = (self.row, self.col, self.rows, self.cols, self.src_stride, self.dst_stride)
+        if min(numbers) < 0:
+            raise fail("PTO-S160", f"'{name}' op: a start, step or stride is {min(numbers)}")
+
+
+def load(name: str, src: Pointer, dst: Pointer, kind: DType, at: Window, transpose: bool) -> None:
+    """Fractals of L1 become fractals of L0A or L0B."""
+    at.check(name)
+    start = (at.col * at.src_stride + at.row) * CUBE_BLOCK_SIZE
+    source = Pointer(src.memory, src.address + start, kind)
+    width = at.rows * CUBE_BLOCK_SIZE
+    if not transpose:
+        loop = Loop(at.cols, at.src_stride * CUBE_BLOCK_SIZE, at.dst_stride * CUBE_BLOCK_SIZE)
+        burst.move(name, source, dst, width, [loop])
+        return
+    if at.rows == 0 or at.cols == 0:
+        return
+    counts, strides = (at.cols,), (at.src_stride * CUBE_BLOCK_SIZE,)
+    reads = Side(name, "reads", source.memory, source.address, counts, strides, width)
+    reads.check()
+    strips = _transposed(name, reads.bytes, kind, at)
+    counts, strides = (strips.shape[0],), (at.dst_stride * CUBE_BLOCK_SIZE,)
+    writes = Side(name, "writes", dst.memory, dst.address, counts, strides, strips.shape[1])
+    writes.check()
+    burst.put(writes, strips)
+
+
+def _transposed(name: str, found: Array, kind: DType, at: Window) -> Array:
+    """Strips of the transposed matrix, a row of bytes each."""
+    rows = at.rows * FRACTAL_NZ_ROW
+    items = found.reshape(at.cols, rows, C0_SIZE_BYTE).transpose(1, 0, 2).reshape(rows, -1)
+    if kind.is_packed:
+        values = unpack_nibbles(np.ascontiguousarray(items))
+    else:
+        values = np.ascontiguousarray(items).view(kind.storage)
+    wide = values.shape[1] // at.cols  # elements in 32 bytes
+    if rows % wide:
+        raise fail(
+            "PTO-S163",
+            f"'{name}' op transposes {rows} rows of {kind}, not a multiple of {wide}",
+            help=f"a transposed fractal takes {wide} source rows",
+        )
+    turned = np.ascontiguousarray(values.T)
+    if kind.is_packed:
+        turned = pack_nibbles(kind, turned)
+    count, cols = rows // wide, values.shape[1]
+    raw = turned.view(np.uint8).reshape(cols, count, C0_SIZE_BYTE)
+    return raw.transpose(1, 0, 2).reshape(count, cols * C0_SIZE_BYTE)
+
+
+def _window(kind: DType, rows: int, depth: int, transpose: bool, row: int, col: int) -> Window:
+    """The fractals of a logical rows x depth operand, rows being m or n.
+
+    The pitch of the source is implied. Transposed, both sides are padded to what a transposed
+    fractal takes, 16 elements or 32 bytes: dma_cube.yaml#pto.mte_l1_l0b.
+    """
+    per_block = C0_SIZE_BYTE * kind.values_per_item // kind.itemsize
+    if not transpose:
+        strip = -(-rows // FRACTAL_NZ_ROW)
+        return Window(row, col, strip, -(-depth // per_block), strip, strip)
+    step = max(FRACTAL_NZ_ROW, per_block)
+    source_rows, source_cols = padded(depth, step), padded(rows, step)
+    strip = source_rows // FRACTAL_NZ_ROW
+    return Window(row, col, strip, source_cols // per_block, strip, source_cols // FRACTAL_NZ_ROW)
+
+
+def _mte_load(rows_first: bool) -> Do:
+    """mte_l1_l0a gives m and k, mte_l1_l0b gives k and n."""
+
+    def make(case: Case) -> Callable[..., None]:
+        name, kind = case.row.name, element(case, "source")
+        transpose = case.word("transpose") == "true"
+
+        def run(
+            core: Machine,
+            src: Pointer,
+            dst: Pointer,
+            a: int,
+            b: int,
+            row: int | None,
+            col: int | None,
+        ) -> None:
+            rows, depth = (a, b) if rows_first else (b, a)
+            if rows < 1 or depth < 1:
+                raise fail("PTO-S160", f"'{name}' op loads a tile of {a} x {b}")
+            at = _window(kind, rows, depth, transpose, row or 0, col or 0)
+            load(name, burst.owned(core, src), dst, kind, at, transpose)
+
+        return run
+
+    return Do(make)
+
+
+def _load_cbuf(case: Case) -> Callable[..., None]:
+    name, kind = case.row.name, element(case, "source")
+    transpose = case.word("transpose") == "true"
+
+    def run(core: Machine, src: Pointer, dst: Pointer, *steps: int) -> None:
+        load(name, burst.owned(core, src), dst, kind, Window(*steps), transpose)
+
+    return run
+
+
+def _load_cbuf_s4(case: Case) -> Callable[..., None]:
+    """4-bit elements whatever the pointer says; transpose is an operand."""
+    name = case.row.name
+
+    def run(core: Machine, src: Pointer, dst: Pointer, *steps: int) -> None:
+        *window, transpose = steps
+        at = Window(*window)
+        load(name, burst.owned(core, src), dst, FLOAT4_E2M1X2, at, bool(transpose))
+
+    return run
+
+
+MTE_L1_L0A = _mte_load(rows_first=True)
+MTE_L1_L0B = _mte_load(rows_first=False)
+LOAD_CBUF = Do(_load_cbuf)
+LOAD_CBUF_S4 = Do(_load_cbuf_s4)
+
+# ---- MX scales
+
+
+def scales_at(core: Machine, tile: Pointer) -> Pointer:
+    """Where the scales of the tile at a pointer into L0A or L0B lie."""
+    memory = core.memory(_SCALES[tile.memory.space])
+    return Pointer(memory, tile.address >> _SCALE_SHIFT, None)
+
+
+def fragments(rows: int, depth: int) -> tuple[int, int]:
+    """How many 32-byte fragments along m or n, and along k."""
+    return -(-rows // MX_ROW_LEN), -(-depth // (MX_BLOCK_SIZE * MX_COL_LEN))
+
+
+def _mte_scales(rows_first: bool) -> Do:
+    """Fragments lie in L1 as they lie beside L0: along k first."""
+
+    def make(case: Case) -> Callable[..., None]:
+        name = case.row.name
+
+        def run(core: Machine, src: Pointer, dst: Pointer, a: int, b: int) -> None:
+            rows, depth = (a, b) if rows_first else (b, a)
+            if rows < 1 or depth < 1:
+                raise fail("PTO-S160", f"'{name}' op loads the scales of a tile of {a} x {b}")
+            along, across = fragments(rows, depth)
+            width = along * across * FRAGMENT
+            burst.move(name, burst.owned(core, src), scales_at(core, dst), width, ())
+
+        return run
+
+    return Do(make)
+
+
+def _load_cbuf_to_cb_mx(case: Case) -> Callable[..., None]:
+    """x counts fragments along n, y along k; strides are fragments from one x to the next."""
+    name = case.row.name
+
+    def run(core: Machine, src: Pointer, dst: Pointer, *steps: int) -> None:
+        at = Window(*steps)
+        at.check(name)
+        source = burst.owned(core, src)
+        start = (at.row * at.src_stride + at.col) * FRAGMENT
+        loop = Loop(at.rows, at.src_stride * FRAGMENT, at.dst_stride * FRAGMENT)
+        origin = Pointer(source.memory, source.address + start, source.dtype)
+        burst.move(name, origin, scales_at(core, dst), at.cols * FRAGMENT, [loop])
+
+    return run
+
+
+MTE_L1_L0A_MX = _mte_scales(rows_first=True)
+MTE_L1_L0B_MX = _mte_scales(rows_first=False)
+LOAD_CBUF_TO_CB_MX = Do(_load_cbuf_to_cb_mx)

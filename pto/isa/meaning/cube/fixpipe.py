@@ -1,0 +1,370 @@
+"""The fixpipe: accumulator tiles of L0C to global memory, L1 or UB. Values: `quantise.py`.
+
+A transfer is prepared and checked as a whole, halves and repetitions included, before anything is
+written. Unit flags order pipes and have no effect here; sid and l2 of a store are hints.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+
+from pto.core.constants import C0_SIZE_BYTE, FRACTAL_NZ_ROW
+from pto.core.dtypes import DType, pack_nibbles
+from pto.core.errors import fail
+from pto.core.memory import Space
+from pto.core.pointer import Pointer
+from pto.isa.meaning.cube.fractal import Array, accumulator, logical
+from pto.isa.meaning.cube.load import parameters, relu_table
+from pto.isa.meaning.cube.quantise import Finish, Scale
+from pto.isa.meaning.kinds import Do
+from pto.isa.meaning.machine import Machine
+from pto.isa.meaning.memory import burst, registers
+from pto.isa.meaning.memory.burst import Side
+from pto.isa.meaning.memory.dma import element
+from pto.isa.row.enums import ENUMS
+from pto.isa.rules.rule import Case
+
+_QUANT_ROW, _RELU_ROW = 128, 64  # bytes: parameters of 16 channels
+_ATOMIC_NUMBERS: Final = ENUMS["acc_store_atomic_type"]
+Split = str | int  # "split_m", "split_n", or the sub-block that takes all
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """m x n elements, how they lie in L0C and how in the destination."""
+
+    m: int
+    n: int
+    src_stride: int  # rows of 16 elements, from one block of 16 columns to the next
+    dst_stride: int  # destination elements
+    layout: str = "nz2nd"
+    step: int = 1  # nz2dn: rows of 16 elements from one m to the next
+    split: bool = False  # nz2nz of f32: blocks of 8 columns instead of 16
+    count: int = 1  # loop3
+    src_step: int = 0  # rows of 16 elements
+    dst_step: int = 0  # destination elements
+
+    def check(self, name: str) -> None:
+        numbers = (self.m, self.n, self.src_stride, self.dst_stride, self.step)
+        repeat = (self.count, self.src_step, self.dst_step)
+        if min(*numbers, *repeat) < 0:
+            raise fail("PTO-S160", f"'{name}' op: a size or stride is negative: {self}")
+        if self.m * self.n * self.count > burst.MOST_BYTES:
+            raise fail("PTO-M162", f"'{name}' op moves {self.m} x {self.n} x {self.count} elements")
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """Bursts ready to be written."""
+
+    side: Side
+    values: Array
+
+    def put(self, how: tuple[DType, str] | None) -> None:
+        if how is None:
+            burst.put(self.side, self.values)
+        else:
+            burst.update(self.side, self.values.view(how[0].numpy), *how)
+
+
+@dataclass(frozen=True, slots=True)
+class Fixpipe:
+    """What the types of one instruction fix."""
+
+    name: str
+    src: DType
+    dst: DType
+
+    @classmethod
+    def of(cls, case: Case) -> Fixpipe:
+        return cls(case.row.name, element(case, "source"), element(case, "destination"))
+
+    def run(
+        self,
+        core: Machine,
+        src: Pointer,
+        dst: Pointer,
+        shape: Shape,
+        finish: Finish,
+        half: Split = 0,
+        atomic: tuple[DType, str] | None = None,
+    ) -> None:
+        shape.check(self.name)
+        if atomic is not None and atomic[0].itemsize != self.dst.itemsize:
+            raise fail(
+                "PTO-T163",
+                f"'{self.name}' op combines as {atomic[0]}, and the destination is {self.dst}",
+            )
+        writes = list(self._writes(core, src, dst, shape, finish, half))
+        for write in writes:
+            write.side.check()
+        for write in writes:
+            write.put(atomic)
+
+    def _writes(
+        self, core: Machine, src: Pointer, dst: Pointer, shape: Shape, finish: Finish, half: Split
+    ) -> Iterator[Write]:
+        if shape.m == 0 or shape.n == 0:
+            return
+        row = FRACTAL_NZ_ROW * self.src.itemsize
+        for n in range(shape.count):
+            start = src.address + n * shape.src_step * row
+            values = self._read(Pointer(src.memory, start, self.src), shape)
+            items = finish.apply(values, self.src, self.dst)
+            for part, target in self._parts(core, items, dst, half):
+                moved = self._offset(n * shape.dst_step)
+                place = Pointer(target.memory, target.address + moved, self.dst)
+                yield from self._placed(part, place, shape)
+
+    def _read(self, src: Pointer, shape: Shape) -> Array:
+        found = accumulator(
+            self.name, "reads", src, self.src, shape.m, shape.n, shape.src_stride, shape.step
+        )
+        return logical(found, shape.n)
+
+    def _parts(
+        self, core: Machine, items: Array, dst: Pointer, half: Split
+    ) -> Iterator[tuple[Array, Pointer]]:
+        """The tile and where it goes; a half for each vector sub-block where it is split."""
+        if isinstance(half, int):
+            yield items, burst.owned(core, dst, half)
+            return
+        axis = 0 if half == "split_m" else 1
+        if items.shape[axis] % 2:
+            raise fail("PTO-S166", f"'{self.name}' op splits {items.shape[axis]} in halves")
+        for sub, part in enumerate(np.split(items, 2, axis)):
+            yield part, burst.owned(core, dst, sub)
+
+    def _placed(self, items: Array, dst: Pointer, shape: Shape) -> Iterator[Write]:
+        if shape.layout == "nz2nz":
+            yield from self._strips(items, dst, shape)
+            return
+        rows = items.T if shape.layout == "nz2dn" else items
+        yield self._rows(rows, dst, (rows.shape[0],), (self._offset(shape.dst_stride),))
+
+    def _strips(self, items: Array, dst: Pointer, shape: Shape) -> Iterator[Write]:
+        """Blocks of columns behind each other, all rows of one block before the next."""
+        wide = C0_SIZE_BYTE * self.dst.values_per_item // self.dst.itemsize
+        if self.dst.itemsize == 4 and not shape.split:
+            wide = FRACTAL_NZ_ROW
+        rows, cols = items.shape
+        pitch, row = self._offset(shape.dst_stride), self._offset(wide)
+        full = cols // wide
+        if full:
+            inner = items[:, : full * wide].reshape(rows, full, wide).transpose(1, 0, 2)
+            yield self._rows(inner, dst, (full, rows), (pitch, row))
+        if cols % wide:
+            place = Pointer(dst.memory, dst.address + full * pitch, self.dst)
+            yield self._rows(items[:, full * wide :], place, (rows,), (row,))
+
+    def _rows(
+        self, items: Array, dst: Pointer, counts: tuple[int, ...], strides: tuple[int, ...]
+    ) -> Write:
+        if self.dst.is_packed:
+            raw = pack_nibbles(self.dst, items)
+        else:
+            raw = np.ascontiguousarray(items).view(np.uint8)
+        width = raw.shape[-1]
+        side = Side(self.name, "writes", dst.memory, dst.address, counts, strides, width)
+        return Write(side, raw)
+
+    def _offset(self, elements: int) -> int:
+        """Bytes of a number of destination elements."""
+        if elements % self.dst.values_per_item:
+            raise fail(
+                "PTO-S167", f"'{self.name}' op: a stride of {elements} elements of {self.dst}"
+            )
+        return elements // self.dst.values_per_item * self.dst.itemsize
+
+
+# ---- the structured forms
+
+
+def _saturation(case: Case) -> Callable[[Machine], tuple[bool, bool]]:
+    """(saturate, keep NaN), as written or as CTRL says."""
+    mode = case.word("sat_mode")
+    if mode is not None:
+        return lambda core: (mode != "nosat", mode == "sat_preserve_nan")
+    return _ctrl_saturation
+
+
+def _ctrl_saturation(core: Machine) -> tuple[bool, bool]:
+    saturate = not registers.ctrl_bit(core, registers.KEEP_SPECIALS)
+    return saturate, registers.ctrl_bit(core, registers.KEEP_NAN)
+
+
+def _scales(core: Machine, name: str, table: Pointer, channels: int) -> Scale:
+    place = parameters(core, table)
+    burst.aligned(name, place, _QUANT_ROW)
+    return Scale.words(place.bytes(0, channels * 8).view(np.uint64).copy())
+
+
+def _slopes(name: str, place: Pointer, channels: int) -> Array:
+    burst.aligned(name, place, _RELU_ROW)
+    return place.bytes(0, channels * 4).view(np.float32).copy()
+
+
+def _finish(case: Case) -> Callable[..., Finish]:
+    name = case.row.name
+    quant, relu = case.word("pre_quant_mode"), case.word("pre_relu_mode") or "no_relu"
+    saturation = _saturation(case)
+    mode = None if quant in (None, "no_convert") else quant
+    family = mode and mode.removesuffix("_vec").removesuffix("_scalar")
+
+    def make(core: Machine, channels: int, payload: Any, slope: Any, clip: Any) -> Finish:
+        saturate, keep_nan = saturation(core)
+        scale, alpha = None, None
+        if mode is not None:
+            is_table = isinstance(payload, Pointer)
+            scale = _scales(core, name, payload, channels) if is_table else Scale.number(payload)
+        if relu == "vector_relu":
+            alpha = _slopes(name, parameters(core, slope), channels)
+        elif relu == "scalar_relu":
+            alpha = np.float32(slope).reshape(1)
+        return Finish(family, scale, relu, alpha, clip, saturate, keep_nan)
+
+    return make
+
+
+def _shape(layout: str, split: Any, loop0: Any, loop3: tuple[Any, ...], *sizes: int) -> Shape:
+    m, n, src_stride, dst_stride = sizes
+    count, src_step, dst_step = (1, 0, 0) if loop3[0] is None else loop3
+    step = 1 if loop0 is None else loop0
+    return Shape(m, n, src_stride, dst_stride, layout, step, bool(split), count, src_step, dst_step)
+
+
+def _mte_l0c(case: Case) -> Callable[..., None]:
+    """mte_l0c_l1, mte_l0c_gm and mte_l0c_ub."""
+    fixpipe, finish = Fixpipe.of(case), _finish(case)
+    layout, dst_mode = case.word("mode") or "nz2nd", case.word("dst_mode")
+    to_gm = getattr(case.type("destination"), "space", None) is Space.GM
+    atomic = _written_atomic(case)
+
+    def run(core: Machine, src: Pointer, dst: Pointer, *operands: Any) -> None:
+        sizes, (payload, slope, clip), rest = operands[:4], operands[4:7], operands[7:]
+        *own, split, loop0, count, src_step, dst_step = rest
+        shape = _shape(layout, split, loop0, (count, src_step, dst_step), *sizes)
+        chosen = finish(core, max(shape.n, 0), payload, slope, clip)
+        half: Split = 0 if dst_mode is None else dst_mode
+        if dst_mode == "single":
+            half = _sub_block(fixpipe.name, own[0])
+        how = (atomic or registers.selected_atomic(core)) if to_gm else None
+        fixpipe.run(core, src, dst, shape, chosen, half, how)
+
+    return run
+
+
+def _sub_block(name: str, sub: int) -> int:
+    if sub not in (0, 1):
+        raise fail("PTO-S168", f"'{name}' op writes UB of sub-block {sub}, not of 0 or 1")
+    return sub
+
+
+def _written_atomic(case: Case) -> tuple[DType, str] | None:
+    word, op = case.word("atomic_type"), case.word("atomic_op")
+    if word is None or op is None:
+        return None
+    return registers.ATOMIC_TYPES[_ATOMIC_NUMBERS.number(word)], op
+
+
+MTE_L0C = Do(_mte_l0c)
+
+# ---- the low-level forms: everything in two words and in registers
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """Fields of config0 and config1: dma_cube.yaml#pto.copy_matrix_cc_to_gm."""
+
+    low: int
+    high: int
+
+    def field(self, shift: int, bits: int) -> int:
+        return self.high >> shift & ((1 << bits) - 1)
+
+    @property
+    def quant(self) -> int:
+        return self.field(29, 1) << 5 | self.field(34, 5)
+
+    def shape(self, core: Machine) -> Shape:
+        loop3 = registers.get(core, registers.LOOP3)
+        layout = "nz2nd" if self.field(43, 1) else "nz2dn" if self.field(62, 1) else "nz2nz"
+        plain = Shape(
+            m=self.low >> 16 & 0xFFFF,
+            n=self.low >> 4 & 0xFFF,
+            src_stride=self.field(0, 16),
+            dst_stride=self.low >> 32 & 0xFFFFFFFF,
+            layout=layout,
+            split=bool(self.field(42, 1)),
+        )
+        if layout == "nz2nz":
+            return plain
+        step = registers.get(core, registers.CHANNEL) >> 48 if layout == "nz2dn" else 1
+        count, src_step = loop3 & 0xFFFF, loop3 >> 16 & 0xFFFF
+        return replace(plain, step=step, count=count, src_step=src_step, dst_step=loop3 >> 32)
+
+
+def _raw_finish(core: Machine, fixpipe: Fixpipe, words: Words, channels: int) -> Finish:
+    quant = ENUMS["quant_pre_mode"].word(words.quant)
+    relu = ENUMS["relu_pre_mode"].word(words.field(39, 3))
+    if quant is None or relu in (None, "pwl"):
+        raise fail(
+            "PTO-S169",
+            f"'{fixpipe.name}' op: quantisation {words.quant} or relu {words.field(39, 3)} is not "
+            "defined by the ISA",
+        )
+    fpc = registers.get(core, registers.FPC)
+    saturate, keep_nan = _ctrl_saturation(core)
+    scale, alpha = None, None
+    if quant.endswith("_vec"):
+        table = Pointer(core.memory(Space.FIXPIPE), (fpc >> 8 & 0xFF) * _QUANT_ROW, None)
+        scale = _scales(core, fixpipe.name, table, channels)
+    elif quant != "no_convert":
+        scale = Scale.word(registers.get(core, registers.QUANT_PRE))
+    if relu == "vector_relu":
+        place = Pointer(relu_table(core), (fpc & 0xFF) * _RELU_ROW, None)
+        alpha = _slopes(fixpipe.name, place, channels)
+    elif relu == "scalar_relu":
+        bits = registers.get(core, registers.RELU_ALPHA) & 0xFFFFFFFF
+        alpha = np.array([bits], np.uint32).view(np.float32)
+    family = quant.removesuffix("_vec").removesuffix("_scalar")
+    mode = None if quant == "no_convert" else family
+    clip = _raw_clip(core, fixpipe.dst) if words.field(30, 2) else None
+    return Finish(mode, scale, relu or "no_relu", alpha, clip, saturate, keep_nan)
+
+
+def _raw_clip(core: Machine, dst: DType) -> Any:
+    """f16 bits, or 16 bits of an integer, signed unless the destination is not."""
+    bits = registers.get(core, registers.CLIP_RELU) & 0xFFFF
+    if dst.is_float:
+        return np.array([bits], np.uint16).view(np.float16)[0]
+    return (bits ^ 0x8000) - 0x8000 if dst.is_signed else bits
+
+
+def _copy_matrix(case: Case) -> Callable[..., None]:
+    fixpipe = Fixpipe.of(case)
+    space = getattr(case.type("destination"), "space", None)
+
+    def run(core: Machine, src: Pointer, dst: Pointer, config0: int, config1: int) -> None:
+        words = Words(config0 & registers.MASK, config1 & registers.MASK)
+        shape = words.shape(core)
+        finish = _raw_finish(core, fixpipe, words, shape.n)
+        how = registers.selected_atomic(core) if space is Space.GM else None
+        half = _raw_half(fixpipe.name, words) if space is Space.UB else 0
+        fixpipe.run(core, src, dst, shape, finish, half, how)
+
+    return run
+
+
+def _raw_half(name: str, words: Words) -> Split:
+    dual = words.field(16, 2)
+    if dual == 3:
+        raise fail("PTO-S169", f"'{name}' op: dual destination {dual} is not defined by the ISA")
+    return (words.field(18, 1), "split_m", "split_n")[dual]
+
+
+COPY_MATRIX = Do(_copy_matrix)

@@ -1,0 +1,79 @@
+"""Matrices in L1, L0A, L0B and L0C by pointer: strips of 32 bytes (16 elements in L0C) a row.
+
+A strip holds C0 columns of every row, one row after the other; strips follow each other at a pitch.
+That is layout NZ of `core/layout.py` with the pitch of a padded tile, so that a tile's logical part
+is read and written in place. Bounds are checked as bursts are.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pto.core.constants import C0_SIZE_BYTE, FRACTAL_NZ_ROW
+from pto.core.dtypes import DType
+from pto.core.pointer import Pointer
+from pto.isa.meaning.memory.burst import Side
+
+Array = npt.NDArray[Any]
+
+
+def padded(count: int, step: int = FRACTAL_NZ_ROW) -> int:
+    """`count`, up to a multiple of `step`."""
+    return -(-count // step) * step
+
+
+def strips(
+    name: str, verb: str, pointer: Pointer, count: int, rows: int, pitch: int, row_bytes: int
+) -> npt.NDArray[np.uint8]:
+    """A live view (strip, row, byte); `pitch` is the distance of strips in bytes."""
+    counts, strides = (count, rows), (pitch, row_bytes)
+    side = Side(name, verb, pointer.memory, pointer.address, counts, strides, row_bytes)
+    side.check()
+    return side.bytes
+
+
+def read_nz(name: str, pointer: Pointer, kind: DType, rows: int, cols: int, pitch: int) -> Array:
+    """rows x cols items in strips of C0 columns; `pitch` counts rows."""
+    wide = C0_SIZE_BYTE // kind.itemsize
+    count = -(-cols // wide)
+    found = strips(name, "reads", pointer, count, rows, pitch * C0_SIZE_BYTE, C0_SIZE_BYTE)
+    items = found.view(kind.numpy).transpose(1, 0, 2).reshape(rows, count * wide)
+    return items[:, :cols]
+
+
+def accumulator(
+    name: str,
+    verb: str,
+    pointer: Pointer,
+    kind: DType,
+    rows: int,
+    cols: int,
+    pitch: int,
+    step: int = 1,
+) -> Array:
+    """A live view (strip, row, 16 items) of L0C; `pitch` and `step` count rows of 16 items."""
+    row = FRACTAL_NZ_ROW * kind.itemsize
+    counts = (-(-cols // FRACTAL_NZ_ROW), rows)
+    side = Side(name, verb, pointer.memory, pointer.address, counts, (pitch * row, step * row), row)
+    side.check()
+    return side.bytes.view(kind.numpy)
+
+
+def logical(found: Array, cols: int) -> Array:
+    """The matrix in a view (strip, row, item), its first `cols` columns."""
+    count, rows, wide = found.shape
+    return found.transpose(1, 0, 2).reshape(rows, count * wide)[:, :cols]
+
+
+def write_strips(target: Array, matrix: Array) -> None:
+    """Store a matrix in a view (strip, row, item); columns beyond it stay."""
+    rows, cols = matrix.shape
+    wide = target.shape[2]
+    full = cols // wide
+    inner = matrix[:, : full * wide].reshape(rows, full, wide)
+    target[:full] = inner.transpose(1, 0, 2)
+    if cols % wide:
+        target[full, :, : cols % wide] = matrix[:, full * wide :]

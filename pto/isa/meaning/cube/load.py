@@ -1,0 +1,282 @@
+"""Into L1 and the tables beside the matrix unit: fractal moves, bias and fixpipe parameters.
+
+From L1 on to L0A and L0B is `factors.py`; the products are in `mad.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from pto.core.constants import BLOCK_BYTE_SIZE, C0_SIZE_BYTE
+from pto.core.convert import convert
+from pto.core.dtypes import BF16, F16, F32, DType
+from pto.core.errors import fail
+from pto.core.memory import Memory, Space
+from pto.core.pointer import Pointer
+from pto.isa.meaning.kinds import Do
+from pto.isa.meaning.machine import Machine
+from pto.isa.meaning.memory import burst, registers
+from pto.isa.meaning.memory.burst import Loop, Side
+from pto.isa.meaning.memory.dma import element, gapped, listed, register_loops
+from pto.isa.rules.rule import Case
+
+PARAMETER_UNIT: Final = 64  # bytes: burst unit of the fixpipe buffer
+_SEGMENT: Final = 1 << 16  # this bit of a fixpipe address selects the relu table
+_SMALL_C0: Final = 4  # channels of a packed block
+
+# ---- global memory to L1, bytes as they are
+
+
+def _mte_gm_l1(case: Case) -> Callable[..., None]:
+    name, step = case.row.name, case.profile.alignment.dma
+
+    def run(core: Machine, src: Pointer, dst: Pointer, width: int, *operands: Any) -> None:
+        target = burst.owned(core, dst)
+        burst.aligned(name, target, step)
+        burst.move(name, src, target, width, listed(*operands))
+
+    return run
+
+
+def _copy_gm_to_cbuf(case: Case) -> Callable[..., None]:
+    name, step = case.row.name, case.profile.alignment.dma
+
+    def run(core: Machine, src: Pointer, dst: Pointer, *operands: int) -> None:
+        count, width, src_stride, dst_stride = operands
+        target = burst.owned(core, dst)
+        burst.aligned(name, target, step)
+        loops = [Loop(count, src_stride, dst_stride), *register_loops(core, "outtol1")]
+        burst.move(name, src, target, width, loops)
+
+    return run
+
+
+# ---- global memory to L1, to fractals
+
+
+@dataclass(frozen=True, slots=True)
+class Fractals:
+    """n x d elements in each of `groups` matrices; source strides in bytes, others in 32 bytes."""
+
+    n: int
+    d: int
+    inner: int
+    outer: int
+    groups: int
+    loop2: int  # from row to row
+    loop3: int  # from one block of C0 columns to the next
+    loop4: int  # from matrix to matrix
+    small: bool
+
+    def check(self, name: str) -> None:
+        strides = (self.inner, self.outer, self.loop2, self.loop3, self.loop4)
+        if min(self.n, self.d, self.groups, *strides) < 0:
+            raise fail("PTO-S160", f"'{name}' op: a size or stride is negative: {self}")
+        if self.small and self.d > _SMALL_C0:
+            raise fail("PTO-S162", f"'{name}' op packs {_SMALL_C0} channels, and d is {self.d}")
+        moved = self.groups * self.n * max(self.d, C0_SIZE_BYTE)
+        if moved > burst.MOST_BYTES:
+            raise fail("PTO-M162", f"'{name}' op moves {moved} elements, too many")
+
+
+def to_fractals(
+    name: str, src: Pointer, dst: Pointer, kind: DType, shape: Fractals, transposed: bool
+) -> None:
+    """v[n,d] of source rows n (nd2nz) or rows d (dn2nz) to blocks of C0 columns; rest zero."""
+    shape.check(name)
+    if not (shape.n and shape.d and shape.groups):
+        return
+    size = kind.itemsize
+    rows, cols = (shape.d, shape.n) if transposed else (shape.n, shape.d)
+    counts, strides = (shape.groups, rows), (shape.outer, shape.inner)
+    reads = Side(name, "reads", src.memory, src.address, counts, strides, cols * size)
+    reads.check()
+    found = reads.bytes.view(kind.storage)
+    values = found.transpose(0, 2, 1) if transposed else found
+    if shape.small:
+        blocks, writes = _packed_blocks(name, dst, kind, shape, values)
+    else:
+        blocks, writes = _blocks(name, dst, kind, shape, values)
+    writes.check()
+    if not writes.is_distinct:
+        raise fail(
+            "PTO-M165",
+            f"'{name}' op writes blocks over each other with strides of {shape.loop2}, "
+            f"{shape.loop3} and {shape.loop4} times 32 bytes: what remains is not defined",
+        )
+    writes.bytes.view(kind.storage)[...] = blocks
+
+
+def _blocks(name: str, dst: Pointer, kind: DType, shape: Fractals, values: Any) -> tuple[Any, Side]:
+    wide = C0_SIZE_BYTE // kind.itemsize
+    count = -(-shape.d // wide)
+    whole = np.zeros((shape.groups, shape.n, count * wide), kind.storage)
+    whole[..., : shape.d] = values
+    blocks = whole.reshape(shape.groups, shape.n, count, wide).transpose(0, 2, 1, 3)
+    counts = (shape.groups, count, shape.n)
+    strides = tuple(C0_SIZE_BYTE * n for n in (shape.loop4, shape.loop3, shape.loop2))
+    return blocks, Side(name, "writes", dst.memory, dst.address, counts, strides, C0_SIZE_BYTE)
+
+
+def _packed_blocks(
+    name: str, dst: Pointer, kind: DType, shape: Fractals, values: Any
+) -> tuple[Any, Side]:
+    """Small C0: four channels a row, rows behind each other, zeros up to the next 32 bytes."""
+    wide = C0_SIZE_BYTE // kind.itemsize
+    used = shape.n * _SMALL_C0
+    whole = np.zeros((shape.groups, -(-used // wide) * wide), kind.storage)
+    inner = whole[:, :used].reshape(shape.groups, shape.n, _SMALL_C0)
+    inner[..., : shape.d] = values
+    whole[:, :used] = inner.reshape(shape.groups, used)
+    strides, width = (shape.loop4 * C0_SIZE_BYTE,), whole.shape[1] * kind.itemsize
+    return whole, Side(name, "writes", dst.memory, dst.address, (shape.groups,), strides, width)
+
+
+def _mte_gm_l1_frac(case: Case) -> Callable[..., None]:
+    name, kind = case.row.name, element(case, "source")
+    transposed, step = case.word("mode") == "dn2nz", case.profile.alignment.dma
+
+    def run(core: Machine, src: Pointer, dst: Pointer, *operands: int | None) -> None:
+        n, d, inner, groups, loop2, loop3, loop4, _l2, small, outer = (o or 0 for o in operands)
+        shape = Fractals(n, d, inner, outer, groups, loop2, loop3, loop4, bool(small))
+        target = burst.owned(core, dst)
+        burst.aligned(name, target, step)
+        to_fractals(name, src, target, kind, shape, transposed)
+
+    return run
+
+
+def _multi(transposed: bool) -> Do:
+    """The same with its destination pattern in a register."""
+
+    def make(case: Case) -> Callable[..., None]:
+        name, kind, step = case.row.name, element(case, "source"), case.profile.alignment.dma
+
+        def run(core: Machine, src: Pointer, dst: Pointer, sid: int, *operands: int) -> None:
+            inner, _l2, n, d, outer, small = operands
+            word = registers.get(core, registers.NZ_PARA)
+            groups, loop2, loop3, loop4 = (word >> 16 * i & 0xFFFF for i in range(4))
+            shape = Fractals(n, d, inner, outer, groups, loop2, loop3, loop4, bool(small))
+            target = burst.owned(core, dst)
+            burst.aligned(name, target, step)
+            to_fractals(name, src, target, kind, shape, transposed)
+
+        return run
+
+    return Do(make)
+
+
+MTE_GM_L1 = Do(_mte_gm_l1)
+COPY_GM_TO_CBUF = Do(_copy_gm_to_cbuf)
+MTE_GM_L1_FRAC = Do(_mte_gm_l1_frac)
+MULTI_ND2NZ = _multi(transposed=False)
+MULTI_DN2NZ = _multi(transposed=True)
+
+# ---- L1 to the bias table
+
+
+def _bias(
+    name: str,
+    src: Pointer,
+    dst: Pointer,
+    kind: DType,
+    bursts: tuple[int, int, int, int],
+    widen: bool,
+) -> None:
+    """32-byte units of source; 16-bit values take 32-bit slots, as f32 or as they are."""
+    count, length, src_gap, dst_gap = bursts
+    width, loop = gapped(name, count, length, src_gap, dst_gap, BLOCK_BYTE_SIZE)
+    is_narrow = kind.itemsize == 2
+    written = 2 * width if is_narrow else width
+    loop = Loop(count, loop.source, written + dst_gap * BLOCK_BYTE_SIZE)
+    found = burst.sides(name, src, dst, width, [loop], written - width)
+    if found is None:
+        return
+    reads, writes = found
+    items = reads.bytes.view(kind.numpy)
+    if is_narrow and widen:
+        burst.put(writes, convert(items, kind, F32).view(np.uint8))
+    elif is_narrow:
+        burst.put(writes, items.view(np.uint16).astype(np.uint32).view(np.uint8))
+    else:
+        burst.put(writes, reads.bytes)
+
+
+def _mte_l1_bt(case: Case) -> Callable[..., None]:
+    name, kind = case.row.name, element(case, "source")
+
+    def run(core: Machine, src: Pointer, dst: Pointer, length: int, *gaps: int) -> None:
+        count, src_gap, dst_gap = gaps
+        bursts = (count, length, src_gap, dst_gap)
+        _bias(name, burst.owned(core, src), dst, kind, bursts, kind in (F16, BF16))
+
+    return run
+
+
+def _copy_cbuf_to_bt(case: Case) -> Callable[..., None]:
+    """conv_control widens f16; bf16 always becomes f32."""
+    name, kind = case.row.name, element(case, "source")
+
+    def run(core: Machine, src: Pointer, dst: Pointer, conv: int, *gaps: int) -> None:
+        count, length, src_gap, dst_gap = gaps
+        bursts = (count, length, src_gap, dst_gap)
+        _bias(name, burst.owned(core, src), dst, kind, bursts, bool(conv) or kind is BF16)
+
+    return run
+
+
+# ---- L1 to the fixpipe buffer
+
+
+def parameters(core: Machine, pointer: Pointer) -> Pointer:
+    """Where a fixpipe address lies: bit 16 selects the relu table, the low 16 bits the byte."""
+    memory = pointer.memory
+    if pointer.address & _SEGMENT:
+        memory = relu_table(core)
+    return Pointer(memory, pointer.address & (_SEGMENT - 1), pointer.dtype)
+
+
+def relu_table(core: Machine) -> Memory:
+    """The segment of the fixpipe buffer that holds slopes, made when first touched."""
+    found = core.registers.get(registers.RELU_TABLE)
+    if found is None:
+        found = Memory(Space.FIXPIPE, core.memory(Space.FIXPIPE).size)
+        core.registers[registers.RELU_TABLE] = found
+    return found
+
+
+def _to_parameters(
+    core: Machine, name: str, src: Pointer, dst: Pointer, bursts: tuple[int, int, int, int]
+) -> None:
+    width, loop = gapped(name, *bursts, PARAMETER_UNIT)
+    burst.move(name, burst.owned(core, src), parameters(core, dst), width, [loop])
+
+
+def _mte_l1_fb(case: Case) -> Callable[..., None]:
+    name = case.row.name
+
+    def run(core: Machine, src: Pointer, dst: Pointer, length: int, *gaps: int) -> None:
+        count, src_gap, dst_gap = gaps
+        _to_parameters(core, name, src, dst, (count, length, src_gap, dst_gap))
+
+    return run
+
+
+def _copy_cbuf_to_fbuf(case: Case) -> Callable[..., None]:
+    name = case.row.name
+
+    def run(core: Machine, src: Pointer, dst: Pointer, *gaps: int) -> None:
+        count, length, src_gap, dst_gap = gaps
+        _to_parameters(core, name, src, dst, (count, length, src_gap, dst_gap))
+
+    return run
+
+
+MTE_L1_BT = Do(_mte_l1_bt)
+COPY_CBUF_TO_BT = Do(_copy_cbuf_to_bt)
+MTE_L1_FB = Do(_mte_l1_fb)
+COPY_CBUF_TO_FBUF = Do(_copy_cbuf_to_fbuf)

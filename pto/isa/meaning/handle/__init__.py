@@ -1,0 +1,1 @@
+"""Handles as values: tiles, views, pointers, memrefs."""

@@ -1,0 +1,161 @@
+"""Waiting, binding tiles to storage, mode registers: what later instructions see."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from pto.core.errors import fail
+from pto.core.global_tensor import GlobalTensor
+from pto.core.memory import Memory
+from pto.core.tile import Tile
+from pto.isa.meaning.handle.view import as_tile, as_view
+from pto.isa.meaning.kinds import Blocked, Do
+from pto.isa.meaning.machine import Machine
+from pto.isa.meaning.memory import registers
+from pto.isa.rules.rule import Case
+
+# ---- waiting
+
+
+def _sync_all(case: Case) -> Callable[..., Any]:
+    """Nobody of core_type goes on before all blocks have come as often as this agent."""
+    kind = case.word("core_type") or "Mix"
+    key, mine = f"syncall {kind}", f"syncall {kind} passed"
+
+    def run(core: Machine, workspace: Any, used: int | None) -> Any:
+        here = _participants(core, kind)
+        if not here or (used is not None and core.block >= used):
+            return None
+        passed, waiting = core.registers.get(mine, (0, False))
+        arrivals, everyone = core.cluster.arrivals, here * (used or core.blocks)
+        if not waiting:
+            arrivals[key] += 1
+            core.registers[mine] = (passed, True)
+        missing = (passed + 1) * everyone - arrivals[key]
+        if missing > 0:
+            return Blocked(f"{missing} of {everyone} cores to reach it")
+        core.registers[mine] = (passed + 1, False)
+        return None
+
+    return run
+
+
+def _participants(core: Machine, kind: str) -> int:
+    """Agents of this block that take part; none where this agent does not."""
+    if core.side == "both":
+        return 1
+    vectors = core.cluster.vectors
+    counts = {"AIVOnly": (0, vectors), "AICOnly": (1, 0)}
+    cube, vector = counts.get(kind, (int(core.cluster.has_cube), vectors))
+    return cube + vector if (cube if core.side == "cube" else vector) else 0
+
+
+SYNC_ALL = Do(_sync_all, blocks=True)
+
+# ---- storage
+
+_SCALES_SHIFT = 4  # machine.yaml#mx_scale.address_link
+
+
+def _assign(case: Case) -> Callable[..., Any]:
+    """A tile at a byte address of its buffer, or a view at a global address."""
+    type = case.type("tile")
+
+    def run(core: Machine, value: Any, address: int) -> Tile | GlobalTensor:
+        if isinstance(value, GlobalTensor) or getattr(type, "kind", "") == "view":
+            view = as_view(value, type)
+            pointer = core.device.pointer(address, view.dtype)
+            return replace(view, memory=pointer.memory, address=pointer.address)
+        tile = as_tile(value, type)
+        return tile.moved(tile.memory, address)
+
+    return run
+
+
+def _bound(place: Callable[[Tile, Tile, list[int]], tuple[Memory, int]]) -> Do:
+    """dst becomes a name for other bytes; `place` says which, from src, dst and the numbers."""
+
+    def make(case: Case) -> Callable[..., Tile]:
+        types = [case.type(name) for name in ("src", "dst")]
+
+        def run(core: Machine, src: Any, *rest: Any) -> Tile:
+            *numbers, dst = rest
+            source, target = as_tile(src, types[0]), as_tile(dst, types[1])
+            type = target.type
+            # a pitch of its own: a handle may start at any element
+            pitch = type.shape[type.layout.pitch_axis]
+            return Tile(type, *place(source, target, numbers), target.get_valid(), pitch=pitch)
+
+        return run
+
+    return Do(make, binds="dst")
+
+
+def _part(src: Tile, dst: Tile, at: list[int]) -> tuple[Memory, int]:
+    """Steps as C++ counts them: by the block layout alone, so boxes must be kept whole."""
+    row, col = at
+    (rows, cols), (height, width) = src.type.shape, dst.get_valid()
+    if row < 0 or col < 0 or row + height > rows or col + width > cols:
+        raise fail("PTO-S060", f"{height}x{width} at ({row}, {col}) is not inside {src.type}")
+    plain = src.type.layout.blayout.value == "row_major"
+    offset = row * cols + col if plain else row + col * rows
+    return src.memory, src.address + offset * src.type.itemsize
+
+
+ASSIGN = Do(_assign)
+SUBVIEW = _bound(_part)
+ALIAS = _bound(lambda src, dst, numbers: (src.memory, src.address))
+SCALE_ADDRESS = _bound(lambda src, dst, numbers: (dst.memory, src.address >> _SCALES_SHIFT))
+
+# ---- mode registers
+
+
+def _hf32(case: Case) -> Callable[..., None]:
+    enabled = case.word("enable") == "true"
+    return lambda core: registers.put(core, registers.HF32, enabled)
+
+
+def _tf32(case: Case) -> Callable[..., None]:
+    """Where the matrix unit knows tf32, as the bits of CTRL that `mad` reads too.
+
+    The page: CAST_ROUND rounds to nearest even, other modes are reserved.
+    """
+    enabled, mode = case.word("enable") == "true", case.word("mode")
+    if mode not in ("ROUND", "RINT"):
+        raise fail("PTO-T174", f"tf32 rounds to nearest even; {mode} is reserved")
+
+    def run(core: Machine) -> None:
+        if core.profile.tf32:
+            ctrl = registers.get(core, registers.CTRL)
+            kept = ctrl & ~(1 << registers.TF32 | 1 << registers.TF32_AWAY)
+            registers.put(core, registers.CTRL, kept | enabled << registers.TF32)
+
+    return run
+
+
+_SIGN = 46  # of a scale word: bytes are signed
+
+
+def _quant_scalar(case: Case) -> Callable[..., None]:
+    kind = case.word("out_type")
+
+    def run(core: Machine, scale: Any) -> None:
+        bits = int(np.float32(scale).view(np.uint32)) | (kind == "i8") << _SIGN
+        registers.put(core, registers.TILE_QUANT, (kind, bits))
+
+    return run
+
+
+def _quant_vector(case: Case) -> Callable[..., None]:
+    type = case.type("fp")
+    return lambda core, fp: registers.put(core, registers.TILE_QUANT, (None, as_tile(fp, type)))
+
+
+HF32_MODE = Do(_hf32)
+TF32_MODE = Do(_tf32)
+QUANT_SCALAR = Do(_quant_scalar)
+QUANT_VECTOR = Do(_quant_vector)

@@ -1,0 +1,1 @@
+"""What DMA and communication do."""

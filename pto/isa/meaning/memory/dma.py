@@ -1,0 +1,307 @@
+"""DMA: bursts between global memory and UB, within UB, and between UB and L1.
+
+Units are those of dma_cube.yaml#meta.common.units. Hints (sid of a store, l2) have no effect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from pto.core.constants import BLOCK_BYTE_SIZE
+from pto.core.dtypes import DType
+from pto.core.errors import fail
+from pto.core.memory import Bytes
+from pto.core.pointer import Pointer
+from pto.isa.meaning.kinds import Do, do
+from pto.isa.meaning.machine import Machine
+from pto.isa.meaning.memory import burst, registers
+from pto.isa.meaning.memory.burst import Loop
+from pto.isa.meaning.scalar.arith import to_bits
+from pto.isa.row import types as t
+from pto.isa.rules.rule import Case
+
+
+def element(case: Case, name: str) -> DType:
+    """The element type of a pointer or memref operand."""
+    elem = case.elem(name)
+    if elem is None or elem.dtype is None:
+        raise fail("PTO-T160", f"{case.row.name}: {name} has no element type")
+    return elem.dtype
+
+
+def listed(
+    count: int,
+    src: int,
+    dst: int,
+    counts: Sequence[int],
+    sources: Sequence[int],
+    targets: Sequence[int],
+) -> list[Loop]:
+    """nburst and the loop groups around it, from inner to outer."""
+    return [Loop(count, src, dst), *map(Loop, counts, sources, targets)]
+
+
+def register_loops(core: Machine, way: str) -> list[Loop]:
+    """The loops that registers put around a low-level copy: loop1, then loop2 outside it."""
+    inner, outer = registers.get(core, f"{registers.LOOP_SIZE} {way}")
+    first = registers.get(core, f"{registers.LOOP1_STRIDE} {way}")
+    second = registers.get(core, f"{registers.LOOP2_STRIDE} {way}")
+    return [Loop(inner, *first), Loop(outer, *second)]
+
+
+# ---- global memory to UB
+
+
+def _padded(
+    name: str,
+    src: Pointer,
+    dst: Pointer,
+    width: int,
+    loops: list[Loop],
+    pattern: Bytes,
+    left: int,
+    right: int,
+) -> None:
+    """Rows of `left` pad elements, payload, `right` pad elements, and pad to the next block."""
+    if left < 0 or right < 0:
+        raise fail("PTO-S160", f"'{name}' op: pad counts are {left} and {right}")
+    before = left * pattern.size
+    row = before + width + right * pattern.size
+    row += -row % BLOCK_BYTE_SIZE
+    found = burst.sides(name, src, dst, width, loops, row - width)
+    if found is None:
+        return
+    reads, writes = found
+    rows = np.empty((*reads.counts, row), np.uint8)
+    rows[...] = np.resize(pattern, row)
+    rows[..., before : before + width] = reads.bytes
+    burst.put(writes, rows)
+
+
+def _pattern(bits: int, kind: DType) -> Bytes:
+    """The bytes of one pad element."""
+    low = bits & ((1 << 8 * kind.itemsize) - 1)
+    return np.array([low], kind.storage).view(np.uint8)
+
+
+def _mte_gm_ub(case: Case) -> Callable[..., None]:
+    """rows of UB = bursts of global memory, with padding where it is asked for."""
+    name, kind, step = case.row.name, element(case, "destination"), case.profile.alignment.dma
+    pad_type = case.elem("pad_value")
+
+    def run(core: Machine, src: Pointer, dst: Pointer, l2: int, *operands: Any) -> None:
+        width, count, src_stride, dst_stride, *groups, value, left, right = operands
+        loops = listed(count, src_stride, dst_stride, *groups)
+        burst.aligned(name, dst, step, loops)
+        if value is None or pad_type is None:
+            burst.move(name, src, dst, width, loops)
+            return
+        pattern = _pattern(to_bits(pad_type, value), kind)
+        _padded(name, src, dst, width, loops, pattern, left or 0, right or 0)
+
+    return run
+
+
+def _copy_gm_to_ubuf(case: Case) -> Callable[..., None]:
+    name, kind, step = case.row.name, element(case, "destination"), case.profile.alignment.dma
+
+    def run(core: Machine, src: Pointer, dst: Pointer, sid: int, *operands: int) -> None:
+        count, width, left, right, select, _l2, gm_stride, ub_stride = operands
+        loops = [Loop(count, gm_stride, ub_stride), *register_loops(core, "outtoub")]
+        burst.aligned(name, dst, step, loops)
+        if select:
+            pattern = _pattern(registers.get(core, registers.MOV_PAD), kind)
+            _padded(name, src, dst, width, loops, pattern, left, right)
+            return
+        if left or right:
+            raise fail(
+                "PTO-S161",
+                f"'{name}' op pads {left} and {right} elements with data_select_bit off: what "
+                "fills them is not defined by the ISA",
+                help="set the bit and the value with pto.set_mov_pad_val, or pad nothing",
+            )
+        burst.move(name, src, dst, width, loops)
+
+    return run
+
+
+# ---- UB to global memory
+
+
+def _stored(
+    core: Machine, name: str, src: Pointer, dst: Pointer, width: int, loops: list[Loop]
+) -> None:
+    """A plain write, or one combined with what is there where CTRL selects a type."""
+    how = registers.selected_atomic(core)
+    if how is None:
+        burst.move(name, src, dst, width, loops)
+    else:
+        burst.combine(name, src, dst, width, loops, how)
+
+
+def _mte_ub_gm(case: Case) -> Callable[..., None]:
+    name, step = case.row.name, case.profile.alignment.dma
+
+    def run(core: Machine, src: Pointer, dst: Pointer, width: int, *operands: Any) -> None:
+        loops = listed(*operands)
+        burst.aligned(name, src, step, burst.turned(loops))
+        _stored(core, name, src, dst, width, loops)
+
+    return run
+
+
+def _copy_ubuf_to_gm(case: Case) -> Callable[..., None]:
+    """The stride of the destination comes before that of the source."""
+    name, step = case.row.name, case.profile.alignment.dma
+
+    def run(core: Machine, src: Pointer, dst: Pointer, sid: int, *operands: int) -> None:
+        count, width, _reserved, dst_stride, src_stride = operands
+        loops = [Loop(count, src_stride, dst_stride), *register_loops(core, "ubtoout")]
+        burst.aligned(name, src, step, burst.turned(loops))
+        _stored(core, name, src, dst, width, loops)
+
+    return run
+
+
+# ---- between local buffers, in blocks with gaps
+
+
+def gapped(
+    name: str, count: int, length: int, src_gap: int, dst_gap: int, unit: int
+) -> tuple[int, Loop]:
+    """Bytes of a burst, and the loop over bursts that leave gaps between them."""
+    least = min(count, length, src_gap, dst_gap)
+    if least < 0:
+        raise fail("PTO-S160", f"'{name}' op: a length, count or gap is {least}")
+    return length * unit, Loop(count, (length + src_gap) * unit, (length + dst_gap) * unit)
+
+
+def _local(
+    case: Case,
+    core: Machine,
+    src: Pointer,
+    dst: Pointer,
+    sub: int,
+    gaps: Sequence[int],
+    *loops: Loop,
+) -> None:
+    """Blocks of 32 bytes; `gaps` are the count, the length and the two gaps."""
+    name, step = case.row.name, case.profile.alignment.dma
+    source, target = burst.owned(core, src), burst.owned(core, dst, sub)
+    burst.aligned(name, source, step)
+    burst.aligned(name, target, step)
+    count, length, src_gap, dst_gap = gaps
+    width, loop = gapped(name, count, length, src_gap, dst_gap, BLOCK_BYTE_SIZE)
+    burst.move(name, source, target, width, [loop, *loops])
+
+
+def _mte_local(case: Case) -> Callable[..., None]:
+    def run(core: Machine, src: Pointer, dst: Pointer, *gaps: int) -> None:
+        _local(case, core, src, dst, 0, gaps)
+
+    return run
+
+
+def _copy_local(case: Case) -> Callable[..., None]:
+    """sid names the vector sub-block where the cube writes UB, and is a hint elsewhere."""
+
+    def run(core: Machine, src: Pointer, dst: Pointer, sid: int, *gaps: int) -> None:
+        _local(case, core, src, dst, sid, gaps)
+
+    return run
+
+
+def _mte_l1_ub(case: Case) -> Callable[..., None]:
+    """32-byte units and gaps inside, bytes from start to start for the loops around."""
+
+    def run(core: Machine, src: Pointer, dst: Pointer, length: int, *operands: Any) -> None:
+        count, src_gap, dst_gap, *groups = operands
+        _local(case, core, src, dst, 0, (count, length, src_gap, dst_gap), *map(Loop, *groups))
+
+    return run
+
+
+MTE_GM_UB = Do(_mte_gm_ub)
+MTE_UB_GM = Do(_mte_ub_gm)
+COPY_GM_TO_UBUF = Do(_copy_gm_to_ubuf)
+COPY_UBUF_TO_GM = Do(_copy_ubuf_to_gm)
+MTE_LOCAL = Do(_mte_local)
+COPY_LOCAL = Do(_copy_local)
+MTE_L1_UB = Do(_mte_l1_ub)
+
+# ---- configuration registers
+
+
+def _loop_size(way: str) -> Do:
+    """first is loop2, second is loop1."""
+    name = f"{registers.LOOP_SIZE} {way}"
+    return do(lambda core, first, second: registers.put(core, name, (second, first)))
+
+
+def _pair(register: str, way: str) -> Do:
+    name = f"{register} {way}"
+    return do(lambda core, first, second: registers.put(core, name, (first, second)))
+
+
+def _word(register: str) -> Do:
+    return do(lambda core, value: registers.put(core, register, value & registers.MASK))
+
+
+def _split_word(register: str) -> Do:
+    """One word, given as its low 40 and its high 24 bits."""
+
+    def run(core: Machine, low: int, high: int) -> None:
+        word = low & ((1 << 40) - 1) | (high & ((1 << 24) - 1)) << 40
+        registers.put(core, register, word)
+
+    return do(run)
+
+
+def _packed_sizes(core: Machine, value: int) -> None:
+    """loop2 << 21 | loop1."""
+    sizes = (value & 0x1FFFFF, value >> 21 & 0x1FFFFF)
+    registers.put(core, f"{registers.LOOP_SIZE} outtol1", sizes)
+
+
+def _packed_strides(register: str) -> Do:
+    """source | destination << 40."""
+
+    def run(core: Machine, value: int) -> None:
+        strides = (value & ((1 << 40) - 1), value >> 40 & ((1 << 24) - 1))
+        registers.put(core, f"{register} outtol1", strides)
+
+    return do(run)
+
+
+def _pad_value(case: Case) -> Callable[..., None]:
+    type = case.elem("value")
+    if not isinstance(type, t.Scalar) or type.dtype is None:
+        raise fail("PTO-T160", f"{case.row.name}: value has no element type")
+    return lambda core, value: registers.put(core, registers.MOV_PAD, to_bits(type, value))
+
+
+CONFIG: dict[str, Do] = {
+    **{f"set_loop_size_{way}": _loop_size(way) for way in ("outtoub", "ubtoout")},
+    **{
+        f"set_{loop}_stride_{way}": _pair(f"{loop} stride", way)
+        for way in ("outtoub", "ubtoout")
+        for loop in ("loop1", "loop2")
+    },
+    "set_loop_size_outtol1": do(_packed_sizes),
+    "set_loop1_stride_outtol1": _packed_strides(registers.LOOP1_STRIDE),
+    "set_loop2_stride_outtol1": _packed_strides(registers.LOOP2_STRIDE),
+    "set_pad_val_outtol1": _word(registers.L1_PAD),
+    "set_mte2_nz_para": _word(registers.NZ_PARA),
+    "set_quant_pre": _word(registers.QUANT_PRE),
+    "set_relu_alpha": _word(registers.RELU_ALPHA),
+    "set_fix_clip_relu": _word(registers.CLIP_RELU),
+    "set_fpc": _word(registers.FPC),
+    "set_loop3_para": _split_word(registers.LOOP3),
+    "set_channel_para": _split_word(registers.CHANNEL),
+    "set_mov_pad_val": Do(_pad_value),
+    "set_atomic_s32": do(lambda core: registers.select_atomic(core, 4)),
+    "set_atomic_s8": do(lambda core: registers.select_atomic(core, 5)),
+}

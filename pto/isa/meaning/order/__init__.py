@@ -1,0 +1,1 @@
+"""What flags, barriers and queues do in a run in program order."""

@@ -1,0 +1,203 @@
+"""Order between pipes and agents, as far as a run in program order needs it.
+
+A flag is a counter that a wait takes one from. Effects happen in program order here, so a wait on a
+flag of the same agent that is not set yet can never be met; pipes that run ahead of each other are
+the sanitizer's matter. Signals between the cube and the vector side make agents wait.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pto.core.errors import fail
+from pto.isa.meaning.kinds import Blocked, Do, do
+from pto.isa.meaning.machine import Machine
+from pto.isa.row.attributes import Enum, Int
+from pto.isa.rules.rule import Case
+
+
+def names_of(case: Case, src: str, dst: str) -> tuple[str, str]:
+    """The pipes that attributes name."""
+    source, target = ((case.word(n) or "").removeprefix("PIPE_") for n in (src, dst))
+    return source, target
+
+
+def event_of(case: Case) -> int:
+    """The id an attribute gives."""
+    value = case.op.attrs.get("event_id")
+    if isinstance(value, Int):
+        return value.value
+    return int(value.value.removeprefix("EVENT_ID")) if isinstance(value, Enum) else 0
+
+
+def _set(core: Machine, src: str, dst: str, event: int) -> None:
+    core.flags[src, dst, event] += 1
+
+
+def _take(core: Machine, src: str, dst: str, event: int) -> None:
+    if core.flags[src, dst, event] <= 0:
+        raise fail(
+            "PTO-D111",
+            f"{core.name} waits for flag [{src}, {dst}, {event}], which nothing before it has set",
+            help="in a plain run effects happen in program order; set the flag first",
+        )
+    core.flags[src, dst, event] -= 1
+
+
+def _flag(action: Callable[[Machine, str, str, int], None], src: str, dst: str) -> Do:
+    """A flag with its names in attributes; an event operand, where there is one, gives the id."""
+
+    def make(case: Case) -> Callable[..., None]:
+        source, target = names_of(case, src, dst)
+        event = event_of(case)
+
+        def run(core: Machine, *operands: int) -> None:
+            chosen = operands[0] if operands else event
+            if not 0 <= chosen < core.profile.sync.event_ids:
+                most = core.profile.sync.event_ids
+                raise fail("PTO-D112", f"event id {chosen} is not below {most}")
+            action(core, source, target, chosen)
+
+        return run
+
+    return Do(make)
+
+
+SET_FLAG = _flag(_set, "src_pipe", "dst_pipe")
+WAIT_FLAG = _flag(_take, "src_pipe", "dst_pipe")
+RECORD_EVENT = _flag(_set, "src_op", "dst_op")
+WAIT_EVENT = _flag(_take, "src_op", "dst_op")
+
+
+def _in_order() -> Do:
+    """Already holds when effects are in program order; observers tell the objects apart."""
+    return do(lambda core, *operands: None)
+
+
+BARRIER, MEMORY_BARRIER, GET_BUFFER, RELEASE_BUFFER, DRAIN, IN_ORDER = (
+    _in_order() for _ in range(6)
+)
+
+# ---- signals between the cube and its vector sub-blocks, and across blocks
+
+_ALL_CORES, _VECTOR_PAIR = "0", "1"  # values of ffts_mode; without it, or 2: the other side
+
+
+def _signal_id(case: Case) -> Callable[[tuple[Any, ...]], int]:
+    """The id: the last operand there is, else the attribute."""
+    event = event_of(case)
+    return lambda operands: next((o for o in reversed(operands) if o is not None), event)
+
+
+def _receivers(core: Machine, signal: int) -> list[tuple[str, int, int]]:
+    """(side, sub-block, id) that a set reaches.
+
+    One to one: the cube adds an offset to the id for the second sub-block, and hears it so.
+    Otherwise a set of the cube reaches both, and sets of both are combined for the cube. An agent
+    that is the whole core tells itself.
+    """
+    offset = core.profile.sync.second_vector_id_offset
+    if core.side == "both":
+        return [("both", 0, signal)]
+    if core.side == "vector":
+        return [("cube", 0, signal + (offset * core.sub if offset else 0))]
+    if offset:
+        return [("vector", signal // offset, signal % offset)]
+    return [("vector", 0, signal), ("vector", 1, signal)]
+
+
+def _sent(case: Case) -> Callable[..., None]:
+    signal, mode = _signal_id(case), case.word("ffts_mode")
+    if mode in (_ALL_CORES, _VECTOR_PAIR):
+        return lambda core, *operands: _arrive(core, mode, signal(operands))
+
+    def run(core: Machine, *operands: Any) -> None:
+        sync = core.profile.sync
+        sender = 0 if sync.second_vector_id_offset else core.sub
+        for key in _receivers(core, signal(operands)):
+            count = core.cluster.cross_flags[key, sender] + 1
+            most = sync.cross_core_counter_max
+            if most is not None and count > most:
+                raise fail("PTO-D113", f"signal {key[2]} is sent more than {most} times unheard")
+            core.cluster.cross_flags[key, sender] = count
+
+    return run
+
+
+def _heard(case: Case) -> Callable[..., Any]:
+    signal = _signal_id(case)
+
+    def run(core: Machine, *operands: Any) -> Any:
+        number = signal(operands)
+        key = (core.side, core.sub if core.side == "vector" else 0, number)
+        flags, senders = core.cluster.cross_flags, _senders(core)
+        if all(flags[key, sender] > 0 for sender in senders):
+            for sender in senders:
+                flags[key, sender] -= 1
+            return None
+        if any(_met(core, mode, number) for mode in (_ALL_CORES, _VECTOR_PAIR)):
+            return None
+        return Blocked(f"signal {number}, which nobody has sent")
+
+    return run
+
+
+def _senders(core: Machine) -> list[int]:
+    """Senders whose signal one wait needs: all sub-blocks for a cube whose signals are combined."""
+    combined = core.side == "cube" and not core.profile.sync.second_vector_id_offset
+    return list(range(core.cluster.vectors)) if combined else [0]
+
+
+def _arrive(core: Machine, mode: str, number: int) -> None:
+    core.cluster.arrivals[_meeting(core, mode, number), core.block, core.sub] += 1
+
+
+def _met(core: Machine, mode: str, number: int) -> bool:
+    """All cores of one kind, or both sub-blocks, have come once more than this one has passed."""
+    meeting, counts = _meeting(core, mode, number), core.cluster.arrivals
+    blocks = range(core.blocks) if mode == _ALL_CORES else (core.block,)
+    passed = (meeting, core.block, core.sub, "passed")
+    least = min(counts[meeting, block, sub] for block in blocks for sub in range(core.subs))
+    if least <= counts[passed]:
+        return False
+    counts[passed] += 1
+    return True
+
+
+def _meeting(core: Machine, mode: str, number: int) -> tuple[str, str, int]:
+    return mode, core.side, number
+
+
+SEND = Do(_sent)
+HEAR = Do(_heard, blocks=True)
+
+# ---- event ids chosen at run time
+
+
+class EventIds(list[int]):
+    """An array of event ids."""
+
+
+def _array(case: Case) -> Callable[..., EventIds]:
+    size = getattr(case.op.results[0].type, "size", 0)
+    return lambda core: EventIds([0] * size)
+
+
+def _at(array: EventIds, index: int) -> int:
+    if not 0 <= index < len(array):
+        raise fail("PTO-S133", f"index {index} of an array of {len(array)} event ids")
+    return index
+
+
+def _get(core: Machine, array: EventIds, index: int) -> int:
+    return array[_at(array, index)]
+
+
+def _put(core: Machine, array: EventIds, index: int, value: int) -> None:
+    array[_at(array, index)] = value
+
+
+EVENT_IDS = Do(_array)
+EVENT_ID_GET = do(_get)
+EVENT_ID_SET = do(_put)

@@ -1,0 +1,292 @@
+"""What moves through the slots of a queue: tiles, halves of tiles, entries in global memory.
+
+A push waits for a free slot, a pop for a full one. Where the slots lie in the consumer's local
+buffer a popped tile lies in its slot until tfree; where they lie in global memory a pop loads a
+copy and gives the slot back at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from pto.core.errors import fail
+from pto.core.global_tensor import GlobalTensor
+from pto.core.memory import Space
+from pto.core.tile import Role, Tile, TileType, Valid
+from pto.isa.meaning.cube.accumulator import outgoing
+from pto.isa.meaning.handle.memref import Unbound, is_global
+from pto.isa.meaning.handle.view import as_tile, element, tile_type, valid_region
+from pto.isa.meaning.kinds import Do
+from pto.isa.meaning.machine import Machine
+from pto.isa.meaning.order.ring import TO_VECTOR, WHOLE, Pipe, Ring, by_id, own, vectors
+from pto.isa.meaning.tile.move import padding
+from pto.isa.meaning.tile.patch import cut, paste
+from pto.isa.row import types as t
+from pto.isa.rules.rule import Case
+
+_ROWS, _COLS, _ODD_ROWS, _ODD_COLS = range(1, 5)  # split: tile.yaml#pto.tpush
+_BY_ROWS, _BY_COLS, _ODD = (_ROWS, _ODD_ROWS), (_COLS, _ODD_COLS), (_ODD_ROWS, _ODD_COLS)
+
+# ---- halves
+
+
+def _part(split: int, sub: int, rows: int, cols: int) -> tuple[int, int]:
+    """Where the half of a sub-block begins; of an odd number the first has one more."""
+    if sub == 0 or split == WHOLE:
+        return 0, 0
+    more = 1 if split in _ODD else 0
+    return (rows + more, 0) if split in _BY_ROWS else (0, cols + more)
+
+
+def _pitch(split: int, sub: int, cols: int) -> int:
+    """Columns from row to row of the whole, seen from a half with `cols`."""
+    if split not in _BY_COLS:
+        return cols
+    odd = 0 if split == _COLS else 2 * sub - 1
+    return 2 * cols + odd
+
+
+def _local_split(split: int, tile: Tile) -> None:
+    if split in _ODD:
+        raise fail("PTO-X190", f"split {split} of {tile.type} needs a queue in global memory")
+
+
+# ---- push
+
+
+def _send(core: Machine, ring: Ring, tile: Tile, split: int) -> None:
+    number = ring.taken[own(core)]
+    if ring.entry is not None:
+        _to_global(core, ring, tile, split, number)
+    elif ring.way == TO_VECTOR:
+        _to_vectors(core, ring, tile, split, number)
+    else:
+        _to_cube(core, ring, tile, split, number)
+
+
+def _slot_view(ring: Ring, tile: Tile, split: int, sub: int, number: int) -> GlobalTensor:
+    """The matrix of a tile's valid region in a slot of global memory, row after row."""
+    entry = ring.entry
+    if entry is None:
+        raise RuntimeError("a ring without global memory")
+    rows, cols = tile.get_valid()
+    row, col = _part(split, sub, rows, cols)
+    pitch, kind = _pitch(split, sub, cols), tile.type.dtype
+    ring.require_room(((row + rows - 1) * pitch + col + cols) * kind.itemsize, tile.type)
+    address = entry.address + ring.slot(number) + (row * pitch + col) * kind.itemsize
+    return GlobalTensor.of(entry.memory, address, kind, [rows, cols], [pitch, 1])
+
+
+def _to_global(core: Machine, ring: Ring, tile: Tile, split: int, number: int) -> None:
+    """The cube stores the whole tile, a vector sub-block its half."""
+    chosen = WHOLE if ring.way == TO_VECTOR else split
+    rows, cols = tile.get_valid()
+    if rows and cols:
+        view = _slot_view(ring, tile, chosen, own(core), number)
+        view.write_matrix(cut(tile, 0, 0, rows, cols))
+
+
+def _to_vectors(core: Machine, ring: Ring, tile: Tile, split: int, number: int) -> None:
+    """Row-major into UB: whole to sub-block 0, or a half to each."""
+    _local_split(split, tile)
+    (rows, cols), (high, wide) = tile.get_valid(), tile.type.shape
+    if split == _ROWS:
+        rows, high = rows // 2, high // 2
+    elif split == _COLS:
+        cols, wide = cols // 2, wide // 2
+    type = TileType.of(Role.VEC, tile.type.dtype, high, wide)
+    ring.require_room(type.nbytes, type)
+    subs = vectors(core, split)
+    values = [cut(tile, *_part(split, sub, rows, cols), rows, cols) for sub in subs]
+    for sub, half in zip(subs, values, strict=True):
+        memory = core.cluster.vector(sub).memory(Space.UB)
+        paste(Tile(type, memory, (ring.local or 0) + ring.slot(number)), 0, 0, half)
+
+
+def _to_cube(core: Machine, ring: Ring, tile: Tile, split: int, number: int) -> None:
+    """Into L1 in the layout the tile has: a half beside the other sub-block's."""
+    _local_split(split, tile)
+    (rows, cols), (high, wide) = tile.get_valid(), tile.type.shape
+    high, wide = high * (1 + (split == _ROWS)), wide * (1 + (split == _COLS))
+    type = TileType.of(Role.MAT, tile.type.dtype, high, wide, tile.type.layout)
+    ring.require_room(type.nbytes, type)
+    target = Tile(type, core.cluster.cube.memory(Space.L1), (ring.local or 0) + ring.slot(number))
+    paste(target, *_part(split, core.sub, rows, cols), cut(tile, 0, 0, rows, cols))
+
+
+# ---- pop
+
+
+def _receive(core: Machine, ring: Ring, type: TileType, valid: Valid | None, split: int) -> Tile:
+    number = ring.popped[own(core)]
+    memory = core.memory(type.role.space)
+    if ring.entry is None:
+        return Tile(type, memory, (ring.local or 0) + ring.slot(number), valid)
+    start = (ring.local or 0) + number % ring.local_slots * ring.slot_size
+    tile = Tile(type, memory, start, valid)
+    rows, cols = tile.get_valid()
+    if rows and cols:
+        chosen = split if ring.way == TO_VECTOR else WHOLE
+        tile.write_valid(_slot_view(ring, tile, chosen, own(core), number).read_matrix())
+        beside = padding(type, core.profile)
+        if beside is not None:
+            beside(tile)
+    return tile
+
+
+def _entry(core: Machine, ring: Ring, type: t.Type, number: int, split: int) -> GlobalTensor:
+    """The slot itself as a view; a half of it where a vector sub-block has one."""
+    first = ring.entry
+    if first is None:
+        raise fail("PTO-D193", f"{ring.name} has its slots in local buffers: entries are tiles")
+    kind = element(type)
+    shape = [n or 0 for n in getattr(type, "shape", ())]
+    if isinstance(first, GlobalTensor):
+        view = first
+    elif kind is None:
+        raise fail("PTO-T191", "a view needs an element type")
+    else:
+        view = GlobalTensor.of(first.memory, first.address, kind, shape)
+    at = 0
+    if core.side == "vector" and split != WHOLE:
+        rows, cols = view.shape[3:]
+        at = core.sub * (rows * cols if split in _BY_ROWS else cols) * view.dtype.itemsize
+    return replace(view, address=view.address + ring.slot(number) + at)
+
+
+# ---- instructions
+
+
+def _push(case: Case, type: t.Type | None) -> Callable[..., Any]:
+    split = int(case.word("split") or 0)
+    is_view = is_global(type)
+
+    def push(core: Machine, pipe: Pipe, value: Any) -> Any:
+        ring, me = pipe.ring(core, out=True), own(core)
+        if is_view:
+            if ring.pushed[me] >= ring.taken[me]:
+                raise fail("PTO-D194", f"{core.name} pushes an entry of {ring.name} without talloc")
+            ring.pushed[me] += 1
+            return None
+        full = ring.room(core, split)
+        if full is not None:
+            return full
+        _send(core, ring, outgoing(core, as_tile(value, type)), split)
+        ring.taken[me] += 1
+        ring.pushed[me] += 1
+        return None
+
+    return push
+
+
+def _pop(case: Case, type: t.Type) -> Callable[..., Any]:
+    split = int(case.word("split") or 0)
+    is_view = is_global(type)
+    tile = None if is_view else tile_type(type)
+
+    def pop(core: Machine, pipe: Pipe, valid: Valid | None) -> Any:
+        ring, me = pipe.ring(core, out=False), own(core)
+        empty = ring.ready(core, split)
+        if empty is not None:
+            return empty
+        if tile is None:
+            found: Any = _entry(core, ring, type, ring.popped[me], split)
+        else:
+            found = _receive(core, ring, tile, valid, split)
+        ring.popped[me] += 1
+        if ring.entry is not None and tile is not None:
+            ring.free(core)
+        return found
+
+    return pop
+
+
+def _allocate(case: Case, type: t.Type) -> Callable[..., Any]:
+    split = int(case.word("split") or 0)
+
+    def allocate(core: Machine, pipe: Pipe) -> Any:
+        ring, me = pipe.ring(core, out=True), own(core)
+        full = ring.room(core, split)
+        if full is not None:
+            return full
+        found = _entry(core, ring, type, ring.taken[me], split)
+        ring.taken[me] += 1
+        return found
+
+    return allocate
+
+
+def _free(case: Case, has_entry: bool) -> Callable[..., None]:
+    """A tile popped out of global memory is a copy: its slot is free already."""
+
+    def free(core: Machine, pipe: Pipe) -> None:
+        ring = pipe.ring(core, out=False)
+        if ring.entry is None or has_entry:
+            ring.free(core)
+
+    return free
+
+
+def _push_to(case: Case) -> Callable[..., Any]:
+    find, push = by_id(case), _push(case, case.type("tile"))
+    return lambda core, tile: push(core, find(core), tile)
+
+
+def _pop_from(case: Case) -> Callable[..., Any]:
+    type = case.op.results[0].type
+    find, pop = by_id(case), _pop(case, type)
+    if is_global(type):
+        return lambda core, rows, cols: pop(core, find(core), None)
+    tile = tile_type(type)
+    return lambda core, rows, cols: pop(core, find(core), valid_region(tile, rows, cols))
+
+
+def _allocate_to(case: Case) -> Callable[..., Any]:
+    find, allocate = by_id(case), _allocate(case, case.op.results[0].type)
+    return lambda core: allocate(core, find(core))
+
+
+def _free_from(case: Case) -> Callable[..., None]:
+    find, free = by_id(case), _free(case, case.type("entry") is not None)
+    return lambda core, entry: free(core, find(core))
+
+
+def _push_handle(case: Case) -> Callable[..., Any]:
+    push = _push(case, case.type("tile"))
+    return lambda core, tile, pipe: push(core, pipe, tile)
+
+
+def _pop_handle(case: Case) -> Callable[..., Any]:
+    """The handle gets its place; the valid region it has stays."""
+    type = case.op.operands[0].type
+    pop = _pop(case, type)
+
+    def run(core: Machine, handle: Any, pipe: Pipe) -> Any:
+        valid = handle.valid if isinstance(handle, Unbound) else None
+        if isinstance(handle, Tile):
+            valid = handle.get_valid()
+        return pop(core, pipe, valid)
+
+    return run
+
+
+def _allocate_handle(case: Case) -> Callable[..., Any]:
+    allocate = _allocate(case, case.op.operands[0].type)
+    return lambda core, entry, pipe: allocate(core, pipe)
+
+
+def _free_handle(case: Case) -> Callable[..., None]:
+    free = _free(case, case.op.operand("entry") is not None)
+    return lambda core, entry, pipe: free(core, pipe)
+
+
+PUSH_TO = Do(_push_to, blocks=True)
+POP_FROM = Do(_pop_from, blocks=True)
+ALLOCATE_TO = Do(_allocate_to, blocks=True)
+FREE_FROM = Do(_free_from)
+PUSH = Do(_push_handle, blocks=True)
+POP = Do(_pop_handle, blocks=True, binds="tile")
+ALLOCATE = Do(_allocate_handle, blocks=True, binds="entry")
+FREE = Do(_free_handle)

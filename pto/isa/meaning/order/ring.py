@@ -1,0 +1,230 @@
+"""Queues between the cube and the vector side of a core: slots in a ring, one ring a direction.
+
+Who may take, fill, empty and give back slots, and how the two ends find each other. What moves
+through the slots is in `queue.py`.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from pto.core.errors import fail
+from pto.core.global_tensor import GlobalTensor
+from pto.core.pointer import Pointer
+from pto.isa.meaning.kinds import Blocked, Do
+from pto.isa.meaning.machine import Machine
+from pto.isa.row.attributes import Int
+from pto.isa.rules.rule import Case
+
+TO_VECTOR, TO_CUBE = 1, 2  # bits of dir_mask
+_WAYS = {TO_VECTOR: "cube to vector", TO_CUBE: "vector to cube"}
+WHOLE = 0  # the split of a tile that goes to one consumer as it is
+
+
+def _counts() -> dict[int, int]:
+    return defaultdict(int)
+
+
+@dataclass(slots=True)
+class Ring:
+    """One direction of a queue. Entries are counted for each agent: by sub-block, the cube as 0."""
+
+    name: str
+    way: int
+    slots: int
+    slot_size: int
+    local: int | None  # where the consumer's buffer begins in UB or L1; None: it has none
+    local_slots: int
+    entry: Pointer | GlobalTensor | None  # the first slot in global memory; None: slots are local
+    taken: dict[int, int] = field(default_factory=_counts)  # by talloc, or by a push at once
+    pushed: dict[int, int] = field(default_factory=_counts)
+    popped: dict[int, int] = field(default_factory=_counts)
+    freed: dict[int, int] = field(default_factory=_counts)
+
+    def agrees(self, other: Ring) -> bool:
+        return (self.slots, self.slot_size) == (other.slots, other.slot_size)
+
+    def producers(self, core: Machine, split: int) -> range:
+        return range(1) if self.way == TO_VECTOR else vectors(core, split)
+
+    def consumers(self, core: Machine, split: int) -> range:
+        return vectors(core, split) if self.way == TO_VECTOR else range(1)
+
+    def room(self, core: Machine, split: int) -> Blocked | None:
+        """A slot for the next entry, or why there is none.
+
+        Consumers tell of free slots half a ring at a time: tile.yaml#pto.tpush, SyncPeriod.
+        """
+        number = self.taken[own(core)]
+        period = self.slots if self.slots <= 2 else self.slots // 2
+        least = min(self.freed[sub] for sub in self.consumers(core, split))
+        if number < self.slots or least >= number - number % period - self.slots + period:
+            return None
+        return Blocked(
+            lambda: (
+                f"a free slot of {self.name}: {number} of its tiles were pushed, {least} freed, "
+                f"it has {self.slots} slots"
+            ),
+            code="PTO-D207",
+        )
+
+    def ready(self, core: Machine, split: int) -> Blocked | None:
+        """A full slot, or why there is none."""
+        number = self.popped[own(core)]
+        if own(core) not in self.consumers(core, split):
+            return Blocked(f"a tile of {self.name}, whose whole tiles go to vector 0 alone")
+        if all(self.pushed[sub] > number for sub in self.producers(core, split)):
+            return None
+        late = [sub for sub in self.producers(core, split) if self.pushed[sub] <= number]
+        who = "the cube" if self.way == TO_VECTOR else " and ".join(f"vector {n}" for n in late)
+        has = "has" if len(late) == 1 else "have"
+        return Blocked(f"tile {number} of {self.name}, which {who} {has} not pushed")
+
+    def free(self, core: Machine) -> None:
+        if self.freed[own(core)] >= self.popped[own(core)]:
+            raise fail(
+                "PTO-D190", f"{core.name} gives back a slot of {self.name} that it never took"
+            )
+        self.freed[own(core)] += 1
+
+    def slot(self, number: int) -> int:
+        """Bytes from the first slot to that of an entry."""
+        return number % self.slots * self.slot_size
+
+    def require_room(self, nbytes: int, what: object) -> None:
+        if nbytes > self.slot_size:
+            raise fail(
+                "PTO-M192", f"{what} takes {nbytes} bytes, a slot of {self.name} {self.slot_size}"
+            )
+
+
+def vectors(core: Machine, split: int) -> range:
+    """The vector sub-blocks that take part: both in a split tile, else as the target says."""
+    return range(core.profile.sync.whole_tile_vectors if split == WHOLE else 2)
+
+
+def own(core: Machine) -> int:
+    """The number an agent counts under."""
+    return core.sub if core.side == "vector" else 0
+
+
+# ---- both ends of a queue
+
+
+@dataclass(frozen=True, slots=True)
+class Pipe:
+    """One end of a queue: its ring for each direction."""
+
+    name: str
+    rings: dict[int, Ring]
+
+    def ring(self, core: Machine, out: bool) -> Ring:
+        """The ring an agent pushes to, or pops from."""
+        way = TO_VECTOR if (core.side == "vector") is not out else TO_CUBE
+        found = self.rings.get(way)
+        if found is None:
+            raise fail("PTO-D191", f"{self.name} does not go from {_WAYS[way]}")
+        return found
+
+
+def _numbers(case: Case, *names: str) -> list[int | None]:
+    values = [case.op.attrs.get(name) for name in names]
+    return [v.value if isinstance(v, Int) else None for v in values]
+
+
+def _open(core: Machine, made: Ring) -> Ring:
+    """The ring both ends share: whoever comes first makes it."""
+    entry = made.entry
+    in_gm = None if entry is None else (id(entry.memory), entry.address)
+    where = in_gm if made.local is None else made.local
+    known: Ring = core.cluster.queues.setdefault((made.way, where), made)
+    if not known.agrees(made):
+        raise fail(
+            "PTO-D192",
+            f"one end of {made.name} has {made.slots} slots of {made.slot_size} bytes, "
+            f"the other {known.slots} of {known.slot_size}",
+        )
+    return known
+
+
+def _pipe(core: Machine, name: str, case: Case, gm: Any, buffers: dict[int, int | None]) -> Pipe:
+    """A queue with its slots in global memory where `gm` is given, else in the buffers."""
+    mask, size, number, local_slots = _numbers(
+        case, "dir_mask", "slot_size", "slot_num", "local_slot_num"
+    )
+    mask, size = mask or 0, size or 0
+    slots = number or (4 if mask == TO_VECTOR | TO_CUBE else 8)
+    start = _global(core, gm)
+    rings: dict[int, Ring] = {}
+    for way in (way for way in _WAYS if mask & way):
+        # both directions share the memory: the way back lies behind
+        behind = slots * size if way == TO_CUBE and mask & TO_VECTOR else 0
+        entry = None if start is None else _moved(start, behind)
+        label = f"{name}, {_WAYS[way]}"
+        made = Ring(label, way, slots, size, buffers[way], local_slots or slots, entry)
+        rings[way] = _open(core, made)
+    return Pipe(name, rings)
+
+
+def _global(core: Machine, gm: Any) -> Pointer | GlobalTensor | None:
+    return core.device.pointer(gm, None) if isinstance(gm, int) else gm
+
+
+def _moved(entry: Pointer | GlobalTensor, nbytes: int) -> Pointer | GlobalTensor:
+    return replace(entry, address=entry.address + nbytes)
+
+
+def _frontend(case: Case) -> Callable[..., None]:
+    """Users name the queue by its id."""
+    number = int(case.word("id") or 0)
+
+    def init(core: Machine, gm: Any, view: Any, to_vector: int | None, to_cube: int | None) -> None:
+        buffers = {TO_VECTOR: to_vector, TO_CUBE: to_cube}
+        slots = gm if core.profile.sync.queue_slots == "gm" else None
+        pipe = _pipe(core, f"queue {number}", case, slots if view is None else view, buffers)
+        core.registers[_register(number)] = pipe
+
+    return init
+
+
+def _register(number: int) -> str:
+    return f"queue {number}"
+
+
+def _lowered(through_global: bool) -> Do:
+    """Users hold the queue as a value. One way: one buffer; both: to the vector side, and back."""
+
+    def make(case: Case) -> Callable[..., Pipe]:
+        def init(core: Machine, *operands: Any) -> Pipe:
+            gm, local, peer = operands if through_global else (None, *operands)
+            (mask,) = _numbers(case, "dir_mask")
+            back = local if mask == TO_CUBE else peer
+            place = local if gm is None else "global memory"
+            return _pipe(core, f"the queue at {place}", case, gm, {TO_VECTOR: local, TO_CUBE: back})
+
+        return init
+
+    return Do(make)
+
+
+def by_id(case: Case) -> Callable[[Machine], Pipe]:
+    """How a user of the frontend forms finds its queue."""
+    number = int(case.word("id") or 0)
+    key = _register(number)
+
+    def find(core: Machine) -> Pipe:
+        found = core.registers.get(key)
+        if found is None:
+            raise fail("PTO-D060", f"queue {number} is used before it is initialised")
+        return found
+
+    return find
+
+
+INIT_FRONTEND = Do(_frontend)
+INIT_GLOBAL = _lowered(through_global=True)
+INIT_LOCAL = _lowered(through_global=False)
+RESERVE = Do(lambda case: lambda core: core.place(case.op))

@@ -1,0 +1,1 @@
+"""What the scalar unit computes and asks of its core."""

@@ -1,0 +1,163 @@
+"""The scalar unit beside arithmetic: queries, single elements, control registers, print."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from math import isfinite
+from typing import Any
+
+import numpy as np
+
+from pto.core.errors import fail
+from pto.core.pointer import Pointer
+from pto.isa.meaning.kinds import Do, do
+from pto.isa.meaning.machine import Machine
+from pto.isa.meaning.memory import registers
+from pto.isa.meaning.scalar.arith import bits_of, from_bits, to_bits
+from pto.isa.row import types as t
+from pto.isa.row.attributes import Str
+from pto.isa.rules.rule import Case
+
+BLOCK_INDEX = do(lambda core: core.block)
+BLOCK_COUNT = do(lambda core: core.blocks)
+SUB_BLOCK_INDEX = do(lambda core: core.sub)
+SUB_BLOCK_COUNT = do(lambda core: core.subs)
+
+
+def _load(case: Case) -> Callable[..., Any]:
+    """Memory holds bits; the result type says what they are."""
+    type = case.op.results[0].type
+    if not isinstance(type, t.Scalar) or type.dtype is None:
+        raise fail("PTO-T193", "a scalar load needs an element type")
+    size, storage = type.dtype.itemsize, type.dtype.storage
+
+    def load(core: Machine, ptr: Pointer, offset: int) -> Any:
+        raw = ptr.bytes(offset * size, size)
+        return from_bits(type, int(raw.view(storage)[0]))
+
+    return load
+
+
+def _store(case: Case) -> Callable[..., None]:
+    value = case.op.operand("value")
+    type = value.type if value else None
+    if not isinstance(type, t.Scalar) or type.dtype is None:
+        raise fail("PTO-T193", "a scalar store needs an element type")
+    size, storage = type.dtype.itemsize, type.dtype.storage
+
+    def store(core: Machine, ptr: Pointer, offset: int, value: Any) -> None:
+        bits = np.asarray([to_bits(type, value)], storage)
+        ptr.bytes(offset * size, size)[:] = bits.view(np.uint8)
+
+    return store
+
+
+LOAD_SCALAR = Do(_load)
+STORE_SCALAR = Do(_store)
+
+# ---- small arrays of the scalar unit
+
+
+def _new_array(case: Case) -> Callable[..., Any]:
+    type = case.op.results[0].type
+    shape = type.shape if isinstance(type, t.LocalArray) else ()
+    return lambda core: np.zeros(shape, object)
+
+
+def _index(array: Any, indices: list[int]) -> tuple[int, ...]:
+    inside = all(0 <= i < n for i, n in zip(indices, array.shape, strict=True))
+    if not inside:
+        raise fail(
+            "PTO-S133", f"index {indices} of a local array of {'x'.join(map(str, array.shape))}"
+        )
+    return tuple(indices)
+
+
+def _get(core: Machine, array: Any, indices: list[int]) -> Any:
+    return array[_index(array, indices)]
+
+
+def _put(core: Machine, array: Any, indices: list[int], value: Any) -> None:
+    array[_index(array, indices)] = value
+
+
+LOCAL_ARRAY = Do(_new_array)
+LOCAL_ARRAY_GET = do(_get)
+LOCAL_ARRAY_SET = do(_put)
+
+# ---- control registers
+
+
+def _signed(value: int) -> int:
+    return ((value + (1 << 63)) & registers.MASK) - (1 << 63)
+
+
+def _set_ctrl(core: Machine, value: int) -> None:
+    registers.put(core, registers.CTRL, value & registers.MASK)
+
+
+GET_CTRL = do(lambda core: _signed(registers.get(core, registers.CTRL)))
+SET_CTRL = do(_set_ctrl)
+
+
+def bit(value: int) -> Do:
+    """The first operand with the bit of the second set to `value`."""
+
+    def run(core: Machine, number: int, index: int) -> int:
+        if not 0 <= index < 64:
+            raise fail("PTO-S134", f"bit {index} of a 64-bit register")
+        mask = 1 << index
+        return _signed((number | mask) if value else (number & ~mask))
+
+    return do(run)
+
+
+# ---- debugging
+
+_FORMAT = re.compile(r"%%|%[-+ #0]*\d*(?:\.\d+)?(?:hh|ll|[hlzt])?[diufFeEgGxXc]")
+
+
+def _print(case: Case) -> Callable[..., None]:
+    """printf of one scalar; the format is data, only one conversion of it is filled in."""
+    value, type = case.op.attrs.get("format"), case.op.operands[0].type
+    text = value.value if isinstance(value, Str) else "%d"
+    bits = bits_of(type)
+
+    def run(core: Machine, scalar: Any) -> None:
+        left = [scalar]
+
+        def put(found: re.Match[str]) -> str:
+            if found[0] == "%%":
+                return "%"
+            return _formatted(found[0], left.pop(), bits) if left else found[0]
+
+        core.printed.append(_FORMAT.sub(put, text))
+
+    return run
+
+
+def _formatted(spec: str, scalar: Any, bits: int) -> str:
+    kind = spec[-1]
+    flags = re.sub(r"hh|ll|[hlzt]", "", spec[1:-1])
+    width = re.fullmatch(r"([-+ #0]*)(\d{0,3})\d*((?:\.\d{1,3})?)\d*", flags)
+    shown = "".join(width.groups()) if width else ""
+    if kind in "fFeEgG" or not isfinite(scalar):
+        return f"%{shown}{kind if kind in 'fFeEgG' else 'f'}" % float(scalar)
+    number = int(scalar) & _UNSIGNED[kind](bits) if kind in _UNSIGNED else int(scalar)
+    return f"%{shown}{'d' if kind in 'iu' else kind}" % number
+
+
+# The bits that conversions without a sign show, of a scalar of so many.
+_UNSIGNED: dict[str, Callable[[int], int]] = {
+    **dict.fromkeys("uxX", lambda bits: (1 << bits) - 1),
+    "c": lambda bits: 0xFF,
+}
+
+
+def _trap(core: Machine) -> None:
+    raise fail("PTO-S135", f"{core.name} reached pto.trap")
+
+
+PRINT = Do(_print)
+TRAP = do(_trap)

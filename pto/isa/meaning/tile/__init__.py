@@ -1,0 +1,1 @@
+"""What tile instructions do, one file a family."""

@@ -1,0 +1,97 @@
+"""One element type to another, by `pto.core.convert`; here the defaults that go with a pair."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from pto.core.convert import Round, convert, round_integral, round_mode
+from pto.core.dtypes import F32, HIFLOAT8, DType
+from pto.core.errors import fail
+from pto.core.tile import Tile
+from pto.isa.meaning.kinds import Do
+from pto.isa.meaning.lanes import Lanes
+from pto.isa.meaning.machine import Machine
+from pto.isa.meaning.tile.regions import element, put, region
+from pto.isa.rules.rule import Case
+
+Cuts = Mapping[str, Mapping[str, str]]  # profile -> source type -> the types it is cut to
+
+
+Pair = tuple[DType, DType, Round, bool]  # from, to, how it rounds, whether it saturates
+
+
+@dataclass(frozen=True, slots=True)
+class Conversion(Do):
+    """A Do that converts every element of `src` to `dst`, as `choose(case)` says."""
+
+    choose: Callable[[Case], Pair] | None = None
+
+
+def rounding(case: Case, src: DType, dst: DType) -> Round:
+    """rmode; hardware has one way into hifloat8, whatever rmode says (TCvt.hpp of a5)."""
+    if dst is HIFLOAT8:
+        return Round.NONE
+    mode = round_mode(case.word("rmode") or "RINT")
+    return Round.RINT if src is dst and mode is Round.NONE else mode
+
+
+def tile_conversion(cuts: Cuts, forced: str) -> Do:
+    """`cuts`: the pairs that lose high bits when sat_mode is unwritten; a profile without an entry
+    cuts all. `forced`: profiles that clamp all other pairs, whatever sat_mode says, without tmp.
+    """
+
+    def saturates(case: Case, src: DType, dst: DType) -> bool:
+        name, word = case.profile.name, case.word("sat_mode")
+        cut = name not in cuts or dst.name in cuts[name].get(src.name, "").split()
+        if name in forced.split() and not cut and case.type("tmp") is None:
+            return True
+        return not cut if word is None else word == "ON"
+
+    def choose(case: Case) -> Pair:
+        src, dst = element(case, "src"), element(case, "dst")
+        return src, dst, rounding(case, src, dst), saturates(case, src, dst)
+
+    def make(case: Case) -> Callable[..., None]:
+        pair = choose(case)
+        return _over_values(*pair[:2], conversion(*pair))
+
+    return Conversion(make, choose=choose)
+
+
+def conversion(src: DType, dst: DType, mode: Round, saturate: bool) -> Callable[[Lanes], Lanes]:
+    """Items of src as items of dst; f32 to f32 rounds to an integral value."""
+    if src is F32 and dst is F32:
+        return lambda values: round_integral(values, mode)
+    return lambda values: convert(values, src, dst, mode, saturate)
+
+
+def _over_values(src: DType, dst: DType, change: Callable[[Lanes], Lanes]) -> Callable[..., None]:
+    """Over dst's valid region; columns of packed types count items of two values."""
+
+    def step(core: Machine, source: Tile, target: Tile, tmp: Tile | None = None) -> None:
+        rows, cols = target.get_valid()
+        if rows == 0 or cols == 0:
+            return
+        items = -(-cols * dst.values_per_item // src.values_per_item)
+        put(target, rows, cols, change(region(source, rows, items))[:, :cols])
+
+    return step
+
+
+def _pack(case: Case) -> Callable[..., None]:
+    src, dst = element(case, "src"), element(case, "dst")
+    if src.is_float or dst.is_float or src.is_packed or dst.is_packed:
+        raise fail(
+            "PTO-T152",
+            f"'{case.op.name}' op from {src.name} to {dst.name}: no source says what packing does"
+            " to anything but integers",
+            help="convert with pto.tcvt",
+        )
+    bits = np.dtype(f"u{src.itemsize}")
+    return _over_values(src, dst, lambda values: values.view(bits).astype(dst.storage))
+
+
+PACK = Do(_pack)

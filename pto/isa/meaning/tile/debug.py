@@ -1,0 +1,125 @@
+"""Data a person looks at while a program runs, and single elements by their place in storage."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pto.core.dtypes import DType, decode
+from pto.core.errors import fail
+from pto.core.global_tensor import GlobalTensor
+from pto.core.tile import Tile
+from pto.isa.meaning.handle.view import as_tile, as_view
+from pto.isa.meaning.kinds import Do
+from pto.isa.meaning.lanes import Lanes
+from pto.isa.meaning.machine import Machine
+from pto.isa.meaning.scalar.arith import from_bits, to_bits
+from pto.isa.row import types as t
+from pto.isa.rules.rule import Case
+
+MOST = 128  # rows and columns that are shown: of more, the first and last of that many
+_WIDTH = 8
+_SKIPPED = "..."
+
+# ---- tprint
+
+
+def _print(case: Case) -> Callable[..., None]:
+    type = case.type("src")
+    if isinstance(type, t.TileBuf) or (isinstance(type, t.MemRef) and type.space.is_local):
+        return lambda core, src: core.printed.extend(_tile_lines(as_tile(src, type)))
+    return lambda core, src: core.printed.extend(_view_lines(as_view(src, type)))
+
+
+def _tile_lines(tile: Tile) -> list[str]:
+    rows, cols = tile.get_valid()
+    return [
+        f"tprint {tile.type}, valid {rows}x{cols}",
+        *table(tile.read_valid(), tile.type.dtype),
+    ]
+
+
+def _view_lines(view: GlobalTensor) -> list[str]:
+    rows, cols = view.matrix_shape
+    whole = view.matrix()
+    values = view.read_matrix() if whole is None else whole
+    return [f"tprint gm {rows}x{cols}x{view.dtype.name} {view.layout}", *table(values, view.dtype)]
+
+
+def table(values: Lanes, dtype: DType) -> list[str]:
+    """A line for each row, numbers in columns of one width."""
+    rows, cols = values.shape
+    if not rows or not cols:
+        return []
+    shown = np.ascontiguousarray(values[np.ix_(_shown(rows), _shown(cols))])
+    lines = [[_word(number) for number in line] for line in decode(dtype, shown).tolist()]
+    width = max(_WIDTH, *(len(word) for line in lines for word in line))
+    found = [" ".join(_marked([w.rjust(width) for w in line], cols)) for line in lines]
+    return _marked(found, rows)
+
+
+def _shown(size: int) -> npt.NDArray[np.intp]:
+    kept = np.arange(min(size, MOST))
+    return np.where(kept < MOST // 2, kept, kept + size - kept.size)
+
+
+def _marked(words: list[str], size: int) -> list[str]:
+    """With a mark in the middle where some of them are left out."""
+    half = len(words) // 2
+    return [*words[:half], _SKIPPED, *words[half:]] if size > MOST else words
+
+
+def _word(number: float) -> str:
+    if isinstance(number, int):
+        return str(number)
+    plain = number == 0.0 or 1e-3 <= abs(number) < 1e6
+    return f"{number:.4f}" if plain else f"{number:.4e}"
+
+
+PRINT_TILE = Do(_print)
+
+# ---- single elements
+
+
+def _scalar(type: t.Type | None) -> t.Scalar:
+    if not isinstance(type, t.Scalar):
+        raise fail("PTO-T093", "an element of a tile is a scalar with an element type")
+    return type
+
+
+def _inside(tile: Tile, items: Lanes, offset: int) -> None:
+    if not 0 <= offset < items.size:
+        raise fail(
+            "PTO-M050", f"offset {offset} is outside the {items.size} elements of {tile.type}"
+        )
+
+
+def _get(case: Case) -> Callable[..., Any]:
+    type, result = case.type("src"), _scalar(case.op.results[0].type)
+
+    def get(core: Machine, src: Any, offset: int) -> Any:
+        tile = as_tile(src, type)
+        items = tile.items
+        _inside(tile, items, offset)
+        return from_bits(result, int(items[offset]))
+
+    return get
+
+
+def _set(case: Case) -> Callable[..., None]:
+    type, given = case.type("dst"), _scalar(case.type("val"))
+
+    def put(core: Machine, dst: Any, offset: int, value: Any) -> None:
+        tile = as_tile(dst, type)
+        items = tile.items
+        _inside(tile, items, offset)
+        items[offset] = to_bits(given, value)
+
+    return put
+
+
+GET_ELEMENT = Do(_get)
+SET_ELEMENT = Do(_set)

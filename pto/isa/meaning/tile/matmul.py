@@ -1,0 +1,117 @@
+"""Products of tiles. What a product is: `cube/contraction.py`; here, which elements take part.
+
+m and k are the valid rows and columns of the left tile, n the valid columns of the right one; each
+tile is read in its own layout. Packed fp4 tiles count pairs along k.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from pto.core.constants import MX_BLOCK_SIZE
+from pto.core.convert import convert
+from pto.core.dtypes import E8M0, F32, F64, DType, decode
+from pto.core.errors import fail
+from pto.core.layout import NN_MX, ZZ_MX, Layout
+from pto.core.tile import Tile
+from pto.isa.meaning.cube.contraction import Array, contract, rounded_to_tf32, values_of
+from pto.isa.meaning.handle.view import as_tile
+from pto.isa.meaning.kinds import Do
+from pto.isa.meaning.machine import Machine
+from pto.isa.meaning.memory import registers
+from pto.isa.meaning.tile.patch import cut, paste
+from pto.isa.rules.rule import Case
+
+
+def _product(case: Case) -> Callable[..., None]:
+    """Any form: the names of the row's operands say what is added and whether there are scales."""
+    names = case.row.operand_names
+    types = [case.type(name) for name in names]
+    has = set(names)
+    lhs, rhs = ("lhs", "rhs") if "lhs" in has else ("a", "b")
+    added = next((name for name in ("acc_in", "c_in", "bias") if name in has), None)
+
+    def run(core: Machine, *operands: Any) -> None:
+        tile = dict(zip(names, map(as_tile, operands, types), strict=True))
+        dst = tile["dst"]
+        m, k, n = _sizes(tile[lhs], tile[rhs], dst)
+        a, b = _factors(core, tile[lhs], m, k, 1), _factors(core, tile[rhs], k, n, 0)
+        start = scales = None
+        if added is not None:
+            start = cut(tile[added], 0, 0, 1 if added == "bias" else m, n)
+        if "a_scale" in has:
+            groups = -(-a.shape[1] // MX_BLOCK_SIZE)
+            left = _scales(tile["a_scale"], m, groups, ZZ_MX)
+            scales = left, _scales(tile["b_scale"], groups, n, NN_MX)
+        into = dst.type.dtype
+        multiply = _scaled_integers if scales and into.is_integer else contract
+        paste(dst, 0, 0, multiply(a, b, into, start=start, scales=scales))
+
+    return run
+
+
+def _sizes(lhs: Tile, rhs: Tile, dst: Tile) -> tuple[int, int, int]:
+    """m, k and n, checked where they were dynamic."""
+    (m, k), (inner, n), out = lhs.get_valid(), rhs.get_valid(), dst.get_valid()
+    if inner != k or out != (m, n):
+        raise fail(
+            "PTO-S063",
+            f"a product of {m}x{k} and {inner}x{n} cannot become {out[0]}x{out[1]}",
+            help="the valid regions multiply: m x k times k x n is m x n",
+        )
+    return m, k, n
+
+
+def _factors(core: Machine, tile: Tile, rows: int, cols: int, along: int) -> Array:
+    """The elements as numbers; two a packed item along axis `along`, which is k."""
+    kind, items = tile.type.dtype, cut(tile, 0, 0, rows, cols)
+    if kind is F32:
+        return _narrowed(core, items)
+    return values_of(items, kind) if along else values_of(items.T, kind).T
+
+
+def _narrowed(core: Machine, values: Array) -> Array:
+    """f32 factors, in the precision the mode registers ask for."""
+    if registers.get(core, registers.HF32):
+        raise fail(
+            "PTO-X170",
+            "HF32 is on, and how many bits an HF32 factor keeps is not defined by the ISA",
+            help="switch it off with pto.sethf32mode {enable = false}",
+        )
+    if not registers.ctrl_bit(core, registers.TF32):
+        return values
+    away = registers.ctrl_bit(core, registers.TF32_AWAY)
+    return rounded_to_tf32(np.ascontiguousarray(values), away=away)
+
+
+def _scales(tile: Tile, rows: int, cols: int, layout: Layout) -> Array:
+    """2^(byte - 127) for every group.
+
+    A tile of another element type (PTOAS writes f16) names the place only: its bytes are scales in
+    boxes of 16 x 2, as the matrix unit reads them.
+    """
+    kind: DType = tile.type.dtype
+    if kind.itemsize == 1 and tile.type.rows >= rows and tile.type.cols >= cols:
+        return decode(E8M0, cut(tile, 0, 0, rows, cols).view(E8M0.storage))
+    places = layout.index_map(rows, cols, 1)
+    raw = tile.memory.view(tile.address, int(places.max(initial=-1)) + 1)
+    return decode(E8M0, raw[places])
+
+
+def _scaled_integers(
+    lhs: Array, rhs: Array, into: DType, *, start: Array | None, scales: Any
+) -> Array:
+    """MX of i8 (seed 004): terms exact in f64, summed in order of k, rounded to an integer once."""
+    left = lhs * np.repeat(scales[0], MX_BLOCK_SIZE, axis=1)[:, : lhs.shape[1]]
+    right = rhs * np.repeat(scales[1], MX_BLOCK_SIZE, axis=0)[: rhs.shape[0]]
+    total = np.zeros((lhs.shape[0], rhs.shape[1]))
+    for k in range(lhs.shape[1]):
+        total += left[:, k, None] * right[k]
+    found = convert(total, F64, into)
+    return found if start is None else found + start
+
+
+PRODUCT = Do(_product)

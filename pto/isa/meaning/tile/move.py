@@ -1,0 +1,249 @@
+"""Loads, stores and moves: between global memory and tiles, and from tile to tile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from pto.core.constants import BLOCK_BYTE_SIZE
+from pto.core.dtypes import DType
+from pto.core.errors import fail
+from pto.core.pad import Pad
+from pto.core.tile import Role, Tile, TileType
+from pto.isa.meaning import lanes
+from pto.isa.meaning.cube.accumulator import Outlet
+from pto.isa.meaning.handle.view import as_tile, as_view, element, tile_type
+from pto.isa.meaning.kinds import Do
+from pto.isa.meaning.machine import Machine
+from pto.isa.meaning.tile.patch import copy, cut
+from pto.isa.meaning.tile.regions import put
+from pto.isa.meaning.tile.transfer import Delivery, change
+from pto.isa.meaning.tile.window import Array, Window, candidates, one_matrix, read
+from pto.isa.rules.rule import Case
+from pto.target.facts import Profile
+
+Fill = Callable[[Tile], None]
+
+# ---- load
+
+
+def _load(case: Case) -> Callable[..., None]:
+    """dst over its valid region; then, where dst has a pad, what lies beside it."""
+    view_type, dst_type = case.type("src"), case.type("dst")
+    layouts = candidates(tile_type(dst_type), case.word("layout"))
+    fill = padding(tile_type(dst_type), case.profile)
+    margins = _margins(case) if has_margins(case) else None
+    kind = tile_type(dst_type).dtype.numpy
+    same = element(view_type) is tile_type(dst_type).dtype
+    boxed = tile_type(dst_type).layout.is_boxed
+
+    def load(core: Machine, src: Any, dst: Any, *options: Any) -> None:
+        view, tile = as_view(src, view_type), as_tile(dst, dst_type)
+        rows, cols = tile.get_valid()
+        if rows == 0 or cols == 0:
+            return
+        if margins is None:
+            values = read(view, layouts, rows, cols)
+        else:
+            left, right = (options[i] or 0 for i in (1, 2))
+            inner = _inner(cols, left, right)
+            values = margins(tile, read(view, layouts, rows, inner), *options)
+        if not same:
+            values = values.view(kind)
+        if boxed and (rows, cols) == tile.type.shape:
+            tile.write(values)
+        else:
+            put(tile, rows, cols, values)
+        if fill is not None:
+            fill(tile)
+
+    return load
+
+
+def has_margins(case: Case) -> bool:
+    """Whether operands of the text say what lies beside the loaded columns."""
+    names = ("pad_mode", "init_out_buffer", "left_padding_num", "right_padding_num")
+    return any(n in case.op.attrs or case.op.operand(n) is not None for n in names)
+
+
+def beside(type: TileType, profile: Profile) -> tuple[Pad, bool] | None:
+    """What a load leaves beside the valid region, and whether in all of the tile, else to the end
+    of a block of 32 bytes: Profile.load_padding."""
+    if profile.load_padding == "tile":
+        return (type.pad if type.pad.is_defined else Pad.ZERO), True
+    return None if not type.pad.is_defined or type.layout.is_boxed else (type.pad, False)
+
+
+def padding(type: TileType, profile: Profile) -> Fill | None:
+    """Fills what lies beside the valid region."""
+    found = beside(type, profile)
+    if found is None:
+        return None
+    pad, everywhere = found
+    if everywhere:
+        return lambda tile: None if tile.get_valid() == type.shape else tile.fill_pad(pad)
+    bits = np.array(type.pad.bits(type.dtype), type.dtype.storage).view(type.dtype.numpy)
+    block = padded_block(type)
+
+    def fill(tile: Tile) -> None:
+        rows, cols = tile.get_valid()
+        whole = tile.view()
+        if whole is None:
+            return
+        if type.layout.name == "ND":
+            whole[:rows, cols : -(-cols // block) * block] = bits
+        else:
+            whole[rows : -(-rows // block) * block, :cols] = bits
+
+    return fill
+
+
+def padded_block(type: TileType) -> int:
+    """Elements of a block."""
+    return max(1, BLOCK_BYTE_SIZE // type.itemsize)
+
+
+def _inner(cols: int, left: int, right: int) -> int:
+    if left < 0 or right < 0 or left + right > cols:
+        raise fail(
+            "PTO-V170", f"{left} padding columns on the left and {right} on the right of {cols}"
+        )
+    return cols - left - right
+
+
+def _margins(case: Case) -> Callable[..., Array]:
+    """The padding operands of the text: columns of the valid region beside the loaded ones.
+
+    PadNull leaves them as they are, PadFirstElem repeats the first element, PadValue takes
+    pad_value. init_out_buffer first fills the whole tile, if init_condition allows.
+    """
+    mode = case.word("pad_mode") or "PadNull"
+    first = case.word("init_out_buffer") == "true"
+
+    def margins(
+        tile: Tile, loaded: Array, value: Any, left: Any, right: Any, condition: Any
+    ) -> Array:
+        kind = tile.type.dtype
+        given = np.asarray(0 if value is None else value, kind.numpy)
+        if first and (condition is None or condition):
+            tile.write(np.full(tile.type.shape, given))
+        result = tile.read_valid()
+        if mode == "PadFirstElem" and loaded.size:
+            result[...] = loaded.view(kind.numpy)[0, 0]
+        elif mode == "PadValue":
+            result[...] = given
+        start = left or 0
+        result[:, start : start + loaded.shape[1]] = loaded.view(kind.numpy)
+        return result
+
+    return margins
+
+
+LOAD = Do(_load)
+
+# ---- store
+
+COMBINE: dict[str, Callable[[Array, Array], Array] | None] = {
+    "atomic_none": None,
+    "atomic_add": lanes.add,
+    "atomic_max": lanes.maximum,
+    "atomic_min": lanes.minimum,
+}
+
+
+def _store(case: Case) -> Callable[..., None]:
+    """src over its valid region, converted where it is an accumulator, combined with memory."""
+    src_type, view_type = case.type("src"), case.type("dst")
+    type = tile_type(src_type)
+    layouts = candidates(type, case.word("layout"))
+    stored = element(view_type) or type.dtype
+    combine = combination(case, stored)
+    outlet = Outlet(type.dtype, stored, case.word("reluPreMode"))
+    from_acc, same = type.role is Role.ACC, stored is type.dtype
+
+    def store(core: Machine, src: Any, dst: Any, word: int | None, fp: Any = None) -> None:
+        tile, view = as_tile(src, src_type), as_view(dst, view_type)
+        rows, cols = tile.get_valid()
+        if rows == 0 or cols == 0:
+            return
+        window = one_matrix(view, rows, cols)
+        if window is None:
+            window = Window(view, layouts, rows, cols)
+        values = cut(tile, 0, 0, rows, cols)
+        if from_acc:
+            values = outlet(core, values, fp, word)
+        elif not same:
+            values = values.view(stored.numpy)
+        if combine is not None:
+            values = combine(window[...], values)
+        window[...] = values
+
+    return store
+
+
+def _store_scaled(case: Case) -> Callable[..., None]:
+    """The scales of the columns stand in a tile."""
+    store, fp_type = _store(case), case.type("fp")
+
+    def run(core: Machine, src: Any, fp: Any, dst: Any) -> None:
+        store(core, src, dst, None, as_tile(fp, fp_type))
+
+    return run
+
+
+def combination(case: Case, stored: DType) -> Callable[[Array, Array], Array] | None:
+    """How a store combines with memory: one operation of the element type, rounded once."""
+    name = case.word("atomicType") or "atomic_none"
+    combine = COMBINE[name]
+    if combine is not None and stored.is_float and stored.numpy == stored.storage:
+        raise fail("PTO-T170", f"{name} is not defined for elements of {stored}")
+    return combine
+
+
+STORE = Do(_store)
+STORE_SCALED = Do(_store_scaled)
+
+# ---- tile to tile
+
+
+def _move(case: Case) -> Callable[..., None]:
+    """dst = src over what is valid in both, converted out of an accumulator."""
+    types = [case.type(name) for name in ("src", "dst", "fp")]
+    changed, deliver = change(case), Delivery(case)
+    a, b = tile_type(types[0]), tile_type(types[1])
+    plain = deliver.stays and a.dtype is b.dtype and a.role is not Role.ACC
+
+    def move(core: Machine, src: Any, dst: Any, fp: Any = None, word: int | None = None) -> None:
+        source, target = as_tile(src, types[0]), as_tile(dst, types[1])
+        rows, cols = source.get_valid()
+        if (rows, cols) != target.get_valid():
+            c, d = target.get_valid()
+            rows, cols = min(rows, c), min(cols, d)
+        if plain:
+            copy(source, target, rows, cols)
+        elif rows and cols:
+            scales = None if fp is None else as_tile(fp, types[2])
+            values = changed(core, cut(source, 0, 0, rows, cols), scales, word, 0)
+            deliver(core, target, 0, 0, values)
+
+    return move
+
+
+def _move_scaled(case: Case) -> Callable[..., None]:
+    move = _move(case)
+    return lambda core, src, fp, dst: move(core, src, dst, fp)
+
+
+MOVE = Do(_move)
+MOVE_SCALED = Do(_move_scaled)
+
+
+def _started(case: Case) -> Callable[..., Any]:
+    """A transfer into a cache changes no value; its event is over at once."""
+    return lambda core, src, session: None
+
+
+PREFETCH = Do(lambda case: lambda core, src, dst: None)
+PREFETCH_ASYNC = Do(_started)

@@ -1,0 +1,1 @@
+"""Rows that move bytes between memories by pointer, and between ranks."""

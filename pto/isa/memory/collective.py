@@ -1,0 +1,372 @@
+"""Communication between ranks: transfers, signals and collectives on global memory."""
+
+from __future__ import annotations
+
+from math import prod
+
+from pto.isa.meaning.memory import collective as meaning
+from pto.isa.row import types as t
+from pto.isa.row.instr import Attr, Family, Result, instr, read, scratch, update, write
+from pto.isa.rules.global_memory import atomic_store, flat, same_view_shape, static_shape
+from pto.isa.rules.paths import same_type
+from pto.isa.rules.rule import Case, Rule, attr_at_least, attr_in, dtype_in, in_role, on, same_dtype
+from pto.target.npu import EVENT_IDS
+
+_PAGES = "pto-isa docs/isa/comm"
+_TD = "PTOAS include/PTO/IR/PTOOps.td"
+
+
+# ---- point to point
+
+POINT_TO_POINT = Family(
+    "point to point",
+    "comm",
+    "copy between the global memories of two ranks through a staging tile",
+    text="( $dst , $src , buf( $ping <? , $pong > ) : types ) {}",
+    pipe="MTE3",
+    rules=(
+        static_shape("dst", "src"),
+        same_view_shape("dst", "src"),
+        same_dtype("ping", "src", "dst"),
+        in_role("ping", "vec"),
+        same_type("ping", "pong"),
+    ),
+)
+_STAGED = (
+    "loads on MTE2 and stores on MTE3, tile by tile: rows and columns beyond the staging tile are"
+    " cut, outer dimensions looped"
+)
+_REMOTE = (
+    "a remote view is made like any other: of a peer's array passed as an argument, or of an"
+    " address out of a table; the symmetric heap has the same offset on every rank"
+)
+instr(
+    "comm.tput",
+    POINT_TO_POINT,
+    "remote dst = local src, or dst += src with atomic_add",
+    body=meaning.TRANSFER,
+    operands=(write("dst", "view"), read("src", "view"), scratch("ping"), scratch("pong?")),
+    attrs=(
+        Attr(
+            "atomicType",
+            "atomic_type",
+            default="atomic_none",
+            values=("atomic_none", "atomic_add"),
+        ),
+    ),
+    needs="collectives",
+    aliases="tput",
+    rules=(atomic_store(),),
+    notes=(_STAGED, _REMOTE),
+    cite=f"{_PAGES}/TPUT.md",
+)
+instr(
+    "comm.tget",
+    POINT_TO_POINT,
+    "local dst = remote src",
+    body=meaning.TRANSFER,
+    operands=(write("dst", "view"), read("src", "view"), scratch("ping"), scratch("pong?")),
+    needs="collectives",
+    aliases="tget",
+    notes=(_STAGED, _REMOTE),
+    cite=f"{_PAGES}/TGET.md",
+)
+
+
+def _group_alike() -> Rule:
+    def test(case: Case) -> str | None:
+        members = case.op.group("group")
+        odd = [n for n, value in enumerate(members) if value.type != members[0].type]
+        return f"member {odd[0]} differs from member 0" if odd else None
+
+    return Rule("group-alike", "PTO-T065", "expects all members of group to have one type", test)
+
+
+def _root_in_group() -> Rule:
+    def test(case: Case) -> str | None:
+        root, size = case.word("root"), len(case.op.group("group"))
+        if root is None or 0 <= int(root) < size:
+            return None
+        return f"root is {root}, group has {size}"
+
+    return Rule("root-in-group", "PTO-D061", "expects root to be a member of group", test)
+
+
+def _rows_hold(whole: str) -> Rule:
+    """Members are stacked along the last dimension but one."""
+
+    def test(case: Case) -> str | None:
+        members, type = case.op.group("group"), case.type(whole)
+        first = members[0].type if members else None
+        if not isinstance(type, t.View | t.MemRef) or not isinstance(first, t.View | t.MemRef):
+            return None
+        rows, each = (x.shape[-2] if len(x.shape) > 1 else None for x in (type, first))
+        if rows is None or each is None or rows >= each * len(members):
+            return None
+        return f"{whole} has {rows}, {len(members)} members have {each} each"
+
+    sentence = f"expects {whole} to have the rows of all members"
+    return Rule("rows-hold", "PTO-S066", sentence, test)
+
+
+def _rdma_peer() -> Rule:
+    def test(case: Case) -> str | None:
+        given = case.op.operand("peer") is not None
+        return "engine is RDMA" if case.word("engine") == "RDMA" and not given else None
+
+    return Rule("rdma-peer", "PTO-T064", "expects a peer with engine RDMA", test)
+
+
+# ---- asynchronous transfers
+
+
+def _scratch_bytes() -> Rule:
+    def test(case: Case) -> str | None:
+        type = case.type("scratch")
+        if isinstance(type, t.TileBuf):
+            nbytes = type.tile.nbytes
+        elif isinstance(type, t.MemRef) and None not in type.shape and type.elem.dtype:
+            nbytes = prod(d or 0 for d in type.shape) * type.elem.dtype.itemsize
+        else:
+            return None
+        return None if nbytes >= 8 else f"it has {nbytes}"
+
+    return Rule("scratch-bytes", "PTO-M062", "expects scratch to have at least 8 bytes", test)
+
+
+_SESSION = "the session stays alive until the event is complete"
+ASYNC = Family(
+    "asynchronous transfer",
+    "comm",
+    "transfers that go on while the core works",
+    pipe="none",
+    subject="dst",
+)
+instr(
+    "comm.build_async_session",
+    ASYNC,
+    "session = a transfer engine with its scratch tile and its workspace in global memory",
+    body=meaning.BUILD_SESSION,
+    operands=(scratch("scratch"), read("workspace", "pointer or gm memref")),
+    results=(Result("session", "async"),),
+    attrs=(
+        Attr("sync_id", "i32", meaning="event id the engine may use"),
+        Attr("block_bytes", "int"),
+        Attr("comm_block_offset", "int"),
+        Attr("queue_num", "i32"),
+        Attr("channel_group_idx", "int"),
+    ),
+    text="( $scratch , $workspace : types ) {} -> results",
+    needs="collectives",
+    subject="scratch",
+    aliases="build_async_session",
+    rules=(
+        in_role("scratch", "vec"),
+        _scratch_bytes(),
+        dtype_in("workspace", "i8 u8"),
+        attr_in("sync_id", *map(str, range(EVENT_IDS))),
+        attr_at_least("block_bytes", 1),
+        attr_at_least("comm_block_offset", 0),
+        attr_at_least("queue_num", 1),
+        attr_at_least("channel_group_idx", 0),
+    ),
+    cite=_TD,
+)
+for _name, _meaning, _body in (
+    ("tput", "remote dst = local src", meaning.PUT_ASYNC),
+    ("tget", "local dst = remote src", meaning.GET_ASYNC),
+):
+    instr(
+        f"comm.{_name}_async",
+        ASYNC,
+        f"start {_meaning}; event tells when it is done",
+        body=_body,
+        operands=(
+            write("dst", "view"),
+            read("src", "view"),
+            read("session", "async"),
+            read("peer?", "int"),
+        ),
+        results=(Result("event", "async"),),
+        attrs=(Attr("engine", "str", values=("SDMA", "URMA", "RDMA"), default="SDMA"),),
+        text="( $dst , $src , $session <? , $peer > : types ) {} -> results",
+        needs="collectives",
+        aliases=f"{_name}_async",
+        rules=(
+            same_dtype("src", "dst"),
+            flat("dst", "src"),
+            same_view_shape("dst", "src"),
+            on("a2a3", attr_in("engine", "SDMA")),
+            _rdma_peer(),
+        ),
+        notes=(
+            _SESSION,
+            "engine and peer are C++'s; PTOAS has SDMA only",
+            "with a peer, an address of the own heap means the same place on that rank",
+        ),
+        cite=f"{_PAGES}/{_name.upper()}_ASYNC.md",
+    )
+for _name, _meaning in {
+    "wait": "wait until the transfer of event is done; true",
+    "test": "is the transfer of event done?",
+}.items():
+    instr(
+        f"comm.{_name}_async_event",
+        ASYNC,
+        _meaning,
+        body=meaning.EVENT_DONE,
+        operands=(read("event", "async"), read("session", "async")),
+        results=(Result("completed", "i1"),),
+        text="( $event , $session : types ) {} -> results",
+        needs="collectives",
+        subject="event",
+        pipe="S",
+        aliases=f"{_name}_async_event",
+        notes=("earlier transfers of the session are done too",),
+        cite=_TD,
+    )
+
+# ---- signals
+
+_CMP = Attr("cmp", "wait_cmp", required=True, meaning="numbered apart from the cmp of tcmp")
+SIGNAL = Family(
+    "signal",
+    "comm",
+    "words in global memory by which ranks tell each other",
+    pipe="S",
+    subject="signal",
+    rules=(static_shape("signal"),),
+)
+instr(
+    "comm.tnotify",
+    SIGNAL,
+    "remote signal[0] = value, or += value with atomic_add",
+    body=meaning.NOTIFY,
+    operands=(update("signal", "view"), read("value", "i32")),
+    attrs=(Attr("notifyOp", "notify_op", required=True),),
+    text="( $signal , $value : types ) {}",
+    types="i32",
+    needs="collectives",
+    aliases="tnotify",
+    cite=f"{_PAGES}/TNOTIFY.md",
+)
+instr(
+    "comm.twait",
+    SIGNAL,
+    "wait until signal[i] cmp cmpValue holds for every element",
+    body=meaning.WAIT,
+    operands=(read("signal", "view"), read("cmpValue", "i32")),
+    attrs=(_CMP,),
+    text="( $signal , $cmpValue : types ) {}",
+    types="i32",
+    needs="collectives",
+    aliases="twait",
+    cite=f"{_PAGES}/TWAIT.md",
+)
+instr(
+    "comm.ttest",
+    SIGNAL,
+    "does signal[i] cmp cmpValue hold for every element now?",
+    body=meaning.TEST,
+    operands=(read("signal", "view"), read("cmpValue", "i32")),
+    results=(Result("result", "i1"),),
+    attrs=(_CMP,),
+    text="( $signal , $cmpValue : types ) {} -> results",
+    types="i32",
+    needs="collectives",
+    aliases="ttest",
+    cite=f"{_PAGES}/TTEST.md",
+)
+
+# ---- collectives
+
+_ROOT = Attr("root", "i32", required=True, meaning="the rank in the group that calls")
+_ENGINE = Attr(
+    "engine", "str", values=("AIV", "CCU"), default="AIV", meaning="tile copies, or a5's own unit"
+)
+_BY_ROOT = "AIV: only the root calls it; CCU: every rank does"
+_TAIL = "recv( $ping <? , $pong > ) , group( $group* ) : types ) {}"
+
+
+def _collective(whole: str, meaning: str) -> Family:
+    return Family(
+        f"collective on {whole}",
+        "comm",
+        meaning,
+        attrs=(_ROOT, _ENGINE),
+        text=f"( ${whole} , {_TAIL}",
+        pipe="MTE3",
+        subject=whole,
+        rules=(
+            static_shape(whole, "group"),
+            _group_alike(),
+            _root_in_group(),
+            same_dtype(whole, "group"),
+            on("a2a3", attr_in("engine", "AIV")),
+        ),
+    )
+
+
+_STAGING = (same_type("ping", "pong"), in_role("ping", "vec"))
+FROM_ROOT = _collective("src", "the root's data for all members")
+TO_ROOT = _collective("dst", "all members' data for the root")
+
+instr(
+    "comm.tbroadcast",
+    FROM_ROOT,
+    "group[r] = src for every rank r",
+    body=meaning.BROADCAST,
+    operands=(read("src", "view"), scratch("ping"), scratch("pong?"), write("group*", "view")),
+    needs="collectives",
+    aliases="tbroadcast",
+    rules=(*_STAGING, same_dtype("ping", "src"), same_view_shape("src", "group")),
+    notes=(_STAGED, _BY_ROOT),
+    cite=f"{_PAGES}/TBROADCAST.md",
+)
+instr(
+    "comm.tgather",
+    TO_ROOT,
+    "dst[..., r*H+i, j] = group[r][..., i, j], H rows a member",
+    body=meaning.GATHER,
+    operands=(write("dst", "view"), scratch("ping"), scratch("pong?"), read("group*", "view")),
+    needs="collectives",
+    rules=(*_STAGING, same_dtype("ping", "dst"), _rows_hold("dst")),
+    notes=(_STAGED, _BY_ROOT, "rows of dst beyond the last member stay"),
+    cite=f"{_PAGES}/TGATHER.md",
+)
+instr(
+    "comm.tscatter",
+    FROM_ROOT,
+    "group[r][..., i, j] = src[..., r*H+i, j], H rows a member",
+    body=meaning.SCATTER,
+    operands=(read("src", "view"), scratch("ping"), scratch("pong?"), write("group*", "view")),
+    needs="collectives",
+    rules=(*_STAGING, same_dtype("ping", "src"), _rows_hold("src")),
+    notes=(_STAGED, _BY_ROOT, "rows of src beyond the last member are ignored"),
+    cite=f"{_PAGES}/TSCATTER.md",
+)
+instr(
+    "comm.treduce",
+    TO_ROOT,
+    "dst = group[root], then reduced with each other rank in ascending order, in the tile's type",
+    body=meaning.REDUCE,
+    operands=(
+        write("dst", "view"),
+        scratch("acc"),
+        scratch("recvPing"),
+        scratch("recvPong?"),
+        read("group*", "view"),
+    ),
+    attrs=(Attr("reduceOp", "reduce_op", required=True), _ROOT, _ENGINE),
+    text="( $dst , $acc , recv( $recvPing <? , $recvPong > ) , group( $group* ) : types ) {}",
+    needs="collectives",
+    aliases="treduce",
+    rules=(
+        in_role("acc", "vec"),
+        same_type("acc", "recvPing", "recvPong"),
+        same_dtype("acc", "dst"),
+        same_view_shape("dst", "group"),
+    ),
+    notes=(_STAGED, _BY_ROOT, "the order decides the bits of a float sum"),
+    cite=f"{_PAGES}/TREDUCE.md",
+)

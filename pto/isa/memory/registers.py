@@ -1,0 +1,128 @@
+"""Registers that later copies and the fixpipe read: loops, strides, pad, quantisation, atomics."""
+
+from __future__ import annotations
+
+from pto.isa.meaning.memory.dma import CONFIG as BODIES
+from pto.isa.memory.dma import numbers
+from pto.isa.row.instr import Family, instr, read
+from pto.isa.rules.buffer import within
+from pto.isa.rules.rule import dtype_in
+
+CONFIG = Family(
+    "dma configuration",
+    "dma",
+    "a register of a transfer engine; it holds until it is written again",
+    operands=numbers("value"),
+    text="$value {} : types",
+    pipe="S",
+    subject="value",
+)
+_PAIR = numbers("first", "second")
+_PAIR_TEXT = "$first , $second {} : types"
+_COUNT = (1 << 21) - 1
+
+for _way, _words, _pipe in (
+    ("outtoub", "copies from global memory to UB", "MTE2"),
+    ("ubtoout", "copies from UB to global memory", "MTE3"),
+):
+    instr(
+        f"set_loop_size_{_way}",
+        CONFIG,
+        f"loop counts of later {_words}: first is loop2, second is loop1",
+        body=BODIES[f"set_loop_size_{_way}"],
+        operands=_PAIR,
+        text=_PAIR_TEXT,
+        pipe=_pipe,
+        rules=(within("first", 0, _COUNT), within("second", 0, _COUNT)),
+        notes=(
+            "the manual names the operands loop1, loop2 in this order; PTOAS packs first<<21 |"
+            " second and puts the innermost loop in loop2; the bytes moved are the same",
+            "deprecated since ISA 0.6: write loop(...) on the copy",
+        ),
+        cite=f"pto-isa docs/isa/scalar/ops/dma-copy/set-loop-size-{_way}.md",
+    )
+    for _loop in ("loop1", "loop2"):
+        instr(
+            f"set_{_loop}_stride_{_way}",
+            CONFIG,
+            f"{_loop} strides of later {_words}: first is the source's, second the destination's,"
+            " in bytes",
+            body=BODIES[f"set_{_loop}_stride_{_way}"],
+            operands=_PAIR,
+            text=_PAIR_TEXT,
+            pipe=_pipe,
+            notes=("without effect while the loop sizes are 1",),
+            cite=f"pto-isa docs/isa/scalar/ops/dma-copy/set-{_loop}-stride-{_way}.md",
+        )
+
+# Packed words: dma_cube.yaml, exp:packLoopPair and the emitters it names.
+_PACKED = {
+    "set_loop_size_outtol1": ("loop counts of GM to L1 copies: loop2<<21 | loop1", "MTE2", 366),
+    "set_loop1_stride_outtol1": (
+        "loop1 byte strides of GM to L1 copies: src | dst<<40",
+        "MTE2",
+        365,
+    ),
+    "set_loop2_stride_outtol1": (
+        "loop2 byte strides of GM to L1 copies: src | dst<<40",
+        "MTE2",
+        364,
+    ),
+    "set_pad_val_outtol1": ("pad value of GM to L1 copies", "S", 373),
+    "set_mte2_nz_para": (
+        "nd2nz and dn2nz destination: group | loop2<<16 | loop3<<32 | loop4<<48, in 32 bytes",
+        "S",
+        372,
+    ),
+    "set_quant_pre": ("scalar quantisation of the fixpipe: f32 bits", "S", 416),
+    "set_relu_alpha": ("scalar relu slope of the fixpipe: f32 bits", "S", 417),
+    "set_fix_clip_relu": ("clip value of the fixpipe: f16 bits or 16 bits of an integer", "S", 418),
+    "set_fpc": (
+        "fixpipe parameter addresses: relu (addr & 0xffff)>>6 in bits 7:0, quantisation"
+        " (addr & 0xffff)>>7 in bits 15:8",
+        "S",
+        419,
+    ),
+}
+for _name, (_meaning, _pipe, _line) in _PACKED.items():
+    instr(
+        _name,
+        CONFIG,
+        _meaning,
+        body=BODIES[_name],
+        pipe=_pipe,
+        cite=f"PTOAS VPTOOps.td:{_line}",
+    )
+for _name, _meaning in {
+    "set_loop3_para": "fixpipe loop3: count | src_stride<<16 | dst_stride<<32",
+    "set_channel_para": "fixpipe nz2dn: loop0_src_stride<<48",
+}.items():
+    instr(
+        _name,
+        CONFIG,
+        f"{_meaning}; first has the low 40 bits, second the high 24",
+        body=BODIES[_name],
+        operands=_PAIR,
+        text=_PAIR_TEXT,
+        cite="PTOAS VPTOOps.td:370",
+    )
+instr(
+    "set_mov_pad_val",
+    CONFIG,
+    "pad value of later GM to UB copies with data_select_bit = 1",
+    body=BODIES["set_mov_pad_val"],
+    operands=(read("value", "element"),),
+    rules=(dtype_in("value", "i8 i16 i32 f16 bf16 f32"),),
+    cite="PTOAS VPTOOps.td:350",
+)
+for _name, _type in {"set_atomic_s32": "i32", "set_atomic_s8": "i8"}.items():
+    instr(
+        _name,
+        CONFIG,
+        f"later writes to global memory combine as {_type}",
+        body=BODIES[_name],
+        operands=(),
+        text="{}",
+        needs="atomic_store",
+        cite="PTOAS VPTOOps.td:420",
+    )

@@ -1,0 +1,1 @@
+"""Rows that order pipes, agents and blocks: flags, barriers, queues."""

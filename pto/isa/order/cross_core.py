@@ -1,0 +1,136 @@
+"""Order between cores: semaphores between the cube and its vector sub-blocks, and across blocks."""
+
+from __future__ import annotations
+
+from pto.isa.meaning.order import flags as meaning
+from pto.isa.order.flags import id_below, one_id, pipe_exists
+from pto.isa.row.instr import Attr, Family, instr, read
+from pto.isa.rules.rule import Case, Rule, attr_in, dtype_in, on
+
+_TD = "PTOAS include/PTO/IR/PTOOps.td"
+_MANUAL = "PTOAS docs/PTO_IR_manual.md"
+_PAGES = "pto-isa docs/isa/scalar/ops/pipeline-sync"
+_GYM = "PTO-Gym docs/PTO-micro-Instruction-SPEC.md"
+
+
+def _cross_core_ids(case: Case) -> int:
+    """The second vector sub-block has ids of its own where it is addressed by them."""
+    sync = case.profile.sync
+    return sync.cross_core_ids + sync.second_vector_id_offset
+
+
+def _cross_pipe(*words: str) -> Rule:
+    """PTOAS: the other pipes have no such instruction on a5."""
+    rule = attr_in("pipe", *words)
+    return on("a5", Rule("cross-core-pipe", "PTO-X071", rule.sentence, rule.test))
+
+
+_LOCAL_PIPE = Attr("pipe", "pipe", required=True, meaning="the pipe of this core")
+_EVENT_ID = Attr("event_id", "i32", meaning="on a5 the cube reaches sub-block 1 with id + 16")
+_FFTS_MODE = Attr("ffts_mode", "i32", meaning="a2a3: 0 all cores, 1 the vector pair, 2 the core")
+SEMAPHORE = Family(
+    "semaphores",
+    "scalar",
+    "counters that the cube and the vector sub-blocks of a core share",
+    operands=(read("event_id_dyn?", "index"),),
+    attrs=(_LOCAL_PIPE, _EVENT_ID),
+    text="@pipe , <1 @event_id | $event_id_dyn > {}",
+    pipe="@pipe",
+    rules=(
+        one_id("event_id", "event_id_dyn"),
+        id_below("event_id", "event_id_dyn", _cross_core_ids, "a cross-core id"),
+        pipe_exists("pipe"),
+    ),
+)
+
+instr(
+    "sync.set",
+    SEMAPHORE,
+    "count up on the other side once pipe has done all earlier work",
+    body=meaning.SEND,
+    attrs=(_LOCAL_PIPE, _EVENT_ID, _FFTS_MODE),
+    rules=(attr_in("ffts_mode", "0", "1", "2"), _cross_pipe("PIPE_FIX", "PIPE_MTE3")),
+    notes=(
+        "a5 signals one sub-block: id for the first, id + 16 for the second. Programs and the"
+        " headers add 16; the prose of the Gym manual says 15.",
+    ),
+    example="pto.sync.set #pto.pipe<PIPE_FIX>, 1",
+    cite=(_MANUAL, _TD),
+)
+instr(
+    "sync.wait",
+    SEMAPHORE,
+    "hold pipe (on a2a3 the whole core) until the count is above 0, then count down",
+    body=meaning.HEAR,
+    rules=(_cross_pipe("PIPE_FIX", "PIPE_MTE1", "PIPE_MTE2", "PIPE_MTE3", "PIPE_V"),),
+    notes=("On a5 the cube waits for each sub-block by its own id.",),
+    example="pto.sync.wait #pto.pipe<PIPE_V>, 1",
+    cite=(_MANUAL, _TD),
+)
+
+# The same semaphores under the names of the micro-instruction manual, ids as operands.
+BY_OPERAND = Family(
+    "semaphores by operand",
+    "scalar",
+    "semaphores whose id is an operand",
+    text="$ins {}",
+    pipe="S",
+    rules=(id_below("", "event_id", _cross_core_ids, "a cross-core id"),),
+)
+SIGNAL_MEMORY = Family(
+    "signal memory", "scalar", "memory that carries cross-core signals", pipe="S"
+)
+_A5_PIPE = (read("pipe", "i64"), read("event_id", "i64"))
+
+instr(
+    "set_cross_core",
+    BY_OPERAND,
+    "count up; the cube reaches both sub-blocks, and theirs are combined for the cube",
+    body=meaning.SEND,
+    operands=(read("core_id", "i64"), read("event_id", "i64")),
+    profiles="a2a3",
+    cite=(f"{_PAGES}/set-cross-core.md", f"{_GYM}:1693"),
+)
+instr(
+    "wait_flag_dev",
+    BY_OPERAND,
+    "hold the whole core until the count is above 0 (on the cube: of both sub-blocks)",
+    body=meaning.HEAR,
+    operands=(read("core_id?", "i64"), read("event_id", "i64")),
+    profiles="a2a3",
+    notes=("The Gym manual writes core_id first, the page of pto-isa leaves it out.",),
+    cite=(f"{_PAGES}/wait-flag-dev.md", f"{_GYM}:1698"),
+)
+instr(
+    "set_intra_block",
+    BY_OPERAND,
+    "count up on one sub-block once pipe has done all earlier work",
+    body=meaning.SEND,
+    operands=_A5_PIPE,
+    profiles="a5",
+    aliases="set_intra_core",
+    cite=(f"{_PAGES}/set-intra-block.md", f"{_GYM}:1729"),
+)
+instr(
+    "wait_intra_core",
+    BY_OPERAND,
+    "hold pipe until the count is above 0, then count down",
+    body=meaning.HEAR,
+    operands=_A5_PIPE,
+    profiles="a5",
+    aliases="wait_intra_block",
+    cite=(f"{_PAGES}/wait-intra-core.md", f"{_GYM}:1734"),
+)
+
+instr(
+    "set_ffts",
+    SIGNAL_MEMORY,
+    "from here on cores signal each other through the memory at ffts",
+    body=meaning.IN_ORDER,
+    operands=(read("ffts", "memref"),),
+    text="$ffts {} : types",
+    profiles="a2a3",
+    rules=(dtype_in("ffts", "i64 i8"),),
+    example="pto.set_ffts %ffts : memref<256xi64>",
+    cite=_TD,
+)

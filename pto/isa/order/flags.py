@@ -1,0 +1,314 @@
+"""Order between the pipes of a core: flags, events, barriers, buffer ids."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pto.isa.meaning.order import flags as meaning
+from pto.isa.row.attributes import Enum, Int
+from pto.isa.row.instr import Attr, Family, Result, instr, read, update
+from pto.isa.rules.rule import Case, Rule, attr_at_least
+
+_TD = "PTOAS include/PTO/IR/PTOOps.td"
+_MANUAL = "PTOAS docs/PTO_IR_manual.md"
+_PAGES = "pto-isa docs/isa/scalar/ops/pipeline-sync"
+_GYM = "PTO-Gym docs/PTO-micro-Instruction-SPEC.md"
+
+# The pipe that runs each kind of operation: PTOAS mapSyncOpTypeToPipe.
+OP_PIPES = {
+    "TLOAD": "MTE2",
+    "TSTORE_ACC": "FIX",
+    "TSTORE_VEC": "MTE3",
+    "TMOV_M2L": "MTE1",
+    "TMOV_M2S": "FIX",
+    "TMOV_M2B": "MTE1",
+    "TMOV_M2V": "V",
+    "TMOV_V2M": "FIX",
+    "TMATMUL": "M",
+    "TVEC": "V",
+    "TVECWAIT_EVENT": "V",
+}
+
+# ---- rules
+
+
+def named_pipe(case: Case, name: str) -> str | None:
+    """The pipe an attribute names, by itself or through a kind of operation."""
+    value = case.op.attrs.get(name)
+    if not isinstance(value, Enum):
+        return None
+    return OP_PIPES.get(value.value, value.value.removeprefix("PIPE_"))
+
+
+def pipe_exists(*names: str) -> Rule:
+    def test(case: Case) -> str | None:
+        for name in names:
+            pipe = named_pipe(case, name)
+            if pipe is not None and pipe != "ALL" and not case.profile.has_pipe(pipe):
+                return f"{name} is {pipe}"
+        return None
+
+    return Rule("pipe-exists", "PTO-X070", "expects pipes that the profile has", test)
+
+
+def _one_pipe(*names: str) -> Rule:
+    def test(case: Case) -> str | None:
+        wide = [n for n in names if named_pipe(case, n) == "ALL"]
+        return f"{wide[0]} is PIPE_ALL" if wide else None
+
+    return Rule("one-pipe", "PTO-D070", "expects the name of one pipe, not of all", test)
+
+
+def _two_pipes(src: str, dst: str) -> Rule:
+    def test(case: Case) -> str | None:
+        pipe = named_pipe(case, src)
+        return f"both are {pipe}" if pipe is not None and pipe == named_pipe(case, dst) else None
+
+    return Rule("two-pipes", "PTO-D071", f"expects {src} and {dst} to be different pipes", test)
+
+
+def id_below(attr: str, operand: str, limit: Callable[[Case], int], what: str) -> Rule:
+    """An id, written or constant, that exists on the profile."""
+
+    def test(case: Case) -> str | None:
+        written = case.op.attrs.get(attr)
+        number = written.value if isinstance(written, Int) else case.number(operand)
+        top = limit(case)  # 0: the profile has none, which the row itself says
+        return None if number is None or 0 <= number < (top or 1 << 63) else f"{number} of {top}"
+
+    return Rule("id-exists", "PTO-D072", f"expects {what} that the profile has", test)
+
+
+def one_id(attr: str, operand: str) -> Rule:
+    def test(case: Case) -> str | None:
+        written, given = attr in case.op.attrs, bool(case.op.group(operand))
+        if written is not given:
+            return None
+        return "both are given" if written else "neither is given"
+
+    return Rule("one-id", "PTO-D073", f"expects {attr} as a number or as an operand", test)
+
+
+_EVENT = id_below("", "event_id", lambda case: case.profile.sync.event_ids, "an event id")
+
+# ---- flags between pipes
+
+_PIPES = (
+    Attr("src_pipe", "pipe", required=True, meaning="whose work is waited for"),
+    Attr("dst_pipe", "pipe", required=True, meaning="which waits"),
+)
+_PIPE_RULES = (
+    _one_pipe("src_pipe", "dst_pipe"),
+    pipe_exists("src_pipe", "dst_pipe"),
+    _two_pipes("src_pipe", "dst_pipe"),
+)
+FLAG = Family(
+    "flags",
+    "scalar",
+    "a flag of (src_pipe, dst_pipe, event_id): one set, one wait",
+    attrs=(*_PIPES, Attr("event_id", "event", required=True)),
+    text="[ @src_pipe , @dst_pipe , @event_id ] {}",
+    rules=_PIPE_RULES,
+)
+DYNAMIC_FLAG = Family(
+    "flags",
+    "scalar",
+    "a flag whose event id is known when it runs",
+    operands=(read("event_id", "index"),),
+    attrs=_PIPES,
+    text="[ @src_pipe , @dst_pipe , $event_id ] {}",
+    rules=(*_PIPE_RULES, _EVENT),
+)
+
+_SET = "raise the flag once src_pipe has done all earlier work"
+_WAIT = "hold dst_pipe until the flag is raised, then take it down"
+_WHERE = {
+    "": '["PIPE_MTE2", "PIPE_V", "EVENT_ID0"]',
+    "_dyn": "[#pto.pipe<PIPE_MTE2>, #pto.pipe<PIPE_V>, %id]",
+}
+for _suffix, _family in {"": FLAG, "_dyn": DYNAMIC_FLAG}.items():
+    instr(
+        f"set_flag{_suffix}",
+        _family,
+        _SET,
+        body=meaning.SET_FLAG,
+        pipe="@src_pipe",
+        example=f"pto.set_flag{_suffix}{_WHERE[_suffix]}",
+        cite=(f"{_PAGES}/set-flag.md", _TD),
+    )
+    instr(
+        f"wait_flag{_suffix}",
+        _family,
+        _WAIT,
+        body=meaning.WAIT_FLAG,
+        pipe="@dst_pipe",
+        notes=("One page says a flag stays for later waiters; hardware and programs consume it.",),
+        example=f"pto.wait_flag{_suffix}{_WHERE[_suffix]}",
+        cite=(f"{_PAGES}/wait-flag.md", _TD),
+    )
+
+# ---- the same, named by kinds of operation
+
+_OP_TYPE = "pipe_event_type|sync_op_type"
+EVENT = Family(
+    "events",
+    "support",
+    "a flag between the pipes that run two kinds of operation",
+    attrs=(
+        Attr("src_op", _OP_TYPE, required=True),
+        Attr("dst_op", _OP_TYPE, required=True),
+        Attr("event_id", "event", required=True),
+    ),
+    text="[ @src_op , @dst_op , @event_id ] {}",
+    rules=(_two_pipes("src_op", "dst_op"),),
+)
+for _name, _meaning, _pipe, _body in (
+    ("record_event", _SET.replace("src_pipe", "its pipe"), "@src_op", meaning.RECORD_EVENT),
+    ("wait_event", _WAIT.replace("dst_pipe", "its pipe"), "@dst_op", meaning.WAIT_EVENT),
+):
+    instr(
+        _name,
+        EVENT,
+        _meaning,
+        body=_body,
+        pipe=_pipe,
+        example=f"pto.{_name}[#pto.sync_op_type<TLOAD>, #pto.sync_op_type<TVEC>, <EVENT_ID0>]",
+        cite=(_MANUAL, _TD),
+    )
+
+# ---- barriers
+
+BARRIER = Family("barriers", "scalar", "order within a pipe or a scope")
+
+instr(
+    "barrier",
+    BARRIER,
+    "hold the pipe until all its earlier work is done; PIPE_ALL: every pipe until all work is done",
+    body=meaning.BARRIER,
+    attrs=(Attr("pipe", "pipe", required=True),),
+    text="@pipe {}",
+    pipe="@pipe",
+    rules=(pipe_exists("pipe"),),
+    aliases="pipe_barrier",
+    notes=("PTOAS drops a barrier of PIPE_V on a5, which orders vector work by itself.",),
+    cite=(f"{_PAGES}/pipe-barrier.md", _TD),
+)
+instr(
+    "barrier_sync",
+    BARRIER,
+    "a barrier of the pipe that runs this kind of operation",
+    body=meaning.BARRIER,
+    attrs=(Attr("op_type", "sync_op_type", required=True),),
+    text="[ @op_type ] {}",
+    pipe="@op_type",
+    cite=(_MANUAL, _TD),
+)
+instr(
+    "mem_bar",
+    BARRIER,
+    "earlier accesses to UB of the first class are done before later ones of the second begin",
+    body=meaning.MEMORY_BARRIER,
+    attrs=(Attr("kind", "membar", required=True, meaning="V vector, S scalar, LD, ST, ALL"),),
+    text="@kind {}",
+    pipe="V",
+    scope="vecscope",
+    cite=(f"{_PAGES}/mem-bar.md", f"{_GYM}:1267"),
+)
+
+# ---- buffer ids: one name for a buffer, pipes take turns in program order
+
+BUFFER_ID = Family(
+    "buffer ids",
+    "scalar",
+    "pipes take turns with a buffer in program order",
+    operands=(read("buf_id_dyn?", "int"), read("mode_dyn?", "int")),
+    attrs=(
+        Attr("op_type", "pipe|pipe_event_type|sync_op_type", required=True),
+        Attr("buf_id", "i32"),
+        Attr("mode", "i32", default=0),
+    ),
+    text="=buffer_id",
+    pipe="@op_type",
+    rules=(
+        one_id("buf_id", "buf_id_dyn"),
+        _one_pipe("op_type"),
+        pipe_exists("op_type"),
+        id_below("buf_id", "buf_id_dyn", lambda case: case.profile.sync.buffer_ids, "a buffer id"),
+        attr_at_least("mode", 0),
+    ),
+)
+_CONTESTED = (
+    "A profile table of the pto-isa page says a2a3 has buffer ids; td, manual and headers say a5.",
+)
+
+instr(
+    "get_buf",
+    BUFFER_ID,
+    "mode 0: hold the pipe until every earlier rls_buf of this id is done; mode 1: do not wait",
+    body=meaning.GET_BUFFER,
+    profiles="a5",
+    notes=_CONTESTED,
+    example='pto.get_buf "PIPE_V", 0, 0',
+    cite=(f"{_PAGES}/get-buf.md", f"{_GYM}:1222"),
+)
+instr(
+    "rls_buf",
+    BUFFER_ID,
+    "mode 0: done when the pipe's work on this id is; mode 1: when all pipes' work on it is",
+    body=meaning.RELEASE_BUFFER,
+    profiles="a5",
+    notes=_CONTESTED,
+    example='pto.rls_buf "PIPE_V", 0, 0',
+    cite=(f"{_PAGES}/rls-buf.md", f"{_GYM}:1233"),
+)
+
+# ---- event ids chosen at run time
+
+EVENT_IDS = Family("event id arrays", "support", "event ids that a program computes", pipe="S")
+_PLACE = (read("array", "event ids"), read("index", "index"))
+
+
+def _in_array(case: Case) -> str | None:
+    size = getattr(case.type("array"), "size", None)
+    index = case.number("index")
+    if size is None or index is None or 0 <= index < size:
+        return None
+    return f"index {index} of {size}"
+
+
+_INDEX_EXISTS = Rule("index-exists", "PTO-S074", "expects an index inside array", _in_array)
+
+instr(
+    "declare_eventid_array",
+    EVENT_IDS,
+    "array = as many event ids as its type says, not yet set",
+    body=meaning.EVENT_IDS,
+    results=(Result("array", "event ids"),),
+    text="{} -> results",
+    pipe="none",
+    cite=_TD,
+)
+instr(
+    "eventid_array_get",
+    EVENT_IDS,
+    "result = array[index]",
+    body=meaning.EVENT_ID_GET,
+    operands=_PLACE,
+    results=(Result("result", "index", "index"),),
+    text="$array [ $index ] {} : types(array)",
+    rules=(_INDEX_EXISTS,),
+    cite=_TD,
+)
+instr(
+    "eventid_array_set",
+    EVENT_IDS,
+    "array[index] = value",
+    body=meaning.EVENT_ID_SET,
+    operands=(update("array", "event ids"), read("index", "index"), read("value", "index")),
+    text="$array [ $index ] , $value {} : types(array)",
+    rules=(
+        _INDEX_EXISTS,
+        id_below("", "value", lambda case: case.profile.sync.event_ids, "an event id"),
+    ),
+    cite=_TD,
+)

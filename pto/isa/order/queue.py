@@ -1,0 +1,238 @@
+"""Tile instructions of the queues between the cube and the vector side of a core.
+
+The frontend forms (`..._to_aiv`, `..._from_aic`) name a queue by id; the plain ones hold a handle.
+"""
+
+from __future__ import annotations
+
+from pto.isa.meaning.order import queue as meaning
+from pto.isa.row import types as t
+from pto.isa.row.instr import Attr, Family, PipeBy, Result, instr, read, write
+from pto.isa.rules.global_memory import shape_text
+from pto.isa.rules.rule import Case, Rule, attr_in, in_role, on
+from pto.isa.rules.tile import NPU
+
+_SPLIT = Attr("split", "int", required=True, meaning="0 whole tile, 1 upper/lower, 2 left/right")
+_ID = Attr("id", "int", default=0, meaning="which queue of the function")
+_INITS = ("pto.initialize_l2l_pipe", "pto.initialize_l2g2l_pipe")
+_ODD = "C++ also has split 3 and 4, halves of odd size; PTOAS knows 0, 1 and 2"
+
+
+def _from_init() -> Rule:
+    def test(case: Case) -> str | None:
+        maker = case.maker("pipe_handle")
+        if maker is not None and maker.name in _INITS:
+            return None
+        return "it is an argument" if maker is None else f"it comes from {maker.name}"
+
+    sentence = f"expects pipe_handle to come from {' or '.join(_INITS)}"
+    return Rule("pipe-made", "PTO-M061", sentence, test)
+
+
+def _entry_fits(entry: str) -> Rule:
+    """An entry in global memory is a slot of the queue, or half of one."""
+
+    def test(case: Case) -> str | None:
+        type, maker = case.type(entry), case.maker("pipe_handle")
+        if not isinstance(type, t.View) or maker is None or maker.name not in _INITS:
+            return None
+        if maker.name != _INITS[1]:
+            return f"the queue of {maker.name} has its slots in local memory"
+        slot = maker.operands[0].type if maker.operands else None
+        if not isinstance(slot, t.View | t.MemRef):
+            return None
+        if not set(slot.elem.names) & set(type.elem.names):
+            return f"{entry} is {type.elem.name}, a slot {slot.elem.name}"
+        pairs = zip(type.shape, slot.shape, strict=False)
+        same = all(a is None or b is None or a == b for a, b in pairs)
+        if same and len(type.shape) == len(slot.shape):
+            return None
+        return f"{entry} is {shape_text(type.shape)}, a slot {shape_text(slot.shape)}"
+
+    sentence = f"expects {entry} to have the shape of a slot of the queue"
+    return Rule("entry-fits", "PTO-M060", sentence, test)
+
+
+def _halves(name: str) -> Rule:
+    """a5 writes each half to its own sub-block: tile.yaml#pto.tpush."""
+
+    def test(case: Case) -> str | None:
+        tile, split = case.tile(name), case.word("split")
+        if tile is None or tile.role.value != "acc":
+            return None
+        rows, cols = tile.valid
+        if split == "1" and rows is not None and rows % 2:
+            return f"split is 1, {name} has {rows} valid rows"
+        if split == "2" and cols is not None and cols % 32:
+            return f"split is 2, {name} has {cols} valid columns"
+        return None
+
+    sentence = "expects even valid rows to split in two, or valid columns in multiples of 32"
+    return Rule("split-halves", "PTO-S064", sentence, test)
+
+
+def _dynamic_valid() -> Rule:
+    def test(case: Case) -> str | None:
+        if case.op.operand("valid_row") is None:
+            return None
+        tile = case.tile("tile")
+        if tile is None:
+            return "the result is no tile"
+        return None if tile.valid == (None, None) else f"it is {shape_text(tile.valid)}"
+
+    sentence = "expects the valid region of the result to be ?x? when operands give it"
+    return Rule("dynamic-valid", "PTO-V060", sentence, test)
+
+
+_PUSHED = PipeBy(("tile",), ((("acc",), "FIX"), (("vec",), "MTE3")), "none")
+# a2a3 loads a slot from global memory; on a5 the data already is where the tile is bound.
+_POPPED = PipeBy(("@profile", "tile"), ((("a5", "*"), "S"), (("*", "*"), "MTE2")), "MTE2")
+
+QUEUE = Family(
+    "queue",
+    "tile",
+    "hand tiles from one side of the core to the other, in order",
+    operands=(read("tile", "tile or view"), read("pipe_handle", "pipe")),
+    attrs=(_SPLIT,),
+    text="( $tile , $pipe_handle : types ) {}",
+    scope="cube or vector",
+    subject="tile",
+    rules=(_from_init(), attr_in("split", "0", "1", "2", "3", "4")),
+)
+instr(
+    "tpush",
+    QUEUE,
+    "wait for a free slot, copy the tile (or its half) into it, tell the other side",
+    body=meaning.PUSH,
+    pipe=_PUSHED,
+    rules=(on(NPU, in_role("tile", "acc", "vec")), _entry_fits("tile"), on("a5", _halves("tile"))),
+    notes=(
+        _ODD,
+        "an entry in global memory, from talloc, is not copied: tpush only tells of it",
+        "free slots are told half a ring at a time: push 8 of 8 slots waits for four tfrees",
+    ),
+    cite="pto-isa docs/isa/TPUSH.md",
+)
+instr(
+    "tpop",
+    QUEUE,
+    "wait for a full slot, bind or load it into the tile",
+    body=meaning.POP,
+    operands=(write("tile", "tile or view"), read("pipe_handle", "pipe")),
+    pipe=_POPPED,
+    rules=(on(NPU, in_role("tile", "vec", "mat")), _entry_fits("tile")),
+    notes=(
+        _ODD,
+        "split 0: on a5 sub-block 0 alone gets the tile, on a2a3 both do; C++ on the CPU hands the"
+        " idle one zeros, our cpu profile follows a2a3",
+    ),
+    cite="pto-isa docs/isa/TPOP.md",
+)
+instr(
+    "talloc",
+    QUEUE,
+    "wait for a free slot in global memory, let entry be a view of it; no data, no signal",
+    body=meaning.ALLOCATE,
+    operands=(write("entry", "view"), read("pipe_handle", "pipe")),
+    text="( $entry , $pipe_handle : types ) {}",
+    pipe="MTE3",
+    subject="entry",
+    rules=(_entry_fits("entry"),),
+    notes=(_ODD,),
+    cite="pto-isa docs/isa/TALLOC.md",
+)
+instr(
+    "tfree",
+    QUEUE,
+    "give the slot of the last tpop back to the producer",
+    body=meaning.FREE,
+    operands=(read("entry?", "tile or view"), read("pipe_handle", "pipe")),
+    text="( $ins ) {}",
+    pipe="S",
+    subject="entry",
+    rules=(_entry_fits("entry"),),
+    notes=(_ODD, "without entry: tpop has released the slot already, where it copied"),
+    cite="pto-isa docs/isa/TFREE.md",
+)
+
+_FRONTEND_RULES = (attr_in("split", "0", "1", "2"),)
+_LOWERED = "frontend form, lowered to {}; the queue is made by aic_ or aiv_initialize_pipe"
+_GM_ONLY_A2A3 = "entries in global memory: a2a3 only, says the IR manual"
+
+
+def _family(what: str, side: str, meaning: str) -> Family:
+    return Family(
+        f"{what}, {side} side",
+        "tile",
+        meaning,
+        attrs=(_ID, _SPLIT),
+        scope=side,
+        rules=_FRONTEND_RULES,
+    )
+
+
+for _side, _peer, _to in (("cube", "aiv", "C2V"), ("vector", "aic", "V2C")):
+    _queue = _family("queue", _side, "hand tiles to the other side of the core, in order")
+    instr(
+        f"talloc_to_{_peer}",
+        _queue,
+        f"entry = a view of the next free {_to} slot in global memory",
+        body=meaning.ALLOCATE_TO,
+        results=(Result("entry", "view"),),
+        text="{} -> results",
+        profiles=NPU,
+        pipe="MTE3",
+        subject="entry",
+        notes=(_LOWERED.format("talloc"), _GM_ONLY_A2A3),
+        cite="PTOAS docs/PTO_IR_manual.md, pto.talloc_to_aiv",
+    )
+    instr(
+        f"tpush_to_{_peer}",
+        _queue,
+        f"copy the tile into the next free {_to} slot, or tell of an entry, and signal",
+        body=meaning.PUSH_TO,
+        operands=(read("tile", "tile or view"),),
+        text="( $tile : types ) {}",
+        profiles=NPU,
+        pipe=_PUSHED,
+        subject="tile",
+        rules=(
+            on(NPU, in_role("tile", "acc" if _side == "cube" else "vec")),
+            on("a5", _halves("tile")),
+        ),
+        notes=(_LOWERED.format("tpush"), _GM_ONLY_A2A3),
+        cite="PTOAS docs/PTO_IR_manual.md, pto.tpush_to_aiv",
+    )
+for _side, _peer, _from in (("vector", "aic", "C2V"), ("cube", "aiv", "V2C")):
+    _queue = _family("queue end", _side, "take tiles from the other side of the core, in order")
+    instr(
+        f"tpop_from_{_peer}",
+        _queue,
+        f"tile = the next full {_from} slot",
+        body=meaning.POP_FROM,
+        operands=(read("valid_row?", "index"), read("valid_col?", "index")),
+        results=(Result("tile", "tile or view"),),
+        text="<? ( $valid_row , $valid_col ) > {} -> results",
+        profiles=NPU,
+        pipe=_POPPED,
+        subject="tile",
+        rules=(
+            on(NPU, in_role("tile", "vec" if _side == "vector" else "mat")),
+            _dynamic_valid(),
+        ),
+        notes=(_LOWERED.format("tpop"), _GM_ONLY_A2A3),
+        cite="PTOAS docs/PTO_IR_manual.md, pto.tpop_from_aic",
+    )
+    instr(
+        f"tfree_from_{_peer}",
+        _queue,
+        f"give the {_from} slot of the last tpop back to the producer",
+        body=meaning.FREE_FROM,
+        operands=(read("entry?", "tile or view"),),
+        text="<? ( $entry : types ) > {}",
+        profiles=NPU,
+        pipe="S",
+        subject="entry",
+        notes=(_LOWERED.format("tfree"),),
+        cite="PTOAS docs/PTO_IR_manual.md, pto.tfree_from_aic",
+    )

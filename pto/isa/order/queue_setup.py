@@ -1,0 +1,275 @@
+"""Setting up the queues between the cube and the vector side, and the buffers they use.
+
+Pushing and popping tiles is in the tile families; that both ends agree, in `verify/pipes.py`.
+"""
+
+from __future__ import annotations
+
+from pto.isa.meaning.order import ring as meaning
+from pto.isa.row import types as t
+from pto.isa.row.attributes import Bool, Int
+from pto.isa.row.instr import Attr, Family, Result, instr, read
+from pto.isa.rules.rule import Case, Rule, attr_at_least, attr_in, on
+from pto.target.npu import CROSS_CORE_IDS
+
+_TD = "PTOAS include/PTO/IR/PTOOps.td"
+_MANUAL = "PTOAS docs/PTO_IR_manual.md"
+
+_DIRECTION = Attr("dir_mask", "i8", required=True, meaning="1 cube to vector, 2 back, 3 both")
+_SLOT_SIZE = Attr("slot_size", "i32", required=True, meaning="bytes of a slot before it is split")
+_SLOT_NUM = Attr("slot_num", "i32", required=True, meaning="slots of the queue: 8, or 4 both ways")
+_LOCAL_SLOTS = Attr("local_slot_num", "i32", meaning="a2a3: slots of the consumer's local buffer")
+_FLAG_BASE = Attr("flag_base", "i32", meaning="the first of its 2 hardware flags, 4 both ways")
+_NOSPLIT = Attr("nosplit", "bool", meaning="tiles go whole to one sub-block")
+
+# ---- rules
+
+
+def _number(case: Case, name: str) -> int | None:
+    value = case.op.attrs.get(name)
+    return value.value if isinstance(value, Int) else None
+
+
+def _both_ways(case: Case) -> bool:
+    return _number(case, "dir_mask") == 3
+
+
+def _belong_together(case: Case) -> str | None:
+    given = [o.name for o in case.row.operands if case.op.group(o.name)]
+    wanted = ["gm_slot_tensor"] if "gm_slot_tensor" in given else _CONSUMERS
+    allowed = wanted if "gm_slot_tensor" in given else ["gm_slot_buffer", *_CONSUMERS]
+    if all(n in given for n in wanted) and all(n in allowed for n in given):
+        return None
+    return f"it has {', '.join(given) or 'none'}"
+
+
+_CONSUMERS = ["c2v_consumer_buf", "v2c_consumer_buf"]
+
+
+def _local_slots_fit(case: Case) -> str | None:
+    """One direction has 8 slots, each of two directions 4."""
+    slots = _number(case, "local_slot_num")
+    most = 4 if _both_ways(case) else 8
+    most = _number(case, "slot_num") or most
+    return f"{slots} of {most}" if slots is not None and slots > most else None
+
+
+def _slot_holds_tensor(case: Case) -> str | None:
+    """A slot is one entry, or two halves for the two sub-blocks."""
+    type, slot = case.type("gm_slot_tensor"), _number(case, "slot_size")
+    if not isinstance(type, t.View) or type.elem.dtype is None or slot is None:
+        return None
+    size = type.elem.dtype.itemsize
+    for dim in type.shape:
+        if dim is None:
+            return None
+        size *= dim
+    return None if slot in (size, 2 * size) else f"the slot has {slot} bytes, the tensor {size}"
+
+
+def _no_global_queue(case: Case) -> str | None:
+    return "gm_slot_tensor is given" if case.op.group("gm_slot_tensor") else None
+
+
+def _global_has_no_slots(case: Case) -> str | None:
+    buffer = "gm_slot_tensor" if case.row.attr("id") else "local_addr"
+    is_local = bool(case.op.group(buffer)) is (buffer == "local_addr")
+    return None if is_local or _number(case, "local_slot_num") is None else "it is given"
+
+
+def _peer_both_ways(case: Case) -> str | None:
+    given = bool(case.op.group("peer_local_addr"))
+    if "local_addr" in case.row.operand_names and not case.op.group("local_addr"):
+        return "peer_local_addr stands without local_addr" if given else None
+    if given is _both_ways(case):
+        return None
+    return f"dir_mask is {_number(case, 'dir_mask')}, it is {'given' if given else 'missing'}"
+
+
+def _flags_fit(case: Case) -> str | None:
+    base = _number(case, "flag_base")
+    width = 4 if _both_ways(case) else 2
+    if base is None or base + width <= CROSS_CORE_IDS:
+        return None
+    return f"flags {base} to {base + width - 1} of {CROSS_CORE_IDS}"
+
+
+def _placed(case: Case) -> str | None:
+    auto = case.op.attrs.get("autoAlloc")
+    if isinstance(auto, Bool) and not auto.value and _number(case, "base") is None:
+        return "auto is false and base is missing"
+    return None
+
+
+_SHAPE = (attr_in("dir_mask", "1", "2", "3"), attr_at_least("slot_size", 1))
+_LOCAL_SHAPE = (
+    attr_at_least("local_slot_num", 1),
+    Rule("local-slots-fit", "PTO-M072", "expects local slots within the queue", _local_slots_fit),
+    Rule(
+        "global-has-no-slots",
+        "PTO-S079",
+        "expects local_slot_num only with a local buffer",
+        _global_has_no_slots,
+    ),
+)
+_LOWERED_SHAPE = (
+    *_SHAPE,
+    attr_in("slot_num", "4", "8"),
+    attr_at_least("flag_base", 0),
+    Rule("flags-fit", "PTO-D072", "expects hardware flags that exist", _flags_fit),
+    Rule(
+        "peer-both-ways",
+        "PTO-S079",
+        "expects peer_local_addr exactly for both directions",
+        _peer_both_ways,
+    ),
+)
+
+# ---- as a program writes it, once for each side
+
+SETUP = Family(
+    "queue set-up",
+    "support",
+    "one end of a queue between the cube and the vector side",
+    operands=(
+        read("gm_slot_buffer?", "pointer"),
+        read("gm_slot_tensor?", "tensor view"),
+        read("c2v_consumer_buf?", "i32"),
+        read("v2c_consumer_buf?", "i32"),
+    ),
+    attrs=(
+        Attr("id", "i32", default=0, meaning="which queue of the function"),
+        _DIRECTION,
+        _SLOT_SIZE,
+        _LOCAL_SLOTS,
+        _NOSPLIT,
+    ),
+    text="{ <|, id = @id | dir_mask = @dir_mask | slot_size = @slot_size"
+    " | local_slot_num = @local_slot_num | nosplit = @nosplit > }"
+    " ( <|, gm_slot_buffer = $gm_slot_buffer : types"
+    " | gm_slot_tensor = $gm_slot_tensor : types"
+    " | c2v_consumer_buf = $c2v_consumer_buf : types"
+    " | v2c_consumer_buf = $v2c_consumer_buf : types > ) {}",
+    rules=(
+        *_SHAPE,
+        *_LOCAL_SHAPE,
+        attr_at_least("id", 0),
+        Rule(
+            "belong-together",
+            "PTO-S079",
+            "expects both consumer buffers, or gm_slot_tensor alone",
+            _belong_together,
+        ),
+        on(
+            "a5",
+            Rule(
+                "no-global-queue",
+                "PTO-X072",
+                "expects a queue through local buffers: global ones are a2a3's",
+                _no_global_queue,
+            ),
+        ),
+        Rule(
+            "slot-holds-tensor",
+            "PTO-M073",
+            "expects slot_size to be the bytes of gm_slot_tensor, or twice that",
+            _slot_holds_tensor,
+        ),
+    ),
+)
+for _core, _side in {"aic": "cube", "aiv": "vector"}.items():
+    instr(
+        f"{_core}_initialize_pipe",
+        SETUP,
+        f"the {_side} end of queue id",
+        body=meaning.INIT_FRONTEND,
+        scope=_side,
+        notes=(
+            "Queues of one function share 16 hardware flags: 2 for one direction, 4 for both.",
+            f"Only in {_side} kernels.",
+        ),
+        example=f"pto.{_core}_initialize_pipe {{dir_mask = 1, slot_size = 1024}}"
+        " (c2v_consumer_buf = %a : i32, v2c_consumer_buf = %b : i32)",
+        cite=(_MANUAL, _TD),
+    )
+
+# ---- as a compiler lowers it
+
+LOWERED = Family(
+    "lowered queues",
+    "support",
+    "a queue as a value",
+    results=(Result("pipe", "pipe"),),
+    rules=_LOWERED_SHAPE,
+)
+instr(
+    "initialize_l2g2l_pipe",
+    LOWERED,
+    "pipe = a queue whose slots lie in global memory (a2a3)",
+    body=meaning.INIT_GLOBAL,
+    operands=(read("gm_addr", "any"), read("local_addr?", "any"), read("peer_local_addr?", "any")),
+    attrs=(_DIRECTION, _SLOT_SIZE, _SLOT_NUM, _LOCAL_SLOTS, _FLAG_BASE, _NOSPLIT),
+    text="{ dir_mask = @dir_mask , slot_size = @slot_size , slot_num = @slot_num"
+    " <? , local_slot_num = @local_slot_num > <? , flag_base = @flag_base >"
+    " <? , nosplit = @nosplit > }"
+    " ( $gm_addr : types <? , $local_addr : types > <? , $peer_local_addr : types > )"
+    " {} -> results",
+    rules=_LOCAL_SHAPE,
+    example="%q = pto.initialize_l2g2l_pipe {dir_mask = 1, slot_size = 1024, slot_num = 8}"
+    " (%gm : !pto.ptr<f32, gm>, %buffer : i32) -> !pto.pipe",
+    cite=_TD,
+)
+instr(
+    "initialize_l2l_pipe",
+    LOWERED,
+    "pipe = a queue whose slots lie in the consumer's local buffer (a5)",
+    body=meaning.INIT_LOCAL,
+    operands=(read("local_addr", "any"), read("peer_local_addr?", "any")),
+    attrs=(_DIRECTION, _SLOT_SIZE, _SLOT_NUM, _FLAG_BASE, _NOSPLIT),
+    text="{ dir_mask = @dir_mask , slot_size = @slot_size , slot_num = @slot_num"
+    " <? , flag_base = @flag_base > <? , nosplit = @nosplit > }"
+    " ( $local_addr : types <? , $peer_local_addr : types > ) {} -> results",
+    example="%q = pto.initialize_l2l_pipe {dir_mask = 1, slot_size = 1024, slot_num = 8}"
+    " (%buffer : i32) -> !pto.pipe",
+    cite=_TD,
+)
+
+# ---- local buffers of queues
+
+BUFFER = Family("queue buffers", "support", "where a queue lies", results=(Result("addr", "i32"),))
+instr(
+    "reserve_buffer",
+    BUFFER,
+    "addr = the base of size bytes kept free for a queue",
+    body=meaning.RESERVE,
+    attrs=(
+        Attr("name", "str", required=True, meaning="unique in the function"),
+        Attr("size", "i32", required=True, meaning="bytes"),
+        Attr("location", "address_space", required=True),
+        Attr("autoAlloc", "bool", required=True, meaning="`auto` in text: the planner places it"),
+        Attr("base", "i32", meaning="where it lies when the planner does not place it"),
+    ),
+    text="{ name = @name , size = @size , location = @location , auto = @autoAlloc"
+    " <? , base = @base > } {} -> results",
+    rules=(
+        attr_at_least("size", 1),
+        attr_in("location", "vec", "mat"),
+        attr_at_least("base", 0),
+        Rule("placed", "PTO-T075", "expects base where auto is false", _placed),
+    ),
+    example='%b = pto.reserve_buffer {name = "fifo", size = 4096,'
+    " location = #pto.address_space<vec>, auto = true} -> i32",
+    cite=(_MANUAL, _TD),
+)
+instr(
+    "import_reserved_buffer",
+    BUFFER,
+    "addr = the base of the buffer that peer_func reserves under this name",
+    body=meaning.RESERVE,
+    attrs=(
+        Attr("name", "str", required=True),
+        Attr("peer_func", "symbol", required=True),
+    ),
+    text="{ name = @name , peer_func = @peer_func } {} -> results",
+    cite=(_MANUAL, _TD),
+)

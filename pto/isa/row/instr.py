@@ -1,0 +1,275 @@
+"""The instruction row: everything one instruction is, in one place, and the table of all rows.
+
+Parser, printer, verifier, engines, sanitizer, Python functions, docs and `pto isa` read these rows;
+none of them knows an instruction by name. A family holds what its rows share.
+
+Text syntax (`text`) is a small pattern language, compiled in `ir/text/format.py`:
+    $x          operand x; $x* all values of a variadic one
+    $ins $outs  all operands read / written with their types; $ins{} with the dictionary inside
+    @x          attribute x in place, in any spelling its kind allows; &x a bare word that sets x
+    {}          attribute dictionary
+    types       a type for each operand since the last types; types(x,y) of these; type one for all
+    results     the result types
+    #body       a region            word ( ) [ ] , : = ->   themselves, as is 'type'
+    <? .. >     optional            <* .. > repeated
+    <| a | b >  each at most once, in any order; <|, a | b > with commas; <1 a | b > one of them
+    !x=word     no text: the words around it set x to word, and are printed when it is that
+    ~word       a label that the next operand's type carries
+    =name       written by hand in `ir/text/structured.py`
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Literal
+
+from pto.core.errors import nearest
+
+if TYPE_CHECKING:
+    from pto.isa.rules.rule import Rule
+
+Role = Literal["in", "out", "inout", "tmp"]
+INS_OUTS = "ins( $ins ) outs( $outs ) {}"
+INS_OUTS_INSIDE = "ins( $ins{} ) outs( $outs ) {}"  # PTOAS prints attributes inside ins(...)
+PROFILES = ("cpu", "a2a3", "a5")
+INNER_EVENT = 0  # set_flag(PIPE_V, PIPE_S, EVENT_ID0) inside pto-isa's TROWMAX, TEXTRACT, MGATHER
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """One operand: how it is used and what it may be (a key of `isa.kinds.KINDS`)."""
+
+    name: str
+    role: Role
+    kind: str
+    optional: bool = False
+    variadic: bool = False
+    idle: tuple[str, ...] = ()  # profiles that take it and never touch it
+
+
+def _operand(role: Role, name: str, kind: str, idle: str = "") -> Operand:
+    """`src` is required, `src?` optional, `src*` takes any number."""
+    optional, variadic = name.endswith("?"), name.endswith("*")
+    return Operand(name.rstrip("?*"), role, kind, optional, variadic, tuple(idle.split()))
+
+
+def read(name: str, kind: str = "tile") -> Operand:
+    return _operand("in", name, kind)
+
+
+def write(name: str, kind: str = "tile") -> Operand:
+    return _operand("out", name, kind)
+
+
+def update(name: str, kind: str = "tile") -> Operand:
+    """Read and written."""
+    return _operand("inout", name, kind)
+
+
+def scratch(name: str, kind: str = "tile", idle: str = "") -> Operand:
+    """Working space: written, read back, its content undefined afterwards; untouched on `idle`."""
+    return _operand("tmp", name, kind, idle)
+
+
+@dataclass(frozen=True, slots=True)
+class Attr:
+    """One attribute. `kind`: int, i32, bool, str, unit, symbol, type, any, an enum, two (`a|b`)."""
+
+    name: str
+    kind: str
+    values: tuple[str, ...] = ()  # the words allowed; empty: any of the kind
+    default: str | int | bool | None = None
+    required: bool = False
+    meaning: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One result. `type` is set when the text does not write it: `same`, `index`, `i64`..."""
+
+    name: str
+    kind: str
+    type: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PipeBy:
+    """The pipe depends on where operands live: first match of (operand roles) wins.
+
+    `@profile` among the operands stands for the name of the profile.
+    """
+
+    operands: tuple[str, ...]
+    cases: tuple[tuple[tuple[str, ...], str], ...]  # (("acc",), "FIX"); "*" matches any role
+    otherwise: str
+
+
+Pipe = str | PipeBy  # a pipe name, "none", or "@attr": the pipe an attribute names
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """What the instructions of one kind share. Rows override what differs."""
+
+    name: str
+    section: str  # tile, comm, support, vector, predicate, dma, cube, scalar, simt, shared
+    meaning: str
+    operands: tuple[Operand, ...] = ()
+    results: tuple[Result, ...] = ()
+    attrs: tuple[Attr, ...] = ()
+    text: str = INS_OUTS
+    pipe: Pipe = "none"
+    rules: tuple[Rule, ...] = ()
+    # Where it must stand: "" anywhere, "vecscope", "outside vecscope", "cube", "vector" (kernel or
+    # section), "cube or vector", "simt entry", "outside simt entry".
+    scope: str = ""
+    subject: str = "dst"  # the operand or result whose element type the type lists are about
+    dialect: str = "pto."
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Instr:
+    """One row of the table."""
+
+    name: str  # with its dialect: "pto.tadd"
+    family: Family
+    meaning: str
+    operands: tuple[Operand, ...]
+    results: tuple[Result, ...]
+    attrs: tuple[Attr, ...]
+    text: str
+    types: Mapping[str, frozenset[str]]  # profile -> element types of the subject; absent: any
+    profiles: tuple[str, ...]
+    needs: str  # a feature of the profile, or ""
+    subject: str
+    rules: tuple[Rule, ...]
+    pipe: Pipe
+    scope: str
+    aliases: tuple[str, ...]
+    example: str
+    notes: tuple[str, ...]
+    cite: tuple[str, ...]
+    # profile -> the pipes it goes through in turn, where it is made of several instructions; from
+    # pipe to pipe it goes by flags of `INNER_EVENT`, which are not the program's meanwhile
+    phases: Mapping[str, tuple[str, ...]]
+    body: Any = None  # the meaning engines execute; None: parsed and checked only
+    operand_names: tuple[str, ...] = field(default=(), compare=False)
+    file: str = ""  # the module that defines the row
+
+    @property
+    def mnemonic(self) -> str:
+        return self.name.removeprefix("pto.")
+
+    @property
+    def fixed_operands(self) -> bool:
+        """Every operand is there exactly once, so positions name them."""
+        return not any(o.optional or o.variadic for o in self.operands)
+
+    def inner_flags(self, profile: str) -> tuple[tuple[str, str, int], ...]:
+        """Flags it sets and waits for by itself."""
+        pipes = self.phases.get(profile, ())
+        return tuple((a, b, INNER_EVENT) for a, b in pairwise(pipes))
+
+    def attr(self, name: str) -> Attr | None:
+        return next((a for a in self.attrs if a.name == name), None)
+
+
+_ROWS: dict[str, Instr] = {}
+_ALIASES: dict[str, str] = {}
+
+
+def instr(
+    name: str,
+    family: Family,
+    meaning: str,
+    *,
+    body: Any = None,
+    operands: tuple[Operand, ...] | None = None,
+    results: tuple[Result, ...] | None = None,
+    attrs: tuple[Attr, ...] | None = None,
+    text: str | None = None,
+    cpu: str | None = None,
+    a2a3: str | None = None,
+    a5: str | None = None,
+    types: str | None = None,
+    profiles: str = "cpu a2a3 a5",
+    needs: str = "",
+    subject: str | None = None,
+    rules: tuple[Rule, ...] = (),
+    pipe: Pipe | None = None,
+    scope: str | None = None,
+    aliases: str = "",
+    example: str = "",
+    notes: tuple[str, ...] = (),
+    cite: str | tuple[str, ...] = (),
+    phases: Mapping[str, str] | None = None,
+) -> Instr:
+    """Add a row. `types` is short for the same list on every profile; None leaves a profile open.
+
+    `rules` are added to the family's. `aliases` are older or other spellings, without the dialect.
+    """
+    listed = {"cpu": cpu or types, "a2a3": a2a3 or types, "a5": a5 or types}
+    used = family.operands if operands is None else operands
+    row = Instr(
+        name=family.dialect + name,
+        family=family,
+        meaning=meaning,
+        operands=used,
+        results=family.results if results is None else results,
+        attrs=family.attrs if attrs is None else attrs,
+        text=family.text if text is None else text,
+        types={p: frozenset(names.split()) for p, names in listed.items() if names},
+        profiles=tuple(profiles.split()),
+        needs=needs,
+        subject=family.subject if subject is None else subject,
+        rules=family.rules + rules,
+        pipe=family.pipe if pipe is None else pipe,
+        scope=family.scope if scope is None else scope,
+        aliases=tuple(family.dialect + a for a in aliases.split()),
+        example=example,
+        notes=notes,
+        cite=(cite,) if isinstance(cite, str) else cite,
+        phases={p: tuple(pipes.split()) for p, pipes in (phases or {}).items()},
+        body=body,
+        operand_names=tuple(o.name for o in used),
+        file=_caller(),
+    )
+    _add(row)
+    return row
+
+
+def _caller() -> str:
+    """The module that calls `instr`."""
+    frame = inspect.currentframe()
+    outer = frame.f_back.f_back if frame and frame.f_back else None
+    return str(outer.f_globals["__name__"]) if outer else ""
+
+
+def _add(row: Instr) -> None:
+    for name in (row.name, *row.aliases):
+        if name in _ROWS or name in _ALIASES:
+            raise RuntimeError(f"two rows claim the name {name}")
+    _ROWS[row.name] = row
+    _ALIASES.update(dict.fromkeys(row.aliases, row.name))
+
+
+def lookup(name: str) -> Instr | None:
+    """The row of an operation name, older spellings included."""
+    row = _ROWS.get(name)
+    if row is None and name in _ALIASES:
+        row = _ROWS[_ALIASES[name]]
+    return row
+
+
+def rows() -> Iterator[Instr]:
+    """Every row so far, in the order of definition; `isa/table.py` has them all, ordered."""
+    return iter(_ROWS.values())
+
+
+def suggest(name: str) -> str | None:
+    """A help line for a name that is no row."""
+    known: Iterable[str] = [*_ROWS, *_ALIASES]
+    return nearest(name, known)

@@ -1,0 +1,130 @@
+"""What an operand or result may be: named predicates over types, with the words messages use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pto.core.memory import Space
+from pto.isa.row import types as t
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    words: str
+    accepts: Callable[[t.Type], bool]
+
+
+def _in_gm(type: t.Type) -> bool:
+    return isinstance(type, t.MemRef) and type.space is Space.GM
+
+
+def _is_local(type: t.Type) -> bool:
+    return isinstance(type, t.MemRef) and type.space is not Space.GM
+
+
+def _is_tile(type: t.Type) -> bool:
+    return isinstance(type, t.TileBuf) or _is_local(type)
+
+
+def _is_view(type: t.Type) -> bool:
+    return isinstance(type, t.View) or _in_gm(type)
+
+
+def _is_view_of(partition: bool) -> Callable[[t.Type], bool]:
+    return lambda type: isinstance(type, t.View) and type.partition is partition
+
+
+def _is_element(type: t.Type) -> bool:
+    return isinstance(type, t.Scalar) and not type.is_index
+
+
+def _is_fixed_integer(type: t.Type) -> bool:
+    return isinstance(type, t.Scalar) and type.is_integer
+
+
+def _is_integer(type: t.Type) -> bool:
+    return isinstance(type, t.Scalar) and (type.is_index or type.is_integer)
+
+
+def _is_float(type: t.Type) -> bool:
+    return isinstance(type, t.Scalar) and type.is_float
+
+
+def _in(*spaces: Space, classes: tuple[type[t.Type], ...]) -> Callable[[t.Type], bool]:
+    return lambda type: isinstance(type, classes) and getattr(type, "space", None) in spaces
+
+
+def _lane(type: t.Type) -> t.Type:
+    """What one lane of a builtin vector holds; anything else is its own lane."""
+    return type.elem if isinstance(type, t.Vector) else type
+
+
+def _is(*classes: type[t.Type]) -> Callable[[t.Type], bool]:
+    return lambda type: isinstance(type, classes)
+
+
+def _named(*names: str) -> Callable[[t.Type], bool]:
+    return lambda type: isinstance(type, t.Scalar) and type.name in names
+
+
+KINDS: dict[str, Kind] = {
+    "tile": Kind("a tile", _is_tile),
+    "view": Kind("a view of global memory", _is_view),
+    "tile or view": Kind("a tile or a view of global memory", lambda x: _is_tile(x) or _is_view(x)),
+    "tile or scalar": Kind("a tile or a scalar", lambda x: _is_tile(x) or isinstance(x, t.Scalar)),
+    "tensor view": Kind("a whole view of global memory", _is_view_of(partition=False)),
+    "partition view": Kind("a window of global memory", _is_view_of(partition=True)),
+    "pointer": Kind("a pointer", _is(t.Ptr)),
+    "memref": Kind("a memref", _is(t.MemRef)),
+    "pointer or memref": Kind("a pointer or memref", _is(t.Ptr, t.MemRef)),
+    "pointer or gm memref": Kind(
+        "a pointer or a memref in global memory", lambda x: isinstance(x, t.Ptr) or _in_gm(x)
+    ),
+    "pointer or integer": Kind(
+        "a pointer or an integer", lambda x: isinstance(x, t.Ptr) or _is_fixed_integer(x)
+    ),
+    "pointer, memref or integer": Kind(
+        "a pointer, a memref or an integer",
+        lambda x: isinstance(x, t.Ptr | t.MemRef) or _is_fixed_integer(x),
+    ),
+    "address": Kind(
+        "a pointer or memref", lambda x: isinstance(x, t.Ptr | t.MemRef | t.View | t.TileBuf)
+    ),
+    "scalar": Kind("a scalar", _is(t.Scalar)),
+    "element": Kind("an integer or a float", _is_element),
+    "number": Kind("a number", _is(t.Scalar, t.Vector)),
+    "integers": Kind("an integer", lambda x: _is_integer(_lane(x))),
+    "floats": Kind("a float", lambda x: _is_float(_lane(x))),
+    "int": Kind("an integer", _is_integer),
+    "float": Kind("a float", _is_float),
+    "index": Kind("an index", _named("index")),
+    "i64": Kind("an i64", _named("i64")),
+    "i32": Kind("an i32", _named("i32")),
+    "i16": Kind("an i16", _named("i16")),
+    "i1": Kind("an i1", _named("i1")),
+    "vreg": Kind("a vector register", _is(t.VReg)),
+    "mask": Kind("a mask", _is(t.Mask)),
+    "vreg or mask": Kind("a vector register or a mask", _is(t.VReg, t.Mask)),
+    "vreg or scalar": Kind("a vector register or a scalar", _is(t.VReg, t.Scalar)),
+    "logical vreg": Kind("a logical vector", _is(t.LogicalVReg)),
+    "logical mask": Kind("a logical mask", _is(t.LogicalMask)),
+    "align": Kind("an alignment state", _is(t.Align)),
+    "pipe": Kind("a pipe handle", _is(t.PipeHandle)),
+    "event ids": Kind("an event id array", _is(t.EventIdArray)),
+    "local array": Kind("a local array", _is(t.LocalArray)),
+    "async": Kind("an async session or event", _is(t.Async)),
+    "any": Kind("any value", lambda _: True),
+    "scalar or pointer": Kind("a scalar or a pointer", _is(t.Scalar, t.Ptr)),
+    "gm or ub pointer": Kind("a pointer in gm or ub", _in(Space.GM, Space.UB, classes=(t.Ptr,))),
+    **{
+        f"{s.value} pointer": Kind(f"a pointer in {s.value}", _in(s, classes=(t.Ptr,)))
+        for s in Space
+    },
+    **{
+        f"{s.value} buffer": Kind(
+            f"a pointer or memref in {s.value}", _in(s, classes=(t.Ptr, t.MemRef))
+        )
+        for s in Space
+    },
+}

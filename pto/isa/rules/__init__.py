@@ -1,0 +1,1 @@
+"""Legality rules: sentences with a test, shared by the rows of many families."""

@@ -1,0 +1,258 @@
+"""What clauses of a fixpipe copy may be combined, and with which types."""
+
+from __future__ import annotations
+
+from pto.core.memory import Space
+from pto.isa.row import types as t
+from pto.isa.rules.buffer import complete, multiple_of
+from pto.isa.rules.rule import Case, Rule, Test
+
+_FLOATS = ("f16", "bf16", "f32")
+_SMALL_INTS = ("i4x2", "i8", "i16")
+
+# Mode without _vec and _scalar: element of L0C, elements it may become. PTO-Gym
+# docs/PTO-micro-Instruction-SPEC.md, `pre_quant` mode families. req4 misses in PTOAS's check.
+_QUANT = {
+    "f32_f16": ("f32", "f16"),
+    "f32_bf16": ("f32", "bf16"),
+    "qf322hif8_pre": ("f32", "hifloat8"),
+    "qf322hif8_pre_hybrid": ("f32", "hifloat8"),
+    "qf322fp8_pre": ("f32", "f8e4m3 f8e5m2"),
+    "qf322f32_pre": ("f32", "f32"),
+    "qf322f16_pre": ("f32", "f16"),
+    "qf322bf16_pre": ("f32", "bf16"),
+    "qf322b8_pre": ("f32", "i8 u8"),
+    "qf322s4_pre": ("f32", "i4x2"),
+    "qf162b8_pre": ("f32", "i8 u8"),
+    "qf162s4_pre": ("f32", "i4x2"),
+    "qf162s16_pre": ("i32", "i16"),
+    "deqs32_int": ("i32", "i8 u8 i16 i32"),
+    "deqs16": ("i32", "i16"),
+    "req8": ("i32", "i8 u8"),
+    "req4": ("i32", "i4x2"),
+    "deqf16": ("i32", "f16"),
+    "qs322bf16_pre": ("i32", "bf16"),
+}
+
+
+def _rule(id: str, code: str, sentence: str, test: Test) -> Rule:
+    return Rule(id, code, sentence, test)
+
+
+def _has(case: Case, *names: str) -> bool:
+    return any(case.op.group(n) or n in case.op.attrs for n in names)
+
+
+def _quant_types(case: Case) -> str | None:
+    mode = case.word("pre_quant_mode")
+    source, dest = case.elem("source"), case.elem("destination")
+    if mode is None or source is None or dest is None:
+        return None
+    takes, gives = _QUANT.get(mode.removesuffix("_vec").removesuffix("_scalar"), ("", ""))
+    if takes in source.names and set(gives.split()) & set(dest.names):
+        return None
+    return f"{mode} on {source.name} to {dest.name}"
+
+
+def _is_parameter(type: t.Type | None, vector: bool) -> bool:
+    """A float, or for a value per channel a pointer to floats in the fixpipe buffer."""
+    if not vector:
+        return isinstance(type, t.Scalar) and type.name in _FLOATS
+    if not isinstance(type, t.Ptr) or type.space is not Space.FIXPIPE:
+        return False
+    return isinstance(type.elem, t.Scalar) and type.elem.name in _FLOATS
+
+
+def _described(type: t.Type | None) -> str:
+    if isinstance(type, t.Ptr):
+        elem = type.elem.name if isinstance(type.elem, t.Scalar) else type.elem.kind
+        return f"a pointer to {elem} in {type.space.value}"
+    return "absent" if type is None else getattr(type, "name", type.kind)
+
+
+def _quant_payload(case: Case) -> str | None:
+    mode, type = case.word("pre_quant_mode"), case.type("pre_quant")
+    if mode is None and type is None:
+        return None
+    if mode is None:
+        return "no mode is written"
+    if _is_parameter(type, mode.endswith("_vec")):
+        return None
+    return f"with {mode} it is {_described(type)}"
+
+
+def _relu_payload(case: Case) -> str | None:
+    mode, type = case.word("pre_relu_mode"), case.type("pre_relu")
+    if mode in ("scalar_relu", "vector_relu"):
+        fits = _is_parameter(type, mode == "vector_relu")
+        return None if fits else f"with {mode} it is {_described(type)}"
+    if mode == "pwl":
+        return "pwl is not defined by the ISA"
+    return None if type is None else f"{mode or 'no mode'} takes none"
+
+
+def _clip_payload(case: Case) -> str | None:
+    """The clip value has the family of the destination; unsigned bytes clip at 16 bits."""
+    clip, dest = case.elem("clip_value"), case.elem("destination")
+    if clip is None or dest is None:
+        return None
+    if not _has(case, "pre_relu_mode"):
+        return "pre_relu is not written"
+    allowed: tuple[str, ...] = ()
+    if dest.name == "f16":
+        allowed = ("f16",)
+    elif dest.names == ("u8",):
+        allowed = ("u16",)
+    elif set(dest.names) & set(_SMALL_INTS):
+        allowed = _SMALL_INTS
+    if set(clip.names) & set(allowed):
+        return None
+    return f"clip is {clip.name}, destination is {dest.name}"
+
+
+def _layout(case: Case) -> str | None:
+    """Each layout brings its own operand, and no other."""
+    mode = case.word("mode") or "no layout"
+    if mode == "nz2dn" and not _has(case, "loop0_src_stride"):
+        return "nz2dn has no stride"
+    if mode != "nz2dn" and _has(case, "loop0_src_stride"):
+        return f"{mode} has a stride"
+    if mode != "nz2nz" and _has(case, "split"):
+        return f"{mode} has a split"
+    return None
+
+
+def _loop3(case: Case) -> str | None:
+    mode = case.word("mode")
+    if not _has(case, "loop3_count") or mode in ("nz2nd", "nz2dn"):
+        return None
+    return f"the layout is {mode or 'not written'}"
+
+
+def _nz(case: Case) -> str | None:
+    dest = case.elem("destination")
+    if case.word("mode") != "nz2nz" or dest is None or dest.name == "f32":
+        return None
+    return f"it is {dest.name}"
+
+
+def _unit_flag(case: Case) -> str | None:
+    flag = case.word("unit_flag")
+    if flag in (None, "off") or not _has(case, "loop0_src_stride"):
+        return None
+    stride = case.number("loop0_src_stride")
+    if stride == 1:
+        return None
+    return f"the stride is {'not a constant' if stride is None else stride}"
+
+
+CLAUSES = (
+    _rule("quant-types", "PTO-T094", "expects a pre_quant mode of its two types", _quant_types),
+    _rule(
+        "quant-payload",
+        "PTO-T095",
+        "expects the payload of pre_quant to be a float, or for a _vec mode a pointer to floats in"
+        " fixpipe",
+        _quant_payload,
+    ),
+    _rule(
+        "relu-payload",
+        "PTO-T095",
+        "expects a payload of pre_relu for scalar_relu (a float) and vector_relu (a pointer to"
+        " floats in fixpipe) only",
+        _relu_payload,
+    ),
+    _rule(
+        "clip-payload",
+        "PTO-T095",
+        "expects clip inside pre_relu: f16 for f16, u16 for u8, i4, i8 or i16 for those",
+        _clip_payload,
+    ),
+    _rule(
+        "layout-operand",
+        "PTO-S093",
+        "expects a stride with nz2dn and a split with nz2nz only",
+        _layout,
+    ),
+    complete("loop3", "loop3_count", "loop3_src_stride", "loop3_dst_stride"),
+    _rule("loop3-layout", "PTO-S093", "expects nz2nd or nz2dn where loop3 is written", _loop3),
+    _rule("nz2nz-f32", "PTO-T094", "expects destination to be f32 with nz2nz", _nz),
+    _rule(
+        "unit-flag-stride",
+        "PTO-S093",
+        "expects nz2dn(1) where unit_flag is written",
+        _unit_flag,
+    ),
+)
+
+
+def _atomic_pair(case: Case) -> str | None:
+    has_type, has_op = _has(case, "atomic_type"), _has(case, "atomic_op")
+    return None if has_type == has_op else f"only {'type' if has_type else 'op'} is written"
+
+
+def _atomic_profile(case: Case) -> str | None:
+    if not _has(case, "atomic_op") or case.profile.supports("atomic_store"):
+        return None
+    return f"{case.profile.name} has none"
+
+
+ATOMIC = (
+    _rule("atomic-pair", "PTO-S090", "expects atomic to give type and op together", _atomic_pair),
+    _rule(
+        "atomic-profile",
+        "PTO-X090",
+        "expects a profile with atomic stores where atomic is written",
+        _atomic_profile,
+    ),
+)
+
+_TRANSFORMS = ("pre_quant_mode", "pre_relu_mode", "loop3_count")
+
+
+def _splits(case: Case) -> bool:
+    return case.word("dst_mode") in ("split_m", "split_n")
+
+
+def _sub_block(case: Case) -> str | None:
+    written = _has(case, "sub_blockid")
+    if written != _splits(case):
+        return None
+    return f"{case.word('dst_mode')} {'names one' if written else 'names none'}"
+
+
+def _plain_split(case: Case) -> str | None:
+    if not _splits(case):
+        return None
+    found = [n.removesuffix("_mode").removesuffix("_count") for n in _TRANSFORMS if _has(case, n)]
+    mode = case.word("mode")
+    if mode in ("nz2dn", "nz2nz"):
+        found.append(mode)
+    return f"{', '.join(found)} is written" if found else None
+
+
+def _only(dst_mode: str, rule: Rule) -> Rule:
+    """The rule, for this destination mode."""
+
+    def test(case: Case) -> str | None:
+        return rule.test(case) if case.word("dst_mode") == dst_mode else None
+
+    return Rule(f"{rule.id}-{dst_mode}", rule.code, f"{rule.sentence} with {dst_mode}", test)
+
+
+DUAL = (
+    _rule(
+        "sub-block",
+        "PTO-S094",
+        "expects a sub-block in dst_mode unless it splits the tile",
+        _sub_block,
+    ),
+    _rule(
+        "plain-split",
+        "PTO-S094",
+        "expects no pre_quant, pre_relu, loop3, nz2dn or nz2nz where dst_mode splits the tile",
+        _plain_split,
+    ),
+    _only("split_m", multiple_of("m", 2)),
+    _only("split_n", multiple_of("n", 32)),
+)

@@ -1,0 +1,134 @@
+"""Rules about operands in global memory: their layouts, sizes and shapes against tiles."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+from operator import eq, le
+
+from pto.core.layout import FRACTAL_MX
+from pto.isa.row import types as t
+from pto.isa.row.attributes import Enum
+from pto.isa.rules.rule import Case, Rule, dims
+
+# seed 003, TLOAD; machine.yaml#global_layouts. A tile of one row or column is ND and DN at once.
+_GM_LAYOUTS = {
+    "vec": {"nd": ("ND",), "dn": ("DN",), "nz": ("NZ",)},
+    "mat": {"nd": ("ND", "NZ"), "dn": ("DN", "ZN"), "nz": ("NZ",)},
+}
+_ACC_GM_LAYOUTS = ("nd", "nz")  # tile.yaml#pto.tstore: acc -> DN is not supported
+
+
+def shape_text(sizes: Sequence[int | None]) -> str:
+    return "x".join("?" if size is None else str(size) for size in sizes)
+
+
+def _layout_of(case: Case, view: str) -> str | None:
+    """The layout of a global operand where the program says it, else None."""
+    written = case.word("layout")
+    maker = case.maker(view, "pto.partition_view")
+    if written or maker is None or maker.name != "pto.make_tensor_view":
+        return written
+    layout = maker.attrs.get("layout")
+    return layout.value if isinstance(layout, Enum) else None
+
+
+def gm_layout(tile: str, view: str) -> Rule:
+    def test(case: Case) -> str | None:
+        local, layout = case.tile(tile), _layout_of(case, view)
+        if local is None or layout is None:
+            return None
+        role, name = local.role.value, local.layout.name
+        if role == "acc":
+            fits = layout in _ACC_GM_LAYOUTS
+        else:
+            line = 1 in local.shape or 1 in local.valid
+            scales = local.layout.is_boxed and local.layout.fractal == FRACTAL_MX
+            fits = line or scales or name in _GM_LAYOUTS.get(role, {}).get(layout, (name,))
+        return None if fits else f"{view} is {layout.upper()}, {tile} is {role} {name}"
+
+    sentence = f"expects {view} and {tile} to have layouts that a transfer joins"
+    return Rule("gm-layout", "PTO-L061", sentence, test)
+
+
+def same_count(tile: str, view: str) -> Rule:
+    """A store fills its view with the valid region, no more and no less: PTOAS's verifier."""
+    return _counted(tile, view, eq, "to have as many elements as")
+
+
+def enough(tile: str, view: str) -> Rule:
+    """A load reads the valid region out of a view that may go on beyond it (seed 003)."""
+    return _counted(tile, view, le, "to have the elements of")
+
+
+def _counted(tile: str, view: str, holds: Callable[[int, int], bool], words: str) -> Rule:
+    def test(case: Case) -> str | None:
+        local, whole = case.tile(tile), case.type(view)
+        if local is None or not isinstance(whole, t.View):
+            return None
+        inside, outside = _count(local.valid), _count(whole.shape)
+        if inside is None or outside is None or holds(inside, outside):
+            return None
+        return f"{view} has {outside}, the valid region of {tile} {inside} ({dims(*local.valid)})"
+
+    sentence = f"expects {view} {words} the valid region of {tile}"
+    return Rule(f"counted-{holds.__name__}", "PTO-S062", sentence, test)
+
+
+def _count(shape: Sequence[int | None]) -> int | None:
+    known = [size for size in shape if size is not None]
+    return prod(known) if len(known) == len(shape) else None
+
+
+def flat(*names: str) -> Rule:
+    """A transfer engine that knows no strides takes one run of elements of a known length."""
+
+    def test(case: Case) -> str | None:
+        for name in names:
+            type = case.type(name)
+            if isinstance(type, t.View | t.MemRef) and not _is_flat(type):
+                return f"{name} is {shape_text(type.shape)}"
+        return None
+
+    sentence = "expects every global operand to be a static flat contiguous logical 1D view"
+    return Rule("flat", "PTO-S068", sentence, test)
+
+
+def _is_flat(type: t.View | t.MemRef) -> bool:
+    *outer, inner = type.shape or (None,)
+    return inner is not None and all(size == 1 for size in outer)
+
+
+def static_shape(*names: str) -> Rule:
+    def test(case: Case) -> str | None:
+        for name in names:
+            for value in case.op.group(name):
+                shape = value.type.shape if isinstance(value.type, t.View | t.MemRef) else ()
+                if any(size is None or size < 1 for size in shape):
+                    return f"{name} is {shape_text(shape)}"
+        return None
+
+    sentence = "expects every global operand to have a positive static shape"
+    return Rule("static-shape", "PTO-S069", sentence, test)
+
+
+def same_view_shape(a: str, b: str) -> Rule:
+    def test(case: Case) -> str | None:
+        left, right = case.type(a), case.type(b)
+        if not isinstance(left, t.View | t.MemRef) or not isinstance(right, t.View | t.MemRef):
+            return None
+        if left.shape == right.shape:
+            return None
+        return f"{a} is {shape_text(left.shape)}, {b} is {shape_text(right.shape)}"
+
+    return Rule("same-view-shape", "PTO-S069", f"expects {a} and {b} to have one shape", test)
+
+
+def atomic_store() -> Rule:
+    def test(case: Case) -> str | None:
+        word = case.word("atomicType")
+        if word in (None, "atomic_none") or case.profile.supports("atomic_store"):
+            return None
+        return f"atomicType is {word} on {case.profile}"
+
+    return Rule("atomic-store", "PTO-X003", "expects a profile with atomic stores", test)

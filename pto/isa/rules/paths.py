@@ -1,0 +1,298 @@
+"""Rules of moving data: which buffers are joined, what elements become, which windows fit.
+
+Global memory is in `global_memory.py`; a row's own rules stand beside it.
+"""
+
+from __future__ import annotations
+
+from pto.core.tile import TileType
+from pto.isa.row import types as t
+from pto.isa.row.instr import Attr
+from pto.isa.rules.rule import Case, Rule, dims, listing
+
+RELU = Attr("reluPreMode", "relu_pre_mode", default="no_relu", meaning="clip at 0 on the way out")
+ACC_TO_VEC = Attr("accToVecMode", "acc_to_vec_mode", meaning="which vector sub-blocks get the tile")
+_QUANT = ("fp", "preQuantScalar")  # operands that scale what leaves the accumulator
+
+# What the matrix operands may be, and what accumulator elements become with a scale or without:
+# tile.yaml#pto.tmov, #pto.tstore; the fp8 results are those of PTOAS's verifier.
+CUBE_A2A3 = "i8 f16 bf16 f32"
+CUBE_A5 = "i8 f8e4m3 f8e5m2 hifloat8 f16 bf16 f32 float4_e1m2x2 float4_e2m1x2"
+PLAIN_A2A3 = "f32:f16,bf16"
+PLAIN_A5 = "f32:f16,bf16,f32 i32:i32"
+SCALED_A2A3 = "f32:i8 i32:i8,u8,f16,i16"
+SCALED_A5 = "f32:i8,u8,f16,bf16,f32,hifloat8,f8e4m3,f8e5m2 i32:i8,u8,f16,bf16"
+
+# seed 001, Compact Mode in TEXTRACT: the layouts a mode goes from and to. The manual's left tile
+# (RowMajor, RowMajor) is ZZ by its orders. SPLIT2 and SPLIT4: tile.yaml#pto.tinsert.
+_FLAT, _BOXED = ("ND",), ("NZ", "ZZ")
+_MODES = {
+    "ND2NZ": (_FLAT, _BOXED),
+    "NZ2ND": (_BOXED, _FLAT),
+    "ND": (_FLAT, _FLAT),
+    "ND2NZ2": (_FLAT, _BOXED),
+    "SPLIT2": (_BOXED, _BOXED),
+    "SPLIT4": (_BOXED, _BOXED),
+}
+
+
+def out_of(roles: str, rule: Rule) -> Rule:
+    """The same rule, only for a src of these roles."""
+    return _where("src", roles, rule)
+
+
+def into(roles: str, rule: Rule) -> Rule:
+    """The same rule, only for a dst of these roles."""
+    return _where("dst", roles, rule)
+
+
+def _where(name: str, roles: str, rule: Rule) -> Rule:
+    words = roles.split()
+
+    def test(case: Case) -> str | None:
+        return rule.test(case) if case.role(name) in words else None
+
+    return Rule(rule.id, rule.code, rule.sentence, test, rule.profiles)
+
+
+def same_size(src: str, dst: str) -> Rule:
+    """Moves copy bytes; elements change their type only on the way out of an accumulator."""
+
+    def test(case: Case) -> str | None:
+        a, b = case.elem(src), case.elem(dst)
+        if case.role(src) == "acc" or a is None or b is None or not (a.dtype and b.dtype):
+            return None
+        if a.dtype.itemsize == b.dtype.itemsize:
+            return None
+        return f"{src} is {a.name}, {dst} is {b.name}"
+
+    sentence = f"expects {src} and {dst} to have elements of one size"
+    return Rule("same-size", "PTO-T060", sentence, test)
+
+
+def same_type(*names: str) -> Rule:
+    """Types that agree in everything, the valid region and the pad included."""
+
+    def test(case: Case) -> str | None:
+        known = [(name, case.type(name)) for name in names]
+        present = [(name, type) for name, type in known if type is not None]
+        for name, type in present[:-1]:
+            if type != present[-1][1]:
+                return f"{name} and {present[-1][0]} differ{_fields(type, present[-1][1])}"
+        return None
+
+    return Rule("same-type", "PTO-T065", f"expects {listing(names)} to have one type", test)
+
+
+def _fields(a: t.Type, b: t.Type | None) -> str:
+    if not isinstance(a, t.TileBuf) or not isinstance(b, t.TileBuf):
+        return ""
+    pairs = {
+        "shape": (dims(*a.tile.shape), dims(*b.tile.shape)),
+        "valid": (dims(*a.tile.valid), dims(*b.tile.valid)),
+        "dtype": (a.elem.name, b.elem.name),
+        "layout": (str(a.tile.layout), str(b.tile.layout)),
+        "pad": (a.tile.pad.name, b.tile.pad.name),
+    }
+    return "".join(f", {name} {x} and {y}" for name, (x, y) in pairs.items() if x != y)
+
+
+def item_size(*names: str) -> Rule:
+    """The units that shuffle elements know those of 1, 2 and 4 bytes."""
+
+    def test(case: Case) -> str | None:
+        for name in names:
+            elem = case.elem(name)
+            if elem is not None and elem.dtype and elem.dtype.itemsize not in (1, 2, 4):
+                return f"{name} is {elem.name}"
+        return None
+
+    sentence = f"expects {listing(names)} to have elements of 1, 2 or 4 bytes"
+    return Rule("item-size", "PTO-T069", sentence, test)
+
+
+def same_role(a: str, b: str) -> Rule:
+    """Two names for one storage lie in one buffer."""
+
+    def test(case: Case) -> str | None:
+        here, there = case.role(a), case.role(b)
+        if here is None or there is None or here == there:
+            return None
+        return f"{a} is in {here}, {b} in {there}"
+
+    return Rule("same-role", "PTO-L060", f"expects {a} and {b} in one buffer", test)
+
+
+def joined(src: str, dst: str, pairs: str, with_mode: str = "") -> Rule:
+    """`pairs` are the paths the hardware has, `with_mode` those a `mode` attribute opens."""
+    paths, opened = tuple(pairs.split()), tuple(with_mode.split())
+
+    def test(case: Case) -> str | None:
+        source, target = case.role(src), case.role(dst)
+        if source is None or target is None:
+            return None
+        path = f"{source}->{target}"
+        if path in paths or ("mode" in case.op.attrs and path in opened):
+            return None
+        return f"it is {path}"
+
+    return Rule("joined", "PTO-L060", f"expects a path that exists: {', '.join(paths)}", test)
+
+
+def _becomes(text: str) -> dict[str, tuple[str, ...]]:
+    """`f32:f16,bf16 i32:i32` as a table."""
+    entries = (word.partition(":") for word in text.split())
+    return {source: tuple(targets.split(",")) for source, _, targets in entries}
+
+
+def acc_types(plain: str, quant: str) -> Rule:
+    """What the fixpipe makes of accumulator elements, without and with a scale."""
+    tables = {False: _becomes(plain), True: _becomes(quant)}
+
+    def test(case: Case) -> str | None:
+        a, b = case.elem("src"), case.elem("dst")
+        if case.role("src") != "acc" or a is None or b is None:
+            return None
+        scaled = any(case.op.operand(name) is not None for name in _QUANT)
+        reached = {word for name in a.names for word in tables[scaled].get(name, ())}
+        if reached & set(b.names):
+            return None
+        how = "with a scale" if scaled else "without a scale"
+        goes = f"{how} {a.name} becomes {' '.join(sorted(reached)) or 'nothing'}"
+        return f"src is {a.name}, dst is {b.name} ({goes})"
+
+    sentence = "expects dst to have a type the accumulator converts to"
+    return Rule("acc-types", "PTO-T061", sentence, test)
+
+
+def carried(table: dict[str, str]) -> Rule:
+    """The element types that reach each destination from L1; `a:b` where they change."""
+
+    def test(case: Case) -> str | None:
+        src, dst, role = case.elem("src"), case.elem("dst"), case.role("dst") or ""
+        words = table.get(role, "").split()
+        if case.role("src") != "mat" or src is None or dst is None or not words:
+            return None
+        pairs = [(w.partition(":")[0], w.rpartition(":")[2]) for w in words]
+        if any(a in src.names and b in dst.names for a, b in pairs):
+            return None
+        return f"{src.name} to {dst.name} in {role} ({' '.join(words)})"
+
+    sentence = "expects elements that the path out of mat carries"
+    return Rule("mat-types", "PTO-T068", sentence, test)
+
+
+def fractal_512() -> Rule:
+    """The fixpipe writes boxes of 512 bytes to L1."""
+
+    def test(case: Case) -> str | None:
+        tile = case.tile("dst")
+        return (
+            None if tile is None or tile.layout.fractal == 512 else f"it is {tile.layout.fractal}"
+        )
+
+    sentence = "expects the fractal of a mat dst to be 512 when src is acc"
+    return out_of("acc", into("mat", Rule("fractal-512", "PTO-L063", sentence, test)))
+
+
+def acc_options() -> Rule:
+    """The fixpipe, which scales and clips, stands behind the accumulator only."""
+
+    def test(case: Case) -> str | None:
+        given = [name for name in _QUANT if case.op.operand(name) is not None]
+        if case.word("reluPreMode") not in (None, "no_relu"):
+            given.append("reluPreMode")
+        role = case.role("src")
+        if not given or role in (None, "acc"):
+            return None
+        return f"{given[0]} is given, src is in {role}"
+
+    sentence = "expects fp, preQuantScalar and reluPreMode with an acc source only"
+    return Rule("acc-options", "PTO-T062", sentence, test)
+
+
+def acc_to_vec() -> Rule:
+    def test(case: Case) -> str | None:
+        path = (case.role("src"), case.role("dst"))
+        if "accToVecMode" not in case.op.attrs or None in path or path == ("acc", "vec"):
+            return None
+        return f"it is {path[0]}->{path[1]}"
+
+    sentence = "expects accToVecMode on the path acc->vec only"
+    return Rule("acc-to-vec", "PTO-T062", sentence, test)
+
+
+def quant_forms() -> Rule:
+    """One scale, and no scale where the tile is dealt out to both vector sub-blocks."""
+
+    def test(case: Case) -> str | None:
+        given = [name for name in _QUANT if case.op.operand(name) is not None]
+        if len(given) > 1:
+            return "fp and preQuantScalar are both given"
+        mode = case.word("accToVecMode") or ""
+        return f"{given[0]} with {mode}" if given and mode.startswith("dual") else None
+
+    sentence = "expects one of fp and preQuantScalar, and neither with a dual accToVecMode"
+    return Rule("quant-forms", "PTO-T064", sentence, test)
+
+
+def window_inside(
+    window: str, whole: str, *, valid: bool = False, at: tuple[str, str] = ("indexRow", "indexCol")
+) -> Rule:
+    """`window` lies inside `whole`: the valid region of a vec tile or insertion, else all of it."""
+
+    def test(case: Case) -> str | None:
+        small, large = case.tile(window), case.tile(whole)
+        if small is None or large is None:
+            return None
+        sizes = small.valid if valid or small.role.value == "vec" else small.shape
+        for name, size, limit in zip(at, sizes, large.shape, strict=True):
+            start = case.number(name)
+            if start is None or size is None or 0 <= start <= limit - size:
+                continue
+            return f"{name} is {start}, {window} takes {size} of the {limit} in {whole}"
+        return None
+
+    return Rule("window-inside", "PTO-S060", f"expects {window} to lie inside {whole}", test)
+
+
+def window_aligned(whole: str, *roles: str) -> Rule:
+    """A window starts at a box, or at a 32-byte block of a tile without boxes."""
+
+    def test(case: Case) -> str | None:
+        tile = case.tile(whole)
+        if tile is None or tile.role.value not in roles or _one_element(case):
+            return None
+        steps = _steps(tile)
+        for name, step in zip(("indexRow", "indexCol"), steps, strict=True):
+            start = case.number(name)
+            if start is not None and start % step:
+                return f"{name} is {start}, not a multiple of {step} ({tile})"
+        return None
+
+    sentence = f"expects the window to start at a box or block of {whole}"
+    return Rule("window-aligned", "PTO-S061", sentence, test)
+
+
+def _one_element(case: Case) -> bool:
+    return any(tile.valid == (1, 1) for _, tile in case.tiles())
+
+
+def _steps(tile: TileType) -> tuple[int, int]:
+    return tile.box if tile.layout.is_boxed else (1, max(1, 32 // tile.itemsize))
+
+
+def mode_agrees() -> Rule:
+    """A mode may be written; the layouts of the tiles are what happens (decisions.md)."""
+
+    def test(case: Case) -> str | None:
+        mode, src, dst = case.word("mode"), case.tile("src"), case.tile("dst")
+        if mode is None or src is None or dst is None:
+            return None
+        sources, targets = _MODES[mode]
+        if src.layout.name in sources and dst.layout.name in targets:
+            return None
+        return f"mode is {mode}, src is {src.layout.name}, dst is {dst.layout.name}"
+
+    sentence = "expects mode to name the layouts of src and dst"
+    return Rule("mode-agrees", "PTO-L062", sentence, test)

@@ -1,0 +1,338 @@
+"""Legality rules: an id, a code, a sentence and a test. The sentence is the documentation, and with
+the actual values the message. Rules that many rows share live here; a row's own stand beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from pto.core.errors import Severity
+from pto.core.layout import SLayout
+from pto.core.tile import Role, TileType
+from pto.isa.row import types as t
+from pto.isa.row.attributes import Attribute, Bool, Enum, Int, Str, Symbol
+from pto.isa.row.instr import Instr
+from pto.target.profile import Profile
+
+_ROLES = {role.space: role.value for role in reversed(Role)}  # vec, not scalar, for UB
+_FAR = 64  # operations between a view and its use; more means a hostile program
+
+
+class ValueLike(Protocol):
+    @property
+    def type(self) -> t.Type: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def maker(self) -> OpLike | None: ...
+
+
+class BlockLike(Protocol):
+    @property
+    def args(self) -> Sequence[ValueLike]: ...
+
+
+class RegionLike(Protocol):
+    @property
+    def blocks(self) -> Sequence[BlockLike]: ...
+
+
+class OpLike(Protocol):
+    """What a rule may see of an operation."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def row(self) -> Instr | None: ...
+    @property
+    def attrs(self) -> dict[str, Attribute]: ...
+    @property
+    def operands(self) -> Sequence[ValueLike]: ...
+    @property
+    def results(self) -> Sequence[ValueLike]: ...
+    @property
+    def regions(self) -> Sequence[RegionLike]: ...
+    def group(self, name: str) -> Sequence[ValueLike]: ...
+    def operand(self, name: str) -> ValueLike | None: ...
+
+
+class Case:
+    """One operation under one profile, as rules ask about it."""
+
+    __slots__ = ("constant", "op", "profile", "row")
+
+    def __init__(
+        self,
+        op: OpLike,
+        row: Instr,
+        profile: Profile,
+        constant: Callable[[ValueLike], int | None],
+    ) -> None:
+        self.op = op
+        self.row = row
+        self.profile = profile
+        self.constant = constant  # the number a value is known to be, or None
+
+    def type(self, name: str) -> t.Type | None:
+        """The type of an operand or result, None when it is absent."""
+        value = self.op.operand(name)
+        if value is not None:
+            return value.type
+        for result, actual in zip(self.row.results, self.op.results, strict=False):
+            if result.name == name:
+                return actual.type
+        return None
+
+    def tile(self, name: str) -> TileType | None:
+        type = self.type(name)
+        return type.tile if isinstance(type, t.TileBuf) else None
+
+    def elem(self, name: str) -> t.Scalar | None:
+        """The element type of whatever `name` is: a tile, view, pointer, register or scalar."""
+        type = self.type(name)
+        if isinstance(type, t.Scalar):
+            return type
+        inner = getattr(type, "elem", None)
+        return inner if isinstance(inner, t.Scalar) else None
+
+    def role(self, name: str) -> str | None:
+        """The role of a tile; a lowered one tells it by its memory space. None: not a tile."""
+        type = self.type(name)
+        if isinstance(type, t.TileBuf):
+            return type.tile.role.value
+        return _ROLES.get(type.space) if isinstance(type, t.MemRef) else None
+
+    def maker(self, name: str, *through: str) -> OpLike | None:
+        """The operation that made an operand, passing over the operations named in `through`."""
+        value = self.op.operand(name)
+        maker = None if value is None else value.maker
+        for _ in range(_FAR):
+            if maker is None or maker.name not in through or not maker.operands:
+                return maker
+            maker = maker.operands[0].maker
+        return None
+
+    def number(self, name: str) -> int | None:
+        """The value of an operand where it is a constant."""
+        value = self.op.operand(name)
+        return None if value is None else self.constant(value)
+
+    def word(self, name: str) -> str | None:
+        """The value of an attribute as a word, its default when unwritten."""
+        value = self.op.attrs.get(name)
+        if isinstance(value, Enum | Str):
+            return value.value
+        if isinstance(value, Int | Bool):
+            return str(value.value).lower()
+        if isinstance(value, Symbol):
+            return value.name
+        spec = self.row.attr(name)
+        if spec is None or spec.default is None:
+            return None
+        word = str(spec.default)
+        return word.lower() if isinstance(spec.default, bool) else word
+
+    def tiles(self, names: Sequence[str] = ()) -> Iterator[tuple[str, TileType]]:
+        """The operands that are tiles, each of a list too: all of them, or those named."""
+        for name in names or self.row.operand_names:
+            types = [value.type for value in self.op.group(name)] or [self.type(name)]
+            for type in types:
+                if isinstance(type, t.TileBuf):
+                    yield name, type.tile
+
+
+Test = Callable[[Case], str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """`test` answers None when the rule holds, else what the values actually are."""
+
+    id: str
+    code: str
+    sentence: str  # begins with "expects": `'pto.tadd' op expects ...: src1 is 8x8`
+    test: Test
+    profiles: tuple[str, ...] = ()  # where it applies; empty: everywhere
+    severity: Severity = "error"
+
+
+def on(profiles: str, rule: Rule) -> Rule:
+    """The same rule, only on these profiles."""
+    return replace(rule, profiles=tuple(profiles.split()))
+
+
+def warn(rule: Rule) -> Rule:
+    """The same rule as a warning: public compilers accept what it is about."""
+    return replace(rule, severity="warning")
+
+
+def current(rule: Rule) -> Rule:
+    """The same rule, only in the edition `current`: the manual has its own layout table."""
+
+    def test(case: Case) -> str | None:
+        return rule.test(case) if case.profile.edition == "current" else None
+
+    return Rule(rule.id, rule.code, rule.sentence, test, rule.profiles)
+
+
+def listing(names: Sequence[str]) -> str:
+    if not names:
+        return "all tiles"
+    return names[0] if len(names) == 1 else ", ".join(names[:-1]) + " and " + names[-1]
+
+
+def _odd_one(pairs: list[tuple[str, str]]) -> str | None:
+    """Names the first value that differs from the last one (the destination)."""
+    if len(pairs) < 2:
+        return None
+    last_name, last = pairs[-1]
+    for name, text in pairs[:-1]:
+        if text != last:
+            return f"{name} is {text}, {last_name} is {last}"
+    return None
+
+
+def dims(rows: int | None, cols: int | None) -> str:
+    return f"{'?' if rows is None else rows}x{'?' if cols is None else cols}"
+
+
+def same_dtype(*names: str) -> Rule:
+    """A signless `i8` agrees with both i8 and u8."""
+
+    def test(case: Case) -> str | None:
+        elems = [(n, case.elem(n)) for n in names or case.row.operand_names]
+        known = [(n, e) for n, e in elems if e is not None]
+        for name, elem in known[:-1]:
+            last_name, last = known[-1]
+            if not set(elem.names) & set(last.names):
+                return f"{name} is {elem.name}, {last_name} is {last.name}"
+        return None
+
+    sentence = f"expects {listing(names)} to have one element type"
+    return Rule("same-dtype", "PTO-T020", sentence, test)
+
+
+def dtype_in(name: str, allowed: str) -> Rule:
+    words = tuple(allowed.split())
+
+    def test(case: Case) -> str | None:
+        elem = case.elem(name)
+        return None if elem is None or set(elem.names) & set(words) else f"it is {elem.name}"
+
+    return Rule("dtype-in", "PTO-T021", f"expects {name} to be {' or '.join(words)}", test)
+
+
+def scalar_matches(scalar: str, tile: str) -> Rule:
+    def test(case: Case) -> str | None:
+        a, b = case.elem(scalar), case.elem(tile)
+        if a is None or b is None or set(a.names) & set(b.names):
+            return None
+        return f"{scalar} is {a.name}, {tile} is {b.name}"
+
+    sentence = f"expects {scalar} to have the element type of {tile}"
+    return Rule("scalar-matches", "PTO-T022", sentence, test)
+
+
+def same_shape(*names: str) -> Rule:
+    def test(case: Case) -> str | None:
+        return _odd_one([(n, dims(x.rows, x.cols)) for n, x in case.tiles(names)])
+
+    return Rule("same-shape", "PTO-S020", f"expects {listing(names)} to have one shape", test)
+
+
+def same_valid(*names: str) -> Rule:
+    """Dynamic extents agree with anything here; the engines check them when they are known."""
+
+    def test(case: Case) -> str | None:
+        found = list(case.tiles(names))
+        for name, tile in found[:-1]:
+            last_name, last = found[-1]
+            pairs = zip(tile.valid, last.valid, strict=True)
+            if any(a is not None and b is not None and a != b for a, b in pairs):
+                return f"{name} is {dims(*tile.valid)}, {last_name} is {dims(*last.valid)}"
+        return None
+
+    sentence = f"expects {listing(names)} to share one valid region"
+    return Rule("same-valid", "PTO-S021", sentence, test)
+
+
+def in_role(name: str, *roles: str) -> Rule:
+    def test(case: Case) -> str | None:
+        tile = case.tile(name)
+        if tile is None or tile.role.value in roles:
+            return None
+        return f"it is in {tile.role.value}"
+
+    return Rule("in-role", "PTO-L020", f"expects {name} to be in {' or '.join(roles)}", test)
+
+
+def all_in(role: str) -> Rule:
+    def test(case: Case) -> str | None:
+        for name, tile in case.tiles():
+            if tile.role.value != role:
+                return f"{name} is in {tile.role.value}"
+        return None
+
+    return Rule("all-in", "PTO-L021", f"expects every tile to be in {role}", test)
+
+
+def in_layout(name: str, *layouts: str) -> Rule:
+    def test(case: Case) -> str | None:
+        tile = case.tile(name)
+        if tile is None or tile.layout.name in layouts:
+            return None
+        return f"it is {tile.layout.name}"
+
+    return Rule("in-layout", "PTO-L022", f"expects {name} to be {' or '.join(layouts)}", test)
+
+
+def row_major(*names: str) -> Rule:
+    def test(case: Case) -> str | None:
+        for name, tile in case.tiles(names):
+            if tile.layout.blayout.value != "row_major" or tile.layout.slayout != SLayout.NONE_BOX:
+                return f"{name} is {tile.layout.name}"
+        return None
+
+    sentence = f"expects {listing(names)} to be row-major without boxes"
+    return Rule("row-major", "PTO-L023", sentence, test)
+
+
+def attr_in(name: str, *words: str) -> Rule:
+    def test(case: Case) -> str | None:
+        actual = case.word(name)
+        return None if actual is None or actual in words else f"it is {actual}"
+
+    sentence = f"expects attribute {name} to be {' or '.join(words)}"
+    return Rule("attr-in", "PTO-T023", sentence, test)
+
+
+def attr_at_least(name: str, low: int) -> Rule:
+    def test(case: Case) -> str | None:
+        value = case.op.attrs.get(name)
+        return f"it is {value.value}" if isinstance(value, Int) and value.value < low else None
+
+    return Rule("attr-at-least", "PTO-T070", f"expects attribute {name} to be at least {low}", test)
+
+
+def counts_dimensions(type: t.Type | None, dimensions: int) -> bool:
+    """Older programs write the rank for the shape: `!pto.tensor_view<2xf32>` is a matrix."""
+    return isinstance(type, t.View) and type.shape == (dimensions,) and dimensions > 1
+
+
+def one_per_dimension(of: str, *groups: str) -> Rule:
+    """The lists name one number for each dimension of a view, memref or local array."""
+
+    def test(case: Case) -> str | None:
+        shape = getattr(case.type(of), "shape", None)
+        if shape is None:
+            return None
+        for name in groups:
+            count = len(case.op.group(name))
+            if count != len(shape) and not counts_dimensions(case.type(of), count):
+                return f"{of} has {len(shape)} dimensions, {name} has {count} values"
+        return None
+
+    sentence = f"expects {listing(groups)} to have one value for each dimension of {of}"
+    return Rule("one-per-dimension", "PTO-S070", sentence, test)

@@ -1,0 +1,199 @@
+"""Rules of SIMT rows: values that may come in pairs, signs, launches, slots, conversions."""
+
+from __future__ import annotations
+
+from pto.isa.row import types as t
+from pto.isa.row.attributes import Int
+from pto.isa.rules.rule import Case, Rule, listing
+
+_MAX_ITEMS = 2048  # work items in a launch
+_SLOTS = 123  # 32-bit words that outlive an entry
+
+
+def _names(type: t.Type | None) -> tuple[str, ...]:
+    """What a value may stand for; `vector<2xf16>` is f16x2."""
+    if isinstance(type, t.Vector) and type.shape == (2,):
+        return tuple(f"{name}x2" for name in type.elem.names)
+    return type.names if isinstance(type, t.Scalar) else ()
+
+
+def _shown(type: t.Type | None) -> str:
+    names = _names(type)
+    return names[0] if names else "absent" if type is None else type.kind
+
+
+def value_in(name: str, allowed: str) -> Rule:
+    words = tuple(allowed.split())
+
+    def test(case: Case) -> str | None:
+        type = case.type(name)
+        return None if type is None or set(_names(type)) & set(words) else f"it is {_shown(type)}"
+
+    sentence = f"expects {name} to be {', '.join(words[:-1])} or {words[-1]}"
+    return Rule("value-in", "PTO-T096", sentence, test)
+
+
+def same_type(*names: str) -> Rule:
+    def test(case: Case) -> str | None:
+        types = [(n, case.type(n)) for n in names]
+        last_name, last = types[-1]
+        for name, type in types[:-1]:
+            if type != last:
+                return f"{name} is {_shown(type)}, {last_name} is {_shown(last)}"
+        return None
+
+    return Rule("same-type", "PTO-T097", f"expects {listing(names)} to have one type", test)
+
+
+def element_of(value: str, ptr: str) -> Rule:
+    def test(case: Case) -> str | None:
+        held, elem = case.type(value), getattr(case.type(ptr), "elem", None)
+        if held is None or elem is None or set(_names(held)) & set(_names(elem)):
+            return None
+        return f"{value} is {_shown(held)}, {ptr} holds {_shown(elem)}"
+
+    sentence = f"expects {value} to have the element type of {ptr}"
+    return Rule("element-of", "PTO-T097", sentence, test)
+
+
+def _is_integer(type: t.Type | None) -> bool:
+    return isinstance(type, t.Scalar) and type.is_integer
+
+
+def _unsigned_float(case: Case) -> str | None:
+    if "signedness" not in case.op.attrs or _is_integer(case.type("value")):
+        return None
+    return f"it is {_shown(case.type('value'))}"
+
+
+def _sign_missing(case: Case) -> str | None:
+    if "signedness" in case.op.attrs or not _is_integer(case.type("value")):
+        return None
+    return "neither is written"
+
+
+FLOAT_HAS_NO_SIGN = Rule(
+    "float-sign",
+    "PTO-T098",
+    "expects an integer value where signed or unsigned is written",
+    _unsigned_float,
+)
+INT_NEEDS_SIGN = Rule(
+    "int-sign", "PTO-T098", "expects signed or unsigned for an integer value", _sign_missing
+)
+
+
+def _no_wide_ub(case: Case) -> str | None:
+    ptr, value = case.type("ptr"), case.type("value")
+    wide = isinstance(value, t.Scalar) and value.dtype is not None and value.dtype.bits == 64
+    if not wide or not isinstance(ptr, t.Ptr) or ptr.space.value != "ub":
+        return None
+    return f"{_shown(value)} is in ub"
+
+
+NO_WIDE_UB = Rule("wide-atomic", "PTO-M090", "expects 64-bit atomics in global memory", _no_wide_ub)
+
+
+def _launch(case: Case) -> str | None:
+    sizes = [case.number(n) for n in ("dimX", "dimY", "dimZ")]
+    known = [n for n in sizes if n is not None]
+    product = 1
+    for size in known:
+        product *= size
+    bad = any(n < 1 for n in known) or product > _MAX_ITEMS
+    return f"it is {' x '.join('?' if n is None else str(n) for n in sizes)}" if bad else None
+
+
+LAUNCH_SIZE = Rule(
+    "launch-size", "PTO-S095", f"expects a launch of 1 to {_MAX_ITEMS} work items", _launch
+)
+
+
+def slot_words(type: t.Type) -> int:
+    """How many 32-bit words a kept value takes."""
+    bits = type.dtype.bits if isinstance(type, t.Scalar) and type.dtype else 32
+    return 2 if bits > 32 else 1
+
+
+def slot_fits(value: str) -> Rule:
+    def test(case: Case) -> str | None:
+        slot, type = case.op.attrs.get("slot"), case.type(value)
+        if not isinstance(slot, Int) or type is None:
+            return None
+        words = slot_words(type)
+        fits = 0 <= slot.value <= _SLOTS - words and slot.value % words == 0
+        return None if fits else f"slot is {slot.value} for {_shown(type)}"
+
+    sentence = (
+        f"expects slot to be from 0 to {_SLOTS - 1}, and even with room for two for 64-bit values"
+    )
+    return Rule("slot", "PTO-S096", sentence, test)
+
+
+# ---- conversions: source, its destinations, the roundings. PTOAS, verifyConvertControls
+
+_ALL = "rafcz"
+_CONVERSIONS = (
+    ("i32", "f32 f16 bf16", _ALL),
+    ("i64", "f32", _ALL),
+    ("f32", "i32 i64 bf16 f32", _ALL),
+    ("f32", "f16", _ALL + "o"),
+    ("f16 bf16", "i32 f32 f16 bf16", _ALL),
+    ("f32x2", "f16x2", _ALL + "o"),
+    ("f32x2", "bf16x2", _ALL),
+    ("f16x2 bf16x2", "f32x2", _ALL),
+    ("f32x2", "f8e4m3x2 f8e5m2x2", "r"),
+    ("f32x2 f16x2", "hifloat8x2", "ah"),
+    ("f8e4m3x2 f8e5m2x2 hifloat8x2", "f32x2 f16x2", _ALL),
+    ("bf16x2", "float4_e1m2x2 float4_e2m1x2", _ALL),
+    ("float4_e1m2x2 float4_e2m1x2", "bf16x2", _ALL),
+)
+_ROUNDINGS = {
+    (a, b): words
+    for sources, dests, words in _CONVERSIONS
+    for a in sources.split()
+    for b in dests.split()
+}
+
+
+def _pair(case: Case) -> tuple[str, str]:
+    return _shown(case.type("src")), _shown(case.type("dst"))
+
+
+def _convertible(case: Case) -> str | None:
+    pair = _pair(case)
+    return None if pair in _ROUNDINGS else f"it is {pair[0]} to {pair[1]}"
+
+
+def _rounding(case: Case) -> str | None:
+    words, mode = _ROUNDINGS.get(_pair(case)), case.word("rounding")
+    if words is None or mode is None or mode in words:
+        return None
+    return f"{' to '.join(_pair(case))} takes {' '.join(words)}, it is {mode}"
+
+
+def _saturation(case: Case) -> str | None:
+    if not _is_integer(case.type("dst")) or case.word("saturation") == "sat":
+        return None
+    return f"{' to '.join(_pair(case))} is nosat"
+
+
+def _convert_sign(case: Case) -> str | None:
+    needed = _is_integer(case.type("src")) or _is_integer(case.type("dst"))
+    written = "signedness" in case.op.attrs
+    if needed == written:
+        return None
+    return f"{' to '.join(_pair(case))} {'has a sign' if written else 'has none'}"
+
+
+CONVERT = (
+    Rule("convert-pair", "PTO-T099", "expects two types that convert", _convertible),
+    Rule("convert-rounding", "PTO-T099", "expects a rounding of this conversion", _rounding),
+    Rule("convert-sat", "PTO-T099", "expects sat where floats become integers", _saturation),
+    Rule(
+        "convert-sign",
+        "PTO-T098",
+        "expects signed or unsigned where an integer takes part, and only there",
+        _convert_sign,
+    ),
+)

@@ -1,0 +1,182 @@
+"""Rules that several tile families of the vector unit share; see `rule.py` for what a rule is.
+
+A row's or family's own rules stand in its file, not here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Literal
+
+from pto.isa.rules.rule import Case, Rule, all_in, current, dims, listing, on, row_major, same_valid
+
+NPU = "a2a3 a5"
+Pairs = Mapping[str, Mapping[str, str]]  # profile -> source type -> the types it may become
+
+# Headers assert Loc == Vec and isRowMajor; the CPU simulator addresses any layout.
+VECTOR_UNIT = (on(NPU, all_in("vec")), on(NPU, row_major()))
+
+
+def same_domain(*names: str) -> Rule:
+    """One valid region for sources and destination.
+
+    Seed 002 lets them differ: the destination's region is the domain, and source lanes outside
+    their own region are undefined on NPUs. NPU headers and PTOAS refuse it, and so do we there,
+    except in the edition `manual`.
+    """
+    return on(NPU, current(same_valid(*names)))
+
+
+def same_valid_rows(*names: str) -> Rule:
+    def test(case: Case) -> str | None:
+        found = list(case.tiles(names))
+        for name, tile in found[:-1]:
+            last_name, last = found[-1]
+            rows, wanted = tile.valid[0], last.valid[0]
+            if rows is not None and wanted is not None and rows != wanted:
+                return f"{name} has {rows}, {last_name} has {wanted}"
+        return None
+
+    sentence = f"expects {listing(names)} to have the same number of valid rows"
+    return Rule("same-valid-rows", "PTO-S041", sentence, test)
+
+
+def covers(scratch: str, name: str, *, used_for: str = "") -> Rule:
+    """The scratch tile is as large as what is computed in it, for the types that use it."""
+    words = set(used_for.split())
+
+    def test(case: Case) -> str | None:
+        tmp, tile, elem = case.tile(scratch), case.tile(name), case.elem(name)
+        if tmp is None or tile is None or (words and elem and not words & set(elem.names)):
+            return None
+        pairs = zip(tmp.valid, tile.valid, strict=True)
+        if all(a is None or b is None or a >= b for a, b in pairs):
+            return None
+        return f"{scratch} is {dims(*tmp.valid)}, {name} is {dims(*tile.valid)}"
+
+    kind = f" of {' or '.join(used_for.split())}" if used_for else ""
+    sentence = f"expects {scratch} to cover the valid region of {name}{kind}"
+    return Rule("scratch-covers", "PTO-S040", sentence, test)
+
+
+def covers_columns(scratch: str, name: str) -> Rule:
+    """A scratch row for one row at a time."""
+
+    def test(case: Case) -> str | None:
+        tmp, tile = case.tile(scratch), case.tile(name)
+        have, need = tmp.valid[1] if tmp else None, tile.valid[1] if tile else None
+        if have is None or need is None or have >= need:
+            return None
+        return f"{scratch} has {have}, {name} has {need}"
+
+    sentence = f"expects {scratch} to have the valid columns of {name} or more"
+    return Rule("scratch-columns", "PTO-S040", sentence, test)
+
+
+def exceeds_rows(scratch: str, name: str) -> Rule:
+    """Room for one row behind those in use."""
+
+    def test(case: Case) -> str | None:
+        tmp, tile = case.tile(scratch), case.tile(name)
+        have, need = tmp.valid[0] if tmp else None, tile.valid[0] if tile else None
+        if have is None or need is None or have > need:
+            return None
+        return f"{scratch} has {have}, {name} has {need}"
+
+    sentence = f"expects {scratch} to have more valid rows than {name}"
+    return Rule("scratch-rows", "PTO-S040", sentence, test)
+
+
+def distinct(*names: str) -> Rule:
+    """Different values; two tiles at one address are the sanitizer's to find."""
+
+    def test(case: Case) -> str | None:
+        seen: dict[int, str] = {}
+        for name in names:
+            value = case.op.operand(name)
+            if value is None:
+                continue
+            if id(value) in seen:
+                return f"{seen[id(value)]} and {name} are both %{value.name}"
+            seen[id(value)] = name
+        return None
+
+    sentence = f"expects {listing(names)} to be different tiles"
+    return Rule("distinct", "PTO-M040", sentence, test)
+
+
+def dtype_pairs(src: str, dst: str, pairs: Pairs) -> Rule:
+    """What src may become; a profile without an entry is open."""
+
+    def test(case: Case) -> str | None:
+        table = pairs.get(case.profile.name)
+        a, b = case.elem(src), case.elem(dst)
+        if table is None or a is None or b is None:
+            return None
+        reached = {word for name in a.names for word in table.get(name, "").split()}
+        if reached & set(b.names):
+            return None
+        partners = " ".join(sorted(reached)) or "nothing"
+        return f"{src} is {a.name}, {dst} is {b.name}; with {a.name} goes {partners}"
+
+    sentence = f"expects {src} and {dst} to have element types that go together"
+    return Rule("dtype-pairs", "PTO-T041", sentence, test)
+
+
+def high_precision_of(name: str, allowed: str) -> Rule:
+    words = tuple(allowed.split())
+
+    def test(case: Case) -> str | None:
+        elem = case.elem(name)
+        if case.word("precision_mode") != "HIGH_PRECISION" or elem is None:
+            return None
+        return None if set(elem.names) & set(words) else f"{name} is {elem.name}"
+
+    sentence = f"expects {' or '.join(words)} elements for HIGH_PRECISION"
+    return Rule("high-precision", "PTO-T043", sentence, test)
+
+
+def same_valid_cols(*names: str) -> Rule:
+    def test(case: Case) -> str | None:
+        found = list(case.tiles(names))
+        for name, tile in found[:-1]:
+            last_name, last = found[-1]
+            cols, wanted = tile.valid[1], last.valid[1]
+            if cols is not None and wanted is not None and cols != wanted:
+                return f"{name} has {cols}, {last_name} has {wanted}"
+        return None
+
+    sentence = f"expects {listing(names)} to have the same number of valid columns"
+    return Rule("same-valid-cols", "PTO-S050", sentence, test)
+
+
+def one_valid(name: str, axis: Literal["row", "column"]) -> Rule:
+    def test(case: Case) -> str | None:
+        tile = case.tile(name)
+        extent = None if tile is None else tile.valid[axis == "column"]
+        return None if extent in (None, 1) else f"it has {extent}"
+
+    return Rule(f"one-valid-{axis}", "PTO-S051", f"expects {name} to have one valid {axis}", test)
+
+
+def not_empty(*names: str) -> Rule:
+    def test(case: Case) -> str | None:
+        for name, tile in case.tiles(names):
+            if 0 in tile.valid:
+                return f"{name} is {dims(*tile.valid)}"
+        return None
+
+    sentence = f"expects the valid region of {listing(names)} not to be empty"
+    return Rule("not-empty", "PTO-S052", sentence, test)
+
+
+def scratch_holds(what: str, needed: Callable[[Case], int | None], scratch: str = "tmp") -> Rule:
+    """`needed` is the number of bytes the operation works in, None where it is not known."""
+
+    def test(case: Case) -> str | None:
+        tmp, wanted = case.tile(scratch), needed(case)
+        if tmp is None or wanted is None or tmp.nbytes >= wanted:
+            return None
+        return f"it has {tmp.nbytes} bytes, {wanted} are needed"
+
+    return Rule("scratch-holds", "PTO-S040", f"expects {scratch} to hold {what}", test)

@@ -1,0 +1,190 @@
+"""What the rules of vector rows ask: registers, masks and states agree with each other.
+
+Also the element types of a register by width. Rows and rules of one subfamily stand in its file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypedDict
+
+from pto.isa.row import types as t
+from pto.isa.rules.rule import Case, Rule, listing
+
+INTEGERS = "i8 u8 i16 u16 i32 u32"
+WORDS = "i32 u32"
+HALVES_AND_WORDS = "i16 u16 i32 u32"
+FLOATS = "f16 f32"
+WIDE_FLOATS = "f16 bf16 f32"
+
+_ELEMENTS = {8: "i8 u8", 16: "i16 u16 f16 bf16", 32: "i32 u32 f32", 64: "i64 u64"}
+# seed 004, Target Profile Comparison: fp8, hif8_fp4, mx
+_A5_BYTES = "f8e4m3 f8e5m2 hifloat8 e8m0 float4_e1m2x2 float4_e2m1x2"
+WIDEST_MASK = 32  # there is no b64: 64-bit elements go by a b32 mask
+LOAD_STATES = ("pto.vldas", "pto.vldus")
+STORE_STATES = ("pto.init_align", "pto.pstu", "pto.vstus", "pto.vstur", "pto.vstu")
+
+
+class Lists(TypedDict):
+    """The element types of a row, a list a profile."""
+
+    cpu: str
+    a2a3: str
+    a5: str
+
+
+def widths(*bits: int) -> Lists:
+    """Every element type of these widths; a5 adds the byte formats only it has."""
+    everywhere = " ".join(_ELEMENTS[b] for b in bits)
+    on_a5 = f"{everywhere} {_A5_BYTES}" if 8 in bits else everywhere
+    return Lists(cpu=everywhere, a2a3=everywhere, a5=on_a5)
+
+
+def spec(line: int) -> str:
+    """A citation of the micro-instruction specification."""
+    return f"PTO-Gym docs/PTO-micro-Instruction-SPEC.md:{line}"
+
+
+def page(path: str) -> str:
+    """A citation of an instruction's page in the manual."""
+    return f"pto-isa docs/isa/{path}.md"
+
+
+def bits_of(case: Case, name: str) -> int | None:
+    """The width of one element of an operand or result."""
+    elem = case.elem(name)
+    return None if elem is None or elem.dtype is None else 8 * elem.dtype.itemsize
+
+
+def shown(type: t.VReg | t.LogicalVReg) -> str:
+    return f"{type.lanes}x{type.elem.name}"
+
+
+def same_vreg(*names: str) -> Rule:
+    """Signedness counts: `i16` and `ui16` registers are told apart by a vbitcast, as in PTOAS."""
+
+    def test(case: Case) -> str | None:
+        types = [(n, case.type(n)) for n in names]
+        found = [(n, x) for n, x in types if isinstance(x, t.VReg | t.LogicalVReg)]
+        for name, type in found[:-1]:
+            last_name, last = found[-1]
+            if type != last:
+                return f"{name} is {shown(type)}, {last_name} is {shown(last)}"
+        return None
+
+    return Rule("same-vreg", "PTO-T080", f"expects {listing(names)} to have one vector type", test)
+
+
+def same_lanes(index: str, data: str) -> Rule:
+    """Registers are 256 bytes, so the lane count also fixes the width of the elements."""
+
+    def test(case: Case) -> str | None:
+        a, b = case.type(index), case.type(data)
+        if not (isinstance(a, t.VReg) and isinstance(b, t.VReg)) or a.lanes == b.lanes:
+            return None
+        return f"{index} is {shown(a)}, {data} is {shown(b)}"
+
+    sentence = f"expects {index} to have as many lanes as {data}"
+    return Rule("same-lanes", "PTO-S080", sentence, test)
+
+
+def _granularity(case: Case, name: str) -> int | None:
+    """Of a mask; None when it is unwritten, which agrees with all."""
+    type = case.type(name)
+    return type.granularity if isinstance(type, t.Mask) else None
+
+
+def mask_fits(register: str, *masks: str) -> Rule:
+    """b8, b16, b32 for elements of 1, 2 and 4 or 8 bytes."""
+
+    def test(case: Case) -> str | None:
+        bits = bits_of(case, register)
+        for name in masks:
+            actual = _granularity(case, name)
+            if bits is not None and actual not in (None, min(bits, WIDEST_MASK)):
+                return f"{name} is b{actual}, {register} has {bits}-bit elements"
+        return None
+
+    sentence = f"expects {listing(masks)} to have the granularity of {register}'s elements"
+    return Rule("mask-fits", "PTO-T081", sentence, test)
+
+
+def mask_is(bits: int, *masks: str) -> Rule:
+    def test(case: Case) -> str | None:
+        for name in masks:
+            actual = _granularity(case, name)
+            if actual not in (None, bits):
+                return f"{name} is b{actual}"
+        return None
+
+    return Rule("mask-is", "PTO-T081", f"expects {listing(masks)} to be b{bits}", test)
+
+
+def same_mask(*masks: str) -> Rule:
+    def test(case: Case) -> str | None:
+        found = [(n, g) for n in masks if (g := _granularity(case, n)) is not None]
+        for name, actual in found[1:]:
+            first_name, first = found[0]
+            if actual != first:
+                return f"{first_name} is b{first}, {name} is b{actual}"
+        return None
+
+    return Rule("same-mask", "PTO-T081", f"expects {listing(masks)} to have one granularity", test)
+
+
+def mask_steps(source: str, result: str, *, narrower: bool) -> Rule:
+    """The granularity stays or changes by one step: b32 <-> b16 <-> b8."""
+
+    def test(case: Case) -> str | None:
+        a, b = _granularity(case, source), _granularity(case, result)
+        if a is None or b is None or a == b or (a == 2 * b if narrower else b == 2 * a):
+            return None
+        return f"{source} is b{a}, {result} is b{b}"
+
+    step = "narrow" if narrower else "widen"
+    sentence = f"expects {result} to keep the granularity of {source} or {step} it by one step"
+    return Rule(f"mask-{step}s", "PTO-T081", sentence, test)
+
+
+def dist_width(register: str, dists: Mapping[str, tuple[int, ...]]) -> Rule:
+    """A distribution works on items of its own width; where the manual ties it to T, T must fit."""
+
+    def test(case: Case) -> str | None:
+        dist, bits = case.word("dist"), bits_of(case, register)
+        allowed = dists.get(dist or "")
+        if allowed is None or bits is None or bits in allowed:
+            return None
+        return f"dist is {dist}, {register} has {bits}-bit elements"
+
+    sentence = f"expects dist to suit the element width of {register}"
+    return Rule("dist-width", "PTO-T086", sentence, test)
+
+
+def same_base(updated: str, base: str) -> Rule:
+    def test(case: Case) -> str | None:
+        a, b = case.type(updated), case.type(base)
+        if a is None or b is None or a == b:
+            return None
+        return f"{updated} is a {_pointer(a)}, {base} a {_pointer(b)}"
+
+    sentence = f"expects {updated} to have the type of {base}"
+    return Rule("same-base", "PTO-T088", sentence, test)
+
+
+def _pointer(type: t.Type) -> str:
+    if isinstance(type, t.Ptr) and isinstance(type.elem, t.Scalar):
+        return f"{type.kind} to {type.elem.name} in {type.space.value}"
+    return type.kind
+
+
+def state_from(name: str, side: str) -> Rule:
+    """Load streams begin at vldas, store streams at init_align; the two states do not mix."""
+    wrong = STORE_STATES if side == "load" else LOAD_STATES
+    start = "pto.vldas" if side == "load" else "pto.init_align"
+
+    def test(case: Case) -> str | None:
+        maker = case.maker(name)
+        return f"it comes from {maker.name}" if maker and maker.name in wrong else None
+
+    sentence = f"expects {name} to come from {start} or an earlier {side} of the stream"
+    return Rule(f"{side}-state", "PTO-M081", sentence, test)

@@ -1,0 +1,1 @@
+"""Rows of the scalar unit and of control flow around it."""

@@ -1,0 +1,224 @@
+"""Scalar arithmetic around PTO instructions: the arith dialect. Its meaning is MLIR's."""
+
+from __future__ import annotations
+
+from pto.isa.meaning.scalar.arith import SCALAR
+from pto.isa.row import types as t
+from pto.isa.row.instr import Attr, Family, Result, instr, read
+from pto.isa.rules.rule import Case, Rule, listing
+
+_OVERFLOW = (Attr("overflowFlags", "arith.overflow", meaning="nsw, nuw: it does not wrap"),)
+_FASTMATH = (Attr("fastmath", "arith.fastmath", meaning="liberties the compiler has; unused"),)
+_SAME = (Result("result", "number", "same"),)
+_CITE = "MLIR language reference"
+_INTEGERS = (read("lhs", "integers"), read("rhs", "integers"))
+_FLOATS = (read("lhs", "floats"), read("rhs", "floats"))
+ARITH = Family(
+    "arith",
+    "shared",
+    "scalar arithmetic on the scalar unit",
+    dialect="arith.",
+    pipe="S",
+    subject="result",
+)
+
+
+def _one_type(*names: str) -> Rule:
+    def test(case: Case) -> str | None:
+        first = case.type(names[0])
+        other = next((n for n in names[1:] if case.type(n) != first), None)
+        return None if other is None else f"{names[0]} and {other} differ"
+
+    return Rule("one-type", "PTO-T077", f"expects one type for {listing(names)}", test)
+
+
+def _bits(type: t.Type | None) -> int:
+    """The width of a lane; index counts as 64 bits."""
+    elem = type.elem if isinstance(type, t.Vector) else type
+    dtype = elem.dtype if isinstance(elem, t.Scalar) else None
+    return dtype.bits if dtype is not None else 64
+
+
+def _wider(case: Case) -> str | None:
+    before, after = _bits(case.type("in")), _bits(case.type("out"))
+    return None if after > before else f"{before} bits become {after}"
+
+
+def _narrower(case: Case) -> str | None:
+    before, after = _bits(case.type("in")), _bits(case.type("out"))
+    return None if after < before else f"{before} bits become {after}"
+
+
+def _as_wide(case: Case) -> str | None:
+    before, after = _bits(case.type("in")), _bits(case.type("out"))
+    return None if after == before else f"{before} bits become {after}"
+
+
+def _to_or_from_index(case: Case) -> str | None:
+    sides = (case.type("in"), case.type("out"))
+    count = sum(isinstance(s, t.Scalar) and s.is_index for s in sides)
+    return None if count == 1 else "both are" if count else "neither is"
+
+
+_WIDER = Rule("wider", "PTO-T078", "expects a wider result", _wider)
+_NARROWER = Rule("narrower", "PTO-T078", "expects a narrower result", _narrower)
+_AS_WIDE = Rule("as-wide", "PTO-T078", "expects a result of the same width", _as_wide)
+_INDEX = Rule("index-cast", "PTO-T078", "expects an index on one side", _to_or_from_index)
+
+instr(
+    "constant",
+    ARITH,
+    "a compile-time number",
+    body=SCALAR["arith.constant"],
+    results=(Result("result", "number"),),
+    attrs=(Attr("value", "any", required=True),),
+    text="=constant",
+    cite=_CITE,
+)
+_WRAPPING = ("addi", "subi", "muli", "shli")
+for _name, _meaning in {
+    "addi": "lhs + rhs, wrapping",
+    "subi": "lhs - rhs, wrapping",
+    "muli": "lhs * rhs, wrapping",
+    "divsi": "signed division toward zero",
+    "divui": "unsigned division",
+    "ceildivsi": "signed division toward plus infinity",
+    "ceildivui": "unsigned division rounded up",
+    "floordivsi": "signed division toward minus infinity",
+    "remsi": "signed remainder, sign of lhs",
+    "remui": "unsigned remainder",
+    "andi": "bitwise and",
+    "ori": "bitwise or",
+    "xori": "bitwise exclusive or",
+    "shli": "shift left",
+    "shrsi": "arithmetic shift right",
+    "shrui": "logical shift right",
+    "maxsi": "signed maximum",
+    "maxui": "unsigned maximum",
+    "minsi": "signed minimum",
+    "minui": "unsigned minimum",
+}.items():
+    instr(
+        _name,
+        ARITH,
+        _meaning,
+        body=SCALAR[f"arith.{_name}"],
+        operands=_INTEGERS,
+        results=_SAME,
+        attrs=_OVERFLOW if _name in _WRAPPING else (),
+        text="$lhs , $rhs <? overflow @overflowFlags > {} : type"
+        if _name in _WRAPPING
+        else "$lhs , $rhs {} : type",
+        rules=(_one_type("lhs", "rhs"),),
+        cite=_CITE,
+    )
+for _name, _meaning in {
+    "addf": "lhs + rhs",
+    "subf": "lhs - rhs",
+    "mulf": "lhs * rhs",
+    "divf": "lhs / rhs",
+    "remf": "remainder of lhs / rhs",
+    "maximumf": "maximum, NaN wins",
+    "minimumf": "minimum, NaN wins",
+    "maxnumf": "maximum, a number wins over NaN",
+    "minnumf": "minimum, a number wins over NaN",
+}.items():
+    instr(
+        _name,
+        ARITH,
+        _meaning,
+        body=SCALAR[f"arith.{_name}"],
+        operands=_FLOATS,
+        results=_SAME,
+        attrs=_FASTMATH,
+        text="$lhs , $rhs <? fastmath @fastmath > {} : type",
+        rules=(_one_type("lhs", "rhs"),),
+        cite=_CITE,
+    )
+instr(
+    "negf",
+    ARITH,
+    "-operand",
+    body=SCALAR["arith.negf"],
+    operands=(read("operand", "floats"),),
+    results=_SAME,
+    attrs=_FASTMATH,
+    text="$operand <? fastmath @fastmath > {} : type",
+    cite=_CITE,
+)
+instr(
+    "cmpi",
+    ARITH,
+    "compare two integers",
+    body=SCALAR["arith.cmpi"],
+    operands=_INTEGERS,
+    results=(Result("result", "i1", "i1"),),
+    attrs=(Attr("predicate", "cmpi_predicate", required=True),),
+    text="@predicate , $lhs , $rhs {} : type",
+    rules=(_one_type("lhs", "rhs"),),
+    cite=_CITE,
+)
+instr(
+    "cmpf",
+    ARITH,
+    "compare two floats; ordered predicates fail on NaN, unordered ones hold",
+    body=SCALAR["arith.cmpf"],
+    operands=_FLOATS,
+    results=(Result("result", "i1", "i1"),),
+    attrs=(Attr("predicate", "cmpf_predicate", required=True), *_FASTMATH),
+    text="@predicate , $lhs , $rhs <? fastmath @fastmath > {} : type",
+    rules=(_one_type("lhs", "rhs"),),
+    cite=_CITE,
+)
+for _name, _meaning, _results, _text in (
+    ("addui_extended", "lhs + rhs, and whether it wrapped", ("sum", "overflow"), "results"),
+    ("mulsi_extended", "low and high half of the signed product", ("low", "high"), "type"),
+    ("mului_extended", "low and high half of the unsigned product", ("low", "high"), "type"),
+):
+    instr(
+        _name,
+        ARITH,
+        _meaning,
+        body=SCALAR[f"arith.{_name}"],
+        operands=_INTEGERS,
+        results=tuple(Result(n, "integers", "same" * (_text == "type")) for n in _results),
+        text=f"$lhs , $rhs {{}} : {_text}",
+        rules=(_one_type("lhs", "rhs"),),
+        cite=_CITE,
+    )
+instr(
+    "select",
+    ARITH,
+    "condition ? true_value : false_value",
+    body=SCALAR["arith.select"],
+    operands=(read("condition", "i1"), read("true_value", "any"), read("false_value", "any")),
+    results=(Result("result", "any"),),
+    text="=select",
+    rules=(_one_type("result", "true_value", "false_value"),),
+    cite=_CITE,
+)
+for _name, (_meaning, _in, _out, _rules) in {
+    "index_cast": ("integer <-> index, sign extended", "integers", "integers", (_INDEX,)),
+    "index_castui": ("integer <-> index, zero extended", "integers", "integers", (_INDEX,)),
+    "extsi": ("sign extension", "integers", "integers", (_WIDER,)),
+    "extui": ("zero extension", "integers", "integers", (_WIDER,)),
+    "trunci": ("low bits", "integers", "integers", (_NARROWER,)),
+    "extf": ("widen a float", "floats", "floats", (_WIDER,)),
+    "truncf": ("narrow a float, nearest even", "floats", "floats", (_NARROWER,)),
+    "sitofp": ("signed integer to float", "integers", "floats", ()),
+    "uitofp": ("unsigned integer to float", "integers", "floats", ()),
+    "fptosi": ("float to signed integer, toward zero", "floats", "integers", ()),
+    "fptoui": ("float to unsigned integer, toward zero", "floats", "integers", ()),
+    "bitcast": ("same bits, other type", "number", "number", (_AS_WIDE,)),
+}.items():
+    instr(
+        _name,
+        ARITH,
+        _meaning,
+        body=SCALAR[f"arith.{_name}"],
+        operands=(read("in", _in),),
+        results=(Result("out", _out),),
+        text="$in {} : types to results",
+        rules=_rules,
+        cite=_CITE,
+    )

@@ -1,0 +1,84 @@
+"""Regions that say where their body runs: vector scopes, and the two sides of a core."""
+
+from __future__ import annotations
+
+from pto.isa.meaning import CONTROL
+from pto.isa.row.instr import Family, instr, read
+from pto.isa.rules.rule import Case, Rule
+
+_TD = "PTOAS include/PTO/IR/PTOOps.td"
+_VTD = "PTOAS include/PTO/IR/VPTOOps.td"
+_PAGE = "pto-isa docs/isa/scalar/ops/micro-instruction/vecscope.md"
+
+SCOPE = Family(
+    "vector scopes", "scalar", "one launch of the vector unit", pipe="V", text="#body {}"
+)
+SECTION = Family("sections", "support", "code for one side of a core", text="#body {}")
+
+
+def _argument_types(case: Case) -> list[object]:
+    regions = case.op.regions
+    return [a.type for a in regions[0].blocks[0].args] if regions and regions[0].blocks else []
+
+
+def _no_arguments(case: Case) -> str | None:
+    count = len(_argument_types(case))
+    return f"it has {count}" if count else None
+
+
+def _captured(case: Case) -> str | None:
+    wanted, actual = [v.type for v in case.op.group("captures")], _argument_types(case)
+    if len(wanted) != len(actual):
+        return f"{len(wanted)} captures, {len(actual)} arguments"
+    different = (n for n, (a, b) in enumerate(zip(wanted, actual, strict=True)) if a != b)
+    first = next(different, None)
+    return None if first is None else f"argument {first} has another type"
+
+
+_PLAIN = Rule("no-arguments", "PTO-S071", "expects a body without arguments", _no_arguments)
+
+instr(
+    "vecscope",
+    SCOPE,
+    "run the body on the vector unit; it sees the values around it",
+    body=CONTROL,
+    rules=(_PLAIN,),
+    notes=(
+        "Vector registers, masks and alignment states live inside only. The body may be empty.",
+    ),
+    example="pto.vecscope { .. }",
+    cite=(_VTD, _PAGE),
+)
+instr(
+    "strict_vecscope",
+    SCOPE,
+    "run the body on the vector unit; it sees its captures only",
+    body=CONTROL,
+    operands=(read("captures*", "any"),),
+    text="=strict_vecscope",
+    rules=(
+        Rule(
+            "captured",
+            "PTO-S071",
+            "expects one argument of the body for each capture, of its type",
+            _captured,
+        ),
+    ),
+    example="pto.strict_vecscope(%ub) { ^bb0(%p: !pto.ptr<f32, ub>): .. }"
+    " : (!pto.ptr<f32, ub>) -> ()",
+    cite=_VTD,
+)
+for _side, _where in {
+    "cube": "the cube of a core",
+    "vector": "both vector sub-blocks of a core; get_subblock_idx tells them apart",
+}.items():
+    instr(
+        f"section.{_side}",
+        SECTION,
+        f"the body runs on {_where}",
+        body=CONTROL,
+        rules=(_PLAIN,),
+        example=f"pto.section.{_side} {{ .. }}",
+        notes=("Cube and vector sections of one function run at the same time.",),
+        cite=_TD,
+    )

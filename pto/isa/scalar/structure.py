@@ -1,0 +1,222 @@
+"""Operations of other dialects that PTO programs are written around: builtin, func, scf, memref,
+math. Their meaning is MLIR's; rows state what the engines and the verifier need. Arithmetic is in
+`arith.py`.
+"""
+
+from __future__ import annotations
+
+from pto.isa.meaning import CONTROL
+from pto.isa.meaning.handle import memref
+from pto.isa.meaning.scalar.arith import SCALAR
+from pto.isa.row.instr import Attr, Family, Result, instr, read
+
+_SAME = (Result("result", "number", "same"),)
+_CITE = "MLIR language reference"
+
+
+def _family(name: str, dialect: str, meaning: str) -> Family:
+    return Family(name, "shared", meaning, dialect=dialect, pipe="S", subject="result")
+
+
+BUILTIN = _family("builtin", "builtin.", "what holds programs together")
+FUNC = _family("func", "func.", "functions")
+SCF = _family("scf", "scf.", "structured control flow")
+MEMREF = _family("memref", "memref.", "lowered views and buffers")
+MATH = _family("math", "math.", "scalar mathematics")
+LLVM = _family("llvm", "llvm.", "bit casts of packed SIMT values")
+
+instr("module", BUILTIN, "holds functions", body=CONTROL, text="=module", pipe="none", cite=_CITE)
+instr(
+    "unrealized_conversion_cast",
+    BUILTIN,
+    "reinterpret a value as another type of the same bits",
+    body=SCALAR["builtin.unrealized_conversion_cast"],
+    operands=(read("inputs*", "any"),),
+    results=(Result("outputs", "any"),),
+    text="$inputs* {} : types to results",
+    cite=_CITE,
+)
+instr("func", FUNC, "a function", body=CONTROL, text="=func", pipe="none", cite=_CITE)
+instr(
+    "return",
+    FUNC,
+    "end of a function",
+    body=CONTROL,
+    operands=(read("values*", "any"),),
+    text="{} <? $values* : types >",
+    cite=_CITE,
+)
+instr(
+    "call",
+    FUNC,
+    "call a function of the program",
+    body=CONTROL,
+    operands=(read("args*", "any"),),
+    attrs=(Attr("callee", "symbol", required=True),),
+    text="=call",
+    cite=_CITE,
+)
+
+instr(
+    "for",
+    SCF,
+    "counted loop with carried values",
+    body=CONTROL,
+    operands=(
+        read("lower", "int"),
+        read("upper", "int"),
+        read("step", "int"),
+        read("inits*", "any"),
+    ),
+    text="=scf.for",
+    cite=_CITE,
+)
+instr(
+    "if",
+    SCF,
+    "choose one of two regions",
+    body=CONTROL,
+    operands=(read("condition", "i1"),),
+    text="=scf.if",
+    cite=_CITE,
+)
+instr(
+    "while",
+    SCF,
+    "loop while a condition holds",
+    body=CONTROL,
+    operands=(read("inits*", "any"),),
+    text="=scf.while",
+    cite=_CITE,
+)
+instr(
+    "condition",
+    SCF,
+    "go on looping, or leave with these values",
+    body=CONTROL,
+    operands=(read("condition", "i1"), read("args*", "any")),
+    text="( $condition ) {} <? $args* : types(args) >",
+    cite=_CITE,
+)
+instr(
+    "yield",
+    SCF,
+    "hand values to the operation around",
+    body=CONTROL,
+    operands=(read("results*", "any"),),
+    text="{} <? $results* : types >",
+    cite=_CITE,
+)
+
+instr(
+    "alloc",
+    MEMREF,
+    "a buffer the planner places",
+    body=memref.ALLOC,
+    operands=(read("sizes*", "index"),),
+    results=(Result("memref", "any"),),
+    text="( <? $sizes* > ) {} : results",
+    cite=_CITE,
+)
+instr(
+    "dealloc",
+    MEMREF,
+    "end of a buffer's life",
+    body=memref.DEALLOC,
+    operands=(read("memref", "address"),),
+    text="$memref {} : types",
+    cite=_CITE,
+)
+for _name, _meaning in {
+    "cast": "the same buffer under a compatible type",
+    "memory_space_cast": "the same buffer named in another space",
+}.items():
+    instr(
+        _name,
+        MEMREF,
+        _meaning,
+        body=memref.SAME,
+        operands=(read("source", "address"),),
+        results=(Result("dest", "any"),),
+        text="$source {} : types to results",
+        cite=_CITE,
+    )
+instr(
+    "load",
+    MEMREF,
+    "read one element",
+    body=memref.LOAD,
+    operands=(read("memref", "address"), read("indices*", "index")),
+    results=(Result("value", "scalar", "elem"),),
+    text="$memref [ <? $indices* > ] {} : types(memref)",
+    cite=_CITE,
+)
+instr(
+    "store",
+    MEMREF,
+    "write one element",
+    body=memref.STORE,
+    operands=(read("value", "scalar"), read("memref", "address"), read("indices*", "index")),
+    text="$value , $memref [ <? $indices* > ] {} : types(memref)",
+    cite=_CITE,
+)
+_WINDOW = (
+    read("source", "address"),
+    read("offsets*", "index"),
+    read("sizes*", "index"),
+    read("strides*", "index"),
+)
+instr(
+    "reinterpret_cast",
+    MEMREF,
+    "a buffer under new offset, sizes and strides",
+    body=memref.REINTERPRET,
+    operands=_WINDOW,
+    results=(Result("result", "any"),),
+    text="=memref.reinterpret_cast",
+    notes=("MLIR counts the offset from the buffer, we from where source begins in it.",),
+    cite=_CITE,
+)
+instr(
+    "subview",
+    MEMREF,
+    "a window of a buffer",
+    body=memref.SUBVIEW,
+    operands=_WINDOW,
+    results=(Result("result", "any"),),
+    text="=memref.subview",
+    cite=_CITE,
+)
+
+for _name, _meaning in {
+    "exp": "e to the power x",
+    "log": "natural logarithm",
+    "sqrt": "square root",
+    "rsqrt": "1 / sqrt(x)",
+    "absf": "magnitude",
+    "absi": "magnitude",
+    "floor": "round toward minus infinity",
+    "ceil": "round toward plus infinity",
+    "tanh": "hyperbolic tangent",
+}.items():
+    instr(
+        _name,
+        MATH,
+        _meaning,
+        body=SCALAR.get(f"math.{_name}"),
+        operands=(read("operand", "number"),),
+        results=_SAME,
+        text="$operand {} : type",
+        cite=_CITE,
+    )
+
+for _name in ("bitcast", "inttoptr"):
+    instr(
+        _name,
+        LLVM,
+        "same bits, other type",
+        operands=(read("arg", "any"),),
+        results=(Result("res", "any"),),
+        text="$arg {} : types to results",
+        cite=_CITE,
+    )

@@ -1,0 +1,204 @@
+"""The scalar unit: queries, single elements of memory, local arrays, control registers, prints."""
+
+from __future__ import annotations
+
+from pto.isa.meaning.scalar import unit as meaning
+from pto.isa.meaning.vector.sort import GET_VMS4_SR
+from pto.isa.row import types as t
+from pto.isa.row.instr import Attr, Family, Result, instr, read, update
+from pto.isa.rules.rule import Case, Rule, one_per_dimension, scalar_matches
+
+_TD = "PTOAS include/PTO/IR/PTOOps.td"
+_VTD = "PTOAS include/PTO/IR/VPTOOps.td"
+_MANUAL = "PTOAS docs/PTO_IR_manual.md"
+_GYM = "PTO-Gym docs/PTO-micro-Instruction-SPEC.md"
+
+
+def _scalar_family(name: str, meaning: str) -> Family:
+    return Family(name, "scalar", meaning, pipe="S", text="{}")
+
+
+QUERY = _scalar_family("queries", "where this code runs")
+MEMORY = _scalar_family("scalar memory", "one element at a time")
+LOCAL_ARRAY = _scalar_family("local arrays", "small arrays of the scalar unit")
+REGISTER = _scalar_family("control registers", "modes of later instructions")
+DEBUG = _scalar_family("debugging", "what a program says about itself")
+
+# ---- queries
+
+for _name, (_meaning, _line, _body) in {
+    "get_block_idx": ("result = the number of this block, from 0", 621, meaning.BLOCK_INDEX),
+    "get_subblock_idx": (
+        "result = the number of this vector sub-block, 0 or 1",
+        631,
+        meaning.SUB_BLOCK_INDEX,
+    ),
+    "get_block_num": ("result = how many blocks were launched", 641, meaning.BLOCK_COUNT),
+    "get_subblock_num": (
+        "result = how many vector sub-blocks a block has",
+        651,
+        meaning.SUB_BLOCK_COUNT,
+    ),
+}.items():
+    instr(
+        _name,
+        QUERY,
+        _meaning,
+        body=_body,
+        results=(Result("result", "i64", "i64"),),
+        cite=(f"{_GYM}:{_line}", _TD),
+    )
+instr(
+    "get_vms4_sr",
+    QUERY,
+    "listN = how many records of list N the last vmrgsort4 has merged",
+    body=GET_VMS4_SR,
+    results=tuple(Result(f"list{n}", "i16") for n in range(4)),
+    text="{} : results",
+    notes=("It reads what the vector pipe wrote: wait for PIPE_V on PIPE_S first.",),
+    cite=(f"{_GYM}:672", _VTD),
+)
+
+# ---- memory
+
+_ELEMENT = (read("ptr", "pointer or gm memref"), read("offset", "index"))
+
+instr(
+    "load_scalar",
+    MEMORY,
+    "value = ptr[offset], in elements",
+    body=meaning.LOAD_SCALAR,
+    operands=_ELEMENT,
+    results=(Result("value", "element"),),
+    text="$ptr [ $offset ] {} : types(ptr) -> results",
+    rules=(scalar_matches("value", "ptr"),),
+    cite=(f"{_GYM}:782", _MANUAL),
+)
+instr(
+    "store_scalar",
+    MEMORY,
+    "ptr[offset] = value, in elements",
+    body=meaning.STORE_SCALAR,
+    operands=(
+        update("ptr", "pointer or gm memref"),
+        read("offset", "index"),
+        read("value", "element"),
+    ),
+    text="$value , $ptr [ $offset ] {} : types(ptr,value)",
+    rules=(scalar_matches("value", "ptr"),),
+    cite=(f"{_GYM}:801", _MANUAL),
+)
+
+
+def _indices_exist(case: Case) -> str | None:
+    type = case.type("array")
+    shape = type.shape if isinstance(type, t.LocalArray) else ()
+    for value, size in zip(case.op.group("indices"), shape, strict=False):
+        index = case.constant(value)
+        if index is not None and not 0 <= index < size:
+            return f"index {index} of {size}"
+    return None
+
+
+_INDICES = (
+    one_per_dimension("array", "indices"),
+    Rule("indices-exist", "PTO-S074", "expects indices inside array", _indices_exist),
+)
+instr(
+    "declare_local_array",
+    LOCAL_ARRAY,
+    "array = an array of the scalar unit, not yet set",
+    body=meaning.LOCAL_ARRAY,
+    results=(Result("array", "local array"),),
+    text="{} -> results",
+    pipe="none",
+    cite=(_MANUAL, _TD),
+)
+instr(
+    "local_array_get",
+    LOCAL_ARRAY,
+    "result = array[indices]",
+    body=meaning.LOCAL_ARRAY_GET,
+    operands=(read("array", "local array"), read("indices*", "index")),
+    results=(Result("result", "element"),),
+    text="$array [ $indices* ] {} : types(array) -> results",
+    rules=(*_INDICES, scalar_matches("result", "array")),
+    example="%x = pto.local_array_get %a[%i] : !pto.local_array<4xi32> -> i32",
+    cite=(_MANUAL, _TD),
+)
+instr(
+    "local_array_set",
+    LOCAL_ARRAY,
+    "array[indices] = value",
+    body=meaning.LOCAL_ARRAY_SET,
+    operands=(update("array", "local array"), read("indices*", "index"), read("value", "element")),
+    text="$array [ $indices* ] , $value {} : types(array,value)",
+    rules=(*_INDICES, scalar_matches("value", "array")),
+    example="pto.local_array_set %a[%i], %x : !pto.local_array<4xi32>, i32",
+    cite=_TD,
+)
+
+# ---- control registers
+
+
+def _bad_bit(case: Case) -> str | None:
+    number = case.number("second")
+    return None if number is None or 0 <= number < 64 else f"it is {number}"
+
+
+instr(
+    "get_ctrl",
+    REGISTER,
+    "result = CTRL",
+    body=meaning.GET_CTRL,
+    results=(Result("result", "i64"),),
+    text="{} : results",
+    cite=_VTD,
+)
+instr(
+    "set_ctrl",
+    REGISTER,
+    "CTRL = value",
+    body=meaning.SET_CTRL,
+    operands=(read("value", "i64"),),
+    text="$value {} : types",
+    notes=(
+        "Bits: 8:6 and 10:9 type and kind of atomic stores, 45 hif8, 46 tf32, 47 tf32 rounds away,"
+        " 48 keeps inf and NaN, 50 saturates but keeps NaN, 51 n first.",
+    ),
+    cite=_VTD,
+)
+for _bit, _verb in {0: "cleared", 1: "set"}.items():
+    instr(
+        f"sbitset{_bit}",
+        REGISTER,
+        f"result = first with bit number second {_verb}",
+        body=meaning.bit(_bit),
+        operands=(read("first", "i64"), read("second", "i64")),
+        results=(Result("result", "i64"),),
+        text="$first , $second {} : types -> results",
+        rules=(
+            Rule(
+                "bit-exists",
+                "PTO-T076",
+                "expects the number of a bit, 0 to 63",
+                _bad_bit,
+            ),
+        ),
+        cite=_VTD,
+    )
+
+# ---- debugging
+
+instr(
+    "print",
+    DEBUG,
+    "write scalar in a C format",
+    body=meaning.PRINT,
+    operands=(read("scalar", "element"),),
+    attrs=(Attr("format", "str", required=True, meaning="a printf format for one number"),),
+    text="ins( @format , $scalar : types ) {}",
+    example='pto.print ins("%+08.3f", %x : f32)',
+    cite=(_MANUAL, _TD),
+)
+instr("trap", DEBUG, "stop with an error", body=meaning.TRAP, cite=(_MANUAL, _TD))

@@ -1,0 +1,1 @@
+"""Rows of SIMT: one work item, one element."""

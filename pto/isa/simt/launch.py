@@ -1,0 +1,201 @@
+"""SIMT: launches, what a work item knows about itself, what lanes tell each other, and fences.
+
+Memory and arithmetic of work items are in `memory.py` and `math.py`. Work items run
+functions marked `pto.simt_entry`; how those fit together is judged in `verify/simt.py`.
+"""
+
+from __future__ import annotations
+
+from pto.isa.row.instr import Attr, Family, Result, instr, read
+from pto.isa.rules.rule import attr_in
+from pto.isa.rules.simt import (
+    FLOAT_HAS_NO_SIGN,
+    INT_NEEDS_SIGN,
+    LAUNCH_SIZE,
+    same_type,
+    slot_fits,
+    value_in,
+)
+
+DOC = "PTOAS docs/isa/micro-isa/17-simt.md"
+SIGNEDNESS = Attr("signedness", "signedness", meaning="how an integer is read")
+INSIDE, OUTSIDE = "simt entry", "outside simt entry"  # scopes
+
+
+def simt_family(name: str, meaning: str, scope: str = "") -> Family:
+    """A family of rows that run one work item at a time."""
+    return Family(name, "simt", meaning, pipe="V", subject="value", scope=scope)
+
+
+LAUNCH = simt_family("simt launch", "start work items", OUTSIDE)
+QUERY = simt_family("simt query", "a number a work item sees")
+LANES = simt_family("simt lanes", "values exchanged between the active lanes")
+ORDER = simt_family("simt order", "order and state of work items", INSIDE)
+
+# ---- launches
+
+instr(
+    "store_vfsimt_info",
+    LAUNCH,
+    "set the launch size of following calls of simt entries: dimX * dimY * dimZ work items",
+    operands=(read("dimZ", "i32"), read("dimY", "i32"), read("dimX", "i32")),
+    text="$dimZ , $dimY , $dimX {} : types",
+    rules=(LAUNCH_SIZE,),
+    profiles="a5",
+    notes=("the order is z, y, x; simt_launch has x, y, z",),
+    cite=DOC,
+)
+instr(
+    "simt_launch",
+    LAUNCH,
+    "run callee(args) once for each of dimX * dimY * dimZ work items",
+    operands=(
+        read("dimX", "i32"),
+        read("dimY", "i32"),
+        read("dimZ", "i32"),
+        read("args*", "any"),
+    ),
+    attrs=(Attr("callee", "symbol", required=True, meaning="a function marked pto.simt_entry"),),
+    text="=simt_launch",
+    rules=(LAUNCH_SIZE,),
+    profiles="a5",
+    example="pto.simt_launch @body<<<%x, %y, %z>>>(%out) : (!pto.ptr<i32, ub>) -> ()",
+    cite=DOC,
+)
+
+# ---- queries
+
+_QUERIES = {
+    "tid": "coordinate of the work item in {}: linear = x + dimX*(y + dimY*z)",
+    "block_dim": "launch size in {}",
+    "grid_dim": "grid size in {}",
+    "block_idx": "block index in {}, 0 where one block is launched",
+}
+_SINGLE = {
+    "veccoreid": "number of the vector core",
+    "laneid": "number of the lane",
+    "clock32": "clock, 32 bits",
+    "lanemask_eq": "1 << laneid",
+    "lanemask_lt": "bits of lanes below laneid",
+    "lanemask_le": "bits of lanes up to laneid",
+    "lanemask_gt": "bits of lanes above laneid",
+    "lanemask_ge": "bits of lanes from laneid on",
+}
+_MEANINGS = {f"{n}_{d}": m.format(d) for n, m in _QUERIES.items() for d in "xyz"} | _SINGLE
+for _name, _meaning in _MEANINGS.items():
+    instr(
+        f"get_{_name}",
+        QUERY,
+        _meaning,
+        results=(Result("result", "i32"),),
+        text="{} : results",
+        profiles="a5",
+        cite=DOC,
+    )
+instr(
+    "get_clock64",
+    QUERY,
+    "clock, 64 bits",
+    results=(Result("result", "i64"),),
+    text="{} : results",
+    profiles="a5",
+    cite=DOC,
+)
+
+# ---- lanes
+
+for _name, _kind, _meaning in (
+    ("vote_all", "i1", "whether pred holds in every active lane"),
+    ("vote_any", "i1", "whether pred holds in some active lane"),
+    ("vote_uni", "i1", "whether pred is the same in all active lanes"),
+    ("vote_ballot", "i32", "one bit for each active lane in which pred holds"),
+):
+    instr(
+        _name,
+        LANES,
+        _meaning,
+        operands=(read("pred", "i1"),),
+        results=(Result("result", _kind),),
+        text="$pred {} : types -> results",
+        profiles="a5",
+        cite=DOC,
+    )
+for _name, _control, _lane in (
+    ("shuffle_idx", "index", "base + index"),
+    ("shuffle_up", "offset", "lane - offset"),
+    ("shuffle_down", "offset", "lane + offset"),
+    ("shuffle_bfly", "mask", "base + (lane - base xor mask)"),
+):
+    instr(
+        _name,
+        LANES,
+        f"value of lane {_lane}; base is the first lane of the group of width lanes",
+        operands=(read("value", "number"), read(_control, "i32")),
+        results=(Result("result", "number"),),
+        attrs=(Attr("width", "i32", default=32, meaning="lanes in a group: 16 or 32"),),
+        text=f"$value , ${_control} {{}} : types -> results",
+        rules=(
+            value_in("value", "i32 i64 f16 f32 f16x2"),
+            same_type("value", "result"),
+            attr_in("width", "16", "32"),
+        ),
+        profiles="a5",
+        notes=("a lane outside the group: not defined by the ISA",),
+        cite=DOC,
+    )
+for _name, _words, _own in (
+    ("redux_add", "sum", ()),
+    ("redux_max", "maximum", (INT_NEEDS_SIGN,)),
+    ("redux_min", "minimum", (INT_NEEDS_SIGN,)),
+):
+    instr(
+        _name,
+        LANES,
+        f"{_words} of value over the active lanes, in each of them",
+        operands=(read("value", "element"),),
+        results=(Result("result", "element"),),
+        attrs=(SIGNEDNESS,),
+        text="$value <? @signedness > {} : types -> results",
+        example=f"%result = pto.{_name} %value signed : i32 -> i32",
+        a5="i32 f16 f32",
+        rules=(same_type("value", "result"), FLOAT_HAS_NO_SIGN, *_own),
+        profiles="a5",
+        cite=DOC,
+    )
+
+# ---- order and state
+
+for _name, _meaning in {
+    "syncthreads": "no work item goes on before all have come here",
+    "threadfence": "earlier memory accesses of the work item come before later ones",
+    "threadfence_block": "as threadfence, for the work items of one block",
+}.items():
+    instr(_name, ORDER, _meaning, text="{}", profiles="a5", cite=DOC)
+_SLOT = (Attr("slot", "int", required=True, meaning="a 32-bit word that outlives the entry"),)
+_KEPT = "i8 i16 i32 i64 f16 bf16 f32 i1"
+instr(
+    "keep",
+    ORDER,
+    "keep payload in slot for the next entry, a value for each work item",
+    operands=(read("payload", "element"),),
+    attrs=_SLOT,
+    text="$payload {} : types",
+    a5=_KEPT,
+    subject="payload",
+    rules=(slot_fits("payload"),),
+    profiles="a5",
+    cite=DOC,
+)
+instr(
+    "resume",
+    ORDER,
+    "the value that the same work item of an earlier entry kept in slot",
+    results=(Result("result", "element"),),
+    attrs=_SLOT,
+    text="{} : results",
+    a5=_KEPT,
+    subject="result",
+    rules=(slot_fits("result"),),
+    profiles="a5",
+    cite=DOC,
+)

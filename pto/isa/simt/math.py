@@ -1,0 +1,128 @@
+"""SIMT arithmetic: what a work item computes with one number, or two packed ones."""
+
+from __future__ import annotations
+
+from pto.isa.row.instr import Attr, Result, instr, read
+from pto.isa.rules.simt import CONVERT, same_type, value_in
+from pto.isa.simt.launch import DOC, SIGNEDNESS, simt_family
+
+MATH = simt_family("simt math", "arithmetic of one work item")
+
+_RESULT = (Result("result", "number"),)
+_SIGN = (Attr("signedness", "signedness", required=True, meaning="how the factors are read"),)
+_PAIR = (read("lhs", "number"), read("rhs", "number"))
+
+instr(
+    "prmt",
+    MATH,
+    "four bytes of the eight of lhs and rhs, picked by selector",
+    operands=(read("lhs", "i32"), read("rhs", "i32"), read("selector", "i32")),
+    results=(Result("result", "i32"),),
+    text="$lhs , $rhs , $selector {} : types -> results",
+    profiles="a5",
+    notes=("how selector picks is not defined by the document",),
+    cite=DOC,
+)
+instr(
+    "mulhi",
+    MATH,
+    "high half of lhs * rhs",
+    operands=_PAIR,
+    results=_RESULT,
+    attrs=_SIGN,
+    text="$lhs , $rhs @signedness {} : types -> results",
+    a5="i32 i64",
+    subject="lhs",
+    rules=(same_type("lhs", "rhs", "result"),),
+    profiles="a5",
+    cite=DOC,
+)
+instr(
+    "mul_i32toi64",
+    MATH,
+    "all 64 bits of lhs * rhs",
+    operands=(read("lhs", "i32"), read("rhs", "i32")),
+    results=(Result("result", "i64"),),
+    attrs=_SIGN,
+    text="$lhs , $rhs @signedness {} : types -> results",
+    profiles="a5",
+    cite=DOC,
+)
+
+_F16_F32 = "f16 f32 f16x2"
+_SCALARS = "f16 bf16 f32"
+for _name, _meaning, _types in (
+    ("absf", "magnitude of value", "f32 f16x2 bf16x2"),
+    ("sqrt", "square root of value", _F16_F32),
+    ("exp", "e to the power of value", _F16_F32),
+    ("log", "natural logarithm of value", _F16_F32),
+    ("ceil", "smallest integer not less than value", _SCALARS),
+    ("floor", "largest integer not greater than value", _SCALARS),
+    ("rint", "nearest integer, ties to even", _SCALARS),
+    ("round", "nearest integer, ties away from zero", _SCALARS),
+):
+    instr(
+        _name,
+        MATH,
+        _meaning,
+        operands=(read("value", "number"),),
+        results=_RESULT,
+        text="$value {} : types -> results",
+        rules=(value_in("value", _types), same_type("value", "result")),
+        profiles="a5",
+        notes=("the document leaves the tie rule to the target",)
+        if _name in ("rint", "round")
+        else (),
+        cite=DOC,
+    )
+for _name, _meaning, _types in (
+    ("fmin", "smaller of lhs and rhs", "f32 bf16 f16x2 bf16x2"),
+    ("fmax", "larger of lhs and rhs", "f32 bf16 f16x2 bf16x2"),
+    ("pow", "lhs to the power of rhs", _F16_F32),
+):
+    instr(
+        _name,
+        MATH,
+        _meaning,
+        operands=_PAIR,
+        results=_RESULT,
+        text="$lhs , $rhs {} : types -> results",
+        subject="lhs",
+        rules=(value_in("lhs", _types), same_type("lhs", "rhs", "result")),
+        profiles="a5",
+        cite=DOC,
+    )
+instr(
+    "fma",
+    MATH,
+    "lhs * rhs + acc, rounded once",
+    operands=(*_PAIR, read("acc", "number")),
+    results=_RESULT,
+    text="$lhs , $rhs , $acc {} : types -> results",
+    subject="lhs",
+    rules=(
+        value_in("lhs", "f16 bf16 f32 f16x2 bf16x2"),
+        same_type("lhs", "rhs", "acc", "result"),
+    ),
+    profiles="a5",
+    cite=DOC,
+)
+instr(
+    "convert",
+    MATH,
+    "dst = src as another type",
+    operands=(read("src", "number"),),
+    results=(Result("dst", "number"),),
+    attrs=(
+        Attr("rounding", "rounding", required=True, meaning="even, away, floor, ceil, zero, odd"),
+        Attr("saturation", "saturation", required=True, meaning="clamp what does not fit"),
+        SIGNEDNESS,
+    ),
+    text="$src round ( @rounding ) @saturation <? @signedness > {} : types -> results",
+    example="%dst = pto.convert %src round(z) sat signed : f32 -> i32",
+    subject="src",
+    rules=CONVERT,
+    profiles="a5",
+    notes=("round(h) is a mode of HiFloat8 conversions that the document does not define",),
+    cite=DOC,
+)

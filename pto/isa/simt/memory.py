@@ -1,0 +1,120 @@
+"""SIMT memory: one element by one work item, with cache hints, and atomic updates."""
+
+from __future__ import annotations
+
+from pto.isa.row.instr import Attr, Result, instr, read, update, write
+from pto.isa.rules.rule import dtype_in
+from pto.isa.rules.simt import FLOAT_HAS_NO_SIGN, NO_WIDE_UB, element_of, same_type, value_in
+from pto.isa.simt.launch import DOC, SIGNEDNESS, simt_family
+
+ACCESS = simt_family("simt memory", "one element, by one work item")
+ATOMIC = simt_family("simt atomic", "read, change and write in one step; the old value is given")
+
+_VALUE = (Result("value", "number"),)
+_CACHED_VALUE = (Result("value", "element"),)
+_STORED = element_of("value", "ptr")
+_CACHED = "i8 u8 i16 u16 i32 u32 i64 u64 f16 bf16 f32 f64"
+_L1 = Attr("l1cache", "l1cache", default="cache", meaning="path of the access; not its value")
+_LOAD_L2 = Attr("l2cache", "ld_l2cache", default="nmfv", meaning="what L2 does with the line")
+_STORE_L2 = Attr("l2cache", "st_l2cache", default="nmfv", meaning="what L2 does with the line")
+_CACHE = "<? l1cache ( @l1cache ) > <? l2cache ( @l2cache ) >"
+
+instr(
+    "load",
+    ACCESS,
+    "value = ptr[offset], offset in elements",
+    operands=(read("ptr", "pointer or memref"), read("offset", "index")),
+    results=_VALUE,
+    text="$ptr [ $offset ] {} : types(ptr) -> results",
+    rules=(_STORED,),
+    profiles="a5",
+    cite=DOC,
+)
+instr(
+    "store",
+    ACCESS,
+    "ptr[offset] = value, offset in elements",
+    operands=(write("ptr", "pointer or memref"), read("offset", "index"), read("value", "number")),
+    text="$value , $ptr [ $offset ] {} : types(ptr,value)",
+    rules=(_STORED,),
+    profiles="a5",
+    cite=DOC,
+)
+instr(
+    "ldg",
+    ACCESS,
+    "value = ptr[offset] from global memory, with cache hints",
+    operands=(read("ptr", "gm pointer"), read("offset", "index")),
+    results=_CACHED_VALUE,
+    attrs=(_L1, _LOAD_L2),
+    text=f"$ptr [ $offset ] {_CACHE} {{}} : types(ptr) -> results",
+    a5=_CACHED,
+    rules=(_STORED,),
+    profiles="a5",
+    cite=DOC,
+)
+instr(
+    "stg",
+    ACCESS,
+    "ptr[offset] = value in global memory, with cache hints",
+    operands=(write("ptr", "gm pointer"), read("offset", "index"), read("value", "element")),
+    attrs=(_L1, _STORE_L2),
+    text=f"$value , $ptr [ $offset ] {_CACHE} {{}} : types(ptr,value)",
+    a5=_CACHED,
+    rules=(_STORED,),
+    profiles="a5",
+    cite=DOC,
+)
+
+_CONTROLS = "<? l2cache ( @l2cache ) > <? @signedness > {} : types(ptr,value) -> results"
+_ATOMIC_RULES = (
+    value_in("value", "i32 i64 f16 bf16 f32 f16x2 bf16x2"),
+    _STORED,
+    NO_WIDE_UB,
+    FLOAT_HAS_NO_SIGN,
+)
+_PACKED = "the old value of a packed update must stay unused (CANN beta.1)"
+_UPDATES = {
+    "exch": "value",
+    "add": "old + value",
+    "sub": "old - value",
+    "min": "min(old, value)",
+    "max": "max(old, value)",
+    "and": "old & value",
+    "or": "old | value",
+    "xor": "old ^ value",
+}
+for _name, _new in _UPDATES.items():
+    _bitwise = (dtype_in("value", "i32 i64"),) if _name in ("and", "or", "xor") else ()
+    instr(
+        f"atomic_{_name}",
+        ATOMIC,
+        f"old = *ptr; *ptr = {_new}",
+        operands=(update("ptr", "gm or ub pointer"), read("value", "number")),
+        results=(Result("old", "number"),),
+        attrs=(_STORE_L2, SIGNEDNESS),
+        text=f"$ptr , $value {_CONTROLS}",
+        example=f"%old = pto.atomic_{_name} %ptr, %value signed : !pto.ptr<i32, gm>, i32 -> i32",
+        rules=(*_ATOMIC_RULES, *_bitwise, same_type("value", "old")),
+        profiles="a5",
+        notes=(_PACKED,),
+        cite=DOC,
+    )
+instr(
+    "atomic_cas",
+    ATOMIC,
+    "old = *ptr; if old == compare: *ptr = value",
+    operands=(
+        update("ptr", "gm or ub pointer"),
+        read("compare", "number"),
+        read("value", "number"),
+    ),
+    results=(Result("old", "number"),),
+    attrs=(_STORE_L2, SIGNEDNESS),
+    text=f"$ptr , $compare , $value {_CONTROLS}",
+    example="%old = pto.atomic_cas %ptr, %compare, %value : !pto.ptr<i32, gm>, i32 -> i32",
+    rules=(*_ATOMIC_RULES, same_type("compare", "value", "old")),
+    profiles="a5",
+    notes=(_PACKED, "the document leaves out f16 and bf16; PTOAS takes them"),
+    cite=DOC,
+)

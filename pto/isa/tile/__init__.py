@@ -1,0 +1,1 @@
+"""Rows of tile instructions, one file a family."""

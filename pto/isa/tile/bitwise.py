@@ -1,0 +1,133 @@
+"""Tile instructions on the bits of integers: and, or, xor, not and shifts, by tile or by scalar."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pto.isa.meaning import Lane, lanes
+from pto.isa.meaning.tile import elementwise as arithmetic
+from pto.isa.row.instr import instr, read, scratch, write
+from pto.isa.rules.rule import Case, Rule, on, same_dtype, same_valid
+from pto.isa.rules.tile import distinct
+from pto.isa.tile.elementwise import BINARY, BINARY_WITH_TMP, UNARY
+from pto.isa.tile.elementwise_scalar import SCALAR
+
+_INTS = "i8 u8 i16 u16 i32 u32"
+_WITH_I64 = f"{_INTS} i64 u64"
+_NARROWER = "PTO_IR_manual.md lists {} on a2a3; the page lists all integers of up to 32 bits."
+_BY_WIDTH = (
+    "A shift by the width of the element or more, or by a negative count, is not defined by the"
+    " ISA; here it shifts everything out."
+)
+
+
+def _negative_shift(case: Case) -> str | None:
+    amount = case.number("scalar")
+    return None if amount is None or amount >= 0 else f"it is {amount}"
+
+
+_NOT_NEGATIVE = Rule(
+    "shift-amount", "PTO-T045", "expects scalar, a shift, not to be negative", _negative_shift
+)
+
+_SHIFT = replace(
+    SCALAR,
+    operands=(read("src"), read("scalar", "int"), write("dst")),
+    rules=(*UNARY.rules, _NOT_NEGATIVE),  # the scalar may be of any width: programs write i16
+)
+
+for _name, _sign, _fn in (("tand", "&", lanes.bit_and), ("tor", "|", lanes.bit_or)):
+    instr(
+        _name,
+        BINARY,
+        f"dst = src0 {_sign} src1",
+        body=Lane(_fn),
+        a2a3=_INTS,
+        a5=_INTS,
+        notes=(_NARROWER.format("i8 and i16"),),
+        cite=f"pto-isa docs/isa/{_name.upper()}.md",
+    )
+instr(
+    "txor",
+    BINARY,
+    "dst = src0 ^ src1",
+    body=Lane(lanes.bit_xor),
+    operands=BINARY_WITH_TMP,
+    a2a3=_INTS,
+    a5=_INTS,
+    rules=(
+        on("a2a3", same_dtype("tmp", "dst")),
+        on("a2a3", same_valid("tmp", "dst")),
+        on("a2a3", distinct("src0", "tmp", "dst")),
+        on("a2a3", distinct("src1", "tmp", "dst")),
+    ),
+    notes=(_NARROWER.format("i8 and i16"), "tmp is used on a2a3 only."),
+    cite="pto-isa docs/isa/TXOR.md",
+)
+_RIGHT = "dst = {} >> {}, arithmetic for signed types, logical for unsigned ones"
+for _name, _meaning, _fn in (
+    ("tshl", "dst = src0 << src1", lanes.shift_left),
+    ("tshr", _RIGHT.format("src0", "src1"), lanes.shift_right),
+):
+    instr(
+        _name,
+        BINARY,
+        _meaning,
+        body=Lane(_fn),
+        a2a3=_INTS,
+        a5=_WITH_I64,
+        notes=(_BY_WIDTH,),
+        cite=f"pto-isa docs/isa/{_name.upper()}.md",
+    )
+instr(
+    "tnot",
+    UNARY,
+    "dst = ~src",
+    body=Lane(lanes.bit_not),
+    a2a3=_INTS,
+    a5=_INTS,
+    notes=(_NARROWER.format("i16 alone"),),
+    cite="pto-isa docs/isa/TNOT.md",
+)
+
+for _name, _sign, _fn in (("tands", "&", lanes.bit_and), ("tors", "|", lanes.bit_or)):
+    instr(
+        _name,
+        SCALAR,
+        f"dst = src {_sign} scalar",
+        body=Lane(_fn),
+        a2a3=_INTS,
+        a5=_INTS,
+        rules=(on("a2a3", distinct("src", "dst")),),
+        notes=(
+            _NARROWER.format("i8 and i16"),
+            "PTOAS refuses src as dst on a5 too; no header there needs it.",
+        ),
+        cite=f"pto-isa docs/isa/{_name.upper()}.md",
+    )
+instr(
+    "txors",
+    SCALAR,
+    "dst = src ^ scalar",
+    body=Lane(lanes.bit_xor),
+    operands=(read("src"), read("scalar", "scalar"), scratch("tmp"), write("dst")),
+    a2a3=_INTS,
+    a5=_INTS,
+    rules=(on("a2a3", distinct("src", "tmp", "dst")),),
+    notes=(_NARROWER.format("i8 and i16"), "tmp is used on a2a3 only."),
+    cite="pto-isa docs/isa/TXORS.md",
+)
+for _name, _meaning, _fn in (
+    ("tshls", "dst = src << scalar", arithmetic.shift_left_by),
+    ("tshrs", _RIGHT.format("src", "scalar"), arithmetic.shift_right_by),
+):
+    instr(
+        _name,
+        _SHIFT,
+        _meaning,
+        body=Lane(_fn),
+        a2a3="i16 u16 i32 u32",
+        a5=_WITH_I64,
+        notes=(_BY_WIDTH, "The page wants a scalar of src's type; programs write i16."),
+        cite=f"pto-isa docs/isa/{_name.upper()}.md",
+    )

@@ -1,0 +1,163 @@
+"""Tile instructions that compare elements into packed masks, and select by such masks.
+
+A mask row starts at its row of the mask tile; column j is bit j of it, lowest bit first, whatever
+the mask's element type.
+"""
+
+from __future__ import annotations
+
+from pto.isa.meaning.tile import compare as meaning
+from pto.isa.row.instr import INS_OUTS_INSIDE, Attr, Family, instr, read, scratch, write
+from pto.isa.rules.rule import Case, Rule, dtype_in, on, same_dtype, scalar_matches
+from pto.isa.rules.tile import NPU, VECTOR_UNIT, same_domain, same_valid_rows
+
+_MODE = Attr("cmpMode", "cmp", default="eq", meaning="the comparison: src0 cmpMode src1")
+_MASK_TYPES = (
+    on("a2a3", dtype_in("dst", "i8 u8")),
+    on("cpu a5", dtype_in("dst", "i8 u8 i32 u32")),
+)
+
+
+def _long_enough(mask: str, data: str) -> Rule:
+    """Each mask row has a bit for every valid column."""
+
+    def test(case: Case) -> str | None:
+        bits, tile = case.tile(mask), case.tile(data)
+        if bits is None or tile is None or tile.valid[1] is None:
+            return None
+        have, need = bits.cols * bits.itemsize * 8, tile.valid[1]
+        return None if have >= need else f"{mask} has {have}, {data} has {need} valid columns"
+
+    sentence = f"expects a row of {mask} to have a bit for each valid column of {data}"
+    return Rule("mask-bits", "PTO-S042", sentence, test)
+
+
+def _only_modes(subject: str, words: str) -> Rule:
+    """a2a3 compares i32 by vcmpv_eq whatever the mode; tcmp inverts that for ne."""
+    allowed = words.split()
+
+    def test(case: Case) -> str | None:
+        elem, mode = case.elem(subject), case.word("cmpMode")
+        if elem is None or "i32" not in elem.names or mode is None or mode in allowed:
+            return None
+        return f"cmpMode is {mode}"
+
+    sentence = f"expects cmpMode {' or '.join(allowed)} for i32, the only one computed right"
+    return Rule("compare-mode", "PTO-X040", sentence, test)
+
+
+_PACKING = (
+    "PTO_IR_manual.md writes 1 or 0 into each element of dst; pages and headers pack bits.",
+    "Bits past the valid columns are undefined: a2a3 writes whole 256-byte repeats. Here they are"
+    " 0 up to the end of the last element of dst that has bits.",
+)
+
+COMPARE = Family(
+    "compare",
+    "tile",
+    "bit j of row i of dst is the comparison of element [i,j]",
+    attrs=(_MODE,),
+    text=INS_OUTS_INSIDE,
+    pipe="V",
+    rules=(*VECTOR_UNIT, *_MASK_TYPES),
+)
+instr(
+    "tcmp",
+    COMPARE,
+    "bit (i,j) of dst = src0 cmpMode src1",
+    body=meaning.COMPARE,
+    operands=(read("src0"), read("src1"), write("dst")),
+    subject="src0",
+    a2a3="i32 f16 f32",
+    a5="i8 u8 i16 u16 i32 u32 i64 u64 f16 bf16 f32",
+    rules=(
+        same_dtype("src0", "src1"),
+        same_domain("src0", "src1"),
+        on(NPU, same_valid_rows("src0", "dst")),
+        _long_enough("dst", "src0"),
+        on("a2a3", _only_modes("src0", "eq ne")),
+    ),
+    notes=(
+        *_PACKING,
+        "a2a3 computes ne as not eq, so NaN ne x is true.",
+        "PTOAS wants dst of i8 and, on a5, of src0's shape; a5's page has u32.",
+    ),
+    example="pto.tcmp ins(%src0, %src1 {cmpMode = #pto<cmp lt>} : !pto.tile_buf<vec, 16x64xf32>,"
+    " !pto.tile_buf<vec, 16x64xf32>) outs(%dst : !pto.tile_buf<vec, 16x64xui8>)",
+    cite=("pto-isa docs/isa/TCMP.md", "PTOAS docs/PTO_IR_manual.md"),
+)
+instr(
+    "tcmps",
+    COMPARE,
+    "bit (i,j) of dst = src cmpMode scalar",
+    body=meaning.COMPARE_SCALAR,
+    operands=(read("src"), read("scalar", "tile or scalar"), write("dst")),
+    subject="src",
+    a2a3="i16 u16 i32 f16 f32",
+    a5="i8 u8 i16 u16 i32 u32 i64 u64 f16 bf16 f32",
+    rules=(
+        scalar_matches("scalar", "src"),
+        on(NPU, same_valid_rows("src", "dst")),
+        _long_enough("dst", "src"),
+        on("a2a3", _only_modes("src", "eq")),
+    ),
+    notes=(
+        *_PACKING,
+        "A tile for scalar stands for its element [0,0]; the C++ simulator compares element by"
+        " element, and eq with a tolerance of 1e-9.",
+        "On a5 PTO-Gym and PTOAS's library pack densely, without the row pitch of dst: 32-bit"
+        " elements as one stream of bits in pieces of 16 bytes, narrower ones a new piece of 16"
+        " (8-bit: 32) bytes for each row. The headers of pto-isa keep the rows of dst, as tsel"
+        " reads them; so do we on the other profiles and for 64-bit elements.",
+    ),
+    example="pto.tcmps ins(%src, %scalar {cmpMode = #pto<cmp lt>} : !pto.tile_buf<vec, 16x64xf32>,"
+    " f32) outs(%dst : !pto.tile_buf<vec, 16x64xui8>)",
+    cite=("pto-isa docs/isa/TCMPS.md", "PTOAS docs/PTO_IR_manual.md"),
+)
+
+SELECT = Family(
+    "select",
+    "tile",
+    "choose by bit [i,j] of mask over dst's valid region",
+    pipe="V",
+    rules=VECTOR_UNIT,
+)
+instr(
+    "tsel",
+    SELECT,
+    "dst = src0 where mask else src1",
+    body=meaning.SELECT,
+    operands=(read("mask"), read("src0"), read("src1"), scratch("tmp"), write("dst")),
+    a2a3="i16 u16 i32 u32 f16 bf16 f32",
+    a5="i8 u8 i16 u16 i32 u32 i64 u64 f16 bf16 f32",
+    rules=(
+        same_dtype("src0", "src1", "dst"),
+        same_domain("src0", "src1", "dst"),
+        _long_enough("mask", "dst"),
+    ),
+    notes=(
+        "tmp is used on a2a3 only: 16 bytes for 16-bit data, 8 for 32-bit data. The page has it"
+        " of u32; programs have it of any type.",
+        "The C++ simulator reads the mask as one stream of bits, which differs from the NPUs"
+        " where the valid columns of dst are not 8 times those of mask.",
+    ),
+    cite="pto-isa docs/isa/TSEL.md",
+)
+instr(
+    "tsels",
+    SELECT,
+    "dst = src where mask else scalar",
+    body=meaning.SELECT_SCALAR,
+    operands=(read("mask"), read("src"), scratch("tmp"), read("scalar", "scalar"), write("dst")),
+    a2a3="i16 u16 i32 u32 f16 bf16 f32",
+    a5="i8 u8 i16 u16 i32 u32 i64 u64 f16 f32",
+    rules=(
+        same_dtype("src", "dst"),
+        scalar_matches("scalar", "src"),
+        same_domain("src", "dst"),
+        _long_enough("mask", "dst"),
+        on("a2a3", same_dtype("tmp", "src")),
+    ),
+    notes=("tmp is used on a2a3 only, to hold the scalar.",),
+    cite="pto-isa docs/isa/TSELS.md",
+)

@@ -1,0 +1,175 @@
+"""Tile instructions that change the element type: conversion and packing. Scales: `quant.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import ceil
+
+from pto.core.tile import TileType, Valid
+from pto.isa.meaning.tile.convert import PACK, tile_conversion
+from pto.isa.row.instr import INS_OUTS_INSIDE, Attr, Family, instr, read, scratch, write
+from pto.isa.rules.rule import Case, Rule, current, dims, on
+from pto.isa.rules.tile import NPU, VECTOR_UNIT, Pairs, dtype_pairs, same_domain, scratch_holds
+
+CONVERSIONS: Pairs = {  # a profile absent here converts whatever it has
+    "a2a3": {
+        "f32": "f16 bf16 f32 i16 i32 i64",  # f32 to f32 rounds to an integral value
+        "f16": "f32 i4x2 i8 u8 i16 i32",
+        "bf16": "f32 i32",
+        "i64": "f32 i32",
+        "i32": "f16 f32 i16 i64",  # to f16 by the dequantisation scale
+        "i16": "f16 f32",
+        "i8": "f16",
+        "u8": "f16",
+        "i4x2": "f16",
+    },
+    "a5": {
+        "f32": "f16 bf16 f32 i16 i32 i64 f8e4m3 f8e5m2 hifloat8",
+        "f16": "f32 i8 u8 i16 i32 hifloat8",
+        "bf16": "f16 f32 i32 float4_e1m2x2 float4_e2m1x2",
+        "i64": "f32 i32",
+        "i32": "f32 u8 i16 u16 i64",
+        "u32": "u8 i16 u16",
+        "i16": "f16 f32 u8 i32 u32",
+        "i8": "f16 i16 i32",
+        "u8": "f16 u16",
+        "f8e4m3": "f32",
+        "f8e5m2": "f32",
+        "hifloat8": "f32",
+        "float4_e1m2x2": "bf16",
+        "float4_e2m1x2": "bf16",
+    },
+}
+
+_LOW_BITS = {"f32": "i16", "f16": "i8 u8 i16", "i64": "i32", "i32": "i16"}
+CUTS: Pairs = {"a2a3": _LOW_BITS, "a5": _LOW_BITS}  # cut to low bits by default; cpu: all pairs
+
+
+def _float_to_i16(rows: int, cols: int, stride: int) -> int:
+    head = 4 * 64 * min(cols // 64, 255)
+    tail = 32 * ((min(rows, 255) - 1) * stride // 8 + ceil(cols % 64 / 8))
+    return max(head, tail if cols % 64 else 0)
+
+
+def _half_to_i16(cols: int) -> int:
+    return 32 * ceil(min(cols, 64) / 8)
+
+
+def _half_to_i8(cols: int) -> int:
+    return max(_half_to_i16(cols), 128 + 32 * ceil(min(cols, 64) / 16))
+
+
+def _scratch_bytes(case: Case) -> int | None:
+    """What the conversions that keep low bits need: TCVT.md, Temporary tile."""
+    src, dst = case.tile("src"), case.tile("dst")
+    if src is None or dst is None or case.word("sat_mode") != "OFF":
+        return None
+    rows, cols = dst.valid
+    if rows is None or cols is None:
+        return None
+    return {
+        ("f32", "i16"): _float_to_i16(rows, cols, src.cols),
+        ("f16", "i16"): _half_to_i16(cols),
+        ("f16", "i8"): _half_to_i8(cols),
+    }.get((src.dtype.name, dst.dtype.name))
+
+
+def _same_values(id: str, code: str, what: str, of: Callable[[TileType], Valid]) -> Rule:
+    """Extents in values: columns of packed types count items of two."""
+
+    def values(tile: TileType) -> Valid:
+        rows, cols = of(tile)
+        return rows, None if cols is None else cols * tile.dtype.values_per_item
+
+    def test(case: Case) -> str | None:
+        src, dst = case.tile("src"), case.tile("dst")
+        if src is None or dst is None:
+            return None
+        pairs = zip(values(src), values(dst), strict=True)
+        if all(a is None or b is None or a == b for a, b in pairs):
+            return None
+        return f"src is {dims(*of(src))}, dst is {dims(*of(dst))}"
+
+    return Rule(id, code, f"expects src and dst to have one {what}", test)
+
+
+_SHAPE = _same_values("same-shape", "PTO-S020", "shape", lambda tile: tile.shape)
+_DOMAIN = _same_values("same-valid", "PTO-S021", "valid region", lambda tile: tile.valid)
+
+CONVERT = Family(
+    "convert",
+    "tile",
+    "dst[i,j] = src[i,j] as another type over dst's valid region",
+    operands=(read("src"), write("dst"), scratch("tmp?")),
+    text=INS_OUTS_INSIDE,
+    pipe="V",
+    rules=(*VECTOR_UNIT, on(NPU, current(_DOMAIN))),
+)
+instr(
+    "tcvt",
+    CONVERT,
+    "dst = src rounded by rmode and, by sat_mode, clamped to dst's range or cut to its low bits",
+    body=tile_conversion(CUTS, forced="a2a3"),
+    attrs=(
+        Attr("rmode", "round_mode", default="CAST_RINT", meaning="CAST_RINT is RINT"),
+        Attr("sat_mode", "saturation_mode", meaning="unwritten: what the pair of types implies"),
+    ),
+    rules=(
+        dtype_pairs("src", "dst", CONVERSIONS),
+        on(NPU, _SHAPE),
+        on("a2a3", scratch_holds("the uncut values", _scratch_bytes)),
+    ),
+    example="pto.tcvt ins(%src {rmode = #pto<round_mode RINT>} : !pto.tile_buf<vec, 16x64xf32>)"
+    " outs(%dst : !pto.tile_buf<vec, 16x64xf16>)",
+    notes=(
+        *(
+            f"{profile}: " + "; ".join(f"{src} to {dst}" for src, dst in table.items())
+            for profile, table in CONVERSIONS.items()
+        ),
+        "Without sat_mode NPUs cut f16 to i8, u8 and i16, f32 to i16, i64 to i32 and i32 to i16,"
+        " and clamp the rest; the C++ simulator cuts always.",
+        "Without tmp a2a3 clamps the pairs it does not cut by default, whatever sat_mode says.",
+        "Packed types count their columns in items of two values (PTO_IR_manual.md): src of 16x64"
+        " goes with dst of 16x32. The C++ tiles count values.",
+        "f32 to f32 rounds to integral values. Into hifloat8 ties go away from zero whatever rmode"
+        " says, as a5 does it.",
+        "type-system.md has f32 to integers truncate and f16 to bf16 keep bits; the code does not.",
+    ),
+    cite=("pto-isa docs/isa/TCVT.md", "PTOAS docs/PTO_IR_manual.md"),
+)
+
+_WIDTHS = {(4, 2), (4, 1), (2, 1)}
+
+
+def _not_narrower(case: Case) -> str | None:
+    src, dst = case.tile("src"), case.tile("dst")
+    if src is None or dst is None or (src.itemsize, dst.itemsize) in _WIDTHS:
+        return None
+    return f"src has {src.itemsize}, dst has {dst.itemsize}"
+
+
+_PACKS = Rule("pack-width", "PTO-T041", "expects 4 -> 2, 4 -> 1 or 2 -> 1 bytes", _not_narrower)
+
+instr(
+    "tpack",
+    Family(
+        "convert",
+        "tile",
+        "dst[i,j] = the narrower src[i,j] over dst's valid region",
+        operands=(read("src"), write("dst")),
+        pipe="V",
+        rules=(*VECTOR_UNIT, same_domain("src", "dst")),
+    ),
+    "dst = src packed into narrower elements: its low bits",
+    body=PACK,
+    profiles="cpu a5",
+    rules=(_PACKS,),
+    notes=(
+        "PTO_IR_manual.md names the widths alone and no header implements it; a test of an older"
+        " simulator converts integers as C does, so low bits stay. Floats are not executed.",
+        "PTOAS has it for a5 alone; seed 004 gives cpu every tile instruction.",
+    ),
+    example="pto.tpack ins(%src : !pto.tile_buf<vec, 16x64xi32>)"
+    " outs(%dst : !pto.tile_buf<vec, 16x64xi16>)",
+    cite="PTOAS docs/PTO_IR_manual.md",
+)

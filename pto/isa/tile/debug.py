@@ -1,0 +1,67 @@
+"""Tile instructions of the scalar unit: print, read one element, write one element."""
+
+from __future__ import annotations
+
+from pto.isa.meaning.tile import debug as meaning
+from pto.isa.row.instr import Family, Result, instr, read, write
+from pto.isa.rules.rule import Case, Rule, in_role, on, same_dtype, scalar_matches
+from pto.isa.rules.tile import NPU
+
+instr(
+    "tprint",
+    Family("print", "tile", "look at data while a program runs", pipe="V", subject="src"),
+    "print the valid region of a tile, or a view of global memory",
+    body=meaning.PRINT_TILE,
+    operands=(read("src", "tile or view"),),
+    text="ins( $ins ) {}",
+    a2a3="i8 u8 i16 u16 i32 u32 f16 f32",
+    a5="i8 u8 i16 u16 i32 u32 f16 f32",
+    rules=(on(NPU, in_role("src", "vec")),),
+    cite=("pto-isa docs/isa/TPRINT.md", "tile.yaml#pto.tprint"),
+    notes=(
+        "waits for every pipe first; PTOAS gives it the vector pipe",
+        "the C++ interface also prints mat and acc tiles, through a buffer in global memory, and"
+        " has other number formats",
+        "numbers are %6.2f and %6d in the IR manual, %8.4f and %8d in the headers; we print four"
+        " decimals, or an exponent where that says nothing, and the ends of rows beyond 128",
+    ),
+)
+
+
+def _inside(tile: str) -> Rule:
+    def test(case: Case) -> str | None:
+        type, at = case.tile(tile), case.number("offset")
+        if type is None or at is None or 0 <= at < type.rows * type.cols:
+            return None
+        return f"it is {at}, {tile} has {type.rows * type.cols} elements"
+
+    return Rule("inside", "PTO-M050", f"expects offset to be inside {tile}", test)
+
+
+ELEMENT = Family(
+    "element",
+    "tile",
+    "one element of a tile, by its place in storage",
+    pipe="S",
+)
+instr(
+    "tgetval",
+    ELEMENT,
+    "dst = the element of src at this offset in storage order (not row and column)",
+    body=meaning.GET_ELEMENT,
+    operands=(read("src"), read("offset", "index")),
+    results=(Result("dst", "scalar"),),
+    text="ins( $ins ) outs : results {}",
+    subject="src",
+    rules=(on(NPU, in_role("src", "vec")), same_dtype("src", "dst"), _inside("src")),
+    cite=("PTOAS docs/PTO_IR_manual.md", "tile.yaml#pto.tgetval"),
+)
+instr(
+    "tsetval",
+    ELEMENT,
+    "the element of dst at this offset in storage order = val; the others stay",
+    body=meaning.SET_ELEMENT,
+    operands=(write("dst"), read("offset", "index"), read("val", "scalar")),
+    rules=(on(NPU, in_role("dst", "vec")), scalar_matches("val", "dst"), _inside("dst")),
+    cite=("PTOAS docs/PTO_IR_manual.md", "tile.yaml#pto.tsetval"),
+)

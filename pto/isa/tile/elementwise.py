@@ -1,0 +1,247 @@
+"""Tile arithmetic element by element: two tiles to one, or one to one.
+
+A family holds what its rows share; a row adds its name, its meaning and the element types each
+profile takes. Parser, verifier, engines and docs read them (`row/instr.py` says how).
+With a scalar: `elementwise_scalar.py`. Bit by bit: `bitwise.py`. Several in one: `fused.py`.
+"""
+
+from __future__ import annotations
+
+from pto.isa.meaning import Lane, lanes, mathlib
+from pto.isa.meaning.tile import elementwise as arithmetic
+from pto.isa.row.instr import Attr, Family, instr, read, scratch, write
+from pto.isa.rules.rule import dtype_in, on, same_dtype
+from pto.isa.rules.tile import (
+    NPU,
+    VECTOR_UNIT,
+    covers,
+    covers_columns,
+    distinct,
+    exceeds_rows,
+    high_precision_of,
+    same_domain,
+)
+
+_A2A3 = "i16 i32 f16 f32"
+_A5 = "i8 u8 i16 u16 i32 u32 i64 u64 f16 bf16 f32"
+_INTS = "i8 u8 i16 u16 i32 u32"
+_WIDE = "i16 u16 i32 u32 i64 u64"
+
+PRECISION = Attr(
+    "precision_mode",
+    "precision_mode",
+    default="DEFAULT",
+    meaning="HIGH_PRECISION is slower and more exact on a5; here every result is rounded once",
+)
+
+BINARY = Family(
+    "elementwise binary",
+    "tile",
+    "dst[i,j] = f(src0[i,j], src1[i,j]) over dst's valid region",
+    operands=(read("src0"), read("src1"), write("dst")),
+    pipe="V",
+    rules=(*VECTOR_UNIT, same_dtype("src0", "src1", "dst"), same_domain("src0", "src1", "dst")),
+)
+BINARY_WITH_TMP = (read("src0"), read("src1"), scratch("tmp"), write("dst"))
+
+UNARY = Family(
+    "elementwise unary",
+    "tile",
+    "dst[i,j] = f(src[i,j]) over dst's valid region",
+    operands=(read("src"), write("dst")),
+    pipe="V",
+    rules=(*VECTOR_UNIT, same_dtype("src", "dst"), same_domain("src", "dst")),
+)
+
+for _name, _sign, _fn in (("tadd", "+", lanes.add), ("tsub", "-", lanes.sub)):
+    instr(
+        _name,
+        BINARY,
+        f"dst = src0 {_sign} src1",
+        body=Lane(_fn),
+        a2a3=_A2A3,
+        a5=_A5,
+        cite=f"pto-isa docs/isa/{_name.upper()}.md",
+    )
+instr(
+    "tmul",
+    BINARY,
+    "dst = src0 * src1",
+    body=Lane(lanes.mul),
+    a2a3=_A2A3,
+    a5=f"{_WIDE} f16 bf16 f32",
+    cite="pto-isa docs/isa/TMUL.md",
+)
+instr(
+    "tdiv",
+    BINARY,
+    "dst = src0 / src1, integers toward zero",
+    body=Lane(lanes.div),
+    attrs=(PRECISION,),
+    a2a3="f16 f32",
+    a5=f"{_WIDE} f16 f32",
+    rules=(on(NPU, high_precision_of("dst", "f16 f32")),),
+    notes=("Division of an integer by zero is target-defined; here it gives 0.",),
+    cite="pto-isa docs/isa/TDIV.md",
+)
+_NAN = (
+    "NaN is not specified: here it wins, and +0 is greater than -0 (IEEE 754-2019); the C++"
+    " simulator gives src0 when only src1 is NaN."
+)
+instr(
+    "tmax",
+    BINARY,
+    "dst = max(src0, src1)",
+    body=Lane(lanes.maximum),
+    a2a3=_A2A3,
+    a5=_A5,
+    notes=(_NAN,),
+    cite="pto-isa docs/isa/TMAX.md",
+)
+instr(
+    "tmin",
+    BINARY,
+    "dst = min(src0, src1)",
+    body=Lane(lanes.minimum),
+    a2a3=_A2A3,
+    a5=_A5,
+    notes=(_NAN,),
+    cite="pto-isa docs/isa/TMIN.md",
+)
+instr(
+    "trem",
+    BINARY,
+    "dst = src0 - floor(src0 / src1) * src1: the sign of src1",
+    body=Lane(lanes.remainder),
+    operands=BINARY_WITH_TMP,
+    a2a3="i32 f32",
+    a5=f"{_WIDE} f16 f32",
+    rules=(on("a2a3", same_dtype("tmp", "dst")), on("a2a3", covers_columns("tmp", "dst"))),
+    notes=(
+        "PTO_IR_manual.md has fmod, the sign of src0; the page and every header have this.",
+        "tmp matters on a2a3, whose header wants RowStride + 2 * ceil(RowStride / 64) columns;"
+        " PTO_IR_manual.md and its programs give dst's valid columns, which we ask for.",
+    ),
+    cite=("pto-isa docs/isa/TREM.md", "PTOAS docs/PTO_IR_manual.md"),
+)
+instr(
+    "tfmod",
+    BINARY,
+    "dst = src0 - trunc(src0 / src1) * src1: the sign of src0",
+    body=Lane(lanes.fmod),
+    a2a3="f32",
+    a5="i16 u16 i32 u32 f16 f32",
+    notes=(
+        "TFMOD.md calls it a floor operation in words; its formula and the headers truncate.",
+        "PTOAS also passes i16, i32 and f16 on a2a3; the header refuses them.",
+    ),
+    cite="pto-isa docs/isa/TFMOD.md",
+)
+instr(
+    "tpow",
+    BINARY,
+    "dst = src0 ** src1",
+    body=Lane(mathlib.power),
+    operands=BINARY_WITH_TMP,
+    attrs=(PRECISION,),
+    a2a3=f"{_INTS} f32",
+    a5=f"{_INTS} f16 bf16 f32",
+    rules=(
+        on("a2a3", covers("tmp", "dst", used_for="f32")),
+        on("a5", high_precision_of("dst", "f16 bf16 f32")),
+    ),
+    notes=(
+        "Integers wrap; to a negative power they give 0, except that 1 and -1 stay 1 and -1 or 1.",
+        "tmp is used on a2a3 for f32 only. PTOAS has no such operation; the text is the page's.",
+    ),
+    cite="pto-isa docs/isa/TPOW.md",
+)
+instr(
+    "tprelu",
+    BINARY,
+    "dst = src0 if src0 > 0 else src0 * src1",
+    body=Lane(arithmetic.prelu),
+    operands=BINARY_WITH_TMP,
+    a2a3="f16 f32",
+    a5="f16 f32",
+    rules=(
+        on("a2a3", dtype_in("tmp", "u8")),
+        on("a2a3", exceeds_rows("tmp", "dst")),
+        on("a2a3", distinct("src0", "src1", "tmp", "dst")),
+    ),
+    notes=("tmp holds a mask and one row more on a2a3, where PTOAS asks for dst's shape instead.",),
+    example="pto.tprelu ins(%src0, %src1, %tmp : !pto.tile_buf<vec, 16x64xf32>,"
+    " !pto.tile_buf<vec, 16x64xf32>, !pto.tile_buf<vec, 17x64xui8>)"
+    " outs(%dst : !pto.tile_buf<vec, 16x64xf32>)",
+    cite="pto-isa docs/isa/TPRELU.md",
+)
+
+instr(
+    "tabs",
+    UNARY,
+    "dst = |src|",
+    body=Lane(lanes.absolute),
+    a2a3="f16 f32",
+    a5="i8 i16 i32 f16 f32",
+    notes=("PTO_IR_manual.md lists no integers on a5; the header does.",),
+    cite="pto-isa docs/isa/TABS.md",
+)
+instr(
+    "tneg",
+    UNARY,
+    "dst = -src",
+    body=Lane(lanes.negative),
+    a2a3=_A2A3,
+    a5="i8 i16 u16 i32 u32 f16 bf16 f32",
+    notes=("i8 on a5 is in PTO_IR_manual.md, not in TNEG.md.",),
+    cite=("pto-isa docs/isa/TNEG.md", "PTOAS docs/PTO_IR_manual.md"),
+)
+instr(
+    "trelu",
+    UNARY,
+    "dst = max(src, 0)",
+    body=Lane(lanes.relu),
+    a2a3="i32 f16 f32",
+    a5="i32 f16 f32",
+    cite="pto-isa docs/isa/TRELU.md",
+)
+for _name, _meaning, _fn in (
+    ("texp", "dst = e ** src", mathlib.exp),
+    ("tlog", "dst = ln(src)", mathlib.log),
+    ("tsqrt", "dst = sqrt(src)", mathlib.sqrt),
+):
+    instr(
+        _name,
+        UNARY,
+        _meaning,
+        body=Lane(_fn),
+        attrs=(PRECISION,),
+        a2a3="f16 f32",
+        a5="f16 f32",
+        notes=("Outside the domain the result is target-defined; here IEEE's inf or NaN.",),
+        cite=f"pto-isa docs/isa/{_name.upper()}.md",
+    )
+instr(
+    "trecip",
+    UNARY,
+    "dst = 1 / src",
+    body=Lane(mathlib.recip),
+    attrs=(PRECISION,),
+    a2a3="f16 f32",
+    a5="f16 f32",
+    rules=(on("a2a3", distinct("src", "dst")),),
+    notes=("1 / 0 is target-defined; here it is inf.",),
+    cite="pto-isa docs/isa/TRECIP.md",
+)
+instr(
+    "trsqrt",
+    UNARY,
+    "dst = 1 / sqrt(src)",
+    body=Lane(mathlib.rsqrt),
+    operands=(read("src"), write("dst"), scratch("tmp?")),
+    attrs=(PRECISION,),
+    a2a3="f16 f32",
+    a5="f16 f32",
+    notes=("a5 ignores tmp. 1 / sqrt(0) is target-defined; here it is inf.",),
+    cite="pto-isa docs/isa/TRSQRT.md",
+)

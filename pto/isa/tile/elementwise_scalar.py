@@ -1,0 +1,220 @@
+"""Tile arithmetic with one scalar for all elements; with the bits of a scalar: `bitwise.py`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pto.isa.meaning import Lane, lanes, mathlib
+from pto.isa.meaning.tile import elementwise as arithmetic
+from pto.isa.meaning.tile import fill
+from pto.isa.row import types as t
+from pto.isa.row.instr import Family, PipeBy, instr, read, scratch, write
+from pto.isa.rules.rule import Case, Rule, in_role, on, same_dtype, scalar_matches
+from pto.isa.rules.tile import (
+    NPU,
+    VECTOR_UNIT,
+    covers,
+    covers_columns,
+    high_precision_of,
+    same_domain,
+)
+from pto.isa.tile.elementwise import PRECISION, UNARY
+
+_INTS = "i8 u8 i16 u16 i32 u32"
+_WIDE = "i16 u16 i32 u32 i64 u64"
+_A2A3 = "i16 i32 f16 f32"
+_A5 = f"{_INTS} i64 u64 f16 bf16 f32"
+
+_WITH_TMP = (read("src"), read("scalar", "scalar"), scratch("tmp"), write("dst"))
+
+SCALAR = Family(
+    "elementwise scalar",
+    "tile",
+    "dst[i,j] = f(src[i,j], scalar) over dst's valid region",
+    operands=(read("src"), read("scalar", "scalar"), write("dst")),
+    pipe="V",
+    rules=(*UNARY.rules, scalar_matches("scalar", "src")),
+)
+
+for _name, _meaning, _fn in (
+    ("tadds", "dst = src + scalar", lanes.add),
+    ("tsubs", "dst = src - scalar", lanes.sub),
+    ("tmaxs", "dst = max(src, scalar)", lanes.maximum),
+    ("tmins", "dst = min(src, scalar)", lanes.minimum),
+):
+    instr(
+        _name,
+        SCALAR,
+        _meaning,
+        body=Lane(_fn),
+        a2a3=_A2A3,
+        a5=_A5,
+        cite=f"pto-isa docs/isa/{_name.upper()}.md",
+    )
+instr(
+    "tmuls",
+    SCALAR,
+    "dst = src * scalar",
+    body=Lane(lanes.mul),
+    a2a3=_A2A3,
+    a5=f"i8 {_WIDE} f16 bf16 f32",
+    notes=("i8 on a5 is in PTO_IR_manual.md; the header refuses it.",),
+    cite=("pto-isa docs/isa/TMULS.md", "PTOAS docs/PTO_IR_manual.md"),
+)
+
+
+def _two_of_a_kind(case: Case) -> str | None:
+    kinds = [isinstance(case.type(name), t.Scalar) for name in ("src", "scalar")]
+    if kinds[0] != kinds[1]:
+        return None
+    return "both are scalars" if kinds[0] else "both are tiles"
+
+
+_ONE_OF_EACH = Rule(
+    "tile-and-scalar", "PTO-T042", "expects one tile and one scalar in ins(...)", _two_of_a_kind
+)
+
+_DIVISION = replace(
+    SCALAR,
+    operands=(read("src", "tile or scalar"), read("scalar", "tile or scalar"), write("dst")),
+    rules=(
+        *VECTOR_UNIT,
+        _ONE_OF_EACH,
+        same_dtype("src", "scalar", "dst"),
+        same_domain("src", "scalar", "dst"),
+    ),
+)
+instr(
+    "tdivs",
+    _DIVISION,
+    "dst = src / scalar in the order written: a tile by a scalar, or a scalar by a tile",
+    body=Lane(lanes.div),
+    attrs=(PRECISION,),
+    a2a3=_A2A3,
+    a5=f"i8 {_WIDE} f16 f32",
+    rules=(on(NPU, high_precision_of("dst", "f16 f32")),),
+    notes=(
+        "Integers truncate; their division by zero is target-defined, here it gives 0.",
+        "The page has a tile divided by a scalar multiply by the reciprocal on a5; PTO-Gym and"
+        " we divide.",
+        "i8 on a5 is in PTO_IR_manual.md; the header refuses it.",
+    ),
+    example="pto.tdivs ins(%src, %scalar : !pto.tile_buf<vec, 16x64xf32>, f32)"
+    " outs(%dst : !pto.tile_buf<vec, 16x64xf32>)",
+    cite=("pto-isa docs/isa/TDIVS.md", "PTOAS docs/PTO_IR_manual.md"),
+)
+instr(
+    "trems",
+    SCALAR,
+    "dst = src - floor(src / scalar) * scalar: the sign of scalar",
+    body=Lane(lanes.remainder),
+    operands=_WITH_TMP,
+    a2a3="i32 f32",
+    a5=f"{_WIDE} f16 f32",
+    rules=(on("a2a3", same_dtype("tmp", "dst")), on("a2a3", covers_columns("tmp", "dst"))),
+    notes=(
+        "PTO_IR_manual.md has fmod, the sign of src; the page and every header have this.",
+        "tmp is used on a2a3 only, where i32 goes through f32 and is exact up to 2**24.",
+    ),
+    cite=("pto-isa docs/isa/TREMS.md", "PTOAS docs/PTO_IR_manual.md"),
+)
+instr(
+    "tfmods",
+    SCALAR,
+    "dst = src - trunc(src / scalar) * scalar: the sign of src",
+    body=Lane(lanes.fmod),
+    a2a3="f32",
+    a5="i16 u16 i32 u32 f16 f32",
+    notes=("PTOAS also passes i16, i32 and f16 on a2a3; the header refuses them.",),
+    cite="pto-isa docs/isa/TFMODS.md",
+)
+instr(
+    "tpows",
+    SCALAR,
+    "dst = src ** scalar",
+    body=Lane(mathlib.power),
+    operands=_WITH_TMP,
+    attrs=(PRECISION,),
+    a2a3=f"{_INTS} f32",
+    a5=f"{_INTS} f16 bf16 f32",
+    rules=(
+        on("a2a3", covers("tmp", "dst", used_for="f32")),
+        on("a5", high_precision_of("dst", "f16 bf16 f32")),
+    ),
+    notes=(
+        "tmp is used on a2a3 for f32 only. PTOAS has no such operation; the text is the page's.",
+    ),
+    cite="pto-isa docs/isa/TPOWS.md",
+)
+
+
+def _odd_slope(case: Case) -> str | None:
+    slope, src = case.elem("slope"), case.elem("src")
+    if slope is None or src is None or slope.name in ("f32", src.name):
+        return None
+    return f"slope is {slope.name}, src is {src.name}"
+
+
+_SLOPE = Rule(
+    "slope-type", "PTO-T022", "expects slope to be f32 or of src's element type", _odd_slope
+)
+
+instr(
+    "tlrelu",
+    replace(SCALAR, rules=(*UNARY.rules, _SLOPE)),
+    "dst = src if src > 0 else src * slope",
+    body=Lane(arithmetic.lrelu),
+    operands=(read("src"), read("slope", "scalar"), write("dst")),
+    a2a3="f16 f32",
+    a5="f16 f32",
+    notes=(
+        "PTOAS takes a slope of f32 alone, the headers one of the tile's type.",
+        "PTO-Gym and we multiply f16 by a slope of f32 in f32; PTOAS's library rounds the slope"
+        " first.",
+    ),
+    cite="pto-isa docs/isa/TLRELU.md",
+)
+
+
+def _fill_order(case: Case) -> str | None:
+    tile = case.tile("dst")
+    if tile is None or tile.role.value != "vec" or tile.layout.name == "ND":
+        return None
+    return f"dst is {tile.layout.name}"
+
+
+def _fill_blocks(case: Case) -> str | None:
+    tile = case.tile("dst")
+    if tile is None or tile.role.value != "mat" or tile.nbytes // 32 <= 32767:
+        return None
+    return f"dst has {tile.nbytes // 32}"
+
+
+_FILL_ORDER = Rule("fill-order", "PTO-L023", "expects a vec dst to be row-major", _fill_order)
+_FILL_BLOCKS = Rule(
+    "fill-blocks", "PTO-S043", "expects a mat dst of at most 32767 blocks", _fill_blocks
+)
+
+FILL = Family(
+    "fill",
+    "tile",
+    "dst[i,j] = scalar over dst's valid region; a mat tile is filled whole",
+    operands=(read("scalar", "scalar"), write("dst")),
+    pipe=PipeBy(("dst",), ((("mat",), "MTE2"),), "V"),
+    rules=(
+        on(NPU, in_role("dst", "vec", "mat")),
+        scalar_matches("scalar", "dst"),
+        on("a2a3", _FILL_ORDER),
+        on(NPU, _FILL_BLOCKS),
+    ),
+)
+instr(
+    "texpands",
+    FILL,
+    "dst = scalar",
+    body=fill.FILL,
+    a2a3=f"{_INTS} f16 bf16 f32",
+    a5=_A5,
+    notes=("PTO_IR_manual.md has no i8 and bf16 on a2a3; the header and programs have.",),
+    cite="pto-isa docs/isa/TEXPANDS.md",
+)

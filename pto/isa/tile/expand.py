@@ -1,0 +1,292 @@
+"""Tile instructions that spread one column or one row over a tile, alone or in arithmetic."""
+
+from __future__ import annotations
+
+from pto.core.constants import BLOCK_BYTE_SIZE
+from pto.core.tile import TileType
+from pto.isa.meaning import Lane, lanes
+from pto.isa.meaning.tile import elementwise as arithmetic
+from pto.isa.row.instr import Attr, Family, instr, read, scratch, write
+from pto.isa.rules.rule import (
+    Case,
+    Rule,
+    all_in,
+    dims,
+    in_layout,
+    on,
+    row_major,
+    same_dtype,
+    same_shape,
+    same_valid,
+)
+from pto.isa.rules.tile import (
+    NPU,
+    VECTOR_UNIT,
+    high_precision_of,
+    not_empty,
+    same_valid_cols,
+    same_valid_rows,
+    scratch_holds,
+)
+
+_MOVED_A2A3 = "i8 u8 i16 u16 i32 u32 f16 bf16 f32"
+_MOVED_A5 = "i8 u8 i16 u16 i32 u32 i64 u64 f16 bf16 f32"
+_COMPUTED_A2A3 = "i16 i32 f16 f32"
+_COMPUTED_A5 = "i8 u8 i16 u16 i32 u32 f16 bf16 f32"
+_FULL = "!pto.tile_buf<vec, 16x64xf32>"
+_ROW = "!pto.tile_buf<vec, 1x64xf32>"
+_COLUMN = "!pto.tile_buf<vec, 16x1xf32, blayout=col_major>"
+_WITH_COLUMN = f"pto.{{}} ins(%src0, %src1 : {_FULL}, {_COLUMN}) outs(%dst : {_FULL})"
+_WITH_ROW = f"pto.{{}} ins(%src0, %src1 : {_FULL}, {_ROW}) outs(%dst : {_FULL})"
+_PRECISION = (
+    Attr(
+        "precision_mode",
+        "precision_mode",
+        default="DEFAULT",
+        meaning="HIGH_PRECISION picks the slower division of a5",
+    ),
+)
+
+SPREAD = Family(
+    "spread",
+    "tile",
+    "one column or row of src fills dst's valid region",
+    operands=(read("src"), write("dst")),
+    pipe="V",
+    rules=(on(NPU, all_in("vec")), on(NPU, row_major("dst")), same_dtype("src", "dst")),
+)
+instr(
+    "trowexpand",
+    SPREAD,
+    "dst[i,j] = src[i,0]",
+    body=Lane(arithmetic.same, spread="row", moves=True),
+    a2a3=_MOVED_A2A3,
+    a5=_MOVED_A5,
+    rules=(
+        on(NPU, in_layout("src", "ND", "DN")),
+        same_valid_rows("src", "dst"),
+        on(NPU, not_empty("src", "dst")),
+    ),
+    example=f"pto.trowexpand ins(%src : {_COLUMN}) outs(%dst : {_FULL})",
+    cite="pto-isa docs/isa/TROWEXPAND.md",
+    phases={"a2a3": "V S V"},
+    notes=(
+        "i64 and u64 are in the a5 headers, not in the IR manual",
+        "the page wants src row-major, the a5 header and PTOAS also take column-major",
+        "the a5 header wants one valid column in src; PTOAS takes more and column 0 counts",
+    ),
+)
+instr(
+    "tcolexpand",
+    SPREAD,
+    "dst[i,j] = src[0,j]",
+    body=Lane(arithmetic.same, spread="column", moves=True),
+    a2a3=_MOVED_A2A3,
+    a5=_MOVED_A5,
+    rules=(on(NPU, row_major("src")), same_valid_cols("src", "dst")),
+    example=f"pto.tcolexpand ins(%src : {_ROW}) outs(%dst : {_FULL})",
+    cite="pto-isa docs/isa/TCOLEXPAND.md",
+    notes=("i64 and u64 are in the a5 headers, not in the IR manual",),
+)
+
+# ---- arithmetic with one value per row
+
+
+def _covers(tile: TileType, dst: TileType) -> bool:
+    """Has dst's valid region (as far as both are known), row-major."""
+    pairs = zip(tile.valid, dst.valid, strict=True)
+    agrees = all(None in pair or pair[0] == pair[1] for pair in pairs)
+    return agrees and tile.layout.blayout.value == "row_major"
+
+
+def _carries(tile: TileType, dst: TileType) -> bool:
+    """One value per row: a column, or a 32-byte block that repeats it."""
+    if None not in (tile.valid[0], dst.valid[0]) and tile.valid[0] != dst.valid[0]:
+        return False
+    block = BLOCK_BYTE_SIZE // tile.itemsize
+    return tile.valid[1] in (None, block if tile.layout.blayout.value == "row_major" else 1)
+
+
+def _row_operands_test(case: Case) -> str | None:
+    src0, src1, dst = (case.tile(name) for name in ("src0", "src1", "dst"))
+    if src0 is None or src1 is None or dst is None:
+        return None
+    if any(_covers(a, dst) and _carries(b, dst) for a, b in ((src0, src1), (src1, src0))):
+        return None
+    shown = [f"{n} is {dims(*x.valid)} {x.layout.name}" for n, x in case.tiles(("src0", "src1"))]
+    return f"{shown[0]}, {shown[1]}, dst is {dims(*dst.valid)}"
+
+
+def _broadcast_layout_test(case: Case) -> str | None:
+    """With tmp, a2a3 spreads the values by vbrcb, which reads a plain column."""
+    src0, src1, dst = (case.tile(name) for name in ("src0", "src1", "dst"))
+    if src0 is None or src1 is None or dst is None or not case.type("tmp"):
+        return None
+    name, carrier = ("src1", src1) if _covers(src0, dst) else ("src0", src0)
+    return None if carrier.layout.name == "DN" else f"{name} is {carrier.layout.name}"
+
+
+def _broadcast_bytes(case: Case) -> int | None:
+    """TROWEXPANDADD.md, Temporary tile: 8 rows to a repeat of 256 bytes, 30 repeats at a time."""
+    dst = case.tile("dst")
+    rows = None if dst is None else dst.valid[0]
+    if rows is None:
+        return None
+    return -(-rows // 8) * 256 if rows < 256 else 30 * 256
+
+
+_TMP_NOTE = "tmp is working space of a2a3; a5 ignores it, and PTOAS refuses it there for {}"
+BY_ROW = Family(
+    "row broadcast",
+    "tile",
+    "dst[i,j] = f(src0[i,j], src1[i,0]); either source may be the one with one value per row",
+    operands=(read("src0"), read("src1"), write("dst")),
+    pipe="V",
+    rules=(
+        on(NPU, all_in("vec")),
+        on(NPU, row_major("dst")),
+        same_dtype("src0", "src1", "dst"),
+        Rule(
+            "row-operands",
+            "PTO-S054",
+            "expects one source like dst and the other one value per row (a column, or row-major"
+            " 32 bytes)",
+            _row_operands_test,
+        ),
+    ),
+)
+_WITH_TMP = (read("src0"), read("src1"), scratch("tmp?"), write("dst"))
+_TMP_RULES = (
+    on("a2a3", same_dtype("tmp", "dst")),
+    on(
+        "a2a3",
+        Rule(
+            "broadcast-layout",
+            "PTO-L050",
+            "expects the source with one value per row to be column-major when tmp is given",
+            _broadcast_layout_test,
+        ),
+    ),
+    on("a2a3", scratch_holds("32 bytes for each row", _broadcast_bytes)),
+)
+_BF16_NOTE = "on a5 bf16 is in the headers, not in the IR manual"
+
+instr(
+    "trowexpandadd",
+    BY_ROW,
+    "dst[i,j] = src0[i,j] + src1[i,0]",
+    body=Lane(lanes.add, spread="row"),
+    a2a3=_COMPUTED_A2A3,
+    a5=_COMPUTED_A5,
+    example=_WITH_COLUMN.format("trowexpandadd"),
+    cite="pto-isa docs/isa/TROWEXPANDADD.md",
+    notes=(_BF16_NOTE, "the C++ interface also has a form with tmp"),
+)
+for _name, _formula, _fn, _notes in (
+    ("trowexpandsub", "src0[i,j] - src1[i,0]", lanes.sub, ()),
+    (
+        "trowexpandmul",
+        "src0[i,j] * src1[i,0]",
+        lanes.mul,
+        ("the IR manual lists f16 and f32 only",),
+    ),
+    ("trowexpandmax", "max(src0[i,j], src1[i,0])", lanes.maximum, (_TMP_NOTE.format("max"),)),
+    ("trowexpandmin", "min(src0[i,j], src1[i,0])", lanes.minimum, (_TMP_NOTE.format("min"),)),
+):
+    instr(
+        _name,
+        BY_ROW,
+        f"dst[i,j] = {_formula}",
+        body=Lane(_fn, spread="row"),
+        operands=_WITH_TMP,
+        rules=_TMP_RULES,
+        a2a3=_COMPUTED_A2A3,
+        a5=_COMPUTED_A5,
+        example=_WITH_COLUMN.format(_name),
+        cite=f"pto-isa docs/isa/{_name.upper()}.md",
+        notes=(_BF16_NOTE, *_notes),
+    )
+instr(
+    "trowexpanddiv",
+    BY_ROW,
+    "dst[i,j] = src0[i,j] / src1[i,0]",
+    body=Lane(lanes.div, spread="row"),
+    operands=_WITH_TMP,
+    attrs=_PRECISION,
+    a2a3="f16 f32",
+    a5=_COMPUTED_A5,
+    rules=(*_TMP_RULES, high_precision_of("dst", "f16 f32")),
+    example=_WITH_COLUMN.format("trowexpanddiv"),
+    cite="pto-isa docs/isa/TROWEXPANDDIV.md",
+    notes=("the IR manual lists f16 and f32 only; the a5 header and PTOAS take integers",),
+)
+instr(
+    "trowexpandexpdif",
+    BY_ROW,
+    "dst[i,j] = exp(src0[i,j] - src1[i,0])",
+    body=Lane(arithmetic.exp_difference, spread="row"),
+    operands=_WITH_TMP,
+    rules=_TMP_RULES,
+    a2a3="f16 f32",
+    a5="f16 f32",
+    example=_WITH_COLUMN.format("trowexpandexpdif"),
+    cite="pto-isa docs/isa/TROWEXPANDEXPDIF.md",
+    notes=(_TMP_NOTE.format("expdif"),),
+)
+
+# ---- arithmetic with one row
+
+BY_COLUMN = Family(
+    "column broadcast",
+    "tile",
+    "dst[i,j] = f(src0[i,j], src1[0,j])",
+    operands=(read("src0"), read("src1"), write("dst")),
+    pipe="V",
+    rules=(
+        *VECTOR_UNIT,
+        same_dtype("src0", "src1", "dst"),
+        on(NPU, same_shape("src0", "dst")),
+        same_valid("src0", "dst"),
+        same_valid_cols("src1", "dst"),
+    ),
+)
+for _name, _formula, _fn in (
+    ("tcolexpandadd", "src0[i,j] + src1[0,j]", lanes.add),
+    ("tcolexpandsub", "src0[i,j] - src1[0,j]", lanes.sub),
+    ("tcolexpandmul", "src0[i,j] * src1[0,j]", lanes.mul),
+    ("tcolexpandmax", "max(src0[i,j], src1[0,j])", lanes.maximum),
+    ("tcolexpandmin", "min(src0[i,j], src1[0,j])", lanes.minimum),
+):
+    instr(
+        _name,
+        BY_COLUMN,
+        f"dst[i,j] = {_formula}",
+        body=Lane(_fn, spread="column"),
+        example=_WITH_ROW.format(_name),
+        a2a3=_COMPUTED_A2A3,
+        a5=_COMPUTED_A5,
+        cite=f"pto-isa docs/isa/{_name.upper()}.md",
+        notes=(_BF16_NOTE,),
+    )
+instr(
+    "tcolexpanddiv",
+    BY_COLUMN,
+    "dst[i,j] = src0[i,j] / src1[0,j]",
+    body=Lane(lanes.div, spread="column"),
+    attrs=_PRECISION,
+    a2a3="f16 f32",
+    a5=_COMPUTED_A5,
+    rules=(high_precision_of("dst", "f16 f32"),),
+    example=_WITH_ROW.format("tcolexpanddiv"),
+    cite="pto-isa docs/isa/TCOLEXPANDDIV.md",
+)
+instr(
+    "tcolexpandexpdif",
+    BY_COLUMN,
+    "dst[i,j] = exp(src0[i,j] - src1[0,j])",
+    body=Lane(arithmetic.exp_difference, spread="column"),
+    a2a3="f16 f32",
+    a5="f16 f32",
+    example=_WITH_ROW.format("tcolexpandexpdif"),
+    cite="pto-isa docs/isa/TCOLEXPANDEXPDIF.md",
+)

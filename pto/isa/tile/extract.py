@@ -1,0 +1,236 @@
+"""Tile instructions that copy a window: TEXTRACT cuts one out, TINSERT pastes one in."""
+
+from __future__ import annotations
+
+from pto.isa.meaning.tile import extract
+from pto.isa.row.instr import Attr, Family, PipeBy, instr, read, update, write
+from pto.isa.rules.paths import (
+    ACC_TO_VEC,
+    CUBE_A2A3,
+    CUBE_A5,
+    PLAIN_A2A3,
+    PLAIN_A5,
+    RELU,
+    SCALED_A2A3,
+    SCALED_A5,
+    acc_options,
+    acc_to_vec,
+    acc_types,
+    carried,
+    fractal_512,
+    into,
+    joined,
+    mode_agrees,
+    out_of,
+    quant_forms,
+    window_aligned,
+    window_inside,
+)
+from pto.isa.rules.rule import Case, Rule, current, dtype_in, in_layout, in_role, on, same_dtype
+from pto.isa.rules.tile import NPU
+
+_AT = (read("indexRow", "index"), read("indexCol", "index"))
+_MODES = ("ND2NZ", "NZ2ND", "ND", "ND2NZ2")
+
+WINDOW = Family(
+    "window",
+    "tile",
+    "copy a window of one tile to or from another, with the change of layout the types tell",
+    rules=(
+        on(NPU, out_of("mat vec", same_dtype("src", "dst"))),
+        acc_options(),
+        acc_to_vec(),
+        quant_forms(),
+        mode_agrees(),
+    ),
+)
+SCALED_WINDOW = Family(
+    "window with scales",
+    "tile",
+    "a window of an accumulator, scaled column by column",
+    attrs=(RELU, ACC_TO_VEC),
+    pipe="FIX",
+    subject="src",
+    rules=(
+        on("a2a3", joined("src", "dst", "acc->mat")),
+        on("a5", joined("src", "dst", "acc->mat acc->vec")),
+        on(NPU, in_role("fp", "scaling")),
+        current(on(NPU, in_layout("src", "NZ"))),
+        current(on(NPU, into("mat", in_layout("dst", "NZ")))),
+        on("a2a3", fractal_512()),
+        on("a2a3", acc_types("", SCALED_A2A3)),
+        on("a5", acc_types("", SCALED_A5)),
+        acc_to_vec(),
+        quant_forms(),
+    ),
+)
+
+
+def _one_layout() -> Rule:
+    """Without a mode or a second window the vector unit copies as the data lies."""
+
+    def test(case: Case) -> str | None:
+        src, dst = case.tile("src"), case.tile("dst")
+        free = "mode" in case.op.attrs or case.op.operand("dst1") is not None
+        if src is None or dst is None or free or src.layout.name == dst.layout.name:
+            return None
+        return f"src is {src.layout.name}, dst is {dst.layout.name}"
+
+    sentence = "expects src and dst of vec->vec to have one layout"
+    return out_of("vec", into("vec", Rule("one-layout", "PTO-L064", sentence, test)))
+
+
+def _two_windows() -> Rule:
+    def test(case: Case) -> str | None:
+        given = [n for n in ("indexRow1", "indexCol1", "dst1") if case.op.operand(n) is not None]
+        return None if len(given) in (0, 3) else f"only {' and '.join(given)} given"
+
+    sentence = "expects a second window to have indexRow1, indexCol1 and dst1"
+    return Rule("two-windows", "PTO-T064", sentence, test)
+
+
+_EXTRACTED_A5 = f"{CUBE_A5} e8m0"
+_SCALES = "mat->scaling mat->scale_left mat->scale_right"
+
+instr(
+    "textract",
+    WINDOW,
+    "dst[i,j] = src[indexRow+i, indexCol+j] over dst's valid region; dst1 the same at its indices",
+    body=extract.EXTRACT,
+    phases={"a2a3": "V S V", "a5": "V S V"},
+    operands=(
+        read("src"),
+        *_AT,
+        write("dst"),
+        read("indexRow1?", "index"),
+        read("indexCol1?", "index"),
+        write("dst1?"),
+        read("preQuantScalar?", "i64"),
+    ),
+    attrs=(
+        Attr("mode", "str", values=_MODES, meaning="the change of layout, else told by the types"),
+        RELU,
+        ACC_TO_VEC,
+    ),
+    text="ins( $src , $indexRow , $indexCol <? , $indexRow1 , $indexCol1 > <? , $preQuantScalar >"
+    " : types ) outs( $dst <? , $dst1 > : types ) {}",
+    pipe=PipeBy(  # machine.yaml#pipes.op_to_pipe_cpp
+        ("src", "dst"),
+        (
+            (("vec", "vec"), "V"),
+            (("vec", "mat"), "FIX"),
+            (("vec", "*"), "MTE1"),
+            (("mat", "*"), "MTE1"),
+            (("acc", "*"), "FIX"),
+        ),
+        "V",
+    ),
+    rules=(
+        on(
+            "a2a3",
+            joined("src", "dst", "mat->left mat->right vec->vec acc->mat", "vec->left vec->right"),
+        ),
+        on(
+            "a5",
+            joined(
+                "src",
+                "dst",
+                f"mat->left mat->right {_SCALES} vec->mat vec->vec acc->mat acc->vec",
+                "vec->left vec->right",
+            ),
+        ),
+        window_inside("dst", "src"),
+        window_inside("dst1", "src", at=("indexRow1", "indexCol1")),
+        _two_windows(),
+        on(NPU, window_aligned("src", "mat")),
+        on("a2a3", window_aligned("src", "vec")),
+        on("a2a3", carried({"left": CUBE_A2A3, "right": CUBE_A2A3})),
+        on("a5", carried(dict.fromkeys(("left", "right", "scaling"), _EXTRACTED_A5))),
+        on("a2a3", acc_types(PLAIN_A2A3, SCALED_A2A3)),
+        on("a5", acc_types(PLAIN_A5, SCALED_A5)),
+        on(NPU, _one_layout()),
+        current(on(NPU, into("left", in_layout("dst", "NZ", "ZZ")))),
+        current(on(NPU, into("right", in_layout("dst", "ZN")))),
+        current(on("a5", out_of("mat", into("right", in_layout("src", "NZ", "ZN"))))),
+    ),
+    notes=(
+        "modes: the manual has them as an argument (seed 001), headers and PTOAS tell the change"
+        " from the layouts; written, a mode must agree with them",
+        "vec->left and vec->right exist with a mode only: seed 001 shows them, no header has them",
+        "a written mode packs the valid elements of the boxed side without gaps (seed 001); without"
+        " one they lie where the tile's layout puts them, as tmatmul reads them",
+        "PTOAS refuses any offset for mat->left and mat->right on a5; the header takes offsets of"
+        " whole boxes, and so do we",
+        "left: PTOAS reads ZZ and NZ as the one its target has, ZZ on a2a3 and NZ on a5",
+        "pipe: the IR manual says V only; event.hpp and the td tell it by the roles",
+    ),
+    cite=("pto-isa docs/isa/TEXTRACT.md", "seed 001, Compact Mode in TEXTRACT"),
+)
+instr(
+    "textract_fp",
+    SCALED_WINDOW,
+    "dst[i,j] = quant(src[indexRow+i, indexCol+j], fp[0, indexCol+j]) over dst's valid region",
+    body=extract.EXTRACT_SCALED,
+    operands=(read("src"), read("fp"), *_AT, write("dst")),
+    types="i32 f32",
+    rules=(window_inside("dst", "src"),),
+    cite="pto-isa docs/isa/TEXTRACT_FP.md",
+)
+
+_INSERTED_A5 = f"{_EXTRACTED_A5} i32"
+
+instr(
+    "tinsert",
+    WINDOW,
+    "dst[indexRow+i, indexCol+j] = src[i,j] over src's valid region; the rest of dst stays",
+    body=extract.INSERT,
+    phases={"a5": "V S V"},
+    operands=(read("src"), *_AT, update("dst"), read("preQuantScalar?", "i64")),
+    attrs=(
+        Attr(
+            "mode",
+            "str",
+            values=(*_MODES, "SPLIT2", "SPLIT4"),
+            meaning="the change of layout, else told by the types; SPLITn: n bursts, same result",
+        ),
+        RELU,
+        ACC_TO_VEC,
+    ),
+    text="ins( $src , $indexRow , $indexCol <? , $preQuantScalar > : types )"
+    " outs( $dst : types ) {}",
+    pipe=PipeBy(("src", "dst"), ((("vec", "vec"), "V"), (("vec", "mat"), "MTE3")), "FIX"),
+    rules=(
+        on("a2a3", joined("src", "dst", "acc->mat vec->vec", "left->vec right->vec")),
+        on(
+            "a5",
+            joined("src", "dst", "acc->mat acc->vec vec->mat vec->vec", "left->vec right->vec"),
+        ),
+        window_inside("src", "dst", valid=True),
+        on("a2a3", out_of("vec", window_aligned("dst", "vec"))),
+        on("a2a3", acc_types(PLAIN_A2A3, SCALED_A2A3)),
+        on("a5", acc_types(PLAIN_A5, SCALED_A5)),
+        on("a5", out_of("vec", dtype_in("src", _INSERTED_A5))),
+        on(NPU, _one_layout()),
+        current(on(NPU, out_of("acc", into("mat", in_layout("src", "NZ"))))),
+        current(on(NPU, out_of("acc", into("mat", in_layout("dst", "NZ"))))),
+        on("a5", out_of("vec", into("mat", in_layout("src", "ND", "NZ")))),
+        on("a5", out_of("vec", into("mat", in_layout("dst", "NZ", "ZN")))),
+        on("a2a3", fractal_512()),
+    ),
+    notes=(
+        "TINSERT.md says a2a3 has acc->mat only; its header also has vec->vec of ND tiles",
+        "left->vec and right->vec exist with a mode only: seed 001 shows them, no header has them",
+        "acc->vec on a5 is in the header and not in PTOAS; f32 stays f32 in mat on a5 only",
+    ),
+    cite=("pto-isa docs/isa/TINSERT.md", "seed 001, Layout Conversion Patterns"),
+)
+instr(
+    "tinsert_fp",
+    SCALED_WINDOW,
+    "dst[indexRow+i, indexCol+j] = quant(src[i,j], fp[0,j]) over src's valid region",
+    body=extract.INSERT_SCALED,
+    operands=(read("src"), read("fp"), *_AT, update("dst")),
+    types="i32 f32",
+    rules=(window_inside("src", "dst", valid=True),),
+    cite="pto-isa docs/isa/TINSERT_FP.md",
+)

@@ -1,0 +1,240 @@
+"""Tile instructions that do several elementwise operations in one; what is fused is named in order.
+
+No hidden FMA: every operation rounds to the element type unless the row says otherwise.
+"""
+
+from __future__ import annotations
+
+from pto.isa.meaning import Lane
+from pto.isa.meaning.tile import elementwise as arithmetic
+from pto.isa.row.instr import Family, instr, read, scratch, update, write
+from pto.isa.rules.rule import dtype_in, on, same_dtype, same_shape, scalar_matches
+from pto.isa.rules.tile import NPU, VECTOR_UNIT, covers, dtype_pairs, same_domain
+
+_TYPES = "i16 i32 f16 f32"
+_FLOATS = "f16 f32"
+_NO_PTOAS = "PTOAS has no such operation; the text is the page's."
+_NO_CPU = "The C++ simulator has no header for it; seed 004 gives cpu every tile instruction."
+
+_SUM = ("src0", "src1", "src2", "dst")
+SUM = Family(
+    "elementwise fused",
+    "tile",
+    "three tiles to one over dst's valid region; the c is for combine, there is no carry",
+    operands=(read("src0"), read("src1"), read("src2"), write("dst")),
+    pipe="V",
+    rules=(
+        *VECTOR_UNIT,
+        same_dtype(*_SUM),
+        on(NPU, same_shape(*_SUM)),
+        same_domain(*_SUM),
+    ),
+)
+_UNSTATED = "The page states no element types; these are those of taddsc."
+instr(
+    "taddc",
+    SUM,
+    "dst = src0 + src1 + src2",
+    body=Lane(arithmetic.add_add),
+    a2a3=_TYPES,
+    a5=_TYPES,
+    notes=(_UNSTATED,),
+    cite="pto-isa docs/isa/TADDC.md",
+)
+instr(
+    "tsubc",
+    SUM,
+    "dst = src0 - src1 + src2",
+    body=Lane(arithmetic.sub_add),
+    a2a3=_TYPES,
+    a5=_TYPES,
+    notes=(_UNSTATED,),
+    cite="pto-isa docs/isa/TSUBC.md",
+)
+
+_TILES = ("src0", "src1", "dst")
+SCALAR_SUM = Family(
+    "elementwise fused",
+    "tile",
+    "two tiles and a scalar to one over dst's valid region",
+    operands=(read("src0"), read("scalar", "scalar"), read("src1"), write("dst")),
+    pipe="V",
+    rules=(
+        *VECTOR_UNIT,
+        same_dtype(*_TILES),
+        scalar_matches("scalar", "src0"),
+        on(NPU, same_shape(*_TILES)),
+        same_domain(*_TILES),
+    ),
+)
+instr(
+    "taddsc",
+    SCALAR_SUM,
+    "dst = src0 + scalar + src1",
+    body=Lane(arithmetic.add_add),
+    a2a3=_TYPES,
+    a5=_TYPES,
+    cite="pto-isa docs/isa/TADDSC.md",
+)
+instr(
+    "tsubsc",
+    SCALAR_SUM,
+    "dst = src0 - scalar + src1",
+    body=Lane(arithmetic.sub_add),
+    a2a3=_TYPES,
+    a5=_TYPES,
+    cite="pto-isa docs/isa/TSUBSC.md",
+)
+
+_AXPY = {"f16": "f16 f32", "f32": "f32"}
+AXPY = Family(
+    "elementwise fused",
+    "tile",
+    "dst is read and written over its valid region",
+    operands=(read("src"), read("scalar", "scalar"), update("dst")),
+    pipe="V",
+    rules=(
+        *VECTOR_UNIT,
+        dtype_pairs("src", "dst", {"a2a3": _AXPY, "a5": {**_AXPY, "bf16": "bf16"}}),
+        scalar_matches("scalar", "src"),
+        on(NPU, same_shape("src", "dst")),
+        same_domain("src", "dst"),
+    ),
+)
+instr(
+    "taxpy",
+    AXPY,
+    "dst = dst + src * scalar",
+    body=Lane(arithmetic.axpy),
+    a2a3=_FLOATS,
+    a5="f16 bf16 f32",
+    notes=("bf16 on a5 is in PTO_IR_manual.md; the header refuses it.",),
+    cite=("pto-isa docs/isa/TAXPY.md", "PTOAS docs/PTO_IR_manual.md"),
+)
+
+_RULES = (*VECTOR_UNIT, same_dtype(*_TILES), same_domain(*_TILES))
+INTO_DST = Family(
+    "elementwise fused",
+    "tile",
+    "dst is an operand as well as the result, over its valid region",
+    operands=(read("src0"), read("src1"), update("dst")),
+    pipe="V",
+    rules=_RULES,
+)
+for _name, _meaning, _fn, _note in (
+    ("tfusedmuladd", "dst = src0 * dst + src1", arithmetic.mul_add, ""),
+    (
+        "tfusedmuladdrelu",
+        "dst = max(0, src0 * dst + src1)",
+        arithmetic.mul_add_relu,
+        "The page's formula leaves the max out; the name and the headers have it.",
+    ),
+    ("tmuladddst", "dst = src0 * src1 + dst", arithmetic.mul_add_into, ""),
+):
+    instr(
+        _name,
+        INTO_DST,
+        _meaning,
+        body=Lane(_fn),
+        a2a3=_FLOATS,
+        a5=_FLOATS,
+        notes=(*filter(None, (_note,)), _NO_PTOAS),
+        cite=f"pto-isa docs/isa/{_name.upper()}.md",
+    )
+
+FUSED = Family(
+    "elementwise fused",
+    "tile",
+    "two tiles to one over dst's valid region",
+    operands=(read("src0"), read("src1"), write("dst")),
+    pipe="V",
+    rules=_RULES,
+)
+instr(
+    "tsubrelu",
+    FUSED,
+    "dst = max(0, src0 - src1)",
+    body=Lane(arithmetic.sub_relu),
+    a2a3=_FLOATS,
+    a5=_FLOATS,
+    notes=(_NO_PTOAS,),
+    cite="pto-isa docs/isa/TSUBRELU.md",
+)
+
+_NARROW = {"f32": "f16", "f16": "i8", "i16": "i8"}
+NARROWING = Family(
+    "elementwise fused",
+    "tile",
+    "two tiles to one of a narrower type, to nearest even and saturating",
+    operands=(read("src0"), read("src1"), write("dst")),
+    pipe="V",
+    subject="src0",
+    rules=(
+        *VECTOR_UNIT,
+        same_dtype("src0", "src1"),
+        dtype_pairs("src0", "dst", {"cpu": _NARROW, "a2a3": _NARROW, "a5": _NARROW}),
+        same_domain(*_TILES),
+    ),
+)
+_NARROWED = (
+    "pto.{} ins(%src0, %src1 : !pto.tile_buf<vec, 16x64xf32>, !pto.tile_buf<vec, 16x64xf32>)"
+    " outs(%dst : !pto.tile_buf<vec, 16x64xf16>)"
+)
+instr(
+    "taddreluconv",
+    NARROWING,
+    "dst = convert(max(0, src0 + src1))",
+    body=Lane(make=arithmetic.narrowed(arithmetic.add_relu)),
+    types="i16 f16 f32",
+    notes=(_NO_CPU, _NO_PTOAS),
+    example=_NARROWED.format("taddreluconv"),
+    cite="pto-isa docs/isa/TADDReluConv.md",
+)
+instr(
+    "tsubreluconv",
+    NARROWING,
+    "dst = convert(max(0, src0 - src1))",
+    body=Lane(make=arithmetic.narrowed(arithmetic.sub_relu)),
+    types="i16 f16 f32",
+    notes=(_NO_CPU, "It has headers but no page and no PTOAS operation; the text is ours."),
+    example=_NARROWED.format("tsubreluconv"),
+    cite="pto-isa include/pto/npu/a5/TSubReluConv.hpp",
+)
+
+DEQUANTISED = Family(
+    "elementwise fused",
+    "tile",
+    "two tiles of i32 to one of f16 over dst's valid region",
+    operands=(
+        read("src0"),
+        read("src1"),
+        read("deqScale", "scalar"),
+        scratch("tmp"),
+        write("dst"),
+    ),
+    pipe="V",
+    rules=(
+        *VECTOR_UNIT,
+        dtype_in("src0", "i32"),
+        dtype_in("src1", "i32"),
+        dtype_in("deqScale", "f32"),
+        same_domain(*_TILES),
+        on("a2a3", dtype_in("tmp", "i32")),
+        on("a2a3", covers("tmp", "dst")),
+    ),
+)
+instr(
+    "tadddeqrelu",
+    DEQUANTISED,
+    "dst = max(0, f16(deqScale * f32(src0 + src1)))",
+    body=Lane(arithmetic.add_dequantised_relu),
+    types="f16",
+    notes=(
+        "NPU headers scale by 2**-17, deqScale and 2**17 in turn; we round as the C++ simulator.",
+        f"tmp is used on a2a3 only. {_NO_PTOAS}",
+    ),
+    example="pto.tadddeqrelu ins(%src0, %src1, %deqScale, %tmp : !pto.tile_buf<vec, 16x64xi32>,"
+    " !pto.tile_buf<vec, 16x64xi32>, f32, !pto.tile_buf<vec, 16x64xi32>)"
+    " outs(%dst : !pto.tile_buf<vec, 16x64xf16>)",
+    cite="pto-isa docs/isa/TAddDeqRelu.md",
+)

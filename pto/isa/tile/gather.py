@@ -1,0 +1,274 @@
+"""Tile instructions that pick and place elements of tiles by index, comparison or pattern."""
+
+from __future__ import annotations
+
+from pto.core.constants import BLOCK_BYTE_SIZE
+from pto.isa.meaning.tile import gather as meaning
+from pto.isa.meaning.tile.gather import form, parts
+from pto.isa.row.instr import Attr, Family, instr, read, scratch, write
+from pto.isa.rules.rule import (
+    Case,
+    Rule,
+    all_in,
+    attr_in,
+    dtype_in,
+    on,
+    row_major,
+    same_dtype,
+    same_valid,
+    scalar_matches,
+)
+from pto.isa.rules.tile import NPU, VECTOR_UNIT
+
+_PLAIN = "i8 u8 i16 u16 i32 u32 f16 bf16 f32"
+_INDEX = "i32 u32"
+
+# ---- tgather: by index, by comparison, by pattern
+
+_GATHER_TYPES = {
+    ("index", "a2a3"): "i16 u16 i32 u32 f16 bf16 f32",
+    ("index", "a5"): "i8 u8 i16 u16 i32 u32 i64 u64 f16 bf16 f32",
+    ("compare", "a2a3"): "f16 f32",
+    ("compare", "a5"): "i8 u8 i16 u16 i32 u32 f16 f32",
+    ("mask", "a2a3"): "i16 u16 i32 u32 f16 bf16 f32",
+    ("mask", "a5"): "i8 u8 i16 u16 i32 u32 i64 u64 f16 bf16 f32 f8e4m3 f8e5m2 hifloat8",
+}
+
+
+def _form_test(case: Case) -> str | None:
+    found = parts(case)
+    if form(case) and not (found == ["indices"] and case.profile.name == "a2a3"):
+        return None
+    return f"it has {', '.join(found) or 'none of them'}"
+
+
+def _only(kind: str, rule: Rule) -> Rule:
+    """The rule, for this form of tgather."""
+
+    def test(case: Case) -> str | None:
+        return rule.test(case) if form(case) == kind else None
+
+    sentence = f"{rule.sentence} in the {kind} form"
+    return Rule(f"{kind}-{rule.id}", rule.code, sentence, test, rule.profiles)
+
+
+def _gather_type_test(case: Case) -> str | None:
+    elem, kind = case.elem("src"), form(case)
+    words = _GATHER_TYPES.get((kind, case.profile.name))
+    if elem is None or words is None or set(elem.names) & set(words.split()):
+        return None
+    if kind == "compare" and "i32" in elem.names and case.word("cmpMode") == "eq":
+        return None
+    return f"src is {elem.name}, the {kind} form takes {words}"
+
+
+def _gather_index_test(case: Case) -> str | None:
+    src, index = case.elem("src"), case.elem("indices")
+    if src is None or src.dtype is None or index is None:
+        return None
+    short = case.profile.name == "a5" and src.dtype.itemsize < 8
+    words = "i16 u16 i32 u32" if short else _INDEX
+    return None if set(index.names) & set(words.split()) else f"it is {index.name}"
+
+
+def _same_width_test(case: Case) -> str | None:
+    src, dst = case.tile("src"), case.tile("dst")
+    if src is None or dst is None or src.itemsize == dst.itemsize:
+        return None
+    return f"src is {src.dtype.name}, dst is {dst.dtype.name}"
+
+
+def _dense(name: str) -> Rule:
+    def test(case: Case) -> str | None:
+        tile = case.tile(name)
+        if tile is None or tile.valid[1] in (None, tile.cols):
+            return None
+        return f"{tile.valid[1]} of {tile.cols} columns are valid"
+
+    return Rule("dense", "PTO-S059", f"expects every column of {name} to be valid", test)
+
+
+GATHER = Family(
+    "gather",
+    "tile",
+    "dst = elements of src that indices, a comparison or a pattern pick",
+    operands=(
+        read("src"),
+        write("dst"),
+        write("cdst?"),
+        read("indices?"),
+        scratch("tmp?"),
+        read("kValue?", "scalar"),
+    ),
+    attrs=(
+        Attr("maskPattern", "mask_pattern", meaning="read right to left: P0001 is j % 4 == 0"),
+        Attr("cmpMode", "cmp", default="eq", meaning="eq or gt"),
+        Attr("offset", "i32", default=0, meaning="added to the indices of the compare form"),
+    ),
+    text="ins( $src <? , $indices > <? , $kValue > <? , $tmp >"
+    " <? , { maskPattern = @maskPattern } > : types ) outs( $outs ) {}",
+    pipe="V",
+    subject="src",
+)
+instr(
+    "tgather",
+    GATHER,
+    "index: dst[i,j] = flat(src)[indices[i,j]]; compare: dst row i = the flat indices (+ offset) of"
+    " the src[i,j] cmp kValue, cdst[i] = their number; mask: dst row i = the columns the pattern"
+    " picks",
+    body=meaning.GATHER,
+    a2a3=_GATHER_TYPES["mask", "a2a3"],
+    a5=_GATHER_TYPES["mask", "a5"],
+    rules=(
+        *VECTOR_UNIT,
+        Rule(
+            "gather-form",
+            "PTO-S055",
+            "expects indices with tmp, or kValue with cdst and tmp, or maskPattern",
+            _form_test,
+        ),
+        Rule("gather-type", "PTO-T053", "expects an element type of its form", _gather_type_test),
+        _only("index", same_dtype("src", "dst")),
+        _only("index", Rule("type", "PTO-T050", "expects an index type", _gather_index_test)),
+        _only("index", on(NPU, _dense("dst"))),
+        _only("index", on(NPU, _dense("indices"))),
+        _only("index", on("a2a3", same_dtype("tmp", "indices"))),
+        _only("index", on("a2a3", same_valid("tmp", "indices"))),
+        _only("compare", dtype_in("dst", _INDEX)),
+        _only("compare", same_dtype("cdst", "dst")),
+        _only("compare", scalar_matches("kValue", "src")),
+        _only("compare", attr_in("cmpMode", "eq", "gt")),
+        _only("mask", Rule("width", "PTO-T020", "expects elements of one width", _same_width_test)),
+        _only("mask", on(NPU, _dense("dst"))),
+    ),
+    example="pto.tgather ins(%src, %indices, %tmp : !pto.tile_buf<vec, 1x64xf32>,"
+    " !pto.tile_buf<vec, 1x64xi32>, !pto.tile_buf<vec, 1x64xi32>)"
+    " outs(%dst : !pto.tile_buf<vec, 1x64xf32>)",
+    cite=("pto-isa docs/isa/TGATHER.md", "tile.yaml#pto.tgather"),
+    notes=(
+        "an index is an element of the tile counted in rows of its physical width; out of range it"
+        " reads 0 in the CPU simulator and is undefined on NPUs, here an error",
+        "compare: both NPU headers and their test data count elements of the whole tile, as the"
+        " index form does; the record reads as if columns were meant",
+        "mask: where dst is not as wide as what is picked of a row, rows are packed one after the"
+        " other; cdst is filled in storage order",
+        "the page writes the index form without tmp, PTOAS wants it; we want it on a2a3, which"
+        " works in it",
+        "in C++ kValue is a tile with one threshold per row; the IR has one scalar",
+        "GatherAxis (pick rows) exists in C++ only",
+        "the scratch size of the compare form counts tmp itself on the page; we do not check it",
+    ),
+)
+
+# ---- tgatherb, tscatter
+
+
+def _blocks(case: Case) -> tuple[int, int] | None:
+    """(whole blocks of a row of dst, bytes left over)."""
+    dst = case.tile("dst")
+    cols = None if dst is None else dst.valid[1]
+    return None if dst is None or cols is None else divmod(cols * dst.itemsize, BLOCK_BYTE_SIZE)
+
+
+def _whole_blocks_test(case: Case) -> str | None:
+    blocks = _blocks(case)
+    return None if blocks is None or not blocks[1] else f"{blocks[1]} bytes are left over"
+
+
+def _offsets_test(case: Case) -> str | None:
+    blocks, offsets = _blocks(case), case.tile("offsets")
+    cols = None if offsets is None else offsets.valid[1]
+    if blocks is None or cols is None or cols >= blocks[0]:
+        return None
+    return f"a row of dst has {blocks[0]} blocks, offsets has {cols} valid columns"
+
+
+instr(
+    "tgatherb",
+    Family(
+        "block gather",
+        "tile",
+        "32-byte blocks by byte offset",
+        operands=(read("src"), read("offsets"), write("dst")),
+        pipe="V",
+        rules=(on(NPU, all_in("vec")), on(NPU, row_major("dst"))),
+    ),
+    "block b of dst row i = the 32 bytes of src at byte offsets[i,b]",
+    body=meaning.GATHER_BLOCKS,
+    a2a3=_PLAIN,
+    a5=_PLAIN,
+    rules=(
+        dtype_in("offsets", _INDEX),
+        Rule(
+            "block-rows",
+            "PTO-S056",
+            "expects a valid row of dst to be whole blocks of 32 bytes",
+            _whole_blocks_test,
+        ),
+        Rule(
+            "block-offsets",
+            "PTO-S058",
+            "expects an offset for each block of 32 bytes",
+            _offsets_test,
+        ),
+    ),
+    example="pto.tgatherb ins(%src, %offsets : !pto.tile_buf<vec, 16x64xf32>,"
+    " !pto.tile_buf<vec, 16x8xui32>) outs(%dst : !pto.tile_buf<vec, 16x64xf32>)",
+    cite=("pto-isa docs/isa/TGATHERB.md", "tile.yaml#pto.tgatherb"),
+    notes=(
+        "page and IR manual give one offset per element; the code copies 32 bytes per offset, and"
+        " PTOAS's sample has one per block",
+        "an offset beyond src leaves the block as it was in the CPU simulator; on NPUs it is"
+        " undefined, here an error",
+    ),
+)
+
+
+def _scatter_index_test(case: Case) -> str | None:
+    src, index = case.elem("src"), case.elem("indexes")
+    if src is None or src.dtype is None or index is None:
+        return None
+    words = "i16 u16" if src.dtype.itemsize < 4 else _INDEX
+    if set(index.names) & set(words.split()):
+        return None
+    return f"indexes is {index.name}, src is {src.name}"
+
+
+instr(
+    "tscatter",
+    Family(
+        "scatter",
+        "tile",
+        "elements to places that indexes name",
+        operands=(read("src"), read("indexes"), write("dst")),
+        pipe="V",
+        rules=VECTOR_UNIT,
+    ),
+    "flat(dst)[indexes[i,j]] = src[i,j] over indexes' valid region; the last writer wins",
+    body=meaning.SCATTER,
+    a2a3=_PLAIN,
+    a5="i8 u8 i16 u16 i32 u32 i64 u64 f16 bf16 f32",
+    rules=(
+        same_dtype("src", "dst"),
+        on(
+            NPU,
+            Rule(
+                "scatter-index",
+                "PTO-T050",
+                "expects 16-bit indexes for 8- and 16-bit elements, 32-bit ones for wider",
+                _scatter_index_test,
+            ),
+        ),
+    ),
+    example="pto.tscatter ins(%src, %indexes : !pto.tile_buf<vec, 16x64xf32>,"
+    " !pto.tile_buf<vec, 16x64xi32>) outs(%dst : !pto.tile_buf<vec, 16x64xf32>)",
+    cite=("pto-isa docs/isa/TSCATTER.md", "tile.yaml#pto.tscatter"),
+    notes=(
+        "page and IR manual use the index as a row number; CPU simulator and a2a3 as an element of"
+        " the whole tile",
+        "a2a3 and a5 write zeros to the whole of dst first; the CPU simulator keeps it",
+        "an index outside dst is an error here; nothing checks it there",
+        "on a2a3 PTOAS gives it the scalar pipe, on a5 the vector pipe",
+        "the mask form (spread by a pattern) exists in C++ only",
+    ),
+)

@@ -1,0 +1,157 @@
+"""Tile instructions that read and write tables in global memory by index."""
+
+from __future__ import annotations
+
+from pto.isa.meaning.tile import gather_memory as meaning
+from pto.isa.row.instr import Attr, Family, instr, read, write
+from pto.isa.rules.rule import Case, Rule, all_in, attr_in, dims, dtype_in, on, same_dtype
+from pto.isa.rules.tile import NPU, not_empty
+
+_PLAIN = "i8 u8 i16 u16 i32 u32 f16 bf16 f32"
+_INDEX = "i32 u32"
+_COALESCE = Attr(
+    "coalesce",
+    "coalesce",
+    meaning="row: idx names rows of mem, elem: elements; unwritten, the shape of idx decides",
+)
+
+
+def _index_shapes(data: str) -> Rule:
+    """[1,R] or [R,1] picks rows, [R,C] elements."""
+
+    def test(case: Case) -> str | None:
+        tile, idx = case.tile(data), case.tile("idx")
+        if tile is None or idx is None:
+            return None
+        rows, cols = tile.valid
+        shapes = {"row": ((1, rows), (rows, 1)), "elem": ((rows, cols),)}
+        asked = case.word("coalesce")
+        for shape in shapes[asked] if asked else (*shapes["elem"], *shapes["row"]):
+            pairs = zip(idx.valid, shape, strict=True)
+            if all(None in pair or pair[0] == pair[1] for pair in pairs):
+                return None
+        return f"idx is {dims(*idx.valid)}, {data} is {dims(rows, cols)}"
+
+    sentence = f"expects an idx for each row of {data} ([1,R] or [R,1]) or for each element"
+    return Rule("index-shape", "PTO-S058", sentence, test)
+
+
+_MODE_NOTE = (
+    "C++ names the mode (row by default on NPUs; the CPU simulator always takes elements); the IR"
+    " has no word for it, so the shape of idx decides, elements first; coalesce says it"
+)
+_FLAT_NOTE = (
+    "flat(mem) counts the elements of the view row by row; C++ adds the index to the pointer, which"
+    " is the same where rows follow each other without gaps"
+)
+_WILD_NOTE = "an index beyond mem that no policy covers is an error here, undefined in the ISA"
+_A5_NOTE = "PTOAS has it on a5 only; the headers on all targets"
+_LAYOUT_NOTE = "a2a3 also takes NZ tables with NZ tiles, a5 tiles of either major order (C++)"
+
+instr(
+    "mgather",
+    Family(
+        "memory gather",
+        "tile",
+        "rows or elements of global memory by index",
+        operands=(read("mem", "view"), read("idx"), write("dst")),
+        pipe="MTE2",
+        rules=(on(NPU, all_in("vec")), dtype_in("idx", _INDEX)),
+    ),
+    "row: dst[r,:] = mem[idx[r],:]; elem: dst[r,c] = flat(mem)[idx[r,c]]",
+    body=meaning.MEMORY_GATHER,
+    phases={"a2a3": "V S MTE2", "a5": "V S MTE2"},
+    attrs=(
+        _COALESCE,
+        Attr(
+            "gatherOob",
+            "gather_oob",
+            default="undefined",
+            meaning="an index beyond mem: clamp to the last, wrap, or give zero",
+        ),
+    ),
+    a2a3=_PLAIN,
+    a5=f"{_PLAIN} hifloat8 f8e4m3 f8e5m2",
+    rules=(same_dtype("mem", "dst"), on(NPU, not_empty("dst")), _index_shapes("dst")),
+    example="pto.mgather ins(%mem, %idx : !pto.partition_tensor_view<1024x64xf32>,"
+    " !pto.tile_buf<vec, 1x16xi32>) outs(%dst : !pto.tile_buf<vec, 16x64xf32>)",
+    cite=("pto-isa docs/isa/MGATHER.md", "tile.yaml#pto.mgather"),
+    notes=(
+        _MODE_NOTE,
+        _A5_NOTE,
+        _LAYOUT_NOTE,
+        _FLAT_NOTE,
+        _WILD_NOTE,
+        "PTOAS gives it MTE2, event.hpp the vector pipe for vec tiles",
+    ),
+)
+
+_ATOMIC_TYPES = {
+    ("add", "a2a3"): "i8 i16 i32 f16 bf16 f32",
+    ("add", "a5"): "i32 u32 f16 bf16 f32",
+    ("max", "a5"): "i32 u32 f32",
+    ("min", "a5"): "i32 u32 f32",
+}
+
+
+def _atomic_test(case: Case) -> str | None:
+    elem, op = case.elem("src"), case.word("scatterAtomicOp") or "none"
+    words = _ATOMIC_TYPES.get((op, case.profile.name))
+    if elem is None or words is None or set(elem.names) & set(words.split()):
+        return None
+    return f"src is {elem.name}, {op} takes {words}"
+
+
+def _atomic_feature_test(case: Case) -> str | None:
+    if case.word("scatterAtomicOp") == "none" or case.profile.supports("atomic_store"):
+        return None
+    return f"{case.profile} has none"
+
+
+instr(
+    "mscatter",
+    Family(
+        "memory scatter",
+        "tile",
+        "rows or elements of global memory by index",
+        operands=(read("src"), read("idx"), write("mem", "view")),
+        pipe="MTE3",
+        subject="src",
+        rules=(on(NPU, all_in("vec")), dtype_in("idx", _INDEX)),
+    ),
+    "row: mem[idx[r],:] op= src[r,:]; elem: flat(mem)[idx[r,c]] op= src[r,c]; the last writer wins",
+    body=meaning.MEMORY_SCATTER,
+    phases={"a2a3": "V S MTE3", "a5": "V S MTE3"},
+    attrs=(
+        _COALESCE,
+        Attr("scatterAtomicOp", "scatter_atomic_op", default="none", meaning="none replaces"),
+        Attr(
+            "scatterOob",
+            "scatter_oob",
+            default="undefined",
+            meaning="an index beyond mem: skip it, clamp to the last, or wrap",
+        ),
+    ),
+    a2a3=_PLAIN,
+    a5=f"{_PLAIN} hifloat8 f8e4m3 f8e5m2",
+    rules=(
+        same_dtype("src", "mem"),
+        on("a2a3", attr_in("scatterAtomicOp", "none", "add")),
+        Rule("atomic-type", "PTO-T052", "expects a type the atomic has", _atomic_test),
+        Rule("atomic-feature", "PTO-X003", "expects atomic stores", _atomic_feature_test),
+        _index_shapes("src"),
+    ),
+    example="pto.mscatter ins(%src, %idx : !pto.tile_buf<vec, 16x64xf32>,"
+    " !pto.tile_buf<vec, 1x16xi32>) outs(%mem : !pto.partition_tensor_view<1024x64xf32>)",
+    cite=("pto-isa docs/isa/MSCATTER.md", "tile.yaml#pto.mscatter"),
+    notes=(
+        _MODE_NOTE,
+        _A5_NOTE,
+        _LAYOUT_NOTE,
+        _FLAT_NOTE,
+        _WILD_NOTE,
+        "PTOAS gives it MTE3, event.hpp the vector pipe",
+        "PTOAS takes atomics and scatterOob on a5 only; the a2a3 header has add",
+        "the CPU simulator ignores the atomic and replaces",
+    ),
+)

@@ -1,0 +1,83 @@
+"""Tile instructions that make their content from scalars: ramps, triangles, random numbers."""
+
+from __future__ import annotations
+
+from pto.isa.meaning.tile import generate as meaning
+from pto.isa.row.instr import INS_OUTS_INSIDE, Attr, Family, instr, read, write
+from pto.isa.rules.rule import Case, Rule, attr_in, dtype_in, scalar_matches
+from pto.isa.rules.tile import VECTOR_UNIT
+
+GENERATE = Family(
+    "generate",
+    "tile",
+    "dst from scalars alone",
+    text=INS_OUTS_INSIDE,
+    pipe="V",
+    rules=VECTOR_UNIT,
+)
+
+
+def _one_row_test(case: Case) -> str | None:
+    dst = case.tile("dst")
+    return None if dst is None or dst.rows == 1 else f"it has {dst.rows}"
+
+
+instr(
+    "tci",
+    GENERATE,
+    "dst[0,j] = S + j, or S - j when descending",
+    body=meaning.RAMP,
+    operands=(read("S", "scalar"), write("dst")),
+    attrs=(Attr("descending", "bool", default=False, meaning="count down from S"),),
+    a2a3="i16 u16 i32 u32 f16 bf16 f32",
+    a5="i16 u16 i32 u32",
+    rules=(
+        scalar_matches("S", "dst"),
+        Rule("one-row", "PTO-S051", "expects dst to have one row", _one_row_test),
+    ),
+    example="pto.tci ins(%S : i32) outs(%dst : !pto.tile_buf<vec, 1x64xi32>)",
+    cite=("pto-isa docs/isa/TCI.md", "tile.yaml#pto.tci"),
+    notes=(
+        "PTOAS gives it the vector pipe and so places the flags of its programs; event.hpp the"
+        " scalar pipe",
+        "the IR manual also defines it for several rows; every header asserts one row",
+        "on a2a3 the page takes floats too; PTOAS integers only",
+        "the C++ interface has a form with tmp for the vector path of a2a3",
+    ),
+)
+instr(
+    "ttri",
+    GENERATE,
+    "dst[i,j] = 1 where j <= i + diagonal (lower) or j >= i + diagonal (upper), else 0",
+    body=meaning.TRIANGLE,
+    operands=(read("diagonal", "int"), write("dst")),
+    attrs=(Attr("upperOrLower", "i32", default=0, meaning="0 lower, 1 upper"),),
+    cpu="i16 u16 i32 u32 f16 bf16 f32",
+    a2a3="i16 u16 i32 u32 f16 f32",
+    a5="i8 u8 i16 u16 i32 u32 i64 u64 f16 bf16 f32",
+    rules=(attr_in("upperOrLower", "0", "1"),),
+    cite="pto-isa docs/isa/TTRI.md",
+    notes=("i64 and u64 are in the a5 headers, not in the IR manual",),
+)
+
+_WORDS = ("key0", "key1", "counter0", "counter1", "counter2", "counter3")
+instr(
+    "trandom",
+    GENERATE,
+    "dst[i,4k+w] = word w of Philox4x32(counter + i * n + k, key), n = 64 for each 256 columns but"
+    " the last, and for those (columns - 1) % 64 + 1",
+    body=meaning.RANDOM,
+    operands=(*(read(name, "int") for name in _WORDS), write("dst")),
+    attrs=(Attr("rounds", "i32", default=10, meaning="rounds of the cipher, 7 or 10"),),
+    profiles="cpu a5",
+    types="i32 u32",
+    rules=(*(dtype_in(name, "i32 u32") for name in _WORDS), attr_in("rounds", "7", "10")),
+    example="pto.trandom ins(%key0, %key1, %counter0, %counter1, %counter2, %counter3 :"
+    " i32, i32, i32, i32, i32, i32) outs(%dst : !pto.tile_buf<vec, 16x64xi32>)",
+    cite=("pto-isa docs/isa/TRANDOM.md", "tile.yaml#pto.trandom"),
+    notes=(
+        "the page calls the cipher ChaCha-like; its constants and rounds are Philox",
+        "order and counters as the golden and the a5 code have them; the CPU simulator puts the"
+        " words of a counter 64 columns apart and adds a quarter of the row for each chunk",
+    ),
+)

@@ -1,0 +1,131 @@
+"""TIMG2COL and the registers it reads.
+
+C++ keeps the geometry of a convolution in a ConvTile, for which the text has no type: here the
+source is a plain mat tile and the geometry stands in attributes.
+"""
+
+from __future__ import annotations
+
+from pto.isa.meaning.tile import img2col
+from pto.isa.row.instr import Attr, Family, instr, read, write
+from pto.isa.rules.rule import attr_at_least, current, in_layout, in_role, on, same_dtype
+from pto.isa.rules.tile import NPU
+
+_FMATRIX = Attr(
+    "fmatrix",
+    "str",
+    values=("FMATRIX_A_AUTO", "FMATRIX_B_AUTO", "FMATRIX_A_MANUAL", "FMATRIX_B_MANUAL"),
+    default="FMATRIX_A_MANUAL",
+    meaning="which register, and whether timg2col sets it itself",
+)
+_PLANE = (
+    Attr("h", "int", required=True, meaning="rows of the feature map"),
+    Attr("w", "int", required=True, meaning="columns of the feature map"),
+    Attr("pad_left", "int", default=0),
+    Attr("pad_right", "int", default=0),
+    Attr("pad_top", "int", default=0),
+    Attr("pad_bottom", "int", default=0),
+)
+_PLANE_RULES = (
+    *(attr_at_least(name, 1) for name in ("h", "w")),
+    *(attr_at_least(name, 0) for name in ("pad_left", "pad_right", "pad_top", "pad_bottom")),
+)
+_SIZES = ("n", "d", "c1")
+_STEPS = ("filter_h", "filter_w", "stride_h", "stride_w", "dilation_h", "dilation_w")
+
+IMG2COL = Family(
+    "img2col",
+    "tile",
+    "a feature map as the matrix whose product with the filters is the convolution",
+    pipe="MTE1",
+    rules=(*_PLANE_RULES, *(attr_at_least(name, 1) for name in (*_SIZES, *_STEPS))),
+)
+CONVOLUTION_STATE = Family(
+    "img2col state",
+    "tile",
+    "load a register that timg2col reads",
+    operands=(read("src"),),
+    text="ins( $src : types ) {}",
+    pipe="S",
+    subject="src",
+    rules=(on(NPU, in_role("src", "mat")),),
+)
+_CPP_ONLY = "PTOAS has no such operation: operands and attributes are those of the C++ ConvTile"
+
+instr(
+    "timg2col",
+    IMG2COL,
+    "row m = posM+r is (n,d,oh,ow), column k = posK+c is (c1,kh,kw,c0): dst[r,c] ="
+    " src[n,d,c1, oh*stride_h+kh*dilation_h-pad_top, ow*stride_w+kw*dilation_w-pad_left, c0],"
+    " pad_value outside",
+    body=img2col.IMG2COL,
+    operands=(read("src"), read("posM?", "int"), read("posK?", "int"), write("dst")),
+    attrs=(
+        Attr("format", "str", values=("NC1HWC0", "NDC1HWC0"), default="NC1HWC0"),
+        Attr("n", "int", default=1, meaning="batches"),
+        Attr("d", "int", default=1, meaning="depth, in NDC1HWC0"),
+        Attr("c1", "int", required=True, meaning="groups of c0 channels; c0 is 32 bytes"),
+        *_PLANE,
+        Attr("filter_h", "int", default=1),
+        Attr("filter_w", "int", default=1),
+        Attr("stride_h", "int", default=1),
+        Attr("stride_w", "int", default=1),
+        Attr("dilation_h", "int", default=1),
+        Attr("dilation_w", "int", default=1),
+        Attr("channels", "int", meaning="channels that count; all c1*c0 when unwritten"),
+        Attr("pad_value", "int", default=0, meaning="bits of the element outside the map"),
+        _FMATRIX,
+    ),
+    a2a3="i8 f16 bf16 f32",
+    a5="i8 u8 i16 u16 i32 u32 f16 bf16 f32",
+    rules=(
+        on(NPU, in_role("src", "mat")),
+        on(NPU, in_role("dst", "left")),
+        same_dtype("src", "dst"),
+        current(on("a2a3", in_layout("dst", "ZZ"))),
+        current(on("cpu a5", in_layout("dst", "NZ"))),
+    ),
+    notes=(
+        _CPP_ONLY,
+        "MANUAL: the registers, where the program has set them, win over the attributes",
+        "m and k beyond the map, and channels beyond `channels`, give pad_value",
+    ),
+    cite="pto-isa docs/isa/TIMG2COL.md",
+)
+instr(
+    "setfmatrix",
+    CONVOLUTION_STATE,
+    "FMATRIX register = size and padding of the feature map",
+    body=img2col.SET_FMATRIX,
+    attrs=(*_PLANE, _FMATRIX),
+    aliases="tsetfmatrix",
+    rules=_PLANE_RULES,
+    notes=(_CPP_ONLY,),
+    cite="pto-isa docs/isa/SETFMATRIX.md",
+)
+instr(
+    "set_img2col_rpt",
+    CONVOLUTION_STATE,
+    "repeat register = how often and how far apart timg2col repeats",
+    body=img2col.SET_REPEAT,
+    attrs=(
+        Attr("repeat_stride", "int", default=0),
+        Attr("repeat_time", "int", default=1),
+        Attr("repeat_mode", "int", default=0),
+        Attr("dst_stride", "int", default=0),
+        _FMATRIX,
+    ),
+    aliases="tset_img2col_rpt",
+    notes=(_CPP_ONLY,),
+    cite="pto-isa docs/isa/SET_IMG2COL_RPT.md",
+)
+instr(
+    "set_img2col_padding",
+    CONVOLUTION_STATE,
+    "padding register = bits of the element outside the map",
+    body=img2col.SET_PADDING,
+    attrs=(Attr("pad_value", "int", default=0), _FMATRIX),
+    aliases="tset_img2col_padding",
+    notes=(_CPP_ONLY,),
+    cite="pto-isa docs/isa/SET_IMG2COL_PADDING.md",
+)

@@ -1,0 +1,226 @@
+"""Tile instructions of the matrix unit: products of two tiles, or of one row and a tile."""
+
+from __future__ import annotations
+
+from itertools import product
+
+from pto.isa.meaning.tile.matmul import PRODUCT
+from pto.isa.row.instr import Attr, Family, Operand, instr, read, write
+from pto.isa.rules.rule import (
+    Case,
+    Rule,
+    current,
+    dims,
+    in_layout,
+    in_role,
+    on,
+    same_dtype,
+    same_valid,
+)
+from pto.isa.rules.tile import NPU
+
+_LARGEST = 4095  # m, k and n are counted in 12 bits: tile.yaml#pto.tmatmul
+_MX_GROUP = 32  # elements along k that share a scale: machine.yaml#mx_scale
+_PHASE = (Attr("accPhase", "acc_phase", default="unspecified", meaning="unit flag with tstore"),)
+
+_TRIPLES = (
+    ("i8", "i8", "i32"),
+    ("f16", "f16", "f32"),
+    ("bf16", "bf16", "f32"),
+    ("f32", "f32", "f32"),
+)
+_FP8, _FP4 = ("f8e4m3", "f8e5m2"), ("float4_e1m2x2", "float4_e2m1x2")
+_A5_TRIPLES = (
+    *_TRIPLES,
+    *((a, b, "f32") for a, b in product(_FP8, _FP8)),
+    ("hifloat8", "hifloat8", "f32"),
+)
+# seed 004 knows MX as int8 -> int32; the headers as fp8 and fp4 -> f32.
+_MX_TRIPLES = (
+    ("i8", "i8", "i32"),
+    *((a, b, "f32") for kinds in (_FP8, _FP4) for a, b in product(kinds, kinds)),
+)
+
+
+def _types(lhs: str, rhs: str, triples: tuple[tuple[str, str, str], ...]) -> Rule:
+    def test(case: Case) -> str | None:
+        a, b, d = (case.elem(name) for name in (lhs, rhs, "dst"))
+        if a is None or b is None or d is None:
+            return None
+        if any(x in a.names and y in b.names and z in d.names for x, y, z in triples):
+            return None
+        return f"{a.name} x {b.name} -> {d.name}"
+
+    listed = ", ".join(dict.fromkeys(f"{x} x {y} -> {z}" for x, y, z in triples))
+    return Rule("product-types", "PTO-T063", f"expects one of {listed}", test)
+
+
+def _shapes(lhs: str, rhs: str) -> Rule:
+    """The valid regions multiply: m x k times k x n is m x n."""
+
+    def test(case: Case) -> str | None:
+        a, b, d = (case.tile(name) for name in (lhs, rhs, "dst"))
+        if a is None or b is None or d is None:
+            return None
+        pairs = ((a.valid[0], d.valid[0]), (a.valid[1], b.valid[0]), (b.valid[1], d.valid[1]))
+        if all(x is None or y is None or x == y for x, y in pairs):
+            return None
+        sizes = f"{lhs} is {dims(*a.valid)}, {rhs} {dims(*b.valid)}"
+        return f"{sizes}, dst {dims(*d.valid)}"
+
+    sentence = f"expects {lhs} m x k, {rhs} k x n and dst m x n"
+    return Rule("product-shapes", "PTO-S063", sentence, test)
+
+
+def _range(lhs: str, rhs: str) -> Rule:
+    def test(case: Case) -> str | None:
+        for name, tile in case.tiles((lhs, rhs)):
+            wrong = [n for n in tile.valid if n is not None and not 1 <= n <= _LARGEST]
+            if wrong:
+                return f"{name} is {dims(*tile.valid)}"
+        return None
+
+    return Rule("product-range", "PTO-S064", f"expects m, k and n from 1 to {_LARGEST}", test)
+
+
+def _one_row(lhs: str) -> Rule:
+    def test(case: Case) -> str | None:
+        for name, tile in case.tiles((lhs, "dst")):
+            if tile.valid[0] not in (None, 1):
+                return f"{name} has {tile.valid[0]}"
+        return None
+
+    return Rule("one-row", "PTO-S065", f"expects {lhs} and dst to have one valid row", test)
+
+
+def _bias_row() -> Rule:
+    def test(case: Case) -> str | None:
+        bias, dst = case.tile("bias"), case.tile("dst")
+        if bias is None or dst is None or (bias.rows == 1 and bias.cols == dst.cols):
+            return None
+        return f"bias is {dims(*bias.shape)}, dst is {dims(*dst.shape)}"
+
+    sentence = "expects bias to be one row as wide as dst"
+    return Rule("bias-row", "PTO-S065", sentence, test)
+
+
+def _scale_shape(scale: str, operand: str, axis: int) -> Rule:
+    """One scale for 32 elements along k; PTOAS gives scale tiles the shape of their operand."""
+
+    def test(case: Case) -> str | None:
+        scales, tile = case.tile(scale), case.tile(operand)
+        if scales is None or tile is None:
+            return None
+        grouped = list(tile.shape)
+        pairs = 2 if tile.dtype.name in _FP4 else 1  # a packed element holds two
+        grouped[axis] = -(-tile.shape[axis] * pairs // _MX_GROUP)
+        if scales.shape in (tile.shape, tuple(grouped)):
+            return None
+        return f"{scale} is {dims(*scales.shape)}, {operand} is {dims(*tile.shape)}"
+
+    sentence = f"expects {scale} to be as large as {operand}, or 1/{_MX_GROUP} of it along k"
+    return Rule("scale-shape", "PTO-S063", sentence, test)
+
+
+def _places(lhs: str, rhs: str) -> tuple[Rule, ...]:
+    """Roles and layouts. The manual edition leaves layouts to the profile's own table."""
+    return (
+        on(NPU, in_role(lhs, "left")),
+        on(NPU, in_role(rhs, "right")),
+        on(NPU, in_role("dst", "acc")),
+        current(on(NPU, in_layout(lhs, "NZ", "ZZ"))),
+        current(on(NPU, in_layout(rhs, "ZN"))),
+        current(on(NPU, in_layout("dst", "NZ"))),
+        _shapes(lhs, rhs),
+        on(NPU, _range(lhs, rhs)),
+    )
+
+
+def _plain(lhs: str, rhs: str) -> tuple[Rule, ...]:
+    return (
+        *_places(lhs, rhs),
+        on("cpu a2a3", _types(lhs, rhs, _TRIPLES)),
+        on("a5", _types(lhs, rhs, _A5_TRIPLES)),
+    )
+
+
+def _adds(name: str) -> tuple[Rule, ...]:
+    """The accumulator that is added to."""
+    return on(NPU, in_role(name, "acc")), same_dtype(name, "dst"), same_valid(name, "dst")
+
+
+_BIAS = (
+    on(NPU, in_role("bias", "bias")),
+    on(NPU, in_layout("bias", "ND")),
+    same_dtype("bias", "dst"),
+    _bias_row(),
+)
+_MX = (
+    *_places("a", "b"),
+    _types("a", "b", _MX_TRIPLES),
+    in_role("a_scale", "scaling", "scale_left"),
+    in_role("b_scale", "scaling", "scale_right"),
+    _scale_shape("a_scale", "a", 1),
+    _scale_shape("b_scale", "b", 0),
+)
+
+MATMUL = Family("matmul", "tile", "dst = lhs x rhs", attrs=_PHASE, pipe="M")
+GEMV = Family("gemv", "tile", "dst = one row of lhs x rhs", attrs=_PHASE, pipe="M")
+
+_LAYOUT_NOTES = (
+    "left tiles: ZZ on a2a3, NZ on a5 and cpu; PTOAS reads either as the one its target has, and"
+    " seed 001 calls RowMajor, RowMajor `NZ`",
+    "layout.md has acc without boxes and right as ND or NN; `--manual` judges by that table",
+)
+_MX_NOTES = (
+    "the IR manual leaves the scales out of the formula; the CPU header multiplies both",
+    "scale tiles: the ISA has e8m0 of 1/32 size, PTOAS programs write f16 of the operand's shape",
+    "seed 004 describes MX as int8 -> int32, the headers as fp8 and fp4 -> f32: both are accepted",
+)
+_PLAIN_FORMS = (  # suffix, operands, the factors, what is added, its rules
+    ("", "lhs rhs", "lhs", "rhs", "", ()),
+    (".acc", "acc_in lhs rhs", "lhs", "rhs", "acc_in[i,j] + ", _adds("acc_in")),
+    (".bias", "a b bias", "a", "b", "bias[0,j] + ", _BIAS),
+)
+_MX_FORMS = (
+    (".mx", "a a_scale b b_scale", "", ()),
+    (".mx.acc", "c_in a a_scale b b_scale", "c_in[i,j] + ", _adds("c_in")),
+    (".mx.bias", "a a_scale b b_scale bias", "bias[0,j] + ", _BIAS),
+)
+
+
+def _tiles(names: str) -> tuple[Operand, ...]:
+    return (*(read(name) for name in names.split()), write("dst"))
+
+
+for _family, _name in ((MATMUL, "tmatmul"), (GEMV, "tgemv")):
+    _gemv = _family is GEMV
+    for _suffix, _names, _lhs, _rhs, _plus, _extra in _PLAIN_FORMS:
+        instr(
+            _name + _suffix,
+            _family,
+            f"dst[i,j] = {_plus}sum over k of {_lhs}[i,k] * {_rhs}[k,j]{', i = 0' * _gemv}",
+            body=PRODUCT,
+            operands=_tiles(_names),
+            a2a3="i8 f16 bf16 f32",
+            a5="i8 f8e4m3 f8e5m2 hifloat8 f16 bf16 f32",
+            subject=_lhs,
+            rules=(*_plain(_lhs, _rhs), *_extra, *(_one_row(_lhs),) * _gemv),
+            notes=_LAYOUT_NOTES,
+            cite=f"pto-isa docs/isa/{_name.upper()}{_suffix.upper().replace('.', '_')}.md",
+        )
+    for _suffix, _names, _plus, _extra in _MX_FORMS:
+        instr(
+            _name + _suffix,
+            _family,
+            f"dst[i,j] = {_plus}sum over k of a[i,k] * b[k,j] * 2^(a_scale[i,k/32]-127)"
+            f" * 2^(b_scale[k/32,j]-127){', i = 0' * _gemv}",
+            body=PRODUCT,
+            operands=_tiles(_names),
+            types="i8 f8e4m3 f8e5m2 float4_e1m2x2 float4_e2m1x2",
+            subject="a",
+            needs="mx",
+            rules=(*_MX, *_extra, *(_one_row("a"),) * _gemv),
+            notes=_MX_NOTES,
+            cite=f"pto-isa docs/isa/{_name.upper()}_MX.md",
+        )

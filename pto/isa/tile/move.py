@@ -1,0 +1,306 @@
+"""Tile instructions that move whole tiles: from and to global memory, tile to tile, prefetch."""
+
+from __future__ import annotations
+
+from pto.isa.meaning.tile import move
+from pto.isa.row.instr import INS_OUTS, Attr, Family, PipeBy, Result, instr, read, write
+from pto.isa.rules.global_memory import atomic_store, enough, flat, gm_layout, same_count
+from pto.isa.rules.paths import (
+    ACC_TO_VEC,
+    CUBE_A2A3,
+    CUBE_A5,
+    PLAIN_A2A3,
+    PLAIN_A5,
+    RELU,
+    SCALED_A2A3,
+    SCALED_A5,
+    acc_options,
+    acc_to_vec,
+    acc_types,
+    carried,
+    fractal_512,
+    into,
+    joined,
+    out_of,
+    quant_forms,
+    same_size,
+)
+from pto.isa.rules.rule import Case, Rule, current, dims, in_layout, in_role, on, same_shape
+from pto.isa.rules.tile import NPU
+
+_STANDARD = "i8 u8 i16 u16 i32 u32 i64 u64 f16 bf16 f32"
+_ATOMIC = Attr(
+    "atomicType", "atomic_type", default="atomic_none", meaning="combine with what is in memory"
+)
+_GM_LAYOUT = Attr("layout", "layout", meaning="layout of the global side, where no view tells it")
+
+LOAD = Family(
+    "load",
+    "tile",
+    "dst = global memory, over the valid region of dst",
+    operands=(read("src", "view"), write("dst")),
+    pipe="MTE2",
+    rules=(on(NPU, in_role("dst", "vec", "mat")), same_size("src", "dst")),
+)
+STORE = Family(
+    "store",
+    "tile",
+    "global memory = src, over the valid region of src",
+    pipe=PipeBy(("src",), ((("acc",), "FIX"),), "MTE3"),
+    subject="src",
+)
+MOVE = Family(
+    "move",
+    "tile",
+    "dst[i,j] = src[i,j]; a change of layout is told by the two tile types",
+    # machine.yaml#pipes.op_to_pipe_cpp
+    pipe=PipeBy(
+        ("src", "dst"),
+        (
+            (("vec", "vec"), "V"),
+            (("vec", "mat"), "FIX"),
+            (("mat", "scaling"), "FIX"),
+            (("mat", "*"), "MTE1"),
+            (("acc", "*"), "FIX"),
+        ),
+        "V",
+    ),
+)
+
+
+def _pad_64() -> Rule:
+    def test(case: Case) -> str | None:
+        tile = case.tile("dst")
+        if tile is None or tile.itemsize != 8 or tile.pad.name in ("null", "zero"):
+            return None
+        return f"it is {tile.pad.name} for {tile.dtype.name}"
+
+    sentence = "expects the pad of a dst with 64-bit elements to be null or zero"
+    return Rule("pad-64", "PTO-T066", sentence, test)
+
+
+instr(
+    "tload",
+    LOAD,
+    "dst[r,c] = src element (r,c) over dst's valid region",
+    body=move.LOAD,
+    operands=(
+        *LOAD.operands,
+        read("pad_value?", "scalar"),
+        read("left_padding_num?", "index"),
+        read("right_padding_num?", "int"),
+        read("init_condition?", "int"),
+    ),
+    attrs=(
+        Attr("pad_mode", "padmode", meaning="what stands beside the loaded columns"),
+        Attr("init_out_buffer", "bool", default=False, meaning="fill dst before the load"),
+        _GM_LAYOUT,
+    ),
+    text="ins( $src : types ) outs( $dst : types ) {} <? pad_mode = @pad_mode >"
+    " <? pad_value = $pad_value : types > <? left_padding_num = $left_padding_num : types >"
+    " <? init_out_buffer = @init_out_buffer >"
+    " <? right_padding_num = $right_padding_num : types >"
+    " <? init_condition = $init_condition : types >",
+    a2a3=_STANDARD,
+    rules=(
+        on(NPU, into("vec", in_layout("dst", "ND", "DN", "NZ"))),
+        gm_layout("dst", "src"),
+        enough("dst", "src"),
+        on("a5", _pad_64()),
+    ),
+    notes=(
+        "TLOAD.md lists acc as a destination; headers, PTOAS and seed 003 have vec and mat only",
+        "the padding operands have no C++ counterpart, which pads by the tile's own pad value",
+        "outside the valid region: CPU fills the whole tile with the pad, NPUs pad each row to the"
+        " next 32 bytes",
+    ),
+    cite=("pto-isa docs/isa/TLOAD.md", "seed 003, TLOAD"),
+)
+instr(
+    "tprefetch",
+    LOAD,
+    "bring src near, a hint: no value changes",
+    body=move.PREFETCH,
+    rules=(gm_layout("dst", "src"),),
+    attrs=(_GM_LAYOUT,),
+    notes=("dst is room for the transfer; targets leave pieces of src in it, or nothing",),
+    cite="pto-isa docs/isa/TPREFETCH.md",
+)
+instr(
+    "tprefetch_async",
+    LOAD,
+    "start bringing src into the L2 cache; no tile is written",
+    body=move.PREFETCH_ASYNC,
+    operands=(read("src", "view"), read("session", "async")),
+    results=(Result("event", "async"),),
+    text="( $src , $session : types ) {} -> results",
+    subject="src",
+    pipe="none",
+    rules=(flat("src"),),
+    notes=("PTOAS has no such operation: the text is that of the other asynchronous transfers",),
+    cite="pto-isa docs/isa/TPREFETCH_ASYNC.md",
+)
+
+_STORE_RULES = (
+    same_size("src", "dst"),
+    gm_layout("src", "dst"),
+    acc_options(),
+    atomic_store(),
+)
+
+
+def _acc_extent() -> Rule:
+    """The fixpipe counts columns in 12 bits: tile.yaml#pto.tstore."""
+
+    def test(case: Case) -> str | None:
+        tile = case.tile("src")
+        cols = () if tile is None else (tile.cols, tile.valid[1])
+        wide = [n for n in cols if n is not None and not 1 <= n <= 4095]
+        return f"src has {wide[0]}" if wide else None
+
+    sentence = "expects an acc src to have 1 to 4095 columns"
+    return out_of("acc", Rule("acc-columns", "PTO-S064", sentence, test))
+
+
+_STORED_A2A3 = "f32:i8,u8 i32:i8,u8,f16"
+_ACC_STORE = "f32:f32,f16,bf16,i32 i32:i32,f32,f16,bf16"
+
+instr(
+    "tstore",
+    STORE,
+    "dst element (r,c) = src[r,c] over src's valid region; combined with memory by atomicType",
+    body=move.STORE,
+    operands=(read("src"), write("dst", "view"), read("preQuantScalar?", "i64")),
+    attrs=(
+        Attr("stPhase", "st_phase", default="unspecified", meaning="unit flag with the cube"),
+        _ATOMIC,
+        RELU,
+        _GM_LAYOUT,
+    ),
+    text="ins( $src : types <? , $preQuantScalar : types > ) outs( $dst : types ) {}",
+    a2a3=_STANDARD,
+    rules=(
+        on("a2a3", in_role("src", "vec", "mat", "acc")),
+        on("a5", in_role("src", "vec", "acc")),
+        *_STORE_RULES,
+        same_count("src", "dst"),
+        on("a2a3", acc_types(_ACC_STORE, _STORED_A2A3)),
+        on("a5", acc_types(_ACC_STORE, SCALED_A5)),
+        on(NPU, _acc_extent()),
+    ),
+    notes=(
+        "i32 to a float and f32 to i32 without a scale: PTOAS allows both, the code table neither",
+        "atomic_max and atomic_min are in seed 003; headers and PTOAS have atomic_add only",
+        "a scale is a word of 64 bits: f32 in bits 0-31, offset in 37-45, sign in 46",
+    ),
+    cite=("pto-isa docs/isa/TSTORE.md", "seed 003, TSTORE"),
+)
+instr(
+    "tstore_fp",
+    STORE,
+    "dst element (r,c) = quant(src[r,c], fp[0,c]) over src's valid region",
+    body=move.STORE_SCALED,
+    operands=(read("src"), read("fp"), write("dst", "view")),
+    attrs=(_ATOMIC, RELU, _GM_LAYOUT),
+    types="i32 f32",
+    pipe="FIX",
+    rules=(
+        on(NPU, in_role("src", "acc")),
+        on(NPU, in_role("fp", "scaling")),
+        *_STORE_RULES,
+        on("a2a3", acc_types("", _STORED_A2A3)),
+        on("a5", acc_types("", SCALED_A5)),
+        on(NPU, _acc_extent()),
+    ),
+    notes=(
+        "pipe: event.hpp says FIX, the IR manual MTE3, the td leaves it unset",
+        "the CPU simulator scales by row for column-major tiles; hardware scales by column",
+    ),
+    cite="pto-isa docs/isa/TSTORE_FP.md",
+)
+
+
+def _bias_row() -> Rule:
+    """The bias table holds one row of whole 64-byte units: tile.yaml#pto.tmov."""
+
+    def test(case: Case) -> str | None:
+        tile = case.tile("dst")
+        if tile is None or (tile.rows == 1 and tile.cols * tile.itemsize % 64 == 0):
+            return None
+        return f"it is {dims(*tile.shape)} of {tile.dtype.name}"
+
+    sentence = "expects a bias dst to be one row of a multiple of 64 bytes"
+    return into("bias", Rule("bias-row", "PTO-S065", sentence, test))
+
+
+_FROM_MAT = "mat->left mat->right mat->bias mat->scaling"
+_TABLES = {"bias": "i32 f32 f16:f32", "scaling": "u64 i64"}
+_TABLES_A5 = {"bias": "i32 f32 f16:f32 bf16:f32"}
+
+instr(
+    "tmov",
+    MOVE,
+    "dst[i,j] = convert(src[i,j]), between the buffers and layouts of the two tile types",
+    body=move.MOVE,
+    operands=(read("src"), write("dst"), read("fp?"), read("preQuantScalar?", "i64")),
+    attrs=(
+        ACC_TO_VEC,
+        RELU,
+    ),
+    text="ins( $src : types <? , $fp : types > <? , $preQuantScalar : types > )"
+    " outs( $dst : types ) {}",
+    rules=(
+        on("a2a3", joined("src", "dst", f"{_FROM_MAT} vec->vec acc->mat acc->vec")),
+        on(
+            "a5",
+            joined(
+                "src",
+                "dst",
+                f"{_FROM_MAT} mat->scale_left mat->scale_right vec->vec vec->mat acc->mat acc->vec",
+            ),
+        ),
+        on("a2a3", same_shape("src", "dst")),
+        on("a5", out_of("mat", same_shape("src", "dst"))),
+        on(NPU, out_of("vec", same_size("src", "dst"))),
+        on("a2a3", carried({"left": CUBE_A2A3, "right": CUBE_A2A3, **_TABLES})),
+        on("a5", carried({"left": CUBE_A5, "right": CUBE_A5, **_TABLES_A5})),
+        on("a2a3", into("mat", acc_types(PLAIN_A2A3, SCALED_A2A3))),
+        on("a2a3", into("vec", acc_types(PLAIN_A5, SCALED_A2A3))),
+        on("a5", acc_types(PLAIN_A5, SCALED_A5)),
+        acc_options(),
+        acc_to_vec(),
+        quant_forms(),
+        on(NPU, in_role("fp", "scaling")),
+        on(NPU, _bias_row()),
+        on("a2a3", fractal_512()),
+    ),
+    notes=(
+        "acc->vec on a2a3: PTOAS and its programs have it, the header asserts against it",
+        "the grouping form of C++ (grp_axis, tmp) has no text: X->ZZ follows from the layouts",
+        "TMOV.md proposes tmov.m2l, m2r, m2b, m2s, a2v, v2v; PTOAS reads tmov and tmov.fp only",
+    ),
+    cite="pto-isa docs/isa/TMOV.md",
+)
+instr(
+    "tmov.fp",
+    MOVE,
+    "dst[i,j] = quant(src[i,j], fp[0,j]); older spelling of tmov with fp",
+    body=move.MOVE_SCALED,
+    operands=(read("src"), read("fp"), write("dst")),
+    attrs=(RELU,),
+    text=INS_OUTS,
+    pipe="FIX",
+    subject="src",
+    types="i32 f32",
+    rules=(
+        on("a2a3", joined("src", "dst", "acc->mat")),
+        on("a5", joined("src", "dst", "acc->mat acc->vec")),
+        on(NPU, in_role("fp", "scaling")),
+        current(on(NPU, in_layout("src", "NZ"))),
+        on("a2a3", acc_types("", SCALED_A2A3)),
+        on("a5", acc_types("", SCALED_A5)),
+        on("a2a3", fractal_512()),
+    ),
+    notes=("pipe: event.hpp says FIX, the td MTE1, the IR manual V",),
+    cite="pto-isa docs/isa/TMOV_FP.md",
+)

@@ -1,0 +1,163 @@
+"""Tile instructions on two sources of which one may cover only part of the destination."""
+
+from __future__ import annotations
+
+from pto.core.tile import TileType
+from pto.isa.meaning import lanes
+from pto.isa.meaning.tile.partial import partial, partial_search
+from pto.isa.row.instr import Family, instr, read, write
+from pto.isa.rules.rule import Case, Rule, dims, dtype_in, on, same_dtype, same_valid
+from pto.isa.rules.tile import NPU, VECTOR_UNIT
+
+_CPU = "i8 u8 i16 i32 f16 bf16 f32"
+_A2A3 = "i16 i32 f16 f32"
+_A5 = "i8 u8 i16 u16 i32 u32 i64 u64 f16 bf16 f32"
+
+
+def _tiles(case: Case) -> tuple[TileType, TileType, TileType] | None:
+    src0, src1, dst = case.tile("src0"), case.tile("src1"), case.tile("dst")
+    return None if src0 is None or src1 is None or dst is None else (src0, src1, dst)
+
+
+def _shown(src0: TileType, src1: TileType, dst: TileType) -> str:
+    texts = (dims(*x.valid) for x in (src0, src1, dst))
+    return "src0 is {}, src1 is {}, dst is {}".format(*texts)
+
+
+def _inside_test(case: Case) -> str | None:
+    tiles = _tiles(case)
+    if tiles is None:
+        return None
+    *sources, dst = tiles
+    for src in sources:
+        for mine, limit in zip(src.valid, dst.valid, strict=True):
+            if mine is not None and limit is not None and mine > limit:
+                return _shown(*tiles)
+    return None
+
+
+def _whole_test(case: Case) -> str | None:
+    tiles = _tiles(case)
+    if tiles is None:
+        return None
+    *sources, dst = tiles
+    for src in sources:
+        if all(
+            None in pair or pair[0] == pair[1] for pair in zip(src.valid, dst.valid, strict=True)
+        ):
+            return None
+    return _shown(*tiles)
+
+
+_INSIDE = Rule(
+    "part-inside",
+    "PTO-S053",
+    "expects src0 and src1 to stay within the valid region of dst",
+    _inside_test,
+)
+_WHOLE = Rule(
+    "part-whole",
+    "PTO-S053",
+    "expects src0 or src1 to have the whole valid region of dst",
+    _whole_test,
+)
+_LOOSE_NOTE = (
+    "on a5 PTOAS lets both sources be smaller than dst, the page wants one of them to be whole;"
+    " elements that neither has are 0 in the CPU simulator and undefined on NPUs. Here tpartadd and"
+    " tpartmul give 0, tpartmax the lowest and tpartmin the greatest finite value (PTO-Gym)"
+)
+_DOMAIN_NOTE = (
+    "the IR manual takes the intersection as the domain and leaves the rest to the implementation"
+)
+
+PARTIAL = Family(
+    "partial",
+    "tile",
+    "dst[i,j] = f(src0[i,j], src1[i,j]) where both are valid, else the one that is",
+    operands=(read("src0"), read("src1"), write("dst")),
+    pipe="V",
+    rules=(*VECTOR_UNIT, same_dtype("src0", "src1", "dst"), _INSIDE, on("a2a3", _WHOLE)),
+)
+for _name, _formula, _body in (
+    ("tpartadd", "src0 + src1", partial(lanes.add)),
+    ("tpartmul", "src0 * src1", partial(lanes.mul)),
+    ("tpartmax", "max(src0, src1)", partial(lanes.maximum, outside="lowest")),
+    ("tpartmin", "min(src0, src1)", partial(lanes.minimum, outside="greatest")),
+):
+    instr(
+        _name,
+        PARTIAL,
+        f"dst = {_formula} where both are valid, else the source that is valid",
+        body=_body,
+        cpu=_CPU,
+        a2a3=_A2A3,
+        a5=_A5.replace(" i64 u64", "") if _name == "tpartmul" else _A5,
+        cite=f"pto-isa docs/isa/{_name.upper()}.md",
+        notes=(_LOOSE_NOTE, _DOMAIN_NOTE),
+    )
+
+
+def _wide_index_test(case: Case) -> str | None:
+    value, index = case.tile("dst"), case.tile("dstIdx")
+    if value is None or index is None or value.itemsize <= index.itemsize:
+        return None
+    return f"values are {value.dtype.name}, indices {index.dtype.name}"
+
+
+_VALUES, _INDICES = "!pto.tile_buf<vec, 16x64xf32>", "!pto.tile_buf<vec, 16x64xi32>"
+PARTIAL_INDICES = Family(
+    "partial search",
+    "tile",
+    "the better of two (value, index) pairs, as partial does it",
+    operands=(
+        read("src0"),
+        read("src1"),
+        read("src0Idx"),
+        read("src1Idx"),
+        write("dst"),
+        write("dstIdx"),
+    ),
+    pipe="V",
+    rules=(
+        *VECTOR_UNIT,
+        same_dtype("src0", "src1", "dst"),
+        same_dtype("src0Idx", "src1Idx", "dstIdx"),
+        dtype_in("dstIdx", "i16 u16 i32 u32"),
+        on(
+            "a2a3",
+            Rule(
+                "wide-index",
+                "PTO-T050",
+                "expects 32-bit indices for 32-bit values",
+                _wide_index_test,
+            ),
+        ),
+        same_valid("src0Idx", "src0"),
+        same_valid("src1Idx", "src1"),
+        same_valid("dstIdx", "dst"),
+        _INSIDE,
+        on(NPU, _WHOLE),
+    ),
+)
+for _name, _test, _fn in (
+    ("tpartargmax", "src0 > src1", lanes.greater),
+    ("tpartargmin", "src0 < src1", lanes.less),
+):
+    instr(
+        _name,
+        PARTIAL_INDICES,
+        f"(dst, dstIdx) = (src0, src0Idx) if {_test} else (src1, src1Idx); where one source is"
+        " valid, its pair",
+        body=partial_search(_fn),
+        a2a3=_A2A3,
+        a5="i8 u8 i16 u16 i32 u32 f16 bf16 f32",
+        example=f"pto.{_name} ins(%src0, %src1, %src0Idx, %src1Idx :"
+        f" {_VALUES}, {_VALUES}, {_INDICES}, {_INDICES})"
+        f" outs(%dst, %dstIdx : {_VALUES}, {_INDICES})",
+        cite=(f"pto-isa docs/isa/{_name.upper()}.md", f"tile.yaml#pto.{_name}"),
+        notes=(
+            "of equal values the pair of src1 is taken",
+            "the headers take f16 and f32 values with 16- or 32-bit indices, PTOAS integers too but"
+            " 32-bit indices only; we take both",
+        ),
+    )

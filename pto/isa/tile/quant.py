@@ -1,0 +1,190 @@
+"""Tile instructions that quantise to and from small types by scales, per row or per group."""
+
+from __future__ import annotations
+
+from pto.isa.meaning.tile import quant as meaning
+from pto.isa.row.instr import Attr, Family, instr, read, write
+from pto.isa.rules.rule import Case, Rule, all_in, attr_in, dtype_in, on, row_major
+from pto.isa.rules.tile import NPU, dtype_pairs, same_domain, same_valid_rows
+
+# Only src and dst must be row-major: scales are often columns.
+_PLACES = (on(NPU, all_in("vec")), on(NPU, row_major("src", "dst")))
+_KINDS = ("INT8_SYM", "INT8_ASYM")
+_GROUPED_KINDS = ("MXFP8", "MXFP4_E2M1")
+_GROUP = 32  # seed 000, Constants Reference: MX_BLOCK_SIZE
+
+
+def _offset_of_kind(case: Case) -> str | None:
+    kind, offset = case.word("quant_type"), case.op.operand("offset")
+    if kind == "INT8_SYM" and offset is not None:
+        return "INT8_SYM has one"
+    if kind == "INT8_ASYM" and offset is None:
+        return "INT8_ASYM has none"
+    return None
+
+
+_OFFSET = Rule(
+    "quant-offset", "PTO-T044", "expects an offset for INT8_ASYM and for it alone", _offset_of_kind
+)
+
+instr(
+    "tquant",
+    Family(
+        "quantise",
+        "tile",
+        "one scale, and perhaps one offset, for each row",
+        operands=(read("src"), read("fp"), read("offset?"), write("dst")),
+        pipe="V",
+        subject="src",
+        rules=(*_PLACES, same_domain("src", "dst")),
+    ),
+    "INT8_SYM: dst = clamp(rint(src * fp[i]), -128, 127);"
+    " INT8_ASYM: dst = clamp(rint(src * fp[i] + offset[i]), 0, 255)",
+    body=meaning.QUANTISE,
+    attrs=(Attr("quant_type", "quant_type", values=_KINDS, required=True),),
+    types="f32",
+    rules=(
+        _OFFSET,
+        dtype_in("dst", "i8 u8"),
+        dtype_in("fp", "f32"),
+        dtype_in("offset", "f32"),
+    ),
+    notes=(
+        "The page divides by the scale and adds the offset after rounding; all code multiplies,"
+        " so fp holds the reciprocal, and adds before.",
+        "The page gives INT8_ASYM -128..127; the code clamps to 0..255.",
+        "Headers want i8 for INT8_SYM and u8 for INT8_ASYM; PTOAS takes either for both.",
+        "a2a3 scales src in place, and it is lost; here it stays. Its C++ form takes a tmp, which"
+        " PTOAS does not.",
+    ),
+    example="pto.tquant ins(%src, %fp : !pto.tile_buf<vec, 16x64xf32>,"
+    " !pto.tile_buf<vec, 16x8xf32>) outs(%dst : !pto.tile_buf<vec, 16x64xi8>)"
+    " {quant_type = #pto<quant_type INT8_SYM>}",
+    cite=("pto-isa docs/isa/TQUANT.md", "PTOAS docs/PTO_IR_manual.md"),
+)
+instr(
+    "tdequant",
+    Family(
+        "quantise",
+        "tile",
+        "one scale and one offset for each row",
+        operands=(read("src"), read("scale"), read("offset"), write("dst")),
+        pipe="V",
+        subject="src",
+        rules=(*_PLACES, same_domain("src", "dst")),
+    ),
+    "dst = (f32(src) - offset[i]) * scale[i]",
+    phases={"a2a3": "V S V"},
+    body=meaning.DEQUANTISE,
+    types="i8 i16",
+    rules=(
+        dtype_in("dst", "f32"),
+        dtype_in("scale", "f32"),
+        dtype_in("offset", "f32"),
+        on("a5", same_valid_rows("scale", "offset", "dst")),
+    ),
+    notes=("scale multiplies here and in tquant, so one scale tile cannot serve both.",),
+    example="pto.tdequant ins(%src, %scale, %offset : !pto.tile_buf<vec, 16x64xi8>,"
+    " !pto.tile_buf<vec, 16x8xf32>, !pto.tile_buf<vec, 16x8xf32>)"
+    " outs(%dst : !pto.tile_buf<vec, 16x64xf32>)",
+    cite="pto-isa docs/isa/TDEQUANT.md",
+)
+
+
+def _ungrouped(case: Case) -> str | None:
+    src = case.tile("src")
+    if src is None:
+        return None
+    sides = {"1": (src.cols, "columns"), "0": (src.rows, "rows")}
+    size, what = sides.get(case.word("grp_axis") or "", (0, ""))
+    return None if size % _GROUP == 0 else f"src has {size} {what}"
+
+
+def _half_pair(case: Case) -> str | None:
+    src = case.tile("src")
+    if case.word("interleave") != "true" or src is None:
+        return None
+    if case.word("grp_axis") != "0":
+        return f"grp_axis is {case.word('grp_axis')}"
+    rows = src.valid[0]
+    return None if rows is None or rows % (2 * _GROUP) == 0 else f"src has {rows} valid rows"
+
+
+def _too_few_groups(case: Case) -> str | None:
+    src = case.tile("src")
+    if src is None:
+        return None
+    need = src.rows * src.cols // _GROUP
+    for name, tile in case.tiles(("exp", "max", "scaling", "exp_zz")):
+        if tile.rows * tile.cols < need:
+            return f"{name} has {tile.rows * tile.cols}, src has {need} groups"
+    return None
+
+
+def _kind_of_dst(case: Case) -> str | None:
+    wanted = {"MXFP8": {"f8e4m3", "i8", "u8"}, "MXFP4_E2M1": {"float4_e2m1x2"}}
+    kind, elem = case.word("quant_type") or "", case.elem("dst")
+    if elem is None or set(elem.names) & wanted.get(kind, set(elem.names)):
+        return None
+    return f"{kind} into {elem.name}"
+
+
+_FP8 = "f8e4m3 i8 u8"
+_MX_PAIRS = {"f32": _FP8, "f16": f"{_FP8} float4_e2m1x2", "bf16": f"{_FP8} float4_e2m1x2"}
+
+instr(
+    "tquant.mx",
+    Family(
+        "quantise",
+        "tile",
+        "32 elements along a row (grp_axis 1) or a column (0) share one e8m0 exponent",
+        operands=(
+            read("src"),
+            write("dst"),
+            write("exp"),
+            write("max"),
+            write("scaling"),
+            write("exp_zz?"),
+        ),
+        pipe="V",
+        subject="src",
+        rules=_PLACES,  # dst may be flat, or packed by two, so its region is its own
+    ),
+    "exp = e8m0 of max|src| in the group; dst = encode(src * 2**(127 - exp))",
+    body=meaning.QUANTISE_GROUPS,
+    attrs=(
+        Attr("quant_type", "quant_type", values=_GROUPED_KINDS, required=True),
+        Attr("scale_alg", "str", values=("OCP", "NV"), default="OCP"),
+        Attr("grp_axis", "int", default=1, meaning="1: groups of columns, 0: groups of rows"),
+        Attr("interleave", "bool", default=False, meaning="pairs of exponent rows, grp_axis 0"),
+        Attr("store_mode", "str", values=("ND", "NZ"), default="ND", meaning="NZ fills exp_zz"),
+    ),
+    needs="mx",
+    types="f16 bf16 f32",
+    rules=(
+        attr_in("grp_axis", "0", "1"),
+        dtype_pairs("src", "dst", {"a5": _MX_PAIRS}),
+        Rule("mx-kind", "PTO-T044", "expects a dst of the kind quant_type names", _kind_of_dst),
+        dtype_in("exp", "u8 e8m0"),
+        Rule("mx-groups", "PTO-S044", "expects groups of 32 elements", _ungrouped),
+        Rule("mx-interleave", "PTO-S044", "expects pairs of row groups to interleave", _half_pair),
+        Rule("mx-exponents", "PTO-S044", "expects one value for each group", _too_few_groups),
+    ),
+    notes=(
+        "C++ overloads TQUANT; PTOAS has no text for it, so the name and text here are ours.",
+        "exp is the exponent field of the maximum less 8 (MXFP8) or 2 (MXFP4), 0 below that and"
+        " 0xFF for NaN; NV takes max / 448 or max / 6 instead and rounds up. The page says 1 for"
+        " MXFP4.",
+        "The page has hardware round stochastically; its tests, the C++ simulator and we round to"
+        " nearest even.",
+        "exp, max and scaling hold a value for each group: at [i,j] where their valid region is"
+        " that of the groups, else in memory order, as programs that declare them flat expect.",
+        "An MXFP4 dst packs two elements to a byte. HiFloat4 (MxQuantAlg::Hif4) is of a later"
+        " profile.",
+    ),
+    example="pto.tquant.mx ins(%src : !pto.tile_buf<vec, 16x64xf32>)"
+    " outs(%dst, %exp, %max, %scaling : !pto.tile_buf<vec, 16x64xf8E4M3FN>,"
+    " !pto.tile_buf<vec, 1x32xui8>, !pto.tile_buf<vec, 1x32xf32>, !pto.tile_buf<vec, 1x32xf32>)"
+    " {quant_type = #pto<quant_type MXFP8>}",
+    cite=("pto-isa docs/isa/TQUANT.md", "pto-isa docs/isa/TQUANT_DN.md"),
+)

@@ -1,0 +1,342 @@
+"""Tile instructions that pad, reinterpret and reorder what tiles hold. Windows: `extract.py`."""
+
+from __future__ import annotations
+
+from pto.core.tile import TileType
+from pto.isa.meaning.tile import rearrange
+from pto.isa.row.instr import Family, PipeBy, Result, instr, read, scratch, write
+from pto.isa.rules.paths import into, item_size, joined, same_role, same_size, same_type
+from pto.isa.rules.rule import (
+    Case,
+    Rule,
+    dims,
+    dtype_in,
+    in_layout,
+    in_role,
+    on,
+    row_major,
+    same_dtype,
+    same_shape,
+    same_valid,
+)
+from pto.isa.rules.tile import NPU, VECTOR_UNIT, same_valid_rows
+
+_COMMON = "i8 u8 i16 u16 i32 u32 f16 bf16 f32"
+
+# ---- padding
+
+
+def _has_pad() -> Rule:
+    """On cpu a null pad counts as zero (tile.yaml#pto.tload)."""
+
+    def test(case: Case) -> str | None:
+        tile = case.tile("dst")
+        return None if tile is None or tile.pad.name != "null" else "dst has pad null"
+
+    return Rule("has-pad", "PTO-T067", "expects dst to have a pad value", test)
+
+
+def _holds(dst: str, src: str) -> Rule:
+    def test(case: Case) -> str | None:
+        large, small = case.tile(dst), case.tile(src)
+        if large is None or small is None:
+            return None
+        if large.rows >= small.rows and large.cols >= small.cols:
+            return None
+        return f"{src} is {dims(*small.shape)}, {dst} is {dims(*large.shape)}"
+
+    return Rule("holds", "PTO-S066", f"expects {dst} to be at least as large as {src}", test)
+
+
+FILLPAD = Family(
+    "fill padding",
+    "tile",
+    "dst = src inside the valid region of src, the pad value of dst elsewhere",
+    operands=(read("src"), write("dst")),
+    pipe=PipeBy(("dst",), ((("mat",), "MTE2"),), "V"),
+    rules=(
+        same_size("src", "dst"),
+        item_size("src"),
+        on(NPU, joined("src", "dst", "vec->vec mat->mat")),
+        on(NPU, into("vec", row_major("src", "dst"))),
+        on(NPU, into("mat", in_layout("dst", "NZ"))),
+        on(NPU, _has_pad()),
+    ),
+)
+_EXTENT = "how far the fill goes: CPU and the page the whole of dst, a2a3 rows to dst's valid ones"
+
+instr(
+    "tfillpad",
+    FILLPAD,
+    "dst[i,j] = src[i,j] where src is valid, the pad of dst elsewhere",
+    body=rearrange.FILL_PAD,
+    rules=(same_shape("src", "dst"), on(NPU, into("mat", same_type("src", "dst")))),
+    notes=(_EXTENT,),
+    cite="pto-isa docs/isa/TFILLPAD.md",
+    phases={"a2a3": "V S V"},
+)
+instr(
+    "tfillpad_expand",
+    FILLPAD,
+    "as tfillpad, into a dst that may be larger than src",
+    body=rearrange.FILL_PAD,
+    rules=(_holds("dst", "src"),),
+    notes=(_EXTENT,),
+    cite="pto-isa docs/isa/TFILLPAD_EXPAND.md",
+)
+instr(
+    "tfillpad_inplace",
+    FILLPAD,
+    "as tfillpad on shared storage: the valid data of src stays, the rest is padded",
+    body=rearrange.FILL_PAD,
+    rules=(same_shape("src", "dst"),),
+    notes=(_EXTENT,),
+    cite="pto-isa docs/isa/TFILLPAD_INPLACE.md",
+)
+
+# ---- reinterpretation
+
+
+def _same_bytes() -> Rule:
+    def test(case: Case) -> str | None:
+        src, result = case.tile("src"), case.tile("result")
+        if src is None or result is None:
+            return None
+        a, b = (x.rows * x.cols * x.itemsize for x in (src, result))
+        return None if a == b else f"src has {a}, result has {b}"
+
+    return Rule("same-bytes", "PTO-S067", "expects src and result to have as many bytes", test)
+
+
+def _same_boxing() -> Rule:
+    def test(case: Case) -> str | None:
+        src, result = case.tile("src"), case.tile("result")
+        if src is None or result is None or src.layout.is_boxed == result.layout.is_boxed:
+            return None
+        return f"src is {src.layout.name}, result is {result.layout.name}"
+
+    sentence = "expects src and result to be both boxed or both plain"
+    return Rule("same-boxing", "PTO-L065", sentence, test)
+
+
+RESHAPE = Family(
+    "reinterpret",
+    "tile",
+    "the same bytes under another tile type",
+    operands=(read("src"),),
+    results=(Result("result", "tile"),),
+    text="$src {} : types -> results",
+    pipe="S",
+    subject="src",
+    rules=(same_role("src", "result"), _same_bytes(), _same_boxing()),
+)
+instr(
+    "treshape",
+    RESHAPE,
+    "result = the bytes of src under another shape, valid region and element type",
+    body=rearrange.RESHAPE,
+    notes=(
+        "the manual writes ins/outs; the td and programs give a result that shares src's storage",
+        "pipe: event.hpp and the td say S, the IR manual V",
+        "the CPU simulator alone asks for float with float and integer with integer",
+    ),
+    cite="pto-isa docs/isa/TRESHAPE.md",
+)
+
+# ---- transposition and concatenation
+
+
+def _holds_transposed() -> Rule:
+    def test(case: Case) -> str | None:
+        src, dst = case.tile("src"), case.tile("dst")
+        if src is None or dst is None:
+            return None
+        wanted = (src.valid[1], src.valid[0])
+        if all(w is None or w <= d for w, d in zip(wanted, dst.shape, strict=True)):
+            return None
+        return f"src is {dims(*src.valid)}, dst is {dims(*dst.shape)}"
+
+    sentence = "expects dst to hold the valid region of src transposed"
+    return Rule("holds-transposed", "PTO-S066", sentence, test)
+
+
+def _whole_blocks() -> Rule:
+    def test(case: Case) -> str | None:
+        for name, tile in case.tiles(("src", "dst")):
+            size = _line(tile) * tile.itemsize
+            if size % 32:
+                return f"{name} has lines of {size} bytes"
+        return None
+
+    sentence = "expects the lines of src and dst to be whole 32-byte blocks"
+    return Rule("whole-blocks", "PTO-S061", sentence, test)
+
+
+def _line(tile: TileType) -> int:
+    return tile.cols if tile.layout.blayout.value == "row_major" else tile.rows
+
+
+TRANSPOSE = Family(
+    "transpose",
+    "tile",
+    "rows become columns",
+    operands=(read("src"), scratch("tmp"), write("dst")),
+    pipe="V",
+    rules=(
+        same_dtype("src", "tmp", "dst"),
+        item_size("src"),
+        on(NPU, in_role("src", "vec")),
+        on("a2a3", row_major("src")),
+        on("a5", _whole_blocks()),
+        _holds_transposed(),
+    ),
+)
+instr(
+    "ttrans",
+    TRANSPOSE,
+    "dst[i,j] = src[j,i] over the valid region of src",
+    body=rearrange.TRANSPOSE,
+    a2a3=_COMMON,
+    a5=_COMMON,
+    notes=(
+        "the IR manual says a5 transposes the whole shape; TTRANS.md and the header use src's valid"
+        " region",
+        "the convolution forms (NCHW to NC1HWC0, ...) need a ConvTile, which the text lacks",
+    ),
+    cite="pto-isa docs/isa/TTRANS.md",
+    phases={"a2a3": "V S V"},
+)
+
+CONCAT = Family(
+    "concatenate",
+    "tile",
+    "the rows of one tile followed by those of another",
+    operands=(read("src0"), read("src1"), write("dst")),
+    pipe="V",
+    rules=(*VECTOR_UNIT, same_dtype("src0", "src1", "dst")),
+)
+
+
+def _columns_fit() -> Rule:
+    """a2a3 and PTOAS ask for room in dst; a5 and CPU also for dst's valid columns to be the sum."""
+
+    def test(case: Case) -> str | None:
+        src0, src1, dst = (case.tile(name) for name in ("src0", "src1", "dst"))
+        if src0 is None or src1 is None or dst is None:
+            return None
+        a, b = src0.valid[1], src1.valid[1]
+        if a is None or b is None or a + b <= dst.cols:
+            return None
+        return f"{a} and {b} do not fit the {dst.cols} of dst"
+
+    sentence = "expects dst to have room for the valid columns of src0 and src1"
+    return Rule("columns-fit", "PTO-S066", sentence, test)
+
+
+instr(
+    "tconcat",
+    CONCAT,
+    "dst[i] = src0[i] followed by src1[i], row by row",
+    body=rearrange.CONCAT,
+    a2a3=_COMMON,
+    a5=_COMMON,
+    rules=(same_valid_rows("src0", "src1", "dst"), _columns_fit()),
+    cite="pto-isa docs/isa/TCONCAT.md",
+    phases={"a2a3": "V S"},
+)
+instr(
+    "tconcatidx",
+    CONCAT,
+    "dst[i] = n0 columns of src0[i], then n1 of src1[i]; n_k = srcKIdx[i,0] / bytes of an index;"
+    " dstIdx[i,0] = src0Idx[i,0] + src1Idx[i,0]",
+    body=rearrange.CONCAT_COUNTED,
+    operands=(
+        read("src0"),
+        read("src1"),
+        read("src0Idx"),
+        read("src1Idx"),
+        write("dst"),
+        write("dstIdx?"),
+    ),
+    a2a3=_COMMON,
+    a5=_COMMON,
+    rules=(
+        same_dtype("src0Idx", "src1Idx"),
+        dtype_in("src0Idx", "i8 u8 i16 u16 i32 u32"),
+        same_valid_rows("src0", "src1", "src0Idx", "src1Idx", "dst"),
+    ),
+    notes=(
+        "counts: the IR manual reads element counts clamped to the valid columns, all C++ code"
+        " divides the stored value by the size of an index element; we do as the code does",
+    ),
+    cite="PTOAS docs/PTO_IR_manual.md, pto.tconcatidx",
+)
+
+# ---- interleaving
+
+
+def _even_columns(name: str) -> Rule:
+    def test(case: Case) -> str | None:
+        tile = case.tile(name)
+        cols = None if tile is None else tile.valid[1]
+        return None if cols is None or cols % 2 == 0 else f"it has {cols}"
+
+    sentence = f"expects {name} to have an even number of valid columns"
+    return Rule("even-columns", "PTO-S064", sentence, test)
+
+
+def _halves() -> Rule:
+    """One source: each destination takes every second element. Two: all tiles are alike."""
+    alike = same_valid("src0", "src1", "dst1", "dst0")
+
+    def test(case: Case) -> str | None:
+        src, dst = case.tile("src0"), case.tile("dst0")
+        if case.op.operand("src1") is not None:
+            return alike.test(case)
+        whole, half = (None if x is None else x.valid[1] for x in (src, dst))
+        if whole is None or half is None or whole == 2 * half:
+            return None
+        return f"src0 has {whole} columns, dst0 {half}"
+
+    sentence = "expects dst0 and dst1 to hold one half of the elements each"
+    return Rule("halves", "PTO-S066", sentence, test)
+
+
+INTERLEAVE = Family(
+    "interleave",
+    "tile",
+    "merge two streams of elements, or take them apart",
+    pipe="V",
+    subject="dst0",
+    rules=(*VECTOR_UNIT, same_dtype(), same_valid("dst1", "dst0")),
+)
+_CPP_ONLY = "PTOAS has no such operation; C++ takes (dst1, dst0, src1, src0)"
+
+instr(
+    "tinterleave",
+    INTERLEAVE,
+    "each row as the stream src0[0] src1[0] src0[1] ...: dst0 its first half, dst1 its second",
+    body=rearrange.INTERLEAVE,
+    operands=(read("src0"), read("src1"), write("dst0"), write("dst1")),
+    profiles="cpu a5",
+    a5=_COMMON,
+    rules=(same_valid("src0", "src1", "dst0"), _even_columns("dst0")),
+    notes=(_CPP_ONLY,),
+    cite="pto-isa docs/isa/TINTERLEAVE.md",
+)
+instr(
+    "tdeinterleave",
+    INTERLEAVE,
+    "each row as the stream src0, then src1: dst0 its even elements, dst1 its odd ones",
+    body=rearrange.DEINTERLEAVE,
+    operands=(read("src0"), read("src1?"), write("dst0"), write("dst1")),
+    profiles="cpu a5",
+    a5=_COMMON,
+    rules=(_halves(), _even_columns("src0")),
+    notes=(
+        _CPP_ONLY,
+        "one source: the page says all valid shapes are equal and that dst is half; the code checks"
+        " half",
+    ),
+    cite="pto-isa docs/isa/TDEINTERLEAVE.md",
+)

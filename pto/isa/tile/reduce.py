@@ -1,0 +1,374 @@
+"""Tile instructions that fold rows or columns: sums, products, extrema and where they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pto.core.constants import BLOCK_BYTE_SIZE, VREG_BYTES
+from pto.isa.meaning import Fold, lanes
+from pto.isa.meaning.tile.reduce import SUM_NEIGHBOURS, search
+from pto.isa.row import types as t
+from pto.isa.row.instr import INS_OUTS_INSIDE, Attr, Family, instr, read, scratch, write
+from pto.isa.rules.rule import Case, Rule, all_in, in_layout, on, row_major, same_dtype
+from pto.isa.rules.tile import (
+    NPU,
+    VECTOR_UNIT,
+    dtype_pairs,
+    not_empty,
+    one_valid,
+    same_domain,
+    same_valid_cols,
+    same_valid_rows,
+    scratch_holds,
+)
+
+_TMP_NOTE = "tmp is working space of a2a3; a5 and the CPU simulator take it and do not use it"
+_INT_FLOAT = "i16 i32 f16 f32"
+_FULL = "!pto.tile_buf<vec, 16x64xf32>"
+_TO_COLUMN = (
+    f"pto.{{}} ins(%src, %tmp : {_FULL}, {_FULL})"
+    " outs(%dst : !pto.tile_buf<vec, 16x1x{}, blayout=col_major>)"
+)
+_TO_ROW = f"pto.{{}} ins(%src : {_FULL}) outs(%dst : !pto.tile_buf<vec, 1x64xf32>)"
+
+
+def _ceil(count: int, unit: int) -> int:
+    """`count` rounded up to whole units."""
+    return -(-count // unit) * unit
+
+
+def _column_vector(name: str) -> Rule:
+    def test(case: Case) -> str | None:
+        tile = case.tile(name)
+        if tile is None or tile.layout.name != "DN" or tile.cols == 1:
+            return None
+        return f"it has {tile.cols}"
+
+    sentence = f"expects a column-major {name} to have one column"
+    return Rule("column-vector", "PTO-S051", sentence, test)
+
+
+def _index_type(sentence: str, allowed: Callable[[Case, t.Scalar], str]) -> Rule:
+    """`allowed` names the index types for a source type."""
+
+    def test(case: Case) -> str | None:
+        src, index = case.elem("src"), case.elem("dst")
+        if src is None or index is None or set(index.names) & set(allowed(case, src).split()):
+            return None
+        values = " beside values" if case.type("dstVal") else ""
+        return f"dst is {index.name}{values}, src is {src.name}"
+
+    return Rule("index-type", "PTO-T050", sentence, test)
+
+
+# ---- rows
+
+_ROWS = (
+    on(NPU, all_in("vec")),
+    on(NPU, row_major("src")),
+    on(NPU, in_layout("dst", "ND", "DN")),
+    on(NPU, _column_vector("dst")),
+    on(NPU, one_valid("dst", "column")),
+    same_valid_rows("src", "dst"),
+    not_empty("src"),
+    on("a2a3", same_dtype("src", "tmp")),
+)
+
+ROWS = Family(
+    "row reduction",
+    "tile",
+    "dst[i,0] = fold over j of src[i,j], over src's valid region",
+    operands=(read("src"), scratch("tmp", idle="cpu a5"), write("dst")),
+    pipe="V",
+    subject="src",
+    rules=_ROWS,
+)
+
+_MAYBE_TMP = (read("src"), scratch("tmp?", idle="cpu a5"), write("dst"))
+_NO_TMP_NOTE = "the IR manual and an older program leave tmp out; PTOAS requires it"
+_CPU_SUMS = {"i16": "i16 i32", "i32": "i32", "f16": "f16 f32", "bf16": "bf16 f32", "f32": "f32"}
+instr(
+    "trowsum",
+    ROWS,
+    "dst[i,0] = sum over j of src[i,j]",
+    body=Fold(lanes.add, "row", wide=True),
+    cpu="i16 i32 f16 bf16 f32",
+    a2a3=_INT_FLOAT,
+    a5="i16 i32 i64 u64 f16 f32",
+    rules=(
+        on(NPU, same_dtype("src", "dst")),
+        dtype_pairs("src", "dst", {"cpu": _CPU_SUMS}),
+    ),
+    operands=_MAYBE_TMP,
+    example=_TO_COLUMN.format("trowsum", "f32"),
+    cite="pto-isa docs/isa/TROWSUM.md",
+    phases={"a2a3": "V S V"},
+    notes=(
+        _TMP_NOTE,
+        _NO_TMP_NOTE,
+        "the CPU simulator and we sum f16 and bf16 in f32, one element after the other, and round"
+        " once; order and width of the hardware are not stated",
+    ),
+)
+instr(
+    "trowprod",
+    ROWS,
+    "dst[i,0] = product over j of src[i,j]",
+    body=Fold(lanes.mul, "row"),
+    a2a3=_INT_FLOAT,
+    a5=_INT_FLOAT,
+    rules=(same_dtype("src", "dst"),),
+    example=_TO_COLUMN.format("trowprod", "f32"),
+    cite="pto-isa docs/isa/TROWPROD.md",
+    notes=(_TMP_NOTE,),
+)
+for _name, _word, _fn, _operands in (
+    ("trowmax", "maximum", lanes.maximum, _MAYBE_TMP),
+    ("trowmin", "minimum", lanes.minimum, ROWS.operands),
+):
+    instr(
+        _name,
+        ROWS,
+        f"dst[i,0] = {_word} over j of src[i,j]",
+        body=Fold(_fn, "row"),
+        operands=_operands,
+        example=_TO_COLUMN.format(_name, "f32"),
+        a2a3=_INT_FLOAT,
+        a5="i8 u8 i16 i32 i64 u64 f16 f32",
+        rules=(same_dtype("src", "dst"),),
+        cite=f"pto-isa docs/isa/{_name.upper()}.md",
+        phases={"a2a3": "V S V"},
+        notes=(
+            _TMP_NOTE,
+            *((_NO_TMP_NOTE,) if _operands is _MAYBE_TMP else ()),
+            "on a5 i8, u8, i64 and u64 are in the headers, not in the IR manual",
+        ),
+    )
+
+
+def _row_index_types(case: Case, src: t.Scalar) -> str:
+    short = case.profile.name == "a5" or (case.profile.name == "a2a3" and "f16" in src.names)
+    return "i16 u16 i32 u32" if short and case.type("dstVal") else "i32 u32"
+
+
+def _row_stages(case: Case) -> int | None:
+    """Bytes of the staged search of a2a3 (TROWARGMAX.md, About temporary tile)."""
+    src = case.tile("src")
+    if src is None:
+        return None
+    (rows, cols), size = src.valid, src.itemsize
+    if rows is None or cols is None:
+        return None
+    lane, block = VREG_BYTES // size, BLOCK_BYTE_SIZE // size
+    if cols <= lane:
+        return rows * size * 2 if case.type("dstVal") else 0
+    first = -(-cols // lane)
+    stride = _ceil(first * 2, block) + _ceil(first, block)
+    if first > lane:
+        second = _ceil(first, block) + _ceil(-(-first // lane) * 2, block)
+        stride = max(_ceil(first * 2, block), second) + 2
+    return rows * stride * size
+
+
+ROW_INDICES = Family(
+    "row search",
+    "tile",
+    "dst[i,0] = the column j where src[i,j] is extreme, and its value if asked for",
+    operands=(read("src"), scratch("tmp", idle="a5"), write("dstVal?"), write("dst")),
+    pipe="V",
+    subject="src",
+    rules=(
+        *_ROWS,
+        on(NPU, in_layout("dstVal", "ND", "DN")),
+        on(NPU, _column_vector("dstVal")),
+        on(NPU, one_valid("dstVal", "column")),
+        same_valid_rows("dstVal", "dst"),
+        same_dtype("src", "dstVal"),
+        _index_type(
+            "expects dst to hold 32-bit integers (16-bit ones beside values: any on a5, f16 on"
+            " a2a3)",
+            _row_index_types,
+        ),
+        on("a2a3", scratch_holds("the stages of the search", _row_stages)),
+    ),
+)
+for _name, _word in {"trowargmax": "greatest", "trowargmin": "least"}.items():
+    instr(
+        _name,
+        ROW_INDICES,
+        f"dst[i,0] = column of the {_word} src[i,j]; dstVal[i,0] = that element",
+        body=search("row", greatest=_word == "greatest"),
+        example=_TO_COLUMN.format(_name, "i32"),
+        a2a3=_INT_FLOAT,
+        a5="i16 u16 i32 u32 f16 bf16 f32",
+        cite=(f"pto-isa docs/isa/{_name.upper()}.md", f"tile.yaml#pto.{_name}"),
+        phases={"a2a3": "V S V"},
+        notes=(
+            "of equal elements the CPU simulator and we take the first; the hardware's choice is"
+            " not stated. NaN counts only where it is the first element",
+            "dstVal is the overload of the C++ interface; PTOAS has the index alone",
+            "PTOAS wants tmp to have src's valid region; we ask for the bytes the page names, on"
+            " a2a3 only",
+        ),
+    )
+
+instr(
+    "tpairreducesum",
+    Family(
+        "pair reduction",
+        "tile",
+        "dst[i,k] = fold of neighbours in a row",
+        operands=(read("src"), write("dst")),
+        pipe="V",
+        rules=(*VECTOR_UNIT, same_dtype("src", "dst"), same_domain("src", "dst")),
+    ),
+    "dst[i,k] = src[i,2k] + src[i,2k+1] for k < ceil(C/2), an odd last one + 0; else 0",
+    body=SUM_NEIGHBOURS,
+    a2a3="f16 f32",
+    a5="f16 f32",
+    cite="pto-isa docs/isa/TPairReduceSum.md",
+    notes=("documented with this text; PTOAS has no such operation yet",),
+)
+
+# ---- columns
+
+COLUMNS = Family(
+    "column reduction",
+    "tile",
+    "dst[0,j] = fold over i of src[i,j], over src's valid region",
+    operands=(read("src"), write("dst")),
+    pipe="V",
+    subject="src",
+    rules=(
+        *VECTOR_UNIT,
+        same_dtype("src", "dst"),
+        same_valid_cols("src", "dst"),
+        on("a5", not_empty("src")),  # a2a3 returns at once
+    ),
+)
+_ANY_A5 = "i8 u8 i16 u16 i32 u32 i64 u64 f16 bf16 f32"
+_I64_NOTE = "i64 and u64 are in the a5 headers, not in the IR manual"
+
+
+def _tree_test(case: Case) -> str | None:
+    return None if case.word("isBinary") != "true" or case.type("tmp") else "there is no tmp"
+
+
+def _tree_rows(case: Case) -> str | None:
+    src, tmp = case.tile("src"), case.tile("tmp")
+    if src is None or tmp is None or case.word("isBinary") != "true":
+        return None
+    rows, cols = src.valid
+    if (rows is None or tmp.rows >= -(-rows // 2)) and (cols is None or tmp.cols >= cols):
+        return None
+    return f"tmp is {tmp.rows}x{tmp.cols}, the valid region of src {rows}x{cols}"
+
+
+instr(
+    "tcolsum",
+    COLUMNS,
+    "dst[0,j] = sum over i of src[i,j]",
+    body=Fold(lanes.add, "column", pairs=lambda case: case.word("isBinary") == "true"),
+    operands=(read("src"), scratch("tmp?"), write("dst")),
+    attrs=(
+        Attr(
+            "isBinary",
+            "bool",
+            default=False,
+            meaning="add neighbouring rows pair by pair in tmp instead of one row after another",
+        ),
+    ),
+    text=INS_OUTS_INSIDE,
+    a2a3=_INT_FLOAT,
+    a5=_ANY_A5,
+    rules=(
+        same_dtype("src", "tmp"),
+        Rule("tree-scratch", "PTO-S055", "expects tmp with isBinary = true", _tree_test),
+        Rule(
+            "tree-rows", "PTO-S040", "expects tmp to hold half the rows of src, as wide", _tree_rows
+        ),
+    ),
+    example=_TO_ROW.format("tcolsum"),
+    cite="pto-isa docs/isa/TCOLSUM.md",
+    notes=(
+        _I64_NOTE,
+        "PTOAS takes tmp and isBinary together only; the IR manual also shows tmp alone",
+    ),
+)
+instr(
+    "tcolprod",
+    COLUMNS,
+    "dst[0,j] = product over i of src[i,j]",
+    body=Fold(lanes.mul, "column"),
+    a2a3=_INT_FLOAT,
+    a5="i16 u16 i32 u32 f16 bf16 f32",
+    example=_TO_ROW.format("tcolprod"),
+    cite="pto-isa docs/isa/TCOLPROD.md",
+)
+for _name, _word, _fn in (
+    ("tcolmax", "maximum", lanes.maximum),
+    ("tcolmin", "minimum", lanes.minimum),
+):
+    instr(
+        _name,
+        COLUMNS,
+        f"dst[0,j] = {_word} over i of src[i,j]",
+        body=Fold(_fn, "column"),
+        example=_TO_ROW.format(_name),
+        a2a3=_INT_FLOAT,
+        a5=_ANY_A5,
+        cite=f"pto-isa docs/isa/{_name.upper()}.md",
+        notes=(_I64_NOTE,),
+    )
+
+
+def _col_index_types(case: Case, src: t.Scalar) -> str:
+    if not case.type("dstVal") or src.dtype is None:
+        return "i32 u32"
+    return {2: "i16 u16", 4: "i32 u32"}.get(src.dtype.itemsize, "")
+
+
+COLUMN_INDICES = Family(
+    "column search",
+    "tile",
+    "dst[0,j] = the row i where src[i,j] is extreme, and its value if asked for",
+    operands=(read("src"), scratch("tmp"), write("dstVal?"), write("dst")),
+    pipe="V",
+    subject="src",
+    rules=(
+        on(NPU, all_in("vec")),
+        on(NPU, in_layout("src", "ND", "DN")),
+        on(NPU, row_major("dstVal", "dst")),
+        on(NPU, one_valid("dstVal", "row")),
+        on(NPU, one_valid("dst", "row")),
+        same_valid_cols("src", "dstVal", "dst"),
+        not_empty("src"),
+        same_dtype("src", "dstVal"),
+        on("a2a3", same_dtype("src", "tmp")),
+        _index_type(
+            "expects dst to hold 32-bit integers, beside values integers as wide as src's 16 or"
+            " 32 bits",
+            _col_index_types,
+        ),
+    ),
+)
+for _name, _word in {"tcolargmax": "greatest", "tcolargmin": "least"}.items():
+    instr(
+        _name,
+        COLUMN_INDICES,
+        f"dst[0,j] = row of the {_word} src[i,j]; dstVal[0,j] = that element",
+        body=search("column", greatest=_word == "greatest"),
+        example=f"pto.{_name} ins(%src, %tmp : {_FULL}, {_FULL})"
+        " outs(%dst : !pto.tile_buf<vec, 1x64xi32>)",
+        a2a3="u16 u32 f16 f32",
+        a5="i8 u8 i16 u16 i32 u32 f16 bf16 f32",
+        cite=(f"pto-isa docs/isa/{_name.upper()}.md", f"tile.yaml#pto.{_name}"),
+        notes=(
+            "of equal elements the CPU simulator and we take the first",
+            "the page writes both results with this text; PTOAS has the index alone",
+            "PTOAS takes every 8-, 16- and 32-bit type on both targets, the a2a3 header four types",
+            "src may be column-major by the page; PTOAS wants it row-major",
+            "TColArgMax.hpp also asserts the opposite of the legal shapes; TColReduceIdx.hpp is"
+            " right",
+        ),
+    )

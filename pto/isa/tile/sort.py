@@ -1,0 +1,332 @@
+"""Tile instructions that sort: 32-element blocks, merges of sorted runs, byte histograms for radix.
+
+Sorted data are 8-byte records of a value and its u32 index: [value, index] for f32, [value, 0,
+index, index] (the index in two halves) for f16.
+"""
+
+from __future__ import annotations
+
+from pto.core.constants import BLOCK_BYTE_SIZE
+from pto.isa.meaning.tile import sort as meaning
+from pto.isa.meaning.tile.sort import BLOCK, RECORD, RUN_STEP, counted_byte
+from pto.isa.row import types as t
+from pto.isa.row.instr import INS_OUTS_INSIDE, Attr, Family, instr, read, scratch, write
+from pto.isa.rules.rule import Case, Rule, all_in, dims, dtype_in, on, row_major, same_dtype, warn
+from pto.isa.rules.tile import NPU, VECTOR_UNIT, same_valid_rows, scratch_holds
+
+_ROW_LIMIT = 255 * BLOCK  # elements on a2a3, bytes on a5: the longest row copied whole to tmp
+
+# ---- tsort32
+
+
+def _whole_blocks_test(case: Case) -> str | None:
+    src = case.tile("src")
+    cols = None if src is None or case.type("tmp") else src.valid[1]
+    return None if cols is None or cols % BLOCK == 0 else f"it has {cols} and there is no tmp"
+
+
+def _records_test(case: Case) -> str | None:
+    src, dst = case.tile("src"), case.tile("dst")
+    cols = None if src is None else src.valid[1]
+    if src is None or dst is None or cols is None:
+        return None
+    room = dst.cols * dst.itemsize // RECORD
+    return None if room >= cols else f"a row of dst holds {room}, src has {cols} valid columns"
+
+
+def _index_row_test(case: Case) -> str | None:
+    src, idx = case.tile("src"), case.tile("idx")
+    if src is None or idx is None:
+        return None
+    (rows, cols), (own_rows, own_cols) = src.valid, idx.valid
+    rows_fit = None in (rows, own_rows) or own_rows in (1, rows)
+    if rows_fit and (None in (cols, own_cols) or cols == own_cols):
+        return None
+    return f"idx is {dims(*idx.valid)}, src is {dims(*src.valid)}"
+
+
+def _tail_bytes(case: Case) -> int | None:
+    """TSORT32.md, UB placement: the row in 32-byte blocks, or its last block of a long row."""
+    src = case.tile("src")
+    cols = None if src is None else src.valid[1]
+    if src is None or cols is None:
+        return None
+    measured = cols if case.profile.name == "a2a3" else cols * src.itemsize
+    kept = cols if measured <= _ROW_LIMIT else BLOCK
+    return -(-kept * src.itemsize // BLOCK_BYTE_SIZE) * BLOCK_BYTE_SIZE
+
+
+instr(
+    "tsort32",
+    Family(
+        "block sort",
+        "tile",
+        "sort blocks of 32 elements of a row",
+        operands=(read("src"), read("idx"), scratch("tmp?"), write("dst")),
+        pipe="V",
+        rules=(*VECTOR_UNIT, same_dtype("src", "dst"), dtype_in("idx", "i32 u32")),
+    ),
+    "each 32 columns of a row, as (src, idx) records in descending order of src, to dst",
+    body=meaning.SORT_BLOCKS,
+    cpu="i16 i32 f16 bf16 f32",
+    a2a3="f16 f32",
+    a5="f16 f32",
+    rules=(
+        Rule(
+            "index-row",
+            "PTO-S058",
+            "expects one idx for each element of src (or one row of them for all rows)",
+            _index_row_test,
+        ),
+        Rule(
+            "whole-blocks",
+            "PTO-S056",
+            "expects the valid columns of src to be a multiple of 32",
+            _whole_blocks_test,
+        ),
+        warn(
+            Rule(
+                "room-for-records",
+                "PTO-S057",
+                "expects a row of dst to hold an 8-byte record for each element",
+                _records_test,
+            )
+        ),
+        on(NPU, scratch_holds("the row, or the last block of a long one", _tail_bytes)),
+    ),
+    example="pto.tsort32 ins(%src, %idx : !pto.tile_buf<vec, 1x32xf32>,"
+    " !pto.tile_buf<vec, 1x32xui32>) outs(%dst : !pto.tile_buf<vec, 1x64xf32>)",
+    cite=("pto-isa docs/isa/TSORT32.md", "tile.yaml#pto.tsort32"),
+    notes=(
+        "of equal values the earlier comes first (golden of vbitsort); page and CPU simulator say"
+        " the smaller index, which is the same for indices that count up",
+        "a NaN stands behind every number; only records of valid elements are written",
+        "idx is permuted with the values; the IR manual reads as if it were written",
+        "the CPU simulator places f16 blocks 64 elements apart, so they overlap; a2a3 and the page"
+        " 128 (4 per record)",
+        "the page gives tmp as the row rounded up to 32 elements and as its bytes rounded up to 32;"
+        " programs have the latter",
+        "a tail shorter than 32 is padded with -inf by the page, with -NaN by the a2a3 code",
+    ),
+)
+
+# ---- tmrgsort
+
+
+def _is_merge_of_lists(case: Case) -> bool:
+    return len(case.op.group("srcs")) > 1
+
+
+def _form_test(case: Case) -> str | None:
+    count = len(case.op.group("srcs"))
+    extra = [n for n in ("blockLen", "tmp", "excuted") if case.type(n)]
+    single = count == 1 and extra == ["blockLen"]
+    lists = 2 <= count <= 4 and extra == ["tmp", "excuted"]
+    if len(case.op.group("dsts")) == 1 and (single or lists):
+        return None
+    sources = f"{count} source{'s' * (count != 1)}"
+    return f"{sources}, {len(case.op.group('dsts'))} dst and {', '.join(extra) or 'nothing else'}"
+
+
+def _one_row_test(case: Case) -> str | None:
+    return next((f"{name} has {x.rows}" for name, x in case.tiles() if x.rows != 1), None)
+
+
+def _one_type_test(case: Case) -> str | None:
+    types = {x.dtype.name: name for name, x in case.tiles()}
+    return None if len(types) < 2 else ", ".join(f"{n} is {x}" for x, n in types.items())
+
+
+def _runs_test(case: Case) -> str | None:
+    length = case.number("blockLen")
+    return None if length is None or (length > 0 and length % RUN_STEP == 0) else f"it is {length}"
+
+
+def _groups_test(case: Case) -> str | None:
+    """The a2a3 header asserts whole groups; a5 merges those and leaves a rest alone."""
+    length, src = case.number("blockLen"), case.tile("srcs")
+    cols = None if src is None else src.valid[1]
+    if length is None or cols is None or length <= 0:
+        return None
+    groups, rest = divmod(cols, 4 * length)
+    whole = rest == 0 or case.profile.name == "a5"
+    return None if whole and 1 <= groups <= 255 else f"src has {cols}, blockLen is {length}"
+
+
+def _as_wide_test(case: Case) -> str | None:
+    src, dst = case.tile("srcs"), case.tile("dsts")
+    if _is_merge_of_lists(case) or src is None or dst is None or src.cols == dst.cols:
+        return None
+    return f"src has {src.cols} columns, dst has {dst.cols}"
+
+
+def _merged_bytes(case: Case) -> int | None:
+    dst = case.tile("dsts")
+    return None if dst is None or not _is_merge_of_lists(case) else dst.cols * dst.itemsize
+
+
+def _counts_test(case: Case) -> str | None:
+    counts = case.type("excuted")
+    if counts is None:
+        return None
+    if isinstance(counts, t.Vector) and counts.shape == (4,) and "u16" in counts.elem.names:
+        return None
+    return f"it is a {counts.kind}"
+
+
+instr(
+    "tmrgsort",
+    Family(
+        "merge",
+        "tile",
+        "merge sorted runs of records",
+        operands=(
+            read("srcs*"),
+            read("blockLen?", "int"),
+            write("dsts*"),
+            scratch("tmp?"),
+            write("excuted?", "number"),
+        ),
+        attrs=(
+            Attr(
+                "exhausted",
+                "bool",
+                default=False,
+                meaning="stop as soon as one list runs out",
+            ),
+        ),
+        text=INS_OUTS_INSIDE,
+        pipe="V",
+        subject="srcs",
+        rules=(
+            *VECTOR_UNIT,
+            Rule(
+                "merge-form",
+                "PTO-S055",
+                "expects one source with blockLen, or two to four with tmp and excuted",
+                _form_test,
+            ),
+            Rule("merge-row", "PTO-S051", "expects tiles of one row", _one_row_test),
+            Rule("merge-type", "PTO-T020", "expects one element type", _one_type_test),
+            Rule(
+                "run-length",
+                "PTO-S056",
+                "expects blockLen to be a positive multiple of 64",
+                _runs_test,
+            ),
+            on(
+                NPU,
+                Rule(
+                    "run-groups",
+                    "PTO-S056",
+                    "expects 1 to 255 groups of 4 blockLen valid columns in src (on a2a3 no rest)",
+                    _groups_test,
+                ),
+            ),
+            Rule("merge-width", "PTO-S057", "expects dst to be as wide as src", _as_wide_test),
+            scratch_holds("the merged list", _merged_bytes),
+            Rule(
+                "merge-counts",
+                "PTO-T051",
+                "expects excuted to be a vector<4xi16>",
+                _counts_test,
+            ),
+        ),
+    ),
+    "dst = each four runs of blockLen elements of src (or all of the 2 to 4 lists) merged into one"
+    " descending run; excuted[k] = records taken from list k",
+    body=meaning.MERGE,
+    a2a3="f16 f32",
+    a5="f16 f32",
+    example="pto.tmrgsort ins(%src, %blockLen : !pto.tile_buf<vec, 1x256xf32>, i32)"
+    " outs(%dst : !pto.tile_buf<vec, 1x256xf32>)",
+    cite=("pto-isa docs/isa/TMRGSORT.md", "tile.yaml#pto.tmrgsort"),
+    notes=(
+        "blockLen counts elements, not records: 64 are 32 records of f32 or 16 of f16",
+        "of equal values the earlier list goes first in the CPU simulator",
+        "counts are written also without exhausted, as the CPU simulator does",
+        "the IR manual writes tmp among the outs; PTOAS and its programs write it last in ins",
+    ),
+)
+
+# ---- thistogram
+
+
+def _byte_test(case: Case) -> str | None:
+    src, byte = case.tile("src"), counted_byte(case)
+    if src is None or byte is None or 0 <= byte < src.itemsize:
+        return None
+    return f"it is {byte}, src is {src.dtype.name}"
+
+
+def _filter_test(case: Case) -> str | None:
+    src, idx, byte = case.tile("src"), case.tile("idx"), counted_byte(case)
+    if src is None or idx is None or byte is None:
+        return None
+    shown = f"idx is {dims(*idx.valid)} {idx.layout.name}, src is {dims(*src.valid)}"
+    if src.itemsize == 2:
+        fits = idx.layout.name == "DN" and idx.cols == 1
+        rows = (src.valid[0], idx.valid[0])
+        return None if fits and (None in rows or rows[0] == rows[1]) else shown
+    if byte == 3:
+        return None
+    wanted = (3 - byte, src.valid[1])
+    agrees = all(None in p or p[0] == p[1] for p in zip(idx.valid, wanted, strict=True))
+    return None if agrees and idx.layout.name == "ND" else f"{shown}, byte is {byte}"
+
+
+def _bins_test(case: Case) -> str | None:
+    dst = case.tile("dst")
+    cols = None if dst is None else dst.valid[1]
+    return None if cols is None or cols >= 256 else f"it has {cols}"
+
+
+instr(
+    "thistogram",
+    Family(
+        "histogram",
+        "tile",
+        "count byte values in each row",
+        operands=(read("src"), read("idx"), write("dst")),
+        attrs=(
+            Attr(
+                "isMSB",
+                "bool",
+                default=True,
+                meaning="count the most significant byte, else the least significant",
+            ),
+            Attr("byte", "i32", meaning="count this byte instead, 0 the least significant"),
+        ),
+        pipe="V",
+        subject="src",
+        rules=(
+            on(NPU, all_in("vec")),
+            on(NPU, row_major("src", "dst")),
+            dtype_in("idx", "u8"),
+            dtype_in("dst", "u32"),
+            same_valid_rows("src", "dst"),
+            Rule("counted-byte", "PTO-S055", "expects byte to be one that src has", _byte_test),
+            Rule(
+                "filter-shape",
+                "PTO-S058",
+                "expects idx to be a column of u8, one for each row (u16), or a row of src's width"
+                " for each higher byte (u32)",
+                _filter_test,
+            ),
+            Rule("bins", "PTO-S057", "expects dst to have 256 valid columns", _bins_test),
+        ),
+    ),
+    "dst[i,b] = how many src[i,j] have a byte <= b and higher bytes equal to idx (a running sum)",
+    body=meaning.HISTOGRAM,
+    profiles="cpu a5",
+    types="u16 u32",
+    example="pto.thistogram ins(%src, %idx : !pto.tile_buf<vec, 32x64xui16>,"
+    " !pto.tile_buf<vec, 32x1xui8, blayout=col_major>)"
+    " outs(%dst : !pto.tile_buf<vec, 32x256xui32>)",
+    cite=("pto-isa docs/isa/THISTOGRAM.md", "tile.yaml#pto.thistogram"),
+    notes=(
+        "page and IR manual describe the count of each value; the CPU simulator and a5 (chistv2)"
+        " store the running sum",
+        "PTOAS takes u16 only and has isMSB; byte is HistByte of the C++ interface, for u32",
+    ),
+)

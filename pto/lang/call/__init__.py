@@ -1,0 +1,1 @@
+"""A call of an instruction function: its arguments, its results, its place in the user's file."""

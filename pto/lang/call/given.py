@@ -1,0 +1,185 @@
+"""What users pass, as what rows take: numbers as typed constants, tiles as addresses, words as
+attributes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pto.core.dtypes import F32, I1, I16, I32, I64
+from pto.core.errors import nearest
+from pto.ir.builder import INDEX, scalar_type
+from pto.ir.canonical import INT_TYPES, words_of
+from pto.ir.graph import Value
+from pto.isa.row.attributes import (
+    Array,
+    Attribute,
+    Bool,
+    Enum,
+    Float,
+    Int,
+    OfType,
+    Str,
+    Symbol,
+    Unit,
+)
+from pto.isa.row.enums import kinds_of
+from pto.isa.row.instr import Attr, Instr, Operand
+from pto.isa.row.kinds import KINDS
+from pto.isa.row.types import Ptr, TileBuf, Type
+from pto.isa.row.types import Scalar as ScalarType
+from pto.lang.call.place import mistake
+from pto.lang.call.session import Handle, current
+from pto.lang.values.scalars import Scalar, as_value, is_number
+from pto.lang.values.tiles import Tile
+from pto.lang.values.views import Global, View
+
+_FIXED = {"index": INDEX, **{k.name: scalar_type(k) for k in (I64, I32, I16, I1)}}
+_OF_ELEMENT = ("scalar", "element", "float", "tile or scalar", "number", "vreg or scalar")
+
+
+def is_array(value: object) -> bool:
+    return isinstance(value, Global | View)
+
+
+def operand_value(row: Instr, operand: Operand, value: Any, elem: ScalarType | None) -> Value:
+    """One operand. Views are lowered before, where the tile beside them is known."""
+    if is_number(value) or isinstance(value, Scalar):
+        return _number(row, operand, value, elem)
+    if isinstance(value, Value):
+        return value
+    accepts = KINDS[operand.kind].accepts
+    if isinstance(value, Tile) and not accepts(value.type) and "TileBuf" not in operand.kind:
+        return _address(value)
+    if isinstance(value, Global) and not accepts(value.type):
+        value.used()
+        return value.pointer
+    if isinstance(value, Handle):
+        return value.used()
+    raise mistake(
+        "PTO-T200",
+        f"{row.mnemonic}: {operand.name} is {KINDS[operand.kind].words}, got {_words(value)}",
+    )
+
+
+def _words(value: Any) -> str:
+    if type(value).__module__.startswith("numpy"):
+        return f"a NumPy {type(value).__name__}: pass arrays to the kernel as arguments"
+    return f"{type(value).__name__} {value!r}"[:80]
+
+
+def _address(tile: Tile) -> Value:
+    """A tile where a pointer is needed: the address of its first element."""
+    value = tile.used()
+    type = tile.value.type
+    if not isinstance(type, TileBuf):
+        return value
+    pointer = Ptr(type.elem, type.tile.role.space)
+    names = [f"{value.name}_addr"]
+    (found,) = current().emit("pto.tile_buf_addr", {"src": value}, results=[pointer], names=names)
+    return found
+
+
+def _number(row: Instr, operand: Operand, value: Any, elem: ScalarType | None) -> Value:
+    if operand.kind in _FIXED:
+        return as_value(value, _FIXED[operand.kind])
+    if operand.kind == "int":
+        return as_value(value, _FIXED["i32"] if is_number(value) else value.scalar)
+    if operand.kind in _OF_ELEMENT or operand.kind in ("any", "scalar or pointer"):
+        if isinstance(value, Scalar) and not value.scalar.is_index:
+            return value.used()
+        return as_value(
+            value, elem or (_FIXED["i32"] if isinstance(value, int) else scalar_type(F32))
+        )
+    if "integer" in operand.kind:
+        return as_value(value, _FIXED["i64"])
+    raise mistake(
+        "PTO-T200",
+        f"{row.mnemonic}: {operand.name} is {KINDS[operand.kind].words}, got the number {value!r}",
+        help=_dst_help(row) if operand.kind == "tile" else None,
+    )
+
+
+def _dst_help(row: Instr) -> str:
+    from pto.lang.call.signature import parameters, python_name
+
+    order = ", ".join(p.name for p in parameters(row) if p.required)
+    return f"the order is {python_name(row)}({order})"
+
+
+def element_of(row: Instr, given: dict[str, Any]) -> ScalarType | None:
+    """The element type that bare numbers of this instruction take: the subject's, or the first."""
+    names = [row.subject, *row.operand_names]
+    for name in names:
+        value = given.get(name)
+        for each in value if isinstance(value, list) else (value,):
+            elem = getattr(getattr(each, "type", None), "elem", None)
+            if isinstance(elem, ScalarType):
+                return elem
+    return None
+
+
+# ---- attributes
+
+
+def attribute(row: Instr, spec: Attr, value: Any) -> Attribute:
+    """A keyword argument as the attribute its row declares."""
+    if kinds_of(spec.kind):
+        return _enum(row, spec, value)
+    if isinstance(value, str) and spec.values and value not in spec.values:
+        raise _bad_word(row, spec, value)
+    make = _MAKERS.get(spec.kind)
+    made = make(value) if make else _any(value)
+    if made is None:
+        raise mistake("PTO-T201", f"{row.mnemonic}: {spec.name} is {spec.kind}, got {value!r}")
+    return made
+
+
+def _enum(row: Instr, spec: Attr, value: Any) -> Attribute:
+    for kind in kinds_of(spec.kind):
+        word = kind.word(value) if type(value) is int else value
+        short = next((w for w in kind.words if w.endswith(f"_{word}")), word)
+        for each in (word, short, str(word).upper(), str(word).lower()):
+            if each in kind.words and each in words_of(spec):
+                return Enum(kind.name, kind.word(kind.number(each)) or each)
+    raise _bad_word(row, spec, value)
+
+
+def _bad_word(row: Instr, spec: Attr, value: Any) -> Exception:
+    words = words_of(spec)
+    listed = ", ".join(words[:12]) + (", ..." if len(words) > 12 else "")
+    return mistake(
+        "PTO-T201",
+        f"{row.mnemonic}: {spec.name} cannot be {value!r}; it is one of {listed}",
+        help=nearest(str(value), words),
+    )
+
+
+def _integer(kind: str) -> Any:
+    return lambda v: Int(int(v), INT_TYPES[kind]) if isinstance(v, int) else None
+
+
+def _any(value: Any) -> Attribute | None:
+    if isinstance(value, bool):
+        return Bool(value)
+    if isinstance(value, int):
+        return Int(value)
+    if isinstance(value, float):
+        return Float(repr(value))
+    if isinstance(value, str):
+        return Str(value)
+    if isinstance(value, list | tuple):
+        items = [_any(v) for v in value]  # pyright: ignore[reportUnknownVariableType]
+        return Array(tuple(i for i in items if i is not None))
+    return OfType(value) if isinstance(value, Type) else None
+
+
+_MAKERS: dict[str, Any] = {
+    "int": _integer("int"),
+    "i32": _integer("i32"),
+    "i8": _integer("i8"),
+    "bool": lambda v: Bool(v) if isinstance(v, bool) else None,
+    "str": lambda v: Str(v) if isinstance(v, str) else None,
+    "symbol": lambda v: Symbol(v) if isinstance(v, str) else None,
+    "unit": lambda v: Unit() if v else None,
+    "float": lambda v: Float(repr(float(v))) if isinstance(v, int | float) else None,
+}

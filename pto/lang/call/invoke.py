@@ -1,0 +1,247 @@
+"""One call of an instruction: arguments bound to operands and attributes, valid regions followed,
+what was left out made, and the operation handed to the session."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from pto.core.errors import PtoError, nearest
+from pto.ir.builder import Given
+from pto.isa.row.instr import Instr, Operand
+from pto.isa.row.types import Mask as MaskType
+from pto.isa.row.types import TileBuf, VReg
+from pto.isa.table import lookup
+from pto.lang.call.given import attribute, element_of, is_array, operand_value
+from pto.lang.call.place import mistake
+from pto.lang.call.results import result_types
+from pto.lang.call.session import Session, current
+from pto.lang.call.signature import Param, can_be_left_out, parameters, python_name
+from pto.lang.values.regions import follow
+from pto.lang.values.registers import wrap
+from pto.lang.values.tiles import Tile
+from pto.lang.values.views import Global, View
+
+
+def docstring(row: Instr) -> str:
+    """The row in words: meaning, operands, attributes, element types, citation."""
+    lines = [row.meaning, ""]
+    for param in parameters(row):
+        lines.append(f"{param.name}: {_about(param)}")
+    types = [f"{p}: {' '.join(sorted(names))}" for p, names in row.types.items()]
+    missing = [p for p in ("cpu", "a2a3", "a5") if p not in row.profiles]
+    lines += ["", *types, *([f"not on {', '.join(missing)}"] if missing else []), *row.notes]
+    lines += [f"{row.name}, {'; '.join(row.cite)}"]
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def _about(param: Param) -> str:
+    if param.operand is not None:
+        role = {"in": "read", "out": "written", "inout": "read and written", "tmp": "scratch"}
+        return f"{param.operand.kind}, {role[param.operand.role]}"
+    if param.attr is None:
+        return "type of the result"
+    words = " | ".join(param.attr.values[:8])
+    default = "" if param.attr.default is None else f" (default {param.attr.default})"
+    return f"{words or param.attr.kind}{default} {param.attr.meaning}".strip()
+
+
+def call(name: str, args: Sequence[Any], named: Mapping[str, Any]) -> Any:
+    """An instruction by its name."""
+    row = lookup(f"pto.{name}")
+    if row is None:
+        raise RuntimeError(f"pto.{name} is no row")
+    return invoke(row, args, named)
+
+
+def invoke(row: Instr, args: Sequence[Any], named: Mapping[str, Any]) -> Any:
+    """Bind, check, let valid regions follow, and write the operation down."""
+    session = current()
+    given = _bind(row, args, named)
+    given = {k: session.array(v) if isinstance(v, np.ndarray) else v for k, v in given.items()}
+    to = given.pop("to", None)
+    operands = {o.name: given[o.name] for o in row.operands if given.get(o.name) is not None}
+    attrs = {
+        a.name: attribute(row, a, given[a.name])
+        for a in row.attrs
+        if given.get(a.name) is not None and a.name not in row.operand_names
+    }
+    _require_order(row, operands)
+    before = _let_regions_follow(session, row, operands)
+    try:
+        values = _lower(session, row, operands)
+        types = result_types(row, values, to)
+        results = session.emit(row.name, values, attrs=attrs, results=types)
+    except PtoError:
+        for tile, region in before if session.eager else ():
+            session.set_region(tile, *region)
+        raise
+    wrapped = [_wrapped(session, value) for value in results]
+    return None if not wrapped else wrapped[0] if len(wrapped) == 1 else tuple(wrapped)
+
+
+def _wrapped(session: Session, value: Any) -> Any:
+    if isinstance(value.type, TileBuf):
+        rows, cols = (
+            size if valid is None else valid
+            for size, valid in zip(value.type.tile.shape, value.type.tile.valid, strict=True)
+        )
+        return Tile(value, session, True, (rows, cols))
+    return wrap(value, session)
+
+
+def _bind(row: Instr, args: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
+    params = parameters(row)
+    places = [p for p in params if not p.keyword_only]
+    listed = f"{python_name(row)}({', '.join(_shown(p) for p in params)})"
+    last = places[-1] if places else None
+    takes_rest = last is not None and last.operand is not None and last.operand.variadic
+    if len(args) > len(places) and not takes_rest:
+        raise mistake(
+            "PTO-U205",
+            f"{row.mnemonic} takes {len(places)} arguments, got {len(args)}",
+            help=f"the call is {listed}",
+        )
+    given: dict[str, Any] = {p.name: arg for p, arg in zip(places, args, strict=False)}
+    if takes_rest and last is not None and len(args) >= len(places):
+        rest = args[len(places) - 1 :]
+        given[last.name] = list(rest[0]) if isinstance(rest[0], list | tuple) else list(rest)
+    names = {p.name for p in params}
+    for name, value in named.items():
+        if name not in names:
+            help = nearest(name, names) or f"the call is {listed}"
+            raise mistake("PTO-U205", f"{row.mnemonic} has no {name}", help=help)
+        if name in given:
+            raise mistake("PTO-U205", f"{row.mnemonic}: {name} is given twice")
+        given[name] = value
+    missing = [p.name for p in params if p.required and given.get(p.name) is None]
+    if missing:
+        raise mistake(
+            "PTO-U205",
+            f"{row.mnemonic} needs {', '.join(missing)}",
+            help=f"the call is {listed}",
+        )
+    return given
+
+
+def _shown(param: Param) -> str:
+    return param.name if param.required else f"[{param.name}]"
+
+
+def _require_order(row: Instr, operands: Mapping[str, Any]) -> None:
+    """Tiles and arrays the wrong way round: the destination comes first."""
+    for operand in row.operands:
+        value = operands.get(operand.name)
+        if value is None or operand.kind not in ("tile", "view"):
+            continue
+        wrong = is_array(value) if operand.kind == "tile" else isinstance(value, Tile)
+        if wrong:
+            order = ", ".join(p.name for p in parameters(row) if p.required)
+            what = "an array in global memory" if is_array(value) else "a tile"
+            wanted = "a tile" if operand.kind == "tile" else "an array in global memory"
+            raise mistake(
+                "PTO-T204",
+                f"{row.mnemonic}: {operand.name} is {wanted}, got {what}",
+                help=f"the destination comes first: {python_name(row)}({order})",
+            )
+
+
+def _let_regions_follow(
+    session: Session, row: Instr, operands: Mapping[str, Any]
+) -> list[tuple[Tile, tuple[Any, Any]]]:
+    """Destinations get the region of what is written to them; returns what they had."""
+    read = {o.name: operands[o.name] for o in row.operands if _is_read(o, operands)}
+    views = [v for v in read.values() if is_array(v)]
+    before: list[tuple[Tile, tuple[Any, Any]]] = []
+    for operand in row.operands:
+        dst = operands.get(operand.name)
+        written = operand.role == "out" and "tile" in operand.kind
+        if not written or not isinstance(dst, Tile) or dst.fixed:
+            continue
+        dst.used()
+        loads = bool(views) and row.family.name == "load"
+        region = _window(views[0]).room(dst.shape) if loads else follow(session, row, dst, read)
+        if session.eager:
+            before.append((dst, session.region(dst)))
+        session.set_region(dst, *region)
+    return before
+
+
+def _lower(session: Session, row: Instr, operands: Mapping[str, Any]) -> dict[str, Given]:
+    """Operands as values: windows get sizes, scratch and masks are made."""
+    tiles = [v for v in operands.values() if isinstance(v, Tile)]
+    elem = element_of(row, dict(operands))
+    values: dict[str, Given] = {}
+    for operand in row.operands:
+        value = operands.get(operand.name)
+        if value is None:
+            made = _made(session, row, operand, tiles, values)
+            if made is not None:
+                values[operand.name] = made
+        elif operand.variadic:
+            items = value if isinstance(value, list | tuple) else [value]
+            values[operand.name] = [_one(session, row, operand, v, elem, tiles) for v in items]
+        else:
+            values[operand.name] = _one(session, row, operand, value, elem, tiles)
+    return values
+
+
+def _is_read(operand: Operand, operands: Mapping[str, Any]) -> bool:
+    return operand.role in ("in", "inout") and operands.get(operand.name) is not None
+
+
+def _one(
+    session: Session, row: Instr, operand: Operand, value: Any, elem: Any, tiles: list[Tile]
+) -> Any:
+    if is_array(value) and operand.kind in ("view", "tile or view", "partition view"):
+        window = _window(value)
+        if row.family.section == "tile" and row.family.name in ("load", "store") and tiles:
+            tile = tiles[0]
+            return window.lower_for(session.region(tile))
+        return window.lower_whole()
+    if isinstance(value, View):
+        raise mistake(
+            "PTO-T200",
+            f"{row.mnemonic}: {operand.name} takes a whole array, not a slice of one",
+        )
+    if isinstance(value, Tile):
+        value.used()
+        session.region(value)
+    return operand_value(row, operand, value, elem)
+
+
+def _window(value: Any) -> View:
+    return value.whole() if isinstance(value, Global) else value
+
+
+def _made(
+    session: Session, row: Instr, operand: Operand, tiles: list[Tile], values: Mapping[str, Any]
+) -> Any:
+    """What can be left out: a scratch tile like the first tile, an all-true mask."""
+    if operand.optional or operand.variadic or not can_be_left_out(row, operand):
+        return None
+    if operand.kind == "mask":
+        return _all_lanes(session, values)
+    source = next((v for n, v in values.items() if n != "dst"), None)
+    like = next((t for t in tiles if t.value is source), tiles[0] if tiles else None)
+    if like is None or not isinstance(like.value.type, TileBuf):
+        return None
+    type = like.value.type
+    whole = TileBuf(type.elem, replace(type.tile, valid=type.tile.shape))
+    return session.alloc(whole, None, None).used()
+
+
+def _all_lanes(session: Session, values: Mapping[str, Any]) -> Any:
+    for value in values.values():
+        type = getattr(value, "type", None)
+        if isinstance(type, VReg) and type.elem.dtype is not None:
+            bits = min(32, 8 * type.elem.dtype.itemsize)
+        elif isinstance(type, MaskType) and type.granularity:
+            bits = type.granularity
+        else:
+            continue
+        return session.all_lanes(bits)
+    return None

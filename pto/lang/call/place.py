@@ -1,0 +1,106 @@
+"""Where the user's code stands: file, line and columns of a call, and the names it assigns to."""
+
+from __future__ import annotations
+
+import dis
+import linecache
+import sys
+from bisect import bisect_right
+from collections.abc import Sequence
+from functools import lru_cache
+from itertools import islice
+from pathlib import Path
+from types import CodeType, FrameType
+
+from pto.core import render
+from pto.core.errors import Diagnostic, Loc, PtoError
+
+_HERE = str(Path(__file__).parent.parent)
+_STORES = ("STORE_FAST", "STORE_NAME", "STORE_DEREF", "STORE_GLOBAL")
+
+
+class KernelError(PtoError):
+    """A mistake in a kernel; printed with the user's line and a caret."""
+
+    def __str__(self) -> str:
+        return "\n" + rendered(self.diagnostics)
+
+
+def rendered(diagnostics: Sequence[Diagnostic]) -> str:
+    """Findings with their lines, those of notebooks and consoles too."""
+    return render.text(diagnostics, sources_of(diagnostics))
+
+
+def sources_of(diagnostics: Sequence[Diagnostic]) -> render.Sources:
+    """The text that findings point into; Python keeps that of cells and consoles."""
+    places = [d.loc for d in diagnostics] + [n.loc for d in diagnostics for n in d.notes]
+    texts = {loc.file: "".join(linecache.getlines(loc.file)) for loc in places if loc}
+    shown = {file: text for file, text in texts.items() if text}
+    return render.Sources(shown)
+
+
+def user_frame() -> FrameType | None:
+    """The innermost frame outside this package."""
+    frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
+    while frame is not None and frame.f_code.co_filename.startswith(_HERE):
+        frame = frame.f_back
+    return frame
+
+
+def here() -> Loc | None:
+    """The user's call that is being executed."""
+    frame = user_frame()
+    return None if frame is None else _loc(frame.f_code, frame.f_lasti)
+
+
+def assigned_names() -> tuple[str, ...]:
+    """The variables the user's call is assigned to: `a` of `a = f()`, `a, b` of `a, b = f()`."""
+    frame = user_frame()
+    return () if frame is None else _names(frame.f_code, frame.f_lasti)
+
+
+def located(error: PtoError, loc: Loc | None = None) -> KernelError:
+    """The error at the user's line, unless it has a place of its own."""
+    place = loc or here()
+    return KernelError(*(d.at(place) for d in error.diagnostics))
+
+
+def mistake(code: str, message: str, *, help: str | None = None) -> KernelError:
+    """The error to raise for the user's current line."""
+    return KernelError(Diagnostic(code, message, here(), help=help))
+
+
+@lru_cache(maxsize=4096)
+def _loc(code: CodeType, offset: int) -> Loc:
+    position = next(islice(code.co_positions(), offset // 2, None), (None,) * 4)
+    line, last, start, end = position
+    if line is None:
+        return Loc(code.co_filename, code.co_firstlineno)
+    if start is None:
+        return Loc(code.co_filename, line)
+    text = linecache.getline(code.co_filename, line)
+    first = _characters(text, start)
+    stop = _characters(text, end) if end is not None and last == line else len(text.rstrip())
+    return Loc(code.co_filename, line, first + 1, max(stop, first + 1) + 1)
+
+
+def _characters(text: str, offset: int) -> int:
+    """Python counts columns in UTF-8 bytes."""
+    return len(text.encode()[:offset].decode(errors="ignore")) if text else offset
+
+
+@lru_cache(maxsize=256)
+def _instructions(code: CodeType) -> tuple[list[int], list[dis.Instruction]]:
+    found = list(dis.get_instructions(code))
+    return [each.offset for each in found], found
+
+
+@lru_cache(maxsize=4096)
+def _names(code: CodeType, offset: int) -> tuple[str, ...]:
+    offsets, found = _instructions(code)
+    at = bisect_right(offsets, offset)
+    count = 1
+    if at < len(found) and found[at].opname == "UNPACK_SEQUENCE":
+        count, at = found[at].arg or 0, at + 1
+    names = [str(each.argval) for each in found[at : at + count] if each.opname in _STORES]
+    return tuple(names) if len(names) == count else ()

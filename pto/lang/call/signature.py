@@ -1,0 +1,88 @@
+"""The Python signature of an instruction, from its row: destinations first for tile instructions.
+
+Tile instructions read as the C++ interface does, `tadd(dst, src0, src1)`; all others keep the order
+of the row. Required attributes follow the operands, optional ones are keywords.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from pto.isa.row.instr import Attr, Instr, Operand
+from pto.isa.table import rows
+
+DESTINATION_FIRST = ("tile", "comm")
+# Control flow, handles and tile regions have functions of their own; SIMT bodies are no kernels.
+_OWN = (
+    "pto.section.cube",
+    "pto.section.vector",
+    "pto.vecscope",
+    "pto.strict_vecscope",
+    "pto.alloc_tile",
+    "pto.set_validshape",
+    "pto.make_tensor_view",
+    "pto.partition_view",
+    "pto.subview",
+    "pto.subset",
+)
+# Their mask chooses what comes out, so that all lanes is no sensible default.
+_CHOOSING = ("vector select", "vector rearrangement", "pto.psel")
+
+
+@dataclass(frozen=True, slots=True)
+class Param:
+    """One parameter: an operand, an attribute, or the type of the result (`to`)."""
+
+    name: str
+    operand: Operand | None = None
+    attr: Attr | None = None
+    required: bool = True
+    keyword_only: bool = False
+
+
+def python_name(row: Instr) -> str:
+    """`tmatmul.acc` is tmatmul_acc in Python."""
+    return row.mnemonic.replace(".", "_")
+
+
+@lru_cache(maxsize=1)
+def instructions() -> dict[str, Instr]:
+    """Every instruction that is a function, by its Python name."""
+    return {
+        python_name(row): row
+        for row in rows()
+        if row.name.startswith("pto.") and row.name not in _OWN and row.family.section != "simt"
+    }
+
+
+def can_be_left_out(row: Instr, operand: Operand) -> bool:
+    """Optional operands; scratch tiles and a governing mask at the end, which are made then."""
+    if operand.variadic:
+        return row.family.section not in DESTINATION_FIRST or len(row.operands) == 1
+    if operand.optional or operand.role == "tmp":
+        return True
+    governs = operand.kind == "mask" and operand.name == "mask" and operand is row.operands[-1]
+    return governs and row.family.name not in _CHOOSING and row.name not in _CHOOSING
+
+
+@lru_cache(maxsize=1024)
+def parameters(row: Instr) -> tuple[Param, ...]:
+    """In the order of a call; after the first that can be left out, required ones need names."""
+    ordered = list(row.operands)
+    if row.family.section in DESTINATION_FIRST:
+        rank = {"out": 0, "inout": 0, "in": 1, "tmp": 2}
+        ordered.sort(key=lambda o: rank[o.role])
+    needed = [o for o in ordered if not can_be_left_out(row, o)]
+    others = [o for o in ordered if can_be_left_out(row, o)]
+    first = [Param(o.name, operand=o) for o in needed]
+    first += [Param(a.name, attr=a) for a in row.attrs if a.required]
+    rest = [Param(o.name, operand=o, required=False) for o in others]
+    rest += [
+        Param(a.name, attr=a, required=False, keyword_only=True)
+        for a in row.attrs
+        if not a.required and a.name not in row.operand_names
+    ]
+    if any(not r.type for r in row.results):
+        rest.append(Param("to", required=False, keyword_only=True))
+    return (*first, *rest)

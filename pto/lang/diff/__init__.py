@@ -1,0 +1,1 @@
+"""`pto.diff`: a kernel against its reference, element by element."""

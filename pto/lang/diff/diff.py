@@ -1,0 +1,183 @@
+"""`pto.diff`: where a kernel and its reference part, and which instruction is to blame."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from pto.core.dtypes import DType, dtype
+from pto.core.errors import Diagnostic, PtoError
+from pto.lang.call.place import located, mistake
+from pto.lang.diff.compare import Tolerance, differs, distance, values_of
+from pto.lang.diff.difference import Difference, Element, Part
+from pto.lang.diff.expected import Expected, by_reference, by_value, copied
+from pto.lang.kernel import Blocks, Bound, Kernel
+from pto.observe.blame import Blame, Launch, blame
+from pto.run.launch.host import Report, entry_functions
+from pto.target.profile import profile as find_profile
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A kernel and the arguments of one run, as they were before it."""
+
+    kernel: Kernel
+    blocks: Blocks
+    values: list[Any]
+
+    @classmethod
+    def of(
+        cls,
+        kernel: Any,
+        args: Sequence[Any],
+        named: Mapping[str, Any] | None = None,
+        blocks: Blocks | None = None,
+    ) -> Call:
+        """Arguments are copied: the run that follows does not change them."""
+        if isinstance(kernel, Bound):
+            kernel, blocks = kernel.kernel, kernel.blocks if blocks is None else blocks
+        if not isinstance(kernel, Kernel):
+            raise mistake(
+                "PTO-U076",
+                f"a kernel is needed, got {kernel!r}",
+                help="a function under @pto.kernel, or that with its blocks, as in add[4]",
+            )
+        values = kernel.values(args, named or {})
+        return cls(kernel, 1 if blocks is None else blocks, copied(values))
+
+    @property
+    def names(self) -> list[str]:
+        return [p.name for p in self.kernel.parameters]
+
+    @property
+    def arrays(self) -> list[str]:
+        return [p.name for p in self.kernel.parameters if p.kind == "array"]
+
+    def run(
+        self,
+        values: Sequence[Any],
+        within: Tolerance,
+        *,
+        expected: Any = None,
+        reference: Callable[..., Any] | None = None,
+    ) -> tuple[Report, Difference | None]:
+        """Run on `values`, in place, and compare with what is expected, where anything is."""
+        if reference is not None:
+            wanted = by_reference(reference, self.values, self.names, self.arrays)
+        else:
+            wanted = {} if expected is None else by_value(expected, self.arrays)
+        try:
+            report = self.kernel.run(*values, blocks=self.blocks)
+        except PtoError as error:
+            raise located(error) from None
+        return report, self.compare(report, values, wanted, within) if wanted else None
+
+    def sanitize(self) -> list[Diagnostic]:
+        """The errors that the sanitizer finds."""
+        found = self.kernel.sanitize(*copied(self.values), blocks=self.blocks)
+        return [d for d in found if d.severity == "error"]
+
+    def compare(
+        self, report: Report, after: Sequence[Any], wanted: Expected, within: Tolerance
+    ) -> Difference:
+        """What a run gave, against what was wanted of it."""
+        results = self._arrays_of(after)
+        parts: list[Part] = []
+        first: Element | None = None
+        place = (0, 0)
+        for name, (kind, array) in results.items():
+            if name not in wanted:
+                continue
+            part, element = _compared(name, kind, array, wanted[name], within)
+            parts.append(part)
+            if element is not None and first is None:
+                first = element
+                place = self.arrays.index(name), _byte(kind, array, element.index)
+        if first is None:
+            return Difference(report, within, tuple(parts))
+        width = results[first.argument][0].itemsize
+        held = results[first.argument][1].reshape(-1).view(np.uint8)[place[1] :][:width].tobytes()
+        who, doubt = self._blame(*place, width)
+        if who is not None and who.left != held:
+            doubt = "another run, on the reference engine, leaves another value here"
+        return Difference(report, within, tuple(parts), first, who, doubt)
+
+    def _arrays_of(self, values: Sequence[Any]) -> dict[str, tuple[DType, Any]]:
+        """Every array with its element type."""
+        _, borrowed, _ = self.kernel.specialise(list(values))
+        params = [p for p in self.kernel.parameters if p.kind == "array"]
+        pairs = zip(params, borrowed, strict=True)
+        return {p.name: (p.dtype or dtype(b.array.dtype), b.array) for p, b in pairs}
+
+    def _blame(self, number: int, place: int, width: int) -> tuple[Blame | None, str | None]:
+        """Who wrote an element of array `number`; or why that cannot be told."""
+        made, _, given = self.kernel.specialise(self.values)
+        facts = find_profile(self.kernel.profile)
+        dynamic = [p for p in self.kernel.parameters if p.kind != "constant"]
+        argument = dynamic.index([p for p in dynamic if p.kind == "array"][number])
+        count = self.blocks if isinstance(self.blocks, int) else prod(self.blocks)
+        launch = Launch(made.module, entry_functions(made.module, None), facts, given, count)
+        try:
+            return blame(launch, argument, place, width), None
+        except PtoError as error:
+            return None, f"who wrote this cannot be told: watched, the run ends with {error}"
+
+
+def _compared(
+    name: str, kind: DType, array: Any, wanted: Any, within: Tolerance
+) -> tuple[Part, Element | None]:
+    got, aim = values_of(kind, array), values_of(kind, wanted)
+    if aim.shape not in ((), got.shape):
+        raise mistake(
+            "PTO-U075",
+            f"{name} has the shape {got.shape}, what is expected of it {aim.shape}",
+        )
+    aim = np.broadcast_to(aim, got.shape)
+    wrong = differs(kind, got, aim, within)
+    count = int(wrong.sum())
+    with np.errstate(all="ignore"):
+        apart = np.abs(got.astype(np.float64) - aim.astype(np.float64))
+    worst = float(np.nanmax(apart, initial=0.0)) if apart.size else 0.0
+    part = Part(name, count, got.size, worst)
+    if not count:
+        return part, None
+    index = tuple(int(n) for n in np.argwhere(wrong)[0])
+    steps = distance(kind, got[index], aim[index])
+    return part, Element(name, index, got[index].item(), aim[index].item(), steps, kind)
+
+
+def _byte(kind: DType, array: Any, index: tuple[int, ...]) -> int:
+    """The first byte of an element; a packed item holds two."""
+    *rest, last = index
+    item = int(np.ravel_multi_index((*rest, last // kind.values_per_item), array.shape))
+    return item * kind.itemsize
+
+
+def diff(
+    kernel: Kernel | Bound,
+    reference: Callable[..., Any],
+    args: Sequence[Any],
+    *,
+    rtol: float = 0.0,
+    atol: float = 0.0,
+    ulp: int = 0,
+    blocks: Blocks | None = None,
+    named: Mapping[str, Any] | None = None,
+) -> Difference:
+    """Run a kernel and a function on copies of the same arguments, and compare.
+
+    `reference` returns what the last arrays should hold (one array, a tuple, or a dict by name), or
+    changes its arguments as the kernel does and returns nothing. Without a tolerance elements must
+    be equal to what is wanted, rounded to their type.
+
+    >>> print(pto.diff(softmax[4], lambda x, y: softmax_in_numpy(x), (x, y), ulp=4))
+    """
+    call = Call.of(kernel, args, named, blocks)
+    found = call.run(copied(call.values), Tolerance(rtol, atol, ulp), reference=reference)[1]
+    if found is None:
+        raise RuntimeError("a reference was given, and nothing compared")
+    return found

@@ -1,0 +1,142 @@
+"""What `pto.diff` found, and how it is told. Nothing runs or is compared here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from pto.core.dtypes import DType
+from pto.core.errors import Diagnostic, Note
+from pto.lang.call.place import KernelError, rendered, sources_of
+from pto.lang.diff.compare import Tolerance
+from pto.observe.blame import Blame
+from pto.run.launch.host import Report
+
+_DIGITS = {64: 17, 32: 9, 16: 5, 8: 5, 4: 3}  # by the width of a float
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """One element of an argument that is not what was wanted."""
+
+    argument: str
+    index: tuple[int, ...]
+    got: Any
+    wanted: Any
+    ulp: int | None  # representable values between the two; None where one is NaN
+    dtype: DType
+
+    def __str__(self) -> str:
+        where = ", ".join(map(str, self.index))
+        got, wanted = self._shown(self.got), self._shown(self.wanted)
+        return f"{self.argument}[{where}] is {got}, wanted {wanted}{self._apart()}"
+
+    def _shown(self, value: Any) -> str:
+        """As many digits as tell the values of its type apart."""
+        return f"{value:.{_DIGITS.get(self.dtype.bits, 9)}g}" if self.dtype.is_float else str(value)
+
+    def _apart(self) -> str:
+        if self.ulp is None:
+            return ""
+        if self.dtype.is_integer:
+            return f" (off by {self.ulp:,})"
+        return f" ({self.ulp:,} ulp)"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """How one argument fared."""
+
+    argument: str
+    count: int  # of elements that differ
+    size: int
+    worst: float  # largest |got - wanted|
+
+    def __str__(self) -> str:
+        return f"{self.count:,} of {self.size:,} elements of {self.argument} differ"
+
+
+@dataclass(frozen=True)
+class Difference:
+    """What `pto.diff` found. True where something differs: `assert not pto.diff(...)`."""
+
+    report: Report
+    within: Tolerance
+    parts: tuple[Part, ...]
+    first: Element | None = None
+    blame: Blame | None = None
+    doubt: str | None = None  # why the blame is not to be trusted
+
+    def __bool__(self) -> bool:
+        return self.first is not None
+
+    @property
+    def count(self) -> int:
+        """Elements that differ, of all arguments."""
+        return sum(part.count for part in self.parts)
+
+    @cached_property
+    def diagnostic(self) -> Diagnostic | None:
+        """The first differing element as a finding, at the line that made it."""
+        if self.first is None:
+            return None
+        own = next(p for p in self.parts if p.argument == self.first.argument)
+        maker = self.blame and (self.blame.maker or self.blame.store)
+        return Diagnostic(
+            "PTO-U073",
+            f"{self.report.entry}: {self.first}; {own}",
+            maker.op.loc if maker else None,
+            notes=tuple(_notes(self)),
+        )
+
+    def require_none(self) -> None:
+        """Raise the difference, if there is one."""
+        if self.diagnostic is not None:
+            raise KernelError(self.diagnostic)
+
+    def __str__(self) -> str:
+        return (
+            rendered([self.diagnostic])
+            if self.diagnostic
+            else f"no difference: {self.report.entry} on {_run(self)}"
+        )
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        from pto.core import html  # only notebooks need it
+
+        if self.diagnostic is None:
+            return html.block(html.styled([("help", str(self))]), "#2e9a4a")
+        return html.findings([self.diagnostic], sources_of([self.diagnostic]))
+
+
+def _run(found: Difference) -> str:
+    report = found.report
+    blocks = f"{report.blocks} block{'s' * (report.blocks != 1)}"
+    return f"{report.target}, engine {report.engine}, {blocks}; compared {found.within}"
+
+
+def _notes(found: Difference) -> list[Note]:
+    first, others = found.first, [p for p in found.parts if p.count]
+    return [
+        *([Note(found.doubt)] if found.doubt else []),
+        *_origin(found),
+        *(Note(str(part)) for part in others if first and part.argument != first.argument),
+        Note(f"run on {_run(found)}"),
+    ]
+
+
+def _origin(found: Difference) -> list[Note]:
+    """The instruction that made the element, and the one that stored it."""
+    who = found.blame
+    if who is None:
+        nobody = Note("no instruction wrote this element: it holds what it was given")
+        return [] if found.doubt else [nobody]
+    origin = "" if who.source is None else f" from {who.source}"
+    stored = Note(f"stored by {who.store}{origin}", who.store.op.loc)
+    if who.maker is None or who.source is None:
+        return [stored]
+    text = f"{who.source.element} was last written by {who.maker}"
+    return [Note(text, who.maker.op.loc), stored]

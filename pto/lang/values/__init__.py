@@ -1,0 +1,1 @@
+"""What a kernel computes with: arrays, tiles, registers, scalars."""

@@ -1,0 +1,65 @@
+"""What a caller passes for a parameter `pto.Global[...]`, and the element type it has.
+
+Where memory comes from (NumPy, torch, DLPack) and goes back to: `run/launch/arrays.py`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pto.core.dtypes import DType, dtype
+from pto.core.errors import PtoError
+from pto.lang.call.place import located, mistake
+from pto.run.launch.arrays import Borrowed, borrow
+
+
+def as_array(kernel: str, name: str, wanted: DType | None, value: Any) -> tuple[Borrowed, DType]:
+    """The memory of an argument, of the element type the parameter has."""
+    try:
+        found = borrow(value)
+    except PtoError as error:
+        raise located(error) from None
+    if found is None:
+        raise mistake(
+            "PTO-U212",
+            f"{kernel}: {name} is an array in global memory, got {type(value).__name__}",
+            help="pass a NumPy array, a torch tensor on the CPU, or anything with DLPack",
+        )
+    if found.raw:
+        own = _kind_of(value)
+        if wanted is not None and own.numpy not in (wanted.numpy, wanted.storage):
+            raise _other_type(kernel, name, wanted, str(value.dtype))
+        return replace(found, array=found.array.view(own.numpy)), wanted or own
+    kind = wanted or _kind_of(value if hasattr(value, "dtype") else found.array)
+    if found.array.dtype not in (kind.numpy, kind.storage):
+        raise _other_type(kernel, name, kind, found.array.dtype.name)
+    return found, kind
+
+
+def numbers(value: Any) -> npt.NDArray[Any]:
+    """The values of an array, a tensor or a number, whatever type they have."""
+    found = None if isinstance(value, np.ndarray) else borrow(value)
+    if found is None:
+        return np.asarray(value)
+    return found.array.view(_kind_of(value).numpy) if found.raw else found.array
+
+
+def _other_type(kernel: str, name: str, kind: DType, own: str) -> Exception:
+    return mistake(
+        "PTO-U213",
+        f"{kernel}: {name} holds {kind}, the array is {own}",
+        help=f"convert it to {kind.numpy.name}, or annotate pto.Global alone to take any type",
+    )
+
+
+def _kind_of(value: Any) -> DType:
+    """NumPy tells its type; torch spells it `torch.bfloat16`."""
+    own: Any = getattr(value, "dtype", "")
+    try:
+        return dtype(str(own).rpartition(".")[2] if "torch" in str(own) else own)
+    except PtoError as error:
+        raise mistake("PTO-U213", error.diagnostics[0].message) from None

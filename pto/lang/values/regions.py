@@ -1,0 +1,112 @@
+"""How the valid region of a destination follows from what an instruction reads, by family.
+
+Instructions iterate over the destination's valid region (seed 002), so a kernel that lets regions
+follow the data needs the region a destination gets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pto.isa.row.instr import Instr
+from pto.lang.call.session import Session
+from pto.lang.values.scalars import arith, is_number
+from pto.lang.values.tiles import Region, Tile
+
+Given = Mapping[str, Any]  # what is read, by operand name: tiles, views, numbers
+Follow = Callable[[Session, Tile, Given], Region]
+
+
+def _first(names: tuple[str, ...], given: Given) -> Tile | None:
+    return next((given[n] for n in names if isinstance(given.get(n), Tile)), None)
+
+
+def _like(session: Session, dst: Tile, given: Given) -> Region:
+    """The region of the first source of the destination's shape; else it keeps its own."""
+    for value in given.values():
+        for each in value if isinstance(value, list) else (value,):
+            if isinstance(each, Tile) and each.shape == dst.shape:
+                return session.region(each)
+    return session.region(dst)
+
+
+def _column(session: Session, dst: Tile, given: Given) -> Region:
+    source = _first(("src",), given)
+    return (session.region(source)[0] if source else dst.rows), 1
+
+
+def _row(session: Session, dst: Tile, given: Given) -> Region:
+    source = _first(("src",), given)
+    return 1, (session.region(source)[1] if source else dst.cols)
+
+
+def _product(session: Session, dst: Tile, given: Given) -> Region:
+    lhs, rhs = _first(("lhs", "a"), given), _first(("rhs", "b"), given)
+    if lhs is None or rhs is None:
+        return dst.shape
+    return session.region(lhs)[0], session.region(rhs)[1]
+
+
+def _swapped(session: Session, dst: Tile, given: Given) -> Region:
+    source = _first(("src",), given)
+    if source is None:
+        return dst.shape
+    rows, cols = session.region(source)
+    return cols, rows
+
+
+def _cut(session: Session, dst: Tile, given: Given) -> Region:
+    """What of the destination a window of the source's region fills."""
+    source = _first(("src",), given)
+    if source is None:
+        return dst.shape
+    starts = (given.get("indexRow", 0), given.get("indexCol", 0))
+    extents = (
+        fill(size, valid, start, whole)
+        for size, valid, start, whole in zip(
+            dst.shape, session.region(source), starts, source.shape, strict=True
+        )
+    )
+    rows, cols = extents
+    return rows, cols
+
+
+def fill(size: int, valid: Any, start: Any, whole: int) -> Any:
+    """How many of `size` places the data from `start` to `valid` takes."""
+    if is_number(valid) and valid == whole and not is_number(start):
+        return size  # a window of a full tile: what lies outside is an error, not an edge
+    return arith("min", size, arith("max", arith("-", valid, start), 0))
+
+
+def _by_number(session: Session, dst: Tile, given: Given) -> Region:
+    """A row for each index, or an element for each."""
+    numbers = _first(("idx",), given)
+    if numbers is None or numbers.shape == dst.shape:
+        return _like(session, dst, given)
+    rows, cols = session.region(numbers)
+    return (cols if numbers.rows == 1 else rows), session.region(dst)[1]
+
+
+def _all(session: Session, dst: Tile, given: Given) -> Region:
+    return dst.shape
+
+
+_FAMILIES: dict[str, Follow] = {
+    "row reduction": _column,
+    "row search": _column,
+    "column reduction": _row,
+    "column search": _row,
+    "matmul": _product,
+    "gemv": _product,
+    "transpose": _swapped,
+    "window": _cut,
+    "window with scales": _cut,
+    "fill padding": _all,
+    "memory gather": _by_number,
+}
+
+
+def follow(session: Session, row: Instr, dst: Tile, given: Given) -> Region:
+    """The valid region `dst` has after this instruction."""
+    return _FAMILIES.get(row.family.name, _like)(session, dst, given)

@@ -1,0 +1,392 @@
+"""Numbers of a kernel that are known when it runs, with Python's operators.
+
+Python numbers stay Python numbers, so constants fold by themselves. `//` and `%` are Python's.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any, Generic, NoReturn, TypeVar
+
+from pto.core.dtypes import F32, I1, I64, DType
+from pto.ir.builder import INDEX, scalar_type
+from pto.ir.graph import Value
+from pto.isa.row.attributes import Enum
+from pto.isa.row.types import Scalar as ScalarType
+from pto.lang.call.place import mistake
+from pto.lang.call.session import Handle, Session, current
+from pto.lang.values.elements import element
+from pto.lang.values.linear import Linear
+
+E = TypeVar("E")
+Number = int | float
+
+# operator -> (integer operation, float operation)
+_ARITH = {
+    "+": ("arith.addi", "arith.addf"),
+    "-": ("arith.subi", "arith.subf"),
+    "*": ("arith.muli", "arith.mulf"),
+    "/": ("", "arith.divf"),
+    "//": ("arith.floordivsi", ""),
+    "cdiv": ("arith.ceildivsi", ""),
+    "&": ("arith.andi", ""),
+    "|": ("arith.ori", ""),
+    "^": ("arith.xori", ""),
+    "<<": ("arith.shli", ""),
+    ">>": ("arith.shrsi", ""),
+    "min": ("arith.minsi", "arith.minimumf"),
+    "max": ("arith.maxsi", "arith.maximumf"),
+}
+_UNSIGNED = {
+    "//": "arith.divui",
+    "cdiv": "arith.ceildivui",
+    ">>": "arith.shrui",
+    "min": "arith.minui",
+    "max": "arith.maxui",
+}
+_COMPARE = {
+    "==": ("eq", "oeq"),
+    "!=": ("ne", "une"),
+    "<": ("slt", "olt"),
+    "<=": ("sle", "ole"),
+    ">": ("sgt", "ogt"),
+    ">=": ("sge", "oge"),
+}
+_LINEAR: dict[str, Callable[[Linear, Linear], Linear | None]] = {
+    "+": lambda a, b: a.plus(b),
+    "-": lambda a, b: a.plus(b, -1),
+    "*": lambda a, b: _product(a, b),
+}
+
+
+def _product(a: Linear, b: Linear) -> Linear | None:
+    if b.known is not None:
+        return a.times(b.known)
+    return b.times(a.known) if a.known is not None else None
+
+
+class Scalar(Handle, Generic[E]):
+    """A number the scalar unit holds. `pto.Scalar[pto.i32]` annotates a parameter that is one."""
+
+    __slots__ = ("linear",)
+
+    def __init__(self, value: Value, home: Session, linear: Linear | None = None) -> None:
+        super().__init__(value, home)
+        self.linear = Linear(0, {id(value): 1}) if linear is None else linear
+
+    @property
+    def scalar(self) -> ScalarType:
+        if not isinstance(self.type, ScalarType):
+            raise RuntimeError(f"{self!r} is no scalar")
+        return self.type
+
+    def to(self, kind: DType | Any) -> Any:
+        """The same number in another type: rounded to even, truncated toward zero, or wrapped."""
+        return convert(self, scalar_type(element(kind)))
+
+    def __add__(self, other: Any) -> Any:
+        return arith("+", self, other)
+
+    def __radd__(self, other: Any) -> Any:
+        return arith("+", other, self)
+
+    def __sub__(self, other: Any) -> Any:
+        return arith("-", self, other)
+
+    def __rsub__(self, other: Any) -> Any:
+        return arith("-", other, self)
+
+    def __mul__(self, other: Any) -> Any:
+        return arith("*", self, other)
+
+    def __rmul__(self, other: Any) -> Any:
+        return arith("*", other, self)
+
+    def __truediv__(self, other: Any) -> Any:
+        return arith("/", self, other)
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return arith("/", other, self)
+
+    def __floordiv__(self, other: Any) -> Any:
+        return arith("//", self, other)
+
+    def __rfloordiv__(self, other: Any) -> Any:
+        return arith("//", other, self)
+
+    def __mod__(self, other: Any) -> Any:
+        return self - self // other * other
+
+    def __rmod__(self, other: Any) -> Any:
+        return other - arith("//", other, self) * self
+
+    def __and__(self, other: Any) -> Any:
+        return arith("&", self, other)
+
+    def __or__(self, other: Any) -> Any:
+        return arith("|", self, other)
+
+    def __xor__(self, other: Any) -> Any:
+        return arith("^", self, other)
+
+    def __lshift__(self, other: Any) -> Any:
+        return arith("<<", self, other)
+
+    def __rshift__(self, other: Any) -> Any:
+        return arith(">>", self, other)
+
+    def __neg__(self) -> Any:
+        return arith("-", 0, self)
+
+    def __invert__(self) -> Any:
+        return arith("^", self, True if self.scalar.name == "i1" else -1)
+
+    def __eq__(self, other: object) -> Any:
+        return compare("==", self, other)
+
+    def __ne__(self, other: object) -> Any:
+        return compare("!=", self, other)
+
+    def __lt__(self, other: Any) -> Any:
+        return compare("<", self, other)
+
+    def __le__(self, other: Any) -> Any:
+        return compare("<=", self, other)
+
+    def __gt__(self, other: Any) -> Any:
+        return compare(">", self, other)
+
+    def __ge__(self, other: Any) -> Any:
+        return compare(">=", self, other)
+
+    __hash__ = object.__hash__
+
+    def __bool__(self) -> NoReturn:
+        raise mistake(
+            "PTO-U202",
+            "Python's `if`, `while`, `and`, `or` and `not` decide while the kernel is traced, when"
+            f" the value of %{self.value.name} is not known",
+            help="write `with pto.If(condition):` and `with pto.Else():`; join conditions with &"
+            " and |, and choose between two numbers with pto.select",
+        )
+
+    def __index__(self) -> NoReturn:
+        raise mistake(
+            "PTO-U203",
+            f"%{self.value.name} is known only when the kernel runs, and Python needs the number"
+            " while it is traced",
+            help="loop with `for i in pto.range(n)`; sizes of tiles must be Python numbers",
+        )
+
+    __int__ = __index__
+    __float__ = __index__
+
+
+def is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, DType)
+
+
+def type_of(number: Number) -> ScalarType:
+    """What a bare Python number is where nothing else says: index, or f32."""
+    return INDEX if isinstance(number, int) else scalar_type(F32)
+
+
+def as_value(number: Any, type: ScalarType) -> Value:
+    """A Python number or Scalar as a value of `type`; integers change their width freely."""
+    session = current()
+    if is_number(number):
+        if isinstance(number, float) and not type.is_float:
+            raise mistake("PTO-T202", f"{number!r} is a float where {type.name} is needed")
+        return session.constant(number, type)
+    if isinstance(number, Scalar):
+        return converted(number, type, implicit=True).used()  # pyright: ignore[reportUnknownMemberType]
+    raise mistake("PTO-T202", f"a number of type {type.name} is needed, got {number!r}")
+
+
+def convert(number: Any, type: ScalarType) -> Any:
+    """`number` in `type`; a Python number becomes a Scalar of that type."""
+    if is_number(number):
+        session = current()
+        return session.scalar(session.constant(number, type))
+    return converted(number, type, implicit=False)
+
+
+def converted(number: Scalar[Any], type: ScalarType, *, implicit: bool) -> Scalar[Any]:
+    source = number.scalar
+    if source == type:
+        return number
+    if implicit and source.is_float != type.is_float and source.is_float:
+        raise mistake(
+            "PTO-T202",
+            f"%{number.value.name} is {source.name}, and {type.name} is needed",
+            help=f"say how with .to(pto.{type.dtype or 'i64'})",
+        )
+    value = number.used()
+    for name, step in _cast_steps(source, type):
+        (value,) = current().emit(name, {"in": value}, results=[step], names=[value.name])
+    keeps = not source.is_float and not type.is_float
+    return current().scalar(value) if not keeps else _same_number(value, number)
+
+
+def _same_number(value: Value, number: Scalar[Any]) -> Any:
+    made = current().scalar(value)
+    if isinstance(made, Scalar):
+        made.linear = number.linear
+    return made
+
+
+def _cast_steps(source: ScalarType, to: ScalarType) -> list[tuple[str, ScalarType]]:
+    """Operations that lead from one scalar type to another."""
+    if source.is_index or to.is_index:
+        wide = scalar_type(I64)
+        if source.is_float:
+            return [*_cast_steps(source, wide), ("arith.index_cast", to)]
+        if to.is_float:
+            return [("arith.index_cast", wide), ("arith.sitofp", to)]
+        return [("arith.index_cast", to)]
+    unsigned = source.name.startswith("u") or source.name == "i1"
+    if source.is_float and to.is_float:
+        return [("arith.extf" if _bits(to) > _bits(source) else "arith.truncf", to)]
+    if source.is_float:
+        return [("arith.fptoui" if to.name.startswith("u") else "arith.fptosi", to)]
+    if to.is_float:
+        return [("arith.uitofp" if unsigned else "arith.sitofp", to)]
+    if _bits(to) == _bits(source):
+        return [("arith.bitcast", to)]
+    if _bits(to) < _bits(source):
+        return [("arith.trunci", to)]
+    return [("arith.extui" if unsigned else "arith.extsi", to)]
+
+
+def _bits(type: ScalarType) -> int:
+    return type.dtype.bits if type.dtype else 64
+
+
+def _joined(a: Any, b: Any, what: str) -> tuple[Value, Value, ScalarType]:
+    """Both operands in one type: the Scalar's for a number, index for an integer beside index."""
+    for each in (a, b):
+        if not is_number(each) and not isinstance(each, Scalar):
+            raise mistake(
+                "PTO-T202", f"`{what}` joins numbers of a kernel, got {type(each).__name__}"
+            )
+    kinds = [each.scalar for each in (a, b) if isinstance(each, Scalar)]
+    kind = kinds[0]
+    if len(kinds) == 2 and kinds[0] != kinds[1]:
+        if kinds[0].is_float or kinds[1].is_float or INDEX not in kinds:
+            names = " and ".join(k.name for k in kinds)
+            raise mistake(
+                "PTO-T202", f"`{what}` of {names}: one type is needed", help="convert with .to()"
+            )
+        kind = INDEX
+    if (isinstance(a, float) or isinstance(b, float)) and not kind.is_float:
+        raise mistake(
+            "PTO-T202", f"`{what}` of {kind.name} and a float", help="convert with .to(pto.f32)"
+        )
+    return as_value(a, kind), as_value(b, kind), kind
+
+
+def linear_of(number: Any) -> Linear | None:
+    if isinstance(number, Scalar):
+        return None if number.scalar.is_float else number.linear
+    return Linear(number) if isinstance(number, int) else None
+
+
+_FOLDED: dict[str, Callable[[Any, Any], Any]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.truediv,
+    "//": operator.floordiv,
+    "min": min,
+    "max": max,
+    "cdiv": lambda a, b: -(-a // b),
+}
+
+
+def arith(sign: str, a: Any, b: Any) -> Any:
+    """One operation; numbers fold, and what is known about integers is kept."""
+    if is_number(a) and is_number(b):
+        return _FOLDED[sign](a, b)
+    neutral = _neutral(sign, a, b)
+    if neutral is not None:
+        return neutral
+    left, right, kind = _joined(a, b, sign)
+    name = _ARITH[sign][kind.is_float]
+    if kind.name.startswith("u"):
+        name = _UNSIGNED.get(sign, name)
+    if not name:
+        raise mistake(
+            "PTO-T202",
+            f"`{sign}` is not defined for {kind.name}",
+            help="use // for integers and / for floats",
+        )
+    first, second = linear_of(a), linear_of(b)
+    follow = _LINEAR.get(sign)
+    linear = follow(first, second) if follow and first and second else None
+    if linear is not None and linear.known is not None:
+        return linear.known
+    session = current()
+    (value,) = session.emit(name, {"lhs": left, "rhs": right}, results=[kind])
+    made = session.scalar(value)
+    if linear is not None and isinstance(made, Scalar):
+        made.linear = linear
+    return made
+
+
+def _neutral(sign: str, a: Any, b: Any) -> Any:
+    """x + 0, x * 1 and the like are x; None where there is something to compute."""
+    same_left = {"+": 0, "-": 0, "*": 1, "//": 1, "cdiv": 1, "<<": 0, ">>": 0}
+    if type(b) is int and same_left.get(sign) == b and isinstance(a, Scalar):
+        return None if a.scalar.is_float else a
+    if type(a) is int and {"+": 0, "*": 1}.get(sign) == a and isinstance(b, Scalar):
+        return None if b.scalar.is_float else b
+    return None
+
+
+def compare(sign: str, a: Any, b: Any) -> Any:
+    left, right, kind = _joined(a, b, sign)
+    word = _COMPARE[sign][kind.is_float]
+    if kind.name.startswith("u") and word.startswith("s"):
+        word = "u" + word[1:]
+    name, enum = ("arith.cmpf", "cmpf") if kind.is_float else ("arith.cmpi", "cmpi")
+    attrs = {"predicate": Enum(f"{enum}_predicate", word)}
+    truth = scalar_type(I1)
+    session = current()
+    (value,) = session.emit(name, {"lhs": left, "rhs": right}, attrs=attrs, results=[truth])
+    return session.scalar(value)
+
+
+def minimum(a: Any, b: Any) -> Any:
+    """The smaller of two numbers of a kernel."""
+    return arith("min", a, b)
+
+
+def maximum(a: Any, b: Any) -> Any:
+    """The greater of two numbers of a kernel."""
+    return arith("max", a, b)
+
+
+def cdiv(a: Any, b: Any) -> Any:
+    """a / b rounded up: how many blocks of b cover a."""
+    return arith("cdiv", a, b)
+
+
+def select(condition: Any, a: Any, b: Any) -> Any:
+    """a where the condition holds, else b; both are evaluated."""
+    if not isinstance(condition, Scalar):
+        return a if condition else b
+    numbers = [each for each in (a, b) if isinstance(each, Scalar)]
+    kind = numbers[0].scalar if numbers else type_of(a if isinstance(a, float) else b)
+    names = ("condition", "true_value", "false_value")
+    values = (condition.used(), as_value(a, kind), as_value(b, kind))
+    session = current()
+    (value,) = session.emit(
+        "arith.select", dict(zip(names, values, strict=True)), results=[kind], names=["chosen"]
+    )
+    return session.scalar(value)
+
+
+def scalar(number: Number, kind: Any) -> Any:
+    """A constant of a given type, where the type matters: `pto.scalar(3, pto.i16)`."""
+    return convert(number, scalar_type(element(kind)))

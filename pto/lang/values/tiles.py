@@ -1,0 +1,250 @@
+"""Tiles of a kernel: their type, their place, and the part of them that is valid."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from pto.core.dtypes import I64, DType, encode
+from pto.core.errors import PtoError
+from pto.core.layout import FRACTAL_ACC, FRACTAL_MX, Layout
+from pto.core.layout import layout as layout_named
+from pto.core.pad import Pad
+from pto.core.pad import pad as pad_named
+from pto.core.tile import Role, TileType
+from pto.core.tile import role as role_named
+from pto.ir.builder import INDEX, scalar_type
+from pto.ir.graph import Operation, Value
+from pto.isa.row.attributes import Array, Int
+from pto.isa.row.types import TileBuf
+from pto.lang.call.place import located, mistake
+from pto.lang.call.session import Handle, Session, current
+from pto.lang.values.elements import element
+from pto.lang.values.operators import NoOperators
+from pto.lang.values.scalars import Scalar, arith, as_value
+
+Extent = Any  # an int, a Scalar, or None: only the program knows
+Region = tuple[Extent, Extent]
+
+# How a tile of a role lies unless its maker says otherwise: the layouts its instructions take on
+# every target (machine.yaml#tile_types; a2a3 has its own for left, see `_layout`).
+_LAYOUTS = {
+    Role.MAT: "NZ",
+    Role.LEFT: "NZ",
+    Role.RIGHT: "ZN",
+    Role.ACC: "NZ",
+    Role.SCALE_LEFT: "ZZ",
+    Role.SCALE_RIGHT: "NN",
+}
+_FRACTALS = {
+    Role.ACC: FRACTAL_ACC,
+    Role.SCALE_LEFT: FRACTAL_MX,
+    Role.SCALE_RIGHT: FRACTAL_MX,
+}
+
+
+class Tile(NoOperators, Handle):
+    """A tile. `valid` is the part that holds data; unless fixed, it follows what is put in."""
+
+    __slots__ = ("__weakref__", "fixed", "known_region", "seen", "settings")
+
+    def __init__(self, value: Value, home: Session, fixed: bool, region: Region) -> None:
+        super().__init__(value, home)
+        self.fixed = fixed
+        self.known_region = region
+        self.seen: set[Region | None] = set()  # regions it had where it was used; None: dynamic
+        self.settings: list[Operation] = []
+
+    @property
+    def spec(self) -> TileType:
+        if not isinstance(self.value.type, TileBuf):
+            raise RuntimeError(f"{self!r} is no tile")
+        return self.value.type.tile
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.spec.shape
+
+    @property
+    def rows(self) -> int:
+        return self.spec.rows
+
+    @property
+    def cols(self) -> int:
+        return self.spec.cols
+
+    @property
+    def dtype(self) -> DType:
+        return self.spec.dtype
+
+    @property
+    def role(self) -> str:
+        return self.spec.role.value
+
+    @property
+    def valid(self) -> Region:
+        """Valid rows and columns here: Python numbers where they are known, else Scalars."""
+        self.used()
+        return self.home.region(self)
+
+    def retype(self, valid: tuple[int | None, int | None]) -> None:
+        """Give the tile its final type."""
+        type = self.value.type
+        if isinstance(type, TileBuf):
+            self.value.type = TileBuf(type.elem, replace(type.tile, valid=valid))
+
+    def __getitem__(self, key: Any) -> Tile:
+        """A window on the tile: `t[0:8, 64:128]`. Sizes are Python numbers, offsets any."""
+        pairs = key if isinstance(key, tuple) else (key, slice(None))
+        if len(pairs) != 2 or not all(isinstance(each, slice) for each in pairs):
+            raise mistake("PTO-S200", "a window on a tile is two slices, as in t[0:8, 64:128]")
+        bounds = [_bounds(each, size) for each, size in zip(pairs, self.shape, strict=True)]
+        return _window(self, [low for low, _ in bounds], [size for _, size in bounds])
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __str__(self) -> str:
+        show = getattr(self.home, "show", None)
+        return show(self) if show else repr(self)
+
+    def _repr_html_(self) -> str:
+        """In eager mode its values, elsewhere its type."""
+        from pto.core import html  # only notebooks need it
+
+        show = getattr(self.home, "show_html", None)
+        return show(self) if show else html.block(html.styled([("", repr(self))]))
+
+
+def _bounds(part: slice, size: int) -> tuple[Any, int]:
+    low = 0 if part.start is None else part.start
+    high = size if part.stop is None else part.stop
+    length = (
+        arith("-", high, low)
+        if isinstance(low, Scalar) or isinstance(high, Scalar)
+        else (min(high, size) - low)
+    )
+    if part.step not in (None, 1) or not isinstance(length, int) or length < 1:
+        raise mistake(
+            "PTO-S200", "a window on a tile has a size that Python knows, in steps of one"
+        )
+    return low, length
+
+
+def _window(tile: Tile, offsets: list[Any], sizes: list[int]) -> Tile:
+    session = current()
+    given = {
+        "source": tile.used(),
+        "offsets": [as_value(n, INDEX) for n in offsets],
+    }
+    attrs = {"sizes": Array(tuple(Int(n) for n in sizes))}
+    type = tile.value.type
+    if not isinstance(type, TileBuf):
+        raise RuntimeError("a window on no tile")
+    rows, cols = sizes
+    part = TileBuf(type.elem, replace(type.tile, rows=rows, cols=cols, valid=(rows, cols)))
+    (value,) = session.emit("pto.subview", given, attrs=attrs, results=[part], names=["window"])
+    return Tile(value, session, True, (rows, cols))
+
+
+def tile_type(
+    rows: Any,
+    cols: Any,
+    dtype: Any,
+    layout: str | None = None,
+    role: str = "vec",
+    valid: Region | None = None,
+    pad: str | float | None = None,
+    *,
+    fractal: int | None = None,
+) -> TileBuf:
+    """The type of a tile; `pto.tile` makes one of it, `to=` of some instructions takes it."""
+    for what, size in (("rows", rows), ("cols", cols)):
+        if not isinstance(size, int):
+            raise mistake(
+                "PTO-U203",
+                f"{what} of a tile is needed while the kernel is traced, got {size!r}",
+                help="give the largest size, and the valid region follows the data",
+            )
+    kind = element(dtype)
+    try:
+        place = role_named(role)
+        known = _static(valid)
+        region = (rows, cols) if valid is None else known or (None, None)
+        made = TileType.of(
+            place,
+            kind,
+            rows,
+            cols,
+            _layout(place, layout, fractal),
+            pad=_pad(pad, kind),
+            valid=region,
+        )
+    except PtoError as error:
+        raise located(error) from None
+    return TileBuf(scalar_type(kind), made)
+
+
+def tile(
+    rows: int,
+    cols: int,
+    dtype: Any,
+    layout: str | None = None,
+    role: str = "vec",
+    valid: Region | None = None,
+    pad: str | float | None = None,
+    address: int | None = None,
+    *,
+    fractal: int | None = None,
+) -> Tile:
+    """A tile of its own: rows x cols elements in the buffer of its role.
+
+    layout   ND (row by row), DN (column by column), NZ, ZN, ZZ, NN; default: what the role needs
+    role     vec, mat, left, right, acc, bias, scaling, scale_left, scale_right
+    valid    (rows, cols) that hold data; default: follows the data
+    pad      what a load puts beside the valid region: "zero", "min", "max", or a number
+    address  the byte in the buffer; default: the planner chooses
+    """
+    session = current()
+    type = tile_type(rows, cols, dtype, layout, role, valid, pad, fractal=fractal)
+    return session.alloc(type, valid, address)
+
+
+def _static(valid: Region | None) -> tuple[int, int] | None:
+    if valid is None or not all(isinstance(n, int) for n in valid):
+        return None
+    return valid[0], valid[1]
+
+
+def _layout(place: Role, name: str | None, fractal: int | None) -> Layout:
+    chosen = name or _LAYOUTS.get(place, "ND")
+    if name is None and place is Role.LEFT and current().profile == "a2a3":
+        chosen = "ZZ"  # machine.yaml#tile_types: left is ZZ on a2a3, NZ on a5
+    made = layout_named(chosen)
+    size = fractal or (_FRACTALS.get(place) if made.is_boxed else None)
+    return made if size is None else replace(made, fractal=size)
+
+
+def _pad(given: str | float | None, kind: DType) -> Pad:
+    if given is None:
+        return Pad.NULL
+    if isinstance(given, str):
+        return pad_named(given)
+    return Pad.custom_bits(int(encode(kind, [given])[0]))
+
+
+def assign(tile: Tile, address: Any) -> None:
+    """Place a tile at a byte of its buffer: manual mode. Then every tile needs a place."""
+    tile.used()
+    made = tile.value.owner
+    if not isinstance(made, Operation) or made.name != "pto.alloc_tile":
+        raise mistake("PTO-U204", "only a tile of its own can be placed, not a window or a cast")
+    if not isinstance(address, int):
+        raise mistake("PTO-U204", f"an address is a Python number, got {address!r}")
+    current().place(tile, current().constant(address, scalar_type(I64)))
+
+
+def set_validshape(tile: Tile, rows: Any, cols: Any) -> None:
+    """From here on rows x cols elements of the tile are valid (Python numbers or Scalars)."""
+    tile.used()
+    current().set_region(tile, rows, cols)

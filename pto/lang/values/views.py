@@ -1,0 +1,261 @@
+"""Arrays of a kernel: global memory seen through shapes, strides and slices.
+
+Slices are NumPy's: they end where the array ends. A slice that may reach the end gives a window
+whose size the program computes; one that surely does not gives a static size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any, Generic, TypeVar
+
+from pto.core.dtypes import DType
+from pto.ir.builder import INDEX, scalar_type
+from pto.ir.graph import Value
+from pto.isa.row.types import Ptr
+from pto.isa.row.types import View as ViewType
+from pto.lang.call.place import mistake
+from pto.lang.call.session import Handle, Session, current
+from pto.lang.values.linear import Linear
+from pto.lang.values.scalars import Scalar, arith, as_value, is_number, linear_of
+
+E = TypeVar("E")
+MAX_RANK = 5
+
+
+class Global(Handle, Generic[E]):
+    """An array in global memory. `pto.Global[pto.f32]` annotates a parameter that is one."""
+
+    __slots__ = ("pointer", "shape", "strides")
+
+    def __init__(
+        self, value: Value, home: Session, pointer: Value, shape: tuple[int, ...], strides: Any
+    ) -> None:
+        super().__init__(value, home)
+        self.pointer = pointer
+        self.shape = shape
+        self.strides: tuple[int, ...] = strides
+
+    @property
+    def dtype(self) -> DType:
+        elem = self.value.type.elem if isinstance(self.value.type, ViewType) else None
+        if elem is None or elem.dtype is None:
+            raise RuntimeError(f"{self!r} has no element type")
+        return elem.dtype
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, key: Any) -> View:
+        """A window: `x[i * 16 :, :]`, `x[b, 0:64]`; an index keeps a dimension of size one."""
+        keys = list(key) if isinstance(key, tuple) else [key]
+        if Ellipsis in [k for k in keys if k is Ellipsis]:
+            at = next(n for n, k in enumerate(keys) if k is Ellipsis)
+            keys[at : at + 1] = [slice(None)] * (self.ndim - len(keys) + 1)
+        if len(keys) > self.ndim:
+            raise mistake("PTO-S201", f"{len(keys)} indices for an array of {self.ndim} dimensions")
+        keys += [slice(None)] * (self.ndim - len(keys))
+        return View(self, [_span(k, n) for k, n in zip(keys, self.shape, strict=True)])
+
+    def whole(self) -> View:
+        return self[(slice(None),) * self.ndim]
+
+    def reshape(self, *shape: int) -> Global[E]:
+        """The same elements, row by row, in another shape; one size may be -1."""
+        count = prod(self.shape)
+        if self.strides != contiguous(self.shape):
+            raise mistake("PTO-S201", "only an array without gaps can be reshaped")
+        known = -prod(shape) if -1 in shape else prod(shape)
+        sizes = tuple(count // known if n == -1 and known else n for n in shape)
+        if prod(sizes) != count or len(sizes) > MAX_RANK or min(sizes, default=0) < 0:
+            raise mistake("PTO-S201", f"an array of shape {self.shape} cannot become {shape}")
+        return view_of(current(), self.pointer, self.dtype, sizes, contiguous(sizes))
+
+
+def contiguous(shape: Sequence[int]) -> tuple[int, ...]:
+    """Strides of elements row by row."""
+    return tuple(prod(shape[n + 1 :]) for n in range(len(shape)))
+
+
+def view_of(
+    session: Session, pointer: Value, dtype: DType, shape: tuple[int, ...], strides: tuple[int, ...]
+) -> Global[Any]:
+    """An array over a pointer."""
+    if not 1 <= len(shape) <= MAX_RANK:
+        raise mistake("PTO-S201", f"a global array has 1 to {MAX_RANK} dimensions, not {shape}")
+    given = {
+        "ptr": pointer,
+        "shape": [session.constant(n, INDEX) for n in shape],
+        "strides": [session.constant(n, INDEX) for n in strides],
+    }
+    type = ViewType(shape, scalar_type(dtype), partition=False)
+    (value,) = session.emit(
+        "pto.make_tensor_view", given, results=[type], names=[f"{pointer.name}_view"]
+    )
+    return Global[Any](value, session, pointer, shape, strides)
+
+
+class Span:
+    """One dimension of a window: where it starts and how far it goes."""
+
+    __slots__ = ("extent", "is_index", "is_open", "is_whole", "start")
+
+    def __init__(
+        self, start: Any, extent: Any, is_index: bool, is_open: bool, is_whole: bool = False
+    ) -> None:
+        self.start = start
+        self.extent = extent  # at most so many; an int where that is known
+        self.is_index = is_index
+        self.is_open = is_open  # goes on to the end of the array
+        self.is_whole = is_whole  # written as `:`, or not at all
+
+    def size_for(self, room: int) -> Any:
+        """How much of it fits into a tile with this much room."""
+        if is_number(self.extent):
+            return min(room, self.extent)
+        known = linear_of(self.extent)
+        if known is not None and known.multiple and known.multiple % room == 0:
+            return room  # whole tiles: what lies beyond the array is an error, not an edge
+        return arith("min", arith("max", self.extent, 0), room)
+
+
+def _span(key: Any, size: int) -> Span:
+    if not isinstance(key, slice):
+        if is_number(key) and not -size <= key < size:
+            raise mistake("PTO-S201", f"index {key} of a dimension of size {size}")
+        start = key + size if is_number(key) and key < 0 else key
+        return Span(_checked(start), 1, True, False)
+    if key.step not in (None, 1):
+        raise mistake("PTO-S201", f"a slice of global memory goes in steps of one, not {key.step}")
+    start = _from_end(0 if key.start is None else key.start, size)
+    if key.stop is None:
+        return Span(start, arith("-", size, start), False, True, key.start is None)
+    stop = _from_end(key.stop, size)
+    length = arith("-", stop, start)
+    if is_number(length) and not is_number(start) and _ends_inside(start, length, size):
+        return Span(start, length, False, False)
+    end = min(stop, size) if is_number(stop) else arith("min", stop, size)
+    return Span(start, arith("-", end, start), False, False)
+
+
+def _ends_inside(start: Scalar[Any], length: int, size: int) -> bool:
+    """Pieces of equal length that divide the array: none of them is cut."""
+    step = linear_of(start) or Linear(1)
+    return length > 0 and size % length == 0 and step.multiple % length == 0
+
+
+def _from_end(bound: Any, size: int) -> Any:
+    return bound + size if is_number(bound) and bound < 0 else _checked(bound)
+
+
+def _checked(bound: Any) -> Any:
+    if isinstance(bound, int | Scalar):
+        return bound  # pyright: ignore[reportUnknownVariableType]
+    raise mistake("PTO-S201", f"an index of global memory is an integer, got {bound!r}")
+
+
+class View:
+    """A window on an array, waiting for the tile it is moved to or from."""
+
+    __slots__ = ("array", "spans")
+
+    def __init__(self, array: Global[Any], spans: list[Span]) -> None:
+        self.array = array
+        self.spans = spans
+
+    def axes(self) -> tuple[int | None, int]:
+        """The dimensions that are the rows and the columns of a tile; None: there is one row."""
+        last = len(self.spans) - 1
+        free = [n for n, span in enumerate(self.spans) if not span.is_index]
+        rows = [n for n in free if n != last]
+        if len(rows) > 1 and not all(is_number(self.spans[n].extent) for n in rows[1:]):
+            raise mistake(
+                "PTO-S201",
+                f"{len(free)} dimensions of the window are slices; a tile has two",
+                help="index the outer dimensions: x[b, h, i * 16 :, :]",
+            )
+        return (rows[0] if rows else None), last
+
+    def room(self, shape: tuple[int, int]) -> tuple[Any, Any]:
+        """The part of a tile of this shape that the window fills."""
+        row, col = self.axes()
+        inner = self._inner_rows(row)
+        self._require_room("rows", row, shape[0])
+        self._require_room("columns", col, shape[1])
+        rows = 1 if row is None else self.spans[row].size_for(max(1, shape[0] // inner))
+        return arith("*", rows, inner), self.spans[col].size_for(shape[1])
+
+    def _require_room(self, what: str, axis: int | None, room: int) -> None:
+        """A dimension that nobody cut must fit: else its rest would be left out in silence."""
+        span = None if axis is None else self.spans[axis]
+        if span is None or not span.is_whole or span.extent <= room:
+            return
+        name = self.array.pointer.name
+        raise mistake(
+            "PTO-U080",
+            f"the tile takes {room} {what}, and {name} has {span.extent}: the rest would be left"
+            " out",
+            help=f"say which {what}: a slice from a loop counter, as in {name}[..., j : j + {room}]"
+            f" with j of pto.range(0, {span.extent}, {room}); or use a larger tile",
+        )
+
+    def _inner_rows(self, row: int | None) -> int:
+        if row is None:
+            return 1
+        inside = self.spans[row + 1 : -1]
+        return prod(s.extent for s in inside) if inside else 1
+
+    def lower(self, rows: Any, cols: Any) -> Value:
+        """The window with these many rows and columns, as a value of the program."""
+        row, col = self.axes()
+        sizes: list[Any] = [span.extent for span in self.spans]
+        sizes[col] = cols
+        if row is not None:
+            sizes[row] = arith("//", rows, self._inner_rows(row))
+        return self._partition(sizes)
+
+    def lower_for(self, region: tuple[Any, Any]) -> Value:
+        """The window that a tile with this valid region fills."""
+        row, col = self.axes()
+        rows = region[0] if row is None else self._stated(row, region[0])
+        return self.lower(rows, self._stated(col, region[1]))
+
+    def lower_whole(self) -> Value:
+        """The window as it was written."""
+        return self._partition([span.extent for span in self.spans])
+
+    def _stated(self, axis: int, size: Any) -> Any:
+        """A written size that Python knows stands, so that a tile of another size is refused."""
+        span = self.spans[axis]
+        fixed = not span.is_open and is_number(span.extent) and is_number(size)
+        return span.extent if fixed and not span.is_index else size
+
+    def _partition(self, sizes: list[Any]) -> Value:
+        given = {
+            "source": self.array.used(),
+            "offsets": [
+                as_value(_start(span, size, limit), INDEX)
+                for span, size, limit in zip(self.spans, sizes, self.array.shape, strict=True)
+            ],
+            "sizes": [as_value(n, INDEX) for n in sizes],
+        }
+        shape = tuple(n if is_number(n) else None for n in sizes)
+        type = ViewType(shape, scalar_type(self.array.dtype), partition=True)
+        (value,) = current().emit("pto.partition_view", given, results=[type], names=["part"])
+        return value
+
+
+def _start(span: Span, size: Any, limit: int) -> Any:
+    """A window that may be empty begins at the end of the array at the latest."""
+    if is_number(size) or is_number(span.start):
+        return span.start
+    return arith("min", span.start, limit)
+
+
+def pointer_type(dtype: DType) -> Ptr:
+    return Ptr(scalar_type(dtype))

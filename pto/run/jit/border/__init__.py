@@ -1,0 +1,1 @@
+"""The border between Python and compiled code: values, memories, pieces, threads."""

@@ -1,0 +1,154 @@
+"""What compiled code of one agent finds at run time: memories, objects, flags, the way back."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from pto.core.errors import PtoError
+from pto.core.memory import Memory, Space, aligned_bytes
+from pto.isa.meaning.memory import registers
+from pto.run.jit.border.shadow import Shadow
+from pto.run.jit.border.state import Flags, Registers
+from pto.run.machine.core import Core
+
+MEMORIES: Final = 256  # that one agent can name
+SCRATCH: Final = 2 << 20  # bytes for one instruction's own use
+
+# The words of a context, as compiled code indexes them.
+CALL, TABLE, FLAGS, ROOM, MODES, LOG, REGISTERS, BLOCK, BLOCKS, SUB, SUBS, SHADOW = range(12)
+_WORDS: Final = 12
+TOUCHES: Final = 1 << 11  # uses of global memory that are written down, for one agent
+TOUCH: Final = 5  # words of one: memory (its highest bit: a write), address, rows, bytes, pitch
+_Callback = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_int)
+
+
+class Needs:
+    """What the code of a unit asks for: a context makes nothing else."""
+
+    def __init__(self) -> None:
+        self.words: set[int] = set()
+        self.spaces: set[int] = set()
+
+
+class _Scratch(threading.local):
+    """Memory for the instruction at hand: one for each thread, kept."""
+
+    def __init__(self) -> None:
+        self.room = aligned_bytes(SCRATCH)
+        self.address = self.room.ctypes.data
+
+
+_scratch = _Scratch()
+_SPACES: Final = tuple(Space)
+
+
+class Context:
+    """One agent's. Memory number n is a local buffer, by its space, or an array behind those."""
+
+    def __init__(self, core: Core, needs: Needs) -> None:
+        self.core = core
+        self.needs = needs
+        self._memories: list[Memory | None] = [None] * len(_SPACES)
+        self.objects: list[Any] = []
+        self.error: BaseException | None = None
+        self.outside: list[Callable[[Context, memoryview], None]] = []  # of the piece that runs
+        self.frame: memoryview = memoryview(b"")
+        self._numbers: dict[int, int] = {}
+        self._table = np.zeros((MEMORIES, 2), np.uint64)
+        self.words = np.zeros(_WORDS, np.uint64)
+        self._callback = _Callback(self._outside)
+        self.words[CALL] = ctypes.cast(self._callback, ctypes.c_void_p).value or 0
+        self.words[TABLE] = self._table.ctypes.data
+        self.words[BLOCK : SUBS + 1] = core.block, core.blocks, core.sub, core.subs
+        self._log = np.zeros(1, np.int64)
+        if FLAGS in needs.words:
+            core.flags = flags = Flags(core.flags)
+            self.words[FLAGS] = flags.array.ctypes.data
+        if REGISTERS in needs.words:
+            core.registers = registers_ = Registers(core.registers)
+            self.words[REGISTERS] = registers_.array.ctypes.data
+        self.shadow = Shadow(core) if SHADOW in needs.words else None
+        if self.shadow is not None:
+            self.words[SHADOW] = self.shadow.pointer
+        if LOG in needs.words:
+            self._log = np.empty(1 + TOUCHES * TOUCH, np.int64)
+            self._log[0] = 0
+            self.words[LOG] = self._log.ctypes.data
+        self.pointer = self.words.ctypes.data
+        for number in needs.spaces:
+            self.memory(number)
+
+    def _set(self, number: int, memory: Memory) -> Memory:
+        self._memories[number] = memory
+        self._table[number] = memory.data.ctypes.data, memory.size
+        self._numbers[id(memory)] = number
+        return memory
+
+    def memory(self, number: int) -> Memory:
+        """The memory of a number. A buffer the profile lacks has no bytes: every access fails."""
+        found = self._memories[number]
+        if found is not None:
+            return found
+        space = _SPACES[number]
+        has = self.core.profile.buffers.get(space.value, 0)
+        return self._set(number, self.core.memory(space) if has else Memory(space, 0))
+
+    def number(self, memory: Memory) -> int | None:
+        """The number of a memory, given when first asked; None: there are too many."""
+        if memory.space.is_local:
+            number = _SPACES.index(memory.space)
+            return number if self.memory(number) is memory else None
+        found = self._numbers.get(id(memory))
+        if found is None:
+            found = len(self._memories)
+            if found == MEMORIES:
+                return None
+            self._memories.append(None)
+            self._set(found, memory)
+        return found
+
+    def begin(self) -> None:
+        """Before compiled code runs, on the thread it runs on."""
+        self.words[ROOM] = _scratch.address
+        self.look_at_modes()
+
+    def _outside(self, words: int, number: int) -> int:
+        """Compiled code asks Python for one operation. No exception may pass through it."""
+        try:
+            self.outside[number](self, self.frame)
+            self.look_at_modes()
+        except BaseException as error:
+            self.error = error
+            return 1
+        return 0
+
+    def look_at_modes(self) -> None:
+        """Registers that change what products are: not 0 where one is set."""
+        known = self.core.registers
+        ctrl = known.get(registers.CTRL, registers.first(registers.CTRL))
+        self.words[MODES] = int(known.get(registers.HF32, False) or ctrl >> registers.TF32 & 1)
+
+    def touches(self) -> npt.NDArray[np.int64] | None:
+        """Uses of global memory, a row each; None: more than were written down."""
+        count = int(self._log[0])
+        if count > TOUCHES:
+            return None
+        return self._log[1 : 1 + count * TOUCH].reshape(count, TOUCH)
+
+    def failed(self) -> BaseException:
+        error, self.error = self.error, None
+        return error or PtoError()
+
+
+def context_of(core: Core, needs: Needs) -> Context:
+    """The context of an agent, made once for each unit of code that it runs."""
+    found = core.native
+    if not isinstance(found, Context) or found.needs is not needs:
+        found = core.native = Context(core, needs)
+    return found

@@ -1,0 +1,83 @@
+"""A stretch of operations as one step: values go into a frame, compiled code runs, values come out.
+
+Where a value has no form in compiled code, the reference steps of the same operations run instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from pto.core.tile import Tile
+from pto.run.jit.border.context import Context, context_of
+from pto.run.jit.border.values import Native
+from pto.run.jit.emit.table import Emitter
+from pto.run.jit.emit.unit import Unit
+from pto.run.machine.core import Core
+from pto.run.reference.code import Block, Regs
+
+Bound = tuple[int, Native, int]  # register, form, place in the frame
+
+
+class Piece:
+    """Compiled operations of one function; `step` is what the engine calls."""
+
+    def __init__(
+        self,
+        unit: Unit,
+        name: str,
+        emitter: Emitter,
+        ins: Sequence[Bound],
+        outs: Sequence[Bound],
+        kept: Sequence[Bound],
+        reference: Callable[[], tuple[Block, int]],
+    ) -> None:
+        self._unit = unit
+        self._name = name
+        self._ins = ins
+        self._outs = outs
+        self._kept = kept  # tiles of before whose valid region is set here
+        self._outside = emitter.outside
+        self._nbytes = emitter.border + emitter.area
+        self._reference = reference
+        self._block: Block | None = None
+        self._size = 0
+        self._function: Any = None
+
+    def step(self, core: Core, regs: Regs) -> None:
+        context = context_of(core, self._unit.needs)
+        raw = np.empty(self._nbytes + 64, np.uint8)
+        frame = raw.data
+        for slot, form, at in self._ins:
+            if not form.encode(frame, at, regs[slot], context):
+                self._run_reference(core, regs)
+                return
+        if self._function is None:
+            self._function = self._unit.function(self._name)
+        outer = context.outside, context.frame
+        context.outside, context.frame = self._outside, frame
+        context.begin()
+        try:
+            status = self._function(context.pointer, raw.ctypes.data)
+        finally:
+            context.outside, context.frame = outer
+        if status:
+            raise context.failed()
+        self._come_back(context, frame, regs)
+
+    def _come_back(self, context: Context, frame: memoryview, regs: Regs) -> None:
+        for slot, form, at in self._kept:
+            tile, now = regs[slot], form.decode(frame, at, context)
+            if isinstance(tile, Tile) and isinstance(now, Tile):
+                tile.set_valid(*now.get_valid())
+        for slot, form, at in self._outs:
+            regs[slot] = form.decode(frame, at, context)
+        context.objects.clear()
+
+    def _run_reference(self, core: Core, regs: Regs) -> None:
+        if self._block is None:
+            self._block, self._size = self._reference()
+        regs += [None] * (self._size - len(regs))  # operands that are absent have one too
+        self._block.run(core, regs)

@@ -1,0 +1,141 @@
+"""Flags and registers of an agent in arrays that compiled code shares with Python.
+
+Both engines see the same values: these mappings stand where the agent's dictionaries were.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, MutableMapping
+from typing import Any, Final
+
+import numpy as np
+
+from pto.isa.meaning.memory import registers
+from pto.isa.row.enums import ENUMS
+
+Flag = tuple[str, str, int]
+
+EVENT_IDS: Final = 64
+_PIPES: Final = ("S", "V", "M", "MTE1", "MTE2", "MTE3", "FIX", "ALL", "MTE4", "MTE5", "V2")
+_OPS: Final = ENUMS["pipe_event_type"].words
+NAMES: Final = {name: n for n, name in enumerate((*_PIPES, *_OPS))}
+
+
+def flag_offset(src: str, dst: str) -> int | None:
+    """Bytes to the flag of event 0 between two pipes; None: there is no place for it."""
+    if src not in NAMES or dst not in NAMES:
+        return None
+    return (NAMES[src] * len(NAMES) + NAMES[dst]) * EVENT_IDS * 4
+
+
+class Flags(MutableMapping[Flag, int]):
+    """Counts, 0 where nothing was set."""
+
+    def __init__(self, before: Mapping[Flag, int]) -> None:
+        self.array = np.zeros((len(NAMES), len(NAMES), EVENT_IDS), np.int32)
+        self._others: dict[Flag, int] = {}
+        self.update(before)
+
+    def _place(self, key: Flag) -> tuple[int, int, int] | None:
+        src, dst, event = key
+        known = src in NAMES and dst in NAMES and 0 <= event < EVENT_IDS
+        return (NAMES[src], NAMES[dst], event) if known else None
+
+    def __getitem__(self, key: Flag) -> int:
+        place = self._place(key)
+        return self._others.get(key, 0) if place is None else int(self.array[place])
+
+    def __setitem__(self, key: Flag, value: int) -> None:
+        place = self._place(key)
+        if place is None:
+            self._others[key] = value
+        else:
+            self.array[place] = value
+
+    def __delitem__(self, key: Flag) -> None:
+        self[key] = 0
+        self._others.pop(key, None)
+
+    def __iter__(self) -> Iterator[Flag]:
+        names = list(NAMES)
+        for src, dst, event in np.argwhere(self.array):
+            yield names[src], names[dst], int(event)
+        yield from self._others
+
+    def __len__(self) -> int:
+        return int(np.count_nonzero(self.array)) + len(self._others)
+
+
+# Registers in the array: where, and how many words they have.
+_PAIRS: Final = (registers.LOOP_SIZE, registers.LOOP1_STRIDE, registers.LOOP2_STRIDE)
+_SLOTS: Final[dict[str, tuple[int, int]]] = {
+    registers.CTRL: (0, 1),
+    registers.MOV_PAD: (1, 1),
+    registers.AR: (2, 1),
+    registers.SQZN: (3, 1),
+    registers.VMS4_SR: (4, 1),
+    **{
+        f"{name} {way}": (5 + 2 * (n * len(_PAIRS) + k), 2)
+        for n, way in enumerate(registers.WAYS)
+        for k, name in enumerate(_PAIRS)
+    },
+}
+_WORDS: Final = 5 + 2 * len(_PAIRS) * len(registers.WAYS)
+_SIGN: Final = 1 << 63
+NO_SQUEEZE: Final = -1  # SQZN before the first squeeze
+
+
+def register_offset(name: str) -> int:
+    """Bytes to the first word of a register in the array."""
+    return 8 * _SLOTS[name][0]
+
+
+class Registers(MutableMapping[str, Any]):
+    """Words and pairs of words lie in the array, everything else here."""
+
+    def __init__(self, before: Mapping[str, Any]) -> None:
+        self.array = np.zeros(_WORDS, np.int64)
+        self._others: dict[str, Any] = {}
+        for name in _SLOTS:
+            self[name] = registers.first(name)
+        self.update(before)
+
+    def __getitem__(self, key: str) -> Any:
+        slot = _SLOTS.get(key)
+        if slot is None:
+            return self._others[key]
+        at, count = slot
+        if key == registers.SQZN and self.array[at] == NO_SQUEEZE:
+            return None
+        if count == 1:
+            return int(self.array[at]) & registers.MASK
+        return int(self.array[at]), int(self.array[at + 1])
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        slot = _SLOTS.get(key)
+        if slot is None:
+            self._others[key] = value
+            return
+        at, count = slot
+        value = NO_SQUEEZE if value is None else value
+        for n, word in enumerate((value,) if count == 1 else value):
+            self.array[at + n] = ((word + _SIGN) & registers.MASK) - _SIGN
+
+    def __delitem__(self, key: str) -> None:
+        if key in _SLOTS:
+            self[key] = registers.first(key)
+        else:
+            del self._others[key]
+
+    def clear(self) -> None:
+        """First values again: a register in the array cannot go away."""
+        for name in _SLOTS:
+            del self[name]
+        self._others.clear()
+
+    def __iter__(self) -> Iterator[str]:
+        yield from _SLOTS
+        yield from self._others
+
+    def __len__(self) -> int:
+        return len(_SLOTS) + len(self._others)

@@ -1,0 +1,350 @@
+"""What values of a program are inside compiled code, and how they pass to and from Python.
+
+Every native value is a few LLVM scalars (`parts`) and something known when the code was made.
+Across the border they lie in a frame of bytes; a value with no such form is a handle: its number in
+a list of Python objects.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+
+from pto.core.constants import BLOCK_BYTE_SIZE, VREG_BYTES
+from pto.core.dtypes import DType
+from pto.core.global_layout import ND, GlobalLayout
+from pto.core.global_tensor import GlobalTensor
+from pto.core.memory import Space
+from pto.core.pointer import Pointer
+from pto.core.tile import Tile, TileType
+from pto.isa.meaning.handle.view import tile_type
+from pto.isa.meaning.scalar.arith import from_bits, to_bits
+from pto.isa.meaning.vector.unaligned import LoadState, StoreState
+from pto.isa.row import types as t
+from pto.run.jit.border.context import Context
+from pto.run.jit.llvm.text import I8, I64, element, number, vector
+
+Part = tuple[str, str]  # LLVM type, name
+
+
+@dataclass(frozen=True, slots=True)
+class Native:
+    """Base: `names` are the LLVM scalars, of the types `parts` tells."""
+
+    names: tuple[str, ...]
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        return (I64,) * len(self.names)
+
+    @property
+    def parts(self) -> list[Part]:
+        return list(zip(self.types, self.names, strict=True))
+
+    def renamed(self, names: Sequence[str]) -> Native:
+        return replace(self, names=tuple(names))
+
+    def is_like(self, other: Native) -> bool:
+        """Whether only the names differ."""
+        return replace(self, names=()) == replace(other, names=())
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes in a frame."""
+        return 8 * len(self.names)
+
+    def encode(self, frame: Any, offset: int, value: Any, context: Context) -> bool:
+        """Write a Python value to a frame; False where this form cannot hold it."""
+        raise NotImplementedError
+
+    def decode(self, frame: Any, offset: int, context: Context) -> Any:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True)
+class Word(Native):
+    """A scalar."""
+
+    type: t.Scalar
+
+    @property
+    def name(self) -> str:
+        return self.names[0]
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        return (word_type(self.type),)
+
+    def encode(self, frame: Any, offset: int, value: Any, context: Context) -> bool:
+        struct.pack_into("<Q", frame, offset, to_bits(self.type, value))
+        return True
+
+    def decode(self, frame: Any, offset: int, context: Context) -> Any:
+        kind = self.type.dtype
+        (bits,) = struct.unpack_from("<Q", frame, offset)
+        return from_bits(self.type, bits & ((1 << (64 if kind is None else kind.bits)) - 1))
+
+
+@dataclass(frozen=True, slots=True)
+class Reg(Native):
+    """A vector register."""
+
+    dtype: DType
+
+    @property
+    def name(self) -> str:
+        return self.names[0]
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        return (register_type(self.dtype),)
+
+    @property
+    def nbytes(self) -> int:
+        return VREG_BYTES
+
+    def encode(self, frame: Any, offset: int, value: Any, context: Context) -> bool:
+        if not isinstance(value, np.ndarray) or value.nbytes != VREG_BYTES:
+            return False
+        raw = np.ascontiguousarray(value).view(np.uint8)
+        frame[offset : offset + VREG_BYTES] = memoryview(raw.tobytes())
+        return True
+
+    def decode(self, frame: Any, offset: int, context: Context) -> Any:
+        raw = np.frombuffer(frame, np.uint8, VREG_BYTES, offset).copy()
+        return raw.view(self.dtype.numpy)
+
+
+@dataclass(frozen=True, slots=True)
+class Mask(Native):
+    """A predicate: one bit for each `width` bytes of a register, the bits between them off."""
+
+    width: int
+
+    @property
+    def name(self) -> str:
+        return self.names[0]
+
+    @property
+    def lanes(self) -> int:
+        return VREG_BYTES // self.width
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        return (vector(self.lanes, "i1"),)
+
+    @property
+    def nbytes(self) -> int:
+        return VREG_BYTES
+
+    def encode(self, frame: Any, offset: int, value: Any, context: Context) -> bool:
+        frame[offset : offset + VREG_BYTES] = memoryview(value.tobytes())
+        return True
+
+    def decode(self, frame: Any, offset: int, context: Context) -> Any:
+        return np.frombuffer(frame, np.uint8, VREG_BYTES, offset).copy().view(np.bool_)
+
+
+@dataclass(frozen=True, slots=True)
+class Place(Native):
+    """A pointer: the number of a memory in the context, and a byte address there."""
+
+    elem: DType | None
+
+    @property
+    def memory(self) -> str:
+        return self.names[0]
+
+    @property
+    def address(self) -> str:
+        return self.names[1]
+
+    def encode(self, frame: Any, offset: int, value: Any, context: Context) -> bool:
+        if not isinstance(value, Pointer) or value.dtype is not self.elem:
+            return False
+        number = context.number(value.memory)
+        if number is None:
+            return False
+        struct.pack_into("<qq", frame, offset, number, value.address)
+        return True
+
+    def decode(self, frame: Any, offset: int, context: Context) -> Any:
+        number, address = struct.unpack_from("<qq", frame, offset)
+        return Pointer(context.memory(number), address, self.elem)
+
+
+@dataclass(frozen=True, slots=True)
+class TilePlace(Native):
+    """A tile of a known type in a local buffer: address and valid region."""
+
+    type: TileType
+    pitch: int | None = None  # of a window: elements (or boxes) from line to line of its parent
+
+    @property
+    def address(self) -> str:
+        return self.names[0]
+
+    @property
+    def valid(self) -> tuple[str, str]:
+        return self.names[1], self.names[2]
+
+    @property
+    def memory(self) -> str:
+        return str(SPACE_NUMBERS[self.type.role.space])
+
+    def encode(self, frame: Any, offset: int, value: Any, context: Context) -> bool:
+        if (
+            not isinstance(value, Tile)
+            or value.type != self.type
+            or value.window_pitch != self.pitch
+        ):
+            return False
+        if value.memory is not context.memory(SPACE_NUMBERS[self.type.role.space]):
+            return False
+        rows, cols = value.known_valid
+        if rows is None or cols is None:
+            return False
+        struct.pack_into("<qqq", frame, offset, value.address, rows, cols)
+        return True
+
+    def decode(self, frame: Any, offset: int, context: Context) -> Any:
+        address, rows, cols = struct.unpack_from("<qqq", frame, offset)
+        memory = context.memory(SPACE_NUMBERS[self.type.role.space])
+        return Tile(self.type, memory, address, (rows, cols), pitch=self.pitch)
+
+
+@dataclass(frozen=True, slots=True)
+class ViewPlace(Native):
+    """A view of global memory: where it begins, five sizes and five strides in elements."""
+
+    dtype: DType
+    layout: GlobalLayout
+
+    @property
+    def memory(self) -> str:
+        return self.names[0]
+
+    @property
+    def address(self) -> str:
+        return self.names[1]
+
+    @property
+    def shape(self) -> tuple[str, ...]:
+        return self.names[2:7]
+
+    @property
+    def strides(self) -> tuple[str, ...]:
+        return self.names[7:12]
+
+    def encode(self, frame: Any, offset: int, value: Any, context: Context) -> bool:
+        if not isinstance(value, GlobalTensor) or value.layout is not self.layout:
+            return False
+        number = context.number(value.memory)
+        if value.dtype is not self.dtype or number is None:
+            return False
+        struct.pack_into("<12q", frame, offset, number, value.address, *value.shape, *value.strides)
+        return True
+
+    def decode(self, frame: Any, offset: int, context: Context) -> Any:
+        number, address, *rest = struct.unpack_from("<12q", frame, offset)
+        shape, strides = tuple(rest[:5]), tuple(rest[5:])
+        memory = context.memory(number)
+        return GlobalTensor(memory, address, self.dtype, shape, strides, self.layout)  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True, slots=True)
+class Handle(Native):
+    """Anything else: its number in the context's list of objects."""
+
+    def encode(self, frame: Any, offset: int, value: Any, context: Context) -> bool:
+        context.objects.append(value)
+        struct.pack_into("<q", frame, offset, len(context.objects) - 1)
+        return True
+
+    def decode(self, frame: Any, offset: int, context: Context) -> Any:
+        (number,) = struct.unpack_from("<q", frame, offset)
+        return context.objects[number]
+
+
+_PENDING: Final = BLOCK_BYTE_SIZE  # bytes a store stream holds back, at most
+
+
+@dataclass(frozen=True, slots=True)
+class Stream(Native):
+    """The state of an unaligned stream, of either kind.
+
+    A store: memory (-1: nothing yet), address of the first byte held back, how many there are, the
+    address a flush names, the bytes. A load: memory, number of its block, -1.
+    """
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        return (I64, I64, I64, I64, vector(_PENDING, I8))
+
+    @property
+    def nbytes(self) -> int:
+        return 32 + _PENDING
+
+    def encode(self, frame: Any, offset: int, value: Any, context: Context) -> bool:
+        if isinstance(value, LoadState):
+            number = context.number(value.memory)
+            words, held = (value.block, -1, 0), b""
+        elif isinstance(value, StoreState):
+            number = -1 if value.memory is None else context.number(value.memory)
+            words, held = (value.address, len(value.pending), value.mark), value.pending
+        else:
+            return False
+        if number is None:
+            return False
+        struct.pack_into(f"<qqqq{_PENDING}s", frame, offset, number, *words, held)
+        return True
+
+    def decode(self, frame: Any, offset: int, context: Context) -> Any:
+        words = struct.unpack_from(f"<qqqq{_PENDING}s", frame, offset)
+        number, address, count, mark, held = words
+        if count < 0:
+            return LoadState(context.memory(number), address)
+        memory = None if number < 0 else context.memory(number)
+        return StoreState(memory, held[:count], address, mark)
+
+
+SPACE_NUMBERS: Final = {space: n for n, space in enumerate(Space)}
+
+
+def word_type(type: t.Scalar) -> str:
+    if type.dtype is None:
+        return I64
+    return number(type.dtype)
+
+
+def register_type(dtype: DType) -> str:
+    return vector(dtype.lanes, element(dtype))
+
+
+def form_of(type: t.Type) -> Native:
+    """The form a value has where it crosses the border, by its type alone."""
+    if isinstance(type, t.Scalar):
+        return Word(("",), type)
+    if isinstance(type, t.VReg) and type.elem.dtype is not None:
+        return Reg(("",), type.elem.dtype)
+    if isinstance(type, t.Mask):
+        return Mask(("",), 1)
+    if isinstance(type, t.Ptr):
+        elem = type.elem.dtype if isinstance(type.elem, t.Scalar) else None
+        return Place(("", ""), elem)
+    if isinstance(type, t.TileBuf):
+        return TilePlace(("", "", ""), type.tile)
+    if isinstance(type, t.View) and type.elem.dtype is not None:
+        return ViewPlace(("",) * 12, type.elem.dtype, ND)
+    if isinstance(type, t.MemRef) and type.elem.dtype is not None:
+        if type.space is Space.GM:
+            return ViewPlace(("",) * 12, type.elem.dtype, ND)
+        if all(type.shape):
+            return TilePlace(("", "", ""), tile_type(type))
+    if isinstance(type, t.Align):
+        return Stream(("",) * 5)
+    return Handle(("",))

@@ -1,0 +1,1 @@
+"""Instructions around the matrix unit as LLVM text."""

@@ -1,0 +1,266 @@
+"""Into L1, L0A and L0B by pointer in compiled code: bursts, and matrices that become fractals."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pto.core.constants import C0_SIZE_BYTE, CUBE_BLOCK_SIZE, FRACTAL_NZ_ROW
+from pto.core.dtypes import DType
+from pto.isa.meaning.cube import factors as operands
+from pto.isa.meaning.cube import load as cube
+from pto.isa.meaning.memory import burst
+from pto.isa.meaning.memory.dma import element
+from pto.run.jit.border.values import Native, Place, Word
+from pto.run.jit.emit.memory.burst import (
+    SMALL,
+    Loop,
+    Transfer,
+    aligned,
+    alignment,
+    distinct,
+    elements,
+    is_own,
+    loops_of,
+    move_bursts,
+    multiple,
+    noted,
+    reach_of,
+    register_loops,
+    words,
+)
+from pto.run.jit.emit.table import Spot, emits
+from pto.run.jit.emit.tile import boxes, planes
+from pto.run.jit.emit.tile import move as tile_moves
+from pto.run.jit.emit.tile.boxes import REST, Digit, Field
+from pto.run.jit.emit.tile.move import Arguments, Side
+from pto.run.jit.llvm import text
+from pto.run.jit.llvm.text import NotNative
+
+
+def _places(s: Spot) -> tuple[Place, Place]:
+    if not is_own(s, "source") or not is_own(s, "destination"):
+        raise NotNative("a buffer of another agent")
+    return s.need(Place, "source"), s.need(Place, "destination")
+
+
+def _up(s: Spot, count: str, step: int) -> str:
+    """How many steps a count takes; a step is a power of two."""
+    more = s.x.add(count, str(step - 1))
+    if more.isdigit():
+        return str(int(more) // step)
+    return s.x.new(f"lshr i64 {more}, {step.bit_length() - 1}")
+
+
+# ---- bytes as they are
+
+
+@emits(cube.MTE_GM_L1)
+def _mte_gm_l1(s: Spot) -> Sequence[Native]:
+    source, target = _places(s)
+    (width,) = words(s, "len_burst")
+    fine = aligned(s, target.address, alignment(s))
+    move_bursts(s, Transfer(source, target, width, loops_of(s)), fine)
+    return []
+
+
+@emits(cube.COPY_GM_TO_CBUF)
+def _copy_gm_to_cbuf(s: Spot) -> Sequence[Native]:
+    source, target = _places(s)
+    count, width, *strides = words(s, "n_burst", "len_burst", "src_stride", "dst_stride")
+    loops = [Loop(count, *strides), *register_loops(s, "outtol1")]
+    fine = aligned(s, target.address, alignment(s))
+    move_bursts(s, Transfer(source, target, width, loops), fine)
+    return []
+
+
+# ---- matrices of global memory become fractals
+
+
+@emits(cube.MTE_GM_L1_FRAC)
+def _mte_gm_l1_frac(s: Spot) -> Sequence[Native]:
+    """`cube.to_fractals`: rows of C0 columns, what is missing in the last ones zero."""
+    x, kind = s.x, element(s.case, "source")
+    source, target = _places(s)
+    small = s.need(Word, "smallc0_en")
+    n, d, inner, groups = words(s, "n_value", "d_value", "src_inner_stride", "group_count")
+    steps = words(s, *(f"dst_loop{k}_stride" for k in (2, 3, 4)))
+    outer = "0"
+    if s.op.operand("src_outer_stride") is not None:
+        (outer,) = words(s, "src_outer_stride")
+    if kind.is_packed or small.name == "true":
+        raise NotNative("packed channels")
+    transposed = s.case.word("mode") == "dn2nz"
+    size, wide = kind.itemsize, C0_SIZE_BYTE // kind.itemsize
+    fine = aligned(s, target.address, alignment(s))
+    if small.name != "false":
+        fine = x.both(fine, x.new(f"xor i1 {small.name}, true"))
+    for each in (n, d, groups, inner, outer, *steps):
+        fine = x.both(fine, x.compare("ult", each, str(SMALL >> 6)))
+    for each in (n, d, groups):
+        fine = x.both(fine, x.compare("ne", each, "0"))
+    fine = x.both(fine, multiple(s, inner, size))
+    fine = x.both(fine, _not_too_many(s, groups, n, d))
+    lines, line = (d, x.mul(n, str(size))) if transposed else (n, x.mul(d, str(size)))
+    strips = _up(s, d, wide)
+    down, across, apart = (x.mul(step, str(C0_SIZE_BYTE)) for step in steps)
+    read = reach_of(s, line, (lines, groups), (inner, outer))
+    counts, strides = (n, strips, groups), (down, across, apart)
+    written = reach_of(s, str(C0_SIZE_BYTE), counts, strides)
+    fine = x.both(fine, distinct(s, str(C0_SIZE_BYTE), counts, strides))
+    fine = x.both(fine, s.e.inside(source.memory, source.address, read))
+    fine = x.both(fine, s.e.inside(target.memory, target.address, written))
+
+    def run() -> None:
+        given = Arguments()
+        pitch = given.name(elements(s, inner, size))
+        rows, cols = boxes.line(pitch), boxes.line(1)
+        matrix = Field(kind, cols, rows) if transposed else Field(kind, rows, cols)
+        strip = given.name(x.mul(steps[1], str(wide)))
+        fractal = Field(
+            kind,
+            boxes.line(given.name(x.mul(steps[0], str(wide)))),
+            (Digit(str(wide), "1"), Digit(REST, strip)),
+        )
+        names = tuple(given.names)
+        whole = x.mul(strips, str(wide))
+        first = noted(s, source, line, (lines, groups), (inner, outer), read, writes=False)
+        begin = s.pointer(target.memory, target.address)
+
+        def group(g: str) -> None:
+            to, from_ = x.at(begin, x.mul(g, apart)), x.at(first, x.mul(g, outer))
+            tile_moves.transfer(s, n, d, Side(fractal, to), Side(matrix, from_, names))
+            _zeros(s, kind, steps, wide, to, n, (d, whole))
+
+        planes.loop(x, groups, "1", group)
+
+    planes.either_way(s, fine, run)
+    return []
+
+
+def _not_too_many(s: Spot, groups: str, n: str, d: str) -> str:
+    """`cube.Fractals.check`, more strictly."""
+    x = s.x
+    some = x.mul(groups, n)
+    fine = x.compare("ult", some, str(SMALL))
+    moved = x.mul(some, x.add(d, str(C0_SIZE_BYTE)))
+    return x.both(fine, x.compare("ule", moved, str(burst.MOST_BYTES)))
+
+
+def _zeros(
+    s: Spot, kind: DType, steps: Sequence[str], wide: int, to: str, n: str, cols: tuple[str, str]
+) -> None:
+    """What the last fractals have beside the matrix."""
+    x, given = s.x, Arguments(6)
+    if cols[0].isdigit() and int(cols[0]) % wide == 0:
+        return
+    strip = given.name(x.mul(steps[1], str(wide)))
+    field = Field(
+        kind,
+        boxes.line(given.name(x.mul(steps[0], str(wide)))),
+        (Digit(str(wide), "1"), Digit(REST, strip)),
+    )
+    zero = tile_moves.bits_item(0, text.element(kind))
+    tile_moves.fill(s, Side(field, to, tuple(given.names)), zero, ("0", n), cols)
+
+
+# ---- L1 to the operand buffers
+
+
+def _fractals(s: Spot, source: Place, target: Place, at: Sequence[str], fine: str) -> None:
+    """`operands.load` without a transpose: row, col, rows, cols, src_stride, dst_stride."""
+    x = s.x
+    row, col, rows, cols, src_stride, dst_stride = at
+    for each in at:
+        fine = x.both(fine, x.compare("ult", each, str(SMALL >> 12)))
+    start = x.mul(x.add(x.mul(col, src_stride), row), str(CUBE_BLOCK_SIZE))
+    moved = Place((source.memory, x.add(source.address, start)), source.elem)
+    loop = Loop(cols, *(x.mul(step, str(CUBE_BLOCK_SIZE)) for step in (src_stride, dst_stride)))
+    width = x.mul(rows, str(CUBE_BLOCK_SIZE))
+    move_bursts(s, Transfer(moved, target, width, [loop]), fine)
+
+
+def _load(s: Spot, rows: str, depth: str) -> Sequence[Native]:
+    source, target = _places(s)
+    x, kind = s.x, element(s.case, "source")
+    row, col = (
+        "0" if s.op.operand(name) is None else words(s, name)[0]
+        for name in ("start_row", "start_col")
+    )
+    fine = "true"
+    for each in (rows, depth):
+        fine = x.both(fine, x.compare("sge", each, "1"))
+        fine = x.both(fine, x.compare("ult", each, str(SMALL >> 8)))
+    block = C0_SIZE_BYTE * kind.values_per_item // kind.itemsize
+    if s.case.word("transpose") != "true":
+        strip = _up(s, rows, FRACTAL_NZ_ROW)
+        at = (row, col, strip, _up(s, depth, block), strip, strip)
+        _fractals(s, source, target, at, fine)
+        return []
+    if kind.is_packed:
+        raise NotNative("packed elements")
+    _turned(s, source, target, kind, (row, col), (rows, depth), fine)
+    return []
+
+
+def _turned(
+    s: Spot,
+    source: Place,
+    target: Place,
+    kind: DType,
+    start: tuple[str, str],
+    shape: tuple[str, str],
+    fine: str,
+) -> None:
+    """`operands.load` with a transpose: strips of C0 columns both in the source and transposed."""
+    x, wide = s.x, C0_SIZE_BYTE // kind.itemsize
+    step = max(FRACTAL_NZ_ROW, wide)
+    rows, cols = (x.mul(_up(s, n, step), str(step)) for n in reversed(shape))
+    pitch = x.mul(rows, str(C0_SIZE_BYTE))
+    for each in start:
+        fine = x.both(fine, x.compare("ult", each, str(SMALL >> 10)))
+    row, col = start
+    skipped = x.add(x.mul(col, pitch), x.mul(row, str(CUBE_BLOCK_SIZE)))
+    first = x.add(source.address, skipped)
+    nbytes = x.mul(x.mul(rows, cols), str(kind.itemsize))
+    fine = x.both(fine, s.e.inside(source.memory, first, nbytes))
+    fine = x.both(fine, s.e.inside(target.memory, target.address, nbytes))
+
+    def run() -> None:
+        given = Arguments()
+        across = given.name(x.mul(rows, str(wide))), given.name(x.mul(cols, str(wide)))
+        matrix, other = (
+            Field(kind, boxes.line(wide), (Digit(str(wide), "1"), Digit(REST, apart)))
+            for apart in across
+        )
+        from_ = s.pointer(source.memory, first)
+        to = Side(other, s.pointer(target.memory, target.address))
+        tile_moves.transfer(s, cols, rows, to, Side(matrix.swapped, from_, tuple(given.names)))
+
+    planes.either_way(s, fine, run)
+
+
+@emits(operands.MTE_L1_L0A)
+def _mte_l1_l0a(s: Spot) -> Sequence[Native]:
+    rows, depth = words(s, *_size(s))
+    return _load(s, rows, depth)
+
+
+@emits(operands.MTE_L1_L0B)
+def _mte_l1_l0b(s: Spot) -> Sequence[Native]:
+    depth, rows = words(s, *_size(s))
+    return _load(s, rows, depth)
+
+
+def _size(s: Spot) -> list[str]:
+    """The operands that give the size, which each instruction names in its own way."""
+    return [o.name for o in s.case.row.operands[2:4]]
+
+
+@emits(operands.LOAD_CBUF)
+def _load_cbuf(s: Spot) -> Sequence[Native]:
+    if s.case.word("transpose") == "true":
+        raise NotNative("a transpose by steps")
+    source, target = _places(s)
+    names = ("m_start", "k_start", "m_step", "k_step", "src_stride", "dst_stride")
+    _fractals(s, source, target, words(s, *names), "true")
+    return []

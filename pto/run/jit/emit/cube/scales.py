@@ -1,0 +1,146 @@
+"""Block scales (MX): unpacked factors times 2^(scale - 127), one scale for 32 elements along k.
+
+A factor of few bits times a power of two is exact in f32 unless the power is extreme; then, and
+where a scale is NaN, the reference does the product.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Final
+
+from pto.core.constants import MX_BLOCK_SIZE
+from pto.core.dtypes import U8
+from pto.run.jit.border.values import TilePlace
+from pto.run.jit.emit.cube.contraction import RIGHT_AT, Factors
+from pto.run.jit.emit.cube.unpack import Room, over, unpack, up
+from pto.run.jit.emit.table import Spot
+from pto.run.jit.emit.tile import planes
+from pto.run.jit.emit.tile.grids import Grid, grid
+from pto.run.jit.llvm.text import NotNative, Text
+
+_LEAST, _MOST = 27, 227  # scales that leave every factor of 8 bits a normal float
+_LANES: Final = 16
+_LEFT_SCALES, _RIGHT_SCALES = 2 * RIGHT_AT, 3 * RIGHT_AT  # in the scratch memory
+
+
+def scaled(
+    s: Spot,
+    sizes: tuple[str, str, str],
+    limits: tuple[int, int, int],
+    factors: Factors,
+    left: TilePlace,
+    right: TilePlace,
+) -> str:
+    """Multiply both factors by their scales, in place; whether that was exact. `limits` are the
+    largest sizes there can be."""
+    x, (m, k, n) = s.x, sizes
+    groups, most = up(x, k, MX_BLOCK_SIZE), -(-limits[1] // MX_BLOCK_SIZE)
+    places: list[tuple[str, int]] = []
+    for tile, at, (rows, cols) in (
+        (left, _LEFT_SCALES, (limits[0], most)),
+        (right, _RIGHT_SCALES, (most, limits[2])),
+    ):
+        if tile.type.itemsize != 1 or tile.type.rows < rows or tile.type.cols < cols:
+            raise NotNative("scales of another type, or fewer than the factors may need")
+        places.append((x.at(s.e.room(), at), -(-tile.type.cols // _LANES) * _LANES))
+    for (to, line), tile, rows, cols in zip(
+        places, (left, right), (m, groups), (groups, n), strict=True
+    ):
+        bytes_ = _bytes(grid(tile))
+        unpack(s, to, Room(line), bytes_, planes.machine_address(s, tile), rows, cols)
+    along = _call(s, "left", factors.left, factors.rooms[0], *places[0], m, k, _scale_rows)
+    across = _call(s, "right", factors.right, factors.rooms[1], *places[1], k, n, _scale_columns)
+    return x.both(along, across)
+
+
+def _bytes(g: Grid) -> Grid:
+    return replace(g, dtype=U8)
+
+
+Write = Callable[[Spot, Text, Room, int, str], None]
+
+
+def _call(
+    s: Spot,
+    what: str,
+    values: str,
+    room: Room,
+    scales: str,
+    step: int,
+    rows: str,
+    cols: str,
+    write: Write,
+) -> str:
+    """i1 f(rows, cols, values, scales)"""
+
+    def make(name: str) -> str:
+        x = Text()
+        bad = x.stack("i32")
+        x.store("i32", "0", bad, 4)
+        write(s, x, room, step, bad)
+        x.do(f"ret i1 {x.compare('eq', x.load('i32', bad, 4), '0', 'i32')}")
+        listed, _ = planes.parameters(["i64", "i64", "ptr", "ptr"])
+        return x.function(f"define internal i1 {name}({listed}) noinline nounwind")
+
+    name = s.e.unit.shared(repr(("scales", what, room, step)), make)
+    return s.x.new(f"call i1 {name}(i64 {rows}, i64 {cols}, ptr {values}, ptr {scales})")
+
+
+def _scale_rows(s: Spot, x: Text, room: Room, step: int, bad: str) -> None:
+    """One scale for 32 elements of a row."""
+
+    def row(i: str) -> None:
+        values, scales = (
+            x.at("%p2", x.mul(i, str(room.line * 4))),
+            x.at("%p3", x.mul(i, str(step * 4))),
+        )
+
+        def half(h: str) -> None:
+            group = over(x, h, MX_BLOCK_SIZE // _LANES)
+            one = x.load("i32", x.at(scales, x.mul(group, "4")), 4)
+            first = x.new(f"insertelement <{_LANES} x i32> poison, i32 {one}, i64 0")
+            zero = f"<{_LANES} x i32> zeroinitializer"
+            all = x.new(f"shufflevector <{_LANES} x i32> {first}, <{_LANES} x i32> poison, {zero}")
+            _times(s, x, x.at(values, x.mul(h, str(_LANES * 4))), all, bad)
+
+        planes.loop(x, up(x, "%p1", _LANES), "1", half)
+
+    planes.loop(x, "%p0", "1", row)
+
+
+def _scale_columns(s: Spot, x: Text, room: Room, step: int, bad: str) -> None:
+    """One scale for 32 rows of a column."""
+
+    def row(i: str) -> None:
+        values = x.at("%p2", x.mul(i, str(room.line * 4)))
+        scales = x.at("%p3", x.mul(over(x, i, MX_BLOCK_SIZE), str(step * 4)))
+
+        def strip(c: str) -> None:
+            place = x.mul(c, str(_LANES * 4))
+            some = x.load(f"<{_LANES} x i32>", x.at(scales, place))
+            kept = planes.head(
+                x, _LANES, x.smaller(x.sub("%p1", x.mul(c, str(_LANES))), str(_LANES))
+            )
+            plain = f"<{_LANES} x i32> splat (i32 127)"  # beside the last column nothing counts
+            chosen = x.new(f"select <{_LANES} x i1> {kept}, <{_LANES} x i32> {some}, {plain}")
+            column = room.column(x, x.mul(c, str(_LANES)))
+            _times(s, x, x.at(values, column), chosen, bad)
+
+        planes.loop(x, up(x, "%p1", _LANES), "1", strip)
+
+    planes.loop(x, "%p0", "1", row)
+
+
+def _times(s: Spot, x: Text, pointer: str, scales: str, bad: str) -> None:
+    """Values times 2^(scale - 127); remember a scale out of range."""
+    ints, floats, bits = (f"<{_LANES} x {kind}>" for kind in ("i32", "float", "i1"))
+    from_least = x.new(f"sub {ints} {scales}, splat (i32 {_LEAST})")
+    out = x.new(f"icmp ugt {ints} {from_least}, splat (i32 {_MOST - _LEAST})")
+    s.e.unit.declare(f"declare i1 @llvm.vector.reduce.or.v{_LANES}i1({bits})")
+    any_ = x.new(f"call i1 @llvm.vector.reduce.or.v{_LANES}i1({bits} {out})")
+    old = x.load("i32", bad, 4)
+    x.store("i32", x.new(f"or i32 {old}, {x.new(f'zext i1 {any_} to i32')}"), bad, 4)
+    power = x.new(f"bitcast {ints} {x.new(f'shl {ints} {scales}, splat (i32 23)')} to {floats}")
+    x.store(floats, x.new(f"fmul {floats} {x.load(floats, pointer)}, {power}"), pointer)

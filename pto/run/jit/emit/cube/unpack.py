@@ -1,0 +1,174 @@
+"""Factors in any layout with runs, unpacked to plain f32 (or i32) arrays, row by row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from pto.core.dtypes import BF16, F8E4M3, F8E5M2, F16, F32, HIFLOAT8, I8, U8, DType
+from pto.run.jit.emit.table import Spot
+from pto.run.jit.emit.tile import planes
+from pto.run.jit.emit.tile.grids import Grid
+from pto.run.jit.llvm import conversions, lanes
+from pto.run.jit.llvm.text import NotNative, Text, element, vector
+
+# What an element is unpacked to: exactly.
+_BYTES: Final = (F8E4M3, F8E5M2, HIFLOAT8)
+FACTORS: Final = {
+    **dict.fromkeys((F32, F16, BF16, *_BYTES), "float"),
+    **dict.fromkeys((I8, U8), "i32"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """Where unpacked elements go: panels of `line` columns, `panel` elements from one to the next,
+    row by row."""
+
+    line: int
+    panel: int = 0  # one panel holds all
+
+    def column(self, x: Text, col: str) -> str:
+        """Bytes from the start of a row in the first panel to a column, the first of a run."""
+        if not self.panel:
+            return x.mul(col, "4")
+        which, inside = over(x, col, self.line), rest(x, col, self.line)
+        return x.mul(x.add(x.mul(which, str(self.panel)), inside), "4")
+
+
+def unpack(s: Spot, to: str, room: Room, g: Grid, source: str, rows: str, cols: str) -> None:
+    """The first rows x cols elements, to `to`; edges as whole boxes."""
+    key = repr(("unpack", g, room))
+    name = s.e.unit.shared(key, lambda f: _unpack_function(s, f, g, room))
+    s.x.do(f"call void {name}(i64 {rows}, i64 {cols}, ptr {to}, ptr {source})")
+
+
+def _unpack_function(s: Spot, name: str, g: Grid, room: Room) -> str:
+    """void f(rows, cols, dst, src)"""
+    x = Text()
+    if g.col == 1:
+        _unpack_lines(s, x, g, room)
+    elif g.row == 1:
+        _unpack_turned(s, x, g, room)
+    else:
+        raise NotNative("a layout without runs")
+    x.do("ret void")
+    listed, _ = planes.parameters(["i64", "i64", "ptr", "ptr"])
+    return x.function(f"define internal void {name}({listed}) noinline nounwind")
+
+
+def _unpack_lines(s: Spot, x: Text, g: Grid, room: Room) -> None:
+    """Rows of a box are runs of its width."""
+    (h, w), size = g.box, g.dtype.itemsize
+    if w == 1:
+        raise NotNative("factors without boxes")
+    wide = lanes.Lanes(x, w, s.e.unit.declare)
+
+    def row(i: str) -> None:
+        source = x.at(
+            "%p3",
+            x.mul(
+                x.add(x.mul(over(x, i, h), str(g.down)), x.mul(rest(x, i, h), str(g.row))),
+                str(size),
+            ),
+        )
+        to = x.at("%p2", x.mul(i, str(room.line * 4)))
+
+        def run(c: str) -> None:
+            item = x.load(vector(w, element(g.dtype)), planes.offset(x, source, c, g.right, size))
+            place = x.at(to, room.column(x, x.mul(c, str(w))))
+            x.store(_wide_type(w, g.dtype), _widened(wide, g.dtype, item), place)
+
+        planes.loop(x, up(x, "%p1", w), "1", run)
+
+    planes.loop(x, "%p0", "1", row)
+
+
+def _unpack_turned(s: Spot, x: Text, g: Grid, room: Room) -> None:
+    """Columns of a box are runs of its height: each box is turned in registers."""
+    (h, w), size = g.box, g.dtype.itemsize
+    item, type = element(g.dtype), vector(h, element(g.dtype))
+    count = min(h, w)
+    wide = lanes.Lanes(x, count, s.e.unit.declare)
+
+    def down(r: str) -> None:
+        def right(c: str) -> None:
+            place = x.add(x.mul(r, str(g.down)), x.mul(c, str(g.right)))
+            source = x.at("%p3", x.mul(place, str(size)))
+            columns = [x.load(type, x.at(source, n * g.col * size)) for n in range(w)]
+            row_at = x.mul(r, str(h * room.line * 4))
+            to = x.at("%p2", x.add(row_at, room.column(x, x.mul(c, str(w)))))
+            for n, part in enumerate(_cut(x, item, h, count, turn(x, item, h, columns))):
+                row, col = divmod(n * count, w)
+                value = _widened(wide, g.dtype, part)
+                at = x.at(to, (row * room.line + col) * 4)
+                x.store(_wide_type(count, g.dtype), value, at)
+
+        planes.loop(x, up(x, "%p1", w), "1", right)
+
+    planes.loop(x, up(x, "%p0", h), "1", down)
+
+
+def _cut(x: Text, item: str, lanes_: int, count: int, parts: Sequence[str]) -> list[str]:
+    """Vectors in pieces of `count` lanes."""
+    if lanes_ == count:
+        return list(parts)
+    type, found = vector(lanes_, item), list[str]()
+    for part in parts:
+        for start in range(0, lanes_, count):
+            picks = ", ".join(f"i32 {start + n}" for n in range(count))
+            found.append(
+                x.new(f"shufflevector {type} {part}, {type} poison, <{count} x i32> <{picks}>")
+            )
+    return found
+
+
+def turn(x: Text, item: str, lanes_: int, columns: Sequence[str]) -> list[str]:
+    """Vectors that are columns as vectors of the rows' elements, in order.
+
+    Interleaving the two halves of all elements moves the highest bit of an element's number to the
+    lowest place; after as many rounds as a column number has bits, rows and columns have changed
+    places.
+    """
+    type, rows = vector(lanes_, item), list(columns)
+    half = len(rows) // 2
+    low = ", ".join(f"i32 {n // 2 + (n % 2) * lanes_}" for n in range(lanes_))
+    high = ", ".join(f"i32 {n // 2 + lanes_ // 2 + (n % 2) * lanes_}" for n in range(lanes_))
+    for _ in range(len(columns).bit_length() - 1):
+        mixed: list[str] = []
+        for a, b in zip(rows[:half], rows[half:], strict=True):
+            for picks in (low, high):
+                mixed.append(
+                    x.new(f"shufflevector {type} {a}, {type} {b}, <{lanes_} x i32> <{picks}>")
+                )
+        rows = mixed
+    return rows
+
+
+def _wide_type(count: int, dtype: DType) -> str:
+    return vector(count, FACTORS[dtype])
+
+
+def _widened(spot: lanes.Lanes, dtype: DType, name: str) -> str:
+    if dtype in _BYTES:
+        return conversions.convert(spot.symbol(dtype.storage, name), dtype, F32).name
+    to = np.dtype(np.float32) if dtype.is_float else np.dtype(np.int32)
+    return lanes.cast(spot.symbol(dtype.numpy, name), to).name
+
+
+def over(x: Text, i: str, by: int) -> str:
+    """i / by."""
+    return i if by == 1 else x.new(f"udiv i64 {i}, {by}")
+
+
+def rest(x: Text, i: str, by: int) -> str:
+    """i modulo by."""
+    return "0" if by == 1 else x.new(f"urem i64 {i}, {by}")
+
+
+def up(x: Text, count: str, by: int) -> str:
+    """count / by, rounded up."""
+    return x.new(f"udiv i64 {x.add(count, str(by - 1))}, {by}") if by > 1 else count

@@ -1,0 +1,1 @@
+"""Handles as LLVM text."""

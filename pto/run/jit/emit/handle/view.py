@@ -1,0 +1,259 @@
+"""Pointers, views and tile handles in compiled code: values that name places; no data moves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pto.core.compact import Compact
+from pto.core.global_layout import RANK, global_layout
+from pto.core.memory import Space
+from pto.isa.meaning.handle import view
+from pto.isa.row import types as t
+from pto.run.jit.border.values import SPACE_NUMBERS, Native, Place, TilePlace, ViewPlace, Word
+from pto.run.jit.emit.table import Emit, Spot, emits
+from pto.run.jit.llvm.text import NotNative
+
+
+def number(native: Native) -> str:
+    """An index or i64."""
+    if not isinstance(native, Word) or native.types[0] != "i64":
+        raise NotNative("a number of another width")
+    return native.name
+
+
+# ---- pointers
+
+
+@emits(view.ADD_POINTER, cheap=True)
+def _add(s: Spot) -> Sequence[Native]:
+    pointer, offset = s.all()
+    if not isinstance(pointer, Place) or pointer.elem is None:
+        raise NotNative("a pointer without elements")
+    step = s.x.mul(number(offset), str(pointer.elem.itemsize))
+    return [pointer.renamed((pointer.memory, s.x.add(pointer.address, step)))]
+
+
+@emits(view.CAST_POINTER, cheap=True)
+def _cast(s: Spot) -> Sequence[Native]:
+    (source,), result = s.all(), s.op.results[0].type
+    if not isinstance(result, t.Ptr):
+        raise NotNative("the address of a pointer")
+    elem = view.element(result)
+    if isinstance(source, Place):
+        return [Place(source.names, elem)]
+    if result.space is Space.GM:
+        raise NotNative("a number that is an address in global memory")
+    return [Place((str(SPACE_NUMBERS[result.space]), number(source)), elem)]
+
+
+@emits(view.TILE_ADDRESS, cheap=True)
+def _tile_address(s: Spot) -> Sequence[Native]:
+    (tile,) = s.all()
+    if not isinstance(tile, TilePlace):
+        raise NotNative("a handle")
+    return [Place((tile.memory, tile.address), view.element(s.op.results[0].type))]
+
+
+@emits(view.VIEW_ADDRESS, cheap=True)
+def _view_address(s: Spot) -> Sequence[Native]:
+    (source,) = s.all()
+    if not isinstance(source, ViewPlace):
+        raise NotNative("a handle")
+    return [Place((source.memory, source.address), source.dtype)]
+
+
+# ---- views of global memory
+
+
+@emits(view.TENSOR_VIEW, cheap=True)
+def _tensor(s: Spot) -> Sequence[Native]:
+    """The bounds are checked here, once, as the reference does."""
+    ptr = s.need(Place, "ptr")
+    shape = [number(v) for v in s.operands("shape")]
+    strides = [number(v) for v in s.operands("strides")]
+    kind = view.element(s.op.results[0].type) or ptr.elem
+    layout = global_layout(s.case.word("layout") or "nd")
+    if kind is None or len(shape) != len(strides) or not 0 < len(shape) <= RANK:
+        raise NotNative("a view that is told in part")
+    if layout.sizes or RANK in layout.col_axes:
+        raise NotNative("a layout with fixed sizes")
+    x, missing = s.x, RANK - len(shape)
+    whole = "1"
+    if missing:
+        reach = [x.mul(n, step) for n, step in zip(shape, strides, strict=True)]
+        whole = reach[0]
+        for each in reach[1:]:
+            whole = x.new(f"call i64 @llvm.smax.i64(i64 {whole}, i64 {each})")
+    five = tuple(["1"] * missing + shape)
+    steps = tuple([whole] * missing + strides)
+    made = ViewPlace((ptr.memory, ptr.address, *five, *steps), kind, layout)
+    _require_inside(s, made)
+    return [made]
+
+
+def _require_inside(s: Spot, made: ViewPlace) -> None:
+    x, fine, empty = s.x, "true", "false"
+    nbytes, whole = str(made.dtype.itemsize), "true"
+    for size, step in zip(made.shape, made.strides, strict=True):
+        fine = x.both(fine, x.compare("sge", size, "0"))
+        fine = x.both(fine, x.compare("sge", step, "0"))
+        empty = x.either(empty, x.compare("eq", size, "0"))
+        for op, factor in (("mul", x.sub(size, "1")), ("mul", str(made.dtype.itemsize))):
+            step, kept = _exact(s, op, step, factor)
+            whole = x.both(whole, kept)
+        nbytes, kept = _exact(s, "add", nbytes, step)
+        whole = x.both(whole, kept)
+    fine = x.both(fine, x.either(empty, whole))
+    if empty != "false":
+        nbytes = x.new(f"select i1 {empty}, i64 0, i64 {nbytes}") if empty != "true" else "0"
+    fine = x.both(fine, x.compare("sge", nbytes, "0"))
+    s.fault_unless(x.both(fine, s.e.inside(made.memory, made.address, nbytes)))
+
+
+def _exact(s: Spot, op: str, a: str, b: str) -> tuple[str, str]:
+    """A sum or product, and whether it fits 64 bits."""
+    if a.lstrip("-").isdigit() and b.lstrip("-").isdigit():
+        found = int(a) * int(b) if op == "mul" else int(a) + int(b)
+        return str(found), "true" if abs(found) < 1 << 63 else "false"
+    if (op, b) in (("mul", "1"), ("add", "0")):
+        return a, "true"
+    if op == "mul" and "0" in (a, b):
+        return "0", "true"
+    s.e.unit.declare(f"declare {{i64, i1}} @llvm.s{op}.with.overflow.i64(i64, i64)")
+    pair = s.x.new(f"call {{i64, i1}} @llvm.s{op}.with.overflow.i64(i64 {a}, i64 {b})")
+    over = s.x.new(f"extractvalue {{i64, i1}} {pair}, 1")
+    return s.x.new(f"extractvalue {{i64, i1}} {pair}, 0"), s.x.new(f"xor i1 {over}, true")
+
+
+@emits(view.PARTITION, cheap=True)
+def _partition(s: Spot) -> Sequence[Native]:
+    source = s.operands("source")[0] if s.op.group("source") else s.all()[0]
+    if not isinstance(source, ViewPlace):
+        raise NotNative("a handle")
+    offsets = [number(v) for v in s.operands("offsets")]
+    return [part_of(s, source, offsets, [number(v) for v in s.operands("sizes")])]
+
+
+def part_of(s: Spot, source: ViewPlace, offsets: Sequence[str], sizes: Sequence[str]) -> ViewPlace:
+    """GlobalTensor.partition."""
+    if len(offsets) != len(sizes) or len(sizes) > RANK:
+        raise NotNative("a window that is told in part")
+    x, fine, address, empty = s.x, "true", source.address, "false"
+    skip = RANK - len(sizes)
+    for n, (first, count) in enumerate(zip(offsets, sizes, strict=True)):
+        limit = source.shape[skip + n]
+        fine = x.both(fine, x.compare("ule", first, limit))
+        fine = x.both(fine, x.compare("ule", count, x.sub(limit, first)))
+        step = x.mul(source.strides[skip + n], str(source.dtype.itemsize))
+        address = x.add(address, x.mul(first, step))
+        empty = x.either(empty, x.compare("eq", count, "0"))
+    if empty != "false":  # an empty part may begin behind the memory, which is an error too
+        beyond = x.compare("ugt", address, s.e.size(source.memory))
+        over = x.both(empty, beyond)
+        fine = x.both(fine, x.new(f"xor i1 {over}, true"))
+    s.fault_unless(fine)
+    shape = (*source.shape[:skip], *sizes)
+    names = (source.memory, address, *shape, *source.strides)
+    return ViewPlace(names, source.dtype, source.layout)
+
+
+def _dimension(stride: bool) -> Emit:
+    def emit(s: Spot) -> Sequence[Native]:
+        source, index = s.all()
+        type = s.op.operands[0].type
+        rank = len(type.shape) if isinstance(type, t.View) else 0
+        name = number(index)
+        if not isinstance(source, ViewPlace) or not name.isdigit() or int(name) >= rank:
+            raise NotNative("a dimension that is not a number")
+        chosen = (source.strides if stride else source.shape)[RANK - rank + int(name)]
+        return [Word((chosen,), t.Scalar("index", None))]
+
+    return emit
+
+
+emits(view.DIMENSION)(_dimension(False))
+emits(view.STRIDE)(_dimension(True))
+
+# ---- tiles
+
+
+@emits(view.ALLOC_TILE, cheap=True)
+def _alloc(s: Spot) -> Sequence[Native]:
+    type = view.tile_type(s.op.results[0].type)
+    if type.compact is Compact.NORMAL:
+        raise NotNative("a compact tile")
+    address, *given = (s.operand(n) for n in s.case.row.operand_names)
+    start = placed(s) if address is None else number(address)
+    fixed = list(type.valid)
+    fine, region = "true", list[str]()
+    for limit, known, value in zip(type.shape, fixed, given, strict=True):
+        if value is None and known is None:
+            raise NotNative("a valid region that is set later")
+        name = str(known) if value is None else number(value)
+        fine = s.x.both(fine, s.x.compare("ule", name, str(limit)))
+        region.append(name)
+    made = TilePlace((start, *region), type)
+    fine = s.x.both(fine, s.e.inside(made.memory, start, type.nbytes))
+    align = s.case.profile.alignment.base
+    if align > 1:
+        low = (
+            str(int(start) % align) if start.isdigit() else s.x.new(f"and i64 {start}, {align - 1}")
+        )
+        fine = s.x.both(fine, s.x.compare("eq", low, "0"))
+    if fine == "false":
+        raise NotNative("a tile outside its buffer")
+    s.fault_unless(fine)
+    return [made]
+
+
+def placed(s: Spot) -> str:
+    """The address the planner gave, known when the kernel is prepared."""
+    return str(s.e.compiler.placement.address(s.op))
+
+
+@emits(view.SET_VALID)
+def _set_valid(s: Spot) -> Sequence[Native]:
+    tile, rows, cols = s.all()
+    if not isinstance(tile, TilePlace):
+        raise NotNative("a handle")
+    names = number(rows), number(cols)
+    fine = "true"
+    for name, limit in zip(names, tile.type.shape, strict=True):
+        fine = s.x.both(fine, s.x.compare("ule", name, str(limit)))
+    s.fault_unless(fine)
+    s.e.set_valid(s.op.operands[0], *names)
+    return []
+
+
+@emits(view.VALID_ROWS, cheap=True)
+def _valid_rows(s: Spot) -> Sequence[Native]:
+    return [Word((_tile(s).valid[0],), t.Scalar("index", None))]
+
+
+@emits(view.VALID_COLS, cheap=True)
+def _valid_cols(s: Spot) -> Sequence[Native]:
+    return [Word((_tile(s).valid[1],), t.Scalar("index", None))]
+
+
+def _tile(s: Spot) -> TilePlace:
+    (tile,) = s.all()
+    if not isinstance(tile, TilePlace):
+        raise NotNative("a handle")
+    return tile
+
+
+@emits(view.RETYPED, cheap=True)
+def _retyped(s: Spot) -> Sequence[Native]:
+    tile, type = _tile(s), view.tile_type(s.op.results[0].type)
+    if tile.pitch is not None or type.compact is not Compact.NULL:
+        raise NotNative("a window")
+    if type.role.space is not tile.type.role.space:
+        raise NotNative("a tile of another buffer")
+    region = tile.valid if None in type.valid else tuple(str(v) for v in type.valid)
+    fine = s.e.inside(tile.memory, tile.address, type.nbytes)
+    for name, limit in zip(region, type.shape, strict=True):
+        fine = s.x.both(fine, s.x.compare("ule", name, str(limit)))
+    if fine == "false":
+        raise NotNative("a tile outside its buffer")
+    s.fault_unless(fine)
+    return [TilePlace((tile.address, *region), type)]

@@ -1,0 +1,28 @@
+"""Brings every emitter into the table: the files of this package's folders."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pkgutil import walk_packages
+from typing import Literal
+
+import pto.run.jit.emit as package
+from pto.isa.meaning.kinds import CONTROL
+from pto.isa.row.instr import Instr
+from pto.run.jit.emit.table import EMITTERS, KINDS, STRUCTURES
+
+
+def load() -> None:
+    import_module("pto.run.jit.llvm.ufuncs")  # NumPy's functions on symbols fill tables too
+    for module in walk_packages(package.__path__, f"{package.__name__}."):
+        import_module(module.name)
+
+
+def compiled_as(row: Instr) -> Literal["meaning", "structure", "emitter"] | None:
+    """How a row is compiled: from its meaning, as control flow, by an emitter of its own."""
+    load()
+    if row.body is CONTROL:
+        return "structure" if row.name in STRUCTURES else None
+    if id(row.body) in EMITTERS:
+        return "emitter"
+    return "meaning" if type(row.body) in KINDS else None

@@ -1,0 +1,1 @@
+"""DMA as LLVM text."""

@@ -1,0 +1,249 @@
+"""Bursts in compiled code: what must hold before a byte is written, and rows of bytes copied.
+
+What is unusual (bursts that write over each other, what is wrong) is the reference's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from pto.core.dtypes import U8
+from pto.core.memory import Space
+from pto.isa.meaning.memory import burst, registers
+from pto.run.jit.border import context
+from pto.run.jit.border.state import register_offset
+from pto.run.jit.border.values import Place, Word
+from pto.run.jit.emit.handle.view import number
+from pto.run.jit.emit.table import Spot
+from pto.run.jit.emit.tile import boxes, planes
+from pto.run.jit.emit.tile import move as tile_moves
+from pto.run.jit.emit.tile.boxes import Field
+from pto.run.jit.emit.tile.move import Arguments, Side
+
+SMALL = 1 << 30  # products of two such numbers, and a few of those added, fit 64 bits
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """`burst.Loop` with names for numbers."""
+
+    count: str
+    source: str
+    destination: str
+
+
+def words(s: Spot, *names: str) -> list[str]:
+    return [number(s.need(Word, name)) for name in names]
+
+
+def loops_of(s: Spot) -> list[Loop]:
+    """nburst and the loops around it, from inner to outer."""
+    first = words(s, "n_burst", "nburst_src_stride", "nburst_dst_stride")
+    groups = [[number(v) for v in s.operands(f"loop_{n}")] for n in _GROUPS]
+    return [Loop(*first), *map(Loop, *groups)]
+
+
+_GROUPS = ("counts", "src_strides", "dst_strides")
+
+
+# ---- what must hold
+
+
+def in_range(s: Spot, width: str, loops: Sequence[Loop]) -> str:
+    """`burst.sides`: no number is negative, something moves, and not too much."""
+    x, fine = s.x, "true"
+    for each in (width, *(n for p in loops for n in (p.count, p.source, p.destination))):
+        fine = x.both(fine, x.compare("ult", each, str(SMALL)))
+    total = width
+    for each in ("1", *(p.count for p in loops)):
+        total = x.mul(total, each)
+        fine = x.both(fine, x.compare("ule", total, str(burst.MOST_BYTES)))
+    return x.both(fine, x.compare("ne", total, "0"))
+
+
+def reach_of(s: Spot, width: str, counts: Sequence[str], strides: Sequence[str]) -> str:
+    """Bytes from the first to the end of the last burst."""
+    x, found = s.x, width
+    for count, stride in zip(counts, strides, strict=True):
+        found = x.add(found, x.mul(x.sub(count, "1"), stride))
+    return found
+
+
+def distinct(s: Spot, width: str, counts: Sequence[str], strides: Sequence[str]) -> str:
+    """Each loop steps over what the loops inside it write."""
+    x, fine, extent = s.x, "true", width
+    for count, stride in zip(counts, strides, strict=True):
+        over = x.compare("uge", stride, extent)
+        fine = x.both(fine, x.either(x.compare("eq", count, "1"), over))
+        extent = x.add(extent, x.mul(x.sub(count, "1"), stride))
+    return fine
+
+
+def aligned(s: Spot, address: str, step: int, loops: Sequence[tuple[str, str]] = ()) -> str:
+    """`burst.aligned`: (count, stride) of each loop in the local buffer."""
+    x, fine = s.x, multiple(s, address, step)
+    for count, stride in loops:
+        single = x.compare("sle", count, "1")
+        fine = x.both(fine, x.either(single, multiple(s, stride, step)))
+    return fine
+
+
+def multiple(s: Spot, value: str, step: int) -> str:
+    if step == 1:
+        return "true"
+    if value.isdigit():
+        return "true" if int(value) % step == 0 else "false"
+    return s.x.compare("eq", s.x.new(f"urem i64 {value}, {step}"), "0")
+
+
+def plain_writes(s: Spot) -> str:
+    """CTRL selects no type that writes are combined in."""
+    x = s.x
+    ctrl = x.load("i64", x.at(s.e.word(context.REGISTERS), register_offset(registers.CTRL)), 8)
+    kind = x.new(f"and i64 {ctrl}, {7 << registers.ATOMIC_TYPE}")
+    return x.compare("eq", kind, "0")
+
+
+# ---- moves
+
+
+@dataclass(frozen=True, slots=True)
+class Transfer:
+    """Bursts from one place to another; those written are `wider` bytes longer."""
+
+    source: Place
+    target: Place
+    width: str
+    loops: Sequence[Loop]
+    wider: str = "0"
+
+    @property
+    def counts(self) -> list[str]:
+        return [p.count for p in self.loops]
+
+    @property
+    def steps(self) -> tuple[list[str], list[str]]:
+        return [p.source for p in self.loops], [p.destination for p in self.loops]
+
+
+def move_bursts(
+    s: Spot, move: Transfer, fine: str, *, pads: Callable[..., None] | None = None
+) -> None:
+    """Where everything holds, rows of bytes; else the reference step."""
+    x, (reads, writes) = s.x, move.steps
+    long = x.add(move.width, move.wider)
+    fine = x.both(fine, in_range(s, long, move.loops))
+    ends = []
+    for place, width, steps in ((move.source, move.width, reads), (move.target, long, writes)):
+        reach = reach_of(s, width, move.counts, steps)
+        fine = x.both(fine, s.e.inside(place.memory, place.address, reach))
+        ends.append(reach)
+    fine = x.both(fine, distinct(s, long, move.counts, writes))
+    fine = x.both(fine, apart(s, move.source, move.target, *ends))
+
+    def run() -> None:
+        pointers = [
+            noted(s, move.source, move.width, move.counts, reads, ends[0], writes=False),
+            noted(s, move.target, long, move.counts, writes, ends[1], writes=True),
+        ]
+        _around(s, move.loops, pointers, partial(_rows, s, move, pads))
+
+    planes.either_way(s, fine, run)
+
+
+def apart(s: Spot, a: Place, b: Place, a_reach: str, b_reach: str) -> str:
+    x = s.x
+    if a.memory != b.memory and a.memory.isdigit() and b.memory.isdigit():
+        return "true"
+    elsewhere = x.compare("ne", a.memory, b.memory)
+    before = x.compare("sle", x.add(a.address, a_reach), b.address)
+    after = x.compare("sle", x.add(b.address, b_reach), a.address)
+    return x.either(elsewhere, x.either(before, after))
+
+
+def noted(
+    s: Spot,
+    place: Place,
+    width: str,
+    counts: Sequence[str],
+    steps: Sequence[str],
+    reach: str,
+    *,
+    writes: bool,
+) -> str:
+    """The machine address of the first burst; uses of global memory are written down."""
+    single = all(count == "1" for count in counts[1:])
+    rows, nbytes, pitch = (counts[0], width, steps[0]) if single else ("1", reach, "0")
+    s.e.touched(place.memory, place.address, rows, nbytes, pitch, writes=writes)
+    return s.pointer(place.memory, place.address, noted=True)
+
+
+def _around(
+    s: Spot, loops: Sequence[Loop], pointers: Sequence[str], body: Callable[[str, str], None]
+) -> None:
+    """The outer loops, then the body with the addresses of each round."""
+    x, (source, target) = s.x, pointers
+    if len(loops) == 1:
+        body(source, target)
+        return
+    outer = loops[-1]
+    if outer.count == "1":
+        _around(s, loops[:-1], pointers, body)
+        return
+
+    def turn(i: str) -> None:
+        moved = [
+            x.at(source, x.mul(i, outer.source)),
+            x.at(target, x.mul(i, outer.destination)),
+        ]
+        _around(s, loops[:-1], moved, body)
+
+    planes.loop(x, outer.count, "1", turn)
+
+
+def _rows(
+    s: Spot, move: Transfer, pads: Callable[..., None] | None, source: str, target: str
+) -> None:
+    """The innermost bursts."""
+    inner, given = move.loops[0], Arguments()
+    to_step, from_step = given.name(inner.destination), given.name(inner.source)
+    names = tuple(given.names)
+    dst = Side(Field(U8, boxes.line(to_step), boxes.line(1)), target)
+    src = Side(Field(U8, boxes.line(from_step), boxes.line(1)), source, names)
+    if pads is None:
+        tile_moves.transfer(s, inner.count, move.width, dst, src)
+    else:
+        pads(dst, src, inner)
+
+
+def alignment(s: Spot) -> int:
+    return s.case.profile.alignment.dma
+
+
+def is_own(s: Spot, name: str) -> bool:
+    """`burst.owned`: this agent has the buffer that an operand names."""
+    value = s.op.operand(name)
+    space = getattr(value.type if value else None, "space", None)
+    side = s.e.compiler.side
+    return (space, side) not in ((Space.UB, "cube"), (Space.L1, "vector"))
+
+
+def register_loops(s: Spot, way: str) -> list[Loop]:
+    """`dma.register_loops`."""
+    x, base = s.x, s.e.word(context.REGISTERS)
+
+    def pair(name: str) -> tuple[str, str]:
+        at = register_offset(f"{name} {way}")
+        return x.load("i64", x.at(base, at), 8), x.load("i64", x.at(base, at + 8), 8)
+
+    inner, outer = pair(registers.LOOP_SIZE)
+    return [Loop(inner, *pair(registers.LOOP1_STRIDE)), Loop(outer, *pair(registers.LOOP2_STRIDE))]
+
+
+def elements(s: Spot, nbytes: str, size: int) -> str:
+    """Bytes as elements; the rest, if there is one, does not matter."""
+    if nbytes.isdigit():
+        return str(int(nbytes) // size)
+    return nbytes if size == 1 else s.x.new(f"udiv i64 {nbytes}, {size}")

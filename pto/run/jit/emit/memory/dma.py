@@ -1,0 +1,200 @@
+"""DMA in compiled code: global memory and UB, within UB, UB and L1; loop registers.
+
+Padding of odd widths and combined writes are the reference's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pto.core.constants import BLOCK_BYTE_SIZE
+from pto.core.dtypes import DType
+from pto.isa.meaning.memory import dma, registers
+from pto.run.jit.border import context
+from pto.run.jit.border.state import register_offset
+from pto.run.jit.border.values import Native, Place, Word
+from pto.run.jit.emit.memory.burst import (
+    SMALL,
+    Loop,
+    Transfer,
+    aligned,
+    alignment,
+    elements,
+    is_own,
+    loops_of,
+    move_bursts,
+    multiple,
+    plain_writes,
+    register_loops,
+    words,
+)
+from pto.run.jit.emit.table import Emit, Spot, emits
+from pto.run.jit.emit.tile import boxes, copies
+from pto.run.jit.emit.tile import move as tile_moves
+from pto.run.jit.emit.tile.boxes import Field
+from pto.run.jit.emit.tile.move import Arguments, Side
+from pto.run.jit.llvm.text import NotNative
+
+# ---- global memory and UB
+
+
+@emits(dma.MTE_GM_UB)
+def _mte_gm_ub(s: Spot) -> Sequence[Native]:
+    source, target = s.need(Place, "source"), s.need(Place, "destination")
+    loops, (width,) = loops_of(s), words(s, "len_burst")
+    fine = aligned(s, target.address, alignment(s), [(p.count, p.destination) for p in loops])
+    if s.op.operand("pad_value") is None:
+        move_bursts(s, Transfer(source, target, width, loops), fine)
+    else:
+        _padded(s, Transfer(source, target, width, loops), fine)
+    return []
+
+
+def _padded(s: Spot, move: Transfer, fine: str) -> None:
+    """Rows of pad elements, payload, pad elements, and pad to the next block."""
+    value, kind, x = s.need(Word, "pad_value"), dma.element(s.case, "destination"), s.x
+    if value.type.dtype is None or value.type.dtype.itemsize != kind.itemsize:
+        raise NotNative("a pad of another width")
+    size = kind.itemsize
+    left, right = (
+        "0" if s.op.operand(name) is None else words(s, name)[0]
+        for name in ("left_padding_count", "right_padding_count")
+    )
+    for each in (left, right):
+        fine = x.both(fine, x.compare("ult", each, str(SMALL)))
+    fine = x.both(fine, multiple(s, move.width, size))
+    before = x.mul(left, str(size))
+    used = x.add(x.add(before, move.width), x.mul(right, str(size)))
+    row = x.add(used, str(BLOCK_BYTE_SIZE - 1))
+    row = (
+        str(int(row) // BLOCK_BYTE_SIZE * BLOCK_BYTE_SIZE)
+        if row.isdigit()
+        else x.new(f"and i64 {row}, {-BLOCK_BYTE_SIZE}")
+    )
+    item = _item(s, value, kind)
+
+    def pads(dst: Side, src: Side, inner: Loop) -> None:
+        first, last, end = (
+            left,
+            elements(s, x.add(before, move.width), size),
+            elements(s, row, size),
+        )
+        given = Arguments(6)
+        step = given.name(elements(s, inner.destination, size))
+        field = Field(kind, boxes.line(step), boxes.line(1))
+        side = Side(field, dst.pointer, tuple(given.names))
+        if first != "0":
+            tile_moves.fill(s, side, item, ("0", inner.count), ("0", first))
+        tile_moves.fill(s, side, item, ("0", inner.count), (last, end))
+        payload = Side(dst.field, x.at(dst.pointer, before))
+        tile_moves.transfer(s, inner.count, move.width, payload, src)
+
+    move_bursts(
+        s,
+        Transfer(move.source, move.target, move.width, move.loops, x.sub(row, move.width)),
+        fine,
+        pads=pads,
+    )
+
+
+def _item(s: Spot, value: Word, kind: DType) -> str:
+    """The bits of a scalar as an element of a type as wide."""
+    want, have = copies.element(kind), value.types[0]
+    if want == have:
+        return value.name
+    return s.x.new(f"bitcast {have} {value.name} to {want}")
+
+
+@emits(dma.MTE_UB_GM)
+def _mte_ub_gm(s: Spot) -> Sequence[Native]:
+    source, target = s.need(Place, "source"), s.need(Place, "destination")
+    loops, (width,) = loops_of(s), words(s, "len_burst")
+    fine = aligned(s, source.address, alignment(s), [(p.count, p.source) for p in loops])
+    move_bursts(s, Transfer(source, target, width, loops), s.x.both(fine, plain_writes(s)))
+    return []
+
+
+@emits(dma.COPY_GM_TO_UBUF)
+def _copy_gm_to_ubuf(s: Spot) -> Sequence[Native]:
+    x, select = s.x, s.need(Word, "data_select_bit")
+    source, target = s.need(Place, "source"), s.need(Place, "destination")
+    names = ("n_burst", "len_burst", "left_padding_count", "right_padding_count")
+    count, width, left, right = words(s, *names)
+    loops = [Loop(count, *words(s, "gm_stride", "ub_stride")), *register_loops(s, "outtoub")]
+    fine = aligned(s, target.address, alignment(s), [(p.count, p.destination) for p in loops])
+    plain = {"true": "false", "false": "true"}.get(select.name) or x.new(f"xor i1 {select.name}, 1")
+    for each in (left, right):
+        plain = x.both(plain, x.compare("eq", each, "0"))
+    move_bursts(s, Transfer(source, target, width, loops), x.both(fine, plain))
+    return []
+
+
+@emits(dma.COPY_UBUF_TO_GM)
+def _copy_ubuf_to_gm(s: Spot) -> Sequence[Native]:
+    source, target = s.need(Place, "source"), s.need(Place, "destination")
+    count, width = words(s, "n_burst", "len_burst")
+    strides = words(s, "burst_src_stride", "burst_dst_stride")
+    loops = [Loop(count, *strides), *register_loops(s, "ubtoout")]
+    fine = aligned(s, source.address, alignment(s), [(p.count, p.source) for p in loops])
+    move_bursts(s, Transfer(source, target, width, loops), s.x.both(fine, plain_writes(s)))
+    return []
+
+
+# ---- between local buffers
+
+
+def _local(s: Spot, gaps: Sequence[str], loops: Sequence[Loop] = ()) -> None:
+    """Blocks of 32 bytes; `gaps` are the count, the length and the two gaps."""
+    if not is_own(s, "source") or not is_own(s, "destination"):
+        raise NotNative("a buffer of another agent")
+    x = s.x
+    source, target = s.need(Place, "source"), s.need(Place, "destination")
+    fine = x.both(*(aligned(s, p.address, alignment(s)) for p in (source, target)))
+    for each in gaps:
+        fine = x.both(fine, x.compare("ult", each, str(SMALL >> 6)))
+    count, length, *between = gaps
+    width = x.mul(length, str(BLOCK_BYTE_SIZE))
+    strides = [x.mul(x.add(length, gap), str(BLOCK_BYTE_SIZE)) for gap in between]
+    move_bursts(s, Transfer(source, target, width, [Loop(count, *strides), *loops]), fine)
+
+
+@emits(dma.MTE_LOCAL)
+def _mte_local(s: Spot) -> Sequence[Native]:
+    _local(s, words(s, "n_burst", "len_burst", "src_stride", "dst_stride"))
+    return []
+
+
+@emits(dma.COPY_LOCAL)
+def _copy_local(s: Spot) -> Sequence[Native]:
+    (sub,) = words(s, "sid")
+    if s.e.compiler.side == "both" and sub != "0":
+        raise NotNative("a buffer of another agent")
+    return _mte_local(s)
+
+
+@emits(dma.MTE_L1_UB)
+def _mte_l1_ub(s: Spot) -> Sequence[Native]:
+    first, *loops = loops_of(s)
+    (length,) = words(s, "len_burst")
+    _local(s, (first.count, length, first.source, first.destination), loops)
+    return []
+
+
+# ---- registers
+
+
+def _pair(name: str, *, turned: bool) -> Emit:
+    def emit(s: Spot) -> Sequence[Native]:
+        first, second = words(s, "first", "second")
+        for n, word in enumerate((second, first) if turned else (first, second)):
+            place = s.x.at(s.e.word(context.REGISTERS), register_offset(name) + 8 * n)
+            s.x.store("i64", word, place, 8)
+        return []
+
+    return emit
+
+
+for _way in ("outtoub", "ubtoout"):
+    emits(dma.CONFIG[f"set_loop_size_{_way}"])(_pair(f"{registers.LOOP_SIZE} {_way}", turned=True))
+    for _loop, _name in (("loop1", registers.LOOP1_STRIDE), ("loop2", registers.LOOP2_STRIDE)):
+        emits(dma.CONFIG[f"set_{_loop}_stride_{_way}"])(_pair(f"{_name} {_way}", turned=False))

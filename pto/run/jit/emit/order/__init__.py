@@ -1,0 +1,1 @@
+"""Flags and barriers as LLVM text."""

@@ -1,0 +1,1 @@
+"""Scalar arithmetic and control flow as LLVM text."""

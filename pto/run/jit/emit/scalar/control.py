@@ -1,0 +1,236 @@
+"""Loops, branches, scopes and calls in compiled code."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pto.core.errors import PtoError
+from pto.ir.graph import Operation, Region, Value
+from pto.isa.row import types as t
+from pto.run.jit.border.values import Mask, Native, Word
+from pto.run.jit.emit.table import STRUCTURES, Emitter
+from pto.run.jit.llvm import lane_masks as masks
+from pto.run.jit.llvm.text import NotNative
+from pto.run.reference.code import located
+from pto.run.reference.control import require_step
+from pto.verify.functions import kind_of
+
+_DEPTH = 16  # calls inside calls that are written in place
+_INDEX = t.Scalar("index", None)
+
+
+def _carried(e: Emitter, values: Sequence[Value]) -> list[Native]:
+    """Values as they go around: predicates with all their bits, since they may change width."""
+    found = [e.value(v) for v in values]
+    return [masks.image(e.text, v) if isinstance(v, Mask) else v for v in found]
+
+
+def _phi(
+    e: Emitter, values: Sequence[Native], froms: Sequence[Sequence[Native]], labels: Sequence[str]
+) -> list[Native]:
+    """One value each from several ways that meet."""
+    out: list[Native] = []
+    for n, value in enumerate(values):
+        ways = [way[n] for way in froms]
+        if not all(value.is_like(way) for way in ways):
+            raise NotNative("values of different forms meet")
+        names = [
+            e.text.phi(
+                type, [(way.names[k], label) for way, label in zip(ways, labels, strict=True)]
+            )
+            for k, type in enumerate(value.types)
+        ]
+        out.append(value.renamed(names))
+    return out
+
+
+def _require_loose(e: Emitter, values: Sequence[Value]) -> None:
+    """A tile whose valid region is set has one name only."""
+    if any(id(v) in e.cells for v in values):
+        raise NotNative("a tile whose valid region is set goes by two names")
+
+
+def _for(e: Emitter, op: Operation) -> None:
+    x, region = e.text, op.regions[0]
+    lower, upper, step, *inits = op.operands
+    _require_loose(e, [*inits, *region.block.args, *region.block.ops[-1].operands])
+    low, high, by = (_word(e, v) for v in (lower, upper, step))
+    e.fail_with(x.compare("sgt", by.name, "0", by.types[0]), _step_error(op), by)
+    start = _carried(e, inits)
+    before, head, body, done = x.here, x.fresh("head"), x.fresh("body"), x.fresh("done")
+    kind = low.types[0]
+    x.jump(head)
+    x.label(head)
+    place = len(x.lines)  # the phis are known when the body is
+    counter = x.name()
+    around = [value.renamed([x.name() for _ in value.names]) for value in start]
+    more = x.new(f"icmp slt {kind} {counter}, {high.name}")
+    x.branch(more, body, done)
+    x.label(body)
+    e.bind(region.block.args[0], Word((counter,), low.type))
+    for arg, value in zip(region.block.args[1:], around, strict=True):
+        e.bind(arg, value)
+    e.block(region.block)
+    back = _carried(e, region.block.ops[-1].operands)
+    # a counter that would pass the end of its type ends the loop, as a range of numbers does
+    pair = x.new(
+        f"call {{{kind}, i1}} @llvm.sadd.with.overflow.{kind}({kind} {counter}, {kind} {by.name})"
+    )
+    following = x.new(f"extractvalue {{{kind}, i1}} {pair}, 0")
+    over = x.new(f"extractvalue {{{kind}, i1}} {pair}, 1")
+    latch, leave = x.here, x.fresh("leave")
+    e.unit.declare(f"declare {{{kind}, i1}} @llvm.sadd.with.overflow.{kind}({kind}, {kind})")
+    x.branch(over, leave, head)
+    x.label(leave)
+    x.jump(done)
+    phis = [f"  {counter} = phi {kind} [ {low.name}, %{before} ], [ {following}, %{latch} ]"]
+    for value, first, last in zip(around, start, back, strict=True):
+        if not value.is_like(last):
+            raise NotNative("a loop carries values of different forms")
+        for type, name, a, b in zip(value.types, value.names, first.names, last.names, strict=True):
+            phis.append(f"  {name} = phi {type} [ {a}, %{before} ], [ {b}, %{latch} ]")
+    x.lines[place:place] = phis
+    x.label(done)
+    ends = _phi(e, around, [around, back], [head, leave])
+    for result, value in zip(op.results, ends, strict=True):
+        e.bind(result, value)
+
+
+def _step_error(op: Operation) -> Any:
+    def say(values: Sequence[Any]) -> None:
+        try:
+            require_step(values[0])
+        except PtoError as error:
+            raise located(error, op) from None
+
+    return say
+
+
+def _word(e: Emitter, value: Value) -> Word:
+    found = e.value(value)
+    if not isinstance(found, Word):
+        raise NotNative("a bound that is no scalar")
+    return found
+
+
+def _if(e: Emitter, op: Operation) -> None:
+    x = e.text
+    condition = _word(e, op.operands[0])
+    yes, no, done = x.fresh("yes"), x.fresh("no"), x.fresh("done")
+    x.branch(condition.name, yes, no)
+    ways: list[list[Native]] = []
+    labels: list[str] = []
+    for label, region in zip((yes, no), op.regions, strict=True):
+        x.label(label)
+        if region.blocks:
+            e.block(region.block)
+            ends = region.block.ops[-1].operands
+            _require_loose(e, ends)
+            ways.append(_carried(e, ends))
+        else:
+            ways.append([])
+        labels.append(x.here)
+        x.jump(done)
+    x.label(done)
+    for result, value in zip(
+        op.results, _phi(e, ways[0], ways, labels) if op.results else [], strict=True
+    ):
+        e.bind(result, value)
+
+
+def _while(e: Emitter, op: Operation) -> None:
+    x = e.text
+    before, after = (region.block for region in op.regions)
+    _require_loose(e, [*op.operands, *before.args, *after.args, *before.ops[-1].operands])
+    start, entry = _carried(e, op.operands), x.here
+    head, body, done = x.fresh("head"), x.fresh("body"), x.fresh("done")
+    x.jump(head)
+    x.label(head)
+    place = len(x.lines)
+    around = [value.renamed([x.name() for _ in value.names]) for value in start]
+    for arg, value in zip(before.args, around, strict=True):
+        e.bind(arg, value)
+    e.block(before)
+    condition = _word(e, before.ops[-1].operands[0])
+    passed = _carried(e, before.ops[-1].operands[1:])
+    x.branch(condition.name, body, done)
+    x.label(body)
+    for arg, value in zip(after.args, passed, strict=True):
+        e.bind(arg, value)
+    e.block(after)
+    back, latch = _carried(e, after.ops[-1].operands), x.here
+    x.jump(head)
+    phis: list[str] = []
+    for value, first, last in zip(around, start, back, strict=True):
+        if not value.is_like(last):
+            raise NotNative("a loop carries values of different forms")
+        for type, name, a, b in zip(value.types, value.names, first.names, last.names, strict=True):
+            phis.append(f"  {name} = phi {type} [ {a}, %{entry} ], [ {b}, %{latch} ]")
+    x.lines[place:place] = phis
+    x.label(done)
+    for result, value in zip(op.results, passed, strict=True):
+        e.bind(result, value)
+
+
+def _inline(e: Emitter, region: Region, inputs: Sequence[Native]) -> list[Native]:
+    """A region written in place; what its last operation hands on."""
+    block = region.block
+    for arg, value in zip(block.args, inputs, strict=True):
+        e.bind(arg, value)
+    e.block(block)
+    return [e.value(v) for v in block.ops[-1].operands]
+
+
+def _call(e: Emitter, op: Operation) -> None:
+    callee = e.compiler.callee(op)
+    if kind_of(callee) not in (None, e.compiler.side) and e.compiler.side != "both":
+        return
+    _require_loose(e, op.operands)
+    if e.depth == _DEPTH:
+        raise NotNative("calls are nested too deeply")
+    e.depth += 1
+    found = _inline(e, callee.regions[0], [e.value(v) for v in op.operands])
+    e.depth -= 1
+    for result, value in zip(op.results, found, strict=True):
+        e.bind(result, value)
+
+
+def _scope(e: Emitter, op: Operation) -> None:
+    e.block(op.regions[0].block, end=not _ends(op))
+
+
+def _ends(op: Operation) -> bool:
+    """Whether the last operation of the region only ends it."""
+    ops = op.regions[0].block.ops
+    return bool(ops) and ops[-1].name == "scf.yield"
+
+
+def _captures(e: Emitter, op: Operation) -> None:
+    region = op.regions[0]
+    _require_loose(e, [*op.operands, *region.block.args])
+    for arg, value in zip(region.block.args, [e.value(v) for v in op.operands], strict=True):
+        e.bind(arg, value)
+    _scope(e, op)
+
+
+def _section(side: str) -> Any:
+    def emit(e: Emitter, op: Operation) -> None:
+        if e.compiler.side in (side, "both"):
+            _scope(e, op)
+
+    return emit
+
+
+STRUCTURES.update(
+    {
+        "scf.for": _for,
+        "scf.if": _if,
+        "scf.while": _while,
+        "func.call": _call,
+        "pto.section.cube": _section("cube"),
+        "pto.section.vector": _section("vector"),
+        "pto.vecscope": _scope,
+        "pto.strict_vecscope": _captures,
+    }
+)

@@ -1,0 +1,441 @@
+"""Operations as LLVM text. Which emitter an operation has is found by its row's body, not its name.
+
+An operation without an emitter, or one whose emitter gives up (`NotNative`), is a call outside: its
+operands go to the frame, Python runs the reference step, its results come back. The same way ends
+what compiled code finds wrong: the reference step says what it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from pto.core.errors import PtoError
+from pto.core.memory import Space
+from pto.ir.graph import Block, Operation, Value
+from pto.isa.meaning import Do, Fold, Lane
+from pto.isa.meaning.handle.view import SET_VALID
+from pto.isa.row import types as t
+from pto.isa.rules.rule import Case
+from pto.run.jit.border.context import CALL, LOG, ROOM, TABLE, TOUCH, TOUCHES, Context
+from pto.run.jit.border.values import Handle, Mask, Native, TilePlace, ViewPlace, form_of
+from pto.run.jit.llvm import lane_masks as masks
+from pto.run.jit.llvm.text import I64, NotNative, Text
+from pto.run.reference.code import located
+from pto.verify.operation import constant
+
+if TYPE_CHECKING:
+    from pto.run.jit.compiler import NativeCompiler
+    from pto.run.jit.emit.unit import Unit
+
+Emit = Callable[["Spot"], Sequence[Native]]
+_WRITE: Final = -(1 << 63)
+_COLD: Final = ", !prof !1"
+_INVARIANT: Final = ", !invariant.load !0"
+
+_SPACES: Final = tuple(Space)
+
+# The body of a row -> its emitter. Rows that share a body share the emitter.
+EMITTERS: dict[int, Emit] = {}
+CHEAP: set[int] = set()
+# The kinds that need no entry of their own, and operations with regions, by name.
+KINDS: dict[type, Emit] = {}
+STRUCTURES: dict[str, Callable[[Emitter, Operation], None]] = {}
+
+
+def emits(*bodies: Do, cheap: bool = False) -> Callable[[Emit], Emit]:
+    """Register the emitter of all rows with these bodies; nothing cheap is worth a piece alone."""
+
+    def register(emit: Emit) -> Emit:
+        for body in bodies:
+            EMITTERS[id(body)] = emit
+            if cheap:
+                CHEAP.add(id(body))
+        return emit
+
+    return register
+
+
+def emitter_of(op: Operation) -> Emit | None:
+    """How an operation is compiled; None: not at all."""
+    body = op.row.body if op.row else None
+    return EMITTERS.get(id(body)) or KINDS.get(type(body))
+
+
+class Watch(Protocol):
+    """Adds checks around operations (`written.py`)."""
+
+    def before(self, op: Operation) -> None: ...
+
+    def after(self, op: Operation) -> None: ...
+
+    def access(self, memory: str, address: str, nbytes: int | str, fine: str) -> None: ...
+
+
+class Emitter:
+    """Writes one function of compiled code."""
+
+    def __init__(self, unit: Unit, compiler: NativeCompiler) -> None:
+        self.text = Text()
+        self.unit = unit
+        self.compiler = compiler
+        self.env: dict[int, Native] = {}
+        self.cells: dict[int, str] = {}  # tiles whose valid region the code sets: where it is kept
+        self.outside: list[Callable[[Context, memoryview], None]] = []
+        self.border = 0  # bytes of the frame that values of the piece's border take
+        self.area = 0  # most bytes behind them that a call outside needs
+        self.depth = 0  # of calls written in place
+        self._bases: dict[str, str] = {}
+        self.watch: Watch | None = None
+        self._head = self.text.allocas
+        self._words: dict[int, str] = {}
+
+    # ---- values
+
+    def prepare_cells(self, ops: Sequence[Operation]) -> None:
+        """Tiles whose valid region is set keep it on the stack: every use sees the last one."""
+        for op in ops:
+            if op.row is not None and op.row.body is SET_VALID:
+                self.cells[id(op.operands[0])] = self.text.stack("{i64, i64}")
+
+    def value(self, value: Value) -> Native:
+        found = self.env[id(value)]
+        cell = self.cells.get(id(value))
+        if cell is None or not isinstance(found, TilePlace):
+            return found
+        x = self.text
+        rows, cols = x.load(I64, cell, 8), x.load(I64, x.at(cell, 8), 8)
+        return found.renamed((found.address, rows, cols))
+
+    def bind(self, value: Value, native: Native) -> None:
+        self.env[id(value)] = native
+        if id(value) in self.cells and isinstance(native, TilePlace):
+            self.set_valid(value, *native.valid)
+        elif id(value) in self.cells:
+            raise NotNative("the valid region of a handle is set")
+
+    def set_valid(self, value: Value, rows: str, cols: str) -> None:
+        cell = self.cells[id(value)]
+        self.text.store(I64, rows, cell, 8)
+        self.text.store(I64, cols, self.text.at(cell, 8), 8)
+
+    # ---- the context
+
+    def word(self, index: int) -> str:
+        """A pointer of the context, read once."""
+        found = self._words.get(index)
+        self.unit.needs.words.add(index)
+        if found is None:
+            found, place = self.text.name(), self.text.name()
+            self._head.append(f"  {place} = getelementptr i8, ptr %ctx, i64 {8 * index}")
+            self._head.append(f"  {found} = load ptr, ptr {place}, align 8{_INVARIANT}")
+            self._words[index] = found
+        return found
+
+    def base(self, memory: str) -> str:
+        """Where a memory begins."""
+        return self._entry(memory, "ptr", 0)
+
+    def size(self, memory: str) -> str:
+        """Bytes of a memory; a number for local buffers."""
+        if memory.isdigit() and int(memory) < len(_SPACES) and _SPACES[int(memory)].is_local:
+            return str(self.compiler.profile.buffers[_SPACES[int(memory)].value])
+        return self._entry(memory, "i64", 8)
+
+    def inside(self, memory: str, address: str, nbytes: int | str) -> str:
+        """Whether so many bytes from an address on lie inside a memory."""
+        fine = self._inside(memory, address, nbytes)
+        if self.watch is not None:
+            self.watch.access(memory, address, nbytes, fine)
+        return fine
+
+    def _inside(self, memory: str, address: str, nbytes: int | str) -> str:
+        x, size = self.text, self.size(memory)
+        if size.isdigit() and isinstance(nbytes, int):
+            last = int(size) - nbytes
+            return "false" if last < 0 else x.compare("ule", address, str(last))
+        last = x.sub(size, str(nbytes))
+        enough = x.compare("sge", last, "0")
+        return x.both(enough, x.compare("ule", address, last))
+
+    def _entry(self, memory: str, type: str, offset: int) -> str:
+        table = self.word(TABLE)
+        if not memory.isdigit():
+            place = self.text.new(f"shl i64 {memory}, 4")
+            pointer = self.text.at(table, self.text.add(place, str(offset)))
+            return self.text.load(type, pointer, 8, _INVARIANT)
+        self.unit.needs.spaces.add(int(memory))
+        key = f"{memory} {type}"
+        if key not in self._bases:
+            found, place = self.text.name(), self.text.name()
+            self._head.append(
+                f"  {place} = getelementptr i8, ptr {table}, i64 {16 * int(memory) + offset}"
+            )
+            self._head.append(f"  {found} = load {type}, ptr {place}, align 8{_INVARIANT}")
+            self._bases[key] = found
+        return self._bases[key]
+
+    def room(self) -> str:
+        """Scratch memory of the agent, for the instruction at hand."""
+        return self.word(ROOM)
+
+    def touched(
+        self, memory: str, address: str, rows: str, nbytes: str, pitch: str, *, writes: bool
+    ) -> None:
+        """Write down a use of global memory: so many rows of `nbytes`, `pitch` bytes apart."""
+        if memory.isdigit():
+            return
+        number = self.text.new(f"or i64 {memory}, {_WRITE}") if writes else memory
+        name = self.unit.shared("touched", _touched)
+        words = ", ".join(f"i64 {w}" for w in (number, address, rows, nbytes, pitch))
+        self.text.do(f"call void {name}(ptr {self.word(LOG)}, {words})")
+
+    # ---- operations
+
+    def block(self, block: Block, end: bool = False) -> None:
+        """The operations of a block; its last one, which hands values on, only with `end`."""
+        for op in block.ops if end else block.ops[:-1]:
+            self.operation(op)
+
+    def operation(self, op: Operation) -> None:
+        structure = STRUCTURES.get(op.name)
+        if structure is not None:
+            structure(self, op)
+            return
+        emit = emitter_of(op)
+        state = self.text.mark()
+        if emit is not None:
+            try:
+                if self.watch is not None:
+                    self.watch.before(op)
+                results = emit(Spot(self, op))
+                if self.watch is not None:
+                    self.watch.after(op)
+            except (NotNative, PtoError) as why:  # what is wrong, the reference step says
+                self.text.back_to(state)
+                self.unit.left_out(op, str(why))
+            else:
+                for value, native in zip(op.results, results, strict=True):
+                    self.bind(value, native)
+                return
+        else:
+            self.unit.left_out(op, "no emitter")
+        for value, native in zip(op.results, self.run_outside(op), strict=True):
+            self.bind(value, native)
+
+    def case(self, op: Operation) -> Case:
+        if op.row is None:
+            raise NotNative("no row")
+        return Case(op, op.row, self.compiler.profile, constant)
+
+    # ---- calls outside
+
+    def run_outside(self, op: Operation) -> list[Native]:
+        """The reference step of an operation; its results."""
+        if any(_is_global(v.type) for v in op.operands):
+            self.unit.ordered = True
+        values = list({id(v): v for v in op.operands}.values())
+        forms = [_outside_form(r.type) for r in op.results]
+        ins = [self._put(v, offset) for v, offset in self._area(values)]
+        start = sum(form.nbytes for _, form, _ in ins)
+        outs: list[tuple[Value, Native, int]] = []
+        for value, form in zip(op.results, forms, strict=True):
+            outs.append((value, form, self.border + start))
+            start += form.nbytes
+        self._call(_Outside(self.compiler, op, ins, outs), start)
+        return [self._get(form, offset) for _, form, offset in outs]
+
+    def _area(self, values: Sequence[Value]) -> list[tuple[Value, int]]:
+        offset, found = self.border, []
+        for value in values:
+            found.append((value, offset))
+            offset += self.env[id(value)].nbytes
+        return found
+
+    def _call(self, action: Callable[[Context, memoryview], None], nbytes: int) -> None:
+        self.area = max(self.area, nbytes)
+        x, number = self.text, len(self.outside)
+        self.outside.append(action)
+        status = x.new(f"call i32 {self.word(CALL)}(ptr %ctx, i32 {number})")
+        bad = x.new(f"icmp ne i32 {status}, 0")
+        go = x.fresh("go")
+        x.branch(bad, "failed", go, _COLD)
+        x.label(go)
+
+    def _put(self, value: Value, offset: int) -> tuple[Value, Native, int]:
+        native = self.value(value)
+        self.put(native, offset)
+        return value, native, offset
+
+    def put(self, native: Native, offset: int) -> None:
+        """Write a value to the frame."""
+        x = self.text
+        if isinstance(native, Mask):
+            masks.to_frame(x, native, x.at("%frame", offset))
+            return
+        for n, (type, name) in enumerate(native.parts):
+            x.store(type, name, x.at("%frame", offset + 8 * n))
+
+    def _get(self, form: Native, offset: int) -> Native:
+        return self.get(form, offset)
+
+    def get(self, form: Native, offset: int) -> Native:
+        """Read a value of this form from the frame."""
+        x = self.text
+        if isinstance(form, Mask):
+            return masks.from_frame(x, x.at("%frame", offset))
+        names = [x.load(ty, x.at("%frame", offset + 8 * n)) for n, ty in enumerate(form.types)]
+        return form.renamed(names)
+
+    def fault(self, op: Operation, condition: str) -> None:
+        """Where the condition does not hold the reference step of `op` says what is wrong."""
+        if condition == "true":
+            return
+        x = self.text
+        bad, go = x.fresh("bad"), x.fresh("go")
+        x.branch(condition, go, bad, ", !prof !2")
+        x.label(bad)
+        values = list({id(v): v for v in op.operands}.values())
+        ins = [self._put(v, offset) for v, offset in self._area(values)]
+        nbytes = sum(native.nbytes for _, native, _ in ins)
+        self._call(_Outside(self.compiler, op, ins, [], ends=True), nbytes)
+        x.jump("failed")
+        x.label(go)
+
+    def fail_with(
+        self, condition: str, action: Callable[[Sequence[Any]], None], *given: Native
+    ) -> None:
+        """Where the condition does not hold, `action` gets the values and raises."""
+        if condition == "true":
+            return
+        x = self.text
+        bad, go = x.fresh("bad"), x.fresh("go")
+        x.branch(condition, go, bad, ", !prof !2")
+        x.label(bad)
+        offset, places = self.border, []
+        for native in given:
+            self.put(native, offset)
+            places.append((native, offset))
+            offset += native.nbytes
+
+        def run(context: Context, frame: memoryview) -> None:
+            action([form.decode(frame, at, context) for form, at in places])
+
+        self._call(run, offset - self.border)
+        x.jump("failed")
+        x.label(go)
+
+    def finish(self, name: str) -> str:
+        """The text of the whole function."""
+        x = self.text
+        x.do("ret i32 0")
+        x.label("failed")
+        x.do("ret i32 1")
+        # the frame is no noalias: calls outside read and write it
+        return x.function(f"define i32 @{name}(ptr noalias %ctx, ptr %frame)")
+
+
+def _is_global(type: t.Type) -> bool:
+    """Whether a value may lead to global memory."""
+    if isinstance(type, t.Ptr | t.MemRef):
+        return not type.space.is_local
+    return not isinstance(type, t.Scalar | t.TileBuf | t.VReg | t.Mask)
+
+
+def _touched(name: str) -> str:
+    """void f(log, words...): the log counts every use, and keeps the first TOUCHES."""
+    x = Text()
+    count = x.load(I64, "%p0", 8)
+    x.store(I64, x.new(f"add i64 {count}, 1"), "%p0", 8)
+    keep, done = x.fresh("keep"), x.fresh("done")
+    x.branch(x.new(f"icmp ult i64 {count}, {TOUCHES}"), keep, done)
+    x.label(keep)
+    place = x.at("%p0", x.add(x.mul(count, str(8 * TOUCH)), "8"))
+    for n in range(TOUCH):
+        x.store(I64, f"%p{n + 1}", x.at(place, 8 * n), 8)
+    x.jump(done)
+    x.label(done)
+    x.do("ret void")
+    words = ", ".join(f"i64 %p{n + 1}" for n in range(TOUCH))
+    return x.function(f"define internal void {name}(ptr %p0, {words}) nounwind")
+
+
+def _outside_form(type: t.Type) -> Native:
+    """Tiles and views that Python makes may be of any form: they stay Python's."""
+    form = form_of(type)
+    return Handle(("",)) if isinstance(form, TilePlace | ViewPlace) else form
+
+
+class _Outside:
+    """The reference step of one operation, on values in the frame."""
+
+    def __init__(
+        self,
+        compiler: NativeCompiler,
+        op: Operation,
+        ins: Sequence[tuple[Value, Native, int]],
+        outs: Sequence[tuple[Value, Native, int]],
+        ends: bool = False,
+    ) -> None:
+        self.op = op
+        self.step, slots, self.size = compiler.alone(op)
+        self.ins = [(slots[id(v)], form, at) for v, form, at in ins if id(v) in slots]
+        self.outs = [(slots[id(v)], form, at) for v, form, at in outs]
+        self.ends = ends
+
+    def __call__(self, context: Context, frame: memoryview) -> None:
+        regs: list[Any] = [None] * self.size
+        for slot, form, at in self.ins:
+            regs[slot] = form.decode(frame, at, context)
+        try:
+            self.step(context.core, regs)
+        except PtoError as error:
+            raise located(error, self.op) from None
+        if self.ends:
+            raise RuntimeError(f"compiled code refused {self.op!r}, which the reference accepts")
+        for slot, form, at in self.outs:
+            if not form.encode(frame, at, regs[slot], context):
+                raise RuntimeError(f"a result of {self.op!r} has no form in compiled code")
+
+
+class Spot:
+    """One operation where it is emitted: what emitters ask for."""
+
+    def __init__(self, emitter: Emitter, op: Operation) -> None:
+        self.e = emitter
+        self.x = emitter.text
+        self.op = op
+        self.case = emitter.case(op)
+
+    @property
+    def body(self) -> Do | Lane | Fold | Any:
+        return self.op.row.body if self.op.row else None
+
+    def operand(self, name: str) -> Native | None:
+        """The value of an operand; None when it is optional and absent."""
+        found = self.op.operand(name)
+        return None if found is None else self.e.value(found)
+
+    def operands(self, name: str) -> list[Native]:
+        return [self.e.value(v) for v in self.op.group(name)]
+
+    def all(self) -> list[Native]:
+        return [self.e.value(v) for v in self.op.operands]
+
+    def need(self, kind: type, name: str) -> Any:
+        """An operand that must have one native form."""
+        found = self.operand(name)
+        if not isinstance(found, kind):
+            raise NotNative(f"{name} is {type(found).__name__}")
+        return found
+
+    def fault_unless(self, condition: str) -> None:
+        """The reference step of this operation speaks where the condition does not hold."""
+        self.e.fault(self.op, condition)
+
+    def pointer(self, memory: str, address: str, *, noted: bool = False) -> str:
+        """A machine address. What is done in global memory is to be noted (`Emitter.touched`);
+        otherwise blocks take turns."""
+        if not memory.isdigit() and not noted:
+            self.e.unit.ordered = True
+        return self.x.at(self.e.base(memory), address)

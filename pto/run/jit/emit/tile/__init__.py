@@ -1,0 +1,1 @@
+"""Tile instructions as LLVM text."""

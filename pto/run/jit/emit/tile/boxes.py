@@ -1,0 +1,207 @@
+"""Tiles and views of any layout as fields, and how to walk over them stretch by stretch.
+
+In every layout the place of an element is a place of its row plus a place of its column, and each
+of these is the digits of the number, times steps: NZ counts columns in digits of a box's width. A
+stretch is what one digit can count: along it places lie at one step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import gcd
+
+from pto.core.compact import Compact
+from pto.core.dtypes import DType
+from pto.core.layout import Frame, Order
+from pto.run.jit.border.values import TilePlace
+from pto.run.jit.emit.table import Spot
+from pto.run.jit.emit.tile import planes
+from pto.run.jit.llvm.text import NotNative, Text
+
+REST = ""  # the size of a digit that takes all that is left
+
+
+@dataclass(frozen=True, slots=True)
+class Digit:
+    """Counts to `size`, each `step` elements further; both LLVM numbers or names."""
+
+    size: str
+    step: str
+
+
+Axis = tuple[Digit, ...]  # the fastest digit first; the last takes the rest
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """Where elements lie behind a base address."""
+
+    dtype: DType
+    rows: Axis
+    cols: Axis
+
+    @property
+    def swapped(self) -> Field:
+        return Field(self.dtype, self.cols, self.rows)
+
+    @property
+    def units(self) -> frozenset[str]:
+        """Along what neighbours in the field are neighbours in memory, as far as is known."""
+        found = {"rows": self.rows[0].step, "cols": self.cols[0].step}
+        return frozenset(axis for axis, step in found.items() if step == "1")
+
+
+def line(step: int | str) -> Axis:
+    """Places at one step."""
+    return (Digit(REST, str(step)),)
+
+
+def axis(digits: Sequence[Digit], limit: int | None = None) -> Axis:
+    """Digits that are always zero left out, and those joined that continue each other.
+
+    `limit`: numbers are below it.
+    """
+    kept = [d for d in digits if d.size != "1"] or [digits[0]]
+    found = kept[:1]
+    for digit in kept[1:]:
+        last = found[-1]
+        if last.size.isdigit() and last.step.isdigit():
+            if digit.step == str(int(last.size) * int(last.step)):
+                found[-1] = Digit(digit.size, last.step)
+                continue
+            if limit is not None and len(found) == 1 and int(last.size) >= limit:
+                break
+        found.append(digit)
+    found[-1] = Digit(REST, found[-1].step)
+    return tuple(found)
+
+
+def stored_shape(tile: TilePlace) -> tuple[int, int]:
+    """The shape in the address formula: `Tile._stored`."""
+    rows, cols = tile.type.shape
+    if tile.pitch is not None:
+        return (rows, tile.pitch) if tile.type.layout.pitch_axis else (tile.pitch, cols)
+    if tile.type.compact is Compact.NORMAL and tile.type.layout.is_boxed:
+        raise NotNative("a compact tile")
+    return tile.type.storage_shape(tile.type.shape)
+
+
+def frame_of(tile: TilePlace) -> Frame:
+    if tile.type.layout.named:
+        raise NotNative("a layout known by name only")
+    return tile.type.layout.frame(*stored_shape(tile), tile.type.itemsize)
+
+
+def field(tile: TilePlace) -> Field:
+    """A tile of any layout."""
+    frame, (rows, cols) = frame_of(tile), tile.type.shape
+    if frame.mirrored:
+        rows, cols = cols, rows
+    down, across = _axes(frame)
+    found = Field(tile.type.dtype, axis(down, rows), axis(across, cols))
+    return found.swapped if frame.mirrored else found
+
+
+def _axes(frame: Frame) -> tuple[Axis, Axis]:
+    h, w = frame.h, frame.w
+    if frame.order is Order.PLAIN:
+        return line(frame.cols), line(1)
+    inside = Digit(str(w), "1")
+    if frame.order is Order.BOX_COLUMNS:
+        return line(w), (inside, Digit(REST, str(frame.rows * w)))
+    down = Digit(str(h), str(w)), Digit(REST, str(h * frame.padded_cols))
+    return down, (inside, Digit(REST, str(h * w)))
+
+
+def extent(tile: TilePlace) -> int:
+    """Bytes from the first element to the end of the last."""
+    rows, cols = tile.type.shape
+    size = tile.type.itemsize
+    return (tile.type.layout.offset(rows - 1, cols - 1, *stored_shape(tile), size) + 1) * size
+
+
+def apart(s: Spot, a: TilePlace, b: TilePlace) -> str:
+    """Whether two tiles share no byte."""
+    if a.memory != b.memory:
+        return "true"
+    x = s.x
+    before = x.compare("sle", x.add(a.address, str(extent(a))), b.address)
+    return x.either(before, x.compare("sle", x.add(b.address, str(extent(b))), a.address))
+
+
+# ---- walks
+
+
+def position(x: Text, along: Axis, number: str) -> str:
+    """How many elements from the first the one of this number lies."""
+    found, rest = "0", number
+    for digit in along:
+        if digit.size == REST:
+            return x.add(found, x.mul(rest, digit.step))
+        found = x.add(found, x.mul(_remainder(x, rest, digit.size), digit.step))
+        rest = _quotient(x, rest, digit.size)
+    return found
+
+
+def _power(size: str) -> int | None:
+    """n where size is 2 to the n."""
+    value = int(size) if size.isdigit() else 0
+    return value.bit_length() - 1 if value and value & (value - 1) == 0 else None
+
+
+def _remainder(x: Text, number: str, size: str) -> str:
+    if number.isdigit() and size.isdigit():
+        return str(int(number) % int(size))
+    if _power(size) is not None:
+        return x.new(f"and i64 {number}, {int(size) - 1}")
+    return x.new(f"urem i64 {number}, {size}")
+
+
+def _quotient(x: Text, number: str, size: str) -> str:
+    if number.isdigit() and size.isdigit():
+        return str(int(number) // int(size))
+    power = _power(size)
+    return x.new(f"udiv i64 {number}, {size}" if power is None else f"lshr i64 {number}, {power}")
+
+
+# body(places of the first element in each field, how many elements, at most how many or None)
+Stretch = Callable[[list[str], str, int | None], None]
+
+
+def stretches(x: Text, along: Sequence[Axis], start: str, end: str, body: Stretch) -> None:
+    """The numbers from `start` to `end` in parts along which all fields have one step."""
+    sizes = [each[0].size for each in along if each[0].size != REST]
+    if not sizes:
+        body([position(x, each, start) for each in along], x.sub(end, start), None)
+    elif start == "0" and all(size.isdigit() for size in sizes):
+        most = gcd(*map(int, sizes))
+        planes.loop(
+            x,
+            end,
+            str(most),
+            lambda i: body(
+                [position(x, each, i) for each in along], x.smaller(x.sub(end, i), str(most)), most
+            ),
+        )
+    else:
+        _uneven(x, along, sizes, start, end, body)
+
+
+def _uneven(
+    x: Text, along: Sequence[Axis], sizes: Sequence[str], start: str, end: str, body: Stretch
+) -> None:
+    before, head, inside, done = x.here, x.fresh("loop"), x.fresh("in"), x.fresh("out")
+    x.jump(head)
+    x.label(head)
+    place, i = len(x.lines), x.name()
+    x.branch(x.new(f"icmp slt i64 {i}, {end}"), inside, done)
+    x.label(inside)
+    count = x.sub(end, i)
+    for size in sizes:
+        count = x.smaller(count, x.sub(size, _remainder(x, i, size)))
+    body([position(x, each, i) for each in along], count, None)
+    following = x.add(i, count)
+    x.lines.insert(place, f"  {i} = phi i64 [ {start}, %{before} ], [ {following}, %{x.here} ]")
+    x.jump(head)
+    x.label(done)

@@ -1,0 +1,34 @@
+"""Conversions of tiles: elements of one type as another, over the destination's valid region."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pto.core.dtypes import F32
+from pto.core.rounding import round_integral
+from pto.isa.meaning.tile.convert import Conversion
+from pto.run.jit.border.values import Native, TilePlace
+from pto.run.jit.emit.table import KINDS, Spot
+from pto.run.jit.emit.tile.elementwise import emit_map
+from pto.run.jit.llvm import conversions
+from pto.run.jit.llvm.lanes import Symbol
+from pto.run.jit.llvm.text import NotNative
+
+
+def _convert(s: Spot) -> Sequence[Native]:
+    body = s.body
+    if not isinstance(body, Conversion) or body.choose is None:
+        raise NotNative("a conversion that nobody chooses")
+    pair = src, dst, mode, saturate = body.choose(s.case)
+    source, target = s.need(TilePlace, "src"), s.need(TilePlace, "dst")
+
+    def change(a: Symbol) -> Symbol:
+        if src is F32 and dst is F32:
+            return round_integral(a, mode)  # type: ignore[arg-type, return-value]
+        return conversions.convert(a, src, dst, mode, saturate)
+
+    emit_map(s, change, target, dst, [source], key=pair)
+    return []
+
+
+KINDS[Conversion] = _convert

@@ -1,0 +1,341 @@
+"""Copies between fields of any layout, and fills: one function for each pair of layouts.
+
+Lines that are contiguous in both are copied by vectors, lines across each other in small blocks
+that are turned around in registers. A `Work` makes something of each element on its way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pto.core.dtypes import DType
+from pto.run.jit.emit.tile import planes
+from pto.run.jit.emit.tile.boxes import Digit, Field, stretches
+from pto.run.jit.llvm.lanes import Lanes, Symbol
+from pto.run.jit.llvm.text import Text, element, vector
+
+_LANES_BYTES = planes.VECTOR_BYTES
+_LONG = 512  # bytes from which the C library copies faster than our vectors (measured)
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """fn(moved, old) -> what is stored; `old` is what lies there, only if `combines`."""
+
+    fn: Callable[..., Any]
+    combines: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Rect:
+    """A part in which both fields have one step along each side; addresses and extents are names.
+
+    `most`: columns at most, where that is a number known now.
+    """
+
+    rows: str
+    cols: str
+    to: str
+    from_: str
+    most: int | None
+
+
+class Copier:
+    """Writes one copy function."""
+
+    def __init__(self, x: Text, declare: Callable[[str], None], work: Work | None) -> None:
+        self.x = x
+        self.declare = declare
+        self.work = work
+        declare("declare i64 @llvm.smin.i64(i64, i64)")
+
+    def copy(self, dst: Field, src: Field, rows: str, cols: str, to: str, from_: str) -> None:
+        """The first rows x cols elements; neither is 0."""
+        unknown = [f for f in (dst, src) if not f.units]
+        if unknown:
+            self._when_known(unknown[0] is dst, dst, src, (rows, cols, to, from_))
+            return
+        both = dst.units & src.units
+        if "cols" in both:
+            self._walk(dst, src, rows, cols, to, from_, self._lines(dst, src))
+        elif "rows" in both:
+            dst, src = dst.swapped, src.swapped
+            self._walk(dst, src, cols, rows, to, from_, self._lines(dst, src))
+        elif self.work is not None:
+            self._walk(dst, src, rows, cols, to, from_, self._elements(dst, src))
+        elif "rows" in dst.units:
+            self._walk(dst, src, rows, cols, to, from_, self._turned(dst, src))
+        else:
+            dst, src = dst.swapped, src.swapped
+            self._walk(dst, src, cols, rows, to, from_, self._turned(dst, src))
+
+    def _when_known(self, is_dst: bool, dst: Field, src: Field, rest: tuple[str, ...]) -> None:
+        """Steps known only when it runs: one case for each axis that may be contiguous."""
+        x, unknown, done = self.x, dst if is_dst else src, self.x.fresh("done")
+        for name in ("cols", "rows"):
+            first, *others = getattr(unknown, name)
+            if first.step.isdigit():
+                continue
+            known = replace(unknown, **{name: (Digit(first.size, "1"), *others)})
+            yes, no = x.fresh("known"), x.fresh("else")
+            x.branch(x.compare("eq", first.step, "1"), yes, no)
+            x.label(yes)
+            self.copy(known if is_dst else dst, src if is_dst else known, *rest)
+            x.jump(done)
+            x.label(no)
+        rows, cols, to, from_ = rest
+        self._walk(dst, src, rows, cols, to, from_, self._elements(dst, src))
+        x.jump(done)
+        x.label(done)
+
+    def _walk(
+        self,
+        dst: Field,
+        src: Field,
+        rows: str,
+        cols: str,
+        to: str,
+        from_: str,
+        part: Callable[[Rect], None],
+    ) -> None:
+        x, sizes = self.x, (dst.dtype.itemsize, src.dtype.itemsize)
+
+        def at(base: str, a: str, b: str, size: int) -> str:
+            return x.at(base, x.mul(x.add(a, b), str(size)))
+
+        def across(left: list[str], width: str, most: int | None) -> None:
+            def down(top: list[str], height: str, _: int | None) -> None:
+                places = [
+                    at(base, a, b, size)
+                    for base, a, b, size in zip((to, from_), left, top, sizes, strict=True)
+                ]
+                part(Rect(height, width, places[0], places[1], most))
+
+            stretches(x, (dst.rows, src.rows), "0", rows, down)
+
+        stretches(x, (dst.cols, src.cols), "0", cols, across)
+
+    # ---- lines that are contiguous in both
+
+    def _lines(self, dst: Field, src: Field) -> Callable[[Rect], None]:
+        x = self.x
+        widest = max(dst.dtype.itemsize, src.dtype.itemsize)
+        to_step, from_step = dst.rows[0].step, src.rows[0].step
+
+        def narrow(r: Rect, lanes: int, mask: str | None) -> None:
+            def one(i: str) -> None:
+                self._move(dst.dtype, src.dtype, lanes, *self._line(dst, src, r, i), mask)
+
+            planes.loop(x, r.rows, "1", one)
+
+        def part(r: Rect) -> None:
+            if r.most is not None and r.most * widest <= _LANES_BYTES:
+                most = r.most
+                whole, rest, done = x.fresh("whole"), x.fresh("rest"), x.fresh("done")
+                x.branch(x.compare("eq", r.cols, str(most)), whole, rest)
+                x.label(whole)
+                if to_step == from_step == str(most):  # the rows of boxes follow each other
+                    wide(replace(r, rows="1", cols=x.mul(r.rows, str(most))))
+                else:
+                    narrow(r, most, None)
+                x.jump(done)
+                x.label(rest)
+                narrow(r, most, planes.head(x, most, r.cols))
+                x.jump(done)
+                x.label(done)
+                return
+            flat = x.both(x.compare("eq", to_step, r.cols), x.compare("eq", from_step, r.cols))
+            if flat == "false":
+                rows, cols = r.rows, r.cols
+            elif flat == "true":
+                rows, cols = "1", x.mul(r.rows, r.cols)
+            else:  # lines that follow each other without gaps are one long line
+                rows = x.new(f"select i1 {flat}, i64 1, i64 {r.rows}")
+                cols = x.new(f"select i1 {flat}, i64 {x.mul(r.rows, r.cols)}, i64 {r.cols}")
+            wide(replace(r, rows=rows, cols=cols))
+
+        def wide(r: Rect) -> None:
+            if self.work is not None:
+                planes.loop(x, r.rows, "1", lambda i: by_strips(r, i))
+                return
+            nbytes = x.mul(r.cols, str(widest))
+            is_long = x.compare("sge", nbytes, str(_LONG))
+            if is_long == "false":
+                planes.loop(x, r.rows, "1", lambda i: by_strips(r, i))
+                return
+            long, short, done = x.fresh("long"), x.fresh("short"), x.fresh("done")
+            x.branch(is_long, long, short)
+            x.label(long)
+            planes.loop(x, r.rows, "1", lambda i: by_bytes(r, i, nbytes))
+            x.jump(done)
+            x.label(short)
+            planes.loop(x, r.rows, "1", lambda i: by_strips(r, i))
+            x.jump(done)
+            x.label(done)
+
+        def by_bytes(r: Rect, i: str, nbytes: str) -> None:
+            to, from_ = self._line(dst, src, r, i)
+            planes.copy_bytes(x, self.declare, to, from_, nbytes)
+
+        def by_strips(r: Rect, i: str) -> None:
+            to, from_ = self._line(dst, src, r, i)
+            lanes = _LANES_BYTES // widest
+
+            def strip(j: str, mask: str | None) -> None:
+                a = planes.offset(x, to, j, 1, dst.dtype.itemsize)
+                b = planes.offset(x, from_, j, 1, src.dtype.itemsize)
+                self._move(dst.dtype, src.dtype, lanes, a, b, mask)
+
+            planes.strips(x, lanes, r.cols, strip)
+
+        return part
+
+    def _line(self, dst: Field, src: Field, r: Rect, i: str) -> tuple[str, str]:
+        x = self.x
+        to = x.at(r.to, x.mul(x.mul(i, dst.rows[0].step), str(dst.dtype.itemsize)))
+        return to, x.at(r.from_, x.mul(x.mul(i, src.rows[0].step), str(src.dtype.itemsize)))
+
+    def _move(
+        self, dst: DType, src: DType, lanes: int, to: str, from_: str, mask: str | None
+    ) -> None:
+        x = self.x
+        value = planes.load_lanes(x, self.declare, src, lanes, from_, mask)
+        if self.work is not None:
+            spot = Lanes(x, lanes, self.declare)
+            given = [spot.symbol(src.numpy, value)]
+            if self.work.combines:
+                old = planes.load_lanes(x, self.declare, dst, lanes, to, mask)
+                given.append(spot.symbol(dst.numpy, old))
+            made = self.work.fn(*given)
+            value = _items(made, dst)
+        elif element(src) != element(dst):
+            a, b = vector(lanes, element(src)), vector(lanes, element(dst))
+            value = x.new(f"bitcast {a} {value} to {b}")
+        planes.store_lanes(x, self.declare, dst, lanes, value, to, mask)
+
+    # ---- element by element
+
+    def _elements(self, dst: Field, src: Field) -> Callable[[Rect], None]:
+        x = self.x
+
+        def part(r: Rect) -> None:
+            def one(i: str) -> None:
+                to, from_ = self._line(dst, src, r, i)
+
+                def item(j: str) -> None:
+                    a = x.mul(x.mul(j, dst.cols[0].step), str(dst.dtype.itemsize))
+                    b = x.mul(x.mul(j, src.cols[0].step), str(src.dtype.itemsize))
+                    self._move(dst.dtype, src.dtype, 1, x.at(to, a), x.at(from_, b), None)
+
+                planes.loop(x, r.cols, "1", item)
+
+            planes.loop(x, r.rows, "1", one)
+
+        return part
+
+    # ---- lines across each other
+
+    def _turned(self, dst: Field, src: Field) -> Callable[[Rect], None]:
+        """dst has its columns, src its rows in one piece."""
+        x, size = self.x, dst.dtype.itemsize
+        side = 16 if size <= 2 else 8
+        elements = self._elements(dst, src)
+
+        def part(r: Rect) -> None:
+            tall, wide = (x.new(f"and i64 {n}, {-side}") for n in (r.rows, r.cols))
+            to_step = x.mul(dst.cols[0].step, str(size))
+            from_step = x.mul(src.rows[0].step, str(size))
+
+            def place(i: str, j: str) -> tuple[str, str]:
+                to = x.at(r.to, x.add(x.mul(i, str(size)), x.mul(j, to_step)))
+                return to, x.at(r.from_, x.add(x.mul(i, from_step), x.mul(j, str(size))))
+
+            def block(i: str, j: str) -> None:
+                _turn(x, side, size, *place(i, j), to_step, from_step)
+
+            planes.loop(
+                x, tall, str(side), lambda i: planes.loop(x, wide, str(side), lambda j: block(i, j))
+            )
+            below = place(tall, "0")
+            elements(Rect(x.sub(r.rows, tall), r.cols, *below, None))
+            beside = place("0", wide)
+            elements(Rect(tall, x.sub(r.cols, wide), *beside, None))
+
+        return part
+
+
+def _items(made: Any, dtype: DType) -> str:
+    if not isinstance(made, Symbol):
+        raise TypeError("no lanes")
+    return made.name if made.dtype == dtype.numpy else made.view(dtype.numpy).name
+
+
+def _turn(x: Text, side: int, size: int, to: str, from_: str, to_step: str, from_step: str) -> None:
+    """side x side elements with rows and columns exchanged, in registers.
+
+    Stage n exchanges bit n of the row with bit n of the column.
+    """
+    item = f"i{8 * size}"
+    type = vector(side, item)
+    rows = [x.load(type, x.at(from_, x.mul(from_step, str(n)))) for n in range(side)]
+    bit = 1
+    while bit < side:
+        low = [n if not n & bit else side + n - bit for n in range(side)]
+        high = [n + bit if not n & bit else side + n for n in range(side)]
+        made = list(rows)
+        for n in range(side):
+            if n & bit:
+                continue
+            for to_row, picks in ((n, low), (n + bit, high)):
+                listed = ", ".join(f"i32 {p}" for p in picks)
+                made[to_row] = x.new(
+                    f"shufflevector {type} {rows[n]}, {type} {rows[n + bit]}, "
+                    f"<{side} x i32> <{listed}>"
+                )
+        rows = made
+        bit *= 2
+    for n, row in enumerate(rows):
+        x.store(type, row, x.at(to, x.mul(to_step, str(n))))
+
+
+# ---- fills
+
+
+def fill(
+    x: Text,
+    declare: Callable[[str], None],
+    dst: Field,
+    to: str,
+    value: str,
+    rows: tuple[str, str],
+    cols: tuple[str, str],
+) -> None:
+    """One item in all elements of the rows and columns from .. to."""
+    if "cols" not in dst.units:
+        dst, rows, cols = dst.swapped, cols, rows
+    item, size = element(dst.dtype), dst.dtype.itemsize
+    lanes = _LANES_BYTES // size
+    type = vector(lanes, item)
+    one = x.new(f"insertelement {type} poison, {item} {value}, i64 0")
+    all = x.new(f"shufflevector {type} {one}, {type} poison, <{lanes} x i32> zeroinitializer")
+
+    def across(left: list[str], width: str, _: int | None) -> None:
+        def down(top: list[str], height: str, _: int | None) -> None:
+            start = x.at(to, x.mul(x.add(left[0], top[0]), str(size)))
+
+            def line(i: str) -> None:
+                begin = x.at(start, x.mul(x.mul(i, dst.rows[0].step), str(size)))
+
+                def strip(j: str, mask: str | None) -> None:
+                    place = planes.offset(x, begin, j, 1, size)
+                    planes.store_lanes(x, declare, dst.dtype, lanes, all, place, mask)
+
+                planes.strips(x, lanes, width, strip)
+
+            planes.loop(x, height, "1", line)
+
+        stretches(x, (dst.rows,), *rows, down)
+
+    stretches(x, (dst.cols,), *cols, across)

@@ -1,0 +1,297 @@
+"""Lane functions on tiles: one function for each instruction, type and step between lines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pto.core.dtypes import I64, DType
+from pto.isa.meaning import Lane
+from pto.isa.meaning.kinds import Axis
+from pto.isa.meaning.tile.regions import element as element_of
+from pto.isa.meaning.tile.regions import require_arithmetic
+from pto.run.jit.border.values import Native, TilePlace, Word
+from pto.run.jit.emit.table import Spot
+from pto.run.jit.emit.tile import planes
+from pto.run.jit.emit.tile.planes import VECTOR_BYTES, Plane
+from pto.run.jit.llvm import lanes
+from pto.run.jit.llvm.text import NotNative, Text, scalar_type
+
+_SHORT = 512  # elements of a line
+_LONG = 60  # lines of a lane function beyond which fewer lanes at a time keep it in registers
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """A tile, at its steps; or a scalar of a type."""
+
+    plane: Plane | None
+    kind: np.dtype[Any]
+    llvm: str
+
+
+def emit_lane(s: Spot) -> Sequence[Native]:
+    """dst[i,j] = fn(sources[i,j]) over dst's valid region."""
+    body = s.body
+    if not isinstance(body, Lane):
+        raise NotNative("no lane function")
+    if not body.moves:
+        require_arithmetic(s.case)
+    operands = s.case.row.operands
+    roles = [o.role for o in operands]
+    at = roles.index("inout") if "inout" in roles else roles.index("out")
+    dst = s.need(TilePlace, operands[at].name)
+    dtype = element_of(s.case, operands[at].name)
+    given = [s.operand(o.name) for o in operands if o.role in ("in", "inout")]
+    tiles = [v for v in given if isinstance(v, TilePlace)]
+    ways = _spread(body, tiles, dst.valid[1])
+    fn = body.function(s.case)
+    if len(ways) == 1:
+        emit_map(s, fn, dst, dtype, given, ways[0], body.spread)
+        return []
+    first = s.x.less(tiles[0].valid[1], dst.valid[1])
+    yes, no, done = (s.x.fresh(word) for word in ("first", "second", "done"))
+    s.x.branch(first, yes, no)
+    for label, one in zip((yes, no), ways, strict=True):
+        s.x.label(label)
+        state = s.x.mark()
+        try:
+            emit_map(s, fn, dst, dtype, given, one, body.spread)
+        except NotNative:  # the unlikely way: the reference knows it
+            s.x.back_to(state)
+            s.e.run_outside(s.op)
+        s.x.jump(done)
+    s.x.label(done)
+    return []
+
+
+def emit_map(
+    s: Spot,
+    fn: Callable[..., Any],
+    dst: TilePlace,
+    dtype: DType,
+    given: Sequence[Native | None],
+    one: TilePlace | None = None,
+    axis: Axis | None = None,
+    key: object = None,
+) -> None:
+    """dst = fn(given), element by element. `one` is the source that is spread along an axis;
+    `key` is what `fn` depends on beside the attributes of the operation."""
+    rows, cols = dst.valid
+    sources: list[_Source] = []
+    fine = "true"
+    names: list[tuple[str, str]] = []
+    for value in given:
+        if isinstance(value, TilePlace):
+            p, (height, width) = planes.plane(value), (rows, cols)
+            if value is one:
+                p, height, width = _one(axis, p, rows, cols)
+            s.fault_unless(planes.enough(s, value, height, width))
+            fine = s.x.both(fine, safe(s, dst, value, value is one))
+            sources.append(_Source(p, _seen(value.type.dtype), "ptr"))
+            names.append(("ptr", planes.machine_address(s, value)))
+        elif isinstance(value, Word):
+            kind = scalar_kind(value, dtype)
+            sources.append(_Source(None, kind, value.types[0]))
+            names.append((value.types[0], value.name))
+        else:
+            raise NotNative("an operand with no native form")
+    target = planes.plane(dst)
+    if target.cols != 1 and target.rows == 1:  # column by column
+        target, rows, cols = target.swapped, cols, rows
+        sources = [_Source(x.plane and x.plane.swapped, x.kind, x.llvm) for x in sources]
+    if any(x.plane is not None and x.plane.cols not in (0, 1) for x in sources):
+        raise NotNative("tiles whose lines run across each other")
+    rows, cols = _flat(s, target, sources, rows, cols)
+    # short lines of a known length need no loop; the length stays a parameter
+    width = cols if cols.isdigit() and int(cols) <= _SHORT else "%p1"
+    known = planes.key_of(s, key, width, target, *sources)
+    name = s.e.unit.shared(known, lambda n: _function(s, n, fn, target, sources, width))
+    listed = ", ".join(f"{ty} {v}" for ty, v in names)
+
+    def call() -> None:
+        pointer = planes.machine_address(s, dst)
+        s.x.do(f"call void {name}(i64 {rows}, i64 {cols}, ptr {pointer}, {listed})")
+
+    planes.either_way(s, fine, call)
+
+
+def _spread(body: Lane, tiles: Sequence[TilePlace], cols: str) -> tuple[TilePlace | None, ...]:
+    """The source that has one value for a row, or a column, of the domain; two candidates where
+    the extents, which decide, are known only when it runs."""
+    if body.spread is None:
+        return (None,)
+    if body.spread == "column":
+        return (tiles[-1],)
+    if len(tiles) == 1 or tiles[0].type.cols == 1:
+        return (tiles[0],)  # of a single column it does not matter which
+    width = tiles[0].valid[1]
+    if width.isdigit() and cols.isdigit():
+        return (tiles[0] if int(width) < int(cols) else tiles[1],)
+    return tiles[0], tiles[1]
+
+
+def _seen(dtype: DType) -> np.dtype[Any]:
+    """What symbols see: bits, of types nobody computes with."""
+    return dtype.numpy if lanes.computes(dtype.numpy) else dtype.storage
+
+
+def _one(axis: Axis | None, p: Plane, rows: str, cols: str) -> tuple[Plane, str, str]:
+    if axis == "column":
+        return Plane(p.dtype, 0, p.cols), "1", cols
+    return Plane(p.dtype, p.rows, 0), rows, "1"
+
+
+def safe(s: Spot, dst: TilePlace, source: TilePlace, spread: bool = False) -> str:
+    """Reading and writing strip by strip is as good as reading all first."""
+    x, separate = s.x, planes.apart(s, dst, source)
+    if spread or planes.plane(dst) != planes.plane(source):
+        same_width = planes.plane(dst).dtype.itemsize == planes.plane(source).dtype.itemsize
+        if spread or not same_width or planes.plane(dst).rows != planes.plane(source).rows:
+            return separate
+    if dst.memory != source.memory:
+        return "true"
+    return x.either(separate, x.compare("eq", dst.address, source.address))
+
+
+def scalar_kind(word: Word, like: DType) -> np.dtype[Any]:
+    """`regions.scalar`: integers of one width are the same bits."""
+    own = word.type.dtype or I64
+    if own.is_float:
+        return own.numpy
+    return (like if like.is_integer and like.bits == own.bits else own).numpy
+
+
+def _flat(
+    s: Spot, target: Plane, sources: Sequence[_Source], rows: str, cols: str
+) -> tuple[str, str]:
+    """Lines that follow each other without gaps are one long line."""
+    tiles = [x.plane for x in sources if x.plane is not None]
+    same = cols.isdigit() and all(p.rows == int(cols) and p.cols == 1 for p in (target, *tiles))
+    return ("1", s.x.mul(rows, cols)) if same else (rows, cols)
+
+
+def _function(
+    s: Spot,
+    name: str,
+    fn: Callable[..., Any],
+    target: Plane,
+    sources: Sequence[_Source],
+    width: str,
+) -> str:
+    """void f(rows, cols, dst, sources...)"""
+    widest = max([target.dtype.itemsize, *(x.kind.itemsize for x in sources if x.plane)])
+    count = VECTOR_BYTES // widest
+    while True:
+        x = Text()
+        loop = _Loop(s, x, fn, target, sources, count)
+        loop.write(width)
+        if loop.longest <= _LONG or count <= 16:
+            break
+        count //= 4
+    types = ["i64", "i64", "ptr", *(x_.llvm for x_ in sources)]
+    listed, _ = planes.parameters(types)
+    return x.function(f"define internal void {name}({listed}) noinline nounwind")
+
+
+class _Loop:
+    """The body of a function: lines, in strips of `count` lanes.
+
+    Two lines at a time are read before either is written: a store slows down loads of the same
+    place in another page.
+    """
+
+    def __init__(
+        self,
+        s: Spot,
+        x: Text,
+        fn: Callable[..., Any],
+        target: Plane,
+        sources: Sequence[_Source],
+        count: int,
+    ) -> None:
+        self.x, self.fn, self.target, self.sources = x, fn, target, sources
+        self.declare = s.e.unit.declare
+        self.spot = lanes.Lanes(x, count, self.declare)
+        self.longest = 0  # lines of text of one application of fn
+        self._scalars = {
+            n: self.spot.spread(src.kind, f"%p{3 + n}")
+            for n, src in enumerate(sources)
+            if src.plane is None
+        }
+
+    def write(self, width: str) -> None:
+        x = self.x
+        pairs = x.new("and i64 %p0, -2")
+        planes.loop(x, pairs, "2", lambda i: self._lines([i, x.add(i, "1")], width))
+        planes.loop(x, "%p0", "1", lambda i: self._lines([i], width), start=pairs)
+        x.do("ret void")
+
+    def _lines(self, rows: Sequence[str], width: str) -> None:
+        starts = [self._starts(i) for i in rows]
+        ones = [self._ones(start) for start in starts]
+
+        def strip(j: str, mask: str | None) -> None:
+            given = [self._read(a, b, j, mask) for a, b in zip(starts, ones, strict=True)]
+            found = [self._apply(each) for each in given]
+            for i, items in zip(rows, found, strict=True):
+                to = planes.offset(self.x, "%p2", i, self.target.rows, self.target.dtype.itemsize)
+                at = planes.offset(self.x, to, j, 1, self.target.dtype.itemsize)
+                count, dtype = self.spot.count, self.target.dtype
+                planes.store_lanes(self.x, self.declare, dtype, count, items, at, mask)
+
+        planes.strips(self.x, self.spot.count, width, strip)
+
+    def _starts(self, i: str) -> dict[int, str]:
+        """Where line i of each tile begins."""
+        return {
+            n: planes.offset(self.x, f"%p{3 + n}", i, src.plane.rows, src.kind.itemsize)
+            for n, src in enumerate(self.sources)
+            if src.plane is not None
+        }
+
+    def _ones(self, starts: Mapping[int, str]) -> dict[int, lanes.Symbol]:
+        """Sources with one value for the line."""
+        return {
+            n: self.spot.spread(src.kind, self.x.load(scalar_type(src.kind), starts[n]))
+            for n, src in enumerate(self.sources)
+            if src.plane is not None and src.plane.cols == 0
+        }
+
+    def _read(
+        self, starts: Mapping[int, str], ones: Mapping[int, lanes.Symbol], j: str, mask: str | None
+    ) -> list[lanes.Symbol]:
+        given: list[lanes.Symbol] = []
+        for n, src in enumerate(self.sources):
+            ready = self._scalars.get(n, ones.get(n))
+            if ready is None and src.plane is not None:
+                at = planes.offset(self.x, starts[n], j, 1, src.kind.itemsize)
+                count, dtype = self.spot.count, src.plane.dtype
+                item = planes.load_lanes(self.x, self.declare, dtype, count, at, mask)
+                ready = self.spot.symbol(src.kind, item)
+            if ready is not None:
+                given.append(ready)
+        return given
+
+    def _apply(self, given: Sequence[lanes.Symbol]) -> str:
+        start = len(self.x.lines)
+        found = as_items(self.spot, self.fn(*given), self.target.dtype)
+        self.longest = max(self.longest, len(self.x.lines) - start)
+        return found
+
+
+def as_items(spot: lanes.Lanes, found: Any, dtype: DType) -> str:
+    """What a lane function returned, as items of a type."""
+    if isinstance(found, np.ndarray | np.generic):
+        found = spot.constant(dtype.numpy, found)
+    if not isinstance(found, lanes.Symbol):
+        raise NotNative("a result that is no lane")
+    kind = _seen(dtype)
+    if found.dtype == kind:
+        return found.name
+    if found.dtype.itemsize != dtype.itemsize or found.dtype.kind == "b":
+        raise NotNative("a result of another width")
+    return found.view(kind).name

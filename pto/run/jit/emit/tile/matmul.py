@@ -1,0 +1,73 @@
+"""Products of tiles."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pto.core.dtypes import F32
+from pto.isa.meaning.tile.matmul import PRODUCT
+from pto.run.jit.border.context import MODES
+from pto.run.jit.border.values import Native, TilePlace
+from pto.run.jit.emit.cube.contraction import Matrix, kind_of, multiply, unpacked
+from pto.run.jit.emit.cube.scales import scaled
+from pto.run.jit.emit.table import Spot, emits
+from pto.run.jit.emit.tile import planes
+from pto.run.jit.emit.tile.grids import grid
+from pto.run.jit.llvm.text import NotNative
+
+
+@emits(PRODUCT)
+def _product(s: Spot) -> Sequence[Native]:
+    names = set(s.case.row.operand_names)
+    left, right = ("lhs", "rhs") if "lhs" in names else ("a", "b")
+    a, b, dst = (s.need(TilePlace, name) for name in (left, right, "dst"))
+    added = next((name for name in ("acc_in", "c_in", "bias") if name in names), None)
+    start = None if added is None else s.need(TilePlace, added)
+    if kind_of(a.type.dtype, b.type.dtype, dst.type.dtype) != "float" and "a_scale" in names:
+        raise NotNative("scaled integers")
+    x, (m, k), (inner, n) = s.x, a.valid, b.valid
+    fits = x.both(x.compare("eq", k, inner), x.compare("eq", m, dst.valid[0]))
+    fits = x.both(fits, x.compare("eq", n, dst.valid[1]))
+    fine = _plain_modes(s, a, b)
+    if start is not None:
+        fits = x.both(fits, planes.enough(s, start, "1" if added == "bias" else m, n))
+        fine = x.both(fine, _apart(s, start, dst))
+    s.fault_unless(fits)
+
+    factors = unpacked(s, (m, k, n), _matrix(s, a), _matrix(s, b))
+    if "a_scale" in names:
+        tiles = s.need(TilePlace, "a_scale"), s.need(TilePlace, "b_scale")
+        limits = a.type.rows, a.type.cols, b.type.cols
+        fine = x.both(fine, scaled(s, (m, k, n), limits, factors, *tiles))
+
+    def run() -> None:
+        old = None if start is None else _matrix(s, start)
+        multiply(s, (m, k, n), factors, _matrix(s, dst), old, is_row=added == "bias")
+
+    planes.either_way(s, fine, run)
+    return []
+
+
+def _matrix(s: Spot, tile: TilePlace) -> Matrix:
+    return Matrix(grid(tile), planes.machine_address(s, tile), *tile.type.shape)
+
+
+def _plain_modes(s: Spot, a: TilePlace, b: TilePlace) -> str:
+    """f32 factors as they are: no register asks for fewer bits."""
+    if F32 not in (a.type.dtype, b.type.dtype):
+        return "true"
+    modes = s.x.load("i64", s.x.at("%ctx", 8 * MODES), 8)
+    return s.x.compare("eq", modes, "0")
+
+
+def _apart(s: Spot, start: TilePlace, dst: TilePlace) -> str:
+    """The old accumulator is the new one, or lies elsewhere."""
+    if start.memory != dst.memory:
+        return "true"
+    x, size = s.x, start.type.nbytes
+    before = x.compare("sle", x.add(start.address, str(size)), dst.address)
+    after = x.compare("sle", x.add(dst.address, str(dst.type.nbytes)), start.address)
+    same = "false"
+    if start.type.shape == dst.type.shape and start.type.layout == dst.type.layout:
+        same = x.compare("eq", start.address, dst.address)
+    return x.either(x.either(before, after), same)

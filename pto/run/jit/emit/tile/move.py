@@ -1,0 +1,325 @@
+"""Loads, stores and moves of tiles in compiled code, in any layout."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pto.core.dtypes import DType
+from pto.core.global_layout import C0_AXIS, RANK, GlobalLayout
+from pto.core.global_layout import ND as GLOBAL_ND
+from pto.core.pad import Pad
+from pto.core.tile import Role
+from pto.isa.meaning.tile import move, window
+from pto.run.jit.border.values import Native, TilePlace, ViewPlace
+from pto.run.jit.emit.cube.accumulator import with_outlet
+from pto.run.jit.emit.table import Spot, emits
+from pto.run.jit.emit.tile import boxes, copies, planes
+from pto.run.jit.emit.tile.boxes import Digit, Field
+from pto.run.jit.llvm.text import NotNative, Text
+
+_FIRST = 4  # parameters of every copy: rows, cols, to, from
+
+
+class Arguments:
+    """What a shared function is called with beside its first parameters; numbers stay numbers."""
+
+    def __init__(self, first: int = _FIRST) -> None:
+        self._first = first
+        self.names: list[str] = []
+
+    def name(self, value: str) -> str:
+        """What the function calls this value."""
+        if value.isdigit():
+            return value
+        if value not in self.names:
+            self.names.append(value)
+        return f"%p{self._first + self.names.index(value)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One side of a transfer: where its elements are, seen from inside the function."""
+
+    field: Field
+    pointer: str
+    arguments: tuple[str, ...] = ()
+
+
+def tile_side(s: Spot, tile: TilePlace) -> Side:
+    return Side(boxes.field(tile), planes.machine_address(s, tile))
+
+
+# ---- views
+
+
+@dataclass(frozen=True, slots=True)
+class Met:
+    """The part of a view that a tile meets."""
+
+    side: Side
+    fits: str  # else the reference says what is wrong
+    known: str  # else the reference does it
+
+
+def met(
+    s: Spot, view: ViewPlace, tile: TilePlace, written: str | None, *, writes: bool = False
+) -> Met:
+    """The first elements of a view as a matrix of the tile's valid region: `window.read`."""
+    rows, cols = tile.valid
+    x, given = s.x, Arguments()
+    layout, known = _layout(s, view, tile, written)
+    sizes, steps = (tuple(map(given.name, each)) for each in (view.shape, view.strides))
+    fits = "true"
+    for axes, wanted in ((layout.row_axes, rows), (layout.col_axes, cols)):
+        count = "1"
+        for a in axes:
+            count = x.mul(count, view.shape[a])
+        fits = x.both(fits, x.compare("sle", wanted, count))
+    for extent in (rows, cols):
+        fits = x.either(fits, x.compare("eq", extent, "0"))
+    down, across = (
+        boxes.axis([Digit(sizes[a], steps[a]) for a in reversed(axes)])
+        for axes in (layout.row_axes, layout.col_axes)
+    )
+    field = Field(view.dtype, down, across)
+    note(s, view, rows, cols, writes=writes)
+    pointer = s.pointer(view.memory, view.address, noted=True)
+    return Met(Side(field, pointer, tuple(given.names)), fits, known)
+
+
+def note(s: Spot, view: ViewPlace, rows: str, cols: str, *, writes: bool) -> None:
+    """What a transfer touches: the rows of a plain matrix, else all between first and last."""
+    x, size = s.x, view.dtype.itemsize
+    if view.strides[-1] == "1" and all(n == "1" for n in view.shape[: RANK - 2]):
+        pitch = x.mul(view.strides[-2], str(size))
+        width = x.mul(cols, str(size))
+        s.e.touched(view.memory, view.address, rows, width, pitch, writes=writes)
+        return
+    reach = "0"
+    for count, step in zip(view.shape, view.strides, strict=True):
+        reach = x.add(reach, x.mul(x.sub(count, "1"), step))
+    nbytes = x.mul(x.add(reach, "1"), str(size))
+    s.e.touched(view.memory, view.address, "1", nbytes, "0", writes=writes)
+
+
+def _layout(
+    s: Spot, view: ViewPlace, tile: TilePlace, written: str | None
+) -> tuple[GlobalLayout, str]:
+    """The layout a view has for a tile, and when."""
+    x, outer = s.x, "true"
+    for size in view.shape[: RANK - 2]:
+        outer = x.both(outer, x.compare("eq", size, "1"))
+    single = view.layout.name in window.ONE_MATRIX
+    if single and outer == "true":
+        return GLOBAL_ND, "true"
+    layouts = [view.layout]
+    if view.layout is GLOBAL_ND:
+        layouts = list(window.candidates(tile.type, written))
+    numbers = (*view.shape, *tile.valid)
+    if len(layouts) > 1 and all(n.isdigit() for n in numbers):
+        a, b, c, d, e, rows, cols = map(int, numbers)
+        chosen = window.chosen(tuple(layouts), (a, b, c, d, e), view.dtype.itemsize, rows, cols)
+        if chosen is None:
+            raise NotNative("a view that does not fit its tile")
+        layouts = [chosen]
+    layout, *others = layouts
+    if others and (not single or outer == "false"):
+        raise NotNative("a view whose layout is known only when it runs")
+    if others:
+        return GLOBAL_ND, outer
+    if layout.sizes or not layout.is_defined or C0_AXIS in layout.col_axes:
+        raise NotNative("a view of an unusual layout")
+    return layout, "true"
+
+
+# ---- functions
+
+
+def transfer(
+    s: Spot,
+    rows: str,
+    cols: str,
+    dst: Side,
+    src: Side,
+    work: copies.Work | None = None,
+    key: str = "",
+) -> None:
+    """Call the copy function of two fields; `key` names the work."""
+    arguments = (*dst.arguments, *src.arguments)
+    declare = s.e.unit.declare
+    # lines of a known length need no loop over strips; the length is a parameter all the same
+    width = cols if cols.isdigit() else "%p1"
+
+    def make(name: str) -> str:
+        x = Text()
+        copier = copies.Copier(x, declare, work)
+        some = x.both(x.compare("sgt", "%p0", "0"), x.compare("sgt", "%p1", "0"))
+        planes.when(x, some, lambda: copier.copy(dst.field, src.field, "%p0", width, "%p2", "%p3"))
+        x.do("ret void")
+        listed, _ = planes.parameters(["i64", "i64", "ptr", "ptr", *["i64"] * len(arguments)])
+        return x.function(f"define internal void {name}({listed}) noinline nounwind")
+
+    name = s.e.unit.shared(repr(("copy", key, width, dst.field, src.field)), make)
+    more = "".join(f", i64 {a}" for a in arguments)
+    s.x.do(f"call void {name}(i64 {rows}, i64 {cols}, ptr {dst.pointer}, ptr {src.pointer}{more})")
+
+
+def fill(s: Spot, dst: Side, value: str, rows: tuple[str, str], cols: tuple[str, str]) -> None:
+    """Call the fill function of a field; the value is an item."""
+    item, declare = copies.element(dst.field.dtype), s.e.unit.declare
+
+    def make(name: str) -> str:
+        x = Text()
+        copies.fill(x, declare, dst.field, "%p4", "%p5", ("%p0", "%p1"), ("%p2", "%p3"))
+        x.do("ret void")
+        listed, _ = planes.parameters(["i64"] * 4 + ["ptr", item, *["i64"] * len(dst.arguments)])
+        return x.function(f"define internal void {name}({listed}) noinline nounwind")
+
+    declare("declare i64 @llvm.smin.i64(i64, i64)")
+    name = s.e.unit.shared(repr(("fill", dst.field)), make)
+    bounds = ", ".join(f"i64 {n}" for n in (*rows, *cols))
+    more = "".join(f", i64 {a}" for a in dst.arguments)
+    s.x.do(f"call void {name}({bounds}, ptr {dst.pointer}, {item} {value}{more})")
+
+
+def require_same_width(a: DType, b: DType) -> None:
+    if a.itemsize != b.itemsize:
+        raise NotNative("elements of other widths")
+
+
+# ---- load
+
+
+@emits(move.LOAD)
+def _load(s: Spot) -> Sequence[Native]:
+    view, tile = s.need(ViewPlace, "src"), s.need(TilePlace, "dst")
+    if move.has_margins(s.case):
+        raise NotNative("columns beside the loaded ones")
+    require_same_width(view.dtype, tile.type.dtype)
+    rows, cols = tile.valid
+    found, target = met(s, view, tile, s.case.word("layout")), tile_side(s, tile)
+
+    def load() -> None:
+        s.fault_unless(found.fits)
+        transfer(s, rows, cols, target, found.side)
+        _beside(s, tile, target)
+
+    planes.either_way(s, found.known, load)
+    return []
+
+
+def _beside(s: Spot, tile: TilePlace, target: Side) -> None:
+    """What a load leaves beside the valid region."""
+    found = move.beside(tile.type, s.case.profile)
+    if found is None or tile.valid == tuple(map(str, tile.type.shape)):
+        return
+    pad, everywhere = found
+    value = pad_item(pad, tile.type.dtype)
+    x, (rows, cols), (height, width) = s.x, tile.valid, map(str, tile.type.shape)
+    some = x.both(x.compare("ne", rows, "0"), x.compare("ne", cols, "0"))
+
+    def whole() -> None:
+        fill(s, target, value, (rows, height), ("0", width))
+        fill(s, target, value, ("0", rows), (cols, width))
+
+    def to_block() -> None:
+        block = move.padded_block(tile.type)
+        if tile.type.layout.name == "ND":
+            fill(s, target, value, ("0", rows), (cols, _up(x, cols, block, width)))
+        else:
+            fill(s, target, value, (rows, _up(x, rows, block, height)), ("0", cols))
+
+    guarded(x, some, whole if everywhere else to_block)
+
+
+def guarded(x: Text, condition: str, body: Callable[[], None]) -> None:
+    """Only where a condition holds, which may be known now."""
+    if condition == "true":
+        body()
+    elif condition != "false":
+        planes.when(x, condition, body)
+
+
+def _up(x: Text, count: str, block: int, limit: str) -> str:
+    """The next multiple of a power of two, at most a limit."""
+    more = x.add(count, str(block - 1))
+    if more.isdigit():
+        return str(min(int(more) // block * block, int(limit)))
+    return x.smaller(x.new(f"and i64 {more}, {-block}"), limit)
+
+
+def pad_item(pad: Pad, dtype: DType) -> str:
+    """The bits of a pad as a constant of an element."""
+    bits, item = pad.bits(dtype), copies.element(dtype)
+    return bits_item(bits, item)
+
+
+def bits_item(bits: int, item: str) -> str:
+    if item.startswith("i"):
+        return str(bits)
+    kind = {"half": "i16", "float": "i32", "double": "i64"}[item]
+    return f"bitcast ({kind} {bits} to {item})"
+
+
+# ---- store
+
+
+@emits(move.STORE)
+def _store(s: Spot) -> Sequence[Native]:
+    tile, view = s.need(TilePlace, "src"), s.need(ViewPlace, "dst")
+    if s.operand("preQuantScalar") is not None:
+        raise NotNative("a scale")
+    stored, is_acc = view.dtype, tile.type.role is Role.ACC
+    if not is_acc:
+        require_same_width(stored, tile.type.dtype)
+    combine = move.combination(s.case, stored)
+    how = s.case.word("atomicType") or ""
+    rows, cols = tile.valid
+    found, source = met(s, view, tile, s.case.word("layout"), writes=True), tile_side(s, tile)
+
+    def store() -> None:
+        s.fault_unless(found.fits)
+        if is_acc:
+            with_outlet(s, tile.type.dtype, stored, put)
+        else:
+            put(None, "")
+
+    def put(work: copies.Work | None, key: str) -> None:
+        made = work if combine is None else _combined(combine, work, stored)
+        transfer(s, rows, cols, found.side, source, made, f"{key} {how}")
+
+    planes.either_way(s, s.x.both(found.known, _separate(s, view)), store)
+    return []
+
+
+def _combined(
+    combine: Callable[[Any, Any], Any], work: copies.Work | None, stored: DType
+) -> copies.Work:
+    """What a store makes of an element and of what lies there."""
+
+    def both(new: Any, old: Any) -> Any:
+        return combine(old, new.view(stored.numpy) if work is None else work.fn(new))
+
+    return copies.Work(both, combines=True)
+
+
+def _separate(s: Spot, view: ViewPlace) -> str:
+    """No element of a view lies on another: each dimension steps over the ones before it.
+
+    Looked at from the last dimension outwards, or with the last two exchanged.
+    """
+    return s.x.either(_nested(s, view, (4, 3, 2, 1, 0)), _nested(s, view, (3, 4, 2, 1, 0)))
+
+
+def _nested(s: Spot, view: ViewPlace, order: Sequence[int]) -> str:
+    x, fine, span = s.x, "true", "1"
+    for a in order:
+        size, step = view.shape[a], view.strides[a]
+        if size == "1":
+            continue
+        single = x.compare("sle", size, "1")
+        fine = x.both(fine, x.either(single, x.compare("sge", step, span)))
+        span = x.add(span, x.mul(x.sub(size, "1"), step))
+    return fine

@@ -1,0 +1,220 @@
+"""Tiles as planes of elements at fixed steps, and loops over them: what tile instructions share.
+
+An instruction becomes one function, called with addresses and extents. Boxed layouts have no fixed
+steps and are not handled here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pto.core.dtypes import DType
+from pto.run.jit.border.values import TilePlace
+from pto.run.jit.emit.table import Spot
+from pto.run.jit.llvm import native
+from pto.run.jit.llvm.text import NotNative, Text, element, mangled, vector
+
+VECTOR_BYTES = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Plane:
+    """Steps in elements from row to row and from column to column; 0: the same for all."""
+
+    dtype: DType
+    rows: int
+    cols: int
+
+    @property
+    def swapped(self) -> Plane:
+        return Plane(self.dtype, self.cols, self.rows)
+
+
+def plane(tile: TilePlace) -> Plane:
+    layout = tile.type.layout
+    if layout.is_boxed or tile.type.dtype.is_packed:
+        raise NotNative("a boxed or packed tile")
+    pitch = tile.pitch or tile.type.shape[layout.pitch_axis]
+    return (
+        Plane(tile.type.dtype, pitch, 1)
+        if layout.name == "ND"
+        else Plane(tile.type.dtype, 1, pitch)
+    )
+
+
+def extent(tile: TilePlace) -> int:
+    """Bytes from the first to the last element."""
+    shape, p = tile.type.shape, plane(tile)
+    return ((shape[0] - 1) * p.rows + (shape[1] - 1) * p.cols + 1) * tile.type.itemsize
+
+
+def apart(s: Spot, a: TilePlace, b: TilePlace) -> str:
+    """Whether two tiles share no byte."""
+    if a.memory != b.memory:
+        return "true"
+    x = s.x
+    before = x.compare("sle", x.add(a.address, str(extent(a))), b.address)
+    return x.either(before, x.compare("sle", x.add(b.address, str(extent(b))), a.address))
+
+
+def machine_address(s: Spot, tile: TilePlace) -> str:
+    return s.pointer(tile.memory, tile.address)
+
+
+def enough(s: Spot, tile: TilePlace, rows: str, cols: str) -> str:
+    """Whether a tile has so many rows and columns."""
+    height, width = tile.type.shape
+    x = s.x
+    return x.both(x.compare("sle", rows, str(height)), x.compare("sle", cols, str(width)))
+
+
+def either_way(s: Spot, condition: str, fast: Callable[[], None]) -> None:
+    """Compiled code where the condition holds, else the reference step; no results."""
+    if condition == "true":
+        fast()
+        return
+    if condition == "false":
+        raise NotNative("always done by the reference")
+    x = s.x
+    quick, slow, done = x.fresh("quick"), x.fresh("slow"), x.fresh("done")
+    x.branch(condition, quick, slow)
+    x.label(slow)
+    s.e.run_outside(s.op)
+    x.jump(done)
+    x.label(quick)
+    fast()
+    x.jump(done)
+    x.label(done)
+
+
+def loop(x: Text, count: str, step: str, body: Callable[[str], None], start: str = "0") -> None:
+    """for i = start; i < count; i += step."""
+    before, head, inside, done = x.here, x.fresh("loop"), x.fresh("in"), x.fresh("out")
+    x.jump(head)
+    x.label(head)
+    place, i = len(x.lines), x.name()
+    more = x.new(f"icmp slt i64 {i}, {count}")
+    x.branch(more, inside, done)
+    x.label(inside)
+    body(i)
+    following = x.new(f"add nsw i64 {i}, {step}")
+    x.lines.insert(place, f"  {i} = phi i64 [ {start}, %{before} ], [ {following}, %{x.here} ]")
+    x.jump(head)
+    x.label(done)
+
+
+def when(x: Text, condition: str, body: Callable[[], None]) -> None:
+    yes, done = x.fresh("yes"), x.fresh("done")
+    x.branch(condition, yes, done)
+    x.label(yes)
+    body()
+    x.jump(done)
+    x.label(done)
+
+
+def offset(x: Text, base: str, index: str, step: int, itemsize: int) -> str:
+    """base + index * step elements."""
+    if step == 0:
+        return base
+    return x.at(base, x.mul(index, str(step * itemsize)))
+
+
+def head(x: Text, lanes: int, count: str) -> str:
+    """A predicate of the first `count` of so many lanes."""
+    type = vector(lanes, "i32")
+    small = x.new(f"trunc i64 {count} to i32")
+    one = x.new(f"insertelement {type} poison, i32 {small}, i64 0")
+    all = x.new(f"shufflevector {type} {one}, {type} poison, {type} zeroinitializer")
+    numbers = ", ".join(f"i32 {n}" for n in range(lanes))
+    found = x.new(f"icmp ult {type} <{numbers}>, {all}")
+    x.heads[found] = count
+    return found
+
+
+def _copy(
+    x: Text, declare: Callable[[str], None], to: str, source: str, count: str, itemsize: int
+) -> None:
+    """So many items, of processors that cannot load and store under a mask."""
+    copy_bytes(x, declare, to, source, x.mul(count, str(itemsize)))
+
+
+def copy_bytes(x: Text, declare: Callable[[str], None], to: str, source: str, nbytes: str) -> None:
+    """Bytes of places that do not overlap."""
+    declare("declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)")
+    x.do(f"call void @llvm.memcpy.p0.p0.i64(ptr {to}, ptr {source}, i64 {nbytes}, i1 false)")
+
+
+def load_lanes(
+    x: Text,
+    declare: Callable[[str], None],
+    dtype: DType,
+    lanes: int,
+    pointer: str,
+    mask: str | None,
+) -> str:
+    item = element(dtype)
+    type, bits = vector(lanes, item), vector(lanes, "i1")
+    if mask is None:
+        return x.load(type, pointer)
+    if mask in x.heads and not native.target().has_masks:
+        room = x.stack(type)
+        x.store(type, "zeroinitializer", room, 64)
+        _copy(x, declare, room, pointer, x.heads[mask], dtype.itemsize)
+        return x.load(type, room, 64)
+    name = f"@llvm.masked.load.v{lanes}{mangled(item)}.p0"
+    declare(f"declare {type} {name}(ptr, i32, {bits}, {type})")
+    return x.new(f"call {type} {name}(ptr {pointer}, i32 1, {bits} {mask}, {type} zeroinitializer)")
+
+
+def store_lanes(
+    x: Text,
+    declare: Callable[[str], None],
+    dtype: DType,
+    lanes: int,
+    value: str,
+    pointer: str,
+    mask: str | None,
+) -> None:
+    item = element(dtype)
+    type, bits = vector(lanes, item), vector(lanes, "i1")
+    if mask is None:
+        x.store(type, value, pointer)
+        return
+    if mask in x.heads and not native.target().has_masks:
+        room = x.stack(type)
+        x.store(type, value, room, 64)
+        _copy(x, declare, pointer, room, x.heads[mask], dtype.itemsize)
+        return
+    name = f"@llvm.masked.store.v{lanes}{mangled(item)}.p0"
+    declare(f"declare void {name}({type}, ptr, i32, {bits})")
+    x.do(f"call void {name}({type} {value}, ptr {pointer}, i32 1, {bits} {mask})")
+
+
+def strips(x: Text, lanes: int, count: str, body: Callable[[str, str | None], None]) -> None:
+    """body(first, mask) over `count` elements, so many lanes at a time; the last ones masked."""
+    if count.isdigit():
+        whole = str(int(count) // lanes * lanes)
+    else:
+        whole = x.new(f"and i64 {count}, {-lanes}")
+    if whole == str(lanes):
+        body("0", None)
+    elif whole != "0":
+        loop(x, whole, str(lanes), lambda j: body(j, None))
+    rest = x.sub(count, whole)
+    if rest == "0":
+        return
+    when(x, x.compare("ne", rest, "0"), lambda: body(whole, head(x, lanes, rest)))
+
+
+def key_of(s: Spot, *parts: Any) -> str:
+    """What tells the functions of one instruction apart: everything but addresses and extents."""
+    attrs = sorted((name, str(value)) for name, value in s.op.attrs.items())
+    return repr((s.case.row.name, s.case.profile.name, attrs, *parts))
+
+
+def parameters(types: Sequence[str]) -> tuple[str, list[str]]:
+    """The parameter list of a function, and its names."""
+    names = [f"%p{n}" for n in range(len(types))]
+    return ", ".join(f"{ty} {name}" for ty, name in zip(types, names, strict=True)), names

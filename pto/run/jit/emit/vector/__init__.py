@@ -1,0 +1,1 @@
+"""Vector micro-instructions as LLVM text."""

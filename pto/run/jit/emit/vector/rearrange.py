@@ -1,0 +1,111 @@
+"""Lanes in another order, in compiled code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from pto.core.constants import VREG_BYTES
+from pto.isa.meaning.vector import rearrange
+from pto.isa.meaning.vector.ub import dtype_of
+from pto.run.jit.border.values import Native, Reg, Word, register_type
+from pto.run.jit.emit.table import Spot, emits
+from pto.run.jit.emit.vector.load import as_items, as_register, wide
+from pto.run.jit.llvm import shuffles
+from pto.run.jit.llvm.shuffles import NONE
+from pto.run.jit.llvm.text import element, vector
+
+Both = Callable[[Any, Any], tuple[Any, Any]]
+
+
+def _pair(s: Spot, both: Both) -> list[Reg]:
+    lhs, rhs = s.need(Reg, "lhs"), s.need(Reg, "rhs")
+    kind = lhs.dtype
+    orders = both(np.arange(kind.lanes), np.arange(kind.lanes, 2 * kind.lanes))
+    return [
+        Reg((shuffles.shuffle(s.x, element(kind), kind.lanes, lhs.name, o, rhs.name),), kind)
+        for o in orders
+    ]
+
+
+@emits(rearrange.VINTLV)
+def _vintlv(s: Spot) -> Sequence[Native]:
+    return _pair(s, rearrange.interleave)
+
+
+@emits(rearrange.VDINTLV)
+def _vdintlv(s: Spot) -> Sequence[Native]:
+    return _pair(s, rearrange.deinterleave)
+
+
+def _half(s: Spot, both: Both) -> Sequence[Native]:
+    return [_pair(s, both)[1 if s.case.word("part") == "HIGHER" else 0]]
+
+
+emits(rearrange.VINTLVV2)(lambda s: _half(s, rearrange.interleave))
+emits(rearrange.VDINTLVV2)(lambda s: _half(s, rearrange.deinterleave))
+
+
+@emits(rearrange.VPACK)
+def _vpack(s: Spot) -> Sequence[Native]:
+    reg, kind = s.need(Reg, "src"), dtype_of(s.case, "result")
+    half, bits = kind.lanes // 2, 8 * kind.itemsize
+    picks = np.full(kind.lanes, NONE)
+    start = half if s.case.word("part") == "HIGHER" else 0
+    picks[start : start + half] = np.arange(0, kind.lanes, 2)
+    items = shuffles.shuffle(s.x, f"i{bits}", kind.lanes, as_items(s, reg, bits), picks)
+    return [as_register(s, kind, f"i{bits}", items)]
+
+
+def _unpack(op: str) -> Callable[[Spot], Sequence[Native]]:
+    def emit(s: Spot) -> Sequence[Native]:
+        reg, kind = s.need(Reg, "src"), dtype_of(s.case, "result")
+        part = wide(s, s.need(Word, "part"))
+        s.fault_unless(s.x.compare("ult", part, "2"))
+        bits, half = 8 * reg.dtype.itemsize, reg.dtype.lanes // 2
+        items = as_items(s, reg, bits)
+        low, high = (
+            shuffles.shuffle(s.x, f"i{bits}", 2 * half, items, range(n * half, (n + 1) * half))
+            for n in range(2)
+        )
+        type, second = vector(half, f"i{bits}"), s.x.compare("eq", part, "1")
+        if second in ("true", "false"):
+            chosen = high if second == "true" else low
+        else:
+            chosen = s.x.new(f"select i1 {second}, {type} {high}, {type} {low}")
+        item = f"i{8 * kind.itemsize}"
+        widened = s.x.new(f"{op} {type} {chosen} to {vector(half, item)}")
+        return [as_register(s, kind, item, widened)]
+
+    return emit
+
+
+emits(rearrange.VSUNPACK)(_unpack("sext"))
+emits(rearrange.VZUNPACK)(_unpack("zext"))
+
+
+def _window(s: Spot, first: str, second: str, kind: Any, lane: str) -> Sequence[Native]:
+    """A register's worth of two that lie one behind the other, from a lane on."""
+    x, type = s.x, register_type(kind)
+    room = x.stack(f"[{2 * VREG_BYTES} x i8]")
+    x.store(type, first, room, 64)
+    x.store(type, second, x.at(room, VREG_BYTES), 64)
+    at = x.at(room, x.mul(lane, str(kind.itemsize)))
+    return [Reg((x.load(type, at),), kind)]
+
+
+@emits(rearrange.VSLIDE)
+def _vslide(s: Spot) -> Sequence[Native]:
+    kind, amount = dtype_of(s.case, "result"), wide(s, s.need(Word, "amt"))
+    s.fault_unless(s.x.compare("ule", amount, str(kind.lanes)))
+    return _window(s, s.need(Reg, "src1").name, s.need(Reg, "src0").name, kind, amount)
+
+
+@emits(rearrange.VSHIFT)
+def _vshift(s: Spot) -> Sequence[Native]:
+    kind, amount = dtype_of(s.case, "result"), wide(s, s.need(Word, "amt"))
+    s.fault_unless(s.x.compare("ule", amount, str(kind.lanes)))
+    start = s.x.sub(str(kind.lanes), amount)
+    return _window(s, "zeroinitializer", s.need(Reg, "src").name, kind, start)

@@ -1,0 +1,164 @@
+"""Folds of the active lanes in compiled code, in the order their meaning gives."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from pto.core.constants import VLANE_COUNT
+from pto.core.dtypes import DType
+from pto.isa.meaning import lanes as primitives
+from pto.isa.meaning.vector import reduce
+from pto.isa.meaning.vector.ub import dtype_of
+from pto.run.jit.border.values import Mask, Native, Reg
+from pto.run.jit.emit.table import Spot, emits
+from pto.run.jit.emit.vector.arithmetic import symbol
+from pto.run.jit.llvm import lane_masks as masks
+from pto.run.jit.llvm import lanes, shuffles
+from pto.run.jit.llvm.lanes import Symbol
+from pto.run.jit.llvm.shuffles import NONE
+from pto.run.jit.llvm.text import constant, element, scalar_type, vector
+
+
+def picked(a: Symbol, picks: Sequence[int] | np.ndarray[Any, Any]) -> Symbol:
+    """Some lanes of a value, in another order; none (-1) is zero."""
+    spot = lanes.Lanes(a.lanes.x, len(picks), a.lanes.declare)
+    item = scalar_type(a.dtype)
+    return spot.symbol(a.dtype, shuffles.shuffle(a.lanes.x, item, a.lanes.count, a.name, picks))
+
+
+def halves(a: Symbol) -> tuple[Symbol, Symbol]:
+    """The even and the odd lanes."""
+    count = a.lanes.count
+    return picked(a, range(0, count, 2)), picked(a, range(1, count, 2))
+
+
+def tree(a: Symbol, fn: Any, left: int) -> Symbol:
+    """Neighbours folded until so many lanes are left."""
+    while a.lanes.count > left:
+        a = fn(*halves(a))
+    return a
+
+
+def _active(s: Spot, neutral: Any) -> Symbol:
+    """The input with what a fold does not see in lanes whose mask is off."""
+    reg = s.need(Reg, "input")
+    bits = masks.at_width(s.x, s.need(Mask, "mask"), reg.dtype.itemsize)
+    a = symbol(s, reg)
+    on = a.lanes.symbol(lanes.BOOL, bits)
+    return lanes.where(a.lanes, on, a, a.lanes.constant(a.dtype, neutral))
+
+
+def _placed(found: Symbol, kind: DType, slots: Sequence[int]) -> Reg:
+    """Lanes of a result at these places of a register, zeros elsewhere."""
+    found = lanes.cast(found, kind.numpy)
+    picks = np.full(kind.lanes, NONE)
+    picks[list(slots)] = np.arange(len(slots))
+    return Reg((picked(found, picks).name,), kind)
+
+
+def _wide(a: Symbol, kind: DType, result: DType) -> Symbol:
+    return lanes.cast(a, lanes.F32 if kind.is_float else result.numpy)
+
+
+@emits(reduce.VCADD)
+def _vcadd(s: Spot) -> Sequence[Native]:
+    kind, result = dtype_of(s.case, "input"), dtype_of(s.case, "result")
+    total = tree(_wide(_active(s, 0), kind, result), np.add, 1)
+    return [_placed(total, result, [0])]
+
+
+def _groups(s: Spot, a: Symbol, fn: Any) -> Sequence[Native]:
+    kind = dtype_of(s.case, "input")
+    slots = range(kind.lanes)[reduce.slots(s.case, kind)]
+    return [_placed(tree(a, fn, VLANE_COUNT), kind, slots)]
+
+
+@emits(reduce.VCGADD)
+def _vcgadd(s: Spot) -> Sequence[Native]:
+    kind = dtype_of(s.case, "input")
+    return _groups(s, _wide(_active(s, 0), kind, kind), np.add)
+
+
+@emits(reduce.VCGMAX)
+def _vcgmax(s: Spot) -> Sequence[Native]:
+    return _groups(s, _active(s, reduce.lowest(dtype_of(s.case, "input"))), primitives.maximum)
+
+
+@emits(reduce.VCGMIN)
+def _vcgmin(s: Spot) -> Sequence[Native]:
+    return _groups(s, _active(s, reduce.highest(dtype_of(s.case, "input"))), primitives.minimum)
+
+
+@emits(reduce.VCPADD)
+def _vcpadd(s: Spot) -> Sequence[Native]:
+    kind = dtype_of(s.case, "input")
+    even, odd = halves(_active(s, 0))
+    return [_placed(even + odd, kind, range(kind.lanes // 2))]
+
+
+# ---- extremes and where they stand
+
+
+def _extreme(s: Spot, neutral: Any, better: Any) -> Sequence[Native]:
+    """The value in lane 0, its first index in lane 1; the first NaN wins."""
+    reg, x = s.need(Reg, "input"), s.x
+    kind, count = reg.dtype, reg.dtype.lanes
+    bits = masks.at_width(x, s.need(Mask, "mask"), kind.itemsize)
+    a = _active(s, neutral)
+    if a.dtype in (lanes.F16, lanes.BF16):
+        a = lanes.cast(a, lanes.F32)
+    best = tree(a, lambda p, q: lanes.where(p.lanes, better(q, p), q, p), 1)
+    one = x.new(f"extractelement {best.type} {best.name}, i64 0")
+    equal = a == a.lanes.spread(a.dtype, one)
+    type = vector(count, "i1")
+    whole = f"i{count}"
+    found = _bits(x, count, x.new(f"and {type} {equal.name}, {bits}"))
+    if a.dtype.kind == "f":
+        unknown = a != a
+        nans = _bits(x, count, x.new(f"and {type} {unknown.name}, {bits}"))
+        some = x.compare("ne", nans, "0", whole)
+        found = x.new(f"select i1 {some}, {whole} {nans}, {whole} {found}")
+    some = x.compare("ne", found, "0", whole)
+    s.e.unit.declare(f"declare {whole} @llvm.cttz.{whole}({whole}, i1)")
+    at = x.new(f"call {whole} @llvm.cttz.{whole}({whole} {found}, i1 false)")
+    index = x.new(f"select i1 {some}, {whole} {at}, {whole} 0")
+    return [_value_and_index(s, reg, index, some, neutral)]
+
+
+def _bits(x: Any, count: int, bits: str) -> str:
+    return shuffles.bits_of(x, count, bits)
+
+
+def _value_and_index(s: Spot, reg: Reg, index: str, some: str, neutral: Any) -> Reg:
+    """`index` is an integer of as many bits as lanes."""
+    kind, x = reg.dtype, s.x
+    item, type = element(kind), vector(kind.lanes, element(kind))
+    have, width = kind.lanes, 8 * kind.itemsize
+    room = x.stack(type)
+    x.store(type, reg.name, room, 64)
+    far = index if have == 64 else x.new(f"{_resize(have, 64)} i{have} {index} to i64")
+    value = x.load(item, x.new(f"getelementptr {item}, ptr {room}, i64 {far}"))
+    none = constant(kind.numpy, neutral)
+    value = x.new(f"select i1 {some}, {item} {value}, {item} {none}")
+    number = far if width == 64 else x.new(f"trunc i64 {far} to i{width}")
+    if item != f"i{width}":
+        number = x.new(f"bitcast i{width} {number} to {item}")
+    first = x.new(f"insertelement {type} zeroinitializer, {item} {value}, i64 0")
+    return Reg((x.new(f"insertelement {type} {first}, {item} {number}, i64 1"),), kind)
+
+
+def _resize(have: int, want: int) -> str:
+    return "trunc" if have > want else "zext"
+
+
+@emits(reduce.VCMAX)
+def _vcmax(s: Spot) -> Sequence[Native]:
+    return _extreme(s, reduce.lowest(dtype_of(s.case, "input")), np.greater)
+
+
+@emits(reduce.VCMIN)
+def _vcmin(s: Spot) -> Sequence[Native]:
+    return _extreme(s, reduce.highest(dtype_of(s.case, "input")), np.less)

@@ -1,0 +1,359 @@
+"""Sorting, merging and transposing in UB in compiled code.
+
+What is not the plain case (operands that overlap, NaN among lists to be merged, exhausted lists
+that stop a merge, everything that is an error) is left to the reference step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from pto.core.dtypes import F16, F32, DType
+from pto.isa.meaning.memory import registers
+from pto.isa.meaning.tile.sort import RECORD, WAYS
+from pto.isa.meaning.vector import sort
+from pto.isa.meaning.vector.ub import dtype_of, element_alignment
+from pto.run.jit.border import context
+from pto.run.jit.border.state import register_offset
+from pto.run.jit.border.values import Native, Place, Word, word_type
+from pto.run.jit.emit.table import Spot, emits
+from pto.run.jit.emit.tile.planes import either_way, loop, when
+from pto.run.jit.emit.vector.load import wide
+from pto.run.jit.llvm import shuffles
+from pto.run.jit.llvm.text import NotNative, Text, element, vector
+
+_SCORES = (F16, F32)
+_SIDE = 16  # of the block that vtranspose turns
+
+
+def _fits(s: Spot, place: Place, nbytes: str, align: int) -> str:
+    """Whether so many bytes lie inside and begin where they may."""
+    good = s.e.inside(place.memory, place.address, nbytes)
+    if align == 1:
+        return good
+    low = s.x.new(f"and i64 {place.address}, {align - 1}")
+    return s.x.both(good, s.x.compare("eq", low, "0"))
+
+
+def _apart(s: Spot, a: Place, a_bytes: str, b: Place, b_bytes: str) -> str:
+    x = s.x
+    before = x.compare("sle", x.add(a.address, a_bytes), b.address)
+    behind = x.compare("sle", x.add(b.address, b_bytes), a.address)
+    other = x.compare("ne", a.memory, b.memory)
+    return x.either(other, x.either(before, behind))
+
+
+def _scores(s: Spot, name: str) -> DType:
+    kind = dtype_of(s.case, name)
+    if kind not in _SCORES:
+        raise NotNative(f"scores of {kind}")
+    return kind
+
+
+def _pointers(s: Spot, *places: Place) -> str:
+    return ", ".join(f"ptr {s.pointer(p.memory, p.address)}" for p in places)
+
+
+# ---- 32 at a time
+
+
+@emits(sort.VBITSORT)
+def _vbitsort(s: Spot) -> Sequence[Native]:
+    kind, x = _scores(s, "source"), s.x
+    to, source, indices = (s.need(Place, n) for n in ("destination", "source", "indices"))
+    repeat = wide(s, s.need(Word, "repeat_times"))
+    sizes = [x.mul(repeat, str(sort.GROUP * n)) for n in (RECORD, kind.itemsize, 4)]
+    good = x.compare("ule", repeat, "255")
+    for place, size, item in zip((to, source, indices), sizes, (4, kind.itemsize, 4), strict=True):
+        good = x.both(good, _fits(s, place, size, element_alignment(s.case, item)))
+    for place, size in ((source, sizes[1]), (indices, sizes[2])):
+        good = x.both(good, _apart(s, to, sizes[0], place, size))
+    call = s.e.unit.shared(f"bitsort {kind}", lambda name: _sort_groups(name, kind))
+    pointers = _pointers(s, to, source, indices)
+    either_way(s, good, lambda: x.do(f"call void {call}({pointers}, i64 {repeat})"))
+    return []
+
+
+def _sort_groups(name: str, kind: DType) -> str:
+    x = Text()
+    ranks = x.stack(vector(sort.GROUP, "i32"))
+
+    def group(n: str) -> None:
+        first = x.mul(n, str(sort.GROUP))
+        scores = x.at("%source", x.mul(first, str(kind.itemsize)))
+        _rank(x, kind, scores, ranks)
+
+        def record(i: str) -> None:
+            rank = x.load("i32", x.new(f"getelementptr i32, ptr {ranks}, i64 {i}"))
+            at = x.mul(x.add(x.new(f"zext i32 {rank} to i64"), first), str(RECORD))
+            bits = f"i{8 * kind.itemsize}"
+            score = x.load(bits, x.at(scores, x.mul(i, str(kind.itemsize))))
+            if kind.itemsize < 4:
+                score = x.new(f"zext {bits} {score} to i32")
+            index = x.load("i32", x.at("%indices", x.mul(x.add(first, i), "4")))
+            x.store("i32", score, x.at("%to", at))
+            x.store("i32", index, x.at("%to", x.add(at, "4")))
+
+        loop(x, str(sort.GROUP), "1", record)
+
+    loop(x, "%repeat", "1", group)
+    x.do("ret void")
+    head = f"define internal void {name}(ptr %to, ptr %source, ptr %indices, i64 %repeat) noinline"
+    return x.function(head)
+
+
+def _rank(x: Text, kind: DType, scores: str, ranks: str) -> None:
+    """The place of each of 32 scores: descending, stable, NaN behind every number."""
+    item, count = element(kind), sort.GROUP
+    wide_type, bits, words = vector(count, "float"), vector(count, "i1"), vector(count, "i32")
+    mine = _as_float(x, vector(count, item), x.load(vector(count, item), scores), wide_type)
+    unknown = x.new(f"fcmp uno {wide_type} {mine}, {mine}")
+    numbers = shuffles.constants("i32", range(count))
+    x.store(words, "zeroinitializer", ranks, 64)
+
+    def against(j: str) -> None:
+        value = x.load(item, x.at(scores, x.mul(j, str(kind.itemsize))))
+        other = shuffles.spread(x, "float", count, _as_float(x, item, value, "float"))
+        place = shuffles.spread(x, "i32", count, x.new(f"trunc i64 {j} to i32"))
+        nan = x.new(f"fcmp uno {wide_type} {other}, {other}")
+        greater = x.new(f"fcmp ogt {wide_type} {other}, {mine}")
+        number = x.new(f"xor {bits} {nan}, splat (i1 true)")
+        ahead = x.new(f"or {bits} {greater}, {x.new(f'and {bits} {unknown}, {number}')}")
+        both = x.new(f"and {bits} {unknown}, {nan}")
+        equal = x.new(f"or {bits} {x.new(f'fcmp oeq {wide_type} {other}, {mine}')}, {both}")
+        earlier = x.new(f"icmp ugt {words} {numbers}, {place}")
+        beats = x.new(f"or {bits} {ahead}, {x.new(f'and {bits} {equal}, {earlier}')}")
+        sum = x.new(
+            f"add {words} {x.load(words, ranks, 64)}, {x.new(f'zext {bits} {beats} to {words}')}"
+        )
+        x.store(words, sum, ranks, 64)
+
+    loop(x, str(count), "1", against)
+
+
+def _as_float(x: Text, type: str, name: str, want: str) -> str:
+    return name if type == want else x.new(f"fpext {type} {name} to {want}")
+
+
+@emits(sort.VSORT32)
+def _vsort32(s: Spot) -> Sequence[Native]:
+    kind = _scores(s, "source")
+
+    def write(name: str) -> str:
+        x = Text()
+        ranks = x.stack(vector(sort.GROUP, "i32"))
+        _rank(x, kind, "%source", ranks)
+        _moved(x, kind, sort.GROUP, lambda i: _loaded(x, ranks, i))
+        return x.function(f"define internal void {name}(ptr %to, ptr %source) noinline")
+
+    return _one_block(s, kind, sort.GROUP, f"sort32 {kind}", write)
+
+
+@emits(sort.VTRANSPOSE)
+def _vtranspose(s: Spot) -> Sequence[Native]:
+    kind = dtype_of(s.case, "source")
+
+    def turned(x: Text, i: str) -> str:
+        row, col = x.new(f"lshr i64 {i}, 4"), x.new(f"and i64 {i}, {_SIDE - 1}")
+        return x.add(x.mul(col, str(_SIDE)), row)
+
+    def write(name: str) -> str:
+        x = Text()
+        _moved(x, kind, _SIDE * _SIDE, lambda i: turned(x, i))
+        return x.function(f"define internal void {name}(ptr %to, ptr %source) noinline")
+
+    return _one_block(s, kind, _SIDE * _SIDE, f"transpose {kind.itemsize}", write)
+
+
+def _loaded(x: Text, ranks: str, i: str) -> str:
+    rank = x.load("i32", x.new(f"getelementptr i32, ptr {ranks}, i64 {i}"))
+    return x.new(f"zext i32 {rank} to i64")
+
+
+def _moved(x: Text, kind: DType, count: int, place: Callable[[str], str]) -> None:
+    """to[place(i)] = source[i]."""
+    bits, size = f"i{8 * kind.itemsize}", str(kind.itemsize)
+
+    def one(i: str) -> None:
+        value = x.load(bits, x.at("%source", x.mul(i, size)))
+        x.store(bits, value, x.at("%to", x.mul(place(i), size)))
+
+    loop(x, str(count), "1", one)
+    x.do("ret void")
+
+
+def _one_block(
+    s: Spot, kind: DType, count: int, key: str, write: Callable[[str], str]
+) -> Sequence[Native]:
+    """One block to another that shares no byte with it; a configuration of 0 is the plain form."""
+    x, to, source = s.x, s.need(Place, "destination"), s.need(Place, "source")
+    nbytes = str(count * kind.itemsize)
+    good = x.compare("eq", wide(s, s.need(Word, "config")), "0")
+    for place in (to, source):
+        good = x.both(good, _fits(s, place, nbytes, element_alignment(s.case, kind.itemsize)))
+    good = x.both(good, _apart(s, to, nbytes, source, nbytes))
+    call = s.e.unit.shared(key, write)
+    either_way(s, good, lambda: x.do(f"call void {call}({_pointers(s, to, source)})"))
+    return []
+
+
+# ---- lists
+
+
+@emits(sort.VMRGSORT4)
+def _vmrgsort4(s: Spot) -> Sequence[Native]:
+    kind, x = _scores(s, "destination"), s.x
+    to, *sources = (s.need(Place, o.name) for o in s.case.row.operands[: WAYS + 1])
+    count, config = (wide(s, s.need(Word, name)) for name in ("count", "config"))
+    valid = x.new(f"and i64 {x.new(f'lshr i64 {config}, 8')}, {31}")  # the fifth bit: stop early
+    named = [x.compare("eq", valid, str(v)) for v in (0b0011, 0b0111, 0b1111)]
+    good = x.either(named[0], x.either(named[1], named[2]))
+    lengths = [_length(s, count, valid, n) for n in range(WAYS)]
+    total = x.add(x.add(lengths[0], lengths[1]), x.add(lengths[2], lengths[3]))
+    repeats = x.new(f"and i64 {config}, 255")
+    align = element_alignment(s.case, RECORD)
+    whole = x.mul(x.mul(total, repeats), str(RECORD))
+    good = x.both(good, _fits(s, to, whole, align))
+    for source, length in zip(sources, lengths, strict=True):
+        # from its first record to the last one of the last repetition
+        ahead = x.mul(total, x.new(f"call i64 @llvm.smax.i64(i64 {x.sub(repeats, '1')}, i64 0)"))
+        size = x.mul(x.add(ahead, length), str(RECORD))
+        unused = x.compare("eq", length, "0")
+        fits = x.both(_fits(s, source, size, align), _apart(s, to, whole, source, size))
+        good = x.both(good, x.either(unused, fits))
+    _merge(s, kind, good, [to, *sources], [*lengths, total, repeats])
+    return []
+
+
+def _length(s: Spot, count: str, valid: str, n: int) -> str:
+    """Records of list n; 0 where it takes no part."""
+    x = s.x
+    field = x.new(f"and i64 {x.new(f'lshr i64 {count}, {16 * n}')}, 65535")
+    bit = x.new(f"and i64 {valid}, {1 << n}")
+    return x.new(f"select i1 {x.compare('ne', bit, '0')}, i64 {field}, i64 0")
+
+
+def _merge(s: Spot, kind: DType, good: str, places: list[Place], words: list[str]) -> None:
+    """Looks first whether the lists are what a merge takes: descending, without NaN."""
+    x = s.x
+    check = s.e.unit.shared(f"descending {kind}", lambda name: _check(name, kind))
+    merge = s.e.unit.shared(f"merge {kind}", lambda name: _merged(name, kind))
+    to, *sources = places
+    *lengths, total, repeats = words
+    state = x.stack("i8")
+    x.store("i8", "0", state)
+
+    def look() -> None:
+        found = "true"
+        for source, length in zip(sources, lengths, strict=True):
+            numbers = f"i64 {length}, i64 {total}, i64 {repeats}"
+            found = x.both(found, x.new(f"call i1 {check}({_pointers(s, source)}, {numbers})"))
+        x.store("i8", x.new(f"zext i1 {found} to i8"), state)
+
+    when(x, good, look)
+    plain = x.compare("ne", x.load("i8", state), "0", "i8")
+
+    def fast() -> None:
+        numbers = ", ".join(f"i64 {w}" for w in words)
+        x.do(f"call void {merge}({_pointers(s, to, *sources)}, {numbers})")
+        taken = "0"
+        for n, length in enumerate(lengths):
+            taken = x.new(f"or i64 {taken}, {x.new(f'shl i64 {length}, {16 * n}')}")
+        some = x.compare("ne", repeats, "0")
+        taken = x.new(f"select i1 {some}, i64 {taken}, i64 0")
+        x.store("i64", taken, _taken_cell(s), 8)
+
+    either_way(s, plain, fast)
+
+
+def _taken_cell(s: Spot) -> str:
+    return s.x.at(s.e.word(context.REGISTERS), register_offset(registers.VMS4_SR))
+
+
+def _check(name: str, kind: DType) -> str:
+    """Whether a list descends in every repetition and holds no NaN."""
+    x, item = Text(), element(kind)
+    bad = x.stack("i8")
+    x.store("i8", "0", bad)
+
+    def repetition(k: str) -> None:
+        start = x.at("%list", x.mul(x.mul(k, "%total"), str(RECORD)))
+
+        def record(i: str) -> None:
+            here = x.load(item, x.at(start, x.mul(i, str(RECORD))))
+            last = x.new(f"call i64 @llvm.smax.i64(i64 {x.sub(i, '1')}, i64 0)")
+            above = x.load(item, x.at(start, x.mul(last, str(RECORD))))
+            wrong = x.new(f"fcmp ult {item} {above}, {here}")  # or not a number
+            wide_bit = x.new(f"zext i1 {wrong} to i8")
+            x.store("i8", x.new(f"or i8 {x.load('i8', bad)}, {wide_bit}"), bad)
+
+        loop(x, "%length", "1", record)
+
+    loop(x, "%repeats", "1", repetition)
+    x.do(f"ret i1 {x.compare('eq', x.load('i8', bad), '0', 'i8')}")
+    head = f"define internal i1 {name}(ptr %list, i64 %length, i64 %total, i64 %repeats) noinline"
+    return x.function(head)
+
+
+def _merged(name: str, kind: DType) -> str:
+    """The highest head goes next; of equal ones that of the first list."""
+    x, item = Text(), element(kind)
+    heads = x.stack(f"[{WAYS} x i64]")
+
+    def repetition(k: str) -> None:
+        begin = x.mul(x.mul(k, "%total"), str(RECORD))
+        x.store(f"[{WAYS} x i64]", "zeroinitializer", heads, 8)
+
+        def next_record(i: str) -> None:
+            best, at, place = _none(item), f"{WAYS}", "null"
+            for n in range(WAYS):
+                best, at, place = _better(x, item, heads, begin, n, (best, at, place))
+            x.store("i64", x.load("i64", place), x.at("%to", x.add(begin, x.mul(i, str(RECORD)))))
+            cell = x.new(f"getelementptr i64, ptr {heads}, i64 {at}")
+            x.store("i64", x.add(x.load("i64", cell, 8), "1"), cell, 8)
+
+        loop(x, "%total", "1", next_record)
+
+    loop(x, "%repeats", "1", repetition)
+    x.do("ret void")
+    lists = ", ".join(f"ptr %list{n}" for n in range(WAYS))
+    lengths = ", ".join(f"i64 %length{n}" for n in range(WAYS))
+    words = f"{lengths}, i64 %total, i64 %repeats"
+    return x.function(f"define internal void {name}(ptr %to, {lists}, {words}) noinline")
+
+
+def _none(item: str) -> str:
+    return "0xHFC00" if item == "half" else "0xFFF0000000000000"
+
+
+def _better(
+    x: Text, item: str, heads: str, begin: str, n: int, best: tuple[str, str, str]
+) -> tuple[str, str, str]:
+    """The better of what was found and the head of list n: score, list, place of the record."""
+    head = x.load("i64", x.at(heads, 8 * n), 8)
+    some = x.compare("slt", head, f"%length{n}")
+    # of an exhausted list its last record is looked at, of an empty one the target's first
+    safe = x.new(f"select i1 {some}, i64 {head}, i64 0")
+    base = x.new(f"select i1 {some}, ptr %list{n}, ptr %to")
+    place = x.at(base, x.add(begin, x.mul(safe, str(RECORD))))
+    score = x.load(item, place)
+    first = x.compare("eq", best[1], str(WAYS))
+    above = x.new(f"fcmp ogt {item} {score}, {best[0]}")
+    take = x.both(some, x.either(first, above))
+    kinds = ((item, score, best[0]), ("i64", str(n), best[1]), ("ptr", place, best[2]))
+    found = [x.new(f"select i1 {take}, {t} {new}, {t} {old}") for t, new, old in kinds]
+    return found[0], found[1], found[2]
+
+
+@emits(sort.GET_VMS4_SR)
+def _get_vms4_sr(s: Spot) -> Sequence[Native]:
+    word = s.x.load("i64", _taken_cell(s), 8)
+    found: list[Native] = []
+    for n, result in enumerate(s.op.results):
+        kind = word_type(result.type)  # type: ignore[arg-type]
+        field = s.x.new(f"lshr i64 {word}, {16 * n}")
+        small = s.x.new(f"trunc i64 {field} to i16")
+        if kind != "i16":
+            small = s.x.new(f"sext i16 {small} to {kind}")
+        found.append(Word((small,), result.type))  # type: ignore[arg-type]
+    return found

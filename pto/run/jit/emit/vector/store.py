@@ -1,0 +1,188 @@
+"""Stores of registers in compiled code."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from pto.core.constants import BLOCK_BYTE_SIZE, VLANE_COUNT, VREG_BYTES
+from pto.isa.meaning.vector import store
+from pto.isa.meaning.vector.load import STRIDES
+from pto.isa.meaning.vector.ub import element_alignment
+from pto.run.jit.border.values import Mask, Native, Place, Reg
+from pto.run.jit.emit.table import Spot, emits
+from pto.run.jit.emit.tile.planes import loop, when
+from pto.run.jit.emit.vector.arithmetic import under
+from pto.run.jit.emit.vector.load import (
+    Blocks,
+    access,
+    as_items,
+    behind,
+    block_offsets,
+    item_places,
+    repeat_stride,
+    vector_alignment,
+)
+from pto.run.jit.llvm import lane_masks as masks
+from pto.run.jit.llvm import native, shuffles
+from pto.run.jit.llvm.text import Text, vector
+
+_BLOCK = vector(BLOCK_BYTE_SIZE, "i8")
+
+
+def store_lanes(s: Spot, item: str, count: int, value: str, pointer: str, bits: str) -> None:
+    """Only the lanes whose bit is on; of integers."""
+    type, ones = vector(count, item), vector(count, "i1")
+    if bits == "splat (i1 true)":
+        s.x.store(type, value, pointer)
+        return
+    if not native.target().has_masks:  # all bytes were checked to be inside, and are the agent's
+        old = s.x.load(type, pointer)
+        chosen = s.x.new(f"select {ones} {bits}, {type} {value}, {type} {old}")
+        s.x.store(type, chosen, pointer)
+        return
+    name = f"@llvm.masked.store.v{count}{item}.p0"
+    s.e.unit.declare(f"declare void {name}({type}, ptr, i32, {ones})")
+    s.x.do(f"call void {name}({type} {value}, ptr {pointer}, i32 1, {ones} {bits})")
+
+
+@emits(store.VSTS)
+def _vsts(s: Spot) -> Sequence[Native]:
+    reg, place = s.need(Reg, "value"), s.need(Place, "destination")
+    offset = behind(s, place, "offset")
+    update = bool(s.op.results)
+    dist = s.case.word("dist") or "NORM_B32"
+    write = next(fn for start, fn in _WRITES.items() if dist.startswith(start))
+    write(s, reg, place, "0" if update else offset, dist)
+    return [place.renamed((place.memory, s.x.add(place.address, offset)))] if update else []
+
+
+def _norm(s: Spot, reg: Reg, place: Place, offset: str, dist: str) -> None:
+    size = reg.dtype.itemsize
+    at = access(s, place, offset, VREG_BYTES, vector_alignment(s, size))
+    bits = masks.at_width(s.x, s.need(Mask, "mask"), size)
+    items = as_items(s, under(s, reg, bits), 8 * size)
+    store_lanes(s, f"i{8 * size}", reg.dtype.lanes, items, at, bits)
+
+
+def _one_point(s: Spot, reg: Reg, place: Place, offset: str, dist: str) -> None:
+    bits = int(dist.removeprefix("1PT_B"))
+    at = access(s, place, offset, bits // 8, element_alignment(s.case, bits // 8))
+    type = vector(8 * VREG_BYTES // bits, f"i{bits}")
+    first = s.x.new(f"extractelement {type} {as_items(s, reg, bits)}, i64 0")
+    s.x.store(f"i{bits}", first, at)
+
+
+def _packed(s: Spot, reg: Reg, place: Place, offset: str, dist: str) -> None:
+    size, kept = store.PACKED[dist]
+    count = VREG_BYTES // size
+    at = access(s, place, offset, count * kept, element_alignment(s.case, kept))
+    have, want = vector(count, f"i{8 * size}"), vector(count, f"i{8 * kept}")
+    low = s.x.new(f"trunc {have} {as_items(s, reg, 8 * size)} to {want}")
+    bits = masks.at_width(s.x, s.need(Mask, "mask"), size)
+    store_lanes(s, f"i{8 * kept}", count, low, at, bits)
+
+
+def _merged(s: Spot, reg: Reg, place: Place, offset: str, dist: str) -> None:
+    channels, size = store.MERGED[dist]
+    count, item = VREG_BYTES // size, f"i{8 * size}"
+    at = access(s, place, offset, VREG_BYTES, element_alignment(s.case, size))
+    order = np.arange(count).reshape(VLANE_COUNT, channels, -1).transpose(0, 2, 1).reshape(-1)
+    merged = shuffles.shuffle(s.x, item, count, as_items(s, reg, 8 * size), order)
+    groups = masks.at_width(s.x, s.need(Mask, "mask"), channels * size)
+    bits = shuffles.shuffle(s.x, "i1", count // channels, groups, np.arange(count) // channels)
+    store_lanes(s, item, count, merged, at, bits)
+
+
+_WRITES = {"NORM": _norm, "1PT": _one_point, "PK": _packed, "MRG": _merged}
+
+
+@emits(store.VSTSX2)
+def _vstsx2(s: Spot) -> Sequence[Native]:
+    bits = int((s.case.word("dist") or "").removeprefix("INTLV_B"))
+    place, item, count = s.need(Place, "destination"), f"i{bits}", 8 * VREG_BYTES // bits
+    at = access(
+        s, place, behind(s, place, "offset"), 2 * VREG_BYTES, element_alignment(s.case, bits // 8)
+    )
+    low, high = (as_items(s, s.need(Reg, name), bits) for name in ("low", "high"))
+    order = np.arange(2 * count).reshape(2, count).T.reshape(2, count)
+    for n in range(2):
+        half = shuffles.shuffle(s.x, item, count, low, order[n], high)
+        s.x.store(vector(count, item), half, s.x.at(at, n * VREG_BYTES))
+    return []
+
+
+@emits(store.VSSTB)
+def _vsstb(s: Spot) -> Sequence[Native]:
+    x, update, place = s.x, bool(s.op.results), s.need(Place, "destination")
+    repeat = repeat_stride(s)
+    value = as_items(s, s.need(Reg, "value"), 8)
+    blocks = Blocks(s, place, block_offsets(s, "0" if update else repeat), s.need(Mask, "mask"))
+    for n in range(VLANE_COUNT):
+        begin = n * BLOCK_BYTE_SIZE
+        picks = range(begin, begin + BLOCK_BYTE_SIZE)
+        block = shuffles.shuffle(x, "i8", VREG_BYTES, value, picks)
+        pointer = blocks.pointer(n)
+        when(x, blocks.open(n), lambda b=block, p=pointer: x.store(_BLOCK, b, p))
+    if not update:
+        return []
+    step = x.mul(repeat, str(BLOCK_BYTE_SIZE))
+    return [place.renamed((place.memory, x.add(place.address, step)))]
+
+
+@emits(store.VSCATTER)
+def _vscatter(s: Spot) -> Sequence[Native]:
+    """One lane after the other: where two hit one place the higher wins."""
+    reg, x = s.need(Reg, "value"), s.x
+    place, kind = s.need(Place, "destination"), reg.dtype
+    places, active = item_places(s, place, kind, s.need(Mask, "mask"))
+    value = as_items(s, reg, 8 * kind.itemsize)
+    types = [vector(kind.lanes, t) for t in (f"i{8 * kind.itemsize}", "i64", "i8")]
+    bits = x.new(f"zext {vector(kind.lanes, 'i1')} {active} to {types[2]}")
+    rooms = [x.stack(ty) for ty in types]
+    for type, name, room in zip(types, (value, places, bits), rooms, strict=True):
+        x.store(type, name, room, 64)
+    width = 8 * kind.itemsize
+    call = s.e.unit.shared(f"scatter {width}", lambda name: _scatter(name, width, kind.lanes))
+    x.do(f"call void {call}(ptr {s.e.base(place.memory)}, {', '.join(f'ptr {r}' for r in rooms)})")
+    return []
+
+
+def _scatter(name: str, width: int, count: int) -> str:
+    x = Text()
+
+    def lane(i: str) -> None:
+        on = x.load("i8", x.new(f"getelementptr i8, ptr %active, i64 {i}"))
+
+        def one() -> None:
+            value = x.load(f"i{width}", x.new(f"getelementptr i{width}, ptr %values, i64 {i}"))
+            offset = x.load("i64", x.new(f"getelementptr i64, ptr %places, i64 {i}"))
+            x.store(f"i{width}", value, x.at("%base", offset))
+
+        when(x, x.compare("ne", on, "0", "i8"), one)
+
+    loop(x, str(count), "1", lane)
+    x.do("ret void")
+    head = f"define internal void {name}(ptr %base, ptr %values, ptr %places, ptr %active) noinline"
+    return x.function(head)
+
+
+@emits(store.VSST)
+def _vsst(s: Spot) -> Sequence[Native]:
+    """The items stand too far apart for one vector: one after the other."""
+    reg, place = s.need(Reg, "value"), s.need(Place, "destination")
+    bits, distance = STRIDES[s.case.word("stride") or ""]
+    size, count = bits // 8, 8 * VREG_BYTES // bits
+    nbytes = ((count - 1) * distance + 1) * size
+    at = access(s, place, behind(s, place, "offset"), nbytes, element_alignment(s.case, size))
+    value, type = as_items(s, reg, bits), vector(count, f"i{bits}")
+    room = s.x.stack(type)
+    s.x.store(type, value, room, 64)
+
+    def one(i: str) -> None:
+        item = s.x.load(f"i{bits}", s.x.at(room, s.x.mul(i, str(size))))
+        s.x.store(f"i{bits}", item, s.x.at(at, s.x.mul(i, str(distance * size))))
+
+    loop(s.x, str(count), "1", one)
+    return []

@@ -1,0 +1,352 @@
+"""Checks of uninitialised data: which bytes of local buffers somebody has written.
+
+One shadow byte for each byte, kept by compiled code around every instruction: what it reads is
+looked up before, what it writes is noted. Emitters know nothing of it. Where the extent of an
+access is not known, all of its tile or buffer counts as written: nothing is reported wrongly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pto.core.constants import VREG_BYTES
+from pto.core.errors import fail
+from pto.core.memory import Space
+from pto.core.pad import Pad
+from pto.ir.graph import Operation
+from pto.isa.meaning import Fold, Lane
+from pto.isa.row import types as t
+from pto.isa.row.instr import Operand
+from pto.run.jit.border.context import SHADOW
+from pto.run.jit.border.values import SPACE_NUMBERS, Native, Place, TilePlace, Word
+from pto.run.jit.emit.tile.grids import Grid, grid
+from pto.run.jit.emit.tile.planes import loop, plane
+from pto.run.jit.llvm.text import I64, NotNative, Text
+
+if TYPE_CHECKING:
+    from pto.run.jit.emit.table import Emitter
+
+_NAMES = ("support", "scalar")  # sections whose instructions read no data of tiles
+_INDEX = t.Scalar("index", None)
+_UB = str(SPACE_NUMBERS[Space.UB])
+
+
+class Written:
+    """Watches the operations of one emitter."""
+
+    def __init__(self, emitter: Emitter) -> None:
+        self.e = emitter
+        self.x = emitter.text
+        self.op: Operation | None = None
+        self._seen: set[str] = set()  # buffers whose accesses the operation at hand has told
+
+    # ---- around an operation
+
+    def before(self, op: Operation) -> None:
+        self.op, self._seen = op, set()
+        row = op.row
+        if row is None or _is_name(op):
+            return
+        exact = isinstance(row.body, Lane | Fold)
+        dst = next((n for o, n in self._tiles(op) if o.role in ("out", "inout")), None)
+        for operand, tile in self._tiles(op):
+            if operand.role == "in" or (exact and operand.role == "inout"):
+                limit = dst if isinstance(row.body, Lane) else None
+                self._require(op, operand, tile, limit, every=exact)
+
+    def after(self, op: Operation) -> None:
+        row, self.op = op.row, None
+        if row is None or _is_name(op):
+            return
+        exact = isinstance(row.body, Lane | Fold) or _fills_valid(op)
+        for operand, tile in self._tiles(op):
+            if operand.role != "in":
+                valid = tile.valid if exact and operand.role != "tmp" else _shape(tile)
+                self._mark(tile, *valid)
+        for operand, native in self._natives(op):
+            if operand.role != "in" and isinstance(native, Place):
+                self._mark_all(native.memory, self._seen)
+        if _is_stream(op):
+            self._mark_all(_UB, set())
+
+    def access(self, memory: str, address: str, nbytes: int | str, fine: str) -> None:
+        """So many bytes behind an address are about to be used, if they lie inside: `fine`."""
+        if self.op is None or not memory.isdigit() or memory == "0" or self._is_tile(self.op):
+            return
+        if nbytes == 0 or _is_stream(self.op):
+            return
+        found = [
+            (o, n) for o, n in self._natives(self.op) if isinstance(n, Place) and n.memory == memory
+        ]
+        roles = {o.role for o, _ in found}
+        if len(roles) > 1:  # of the operand that begins there, else of any
+            roles = {o.role for o, n in found if n.names[1] == address} or {"out"}
+        if not roles:
+            return
+        self._seen.add(memory)
+        read = found[0][0] if roles == {"in"} else None
+        if isinstance(nbytes, int) and nbytes <= VREG_BYTES:
+            self._short(memory, address, nbytes, fine, read)
+            return
+        words = f"i64 {self.e.size(memory)}, i64 {address}, i64 {nbytes}"
+        given = f"ptr {self._shadow(memory)}, {words}"
+        if read is None:
+            self.x.do(f"call i64 {self._shared('write', _run_mark)}({given})")
+        else:
+            count = self.x.new(f"call i64 {self._shared('written', _run_count)}({given})")
+            self._some(self.x.compare("ne", count, "0"), read, address, str(nbytes))
+
+    def _short(
+        self, memory: str, address: str, nbytes: int, fine: str, read: Operand | None
+    ) -> None:
+        """A few bytes, in place: read where an operand is given, else written."""
+        x, type = self.x, f"<{nbytes} x i8>"
+        look, on = x.fresh("look"), x.fresh("on")
+        x.branch(fine, look, on)
+        x.label(look)
+        place = x.at(self._shadow(memory), address)
+        if read is None:
+            x.store(type, "splat (i8 1)", place)
+        else:
+            bits = x.new(f"bitcast {type} {x.load(type, place)} to i{8 * nbytes}")
+            self._some(x.new(f"icmp ne i{8 * nbytes} {bits}, 0"), read, address, str(nbytes))
+        x.jump(on)
+        x.label(on)
+
+    def _some(self, fine: str, operand: Operand, address: str, nbytes: str) -> None:
+        if self.op is not None:
+            words = [Word((name,), _INDEX) for name in (address, nbytes)]
+            self.e.fail_with(fine, _never(self.op, operand.name), *words)
+
+    # ---- operands
+
+    def _natives(self, op: Operation) -> list[tuple[Operand, Native]]:
+        if op.row is None:
+            return []
+        return [(o, self.e.value(v)) for o in op.row.operands for v in op.group(o.name)]
+
+    def _tiles(self, op: Operation) -> list[tuple[Operand, TilePlace]]:
+        return [(o, n) for o, n in self._natives(op) if isinstance(n, TilePlace)]
+
+    def _is_tile(self, op: Operation) -> bool:
+        """Instructions on tiles tell all by their operands."""
+        return not any(isinstance(n, Place) for _, n in self._natives(op))
+
+    # ---- tiles
+
+    def _require(
+        self,
+        op: Operation,
+        operand: Operand,
+        tile: TilePlace,
+        dst: TilePlace | None,
+        *,
+        every: bool,
+    ) -> None:
+        steps, turned = _steps(tile)
+        if steps is None:
+            return
+        rows, cols = tile.valid
+        if dst is not None:  # a lane reads as far as it writes
+            rows = self._least(rows, dst.valid[0])
+            cols = self._least(cols, dst.valid[1])
+        total = self.x.mul(self.x.mul(rows, cols), str(tile.type.itemsize))
+        count = self._region("count", steps, tile, (cols, rows) if turned else (rows, cols))
+        if every:
+            fine = self.x.compare("eq", count, total)
+        else:
+            some, none = self.x.compare("ne", count, "0"), self.x.compare("eq", total, "0")
+            fine = self.x.either(some, none)
+        words = [Word((name,), _INDEX) for name in (count, total)]
+        self.e.fail_with(fine, _unwritten(op, operand.name, tile.type.role.space), *words)
+
+    def _mark(self, tile: TilePlace, rows: str, cols: str) -> None:
+        steps, turned = _steps(tile)
+        if steps is None:
+            self._mark_all(tile.memory, set())
+            return
+        self._region("mark", steps, tile, (cols, rows) if turned else (rows, cols))
+
+    def _mark_all(self, memory: str, known: set[str]) -> None:
+        """All of a buffer, unless its accesses were told one by one."""
+        if memory.isdigit() and memory != "0" and memory not in known:
+            size = self.e.size(memory)
+            given = f"ptr {self._shadow(memory)}, i64 {size}, i64 0, i64 {size}"
+            self.x.do(f"call i64 {self._shared('write', _run_mark)}({given})")
+
+    def _region(self, word: str, steps: Grid, tile: TilePlace, extent: tuple[str, str]) -> str:
+        """Count or mark the bytes of a region."""
+        run = self._shared("written", _run_count) if word == "count" else ""
+        run = run or self._shared("write", _run_mark)
+        key = repr((f"{word} region", steps))
+        name = self.e.unit.shared(key, lambda f: _region(f, steps, run))
+        base, size = self._shadow(tile.memory), self.e.size(tile.memory)
+        words = f"i64 {size}, i64 {tile.address}, i64 {extent[0]}, i64 {extent[1]}"
+        return self.x.new(f"call i64 {name}(ptr {base}, {words})")
+
+    def _shadow(self, memory: str) -> str:
+        place = self.x.at(self.e.word(SHADOW), 8 * int(memory))
+        self.e.unit.needs.spaces.add(int(memory))
+        return self.x.load("ptr", place, 8)
+
+    def _shared(self, key: str, make: Callable[[str], str]) -> str:
+        self.e.unit.declare("declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)")
+        self.e.unit.declare("declare i64 @llvm.ctpop.i64(i64)")
+        self.e.unit.declare("declare i64 @llvm.smin.i64(i64, i64)")
+        return self.e.unit.shared(f"shadow {key}", make)
+
+    def _least(self, a: str, b: str) -> str:
+        self.e.unit.declare("declare i64 @llvm.smin.i64(i64, i64)")
+        return self.x.smaller(a, b)
+
+
+def _is_name(op: Operation) -> bool:
+    """Whether an operation names places, and reads and writes nothing there."""
+    if op.row is None or op.row.family.section in _NAMES[:1]:
+        return True
+    return any(isinstance(r.type, t.TileBuf | t.Ptr | t.MemRef) for r in op.results)
+
+
+def _is_stream(op: Operation) -> bool:
+    """Unaligned streams hold bytes back: what they touch is known only when it runs."""
+    return any(isinstance(v.type, t.Align) for v in (*op.operands, *op.results))
+
+
+def _fills_valid(op: Operation) -> bool:
+    """A load that pads nothing."""
+    dst, pad = op.operand("dst"), op.operand("pad_value")
+    if op.row is None or op.row.family.name != "load" or dst is None or pad is not None:
+        return False
+    return isinstance(dst.type, t.TileBuf) and dst.type.tile.pad == Pad.NULL
+
+
+def _shape(tile: TilePlace) -> tuple[str, str]:
+    return str(tile.type.rows), str(tile.type.cols)
+
+
+def _steps(tile: TilePlace) -> tuple[Grid | None, bool]:
+    """Where rows of bytes lie, and whether they are columns of the tile; None: nobody knows."""
+    try:
+        if not tile.type.layout.is_boxed:
+            p = plane(tile)
+            by_rows = p.cols == 1
+            line, wide = (p.rows, tile.type.cols) if by_rows else (p.cols, tile.type.rows)
+            return Grid(p.dtype, (1, wide), line, wide, 0, 1), not by_rows
+        g = grid(tile)
+    except NotNative:
+        return None, False
+    return (g, False) if g.col == 1 else (g.turned, True)
+
+
+# ---- functions of compiled code; all give how many bytes are written
+
+
+def _region(name: str, g: Grid, run: str) -> str:
+    """i64 f(shadow, size, address, rows, cols): run(..) on each run of a region."""
+    x, (h, w), size = Text(), g.box, g.dtype.itemsize
+    total = x.stack(I64)
+    x.store(I64, "0", total, 8)
+
+    def row(i: str) -> None:
+        high, low = x.new(f"udiv i64 {i}, {h}"), x.new(f"urem i64 {i}, {h}")
+        line = x.add(x.mul(high, str(g.down)), x.mul(low, str(g.row)))
+
+        def part(c: str) -> None:
+            many = x.smaller(x.sub("%p4", c), str(w))
+            place = x.add(line, x.mul(x.new(f"udiv i64 {c}, {w}"), str(g.right)))
+            address = x.add("%p2", x.mul(place, str(size)))
+            nbytes = x.mul(many, str(size))
+            given = f"ptr %p0, i64 %p1, i64 {address}, i64 {nbytes}"
+            count = x.new(f"call i64 {run}({given})")
+            x.store(I64, x.add(x.load(I64, total, 8), count), total, 8)
+
+        loop(x, "%p4", str(w), part)
+
+    loop(x, "%p3", "1", row)
+    x.do(f"ret i64 {x.load(I64, total, 8)}")
+    return x.function(
+        f"define internal i64 {name}(ptr %p0, i64 %p1, i64 %p2, i64 %p3, i64 %p4) noinline nounwind"
+    )
+
+
+_RUN = "define internal i64 {}(ptr %p0, i64 %p1, i64 %p2, i64 %p3) noinline nounwind"
+
+
+def _bounded(x: Text) -> None:
+    """Bytes outside the buffer are another check's: as if they were written."""
+    last = x.sub("%p1", "%p3")
+    inside = x.both(x.compare("sge", last, "0"), x.compare("ule", "%p2", last))
+    x.branch(inside, "fine", "out")
+    x.label("out")
+    x.do("ret i64 %p3")
+    x.label("fine")
+
+
+def _run_mark(name: str) -> str:
+    """i64 f(shadow, size, address, nbytes): these bytes are written."""
+    x = Text()
+    _bounded(x)
+    place = x.at("%p0", "%p2")
+    x.do(f"call void @llvm.memset.p0.i64(ptr {place}, i8 1, i64 %p3, i1 false)")
+    x.do("ret i64 %p3")
+    return x.function(_RUN.format(name))
+
+
+def _run_count(name: str) -> str:
+    """i64 f(shadow, size, address, nbytes): how many of these bytes are written."""
+    x = Text()
+    _bounded(x)
+    start, total = x.at("%p0", "%p2"), x.stack(I64)
+    x.store(I64, "0", total, 8)
+    whole = x.new("and i64 %p3, -64")
+
+    def add(count: str) -> None:
+        x.store(I64, x.add(x.load(I64, total, 8), count), total, 8)
+
+    def many(i: str) -> None:
+        some = x.load("<64 x i8>", x.at(start, i))
+        bits = x.new(f"icmp ne <64 x i8> {some}, zeroinitializer")
+        word = x.new(f"bitcast <64 x i1> {bits} to i64")
+        add(x.new(f"call i64 @llvm.ctpop.i64(i64 {word})"))
+
+    loop(x, whole, "64", many)
+    loop(
+        x, "%p3", "1", lambda i: add(x.new(f"zext i8 {x.load('i8', x.at(start, i))} to i64")), whole
+    )
+    x.do(f"ret i64 {x.load(I64, total, 8)}")
+    return x.function(_RUN.format(name))
+
+
+# ---- what is said
+
+Say = Callable[[Sequence[Any]], None]
+
+
+def _unwritten(op: Operation, name: str, space: Space) -> Say:
+    def say(values: Sequence[Any]) -> None:
+        count, total = values
+        much = "none" if count == 0 else f"{count}"
+        raise fail(
+            "PTO-V250",
+            f"'{op.name}' op reads {name}, of whose {total} bytes in {space.value} "
+            f"{much} {'has' if count < 2 else 'have'} been written",
+            loc=op.loc,
+            help="load it, or fill it with pto.texpands first",
+        )
+
+    return say
+
+
+def _never(op: Operation, name: str) -> Say:
+    def say(values: Sequence[Any]) -> None:
+        address, nbytes = values
+        raise fail(
+            "PTO-V251",
+            f"'{op.name}' op reads {nbytes} bytes of {name} at {address:#x}, "
+            "and nobody has written any of them",
+            loc=op.loc,
+            help="write them first: by a transfer, or by a store",
+        )
+
+    return say

@@ -1,0 +1,1 @@
+"""LLVM: text, types, lanes, compilation. Knows no instruction of PTO."""

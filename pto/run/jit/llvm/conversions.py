@@ -1,0 +1,308 @@
+"""Items of one element type as another in compiled code: the bits that `core.convert` gives.
+
+A value is widened to f32 or f64, which hold it exactly, limited where the pair saturates, rounded
+once to the grid of the destination and packed. Bytes that are floats go by the tables of
+`core.convert`. Packed types, and 64-bit integers to f64 in odd modes, are not native.
+"""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import Any, Final
+
+import numpy as np
+
+from pto.core.convert import byte_table, clamps_specials
+from pto.core.dtypes import BF16, E8M0, F16, F32, F64, HIFLOAT8, I1, DType, pair_rounding
+from pto.core.floats import FloatFormat, values_of
+from pto.core.rounding import Round, round_integral
+from pto.run.jit.llvm import lanes
+from pto.run.jit.llvm.lanes import Symbol
+from pto.run.jit.llvm.text import NotNative, scalar_type, vector
+
+_SMALL: Final = (F16, BF16, F32)
+traced: Any = np  # on symbols, which NumPy's own types do not know
+integral: Any = round_integral
+
+
+def convert(
+    a: Symbol,
+    src: DType,
+    dst: DType,
+    rounding: Round = Round.RINT,
+    saturate: bool = True,
+    keep_nan: bool = False,
+) -> Symbol:
+    """As `core.convert.convert`. A type that NumPy does not compute with is held as its bits."""
+    if src.is_packed or dst.is_packed or I1 in (src, dst):
+        raise NotNative(f"a conversion from {src} to {dst}")
+    if src is dst:
+        return a
+    mode = pair_rounding(rounding, src.is_float, dst)
+    if src.itemsize == 1 and src.is_float:
+        table = byte_table(src, dst, mode, saturate, keep_nan)
+        return as_kind(lookup(a.view(np.uint8), table), dst)
+    if dst.is_integer:
+        to_integer = _of_float if src.is_float else _of_integer
+        return to_integer(a, src, dst, mode, saturate)
+    if src.is_float:
+        return _float_of_float(a, src, dst, mode, saturate, keep_nan)
+    return _float_of_integer(a, src, dst, mode, saturate)
+
+
+def as_kind(a: Symbol, dst: DType) -> Symbol:
+    """Bits under the type that arithmetic sees, where there is one."""
+    return a.view(dst.numpy if lanes.computes(dst.numpy) else dst.storage)
+
+
+# ---- tables
+
+
+def lookup(index: Symbol, table: np.ndarray[Any, Any]) -> Symbol:
+    """table[index] for a table known when the code is made; the index lies inside.
+
+    Entries are words at least: no machine gathers less.
+    """
+    size = max(4, table.dtype.itemsize)
+    entries = table.view(f"u{table.dtype.itemsize}").astype(f"u{size}")
+    spot, item = index.lanes, f"i{8 * size}"
+    x, count = spot.x, spot.count
+    name = f"@table.{item}.{sha256(entries.tobytes()).hexdigest()[:16]}"
+    values = ", ".join(f"{item} {int(v)}" for v in entries.view(f"i{size}"))
+    spot.declare(f"{name} = private unnamed_addr constant [{table.size} x {item}] [{values}]")
+    wide = lanes.cast(index, np.dtype(np.int64))
+    at = x.new(f"getelementptr {item}, ptr {name}, {wide.type} {wide.name}")
+    type, pointers, bits = vector(count, item), vector(count, "ptr"), vector(count, "i1")
+    gather = f"@llvm.masked.gather.v{count}{item}.v{count}p0"
+    spot.declare(f"declare {type} {gather}({pointers}, i32, {bits}, {type})")
+    found = x.new(
+        f"call {type} {gather}({pointers} {at}, i32 1, {bits} splat (i1 true), {type} poison)"
+    )
+    return lanes.cast(spot.symbol(entries.dtype, found), np.dtype(f"u{table.dtype.itemsize}"))
+
+
+# ---- to integers
+
+
+def _of_integer(a: Symbol, src: DType, dst: DType, mode: Round, saturate: bool) -> Symbol:
+    if saturate and dst.min > src.min:
+        a = traced.maximum(a, a.lanes.constant(a.dtype, dst.min))
+    if saturate and dst.max < src.max:
+        a = traced.minimum(a, a.lanes.constant(a.dtype, dst.max))
+    return lanes.cast(a, dst.numpy)
+
+
+def _of_float(a: Symbol, src: DType, dst: DType, mode: Round, saturate: bool) -> Symbol:
+    whole: Any = integral(_exact(a, src), mode)
+    if saturate:
+        return _limited(whole, dst.numpy)
+    # the 64-bit pattern wraps; beyond it all ones, or the lowest
+    signed, unsigned = (_limited(whole, np.dtype(k)) for k in (np.int64, np.uint64))
+    low = whole < whole.lanes.constant(whole.dtype, 2.0**63)
+    return lanes.cast(traced.where(low, signed.view(np.uint64), unsigned), dst.numpy)
+
+
+def _limited(a: Symbol, kind: np.dtype[Any]) -> Symbol:
+    """An integral float as an integer, limited to its range; NaN is 0."""
+    word = "fptosi" if kind.kind == "i" else "fptoui"
+    have, want = scalar_type(a.dtype), scalar_type(kind)
+    count = a.lanes.count
+    short = {"float": "f32", "double": "f64"}[have]
+    name = f"@llvm.{word}.sat.v{count}{want}.v{count}{short}"
+    a.lanes.declare(f"declare {vector(count, want)} {name}({a.type})")
+    return a.new(f"call {vector(count, want)} {name}({a.type} {a.name})", kind)
+
+
+# ---- to floats
+
+
+def _exact(a: Symbol, src: DType) -> Symbol:
+    """In f32 or f64."""
+    return lanes.cast(a, lanes.F32) if src in _SMALL else a
+
+
+def _float_of_integer(a: Symbol, src: DType, dst: DType, mode: Round, saturate: bool) -> Symbol:
+    if src.bits == 64:
+        if mode is Round.RINT and dst in (F32, F64):
+            return lanes.cast(a, dst.numpy)
+        if dst is F64:
+            raise NotNative(f"{mode.name} from {src} to {dst}")
+        wide = _for_rounding(a)
+        return _rounded(_clip(wide, _form(dst)) if saturate and dst.bits < 32 else wide, dst, mode)
+    if src.bits == 32 and dst is F32 and mode is Round.RINT:
+        return lanes.cast(a, lanes.F32)
+    wide = lanes.cast(a, lanes.F64 if src.bits == 32 else lanes.F32)
+    if dst is F64:
+        return lanes.cast(wide, lanes.F64)
+    if dst is F32 and src.bits < 32:
+        return wide
+    form = _form(dst)
+    if saturate and form.saturates:
+        wide = _clip(wide, form)
+    return _rounded(wide, dst, mode)
+
+
+def _for_rounding(a: Symbol) -> Symbol:
+    """64-bit integers as f64 with what does not fit folded into the last bit (round to odd), as
+    `rounding.floats_for_rounding` does."""
+    below = a < 0 if a.dtype.kind == "i" else a.lanes.constant(lanes.BOOL, False)
+    bits = a.view(np.uint64)
+    size: Any = traced.where(below, 0 - bits, bits)
+    lost = lanes.cast((size & 0x7FF) != 0, np.dtype(np.uint64)) << 11
+    folded = (size | lost) & ~np.uint64(0x7FF)
+    kept = lanes.cast(traced.where(size < (1 << 53), size, folded), lanes.F64)
+    return traced.where(below, -kept, kept)
+
+
+def _float_of_float(
+    a: Symbol, src: DType, dst: DType, mode: Round, saturate: bool, keep_nan: bool
+) -> Symbol:
+    wide, form = _exact(a, src), _form(dst)
+    if saturate and form.saturates:
+        limited = _clip(wide, form)
+        if clamps_specials(src, dst):
+            wide = limited if keep_nan else _without_nan(limited, 0.0)
+        else:
+            wide = traced.where(traced.isinf(wide), wide, limited) if form.inf else limited
+    return _rounded(wide, dst, mode)
+
+
+def _form(dst: DType) -> FloatFormat:
+    if dst.form is None:
+        raise NotNative(f"{dst} is no float")
+    return dst.form
+
+
+def _clip(a: Symbol, form: FloatFormat) -> Symbol:
+    """Into the finite range; NaN stays."""
+    low, high = (a.lanes.constant(a.dtype, v) for v in (form.min, form.max))
+    return traced.where(a > high, high, traced.where(a < low, low, a))
+
+
+def _without_nan(a: Symbol, by: float) -> Symbol:
+    return traced.where(a != a, a.lanes.constant(a.dtype, by), a)
+
+
+def _rounded(a: Symbol, dst: DType, mode: Round) -> Symbol:
+    """f32 or f64 as `dst`, rounded once; a NaN is the positive quiet one."""
+    form = _form(dst)
+    if dst in (F16, BF16, F32, F64):
+        if mode is Round.RINT or (dst.bits >= 32 and a.dtype == dst.numpy) or dst is F64:
+            found = lanes.cast(a, dst.numpy)
+        else:
+            found = lanes.cast(_on_grid(_roomy(a, dst), form, mode), dst.numpy)
+        nan = found.lanes.constant(dst.numpy, _quiet(dst))
+        return traced.where(a != a, nan, found)
+    return _byte(_on_grid(_roomy(a, dst), form, mode), dst)
+
+
+def _quiet(dst: DType) -> Any:
+    return np.array([_form(dst).nan], dst.storage).view(dst.numpy)[0]
+
+
+def _roomy(a: Symbol, dst: DType) -> Symbol:
+    """bf16 and e8m0 reach as far as f32: their smallest steps need f64."""
+    return lanes.cast(a, lanes.F64) if dst in (BF16, E8M0) else a
+
+
+_SPARE: Final = 27
+_FIELDS: Final = {  # of a float: the integer that holds it, mantissa bits, bias
+    lanes.F32: (np.dtype(np.int32), 23, 127),
+    lanes.F64: (np.dtype(np.int64), 52, 1023),
+}
+
+
+def _on_grid(a: Symbol, form: FloatFormat, mode: Round) -> Symbol:
+    """Rounded to a value of the format, with IEEE overflow: `floats.round_into`."""
+    kind, bits, bias = _FIELDS[a.dtype]
+    field = (a.view(kind) >> bits) & (2 * bias + 1)
+    exponent = traced.maximum(field - bias, form.emin)
+    # beyond every format that needs rounding any step will do whose inverse exists
+    exponent = traced.minimum(exponent, bias - _SPARE)
+    power = exponent - _mantissa(exponent, form)
+    step, back = (((p + bias) << bits).view(a.dtype) for p in (power, -power))
+    whole: Any = integral(a * back, mode)
+    found = whole * step
+    if form.bits == 8 and not form.signed:
+        tiny = traced.where(a > 0, _like(a, 2.0**form.emin), _like(a, np.nan))
+        found = traced.where(found < 2.0**form.emin, tiny, found)
+    return _overflowed(found, form, mode)
+
+
+def _like(a: Symbol, value: float) -> Symbol:
+    return a.lanes.constant(a.dtype, value)
+
+
+def _mantissa(exponent: Symbol, form: FloatFormat) -> Any:
+    if not form.tapers:
+        return form.mantissa
+    size, found = traced.abs(exponent), exponent.lanes.constant(exponent.dtype, 0)
+    for limit, bits in reversed(form.tapers):
+        found = traced.where(size <= limit, _like(exponent, bits), found)
+    return found
+
+
+def _overflowed(a: Symbol, form: FloatFormat, mode: Round) -> Symbol:
+    over = traced.abs(a) > _like(a, form.max)
+    outside = traced.copysign(_like(a, np.inf), a) if form.inf else _like(a, np.nan)
+    most = traced.copysign(_like(a, form.max), a)
+    finite = traced.abs(a) < _like(a, np.inf)
+    if mode in (Round.TRUNC, Round.ODD):
+        outside = traced.where(finite, most, outside)
+    elif mode is Round.FLOOR:
+        outside = traced.where(finite & (a > 0), most, outside)
+    elif mode is Round.CEIL:
+        outside = traced.where(finite & (a < 0), most, outside)
+    return traced.where(over, outside, a)
+
+
+def _byte(a: Symbol, dst: DType) -> Symbol:
+    """The code of a value that a format of 8 bits holds."""
+    form = _form(dst)
+    if a.dtype == lanes.F64:
+        a = lanes.cast(a, lanes.F32)  # exact
+    bits = a.view(np.uint32)
+    size = bits & 0x7FFFFFFF
+    codes = {HIFLOAT8: _tapered_code, E8M0: _scale_code}.get(dst, _plain_code)
+    code = codes(size, form)
+    if form.signed:
+        sign = (bits >> 31) << 7
+        if dst is HIFLOAT8:  # one zero: its negative is the NaN
+            sign = traced.where(size == 0, _like(sign, 0), sign)
+        if form.inf:
+            code = traced.where(size == 0x7F800000, _like(code, _infinity(form)), code)
+        code = code | sign
+    code = traced.where(a != a, _like(code, form.nan or 0), code)
+    return as_kind(lanes.cast(code, np.dtype(np.uint8)), dst)
+
+
+def _infinity(form: FloatFormat) -> int:
+    return int(np.flatnonzero(values_of(form) == np.inf)[0])
+
+
+def _plain_code(size: Symbol, form: FloatFormat) -> Symbol:
+    """Of |value|, by its f32 bits."""
+    normal = (size >> (23 - form.mantissa)) - ((127 + form.emin - 1) << form.mantissa)
+    steps = size.view(np.float32) * _like(size.view(np.float32), 2.0 ** (form.mantissa - form.emin))
+    small = _limited(steps, np.dtype(np.uint32))
+    limit = (127 + form.emin) << 23
+    return traced.where(size < limit, small, normal)
+
+
+def _scale_code(size: Symbol, form: FloatFormat) -> Symbol:
+    """2^-127 is subnormal in f32: its exponent field is 0 as its code is."""
+    return size >> 23
+
+
+def _tapered_code(size: Symbol, form: FloatFormat) -> Symbol:
+    """The code of the power of two, and the fraction behind it."""
+    field = size >> 23
+    place = traced.minimum(traced.maximum(field, 127 + form.emin), 127 + 15) - (127 + form.emin)
+    codes = {v: n for n, v in enumerate(values_of(form)[:128]) if np.isfinite(v)}
+    powers = range(form.emin, 16)
+    first = np.array([codes[2.0**e] for e in powers], np.uint8)
+    shifts = np.array([23 - form.mantissa_at(e) for e in powers], np.uint8)
+    wide = np.dtype(np.uint32)
+    base, shift = (lanes.cast(lookup(place, t), wide) for t in (first, shifts))
+    found = base + ((size & 0x7FFFFF) >> shift)
+    return traced.where(size == 0, _like(size, 0), found)

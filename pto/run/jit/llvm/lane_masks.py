@@ -1,0 +1,84 @@
+"""Predicates in compiled code: one bit a lane, widened and narrowed between lane widths."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from pto.core.constants import VREG_BYTES
+from pto.run.jit.border.values import Mask
+from pto.run.jit.llvm.shuffles import NONE, shuffle
+from pto.run.jit.llvm.text import Text, vector
+
+Places = npt.NDArray[np.int64]
+_WIDTHS = (8, 4, 2, 1)
+
+
+def at_width(x: Text, mask: Mask, width: int) -> str:
+    """The bits that elements of `width` bytes look at: `<256/width x i1>`."""
+    return strided(x, mask, 0, width)
+
+
+def strided(x: Text, mask: Mask, start: int, step: int) -> str:
+    """The bits `start`, `start + step`, ... of the image."""
+    return _picked(x, [mask], np.arange(start, VREG_BYTES, step))
+
+
+def moved(x: Text, masks: Sequence[Mask], places: Places) -> Mask:
+    """A predicate whose bit i is bit `places[i]` of the images, one behind the other; or off."""
+    finest = np.array([m.width for m in masks])[np.maximum(places, 0) // VREG_BYTES]
+    can_be_on = np.flatnonzero((places != NONE) & (places % finest == 0))
+    width = next(w for w in _WIDTHS if not (can_be_on % w).any())
+    return Mask((_picked(x, masks, places[::width]),), width)
+
+
+def _picked(x: Text, masks: Sequence[Mask], places: Places) -> str:
+    """Bits of one or two images."""
+    width = min(m.width for m in masks)
+    names = [_finer(x, m, width) for m in masks]
+    count = VREG_BYTES // width
+    picks = np.where((places == NONE) | (places % width != 0), NONE, places // width)
+    if (picks == NONE).all():
+        return "zeroinitializer"
+    constant = names[0] if names[0].startswith("splat") and len(names) == 1 else ""
+    if constant and not (picks == NONE).any():
+        return constant
+    return shuffle(x, "i1", count, names[0], picks, names[1] if len(names) > 1 else None)
+
+
+def _finer(x: Text, mask: Mask, width: int) -> str:
+    """The same predicate with more bits: those between are off."""
+    step, count = mask.width // width, VREG_BYTES // width
+    picks = [n // step if n % step == 0 else NONE for n in range(count)]
+    return mask.name if step == 1 else shuffle(x, "i1", mask.lanes, mask.name, picks)
+
+
+def alike(x: Text, *masks: Mask) -> tuple[int, list[str]]:
+    """The finest width of these predicates, and their bits at that width."""
+    width = min(m.width for m in masks)
+    return width, [_finer(x, m, width) for m in masks]
+
+
+def to_frame(x: Text, mask: Mask, pointer: str) -> None:
+    """The image of 256 bytes, 0 or 1."""
+    bits = at_width(x, mask, 1)
+    image = x.new(f"zext <{VREG_BYTES} x i1> {bits} to <{VREG_BYTES} x i8>")
+    x.store(f"<{VREG_BYTES} x i8>", image, pointer)
+
+
+def from_frame(x: Text, pointer: str) -> Mask:
+    image = x.load(f"<{VREG_BYTES} x i8>", pointer)
+    bits = x.new(f"trunc <{VREG_BYTES} x i8> {image} to <{VREG_BYTES} x i1>")
+    return Mask((bits,), 1)
+
+
+def image(x: Text, mask: Mask) -> Mask:
+    """The same predicate with a bit for each byte."""
+    return Mask((at_width(x, mask, 1),), 1)
+
+
+def type_of(width: int) -> str:
+    """Of the bits that elements of `width` bytes look at."""
+    return vector(VREG_BYTES // width, "i1")

@@ -1,0 +1,184 @@
+"""LLVM text to code in memory: target, passes, object, link. Knows nothing of PTO."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import threading
+from collections.abc import Mapping
+from functools import cache as once
+from typing import Any, Final
+
+import llvmlite
+import llvmlite.binding as llvm
+
+from pto.core.errors import fail
+from pto.run.jit.llvm import cache
+
+_PASSES: Final = 1  # O1: O3 compiles three times as long for the same speed (measured)
+_CODEGEN: Final = 2
+_lock = threading.RLock()  # LLVM's own state is shared
+# What PTO_JIT_CPU may be: a CPU of LLVM, and what this machine must have for it. All levels give
+# the same bits.
+_LEVELS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
+    "native": ("", ()),
+    "baseline": ("x86-64", ()),
+    "avx2": ("x86-64-v3", ("avx2", "fma", "f16c")),
+    "avx512": ("x86-64-v4", ("avx512f", "avx512bw", "avx512dq", "avx512vl")),
+}
+
+
+# Processors without f16c call these; nothing on a machine without a C compiler's library has them.
+_HALF: Final = """
+define float @__extendhfsf2(half %h) {
+  %b16 = bitcast half %h to i16
+  %b = zext i16 %b16 to i32
+  %high = and i32 %b, 32768
+  %sign = shl i32 %high, 16
+  %m = and i32 %b, 32767
+  %e = shl i32 %m, 13
+  %normal = add i32 %e, 939524096
+  %special = add i32 %normal, 939524096
+  %nan = or i32 %special, 4194304
+  %f = uitofp i32 %m to float
+  %tiny = fmul float %f, 0x3E70000000000000
+  %small = bitcast float %tiny to i32
+  %is_special = icmp uge i32 %m, 31744
+  %is_nan = icmp ugt i32 %m, 31744
+  %is_small = icmp ult i32 %m, 1024
+  %r0 = select i1 %is_special, i32 %special, i32 %normal
+  %r1 = select i1 %is_nan, i32 %nan, i32 %r0
+  %r2 = select i1 %is_small, i32 %small, i32 %r1
+  %r3 = or i32 %r2, %sign
+  %r = bitcast i32 %r3 to float
+  ret float %r
+}
+define half @__truncsfhf2(float %f) {
+  %b = bitcast float %f to i32
+  %high = lshr i32 %b, 16
+  %sign = and i32 %high, 32768
+  %a = and i32 %b, 2147483647
+  %size = bitcast i32 %a to float
+  %shifted = lshr i32 %a, 13
+  %last = and i32 %shifted, 1
+  %n0 = add i32 %a, -939520001
+  %n1 = add i32 %n0, %last
+  %normal = lshr i32 %n1, 13
+  %sum = fadd float %size, 5.0e-1
+  %sb = bitcast float %sum to i32
+  %small = sub i32 %sb, 1056964608
+  %payload = and i32 %shifted, 1023
+  %nan = or i32 %payload, 32256
+  %is_small = icmp ult i32 %a, 947912704
+  %is_big = icmp uge i32 %a, 1199566848
+  %is_nan = icmp ugt i32 %a, 2139095040
+  %r0 = select i1 %is_small, i32 %small, i32 %normal
+  %r1 = select i1 %is_big, i32 31744, i32 %r0
+  %r2 = select i1 %is_nan, i32 %nan, i32 %r1
+  %r3 = or i32 %r2, %sign
+  %r4 = trunc i32 %r3 to i16
+  %r = bitcast i16 %r4 to half
+  ret half %r
+}
+"""
+
+
+class Code:
+    """Linked functions; they go when this object goes."""
+
+    def __init__(self, tracker: Any) -> None:
+        self._tracker = tracker
+
+    def address(self, name: str) -> int:
+        return self._tracker[name]
+
+
+class Target:
+    """The machine code is made for."""
+
+    def __init__(self, level: str) -> None:
+        llvm.initialize_native_target()
+        llvm.initialize_native_asmprinter()
+        host = llvm.get_host_cpu_features()
+        self.cpu, _ = _level(level, host)
+        self.features = ""
+        if level == "native":
+            self.cpu, self.features = llvm.get_host_cpu_name(), host.flatten()
+        # whether loads and stores under a mask are instructions, not branches
+        self.has_masks = level in ("native", "avx512") and bool(host.get("avx512vl"))
+        has = host.get("f16c", False) or not host.get("sse2", False)
+        self.has_half = level != "baseline" and has
+        self.triple = llvm.get_process_triple()
+        self.machine = _machine(self.triple, self.cpu, self.features)
+        self._jit: Any = None
+        self._linked: dict[str, Code] = {}
+        self._count = 0
+
+    def code(self, text: str, names: list[str]) -> Code:
+        """The functions of a module of LLVM text, from the cache where it is known."""
+        text += "" if self.has_half else _HALF
+        version = f"{llvmlite.__version__} {llvm.llvm_version_info}"
+        name = cache.key(text, self.cpu, self.features, self.triple, version, str(_PASSES))
+        with _lock:
+            found = self._linked.get(name)
+            if found is None:
+                image = cache.load(name)
+                if image is None:
+                    image = object_of(text, self.machine)
+                    cache.store(name, image)
+                found = self._linked[name] = self._link(image, names)
+            return found
+
+    def _link(self, image: bytes, names: list[str]) -> Code:
+        if self._jit is None:
+            self._jit = llvm.create_lljit_compiler(self.machine)
+        library = llvm.JITLibraryBuilder().add_object_img(image).add_current_process()
+        for name in names:
+            library.export_symbol(name)
+        self._count += 1
+        return Code(library.link(self._jit, f"pto{self._count}"))
+
+
+def _level(level: str, host: Mapping[str, bool]) -> tuple[str, tuple[str, ...]]:
+    found = _LEVELS.get(level)
+    if found is None:
+        known = ", ".join(_LEVELS)
+        raise fail("PTO-U090", f"PTO_JIT_CPU={level} names no target; there is {known}")
+    missing = [name for name in found[1] if not host.get(name)]
+    if missing:
+        raise fail("PTO-U090", f"PTO_JIT_CPU={level}: this processor has no {', '.join(missing)}")
+    return found
+
+
+def _machine(triple: str, cpu: str, features: str) -> Any:
+    target = llvm.Target.from_triple(triple)
+    return target.create_target_machine(cpu=cpu, features=features, opt=_CODEGEN, jit=True)
+
+
+def object_of(text: str, machine: Any) -> bytes:
+    """The object file of a module of LLVM text."""
+    module = llvm.parse_assembly(text)
+    module.verify()
+    module.triple = machine.triple
+    options = llvm.create_pipeline_tuning_options(speed_level=_PASSES)
+    builder = llvm.create_pass_builder(machine, options)
+    builder.getModulePassManager().run(module, builder)
+    return machine.emit_object(module)
+
+
+def emit_for(triple: str, text: str) -> bytes:
+    """An object for another kind of machine, which is not run here."""
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    return object_of(text, _machine(triple, "", ""))
+
+
+@once
+def target() -> Target:
+    """PTO_JIT_CPU: native (default), avx512, avx2 or baseline."""
+    return Target(os.environ.get("PTO_JIT_CPU") or "native")
+
+
+def function(address: int) -> Any:
+    """int f(void *context, void *frame); the GIL is not held inside."""
+    return ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)(address)

@@ -1,0 +1,66 @@
+"""Lanes in another order, by numbers known when the code is made."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from pto.run.jit.llvm.text import Text, vector
+
+Picks = Sequence[int] | npt.NDArray[np.int64]
+NONE = -1  # a pick that gives zero
+
+
+def numbers(picks: Picks) -> str:
+    """The constant that a shuffle takes."""
+    return f"<{len(picks)} x i32> <{', '.join(f'i32 {int(p)}' for p in picks)}>"
+
+
+def shuffle(x: Text, item: str, count: int, a: str, picks: Picks, b: str | None = None) -> str:
+    """Lanes of `a`, and behind them those of `b`, `count` each, as `picks` names them."""
+    type, wanted = vector(count, item), np.asarray(picks, np.int64)
+    if b is None:
+        if len(wanted) == count and np.array_equal(wanted, np.arange(count)):
+            return a
+        order = numbers(np.where(wanted == NONE, count, wanted))
+        return x.new(f"shufflevector {type} {a}, {type} zeroinitializer, {order}")
+    order = numbers(np.maximum(wanted, 0))
+    found = x.new(f"shufflevector {type} {a}, {type} {b}, {order}")
+    if not (wanted == NONE).any():
+        return found
+    kept = np.where(wanted == NONE, NONE, np.arange(len(wanted)))
+    return shuffle(x, item, len(wanted), found, kept)
+
+
+def joined(x: Text, item: str, count: int, parts: Sequence[str]) -> str:
+    """Vectors of `count` lanes one behind the other; a power of two of them."""
+    names = list(parts)
+    while len(names) > 1:
+        order = numbers(range(2 * count))
+        type = vector(count, item)
+        names = [
+            x.new(f"shufflevector {type} {a}, {type} {b}, {order}")
+            for a, b in zip(names[::2], names[1::2], strict=True)
+        ]
+        count *= 2
+    return names[0]
+
+
+def spread(x: Text, item: str, count: int, scalar: str) -> str:
+    """One scalar in every lane."""
+    type = vector(count, item)
+    one = x.new(f"insertelement {type} poison, {item} {scalar}, i64 0")
+    zeros = f"<{count} x i32> zeroinitializer"
+    return x.new(f"shufflevector {type} {one}, {type} poison, {zeros}")
+
+
+def constants(item: str, values: Sequence[int]) -> str:
+    """A vector of integers."""
+    return f"<{', '.join(f'{item} {v}' for v in values)}>"
+
+
+def bits_of(x: Text, count: int, bits: str) -> str:
+    """Booleans as one integer, the first the lowest bit."""
+    return x.new(f"bitcast <{count} x i1> {bits} to i{count}")

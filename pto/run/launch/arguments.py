@@ -1,0 +1,226 @@
+"""Arguments from text: `x=data.npy`, `x=rand:1024xf32`, `x=zeros:16x64xf16`, `n=17`.
+
+Also how large an array a kernel needs, where its views say so.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pto.core.dtypes import DType, dtype, encode
+from pto.core.errors import PtoError, fail, nearest
+from pto.ir.graph import Operation, Value
+from pto.ir.text.types import type_text
+from pto.isa.row import types as t
+from pto.plan.calls import Names
+from pto.verify import pipes
+from pto.verify.operation import constant
+
+MAX_BYTES = 1 << 32
+_SPEC = re.compile(r"(rand|zeros|ones|range|full\(([-+.\w]+)\))(?::((?:\d+x)*)([!\w.]+))?")
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One parameter of a kernel, as a person sees it."""
+
+    name: str
+    type: t.Type
+    elements: int | None  # how many elements its views reach; None: the program does not say
+
+    @property
+    def is_array(self) -> bool:
+        return isinstance(self.type, t.Ptr | t.MemRef)
+
+    @property
+    def dtype(self) -> DType | None:
+        elem = getattr(self.type, "elem", self.type)
+        return elem.dtype if isinstance(elem, t.Scalar) else None
+
+    def __str__(self) -> str:
+        size = f" of at least {self.elements:,} elements" if self.elements else ""
+        return f"{self.name}: {type_text(self.type)}{size}"
+
+
+def parameters(*functions: Operation) -> list[Parameter]:
+    """What a launch takes: the parameters of a function, or of those that run together."""
+    found = {name: Parameter(name, type, None) for name, type in taken(functions)}
+    for function in functions:
+        args = function.regions[0].block.args
+        for a, name in zip(args, names_of(args, list(found)), strict=True):
+            reach = _reach(a, function, Names())
+            if reach is not None:
+                most = max(reach, found[name].elements or 0)
+                found[name] = Parameter(name, found[name].type, most)
+    return list(found.values())
+
+
+def names_of(args: Sequence[Value], names: Sequence[str]) -> Sequence[str]:
+    """Which of a launch's arguments each parameter of a function gets."""
+    own = [a.name for a in args]
+    return own if set(own) <= set(names) else names[: len(own)]
+
+
+def taken(functions: Sequence[Operation]) -> list[tuple[str, t.Type]]:
+    """Names and types of the arguments of a launch, in order.
+
+    Functions that run together share them: by position where they agree in number and types, else
+    by name.
+    """
+    first = functions[0].regions[0].block.args
+    found = {a.name: a.type for a in first}
+    for function in functions[1:]:
+        args = function.regions[0].block.args
+        if [a.type for a in args] == [a.type for a in first]:
+            continue
+        for a in args:
+            known = found.setdefault(a.name, a.type)
+            if known != a.type:
+                raise fail(
+                    "PTO-U190",
+                    f"%{a.name} is {type_text(known)} in one of the functions that run together "
+                    f"and {type_text(a.type)} in another",
+                    loc=function.loc,
+                )
+    return list(found.items())
+
+
+def _reach(arg: Value, function: Operation, names: Names) -> int | None:
+    """Elements that constant views of an argument span; None when nothing constant looks at it."""
+    if isinstance(arg.type, t.MemRef):
+        sizes = [d for d in arg.type.shape if d is not None]
+        return int(np.prod(sizes)) if len(sizes) == len(arg.type.shape) else None
+    if not isinstance(arg.type, t.Ptr):
+        return None
+    found = [_spanned(op, arg) for op in function.walk()]
+    found += [_slots(op, arg) for op in function.walk()]
+    for op in function.walk():
+        callee = names.find(op.attrs.get("callee"), function)
+        inner = callee.regions[0].block.args if callee is not None else []
+        pairs = zip(op.operands, inner, strict=False)
+        found += [_reach(own, callee, names) for v, own in pairs if callee and v is arg]
+    return max((n for n in found if n is not None), default=None)
+
+
+def _spanned(op: Operation, arg: Value) -> int | None:
+    if op.name != "pto.make_tensor_view" or not op.operands or op.operands[0] is not arg:
+        return None
+    shape = [constant(v) for v in op.group("shape")]
+    strides = [constant(v) for v in op.group("strides")]
+    pairs = [
+        (n, s) for n, s in zip(shape, strides, strict=False) if n is not None and s is not None
+    ]
+    return 1 + sum((n - 1) * s for n, s in pairs) if len(pairs) == len(shape) else None
+
+
+def _slots(op: Operation, arg: Value) -> int | None:
+    """Elements of the slots of a queue that lie there."""
+    if op.row is None or op.row.attr("slot_size") is None:
+        return None
+    for name in ("gm_slot_buffer", "gm_slot_tensor", "gm_addr"):
+        for value in op.group(name):
+            maker = value.maker
+            source = maker.operands[0] if maker is not None and maker.operands else value
+            if source is arg:
+                count, size = pipes.slots(op)
+                ways = 2 if pipes.number(op, "dir_mask") == 3 else 1
+                elem = arg.type.elem if isinstance(arg.type, t.Ptr) else None
+                kind = elem.dtype if isinstance(elem, t.Scalar) else None
+                return -(-ways * count * size // (kind.itemsize if kind else 1))
+    return None
+
+
+def build(params: Iterable[Parameter], given: Mapping[str, str], seed: int) -> list[Any]:
+    """A value for each parameter; what is missing is listed with its type."""
+    params = list(params)
+    unknown = [name for name in given if name not in {p.name for p in params}]
+    if unknown:
+        names = [p.name for p in params]
+        raise fail(
+            "PTO-U034", f"the kernel has no parameter {unknown[0]}", help=nearest(unknown[0], names)
+        )
+    missing = [p for p in params if p.name not in given]
+    if missing:
+        listed = "; ".join(map(str, missing))
+        raise fail("PTO-U035", f"missing arguments: {listed}", help="--arg NAME=VALUE for each")
+    rng = np.random.default_rng(seed)
+    return [_value(p, given[p.name], rng) for p in params]
+
+
+def _value(p: Parameter, text: str, rng: np.random.Generator) -> Any:
+    if text.endswith(".npy"):
+        return _loaded(p, text)
+    if not p.is_array:
+        return _scalar(p, text)
+    found = _SPEC.fullmatch(text)
+    if found is None:
+        raise fail(
+            "PTO-U036",
+            f"{p.name}: `{text}` is no array",
+            help="a .npy file, rand:1024xf32, zeros:16x64xf16, ones, range or full(1.5)",
+        )
+    kind = dtype(found[4]) if found[4] else p.dtype
+    if kind is None:
+        raise fail("PTO-U036", f"{p.name}: `{text}` needs an element type, as in rand:1024xf32")
+    shape = [int(n) for n in (found[3] or "").split("x") if n] or [p.elements or 0]
+    count = int(np.prod(shape, dtype=np.int64))
+    if count <= 0:
+        raise fail(
+            "PTO-U036", f"{p.name}: `{text}` needs a size, as in {found[1]}:1024x{kind.name}"
+        )
+    if count * kind.itemsize > MAX_BYTES:
+        raise fail("PTO-U036", f"{p.name}: {count:,} elements are more than {MAX_BYTES:,} bytes")
+    return _filled(found[1], found[2], kind, count, rng).reshape(shape)
+
+
+def _filled(
+    word: str, value: str | None, kind: DType, count: int, rng: np.random.Generator
+) -> npt.NDArray[Any]:
+    values = count * kind.values_per_item
+    if word == "rand":
+        numbers = (
+            rng.standard_normal(values)
+            if kind.is_float
+            else rng.integers(-64 * kind.is_signed, 64, values)
+        )
+    elif word == "range":
+        numbers = np.arange(values)
+    else:
+        numbers = np.full(values, {"zeros": 0.0, "ones": 1.0}.get(word, float(value or 0)))
+    wide = np.asarray(numbers, np.float64 if kind.is_float else np.int64)
+    return encode(kind, wide).view(kind.numpy)
+
+
+def _scalar(p: Parameter, text: str) -> Any:
+    try:
+        return float(text) if p.dtype is not None and p.dtype.is_float else int(text, 0)
+    except ValueError:
+        raise fail("PTO-U036", f"{p.name}: `{text}` is no {type_text(p.type)}") from None
+
+
+def _loaded(p: Parameter, text: str) -> npt.NDArray[Any]:
+    try:
+        array = np.load(Path(text), allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        raise fail("PTO-U037", f"{p.name}: cannot load {text}: {error}") from None
+    if not p.is_array:
+        raise fail("PTO-U036", f"{p.name} is a scalar, {text} is an array")
+    return np.ascontiguousarray(array)
+
+
+def parse_args(words: Iterable[str]) -> dict[str, str]:
+    """`["x=rand", "n=3"]` as a mapping."""
+    out: dict[str, str] = {}
+    for word in words:
+        name, eq, value = word.partition("=")
+        if not eq or not name or not value:
+            raise PtoError(*fail("PTO-U038", f"`{word}` is not NAME=VALUE").diagnostics)
+        out[name.lstrip("%")] = value
+    return out

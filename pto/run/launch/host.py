@@ -1,0 +1,136 @@
+"""The host: prepares arguments, submits programs, gets arrays back. It executes nothing itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pto.core.errors import Diagnostic, PtoError, fail
+from pto.ir.graph import Module, Operation
+from pto.plan.mode import mode_of
+from pto.run.launch.engine import chosen_engine
+from pto.run.launch.progress import Progress
+from pto.run.machine.device import Device
+from pto.run.machine.sides import peers
+from pto.run.order.choice import PROGRAM, Schedule, parse_schedule
+from pto.target.choose import Target
+from pto.verify import judge
+from pto.verify.functions import entries, is_defined, kind_of, name_of
+from pto.verify.target import target_of
+
+if TYPE_CHECKING:  # whoever watches a run brings these along
+    from pto.run.watch.events import Observer, Tap
+    from pto.run.watch.step import Stepper
+
+Argument = npt.NDArray[Any] | int | float | bool
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a run was, and what it printed."""
+
+    target: Target
+    engine: str
+    entry: str
+    blocks: int
+    printed: tuple[str, ...]
+    schedule: Schedule = PROGRAM
+    left_out: Mapping[tuple[str, str], int] = field(default_factory=dict[tuple[str, str], int])
+
+    def __repr__(self) -> str:
+        blocks = f"{self.blocks} block{'s' if self.blocks != 1 else ''}"
+        how = "" if self.schedule == PROGRAM else f", schedule {self.schedule}"
+        return f"@{self.entry} on {self.target}, engine {self.engine}, {blocks}{how}"
+
+
+def launch(
+    module: Module,
+    *,
+    entry: str | None = None,
+    args: Sequence[Argument] = (),
+    blocks: int | tuple[int, ...] = 1,
+    profile: str | None = None,
+    device: str | None = None,
+    engine: str | None = None,
+    check: bool = True,
+    checks: bool = False,
+    observer: Observer | None = None,
+    stepper: Stepper | None = None,
+    progress: Progress | None = None,
+    schedule: Schedule | str | None = None,
+) -> Report:
+    """Run one kernel. Arrays are global memory, changed in place, in the parameters' order.
+
+    `progress` hears after each block how many are done, and how many there are. `schedule` says
+    when effects happen where synchronisation leaves that open: program, early, late, random:SEED.
+    `checks`: the jit engine reports reads of local memory that nobody has written.
+    """
+    chosen = chosen_engine(engine)
+    if checks and chosen != "jit":
+        raise fail("PTO-U092", "checks are code of the jit engine; the sanitizer watches this one")
+    target = _target(module, profile, device, check)
+    kernels = entry_functions(module, entry)
+    count = int(np.prod(blocks))
+    chip = Device(target.profile, observer=observer, engine=chosen, checks=checks)
+    when = _schedule(kernels, schedule, watched=bool(observer or stepper))
+    chip.tap = stepper or (_scheduler(when) if when != PROGRAM else chip.tap)
+    printed = chip.run(module, kernels, list(args), count, progress)
+    name = ", ".join(map(name_of, kernels))
+    ran = chosen if chip.tap is None else "reference"  # whoever watches, watches that one
+    return Report(target, ran, name, count, tuple(printed), when, chip.left_out)
+
+
+def _scheduler(when: Schedule) -> Tap:
+    from pto.run.order.deferred import Scheduler
+
+    return Scheduler(when)
+
+
+def _schedule(
+    kernels: Sequence[Operation], asked: Schedule | str | None, *, watched: bool
+) -> Schedule:
+    """The order of the program where a compiler is yet to insert synchronisation."""
+    found = parse_schedule(asked)
+    if found == PROGRAM:
+        return found
+    if watched:
+        raise fail("PTO-U231", f"schedule {found}: an observer or stepper watches in program order")
+    return found if mode_of(kernels) == "flags" else PROGRAM
+
+
+def _target(module: Module, profile: str | None, device: str | None, check: bool) -> Target:
+    if not check:
+        return target_of(module, profile=profile, device=device)
+    target, findings = judge(module, profile=profile, device=device)
+    errors = [d for d in findings if d.severity == "error"]
+    if errors:
+        raise PtoError(*errors)
+    return target
+
+
+def entry_functions(module: Module, entry: str | None) -> list[Operation]:
+    """The function to run, with those at the other ends of its queues: they run together."""
+    functions = [f for f in module.functions() if is_defined(f)]
+    if entry is not None:
+        chosen = [f for f in functions if name_of(f) == entry]
+        if not chosen:
+            known = ", ".join(f"@{name_of(f)}" for f in functions)
+            raise fail("PTO-U030", f"there is no function @{entry}; the program has {known}")
+        return chosen if len(chosen) > 1 else peers(chosen[0], module)
+    found = entries(functions)
+    if not found:
+        found = [f for f in functions if kind_of(f) is not None]
+    if found and ({id(f) for f in found} <= {id(f) for f in peers(found[0], module)}):
+        return peers(found[0], module)
+    if {kind_of(f) for f in found} == {"cube", "vector"} and len(found) == 2:
+        return found
+    known = ", ".join(f"@{name_of(f)}" for f in found or functions)
+    raise PtoError(
+        Diagnostic(
+            "PTO-U031", f"which function is to run? The program has {known}", help="--entry NAME"
+        )
+    )

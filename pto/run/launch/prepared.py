@@ -1,0 +1,195 @@
+"""A kernel made ready: its code for each side of a core, and where its tiles lie. Made once."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from pto.core.errors import fail
+from pto.ir.graph import Module, Operation
+from pto.plan.memory import plan_memory
+from pto.plan.placement import Placement
+from pto.plan.written import written
+from pto.run.launch.arguments import names_of, taken
+from pto.run.launch.engine import wants_checks
+from pto.run.launch.progress import Progress
+from pto.run.machine.agents import Agent, take_turns
+from pto.run.machine.core import Cluster, Core
+from pto.run.machine.sides import sides
+from pto.run.reference.compile import Compiler
+from pto.target.facts import Profile
+from pto.verify.functions import name_of
+
+if TYPE_CHECKING:
+    from pto.run.jit.emit.unit import Unit
+    from pto.run.watch.events import Tap
+
+
+class Kernel:
+    """The functions that one launch runs, prepared for a profile."""
+
+    def __init__(
+        self,
+        module: Module,
+        functions: Sequence[Operation],
+        profile: Profile,
+        tap: Tap | None = None,
+        engine: str = "reference",
+        checks: bool = False,
+    ) -> None:
+        self.functions = tuple(functions)
+        self.profile = profile
+        self._tap = tap
+        self.parameters = dict(taken(functions))
+        plan = sides(functions, profile)
+        self._placement = plan_memory(functions, profile)
+        # whoever watches a run watches the reference engine
+        self.left_out: Mapping[
+            tuple[str, str], int
+        ] = {}  # what the reference does for the jit: why
+        self._unit: Unit | None = None
+        if engine == "jit" and tap is None:
+            make, self._unit = _native(self._placement, wants_checks(checks))
+            self.left_out = self._unit.skipped
+        else:
+            make = partial(_plain, tap)
+        compilers = {side: make(module, profile, side) for side in sorted({s.name for s in plan})}
+        self._sides = [(s, compilers[s.name].code(s.function)) for s in plan]
+
+    @property
+    def is_parallel(self) -> bool:
+        """Whether blocks may run side by side: compiled, and no agent waits for another."""
+        if self._unit is None or self._unit.ordered:
+            return False
+        return not any(code.can_wait for _, code in self._sides)
+
+    def written(self, values: Mapping[str, Any]) -> list[Any]:
+        """The values of parameters in global memory that may be written to."""
+        names = list(self.parameters)
+        found: set[str] = set()
+        for function in self.functions:
+            own = names_of(function.regions[0].block.args, names)
+            numbers = written(function)
+            found |= {own[n] for n in (range(len(own)) if numbers is None else numbers)}
+        return [values[name] for name in sorted(found)]
+
+    @property
+    def name(self) -> str:
+        return ", ".join(name_of(f) for f in self.functions)
+
+    def require(self, count: int) -> None:
+        """As many arguments as parameters."""
+        wanted = self.parameters
+        if len(wanted) != count:
+            shown = ", ".join(f"%{name}" for name in wanted) or "none"
+            raise fail(
+                "PTO-U032", f"@{self.name} takes {len(wanted)} arguments ({shown}), got {count}"
+            )
+
+    def start(self, device: Any, values: Mapping[str, Any], blocks: int) -> Grid:
+        """A launch: one value for each parameter."""
+        if blocks < 1:
+            raise fail("PTO-U039", f"a launch needs at least one block, got {blocks}")
+        return Grid(self, device, values, blocks)
+
+    def agents(
+        self, cluster: Cluster, values: Mapping[str, Any], done: Callable[[], None]
+    ) -> list[Agent]:
+        """The agents of one block; all exist before the first begins."""
+        place = self._placement
+        found = [
+            (Core(cluster, self.profile, side.name, sub, side.agents, place), side, code)
+            for side, code in self._sides
+            for sub in range(side.agents)
+        ]
+        if self._tap is not None:
+            for core, _, _ in found:
+                self._tap.begin(core)
+        agents = [
+            Agent.of(core, code, self._arguments(side.function, values), self._at_end(core, done))
+            for core, side, code in found
+        ]
+        if self._tap is not None:
+            for agent in agents:
+                agent.program = self._tap.around(agent.core, agent.program)
+        return agents
+
+    def _at_end(self, core: Core, done: Callable[[], None]) -> Callable[[], None]:
+        """What is to be done when an agent has finished."""
+        return done if self._tap is None else partial(self._tap.finish, core, done)
+
+    def _arguments(self, function: Operation, values: Mapping[str, Any]) -> list[Any]:
+        args = function.regions[0].block.args
+        return [values[name] for name in names_of(args, list(self.parameters))]
+
+
+def _plain(tap: Tap | None, module: Module, profile: Profile, side: str) -> Compiler:
+    return Compiler(module, profile, side, tap)
+
+
+def _native(
+    placement: Placement, checks: bool
+) -> tuple[Callable[[Module, Profile, str], Compiler], Unit]:
+    """Compilers of the fast engine: one unit of compiled code for the whole kernel."""
+    from pto.run.jit.compiler import NativeCompiler
+    from pto.run.jit.emit.unit import Unit
+
+    unit = Unit()
+    return partial(NativeCompiler, unit, placement, checks=checks), unit
+
+
+class Grid:
+    """A launch under way: blocks that start one by one, and what they print."""
+
+    def __init__(self, kernel: Kernel, device: Any, values: Mapping[str, Any], blocks: int) -> None:
+        self.kernel = kernel
+        self.blocks = blocks
+        self.progress: Progress | None = None
+        self._device = device
+        self._values = values
+        self._arrivals: dict[Any, int] = defaultdict(int)
+        self._started = 0
+        self._left: dict[int, int] = {}  # agents by block; a finished block is forgotten
+        self._printed: dict[int, list[str]] = {}
+
+    @property
+    def is_done(self) -> bool:
+        return self._started == self.blocks and not self._left
+
+    def run(self) -> None:
+        """Every block: on threads where that is the same, else in turns."""
+        if self.blocks > 1 and self.kernel.is_parallel:
+            from pto.run.jit.border import threads
+
+            if threads.count() > 1 and threads.run(self, self.kernel.written(self._values)):
+                return
+            self._forget()
+        take_turns(self.next_block)
+
+    def _forget(self) -> None:
+        """As if no block had started."""
+        self._arrivals, self._started, self._left, self._printed = defaultdict(int), 0, {}, {}
+
+    def next_block(self) -> list[Agent]:
+        """The agents of the next block; none when all have started."""
+        if self._started == self.blocks:
+            return []
+        cluster = Cluster(self._device, self._started, self.blocks, self._arrivals)
+        self._started += 1
+        agents = self.kernel.agents(cluster, self._values, lambda: self._finished(cluster))
+        self._left[cluster.block] = len(agents)
+        return agents
+
+    def _finished(self, cluster: Cluster) -> None:
+        self._left[cluster.block] -= 1
+        if not self._left[cluster.block]:
+            del self._left[cluster.block]
+            self._printed[cluster.block] = [x for core in cluster.agents for x in core.printed]
+            if self.progress is not None:
+                self.progress(len(self._printed), self.blocks)
+
+    def printed(self) -> list[str]:
+        """What blocks printed, in their order, whatever order they ran in."""
+        return [line for block in sorted(self._printed) for line in self._printed[block]]

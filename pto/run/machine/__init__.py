@@ -1,0 +1,1 @@
+"""The machine: cores and their agents, devices, streams, worlds of ranks."""

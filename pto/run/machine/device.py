@@ -1,0 +1,293 @@
+"""The device: owns global memory, and gives launches the values their parameters stand for.
+
+Where its work is queued is in `stream.py`; how agents take turns, in `agents.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pto.core.dtypes import DType
+from pto.core.errors import fail
+from pto.core.global_tensor import GlobalTensor
+from pto.core.memory import Memory, Space
+from pto.core.pointer import Pointer
+from pto.ir.graph import Module, Operation
+from pto.isa.meaning.handle.memref import argument_view
+from pto.isa.meaning.scalar.arith import bits_of, wrapper
+from pto.isa.row import types as t
+from pto.run.launch.arrays import Borrowed, require_elements
+from pto.run.launch.engine import chosen_engine
+from pto.run.launch.prepared import Kernel
+from pto.run.launch.progress import Progress
+from pto.run.machine.agents import take_turns
+from pto.target.choose import choose
+from pto.target.facts import Profile
+
+if TYPE_CHECKING:
+    from pto.run.machine.stream import Capture, Stream
+    from pto.run.machine.world import World
+    from pto.run.watch.events import Observer, Tap
+
+# Where a rank's memory lies: no valid address is small by accident. The symmetric heap comes first,
+# so that the same offset is the same allocation on every rank; arrays of launches come behind it.
+_WINDOW = 1 << 40
+_ARRAYS = _WINDOW >> 1
+_PAGE = 1 << 12
+
+
+@dataclass(slots=True)
+class _Attached:
+    """An array in global memory. `users` counts the launches that need it; heap stays."""
+
+    base: int
+    memory: Memory
+    users: int = 0
+    stays: bool = False
+
+
+class Device:
+    """Global memory and the cores of one chip; one of the ranks of a world.
+
+    >>> device = Device("a5", device="950pr")
+    >>> stream = device.stream()
+    >>> stream.launch("add.pto", blocks=8, args=[a, b, c])
+    >>> device.synchronize()
+    """
+
+    def __init__(
+        self,
+        profile: Profile | str | None = None,
+        *,
+        device: str | None = None,
+        rank: int = 0,
+        world: World | None = None,
+        observer: Observer | None = None,
+        engine: str | None = None,
+        checks: bool = False,
+    ) -> None:
+        if not isinstance(profile, Profile):
+            profile = choose(profile_name=profile, device_name=device).profile
+        self.profile = profile
+        self.engine = chosen_engine(engine)
+        self.checks = checks  # of the jit engine: data that nobody has written
+        self.rank = rank
+        self.tap = None if observer is None else _tap(observer)
+        self.left_out: Mapping[tuple[str, str], int] = {}  # of the last launch: Kernel.left_out
+        self._world = world
+        self._heap = (rank + 1) * _WINDOW
+        self._next = self._heap + _ARRAYS
+        self._arrays: list[_Attached] = []
+        self._meetings: dict[Any, Any] = {}
+
+    # ---- what the host does with it
+
+    @property
+    def world(self) -> World:
+        """The ranks this device is one of; a device of its own is a world of one."""
+        if self._world is None:
+            from pto.run.machine.world import World
+
+            self._world = World.around(self)
+        return self._world
+
+    def stream(self) -> Stream:
+        """A new queue of work for this device."""
+        return self.world.new_stream(self)
+
+    def synchronize(self) -> None:
+        """Do all that has been submitted."""
+        self.world.synchronize()
+
+    def capture(self) -> Capture:
+        """`with device.capture() as graph:` keeps what is submitted there, to be replayed."""
+        return self.world.capture()
+
+    # ---- global memory
+
+    def attach(self, array: npt.NDArray[Any], *, heap: bool = False) -> Memory:
+        """Make a host array global memory; nothing is copied."""
+        if not array.flags.c_contiguous or not array.flags.writeable:
+            raise fail("PTO-M113", "an argument array must be contiguous and writeable")
+        memory = Memory.over(Space.GM, array.reshape(-1).view(np.uint8))
+        if self.tap is not None:
+            memory = self.tap.adopt(memory)
+        taken = -(-max(memory.size, 1) // _PAGE) * _PAGE + _PAGE
+        self._arrays.append(_Attached(self._heap if heap else self._next, memory, stays=heap))
+        self._heap, self._next = (
+            (self._heap + taken, self._next) if heap else (self._heap, self._next + taken)
+        )
+        return memory
+
+    def watch(self, tap: Tap | None) -> None:
+        """From now on somebody else watches, or nobody; arrays that are attached stay so."""
+        from pto.run.watch.memory import WatchedMemory
+
+        self.tap = tap
+        for attached in self._arrays:
+            memory = attached.memory
+            data = memory.raw if isinstance(memory, WatchedMemory) else memory.data
+            plain = Memory.over(Space.GM, data)
+            attached.memory = plain if tap is None else tap.adopt(plain)
+
+    def hold(self, memories: Iterable[Memory]) -> None:
+        """A launch needs these."""
+        self._count(memories, 1)
+
+    def release(self, memories: Iterable[Memory]) -> None:
+        """A launch is over: arrays that no other needs have no address any more."""
+        self._count(memories, -1)
+        for device in self.world.devices:
+            if device.tap is None:  # who watches may yet see a launch that is not ordered after it
+                device.forget()
+
+    def forget(self) -> None:
+        """Arrays that no launch needs are no global memory any more."""
+        self._arrays = [a for a in self._arrays if a.users > 0 or a.stays]
+
+    def _count(self, memories: Iterable[Memory], step: int) -> None:
+        wanted = {id(m) for m in memories}
+        for device in self.world.devices:
+            for attached in device._arrays:
+                if id(attached.memory) in wanted:
+                    attached.users += step
+
+    def address(self, pointer: Pointer) -> int:
+        """The number of a global address, as ptr-to-integer casts give it."""
+        for attached in self._everywhere():
+            if attached.memory is pointer.memory:
+                return attached.base + pointer.address
+        raise fail("PTO-M114", "this pointer is not into global memory")
+
+    def pointer(self, address: int, elem: Any) -> Pointer:
+        """The global memory at a number, on this rank or another."""
+        for attached in self._everywhere():
+            if attached.base <= address <= attached.base + attached.memory.size:
+                return Pointer(attached.memory, address - attached.base, elem)
+        raise fail("PTO-M114", f"{address:#x} is no global address of this launch")
+
+    def memory_of(self, array: npt.NDArray[Any]) -> Memory | None:
+        """The global memory that an array already is, on this rank or another."""
+        size = array.nbytes
+        for attached in self._everywhere():
+            memory = attached.memory
+            if memory.size == size and memory.data.ctypes.data == array.ctypes.data:
+                return memory
+        return None
+
+    def _everywhere(self) -> Iterator[_Attached]:
+        for device in (self,) if self._world is None else self._world.devices:
+            yield from device._arrays
+
+    # ---- ranks
+
+    @property
+    def ranks(self) -> int:
+        return 1 if self._world is None else len(self._world.devices)
+
+    @property
+    def meetings(self) -> dict[Any, Any]:
+        """What ranks know of each other's calls: one mapping for the whole world."""
+        return self._meetings if self._world is None else self._world.meetings
+
+    def owner(self, memory: Memory) -> int | None:
+        """The rank whose memory this is."""
+        base = next((a.base for a in self._everywhere() if a.memory is memory), None)
+        return None if base is None else base // _WINDOW - 1
+
+    def twin(self, memory: Memory, rank: int) -> Memory:
+        """The memory at the same offset of another rank's heap."""
+        if not 0 <= rank < self.ranks:
+            raise fail("PTO-M195", f"there is no rank {rank}: the world has {self.ranks}")
+        own = next((a for a in self._arrays if a.memory is memory and a.stays), None)
+        if own is None:
+            raise fail(
+                "PTO-M195",
+                f"this memory is not of the symmetric heap of rank {self.rank}",
+                help="World.symmetric allocates the same place on every rank",
+            )
+        wanted = own.base + (rank - self.rank) * _WINDOW
+        return next(a.memory for a in self.world.devices[rank]._arrays if a.base == wanted)
+
+    # ---- launches
+
+    def run(
+        self,
+        module: Module,
+        functions: Sequence[Operation],
+        args: Sequence[Any],
+        blocks: int,
+        progress: Progress | None = None,
+    ) -> list[str]:
+        """One launch, at once; returns what its blocks printed."""
+        kernel = Kernel(module, functions, self.profile, self.tap, self.engine, self.checks)
+        self.left_out = kernel.left_out
+        grid = kernel.start(self, self.values(kernel, args), blocks)
+        grid.progress = progress
+        with np.errstate(all="ignore"):
+            if self.tap is None:
+                grid.run()
+            else:
+                take_turns(self.tap.paced(grid.next_block), self.tap.unstick)
+                self.tap.observer.end()
+        return grid.printed()
+
+    def values(self, kernel: Kernel, args: Sequence[Any]) -> Mapping[str, Any]:
+        """What the parameters of a kernel stand for."""
+        kernel.require(len(args))
+        pairs = zip(kernel.parameters.items(), args, strict=True)
+        return {name: self._value(name, type, arg) for (name, type), arg in pairs}
+
+    def _value(self, name: str, type: t.Type, value: Any) -> Any:
+        if isinstance(type, t.Ptr) and type.space is Space.GM:
+            elem = type.elem.dtype if isinstance(type.elem, t.Scalar) else None
+            return Pointer(self._memory_of(name, "a pointer", value, elem), 0, elem)
+        if isinstance(type, t.MemRef) and type.space is Space.GM:
+            memory = self._memory_of(name, "a memref", value, type.elem.dtype)
+            return argument_view(type, memory, value.shape)
+        if isinstance(type, t.View):
+            return self._view(name, type, value)
+        if isinstance(type, t.Scalar):
+            return _scalar(name, type, value)
+        where = f" into {type.space.value}" if isinstance(type, t.Ptr | t.MemRef) else ""
+        raise fail("PTO-U033", f"%{name} is a {type.kind}{where}, which no host value can be")
+
+    def _view(self, name: str, type: t.View, value: Any) -> GlobalTensor:
+        memory = self._memory_of(name, "a view", value, type.elem.dtype)
+        if type.elem.dtype is None or (None in type.shape and len(value.shape) != len(type.shape)):
+            raise fail("PTO-U033", f"%{name} has {len(type.shape)} dimensions, got {value.shape}")
+        given = value.shape if None in type.shape else type.shape
+        shape = [own if size is None else size for size, own in zip(type.shape, given, strict=True)]
+        return GlobalTensor.of(memory, 0, type.elem.dtype, [n or 0 for n in shape])
+
+    def _memory_of(self, name: str, what: str, array: Any, elem: DType | None) -> Memory:
+        if not isinstance(array, np.ndarray):
+            raise fail("PTO-U033", f"%{name} is {what}: it needs an array, got {array!r}")
+        require_elements(name, Borrowed(array, array), elem)
+        return self.memory_of(array) or self.attach(array)
+
+
+def _tap(observer: Observer) -> Tap:
+    from pto.run.watch.events import Tap  # only runs that are watched need it
+
+    return Tap(observer)
+
+
+def _scalar(name: str, type: t.Scalar, value: Any) -> Any:
+    """A number that the type can hold; the bits of a signless integer may be given unsigned."""
+    if not isinstance(value, int | float | np.generic | np.ndarray) or np.ndim(value):
+        shown = "an array" if isinstance(value, np.ndarray) else repr(value)
+        raise fail("PTO-U033", f"%{name} is a scalar of type {type.name}, got {shown}")
+    if type.dtype is not None and type.is_float:
+        return type.dtype.numpy.type(value)
+    bits = bits_of(type)
+    lowest = 0 if type.name.startswith("u") else -(1 << (bits - 1))
+    whole = int(value) if isinstance(value, int) or np.isfinite(value) else 1 << bits
+    if whole != value or not lowest <= whole < 1 << bits:
+        raise fail("PTO-U033", f"%{name} is {type.name}, which cannot be {value}")
+    return wrapper(type)(whole)

@@ -1,0 +1,139 @@
+"""Which of the operations that may be done is done: as early, or as late, as the order allows.
+
+Early: an operation that nothing holds goes ahead of earlier ones of other pipes. Late: one is done
+only when another that comes after it must be, the newest first, so that what nothing waits for is
+done last. Random: pipes have speeds, drawn again now and then from a seed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from random import Random
+from typing import Protocol
+
+from pto.core.errors import fail
+from pto.run.order.pipes import Item, Pipes
+
+_NAMES = ("program", "early", "late", "random")
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """The name of a schedule; `seed` is random's."""
+
+    name: str = "program"
+    seed: int = 0
+
+    def __str__(self) -> str:
+        return f"random:{self.seed}" if self.name == "random" else self.name
+
+    def choice(self) -> Choice:
+        """A fresh one: the same seed decides the same way."""
+        if self.name == "random":
+            return _Random(self.seed)
+        return {"early": _Early, "late": _Late}[self.name]()
+
+
+PROGRAM = Schedule()
+
+
+def parse_schedule(text: str | Schedule | None) -> Schedule:
+    """`program`, `early`, `late` or `random:SEED`."""
+    if isinstance(text, Schedule):
+        return text
+    name, colon, seed = (text or "program").partition(":")
+    if name not in _NAMES or (colon and name != "random") or (colon and not seed.isdecimal()):
+        raise fail(
+            "PTO-U230",
+            f"there is no schedule {text!r}",
+            help="program, early, late, or random:SEED with a number, as random:7",
+        )
+    return Schedule(name, int(seed or 0))
+
+
+Wanted = Callable[[], Item | None]  # what the scalar unit needs done next; None: it can go on
+
+
+class Choice(Protocol):
+    """Decides when work that was issued is done."""
+
+    def issued(self, pipes: Pipes) -> None:
+        """One more was issued, and nobody waits for it."""
+        ...
+
+    def settle(self, pipes: Pipes, wanted: Wanted) -> None:
+        """The scalar unit of an agent stands still until nothing is wanted any more."""
+        ...
+
+    def unstick(self, pipes: Pipes) -> None:
+        """No agent can go on by itself."""
+        ...
+
+
+class _Early:
+    def issued(self, pipes: Pipes) -> None:
+        pass
+
+    def settle(self, pipes: Pipes, wanted: Wanted) -> None:
+        if wanted() is not None:
+            self.unstick(pipes)
+
+    def unstick(self, pipes: Pipes) -> None:
+        while any(pipes.start(item) for item in reversed(pipes.heads())):
+            pass
+
+
+class _Late:
+    def issued(self, pipes: Pipes) -> None:
+        pass
+
+    def settle(self, pipes: Pipes, wanted: Wanted) -> None:
+        while (item := wanted()) is not None and pipes.require(item):
+            pass
+
+    def unstick(self, pipes: Pipes) -> None:
+        any(pipes.require(item) for item in pipes.pending())
+
+
+_SPEEDS = (0.0, 0.1, 0.5, 1.0)
+_REDRAWN = 1 / 32  # how often speeds change, for each operation that is issued
+
+
+class _Random:
+    def __init__(self, seed: int) -> None:
+        self._random = Random(seed)
+        self._speeds: dict[tuple[int, str], float] = {}
+
+    def issued(self, pipes: Pipes) -> None:
+        if self._random.random() < _REDRAWN:
+            self._speeds.clear()
+        for item in self._shuffled(pipes):
+            while self._random.random() < self._speed(item):
+                queue = item.unit.queues[item.pipe]
+                if pipes.wants(item) is not None or not pipes.start(item) or not queue:
+                    break
+                item = queue[0]
+
+    def settle(self, pipes: Pipes, wanted: Wanted) -> None:
+        while wanted() is not None and self._one(pipes):
+            pass
+
+    def unstick(self, pipes: Pipes) -> None:
+        self._one(pipes)
+
+    def _one(self, pipes: Pipes) -> bool:
+        return any(pipes.start(item) for item in self._shuffled(pipes))
+
+    def _shuffled(self, pipes: Pipes) -> list[Item]:
+        """Those that can be tried, the pipes that are fast now before the others."""
+        found = pipes.heads()
+        self._random.shuffle(found)
+        return sorted(found, key=lambda item: -self._speed(item))
+
+    def _speed(self, item: Item) -> float:
+        key = (item.unit.index, item.pipe)
+        found = self._speeds.get(key)
+        if found is None:
+            found = self._speeds[key] = self._random.choice(_SPEEDS)
+        return found

@@ -1,0 +1,1 @@
+"""The reference engine: a row's meaning on NumPy, one step an operation."""

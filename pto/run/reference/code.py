@@ -1,0 +1,123 @@
+"""A function prepared for the reference engine: each operation is a step on numbered registers.
+
+`step(core, regs)` does one operation. A block that can wait for another agent also runs as a
+generator that yields the operation it waits at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from dataclasses import dataclass, field
+from typing import Any
+
+from pto.core.errors import PtoError
+from pto.ir.graph import Operation
+from pto.isa.meaning import Blocked
+from pto.run.machine.core import Core
+
+Regs = list[Any]
+Step = Callable[[Core, Regs], Any]
+Waits = Generator["Wait", None, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Where an agent stands still, and what for. One that only looks may yet go on by itself."""
+
+    op: Operation
+    reason: Blocked
+    looks: bool = False
+
+
+class Return(Exception):
+    """Leaves a function; caught where it was called."""
+
+    def __init__(self, values: list[Any]) -> None:
+        self.values = values
+
+
+@dataclass(slots=True)
+class Block:
+    """Steps in program order. `waits` holds the generator form of the steps that can wait."""
+
+    ops: list[Operation] = field(default_factory=list[Operation])
+    steps: list[Step] = field(default_factory=list[Step])
+    waits: dict[int, Callable[[Core, Regs], Waits]] = field(
+        default_factory=dict[int, Callable[[Core, Regs], Waits]]
+    )
+
+    def run(self, core: Core, regs: Regs) -> None:
+        """All steps; none of them can wait."""
+        n = 0
+        try:
+            for n, step in enumerate(self.steps):  # noqa: B007
+                step(core, regs)
+        except PtoError as error:
+            raise located(error, self.ops[n]) from None
+
+    def drop_end(self) -> None:
+        """Leave out the last step: the operation around moves what a yield hands on."""
+        self.ops.pop()
+        self.steps.pop()
+
+    def gen(self, core: Core, regs: Regs) -> Waits:
+        """All steps, yielding wherever one has to wait."""
+        n = 0
+        try:
+            for n, step in enumerate(self.steps):
+                wait = self.waits.get(n)
+                if wait is None:
+                    step(core, regs)
+                else:
+                    yield from wait(core, regs)
+        except PtoError as error:
+            raise located(error, self.ops[n]) from None
+
+
+def located(error: PtoError, op: Operation) -> PtoError:
+    """The same error at the operation's place, unless it already has one."""
+    return type(error)(*(d.at(op.loc) for d in error.diagnostics))
+
+
+def until_ready(op: Operation, step: Step) -> Callable[[Core, Regs], Waits]:
+    """Try a step again and again; each failed try yields."""
+
+    def gen(core: Core, regs: Regs) -> Waits:
+        while isinstance(found := step(core, regs), Blocked):
+            yield Wait(op, found)
+        core.progress += 1
+
+    return gen
+
+
+@dataclass(slots=True)
+class Code:
+    """One function: its registers, its arguments' places and its body."""
+
+    function: Operation
+    size: int
+    args: list[int]
+    body: Block
+    can_wait: bool
+
+    def call(self, core: Core, values: list[Any]) -> list[Any]:
+        regs = self._frame(values)
+        try:
+            self.body.run(core, regs)
+        except Return as done:
+            return done.values
+        return []
+
+    def gen(self, core: Core, values: list[Any]) -> Waits:
+        regs = self._frame(values)
+        try:
+            yield from self.body.gen(core, regs)
+        except Return as done:
+            return done.values
+        return []
+
+    def _frame(self, values: list[Any]) -> Regs:
+        regs: Regs = [None] * self.size
+        for slot, value in zip(self.args, values, strict=True):
+            regs[slot] = value
+        return regs

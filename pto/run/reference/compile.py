@@ -1,0 +1,236 @@
+"""Graph to code: gives every value a register and turns every operation into a step.
+
+What an operation does is its row's body; control flow is in `run/reference/control.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from pto.core.errors import Diagnostic, PtoError, fail
+from pto.ir.graph import Module, Operation, Region, Value
+from pto.isa.meaning import Blocked, Do, Fold, Lane
+from pto.isa.meaning.handle.view import pointer_to
+from pto.isa.row import types as t
+from pto.isa.row.instr import Instr, Operand
+from pto.isa.row.kinds import KINDS
+from pto.isa.rules.rule import Case
+from pto.plan.calls import Names
+from pto.run.machine.core import Core
+from pto.run.reference import tiles, vectors
+from pto.run.reference.code import Block, Code, Regs, Step, until_ready
+from pto.run.reference.control import CONTROL
+from pto.target.facts import Profile
+from pto.verify.functions import name_of
+from pto.verify.operation import constant
+
+if TYPE_CHECKING:
+    from pto.run.watch.events import Tap
+
+Function = Callable[..., Any]
+
+
+class Compiler:
+    """Prepares the functions of one module for one side of a core."""
+
+    def __init__(self, module: Module, profile: Profile, side: str, tap: Tap | None = None) -> None:
+        self.module = module
+        self.profile = profile
+        self.side = side
+        self.tap = tap  # reports what steps do, where somebody observes the run
+        self._names = Names()
+        self._codes: dict[int, Code] = {}
+        self._slots: dict[int, int] = {}
+
+    def code(self, function: Operation | str) -> Code:
+        """The code of a function, made once."""
+        if isinstance(function, str):
+            function = {name_of(f): f for f in self.module.functions()}[function]
+        found = self._codes.get(id(function))
+        if found is None:
+            found = self._function(function)
+            self._codes[id(function)] = found
+        return found
+
+    def callee(self, op: Operation) -> Operation:
+        """The function a call names: of its own module first."""
+        caller = next(a for a in op.ancestors() if a.name == "func.func")
+        found = self._names.find(op.attrs.get("callee"), caller)
+        if found is None:
+            raise fail("PTO-S102", f"'{op.name}' op calls a function without a body", loc=op.loc)
+        return found
+
+    def _function(self, function: Operation) -> Code:
+        outer, self._slots = self._slots, {}
+        block = function.regions[0].block
+        args = [self.slot(a) for a in block.args]
+        body = self.block(function.regions[0])
+        code = Code(function, len(self._slots), args, body, bool(body.waits))
+        self._slots = outer
+        return code
+
+    def slot(self, value: Value) -> int:
+        return self._slots.setdefault(id(value), len(self._slots))
+
+    def _absent(self) -> int:
+        """The register nobody writes: an operand that is not there is None."""
+        return self._slots.setdefault(0, len(self._slots))
+
+    def slots(self, values: list[Value]) -> list[int]:
+        return [self.slot(v) for v in values]
+
+    def block(self, region: Region) -> Block:
+        """The steps of a region's only block."""
+        out = Block()
+        for op in region.block.ops:
+            self._add(out, op)
+        return out
+
+    def _add(self, out: Block, op: Operation) -> None:
+        control = CONTROL.get(op.name)
+        if control is not None:
+            made = control(self, op)
+            if made is None:
+                return
+            step, wait = made if self.tap is None else self.tap.control(op, made)
+        else:
+            step = self.step(op)
+            if self.tap is not None:
+                step = self.tap.step(self, op, step)
+            wait = until_ready(op, step) if self._may_wait(op) else None
+        if wait is not None:
+            out.waits[len(out.steps)] = wait
+        out.ops.append(op)
+        out.steps.append(step)
+
+    def _may_wait(self, op: Operation) -> bool:
+        body = op.row.body if op.row else None
+        by_itself = isinstance(body, Do) and body.blocks
+        return by_itself or (self.tap is not None and self.tap.may_wait(op))
+
+    def step(self, op: Operation) -> Step:
+        """The step of an operation whose row has a body."""
+        row = op.row
+        if row is None or row.body is None:
+            message = f"'{op.name}' op is parsed and checked, but not executed yet"
+            raise PtoError(Diagnostic("PTO-X020", message, op.loc))
+        try:
+            fn = self._function_of(op, row)
+        except PtoError as error:
+            raise PtoError(*(d.at(op.loc) for d in error.diagnostics)) from None
+        return self._bind(op, row, _addressed(op, row, fn))
+
+    def _function_of(self, op: Operation, row: Instr) -> Function:
+        case = Case(op, row, self.profile, constant)
+        if isinstance(row.body, Do):
+            return row.body.make(case)
+        if isinstance(row.body, Lane):
+            engine = vectors if row.family.section == "vector" else tiles
+            return engine.lane(case, row.body)
+        if isinstance(row.body, Fold):
+            return tiles.fold(case, row.body)
+        raise RuntimeError(f"{row.name}: no engine case for {type(row.body).__name__}")
+
+    def _bind(self, op: Operation, row: Instr, fn: Function) -> Step:
+        """Read operands from registers, call, write results."""
+        body = row.body
+        binds = body.binds if isinstance(body, Do) else ""
+        outs = self.slots(op.group(binds) if binds else op.results)
+        if not (isinstance(body, Do) and body.blocks) and not any(o.variadic for o in row.operands):
+            groups = [op.group(o.name) for o in row.operands]
+            return _bind_fixed(fn, [self.slot(g[0]) if g else self._absent() for g in groups], outs)
+        plan: list[int | list[int] | None] = []
+        for operand in row.operands:
+            found = self.slots(op.group(operand.name))
+            plan.append(found if operand.variadic else found[0] if found else None)
+        return _bind_open(fn, plan, outs)
+
+
+def _addressed(op: Operation, row: Instr, fn: Function) -> Function:
+    """A memref where a pointer could stand is the address of its first element."""
+    places = [i for i, operand in enumerate(row.operands) if _is_address(op, operand)]
+    if not places:
+        return fn
+
+    def call(core: Core, *operands: Any) -> Any:
+        values = list(operands)
+        for i in places:
+            values[i] = pointer_to(values[i])
+        return fn(core, *values)
+
+    return call
+
+
+def _is_address(op: Operation, operand: Operand) -> bool:
+    values, kind = op.group(operand.name), KINDS[operand.kind]
+    type = values[0].type if values else None
+    if not isinstance(type, t.MemRef) or kind.accepts(t.View((), type.elem, False)):
+        return False
+    return kind.accepts(t.Ptr(type.elem, type.space))
+
+
+def _bind_fixed(fn: Function, ins: list[int], outs: list[int]) -> Step:
+    """Straight code for the common arities: this is the inner loop of the engine."""
+    if len(outs) > 1:
+
+        def many(core: Core, regs: Regs) -> Any:
+            for slot, value in zip(outs, fn(core, *[regs[i] for i in ins]), strict=True):
+                regs[slot] = value
+
+        return many
+    if not outs and len(ins) == 2:
+        first, second = ins
+        return lambda core, regs: fn(core, regs[first], regs[second])
+    if not outs and len(ins) == 3:
+        first, second, third = ins
+        return lambda core, regs: fn(core, regs[first], regs[second], regs[third])
+    if not outs:
+        return lambda core, regs: fn(core, *[regs[i] for i in ins])
+    out = outs[0]
+    if len(ins) == 1:
+        (a,) = ins
+
+        def one(core: Core, regs: Regs) -> Any:
+            regs[out] = fn(core, regs[a])
+
+        return one
+    if len(ins) == 2:
+        a, b = ins
+
+        def two(core: Core, regs: Regs) -> Any:
+            regs[out] = fn(core, regs[a], regs[b])
+
+        return two
+
+    if len(ins) == 3:
+        a, b, c = ins
+
+        def three(core: Core, regs: Regs) -> Any:
+            regs[out] = fn(core, regs[a], regs[b], regs[c])
+
+        return three
+
+    def some(core: Core, regs: Regs) -> Any:
+        regs[out] = fn(core, *[regs[i] for i in ins])
+
+    return some
+
+
+def _bind_open(fn: Function, plan: list[int | list[int] | None], outs: list[int]) -> Step:
+    def step(core: Core, regs: Regs) -> Any:
+        values = [
+            [regs[i] for i in p] if isinstance(p, list) else None if p is None else regs[p]
+            for p in plan
+        ]
+        result = fn(core, *values)
+        if isinstance(result, Blocked):
+            return result
+        if len(outs) == 1:
+            regs[outs[0]] = result
+        elif outs:
+            for slot, value in zip(outs, result, strict=True):
+                regs[slot] = value
+        return result
+
+    return step

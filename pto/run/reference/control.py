@@ -1,0 +1,238 @@
+"""Control flow as steps: functions, loops, branches, sections and scopes.
+
+Each entry of CONTROL returns the step, and its generator form when something inside can wait; None
+when the operation needs no step on this side of the core.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from pto.core.errors import fail
+from pto.ir.graph import Operation
+from pto.isa.meaning import Blocked, Do
+from pto.run.machine.core import Core
+from pto.run.reference.code import Regs, Return, Step, Wait, Waits
+from pto.verify.functions import kind_of
+
+if TYPE_CHECKING:
+    from pto.run.reference.compile import Compiler
+
+Made = tuple[Step, Callable[[Core, Regs], Waits] | None]
+MAX_TRIPS = 1 << 40  # a loop that long is a mistake, not a program
+
+
+def require_step(step: int) -> None:
+    if step <= 0:
+        raise fail("PTO-S130", f"'scf.for' op needs a positive step, got {step}")
+
+
+def _for(c: Compiler, op: Operation) -> Made:
+    region = op.regions[0]
+    lower, upper, stride, *inits = c.slots(op.operands)
+    counter, *carried = c.slots(region.block.args)
+    body = c.block(region)
+    body.drop_end()
+    yielded = c.slots(region.block.ops[-1].operands)
+    outs = c.slots(op.results)
+
+    def start(regs: Regs) -> range:
+        require_step(regs[stride])
+        for to, source in zip(carried, inits, strict=True):
+            regs[to] = regs[source]
+        return range(regs[lower], regs[upper], regs[stride])
+
+    def carry(regs: Regs) -> None:
+        values = [regs[i] for i in yielded]
+        for to, value in zip(carried, values, strict=True):
+            regs[to] = value
+
+    def finish(regs: Regs) -> None:
+        for to, source in zip(outs, carried, strict=True):
+            regs[to] = regs[source]
+
+    def step(core: Core, regs: Regs) -> None:
+        for i in start(regs):
+            regs[counter] = i
+            body.run(core, regs)
+            carry(regs)
+        finish(regs)
+
+    def gen(core: Core, regs: Regs) -> Waits:
+        for i in start(regs):
+            regs[counter] = i
+            yield from body.gen(core, regs)
+            carry(regs)
+        finish(regs)
+
+    return step, gen if body.waits else None
+
+
+def _if(c: Compiler, op: Operation) -> Made:
+    (condition,) = c.slots(op.operands)
+    outs = c.slots(op.results)
+    arms: list[tuple[Any, list[int]]] = []
+    for region in op.regions:
+        if not region.blocks:
+            arms.append((None, []))
+            continue
+        body = c.block(region)
+        body.drop_end()
+        arms.append((body, c.slots(region.block.ops[-1].operands)))
+
+    def finish(regs: Regs, yielded: list[int]) -> None:
+        values = [regs[i] for i in yielded]
+        for to, value in zip(outs, values, strict=True):
+            regs[to] = value
+
+    def step(core: Core, regs: Regs) -> None:
+        body, yielded = arms[0 if regs[condition] else 1]
+        if body is not None:
+            body.run(core, regs)
+            finish(regs, yielded)
+
+    def gen(core: Core, regs: Regs) -> Waits:
+        body, yielded = arms[0 if regs[condition] else 1]
+        if body is not None:
+            yield from body.gen(core, regs)
+            finish(regs, yielded)
+
+    can_wait = any(body is not None and body.waits for body, _ in arms)
+    return step, gen if can_wait else None
+
+
+def _while(c: Compiler, op: Operation) -> Made:
+    before_region, after_region = op.regions
+    inits, outs = c.slots(op.operands), c.slots(op.results)
+    before_args = c.slots(before_region.block.args)
+    after_args = c.slots(after_region.block.args)
+    before, after = c.block(before_region), c.block(after_region)
+    for block in (before, after):
+        block.drop_end()
+    condition, *passed = c.slots(before_region.block.ops[-1].operands)
+    yielded = c.slots(after_region.block.ops[-1].operands)
+
+    def move(regs: Regs, sources: list[int], targets: list[int]) -> None:
+        values = [regs[i] for i in sources]
+        for to, value in zip(targets, values, strict=True):
+            regs[to] = value
+
+    def step(core: Core, regs: Regs) -> None:
+        move(regs, inits, before_args)
+        while True:
+            before.run(core, regs)
+            if not regs[condition]:
+                break
+            move(regs, passed, after_args)
+            after.run(core, regs)
+            move(regs, yielded, before_args)
+        move(regs, passed, outs)
+
+    watches = any(looks(inner) for inner in op.walk())
+    wait = Wait(op, Blocked("others to change what its loop looks at"), looks=True)
+
+    def gen(core: Core, regs: Regs) -> Waits:
+        move(regs, inits, before_args)
+        while True:
+            yield from before.gen(core, regs)
+            if not regs[condition]:
+                break
+            move(regs, passed, after_args)
+            yield from after.gen(core, regs)
+            old = [regs[i] for i in before_args]
+            move(regs, yielded, before_args)
+            if watches:
+                core.progress += _differ(old, [regs[i] for i in before_args])
+                yield wait
+        move(regs, passed, outs)
+
+    return step, gen if watches or before.waits or after.waits else None
+
+
+def looks(op: Operation) -> bool:
+    """Whether an operation reads what other agents change."""
+    body = op.row.body if op.row else None
+    return isinstance(body, Do) and body.looks
+
+
+def _differ(old: list[Any], new: list[Any]) -> bool:
+    """A loop that carries other values than before gets somewhere."""
+    pairs = zip(old, new, strict=True)
+    return any(a is not b and not (isinstance(a, int | float) and a == b) for a, b in pairs)
+
+
+def _return(c: Compiler, op: Operation) -> Made:
+    values = c.slots(op.operands)
+
+    def step(core: Core, regs: Regs) -> None:
+        raise Return([regs[i] for i in values])
+
+    return step, None
+
+
+def _call(c: Compiler, op: Operation) -> Made | None:
+    callee = c.callee(op)
+    if kind_of(callee) not in (None, c.side) and c.side != "both":
+        return None
+    code = c.code(callee)
+    ins, outs = c.slots(op.operands), c.slots(op.results)
+
+    def step(core: Core, regs: Regs) -> None:
+        for to, value in zip(outs, code.call(core, [regs[i] for i in ins]), strict=True):
+            regs[to] = value
+
+    def gen(core: Core, regs: Regs) -> Waits:
+        values = yield from code.gen(core, [regs[i] for i in ins])
+        for to, value in zip(outs, values, strict=True):
+            regs[to] = value
+
+    return step, gen if code.can_wait else None
+
+
+def _section(side: str) -> Callable[[Compiler, Operation], Made | None]:
+    """Only the named side of a core executes a section."""
+
+    def make(c: Compiler, op: Operation) -> Made | None:
+        return _scope(c, op) if c.side in (side, "both") else None
+
+    return make
+
+
+def _scope(c: Compiler, op: Operation) -> Made:
+    body = c.block(op.regions[0])
+    return body.run, body.gen if body.waits else None
+
+
+def _captures(c: Compiler, op: Operation) -> Made:
+    """A scope that sees only what it captures, under its own names."""
+    region = op.regions[0]
+    ins, args = c.slots(op.operands), c.slots(region.block.args)
+    body = c.block(region)
+
+    def step(core: Core, regs: Regs) -> None:
+        for to, source in zip(args, ins, strict=True):
+            regs[to] = regs[source]
+        body.run(core, regs)
+
+    return step, None
+
+
+def _nothing(c: Compiler, op: Operation) -> Made:
+    """The end of a region: the operation around it moves the values."""
+    return lambda core, regs: None, None
+
+
+CONTROL: dict[str, Callable[[Compiler, Operation], Made | None]] = {
+    "scf.for": _for,
+    "scf.if": _if,
+    "scf.while": _while,
+    "scf.yield": _nothing,
+    "scf.condition": _nothing,
+    "func.return": _return,
+    "func.call": _call,
+    "pto.section.cube": _section("cube"),
+    "pto.section.vector": _section("vector"),
+    "pto.vecscope": _scope,
+    "pto.strict_vecscope": _captures,
+}

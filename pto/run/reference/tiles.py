@@ -1,0 +1,119 @@
+"""Lane functions and folds on tiles: over a valid region, in any layout."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from pto.core.dtypes import DType
+from pto.core.tile import Tile
+from pto.isa.meaning import Fold, Lane, lanes
+from pto.isa.meaning.kinds import Axis
+from pto.isa.meaning.tile.regions import (
+    element,
+    put,
+    region,
+    require_arithmetic,
+    require_line,
+    scalar,
+)
+from pto.isa.row import types as t
+from pto.isa.rules.rule import Case
+from pto.run.machine.core import Core
+
+Reader = Callable[[Any, int, int], Any]
+
+
+def lane(case: Case, body: Lane) -> Callable[..., None]:
+    """dst[i,j] = fn(sources[i,j]); reads come before the write, so dst may be a source."""
+    if not body.moves:
+        require_arithmetic(case)
+    fn = body.function(case)
+    roles = [o.role for o in case.row.operands]
+    dst_at = roles.index("inout") if "inout" in roles else roles.index("out")
+    dtype = element(case, case.row.operands[dst_at].name)
+    ins = [
+        (i, _reader(case, operand.name, dtype))
+        for i, operand in enumerate(case.row.operands)
+        if operand.role in ("in", "inout")
+    ]
+    tiles = [i for i, _ in ins if _is_tile(case, case.row.operands[i].name)]
+    spread = None if body.spread is None else _Spread(body.spread, tiles)
+
+    def step(core: Core, *operands: Any) -> None:
+        dst: Tile = operands[dst_at]
+        rows, cols = dst.get_valid()
+        if rows == 0 or cols == 0:
+            return
+        if spread is None:
+            sources = [read(operands[i], rows, cols) for i, read in ins]
+        else:
+            sources = spread.read(operands, rows, cols)
+        put(dst, rows, cols, fn(*sources))
+
+    return step
+
+
+class _Spread:
+    """Which source has one value for a row, or a column, of the domain."""
+
+    def __init__(self, axis: Axis, tiles: list[int]) -> None:
+        self.axis = axis
+        self.tiles = tiles
+
+    def read(self, operands: tuple[Any, ...], rows: int, cols: int) -> list[Any]:
+        sources: list[Tile] = [operands[i] for i in self.tiles]
+        if self.axis == "column":
+            *whole, one = sources
+            return [*(region(s, rows, cols) for s in whole), region(one, 1, cols)]
+        at = 0 if len(sources) == 1 or sources[0].get_valid()[1] < cols else 1
+        return [region(s, rows, 1 if i == at else cols) for i, s in enumerate(sources)]
+
+
+def _is_tile(case: Case, name: str) -> bool:
+    return not isinstance(case.type(name), t.Scalar)
+
+
+def _reader(case: Case, name: str, dtype: DType) -> Reader:
+    if _is_tile(case, name):
+        return region
+    become = scalar(case.type(name), dtype)
+    return lambda value, rows, cols: become(value)
+
+
+def fold(case: Case, body: Fold) -> Callable[..., None]:
+    """dst = src folded along an axis, in the order `Fold` spells out."""
+    require_arithmetic(case)
+    names = case.row.operand_names
+    src_at, dst_at = names.index("src"), names.index("dst")
+    kind = accumulator(element(case, "src"), element(case, "dst"), body.wide)
+    into = element(case, "dst").numpy
+    pairs = body.pairs is not None and body.pairs(case)
+    by_row, fn = body.axis == "row", body.fn
+
+    def step(core: Core, *operands: Any) -> None:
+        src: Tile = operands[src_at]
+        dst: Tile = operands[dst_at]
+        rows, cols = src.get_valid()
+        if rows == 0 or cols == 0:
+            return
+        require_line(src, dst, body.axis)
+        values = region(src, rows, cols)
+        if by_row:
+            put(
+                dst, rows, 1, lanes.fold_strands(fn, values, kind).astype(into, copy=False)[:, None]
+            )
+            return
+        lines = np.ascontiguousarray(values, kind)
+        found = lanes.fold_pairs(fn, lines) if pairs else lanes.fold(fn, lines)
+        put(dst, 1, cols, found.astype(into, copy=False)[None, :])
+
+    return step
+
+
+def accumulator(src: DType, dst: DType, wide: bool) -> Any:
+    """The type a fold runs in."""
+    small = dst.is_float and dst.itemsize < 4
+    return np.dtype(np.float32) if wide and small and src.is_float else dst.numpy

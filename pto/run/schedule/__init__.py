@@ -1,1 +1,0 @@
-"""Runs in which effects happen as early or as late as the order between pipes allows."""

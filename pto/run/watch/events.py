@@ -1,0 +1,248 @@
+"""Events: what each instruction of a run read, wrote and ordered, told to an observer as it runs.
+
+`Tap` sits between the engine and an observer. Without one the engine compiles the same code as
+ever: nothing here is called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from pto.core.memory import Memory
+from pto.ir.graph import Operation
+from pto.isa.meaning import Blocked
+from pto.isa.row import types as t
+from pto.isa.rules.rule import Case
+from pto.run.machine.core import Core
+from pto.run.order.effects import (
+    FLAGS,
+    SIGNALS,
+    WITHIN,
+    AlwaysSet,
+    Effect,
+    MakeEffect,
+    Tally,
+    arrival_of,
+    effect_of,
+    issuing_pipe,
+)
+from pto.run.reference.code import Regs, Step, Waits
+from pto.run.watch.memory import Access, Recorder, WatchedMemory
+from pto.verify.operation import constant
+from pto.verify.scopes import VECSCOPES
+
+if TYPE_CHECKING:
+    from pto.run.reference.compile import Compiler
+
+Made = tuple[Step, Callable[[Core, Regs], Waits] | None]
+_PLACES = (t.Ptr, t.TileBuf, t.View, t.MemRef)
+
+
+@dataclass(slots=True)
+class Event:
+    """One instruction, executed: exactly the bytes it touched, and what it orders."""
+
+    op: Operation
+    core: Core
+    pipe: str  # MTE2, V, ..., ALL or none
+    accesses: list[Access]
+    counters: tuple[int, ...]  # of the loops around, outermost first
+    effect: Effect | None = None
+
+
+class Observer(Protocol):
+    """Watches a run, in program order of each agent. It never changes the run."""
+
+    def launch(self, number: int, after: Collection[int], functions: Sequence[Operation]) -> None:
+        """Agents that begin from now on belong to a launch, which began after others had ended.
+
+        Not told where one launch is all there is.
+        """
+        ...
+
+    def begin(self, core: Core) -> None: ...
+    def finish(self, core: Core) -> None:
+        """An agent has come to its end; when all of its core have, their buffers are forgotten."""
+        ...
+
+    def memory(self, memory: WatchedMemory, core: Core | None) -> None:
+        """A memory comes into use: a local buffer of `core`, else global memory."""
+        ...
+
+    def event(self, event: Event) -> None: ...
+    def enter_scope(self, core: Core) -> None:
+        """A vector scope begins: what follows is one piece of work of its pipe."""
+        ...
+
+    def leave_scope(self, core: Core) -> None: ...
+    def end(self) -> None:
+        """Every agent has come to its end."""
+        ...
+
+
+class Nobody:
+    """Takes the place of an observer where there is none."""
+
+    def launch(
+        self, number: int, after: Collection[int], functions: Sequence[Operation]
+    ) -> None: ...
+    def begin(self, core: Core) -> None: ...
+    def finish(self, core: Core) -> None: ...
+    def memory(self, memory: WatchedMemory, core: Core | None) -> None: ...
+    def event(self, event: Event) -> None: ...
+    def enter_scope(self, core: Core) -> None: ...
+    def leave_scope(self, core: Core) -> None: ...
+    def end(self) -> None: ...
+
+
+class Tap:
+    """The engine's side: watched memories, and steps that report what they did."""
+
+    def __init__(self, observer: Observer) -> None:
+        self.observer = observer
+        self.recorder = Recorder()
+
+    def adopt(self, memory: Memory, core: Core | None = None) -> Memory:
+        """The same bytes, watched; `core` owns a local buffer."""
+        watched = WatchedMemory(memory, self.recorder)
+        self.observer.memory(watched, core)
+        return watched
+
+    def begin(self, core: Core) -> None:
+        """Flags become the observer's matter, counters between agents tell what changes."""
+        core.flags = AlwaysSet()
+        shared = core.cluster
+        if not isinstance(shared.cross_flags, Tally):
+            shared.cross_flags = Tally(shared.cross_flags)
+            shared.arrivals = Tally(shared.arrivals)
+        self.observer.begin(core)
+
+    def finish(self, core: Core, done: Callable[[], None]) -> None:
+        self.observer.finish(core)
+        done()
+
+    def around(self, core: Core, program: Waits) -> Waits:
+        """The program of an agent, with what is to be done around it."""
+        return program
+
+    def paced(self, start: Callable[[], Sequence[Any]]) -> Callable[[], Sequence[Any]]:
+        """When blocks begin: as a run without anybody else starts them."""
+        return start
+
+    def unstick(self) -> bool:
+        """No agent can go on: True when something was done about it."""
+        return False
+
+    def may_wait(self, op: Operation) -> bool:
+        """Whether a step that is no wait by its meaning may have to be tried again."""
+        return False
+
+    def step(self, compiler: Compiler, op: Operation, step: Step) -> Step:
+        """The step of an operation, reporting; the same step where there is nothing to report."""
+        if op.row is None:
+            return step
+        case = Case(op, op.row, compiler.profile, constant)
+        loops = [
+            compiler.slot(a.regions[0].block.args[0]) for a in op.ancestors() if a.name == "scf.for"
+        ][::-1]
+        effect = effect_of(case)
+        if effect is not None and id(op.row.body) in WITHIN and not op.operands:
+            return self._telling(op, effect, issuing_pipe(case)([]), loops)
+        if effect is not None and id(op.row.body) in FLAGS:
+            at = compiler.slot(op.operands[0])
+            return self._choosing(op, step, effect, issuing_pipe(case)([]), at, loops)
+        if effect is not None:
+            slots = [compiler.slots(op.group(name)) for name in op.row.operand_names]
+            both = (effect, arrival_of(case))
+            return self._ordering(op, step, both, issuing_pipe(case), slots, loops)
+        values = (*op.operands, *op.results)
+        if not any(isinstance(v.type, _PLACES) for v in values):
+            return step
+        return self._working(op, step, issuing_pipe(case)([]), loops)
+
+    def _telling(self, op: Operation, effect: MakeEffect, pipe: str, loops: list[int]) -> Step:
+        """A flag or barrier that nothing but its text decides: there is nothing to do but tell."""
+        tell, nothing = self.observer.event, list[Access]()
+        known: list[Effect | None] = []
+
+        def watched(core: Core, regs: Regs) -> None:
+            if not known:
+                known.append(effect(core, []))
+            tell(Event(op, core, pipe, nothing, tuple([regs[i] for i in loops]), known[0]))
+
+        return watched
+
+    def _choosing(
+        self, op: Operation, step: Step, effect: MakeEffect, pipe: str, at: int, loops: list[int]
+    ) -> Step:
+        """A flag whose id a value chooses: few ids come again and again."""
+        tell, nothing = self.observer.event, list[Access]()
+        known: dict[int, Effect | None] = {}
+
+        def watched(core: Core, regs: Regs) -> None:
+            number = regs[at]
+            if number not in known:
+                step(core, regs)  # refuses an id that does not exist
+                known[number] = effect(core, [number])
+            tell(Event(op, core, pipe, nothing, tuple([regs[i] for i in loops]), known[number]))
+
+        return watched
+
+    def _working(self, op: Operation, step: Step, pipe: str, loops: list[int]) -> Step:
+        recorder, tell = self.recorder, self.observer.event
+
+        def watched(core: Core, regs: Regs) -> Any:
+            found = step(core, regs)
+            if recorder.log:
+                if isinstance(found, Blocked):
+                    recorder.log.clear()
+                else:
+                    counters = tuple([regs[i] for i in loops])
+                    tell(Event(op, core, pipe, recorder.take(), counters))
+            return found
+
+        return watched
+
+    def _ordering(
+        self,
+        op: Operation,
+        step: Step,
+        effects: tuple[MakeEffect, MakeEffect | None],
+        pipe: Callable[[list[Any]], str],
+        slots: list[list[int]],
+        loops: list[int],
+    ) -> Step:
+        recorder, tell = self.recorder, self.observer.event
+        # words that ranks tell each other something by are no data
+        is_signal = op.row is not None and id(op.row.body) in SIGNALS
+
+        def watched(core: Core, regs: Regs) -> Any:
+            found = step(core, regs)
+            effect = effects[1 if isinstance(found, Blocked) else 0]
+            values = [regs[group[0]] if group else None for group in slots] if slots else []
+            made = None if effect is None else effect(core, values)
+            accesses = recorder.take()
+            if is_signal:
+                accesses = []
+            if made is not None:
+                counters = tuple([regs[i] for i in loops])
+                tell(Event(op, core, pipe(values), accesses, counters, made))
+            return found
+
+        return watched
+
+    def control(self, op: Operation, made: Made) -> Made:
+        """A vector scope tells where it begins and ends; other regions are steps one by one."""
+        if op.name not in VECSCOPES:
+            return made
+        step, wait = made
+        observer = self.observer
+
+        def scope(core: Core, regs: Regs) -> Any:
+            observer.enter_scope(core)
+            step(core, regs)
+            observer.leave_scope(core)
+
+        return scope, wait

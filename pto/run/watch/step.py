@@ -1,0 +1,148 @@
+"""Stopping a run before an instruction, to look at its operands. How that looks is not told here.
+
+A `Stepper` takes the place of an observer's tap: steps are wrapped when a program is prepared, so a
+run without one costs nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from pto.core.errors import fail
+from pto.core.memory import Memory
+from pto.ir.graph import Module, Operation, Value
+from pto.isa.meaning import Blocked
+from pto.run.machine.core import Core
+from pto.run.reference.code import Regs, Step
+from pto.run.reference.compile import Compiler
+from pto.run.watch.events import Made, Nobody, Tap
+from pto.verify.functions import is_defined
+
+Move = Literal["next", "continue", "quit"]
+
+
+class Quit(Exception):
+    """The person at the prompt wants no more of this run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Where a run stands: `op` comes next on `core`, after `done` instructions of all agents."""
+
+    op: Operation
+    core: Core
+    done: int
+    operands: tuple[tuple[Value, Any], ...]
+    _names: dict[str, tuple[Value, int]]
+    _regs: Regs
+
+    def value(self, name: str) -> tuple[Value, Any]:
+        """What a name of the function stands for; None where it stands for nothing yet."""
+        found = self._names.get(name.lstrip("%"))
+        if found is None:
+            raise fail("PTO-U041", f"there is no %{name.lstrip('%')} in this function")
+        value, slot = found
+        return value, self._regs[slot] if slot < len(self._regs) else None
+
+
+class Stepper(Tap):
+    """Asks `tell` before an instruction what to do: the first, the one of a number, or of a line.
+
+    >>> launch(module, args=args, stepper=Stepper(lambda stop: "next"))
+    """
+
+    def __init__(self, tell: Callable[[Stop], Move], *, after: int = 0, line: int = 0) -> None:
+        super().__init__(Nobody())
+        self.done = 0
+        self._tell = tell
+        self._until: int | None = None if line else after  # stop once so many are done
+        self._line = line
+        self._waiting: set[tuple[int, int]] = set()  # asked already, and not yet able to go on
+        self._names: dict[tuple[int, int], dict[str, tuple[Value, int]]] = {}
+
+    def adopt(self, memory: Memory, core: Core | None = None) -> Memory:
+        return memory
+
+    def begin(self, core: Core) -> None:
+        pass
+
+    def control(self, op: Operation, made: Made) -> Made:
+        return made
+
+    def step(self, compiler: Compiler, op: Operation, step: Step) -> Step:
+        """The step of an operation, asking first. Scalar arithmetic is passed by unless named."""
+        counts = is_instruction(op)
+        if not counts and not self._is_here(op):
+            return step
+        names = self._names_of(compiler, op)
+        operands = [(value, compiler.slot(value)) for value in op.operands]
+
+        def asking(core: Core, regs: Regs) -> Any:
+            here = (id(core), id(op))
+            if here not in self._waiting and self._stops(op):
+                now = tuple((value, regs[slot]) for value, slot in operands)
+                self._ask(Stop(op, core, self.done, now, names, regs))
+            found = step(core, regs)
+            if isinstance(found, Blocked):
+                self._waiting.add(here)
+                return found
+            self._waiting.discard(here)
+            self.done += counts
+            return found
+
+        return asking
+
+    def _is_here(self, op: Operation) -> bool:
+        return op.loc is not None and op.loc.line == self._line
+
+    def _stops(self, op: Operation) -> bool:
+        return self._is_here(op) or (self._until is not None and self.done >= self._until)
+
+    def _ask(self, stop: Stop) -> None:
+        move = self._tell(stop)
+        if move == "quit":
+            raise Quit
+        self._until = 0 if move == "next" else None
+
+    def _names_of(self, compiler: Compiler, op: Operation) -> dict[str, tuple[Value, int]]:
+        """Every value of the function around; of one name, the last that was written."""
+        function = next(a for a in op.ancestors() if a.name == "func.func")
+        key = (id(compiler), id(function))
+        if key not in self._names:
+            self._names[key] = {v.name: (v, compiler.slot(v)) for v in _values(function)}
+        return self._names[key]
+
+
+def is_instruction(op: Operation) -> bool:
+    """Not arithmetic around the program, nor a handle to a place: something a core does."""
+    return op.row is not None and op.row.family.section != "shared" and op.row.pipe != "none"
+
+
+def _values(function: Operation) -> Iterator[Value]:
+    for op in function.walk():
+        for region in op.regions:
+            for block in region.blocks:
+                yield from block.args
+        if op is not function:
+            yield from op.results
+
+
+def require_line(module: Module, line: int) -> None:
+    """A line on which an operation begins that a run can stop before."""
+    lines = {
+        op.loc.line
+        for function in module.functions()
+        if is_defined(function)
+        for op in function.walk()
+        if op.loc is not None and op.row is not None and not op.regions
+    }
+    if line in lines:
+        return
+    later = min((n for n in lines if n > line), default=None)
+    raise fail(
+        "PTO-U040",
+        f"no operation begins on line {line}",
+        help=None if later is None else f"the next one is on line {later}",
+    )
