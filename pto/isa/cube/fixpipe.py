@@ -13,11 +13,7 @@ _SPEC = "PTO-Gym docs/PTO-micro-Instruction-SPEC.md"
 _MANUAL = "pto-isa docs/isa/cube/ops/data-movement"
 
 FIXPIPE = Family(
-    "fixpipe",
-    "cube",
-    "accumulator tiles leave L0C",
-    pipe="FIX",
-    subject="source",
+    "fixpipe", "cube", "accumulator tiles leave L0C", pipe="FIX", subject="source", cost="move"
 )
 
 _ATTRS = (

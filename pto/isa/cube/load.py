@@ -24,6 +24,7 @@ CUBE_MOVE = Family(
     "tiles on their way to the matrix unit",
     pipe="MTE1",
     subject="source",
+    cost="move",
 )
 
 # ---- global memory to L1, L1 to UB

@@ -84,6 +84,7 @@ MAD = Family(
     "a product of the tiles in L0A and L0B, kept in L0C",
     pipe="M",
     subject="lhs",
+    cost="product",
 )
 
 

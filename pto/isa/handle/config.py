@@ -38,7 +38,7 @@ def _drainable() -> Rule:
     return Rule("tsync-pipe", "PTO-X060", sentence, test)
 
 
-WAIT = Family("wait", "tile", "hold this core until others are done", pipe="none")
+WAIT = Family("wait", "tile", "hold this core until others are done", pipe="none", cost="barrier")
 instr(
     "tsync",
     WAIT,
@@ -90,7 +90,9 @@ instr(
 
 # ---- storage
 
-BIND = Family("bind", "tile", "which bytes a tile stands for; no data moves", pipe="none")
+BIND = Family(
+    "bind", "tile", "which bytes a tile stands for; no data moves", pipe="none", cost="free"
+)
 instr(
     "tassign",
     BIND,
@@ -165,7 +167,7 @@ instr(
 
 # ---- mode registers
 
-MODE = Family("mode register", "tile", "set what later operations read", pipe="S")
+MODE = Family("mode register", "tile", "set what later operations read", pipe="S", cost="register")
 _ROUNDING = (
     Attr("enable", "bool", required=True),
     Attr("mode", "round_mode", default="ROUND", meaning="how f32 factors are rounded"),

@@ -125,7 +125,7 @@ def _memref_covers(case: Case) -> str | None:
 
 # ---- handles
 
-HANDLE = Family("tile handles", "support", "tiles as values", subject="result")
+HANDLE = Family("tile handles", "support", "tiles as values", subject="result", cost="free")
 _ONE_TO_ONE = "$src {} : types -> results"
 
 instr(
@@ -244,7 +244,9 @@ instr(
 
 # ---- the same as memrefs, between the passes of a compiler
 
-LOWERED = Family("lowered tiles", "support", "tiles as memrefs with their description beside them")
+LOWERED = Family(
+    "lowered tiles", "support", "tiles as memrefs with their description beside them", cost="free"
+)
 _CONFIG = (Attr("config", "any", meaning="layout, pad and compact mode of the tile"),)
 _BOUND = "$source <? , $valid_row , $valid_col > {} : types(source) -> results"
 

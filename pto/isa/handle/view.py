@@ -123,7 +123,9 @@ def _missing_dimension(case: Case) -> str | None:
 
 # ---- pointers
 
-POINTER = Family("pointers", "support", "addresses of elements in one memory space", subject="ptr")
+POINTER = Family(
+    "pointers", "support", "addresses of elements in one memory space", subject="ptr", cost="free"
+)
 
 instr(
     "addptr",
@@ -155,7 +157,9 @@ instr(
 
 # ---- views of global memory
 
-VIEW = Family("views", "support", "where a tensor lies in global memory", subject="result")
+VIEW = Family(
+    "views", "support", "where a tensor lies in global memory", subject="result", cost="free"
+)
 _DIM = (read("tensor_view", "view"), read("dim_index", "index"))
 
 instr(

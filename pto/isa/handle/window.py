@@ -123,6 +123,7 @@ WINDOW = Family(
             _on_box,
         ),
     ),
+    cost="free",
 )
 
 instr(

@@ -31,6 +31,7 @@ POINT_TO_POINT = Family(
         in_role("ping", "vec"),
         same_type("ping", "pong"),
     ),
+    cost="remote",
 )
 _STAGED = (
     "loads on MTE2 and stores on MTE3, tile by tile: rows and columns beyond the staging tile are"
@@ -141,6 +142,7 @@ ASYNC = Family(
     "transfers that go on while the core works",
     pipe="none",
     subject="dst",
+    cost="remote",
 )
 instr(
     "comm.build_async_session",
@@ -236,6 +238,7 @@ SIGNAL = Family(
     pipe="S",
     subject="signal",
     rules=(static_shape("signal"),),
+    cost="semaphore",
 )
 instr(
     "comm.tnotify",
@@ -304,6 +307,7 @@ def _collective(whole: str, meaning: str) -> Family:
             same_dtype(whole, "group"),
             on("a2a3", attr_in("engine", "AIV")),
         ),
+        cost="remote",
     )
 
 

@@ -38,6 +38,7 @@ DMA = Family(
     "bursts of bytes between two memories",
     rules=(same_width("source", "destination"),),
     subject="source",
+    cost="move",
 )
 
 instr(

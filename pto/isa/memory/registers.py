@@ -16,6 +16,7 @@ CONFIG = Family(
     text="$value {} : types",
     pipe="S",
     subject="value",
+    cost="register",
 )
 _PAIR = numbers("first", "second")
 _PAIR_TEXT = "$first , $second {} : types"

@@ -41,6 +41,7 @@ SEMAPHORE = Family(
         id_below("event_id", "event_id_dyn", _cross_core_ids, "a cross-core id"),
         pipe_exists("pipe"),
     ),
+    cost="semaphore",
 )
 
 instr(
@@ -76,9 +77,10 @@ BY_OPERAND = Family(
     text="$ins {}",
     pipe="S",
     rules=(id_below("", "event_id", _cross_core_ids, "a cross-core id"),),
+    cost="semaphore",
 )
 SIGNAL_MEMORY = Family(
-    "signal memory", "scalar", "memory that carries cross-core signals", pipe="S"
+    "signal memory", "scalar", "memory that carries cross-core signals", pipe="S", cost="register"
 )
 _A5_PIPE = (read("pipe", "i64"), read("event_id", "i64"))
 

@@ -109,6 +109,7 @@ FLAG = Family(
     attrs=(*_PIPES, Attr("event_id", "event", required=True)),
     text="[ @src_pipe , @dst_pipe , @event_id ] {}",
     rules=_PIPE_RULES,
+    cost="flag",
 )
 DYNAMIC_FLAG = Family(
     "flags",
@@ -118,6 +119,7 @@ DYNAMIC_FLAG = Family(
     attrs=_PIPES,
     text="[ @src_pipe , @dst_pipe , $event_id ] {}",
     rules=(*_PIPE_RULES, _EVENT),
+    cost="flag",
 )
 
 _SET = "raise the flag once src_pipe has done all earlier work"
@@ -161,6 +163,7 @@ EVENT = Family(
     ),
     text="[ @src_op , @dst_op , @event_id ] {}",
     rules=(_two_pipes("src_op", "dst_op"),),
+    cost="flag",
 )
 for _name, _meaning, _pipe, _body in (
     ("record_event", _SET.replace("src_pipe", "its pipe"), "@src_op", meaning.RECORD_EVENT),
@@ -178,7 +181,7 @@ for _name, _meaning, _pipe, _body in (
 
 # ---- barriers
 
-BARRIER = Family("barriers", "scalar", "order within a pipe or a scope")
+BARRIER = Family("barriers", "scalar", "order within a pipe or a scope", cost="barrier")
 
 instr(
     "barrier",
@@ -236,6 +239,7 @@ BUFFER_ID = Family(
         id_below("buf_id", "buf_id_dyn", lambda case: case.profile.sync.buffer_ids, "a buffer id"),
         attr_at_least("mode", 0),
     ),
+    cost="flag",
 )
 _CONTESTED = (
     "A profile table of the pto-isa page says a2a3 has buffer ids; td, manual and headers say a5.",
@@ -264,7 +268,9 @@ instr(
 
 # ---- event ids chosen at run time
 
-EVENT_IDS = Family("event id arrays", "support", "event ids that a program computes", pipe="S")
+EVENT_IDS = Family(
+    "event id arrays", "support", "event ids that a program computes", pipe="S", cost="register"
+)
 _PLACE = (read("array", "event ids"), read("index", "index"))
 
 

@@ -98,6 +98,7 @@ QUEUE = Family(
     scope="cube or vector",
     subject="tile",
     rules=(_from_init(), attr_in("split", "0", "1", "2", "3", "4")),
+    cost="queue",
 )
 instr(
     "tpush",
@@ -168,6 +169,7 @@ def _family(what: str, side: str, meaning: str) -> Family:
         attrs=(_ID, _SPLIT),
         scope=side,
         rules=_FRONTEND_RULES,
+        cost="queue",
     )
 
 

@@ -176,6 +176,7 @@ SETUP = Family(
             _slot_holds_tensor,
         ),
     ),
+    cost="free",
 )
 for _core, _side in {"aic": "cube", "aiv": "vector"}.items():
     instr(
@@ -201,6 +202,7 @@ LOWERED = Family(
     "a queue as a value",
     results=(Result("pipe", "pipe"),),
     rules=_LOWERED_SHAPE,
+    cost="free",
 )
 instr(
     "initialize_l2g2l_pipe",
@@ -236,7 +238,9 @@ instr(
 
 # ---- local buffers of queues
 
-BUFFER = Family("queue buffers", "support", "where a queue lies", results=(Result("addr", "i32"),))
+BUFFER = Family(
+    "queue buffers", "support", "where a queue lies", results=(Result("addr", "i32"),), cost="free"
+)
 instr(
     "reserve_buffer",
     BUFFER,

@@ -128,6 +128,7 @@ class Family:
     scope: str = ""
     subject: str = "dst"  # the operand or result whose element type the type lists are about
     dialect: str = "pto."
+    cost: str = ""  # the class of work it is on a chip: `isa/cost`
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -155,6 +156,7 @@ class Instr:
     # profile -> the pipes it goes through in turn, where it is made of several instructions; from
     # pipe to pipe it goes by flags of `INNER_EVENT`, which are not the program's meanwhile
     phases: Mapping[str, tuple[str, ...]]
+    cost: str = ""  # the class of work it is on a chip: `isa/cost`
     body: Any = None  # the meaning engines execute; None: parsed and checked only
     operand_names: tuple[str, ...] = field(default=(), compare=False)
     file: str = ""  # the module that defines the row
@@ -206,6 +208,7 @@ def instr(
     notes: tuple[str, ...] = (),
     cite: str | tuple[str, ...] = (),
     phases: Mapping[str, str] | None = None,
+    cost: str | None = None,
 ) -> Instr:
     """Add a row. `types` is short for the same list on every profile; None leaves a profile open.
 
@@ -233,6 +236,7 @@ def instr(
         notes=notes,
         cite=(cite,) if isinstance(cite, str) else cite,
         phases={p: tuple(pipes.split()) for p, pipes in (phases or {}).items()},
+        cost=family.cost if cost is None else cost,
         body=body,
         operand_names=tuple(o.name for o in used),
         file=_caller(),

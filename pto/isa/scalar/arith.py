@@ -20,6 +20,7 @@ ARITH = Family(
     dialect="arith.",
     pipe="S",
     subject="result",
+    cost="alu",
 )
 
 

@@ -11,9 +11,14 @@ _VTD = "PTOAS include/PTO/IR/VPTOOps.td"
 _PAGE = "pto-isa docs/isa/scalar/ops/micro-instruction/vecscope.md"
 
 SCOPE = Family(
-    "vector scopes", "scalar", "one launch of the vector unit", pipe="V", text="#body {}"
+    "vector scopes",
+    "scalar",
+    "one launch of the vector unit",
+    pipe="V",
+    text="#body {}",
+    cost="scope",
 )
-SECTION = Family("sections", "support", "code for one side of a core", text="#body {}")
+SECTION = Family("sections", "support", "code for one side of a core", text="#body {}", cost="free")
 
 
 def _argument_types(case: Case) -> list[object]:

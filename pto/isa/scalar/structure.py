@@ -14,15 +14,15 @@ _SAME = (Result("result", "number", "same"),)
 _CITE = "MLIR language reference"
 
 
-def _family(name: str, dialect: str, meaning: str) -> Family:
-    return Family(name, "shared", meaning, dialect=dialect, pipe="S", subject="result")
+def _family(name: str, dialect: str, meaning: str, cost: str = "free") -> Family:
+    return Family(name, "shared", meaning, dialect=dialect, pipe="S", subject="result", cost=cost)
 
 
 BUILTIN = _family("builtin", "builtin.", "what holds programs together")
 FUNC = _family("func", "func.", "functions")
-SCF = _family("scf", "scf.", "structured control flow")
+SCF = _family("scf", "scf.", "structured control flow", "branch")
 MEMREF = _family("memref", "memref.", "lowered views and buffers")
-MATH = _family("math", "math.", "scalar mathematics")
+MATH = _family("math", "math.", "scalar mathematics", "alu")
 LLVM = _family("llvm", "llvm.", "bit casts of packed SIMT values")
 
 instr("module", BUILTIN, "holds functions", body=CONTROL, text="=module", pipe="none", cite=_CITE)

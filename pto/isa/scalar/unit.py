@@ -14,15 +14,15 @@ _MANUAL = "PTOAS docs/PTO_IR_manual.md"
 _GYM = "PTO-Gym docs/PTO-micro-Instruction-SPEC.md"
 
 
-def _scalar_family(name: str, meaning: str) -> Family:
-    return Family(name, "scalar", meaning, pipe="S", text="{}")
+def _scalar_family(name: str, meaning: str, cost: str = "register") -> Family:
+    return Family(name, "scalar", meaning, pipe="S", text="{}", cost=cost)
 
 
 QUERY = _scalar_family("queries", "where this code runs")
-MEMORY = _scalar_family("scalar memory", "one element at a time")
+MEMORY = _scalar_family("scalar memory", "one element at a time", "element")
 LOCAL_ARRAY = _scalar_family("local arrays", "small arrays of the scalar unit")
 REGISTER = _scalar_family("control registers", "modes of later instructions")
-DEBUG = _scalar_family("debugging", "what a program says about itself")
+DEBUG = _scalar_family("debugging", "what a program says about itself", "free")
 
 # ---- queries
 

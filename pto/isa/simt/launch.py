@@ -24,7 +24,7 @@ INSIDE, OUTSIDE = "simt entry", "outside simt entry"  # scopes
 
 def simt_family(name: str, meaning: str, scope: str = "") -> Family:
     """A family of rows that run one work item at a time."""
-    return Family(name, "simt", meaning, pipe="V", subject="value", scope=scope)
+    return Family(name, "simt", meaning, pipe="V", subject="value", scope=scope, cost="simt")
 
 
 LAUNCH = simt_family("simt launch", "start work items", OUTSIDE)

@@ -60,6 +60,7 @@ COMPARE = Family(
     text=INS_OUTS_INSIDE,
     pipe="V",
     rules=(*VECTOR_UNIT, *_MASK_TYPES),
+    cost="compare",
 )
 instr(
     "tcmp",
@@ -121,6 +122,7 @@ SELECT = Family(
     "choose by bit [i,j] of mask over dst's valid region",
     pipe="V",
     rules=VECTOR_UNIT,
+    cost="compare",
 )
 instr(
     "tsel",

@@ -104,6 +104,7 @@ CONVERT = Family(
     text=INS_OUTS_INSIDE,
     pipe="V",
     rules=(*VECTOR_UNIT, on(NPU, current(_DOMAIN))),
+    cost="convert",
 )
 instr(
     "tcvt",
@@ -159,6 +160,7 @@ instr(
         operands=(read("src"), write("dst")),
         pipe="V",
         rules=(*VECTOR_UNIT, same_domain("src", "dst")),
+        cost="convert",
     ),
     "dst = src packed into narrower elements: its low bits",
     body=PACK,

@@ -9,7 +9,9 @@ from pto.isa.rules.tile import NPU
 
 instr(
     "tprint",
-    Family("print", "tile", "look at data while a program runs", pipe="V", subject="src"),
+    Family(
+        "print", "tile", "look at data while a program runs", pipe="V", subject="src", cost="free"
+    ),
     "print the valid region of a tile, or a view of global memory",
     body=meaning.PRINT_TILE,
     operands=(read("src", "tile or view"),),
@@ -39,10 +41,7 @@ def _inside(tile: str) -> Rule:
 
 
 ELEMENT = Family(
-    "element",
-    "tile",
-    "one element of a tile, by its place in storage",
-    pipe="S",
+    "element", "tile", "one element of a tile, by its place in storage", pipe="S", cost="element"
 )
 instr(
     "tgetval",

@@ -41,6 +41,7 @@ BINARY = Family(
     operands=(read("src0"), read("src1"), write("dst")),
     pipe="V",
     rules=(*VECTOR_UNIT, same_dtype("src0", "src1", "dst"), same_domain("src0", "src1", "dst")),
+    cost="add",
 )
 BINARY_WITH_TMP = (read("src0"), read("src1"), scratch("tmp"), write("dst"))
 
@@ -51,6 +52,7 @@ UNARY = Family(
     operands=(read("src"), write("dst")),
     pipe="V",
     rules=(*VECTOR_UNIT, same_dtype("src", "dst"), same_domain("src", "dst")),
+    cost="unary",
 )
 
 for _name, _sign, _fn in (("tadd", "+", lanes.add), ("tsub", "-", lanes.sub)):

@@ -34,6 +34,7 @@ SCALAR = Family(
     operands=(read("src"), read("scalar", "scalar"), write("dst")),
     pipe="V",
     rules=(*UNARY.rules, scalar_matches("scalar", "src")),
+    cost="unary",
 )
 
 for _name, _meaning, _fn in (
@@ -207,6 +208,7 @@ FILL = Family(
         on("a2a3", _FILL_ORDER),
         on(NPU, _FILL_BLOCKS),
     ),
+    cost="unary",
 )
 instr(
     "texpands",

@@ -54,6 +54,7 @@ SPREAD = Family(
     operands=(read("src"), write("dst")),
     pipe="V",
     rules=(on(NPU, all_in("vec")), on(NPU, row_major("dst")), same_dtype("src", "dst")),
+    cost="spread",
 )
 instr(
     "trowexpand",
@@ -154,6 +155,7 @@ BY_ROW = Family(
             _row_operands_test,
         ),
     ),
+    cost="add",
 )
 _WITH_TMP = (read("src0"), read("src1"), scratch("tmp?"), write("dst"))
 _TMP_RULES = (
@@ -249,6 +251,7 @@ BY_COLUMN = Family(
         same_valid("src0", "dst"),
         same_valid_cols("src1", "dst"),
     ),
+    cost="add",
 )
 for _name, _formula, _fn in (
     ("tcolexpandadd", "src0[i,j] + src1[0,j]", lanes.add),

@@ -43,6 +43,7 @@ WINDOW = Family(
         quant_forms(),
         mode_agrees(),
     ),
+    cost="move",
 )
 SCALED_WINDOW = Family(
     "window with scales",
@@ -63,6 +64,7 @@ SCALED_WINDOW = Family(
         acc_to_vec(),
         quant_forms(),
     ),
+    cost="move",
 )
 
 

@@ -29,6 +29,7 @@ SUM = Family(
         on(NPU, same_shape(*_SUM)),
         same_domain(*_SUM),
     ),
+    cost="fused",
 )
 _UNSTATED = "The page states no element types; these are those of taddsc."
 instr(
@@ -66,6 +67,7 @@ SCALAR_SUM = Family(
         on(NPU, same_shape(*_TILES)),
         same_domain(*_TILES),
     ),
+    cost="fused",
 )
 instr(
     "taddsc",
@@ -100,6 +102,7 @@ AXPY = Family(
         on(NPU, same_shape("src", "dst")),
         same_domain("src", "dst"),
     ),
+    cost="fused",
 )
 instr(
     "taxpy",
@@ -120,6 +123,7 @@ INTO_DST = Family(
     operands=(read("src0"), read("src1"), update("dst")),
     pipe="V",
     rules=_RULES,
+    cost="fused",
 )
 for _name, _meaning, _fn, _note in (
     ("tfusedmuladd", "dst = src0 * dst + src1", arithmetic.mul_add, ""),
@@ -149,6 +153,7 @@ FUSED = Family(
     operands=(read("src0"), read("src1"), write("dst")),
     pipe="V",
     rules=_RULES,
+    cost="fused",
 )
 instr(
     "tsubrelu",
@@ -175,6 +180,7 @@ NARROWING = Family(
         dtype_pairs("src0", "dst", {"cpu": _NARROW, "a2a3": _NARROW, "a5": _NARROW}),
         same_domain(*_TILES),
     ),
+    cost="fused",
 )
 _NARROWED = (
     "pto.{} ins(%src0, %src1 : !pto.tile_buf<vec, 16x64xf32>, !pto.tile_buf<vec, 16x64xf32>)"
@@ -222,6 +228,7 @@ DEQUANTISED = Family(
         on("a2a3", dtype_in("tmp", "i32")),
         on("a2a3", covers("tmp", "dst")),
     ),
+    cost="fused",
 )
 instr(
     "tadddeqrelu",

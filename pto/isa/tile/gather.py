@@ -109,6 +109,7 @@ GATHER = Family(
     " <? , { maskPattern = @maskPattern } > : types ) outs( $outs ) {}",
     pipe="V",
     subject="src",
+    cost="gather",
 )
 instr(
     "tgather",
@@ -192,6 +193,7 @@ instr(
         operands=(read("src"), read("offsets"), write("dst")),
         pipe="V",
         rules=(on(NPU, all_in("vec")), on(NPU, row_major("dst"))),
+        cost="gather",
     ),
     "block b of dst row i = the 32 bytes of src at byte offsets[i,b]",
     body=meaning.GATHER_BLOCKS,
@@ -243,6 +245,7 @@ instr(
         operands=(read("src"), read("indexes"), write("dst")),
         pipe="V",
         rules=VECTOR_UNIT,
+        cost="gather",
     ),
     "flat(dst)[indexes[i,j]] = src[i,j] over indexes' valid region; the last writer wins",
     body=meaning.SCATTER,

@@ -14,6 +14,7 @@ GENERATE = Family(
     text=INS_OUTS_INSIDE,
     pipe="V",
     rules=VECTOR_UNIT,
+    cost="rearrange",
 )
 
 

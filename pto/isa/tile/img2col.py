@@ -39,6 +39,7 @@ IMG2COL = Family(
     "a feature map as the matrix whose product with the filters is the convolution",
     pipe="MTE1",
     rules=(*_PLANE_RULES, *(attr_at_least(name, 1) for name in (*_SIZES, *_STEPS))),
+    cost="img2col",
 )
 CONVOLUTION_STATE = Family(
     "img2col state",
@@ -49,6 +50,7 @@ CONVOLUTION_STATE = Family(
     pipe="S",
     subject="src",
     rules=(on(NPU, in_role("src", "mat")),),
+    cost="register",
 )
 _CPP_ONLY = "PTOAS has no such operation: operands and attributes are those of the C++ ConvTile"
 

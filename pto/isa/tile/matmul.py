@@ -164,8 +164,8 @@ _MX = (
     _scale_shape("b_scale", "b", 0),
 )
 
-MATMUL = Family("matmul", "tile", "dst = lhs x rhs", attrs=_PHASE, pipe="M")
-GEMV = Family("gemv", "tile", "dst = one row of lhs x rhs", attrs=_PHASE, pipe="M")
+MATMUL = Family("matmul", "tile", "dst = lhs x rhs", attrs=_PHASE, pipe="M", cost="product")
+GEMV = Family("gemv", "tile", "dst = one row of lhs x rhs", attrs=_PHASE, pipe="M", cost="product")
 
 _LAYOUT_NOTES = (
     "left tiles: ZZ on a2a3, NZ on a5 and cpu; PTOAS reads either as the one its target has, and"

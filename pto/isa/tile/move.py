@@ -41,6 +41,7 @@ LOAD = Family(
     operands=(read("src", "view"), write("dst")),
     pipe="MTE2",
     rules=(on(NPU, in_role("dst", "vec", "mat")), same_size("src", "dst")),
+    cost="move",
 )
 STORE = Family(
     "store",
@@ -48,6 +49,7 @@ STORE = Family(
     "global memory = src, over the valid region of src",
     pipe=PipeBy(("src",), ((("acc",), "FIX"),), "MTE3"),
     subject="src",
+    cost="move",
 )
 MOVE = Family(
     "move",
@@ -65,6 +67,7 @@ MOVE = Family(
         ),
         "V",
     ),
+    cost="move",
 )
 
 

@@ -77,6 +77,7 @@ PARTIAL = Family(
     operands=(read("src0"), read("src1"), write("dst")),
     pipe="V",
     rules=(*VECTOR_UNIT, same_dtype("src0", "src1", "dst"), _INSIDE, on("a2a3", _WHOLE)),
+    cost="add",
 )
 for _name, _formula, _body in (
     ("tpartadd", "src0 + src1", partial(lanes.add)),
@@ -138,6 +139,7 @@ PARTIAL_INDICES = Family(
         _INSIDE,
         on(NPU, _WHOLE),
     ),
+    cost="search",
 )
 for _name, _test, _fn in (
     ("tpartargmax", "src0 > src1", lanes.greater),

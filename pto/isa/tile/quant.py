@@ -37,6 +37,7 @@ instr(
         pipe="V",
         subject="src",
         rules=(*_PLACES, same_domain("src", "dst")),
+        cost="convert",
     ),
     "INT8_SYM: dst = clamp(rint(src * fp[i]), -128, 127);"
     " INT8_ASYM: dst = clamp(rint(src * fp[i] + offset[i]), 0, 255)",
@@ -72,6 +73,7 @@ instr(
         pipe="V",
         subject="src",
         rules=(*_PLACES, same_domain("src", "dst")),
+        cost="convert",
     ),
     "dst = (f32(src) - offset[i]) * scale[i]",
     phases={"a2a3": "V S V"},
@@ -149,6 +151,7 @@ instr(
         pipe="V",
         subject="src",
         rules=_PLACES,  # dst may be flat, or packed by two, so its region is its own
+        cost="convert",
     ),
     "exp = e8m0 of max|src| in the group; dst = encode(src * 2**(127 - exp))",
     body=meaning.QUANTISE_GROUPS,

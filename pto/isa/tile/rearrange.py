@@ -62,6 +62,7 @@ FILLPAD = Family(
         on(NPU, into("mat", in_layout("dst", "NZ"))),
         on(NPU, _has_pad()),
     ),
+    cost="rearrange",
 )
 _EXTENT = "how far the fill goes: CPU and the page the whole of dst, a2a3 rows to dst's valid ones"
 
@@ -129,6 +130,7 @@ RESHAPE = Family(
     pipe="S",
     subject="src",
     rules=(same_role("src", "result"), _same_bytes(), _same_boxing()),
+    cost="free",
 )
 instr(
     "treshape",
@@ -190,6 +192,7 @@ TRANSPOSE = Family(
         on("a5", _whole_blocks()),
         _holds_transposed(),
     ),
+    cost="rearrange",
 )
 instr(
     "ttrans",
@@ -214,6 +217,7 @@ CONCAT = Family(
     operands=(read("src0"), read("src1"), write("dst")),
     pipe="V",
     rules=(*VECTOR_UNIT, same_dtype("src0", "src1", "dst")),
+    cost="rearrange",
 )
 
 
@@ -309,6 +313,7 @@ INTERLEAVE = Family(
     pipe="V",
     subject="dst0",
     rules=(*VECTOR_UNIT, same_dtype(), same_valid("dst1", "dst0")),
+    cost="rearrange",
 )
 _CPP_ONLY = "PTOAS has no such operation; C++ takes (dst1, dst0, src1, src0)"
 

@@ -82,6 +82,7 @@ ROWS = Family(
     pipe="V",
     subject="src",
     rules=_ROWS,
+    cost="row_fold",
 )
 
 _MAYBE_TMP = (read("src"), scratch("tmp?", idle="cpu a5"), write("dst"))
@@ -191,6 +192,7 @@ ROW_INDICES = Family(
         ),
         on("a2a3", scratch_holds("the stages of the search", _row_stages)),
     ),
+    cost="search",
 )
 for _name, _word in {"trowargmax": "greatest", "trowargmin": "least"}.items():
     instr(
@@ -221,6 +223,7 @@ instr(
         operands=(read("src"), write("dst")),
         pipe="V",
         rules=(*VECTOR_UNIT, same_dtype("src", "dst"), same_domain("src", "dst")),
+        cost="rearrange",
     ),
     "dst[i,k] = src[i,2k] + src[i,2k+1] for k < ceil(C/2), an odd last one + 0; else 0",
     body=SUM_NEIGHBOURS,
@@ -245,6 +248,7 @@ COLUMNS = Family(
         same_valid_cols("src", "dst"),
         on("a5", not_empty("src")),  # a2a3 returns at once
     ),
+    cost="column_fold",
 )
 _ANY_A5 = "i8 u8 i16 u16 i32 u32 i64 u64 f16 bf16 f32"
 _I64_NOTE = "i64 and u64 are in the a5 headers, not in the IR manual"
@@ -351,6 +355,7 @@ COLUMN_INDICES = Family(
             _col_index_types,
         ),
     ),
+    cost="search",
 )
 for _name, _word in {"tcolargmax": "greatest", "tcolargmin": "least"}.items():
     instr(

@@ -65,6 +65,7 @@ instr(
         operands=(read("src"), read("idx"), scratch("tmp?"), write("dst")),
         pipe="V",
         rules=(*VECTOR_UNIT, same_dtype("src", "dst"), dtype_in("idx", "i32 u32")),
+        cost="block_sort",
     ),
     "each 32 columns of a row, as (src, idx) records in descending order of src, to dst",
     body=meaning.SORT_BLOCKS,
@@ -232,6 +233,7 @@ instr(
                 _counts_test,
             ),
         ),
+        cost="merge",
     ),
     "dst = each four runs of blockLen elements of src (or all of the 2 to 4 lists) merged into one"
     " descending run; excuted[k] = records taken from list k",
@@ -315,6 +317,7 @@ instr(
             ),
             Rule("bins", "PTO-S057", "expects dst to have 256 valid columns", _bins_test),
         ),
+        cost="rearrange",
     ),
     "dst[i,b] = how many src[i,j] have a byte <= b and higher bytes equal to idx (a running sum)",
     body=meaning.HISTOGRAM,

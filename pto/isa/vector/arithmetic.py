@@ -40,6 +40,7 @@ UNARY = Family(
     rules=(same_vreg("input", "result"), mask_fits("input", "mask")),
     scope="vecscope",
     subject="input",
+    cost="lane",
 )
 
 for _name, (_meaning, _fn, _types, _line) in {
@@ -82,6 +83,7 @@ BINARY = Family(
     rules=(same_vreg("lhs", "rhs", "result"), mask_fits("lhs", "mask")),
     scope="vecscope",
     subject="lhs",
+    cost="lane",
 )
 
 for _name, (_meaning, _fn, _types, _line) in {
@@ -138,6 +140,7 @@ CARRY = Family(
     rules=(same_vreg("lhs", "rhs", "result"), mask_fits("lhs", "mask", "carry")),
     scope="vecscope",
     subject="lhs",
+    cost="lane",
 )
 
 _NO_BORROW = "carry = 1 where there is no borrow"
@@ -174,6 +177,7 @@ VECTOR_SCALAR = Family(
     rules=(same_vreg("input", "result"), mask_fits("input", "mask")),
     scope="vecscope",
     subject="input",
+    cost="lane",
 )
 _SCALAR_OF_LANES = (scalar_matches("scalar", "input"),)
 

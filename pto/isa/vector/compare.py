@@ -26,6 +26,7 @@ COMPARE = Family(
     attrs=(Attr("cmp_mode", "str", _MODES, required=True),),
     pipe="V",
     scope="vecscope",
+    cost="lane",
 )
 
 instr(
@@ -67,6 +68,7 @@ SELECT = Family(
     pipe="V",
     scope="vecscope",
     subject="src0",
+    cost="lane",
 )
 
 instr(

@@ -80,6 +80,7 @@ CONVERT = Family(
     pipe="V",
     scope="vecscope",
     subject="input",
+    cost="lane",
 )
 
 instr(

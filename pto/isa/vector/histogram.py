@@ -45,6 +45,7 @@ HISTOGRAM = Family(
     ),
     scope="vecscope",
     subject="acc",
+    cost="lane",
 )
 
 for _name, (_which, _body, _line) in {

@@ -45,6 +45,7 @@ LOAD = Family(
     pipe="V",
     scope="vecscope",
     subject="result",
+    cost="reg_load",
 )
 
 instr(
@@ -130,6 +131,7 @@ GATHER = Family(
     rules=(same_lanes("offsets", "result"),),
     scope="vecscope",
     subject="result",
+    cost="reg_gather",
 )
 
 instr(

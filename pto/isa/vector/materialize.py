@@ -16,6 +16,7 @@ MATERIALIZE = Family(
     pipe="V",
     scope="vecscope",
     subject="result",
+    cost="lane",
 )
 
 

@@ -34,6 +34,7 @@ GENERATE = Family(
     text="@pattern {} : results",
     pipe="V",
     scope="vecscope",
+    cost="predicate",
 )
 
 for _bits in (8, 16, 32):
@@ -80,6 +81,7 @@ LOGIC = Family(
     text="$src0 , $src1 , $mask {} : types -> results",
     pipe="V",
     scope="vecscope",
+    cost="predicate",
 )
 
 for _name, (_meaning, _body, _line) in {
@@ -117,6 +119,7 @@ REARRANGE = Family(
     text="$lhs , $rhs {} : types -> results",
     pipe="V",
     scope="vecscope",
+    cost="predicate",
 )
 _HALF = Attr("part", "str", ("LOWER", "HIGHER"), required=True)
 
@@ -230,6 +233,7 @@ LOAD = Family(
     text="$source [ $offset ] , @dist {} : types -> results",
     pipe="V",
     scope="vecscope",
+    cost="reg_load",
 )
 STORE = Family(
     "predicate store",
@@ -240,6 +244,7 @@ STORE = Family(
     text="$value , $destination [ $offset ] , @dist {} : types",
     pipe="V",
     scope="vecscope",
+    cost="reg_store",
 )
 STREAM = Family(
     "predicate stream",
@@ -247,6 +252,7 @@ STREAM = Family(
     "masks appended to an unaligned stream",
     pipe="V",
     scope="vecscope",
+    cost="reg_store",
 )
 
 instr(

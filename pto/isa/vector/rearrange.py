@@ -32,6 +32,7 @@ REARRANGE = Family(
     pipe="V",
     scope="vecscope",
     subject="lhs",
+    cost="lane",
 )
 
 

@@ -30,6 +30,7 @@ REDUCE = Family(
     rules=(mask_fits("input", "mask"),),
     scope="vecscope",
     subject="input",
+    cost="reg_fold",
 )
 _SAME = (same_vreg("input", "result"),)
 

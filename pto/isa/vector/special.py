@@ -31,6 +31,7 @@ FUSED = Family(
     pipe="V",
     scope="vecscope",
     subject="lhs",
+    cost="lane_mul",
 )
 _THREE = (same_vreg("lhs", "rhs", "result"), mask_fits("lhs", "mask"))
 
@@ -150,6 +151,7 @@ UB_TO_UB = Family(
     pipe="V",
     scope="outside vecscope",
     subject="source",
+    cost="block_sort",
 )
 
 

@@ -72,6 +72,7 @@ STORE = Family(
     pipe="V",
     scope="vecscope",
     subject="value",
+    cost="reg_store",
 )
 
 instr(

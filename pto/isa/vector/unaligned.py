@@ -37,6 +37,7 @@ LOAD = Family(
     pipe="V",
     scope="vecscope",
     subject="result",
+    cost="reg_load",
 )
 
 instr(
@@ -97,6 +98,7 @@ STATE = Family(
     "begin and end of unaligned store streams",
     pipe="V",
     scope="vecscope",
+    cost="lane",
 )
 
 instr(
@@ -130,6 +132,7 @@ FLUSH = Family(
     pipe="V",
     rules=(state_from("value", "store"),),
     scope="vecscope",
+    cost="reg_store",
 )
 
 instr(
@@ -177,6 +180,7 @@ STORE = Family(
     rules=(state_from("align_in", "store"),),
     scope="vecscope",
     subject="value",
+    cost="reg_store",
 )
 
 instr(
