@@ -138,9 +138,12 @@ def test_a_partition_outside_its_tensor_is_refused(offsets: list[int], sizes: li
     assert caught.value.code == "PTO-M006"
 
 
-def test_a_tensor_outside_its_memory_is_refused():
+def test_elements_outside_the_memory_are_refused_where_they_are_used():
+    tensor = GlobalTensor.of(Memory(Space.GM, 64), 32, dtypes.F32, (4, 4))
+    assert tensor.partition([0, 0], [2, 4]).read_matrix().shape == (2, 4)
+    assert tensor.partition([4, 0], [0, 4]).read_matrix().shape == (0, 4)
     with pytest.raises(PtoError, match="gm address 0x20 with 64 bytes") as caught:
-        GlobalTensor.of(Memory(Space.GM, 64), 32, dtypes.F32, (4, 4))
+        tensor.read_matrix()
     assert caught.value.code == "PTO-M001"
 
 

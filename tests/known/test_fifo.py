@@ -446,3 +446,34 @@ def test_a_declared_tile_has_no_data_before_it_is_popped() -> None:
     type = "!pto.tile_buf<vec, 16x16xf32>"
     body = f"%p = pto.declare_tile -> {type}\npto.tneg ins(%p : {type}) outs(%p : {type})"
     assert code_of(trio, vector0=body) == "PTO-M190"
+
+
+@pytest.mark.parametrize(("split", "shape"), [(0, (10, 48)), (1, (5, 48)), (2, (10, 24))])
+@pytest.mark.parametrize("profile", ["a2a3", "a5"])
+def test_a_popped_tile_of_unwritten_extents_has_those_that_were_pushed(
+    profile: str, split: int, shape: tuple[int, int]
+) -> None:
+    trio = Trio(profile)
+    data = numbers(32, 64)
+    trio.tile("cube", "t", ACC_PART, data, valid=(10, 48))
+    gm = trio.array("gm", "!pto.ptr<f32>", np.zeros(65536, np.float32))
+    out = [trio.array(f"out{n}", "!pto.ptr<i32>", np.zeros(2, np.int32)) for n in (0, 1)]
+    queue = local_queue(1, 8192) if profile == "a5" else global_queue(1, 8192)
+    pushes = f"pto.tpush(%t, %q : {{t}}, !pto.pipe) {{split = {split}}}"
+    type = "!pto.tile_buf<vec, 32x64xf32, valid=?x?>"
+
+    def pops(n: int) -> str:
+        return (
+            f"%d = pto.declare_tile -> {type}\n"
+            f"pto.tpop(%d, %q : {type}, !pto.pipe) {{split = {split}}}\n"
+            f"%r, %c = pto.get_validshape %d : {type}\n"
+            "%ri = arith.index_cast %r : index to i32\n%ci = arith.index_cast %c : index to i32\n"
+            "%c0 = arith.constant 0 : index\n%c1 = arith.constant 1 : index\n"
+            f"pto.store_scalar %ri, %out{n}[%c0] : !pto.ptr<i32>, i32\n"
+            f"pto.store_scalar %ci, %out{n}[%c1] : !pto.ptr<i32>, i32\n"
+            "pto.tfree(%q : !pto.pipe) {split = " + str(split) + "}"
+        )
+
+    agents = [0] if split == 0 and profile == "a5" else [0, 1]
+    trio.run(cube=queue + pushes, **{f"vector{n}": queue + pops(n) for n in agents})
+    assert all(tuple(out[n]) == shape for n in agents) and gm is not None

@@ -195,11 +195,24 @@ def test_one_row_times_a_matrix(form: str):
     assert untouched(bench.values["c"])[~inside((16, 16), 1, 13)].all()
 
 
-def test_regions_that_do_not_multiply_are_refused():
+def test_sizes_come_from_the_valid_regions_of_the_factors():
+    """m x k is the region of the left tile, n the columns of the right; dst may say more."""
     bench = Bench("a5")
-    place(bench, "f16", numbered(16, 16), numbered(16, 16))
-    bench.values["b"].set_valid(9, 16)
-    with pytest.raises(PtoError, match="16x16 and 9x16") as error:
+    a, b = numbered(16, 16) % 9 - 4, numbered(16, 16) % 5
+    place(bench, "f16", a, b)
+    bench.values["a"].set_valid(9, 11)
+    bench.values["b"].set_valid(16, 13)
+    bench.run(PLAIN)
+    assert np.array_equal(bench["c"][:9, :13], a[:9, :11] @ b[:11, :13])
+    assert untouched(bench.values["c"])[~inside((16, 16), 9, 13)].all()
+
+
+def test_regions_that_do_not_fit_are_refused():
+    bench = Bench("a5")
+    bench.tile("a", f"left, 16x32xf16{TILES['NZ']}", numbered(16, 32))
+    bench.tile("b", f"right, 16x16xf16{TILES['ZN']}", numbered(16, 16))
+    bench.tile("c", f"acc, 16x16xf32{TILES['ACC']}")
+    with pytest.raises(PtoError, match="16x32 and a tile of 16 rows") as error:
         bench.run(PLAIN)
     assert error.value.diagnostics[0].code == "PTO-S063"
     assert untouched(bench.values["c"]).all()

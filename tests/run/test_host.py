@@ -187,7 +187,7 @@ def test_an_error_in_a_kernel_names_its_line_and_forgets_what_waits_behind_it() 
         device.synchronize()
     (found,) = caught.value.diagnostics
     assert found.code == "PTO-M001" and found.loc is not None
-    assert "%va" in ADD.split("\n")[found.loc.line - 1]
+    assert "tload ins(%pa" in ADD.split("\n")[found.loc.line - 1]
     device.synchronize()
     assert (c == 1).all()
 

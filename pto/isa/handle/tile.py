@@ -126,6 +126,7 @@ def _memref_covers(case: Case) -> str | None:
 # ---- handles
 
 HANDLE = Family("tile handles", "support", "tiles as values", subject="result", cost="free")
+_AUGUST = "PTOAS include/PTO/IR/PTOOps.td (2026-08)"
 _ONE_TO_ONE = "$src {} : types -> results"
 
 instr(
@@ -202,6 +203,16 @@ for _name, _what, _body in (
         text=_ONE_TO_ONE,
         cite=_TD,
     )
+instr(
+    "get_validshape",
+    HANDLE,
+    "the valid rows and columns of source now, after set_validshape too",
+    body=meaning.VALID_SHAPE,
+    operands=(read("source"),),
+    results=(Result("valid_row", "index", "index"), Result("valid_col", "index", "index")),
+    text="$source {} : types",
+    cite=_AUGUST,
+)
 instr(
     "bitcast",
     HANDLE,

@@ -24,6 +24,9 @@ from pto.verify import pipes
 from pto.verify.operation import constant
 
 MAX_BYTES = 1 << 32
+# PyPTO's name for the number of the vector sub-block; its compiler puts the number in each lane's
+# code, so what a launch passes does not count.
+SUBBLOCK = "__pypto_spmd_subblock_idx"
 _SPEC = re.compile(r"(rand|zeros|ones|range|full\(([-+.\w]+)\))(?::((?:\d+x)*)([!\w.]+))?")
 
 
@@ -146,6 +149,7 @@ def build(params: Iterable[Parameter], given: Mapping[str, str], seed: int) -> l
         raise fail(
             "PTO-U034", f"the kernel has no parameter {unknown[0]}", help=nearest(unknown[0], names)
         )
+    given = {SUBBLOCK: "0", **given}
     missing = [p for p in params if p.name not in given]
     if missing:
         listed = "; ".join(map(str, missing))

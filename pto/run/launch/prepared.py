@@ -12,7 +12,7 @@ from pto.ir.graph import Module, Operation
 from pto.plan.memory import plan_memory
 from pto.plan.placement import Placement
 from pto.plan.written import written
-from pto.run.launch.arguments import names_of, taken
+from pto.run.launch.arguments import SUBBLOCK, names_of, taken
 from pto.run.launch.engine import wants_checks
 from pto.run.launch.progress import Progress
 from pto.run.machine.agents import Agent, take_turns
@@ -108,7 +108,9 @@ class Kernel:
             for core, _, _ in found:
                 self._tap.begin(core)
         agents = [
-            Agent.of(core, code, self._arguments(side.function, values), self._at_end(core, done))
+            Agent.of(
+                core, code, self._arguments(core, side.function, values), self._at_end(core, done)
+            )
             for core, side, code in found
         ]
         if self._tap is not None:
@@ -120,9 +122,10 @@ class Kernel:
         """What is to be done when an agent has finished."""
         return done if self._tap is None else partial(self._tap.finish, core, done)
 
-    def _arguments(self, function: Operation, values: Mapping[str, Any]) -> list[Any]:
+    def _arguments(self, core: Core, function: Operation, values: Mapping[str, Any]) -> list[Any]:
         args = function.regions[0].block.args
-        return [values[name] for name in names_of(args, list(self.parameters))]
+        own = {**values, SUBBLOCK: core.sub}
+        return [own[name] for name in names_of(args, list(self.parameters))]
 
 
 def _plain(tap: Tap | None, module: Module, profile: Profile, side: str) -> Compiler:

@@ -48,6 +48,22 @@ def _pitch(split: int, sub: int, cols: int) -> int:
     return 2 * cols + odd
 
 
+def _whole(split: int, sub: int, rows: int, cols: int) -> tuple[int, int]:
+    """The region of which a sub-block has this half."""
+    odd = 0 if split not in _ODD else 2 * sub - 1
+    if split in _BY_ROWS:
+        return 2 * rows + odd, cols
+    return (rows, 2 * cols + odd) if split in _BY_COLS else (rows, cols)
+
+
+def _half(split: int, sub: int, rows: int, cols: int) -> tuple[int, int]:
+    """The half of a region that a sub-block has; of an odd number the first has one more."""
+    more = 1 if split in _ODD and sub == 0 else 0
+    if split in _BY_ROWS:
+        return (rows + more) // 2, cols
+    return (rows, (cols + more) // 2) if split in _BY_COLS else (rows, cols)
+
+
 def _local_split(split: int, tile: Tile) -> None:
     if split in _ODD:
         raise fail("PTO-X190", f"split {split} of {tile.type} needs a queue in global memory")
@@ -58,6 +74,9 @@ def _local_split(split: int, tile: Tile) -> None:
 
 def _send(core: Machine, ring: Ring, tile: Tile, split: int) -> None:
     number = ring.taken[own(core)]
+    region = tile.get_valid()
+    whole = region if ring.way == TO_VECTOR else _whole(split, core.sub, *region)
+    ring.regions[ring.slot(number)] = whole
     if ring.entry is not None:
         _to_global(core, ring, tile, split, number)
     elif ring.way == TO_VECTOR:
@@ -122,6 +141,8 @@ def _to_cube(core: Machine, ring: Ring, tile: Tile, split: int, number: int) -> 
 def _receive(core: Machine, ring: Ring, type: TileType, valid: Valid | None, split: int) -> Tile:
     number = ring.popped[own(core)]
     memory = core.memory(type.role.space)
+    if valid is not None and None in valid:
+        valid = _sent(core, ring, valid, split, number)
     if ring.entry is None:
         return Tile(type, memory, (ring.local or 0) + ring.slot(number), valid)
     start = (ring.local or 0) + number % ring.local_slots * ring.slot_size
@@ -134,6 +155,15 @@ def _receive(core: Machine, ring: Ring, type: TileType, valid: Valid | None, spl
         if beside is not None:
             beside(tile)
     return tile
+
+
+def _sent(core: Machine, ring: Ring, valid: Valid, split: int, number: int) -> Valid:
+    """Extents that neither the type nor an operand gives are those of what was pushed."""
+    pushed = ring.regions[ring.slot(number)]
+    if ring.way == TO_VECTOR:
+        pushed = _half(split, core.sub, *pushed)
+    rows, cols = valid
+    return pushed[0] if rows is None else rows, pushed[1] if cols is None else cols
 
 
 def _entry(core: Machine, ring: Ring, type: t.Type, number: int, split: int) -> GlobalTensor:

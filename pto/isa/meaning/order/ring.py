@@ -43,6 +43,7 @@ class Ring:
     pushed: dict[int, int] = field(default_factory=_counts)
     popped: dict[int, int] = field(default_factory=_counts)
     freed: dict[int, int] = field(default_factory=_counts)
+    regions: dict[int, tuple[int, int]] = field(default_factory=dict[int, tuple[int, int]])
 
     def agrees(self, other: Ring) -> bool:
         return (self.slots, self.slot_size) == (other.slots, other.slot_size)

@@ -54,13 +54,15 @@ def _product(case: Case) -> Callable[..., None]:
 
 
 def _sizes(lhs: Tile, rhs: Tile, dst: Tile) -> tuple[int, int, int]:
-    """m, k and n, checked where they were dynamic."""
-    (m, k), (inner, n), out = lhs.get_valid(), rhs.get_valid(), dst.get_valid()
-    if inner != k or out != (m, n):
+    """m, k and n: there must be room for them, whatever the valid regions of the others say."""
+    (m, k), (_, n) = lhs.get_valid(), rhs.get_valid()
+    (inner, _), (high, wide) = rhs.type.shape, dst.type.shape
+    if k > inner or m > high or n > wide:
         raise fail(
             "PTO-S063",
-            f"a product of {m}x{k} and {inner}x{n} cannot become {out[0]}x{out[1]}",
-            help="the valid regions multiply: m x k times k x n is m x n",
+            f"a product of {m}x{k} and a tile of {inner} rows, of which {n} columns are valid, "
+            f"does not fit {high}x{wide}",
+            help="the valid region of the left tile is m x k, n are the valid columns of the right",
         )
     return m, k, n
 

@@ -56,7 +56,10 @@ def one_matrix(view: GlobalTensor, rows: int, cols: int) -> Array | None:
     kind, steps = view.dtype.numpy, view.strides
     size = kind.itemsize
     strides = steps[3] * size, steps[4] * size
-    # inside the memory: a view was checked when it was made
+    if not rows or not cols:
+        return np.zeros((rows, cols), kind)
+    reach = (rows - 1) * strides[0] + (cols - 1) * strides[1]
+    view.memory.check(view.address, reach + size)
     return view.memory.strided(view.address, (rows, cols), strides, kind)
 
 

@@ -67,7 +67,7 @@ def _view_address(s: Spot) -> Sequence[Native]:
 
 @emits(view.TENSOR_VIEW, cheap=True)
 def _tensor(s: Spot) -> Sequence[Native]:
-    """The bounds are checked here, once, as the reference does."""
+    """A descriptor: bounds are checked where its elements are used."""
     ptr = s.need(Place, "ptr")
     shape = [number(v) for v in s.operands("shape")]
     strides = [number(v) for v in s.operands("strides")]
@@ -87,27 +87,26 @@ def _tensor(s: Spot) -> Sequence[Native]:
     five = tuple(["1"] * missing + shape)
     steps = tuple([whole] * missing + strides)
     made = ViewPlace((ptr.memory, ptr.address, *five, *steps), kind, layout)
-    _require_inside(s, made)
+    fine = "true"
+    for each in (*made.shape, *made.strides):
+        fine = x.both(fine, x.compare("sge", each, "0"))
+    s.fault_unless(fine)
     return [made]
 
 
-def _require_inside(s: Spot, made: ViewPlace) -> None:
-    x, fine, empty = s.x, "true", "false"
-    nbytes, whole = str(made.dtype.itemsize), "true"
-    for size, step in zip(made.shape, made.strides, strict=True):
-        fine = x.both(fine, x.compare("sge", size, "0"))
-        fine = x.both(fine, x.compare("sge", step, "0"))
+def inside(s: Spot, view: ViewPlace) -> str:
+    """Whether all elements of a view lie inside its memory, which is asked where they are used."""
+    x, empty = s.x, "false"
+    nbytes, whole = str(view.dtype.itemsize), "true"
+    for size, step in zip(view.shape, view.strides, strict=True):
         empty = x.either(empty, x.compare("eq", size, "0"))
-        for op, factor in (("mul", x.sub(size, "1")), ("mul", str(made.dtype.itemsize))):
+        for op, factor in (("mul", x.sub(size, "1")), ("mul", str(view.dtype.itemsize))):
             step, kept = _exact(s, op, step, factor)
             whole = x.both(whole, kept)
         nbytes, kept = _exact(s, "add", nbytes, step)
         whole = x.both(whole, kept)
-    fine = x.both(fine, x.either(empty, whole))
-    if empty != "false":
-        nbytes = x.new(f"select i1 {empty}, i64 0, i64 {nbytes}") if empty != "true" else "0"
-    fine = x.both(fine, x.compare("sge", nbytes, "0"))
-    s.fault_unless(x.both(fine, s.e.inside(made.memory, made.address, nbytes)))
+    whole = x.both(whole, x.compare("sge", nbytes, "0"))
+    return x.either(empty, x.both(whole, s.e.inside(view.memory, view.address, nbytes)))
 
 
 def _exact(s: Spot, op: str, a: str, b: str) -> tuple[str, str]:
@@ -138,7 +137,7 @@ def part_of(s: Spot, source: ViewPlace, offsets: Sequence[str], sizes: Sequence[
     """GlobalTensor.partition."""
     if len(offsets) != len(sizes) or len(sizes) > RANK:
         raise NotNative("a window that is told in part")
-    x, fine, address, empty = s.x, "true", source.address, "false"
+    x, fine, address = s.x, "true", source.address
     skip = RANK - len(sizes)
     for n, (first, count) in enumerate(zip(offsets, sizes, strict=True)):
         limit = source.shape[skip + n]
@@ -146,11 +145,6 @@ def part_of(s: Spot, source: ViewPlace, offsets: Sequence[str], sizes: Sequence[
         fine = x.both(fine, x.compare("ule", count, x.sub(limit, first)))
         step = x.mul(source.strides[skip + n], str(source.dtype.itemsize))
         address = x.add(address, x.mul(first, step))
-        empty = x.either(empty, x.compare("eq", count, "0"))
-    if empty != "false":  # an empty part may begin behind the memory, which is an error too
-        beyond = x.compare("ugt", address, s.e.size(source.memory))
-        over = x.both(empty, beyond)
-        fine = x.both(fine, x.new(f"xor i1 {over}, true"))
     s.fault_unless(fine)
     shape = (*source.shape[:skip], *sizes)
     names = (source.memory, address, *shape, *source.strides)
@@ -233,6 +227,11 @@ def _valid_rows(s: Spot) -> Sequence[Native]:
 @emits(view.VALID_COLS, cheap=True)
 def _valid_cols(s: Spot) -> Sequence[Native]:
     return [Word((_tile(s).valid[1],), t.Scalar("index", None))]
+
+
+@emits(view.VALID_SHAPE, cheap=True)
+def _valid_shape(s: Spot) -> Sequence[Native]:
+    return [Word((n,), t.Scalar("index", None)) for n in _tile(s).valid]
 
 
 def _tile(s: Spot) -> TilePlace:

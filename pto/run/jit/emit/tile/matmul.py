@@ -25,9 +25,8 @@ def _product(s: Spot) -> Sequence[Native]:
     start = None if added is None else s.need(TilePlace, added)
     if kind_of(a.type.dtype, b.type.dtype, dst.type.dtype) != "float" and "a_scale" in names:
         raise NotNative("scaled integers")
-    x, (m, k), (inner, n) = s.x, a.valid, b.valid
-    fits = x.both(x.compare("eq", k, inner), x.compare("eq", m, dst.valid[0]))
-    fits = x.both(fits, x.compare("eq", n, dst.valid[1]))
+    x, (m, k), (_, n) = s.x, a.valid, b.valid
+    fits = x.both(planes.enough(s, b, k, n), planes.enough(s, dst, m, n))
     fine = _plain_modes(s, a, b)
     if start is not None:
         fits = x.both(fits, planes.enough(s, start, "1" if added == "bias" else m, n))

@@ -14,6 +14,7 @@ from pto.core.tile import Role
 from pto.isa.meaning.tile import move, window
 from pto.run.jit.border.values import Native, TilePlace, ViewPlace
 from pto.run.jit.emit.cube.accumulator import with_outlet
+from pto.run.jit.emit.handle.view import inside
 from pto.run.jit.emit.table import Spot, emits
 from pto.run.jit.emit.tile import boxes, copies, planes
 from pto.run.jit.emit.tile.boxes import Digit, Field
@@ -86,6 +87,7 @@ def met(
     field = Field(view.dtype, down, across)
     note(s, view, rows, cols, writes=writes)
     pointer = s.pointer(view.memory, view.address, noted=True)
+    known = x.both(known, inside(s, view))
     return Met(Side(field, pointer, tuple(given.names)), fits, known)
 
 
