@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pto.core.errors import Loc
-from pto.isa.row.attributes import Attribute
+from pto.isa.row.attributes import Attribute, Enum
+from pto.isa.row.traits import Control
 from pto.isa.row.types import Type
 
 if TYPE_CHECKING:
@@ -103,6 +104,17 @@ class Operation:
         self.parent: Block | None = None
         self.where = where
 
+    @classmethod
+    def of(
+        cls,
+        row: Instr,
+        operands: list[Value] | None = None,
+        attrs: dict[str, Attribute] | None = None,
+        where: Span | Loc | None = None,
+    ) -> Operation:
+        """An operation of a row of the table."""
+        return cls(row.name, row, operands, attrs, where)
+
     @property
     def loc(self) -> Loc | None:
         return self.where.loc if isinstance(self.where, Span) else self.where
@@ -117,6 +129,37 @@ class Operation:
         while op is not None:
             yield op
             op = op.parent_op
+
+    @property
+    def control(self) -> Control | None:
+        """How it decides what runs next; None for an operation that does work."""
+        body = self.row.body if self.row else None
+        return body if isinstance(body, Control) else None
+
+    @property
+    def is_loop(self) -> bool:
+        control = self.control
+        return control is not None and control.is_loop
+
+    def around(self, *kinds: Control) -> Iterator[Operation]:
+        """The operations around this one that are control flow of these kinds, innermost first."""
+        return (op for op in self.ancestors() if op.control in kinds)
+
+    def loops(self) -> list[Operation]:
+        """The counted loops around this one, outermost first."""
+        return list(self.around(Control.FOR))[::-1]
+
+    def side(self) -> str | None:
+        """cube or vector, where a section, the function or its module says so."""
+        found = (op.own_side() for op in (self, *self.ancestors()))
+        return next((side for side in found if side), None)
+
+    def own_side(self) -> str | None:
+        """The side of a core that it says its inside is for, itself."""
+        kind = self.attrs.get("pto.kernel_kind")
+        if isinstance(kind, Enum):
+            return kind.value
+        return (self.row.traits.side or None) if self.row else None
 
     def walk(self) -> Iterator[Operation]:
         """This operation and everything inside it, in program order."""
@@ -186,7 +229,7 @@ class Module:
         return self.op.walk()
 
     def functions(self) -> Iterator[Operation]:
-        return (op for op in self.walk() if op.name == "func.func")
+        return (op for op in self.walk() if op.control is Control.FUNCTION)
 
 
 def same(a: Operation, b: Operation) -> bool:

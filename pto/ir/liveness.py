@@ -12,10 +12,9 @@ from dataclasses import dataclass, field
 
 from pto.ir.graph import Operation, Region, Value
 from pto.isa.row import types as t
+from pto.isa.row.traits import Control
 
 Flow = tuple[Value, Value]  # from, to
-LOOPS = ("scf.for", "scf.while")
-_SECTIONS = ("pto.section.cube", "pto.section.vector")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +69,11 @@ def _bits(number: int) -> Iterator[int]:
 
 def _flows(op: Operation, carried: bool) -> Iterator[Flow]:
     """Pairs of values of which the second may stand for what the first stands for."""
-    if op.name == "scf.for":
+    if op.control is Control.FOR:
         yield from _for_flows(op, carried)
-    elif op.name == "scf.while":
+    elif op.control is Control.WHILE:
         yield from _while_flows(op, carried)
-    elif op.name == "scf.if":
+    elif op.control is Control.IF:
         for region in op.regions:
             yield from zip(handed_on(region), op.results, strict=False)
     else:
@@ -85,7 +84,7 @@ def _flows(op: Operation, carried: bool) -> Iterator[Flow]:
 
 
 def _for_flows(op: Operation, carried: bool) -> Iterator[Flow]:
-    inits, yielded = op.operands[3:], handed_on(op.regions[0])
+    inits, yielded = op.group("inits"), handed_on(op.regions[0])
     for sources, targets in (
         (inits, carried_args(op)),
         (inits, op.results),  # no turn at all
@@ -112,7 +111,7 @@ def carried_args(loop: Operation) -> list[Value]:
     """The arguments of a loop's body that one turn hands to the next."""
     region = loop.regions[0]
     args = region.block.args if region.blocks else []
-    return args[1:] if loop.name == "scf.for" else args
+    return args[len(args) - len(loop.group("inits")) :]
 
 
 def handed_on(region: Region) -> list[Value]:
@@ -216,8 +215,8 @@ class _Walk:
         for value in touched(op, self.profile):
             self.use(value, op, now)
         outer = self.side
-        self.side = op.name if op.name in _SECTIONS else outer
-        if op.name in LOOPS:
+        self.side = (op.row.traits.side if op.row else "") or outer
+        if op.is_loop:
             self.loop(op, now)
         else:
             self.inside(op, now)

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pto.core.errors import Diagnostic
 from pto.ir.graph import Operation
 from pto.isa.row.attributes import Enum
+from pto.isa.row.traits import Control
 from pto.observe.edits import Edit, applied
 from pto.run.order.effects import Flag
-from pto.verify.scopes import VECSCOPES
 
 Rerun = Callable[[], list[Diagnostic]]
 Candidate = tuple[str, list[Edit]]  # in words, and what it puts in
@@ -99,7 +99,7 @@ def _ordered(flag: Flag, first: Operation, second: Operation) -> Candidate:
 def _carried(flag: Flag, first: Operation, second: Operation) -> Iterator[Candidate]:
     """One turn of a loop before the next: the flag is set before the first turn, taken at last."""
     loop = first.parent_op
-    if loop is None or loop.name != "scf.for":
+    if loop is None or loop.control is not Control.FOR:
         return
     words, edits = _ordered(flag, first, second)
     around = [Edit(loop, False, set_text(flag)), Edit(loop, True, wait_text(flag))]
@@ -136,7 +136,7 @@ def _index(op: Operation) -> int:
 
 def _outside(op: Operation) -> Operation:
     """Flags and barriers of pipes stand outside vector scopes."""
-    scopes = [a for a in op.ancestors() if a.name in VECSCOPES]
+    scopes = list(op.around(Control.SCOPE))
     return scopes[-1] if scopes else op
 
 

@@ -9,6 +9,7 @@ from pto.core.errors import Diagnostic, Note
 from pto.ir.graph import Operation
 from pto.isa.meaning.order import flags as meaning
 from pto.isa.order.flags import named_pipe
+from pto.isa.row.traits import Control
 from pto.isa.rules.rule import Case
 from pto.observe.clocks import Agent, Item, Thread
 from pto.observe.order import Order
@@ -204,7 +205,7 @@ class _Judge:
         flag = _flag(each)
         if answer is None or flag is None or self._order.fences.was_taken(self._agent, flag):
             return None
-        above = {id(a): a for a in answer.ancestors() if a.name == "scf.for"}
+        above = {id(a): a for a in answer.around(Control.FOR)}
         loop = next((a for a in each.op.ancestors() if id(a) in above), None)
         if loop is None:
             return None
@@ -222,7 +223,7 @@ class _Judge:
                 continue
             if id(other) in self._order.fences.done or self._flag_of(other) != flag:
                 continue
-            if any(a.name == "scf.if" for a in other.ancestors()):
+            if any(other.around(Control.IF)):
                 return other
         return None
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pto.core.errors import Diagnostic, Note
 from pto.core.memory import Space
 from pto.ir.graph import Operation
+from pto.isa.row.traits import Control
 from pto.observe.clocks import Moment, Thread
 from pto.observe.fix import Gap
 from pto.observe.shadow import Conflict
@@ -38,7 +39,7 @@ _REMEMBERED = 1000  # places of one finding that are kept apart
 
 def counters_text(op: Operation, counters: tuple[int, ...]) -> str:
     """`i=2, j=0`: the loops around an operation, outermost first."""
-    loops = [a for a in op.ancestors() if a.name == "scf.for"][::-1]
+    loops = op.loops()
     names = [loop.regions[0].block.args[0].name for loop in loops]
     return ", ".join(f"{name}={value}" for name, value in zip(names, counters, strict=False))
 
@@ -175,7 +176,7 @@ def _alike(race: _Race) -> str:
     if race.count == 1:
         return ""
     last = [c[-1] for c in race.counters if c]
-    loops = [a for a in race.op.ancestors() if a.name == "scf.for"]
+    loops = list(race.op.around(Control.FOR))
     if not last or not loops:
         return f"; {race.count} alike"
     name = loops[0].regions[0].block.args[0].name

@@ -14,6 +14,7 @@ import numpy as np
 
 from pto.core.errors import Diagnostic, PtoError
 from pto.ir.graph import Module, Operation
+from pto.isa.row.traits import Control
 from pto.observe.edits import Edit, applied, apply, take_out, text_of
 from pto.observe.fix import Candidate, Gap, candidates, named, place_of, set_text, wait_text
 from pto.observe.mode import mode_of
@@ -139,7 +140,7 @@ def _ideas(seen: _Seen) -> Iterator[Candidate]:
 
 def _for_wait(op: Operation, flag: fx.Flag) -> Iterator[Candidate]:
     """A loop whose flag is set at the end of a turn; or nothing sets it at all."""
-    loops = [a for a in op.ancestors() if a.name == "scf.for"]
+    loops = list(op.around(Control.FOR))
     numbers = [(flag.id,), *(tuple(range(n)) for n in range(2, _TURNS + 1) if op.operands)]
     for loop in loops:
         for ids in numbers:
@@ -161,6 +162,6 @@ def _for_set(op: Operation, flag: fx.Flag, gaps: Sequence[Gap]) -> Iterator[Cand
     for gap in gaps:
         if (gap.source, gap.target) == (flag.src, flag.dst):
             yield f"wait_flag{named(flag)} before {place_of(gap.later)}", [gap.before(wait)]
-    for loop in [a for a in op.ancestors() if a.name == "scf.for"][::-1]:
+    for loop in op.loops():
         yield f"wait_flag{named(flag)} after the loop of {place_of(loop)}", [Edit(loop, True, wait)]
     yield f"wait_flag{named(flag)} after {place_of(op)}", [Edit(op, True, wait)]

@@ -115,9 +115,7 @@ class TileTap(Tap):
             for value in op.group(operand.name)
             if is_local(value.type)
         ]
-        loops = [
-            compiler.slot(a.regions[0].block.args[0]) for a in op.ancestors() if a.name == "scf.for"
-        ][::-1]
+        loops = compiler.counters(op)
         around = self._queue_step(op, plan)
         recorder, number = self.recorder, len(self._ops)
         self._ops.append(op)

@@ -7,6 +7,7 @@ from typing import Any
 from pto.core.errors import Diagnostic, Note
 from pto.ir.graph import Operation, Value
 from pto.isa.meaning.vector import unaligned
+from pto.isa.row.traits import Control
 from pto.observe.races import counters_text
 from pto.run.machine.core import Core
 from pto.run.reference.code import Regs, Step
@@ -30,7 +31,7 @@ def dropped(functions: list[Operation]) -> dict[int, Value]:
 
 def _is_taken(value: Value, uses: dict[int, list[tuple[Operation, int]]]) -> bool:
     for op, n in uses.get(id(value), ()):
-        if op.name != "scf.yield":
+        if op.control is not Control.YIELD:
             return True
         around = next(op.ancestors(), None)
         # what the last turn hands on is the result of the loop
@@ -52,9 +53,7 @@ class StreamTap(Tap):
         if value is None:
             return step
         slot = compiler.slot(value)
-        loops = [
-            compiler.slot(a.regions[0].block.args[0]) for a in op.ancestors() if a.name == "scf.for"
-        ][::-1]
+        loops = compiler.counters(op)
 
         def watched(core: Core, regs: Regs) -> Any:
             found = step(core, regs)

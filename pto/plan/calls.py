@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pto.core.errors import fail
 from pto.ir.graph import Operation
 from pto.isa.row.attributes import Attribute, Str, Symbol
+from pto.isa.row.traits import Control
 from pto.verify.functions import is_defined, name_of
 
 Call = tuple[Operation, Operation]  # the operation, the function it calls
@@ -33,7 +34,7 @@ class Names:
     def _within(self, module: Operation) -> dict[str, Operation]:
         known = self._modules.get(id(module))
         if known is None:
-            known = {name_of(op): op for op in module.walk() if op.name == "func.func"}
+            known = {name_of(op): op for op in module.walk() if op.control is Control.FUNCTION}
             known |= {name_of(op): op for op in module.regions[0].block.ops}
             self._modules[id(module)] = known
         return known

@@ -10,7 +10,8 @@ from collections.abc import Container, Iterator, Sequence
 
 from pto.core.errors import Diagnostic, Note, PtoError
 from pto.ir.graph import Operation, Value
-from pto.ir.liveness import LOOPS, Timeline, aliases, carried_args, is_handle
+from pto.ir.liveness import Timeline, aliases, carried_args, is_handle
+from pto.isa.row.traits import Control
 from pto.plan.placement import Placed
 
 Path = tuple[tuple[int, int], ...]  # the branches around an operation: (scf.if, which arm)
@@ -21,7 +22,7 @@ def check_loops(roots: Sequence[Value], placed: Container[int], times: Timeline)
 
     `placed` has the ids of roots that lie where the program wants them: that is its own affair.
     """
-    loops = [op for op in times.order if op.name in LOOPS]
+    loops = [op for op in times.order if op.is_loop]
     for loop in loops:
         args = carried_args(loop)
         reached = [
@@ -97,7 +98,7 @@ class _Turn:
         for above in op.ancestors():
             if above is self.loop:
                 break
-            if above.name in LOOPS and self.at[id(above)] > made:
+            if above.is_loop and self.at[id(above)] > made:
                 found = above
         return found
 
@@ -141,7 +142,7 @@ def branches(op: Operation) -> Path:
 def _branches(op: Operation) -> Iterator[tuple[int, int]]:
     inner = op
     for above in op.ancestors():
-        if above.name == "scf.if" and inner.parent is not None:
+        if above.control is Control.IF and inner.parent is not None:
             yield id(above), above.regions.index(inner.parent.region)
         inner = above
 

@@ -7,6 +7,7 @@ from typing import Literal
 
 from pto.ir.graph import Operation
 from pto.isa.meaning.order import flags as sync
+from pto.isa.row.traits import Control
 
 Mode = Literal["flags", "automatic"]
 _ORDERING = (
@@ -41,6 +42,6 @@ def first_order(functions: Sequence[Operation]) -> Operation | None:
 
 def _roots(functions: Sequence[Operation]) -> list[Operation]:
     """With calls the whole module counts: a callee may hold the flags."""
-    if any(op.name == "func.call" for f in functions for op in f.walk()):
+    if any(op.control is Control.CALL for f in functions for op in f.walk()):
         return [list(functions[0].ancestors())[-1]]
     return list(functions)

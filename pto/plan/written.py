@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pto.ir.graph import Operation, Value
 from pto.isa.row import types as t
+from pto.isa.row.traits import Control
 
 
 def written(function: Operation) -> set[int] | None:
@@ -21,7 +22,7 @@ def written(function: Operation) -> set[int] | None:
 
 def _targets(op: Operation) -> list[Value]:
     """Values that lead to global memory an operation may write to; of a call, all it hands on."""
-    if op.row is None or op.name == "func.call":
+    if op.row is None or op.control is Control.CALL:
         return [v for v in op.operands if _is_global(v.type)]
     names = [o.name for o in op.row.operands if o.role in ("out", "inout")]
     return [v for name in names for v in op.group(name) if _is_global(v.type)]

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pto.core.errors import Diagnostic
 from pto.ir.graph import Module, Operation
 from pto.isa.row.attributes import Attribute, Enum
-from pto.verify.scopes import side_of
+from pto.isa.row.traits import Control
 
 Flag = tuple[str, str, str, str]  # side, source pipe, destination pipe, event
 _DYNAMIC = ("pto.set_flag_dyn", "pto.wait_flag_dyn")
@@ -18,7 +18,7 @@ _DYNAMIC = ("pto.set_flag_dyn", "pto.wait_flag_dyn")
 
 def check(module: Module) -> list[Diagnostic]:
     found: list[Diagnostic] = []
-    calls = any(op.name == "func.call" for op in module.walk())
+    calls = any(op.control is Control.CALL for op in module.walk())
     for function in [module.op] if calls else module.functions():
         sets = dict(_flags(function, "pto.set_flag"))
         waits = dict(_flags(function, "pto.wait_flag"))
@@ -39,7 +39,7 @@ def _pair(op: Operation) -> tuple[str, str]:
 def _flags(function: Operation, name: str) -> Iterator[tuple[Flag, Operation]]:
     for op in function.walk():
         if op.name == name:
-            yield (side_of(op) or "", *_pair(op), _word(op.attrs.get("event_id"))), op
+            yield (op.side() or "", *_pair(op), _word(op.attrs.get("event_id"))), op
 
 
 def _alone(flag: Flag, others: dict[Flag, Operation], loose: set[tuple[str, str]]) -> bool:

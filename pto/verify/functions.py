@@ -7,14 +7,17 @@ from collections.abc import Iterator, Sequence
 from pto.core.errors import Diagnostic, Note
 from pto.ir.graph import Module, Operation, Value
 from pto.ir.text.types import type_text
-from pto.isa.row.attributes import Enum, OfType, Str, Symbol
+from pto.isa.row.attributes import OfType, Str, Symbol
+from pto.isa.row.instr import Instr
+from pto.isa.row.traits import Control
 from pto.isa.row.types import Function, Type
+from pto.isa.scalar.structure import CONDITION, RETURN, YIELD
 
 
 def check(module: Module) -> list[Diagnostic]:
     found: list[Diagnostic] = []
     for holder in _modules(module.op):
-        functions = [op for op in holder.regions[0].block.ops if op.name == "func.func"]
+        functions = [op for op in holder.regions[0].block.ops if op.control is Control.FUNCTION]
         by_name = {name_of(f): f for f in functions}
         found += _duplicates(functions)
         found += _entries(functions)
@@ -25,7 +28,7 @@ def check(module: Module) -> list[Diagnostic]:
 
 
 def _modules(op: Operation) -> Iterator[Operation]:
-    if op.name == "builtin.module":
+    if op.control is Control.MODULE:
         yield op
         for inner in op.regions[0].block.ops:
             yield from _modules(inner)
@@ -45,15 +48,6 @@ def signature_of(function: Operation) -> Function:
 
 def is_defined(function: Operation) -> bool:
     return bool(function.regions and function.regions[0].blocks)
-
-
-def kind_of(function: Operation) -> str | None:
-    """The side of a core that a function is written for: its own mark, or that of its module."""
-    for op in (function, *function.ancestors()):
-        kind = op.attrs.get("pto.kernel_kind")
-        if isinstance(kind, Enum):
-            return kind.value
-    return None
 
 
 def entries(functions: Sequence[Operation]) -> list[Operation]:
@@ -95,13 +89,13 @@ def _calls(functions: Sequence[Operation], by_name: dict[str, Operation]) -> lis
     for f in functions:
         edges = graph.setdefault(name_of(f), [])
         for op in f.walk():
-            if op.name != "func.call":
+            if op.control is not Control.CALL:
                 continue
             callee = op.attrs.get("callee")
             name = callee.name if isinstance(callee, Symbol) else ""
             target = by_name.get(name)
             if target is None:
-                message = f"'func.call' op calls @{name}, which this module does not define"
+                message = f"'{op.name}' op calls @{name}, which this module does not define"
                 found.append(Diagnostic("PTO-S102", message, op.loc))
                 continue
             edges.append((name, op))
@@ -114,7 +108,7 @@ def _call_types(op: Operation, name: str, wanted: Function) -> list[Diagnostic]:
     if actual == wanted:
         return []
     shown = f"it is {type_text(wanted)}, the call is {type_text(actual)}"
-    return [Diagnostic("PTO-S103", f"'func.call' op expects the type of @{name}: {shown}", op.loc)]
+    return [Diagnostic("PTO-S103", f"'{op.name}' op expects the type of @{name}: {shown}", op.loc)]
 
 
 def _types(values: Sequence[Value]) -> tuple[Type, ...]:
@@ -152,25 +146,25 @@ def _recursion(graph: dict[str, list[tuple[str, Operation]]]) -> list[Diagnostic
 
 def _terminator(op: Operation) -> list[Diagnostic]:
     """Regions of functions and scf end with the operation that hands their values on."""
-    if op.name == "func.func" and is_defined(op):
-        return _ends_with(op, 0, "func.return", signature_of(op).results, "the function returns")
-    if op.name == "scf.for":
+    if op.control is Control.FUNCTION and is_defined(op):
+        return _ends_with(op, 0, RETURN, signature_of(op).results, "the function returns")
+    if op.control is Control.FOR:
         return [
-            *_ends_with(op, 0, "scf.yield", _types(op.results), "the loop carries"),
+            *_ends_with(op, 0, YIELD, _types(op.results), "the loop carries"),
             *_carried(op, op.operands[3:], op.regions[0].block.args[1:]),
         ]
-    if op.name == "scf.if":
+    if op.control is Control.IF:
         if op.results and not op.regions[1].blocks:
-            message = "'scf.if' op with results needs an else region"
+            message = f"'{op.name}' op with results needs an else region"
             return [Diagnostic("PTO-S106", message, op.loc)]
         wanted = _types(op.results)
         return [
             d
             for n, region in enumerate(op.regions)
             if region.blocks
-            for d in _ends_with(op, n, "scf.yield", wanted, "the if gives")
+            for d in _ends_with(op, n, YIELD, wanted, "the if gives")
         ]
-    if op.name == "scf.while":
+    if op.control is Control.WHILE:
         return _while(op)
     return []
 
@@ -179,32 +173,31 @@ def _while(op: Operation) -> list[Diagnostic]:
     before, after = op.regions[0].block, op.regions[1].block
     found = _carried(op, op.operands, before.args)
     last = before.ops[-1] if before.ops else None
-    if last is None or last.name != "scf.condition":
-        found.append(
-            Diagnostic("PTO-S105", "'scf.while' op must end its test in scf.condition", op.loc)
-        )
+    if last is None or last.control is not Control.CONDITION:
+        message = f"'{op.name}' op must end its test in {CONDITION.name}"
+        found.append(Diagnostic("PTO-S105", message, op.loc))
     elif _types(last.operands[1:]) != _types(op.results) or _types(after.args) != _types(
         op.results
     ):
         shown = ", ".join(map(type_text, _types(op.results))) or "nothing"
-        message = f"'scf.while' op gives {shown}, and its condition and body must agree"
+        message = f"'{op.name}' op gives {shown}, and its condition and body must agree"
         found.append(Diagnostic("PTO-S107", message, last.loc))
     wanted = _types(before.args)
-    return found + _ends_with(op, 1, "scf.yield", wanted, "the loop carries")
+    return found + _ends_with(op, 1, YIELD, wanted, "the loop carries")
 
 
 def _ends_with(
-    op: Operation, region: int, name: str, wanted: Sequence[Type], what: str
+    op: Operation, region: int, end: Instr, wanted: Sequence[Type], what: str
 ) -> list[Diagnostic]:
     ops = op.regions[region].block.ops
     last = ops[-1] if ops else None
-    if last is None or last.name != name:
-        return [Diagnostic("PTO-S105", f"'{op.name}' op must end in {name}", op.loc)]
+    if last is None or last.row is not end:
+        return [Diagnostic("PTO-S105", f"'{op.name}' op must end in {end.name}", op.loc)]
     actual = _types(last.operands)
     if actual == tuple(wanted):
         return []
     given, expected = (", ".join(map(type_text, x)) or "nothing" for x in (actual, wanted))
-    message = f"'{name}' op hands on {given}, but {what} {expected}"
+    message = f"'{end.name}' op hands on {given}, but {what} {expected}"
     return [Diagnostic("PTO-S107", message, last.loc)]
 
 

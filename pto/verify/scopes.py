@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from pto.core.errors import Diagnostic
 from pto.ir.graph import Module, Operation
-from pto.isa.row.attributes import Enum
 from pto.isa.row.instr import Instr
+from pto.isa.row.traits import Control
 
-VECSCOPES = ("pto.vecscope", "pto.strict_vecscope")
-SECTIONS = {"pto.section.cube": "cube", "pto.section.vector": "vector"}
 SIDES = ("cube", "vector", "cube or vector")
 # The unit each side of a core lacks: pipes of the other side (seed 004, Core).
 _ONLY_CUBE = frozenset(("M", "MTE1", "FIX"))
@@ -21,27 +19,11 @@ def check(module: Module) -> list[Diagnostic]:
     return found
 
 
-def side_of(op: Operation) -> str | None:
-    """cube or vector, when the operation around or the function says so."""
-    for around in op.ancestors():
-        if around.name in SECTIONS:
-            return SECTIONS[around.name]
-        side = _declared(around)
-        if side:
-            return side
-    return None
-
-
-def _declared(op: Operation) -> str | None:
-    kind = op.attrs.get("pto.kernel_kind")
-    return kind.value if isinstance(kind, Enum) else None
-
-
 def _visit(op: Operation, scope: Operation | None, side: str | None, out: list[Diagnostic]) -> None:
     out += _placed(op, scope, side)
-    inner_scope = op if op.name in VECSCOPES else scope
-    inner_side = SECTIONS.get(op.name) or _declared(op) or side
-    if op.name == "func.func":
+    inner_scope = op if op.control is Control.SCOPE else scope
+    inner_side = op.own_side() or side
+    if op.control is Control.FUNCTION:
         inner_scope = None
     for region in op.regions:
         for block in region.blocks:
@@ -53,14 +35,13 @@ def _placed(op: Operation, scope: Operation | None, side: str | None) -> list[Di
     row = op.row
     if row is None:
         return []
-    if op.name in VECSCOPES and scope is not None:
+    if op.control is Control.SCOPE and scope is not None:
         return [
             _finding("PTO-S110", op, f"'{op.name}' op cannot stand inside another vector scope")
         ]
-    if op.name in SECTIONS and op.parent_op is not None:
-        around = next((a.name for a in op.ancestors() if a.name in SECTIONS), None)
-        if around:
-            return [_finding("PTO-S111", op, f"'{op.name}' op cannot stand inside {around}")]
+    around = next(op.around(Control.SECTION), None) if op.control is Control.SECTION else None
+    if around is not None:
+        return [_finding("PTO-S111", op, f"'{op.name}' op cannot stand inside {around.name}")]
     if row.scope == "vecscope" and scope is None and not _in_scope_function(op):
         message = f"'{op.name}' op must stand inside pto.vecscope or pto.strict_vecscope"
         return [_finding("PTO-S112", op, message)]
@@ -71,7 +52,7 @@ def _placed(op: Operation, scope: Operation | None, side: str | None) -> list[Di
 
 def _in_scope_function(op: Operation) -> bool:
     """Functions that a compiler inlines into a vector scope may hold its instructions."""
-    function = next((a for a in op.ancestors() if a.name == "func.func"), None)
+    function = next(op.around(Control.FUNCTION), None)
     return function is not None and any(
         key.startswith("pto.tilelang") or key == "pto.simt_entry" for key in function.attrs
     )

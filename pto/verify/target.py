@@ -7,6 +7,7 @@ import re
 from pto.core.errors import Diagnostic
 from pto.ir.graph import Module
 from pto.isa.row.attributes import Str
+from pto.isa.row.traits import Control
 from pto.target.choose import Target, choose
 from pto.verify.program import verify
 
@@ -74,7 +75,7 @@ def target_of(
 def _declared(module: Module, key: str) -> str | None:
     """The attribute on the module, or on the first module inside it that has one."""
     for op in module.walk():
-        if op.name != "builtin.module":
+        if op.control is not Control.MODULE:
             continue
         value = op.attrs.get(key)
         if isinstance(value, Str):

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pto.core.errors import fail
-from pto.ir.liveness import LOOPS, Lifetime
+from pto.ir.liveness import Lifetime
 from pto.plan.placement import FunctionPlan, Placed, Use
 from pto.view.figure import GREY, INK, TITLE, new_figure, save
 
@@ -51,7 +51,7 @@ class Axis:
     def __init__(self, plan: FunctionPlan) -> None:
         self.plan = plan
         self.has_lines = plan.lines(plan.times.whole) is not None
-        self.loops = [op for op in plan.times.order if op.name in LOOPS]
+        self.loops = [op for op in plan.times.order if op.is_loop]
         self.label = "line of the program" if self.has_lines else "operation of the function"
 
     def span(self, alive: Lifetime) -> tuple[int, int]:

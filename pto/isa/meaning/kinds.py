@@ -1,14 +1,14 @@
 """The kinds of meaning a row can have. An engine has one case for each kind, not one a row.
 
 Lane functions are written once on the primitives of `lanes.py`; the reference engine evaluates
-them on NumPy arrays.
+them on NumPy arrays. The kinds of control flow are in `row/traits.py`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
 from pto.isa.rules.rule import Case
 
@@ -58,14 +58,6 @@ class Fold:
     axis: Axis
     wide: bool = False
     pairs: Callable[[Case], bool] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Control:
-    """Decides what runs next: functions, loops, branches, scopes; one case an engine for each."""
-
-
-CONTROL: Final = Control()
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal
 
 from pto.core.errors import nearest
+from pto.isa.row.traits import NONE, Traits
 
 if TYPE_CHECKING:
     from pto.isa.rules.rule import Rule
@@ -129,6 +130,7 @@ class Family:
     subject: str = "dst"  # the operand or result whose element type the type lists are about
     dialect: str = "pto."
     cost: str = ""  # the class of work it is on a chip: `isa/cost`
+    traits: Traits = NONE
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -156,6 +158,7 @@ class Instr:
     # profile -> the pipes it goes through in turn, where it is made of several instructions; from
     # pipe to pipe it goes by flags of `INNER_EVENT`, which are not the program's meanwhile
     phases: Mapping[str, tuple[str, ...]]
+    traits: Traits
     cost: str = ""  # the class of work it is on a chip: `isa/cost`
     body: Any = None  # the meaning engines execute; None: parsed and checked only
     operand_names: tuple[str, ...] = field(default=(), compare=False)
@@ -209,6 +212,7 @@ def instr(
     cite: str | tuple[str, ...] = (),
     phases: Mapping[str, str] | None = None,
     cost: str | None = None,
+    traits: Traits | None = None,
 ) -> Instr:
     """Add a row. `types` is short for the same list on every profile; None leaves a profile open.
 
@@ -237,6 +241,7 @@ def instr(
         cite=(cite,) if isinstance(cite, str) else cite,
         phases={p: tuple(pipes.split()) for p, pipes in (phases or {}).items()},
         cost=family.cost if cost is None else cost,
+        traits=family.traits if traits is None else traits,
         body=body,
         operand_names=tuple(o.name for o in used),
         file=_caller(),

@@ -66,7 +66,7 @@ _NARROWER = Rule("narrower", "PTO-T078", "expects a narrower result", _narrower)
 _AS_WIDE = Rule("as-wide", "PTO-T078", "expects a result of the same width", _as_wide)
 _INDEX = Rule("index-cast", "PTO-T078", "expects an index on one side", _to_or_from_index)
 
-instr(
+CONSTANT = instr(
     "constant",
     ARITH,
     "a compile-time number",

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pto.isa.meaning import CONTROL
-from pto.isa.row.instr import Family, instr, read
+from pto.isa.row.instr import Family, Instr, instr, read
+from pto.isa.row.traits import Control, Traits
 from pto.isa.rules.rule import Case, Rule
 
 _TD = "PTOAS include/PTO/IR/PTOOps.td"
@@ -42,11 +42,11 @@ def _captured(case: Case) -> str | None:
 
 _PLAIN = Rule("no-arguments", "PTO-S071", "expects a body without arguments", _no_arguments)
 
-instr(
+VECSCOPE = instr(
     "vecscope",
     SCOPE,
     "run the body on the vector unit; it sees the values around it",
-    body=CONTROL,
+    body=Control.SCOPE,
     rules=(_PLAIN,),
     notes=(
         "Vector registers, masks and alignment states live inside only. The body may be empty.",
@@ -58,7 +58,7 @@ instr(
     "strict_vecscope",
     SCOPE,
     "run the body on the vector unit; it sees its captures only",
-    body=CONTROL,
+    body=Control.SCOPE,
     operands=(read("captures*", "any"),),
     text="=strict_vecscope",
     rules=(
@@ -73,17 +73,22 @@ instr(
     " : (!pto.ptr<f32, ub>) -> ()",
     cite=_VTD,
 )
-for _side, _where in {
-    "cube": "the cube of a core",
-    "vector": "both vector sub-blocks of a core; get_subblock_idx tells them apart",
-}.items():
-    instr(
-        f"section.{_side}",
+SECTIONS: dict[str, Instr] = {}  # by side
+for _traits, _where in (
+    (Traits(side="cube"), "the cube of a core"),
+    (
+        Traits(side="vector"),
+        "both vector sub-blocks of a core; get_subblock_idx tells them apart",
+    ),
+):
+    SECTIONS[_traits.side] = instr(
+        f"section.{_traits.side}",
         SECTION,
         f"the body runs on {_where}",
-        body=CONTROL,
+        body=Control.SECTION,
         rules=(_PLAIN,),
-        example=f"pto.section.{_side} {{ .. }}",
+        example=f"pto.section.{_traits.side} {{ .. }}",
+        traits=_traits,
         notes=("Cube and vector sections of one function run at the same time.",),
         cite=_TD,
     )

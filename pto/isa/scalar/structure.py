@@ -5,10 +5,10 @@ math. Their meaning is MLIR's; rows state what the engines and the verifier need
 
 from __future__ import annotations
 
-from pto.isa.meaning import CONTROL
 from pto.isa.meaning.handle import memref
 from pto.isa.meaning.scalar.arith import SCALAR
 from pto.isa.row.instr import Attr, Family, Result, instr, read
+from pto.isa.row.traits import Control
 
 _SAME = (Result("result", "number", "same"),)
 _CITE = "MLIR language reference"
@@ -25,7 +25,15 @@ MEMREF = _family("memref", "memref.", "lowered views and buffers")
 MATH = _family("math", "math.", "scalar mathematics", "alu")
 LLVM = _family("llvm", "llvm.", "bit casts of packed SIMT values")
 
-instr("module", BUILTIN, "holds functions", body=CONTROL, text="=module", pipe="none", cite=_CITE)
+MODULE = instr(
+    "module",
+    BUILTIN,
+    "holds functions",
+    body=Control.MODULE,
+    text="=module",
+    pipe="none",
+    cite=_CITE,
+)
 instr(
     "unrealized_conversion_cast",
     BUILTIN,
@@ -36,12 +44,14 @@ instr(
     text="$inputs* {} : types to results",
     cite=_CITE,
 )
-instr("func", FUNC, "a function", body=CONTROL, text="=func", pipe="none", cite=_CITE)
-instr(
+FUNCTION = instr(
+    "func", FUNC, "a function", body=Control.FUNCTION, text="=func", pipe="none", cite=_CITE
+)
+RETURN = instr(
     "return",
     FUNC,
     "end of a function",
-    body=CONTROL,
+    body=Control.RETURN,
     operands=(read("values*", "any"),),
     text="{} <? $values* : types >",
     cite=_CITE,
@@ -50,18 +60,18 @@ instr(
     "call",
     FUNC,
     "call a function of the program",
-    body=CONTROL,
+    body=Control.CALL,
     operands=(read("args*", "any"),),
     attrs=(Attr("callee", "symbol", required=True),),
     text="=call",
     cite=_CITE,
 )
 
-instr(
+FOR = instr(
     "for",
     SCF,
     "counted loop with carried values",
-    body=CONTROL,
+    body=Control.FOR,
     operands=(
         read("lower", "int"),
         read("upper", "int"),
@@ -71,11 +81,11 @@ instr(
     text="=scf.for",
     cite=_CITE,
 )
-instr(
+IF = instr(
     "if",
     SCF,
     "choose one of two regions",
-    body=CONTROL,
+    body=Control.IF,
     operands=(read("condition", "i1"),),
     text="=scf.if",
     cite=_CITE,
@@ -84,25 +94,25 @@ instr(
     "while",
     SCF,
     "loop while a condition holds",
-    body=CONTROL,
+    body=Control.WHILE,
     operands=(read("inits*", "any"),),
     text="=scf.while",
     cite=_CITE,
 )
-instr(
+CONDITION = instr(
     "condition",
     SCF,
     "go on looping, or leave with these values",
-    body=CONTROL,
+    body=Control.CONDITION,
     operands=(read("condition", "i1"), read("args*", "any")),
     text="( $condition ) {} <? $args* : types(args) >",
     cite=_CITE,
 )
-instr(
+YIELD = instr(
     "yield",
     SCF,
     "hand values to the operation around",
-    body=CONTROL,
+    body=Control.YIELD,
     operands=(read("results*", "any"),),
     text="{} <? $results* : types >",
     cite=_CITE,

@@ -12,8 +12,8 @@ from itertools import pairwise
 
 from pto.core.memory import Space
 from pto.ir.graph import Block, Operation, Value
-from pto.ir.liveness import LOOPS
 from pto.isa.handle.view import space_of
+from pto.isa.row.traits import Control
 from pto.verify.operation import constant
 
 _DEEPEST = 64  # operations between an access and what it is part of
@@ -174,7 +174,7 @@ class Outside:
             above = [] if inside is None else [inside, *inside.ancestors()]
             if isinstance(owner, Operation):
                 above = above[1:]
-            found = frozenset(id(op) for op in above if op.name in LOOPS)
+            found = frozenset(id(op) for op in above if op.is_loop)
             self._around[id(value)] = found
         return found
 
@@ -193,9 +193,9 @@ def _holds(outer: tuple[Number, Number], inner: tuple[Number, Number]) -> bool:
 
 def _step(value: Value, loop: Operation | None) -> int | None:
     """How much a loop's counter grows in a turn; None for another value, or where nobody knows."""
-    if loop is None or loop.name != "scf.for" or value is not loop.regions[0].block.args[0]:
+    if loop is None or loop.control is not Control.FOR:
         return None
-    return constant(loop.operands[2])
+    return constant(loop.operands[2]) if value is loop.regions[0].block.args[0] else None
 
 
 def _most(value: Value) -> int | None:

@@ -22,8 +22,7 @@ from pto.plan.sync.shadow import Shadow
 from pto.plan.sync.storage import Storage
 from pto.plan.sync.tree import Item, Leaf, Reader, walk
 from pto.target.facts import Profile
-from pto.verify.functions import is_defined, kind_of
-from pto.verify.scopes import SECTIONS
+from pto.verify.functions import is_defined
 
 _ROUNDS = 8  # plans that new operations may change before we give up
 _PLACES = (t.Ptr, t.TileBuf, t.View, t.MemRef)
@@ -111,12 +110,12 @@ class _Function:
 
     def _sides(self) -> Sequence[str | None]:
         """The sides of a core that run parts of this function; None: it is all for one agent."""
-        if kind_of(self.function) is not None:
+        if self.function.side() is not None:
             return [None]
-        found = {SECTIONS[op.name] for op in self.function.walk() if op.name in SECTIONS}
+        found = {side for op in self.function.walk() if (side := op.own_side())}
         for op in self.function.walk():
             callee = self.names.find(op.attrs.get("callee"), self.function)
-            kind = None if callee is None else kind_of(callee)
+            kind = None if callee is None else callee.side()
             if kind is not None:
                 found.add(kind)
         return sorted(found) or [None]

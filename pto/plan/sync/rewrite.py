@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from pto.ir.builder import new_block
 from pto.ir.graph import Operation
 from pto.isa.row.attributes import Enum
+from pto.isa.scalar.scope import SECTIONS
 from pto.isa.table import lookup
 from pto.plan.sync.effects import PIPES
 from pto.plan.sync.tree import Item
 from pto.plan.sync.walk import ALL, Fence, Fences
-from pto.verify.scopes import SECTIONS, side_of
 
 
 class Writer:
@@ -48,7 +48,7 @@ class Writer:
 
     def _put(self, where: dict[int, list[Operation]], beside: Operation, op: Operation) -> None:
         op.where = beside.where
-        if self._side is not None and side_of(beside) != self._side:
+        if self._side is not None and _around(beside) != self._side:
             op = _section(self._side, op)
         where.setdefault(id(beside), []).append(op)
         self._beside[id(beside)] = beside
@@ -66,9 +66,13 @@ class Writer:
             block.ops[:] = ops
 
 
+def _around(op: Operation) -> str | None:
+    """The side of a core that runs what stands beside an operation."""
+    return op.parent_op.side() if op.parent_op else None
+
+
 def _section(side: str, op: Operation) -> Operation:
-    name = next(name for name, its in SECTIONS.items() if its == side)
-    section = Operation(name, lookup(name), where=op.where)
+    section = Operation.of(SECTIONS[side], where=op.where)
     block = new_block(section)
     op.parent = block
     block.ops.append(op)

@@ -9,11 +9,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from pto.ir.graph import Block, Operation, Region
+from pto.isa.row.traits import Control
 from pto.plan.calls import Names
 from pto.plan.sync.effects import Effects, Work
-from pto.verify.functions import kind_of
 from pto.verify.operation import constant
-from pto.verify.scopes import SECTIONS, VECSCOPES
 
 
 @dataclass(slots=True, eq=False)
@@ -63,18 +62,18 @@ class Reader:
         return self.block(region.block) if region.blocks else []
 
     def read(self, op: Operation) -> Iterator[Item]:
-        if op.name in SECTIONS:
-            if self.side in (None, SECTIONS[op.name]):
+        if op.control is Control.SECTION:
+            if self.side in (None, op.side()):
                 yield from self.region(op.regions[0])
-        elif op.name == "scf.if":
+        elif op.control is Control.IF:
             arms = [self.region(r) for r in op.regions]
             if any(arms):
                 yield Branch(op, arms if len(arms) > 1 else [*arms, []])
-        elif op.name in ("scf.for", "scf.while"):
+        elif op.is_loop:
             parts = [self.region(r) for r in op.regions]
             if any(parts):
                 yield Loop(op, parts, _surely_runs(op))
-        elif op.name in VECSCOPES:
+        elif op.control is Control.SCOPE:
             yield from self._leaf(op, self.effects.of_scope(op))
         elif "callee" in op.attrs:
             yield from self._call(op)
@@ -86,17 +85,17 @@ class Reader:
             yield Leaf(op, work)
 
     def _call(self, op: Operation) -> Iterator[Item]:
-        function = next(a for a in op.ancestors() if a.name == "func.func")
+        function = next(op.around(Control.FUNCTION))
         callee = self.names.find(op.attrs.get("callee"), function)
         if callee is None or not self.works(callee):
             return
-        kind = kind_of(callee)
+        kind = callee.side()
         if self.side is None or kind in (None, self.side):
             yield Call(op, callee)
 
 
 def _surely_runs(loop: Operation) -> bool:
-    if loop.name != "scf.for":
+    if loop.control is not Control.FOR:
         return False
     low, high = constant(loop.operands[0]), constant(loop.operands[1])
     return low is not None and high is not None and low < high

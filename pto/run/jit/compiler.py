@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from pto.ir.graph import Module, Operation, Region, Value
 from pto.isa.meaning import Do
+from pto.isa.row.traits import Control
 from pto.plan.placement import Placement
 from pto.run.jit.border.context import context_of
 from pto.run.jit.border.piece import Piece
@@ -24,7 +25,7 @@ from pto.run.jit.llvm.text import NotNative
 from pto.run.machine.core import Core
 from pto.run.reference.code import Block, Step
 from pto.run.reference.compile import Compiler
-from pto.run.reference.control import CONTROL, looks
+from pto.run.reference.control import looks
 from pto.target.facts import Profile
 
 instructions.load()
@@ -149,12 +150,12 @@ class NativeCompiler(Compiler):
 
     def _arguments(self, inner: Sequence[Operation]) -> set[int]:
         """Arguments of functions that are called, and so written in place."""
-        calls = [self.callee(op) for op in inner if op.name == "func.call"]
+        calls = [self.callee(op) for op in inner if op.control is Control.CALL]
         return {id(a) for callee in calls for a in callee.regions[0].block.args}
 
     def _total(self, op: Operation) -> Counter[int]:
         """How often each value is used in the function around an operation."""
-        function = next((f for f in op.ancestors() if f.name == "func.func"), op)
+        function = next(op.around(Control.FUNCTION), op)
         found = self._uses.get(id(function))
         if found is None:
             found = Counter(id(v) for inner in function.walk() for v in inner.operands)
@@ -172,8 +173,8 @@ class NativeCompiler(Compiler):
         return found
 
     def _enterable(self, op: Operation) -> bool:
-        if op.name in CONTROL:
-            if op.name not in STRUCTURES or any(looks(inner) for inner in op.walk()):
+        if op.control is not None:
+            if op.control not in STRUCTURES or any(looks(inner) for inner in op.walk()):
                 return False
             inner = self._inside(op)
             if not all(self._can_enter(o) or _hands_on(o) for o in inner):
@@ -186,7 +187,7 @@ class NativeCompiler(Compiler):
 
     def _inside(self, op: Operation) -> list[Operation]:
         """The operations of its regions, or of the function it calls."""
-        if op.name == "func.call":
+        if op.control is Control.CALL:
             return self.callee(op).regions[0].block.ops
         return [o for region in op.regions for b in region.blocks for o in b.ops]
 
@@ -206,13 +207,13 @@ class NativeCompiler(Compiler):
 
 
 def _hands_on(op: Operation) -> bool:
-    return op.name in ("scf.yield", "scf.condition", "func.return")
+    return op.control is not None and op.control.is_terminator
 
 
 def _is_work(op: Operation) -> bool:
     """Whether compiling gains anything: not for numbers, names of places and flags alone. A loop
     of them does."""
-    if op.name in ("scf.for", "scf.while", "func.call"):
+    if op.is_loop or op.control is Control.CALL:
         return True
     if op.regions:
         return any(_is_work(o) for region in op.regions for b in region.blocks for o in b.ops)

@@ -19,7 +19,7 @@ from pto.run.machine.sides import peers
 from pto.run.order.choice import PROGRAM, Schedule, parse_schedule
 from pto.target.choose import Target
 from pto.verify import judge
-from pto.verify.functions import entries, is_defined, kind_of, name_of
+from pto.verify.functions import entries, is_defined, name_of
 from pto.verify.target import target_of
 
 if TYPE_CHECKING:  # whoever watches a run brings these along
@@ -123,10 +123,10 @@ def entry_functions(module: Module, entry: str | None) -> list[Operation]:
         return chosen if len(chosen) > 1 else peers(chosen[0], module)
     found = entries(functions)
     if not found:
-        found = [f for f in functions if kind_of(f) is not None]
+        found = [f for f in functions if f.side() is not None]
     if found and ({id(f) for f in found} <= {id(f) for f in peers(found[0], module)}):
         return peers(found[0], module)
-    if {kind_of(f) for f in found} == {"cube", "vector"} and len(found) == 2:
+    if {f.side() for f in found} == {"cube", "vector"} and len(found) == 2:
         return found
     known = ", ".join(f"@{name_of(f)}" for f in found or functions)
     raise PtoError(

@@ -9,10 +9,8 @@ from pto.ir.graph import Module, Operation
 from pto.isa.row.attributes import Int
 from pto.plan.calls import IMPORT, Names, callees_first
 from pto.target.facts import Profile
-from pto.verify.functions import kind_of
 
 SUB_BLOCKS = 2  # vector sub-blocks of a core (seed 004)
-_SECTIONS = {"pto.section.cube": "cube", "pto.section.vector": "vector"}
 
 
 class Side(NamedTuple):
@@ -33,7 +31,7 @@ def sides(kernels: Sequence[Operation], profile: Profile) -> list[Side]:
 
 
 def _sides_of(function: Operation, names: Names) -> list[str]:
-    kind = kind_of(function)
+    kind = function.side()
     if kind is not None:
         return [kind]
     has = {side for f in _reached([function], names) for side in _marks(f)}
@@ -45,11 +43,11 @@ def _reached(functions: Sequence[Operation], names: Names) -> Iterator[Operation
 
 
 def _marks(function: Operation) -> Iterator[str]:
-    kind = kind_of(function)
+    kind = function.side()
     if kind is not None:
         yield kind
         return
-    yield from (_SECTIONS[op.name] for op in function.walk() if op.name in _SECTIONS)
+    yield from (side for op in function.walk() if (side := op.own_side()))
 
 
 def _vectors(kernels: Sequence[Operation], names: Names, profile: Profile) -> int:

@@ -18,6 +18,7 @@ from pto.isa.meaning.handle import config
 from pto.isa.meaning.handle.memref import Unbound
 from pto.isa.meaning.order import flags as sync
 from pto.isa.row import types as t
+from pto.isa.row.traits import Control
 from pto.isa.rules.rule import Case
 from pto.run.machine.agents import Agent
 from pto.run.machine.core import Core
@@ -28,7 +29,6 @@ from pto.run.order.pipes import Item, Pipes, Unit
 from pto.run.reference.code import Regs, Step, Wait, Waits, until_ready
 from pto.run.watch.events import Made, Nobody, Tap
 from pto.verify.operation import constant
-from pto.verify.scopes import VECSCOPES
 
 if TYPE_CHECKING:
     from pto.run.reference.compile import Compiler
@@ -102,7 +102,7 @@ class Scheduler(Tap):
 
     def control(self, op: Operation, made: Made) -> Made:
         """A vector scope is one piece of work of its pipe."""
-        if op.name not in VECSCOPES:
+        if op.control is not Control.SCOPE:
             return made
         body = made[0]
 
@@ -222,4 +222,4 @@ def _kept(value: Any) -> Any:
 
 
 def _in_scope(op: Operation) -> bool:
-    return any(a.name in VECSCOPES for a in op.ancestors())
+    return any(op.around(Control.SCOPE))

@@ -15,6 +15,7 @@ from pto.isa.meaning.handle.view import pointer_to
 from pto.isa.row import types as t
 from pto.isa.row.instr import Instr, Operand
 from pto.isa.row.kinds import KINDS
+from pto.isa.row.traits import Control
 from pto.isa.rules.rule import Case
 from pto.plan.calls import Names
 from pto.run.machine.core import Core
@@ -55,7 +56,7 @@ class Compiler:
 
     def callee(self, op: Operation) -> Operation:
         """The function a call names: of its own module first."""
-        caller = next(a for a in op.ancestors() if a.name == "func.func")
+        caller = next(op.around(Control.FUNCTION))
         found = self._names.find(op.attrs.get("callee"), caller)
         if found is None:
             raise fail("PTO-S102", f"'{op.name}' op calls a function without a body", loc=op.loc)
@@ -80,6 +81,10 @@ class Compiler:
     def slots(self, values: list[Value]) -> list[int]:
         return [self.slot(v) for v in values]
 
+    def counters(self, op: Operation) -> list[int]:
+        """The registers that count the loops around an operation, outermost first."""
+        return self.slots([loop.regions[0].block.args[0] for loop in op.loops()])
+
     def block(self, region: Region) -> Block:
         """The steps of a region's only block."""
         out = Block()
@@ -88,9 +93,9 @@ class Compiler:
         return out
 
     def _add(self, out: Block, op: Operation) -> None:
-        control = CONTROL.get(op.name)
+        control = op.control
         if control is not None:
-            made = control(self, op)
+            made = CONTROL[control](self, op)
             if made is None:
                 return
             step, wait = made if self.tap is None else self.tap.control(op, made)

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 from pto.core.errors import fail
 from pto.ir.graph import Operation
 from pto.isa.meaning import Blocked, Do
+from pto.isa.row.traits import Control
 from pto.run.machine.core import Core
 from pto.run.reference.code import Regs, Return, Step, Wait, Waits
-from pto.verify.functions import kind_of
 
 if TYPE_CHECKING:
     from pto.run.reference.compile import Compiler
@@ -173,7 +173,7 @@ def _return(c: Compiler, op: Operation) -> Made:
 
 def _call(c: Compiler, op: Operation) -> Made | None:
     callee = c.callee(op)
-    if kind_of(callee) not in (None, c.side) and c.side != "both":
+    if callee.side() not in (None, c.side) and c.side != "both":
         return None
     code = c.code(callee)
     ins, outs = c.slots(op.operands), c.slots(op.results)
@@ -190,25 +190,18 @@ def _call(c: Compiler, op: Operation) -> Made | None:
     return step, gen if code.can_wait else None
 
 
-def _section(side: str) -> Callable[[Compiler, Operation], Made | None]:
-    """Only the named side of a core executes a section."""
-
-    def make(c: Compiler, op: Operation) -> Made | None:
-        return _scope(c, op) if c.side in (side, "both") else None
-
-    return make
+def _section(c: Compiler, op: Operation) -> Made | None:
+    """Only one side of a core executes a section."""
+    return _scope(c, op) if c.side in (op.side(), "both") else None
 
 
 def _scope(c: Compiler, op: Operation) -> Made:
-    body = c.block(op.regions[0])
-    return body.run, body.gen if body.waits else None
-
-
-def _captures(c: Compiler, op: Operation) -> Made:
-    """A scope that sees only what it captures, under its own names."""
+    """A body that is executed once; what it captures has names of its own inside."""
     region = op.regions[0]
     ins, args = c.slots(op.operands), c.slots(region.block.args)
     body = c.block(region)
+    if not args:
+        return body.run, body.gen if body.waits else None
 
     def step(core: Core, regs: Regs) -> None:
         for to, source in zip(args, ins, strict=True):
@@ -223,16 +216,14 @@ def _nothing(c: Compiler, op: Operation) -> Made:
     return lambda core, regs: None, None
 
 
-CONTROL: dict[str, Callable[[Compiler, Operation], Made | None]] = {
-    "scf.for": _for,
-    "scf.if": _if,
-    "scf.while": _while,
-    "scf.yield": _nothing,
-    "scf.condition": _nothing,
-    "func.return": _return,
-    "func.call": _call,
-    "pto.section.cube": _section("cube"),
-    "pto.section.vector": _section("vector"),
-    "pto.vecscope": _scope,
-    "pto.strict_vecscope": _captures,
+CONTROL: dict[Control, Callable[[Compiler, Operation], Made | None]] = {
+    Control.FOR: _for,
+    Control.IF: _if,
+    Control.WHILE: _while,
+    Control.YIELD: _nothing,
+    Control.CONDITION: _nothing,
+    Control.RETURN: _return,
+    Control.CALL: _call,
+    Control.SECTION: _section,
+    Control.SCOPE: _scope,
 }

@@ -14,6 +14,7 @@ from pto.core.memory import Memory
 from pto.ir.graph import Operation
 from pto.isa.meaning import Blocked
 from pto.isa.row import types as t
+from pto.isa.row.traits import Control
 from pto.isa.rules.rule import Case
 from pto.run.machine.core import Core
 from pto.run.order.effects import (
@@ -31,7 +32,6 @@ from pto.run.order.effects import (
 from pto.run.reference.code import Regs, Step, Waits
 from pto.run.watch.memory import Access, Recorder, WatchedMemory
 from pto.verify.operation import constant
-from pto.verify.scopes import VECSCOPES
 
 if TYPE_CHECKING:
     from pto.run.reference.compile import Compiler
@@ -144,9 +144,7 @@ class Tap:
         if op.row is None:
             return step
         case = Case(op, op.row, compiler.profile, constant)
-        loops = [
-            compiler.slot(a.regions[0].block.args[0]) for a in op.ancestors() if a.name == "scf.for"
-        ][::-1]
+        loops = compiler.counters(op)
         effect = effect_of(case)
         if effect is not None and id(op.row.body) in WITHIN and not op.operands:
             return self._telling(op, effect, issuing_pipe(case)([]), loops)
@@ -235,7 +233,7 @@ class Tap:
 
     def control(self, op: Operation, made: Made) -> Made:
         """A vector scope tells where it begins and ends; other regions are steps one by one."""
-        if op.name not in VECSCOPES:
+        if op.control is not Control.SCOPE:
             return made
         step, wait = made
         observer = self.observer

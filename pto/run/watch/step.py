@@ -14,6 +14,7 @@ from pto.core.errors import fail
 from pto.core.memory import Memory
 from pto.ir.graph import Module, Operation, Value
 from pto.isa.meaning import Blocked
+from pto.isa.row.traits import Control
 from pto.run.machine.core import Core
 from pto.run.reference.code import Regs, Step
 from pto.run.reference.compile import Compiler
@@ -108,7 +109,7 @@ class Stepper(Tap):
 
     def _names_of(self, compiler: Compiler, op: Operation) -> dict[str, tuple[Value, int]]:
         """Every value of the function around; of one name, the last that was written."""
-        function = next(a for a in op.ancestors() if a.name == "func.func")
+        function = next(op.around(Control.FUNCTION))
         key = (id(compiler), id(function))
         if key not in self._names:
             self._names[key] = {v.name: (v, compiler.slot(v)) for v in _values(function)}

@@ -7,8 +7,8 @@ from pkgutil import walk_packages
 from typing import Literal
 
 import pto.run.jit.emit as package
-from pto.isa.meaning.kinds import CONTROL
 from pto.isa.row.instr import Instr
+from pto.isa.row.traits import Control
 from pto.run.jit.emit.table import EMITTERS, KINDS, STRUCTURES
 
 
@@ -21,8 +21,8 @@ def load() -> None:
 def compiled_as(row: Instr) -> Literal["meaning", "structure", "emitter"] | None:
     """How a row is compiled: from its meaning, as control flow, by an emitter of its own."""
     load()
-    if row.body is CONTROL:
-        return "structure" if row.name in STRUCTURES else None
+    if isinstance(row.body, Control):
+        return "structure" if row.body in STRUCTURES else None
     if id(row.body) in EMITTERS:
         return "emitter"
     return "meaning" if type(row.body) in KINDS else None

@@ -16,6 +16,7 @@ from pto.ir.graph import Block, Operation, Value
 from pto.isa.meaning import Do, Fold, Lane
 from pto.isa.meaning.handle.view import SET_VALID
 from pto.isa.row import types as t
+from pto.isa.row.traits import Control
 from pto.isa.rules.rule import Case
 from pto.run.jit.border.context import CALL, LOG, ROOM, TABLE, TOUCH, TOUCHES, Context
 from pto.run.jit.border.values import Handle, Mask, Native, TilePlace, ViewPlace, form_of
@@ -38,9 +39,9 @@ _SPACES: Final = tuple(Space)
 # The body of a row -> its emitter. Rows that share a body share the emitter.
 EMITTERS: dict[int, Emit] = {}
 CHEAP: set[int] = set()
-# The kinds that need no entry of their own, and operations with regions, by name.
+# The kinds that need no entry of their own, and control flow.
 KINDS: dict[type, Emit] = {}
-STRUCTURES: dict[str, Callable[[Emitter, Operation], None]] = {}
+STRUCTURES: dict[Control, Callable[[Emitter, Operation], None]] = {}
 
 
 def emits(*bodies: Do, cheap: bool = False) -> Callable[[Emit], Emit]:
@@ -198,9 +199,8 @@ class Emitter:
             self.operation(op)
 
     def operation(self, op: Operation) -> None:
-        structure = STRUCTURES.get(op.name)
-        if structure is not None:
-            structure(self, op)
+        if op.control in STRUCTURES:
+            STRUCTURES[op.control](self, op)
             return
         emit = emitter_of(op)
         state = self.text.mark()

@@ -8,13 +8,13 @@ from typing import Any
 from pto.core.errors import PtoError
 from pto.ir.graph import Operation, Region, Value
 from pto.isa.row import types as t
+from pto.isa.row.traits import Control
 from pto.run.jit.border.values import Mask, Native, Word
 from pto.run.jit.emit.table import STRUCTURES, Emitter
 from pto.run.jit.llvm import lane_masks as masks
 from pto.run.jit.llvm.text import NotNative
 from pto.run.reference.code import located
 from pto.run.reference.control import require_step
-from pto.verify.functions import kind_of
 
 _DEPTH = 16  # calls inside calls that are written in place
 _INDEX = t.Scalar("index", None)
@@ -184,7 +184,7 @@ def _inline(e: Emitter, region: Region, inputs: Sequence[Native]) -> list[Native
 
 def _call(e: Emitter, op: Operation) -> None:
     callee = e.compiler.callee(op)
-    if kind_of(callee) not in (None, e.compiler.side) and e.compiler.side != "both":
+    if callee.side() not in (None, e.compiler.side) and e.compiler.side != "both":
         return
     _require_loose(e, op.operands)
     if e.depth == _DEPTH:
@@ -197,40 +197,32 @@ def _call(e: Emitter, op: Operation) -> None:
 
 
 def _scope(e: Emitter, op: Operation) -> None:
+    """A body that is written once; what it captures has names of its own inside."""
+    region = op.regions[0]
+    _require_loose(e, [*op.operands, *region.block.args])
+    for arg, value in zip(region.block.args, [e.value(v) for v in op.operands], strict=True):
+        e.bind(arg, value)
     e.block(op.regions[0].block, end=not _ends(op))
 
 
 def _ends(op: Operation) -> bool:
     """Whether the last operation of the region only ends it."""
     ops = op.regions[0].block.ops
-    return bool(ops) and ops[-1].name == "scf.yield"
+    return bool(ops) and ops[-1].control is Control.YIELD
 
 
-def _captures(e: Emitter, op: Operation) -> None:
-    region = op.regions[0]
-    _require_loose(e, [*op.operands, *region.block.args])
-    for arg, value in zip(region.block.args, [e.value(v) for v in op.operands], strict=True):
-        e.bind(arg, value)
-    _scope(e, op)
-
-
-def _section(side: str) -> Any:
-    def emit(e: Emitter, op: Operation) -> None:
-        if e.compiler.side in (side, "both"):
-            _scope(e, op)
-
-    return emit
+def _section(e: Emitter, op: Operation) -> None:
+    if e.compiler.side in (op.side(), "both"):
+        _scope(e, op)
 
 
 STRUCTURES.update(
     {
-        "scf.for": _for,
-        "scf.if": _if,
-        "scf.while": _while,
-        "func.call": _call,
-        "pto.section.cube": _section("cube"),
-        "pto.section.vector": _section("vector"),
-        "pto.vecscope": _scope,
-        "pto.strict_vecscope": _captures,
+        Control.FOR: _for,
+        Control.IF: _if,
+        Control.WHILE: _while,
+        Control.CALL: _call,
+        Control.SECTION: _section,
+        Control.SCOPE: _scope,
     }
 )
