@@ -1,11 +1,19 @@
 # Two commands: `make demo` shows the product, `make test` runs every check. Both set up .venv themselves.
+# While working: `make quick` is a smoke test of seconds. `make agree` runs every program of the known answers on both
+# engines, where `make test` takes a sample.
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: test demo lint types bench docs tables pictures clean
+.PHONY: test quick agree demo lint types bench docs tables pictures clean
 
 test: .venv/ready lint types
 	$(BIN)/pytest
+
+quick: .venv/ready
+	$(BIN)/pytest --quick
+
+agree: .venv/ready
+	$(BIN)/pytest --agree tests/known tests/test_agreement.py tests/test_agreement_programs.py
 
 demo: .venv/ready
 	$(BIN)/python -m examples.demo

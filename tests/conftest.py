@@ -28,6 +28,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--agree", const="all", default="sample", help=f"{every}; else a sample", **told
     )
+    parser.addoption("--quick", action="store_true", help="only the files of QUICK in conftest.py")
     parser.addoption("--no-agree", const="off", help="no program runs on both engines", **told)
 
 
@@ -40,6 +41,29 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ.setdefault("PTO_CACHE_DIR", str(config.rootpath / ".pytest_cache" / "jit"))
     if agreement.STATE.mode != "off":
         agreement.install()
+
+
+# The smoke tier, for work in progress: folders and files that together take seconds and touch every
+# layer. `make quick` runs it.
+QUICK = (
+    *("test_layers.py", "test_programs.py", "test_coverage.py", "test_explain.py"),
+    *("core/test_layout.py", "core/test_tile.py", "core/test_dtypes.py", "ir/test_text.py"),
+    *("verify", "target", "plan/test_memory.py", "plan/test_room.py", "plan/test_sync.py"),
+    *("known/test_elementwise.py", "known/test_move.py", "known/test_load.py", "known/test_mad.py"),
+    *("known/test_vector_load.py", "known/test_dma.py", "known/test_sync.py"),
+    *("test_agreement_programs.py", "run/jit/test_threads.py", "run/jit/test_flags.py"),
+    *("run/test_host.py", "run/test_agents.py", "run/test_errors.py"),
+    *("observe/test_sanitize.py", "observe/test_programs.py", "observe/test_streams.py"),
+    *("lang/test_kernel.py", "lang/test_mistakes.py", "lang/test_rows.py"),
+    *("cli/test_main.py", "cli/test_explain.py"),
+)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    if not config.getoption("quick") or collection_path.is_dir():
+        return None
+    chosen = {Path(__file__).parent / name for name in QUICK}
+    return None if chosen & {collection_path, *collection_path.parents} else True
 
 
 # Files that take longest go first, so that no process has one left when the others are done.

@@ -1,47 +1,81 @@
-"""Every code has a page, every page has a code, and every page teaches by a pair of programs."""
+"""Every code has a page, every page has a code and teaches by a pair of programs, which are run."""
+
+from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
+import pto
+from pto.cli import explain
 from pto.core.errors import AREAS
+from pto.isa.row.types import EventIdArray
 
 ROOT = Path(__file__).parent.parent
-PAGES = sorted((ROOT / "pto" / "explain").glob("*.md"))
 CODE = re.compile(r"PTO-[A-Z]\d{3}")
+CODES = explain.codes()
 
 
-def codes_in_sources() -> set[str]:
-    sources = (ROOT / "pto").rglob("*.py")
-    return {code for path in sources for code in CODE.findall(path.read_text(encoding="utf-8"))}
+def told(program: str) -> set[str]:
+    return {finding.code for finding in explain.findings(program)}
 
 
-def section(page: str, heading: str) -> str:
-    _, found, rest = page.partition(f"\n## {heading}\n")
-    return rest.partition("\n## ")[0] if found else ""
+def codes_in(*places: str) -> set[str]:
+    paths = [path for place in places for path in ROOT.glob(place)]
+    return {code for path in paths for code in CODE.findall(path.read_text(encoding="utf-8"))}
 
 
-def test_every_code_in_the_sources_has_a_page():
-    assert codes_in_sources() - {path.stem for path in PAGES} == set()
+# Whole programs of .pto text; of Python, the pages of the kernel language. Other pages show lines.
+PROGRAMS = {code: explain.programs(code) for code in CODES}
+TEXTS = [
+    c for c, (n, *both) in PROGRAMS.items() if n == "pto" and all("func.func" in x for x in both)
+]
+KERNELS = sorted(codes_in("pto/lang/**/*.py", "pto/ir/builder.py"))
 
 
-def test_every_page_belongs_to_a_code_in_the_sources():
-    assert {path.stem for path in PAGES} - codes_in_sources() == set()
+def test_every_code_in_the_sources_has_a_page_and_no_other():
+    assert codes_in("pto/**/*.py") == set(CODES)
 
 
-def test_there_are_pages_to_check():
-    assert PAGES
+@pytest.mark.parametrize("code", CODES)
+def test_page_has_title_rule_wrong_and_right(code: str):
+    written = (ROOT / "pto" / "explain" / f"{code}.md").read_text(encoding="utf-8")
+    assert written.count("```diff ") == 1, "one program, with - before wrong lines, + before right"
+    first, _, rest = explain.page(code).partition("\n")
+    assert re.fullmatch(rf"# {code}: \S.*[^.]", first)
+    assert code[4] in AREAS
+    rule, wrong, right = re.split(r"^## (?:Wrong|Right)\n", rest, flags=re.MULTILINE)
+    assert len(rule.strip()) > 80, "the rule in plain words, not only a title"
+    for section in (wrong, right):
+        assert re.search(r"```\w+\n.+?\n```", section, re.DOTALL)
+    assert wrong != right
 
 
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
-def test_page_has_title_rule_wrong_and_right(path: Path):
-    page = path.read_text(encoding="utf-8")
-    first, _, body = page.partition("\n")
-    assert re.fullmatch(rf"# {path.stem}: \S.*[^.]", first)
-    assert path.stem[4] in AREAS
-    rule = body.partition("\n## ")[0].strip()
-    assert len(rule) > 80, "the rule in plain words, not only a title"
-    for heading in ("Wrong", "Right"):
-        assert re.search(r"```\w+\n.+?\n```", section(page, heading), re.DOTALL), heading
-    assert section(page, "Wrong").strip() != section(page, "Right").strip()
+@pytest.mark.parametrize("code", TEXTS)
+def test_wrong_program_gets_the_code_of_its_page_and_no_other_and_the_right_is_clean(code: str):
+    _, wrong, right = PROGRAMS[code]
+    assert told(wrong) == {code}
+    assert told(right) == set()
+
+
+def execute(text: str) -> None:
+    names: dict[str, Any] = {
+        "np": np,
+        "pto": pto,
+        "x": np.ones((16, 128), np.float32),
+        "y": np.zeros((16, 128), np.float32),
+        "EVENT_IDS": EventIdArray(2),
+    }
+    exec(compile(text, "<page>", "exec"), names)
+
+
+@pytest.mark.parametrize("code", KERNELS)
+def test_wrong_kernel_gets_the_code_of_its_page_and_the_right_one_runs(code: str):
+    _, wrong, right = PROGRAMS[code]
+    with pytest.raises(pto.PtoError) as caught:
+        execute(wrong)
+    assert caught.value.code == code
+    execute(right)

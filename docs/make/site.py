@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from pto.cli import explain
 from pto.core.errors import AREAS
 
 ROOT = Path(__file__).parents[2]
@@ -122,15 +123,12 @@ def _within_site(text: str) -> str:
 def _write_diagnostics(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     lines = ["# Diagnostics", "", "Every finding has a code; `pto explain CODE` shows its page."]
-    pages = sorted((ROOT / "pto" / "explain").glob("PTO-*.md"))
     for letter, area in AREAS.items():
-        found = [page for page in pages if page.stem[4] == letter]
         lines += ["", f"## {letter}: {area}", "", "| code | finding |", "| --- | --- |"]
-        for page in found:
-            title = page.read_text("utf-8").partition("\n")[0].partition(": ")[2]
-            lines.append(f"| [{page.stem}]({page.name}) | {title} |")
-    for page in pages:
-        shutil.copy(page, folder / page.name)
+        for code in (code for code in explain.codes() if code[4] == letter):
+            page = explain.page(code)
+            lines.append(f"| [{code}]({code}.md) | {explain.title(page)} |")
+            (folder / f"{code}.md").write_text(page, "utf-8")
     (folder / "index.md").write_text("\n".join(lines) + "\n", "utf-8")
 
 

@@ -1,13 +1,20 @@
-"""`pto explain`: the page of a finding's code. The pages are `pto/explain/<CODE>.md`."""
+"""`pto explain`: the page of a finding's code, made from what is known about it.
+
+`pto/explain/<CODE>.md` says why, and shows a program as a diff: lines with `-` make it wrong, lines
+with `+` right. The rules of a code and the instructions they hold for come from the table, and what
+the wrong program is told comes from checking it.
+"""
 
 from __future__ import annotations
 
 import argparse
 import re
+from collections.abc import Iterator
+from functools import cache
 from importlib import resources
 
 from pto.cli import console
-from pto.core.errors import AREAS, fail, nearest
+from pto.core.errors import AREAS, Diagnostic, PtoError, fail, nearest
 from pto.core.render import Piece
 
 EXAMPLES = """\
@@ -16,6 +23,8 @@ EXAMPLES = """\
   pto explain l001          the same
 """
 
+_NAMED = 4  # instructions that a rule is shown with
+_DIFF = re.compile(r"^```diff (\w+)\n(.*?)\n```\n", re.DOTALL | re.MULTILINE)
 _CODE = re.compile(r"(?:PTO-?)?([A-Z])(\d{1,3})", re.IGNORECASE)
 
 
@@ -46,7 +55,7 @@ def page(code: str) -> str:
     if wanted not in known:
         advice = nearest(wanted, known) or "`pto explain` lists every code"
         raise fail("PTO-U002", f"there is no code `{code}`", help=advice)
-    return _read(wanted)
+    return "\n".join(_sections(wanted))
 
 
 def normal_form(code: str) -> str:
@@ -60,6 +69,63 @@ def normal_form(code: str) -> str:
 def title(text: str) -> str:
     """The short title on a page's first line, `# CODE: title`."""
     return text.split("\n", 1)[0].partition(": ")[2]
+
+
+def programs(code: str) -> tuple[str, str, str]:
+    """The language, the wrong and the right program of a page."""
+    found = _DIFF.search(_read(code))
+    if found is None:
+        raise ValueError(f"{code}.md has no block ```diff LANGUAGE")
+    lines = found[2].split("\n")
+    wrong, right = (
+        "\n".join(line[1:] for line in lines if line[:1] != other) for other in ("+", "-")
+    )
+    return found[1], wrong, right
+
+
+def findings(program: str) -> list[Diagnostic]:
+    """What a program is told when it is checked; nothing for lines out of one."""
+    from pto.ir.text.parser import parse
+    from pto.verify import judge
+
+    if "func.func" not in program:
+        return []
+    try:
+        return judge(parse(program))[1]
+    except PtoError as error:
+        return list(error.diagnostics)
+
+
+def _sections(code: str) -> Iterator[str]:
+    """Title and reason as written; the rules; both programs."""
+    language, wrong, right = programs(code)
+    yield _DIFF.sub("", _read(code)).rstrip() + "\n"
+    rules = _rules().get(code) if language == "pto" else None
+    if rules:
+        yield "## Rules\n"
+        for sentence, names in rules.items():
+            more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+            yield f"- {', '.join(names[:_NAMED])}{more}: {sentence}"
+        yield ""
+    yield f"## Wrong\n\n```{language}\n{wrong}\n```\n"
+    told = [d for d in findings(wrong) if d.code == code] if language == "pto" else []
+    if told:
+        yield f"```text\n{told[0].severity}[{code}]: {told[0].message}\n```\n"
+    yield f"## Right\n\n```{language}\n{right}\n```\n"
+
+
+@cache
+def _rules() -> dict[str, dict[str, list[str]]]:
+    """By code: the sentences of its rules, and the instructions each is about."""
+    from pto.isa.table import rows
+
+    found: dict[str, dict[str, list[str]]] = {}
+    for row in rows():
+        for rule in row.rules:
+            where = f" on {', '.join(rule.profiles)}" if rule.profiles else ""
+            names = found.setdefault(rule.code, {}).setdefault(rule.sentence + where, [])
+            names.append(row.name.removeprefix("pto."))
+    return found
 
 
 def _read(code: str) -> str:

@@ -1,5 +1,6 @@
 """`pto explain`: spelling of codes, the listing, the page in a pipe."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,17 @@ PAGES = Path(pto.__file__).parent / "explain"
 def test_a_code_may_be_typed_in_many_ways(typed: str, capsys: Capture):
     assert normal_form(typed) == "PTO-U002"
     assert main(["explain", typed]) == 0
-    assert capsys.readouterr().out == (PAGES / "PTO-U002.md").read_text(encoding="utf-8")
+    assert capsys.readouterr().out.startswith("# PTO-U002: ")
+
+
+def test_a_page_has_the_rules_of_its_code_and_what_its_wrong_program_is_told(capsys: Capture):
+    assert main(["explain", "PTO-T077"]) == 0
+    said = capsys.readouterr().out
+    assert "\n- arith.select: expects one type for result, true_value and false_value\n" in said
+    _, wrong, right = re.split("\n## (?:Wrong|Right)\n", said)
+    assert "%y = arith.select %c, %a, %b : i32" in wrong
+    assert "error[PTO-T077]: 'arith.select' op expects one type for" in wrong
+    assert "arith.trunci" in right and "error[" not in right
 
 
 def test_an_unknown_code_names_near_ones(capsys: Capture):

@@ -1,11 +1,8 @@
 """Not enough room: the finding names the buffer, the need, the largest tiles and their lines."""
 
-import re
-from pathlib import Path
-
 import pytest
 
-import pto
+from pto.cli import explain
 from pto.core.errors import Diagnostic, PtoError
 from pto.ir.text.parser import parse
 from pto.plan.memory import plan_memory
@@ -13,8 +10,6 @@ from pto.target import device, narrow, profile
 from pto.target.facts import Profile
 
 from .programs import A2A3, A5, BIG, alloc, plan, program, use
-
-EXPLAIN = Path(pto.__file__).parent / "explain"
 
 
 def finding(body: str, chosen: Profile = A5) -> Diagnostic:
@@ -117,10 +112,8 @@ def test_a_pointer_to_a_planned_tile_is_seen():
 
 
 def fragment(code: str, heading: str) -> str:
-    page = (EXPLAIN / f"{code}.md").read_text(encoding="utf-8")
-    found = re.search(rf"\n## {heading}\n.*?```pto\n(.*?)\n```", page, re.DOTALL)
-    assert found is not None
-    return found[1]
+    _, wrong, right = explain.programs(code)
+    return wrong if heading == "Wrong" else right
 
 
 PAGES = ["PTO-M120", "PTO-M121", "PTO-M122", "PTO-M123", "PTO-M124", "PTO-M128"]
