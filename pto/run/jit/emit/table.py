@@ -230,10 +230,14 @@ class Emitter:
 
     # ---- calls outside
 
-    def run_outside(self, op: Operation) -> list[Native]:
-        """The reference step of an operation; its results."""
+    def run_outside(self, op: Operation, *, seldom: bool = False) -> list[Native]:
+        """The reference step of an operation; its results. Where Python touches global memory
+        blocks take turns: from the start, or if it happens at all (`seldom`)."""
         if any(_is_global(v.type) for v in op.operands):
-            self.unit.ordered = True
+            if seldom:  # more uses than were written down
+                self.text.store(I64, str(TOUCHES + 1), self.word(LOG), 8)
+            else:
+                self.unit.ordered = True
         values = list({id(v): v for v in op.operands}.values())
         forms = [_outside_form(r.type) for r in op.results]
         ins = [self._put(v, offset) for v, offset in self._area(values)]

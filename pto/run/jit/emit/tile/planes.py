@@ -81,7 +81,7 @@ def either_way(s: Spot, condition: str, fast: Callable[[], None]) -> None:
     quick, slow, done = x.fresh("quick"), x.fresh("slow"), x.fresh("done")
     x.branch(condition, quick, slow)
     x.label(slow)
-    s.e.run_outside(s.op)
+    s.e.run_outside(s.op, seldom=True)
     x.jump(done)
     x.label(quick)
     fast()
