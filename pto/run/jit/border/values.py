@@ -26,16 +26,16 @@ from pto.isa.meaning.scalar.arith import from_bits, to_bits
 from pto.isa.meaning.vector.unaligned import LoadState, StoreState
 from pto.isa.row import types as t
 from pto.run.jit.border.context import Context
-from pto.run.jit.llvm.text import I8, I64, element, number, vector
+from pto.run.jit.llvm.text import I8, I64, Val, element, number, vector
 
-Part = tuple[str, str]  # LLVM type, name
+Part = tuple[str, Val]  # LLVM type, name
 
 
 @dataclass(frozen=True, slots=True)
 class Native:
     """Base: `names` are the LLVM scalars, of the types `parts` tells."""
 
-    names: tuple[str, ...]
+    names: tuple[Val, ...]
 
     @property
     def types(self) -> tuple[str, ...]:
@@ -45,7 +45,7 @@ class Native:
     def parts(self) -> list[Part]:
         return list(zip(self.types, self.names, strict=True))
 
-    def renamed(self, names: Sequence[str]) -> Native:
+    def renamed(self, names: Sequence[Val]) -> Native:
         return replace(self, names=tuple(names))
 
     def is_like(self, other: Native) -> bool:
@@ -72,7 +72,7 @@ class Word(Native):
     type: t.Scalar
 
     @property
-    def name(self) -> str:
+    def name(self) -> Val:
         return self.names[0]
 
     @property
@@ -97,7 +97,7 @@ class Reg(Native):
 
     @property
     def name(self) -> str:
-        return self.names[0]
+        return str(self.names[0])
 
     @property
     def types(self) -> tuple[str, ...]:
@@ -127,7 +127,7 @@ class Mask(Native):
 
     @property
     def name(self) -> str:
-        return self.names[0]
+        return str(self.names[0])
 
     @property
     def lanes(self) -> int:
@@ -156,11 +156,11 @@ class Place(Native):
     elem: DType | None
 
     @property
-    def memory(self) -> str:
+    def memory(self) -> Val:
         return self.names[0]
 
     @property
-    def address(self) -> str:
+    def address(self) -> Val:
         return self.names[1]
 
     def encode(self, frame: Any, offset: int, value: Any, context: Context) -> bool:
@@ -185,16 +185,16 @@ class TilePlace(Native):
     pitch: int | None = None  # of a window: elements (or boxes) from line to line of its parent
 
     @property
-    def address(self) -> str:
+    def address(self) -> Val:
         return self.names[0]
 
     @property
-    def valid(self) -> tuple[str, str]:
+    def valid(self) -> tuple[Val, Val]:
         return self.names[1], self.names[2]
 
     @property
-    def memory(self) -> str:
-        return str(SPACE_NUMBERS[self.type.role.space])
+    def memory(self) -> int:
+        return SPACE_NUMBERS[self.type.role.space]
 
     def encode(self, frame: Any, offset: int, value: Any, context: Context) -> bool:
         if (
@@ -225,19 +225,19 @@ class ViewPlace(Native):
     layout: GlobalLayout
 
     @property
-    def memory(self) -> str:
+    def memory(self) -> Val:
         return self.names[0]
 
     @property
-    def address(self) -> str:
+    def address(self) -> Val:
         return self.names[1]
 
     @property
-    def shape(self) -> tuple[str, ...]:
+    def shape(self) -> tuple[Val, ...]:
         return self.names[2:7]
 
     @property
-    def strides(self) -> tuple[str, ...]:
+    def strides(self) -> tuple[Val, ...]:
         return self.names[7:12]
 
     def encode(self, frame: Any, offset: int, value: Any, context: Context) -> bool:

@@ -21,7 +21,7 @@ from pto.isa.rules.rule import Case
 from pto.run.jit.border.context import CALL, LOG, ROOM, TABLE, TOUCH, TOUCHES, Context
 from pto.run.jit.border.values import Handle, Mask, Native, TilePlace, ViewPlace, form_of
 from pto.run.jit.llvm import lane_masks as masks
-from pto.run.jit.llvm.text import I64, NotNative, Text
+from pto.run.jit.llvm.text import I64, NotNative, Text, Val
 from pto.run.reference.code import located
 from pto.verify.operation import constant
 
@@ -70,7 +70,7 @@ class Watch(Protocol):
 
     def after(self, op: Operation) -> None: ...
 
-    def access(self, memory: str, address: str, nbytes: int | str, fine: str) -> None: ...
+    def access(self, memory: Val, address: Val, nbytes: Val, fine: str) -> None: ...
 
 
 class Emitter:
@@ -115,7 +115,7 @@ class Emitter:
         elif id(value) in self.cells:
             raise NotNative("the valid region of a handle is set")
 
-    def set_valid(self, value: Value, rows: str, cols: str) -> None:
+    def set_valid(self, value: Value, rows: Val, cols: Val) -> None:
         cell = self.cells[id(value)]
         self.text.store(I64, rows, cell, 8)
         self.text.store(I64, cols, self.text.at(cell, 8), 8)
@@ -133,44 +133,44 @@ class Emitter:
             self._words[index] = found
         return found
 
-    def base(self, memory: str) -> str:
+    def base(self, memory: Val) -> str:
         """Where a memory begins."""
         return self._entry(memory, "ptr", 0)
 
-    def size(self, memory: str) -> str:
+    def size(self, memory: Val) -> Val:
         """Bytes of a memory; a number for local buffers."""
-        if memory.isdigit() and int(memory) < len(_SPACES) and _SPACES[int(memory)].is_local:
-            return str(self.compiler.profile.buffers[_SPACES[int(memory)].value])
+        if isinstance(memory, int) and int(memory) < len(_SPACES) and _SPACES[int(memory)].is_local:
+            return self.compiler.profile.buffers[_SPACES[memory].value]
         return self._entry(memory, "i64", 8)
 
-    def inside(self, memory: str, address: str, nbytes: int | str) -> str:
+    def inside(self, memory: Val, address: Val, nbytes: Val) -> str:
         """Whether so many bytes from an address on lie inside a memory."""
         fine = self._inside(memory, address, nbytes)
         if self.watch is not None:
             self.watch.access(memory, address, nbytes, fine)
         return fine
 
-    def _inside(self, memory: str, address: str, nbytes: int | str) -> str:
+    def _inside(self, memory: Val, address: Val, nbytes: Val) -> str:
         x, size = self.text, self.size(memory)
-        if size.isdigit() and isinstance(nbytes, int):
-            last = int(size) - nbytes
-            return "false" if last < 0 else x.compare("ule", address, str(last))
-        last = x.sub(size, str(nbytes))
-        enough = x.compare("sge", last, "0")
+        if isinstance(size, int) and isinstance(nbytes, int):
+            last = size - nbytes
+            return "false" if last < 0 else x.compare("ule", address, last)
+        last = x.sub(size, nbytes)
+        enough = x.compare("sge", last, 0)
         return x.both(enough, x.compare("ule", address, last))
 
-    def _entry(self, memory: str, type: str, offset: int) -> str:
+    def _entry(self, memory: Val, type: str, offset: int) -> str:
         table = self.word(TABLE)
-        if not memory.isdigit():
+        if not isinstance(memory, int):
             place = self.text.new(f"shl i64 {memory}, 4")
-            pointer = self.text.at(table, self.text.add(place, str(offset)))
+            pointer = self.text.at(table, self.text.add(place, offset))
             return self.text.load(type, pointer, 8, _INVARIANT)
-        self.unit.needs.spaces.add(int(memory))
+        self.unit.needs.spaces.add(memory)
         key = f"{memory} {type}"
         if key not in self._bases:
             found, place = self.text.name(), self.text.name()
             self._head.append(
-                f"  {place} = getelementptr i8, ptr {table}, i64 {16 * int(memory) + offset}"
+                f"  {place} = getelementptr i8, ptr {table}, i64 {16 * memory + offset}"
             )
             self._head.append(f"  {found} = load {type}, ptr {place}, align 8{_INVARIANT}")
             self._bases[key] = found
@@ -181,10 +181,10 @@ class Emitter:
         return self.word(ROOM)
 
     def touched(
-        self, memory: str, address: str, rows: str, nbytes: str, pitch: str, *, writes: bool
+        self, memory: Val, address: Val, rows: Val, nbytes: Val, pitch: Val, *, writes: bool
     ) -> None:
         """Write down a use of global memory: so many rows of `nbytes`, `pitch` bytes apart."""
-        if memory.isdigit():
+        if isinstance(memory, int):
             return
         number = self.text.new(f"or i64 {memory}, {_WRITE}") if writes else memory
         name = self.unit.shared("touched", _touched)
@@ -354,7 +354,7 @@ def _touched(name: str) -> str:
     keep, done = x.fresh("keep"), x.fresh("done")
     x.branch(x.new(f"icmp ult i64 {count}, {TOUCHES}"), keep, done)
     x.label(keep)
-    place = x.at("%p0", x.add(x.mul(count, str(8 * TOUCH)), "8"))
+    place = x.at("%p0", x.add(x.mul(count, 8 * TOUCH), 8))
     for n in range(TOUCH):
         x.store(I64, f"%p{n + 1}", x.at(place, 8 * n), 8)
     x.jump(done)
@@ -437,9 +437,9 @@ class Spot:
         """The reference step of this operation speaks where the condition does not hold."""
         self.e.fault(self.op, condition)
 
-    def pointer(self, memory: str, address: str, *, noted: bool = False) -> str:
+    def pointer(self, memory: Val, address: Val, *, noted: bool = False) -> str:
         """A machine address. What is done in global memory is to be noted (`Emitter.touched`);
         otherwise blocks take turns."""
-        if not memory.isdigit() and not noted:
+        if not isinstance(memory, int) and not noted:
             self.e.unit.ordered = True
         return self.x.at(self.e.base(memory), address)

@@ -22,14 +22,14 @@ from pto.run.jit.border.context import SHADOW
 from pto.run.jit.border.values import SPACE_NUMBERS, Native, Place, TilePlace, Word
 from pto.run.jit.emit.tile.grids import Grid, grid
 from pto.run.jit.emit.tile.planes import loop, plane
-from pto.run.jit.llvm.text import I64, NotNative, Text
+from pto.run.jit.llvm.text import I64, NotNative, Text, Val
 
 if TYPE_CHECKING:
     from pto.run.jit.emit.table import Emitter
 
 _NAMES = ("support", "scalar")  # sections whose instructions read no data of tiles
 _INDEX = t.Scalar("index", None)
-_UB = str(SPACE_NUMBERS[Space.UB])
+_UB = SPACE_NUMBERS[Space.UB]
 
 
 class Written:
@@ -39,7 +39,7 @@ class Written:
         self.e = emitter
         self.x = emitter.text
         self.op: Operation | None = None
-        self._seen: set[str] = set()  # buffers whose accesses the operation at hand has told
+        self._seen: set[int] = set()  # buffers whose accesses the operation at hand has told
 
     # ---- around an operation
 
@@ -70,9 +70,9 @@ class Written:
         if _is_stream(op):
             self._mark_all(_UB, set())
 
-    def access(self, memory: str, address: str, nbytes: int | str, fine: str) -> None:
+    def access(self, memory: Val, address: Val, nbytes: Val, fine: str) -> None:
         """So many bytes behind an address are about to be used, if they lie inside: `fine`."""
-        if self.op is None or not memory.isdigit() or memory == "0" or self._is_tile(self.op):
+        if self.op is None or not isinstance(memory, int) or memory == 0 or self._is_tile(self.op):
             return
         if nbytes == 0 or _is_stream(self.op):
             return
@@ -95,10 +95,10 @@ class Written:
             self.x.do(f"call i64 {self._shared('write', _run_mark)}({given})")
         else:
             count = self.x.new(f"call i64 {self._shared('written', _run_count)}({given})")
-            self._some(self.x.compare("ne", count, "0"), read, address, str(nbytes))
+            self._some(self.x.compare("ne", count, 0), read, address, nbytes)
 
     def _short(
-        self, memory: str, address: str, nbytes: int, fine: str, read: Operand | None
+        self, memory: int, address: Val, nbytes: int, fine: str, read: Operand | None
     ) -> None:
         """A few bytes, in place: read where an operand is given, else written."""
         x, type = self.x, f"<{nbytes} x i8>"
@@ -110,11 +110,11 @@ class Written:
             x.store(type, "splat (i8 1)", place)
         else:
             bits = x.new(f"bitcast {type} {x.load(type, place)} to i{8 * nbytes}")
-            self._some(x.new(f"icmp ne i{8 * nbytes} {bits}, 0"), read, address, str(nbytes))
+            self._some(x.new(f"icmp ne i{8 * nbytes} {bits}, 0"), read, address, nbytes)
         x.jump(on)
         x.label(on)
 
-    def _some(self, fine: str, operand: Operand, address: str, nbytes: str) -> None:
+    def _some(self, fine: str, operand: Operand, address: Val, nbytes: Val) -> None:
         if self.op is not None:
             words = [Word((name,), _INDEX) for name in (address, nbytes)]
             self.e.fail_with(fine, _never(self.op, operand.name), *words)
@@ -151,31 +151,31 @@ class Written:
         if dst is not None:  # a lane reads as far as it writes
             rows = self._least(rows, dst.valid[0])
             cols = self._least(cols, dst.valid[1])
-        total = self.x.mul(self.x.mul(rows, cols), str(tile.type.itemsize))
+        total = self.x.mul(self.x.mul(rows, cols), tile.type.itemsize)
         count = self._region("count", steps, tile, (cols, rows) if turned else (rows, cols))
         if every:
             fine = self.x.compare("eq", count, total)
         else:
-            some, none = self.x.compare("ne", count, "0"), self.x.compare("eq", total, "0")
+            some, none = self.x.compare("ne", count, 0), self.x.compare("eq", total, 0)
             fine = self.x.either(some, none)
         words = [Word((name,), _INDEX) for name in (count, total)]
         self.e.fail_with(fine, _unwritten(op, operand.name, tile.type.role.space), *words)
 
-    def _mark(self, tile: TilePlace, rows: str, cols: str) -> None:
+    def _mark(self, tile: TilePlace, rows: Val, cols: Val) -> None:
         steps, turned = _steps(tile)
         if steps is None:
             self._mark_all(tile.memory, set())
             return
         self._region("mark", steps, tile, (cols, rows) if turned else (rows, cols))
 
-    def _mark_all(self, memory: str, known: set[str]) -> None:
+    def _mark_all(self, memory: Val, known: set[int]) -> None:
         """All of a buffer, unless its accesses were told one by one."""
-        if memory.isdigit() and memory != "0" and memory not in known:
+        if isinstance(memory, int) and memory != 0 and memory not in known:
             size = self.e.size(memory)
             given = f"ptr {self._shadow(memory)}, i64 {size}, i64 0, i64 {size}"
             self.x.do(f"call i64 {self._shared('write', _run_mark)}({given})")
 
-    def _region(self, word: str, steps: Grid, tile: TilePlace, extent: tuple[str, str]) -> str:
+    def _region(self, word: str, steps: Grid, tile: TilePlace, extent: tuple[Val, Val]) -> str:
         """Count or mark the bytes of a region."""
         run = self._shared("written", _run_count) if word == "count" else ""
         run = run or self._shared("write", _run_mark)
@@ -185,9 +185,9 @@ class Written:
         words = f"i64 {size}, i64 {tile.address}, i64 {extent[0]}, i64 {extent[1]}"
         return self.x.new(f"call i64 {name}(ptr {base}, {words})")
 
-    def _shadow(self, memory: str) -> str:
-        place = self.x.at(self.e.word(SHADOW), 8 * int(memory))
-        self.e.unit.needs.spaces.add(int(memory))
+    def _shadow(self, memory: int) -> str:
+        place = self.x.at(self.e.word(SHADOW), 8 * memory)
+        self.e.unit.needs.spaces.add(memory)
         return self.x.load("ptr", place, 8)
 
     def _shared(self, key: str, make: Callable[[str], str]) -> str:
@@ -196,7 +196,7 @@ class Written:
         self.e.unit.declare("declare i64 @llvm.smin.i64(i64, i64)")
         return self.e.unit.shared(f"shadow {key}", make)
 
-    def _least(self, a: str, b: str) -> str:
+    def _least(self, a: Val, b: Val) -> Val:
         self.e.unit.declare("declare i64 @llvm.smin.i64(i64, i64)")
         return self.x.smaller(a, b)
 
@@ -221,8 +221,8 @@ def _fills_valid(op: Operation) -> bool:
     return isinstance(dst.type, t.TileBuf) and dst.type.tile.pad == Pad.NULL
 
 
-def _shape(tile: TilePlace) -> tuple[str, str]:
-    return str(tile.type.rows), str(tile.type.cols)
+def _shape(tile: TilePlace) -> tuple[Val, Val]:
+    return tile.type.rows, tile.type.cols
 
 
 def _steps(tile: TilePlace) -> tuple[Grid | None, bool]:
@@ -246,24 +246,24 @@ def _region(name: str, g: Grid, run: str) -> str:
     """i64 f(shadow, size, address, rows, cols): run(..) on each run of a region."""
     x, (h, w), size = Text(), g.box, g.dtype.itemsize
     total = x.stack(I64)
-    x.store(I64, "0", total, 8)
+    x.store(I64, 0, total, 8)
 
-    def row(i: str) -> None:
+    def row(i: Val) -> None:
         high, low = x.new(f"udiv i64 {i}, {h}"), x.new(f"urem i64 {i}, {h}")
-        line = x.add(x.mul(high, str(g.down)), x.mul(low, str(g.row)))
+        line = x.add(x.mul(high, g.down), x.mul(low, g.row))
 
-        def part(c: str) -> None:
-            many = x.smaller(x.sub("%p4", c), str(w))
-            place = x.add(line, x.mul(x.new(f"udiv i64 {c}, {w}"), str(g.right)))
-            address = x.add("%p2", x.mul(place, str(size)))
-            nbytes = x.mul(many, str(size))
+        def part(c: Val) -> None:
+            many = x.smaller(x.sub("%p4", c), w)
+            place = x.add(line, x.mul(x.new(f"udiv i64 {c}, {w}"), g.right))
+            address = x.add("%p2", x.mul(place, size))
+            nbytes = x.mul(many, size)
             given = f"ptr %p0, i64 %p1, i64 {address}, i64 {nbytes}"
             count = x.new(f"call i64 {run}({given})")
             x.store(I64, x.add(x.load(I64, total, 8), count), total, 8)
 
-        loop(x, "%p4", str(w), part)
+        loop(x, "%p4", w, part)
 
-    loop(x, "%p3", "1", row)
+    loop(x, "%p3", 1, row)
     x.do(f"ret i64 {x.load(I64, total, 8)}")
     return x.function(
         f"define internal i64 {name}(ptr %p0, i64 %p1, i64 %p2, i64 %p3, i64 %p4) noinline nounwind"
@@ -276,7 +276,7 @@ _RUN = "define internal i64 {}(ptr %p0, i64 %p1, i64 %p2, i64 %p3) noinline noun
 def _bounded(x: Text) -> None:
     """Bytes outside the buffer are another check's: as if they were written."""
     last = x.sub("%p1", "%p3")
-    inside = x.both(x.compare("sge", last, "0"), x.compare("ule", "%p2", last))
+    inside = x.both(x.compare("sge", last, 0), x.compare("ule", "%p2", last))
     x.branch(inside, "fine", "out")
     x.label("out")
     x.do("ret i64 %p3")
@@ -298,22 +298,20 @@ def _run_count(name: str) -> str:
     x = Text()
     _bounded(x)
     start, total = x.at("%p0", "%p2"), x.stack(I64)
-    x.store(I64, "0", total, 8)
+    x.store(I64, 0, total, 8)
     whole = x.new("and i64 %p3, -64")
 
-    def add(count: str) -> None:
+    def add(count: Val) -> None:
         x.store(I64, x.add(x.load(I64, total, 8), count), total, 8)
 
-    def many(i: str) -> None:
+    def many(i: Val) -> None:
         some = x.load("<64 x i8>", x.at(start, i))
         bits = x.new(f"icmp ne <64 x i8> {some}, zeroinitializer")
         word = x.new(f"bitcast <64 x i1> {bits} to i64")
         add(x.new(f"call i64 @llvm.ctpop.i64(i64 {word})"))
 
-    loop(x, whole, "64", many)
-    loop(
-        x, "%p3", "1", lambda i: add(x.new(f"zext i8 {x.load('i8', x.at(start, i))} to i64")), whole
-    )
+    loop(x, whole, 64, many)
+    loop(x, "%p3", 1, lambda i: add(x.new(f"zext i8 {x.load('i8', x.at(start, i))} to i64")), whole)
     x.do(f"ret i64 {x.load(I64, total, 8)}")
     return x.function(_RUN.format(name))
 

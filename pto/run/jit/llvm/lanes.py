@@ -17,7 +17,7 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from pto.core.dtypes import DType
 from pto.core.rounding import Round
-from pto.run.jit.llvm.text import NotNative, Text, constant, mangled, scalar_type, vector
+from pto.run.jit.llvm.text import NotNative, Text, Val, constant, mangled, scalar_type, vector
 
 F32: Final = np.dtype(np.float32)
 F64: Final = np.dtype(np.float64)
@@ -55,7 +55,7 @@ class Lanes:
         item = scalar_type(dtype)
         return Symbol(self, dtype, f"splat ({item} {constant(dtype, value)})")
 
-    def spread(self, dtype: np.dtype[Any], scalar: str) -> Symbol:
+    def spread(self, dtype: np.dtype[Any], scalar: Val) -> Symbol:
         """One scalar in every lane."""
         item, type = scalar_type(dtype), self.type(dtype)
         one = self.x.new(f"insertelement {type} poison, {item} {scalar}, i64 0")

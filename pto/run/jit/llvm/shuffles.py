@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from pto.run.jit.llvm.text import Text, vector
+from pto.run.jit.llvm.text import Text, Val, vector
 
 Picks = Sequence[int] | npt.NDArray[np.int64]
 NONE = -1  # a pick that gives zero
@@ -48,7 +48,7 @@ def joined(x: Text, item: str, count: int, parts: Sequence[str]) -> str:
     return names[0]
 
 
-def spread(x: Text, item: str, count: int, scalar: str) -> str:
+def spread(x: Text, item: str, count: int, scalar: Val) -> str:
     """One scalar in every lane."""
     type = vector(count, item)
     one = x.new(f"insertelement {type} poison, {item} {scalar}, i64 0")

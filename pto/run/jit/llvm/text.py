@@ -18,6 +18,11 @@ PTR: Final = "ptr"
 _FLOATS: Final = {F16: "half", F32: "float", F64: "double"}
 
 
+# A value: a number known while the text is written, or the name of one known when it runs. Bits
+# are LLVM's own words `true` and `false`, or names.
+Val = int | str
+
+
 class NotNative(Exception):
     """This cannot be compiled; the reference engine does it instead."""
 
@@ -84,7 +89,7 @@ class Text:
         self._names = 0
         self.allocas: list[str] = []
         self.zeroed: dict[str, tuple[str, str]] = {}  # lanes off are 0: of what, under which bits
-        self.heads: dict[str, str] = {}  # predicates of the first lanes: how many
+        self.heads: dict[str, Val] = {}  # predicates of the first lanes: how many
 
     def name(self) -> str:
         self._names += 1
@@ -114,7 +119,7 @@ class Text:
     def branch(self, condition: str, yes: str, no: str, weights: str = "") -> None:
         self.do(f"br i1 {condition}, label %{yes}, label %{no}{weights}")
 
-    def phi(self, type: str, pairs: Sequence[tuple[str, str]]) -> str:
+    def phi(self, type: str, pairs: Sequence[tuple[Val, str]]) -> str:
         listed = ", ".join(f"[ {value}, %{label} ]" for value, label in pairs)
         return self.new(f"phi {type} {listed}")
 
@@ -133,47 +138,63 @@ class Text:
         self.allocas.append(f"  {name} = alloca {type}, align 64")
         return name
 
-    def at(self, base: str, offset: int | str) -> str:
+    def at(self, base: str, offset: Val) -> str:
         """An address so many bytes behind a pointer."""
-        if offset in (0, "0"):
+        if offset == 0:
             return base
         return self.new(f"getelementptr i8, ptr {base}, i64 {offset}")
 
     def load(self, type: str, pointer: str, align: int = 1, extra: str = "") -> str:
         return self.new(f"load {type}, ptr {pointer}, align {align}{extra}")
 
-    def store(self, type: str, value: str, pointer: str, align: int = 1) -> None:
+    def store(self, type: str, value: Val, pointer: str, align: int = 1) -> None:
         self.do(f"store {type} {value}, ptr {pointer}, align {align}")
 
     # ---- integers of 64 bits, folded where both are numbers
 
-    def add(self, a: str, b: str) -> str:
-        if _is_number(a) and _is_number(b):
-            return str(_wrap(int(a) + int(b)))
-        return b if a == "0" else a if b == "0" else self.new(f"add i64 {a}, {b}")
+    def add(self, a: Val, b: Val) -> Val:
+        if isinstance(a, int) and isinstance(b, int):
+            return _wrap(a + b)
+        return b if a == 0 else a if b == 0 else self.new(f"add i64 {a}, {b}")
 
-    def sub(self, a: str, b: str) -> str:
-        if _is_number(a) and _is_number(b):
-            return str(_wrap(int(a) - int(b)))
-        return a if b == "0" else self.new(f"sub i64 {a}, {b}")
+    def sub(self, a: Val, b: Val) -> Val:
+        if isinstance(a, int) and isinstance(b, int):
+            return _wrap(a - b)
+        return a if b == 0 else self.new(f"sub i64 {a}, {b}")
 
-    def mul(self, a: str, b: str) -> str:
-        if _is_number(a) and _is_number(b):
-            return str(_wrap(int(a) * int(b)))
-        if "0" in (a, b):
-            return "0"
-        return b if a == "1" else a if b == "1" else self.new(f"mul i64 {a}, {b}")
+    def mul(self, a: Val, b: Val) -> Val:
+        if isinstance(a, int) and isinstance(b, int):
+            return _wrap(a * b)
+        if 0 in (a, b):
+            return 0
+        return b if a == 1 else a if b == 1 else self.new(f"mul i64 {a}, {b}")
 
-    def less(self, a: str, b: str) -> str:
-        """Signed a < b."""
-        return self.compare("slt", a, b)
+    def over(self, a: Val, by: Val) -> Val:
+        """a // by, of numbers that are not negative."""
+        if isinstance(a, int) and isinstance(by, int):
+            return a // by
+        return a if by == 1 else self.new(f"udiv i64 {a}, {by}")
 
-    def compare(self, word: str, a: str, b: str, type: str = I64) -> str:
-        if _is_number(a) and _is_number(b):
-            found = _COMPARE[word](int(a), int(b))
+    def rest(self, a: Val, by: Val) -> Val:
+        """a % by, of numbers that are not negative."""
+        if isinstance(a, int) and isinstance(by, int):
+            return a % by
+        return 0 if by == 1 else self.new(f"urem i64 {a}, {by}")
+
+    def up(self, a: Val, by: int) -> Val:
+        """a / by, rounded up."""
+        return self.over(self.add(a, by - 1), by)
+
+    def compare(self, word: str, a: Val, b: Val, type: str = I64) -> str:
+        if isinstance(a, int) and isinstance(b, int):
+            found = _COMPARE[word](a, b)
             if found is not None:
                 return "true" if found else "false"
         return self.new(f"icmp {word} {type} {a}, {b}")
+
+    def less(self, a: Val, b: Val) -> str:
+        """Signed a < b."""
+        return self.compare("slt", a, b)
 
     def both(self, a: str, b: str) -> str:
         if "false" in (a, b):
@@ -185,10 +206,10 @@ class Text:
             return "true"
         return b if a == "false" else a if b == "false" else self.new(f"or i1 {a}, {b}")
 
-    def smaller(self, a: str, b: str) -> str:
+    def smaller(self, a: Val, b: Val) -> Val:
         """The lesser of two, signed."""
-        if _is_number(a) and _is_number(b):
-            return str(min(int(a), int(b)))
+        if isinstance(a, int) and isinstance(b, int):
+            return min(a, b)
         return self.new(f"call i64 @llvm.smin.i64(i64 {a}, i64 {b})")
 
     def function(self, head: str) -> str:
@@ -209,10 +230,6 @@ _COMPARE: Final[dict[str, Any]] = {
     "uge": lambda a, b: a >= b if a >= 0 and b >= 0 else None,
     "ule": lambda a, b: a <= b if a >= 0 and b >= 0 else None,
 }
-
-
-def _is_number(text: str) -> bool:
-    return text.lstrip("-").isdigit()
 
 
 def _wrap(value: int) -> int:

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from pto.core.dtypes import F32, I32, DType
-from pto.run.jit.emit.cube.unpack import FACTORS, Room, over, rest, unpack
+from pto.run.jit.emit.cube.unpack import FACTORS, Room, unpack
 from pto.run.jit.emit.table import Spot
 from pto.run.jit.emit.tile import planes
 from pto.run.jit.emit.tile.grids import Grid
-from pto.run.jit.llvm.text import NotNative, Text, vector
+from pto.run.jit.llvm.text import NotNative, Text, Val, vector
 
 _LANES: Final = 16
 _HIGH, _WIDE = 4, 4  # rows, and vectors of columns, whose sums stay in registers
@@ -49,7 +49,7 @@ class Factors:
     rooms: tuple[Room, Room]
 
 
-def unpacked(s: Spot, sizes: tuple[str, str, str], a: Matrix, b: Matrix) -> Factors:
+def unpacked(s: Spot, sizes: tuple[Val, Val, Val], a: Matrix, b: Matrix) -> Factors:
     m, k, n = sizes
     high = -(-b.rows // _TALLEST) * _TALLEST
     rooms = Room(-(-a.cols // _LANES) * _LANES), Room(_PANEL, high * _PANEL)
@@ -64,7 +64,7 @@ def unpacked(s: Spot, sizes: tuple[str, str, str], a: Matrix, b: Matrix) -> Fact
 
 def multiply(
     s: Spot,
-    sizes: tuple[str, str, str],
+    sizes: tuple[Val, Val, Val],
     factors: Factors,
     dst: Matrix,
     start: Matrix | None,
@@ -96,13 +96,13 @@ def _multiply(
     fours = x.new("and i64 %p0, -4")
     block = _Block(s, x, kind, rooms, out, start)
 
-    def strip(first: str, wide: int) -> None:
-        planes.loop(x, fours, "4", lambda i: block.write(i, first, _HIGH, wide))
-        planes.loop(x, "%p0", "1", lambda i: block.write(i, first, 1, wide), start=fours)
+    def strip(first: Val, wide: int) -> None:
+        planes.loop(x, fours, 4, lambda i: block.write(i, first, _HIGH, wide))
+        planes.loop(x, "%p0", 1, lambda i: block.write(i, first, 1, wide), start=fours)
 
-    planes.loop(x, panels, "1", lambda g: strip(x.mul(g, str(_PANEL)), _WIDE))
-    done = x.mul(panels, str(_PANEL))
-    planes.loop(x, "%p2", str(_LANES), lambda j: strip(j, 1), start=done)
+    planes.loop(x, panels, 1, lambda g: strip(x.mul(g, _PANEL), _WIDE))
+    done = x.mul(panels, _PANEL)
+    planes.loop(x, "%p2", _LANES, lambda j: strip(j, 1), start=done)
     x.do("ret void")
     listed, _ = planes.parameters(["i64"] * 3 + ["ptr"] * 4)
     return x.function(f"define internal void {name}({listed}) noinline nounwind")
@@ -131,19 +131,19 @@ class _Block:
         if out.col != 1 or out.box[1] % _LANES:
             raise NotNative("an accumulator whose rows are no runs")
 
-    def write(self, i: str, j: str, high: int, wide: int) -> None:
+    def write(self, i: Val, j: Val, high: int, wide: int) -> None:
         x = self.x
         zero, (a, b) = "zeroinitializer", self.rooms
         left_line = a.line
-        rows = [x.at("%p4", x.mul(x.add(i, str(n)), str(left_line * 4))) for n in range(high)]
+        rows = [x.at("%p4", x.mul(x.add(i, n), left_line * 4)) for n in range(high)]
         column = x.at("%p5", b.column(x, j))
 
-        def step(k: str, sums: list[str]) -> list[str]:
-            line = x.at(column, x.mul(k, str(b.line * 4)))
+        def step(k: Val, sums: list[str]) -> list[str]:
+            line = x.at(column, x.mul(k, b.line * 4))
             right = [x.load(self.type, x.at(line, 4 * _LANES * n)) for n in range(wide)]
             found: list[str] = []
             for n, row in enumerate(rows):
-                left = self._spread(x.load(self.kind, x.at(row, x.mul(k, "4"))))
+                left = self._spread(x.load(self.kind, x.at(row, x.mul(k, 4))))
                 for w, some in enumerate(right):
                     found.append(self._add(left, some, sums[n * wide + w]))
             return found
@@ -151,7 +151,7 @@ class _Block:
         sums = reduced_many(x, "%p1", self.type, [zero] * (high * wide), step)
         for n in range(high):
             for w in range(wide):
-                self._finish(x.add(i, str(n)), x.add(j, str(w * _LANES)), sums[n * wide + w], wide)
+                self._finish(x.add(i, n), x.add(j, w * _LANES), sums[n * wide + w], wide)
 
     def _spread(self, one: str) -> str:
         x, type = self.x, self.type
@@ -160,7 +160,7 @@ class _Block:
             f"shufflevector {type} {first}, {type} poison, <{_LANES} x i32> zeroinitializer"
         )
 
-    def _add(self, a: str, b: str, total: str) -> str:
+    def _add(self, a: str, b: str, total: Val) -> str:
         x, type = self.x, self.type
         if self.kind == "i32":
             term = x.new(f"mul {type} {a}, {b}")
@@ -169,38 +169,38 @@ class _Block:
         self.declare(f"declare {type} {name}({type}, {type}, {type})")
         return x.new(f"call {type} {name}({type} {a}, {type} {b}, {type} {total})")
 
-    def _finish(self, i: str, j: str, total: str, wide: int) -> None:
+    def _finish(self, i: Val, j: Val, total: Val, wide: int) -> None:
         """Add what the sum starts with, and store; the last columns masked."""
         x, mask = self.x, None
         if wide == 1:
-            left = x.smaller(x.sub("%p2", j), str(_LANES))
+            left = x.smaller(x.sub("%p2", j), _LANES)
             mask = planes.head(x, _LANES, left)
         if self.start is not None:
             g, is_row = self.start
-            where = self._place(g, "0" if is_row else i, j)
+            where = self._place(g, 0 if is_row else i, j)
             old = planes.load_lanes(x, self.declare, self.dtype, _LANES, x.at("%p6", where), mask)
             op = "fadd" if self.kind == "float" else "add"
             total = x.new(f"{op} {self.type} {old}, {total}")
         to = x.at("%p3", self._place(self.out, i, j))
         planes.store_lanes(x, self.declare, self.dtype, _LANES, total, to, mask)
 
-    def _place(self, g: Grid, i: str, j: str) -> str:
+    def _place(self, g: Grid, i: Val, j: Val) -> Val:
         """Bytes from the tile's address to (i, j); j is a multiple of the lanes."""
         x, (h, w) = self.x, g.box
         if w == 1:  # no boxes: columns follow each other
             if g.right != 1:
                 raise NotNative("an addend whose rows are no runs")
-            return x.mul(x.add(x.mul(i, str(g.down)), j), "4")
+            return x.mul(x.add(x.mul(i, g.down), j), 4)
         if w % _LANES:
             raise NotNative("boxes narrower than a vector")
-        down = x.add(x.mul(over(x, i, h), str(g.down)), x.mul(rest(x, i, h), str(g.row)))
-        right = x.add(x.mul(over(x, j, w), str(g.right)), rest(x, j, w))
-        return x.mul(x.add(down, right), "4")
+        down = x.add(x.mul(x.over(i, h), g.down), x.mul(x.rest(i, h), g.row))
+        right = x.add(x.mul(x.over(j, w), g.right), x.rest(j, w))
+        return x.mul(x.add(down, right), 4)
 
 
 def reduced_many(
     x: Text,
-    count: str,
+    count: Val,
     type: str,
     first: Sequence[str],
     step: Callable[[str, list[str]], list[str]],

@@ -32,11 +32,11 @@ from pto.run.jit.emit.tile import move as tile_moves
 from pto.run.jit.emit.tile.boxes import REST, Digit, Field
 from pto.run.jit.emit.tile.copies import Work
 from pto.run.jit.emit.tile.move import Arguments, Side
-from pto.run.jit.llvm.text import NotNative
+from pto.run.jit.llvm.text import NotNative, Val
 
 
 def _finish(s: Spot, src: DType, dst: DType) -> tuple[Work | None, str, str]:
-    """What becomes of elements, its name, and when: `fixpipe._finish` without parameters."""
+    """What becomes of its name, and when: `fixpipe._finish` without parameters."""
     quant, relu = s.case.word("pre_quant_mode"), s.case.word("pre_relu_mode") or "no_relu"
     mode = None if quant in (None, "no_convert") else quant
     family = mode and mode.removesuffix("_vec").removesuffix("_scalar")
@@ -63,10 +63,10 @@ def _keeps_specials(s: Spot) -> str:
     """CTRL as it is before a program touches it."""
     x, one, other = s.x, 1 << registers.KEEP_SPECIALS, 1 << registers.KEEP_NAN
     ctrl = x.load("i64", x.at(s.e.word(context.REGISTERS), register_offset(registers.CTRL)), 8)
-    return x.compare("eq", x.new(f"and i64 {ctrl}, {one | other}"), str(one))
+    return x.compare("eq", x.new(f"and i64 {ctrl}, {one | other}"), one)
 
 
-def _optional(s: Spot, name: str, default: str) -> str:
+def _optional(s: Spot, name: str, default: Val) -> Val:
     return default if s.op.operand(name) is None else words(s, name)[0]
 
 
@@ -84,29 +84,29 @@ def _mte_l0c(s: Spot) -> Sequence[Native]:
     if getattr(s.case.type("destination"), "space", None) is Space.GM:
         fine = x.both(fine, plain_writes(s))
     m, n, src_stride, dst_stride = words(s, "m", "n", "src_stride", "dst_stride")
-    step, count = _optional(s, "loop0_src_stride", "1"), _optional(s, "loop3_count", "1")
-    src_step, dst_step = (_optional(s, f"loop3_{e}_stride", "0") for e in ("src", "dst"))
+    step, count = _optional(s, "loop0_src_stride", 1), _optional(s, "loop3_count", 1)
+    src_step, dst_step = (_optional(s, f"loop3_{e}_stride", 0) for e in ("src", "dst"))
     for each in (m, n, src_stride, dst_stride, step, count, src_step, dst_step):
-        fine = x.both(fine, x.compare("ult", each, str(SMALL >> 8)))
+        fine = x.both(fine, x.compare("ult", each, SMALL >> 8))
     for each in (m, n, count):
-        fine = x.both(fine, x.compare("ne", each, "0"))
-    fine = x.both(fine, x.compare("ule", x.mul(m, n), str(SMALL)))
+        fine = x.both(fine, x.compare("ne", each, 0))
+    fine = x.both(fine, x.compare("ule", x.mul(m, n), SMALL))
     total = x.mul(x.mul(m, n), count)
-    fine = x.both(fine, x.compare("ule", total, str(burst.MOST_BYTES)))
+    fine = x.both(fine, x.compare("ule", total, burst.MOST_BYTES))
     given, row = Arguments(), FRACTAL_NZ_ROW * src.itemsize
     acc = Field(
         src,
-        boxes.line(given.name(x.mul(step, str(FRACTAL_NZ_ROW)))),
+        boxes.line(given.name(x.mul(step, FRACTAL_NZ_ROW))),
         (
-            Digit(str(FRACTAL_NZ_ROW), "1"),
-            Digit(REST, given.name(x.mul(src_stride, str(FRACTAL_NZ_ROW)))),
+            Digit(FRACTAL_NZ_ROW, 1),
+            Digit(REST, given.name(x.mul(src_stride, FRACTAL_NZ_ROW))),
         ),
     )
-    strips = _strips(s, n, FRACTAL_NZ_ROW)
-    steps = [x.mul(each, str(row)) for each in (step, src_stride, src_step)]
-    read = reach_of(s, str(row), (m, strips, count), steps)
+    strips = s.x.up(n, FRACTAL_NZ_ROW)
+    steps = [x.mul(each, row) for each in (step, src_stride, src_step)]
+    read = reach_of(s, row, (m, strips, count), steps)
     out, width, counts, strides = _out(s, dst, given, m, n, dst_stride)
-    again = x.mul(dst_step, str(dst.itemsize))
+    again = x.mul(dst_step, dst.itemsize)
     written = reach_of(s, width, (*counts, count), (*strides, again))
     fine = x.both(fine, distinct(s, width, counts, strides))
     fine = x.both(fine, s.e.inside(source.memory, source.address, read))
@@ -118,37 +118,32 @@ def _mte_l0c(s: Spot) -> Sequence[Native]:
         to = noted(s, target, width, *repeated, written, writes=True)
         from_ = s.pointer(source.memory, source.address)
 
-        def once(i: str) -> None:
+        def once(i: Val) -> None:
             place = Side(out, x.at(to, x.mul(i, again)))
             values = Side(acc, x.at(from_, x.mul(i, steps[2])), names)
             tile_moves.transfer(s, m, n, place, values, work, key)
 
-        planes.loop(x, count, "1", once)
+        planes.loop(x, count, 1, once)
 
     planes.either_way(s, fine, run)
     return []
 
 
-def _strips(s: Spot, count: str, wide: int) -> str:
-    more = s.x.add(count, str(wide - 1))
-    return str(int(more) // wide) if more.isdigit() else s.x.new(f"udiv i64 {more}, {wide}")
-
-
 def _out(
-    s: Spot, dst: DType, given: Arguments, m: str, n: str, stride: str
-) -> tuple[Field, str, tuple[str, ...], tuple[str, ...]]:
+    s: Spot, dst: DType, given: Arguments, m: Val, n: Val, stride: Val
+) -> tuple[Field, Val, tuple[Val, ...], tuple[Val, ...]]:
     """The field of the destination; its bursts: bytes, counts and strides from inner to outer."""
     x, size, layout = s.x, dst.itemsize, s.case.word("mode") or "nz2nd"
-    pitch = x.mul(stride, str(size))
+    pitch = x.mul(stride, size)
     if layout != "nz2nz":
         rows, cols = boxes.line(given.name(stride)), boxes.line(1)
         if layout == "nz2dn":
-            return Field(dst, cols, rows), x.mul(m, str(size)), (n,), (pitch,)
-        return Field(dst, rows, cols), x.mul(n, str(size)), (m,), (pitch,)
-    split = _optional(s, "split", "0")
-    if not split.isdigit():
+            return Field(dst, cols, rows), x.mul(m, size), (n,), (pitch,)
+        return Field(dst, rows, cols), x.mul(n, size), (m,), (pitch,)
+    split = _optional(s, "split", 0)
+    if not isinstance(split, int):
         raise NotNative("blocks whose width is known only when it runs")
-    wide = FRACTAL_NZ_ROW if size == 4 and split == "0" else C0_SIZE_BYTE // size
-    field = Field(dst, boxes.line(wide), (Digit(str(wide), "1"), Digit(REST, given.name(stride))))
-    row = str(wide * size)
-    return field, row, (m, _strips(s, n, wide)), (row, pitch)
+    wide = FRACTAL_NZ_ROW if size == 4 and split == 0 else C0_SIZE_BYTE // size
+    field = Field(dst, boxes.line(wide), (Digit(wide, 1), Digit(REST, given.name(stride))))
+    row = wide * size
+    return field, row, (m, s.x.up(n, wide)), (row, pitch)

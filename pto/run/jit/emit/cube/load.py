@@ -18,7 +18,6 @@ from pto.run.jit.emit.memory.burst import (
     aligned,
     alignment,
     distinct,
-    elements,
     is_own,
     loops_of,
     move_bursts,
@@ -34,21 +33,13 @@ from pto.run.jit.emit.tile import move as tile_moves
 from pto.run.jit.emit.tile.boxes import REST, Digit, Field
 from pto.run.jit.emit.tile.move import Arguments, Side
 from pto.run.jit.llvm import text
-from pto.run.jit.llvm.text import NotNative
+from pto.run.jit.llvm.text import NotNative, Val
 
 
 def _places(s: Spot) -> tuple[Place, Place]:
     if not is_own(s, "source") or not is_own(s, "destination"):
         raise NotNative("a buffer of another agent")
     return s.need(Place, "source"), s.need(Place, "destination")
-
-
-def _up(s: Spot, count: str, step: int) -> str:
-    """How many steps a count takes; a step is a power of two."""
-    more = s.x.add(count, str(step - 1))
-    if more.isdigit():
-        return str(int(more) // step)
-    return s.x.new(f"lshr i64 {more}, {step.bit_length() - 1}")
 
 
 # ---- bytes as they are
@@ -84,7 +75,7 @@ def _mte_gm_l1_frac(s: Spot) -> Sequence[Native]:
     small = s.need(Word, "smallc0_en")
     n, d, inner, groups = words(s, "n_value", "d_value", "src_inner_stride", "group_count")
     steps = words(s, *(f"dst_loop{k}_stride" for k in (2, 3, 4)))
-    outer = "0"
+    outer = 0
     if s.op.operand("src_outer_stride") is not None:
         (outer,) = words(s, "src_outer_stride")
     if kind.is_packed or small.name == "true":
@@ -95,105 +86,105 @@ def _mte_gm_l1_frac(s: Spot) -> Sequence[Native]:
     if small.name != "false":
         fine = x.both(fine, x.new(f"xor i1 {small.name}, true"))
     for each in (n, d, groups, inner, outer, *steps):
-        fine = x.both(fine, x.compare("ult", each, str(SMALL >> 6)))
+        fine = x.both(fine, x.compare("ult", each, SMALL >> 6))
     for each in (n, d, groups):
-        fine = x.both(fine, x.compare("ne", each, "0"))
+        fine = x.both(fine, x.compare("ne", each, 0))
     fine = x.both(fine, multiple(s, inner, size))
     fine = x.both(fine, _not_too_many(s, groups, n, d))
-    lines, line = (d, x.mul(n, str(size))) if transposed else (n, x.mul(d, str(size)))
-    strips = _up(s, d, wide)
-    down, across, apart = (x.mul(step, str(C0_SIZE_BYTE)) for step in steps)
+    lines, line = (d, x.mul(n, size)) if transposed else (n, x.mul(d, size))
+    strips = s.x.up(d, wide)
+    down, across, apart = (x.mul(step, C0_SIZE_BYTE) for step in steps)
     read = reach_of(s, line, (lines, groups), (inner, outer))
     counts, strides = (n, strips, groups), (down, across, apart)
-    written = reach_of(s, str(C0_SIZE_BYTE), counts, strides)
-    fine = x.both(fine, distinct(s, str(C0_SIZE_BYTE), counts, strides))
+    written = reach_of(s, C0_SIZE_BYTE, counts, strides)
+    fine = x.both(fine, distinct(s, C0_SIZE_BYTE, counts, strides))
     fine = x.both(fine, s.e.inside(source.memory, source.address, read))
     fine = x.both(fine, s.e.inside(target.memory, target.address, written))
 
     def run() -> None:
         given = Arguments()
-        pitch = given.name(elements(s, inner, size))
+        pitch = given.name(s.x.over(inner, size))
         rows, cols = boxes.line(pitch), boxes.line(1)
         matrix = Field(kind, cols, rows) if transposed else Field(kind, rows, cols)
-        strip = given.name(x.mul(steps[1], str(wide)))
+        strip = given.name(x.mul(steps[1], wide))
         fractal = Field(
             kind,
-            boxes.line(given.name(x.mul(steps[0], str(wide)))),
-            (Digit(str(wide), "1"), Digit(REST, strip)),
+            boxes.line(given.name(x.mul(steps[0], wide))),
+            (Digit(wide, 1), Digit(REST, strip)),
         )
         names = tuple(given.names)
-        whole = x.mul(strips, str(wide))
+        whole = x.mul(strips, wide)
         first = noted(s, source, line, (lines, groups), (inner, outer), read, writes=False)
         begin = s.pointer(target.memory, target.address)
 
-        def group(g: str) -> None:
+        def group(g: Val) -> None:
             to, from_ = x.at(begin, x.mul(g, apart)), x.at(first, x.mul(g, outer))
             tile_moves.transfer(s, n, d, Side(fractal, to), Side(matrix, from_, names))
             _zeros(s, kind, steps, wide, to, n, (d, whole))
 
-        planes.loop(x, groups, "1", group)
+        planes.loop(x, groups, 1, group)
 
     planes.either_way(s, fine, run)
     return []
 
 
-def _not_too_many(s: Spot, groups: str, n: str, d: str) -> str:
+def _not_too_many(s: Spot, groups: Val, n: Val, d: Val) -> str:
     """`cube.Fractals.check`, more strictly."""
     x = s.x
     some = x.mul(groups, n)
-    fine = x.compare("ult", some, str(SMALL))
-    moved = x.mul(some, x.add(d, str(C0_SIZE_BYTE)))
-    return x.both(fine, x.compare("ule", moved, str(burst.MOST_BYTES)))
+    fine = x.compare("ult", some, SMALL)
+    moved = x.mul(some, x.add(d, C0_SIZE_BYTE))
+    return x.both(fine, x.compare("ule", moved, burst.MOST_BYTES))
 
 
 def _zeros(
-    s: Spot, kind: DType, steps: Sequence[str], wide: int, to: str, n: str, cols: tuple[str, str]
+    s: Spot, kind: DType, steps: Sequence[Val], wide: int, to: str, n: Val, cols: tuple[Val, Val]
 ) -> None:
     """What the last fractals have beside the matrix."""
     x, given = s.x, Arguments(6)
-    if cols[0].isdigit() and int(cols[0]) % wide == 0:
+    if isinstance(cols[0], int) and int(cols[0]) % wide == 0:
         return
-    strip = given.name(x.mul(steps[1], str(wide)))
+    strip = given.name(x.mul(steps[1], wide))
     field = Field(
         kind,
-        boxes.line(given.name(x.mul(steps[0], str(wide)))),
-        (Digit(str(wide), "1"), Digit(REST, strip)),
+        boxes.line(given.name(x.mul(steps[0], wide))),
+        (Digit(wide, 1), Digit(REST, strip)),
     )
     zero = tile_moves.bits_item(0, text.element(kind))
-    tile_moves.fill(s, Side(field, to, tuple(given.names)), zero, ("0", n), cols)
+    tile_moves.fill(s, Side(field, to, tuple(given.names)), zero, (0, n), cols)
 
 
 # ---- L1 to the operand buffers
 
 
-def _fractals(s: Spot, source: Place, target: Place, at: Sequence[str], fine: str) -> None:
+def _fractals(s: Spot, source: Place, target: Place, at: Sequence[Val], fine: str) -> None:
     """`operands.load` without a transpose: row, col, rows, cols, src_stride, dst_stride."""
     x = s.x
     row, col, rows, cols, src_stride, dst_stride = at
     for each in at:
-        fine = x.both(fine, x.compare("ult", each, str(SMALL >> 12)))
-    start = x.mul(x.add(x.mul(col, src_stride), row), str(CUBE_BLOCK_SIZE))
+        fine = x.both(fine, x.compare("ult", each, SMALL >> 12))
+    start = x.mul(x.add(x.mul(col, src_stride), row), CUBE_BLOCK_SIZE)
     moved = Place((source.memory, x.add(source.address, start)), source.elem)
-    loop = Loop(cols, *(x.mul(step, str(CUBE_BLOCK_SIZE)) for step in (src_stride, dst_stride)))
-    width = x.mul(rows, str(CUBE_BLOCK_SIZE))
+    loop = Loop(cols, *(x.mul(step, CUBE_BLOCK_SIZE) for step in (src_stride, dst_stride)))
+    width = x.mul(rows, CUBE_BLOCK_SIZE)
     move_bursts(s, Transfer(moved, target, width, [loop]), fine)
 
 
-def _load(s: Spot, rows: str, depth: str) -> Sequence[Native]:
+def _load(s: Spot, rows: Val, depth: Val) -> Sequence[Native]:
     source, target = _places(s)
     x, kind = s.x, element(s.case, "source")
     row, col = (
-        "0" if s.op.operand(name) is None else words(s, name)[0]
+        0 if s.op.operand(name) is None else words(s, name)[0]
         for name in ("start_row", "start_col")
     )
     fine = "true"
     for each in (rows, depth):
-        fine = x.both(fine, x.compare("sge", each, "1"))
-        fine = x.both(fine, x.compare("ult", each, str(SMALL >> 8)))
+        fine = x.both(fine, x.compare("sge", each, 1))
+        fine = x.both(fine, x.compare("ult", each, SMALL >> 8))
     block = C0_SIZE_BYTE * kind.values_per_item // kind.itemsize
     if s.case.word("transpose") != "true":
-        strip = _up(s, rows, FRACTAL_NZ_ROW)
-        at = (row, col, strip, _up(s, depth, block), strip, strip)
+        strip = s.x.up(rows, FRACTAL_NZ_ROW)
+        at = (row, col, strip, s.x.up(depth, block), strip, strip)
         _fractals(s, source, target, at, fine)
         return []
     if kind.is_packed:
@@ -207,30 +198,29 @@ def _turned(
     source: Place,
     target: Place,
     kind: DType,
-    start: tuple[str, str],
-    shape: tuple[str, str],
+    start: tuple[Val, Val],
+    shape: tuple[Val, Val],
     fine: str,
 ) -> None:
     """`operands.load` with a transpose: strips of C0 columns both in the source and transposed."""
     x, wide = s.x, C0_SIZE_BYTE // kind.itemsize
     step = max(FRACTAL_NZ_ROW, wide)
-    rows, cols = (x.mul(_up(s, n, step), str(step)) for n in reversed(shape))
-    pitch = x.mul(rows, str(C0_SIZE_BYTE))
+    rows, cols = (x.mul(s.x.up(n, step), step) for n in reversed(shape))
+    pitch = x.mul(rows, C0_SIZE_BYTE)
     for each in start:
-        fine = x.both(fine, x.compare("ult", each, str(SMALL >> 10)))
+        fine = x.both(fine, x.compare("ult", each, SMALL >> 10))
     row, col = start
-    skipped = x.add(x.mul(col, pitch), x.mul(row, str(CUBE_BLOCK_SIZE)))
+    skipped = x.add(x.mul(col, pitch), x.mul(row, CUBE_BLOCK_SIZE))
     first = x.add(source.address, skipped)
-    nbytes = x.mul(x.mul(rows, cols), str(kind.itemsize))
+    nbytes = x.mul(x.mul(rows, cols), kind.itemsize)
     fine = x.both(fine, s.e.inside(source.memory, first, nbytes))
     fine = x.both(fine, s.e.inside(target.memory, target.address, nbytes))
 
     def run() -> None:
         given = Arguments()
-        across = given.name(x.mul(rows, str(wide))), given.name(x.mul(cols, str(wide)))
+        across = given.name(x.mul(rows, wide)), given.name(x.mul(cols, wide))
         matrix, other = (
-            Field(kind, boxes.line(wide), (Digit(str(wide), "1"), Digit(REST, apart)))
-            for apart in across
+            Field(kind, boxes.line(wide), (Digit(wide, 1), Digit(REST, apart))) for apart in across
         )
         from_ = s.pointer(source.memory, first)
         to = Side(other, s.pointer(target.memory, target.address))

@@ -49,7 +49,7 @@ def _mad(s: Spot) -> Sequence[Native]:
     def run() -> None:
         lhs = Matrix(left, s.pointer(a.memory, a.address), m, k)
         rhs = Matrix(right.turned, s.pointer(b.memory, b.address), k, n)
-        sizes = str(m), str(k), str(n)
+        sizes = m, k, n
         multiply(s, sizes, unpacked(s, sizes, lhs, rhs), into, start, is_row=is_row)
 
     planes.either_way(s, _keeps_specials(s), run)
@@ -59,9 +59,9 @@ def _mad(s: Spot) -> Sequence[Native]:
 def _size(s: Spot, name: str) -> int:
     """From 1 to 4095, as the reference checks."""
     word = s.need(Word, name).name
-    if not word.isdigit() or not 1 <= int(word) <= mad.MOST:
+    if not isinstance(word, int) or not 1 <= int(word) <= mad.MOST:
         raise NotNative("a size that is known only when it runs")
-    return int(word)
+    return word
 
 
 def _strips(kind: DType, rows: int) -> Grid:
@@ -90,4 +90,4 @@ def _keeps_specials(s: Spot) -> str:
     x = s.x
     ctrl = x.load("i64", x.at(s.e.word(context.REGISTERS), register_offset(registers.CTRL)), 8)
     kept = x.new(f"and i64 {ctrl}, {1 << registers.KEEP_SPECIALS}")
-    return x.compare("ne", kept, "0")
+    return x.compare("ne", kept, 0)

@@ -14,11 +14,11 @@ from pto.core.constants import MX_BLOCK_SIZE
 from pto.core.dtypes import U8
 from pto.run.jit.border.values import TilePlace
 from pto.run.jit.emit.cube.contraction import RIGHT_AT, Factors
-from pto.run.jit.emit.cube.unpack import Room, over, unpack, up
+from pto.run.jit.emit.cube.unpack import Room, unpack
 from pto.run.jit.emit.table import Spot
 from pto.run.jit.emit.tile import planes
 from pto.run.jit.emit.tile.grids import Grid, grid
-from pto.run.jit.llvm.text import NotNative, Text
+from pto.run.jit.llvm.text import NotNative, Text, Val
 
 _LEAST, _MOST = 27, 227  # scales that leave every factor of 8 bits a normal float
 _LANES: Final = 16
@@ -27,7 +27,7 @@ _LEFT_SCALES, _RIGHT_SCALES = 2 * RIGHT_AT, 3 * RIGHT_AT  # in the scratch memor
 
 def scaled(
     s: Spot,
-    sizes: tuple[str, str, str],
+    sizes: tuple[Val, Val, Val],
     limits: tuple[int, int, int],
     factors: Factors,
     left: TilePlace,
@@ -36,7 +36,7 @@ def scaled(
     """Multiply both factors by their scales, in place; whether that was exact. `limits` are the
     largest sizes there can be."""
     x, (m, k, n) = s.x, sizes
-    groups, most = up(x, k, MX_BLOCK_SIZE), -(-limits[1] // MX_BLOCK_SIZE)
+    groups, most = x.up(k, MX_BLOCK_SIZE), -(-limits[1] // MX_BLOCK_SIZE)
     places: list[tuple[str, int]] = []
     for tile, at, (rows, cols) in (
         (left, _LEFT_SCALES, (limits[0], most)),
@@ -69,8 +69,8 @@ def _call(
     room: Room,
     scales: str,
     step: int,
-    rows: str,
-    cols: str,
+    rows: Val,
+    cols: Val,
     write: Write,
 ) -> str:
     """i1 f(rows, cols, values, scales)"""
@@ -78,7 +78,7 @@ def _call(
     def make(name: str) -> str:
         x = Text()
         bad = x.stack("i32")
-        x.store("i32", "0", bad, 4)
+        x.store("i32", 0, bad, 4)
         write(s, x, room, step, bad)
         x.do(f"ret i1 {x.compare('eq', x.load('i32', bad, 4), '0', 'i32')}")
         listed, _ = planes.parameters(["i64", "i64", "ptr", "ptr"])
@@ -91,46 +91,44 @@ def _call(
 def _scale_rows(s: Spot, x: Text, room: Room, step: int, bad: str) -> None:
     """One scale for 32 elements of a row."""
 
-    def row(i: str) -> None:
+    def row(i: Val) -> None:
         values, scales = (
-            x.at("%p2", x.mul(i, str(room.line * 4))),
-            x.at("%p3", x.mul(i, str(step * 4))),
+            x.at("%p2", x.mul(i, room.line * 4)),
+            x.at("%p3", x.mul(i, step * 4)),
         )
 
         def half(h: str) -> None:
-            group = over(x, h, MX_BLOCK_SIZE // _LANES)
-            one = x.load("i32", x.at(scales, x.mul(group, "4")), 4)
+            group = x.over(h, MX_BLOCK_SIZE // _LANES)
+            one = x.load("i32", x.at(scales, x.mul(group, 4)), 4)
             first = x.new(f"insertelement <{_LANES} x i32> poison, i32 {one}, i64 0")
             zero = f"<{_LANES} x i32> zeroinitializer"
             all = x.new(f"shufflevector <{_LANES} x i32> {first}, <{_LANES} x i32> poison, {zero}")
-            _times(s, x, x.at(values, x.mul(h, str(_LANES * 4))), all, bad)
+            _times(s, x, x.at(values, x.mul(h, _LANES * 4)), all, bad)
 
-        planes.loop(x, up(x, "%p1", _LANES), "1", half)
+        planes.loop(x, x.up("%p1", _LANES), 1, half)
 
-    planes.loop(x, "%p0", "1", row)
+    planes.loop(x, "%p0", 1, row)
 
 
 def _scale_columns(s: Spot, x: Text, room: Room, step: int, bad: str) -> None:
     """One scale for 32 rows of a column."""
 
-    def row(i: str) -> None:
-        values = x.at("%p2", x.mul(i, str(room.line * 4)))
-        scales = x.at("%p3", x.mul(over(x, i, MX_BLOCK_SIZE), str(step * 4)))
+    def row(i: Val) -> None:
+        values = x.at("%p2", x.mul(i, room.line * 4))
+        scales = x.at("%p3", x.mul(x.over(i, MX_BLOCK_SIZE), step * 4))
 
-        def strip(c: str) -> None:
-            place = x.mul(c, str(_LANES * 4))
+        def strip(c: Val) -> None:
+            place = x.mul(c, _LANES * 4)
             some = x.load(f"<{_LANES} x i32>", x.at(scales, place))
-            kept = planes.head(
-                x, _LANES, x.smaller(x.sub("%p1", x.mul(c, str(_LANES))), str(_LANES))
-            )
+            kept = planes.head(x, _LANES, x.smaller(x.sub("%p1", x.mul(c, _LANES)), _LANES))
             plain = f"<{_LANES} x i32> splat (i32 127)"  # beside the last column nothing counts
             chosen = x.new(f"select <{_LANES} x i1> {kept}, <{_LANES} x i32> {some}, {plain}")
-            column = room.column(x, x.mul(c, str(_LANES)))
+            column = room.column(x, x.mul(c, _LANES))
             _times(s, x, x.at(values, column), chosen, bad)
 
-        planes.loop(x, up(x, "%p1", _LANES), "1", strip)
+        planes.loop(x, x.up("%p1", _LANES), 1, strip)
 
-    planes.loop(x, "%p0", "1", row)
+    planes.loop(x, "%p0", 1, row)
 
 
 def _times(s: Spot, x: Text, pointer: str, scales: str, bad: str) -> None:

@@ -13,7 +13,7 @@ from pto.run.jit.emit.table import Spot
 from pto.run.jit.emit.tile import planes
 from pto.run.jit.emit.tile.grids import Grid
 from pto.run.jit.llvm import conversions, lanes
-from pto.run.jit.llvm.text import NotNative, Text, element, vector
+from pto.run.jit.llvm.text import NotNative, Text, Val, element, vector
 
 # What an element is unpacked to: exactly.
 _BYTES: Final = (F8E4M3, F8E5M2, HIFLOAT8)
@@ -31,15 +31,15 @@ class Room:
     line: int
     panel: int = 0  # one panel holds all
 
-    def column(self, x: Text, col: str) -> str:
+    def column(self, x: Text, col: Val) -> Val:
         """Bytes from the start of a row in the first panel to a column, the first of a run."""
         if not self.panel:
-            return x.mul(col, "4")
-        which, inside = over(x, col, self.line), rest(x, col, self.line)
-        return x.mul(x.add(x.mul(which, str(self.panel)), inside), "4")
+            return x.mul(col, 4)
+        which, inside = x.over(col, self.line), x.rest(col, self.line)
+        return x.mul(x.add(x.mul(which, self.panel), inside), 4)
 
 
-def unpack(s: Spot, to: str, room: Room, g: Grid, source: str, rows: str, cols: str) -> None:
+def unpack(s: Spot, to: str, room: Room, g: Grid, source: str, rows: Val, cols: Val) -> None:
     """The first rows x cols elements, to `to`; edges as whole boxes."""
     key = repr(("unpack", g, room))
     name = s.e.unit.shared(key, lambda f: _unpack_function(s, f, g, room))
@@ -67,24 +67,24 @@ def _unpack_lines(s: Spot, x: Text, g: Grid, room: Room) -> None:
         raise NotNative("factors without boxes")
     wide = lanes.Lanes(x, w, s.e.unit.declare)
 
-    def row(i: str) -> None:
+    def row(i: Val) -> None:
         source = x.at(
             "%p3",
             x.mul(
-                x.add(x.mul(over(x, i, h), str(g.down)), x.mul(rest(x, i, h), str(g.row))),
-                str(size),
+                x.add(x.mul(x.over(i, h), g.down), x.mul(x.rest(i, h), g.row)),
+                size,
             ),
         )
-        to = x.at("%p2", x.mul(i, str(room.line * 4)))
+        to = x.at("%p2", x.mul(i, room.line * 4))
 
-        def run(c: str) -> None:
+        def run(c: Val) -> None:
             item = x.load(vector(w, element(g.dtype)), planes.offset(x, source, c, g.right, size))
-            place = x.at(to, room.column(x, x.mul(c, str(w))))
+            place = x.at(to, room.column(x, x.mul(c, w)))
             x.store(_wide_type(w, g.dtype), _widened(wide, g.dtype, item), place)
 
-        planes.loop(x, up(x, "%p1", w), "1", run)
+        planes.loop(x, x.up("%p1", w), 1, run)
 
-    planes.loop(x, "%p0", "1", row)
+    planes.loop(x, "%p0", 1, row)
 
 
 def _unpack_turned(s: Spot, x: Text, g: Grid, room: Room) -> None:
@@ -94,22 +94,22 @@ def _unpack_turned(s: Spot, x: Text, g: Grid, room: Room) -> None:
     count = min(h, w)
     wide = lanes.Lanes(x, count, s.e.unit.declare)
 
-    def down(r: str) -> None:
-        def right(c: str) -> None:
-            place = x.add(x.mul(r, str(g.down)), x.mul(c, str(g.right)))
-            source = x.at("%p3", x.mul(place, str(size)))
+    def down(r: Val) -> None:
+        def right(c: Val) -> None:
+            place = x.add(x.mul(r, g.down), x.mul(c, g.right))
+            source = x.at("%p3", x.mul(place, size))
             columns = [x.load(type, x.at(source, n * g.col * size)) for n in range(w)]
-            row_at = x.mul(r, str(h * room.line * 4))
-            to = x.at("%p2", x.add(row_at, room.column(x, x.mul(c, str(w)))))
+            row_at = x.mul(r, h * room.line * 4)
+            to = x.at("%p2", x.add(row_at, room.column(x, x.mul(c, w))))
             for n, part in enumerate(_cut(x, item, h, count, turn(x, item, h, columns))):
                 row, col = divmod(n * count, w)
                 value = _widened(wide, g.dtype, part)
                 at = x.at(to, (row * room.line + col) * 4)
                 x.store(_wide_type(count, g.dtype), value, at)
 
-        planes.loop(x, up(x, "%p1", w), "1", right)
+        planes.loop(x, x.up("%p1", w), 1, right)
 
-    planes.loop(x, up(x, "%p0", h), "1", down)
+    planes.loop(x, x.up("%p0", h), 1, down)
 
 
 def _cut(x: Text, item: str, lanes_: int, count: int, parts: Sequence[str]) -> list[str]:
@@ -157,18 +157,3 @@ def _widened(spot: lanes.Lanes, dtype: DType, name: str) -> str:
         return conversions.convert(spot.symbol(dtype.storage, name), dtype, F32).name
     to = np.dtype(np.float32) if dtype.is_float else np.dtype(np.int32)
     return lanes.cast(spot.symbol(dtype.numpy, name), to).name
-
-
-def over(x: Text, i: str, by: int) -> str:
-    """i / by."""
-    return i if by == 1 else x.new(f"udiv i64 {i}, {by}")
-
-
-def rest(x: Text, i: str, by: int) -> str:
-    """i modulo by."""
-    return "0" if by == 1 else x.new(f"urem i64 {i}, {by}")
-
-
-def up(x: Text, count: str, by: int) -> str:
-    """count / by, rounded up."""
-    return x.new(f"udiv i64 {x.add(count, str(by - 1))}, {by}") if by > 1 else count

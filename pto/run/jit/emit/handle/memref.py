@@ -13,7 +13,7 @@ from pto.run.jit.border.values import Native, TilePlace, ViewPlace
 from pto.run.jit.emit.handle.view import number, placed
 from pto.run.jit.emit.handle.window import retyped, window
 from pto.run.jit.emit.table import Spot, emits
-from pto.run.jit.llvm.text import NotNative
+from pto.run.jit.llvm.text import NotNative, Val
 
 
 @emits(memref.ALLOC)
@@ -22,10 +22,10 @@ def _alloc(s: Spot) -> Sequence[Native]:
     if not isinstance(type, t.MemRef) or not type.space.is_local or not all(type.shape):
         raise NotNative("a buffer whose size is known only when it runs")
     tile = view.tile_type(type)
-    return [_at(s, tile, placed(s), [str(n) for n in tile.shape])]
+    return [_at(s, tile, placed(s), tile.shape)]
 
 
-def _at(s: Spot, type: TileType, address: str, valid: Sequence[str]) -> TilePlace:
+def _at(s: Spot, type: TileType, address: Val, valid: Sequence[Val]) -> TilePlace:
     if type.compact is not Compact.NULL:
         raise NotNative("a compact tile")
     return retyped(s, TilePlace(("", "", ""), type), type, address, valid, None)
@@ -44,17 +44,16 @@ def _same(s: Spot) -> Sequence[Native]:
     return [source]
 
 
-def _region(s: Spot, type: TileType) -> list[str | None]:
+def _region(s: Spot, type: TileType) -> list[Val | None]:
     """`view.valid_region`: the type's extents, the dynamic ones from operands; None: nobody's."""
-    found: list[str | None] = []
+    found: list[Val | None] = []
     for name, known in zip(("valid_row", "valid_col"), type.valid, strict=True):
         value = s.operand(name)
-        own = None if known is None else str(known)
-        found.append(own if value is None else number(value))
+        found.append(known if value is None else number(value))
     return found
 
 
-def _known(region: Sequence[str | None]) -> list[str]:
+def _known(region: Sequence[Val | None]) -> list[Val]:
     names = [n for n in region if n is not None]
     if len(names) != len(region):
         raise NotNative("a valid region that is set later")
@@ -74,15 +73,15 @@ def _materialize(s: Spot) -> Sequence[Native]:
     region = _region(s, type)
     whole = source.valid if None in region else tuple(map(str, type.shape))
     names = [
-        s.x.smaller(now, str(limit)) if given is None else given
+        s.x.smaller(now, limit) if given is None else given
         for given, now, limit in zip(region, whole, type.shape, strict=True)
     ]
     if isinstance(semantics, Str) and semantics.value == "subview":
-        return [window(s, source, ("0", "0"), type, names)]
+        return [window(s, source, (0, 0), type, names)]
     return [_retyped(s, source, type, names)]
 
 
-def _retyped(s: Spot, tile: TilePlace, type: TileType, valid: Sequence[str]) -> TilePlace:
+def _retyped(s: Spot, tile: TilePlace, type: TileType, valid: Sequence[Val]) -> TilePlace:
     kept = (type.shape, type.layout, type.itemsize)
     if tile.pitch is not None and kept != (tile.type.shape, tile.type.layout, tile.type.itemsize):
         raise NotNative("a window with gaps becomes another tile")

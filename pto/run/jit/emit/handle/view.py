@@ -11,10 +11,10 @@ from pto.isa.meaning.handle import view
 from pto.isa.row import types as t
 from pto.run.jit.border.values import SPACE_NUMBERS, Native, Place, TilePlace, ViewPlace, Word
 from pto.run.jit.emit.table import Emit, Spot, emits
-from pto.run.jit.llvm.text import NotNative
+from pto.run.jit.llvm.text import NotNative, Val
 
 
-def number(native: Native) -> str:
+def number(native: Native) -> Val:
     """An index or i64."""
     if not isinstance(native, Word) or native.types[0] != "i64":
         raise NotNative("a number of another width")
@@ -29,7 +29,7 @@ def _add(s: Spot) -> Sequence[Native]:
     pointer, offset = s.all()
     if not isinstance(pointer, Place) or pointer.elem is None:
         raise NotNative("a pointer without elements")
-    step = s.x.mul(number(offset), str(pointer.elem.itemsize))
+    step = s.x.mul(number(offset), pointer.elem.itemsize)
     return [pointer.renamed((pointer.memory, s.x.add(pointer.address, step)))]
 
 
@@ -43,7 +43,7 @@ def _cast(s: Spot) -> Sequence[Native]:
         return [Place(source.names, elem)]
     if result.space is Space.GM:
         raise NotNative("a number that is an address in global memory")
-    return [Place((str(SPACE_NUMBERS[result.space]), number(source)), elem)]
+    return [Place((SPACE_NUMBERS[result.space], number(source)), elem)]
 
 
 @emits(view.TILE_ADDRESS, cheap=True)
@@ -78,18 +78,18 @@ def _tensor(s: Spot) -> Sequence[Native]:
     if layout.sizes or RANK in layout.col_axes:
         raise NotNative("a layout with fixed sizes")
     x, missing = s.x, RANK - len(shape)
-    whole = "1"
+    whole = 1
     if missing:
         reach = [x.mul(n, step) for n, step in zip(shape, strides, strict=True)]
         whole = reach[0]
         for each in reach[1:]:
             whole = x.new(f"call i64 @llvm.smax.i64(i64 {whole}, i64 {each})")
-    five = tuple(["1"] * missing + shape)
+    five = tuple([1] * missing + shape)
     steps = tuple([whole] * missing + strides)
     made = ViewPlace((ptr.memory, ptr.address, *five, *steps), kind, layout)
     fine = "true"
     for each in (*made.shape, *made.strides):
-        fine = x.both(fine, x.compare("sge", each, "0"))
+        fine = x.both(fine, x.compare("sge", each, 0))
     s.fault_unless(fine)
     return [made]
 
@@ -97,27 +97,27 @@ def _tensor(s: Spot) -> Sequence[Native]:
 def inside(s: Spot, view: ViewPlace) -> str:
     """Whether all elements of a view lie inside its memory, which is asked where they are used."""
     x, empty = s.x, "false"
-    nbytes, whole = str(view.dtype.itemsize), "true"
+    nbytes, whole = view.dtype.itemsize, "true"
     for size, step in zip(view.shape, view.strides, strict=True):
-        empty = x.either(empty, x.compare("eq", size, "0"))
-        for op, factor in (("mul", x.sub(size, "1")), ("mul", str(view.dtype.itemsize))):
+        empty = x.either(empty, x.compare("eq", size, 0))
+        for op, factor in (("mul", x.sub(size, 1)), ("mul", view.dtype.itemsize)):
             step, kept = _exact(s, op, step, factor)
             whole = x.both(whole, kept)
         nbytes, kept = _exact(s, "add", nbytes, step)
         whole = x.both(whole, kept)
-    whole = x.both(whole, x.compare("sge", nbytes, "0"))
+    whole = x.both(whole, x.compare("sge", nbytes, 0))
     return x.either(empty, x.both(whole, s.e.inside(view.memory, view.address, nbytes)))
 
 
-def _exact(s: Spot, op: str, a: str, b: str) -> tuple[str, str]:
+def _exact(s: Spot, op: str, a: Val, b: Val) -> tuple[Val, str]:
     """A sum or product, and whether it fits 64 bits."""
-    if a.lstrip("-").isdigit() and b.lstrip("-").isdigit():
-        found = int(a) * int(b) if op == "mul" else int(a) + int(b)
-        return str(found), "true" if abs(found) < 1 << 63 else "false"
-    if (op, b) in (("mul", "1"), ("add", "0")):
+    if isinstance(a, int) and isinstance(b, int):
+        found = a * b if op == "mul" else a + b
+        return found, "true" if abs(found) < 1 << 63 else "false"
+    if (op, b) in (("mul", 1), ("add", 0)):
         return a, "true"
-    if op == "mul" and "0" in (a, b):
-        return "0", "true"
+    if op == "mul" and 0 in (a, b):
+        return 0, "true"
     s.e.unit.declare(f"declare {{i64, i1}} @llvm.s{op}.with.overflow.i64(i64, i64)")
     pair = s.x.new(f"call {{i64, i1}} @llvm.s{op}.with.overflow.i64(i64 {a}, i64 {b})")
     over = s.x.new(f"extractvalue {{i64, i1}} {pair}, 1")
@@ -133,7 +133,7 @@ def _partition(s: Spot) -> Sequence[Native]:
     return [part_of(s, source, offsets, [number(v) for v in s.operands("sizes")])]
 
 
-def part_of(s: Spot, source: ViewPlace, offsets: Sequence[str], sizes: Sequence[str]) -> ViewPlace:
+def part_of(s: Spot, source: ViewPlace, offsets: Sequence[Val], sizes: Sequence[Val]) -> ViewPlace:
     """GlobalTensor.partition."""
     if len(offsets) != len(sizes) or len(sizes) > RANK:
         raise NotNative("a window that is told in part")
@@ -143,7 +143,7 @@ def part_of(s: Spot, source: ViewPlace, offsets: Sequence[str], sizes: Sequence[
         limit = source.shape[skip + n]
         fine = x.both(fine, x.compare("ule", first, limit))
         fine = x.both(fine, x.compare("ule", count, x.sub(limit, first)))
-        step = x.mul(source.strides[skip + n], str(source.dtype.itemsize))
+        step = x.mul(source.strides[skip + n], source.dtype.itemsize)
         address = x.add(address, x.mul(first, step))
     s.fault_unless(fine)
     shape = (*source.shape[:skip], *sizes)
@@ -157,9 +157,9 @@ def _dimension(stride: bool) -> Emit:
         type = s.op.operands[0].type
         rank = len(type.shape) if isinstance(type, t.View) else 0
         name = number(index)
-        if not isinstance(source, ViewPlace) or not name.isdigit() or int(name) >= rank:
+        if not isinstance(source, ViewPlace) or not isinstance(name, int) or int(name) >= rank:
             raise NotNative("a dimension that is not a number")
-        chosen = (source.strides if stride else source.shape)[RANK - rank + int(name)]
+        chosen = (source.strides if stride else source.shape)[RANK - rank + name]
         return [Word((chosen,), t.Scalar("index", None))]
 
     return emit
@@ -179,30 +179,26 @@ def _alloc(s: Spot) -> Sequence[Native]:
     address, *given = (s.operand(n) for n in s.case.row.operand_names)
     start = placed(s) if address is None else number(address)
     fixed = list(type.valid)
-    fine, region = "true", list[str]()
+    fine, region = "true", list[Val]()
     for limit, known, value in zip(type.shape, fixed, given, strict=True):
-        if value is None and known is None:
+        name = known if value is None else number(value)
+        if name is None:
             raise NotNative("a valid region that is set later")
-        name = str(known) if value is None else number(value)
-        fine = s.x.both(fine, s.x.compare("ule", name, str(limit)))
+        fine = s.x.both(fine, s.x.compare("ule", name, limit))
         region.append(name)
     made = TilePlace((start, *region), type)
     fine = s.x.both(fine, s.e.inside(made.memory, start, type.nbytes))
     align = s.case.profile.alignment.base
-    if align > 1:
-        low = (
-            str(int(start) % align) if start.isdigit() else s.x.new(f"and i64 {start}, {align - 1}")
-        )
-        fine = s.x.both(fine, s.x.compare("eq", low, "0"))
+    fine = s.x.both(fine, s.x.compare("eq", s.x.rest(start, align), 0))
     if fine == "false":
         raise NotNative("a tile outside its buffer")
     s.fault_unless(fine)
     return [made]
 
 
-def placed(s: Spot) -> str:
+def placed(s: Spot) -> Val:
     """The address the planner gave, known when the kernel is prepared."""
-    return str(s.e.compiler.placement.address(s.op))
+    return s.e.compiler.placement.address(s.op)
 
 
 @emits(view.SET_VALID)
@@ -213,7 +209,7 @@ def _set_valid(s: Spot) -> Sequence[Native]:
     names = number(rows), number(cols)
     fine = "true"
     for name, limit in zip(names, tile.type.shape, strict=True):
-        fine = s.x.both(fine, s.x.compare("ule", name, str(limit)))
+        fine = s.x.both(fine, s.x.compare("ule", name, limit))
     s.fault_unless(fine)
     s.e.set_valid(s.op.operands[0], *names)
     return []
@@ -248,10 +244,11 @@ def _retyped(s: Spot) -> Sequence[Native]:
         raise NotNative("a window")
     if type.role.space is not tile.type.role.space:
         raise NotNative("a tile of another buffer")
-    region = tile.valid if None in type.valid else tuple(str(v) for v in type.valid)
+    known = [v for v in type.valid if v is not None]
+    region = tile.valid if len(known) < len(type.valid) else known
     fine = s.e.inside(tile.memory, tile.address, type.nbytes)
     for name, limit in zip(region, type.shape, strict=True):
-        fine = s.x.both(fine, s.x.compare("ule", name, str(limit)))
+        fine = s.x.both(fine, s.x.compare("ule", name, limit))
     if fine == "false":
         raise NotNative("a tile outside its buffer")
     s.fault_unless(fine)

@@ -13,11 +13,11 @@ from pto.run.jit.border.values import Native, TilePlace, ViewPlace, Word
 from pto.run.jit.emit.handle.view import number, part_of
 from pto.run.jit.emit.table import Spot, emits
 from pto.run.jit.emit.tile import boxes
-from pto.run.jit.llvm.text import NotNative
+from pto.run.jit.llvm.text import NotNative, Val
 
 
 def window(
-    s: Spot, parent: TilePlace, at: Sequence[str], type: TileType, valid: Sequence[str]
+    s: Spot, parent: TilePlace, at: Sequence[Val], type: TileType, valid: Sequence[Val]
 ) -> TilePlace:
     """Tile.window: inside the parent, and not across its boxes."""
     stored = boxes.stored_shape(parent)
@@ -25,22 +25,21 @@ def window(
     if not alike or Compact.NULL not in (type.compact, parent.type.compact):
         raise NotNative("a window of another form")
     x, fine, field = s.x, "true", boxes.field(parent)
-    skipped = "0"
+    skipped = 0
     box, axes = parent.type.box, (field.rows, field.cols)
     sizes = zip(at, type.shape, parent.type.shape, valid, box, axes, strict=True)
     for first, size, limit, extent, side, along in sizes:
         if size > limit:
             raise NotNative("a window larger than its tile")
-        fine = x.both(fine, x.compare("ule", first, str(limit - size)))
-        fine = x.both(fine, x.compare("ule", extent, str(size)))
+        fine = x.both(fine, x.compare("ule", first, limit - size))
+        fine = x.both(fine, x.compare("ule", extent, size))
         if side > 1:
-            rest = str(int(first) % side) if first.isdigit() else x.new(f"urem i64 {first}, {side}")
-            fine = x.both(fine, x.compare("eq", rest, "0"))
+            fine = x.both(fine, x.compare("eq", x.rest(first, side), 0))
         skipped = x.add(skipped, boxes.position(x, along, first))
     if fine == "false":
         raise NotNative("a window that is wrong")
     s.fault_unless(fine)
-    address = x.add(parent.address, x.mul(skipped, str(type.itemsize)))
+    address = x.add(parent.address, x.mul(skipped, type.itemsize))
     axis = type.layout.pitch_axis
     pitch = None if stored[axis] == type.shape[axis] else stored[axis]
     return TilePlace((address, *valid), type, pitch)
@@ -51,17 +50,17 @@ def _subview(s: Spot) -> Sequence[Native]:
     source, offsets = s.operand("source"), [number(v) for v in s.operands("offsets")]
     result, sizes = s.op.results[0].type, subview.sizes_of(s.case)
     if isinstance(source, ViewPlace) and not isinstance(result, t.TileBuf):
-        return [part_of(s, source, offsets, list(map(str, sizes)))]
+        return [part_of(s, source, offsets, sizes)]
     if not isinstance(source, TilePlace) or len(offsets) != 2 or len(sizes) != 2:
         raise NotNative("a handle")
     type = view.tile_type(result)
-    region: list[str] = []
+    region: list[Val] = []
     given = (s.operand("valid_row"), s.operand("valid_col"))
     for value, known, size, limit in zip(given, type.valid, sizes, type.shape, strict=True):
         if value is None:
-            region.append(str(size if known is None else known))
+            region.append(size if known is None else known)
         else:
-            region.append(s.x.smaller(number(value), str(limit)))
+            region.append(s.x.smaller(number(value), limit))
     return [window(s, source, offsets, type, region)]
 
 
@@ -76,13 +75,13 @@ def _subset(s: Spot) -> Sequence[Native]:
     return [window(s, source, offsets, type, region)]
 
 
-def _share(s: Spot, valid: str, offset: str, size: int) -> str:
+def _share(s: Spot, valid: Val, offset: Val, size: int) -> Val:
     """`subview.share`."""
-    if valid.isdigit() and offset.isdigit():
-        return str(subview.share(int(valid), int(offset), size))
-    x, some = s.x, s.x.compare("sgt", valid, "0")
+    if isinstance(valid, int) and isinstance(offset, int):
+        return subview.share(valid, offset, size)
+    x, some = s.x, s.x.compare("sgt", valid, 0)
     by = x.new(f"select i1 {some}, i64 {valid}, i64 1")
-    seen = x.smaller(str(size), x.sub(valid, x.new(f"urem i64 {offset}, {by}")))
+    seen = x.smaller(size, x.sub(valid, x.new(f"urem i64 {offset}, {by}")))
     return x.new(f"select i1 {some}, i64 {seen}, i64 0")
 
 
@@ -98,7 +97,7 @@ def _reshape(s: Spot) -> Sequence[Native]:
     ):
         raise NotNative("a window with gaps becomes another tile")
     known = tile.valid if tile.type.shape == type.shape else tuple(map(str, type.shape))
-    region = [k if own is None else str(own) for k, own in zip(known, type.valid, strict=True)]
+    region = [k if own is None else own for k, own in zip(known, type.valid, strict=True)]
     return [retyped(s, tile, type, tile.address, region, tile.pitch)]
 
 
@@ -111,7 +110,7 @@ def _assign(s: Spot) -> Sequence[Native]:
 
 
 def retyped(
-    s: Spot, tile: TilePlace, type: TileType, address: str, valid: Sequence[str], pitch: int | None
+    s: Spot, tile: TilePlace, type: TileType, address: Val, valid: Sequence[Val], pitch: int | None
 ) -> TilePlace:
     """A tile of another type in the same buffer, inside it and aligned."""
     if type.role.space is not tile.type.role.space or type.compact is Compact.NORMAL:
@@ -120,12 +119,10 @@ def retyped(
     nbytes = type.nbytes if pitch is None else boxes.extent(made)
     fine = s.e.inside(made.memory, address, nbytes)
     for extent, limit in zip(valid, type.shape, strict=True):
-        fine = x.both(fine, x.compare("ule", extent, str(limit)))
+        fine = x.both(fine, x.compare("ule", extent, limit))
     align = s.case.profile.alignment.base
     if align > 1 and pitch is None and address != tile.address:
-        low = str(int(address) % align) if address.isdigit() else None
-        low = low or x.new(f"urem i64 {address}, {align}")
-        fine = x.both(fine, x.compare("eq", low, "0"))
+        fine = x.both(fine, x.compare("eq", x.rest(address, align), 0))
     if fine == "false":
         raise NotNative("a tile outside its buffer")
     s.fault_unless(fine)

@@ -21,6 +21,7 @@ from pto.run.jit.emit.tile import boxes, planes
 from pto.run.jit.emit.tile import move as tile_moves
 from pto.run.jit.emit.tile.boxes import Field
 from pto.run.jit.emit.tile.move import Arguments, Side
+from pto.run.jit.llvm.text import Val
 
 SMALL = 1 << 30  # products of two such numbers, and a few of those added, fit 64 bits
 
@@ -29,12 +30,12 @@ SMALL = 1 << 30  # products of two such numbers, and a few of those added, fit 6
 class Loop:
     """`burst.Loop` with names for numbers."""
 
-    count: str
-    source: str
-    destination: str
+    count: Val
+    source: Val
+    destination: Val
 
 
-def words(s: Spot, *names: str) -> list[str]:
+def words(s: Spot, *names: str) -> list[Val]:
     return [number(s.need(Word, name)) for name in names]
 
 
@@ -51,51 +52,47 @@ _GROUPS = ("counts", "src_strides", "dst_strides")
 # ---- what must hold
 
 
-def in_range(s: Spot, width: str, loops: Sequence[Loop]) -> str:
+def in_range(s: Spot, width: Val, loops: Sequence[Loop]) -> str:
     """`burst.sides`: no number is negative, something moves, and not too much."""
     x, fine = s.x, "true"
     for each in (width, *(n for p in loops for n in (p.count, p.source, p.destination))):
-        fine = x.both(fine, x.compare("ult", each, str(SMALL)))
+        fine = x.both(fine, x.compare("ult", each, SMALL))
     total = width
-    for each in ("1", *(p.count for p in loops)):
+    for each in (1, *(p.count for p in loops)):
         total = x.mul(total, each)
-        fine = x.both(fine, x.compare("ule", total, str(burst.MOST_BYTES)))
-    return x.both(fine, x.compare("ne", total, "0"))
+        fine = x.both(fine, x.compare("ule", total, burst.MOST_BYTES))
+    return x.both(fine, x.compare("ne", total, 0))
 
 
-def reach_of(s: Spot, width: str, counts: Sequence[str], strides: Sequence[str]) -> str:
+def reach_of(s: Spot, width: Val, counts: Sequence[Val], strides: Sequence[Val]) -> Val:
     """Bytes from the first to the end of the last burst."""
     x, found = s.x, width
     for count, stride in zip(counts, strides, strict=True):
-        found = x.add(found, x.mul(x.sub(count, "1"), stride))
+        found = x.add(found, x.mul(x.sub(count, 1), stride))
     return found
 
 
-def distinct(s: Spot, width: str, counts: Sequence[str], strides: Sequence[str]) -> str:
+def distinct(s: Spot, width: Val, counts: Sequence[Val], strides: Sequence[Val]) -> str:
     """Each loop steps over what the loops inside it write."""
     x, fine, extent = s.x, "true", width
     for count, stride in zip(counts, strides, strict=True):
         over = x.compare("uge", stride, extent)
-        fine = x.both(fine, x.either(x.compare("eq", count, "1"), over))
-        extent = x.add(extent, x.mul(x.sub(count, "1"), stride))
+        fine = x.both(fine, x.either(x.compare("eq", count, 1), over))
+        extent = x.add(extent, x.mul(x.sub(count, 1), stride))
     return fine
 
 
-def aligned(s: Spot, address: str, step: int, loops: Sequence[tuple[str, str]] = ()) -> str:
+def aligned(s: Spot, address: Val, step: int, loops: Sequence[tuple[Val, Val]] = ()) -> str:
     """`burst.aligned`: (count, stride) of each loop in the local buffer."""
     x, fine = s.x, multiple(s, address, step)
     for count, stride in loops:
-        single = x.compare("sle", count, "1")
+        single = x.compare("sle", count, 1)
         fine = x.both(fine, x.either(single, multiple(s, stride, step)))
     return fine
 
 
-def multiple(s: Spot, value: str, step: int) -> str:
-    if step == 1:
-        return "true"
-    if value.isdigit():
-        return "true" if int(value) % step == 0 else "false"
-    return s.x.compare("eq", s.x.new(f"urem i64 {value}, {step}"), "0")
+def multiple(s: Spot, value: Val, step: int) -> str:
+    return s.x.compare("eq", s.x.rest(value, step), 0)
 
 
 def plain_writes(s: Spot) -> str:
@@ -103,7 +100,7 @@ def plain_writes(s: Spot) -> str:
     x = s.x
     ctrl = x.load("i64", x.at(s.e.word(context.REGISTERS), register_offset(registers.CTRL)), 8)
     kind = x.new(f"and i64 {ctrl}, {7 << registers.ATOMIC_TYPE}")
-    return x.compare("eq", kind, "0")
+    return x.compare("eq", kind, 0)
 
 
 # ---- moves
@@ -115,16 +112,16 @@ class Transfer:
 
     source: Place
     target: Place
-    width: str
+    width: Val
     loops: Sequence[Loop]
-    wider: str = "0"
+    wider: Val = 0
 
     @property
-    def counts(self) -> list[str]:
+    def counts(self) -> list[Val]:
         return [p.count for p in self.loops]
 
     @property
-    def steps(self) -> tuple[list[str], list[str]]:
+    def steps(self) -> tuple[list[Val], list[Val]]:
         return [p.source for p in self.loops], [p.destination for p in self.loops]
 
 
@@ -153,9 +150,9 @@ def move_bursts(
     planes.either_way(s, fine, run)
 
 
-def apart(s: Spot, a: Place, b: Place, a_reach: str, b_reach: str) -> str:
+def apart(s: Spot, a: Place, b: Place, a_reach: Val, b_reach: Val) -> str:
     x = s.x
-    if a.memory != b.memory and a.memory.isdigit() and b.memory.isdigit():
+    if a.memory != b.memory and isinstance(a.memory, int) and isinstance(b.memory, int):
         return "true"
     elsewhere = x.compare("ne", a.memory, b.memory)
     before = x.compare("sle", x.add(a.address, a_reach), b.address)
@@ -166,16 +163,16 @@ def apart(s: Spot, a: Place, b: Place, a_reach: str, b_reach: str) -> str:
 def noted(
     s: Spot,
     place: Place,
-    width: str,
-    counts: Sequence[str],
-    steps: Sequence[str],
-    reach: str,
+    width: Val,
+    counts: Sequence[Val],
+    steps: Sequence[Val],
+    reach: Val,
     *,
     writes: bool,
 ) -> str:
     """The machine address of the first burst; uses of global memory are written down."""
-    single = all(count == "1" for count in counts[1:])
-    rows, nbytes, pitch = (counts[0], width, steps[0]) if single else ("1", reach, "0")
+    single = all(count == 1 for count in counts[1:])
+    rows, nbytes, pitch = (counts[0], width, steps[0]) if single else (1, reach, 0)
     s.e.touched(place.memory, place.address, rows, nbytes, pitch, writes=writes)
     return s.pointer(place.memory, place.address, noted=True)
 
@@ -189,18 +186,18 @@ def _around(
         body(source, target)
         return
     outer = loops[-1]
-    if outer.count == "1":
+    if outer.count == 1:
         _around(s, loops[:-1], pointers, body)
         return
 
-    def turn(i: str) -> None:
+    def turn(i: Val) -> None:
         moved = [
             x.at(source, x.mul(i, outer.source)),
             x.at(target, x.mul(i, outer.destination)),
         ]
         _around(s, loops[:-1], moved, body)
 
-    planes.loop(x, outer.count, "1", turn)
+    planes.loop(x, outer.count, 1, turn)
 
 
 def _rows(
@@ -240,10 +237,3 @@ def register_loops(s: Spot, way: str) -> list[Loop]:
 
     inner, outer = pair(registers.LOOP_SIZE)
     return [Loop(inner, *pair(registers.LOOP1_STRIDE)), Loop(outer, *pair(registers.LOOP2_STRIDE))]
-
-
-def elements(s: Spot, nbytes: str, size: int) -> str:
-    """Bytes as elements; the rest, if there is one, does not matter."""
-    if nbytes.isdigit():
-        return str(int(nbytes) // size)
-    return nbytes if size == 1 else s.x.new(f"udiv i64 {nbytes}, {size}")

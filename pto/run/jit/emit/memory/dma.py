@@ -19,7 +19,6 @@ from pto.run.jit.emit.memory.burst import (
     Transfer,
     aligned,
     alignment,
-    elements,
     is_own,
     loops_of,
     move_bursts,
@@ -33,7 +32,7 @@ from pto.run.jit.emit.tile import boxes, copies
 from pto.run.jit.emit.tile import move as tile_moves
 from pto.run.jit.emit.tile.boxes import Field
 from pto.run.jit.emit.tile.move import Arguments, Side
-from pto.run.jit.llvm.text import NotNative
+from pto.run.jit.llvm.text import NotNative, Val
 
 # ---- global memory and UB
 
@@ -51,41 +50,36 @@ def _mte_gm_ub(s: Spot) -> Sequence[Native]:
 
 
 def _padded(s: Spot, move: Transfer, fine: str) -> None:
-    """Rows of pad elements, payload, pad elements, and pad to the next block."""
+    """Rows of pad payload, pad and pad to the next block."""
     value, kind, x = s.need(Word, "pad_value"), dma.element(s.case, "destination"), s.x
     if value.type.dtype is None or value.type.dtype.itemsize != kind.itemsize:
         raise NotNative("a pad of another width")
     size = kind.itemsize
     left, right = (
-        "0" if s.op.operand(name) is None else words(s, name)[0]
+        0 if s.op.operand(name) is None else words(s, name)[0]
         for name in ("left_padding_count", "right_padding_count")
     )
     for each in (left, right):
-        fine = x.both(fine, x.compare("ult", each, str(SMALL)))
+        fine = x.both(fine, x.compare("ult", each, SMALL))
     fine = x.both(fine, multiple(s, move.width, size))
-    before = x.mul(left, str(size))
-    used = x.add(x.add(before, move.width), x.mul(right, str(size)))
-    row = x.add(used, str(BLOCK_BYTE_SIZE - 1))
-    row = (
-        str(int(row) // BLOCK_BYTE_SIZE * BLOCK_BYTE_SIZE)
-        if row.isdigit()
-        else x.new(f"and i64 {row}, {-BLOCK_BYTE_SIZE}")
-    )
+    before = x.mul(left, size)
+    used = x.add(x.add(before, move.width), x.mul(right, size))
+    row = x.mul(x.up(used, BLOCK_BYTE_SIZE), BLOCK_BYTE_SIZE)
     item = _item(s, value, kind)
 
     def pads(dst: Side, src: Side, inner: Loop) -> None:
         first, last, end = (
             left,
-            elements(s, x.add(before, move.width), size),
-            elements(s, row, size),
+            s.x.over(x.add(before, move.width), size),
+            s.x.over(row, size),
         )
         given = Arguments(6)
-        step = given.name(elements(s, inner.destination, size))
+        step = given.name(s.x.over(inner.destination, size))
         field = Field(kind, boxes.line(step), boxes.line(1))
         side = Side(field, dst.pointer, tuple(given.names))
-        if first != "0":
-            tile_moves.fill(s, side, item, ("0", inner.count), ("0", first))
-        tile_moves.fill(s, side, item, ("0", inner.count), (last, end))
+        if first != 0:
+            tile_moves.fill(s, side, item, (0, inner.count), (0, first))
+        tile_moves.fill(s, side, item, (0, inner.count), (last, end))
         payload = Side(dst.field, x.at(dst.pointer, before))
         tile_moves.transfer(s, inner.count, move.width, payload, src)
 
@@ -97,7 +91,7 @@ def _padded(s: Spot, move: Transfer, fine: str) -> None:
     )
 
 
-def _item(s: Spot, value: Word, kind: DType) -> str:
+def _item(s: Spot, value: Word, kind: DType) -> Val:
     """The bits of a scalar as an element of a type as wide."""
     want, have = copies.element(kind), value.types[0]
     if want == have:
@@ -124,7 +118,7 @@ def _copy_gm_to_ubuf(s: Spot) -> Sequence[Native]:
     fine = aligned(s, target.address, alignment(s), [(p.count, p.destination) for p in loops])
     plain = {"true": "false", "false": "true"}.get(select.name) or x.new(f"xor i1 {select.name}, 1")
     for each in (left, right):
-        plain = x.both(plain, x.compare("eq", each, "0"))
+        plain = x.both(plain, x.compare("eq", each, 0))
     move_bursts(s, Transfer(source, target, width, loops), x.both(fine, plain))
     return []
 
@@ -143,7 +137,7 @@ def _copy_ubuf_to_gm(s: Spot) -> Sequence[Native]:
 # ---- between local buffers
 
 
-def _local(s: Spot, gaps: Sequence[str], loops: Sequence[Loop] = ()) -> None:
+def _local(s: Spot, gaps: Sequence[Val], loops: Sequence[Loop] = ()) -> None:
     """Blocks of 32 bytes; `gaps` are the count, the length and the two gaps."""
     if not is_own(s, "source") or not is_own(s, "destination"):
         raise NotNative("a buffer of another agent")
@@ -151,10 +145,10 @@ def _local(s: Spot, gaps: Sequence[str], loops: Sequence[Loop] = ()) -> None:
     source, target = s.need(Place, "source"), s.need(Place, "destination")
     fine = x.both(*(aligned(s, p.address, alignment(s)) for p in (source, target)))
     for each in gaps:
-        fine = x.both(fine, x.compare("ult", each, str(SMALL >> 6)))
+        fine = x.both(fine, x.compare("ult", each, SMALL >> 6))
     count, length, *between = gaps
-    width = x.mul(length, str(BLOCK_BYTE_SIZE))
-    strides = [x.mul(x.add(length, gap), str(BLOCK_BYTE_SIZE)) for gap in between]
+    width = x.mul(length, BLOCK_BYTE_SIZE)
+    strides = [x.mul(x.add(length, gap), BLOCK_BYTE_SIZE) for gap in between]
     move_bursts(s, Transfer(source, target, width, [Loop(count, *strides), *loops]), fine)
 
 
@@ -167,7 +161,7 @@ def _mte_local(s: Spot) -> Sequence[Native]:
 @emits(dma.COPY_LOCAL)
 def _copy_local(s: Spot) -> Sequence[Native]:
     (sub,) = words(s, "sid")
-    if s.e.compiler.side == "both" and sub != "0":
+    if s.e.compiler.side == "both" and sub != 0:
         raise NotNative("a buffer of another agent")
     return _mte_local(s)
 

@@ -12,7 +12,7 @@ from pto.run.jit.border import context
 from pto.run.jit.border.state import EVENT_IDS, flag_offset
 from pto.run.jit.border.values import Native, Word, word_type
 from pto.run.jit.emit.table import Emit, Spot, emits
-from pto.run.jit.llvm.text import NotNative
+from pto.run.jit.llvm.text import NotNative, Val
 
 
 def _flag(src: str, dst: str, *, waits: bool) -> Emit:
@@ -25,8 +25,8 @@ def _flag(src: str, dst: str, *, waits: bool) -> Emit:
         if start is None or most > EVENT_IDS:
             raise NotNative("a flag without a place")
         event = _event(s, given)
-        s.fault_unless(x.compare("ult", event, str(most)))
-        place = x.at(s.e.word(context.FLAGS), x.add(str(start), x.mul(event, "4")))
+        s.fault_unless(x.compare("ult", event, most))
+        place = x.at(s.e.word(context.FLAGS), x.add(start, x.mul(event, 4)))
         count = x.load("i32", place, 4)
         if waits:
             s.fault_unless(x.new(f"icmp sgt i32 {count}, 0"))
@@ -36,10 +36,10 @@ def _flag(src: str, dst: str, *, waits: bool) -> Emit:
     return emit
 
 
-def _event(s: Spot, given: Sequence[Native]) -> str:
+def _event(s: Spot, given: Sequence[Native]) -> Val:
     """The id an operand gives, else the attribute."""
     if not given:
-        return str(sync.event_of(s.case))
+        return sync.event_of(s.case)
     value = given[0]
     if not isinstance(value, Word):
         raise NotNative("an event id that is no number")

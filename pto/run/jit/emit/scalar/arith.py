@@ -14,7 +14,7 @@ from pto.isa.row import types as t
 from pto.run.jit.border.values import Native, Word, word_type
 from pto.run.jit.emit.table import Emit, Spot, emits
 from pto.run.jit.llvm import conversions, lanes
-from pto.run.jit.llvm.text import NotNative, constant
+from pto.run.jit.llvm.text import NotNative, Val, constant
 
 _FLOATS = (F16, F32, F64)
 
@@ -27,7 +27,7 @@ def _words(s: Spot) -> list[Word]:
     return words
 
 
-def _result(s: Spot, name: str) -> list[Native]:
+def _result(s: Spot, name: Val) -> list[Native]:
     type = s.op.results[0].type
     if not isinstance(type, t.Scalar):
         raise NotNative("a result that is no scalar")
@@ -45,7 +45,7 @@ def _constant(s: Spot) -> Sequence[Native]:
         return _result(s, constant(type.dtype.numpy, value))
     if bits_of(type) == 1:
         return _result(s, "true" if value else "false")
-    return _result(s, str(wrapper(type)(value)))
+    return _result(s, wrapper(type)(value))
 
 
 def _simple(op: str) -> Emit:
@@ -53,7 +53,7 @@ def _simple(op: str) -> Emit:
         a, b = _words(s)
         kind = a.types[0]
         if kind == "i64" and op in ("add", "sub", "mul"):
-            fold: Callable[[str, str], str] = getattr(s.x, op)
+            fold: Callable[[Val, Val], Val] = getattr(s.x, op)
             return _result(s, fold(a.name, b.name))
         return _result(s, s.x.new(f"{op} {kind} {a.name}, {b.name}"))
 
@@ -65,7 +65,7 @@ def _float(op: str) -> Emit:
         words = _words(s)
         if words[0].type.dtype not in (F32, F64):
             return word_of(s, _LANES[op](*(lane_of(s, word) for word in words)))
-        listed = ", ".join(w.name for w in words)
+        listed = ", ".join(str(w.name) for w in words)
         return _result(s, s.x.new(f"{op} {words[0].types[0]} {listed}"))
 
     return emit
@@ -98,7 +98,7 @@ def _divide(op: str, round_up: str | None = None) -> Emit:
         kind, bits = a.types[0], bits_of(a.type)
         if bits == 1:
             raise NotNative("division of i1")
-        s.fault_unless(x.compare("ne", b.name, "0", kind))
+        s.fault_unless(x.compare("ne", b.name, 0, kind))
         by = b.name
         if op.startswith("s"):  # lowest / -1 traps: divide by 1 and negate instead
             minus = x.new(f"icmp eq {kind} {by}, -1")
@@ -127,7 +127,7 @@ def _rounded(s: Spot, quotient: str, a: Word, b: Word, kind: str, way: str) -> s
         signs = x.new(f"xor {kind} {a.name}, {b.name}")
         word = "slt" if way == "floor" else "sge"
         step = x.both(inexact, x.new(f"icmp {word} {kind} {signs}, 0"))
-    one = "-1" if way == "floor" else "1"
+    one = -1 if way == "floor" else 1
     moved = x.new(f"add {kind} {quotient}, {one}")
     return x.new(f"select i1 {step}, {kind} {moved}, {kind} {quotient}")
 
@@ -173,7 +173,7 @@ def _resize(signed: bool) -> Emit:
         have, want, kind = bits_of(a.type), bits_of(type), word_type(type)
         if have == want:
             return _result(s, a.name)
-        if a.name.lstrip("-").isdigit() and signed and want >= have and not is_unsigned(a.type):
+        if isinstance(a.name, int) and signed and want >= have and not is_unsigned(a.type):
             return _result(s, a.name)
         op = "trunc" if want < have else "sext" if signed else "zext"
         return _result(s, s.x.new(f"{op} {a.types[0]} {a.name} to {kind}"))

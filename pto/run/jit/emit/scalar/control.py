@@ -56,7 +56,7 @@ def _for(e: Emitter, op: Operation) -> None:
     lower, upper, step, *inits = op.operands
     _require_loose(e, [*inits, *region.block.args, *region.block.ops[-1].operands])
     low, high, by = (_word(e, v) for v in (lower, upper, step))
-    e.fail_with(x.compare("sgt", by.name, "0", by.types[0]), _step_error(op), by)
+    e.fail_with(x.compare("sgt", by.name, 0, by.types[0]), _step_error(op), by)
     start = _carried(e, inits)
     before, head, body, done = x.here, x.fresh("head"), x.fresh("body"), x.fresh("done")
     kind = low.types[0]
@@ -118,7 +118,7 @@ def _if(e: Emitter, op: Operation) -> None:
     x = e.text
     condition = _word(e, op.operands[0])
     yes, no, done = x.fresh("yes"), x.fresh("no"), x.fresh("done")
-    x.branch(condition.name, yes, no)
+    x.branch(str(condition.name), yes, no)
     ways: list[list[Native]] = []
     labels: list[str] = []
     for label, region in zip((yes, no), op.regions, strict=True):
@@ -154,7 +154,7 @@ def _while(e: Emitter, op: Operation) -> None:
     e.block(before)
     condition = _word(e, before.ops[-1].operands[0])
     passed = _carried(e, before.ops[-1].operands[1:])
-    x.branch(condition.name, body, done)
+    x.branch(str(condition.name), body, done)
     x.label(body)
     for arg, value in zip(after.args, passed, strict=True):
         e.bind(arg, value)

@@ -20,10 +20,10 @@ def _at(s: Spot, type: t.Type | None, *, writes: bool) -> str:
         raise NotNative("an element without a size")
     x, place, offset = s.x, s.need(Place, "ptr"), number(s.need(Word, "offset"))
     size = type.dtype.itemsize
-    near = x.compare("ult", x.add(offset, str(_FAR)), str(2 * _FAR))
-    address = x.add(place.address, x.mul(offset, str(size)))
+    near = x.compare("ult", x.add(offset, _FAR), 2 * _FAR)
+    address = x.add(place.address, x.mul(offset, size))
     s.fault_unless(x.both(near, s.e.inside(place.memory, address, size)))
-    s.e.touched(place.memory, address, "1", str(size), "0", writes=writes)
+    s.e.touched(place.memory, address, 1, size, 0, writes=writes)
     return s.pointer(place.memory, address, noted=True)
 
 

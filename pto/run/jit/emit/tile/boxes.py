@@ -17,7 +17,7 @@ from pto.core.layout import Frame, Order
 from pto.run.jit.border.values import TilePlace
 from pto.run.jit.emit.table import Spot
 from pto.run.jit.emit.tile import planes
-from pto.run.jit.llvm.text import NotNative, Text
+from pto.run.jit.llvm.text import NotNative, Text, Val
 
 REST = ""  # the size of a digit that takes all that is left
 
@@ -26,8 +26,8 @@ REST = ""  # the size of a digit that takes all that is left
 class Digit:
     """Counts to `size`, each `step` elements further; both LLVM numbers or names."""
 
-    size: str
-    step: str
+    size: Val
+    step: Val
 
 
 Axis = tuple[Digit, ...]  # the fastest digit first; the last takes the rest
@@ -49,12 +49,12 @@ class Field:
     def units(self) -> frozenset[str]:
         """Along what neighbours in the field are neighbours in memory, as far as is known."""
         found = {"rows": self.rows[0].step, "cols": self.cols[0].step}
-        return frozenset(axis for axis, step in found.items() if step == "1")
+        return frozenset(axis for axis, step in found.items() if step == 1)
 
 
-def line(step: int | str) -> Axis:
+def line(step: Val) -> Axis:
     """Places at one step."""
-    return (Digit(REST, str(step)),)
+    return (Digit(REST, step),)
 
 
 def axis(digits: Sequence[Digit], limit: int | None = None) -> Axis:
@@ -62,15 +62,15 @@ def axis(digits: Sequence[Digit], limit: int | None = None) -> Axis:
 
     `limit`: numbers are below it.
     """
-    kept = [d for d in digits if d.size != "1"] or [digits[0]]
+    kept = [d for d in digits if d.size != 1] or [digits[0]]
     found = kept[:1]
     for digit in kept[1:]:
         last = found[-1]
-        if last.size.isdigit() and last.step.isdigit():
-            if digit.step == str(int(last.size) * int(last.step)):
+        if isinstance(last.size, int) and isinstance(last.step, int):
+            if digit.step == last.size * last.step:
                 found[-1] = Digit(digit.size, last.step)
                 continue
-            if limit is not None and len(found) == 1 and int(last.size) >= limit:
+            if limit is not None and len(found) == 1 and last.size >= limit:
                 break
         found.append(digit)
     found[-1] = Digit(REST, found[-1].step)
@@ -107,11 +107,11 @@ def _axes(frame: Frame) -> tuple[Axis, Axis]:
     h, w = frame.h, frame.w
     if frame.order is Order.PLAIN:
         return line(frame.cols), line(1)
-    inside = Digit(str(w), "1")
+    inside = Digit(w, 1)
     if frame.order is Order.BOX_COLUMNS:
-        return line(w), (inside, Digit(REST, str(frame.rows * w)))
-    down = Digit(str(h), str(w)), Digit(REST, str(h * frame.padded_cols))
-    return down, (inside, Digit(REST, str(h * w)))
+        return line(w), (inside, Digit(REST, frame.rows * w))
+    down = Digit(h, w), Digit(REST, h * frame.padded_cols)
+    return down, (inside, Digit(REST, h * w))
 
 
 def extent(tile: TilePlace) -> int:
@@ -126,62 +126,41 @@ def apart(s: Spot, a: TilePlace, b: TilePlace) -> str:
     if a.memory != b.memory:
         return "true"
     x = s.x
-    before = x.compare("sle", x.add(a.address, str(extent(a))), b.address)
-    return x.either(before, x.compare("sle", x.add(b.address, str(extent(b))), a.address))
+    before = x.compare("sle", x.add(a.address, extent(a)), b.address)
+    return x.either(before, x.compare("sle", x.add(b.address, extent(b)), a.address))
 
 
 # ---- walks
 
 
-def position(x: Text, along: Axis, number: str) -> str:
+def position(x: Text, along: Axis, number: Val) -> Val:
     """How many elements from the first the one of this number lies."""
-    found, rest = "0", number
+    found, rest = 0, number
     for digit in along:
         if digit.size == REST:
             return x.add(found, x.mul(rest, digit.step))
-        found = x.add(found, x.mul(_remainder(x, rest, digit.size), digit.step))
-        rest = _quotient(x, rest, digit.size)
+        found = x.add(found, x.mul(x.rest(rest, digit.size), digit.step))
+        rest = x.over(rest, digit.size)
     return found
 
 
-def _power(size: str) -> int | None:
-    """n where size is 2 to the n."""
-    value = int(size) if size.isdigit() else 0
-    return value.bit_length() - 1 if value and value & (value - 1) == 0 else None
-
-
-def _remainder(x: Text, number: str, size: str) -> str:
-    if number.isdigit() and size.isdigit():
-        return str(int(number) % int(size))
-    if _power(size) is not None:
-        return x.new(f"and i64 {number}, {int(size) - 1}")
-    return x.new(f"urem i64 {number}, {size}")
-
-
-def _quotient(x: Text, number: str, size: str) -> str:
-    if number.isdigit() and size.isdigit():
-        return str(int(number) // int(size))
-    power = _power(size)
-    return x.new(f"udiv i64 {number}, {size}" if power is None else f"lshr i64 {number}, {power}")
-
-
 # body(places of the first element in each field, how many elements, at most how many or None)
-Stretch = Callable[[list[str], str, int | None], None]
+Stretch = Callable[[list[Val], Val, int | None], None]
 
 
-def stretches(x: Text, along: Sequence[Axis], start: str, end: str, body: Stretch) -> None:
+def stretches(x: Text, along: Sequence[Axis], start: Val, end: Val, body: Stretch) -> None:
     """The numbers from `start` to `end` in parts along which all fields have one step."""
     sizes = [each[0].size for each in along if each[0].size != REST]
     if not sizes:
         body([position(x, each, start) for each in along], x.sub(end, start), None)
-    elif start == "0" and all(size.isdigit() for size in sizes):
+    elif start == 0 and all(isinstance(size, int) for size in sizes):
         most = gcd(*map(int, sizes))
         planes.loop(
             x,
             end,
-            str(most),
+            most,
             lambda i: body(
-                [position(x, each, i) for each in along], x.smaller(x.sub(end, i), str(most)), most
+                [position(x, each, i) for each in along], x.smaller(x.sub(end, i), most), most
             ),
         )
     else:
@@ -189,7 +168,7 @@ def stretches(x: Text, along: Sequence[Axis], start: str, end: str, body: Stretc
 
 
 def _uneven(
-    x: Text, along: Sequence[Axis], sizes: Sequence[str], start: str, end: str, body: Stretch
+    x: Text, along: Sequence[Axis], sizes: Sequence[Val], start: Val, end: Val, body: Stretch
 ) -> None:
     before, head, inside, done = x.here, x.fresh("loop"), x.fresh("in"), x.fresh("out")
     x.jump(head)
@@ -199,7 +178,7 @@ def _uneven(
     x.label(inside)
     count = x.sub(end, i)
     for size in sizes:
-        count = x.smaller(count, x.sub(size, _remainder(x, i, size)))
+        count = x.smaller(count, x.sub(size, x.rest(i, size)))
     body([position(x, each, i) for each in along], count, None)
     following = x.add(i, count)
     x.lines.insert(place, f"  {i} = phi i64 [ {start}, %{before} ], [ {following}, %{x.here} ]")

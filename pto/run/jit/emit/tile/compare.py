@@ -15,11 +15,11 @@ from pto.run.jit.emit.tile import planes
 from pto.run.jit.emit.tile.elementwise import safe, scalar_kind
 from pto.run.jit.emit.tile.planes import Plane
 from pto.run.jit.llvm import lanes
-from pto.run.jit.llvm.text import NotNative, Text
+from pto.run.jit.llvm.text import NotNative, Text, Val
 
 _LANES = 64
 _BITS = f"<{_LANES} x i1>"
-Sources = list[tuple[Plane | None, Any, str, str]]  # steps, type, LLVM type, value
+Sources = list[tuple[Plane | None, Any, str, Val]]  # steps, type, LLVM type, value
 
 
 @emits(compare.COMPARE)
@@ -43,10 +43,8 @@ def _comparison(s: Spot, first: str, second: str) -> Sequence[Native]:
     src, dst = s.need(TilePlace, first), s.need(TilePlace, "dst")
     rows, cols = src.valid
     x, (height, width), size = s.x, dst.type.shape, dst.type.itemsize
-    fits = x.both(
-        x.compare("sle", rows, str(height)), x.compare("sle", cols, str(width * size * 8))
-    )
-    empty = x.either(x.compare("eq", rows, "0"), x.compare("eq", cols, "0"))
+    fits = x.both(x.compare("sle", rows, height), x.compare("sle", cols, width * size * 8))
+    empty = x.either(x.compare("eq", rows, 0), x.compare("eq", cols, 0))
     s.fault_unless(x.either(empty, fits))
     sources, fine = _sources(s, dst, rows, cols, src.type.dtype, [first, second])
     into = _lines(dst)
@@ -77,8 +75,8 @@ def _selection(s: Spot, names: list[str]) -> Sequence[Native]:
     dst, mask = s.need(TilePlace, "dst"), s.need(TilePlace, "mask")
     rows, cols = dst.valid
     x, size = s.x, mask.type.itemsize
-    needed = x.compare("sle", cols, str(mask.type.cols * 8 * size))
-    s.fault_unless(x.both(x.compare("sle", rows, str(mask.type.rows)), needed))
+    needed = x.compare("sle", cols, mask.type.cols * 8 * size)
+    s.fault_unless(x.both(x.compare("sle", rows, mask.type.rows), needed))
     sources, fine = _sources(s, dst, rows, cols, dst.type.dtype, names, safe)
     fine = x.both(fine, planes.apart(s, dst, mask))
     into, bits = _lines(dst), _lines(mask)
@@ -104,8 +102,8 @@ def _lines(tile: TilePlace) -> Plane:
 def _sources(
     s: Spot,
     dst: TilePlace,
-    rows: str,
-    cols: str,
+    rows: Val,
+    cols: Val,
     like: DType,
     names: list[str],
     separate: Callable[[Spot, TilePlace, TilePlace], str] = planes.apart,
@@ -128,7 +126,7 @@ def _sources(
 
 
 def _call(
-    s: Spot, name: str, rows: str, cols: str, dst: TilePlace, sources: Sources, fine: str
+    s: Spot, name: str, rows: Val, cols: Val, dst: TilePlace, sources: Sources, fine: str
 ) -> None:
     listed = ", ".join(f"{type} {value}" for _, _, type, value in sources)
 
@@ -152,13 +150,13 @@ def _function(
 
 def _reader(
     s: Spot, x: Text, spot: lanes.Lanes, sources: Sources
-) -> Callable[[str, str, str | None], list[Any]]:
+) -> Callable[[Val, Val, str | None], list[Any]]:
     """fn(i, j, mask) -> what stands in row i from column j on."""
     ready = {
         n: spot.spread(kind, f"%p{3 + n}") for n, (p, kind, _, _) in enumerate(sources) if p is None
     }
 
-    def read(i: str, j: str, mask: str | None) -> list[Any]:
+    def read(i: Val, j: Val, mask: str | None) -> list[Any]:
         out: list[Any] = []
         for n, (p, kind, _, _) in enumerate(sources):
             if p is None:
@@ -186,10 +184,10 @@ def _write_bits(
 ) -> None:
     read = _reader(s, x, spot, sources)
 
-    def row(i: str) -> None:
+    def row(i: Val) -> None:
         to = planes.offset(x, "%p2", i, into.rows, size)
 
-        def strip(j: str, mask: str | None) -> None:
+        def strip(j: Val, mask: str | None) -> None:
             found = test(*read(i, j, mask)).name
             if mask is not None:
                 found = x.new(f"and {_BITS} {found}, {mask}")
@@ -199,15 +197,15 @@ def _write_bits(
                 x.store("i64", word, at)
                 return
             # whole elements of the mask
-            items = x.new(f"udiv i64 {x.add('%p1', str(8 * size - 1))}, {8 * size}")
-            left = x.sub(x.mul(items, str(size)), x.new(f"lshr i64 {j}, 3"))
+            items = x.new(f"udiv i64 {x.add('%p1', 8 * size - 1)}, {8 * size}")
+            left = x.sub(x.mul(items, size), x.new(f"lshr i64 {j}, 3"))
             room = x.stack("i64")
             x.store("i64", word, room, 8)
             planes.copy_bytes(x, s.e.unit.declare, at, room, left)
 
         planes.strips(x, _LANES, "%p1", strip)
 
-    planes.loop(x, "%p0", "1", row)
+    planes.loop(x, "%p0", 1, row)
 
 
 def _write_chosen(
@@ -215,17 +213,17 @@ def _write_chosen(
 ) -> None:
     read, last = _reader(s, x, spot, sources), 2 + len(sources)
 
-    def row(i: str) -> None:
+    def row(i: Val) -> None:
         to = planes.offset(x, "%p2", i, into.rows, into.dtype.itemsize)
         mask_row = planes.offset(x, f"%p{last}", i, bits.rows, size)
 
-        def strip(j: str, mask: str | None) -> None:
+        def strip(j: Val, mask: str | None) -> None:
             at = x.at(mask_row, x.new(f"lshr i64 {j}, 3"))
             if mask is None:
                 word = x.load("i64", at)
             else:
                 room = x.stack("i64")
-                x.store("i64", "0", room, 8)
+                x.store("i64", 0, room, 8)
                 left = x.new(f"lshr i64 {x.add(x.sub('%p1', j), '7')}, 3")
                 planes.copy_bytes(x, s.e.unit.declare, room, at, left)
                 word = x.load("i64", room, 8)
@@ -239,4 +237,4 @@ def _write_chosen(
 
         planes.strips(x, _LANES, "%p1", strip)
 
-    planes.loop(x, "%p0", "1", row)
+    planes.loop(x, "%p0", 1, row)

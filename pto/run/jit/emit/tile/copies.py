@@ -14,7 +14,7 @@ from pto.core.dtypes import DType
 from pto.run.jit.emit.tile import planes
 from pto.run.jit.emit.tile.boxes import Digit, Field, stretches
 from pto.run.jit.llvm.lanes import Lanes, Symbol
-from pto.run.jit.llvm.text import Text, element, vector
+from pto.run.jit.llvm.text import Text, Val, element, vector
 
 _LANES_BYTES = planes.VECTOR_BYTES
 _LONG = 512  # bytes from which the C library copies faster than our vectors (measured)
@@ -35,8 +35,8 @@ class Rect:
     `most`: columns at most, where that is a number known now.
     """
 
-    rows: str
-    cols: str
+    rows: Val
+    cols: Val
     to: str
     from_: str
     most: int | None
@@ -51,7 +51,7 @@ class Copier:
         self.work = work
         declare("declare i64 @llvm.smin.i64(i64, i64)")
 
-    def copy(self, dst: Field, src: Field, rows: str, cols: str, to: str, from_: str) -> None:
+    def copy(self, dst: Field, src: Field, rows: Val, cols: Val, to: str, from_: str) -> None:
         """The first rows x cols elements; neither is 0."""
         unknown = [f for f in (dst, src) if not f.units]
         if unknown:
@@ -71,16 +71,18 @@ class Copier:
             dst, src = dst.swapped, src.swapped
             self._walk(dst, src, cols, rows, to, from_, self._turned(dst, src))
 
-    def _when_known(self, is_dst: bool, dst: Field, src: Field, rest: tuple[str, ...]) -> None:
+    def _when_known(
+        self, is_dst: bool, dst: Field, src: Field, rest: tuple[Val, Val, str, str]
+    ) -> None:
         """Steps known only when it runs: one case for each axis that may be contiguous."""
         x, unknown, done = self.x, dst if is_dst else src, self.x.fresh("done")
         for name in ("cols", "rows"):
             first, *others = getattr(unknown, name)
-            if first.step.isdigit():
+            if isinstance(first.step, int):
                 continue
-            known = replace(unknown, **{name: (Digit(first.size, "1"), *others)})
+            known = replace(unknown, **{name: (Digit(first.size, 1), *others)})
             yes, no = x.fresh("known"), x.fresh("else")
-            x.branch(x.compare("eq", first.step, "1"), yes, no)
+            x.branch(x.compare("eq", first.step, 1), yes, no)
             x.label(yes)
             self.copy(known if is_dst else dst, src if is_dst else known, *rest)
             x.jump(done)
@@ -94,28 +96,28 @@ class Copier:
         self,
         dst: Field,
         src: Field,
-        rows: str,
-        cols: str,
+        rows: Val,
+        cols: Val,
         to: str,
         from_: str,
         part: Callable[[Rect], None],
     ) -> None:
         x, sizes = self.x, (dst.dtype.itemsize, src.dtype.itemsize)
 
-        def at(base: str, a: str, b: str, size: int) -> str:
-            return x.at(base, x.mul(x.add(a, b), str(size)))
+        def at(base: str, a: Val, b: Val, size: int) -> str:
+            return x.at(base, x.mul(x.add(a, b), size))
 
-        def across(left: list[str], width: str, most: int | None) -> None:
-            def down(top: list[str], height: str, _: int | None) -> None:
+        def across(left: list[Val], width: Val, most: int | None) -> None:
+            def down(top: list[Val], height: Val, _: int | None) -> None:
                 places = [
                     at(base, a, b, size)
                     for base, a, b, size in zip((to, from_), left, top, sizes, strict=True)
                 ]
                 part(Rect(height, width, places[0], places[1], most))
 
-            stretches(x, (dst.rows, src.rows), "0", rows, down)
+            stretches(x, (dst.rows, src.rows), 0, rows, down)
 
-        stretches(x, (dst.cols, src.cols), "0", cols, across)
+        stretches(x, (dst.cols, src.cols), 0, cols, across)
 
     # ---- lines that are contiguous in both
 
@@ -125,19 +127,19 @@ class Copier:
         to_step, from_step = dst.rows[0].step, src.rows[0].step
 
         def narrow(r: Rect, lanes: int, mask: str | None) -> None:
-            def one(i: str) -> None:
+            def one(i: Val) -> None:
                 self._move(dst.dtype, src.dtype, lanes, *self._line(dst, src, r, i), mask)
 
-            planes.loop(x, r.rows, "1", one)
+            planes.loop(x, r.rows, 1, one)
 
         def part(r: Rect) -> None:
             if r.most is not None and r.most * widest <= _LANES_BYTES:
                 most = r.most
                 whole, rest, done = x.fresh("whole"), x.fresh("rest"), x.fresh("done")
-                x.branch(x.compare("eq", r.cols, str(most)), whole, rest)
+                x.branch(x.compare("eq", r.cols, most), whole, rest)
                 x.label(whole)
-                if to_step == from_step == str(most):  # the rows of boxes follow each other
-                    wide(replace(r, rows="1", cols=x.mul(r.rows, str(most))))
+                if to_step == from_step == most:  # the rows of boxes follow each other
+                    wide(replace(r, rows=1, cols=x.mul(r.rows, most)))
                 else:
                     narrow(r, most, None)
                 x.jump(done)
@@ -150,7 +152,7 @@ class Copier:
             if flat == "false":
                 rows, cols = r.rows, r.cols
             elif flat == "true":
-                rows, cols = "1", x.mul(r.rows, r.cols)
+                rows, cols = 1, x.mul(r.rows, r.cols)
             else:  # lines that follow each other without gaps are one long line
                 rows = x.new(f"select i1 {flat}, i64 1, i64 {r.rows}")
                 cols = x.new(f"select i1 {flat}, i64 {x.mul(r.rows, r.cols)}, i64 {r.cols}")
@@ -158,32 +160,32 @@ class Copier:
 
         def wide(r: Rect) -> None:
             if self.work is not None:
-                planes.loop(x, r.rows, "1", lambda i: by_strips(r, i))
+                planes.loop(x, r.rows, 1, lambda i: by_strips(r, i))
                 return
-            nbytes = x.mul(r.cols, str(widest))
-            is_long = x.compare("sge", nbytes, str(_LONG))
+            nbytes = x.mul(r.cols, widest)
+            is_long = x.compare("sge", nbytes, _LONG)
             if is_long == "false":
-                planes.loop(x, r.rows, "1", lambda i: by_strips(r, i))
+                planes.loop(x, r.rows, 1, lambda i: by_strips(r, i))
                 return
             long, short, done = x.fresh("long"), x.fresh("short"), x.fresh("done")
             x.branch(is_long, long, short)
             x.label(long)
-            planes.loop(x, r.rows, "1", lambda i: by_bytes(r, i, nbytes))
+            planes.loop(x, r.rows, 1, lambda i: by_bytes(r, i, nbytes))
             x.jump(done)
             x.label(short)
-            planes.loop(x, r.rows, "1", lambda i: by_strips(r, i))
+            planes.loop(x, r.rows, 1, lambda i: by_strips(r, i))
             x.jump(done)
             x.label(done)
 
-        def by_bytes(r: Rect, i: str, nbytes: str) -> None:
+        def by_bytes(r: Rect, i: Val, nbytes: Val) -> None:
             to, from_ = self._line(dst, src, r, i)
             planes.copy_bytes(x, self.declare, to, from_, nbytes)
 
-        def by_strips(r: Rect, i: str) -> None:
+        def by_strips(r: Rect, i: Val) -> None:
             to, from_ = self._line(dst, src, r, i)
             lanes = _LANES_BYTES // widest
 
-            def strip(j: str, mask: str | None) -> None:
+            def strip(j: Val, mask: str | None) -> None:
                 a = planes.offset(x, to, j, 1, dst.dtype.itemsize)
                 b = planes.offset(x, from_, j, 1, src.dtype.itemsize)
                 self._move(dst.dtype, src.dtype, lanes, a, b, mask)
@@ -192,10 +194,10 @@ class Copier:
 
         return part
 
-    def _line(self, dst: Field, src: Field, r: Rect, i: str) -> tuple[str, str]:
+    def _line(self, dst: Field, src: Field, r: Rect, i: Val) -> tuple[str, str]:
         x = self.x
-        to = x.at(r.to, x.mul(x.mul(i, dst.rows[0].step), str(dst.dtype.itemsize)))
-        return to, x.at(r.from_, x.mul(x.mul(i, src.rows[0].step), str(src.dtype.itemsize)))
+        to = x.at(r.to, x.mul(x.mul(i, dst.rows[0].step), dst.dtype.itemsize))
+        return to, x.at(r.from_, x.mul(x.mul(i, src.rows[0].step), src.dtype.itemsize))
 
     def _move(
         self, dst: DType, src: DType, lanes: int, to: str, from_: str, mask: str | None
@@ -221,17 +223,17 @@ class Copier:
         x = self.x
 
         def part(r: Rect) -> None:
-            def one(i: str) -> None:
+            def one(i: Val) -> None:
                 to, from_ = self._line(dst, src, r, i)
 
-                def item(j: str) -> None:
-                    a = x.mul(x.mul(j, dst.cols[0].step), str(dst.dtype.itemsize))
-                    b = x.mul(x.mul(j, src.cols[0].step), str(src.dtype.itemsize))
+                def item(j: Val) -> None:
+                    a = x.mul(x.mul(j, dst.cols[0].step), dst.dtype.itemsize)
+                    b = x.mul(x.mul(j, src.cols[0].step), src.dtype.itemsize)
                     self._move(dst.dtype, src.dtype, 1, x.at(to, a), x.at(from_, b), None)
 
-                planes.loop(x, r.cols, "1", item)
+                planes.loop(x, r.cols, 1, item)
 
-            planes.loop(x, r.rows, "1", one)
+            planes.loop(x, r.rows, 1, one)
 
         return part
 
@@ -245,22 +247,20 @@ class Copier:
 
         def part(r: Rect) -> None:
             tall, wide = (x.new(f"and i64 {n}, {-side}") for n in (r.rows, r.cols))
-            to_step = x.mul(dst.cols[0].step, str(size))
-            from_step = x.mul(src.rows[0].step, str(size))
+            to_step = x.mul(dst.cols[0].step, size)
+            from_step = x.mul(src.rows[0].step, size)
 
-            def place(i: str, j: str) -> tuple[str, str]:
-                to = x.at(r.to, x.add(x.mul(i, str(size)), x.mul(j, to_step)))
-                return to, x.at(r.from_, x.add(x.mul(i, from_step), x.mul(j, str(size))))
+            def place(i: Val, j: Val) -> tuple[str, str]:
+                to = x.at(r.to, x.add(x.mul(i, size), x.mul(j, to_step)))
+                return to, x.at(r.from_, x.add(x.mul(i, from_step), x.mul(j, size)))
 
-            def block(i: str, j: str) -> None:
+            def block(i: Val, j: Val) -> None:
                 _turn(x, side, size, *place(i, j), to_step, from_step)
 
-            planes.loop(
-                x, tall, str(side), lambda i: planes.loop(x, wide, str(side), lambda j: block(i, j))
-            )
-            below = place(tall, "0")
+            planes.loop(x, tall, side, lambda i: planes.loop(x, wide, side, lambda j: block(i, j)))
+            below = place(tall, 0)
             elements(Rect(x.sub(r.rows, tall), r.cols, *below, None))
-            beside = place("0", wide)
+            beside = place(0, wide)
             elements(Rect(tall, x.sub(r.cols, wide), *beside, None))
 
         return part
@@ -272,14 +272,14 @@ def _items(made: Any, dtype: DType) -> str:
     return made.name if made.dtype == dtype.numpy else made.view(dtype.numpy).name
 
 
-def _turn(x: Text, side: int, size: int, to: str, from_: str, to_step: str, from_step: str) -> None:
+def _turn(x: Text, side: int, size: int, to: str, from_: str, to_step: Val, from_step: Val) -> None:
     """side x side elements with rows and columns exchanged, in registers.
 
     Stage n exchanges bit n of the row with bit n of the column.
     """
     item = f"i{8 * size}"
     type = vector(side, item)
-    rows = [x.load(type, x.at(from_, x.mul(from_step, str(n)))) for n in range(side)]
+    rows = [x.load(type, x.at(from_, x.mul(from_step, n))) for n in range(side)]
     bit = 1
     while bit < side:
         low = [n if not n & bit else side + n - bit for n in range(side)]
@@ -297,7 +297,7 @@ def _turn(x: Text, side: int, size: int, to: str, from_: str, to_step: str, from
         rows = made
         bit *= 2
     for n, row in enumerate(rows):
-        x.store(type, row, x.at(to, x.mul(to_step, str(n))))
+        x.store(type, row, x.at(to, x.mul(to_step, n)))
 
 
 # ---- fills
@@ -308,9 +308,9 @@ def fill(
     declare: Callable[[str], None],
     dst: Field,
     to: str,
-    value: str,
-    rows: tuple[str, str],
-    cols: tuple[str, str],
+    value: Val,
+    rows: tuple[Val, Val],
+    cols: tuple[Val, Val],
 ) -> None:
     """One item in all elements of the rows and columns from .. to."""
     if "cols" not in dst.units:
@@ -321,20 +321,20 @@ def fill(
     one = x.new(f"insertelement {type} poison, {item} {value}, i64 0")
     all = x.new(f"shufflevector {type} {one}, {type} poison, <{lanes} x i32> zeroinitializer")
 
-    def across(left: list[str], width: str, _: int | None) -> None:
-        def down(top: list[str], height: str, _: int | None) -> None:
-            start = x.at(to, x.mul(x.add(left[0], top[0]), str(size)))
+    def across(left: list[Val], width: Val, _: int | None) -> None:
+        def down(top: list[Val], height: Val, _: int | None) -> None:
+            start = x.at(to, x.mul(x.add(left[0], top[0]), size))
 
-            def line(i: str) -> None:
-                begin = x.at(start, x.mul(x.mul(i, dst.rows[0].step), str(size)))
+            def line(i: Val) -> None:
+                begin = x.at(start, x.mul(x.mul(i, dst.rows[0].step), size))
 
-                def strip(j: str, mask: str | None) -> None:
+                def strip(j: Val, mask: str | None) -> None:
                     place = planes.offset(x, begin, j, 1, size)
                     planes.store_lanes(x, declare, dst.dtype, lanes, all, place, mask)
 
                 planes.strips(x, lanes, width, strip)
 
-            planes.loop(x, height, "1", line)
+            planes.loop(x, height, 1, line)
 
         stretches(x, (dst.rows,), *rows, down)
 

@@ -18,7 +18,7 @@ from pto.run.jit.emit.table import Spot
 from pto.run.jit.emit.tile import planes
 from pto.run.jit.emit.tile.planes import VECTOR_BYTES, Plane
 from pto.run.jit.llvm import lanes
-from pto.run.jit.llvm.text import NotNative, Text, scalar_type
+from pto.run.jit.llvm.text import NotNative, Text, Val, scalar_type
 
 _SHORT = 512  # elements of a line
 _LONG = 60  # lines of a lane function beyond which fewer lanes at a time keep it in registers
@@ -83,7 +83,7 @@ def emit_map(
     rows, cols = dst.valid
     sources: list[_Source] = []
     fine = "true"
-    names: list[tuple[str, str]] = []
+    names: list[tuple[str, Val]] = []
     for value in given:
         if isinstance(value, TilePlace):
             p, (height, width) = planes.plane(value), (rows, cols)
@@ -107,7 +107,7 @@ def emit_map(
         raise NotNative("tiles whose lines run across each other")
     rows, cols = _flat(s, target, sources, rows, cols)
     # short lines of a known length need no loop; the length stays a parameter
-    width = cols if cols.isdigit() and int(cols) <= _SHORT else "%p1"
+    width = cols if isinstance(cols, int) and cols <= _SHORT else "%p1"
     known = planes.key_of(s, key, width, target, *sources)
     name = s.e.unit.shared(known, lambda n: _function(s, n, fn, target, sources, width))
     listed = ", ".join(f"{ty} {v}" for ty, v in names)
@@ -119,7 +119,7 @@ def emit_map(
     planes.either_way(s, fine, call)
 
 
-def _spread(body: Lane, tiles: Sequence[TilePlace], cols: str) -> tuple[TilePlace | None, ...]:
+def _spread(body: Lane, tiles: Sequence[TilePlace], cols: Val) -> tuple[TilePlace | None, ...]:
     """The source that has one value for a row, or a column, of the domain; two candidates where
     the extents, which decide, are known only when it runs."""
     if body.spread is None:
@@ -129,8 +129,8 @@ def _spread(body: Lane, tiles: Sequence[TilePlace], cols: str) -> tuple[TilePlac
     if len(tiles) == 1 or tiles[0].type.cols == 1:
         return (tiles[0],)  # of a single column it does not matter which
     width = tiles[0].valid[1]
-    if width.isdigit() and cols.isdigit():
-        return (tiles[0] if int(width) < int(cols) else tiles[1],)
+    if isinstance(width, int) and isinstance(cols, int):
+        return (tiles[0] if width < cols else tiles[1],)
     return tiles[0], tiles[1]
 
 
@@ -139,10 +139,10 @@ def _seen(dtype: DType) -> np.dtype[Any]:
     return dtype.numpy if lanes.computes(dtype.numpy) else dtype.storage
 
 
-def _one(axis: Axis | None, p: Plane, rows: str, cols: str) -> tuple[Plane, str, str]:
+def _one(axis: Axis | None, p: Plane, rows: Val, cols: Val) -> tuple[Plane, Val, Val]:
     if axis == "column":
-        return Plane(p.dtype, 0, p.cols), "1", cols
-    return Plane(p.dtype, p.rows, 0), rows, "1"
+        return Plane(p.dtype, 0, p.cols), 1, cols
+    return Plane(p.dtype, p.rows, 0), rows, 1
 
 
 def safe(s: Spot, dst: TilePlace, source: TilePlace, spread: bool = False) -> str:
@@ -166,12 +166,12 @@ def scalar_kind(word: Word, like: DType) -> np.dtype[Any]:
 
 
 def _flat(
-    s: Spot, target: Plane, sources: Sequence[_Source], rows: str, cols: str
-) -> tuple[str, str]:
+    s: Spot, target: Plane, sources: Sequence[_Source], rows: Val, cols: Val
+) -> tuple[Val, Val]:
     """Lines that follow each other without gaps are one long line."""
     tiles = [x.plane for x in sources if x.plane is not None]
-    same = cols.isdigit() and all(p.rows == int(cols) and p.cols == 1 for p in (target, *tiles))
-    return ("1", s.x.mul(rows, cols)) if same else (rows, cols)
+    same = isinstance(cols, int) and all(p.rows == cols and p.cols == 1 for p in (target, *tiles))
+    return (1, s.x.mul(rows, cols)) if same else (rows, cols)
 
 
 def _function(
@@ -180,7 +180,7 @@ def _function(
     fn: Callable[..., Any],
     target: Plane,
     sources: Sequence[_Source],
-    width: str,
+    width: Val,
 ) -> str:
     """void f(rows, cols, dst, sources...)"""
     widest = max([target.dtype.itemsize, *(x.kind.itemsize for x in sources if x.plane)])
@@ -223,18 +223,18 @@ class _Loop:
             if src.plane is None
         }
 
-    def write(self, width: str) -> None:
+    def write(self, width: Val) -> None:
         x = self.x
         pairs = x.new("and i64 %p0, -2")
-        planes.loop(x, pairs, "2", lambda i: self._lines([i, x.add(i, "1")], width))
-        planes.loop(x, "%p0", "1", lambda i: self._lines([i], width), start=pairs)
+        planes.loop(x, pairs, 2, lambda i: self._lines([i, x.add(i, 1)], width))
+        planes.loop(x, "%p0", 1, lambda i: self._lines([i], width), start=pairs)
         x.do("ret void")
 
-    def _lines(self, rows: Sequence[str], width: str) -> None:
+    def _lines(self, rows: Sequence[Val], width: Val) -> None:
         starts = [self._starts(i) for i in rows]
         ones = [self._ones(start) for start in starts]
 
-        def strip(j: str, mask: str | None) -> None:
+        def strip(j: Val, mask: str | None) -> None:
             given = [self._read(a, b, j, mask) for a, b in zip(starts, ones, strict=True)]
             found = [self._apply(each) for each in given]
             for i, items in zip(rows, found, strict=True):
@@ -245,7 +245,7 @@ class _Loop:
 
         planes.strips(self.x, self.spot.count, width, strip)
 
-    def _starts(self, i: str) -> dict[int, str]:
+    def _starts(self, i: Val) -> dict[int, str]:
         """Where line i of each tile begins."""
         return {
             n: planes.offset(self.x, f"%p{3 + n}", i, src.plane.rows, src.kind.itemsize)
@@ -262,7 +262,7 @@ class _Loop:
         }
 
     def _read(
-        self, starts: Mapping[int, str], ones: Mapping[int, lanes.Symbol], j: str, mask: str | None
+        self, starts: Mapping[int, str], ones: Mapping[int, lanes.Symbol], j: Val, mask: str | None
     ) -> list[lanes.Symbol]:
         given: list[lanes.Symbol] = []
         for n, src in enumerate(self.sources):

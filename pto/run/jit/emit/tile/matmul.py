@@ -29,7 +29,7 @@ def _product(s: Spot) -> Sequence[Native]:
     fits = x.both(planes.enough(s, b, k, n), planes.enough(s, dst, m, n))
     fine = _plain_modes(s, a, b)
     if start is not None:
-        fits = x.both(fits, planes.enough(s, start, "1" if added == "bias" else m, n))
+        fits = x.both(fits, planes.enough(s, start, 1 if added == "bias" else m, n))
         fine = x.both(fine, _apart(s, start, dst))
     s.fault_unless(fits)
 
@@ -56,7 +56,7 @@ def _plain_modes(s: Spot, a: TilePlace, b: TilePlace) -> str:
     if F32 not in (a.type.dtype, b.type.dtype):
         return "true"
     modes = s.x.load("i64", s.x.at("%ctx", 8 * MODES), 8)
-    return s.x.compare("eq", modes, "0")
+    return s.x.compare("eq", modes, 0)
 
 
 def _apart(s: Spot, start: TilePlace, dst: TilePlace) -> str:
@@ -64,8 +64,8 @@ def _apart(s: Spot, start: TilePlace, dst: TilePlace) -> str:
     if start.memory != dst.memory:
         return "true"
     x, size = s.x, start.type.nbytes
-    before = x.compare("sle", x.add(start.address, str(size)), dst.address)
-    after = x.compare("sle", x.add(dst.address, str(dst.type.nbytes)), start.address)
+    before = x.compare("sle", x.add(start.address, size), dst.address)
+    after = x.compare("sle", x.add(dst.address, dst.type.nbytes), start.address)
     same = "false"
     if start.type.shape == dst.type.shape and start.type.layout == dst.type.layout:
         same = x.compare("eq", start.address, dst.address)

@@ -18,7 +18,7 @@ from pto.run.jit.emit.handle.view import inside
 from pto.run.jit.emit.table import Spot, emits
 from pto.run.jit.emit.tile import boxes, copies, planes
 from pto.run.jit.emit.tile.boxes import Digit, Field
-from pto.run.jit.llvm.text import NotNative, Text
+from pto.run.jit.llvm.text import NotNative, Text, Val
 
 _FIRST = 4  # parameters of every copy: rows, cols, to, from
 
@@ -28,11 +28,11 @@ class Arguments:
 
     def __init__(self, first: int = _FIRST) -> None:
         self._first = first
-        self.names: list[str] = []
+        self.names: list[Val] = []
 
-    def name(self, value: str) -> str:
+    def name(self, value: Val) -> Val:
         """What the function calls this value."""
-        if value.isdigit():
+        if isinstance(value, int):
             return value
         if value not in self.names:
             self.names.append(value)
@@ -45,7 +45,7 @@ class Side:
 
     field: Field
     pointer: str
-    arguments: tuple[str, ...] = ()
+    arguments: tuple[Val, ...] = ()
 
 
 def tile_side(s: Spot, tile: TilePlace) -> Side:
@@ -74,12 +74,12 @@ def met(
     sizes, steps = (tuple(map(given.name, each)) for each in (view.shape, view.strides))
     fits = "true"
     for axes, wanted in ((layout.row_axes, rows), (layout.col_axes, cols)):
-        count = "1"
+        count = 1
         for a in axes:
             count = x.mul(count, view.shape[a])
         fits = x.both(fits, x.compare("sle", wanted, count))
     for extent in (rows, cols):
-        fits = x.either(fits, x.compare("eq", extent, "0"))
+        fits = x.either(fits, x.compare("eq", extent, 0))
     down, across = (
         boxes.axis([Digit(sizes[a], steps[a]) for a in reversed(axes)])
         for axes in (layout.row_axes, layout.col_axes)
@@ -91,19 +91,19 @@ def met(
     return Met(Side(field, pointer, tuple(given.names)), fits, known)
 
 
-def note(s: Spot, view: ViewPlace, rows: str, cols: str, *, writes: bool) -> None:
+def note(s: Spot, view: ViewPlace, rows: Val, cols: Val, *, writes: bool) -> None:
     """What a transfer touches: the rows of a plain matrix, else all between first and last."""
     x, size = s.x, view.dtype.itemsize
-    if view.strides[-1] == "1" and all(n == "1" for n in view.shape[: RANK - 2]):
-        pitch = x.mul(view.strides[-2], str(size))
-        width = x.mul(cols, str(size))
+    if view.strides[-1] == 1 and all(n == 1 for n in view.shape[: RANK - 2]):
+        pitch = x.mul(view.strides[-2], size)
+        width = x.mul(cols, size)
         s.e.touched(view.memory, view.address, rows, width, pitch, writes=writes)
         return
-    reach = "0"
+    reach = 0
     for count, step in zip(view.shape, view.strides, strict=True):
-        reach = x.add(reach, x.mul(x.sub(count, "1"), step))
-    nbytes = x.mul(x.add(reach, "1"), str(size))
-    s.e.touched(view.memory, view.address, "1", nbytes, "0", writes=writes)
+        reach = x.add(reach, x.mul(x.sub(count, 1), step))
+    nbytes = x.mul(x.add(reach, 1), size)
+    s.e.touched(view.memory, view.address, 1, nbytes, 0, writes=writes)
 
 
 def _layout(
@@ -112,7 +112,7 @@ def _layout(
     """The layout a view has for a tile, and when."""
     x, outer = s.x, "true"
     for size in view.shape[: RANK - 2]:
-        outer = x.both(outer, x.compare("eq", size, "1"))
+        outer = x.both(outer, x.compare("eq", size, 1))
     single = view.layout.name in window.ONE_MATRIX
     if single and outer == "true":
         return GLOBAL_ND, "true"
@@ -120,7 +120,7 @@ def _layout(
     if view.layout is GLOBAL_ND:
         layouts = list(window.candidates(tile.type, written))
     numbers = (*view.shape, *tile.valid)
-    if len(layouts) > 1 and all(n.isdigit() for n in numbers):
+    if len(layouts) > 1 and all(isinstance(n, int) for n in numbers):
         a, b, c, d, e, rows, cols = map(int, numbers)
         chosen = window.chosen(tuple(layouts), (a, b, c, d, e), view.dtype.itemsize, rows, cols)
         if chosen is None:
@@ -141,8 +141,8 @@ def _layout(
 
 def transfer(
     s: Spot,
-    rows: str,
-    cols: str,
+    rows: Val,
+    cols: Val,
     dst: Side,
     src: Side,
     work: copies.Work | None = None,
@@ -152,12 +152,12 @@ def transfer(
     arguments = (*dst.arguments, *src.arguments)
     declare = s.e.unit.declare
     # lines of a known length need no loop over strips; the length is a parameter all the same
-    width = cols if cols.isdigit() else "%p1"
+    width = cols if isinstance(cols, int) else "%p1"
 
     def make(name: str) -> str:
         x = Text()
         copier = copies.Copier(x, declare, work)
-        some = x.both(x.compare("sgt", "%p0", "0"), x.compare("sgt", "%p1", "0"))
+        some = x.both(x.compare("sgt", "%p0", 0), x.compare("sgt", "%p1", 0))
         planes.when(x, some, lambda: copier.copy(dst.field, src.field, "%p0", width, "%p2", "%p3"))
         x.do("ret void")
         listed, _ = planes.parameters(["i64", "i64", "ptr", "ptr", *["i64"] * len(arguments)])
@@ -168,7 +168,7 @@ def transfer(
     s.x.do(f"call void {name}(i64 {rows}, i64 {cols}, ptr {dst.pointer}, ptr {src.pointer}{more})")
 
 
-def fill(s: Spot, dst: Side, value: str, rows: tuple[str, str], cols: tuple[str, str]) -> None:
+def fill(s: Spot, dst: Side, value: Val, rows: tuple[Val, Val], cols: tuple[Val, Val]) -> None:
     """Call the fill function of a field; the value is an item."""
     item, declare = copies.element(dst.field.dtype), s.e.unit.declare
 
@@ -220,18 +220,18 @@ def _beside(s: Spot, tile: TilePlace, target: Side) -> None:
     pad, everywhere = found
     value = pad_item(pad, tile.type.dtype)
     x, (rows, cols), (height, width) = s.x, tile.valid, map(str, tile.type.shape)
-    some = x.both(x.compare("ne", rows, "0"), x.compare("ne", cols, "0"))
+    some = x.both(x.compare("ne", rows, 0), x.compare("ne", cols, 0))
 
     def whole() -> None:
-        fill(s, target, value, (rows, height), ("0", width))
-        fill(s, target, value, ("0", rows), (cols, width))
+        fill(s, target, value, (rows, height), (0, width))
+        fill(s, target, value, (0, rows), (cols, width))
 
     def to_block() -> None:
         block = move.padded_block(tile.type)
         if tile.type.layout.name == "ND":
-            fill(s, target, value, ("0", rows), (cols, _up(x, cols, block, width)))
+            fill(s, target, value, (0, rows), (cols, _up(x, cols, block, width)))
         else:
-            fill(s, target, value, (rows, _up(x, rows, block, height)), ("0", cols))
+            fill(s, target, value, (rows, _up(x, rows, block, height)), (0, cols))
 
     guarded(x, some, whole if everywhere else to_block)
 
@@ -244,23 +244,20 @@ def guarded(x: Text, condition: str, body: Callable[[], None]) -> None:
         planes.when(x, condition, body)
 
 
-def _up(x: Text, count: str, block: int, limit: str) -> str:
+def _up(x: Text, count: Val, block: int, limit: Val) -> Val:
     """The next multiple of a power of two, at most a limit."""
-    more = x.add(count, str(block - 1))
-    if more.isdigit():
-        return str(min(int(more) // block * block, int(limit)))
-    return x.smaller(x.new(f"and i64 {more}, {-block}"), limit)
+    return x.smaller(x.mul(x.up(count, block), block), limit)
 
 
-def pad_item(pad: Pad, dtype: DType) -> str:
+def pad_item(pad: Pad, dtype: DType) -> Val:
     """The bits of a pad as a constant of an element."""
     bits, item = pad.bits(dtype), copies.element(dtype)
     return bits_item(bits, item)
 
 
-def bits_item(bits: int, item: str) -> str:
+def bits_item(bits: int, item: str) -> Val:
     if item.startswith("i"):
-        return str(bits)
+        return bits
     kind = {"half": "i16", "float": "i32", "double": "i64"}[item]
     return f"bitcast ({kind} {bits} to {item})"
 
@@ -316,12 +313,12 @@ def _separate(s: Spot, view: ViewPlace) -> str:
 
 
 def _nested(s: Spot, view: ViewPlace, order: Sequence[int]) -> str:
-    x, fine, span = s.x, "true", "1"
+    x, fine, span = s.x, "true", 1
     for a in order:
         size, step = view.shape[a], view.strides[a]
-        if size == "1":
+        if size == 1:
             continue
-        single = x.compare("sle", size, "1")
+        single = x.compare("sle", size, 1)
         fine = x.both(fine, x.either(single, x.compare("sge", step, span)))
-        span = x.add(span, x.mul(x.sub(size, "1"), step))
+        span = x.add(span, x.mul(x.sub(size, 1), step))
     return fine

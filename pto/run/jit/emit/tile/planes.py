@@ -14,7 +14,7 @@ from pto.core.dtypes import DType
 from pto.run.jit.border.values import TilePlace
 from pto.run.jit.emit.table import Spot
 from pto.run.jit.llvm import native
-from pto.run.jit.llvm.text import NotNative, Text, element, mangled, vector
+from pto.run.jit.llvm.text import NotNative, Text, Val, element, mangled, vector
 
 VECTOR_BYTES = 256
 
@@ -55,19 +55,19 @@ def apart(s: Spot, a: TilePlace, b: TilePlace) -> str:
     if a.memory != b.memory:
         return "true"
     x = s.x
-    before = x.compare("sle", x.add(a.address, str(extent(a))), b.address)
-    return x.either(before, x.compare("sle", x.add(b.address, str(extent(b))), a.address))
+    before = x.compare("sle", x.add(a.address, extent(a)), b.address)
+    return x.either(before, x.compare("sle", x.add(b.address, extent(b)), a.address))
 
 
 def machine_address(s: Spot, tile: TilePlace) -> str:
     return s.pointer(tile.memory, tile.address)
 
 
-def enough(s: Spot, tile: TilePlace, rows: str, cols: str) -> str:
+def enough(s: Spot, tile: TilePlace, rows: Val, cols: Val) -> str:
     """Whether a tile has so many rows and columns."""
     height, width = tile.type.shape
     x = s.x
-    return x.both(x.compare("sle", rows, str(height)), x.compare("sle", cols, str(width)))
+    return x.both(x.compare("sle", rows, height), x.compare("sle", cols, width))
 
 
 def either_way(s: Spot, condition: str, fast: Callable[[], None]) -> None:
@@ -89,7 +89,7 @@ def either_way(s: Spot, condition: str, fast: Callable[[], None]) -> None:
     x.label(done)
 
 
-def loop(x: Text, count: str, step: str, body: Callable[[str], None], start: str = "0") -> None:
+def loop(x: Text, count: Val, step: Val, body: Callable[[str], None], start: Val = 0) -> None:
     """for i = start; i < count; i += step."""
     before, head, inside, done = x.here, x.fresh("loop"), x.fresh("in"), x.fresh("out")
     x.jump(head)
@@ -114,14 +114,14 @@ def when(x: Text, condition: str, body: Callable[[], None]) -> None:
     x.label(done)
 
 
-def offset(x: Text, base: str, index: str, step: int, itemsize: int) -> str:
+def offset(x: Text, base: str, index: Val, step: int, itemsize: int) -> str:
     """base + index * step elements."""
     if step == 0:
         return base
-    return x.at(base, x.mul(index, str(step * itemsize)))
+    return x.at(base, x.mul(index, step * itemsize))
 
 
-def head(x: Text, lanes: int, count: str) -> str:
+def head(x: Text, lanes: int, count: Val) -> str:
     """A predicate of the first `count` of so many lanes."""
     type = vector(lanes, "i32")
     small = x.new(f"trunc i64 {count} to i32")
@@ -134,13 +134,13 @@ def head(x: Text, lanes: int, count: str) -> str:
 
 
 def _copy(
-    x: Text, declare: Callable[[str], None], to: str, source: str, count: str, itemsize: int
+    x: Text, declare: Callable[[str], None], to: str, source: str, count: Val, itemsize: int
 ) -> None:
     """So many items, of processors that cannot load and store under a mask."""
-    copy_bytes(x, declare, to, source, x.mul(count, str(itemsize)))
+    copy_bytes(x, declare, to, source, x.mul(count, itemsize))
 
 
-def copy_bytes(x: Text, declare: Callable[[str], None], to: str, source: str, nbytes: str) -> None:
+def copy_bytes(x: Text, declare: Callable[[str], None], to: str, source: str, nbytes: Val) -> None:
     """Bytes of places that do not overlap."""
     declare("declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)")
     x.do(f"call void @llvm.memcpy.p0.p0.i64(ptr {to}, ptr {source}, i64 {nbytes}, i1 false)")
@@ -173,7 +173,7 @@ def store_lanes(
     declare: Callable[[str], None],
     dtype: DType,
     lanes: int,
-    value: str,
+    value: Val,
     pointer: str,
     mask: str | None,
 ) -> None:
@@ -192,20 +192,17 @@ def store_lanes(
     x.do(f"call void {name}({type} {value}, ptr {pointer}, i32 1, {bits} {mask})")
 
 
-def strips(x: Text, lanes: int, count: str, body: Callable[[str, str | None], None]) -> None:
+def strips(x: Text, lanes: int, count: Val, body: Callable[[Val, str | None], None]) -> None:
     """body(first, mask) over `count` elements, so many lanes at a time; the last ones masked."""
-    if count.isdigit():
-        whole = str(int(count) // lanes * lanes)
-    else:
-        whole = x.new(f"and i64 {count}, {-lanes}")
-    if whole == str(lanes):
-        body("0", None)
-    elif whole != "0":
-        loop(x, whole, str(lanes), lambda j: body(j, None))
+    whole = x.mul(x.over(count, lanes), lanes)
+    if whole == lanes:
+        body(0, None)
+    elif whole != 0:
+        loop(x, whole, lanes, lambda j: body(j, None))
     rest = x.sub(count, whole)
-    if rest == "0":
+    if rest == 0:
         return
-    when(x, x.compare("ne", rest, "0"), lambda: body(whole, head(x, lanes, rest)))
+    when(x, x.compare("ne", rest, 0), lambda: body(whole, head(x, lanes, rest)))
 
 
 def key_of(s: Spot, *parts: Any) -> str:

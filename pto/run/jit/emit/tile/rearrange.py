@@ -27,7 +27,7 @@ from pto.run.jit.emit.tile.move import (
     tile_side,
     transfer,
 )
-from pto.run.jit.llvm.text import NotNative
+from pto.run.jit.llvm.text import NotNative, Val
 
 _WIDER = {(F16, F32), (BF16, F32)}
 
@@ -113,34 +113,30 @@ def _transpose(s: Spot) -> Sequence[Native]:
 # ---- windows
 
 
-def _part(s: Spot, tile: TilePlace, row: str, col: str) -> tuple[Side, str]:
+def _part(s: Spot, tile: TilePlace, row: Val, col: Val) -> tuple[Side, str]:
     """A tile from (row, col) on, and when its boxes begin there."""
     side, x = tile_side(s, tile), s.x
-    places: list[str] = []
+    places: list[Val] = []
     whole = "true"
     for along, first in ((side.field.rows, row), (side.field.cols, col)):
         whole = x.both(whole, _begins(s, along, first))
         places.append(boxes.position(x, along, first))
-    skipped = x.mul(x.add(*places), str(tile.type.itemsize))
+    skipped = x.mul(x.add(*places), tile.type.itemsize)
     return Side(side.field, x.at(side.pointer, skipped)), whole
 
 
-def _begins(s: Spot, along: Axis, first: str) -> str:
+def _begins(s: Spot, along: Axis, first: Val) -> str:
     if len(along) == 1:
         return "true"
-    size = along[0].size
-    if first.isdigit():
-        return "true" if int(first) % int(size) == 0 else "false"
-    rest = s.x.new(f"urem i64 {first}, {size}")
-    return s.x.compare("eq", rest, "0")
+    return s.x.compare("eq", s.x.rest(first, along[0].size), 0)
 
 
-def _inside(s: Spot, tile: TilePlace, at: Sequence[str], size: Sequence[str]) -> str:
+def _inside(s: Spot, tile: TilePlace, at: Sequence[Val], size: Sequence[Val]) -> str:
     """`patch.cut`: a window from (row, col) on lies inside a tile."""
     x, fine = s.x, "true"
     for first, count, limit in zip(at, size, tile.type.shape, strict=True):
-        fine = x.both(fine, x.compare("sle", count, str(limit)))
-        fine = x.both(fine, x.compare("ule", first, x.sub(str(limit), count)))
+        fine = x.both(fine, x.compare("sle", count, limit))
+        fine = x.both(fine, x.compare("ule", first, x.sub(limit, count)))
     return fine
 
 
@@ -190,7 +186,7 @@ def _concat(s: Spot) -> Sequence[Native]:
         fits = x.both(fits, x.compare("eq", rows, other.valid[0]))
     if fits == "false":
         raise NotNative("tiles that do not fit together")
-    part, begins = _part(s, dst, "0", left)
+    part, begins = _part(s, dst, 0, left)
     target, a, b = (tile_side(s, tile) for tile in (dst, first, second))
 
     def join() -> None:
@@ -211,7 +207,7 @@ def _fill_pad(s: Spot) -> Sequence[Native]:
     src, dst = s.need(TilePlace, "src"), s.need(TilePlace, "dst")
     require_same_width(src.type.dtype, dst.type.dtype)
     x, (height, width) = s.x, dst.type.shape
-    rows, cols = x.smaller(src.valid[0], str(height)), x.smaller(src.valid[1], str(width))
+    rows, cols = x.smaller(src.valid[0], height), x.smaller(src.valid[1], width)
     value, target, source = (
         pad_item(dst.type.pad, dst.type.dtype),
         tile_side(s, dst),
@@ -220,10 +216,10 @@ def _fill_pad(s: Spot) -> Sequence[Native]:
 
     def pad() -> None:
         transfer(s, rows, cols, target, source)
-        fill(s, target, value, (rows, str(height)), ("0", str(width)))
-        fill(s, target, value, ("0", rows), (cols, str(width)))
+        fill(s, target, value, (rows, height), (0, width))
+        fill(s, target, value, (0, rows), (cols, width))
 
-    some = x.both(*(x.compare("ne", n, "0") for n in dst.valid))
+    some = x.both(*(x.compare("ne", n, 0) for n in dst.valid))
     planes.either_way(s, _safe(s, dst, src), lambda: guarded(x, some, pad))
     return []
 
@@ -235,5 +231,5 @@ def _fill(s: Spot) -> Sequence[Native]:
     if own is not kind and (own.is_float or not kind.is_integer or own.bits != kind.bits):
         raise NotNative("a scalar of another type")
     size = tuple(map(str, dst.type.shape)) if dst.type.role is Role.MAT else dst.valid
-    fill(s, tile_side(s, dst), value.name, ("0", size[0]), ("0", size[1]))
+    fill(s, tile_side(s, dst), value.name, (0, size[0]), (0, size[1]))
     return []

@@ -17,7 +17,7 @@ from pto.run.jit.emit.table import KINDS, Spot
 from pto.run.jit.emit.tile import planes
 from pto.run.jit.emit.tile.planes import Plane
 from pto.run.jit.llvm import lanes
-from pto.run.jit.llvm.text import NotNative, Text, element, scalar_type, vector
+from pto.run.jit.llvm.text import NotNative, Text, Val, element, scalar_type, vector
 from pto.run.reference.tiles import accumulator
 
 _LANES = 64  # columns at a time of a fold over rows
@@ -33,8 +33,8 @@ def emit_fold(s: Spot) -> Sequence[Native]:
     rows, cols = src.valid
     along = 0 if body.axis == "row" else 1
     # an empty source does nothing, whatever the destination is
-    x, empty = s.x, s.x.either(s.x.compare("eq", rows, "0"), s.x.compare("eq", cols, "0"))
-    fits = planes.enough(s, dst, *((rows, "1") if body.axis == "row" else ("1", cols)))
+    x, empty = s.x, s.x.either(s.x.compare("eq", rows, 0), s.x.compare("eq", cols, 0))
+    fits = planes.enough(s, dst, *((rows, 1) if body.axis == "row" else (1, cols)))
     lines = x.compare("eq", src.valid[along], dst.valid[along])
     s.fault_unless(x.either(empty, x.both(lines, fits)))
     a, b = planes.plane(src), planes.plane(dst)
@@ -81,11 +81,11 @@ def _columns(s: Spot, x: Text, body: Fold, a: Plane, b: Plane, kind: np.dtype[An
     if b.cols != 1:
         raise NotNative("a result whose elements do not follow each other")
 
-    def strip(j: str, mask: str | None) -> None:
+    def strip(j: Val, mask: str | None) -> None:
         first = spot.constant(kind, neutral(body.fn, kind)).name
         source = planes.offset(x, "%p3", j, 1, a.dtype.itemsize)
 
-        def add(i: str, acc: str) -> str:
+        def add(i: Val, acc: str) -> str:
             row = planes.offset(x, source, i, a.rows, a.dtype.itemsize)
             item = planes.load_lanes(x, s.e.unit.declare, a.dtype, _LANES, row, mask)
             value = lanes.cast(spot.symbol(a.dtype.numpy, item), kind)
@@ -113,7 +113,7 @@ def _store(
     planes.store_lanes(x, s.e.unit.declare, dtype, spot.count, found, pointer, mask)
 
 
-def reduced(x: Text, count: str, type: str, first: str, step: Any, by: str = "1") -> str:
+def reduced(x: Text, count: Val, type: str, first: Val, step: Any, by: Val = 1) -> str:
     """acc = first; for i in 0, by, .. below count: acc = step(i, acc)."""
     before, head, inside, done = x.here, x.fresh("fold"), x.fresh("in"), x.fresh("out")
     x.jump(head)
@@ -141,15 +141,15 @@ def _rows(s: Spot, x: Text, body: Fold, a: Plane, b: Plane, kind: np.dtype[Any])
     whole = x.new(f"and i64 %p1, {-STRANDS}")
     rest = x.sub("%p1", whole)
     mask = planes.head(x, STRANDS, rest)
-    has_rest = x.compare("ne", rest, "0")
+    has_rest = x.compare("ne", rest, 0)
     type = spot.type(kind)
 
-    def load(row: str, j: str, only: str | None) -> lanes.Symbol:
+    def load(row: str, j: Val, only: str | None) -> lanes.Symbol:
         pointer = planes.offset(x, row, j, 1, a.dtype.itemsize)
         item = planes.load_lanes(x, declare, a.dtype, STRANDS, pointer, only)
         return lanes.cast(spot.symbol(a.dtype.numpy, item), kind)
 
-    def line(i: str) -> None:
+    def line(i: Val) -> None:
         row = planes.offset(x, "%p3", i, a.rows, a.dtype.itemsize)
         strands = reduced(
             x,
@@ -157,7 +157,7 @@ def _rows(s: Spot, x: Text, body: Fold, a: Plane, b: Plane, kind: np.dtype[Any])
             type,
             begin.name,
             lambda j, acc: body.fn(spot.symbol(kind, acc), load(row, j, None)).name,
-            str(STRANDS),
+            STRANDS,
         )
         before, last, done = x.here, x.fresh("last"), x.fresh("done")
         x.branch(has_rest, last, done)
@@ -175,7 +175,7 @@ def _rows(s: Spot, x: Text, body: Fold, a: Plane, b: Plane, kind: np.dtype[Any])
         found = lanes.cast(single.symbol(kind, one), b.dtype.numpy)
         x.store(f"<1 x {element(b.dtype)}>", found.name, to)
 
-    planes.loop(x, "%p0", "1", line)
+    planes.loop(x, "%p0", 1, line)
 
 
 def _halved(x: Text, declare: Any, body: Fold, kind: np.dtype[Any], name: str) -> str:

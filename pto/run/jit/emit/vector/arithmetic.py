@@ -15,7 +15,7 @@ from pto.run.jit.emit.table import KINDS, Spot
 from pto.run.jit.emit.tile.elementwise import emit_lane as emit_tile_lane
 from pto.run.jit.llvm import lane_masks as masks
 from pto.run.jit.llvm import lanes
-from pto.run.jit.llvm.text import NotNative, element, vector
+from pto.run.jit.llvm.text import NotNative, Val, element, vector
 
 
 def emit_lane(s: Spot) -> Sequence[Native]:
@@ -55,7 +55,7 @@ def symbol(s: Spot, reg: Reg) -> lanes.Symbol:
     return spot.symbol(reg.dtype.numpy, reg.name)
 
 
-def scalar_as(s: Spot, word: Word, kind: DType) -> str:
+def scalar_as(s: Spot, word: Word, kind: DType) -> Val:
     """A scalar as one lane: integers keep their low bits, floats are rounded to the type."""
     own = word.type.dtype
     if kind.is_float:

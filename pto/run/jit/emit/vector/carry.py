@@ -9,7 +9,7 @@ from pto.isa.meaning.vector.ub import dtype_of
 from pto.run.jit.border.values import Mask, Native, Reg
 from pto.run.jit.emit.table import Spot, emits
 from pto.run.jit.llvm import lane_masks as masks
-from pto.run.jit.llvm.text import vector
+from pto.run.jit.llvm.text import Val, vector
 
 _COUNT, _SIZE = 64, 4
 _WORDS, _WIDE, _BITS = vector(_COUNT, "i32"), vector(_COUNT, "i64"), vector(_COUNT, "i1")
@@ -20,7 +20,7 @@ def _operands(s: Spot) -> tuple[str, str, str]:
     return s.need(Reg, "lhs").name, s.need(Reg, "rhs").name, mask
 
 
-def _masked(s: Spot, value: str, carry: str, mask: str) -> Sequence[Native]:
+def _masked(s: Spot, value: Val, carry: str, mask: str) -> Sequence[Native]:
     found = s.x.new(f"select {_BITS} {mask}, {_WORDS} {value}, {_WORDS} zeroinitializer")
     bits = s.x.new(f"and {_BITS} {carry}, {mask}")
     return [Reg((found,), dtype_of(s.case, "result")), Mask((bits,), _SIZE)]

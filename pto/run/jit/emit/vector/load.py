@@ -17,32 +17,32 @@ from pto.run.jit.emit.tile.planes import loop
 from pto.run.jit.llvm import lane_masks as masks
 from pto.run.jit.llvm import shuffles
 from pto.run.jit.llvm.shuffles import Picks
-from pto.run.jit.llvm.text import NotNative, Text, vector
+from pto.run.jit.llvm.text import NotNative, Text, Val, vector
 
 _BYTES = vector(VREG_BYTES, "i8")
 _BLOCK = vector(BLOCK_BYTE_SIZE, "i8")
 
 
-def access(s: Spot, place: Place, offset: str, nbytes: int, align: int) -> str:
+def access(s: Spot, place: Place, offset: Val, nbytes: int, align: int) -> str:
     """The machine address of bytes behind a pointer, checked for bounds and alignment."""
     x = s.x
     address = x.add(place.address, offset)
     inside = s.e.inside(place.memory, address, nbytes)
     if align > 1:
         low = x.new(f"and i64 {address}, {align - 1}")
-        inside = x.both(inside, x.compare("eq", low, "0"))
+        inside = x.both(inside, x.compare("eq", low, 0))
     s.fault_unless(inside)
     return s.pointer(place.memory, address)
 
 
-def behind(s: Spot, place: Place, name: str) -> str:
+def behind(s: Spot, place: Place, name: str) -> Val:
     """An offset in elements of the pointer, in bytes."""
     if place.elem is None:
         raise NotNative("a pointer without elements")
-    return s.x.mul(wide(s, s.need(Word, name)), str(place.elem.itemsize))
+    return s.x.mul(wide(s, s.need(Word, name)), place.elem.itemsize)
 
 
-def wide(s: Spot, word: Word, signed: bool = True) -> str:
+def wide(s: Spot, word: Word, signed: bool = True) -> Val:
     """A scalar as 64 bits."""
     kind = word.types[0]
     if kind == "i64":
@@ -95,13 +95,13 @@ def _vlds(s: Spot) -> Sequence[Native]:
     kind, place = dtype_of(s.case, "result"), s.need(Place, "source")
     offset = behind(s, place, "offset")
     update = len(s.op.results) == 2
-    reg = _distributed(s, kind, place, "0" if update else offset)
+    reg = _distributed(s, kind, place, 0 if update else offset)
     if not update:
         return [reg]
     return [reg, place.renamed((place.memory, s.x.add(place.address, offset)))]
 
 
-def _distributed(s: Spot, kind: DType, place: Place, offset: str) -> Reg:
+def _distributed(s: Spot, kind: DType, place: Place, offset: Val) -> Reg:
     dist = s.case.word("dist") or "NORM"
     if dist == "NORM":
         at = access(s, place, offset, VREG_BYTES, vector_alignment(s, kind.itemsize))
@@ -166,12 +166,12 @@ def gathered(s: Spot, width: int, base: str, offsets: str, count: int) -> str:
 def _gather(name: str, width: int, count: int) -> str:
     x, item = Text(), f"i{width}"
 
-    def lane(i: str) -> None:
+    def lane(i: Val) -> None:
         offset = x.load("i64", x.new(f"getelementptr i64, ptr %at, i64 {i}"))
         value = x.load(item, x.at("%base", offset))
         x.store(item, value, x.new(f"getelementptr {item}, ptr %out, i64 {i}"))
 
-    loop(x, str(count), "1", lane)
+    loop(x, count, 1, lane)
     x.do("ret void")
     return x.function(f"define internal void {name}(ptr %out, ptr %base, ptr %at) noinline")
 
@@ -198,7 +198,7 @@ class Blocks:
         base = shuffles.spread(x, "i64", VLANE_COUNT, place.address)
         places = x.new(f"add {type} {offsets}, {base}")
         last = shuffles.spread(
-            x, "i64", VLANE_COUNT, x.sub(s.e.size(place.memory), str(BLOCK_BYTE_SIZE))
+            x, "i64", VLANE_COUNT, x.sub(s.e.size(place.memory), BLOCK_BYTE_SIZE)
         )
         good = x.new(f"icmp ule {type} {places}, {last}")
         align = s.case.profile.alignment.vector
@@ -208,7 +208,7 @@ class Blocks:
             good = x.new(f"and {bits} {good}, {even}")
         shut = x.new(f"xor {bits} {self.gates}, splat (i1 true)")
         good = x.new(f"or {bits} {good}, {shut}")
-        s.fault_unless(x.compare("eq", shuffles.bits_of(x, VLANE_COUNT, good), "-1", "i8"))
+        s.fault_unless(x.compare("eq", shuffles.bits_of(x, VLANE_COUNT, good), -1, "i8"))
         safe = x.new(f"select {bits} {self.gates}, {type} {places}, {type} zeroinitializer")
         self._s, self._memory, self._places = s, place.memory, safe
 
@@ -221,7 +221,7 @@ class Blocks:
         return self._s.pointer(self._memory, address)
 
 
-def block_offsets(s: Spot, start: str) -> str:
+def block_offsets(s: Spot, start: Val) -> str:
     """Byte offsets of the blocks; the strides are unsigned 16-bit fields, in blocks."""
     x, type = s.x, vector(VLANE_COUNT, "i64")
     stride = wide(s, s.need(Word, "block_stride"), signed=False)
@@ -285,11 +285,11 @@ def item_places(s: Spot, place: Place, kind: DType, mask: Mask) -> tuple[str, st
     active = masks.at_width(x, mask, size)
     base = shuffles.spread(x, "i64", count, place.address)
     places = x.new(f"add {type} {x.new(f'mul {type} {name}, splat (i64 {size})')}, {base}")
-    last = shuffles.spread(x, "i64", count, x.sub(s.e.size(place.memory), str(size)))
+    last = shuffles.spread(x, "i64", count, x.sub(s.e.size(place.memory), size))
     good = x.new(f"icmp ule {type} {places}, {last}")
     shut = x.new(f"xor {bits} {active}, splat (i1 true)")
     good = x.new(f"or {bits} {good}, {shut}")
-    s.fault_unless(x.compare("eq", shuffles.bits_of(x, count, good), "-1", f"i{count}"))
+    s.fault_unless(x.compare("eq", shuffles.bits_of(x, count, good), -1, f"i{count}"))
     return places, active
 
 

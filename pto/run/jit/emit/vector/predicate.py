@@ -15,15 +15,15 @@ from pto.run.jit.emit.table import Emit, Spot, emits
 from pto.run.jit.emit.vector.load import access, wide
 from pto.run.jit.llvm import lane_masks as masks
 from pto.run.jit.llvm.shuffles import NONE, shuffle, spread
-from pto.run.jit.llvm.text import NotNative, vector
+from pto.run.jit.llvm.text import NotNative, Val, vector
 
 _WIDTHS = (1, 2, 4)
 
 
-def first_lanes(s: Spot, width: int, count: str) -> Mask:
+def first_lanes(s: Spot, width: int, count: Val) -> Mask:
     """The first `count` lanes of `width` bytes; the count is not negative."""
     lanes = VREG_BYTES // width
-    small = s.x.new(f"trunc i64 {s.x.smaller(count, str(lanes))} to i32")
+    small = s.x.new(f"trunc i64 {s.x.smaller(count, lanes)} to i32")
     numbers = ", ".join(f"i32 {n}" for n in range(lanes))
     every = spread(s.x, "i32", lanes, small)
     return Mask((s.x.new(f"icmp ult {vector(lanes, 'i32')} <{numbers}>, {every}"),), width)
@@ -35,7 +35,7 @@ def _tail(s: Spot) -> Sequence[Native]:
     kind, x = count.types[0], s.x
     width = next(w for w in _WIDTHS if predicate.tail(w) is s.body)
     positive = x.new(f"call i64 @llvm.smax.i64(i64 {wide(s, count)}, i64 0)")
-    left = x.sub(positive, str(VREG_BYTES // width))
+    left = x.sub(positive, VREG_BYTES // width)
     rest = x.new(f"call i64 @llvm.smax.i64(i64 {left}, i64 0)")
     narrow = rest if kind == "i64" else x.new(f"trunc i64 {rest} to {kind}")
     return [first_lanes(s, width, positive), Word((narrow,), count.type)]
@@ -153,7 +153,7 @@ def _image_at(s: Spot, name: str, nbytes: int) -> str:
     word = s.all()[-1]  # called offset, or areg in the older form
     if not isinstance(word, Word):
         raise NotNative("an offset that is no scalar")
-    offset = s.x.mul(wide(s, word), str(_unit(s)))
+    offset = s.x.mul(wide(s, word), _unit(s))
     return access(s, s.need(Place, name), offset, nbytes, predicate.WORD)
 
 

@@ -19,7 +19,7 @@ from pto.run.jit.llvm import lane_masks as masks
 from pto.run.jit.llvm import lanes, shuffles
 from pto.run.jit.llvm.lanes import Symbol
 from pto.run.jit.llvm.shuffles import NONE
-from pto.run.jit.llvm.text import constant, element, scalar_type, vector
+from pto.run.jit.llvm.text import Val, constant, element, scalar_type, vector
 
 
 def picked(a: Symbol, picks: Sequence[int] | np.ndarray[Any, Any]) -> Symbol:
@@ -119,9 +119,9 @@ def _extreme(s: Spot, neutral: Any, better: Any) -> Sequence[Native]:
     if a.dtype.kind == "f":
         unknown = a != a
         nans = _bits(x, count, x.new(f"and {type} {unknown.name}, {bits}"))
-        some = x.compare("ne", nans, "0", whole)
+        some = x.compare("ne", nans, 0, whole)
         found = x.new(f"select i1 {some}, {whole} {nans}, {whole} {found}")
-    some = x.compare("ne", found, "0", whole)
+    some = x.compare("ne", found, 0, whole)
     s.e.unit.declare(f"declare {whole} @llvm.cttz.{whole}({whole}, i1)")
     at = x.new(f"call {whole} @llvm.cttz.{whole}({whole} {found}, i1 false)")
     index = x.new(f"select i1 {some}, {whole} {at}, {whole} 0")
@@ -132,7 +132,7 @@ def _bits(x: Any, count: int, bits: str) -> str:
     return shuffles.bits_of(x, count, bits)
 
 
-def _value_and_index(s: Spot, reg: Reg, index: str, some: str, neutral: Any) -> Reg:
+def _value_and_index(s: Spot, reg: Reg, index: Val, some: str, neutral: Any) -> Reg:
     """`index` is an integer of as many bits as lanes."""
     kind, x = reg.dtype, s.x
     item, type = element(kind), vector(kind.lanes, element(kind))

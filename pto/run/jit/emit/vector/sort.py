@@ -20,22 +20,22 @@ from pto.run.jit.emit.table import Spot, emits
 from pto.run.jit.emit.tile.planes import either_way, loop, when
 from pto.run.jit.emit.vector.load import wide
 from pto.run.jit.llvm import shuffles
-from pto.run.jit.llvm.text import NotNative, Text, element, vector
+from pto.run.jit.llvm.text import NotNative, Text, Val, element, vector
 
 _SCORES = (F16, F32)
 _SIDE = 16  # of the block that vtranspose turns
 
 
-def _fits(s: Spot, place: Place, nbytes: str, align: int) -> str:
+def _fits(s: Spot, place: Place, nbytes: Val, align: int) -> str:
     """Whether so many bytes lie inside and begin where they may."""
     good = s.e.inside(place.memory, place.address, nbytes)
     if align == 1:
         return good
     low = s.x.new(f"and i64 {place.address}, {align - 1}")
-    return s.x.both(good, s.x.compare("eq", low, "0"))
+    return s.x.both(good, s.x.compare("eq", low, 0))
 
 
-def _apart(s: Spot, a: Place, a_bytes: str, b: Place, b_bytes: str) -> str:
+def _apart(s: Spot, a: Place, a_bytes: Val, b: Place, b_bytes: Val) -> str:
     x = s.x
     before = x.compare("sle", x.add(a.address, a_bytes), b.address)
     behind = x.compare("sle", x.add(b.address, b_bytes), a.address)
@@ -62,8 +62,8 @@ def _vbitsort(s: Spot) -> Sequence[Native]:
     kind, x = _scores(s, "source"), s.x
     to, source, indices = (s.need(Place, n) for n in ("destination", "source", "indices"))
     repeat = wide(s, s.need(Word, "repeat_times"))
-    sizes = [x.mul(repeat, str(sort.GROUP * n)) for n in (RECORD, kind.itemsize, 4)]
-    good = x.compare("ule", repeat, "255")
+    sizes = [x.mul(repeat, sort.GROUP * n) for n in (RECORD, kind.itemsize, 4)]
+    good = x.compare("ule", repeat, 255)
     for place, size, item in zip((to, source, indices), sizes, (4, kind.itemsize, 4), strict=True):
         good = x.both(good, _fits(s, place, size, element_alignment(s.case, item)))
     for place, size in ((source, sizes[1]), (indices, sizes[2])):
@@ -78,25 +78,25 @@ def _sort_groups(name: str, kind: DType) -> str:
     x = Text()
     ranks = x.stack(vector(sort.GROUP, "i32"))
 
-    def group(n: str) -> None:
-        first = x.mul(n, str(sort.GROUP))
-        scores = x.at("%source", x.mul(first, str(kind.itemsize)))
+    def group(n: Val) -> None:
+        first = x.mul(n, sort.GROUP)
+        scores = x.at("%source", x.mul(first, kind.itemsize))
         _rank(x, kind, scores, ranks)
 
-        def record(i: str) -> None:
+        def record(i: Val) -> None:
             rank = x.load("i32", x.new(f"getelementptr i32, ptr {ranks}, i64 {i}"))
-            at = x.mul(x.add(x.new(f"zext i32 {rank} to i64"), first), str(RECORD))
+            at = x.mul(x.add(x.new(f"zext i32 {rank} to i64"), first), RECORD)
             bits = f"i{8 * kind.itemsize}"
-            score = x.load(bits, x.at(scores, x.mul(i, str(kind.itemsize))))
+            score = x.load(bits, x.at(scores, x.mul(i, kind.itemsize)))
             if kind.itemsize < 4:
                 score = x.new(f"zext {bits} {score} to i32")
-            index = x.load("i32", x.at("%indices", x.mul(x.add(first, i), "4")))
+            index = x.load("i32", x.at("%indices", x.mul(x.add(first, i), 4)))
             x.store("i32", score, x.at("%to", at))
-            x.store("i32", index, x.at("%to", x.add(at, "4")))
+            x.store("i32", index, x.at("%to", x.add(at, 4)))
 
-        loop(x, str(sort.GROUP), "1", record)
+        loop(x, sort.GROUP, 1, record)
 
-    loop(x, "%repeat", "1", group)
+    loop(x, "%repeat", 1, group)
     x.do("ret void")
     head = f"define internal void {name}(ptr %to, ptr %source, ptr %indices, i64 %repeat) noinline"
     return x.function(head)
@@ -111,8 +111,8 @@ def _rank(x: Text, kind: DType, scores: str, ranks: str) -> None:
     numbers = shuffles.constants("i32", range(count))
     x.store(words, "zeroinitializer", ranks, 64)
 
-    def against(j: str) -> None:
-        value = x.load(item, x.at(scores, x.mul(j, str(kind.itemsize))))
+    def against(j: Val) -> None:
+        value = x.load(item, x.at(scores, x.mul(j, kind.itemsize)))
         other = shuffles.spread(x, "float", count, _as_float(x, item, value, "float"))
         place = shuffles.spread(x, "i32", count, x.new(f"trunc i64 {j} to i32"))
         nan = x.new(f"fcmp uno {wide_type} {other}, {other}")
@@ -128,7 +128,7 @@ def _rank(x: Text, kind: DType, scores: str, ranks: str) -> None:
         )
         x.store(words, sum, ranks, 64)
 
-    loop(x, str(count), "1", against)
+    loop(x, count, 1, against)
 
 
 def _as_float(x: Text, type: str, name: str, want: str) -> str:
@@ -153,9 +153,9 @@ def _vsort32(s: Spot) -> Sequence[Native]:
 def _vtranspose(s: Spot) -> Sequence[Native]:
     kind = dtype_of(s.case, "source")
 
-    def turned(x: Text, i: str) -> str:
+    def turned(x: Text, i: Val) -> Val:
         row, col = x.new(f"lshr i64 {i}, 4"), x.new(f"and i64 {i}, {_SIDE - 1}")
-        return x.add(x.mul(col, str(_SIDE)), row)
+        return x.add(x.mul(col, _SIDE), row)
 
     def write(name: str) -> str:
         x = Text()
@@ -165,20 +165,20 @@ def _vtranspose(s: Spot) -> Sequence[Native]:
     return _one_block(s, kind, _SIDE * _SIDE, f"transpose {kind.itemsize}", write)
 
 
-def _loaded(x: Text, ranks: str, i: str) -> str:
+def _loaded(x: Text, ranks: str, i: Val) -> str:
     rank = x.load("i32", x.new(f"getelementptr i32, ptr {ranks}, i64 {i}"))
     return x.new(f"zext i32 {rank} to i64")
 
 
-def _moved(x: Text, kind: DType, count: int, place: Callable[[str], str]) -> None:
+def _moved(x: Text, kind: DType, count: int, place: Callable[[Val], Val]) -> None:
     """to[place(i)] = source[i]."""
-    bits, size = f"i{8 * kind.itemsize}", str(kind.itemsize)
+    bits, size = f"i{8 * kind.itemsize}", kind.itemsize
 
-    def one(i: str) -> None:
+    def one(i: Val) -> None:
         value = x.load(bits, x.at("%source", x.mul(i, size)))
         x.store(bits, value, x.at("%to", x.mul(place(i), size)))
 
-    loop(x, str(count), "1", one)
+    loop(x, count, 1, one)
     x.do("ret void")
 
 
@@ -187,8 +187,8 @@ def _one_block(
 ) -> Sequence[Native]:
     """One block to another that shares no byte with it; a configuration of 0 is the plain form."""
     x, to, source = s.x, s.need(Place, "destination"), s.need(Place, "source")
-    nbytes = str(count * kind.itemsize)
-    good = x.compare("eq", wide(s, s.need(Word, "config")), "0")
+    nbytes = count * kind.itemsize
+    good = x.compare("eq", wide(s, s.need(Word, "config")), 0)
     for place in (to, source):
         good = x.both(good, _fits(s, place, nbytes, element_alignment(s.case, kind.itemsize)))
     good = x.both(good, _apart(s, to, nbytes, source, nbytes))
@@ -206,26 +206,26 @@ def _vmrgsort4(s: Spot) -> Sequence[Native]:
     to, *sources = (s.need(Place, o.name) for o in s.case.row.operands[: WAYS + 1])
     count, config = (wide(s, s.need(Word, name)) for name in ("count", "config"))
     valid = x.new(f"and i64 {x.new(f'lshr i64 {config}, 8')}, {31}")  # the fifth bit: stop early
-    named = [x.compare("eq", valid, str(v)) for v in (0b0011, 0b0111, 0b1111)]
+    named = [x.compare("eq", valid, v) for v in (0b0011, 0b0111, 0b1111)]
     good = x.either(named[0], x.either(named[1], named[2]))
     lengths = [_length(s, count, valid, n) for n in range(WAYS)]
     total = x.add(x.add(lengths[0], lengths[1]), x.add(lengths[2], lengths[3]))
     repeats = x.new(f"and i64 {config}, 255")
     align = element_alignment(s.case, RECORD)
-    whole = x.mul(x.mul(total, repeats), str(RECORD))
+    whole = x.mul(x.mul(total, repeats), RECORD)
     good = x.both(good, _fits(s, to, whole, align))
     for source, length in zip(sources, lengths, strict=True):
         # from its first record to the last one of the last repetition
         ahead = x.mul(total, x.new(f"call i64 @llvm.smax.i64(i64 {x.sub(repeats, '1')}, i64 0)"))
-        size = x.mul(x.add(ahead, length), str(RECORD))
-        unused = x.compare("eq", length, "0")
+        size = x.mul(x.add(ahead, length), RECORD)
+        unused = x.compare("eq", length, 0)
         fits = x.both(_fits(s, source, size, align), _apart(s, to, whole, source, size))
         good = x.both(good, x.either(unused, fits))
     _merge(s, kind, good, [to, *sources], [*lengths, total, repeats])
     return []
 
 
-def _length(s: Spot, count: str, valid: str, n: int) -> str:
+def _length(s: Spot, count: Val, valid: Val, n: int) -> str:
     """Records of list n; 0 where it takes no part."""
     x = s.x
     field = x.new(f"and i64 {x.new(f'lshr i64 {count}, {16 * n}')}, 65535")
@@ -233,7 +233,7 @@ def _length(s: Spot, count: str, valid: str, n: int) -> str:
     return x.new(f"select i1 {x.compare('ne', bit, '0')}, i64 {field}, i64 0")
 
 
-def _merge(s: Spot, kind: DType, good: str, places: list[Place], words: list[str]) -> None:
+def _merge(s: Spot, kind: DType, good: str, places: list[Place], words: list[Val]) -> None:
     """Looks first whether the lists are what a merge takes: descending, without NaN."""
     x = s.x
     check = s.e.unit.shared(f"descending {kind}", lambda name: _check(name, kind))
@@ -241,7 +241,7 @@ def _merge(s: Spot, kind: DType, good: str, places: list[Place], words: list[str
     to, *sources = places
     *lengths, total, repeats = words
     state = x.stack("i8")
-    x.store("i8", "0", state)
+    x.store("i8", 0, state)
 
     def look() -> None:
         found = "true"
@@ -251,15 +251,15 @@ def _merge(s: Spot, kind: DType, good: str, places: list[Place], words: list[str
         x.store("i8", x.new(f"zext i1 {found} to i8"), state)
 
     when(x, good, look)
-    plain = x.compare("ne", x.load("i8", state), "0", "i8")
+    plain = x.compare("ne", x.load("i8", state), 0, "i8")
 
     def fast() -> None:
         numbers = ", ".join(f"i64 {w}" for w in words)
         x.do(f"call void {merge}({_pointers(s, to, *sources)}, {numbers})")
-        taken = "0"
+        taken = 0
         for n, length in enumerate(lengths):
             taken = x.new(f"or i64 {taken}, {x.new(f'shl i64 {length}, {16 * n}')}")
-        some = x.compare("ne", repeats, "0")
+        some = x.compare("ne", repeats, 0)
         taken = x.new(f"select i1 {some}, i64 {taken}, i64 0")
         x.store("i64", taken, _taken_cell(s), 8)
 
@@ -274,22 +274,22 @@ def _check(name: str, kind: DType) -> str:
     """Whether a list descends in every repetition and holds no NaN."""
     x, item = Text(), element(kind)
     bad = x.stack("i8")
-    x.store("i8", "0", bad)
+    x.store("i8", 0, bad)
 
-    def repetition(k: str) -> None:
-        start = x.at("%list", x.mul(x.mul(k, "%total"), str(RECORD)))
+    def repetition(k: Val) -> None:
+        start = x.at("%list", x.mul(x.mul(k, "%total"), RECORD))
 
-        def record(i: str) -> None:
-            here = x.load(item, x.at(start, x.mul(i, str(RECORD))))
+        def record(i: Val) -> None:
+            here = x.load(item, x.at(start, x.mul(i, RECORD)))
             last = x.new(f"call i64 @llvm.smax.i64(i64 {x.sub(i, '1')}, i64 0)")
-            above = x.load(item, x.at(start, x.mul(last, str(RECORD))))
+            above = x.load(item, x.at(start, x.mul(last, RECORD)))
             wrong = x.new(f"fcmp ult {item} {above}, {here}")  # or not a number
             wide_bit = x.new(f"zext i1 {wrong} to i8")
             x.store("i8", x.new(f"or i8 {x.load('i8', bad)}, {wide_bit}"), bad)
 
-        loop(x, "%length", "1", record)
+        loop(x, "%length", 1, record)
 
-    loop(x, "%repeats", "1", repetition)
+    loop(x, "%repeats", 1, repetition)
     x.do(f"ret i1 {x.compare('eq', x.load('i8', bad), '0', 'i8')}")
     head = f"define internal i1 {name}(ptr %list, i64 %length, i64 %total, i64 %repeats) noinline"
     return x.function(head)
@@ -300,21 +300,21 @@ def _merged(name: str, kind: DType) -> str:
     x, item = Text(), element(kind)
     heads = x.stack(f"[{WAYS} x i64]")
 
-    def repetition(k: str) -> None:
-        begin = x.mul(x.mul(k, "%total"), str(RECORD))
+    def repetition(k: Val) -> None:
+        begin = x.mul(x.mul(k, "%total"), RECORD)
         x.store(f"[{WAYS} x i64]", "zeroinitializer", heads, 8)
 
-        def next_record(i: str) -> None:
+        def next_record(i: Val) -> None:
             best, at, place = _none(item), f"{WAYS}", "null"
             for n in range(WAYS):
                 best, at, place = _better(x, item, heads, begin, n, (best, at, place))
-            x.store("i64", x.load("i64", place), x.at("%to", x.add(begin, x.mul(i, str(RECORD)))))
+            x.store("i64", x.load("i64", place), x.at("%to", x.add(begin, x.mul(i, RECORD))))
             cell = x.new(f"getelementptr i64, ptr {heads}, i64 {at}")
-            x.store("i64", x.add(x.load("i64", cell, 8), "1"), cell, 8)
+            x.store("i64", x.add(x.load("i64", cell, 8), 1), cell, 8)
 
-        loop(x, "%total", "1", next_record)
+        loop(x, "%total", 1, next_record)
 
-    loop(x, "%repeats", "1", repetition)
+    loop(x, "%repeats", 1, repetition)
     x.do("ret void")
     lists = ", ".join(f"ptr %list{n}" for n in range(WAYS))
     lengths = ", ".join(f"i64 %length{n}" for n in range(WAYS))
@@ -327,7 +327,7 @@ def _none(item: str) -> str:
 
 
 def _better(
-    x: Text, item: str, heads: str, begin: str, n: int, best: tuple[str, str, str]
+    x: Text, item: str, heads: str, begin: Val, n: int, best: tuple[str, str, str]
 ) -> tuple[str, str, str]:
     """The better of what was found and the head of list n: score, list, place of the record."""
     head = x.load("i64", x.at(heads, 8 * n), 8)
@@ -335,12 +335,12 @@ def _better(
     # of an exhausted list its last record is looked at, of an empty one the target's first
     safe = x.new(f"select i1 {some}, i64 {head}, i64 0")
     base = x.new(f"select i1 {some}, ptr %list{n}, ptr %to")
-    place = x.at(base, x.add(begin, x.mul(safe, str(RECORD))))
+    place = x.at(base, x.add(begin, x.mul(safe, RECORD)))
     score = x.load(item, place)
-    first = x.compare("eq", best[1], str(WAYS))
+    first = x.compare("eq", best[1], WAYS)
     above = x.new(f"fcmp ogt {item} {score}, {best[0]}")
     take = x.both(some, x.either(first, above))
-    kinds = ((item, score, best[0]), ("i64", str(n), best[1]), ("ptr", place, best[2]))
+    kinds = ((item, score, best[0]), ("i64", n, best[1]), ("ptr", place, best[2]))
     found = [x.new(f"select i1 {take}, {t} {new}, {t} {old}") for t, new, old in kinds]
     return found[0], found[1], found[2]
 

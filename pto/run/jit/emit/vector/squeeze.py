@@ -17,7 +17,7 @@ from pto.run.jit.emit.tile.planes import loop
 from pto.run.jit.emit.vector.load import as_items, as_register
 from pto.run.jit.emit.vector.unaligned import append, flush, require_elements
 from pto.run.jit.llvm import lane_masks as masks
-from pto.run.jit.llvm.text import Text, vector
+from pto.run.jit.llvm.text import Text, Val, vector
 
 
 def _cell(s: Spot, name: str) -> str:
@@ -38,28 +38,28 @@ def _lane_by_lane(s: Spot, name: str, kind: DType, source: str, mask: Mask) -> s
     make = {"squeeze": _squeeze, "count": _count}[name]
     call = s.e.unit.shared(f"{name} {width}", lambda found: make(found, width, count))
     total = x.new(f"call i64 {call}({', '.join(f'ptr {r}' for r in rooms)})")
-    x.store("i64", x.mul(total, str(kind.itemsize)), _cell(s, registers.SQZN), 8)
+    x.store("i64", x.mul(total, kind.itemsize), _cell(s, registers.SQZN), 8)
     return x.load(type, rooms[0], 64)
 
 
-Lane = Callable[[Text, str, str], None]  # text, number of the lane, active lanes before it
+Lane = Callable[[Text, Val, Val], None]  # text, number of the lane, active lanes before it
 
 
 def _squeeze(name: str, width: int, count: int) -> str:
     """Each lane goes to where the next kept one belongs; one that is not kept is overwritten."""
 
-    def lane(x: Text, i: str, kept: str) -> None:
+    def lane(x: Text, i: Val, kept: Val) -> None:
         value = x.load(f"i{width}", x.new(f"getelementptr i{width}, ptr %from, i64 {i}"))
         x.store(f"i{width}", value, x.new(f"getelementptr i{width}, ptr %out, i64 {kept}"))
 
-    def end(x: Text, i: str, kept: str) -> None:
-        x.store(f"i{width}", "0", x.new(f"getelementptr i{width}, ptr %out, i64 {kept}"))
+    def end(x: Text, i: Val, kept: Val) -> None:
+        x.store(f"i{width}", 0, x.new(f"getelementptr i{width}, ptr %out, i64 {kept}"))
 
     return _counting(name, count, lane, end)
 
 
 def _count(name: str, width: int, count: int) -> str:
-    def lane(x: Text, i: str, kept: str) -> None:
+    def lane(x: Text, i: Val, kept: Val) -> None:
         value = kept if width == 64 else x.new(f"trunc i64 {kept} to i{width}")
         x.store(f"i{width}", value, x.new(f"getelementptr i{width}, ptr %out, i64 {i}"))
 
@@ -69,17 +69,17 @@ def _count(name: str, width: int, count: int) -> str:
 def _counting(name: str, count: int, lane: Lane, end: Lane) -> str:
     x = Text()
     total = x.stack("i64")
-    x.store("i64", "0", total, 8)
+    x.store("i64", 0, total, 8)
 
-    def one(i: str) -> None:
+    def one(i: Val) -> None:
         kept = x.load("i64", total, 8)
         lane(x, i, kept)
         on = x.load("i8", x.new(f"getelementptr i8, ptr %active, i64 {i}"))
         x.store("i64", x.add(kept, x.new(f"zext i8 {on} to i64")), total, 8)
 
-    loop(x, str(count), "1", one)
+    loop(x, count, 1, one)
     kept = x.load("i64", total, 8)
-    end(x, str(count), kept)
+    end(x, count, kept)
     x.do(f"ret i64 {kept}")
     return x.function(f"define internal i64 {name}(ptr %out, ptr %from, ptr %active) noinline")
 
@@ -101,7 +101,7 @@ def _vusqz(s: Spot) -> Sequence[Native]:
 
 @emits(unaligned.SPRCLR)
 def _sprclr(s: Spot) -> Sequence[Native]:
-    s.x.store("i64", "0", _cell(s, registers.AR), 8)
+    s.x.store("i64", 0, _cell(s, registers.AR), 8)
     return []
 
 
@@ -110,7 +110,7 @@ def _vstur(s: Spot) -> Sequence[Native]:
     base, reg, x = s.need(Place, "base"), s.need(Reg, "value"), s.x
     require_elements(s, base, reg.dtype.itemsize)
     count = x.load("i64", _cell(s, registers.SQZN), 8)
-    s.fault_unless(x.compare("ule", count, str(VREG_BYTES)))  # -1: nothing was squeezed
+    s.fault_unless(x.compare("ule", count, VREG_BYTES))  # -1: nothing was squeezed
     offset, moves = x.load("i64", _cell(s, registers.AR), 8), s.case.word("mode") == "POST_UPDATE"
     data = register_type(reg.dtype), reg.name
     after = append(s, base.memory, x.add(base.address, offset), data, count, stays=not moves)

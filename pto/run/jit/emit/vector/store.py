@@ -26,12 +26,12 @@ from pto.run.jit.emit.vector.load import (
 )
 from pto.run.jit.llvm import lane_masks as masks
 from pto.run.jit.llvm import native, shuffles
-from pto.run.jit.llvm.text import Text, vector
+from pto.run.jit.llvm.text import Text, Val, vector
 
 _BLOCK = vector(BLOCK_BYTE_SIZE, "i8")
 
 
-def store_lanes(s: Spot, item: str, count: int, value: str, pointer: str, bits: str) -> None:
+def store_lanes(s: Spot, item: str, count: int, value: Val, pointer: str, bits: str) -> None:
     """Only the lanes whose bit is on; of integers."""
     type, ones = vector(count, item), vector(count, "i1")
     if bits == "splat (i1 true)":
@@ -54,11 +54,11 @@ def _vsts(s: Spot) -> Sequence[Native]:
     update = bool(s.op.results)
     dist = s.case.word("dist") or "NORM_B32"
     write = next(fn for start, fn in _WRITES.items() if dist.startswith(start))
-    write(s, reg, place, "0" if update else offset, dist)
+    write(s, reg, place, 0 if update else offset, dist)
     return [place.renamed((place.memory, s.x.add(place.address, offset)))] if update else []
 
 
-def _norm(s: Spot, reg: Reg, place: Place, offset: str, dist: str) -> None:
+def _norm(s: Spot, reg: Reg, place: Place, offset: Val, dist: str) -> None:
     size = reg.dtype.itemsize
     at = access(s, place, offset, VREG_BYTES, vector_alignment(s, size))
     bits = masks.at_width(s.x, s.need(Mask, "mask"), size)
@@ -66,7 +66,7 @@ def _norm(s: Spot, reg: Reg, place: Place, offset: str, dist: str) -> None:
     store_lanes(s, f"i{8 * size}", reg.dtype.lanes, items, at, bits)
 
 
-def _one_point(s: Spot, reg: Reg, place: Place, offset: str, dist: str) -> None:
+def _one_point(s: Spot, reg: Reg, place: Place, offset: Val, dist: str) -> None:
     bits = int(dist.removeprefix("1PT_B"))
     at = access(s, place, offset, bits // 8, element_alignment(s.case, bits // 8))
     type = vector(8 * VREG_BYTES // bits, f"i{bits}")
@@ -74,7 +74,7 @@ def _one_point(s: Spot, reg: Reg, place: Place, offset: str, dist: str) -> None:
     s.x.store(f"i{bits}", first, at)
 
 
-def _packed(s: Spot, reg: Reg, place: Place, offset: str, dist: str) -> None:
+def _packed(s: Spot, reg: Reg, place: Place, offset: Val, dist: str) -> None:
     size, kept = store.PACKED[dist]
     count = VREG_BYTES // size
     at = access(s, place, offset, count * kept, element_alignment(s.case, kept))
@@ -84,7 +84,7 @@ def _packed(s: Spot, reg: Reg, place: Place, offset: str, dist: str) -> None:
     store_lanes(s, f"i{8 * kept}", count, low, at, bits)
 
 
-def _merged(s: Spot, reg: Reg, place: Place, offset: str, dist: str) -> None:
+def _merged(s: Spot, reg: Reg, place: Place, offset: Val, dist: str) -> None:
     channels, size = store.MERGED[dist]
     count, item = VREG_BYTES // size, f"i{8 * size}"
     at = access(s, place, offset, VREG_BYTES, element_alignment(s.case, size))
@@ -118,7 +118,7 @@ def _vsstb(s: Spot) -> Sequence[Native]:
     x, update, place = s.x, bool(s.op.results), s.need(Place, "destination")
     repeat = repeat_stride(s)
     value = as_items(s, s.need(Reg, "value"), 8)
-    blocks = Blocks(s, place, block_offsets(s, "0" if update else repeat), s.need(Mask, "mask"))
+    blocks = Blocks(s, place, block_offsets(s, 0 if update else repeat), s.need(Mask, "mask"))
     for n in range(VLANE_COUNT):
         begin = n * BLOCK_BYTE_SIZE
         picks = range(begin, begin + BLOCK_BYTE_SIZE)
@@ -127,7 +127,7 @@ def _vsstb(s: Spot) -> Sequence[Native]:
         when(x, blocks.open(n), lambda b=block, p=pointer: x.store(_BLOCK, b, p))
     if not update:
         return []
-    step = x.mul(repeat, str(BLOCK_BYTE_SIZE))
+    step = x.mul(repeat, BLOCK_BYTE_SIZE)
     return [place.renamed((place.memory, x.add(place.address, step)))]
 
 
@@ -152,7 +152,7 @@ def _vscatter(s: Spot) -> Sequence[Native]:
 def _scatter(name: str, width: int, count: int) -> str:
     x = Text()
 
-    def lane(i: str) -> None:
+    def lane(i: Val) -> None:
         on = x.load("i8", x.new(f"getelementptr i8, ptr %active, i64 {i}"))
 
         def one() -> None:
@@ -160,9 +160,9 @@ def _scatter(name: str, width: int, count: int) -> str:
             offset = x.load("i64", x.new(f"getelementptr i64, ptr %places, i64 {i}"))
             x.store(f"i{width}", value, x.at("%base", offset))
 
-        when(x, x.compare("ne", on, "0", "i8"), one)
+        when(x, x.compare("ne", on, 0, "i8"), one)
 
-    loop(x, str(count), "1", lane)
+    loop(x, count, 1, lane)
     x.do("ret void")
     head = f"define internal void {name}(ptr %base, ptr %values, ptr %places, ptr %active) noinline"
     return x.function(head)
@@ -180,9 +180,9 @@ def _vsst(s: Spot) -> Sequence[Native]:
     room = s.x.stack(type)
     s.x.store(type, value, room, 64)
 
-    def one(i: str) -> None:
-        item = s.x.load(f"i{bits}", s.x.at(room, s.x.mul(i, str(size))))
-        s.x.store(f"i{bits}", item, s.x.at(at, s.x.mul(i, str(distance * size))))
+    def one(i: Val) -> None:
+        item = s.x.load(f"i{bits}", s.x.at(room, s.x.mul(i, size)))
+        s.x.store(f"i{bits}", item, s.x.at(at, s.x.mul(i, distance * size)))
 
-    loop(s.x, str(count), "1", one)
+    loop(s.x, count, 1, one)
     return []

@@ -12,14 +12,14 @@ from pto.run.jit.emit.table import Spot, emits
 from pto.run.jit.emit.tile.planes import copy_bytes
 from pto.run.jit.emit.vector.load import access, behind, wide
 from pto.run.jit.llvm import lane_masks as masks
-from pto.run.jit.llvm.text import vector
+from pto.run.jit.llvm.text import Val, vector
 
 _HELD = vector(BLOCK_BYTE_SIZE, "i8")
-_LOADS = "-1"  # the count of bytes of a state that loads
+_LOADS = -1  # the count of bytes of a state that loads
 _NOTHING = "zeroinitializer"
 
 
-def _block(s: Spot, address: str) -> str:
+def _block(s: Spot, address: Val) -> str:
     return s.x.new(f"ashr i64 {address}, {BLOCK_BYTE_SIZE.bit_length() - 1}")
 
 
@@ -31,7 +31,7 @@ def _vldas(s: Spot) -> Sequence[Native]:
     place = s.need(Place, "source")
     start = s.x.new(f"and i64 {place.address}, {-BLOCK_BYTE_SIZE}")
     s.fault_unless(s.e.inside(place.memory, start, 1))
-    return [Stream((place.memory, _block(s, place.address), _LOADS, "0", _NOTHING))]
+    return [Stream((place.memory, _block(s, place.address), _LOADS, 0, _NOTHING))]
 
 
 @emits(unaligned.VLDUS)
@@ -46,11 +46,11 @@ def _vldus(s: Spot) -> Sequence[Native]:
             x.compare("eq", held, _block(s, place.address)), x.compare("eq", memory, place.memory)
         ),
     )
-    s.fault_unless(x.either(x.compare("eq", rest, "0"), at_hand))
-    at = access(s, place, "0", VREG_BYTES, element_alignment(s.case, kind.itemsize))
-    end = _block(s, x.add(place.address, str(VREG_BYTES)))
+    s.fault_unless(x.either(x.compare("eq", rest, 0), at_hand))
+    at = access(s, place, 0, VREG_BYTES, element_alignment(s.case, kind.itemsize))
+    end = _block(s, x.add(place.address, VREG_BYTES))
     found = Reg((x.load(register_type(kind), at),), kind)
-    return [found, Stream((place.memory, end, _LOADS, "0", _NOTHING))]
+    return [found, Stream((place.memory, end, _LOADS, 0, _NOTHING))]
 
 
 # ---- stores
@@ -58,7 +58,7 @@ def _vldus(s: Spot) -> Sequence[Native]:
 
 @emits(unaligned.INIT_ALIGN)
 def _init(s: Spot) -> Sequence[Native]:
-    return [Stream(("-1", "0", "0", "0", _NOTHING))]
+    return [Stream((-1, 0, 0, 0, _NOTHING))]
 
 
 def require_elements(s: Spot, place: Place, size: int) -> None:
@@ -66,19 +66,19 @@ def require_elements(s: Spot, place: Place, size: int) -> None:
     good = s.e.inside(place.memory, place.address, 0)
     if needed > 1:
         low = s.x.new(f"and i64 {place.address}, {needed - 1}")
-        good = s.x.both(good, s.x.compare("eq", low, "0"))
+        good = s.x.both(good, s.x.compare("eq", low, 0))
     s.fault_unless(good)
 
 
 def append(
-    s: Spot, memory: str, start: str, data: tuple[str, str], nbytes: str, stays: bool
+    s: Spot, memory: Val, start: Val, data: tuple[str, str], nbytes: Val, stays: bool
 ) -> Stream:
     """`data` (type, name) behind the stream at `start`; blocks that are whole now are written."""
     x, state = s.x, s.need(Stream, "align_in")
     owner, address, count, _, held = state.names
-    empty = x.compare("eq", count, "0")
+    empty = x.compare("eq", count, 0)
     follows = x.both(x.compare("eq", owner, memory), x.compare("eq", x.add(address, count), start))
-    follows = x.both(follows, x.compare("sge", count, "0"))
+    follows = x.both(follows, x.compare("sge", count, 0))
     s.fault_unless(x.either(empty, follows))
     first = _choose(s, empty, start, address)
     end = x.add(start, nbytes)
@@ -94,7 +94,7 @@ def append(
     return Stream((memory, whole, x.sub(end, whole), start if stays else end, rest))
 
 
-def _choose(s: Spot, condition: str, yes: str, no: str) -> str:
+def _choose(s: Spot, condition: str, yes: Val, no: Val) -> Val:
     if condition in ("true", "false"):
         return yes if condition == "true" else no
     return s.x.new(f"select i1 {condition}, i64 {yes}, i64 {no}")
@@ -105,8 +105,8 @@ def _vstus(s: Spot) -> Sequence[Native]:
     base, reg, x = s.need(Place, "base"), s.need(Reg, "value"), s.x
     kind, count = reg.dtype, wide(s, s.need(Word, "offset"))
     require_elements(s, base, kind.itemsize)
-    s.fault_unless(x.compare("ule", count, str(kind.lanes)))
-    nbytes = x.mul(count, str(kind.itemsize))
+    s.fault_unless(x.compare("ule", count, kind.lanes))
+    nbytes = x.mul(count, kind.itemsize)
     data = register_type(kind), reg.name
     return [append(s, base.memory, base.address, data, nbytes, stays=False)]
 
@@ -119,8 +119,8 @@ def _vstu(s: Spot) -> Sequence[Native]:
     require_elements(s, base, reg.dtype.itemsize)
     start = x.add(base.address, behind(s, base, "offset_in"))
     data = register_type(reg.dtype), reg.name
-    state = append(s, base.memory, start, data, str(VREG_BYTES), stays=not moves)
-    after = x.add(offset.name, str(VREG_BYTES // step)) if moves else offset.name
+    state = append(s, base.memory, start, data, VREG_BYTES, stays=not moves)
+    after = x.add(offset.name, VREG_BYTES // step) if moves else offset.name
     return [state, Word((after,), offset.type)]
 
 
@@ -133,24 +133,24 @@ def _pstu(s: Spot) -> Sequence[Native]:
     bits = masks.at_width(x, s.need(Mask, "value"), width)
     image = x.new(f"bitcast <{count} x i1> {bits} to i{count}")
     size = count // 8
-    state = append(s, base.memory, base.address, (f"i{count}", image), str(size), stays=False)
-    moved = x.add(base.address, str(size // width * width))
+    state = append(s, base.memory, base.address, (f"i{count}", image), size, stays=False)
+    moved = x.add(base.address, size // width * width)
     return [state, base.renamed((base.memory, moved))]
 
 
-def flush(s: Spot, state: Stream, memory: str, named: str) -> None:
+def flush(s: Spot, state: Stream, memory: Val, named: Val) -> None:
     """Bytes held back go to the place the stream stands at, which must be the one named."""
     x = s.x
     owner, address, count, mark, held = state.names
-    empty = x.compare("eq", owner, "-1")
+    empty = x.compare("eq", owner, -1)
     right = x.both(x.compare("eq", owner, memory), x.compare("eq", mark, named))
-    right = x.both(right, x.compare("sge", count, "0"))
+    right = x.both(right, x.compare("sge", count, 0))
     s.fault_unless(x.either(empty, x.both(right, s.e.inside(memory, address, count))))
     room = x.stack(_HELD)
     x.store(_HELD, held, room, 64)
-    nbytes = _choose(s, empty, "0", count)
+    nbytes = _choose(s, empty, 0, count)
     copy_bytes(
-        s.x, s.e.unit.declare, s.pointer(memory, _choose(s, empty, "0", address)), room, nbytes
+        s.x, s.e.unit.declare, s.pointer(memory, _choose(s, empty, 0, address)), room, nbytes
     )
 
 

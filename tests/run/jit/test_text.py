@@ -1,0 +1,41 @@
+"""LLVM text: numbers known while it is written never reach it as instructions."""
+
+from __future__ import annotations
+
+import pytest
+
+from pto.run.jit.llvm.text import Text
+
+
+def test_numbers_are_folded_and_names_are_not() -> None:
+    x = Text()
+    assert x.add(x.mul(6, 7), 0) == 42
+    assert x.over(x.sub(42, 1), 4) == 10
+    assert x.rest(41, 4) == 1
+    assert x.up(41, 4) == 11
+    assert x.smaller(3, -3) == -3
+    assert x.compare("slt", 1, 2) == "true"
+    assert x.lines == ["entry:"]
+    assert x.mul("%p0", 3) == "%v1"
+    assert x.lines[-1] == "  %v1 = mul i64 %p0, 3"
+
+
+def test_what_changes_nothing_is_not_written() -> None:
+    x = Text()
+    for found in (x.add("%p0", 0), x.sub("%p0", 0), x.mul(1, "%p0"), x.over("%p0", 1)):
+        assert found == "%p0"
+    assert x.mul("%p0", 0) == 0
+    assert x.rest("%p0", 1) == 0
+    assert x.at("%p1", 0) == "%p1"
+    assert x.lines == ["entry:"]
+
+
+def test_sums_wrap_as_64_bits_do() -> None:
+    assert Text().add((1 << 63) - 1, 1) == -(1 << 63)
+
+
+@pytest.mark.parametrize(("a", "b", "word"), [(-1, 1, "ult"), (1, -1, "ule")])
+def test_an_unsigned_comparison_of_a_negative_number_is_left_to_llvm(
+    a: int, b: int, word: str
+) -> None:
+    assert Text().compare(word, a, b).startswith("%")
