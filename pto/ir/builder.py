@@ -17,7 +17,8 @@ from pto.isa.row.attributes import Attribute, Bool, Float, Int, OfType, Str
 from pto.isa.row.instr import Instr
 from pto.isa.row.kinds import KINDS
 from pto.isa.row.types import Function, Scalar, Type
-from pto.isa.table import lookup
+from pto.isa.scalar.arith import CONSTANT
+from pto.isa.scalar.structure import FUNCTION, MODULE
 
 Given = Value | Sequence[Value] | None
 INDEX = Scalar("index", None)
@@ -48,7 +49,7 @@ def scalar_type(kind: DType) -> Scalar:
 
 def new_module(attrs: Mapping[str, Attribute], file: str = "<kernel>") -> Module:
     """An empty program."""
-    top = Operation("builtin.module", lookup("builtin.module"), attrs=dict(attrs))
+    top = Operation.of(MODULE, attrs=dict(attrs))
     new_block(top)
     return Module(top, Source(file, ""))
 
@@ -75,7 +76,7 @@ def new_function(
     """A function without results at the end of the module."""
     signature = Function(tuple(type for _, type in params), ())
     described = {"sym_name": Str(name), "function_type": OfType(signature), **(attrs or {})}
-    op = Operation("func.func", lookup("func.func"), attrs=described, where=where)
+    op = Operation.of(FUNCTION, attrs=described, where=where)
     op.parent = module.op.regions[0].block
     op.parent.ops.append(op)
     new_block(op, [Value(type, label) for label, type in params])
@@ -102,7 +103,7 @@ class Builder:
 
     def append(
         self,
-        name: str,
+        row: Instr,
         operands: Mapping[str, Given] | None = None,
         *,
         attrs: Mapping[str, Attribute] | None = None,
@@ -111,14 +112,14 @@ class Builder:
         where: Loc | None = None,
     ) -> Operation:
         """One operation at the end of the innermost block, its operands by the row's names."""
-        op = self.make(name, operands, attrs=attrs, results=results, names=names, where=where)
+        op = self.make(row, operands, attrs=attrs, results=results, names=names, where=where)
         op.parent = self.block
         self.block.ops.append(op)
         return op
 
     def make(
         self,
-        name: str,
+        row: Instr,
         operands: Mapping[str, Given] | None = None,
         *,
         attrs: Mapping[str, Attribute] | None = None,
@@ -127,10 +128,7 @@ class Builder:
         where: Loc | None = None,
     ) -> Operation:
         """One operation that stands nowhere yet."""
-        row = lookup(name)
-        if row is None:
-            raise RuntimeError(f"{name} is no row of the table")
-        op = Operation(row.name, row, attrs=dict(attrs or {}), where=where)
+        op = Operation.of(row, attrs=dict(attrs or {}), where=where)
         _bind(op, row, operands or {})
         for n, type in enumerate(results):
             default = row.results[n].name if n < len(row.results) else "v"
@@ -145,7 +143,7 @@ class Builder:
         found = self._constants.get(key)
         if found is None:
             name = f"c{number}" if isinstance(attr, Int) and attr.value >= 0 else "cst"
-            op = self.make("arith.constant", attrs={"value": attr}, results=[type], names=[name])
+            op = self.make(CONSTANT, attrs={"value": attr}, results=[type], names=[name])
             found = self._constants[key] = op.results[0]
             entry = self.blocks[0]
             op.parent = entry

@@ -12,10 +12,11 @@ from pto.isa.row.types import Dim, TileBuf, Type, View
 
 def _literal(value: Value) -> int | None:
     """The number of an `arith.constant`. Not through casts: PTOAS infers `?` for those."""
-    if isinstance(value.owner, Operation) and value.owner.name == "arith.constant":
-        number = value.owner.attrs.get("value")
-        return number.value if isinstance(number, Int) else None
-    return None
+    maker = value.maker
+    if maker is None or maker.row is None or not maker.row.traits.constant:
+        return None
+    number = maker.attrs.get("value")
+    return number.value if isinstance(number, Int) else None
 
 
 def _same(op: Operation) -> Type | None:

@@ -178,8 +178,7 @@ def timeline(function: Operation, roots: Iterable[Value], profile: str = "") -> 
 
 def is_handle(op: Operation) -> bool:
     """It names storage or describes it, and touches no byte."""
-    row = op.row
-    return row is not None and row.family.section == "support" and row.pipe == "none"
+    return op.row is not None and op.row.traits.names_only
 
 
 def touched(op: Operation, profile: str) -> list[Value]:

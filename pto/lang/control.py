@@ -19,13 +19,17 @@ from typing import Any
 from pto.core.dtypes import I1, I64
 from pto.ir.builder import INDEX, new_block, scalar_type
 from pto.ir.graph import Operation, Region, Value
+from pto.isa.row.instr import Instr
 from pto.isa.row.types import Scalar as ScalarType
+from pto.isa.scalar.scope import SECTIONS, VECSCOPE
+from pto.isa.scalar.structure import FOR, IF, YIELD
+from pto.isa.scalar.unit import QUERIES
 from pto.lang.call.place import assigned_names, mistake
 from pto.lang.call.session import Handle, current
 from pto.lang.trace import Trace
 from pto.lang.values.linear import Linear
 from pto.lang.values.registers import wrap
-from pto.lang.values.scalars import Scalar, as_value, is_number, type_of
+from pto.lang.values.scalars import Scalar, as_value, cast_steps, is_number, type_of
 from pto.lang.values.tiles import Tile
 
 _I64 = scalar_type(I64)
@@ -110,7 +114,7 @@ def _loop(trace: Trace, low: Any, high: Any, step: Any) -> Iterator[Any]:
     }
     carried = list(trace.carries)
     inits = [c.ir() for c in carried]
-    op = trace.append("scf.for", {**bounds, "inits": inits})
+    op = trace.append(FOR, {**bounds, "inits": inits})
     counter = (assigned_names() or ("i",))[0]
     args = [Value(kind, counter), *(Value(c.ir().type, c.name) for c in carried)]
     trace.open(op, args, loop=True)
@@ -142,7 +146,7 @@ def _end_loop(trace: Trace, op: Operation, args: list[Value], carried: list[Carr
     inits = op.group("inits")
     changed = [c.ir() is not arg for c, arg in zip(carried, args[1:], strict=True)]
     last = [c.ir() for c, new in zip(carried, changed, strict=True) if new]
-    trace.append("scf.yield", {"results": last})
+    trace.append(YIELD, {"results": last})
     trace.close()
     steady = {
         id(arg): init for arg, init, new in zip(args[1:], inits, changed, strict=True) if not new
@@ -200,7 +204,7 @@ class If:
 
     def __enter__(self) -> If:
         trace = self.trace
-        self._op = trace.append("scf.if", {"condition": self._condition.used()})
+        self._op = trace.append(IF, {"condition": self._condition.used()})
         self._before = [(c, c.ir()) for c in trace.carries]
         trace.open(self._op)
         return self
@@ -227,9 +231,9 @@ class If:
         for region, values in zip(op.regions, ends, strict=True):
             if region.blocks:
                 block = region.block
-                if block.ops and block.ops[-1].name == "scf.yield":
+                if block.ops and block.ops[-1].row is YIELD:
                     block.ops.pop()
-                end = trace.builder.make("scf.yield", {"results": values}, where=op.loc)
+                end = trace.builder.make(YIELD, {"results": values}, where=op.loc)
                 end.parent = block
                 block.ops.append(end)
         names = [c.name for (c, _), new in zip(self._before, differ, strict=True) if new]
@@ -262,7 +266,7 @@ class Else:
         session = current()
         found = session.last_if if isinstance(session, Trace) else None
         last = session.builder.block.ops[-1:] if isinstance(session, Trace) else []
-        if found is None or not last or last[0].name != "scf.if":
+        if found is None or not last or last[0].row is not IF:
             raise mistake(
                 "PTO-U208",
                 "pto.Else() stands directly after a `with pto.If(...)` block",
@@ -284,13 +288,13 @@ class Else:
 class Scoped:
     """A region that is executed once: a vector scope, or the part of one side of a core."""
 
-    def __init__(self, name: str) -> None:
-        self._name = name
+    def __init__(self, row: Instr) -> None:
+        self._row = row
 
     def __enter__(self) -> Scoped:
         session = current()
         if isinstance(session, Trace):
-            session.open(session.append(self._name))
+            session.open(session.append(self._row))
         return self
 
     def __exit__(self, *exc: object) -> None:
@@ -301,47 +305,48 @@ class Scoped:
 
 def vecscope() -> Scoped:
     """`with pto.vecscope():` vector micro-instructions on registers."""
-    return Scoped("pto.vecscope")
+    return Scoped(VECSCOPE)
 
 
 def section_cube() -> Scoped:
     """`with pto.section_cube():` only the cube of a core executes this."""
-    return Scoped("pto.section.cube")
+    return Scoped(SECTIONS["cube"])
 
 
 def section_vector() -> Scoped:
     """`with pto.section_vector():` only the vector sub-blocks of a core execute this."""
-    return Scoped("pto.section.vector")
+    return Scoped(SECTIONS["vector"])
 
 
 # ---- where this code runs
 
 
-def _query(name: str) -> Any:
-    session = current()
-    (value,) = session.emit(f"pto.get_{name}", results=[_I64], names=[name])
+def _query(row: Instr) -> Any:
+    session, name = current(), row.mnemonic.removeprefix("get_")
+    (value,) = session.emit(row, results=[_I64], names=[name])
     if session.eager:
         return session.scalar(value)
+    ((cast, _),) = cast_steps(_I64, INDEX)
     names = assigned_names() or [name]
-    (index,) = session.emit("arith.index_cast", {"in": value}, results=[INDEX], names=names)
+    (index,) = session.emit(cast, {"in": value}, results=[INDEX], names=names)
     return session.scalar(index)
 
 
 def block_idx() -> Any:
     """The number of this block, from 0."""
-    return _query("block_idx")
+    return _query(QUERIES["get_block_idx"])
 
 
 def block_num() -> Any:
     """How many blocks were launched."""
-    return _query("block_num")
+    return _query(QUERIES["get_block_num"])
 
 
 def subblock_idx() -> Any:
     """The number of this vector sub-block of the core."""
-    return _query("subblock_idx")
+    return _query(QUERIES["get_subblock_idx"])
 
 
 def subblock_num() -> Any:
     """How many vector sub-blocks the core has."""
-    return _query("subblock_num")
+    return _query(QUERIES["get_subblock_num"])

@@ -22,9 +22,13 @@ from pto.core.pointer import Pointer as PointerValue
 from pto.core.tile import Tile as CoreTile
 from pto.ir.builder import Builder, Given, new_function, new_module, scalar_type
 from pto.ir.graph import Operation, Value
+from pto.isa.handle.tile import ALLOC_TILE
 from pto.isa.row.attributes import Attribute, Str
+from pto.isa.row.instr import Instr
 from pto.isa.row.types import Mask, TileBuf, Type, View
 from pto.isa.row.types import Scalar as ScalarType
+from pto.isa.scalar.structure import RETURN
+from pto.isa.vector.predicate import PSET
 from pto.lang.call.place import KernelError, here, located, mistake
 from pto.lang.call.session import enter, leave
 from pto.lang.picture import picture
@@ -86,7 +90,7 @@ class Eager:
 
     def emit(
         self,
-        name: str,
+        row: Instr,
         operands: Mapping[str, Given] | None = None,
         *,
         attrs: Mapping[str, Attribute] | None = None,
@@ -95,7 +99,7 @@ class Eager:
     ) -> list[Value]:
         try:
             op = self._builder.make(
-                name, operands, attrs=attrs, results=results, names=names, where=here()
+                row, operands, attrs=attrs, results=results, names=names, where=here()
             )
             self._require_legal(op)
             return [*self._execute(op)]
@@ -113,7 +117,7 @@ class Eager:
     def _execute(self, op: Operation) -> list[Held]:
         """A function of this one operation, called with what the operands hold."""
         operands = list({id(v): v for v in op.operands}.values())
-        end = self._builder.make("func.return", {"values": op.results})
+        end = self._builder.make(RETURN, {"values": op.results})
         end.parent = self._block
         self._block.args[:] = operands
         self._block.ops[:] = [op, end]
@@ -135,7 +139,7 @@ class Eager:
 
     def all_lanes(self, bits: int) -> Value:
         attrs = {"pattern": Str("PAT_ALL")}
-        return self.emit(f"pto.pset_b{bits}", attrs=attrs, results=[Mask(bits)])[0]
+        return self.emit(PSET[bits], attrs=attrs, results=[Mask(bits)])[0]
 
     # ---- arrays
 
@@ -156,7 +160,7 @@ class Eager:
         space, size = type.tile.role.space, type.tile.nbytes
         start = self._free(space, size) if address is None else int(address)
         addr = self.constant(start, scalar_type(I64))
-        (value,) = self.emit("pto.alloc_tile", {"addr": addr}, results=[static], names=["tile"])
+        (value,) = self.emit(ALLOC_TILE, {"addr": addr}, results=[static], names=["tile"])
         tile = Tile(value, self, valid is not None, region)
         self._taken.append((weakref.ref(tile), space, start, start + size))
         return tile

@@ -13,17 +13,17 @@ from pto.core.dtypes import I64
 from pto.core.errors import PtoError
 from pto.ir.builder import INDEX, Builder, Given, new_block, scalar_type
 from pto.ir.graph import Block, Module, Operation, Value
+from pto.isa.handle.tile import ALLOC_TILE, SET_VALIDSHAPE, VALID_EXTENTS
 from pto.isa.row.attributes import Attribute, Str
+from pto.isa.row.instr import Instr
 from pto.isa.row.types import Mask, TileBuf, Type
 from pto.isa.row.types import Scalar as ScalarType
+from pto.isa.scalar.structure import RETURN
+from pto.isa.vector.predicate import PSET
 from pto.lang.call.place import KernelError, assigned_names, here, located, mistake
 from pto.lang.call.session import enter, leave
 from pto.lang.values.scalars import Scalar, as_value
 from pto.lang.values.tiles import Tile
-
-# Operations without effect, dropped where nothing uses what they give.
-_PURE = ("arith.", "pto.tile_valid_", "pto.partition_view", "pto.make_tensor_view")
-_PURE_TOO = ("pto.tile_buf_addr", "pto.get_block_idx", "pto.get_block_num", "pto.addptr")
 
 
 class Trace:
@@ -49,18 +49,18 @@ class Trace:
 
     def emit(
         self,
-        name: str,
+        row: Instr,
         operands: Mapping[str, Given] | None = None,
         *,
         attrs: Mapping[str, Attribute] | None = None,
         results: Sequence[Type] = (),
         names: Sequence[str] = (),
     ) -> list[Value]:
-        return self.append(name, operands, attrs=attrs, results=results, names=names).results
+        return self.append(row, operands, attrs=attrs, results=results, names=names).results
 
     def append(
         self,
-        name: str,
+        row: Instr,
         operands: Mapping[str, Given] | None = None,
         *,
         attrs: Mapping[str, Attribute] | None = None,
@@ -74,7 +74,7 @@ class Trace:
                     raise _out_of_sight(value)
         try:
             return self.builder.append(
-                name,
+                row,
                 operands,
                 attrs=attrs,
                 results=results,
@@ -104,7 +104,7 @@ class Trace:
                 return mask
         attrs = {"pattern": Str("PAT_ALL")}
         names = ["all"]
-        (mask,) = self.emit(f"pto.pset_b{bits}", attrs=attrs, results=[Mask(bits)], names=names)
+        (mask,) = self.emit(PSET[bits], attrs=attrs, results=[Mask(bits)], names=names)
         self._masks.setdefault(bits, []).append(mask)
         return mask
 
@@ -122,9 +122,7 @@ class Trace:
         given: dict[str, Given] = {"addr": None if address is None else as_value(address, _I64)}
         if valid is not None and None in type.tile.valid:
             given["valid_row"], given["valid_col"] = (as_value(n, INDEX) for n in valid)
-        op = self.append(
-            "pto.alloc_tile", given, results=[type], names=assigned_names() or ["tile"]
-        )
+        op = self.append(ALLOC_TILE, given, results=[type], names=assigned_names() or ["tile"])
         region = type.tile.shape if valid is None else tuple(valid)
         tile = Tile(op.results[0], self, valid is not None, region)
         self.tiles.append(tile)
@@ -151,8 +149,7 @@ class Trace:
     def _extent(self, tile: Tile, axis: int, known: Any) -> Any:
         if isinstance(known, int) or (known is not None and self.builder.sees(known.value)):
             return known
-        name = ("pto.tile_valid_rows", "pto.tile_valid_cols")[axis]
-        (value,) = self.emit(name, {"src": tile.value}, results=[INDEX])
+        (value,) = self.emit(VALID_EXTENTS[axis], {"src": tile.value}, results=[INDEX])
         return self.scalar(value)
 
     def set_region(self, tile: Tile, rows: Any, cols: Any) -> None:
@@ -175,7 +172,7 @@ class Trace:
             "valid_row": as_value(rows, INDEX),
             "valid_col": as_value(cols, INDEX),
         }
-        tile.settings.append(self.append("pto.set_validshape", given))
+        tile.settings.append(self.append(SET_VALIDSHAPE, given))
 
     # ---- blocks
 
@@ -217,7 +214,7 @@ class Trace:
     def finish(self) -> Module:
         """Close the function, decide the types of tiles, drop what is unused."""
         self.require_whole()
-        self.builder.append("func.return")
+        self.builder.append(RETURN)
         for tile in self.tiles:
             self._settle(tile)
         _drop_unused(self.builder.function)
@@ -289,8 +286,8 @@ def _drop_unused(function: Operation) -> None:
         used = {id(v) for op in function.walk() for v in op.operands}
         dropped = False
         for op in list(function.walk()):
-            pure = op.name.startswith(_PURE) or op.name in _PURE_TOO
-            if pure and op.parent and not any(id(r) in used for r in op.results):
+            is_pure = op.row is not None and op.row.traits.pure
+            if is_pure and op.parent and not any(id(r) in used for r in op.results):
                 op.parent.ops.remove(op)
                 dropped = True
         if not dropped:

@@ -115,16 +115,12 @@ def _rules(op: Operation, row: Instr, profile: Profile) -> list[Diagnostic]:
 def constant(value: ValueLike) -> int | None:
     """The number a value is known to be: an arith.constant, through casts."""
     owner = getattr(value, "owner", None)
-    while isinstance(owner, Operation):
-        if owner.name == "arith.constant":
-            number = owner.attrs.get("value")
-            if isinstance(number, Int | Bool):
-                return int(number.value)
-            return None
-        if owner.name not in ("arith.index_cast", "arith.index_castui", "arith.extsi"):
-            return None
+    while isinstance(owner, Operation) and owner.row is not None and owner.row.traits.same_number:
         owner = owner.operands[0].owner
-    return None
+    if not isinstance(owner, Operation) or owner.row is None or not owner.row.traits.constant:
+        return None
+    number = owner.attrs.get("value")
+    return int(number.value) if isinstance(number, Int | Bool) else None
 
 
 def _softened(finding: Diagnostic) -> Diagnostic:

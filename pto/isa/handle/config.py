@@ -6,6 +6,7 @@ from pto.isa.meaning.handle import config
 from pto.isa.meaning.order import flags as sync
 from pto.isa.order.flags import named_pipe
 from pto.isa.row.instr import Attr, Family, Result, instr, read, write
+from pto.isa.row.traits import Traits
 from pto.isa.rules.paths import same_role, same_type, window_inside
 from pto.isa.rules.rule import Case, Rule, dtype_in, in_role, on
 from pto.isa.rules.tile import NPU
@@ -93,11 +94,12 @@ instr(
 BIND = Family(
     "bind", "tile", "which bytes a tile stands for; no data moves", pipe="none", cost="free"
 )
-instr(
+TASSIGN = instr(
     "tassign",
     BIND,
     "result = the tile at byte address addr of its buffer",
     body=config.ASSIGN,
+    traits=Traits(allocates="addr"),
     operands=(read("tile", "tile or view"), read("addr", "i64")),
     results=(Result("result", "tile or view"),),
     text="$tile , $addr {} : types(tile) -> results",

@@ -11,7 +11,8 @@ from pto.isa.meaning.handle import memref
 from pto.isa.meaning.handle import view as meaning
 from pto.isa.row import types as t
 from pto.isa.row.attributes import Str
-from pto.isa.row.instr import Attr, Family, Result, instr, read, update
+from pto.isa.row.instr import Attr, Family, Instr, Result, instr, read, update
+from pto.isa.row.traits import Traits
 from pto.isa.rules.rule import Case, Rule, dims, same_dtype, same_shape, same_valid
 
 _TD = "PTOAS include/PTO/IR/PTOOps.td"
@@ -125,15 +126,23 @@ def _memref_covers(case: Case) -> str | None:
 
 # ---- handles
 
-HANDLE = Family("tile handles", "support", "tiles as values", subject="result", cost="free")
+HANDLE = Family(
+    "tile handles",
+    "support",
+    "tiles as values",
+    subject="result",
+    cost="free",
+    traits=Traits(names_only=True),
+)
 _AUGUST = "PTOAS include/PTO/IR/PTOOps.td (2026-08)"
 _ONE_TO_ONE = "$src {} : types -> results"
 
-instr(
+ALLOC_TILE = instr(
     "alloc_tile",
     HANDLE,
     "result = a tile of its own, at byte addr of its buffer or where the planner puts it",
     body=meaning.ALLOC_TILE,
+    traits=Traits(allocates="addr", by_hand=True),
     operands=(read("addr?", "i64"), *VALID),
     results=(Result("result", "tile"),),
     text="<| addr = $addr | valid_row = $valid_row | valid_col = $valid_col > {} : results",
@@ -160,15 +169,17 @@ instr(
     HANDLE,
     "tile = a tile whose address a queue or tassign fills in later",
     body=memref.DECLARE,
+    traits=Traits(allocates="addr"),
     results=(Result("tile", "tile"),),
     text="{} -> results",
     cite=_TD,
 )
-instr(
+SET_VALIDSHAPE = instr(
     "set_validshape",
     HANDLE,
     "from here on valid_row x valid_col elements of source are valid",
     body=meaning.SET_VALID,
+    traits=Traits(by_hand=True),
     operands=(update("source"), read("valid_row", "index"), read("valid_col", "index")),
     text="$source , $valid_row , $valid_col {} : types(source)",
     rules=(
@@ -189,20 +200,23 @@ instr(
     example="pto.set_validshape %t, %r, %c : !pto.tile_buf<vec, 16x64xf32, valid=?x?>",
     cite=(_MANUAL, f"{_VIEWS}/set-validshape.md"),
 )
+VALID_EXTENTS: list[Instr] = []  # rows, columns
 for _name, _what, _body in (
     ("tile_valid_rows", "rows", meaning.VALID_ROWS),
     ("tile_valid_cols", "columns", meaning.VALID_COLS),
 ):
-    instr(
+    _row = instr(
         _name,
         HANDLE,
         f"result = the valid {_what} of src now",
         body=_body,
+        traits=Traits(pure=True),
         operands=(read("src"),),
         results=(Result("result", "index"),),
         text=_ONE_TO_ONE,
         cite=_TD,
     )
+    VALID_EXTENTS.append(_row)
 instr(
     "get_validshape",
     HANDLE,
@@ -237,11 +251,12 @@ instr(
     example="%i = pto.bitcast %t : !pto.tile_buf<vec, 16x64xf32> -> !pto.tile_buf<vec, 16x64xi32>",
     cite=_TD,
 )
-instr(
+TILE_BUF_ADDR = instr(
     "tile_buf_addr",
     HANDLE,
     "dst = the address of element (0, 0) of src",
     body=meaning.TILE_ADDRESS,
+    traits=Traits(pure=True),
     operands=(read("src"),),
     results=(Result("dst", "pointer or memref"),),
     text=_ONE_TO_ONE,
@@ -256,7 +271,11 @@ instr(
 # ---- the same as memrefs, between the passes of a compiler
 
 LOWERED = Family(
-    "lowered tiles", "support", "tiles as memrefs with their description beside them", cost="free"
+    "lowered tiles",
+    "support",
+    "tiles as memrefs with their description beside them",
+    cost="free",
+    traits=Traits(names_only=True),
 )
 _CONFIG = (Attr("config", "any", meaning="layout, pad and compact mode of the tile"),)
 _BOUND = "$source <? , $valid_row , $valid_col > {} : types(source) -> results"
@@ -301,6 +320,7 @@ instr(
     LOWERED,
     "result = a buffer at byte addrs[0] (addrs[n] in turn n of a multiple buffer)",
     body=memref.POINTER_CAST,
+    traits=Traits(allocates="addrs"),
     operands=(read("addrs*", "i64"), *VALID),
     results=(Result("result", "memref"),),
     attrs=_CONFIG,
@@ -312,6 +332,7 @@ instr(
     LOWERED,
     "result = a buffer whose address a queue fills in later",
     body=memref.DECLARE,
+    traits=Traits(allocates="addr"),
     results=(Result("result", "memref"),),
     text="{} -> results",
     cite=_TD,

@@ -10,6 +10,7 @@ from pto.isa.meaning.handle import memref
 from pto.isa.meaning.handle import view as meaning
 from pto.isa.row import types as t
 from pto.isa.row.instr import Attr, Family, Result, instr, read
+from pto.isa.row.traits import Traits
 from pto.isa.rules.rule import Case, Rule, counts_dimensions, one_per_dimension, same_dtype
 
 _TD = "PTOAS include/PTO/IR/PTOOps.td"
@@ -124,7 +125,12 @@ def _missing_dimension(case: Case) -> str | None:
 # ---- pointers
 
 POINTER = Family(
-    "pointers", "support", "addresses of elements in one memory space", subject="ptr", cost="free"
+    "pointers",
+    "support",
+    "addresses of elements in one memory space",
+    subject="ptr",
+    cost="free",
+    traits=Traits(names_only=True),
 )
 
 instr(
@@ -132,6 +138,7 @@ instr(
     POINTER,
     "result = ptr + offset, counted in elements",
     body=meaning.ADD_POINTER,
+    traits=Traits(pure=True, operator="+"),
     operands=(read("ptr", "pointer"), read("offset", "index")),
     results=(Result("result", "pointer"),),
     text="$ptr , $offset {} : types(ptr) -> results",
@@ -158,15 +165,21 @@ instr(
 # ---- views of global memory
 
 VIEW = Family(
-    "views", "support", "where a tensor lies in global memory", subject="result", cost="free"
+    "views",
+    "support",
+    "where a tensor lies in global memory",
+    subject="result",
+    cost="free",
+    traits=Traits(names_only=True),
 )
 _DIM = (read("tensor_view", "view"), read("dim_index", "index"))
 
-instr(
+MAKE_TENSOR_VIEW = instr(
     "make_tensor_view",
     VIEW,
     "element (i, j, ..) of result is ptr[i * strides[0] + j * strides[1] + ..]",
     body=meaning.TENSOR_VIEW,
+    traits=Traits(pure=True, by_hand=True),
     operands=(read("ptr", "pointer"), read("shape*", "index"), read("strides*", "index")),
     results=(Result("result", "tensor view"),),
     attrs=(Attr("layout", "layout", meaning="how tiles of this tensor lie: nd, dn or nz"),),
@@ -190,11 +203,12 @@ instr(
     " : !pto.tensor_view<?x?xf32>",
     cite=(_MANUAL, f"{_VIEWS}/make-tensor-view.md"),
 )
-instr(
+PARTITION_VIEW = instr(
     "partition_view",
     VIEW,
     "element (i, j, ..) of result is source(offsets[0] + i, offsets[1] + j, ..)",
     body=meaning.PARTITION,
+    traits=Traits(pure=True, by_hand=True),
     operands=(
         read("source", "tensor view"),
         read("offsets*", "index"),

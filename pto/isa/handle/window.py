@@ -7,6 +7,7 @@ from pto.isa.handle.view import same_space
 from pto.isa.meaning.handle import subview as meaning
 from pto.isa.row.attributes import Array, Int
 from pto.isa.row.instr import Attr, Family, Result, instr, read
+from pto.isa.row.traits import Traits
 from pto.isa.rules.rule import Case, Rule, dims, same_dtype
 
 # ---- rules
@@ -124,9 +125,10 @@ WINDOW = Family(
         ),
     ),
     cost="free",
+    traits=Traits(names_only=True, by_hand=True),
 )
 
-instr(
+SUBVIEW = instr(
     "subview",
     WINDOW,
     "a window of sizes; all of it is valid unless valid_row and valid_col say less",

@@ -9,6 +9,7 @@ from pto.isa.meaning.order import ring as meaning
 from pto.isa.row import types as t
 from pto.isa.row.attributes import Bool, Int
 from pto.isa.row.instr import Attr, Family, Result, instr, read
+from pto.isa.row.traits import Traits
 from pto.isa.rules.rule import Case, Rule, attr_at_least, attr_in, on
 from pto.target.npu import CROSS_CORE_IDS
 
@@ -177,6 +178,7 @@ SETUP = Family(
         ),
     ),
     cost="free",
+    traits=Traits(names_only=True),
 )
 for _core, _side in {"aic": "cube", "aiv": "vector"}.items():
     instr(
@@ -203,6 +205,7 @@ LOWERED = Family(
     results=(Result("pipe", "pipe"),),
     rules=_LOWERED_SHAPE,
     cost="free",
+    traits=Traits(names_only=True),
 )
 instr(
     "initialize_l2g2l_pipe",
@@ -239,9 +242,14 @@ instr(
 # ---- local buffers of queues
 
 BUFFER = Family(
-    "queue buffers", "support", "where a queue lies", results=(Result("addr", "i32"),), cost="free"
+    "queue buffers",
+    "support",
+    "where a queue lies",
+    results=(Result("addr", "i32"),),
+    cost="free",
+    traits=Traits(names_only=True),
 )
-instr(
+RESERVE_BUFFER = instr(
     "reserve_buffer",
     BUFFER,
     "addr = the base of size bytes kept free for a queue",
@@ -265,7 +273,7 @@ instr(
     " location = #pto.address_space<vec>, auto = true} -> i32",
     cite=(_MANUAL, _TD),
 )
-instr(
+IMPORT_BUFFER = instr(
     "import_reserved_buffer",
     BUFFER,
     "addr = the base of the buffer that peer_func reserves under this name",

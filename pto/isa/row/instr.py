@@ -216,7 +216,8 @@ def instr(
 ) -> Instr:
     """Add a row. `types` is short for the same list on every profile; None leaves a profile open.
 
-    `rules` are added to the family's. `aliases` are older or other spellings, without the dialect.
+    `rules` and `traits` are added to the family's. `aliases` are older or other spellings, without
+    the dialect.
     """
     listed = {"cpu": cpu or types, "a2a3": a2a3 or types, "a5": a5 or types}
     used = family.operands if operands is None else operands
@@ -241,7 +242,7 @@ def instr(
         cite=(cite,) if isinstance(cite, str) else cite,
         phases={p: tuple(pipes.split()) for p, pipes in (phases or {}).items()},
         cost=family.cost if cost is None else cost,
-        traits=family.traits if traits is None else traits,
+        traits=family.traits.joined(traits),
         body=body,
         operand_names=tuple(o.name for o in used),
         file=_caller(),

@@ -6,7 +6,7 @@ knows an operation by its name or by the title of its family.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from enum import Enum, auto
 from typing import Literal
 
@@ -35,15 +35,54 @@ class Control(Enum):
         return self in (Control.RETURN, Control.YIELD, Control.CONDITION)
 
 
+class Region(Enum):
+    """The valid region a destination takes where a kernel lets regions follow the data."""
+
+    LIKE = auto()  # that of the first source of its shape, else its own
+    VIEW = auto()  # what there is of the view it is loaded from
+    COLUMN = auto()  # the rows of src, one column
+    ROW = auto()  # one row, the columns of src
+    PRODUCT = auto()  # the rows of the left factor, the columns of the right one
+    SWAPPED = auto()  # the columns and rows of src
+    WINDOW = auto()  # what there is of src from (indexRow, indexCol) on
+    INDEXED = auto()  # a row, or an element, for each index
+    WHOLE = auto()  # all of it
+
+
 @dataclass(frozen=True, slots=True)
 class Traits:
-    """Facts of a row, or of all rows of a family; a row that gives its own replaces them."""
+    """Facts of a row, or of all rows of a family; those of a row are added to its family's."""
 
     side: Literal["", "cube", "vector"] = ""  # of a section: which side of a core runs it
-    # It names storage or describes it, and touches no byte of it.
-    names_only: bool = False
-    # The operand its result is another name of: the same storage, or the same number.
-    alias_of: str = ""
+    # storage
+    allocates: str = ""  # it makes a buffer; the operand that says where, if it has that one
+    names_only: bool = False  # names storage or describes it, and touches no byte of it
+    # values
+    constant: bool = False  # its attribute `value` is its result
+    same_number: bool = False  # its result is the number its operand is, in another type
+    pure: bool = False  # no effect but its results: dropped where nobody uses them
+    mask_bits: int = 0  # of masks it gives: 8, 16 or 32, one of them a lane
+    # the Python API
+    operator: str = ""  # of Python, or cdiv, min, max, compare, select, cast, bitcast, index
+    signed: bool | None = None  # how integers of this operator count; None: either way
+    region: Region = Region.LIKE
+    sized_by_tile: bool = False  # a view beside a tile takes the size of its valid region
+    mask_selects: bool = False  # its mask chooses what comes out: all lanes is no default
+    by_hand: bool = False  # Python has a function of its own for it, as `pto.tile`
+
+    def joined(self, own: Traits | None) -> Traits:
+        """These, and what a row adds."""
+        if own is None:
+            return self
+        given = {f.name: getattr(own, f.name) for f in fields(own)}
+        return replace(self, **{k: v for k, v in given.items() if v != getattr(NONE, k)})
 
 
 NONE = Traits()
+
+
+def operators(text: str, *, signed: bool | None = None) -> dict[str, Traits]:
+    """`vadd + vsub -`: instructions, and the operator each stands for."""
+    words = text.split()
+    pairs = zip(words[::2], words[1::2], strict=True)
+    return {name: Traits(operator=sign, signed=signed) for name, sign in pairs}

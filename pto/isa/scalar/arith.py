@@ -5,6 +5,7 @@ from __future__ import annotations
 from pto.isa.meaning.scalar.arith import SCALAR
 from pto.isa.row import types as t
 from pto.isa.row.instr import Attr, Family, Result, instr, read
+from pto.isa.row.traits import NONE, Traits, operators
 from pto.isa.rules.rule import Case, Rule, listing
 
 _OVERFLOW = (Attr("overflowFlags", "arith.overflow", meaning="nsw, nuw: it does not wrap"),)
@@ -20,8 +21,20 @@ ARITH = Family(
     dialect="arith.",
     pipe="S",
     subject="result",
+    traits=Traits(pure=True),
     cost="alu",
 )
+
+_PYTHON = {
+    **operators("addi + subi - muli * andi & ori | xori ^ shli << cmpi compare select select"),
+    **operators("addf + subf - mulf * divf / minimumf min maximumf max cmpf compare"),
+    **operators("floordivsi // ceildivsi cdiv shrsi >> minsi min maxsi max", signed=True),
+    **operators("divui // ceildivui cdiv shrui >> minui min maxui max", signed=False),
+    **operators("index_cast index trunci cast extf cast truncf cast bitcast bitcast"),
+    **operators("extsi cast sitofp cast fptosi cast", signed=True),
+    **operators("extui cast uitofp cast fptoui cast", signed=False),
+}
+_SAME_NUMBER = Traits(same_number=True)
 
 
 def _one_type(*names: str) -> Rule:
@@ -71,6 +84,7 @@ CONSTANT = instr(
     ARITH,
     "a compile-time number",
     body=SCALAR["arith.constant"],
+    traits=Traits(constant=True),
     results=(Result("result", "number"),),
     attrs=(Attr("value", "any", required=True),),
     text="=constant",
@@ -104,6 +118,7 @@ for _name, _meaning in {
         ARITH,
         _meaning,
         body=SCALAR[f"arith.{_name}"],
+        traits=_PYTHON.get(_name),
         operands=_INTEGERS,
         results=_SAME,
         attrs=_OVERFLOW if _name in _WRAPPING else (),
@@ -129,6 +144,7 @@ for _name, _meaning in {
         ARITH,
         _meaning,
         body=SCALAR[f"arith.{_name}"],
+        traits=_PYTHON.get(_name),
         operands=_FLOATS,
         results=_SAME,
         attrs=_FASTMATH,
@@ -152,6 +168,7 @@ instr(
     ARITH,
     "compare two integers",
     body=SCALAR["arith.cmpi"],
+    traits=_PYTHON["cmpi"],
     operands=_INTEGERS,
     results=(Result("result", "i1", "i1"),),
     attrs=(Attr("predicate", "cmpi_predicate", required=True),),
@@ -164,6 +181,7 @@ instr(
     ARITH,
     "compare two floats; ordered predicates fail on NaN, unordered ones hold",
     body=SCALAR["arith.cmpf"],
+    traits=_PYTHON["cmpf"],
     operands=_FLOATS,
     results=(Result("result", "i1", "i1"),),
     attrs=(Attr("predicate", "cmpf_predicate", required=True), *_FASTMATH),
@@ -192,12 +210,14 @@ instr(
     ARITH,
     "condition ? true_value : false_value",
     body=SCALAR["arith.select"],
+    traits=_PYTHON["select"],
     operands=(read("condition", "i1"), read("true_value", "any"), read("false_value", "any")),
     results=(Result("result", "any"),),
     text="=select",
     rules=(_one_type("result", "true_value", "false_value"),),
     cite=_CITE,
 )
+_KEEPS = ("index_cast", "index_castui", "extsi")
 for _name, (_meaning, _in, _out, _rules) in {
     "index_cast": ("integer <-> index, sign extended", "integers", "integers", (_INDEX,)),
     "index_castui": ("integer <-> index, zero extended", "integers", "integers", (_INDEX,)),
@@ -217,6 +237,7 @@ for _name, (_meaning, _in, _out, _rules) in {
         ARITH,
         _meaning,
         body=SCALAR[f"arith.{_name}"],
+        traits=(_SAME_NUMBER if _name in _KEEPS else NONE).joined(_PYTHON.get(_name)),
         operands=(read("in", _in),),
         results=(Result("out", _out),),
         text="$in {} : types to results",

@@ -8,7 +8,7 @@ from __future__ import annotations
 from pto.isa.meaning.handle import memref
 from pto.isa.meaning.scalar.arith import SCALAR
 from pto.isa.row.instr import Attr, Family, Result, instr, read
-from pto.isa.row.traits import Control
+from pto.isa.row.traits import Control, Traits
 
 _SAME = (Result("result", "number", "same"),)
 _CITE = "MLIR language reference"
@@ -123,6 +123,7 @@ instr(
     MEMREF,
     "a buffer the planner places",
     body=memref.ALLOC,
+    traits=Traits(allocates="addr"),
     operands=(read("sizes*", "index"),),
     results=(Result("memref", "any"),),
     text="( <? $sizes* > ) {} : results",

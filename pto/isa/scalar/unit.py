@@ -5,7 +5,8 @@ from __future__ import annotations
 from pto.isa.meaning.scalar import unit as meaning
 from pto.isa.meaning.vector.sort import GET_VMS4_SR
 from pto.isa.row import types as t
-from pto.isa.row.instr import Attr, Family, Result, instr, read, update
+from pto.isa.row.instr import Attr, Family, Instr, Result, instr, read, update
+from pto.isa.row.traits import Traits
 from pto.isa.rules.rule import Case, Rule, one_per_dimension, scalar_matches
 
 _TD = "PTOAS include/PTO/IR/PTOOps.td"
@@ -26,6 +27,7 @@ DEBUG = _scalar_family("debugging", "what a program says about itself", "free")
 
 # ---- queries
 
+QUERIES: dict[str, Instr] = {}
 for _name, (_meaning, _line, _body) in {
     "get_block_idx": ("result = the number of this block, from 0", 621, meaning.BLOCK_INDEX),
     "get_subblock_idx": (
@@ -40,11 +42,12 @@ for _name, (_meaning, _line, _body) in {
         meaning.SUB_BLOCK_COUNT,
     ),
 }.items():
-    instr(
+    QUERIES[_name] = instr(
         _name,
         QUERY,
         _meaning,
         body=_body,
+        traits=Traits(pure=True),
         results=(Result("result", "i64", "i64"),),
         cite=(f"{_GYM}:{_line}", _TD),
     )

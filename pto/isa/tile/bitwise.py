@@ -7,6 +7,7 @@ from dataclasses import replace
 from pto.isa.meaning import Lane, lanes
 from pto.isa.meaning.tile import elementwise as arithmetic
 from pto.isa.row.instr import instr, read, scratch, write
+from pto.isa.row.traits import Traits
 from pto.isa.rules.rule import Case, Rule, on, same_dtype, same_valid
 from pto.isa.rules.tile import distinct
 from pto.isa.tile.elementwise import BINARY, BINARY_WITH_TMP, UNARY
@@ -42,6 +43,7 @@ for _name, _sign, _fn in (("tand", "&", lanes.bit_and), ("tor", "|", lanes.bit_o
         BINARY,
         f"dst = src0 {_sign} src1",
         body=Lane(_fn),
+        traits=Traits(operator=_sign),
         a2a3=_INTS,
         a5=_INTS,
         notes=(_NARROWER.format("i8 and i16"),),
@@ -96,6 +98,7 @@ for _name, _sign, _fn in (("tands", "&", lanes.bit_and), ("tors", "|", lanes.bit
         SCALAR,
         f"dst = src {_sign} scalar",
         body=Lane(_fn),
+        traits=Traits(operator=_sign),
         a2a3=_INTS,
         a5=_INTS,
         rules=(on("a2a3", distinct("src", "dst")),),

@@ -10,6 +10,7 @@ from __future__ import annotations
 from pto.isa.meaning import Lane, lanes, mathlib
 from pto.isa.meaning.tile import elementwise as arithmetic
 from pto.isa.row.instr import Attr, Family, instr, read, scratch, write
+from pto.isa.row.traits import Traits
 from pto.isa.rules.rule import dtype_in, on, same_dtype
 from pto.isa.rules.tile import (
     NPU,
@@ -61,6 +62,7 @@ for _name, _sign, _fn in (("tadd", "+", lanes.add), ("tsub", "-", lanes.sub)):
         BINARY,
         f"dst = src0 {_sign} src1",
         body=Lane(_fn),
+        traits=Traits(operator=_sign),
         a2a3=_A2A3,
         a5=_A5,
         cite=f"pto-isa docs/isa/{_name.upper()}.md",
@@ -70,6 +72,7 @@ instr(
     BINARY,
     "dst = src0 * src1",
     body=Lane(lanes.mul),
+    traits=Traits(operator="*"),
     a2a3=_A2A3,
     a5=f"{_WIDE} f16 bf16 f32",
     cite="pto-isa docs/isa/TMUL.md",
@@ -79,6 +82,7 @@ instr(
     BINARY,
     "dst = src0 / src1, integers toward zero",
     body=Lane(lanes.div),
+    traits=Traits(operator="/"),
     attrs=(PRECISION,),
     a2a3="f16 f32",
     a5=f"{_WIDE} f16 f32",

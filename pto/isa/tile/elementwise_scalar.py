@@ -9,6 +9,7 @@ from pto.isa.meaning.tile import elementwise as arithmetic
 from pto.isa.meaning.tile import fill
 from pto.isa.row import types as t
 from pto.isa.row.instr import Family, PipeBy, instr, read, scratch, write
+from pto.isa.row.traits import operators
 from pto.isa.rules.rule import Case, Rule, in_role, on, same_dtype, scalar_matches
 from pto.isa.rules.tile import (
     NPU,
@@ -25,6 +26,7 @@ _WIDE = "i16 u16 i32 u32 i64 u64"
 _A2A3 = "i16 i32 f16 f32"
 _A5 = f"{_INTS} i64 u64 f16 bf16 f32"
 
+_PYTHON = operators("tadds + tsubs - tmuls * tdivs /")
 _WITH_TMP = (read("src"), read("scalar", "scalar"), scratch("tmp"), write("dst"))
 
 SCALAR = Family(
@@ -48,6 +50,7 @@ for _name, _meaning, _fn in (
         SCALAR,
         _meaning,
         body=Lane(_fn),
+        traits=_PYTHON.get(_name),
         a2a3=_A2A3,
         a5=_A5,
         cite=f"pto-isa docs/isa/{_name.upper()}.md",
@@ -57,6 +60,7 @@ instr(
     SCALAR,
     "dst = src * scalar",
     body=Lane(lanes.mul),
+    traits=_PYTHON["tmuls"],
     a2a3=_A2A3,
     a5=f"i8 {_WIDE} f16 bf16 f32",
     notes=("i8 on a5 is in PTO_IR_manual.md; the header refuses it.",),
@@ -90,6 +94,7 @@ instr(
     _DIVISION,
     "dst = src / scalar in the order written: a tile by a scalar, or a scalar by a tile",
     body=Lane(lanes.div),
+    traits=_PYTHON["tdivs"],
     attrs=(PRECISION,),
     a2a3=_A2A3,
     a5=f"i8 {_WIDE} f16 f32",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pto.isa.meaning.tile import extract
 from pto.isa.row.instr import Attr, Family, PipeBy, instr, read, update, write
+from pto.isa.row.traits import Region, Traits
 from pto.isa.rules.paths import (
     ACC_TO_VEC,
     CUBE_A2A3,
@@ -44,6 +45,7 @@ WINDOW = Family(
         mode_agrees(),
     ),
     cost="move",
+    traits=Traits(region=Region.WINDOW),
 )
 SCALED_WINDOW = Family(
     "window with scales",
@@ -65,6 +67,7 @@ SCALED_WINDOW = Family(
         quant_forms(),
     ),
     cost="move",
+    traits=Traits(region=Region.WINDOW),
 )
 
 

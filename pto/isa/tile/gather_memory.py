@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pto.isa.meaning.tile import gather_memory as meaning
 from pto.isa.row.instr import Attr, Family, instr, read, write
+from pto.isa.row.traits import Region, Traits
 from pto.isa.rules.rule import Case, Rule, all_in, attr_in, dims, dtype_in, on, same_dtype
 from pto.isa.rules.tile import NPU, not_empty
 
@@ -58,6 +59,7 @@ instr(
         pipe="MTE2",
         rules=(on(NPU, all_in("vec")), dtype_in("idx", _INDEX)),
         cost="move",
+        traits=Traits(region=Region.INDEXED),
     ),
     "row: dst[r,:] = mem[idx[r],:]; elem: dst[r,c] = flat(mem)[idx[r,c]]",
     body=meaning.MEMORY_GATHER,

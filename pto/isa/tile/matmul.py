@@ -6,6 +6,7 @@ from itertools import product
 
 from pto.isa.meaning.tile.matmul import PRODUCT
 from pto.isa.row.instr import Attr, Family, Operand, instr, read, write
+from pto.isa.row.traits import Region, Traits, operators
 from pto.isa.rules.rule import (
     Case,
     Rule,
@@ -164,8 +165,20 @@ _MX = (
     _scale_shape("b_scale", "b", 0),
 )
 
-MATMUL = Family("matmul", "tile", "dst = lhs x rhs", attrs=_PHASE, pipe="M", cost="product")
-GEMV = Family("gemv", "tile", "dst = one row of lhs x rhs", attrs=_PHASE, pipe="M", cost="product")
+_PYTHON = operators("tmatmul @")
+_PRODUCT = Traits(region=Region.PRODUCT)
+MATMUL = Family(
+    "matmul", "tile", "dst = lhs x rhs", attrs=_PHASE, pipe="M", cost="product", traits=_PRODUCT
+)
+GEMV = Family(
+    "gemv",
+    "tile",
+    "dst = one row of lhs x rhs",
+    attrs=_PHASE,
+    pipe="M",
+    cost="product",
+    traits=_PRODUCT,
+)
 
 _LAYOUT_NOTES = (
     "left tiles: ZZ on a2a3, NZ on a5 and cpu; PTOAS reads either as the one its target has, and"
@@ -201,6 +214,7 @@ for _family, _name in ((MATMUL, "tmatmul"), (GEMV, "tgemv")):
             _family,
             f"dst[i,j] = {_plus}sum over k of {_lhs}[i,k] * {_rhs}[k,j]{', i = 0' * _gemv}",
             body=PRODUCT,
+            traits=_PYTHON.get(_name + _suffix),
             operands=_tiles(_names),
             a2a3="i8 f16 bf16 f32",
             a5="i8 f8e4m3 f8e5m2 hifloat8 f16 bf16 f32",

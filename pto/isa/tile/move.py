@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pto.isa.meaning.tile import move
 from pto.isa.row.instr import INS_OUTS, Attr, Family, PipeBy, Result, instr, read, write
+from pto.isa.row.traits import Region, Traits
 from pto.isa.rules.global_memory import atomic_store, enough, flat, gm_layout, same_count
 from pto.isa.rules.paths import (
     ACC_TO_VEC,
@@ -42,6 +43,7 @@ LOAD = Family(
     pipe="MTE2",
     rules=(on(NPU, in_role("dst", "vec", "mat")), same_size("src", "dst")),
     cost="move",
+    traits=Traits(region=Region.VIEW, sized_by_tile=True),
 )
 STORE = Family(
     "store",
@@ -50,6 +52,7 @@ STORE = Family(
     pipe=PipeBy(("src",), ((("acc",), "FIX"),), "MTE3"),
     subject="src",
     cost="move",
+    traits=Traits(sized_by_tile=True),
 )
 MOVE = Family(
     "move",

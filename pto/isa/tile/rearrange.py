@@ -5,6 +5,7 @@ from __future__ import annotations
 from pto.core.tile import TileType
 from pto.isa.meaning.tile import rearrange
 from pto.isa.row.instr import Family, PipeBy, Result, instr, read, scratch, write
+from pto.isa.row.traits import Region, Traits
 from pto.isa.rules.paths import into, item_size, joined, same_role, same_size, same_type
 from pto.isa.rules.rule import (
     Case,
@@ -63,6 +64,7 @@ FILLPAD = Family(
         on(NPU, _has_pad()),
     ),
     cost="rearrange",
+    traits=Traits(region=Region.WHOLE),
 )
 _EXTENT = "how far the fill goes: CPU and the page the whole of dst, a2a3 rows to dst's valid ones"
 
@@ -193,6 +195,7 @@ TRANSPOSE = Family(
         _holds_transposed(),
     ),
     cost="rearrange",
+    traits=Traits(region=Region.SWAPPED),
 )
 instr(
     "ttrans",

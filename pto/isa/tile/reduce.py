@@ -9,6 +9,7 @@ from pto.isa.meaning import Fold, lanes
 from pto.isa.meaning.tile.reduce import SUM_NEIGHBOURS, search
 from pto.isa.row import types as t
 from pto.isa.row.instr import INS_OUTS_INSIDE, Attr, Family, instr, read, scratch, write
+from pto.isa.row.traits import Region, Traits
 from pto.isa.rules.rule import Case, Rule, all_in, in_layout, on, row_major, same_dtype
 from pto.isa.rules.tile import (
     NPU,
@@ -83,6 +84,7 @@ ROWS = Family(
     subject="src",
     rules=_ROWS,
     cost="row_fold",
+    traits=Traits(region=Region.COLUMN),
 )
 
 _MAYBE_TMP = (read("src"), scratch("tmp?", idle="cpu a5"), write("dst"))
@@ -193,6 +195,7 @@ ROW_INDICES = Family(
         on("a2a3", scratch_holds("the stages of the search", _row_stages)),
     ),
     cost="search",
+    traits=Traits(region=Region.COLUMN),
 )
 for _name, _word in {"trowargmax": "greatest", "trowargmin": "least"}.items():
     instr(
@@ -249,6 +252,7 @@ COLUMNS = Family(
         on("a5", not_empty("src")),  # a2a3 returns at once
     ),
     cost="column_fold",
+    traits=Traits(region=Region.ROW),
 )
 _ANY_A5 = "i8 u8 i16 u16 i32 u32 i64 u64 f16 bf16 f32"
 _I64_NOTE = "i64 and u64 are in the a5 headers, not in the IR manual"
@@ -356,6 +360,7 @@ COLUMN_INDICES = Family(
         ),
     ),
     cost="search",
+    traits=Traits(region=Region.ROW),
 )
 for _name, _word in {"tcolargmax": "greatest", "tcolargmin": "least"}.items():
     instr(

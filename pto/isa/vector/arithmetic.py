@@ -9,6 +9,7 @@ from pto.isa.meaning import lanes, mathlib
 from pto.isa.meaning.kinds import Lane
 from pto.isa.meaning.vector import arithmetic
 from pto.isa.row.instr import Family, Result, instr, read
+from pto.isa.row.traits import operators
 from pto.isa.rules.rule import scalar_matches
 from pto.isa.rules.vector import (
     FLOATS,
@@ -28,6 +29,10 @@ _SUMS = f"{INTEGERS} {WIDE_FLOATS}"
 _PRODUCTS = f"{HALVES_AND_WORDS} {WIDE_FLOATS}"
 _MANUAL = ("only the manual has it; its page keeps masked lanes unchanged, we zero them",)
 _RESULT = (Result("result", "vreg"),)
+_PYTHON = operators("""
+    vadd + vsub - vmul * vdiv / vand & vor | vxor ^ vshl << vshr >>
+    vadds + vsubs - vmuls * vands & vors | vxors ^ vshls << vshrs >> vneg -x vabs abs vnot ~
+""")
 
 UNARY = Family(
     "vector unary",
@@ -52,7 +57,15 @@ for _name, (_meaning, _fn, _types, _line) in {
     "vrelu": ("max(x, 0)", lanes.relu, f"i32 {FLOATS}", 3534),
     "vnot": ("bitwise complement of x", lanes.bit_not, INTEGERS, 3554),
 }.items():
-    instr(_name, UNARY, _meaning, body=Lane(_fn), types=_types, cite=spec(_line))
+    instr(
+        _name,
+        UNARY,
+        _meaning,
+        body=Lane(_fn),
+        types=_types,
+        traits=_PYTHON.get(_name),
+        cite=spec(_line),
+    )
 _SIGNS = "number of leading bits equal to the highest bit of x, that one included"
 for _name, (_meaning, _fn, _types) in {
     "vrec": ("1 / x", mathlib.recip, FLOATS),
@@ -95,12 +108,21 @@ for _name, (_meaning, _fn, _types, _line) in {
     "vand": ("lhs & rhs", lanes.bit_and, INTEGERS, 3721),
     "vxor": ("lhs ^ rhs", lanes.bit_xor, INTEGERS, 3753),
 }.items():
-    instr(_name, BINARY, _meaning, body=Lane(_fn), types=_types, cite=spec(_line))
+    instr(
+        _name,
+        BINARY,
+        _meaning,
+        body=Lane(_fn),
+        types=_types,
+        traits=_PYTHON.get(_name),
+        cite=spec(_line),
+    )
 instr(
     "vdiv",
     BINARY,
     "lhs / rhs; x/0 is infinite, 0/0 NaN; integers truncate, and x/0 is 0",
     body=Lane(lanes.div),
+    traits=_PYTHON["vdiv"],
     types=f"{HALVES_AND_WORDS} {FLOATS}",
     notes=("the text lists f16 and f32 only; the a5 headers divide 16- and 32-bit integers too",),
     cite=spec(3668),
@@ -110,6 +132,7 @@ instr(
     BINARY,
     "lhs | rhs, on raw bits",
     body=Lane(arithmetic.or_bits),
+    traits=_PYTHON["vor"],
     types=f"{INTEGERS} {WIDE_FLOATS}",
     notes=("the text lists integers; the golden merges the two parts of an f16 vcvt with it",),
     cite=spec(3737),
@@ -124,6 +147,7 @@ for _name, (_meaning, _fn, _line) in {
         BINARY,
         _meaning,
         body=Lane(_fn),
+        traits=_PYTHON.get(_name),
         types=INTEGERS,
         notes=("counts beyond the width are not defined; the goldens take them modulo the width",),
         cite=spec(_line),
@@ -193,6 +217,7 @@ for _name, (_meaning, _fn, _types, _line) in {
         VECTOR_SCALAR,
         _meaning,
         body=Lane(_fn),
+        traits=_PYTHON.get(_name),
         types=_types,
         rules=_SCALAR_OF_LANES,
         cite=spec(_line),
@@ -202,6 +227,7 @@ instr(
     VECTOR_SCALAR,
     "input * scalar; integers wrap",
     body=Lane(lanes.mul),
+    traits=_PYTHON["vmuls"],
     types=_PRODUCTS,
     rules=_SCALAR_OF_LANES,
     notes=("bf16 is in the a5 headers, the text names no types",),
@@ -216,6 +242,7 @@ for _name, (_meaning, _fn, _line) in {
         VECTOR_SCALAR,
         _meaning,
         body=Lane(_fn),
+        traits=_PYTHON.get(_name),
         operands=(read("input", "vreg"), read("scalar", "i16"), read("mask", "mask")),
         types=INTEGERS,
         cite=spec(_line),
@@ -231,6 +258,7 @@ for _name, (_meaning, _fn, _types) in {
         VECTOR_SCALAR,
         _meaning,
         body=Lane(_fn),
+        traits=_PYTHON.get(_name),
         types=_types,
         rules=_SCALAR_OF_LANES,
         notes=_MANUAL,

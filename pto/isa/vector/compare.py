@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pto.isa.meaning.vector import compare
 from pto.isa.row.instr import Attr, Family, Result, instr, read
+from pto.isa.row.traits import Traits
 from pto.isa.rules.rule import dtype_in, scalar_matches
 from pto.isa.rules.vector import (
     INTEGERS,
@@ -25,6 +26,7 @@ COMPARE = Family(
     results=(Result("result", "mask"),),
     attrs=(Attr("cmp_mode", "str", _MODES, required=True),),
     pipe="V",
+    traits=Traits(operator="compare"),
     scope="vecscope",
     cost="lane",
 )
@@ -66,6 +68,7 @@ SELECT = Family(
     results=(Result("result", "vreg"),),
     text="$src0 , $src1 {} : types -> results",
     pipe="V",
+    traits=Traits(mask_selects=True),
     scope="vecscope",
     subject="src0",
     cost="lane",

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from pto.isa.meaning.vector import predicate, unaligned
 from pto.isa.row import types as t
-from pto.isa.row.instr import Attr, Family, Result, instr, read, write
+from pto.isa.row.instr import Attr, Family, Instr, Result, instr, read, write
+from pto.isa.row.traits import Traits, operators
 from pto.isa.rules.rule import Case, Rule, on
 from pto.isa.rules.vector import mask_is, mask_steps, page, same_base, same_mask, spec, state_from
 
@@ -37,13 +38,15 @@ GENERATE = Family(
     cost="predicate",
 )
 
+PSET: dict[int, Instr] = {}  # by the bits of a lane
 for _bits in (8, 16, 32):
     _lanes = 256 * 8 // _bits
-    instr(
+    PSET[_bits] = instr(
         f"pset_b{_bits}",
         GENERATE,
         f"result = the lanes pattern names, of {_lanes}",
         body=predicate.pattern(_bits // 8),
+        traits=Traits(mask_bits=_bits),
         rules=(mask_is(_bits, "result"),),
         notes=("the text has H and Q at the high end; the golden has them at the low end",),
         example=f'%m = pto.pset_b{_bits} "PAT_ALL" : !pto.mask<b{_bits}>',
@@ -54,6 +57,7 @@ for _bits in (8, 16, 32):
         GENERATE,
         f"result = the lanes pattern names, of {_lanes}; no comparison despite its name",
         body=predicate.pattern(_bits // 8),
+        traits=Traits(mask_bits=_bits),
         rules=(mask_is(_bits, "result"),),
         example=f'%m = pto.pge_b{_bits} "PAT_VL8" : !pto.mask<b{_bits}>',
         cite=spec(3183),
@@ -63,6 +67,7 @@ for _bits in (8, 16, 32):
         GENERATE,
         f"mask[i] = i < scalar, i < {_lanes}; scalar_out = max(scalar - {_lanes}, 0)",
         body=predicate.tail(_bits // 8),
+        traits=Traits(mask_bits=_bits),
         operands=(read("scalar", "i32"),),
         results=(Result("mask", "mask"), Result("scalar_out", "i32")),
         attrs=(),
@@ -72,6 +77,7 @@ for _bits in (8, 16, 32):
         cite=spec(3206),
     )
 
+_PYTHON = operators("pand & por | pxor ^ pnot ~")
 LOGIC = Family(
     "predicate logic",
     "predicate",
@@ -95,6 +101,7 @@ for _name, (_meaning, _body, _line) in {
         LOGIC,
         _meaning,
         body=_body,
+        traits=_PYTHON.get(_name, Traits(mask_selects=True)),
         rules=(same_mask("src0", "src1", "mask", "result"),),
         notes=("a manual page gives psel a fourth, governing mask",) if _name == "psel" else (),
         cite=spec(_line),
@@ -104,6 +111,7 @@ instr(
     LOGIC,
     "result = mask ? ~input : 0",
     body=predicate.PNOT,
+    traits=_PYTHON["pnot"],
     operands=(read("input", "mask"), read("mask", "mask")),
     text="$input , $mask {} : types -> results",
     rules=(same_mask("input", "mask", "result"),),
@@ -131,6 +139,7 @@ for _bits in (8, 16, 32):
         REARRANGE,
         "low = l0 r0 l1 r1 .. of the first halves, high the same of the second",
         body=predicate.interleaved(_bits // 8),
+        traits=Traits(mask_bits=_bits),
         rules=_all,
         example=f"%low, %high = pto.pintlv_b{_bits} %l, %r : {_two} -> {_two}",
         cite=spec(3378),
@@ -140,6 +149,7 @@ for _bits in (8, 16, 32):
         REARRANGE,
         "low = even, high = odd lanes of lhs, then of rhs",
         body=predicate.deinterleaved(_bits // 8),
+        traits=Traits(mask_bits=_bits),
         rules=_all,
         example=f"%low, %high = pto.pdintlv_b{_bits} %l, %r : {_two} -> {_two}",
         cite=spec(3368),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pto.isa.meaning.vector import rearrange
 from pto.isa.row import types as t
 from pto.isa.row.instr import Attr, Family, Result, instr, read
+from pto.isa.row.traits import Traits
 from pto.isa.rules.rule import Case, Rule, dtype_in
 from pto.isa.rules.vector import (
     HALVES_AND_WORDS,
@@ -33,6 +34,7 @@ REARRANGE = Family(
     scope="vecscope",
     subject="lhs",
     cost="lane",
+    traits=Traits(mask_selects=True),
 )
 
 

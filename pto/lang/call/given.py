@@ -10,6 +10,7 @@ from pto.core.errors import nearest
 from pto.ir.builder import INDEX, scalar_type
 from pto.ir.canonical import INT_TYPES, words_of
 from pto.ir.graph import Value
+from pto.isa.handle.tile import TILE_BUF_ADDR
 from pto.isa.row.attributes import (
     Array,
     Attribute,
@@ -75,7 +76,7 @@ def _address(tile: Tile) -> Value:
         return value
     pointer = Ptr(type.elem, type.tile.role.space)
     names = [f"{value.name}_addr"]
-    (found,) = current().emit("pto.tile_buf_addr", {"src": value}, results=[pointer], names=names)
+    (found,) = current().emit(TILE_BUF_ADDR, {"src": value}, results=[pointer], names=names)
     return found
 
 

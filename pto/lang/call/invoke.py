@@ -12,9 +12,9 @@ import numpy as np
 from pto.core.errors import PtoError, nearest
 from pto.ir.builder import Given
 from pto.isa.row.instr import Instr, Operand
+from pto.isa.row.traits import Region
 from pto.isa.row.types import Mask as MaskType
 from pto.isa.row.types import TileBuf, VReg
-from pto.isa.table import lookup
 from pto.lang.call.given import attribute, element_of, is_array, operand_value
 from pto.lang.call.place import mistake
 from pto.lang.call.results import result_types
@@ -49,14 +49,6 @@ def _about(param: Param) -> str:
     return f"{words or param.attr.kind}{default} {param.attr.meaning}".strip()
 
 
-def call(name: str, args: Sequence[Any], named: Mapping[str, Any]) -> Any:
-    """An instruction by its name."""
-    row = lookup(f"pto.{name}")
-    if row is None:
-        raise RuntimeError(f"pto.{name} is no row")
-    return invoke(row, args, named)
-
-
 def invoke(row: Instr, args: Sequence[Any], named: Mapping[str, Any]) -> Any:
     """Bind, check, let valid regions follow, and write the operation down."""
     session = current()
@@ -74,7 +66,7 @@ def invoke(row: Instr, args: Sequence[Any], named: Mapping[str, Any]) -> Any:
     try:
         values = _lower(session, row, operands)
         types = result_types(row, values, to)
-        results = session.emit(row.name, values, attrs=attrs, results=types)
+        results = session.emit(row, values, attrs=attrs, results=types)
     except PtoError:
         for tile, region in before if session.eager else ():
             session.set_region(tile, *region)
@@ -162,7 +154,7 @@ def _let_regions_follow(
         if not written or not isinstance(dst, Tile) or dst.fixed:
             continue
         dst.used()
-        loads = bool(views) and row.family.name == "load"
+        loads = bool(views) and row.traits.region is Region.VIEW
         region = _window(views[0]).room(dst.shape) if loads else follow(session, row, dst, read)
         if session.eager:
             before.append((dst, session.region(dst)))
@@ -198,7 +190,7 @@ def _one(
 ) -> Any:
     if is_array(value) and operand.kind in ("view", "tile or view", "partition view"):
         window = _window(value)
-        if row.family.section == "tile" and row.family.name in ("load", "store") and tiles:
+        if row.traits.sized_by_tile and tiles:
             tile = tiles[0]
             return window.lower_for(session.region(tile))
         return window.lower_whole()

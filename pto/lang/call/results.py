@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -50,19 +49,18 @@ def _type(row: Instr, result: Result, values: list[Value], to: Any) -> t.Type:
 def _vreg(row: Instr, values: list[Value], to: DType | None) -> t.Type | None:
     if to is not None:
         return t.VReg(to.lanes, scalar_type(to))
-    found = next((v.type for v in values if isinstance(v.type, t.VReg)), None)
-    if found is not None and row.family.name != "vector gather":
-        return found
-    elem = next((getattr(v.type, "elem", v.type) for v in values), None)
-    if isinstance(elem, t.Scalar) and elem.dtype is not None:
-        return t.VReg(elem.dtype.lanes, elem)
+    for type in (v.type for v in values):
+        if isinstance(type, t.VReg):
+            return type
+        elem = getattr(type, "elem", type)
+        if isinstance(elem, t.Scalar) and elem.dtype is not None:
+            return t.VReg(elem.dtype.lanes, elem)
     return None
 
 
 def _mask(row: Instr, values: list[Value], to: DType | None) -> t.Type | None:
-    named = re.search(r"_b(8|16|32)$", row.name)
-    if named:
-        return t.Mask(int(named[1]))
+    if row.traits.mask_bits:
+        return t.Mask(row.traits.mask_bits)
     if to is not None:
         return t.Mask(8 * to.itemsize)
     for value in values:

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Protocol
 from pto.ir.builder import Given
 from pto.ir.graph import Value
 from pto.isa.row.attributes import Attribute
+from pto.isa.row.instr import Instr
 from pto.isa.row.types import Scalar as ScalarType
 from pto.isa.row.types import TileBuf, Type
 from pto.lang.call.place import mistake
@@ -24,7 +25,7 @@ class Session(Protocol):
 
     def emit(
         self,
-        name: str,
+        row: Instr,
         operands: Mapping[str, Given] | None = None,
         *,
         attrs: Mapping[str, Attribute] | None = None,

@@ -10,24 +10,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from pto.isa.row.instr import Attr, Instr, Operand
+from pto.isa.row.traits import Control
 from pto.isa.table import rows
 
 DESTINATION_FIRST = ("tile", "comm")
-# Control flow, handles and tile regions have functions of their own; SIMT bodies are no kernels.
-_OWN = (
-    "pto.section.cube",
-    "pto.section.vector",
-    "pto.vecscope",
-    "pto.strict_vecscope",
-    "pto.alloc_tile",
-    "pto.set_validshape",
-    "pto.make_tensor_view",
-    "pto.partition_view",
-    "pto.subview",
-    "pto.subset",
-)
-# Their mask chooses what comes out, so that all lanes is no sensible default.
-_CHOOSING = ("vector select", "vector rearrangement", "pto.psel")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +34,12 @@ def python_name(row: Instr) -> str:
 
 @lru_cache(maxsize=1)
 def instructions() -> dict[str, Instr]:
-    """Every instruction that is a function, by its Python name."""
+    """Every instruction that is a function, by its Python name; SIMT bodies are no kernels."""
     return {
         python_name(row): row
         for row in rows()
-        if row.name.startswith("pto.") and row.name not in _OWN and row.family.section != "simt"
+        if row.family.dialect == "pto." and row.family.section != "simt"
+        if not row.traits.by_hand and not isinstance(row.body, Control)
     }
 
 
@@ -63,7 +50,7 @@ def can_be_left_out(row: Instr, operand: Operand) -> bool:
     if operand.optional or operand.role == "tmp":
         return True
     governs = operand.kind == "mask" and operand.name == "mask" and operand is row.operands[-1]
-    return governs and row.family.name not in _CHOOSING and row.name not in _CHOOSING
+    return governs and not row.traits.mask_selects
 
 
 @lru_cache(maxsize=1024)

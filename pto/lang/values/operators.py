@@ -1,66 +1,135 @@
-"""Python's operators on tiles: there are none, and the error names the instruction to write."""
+"""Python's operators on the values of a kernel, and the rows that stand behind them."""
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from functools import lru_cache
+from typing import Any
 
-from pto.lang.call.place import mistake
+from pto.core.dtypes import F32, I16, I32, I64
+from pto.ir.builder import INDEX, scalar_type
+from pto.isa.row.instr import Instr
+from pto.isa.row.kinds import KINDS
+from pto.isa.row.types import Type
+from pto.isa.table import rows
 
-# operator -> the instruction on two tiles, and on a tile and a number
-_INSTRUCTIONS = {
-    "+": ("tadd", "tadds"),
-    "-": ("tsub", "tsubs"),
-    "*": ("tmul", "tmuls"),
-    "/": ("tdiv", "tdivs"),
-    "@": ("tmatmul", "tmatmul"),
-}
+COMPARED = {"==": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
+COMMUTES = frozenset("+*&|^")
+_NUMBERS = (INDEX, *map(scalar_type, (I64, I32, I16, F32)))
 
 
-class NoOperators:
-    """A tile is memory: an instruction says which tile takes the result."""
+@lru_cache(maxsize=1)
+def _by_operator() -> dict[str, list[Instr]]:
+    found: dict[str, list[Instr]] = {}
+    for row in rows():
+        found.setdefault(row.traits.operator, []).append(row)
+    return found
+
+
+def operations(sign: str, *types: Type | None, unsigned: bool = False) -> list[Instr]:
+    """The rows an operator stands for on values of these types; None is a bare number."""
+    return [
+        row
+        for row in _by_operator().get(sign, ())
+        if row.traits.signed is not unsigned and _takes(row, types)
+    ]
+
+
+def _takes(row: Instr, types: tuple[Type | None, ...]) -> bool:
+    if len(row.operands) < len(types):
+        return False
+    return all(
+        any(map(KINDS[operand.kind].accepts, _NUMBERS if type is None else (type,)))
+        for operand, type in zip(row.operands, types, strict=False)
+    )
+
+
+class Operators:
+    """Every operator as `operate(sign, a, b)`, in the order written; `self` is a or b."""
 
     __slots__ = ()
 
-    def __add__(self, other: Any) -> NoReturn:
-        _refuse("+", self, other)
+    def operate(self, sign: str, a: Any, b: Any) -> Any:
+        raise NotImplementedError(sign)
 
-    def __sub__(self, other: Any) -> NoReturn:
-        _refuse("-", self, other)
+    def __add__(self, other: Any) -> Any:
+        return self.operate("+", self, other)
 
-    def __mul__(self, other: Any) -> NoReturn:
-        _refuse("*", self, other)
+    def __radd__(self, other: Any) -> Any:
+        return self.operate("+", other, self)
 
-    def __truediv__(self, other: Any) -> NoReturn:
-        _refuse("/", self, other)
+    def __sub__(self, other: Any) -> Any:
+        return self.operate("-", self, other)
 
-    def __matmul__(self, other: Any) -> NoReturn:
-        _refuse("@", self, other)
+    def __rsub__(self, other: Any) -> Any:
+        return self.operate("-", other, self)
 
-    def __setitem__(self, key: Any, value: Any) -> NoReturn:
-        raise mistake(
-            "PTO-U081",
-            "a tile has no elements to assign to: instructions write all of a valid region",
-            help="write a number everywhere with pto.texpands(t, number), or load an array",
-        )
+    def __mul__(self, other: Any) -> Any:
+        return self.operate("*", self, other)
 
-    def __radd__(self, other: Any) -> NoReturn:
-        _refuse("+", self, other)
+    def __rmul__(self, other: Any) -> Any:
+        return self.operate("*", other, self)
 
-    def __rsub__(self, other: Any) -> NoReturn:
-        _refuse("-", self, other)
+    def __matmul__(self, other: Any) -> Any:
+        return self.operate("@", self, other)
 
-    def __rmul__(self, other: Any) -> NoReturn:
-        _refuse("*", self, other)
+    def __truediv__(self, other: Any) -> Any:
+        return self.operate("/", self, other)
 
-    def __rtruediv__(self, other: Any) -> NoReturn:
-        _refuse("/", self, other)
+    def __rtruediv__(self, other: Any) -> Any:
+        return self.operate("/", other, self)
+
+    def __floordiv__(self, other: Any) -> Any:
+        return self.operate("//", self, other)
+
+    def __rfloordiv__(self, other: Any) -> Any:
+        return self.operate("//", other, self)
+
+    def __mod__(self, other: Any) -> Any:
+        return self.operate("%", self, other)
+
+    def __rmod__(self, other: Any) -> Any:
+        return self.operate("%", other, self)
+
+    def __and__(self, other: Any) -> Any:
+        return self.operate("&", self, other)
+
+    def __or__(self, other: Any) -> Any:
+        return self.operate("|", self, other)
+
+    def __xor__(self, other: Any) -> Any:
+        return self.operate("^", self, other)
+
+    def __lshift__(self, other: Any) -> Any:
+        return self.operate("<<", self, other)
+
+    def __rshift__(self, other: Any) -> Any:
+        return self.operate(">>", self, other)
 
 
-def _refuse(sign: str, tile: Any, other: Any) -> NoReturn:
-    two, scalar = _INSTRUCTIONS[sign]
-    call = f"{two}(dst, a, b)" if isinstance(other, NoOperators) else f"{scalar}(dst, t, {other!r})"
-    raise mistake(
-        "PTO-U081",
-        f"a tile has no `{sign}`: a tile is memory, and nothing says where the result goes",
-        help=f"write the instruction: pto.{call}; dst may be the tile itself",
-    )
+class Comparisons:
+    """Every comparison as `compare(sign, a, b)`, in the order written."""
+
+    __slots__ = ()
+
+    def compare(self, sign: str, a: Any, b: Any) -> Any:
+        raise NotImplementedError(sign)
+
+    def __eq__(self, other: object) -> Any:
+        return self.compare("==", self, other)
+
+    def __ne__(self, other: object) -> Any:
+        return self.compare("!=", self, other)
+
+    def __lt__(self, other: Any) -> Any:
+        return self.compare("<", self, other)
+
+    def __le__(self, other: Any) -> Any:
+        return self.compare("<=", self, other)
+
+    def __gt__(self, other: Any) -> Any:
+        return self.compare(">", self, other)
+
+    def __ge__(self, other: Any) -> Any:
+        return self.compare(">=", self, other)
+
+    __hash__ = object.__hash__

@@ -1,4 +1,4 @@
-"""How the valid region of a destination follows from what an instruction reads, by family.
+"""How the valid region of a destination follows from what an instruction reads: the trait `region`.
 
 Instructions iterate over the destination's valid region (seed 002), so a kernel that lets regions
 follow the data needs the region a destination gets.
@@ -10,19 +10,20 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from pto.isa.row.instr import Instr
+from pto.isa.row.traits import Region
 from pto.lang.call.session import Session
 from pto.lang.values.scalars import arith, is_number
-from pto.lang.values.tiles import Region, Tile
+from pto.lang.values.tiles import Extents, Tile
 
 Given = Mapping[str, Any]  # what is read, by operand name: tiles, views, numbers
-Follow = Callable[[Session, Tile, Given], Region]
+Follow = Callable[[Session, Tile, Given], Extents]
 
 
 def _first(names: tuple[str, ...], given: Given) -> Tile | None:
     return next((given[n] for n in names if isinstance(given.get(n), Tile)), None)
 
 
-def _like(session: Session, dst: Tile, given: Given) -> Region:
+def _like(session: Session, dst: Tile, given: Given) -> Extents:
     """The region of the first source of the destination's shape; else it keeps its own."""
     for value in given.values():
         for each in value if isinstance(value, list) else (value,):
@@ -31,24 +32,24 @@ def _like(session: Session, dst: Tile, given: Given) -> Region:
     return session.region(dst)
 
 
-def _column(session: Session, dst: Tile, given: Given) -> Region:
+def _column(session: Session, dst: Tile, given: Given) -> Extents:
     source = _first(("src",), given)
     return (session.region(source)[0] if source else dst.rows), 1
 
 
-def _row(session: Session, dst: Tile, given: Given) -> Region:
+def _row(session: Session, dst: Tile, given: Given) -> Extents:
     source = _first(("src",), given)
     return 1, (session.region(source)[1] if source else dst.cols)
 
 
-def _product(session: Session, dst: Tile, given: Given) -> Region:
+def _product(session: Session, dst: Tile, given: Given) -> Extents:
     lhs, rhs = _first(("lhs", "a"), given), _first(("rhs", "b"), given)
     if lhs is None or rhs is None:
         return dst.shape
     return session.region(lhs)[0], session.region(rhs)[1]
 
 
-def _swapped(session: Session, dst: Tile, given: Given) -> Region:
+def _swapped(session: Session, dst: Tile, given: Given) -> Extents:
     source = _first(("src",), given)
     if source is None:
         return dst.shape
@@ -56,7 +57,7 @@ def _swapped(session: Session, dst: Tile, given: Given) -> Region:
     return cols, rows
 
 
-def _cut(session: Session, dst: Tile, given: Given) -> Region:
+def _cut(session: Session, dst: Tile, given: Given) -> Extents:
     """What of the destination a window of the source's region fills."""
     source = _first(("src",), given)
     if source is None:
@@ -79,7 +80,7 @@ def fill(size: int, valid: Any, start: Any, whole: int) -> Any:
     return arith("min", size, arith("max", arith("-", valid, start), 0))
 
 
-def _by_number(session: Session, dst: Tile, given: Given) -> Region:
+def _by_number(session: Session, dst: Tile, given: Given) -> Extents:
     """A row for each index, or an element for each."""
     numbers = _first(("idx",), given)
     if numbers is None or numbers.shape == dst.shape:
@@ -88,25 +89,23 @@ def _by_number(session: Session, dst: Tile, given: Given) -> Region:
     return (cols if numbers.rows == 1 else rows), session.region(dst)[1]
 
 
-def _all(session: Session, dst: Tile, given: Given) -> Region:
+def _all(session: Session, dst: Tile, given: Given) -> Extents:
     return dst.shape
 
 
-_FAMILIES: dict[str, Follow] = {
-    "row reduction": _column,
-    "row search": _column,
-    "column reduction": _row,
-    "column search": _row,
-    "matmul": _product,
-    "gemv": _product,
-    "transpose": _swapped,
-    "window": _cut,
-    "window with scales": _cut,
-    "fill padding": _all,
-    "memory gather": _by_number,
+_FOLLOW: dict[Region, Follow] = {
+    Region.LIKE: _like,
+    Region.VIEW: _like,  # where there is a view, it is asked itself
+    Region.COLUMN: _column,
+    Region.ROW: _row,
+    Region.PRODUCT: _product,
+    Region.SWAPPED: _swapped,
+    Region.WINDOW: _cut,
+    Region.INDEXED: _by_number,
+    Region.WHOLE: _all,
 }
 
 
-def follow(session: Session, row: Instr, dst: Tile, given: Given) -> Region:
+def follow(session: Session, row: Instr, dst: Tile, given: Given) -> Extents:
     """The valid region `dst` has after this instruction."""
-    return _FAMILIES.get(row.family.name, _like)(session, dst, given)
+    return _FOLLOW[row.traits.region](session, dst, given)

@@ -7,52 +7,27 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, Generic, NoReturn, TypeVar
 
 from pto.core.dtypes import F32, I1, I64, DType
 from pto.ir.builder import INDEX, scalar_type
-from pto.ir.graph import Value
+from pto.ir.graph import Operation, Value
 from pto.isa.row.attributes import Enum
+from pto.isa.row.instr import Instr
+from pto.isa.row.kinds import KINDS
 from pto.isa.row.types import Scalar as ScalarType
+from pto.isa.rules.rule import Case
 from pto.lang.call.place import mistake
 from pto.lang.call.session import Handle, Session, current
 from pto.lang.values.elements import element
 from pto.lang.values.linear import Linear
+from pto.lang.values.operators import COMPARED, Comparisons, Operators, operations
+from pto.target.profile import profile
 
 E = TypeVar("E")
 Number = int | float
 
-# operator -> (integer operation, float operation)
-_ARITH = {
-    "+": ("arith.addi", "arith.addf"),
-    "-": ("arith.subi", "arith.subf"),
-    "*": ("arith.muli", "arith.mulf"),
-    "/": ("", "arith.divf"),
-    "//": ("arith.floordivsi", ""),
-    "cdiv": ("arith.ceildivsi", ""),
-    "&": ("arith.andi", ""),
-    "|": ("arith.ori", ""),
-    "^": ("arith.xori", ""),
-    "<<": ("arith.shli", ""),
-    ">>": ("arith.shrsi", ""),
-    "min": ("arith.minsi", "arith.minimumf"),
-    "max": ("arith.maxsi", "arith.maximumf"),
-}
-_UNSIGNED = {
-    "//": "arith.divui",
-    "cdiv": "arith.ceildivui",
-    ">>": "arith.shrui",
-    "min": "arith.minui",
-    "max": "arith.maxui",
-}
-_COMPARE = {
-    "==": ("eq", "oeq"),
-    "!=": ("ne", "une"),
-    "<": ("slt", "olt"),
-    "<=": ("sle", "ole"),
-    ">": ("sgt", "ogt"),
-    ">=": ("sge", "oge"),
-}
 _LINEAR: dict[str, Callable[[Linear, Linear], Linear | None]] = {
     "+": lambda a, b: a.plus(b),
     "-": lambda a, b: a.plus(b, -1),
@@ -66,7 +41,7 @@ def _product(a: Linear, b: Linear) -> Linear | None:
     return b.times(a.known) if a.known is not None else None
 
 
-class Scalar(Handle, Generic[E]):
+class Scalar(Comparisons, Operators, Handle, Generic[E]):
     """A number the scalar unit holds. `pto.Scalar[pto.i32]` annotates a parameter that is one."""
 
     __slots__ = ("linear",)
@@ -85,82 +60,17 @@ class Scalar(Handle, Generic[E]):
         """The same number in another type: rounded to even, truncated toward zero, or wrapped."""
         return convert(self, scalar_type(element(kind)))
 
-    def __add__(self, other: Any) -> Any:
-        return arith("+", self, other)
+    def operate(self, sign: str, a: Any, b: Any) -> Any:
+        return a - arith("//", a, b) * b if sign == "%" else arith(sign, a, b)
 
-    def __radd__(self, other: Any) -> Any:
-        return arith("+", other, self)
-
-    def __sub__(self, other: Any) -> Any:
-        return arith("-", self, other)
-
-    def __rsub__(self, other: Any) -> Any:
-        return arith("-", other, self)
-
-    def __mul__(self, other: Any) -> Any:
-        return arith("*", self, other)
-
-    def __rmul__(self, other: Any) -> Any:
-        return arith("*", other, self)
-
-    def __truediv__(self, other: Any) -> Any:
-        return arith("/", self, other)
-
-    def __rtruediv__(self, other: Any) -> Any:
-        return arith("/", other, self)
-
-    def __floordiv__(self, other: Any) -> Any:
-        return arith("//", self, other)
-
-    def __rfloordiv__(self, other: Any) -> Any:
-        return arith("//", other, self)
-
-    def __mod__(self, other: Any) -> Any:
-        return self - self // other * other
-
-    def __rmod__(self, other: Any) -> Any:
-        return other - arith("//", other, self) * self
-
-    def __and__(self, other: Any) -> Any:
-        return arith("&", self, other)
-
-    def __or__(self, other: Any) -> Any:
-        return arith("|", self, other)
-
-    def __xor__(self, other: Any) -> Any:
-        return arith("^", self, other)
-
-    def __lshift__(self, other: Any) -> Any:
-        return arith("<<", self, other)
-
-    def __rshift__(self, other: Any) -> Any:
-        return arith(">>", self, other)
+    def compare(self, sign: str, a: Any, b: Any) -> Any:
+        return compare(sign, a, b)
 
     def __neg__(self) -> Any:
         return arith("-", 0, self)
 
     def __invert__(self) -> Any:
         return arith("^", self, True if self.scalar.name == "i1" else -1)
-
-    def __eq__(self, other: object) -> Any:
-        return compare("==", self, other)
-
-    def __ne__(self, other: object) -> Any:
-        return compare("!=", self, other)
-
-    def __lt__(self, other: Any) -> Any:
-        return compare("<", self, other)
-
-    def __le__(self, other: Any) -> Any:
-        return compare("<=", self, other)
-
-    def __gt__(self, other: Any) -> Any:
-        return compare(">", self, other)
-
-    def __ge__(self, other: Any) -> Any:
-        return compare(">=", self, other)
-
-    __hash__ = object.__hash__
 
     def __bool__(self) -> NoReturn:
         raise mistake(
@@ -223,8 +133,8 @@ def converted(number: Scalar[Any], type: ScalarType, *, implicit: bool) -> Scala
             help=f"say how with .to(pto.{type.dtype or 'i64'})",
         )
     value = number.used()
-    for name, step in _cast_steps(source, type):
-        (value,) = current().emit(name, {"in": value}, results=[step], names=[value.name])
+    for row, step in cast_steps(source, type):
+        (value,) = current().emit(row, {"in": value}, results=[step], names=[value.name])
     keeps = not source.is_float and not type.is_float
     return current().scalar(value) if not keeps else _same_number(value, number)
 
@@ -236,27 +146,34 @@ def _same_number(value: Value, number: Scalar[Any]) -> Any:
     return made
 
 
-def _cast_steps(source: ScalarType, to: ScalarType) -> list[tuple[str, ScalarType]]:
-    """Operations that lead from one scalar type to another."""
-    if source.is_index or to.is_index:
-        wide = scalar_type(I64)
-        if source.is_float:
-            return [*_cast_steps(source, wide), ("arith.index_cast", to)]
-        if to.is_float:
-            return [("arith.index_cast", wide), ("arith.sitofp", to)]
-        return [("arith.index_cast", to)]
-    unsigned = source.name.startswith("u") or source.name == "i1"
-    if source.is_float and to.is_float:
-        return [("arith.extf" if _bits(to) > _bits(source) else "arith.truncf", to)]
-    if source.is_float:
-        return [("arith.fptoui" if to.name.startswith("u") else "arith.fptosi", to)]
-    if to.is_float:
-        return [("arith.uitofp" if unsigned else "arith.sitofp", to)]
-    if _bits(to) == _bits(source):
-        return [("arith.bitcast", to)]
-    if _bits(to) < _bits(source):
-        return [("arith.trunci", to)]
-    return [("arith.extui" if unsigned else "arith.extsi", to)]
+@lru_cache(maxsize=256)
+def cast_steps(source: ScalarType, to: ScalarType) -> tuple[tuple[Instr, ScalarType], ...]:
+    """Operations that lead from one scalar type to another: one, or two by way of a wide type."""
+    sign = "index" if INDEX in (source, to) else "bitcast" if _are_as_wide(source, to) else "cast"
+    unsigned = to.name.startswith("u") if source.is_float else _is_unsigned(source)
+    for row in operations(sign, source, unsigned=unsigned):
+        if _gives(row, source, to):
+            return ((row, to),)
+    wide = scalar_type(F32 if source.is_float and to.is_float else I64)
+    return (*cast_steps(source, wide), *cast_steps(wide, to))
+
+
+def _gives(row: Instr, source: ScalarType, to: ScalarType) -> bool:
+    """Whether a cast has this type of result, and its rules allow the pair."""
+    op = Operation.of(row, [Value(source, "in")])
+    op.results.append(Value(to, "out", op))
+    case = Case(op, row, profile("cpu"), lambda value: None)
+    fits = KINDS[row.results[0].kind].accepts(to)
+    return fits and all(rule.test(case) is None for rule in row.rules)
+
+
+def _is_unsigned(type: ScalarType) -> bool:
+    return type.name.startswith("u") or type.name == "i1"
+
+
+def _are_as_wide(a: ScalarType, b: ScalarType) -> bool:
+    """Two integers of one width."""
+    return a.is_integer and b.is_integer and _bits(a) == _bits(b)
 
 
 def _bits(type: ScalarType) -> int:
@@ -312,10 +229,8 @@ def arith(sign: str, a: Any, b: Any) -> Any:
     if neutral is not None:
         return neutral
     left, right, kind = _joined(a, b, sign)
-    name = _ARITH[sign][kind.is_float]
-    if kind.name.startswith("u"):
-        name = _UNSIGNED.get(sign, name)
-    if not name:
+    rows = operations(sign, kind, kind, unsigned=kind.name.startswith("u"))
+    if not rows:
         raise mistake(
             "PTO-T202",
             f"`{sign}` is not defined for {kind.name}",
@@ -327,7 +242,7 @@ def arith(sign: str, a: Any, b: Any) -> Any:
     if linear is not None and linear.known is not None:
         return linear.known
     session = current()
-    (value,) = session.emit(name, {"lhs": left, "rhs": right}, results=[kind])
+    (value,) = session.emit(rows[0], {"lhs": left, "rhs": right}, results=[kind])
     made = session.scalar(value)
     if linear is not None and isinstance(made, Scalar):
         made.linear = linear
@@ -346,14 +261,16 @@ def _neutral(sign: str, a: Any, b: Any) -> Any:
 
 def compare(sign: str, a: Any, b: Any) -> Any:
     left, right, kind = _joined(a, b, sign)
-    word = _COMPARE[sign][kind.is_float]
-    if kind.name.startswith("u") and word.startswith("s"):
-        word = "u" + word[1:]
-    name, enum = ("arith.cmpf", "cmpf") if kind.is_float else ("arith.cmpi", "cmpi")
-    attrs = {"predicate": Enum(f"{enum}_predicate", word)}
+    word = COMPARED[sign]
+    if kind.is_float:
+        word = f"u{word}" if word == "ne" else f"o{word}"
+    elif word not in ("eq", "ne"):
+        word = f"u{word}" if kind.name.startswith("u") else f"s{word}"
+    row = operations("compare", kind, kind)[0]
+    attrs = {row.attrs[0].name: Enum(row.attrs[0].kind, word)}
     truth = scalar_type(I1)
     session = current()
-    (value,) = session.emit(name, {"lhs": left, "rhs": right}, attrs=attrs, results=[truth])
+    (value,) = session.emit(row, {"lhs": left, "rhs": right}, attrs=attrs, results=[truth])
     return session.scalar(value)
 
 
@@ -378,12 +295,11 @@ def select(condition: Any, a: Any, b: Any) -> Any:
         return a if condition else b
     numbers = [each for each in (a, b) if isinstance(each, Scalar)]
     kind = numbers[0].scalar if numbers else type_of(a if isinstance(a, float) else b)
-    names = ("condition", "true_value", "false_value")
     values = (condition.used(), as_value(a, kind), as_value(b, kind))
+    row = operations("select", condition.type)[0]
     session = current()
-    (value,) = session.emit(
-        "arith.select", dict(zip(names, values, strict=True)), results=[kind], names=["chosen"]
-    )
+    given = dict(zip(row.operand_names, values, strict=True))
+    (value,) = session.emit(row, given, results=[kind], names=["chosen"])
     return session.scalar(value)
 
 

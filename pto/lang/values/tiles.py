@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, NoReturn
 
 from pto.core.dtypes import I64, DType, encode
 from pto.core.errors import PtoError
@@ -15,16 +15,18 @@ from pto.core.tile import Role, TileType
 from pto.core.tile import role as role_named
 from pto.ir.builder import INDEX, scalar_type
 from pto.ir.graph import Operation, Value
+from pto.isa.handle.tile import ALLOC_TILE
+from pto.isa.handle.window import SUBVIEW
 from pto.isa.row.attributes import Array, Int
 from pto.isa.row.types import TileBuf
 from pto.lang.call.place import located, mistake
 from pto.lang.call.session import Handle, Session, current
 from pto.lang.values.elements import element
-from pto.lang.values.operators import NoOperators
+from pto.lang.values.operators import Operators, operations
 from pto.lang.values.scalars import Scalar, arith, as_value
 
 Extent = Any  # an int, a Scalar, or None: only the program knows
-Region = tuple[Extent, Extent]
+Extents = tuple[Extent, Extent]
 
 # How a tile of a role lies unless its maker says otherwise: the layouts its instructions take on
 # every target (machine.yaml#tile_types; a2a3 has its own for left, see `_layout`).
@@ -43,17 +45,39 @@ _FRACTALS = {
 }
 
 
-class Tile(NoOperators, Handle):
+class Tile(Operators, Handle):
     """A tile. `valid` is the part that holds data; unless fixed, it follows what is put in."""
 
     __slots__ = ("__weakref__", "fixed", "known_region", "seen", "settings")
 
-    def __init__(self, value: Value, home: Session, fixed: bool, region: Region) -> None:
+    def __init__(self, value: Value, home: Session, fixed: bool, region: Extents) -> None:
         super().__init__(value, home)
         self.fixed = fixed
         self.known_region = region
-        self.seen: set[Region | None] = set()  # regions it had where it was used; None: dynamic
+        self.seen: set[Extents | None] = set()  # regions it had where it was used; None: dynamic
         self.settings: list[Operation] = []
+
+    def operate(self, sign: str, a: Any, b: Any) -> NoReturn:
+        """There are none: the error names the instruction to write."""
+        tiles = [each for each in (a, b) if isinstance(each, Tile)]
+        found = [*operations(sign, *(each.type if each in tiles else None for each in (a, b)))]
+        found = found or operations(sign, self.type)
+        given = "a, b" if len(tiles) == 2 else f"t, {b if a is self else a!r}"
+        raise mistake(
+            "PTO-U081",
+            f"a tile has no `{sign}`: a tile is memory, and nothing says where the result goes",
+            help=f"write the instruction: pto.{found[0].mnemonic}(dst, {given}); dst may be the"
+            " tile itself"
+            if found
+            else None,
+        )
+
+    def __setitem__(self, key: Any, value: Any) -> NoReturn:
+        raise mistake(
+            "PTO-U081",
+            "a tile has no elements to assign to: instructions write all of a valid region",
+            help="write a number everywhere with pto.texpands(t, number), or load an array",
+        )
 
     @property
     def spec(self) -> TileType:
@@ -82,7 +106,7 @@ class Tile(NoOperators, Handle):
         return self.spec.role.value
 
     @property
-    def valid(self) -> Region:
+    def valid(self) -> Extents:
         """Valid rows and columns here: Python numbers where they are known, else Scalars."""
         self.used()
         return self.home.region(self)
@@ -143,7 +167,7 @@ def _window(tile: Tile, offsets: list[Any], sizes: list[int]) -> Tile:
         raise RuntimeError("a window on no tile")
     rows, cols = sizes
     part = TileBuf(type.elem, replace(type.tile, rows=rows, cols=cols, valid=(rows, cols)))
-    (value,) = session.emit("pto.subview", given, attrs=attrs, results=[part], names=["window"])
+    (value,) = session.emit(SUBVIEW, given, attrs=attrs, results=[part], names=["window"])
     return Tile(value, session, True, (rows, cols))
 
 
@@ -153,7 +177,7 @@ def tile_type(
     dtype: Any,
     layout: str | None = None,
     role: str = "vec",
-    valid: Region | None = None,
+    valid: Extents | None = None,
     pad: str | float | None = None,
     *,
     fractal: int | None = None,
@@ -191,7 +215,7 @@ def tile(
     dtype: Any,
     layout: str | None = None,
     role: str = "vec",
-    valid: Region | None = None,
+    valid: Extents | None = None,
     pad: str | float | None = None,
     address: int | None = None,
     *,
@@ -210,7 +234,7 @@ def tile(
     return session.alloc(type, valid, address)
 
 
-def _static(valid: Region | None) -> tuple[int, int] | None:
+def _static(valid: Extents | None) -> tuple[int, int] | None:
     if valid is None or not all(isinstance(n, int) for n in valid):
         return None
     return valid[0], valid[1]
@@ -237,7 +261,7 @@ def assign(tile: Tile, address: Any) -> None:
     """Place a tile at a byte of its buffer: manual mode. Then every tile needs a place."""
     tile.used()
     made = tile.value.owner
-    if not isinstance(made, Operation) or made.name != "pto.alloc_tile":
+    if not isinstance(made, Operation) or made.row is not ALLOC_TILE:
         raise mistake("PTO-U204", "only a tile of its own can be placed, not a window or a cast")
     if not isinstance(address, int):
         raise mistake("PTO-U204", f"an address is a Python number, got {address!r}")

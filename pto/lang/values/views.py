@@ -13,6 +13,7 @@ from typing import Any, Generic, TypeVar
 from pto.core.dtypes import DType
 from pto.ir.builder import INDEX, scalar_type
 from pto.ir.graph import Value
+from pto.isa.handle.view import MAKE_TENSOR_VIEW, PARTITION_VIEW
 from pto.isa.row.types import Ptr
 from pto.isa.row.types import View as ViewType
 from pto.lang.call.place import mistake
@@ -94,9 +95,7 @@ def view_of(
         "strides": [session.constant(n, INDEX) for n in strides],
     }
     type = ViewType(shape, scalar_type(dtype), partition=False)
-    (value,) = session.emit(
-        "pto.make_tensor_view", given, results=[type], names=[f"{pointer.name}_view"]
-    )
+    (value,) = session.emit(MAKE_TENSOR_VIEW, given, results=[type], names=[f"{pointer.name}_view"])
     return Global[Any](value, session, pointer, shape, strides)
 
 
@@ -246,7 +245,7 @@ class View:
         }
         shape = tuple(n if is_number(n) else None for n in sizes)
         type = ViewType(shape, scalar_type(self.array.dtype), partition=True)
-        (value,) = current().emit("pto.partition_view", given, results=[type], names=["part"])
+        (value,) = current().emit(PARTITION_VIEW, given, results=[type], names=["part"])
         return value
 
 
