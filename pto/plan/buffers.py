@@ -5,13 +5,18 @@ Where the free ones go is decided in `memory.py`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from pto.core.errors import fail
 from pto.core.memory import Space, space
 from pto.ir.graph import Operation, Value
 from pto.ir.liveness import Lifetime, Timeline
+from pto.isa.meaning.handle.config import ASSIGN, SCALE_ADDRESS
+from pto.isa.meaning.handle.memref import DECLARE
+from pto.isa.meaning.handle.view import CAST_POINTER
+from pto.isa.meaning.order.queue import POP
+from pto.isa.order.queue_setup import RESERVE_BUFFER
 from pto.isa.row import types as t
 from pto.isa.row.attributes import Bool, Enum, Int, Str
 from pto.verify.operation import constant
@@ -43,8 +48,7 @@ def buffers(function: Operation) -> Iterator[Buffer]:
     """Every buffer the operations of a function make, in program order."""
     filled = {id(v) for op in function.walk() for v in _filled_by(op)}
     for op in function.walk():
-        make = _MAKERS.get(op.name)
-        for buffer in make(op) if make and op.results else ():
+        for buffer in _made(op) if op.results else ():
             is_elsewhere = id(buffer.root) in filled
             yield replace(buffer, nbytes=0, fixed=0) if is_elsewhere else buffer
 
@@ -52,21 +56,15 @@ def buffers(function: Operation) -> Iterator[Buffer]:
 def unplaced(function: Operation, times: Timeline) -> Iterator[Operation]:
     """Operations that use local memory at an address, or of a size, the text does not tell."""
     for op in function.walk():
-        if op.name in ("pto.alloc_tile", "pto.tassign"):
-            addresses = op.group("addr")
-        elif op.name == "pto.pointer_cast":
-            addresses = op.group("addrs")
-        else:
-            if _is_raw_pointer(op) and id(op.operands[0]) not in times.names:
-                yield op
-            continue
-        if any(constant(v) is None for v in addresses):
+        if any(constant(v) is None for v in _addresses(op)):
+            yield op
+        if _is_raw_pointer(op) and id(op.operands[0]) not in times.names:
             yield op
 
 
 def _is_raw_pointer(op: Operation) -> bool:
     """A local pointer made from a number."""
-    if op.name != "pto.castptr" or not op.operands or not op.results:
+    if op.row is None or op.row.body is not CAST_POINTER or not op.operands or not op.results:
         return False
     source, result = op.operands[0].type, op.results[0].type
     return isinstance(source, t.Scalar) and isinstance(result, t.Ptr) and result.space.is_local
@@ -74,17 +72,24 @@ def _is_raw_pointer(op: Operation) -> bool:
 
 def _filled_by(op: Operation) -> list[Value]:
     """Tiles whose address an operation sets: their own declaration reserves nothing."""
-    if op.name == "pto.tget_scale_addr":
+    body = op.row.body if op.row else None
+    if body is SCALE_ADDRESS:
         return op.group("dst")
-    values = op.group("tile") if op.name in ("pto.tpop", "pto.tassign") else []
-    return [v for v in values if v.maker is not None and v.maker.name in _DECLARED]
+    values = op.group("tile") if body in (POP, ASSIGN) else []
+    return [v for v in values if v.maker and v.maker.row and v.maker.row.body is DECLARE]
 
 
-_DECLARED = ("pto.declare_tile", "pto.declare_tile_memref")
+def _addresses(op: Operation) -> list[Value]:
+    return op.group(op.row.traits.allocates) if op.row else []
 
 
-def _tile(op: Operation) -> Iterator[Buffer]:
-    yield from _handle(op, op.operand("addr"))
+def _made(op: Operation) -> Iterator[Buffer]:
+    """The buffer of an operation; one for each turn of a multiple buffer."""
+    if op.row is RESERVE_BUFFER:
+        yield _reserved(op)
+    elif op.row is not None and op.row.traits.allocates:
+        for address in _addresses(op) or (None,):
+            yield from _handle(op, address)
 
 
 def _handle(op: Operation, address: Value | None) -> Iterator[Buffer]:
@@ -121,17 +126,11 @@ def _memref_bytes(op: Operation, type: t.MemRef) -> int:
     return size
 
 
-def _pointer_cast(op: Operation) -> Iterator[Buffer]:
-    """One buffer for each turn of a multiple buffer."""
-    for address in op.group("addrs"):
-        yield from _handle(op, address)
-
-
-def _reserved(op: Operation) -> Iterator[Buffer]:
+def _reserved(op: Operation) -> Buffer:
     name, size, base = (op.attrs.get(k) for k in ("name", "size", "base"))
     where, auto = op.attrs.get("location"), op.attrs.get("autoAlloc")
     placed = isinstance(auto, Bool) and not auto.value and isinstance(base, Int)
-    yield Buffer(
+    return Buffer(
         op,
         name.value if isinstance(name, Str) else "",
         "queue",
@@ -139,14 +138,3 @@ def _reserved(op: Operation) -> Iterator[Buffer]:
         size.value if isinstance(size, Int) else 0,
         fixed=base.value if placed and isinstance(base, Int) else None,
     )
-
-
-_MAKERS: dict[str, Callable[[Operation], Iterator[Buffer]]] = {
-    "pto.alloc_tile": _tile,
-    "pto.declare_tile": _tile,
-    "pto.declare_tile_memref": _tile,
-    "memref.alloc": _tile,
-    "pto.reserve_buffer": _reserved,
-    "pto.tassign": _tile,
-    "pto.pointer_cast": _pointer_cast,
-}

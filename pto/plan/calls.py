@@ -6,12 +6,12 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from pto.core.errors import fail
 from pto.ir.graph import Operation
+from pto.isa.order.queue_setup import IMPORT_BUFFER, RESERVE_BUFFER
 from pto.isa.row.attributes import Attribute, Str, Symbol
 from pto.isa.row.traits import Control
 from pto.verify.functions import is_defined, name_of
 
 Call = tuple[Operation, Operation]  # the operation, the function it calls
-IMPORT, RESERVE = "pto.import_reserved_buffer", "pto.reserve_buffer"
 
 
 class Names:
@@ -96,14 +96,14 @@ def imports(functions: Iterable[Operation], names: Names) -> Iterator[tuple[Oper
     """Each import of a queue buffer with the operation that reserves it."""
     for function in functions:
         for op in function.walk():
-            if op.name == IMPORT:
+            if op.row is IMPORT_BUFFER:
                 yield op, _reserve(op, names.find(op.attrs.get("peer_func"), function))
 
 
 def _reserve(op: Operation, peer: Operation | None) -> Operation:
     wanted = op.attrs.get("name")
     for other in peer.walk() if peer is not None else ():
-        if other.name == RESERVE and other.attrs.get("name") == wanted:
+        if other.row is RESERVE_BUFFER and other.attrs.get("name") == wanted:
             return other
     symbol = op.attrs.get("peer_func")
     who = f"@{symbol.name}" if isinstance(symbol, Symbol) else "its peer"

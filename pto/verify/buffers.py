@@ -9,6 +9,8 @@ from pto.core.errors import Diagnostic, Note
 from pto.core.tile import TileType
 from pto.ir.graph import Module, Operation, Value
 from pto.ir.liveness import Lifetime, timeline
+from pto.isa.handle.config import TASSIGN
+from pto.isa.handle.tile import ALLOC_TILE
 from pto.isa.row.types import TileBuf
 from pto.target.device import smallest
 from pto.target.facts import Profile
@@ -41,7 +43,7 @@ def check(module: Module, profile: Profile, level: int) -> list[Diagnostic]:
 
 def _allocs(function: Operation) -> Iterator[tuple[Operation, Value, TileType]]:
     for op in function.walk():
-        if op.name == "pto.alloc_tile" and op.results:
+        if op.row is ALLOC_TILE and op.results:
             value = op.results[0]
             if isinstance(value.type, TileBuf):
                 yield op, value, value.type.tile
@@ -51,16 +53,16 @@ def _assigned(function: Operation, level: int) -> list[Diagnostic]:
     """A program either places all of its tiles or none."""
     found: list[Diagnostic] = []
     for op in function.walk():
-        if op.name != "pto.tassign":
+        if op.row is not TASSIGN:
             continue
         if level < 3:
-            message = "'pto.tassign' op is only supported at level 3, where programs place tiles"
+            message = f"'{op.name}' op is only supported at level 3, where programs place tiles"
             found.append(Diagnostic("PTO-M100", message, op.loc))
         source = op.operands[0].owner if op.operands else None
-        if not isinstance(source, Operation) or source.name != "pto.alloc_tile":
+        if not isinstance(source, Operation) or source.row is not ALLOC_TILE:
             continue
         if not source.group("addr"):
-            message = "'pto.alloc_tile' op requires 'addr' where pto.tassign moves the tile"
+            message = f"'{source.name}' op requires 'addr' where {op.name} moves the tile"
             note = Note("it is moved here", op.loc)
             found.append(Diagnostic("PTO-M101", message, source.loc, notes=(note,)))
     return found

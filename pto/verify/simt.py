@@ -8,9 +8,11 @@ from pto.core.errors import Diagnostic
 from pto.ir.graph import Module, Operation
 from pto.ir.text.types import type_text
 from pto.isa.row.attributes import Int, Symbol
+from pto.isa.row.traits import Control
 from pto.isa.row.types import Vector
 from pto.isa.rules.simt import slot_words
-from pto.isa.simt.launch import INSIDE, OUTSIDE
+from pto.isa.simt.launch import INSIDE, KEEP, OUTSIDE, RESUME, SIMT_LAUNCH, SYNCTHREADS
+from pto.isa.simt.memory import ATOMIC
 from pto.verify.functions import name_of, signature_of
 
 ENTRY = "pto.simt_entry"
@@ -25,7 +27,7 @@ def check(module: Module) -> list[Diagnostic]:
         found += _limits(function, entry)
         for op in function.walk():
             found += _placed(op, entry)
-            if op.name == "pto.simt_launch":
+            if op.row is SIMT_LAUNCH:
                 found += _launch(op, functions)
         if entry:
             found += _groups(function)
@@ -82,23 +84,21 @@ def _launch(op: Operation, functions: dict[str, Operation]) -> Iterator[Diagnost
 def _groups(function: Operation) -> Iterator[Diagnostic]:
     """Resumes come first, keeps last, and neither names a slot twice."""
     body = function.regions[0].blocks[0].ops if function.regions[0].blocks else []
-    rest = [op for op in body if op.name != "arith.constant"]
-    first = next((n for n, op in enumerate(rest) if op.name != "pto.resume"), len(rest))
-    tail = len(rest) - (bool(rest) and rest[-1].name == "func.return")
-    while tail and rest[tail - 1].name == "pto.syncthreads":
+    rest = [op for op in body if not (op.row and op.row.traits.constant)]
+    first = next((n for n, op in enumerate(rest) if op.row is not RESUME), len(rest))
+    tail = len(rest) - (bool(rest) and rest[-1].control is Control.RETURN)
+    while tail and rest[tail - 1].row is SYNCTHREADS:
         tail -= 1
     start = tail
-    while start and rest[start - 1].name == "pto.keep":
+    while start and rest[start - 1].row is KEEP:
         start -= 1
-    groups = {"pto.resume": rest[:first], "pto.keep": rest[start:tail]}
-    where = {
-        "pto.resume": "at the start of its entry, after constants only",
-        "pto.keep": "at the end of its entry, before pto.syncthreads and return only",
-    }
-    for op in function.walk():
-        if op.name in groups and op not in groups[op.name]:
-            yield Diagnostic("PTO-S099", f"'{op.name}' op must stand {where[op.name]}", op.loc)
-    for group in groups.values():
+    for row, group, where in (
+        (RESUME, rest[:first], "start of its entry, after constants only"),
+        (KEEP, rest[start:tail], f"end of its entry, before {SYNCTHREADS.name} and return only"),
+    ):
+        for op in function.walk():
+            if op.row is row and op not in group:
+                yield Diagnostic("PTO-S099", f"'{op.name}' op must stand at the {where}", op.loc)
         yield from _slots(group)
 
 
@@ -120,7 +120,8 @@ def _old_values(function: Operation) -> Iterator[Diagnostic]:
     packed = {
         id(op.results[0]): op
         for op in function.walk()
-        if op.name.startswith("pto.atomic_")
+        if op.row is not None
+        and op.row.family is ATOMIC
         and op.results
         and isinstance(op.results[0].type, Vector)
     }

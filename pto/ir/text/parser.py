@@ -22,6 +22,7 @@ from pto.ir.text.generic import read_generic
 from pto.ir.text.steps import Step
 from pto.ir.text.types import parse_type
 from pto.isa.row.types import Type
+from pto.isa.scalar.structure import MODULE
 from pto.isa.table import lookup, suggest
 
 MAX_DEPTH = 64
@@ -62,7 +63,7 @@ class Parser(Cursor):
 
     def program(self) -> Module:
         """A module, or a list of operations that we wrap in one."""
-        top = Operation("builtin.module", lookup("builtin.module"))
+        top = Operation.of(MODULE)
         region = Region(top)
         top.regions.append(region)
         block = Block(region)
@@ -71,7 +72,7 @@ class Parser(Cursor):
         if self.kind == lx.LABEL:
             self.note("PTO-P024", "branches between blocks are not part of PTO; use scf", self.i)
         ops = block.ops
-        if len(ops) == 1 and ops[0].name == "builtin.module" and not self.findings:
+        if len(ops) == 1 and ops[0].row is MODULE and not self.findings:
             ops[0].parent = None
             return Module(ops[0], self.source)
         return Module(top, self.source)
@@ -166,7 +167,7 @@ class Parser(Cursor):
         if row is None:
             self.fail("PTO-P021", f"unknown operation `{name}`", help=suggest(name))
         self.i += 1
-        op = Operation(row.name, row)
+        op = Operation.of(row)
         draft = Draft(row, op)
         if row.text.startswith("="):
             structured.READERS[row.text](self, draft)

@@ -7,13 +7,13 @@ import re
 from pto.ir.graph import Block, Module, Operation, Region, Value
 from pto.ir.text import attribute_text
 from pto.ir.text.format import compile_format
-from pto.ir.text.structured import SHORT_NAMES, WRITERS
+from pto.ir.text.structured import WRITERS
 from pto.ir.text.types import type_text
 from pto.isa.row.attributes import Attribute, Enum, Ints
 from pto.isa.row.enums import ENUMS
+from pto.isa.row.traits import Control
 from pto.isa.row.types import Function
 
-_PRINTED_SHORT = {long: short for short, long in SHORT_NAMES.items() if short != "call"}
 _INDENT = "  "
 _NAME = re.compile(r"[A-Za-z_$.-][\w$.-]*|\d+")
 
@@ -158,7 +158,7 @@ class _Custom:
         if op.results:
             line.put(", ".join(map(self.names.define, op.results)))
             line.put("=")
-        line.put(_PRINTED_SHORT.get(op.name, op.name))
+        line.put(op.name.partition(".")[2] if row.traits.short == "printed" else op.name)
         self.names.scopes.append({})  # block arguments are named while the head is written
         if row.text.startswith("="):
             WRITERS[row.text](line, op)
@@ -174,7 +174,7 @@ class _Custom:
             args = ", ".join(f"{self.names.define(a)}: {type_text(a.type)}" for a in block.args)
             self.lines.append(_INDENT * (depth - 1) + f"^bb0({args}):")
         for op in block.ops:
-            if not (op.name == "scf.yield" and not op.operands):
+            if not (op.control is Control.YIELD and not op.operands):
                 self.operation(op, depth)
         self.names.scopes.pop()
 

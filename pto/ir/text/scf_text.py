@@ -8,8 +8,9 @@ from pto.ir.graph import Operation, Region, Value
 from pto.ir.text import lexer as lx
 from pto.ir.text.draft import Draft
 from pto.ir.text.types import type_text
-from pto.isa.row.instr import lookup
+from pto.isa.row.traits import Control
 from pto.isa.row.types import Function
+from pto.isa.scalar.structure import YIELD
 
 if TYPE_CHECKING:
     from pto.ir.text.parser import Parser
@@ -24,12 +25,12 @@ def new_region(op: Operation) -> Region:
     return region
 
 
-def _end_with(name: str, region: Region) -> None:
+def _end(region: Region) -> None:
     """Regions of scf end with a yield; text may leave an empty one out."""
     block = region.block
-    if block.ops and block.ops[-1].name in (name, "scf.condition"):
+    if block.ops and block.ops[-1].control in (Control.YIELD, Control.CONDITION):
         return
-    end = Operation(name, lookup(name), where=region.owner.where)
+    end = Operation.of(YIELD, where=region.owner.where)
     end.segments = (0,)
     end.parent = block
     block.ops.append(end)
@@ -52,7 +53,7 @@ def read_for(p: Parser, draft: Draft) -> None:
         index = p.type()
     region = new_region(draft.op)
     p.region(region, [(name, at, Value(index, name)), *inits])
-    _end_with("scf.yield", region)
+    _end(region)
     if p.text == "{":
         p.attr_dict(draft)
 
@@ -100,10 +101,10 @@ def read_if(p: Parser, draft: Draft) -> None:
         draft.result_types = p.type_list() if p.text == "(" else [p.type()]
     then, other = new_region(draft.op), new_region(draft.op)
     p.region(then)
-    _end_with("scf.yield", then)
+    _end(then)
     if p.accept("else"):
         p.region(other)
-        _end_with("scf.yield", other)
+        _end(other)
     if p.text == "{":
         p.attr_dict(draft)
 
@@ -128,7 +129,7 @@ def read_while(p: Parser, draft: Draft) -> None:
     p.region(before, inits)
     p.expect("do")
     p.region(after)
-    _end_with("scf.yield", after)
+    _end(after)
     if p.accept("attributes"):
         p.attr_dict(draft)
 

@@ -42,18 +42,14 @@ from pto.isa.row.attributes import (
     Symbol,
 )
 from pto.isa.row.types import Function, Type
+from pto.isa.table import rows
 
 if TYPE_CHECKING:
     from pto.ir.text.parser import Parser
     from pto.ir.text.printer import Line
 
 # Names MLIR allows without their dialect.
-SHORT_NAMES = {
-    "module": "builtin.module",
-    "return": "func.return",
-    "call": "func.call",
-    "unrealized_conversion_cast": "builtin.unrealized_conversion_cast",
-}
+SHORT_NAMES = {row.name.partition(".")[2]: row.name for row in rows() if row.traits.short}
 
 
 def _arguments(p: Parser) -> tuple[list[Named], list[Type], list[Attribute]]:

@@ -62,6 +62,7 @@ class Traits:
     same_number: bool = False  # its result is the number its operand is, in another type
     pure: bool = False  # no effect but its results: dropped where nobody uses them
     mask_bits: int = 0  # of masks it gives: 8, 16 or 32, one of them a lane
+    short: Literal["", "read", "printed"] = ""  # text may leave its dialect out, or does
     # the Python API
     operator: str = ""  # of Python, or cdiv, min, max, compare, select, cast, bitcast, index
     signed: bool | None = None  # how integers of this operator count; None: either way

@@ -45,7 +45,7 @@ instr(
     notes=("the order is z, y, x; simt_launch has x, y, z",),
     cite=DOC,
 )
-instr(
+SIMT_LAUNCH = instr(
     "simt_launch",
     LAUNCH,
     "run callee(args) once for each of dimX * dimY * dimZ work items",
@@ -165,15 +165,22 @@ for _name, _words, _own in (
 
 # ---- order and state
 
+SYNCTHREADS = instr(
+    "syncthreads",
+    ORDER,
+    "no work item goes on before all have come here",
+    text="{}",
+    profiles="a5",
+    cite=DOC,
+)
 for _name, _meaning in {
-    "syncthreads": "no work item goes on before all have come here",
     "threadfence": "earlier memory accesses of the work item come before later ones",
     "threadfence_block": "as threadfence, for the work items of one block",
 }.items():
     instr(_name, ORDER, _meaning, text="{}", profiles="a5", cite=DOC)
 _SLOT = (Attr("slot", "int", required=True, meaning="a 32-bit word that outlives the entry"),)
 _KEPT = "i8 i16 i32 i64 f16 bf16 f32 i1"
-instr(
+KEEP = instr(
     "keep",
     ORDER,
     "keep payload in slot for the next entry, a value for each work item",
@@ -186,7 +193,7 @@ instr(
     profiles="a5",
     cite=DOC,
 )
-instr(
+RESUME = instr(
     "resume",
     ORDER,
     "the value that the same work item of an earlier entry kept in slot",

@@ -18,6 +18,7 @@ from pto.core.dtypes import DType, dtype, encode
 from pto.core.errors import PtoError, fail, nearest
 from pto.ir.graph import Operation, Value
 from pto.ir.text.types import type_text
+from pto.isa.handle.view import MAKE_TENSOR_VIEW
 from pto.isa.row import types as t
 from pto.plan.calls import Names
 from pto.verify import pipes
@@ -113,7 +114,7 @@ def _reach(arg: Value, function: Operation, names: Names) -> int | None:
 
 
 def _spanned(op: Operation, arg: Value) -> int | None:
-    if op.name != "pto.make_tensor_view" or not op.operands or op.operands[0] is not arg:
+    if op.row is not MAKE_TENSOR_VIEW or not op.operands or op.operands[0] is not arg:
         return None
     shape = [constant(v) for v in op.group("shape")]
     strides = [constant(v) for v in op.group("strides")]

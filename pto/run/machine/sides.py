@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from pto.ir.graph import Module, Operation
+from pto.isa.order.queue_setup import IMPORT_BUFFER
 from pto.isa.row.attributes import Int
-from pto.plan.calls import IMPORT, Names, callees_first
+from pto.plan.calls import Names, callees_first
 from pto.target.facts import Profile
 
 SUB_BLOCKS = 2  # vector sub-blocks of a core (seed 004)
@@ -70,7 +71,7 @@ def peers(function: Operation, module: Module) -> list[Operation]:
         (id(f), id(other))
         for f in functions
         for op in f.walk()
-        if op.name == IMPORT
+        if op.row is IMPORT_BUFFER
         if (other := names.find(op.attrs.get("peer_func"), f)) is not None
     ]
     while more := {b for a, b in (*links, *((b, a) for a, b in links)) if a in near} - near:

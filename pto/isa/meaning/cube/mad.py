@@ -60,7 +60,7 @@ class Product:
                 f"'{case.row.name}' op: the product of {lhs} and {rhs} in {dst} is not defined "
                 "by the ISA",
             )
-        return cls(case.row.name, lhs, rhs, dst, "mad_mx" in case.row.name)
+        return cls(case.row.name, lhs, rhs, dst, case.row.needs == "mx")
 
     def run(
         self,

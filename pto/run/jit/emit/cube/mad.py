@@ -22,7 +22,7 @@ from pto.run.jit.llvm.text import NotNative
 
 @emits(mad.MAD, mad.MAD_ACC, mad.MAD_BIAS)
 def _mad(s: Spot) -> Sequence[Native]:
-    if "mad_mx" in s.case.row.name or s.case.word("tf32_mode") is not None:
+    if s.case.row.needs == "mx" or s.case.word("tf32_mode") is not None:
         raise NotNative("block scales, or factors of fewer bits")
     m, n, k = (_size(s, name) for name in ("m", "n", "k"))
     if m == 1 and "disable_gemv" not in s.op.attrs:
