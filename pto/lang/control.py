@@ -23,7 +23,7 @@ from pto.isa.row.instr import Instr
 from pto.isa.row.types import Scalar as ScalarType
 from pto.isa.scalar.scope import SECTIONS, VECSCOPE
 from pto.isa.scalar.structure import FOR, IF, YIELD
-from pto.isa.scalar.unit import QUERIES
+from pto.isa.scalar.unit import GET_BLOCK_IDX, GET_BLOCK_NUM, GET_SUBBLOCK_IDX, GET_SUBBLOCK_NUM
 from pto.lang.call.place import assigned_names, mistake
 from pto.lang.call.session import Handle, current
 from pto.lang.trace import Trace
@@ -334,19 +334,19 @@ def _query(row: Instr) -> Any:
 
 def block_idx() -> Any:
     """The number of this block, from 0."""
-    return _query(QUERIES["get_block_idx"])
+    return _query(GET_BLOCK_IDX)
 
 
 def block_num() -> Any:
     """How many blocks were launched."""
-    return _query(QUERIES["get_block_num"])
+    return _query(GET_BLOCK_NUM)
 
 
 def subblock_idx() -> Any:
     """The number of this vector sub-block of the core."""
-    return _query(QUERIES["get_subblock_idx"])
+    return _query(GET_SUBBLOCK_IDX)
 
 
 def subblock_num() -> Any:
     """How many vector sub-blocks the core has."""
-    return _query(QUERIES["get_subblock_num"])
+    return _query(GET_SUBBLOCK_NUM)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pto.isa.meaning.scalar import unit as meaning
 from pto.isa.meaning.vector.sort import GET_VMS4_SR
 from pto.isa.row import types as t
-from pto.isa.row.instr import Attr, Family, Instr, Result, instr, read, update
+from pto.isa.row.instr import Attr, Family, Result, instr, read, update
 from pto.isa.row.traits import Traits
 from pto.isa.rules.rule import Case, Rule, one_per_dimension, scalar_matches
 
@@ -27,30 +27,33 @@ DEBUG = _scalar_family("debugging", "what a program says about itself", "free")
 
 # ---- queries
 
-QUERIES: dict[str, Instr] = {}
-for _name, (_meaning, _line, _body) in {
-    "get_block_idx": ("result = the number of this block, from 0", 621, meaning.BLOCK_INDEX),
-    "get_subblock_idx": (
-        "result = the number of this vector sub-block, 0 or 1",
-        631,
-        meaning.SUB_BLOCK_INDEX,
-    ),
-    "get_block_num": ("result = how many blocks were launched", 641, meaning.BLOCK_COUNT),
-    "get_subblock_num": (
-        "result = how many vector sub-blocks a block has",
-        651,
-        meaning.SUB_BLOCK_COUNT,
-    ),
-}.items():
-    QUERIES[_name] = instr(
-        _name,
+GET_BLOCK_IDX, GET_SUBBLOCK_IDX, GET_BLOCK_NUM, GET_SUBBLOCK_NUM = (
+    instr(
+        name,
         QUERY,
-        _meaning,
-        body=_body,
+        f"result = {words}",
+        body=body,
         traits=Traits(pure=True),
         results=(Result("result", "i64", "i64"),),
-        cite=(f"{_GYM}:{_line}", _TD),
+        cite=(f"{_GYM}:{line}", _TD),
     )
+    for name, words, line, body in (
+        ("get_block_idx", "the number of this block, from 0", 621, meaning.BLOCK_INDEX),
+        (
+            "get_subblock_idx",
+            "the number of this vector sub-block, 0 or 1",
+            631,
+            meaning.SUB_BLOCK_INDEX,
+        ),
+        ("get_block_num", "how many blocks were launched", 641, meaning.BLOCK_COUNT),
+        (
+            "get_subblock_num",
+            "how many vector sub-blocks a block has",
+            651,
+            meaning.SUB_BLOCK_COUNT,
+        ),
+    )
+)
 instr(
     "get_vms4_sr",
     QUERY,

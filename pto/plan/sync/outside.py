@@ -12,8 +12,8 @@ from itertools import pairwise
 
 from pto.core.memory import Space
 from pto.ir.graph import Block, Operation, Value
-from pto.isa.handle.view import space_of
-from pto.isa.row.traits import Control
+from pto.isa.handle.view import MAKE_TENSOR_VIEW, PARTITION_VIEW, space_of
+from pto.isa.row.traits import NONE, Control
 from pto.verify.operation import constant
 
 _DEEPEST = 64  # operations between an access and what it is part of
@@ -79,11 +79,11 @@ class Outside:
 
     def _window(self, value: Value) -> Window:
         root, maker = self._root(value), value.maker
-        if root is None or maker is None or maker.name != "pto.partition_view":
+        if root is None or maker is None or maker.row is not PARTITION_VIEW:
             return Window(root)
         view = maker.operands[0]
         source = view.maker
-        if source is None or source.name != "pto.make_tensor_view" or not self._is_plain(source):
+        if source is None or source.row is not MAKE_TENSOR_VIEW or not self._is_plain(source):
             return Window(root)
         offsets = tuple(self._number(v) for v in maker.group("offsets"))
         return Window(root, view, offsets, tuple(_most(v) for v in maker.group("sizes")))
@@ -118,7 +118,7 @@ class Outside:
         if known is not None:
             return Number((), known)
         maker = value.maker
-        work = _SUMS.get(maker.name) if maker is not None and depth < _DEEPEST else None
+        work = _work(maker) if maker is not None and depth < _DEEPEST else None
         found = None
         if maker is not None and work is not None:
             found = work([self._number(v, depth + 1) for v in maker.operands])
@@ -201,21 +201,28 @@ def _step(value: Value, loop: Operation | None) -> int | None:
 def _most(value: Value) -> int | None:
     """A number the value never exceeds."""
     known = constant(value)
-    if known is not None or value.maker is None or value.maker.name not in _LEAST:
+    if known is not None or value.maker is None or not _is_least(value.maker):
         return known
     return min((n for v in value.maker.operands if (n := constant(v)) is not None), default=None)
 
 
-_LEAST = ("arith.minsi", "arith.minui")
+def _is_least(op: Operation) -> bool:
+    return op.row is not None and op.row.traits.operator == "min"
 
 
 def _sum(sign: int) -> Callable[[Sequence[Number]], Number | None]:
     return lambda parts: parts[0].plus(parts[1], sign)
 
 
-_SUMS: dict[str, Callable[[Sequence[Number]], Number | None]] = {
-    "arith.addi": _sum(1),
-    "arith.subi": _sum(-1),
-    "arith.muli": lambda parts: parts[0].times(parts[1]),
-    "arith.index_cast": lambda parts: parts[0],
+Work = Callable[[Sequence[Number]], Number | None]
+_SUMS: dict[str, Work] = {
+    "+": _sum(1),
+    "-": _sum(-1),
+    "*": lambda parts: parts[0].times(parts[1]),
 }
+
+
+def _work(op: Operation) -> Work | None:
+    """How the number an operation gives follows from those it takes."""
+    traits = op.row.traits if op.row else NONE
+    return (lambda parts: parts[0]) if traits.same_number else _SUMS.get(traits.operator)
