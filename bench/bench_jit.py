@@ -25,7 +25,8 @@ import pto
 from bench import jit_kernels as kernels
 from bench.measure import Rows, installed, seconds
 from pto.ir.text.parser import parse
-from pto.run.launch.host import entry_functions, launch
+from pto.run.launch.entry import entry_functions
+from pto.run.launch.host import launch
 from pto.run.launch.prepared import Kernel
 from pto.target.choose import choose
 

@@ -41,12 +41,12 @@ from pto.lang.values.tiles import tile_type as tile_type
 from pto.lang.values.views import Global as Global
 from pto.lang.values.views import View as View
 from pto.observe.sanitize import sanitize as sanitize
+from pto.run.launch.call import Launch as Launch
 from pto.run.launch.host import Report as Report
 from pto.run.launch.host import launch as launch
 from pto.run.machine.device import Device as Device
 from pto.run.machine.stream import Event as Event
 from pto.run.machine.stream import Graph as Graph
-from pto.run.machine.stream import Launch as Launch
 from pto.run.machine.stream import Stream as Stream
 from pto.run.machine.world import World as World
 from pto.run.watch.step import Stepper as Stepper

@@ -16,7 +16,8 @@ from pto.ir.graph import Module
 from pto.ir.text.parser import parse_file
 from pto.run.launch.arguments import Parameter, build, parameters, parse_args
 from pto.run.launch.engine import DEFAULT, ENGINES, chosen_engine, wants_sanitizer
-from pto.run.launch.host import Report, entry_functions, launch
+from pto.run.launch.entry import entry_functions
+from pto.run.launch.host import Report, launch
 from pto.run.launch.progress import Bar
 from pto.run.order.choice import parse_schedule
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from math import prod
+from dataclasses import dataclass, field, replace
 from typing import Any, overload
 
 import numpy as np
@@ -28,8 +27,9 @@ from pto.lang.trace import Trace
 from pto.lang.values.arrays import as_array
 from pto.lang.values.views import contiguous, pointer_type, view_of
 from pto.run.launch.arrays import Borrowed
-from pto.run.launch.engine import chosen_engine, wants_sanitizer
-from pto.run.launch.host import Report, entry_functions
+from pto.run.launch.call import Blocks, Launch, prepare
+from pto.run.launch.engine import wants_sanitizer
+from pto.run.launch.host import Report, report
 from pto.run.launch.prepared import Kernel as Ready
 from pto.run.launch.progress import Bar, Progress
 from pto.run.machine.device import Device
@@ -38,7 +38,6 @@ from pto.target.profile import profile as find_profile
 from pto.verify import verify
 
 Shape = tuple[tuple[int, ...], DType]
-Blocks = int | tuple[int, ...]
 
 
 @dataclass(slots=True)
@@ -46,7 +45,19 @@ class Specialised:
     """The program for one set of shapes and constants."""
 
     module: Module
-    ready: dict[str, Ready] = field(default_factory=dict[str, Ready])  # by engine
+    ready: dict[Any, Ready] = field(default_factory=dict[Any, Ready])
+
+    def ready_on(self, device: Device) -> Ready:
+        """Checked once, planned once, compiled once; a device that is watched has its own."""
+        if device.tap is not None:
+            return device.kernel(self.module)
+        key = device.engine, device.profile, device.checks
+        found = self.ready.get(key)
+        if found is None:
+            engine, profile, checks = key
+            found = prepare(self.module, None, profile, engine=engine, checks=checks)
+            self.ready[key] = found
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +70,10 @@ class Bound:
     def __call__(self, *args: Any, **named: Any) -> Report:
         """Run on arrays, which are changed in place."""
         return self.kernel.run(*args, blocks=self.blocks, **named)
+
+    def launched(self, device: Device, args: Sequence[Any], named: Mapping[str, Any]) -> Launch:
+        """A launch for a stream of a device to do: `stream.launch(kernel[blocks], x, y)`."""
+        return self.kernel.launched(device, args, named, self.blocks)
 
     def sanitize(self, *args: Any, **named: Any) -> Findings:
         """Run under the sanitizer."""
@@ -134,23 +149,39 @@ class Kernel:
         made, arrays, given = self.specialise(self.values(args, named))
         if wants_sanitizer():
             self._require_clean(made, given, blocks)
-        count = blocks if isinstance(blocks, int) else prod(blocks)
-        engine = chosen_engine(engine)
         try:
-            ready = made.ready.get(engine) or self.prepare(made, engine)
-            chip = Device(ready.profile, engine=engine)
-            grid = ready.start(chip, chip.values(ready, given), count)
-            grid.progress = progress or None
-            with np.errstate(all="ignore"):
-                grid.run()
-            for array in arrays:
-                if array.give_back is not None:
-                    array.give_back()
+            chip = Device(find_profile(self.profile), engine=engine)
+            launch = self._launch(made, chip, (arrays, given), blocks, progress or None)
+            done = report(chip.run(launch), Target(chip.profile, None, "as the kernel says"))
         except PtoError as error:
             raise KernelError(*error.diagnostics) from None
-        target = Target(ready.profile, None, "as the kernel says")
-        printed = tuple(grid.printed())
-        return Report(target, engine, self.name, count, printed, left_out=ready.left_out)
+        return replace(done, entry=self.name)
+
+    def launched(
+        self, device: Device, args: Sequence[Any], named: Mapping[str, Any], blocks: Blocks = 1
+    ) -> Launch:
+        """A launch of this kernel for a stream of a device to do."""
+        if device.profile.name != self.profile:
+            raise mistake(
+                "PTO-U193",
+                f"kernel {self.name} is for {self.profile}, the device is {device.profile}",
+                help=f'launch {self.name}.on("{device.profile.name}")',
+            )
+        made, arrays, given = self.specialise(self.values(args, named))
+        return self._launch(made, device, (arrays, given), blocks)
+
+    def _launch(
+        self,
+        made: Specialised,
+        device: Device,
+        values: tuple[list[Borrowed], list[Any]],
+        blocks: Blocks,
+        progress: Progress | None = None,
+    ) -> Launch:
+        arrays, given = iter(values[0]), values[1]
+        kinds = (p.kind for p in self.parameters if p.kind != "constant")
+        args = [next(arrays) if k == "array" else v for k, v in zip(kinds, given, strict=True)]
+        return Launch.of(made.ready_on(device), device, args, blocks, progress)
 
     def _require_clean(self, made: Specialised, given: Sequence[Any], blocks: Blocks) -> None:
         """PTO_SANITIZE=1: a watched run on copies comes first, and its errors are raised."""
@@ -161,16 +192,6 @@ class Kernel:
         errors = [d for d in verdict.findings if d.severity == "error"]
         if errors:
             raise KernelError(*errors)
-
-    def prepare(self, made: Specialised, engine: str) -> Ready:
-        """Check once, plan once, compile once."""
-        facts = find_profile(self.profile)
-        errors = [d for d in verify(made.module, facts) if d.severity == "error"]
-        if errors:
-            raise KernelError(*errors)
-        functions = entry_functions(made.module, None)
-        made.ready[engine] = Ready(made.module, functions, facts, engine=engine)
-        return made.ready[engine]
 
     def sanitize(self, *args: Any, blocks: Blocks = 1, **named: Any) -> Findings:
         """Run under the sanitizer: races, flags that do not match, reads of undefined data."""

@@ -28,7 +28,8 @@ HOMES: Final = {
     "pto.run.machine.device": "Device",
     "pto.run.launch.host": "Report launch",
     "pto.run.watch.step": "Stepper Stop",
-    "pto.run.machine.stream": "Event Graph Launch Stream",
+    "pto.run.launch.call": "Launch",
+    "pto.run.machine.stream": "Event Graph Stream",
     "pto.run.machine.world": "World",
 }
 # Under another name at home, where it would hide a builtin.

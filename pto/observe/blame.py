@@ -21,6 +21,8 @@ from pto.core.tile import Tile
 from pto.ir.graph import Module, Operation
 from pto.isa.row.types import TileBuf
 from pto.observe.races import counters_text
+from pto.run.launch.call import Launch as Call
+from pto.run.launch.prepared import Kernel
 from pto.run.machine.core import Core
 from pto.run.machine.device import Device
 from pto.run.reference.code import Regs, Step
@@ -101,7 +103,8 @@ class Launch:
         watch.base = copies[watch.argument].ctypes.data
         device = Device(self.profile)
         device.tap = watch.tap
-        device.run(self.module, self.functions, copies, self.blocks)
+        kernel = Kernel(self.module, self.functions, self.profile, watch.tap)
+        device.run(Call.of(kernel, device, copies, self.blocks))
         return copies
 
 

@@ -18,7 +18,7 @@ from pto.isa.row import types as t
 from pto.observe.repair import Launch
 from pto.observe.sanitize import Verdict, sanitize
 from pto.run.launch.arguments import Parameter, parameters
-from pto.run.launch.host import entry_functions
+from pto.run.launch.entry import entry_functions
 from pto.verify.functions import entries, is_defined, name_of
 
 _ROOM = 1 << 20  # elements of an argument whose size nothing tells

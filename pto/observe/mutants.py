@@ -20,7 +20,8 @@ from pto.ir.text.printer import print_operation
 from pto.observe.mode import mode_of
 from pto.observe.sanitize import Sanitizer
 from pto.plan.calls import Names, with_peers
-from pto.run.launch.host import entry_functions, launch
+from pto.run.launch.entry import entry_functions
+from pto.run.launch.host import launch
 from pto.run.order.effects import is_ordering
 from pto.verify.target import target_of
 

@@ -19,7 +19,8 @@ from pto.observe.edits import Edit, applied, apply, take_out, text_of
 from pto.observe.fix import Candidate, Gap, candidates, named, place_of, set_text, wait_text
 from pto.observe.mode import mode_of
 from pto.observe.sanitize import Sanitizer
-from pto.run.launch.host import entry_functions, launch
+from pto.run.launch.entry import entry_functions
+from pto.run.launch.host import launch
 from pto.run.order import effects as fx
 from pto.verify.target import target_of
 

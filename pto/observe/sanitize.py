@@ -26,7 +26,8 @@ from pto.observe.roots import Roots
 from pto.observe.shadow import Cells, Conflict, Shadow, cells_of
 from pto.observe.tiles import TileTap
 from pto.observe.unflushed import StreamTap, dropped
-from pto.run.launch.host import Report, entry_functions, launch
+from pto.run.launch.entry import entry_functions
+from pto.run.launch.host import Report, launch
 from pto.run.machine.core import Core
 from pto.run.order import effects as fx
 from pto.run.watch.events import Event, Observer, Tap

@@ -16,7 +16,8 @@ from pto.ir.text.printer import print_module
 from pto.observe import sanitize
 from pto.observe.repair import Launch, Repair, repair
 from pto.run.launch.arguments import build, parameters, parse_args
-from pto.run.launch.host import entry_functions, launch
+from pto.run.launch.entry import entry_functions
+from pto.run.launch.host import launch
 from tests.observe.test_mutation import ARGS, PROGRAMS
 
 BAD = PROGRAMS / "bad"

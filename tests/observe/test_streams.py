@@ -153,7 +153,7 @@ def across(send: tuple[str, ...], receive: tuple[str, ...]) -> set[str]:
     signal = world.symmetric((1,), "i32")[1]
     xs[0][...] = 7
     with watch(world) as found:
-        near, far = (world.new_stream(device) for device in world.devices)
+        near, far = (device.stream() for device in world.devices)
         sender = kernel(LOAD, flag("MTE2", "MTE3"), STORE, *send, more=SIGNAL)
         receiver = kernel(*receive, LOAD, flag("MTE2", "MTE3"), STORE, more=SIGNAL)
         near.launch(sender, args=[xs[0], ys[1], signal])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pto.ir.text.parser import parse
 from pto.run.launch.arguments import parameters
-from pto.run.launch.host import entry_functions
+from pto.run.launch.entry import entry_functions
 
 VIEW = """
     %c1 = arith.constant 1 : index

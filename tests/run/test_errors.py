@@ -241,17 +241,19 @@ def test_an_array_of_another_element_type(dtype: Any) -> None:
     assert "%a points to f32" in found.message
 
 
-def test_arrays_that_memory_cannot_be_laid_over() -> None:
+def test_arrays_that_memory_cannot_be_laid_over_are_copied_and_given_back() -> None:
     a, b = arrays()
     spread = np.zeros(256, np.float32)[::2]
     frozen = a.copy()
-    frozen.flags.writeable = False
-    for given in (spread, frozen):
-        assert refused(COPY, given, b, 0, 8, 16).code == "PTO-M113"
+    frozen.flags.writeable = b.flags.writeable = False
+    launch(parse(COPY), args=[frozen, spread, 0, 8, 16])
+    assert np.array_equal(spread, a)
+    with pytest.raises(PtoError, match="PTO-M194"):
+        launch(parse(COPY), args=[a, b, 0, 8, 16])
     assert (b == SENTINEL).all()
 
 
-@pytest.mark.parametrize("blocks", [0, -1, (4, 0)])
+@pytest.mark.parametrize("blocks", [0, -1, (4, 0), (-1, -1), 2.5, None])
 def test_a_grid_without_blocks(blocks: Any) -> None:
     a, b = arrays()
     assert refused(COPY, a, b, 0, 8, 16, blocks=blocks).code == "PTO-U039"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 from typing import Any
 
 import ml_dtypes
@@ -394,5 +395,123 @@ def test_a_program_is_text_a_path_or_parsed(tmp_path: Any) -> None:
 def test_a_program_is_prepared_once() -> None:
     module = pto.parse(SCALE)
     device = pto.Device("a5")
-    one, two = (device.world.kernel(module, None, device.profile) for _ in range(2))
+    one, two = (device.kernel(module) for _ in range(2))
     assert one is two
+
+
+# ---- kernels of Python, text and threads: one way
+
+
+@pto.kernel(profile="a5")
+def fill(x: pto.Global[pto.f32], n: pto.Scalar[pto.f32]) -> None:
+    t = pto.tile(8, 64, pto.f32)
+    pto.texpands(t, n)
+    pto.tstore(x[pto.block_idx() * 8 :, :], t)
+
+
+@pto.kernel(profile="a5")
+def add(x: pto.Global[pto.f32], y: pto.Global[pto.f32]) -> None:
+    i = pto.block_idx() * 8
+    t, u = pto.tile(8, 64, pto.f32), pto.tile(8, 64, pto.f32)
+    pto.tload(t, x[i:, :])
+    pto.tload(u, y[i:, :])
+    pto.tadd(t, t, u)
+    pto.tstore(y[i:, :], t)
+
+
+@pytest.mark.parametrize("engine", ["reference", "jit"])
+def test_a_stream_launches_kernels_of_python_beside_text(engine: str) -> None:
+    device = pto.Device("a5", engine=engine)
+    first, second = device.stream(), device.stream()
+    x, y, z = ones(16), np.zeros((16, 64), np.float32), np.zeros((16, 64), np.float32)
+    made = first.launch(fill[2], x, 3.0)
+    first.launch(SCALE, x, 2.0, 16 * 64)
+    second.wait(first.record())
+    second.launch(add[2], x, y=y)
+    second.launch(ADD, args=[x, y, z], blocks=1)
+    assert not made.is_done and (x == 1).all()
+    device.synchronize()
+    assert made.is_done and made.kernel.engine == engine
+    assert (x == 6).all() and (y == 6).all() and (z == 12).all()
+
+
+def test_a_kernel_of_one_block_needs_no_grid() -> None:
+    device = pto.Device("a5")
+    x = ones(8)
+    device.stream().launch(fill, x, n=4.0)
+    device.synchronize()
+    assert (x == 4).all()
+
+
+def test_ranks_launch_kernels_of_python() -> None:
+    world = pto.World(3, "a5")
+    data = [ones(16) for _ in range(3)]
+    world.launch(fill[2], args=[[x, float(rank)] for rank, x in enumerate(data)])
+    world.synchronize()
+    assert all((x == rank).all() for rank, x in enumerate(data))
+
+
+def test_a_graph_replays_kernels_of_python() -> None:
+    device = pto.Device("a5")
+    x, y = ones(8), np.zeros((8, 64), np.float32)
+    with device.capture() as graph:
+        device.stream().launch(add[1], x, y)
+    for _ in range(3):
+        graph.replay(device.stream())
+    device.synchronize()
+    assert (y == 3).all()
+
+
+def test_a_kernel_is_launched_on_its_own_profile_and_says_its_blocks_itself() -> None:
+    stream = pto.Device("a2a3").stream()
+    assert code_of(lambda: stream.launch(add[1], ones(8), ones(8))) == "PTO-U193"
+    stream = pto.Device("a5").stream()
+    assert code_of(lambda: stream.launch(add, ones(8), ones(8), blocks=2)) == "PTO-U039"
+
+
+@pytest.mark.parametrize("engine", ["reference", "jit"])
+def test_threads_share_a_device(engine: str) -> None:
+    device = pto.Device("a5", engine=engine)
+    wrong: list[Any] = []
+
+    def work(number: int) -> None:
+        stream = device.stream()
+        for turn in range(8):
+            x, y = ones(16), np.full((16, 64), number, np.float32)
+            stream.launch(add[2], x, y)
+            stream.launch(SCALE, args=[y, 2.0, 16 * 64])
+            (stream if turn % 2 else device).synchronize()
+            if not (y == 2 * (number + 1)).all():
+                wrong.append((number, turn, y[0, 0]))
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+
+
+def test_who_submitted_work_that_another_thread_gave_up_is_told() -> None:
+    device = pto.Device("a5")
+    bad, good, y = device.stream(), device.stream(), ones(8)
+    bad.launch(SCALE, args=[ones(1), 2.0, 65])  # one element beyond the array
+    good.wait(bad.record())
+    lost = good.launch(SCALE, args=[y, 2.0, 512])
+    told: list[str] = []
+    thread = threading.Thread(target=lambda: told.append(code_of(device.synchronize)))
+    thread.start()
+    thread.join()
+    assert not lost.is_done and isinstance(lost.error, PtoError)
+    assert code_of(device.synchronize) == told[0] == lost.error.code
+    device.synchronize()  # told once
+    assert (y == 1).all()
+
+
+def test_a_world_forgets_streams_that_have_no_work() -> None:
+    device = pto.Device("a5")
+    x = ones(8)
+    for _ in range(5):
+        device.stream().launch(fill, x, 1.0)
+        device.synchronize()
+    assert device.world._busy == []

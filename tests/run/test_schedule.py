@@ -15,7 +15,8 @@ from pto.core.errors import PtoError
 from pto.ir.text.parser import parse, parse_file
 from pto.lang.kernel import Kernel
 from pto.run.launch.arguments import build, parameters, parse_args
-from pto.run.launch.host import entry_functions, launch
+from pto.run.launch.entry import entry_functions
+from pto.run.launch.host import launch
 from pto.run.order.choice import Schedule, parse_schedule
 from pto.run.order.deferred_registers import Registers
 from tests.examples.test_examples import runs

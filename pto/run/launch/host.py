@@ -6,20 +6,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import numpy.typing as npt
 
-from pto.core.errors import Diagnostic, PtoError, fail
+from pto.core.errors import PtoError, fail
 from pto.ir.graph import Module, Operation
 from pto.plan.mode import mode_of
+from pto.run.launch.call import Launch
 from pto.run.launch.engine import chosen_engine
+from pto.run.launch.entry import entry_functions
+from pto.run.launch.prepared import Kernel
 from pto.run.launch.progress import Progress
 from pto.run.machine.device import Device
-from pto.run.machine.sides import peers
 from pto.run.order.choice import PROGRAM, Schedule, parse_schedule
 from pto.target.choose import Target
 from pto.verify import judge
-from pto.verify.functions import entries, is_defined, name_of
 from pto.verify.target import target_of
 
 if TYPE_CHECKING:  # whoever watches a run brings these along
@@ -74,14 +74,18 @@ def launch(
         raise fail("PTO-U092", "checks are code of the jit engine; the sanitizer watches this one")
     target = _target(module, profile, device, check)
     kernels = entry_functions(module, entry)
-    count = int(np.prod(blocks))
     chip = Device(target.profile, observer=observer, engine=chosen, checks=checks)
     when = _schedule(kernels, schedule, watched=bool(observer or stepper))
     chip.tap = stepper or (_scheduler(when) if when != PROGRAM else chip.tap)
-    printed = chip.run(module, kernels, list(args), count, progress)
-    name = ", ".join(map(name_of, kernels))
-    ran = chosen if chip.tap is None else "reference"  # whoever watches, watches that one
-    return Report(target, ran, name, count, tuple(printed), when, chip.left_out)
+    kernel = Kernel(module, kernels, target.profile, chip.tap, chosen, checks)
+    return report(chip.run(Launch.of(kernel, chip, args, blocks, progress)), target, when)
+
+
+def report(done: Launch, target: Target, schedule: Schedule = PROGRAM) -> Report:
+    """What a launch was."""
+    kernel = done.kernel
+    engine, skipped = kernel.engine, kernel.left_out
+    return Report(target, engine, kernel.name, done.blocks, done.printed, schedule, skipped)
 
 
 def _scheduler(when: Schedule) -> Tap:
@@ -110,27 +114,3 @@ def _target(module: Module, profile: str | None, device: str | None, check: bool
     if errors:
         raise PtoError(*errors)
     return target
-
-
-def entry_functions(module: Module, entry: str | None) -> list[Operation]:
-    """The function to run, with those at the other ends of its queues: they run together."""
-    functions = [f for f in module.functions() if is_defined(f)]
-    if entry is not None:
-        chosen = [f for f in functions if name_of(f) == entry]
-        if not chosen:
-            known = ", ".join(f"@{name_of(f)}" for f in functions)
-            raise fail("PTO-U030", f"there is no function @{entry}; the program has {known}")
-        return chosen if len(chosen) > 1 else peers(chosen[0], module)
-    found = entries(functions)
-    if not found:
-        found = [f for f in functions if f.side() is not None]
-    if found and ({id(f) for f in found} <= {id(f) for f in peers(found[0], module)}):
-        return peers(found[0], module)
-    if {f.side() for f in found} == {"cube", "vector"} and len(found) == 2:
-        return found
-    known = ", ".join(f"@{name_of(f)}" for f in found or functions)
-    raise PtoError(
-        Diagnostic(
-            "PTO-U031", f"which function is to run? The program has {known}", help="--entry NAME"
-        )
-    )

@@ -45,12 +45,12 @@ class Kernel:
         self.parameters = dict(taken(functions))
         plan = sides(functions, profile)
         self._placement = plan_memory(functions, profile)
-        # whoever watches a run watches the reference engine
-        self.left_out: Mapping[
-            tuple[str, str], int
-        ] = {}  # what the reference does for the jit: why
+        # what the reference does for the jit: why
+        self.left_out: Mapping[tuple[str, str], int] = {}
         self._unit: Unit | None = None
-        if engine == "jit" and tap is None:
+        # whoever watches a run watches the reference engine
+        self.engine = engine if tap is None else "reference"
+        if self.engine == "jit":
             make, self._unit = _native(self._placement, wants_checks(checks))
             self.left_out = self._unit.skipped
         else:
@@ -59,11 +59,14 @@ class Kernel:
         self._sides = [(s, compilers[s.name].code(s.function)) for s in plan]
 
     @property
+    def can_wait(self) -> bool:
+        """Whether agents may have to wait for others, of this launch or of another."""
+        return any(code.can_wait for _, code in self._sides)
+
+    @property
     def is_parallel(self) -> bool:
         """Whether blocks may run side by side: compiled, and no agent waits for another."""
-        if self._unit is None or self._unit.ordered:
-            return False
-        return not any(code.can_wait for _, code in self._sides)
+        return self._unit is not None and not self._unit.ordered and not self.can_wait
 
     def written(self, values: Mapping[str, Any]) -> list[Any]:
         """The values of parameters in global memory that may be written to."""
@@ -87,12 +90,6 @@ class Kernel:
             raise fail(
                 "PTO-U032", f"@{self.name} takes {len(wanted)} arguments ({shown}), got {count}"
             )
-
-    def start(self, device: Any, values: Mapping[str, Any], blocks: int) -> Grid:
-        """A launch: one value for each parameter."""
-        if blocks < 1:
-            raise fail("PTO-U039", f"a launch needs at least one block, got {blocks}")
-        return Grid(self, device, values, blocks)
 
     def agents(
         self, cluster: Cluster, values: Mapping[str, Any], done: Callable[[], None]

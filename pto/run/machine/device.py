@@ -17,19 +17,18 @@ from pto.core.errors import fail
 from pto.core.global_tensor import GlobalTensor
 from pto.core.memory import Memory, Space
 from pto.core.pointer import Pointer
-from pto.ir.graph import Module, Operation
 from pto.isa.meaning.handle.memref import argument_view
 from pto.isa.meaning.scalar.arith import bits_of, wrapper
 from pto.isa.row import types as t
 from pto.run.launch.arrays import Borrowed, require_elements
 from pto.run.launch.engine import chosen_engine
 from pto.run.launch.prepared import Kernel
-from pto.run.launch.progress import Progress
-from pto.run.machine.agents import take_turns
 from pto.target.choose import choose
 from pto.target.facts import Profile
 
 if TYPE_CHECKING:
+    from pto.ir.graph import Module
+    from pto.run.launch.call import Launch
     from pto.run.machine.stream import Capture, Stream
     from pto.run.machine.world import World
     from pto.run.watch.events import Observer, Tap
@@ -78,11 +77,11 @@ class Device:
         self.checks = checks  # of the jit engine: data that nobody has written
         self.rank = rank
         self.tap = None if observer is None else _tap(observer)
-        self.left_out: Mapping[tuple[str, str], int] = {}  # of the last launch: Kernel.left_out
         self._world = world
         self._heap = (rank + 1) * _WINDOW
         self._next = self._heap + _ARRAYS
         self._arrays: list[_Attached] = []
+        self._streams = 0  # made so far
         self._meetings: dict[Any, Any] = {}
 
     # ---- what the host does with it
@@ -98,7 +97,12 @@ class Device:
 
     def stream(self) -> Stream:
         """A new queue of work for this device."""
-        return self.world.new_stream(self)
+        number, self._streams = self._streams, self._streams + 1
+        return self.world.new_stream(self, number)
+
+    def kernel(self, module: Module, entry: str | None = None) -> Kernel:
+        """A program checked and made ready for this device; once."""
+        return self.world.kernel(self, module, entry)
 
     def synchronize(self) -> None:
         """Do all that has been submitted."""
@@ -216,26 +220,13 @@ class Device:
 
     # ---- launches
 
-    def run(
-        self,
-        module: Module,
-        functions: Sequence[Operation],
-        args: Sequence[Any],
-        blocks: int,
-        progress: Progress | None = None,
-    ) -> list[str]:
-        """One launch, at once; returns what its blocks printed."""
-        kernel = Kernel(module, functions, self.profile, self.tap, self.engine, self.checks)
-        self.left_out = kernel.left_out
-        grid = kernel.start(self, self.values(kernel, args), blocks)
-        grid.progress = progress
-        with np.errstate(all="ignore"):
-            if self.tap is None:
-                grid.run()
-            else:
-                take_turns(self.tap.paced(grid.next_block), self.tap.unstick)
-                self.tap.observer.end()
-        return grid.printed()
+    def run(self, launch: Launch) -> Launch:
+        """One launch, at once: a stream of its own."""
+        stream = self.stream()
+        stream.is_direct = True
+        stream.submit(launch)
+        stream.synchronize()
+        return launch
 
     def values(self, kernel: Kernel, args: Sequence[Any]) -> Mapping[str, Any]:
         """What the parameters of a kernel stand for."""

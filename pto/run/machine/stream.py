@@ -6,42 +6,22 @@ somebody synchronises, and results never depend on which stream came first.
 
 from __future__ import annotations
 
+import threading
 from collections import deque
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from pto.core.errors import PtoError
-from pto.core.memory import Memory
-from pto.ir.graph import Module
-from pto.ir.text.parser import parse, parse_file
-from pto.isa.row import types as t
-from pto.run.launch.arrays import Borrowed, borrow, require_elements
-from pto.run.launch.host import entry_functions
-from pto.run.launch.prepared import Grid, Kernel
+from pto.core.errors import fail
+from pto.run.launch.call import Blocks, Callee, Launch, Program, load
+from pto.run.launch.prepared import Grid
 from pto.run.machine.agents import Agent
-from pto.run.watch.events import Tap
-from pto.verify import judge
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from types import TracebackType
 
     from pto.run.machine.device import Device
     from pto.run.machine.world import World
-
-Program = Module | Path | str
-
-
-def load(program: Program) -> Module:
-    """A program: parsed already, the path of a file, or text with more than one line."""
-    if isinstance(program, Module):
-        return program
-    if isinstance(program, str) and "\n" in program:
-        return parse(program)
-    return parse_file(Path(program))
 
 
 class Event:
@@ -65,54 +45,22 @@ class WaitFor:
     event: Event
 
 
-@dataclass(slots=True, eq=False)
-class Launch:
-    """One launch of a kernel. `printed` is there when it is done."""
-
-    kernel: Kernel
-    device: Device
-    args: Sequence[Any]  # scalars, and borrowed arrays
-    blocks: int
-    is_done: bool = False
-    printed: tuple[str, ...] = ()
-    _held: list[Memory] = field(default_factory=list[Memory])
-
-    def again(self) -> Launch:
-        """The same work, to be done once more."""
-        return Launch(self.kernel, self.device, self.args, self.blocks)
-
-    def begin(self) -> Grid:
-        plain = [a.array if isinstance(a, Borrowed) else a for a in self.args]
-        values = self.device.values(self.kernel, plain)
-        memories = [getattr(value, "memory", None) for value in values.values()]
-        self._held = [m for m in memories if isinstance(m, Memory)]
-        self.device.hold(self._held)
-        return self.kernel.start(self.device, values, self.blocks)
-
-    def end(self, grid: Grid) -> None:
-        self.release()
-        self.printed, self.is_done = tuple(grid.printed()), True
-        for arg in self.args:
-            if isinstance(arg, Borrowed) and arg.give_back is not None:
-                arg.give_back()
-
-    def release(self) -> None:
-        self.device.release(self._held)
-        self._held = []
-
-
 Task = Launch | Record | WaitFor
 
 
 class Stream:
     """A queue of work for one device."""
 
-    def __init__(self, device: Device, number: int) -> None:
+    def __init__(self, device: Device, number: int, made: int) -> None:
         self.device = device
-        self.number = number
+        self.number = number  # on its device
+        self.made = made  # in the order of all
         self._tasks: deque[Task] = deque()
         self._running: tuple[Launch, Grid] | None = None
         self._number = 0  # of the launch that runs
+        self.is_direct = False  # a call, not one of several launches
+        self.owner = 0  # the thread that submitted last
+        self.error: BaseException | None = None  # why its work was given up, not told yet
         self.after = device.world.over  # launches that are over before what comes next
 
     @property
@@ -124,22 +72,32 @@ class Stream:
 
     def launch(
         self,
-        program: Program,
-        *,
+        program: Program | Callee,
+        *given: Any,
         args: Sequence[Any] = (),
-        blocks: int | tuple[int, ...] = 1,
+        blocks: Blocks = 1,
         entry: str | None = None,
+        **named: Any,
     ) -> Launch:
         """Submit a kernel. The program is checked now, and run when somebody synchronises.
 
-        Arrays are global memory: until then they belong to the kernel.
+        `stream.launch(kernel[8], x, y)` for a kernel of Python; for a program its arguments follow
+        too, or stand in `args`. Arrays are global memory: until then they belong to the kernel.
         """
-        device = self.device
-        kernel = device.world.kernel(load(program), entry, device.profile, device.tap)
-        given = [_argument(name, type, arg) for (name, type), arg in _pairs(kernel, args)]
-        made = Launch(kernel, self.device, given, int(np.prod(blocks)))
-        self.submit(made)
-        return made
+        with self.device.world.lock:
+            if isinstance(program, Callee):
+                if args or blocks != 1 or entry is not None:
+                    raise fail(
+                        "PTO-U039",
+                        "a kernel of Python says its blocks itself, and its arguments follow it",
+                        help="stream.launch(kernel[blocks], x, y)",
+                    )
+                made = program.launched(self.device, given, named)
+            else:
+                kernel = self.device.kernel(load(program), entry)
+                made = Launch.of(kernel, self.device, (*given, *args), blocks)
+            self.submit(made)
+            return made
 
     def record(self) -> Event:
         """An event that happens when all work submitted to this stream so far is done."""
@@ -156,11 +114,15 @@ class Stream:
         self.device.world.synchronize()
 
     def submit(self, task: Task) -> None:
-        graph = self.device.world.capturing
-        if graph is None:
-            self._tasks.append(task)
-        else:
-            graph.tasks.append(task)
+        world = self.device.world
+        with world.lock:
+            graph = world.capturing.get(threading.get_ident())
+            if graph is None:
+                world.takes_up(self)
+                self.owner = threading.get_ident()
+                self._tasks.append(task)
+            else:
+                graph.tasks.append(task)
 
     # ---- the device takes
 
@@ -179,8 +141,10 @@ class Stream:
                 return []
             task = self._tasks.popleft()
             if isinstance(task, Launch):
-                self._running = task, task.begin()
                 self._number = self.device.world.next_launch()
+                self._running = task, task.begin()
+                if self.device.tap is None and not task.kernel.can_wait:
+                    self._running[1].run()  # nobody waits: at once, on threads where that helps
             elif isinstance(task, Record):
                 task.event.is_done, task.event.after = True, self.after
             else:
@@ -188,7 +152,7 @@ class Stream:
 
     def _tell(self, launch: Launch) -> None:
         """Whoever watches hears which launch the next agents belong to."""
-        if self.device.tap is not None:
+        if self.device.tap is not None and not self.is_direct:
             self.device.tap.observer.launch(self._number, self.after, launch.kernel.functions)
 
     @property
@@ -205,27 +169,18 @@ class Stream:
         task = self._tasks[0] if self._tasks else None
         return task.event if isinstance(task, WaitFor) else None
 
-    def abandon(self) -> None:
-        """Forget all work, after an error."""
-        if self._running is not None:
-            self._running[0].release()
+    def abandon(self, error: BaseException) -> None:
+        """Forget all work, after an error; who submitted it is told when he asks for it."""
+        running = [] if self._running is None else [self._running[0]]
+        for launch in running:
+            launch.release()
+        lost = running + [task for task in self._tasks if isinstance(task, Launch)]
+        for launch in lost:
+            launch.error = error
+        if lost and self.owner != threading.get_ident():
+            self.error = error
         self._running = None
         self._tasks.clear()
-
-
-def _pairs(kernel: Kernel, args: Sequence[Any]) -> Iterable[tuple[tuple[str, t.Type], Any]]:
-    kernel.require(len(args))
-    return zip(kernel.parameters.items(), args, strict=True)
-
-
-def _argument(name: str, type: t.Type, value: Any) -> Any:
-    given = borrow(value)
-    if given is None:
-        return value
-    elem = getattr(type, "elem", None)
-    if isinstance(elem, t.Scalar):
-        require_elements(name, given, elem.dtype)
-    return given
 
 
 class Graph:
@@ -262,7 +217,7 @@ class Capture:
         self._graph = Graph()
 
     def __enter__(self) -> Graph:
-        self._world.capturing = self._graph
+        self._world.capturing[threading.get_ident()] = self._graph
         return self._graph
 
     def __exit__(
@@ -271,13 +226,4 @@ class Capture:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._world.capturing = None
-
-
-def prepare(module: Module, entry: str | None, profile: Any, tap: Tap | None = None) -> Kernel:
-    """Check a program for a profile and make its kernel ready."""
-    _, findings = judge(module, profile=profile.name, device=profile.device)
-    errors = [d for d in findings if d.severity == "error"]
-    if errors:
-        raise PtoError(*errors)
-    return Kernel(module, entry_functions(module, entry), profile, tap)
+        del self._world.capturing[threading.get_ident()]

@@ -5,6 +5,7 @@ Their streams are worked off together, so that ranks may wait for each other's s
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -16,10 +17,11 @@ from pto.core.dtypes import dtype
 from pto.core.errors import Diagnostic, Note, PtoError, fail
 from pto.core.pointer import Pointer
 from pto.ir.graph import Module
+from pto.run.launch.call import Blocks, Callee, Launch, Program, load, prepare
 from pto.run.launch.prepared import Kernel
 from pto.run.machine.agents import Agent, take_turns
 from pto.run.machine.device import Device
-from pto.run.machine.stream import Capture, Graph, Launch, Program, Stream, load, prepare
+from pto.run.machine.stream import Capture, Graph, Stream
 from pto.run.watch.events import Tap
 from pto.target.facts import Profile
 
@@ -41,11 +43,13 @@ class World:
         made = (Device(profile, device=device, rank=n, world=self) for n in range(ranks))
         self.devices: tuple[Device, ...] = tuple(made)
         self.meetings: dict[Any, Any] = {}
-        self.capturing: Graph | None = None
+        self.capturing: dict[int, Graph] = {}  # by thread
+        self.lock = threading.RLock()  # of everything here and on its devices
         self.over: frozenset[int] = frozenset()  # launches the host has seen the end of
         self._launches = 0
-        self._streams: list[Stream] = []
-        self._kernels: dict[tuple[int, str | None, Profile, int], tuple[Module, Kernel]] = {}
+        self._made = 0
+        self._busy: list[Stream] = []  # streams with work, in the order they were made in
+        self._kernels: dict[Any, tuple[Module, Kernel]] = {}
 
     @classmethod
     def around(cls, device: Device) -> World:
@@ -84,44 +88,49 @@ class World:
 
     # ---- work
 
-    def new_stream(self, device: Device) -> Stream:
-        number = sum(stream.device is device for stream in self._streams)
-        self._streams.append(Stream(device, number))
-        return self._streams[-1]
+    def new_stream(self, device: Device, number: int) -> Stream:
+        with self.lock:
+            self._made += 1
+            return Stream(device, number, self._made)
+
+    def takes_up(self, stream: Stream) -> None:
+        """A stream has work: it is kept until that is done."""
+        if stream not in self._busy:
+            stream.after = self.over
+            self._busy = sorted((*self._busy, stream), key=lambda each: each.made)
 
     def next_launch(self) -> int:
         """A number for a launch; they count from 1."""
         self._launches += 1
         return self._launches
 
-    def kernel(
-        self, module: Module, entry: str | None, profile: Profile, tap: Tap | None = None
-    ) -> Kernel:
+    def kernel(self, device: Device, module: Module, entry: str | None) -> Kernel:
         """A kernel made ready; the same program is not prepared twice."""
-        key = id(module), entry, profile, id(tap)
+        tap, profile, engine, checks = device.tap, device.profile, device.engine, device.checks
+        key = id(module), entry, profile, id(tap), engine, checks
         found = self._kernels.get(key)
         if found is None:
-            found = module, prepare(module, entry, profile, tap)
-            self._kernels[key] = found
+            made = prepare(module, entry, profile, tap=tap, engine=engine, checks=checks)
+            found = self._kernels[key] = module, made
             if len(self._kernels) > _KEPT:
                 del self._kernels[next(iter(self._kernels))]
         return found[1]
 
     def launch(
         self,
-        program: Program,
+        program: Program | Callee,
         *,
         args: Sequence[Sequence[Any]],
-        blocks: int | tuple[int, ...] = 1,
+        blocks: Blocks = 1,
         entry: str | None = None,
     ) -> list[Launch]:
         """One launch on each rank, with arguments of its own, all at once."""
         if len(args) != len(self.devices):
             raise fail("PTO-U192", f"{len(args)} lists of arguments for {len(self.devices)} ranks")
-        module = load(program)
-        streams = [self.new_stream(device) for device in self.devices]
+        what = program if isinstance(program, Callee) else load(program)
+        streams = [device.stream() for device in self.devices]
         return [
-            stream.launch(module, args=own, blocks=blocks, entry=entry)
+            stream.launch(what, *own, blocks=blocks, entry=entry)
             for stream, own in zip(streams, args, strict=True)
         ]
 
@@ -129,26 +138,54 @@ class World:
         return Capture(self)
 
     def synchronize(self) -> None:
-        """Do all that has been submitted to any rank."""
-        try:
-            with np.errstate(all="ignore"):
-                take_turns(self._begin)
-            self._require_done()
-            self._settle()
-        except BaseException:
-            for stream in self._streams:
-                stream.abandon()
-            raise
+        """Do all that has been submitted to any rank. Threads may submit and synchronise as they
+        like: whoever comes first does the work of all, the others find it done, or hear why not."""
+        with self.lock:
+            try:
+                with np.errstate(all="ignore"):
+                    tap = self._tap
+                    if tap is None:
+                        take_turns(self._begin)
+                    else:
+                        take_turns(tap.paced(self._begin), tap.unstick)
+                self._require_done()
+                self._settle()
+            except BaseException as error:
+                for stream in self._busy:
+                    stream.abandon(error)
+                self._leave()
+                raise
+            self._tell_errors()
+
+    @property
+    def _tap(self) -> Tap | None:
+        """Who watches: all ranks have one."""
+        return next((device.tap for device in self.devices if device.tap is not None), None)
 
     def _settle(self) -> None:
         """What the host submits from here on comes after everything so far."""
-        self.over = frozenset(range(1, self._launches + 1))
-        for stream in self._streams:
-            stream.after = self.over
+        # nobody but an observer asks which launches those were
+        watched = self._tap is not None
+        self.over = frozenset(range(1, self._launches + 1)) if watched else frozenset()
+        self._leave()
+        if self._tap is not None:
+            self._tap.observer.end()
+
+    def _leave(self) -> None:
+        """No stream has work any more."""
+        self._busy = [stream for stream in self._busy if stream.error is not None]
         for device in self.devices:
             device.forget()
-        for tap in {id(d.tap): d.tap for d in self.devices if d.tap is not None}.values():
-            tap.observer.end()
+
+    def _tell_errors(self) -> None:
+        """Work of this thread that another one gave up."""
+        own = threading.get_ident()
+        told = [s for s in self._busy if s.error is not None and s.owner == own]
+        self._busy = [s for s in self._busy if s not in told]
+        for stream in told:
+            error, stream.error = stream.error, None
+            if error is not None:
+                raise error
 
     @contextmanager
     def observed(self, tap: Tap) -> Generator[None]:
@@ -165,15 +202,15 @@ class World:
     def _begin(self) -> list[Agent]:
         """Agents of the first stream that has some. What one stream records may free another."""
         left = -1
-        while left != (left := sum(stream.tasks for stream in self._streams)):
-            for stream in self._streams:
+        while left != (left := sum(stream.tasks for stream in self._busy)):
+            for stream in self._busy:
                 agents = stream.begin()
                 if agents:
                     return agents
         return []
 
     def _require_done(self) -> None:
-        stuck = [(s, event) for s in self._streams if (event := s.waits_for) is not None]
+        stuck = [(s, event) for s in self._busy if (event := s.waits_for) is not None]
         if not stuck:
             return
         notes = tuple(

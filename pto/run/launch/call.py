@@ -1,0 +1,145 @@
+"""One launch, whoever asks for it: a kernel made ready, its arguments, how many blocks.
+
+Text programs, Python kernels, streams and ranks all come through here: what is called makes a
+`Launch`, and a stream does it.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from math import prod
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+from pto.core.errors import PtoError, fail
+from pto.core.memory import Memory
+from pto.ir.graph import Module
+from pto.ir.text.parser import parse, parse_file
+from pto.isa.row import types as t
+from pto.run.launch.arrays import Borrowed, borrow, require_elements
+from pto.run.launch.entry import entry_functions
+from pto.run.launch.prepared import Grid, Kernel
+from pto.run.launch.progress import Progress
+from pto.target.facts import Profile
+from pto.verify import judge
+
+if TYPE_CHECKING:
+    from pto.run.machine.device import Device
+    from pto.run.watch.events import Tap
+
+Program = Module | Path | str
+Blocks = int | tuple[int, ...]
+
+
+@runtime_checkable
+class Callee(Protocol):
+    """What can be launched beside programs: a kernel of Python, with its grid or without."""
+
+    def launched(self, device: Device, args: Sequence[Any], named: Mapping[str, Any]) -> Launch: ...
+
+
+def load(program: Program) -> Module:
+    """A program: parsed already, the path of a file, or text with more than one line."""
+    if isinstance(program, Module):
+        return program
+    if isinstance(program, str) and "\n" in program:
+        return parse(program)
+    return parse_file(Path(program))
+
+
+def count_of(blocks: Blocks) -> int:
+    """How many blocks a grid has."""
+    sizes = blocks if isinstance(blocks, tuple) else (blocks,)
+    try:
+        found = prod(map(operator.index, sizes))
+    except TypeError:
+        raise fail(
+            "PTO-U039", f"a grid is a number of blocks, or a tuple, not {blocks!r}"
+        ) from None
+    if found < 1 or any(size < 1 for size in sizes):
+        raise fail("PTO-U039", f"a launch needs at least one block, got {blocks}")
+    return found
+
+
+def prepare(
+    module: Module,
+    entry: str | None,
+    profile: Profile,
+    *,
+    tap: Tap | None = None,
+    engine: str = "reference",
+    checks: bool = False,
+) -> Kernel:
+    """Check a program for a profile and make its kernel ready."""
+    _, findings = judge(module, profile=profile.name, device=profile.device)
+    errors = [d for d in findings if d.severity == "error"]
+    if errors:
+        raise PtoError(*errors)
+    return Kernel(module, entry_functions(module, entry), profile, tap, engine, checks)
+
+
+@dataclass(slots=True, eq=False)
+class Launch:
+    """One launch of a kernel. `printed` is there when it is done."""
+
+    kernel: Kernel
+    device: Device
+    args: Sequence[Any]  # scalars, and borrowed arrays
+    blocks: int
+    progress: Progress | None = None
+    is_done: bool = False
+    printed: tuple[str, ...] = ()
+    error: BaseException | None = None  # why it was given up
+    _held: list[Memory] = field(default_factory=list[Memory])
+
+    @classmethod
+    def of(
+        cls,
+        kernel: Kernel,
+        device: Device,
+        args: Sequence[Any],
+        blocks: Blocks,
+        progress: Progress | None = None,
+    ) -> Launch:
+        """With the memory of its arrays, which belong to the kernel until it is done."""
+        kernel.require(len(args))
+        pairs = zip(kernel.parameters.items(), args, strict=True)
+        given = [_argument(name, type, arg) for (name, type), arg in pairs]
+        return cls(kernel, device, given, count_of(blocks), progress)
+
+    def again(self) -> Launch:
+        """The same work, to be done once more."""
+        return Launch(self.kernel, self.device, self.args, self.blocks, self.progress)
+
+    def begin(self) -> Grid:
+        plain = [a.array if isinstance(a, Borrowed) else a for a in self.args]
+        values = self.device.values(self.kernel, plain)
+        memories = [getattr(value, "memory", None) for value in values.values()]
+        self._held = [m for m in memories if isinstance(m, Memory)]
+        self.device.hold(self._held)
+        grid = Grid(self.kernel, self.device, values, self.blocks)
+        grid.progress = self.progress
+        return grid
+
+    def end(self, grid: Grid) -> None:
+        self.release()
+        self.printed, self.is_done = tuple(grid.printed()), True
+        for arg in self.args:
+            if isinstance(arg, Borrowed) and arg.give_back is not None:
+                arg.give_back()
+
+    def release(self) -> None:
+        self.device.release(self._held)
+        self._held = []
+
+
+def _argument(name: str, type: t.Type, value: Any) -> Any:
+    given = value if isinstance(value, Borrowed) else borrow(value)
+    if given is None:
+        return value
+    elem = getattr(type, "elem", None)
+    if isinstance(elem, t.Scalar):
+        require_elements(name, given, elem.dtype)
+    return given
