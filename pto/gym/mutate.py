@@ -19,7 +19,7 @@ from pto.ir.graph import Module
 from pto.ir.text.parser import parse_file
 from pto.observe.mutants import SCHEDULES, Mutant, mutants
 from pto.run.launch.host import Report, launch
-from pto.run.order.effects import is_ordering
+from pto.run.order.resolve import is_ordering
 
 _COLUMNS = ("found", "harmless", "missed")
 _STYLES = {"found": "value", "harmless": "note", "missed": "error"}

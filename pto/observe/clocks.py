@@ -6,7 +6,6 @@ through another pipe, or after every operation where the profile calls the pipe 
 
 from __future__ import annotations
 
-from collections import deque
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,7 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from pto.ir.graph import Operation
+from pto.run.order import state
 from pto.run.watch.events import Event
+from pto.run.watch.memory import Access
 
 Clock = npt.NDArray[np.int64]
 
@@ -29,7 +30,16 @@ class Moment:
 
 
 @dataclass(slots=True, eq=False)
-class Thread:
+class Item(state.Item):
+    """An event on its way through the queue of its pipe."""
+
+    moment: Moment = field(kw_only=True)
+    accesses: list[Access] = field(kw_only=True)
+    scope: list[tuple[Event, Moment]] | None = None  # of a vector scope, in program order
+
+
+@dataclass(slots=True, eq=False)
+class Thread(state.Pipe[Clock, Item]):
     """A pipe of an agent: its clock, and every operation it has executed."""
 
     index: int
@@ -38,12 +48,10 @@ class Thread:
     ordered: bool  # sees its own earlier accesses without a barrier
     clock: Clock
     moments: list[Moment] = field(default_factory=list[Moment])
-    queue: deque[Item] = field(default_factory=deque["Item"])
     # by thread: the flag last waited for, and where
     heard: dict[int, tuple[Any, Operation]] = field(
         default_factory=dict[int, tuple[Any, Operation]]
     )
-    issued: int = -1  # the state of the scalar unit that this pipe has last seen
 
     @property
     def now(self) -> int:
@@ -60,50 +68,34 @@ class Thread:
             self.clock[self.index] = len(self.moments)
 
     def settle(self) -> None:
-        """All of its own operations are complete."""
         self.clock[self.index] = len(self.moments)
 
-    def published(self) -> Clock:
+    def publish(self) -> Clock:
         """What holds when a flag fires after all earlier operations of this pipe."""
         clock = self.clock.copy()
         clock[self.index] = len(self.moments)
         return clock
 
-
-@dataclass(slots=True, eq=False)
-class Item:
-    """An event on its way through the queue of its pipe."""
-
-    event: Event
-    moment: Moment
-    scope: list[tuple[Event, Moment]] | None = None  # of a vector scope, in program order
-    need: int = 0  # releases of a buffer id that came before it
-    clock: Clock | None = None  # of the scalar unit when it was issued
-    version: int = 0
+    def join(self, stamp: Clock) -> None:
+        """It comes after everything `stamp` has seen."""
+        size = stamp.size
+        if size == self.clock.size:
+            np.maximum(self.clock, stamp, out=self.clock)
+        else:
+            part = self.clock[:size]
+            np.maximum(part, stamp, out=part)
 
 
 @dataclass(slots=True, eq=False)
-class Agent:
-    """One core side: its pipes, what waits to be issued, and its flags."""
+class Agent(state.Unit[Clock, Thread, Item]):
+    """One core side, as reports name it."""
 
     name: str
-    block: int
     cluster: int  # a number for all agents of one core
     automatic: bool  # a compiler orders its pipes
-    launch: int = 0  # of several; 0 where there is but one
     rank: int = 0
     base: Clock | None = None  # of everything that was over before its launch began
-    threads: dict[str, Thread] = field(default_factory=dict[str, Thread])
-    waiting: deque[Item] = field(default_factory=deque[Item])
-    flags: dict[Any, deque[tuple[Clock, Item]]] = field(
-        default_factory=dict[Any, deque[tuple[Clock, Item]]]
-    )
-    buffers: dict[int, list[Clock]] = field(default_factory=dict[int, list[Clock]])
-    releases: dict[int, int] = field(default_factory=dict[int, int])
-    users: dict[int, set[str]] = field(default_factory=dict[int, set[str]])
-    unit: Clock | None = None  # of the operations that mark tiles of L0C by unit flags
     count: int = 0
-    version: int = 0  # grows when the clock of the scalar unit may have changed
 
 
 class Clocks:
@@ -135,16 +127,6 @@ def _wide(clock: Clock, width: int) -> Clock:
     out = np.zeros(width, np.int64)
     out[: clock.size] = clock
     return out
-
-
-def join(thread: Thread, other: Clock) -> None:
-    """`thread` comes after everything `other` has seen."""
-    size = other.size
-    if size == thread.clock.size:
-        np.maximum(thread.clock, other, out=thread.clock)
-    else:
-        part = thread.clock[:size]
-        np.maximum(part, other, out=part)
 
 
 def joined(a: Clock, b: Clock | None) -> Clock:

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 
 from pto.core.errors import Diagnostic, Note
 from pto.ir.graph import Operation
+from pto.isa.row.flag import Flag
 from pto.observe.clocks import Agent, Clock, Item, Thread
-from pto.run.order.effects import Flag
 from pto.target.facts import Sync
 
 
@@ -53,10 +53,10 @@ class Fences:
 
     def wait(self, thread: Thread, item: Item, flag: Flag, setter: Item, clock: Clock) -> None:
         """A wait is about to take what `setter` has published."""
-        self.done.add(id(item.event.op))
-        found = self._pairings.get((id(setter.event.op), id(item.event.op)))
+        self.done.add(id(item.op))
+        found = self._pairings.get((id(setter.op), id(item.op)))
         if found is None:
-            found = self._pair(thread.agent, flag, setter.event.op, item.event.op)
+            found = self._pair(thread.agent, flag, setter.op, item.op)
         if not found.is_useful and bool((clock > thread.clock[: clock.size]).any()):
             found.is_useful = True
         # a wait counts as an operation of its own only where its order is asked for
@@ -65,15 +65,15 @@ class Fences:
 
     def set(self, thread: Thread, item: Item, flag: Flag, clock: Clock) -> None:
         """A flag is set: is that known to come after the wait that took its last set?"""
-        self.done.add(id(item.event.op))
+        self.done.add(id(item.op))
         if self._tells_shared:
             self._look_beside(thread.agent, item, flag)
         freed = self._freed.get((id(thread.agent), flag)) if self._tells_reuse else None
-        if freed is None or id(item.event.op) in self._early:
+        if freed is None or id(item.op) in self._early:
             return
         waiter, time, wait = freed
         if clock[waiter.index] < time:
-            self._early[id(item.event.op)] = thread.agent, flag, wait, item
+            self._early[id(item.op)] = thread.agent, flag, wait, item
 
     def was_taken(self, agent: Agent, flag: Flag) -> bool:
         """Whether a wait for this flag has ever been met."""
@@ -84,11 +84,11 @@ class Fences:
         for other, queue in agent.flags.items():
             if queue and (other.src, other.id) == (flag.src, flag.id) and other.dst != flag.dst:
                 first = queue[-1][1]
-                key = id(first.event.op), id(item.event.op)
+                key = id(first.op), id(item.op)
                 self._shared.setdefault(key, (agent, flag, first, item))
 
     def barrier(self, item: Item, pipe: str, orders: bool) -> None:
-        op = item.event.op
+        op = item.op
         if orders:
             self._barriers[id(op)] = None
         else:
@@ -172,11 +172,11 @@ def _reused(agent: Agent, flag: Flag, wait: Item, again: Item) -> Diagnostic:
         "PTO-D208",
         f"flag {flag} of {agent.name} may be set again before its last set was taken:"
         f" nothing orders this set after the wait",
-        again.event.op.loc,
+        again.op.loc,
         "warning",
         notes=(
-            Note(f"the wait that frees it: #{wait.moment.number} on {flag.dst}", wait.event.op.loc),
-            Note(f"set again by #{again.moment.number} on {flag.src}", again.event.op.loc),
+            Note(f"the wait that frees it: #{wait.moment.number} on {flag.dst}", wait.op.loc),
+            Note(f"set again by #{again.moment.number} on {flag.src}", again.op.loc),
         ),
     )
 
@@ -186,10 +186,10 @@ def _shared(agent: Agent, flag: Flag, first: Item, second: Item) -> Diagnostic:
         "PTO-D210",
         f"two flags of {agent.name} from {flag.src} with id {flag.id} are set at a time:"
         " a target that names flags by source and id takes them for one",
-        second.event.op.loc,
+        second.op.loc,
         "warning",
         notes=(
-            Note(f"set first by #{first.moment.number}", first.event.op.loc),
-            Note(f"{flag} set by #{second.moment.number}", second.event.op.loc),
+            Note(f"set first by #{first.moment.number}", first.op.loc),
+            Note(f"{flag} set by #{second.moment.number}", second.op.loc),
         ),
     )

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pto.core.errors import Diagnostic
 from pto.ir.graph import Operation
 from pto.isa.row.attributes import Enum
+from pto.isa.row.flag import Flag
 from pto.isa.row.traits import Control
 from pto.observe.edits import Edit, applied
-from pto.run.order.effects import Flag
 
 Rerun = Callable[[], list[Diagnostic]]
 Candidate = tuple[str, list[Edit]]  # in words, and what it puts in

@@ -7,20 +7,17 @@ from operator import attrgetter
 
 from pto.core.errors import Diagnostic, Note
 from pto.ir.graph import Operation
-from pto.isa.meaning.order import flags as meaning
-from pto.isa.order.flags import named_pipe
+from pto.isa.row import order as kinds
+from pto.isa.row.flag import Flag, flag_of
 from pto.isa.row.traits import Control
 from pto.isa.rules.rule import Case
 from pto.observe.clocks import Agent, Item, Thread
 from pto.observe.order import Order
 from pto.observe.races import counters_text
 from pto.run.order import effects as fx
+from pto.run.order.state import answers, wanted
 from pto.target.facts import Profile
 from pto.verify.operation import constant
-
-_SETS = (meaning.SET_FLAG, meaning.RECORD_EVENT)
-_WAITS = (meaning.WAIT_FLAG, meaning.WAIT_EVENT)
-_PIPES = (("src_pipe", "dst_pipe"), ("src_op", "dst_op"))  # of flags, and of events
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +30,11 @@ class _Stuck:
 
     @property
     def op(self) -> Operation:
-        return self.item.event.op
+        return self.item.op
 
     @property
     def place(self) -> str:
-        where = counters_text(self.op, self.item.event.counters)
+        where = counters_text(self.op, self.item.moment.counters)
         return f"at {self.op.loc}{f' ({where})' if where else ''}"
 
 
@@ -62,12 +59,10 @@ def findings(order: Order, profile: Profile) -> list[Diagnostic]:
     return [*found, *(_set_twice(profile, *each) for each in order.set_twice.values())]
 
 
-def _set_twice(
-    profile: Profile, agent: Agent, flag: fx.Flag, first: Item, second: Item
-) -> Diagnostic:
+def _set_twice(profile: Profile, agent: Agent, flag: Flag, first: Item, second: Item) -> Diagnostic:
     """Flags that are one bit lose the second set; others count."""
-    op = second.event.op
-    where = counters_text(op, second.event.counters)
+    op = second.op
+    where = counters_text(op, second.moment.counters)
     is_bit = profile.sync.flag_arity == "bit"
     lost = "it is one bit" if is_bit else "it counts here, and is one bit elsewhere"
     return Diagnostic(
@@ -76,7 +71,7 @@ def _set_twice(
         op.loc,
         "error" if is_bit else "warning",
         notes=(
-            Note(f"set first by #{first.moment.number}", first.event.op.loc),
+            Note(f"set first by #{first.moment.number}", first.op.loc),
             Note(f"set again by #{second.moment.number}{f', {where}' if where else ''}", op.loc),
         ),
     )
@@ -88,19 +83,19 @@ def _unheard(order: Order) -> list[Diagnostic]:
     for (_, (receiver, _)), queue in order.signals.items():
         if not queue:
             continue
-        _, agent, item = queue[-1]
+        _, thread, item = queue[-1]
         side, sub, number = receiver
         who = f"vector {sub}" if side == "vector" else "the cube"
         many = f" {len(queue)} times" if len(queue) > 1 else ""
-        message = f"signal {number} of {agent.name} to {who} is sent and{many} never heard"
-        op = item.event.op
+        message = f"signal {number} of {thread.agent.name} to {who} is sent and{many} never heard"
+        op = item.op
         finding = Diagnostic("PTO-D211", message, op.loc, "warning", notes=_sent(item))
         found.setdefault(id(op), finding)
     return list(found.values())
 
 
 def _sent(item: Item) -> tuple[Note, ...]:
-    where = counters_text(item.event.op, item.event.counters)
+    where = counters_text(item.op, item.moment.counters)
     return (Note(f"sent last by #{item.moment.number}{f', {where}' if where else ''}"),)
 
 
@@ -114,7 +109,7 @@ def explained(error: Diagnostic, order: Order) -> Diagnostic:
     notes: list[Note] = []
     for agent in order.all:
         last = max(
-            (t.moments[-1] for t in agent.threads.values() if t.moments), key=_number, default=None
+            (t.moments[-1] for t in agent.pipes.values() if t.moments), key=_number, default=None
         )
         if last is None:
             notes.append(Note(f"{agent.name} has completed nothing yet"))
@@ -132,7 +127,7 @@ _number = attrgetter("number")
 
 
 def _stuck(agent: Agent) -> list[_Stuck]:
-    waiting = [t for t in agent.threads.values() if t.queue]
+    waiting = [t for t in agent.pipes.values() if t.queue]
     waiting.sort(key=lambda t: t.queue[0].moment.number)
     return [_Stuck(n, t, t.queue[0]) for n, t in enumerate(waiting, 1)]
 
@@ -149,9 +144,9 @@ class _Judge:
         reasons = [self._reason(each, stuck) for each in stuck]
         notes: list[Note] = []
         for each, reason in zip(stuck, reasons, strict=True):
-            text = f"{each.number}. {each.thread.pipe} waits for {_wanted(each)} {each.place}"
+            text = f"{each.number}. {each.thread.pipe} waits for {wanted(each.item)} {each.place}"
             notes.append(Note(f"{text}, because {reason.text}", each.op.loc))
-        queues = (t.queue for t in self._agent.threads.values())
+        queues = (t.queue for t in self._agent.pipes.values())
         held = sum(map(len, queues)) + len(self._agent.waiting) - len(stuck)
         notes.append(Note(f"{held} later operations of {self._agent.name} can never run"))
         code, message, op, more = self._named(stuck, reasons)
@@ -166,7 +161,7 @@ class _Judge:
             if loop is not None and reason.answer is not None:
                 message = (
                     f"a loop is not primed: {each.thread.pipe} of {self._agent.name} waits for "
-                    f"{_wanted(each)}, which only the same turn sets, later"
+                    f"{wanted(each.item)}, which only the same turn sets, later"
                 )
                 notes = [Note("set here", reason.answer.loc), Note("the loop", loop.loc)]
                 return "PTO-D204", message, each.op, notes
@@ -175,9 +170,9 @@ class _Judge:
             message = f"deadlock on {self._agent.name}: no pipe can go on"
             return "PTO-D200", message, stuck[0].op, []
         each = never[0]
-        message = f"{each.thread.pipe} of {self._agent.name} waits for {_wanted(each)}, which"
+        message = f"{each.thread.pipe} of {self._agent.name} waits for {wanted(each.item)}, which"
         flag = _flag(each)
-        branch = None if flag is None else self._untaken(each.op, flag, _SETS)
+        branch = None if flag is None else self._untaken(each.op, flag, kinds.SetFlag)
         if branch is not None:
             note = Note("its set stands in a branch that was not taken", branch.loc)
             return "PTO-D205", f"{message} only an untaken branch sets", each.op, [note]
@@ -186,14 +181,14 @@ class _Judge:
     def _reason(self, each: _Stuck, stuck: list[_Stuck]) -> _Reason:
         for other in stuck:
             for item in other.thread.queue:
-                if _answers(item, each):
+                if answers(item, each.item):
                     text = f"its set is behind {other.number}. in the queue of {other.thread.pipe}"
-                    return _Reason(text, item.event.op, True)
+                    return _Reason(text, item.op, True)
         for item in self._agent.waiting:
-            if _answers(item, each):
+            if answers(item, each.item):
                 full = [s for s in stuck if s.thread.pipe == "S"] or stuck
                 text = f"its set is not issued: the scalar unit is held by {full[0].number}."
-                return _Reason(text, item.event.op, True)
+                return _Reason(text, item.op, True)
         flag = _flag(each)
         if flag is None:
             return _Reason("nothing answers it")
@@ -212,14 +207,11 @@ class _Judge:
         order = [id(op) for op in loop.walk()]
         return loop if order.index(id(each.op)) < order.index(id(answer)) else None
 
-    def _untaken(
-        self, op: Operation, flag: fx.Flag, bodies: tuple[object, ...]
-    ) -> Operation | None:
+    def _untaken(self, op: Operation, flag: Flag, kind: type[kinds.OfFlag]) -> Operation | None:
         """An operation on this flag that never happened, inside a branch."""
         root = [op, *op.ancestors()][-1]
         for other in root.walk():
-            row = other.row
-            if row is None or not any(row.body is body for body in bodies):
+            if other.row is None or not isinstance(other.row.order, kind):
                 continue
             if id(other) in self._order.fences.done or self._flag_of(other) != flag:
                 continue
@@ -227,16 +219,11 @@ class _Judge:
                 return other
         return None
 
-    def _flag_of(self, op: Operation) -> fx.Flag | None:
+    def _flag_of(self, op: Operation) -> Flag | None:
         """The flag that attributes name; None where an operand chooses it."""
         if op.row is None or op.operands:
             return None
-        case = Case(op, op.row, self._profile, constant)
-        for src, dst in _PIPES:
-            pipes = named_pipe(case, src), named_pipe(case, dst)
-            if pipes[0] and pipes[1]:
-                return fx.Flag(pipes[0], pipes[1], meaning.event_of(case))
-        return None
+        return flag_of(Case(op, op.row, self._profile, constant))
 
     # ---- flags left set
 
@@ -244,14 +231,14 @@ class _Judge:
         return [self._left(q[-1][1], len(q)) for q in self._agent.flags.values() if q]
 
     def _left(self, item: Item, count: int) -> Diagnostic:
-        op, effect = item.event.op, item.event.effect
+        op, effect = item.op, item.effect
         if not isinstance(effect, fx.SetFlag):
             raise RuntimeError("a flag that nothing set")
         many = f" {count} times" if count > 1 else ""
-        where = counters_text(op, item.event.counters)
+        where = counters_text(op, item.moment.counters)
         notes = [Note(f"set last by #{item.moment.number}{', ' + where if where else ''}")]
         message = f"flag {effect.flag} of {self._agent.name} is left set{many}"
-        branch = self._untaken(op, effect.flag, _WAITS)
+        branch = self._untaken(op, effect.flag, kinds.WaitFlag)
         if branch is not None:
             notes.append(Note("its wait stands in a branch that was not taken", branch.loc))
             message = f"{message}: only an untaken branch waits for it"
@@ -261,24 +248,6 @@ class _Judge:
         )
 
 
-def _flag(each: _Stuck) -> fx.Flag | None:
-    effect = each.item.event.effect
+def _flag(each: _Stuck) -> Flag | None:
+    effect = each.item.effect
     return effect.flag if isinstance(effect, fx.WaitFlag) else None
-
-
-def _wanted(each: _Stuck) -> str:
-    effect = each.item.event.effect
-    if isinstance(effect, fx.WaitFlag):
-        return f"flag {effect.flag}"
-    if isinstance(effect, fx.GetBuffer):
-        return f"buffer id {effect.id}"
-    return "a signal of another agent"
-
-
-def _answers(item: Item, each: _Stuck) -> bool:
-    mine, theirs = each.item.event.effect, item.event.effect
-    if isinstance(mine, fx.WaitFlag) and isinstance(theirs, fx.SetFlag):
-        return mine.flag == theirs.flag
-    if isinstance(mine, fx.GetBuffer) and isinstance(theirs, fx.ReleaseBuffer):
-        return mine.id == theirs.id
-    return False

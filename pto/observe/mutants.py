@@ -22,7 +22,7 @@ from pto.observe.sanitize import Sanitizer
 from pto.plan.calls import Names, with_peers
 from pto.run.launch.entry import entry_functions
 from pto.run.launch.host import launch
-from pto.run.order.effects import is_ordering
+from pto.run.order.resolve import is_ordering
 from pto.verify.target import target_of
 
 Judgement = Literal["found", "harmless", "missed"]

@@ -14,6 +14,7 @@ import numpy as np
 
 from pto.core.errors import Diagnostic, PtoError
 from pto.ir.graph import Module, Operation
+from pto.isa.row.flag import Flag
 from pto.isa.row.traits import Control
 from pto.observe.edits import Edit, applied, apply, take_out, text_of
 from pto.observe.fix import Candidate, Gap, candidates, named, place_of, set_text, wait_text
@@ -54,8 +55,8 @@ class _Seen:
 
     errors: list[Diagnostic]
     gaps: list[Gap]
-    waiting: list[tuple[Operation, fx.Flag]]  # waits that are never met
-    left_set: list[tuple[Operation, fx.Flag]]  # sets that nobody has taken
+    waiting: list[tuple[Operation, Flag]]  # waits that are never met
+    left_set: list[tuple[Operation, Flag]]  # sets that nobody has taken
 
     @property
     def score(self) -> Score:
@@ -118,12 +119,15 @@ def _watch(module: Module, launches: Sequence[Launch]) -> _Seen:
         seen.errors.extend(d for d in found if d.code.startswith(_KINDS))
         seen.gaps.extend(gap for _, gap in watcher.gaps() if gap is not None)
         for agent in watcher.order.all:
-            held = [thread.queue[0].event for thread in agent.threads.values() if thread.queue]
+            held = [thread.queue[0] for thread in agent.pipes.values() if thread.queue]
             seen.waiting.extend(
                 (e.op, e.effect.flag) for e in held if isinstance(e.effect, fx.WaitFlag)
             )
-            left = agent.flags.items() if not held else ()  # else they may yet be taken
-            seen.left_set.extend((queue[-1][1].event.op, flag) for flag, queue in left if queue)
+            left = agent.flags.values() if not held else ()  # else they may yet be taken
+            sets = [queue[-1][1] for queue in left if queue]
+            seen.left_set.extend(
+                (s.op, s.effect.flag) for s in sets if isinstance(s.effect, fx.SetFlag)
+            )
     return seen
 
 
@@ -139,13 +143,13 @@ def _ideas(seen: _Seen) -> Iterator[Candidate]:
         yield from candidates(gap)
 
 
-def _for_wait(op: Operation, flag: fx.Flag) -> Iterator[Candidate]:
+def _for_wait(op: Operation, flag: Flag) -> Iterator[Candidate]:
     """A loop whose flag is set at the end of a turn; or nothing sets it at all."""
     loops = list(op.around(Control.FOR))
     numbers = [(flag.id,), *(tuple(range(n)) for n in range(2, _TURNS + 1) if op.operands)]
     for loop in loops:
         for ids in numbers:
-            flags = [fx.Flag(flag.src, flag.dst, n) for n in ids]
+            flags = [Flag(flag.src, flag.dst, n) for n in ids]
             prime = [Edit(loop, False, set_text(f)) for f in flags]
             drain = [Edit(loop, True, wait_text(f)) for f in reversed(flags)]
             words = ", ".join(f"set_flag{named(f)}" for f in flags)
@@ -157,7 +161,7 @@ def _for_wait(op: Operation, flag: fx.Flag) -> Iterator[Candidate]:
     yield f"set_flag{named(flag)} before {place_of(op)}", [Edit(op, False, set_text(flag))]
 
 
-def _for_set(op: Operation, flag: fx.Flag, gaps: Sequence[Gap]) -> Iterator[Candidate]:
+def _for_set(op: Operation, flag: Flag, gaps: Sequence[Gap]) -> Iterator[Candidate]:
     """Whoever needed the order has to wait; else somebody has to take the flag at last."""
     wait = wait_text(flag)
     for gap in gaps:

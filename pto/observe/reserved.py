@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pto.core.errors import Diagnostic, Note
+from pto.isa.row.flag import Flag, key_of
 from pto.isa.row.pipe_of import inner_flags
 from pto.isa.rules.rule import Case
 from pto.observe.clocks import Agent, Item
 from pto.observe.races import counters_text
-from pto.run.order.effects import Flag
 from pto.target.facts import Profile
 from pto.verify.operation import constant
 
@@ -22,20 +22,20 @@ class Reserved:
 
     def look(self, agent: Agent, item: Item) -> None:
         """An instruction starts: none of the flags it uses inside may be set now."""
-        op = item.event.op
+        op = item.op
         inner = self._inner.get(id(op))
         if inner is None:
             inner = self._inner[id(op)] = self._flags(item)
         for flag in inner:
-            queue = agent.flags.get(flag)
+            queue = agent.flags.get(key_of(flag, self._profile.sync.flag_identity))
             if queue:
                 self._found.setdefault((id(op), flag), (agent, queue[-1][1], item))
 
     def _flags(self, item: Item) -> tuple[Flag, ...]:
-        row = item.event.op.row
+        row = item.op.row
         if row is None or not row.phases:
             return ()
-        case = Case(item.event.op, row, self._profile, constant)
+        case = Case(item.op, row, self._profile, constant)
         return tuple(Flag(*flag) for flag in inner_flags(case))
 
     def findings(self) -> list[Diagnostic]:
@@ -43,9 +43,9 @@ class Reserved:
 
 
 def _diagnostic(flag: Flag, agent: Agent, setter: Item, item: Item) -> Diagnostic:
-    op = item.event.op
+    op = item.op
     name = op.name.removeprefix("pto.")
-    where = counters_text(op, item.event.counters)
+    where = counters_text(op, item.moment.counters)
     return Diagnostic(
         "PTO-D209",
         f"flag {flag} of {agent.name} is set while {name} runs, which may set and wait for the"
@@ -53,7 +53,7 @@ def _diagnostic(flag: Flag, agent: Agent, setter: Item, item: Item) -> Diagnosti
         op.loc,
         "warning",
         notes=(
-            Note(f"set by #{setter.moment.number}", setter.event.op.loc),
+            Note(f"set by #{setter.moment.number}", setter.op.loc),
             Note(f"{name} #{item.moment.number}{f', {where}' if where else ''}", op.loc),
         ),
         help=f"wait for it before {name}, or take another id",

@@ -11,12 +11,10 @@ from dataclasses import dataclass
 from pto.core.memory import Space
 from pto.ir.graph import Operation, Value
 from pto.ir.liveness import aliases
-from pto.isa.meaning.order import queue as fifo
 from pto.isa.row import types as t
+from pto.isa.row.order import Free
 from pto.verify.operation import constant
 
-FREES = (fifo.FREE_FROM, fifo.FREE)
-POPS = (fifo.POP_FROM, fifo.POP)
 _LOCAL = (t.TileBuf, t.MemRef, t.Ptr)
 
 
@@ -59,7 +57,7 @@ class Roots:
         if not self.all:
             return False
         rows = [op.row for f in functions for op in f.walk() if op.row is not None]
-        if any(row.body is body for row in rows for body in FREES):
+        if any(isinstance(row.order, Free) for row in rows):
             return True
         values = [v for f in functions for op in f.walk() for v in op.results]
         if any(isinstance(v.type, t.Ptr) and self.of(v) for v in values):

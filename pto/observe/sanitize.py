@@ -16,7 +16,7 @@ from pto.core.memory import Space
 from pto.ir.graph import Module, Operation
 from pto.isa.row.pipe_of import OWN_ORDER
 from pto.observe import flags, undefined
-from pto.observe.clocks import Agent, Clock, Item, Moment, Thread, join, joined
+from pto.observe.clocks import Agent, Clock, Item, Moment, Thread
 from pto.observe.fix import Gap, suggestion
 from pto.observe.mode import Mode, mode_of
 from pto.observe.order import Order
@@ -38,10 +38,7 @@ from pto.verify.target import target_of
 
 # What a barrier inside a vector scope holds back: loads behind earlier stores.
 _LOADS_AFTER_STORES = frozenset({"VV_ALL", "VST_VLD"})
-
-# A product marks its tile of L0C as ready, a fixpipe transfer waits for the mark and takes it away.
 _FIXES = 3  # races for which a fix is looked for: each costs a run
-_UNIT_FLAGS = frozenset({"unit_flag", "unit_flag_mode"})
 
 
 class Sanitizer:
@@ -82,7 +79,7 @@ class Sanitizer:
         if self._scopes and core in self._scopes:
             self._scopes[core].append((event, moment))
         elif event.effect is None or not self._is_idle(agent, event.effect):
-            order.issue(agent, Item(event, moment))
+            order.take(agent, event, moment)
 
     def _is_idle(self, agent: Agent, effect: fx.Effect) -> bool:
         """Order that has no meaning here: inside an agent that a compiler orders."""
@@ -98,7 +95,7 @@ class Sanitizer:
         if scope:
             agent, (last, moment) = self._order.agent(core), scope[-1]
             whole = Event(last.op, core, "V", [], last.counters)
-            self._order.issue(agent, Item(whole, moment, scope))
+            self._order.take(agent, whole, moment, scope)
 
     def end(self) -> None:
         self._ended = True
@@ -129,16 +126,11 @@ class Sanitizer:
         if item.scope is not None:
             self._work_scope(thread, item.scope)
             return
-        is_marked = _UNIT_FLAGS & item.event.op.attrs.keys()
         agent = thread.agent
         if agent.flags:
             self._reserved.look(agent, item)
-        if is_marked and agent.unit is not None:
-            join(thread, agent.unit)
         time = thread.tick(item.moment)
-        if is_marked:
-            agent.unit = joined(thread.published(), agent.unit)
-        for cells, access, atomic in _footprints(item.event.accesses):
+        for cells, access, atomic in _footprints(item.accesses):
             self._touch(thread, thread.clock, item.moment, time, cells, access, atomic, False)
         thread.done()
 

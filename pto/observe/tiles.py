@@ -19,8 +19,9 @@ from pto.core.pointer import Pointer
 from pto.core.tile import Tile
 from pto.ir.graph import Operation
 from pto.isa.meaning import Blocked
+from pto.isa.row.order import Free, Pop
 from pto.observe.races import counters_text
-from pto.observe.roots import FREES, POPS, Root, Roots, is_local
+from pto.observe.roots import Root, Roots, is_local
 from pto.run.machine.core import Core
 from pto.run.reference.code import Regs, Step
 from pto.run.reference.compile import Compiler
@@ -149,12 +150,12 @@ class TileTap(Tap):
     def _queue_step(
         self, op: Operation, plan: list[tuple[str, str, int, tuple[int, ...]]]
     ) -> Callable[[Core, Sequence[_Used], list[Access]], None] | None:
-        body = op.row.body if op.row is not None else None
-        if any(body is each for each in POPS):
+        order = op.row.order if op.row is not None else None
+        if isinstance(order, Pop):
             made = [r for v in op.results for r in self._roots.of(v)]
             made += [r for *_, roots in plan for r in roots]
             return lambda core, used, log: self._pop(op, core, made, used, log)
-        if any(body is each for each in FREES):
+        if isinstance(order, Free):
             return lambda core, used, log: self._free(core, op)
         return None
 

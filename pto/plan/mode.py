@@ -6,20 +6,10 @@ from collections.abc import Sequence
 from typing import Literal
 
 from pto.ir.graph import Operation
-from pto.isa.meaning.order import flags as sync
+from pto.isa.row.order import MemoryBarrier, Within
 from pto.isa.row.traits import Control
 
 Mode = Literal["flags", "automatic"]
-_ORDERING = (
-    sync.SET_FLAG,
-    sync.WAIT_FLAG,
-    sync.RECORD_EVENT,
-    sync.WAIT_EVENT,
-    sync.BARRIER,
-    sync.DRAIN,
-    sync.GET_BUFFER,
-    sync.RELEASE_BUFFER,
-)
 
 
 def mode_of(functions: Sequence[Operation]) -> Mode:
@@ -35,7 +25,8 @@ def first_order(functions: Sequence[Operation]) -> Operation | None:
     """The first flag, barrier, event or buffer id; None where there is none."""
     for function in functions:
         for op in function.walk():
-            if op.row is not None and any(op.row.body is each for each in _ORDERING):
+            order = op.row.order if op.row is not None else None
+            if isinstance(order, Within) and not isinstance(order, MemoryBarrier):
                 return op
     return None
 

@@ -9,52 +9,58 @@ from collections.abc import Iterator
 
 from pto.core.errors import Diagnostic
 from pto.ir.graph import Module, Operation
-from pto.isa.row.attributes import Attribute, Enum
+from pto.isa.row.attributes import Enum
+from pto.isa.row.flag import Flag, flag_of, key_of
+from pto.isa.row.order import OfFlag, SetFlag, WaitFlag
 from pto.isa.row.traits import Control
+from pto.isa.rules.rule import Case
+from pto.target.facts import Profile
+from pto.verify.operation import constant
 
-Flag = tuple[str, str, str, str]  # side, source pipe, destination pipe, event
-_DYNAMIC = ("pto.set_flag_dyn", "pto.wait_flag_dyn")
+Key = tuple[str, Flag]  # the side, and the flag as the profile knows it
+_CHOSEN = -1  # the id of a flag that an operand chooses: any
 
 
-def check(module: Module) -> list[Diagnostic]:
+def check(module: Module, profile: Profile) -> list[Diagnostic]:
     found: list[Diagnostic] = []
     calls = any(op.control is Control.CALL for op in module.walk())
     for function in [module.op] if calls else module.functions():
-        sets = dict(_flags(function, "pto.set_flag"))
-        waits = dict(_flags(function, "pto.wait_flag"))
-        loose = {_pair(op) for op in function.walk() if op.name in _DYNAMIC}
-        found += [_never_set(f, op) for f, op in waits.items() if _alone(f, sets, loose)]
-        found += [_never_waited(f, op) for f, op in sets.items() if _alone(f, waits, loose)]
+        sets = dict(_flags(function, SetFlag, profile))
+        waits = dict(_flags(function, WaitFlag, profile))
+        chosen = {flag for _, flag in (*sets, *waits) if flag.id == _CHOSEN}
+        found += [_never_set(op) for key, op in waits.items() if _alone(key, sets, chosen)]
+        found += [_never_waited(op) for key, op in sets.items() if _alone(key, waits, chosen)]
     return found
 
 
-def _word(value: Attribute | None) -> str:
-    return value.value if isinstance(value, Enum) else ""
-
-
-def _pair(op: Operation) -> tuple[str, str]:
-    return _word(op.attrs.get("src_pipe")), _word(op.attrs.get("dst_pipe"))
-
-
-def _flags(function: Operation, name: str) -> Iterator[tuple[Flag, Operation]]:
+def _flags(
+    function: Operation, kind: type[OfFlag], profile: Profile
+) -> Iterator[tuple[Key, Operation]]:
     for op in function.walk():
-        if op.name == name:
-            yield (op.side() or "", *_pair(op), _word(op.attrs.get("event_id"))), op
+        if op.row is not None and isinstance(op.row.order, kind):
+            case = Case(op, op.row, profile, constant)
+            flag = flag_of(case, _CHOSEN if op.operands else None)
+            if flag.src != flag.dst:  # which its row refuses
+                yield (op.side() or "", key_of(flag, profile.sync.flag_identity)), op
 
 
-def _alone(flag: Flag, others: dict[Flag, Operation], loose: set[tuple[str, str]]) -> bool:
-    return flag not in others and flag[1:3] not in loose
+def _alone(key: Key, others: dict[Key, Operation], chosen: set[Flag]) -> bool:
+    return key not in others and key[1]._replace(id=_CHOSEN) not in chosen
 
 
-def _shown(flag: Flag) -> str:
-    return f"[{flag[1]}, {flag[2]}, {flag[3]}]"
+def _shown(op: Operation) -> str:
+    """As the program writes it."""
+    order = op.row.order if op.row is not None else None
+    names = (order.src, order.dst, "event_id") if isinstance(order, OfFlag) else ()
+    words = [value.value for name in names if isinstance(value := op.attrs.get(name), Enum)]
+    return f"[{', '.join(words)}]"
 
 
-def _never_set(flag: Flag, op: Operation) -> Diagnostic:
-    message = f"'pto.wait_flag' op waits for {_shown(flag)}, which nothing on this side ever sets"
+def _never_set(op: Operation) -> Diagnostic:
+    message = f"'{op.name}' op waits for {_shown(op)}, which nothing on this side ever sets"
     return Diagnostic("PTO-D100", message, op.loc)
 
 
-def _never_waited(flag: Flag, op: Operation) -> Diagnostic:
-    message = f"'pto.set_flag' op sets {_shown(flag)}, which nothing on this side ever waits for"
+def _never_waited(op: Operation) -> Diagnostic:
+    message = f"'{op.name}' op sets {_shown(op)}, which nothing on this side ever waits for"
     return Diagnostic("PTO-D101", message, op.loc, "warning")

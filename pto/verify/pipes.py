@@ -8,16 +8,11 @@ from dataclasses import dataclass
 from pto.core.errors import Diagnostic, Note
 from pto.ir.graph import Module, Operation
 from pto.isa.row.attributes import Bool, Int, Str, Symbol
+from pto.isa.row.order import Allocate, OfQueue, Open, Order, Push, Slots
 from pto.verify.functions import name_of
 
-FRONTEND = ("pto.aic_initialize_pipe", "pto.aiv_initialize_pipe")
-LOWERED = ("pto.initialize_l2l_pipe", "pto.initialize_l2g2l_pipe")
-_BUFFERS = ("pto.reserve_buffer", "pto.import_reserved_buffer")
-_USERS = ("pto.tpush", "pto.tpop", "pto.tfree", "pto.talloc")
-
-# What frontend users are called, and the bit of dir_mask that allows them: cube to vector, back.
-_WAYS = {"_to_aiv": 1, "_from_aic": 1, "_to_aic": 2, "_from_aiv": 2}
-
+# The bit of dir_mask that a frontend user needs, by the side it stands on: cube to vector, back.
+_PRODUCER, _CONSUMER = {"cube": 1, "vector": 2}, {"vector": 1, "cube": 2}
 _BOTH = 3  # dir_mask of a queue that goes both ways
 
 # Which way the buffer of an operand serves; one way: the lowered forms have one buffer for it.
@@ -37,12 +32,25 @@ class End:
     nosplit: bool | None
 
 
+def order_of(op: Operation) -> Order | None:
+    return op.row.order if op.row is not None else None
+
+
+def is_end(op: Operation) -> bool:
+    return isinstance(order_of(op), Open)
+
+
+def is_lowered(op: Operation) -> bool:
+    """An end that is a value; the others have an id."""
+    return is_end(op) and bool(op.results)
+
+
 def check(module: Module) -> list[Diagnostic]:
     found: list[Diagnostic] = []
     ends: list[End] = []
     for function in module.functions():
         for op in function.walk():
-            if op.name in FRONTEND + LOWERED:
+            if is_end(op):
                 ends.append(_end(op, function))
                 found += _anchored(op, ends[-1])
         found += _addressed(function)
@@ -60,10 +68,10 @@ def buffers(op: Operation, function: Operation) -> Iterator[tuple[Key, Operation
     """The buffers an initialisation uses, and the operations that name them."""
     mask = number(op, "dir_mask") or 0
     for operand, usual in _BUFFER_WAYS.items():
-        way = mask if op.name in LOWERED and mask != _BOTH else usual
+        way = mask if is_lowered(op) and mask != _BOTH else usual
         for value in op.group(operand) if mask & way else ():
             maker = value.maker
-            if maker is not None and maker.name in _BUFFERS:
+            if maker is not None and isinstance(order_of(maker), Slots):
                 yield (way, *_buffer_key(maker, function)), maker
 
 
@@ -90,16 +98,24 @@ def _end(op: Operation, function: Operation) -> End:
 def _splits(op: Operation, function: Operation) -> Iterator[int]:
     """Lowered users name their pipe; frontend users belong to the function's pipes of that id."""
     for user in function.walk():
-        if not user.name.startswith(_USERS):
+        if not isinstance(order_of(user), OfQueue):
             continue
-        mine = (
-            op.results[0] in user.operands
-            if op.name in LOWERED and op.results
-            else user.name.endswith(("_aic", "_aiv")) and _id(user) == _id(op)
-        )
+        mine = op.results[0] in user.operands if is_lowered(op) else _is_of(op, user)
         split = user.attrs.get("split")
         if mine and isinstance(split, Int):
             yield split.value
+
+
+def _is_of(op: Operation, user: Operation) -> bool:
+    return _way(user) is not None and _id(user) == _id(op)
+
+
+def _way(user: Operation) -> int | None:
+    """The direction of a user that names its queue by id; None for other operations."""
+    order = order_of(user)
+    if not isinstance(order, OfQueue) or user.row is None or order.handle in user.row.operand_names:
+        return None
+    return (_PRODUCER if isinstance(order, Push | Allocate) else _CONSUMER)[user.row.scope]
 
 
 def _id(op: Operation) -> int:
@@ -109,11 +125,11 @@ def _id(op: Operation) -> int:
 
 def _addressed(function: Operation) -> list[Diagnostic]:
     """Frontend users name one queue of their function, and it goes their way."""
-    queues = {_id(op): op for op in function.walk() if op.name in FRONTEND}
+    queues = {_id(op): op for op in function.walk() if is_end(op) and not is_lowered(op)}
     found: list[Diagnostic] = []
     for op in function.walk():
-        way = next((bit for end, bit in _WAYS.items() if op.name.endswith(end)), 0)
-        if not way or not op.name.startswith(_USERS):
+        way = _way(op)
+        if way is None:
             continue
         queue, number = queues.get(_id(op)), _id(op)
         mask = queue.attrs.get("dir_mask") if queue else None
@@ -128,7 +144,9 @@ def _addressed(function: Operation) -> list[Diagnostic]:
 
 
 def _anchored(op: Operation, end: End) -> list[Diagnostic]:
-    if op.name != "pto.initialize_l2l_pipe" or "flag_base" in op.attrs or end.keys:
+    order = order_of(op)
+    in_local = isinstance(order, Open) and order.in_local
+    if not in_local or "flag_base" in op.attrs or end.keys:
         return []
     message = (
         f"'{op.name}' op requires local_addr to come from pto.reserve_buffer or "
@@ -182,7 +200,7 @@ def _is_alone(end: End, others: list[End]) -> bool:
     """Lowered queues are paired by their buffer; a frontend end may leave its peer to a caller."""
     if others or not end.keys:
         return False
-    if end.op.name in LOWERED:
+    if is_lowered(end.op):
         return "flag_base" not in end.op.attrs
     return any(home != end.function for _, home, _ in end.keys)
 

@@ -19,7 +19,7 @@ def verify(module: Module, profile: Profile, *, level: int = 3) -> list[Diagnost
         *functions.check(module),
         *scopes.check(module),
         *buffers.check(module, profile, level),
-        *flags.check(module),
+        *flags.check(module, profile),
         *pipes.check(module),
         *queues.check(module),
         *simt.check(module),

@@ -6,18 +6,17 @@ from collections.abc import Hashable, Iterable, Iterator
 
 from pto.core.errors import Diagnostic, Note
 from pto.ir.graph import Module, Operation
+from pto.isa.row.order import Slots
 from pto.target.npu import CROSS_CORE_IDS
 from pto.verify.functions import name_of
-from pto.verify.pipes import FRONTEND, LOWERED, buffers, number, slots
-
-_RESERVE, _IMPORT = "pto.reserve_buffer", "pto.import_reserved_buffer"
+from pto.verify.pipes import buffers, is_end, is_lowered, number, order_of, slots
 
 
 def check(module: Module) -> list[Diagnostic]:
     found: list[Diagnostic] = []
     for function in module.functions():
         ops = list(function.walk())
-        queues = [op for op in ops if op.name in (*FRONTEND, *LOWERED)]
+        queues = [op for op in ops if is_end(op)]
         found += [*_ids(queues), *_names(ops)]
         found += [*_flags(queues, function), *_buffers(queues, function)]
     return found
@@ -36,17 +35,19 @@ def _repeated(
 
 
 def _ids(queues: list[Operation]) -> Iterator[Diagnostic]:
-    ends = [(number(op, "id") or 0, op) for op in queues if op.name in FRONTEND]
+    ends = [(number(op, "id") or 0, op) for op in queues if not is_lowered(op)]
     yield from _repeated("PTO-S194", ends, "has the id of another queue of its function")
 
 
 def _names(ops: list[Operation]) -> Iterator[Diagnostic]:
     for kind, words in (
-        (_RESERVE, "has the name of another buffer of its function"),
-        (_IMPORT, "imports a buffer that its function imports already"),
+        (Slots(), "has the name of another buffer of its function"),
+        (Slots(is_imported=True), "imports a buffer that its function imports already"),
     ):
         named = [
-            ((op.attrs.get("name"), op.attrs.get("peer_func")), op) for op in ops if op.name == kind
+            ((op.attrs.get("name"), op.attrs.get("peer_func")), op)
+            for op in ops
+            if order_of(op) == kind
         ]
         yield from _repeated("PTO-S195", named, words)
 
@@ -72,7 +73,7 @@ def _buffers(queues: list[Operation], function: Operation) -> Iterator[Diagnosti
         count, size = slots(op)
         count = number(op, "local_slot_num") or count
         room = number(maker, "size")
-        if maker.name == _RESERVE and room is not None and 0 < room < count * size:
+        if order_of(maker) == Slots() and room is not None and 0 < room < count * size:
             message = f"'{maker.name}' op keeps {room} bytes for {count} slots of {size} bytes"
             note = Note("the queue is initialised here", op.loc)
             help = f"{count * size} bytes; others may lie behind it"

@@ -6,11 +6,17 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pytest
 
+from pto.core.errors import PtoError
 from pto.ir.graph import Module
 from pto.ir.text.parser import parse
 from pto.observe import Sanitizer
-from pto.run.launch.host import launch
+from pto.run.launch.host import entry_functions
+from pto.run.machine.device import Device
+from pto.run.order.choice import parse_schedule
+from pto.run.order.deferred import Scheduler
+from pto.target.facts import Profile
 from pto.target.profile import profile
 
 _HEAD = """
@@ -39,15 +45,40 @@ def program(*lines: str) -> Module:
     return parse(_HEAD + "\n".join(lines) + "\nreturn\n}\n}\n")
 
 
+def read_as(**reading: Any) -> Profile:
+    target = profile("a5")
+    return replace(target, sync=replace(target.sync, **reading))
+
+
+def run(device: Device, module: Module) -> None:
+    args = [np.zeros(64, np.float32), np.zeros(64, np.float32)]
+    device.run(module, entry_functions(module, None), args, 1, None)
+
+
 def codes(module: Module, **reading: Any) -> list[str]:
     """What is found where flags are read in this way."""
-    target = profile("a5")
-    watcher = Sanitizer(replace(target, sync=replace(target.sync, **reading)))
-    args = [np.zeros(64, np.float32), np.zeros(64, np.float32)]
-    launch(module, args=args, check=False, observer=watcher)
+    target = read_as(**reading)
+    watcher = Sanitizer(target)
+    run(Device(target, observer=watcher, engine="reference"), module)
     return sorted({d.code for d in watcher.findings() if d.code.startswith("PTO-D")})
 
 
+def goes_on(module: Module, how: str, **reading: Any) -> bool:
+    """Whether a run comes to its end, on an engine or under a schedule."""
+    target = read_as(**reading)
+    device = Device(target, engine=how if how in ENGINES else "reference")
+    if how not in ENGINES:
+        device.tap = Scheduler(parse_schedule(how), target.sync)
+    try:
+        run(device, module)
+    except PtoError as error:
+        assert error.diagnostics[0].code in ("PTO-D111", "PTO-D110")
+        return False
+    return True
+
+
+ENGINES = ("reference", "jit")
+WAYS = (*ENGINES, "early", "late", "random:1", "sanitizer")
 AHEAD = program(LOOP, LOAD, flag("set", "MTE2", "V"), flag("wait", "MTE2", "V"), END)
 BACK = program(
     flag("set", "V", "MTE2"),
@@ -93,3 +124,26 @@ def test_where_source_and_id_name_a_flag_its_target_makes_no_difference() -> Non
     assert codes(crossed) == ["PTO-D201"]
     assert codes(crossed, flag_identity="src id") == []
     assert codes(crossed, flag_identity="dst id") == ["PTO-D201"]
+
+
+CROSSED = program(LOAD, flag("set", "MTE2", "V"), flag("wait", "MTE2", "MTE3"))
+KINDS = program(
+    LOAD,
+    "pto.record_event[<TLOAD>, #pto.pipe_event_type<EVENT_COMPUTE_VEC>, <EVENT_ID0>]",
+    "pto.wait_event[<TLOAD>, <TVECWAIT_EVENT>, <EVENT_ID0>]",
+    "pto.record_event[<TLOAD>, <TVEC>, <EVENT_ID1>]",
+    flag("wait", "MTE2", "V", 1),
+)
+
+
+@pytest.mark.parametrize("how", WAYS)
+def test_engines_schedules_and_sanitizer_read_a_flag_alike(how: str) -> None:
+    def ends(module: Module, **reading: Any) -> bool:
+        if how == "sanitizer":
+            return codes(module, **reading) == []
+        return goes_on(module, how, **reading)
+
+    assert not ends(CROSSED)
+    assert ends(CROSSED, flag_identity="src id")
+    assert not ends(CROSSED, flag_identity="dst id")
+    assert ends(KINDS)  # kinds of operation stand for their pipes

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pto.isa.meaning.handle import config
 from pto.isa.meaning.order import flags as sync
-from pto.isa.order.flags import named_pipe
 from pto.isa.row.instr import Attr, Family, Result, instr, read, write
 from pto.isa.row.traits import Traits
+from pto.isa.row.order import Barrier, Meet
+from pto.isa.row.pipe_of import named_pipe
 from pto.isa.rules.paths import same_role, same_type, window_inside
 from pto.isa.rules.rule import Case, Rule, dtype_in, in_role, on
 from pto.isa.rules.tile import NPU
@@ -44,7 +45,8 @@ instr(
     "tsync",
     WAIT,
     "wait for every event; with op, until the pipe of that kind of operation is idle",
-    body=sync.DRAIN,
+    body=sync.IN_ORDER,
+    order=Barrier("op"),
     operands=(read("events*", "tile or view"),),
     attrs=(Attr("op", "sync_op_type", meaning="TSYNC<Op>: the kind of operation to drain"),),
     text="<? ins( $events* : types ) > {}",
@@ -73,6 +75,7 @@ instr(
     WAIT,
     "no core of core_type goes on before all of them are here",
     body=config.SYNC_ALL,
+    order=Meet(),
     operands=(read("workspace?", "view"), read("used_cores?", "int")),
     attrs=(
         Attr("core_type", "str", values=("AIVOnly", "AICOnly", "Mix"), default="AIVOnly"),

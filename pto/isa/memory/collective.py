@@ -7,6 +7,7 @@ from math import prod
 from pto.isa.meaning.memory import collective as meaning
 from pto.isa.row import types as t
 from pto.isa.row.instr import Attr, Family, Result, instr, read, scratch, update, write
+from pto.isa.row.order import Await, Gather, Notify, Poll
 from pto.isa.rules.global_memory import atomic_store, flat, same_view_shape, static_shape
 from pto.isa.rules.paths import same_type
 from pto.isa.rules.rule import Case, Rule, attr_at_least, attr_in, dtype_in, in_role, on, same_dtype
@@ -245,6 +246,7 @@ instr(
     SIGNAL,
     "remote signal[0] = value, or += value with atomic_add",
     body=meaning.NOTIFY,
+    order=Notify(),
     operands=(update("signal", "view"), read("value", "i32")),
     attrs=(Attr("notifyOp", "notify_op", required=True),),
     text="( $signal , $value : types ) {}",
@@ -258,6 +260,7 @@ instr(
     SIGNAL,
     "wait until signal[i] cmp cmpValue holds for every element",
     body=meaning.WAIT,
+    order=Await(),
     operands=(read("signal", "view"), read("cmpValue", "i32")),
     attrs=(_CMP,),
     text="( $signal , $cmpValue : types ) {}",
@@ -271,6 +274,7 @@ instr(
     SIGNAL,
     "does signal[i] cmp cmpValue hold for every element now?",
     body=meaning.TEST,
+    order=Poll(),
     operands=(read("signal", "view"), read("cmpValue", "i32")),
     results=(Result("result", "i1"),),
     attrs=(_CMP,),
@@ -320,6 +324,7 @@ instr(
     FROM_ROOT,
     "group[r] = src for every rank r",
     body=meaning.BROADCAST,
+    order=Gather(),
     operands=(read("src", "view"), scratch("ping"), scratch("pong?"), write("group*", "view")),
     needs="collectives",
     aliases="tbroadcast",
@@ -332,6 +337,7 @@ instr(
     TO_ROOT,
     "dst[..., r*H+i, j] = group[r][..., i, j], H rows a member",
     body=meaning.GATHER,
+    order=Gather(),
     operands=(write("dst", "view"), scratch("ping"), scratch("pong?"), read("group*", "view")),
     needs="collectives",
     rules=(*_STAGING, same_dtype("ping", "dst"), _rows_hold("dst")),
@@ -343,6 +349,7 @@ instr(
     FROM_ROOT,
     "group[r][..., i, j] = src[..., r*H+i, j], H rows a member",
     body=meaning.SCATTER,
+    order=Gather(),
     operands=(read("src", "view"), scratch("ping"), scratch("pong?"), write("group*", "view")),
     needs="collectives",
     rules=(*_STAGING, same_dtype("ping", "src"), _rows_hold("src")),
@@ -354,6 +361,7 @@ instr(
     TO_ROOT,
     "dst = group[root], then reduced with each other rank in ascending order, in the tile's type",
     body=meaning.REDUCE,
+    order=Gather(),
     operands=(
         write("dst", "view"),
         scratch("acc"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pto.isa.meaning.order import flags as meaning
 from pto.isa.order.flags import id_below, one_id, pipe_exists
 from pto.isa.row.instr import Attr, Family, instr, read
+from pto.isa.row.order import Hear, Send
 from pto.isa.rules.rule import Case, Rule, attr_in, dtype_in, on
 
 _TD = "PTOAS include/PTO/IR/PTOOps.td"
@@ -49,6 +50,7 @@ instr(
     SEMAPHORE,
     "count up on the other side once pipe has done all earlier work",
     body=meaning.SEND,
+    order=Send(),
     attrs=(_LOCAL_PIPE, _EVENT_ID, _FFTS_MODE),
     rules=(attr_in("ffts_mode", "0", "1", "2"), _cross_pipe("PIPE_FIX", "PIPE_MTE3")),
     notes=(
@@ -63,6 +65,7 @@ instr(
     SEMAPHORE,
     "hold pipe (on a2a3 the whole core) until the count is above 0, then count down",
     body=meaning.HEAR,
+    order=Hear(),
     rules=(_cross_pipe("PIPE_FIX", "PIPE_MTE1", "PIPE_MTE2", "PIPE_MTE3", "PIPE_V"),),
     notes=("On a5 the cube waits for each sub-block by its own id.",),
     example="pto.sync.wait #pto.pipe<PIPE_V>, 1",
@@ -89,6 +92,7 @@ instr(
     BY_OPERAND,
     "count up; the cube reaches both sub-blocks, and theirs are combined for the cube",
     body=meaning.SEND,
+    order=Send(),
     operands=(read("core_id", "i64"), read("event_id", "i64")),
     profiles="a2a3",
     cite=(f"{_PAGES}/set-cross-core.md", f"{_GYM}:1693"),
@@ -98,6 +102,7 @@ instr(
     BY_OPERAND,
     "hold the whole core until the count is above 0 (on the cube: of both sub-blocks)",
     body=meaning.HEAR,
+    order=Hear(),
     operands=(read("core_id?", "i64"), read("event_id", "i64")),
     profiles="a2a3",
     notes=("The Gym manual writes core_id first, the page of pto-isa leaves it out.",),
@@ -108,6 +113,7 @@ instr(
     BY_OPERAND,
     "count up on one sub-block once pipe has done all earlier work",
     body=meaning.SEND,
+    order=Send(),
     operands=_A5_PIPE,
     profiles="a5",
     aliases="set_intra_core",
@@ -118,6 +124,7 @@ instr(
     BY_OPERAND,
     "hold pipe until the count is above 0, then count down",
     body=meaning.HEAR,
+    order=Hear(),
     operands=_A5_PIPE,
     profiles="a5",
     aliases="wait_intra_block",

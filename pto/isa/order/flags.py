@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pto.isa.meaning.order import flags as meaning
-from pto.isa.row.attributes import Enum, Int
+from pto.isa.row.attributes import Int
 from pto.isa.row.instr import Attr, Family, Result, instr, read, update
+from pto.isa.row.order import Acquire, Barrier, MemoryBarrier, Release, SetFlag, WaitFlag
+from pto.isa.row.pipe_of import named_pipe
 from pto.isa.rules.rule import Case, Rule, attr_at_least
 
 _TD = "PTOAS include/PTO/IR/PTOOps.td"
@@ -14,30 +16,7 @@ _MANUAL = "PTOAS docs/PTO_IR_manual.md"
 _PAGES = "pto-isa docs/isa/scalar/ops/pipeline-sync"
 _GYM = "PTO-Gym docs/PTO-micro-Instruction-SPEC.md"
 
-# The pipe that runs each kind of operation: PTOAS mapSyncOpTypeToPipe.
-OP_PIPES = {
-    "TLOAD": "MTE2",
-    "TSTORE_ACC": "FIX",
-    "TSTORE_VEC": "MTE3",
-    "TMOV_M2L": "MTE1",
-    "TMOV_M2S": "FIX",
-    "TMOV_M2B": "MTE1",
-    "TMOV_M2V": "V",
-    "TMOV_V2M": "FIX",
-    "TMATMUL": "M",
-    "TVEC": "V",
-    "TVECWAIT_EVENT": "V",
-}
-
 # ---- rules
-
-
-def named_pipe(case: Case, name: str) -> str | None:
-    """The pipe an attribute names, by itself or through a kind of operation."""
-    value = case.op.attrs.get(name)
-    if not isinstance(value, Enum):
-        return None
-    return OP_PIPES.get(value.value, value.value.removeprefix("PIPE_"))
 
 
 def pipe_exists(*names: str) -> Rule:
@@ -134,6 +113,7 @@ for _suffix, _family in {"": FLAG, "_dyn": DYNAMIC_FLAG}.items():
         _family,
         _SET,
         body=meaning.SET_FLAG,
+        order=SetFlag(),
         pipe="@src_pipe",
         example=f"pto.set_flag{_suffix}{_WHERE[_suffix]}",
         cite=(f"{_PAGES}/set-flag.md", _TD),
@@ -143,6 +123,7 @@ for _suffix, _family in {"": FLAG, "_dyn": DYNAMIC_FLAG}.items():
         _family,
         _WAIT,
         body=meaning.WAIT_FLAG,
+        order=WaitFlag(),
         pipe="@dst_pipe",
         notes=("One page says a flag stays for later waiters; hardware and programs consume it.",),
         example=f"pto.wait_flag{_suffix}{_WHERE[_suffix]}",
@@ -165,19 +146,27 @@ EVENT = Family(
     rules=(_two_pipes("src_op", "dst_op"),),
     cost="flag",
 )
-for _name, _meaning, _pipe, _body in (
-    ("record_event", _SET.replace("src_pipe", "its pipe"), "@src_op", meaning.RECORD_EVENT),
-    ("wait_event", _WAIT.replace("dst_pipe", "its pipe"), "@dst_op", meaning.WAIT_EVENT),
-):
-    instr(
-        _name,
-        EVENT,
-        _meaning,
-        body=_body,
-        pipe=_pipe,
-        example=f"pto.{_name}[#pto.sync_op_type<TLOAD>, #pto.sync_op_type<TVEC>, <EVENT_ID0>]",
-        cite=(_MANUAL, _TD),
-    )
+_KINDS = "[#pto.sync_op_type<TLOAD>, #pto.sync_op_type<TVEC>, <EVENT_ID0>]"
+instr(
+    "record_event",
+    EVENT,
+    _SET.replace("src_pipe", "its pipe"),
+    body=meaning.SET_FLAG,
+    order=SetFlag("src_op", "dst_op"),
+    pipe="@src_op",
+    example=f"pto.record_event{_KINDS}",
+    cite=(_MANUAL, _TD),
+)
+instr(
+    "wait_event",
+    EVENT,
+    _WAIT.replace("dst_pipe", "its pipe"),
+    body=meaning.WAIT_FLAG,
+    order=WaitFlag("src_op", "dst_op"),
+    pipe="@dst_op",
+    example=f"pto.wait_event{_KINDS}",
+    cite=(_MANUAL, _TD),
+)
 
 # ---- barriers
 
@@ -187,7 +176,8 @@ instr(
     "barrier",
     BARRIER,
     "hold the pipe until all its earlier work is done; PIPE_ALL: every pipe until all work is done",
-    body=meaning.BARRIER,
+    body=meaning.IN_ORDER,
+    order=Barrier("pipe"),
     attrs=(Attr("pipe", "pipe", required=True),),
     text="@pipe {}",
     pipe="@pipe",
@@ -200,7 +190,8 @@ instr(
     "barrier_sync",
     BARRIER,
     "a barrier of the pipe that runs this kind of operation",
-    body=meaning.BARRIER,
+    body=meaning.IN_ORDER,
+    order=Barrier("op_type"),
     attrs=(Attr("op_type", "sync_op_type", required=True),),
     text="[ @op_type ] {}",
     pipe="@op_type",
@@ -210,7 +201,8 @@ instr(
     "mem_bar",
     BARRIER,
     "earlier accesses to UB of the first class are done before later ones of the second begin",
-    body=meaning.MEMORY_BARRIER,
+    body=meaning.IN_ORDER,
+    order=MemoryBarrier(),
     attrs=(Attr("kind", "membar", required=True, meaning="V vector, S scalar, LD, ST, ALL"),),
     text="@kind {}",
     pipe="V",
@@ -249,7 +241,8 @@ instr(
     "get_buf",
     BUFFER_ID,
     "mode 0: hold the pipe until every earlier rls_buf of this id is done; mode 1: do not wait",
-    body=meaning.GET_BUFFER,
+    body=meaning.IN_ORDER,
+    order=Acquire(),
     profiles="a5",
     notes=_CONTESTED,
     example='pto.get_buf "PIPE_V", 0, 0',
@@ -259,7 +252,8 @@ instr(
     "rls_buf",
     BUFFER_ID,
     "mode 0: done when the pipe's work on this id is; mode 1: when all pipes' work on it is",
-    body=meaning.RELEASE_BUFFER,
+    body=meaning.IN_ORDER,
+    order=Release(),
     profiles="a5",
     notes=_CONTESTED,
     example='pto.rls_buf "PIPE_V", 0, 0',

@@ -8,6 +8,7 @@ from __future__ import annotations
 from pto.isa.meaning.order import queue as meaning
 from pto.isa.row import types as t
 from pto.isa.row.instr import Attr, Family, PipeBy, Result, instr, read, write
+from pto.isa.row.order import Allocate, Free, Pop, Push
 from pto.isa.rules.global_memory import shape_text
 from pto.isa.rules.rule import Case, Rule, attr_in, in_role, on
 from pto.isa.rules.tile import NPU
@@ -105,6 +106,7 @@ instr(
     QUEUE,
     "wait for a free slot, copy the tile (or its half) into it, tell the other side",
     body=meaning.PUSH,
+    order=Push(),
     pipe=_PUSHED,
     rules=(on(NPU, in_role("tile", "acc", "vec")), _entry_fits("tile"), on("a5", _halves("tile"))),
     notes=(
@@ -119,6 +121,7 @@ instr(
     QUEUE,
     "wait for a full slot, bind or load it into the tile",
     body=meaning.POP,
+    order=Pop(),
     operands=(write("tile", "tile or view"), read("pipe_handle", "pipe")),
     pipe=_POPPED,
     rules=(on(NPU, in_role("tile", "vec", "mat")), _entry_fits("tile")),
@@ -134,6 +137,7 @@ instr(
     QUEUE,
     "wait for a free slot in global memory, let entry be a view of it; no data, no signal",
     body=meaning.ALLOCATE,
+    order=Allocate(),
     operands=(write("entry", "view"), read("pipe_handle", "pipe")),
     text="( $entry , $pipe_handle : types ) {}",
     pipe="MTE3",
@@ -147,6 +151,7 @@ instr(
     QUEUE,
     "give the slot of the last tpop back to the producer",
     body=meaning.FREE,
+    order=Free(),
     operands=(read("entry?", "tile or view"), read("pipe_handle", "pipe")),
     text="( $ins ) {}",
     pipe="S",
@@ -180,6 +185,7 @@ for _side, _peer, _to in (("cube", "aiv", "C2V"), ("vector", "aic", "V2C")):
         _queue,
         f"entry = a view of the next free {_to} slot in global memory",
         body=meaning.ALLOCATE_TO,
+        order=Allocate(),
         results=(Result("entry", "view"),),
         text="{} -> results",
         profiles=NPU,
@@ -193,6 +199,7 @@ for _side, _peer, _to in (("cube", "aiv", "C2V"), ("vector", "aic", "V2C")):
         _queue,
         f"copy the tile into the next free {_to} slot, or tell of an entry, and signal",
         body=meaning.PUSH_TO,
+        order=Push(),
         operands=(read("tile", "tile or view"),),
         text="( $tile : types ) {}",
         profiles=NPU,
@@ -212,6 +219,7 @@ for _side, _peer, _from in (("vector", "aic", "C2V"), ("cube", "aiv", "V2C")):
         _queue,
         f"tile = the next full {_from} slot",
         body=meaning.POP_FROM,
+        order=Pop(),
         operands=(read("valid_row?", "index"), read("valid_col?", "index")),
         results=(Result("tile", "tile or view"),),
         text="<? ( $valid_row , $valid_col ) > {} -> results",
@@ -230,6 +238,7 @@ for _side, _peer, _from in (("vector", "aic", "C2V"), ("cube", "aiv", "V2C")):
         _queue,
         f"give the {_from} slot of the last tpop back to the producer",
         body=meaning.FREE_FROM,
+        order=Free(),
         operands=(read("entry?", "tile or view"),),
         text="<? ( $entry : types ) > {}",
         profiles=NPU,

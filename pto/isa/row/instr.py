@@ -27,6 +27,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal
 
 from pto.core.errors import nearest
+from pto.isa.row.order import Order
 from pto.isa.row.traits import NONE, Traits
 
 if TYPE_CHECKING:
@@ -161,6 +162,7 @@ class Instr:
     traits: Traits
     cost: str = ""  # the class of work it is on a chip: `isa/cost`
     body: Any = None  # the meaning engines execute; None: parsed and checked only
+    order: Order | None = None  # what it does to the order of pipes, agents and ranks
     operand_names: tuple[str, ...] = field(default=(), compare=False)
     file: str = ""  # the module that defines the row
 
@@ -213,6 +215,7 @@ def instr(
     phases: Mapping[str, str] | None = None,
     cost: str | None = None,
     traits: Traits | None = None,
+    order: Order | None = None,
 ) -> Instr:
     """Add a row. `types` is short for the same list on every profile; None leaves a profile open.
 
@@ -244,6 +247,7 @@ def instr(
         cost=family.cost if cost is None else cost,
         traits=family.traits.joined(traits),
         body=body,
+        order=order,
         operand_names=tuple(o.name for o in used),
         file=_caller(),
     )

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from pto.core.memory import Space
 from pto.ir.graph import Operation, Value
 from pto.isa.meaning.handle import config
-from pto.isa.meaning.order import queue as fifo
 from pto.isa.meaning.tile import img2col, rearrange
 from pto.isa.row.instr import Instr
+from pto.isa.row.order import Free, Pop
 from pto.isa.row.pipe_of import inner_flags, pipe_of
 from pto.isa.rules.rule import Case
 from pto.plan.sync.outside import Outside, Window
-from pto.plan.sync.storage import POPS, Storage, Stretch
+from pto.plan.sync.storage import Storage, Stretch, popped
 from pto.target.facts import Profile
 from pto.verify.operation import constant
 
@@ -31,7 +31,6 @@ _NAMES_ONLY = (
     img2col.SET_REPEAT,
     img2col.SET_PADDING,
 )
-_FREES = (fifo.FREE, fifo.FREE_FROM)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,10 +88,10 @@ class Effects:
     def _accesses(self, op: Operation, row: Instr, pipe: str) -> Iterator[Access]:
         if row.family.section == "support":
             return
-        if row.body in _FREES:
+        if isinstance(row.order, Free):
             yield from self._freed(op)
             return
-        if row.body in POPS:
+        if isinstance(row.order, Pop):
             yield from self._taken(op, pipe)
             return
         for operand in row.operands:
@@ -124,8 +123,7 @@ class Effects:
 
 
 def _popped_values(function: Operation) -> list[Value]:
-    pops = (op for op in function.walk() if op.row is not None and op.row.body in POPS)
-    return [v for op in pops for v in (*op.results, *op.group("tile"))]
+    return [v for op in function.walk() for v in popped(op)]
 
 
 # The slots of queues, wherever they are.

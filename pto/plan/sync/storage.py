@@ -13,12 +13,11 @@ from pto.ir.graph import Operation, Value
 from pto.ir.liveness import aliases
 from pto.isa.handle.view import space_of
 from pto.isa.meaning.handle import config
-from pto.isa.meaning.order import queue as fifo
 from pto.isa.row import types as t
+from pto.isa.row.order import Pop
 from pto.plan.placement import FunctionPlan
 from pto.target.facts import Profile
 
-POPS = (fifo.POP, fifo.POP_FROM)
 _BINDS = (config.SUBVIEW, config.ALIAS)  # dst becomes another name for bytes of src
 _STORAGE = (t.Ptr, t.TileBuf, t.MemRef)
 
@@ -53,10 +52,10 @@ class Storage:
         known: dict[int, set[Stretch]] = {}
         for starts in ([p.start for p in plan.placed], *others):
             self._add(plan, starts, roots, known)
-        popped = {id(v) for op in function.walk() for v in _popped(op)}
+        taken = {id(v) for op in function.walk() for v in popped(op)}
         for value in _unplaced(function, roots):
             roots[id(value)] = value
-            known[id(value)] = self._elsewhere(value, id(value) in popped)
+            known[id(value)] = self._elsewhere(value, id(value) in taken)
         self._names = aliases(function, roots.values())
         self._known = [frozenset(known[key]) for key in roots]
         self._bound = _bound(function)
@@ -110,8 +109,8 @@ class Storage:
             yield from self.of(other)
 
 
-def _popped(op: Operation) -> list[Value]:
-    if op.row is None or op.row.body not in POPS:
+def popped(op: Operation) -> list[Value]:
+    if op.row is None or not isinstance(op.row.order, Pop):
         return []
     return [*op.results, *op.group("tile")]
 

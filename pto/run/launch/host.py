@@ -76,7 +76,7 @@ def launch(
     kernels = entry_functions(module, entry)
     chip = Device(target.profile, observer=observer, engine=chosen, checks=checks)
     when = _schedule(kernels, schedule, watched=bool(observer or stepper))
-    chip.tap = stepper or (_scheduler(when) if when != PROGRAM else chip.tap)
+    chip.tap = stepper or (_scheduler(when, target) if when != PROGRAM else chip.tap)
     kernel = Kernel(module, kernels, target.profile, chip.tap, chosen, checks)
     return report(chip.run(Launch.of(kernel, chip, args, blocks, progress)), target, when)
 
@@ -88,10 +88,10 @@ def report(done: Launch, target: Target, schedule: Schedule = PROGRAM) -> Report
     return Report(target, engine, kernel.name, done.blocks, done.printed, schedule, skipped)
 
 
-def _scheduler(when: Schedule) -> Tap:
+def _scheduler(when: Schedule, target: Target) -> Tap:
     from pto.run.order.deferred import Scheduler
 
-    return Scheduler(when)
+    return Scheduler(when, target.profile.sync)
 
 
 def _schedule(

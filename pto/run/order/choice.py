@@ -13,7 +13,7 @@ from random import Random
 from typing import Protocol
 
 from pto.core.errors import fail
-from pto.run.order.pipes import Item, Pipes
+from pto.run.order.pipes import Issued, Pipes
 
 _NAMES = ("program", "early", "late", "random")
 
@@ -52,7 +52,7 @@ def parse_schedule(text: str | Schedule | None) -> Schedule:
     return Schedule(name, int(seed or 0))
 
 
-Wanted = Callable[[], Item | None]  # what the scalar unit needs done next; None: it can go on
+Wanted = Callable[[], Issued | None]  # what the scalar unit needs done next; None: it can go on
 
 
 class Choice(Protocol):
@@ -80,7 +80,7 @@ class _Early:
             self.unstick(pipes)
 
     def unstick(self, pipes: Pipes) -> None:
-        while any(pipes.start(item) for item in reversed(pipes.heads())):
+        while any(pipes.do(item) for item in reversed(pipes.heads())):
             pass
 
 
@@ -110,8 +110,8 @@ class _Random:
             self._speeds.clear()
         for item in self._shuffled(pipes):
             while self._random.random() < self._speed(item):
-                queue = item.unit.queues[item.pipe]
-                if pipes.wants(item) is not None or not pipes.start(item) or not queue:
+                queue = pipes.pipe(item.unit, item.pipe).queue
+                if not pipes.can_try(item) or not pipes.do(item) or not queue:
                     break
                 item = queue[0]
 
@@ -123,15 +123,15 @@ class _Random:
         self._one(pipes)
 
     def _one(self, pipes: Pipes) -> bool:
-        return any(pipes.start(item) for item in self._shuffled(pipes))
+        return any(pipes.do(item) for item in self._shuffled(pipes))
 
-    def _shuffled(self, pipes: Pipes) -> list[Item]:
+    def _shuffled(self, pipes: Pipes) -> list[Issued]:
         """Those that can be tried, the pipes that are fast now before the others."""
         found = pipes.heads()
         self._random.shuffle(found)
         return sorted(found, key=lambda item: -self._speed(item))
 
-    def _speed(self, item: Item) -> float:
+    def _speed(self, item: Issued) -> float:
         key = (item.unit.index, item.pipe)
         found = self._speeds.get(key)
         if found is None:

@@ -14,20 +14,21 @@ from pto.core.memory import Memory
 from pto.core.tile import Tile
 from pto.ir.graph import Operation
 from pto.isa.meaning import Blocked, Do
-from pto.isa.meaning.handle import config
 from pto.isa.meaning.handle.memref import Unbound
-from pto.isa.meaning.order import flags as sync
+from pto.isa.row import order as kinds
 from pto.isa.row import types as t
 from pto.isa.row.traits import Control
 from pto.isa.rules.rule import Case
-from pto.run.machine.agents import Agent
+from pto.run.machine import agents
 from pto.run.machine.core import Core
 from pto.run.order import effects as fx
 from pto.run.order.choice import Schedule
 from pto.run.order.deferred_registers import Registers
-from pto.run.order.pipes import Item, Pipes, Unit
+from pto.run.order.pipes import Agent, Issued, Pipes
+from pto.run.order.resolve import effect_of, issuing_pipe
 from pto.run.reference.code import Regs, Step, Wait, Waits, until_ready
 from pto.run.watch.events import Made, Nobody, Tap
+from pto.target.facts import Sync
 from pto.verify.operation import constant
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ _PLACES = (t.Ptr, t.TileBuf, t.View, t.MemRef)
 _UNIT_FLAGS = frozenset({"unit_flag", "unit_flag_mode"})
 _BLOCKS_AT_ONCE = 32  # about as many as a chip has cores; each holds its buffers
 _AT_ONCE = ("S", "none")
+_ISSUED = (kinds.Within, kinds.Signal, kinds.OfQueue, kinds.Meet)  # to a pipe, by their order
 
 
 class _Values(dict[int, Any]):
@@ -49,11 +51,11 @@ class _Values(dict[int, Any]):
 class Scheduler(Tap):
     """Does what is issued when a schedule says so, within what synchronisation allows."""
 
-    def __init__(self, schedule: Schedule) -> None:
+    def __init__(self, schedule: Schedule, sync: Sync) -> None:
         super().__init__(Nobody())
         self.schedule = schedule
         self._choice = schedule.choice()
-        self._pipes = Pipes()
+        self._pipes = Pipes(sync)
         self._begun = 0
         self._issued: set[int] = set()  # operations that go to a pipe, or wait for one
         self._heard = 0  # operations done when agents were last let go on
@@ -66,25 +68,27 @@ class Scheduler(Tap):
     def begin(self, core: Core) -> None:
         core.flags = fx.AlwaysSet()  # flags are kept here
         core.registers = registers = Registers()
-        self._pipes.units[id(core)] = Unit(core, self._begun, registers)
+        self._pipes.agents[id(core)] = Agent(core, self._begun, registers)
         self._begun += 1
 
     def around(self, core: Core, program: Waits) -> Waits:
         """An agent has finished when its pipes have."""
         yield from program
-        unit = self._pipes.units[id(core)]
+        unit = self._pipes.agents[id(core)]
         while not unit.is_idle:
             yield self._unfinished(unit)
 
     def finish(self, core: Core, done: Callable[[], None]) -> None:
-        del self._pipes.units[id(core)]
+        del self._pipes.agents[id(core)]
         done()
 
-    def paced(self, start: Callable[[], Sequence[Agent]]) -> Callable[[], Sequence[Agent]]:
+    def paced(
+        self, start: Callable[[], Sequence[agents.Agent]]
+    ) -> Callable[[], Sequence[agents.Agent]]:
         """Blocks begin while there is room for them: all are at work at once."""
 
-        def next_block() -> Sequence[Agent]:
-            blocks = {unit.core.block for unit in self._pipes.units.values()}
+        def next_block() -> Sequence[agents.Agent]:
+            blocks = {unit.core.block for unit in self._pipes.agents.values()}
             return () if len(blocks) >= _BLOCKS_AT_ONCE else start()
 
         return next_block
@@ -107,7 +111,7 @@ class Scheduler(Tap):
         body = made[0]
 
         def scope(core: Core, regs: Regs) -> Any:
-            return self._issue(self._pipes.units[id(core)], op, "V", body, list(regs), None)
+            return self._issue(self._pipes.agents[id(core)], op, "V", body, list(regs), None)
 
         return scope, until_ready(op, scope)
 
@@ -116,16 +120,15 @@ class Scheduler(Tap):
         if op.row is None or _in_scope(op):
             return step
         case = Case(op, op.row, compiler.profile, constant)
-        body, pipe = op.row.body, fx.issuing_pipe(case)
-        make = fx.WITHIN.get(id(body))
-        is_between = id(body) in fx.BETWEEN
+        order, pipe = op.row.order, issuing_pipe(case)
         is_data = any(isinstance(v.type, _PLACES) for v in (*op.operands, *op.results))
-        if not (make or is_between or is_data) or body is sync.MEMORY_BARRIER:
+        if not (is_data or isinstance(order, _ISSUED)) or isinstance(order, kinds.MemoryBarrier):
             return step
-        if not make and not is_between and pipe([]) in _AT_ONCE:
+        if not isinstance(order, _ISSUED) and pipe([]) in _AT_ONCE:
             return step
         self._issued.add(id(op))
-        if body is config.SYNC_ALL or (id(body) not in fx.CROSS_CORE and pipe([]) == "ALL"):
+        is_signal = isinstance(order, kinds.Signal)  # whose pipe an operand may name
+        if isinstance(order, kinds.Meet) or (not is_signal and pipe([]) == "ALL"):
             return self._after_all(step)
         return self._deferred(compiler, op, case, step)
 
@@ -133,23 +136,22 @@ class Scheduler(Tap):
         """Every pipe of the agent has done its work first."""
 
         def drained(core: Core, regs: Regs) -> Any:
-            unit = self._pipes.units[id(core)]
+            unit = self._pipes.agents[id(core)]
             self._choice.settle(self._pipes, unit.newest)
             return step(core, regs) if unit.is_idle else self._unfinished(unit).reason
 
         return drained
 
     def _deferred(self, compiler: Compiler, op: Operation, case: Case, step: Step) -> Step:
-        make = fx.WITHIN.get(id(case.row.body))
-        effect = None if make is None else make(case)
-        pipe, body = fx.issuing_pipe(case), case.row.body
+        effect = effect_of(case) if isinstance(case.row.order, kinds.Within) else None
+        pipe, body = issuing_pipe(case), case.row.body
         reads = compiler.slots(op.operands)
         binds = body.binds if isinstance(body, Do) else ""
         outs = compiler.slots(op.group(binds) if binds else op.results)
         groups = [compiler.slots(op.group(name)) for name in case.row.operand_names]
 
         def issue(core: Core, regs: Regs) -> Any:
-            unit = self._pipes.units[id(core)]
+            unit = self._pipes.agents[id(core)]
             if unit.at_work:
                 return step(core, regs)
             if unit.stalled is not None:
@@ -169,7 +171,7 @@ class Scheduler(Tap):
 
     def _issue(
         self,
-        unit: Unit,
+        unit: Agent,
         op: Operation,
         pipe: str,
         step: Step,
@@ -177,8 +179,8 @@ class Scheduler(Tap):
         effect: fx.Effect | None,
     ) -> Blocked | None:
         """Hand an operation to its pipe, whose queue may be full."""
-        depth = unit.core.profile.sync.queue_depth
-        queue = unit.queue(pipe)
+        depth = self._pipes.sync.queue_depth
+        queue = self._pipes.pipe(unit, pipe).queue
         if len(queue) >= depth:
             self._choice.settle(self._pipes, lambda: queue[0] if len(queue) >= depth else None)
             if len(queue) >= depth:
@@ -186,13 +188,19 @@ class Scheduler(Tap):
         number = self._pipes.number()
         marked = bool(_UNIT_FLAGS & op.attrs.keys())
         kept = unit.registers.kept()
-        item = Item(op, unit, pipe, number, step, values, kept, effect, marked=marked)
+        item = Issued(
+            *(op, pipe, number, effect, marked),
+            unit=unit,
+            step=step,
+            values=values,
+            registers=kept,
+        )
         unit.registers.take(number)
-        self._pipes.put(item)
+        self._pipes.put(unit, item)
         self._choice.issued(self._pipes)
         return None
 
-    def _go_on(self, unit: Unit, regs: Regs, outs: Sequence[int]) -> Blocked | None:
+    def _go_on(self, unit: Agent, regs: Regs, outs: Sequence[int]) -> Blocked | None:
         """The scalar unit needs what it has issued last, or its result."""
         item = unit.stalled
         if item is None:
@@ -205,14 +213,15 @@ class Scheduler(Tap):
             regs[slot] = item.values[slot]
         return None
 
-    def _why(self, item: Item) -> str:
+    def _why(self, item: Issued) -> str:
         first, reason = self._pipes.cause(item)
         text = str(reason or "its turn")
         return text if first is item else f"{text} (pipe {first.pipe}, {first.op.loc})"
 
-    def _unfinished(self, unit: Unit) -> Wait:
+    def _unfinished(self, unit: Agent) -> Wait:
         """The oldest operation of an agent that is not done."""
-        oldest = min((q[0] for q in unit.queues.values() if q), key=lambda item: item.number)
+        heads = (pipe.queue[0] for pipe in unit.pipes.values() if pipe.queue)
+        oldest = min(heads, key=lambda item: item.number)
         return Wait(oldest.op, Blocked(f"{self._why(oldest)}, on pipe {oldest.pipe}"))
 
 

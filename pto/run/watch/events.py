@@ -14,21 +14,12 @@ from pto.core.memory import Memory
 from pto.ir.graph import Operation
 from pto.isa.meaning import Blocked
 from pto.isa.row import types as t
+from pto.isa.row.order import OfFlag, OfSignal, Within
 from pto.isa.row.traits import Control
 from pto.isa.rules.rule import Case
 from pto.run.machine.core import Core
-from pto.run.order.effects import (
-    FLAGS,
-    SIGNALS,
-    WITHIN,
-    AlwaysSet,
-    Effect,
-    MakeEffect,
-    Tally,
-    arrival_of,
-    effect_of,
-    issuing_pipe,
-)
+from pto.run.order.effects import AlwaysSet, Effect, Tally
+from pto.run.order.resolve import MakeEffect, arrival_of, effect_of, issuing_pipe
 from pto.run.reference.code import Regs, Step, Waits
 from pto.run.watch.memory import Access, Recorder, WatchedMemory
 from pto.verify.operation import constant
@@ -146,9 +137,9 @@ class Tap:
         case = Case(op, op.row, compiler.profile, constant)
         loops = compiler.counters(op)
         effect = effect_of(case)
-        if effect is not None and id(op.row.body) in WITHIN and not op.operands:
+        if effect is not None and isinstance(op.row.order, Within) and not op.operands:
             return self._telling(op, effect, issuing_pipe(case)([]), loops)
-        if effect is not None and id(op.row.body) in FLAGS:
+        if effect is not None and isinstance(op.row.order, OfFlag):
             at = compiler.slot(op.operands[0])
             return self._choosing(op, step, effect, issuing_pipe(case)([]), at, loops)
         if effect is not None:
@@ -214,7 +205,7 @@ class Tap:
     ) -> Step:
         recorder, tell = self.recorder, self.observer.event
         # words that ranks tell each other something by are no data
-        is_signal = op.row is not None and id(op.row.body) in SIGNALS
+        is_signal = op.row is not None and isinstance(op.row.order, OfSignal)
 
         def watched(core: Core, regs: Regs) -> Any:
             found = step(core, regs)

@@ -13,71 +13,48 @@ from typing import Any
 from pto.core.errors import fail
 from pto.isa.meaning.kinds import Blocked, Do, do
 from pto.isa.meaning.machine import Machine
-from pto.isa.row.attributes import Enum, Int
+from pto.isa.row.flag import Flag, event_of, flag_of, key_of
 from pto.isa.rules.rule import Case
 
 
-def names_of(case: Case, src: str, dst: str) -> tuple[str, str]:
-    """The pipes that attributes name."""
-    source, target = ((case.word(n) or "").removeprefix("PIPE_") for n in (src, dst))
-    return source, target
-
-
-def event_of(case: Case) -> int:
-    """The id an attribute gives."""
-    value = case.op.attrs.get("event_id")
-    if isinstance(value, Int):
-        return value.value
-    return int(value.value.removeprefix("EVENT_ID")) if isinstance(value, Enum) else 0
-
-
-def _set(core: Machine, src: str, dst: str, event: int) -> None:
-    core.flags[src, dst, event] += 1
-
-
-def _take(core: Machine, src: str, dst: str, event: int) -> None:
-    if core.flags[src, dst, event] <= 0:
-        raise fail(
-            "PTO-D111",
-            f"{core.name} waits for flag [{src}, {dst}, {event}], which nothing before it has set",
-            help="in a plain run effects happen in program order; set the flag first",
-        )
-    core.flags[src, dst, event] -= 1
-
-
-def _flag(action: Callable[[Machine, str, str, int], None], src: str, dst: str) -> Do:
-    """A flag with its names in attributes; an event operand, where there is one, gives the id."""
+def _flag(action: Callable[[Machine, Flag, Flag], None]) -> Do:
+    """The flag of the row, by its key and as it is called; an operand may give the id."""
 
     def make(case: Case) -> Callable[..., None]:
-        source, target = names_of(case, src, dst)
+        sync = case.profile.sync
+        named = [flag_of(case, n) for n in range(sync.event_ids)]
+        keys = [key_of(flag, sync.flag_identity) for flag in named]
         event = event_of(case)
 
         def run(core: Machine, *operands: int) -> None:
             chosen = operands[0] if operands else event
-            if not 0 <= chosen < core.profile.sync.event_ids:
-                most = core.profile.sync.event_ids
-                raise fail("PTO-D112", f"event id {chosen} is not below {most}")
-            action(core, source, target, chosen)
+            if not 0 <= chosen < len(named):
+                raise fail("PTO-D112", f"event id {chosen} is not below {len(named)}")
+            action(core, keys[chosen], named[chosen])
 
         return run
 
     return Do(make)
 
 
-SET_FLAG = _flag(_set, "src_pipe", "dst_pipe")
-WAIT_FLAG = _flag(_take, "src_pipe", "dst_pipe")
-RECORD_EVENT = _flag(_set, "src_op", "dst_op")
-WAIT_EVENT = _flag(_take, "src_op", "dst_op")
+def _set(core: Machine, key: Flag, flag: Flag) -> None:
+    core.flags[key] += 1
 
 
-def _in_order() -> Do:
-    """Already holds when effects are in program order; observers tell the objects apart."""
-    return do(lambda core, *operands: None)
+def _take(core: Machine, key: Flag, flag: Flag) -> None:
+    if core.flags[key] <= 0:
+        raise fail(
+            "PTO-D111",
+            f"{core.name} waits for flag {flag}, which nothing before it has set",
+            help="in a plain run effects happen in program order; set the flag first",
+        )
+    core.flags[key] -= 1
 
 
-BARRIER, MEMORY_BARRIER, GET_BUFFER, RELEASE_BUFFER, DRAIN, IN_ORDER = (
-    _in_order() for _ in range(6)
-)
+SET_FLAG = _flag(_set)
+WAIT_FLAG = _flag(_take)
+# Barriers and buffer ids: what they ask for already holds when effects are in program order.
+IN_ORDER = do(lambda core, *operands: None)
 
 # ---- signals between the cube and its vector sub-blocks, and across blocks
 

@@ -11,14 +11,13 @@ from typing import Any, Final
 import numpy as np
 
 from pto.isa.meaning.memory import registers
-from pto.isa.row.enums import ENUMS
+from pto.isa.row.flag import ANY
 
 Flag = tuple[str, str, int]
 
 EVENT_IDS: Final = 64
 _PIPES: Final = ("S", "V", "M", "MTE1", "MTE2", "MTE3", "FIX", "ALL", "MTE4", "MTE5", "V2")
-_OPS: Final = ENUMS["pipe_event_type"].words
-NAMES: Final = {name: n for n, name in enumerate((*_PIPES, *_OPS))}
+NAMES: Final = {name: n for n, name in enumerate((*_PIPES, ANY))}
 
 
 def flag_offset(src: str, dst: str) -> int | None:

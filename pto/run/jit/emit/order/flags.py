@@ -8,6 +8,7 @@ from pto.isa.meaning.order import flags as sync
 from pto.isa.meaning.scalar import unit as control
 from pto.isa.meaning.tile import move
 from pto.isa.row import types as t
+from pto.isa.row.flag import event_of, flag_of, key_of
 from pto.run.jit.border import context
 from pto.run.jit.border.state import EVENT_IDS, flag_offset
 from pto.run.jit.border.values import Native, Word, word_type
@@ -15,13 +16,14 @@ from pto.run.jit.emit.table import Emit, Spot, emits
 from pto.run.jit.llvm.text import NotNative, Val
 
 
-def _flag(src: str, dst: str, *, waits: bool) -> Emit:
+def _flag(*, waits: bool) -> Emit:
     """A flag counts; who waits takes one, and there must be one: nothing else runs meanwhile."""
 
     def emit(s: Spot) -> Sequence[Native]:
         x, given = s.x, s.all()
-        start = flag_offset(*sync.names_of(s.case, src, dst))
-        most = s.case.profile.sync.event_ids
+        rules = s.case.profile.sync
+        key, most = key_of(flag_of(s.case), rules.flag_identity), rules.event_ids
+        start = flag_offset(key.src, key.dst)
         if start is None or most > EVENT_IDS:
             raise NotNative("a flag without a place")
         event = _event(s, given)
@@ -39,7 +41,7 @@ def _flag(src: str, dst: str, *, waits: bool) -> Emit:
 def _event(s: Spot, given: Sequence[Native]) -> Val:
     """The id an operand gives, else the attribute."""
     if not given:
-        return sync.event_of(s.case)
+        return event_of(s.case)
     value = given[0]
     if not isinstance(value, Word):
         raise NotNative("an event id that is no number")
@@ -47,17 +49,11 @@ def _event(s: Spot, given: Sequence[Native]) -> Val:
     return value.name if kind == "i64" else s.x.new(f"sext {kind} {value.name} to i64")
 
 
-emits(sync.SET_FLAG, cheap=True)(_flag("src_pipe", "dst_pipe", waits=False))
-emits(sync.WAIT_FLAG, cheap=True)(_flag("src_pipe", "dst_pipe", waits=True))
-emits(sync.RECORD_EVENT, cheap=True)(_flag("src_op", "dst_op", waits=False))
-emits(sync.WAIT_EVENT, cheap=True)(_flag("src_op", "dst_op", waits=True))
+emits(sync.SET_FLAG, cheap=True)(_flag(waits=False))
+emits(sync.WAIT_FLAG, cheap=True)(_flag(waits=True))
 
 
-@emits(
-    *(sync.BARRIER, sync.MEMORY_BARRIER, sync.GET_BUFFER, sync.RELEASE_BUFFER, sync.DRAIN),
-    *(sync.IN_ORDER, move.PREFETCH),
-    cheap=True,
-)
+@emits(sync.IN_ORDER, move.PREFETCH, cheap=True)
 def _nothing(s: Spot) -> Sequence[Native]:
     """Effects are in program order, and a cache changes no value."""
     if s.op.results:

@@ -1,0 +1,400 @@
+"""The one model of pipes, flags, buffer ids, queues and meetings, generic over its clock.
+
+The scalar unit of an agent issues operations in program order, each into the queue of its pipe; an
+operation starts when it is the first of its queue and what it waits for has happened. What that
+means for flags and the rest stands here once. Who uses the model brings
+
+- **a clock**: a subclass of `Pipe` whose `publish`, `join` and `settle` work on stamps of its own,
+  and `Model.merged`. The sanitizer's stamps are vector clocks (`observe/clocks.py`); a schedule
+  needs none (`NoClock`); of time, a stamp is the cycle at which everything told is done, `join`
+  and `merged` are the maximum, `publish` is when the pipe's last operation is done, `settle` makes
+  the pipe free only then.
+- **work**: `Model.work` is called when an operation starts, after all it waits for was joined: it
+  looks at accesses, runs the step, or adds a duration to its pipe. `Model.issuing` is called when
+  the scalar unit hands an operation out: a clock of time moves the scalar pipe on there.
+- **a choice**: `issue` starts each operation as soon as it can (the order of starts changes no
+  stamp, since pipes are in order and flags first in, first out); `put`, `wants` and `start` leave
+  the choice to the caller (`choice.py`).
+
+Timing is then `class Timed(Pipe[float, I])` with `free` and `done`, and a `Model` whose `work` sets
+`start = max(free, what was joined)`, `free = start + occupancy` and `done = free + latency`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Generic
+
+from pto.isa.meaning import Blocked
+from pto.isa.row.flag import Flag
+from pto.run.order import effects as fx
+from pto.run.order.state import I, Item, P, S, Unit, answers, wanted
+from pto.target.facts import Sync
+
+Want = Item | Blocked | None  # to be done first; not at hand; nothing
+
+
+class Model(ABC, Generic[S, P, I]):
+    """Decides what comes after what, for all agents together."""
+
+    def __init__(self, sync: Sync) -> None:
+        self.sync = sync
+        self.parked: set[Unit[S, P, I]] = set()  # agents with work that could not start
+        # sent and not yet heard
+        self.signals: dict[Any, deque[tuple[S, P, I]]] = {}
+        self._rounds: dict[Any, list[tuple[int, S]]] = {}
+        self._meetings: dict[Any, S] = {}
+        self._met: dict[type, Callable[[Unit[S, P, I], I, Any], bool]] = {
+            fx.WaitFlag: self._is_set,
+            fx.Acquire: self._is_released,
+            fx.Release: self._is_used,
+            fx.Hear: self._is_sent,
+        }
+        self._joins: dict[type, Callable[[Unit[S, P, I], P, I, Any], None]] = {
+            fx.WaitFlag: self._wait_flag,
+            fx.Barrier: self._barrier,
+            fx.Acquire: self._acquire,
+            fx.Hear: self._hear,
+            fx.Meet: self._meet,
+        }
+        self._tells: dict[type, Callable[[Unit[S, P, I], P, I, Any], None]] = {
+            fx.SetFlag: self._set_flag,
+            fx.Release: self._release,
+            fx.Send: self._send,
+            fx.Meet: self._publish,
+        }
+
+    # ---- what a user of the model brings
+
+    @abstractmethod
+    def new_pipe(self, unit: Any, name: str) -> P: ...
+
+    @abstractmethod
+    def merged(self, a: S, b: S) -> S:
+        """What both tell of."""
+
+    @abstractmethod
+    def work(self, unit: Any, pipe: P, item: I) -> Blocked | None:
+        """An operation starts; Blocked where its own meaning makes it wait, nothing done."""
+
+    def issuing(self, unit: Any, item: I) -> None:
+        """The scalar unit hands an operation out."""
+
+    def was_set(self, unit: Any, pipe: P, item: I, flag: Flag, stamp: S) -> None:
+        """A flag was set, with this stamp."""
+
+    def was_taken(self, unit: Any, pipe: P, item: I, flag: Flag, by: tuple[S, I]) -> None:
+        """A wait takes what another operation has set; its stamp is not joined yet."""
+
+    def was_fenced(self, unit: Any, pipe: P | None, item: I) -> None:
+        """A barrier of a pipe, or of all, is about to take effect."""
+
+    # ---- issue
+
+    def pipe(self, unit: Unit[S, P, I], name: str) -> P:
+        """The pipe of an agent; what no pipe does is the scalar unit's."""
+        found = unit.pipes.get(name)
+        if found is None:
+            name = "S" if name in ("none", "ALL") else name
+            found = unit.pipes.get(name)
+            if found is None:
+                found = unit.pipes[name] = self.new_pipe(unit, name)
+        return found
+
+    def put(self, unit: Unit[S, P, I], item: I) -> None:
+        """The last of its queue."""
+        self._count(unit, item)
+        pipe = self.pipe(unit, item.pipe)
+        item.stamp, item.version = self.pipe(unit, "S").publish(), unit.version
+        pipe.queue.append(item)
+        if item.is_marked:
+            unit.marked.append(item)
+
+    def issue(self, unit: Unit[S, P, I], item: I) -> None:
+        """In program order; it starts at once, or as soon as it can."""
+        if unit in self.parked:
+            if unit.waiting or not self._issue(unit, item):
+                unit.waiting.append(item)
+            self._pump(unit)
+            return
+        if item.pipe == "ALL":
+            self.issuing(unit, item)
+            self.fence(unit, item)
+            return
+        self.issuing(unit, item)
+        if type(item.effect) in _COUNTED:
+            self._count(unit, item)
+        pipe = unit.pipes.get(item.pipe) or self.pipe(unit, item.pipe)
+        if not self._begin(unit, pipe, item):
+            self._park(unit, pipe, item)
+
+    def _issue(self, unit: Unit[S, P, I], item: I) -> bool:
+        """False while the scalar unit has to wait before it can hand out this operation."""
+        if self.pipe(unit, "S").queue:
+            return False
+        if item.pipe == "ALL":
+            if not unit.is_idle:
+                return False
+            self.issuing(unit, item)
+            self.fence(unit, item)
+            return True
+        pipe = self.pipe(unit, item.pipe)
+        if len(pipe.queue) >= self.sync.queue_depth:
+            return False
+        self.issuing(unit, item)
+        self._count(unit, item)
+        if pipe.queue or not self._begin(unit, pipe, item):
+            self._park(unit, pipe, item)
+        return True
+
+    def _park(self, unit: Unit[S, P, I], pipe: P, item: I) -> None:
+        item.stamp, item.version = self.pipe(unit, "S").publish(), unit.version
+        pipe.queue.append(item)
+        if item.is_marked:
+            unit.marked.append(item)
+        self.parked.add(unit)
+
+    def _count(self, unit: Unit[S, P, I], item: I) -> None:
+        effect = item.effect
+        if isinstance(effect, fx.Release):
+            unit.releases[effect.id] = unit.releases.get(effect.id, 0) + 1
+        elif isinstance(effect, fx.Acquire):
+            unit.users.setdefault(effect.id, {})[item.pipe] = None
+            item.need = unit.releases.get(effect.id, 0) if effect.waits else 0
+
+    def fence(self, unit: Unit[S, P, I], item: I) -> None:
+        """A barrier of all pipes, none of which has anything left to do."""
+        pipes = list(unit.pipes.values()) or [self.pipe(unit, "S")]
+        self.was_fenced(unit, None, item)
+        whole = pipes[0].publish()
+        for pipe in pipes[1:]:
+            whole = self.merged(whole, pipe.publish())
+        for pipe in pipes:
+            pipe.join(whole)
+        unit.version += 1
+
+    # ---- what may start
+
+    def wants(self, unit: Unit[S, P, I], item: I) -> Want:
+        """What has to happen before an operation can be tried."""
+        first = self.pipe(unit, item.pipe).queue[0]
+        if first is not item:
+            return first
+        if item.is_marked and unit.marked[0] is not item:
+            return unit.marked[0]
+        if self._is_met(unit, item):
+            return None
+        return self._answer(unit, item)
+
+    def _is_met(self, unit: Unit[S, P, I], item: I) -> bool:
+        met = self._met.get(type(item.effect))
+        return met is None or met(unit, item, item.effect)
+
+    def _is_set(self, unit: Unit[S, P, I], item: I, effect: fx.WaitFlag) -> bool:
+        return bool(unit.flags.get(effect.key))
+
+    def _is_released(self, unit: Unit[S, P, I], item: I, effect: fx.Acquire) -> bool:
+        return len(unit.buffers.get(effect.id, ())) >= item.need
+
+    def _is_used(self, unit: Unit[S, P, I], item: I, effect: fx.Release) -> bool:
+        return not effect.of_all or self._user(unit, item, effect) is None
+
+    def _is_sent(self, unit: Unit[S, P, I], item: I, effect: fx.Hear) -> bool:
+        return all(self.signals.get(_at(unit, key)) for key in effect.signals)
+
+    def _answer(self, unit: Unit[S, P, I], item: I) -> Want:
+        """The operation that lets an item go on, where one was issued."""
+        effect = item.effect
+        if isinstance(effect, fx.Release):
+            return self._user(unit, item, effect)
+        for other in unit.items():
+            if answers(other, item):
+                return other
+        return Blocked(f"{wanted(item)}, which nothing has {_VERBS.get(type(effect), 'sent')}")
+
+    def _user(self, unit: Unit[S, P, I], item: I, effect: fx.Release) -> I | None:
+        """Earlier work of a pipe that got the id: a release of all waits for it."""
+        for name in unit.users.get(effect.id, ()):
+            queue = self.pipe(unit, name).queue
+            if queue and queue[0].number < item.number:
+                return queue[0]
+        return None
+
+    # ---- start
+
+    def start(self, unit: Unit[S, P, I], item: I) -> bool:
+        """Do the first of a queue that can be tried; False when its meaning makes it wait."""
+        pipe = self.pipe(unit, item.pipe)
+        if not self._begin(unit, pipe, item):
+            return False
+        self._leave(unit, pipe, item)
+        return True
+
+    def _leave(self, unit: Unit[S, P, I], pipe: P, item: I) -> None:
+        pipe.queue.popleft()
+        if item.is_marked:
+            unit.marked.popleft()
+
+    def _begin(self, unit: Unit[S, P, I], pipe: P, item: I) -> bool:
+        """Run one operation; False when it has to wait."""
+        effect = item.effect
+        if effect is not None and not self._is_met(unit, item):
+            return False
+        if item.is_marked and unit.marked and unit.marked[0] is not item:
+            return False
+        self._catch_up(unit, pipe, item)
+        if effect is None:
+            item.reason = self.work(unit, pipe, item)
+            if item.reason is not None:
+                return False
+        else:
+            joins = self._joins.get(type(effect))
+            if joins is not None:
+                joins(unit, pipe, item, effect)
+            self.work(unit, pipe, item)
+            tells = self._tells.get(type(effect))
+            if tells is not None:
+                tells(unit, pipe, item, effect)
+        if item.is_marked:
+            stamp = pipe.publish()
+            unit.mark = stamp if unit.mark is None else self.merged(stamp, unit.mark)
+        item.is_done = True
+        if pipe is unit.pipes.get("S"):
+            unit.version += 1
+        return True
+
+    def _catch_up(self, unit: Unit[S, P, I], pipe: P, item: I) -> None:
+        """It comes after what the scalar unit knew when it was issued, and after unit flags."""
+        if item.stamp is not None:
+            if item.version != pipe.seen:
+                pipe.join(item.stamp)
+                pipe.seen = item.version
+        elif pipe.seen != unit.version:
+            scalar = unit.pipes.get("S") or self.pipe(unit, "S")
+            if pipe is not scalar:
+                pipe.join(scalar.publish())
+            pipe.seen = unit.version
+        if item.is_marked and unit.mark is not None:
+            pipe.join(unit.mark)
+
+    def _pump(self, unit: Unit[S, P, I]) -> None:
+        """Let parked pipes go on as far as they can."""
+        moved = True
+        while moved:
+            moved = False
+            for pipe in list(unit.pipes.values()):
+                while pipe.queue and self._begin(unit, pipe, pipe.queue[0]):
+                    self._leave(unit, pipe, pipe.queue[0])
+                    moved = True
+            while unit.waiting and self._issue(unit, unit.waiting[0]):
+                unit.waiting.popleft()
+                moved = True
+        if not unit.waiting and unit.is_idle:
+            self.parked.discard(unit)
+
+    def pump_all(self) -> None:
+        """Until nothing moves any more."""
+        before = -1
+        while before != (left := self._left()):
+            before = left
+            for unit in list(self.parked):
+                self._pump(unit)
+
+    def _left(self) -> int:
+        return sum(len(unit.waiting) + sum(1 for _ in unit.items()) for unit in self.parked)
+
+    def _wake(self, but: Unit[S, P, I]) -> None:
+        for unit in list(self.parked):
+            if unit is not but:
+                self._pump(unit)
+
+    # ---- what each effect does, within an agent
+
+    def _set_flag(self, unit: Unit[S, P, I], pipe: P, item: I, effect: fx.SetFlag) -> None:
+        stamp = pipe.publish()
+        self.was_set(unit, pipe, item, effect.flag, stamp)
+        queue = unit.flags.get(effect.key)
+        if queue is None:
+            queue = unit.flags[effect.key] = deque()
+        queue.append((stamp, item))
+
+    def _wait_flag(self, unit: Unit[S, P, I], pipe: P, item: I, effect: fx.WaitFlag) -> None:
+        found = unit.flags[effect.key].popleft()
+        self.was_taken(unit, pipe, item, effect.flag, found)
+        pipe.join(found[0])
+
+    def _barrier(self, unit: Unit[S, P, I], pipe: P, item: I, effect: fx.Barrier) -> None:
+        self.was_fenced(unit, pipe, item)
+        pipe.settle()
+
+    def _acquire(self, unit: Unit[S, P, I], pipe: P, item: I, effect: fx.Acquire) -> None:
+        if item.need:
+            pipe.join(unit.buffers[effect.id][item.need - 1])
+
+    def _release(self, unit: Unit[S, P, I], pipe: P, item: I, effect: fx.Release) -> None:
+        stamp = pipe.publish()
+        for name in unit.users.get(effect.id, ()) if effect.of_all else ():
+            stamp = self.merged(stamp, self.pipe(unit, name).publish())
+        done = unit.buffers.setdefault(effect.id, [])
+        done.append(self.merged(stamp, done[-1]) if done else stamp)
+
+    # ---- between agents
+
+    def _send(self, unit: Unit[S, P, I], pipe: P, item: I, effect: fx.Send) -> None:
+        stamp = pipe.publish()
+        for key in effect.signals:
+            self.signals.setdefault(_at(unit, key), deque()).append((stamp, pipe, item))
+        for (meeting, block, _), value in effect.arrivals:
+            self._rounds.setdefault((unit.launch, meeting, value), []).append((block, stamp))
+        self._wake(unit)
+
+    def _hear(self, unit: Unit[S, P, I], pipe: P, item: I, effect: fx.Hear) -> None:
+        for key in effect.signals:
+            pipe.join(self.signals[_at(unit, key)].popleft()[0])
+        for meeting, value in effect.meetings:
+            for where, stamp in self._rounds.get((unit.launch, meeting, value), ()):
+                if meeting[0] == "0" or where == unit.block:
+                    pipe.join(stamp)
+
+    def _meet(self, unit: Unit[S, P, I], pipe: P, item: I, effect: fx.Meet) -> None:
+        if any(key in effect.joins for key in effect.publishes):
+            # where all meet, what one's own pipes have done is done for one's other pipes too
+            self._publish(unit, pipe, item, effect)
+        for key in effect.joins:
+            stamp = self._meetings.get(_of_launch(unit, key))
+            for each in _who_meets(unit, pipe, effect) if stamp is not None else ():
+                each.join(stamp)
+
+    def _publish(self, unit: Unit[S, P, I], pipe: P, item: I, effect: fx.Meet) -> None:
+        """After the work of the operation itself: a push has written what a pop reads."""
+        for key in (_of_launch(unit, key) for key in effect.publishes):
+            stamp = self._meetings.get(key)
+            for each in _who_meets(unit, pipe, effect):
+                own = each.publish()
+                stamp = own if stamp is None else self.merged(stamp, own)
+            if stamp is not None:
+                self._meetings[key] = stamp
+        self._wake(unit)
+
+
+_COUNTED = (fx.Acquire, fx.Release)
+_VERBS: dict[type, str] = {fx.WaitFlag: "set", fx.Acquire: "released"}
+
+
+def _at(unit: Unit[Any, Any, Any], key: tuple[int, Any]) -> tuple[tuple[int, int], Any]:
+    """A signal belongs to a block of a launch."""
+    block, name = key
+    return (unit.launch, block), name
+
+
+def _of_launch(unit: Unit[Any, Any, Any], key: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Queues and meetings of blocks belong to their launch; signals in memory to everyone."""
+    return key if key[0] in fx.EVERYWHERE else (unit.launch, *key)
+
+
+def _who_meets(unit: Unit[S, P, I], pipe: P, effect: fx.Meet) -> list[P]:
+    """The pipe of the operation; where all cores meet, every pipe of the agent."""
+    everywhere = any(key[0] == fx.ALL_CORES for key in (*effect.joins, *effect.publishes))
+    return list(unit.pipes.values()) if everywhere else [pipe]

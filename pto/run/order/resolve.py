@@ -1,0 +1,291 @@
+"""From the order of a row to what one execution does: the one place that reads names and values.
+
+Kinds of operation become pipes, flags get the key their profile knows them by, queues and signals
+the entries and words they are about.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import product
+from operator import mul
+from typing import Any
+
+from pto.ir.graph import Operation
+from pto.isa.meaning.handle.view import as_view
+from pto.isa.meaning.order.ring import WHOLE, Ring, by_id, own
+from pto.isa.row import order as kinds
+from pto.isa.row.attributes import Int
+from pto.isa.row.enums import ENUMS
+from pto.isa.row.flag import event_of, flag_of, key_of
+from pto.isa.row.pipe_of import pipe_of
+from pto.isa.rules.rule import Case
+from pto.run.machine.core import Core
+from pto.run.order import effects as fx
+
+Values = list[Any]
+MakeEffect = Callable[[Core, Values], fx.Effect | None]
+
+
+def effect_of(case: Case) -> MakeEffect | None:
+    """How an operation changes the order of things; None for one that only works on data."""
+    make = _MAKE.get(type(case.row.order))
+    return None if make is None else make(case, case.row.order)
+
+
+def is_ordering(op: Operation) -> bool:
+    """It synchronises: without it the same data would be moved and computed."""
+    return op.row is not None and op.row.order is not None and op.row.order.is_fence
+
+
+def issuing_pipe(case: Case) -> Callable[[Values], str]:
+    """The pipe an operation is issued to. Where semaphores stall the core, a wait is S's.
+
+    The forms whose pipe is an operand name it by its number.
+    """
+    name, order = pipe_of(case), case.row.order
+    if not isinstance(order, kinds.Signal):
+        return lambda values: name
+    if case.profile.sync.cross_core == "modes" and isinstance(order, kinds.Hear):
+        return lambda values: "S"
+    if "pipe" in case.row.operand_names:
+        at = case.row.operand_names.index("pipe")
+        return lambda values: (ENUMS["pipe"].word(values[at]) or "S").removeprefix("PIPE_")
+    return lambda values: name
+
+
+def arrival_of(case: Case) -> MakeEffect | None:
+    """What an operation does to the order of things when it begins to wait."""
+    order = case.row.order
+    if isinstance(order, kinds.Gather):
+        keys = _group(case, order)
+        return (lambda core, values: fx.Meet((), keys)) if keys else None
+    if not isinstance(order, kinds.Meet):
+        return None
+    where = (fx.ALL_CORES, case.word(order.kind))
+
+    def of(core: Core, values: Values) -> fx.Effect | None:
+        came = any(new > old for _, old, new in _tallies(core)[1].take())
+        return fx.Meet((), (where,)) if came else None
+
+    return of
+
+
+# ---- flags, barriers and buffers inside an agent
+
+
+def _flag(case: Case, order: kinds.OfFlag) -> MakeEffect:
+    """The same few flags again and again."""
+    kind = fx.SetFlag if isinstance(order, kinds.SetFlag) else fx.WaitFlag
+    written, identity = event_of(case), case.profile.sync.flag_identity
+    known: dict[int, fx.Effect] = {}
+
+    def of(core: Core, values: Values) -> fx.Effect:
+        number = int(values[0]) if values else written
+        found = known.get(number)
+        if found is None:
+            flag = flag_of(case, number)
+            found = known[number] = kind(flag, key_of(flag, identity))
+        return found
+
+    return of
+
+
+def _barrier(case: Case, order: kinds.Barrier) -> MakeEffect:
+    found = fx.Barrier(pipe_of(case))
+    return lambda core, values: found
+
+
+def _memory_barrier(case: Case, order: kinds.MemoryBarrier) -> MakeEffect:
+    found = fx.MemoryBarrier(case.word(order.kind) or "VV_ALL")
+    return lambda core, values: found
+
+
+def _buffer(case: Case, order: kinds.OfBuffer) -> MakeEffect:
+    """Mode 0 waits for releases, and releases for one pipe."""
+    number, mode = (_int(case, name) for name in (order.id, order.mode))
+    kind = fx.Release if isinstance(order, kinds.Release) else fx.Acquire
+
+    def of(core: Core, values: Values) -> fx.Effect:
+        chosen = values[0] if values and values[0] is not None else number
+        how = bool(values[1] if len(values) > 1 and values[1] is not None else mode)
+        return kind(int(chosen or 0), how if kind is fx.Release else not how)
+
+    return of
+
+
+def _int(case: Case, name: str) -> int | None:
+    value = case.op.attrs.get(name)
+    return value.value if isinstance(value, Int) else None
+
+
+# ---- between agents
+
+
+def _tallies(core: Core) -> tuple[fx.Tally, fx.Tally]:
+    flags, arrivals = core.cluster.cross_flags, core.cluster.arrivals
+    if not isinstance(flags, fx.Tally) or not isinstance(arrivals, fx.Tally):
+        raise RuntimeError("this core is not observed")
+    return flags, arrivals
+
+
+def _send(case: Case, order: kinds.Send) -> MakeEffect:
+    def of(core: Core, values: Values) -> fx.Effect:
+        flags, arrivals = _tallies(core)
+        sent = tuple((core.block, key) for key, old, new in flags.take() if new > old)
+        return fx.Send(sent, tuple((key, new) for key, _, new in arrivals.take()))
+
+    return of
+
+
+def _hear(case: Case, order: kinds.Hear) -> MakeEffect:
+    def of(core: Core, values: Values) -> fx.Effect:
+        flags, arrivals = _tallies(core)
+        taken = tuple((core.block, key) for key, old, new in flags.take() if new < old)
+        passed = tuple((key[0], new) for key, _, new in arrivals.take())
+        return fx.Hear(taken, passed)
+
+    return of
+
+
+def _meet(case: Case, order: kinds.Meet) -> MakeEffect:
+    """All cores of a kind: what each has done before it comes is done when the last goes on.
+
+    The one that comes tells so at once, also when it then has to wait.
+    """
+    where = (fx.ALL_CORES, case.word(order.kind))
+    return lambda core, values: fx.Meet((where,), (where,))
+
+
+def _ring(case: Case, order: kinds.OfQueue, out: bool) -> Callable[[Any, Values], tuple[Ring, int]]:
+    """The direction of a queue that an operation pushes to or pops from, and who it counts as."""
+    names = case.row.operand_names
+    if order.handle in names:
+        at = names.index(order.handle)
+        return lambda core, values: (values[at].ring(core, out), own(core))
+    find = by_id(case)
+    return lambda core, values: (find(core).ring(core, out), own(core))
+
+
+def _slot(core: Core, ring: Ring, what: str, number: int) -> tuple[Any, ...]:
+    """An entry of a queue is full, or given back. Names come again when nobody needs them."""
+    return core.block, id(ring), what, number % (2 * ring.slots)
+
+
+def _free_slot(core: Core, ring: Ring, number: int) -> tuple[Any, ...]:
+    """What lets an entry be filled: the last of the slots that were given back together."""
+    if number < ring.slots:
+        return ()
+    period = ring.slots if ring.slots <= 2 else ring.slots // 2
+    return (_slot(core, ring, "free", number - number % period - ring.slots + period - 1),)
+
+
+def _push(case: Case, order: kinds.Push) -> MakeEffect:
+    """A whole tile that both sub-blocks push is the same tile: their writes take turns."""
+    ring_of = _ring(case, order, out=True)
+    is_whole = int(case.word("split") or WHOLE) == WHOLE
+
+    def of(core: Core, values: Values) -> fx.Effect:
+        ring, me = ring_of(core, values)
+        number = ring.pushed[me] - 1
+        full = (_slot(core, ring, "full", number),)
+        joins = _free_slot(core, ring, number)
+        return fx.Meet((*joins, *full) if is_whole else joins, full)
+
+    return of
+
+
+def _allocate(case: Case, order: kinds.Allocate) -> MakeEffect:
+    ring_of = _ring(case, order, out=True)
+
+    def of(core: Core, values: Values) -> fx.Effect:
+        ring, me = ring_of(core, values)
+        return fx.Meet(_free_slot(core, ring, ring.taken[me] - 1), ())
+
+    return of
+
+
+def _pop(case: Case, order: kinds.Pop) -> MakeEffect:
+    """A copy out of global memory gives its slot back at once."""
+    ring_of = _ring(case, order, out=False)
+
+    def of(core: Core, values: Values) -> fx.Effect:
+        ring, me = ring_of(core, values)
+        number = ring.popped[me] - 1
+        is_back = ring.freed[me] == number + 1
+        back = (_slot(core, ring, "free", number),) if is_back else ()
+        return fx.Meet((_slot(core, ring, "full", number),), back)
+
+    return of
+
+
+def _free(case: Case, order: kinds.Free) -> MakeEffect:
+    ring_of = _ring(case, order, out=False)
+
+    def of(core: Core, values: Values) -> fx.Effect:
+        ring, me = ring_of(core, values)
+        return fx.Meet((), (_slot(core, ring, "free", ring.freed[me] - 1),))
+
+    return of
+
+
+# ---- between ranks, through global memory
+
+
+def _signals(case: Case, order: kinds.OfSignal, value: Any) -> tuple[Any, ...]:
+    """The words of a signal: what is told there is told to whoever looks at them."""
+    view = as_view(value, case.type(order.signal))
+    steps = [step * view.dtype.itemsize for step in view.strides]
+    places = (sum(map(mul, at, steps)) for at in product(*map(range, view.shape)))
+    return tuple(("signal", id(view.memory), view.address + place) for place in places)
+
+
+def _notify(case: Case, order: kinds.Notify) -> MakeEffect:
+    return lambda core, values: fx.Meet((), _signals(case, order, values[0])[:1])
+
+
+def _await(case: Case, order: kinds.Await) -> MakeEffect:
+    return lambda core, values: fx.Meet(_signals(case, order, values[0]), ())
+
+
+def _poll(case: Case, order: kinds.Poll) -> MakeEffect:
+    """Only who sees what it looks for comes after those who told."""
+    is_there = case.row.body.make(case)
+
+    def of(core: Core, values: Values) -> fx.Effect:
+        return fx.Meet(_signals(case, order, values[0]) if is_there(core, *values) else (), ())
+
+    return of
+
+
+def _group(case: Case, order: kinds.Gather) -> tuple[Any, ...]:
+    """Ranks may run different programs: a collective is known by its name."""
+    is_meeting = case.word(order.engine) == order.meeting
+    return (("collective", case.row.name),) if is_meeting else ()
+
+
+def _gather(case: Case, order: kinds.Gather) -> MakeEffect:
+    """Where all ranks come together nobody goes on before the root has done its work."""
+    keys = _group(case, order)
+    return lambda core, values: fx.Meet(keys, keys)
+
+
+_MAKE: dict[type, Callable[[Case, Any], MakeEffect]] = {
+    kinds.SetFlag: _flag,
+    kinds.WaitFlag: _flag,
+    kinds.Barrier: _barrier,
+    kinds.MemoryBarrier: _memory_barrier,
+    kinds.Acquire: _buffer,
+    kinds.Release: _buffer,
+    kinds.Send: _send,
+    kinds.Hear: _hear,
+    kinds.Meet: _meet,
+    kinds.Push: _push,
+    kinds.Pop: _pop,
+    kinds.Allocate: _allocate,
+    kinds.Free: _free,
+    kinds.Notify: _notify,
+    kinds.Await: _await,
+    kinds.Poll: _poll,
+    kinds.Gather: _gather,
+}
