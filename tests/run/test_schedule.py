@@ -51,7 +51,11 @@ def flag(src: str, dst: str, number: int = 0) -> str:
 
 
 def results(
-    *body: str, schedule: str = "program", blocks: int = 1, check: bool = True
+    *body: str,
+    schedule: str = "program",
+    blocks: int = 1,
+    check: bool = True,
+    engine: str | None = None,
 ) -> tuple[float, float]:
     """The first elements of y and z after a kernel on x = 10, 11, ...; y and z begin as -1."""
     text = "\n    ".join(body)
@@ -75,7 +79,7 @@ module attributes {{pto.target_arch = "a5", pto.kernel_kind = #pto.kernel_kind<v
 """)
     y, z = np.full(64, -1, np.float32), np.full(64, -1, np.float32)
     args = [X.copy(), y, z]
-    report = launch(module, args=args, schedule=schedule, blocks=blocks, check=check)
+    report = launch(module, args=args, schedule=schedule, blocks=blocks, check=check, engine=engine)
     assert str(report.schedule) == schedule
     assert (y - y[0] == X - X[0]).all() or (y == y[0]).all()
     return float(y[0]), float(z[0])
@@ -186,14 +190,22 @@ def test_a_pipe_keeps_its_own_order(schedule: str) -> None:
     assert results(*body, schedule=schedule)[0] == 50.0
 
 
-@pytest.mark.parametrize("schedule", SCHEDULES)
-def test_a_wait_may_stand_before_its_set(schedule: str) -> None:
-    """Program order alone cannot do it; pipes can."""
+@pytest.mark.parametrize("engine", ["reference", "jit"])
+@pytest.mark.parametrize("schedule", ["program", *SCHEDULES])
+def test_a_wait_may_stand_before_its_set(schedule: str, engine: str) -> None:
+    """Program order alone cannot do it; pipes can, whatever was asked for."""
     wait, raised = flag("MTE2", "V").split("\n")[::-1]
     body = (wait, plus_one("a", "b"), LOAD, raised, flag("V", "MTE3"), store("b", "y"))
-    assert results(*body, schedule=schedule)[0] == 11.0
-    with pytest.raises(PtoError, match="nothing before it has set"):
-        results(*body)
+    assert results(*body, schedule=schedule, engine=engine)[0] == 11.0
+
+
+@pytest.mark.parametrize("engine", ["reference", "jit"])
+def test_pipes_that_wait_for_each_other_stand_still_and_memory_is_as_before(engine: str) -> None:
+    to_v, from_v = (flag(*pipes).split("\n") for pipes in (("MTE2", "V"), ("V", "MTE2")))
+    body = (to_v[1], plus_one("a", "b"), from_v[0], from_v[1], LOAD, to_v[0])
+    with pytest.raises(PtoError, match=r"waits for flag \[MTE2, V, 0\]") as caught:
+        results(*body, schedule="program", engine=engine)
+    assert caught.value.code == "PTO-D111"
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)

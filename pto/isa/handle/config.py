@@ -5,9 +5,9 @@ from __future__ import annotations
 from pto.isa.meaning.handle import config
 from pto.isa.meaning.order import flags as sync
 from pto.isa.row.instr import Attr, Family, Result, instr, read, write
-from pto.isa.row.traits import Traits
 from pto.isa.row.order import Barrier, Meet
 from pto.isa.row.pipe_of import named_pipe
+from pto.isa.row.traits import Traits
 from pto.isa.rules.paths import same_role, same_type, window_inside
 from pto.isa.rules.rule import Case, Rule, dtype_in, in_role, on
 from pto.isa.rules.tile import NPU

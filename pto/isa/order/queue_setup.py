@@ -9,8 +9,8 @@ from pto.isa.meaning.order import ring as meaning
 from pto.isa.row import types as t
 from pto.isa.row.attributes import Bool, Int
 from pto.isa.row.instr import Attr, Family, Result, instr, read
-from pto.isa.row.traits import Traits
 from pto.isa.row.order import Open, Slots
+from pto.isa.row.traits import Traits
 from pto.isa.rules.rule import Case, Rule, attr_at_least, attr_in, on
 from pto.target.npu import CROSS_CORE_IDS
 

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
-from pto.core.errors import fail
+from pto.core.errors import PtoError, fail
+from pto.core.global_tensor import GlobalTensor
+from pto.core.memory import Memory
+from pto.core.pointer import Pointer
 from pto.ir.graph import Module, Operation
+from pto.isa.meaning.order.flags import NOT_YET_SET
+from pto.plan.credits import may_wait_early
 from pto.plan.memory import plan_memory
 from pto.plan.placement import Placement
 from pto.plan.written import written
 from pto.run.launch.arguments import SUBBLOCK, names_of, taken
 from pto.run.launch.engine import wants_checks
 from pto.run.launch.progress import Progress
-from pto.run.machine.agents import Agent, take_turns
+from pto.run.machine.agents import DEADLOCK, Agent, take_turns
 from pto.run.machine.core import Cluster, Core
 from pto.run.machine.sides import sides
 from pto.run.reference.compile import Compiler
@@ -41,6 +46,7 @@ class Kernel:
     ) -> None:
         self.functions = tuple(functions)
         self.profile = profile
+        self._module = module
         self._tap = tap
         self.parameters = dict(taken(functions))
         plan = sides(functions, profile)
@@ -67,6 +73,19 @@ class Kernel:
     def is_parallel(self) -> bool:
         """Whether blocks may run side by side: compiled, and no agent waits for another."""
         return self._unit is not None and not self._unit.ordered and not self.can_wait
+
+    @cached_property
+    def may_wait_early(self) -> bool:
+        """Whether a flag may be waited for before it is set in program order."""
+        return may_wait_early(self.functions, self.profile)
+
+    def with_pipes(self) -> tuple[Kernel, Tap]:
+        """The same kernel with pipes that run ahead of each other."""
+        from pto.run.order.choice import PROGRAM
+        from pto.run.order.deferred import Scheduler
+
+        tap = Scheduler(PROGRAM, self.profile.sync)
+        return Kernel(self._module, self.functions, self.profile, tap), tap
 
     def written(self, values: Mapping[str, Any]) -> list[Any]:
         """The values of parameters in global memory that may be written to."""
@@ -140,6 +159,12 @@ def _native(
     return partial(NativeCompiler, unit, placement, checks=checks), unit
 
 
+def memories_of(values: Iterable[Any]) -> list[Memory]:
+    """The memories that pointers and views lead to, each once."""
+    found = [v.memory for v in values if isinstance(v, Pointer | GlobalTensor)]
+    return list({id(m): m for m in found}.values())
+
+
 class Grid:
     """A launch under way: blocks that start one by one, and what they print."""
 
@@ -159,7 +184,23 @@ class Grid:
         return self._started == self.blocks and not self._left
 
     def run(self) -> None:
-        """Every block: on threads where that is the same, else in turns."""
+        """Every block. In program order, while that does; else with pipes of their own."""
+        if not self.kernel.may_wait_early:
+            self._run()
+            return
+        before = [(m, m.data.copy()) for m in memories_of(self.kernel.written(self._values))]
+        try:
+            self._run()
+        except PtoError as error:
+            if error.code != NOT_YET_SET:
+                raise
+            for memory, old in before:
+                memory.data[:] = old
+            self._forget()
+            self._run_ahead(error)
+
+    def _run(self) -> None:
+        """On threads where that is the same, else in turns."""
         if self.blocks > 1 and self.kernel.is_parallel:
             from pto.run.jit.border import threads
 
@@ -167,6 +208,14 @@ class Grid:
                 return
             self._forget()
         take_turns(self.next_block)
+
+    def _run_ahead(self, error: PtoError) -> None:
+        """A wait came before its set: pipes go on without the one that waits."""
+        self.kernel, tap = self.kernel.with_pipes()
+        try:
+            take_turns(tap.paced(self.next_block), tap.unstick)
+        except PtoError as other:
+            raise error if other.code == DEADLOCK else other from None
 
     def _forget(self) -> None:
         """As if no block had started."""

@@ -14,7 +14,7 @@ from pto.core.errors import Diagnostic, Note, PtoError
 from pto.run.machine.core import Core
 from pto.run.reference.code import Code, Wait, Waits
 
-_PLAIN = "PTO-D110"
+DEADLOCK = "PTO-D110"
 _PATIENCE = 100_000  # rounds in which agents only look at memory, before that is called a deadlock
 
 
@@ -89,7 +89,7 @@ def deadlock(stuck: Sequence[Agent]) -> PtoError:
     notes += [Note(f"{core.name} has finished") for core in beside.values()]
     many = "neither of two agents" if len(waits) == 2 else f"none of {len(waits)} agents"
     who = "the only agent left cannot" if len(waits) == 1 else f"{many} can"
-    first = next((w for _, w in waits if w.reason.code != _PLAIN), waits[0][1])
+    first = next((w for _, w in waits if w.reason.code != DEADLOCK), waits[0][1])
     message = f"deadlock: {who} go on"
     return PtoError(Diagnostic(first.reason.code, message, first.op.loc, notes=tuple(notes)))
 

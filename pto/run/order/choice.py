@@ -2,7 +2,8 @@
 
 Early: an operation that nothing holds goes ahead of earlier ones of other pipes. Late: one is done
 only when another that comes after it must be, the newest first, so that what nothing waits for is
-done last. Random: pipes have speeds, drawn again now and then from a seed.
+done last. Random: pipes have speeds, drawn again now and then from a seed. Program: each as soon as
+nothing holds it, for programs in which a wait stands before its set.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ class Schedule:
         """A fresh one: the same seed decides the same way."""
         if self.name == "random":
             return _Random(self.seed)
-        return {"early": _Early, "late": _Late}[self.name]()
+        return {"program": _InOrder, "early": _Early, "late": _Late}[self.name]()
 
 
 PROGRAM = Schedule()
@@ -69,6 +70,20 @@ class Choice(Protocol):
     def unstick(self, pipes: Pipes) -> None:
         """No agent can go on by itself."""
         ...
+
+
+class _InOrder:
+    """As soon as it can be: in program order, but for what a wait holds back."""
+
+    def issued(self, pipes: Pipes) -> None:
+        while any(pipes.do(item) for item in pipes.heads()):
+            pass
+
+    def settle(self, pipes: Pipes, wanted: Wanted) -> None:
+        self.issued(pipes)
+
+    def unstick(self, pipes: Pipes) -> None:
+        self.issued(pipes)
 
 
 class _Early:

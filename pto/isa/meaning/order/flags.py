@@ -1,8 +1,8 @@
 """Order between pipes and agents, as far as a run in program order needs it.
 
-A flag is a counter that a wait takes one from. Effects happen in program order here, so a wait on a
-flag of the same agent that is not set yet can never be met; pipes that run ahead of each other are
-the sanitizer's matter. Signals between the cube and the vector side make agents wait.
+A flag is a counter that a wait takes one from. Effects happen in program order here, so that a wait
+on a flag which is not set yet cannot be met; pipes that run ahead of each other are the matter of
+`run/order`. Signals between the cube and the vector side make agents wait.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from pto.isa.meaning.kinds import Blocked, Do, do
 from pto.isa.meaning.machine import Machine
 from pto.isa.row.flag import Flag, event_of, flag_of, key_of
 from pto.isa.rules.rule import Case
+
+NOT_YET_SET = "PTO-D111"  # a launch then runs again with pipes that go on meanwhile
 
 
 def _flag(action: Callable[[Machine, Flag, Flag], None]) -> Do:
@@ -44,9 +46,9 @@ def _set(core: Machine, key: Flag, flag: Flag) -> None:
 def _take(core: Machine, key: Flag, flag: Flag) -> None:
     if core.flags[key] <= 0:
         raise fail(
-            "PTO-D111",
+            NOT_YET_SET,
             f"{core.name} waits for flag {flag}, which nothing before it has set",
-            help="in a plain run effects happen in program order; set the flag first",
+            help="set the flag first, on a pipe that does not wait for this one",
         )
     core.flags[key] -= 1
 

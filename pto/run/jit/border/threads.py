@@ -9,17 +9,15 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from pto.core.errors import PtoError, fail
-from pto.core.global_tensor import GlobalTensor
-from pto.core.memory import Memory
-from pto.core.pointer import Pointer
 from pto.run.jit.border.context import TOUCH, Context
+from pto.run.launch.prepared import memories_of
 
 if TYPE_CHECKING:
     from pto.run.launch.prepared import Grid
@@ -42,7 +40,7 @@ def count() -> int:
 def run(grid: Grid, written: Sequence[Any]) -> bool:
     """All blocks of a grid; False: nothing has changed, and they are to run in order. `written`
     are the pointers and views through which memory may change."""
-    memories = list({id(m): m for m in _memories(written)}.values())
+    memories = memories_of(written)
     if sum(m.size for m in memories) > _LARGEST:
         return False
     before = [m.data.copy() for m in memories]
@@ -97,12 +95,6 @@ class _Crew:
             self.touched += [np.concatenate(known)] if known else []
             self.stopped |= len(known) < len(uses)
         return bool(agents)
-
-
-def _memories(values: Iterable[Any]) -> Iterable[Memory]:
-    for value in values:
-        if isinstance(value, Pointer | GlobalTensor):
-            yield value.memory
 
 
 def _uses(context: Any) -> Words | None:

@@ -1,0 +1,94 @@
+"""Whether a wait may come before its set in program order, which pipes can do and an order cannot.
+
+A flag is a credit: a set gives one, a wait takes one. For each flag of a block: how many credits it
+gives in all (`net`), and how many it lacks on its way (`low`, at most 0).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from pto.ir.graph import Operation, Region
+from pto.isa.row.flag import Flag, flag_of, key_of
+from pto.isa.row.order import OfFlag, SetFlag
+from pto.isa.row.traits import Control
+from pto.isa.rules.rule import Case
+from pto.target.facts import Profile
+from pto.verify.operation import constant
+
+Keys = dict[int, tuple[Flag, int]]  # by operation
+_ENDLESS = -(1 << 30)
+
+
+def _zeros() -> dict[Flag, int]:
+    return defaultdict(int)
+
+
+@dataclass(slots=True)
+class _Credits:
+    net: dict[Flag, int] = field(default_factory=_zeros)
+    low: dict[Flag, int] = field(default_factory=_zeros)
+
+    def then(self, other: _Credits) -> None:
+        for flag, low in other.low.items():
+            self.low[flag] = min(self.low[flag], self.net[flag] + low)
+        for flag, net in other.net.items():
+            self.net[flag] += net
+
+    def worse(self, other: _Credits) -> None:
+        """Either of both."""
+        for mine, theirs in ((self.net, other.net), (self.low, other.low)):
+            for flag in {*mine, *theirs}:
+                mine[flag] = min(mine[flag], theirs.get(flag, 0))
+
+
+def may_wait_early(functions: Sequence[Operation], profile: Profile) -> bool:
+    """False where every wait is known to find its flag set, whatever way the program takes."""
+    ops = [op for function in functions for op in function.walk()]
+    flags = [op for op in ops if op.row is not None and isinstance(op.row.order, OfFlag)]
+    if not flags:
+        return False
+    if any(op.operands for op in flags) or any(op.control is Control.CALL for op in ops):
+        return True  # ids that are chosen at run time, and callees, are not followed
+
+    keys = {id(op): _key(op, profile) for op in flags}
+    found = (_of_region(r, keys) for function in functions for r in function.regions)
+    return any(low < 0 for credits in found for low in credits.low.values())
+
+
+def _key(op: Operation, profile: Profile) -> tuple[Flag, int]:
+    """The flag, and the credit that the operation is."""
+    if op.row is None:
+        raise RuntimeError("no flag")
+    flag = flag_of(Case(op, op.row, profile, constant))
+    step = 1 if isinstance(op.row.order, SetFlag) else -1
+    return key_of(flag, profile.sync.flag_identity), step
+
+
+def _of_region(region: Region, keys: Keys) -> _Credits:
+    total = _Credits()
+    for op in (op for block in region.blocks for op in block.ops):
+        if id(op) in keys:
+            flag, step = keys[id(op)]
+            total.then(_Credits({flag: step}, {flag: min(step, 0)}))
+        elif op.regions:
+            total.then(_of_control(op, keys))
+    return total
+
+
+def _of_control(op: Operation, keys: Keys) -> _Credits:
+    """A branch, or a loop whose turns lack more and more, is taken at its worst."""
+    inner = [_of_region(region, keys) for region in op.regions]
+    total = inner[0]
+    if op.control is Control.IF:
+        total.worse(inner[1] if len(inner) > 1 else _Credits())
+        return total
+    for each in inner[1:]:
+        total.then(each)
+    if op.is_loop:
+        for flag, net in total.net.items():
+            total.low[flag] = _ENDLESS if net < 0 else total.low[flag]
+            total.net[flag] = min(net, 0)  # it may not turn at all
+    return total
