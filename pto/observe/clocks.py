@@ -85,6 +85,9 @@ class Thread(state.Pipe[Clock, Item]):
             part = self.clock[:size]
             np.maximum(part, stamp, out=part)
 
+    def knows(self, stamp: Clock) -> bool:
+        return bool((stamp <= self.clock[: stamp.size]).all())
+
 
 @dataclass(slots=True, eq=False)
 class Agent(state.Unit[Clock, Thread, Item]):

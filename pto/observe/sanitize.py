@@ -85,7 +85,7 @@ class Sanitizer:
         """Order that has no meaning here: inside an agent that a compiler orders."""
         if type(effect) is fx.MemoryBarrier:
             return True
-        return agent.automatic and not isinstance(effect, fx.Send | fx.Hear | fx.Meet)
+        return agent.automatic and isinstance(effect, fx.Within)
 
     def enter_scope(self, core: Core) -> None:
         self._scopes[id(core)] = []

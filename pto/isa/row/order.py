@@ -163,7 +163,10 @@ class OfSignal(Order):
 
 @dataclass(frozen=True, slots=True)
 class Notify(OfSignal):
-    """Changes the words."""
+    """Changes the first of the words: sets it, or adds to it where an attribute says so."""
+
+    how: str = "notifyOp"
+    adds: str = "atomic_add"
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,5 +183,6 @@ class Poll(OfSignal):
 class Gather(Order):
     """A collective that every rank calls where an attribute has this word."""
 
+    group: str = "group"
     engine: str = "engine"
     meeting: Literal["CCU"] = "CCU"

@@ -6,15 +6,15 @@ counters between cores change is seen from the meaning itself, through a `Tally`
 
 from __future__ import annotations
 
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Callable, Iterator, MutableMapping
 from dataclasses import dataclass
 from typing import Any
 
 from pto.isa.row.flag import Flag
 
-# What a key of `Meet` begins with: all cores meet; all launches and ranks share it.
+# What a key of `Meet` begins with: all cores meet, or all ranks, whatever launches they are in.
 ALL_CORES = "syncall"
-EVERYWHERE = frozenset({"signal", "collective"})
+RANKS = "collective"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,14 +73,33 @@ class Hear:
 
 @dataclass(frozen=True, slots=True)
 class Meet:
-    """A queue between the cube and the vector side, a point where all cores or ranks meet, or a
-    signal in global memory."""
+    """A slot of a queue between the cube and the vector side, or a round in which all cores, or all
+    ranks, come together: `quorum` of them, where all have to come before one goes on."""
 
     joins: tuple[Any, ...]
     publishes: tuple[Any, ...]
+    quorum: int = 0
 
 
-Effect = SetFlag | WaitFlag | Barrier | MemoryBarrier | Acquire | Release | Send | Hear | Meet
+@dataclass(frozen=True, slots=True)
+class Notify:
+    """A word in global memory gets a value: all of it, or `added` to what others have told."""
+
+    word: tuple[Any, ...]
+    value: int
+    added: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Await:
+    """Words in global memory are seen to be as asked."""
+
+    words: tuple[tuple[Any, ...], ...]
+    is_met: Callable[[int], bool]
+
+
+Within = SetFlag | WaitFlag | Barrier | MemoryBarrier | Acquire | Release
+Effect = Within | Send | Hear | Meet | Notify | Await
 
 
 class Tally(MutableMapping[Any, int]):

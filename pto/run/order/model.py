@@ -31,6 +31,7 @@ from pto.isa.meaning import Blocked
 from pto.isa.row.flag import Flag
 from pto.run.order import effects as fx
 from pto.run.order.state import I, Item, P, S, Unit, answers, wanted
+from pto.run.order.words import Word
 from pto.target.facts import Sync
 
 Want = Item | Blocked | None  # to be done first; not at hand; nothing
@@ -46,11 +47,15 @@ class Model(ABC, Generic[S, P, I]):
         self.signals: dict[Any, deque[tuple[S, P, I]]] = {}
         self._rounds: dict[Any, list[tuple[int, S]]] = {}
         self._meetings: dict[Any, S] = {}
+        self._came: dict[Any, int] = {}  # to a meeting
+        self._words: dict[Any, Word[S]] = {}
         self._met: dict[type, Callable[[Unit[S, P, I], I, Any], bool]] = {
             fx.WaitFlag: self._is_set,
             fx.Acquire: self._is_released,
             fx.Release: self._is_used,
             fx.Hear: self._is_sent,
+            fx.Meet: self._is_complete,
+            fx.Await: self._is_told,
         }
         self._joins: dict[type, Callable[[Unit[S, P, I], P, I, Any], None]] = {
             fx.WaitFlag: self._wait_flag,
@@ -58,12 +63,14 @@ class Model(ABC, Generic[S, P, I]):
             fx.Acquire: self._acquire,
             fx.Hear: self._hear,
             fx.Meet: self._meet,
+            fx.Await: self._await,
         }
         self._tells: dict[type, Callable[[Unit[S, P, I], P, I, Any], None]] = {
             fx.SetFlag: self._set_flag,
             fx.Release: self._release,
             fx.Send: self._send,
             fx.Meet: self._publish,
+            fx.Notify: self._notify,
         }
 
     # ---- what a user of the model brings
@@ -203,6 +210,27 @@ class Model(ABC, Generic[S, P, I]):
 
     def _is_sent(self, unit: Unit[S, P, I], item: I, effect: fx.Hear) -> bool:
         return all(self.signals.get(_at(unit, key)) for key in effect.signals)
+
+    def _is_complete(self, unit: Unit[S, P, I], item: I, effect: fx.Meet) -> bool:
+        """Where all cores meet, one's own pipes are done first, and the others have come."""
+        if not _is_of_all_cores(effect):
+            return True
+        if any(pipe.queue and pipe.queue[0] is not item for pipe in unit.pipes.values()):
+            return False
+        others = effect.quorum - len(effect.publishes)
+        return all(self._came.get(_of_launch(unit, k), 0) >= others for k in effect.joins)
+
+    def _is_told(self, unit: Unit[S, P, I], item: I, effect: fx.Await) -> bool:
+        """False only while somebody who is held up will change one of the words."""
+        pipe, late = self.pipe(unit, item.pipe), self._held_words() if self.parked else ()
+        return not any(
+            word in late and not self._word(word).seen(pipe, effect.is_met)[0]
+            for word in effect.words
+        )
+
+    def _held_words(self) -> set[Any]:
+        items = (item for unit in self.parked for item in (*unit.items(), *unit.waiting))
+        return {item.effect.word for item in items if isinstance(item.effect, fx.Notify)}
 
     def _answer(self, unit: Unit[S, P, I], item: I) -> Want:
         """The operation that lets an item go on, where one was issued."""
@@ -370,6 +398,7 @@ class Model(ABC, Generic[S, P, I]):
     def _publish(self, unit: Unit[S, P, I], pipe: P, item: I, effect: fx.Meet) -> None:
         """After the work of the operation itself: a push has written what a pop reads."""
         for key in (_of_launch(unit, key) for key in effect.publishes):
+            self._came[key] = self._came.get(key, 0) + 1
             stamp = self._meetings.get(key)
             for each in _who_meets(unit, pipe, effect):
                 own = each.publish()
@@ -377,6 +406,21 @@ class Model(ABC, Generic[S, P, I]):
             if stamp is not None:
                 self._meetings[key] = stamp
         self._wake(unit)
+
+    # ---- words in global memory
+
+    def _word(self, key: Any) -> Word[S]:
+        return self._words.setdefault(key, Word[S]())
+
+    def _notify(self, unit: Unit[S, P, I], pipe: P, item: I, effect: fx.Notify) -> None:
+        self._word(effect.word).tell(effect, pipe.publish(), self.merged)
+        self._wake(unit)
+
+    def _await(self, unit: Unit[S, P, I], pipe: P, item: I, effect: fx.Await) -> None:
+        for key in effect.words:
+            _, stamp = self._word(key).seen(pipe, effect.is_met)
+            if stamp is not None:
+                pipe.join(stamp)
 
 
 _COUNTED = (fx.Acquire, fx.Release)
@@ -390,11 +434,14 @@ def _at(unit: Unit[Any, Any, Any], key: tuple[int, Any]) -> tuple[tuple[int, int
 
 
 def _of_launch(unit: Unit[Any, Any, Any], key: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Queues and meetings of blocks belong to their launch; signals in memory to everyone."""
-    return key if key[0] in fx.EVERYWHERE else (unit.launch, *key)
+    """Queues and meetings of blocks belong to their launch; those of ranks to everyone."""
+    return key if key[0] == fx.RANKS else (unit.launch, *key)
+
+
+def _is_of_all_cores(effect: fx.Meet) -> bool:
+    return any(key[0] == fx.ALL_CORES for key in (*effect.joins, *effect.publishes))
 
 
 def _who_meets(unit: Unit[S, P, I], pipe: P, effect: fx.Meet) -> list[P]:
     """The pipe of the operation; where all cores meet, every pipe of the agent."""
-    everywhere = any(key[0] == fx.ALL_CORES for key in (*effect.joins, *effect.publishes))
-    return list(unit.pipes.values()) if everywhere else [pipe]
+    return list(unit.pipes.values()) if _is_of_all_cores(effect) else [pipe]

@@ -12,7 +12,9 @@ from operator import mul
 from typing import Any
 
 from pto.ir.graph import Operation
+from pto.isa.meaning.handle import config
 from pto.isa.meaning.handle.view import as_view
+from pto.isa.meaning.memory import collective
 from pto.isa.meaning.order.ring import WHOLE, Ring, by_id, own
 from pto.isa.row import order as kinds
 from pto.isa.row.attributes import Int
@@ -58,15 +60,15 @@ def arrival_of(case: Case) -> MakeEffect | None:
     """What an operation does to the order of things when it begins to wait."""
     order = case.row.order
     if isinstance(order, kinds.Gather):
-        keys = _group(case, order)
-        return (lambda core, values: fx.Meet((), keys)) if keys else None
+        groups = _groups(case, order)
+        return lambda core, values: fx.Meet((), groups(core, values))
     if not isinstance(order, kinds.Meet):
         return None
-    where = (fx.ALL_CORES, case.word(order.kind))
+    where = _round(case, order)
 
     def of(core: Core, values: Values) -> fx.Effect | None:
         came = any(new > old for _, old, new in _tallies(core)[1].take())
-        return fx.Meet((), (where,)) if came else None
+        return fx.Meet((), where(core)) if came else None
 
     return of
 
@@ -148,13 +150,27 @@ def _hear(case: Case, order: kinds.Hear) -> MakeEffect:
     return of
 
 
+def _round(case: Case, order: kinds.Meet) -> Callable[[Any], tuple[Any, ...]]:
+    """Meetings are told apart: who comes to the next one says nothing about this."""
+    kind = case.word(order.kind) or "Mix"
+    return lambda core: ((fx.ALL_CORES, kind, config.round_of(core, kind)),)
+
+
 def _meet(case: Case, order: kinds.Meet) -> MakeEffect:
     """All cores of a kind: what each has done before it comes is done when the last goes on.
 
     The one that comes tells so at once, also when it then has to wait.
     """
-    where = (fx.ALL_CORES, case.word(order.kind))
-    return lambda core, values: fx.Meet((where,), (where,))
+    where, kind = _round(case, order), case.word(order.kind) or "Mix"
+
+    def of(core: Any, values: Values) -> fx.Effect | None:
+        everyone = config.all_cores(core, kind, values[1])
+        if not everyone:
+            return None
+        came = any(new > old for _, old, new in _tallies(core)[1].take())
+        return fx.Meet(where(core), where(core) if came else (), everyone)
+
+    return of
 
 
 def _ring(case: Case, order: kinds.OfQueue, out: bool) -> Callable[[Any, Values], tuple[Ring, int]]:
@@ -241,33 +257,54 @@ def _signals(case: Case, order: kinds.OfSignal, value: Any) -> tuple[Any, ...]:
 
 
 def _notify(case: Case, order: kinds.Notify) -> MakeEffect:
-    return lambda core, values: fx.Meet((), _signals(case, order, values[0])[:1])
-
-
-def _await(case: Case, order: kinds.Await) -> MakeEffect:
-    return lambda core, values: fx.Meet(_signals(case, order, values[0]), ())
-
-
-def _poll(case: Case, order: kinds.Poll) -> MakeEffect:
-    """Only who sees what it looks for comes after those who told."""
-    is_there = case.row.body.make(case)
+    adds = case.word(order.how) == order.adds
 
     def of(core: Core, values: Values) -> fx.Effect:
-        return fx.Meet(_signals(case, order, values[0]) if is_there(core, *values) else (), ())
+        word = _signals(case, order, values[0])[0]
+        now = int(as_view(values[0], case.type(order.signal)).as_array().flat[0])
+        return fx.Notify(word, now, int(values[1]) if adds else None)
 
     return of
 
 
-def _group(case: Case, order: kinds.Gather) -> tuple[Any, ...]:
-    """Ranks may run different programs: a collective is known by its name."""
-    is_meeting = case.word(order.engine) == order.meeting
-    return (("collective", case.row.name),) if is_meeting else ()
+def _await(case: Case, order: kinds.Await) -> MakeEffect:
+    _, compare = collective.comparison(case)
+
+    def of(core: Core, values: Values) -> fx.Effect:
+        wanted = int(values[1])
+        return fx.Await(_signals(case, order, values[0]), lambda now: bool(compare(now, wanted)))
+
+    return of
+
+
+def _poll(case: Case, order: kinds.Poll) -> MakeEffect:
+    """Only who sees what it looks for comes after those who told."""
+    is_there, seen = case.row.body.make(case), _await(case, kinds.Await(order.signal))
+    return lambda core, values: seen(core, values) if is_there(core, *values) else None
+
+
+def _groups(case: Case, order: kinds.Gather) -> Callable[[Any, Values], tuple[Any, ...]]:
+    """Where all ranks come together: a group of them, by its memory, and which time."""
+    at, type = case.row.operand_names.index(order.group), case.type(order.group)
+    if case.word(order.engine) != order.meeting:
+        return lambda core, values: ()
+
+    def of(core: Any, values: Values) -> tuple[Any, ...]:
+        found = collective.turn_of(core, as_view(values[at], type))
+        return () if found is None else ((fx.RANKS, *found),)
+
+    return of
 
 
 def _gather(case: Case, order: kinds.Gather) -> MakeEffect:
-    """Where all ranks come together nobody goes on before the root has done its work."""
-    keys = _group(case, order)
-    return lambda core, values: fx.Meet(keys, keys)
+    """Nobody goes on before the root has done its work."""
+    groups = _groups(case, order)
+
+    def of(core: Core, values: Values) -> fx.Effect:
+        keys = groups(core, values)
+        return fx.Meet(keys, keys)
+
+    return of
 
 
 _MAKE: dict[type, Callable[[Case, Any], MakeEffect]] = {

@@ -51,6 +51,10 @@ class Pipe(ABC, Generic[S, I]):
         """The pipe goes on after what `stamp` tells of."""
 
     @abstractmethod
+    def knows(self, stamp: S) -> bool:
+        """Whether the pipe already goes on after that."""
+
+    @abstractmethod
     def settle(self) -> None:
         """A barrier of the pipe: its own earlier work is complete."""
 
@@ -93,6 +97,9 @@ class NoClock(Pipe[None, I]):
 
     def join(self, stamp: None) -> None:
         return None
+
+    def knows(self, stamp: None) -> bool:
+        return True
 
     def settle(self) -> None:
         return None

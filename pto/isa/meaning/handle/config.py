@@ -24,14 +24,14 @@ from pto.isa.rules.rule import Case
 def _sync_all(case: Case) -> Callable[..., Any]:
     """Nobody of core_type goes on before all blocks have come as often as this agent."""
     kind = case.word("core_type") or "Mix"
-    key, mine = f"syncall {kind}", f"syncall {kind} passed"
+    key, mine = f"syncall {kind}", _passed(kind)
 
     def run(core: Machine, workspace: Any, used: int | None) -> Any:
-        here = _participants(core, kind)
-        if not here or (used is not None and core.block >= used):
+        everyone = all_cores(core, kind, used)
+        if not everyone:
             return None
         passed, waiting = core.registers.get(mine, (0, False))
-        arrivals, everyone = core.cluster.arrivals, here * (used or core.blocks)
+        arrivals = core.cluster.arrivals
         if not waiting:
             arrivals[key] += 1
             core.registers[mine] = (passed, True)
@@ -42,6 +42,22 @@ def _sync_all(case: Case) -> Callable[..., Any]:
         return None
 
     return run
+
+
+def _passed(kind: str) -> str:
+    return f"syncall {kind} passed"
+
+
+def all_cores(core: Machine, kind: str, used: int | None) -> int:
+    """How many agents meet; 0 where this one does not take part."""
+    here = _participants(core, kind)
+    return 0 if used is not None and core.block >= used else here * (used or core.blocks)
+
+
+def round_of(core: Machine, kind: str) -> int:
+    """The number of the meeting that an agent waits at, or has passed last."""
+    passed, waiting = core.registers.get(_passed(kind), (0, False))
+    return passed + waiting
 
 
 def _participants(core: Machine, kind: str) -> int:

@@ -172,9 +172,14 @@ def _notify(case: Case) -> Callable[..., None]:
     return run
 
 
+def comparison(case: Case) -> tuple[str, Callable[[Any, Any], Any]]:
+    """How a signal is compared: in writing, and as a function."""
+    return _COMPARE[case.word("cmp") or "eq"]
+
+
 def _wait(case: Case) -> Callable[..., Any]:
     type = case.type("signal")
-    sign, compare = _COMPARE[case.word("cmp") or "eq"]
+    sign, compare = comparison(case)
 
     def run(core: Machine, signal: Any, value: int) -> Any:
         view, words = _words(signal, type)
@@ -188,7 +193,7 @@ def _wait(case: Case) -> Callable[..., Any]:
 
 
 def _test(case: Case) -> Callable[..., int]:
-    type, (_, compare) = case.type("signal"), _COMPARE[case.word("cmp") or "eq"]
+    type, (_, compare) = case.type("signal"), comparison(case)
     return lambda core, signal, value: int(compare(_words(signal, type)[1], value).all())
 
 
@@ -259,6 +264,15 @@ def _meet(core: Machine, members: Members, root: int, work: Callable[[], None]) 
     elif counts.get("done", 0) < turn:
         return Blocked(f"the root, rank {ranks[root]}, of the collective")
     counts["passed", me] = turn
+    return None
+
+
+def turn_of(core: Machine, first: GlobalTensor) -> tuple[Any, int] | None:
+    """The group that begins with a member, and which of its meetings a rank is at, or was last."""
+    place = (id(first.memory), first.address)
+    for group, counts in core.device.meetings.items():
+        if group[0] == place:
+            return group, counts.get(("come", core.device.rank), 0)
     return None
 
 
