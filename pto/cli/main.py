@@ -23,6 +23,7 @@ VERBS = {
     "check": "is a program well formed, and legal on a profile",
     "isa": "the instruction table: operands, types per profile, rules, meaning",
     "run": "execute a kernel and say what it changed",
+    "time": "how long a kernel takes on a chip, what bounds it, where it waits",
     "plan": "where each tile lies in its buffer, and how full that makes it",
     "sync": "put flags and barriers into a program that leaves them to a compiler",
     "fmt": "print a program in one stable form, or as generic MLIR",

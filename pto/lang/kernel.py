@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, cast, overload
 
 import numpy as np
 
@@ -36,6 +36,9 @@ from pto.run.machine.device import Device
 from pto.target.choose import Target
 from pto.target.profile import profile as find_profile
 from pto.verify import verify
+
+if TYPE_CHECKING:
+    from pto.observe.timing import Timing
 
 Shape = tuple[tuple[int, ...], DType]
 
@@ -78,6 +81,9 @@ class Bound:
     def sanitize(self, *args: Any, **named: Any) -> Findings:
         """Run under the sanitizer."""
         return self.kernel.sanitize(*args, blocks=self.blocks, **named)
+
+    def time(self, *args: Any, **named: Any) -> Timing:
+        return self.kernel.time(*args, blocks=self.blocks, **named)
 
     def on(self, profile: str) -> Bound:
         """The same for another profile."""
@@ -203,6 +209,28 @@ class Kernel:
             if array.give_back is not None:
                 array.give_back()
         return Findings(verdict.findings)
+
+    def time(
+        self,
+        *args: Any,
+        blocks: Blocks = 1,
+        device: str | None = None,
+        data: bool = False,
+        **named: Any,
+    ) -> Timing:
+        """How long a launch takes on a chip (`device`; default: the usual one of the profile).
+
+        Arrays give their shapes, and a shape may stand for one; nothing is computed or written.
+        `data`: the arrays' values count, where they decide what the kernel does.
+        """
+        from pto.observe import timing  # only here: a plain run needs no observer
+
+        values = self.values(args, named)
+        shaped = [_shaped(p, v) for p, v in zip(self.parameters, values, strict=True)]
+        made, _, given = self.specialise(shaped)
+        return timing.time(
+            made.module, args=given, blocks=blocks, profile=self.profile, device=device, data=data
+        )
 
     # ---- looking
 
@@ -350,6 +378,13 @@ class Kernel:
             else:
                 made.append(value)
         return made
+
+
+def _shaped(param: Parameter, value: Any) -> Any:
+    """An array of a shape that stands for one; its pages are never touched."""
+    if param.kind != "array" or param.dtype is None or not isinstance(value, tuple):
+        return value
+    return np.empty(cast(tuple[int, ...], value), param.dtype.numpy)
 
 
 def _is_hashable(value: Any) -> bool:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from pto.core.memory import Memory
 from pto.ir.graph import Operation
+from pto.isa.cost.work import Work
 from pto.isa.meaning import Blocked
 from pto.isa.row import types as t
 from pto.isa.row.order import OfFlag, OfSignal, Within
@@ -41,6 +42,7 @@ class Event:
     accesses: list[Access]
     counters: tuple[int, ...]  # of the loops around, outermost first
     effect: Effect | None = None
+    work: Work | None = None  # what it amounts to on a chip, where somebody asked
 
 
 class Observer(Protocol):

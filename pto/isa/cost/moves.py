@@ -1,0 +1,131 @@
+"""Moves as work: which buffers are joined, how many bytes, and which stretches of global memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from pto.core.global_tensor import GlobalTensor
+from pto.core.memory import Space
+from pto.core.tile import Tile
+from pto.isa.cost.work import Fractals, Region, Transfer, Work
+from pto.isa.meaning.handle.view import as_tile, as_view
+from pto.isa.row import types as t
+from pto.isa.rules.rule import Case
+
+_FRACTAL_PATHS = frozenset({"l1>l0a", "l1>l0b"})
+_COLUMN = 32  # bytes of k in one column of boxes
+
+
+def ends(case: Case) -> tuple[int, int] | None:
+    """Positions of the source and the destination among the row's operands."""
+    places = [i for i, o in enumerate(case.row.operands) if is_place(case.type(o.name))]
+    outs = [i for i in places if case.row.operands[i].role in ("out", "inout")]
+    ins = [i for i in places if i not in outs]
+    return (ins[0], outs[0]) if ins and outs else None
+
+
+def is_place(type: t.Type | None) -> bool:
+    return isinstance(type, t.Ptr | t.TileBuf | t.View | t.MemRef)
+
+
+def described(case: Case) -> Callable[[list[Any]], Work] | None:
+    """A move between tiles and views, told from their shapes; None where only a run can tell."""
+    found = ends(case)
+    if found is None:
+        return None
+    src, dst = found
+    types = [case.type(case.row.operands[i].name) for i in found]
+    if not all(isinstance(type, t.TileBuf | t.View) for type in types):
+        return None
+
+    def work(values: list[Any]) -> Work:
+        source, target = _thing(values[src], types[0]), _thing(values[dst], types[1])
+        return between(source, target)
+
+    return work
+
+
+def _thing(value: Any, type: t.Type | None) -> Tile | GlobalTensor:
+    return as_view(value, type) if isinstance(type, t.View) else as_tile(value, type)
+
+
+def between(source: Tile | GlobalTensor, target: Tile | GlobalTensor) -> Work:
+    """What lies in the smaller of the two goes over."""
+    tile = target if isinstance(target, Tile) else source
+    other = source if tile is target else target
+    rows, cols = tile.get_valid() if isinstance(tile, Tile) else tile.matrix_shape
+    if isinstance(other, Tile):
+        there = other.get_valid()
+        rows, cols = min(rows, there[0]), min(cols, there[1])
+    size = tile.type.itemsize if isinstance(tile, Tile) else tile.dtype.itemsize
+    path = f"{source.memory.space.value}>{target.memory.space.value}"
+    if path in _FRACTAL_PATHS:
+        k = (cols if path == "l1>l0a" else rows) * size
+        return Fractals(path, rows * cols * size, -(-k // _COLUMN))
+    if isinstance(other, GlobalTensor):
+        region = window(other, rows, cols, writes=other is target)
+        return Transfer(path, region.nbytes, runs(region), region)
+    return Transfer(path, rows * cols * size, 1)
+
+
+def window(view: GlobalTensor, rows: int, cols: int, *, writes: bool) -> Region:
+    """The rows of bytes of a view that a tile of rows x cols meets."""
+    size, (a, b, c, _, _), steps = view.dtype.itemsize, view.shape, view.strides
+    base = getattr(view.memory, "base", 0)  # of a watched memory: its bytes on the host
+    if a == b == c == 1:
+        line, pitch = (cols, steps[3]) if steps[4] == 1 or cols == 1 else (rows, steps[4])
+        count = rows if line == cols and (steps[4] == 1 or cols == 1) else cols
+        return Region(base + view.address, count, line * size, pitch * size, writes)
+    inner = max(1, view.shape[4]) * (steps[4] == 1) or 1
+    total = max(1, rows * cols)
+    count = -(-total // inner)
+    return Region(base + view.address, count, inner * size, steps[3] * size, writes)
+
+
+def runs(region: Region) -> int:
+    """Stretches without a gap."""
+    return 1 if region.pitch == region.row_bytes else region.rows
+
+
+def touched(accesses: Iterable[Any]) -> Work | None:
+    """The move that a run has recorded: bytes and stretches as they were."""
+    reads: dict[Space, int] = {}
+    writes: dict[Space, int] = {}
+    region = None
+    for access in accesses:
+        space, array = access.memory.space, access.array
+        width = access.width if array is None else array.itemsize
+        size = access.addresses().size * width
+        into = writes if access.writes else reads
+        into[space] = into.get(space, 0) + size
+        if space is Space.GM and size:
+            region = _region_of(access) if region is None else region
+    if not reads or not writes:
+        return None
+    source, target = max(reads, key=lambda s: reads[s]), max(writes, key=lambda s: writes[s])
+    path = f"{source.value}>{target.value}"
+    nbytes = max(reads[source], writes[target])
+    if path in _FRACTAL_PATHS:
+        return Fractals(path, nbytes, max(1, nbytes // 512))
+    return Transfer(path, nbytes, 1 if region is None else runs(region), region)
+
+
+def _region_of(access: Any) -> Region:
+    """The outline of one access: rows as long as its elements follow each other."""
+    array, base = access.array, access.memory.base
+    if array is None or array.ndim == 0:
+        places = access.addresses()
+        start = base + int(places.min()) if places.size else base
+        return Region(start, max(1, places.size), access.width, access.width, access.writes)
+    start, line, pitch = base + access.memory.address_of(array), array.itemsize, 0
+    rows = 1
+    for n, step in sorted(zip(array.shape, array.strides, strict=True), key=lambda x: abs(x[1])):
+        if n == 1:
+            continue
+        if rows == 1 and abs(step) == line:
+            line *= n
+        else:
+            pitch = pitch or abs(step)
+            rows *= n
+    return Region(start, rows, line, pitch or line, access.writes)

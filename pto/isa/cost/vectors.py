@@ -1,0 +1,158 @@
+"""Tile operations of the vector unit as instructions of 256-byte repeats: their lowering.
+
+How the headers of pto-isa lower them for a2a3; on a5 the same instructions make one function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pto.core.memory import Space
+from pto.core.tile import Tile
+from pto.isa.cost.work import Step, Vector, Work
+from pto.isa.meaning import lanes, mathlib
+from pto.isa.meaning.handle.view import as_tile
+from pto.isa.meaning.kinds import Lane
+from pto.isa.meaning.tile import elementwise as arithmetic
+from pto.isa.row import types as t
+from pto.isa.rules.rule import Case
+
+_REPEAT = 256
+_BLOCK = 32
+_GROUPS = 16  # of banks in UB: 32 bytes of each in turn
+# What a lane function costs more, or less, than an addition.
+_FUNCTIONS: dict[Any, str] = {
+    lanes.mul: "mul",
+    lanes.div: "div",
+    lanes.remainder: "power",
+    lanes.fmod: "power",
+    mathlib.power: "power",
+    mathlib.exp: "exp",
+    mathlib.log: "exp",
+    mathlib.sqrt: "exp",
+    mathlib.tanh: "exp",
+    mathlib.recip: "div",
+    arithmetic.exp_difference: "exp",
+    arithmetic.prelu: "fused",
+    lanes.bit_and: "bits",
+    lanes.bit_or: "bits",
+    lanes.bit_xor: "bits",
+    lanes.shift_left: "bits",
+    lanes.shift_right: "bits",
+}
+REFINED = frozenset({"add", "unary", "lane"})
+
+
+def class_of(case: Case) -> str:
+    """The class of the row, narrowed by the function its lanes compute."""
+    body, name = case.row.body, case.row.cost
+    if name in REFINED and isinstance(body, Lane) and body.fn is not None:
+        return _FUNCTIONS.get(body.fn, name)
+    return name
+
+
+def tiles(case: Case) -> Callable[[list[Any]], Work] | None:
+    """The work of a tile operation; None for rows that name no tile."""
+    named = [(i, case.type(o.name), o.role) for i, o in enumerate(case.row.operands)]
+    places = [(i, type, role) for i, type, role in named if _is_tile(type)]
+    if not places:
+        return None
+    kind = class_of(case)
+    lower = _LOWERED.get(kind, _one)
+
+    def work(values: list[Any]) -> Work:
+        found = [
+            (as_tile(values[i], type), role) for i, type, role in places if values[i] is not None
+        ]
+        sources = [tile for tile, role in found if role in ("in", "inout")]
+        targets = [tile for tile, role in found if role in ("out", "inout")]
+        return Vector(case.row.cost, lower(kind, sources, targets))
+
+    return work
+
+
+def _is_tile(type: t.Type | None) -> bool:
+    if isinstance(type, t.MemRef):
+        return type.space is not Space.GM
+    return isinstance(type, t.TileBuf)
+
+
+def _repeats(tile: Tile) -> int:
+    rows, cols = tile.get_valid()
+    size = tile.type.itemsize
+    if (rows, cols) == tile.type.shape and tile.window_pitch is None:
+        return max(1, -(-rows * cols * size // _REPEAT))
+    lines, line = (rows, cols) if tile.type.layout.name != "DN" else (cols, rows)
+    return max(1, lines * -(-line * size // _REPEAT))
+
+
+def _widest(tiles: list[Tile]) -> Tile:
+    return max(
+        tiles, key=lambda tile: tile.get_valid()[0] * tile.get_valid()[1] * tile.type.itemsize
+    )
+
+
+def _one(kind: str, sources: list[Tile], targets: list[Tile]) -> tuple[Step, ...]:
+    """One instruction over the largest operand."""
+    tile = _widest([*targets, *sources])
+    rows, cols = tile.get_valid()
+    return (
+        Step(
+            kind,
+            _repeats(tile),
+            rows * cols,
+            len(sources),
+            tile.type.itemsize == 2,
+            _conflict(sources),
+        ),
+    )
+
+
+def _conflict(sources: list[Tile]) -> float:
+    """How much two sources collide: a repeat reads 8 of the 16 bank groups from each."""
+    if len(sources) < 2:
+        return 0.0
+    apart = (sources[1].address - sources[0].address) // _BLOCK % _GROUPS
+    return max(0.0, (8 - min(apart, _GROUPS - apart)) / 8)
+
+
+def _row_fold(kind: str, sources: list[Tile], targets: list[Tile]) -> tuple[Step, ...]:
+    """Registers of a row folded into one, then that one across its lanes; short rows in groups."""
+    source = sources[0]
+    rows, cols = source.get_valid()
+    size = source.type.itemsize
+    is_16 = size == 2
+    lanes_of = _REPEAT // size
+    if size == 4 and rows * cols == 8192 and cols in (128, 256, 512, 1024):
+        repeats = _repeats(source)
+        found = [Step("group_fold", repeats, rows * cols, 1, is_16)]
+        left = cols // 8
+        while left > 8:
+            repeats = max(1, repeats // 8)
+            found.append(Step("group_fold", repeats, rows * left, 1, is_16))
+            left //= 8
+        return (*found, Step("fold", max(1, rows * left // lanes_of), rows * left, 2, is_16))
+    folds = -(-cols // lanes_of) - 1
+    steps = [Step("fold", rows, rows * lanes_of, 2, is_16)] * folds
+    return (*steps, Step("lane_fold", rows, rows * min(cols, lanes_of), 1, is_16))
+
+
+def _column_fold(kind: str, sources: list[Tile], targets: list[Tile]) -> tuple[Step, ...]:
+    """Half of the rows onto the other half, until one is left."""
+    source = sources[0]
+    rows, cols = source.get_valid()
+    size = source.type.itemsize
+    width = -(-cols * size // _REPEAT)
+    steps: list[Step] = []
+    while rows > 1:
+        half = rows // 2
+        steps.append(Step("fold", half * width, half * cols, 2, size == 2))
+        rows -= half
+    return tuple(steps) or (Step("unary", width, cols, 1, size == 2),)
+
+
+_LOWERED: dict[str, Callable[[str, list[Tile], list[Tile]], tuple[Step, ...]]] = {
+    "row_fold": _row_fold,
+    "column_fold": _column_fold,
+}

@@ -1,0 +1,64 @@
+"""How long a kernel takes on a chip, and what bounds it: the order of a run, with durations.
+
+`stream.py` records what every instruction comes after, by the model of pipes that the sanitizer
+uses; `price.py` says how long each keeps its pipe; `clock.py` puts the two together; `cache.py` and
+`shared.py` know what all cores share; `measure.py` asks blocks; `report.py` says what it means. The
+numbers are data of `target`, the amounts of work facts of the rows (`isa/cost`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from pto.core.errors import PtoError
+from pto.ir.graph import Module
+from pto.observe.timing.chips import Bench, bench, benches
+from pto.observe.timing.measure import Launch
+from pto.observe.timing.report import time_launch
+from pto.observe.timing.result import Timing
+from pto.plan.mode import mode_of
+from pto.plan.sync import insert
+from pto.run.launch.host import entry_functions
+from pto.target.device import device as find_device
+from pto.verify import judge
+from pto.verify.functions import name_of
+
+__all__ = ["Bench", "Timing", "bench", "benches", "time"]
+
+_SYNCED = "the program leaves its flags to a compiler: timed with those of pto sync"
+
+
+def time(
+    module: Module,
+    *,
+    args: Sequence[Any] = (),
+    blocks: int | tuple[int, ...] = 1,
+    entry: str | None = None,
+    profile: str | None = None,
+    device: str | None = None,
+    data: bool = False,
+) -> Timing:
+    """How long one launch takes on a chip. Arrays give their shapes; with `data`, their values.
+
+    Nothing is written to the arrays: an instruction on data only says what it would touch. With
+    `data` the run is made on copies, for programs that read what decides where they go.
+    """
+    if device is not None and profile is None:
+        profile = find_device(device).profile
+    target, findings = judge(module, profile=profile)
+    errors = [d for d in findings if d.severity == "error"]
+    if errors:
+        raise PtoError(*errors)
+    notes: tuple[str, ...] = ()
+    functions = entry_functions(module, entry)
+    if mode_of(functions) == "automatic":
+        module, notes = insert(module, target.profile), (_SYNCED,)
+        functions = entry_functions(module, entry)
+    chip = bench(device or target.profile.device, target.profile.name)
+    given = [a.copy() if data and isinstance(a, np.ndarray) else a for a in args]
+    launch = Launch(module, functions, target.profile, given, int(np.prod(blocks)), data)
+    name = ", ".join(map(name_of, functions))
+    return time_launch(launch, chip, name, notes)

@@ -1,0 +1,103 @@
+"""The L2 cache that all cores share: which bytes of a transfer it has, and what goes to memory.
+
+Lines are replaced at random, so that the chance of a line to be there falls with what was brought
+in since: no line is drawn, the expectation itself is computed, and two runs give the same times.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from pto.isa.cost.work import Region
+from pto.target.costs import Chip
+
+LINE = 512  # bytes
+Array = npt.NDArray[Any]
+
+
+class Traffic(NamedTuple):
+    """Of one transfer, on average over the cores that make it at the same time."""
+
+    missed: float  # share of its bytes that come from memory
+    memory_bytes: float  # read from or written back to memory, all cores together
+
+
+class Cache:
+    """The lines of global memory: when each was last touched, in lines brought in since."""
+
+    def __init__(
+        self,
+        chip: Chip,
+        l2_bytes: float,
+        arrays: Sequence[tuple[int, int]],
+        dirty: float = 0.0,
+    ) -> None:
+        """`arrays`: where each begins on the host, and its bytes.
+
+        The cache is full of other data at first, `dirty` lines of it not yet written back: what a
+        launch finds that comes after one of its like.
+        """
+        self._lines = max(1.0, l2_bytes / LINE)
+        self._weight = chip.l2_capacity_weight
+        self._arrays = sorted(arrays)
+        self._first: list[int] = []  # line of each array
+        total = 0
+        for _, size in self._arrays:
+            self._first.append(total)
+            total += -(-size // LINE) + 1
+        self._touched = np.full(total, -1.0)
+        self._winner = np.zeros(total, np.int64)
+        self._brought = self._lines  # lines so far
+        self.dirty = dirty  # lines in the cache that differ from memory
+
+    def transfer(self, region: Region, addresses: Sequence[int]) -> Traffic:
+        """The same transfer by several cores at a time, each at its own address."""
+        lines = self._lines_of(region, np.asarray(addresses, np.int64))
+        last = self._touched[lines]
+        number = np.arange(lines.size)
+        self._winner[lines] = number
+        first = self._winner[lines] == number  # of cores that want one line, one brings it
+        kept = np.where(last < 0, 0.0, self._still_there(self._brought - last))
+        missing = np.where(first, 1.0 - kept, 0.0)
+        lost = self._capacity_share(last, missing)
+        brought = float(missing.sum())
+        written_back = self._evict(brought)
+        self._touched[lines] = self._brought
+        share = float((missing - lost).sum()) / max(1, lines.size)
+        if region.writes:
+            self.dirty = min(self._lines, self.dirty + float(first.sum()))
+            return Traffic(0.0, written_back * LINE)
+        return Traffic(share, (brought - float(lost.sum()) + written_back) * LINE)
+
+    def _still_there(self, brought: Array) -> Array:
+        return np.exp(-brought / self._lines)
+
+    def _capacity_share(self, last: Array, missing: Array) -> Array:
+        """Of misses for want of room, the part that this chip hides."""
+        return np.where(last >= 0, missing * (1.0 - self._weight), 0.0)
+
+    def _evict(self, brought: float) -> float:
+        """Lines of data that have to be written back to make room."""
+        self._brought += brought
+        out = brought * self.dirty / self._lines
+        self.dirty -= out
+        return out
+
+    def _lines_of(self, region: Region, addresses: Array) -> Array:
+        """The lines of each row of each core's transfer."""
+        at = bisect([start for start, _ in self._arrays], region.address) - 1
+        base = self._first[at] * LINE - self._arrays[at][0] if at >= 0 else 0
+        if region.pitch == region.row_bytes:
+            rows, length = np.zeros(1, np.int64), region.rows * region.row_bytes
+        else:
+            rows, length = np.arange(region.rows) * region.pitch, region.row_bytes
+        starts = (base + addresses[:, None] + rows[None, :]).reshape(-1)
+        first = starts // LINE
+        count = int(((starts + length - 1) // LINE - first).max()) + 1
+        found = (first[:, None] + np.arange(count)[None, :]).reshape(-1)
+        return np.clip(found, 0, self._touched.size - 1)

@@ -1,0 +1,62 @@
+"""The chips that times are given for: a device, with the costs of its profile."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pto.core.errors import fail
+from pto.target import costs_a2a3, costs_a5
+from pto.target.costs import Chip, Costs
+from pto.target.device import device as find_device
+from pto.target.device import devices_of
+from pto.target.devices import Device
+
+_COSTS = {"a2a3": costs_a2a3.COSTS, "a5": costs_a5.COSTS}
+_USUAL = {"a2a3": "910b1", "a5": "950pr"}
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """A device, and what work costs on it."""
+
+    device: Device
+    costs: Costs
+
+    @property
+    def chip(self) -> Chip:
+        return self.costs.chip
+
+    @property
+    def mhz(self) -> float:
+        return self.device.cube_mhz or self.chip.mhz
+
+    @property
+    def l2_bytes(self) -> float:
+        """As the measured chips have it, scaled to this one."""
+        return float(self.device.l2_bytes or self.chip.l2_bytes)
+
+    @property
+    def memory_scale(self) -> float:
+        """How fast its memory is beside that of the chip that was measured."""
+        return self.device.memory_scale
+
+
+def bench(device: str | None, profile: str) -> Bench:
+    """The chip of this name, or the usual one of a profile."""
+    if profile not in _COSTS:
+        raise fail(
+            "PTO-C002",
+            f"profile {profile} is no chip: there is nothing to time",
+            help="name a device, as --device 910b1",
+        )
+    found = find_device(device or _USUAL[profile])
+    if found.profile != profile:
+        raise fail(
+            "PTO-C002", f"{found.name} is of profile {found.profile}, the kernel of {profile}"
+        )
+    return Bench(found, _COSTS[profile])
+
+
+def benches(profile: str) -> list[Bench]:
+    """Every chip of a profile."""
+    return [Bench(device, _COSTS[profile]) for device in devices_of(profile)]

@@ -1,0 +1,130 @@
+"""A timed launch as a page: one HTML file that needs nothing else, and no network.
+
+Two launches stand above each other. The page itself is `timeline.html`, `.css` and `.js` beside
+this file; here the times become the data it shows.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+from collections.abc import Sequence
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from pto.observe.timing.result import Timing, critical
+
+_STEPS = 200  # of the counters
+_DIGITS = 5  # of a microsecond
+
+
+def page(*timings: Timing) -> str:
+    """The page of one launch, or of several to compare."""
+    first = timings[0]
+    text = {
+        "TITLE": html.escape(f"{first.kernel} on {first.device}: {first.us:.1f} us"),
+        "SUMMARY": html.escape(f"bound by {first.bound}, then {first.runner_up}"),
+        "CSS": _file("timeline.css"),
+        "JS": _file("timeline.js"),
+        # `<` must not end the script: the names in it come from programs
+        "DATA": json.dumps(data(timings), separators=(",", ":")).replace("<", "\\u003c"),
+    }
+    parts = _file("timeline.html").split("@")
+    return "".join(text.get(part, part) if n % 2 else part for n, part in enumerate(parts))
+
+
+@cache
+def _file(name: str) -> str:
+    return files(__name__).joinpath(name).read_text(encoding="utf-8")
+
+
+def data(timings: Sequence[Timing]) -> dict[str, Any]:
+    """What the page draws."""
+    runs = [_run(timing, n) for n, timing in enumerate(timings)]
+    places = [job.op.loc for timing in timings for job in timing.stream.jobs if job.op.loc]
+    return {"runs": runs, "source": _source(places[0].file if places else "")}
+
+
+def _source(file: str) -> list[str]:
+    try:
+        return Path(file).read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError):
+        return []
+
+
+def _run(timing: Timing, number: int) -> dict[str, Any]:
+    stream, times, mhz = timing.stream, timing.times, timing.mhz
+    if times is None:
+        raise RuntimeError("a launch without times has no page")
+    ops: dict[int, int] = {}
+    listed: list[dict[str, Any]] = []
+    for job, price in zip(stream.jobs, timing.prices, strict=True):
+        if id(job.op) not in ops:
+            ops[id(job.op)] = len(listed)
+            line = job.op.loc.line if job.op.loc else None
+            name = job.op.name.removeprefix("pto.")
+            listed.append({"name": name, "line": line, "status": price.status})
+
+    def us(cycles: Sequence[float]) -> list[float]:
+        return [round(each / mhz, _DIGITS) for each in cycles]
+
+    pairs = list(zip(times.start, times.free, times.done, strict=True))
+    return {
+        "label": f"{timing.kernel} {number + 1}",
+        "mhz": mhz,
+        "end": times.end / mhz,
+        "agents": stream.names,
+        "pipes": [{"agent": pipe.agent, "name": pipe.name} for pipe in stream.pipes],
+        "ops": listed,
+        "slices": {
+            "start": us(times.start),
+            "dur": us([free - start for start, free, _ in pairs]),
+            "late": us([done - free for _, free, done in pairs]),
+            "ready": us(times.ready),
+            "pipe": [job.pipe for job in stream.jobs],
+            "op": [ops[id(job.op)] for job in stream.jobs],
+            "cause": times.cause,
+        },
+        "critical": critical(times),
+        "waits": [{"text": str(wait), "at": _where(timing, wait.op)} for wait in timing.waits],
+        "counters": {
+            "step": times.end / mhz / _STEPS,
+            **_rates(timing),
+            "of": [", ".join(map(str, job.counters)) for job in stream.jobs],
+        },
+    }
+
+
+def _where(timing: Timing, op: Any) -> int:
+    """The instance of an instruction that waited longest."""
+    times = timing.times
+    if times is None:
+        return -1
+    mine = [n for n, job in enumerate(timing.stream.jobs) if job.op is op and times.cause[n] >= 0]
+    return max(mine, key=lambda n: times.start[n] - times.ready[n], default=-1)
+
+
+def _rates(timing: Timing) -> dict[str, list[float]]:
+    """How much of what memory and cache give was asked for, step by step."""
+    found = {"hbm": [0.0] * _STEPS, "l2": [0.0] * _STEPS}
+    times, load = timing.times, timing.load
+    if times is None or load is None or not times.end:
+        return found
+    seconds = times.end / timing.mhz / 1e6 / _STEPS
+    for job, nbytes, memory, writes in zip(
+        load.items.tolist(),
+        load.nbytes.tolist(),
+        load.memory.tolist(),
+        load.writes.tolist(),
+        strict=True,
+    ):
+        first = times.start[job] / times.end * _STEPS
+        last = max(first + 1e-9, times.free[job] / times.end * _STEPS)
+        for step in range(int(first), min(_STEPS, int(last) + 1)):
+            share = (min(last, step + 1) - max(first, step)) / (last - first)
+            found["hbm"][step] += memory * share / seconds / timing.memory_rate
+            if not writes:
+                found["l2"][step] += nbytes * load.cores * share / seconds / timing.l2_rate
+    return {key: [round(value, 3) for value in values] for key, values in found.items()}

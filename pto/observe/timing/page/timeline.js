@@ -1,0 +1,312 @@
+// The timeline page: lanes of pipes, drawn on one canvas. All data stands in `DATA`; no network.
+"use strict";
+const LANE = 22, HEAD = 20, RULER = 24, LABEL = 118, COUNTER = 34;
+const ORDER = ["S", "MTE2", "MTE1", "M", "V", "FIX", "MTE3"];
+const canvas = document.getElementById("canvas"), stage = document.getElementById("stage");
+const pen = canvas.getContext("2d"), tip = document.getElementById("tip");
+const state = { from: 0, to: 1, top: 0, hover: null, chosen: null, range: null, line: null, critical: false };
+
+// ---- layout: rows from top to bottom
+const rows = [];
+let whole = 0;
+for (const run of DATA.runs) {
+  whole = Math.max(whole, run.end);
+  run.byPipe = run.pipes.map(() => []);
+  run.slices.start.forEach((_, i) => run.byPipe[run.slices.pipe[i]].push(i));
+  run.onPath = new Set(run.critical);
+  run.agents.forEach((name, agent) => {
+    rows.push({ kind: "head", text: DATA.runs.length > 1 ? `${run.label}: ${name}` : name });
+    run.pipes.map((pipe, n) => ({ pipe, n })).filter(each => each.pipe.agent === agent)
+      .sort((a, b) => ORDER.indexOf(a.pipe.name) - ORDER.indexOf(b.pipe.name))
+      .forEach(each => rows.push({ kind: "lane", run, pipe: each.n, text: each.pipe.name }));
+  });
+  for (const key of ["hbm", "l2"]) rows.push({ kind: "counter", run, key, text: key === "hbm" ? "HBM" : "L2" });
+}
+let y = RULER;
+for (const row of rows) { row.y = y; row.h = row.kind === "head" ? HEAD : row.kind === "lane" ? LANE : COUNTER; y += row.h; }
+const bottom = y;
+state.to = whole;
+
+const us = value => value >= 100 ? value.toFixed(1) : value >= 1 ? value.toFixed(2) : value.toFixed(4);
+const x = t => LABEL + (t - state.from) / (state.to - state.from) * (canvas.clientWidth - LABEL);
+const at = px => state.from + (px - LABEL) / (canvas.clientWidth - LABEL) * (state.to - state.from);
+const done = (s, i) => s.start[i] + s.dur[i] + s.late[i];
+const HUES = { S: 220, MTE2: 205, MTE1: 165, M: 5, V: 275, FIX: 32, MTE3: 95 };
+function colour(pipe, name) {  // a hue of the pipe's own, a little apart for each instruction
+  let h = 0;
+  for (const c of name) h = (h * 31 + c.charCodeAt(0)) % 41;
+  return (HUES[pipe] ?? 330) + h - 20;
+}
+function firstAfter(list, key, t) {
+  let low = 0, high = list.length;
+  while (low < high) { const mid = (low + high) >> 1; if (key(list[mid]) <= t) low = mid + 1; else high = mid; }
+  return low;
+}
+
+// ---- drawing
+const hatch = (() => {
+  const tile = document.createElement("canvas");
+  tile.width = tile.height = 6;
+  const ink = tile.getContext("2d");
+  ink.strokeStyle = "#9aa7b4"; ink.beginPath(); ink.moveTo(0, 6); ink.lineTo(6, 0); ink.stroke();
+  return pen.createPattern(tile, "repeat");
+})();
+
+function draw() {
+  const ratio = window.devicePixelRatio || 1, w = canvas.clientWidth, h = canvas.clientHeight;
+  if (canvas.width !== w * ratio || canvas.height !== h * ratio) { canvas.width = w * ratio; canvas.height = h * ratio; }
+  pen.setTransform(ratio, 0, 0, ratio, 0, 0);
+  pen.clearRect(0, 0, w, h);
+  pen.font = "12px system-ui, sans-serif";
+  pen.textBaseline = "middle";
+  pen.save(); pen.translate(0, -state.top);
+  for (const row of rows) {
+    if (row.y + row.h < state.top || row.y > state.top + h) continue;
+    if (row.kind === "head") { pen.fillStyle = "#5b6b7b"; pen.fillText(row.text, 8, row.y + row.h / 2 + 2); continue; }
+    if (row.kind === "lane") drawLane(row, w); else drawCounter(row, w);
+    pen.fillStyle = "#fff"; pen.fillRect(0, row.y, LABEL, row.h);
+    pen.fillStyle = "#1c2733"; pen.fillText(row.text, 22, row.y + row.h / 2);
+  }
+  if (state.range) {
+    pen.fillStyle = "#3b82d422";
+    pen.fillRect(x(state.range[0]), RULER, x(state.range[1]) - x(state.range[0]), bottom - RULER);
+  }
+  drawArrows();
+  pen.restore();
+  drawRuler(w);
+}
+
+function drawLane(row, w) {
+  const { run, pipe } = row, s = run.slices, list = run.byPipe[pipe], top = row.y + 3, height = row.h - 6;
+  pen.strokeStyle = "#edf1f4"; pen.beginPath(); pen.moveTo(LABEL, row.y + row.h - .5); pen.lineTo(w, row.y + row.h - .5); pen.stroke();
+  let n = Math.max(0, firstAfter(list, i => s.start[i], state.from) - 1), solidTo = -1;
+  while (n > 0 && done(s, list[n - 1]) > state.from) n--;
+  for (; n < list.length && Math.min(s.ready[list[n]], s.start[list[n]]) < state.to; n++) {
+    const i = list[n], left = x(s.start[i]), right = x(done(s, i)), free = x(s.start[i] + s.dur[i]);
+    if (s.cause[i] >= 0 && s.ready[i] < s.start[i]) {
+      const since = x(s.ready[i]);
+      if (left - since > 1) { pen.fillStyle = hatch; pen.fillRect(since, top + 3, left - since, height - 6); }
+    }
+    if (right < solidTo + .4 && n + 1 < list.length) continue;  // many to one pixel: one of them is enough
+    const op = run.ops[s.op[i]], lit = state.line !== null && op.line === state.line;
+    const pale = (state.critical && !run.onPath.has(i)) || (state.line !== null && !lit);
+    pen.fillStyle = `hsl(${colour(row.text, op.name)} ${pale ? "18%" : "58%"} ${pale ? "86%" : "62%"})`;
+    pen.fillRect(left, top, Math.max(.6, free - left), height);
+    if (right > free + .5) { pen.globalAlpha = .35; pen.fillRect(free, top + 4, right - free, height - 8); pen.globalAlpha = 1; }
+    if (i === state.chosen?.i && run === state.chosen.run) {
+      pen.strokeStyle = "#d4573b"; pen.lineWidth = 2; pen.strokeRect(left, top, Math.max(2, free - left), height); pen.lineWidth = 1;
+    }
+    if (free - left > 44) {
+      pen.save(); pen.beginPath(); pen.rect(left, top, free - left, height); pen.clip();
+      pen.fillStyle = pale ? "#9aa7b4" : "#1c2733"; pen.fillText(op.name, left + 4, row.y + row.h / 2); pen.restore();
+    }
+    solidTo = right;
+  }
+}
+
+function drawCounter(row, w) {
+  const { run, key } = row, points = run.counters[key], step = run.counters.step;
+  pen.fillStyle = key === "hbm" ? "#c98a3a55" : "#4a8f6a55";
+  points.forEach((value, n) => {
+    const left = x(n * step), right = x((n + 1) * step);
+    if (right < LABEL || left > w) return;
+    const height = Math.min(1.1, value) * (row.h - 6);
+    pen.fillRect(left, row.y + row.h - 2 - height, Math.max(.6, right - left), height);
+  });
+}
+
+function rowOf(run, pipe) { return rows.find(row => row.kind === "lane" && row.run === run && row.pipe === pipe); }
+
+function drawArrows() {
+  const arrow = (run, from, to, ink) => {
+    const s = run.slices, a = rowOf(run, s.pipe[from]), b = rowOf(run, s.pipe[to]);
+    if (!a || !b) return;
+    const x1 = x(done(s, from)), x2 = x(s.start[to]), y1 = a.y + a.h / 2, y2 = b.y + b.h / 2;
+    pen.strokeStyle = pen.fillStyle = ink;
+    pen.beginPath(); pen.moveTo(x1, y1); pen.bezierCurveTo(x1 + 18, y1, x2 - 18, y2, x2, y2); pen.stroke();
+    pen.beginPath(); pen.moveTo(x2, y2); pen.lineTo(x2 - 6, y2 - 3); pen.lineTo(x2 - 6, y2 + 3); pen.fill();
+  };
+  if (state.critical) for (const run of DATA.runs)
+    for (let n = 1; n < run.critical.length; n++) {
+      const from = run.critical[n - 1], to = run.critical[n], s = run.slices;
+      if (s.pipe[from] !== s.pipe[to] && done(s, to) > state.from && s.start[from] < state.to) arrow(run, from, to, "#d4573b99");
+    }
+  for (const each of [state.chosen, state.hover]) if (each) {
+    const s = each.run.slices;
+    if (s.cause[each.i] >= 0) arrow(each.run, s.cause[each.i], each.i, "#d4573b");
+  }
+}
+
+function drawRuler(w) {
+  pen.fillStyle = "#fff"; pen.fillRect(0, 0, w, RULER);
+  const span = state.to - state.from, raw = span / Math.max(4, (w - LABEL) / 110), power = 10 ** Math.floor(Math.log10(raw));
+  const step = [1, 2, 5, 10].map(n => n * power).find(n => n >= raw);
+  pen.fillStyle = "#5b6b7b"; pen.strokeStyle = "#d9e0e7";
+  for (let t = Math.ceil(state.from / step) * step; t <= state.to; t += step) {
+    pen.beginPath(); pen.moveTo(x(t), RULER - 5); pen.lineTo(x(t), RULER); pen.stroke();
+    pen.fillText(`${+t.toPrecision(6)} us`, x(t) + 3, RULER / 2);
+  }
+}
+
+// ---- what is under the pointer, and what is told about it
+function under(px, py) {
+  const row = rows.find(each => each.kind === "lane" && py + state.top >= each.y && py + state.top < each.y + each.h);
+  if (!row || px < LABEL) return null;
+  const s = row.run.slices, list = row.run.byPipe[row.pipe], t = at(px);
+  const n = firstAfter(list, i => s.start[i], t) - 1, near = (state.to - state.from) / canvas.clientWidth * 2;
+  if (n >= 0 && done(s, list[n]) + near >= t) return { run: row.run, i: list[n], waits: false };
+  const next = list[n + 1];
+  return next !== undefined && s.cause[next] >= 0 && s.ready[next] <= t ? { run: row.run, i: next, waits: true } : null;
+}
+
+function told({ run, i, waits }) {
+  const s = run.slices, op = run.ops[s.op[i]], lines = [];
+  const counters = run.counters.of[i] ?? "";
+  lines.push(`${op.name}${op.line ? `, line ${op.line}` : ""}${counters ? `, iteration ${counters}` : ""}`);
+  lines.push(`${us(s.dur[i])} us (${Math.round(s.dur[i] * run.mhz)} cycles), visible ${us(s.late[i])} us later`);
+  if (s.cause[i] >= 0) {
+    const other = run.ops[s.op[s.cause[i]]];
+    lines.push(`${waits ? "waiting" : "waited"} ${us(s.start[i] - s.ready[i])} us for ${other.name}${other.line ? ` of line ${other.line}` : ""}`);
+  }
+  lines.push(`cost: ${op.status}${op.status === "guess" ? " (nobody has published it)" : ""}`);
+  return lines.join("\n");
+}
+
+function choose(which, move) {
+  state.chosen = which;
+  if (which && move) {
+    const s = which.run.slices, middle = s.start[which.i] + s.dur[which.i] / 2, span = state.to - state.from;
+    if (middle < state.from || middle > state.to) { state.from = middle - span / 2; state.to = middle + span / 2; }
+    const row = rowOf(which.run, s.pipe[which.i]);
+    if (row.y < state.top + RULER || row.y + row.h > state.top + canvas.clientHeight) state.top = Math.max(0, row.y - 80);
+  }
+  document.getElementById("chosen").innerText = which ? told(which) : "click an instruction";
+  draw();
+}
+
+function sums(from, to) {
+  return DATA.runs.map(run => run.pipes.map((pipe, n) => {
+    const s = run.slices;
+    let busy = 0, waits = 0, count = 0, until = from;
+    for (const i of run.byPipe[n]) {
+      const a = Math.max(from, s.start[i], until), b = Math.min(to, done(s, i));
+      if (b > a) { busy += b - a; until = b; }
+      if (s.start[i] >= from && s.start[i] < to) count++;
+      if (s.cause[i] >= 0) waits += Math.max(0, Math.min(to, s.start[i]) - Math.max(from, s.ready[i]));
+    }
+    return { agent: run.agents[pipe.agent], pipe: pipe.name, busy, waits, count };
+  }));
+}
+
+function showSums() {
+  const [from, to] = state.range ?? [0, whole];
+  document.getElementById("span").innerText = state.range ? `${us(from)} to ${us(to)} us: ${us(to - from)} us` : `all ${us(whole)} us`;
+  const body = sums(from, to).flatMap((pipes, n) => pipes.filter(p => p.count || p.busy).map(p =>
+    `<tr><td>${DATA.runs.length > 1 ? escape(DATA.runs[n].label) + " " : ""}${escape(p.agent)} ${p.pipe}</td>` +
+    `<td>${us(p.busy)}</td><td>${(100 * p.busy / (to - from)).toFixed(0)}%</td><td>${us(p.waits)}</td><td>${p.count}</td></tr>`));
+  document.getElementById("sums").innerHTML =
+    "<tr><th>pipe</th><th>busy us</th><th></th><th>waits</th><th>n</th></tr>" + body.join("");
+}
+function escape(text) { const e = document.createElement("i"); e.innerText = text; return e.innerHTML; }
+
+function showWaits() {
+  const list = document.getElementById("waits");
+  DATA.runs.forEach(run => run.waits.forEach(wait => {
+    const line = document.createElement("div");
+    line.className = "wait";
+    line.innerText = wait.text;
+    line.onclick = () => { if (wait.at >= 0) choose({ run, i: wait.at }, true); };
+    list.append(line);
+  }));
+}
+
+function showSource() {
+  const pane = document.getElementById("source"), spent = {};
+  for (const run of DATA.runs.slice(0, 1)) run.slices.op.forEach((op, i) => {
+    const line = run.ops[op].line;
+    if (line) spent[line] = (spent[line] ?? 0) + run.slices.dur[i];
+  });
+  DATA.source.forEach((text, n) => {
+    const line = document.createElement("div"), time = document.createElement("span");
+    time.innerText = spent[n + 1] ? us(spent[n + 1]) : "";
+    line.append(time, text);
+    line.onclick = () => {
+      state.line = state.line === n + 1 ? null : n + 1;
+      pane.querySelectorAll(".lit").forEach(each => each.classList.remove("lit"));
+      if (state.line) line.classList.add("lit");
+      draw();
+    };
+    pane.append(line);
+  });
+}
+
+// ---- pointer and keys, as in Perfetto
+function zoom(factor, px) {
+  const t = at(px ?? (canvas.clientWidth + LABEL) / 2), span = (state.to - state.from) * factor;
+  if (span < whole * 1e-7) return;
+  const share = (t - state.from) / (state.to - state.from);
+  state.from = t - span * share; state.to = state.from + span;
+  if (span >= whole) { state.from = 0; state.to = whole; }
+  draw();
+}
+function pan(share) { const d = (state.to - state.from) * share; state.from += d; state.to += d; draw(); }
+function follow() {
+  const each = state.chosen;
+  if (each && each.run.slices.cause[each.i] >= 0) choose({ run: each.run, i: each.run.slices.cause[each.i] }, true);
+}
+let drag = null;
+stage.addEventListener("wheel", event => {
+  event.preventDefault();
+  if (event.ctrlKey || event.metaKey) zoom(Math.exp(event.deltaY * .0015), event.offsetX);
+  else if (event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY)) pan((event.deltaX || event.deltaY) / 1500);
+  else { state.top = Math.max(0, Math.min(bottom - 120, state.top + event.deltaY)); draw(); }
+}, { passive: false });
+canvas.addEventListener("mousedown", event => { drag = { x: event.offsetX, y: event.offsetY, moved: false }; });
+canvas.addEventListener("mousemove", event => {
+  if (drag && Math.abs(event.offsetX - drag.x) > 3) {
+    drag.moved = true;
+    state.range = [at(Math.min(drag.x, event.offsetX)), at(Math.max(drag.x, event.offsetX))].map(t => Math.max(0, Math.min(whole, t)));
+    showSums(); draw();
+    return;
+  }
+  state.hover = under(event.offsetX, event.offsetY);
+  tip.style.display = state.hover ? "block" : "none";
+  if (state.hover) {
+    tip.innerText = told(state.hover);
+    tip.style.left = `${Math.min(event.offsetX + 14, canvas.clientWidth - 260)}px`; tip.style.top = `${event.offsetY + 14}px`;
+  }
+  draw();
+});
+canvas.addEventListener("mouseup", event => {
+  if (drag && !drag.moved) {
+    const found = under(event.offsetX, event.offsetY);
+    if (found?.waits && state.chosen?.i === found.i) follow(); else choose(found, false);
+    if (!found) { state.range = null; showSums(); draw(); }
+  }
+  drag = null;
+});
+canvas.addEventListener("mouseleave", () => { state.hover = null; tip.style.display = "none"; draw(); });
+document.addEventListener("keydown", event => {
+  const act = {
+    w: () => zoom(.6), s: () => zoom(1 / .6), a: () => pan(-.2), d: () => pan(.2), Enter: follow,
+    f: () => {
+      const s = state.chosen?.run.slices, i = state.chosen?.i;
+      [state.from, state.to] = s ? [s.start[i] - s.dur[i], done(s, i) + s.dur[i]] : state.range ?? [0, whole];
+      draw();
+    },
+    0: () => { state.from = 0; state.to = whole; draw(); },
+    c: () => { state.critical = !state.critical; draw(); },
+    Escape: () => { state.range = null; state.line = null; choose(null); showSums(); },
+    ArrowRight: () => step(1), ArrowLeft: () => step(-1),
+  }[event.key];
+  if (act && !event.ctrlKey && !event.metaKey) { act(); event.preventDefault(); }
+});
+function step(by) {
+  const each = state.chosen;
+  if (!each) return;
+  const list = each.run.byPipe[each.run.slices.pipe[each.i]], next = list[list.indexOf(each.i) + by];
+  if (next !== undefined) choose({ run: each.run, i: next }, true);
+}
+window.addEventListener("resize", draw);
+window.timeline = { state, sums, rows, x, rowOf };
+showSums(); showWaits(); showSource(); draw();

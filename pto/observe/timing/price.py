@@ -1,0 +1,149 @@
+"""Formulas of cost: cycles that work keeps its pipe, from the numbers of its class."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from pto.isa.cost.work import Cycles, Fractals, Function, Product, Step, Transfer, Vector, Work
+from pto.target.costs import Cost, Costs, Status
+
+_NO_REGION = 0
+
+
+class Price(NamedTuple):
+    """What one instruction costs, before anybody shares anything with it.
+
+    `start` cycles are paid once; then whichever takes longest of `least`, and the bytes at the
+    rates of a hit and of a miss. Only transfers with global memory have bytes.
+    """
+
+    start: float
+    least_hit: float
+    least_miss: float
+    hit_rate: float = 0.0  # bytes a cycle; 0: no bytes
+    miss_rate: float = 0.0
+    lat_hit: float = 0.0
+    lat_miss: float = 0.0
+    lat_load: float = 0.0
+    status: Status = "measured"
+    cost: str = ""
+
+
+def price(work: Work, costs: Costs) -> Price:
+    """The price of a piece of work on the chips of a profile."""
+    return _FORMS[type(work)](work, costs)
+
+
+def _fixed(cycles: float, cost: Cost, name: str) -> Price:
+    return Price(cycles, 0.0, 0.0, status=cost.status, cost=name)
+
+
+def _transfer(work: Transfer, costs: Costs) -> Price:
+    cost = costs.of(work.cost)
+    if cost.form == "vector":
+        return _fixed(cost["fixed"] + -(-work.nbytes // 256) * cost["slope"], cost, work.cost)
+    if cost.form == "load":
+        return Price(
+            0.0,
+            max(cost["issue"], work.bursts * cost["burst_hit"]),
+            max(cost["issue"], work.bursts * cost["burst_miss"]),
+            cost["r_hit"],
+            cost["r_miss"],
+            cost["lat_hit"],
+            cost["lat_miss"],
+            cost["lat_load"],
+            cost.status,
+            work.cost,
+        )
+    if work.region is not None:
+        rate = cost["rate"]
+        return Price(cost["start"], 0.0, 0.0, rate, rate, status=cost.status, cost=work.cost)
+    return _fixed(cost["start"] + work.nbytes / cost["rate"], cost, work.cost)
+
+
+def _fractals(work: Fractals, costs: Costs) -> Price:
+    cost = costs.of(work.cost)
+    return _fixed(cost["column"] * work.columns + work.nbytes / cost["rate"], cost, work.cost)
+
+
+def _product(work: Product, costs: Costs) -> Price:
+    cost = costs.of(work.cost)
+    passes = cost["f32_passes"] if work.is_f32 else 1.0
+    return _fixed(cost["head"] + work.steps * passes, cost, work.cost)
+
+
+def _cycles(work: Cycles, costs: Costs) -> Price:
+    cost = costs.of(work.cost)
+    return _fixed(cost[work.how], cost, work.cost)
+
+
+def _vector(work: Vector, costs: Costs) -> Price:
+    if costs.chip.vector_functions and all(step.cost in costs.lanes for step in work.steps):
+        return _tile_function(work, costs)
+    cycles, worst = 0.0, costs.of(work.steps[0].cost)
+    for step in work.steps:
+        cost = costs.of(step.cost)
+        cycles += _repeats(step, cost)
+        worst = cost if cost.status == "guess" else worst
+    return _fixed(cycles, worst, work.cost)
+
+
+def _repeats(step: Step, cost: Cost) -> float:
+    if cost["element"]:
+        return cost["fixed"] + step.elements * cost["element"]
+    slope = cost["slope16"] if step.is_16_bit and cost["slope16"] else cost["slope"]
+    if cost["conflict"]:
+        slope += (cost["conflict"] - slope) * step.conflict
+    return cost["fixed"] + step.repeats * slope
+
+
+def _tile_function(work: Vector, costs: Costs) -> Price:
+    """A tile operation is a loop over registers: load, compute, store."""
+    counts: dict[str, float] = {}
+    for step in work.steps:
+        counts["reg_load"] = counts.get("reg_load", 0) + step.repeats * max(1, step.sources)
+        counts["reg_store"] = counts.get("reg_store", 0) + step.repeats
+        name = f"{step.cost}16" if step.is_16_bit and f"{step.cost}16" in costs.lanes else step.cost
+        counts[name] = counts.get(name, 0) + step.repeats
+    return _busy(counts, costs, work.cost)
+
+
+def _function(work: Function, costs: Costs) -> Price:
+    return _busy(dict(work.counts), costs, work.cost)
+
+
+def _busy(counts: dict[str, float], costs: Costs, name: str) -> Price:
+    """The port or unit that has most to do, after the start-up and before the drain."""
+    cost, known = costs.of("scope"), costs.lanes
+    loads = sum(n for kind, n in counts.items() if kind in _LOADS)
+    stores = sum(n for kind, n in counts.items() if kind in _STORES)
+    issued = sum(counts.values())
+    computed = 0.0
+    slow = 0.0
+    for kind, n in counts.items():
+        latency, interval = known.get(kind, known["lane"])
+        if kind in _LOADS or kind in _STORES:
+            slow += n * (interval - 1)
+        else:
+            computed += n * interval
+        del latency
+    longest = max(
+        issued / cost["issue"],
+        loads / cost["loads"],
+        stores / cost["stores"],
+        computed / cost["units"],
+    )
+    return _fixed(cost["startup"] + longest + slow + cost["drain"], cost, name)
+
+
+_LOADS = frozenset({"reg_load", "reg_gather", "gather"})
+_STORES = frozenset({"reg_store", "reg_scatter"})
+_FORMS: dict[type, Callable[[Any, Costs], Price]] = {
+    Transfer: _transfer,
+    Fractals: _fractals,
+    Product: _product,
+    Cycles: _cycles,
+    Vector: _vector,
+    Function: _function,
+}

@@ -1,0 +1,133 @@
+"""From a launch to its `Timing`: how its blocks lie on the cores, and what the times say."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from pto.observe.timing import clock, result
+from pto.observe.timing.chips import Bench
+from pto.observe.timing.measure import (
+    ROUNDS,
+    Kind,
+    Launch,
+    Timed,
+    cores_for,
+    kinds_of,
+    time_core,
+)
+from pto.observe.timing.result import Roofline, Timing, Waiting
+
+_TRIED, _SHOWN = 5, 3  # waits: the longest, and those of them that cost most
+
+
+def time_launch(launch: Launch, bench: Bench, name: str, notes: tuple[str, ...] = ()) -> Timing:
+    """How long a launch takes on a chip."""
+    kinds, complete = kinds_of(launch)
+    cores = min(cores_for(kinds[0].stream, bench), launch.blocks)
+    which = {block: n for n, kind in enumerate(kinds) for block in kind.blocks}
+    last = kinds[0] if complete else kinds[-1]
+    rounds = -(-launch.blocks // cores)
+    sequences: Counter[tuple[int, ...]] = Counter()
+    for core in range(cores):
+        mine = range(core, launch.blocks, cores)[:ROUNDS]
+        sequences[tuple(which.get(b, kinds.index(last)) for b in mine)] += 1
+    timed = [time_core(launch, bench, kinds, sequence) for sequence, _ in sequences.most_common(4)]
+    slowest = max(timed, key=lambda t: t.shared.times.end)
+    if not complete:
+        notes = (*notes, f"{len(which)} of {launch.blocks} blocks were asked for their addresses")
+    return _timing(launch, bench, name, slowest, cores, rounds, notes)
+
+
+def _timing(
+    launch: Launch,
+    bench: Bench,
+    name: str,
+    timed: Timed,
+    cores: int,
+    rounds: int,
+    notes: tuple[str, ...],
+) -> Timing:
+    shared, stream, chip = timed.shared, timed.stream, bench.chip
+    more = rounds / timed.rounds  # rounds that were not simulated take as long
+    core_us = shared.times.end * more / bench.mhz
+    us = core_us + chip.launch_us
+    busy = result.shares(stream, shared.times, us * bench.mhz / more)
+    bound, runner_up = result.busiest(busy, shared.hbm_share, shared.l2_share)
+    return Timing(
+        kernel=name,
+        device=bench.device.name,
+        blocks=launch.blocks,
+        cores=cores,
+        us=us,
+        core_us=core_us,
+        band=(us, core_us / chip.slowest + chip.launch_us),
+        busy=busy,
+        bound=bound,
+        runner_up=runner_up,
+        hbm_bytes=shared.hbm_bytes * more,
+        l2_bytes=shared.l2_bytes * more,
+        hbm_share=shared.hbm_share,
+        l2_share=shared.l2_share,
+        guessed=result.guessed_share(timed.prices, shared.times),
+        waits=waits_of(timed, bench),
+        roofline=_roofline(timed, bench, cores, core_us),
+        notes=notes,
+        stream=stream,
+        times=shared.times,
+        prices=timed.prices,
+        mhz=bench.mhz,
+        load=timed.load,
+        memory_rate=chip.hbm_read * bench.memory_scale,
+        l2_rate=chip.l2_read,
+    )
+
+
+def _roofline(timed: Timed, bench: Bench, cores: int, core_us: float) -> Roofline | None:
+    work = result.flops(timed.stream.jobs) * cores
+    if not work:
+        return None
+    peak = cores * bench.mhz * 1e6 * 2 * 16 * 16 * 16
+    gives = bench.chip.hbm_read * bench.memory_scale
+    seconds = timed.shared.times.end / bench.mhz / 1e6
+    return Roofline(work, timed.shared.hbm_bytes, work / max(seconds, 1e-12), peak, gives)
+
+
+def waits_of(timed: Timed, bench: Bench) -> list[Waiting]:
+    """The longest waits of pipes for other pipes, with what it would save to have none."""
+    times, stream = timed.shared.times, timed.stream
+    lost: dict[tuple[int, int, str], list[float]] = defaultdict(list)
+    ops: dict[int, Any] = {}
+    for job, why in enumerate(times.cause):
+        if why < 0 or times.start[job] <= times.ready[job]:
+            continue
+        here, there = stream.jobs[job], stream.jobs[why]
+        ops[id(here.op)], ops[id(there.op)] = here.op, there.op
+        key = (id(here.op), id(there.op), stream.pipes[here.pipe].name)
+        lost[key].append(times.start[job] - times.ready[job])
+    longest = sorted(lost.items(), key=lambda item: -sum(item[1]))[:_TRIED]
+    found = [
+        Waiting(ops[op], ops[behind], pipe, sum(each) / bench.mhz, len(each))
+        for (op, behind, pipe), each in longest
+    ]
+    tried = [replace(wait, saves_us=_saved(timed, bench, wait)) for wait in found]
+    return sorted(tried, key=lambda wait: -wait.saves_us)[:_SHOWN]
+
+
+def _saved(timed: Timed, bench: Bench, wait: Waiting) -> float:
+    """The same run, with what was waited for done at once."""
+    times = timed.shared.times
+    jobs = timed.stream.jobs
+    took = [b - a for a, b in zip(times.start, times.free, strict=True)]
+    late = [b - a for a, b in zip(times.free, times.done, strict=True)]
+    for n, job in enumerate(jobs):
+        if job.op is wait.behind:
+            took[n] = late[n] = 0.0
+    again = clock.run(timed.stream, bench.chip, took, late)
+    return max(0.0, (times.end - again.end) / bench.mhz)
+
+
+def kinds_shown(kinds: Sequence[Kind]) -> str:
+    return ", ".join(f"{len(kind.blocks)} blocks" for kind in kinds)

@@ -1,0 +1,274 @@
+"""What a timed launch came to: its time, what bounds it, where it waits; as numbers and as text."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from pto.core.errors import Loc, fail
+from pto.ir.graph import Operation
+from pto.isa.cost.work import Product
+from pto.observe.timing.clock import Times
+from pto.observe.timing.price import Price
+from pto.observe.timing.shared import Load
+from pto.observe.timing.stream import Job, Stream
+
+_FULL = 0.9  # of what memory gives: it is the bound
+_FULL_L2 = 0.93
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A pipe that stood still for another: who, for whom, and what it would save to have none."""
+
+    op: Operation
+    behind: Operation
+    pipe: str
+    us: float
+    times: int
+    saves_us: float = 0.0
+
+    @property
+    def loc(self) -> Loc | None:
+        return self.op.loc
+
+    def __str__(self) -> str:
+        loc = self.op.loc
+        place = "" if loc is None else f" at {Path(loc.file).name}:{loc.line}"
+        whom = "" if self.behind.loc is None else f" (line {self.behind.loc.line})"
+        saved = f", {self.saves_us:.1f} us less if it took no time" if self.saves_us else ""
+        return (
+            f"{self.pipe} waits {self.us:.1f} us for '{self.behind.name}'{whom} before"
+            f" '{self.op.name}'{place}, {self.times} times{saved}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Roofline:
+    """Where the kernel stands between memory and the matrix unit."""
+
+    flops: float
+    bytes: float
+    flops_per_second: float
+    peak: float
+    bandwidth: float
+
+    @property
+    def intensity(self) -> float:
+        return self.flops / self.bytes if self.bytes else float("inf")
+
+    @property
+    def limit(self) -> float:
+        return min(self.peak, self.intensity * self.bandwidth)
+
+
+@dataclass(slots=True)
+class Timing:
+    """The time of a launch on a chip. Printing it gives the report."""
+
+    kernel: str
+    device: str
+    blocks: int
+    cores: int
+    us: float  # with the launch
+    core_us: float
+    band: tuple[float, float]  # as the clock is at its fastest and slowest
+    busy: dict[str, dict[str, float]]  # side -> pipe -> share of the time
+    bound: str
+    runner_up: str
+    hbm_bytes: float
+    l2_bytes: float
+    hbm_share: float
+    l2_share: float
+    guessed: float  # share of the busy time that rests on guesses
+    waits: list[Waiting]
+    roofline: Roofline | None
+    notes: tuple[str, ...] = ()
+    stream: Stream = field(default_factory=Stream, repr=False)
+    times: Times | None = field(default=None, repr=False)
+    prices: list[Price] = field(default_factory=list[Price], repr=False)
+    mhz: float = 0.0
+    load: Load | None = field(default=None, repr=False)
+    memory_rate: float = 0.0  # bytes a second
+    l2_rate: float = 0.0
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def __str__(self) -> str:
+        low, high = self.band
+        lines = [
+            f"{self.kernel} on {self.device}, {self.blocks} blocks on {self.cores} cores:"
+            f" {self.us:.1f} us ({low:.1f} to {high:.1f})",
+            f"bound by {self.bound}, then {self.runner_up}",
+        ]
+        for side, pipes in self.busy.items():
+            shown = "  ".join(f"{pipe} {share:4.0%}" for pipe, share in pipes.items())
+            lines.append(f"  {side:8} {shown}")
+        lines.append(
+            f"  memory   {_size(self.hbm_bytes)} ({self.hbm_share:.0%} of its rate),"
+            f" L2 {_size(self.l2_bytes)} ({self.l2_share:.0%})"
+        )
+        lines += [f"  {wait}" for wait in self.waits]
+        if self.guessed >= 0.005:
+            lines.append(f"  {self.guessed:.0%} of the busy time rests on guesses")
+        return "\n".join([*lines, *(f"  {note}" for note in self.notes)])
+
+    @property
+    def critical_path(self) -> list[tuple[Job, float, float]]:
+        """The instructions that decided the time, from the first to the last, with their us."""
+        return (
+            [
+                (self.stream.jobs[i], self._us(self.times.start[i]), self._us(self.times.done[i]))
+                for i in critical(self.times)
+            ]
+            if self.times is not None
+            else []
+        )
+
+    def _us(self, cycles: float) -> float:
+        return cycles / self.mhz
+
+    def compare(self, other: Timing) -> str:
+        """This one beside another, figure by figure."""
+        rows = [("time us", self.us, other.us)]
+        for side in self.busy:
+            for pipe, share in self.busy[side].items():
+                rows.append((f"{side} {pipe}", share, other.busy.get(side, {}).get(pipe, 0.0)))
+        rows.append(("memory MB", self.hbm_bytes / 1e6, other.hbm_bytes / 1e6))
+        return "\n".join(f"{name:14} {a:10.2f} {b:10.2f} {_ratio(a, b):>8}" for name, a, b in rows)
+
+    def html(self, path: str | None = None, *others: Timing) -> str:
+        """The timeline as a page that needs nothing else; written to `path` where one is given."""
+        from pto.observe.timing.page import page  # only who looks needs it
+
+        text = page(self, *others)
+        if path is not None:
+            _write(path, text)
+        return text
+
+    def trace(self, path: str) -> None:
+        """The timeline in Chrome's format, for Perfetto and MindStudio Insight."""
+        from pto.observe.timing.trace import chrome
+
+        _write(path, json.dumps(chrome(self)))
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(str(self))}</pre>"
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "kernel": self.kernel,
+            "device": self.device,
+            "blocks": self.blocks,
+            "cores": self.cores,
+            "us": self.us,
+            "core_us": self.core_us,
+            "band": list(self.band),
+            "busy": self.busy,
+            "bound": self.bound,
+            "runner_up": self.runner_up,
+            "hbm_bytes": self.hbm_bytes,
+            "l2_bytes": self.l2_bytes,
+            "hbm_share": self.hbm_share,
+            "l2_share": self.l2_share,
+            "guessed": self.guessed,
+            "waits": [
+                {
+                    "op": w.op.name,
+                    "line": w.op.loc.line if w.op.loc else None,
+                    "behind": w.behind.name,
+                    "behind_line": w.behind.loc.line if w.behind.loc else None,
+                    "pipe": w.pipe,
+                    "us": w.us,
+                    "times": w.times,
+                    "saves_us": w.saves_us,
+                }
+                for w in self.waits
+            ],
+            "notes": list(self.notes),
+        }
+
+
+def _write(path: str, text: str) -> None:
+    try:
+        Path(path).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise fail("PTO-U252", f"{path} cannot be written: {error.strerror or error}") from None
+
+
+def _ratio(a: float, b: float) -> str:
+    return "-" if not a else f"{b / a:.2f}x"
+
+
+def _size(nbytes: float) -> str:
+    for unit in ("B", "KB", "MB"):
+        if nbytes < 1000:
+            return f"{nbytes:.0f} {unit}" if unit == "B" else f"{nbytes:.1f} {unit}"
+        nbytes /= 1000
+    return f"{nbytes:.2f} GB"
+
+
+def critical(times: Times | None) -> list[int]:
+    """Back from the instruction that ended last, always to the one that let it start."""
+    if times is None or not times.done:
+        return []
+    at = max(range(len(times.done)), key=times.done.__getitem__)
+    path: list[int] = []
+    while at >= 0:
+        path.append(at)
+        at = times.before[at]
+    return path[::-1]
+
+
+def busiest(busy: dict[str, dict[str, float]], hbm: float, l2: float) -> tuple[str, str]:
+    """What bounds the kernel, and what would next."""
+    pipes = sorted(
+        ((share, f"{side} {pipe}") for side, each in busy.items() for pipe, share in each.items()),
+        reverse=True,
+    )
+    found = [name for _, name in pipes] or ["nothing"]
+    if l2 > _FULL_L2:
+        found.insert(0, "L2 bandwidth")
+    if hbm > _FULL:
+        found.insert(0, "HBM bandwidth")
+    return found[0], (found[1] if len(found) > 1 else "nothing")
+
+
+def shares(stream: Stream, times: Times, whole: float) -> dict[str, dict[str, float]]:
+    """Busy share of each pipe in the `whole` time; sub-blocks of one side are averaged."""
+    total: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for number, pipe in enumerate(stream.pipes):
+        side = stream.sides[pipe.agent]
+        total[side][pipe.name].append(times.busy[number] / whole if whole else 0.0)
+    return {
+        side: {
+            pipe: sum(found) / len(found)
+            for pipe, found in sorted(pipes.items())
+            if pipe != "S" or any(found)
+        }
+        for side, pipes in total.items()
+    }
+
+
+def guessed_share(prices: Sequence[Price], times: Times) -> float:
+    total = guessed = 0.0
+    for n, price in enumerate(prices):
+        took = times.free[n] - times.start[n]
+        total += took
+        guessed += took if price.status == "guess" else 0.0
+    return guessed / total if total else 0.0
+
+
+def flops(jobs: Sequence[Job]) -> float:
+    """Of the matrix unit: one step is 16 x 16 x k0 products and sums."""
+    return sum(
+        2.0 * 16 * 16 * work.k0 * work.steps
+        for job in jobs
+        if isinstance(work := job.work, Product)
+    )

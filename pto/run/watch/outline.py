@@ -1,0 +1,227 @@
+"""A run without data: scalars are computed, instructions on data only say what they would touch.
+
+Arguments may be empty arrays of the right shape. What decides where a program goes must not come
+from data: such a read is refused, and the run has to be made with data.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from pto.core.errors import fail
+from pto.core.memory import Space
+from pto.ir.graph import Operation
+from pto.isa.cost.describe import REGISTERS, Describe, work_of
+from pto.isa.cost.moves import touched
+from pto.isa.cost.vectors import class_of
+from pto.isa.cost.work import Function, Region, Transfer, Work
+from pto.isa.meaning import Blocked
+from pto.isa.row import types as t
+from pto.isa.row.traits import Control
+from pto.isa.rules.rule import Case
+from pto.run.machine.core import Core
+from pto.run.order.resolve import effect_of, issuing_pipe
+from pto.run.reference.code import Regs, Step
+from pto.run.watch.events import Event, Made, Nobody, Observer, Tap
+from pto.verify.operation import constant
+
+if TYPE_CHECKING:
+    from pto.run.reference.compile import Compiler
+
+_REGISTERS = (t.VReg, t.Mask, t.Align, t.LogicalVReg, t.LogicalMask)
+_NO_PIPE = ("none", "S")
+
+
+def threads_registers(op: Operation) -> bool:
+    """Whether an address or number comes out of an operation that takes registers in.
+
+    Where one does, only a run of the register code itself tells where a program goes.
+    """
+    if op.row is None or op.row.cost not in REGISTERS:
+        return False
+    given = any(isinstance(v.type, _REGISTERS) for v in op.operands)
+    return given and any(not isinstance(v.type, _REGISTERS) for v in op.results)
+
+
+def needs_registers(functions: Iterable[Operation]) -> bool:
+    return any(threads_registers(op) for function in functions for op in function.walk())
+
+
+def meets_others(functions: Iterable[Operation]) -> bool:
+    """Whether an agent waits for another: its blocks cannot be asked for addresses alone."""
+    return any(
+        op.row is not None and op.row.cost in ("queue", "semaphore", "remote")
+        for function in functions
+        for op in function.walk()
+    )
+
+
+class Outline(Tap):
+    """Steps that describe. The observer gets events whose `work` says what an instruction does.
+
+    `data`: everything is executed, and described beside. `registers`: vector scopes are executed.
+    """
+
+    def __init__(self, observer: Observer, *, data: bool = False, registers: bool = False) -> None:
+        super().__init__(observer)
+        self.data = data
+        self.registers = registers or data
+        self._counts: Counter[str] = Counter()
+
+    def step(self, compiler: Compiler, op: Operation, step: Step) -> Step:
+        row = op.row
+        if row is None:
+            return step
+        case = Case(op, row, compiler.profile, constant)
+        if row.cost in REGISTERS:
+            return self._in_scope(op, step, class_of(case))
+        if effect_of(case) is not None:
+            return super().step(compiler, op, step)
+        if row.cost == "element":
+            return step if self.data or not op.results else _refused(op)
+        if issuing_pipe(case)([]) in _NO_PIPE:
+            return step
+        describe = work_of(case)
+        if describe is None or self.data:
+            return self._executed(compiler, op, case, step, describe)
+        return self._described(compiler, op, case, describe)
+
+    def _described(self, compiler: Compiler, op: Operation, case: Case, describe: Describe) -> Step:
+        tell = self._teller(compiler, op, case)
+        slots = _slots(compiler, op)
+
+        def said(core: Core, regs: Regs) -> None:
+            tell(core, regs, describe([None if i is None else regs[i] for i in slots]))
+
+        return said
+
+    def _executed(
+        self,
+        compiler: Compiler,
+        op: Operation,
+        case: Case,
+        step: Step,
+        describe: Describe | None,
+    ) -> Step:
+        """Executed on what memory holds: the bytes it moves are known from the run alone."""
+        recorder, tell = self.recorder, self._teller(compiler, op, case)
+        slots = _slots(compiler, op)
+
+        def ran(core: Core, regs: Regs) -> Any:
+            found = step(core, regs)
+            accesses = recorder.take()
+            if isinstance(found, Blocked):
+                return found
+            values = [None if i is None else regs[i] for i in slots]
+            tell(core, regs, describe(values) if describe else touched(accesses))
+            return found
+
+        return ran
+
+    def _teller(
+        self, compiler: Compiler, op: Operation, case: Case
+    ) -> Callable[[Core, Regs, Any], None]:
+        tell, pipe = self.observer.event, issuing_pipe(case)([])
+        loops = compiler.counters(op)
+
+        def told(core: Core, regs: Regs, work: Work | None) -> None:
+            if work is not None:
+                tell(Event(op, core, pipe, [], tuple([regs[i] for i in loops]), None, work))
+
+        return told
+
+    def _in_scope(self, op: Operation, step: Step, kind: str) -> Step:
+        counts = self._counts
+        pure = all(isinstance(v.type, _REGISTERS) for v in op.results)
+        runs = self.registers or not pure
+
+        def counted(core: Core, regs: Regs) -> Any:
+            counts[kind] += 1
+            return step(core, regs) if runs else None
+
+        return counted
+
+    def control(self, op: Operation, made: Made) -> Made:
+        """A vector scope is one piece of work: what ran in it, counted by class."""
+        if op.control is not Control.SCOPE:
+            return made
+        step, wait = made
+        counts, recorder, tell = self._counts, self.recorder, self.observer.event
+
+        def scope(core: Core, regs: Regs) -> Any:
+            counts.clear()
+            step(core, regs)
+            recorder.log.clear()
+            work = Function("scope", tuple(counts.items()))
+            tell(Event(op, core, "V", [], (), None, work))
+
+        return scope, wait
+
+
+def _slots(compiler: Compiler, op: Operation) -> list[int | None]:
+    groups = [op.group(o.name) for o in op.row.operands] if op.row else []
+    return [compiler.slot(g[0]) if g else None for g in groups]
+
+
+def _refused(op: Operation) -> Step:
+    """What the scalar unit reads may decide where the program goes."""
+
+    def refused(core: Core, regs: Regs) -> Any:
+        raise fail(
+            "PTO-C010",
+            f"'{op.name}' op reads data, and this run has none: what follows from it is unknown",
+            help="give arrays with their data, and ask for a run with data: --time=data",
+        )
+
+    return refused
+
+
+class Addresses(Outline):
+    """Where transfers of other blocks begin, and nothing else: their shapes are known already."""
+
+    def __init__(self) -> None:
+        super().__init__(Nobody())
+        self.regions: list[Region] = []
+
+    def step(self, compiler: Compiler, op: Operation, step: Step) -> Step:
+        row = op.row
+        if row is None:
+            return step
+        case = Case(op, row, compiler.profile, constant)
+        if row.cost in REGISTERS:
+            return super().step(compiler, op, step)
+        if effect_of(case) is not None:
+            return _nothing
+        if row.cost == "element":
+            return _refused(op) if op.results else _nothing
+        if issuing_pipe(case)([]) in _NO_PIPE:
+            return step
+        if not any(_is_global(v.type) for v in op.operands):
+            return _nothing
+        describe = work_of(case)
+        if describe is None:
+            return self._executed(compiler, op, case, step, None)
+        return self._described(compiler, op, case, describe)
+
+    def _teller(
+        self, compiler: Compiler, op: Operation, case: Case
+    ) -> Callable[[Core, Regs, Any], None]:
+        regions = self.regions
+
+        def told(core: Core, regs: Regs, work: Work | None) -> None:
+            if isinstance(work, Transfer) and work.region is not None:
+                regions.append(work.region)
+
+        return told
+
+
+def _nothing(core: Core, regs: Regs) -> None:
+    return None
+
+
+def _is_global(type: t.Type) -> bool:
+    return isinstance(type, t.View) or (
+        isinstance(type, t.Ptr | t.MemRef) and type.space is Space.GM
+    )

@@ -1,0 +1,79 @@
+"""What work costs on the chips of a profile: the shape of the numbers. Values: `costs_*.py`.
+
+Cycles are of the core clock. An instruction is issued by the scalar unit, starts when its pipe is
+free and what it waits for has happened, keeps the pipe for its occupancy, and is done (its result
+visible, flags behind it set) a latency later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from pto.core.errors import fail
+
+# measured: fitted to a published table of a device. vendor: a vendor's file or manual says so.
+# sim: of a vendor's simulator or another model. guess: nobody has published it.
+Status = Literal["measured", "vendor", "sim", "guess"]
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Numbers of one class of work, for the formula `form` of `observe/timing/price.py`."""
+
+    form: str
+    status: Status
+    source: str
+    numbers: Mapping[str, float] = field(default_factory=dict[str, float])
+
+    def __getitem__(self, name: str) -> float:
+        return self.numbers.get(name, 0.0)
+
+    @property
+    def text(self) -> str:
+        """`load: issue 20.6, r_hit 87 (measured: ...)`, as `pto isa` shows it."""
+        numbers = ", ".join(f"{name} {value:g}" for name, value in self.numbers.items())
+        return f"{self.form}: {numbers} ({self.status}: {self.source})"
+
+
+def cost(form: str, status: Status, source: str, **numbers: float) -> Cost:
+    return Cost(form, status, source, numbers)
+
+
+@dataclass(frozen=True, slots=True)
+class Chip:
+    """What all cores of a chip share, and what each instruction pays whatever it is."""
+
+    mhz: float  # of the chips that were measured
+    queue_depth: int
+    launch_us: float
+    cold_start_us: float  # the first bytes that are not in the L2 cache
+    hbm_read: float  # bytes a second
+    hbm_mixed: float  # bytes a second, where reads and writes come together
+    small_copies: float  # share of that which copies of at most 8 KiB reach
+    l2_read: float  # bytes a second
+    l2_bytes: float
+    l2_capacity_weight: float  # how much of a miss for want of room counts
+    flag: float  # cycles from the end of the work to the pipe that waits
+    cross_core: float  # the same between cores
+    issue: float  # cycles of the scalar unit for each instruction
+    slowest: float  # of the clock, under power throttling: reports give a band
+    vector_functions: bool  # a vector scope or tile operation is one function with start-up
+
+
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """Everything about time that one profile has."""
+
+    chip: Chip
+    classes: Mapping[str, Cost]
+    # inside a vector function: class -> (latency, interval) of each type width
+    lanes: Mapping[str, tuple[float, float]] = field(default_factory=dict[str, tuple[float, float]])
+    guessed: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    def of(self, name: str) -> Cost:
+        found = self.classes.get(name)
+        if found is None:
+            raise fail("PTO-C001", f"nothing is known about the cost of `{name}` on this chip")
+        return found

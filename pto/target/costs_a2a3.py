@@ -1,0 +1,90 @@
+"""What work costs on Ascend 910B and 910C. Data only; see `costs.py` for what a number means.
+
+Sources: `add`, `datacopy`, `vendor matmul`: README tables of asc-devkit's best practices. `gemm`,
+`conv2d`, `topk`: README tables of pto-isa's kernels. `vecdoc`: asc-devkit's table of theoretical
+vector throughput. `cce`: pto-isa's cost model of 910B3. `pypto`: its platform files and simulator.
+"""
+
+from __future__ import annotations
+
+from pto.target.costs import Chip, Costs, cost
+
+CHIP = Chip(
+    mhz=1850,
+    queue_depth=32,  # vendor matmul
+    launch_us=6.3,  # add: task less core time, 2.5 to 9.4 over five cases
+    cold_start_us=5.0,  # gemm and conv2d at their smallest
+    hbm_read=1.50e12,  # datacopy
+    hbm_mixed=1.56e12,  # add, case 4
+    small_copies=0.9,  # datacopy, add
+    l2_read=5.9e12,  # datacopy of slices that stay in the cache
+    l2_bytes=192.0e6,  # random replacement, write-back: add cases 4 and 5, gemm 6144 and 7680
+    l2_capacity_weight=1.0,
+    flag=10,  # add
+    cross_core=200,  # guess
+    issue=2,  # guess
+    slowest=0.91,  # vendor matmul: the same products take up to 9 % longer from run to run
+    vector_functions=False,
+)
+
+_LOADS = "datacopy, vendor matmul, gemm, conv2d, add"
+_LATENCY = {"lat_hit": 120, "lat_miss": 440, "lat_load": 0.6}
+_BURSTS = {"issue": 20.6, "burst_hit": 3.6, "burst_miss": 5.3}
+
+CLASSES = {
+    # ---- global memory
+    "gm>l1": cost("load", "measured", _LOADS, **_BURSTS, r_hit=87, r_miss=70, **_LATENCY),
+    "gm>ub": cost("load", "measured", "datacopy, add", **_BURSTS, r_hit=67, r_miss=64, **_LATENCY),
+    "ub>gm": cost("store", "measured", "add", start=0, rate=27),
+    "l0c>gm": cost("store", "measured", "gemm, conv2d, vendor matmul", start=107, rate=77),
+    "gm>gm": cost("store", "guess", "transfers between ranks", start=1000, rate=13),
+    "l1>gm": cost("store", "guess", "as ub>gm", start=0, rate=27),
+    # ---- inside a core
+    "l1>l0a": cost("fractals", "measured", "gemm, vendor matmul", column=11.3, rate=256),
+    "l1>l0b": cost("fractals", "measured", "gemm", column=11.3, rate=128),
+    "img2col": cost("store", "measured", "conv2d, pypto", start=27, rate=256),
+    "l1>bias": cost("store", "guess", "cce", start=20, rate=32),
+    "l1>fixpipe": cost("store", "guess", "cce", start=20, rate=32),
+    "l1>scale_a": cost("store", "guess", "as mx loads of a5", start=18, rate=256),
+    "l1>scale_b": cost("store", "guess", "as mx loads of a5", start=18, rate=256),
+    "l0c>l1": cost("store", "sim", "pypto", start=50, rate=128),
+    "l0c>ub": cost("store", "guess", "as l0c>l1", start=50, rate=128),
+    "l1>ub": cost("store", "vendor", "pypto platform file", start=30, rate=128),
+    "ub>l1": cost("store", "vendor", "pypto platform file", start=30, rate=128),
+    "l1>l1": cost("store", "guess", "as ub>l1", start=30, rate=128),
+    "ub>ub": cost("vector", "guess", "pypto platform file: 256 bytes a cycle", fixed=24, slope=1),
+    "product": cost("product", "measured", "gemm, vendor matmul", head=12.5, f32_passes=2),
+    # ---- the vector unit: cycles for each repeat of 256 bytes; both sources in one bank group
+    # double it (`conflict`)
+    "add": cost("vector", "measured", "add", fixed=22.5, slope=1, conflict=2),
+    "mul": cost("vector", "sim", "cce, vecdoc", fixed=25, slope=1, conflict=2),
+    "div": cost("vector", "sim", "vecdoc, cce; they differ by 2", fixed=30, slope=2, slope16=4),
+    "exp": cost("vector", "sim", "vecdoc, cce", fixed=31, slope=2, slope16=4),
+    "power": cost("vector", "guess", "several instructions", fixed=60, slope=10),
+    "unary": cost("vector", "sim", "cce, vecdoc", fixed=25, slope=1),
+    "bits": cost("vector", "sim", "cce", fixed=20, slope=1, conflict=2),
+    "compare": cost("vector", "sim", "vecdoc, cce", fixed=27, slope=1, conflict=2),
+    "convert": cost("vector", "sim", "vecdoc, cce; they differ by 2", fixed=32, slope=1),
+    "fold": cost("vector", "sim", "cce", fixed=22.5, slope=1),
+    "group_fold": cost("vector", "sim", "cce, vecdoc", fixed=38, slope=1),
+    "lane_fold": cost("vector", "sim", "cce, vecdoc", fixed=46, slope=7),
+    "spread": cost("vector", "vendor", "vecdoc", fixed=24, slope=1),
+    "search": cost("vector", "guess", "two lane folds", fixed=46, slope=14),
+    "fused": cost("vector", "guess", "two instructions", fixed=25, slope=2),
+    "rearrange": cost("vector", "guess", "two instructions", fixed=25, slope=2),
+    "block_sort": cost("vector", "vendor", "vecdoc: 2 elements a cycle", fixed=22.5, element=0.5),
+    "merge": cost("vector", "measured", "topk; vecdoc has 0.5", fixed=22.5, element=1.5),
+    "gather": cost("vector", "vendor", "vecdoc: 5 elements a cycle", fixed=26, element=0.2),
+    "simt": cost("vector", "guess", "the profile has no SIMT", fixed=26, slope=2),
+    # ---- order, and the scalar unit
+    "flag": cost("cycles", "measured", "add", cycles=1),
+    "barrier": cost("cycles", "measured", "add", cycles=1),
+    "semaphore": cost("cycles", "guess", "pto-isa issue 99", cycles=10),
+    "register": cost("cycles", "guess", "one move", cycles=2),
+    "alu": cost("cycles", "sim", "pypto; constants and hoisted arithmetic are free", cycles=2),
+    "branch": cost("cycles", "sim", "pypto", cycles=4),
+    "element": cost("cycles", "guess", "add, the scalar loop", ub=20, gm=350),
+    "free": cost("cycles", "vendor", "a name, no work", cycles=0),
+}
+
+COSTS = Costs(CHIP, CLASSES)

@@ -1,0 +1,86 @@
+"""What work costs on Ascend 950. Data only; see `costs.py` for what a number means.
+
+Sources as in `costs_a2a3.py`; `mxfp8`: README table of pto-isa's kernel. `vfsim`: pto-isa's
+simulator of vector functions. `gym`: the cycle tables of PTO-Gym's manual of micro-instructions.
+"""
+
+from __future__ import annotations
+
+from pto.target.costs import Chip, Costs, cost
+
+CHIP = Chip(
+    mhz=1650,
+    queue_depth=32,  # guess: as the older chips
+    launch_us=0.8,  # vendor matmul
+    cold_start_us=8.0,  # mxfp8 at its smallest
+    hbm_read=1.63e12,  # datacopy
+    hbm_mixed=1.65e12,  # add
+    small_copies=1.0,
+    l2_read=6.0e12,  # datacopy
+    l2_bytes=128.0e6,  # pypto platform file
+    l2_capacity_weight=0.0,  # vendor matmul of 8192 pays nothing for want of room
+    flag=10,
+    cross_core=200,
+    issue=2,
+    slowest=0.91,
+    vector_functions=True,
+)
+
+_LATENCY = {"lat_hit": 120, "lat_miss": 560, "lat_load": 0.6}
+_BURSTS = {"issue": 39.4, "burst_hit": 2.8, "burst_miss": 5.4}
+_LOADS = "datacopy, vendor matmul, mxfp8, add"
+
+CLASSES = {
+    # ---- global memory
+    "gm>l1": cost("load", "measured", _LOADS, **_BURSTS, r_hit=92, r_miss=80, **_LATENCY),
+    "gm>ub": cost("load", "measured", "datacopy, add", **_BURSTS, r_hit=67, r_miss=64, **_LATENCY),
+    "ub>gm": cost("store", "guess", "pypto platform file", start=0, rate=40),
+    "l0c>gm": cost("store", "measured", "mxfp8, vendor matmul", start=100, rate=80),
+    "gm>gm": cost("store", "guess", "transfers between ranks", start=1000, rate=13),
+    "l1>gm": cost("store", "guess", "as ub>gm", start=0, rate=40),
+    # ---- inside a core
+    "l1>l0a": cost("fractals", "measured", "vendor matmul, mxfp8", column=9, rate=256),
+    "l1>l0b": cost("fractals", "measured", "vendor matmul", column=9, rate=256),
+    "img2col": cost("store", "guess", "as a2a3", start=27, rate=256),
+    "l1>bias": cost("store", "guess", "as a2a3", start=20, rate=32),
+    "l1>fixpipe": cost("store", "guess", "as a2a3", start=20, rate=32),
+    "l1>scale_a": cost("store", "measured", "mxfp8", start=18, rate=256),
+    "l1>scale_b": cost("store", "measured", "mxfp8", start=18, rate=256),
+    "l0c>l1": cost("store", "vendor", "pypto platform file", start=50, rate=128),
+    "l0c>ub": cost("store", "vendor", "pypto platform file", start=50, rate=128),
+    "l1>ub": cost("store", "vendor", "pypto platform file", start=30, rate=128),
+    "ub>l1": cost("store", "vendor", "pypto platform file", start=30, rate=128),
+    "l1>l1": cost("store", "guess", "as ub>l1", start=30, rate=128),
+    "ub>ub": cost("vector", "guess", "256 bytes a cycle", fixed=24, slope=1),
+    # f32: the platform file says 8 of k a cycle, pypto's fit eight passes of that
+    "product": cost("product", "measured", "vendor matmul, mxfp8", head=8, f32_passes=1),
+    # ---- one vector scope, or one tile operation, is one vector function
+    "scope": cost(
+        "function", "sim", "vfsim; add measured 28.8 + 2.07 a repeat", startup=23, drain=12,
+        issue=2, loads=2, stores=1, units=2,
+    ),
+    "block_sort": cost("vector", "guess", "as a2a3", fixed=22.5, element=0.5),
+    "merge": cost("vector", "guess", "as a2a3", fixed=22.5, element=1.5),
+    "simt": cost("vector", "guess", "no rate is published", fixed=35, slope=2),
+    # ---- order, and the scalar unit
+    "flag": cost("cycles", "guess", "as a2a3", cycles=1),
+    "barrier": cost("cycles", "guess", "as a2a3; V to V is ordered by hardware", cycles=1),
+    "semaphore": cost("cycles", "guess", "as a2a3", cycles=10),
+    "register": cost("cycles", "guess", "one move", cycles=2),
+    "alu": cost("cycles", "guess", "as a2a3", cycles=2),
+    "branch": cost("cycles", "guess", "as a2a3", cycles=4),
+    "element": cost("cycles", "guess", "as a2a3", ub=20, gm=350),
+    "free": cost("cycles", "vendor", "a name, no work", cycles=0),
+}  # fmt: skip
+
+# Inside a vector function: (latency, interval). vfsim and gym.
+LANES = {
+    "add": (7, 1), "mul": (8, 1), "div": (17, 4), "div16": (22, 4), "exp": (16, 4),
+    "exp16": (21, 4), "power": (40, 12), "unary": (6, 1), "bits": (6, 1), "compare": (6, 1),
+    "convert": (7, 1), "fold": (7, 1), "group_fold": (13, 1), "lane_fold": (22, 1),
+    "spread": (6, 1), "search": (32, 2), "fused": (8, 1), "rearrange": (7, 1), "lane": (7, 1),
+    "predicate": (4, 1), "reg_load": (9, 1), "reg_store": (9, 1), "reg_gather": (28, 10),
+    "gather": (28, 10), "reg_scatter": (17, 8), "reg_fold": (22, 1), "block_sort": (30, 16),
+}  # fmt: skip
+
+COSTS = Costs(CHIP, CLASSES, LANES)

@@ -1,0 +1,68 @@
+"""Tuning: configurations that do not count are named with their reason, the fastest wins."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import pto
+from pto.core.errors import PtoError
+
+
+@pto.kernel(profile="a2a3")
+def scale(x: pto.Global[pto.f32], y: pto.Global[pto.f32], rows: int) -> None:
+    t = pto.tile(rows, 128, pto.f32)
+    for i in pto.range(0, x.shape[0], rows):
+        pto.tload(t, x[i : i + rows, :])
+        pto.tmuls(t, t, 2.0)
+        pto.tstore(y[i : i + rows, :], t)
+
+
+@pto.kernel(profile="a2a3")
+def wrong_at_32(x: pto.Global[pto.f32], y: pto.Global[pto.f32], rows: int) -> None:
+    t = pto.tile(rows, 128, pto.f32)
+    pto.tload(t, x[:rows, :])
+    pto.tmuls(t, t, 3.0 if rows == 32 else 2.0)
+    pto.tstore(y[:rows, :], t)
+
+
+def arrays() -> tuple[np.ndarray, np.ndarray]:
+    return np.ones((512, 128), np.float32), np.zeros((512, 128), np.float32)
+
+
+def test_large_tiles_win_and_too_large_ones_are_refused():
+    found = pto.tune(scale, {"rows": [8, 64, 256, 4096]}, arrays())
+    assert found.best == {"rows": 256}
+    times = {t.config["rows"]: t for t in found.trials}
+    assert times[8].us and times[64].us and times[8].us > times[64].us
+    assert times[4096].us is None and "PTO-" in times[4096].refused
+    assert "256" in str(found).splitlines()[0]
+
+
+def test_one_that_computes_something_else_does_not_count():
+    x = np.ones((64, 128), np.float32)
+    found = pto.tune(wrong_at_32, [{"rows": 64}, {"rows": 32}], (x, np.zeros_like(x)))
+    assert found.best == {"rows": 64}
+    assert "other values" in found.trials[1].refused
+
+
+def test_arguments_stay_as_they_are():
+    x, y = arrays()
+    pto.tune(scale, {"rows": [64, 128]}, (x, y), processes=1)
+    assert not y.any()
+
+
+def test_a_tuned_kernel_keeps_its_choice():
+    tuned = pto.autotune({"rows": [8, 256]})(scale)
+    x, y = arrays()
+    tuned(x, y)
+    assert (y == 2).all()
+    first = tuned.tuning(x, y)
+    assert tuned.tuning(x, y) is first and first.best == {"rows": 256}
+
+
+def test_nothing_to_try():
+    with pytest.raises(PtoError, match="U270"):
+        pto.tune(scale, [], arrays())
+    with pytest.raises(PtoError, match="U271"):
+        pto.tune(scale, {"rows": [100_000]}, arrays())

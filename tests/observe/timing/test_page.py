@@ -1,0 +1,124 @@
+"""The timeline page in a real browser: it is looked at as a person does, with pointer and keys."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from examples import flash_attention as attention
+from pto.observe import timing
+from pto.observe.timing import Timing
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or ""
+DRIVER = shutil.which("chromedriver") or ""
+selenium = pytest.importorskip("selenium", reason="the page is tested with selenium, not installed")
+needs_browser = pytest.mark.skipif(
+    not (CHROMIUM and DRIVER), reason="no Chromium and chromedriver: the page was NOT tested"
+)
+
+
+@pytest.fixture(scope="module")
+def timed() -> Timing:
+    """Flash attention, both sides of a core."""
+    rows, blocks = 512, 512 // attention.ROWS
+    tall, wide = (rows, attention.DEPTH), (attention.DEPTH, rows)
+    room = (blocks * 2 * attention.SLOTS * attention.SLOT // 4,)
+    launch = attention.flash_attention[blocks]
+    return launch.time(tall, wide, tall, tall, room, False, device="950pr")
+
+
+@pytest.fixture(scope="module")
+def browser(timed: Timing, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    from selenium import webdriver
+    from selenium.webdriver.chrome.service import Service
+
+    folder = tmp_path_factory.mktemp("page")
+    timed.html(str(folder / "page.html"))
+    options = webdriver.ChromeOptions()
+    options.binary_location = CHROMIUM
+    for flag in ("headless", "no-sandbox", "disable-gpu", "no-first-run", "disable-sync"):
+        options.add_argument(f"--{flag}")
+    for flag in ("disable-background-networking", "disable-component-update", "disable-quic"):
+        options.add_argument(f"--{flag}")
+    options.add_argument("--window-size=1400,900")
+    options.add_argument(f"--user-data-dir={folder / 'profile'}")
+    driver = webdriver.Chrome(options=options, service=Service(DRIVER))
+    driver.get(Path(folder / "page.html").as_uri())
+    yield driver
+    driver.quit()
+
+
+def state(browser: Any, what: str) -> Any:
+    return browser.execute_script(f"return timeline.state.{what}")
+
+
+@needs_browser
+def test_the_sums_of_the_page_are_those_of_the_report(browser: Any, timed: Timing):
+    (pipes,) = browser.execute_script("return timeline.sums(0, DATA.runs[0].end)")
+    shown: dict[str, list[float]] = {}
+    for pipe in pipes:
+        side = "cube" if "cube" in pipe["agent"] else "vector"
+        shown.setdefault(f"{side} {pipe['pipe']}", []).append(pipe["busy"])
+    for side, each in timed.busy.items():
+        for pipe, share in each.items():
+            mean = np.mean(shown[f"{side} {pipe}"])
+            assert mean == pytest.approx(share * timed.us, rel=0.01, abs=0.01), (side, pipe)
+
+
+@needs_browser
+def test_keys_zoom_and_move(browser: Any):
+    from selenium.webdriver.common.by import By
+
+    body = browser.find_element(By.TAG_NAME, "body")
+    body.send_keys("0")
+    whole = state(browser, "to") - state(browser, "from")
+    body.send_keys("ww")
+    assert state(browser, "to") - state(browser, "from") == pytest.approx(whole * 0.36)
+    before = state(browser, "from")
+    body.send_keys("d")
+    assert state(browser, "from") > before
+    body.send_keys("0")
+    assert state(browser, "from") == 0
+
+
+@needs_browser
+def test_a_drag_selects_and_sums(browser: Any):
+    from selenium.webdriver import ActionChains
+    from selenium.webdriver.common.by import By
+
+    canvas = browser.find_element(By.ID, "canvas")
+    chain = ActionChains(browser).move_to_element_with_offset(canvas, -100, 150)
+    chain.click_and_hold().move_by_offset(200, 0).release().perform()
+    start, stop = state(browser, "range")
+    assert 0 < start < stop
+    told = browser.find_element(By.ID, "span").text
+    assert told.endswith(" us") and ": " in told
+    (pipes,) = browser.execute_script("return timeline.sums(...timeline.state.range)")
+    assert all(0 <= pipe["busy"] <= (stop - start) * 1.001 for pipe in pipes)
+
+
+@needs_browser
+def test_a_wait_leads_to_what_it_waited_for(browser: Any, timed: Timing):
+    from selenium.webdriver.common.by import By
+    from selenium.webdriver.common.keys import Keys
+
+    browser.find_elements(By.CLASS_NAME, "wait")[0].click()
+    waiting = state(browser, "chosen.i")
+    assert timed.stream.jobs[waiting].op is timed.waits[0].op
+    assert "waited" in browser.find_element(By.ID, "chosen").text
+    browser.find_element(By.TAG_NAME, "body").send_keys(Keys.ENTER)
+    assert timed.times is not None
+    assert state(browser, "chosen.i") == timed.times.cause[waiting]
+    assert not browser.get_log("browser") if hasattr(browser, "get_log") else True
+
+
+def test_a_page_needs_nothing_else_and_trusts_no_name(timed: Timing):
+    text = timed.html()
+    assert "http://" not in text and "https://" not in text and "src=" not in text
+    assert text.count("<script>") == text.count("</script>") == 2
+    assert timing.Timing is Timing

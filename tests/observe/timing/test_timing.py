@@ -1,0 +1,122 @@
+"""Times of launches: published measurements, and small programs whose times are counted by hand."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+
+import numpy as np
+import pytest
+
+import pto
+from examples.timing.gemm import gemm
+from pto.core.errors import PtoError
+from pto.isa.cost.describe import FIXED, REGISTERS, RUN
+from pto.isa.meaning.kinds import Do
+from pto.isa.table import rows
+from pto.observe import timing
+from pto.observe.timing.trace import chrome
+from pto.target import costs_a2a3, costs_a5
+
+# us, share of the matrix unit, of MTE1 and of MTE2: pto-isa, kernels/manual/a2a3/gemm_performance
+PUBLISHED = {1536: (38.8, 0.545, 0.422, 0.722), 3072: (206.7, 0.790, 0.620, 0.909)}
+
+
+@cache
+def gemm_of(size: int) -> timing.Timing:
+    return gemm[24].time(*[(size, size)] * 3, 4, device="910b1")
+
+
+@pytest.mark.parametrize("size", PUBLISHED)
+def test_a_published_gemm(size: int):
+    found = gemm_of(size)
+    us, cube, mte1, mte2 = PUBLISHED[size]
+    assert found.us == pytest.approx(us, rel=0.10)
+    busy = found.busy["core"]
+    assert busy["M"] == pytest.approx(cube, abs=0.05)
+    assert busy["MTE1"] == pytest.approx(mte1, abs=0.05)
+    assert busy["MTE2"] == pytest.approx(mte2, abs=0.06)
+    assert found.bound == "core MTE2"
+
+
+def test_one_accumulator_makes_the_matrix_unit_wait_for_the_store():
+    found = gemm_of(3072)
+    waits = {(w.pipe, w.behind.name): w for w in found.waits}
+    assert waits["M", "pto.tstore"].saves_us > 0
+    assert "M waits" in str(found)
+
+
+@pto.kernel(profile="a2a3")
+def copy(x: pto.Global[pto.f32], y: pto.Global[pto.f32]) -> None:
+    t = pto.tile(64, 128, pto.f32, address=0)
+    pto.tload(t, x)
+    pto.set_flag("MTE2", "MTE3", 0)
+    pto.wait_flag("MTE2", "MTE3", 0)
+    pto.tstore(y, t)
+
+
+def test_a_copy_by_hand():
+    found = copy.time((64, 128), (64, 128), device="910b1")
+    chip, nbytes = costs_a2a3.CHIP, 64 * 128 * 4
+    load = nbytes / 64 + 440 * (1 + 0.6 * 0)  # 32 KB not in the cache, and the latency of memory
+    store = nbytes / 27
+    whole = chip.issue + load + chip.flag + store
+    assert found.core_us == pytest.approx(whole / 1850 + chip.cold_start_us, rel=0.03)
+    assert found.us == pytest.approx(found.core_us + chip.launch_us)
+    assert found.hbm_bytes == pytest.approx(nbytes, rel=1e-3)  # what is stored stays in the cache
+    assert [w.pipe for w in found.waits] == ["MTE3"]
+
+
+def test_blocks_beyond_the_cores_take_turns():
+    one = copy.time((64, 128), (64, 128), blocks=48, device="910b1")
+    two = copy.time((64, 128), (64, 128), blocks=49, device="910b1")
+    four = copy.time((64, 128), (64, 128), blocks=48 * 8, device="910b1")
+    assert one.cores == two.cores == 48  # code without a matrix unit
+    assert one.core_us < two.core_us < four.core_us
+
+
+def test_arrays_stay_as_they_are():
+    x, y = np.ones((64, 128), np.float32), np.zeros((64, 128), np.float32)
+    copy.time(x, y)
+    copy.time(x, y, data=True)
+    assert not y.any()
+
+
+@pto.kernel(profile="a2a3")
+def by_data(x: pto.Global[pto.i32], y: pto.Global[pto.i32]) -> None:
+    n = pto.load_scalar(x, 0)
+    t = pto.tile(8, 64, pto.i32)
+    for _ in pto.range(0, n):
+        pto.tload(t, y)
+
+
+def test_what_data_decides_needs_data():
+    x, y = np.full(8, 3, np.int32), np.zeros((8, 64), np.int32)
+    with pytest.raises(PtoError, match="C010"):
+        by_data.time(x, y)
+    assert len(by_data.time(x, y, data=True).stream.jobs) == 3
+
+
+def test_every_executable_row_has_a_cost_on_every_chip():
+    priced = {*FIXED, *RUN, *REGISTERS, "move", "img2col", "element"}
+    for row in rows():
+        assert row.cost or not isinstance(row.body, Do), row.name
+        if row.cost and row.cost not in priced and row.family.section != "simt":
+            for costs in (costs_a2a3.COSTS, costs_a5.COSTS):
+                known = row.cost in costs.classes or row.cost in costs.lanes
+                assert known or row.cost.endswith("_fold"), row.name
+
+
+def test_the_timeline_opens_in_perfetto():
+    events = json.loads(json.dumps(chrome(copy.time((64, 128), (64, 128)))))["traceEvents"]
+    slices = [e for e in events if e["ph"] == "X"]
+    assert [e["name"] for e in slices] == ["tload", "tstore"]
+    assert all(e["dur"] > 0 and {"pid", "tid", "ts"} <= e.keys() for e in slices)
+    starts, ends = ([e for e in events if e["ph"] == kind] for kind in "sf")
+    assert [e["id"] for e in starts] == [e["id"] for e in ends] != []
+
+
+def test_a_profile_that_is_no_chip():
+    module = copy.module(np.zeros((64, 128), np.float32), np.zeros((64, 128), np.float32))
+    with pytest.raises(PtoError, match="C002"):
+        timing.time(module, args=[np.zeros((64, 128), np.float32)] * 2, profile="cpu")
