@@ -26,6 +26,9 @@ from pto.lang.kernel import Kernel as Kernel
 from pto.lang.kernel import kernel as kernel
 from pto.lang.kernel import pair as pair
 from pto.lang.program import check as check
+from pto.lang.tune import Tuning as Tuning
+from pto.lang.tune import autotune as autotune
+from pto.lang.tune import tune as tune
 from pto.lang.values.registers import Mask as Mask
 from pto.lang.values.registers import Pointer as Pointer
 from pto.lang.values.registers import Vreg as Vreg
@@ -41,6 +44,7 @@ from pto.lang.values.tiles import tile_type as tile_type
 from pto.lang.values.views import Global as Global
 from pto.lang.values.views import View as View
 from pto.observe.sanitize import sanitize as sanitize
+from pto.observe.timing import Timing as Timing
 from pto.run.launch.call import Launch as Launch
 from pto.run.launch.host import Report as Report
 from pto.run.launch.host import launch as launch

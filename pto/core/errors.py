@@ -24,6 +24,7 @@ AREAS = {
     "R": "race",
     "D": "deadlock and flags",
     "V": "valid region and undefined data",
+    "C": "cost and time",
     "U": "usage",
 }
 

@@ -80,12 +80,18 @@ class _Recorded(Pipe[Stamp, _Task]):
     index: int
     count: int = 0
     after: list[Place] = field(default_factory=list[Place])  # what its next instruction follows
+    known: dict[int, int] = field(default_factory=dict[int, int])  # what it has ever followed
 
     def publish(self) -> Stamp:
         return ((self.index, self.count), *self.after)
 
     def join(self, stamp: Stamp) -> None:
         self.after += stamp
+        for pipe, count in stamp:
+            self.known[pipe] = max(count, self.known.get(pipe, 0))
+
+    def knows(self, stamp: Stamp) -> bool:
+        return all(count <= self.known.get(pipe, 0) for pipe, count in stamp)
 
     def settle(self) -> None:
         self.after.append((self.index, self.count))
