@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -60,10 +60,10 @@ class Tuning:
 
 def configurations(space: Mapping[str, Sequence[Any]] | Iterable[Config]) -> list[Config]:
     """All combinations of a mapping's values; a list stands for itself."""
-    if isinstance(space, Mapping):
-        names = list(space)
-        return [dict(zip(names, values, strict=True)) for values in product(*space.values())]
-    return [dict(each) for each in space]
+    if not isinstance(space, Mapping):
+        return [dict(each) for each in space]
+    values = cast(Mapping[str, Sequence[Any]], space)
+    return [dict(zip(values, chosen, strict=True)) for chosen in product(*values.values())]
 
 
 def tune(
