@@ -61,6 +61,14 @@ class Fold:
 
 
 @dataclass(frozen=True, slots=True)
+class Move:
+    """Elements from place to place: `make(case)` reads types and attributes once and returns
+    fn(mover, *operands), written in the words of `tile/mover.py`, which every engine has."""
+
+    make: Make
+
+
+@dataclass(frozen=True, slots=True)
 class Do:
     """Anything else: `make(case)` reads types and attributes once and returns fn(core, *operands).
 

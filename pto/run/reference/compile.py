@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pto.core.errors import Diagnostic, PtoError, fail
 from pto.ir.graph import Module, Operation, Region, Value
-from pto.isa.meaning import Blocked, Do, Fold, Lane
+from pto.isa.meaning import Blocked, Do, Fold, Lane, Move
 from pto.isa.meaning.handle.view import pointer_to
 from pto.isa.row import types as t
 from pto.isa.row.instr import Instr, Operand
@@ -135,6 +135,8 @@ class Compiler:
             return engine.lane(case, row.body)
         if isinstance(row.body, Fold):
             return tiles.fold(case, row.body)
+        if isinstance(row.body, Move):
+            return tiles.move(case, row.body)
         raise RuntimeError(f"{row.name}: no engine case for {type(row.body).__name__}")
 
     def _bind(self, op: Operation, row: Instr, fn: Function) -> Step:

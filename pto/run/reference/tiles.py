@@ -9,8 +9,11 @@ import numpy as np
 
 from pto.core.dtypes import DType
 from pto.core.tile import Tile
-from pto.isa.meaning import Fold, Lane, lanes
+from pto.isa.meaning import Fold, Lane, Move, lanes
+from pto.isa.meaning.handle.view import as_tile, as_view
 from pto.isa.meaning.kinds import Axis
+from pto.isa.meaning.machine import Machine
+from pto.isa.meaning.tile.mover import Mover
 from pto.isa.meaning.tile.regions import (
     element,
     put,
@@ -117,3 +120,24 @@ def accumulator(src: DType, dst: DType, wide: bool) -> Any:
     """The type a fold runs in."""
     small = dst.is_float and dst.itemsize < 4
     return np.dtype(np.float32) if wide and small and src.is_float else dst.numpy
+
+
+# ---- moves
+
+
+def move(case: Case, body: Move) -> Callable[..., Any]:
+    """The meaning itself, on NumPy's mover."""
+    fn, become = body.make(case), [_place(case.type(o.name)) for o in case.row.operands]
+
+    def step(core: Machine, *operands: Any) -> Any:
+        return fn(Mover(core), *(f(o) for f, o in zip(become, operands, strict=True)))
+
+    return step
+
+
+def _place(type: t.Type | None) -> Callable[[Any], Any]:
+    """Lowered tiles and views as what they stand for."""
+    if not isinstance(type, t.MemRef):
+        return lambda value: value
+    become = as_tile if type.space.is_local else as_view
+    return lambda value: None if value is None else become(value, type)

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-import numpy as np
-
 from pto.core.convert import Round, convert, round_integral, round_mode
 from pto.core.dtypes import F32, HIFLOAT8, DType
 from pto.core.errors import fail
 from pto.core.tile import Tile
-from pto.isa.meaning.kinds import Do
-from pto.isa.meaning.lanes import Lanes
+from pto.isa.meaning.kinds import Do, Move
+from pto.isa.meaning.lanes import Lanes, raw
 from pto.isa.meaning.machine import Machine
+from pto.isa.meaning.tile.mover import Mover
 from pto.isa.meaning.tile.regions import element, put, region
 from pto.isa.rules.rule import Case
 
@@ -90,8 +89,14 @@ def _pack(case: Case) -> Callable[..., None]:
             " to anything but integers",
             help="convert with pto.tcvt",
         )
-    bits = np.dtype(f"u{src.itemsize}")
-    return _over_values(src, dst, lambda values: values.view(bits).astype(dst.storage))
+    stored = dst.storage
+
+    def pack(x: Mover, source: Tile, target: Tile) -> None:
+        rows, cols = target.get_valid()
+        x.within(source, rows, cols)
+        x.each(rows, cols, lambda i, j: raw(x.read(source, i, j)).astype(stored), target)
+
+    return pack
 
 
-PACK = Do(_pack)
+PACK = Move(_pack)

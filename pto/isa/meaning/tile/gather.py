@@ -14,11 +14,10 @@ import numpy.typing as npt
 from pto.core.constants import BLOCK_BYTE_SIZE
 from pto.core.errors import PtoError, fail
 from pto.core.tile import Tile
-from pto.isa.meaning.handle.view import as_tile
-from pto.isa.meaning.kinds import Do
-from pto.isa.meaning.lanes import Lanes, equal, greater
-from pto.isa.meaning.machine import Machine
-from pto.isa.meaning.tile.regions import element, put, region, scalar
+from pto.isa.meaning.kinds import Move
+from pto.isa.meaning.lanes import Lanes, const, equal, greater, raw, select
+from pto.isa.meaning.tile.mover import Mover
+from pto.isa.meaning.tile.regions import element, region
 from pto.isa.rules.rule import Case
 
 Places = npt.NDArray[np.int64]
@@ -26,8 +25,7 @@ Places = npt.NDArray[np.int64]
 
 def places(tile: Tile, rows: int, cols: int) -> Places:
     """The first rows x cols elements of an index tile, read as unsigned."""
-    found = region(tile, rows, cols)
-    return found.view(tile.type.dtype.storage).astype(np.int64)
+    return raw(region(tile, rows, cols)).astype(np.int64)
 
 
 def stray(at: Places, bound: int, what: str) -> PtoError:
@@ -36,16 +34,21 @@ def stray(at: Places, bound: int, what: str) -> PtoError:
     return fail("PTO-M180", f"index {int(at[first])} at {first} is outside {what}")
 
 
-def _flat(tile: Tile) -> Lanes:
-    """All elements row by row, in place where they lie so; with what lies between rows."""
+def _index(x: Mover, tile: Tile, r: Any, c: Any) -> Lanes:
+    """Elements of an index tile, read as unsigned."""
+    return raw(x.read(tile, r, c)).astype(np.int64)
+
+
+def _count(x: Mover, tile: Tile) -> int:
+    """Elements counted row by row; with what lies between rows, where they lie so."""
+    return x.items(tile) if tile.type.layout.name == "ND" else tile.type.rows * tile.type.cols
+
+
+def _counted(x: Mover, tile: Tile, k: Any, where: Lanes | None) -> Lanes:
+    """The elements of these numbers."""
     if tile.type.layout.name == "ND":
-        return tile.items.view(tile.type.dtype.numpy)
-    return tile.read().reshape(-1)
-
-
-def _width(tile: Tile) -> int:
-    """Elements of `_flat` from one row to the next."""
-    return tile.pitch if tile.type.layout.name == "ND" else tile.type.cols
+        return x.item(tile, k, where)
+    return x.read(tile, k // tile.type.cols, k % tile.type.cols, where)
 
 
 # ---- tgather
@@ -71,66 +74,71 @@ def form(case: Case) -> str:
 
 
 def _by_index(case: Case) -> Callable[..., None]:
-    types = [case.type(name) for name in ("src", "dst", "indices")]
     harmless = case.profile.stray_index == "harmless"
 
-    def gather(core: Machine, src: Any, dst: Any, cdst: Any, indices: Any, *rest: Any) -> None:
-        source, out, index = map(as_tile, (src, dst, indices), types)
-        rows, cols = out.get_valid()
-        if rows == 0 or cols == 0:
-            return
-        at, flat = places(index, rows, cols), _flat(source)
-        if at.max() < flat.size:
-            found = flat[at]
-        elif harmless:
-            inside = at < flat.size
-            found = np.where(inside, flat[np.where(inside, at, 0)], flat.dtype.type(0))
-        else:
-            raise stray(at, flat.size, str(source.type))
-        put(out, rows, cols, found)
+    def gather(x: Mover, src: Tile, dst: Tile, cdst: None, indices: Tile, *rest: Any) -> None:
+        (rows, cols), bound = dst.get_valid(), _count(x, src)
+        x.within(indices, rows, cols)
+        if not harmless:
+            fine = x.all(rows, cols, lambda i, j: _index(x, indices, i, j) < bound)
+            x.require(fine, lambda: stray(places(indices, rows, cols), bound, str(src.type)))
+
+        def cell(i: Lanes, j: Lanes) -> Lanes:
+            at = _index(x, indices, i, j)
+            if not harmless:
+                return _counted(x, src, at, None)
+            inside = at < bound
+            found = _counted(x, src, at, inside)
+            return select(inside, found, const(found, 0))
+
+        x.each(rows, cols, cell, dst)
 
     return gather
 
 
 def _by_comparison(case: Case) -> Callable[..., None]:
     """Domain: src's valid region. What is found serves the index form."""
-    types = [case.type(name) for name in ("src", "dst", "cdst")]
     test = {"eq": equal, "gt": greater}[case.word("cmpMode") or "eq"]
-    become = scalar(case.type("kValue"), element(case, "src"))
+    value_type, src_type = case.type("kValue"), element(case, "src")
     offset, kind = int(case.word("offset") or 0), element(case, "dst")
 
     def gather(
-        core: Machine, src: Any, dst: Any, cdst: Any, indices: Any, tmp: Any, value: Any
+        x: Mover, src: Tile, dst: Tile, cdst: Tile, indices: None, tmp: Tile, value: Any, *rest: Any
     ) -> None:
-        source, out, counts = map(as_tile, (src, dst, cdst), types)
-        rows, cols = source.get_valid()
-        if rows == 0:
-            return
-        found = test(region(source, rows, cols), become(value))
-        number = found.sum(axis=1)
-        _require_room(out, counts, number)
-        r, c = np.nonzero(found)
-        start = np.cumsum(number) - number
-        held = out.read()
-        bits = (offset + r * _width(source) + c).astype(kind.storage)
-        held.view(kind.storage)[r, np.arange(r.size) - start[r]] = bits
-        out.write(held)
-        counts.items[:rows] = number
+        (rows, cols), (height, width) = src.get_valid(), dst.get_valid()
+        step = src.pitch if src.type.layout.name == "ND" else src.type.cols
+
+        def matches(i: Lanes, j: Lanes) -> Lanes:
+            return test(x.read(src, i, j), x.lane(value, value_type, src_type))
+
+        def fits(i: Lanes, j: Lanes) -> Lanes:
+            number = x.fold(cols, (np.int64(0),), lambda k, n: (n + matches(i, k).astype(n.dtype),))
+            return number[0] <= width
+
+        def cell(i: Lanes, j: Lanes) -> tuple[Lanes, Lanes]:
+            return (i * step + j + offset).astype(kind.storage), matches(i, j)
+
+        room = (rows <= height) & (rows <= x.items(cdst)) & x.all(rows, 1, fits)
+        x.require(room, lambda: _no_room(dst, cdst, matches(*_numbers(rows, cols)).sum(axis=1)))
+        x.compress(rows, cols, cell, dst, cdst)
 
     return gather
 
 
-def _require_room(dst: Tile, counts: Tile, number: Places) -> None:
+def _numbers(rows: int, cols: int) -> tuple[Lanes, Lanes]:
+    return np.arange(rows)[:, None], np.arange(cols)[None, :]
+
+
+def _no_room(dst: Tile, counts: Tile, number: Places) -> PtoError:
     rows, cols = dst.get_valid()
     if number.size > rows or number.max() > cols:
         at = int(number.argmax())
-        raise fail(
+        return fail(
             "PTO-V180",
             f"{number.size} rows are searched and row {at} has {int(number[at])} matches: dst is "
             f"{rows}x{cols}",
         )
-    if number.size > counts.items.size:
-        raise fail("PTO-V180", f"{number.size} rows are counted, {counts.type} is too small")
+    return fail("PTO-V180", f"{number.size} rows are counted, {counts.type} is too small")
 
 
 _PICKED = {  # (first column, step): the pattern is read from right to left
@@ -146,27 +154,37 @@ _PICKED = {  # (first column, step): the pattern is read from right to left
 
 def _by_pattern(case: Case) -> Callable[..., None]:
     """Rows of dst, one for each of src; where widths differ, all that is picked, row by row."""
-    src_type, dst_type = case.type("src"), case.type("dst")
     first, step = _PICKED[case.word("maskPattern") or "P1111"]
-    chosen, kind = slice(first, None, step), element(case, "dst").numpy
+    kind = element(case, "dst").numpy
 
-    def gather(core: Machine, src: Any, dst: Any, *rest: Any) -> None:
-        source, out = as_tile(src, src_type), as_tile(dst, dst_type)
-        (rows, cols), (height, width) = source.get_valid(), out.get_valid()
+    def gather(x: Mover, src: Tile, dst: Tile, *rest: Any) -> None:
+        (rows, cols), (height, width) = src.get_valid(), dst.get_valid()
         count = (cols - first + step - 1) // step
-        if count == width:
-            put(out, height, width, region(source, height, cols)[:, chosen].view(kind))
-            return
-        found = region(source, rows, cols)[:, chosen].view(kind).reshape(-1)
-        if found.size > height * width:
-            raise fail(
-                "PTO-V180", f"{rows} rows of {count} elements are picked: dst is {height}x{width}"
+
+        def line(i: Lanes, j: Lanes) -> Lanes:
+            return x.read(src, i, first + j * step).view(kind)
+
+        def cell(i: Lanes, j: Lanes) -> Lanes:
+            k = i * width + j
+            picked = k < rows * count
+            found = x.read(src, k // count, first + k % count * step, picked)
+            return select(picked, found.view(kind), x.read(dst, i, j).view(kind))
+
+        def lines() -> None:
+            x.within(src, height, cols)
+            x.each(height, width, line, dst)
+
+        def flat() -> None:
+            x.require(
+                rows * count <= height * width,
+                lambda: fail(
+                    "PTO-V180",
+                    f"{rows} rows of {count} elements are picked: dst is {height}x{width}",
+                ),
             )
-        if found.size < height * width:
-            held = out.read_valid().view(kind).reshape(-1)
-            held[: found.size] = found
-            found = held
-        put(out, height, width, found.reshape(height, width))
+            x.when(rows * count > 0, lambda: x.each(height, width, cell, dst))
+
+        x.when(count == width, lines, flat)
 
     return gather
 
@@ -180,68 +198,65 @@ def _undefined(case: Case) -> Callable[..., None]:
 
 
 _FORMS = {"index": _by_index, "compare": _by_comparison, "mask": _by_pattern, "": _undefined}
-GATHER = Do(_gather)
+GATHER = Move(_gather)
 
 # ---- tgatherb
 
 
 def _blocks(case: Case) -> Callable[..., None]:
     """Blocks of 32 bytes of src as it lies in memory, from any byte on."""
-    types = [case.type(name) for name in ("src", "offsets", "dst")]
     kind, harmless = element(case, "dst"), case.profile.stray_index == "harmless"
     per_block = BLOCK_BYTE_SIZE // kind.itemsize
 
-    def gather(core: Machine, src: Any, offsets: Any, dst: Any) -> None:
-        source, index, out = map(as_tile, (src, offsets, dst), types)
-        rows, cols = out.get_valid()
-        count, rest = divmod(cols, per_block)
-        if rest:
-            raise fail("PTO-S056", f"a row of dst is {cols} elements, no blocks of {per_block}")
-        if rows == 0 or count == 0:
-            return
-        at, raw = places(index, rows, count), source.items.view(np.uint8)
-        starts = max(0, raw.size - BLOCK_BYTE_SIZE + 1)
-        anywhere = source.memory.strided(source.address, (starts, BLOCK_BYTE_SIZE), (1, 1))
-        if at.max() < starts:
-            found = anywhere[at]
-        elif harmless:
-            inside = at < starts
-            found = np.array(region(out, rows, cols), order="C").view(np.uint8)
-            found = found.reshape(rows, count, BLOCK_BYTE_SIZE)
-            found[inside] = anywhere[at[inside]]
-        else:
-            raise stray(at, starts, f"the {raw.size} bytes of {source.type}")
-        put(out, rows, cols, found.reshape(rows, -1).view(kind.numpy))
+    def gather(x: Mover, src: Tile, offsets: Tile, dst: Tile) -> None:
+        rows, cols = dst.get_valid()
+        nbytes, count = x.items(src) * src.type.itemsize, cols // per_block
+        starts = max(0, nbytes - BLOCK_BYTE_SIZE + 1)
+        x.require(
+            cols % per_block == 0,
+            lambda: fail("PTO-S056", f"a row of dst is {cols} elements, no blocks of {per_block}"),
+        )
+        x.within(offsets, rows, count)
+        if not harmless:
+            fine = x.all(rows, count, lambda i, j: _index(x, offsets, i, j) < starts)
+            what = f"the {nbytes} bytes of {src.type}"
+            x.require(fine, lambda: stray(places(offsets, rows, count), starts, what))
+
+        def cell(i: Lanes, j: Lanes) -> Lanes:
+            at = _index(x, offsets, i, j // per_block)
+            inside = at < starts if harmless else None
+            found = x.bytes_at(src, at + j % per_block * kind.itemsize, kind, inside)
+            return found if inside is None else select(inside, found, x.read(dst, i, j))
+
+        x.each(rows, cols, cell, dst)
 
     return gather
 
 
-GATHER_BLOCKS = Do(_blocks)
+GATHER_BLOCKS = Move(_blocks)
 
 # ---- tscatter
 
 
 def _scatter(case: Case) -> Callable[..., None]:
     """Domain: the valid region of indexes; the last writer wins."""
-    types = [case.type(name) for name in ("src", "indexes", "dst")]
-    clears = case.profile.scatter_clears
+    kind, clears = element(case, "dst"), case.profile.scatter_clears
 
-    def scatter(core: Machine, src: Any, indexes: Any, dst: Any) -> None:
-        source, index, out = map(as_tile, (src, indexes, dst), types)
-        rows, cols = index.get_valid()
-        if rows == 0 or cols == 0:
-            return
-        at = places(index, rows, cols)
-        values = region(source, rows, cols).flatten()
-        items = out.items
-        if at.max() >= items.size:
-            raise stray(at, items.size, str(out.type))
+    def scatter(x: Mover, src: Tile, indexes: Tile, dst: Tile) -> None:
+        (rows, cols), bound = indexes.get_valid(), x.items(dst)
+        x.within(src, rows, cols)
+        fine = x.all(rows, cols, lambda i, j: _index(x, indexes, i, j) < bound)
+        x.require(fine, lambda: stray(places(indexes, rows, cols), bound, str(dst.type)))
+
+        def cell(i: Lanes, j: Lanes) -> tuple[Lanes, Lanes, None]:
+            return _index(x, indexes, i, j), x.read(src, i, j).view(kind.numpy), None
+
         if clears:
-            out.write(np.zeros(out.type.shape, items.dtype))
-        # a list of indices is assigned in its order, the last of equal ones last (NumPy quickstart)
-        items[at.reshape(-1)] = values.view(items.dtype)
+            zero, shape = np.zeros((), kind.storage), dst.type.shape
+            x.when((rows > 0) & (cols > 0), lambda: x.each(*shape, lambda i, j: zero, dst))
+        x.place(rows, cols, cell, dst)
 
     return scatter
 
 
-SCATTER = Do(_scatter)
+SCATTER = Move(_scatter)

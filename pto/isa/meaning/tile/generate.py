@@ -8,53 +8,52 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pto.isa.meaning.handle.view import as_tile
-from pto.isa.meaning.kinds import Do
-from pto.isa.meaning.lanes import add, narrow, sub, widen
-from pto.isa.meaning.machine import Machine
-from pto.isa.meaning.tile.regions import element, put, scalar
+from pto.core.dtypes import U32
+from pto.core.tile import Tile
+from pto.isa.meaning.kinds import Move
+from pto.isa.meaning.lanes import Lanes, add, narrow, select, sub, widen
+from pto.isa.meaning.tile.mover import Mover
+from pto.isa.meaning.tile.regions import element
 from pto.isa.rules.rule import Case
 
 Words = npt.NDArray[np.uint64]  # 32-bit words, with room for a product
 
 
 def _ramp(case: Case) -> Callable[..., None]:
-    """S + j or S - j, floats rounded once; integers wrap."""
-    type, kind = case.type("dst"), element(case, "dst")
-    become = scalar(case.type("S"), kind)
-    step = sub if case.word("descending") == "true" else add
+    """S + j or S - j in row 0, floats rounded once; integers wrap."""
+    start_type, kind = case.type("S"), element(case, "dst")
+    step, like = sub if case.word("descending") == "true" else add, np.empty(0, kind.numpy)
 
-    def fill(core: Machine, start: Any, dst: Any) -> None:
-        out = as_tile(dst, type)
-        rows, cols = out.get_valid()
-        if rows == 0 or cols == 0:
-            return
-        first, columns = become(start), np.arange(cols)
-        if kind.is_float:
-            values = narrow(step(widen(first), widen(columns)), np.empty(0, kind.numpy))
-        else:
-            values = step(first.astype(kind.numpy), columns.astype(kind.numpy))
-        put(out, 1, cols, values[None, :])
+    def fill(x: Mover, start: Any, dst: Tile) -> None:
+        def cell(i: Lanes, j: Lanes) -> Lanes:
+            first = x.lane(start, start_type, kind)
+            if kind.is_float:
+                return narrow(step(widen(first), widen(j)), like)
+            return step(first.astype(kind.numpy), j.astype(kind.numpy))
+
+        rows, cols = dst.get_valid()
+        x.each(x.least(rows, 1), cols, cell, dst)
 
     return fill
 
 
 def _triangle(case: Case) -> Callable[..., None]:
-    type, kind = case.type("dst"), element(case, "dst").numpy
-    upper = case.word("upperOrLower") == "1"
+    kind, upper = element(case, "dst").numpy, case.word("upperOrLower") == "1"
 
-    def fill(core: Machine, diagonal: int, dst: Any) -> None:
-        out = as_tile(dst, type)
-        rows, cols = out.get_valid()
-        above = np.arange(cols)[None, :] - np.arange(rows)[:, None]
-        one = above >= diagonal if upper else above <= diagonal
-        put(out, rows, cols, one.astype(kind))
+    def fill(x: Mover, diagonal: Any, dst: Tile) -> None:
+        middle = x.number(diagonal)
+
+        def cell(i: Lanes, j: Lanes) -> Lanes:
+            one = j - i >= middle if upper else j - i <= middle
+            return one.astype(kind)
+
+        x.each(*dst.get_valid(), cell, dst)
 
     return fill
 
 
-RAMP = Do(_ramp)
-TRIANGLE = Do(_triangle)
+RAMP = Move(_ramp)
+TRIANGLE = Move(_triangle)
 
 # ---- random numbers: Philox4x32 (Salmon and others, "Parallel random numbers: as easy as 1, 2, 3")
 
@@ -65,25 +64,23 @@ _LANES = 64  # counters used for one chunk of a row
 _WORDS = 4  # numbers that one counter gives
 
 
-def philox(counter: list[Words], key: tuple[int, int], rounds: int) -> list[Words]:
+def philox(counter: list[Words], key: tuple[Words, Words], rounds: int) -> list[Words]:
     """Four words out of four words and a key."""
     a, b, c, d = counter
     for n in range(rounds):
-        first, second = (
-            np.uint64((k + n * w) & 0xFFFFFFFF) for k, w in zip(key, _WEYL, strict=True)
-        )
+        first, second = (k + np.uint64(n * w) & _LOW for k, w in zip(key, _WEYL, strict=True))
         left, right = a * _MULTIPLIERS[0], c * _MULTIPLIERS[1]
         a, b = (right >> _HALF) ^ b ^ first, right & _LOW
         c, d = (left >> _HALF) ^ d ^ second, left & _LOW
     return [a, b, c, d]
 
 
-def _advanced(base: list[int], by: Words) -> list[Words]:
+def _advanced(base: list[Words], by: Words) -> list[Words]:
     """A 128-bit counter plus numbers of less than 64 bits, the lowest word first."""
-    low = np.uint64(base[0]) + (by & _LOW)
+    low = base[0] + (by & _LOW)
     words, carry = [low & _LOW], (low >> _HALF) + (by >> _HALF)
     for word in base[1:]:
-        total = np.uint64(word) + carry
+        total = word + carry
         words.append(total & _LOW)
         carry = total >> _HALF
     return words
@@ -96,24 +93,29 @@ def _random(case: Case) -> Callable[..., None]:
     columns; the next row starts after 64 for each chunk but the last, and for that one as many as
     its columns modulo 64 (64 for 0).
     """
-    type, kind = case.type("dst"), element(case, "dst").numpy
-    rounds = int(case.word("rounds") or 10)
+    kind, rounds = element(case, "dst").numpy, int(case.word("rounds") or 10)
+    types = [case.type(operand.name) for operand in case.row.operands]
 
-    def fill(core: Machine, *operands: Any) -> None:
-        *words, dst = operands
-        first, second, *base = (word & 0xFFFFFFFF for word in words)
-        out = as_tile(dst, type)
-        rows, cols = out.get_valid()
-        if rows == 0 or cols == 0:
-            return
-        chunks = -(-cols // (_LANES * _WORDS))
-        per_row = (chunks - 1) * _LANES + (cols - 1) % _LANES + 1
-        row, lane = np.arange(rows, dtype=np.uint64), np.arange(-(-cols // _WORDS), dtype=np.uint64)
-        by = row[:, None] * np.uint64(per_row) + lane[None, :]
-        found = np.stack(philox(_advanced(base, by), (first, second), rounds), axis=2)
-        put(out, rows, cols, found.astype(np.uint32).view(kind).reshape(rows, -1)[:, :cols])
+    def fill(x: Mover, *operands: Any) -> None:
+        *given, dst = operands
+        rows, cols = dst.get_valid()
+        chunks = (cols + _LANES * _WORDS - 1) // (_LANES * _WORDS)
+        per_row = (chunks - 1) * _LANES + (cols + _LANES - 1) % _LANES + 1
+
+        def word(value: Any, type: Any) -> Words:
+            return x.lane(value, type, U32).astype(np.uint64) & _LOW
+
+        def cell(i: Lanes, j: Lanes) -> Lanes:
+            first, second, *base = (word(v, t) for v, t in zip(given, types, strict=False))
+            by = (i * per_row + j // _WORDS).astype(np.uint64)
+            *others, found = philox(_advanced(base, by), (first, second), rounds)
+            for n, each in enumerate(others):
+                found = select(j % _WORDS == n, each, found)
+            return found.astype(np.uint32).view(kind)
+
+        x.each(rows, cols, cell, dst)
 
     return fill
 
 
-RANDOM = Do(_random)
+RANDOM = Move(_random)

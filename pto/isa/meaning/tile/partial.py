@@ -8,15 +8,14 @@ import numpy as np
 
 from pto.core.errors import fail
 from pto.core.tile import Tile
-from pto.isa.meaning import lanes
-from pto.isa.meaning.kinds import Do
-from pto.isa.meaning.lanes import Lanes
-from pto.isa.meaning.machine import Machine
-from pto.isa.meaning.tile.regions import element, put, region, require_arithmetic
+from pto.isa.meaning.kinds import Move
+from pto.isa.meaning.lanes import Lanes, const, select
+from pto.isa.meaning.tile.mover import Mover
+from pto.isa.meaning.tile.regions import element, require_arithmetic
 from pto.isa.rules.rule import Case
 
 
-def partial(fn: Callable[[Lanes, Lanes], Lanes], outside: str = "zero") -> Do:
+def partial(fn: Callable[[Lanes, Lanes], Lanes], outside: str = "zero") -> Move:
     """fn where both sources are valid, the one that is valid elsewhere.
 
     Where neither is: 0, or the lowest or greatest finite element, from which PTO-Gym's tpartmax
@@ -29,62 +28,62 @@ def partial(fn: Callable[[Lanes, Lanes], Lanes], outside: str = "zero") -> Do:
         rest = np.asarray({"zero": 0, "lowest": dtype.min, "greatest": dtype.max}[outside])
         rest = rest.astype(dtype.numpy)
 
-        def step(core: Machine, src0: Tile, src1: Tile, dst: Tile) -> None:
-            rows, cols = dst.get_valid()
-            if rows == 0 or cols == 0:
-                return
-            (r0, c0), (r1, c1) = _parts(src0, src1, dst)
-            a, b = region(src0, r0, c0), region(src1, r1, c1)
-            if (r0, c0) == (r1, c1) == (rows, cols):
-                put(dst, rows, cols, fn(a, b))
-                return
-            found = np.full((rows, cols), rest)
-            found[:r0, :c0] = a
-            found[:r1, :c1] = b
-            r, c = min(r0, r1), min(c0, c1)
-            found[:r, :c] = fn(a[:r, :c], b[:r, :c])
-            put(dst, rows, cols, found)
+        def step(x: Mover, src0: Tile, src1: Tile, dst: Tile) -> None:
+            _require_parts(x, dst, src0, src1)
+
+            def cell(i: Lanes, j: Lanes) -> Lanes:
+                first, second = _covers(src0, i, j), _covers(src1, i, j)
+                a, b = x.read(src0, i, j, first), x.read(src1, i, j, second)
+                one = select(second, b, select(first, a, rest))
+                return select(first & second, fn(a, b), one)
+
+            x.each(*dst.get_valid(), cell, dst)
 
         return step
 
-    return Do(make)
+    return Move(make)
 
 
-def _parts(src0: Tile, src1: Tile, dst: Tile) -> tuple[tuple[int, int], tuple[int, int]]:
+def _covers(src: Tile, i: Lanes, j: Lanes) -> Lanes:
+    rows, cols = src.get_valid()
+    return (i < rows) & (j < cols)
+
+
+def _require_parts(x: Mover, dst: Tile, *sources: Tile) -> None:
     rows, cols = dst.get_valid()
-    for src in (src0, src1):
+    for src in sources:
         height, width = src.get_valid()
-        if height > rows or width > cols:
-            raise fail(
+        fine = (height <= rows) & (width <= cols)
+        x.require(
+            fine | (rows == 0) | (cols == 0),
+            lambda h=height, w=width: fail(
                 "PTO-S053",
-                f"a source has {height}x{width} valid elements, more than the {rows}x{cols} of dst",
-            )
-    return src0.get_valid(), src1.get_valid()
+                f"a source has {h}x{w} valid elements, more than the {rows}x{cols} of dst",
+            ),
+        )
 
 
-def partial_search(better: Callable[[Lanes, Lanes], Lanes]) -> Do:
+def partial_search(better: Callable[[Lanes, Lanes], Lanes]) -> Move:
     """The pair of src0 where its value is strictly better, else src1's; 0 where neither has one."""
 
-    def step(core: Machine, a: Tile, b: Tile, i: Tile, j: Tile, dst: Tile, index: Tile) -> None:
-        rows, cols = dst.get_valid()
-        if rows == 0 or cols == 0:
-            return
-        (r0, c0), (r1, c1) = _parts(a, b, dst)
-        r, c = min(r0, r1), min(c0, c1)
-        first = better(region(a, r, c), region(b, r, c))
-        results: list[Lanes] = []
-        for src0, src1 in ((a, b), (i, j)):
-            x, y = region(src0, r0, c0), region(src1, r1, c1)
-            found = np.zeros((rows, cols), x.dtype)
-            found[:r0, :c0] = x
-            found[:r1, :c1] = y
-            found[:r, :c] = lanes.select(first, x[:r, :c], y[:r, :c])
-            results.append(found)
-        for tile, found in zip((dst, index), results, strict=True):
-            put(tile, rows, cols, found)
+    def step(x: Mover, a: Tile, b: Tile, i0: Tile, i1: Tile, dst: Tile, index: Tile) -> None:
+        _require_parts(x, dst, a, b)
+
+        def cell(i: Lanes, j: Lanes) -> tuple[Lanes, Lanes]:
+            first, second = _covers(a, i, j), _covers(b, i, j)
+            mine, other = x.read(a, i, j, first), x.read(b, i, j, second)
+            left = first & (better(mine, other) | ~second)
+
+            def chosen(p: Lanes, q: Lanes) -> Lanes:
+                return select(left, p, select(second, q, const(q, 0)))
+
+            numbers = x.read(i0, i, j, first), x.read(i1, i, j, second)
+            return chosen(mine, other), chosen(*numbers)
+
+        x.each(*dst.get_valid(), cell, dst, index)
 
     def make(case: Case) -> Callable[..., None]:
         require_arithmetic(case)
         return step
 
-    return Do(make)
+    return Move(make)

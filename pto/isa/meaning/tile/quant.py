@@ -13,9 +13,10 @@ from pto.core.dtypes import F8E4M3, F32, FLOAT4_E2M1X2, I8, U8, DType
 from pto.core.errors import fail
 from pto.core.tile import Tile
 from pto.isa.meaning import lanes
-from pto.isa.meaning.kinds import Do
+from pto.isa.meaning.kinds import Do, Move
 from pto.isa.meaning.lanes import Lanes
 from pto.isa.meaning.machine import Machine
+from pto.isa.meaning.tile.mover import Mover
 from pto.isa.meaning.tile.regions import element, put, region, stream
 from pto.isa.rules.rule import Case
 
@@ -26,28 +27,40 @@ GROUP = 32  # seed 000, Constants Reference: MX_BLOCK_SIZE
 # ---- one scale a row
 
 
-def _per_row(tile: Tile, rows: int) -> Lanes:
+def _per_row(x: Mover, tile: Tile, i: Lanes) -> Lanes:
     """Column 0; rows a shorter tile does not have repeat its last one (TQuant.hpp of cpu)."""
-    have = tile.get_valid()[0]
-    if have == 0:
-        raise fail("PTO-V150", f"{tile.type} has no valid rows, and {rows} rows need its values")
-    column = region(tile, min(rows, have), 1)
-    return column if have >= rows else column[np.minimum(np.arange(rows), have - 1)]
+    return x.read(tile, x.least(i, tile.get_valid()[0] - 1), 0)
+
+
+def _require_rows(x: Mover, dst: Tile, *tiles: Tile | None) -> None:
+    rows, cols = dst.get_valid()
+    for tile in tiles:
+        if tile is not None:
+            some = (tile.get_valid()[0] > 0) | (rows == 0) | (cols == 0)
+            x.require(
+                some,
+                lambda tile=tile: fail(
+                    "PTO-V150", f"{tile.type} has no valid rows, and {rows} rows need its values"
+                ),
+            )
 
 
 def _quantise(case: Case) -> Callable[..., None]:
     """Rounded after the product, after the sum, and to nearest even at last."""
     kind = U8 if case.word("quant_type") == "INT8_ASYM" else I8
+    stored = element(case, "dst").storage
 
-    def step(core: Machine, src: Tile, scale: Tile, offset: Tile | None, dst: Tile) -> None:
-        rows, cols = dst.get_valid()
-        if rows == 0 or cols == 0:
-            return
-        values = lanes.mul(region(src, rows, cols), _per_row(scale, rows))
-        if offset is not None:
-            values = lanes.add(values, _per_row(offset, rows))
-        found = convert(values, F32, kind, Round.RINT, True)
-        put(dst, rows, cols, found.view(dst.type.dtype.storage))
+    def step(x: Mover, src: Tile, scale: Tile, offset: Tile | None, dst: Tile) -> None:
+        _require_rows(x, dst, scale, offset)
+        x.within(src, *dst.get_valid())
+
+        def cell(i: Lanes, j: Lanes) -> Lanes:
+            values = lanes.mul(x.read(src, i, j), _per_row(x, scale, i))
+            if offset is not None:
+                values = lanes.add(values, _per_row(x, offset, i))
+            return convert(values, F32, kind, Round.RINT, True).view(stored)
+
+        x.each(*dst.get_valid(), cell, dst)
 
     return step
 
@@ -55,13 +68,16 @@ def _quantise(case: Case) -> Callable[..., None]:
 def _dequantise(case: Case) -> Callable[..., None]:
     src_type = element(case, "src")
 
-    def step(core: Machine, src: Tile, scale: Tile, offset: Tile, dst: Tile) -> None:
-        rows, cols = dst.get_valid()
-        if rows == 0 or cols == 0:
-            return
-        wide = convert(region(src, rows, cols), src_type, F32, Round.RINT, False)
-        centred = lanes.sub(wide, _per_row(offset, rows))
-        put(dst, rows, cols, lanes.mul(centred, _per_row(scale, rows)))
+    def step(x: Mover, src: Tile, scale: Tile, offset: Tile, dst: Tile) -> None:
+        _require_rows(x, dst, scale, offset)
+        x.within(src, *dst.get_valid())
+
+        def cell(i: Lanes, j: Lanes) -> Lanes:
+            wide = convert(x.read(src, i, j), src_type, F32, Round.RINT, False)
+            centred = lanes.sub(wide, _per_row(x, offset, i))
+            return lanes.mul(centred, _per_row(x, scale, i))
+
+        x.each(*dst.get_valid(), cell, dst)
 
     return step
 
@@ -208,6 +224,6 @@ def _as_type(values: F32s, dst: DType) -> Lanes:
     return values if dst is F32 else convert(values, F32, dst, Round.RINT, False)
 
 
-QUANTISE = Do(_quantise)
-DEQUANTISE = Do(_dequantise)
+QUANTISE = Move(_quantise)
+DEQUANTISE = Move(_dequantise)
 QUANTISE_GROUPS = Do(_quantise_groups)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from pto.core.errors import fail
+from pto.core.errors import PtoError, fail
 from pto.core.tile import Tile, TileType
 from pto.isa.meaning.handle.view import as_tile, tile_type
-from pto.isa.meaning.kinds import Do
-from pto.isa.meaning.lanes import Lanes
+from pto.isa.meaning.kinds import Do, Move
+from pto.isa.meaning.lanes import Lanes, select
 from pto.isa.meaning.machine import Machine
+from pto.isa.meaning.tile.mover import Mover
 from pto.isa.meaning.tile.patch import cut, paste
 from pto.isa.rules.rule import Case
 
@@ -113,106 +114,119 @@ def _concat(case: Case) -> Callable[..., None]:
 
 
 def _concat_counted(case: Case) -> Callable[..., None]:
-    """How many columns of a row count stands in bytes of index elements: divide by their size."""
-    types = _types(case)
+    """How many columns of a row count stands in bytes of index elements: divide by their size.
 
-    def run(core: Machine, *operands: Any) -> None:
-        given = [None if o is None else as_tile(o, t) for o, t in zip(operands, types, strict=True)]
-        src0, src1, idx0, idx1, dst, dst_idx = given
-        tiles = [tile for tile in (src0, src1, idx0, idx1, dst) if tile is not None]
-        rows = _same_rows(*tiles)
-        lengths = [_lengths(tile, rows) for tile in tiles[2:4]]
-        counts = [n // tiles[2].type.itemsize for n in lengths]
-        _require_room(tiles, counts)
-        _merge(tiles[0], tiles[1], tiles[4], counts)
+    Only the elements that are counted are read, and only their places change.
+    """
+
+    def run(
+        x: Mover, src0: Tile, src1: Tile, idx0: Tile, idx1: Tile, dst: Tile, dst_idx: Tile | None
+    ) -> None:
+        rows, _ = src0.get_valid()
+        counts = [tile.get_valid()[0] for tile in (src0, src1, idx0, idx1, dst)]
+        fine = (rows == counts[1]) & (rows == counts[2])
+        fine = fine & (rows == counts[3]) & (rows == counts[4])
+        x.require(fine, lambda: _other_rows(counts))
+
+        def length(tile: Tile, i: Lanes) -> Lanes:
+            return x.read(tile, i, 0).astype(np.int64)
+
+        def taken(i: Lanes) -> tuple[Lanes, Lanes]:
+            size = idx0.type.itemsize
+            return length(idx0, i) // size, length(idx1, i) // size
+
+        def fits(i: Lanes, j: Lanes) -> Lanes:
+            a, b = taken(i)
+            inside = (a >= 0) & (a <= src0.type.cols) & (b >= 0) & (b <= src1.type.cols)
+            return inside & (a + b <= dst.type.cols)
+
+        def cell(i: Lanes, j: Lanes) -> Lanes:
+            a, b = taken(i)
+            left, right = j < a, (j >= a) & (j < a + b)
+            found = select(right, x.read(src1, i, j - a, right), x.read(dst, i, j))
+            return select(left, x.read(src0, i, j, left), found)
+
+        def total(i: Lanes, j: Lanes) -> Lanes:
+            return (length(idx0, i) + length(idx1, i)).astype(dst_idx.type.dtype.numpy)  # type: ignore[union-attr]
+
+        room = x.all(rows, 1, fits)
+        limits = src0.type.cols, src1.type.cols, dst.type.cols
+        x.require(room, lambda: _no_room(taken(np.arange(rows)[:, None]), limits))
+        x.each(rows, dst.type.cols, cell, dst)
         if dst_idx is not None:
-            total = lengths[0] + lengths[1]
-            paste(dst_idx, 0, 0, total.astype(dst_idx.type.dtype.numpy)[:, None])
+            x.each(rows, 1, total, dst_idx)
 
     return run
 
 
-def _lengths(tile: Tile, rows: int) -> Lanes:
-    return cut(tile, 0, 0, rows, 1)[:, 0].astype(np.int64)
+def _other_rows(counts: list[int]) -> PtoError:
+    return fail("PTO-S041", f"the tiles have {', '.join(map(str, counts))} valid rows")
 
 
-def _require_room(tiles: list[Tile], counts: list[Lanes]) -> None:
-    limits = (tiles[0].type.cols, tiles[1].type.cols, tiles[4].type.cols)
-    for what, count, limit in zip(
-        ("src0", "src1", "dst"), (*counts, counts[0] + counts[1]), limits, strict=True
-    ):
+def _no_room(taken: tuple[Lanes, Lanes], limits: tuple[int, int, int]) -> PtoError:
+    counts = (*taken, taken[0] + taken[1])
+    for what, count, limit in zip(("src0", "src1", "dst"), counts, limits, strict=True):
         wrong = np.flatnonzero((count < 0) | (count > limit))
         if wrong.size:
             row = int(wrong[0])
-            raise fail("PTO-S066", f"row {row} takes {count[row]} columns, {what} has {limit}")
-
-
-def _merge(first: Tile, second: Tile, dst: Tile, counts: list[Lanes]) -> None:
-    """Only the elements that are counted are read, and only their places written."""
-    taken = [_counted(tile, count) for tile, count in zip((first, second), counts, strict=True)]
-    starts = (np.zeros_like(counts[0]), counts[0])
-    plain = dst.view()
-    whole = dst.read() if plain is None else plain
-    for (row, col, values), start in zip(taken, starts, strict=True):
-        whole[row, start[row] + col] = values
-    if plain is None:
-        dst.write(whole)
-
-
-def _counted(tile: Tile, count: Lanes) -> tuple[Lanes, Lanes, Lanes]:
-    """Rows, columns and values of the first `count` elements of each row."""
-    row, col = np.nonzero(np.arange(tile.type.cols) < count[:, None])
-    return row, col, np.array(cut(tile, 0, 0, count.size, tile.type.cols)[row, col])
+            return fail("PTO-S066", f"row {row} takes {count[row, 0]} columns, {what} has {limit}")
+    raise RuntimeError("every row has room")
 
 
 TRANSPOSE = Do(_transpose)
 CONCAT = Do(_concat)
-CONCAT_COUNTED = Do(_concat_counted)
+CONCAT_COUNTED = Move(_concat_counted)
 
 # ---- interleaving
 
 
-def _alike(*tiles: Tile) -> tuple[int, int]:
-    regions = [tile.get_valid() for tile in tiles]
-    if len(set(regions)) > 1:
-        shown = ", ".join(f"{r}x{c}" for r, c in regions)
-        raise fail("PTO-S021", f"the tiles have valid regions {shown}")
-    return regions[0]
+def _alike(x: Mover, *tiles: Tile) -> tuple[int, int]:
+    rows, cols = tiles[0].get_valid()
+    for tile in tiles[1:]:
+        height, width = tile.get_valid()
+        x.require((rows == height) & (cols == width), lambda: _other_regions(tiles))
+    return rows, cols
+
+
+def _other_regions(tiles: Sequence[Tile]) -> PtoError:
+    shown = ", ".join(f"{r}x{c}" for r, c in (tile.get_valid() for tile in tiles))
+    return fail("PTO-S021", f"the tiles have valid regions {shown}")
 
 
 def _interleave(case: Case) -> Callable[..., None]:
-    types = _types(case)
+    def run(x: Mover, src0: Tile, src1: Tile, dst0: Tile, dst1: Tile) -> None:
+        rows, cols = _alike(x, src0, src1, dst0, dst1)
 
-    def run(core: Machine, src0: Any, src1: Any, dst0: Any, dst1: Any) -> None:
-        a, b, low, high = map(as_tile, (src0, src1, dst0, dst1), types)
-        rows, cols = _alike(a, b, low, high)
-        pairs = [cut(tile, 0, 0, rows, cols) for tile in (a, b)]
-        stream = np.stack(pairs, axis=-1).reshape(rows, 2 * cols)
-        paste(low, 0, 0, stream[:, :cols])
-        paste(high, 0, 0, stream[:, cols:])
+        def at(i: Lanes, k: Lanes) -> Lanes:
+            """Element k of the stream of both."""
+            return select(k % 2 == 0, x.read(src0, i, k // 2), x.read(src1, i, k // 2))
+
+        x.each(rows, cols, lambda i, j: (at(i, j), at(i, j + cols)), dst0, dst1)
 
     return run
 
 
 def _deinterleave(case: Case) -> Callable[..., None]:
-    types = _types(case)
+    def run(x: Mover, src0: Tile, src1: Tile | None, dst0: Tile, dst1: Tile) -> None:
+        rows, cols = _alike(x, src0) if src1 is None else _alike(x, src0, src1)
+        total = cols if src1 is None else cols * 2
+        height, width = _alike(x, dst0, dst1)
+        x.require(
+            (rows == height) & (width * 2 == total),
+            lambda: fail("PTO-S066", f"{rows}x{total} elements split into two of {height}x{width}"),
+        )
 
-    def run(core: Machine, src0: Any, src1: Any, dst0: Any, dst1: Any) -> None:
-        sources = [
-            as_tile(o, t) for o, t in zip((src0, src1), types, strict=False) if o is not None
-        ]
-        even, odd = as_tile(dst0, types[2]), as_tile(dst1, types[3])
-        rows, cols = _alike(*sources)
-        stream = np.concatenate([cut(tile, 0, 0, rows, cols) for tile in sources], axis=1)
-        wanted = (rows, stream.shape[1] // 2)
-        if stream.shape[1] % 2 or _alike(even, odd) != wanted:
-            shown = "x".join(map(str, even.get_valid()))
-            raise fail("PTO-S066", f"{rows}x{stream.shape[1]} elements split into two of {shown}")
-        paste(even, 0, 0, stream[:, 0::2])
-        paste(odd, 0, 0, stream[:, 1::2])
+        def at(i: Lanes, k: Lanes) -> Lanes:
+            if src1 is None:
+                return x.read(src0, i, k)
+            first = k < cols
+            behind = x.read(src1, i, k - cols, k >= cols)
+            return select(first, x.read(src0, i, k, first), behind)
+
+        x.each(rows, width, lambda i, j: (at(i, j * 2), at(i, j * 2 + 1)), dst0, dst1)
 
     return run
 
 
-INTERLEAVE = Do(_interleave)
-DEINTERLEAVE = Do(_deinterleave)
+INTERLEAVE = Move(_interleave)
+DEINTERLEAVE = Move(_deinterleave)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pto.core.dtypes import I64, DType, items_of
-from pto.core.errors import fail
+from pto.core.errors import PtoError, fail
 from pto.core.tile import Tile
 from pto.isa.meaning.kinds import Axis
 from pto.isa.meaning.lanes import Lanes
@@ -25,7 +25,7 @@ def region(tile: Tile, rows: int, cols: int) -> Lanes:
     plain = tile.view()
     if plain is not None and plain.shape == (rows, cols):
         return plain
-    _require(tile, rows, cols, "read")
+    require_inside(tile, rows, cols, "read")
     return cut(tile, 0, 0, rows, cols) if plain is None else plain[:rows, :cols]
 
 
@@ -38,13 +38,13 @@ def put(tile: Tile, rows: int, cols: int, values: Lanes) -> None:
     if values.dtype != plain.dtype:
         values = items_of(tile.type.dtype, values).view(plain.dtype)
     if plain.shape != (rows, cols):
-        _require(tile, rows, cols, "written")
+        require_inside(tile, rows, cols, "written")
         plain = plain[:rows, :cols]
     plain[...] = values
 
 
 def _put_boxed(tile: Tile, rows: int, cols: int, values: Lanes) -> None:
-    _require(tile, rows, cols, "written")
+    require_inside(tile, rows, cols, "written")
     items = items_of(tile.type.dtype, values).view(tile.type.dtype.numpy)
     if (rows, cols) == tile.get_valid():
         tile.write_valid(np.broadcast_to(items, (rows, cols)))
@@ -63,7 +63,8 @@ def stream(tile: Tile) -> Lanes:
     return tile.items
 
 
-def _require(tile: Tile, rows: int, cols: int, what: str) -> None:
+def require_inside(tile: Tile, rows: int, cols: int, what: str) -> None:
+    """A tile has so many rows and columns, valid or not."""
     height, width = tile.type.shape
     if rows > height or cols > width:
         raise fail(
@@ -97,10 +98,15 @@ def scalar(type: t.Type | None, like: DType) -> Callable[[Any], Lanes]:
 
 def require_line(src: Tile, dst: Tile, axis: Axis) -> None:
     """Known only now where extents are dynamic: one result for each row, or column, of src."""
+    at = 0 if axis == "row" else 1
+    if src.get_valid()[at] != dst.get_valid()[at]:
+        raise line_error(src, dst, axis)
+
+
+def line_error(src: Tile, dst: Tile, axis: Axis) -> PtoError:
     at, word, code = (0, "rows", "PTO-S041") if axis == "row" else (1, "columns", "PTO-S050")
     have, want = src.get_valid()[at], dst.get_valid()[at]
-    if have != want:
-        raise fail(code, f"src has {have} valid {word}, dst has {want}: each needs one result")
+    return fail(code, f"src has {have} valid {word}, dst has {want}: each needs one result")
 
 
 def require_arithmetic(case: Case) -> None:

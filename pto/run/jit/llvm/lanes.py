@@ -140,8 +140,15 @@ class Symbol(NDArrayOperatorsMixin):
         return known(self.lanes, *args)
 
 
+def in_lanes(lanes: Lanes, x: Any) -> Any:
+    """Numbers that compiled code counts with (`index.py`), in every lane; the rest as it is."""
+    known = Symbol | np.ndarray | np.generic | float | int
+    return x if isinstance(x, known) else x.in_lanes(lanes)
+
+
 def alike(lanes: Lanes, inputs: tuple[Any, ...]) -> list[Symbol]:
     """Operands as symbols; a bare Python number takes the type of what it stands beside."""
+    inputs = tuple(in_lanes(lanes, x) for x in inputs)
     typed = [x.dtype for x in inputs if isinstance(x, Symbol | np.ndarray | np.generic)]
     like = typed[0]
     return [
@@ -163,6 +170,7 @@ def common(*symbols: Symbol) -> list[Symbol]:
 
 def where(lanes: Lanes, condition: Any, a: Any, b: Any) -> Symbol:
     """The first where the condition holds."""
+    condition, a, b = (in_lanes(lanes, x) for x in (condition, a, b))
     if not isinstance(condition, Symbol):
         condition = lanes.constant(BOOL, bool(condition))
     if condition.dtype != BOOL:

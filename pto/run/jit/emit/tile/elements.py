@@ -1,0 +1,140 @@
+"""Elements of tiles inside the function of an instruction: read and written by index.
+
+An index that counts lanes is a vector in memory, any other a gather or a scatter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from pto.core.dtypes import DType
+from pto.run.jit.border.values import TilePlace
+from pto.run.jit.emit.tile import planes
+from pto.run.jit.emit.tile.boxes import REST, Axis, Field
+from pto.run.jit.llvm import lanes
+from pto.run.jit.llvm.index import Index, Number
+from pto.run.jit.llvm.lanes import Symbol
+from pto.run.jit.llvm.text import NotNative, Text, element, mangled, vector
+
+_BOOL: Final = np.dtype(np.bool_)
+
+
+@dataclass(eq=False)
+class TileRef:
+    """A tile inside the function of an instruction."""
+
+    place: TilePlace
+    pointer: str
+    valid: tuple[Number, Number]
+    field: Field
+    nbytes: int
+
+    @property
+    def type(self) -> Any:
+        return self.place.type
+
+    @property
+    def pitch(self) -> int:
+        shape, layout = self.type.shape, self.type.layout
+        return self.place.pitch or shape[layout.pitch_axis]
+
+    def get_valid(self) -> tuple[Number, Number]:
+        return self.valid
+
+
+class Elements:
+    """Where an instruction reads and writes: the text, the lanes at hand, and which of them."""
+
+    def __init__(self, x: Text, declare: Callable[[str], None]) -> None:
+        self.x = x
+        self.declare = declare
+        self._lanes = lanes.Lanes(x, 1, declare)
+        self._mask: str | None = None
+
+    def _wide(self, index: Any) -> Any:
+        return Number(self.x, int(index)) if isinstance(index, int | np.integer) else index
+
+    def _offset(self, tile: TileRef, r: Any, c: Any) -> Index:
+        rows, cols = (lanes.in_lanes(self._lanes, self._wide(n)) for n in (r, c))
+        down = _position(tile.field.rows, Index.of(rows))
+        return down + _position(tile.field.cols, Index.of(cols))
+
+    def _symbol(self, value: Any) -> Symbol:
+        found = lanes.in_lanes(self._lanes, value)
+        if isinstance(found, Symbol):
+            return found
+        return self._lanes.constant(np.asarray(found).dtype, found)
+
+    def _value(self, value: Any, dst: TileRef) -> Any:
+        return lanes.in_lanes(self._lanes, value)
+
+    def _both(self, where: Any) -> str | None:
+        """The lanes of this strip that a condition leaves."""
+        if where is None:
+            return self._mask
+        found = self._symbol(where).name
+        if self._mask is None:
+            return found
+        return self.x.new(f"and {vector(self._lanes.count, 'i1')} {found}, {self._mask}")
+
+    def _load(self, tile: TileRef, at: Index, where: Any) -> Symbol:
+        x, spot, dtype = self.x, self._lanes, tile.type.dtype
+        kind, item, size = _seen(dtype), element(dtype), tile.type.itemsize
+        mask = self._both(where)
+        if at.step == 1 or (at.step == 0 and where is None):
+            pointer = x.at(tile.pointer, x.mul(at.start.value, size))
+            if at.step == 0:
+                return spot.spread(kind, x.load(item, pointer))
+            if where is not None and mask is not None:
+                x.heads.pop(mask, None)
+            name = planes.load_lanes(x, self.declare, dtype, spot.count, pointer, mask)
+            return spot.symbol(kind, name)
+        return self._gather(tile, at * size, dtype, mask)
+
+    def _gather(self, tile: TileRef, nbytes: Index, dtype: DType, mask: str | None) -> Symbol:
+        """Items so many bytes behind the first."""
+        x, count, item = self.x, self._lanes.count, element(dtype)
+        type, pointers, bits = (vector(count, each) for each in (item, "ptr", "i1"))
+        places = x.new(f"getelementptr i8, ptr {tile.pointer}, {nbytes.type} {nbytes.name}")
+        name = f"@llvm.masked.gather.v{count}{mangled(item)}.v{count}p0"
+        self.declare(f"declare {type} {name}({pointers}, i32, {bits}, {type})")
+        on = mask or "splat (i1 true)"
+        given = f"{pointers} {places}, i32 1, {bits} {on}, {type} zeroinitializer"
+        return self._lanes.symbol(_seen(dtype), x.new(f"call {type} {name}({given})"))
+
+    def _store(self, tile: TileRef, at: Index, items: str, mask: str | None) -> None:
+        x, count, dtype = self.x, self._lanes.count, tile.type.dtype
+        if at.step == 1:
+            pointer = x.at(tile.pointer, x.mul(at.start.value, dtype.itemsize))
+            planes.store_lanes(x, self.declare, dtype, count, items, pointer, mask)
+            return
+        item, pointers, bits = element(dtype), vector(count, "ptr"), vector(count, "i1")
+        type, nbytes = vector(count, item), at * dtype.itemsize
+        places = x.new(f"getelementptr i8, ptr {tile.pointer}, {nbytes.type} {nbytes.name}")
+        name = f"@llvm.masked.scatter.v{count}{mangled(item)}.v{count}p0"
+        self.declare(f"declare void {name}({type}, {pointers}, i32, {bits})")
+        on = mask or "splat (i1 true)"
+        x.do(f"call void {name}({type} {items}, {pointers} {places}, i32 1, {bits} {on})")
+
+
+def _position(along: Axis, number: Index) -> Index:
+    """How many elements from the first the ones of these numbers lie."""
+    found: Index | None = None
+    for digit in along:
+        last = digit.size == REST
+        part = number * int(digit.step) if last else number % int(digit.size) * int(digit.step)
+        found = part if found is None else found + part
+        number = number if last else number // int(digit.size)
+    if found is None:
+        raise NotNative("an axis without digits")
+    return found
+
+
+def _seen(dtype: DType) -> np.dtype[Any]:
+    """What symbols see: bits, of types nobody computes with."""
+    plain = lanes.computes(dtype.numpy) and dtype.numpy != _BOOL
+    return dtype.numpy if plain else dtype.storage

@@ -1,0 +1,300 @@
+"""The words of a move (`isa/meaning/tile/mover.py`) in compiled code.
+
+Loops over rows and strips of lanes. Where a destination shares bytes with another operand, a copy
+of it is written, and copied back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from pto.core.dtypes import DType
+from pto.core.errors import PtoError
+from pto.isa.row import types as t
+from pto.run.jit.border.values import Word
+from pto.run.jit.emit.tile import planes
+from pto.run.jit.emit.tile.elementwise import as_items, scalar_kind
+from pto.run.jit.emit.tile.elements import Elements, TileRef
+from pto.run.jit.llvm import lanes
+from pto.run.jit.llvm.index import Fact, Index, Number
+from pto.run.jit.llvm.lanes import Symbol
+from pto.run.jit.llvm.text import NotNative, Text, Val, element, mangled, vector
+
+_STRIP: Final = 64  # bytes of the widest element in a strip of lanes
+_BOOL: Final = np.dtype(np.bool_)
+
+
+class Mover(Elements):
+    """Writes the function of one instruction."""
+
+    def __init__(self, x: Text, declare: Callable[[str], None], tiles: Sequence[TileRef]) -> None:
+        super().__init__(x, declare)
+        self.tiles = tiles  # all that the instruction names
+
+    # ---- what happens
+
+    def each(self, rows: Any, cols: Any, cell: Callable[..., Any], *dsts: TileRef) -> None:
+        for dst in dsts:
+            self.within(dst, rows, cols)
+        finish = self._apart(dsts)
+
+        def store(i: Index, j: Index) -> None:
+            found = cell(i, j)
+            for dst, value in zip(dsts, found if len(dsts) > 1 else (found,), strict=True):
+                items = as_items(self._lanes, self._value(value, dst), dst.type.dtype)
+                self._store(dst, self._offset(dst, i, j), items, self._mask)
+
+        self._walk(rows, cols, store, [dst.type.itemsize for dst in dsts])
+        finish()
+
+    def place(self, rows: Any, cols: Any, cell: Callable[..., Any], dst: TileRef) -> None:
+        finish = self._apart((dst,))
+
+        def store(i: Index, j: Index) -> None:
+            at, value, where = cell(i, j)
+            items = as_items(self._lanes, self._value(value, dst), dst.type.dtype)
+            self._store(dst, Index.of(lanes.in_lanes(self._lanes, at)), items, self._both(where))
+
+        self._walk(rows, cols, store, [dst.type.itemsize])
+        finish()
+
+    def all(self, rows: Any, cols: Any, cell: Callable[..., Any]) -> Fact:
+        x = self.x
+        bad = x.stack("i8")
+        x.store("i8", 0, bad)
+
+        def look(i: Index, j: Index) -> None:
+            wrong = ~lanes.in_lanes(self._lanes, cell(i, j))
+            bits = vector(self._lanes.count, "i1")
+            found = wrong.name
+            if self._mask is not None:
+                found = x.new(f"and {bits} {found}, {self._mask}")
+            word = x.new(f"bitcast {bits} {found} to i{self._lanes.count}")
+            some = x.new(f"zext i1 {x.compare('ne', word, 0, f'i{self._lanes.count}')} to i8")
+            x.store("i8", x.new(f"or i8 {x.load('i8', bad)}, {some}"), bad)
+
+        self._walk(rows, cols, look, [])
+        return Fact(x, x.compare("eq", x.load("i8", bad), 0, "i8"))
+
+    def require(self, fact: Any, error: Callable[[], PtoError]) -> None:
+        """Else the function ends, and the reference engine says why."""
+        known = fact.name if isinstance(fact, Fact) else "true" if fact else "false"
+        if known == "true":
+            return
+        x = self.x
+        bad, go = x.fresh("bad"), x.fresh("go")
+        x.branch(known, go, bad, ", !prof !2")
+        x.label(bad)
+        x.do("ret i32 1")
+        x.label(go)
+
+    def within(self, tile: TileRef, rows: Any, cols: Any) -> None:
+        height, width = tile.type.shape
+        self.require(self.number(rows) <= height, PtoError)
+        self.require(self.number(cols) <= width, PtoError)
+
+    def when(
+        self, fact: Any, body: Callable[[], None], otherwise: Callable[[], None] | None = None
+    ) -> None:
+        known = fact.name if isinstance(fact, Fact) else "true" if fact else "false"
+        if known == "true":
+            body()
+        elif known == "false" and otherwise is not None:
+            otherwise()
+        elif known != "false":
+            x = self.x
+            yes, no, done = x.fresh("yes"), x.fresh("no"), x.fresh("done")
+            x.branch(known, yes, no)
+            for label, way in ((yes, body), (no, otherwise or (lambda: None))):
+                x.label(label)
+                way()
+                x.jump(done)
+            x.label(done)
+
+    def compress(
+        self, rows: Any, cols: Any, cell: Callable[..., Any], dst: TileRef, counts: TileRef
+    ) -> None:
+        x, total, finish = self.x, self.x.stack("i64"), self._apart((dst, counts))
+
+        def some(i: Index, j: Index) -> None:
+            value, kept = cell(i, j)
+            items = as_items(self._lanes, value, dst.type.dtype)
+            item, count = element(dst.type.dtype), self._lanes.count
+            type, bits = vector(count, item), vector(count, "i1")
+            mask, start = self._both(kept), x.load("i64", total, 8)
+            begin = self._offset(dst, i, Number(x, start))
+            if len(dst.field.cols) > 1 or "cols" not in dst.field.units:
+                raise NotNative("rows that do not lie in one piece")
+            at = x.at(dst.pointer, x.mul(begin.start.value, dst.type.itemsize))
+            name = f"@llvm.masked.compressstore.v{count}{mangled(item)}"
+            self.declare(f"declare void {name}({type}, ptr, {bits})")
+            x.do(f"call void {name}({type} {items}, ptr {at}, {bits} {mask})")
+            word = x.new(f"bitcast {bits} {mask} to i{count}")
+            self.declare(f"declare i{count} @llvm.ctpop.i{count}(i{count})")
+            more = x.new(f"call i{count} @llvm.ctpop.i{count}(i{count} {word})")
+            wide = more if count == 64 else x.new(f"zext i{count} {more} to i64")
+            x.store("i64", x.add(start, wide), total, 8)
+
+        def line(i: Number) -> None:
+            x.store("i64", 0, total, 8)
+            self._strips(i, self.number(cols), some, [dst.type.itemsize], upright=False)
+            bits = 8 * counts.type.itemsize
+            found = x.load(f"i{bits}", total, 8)  # the low bytes come first
+            x.store(f"i{bits}", found, x.at(counts.pointer, x.mul(i.value, bits // 8)))
+
+        planes.loop(x, self.number(rows).value, 1, lambda i: line(Number(x, i)))
+        finish()
+
+    # ---- of one (i, j)
+
+    def read(self, tile: TileRef, r: Any, c: Any, where: Any = None) -> Symbol:
+        return self._load(tile, self._offset(tile, r, c), where)
+
+    def item(self, tile: TileRef, k: Any, where: Any = None) -> Symbol:
+        return self._load(tile, Index.of(lanes.in_lanes(self._lanes, self._wide(k))), where)
+
+    def bytes_at(self, tile: TileRef, at: Any, dtype: DType, where: Any = None) -> Symbol:
+        return self._gather(tile, Index.of(at), dtype, self._both(where))
+
+    def best(self, count: Any, at: Callable[[Any], Symbol], greatest: bool) -> Any:
+        def step(k: Index, best: Symbol, number: Symbol) -> tuple[Symbol, Symbol]:
+            value = at(k)
+            better = value > best if greatest else value < best
+            return np.where(better, value, best), np.where(better, k, number)  # type: ignore[return-value]
+
+        return self.fold(count, (at(Number(self.x, 0)), np.int64(0)), step)
+
+    def fold(self, count: Any, start: Sequence[Any], step: Callable[..., Sequence[Any]]) -> Any:
+        x, spot = self.x, self._lanes
+        first = [(s.dtype, s.type, s.name) for s in map(self._symbol, start)]
+        before, head, inside, done = x.here, x.fresh("loop"), x.fresh("in"), x.fresh("out")
+        x.jump(head)
+        x.label(head)
+        at, names, k = len(x.lines), [x.name() for _ in first], x.name()
+        x.branch(x.compare("slt", k, self.number(count).value), inside, done)
+        x.label(inside)
+        old = [spot.symbol(kind, name) for (kind, _, _), name in zip(first, names, strict=True)]
+        found = [self._symbol(v) for v in step(Index(spot, Number(x, k), 0), *old)]
+        following = x.add(k, 1)
+        lines = [f"  {k} = phi i64 [ 0, %{before} ], [ {following}, %{x.here} ]"]
+        for (kind, type, begin), b, name in zip(first, found, names, strict=True):
+            if kind != b.dtype:
+                raise NotNative("a fold that changes the type of its state")
+            ways = f"[ {begin}, %{before} ], [ {b.name}, %{x.here} ]"
+            lines.append(f"  {name} = phi {type} {ways}")
+        x.lines[at:at] = lines
+        x.jump(head)
+        x.label(done)
+        return tuple(old)
+
+    def lane(self, value: Any, type: t.Type | None, like: DType) -> Symbol:
+        if not isinstance(value, Word):
+            raise NotNative("a scalar with no native form")
+        return self._lanes.spread(scalar_kind(value, like), value.name)
+
+    # ---- numbers
+
+    def items(self, tile: TileRef) -> int:
+        return tile.nbytes // tile.type.itemsize
+
+    def least(self, a: Any, b: Any) -> Any:
+        self.declare("declare i64 @llvm.smin.i64(i64, i64)")
+        if isinstance(a, Index):
+            if a.step == 0:
+                return Index(a.lanes, self.least(a.start, b), 0)
+            return Index.of(np.minimum(a, b))  # type: ignore[arg-type]
+        return Number(self.x, self.x.smaller(self.number(a).value, self.number(b).value))
+
+    def number(self, value: Any) -> Number:
+        if value is None:
+            return Number(self.x, 0)
+        if isinstance(value, Word):
+            return Number(self.x, self._word(value))
+        return value if isinstance(value, Number) else Number(self.x, int(value))
+
+    def _word(self, word: Word) -> Val:
+        kind = word.types[0]
+        if kind == "i64" or isinstance(word.name, int):
+            return word.name
+        if not kind.startswith("i"):
+            raise NotNative("a number that is no integer")
+        return self.x.new(f"sext {kind} {word.name} to i64")
+
+    # ---- loops
+
+    def _walk(
+        self, rows: Any, cols: Any, cell: Callable[[Index, Index], None], sizes: Sequence[int]
+    ) -> None:
+        """cell(i, j) for all, lanes along j; of a single column along i."""
+        height, width = self.number(rows), self.number(cols)
+        upright = width.known == 1
+        if upright:
+            height, width = width, height
+
+        def line(i: str) -> None:
+            self._strips(Number(self.x, i), width, cell, sizes, upright=upright)
+
+        planes.loop(self.x, height.value, 1, line)
+
+    def _strips(
+        self,
+        i: Number,
+        width: Number,
+        cell: Callable[[Index, Index], None],
+        sizes: Sequence[int],
+        *,
+        upright: bool,
+    ) -> None:
+        widest = max([*sizes, *(tile.type.itemsize for tile in self.tiles)])
+        spot = self._lanes = lanes.Lanes(self.x, _STRIP // widest, self.declare)
+
+        def strip(j: Val, mask: str | None) -> None:
+            self._mask = mask
+            across = Index(spot, i, 0)
+            along = Index(spot, Number(self.x, j), 1, spot.count)
+            cell(*((along, across) if upright else (across, along)))
+            self._mask = None
+
+        planes.strips(self.x, spot.count, width.value, strip)
+
+    def _apart(self, dsts: Sequence[TileRef]) -> Callable[[], None]:
+        """Destinations that share bytes with another operand become copies of themselves."""
+        x, room = self.x, 0
+        undo: list[Callable[[], None]] = []
+        for dst in dsts:
+            others = [o for o in self.tiles if o is not dst and o.place.memory == dst.place.memory]
+            fine = "true"
+            for other in others:
+                fine = x.both(fine, self._separate(dst, other))
+            if fine != "true":
+                undo.append(self._copied(dst, fine, room))
+                room += -(-dst.nbytes // 64) * 64
+
+        def finish() -> None:
+            for each in undo:
+                each()
+
+        return finish
+
+    def _separate(self, a: TileRef, b: TileRef) -> str:
+        x = self.x
+        first, second = (x.new(f"ptrtoint ptr {each.pointer} to i64") for each in (a, b))
+        before = x.compare("sle", x.add(first, a.nbytes), second)
+        return x.either(before, x.compare("sle", x.add(second, b.nbytes), first))
+
+    def _copied(self, dst: TileRef, fine: str, offset: int) -> Callable[[], None]:
+        x, own = self.x, dst.pointer
+        copy, nbytes = x.at("%room", offset), dst.nbytes
+        shared = x.new(f"xor i1 {fine}, true")
+        planes.when(x, shared, lambda: planes.copy_bytes(x, self.declare, copy, own, nbytes))
+        target = x.new(f"select i1 {fine}, ptr {own}, ptr {copy}")
+        dst.pointer = target
+
+        def back() -> None:
+            dst.pointer = own
+            planes.when(x, shared, lambda: planes.copy_bytes(x, self.declare, own, copy, nbytes))
+
+        return back

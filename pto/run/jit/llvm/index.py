@@ -1,0 +1,249 @@
+"""Numbers that compiled code counts with, as Python objects: extents, indices, conditions.
+
+A `Number` is one i64, an `Index` an int64 for every lane. Where its lanes are a first one and a
+step, an index knows it: then reading by it is one load, not a gather. Numbers and indices that are
+divided are not negative.
+"""
+
+from __future__ import annotations
+
+from math import gcd
+from typing import Any, Final
+
+import numpy as np
+
+from pto.run.jit.llvm.lanes import Lanes, Symbol
+from pto.run.jit.llvm.text import NotNative, Text, Val
+
+INT64: Final = np.dtype(np.int64)
+
+
+class Fact:
+    """One bit."""
+
+    __slots__ = ("name", "text")
+
+    def __init__(self, text: Text, name: str) -> None:
+        self.text = text
+        self.name = name
+
+    def __and__(self, other: Fact) -> Fact:
+        return Fact(self.text, self.text.both(self.name, other.name))
+
+    def __or__(self, other: Fact) -> Fact:
+        return Fact(self.text, self.text.either(self.name, other.name))
+
+    def __invert__(self) -> Fact:
+        known = {"true": "false", "false": "true"}.get(self.name)
+        return Fact(self.text, known or self.text.new(f"xor i1 {self.name}, true"))
+
+    def __bool__(self) -> bool:
+        raise NotNative("a question about numbers that nobody knows yet")
+
+    def in_lanes(self, lanes: Lanes) -> Symbol:
+        if self.name in ("true", "false"):
+            return lanes.constant(np.dtype(np.bool_), self.name == "true")
+        return lanes.spread(np.dtype(np.bool_), self.name)
+
+
+class Number:
+    """One i64; `value` is a number where it is known now, else a name."""
+
+    __slots__ = ("text", "value")
+
+    def __init__(self, text: Text, value: Val) -> None:
+        self.text = text
+        self.value = value
+
+    @property
+    def known(self) -> int | None:
+        return self.value if isinstance(self.value, int) else None
+
+    def _other(self, other: Any) -> Val:
+        return other.value if isinstance(other, Number) else int(other)
+
+    def __add__(self, other: Any) -> Any:
+        if isinstance(other, Symbol):
+            return NotImplemented
+        return Number(self.text, self.text.add(self.value, self._other(other)))
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Any) -> Any:
+        if isinstance(other, Symbol):
+            return NotImplemented
+        return Number(self.text, self.text.sub(self.value, self._other(other)))
+
+    def __rsub__(self, other: Any) -> Number:
+        return Number(self.text, self.text.sub(self._other(other), self.value))
+
+    def __mul__(self, other: Any) -> Any:
+        if isinstance(other, Symbol):
+            return NotImplemented
+        return Number(self.text, self.text.mul(self.value, self._other(other)))
+
+    __rmul__ = __mul__
+
+    def _divided(self, other: Any, whole: bool) -> Number:
+        a, b = self.value, self._other(other)
+        if isinstance(a, int) and isinstance(b, int):
+            return Number(self.text, a // b if whole else a % b)
+        if b == 1:
+            return self if whole else Number(self.text, 0)
+        return Number(self.text, self.text.new(f"{'udiv' if whole else 'urem'} i64 {a}, {b}"))
+
+    def __floordiv__(self, other: Any) -> Number:
+        return self._divided(other, True)
+
+    def __mod__(self, other: Any) -> Number:
+        return self._divided(other, False)
+
+    def _compare(self, word: str, other: Any) -> Any:
+        if isinstance(other, Symbol):
+            return NotImplemented
+        return Fact(self.text, self.text.compare(word, self.value, self._other(other)))
+
+    def __eq__(self, other: object) -> Any:
+        return self._compare("eq", other)
+
+    def __ne__(self, other: object) -> Any:
+        return self._compare("ne", other)
+
+    def __lt__(self, other: Any) -> Any:
+        return self._compare("slt", other)
+
+    def __le__(self, other: Any) -> Any:
+        return self._compare("sle", other)
+
+    def __gt__(self, other: Any) -> Any:
+        return self._compare("sgt", other)
+
+    def __ge__(self, other: Any) -> Any:
+        return self._compare("sge", other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __bool__(self) -> bool:
+        raise NotNative("a question about numbers that nobody knows yet")
+
+    def in_lanes(self, lanes: Lanes) -> Index:
+        return Index(lanes, self, 0)
+
+
+class Index(Symbol):
+    """An int64 for every lane: start + step * lane, or any (`step` None, `start` its name).
+
+    `multiple`: what the start is known to be a multiple of.
+    """
+
+    __slots__ = ("multiple", "start", "step", "vector")
+
+    def __init__(
+        self, lanes: Lanes, start: Number, step: int | None, multiple: int = 1, vector: str = ""
+    ) -> None:
+        self.lanes = lanes
+        self.dtype = INT64
+        self.start = start
+        self.step = step
+        self.multiple = multiple if start.known is None else start.known
+        self.vector = vector
+
+    @classmethod
+    def of(cls, symbol: Symbol) -> Index:
+        """Lanes that are not negative."""
+        if isinstance(symbol, Index):
+            return symbol
+        wide = symbol.astype(INT64)
+        return cls(wide.lanes, Number(wide.lanes.x, 0), None, vector=wide.name)
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        if self.step is None:
+            return self.vector
+        spread = self.lanes.spread(INT64, str(self.start.value)).name  # each time: blocks come and go
+        if not self.step:
+            return spread
+        listed = ", ".join(f"i64 {self.step * n}" for n in range(self.lanes.count))
+        return self.lanes.x.new(f"add {self.type} {spread}, <{listed}>")
+
+    def _affine(self, other: Any) -> Index | None:
+        """The other operand as an affine index, where it is one."""
+        if isinstance(other, Index):
+            return other if other.step is not None else None
+        if isinstance(other, Number):
+            return Index(self.lanes, other, 0)
+        if isinstance(other, int | np.integer):
+            return Index(self.lanes, Number(self.lanes.x, int(other)), 0)
+        return None
+
+    def _lanes_of(self, other: Any) -> Symbol:
+        found = self._affine(other)
+        if found is not None:
+            return found
+        return other if isinstance(other, Symbol) else self.lanes.constant(INT64, other)
+
+    def _vector(self, op: str, other: Any) -> Symbol:
+        b = self._lanes_of(other)
+        if not isinstance(b, Index):
+            wide = b.astype(INT64)
+            return self.new(f"{op} {self.type} {self.name}, {wide.name}", INT64)
+        found = self.lanes.x.new(f"{op} {self.type} {self.name}, {b.name}")
+        return Index(self.lanes, self.start, None, vector=found)
+
+    def __add__(self, other: Any) -> Any:
+        b = self._affine(other)
+        if b is None or self.step is None or b.step is None:
+            return self._vector("add", other)
+        start = self.start + b.start
+        return Index(self.lanes, start, self.step + b.step, gcd(self.multiple, b.multiple))
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Any) -> Any:
+        b = self._affine(other)
+        if b is None or self.step is None or b.step is None:
+            return self._vector("sub", other)
+        start = self.start - b.start
+        return Index(self.lanes, start, self.step - b.step, gcd(self.multiple, b.multiple))
+
+    def __rsub__(self, other: Any) -> Any:
+        return Index.of(self._lanes_of(other)) - self
+
+    def __mul__(self, other: Any) -> Any:
+        b = self._affine(other)
+        if b is None or self.step is None or b.step is None or (self.step and b.step):
+            return self._vector("mul", other)
+        by = b.start.known
+        if by is None and self.step:
+            return self._vector("mul", other)
+        times = self.step * (by or 0) if self.step else b.step * (self.start.known or 0)
+        if b.step and self.start.known is None:
+            return self._vector("mul", other)
+        return Index(self.lanes, self.start * b.start, times, self.multiple * b.multiple)
+
+    __rmul__ = __mul__
+
+    def _divided(self, other: Any, whole: bool) -> Index:
+        b, count = self._affine(other), self.lanes.count
+        if b is None or b.step != 0:
+            return Index.of(self._vector("udiv" if whole else "urem", other))
+        size = b.start.known
+        if self.step == 0:
+            start = self.start // b.start if whole else self.start % b.start
+            return Index(self.lanes, start, 0)
+        # lanes of one strip lie in one part
+        if self.step == 1 and size and size % count == 0 and self.multiple % count == 0:
+            if whole:
+                return Index(self.lanes, self.start // size, 0)
+            return Index(self.lanes, self.start % size, 1, gcd(self.multiple, size))
+        power = size.bit_length() - 1 if size and size & (size - 1) == 0 else None
+        if power is not None:
+            shift, mask = ("lshr", power) if whole else ("and", (size or 1) - 1)
+            return Index.of(self._vector(shift, mask))
+        return Index.of(self._vector("udiv" if whole else "urem", other))
+
+    def __floordiv__(self, other: Any) -> Any:
+        return self._divided(other, True)
+
+    def __mod__(self, other: Any) -> Any:
+        return self._divided(other, False)
