@@ -160,7 +160,9 @@ class Index(Symbol):
     def name(self) -> str:  # type: ignore[override]
         if self.step is None:
             return self.vector
-        spread = self.lanes.spread(INT64, str(self.start.value)).name  # each time: blocks come and go
+        spread = self.lanes.spread(
+            INT64, str(self.start.value)
+        ).name  # each time: blocks come and go
         if not self.step:
             return spread
         listed = ", ".join(f"i64 {self.step * n}" for n in range(self.lanes.count))

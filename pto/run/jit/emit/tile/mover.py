@@ -16,8 +16,8 @@ from pto.core.errors import PtoError
 from pto.isa.row import types as t
 from pto.run.jit.border.values import Word
 from pto.run.jit.emit.tile import planes
-from pto.run.jit.emit.tile.elementwise import as_items, scalar_kind
 from pto.run.jit.emit.tile.elements import Elements, TileRef
+from pto.run.jit.emit.tile.elementwise import as_items, scalar_kind
 from pto.run.jit.llvm import lanes
 from pto.run.jit.llvm.index import Fact, Index, Number
 from pto.run.jit.llvm.lanes import Symbol
