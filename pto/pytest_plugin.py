@@ -13,6 +13,7 @@ import pytest
 
 if TYPE_CHECKING:
     from pto.lang.kernel import Blocks, Bound, Kernel
+    from pto.observe.timing import Timing
     from pto.run.launch.host import Report
 
 _PROFILE = "pto_profile"
@@ -119,3 +120,27 @@ def pto_run(request: pytest.FixtureRequest, pto_profile: str | None) -> Callable
         return report
 
     return run
+
+
+@pytest.fixture
+def pto_time() -> Callable[..., Timing]:
+    """The time of a kernel on a chip, held to a bound.
+
+    >>> def test_fast(pto_time):
+    ...     pto_time(gemm[24], (1536, 1536), device="910b1", at_most=40.0)  # us
+    ...     assert pto_time(new[24], x).us <= pto_time(old[24], x).us
+    """
+
+    def time(kernel: Kernel | Bound, *args: Any, at_most: float | None = None, **named: Any) -> Any:
+        __tracebackhide__ = True
+        from pto.core.errors import PtoError
+
+        try:
+            timing = kernel.time(*args, **named)
+        except PtoError as error:
+            pytest.fail(str(error).strip())
+        if at_most is not None and timing.us > at_most:
+            pytest.fail(f"{timing.us:.1f} us, and {at_most:.1f} are allowed:\n{timing}")
+        return timing
+
+    return time

@@ -160,3 +160,16 @@ def test_a_suite_without_kernels_is_left_alone(suite: pytest.Pytester):
 def test_the_package_announces_the_plugin():
     text = (Path(__file__).parent.parent / "pyproject.toml").read_text(encoding="utf-8")
     assert '[project.entry-points.pytest11]\n"pto.pytest_plugin" = "pto.pytest_plugin"' in text
+
+
+def test_a_kernel_that_is_too_slow_shows_where_it_waits(suite: pytest.Pytester):
+    body = """
+def test_bound(pto_time):
+    assert pto_time(add_one[2], X.shape, X.shape, device="910b1", at_most=1000.0).us > 0
+
+def test_too_slow(pto_time):
+    pto_time(add_one[2], X.shape, X.shape, device="910b1", at_most=0.001)
+"""
+    found = run(suite, body)
+    found.assert_outcomes(passed=1, failed=1)
+    found.stdout.fnmatch_lines(["*us, and 0.0 are allowed*", "*bound by*"])

@@ -15,6 +15,7 @@ from pto.core.render import Piece
 from pto.ir.text.example import example
 from pto.ir.text.format import compile_format
 from pto.isa import table
+from pto.isa.cost.shown import cost_texts
 from pto.isa.row import describe
 from pto.isa.row.instr import INNER_EVENT, PROFILES, Instr
 from pto.target.profile import profile_name
@@ -112,6 +113,8 @@ def _page(row: Instr) -> list[Piece]:
         out += _line(
             p, f"{describe.types_text(row, p)}" + (f" (of {row.subject})" if row.types else "")
         )
+    for chip, text in cost_texts(row).items():
+        out += _line(f"cost {chip}", text)
     out += _rules(row)
     shown = example(row)
     if shown:

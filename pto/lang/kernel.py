@@ -34,6 +34,7 @@ from pto.run.launch.prepared import Kernel as Ready
 from pto.run.launch.progress import Bar, Progress
 from pto.run.machine.device import Device
 from pto.target.choose import Target
+from pto.target.device import device as find_device
 from pto.target.profile import profile as find_profile
 from pto.verify import verify
 
@@ -225,6 +226,9 @@ class Kernel:
         """
         from pto.observe import timing  # only here: a plain run needs no observer
 
+        wanted = self.profile if device is None else find_device(device).profile
+        if wanted != self.profile:
+            return self.on(wanted).time(*args, blocks=blocks, device=device, data=data, **named)
         values = self.values(args, named)
         shaped = [_shaped(p, v) for p, v in zip(self.parameters, values, strict=True)]
         made, _, given = self.specialise(shaped)

@@ -41,15 +41,18 @@ _FUNCTIONS: dict[Any, str] = {
     lanes.shift_left: "bits",
     lanes.shift_right: "bits",
 }
-REFINED = frozenset({"add", "unary", "lane"})
+_REFINED = frozenset({"add", "unary", "lane"})
+
+
+def refined(name: str, body: object) -> str:
+    """The class of a row, narrowed by the function its lanes compute."""
+    if name in _REFINED and isinstance(body, Lane) and body.fn is not None:
+        return _FUNCTIONS.get(body.fn, name)
+    return name
 
 
 def class_of(case: Case) -> str:
-    """The class of the row, narrowed by the function its lanes compute."""
-    body, name = case.row.body, case.row.cost
-    if name in REFINED and isinstance(body, Lane) and body.fn is not None:
-        return _FUNCTIONS.get(body.fn, name)
-    return name
+    return refined(case.row.cost, case.row.body)
 
 
 def tiles(case: Case) -> Callable[[list[Any]], Work] | None:

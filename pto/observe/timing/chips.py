@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pto.core.errors import fail
-from pto.target import costs_a2a3, costs_a5
+from pto.isa.cost.shown import CHIPS
 from pto.target.costs import Chip, Costs
 from pto.target.device import device as find_device
 from pto.target.device import devices_of
 from pto.target.devices import Device
 
-_COSTS = {"a2a3": costs_a2a3.COSTS, "a5": costs_a5.COSTS}
 _USUAL = {"a2a3": "910b1", "a5": "950pr"}
 
 
@@ -43,7 +42,7 @@ class Bench:
 
 def bench(device: str | None, profile: str) -> Bench:
     """The chip of this name, or the usual one of a profile."""
-    if profile not in _COSTS:
+    if profile not in CHIPS:
         raise fail(
             "PTO-C002",
             f"profile {profile} is no chip: there is nothing to time",
@@ -54,9 +53,9 @@ def bench(device: str | None, profile: str) -> Bench:
         raise fail(
             "PTO-C002", f"{found.name} is of profile {found.profile}, the kernel of {profile}"
         )
-    return Bench(found, _COSTS[profile])
+    return Bench(found, CHIPS[profile])
 
 
 def benches(profile: str) -> list[Bench]:
     """Every chip of a profile."""
-    return [Bench(device, _COSTS[profile]) for device in devices_of(profile)]
+    return [Bench(device, CHIPS[profile]) for device in devices_of(profile)]
