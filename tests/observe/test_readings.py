@@ -12,7 +12,9 @@ from pto.core.errors import PtoError
 from pto.ir.graph import Module
 from pto.ir.text.parser import parse
 from pto.observe import Sanitizer
-from pto.run.launch.host import entry_functions
+from pto.run.launch.call import Launch
+from pto.run.launch.entry import entry_functions
+from pto.run.launch.prepared import Kernel
 from pto.run.machine.device import Device
 from pto.run.order.choice import parse_schedule
 from pto.run.order.deferred import Scheduler
@@ -52,7 +54,9 @@ def read_as(**reading: Any) -> Profile:
 
 def run(device: Device, module: Module) -> None:
     args = [np.zeros(64, np.float32), np.zeros(64, np.float32)]
-    device.run(module, entry_functions(module, None), args, 1, None)
+    kernels = entry_functions(module, None)
+    kernel = Kernel(module, kernels, device.profile, device.tap, device.engine)
+    device.run(Launch.of(kernel, device, args, 1, None))
 
 
 def codes(module: Module, **reading: Any) -> list[str]:

@@ -88,9 +88,9 @@ def _told(sent: str, heard: str) -> set[str]:
     x, w, y = (world.symmetric((1, 64), "f32") for _ in range(3))
     s = world.symmetric((1,), "i32")[1]
     with watch(world) as found:
-        near, far = (world.new_stream(device) for device in world.devices)
-        near.launch(send.module(x[0], w[1], s), args=[x[0], w[1], s])
-        far.launch(hear.module(w[1], y[1], s), args=[w[1], y[1], s])
+        near, far = (device.stream() for device in world.devices)
+        near.launch(send, x[0], w[1], s)
+        far.launch(hear, w[1], y[1], s)
         world.synchronize()
     return {d.code for d in found.findings()}
 
@@ -138,9 +138,9 @@ def test_a_buffer_that_is_filled_again_before_it_is_read(waits: bool) -> None:
     x, w, y = (world.symmetric((1, 64), "f32") for _ in range(3))
     words = [world.symmetric((1,), "i32")[1], world.symmetric((1,), "i32")[0]]
     with watch(world) as found:
-        near, far = (world.new_stream(device) for device in world.devices)
-        near.launch(send.module(x[0], w[1], *words), args=[x[0], w[1], *words])
-        far.launch(hear.module(w[1], y[1], *words), args=[w[1], y[1], *words])
+        near, far = (device.stream() for device in world.devices)
+        near.launch(send, x[0], w[1], *words)
+        far.launch(hear, w[1], y[1], *words)
         world.synchronize()
     codes = {d.code for d in found.findings()}
     assert codes == (set() if waits else {"PTO-R034"})
