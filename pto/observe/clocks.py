@@ -99,6 +99,7 @@ class Agent(state.Unit[Clock, Thread, Item]):
     rank: int = 0
     base: Clock | None = None  # of everything that was over before its launch began
     count: int = 0
+    core: Any = None  # while it is at work
 
 
 class Clocks:

@@ -56,6 +56,7 @@ class Order(Model[Clock, Thread, Item]):
             block=core.block,
             launch=self._launch,
         )
+        agent.core = core
         self.agents[id(core)] = agent
         self.all.append(agent)
         return agent
@@ -77,7 +78,9 @@ class Order(Model[Clock, Thread, Item]):
 
     def finish(self, core: Core) -> None:
         """Its agent stays, for what is found at the end; the core itself may go."""
-        self.agents.pop(id(core), None)
+        agent = self.agents.pop(id(core), None)
+        if agent is not None:
+            agent.core = None
         if not any(
             agent.cluster == self._clusters.get(id(core.cluster)) for agent in self.agents.values()
         ):

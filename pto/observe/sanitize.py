@@ -16,6 +16,7 @@ from pto.core.memory import Space
 from pto.ir.graph import Module, Operation
 from pto.isa.row.pipe_of import OWN_ORDER
 from pto.observe import flags, undefined
+from pto.observe.atomic import combination
 from pto.observe.clocks import Agent, Clock, Item, Moment, Thread
 from pto.observe.fix import Gap, suggestion
 from pto.observe.mode import Mode, mode_of
@@ -131,7 +132,8 @@ class Sanitizer:
             self._reserved.look(agent, item)
         time = thread.tick(item.moment)
         for cells, access, atomic in _footprints(item.accesses):
-            self._touch(thread, thread.clock, item.moment, time, cells, access, atomic, False)
+            by = combination(item.op, agent.core) if atomic else ""
+            self._touch(thread, thread.clock, item.moment, time, cells, access, by, False)
         thread.done()
 
     def _work_scope(self, thread: Thread, scope: list[tuple[Event, Moment]]) -> None:
@@ -152,7 +154,8 @@ class Sanitizer:
             for cells, access, atomic in _footprints(event.accesses):
                 ordered[own] = time if access.writes else fence
                 stored |= access.writes
-                self._touch(thread, ordered, moment, time, cells, access, atomic, True)
+                by = combination(event.op, event.core) if atomic else ""
+                self._touch(thread, ordered, moment, time, cells, access, by, True)
         thread.done()
 
     def _touch(
@@ -163,13 +166,13 @@ class Sanitizer:
         time: int,
         cells: Cells,
         access: Access,
-        atomic: bool,
+        combined: str,
         in_scope: bool,
     ) -> None:
         shadow: Shadow = access.memory.shadow or Shadow.of(access.memory)
         found: list[Conflict]
         if access.writes:
-            found = shadow.stores(cells, thread.index, time, clock, atomic)
+            found = shadow.stores(cells, thread.index, time, clock, combined)
         else:
             found = shadow.loads(cells, thread.index, time, clock)
             if access.memory.space is not Space.GM:

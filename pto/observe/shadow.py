@@ -90,11 +90,13 @@ class Shadow:
         self._size = -(-memory.size // _COARSE) * _COARSE
         count = self._size // _COARSE
         self.written = np.zeros(count, np.int64)  # time and thread of the last write; 0: never
-        self.atomic = np.zeros(count, np.bool_)
         self.read: dict[int, Times] = {}  # by thread
         self.last_write: dict[int, int] = {}
         self.last_read: dict[int, int] = {}
-        self.has_atomic = False
+        # writes that combine with what is there, by thread and operation: those of one operation
+        # need no order among each other, and none takes the place of another
+        self.combined: dict[tuple[int, str], Times] = {}
+        self.last_combined: dict[tuple[int, str], int] = {}
         self._known: dict[Any, Cells] = {}
 
     def cells(self, access: Access) -> Cells:
@@ -122,7 +124,8 @@ class Shadow:
         """A read: what it is not ordered after, then its mark."""
         if cells.grain % self.grain:  # both are powers of two
             self._refine(cells)
-        found = self._unordered_writes(cells, clock, atomic=False)
+        found = self._unordered_writes(cells, clock)
+        found += self._unordered_combined(cells, clock, "")
         times = self.read.get(thread)
         if times is None:
             times = self.read[thread] = np.zeros(self.written.size, np.int64)
@@ -131,12 +134,14 @@ class Shadow:
         return found
 
     def stores(
-        self, cells: Cells, thread: int, time: int, clock: Clock, atomic: bool = False
+        self, cells: Cells, thread: int, time: int, clock: Clock, combined: str = ""
     ) -> list[Conflict]:
-        """A write: what it is not ordered after, then its mark."""
+        """A write: what it is not ordered after, then its mark. `combined`: the operation that
+        joins it in one step with what is there."""
         if cells.grain % self.grain:  # both are powers of two
             self._refine(cells)
-        found = self._unordered_writes(cells, clock, atomic)
+        found = self._unordered_writes(cells, clock)
+        found += self._unordered_combined(cells, clock, combined)
         for reader, last in self.last_read.items():
             if last > clock.item(reader):
                 times = self._get(self.read[reader], cells)
@@ -146,14 +151,30 @@ class Shadow:
                 if late.any():
                     n = int(times[late].max())
                     found.append(self._conflict(cells, times == n, reader, n, False))
-        self._put(self.written, cells, time << _THREAD_BITS | thread)
-        if atomic or self.has_atomic:
-            self.has_atomic = True
-            self._put(self.atomic, cells, atomic)
-        self.last_write[thread] = time
+        if combined:
+            key = thread, combined
+            if key not in self.combined:
+                self.combined[key] = np.zeros(self.written.size, np.int64)
+            self._put(self.combined[key], cells, time)
+            self.last_combined[key] = time
+        else:
+            self._put(self.written, cells, time << _THREAD_BITS | thread)
+            self.last_write[thread] = time
         return found
 
-    def _unordered_writes(self, cells: Cells, clock: Clock, atomic: bool) -> list[Conflict]:
+    def _unordered_combined(self, cells: Cells, clock: Clock, combined: str) -> list[Conflict]:
+        """Writes that combine by another operation than this access does."""
+        found: list[Conflict] = []
+        for (writer, by), last in self.last_combined.items():
+            if by != combined and last > clock.item(writer):
+                times = self._get(self.combined[writer, by], cells)
+                late = times > clock[writer]
+                if late.any():
+                    n = int(times[late].max())
+                    found.append(self._conflict(cells, times == n, writer, n, True))
+        return found
+
+    def _unordered_writes(self, cells: Cells, clock: Clock) -> list[Conflict]:
         for writer, last in self.last_write.items():
             if last > clock.item(writer):
                 break
@@ -162,8 +183,6 @@ class Shadow:
         marks = self._get(self.written, cells)
         times, writers = marks >> _THREAD_BITS, marks & _THREADS
         late = times > clock[writers]
-        if atomic and self.has_atomic:
-            late = late & ~self._get(self.atomic, cells)
         if not late.any():
             return []
         pairs = {(int(w), int(n)) for w, n in zip(writers[late], times[late], strict=True)}
@@ -196,7 +215,7 @@ class Shadow:
         grain = gcd(self.grain, cells.grain)
         times = self.grain // grain
         self.written = self.written.repeat(times)
-        self.atomic = self.atomic.repeat(times)
+        self.combined = {key: marks.repeat(times) for key, marks in self.combined.items()}
         self.read = {thread: marks.repeat(times) for thread, marks in self.read.items()}
         self.grain = grain
 
