@@ -35,6 +35,8 @@ class Item(state.Item):
 
     moment: Moment = field(kw_only=True)
     accesses: list[Access] = field(kw_only=True)
+    reads: tuple[str, ...] = ()  # special registers: Event
+    leaves: tuple[str, ...] = ()
     scope: list[tuple[Event, Moment]] | None = None  # of a vector scope, in program order
 
 
@@ -100,6 +102,8 @@ class Agent(state.Unit[Clock, Thread, Item]):
     base: Clock | None = None  # of everything that was over before its launch began
     count: int = 0
     core: Any = None  # while it is at work
+    # special registers: who has left what is there
+    special: dict[str, tuple[Thread, int]] = field(default_factory=dict[str, tuple[Thread, int]])
 
 
 class Clocks:

@@ -109,6 +109,8 @@ class Order(Model[Clock, Thread, Item]):
             *(op, event.pipe, moment.number, event.effect, is_marked),
             moment=moment,
             accesses=event.accesses,
+            reads=event.reads,
+            leaves=event.leaves,
             scope=scope,
         )
         self.issue(agent, item)
@@ -128,7 +130,7 @@ class Order(Model[Clock, Thread, Item]):
         return joined(a, b)
 
     def work(self, unit: Agent, pipe: Thread, item: Item) -> Blocked | None:
-        if item.accesses or item.scope:
+        if item.accesses or item.scope or item.reads or item.leaves:
             self._work(pipe, item)
         return None
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from pto.core.errors import Diagnostic, Note
-from pto.core.memory import Space
 from pto.ir.graph import Operation
 from pto.isa.row.traits import Control
 from pto.observe.clocks import Moment, Thread
@@ -73,11 +72,11 @@ class Races:
     def add(
         self,
         conflict: Conflict,
+        where: str,
         other: Thread,
         thread: Thread,
         moment: Moment,
         writes: bool,
-        space: Space,
         in_scope: bool,
     ) -> None:
         kind, column = _KINDS[conflict.other_writes, writes]
@@ -88,7 +87,6 @@ class Races:
         key = (place, id(earlier.op), id(moment.op))
         race = self._found.get(key)
         if race is None:
-            where = f"{space.value.upper()}[{conflict.first:#06x}..{conflict.last:#06x})"
             message = f"{kind} race on {where}: {_sentence(conflict, other, thread, writes)}"
             notes = (
                 Note(

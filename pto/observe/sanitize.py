@@ -131,6 +131,8 @@ class Sanitizer:
         if agent.flags:
             self._reserved.look(agent, item)
         time = thread.tick(item.moment)
+        if item.reads or item.leaves:
+            self._touch_registers(thread, item.moment, time, item.reads, item.leaves)
         for cells, access, atomic in _footprints(item.accesses):
             by = combination(item.op, agent.core) if atomic else ""
             self._touch(thread, thread.clock, item.moment, time, cells, access, by, False)
@@ -151,6 +153,8 @@ class Sanitizer:
             time = thread.tick(moment)
             if event.pipe == "S":
                 self._scalar_times.add(time)
+            if event.reads or event.leaves:
+                self._touch_registers(thread, moment, time, event.reads, event.leaves)
             for cells, access, atomic in _footprints(event.accesses):
                 ordered[own] = time if access.writes else fence
                 stored |= access.writes
@@ -186,7 +190,26 @@ class Sanitizer:
                 if conflict.time in self._scalar_times and time in self._scalar_times:
                     continue
             other = self._order.clocks.threads[conflict.thread]
-            self._races.add(conflict, other, thread, moment, access.writes, space, in_scope)
+            where = f"{space.value.upper()}[{conflict.first:#06x}..{conflict.last:#06x})"
+            self._races.add(conflict, where, other, thread, moment, access.writes, in_scope)
+
+    def _touch_registers(
+        self,
+        thread: Thread,
+        moment: Moment,
+        time: int,
+        reads: tuple[str, ...],
+        leaves: tuple[str, ...],
+    ) -> None:
+        """A pipe keeps order with its own registers; others have to wait for what it leaves."""
+        special = thread.agent.special
+        for name in reads:
+            other, left = special.get(name, (thread, 0))
+            if other is not thread and left > thread.clock[other.index]:
+                conflict = Conflict(other.index, left, True, 0, 0)
+                where = f"special register {name}"
+                self._races.add(conflict, where, other, thread, moment, False, False)
+        special.update(dict.fromkeys(leaves, (thread, time)))
 
     def _look(self, shadow: Shadow, cells: Cells, moment: Moment) -> None:
         """Remember a read of bytes that nobody has written."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from pto.core.memory import Memory
 from pto.ir.graph import Operation
 from pto.isa.cost.work import Work
-from pto.isa.meaning import Blocked
+from pto.isa.meaning import Blocked, Do
 from pto.isa.row import types as t
 from pto.isa.row.order import OfFlag, OfSignal, Within
 from pto.isa.row.traits import Control
@@ -23,6 +23,7 @@ from pto.run.order.effects import AlwaysSet, Effect, Tally
 from pto.run.order.resolve import MakeEffect, arrival_of, effect_of, issuing_pipe
 from pto.run.reference.code import Regs, Step, Waits
 from pto.run.watch.memory import Access, Recorder, WatchedMemory
+from pto.run.watch.registers import WatchedRegisters
 from pto.verify.operation import constant
 
 if TYPE_CHECKING:
@@ -43,6 +44,8 @@ class Event:
     counters: tuple[int, ...]  # of the loops around, outermost first
     effect: Effect | None = None
     work: Work | None = None  # what it amounts to on a chip, where somebody asked
+    reads: tuple[str, ...] = ()  # special registers that an operation of a pipe has left
+    leaves: tuple[str, ...] = ()  # special registers written by an operation of a pipe
 
 
 class Observer(Protocol):
@@ -106,6 +109,7 @@ class Tap:
     def begin(self, core: Core) -> None:
         """Flags become the observer's matter, counters between agents tell what changes."""
         core.flags = AlwaysSet()
+        core.registers = WatchedRegisters(core.registers)
         shared = core.cluster
         if not isinstance(shared.cross_flags, Tally):
             shared.cross_flags = Tally(shared.cross_flags)
@@ -148,10 +152,10 @@ class Tap:
             slots = [compiler.slots(op.group(name)) for name in op.row.operand_names]
             both = (effect, arrival_of(case))
             return self._ordering(op, step, both, issuing_pipe(case), slots, loops)
-        values = (*op.operands, *op.results)
-        if not any(isinstance(v.type, _PLACES) for v in values):
+        values, pipe = (*op.operands, *op.results), issuing_pipe(case)([])
+        if not any(isinstance(v.type, _PLACES) for v in values) and not _may_ask(op, pipe):
             return step
-        return self._working(op, step, issuing_pipe(case)([]), loops)
+        return self._working(op, step, pipe, loops)
 
     def _telling(self, op: Operation, effect: MakeEffect, pipe: str, loops: list[int]) -> Step:
         """A flag or barrier that nothing but its text decides: there is nothing to do but tell."""
@@ -183,15 +187,20 @@ class Tap:
 
     def _working(self, op: Operation, step: Step, pipe: str, loops: list[int]) -> Step:
         recorder, tell = self.recorder, self.observer.event
+        is_scalar = pipe in ("S", "none")
 
         def watched(core: Core, regs: Regs) -> Any:
+            special = core.registers
+            special.forget()  # type: ignore[attr-defined]
             found = step(core, regs)
-            if recorder.log:
-                if isinstance(found, Blocked):
-                    recorder.log.clear()
-                else:
-                    counters = tuple([regs[i] for i in loops])
-                    tell(Event(op, core, pipe, recorder.take(), counters))
+            if isinstance(found, Blocked):
+                recorder.log.clear()
+                return found
+            reads, leaves = special.take(is_scalar)  # type: ignore[attr-defined]
+            if recorder.log or reads or leaves:
+                counters = tuple([regs[i] for i in loops])
+                accesses = recorder.take()
+                tell(Event(op, core, pipe, accesses, counters, reads=reads, leaves=leaves))
             return found
 
         return watched
@@ -237,3 +246,8 @@ class Tap:
             observer.leave_scope(core)
 
         return scope, wait
+
+
+def _may_ask(op: Operation, pipe: str) -> bool:
+    """The scalar unit asks for a special register without touching memory."""
+    return pipe == "S" and op.row is not None and isinstance(op.row.body, Do)

@@ -1,0 +1,51 @@
+"""Special registers of a watched run: what operations of pipes leave there, and who reads that.
+
+An operation takes mode registers with it when it is issued, so what the scalar unit writes is in
+order for everyone. What an operation of another pipe leaves in a register is not there before that
+operation is done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+
+class WatchedRegisters(dict[str, Any]):
+    """Values by name; `take` tells what was touched since it was last asked."""
+
+    __slots__ = ("_left", "_read", "_written")
+
+    def __init__(self, before: Mapping[str, Any]) -> None:
+        super().__init__(before)
+        self._left: set[str] = set()  # by an operation of a pipe other than the scalar unit
+        self._read: set[str] = set()
+        self._written: set[str] = set()
+
+    def __getitem__(self, name: str) -> Any:
+        if name in self._left:
+            self._read.add(name)
+        return super().__getitem__(name)
+
+    def get(self, name: str, default: Any = None) -> Any:
+        if name in self._left:
+            self._read.add(name)
+        return super().get(name, default)
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        super().__setitem__(name, value)
+        self._written.add(name)
+
+    def forget(self) -> None:
+        """What comes now is another operation's."""
+        self._read.clear()
+        self._written.clear()
+
+    def take(self, is_scalar: bool) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """What an operation has read of others' pipes, and what it leaves for them."""
+        read, written = tuple(self._read), tuple(self._written)
+        if is_scalar:
+            self._left.difference_update(written)
+            return read, ()
+        self._left.update(written)
+        return read, written
