@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast, overload
 
 import numpy as np
@@ -55,11 +55,10 @@ class Specialised:
         """Checked once, planned once, compiled once; a device that is watched has its own."""
         if device.tap is not None:
             return device.kernel(self.module)
-        key = device.engine, device.profile, device.checks
-        found = self.ready.get(key)
-        if found is None:
-            engine, profile, checks = key
-            found = prepare(self.module, None, profile, engine=engine, checks=checks)
+        key = device.engine, device.checks
+        found, profile = self.ready.get(key), device.profile
+        if found is None or (found.profile is not profile and found.profile != profile):
+            found = prepare(self.module, None, profile, engine=key[0], checks=key[1])
             self.ready[key] = found
         return found
 
@@ -159,10 +158,10 @@ class Kernel:
         try:
             chip = Device(find_profile(self.profile), engine=engine)
             launch = self._launch(made, chip, (arrays, given), blocks, progress or None)
-            done = report(chip.run(launch), Target(chip.profile, None, "as the kernel says"))
+            target = Target(chip.profile, None, "as the kernel says")
+            return report(chip.run(launch), target, name=self.name)
         except PtoError as error:
             raise KernelError(*error.diagnostics) from None
-        return replace(done, entry=self.name)
 
     def launched(
         self, device: Device, args: Sequence[Any], named: Mapping[str, Any], blocks: Blocks = 1

@@ -13,6 +13,8 @@ from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
+import numpy as np
+
 from pto.core.errors import PtoError, fail
 from pto.core.memory import Memory
 from pto.ir.graph import Module
@@ -123,6 +125,25 @@ class Launch:
         grid.progress = self.progress
         return grid
 
+    def now(self) -> None:
+        """All of it at once, on threads where that helps: nothing in it waits for others."""
+        try:
+            grid = self.begin()
+            with np.errstate(all="ignore"):
+                grid.run()
+        except BaseException as error:
+            self.error = error
+            self.release()
+            raise
+        self.end(grid)
+
+    def is_alone(self, direct: bool) -> bool:
+        """Whether it needs nobody else to go on, and nobody watches; a direct call that may have to
+        begin again is so too."""
+        kernel = self.kernel
+        alone = not kernel.can_wait or (direct and kernel.may_wait_early)
+        return alone and self.device.tap is None
+
     def end(self, grid: Grid) -> None:
         self.release()
         self.printed, self.is_done = tuple(grid.printed()), True
@@ -136,7 +157,9 @@ class Launch:
 
 
 def _argument(name: str, type: t.Type, value: Any) -> Any:
-    given = value if isinstance(value, Borrowed) else borrow(value)
+    if isinstance(value, Borrowed):  # and judged already
+        return value
+    given = borrow(value)
     if given is None:
         return value
     elem = getattr(type, "elem", None)

@@ -81,11 +81,13 @@ def launch(
     return report(chip.run(Launch.of(kernel, chip, args, blocks, progress)), target, when)
 
 
-def report(done: Launch, target: Target, schedule: Schedule = PROGRAM) -> Report:
+def report(
+    done: Launch, target: Target, schedule: Schedule = PROGRAM, name: str | None = None
+) -> Report:
     """What a launch was."""
-    kernel = done.kernel
+    kernel, name = done.kernel, name or done.kernel.name
     engine, skipped = kernel.engine, kernel.left_out
-    return Report(target, engine, kernel.name, done.blocks, done.printed, schedule, skipped)
+    return Report(target, engine, name, done.blocks, done.printed, schedule, skipped)
 
 
 def _scheduler(when: Schedule, target: Target) -> Tap:

@@ -63,11 +63,8 @@ class Kernel:
             make = partial(_plain, tap)
         compilers = {side: make(module, profile, side) for side in sorted({s.name for s in plan})}
         self._sides = [(s, compilers[s.name].code(s.function)) for s in plan]
-
-    @property
-    def can_wait(self) -> bool:
-        """Whether agents may have to wait for others, of this launch or of another."""
-        return any(code.can_wait for _, code in self._sides)
+        # whether agents may have to wait for others, of this launch or of another
+        self.can_wait = any(code.can_wait for _, code in self._sides)
 
     @property
     def is_parallel(self) -> bool:

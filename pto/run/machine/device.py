@@ -146,7 +146,7 @@ class Device:
     def release(self, memories: Iterable[Memory]) -> None:
         """A launch is over: arrays that no other needs have no address any more."""
         self._count(memories, -1)
-        for device in self.world.devices:
+        for device in self._devices:
             if device.tap is None:  # who watches may yet see a launch that is not ordered after it
                 device.forget()
 
@@ -156,7 +156,7 @@ class Device:
 
     def _count(self, memories: Iterable[Memory], step: int) -> None:
         wanted = {id(m) for m in memories}
-        for device in self.world.devices:
+        for device in self._devices:
             for attached in device._arrays:
                 if id(attached.memory) in wanted:
                     attached.users += step
@@ -185,8 +185,12 @@ class Device:
         return None
 
     def _everywhere(self) -> Iterator[_Attached]:
-        for device in (self,) if self._world is None else self._world.devices:
+        for device in self._devices:
             yield from device._arrays
+
+    @property
+    def _devices(self) -> tuple[Device, ...]:
+        return (self,) if self._world is None else self._world.devices
 
     # ---- ranks
 
@@ -221,7 +225,10 @@ class Device:
     # ---- launches
 
     def run(self, launch: Launch) -> Launch:
-        """One launch, at once: a stream of its own."""
+        """One launch, at once: a stream of its own, where anybody may have to wait."""
+        if self._world is None and launch.is_alone(direct=True):
+            launch.now()
+            return launch
         stream = self.stream()
         stream.is_direct = True
         stream.submit(launch)

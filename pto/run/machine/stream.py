@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from pto.core.errors import fail
 from pto.run.launch.call import Blocks, Callee, Launch, Program, load
-from pto.run.launch.prepared import Grid, Kernel
+from pto.run.launch.prepared import Grid
 from pto.run.machine.agents import Agent
 
 if TYPE_CHECKING:
@@ -142,17 +142,15 @@ class Stream:
             task = self._tasks.popleft()
             if isinstance(task, Launch):
                 self._number = self.device.world.next_launch()
-                self._running = task, task.begin()
-                if self.device.tap is None and self._is_alone(task.kernel):
-                    self._running[1].run()  # nobody waits: at once, on threads where that helps
+                if task.is_alone(self.is_direct):
+                    task.now()
+                    self.after = frozenset({self._number})
+                else:
+                    self._running = task, task.begin()
             elif isinstance(task, Record):
                 task.event.is_done, task.event.after = True, self.after
             else:
                 self.after |= task.event.after
-
-    def _is_alone(self, kernel: Kernel) -> bool:
-        """Whether it needs nobody else to go on; a call that may have to begin again is so too."""
-        return not kernel.can_wait or (self.is_direct and kernel.may_wait_early)
 
     def _tell(self, launch: Launch) -> None:
         """Whoever watches hears which launch the next agents belong to."""
