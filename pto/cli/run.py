@@ -52,6 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--fix", action="store_true", help=_FIX)
     parser.add_argument("-o", dest="fixed", metavar="FILE", help="where --fix writes")
     parser.add_argument("--format", choices=("text", "json", "sarif"), default="text", help=_FORMAT)
+    parser.add_argument("--timeout", type=float, metavar="S", help="end a run that takes longer")
     parser.add_argument("--seed", type=int, default=0, help="for rand")
     parser.add_argument("--out", metavar="DIR", help="write every array there as NAME.npy")
     parser.add_argument("--verbose", action="store_true", help=_VERBOSE)
@@ -85,6 +86,7 @@ def run(args: argparse.Namespace) -> int:
         "profile": args.profile,
         "device": args.device,
         "engine": engine,
+        "timeout": args.timeout,
     }
     code = 0
     if args.step:

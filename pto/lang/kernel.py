@@ -142,22 +142,26 @@ class Kernel:
         blocks: Blocks = 1,
         engine: str | None = None,
         progress: bool | Progress = False,
+        timeout: float | None = None,
         **named: Any,
     ) -> Report:
         """Run on arrays, which are changed in place.
 
         `engine` is `reference` or `jit`; without it PTO_ENGINE or the default. `progress=True`
-        shows how many blocks are done, on a terminal, when it takes long.
+        shows how many blocks are done, on a terminal, when it takes long. `timeout` ends a run that
+        takes longer, in seconds.
         """
         if progress is True:
             with Bar() as seen:
-                return self.run(*args, blocks=blocks, engine=engine, progress=seen, **named)
+                how: dict[str, Any] = {"blocks": blocks, "engine": engine, "timeout": timeout}
+                return self.run(*args, progress=seen, **how, **named)
         made, arrays, given = self.specialise(self.values(args, named))
         if wants_sanitizer():
             self._require_clean(made, given, blocks)
         try:
             chip = Device(find_profile(self.profile), engine=engine)
-            launch = self._launch(made, chip, (arrays, given), blocks, progress or None)
+            launch = self._launch(made, chip, (arrays, given), blocks)
+            launch.progress, launch.timeout = progress or None, timeout
             target = Target(chip.profile, None, "as the kernel says")
             return report(chip.run(launch), target, name=self.name)
         except PtoError as error:
@@ -182,12 +186,11 @@ class Kernel:
         device: Device,
         values: tuple[list[Borrowed], list[Any]],
         blocks: Blocks,
-        progress: Progress | None = None,
     ) -> Launch:
         arrays, given = iter(values[0]), values[1]
         kinds = (p.kind for p in self.parameters if p.kind != "constant")
         args = [next(arrays) if k == "array" else v for k, v in zip(kinds, given, strict=True)]
-        return Launch.of(made.ready_on(device), device, args, blocks, progress)
+        return Launch.of(made.ready_on(device), device, args, blocks)
 
     def _require_clean(self, made: Specialised, given: Sequence[Any], blocks: Blocks) -> None:
         """PTO_SANITIZE=1: a watched run on copies comes first, and its errors are raised."""

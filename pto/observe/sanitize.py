@@ -270,6 +270,7 @@ def sanitize(
     device: str | None = None,
     engine: str = "reference",
     check: bool = True,
+    timeout: float | None = None,
 ) -> Verdict:
     """Run a kernel as `launch` does, and find what is wrong with its order."""
     target = target_of(module, profile=profile, device=device)
@@ -281,6 +282,7 @@ def sanitize(
         "profile": profile,
         "device": device,
         "engine": engine,
+        "timeout": timeout,
     }
     before = _copied(args)
     report: Report | None = None

@@ -24,6 +24,7 @@ from pto.run.launch.arrays import Borrowed, borrow, require_elements
 from pto.run.launch.entry import entry_functions
 from pto.run.launch.prepared import Grid, Kernel
 from pto.run.launch.progress import Progress
+from pto.run.machine.limit import Limit
 from pto.target.facts import Profile
 from pto.verify import judge
 
@@ -91,6 +92,7 @@ class Launch:
     args: Sequence[Any]  # scalars, and borrowed arrays
     blocks: int
     progress: Progress | None = None
+    timeout: float | None = None  # seconds, from its begin
     is_done: bool = False
     printed: tuple[str, ...] = ()
     error: BaseException | None = None  # why it was given up
@@ -104,16 +106,17 @@ class Launch:
         args: Sequence[Any],
         blocks: Blocks,
         progress: Progress | None = None,
+        timeout: float | None = None,
     ) -> Launch:
         """With the memory of its arrays, which belong to the kernel until it is done."""
         kernel.require(len(args))
         pairs = zip(kernel.parameters.items(), args, strict=True)
         given = [_argument(name, type, arg) for (name, type), arg in pairs]
-        return cls(kernel, device, given, count_of(blocks), progress)
+        return cls(kernel, device, given, count_of(blocks), progress, timeout)
 
     def again(self) -> Launch:
         """The same work, to be done once more."""
-        return Launch(self.kernel, self.device, self.args, self.blocks, self.progress)
+        return Launch(self.kernel, self.device, self.args, self.blocks, self.progress, self.timeout)
 
     def begin(self) -> Grid:
         plain = [a.array if isinstance(a, Borrowed) else a for a in self.args]
@@ -122,7 +125,7 @@ class Launch:
         self._held = [m for m in memories if isinstance(m, Memory)]
         self.device.hold(self._held)
         grid = Grid(self.kernel, self.device, values, self.blocks)
-        grid.progress = self.progress
+        grid.progress, grid.limit = self.progress, Limit.of(self.timeout)
         return grid
 
     def now(self) -> None:

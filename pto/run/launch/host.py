@@ -62,11 +62,13 @@ def launch(
     stepper: Stepper | None = None,
     progress: Progress | None = None,
     schedule: Schedule | str | None = None,
+    timeout: float | None = None,
 ) -> Report:
     """Run one kernel. Arrays are global memory, changed in place, in the parameters' order.
 
     `progress` hears after each block how many are done, and how many there are. `schedule` says
     when effects happen where synchronisation leaves that open: program, early, late, random:SEED.
+    `timeout` ends a launch that takes longer, in seconds.
     `checks`: the jit engine reports reads of local memory that nobody has written.
     """
     chosen = chosen_engine(engine)
@@ -78,7 +80,7 @@ def launch(
     when = _schedule(kernels, schedule, watched=bool(observer or stepper))
     chip.tap = stepper or (_scheduler(when, target) if when != PROGRAM else chip.tap)
     kernel = Kernel(module, kernels, target.profile, chip.tap, chosen, checks)
-    return report(chip.run(Launch.of(kernel, chip, args, blocks, progress)), target, when)
+    return report(chip.run(Launch.of(kernel, chip, args, blocks, progress, timeout)), target, when)
 
 
 def report(

@@ -22,6 +22,7 @@ from pto.run.launch.engine import wants_checks
 from pto.run.launch.progress import Progress
 from pto.run.machine.agents import DEADLOCK, Agent, take_turns
 from pto.run.machine.core import Cluster, Core
+from pto.run.machine.limit import Limit
 from pto.run.machine.sides import sides
 from pto.run.reference.compile import Compiler
 from pto.target.facts import Profile
@@ -169,6 +170,7 @@ class Grid:
         self.kernel = kernel
         self.blocks = blocks
         self.progress: Progress | None = None
+        self.limit: Limit | None = None
         self._device = device
         self._values = values
         self._arrivals: dict[Any, int] = defaultdict(int)
@@ -223,6 +225,7 @@ class Grid:
         if self._started == self.blocks:
             return []
         cluster = Cluster(self._device, self._started, self.blocks, self._arrivals)
+        cluster.limit = self.limit
         self._started += 1
         agents = self.kernel.agents(cluster, self._values, lambda: self._finished(cluster))
         self._left[cluster.block] = len(agents)

@@ -36,6 +36,8 @@ class Agent:
 
     def go_on(self) -> bool:
         """Until the next wait; True when it got anywhere."""
+        if self.core.cluster.limit is not None:
+            self.core.cluster.limit.look(self.core.name)
         before, first = self.core.progress, self.wait is None  # it may have sent what others await
         self.wait = next(self.program, None)
         if self.wait is None and self.done is not None:

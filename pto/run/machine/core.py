@@ -12,6 +12,7 @@ from typing import Any
 from pto.core.errors import fail
 from pto.core.memory import Memory, Space
 from pto.plan.placement import Placement
+from pto.run.machine.limit import Limit
 from pto.target.facts import Profile
 
 SIDES = ("cube", "vector", "both")
@@ -32,6 +33,7 @@ class Cluster:
         # where all cores of a launch meet: one mapping for all of its blocks
         self.arrivals: MutableMapping[Any, int] = defaultdict(int) if arrivals is None else arrivals
         self.queues: dict[Any, Any] = {}
+        self.limit: Limit | None = None  # of the launch
 
     @property
     def vectors(self) -> int:

@@ -77,12 +77,14 @@ class Stream:
         args: Sequence[Any] = (),
         blocks: Blocks = 1,
         entry: str | None = None,
+        timeout: float | None = None,
         **named: Any,
     ) -> Launch:
         """Submit a kernel. The program is checked now, and run when somebody synchronises.
 
         `stream.launch(kernel[8], x, y)` for a kernel of Python; for a program its arguments follow
         too, or stand in `args`. Arrays are global memory: until then they belong to the kernel.
+        `timeout` ends a launch that takes longer, in seconds from its begin.
         """
         with self.device.world.lock:
             if isinstance(program, Callee):
@@ -96,6 +98,7 @@ class Stream:
             else:
                 kernel = self.device.kernel(load(program), entry)
                 made = Launch.of(kernel, self.device, (*given, *args), blocks)
+            made.timeout = timeout
             self.submit(made)
             return made
 

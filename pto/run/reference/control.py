@@ -53,17 +53,23 @@ def _for(c: Compiler, op: Operation) -> Made:
             regs[to] = regs[source]
 
     def step(core: Core, regs: Regs) -> None:
+        limit = core.cluster.limit
         for i in start(regs):
             regs[counter] = i
             body.run(core, regs)
             carry(regs)
+            if limit is not None:
+                limit.look(core.name)
         finish(regs)
 
     def gen(core: Core, regs: Regs) -> Waits:
+        limit = core.cluster.limit
         for i in start(regs):
             regs[counter] = i
             yield from body.gen(core, regs)
             carry(regs)
+            if limit is not None:
+                limit.look(core.name)
         finish(regs)
 
     return step, gen if body.waits else None
@@ -119,6 +125,7 @@ def _while(c: Compiler, op: Operation) -> Made:
             regs[to] = value
 
     def step(core: Core, regs: Regs) -> None:
+        limit = core.cluster.limit
         move(regs, inits, before_args)
         while True:
             before.run(core, regs)
@@ -127,6 +134,8 @@ def _while(c: Compiler, op: Operation) -> Made:
             move(regs, passed, after_args)
             after.run(core, regs)
             move(regs, yielded, before_args)
+            if limit is not None:
+                limit.look(core.name)
         move(regs, passed, outs)
 
     watches = any(looks(inner) for inner in op.walk())
@@ -142,6 +151,8 @@ def _while(c: Compiler, op: Operation) -> Made:
             yield from after.gen(core, regs)
             old = [regs[i] for i in before_args]
             move(regs, yielded, before_args)
+            if core.cluster.limit is not None:
+                core.cluster.limit.look(core.name)
             if watches:
                 core.progress += _differ(old, [regs[i] for i in before_args])
                 yield wait

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import threading
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -11,18 +10,19 @@ import numpy as np
 import numpy.typing as npt
 
 from pto.core.errors import PtoError
-from pto.core.memory import Memory, Space, aligned_bytes
+from pto.core.memory import Memory, Space
 from pto.isa.meaning.memory import registers
+from pto.run.jit.border import clock
 from pto.run.jit.border.shadow import Shadow
 from pto.run.jit.border.state import Flags, Registers
 from pto.run.machine.core import Core
 
 MEMORIES: Final = 256  # that one agent can name
-SCRATCH: Final = 2 << 20  # bytes for one instruction's own use
 
 # The words of a context, as compiled code indexes them.
-CALL, TABLE, FLAGS, ROOM, MODES, LOG, REGISTERS, BLOCK, BLOCKS, SUB, SUBS, SHADOW = range(12)
-_WORDS: Final = 12
+CALL, TABLE, FLAGS, ROOM, MODES, LOG, REGISTERS, BLOCK, BLOCKS, SUB, SUBS, SHADOW, DUE = range(13)
+_WORDS: Final = 13
+LOOK: Final = -1  # the operation that only looks up: signals, and the limit of the launch
 TOUCHES: Final = 1 << 11  # uses of global memory that are written down, for one agent
 TOUCH: Final = 5  # words of one: memory (its highest bit: a write), address, rows, bytes, pitch
 _Callback = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_int)
@@ -36,15 +36,6 @@ class Needs:
         self.spaces: set[int] = set()
 
 
-class _Scratch(threading.local):
-    """Memory for the instruction at hand: one for each thread, kept."""
-
-    def __init__(self) -> None:
-        self.room = aligned_bytes(SCRATCH)
-        self.address = self.room.ctypes.data
-
-
-_scratch = _Scratch()
 _SPACES: Final = tuple(Space)
 
 
@@ -113,20 +104,32 @@ class Context:
             self._set(found, memory)
         return found
 
-    def begin(self) -> None:
+    def begin(self) -> clock.Hand:
         """Before compiled code runs, on the thread it runs on."""
-        self.words[ROOM] = _scratch.address
+        hand = clock.enter()
+        self.words[ROOM], self.words[DUE] = hand.room_address, hand.word_address
         self.look_at_modes()
+        return hand
 
     def _outside(self, words: int, number: int) -> int:
         """Compiled code asks Python for one operation. No exception may pass through it."""
         try:
+            if number == LOOK:
+                self._look()
+                return 0
             self.outside[number](self, self.frame)
             self.look_at_modes()
         except BaseException as error:
             self.error = error
             return 1
         return 0
+
+    def _look(self) -> None:
+        """Between two turns of a loop."""
+        clock.rest()
+        limit = self.core.cluster.limit
+        if limit is not None:
+            limit.look(self.core.name)
 
     def look_at_modes(self) -> None:
         """Registers that change what products are: not 0 where one is set."""

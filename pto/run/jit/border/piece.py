@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from pto.core.tile import Tile
+from pto.run.jit.border import clock
 from pto.run.jit.border.context import Context, context_of
 from pto.run.jit.border.values import Native
 from pto.run.jit.emit.table import Emitter
@@ -58,10 +59,11 @@ class Piece:
             self._function = self._unit.function(self._name)
         outer = context.outside, context.frame
         context.outside, context.frame = self._outside, frame
-        context.begin()
+        hand = context.begin()
         try:
             status = self._function(context.pointer, raw.ctypes.data)
         finally:
+            clock.leave(hand)
             context.outside, context.frame = outer
         if status:
             raise context.failed()

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from pto.core.errors import PtoError, fail
 from pto.run.jit.border.context import TOUCH, Context
 from pto.run.launch.prepared import memories_of
+from pto.run.machine.limit import Limit, Stopped, TimedOut
 
 if TYPE_CHECKING:
     from pto.run.launch.prepared import Grid
@@ -32,7 +33,7 @@ def count() -> int:
     asked = os.environ.get("PTO_THREADS", "")
     if not asked:
         return os.cpu_count() or 1
-    if not asked.isdigit() or int(asked) < 1:
+    if not asked.isascii() or not asked.isdigit() or int(asked) < 1:
         raise fail("PTO-U091", f"PTO_THREADS is a number of threads, not `{asked}`")
     return int(asked)
 
@@ -52,6 +53,8 @@ def run(grid: Grid, written: Sequence[Any]) -> bool:
         memory.data[:] = old
     if crew.error is not None:
         raise crew.error
+    if grid.limit is not None:
+        grid.limit.stopped = False
     return False
 
 
@@ -60,6 +63,7 @@ class _Crew:
 
     def __init__(self, grid: Grid) -> None:
         self._grid = grid
+        grid.limit = self._limit = grid.limit or Limit()
         self._lock = threading.Lock()
         self.touched: list[Words] = []  # by block
         self.stopped = False
@@ -71,17 +75,34 @@ class _Crew:
             thread.start()
         self._work()
         for thread in others:
-            thread.join()
+            self._wait(thread)
+
+    def _wait(self, thread: threading.Thread) -> None:
+        """Until a thread has ended, which an interrupt makes it do."""
+        while thread.is_alive():
+            try:
+                thread.join()
+            except BaseException as error:
+                self._stop(error)
+
+    def _stop(self, error: BaseException | None) -> None:
+        """All threads end at their next turn of a loop. The first reason is told."""
+        self.stopped = self._limit.stopped = True
+        self.error = self.error or error
 
     def _work(self) -> None:
         try:
             with np.errstate(all="ignore"):
                 while not self.stopped and self._one():
                     pass
+        except Stopped:
+            pass
+        except TimedOut as error:
+            self._stop(error)
         except PtoError:
-            self.stopped = True  # told again, and in order, by the run in order
+            self._stop(None)  # told again, and in order, by the run in order
         except BaseException as error:
-            self.stopped, self.error = True, error
+            self._stop(error)
 
     def _one(self) -> bool:
         """The next block, and what it touched; False when there was none."""

@@ -18,7 +18,7 @@ from pto.isa.meaning.handle.view import SET_VALID
 from pto.isa.row import types as t
 from pto.isa.row.traits import Control
 from pto.isa.rules.rule import Case
-from pto.run.jit.border.context import CALL, LOG, ROOM, TABLE, TOUCH, TOUCHES, Context
+from pto.run.jit.border.context import CALL, DUE, LOG, LOOK, ROOM, TABLE, TOUCH, TOUCHES, Context
 from pto.run.jit.border.values import Handle, Mask, Native, TilePlace, ViewPlace, form_of
 from pto.run.jit.llvm import lane_masks as masks
 from pto.run.jit.llvm.text import I64, NotNative, Text, Val
@@ -264,6 +264,18 @@ class Emitter:
         bad = x.new(f"icmp ne i32 {status}, 0")
         go = x.fresh("go")
         x.branch(bad, "failed", go, _COLD)
+        x.label(go)
+
+    def look_up(self) -> None:
+        """Between two turns of a loop: Python gets a moment when the clock asks for it."""
+        x, rest, go = self.text, self.text.fresh("rest"), self.text.fresh("turn")
+        due = x.new(f"load volatile i64, ptr {self.word(DUE)}, align 8")
+        x.branch(x.new(f"icmp ne i64 {due}, 0"), rest, go, _COLD)
+        x.label(rest)
+        # what it does is not seen by this code, so that nothing has to be read again after it
+        effect = "nounwind memory(inaccessiblemem: readwrite)"
+        status = x.new(f"call i32 {self.word(CALL)}(ptr %ctx, i32 {LOOK}) {effect}")
+        x.branch(x.new(f"icmp ne i32 {status}, 0"), "failed", go, _COLD)
         x.label(go)
 
     def _put(self, value: Value, offset: int) -> tuple[Value, Native, int]:

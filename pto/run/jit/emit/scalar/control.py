@@ -73,6 +73,7 @@ def _for(e: Emitter, op: Operation) -> None:
         e.bind(arg, value)
     e.block(region.block)
     back = _carried(e, region.block.ops[-1].operands)
+    e.look_up()
     # a counter that would pass the end of its type ends the loop, as a range of numbers does
     pair = x.new(
         f"call {{{kind}, i1}} @llvm.sadd.with.overflow.{kind}({kind} {counter}, {kind} {by.name})"
@@ -159,6 +160,7 @@ def _while(e: Emitter, op: Operation) -> None:
     for arg, value in zip(after.args, passed, strict=True):
         e.bind(arg, value)
     e.block(after)
+    e.look_up()
     back, latch = _carried(e, after.ops[-1].operands), x.here
     x.jump(head)
     phis: list[str] = []
