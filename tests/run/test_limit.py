@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -74,7 +75,7 @@ def test_a_launch_that_takes_longer_than_its_timeout_ends(
     array = np.zeros(1, np.int32)
     options: dict[str, Any] = {"engine": engine, "blocks": blocks, "timeout": 0.3}
     error = timed_out(lambda: pto.launch(pto.parse(text), args=[array, True], **options))
-    assert "longer than its 0.3 s: block 0 still runs" in str(error)
+    assert re.search("longer than its 0.3 s: block [01] still runs", str(error))
 
 
 @pytest.mark.parametrize("engine", ["reference", "jit"])
