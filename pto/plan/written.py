@@ -23,21 +23,21 @@ def written(function: Operation) -> set[int] | None:
 def _targets(op: Operation) -> list[Value]:
     """Values that lead to global memory an operation may write to; of a call, all it hands on."""
     if op.row is None or op.control is Control.CALL:
-        return [v for v in op.operands if _is_global(v.type)]
+        return [v for v in op.operands if is_global(v.type)]
     names = [o.name for o in op.row.operands if o.role in ("out", "inout")]
-    return [v for name in names for v in op.group(name) if _is_global(v.type)]
+    return [v for name in names for v in op.group(name) if is_global(v.type)]
 
 
 def _root(value: Value) -> Value:
     """What a pointer or view was made from, through all that only name another place."""
     maker = value.maker
-    while maker is not None and maker.operands and _is_global(maker.operands[0].type):
+    while maker is not None and maker.operands and is_global(maker.operands[0].type):
         value = maker.operands[0]
         maker = value.maker
     return value
 
 
-def _is_global(type: t.Type) -> bool:
+def is_global(type: t.Type) -> bool:
     if isinstance(type, t.Ptr | t.MemRef):
         return not type.space.is_local
     return isinstance(type, t.View)

@@ -13,6 +13,7 @@ from pto.core.errors import fail
 from pto.ir.graph import Operation
 from pto.isa.meaning import Blocked, Do
 from pto.isa.row.traits import Control
+from pto.plan.polling import polls
 from pto.run.machine.core import Core
 from pto.run.reference.code import Regs, Return, Step, Wait, Waits
 
@@ -139,7 +140,8 @@ def _while(c: Compiler, op: Operation) -> Made:
         move(regs, passed, outs)
 
     watches = any(looks(inner) for inner in op.walk())
-    wait = Wait(op, Blocked("others to change what its loop looks at"), looks=True)
+    steady = polls(op)  # then nothing but others can end it
+    wait = Wait(op, Blocked("others to change what its loop looks at"), not steady)
 
     def gen(core: Core, regs: Regs) -> Waits:
         move(regs, inits, before_args)
@@ -162,9 +164,9 @@ def _while(c: Compiler, op: Operation) -> Made:
 
 
 def looks(op: Operation) -> bool:
-    """Whether an operation reads what other agents change."""
+    """Whether an operation, or a loop as a whole, reads what other agents change."""
     body = op.row.body if op.row else None
-    return isinstance(body, Do) and body.looks
+    return (isinstance(body, Do) and body.looks) or polls(op)
 
 
 def _differ(old: list[Any], new: list[Any]) -> bool:

@@ -257,7 +257,7 @@ def _store(case: Case) -> Callable[..., None]:
     return store
 
 
-LOAD = Do(_load, looks=True)
+LOAD = Do(_load)
 STORE = Do(_store)
 
 # ---- tiles with their description beside them

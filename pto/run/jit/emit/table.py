@@ -18,8 +18,9 @@ from pto.isa.meaning.handle.view import SET_VALID
 from pto.isa.row import types as t
 from pto.isa.row.traits import Control
 from pto.isa.rules.rule import Case
-from pto.run.jit.border.context import CALL, DUE, LOG, LOOK, ROOM, TABLE, TOUCH, TOUCHES, Context
+from pto.run.jit.border.context import CALL, DUE, LOG, LOOK, ROOM, TABLE, TOUCHES, Context
 from pto.run.jit.border.values import Handle, Mask, Native, TilePlace, ViewPlace, form_of
+from pto.run.jit.emit.touches import touched
 from pto.run.jit.llvm import lane_masks as masks
 from pto.run.jit.llvm.text import I64, NotNative, Text, Val
 from pto.run.reference.code import located
@@ -187,7 +188,7 @@ class Emitter:
         if isinstance(memory, int):
             return
         number = self.text.new(f"or i64 {memory}, {_WRITE}") if writes else memory
-        name = self.unit.shared("touched", _touched)
+        name = self.unit.shared("touched", touched)
         words = ", ".join(f"i64 {w}" for w in (number, address, rows, nbytes, pitch))
         self.text.do(f"call void {name}(ptr {self.word(LOG)}, {words})")
 
@@ -356,24 +357,6 @@ def _is_global(type: t.Type) -> bool:
     if isinstance(type, t.Ptr | t.MemRef):
         return not type.space.is_local
     return not isinstance(type, t.Scalar | t.TileBuf | t.VReg | t.Mask)
-
-
-def _touched(name: str) -> str:
-    """void f(log, words...): the log counts every use, and keeps the first TOUCHES."""
-    x = Text()
-    count = x.load(I64, "%p0", 8)
-    x.store(I64, x.new(f"add i64 {count}, 1"), "%p0", 8)
-    keep, done = x.fresh("keep"), x.fresh("done")
-    x.branch(x.new(f"icmp ult i64 {count}, {TOUCHES}"), keep, done)
-    x.label(keep)
-    place = x.at("%p0", x.add(x.mul(count, 8 * TOUCH), 8))
-    for n in range(TOUCH):
-        x.store(I64, f"%p{n + 1}", x.at(place, 8 * n), 8)
-    x.jump(done)
-    x.label(done)
-    x.do("ret void")
-    words = ", ".join(f"i64 %p{n + 1}" for n in range(TOUCH))
-    return x.function(f"define internal void {name}(ptr %p0, {words}) nounwind")
 
 
 def _outside_form(type: t.Type) -> Native:
