@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -155,3 +157,14 @@ def test_info_and_clear(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "removed 1 compiled program\n" in capsys.readouterr().out
     assert files(home) == []
     assert run() == 41
+
+
+def test_code_goes_with_the_kernels_that_have_it(home: Path, compiled: list[str]) -> None:
+    target = native.Target("native")
+    first = weakref.ref(target.code(TEXT, ["f"]))
+    kept = target.code(TEXT.replace("41", "1"), ["f"])
+    for n in range(2, 2 + native._KEPT):
+        target.code(TEXT.replace("41", str(n)), ["f"])
+    gc.collect()
+    assert first() is None and len(target._linked) == native._KEPT + 1
+    assert target.code(TEXT.replace("41", "1"), ["f"]) is kept

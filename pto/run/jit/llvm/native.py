@@ -5,9 +5,11 @@ from __future__ import annotations
 import ctypes
 import os
 import threading
+from collections import deque
 from collections.abc import Mapping
 from functools import cache as once
 from typing import Any, Final
+from weakref import WeakValueDictionary
 
 import llvmlite
 import llvmlite.binding as llvm
@@ -17,6 +19,7 @@ from pto.run.jit.llvm import cache
 
 _PASSES: Final = 1  # O1: O3 compiles three times as long for the same speed (measured)
 _CODEGEN: Final = 2
+_KEPT: Final = 32  # programs whose code is kept though no kernel has it any more
 _lock = threading.RLock()  # LLVM's own state is shared
 # What PTO_JIT_CPU may be: a CPU of LLVM, and what this machine must have for it. All levels give
 # the same bits.
@@ -84,7 +87,7 @@ define half @__truncsfhf2(float %f) {
 
 
 class Code:
-    """Linked functions; they go when this object goes."""
+    """Linked functions; they go when this object goes, with the last kernel that has them."""
 
     def __init__(self, tracker: Any) -> None:
         self._tracker = tracker
@@ -111,7 +114,8 @@ class Target:
         self.triple = llvm.get_process_triple()
         self.machine = _machine(self.triple, self.cpu, self.features)
         self._jit: Any = None
-        self._linked: dict[str, Code] = {}
+        self._linked = WeakValueDictionary[str, Code]()
+        self._recent = deque[Code](maxlen=_KEPT)
         self._count = 0
 
     def code(self, text: str, names: list[str]) -> Code:
@@ -127,6 +131,7 @@ class Target:
                     image = object_of(text, self.machine)
                     cache.store(name, image)
                 found = self._linked[name] = self._link(image, names)
+            self._recent.append(found)
             return found
 
     def _link(self, image: bytes, names: list[str]) -> Code:
