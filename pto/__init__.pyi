@@ -3,6 +3,7 @@
 # fmt: off
 from pto.core.errors import Diagnostic as Diagnostic
 from pto.core.errors import PtoError as PtoError
+from pto.cxx.kernel import cpp as cpp
 from pto.ir.graph import Module as Module
 from pto.ir.text.parser import parse as parse
 from pto.ir.text.parser import parse_file as parse_file

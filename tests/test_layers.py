@@ -21,6 +21,7 @@ LAYERS = {
     "observe": 7,
     "lang": 8,
     "gym": 8,
+    "cxx": 8,
     "view": 9,
     "cli": 10,
     "pytest_plugin": 10,

@@ -27,6 +27,7 @@ VERBS = {
     "plan": "where each tile lies in its buffer, and how full that makes it",
     "sync": "put flags and barriers into a program that leaves them to a compiler",
     "fmt": "print a program in one stable form, or as generic MLIR",
+    "cxx": "C++ kernels: the header, and system tests of C++ projects",
     "gym": "run a checkout of PTO-Gym by its own generators and judges",
     "layout": "show where each element of a tile lives in memory, as text or a picture",
     "cache": "compiled code kept on disk: how much there is, and forgetting it",

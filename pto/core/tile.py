@@ -257,6 +257,9 @@ class Tile:
     def set_valid(self, rows: int, cols: int) -> None:
         _require_valid(self.type, (rows, cols))
         self._valid = (rows, cols)
+        if self.type.compact is Compact.NORMAL:
+            self.nbytes = self._extent()
+            self.memory.check(self.address, self.nbytes)
 
     def window(self, row: int, col: int, type: TileType, valid: Valid | None = None) -> Tile:
         """The part of shape `type` from (row, col) on as a tile of its own, in the same bytes."""
@@ -310,9 +313,16 @@ class Tile:
 
     def _extent(self) -> int:
         if self._pitch is None:
-            return self.type.nbytes
+            return self.type.nbytes if None in self._valid else self._compact_extent()
         (rows, cols), size = self.type.shape, self.type.itemsize
         return (self.type.layout.offset(rows - 1, cols - 1, *self._stored(), size) + 1) * size
+
+    def _compact_extent(self) -> int:
+        """Bytes in use: compact storage ends with the last box that holds a valid element."""
+        if self.type.compact is not Compact.NORMAL or not self.type.layout.is_boxed:
+            return self.type.nbytes
+        rows, cols = self.type.storage_shape(self.get_valid())
+        return self.type.layout.extent(rows, cols, self.type.itemsize) * self.type.itemsize
 
     @property
     def items(self) -> npt.NDArray[Any]:

@@ -9,6 +9,7 @@ from typing import Final
 
 HOMES: Final = {
     "pto.core.errors": "Diagnostic PtoError",
+    "pto.cxx.kernel": "cpp",
     "pto.ir.graph": "Module",
     "pto.ir.text.parser": "parse parse_file",
     "pto.ir.text.printer": "print_module",

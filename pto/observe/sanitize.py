@@ -314,6 +314,24 @@ def sanitize(
     return Verdict((*helped, *looks, *undefined.findings(watcher.origins, again)), mode, report)
 
 
+def watch_run(
+    profile: Profile, run: Callable[[Observer], None], ended: Callable[[], None]
+) -> list[Diagnostic]:
+    """As `sanitize`, for programs that are no module: `run` runs one, from its beginning.
+
+    `ended` is called when the first run has come to its end. A program that orders nothing itself
+    is taken for one that a compiler is yet to order.
+    """
+    watcher = Sanitizer(profile)
+    try:
+        run(watcher)
+    except PtoError as error:
+        told = [flags.explained(d, watcher.order) for d in error.diagnostics]
+        return [*watcher.findings(), *told]
+    ended()
+    return [*watcher.findings(), *undefined.findings(watcher.origins, run)]
+
+
 def _closer_looks(
     module: Module, profile: Profile, step_again: Callable[[Tap], None]
 ) -> list[Diagnostic]:

@@ -58,6 +58,7 @@ instr(
         "no-op where a compiler inserts synchronisation",
     ),
     cite="pto-isa docs/isa/TSYNC.md",
+    cxx="TSYNC",
 )
 
 
@@ -90,6 +91,7 @@ instr(
         "Hard uses cross-core flags 11 to 14",
     ),
     cite="pto-isa docs/isa/SYNCALL.md",
+    cxx="SYNCALL workspace? used_cores?",
 )
 
 # ---- storage
@@ -109,6 +111,7 @@ TASSIGN = instr(
     subject="tile",
     rules=(same_type("tile", "result"),),
     cite="pto-isa docs/isa/TASSIGN.md",
+    cxx="TASSIGN",
 )
 
 
@@ -140,6 +143,7 @@ instr(
         "the offset ignores boxes: right for plain tiles and whole boxes along the major axis",
     ),
     cite="pto-isa docs/isa/TSUBVIEW.md",
+    cxx="TSUBVIEW",
 )
 instr(
     "talias",
@@ -150,6 +154,7 @@ instr(
     profiles="",
     notes=("an older page names it; no header implements it on any profile",),
     cite="PTO-ISA pto-isa docs/isa/TALIAS.md",
+    cxx="- no header implements it",
 )
 instr(
     "tget_scale_addr",
@@ -168,6 +173,7 @@ instr(
         "PTOAS's text has one role, scaling; C++ has ScaleLeft and ScaleRight",
     ),
     cite="pto-isa docs/isa/TGET_SCALE_ADDR.md",
+    cxx="TGET_SCALE_ADDR",
 )
 
 # ---- mode registers
@@ -188,6 +194,7 @@ for _name, _kind, _body in (
         f"products of f32 tiles round their factors to {_kind} first",
         body=_body,
         attrs=_ROUNDING,
+        cxx=f"SET{_kind}MODE enable",
         text="{}",
         aliases=f"tset{_name}mode",
         notes=(_CPP_ONLY, _OLDER, *("a no-op on a2a3",) * (_name == "tf32")),
@@ -205,6 +212,7 @@ instr(
     types="f32",
     notes=(_CPP_ONLY, "i8 sets the sign bit, 46, of the scale word"),
     cite="pto-isa docs/isa/SET_QUANT_SCALAR.md",
+    cxx="SET_QUANT_SCALAR preQuantScalar out_type",
 )
 instr(
     "set_quant_vector",

@@ -59,6 +59,7 @@ instr(
     ),
     example="pto.sync.set #pto.pipe<PIPE_FIX>, 1",
     cite=(_MANUAL, _TD),
+    cxx="ffts_cross_core_sync pipe event_id ffts_mode | set_intra_block pipe event_id",
 )
 instr(
     "sync.wait",
@@ -70,6 +71,7 @@ instr(
     notes=("On a5 the cube waits for each sub-block by its own id.",),
     example="pto.sync.wait #pto.pipe<PIPE_V>, 1",
     cite=(_MANUAL, _TD),
+    cxx="wait_intra_block pipe event_id",
 )
 
 # The same semaphores under the names of the micro-instruction manual, ids as operands.
@@ -96,6 +98,7 @@ instr(
     operands=(read("core_id", "i64"), read("event_id", "i64")),
     profiles="a2a3",
     cite=(f"{_PAGES}/set-cross-core.md", f"{_GYM}:1693"),
+    cxx="- C++ writes sync.set",
 )
 instr(
     "wait_flag_dev",
@@ -107,6 +110,7 @@ instr(
     profiles="a2a3",
     notes=("The Gym manual writes core_id first, the page of pto-isa leaves it out.",),
     cite=(f"{_PAGES}/wait-flag-dev.md", f"{_GYM}:1698"),
+    cxx="wait_flag_dev event_id",
 )
 instr(
     "set_intra_block",
@@ -118,6 +122,7 @@ instr(
     profiles="a5",
     aliases="set_intra_core",
     cite=(f"{_PAGES}/set-intra-block.md", f"{_GYM}:1729"),
+    cxx="- C++ writes sync.set",
 )
 instr(
     "wait_intra_core",
@@ -129,6 +134,7 @@ instr(
     profiles="a5",
     aliases="wait_intra_block",
     cite=(f"{_PAGES}/wait-intra-core.md", f"{_GYM}:1734"),
+    cxx="- C++ writes sync.wait",
 )
 
 instr(
@@ -142,4 +148,5 @@ instr(
     rules=(dtype_in("ffts", "i64 i8"),),
     example="pto.set_ffts %ffts : memref<256xi64>",
     cite=_TD,
+    cxx="- the machine needs no memory for signals",
 )

@@ -107,6 +107,7 @@ _WHERE = {
     "": '["PIPE_MTE2", "PIPE_V", "EVENT_ID0"]',
     "_dyn": "[#pto.pipe<PIPE_MTE2>, #pto.pipe<PIPE_V>, %id]",
 }
+_CXX = {"": "{} src_pipe dst_pipe event_id", "_dyn": "- C++ numbers are known when they run"}
 for _suffix, _family in {"": FLAG, "_dyn": DYNAMIC_FLAG}.items():
     instr(
         f"set_flag{_suffix}",
@@ -114,6 +115,7 @@ for _suffix, _family in {"": FLAG, "_dyn": DYNAMIC_FLAG}.items():
         _SET,
         body=meaning.SET_FLAG,
         order=SetFlag(),
+        cxx=_CXX[_suffix].format("set_flag"),
         pipe="@src_pipe",
         example=f"pto.set_flag{_suffix}{_WHERE[_suffix]}",
         cite=(f"{_PAGES}/set-flag.md", _TD),
@@ -124,6 +126,7 @@ for _suffix, _family in {"": FLAG, "_dyn": DYNAMIC_FLAG}.items():
         _WAIT,
         body=meaning.WAIT_FLAG,
         order=WaitFlag(),
+        cxx=_CXX[_suffix].format("wait_flag"),
         pipe="@dst_pipe",
         notes=("One page says a flag stays for later waiters; hardware and programs consume it.",),
         example=f"pto.wait_flag{_suffix}{_WHERE[_suffix]}",
@@ -153,6 +156,7 @@ instr(
     _SET.replace("src_pipe", "its pipe"),
     body=meaning.SET_FLAG,
     order=SetFlag("src_op", "dst_op"),
+    cxx="- Event<> sets a flag between pipes",
     pipe="@src_op",
     example=f"pto.record_event{_KINDS}",
     cite=(_MANUAL, _TD),
@@ -163,6 +167,7 @@ instr(
     _WAIT.replace("dst_pipe", "its pipe"),
     body=meaning.WAIT_FLAG,
     order=WaitFlag("src_op", "dst_op"),
+    cxx="- Event<> sets a flag between pipes",
     pipe="@dst_op",
     example=f"pto.wait_event{_KINDS}",
     cite=(_MANUAL, _TD),
@@ -185,6 +190,7 @@ instr(
     aliases="pipe_barrier",
     notes=("PTOAS drops a barrier of PIPE_V on a5, which orders vector work by itself.",),
     cite=(f"{_PAGES}/pipe-barrier.md", _TD),
+    cxx="pipe_barrier pipe",
 )
 instr(
     "barrier_sync",
@@ -196,6 +202,7 @@ instr(
     text="[ @op_type ] {}",
     pipe="@op_type",
     cite=(_MANUAL, _TD),
+    cxx="- TSYNC is a barrier of the pipe",
 )
 instr(
     "mem_bar",
@@ -208,6 +215,7 @@ instr(
     pipe="V",
     scope="vecscope",
     cite=(f"{_PAGES}/mem-bar.md", f"{_GYM}:1267"),
+    cxx="- inside vector scopes, which C++ kernels write as intrinsics",
 )
 
 # ---- buffer ids: one name for a buffer, pipes take turns in program order
@@ -247,6 +255,7 @@ instr(
     notes=_CONTESTED,
     example='pto.get_buf "PIPE_V", 0, 0',
     cite=(f"{_PAGES}/get-buf.md", f"{_GYM}:1222"),
+    cxx="get_buf op_type buf_id mode",
 )
 instr(
     "rls_buf",
@@ -258,6 +267,7 @@ instr(
     notes=_CONTESTED,
     example='pto.rls_buf "PIPE_V", 0, 0',
     cite=(f"{_PAGES}/rls-buf.md", f"{_GYM}:1233"),
+    cxx="rls_buf op_type buf_id mode",
 )
 
 # ---- event ids chosen at run time

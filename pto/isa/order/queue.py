@@ -115,6 +115,7 @@ instr(
         "free slots are told half a ring at a time: push 8 of 8 slots waits for four tfrees",
     ),
     cite="pto-isa docs/isa/TPUSH.md",
+    cxx="TPUSH<split> pipe_handle tile | TPUSH<split=0> tile pipe_handle",
 )
 instr(
     "tpop",
@@ -131,6 +132,7 @@ instr(
         " idle one zeros, our cpu profile follows a2a3",
     ),
     cite="pto-isa docs/isa/TPOP.md",
+    cxx="TPOP<split> pipe_handle tile | TPOP<split=0> tile pipe_handle",
 )
 instr(
     "talloc",
@@ -145,6 +147,7 @@ instr(
     rules=(_entry_fits("entry"),),
     notes=(_ODD,),
     cite="pto-isa docs/isa/TALLOC.md",
+    cxx="TALLOC<split> pipe_handle entry",
 )
 instr(
     "tfree",
@@ -159,10 +162,12 @@ instr(
     rules=(_entry_fits("entry"),),
     notes=(_ODD, "without entry: tpop has released the slot already, where it copied"),
     cite="pto-isa docs/isa/TFREE.md",
+    cxx="TFREE<split=0> pipe_handle entry?",
 )
 
 _FRONTEND_RULES = (attr_in("split", "0", "1", "2"),)
 _LOWERED = "frontend form, lowered to {}; the queue is made by aic_ or aiv_initialize_pipe"
+_BY_ID = "- C++ holds the queue: TPipe"
 _GM_ONLY_A2A3 = "entries in global memory: a2a3 only, says the IR manual"
 
 
@@ -186,6 +191,7 @@ for _side, _peer, _to in (("cube", "aiv", "C2V"), ("vector", "aic", "V2C")):
         f"entry = a view of the next free {_to} slot in global memory",
         body=meaning.ALLOCATE_TO,
         order=Allocate(),
+        cxx=_BY_ID,
         results=(Result("entry", "view"),),
         text="{} -> results",
         profiles=NPU,
@@ -200,6 +206,7 @@ for _side, _peer, _to in (("cube", "aiv", "C2V"), ("vector", "aic", "V2C")):
         f"copy the tile into the next free {_to} slot, or tell of an entry, and signal",
         body=meaning.PUSH_TO,
         order=Push(),
+        cxx=_BY_ID,
         operands=(read("tile", "tile or view"),),
         text="( $tile : types ) {}",
         profiles=NPU,
@@ -220,6 +227,7 @@ for _side, _peer, _from in (("vector", "aic", "C2V"), ("cube", "aiv", "V2C")):
         f"tile = the next full {_from} slot",
         body=meaning.POP_FROM,
         order=Pop(),
+        cxx=_BY_ID,
         operands=(read("valid_row?", "index"), read("valid_col?", "index")),
         results=(Result("tile", "tile or view"),),
         text="<? ( $valid_row , $valid_col ) > {} -> results",
@@ -239,6 +247,7 @@ for _side, _peer, _from in (("vector", "aic", "C2V"), ("cube", "aiv", "V2C")):
         f"give the {_from} slot of the last tpop back to the producer",
         body=meaning.FREE_FROM,
         order=Free(),
+        cxx=_BY_ID,
         operands=(read("entry?", "tile or view"),),
         text="<? ( $entry : types ) > {}",
         profiles=NPU,

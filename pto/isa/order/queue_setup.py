@@ -186,6 +186,7 @@ for _core, _side in {"aic": "cube", "aiv": "vector"}.items():
         f"{_core}_initialize_pipe",
         SETUP,
         f"the {_side} end of queue id",
+        cxx="- C++ holds the queue: TPipe",
         body=meaning.INIT_FRONTEND,
         order=Open(),
         scope=_side,
@@ -209,7 +210,7 @@ LOWERED = Family(
     cost="free",
     traits=Traits(names_only=True),
 )
-instr(
+GLOBAL_QUEUE = instr(
     "initialize_l2g2l_pipe",
     LOWERED,
     "pipe = a queue whose slots lie in global memory (a2a3)",
@@ -226,8 +227,9 @@ instr(
     example="%q = pto.initialize_l2g2l_pipe {dir_mask = 1, slot_size = 1024, slot_num = 8}"
     " (%gm : !pto.ptr<f32, gm>, %buffer : i32) -> !pto.pipe",
     cite=_TD,
+    cxx="TPIPE pipe gm_addr local_addr peer_local_addr",
 )
-instr(
+LOCAL_QUEUE = instr(
     "initialize_l2l_pipe",
     LOWERED,
     "pipe = a queue whose slots lie in the consumer's local buffer (a5)",
@@ -241,6 +243,7 @@ instr(
     example="%q = pto.initialize_l2l_pipe {dir_mask = 1, slot_size = 1024, slot_num = 8}"
     " (%buffer : i32) -> !pto.pipe",
     cite=_TD,
+    cxx="TPIPE pipe local_addr peer_local_addr",
 )
 
 # ---- local buffers of queues

@@ -161,6 +161,7 @@ class Instr:
     phases: Mapping[str, tuple[str, ...]]
     traits: Traits
     cost: str = ""  # the class of work it is on a chip: `isa/cost`
+    cxx: str = ""  # C++ calls, where they are not derived: `cxx/forms.py`; "- why" there is none
     body: Any = None  # the meaning engines execute; None: parsed and checked only
     order: Order | None = None  # what it does to the order of pipes, agents and ranks
     operand_names: tuple[str, ...] = field(default=(), compare=False)
@@ -216,6 +217,7 @@ def instr(
     cost: str | None = None,
     traits: Traits | None = None,
     order: Order | None = None,
+    cxx: str = "",
 ) -> Instr:
     """Add a row. `types` is short for the same list on every profile; None leaves a profile open.
 
@@ -246,6 +248,7 @@ def instr(
         phases={p: tuple(pipes.split()) for p, pipes in (phases or {}).items()},
         cost=family.cost if cost is None else cost,
         traits=family.traits.joined(traits),
+        cxx=cxx,
         body=body,
         order=order,
         operand_names=tuple(o.name for o in used),

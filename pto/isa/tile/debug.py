@@ -27,6 +27,7 @@ instr(
         "numbers are %6.2f and %6d in the IR manual, %8.4f and %8d in the headers; we print four"
         " decimals, or an exponent where that says nothing, and the ends of rows beyond 128",
     ),
+    cxx="TPRINT src _?",
 )
 
 
@@ -54,6 +55,7 @@ instr(
     subject="src",
     rules=(on(NPU, in_role("src", "vec")), same_dtype("src", "dst"), _inside("src")),
     cite=("PTOAS docs/PTO_IR_manual.md", "tile.yaml#pto.tgetval"),
+    cxx="- Tile::GetValue asks the machine",
 )
 instr(
     "tsetval",

@@ -178,6 +178,7 @@ instr(
     BY_ROW,
     "dst[i,j] = src0[i,j] + src1[i,0]",
     body=Lane(lanes.add, spread="row"),
+    cxx="TROWEXPANDADD dst src0 src1 _?",
     a2a3=_COMPUTED_A2A3,
     a5=_COMPUTED_A5,
     example=_WITH_COLUMN.format("trowexpandadd"),

@@ -170,6 +170,9 @@ instr(
         "pipe: the IR manual says V only; event.hpp and the td tell it by the roles",
     ),
     cite=("pto-isa docs/isa/TEXTRACT.md", "seed 001, Compact Mode in TEXTRACT"),
+    cxx="TEXTRACT dst src indexRow=0 indexCol=0 | "
+    "TEXTRACT dst src preQuantScalar indexRow indexCol | "
+    "TEXTRACT dst dst1 src indexRow=0 indexCol=0 indexRow1=0 indexCol1=0",
 )
 instr(
     "textract_fp",
@@ -180,6 +183,7 @@ instr(
     types="i32 f32",
     rules=(window_inside("dst", "src"),),
     cite="pto-isa docs/isa/TEXTRACT_FP.md",
+    cxx="TEXTRACT_FP dst src fp indexRow indexCol | TEXTRACT dst src fp:scaling indexRow indexCol",
 )
 
 _INSERTED_A5 = f"{_EXTRACTED_A5} i32"
@@ -228,6 +232,7 @@ instr(
         "acc->vec on a5 is in the header and not in PTOAS; f32 stays f32 in mat on a5 only",
     ),
     cite=("pto-isa docs/isa/TINSERT.md", "seed 001, Layout Conversion Patterns"),
+    cxx="TINSERT dst src indexRow=0 indexCol=0 | TINSERT dst src preQuantScalar indexRow indexCol",
 )
 instr(
     "tinsert_fp",
@@ -238,4 +243,5 @@ instr(
     types="i32 f32",
     rules=(window_inside("src", "dst", valid=True),),
     cite="pto-isa docs/isa/TINSERT_FP.md",
+    cxx="TINSERT_FP dst src fp indexRow indexCol | TINSERT dst src fp:scaling indexRow indexCol",
 )

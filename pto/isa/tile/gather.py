@@ -159,6 +159,7 @@ instr(
         "GatherAxis (pick rows) exists in C++ only",
         "the scratch size of the compare form counts tmp itself on the page; we do not check it",
     ),
+    cxx="TGATHER dst src | TGATHER dst src indices tmp | TGATHER dst src kValue cdst tmp offset",
 )
 
 # ---- tgatherb, tscatter
@@ -274,4 +275,5 @@ instr(
         "on a2a3 PTOAS gives it the scalar pipe, on a5 the vector pipe",
         "the mask form (spread by a pattern) exists in C++ only",
     ),
+    cxx="TSCATTER dst src indexes | TSCATTER dst src",
 )

@@ -45,6 +45,7 @@ instr(
         "on a2a3 the page takes floats too; PTOAS integers only",
         "the C++ interface has a form with tmp for the vector path of a2a3",
     ),
+    cxx="TCI<descending> dst S _?",
 )
 instr(
     "ttri",
@@ -59,6 +60,7 @@ instr(
     rules=(attr_in("upperOrLower", "0", "1"),),
     cite="pto-isa docs/isa/TTRI.md",
     notes=("i64 and u64 are in the a5 headers, not in the IR manual",),
+    cxx="TTRI<upperOrLower> dst diagonal",
 )
 
 _WORDS = ("key0", "key1", "counter0", "counter1", "counter2", "counter3")
@@ -81,4 +83,5 @@ instr(
         "order and counters as the golden and the a5 code have them; the CPU simulator puts the"
         " words of a counter 64 columns apart and adds a quarter of the row for each chunk",
     ),
+    cxx="TRANDOM<rounds> dst key0 key1 counter0 counter1 counter2 counter3",
 )

@@ -190,6 +190,12 @@ _MX_NOTES = (
     "scale tiles: the ISA has e8m0 of 1/32 size, PTOAS programs write f16 of the operand's shape",
     "seed 004 describes MX as int8 -> int32, the headers as fp8 and fp4 -> f32: both are accepted",
 )
+_CXX = {  # where C++ has other calls than the operands in order
+    ".acc": "{0}_ACC dst acc_in lhs rhs | {0}_ACC dst+acc_in lhs rhs",
+    ".mx": "{0}_MX dst a a_scale b b_scale",
+    ".mx.acc": "{0}_MX dst c_in:acc a a_scale b b_scale",
+    ".mx.bias": "{0}_MX dst a a_scale b b_scale bias:bias",
+}
 _PLAIN_FORMS = (  # suffix, operands, the factors, what is added, its rules
     ("", "lhs rhs", "lhs", "rhs", "", ()),
     (".acc", "acc_in lhs rhs", "lhs", "rhs", "acc_in[i,j] + ", _adds("acc_in")),
@@ -215,6 +221,7 @@ for _family, _name in ((MATMUL, "tmatmul"), (GEMV, "tgemv")):
             f"dst[i,j] = {_plus}sum over k of {_lhs}[i,k] * {_rhs}[k,j]{', i = 0' * _gemv}",
             body=PRODUCT,
             traits=_PYTHON.get(_name + _suffix),
+            cxx=_CXX.get(_suffix, "").format(_name.upper()),
             operands=_tiles(_names),
             a2a3="i8 f16 bf16 f32",
             a5="i8 f8e4m3 f8e5m2 hifloat8 f16 bf16 f32",
@@ -230,6 +237,7 @@ for _family, _name in ((MATMUL, "tmatmul"), (GEMV, "tgemv")):
             f"dst[i,j] = {_plus}sum over k of a[i,k] * b[k,j] * 2^(a_scale[i,k/32]-127)"
             f" * 2^(b_scale[k/32,j]-127){', i = 0' * _gemv}",
             body=PRODUCT,
+            cxx=_CXX.get(_suffix, "").format(_name.upper()),
             operands=_tiles(_names),
             types="i8 f8e4m3 f8e5m2 float4_e1m2x2 float4_e2m1x2",
             subject="a",

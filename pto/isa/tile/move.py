@@ -121,6 +121,7 @@ instr(
         " next 32 bytes",
     ),
     cite=("pto-isa docs/isa/TLOAD.md", "seed 003, TLOAD"),
+    cxx="TLOAD dst src",
 )
 instr(
     "tprefetch",
@@ -145,6 +146,7 @@ instr(
     rules=(flat("src"),),
     notes=("PTOAS has no such operation: the text is that of the other asynchronous transfers",),
     cite="pto-isa docs/isa/TPREFETCH_ASYNC.md",
+    cxx="- sessions of asynchronous prefetches are not modelled for C++",
 )
 
 _STORE_RULES = (
@@ -286,6 +288,7 @@ instr(
         "TMOV.md proposes tmov.m2l, m2r, m2b, m2s, a2v, v2v; PTOAS reads tmov and tmov.fp only",
     ),
     cite="pto-isa docs/isa/TMOV.md",
+    cxx="TMOV dst src | TMOV dst src fp:scaling | TMOV dst src _ | TMOV dst src preQuantScalar",
 )
 instr(
     "tmov.fp",

@@ -151,6 +151,7 @@ for _name, _test, _fn in (
         f"(dst, dstIdx) = (src0, src0Idx) if {_test} else (src1, src1Idx); where one source is"
         " valid, its pair",
         body=partial_search(_fn),
+        cxx=f"{_name.upper()} dst src0 src1 dstIdx src0Idx src1Idx",
         a2a3=_A2A3,
         a5="i8 u8 i16 u16 i32 u32 f16 bf16 f32",
         example=f"pto.{_name} ins(%src0, %src1, %src0Idx, %src1Idx :"

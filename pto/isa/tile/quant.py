@@ -62,6 +62,7 @@ instr(
     " !pto.tile_buf<vec, 16x8xf32>) outs(%dst : !pto.tile_buf<vec, 16x64xi8>)"
     " {quant_type = #pto<quant_type INT8_SYM>}",
     cite=("pto-isa docs/isa/TQUANT.md", "PTOAS docs/PTO_IR_manual.md"),
+    cxx="TQUANT dst src fp offset? | TQUANT dst src fp _ offset?",
 )
 instr(
     "tdequant",
@@ -190,4 +191,5 @@ instr(
     " !pto.tile_buf<vec, 1x32xui8>, !pto.tile_buf<vec, 1x32xf32>, !pto.tile_buf<vec, 1x32xf32>)"
     " {quant_type = #pto<quant_type MXFP8>}",
     cite=("pto-isa docs/isa/TQUANT.md", "pto-isa docs/isa/TQUANT_DN.md"),
+    cxx="TQUANT dst src exp max scaling exp_zz?",
 )

@@ -77,6 +77,7 @@ instr(
     notes=(_EXTENT,),
     cite="pto-isa docs/isa/TFILLPAD.md",
     phases={"a2a3": "V S V"},
+    cxx="TFILLPAD dst src | TFILLPAD src+dst",
 )
 instr(
     "tfillpad_expand",
@@ -86,6 +87,7 @@ instr(
     rules=(_holds("dst", "src"),),
     notes=(_EXTENT,),
     cite="pto-isa docs/isa/TFILLPAD_EXPAND.md",
+    cxx="TFILLPAD_EXPAND dst src | TFILLPAD<TFillPadMode=Expand> dst src",
 )
 instr(
     "tfillpad_inplace",
@@ -95,6 +97,7 @@ instr(
     rules=(same_shape("src", "dst"),),
     notes=(_EXTENT,),
     cite="pto-isa docs/isa/TFILLPAD_INPLACE.md",
+    cxx="TFILLPAD_INPLACE dst src | TFILLPAD<TFillPadMode=InPlace> dst src",
 )
 
 # ---- reinterpretation
@@ -277,6 +280,7 @@ instr(
         " divides the stored value by the size of an index element; we do as the code does",
     ),
     cite="PTOAS docs/PTO_IR_manual.md, pto.tconcatidx",
+    cxx="TCONCAT dst src0 src1 src0Idx src1Idx | TCONCAT dst src0 src1 dstIdx src0Idx src1Idx",
 )
 
 # ---- interleaving
@@ -331,6 +335,7 @@ instr(
     rules=(same_valid("src0", "src1", "dst0"), _even_columns("dst0")),
     notes=(_CPP_ONLY,),
     cite="pto-isa docs/isa/TINTERLEAVE.md",
+    cxx="TINTERLEAVE dst1 dst0 src1 src0",
 )
 instr(
     "tdeinterleave",
@@ -347,4 +352,5 @@ instr(
         " half",
     ),
     cite="pto-isa docs/isa/TDEINTERLEAVE.md",
+    cxx="TDEINTERLEAVE dst1 dst0 src1 src0 | TDEINTERLEAVE dst1 dst0 src0",
 )

@@ -26,6 +26,7 @@ from pto.isa.rules.tile import (
 _TMP_NOTE = "tmp is working space of a2a3; a5 and the CPU simulator take it and do not use it"
 _INT_FLOAT = "i16 i32 f16 f32"
 _FULL = "!pto.tile_buf<vec, 16x64xf32>"
+_INDEX_FORMS = "{0} dst src tmp | {0} dstVal dst src tmp"  # of searches, in C++
 _TO_COLUMN = (
     f"pto.{{}} ins(%src, %tmp : {_FULL}, {_FULL})"
     " outs(%dst : !pto.tile_buf<vec, 16x1x{}, blayout=col_major>)"
@@ -203,6 +204,7 @@ for _name, _word in {"trowargmax": "greatest", "trowargmin": "least"}.items():
         ROW_INDICES,
         f"dst[i,0] = column of the {_word} src[i,j]; dstVal[i,0] = that element",
         body=search("row", greatest=_word == "greatest"),
+        cxx=_INDEX_FORMS.format(_name.upper()),
         example=_TO_COLUMN.format(_name, "i32"),
         a2a3=_INT_FLOAT,
         a5="i16 u16 i32 u32 f16 bf16 f32",
@@ -302,6 +304,7 @@ instr(
         _I64_NOTE,
         "PTOAS takes tmp and isBinary together only; the IR manual also shows tmp alone",
     ),
+    cxx="TCOLSUM dst src tmp? isBinary?",
 )
 instr(
     "tcolprod",
@@ -368,6 +371,7 @@ for _name, _word in {"tcolargmax": "greatest", "tcolargmin": "least"}.items():
         COLUMN_INDICES,
         f"dst[0,j] = row of the {_word} src[i,j]; dstVal[0,j] = that element",
         body=search("column", greatest=_word == "greatest"),
+        cxx=_INDEX_FORMS.format(_name.upper()),
         example=f"pto.{_name} ins(%src, %tmp : {_FULL}, {_FULL})"
         " outs(%dst : !pto.tile_buf<vec, 1x64xi32>)",
         a2a3="u16 u32 f16 f32",

@@ -1,0 +1,130 @@
+"""`pto cxx`: the header for C++ kernels, and system tests of C++ projects."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from pto.cli import console
+from pto.core.errors import fail
+from pto.core.render import Piece
+from pto.cxx import header, st
+from pto.gym.selection import select
+
+EXAMPLES = """\
+  pto cxx header -o include                 the header, for compilers and editors (clangd)
+  pto cxx st project/tests/npu/a2a3/src/st  system tests: kernel, main.cpp, generator
+  pto cxx st tests/st -k "tadd or tsub"     the cases whose names match
+  pto cxx st tests/st -j 2 --json > st.json
+
+Tests are native code: they are compiled and run with your rights, in child processes with limits of
+time and memory. Run what you trust.
+"""
+_SAY_EVERY = 5.0
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    verbs = parser.add_subparsers(dest="what", required=True, metavar="header|st")
+    make = verbs.add_parser("header", help="write the header tree")
+    make.add_argument("-o", metavar="DIR", type=Path, required=True, help="where to")
+    test = verbs.add_parser("st", help="run system tests")
+    test.add_argument("path", metavar="DIR", type=Path, nargs="+", help="folders of tests")
+    test.add_argument("-k", metavar="EXPR", default="", help="only cases whose names match")
+    test.add_argument("-j", metavar="N", type=int, help="processes; default: the processors")
+    test.add_argument("-I", metavar="DIR", type=Path, action="append", default=[], dest="include")
+    test.add_argument("--profile", metavar="P", help="cpu, a2a3 or a5; default: by the path")
+    test.add_argument("--timeout", metavar="S", type=float, default=300.0, help="for one case")
+    test.add_argument("--json", action="store_true", help="everything, as JSON")
+    test.add_argument("-v", action="store_true", help="every case that does not pass, in full")
+
+
+def run(args: argparse.Namespace) -> int:
+    if args.what == "header":
+        header.write(args.o)
+        print(f"{args.o}: compile with -I{args.o} -std=c++17")
+        return 0
+    jobs = (os.cpu_count() or 1) if args.j is None else args.j
+    if jobs < 1:
+        raise fail("PTO-U061", f"-j {jobs}: at least one process is needed")
+    folders = st.find(args.path, args.profile, args.include)
+    selection = select(args.k)
+    start = time.perf_counter()
+    with _Progress(sum(len(f.cases) for f in folders)) as progress:
+        cases = st.run(folders, selection.holds, jobs, args.timeout, progress)
+    if args.json:
+        print(json.dumps([case.data() for case in cases], indent=1))
+    else:
+        console.write(_table(cases, time.perf_counter() - start))
+        if args.v:
+            _show(cases)
+    return 0 if all(case.status in (*st.PASSED, "skipped") for case in cases) else 1
+
+
+def _show(cases: Sequence[st.Case]) -> None:
+    """Cases that do not pass, what is found in several only once."""
+    told: set[str] = set()
+    for case in cases:
+        if case.status not in st.PASSED:
+            print(f"\n{case.folder}/{case.name}: {case.status}")
+            console.show([d for d in case.findings if str(d) not in told], stream=sys.stdout)
+            told |= {str(d) for d in case.findings}
+
+
+class _Progress:
+    """How many cases are done: in place on a terminal, now and then in a pipe."""
+
+    def __init__(self, total: int) -> None:
+        self._total, self._done, self._failed = total, 0, 0
+        self._lock, self._said = threading.Lock(), time.monotonic()
+
+    def __enter__(self) -> Callable[[st.Case], None]:
+        return self._told
+
+    def __exit__(self, *_: object) -> None:
+        if sys.stderr.isatty():
+            sys.stderr.write("\r\x1b[K")
+
+    def _told(self, case: st.Case) -> None:
+        with self._lock:
+            self._done += 1
+            self._failed += case.status not in st.PASSED
+            line = f"{self._done}/{self._total} cases, {self._failed} did not pass, {case.folder}"
+            if sys.stderr.isatty():
+                sys.stderr.write(f"\r\x1b[K{line[:100]}")
+                sys.stderr.flush()
+            elif time.monotonic() - self._said > _SAY_EVERY:
+                self._said = time.monotonic()
+                print(line, file=sys.stderr, flush=True)
+
+
+def _table(cases: Sequence[st.Case], seconds: float) -> list[Piece]:
+    """A row a folder, the reasons of those that do not pass, and the sum."""
+    seen = [s for s in st.STATUSES if any(c.status == s for c in cases)]
+    folders = list(dict.fromkeys(c.folder for c in cases))
+    width = max([len("folder"), *map(len, folders)], default=6)
+    head = f"{'folder':<{width}}" + "".join(f"{s:>9}" for s in seen) + "\n"
+    out: list[Piece] = [("title", head)]
+    for folder in folders:
+        counts = Counter(c.status for c in cases if c.folder == folder)
+        row = "".join(f"{counts[s] or '':>9}" for s in seen)
+        good = all(s in st.PASSED or not counts[s] for s in counts)
+        out.append(("" if good else "warning", f"{folder:<{width}}{row}\n"))
+    counts = Counter(c.status for c in cases)
+    out.append(("title", f"{'':<{width}}" + "".join(f"{counts[s]:>9}" for s in seen) + "\n"))
+    reasons = Counter(
+        f"{c.status}: {c.findings[0].code} {c.findings[0].message.splitlines()[0][:110]}"
+        for c in cases
+        if c.findings
+    )
+    out += [("dim", f"  {n:5} {why}\n") for why, n in reasons.most_common(20)]
+    passed = sum(counts[s] for s in st.PASSED)
+    text = f"{passed:,} of {len(cases):,} cases pass, {counts['exact']:,} of them bit for bit"
+    out.append(("title", f"{text}, {seconds:.0f} s\n"))
+    return out

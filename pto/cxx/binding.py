@@ -1,0 +1,230 @@
+"""Calls as instructions: which row a C++ call is, and which argument is which operand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pto.core.dtypes import dtype
+from pto.core.errors import fail
+from pto.cxx.forms import Argument, Form, attribute_of, by_name
+from pto.cxx.records import (
+    FLOAT,
+    INTEGER,
+    LITERAL,
+    NUMBERS,
+    POINTER,
+    QUEUE,
+    TENSOR,
+    TILE,
+    Call,
+    Passed,
+    Tables,
+    element,
+)
+from pto.cxx.sizes import Bound, Late, counted
+from pto.ir.builder import INDEX, scalar_type
+from pto.isa.row.attributes import Attribute, Bool, Enum, Int, Str
+from pto.isa.row.enums import ENUMS, kinds_of
+from pto.isa.row.instr import Attr, Instr, Operand
+from pto.isa.row.types import Scalar, TileBuf
+
+
+def bind(call: Call, tables: Tables) -> Bound:
+    """The first form of the called name that takes these arguments."""
+    forms = by_name().get(call.name)
+    if forms is None:
+        raise fail("PTO-U240", f"the header knows {call.name}, the table does not")
+    why = ""
+    for form in forms:
+        found = _matched(form, call, tables)
+        if not isinstance(found, str):
+            return found
+        why = why or found
+    raise fail("PTO-U240", f"no form of {call.name} takes these arguments: {why}")
+
+
+def _matched(form: Form, call: Call, tables: Tables) -> Bound | str:
+    enums = [o for o in (*call.operands, *call.literals) if o.word is not None]
+    attrs: dict[str, Attribute] = {}
+    chosen = {name: word for name, word in form.fixed if form.row.attr(name) is None}
+    for operand in enums:
+        enum, number = operand.word or ("", 0)
+        if enum in chosen:
+            if _enumerator(enum, number, tables) != chosen.pop(enum):
+                return f"{enum} is another"
+            continue
+        problem = _set(form.row, attrs, enum, number)
+        if problem:
+            return problem
+    if chosen:
+        return f"{next(iter(chosen))} is missing"
+    for name, word in form.fixed:
+        attr = form.row.attr(name)
+        if attr is not None and name not in attrs:
+            attrs[name] = _number(attr, int(word))
+    literals = [o.number or 0 for o in call.literals if o.tag == LITERAL]
+    for name, number in zip(form.literals, literals, strict=False):
+        attr = form.row.attr(name)
+        if attr is not None:
+            attrs[name] = _number(attr, number)
+    rest = [o for o in call.operands if o.word is None]
+    wanted = [a for a in form.arguments if not a.names or a.names[0] not in attrs]
+    assigned = _assign(form.row, wanted, rest)
+    if assigned is None:
+        return f"{form.name} takes {' '.join('/'.join(a.names) or '_' for a in form.arguments)}"
+    operands: dict[str, list[tuple[Passed | None, int]]] = {}
+    for argument, given in assigned:
+        for name in argument.names:
+            attr = form.row.attr(name)
+            if attr is not None and name not in form.row.operand_names:
+                number = given[0].number if given and given[0].number is not None else None
+                attrs[name] = _dynamic(attr, given[0] if given else None, argument, number)
+                continue
+            if given or argument.default is not None:
+                many: list[tuple[Passed | None, int]] = [(g, 0) for g in given]
+                operands[name] = many or [(None, argument.default or 0)]
+    ordered = {n: operands[n] for n in form.row.operand_names if n in operands}
+    return counted(Bound(form.row, ordered, attrs))
+
+
+def _dynamic(attr: Attr, given: Passed | None, argument: Argument, number: int | None) -> Any:
+    if given is None:
+        return _number(attr, argument.default or 0)
+    return Late(attr, given.at) if number is None else _number(attr, number)
+
+
+def settled(attrs: dict[str, Attribute], values: Sequence[int]) -> dict[str, Attribute]:
+    """Attributes with the numbers of a record in place."""
+    return {
+        name: _number(a.attr, values[a.at]) if isinstance(a, Late) else a
+        for name, a in attrs.items()
+    }
+
+
+def _enumerator(enum: str, number: int, tables: Tables) -> str:
+    words = {"TFillPadMode": ("Normal", "InPlace", "Expand")}
+    return words[enum][number] if enum in words else str(number)
+
+
+_SPELLED = {  # where the header numbers words otherwise than the table
+    ("QuantType", 0): "MXFP8",
+    ("QuantType", 1): "MXFP4_E2M1",
+    ("QuantType", 2): "INT8_SYM",
+    ("QuantType", 3): "INT8_ASYM",
+    ("RoundMode", 1): "RINT",
+}
+_WORDS = {
+    "SyncCoreType": ("AIVOnly", "AICOnly", "Mix"),
+    "SyncAllMode": ("Hard", "Soft"),
+    "QuantScaleAlg": ("OCP", "NV"),
+    "VecStoreMode": ("ND", "NZ"),
+}
+# Enumerators that say what execution does not depend on.
+_IDLE = ("PrintFormat", "PadValue", "ScatterConflict", "TCopyMode")
+
+
+def _set(row: Instr, attrs: dict[str, Attribute], enum: str, number: int) -> str:
+    """Set the attribute that an enumerator stands for; why not, where there is none."""
+    attr = attribute_of(row, enum, attrs)
+    if attr is None:
+        if enum in _IDLE or enum.endswith("Algorithm") or number == 0:
+            return ""
+        return f"no place for a {enum}"
+    kinds = kinds_of(attr.kind)
+    if not kinds:
+        word = _WORDS[enum][number] if enum in _WORDS else None
+        attrs[attr.name] = _number(attr, number) if word is None else Str(word)
+        return ""
+    word = _SPELLED.get((enum, number)) or kinds[0].word(number)
+    if word is None:
+        return f"{enum} has no number {number}"
+    attrs[attr.name] = Enum(kinds[0].name, word)
+    return ""
+
+
+def _number(attr: Attr, number: int) -> Attribute:
+    kind = attr.kind.split("|")[0]
+    if kind == "bool":
+        return Bool(bool(number))
+    if kind in ENUMS:
+        word = ENUMS[kind].word(number)
+        if word is None:
+            raise fail("PTO-U240", f"{attr.name} has no number {number}")
+        return Enum(kind, word)
+    if kind == "str":
+        return Str(str(number))
+    return Int(number, scalar_type(dtype("i64" if kind == "int" else kind)))
+
+
+Assigned = list[tuple[Argument, list[Passed]]]
+
+
+def _assign(row: Instr, wanted: list[Argument], given: list[Passed]) -> Assigned | None:
+    """Arguments to parameters in order; optional parameters may be left out."""
+    if not wanted:
+        return [] if not given else None
+    first, others = wanted[0], wanted[1:]
+    if first.rest:
+        return [(first, given)] if all(_fits(row, first, g) for g in given) else None
+    if given and _fits(row, first, given[0]):
+        found = _assign(row, others, given[1:])
+        if found is not None:
+            return [(first, [given[0]]), *found]
+    if given and first.optional and given[0].tag == POINTER and not given[0].element:
+        return _assign(row, others, given[1:])  # nullptr: not there
+    if first.optional:
+        found = _assign(row, others, given)
+        if found is not None:
+            return [(first, []), *found]
+    return None
+
+
+def _fits(row: Instr, argument: Argument, given: Passed) -> bool:
+    if not argument.names:
+        return given.tag in (TILE, NUMBERS)
+    operand = next((o for o in row.operands if o.name == argument.names[0]), None)
+    if operand is None:  # an attribute, or a result
+        return given.tag in (INTEGER, QUEUE, LITERAL)
+    if argument.role and not (
+        isinstance(given.type, TileBuf) and given.type.tile.role.value == argument.role
+    ):
+        return False
+    return _takes(operand, given)
+
+
+def _takes(operand: Operand, given: Passed) -> bool:
+    kind = operand.kind
+    if given.tag == TILE:
+        return "tile" in kind or kind == "any"
+    if given.tag == TENSOR:
+        return "view" in kind or kind == "any"
+    if given.tag == QUEUE:
+        return kind == "pipe"
+    if given.tag == POINTER:
+        return kind in ("any", "pointer")
+    numeric = ("scalar", "int", "index", "i64", "i32", "float", "number", "tile or scalar", "any")
+    return given.tag in (INTEGER, FLOAT) and kind in numeric
+
+
+def scalar_of(bound: Bound, operand: str, given: Passed | None) -> Scalar:
+    """The type a scalar operand has: C++ converts it to the elements of the tile it goes with."""
+    spec = next(o for o in bound.row.operands if o.name == operand)
+    if spec.kind == "index":
+        return INDEX
+    if spec.kind in ("i64", "i32"):
+        return scalar_type(dtype(spec.kind))
+    tiles: dict[str, TileBuf] = {}
+    for name, values in bound.operands.items():
+        first = values[0][0] if values else None
+        if first is not None and isinstance(first.type, TileBuf):
+            tiles[name] = first.type
+    sources = [t for o in bound.row.operands if o.role == "in" and (t := tiles.get(o.name))]
+    targets = [t for o in bound.row.operands if o.role != "in" and (t := tiles.get(o.name))]
+    own = element(given.element) if given is not None and given.element else None
+    wants_float = spec.kind == "float" or operand == "deqScale"
+    if wants_float or not (sources or targets):
+        return scalar_type(dtype("f32") if wants_float else own or dtype("i64"))
+    if spec.kind == "int":
+        return scalar_type(own or dtype("i32"))
+    return (sources or targets)[0].elem

@@ -1,0 +1,266 @@
+"""The process in which compiled kernels run, and the door to it.
+
+Native code can crash, loop for ever or take all memory: here that ends a child with limits, and the
+parent says where it was. This contains accidents, not malice: the code has the user's rights.
+"""
+
+from __future__ import annotations
+
+import ctypes as c
+import json
+import os
+import re
+import resource
+import selectors
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pto.core.errors import Diagnostic, Loc, Note, PtoError
+
+MEMORY = 16 << 30  # bytes of address space of a child
+SECONDS = 600.0  # of one request, unless the caller says otherwise
+_GRACE = 3.0  # for a child to say where it was
+_SIGNALS = {
+    signal.SIGSEGV: "touched memory that is not its own",
+    signal.SIGBUS: "touched memory that is not its own",
+    signal.SIGFPE: "divided by zero",
+    signal.SIGILL: "ran into an instruction the processor does not have",
+    signal.SIGABRT: "gave up (abort)",
+    signal.SIGALRM: "did not end in time",
+}
+
+# ---- findings across the pipe
+
+
+def _loc(loc: Loc | None) -> Any:
+    return None if loc is None else [loc.file, loc.line, loc.col, loc.end]
+
+
+def packed(finding: Diagnostic) -> dict[str, Any]:
+    notes = [[note.message, _loc(note.loc)] for note in with_callers(finding).notes]
+    return {
+        "code": finding.code,
+        "message": finding.message,
+        "loc": _loc(finding.loc),
+        "severity": finding.severity,
+        "notes": notes,
+        "help": finding.help,
+    }
+
+
+def unpacked(data: Mapping[str, Any]) -> Diagnostic:
+    notes = tuple(Note(message, Loc(*loc) if loc else None) for message, loc in data["notes"])
+    loc = Loc(*data["loc"]) if data["loc"] else None
+    return Diagnostic(data["code"], data["message"], loc, data["severity"], notes, data["help"])
+
+
+def with_callers(finding: Diagnostic) -> Diagnostic:
+    """The finding with a note for each function around its place, innermost first."""
+    from dataclasses import replace
+
+    notes = list(finding.notes)
+    callers = getattr(finding.loc, "callers", ())
+    notes[:0] = [Note("called from here", loc) for loc in callers[:3]]
+    out: list[Note] = []
+    for note in notes:
+        out.append(note)
+        inner = getattr(note.loc, "callers", ())
+        out += [Note("called from here", loc) for loc in inner[:2] if loc not in callers]
+    return replace(finding, notes=tuple(out))
+
+
+# ---- the parent's side
+
+
+class Crash(Exception):
+    """The child ended while it had something to do."""
+
+    def __init__(self, finding: Diagnostic) -> None:
+        super().__init__(finding)
+        self.finding = finding
+
+
+class Child:
+    """A process with one program in it."""
+
+    def __init__(self, builds: Mapping[str, Path], profile: str) -> None:
+        self.builds = dict(builds)
+        self._profile = profile
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        ours, theirs = os.pipe()
+        asked, asking = os.pipe()
+        self._errors = os.memfd_create("pto-errors")
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "pto.cxx.child", str(asked), str(theirs)],
+            pass_fds=(asked, theirs),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=self._errors,
+            env=environment,
+        )
+        os.close(theirs)
+        os.close(asked)
+        self._read, self._write, self._rest = ours, asking, b""
+        builds = {side: str(path) for side, path in self.builds.items()}
+        self.ask({"do": "load", "builds": builds, "profile": self._profile})
+        return self._process
+
+    def ask(self, request: Mapping[str, Any], seconds: float = SECONDS) -> Any:
+        """What the child answers; raises what it found, or Crash."""
+        process = self._process or self._start()
+        os.write(self._write, json.dumps(request).encode() + b"\n")
+        answer = self._line(seconds)
+        if answer is None:
+            raise self._ended(process, seconds)
+        found = json.loads(answer)
+        if "error" in found:
+            raise PtoError(*(unpacked(d) for d in found["error"]))
+        return found
+
+    def _line(self, seconds: float) -> bytes | None:
+        """One line of the child; None when it ends or is late."""
+        end, reported = time.monotonic() + seconds, False
+        with selectors.DefaultSelector() as waiting:
+            waiting.register(self._read, selectors.EVENT_READ)
+            while b"\n" not in self._rest:
+                if not waiting.select(max(0.0, end - time.monotonic())):
+                    if reported or self._process is None:
+                        return None
+                    self._process.send_signal(signal.SIGALRM)  # it says where it is
+                    end, reported = time.monotonic() + _GRACE, True
+                    continue
+                more = os.read(self._read, 1 << 16)
+                if not more:
+                    return None
+                self._rest += more
+        line, _, self._rest = self._rest.partition(b"\n")
+        return line
+
+    def _ended(self, process: subprocess.Popen[bytes], seconds: float) -> Crash:
+        """Why, and at which line."""
+        process.kill()
+        code = process.wait()
+        os.lseek(self._errors, 0, os.SEEK_SET)
+        text = os.read(self._errors, 1 << 20).decode(errors="replace")
+        self._close()
+        found = re.findall(r"^pto-crash (\d+) ([0-9a-f]+)$", text, re.MULTILINE)
+        if not found:
+            late = code == -signal.SIGKILL
+            what = f"did not end within {seconds:g} s" if late else f"ended with status {code}"
+            tail = "\n".join(text.strip().splitlines()[-3:])
+            return Crash(Diagnostic("PTO-U245", f"the kernel {what}", help=tail or None))
+        number, address = int(found[-1][0]), int(found[-1][1], 16)
+        what = _SIGNALS.get(signal.Signals(number), f"ended by signal {number}")
+        if number == signal.SIGALRM:
+            what = f"did not end within {seconds:g} s"
+        return Crash(Diagnostic("PTO-U245", f"the kernel {what}", self._place(address)))
+
+    def _place(self, address: int) -> Loc | None:
+        """The line of the last instruction before the end."""
+        from pto.cxx.native import lines_of
+
+        if not address:
+            return None
+        found = [lines_of(path, (address,))[0] for path in self.builds.values()]
+        return next((loc for loc in found if loc.line), None)
+
+    def _close(self) -> None:
+        for fd in (self._read, self._write, self._errors):
+            os.close(fd)
+        self._process = None
+
+    def end(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._close()
+
+
+# ---- the child's side
+
+
+class Server:
+    """Answers requests about one program."""
+
+    def __init__(self) -> None:
+        from pto.target.profile import profile
+
+        self._find = profile
+
+    def load(self, builds: Mapping[str, str], profile: str) -> dict[str, Any]:
+        from pto.cxx.native import Native
+
+        self.profile = self._find(profile)
+        self.builds = {side: Native(Path(path)) for side, path in builds.items()}
+        return {}
+
+    def names(self) -> dict[str, Any]:
+        """The tests of a host program."""
+        return {"tests": next(iter(self.builds.values())).tests()}
+
+    def test(self, number: int, folder: str) -> dict[str, Any]:
+        """Run one test of a host program in a folder."""
+        from pto.cxx.program import Program
+
+        os.chdir(folder)
+        program = Program(self.builds, self.profile)
+        index, lib = c.c_int64(number), program.main.lib
+        program.host(c.cast(lib.pto_run_test, c.c_void_p).value or 0, c.addressof(index))
+        return {"failures": lib.pto_failures(), "launches": program.launches}
+
+    def signature(self) -> dict[str, Any]:
+        """What the kernel takes: pairs of "*" or "", and the type."""
+        room = (c.c_char_p * 256)()
+        next(iter(self.builds.values())).lib.pto_signature(room)
+        words = [w.decode() for w in room[: list(room).index(None)] if w is not None]
+        return {"found": list(zip(words[::2], words[1::2], strict=True))}
+
+    def call(
+        self, blocks: int, given: Sequence[Mapping[str, int]], file: str, watch: bool
+    ) -> dict[str, Any]:
+        """Launch the kernel on arrays in a file, which gets what they become."""
+        from pto.cxx.program import Launcher
+
+        raw = np.fromfile(file, np.uint8)
+        launcher = Launcher(self.builds, self.profile, blocks, given, raw)
+        try:
+            found = launcher.watched() if watch else launcher.plain()
+            raw.tofile(file)
+            return {"findings": [packed(d) for d in found], "printed": launcher.printed}
+        finally:
+            launcher.release()
+
+
+def _serve(asked: int, answers: int) -> None:
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    server = Server()
+    with open(asked, encoding="utf-8") as lines:
+        for line in lines:
+            request = json.loads(line)
+            try:
+                answer = getattr(server, request.pop("do"))(**request)
+            except PtoError as error:
+                answer = {"error": [packed(d) for d in error.diagnostics]}
+            except MemoryError:
+                message = f"the kernel needs more than {MEMORY >> 30} GiB of memory"
+                answer = {"error": [packed(Diagnostic("PTO-U245", message))]}
+            os.write(answers, json.dumps(answer).encode() + b"\n")
+
+
+def main(words: Sequence[str]) -> None:
+    _serve(int(words[0]), int(words[1]))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

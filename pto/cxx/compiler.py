@@ -1,0 +1,169 @@
+"""The user's C++ compiler: found, asked, and what it made kept on disk.
+
+A build is a shared object for one side of a core. The header is compiled once for each profile.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from pto.core.errors import fail
+from pto.cxx import header
+from pto.cxx.source import prepared
+
+PROFILES = {"cpu": 1, "a2a3": 2, "a5": 5}
+SIDES = {
+    "both": (),
+    "vector": ("-D__DAV_VEC__=1", "-D__DAV_C220_VEC__=1", "-D__DAV_C310_VEC__=1"),
+    "cube": ("-D__DAV_CUBE__=1", "-D__DAV_C220_CUBE__=1", "-D__DAV_C310_CUBE__=1"),
+}
+_FLAGS = [
+    "-std=c++17",
+    "-O0",
+    "-g1",
+    "-fPIC",
+    "-w",
+    "-fno-omit-frame-pointer",
+    "-fvisibility=hidden",
+    "-fpermissive",
+]
+_SECONDS = 300  # of one compilation
+
+
+@dataclass(frozen=True, slots=True)
+class Compiler:
+    """A C++ compiler and what it calls itself."""
+
+    path: str
+    version: str
+
+    @property
+    def flags(self) -> list[str]:
+        """-fno-gnu-unique: two builds of one kernel in a process keep their own variables."""
+        gcc = "clang" not in self.version.lower()
+        return [*_FLAGS, *(["-fno-gnu-unique"] if gcc else ["-Wno-everything"])]
+
+
+@cache
+def find() -> Compiler:
+    """CXX, else g++ or clang++ on the PATH."""
+    for name in (os.environ.get("CXX", ""), "g++", "clang++"):
+        path = shutil.which(name) if name else None
+        if path is None:
+            continue
+        ran = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=30)
+        if ran.returncode == 0:
+            return Compiler(path, ran.stdout.splitlines()[0])
+    raise fail(
+        "PTO-U242",
+        "running C++ kernels needs a C++17 compiler, and there is none",
+        help="install g++ 12 or newer, or clang++, or set CXX to one",
+    )
+
+
+def cache_folder() -> Path:
+    """Where builds are kept: PTO_CXX_CACHE, else beside other caches of the user."""
+    given = os.environ.get("PTO_CXX_CACHE")
+    if given:
+        return Path(given)
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "pto-machine" / "cxx"
+
+
+def _digest(*parts: object) -> str:
+    return hashlib.sha256(repr(parts).encode()).hexdigest()[:20]
+
+
+@cache
+def _base(profile: str) -> Path:
+    """The header tree of a profile with its runtime, compiled once."""
+    compiler = find()
+    texts = [p.read_text(encoding="utf-8") for p in sorted(header.INCLUDE.rglob("*.h*"))]
+    texts += [header.RUNTIME.read_text(encoding="utf-8"), header.kinds(), header.instructions()]
+    folder = cache_folder() / f"{profile}-{_digest(texts, compiler, compiler.flags)}"
+    if (folder / "runtime.o").exists():
+        return folder
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    made = Path(tempfile.mkdtemp(dir=folder.parent))
+    include = header.write(made / "include")
+    define = f"-DPTO_MACHINE_PROFILE={PROFILES[profile]}"
+    common = [compiler.path, *compiler.flags, define, f"-I{include}"]
+    head = include / "pto" / "pto-inst.hpp"
+    _run([*common, "-x", "c++-header", str(head), "-o", f"{head}.gch"])
+    _run([*common, "-c", str(header.RUNTIME), "-o", str(made / "runtime.o")])
+    try:
+        made.rename(folder)
+    except OSError:  # another process was first
+        shutil.rmtree(made, ignore_errors=True)
+    return folder
+
+
+def _run(command: Sequence[str]) -> None:
+    try:
+        ran = subprocess.run(
+            command, capture_output=True, text=True, timeout=_SECONDS, errors="replace"
+        )
+    except subprocess.TimeoutExpired:
+        raise fail("PTO-U243", f"{command[0]} did not end within {_SECONDS} s") from None
+    if ran.returncode:
+        raise fail("PTO-U243", f"{Path(command[0]).name} says:\n{_errors(ran.stderr)}")
+
+
+def _errors(text: str) -> str:
+    """The first errors of a compiler's output, with their lines of source."""
+    lines, kept = text.splitlines(), list[str]()
+    for n, line in enumerate(lines):
+        if "error:" in line or "undefined reference" in line:
+            kept += [x for x in lines[n : n + 3] if len(x) < 400 or "error:" in x]
+        if len(kept) > 12:
+            break
+    return "\n".join(line[:600] for line in kept or lines[:12])
+
+
+def build(
+    sources: Sequence[Path],
+    profile: str,
+    side: str = "both",
+    *,
+    include: Sequence[Path] = (),
+    defines: Sequence[str] = (),
+    extra: str = "",
+) -> Path:
+    """A shared object of these sources for a side; `extra` is text of one more source."""
+    base, compiler = _base(profile), find()
+    with tempfile.TemporaryDirectory(dir=base) as scratch:
+        work = Path(scratch)
+        if extra:
+            (work / "entry.cpp").write_text(extra, encoding="utf-8")
+        ready = [prepared(source, work) for source in sources]
+        key = _digest([texts for _, _, texts in ready], side, defines, include, extra)
+        target = base / f"{sources[0].stem}-{side}-{key}.so"
+        if target.exists():
+            return target
+        flags = [f"-DPTO_MACHINE_PROFILE={PROFILES[profile]}", *SIDES[side]]
+        flags += [f"-D{d}" for d in defines]
+        objects: list[str] = []
+        for n, (file, folders, _) in enumerate(ready):
+            if extra and n == 0:  # the entry is compiled with the first source, which it names
+                whole = work / "whole.cpp"
+                whole.write_text(f'#include "{file}"\n{extra}', encoding="utf-8")
+                file = whole
+            out = work / f"{n}.o"
+            seen = [f"-I{f}" for f in (base / "include", *folders, *include)]
+            head = str(base / "include" / "pto" / "pto-inst.hpp")
+            command = [compiler.path, *compiler.flags, *flags, *seen, "-include", head]
+            _run([*command, "-c", str(file), "-o", str(out)])
+            objects.append(str(out))
+        made = work / "made.so"
+        linked = [*objects, str(base / "runtime.o"), "-Wl,-Bsymbolic", "-Wl,-z,defs", "-ldl"]
+        _run([compiler.path, "-shared", "-o", str(made), *linked])
+        made.rename(target)
+    return target

@@ -1,0 +1,344 @@
+"""Records as operands: what a build's agents do, fed to the machine record by record."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pto.core.dtypes import dtype
+from pto.core.errors import Diagnostic, PtoError, fail
+from pto.core.global_tensor import GlobalTensor
+from pto.core.memory import Memory, Space
+from pto.core.pointer import Pointer
+from pto.core.tile import Tile, TileType
+from pto.cxx import binding as b
+from pto.cxx import native as n
+from pto.cxx import records as r
+from pto.ir.builder import scalar_type
+from pto.isa.order.queue_setup import GLOBAL_QUEUE, LOCAL_QUEUE
+from pto.isa.row.attributes import Bool, Int
+from pto.isa.row.types import PipeHandle, Ptr, Scalar, TileBuf, View
+from pto.run import sites as s
+from pto.run.machine.core import Core
+from pto.run.machine.device import Device
+from pto.run.reference.code import located
+from pto.target.facts import Profile
+
+_NAME = 1 << 40  # tile.hpp: names of tiles without an address count in this
+
+
+class GlobalMemory:
+    """The device memory of a program, as the machine's global memory for one launch."""
+
+    def __init__(self, device: Device, allocations: Sequence[tuple[int, int]]) -> None:
+        self._starts = [address for address, _ in allocations]
+        self._sizes = [size for _, size in allocations]
+        self._memories = [device.attach(n.bytes_at(a, size)) for a, size in allocations]
+
+    def find(self, address: int) -> tuple[Memory, int]:
+        """The memory an address points into, and how far."""
+        at = bisect_right(self._starts, address) - 1
+        if at >= 0 and address <= self._starts[at] + self._sizes[at]:
+            return self._memories[at], address - self._starts[at]
+        raise fail("PTO-M114", f"{address:#x} is in no memory of the device")
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How the records of one site become operands: made once."""
+
+    site: s.Site
+    makers: tuple[tuple[Any, ...], ...]  # (kind, place among the values, ...), one an operand
+    binds: int | None  # among the values: the name of the tile that gets a place
+    makes: int | None  # among the values: the name of the queue it makes
+
+
+class Side:
+    """One build: its agents' records, decoded and fed to the machine."""
+
+    def __init__(self, build: n.Native, name: str, profile: Profile) -> None:
+        self.build = build
+        self.name = name
+        self.profile = profile
+        self.warnings: list[Diagnostic] = []
+        self.sites: s.Sites | None = None
+        self._tiles: dict[tuple[int, ...], tuple[bool, list[tuple[TileType, int]]]] = {}
+
+    @property
+    def made(self) -> s.Sites:
+        if self.sites is None:
+            raise RuntimeError("no launch has begun")
+        return self.sites
+
+    def begin(self, device: Device, memory: GlobalMemory) -> None:
+        """Before a launch: sites are prepared for who watches it."""
+        self.warnings += self.sites.findings.values() if self.sites else ()
+        self.memory = memory
+        self.sites = s.Sites(self.profile, self.name, device.tap)
+        self.calls: dict[tuple[int, ...], tuple[r.Call, b.Bound]] = {}
+        self.late: dict[tuple[int, ...], tuple[int, ...]] = {}
+        self.plans: dict[tuple[int, ...], Plan] = {}
+
+    def feed(self, agent: n.NativeAgent, core: Core) -> Iterator[s.Fed | s.Looks]:
+        """Everything an agent does, in order."""
+        state = AgentState(self, core)
+        while True:
+            status = agent.resume()
+            words = agent.words()
+            yield from state.records(words)
+            if status == n.DONE:
+                agent.end()
+                return
+            if status == n.FAILED:
+                message = agent.error()
+                agent.end()
+                raise fail("PTO-U244", f"the kernel threw: {message}")
+            if status == n.LOOK:
+                state.answer(agent)
+            elif not words:
+                yield s.Looks()
+
+    def tiles(self, key: tuple[int, ...]) -> tuple[bool, list[tuple[TileType, int]]]:
+        """The tiles of a site, each with where its place stands; whether it pops them."""
+        found = self._tiles.get(key)
+        if found is None:
+            try:
+                call = r.read(key, self.build)
+            except PtoError:  # told when the record itself is reached
+                return False, []
+            tiles = [(o.type.tile, o.at) for o in call.operands if isinstance(o.type, TileBuf)]
+            found = self._tiles[key] = (call.name == "TPOP", tiles)
+        return found
+
+    def plan(self, words: Sequence[int], values: Sequence[int], state: AgentState) -> Plan:
+        """The site of a record, made when it is first seen."""
+        key = tuple(words)
+        found = self.calls.get(key)
+        where = self.build.where(words[1])
+        try:
+            if found is None:
+                call = r.read(words, self.build)
+                found = self.calls[key] = (call, b.bind(call, self.build))
+                self.late[key] = (0,) if call.name == "TPIPE" else found[1].late
+            return self._make(*found, values, where, state)
+        except PtoError as error:
+            raise PtoError(*(d.at(where.loc) for d in error.diagnostics)) from None
+
+    def _make(
+        self,
+        call: r.Call,
+        bound: b.Bound,
+        values: Sequence[int],
+        where: n.CallSite,
+        state: AgentState,
+    ) -> Plan:
+        if call.name == "TPIPE":
+            return _queue(self, call, values, where)
+        attrs = b.settled(bound.attrs, values)
+        operands: dict[str, s.Given | list[s.Given]] = {}
+        makers: list[tuple[Any, ...]] = []
+        binds = None
+        variadic = {o.name for o in bound.row.operands if o.variadic}
+        for name, given in bound.operands.items():
+            made = [self._given(bound, name, each, number, values, state) for each, number in given]
+            makers += [m for _, m in made]
+            types = [g for g, _ in made]
+            operands[name] = types if name in variadic else types[0]
+            body = bound.row.body
+            if getattr(body, "binds", "") == name and given[0][0] is not None:
+                binds = given[0][0].at
+        site = self.made.make(bound.row, operands, attrs, where)
+        return Plan(site, tuple(makers), binds, None)
+
+    def _given(
+        self,
+        bound: b.Bound,
+        name: str,
+        operand: r.Passed | None,
+        number: int,
+        values: Sequence[int],
+        state: AgentState,
+    ) -> tuple[s.Given, tuple[Any, ...]]:
+        """An operand of a site, and how its value is made of a record."""
+        if operand is not None and isinstance(operand.type, TileBuf):
+            return s.Given(operand.type), ("tile", operand.at, operand.type.tile)
+        if operand is not None and isinstance(operand.type, View):
+            shape = operand.type.shape
+            kind = r.element(operand.element)
+            layout = r.global_layout(operand.facts)
+            return s.Given(operand.type), ("view", operand.at, kind, shape, layout, operand.widen)
+        if operand is not None and operand.tag == r.QUEUE:
+            maker = state.queues[values[operand.at]][1]
+            return s.Given(PipeHandle(), maker=maker), ("queue", operand.at)
+        type = b.scalar_of(bound, name, operand)
+        first = number if operand is None else r.number_of(operand, _word(values, operand))
+        if operand is None or operand.number is not None:
+            return s.Given(type, first), ("constant", s.scalar_value(type, first))
+        return s.Given(type, _plain(type, first)), ("number", operand.at, type, operand)
+
+
+def _word(values: Sequence[int], operand: r.Passed) -> int:
+    return 0 if operand.number is not None else values[operand.at]
+
+
+def _plain(type: Scalar, number: int | float) -> int | float:
+    value = s.scalar_value(type, number)
+    return int(value) if not type.is_float else float(value)
+
+
+def _queue(side: Side, call: r.Call, values: Sequence[int], where: n.CallSite) -> Plan:
+    """A TPipe: one end of a queue, its slots in global memory where the target keeps them there."""
+    pipe, gm, to_vector, to_cube = call.operands
+    facts = pipe.facts
+    i32, i8 = scalar_type(dtype("i32")), scalar_type(dtype("i8"))
+    mask = facts.loc & 3 if facts.loc <= 3 else (1 if facts.loc == 5 else 2)
+    attrs = {
+        "dir_mask": Int(mask, i8),
+        "slot_size": Int(facts.rows, i32),
+        "slot_num": Int(facts.cols, i32),
+        "flag_base": Int(facts.slayout, i32),
+        "nosplit": Bool(bool(facts.fractal)),
+    }
+    i64 = scalar_type(dtype("i64"))
+    buffers = {1: [to_vector], 2: [to_cube], 3: [to_vector, to_cube]}[mask]
+    names = ("local_addr", "peer_local_addr")
+    operands: dict[str, s.Given | list[s.Given]] = {}
+    makers: list[tuple[Any, ...]] = []
+    through_global = side.profile.sync.queue_slots == "gm" or facts.loc > 4
+    if through_global and values[gm.at]:
+        attrs["local_slot_num"] = Int(facts.blayout, i32)
+        operands["gm_addr"] = s.Given(Ptr(i8))
+        makers.append(("pointer", gm.at))
+    for name, operand in zip(names, buffers, strict=False):
+        operands[name] = s.Given(i64, values[operand.at])
+        makers.append(("number", operand.at, i64, operand))
+    row = GLOBAL_QUEUE if "gm_addr" in operands else LOCAL_QUEUE
+    site = side.made.make(row, operands, attrs, where, [PipeHandle()])
+    return Plan(site, tuple(makers), None, pipe.at)
+
+
+class AgentState:
+    """What one agent has made so far: tiles, views, queues, and where named tiles lie."""
+
+    def __init__(self, side: Side, core: Core) -> None:
+        self.side = side
+        self.core = core
+        self.places = s.Places(core)
+        self.queues: dict[int, tuple[Any, Any]] = {}
+        self._made: dict[Any, Any] = {}
+
+    def records(self, words: list[int]) -> Iterator[s.Fed]:
+        """The instructions of a stretch of words, each made when the one before is done."""
+        at, named = 0, self._named(words)
+        if named:
+            self.places.plan(named)
+        while at < len(words):
+            length, middle = words[at], at + 2 + words[at + 1]
+            key = tuple(words[at + 2 : middle])
+            values = words[middle : at + length]
+            late = self.side.late.get(key)
+            plan = None
+            if late is not None:
+                whole = (*key, *(values[n] for n in late)) if late else key
+                plan = self.side.plans.get(whole)
+            if plan is None:
+                plan = self.side.plan(key, values, self)
+                late = self.side.late[key]
+                self.side.plans[(*key, *(values[n] for n in late))] = plan
+            yield plan.site, self._values(plan, values), self._then(plan, values)
+            at += length
+
+    def _values(self, plan: Plan, values: Sequence[int]) -> list[Any]:
+        try:
+            return [self._value(maker, values) for maker in plan.makers]
+        except PtoError as error:
+            raise located(error, plan.site.op) from None
+
+    def _then(self, plan: Plan, values: Sequence[int]) -> Any:
+        """What the machine gives back: a queue, or the place of a popped tile."""
+        if plan.makes is not None:
+            name = values[plan.makes]
+
+            def keep(found: Any) -> None:
+                self.queues[name] = (found, plan.site.made)
+
+            return keep
+        if plan.binds is not None:
+            place = values[plan.binds]
+            return lambda found: self._bind(place, found)
+        return None
+
+    def _bind(self, place: int, found: Any) -> None:
+        if isinstance(found, Tile):
+            self.places.starts[place // _NAME] = found.address
+            self._made = {k: v for k, v in self._made.items() if k[0] != "tile"}
+
+    def _value(self, maker: tuple[Any, ...], values: Sequence[int]) -> Any:
+        kind = maker[0]
+        if kind == "tile":
+            return self._tile(maker[2], values[maker[1]])
+        if kind == "view":
+            _, at, elem, shape, layout, (axis, wider) = maker
+            key = (elem.name, shape, layout.name, *values[at : at + 6])
+            found = self._made.get(key)
+            if found is None:
+                memory, offset = self.side.memory.find(values[at])
+                strides = list(values[at + 1 : at + 6])
+                strides[axis] += wider
+                found = GlobalTensor.of(memory, offset, elem, shape, strides, layout)
+                self._made[key] = found
+            return found
+        if kind == "constant":
+            return maker[1]
+        if kind == "queue":
+            return self.queues[values[maker[1]]][0]
+        if kind == "pointer":
+            memory, offset = self.side.memory.find(values[maker[1]])
+            return Pointer(memory, offset, dtype("i8"))
+        _, at, type, operand = maker
+        return s.scalar_value(type, r.number_of(operand, values[at]))
+
+    def _tile(self, type: Any, place: int) -> Tile:
+        key = ("tile", type, place)
+        found = self._made.get(key)
+        if found is None:
+            found = Tile(type, self.core.memory(type.role.space), self._address(place))
+            self._made[key] = found
+        return found
+
+    def _address(self, place: int) -> int:
+        if 0 <= place < _NAME:
+            return place
+        name, offset = divmod(place, _NAME)
+        return self.places.starts.get(name, 0) + offset
+
+    def _named(self, words: list[int]) -> dict[int, tuple[Space, int, int, int]]:
+        """Tiles without an address in a stretch of records: where they belong, and how long."""
+        found: dict[int, tuple[Space, int, int, int]] = {}
+        at, number, bound = 0, 0, set[int]()
+        while at < len(words):
+            length, middle = words[at], at + 2 + words[at + 1]
+            pops, tiles = self.side.tiles(tuple(words[at + 2 : middle]))
+            for type, offset in tiles:
+                name, inside = divmod(words[middle + offset], _NAME)
+                if name < 1:
+                    continue
+                if pops:
+                    bound.add(name)
+                space, size, first, _ = found.get(name, (type.role.space, 0, number, 0))
+                found[name] = (space, max(size, inside + type.nbytes), first, number)
+            at, number = at + length, number + 1
+        return {k: v for k, v in found.items() if k not in bound and k not in self.places.starts}
+
+    def answer(self, agent: n.NativeAgent) -> None:
+        """Tell an agent the bits of the element of a tile that it asks for."""
+        type, place, offset, _ = agent.state.question
+        facts = self.side.build.facts(type)
+        name = self.side.build.string(facts.element)
+        tile = r.tile_type(facts, name, (1, 1)).tile
+        memory = self.core.memory(tile.role.space)
+        size = tile.itemsize
+        raw = memory.read(self._address(place) + offset * size, size)
+        agent.state.answer = int.from_bytes(raw.tobytes(), "little")

@@ -1,0 +1,126 @@
+"""The header tree: types written by hand (`include/`), functions generated from the rows.
+
+One macro line an instruction; a call takes any number of operands and events, with the template
+heads that C++ PTO code uses: values, then types, then values.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from functools import cache
+from pathlib import Path
+
+from pto.cxx.forms import by_name, cxx_name
+from pto.isa.row.pipe_of import OP_PIPES
+from pto.isa.table import rows
+
+INCLUDE = Path(__file__).parent / "include"
+RUNTIME = Path(__file__).parent / "runtime.cpp"
+_TYPES, _VALUES = 7, 2  # template heads: so many types behind so many values
+
+# Other headers of the library that kernels include: all are this one.
+_FORWARDS = """pto/common/constants.hpp pto/common/type.hpp pto/common/pto_tile.hpp
+ pto/common/utils.hpp
+ pto/common/pto_instr.hpp pto/common/event.hpp pto/common/fifo.hpp pto/common/memory.hpp
+ pto/common/arch_macro.hpp pto/common/cpu_stub.hpp pto/common/arch_capability.hpp
+ pto/common/fixpipe.hpp pto/common/buffer_limits.hpp pto/common/kernel_meta.hpp pto/common/debug.h
+ pto/common/arch_cce_intrinsic.hpp pto/comm/pto_comm_inst.hpp pto/comm/comm_types.hpp acl/acl.h
+ acl/acl_rt.h runtime/rt.h runtime/kernel.h acl.h"""
+
+# Kinds of operation that events name by the places data moves between, and other exceptions.
+_KINDS = {
+    **OP_PIPES,
+    "SCALAR": "S",
+    "VECTOR": "V",
+    "TRESHAPE": "S",
+    "TMOV_V2V": "V",
+    "TMOV_M2R": "MTE1",
+    "TMOV_A2V": "FIX",
+    "TMOV_A2M": "FIX",
+    "TSTORE_MAT": "MTE3",
+    "TEXTRACT_V2M": "FIX",
+    "TEXTRACT_M2LR": "MTE1",
+    "TEXTRACT_A2M": "FIX",
+    "TINSERT_A2M": "FIX",
+    "TFILLPAD_VEC": "V",
+    "TFILLPAD_MAT": "MTE2",
+    "MGATHER_VEC": "V",
+    "MGATHER_MAT": "MTE2",
+    "TEXPANDS_MAT": "MTE2",
+    "TCI": "S",
+    "TEXPANDS": "V",
+    "TTRANS": "V",
+    "MSCATTER": "V",
+}
+
+
+def kinds() -> str:
+    """`kinds.hpp`: the operations that events name, and their pipes."""
+    pipes = {
+        cxx_name(row): row.pipe
+        for row in rows()
+        if row.family.section == "tile" and isinstance(row.pipe, str) and row.pipe[0].isupper()
+    }
+    pipes = dict(sorted((pipes | _KINDS).items()))
+    names = ", ".join(pipes)
+    listed = ", ".join(f"PIPE_{pipe}" for pipe in pipes.values())
+    return (
+        "// Generated from the instruction table.\n#pragma once\n#include <pto/machine/words.hpp>\n"
+        f"namespace pto {{\nenum class Op : uint16_t {{ {names}, OP_COUNT }};\n"
+        f"namespace machine {{ constexpr pipe_t opPipes[] = {{ {listed} }}; }}\n}}\n"
+    )
+
+
+@cache
+def by_hand() -> frozenset[str]:
+    """Instructions that the headers in `include/` define themselves."""
+    text = "".join(path.read_text(encoding="utf-8") for path in sorted(INCLUDE.rglob("*.hpp")))
+    return frozenset(re.findall(r"\b(?:void|RecordEvent|bool) ([A-Z][A-Z0-9_]+)\(", text))
+
+
+def _heads(name: str) -> list[str]:
+    """The template heads of an instruction: values, types, values."""
+    found = by_name()[name]
+    most = min(_TYPES, max(len(form.arguments) for form in found) + 2)
+    heads = [""]
+    for before in range(_VALUES + 1):
+        for types in range(1, most + 1):
+            front = [f"auto P{n}" for n in range(before)] + [f"class X{n}" for n in range(types)]
+            heads.append(", ".join(front) + ", ")
+    return heads
+
+
+def instructions() -> str:
+    """`instructions.hpp`: a function for each name."""
+    lines = ["// Generated from the instruction table.", "#pragma once", "namespace pto {"]
+    for name in _generated():
+        space, _, short = name.rpartition("::")
+        lines += [f"namespace {space} {{"] if space else []
+        for head in _heads(name):
+            before = re.findall(r"auto (P\d)", head)
+            passed = "".join(f"{each}, " for each in before)
+            lines.append(
+                f"template <{head}auto... V, class... A> RecordEvent {short}(A&&... a)"
+                f' {{ machine::record<{passed}V...>("{name}", PTO_HERE, a...); return {{}}; }}'
+            )
+        lines += ["}"] if space else [f"#define {name}_IMPL {name}"]
+    return "\n".join([*lines, "}", ""])
+
+
+def _generated() -> list[str]:
+    names = (n for n in sorted(by_name()) if n.removeprefix("comm::").isupper())
+    return [n for n in names if n not in by_hand() and n != "TPIPE"]
+
+
+def write(folder: Path) -> Path:
+    """The whole tree, for compilers and editors; returns the folder to pass as -I."""
+    shutil.copytree(INCLUDE, folder, dirs_exist_ok=True)
+    for name in _FORWARDS.split():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("#include <pto/pto-inst.hpp>\n", encoding="utf-8")
+    machine = folder / "pto" / "machine"
+    (machine / "kinds.hpp").write_text(kinds(), encoding="utf-8")
+    (machine / "instructions.hpp").write_text(instructions(), encoding="utf-8")
+    return folder

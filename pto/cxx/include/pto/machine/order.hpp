@@ -1,0 +1,157 @@
+// Order: flags, events, barriers, signals between cores, queues between the sides of a core.
+#pragma once
+#include <pto/machine/tile.hpp>
+#include <pto/machine/kinds.hpp>
+
+inline void set_flag(pipe_t a, pipe_t b, int64_t id) { pto::machine::record("set_flag", PTO_HERE, a, b, id); }
+inline void wait_flag(pipe_t a, pipe_t b, int64_t id) { pto::machine::record("wait_flag", PTO_HERE, a, b, id); }
+inline void pipe_barrier(pipe_t p) { pto::machine::record("pipe_barrier", PTO_HERE, p); }
+inline void get_buf(pipe_t p, int64_t id, int64_t mode) { pto::machine::record("get_buf", PTO_HERE, p, id, mode); }
+inline void rls_buf(pipe_t p, int64_t id, int64_t mode) { pto::machine::record("rls_buf", PTO_HERE, p, id, mode); }
+// The message of a cross-core signal: bits 4-5 its mode, bits 8-11 its id.
+inline void ffts_cross_core_sync(pipe_t p, uint64_t message)
+{
+    pto::machine::record("ffts_cross_core_sync", PTO_HERE, p, int64_t(message >> 8 & 15), int64_t(message >> 4 & 3));
+}
+inline void wait_flag_dev(int64_t id) { pto::machine::record("wait_flag_dev", PTO_HERE, id); }
+inline void wait_flag_dev(pipe_t, int64_t id) { pto::machine::record("wait_flag_dev", PTO_HERE, id); }
+inline void set_intra_block(pipe_t p, int64_t id) { pto::machine::record("set_intra_block", PTO_HERE, p, id); }
+inline void wait_intra_block(pipe_t p, int64_t id) { pto::machine::record("wait_intra_block", PTO_HERE, p, id); }
+inline void set_ffts_base_addr(uint64_t) {}
+// Memory as others see it: what was asked for before is done.
+template <class... A> void dcci(A...) { pto::machine::drain(); }
+template <class... A> void dsb(A...) { pto::machine::drain(); }
+template <class P> std::remove_cv_t<P> ld_dev(P* p, int64_t offset)
+{
+    pto::machine::stop(pto::machine::FLUSH);
+    return *reinterpret_cast<P*>(reinterpret_cast<char*>(const_cast<std::remove_cv_t<P>*>(p)) + offset);
+}
+template <class V, class P> void st_dev(V v, P* p, int64_t offset)
+{
+    pto::machine::drain();
+    *reinterpret_cast<P*>(reinterpret_cast<char*>(p) + offset) = P(v);
+}
+inline int64_t get_block_idx() { return pto::machine::now ? pto::machine::now->block : 0; }
+inline int64_t get_block_num() { return pto::machine::now ? pto::machine::now->blocks : 1; }
+inline int64_t get_subblockid() { return pto::machine::now ? pto::machine::now->sub : 0; }
+inline int64_t get_subblockdim() { return pto::machine::now ? pto::machine::now->subs : 1; }
+inline int64_t get_coreid() { return get_block_idx() * get_subblockdim() + get_subblockid(); }
+inline int64_t get_sys_cnt() { static int64_t ticks = 0; return ticks += 50; }
+#define block_idx (get_block_idx())
+#define block_num (get_block_num())
+// Registers of vector instructions that tile instructions set for themselves.
+template <class... A> void set_mask_norm(A...) {}
+template <class... A> void set_mask_count(A...) {}
+template <class... A> void set_vector_mask(A...) {}
+template <class... A> void set_atomic_none(A...) {}
+template <class... A> void set_padding(A...) {}
+template <class... A> void trap(A...) { std::abort(); }
+template <class... A> void preload(A...) {}
+inline int get_icache_prl_st() { return 0; }
+
+namespace pto {
+constexpr pipe_t pipeOf(Op op) { return machine::opPipes[int(op)]; }
+inline uint16_t getFFTSMsg(uint16_t mode, uint16_t id, uint16_t base = 1)
+{
+    return uint16_t((base & 15) + ((mode & 3) << 4) + ((id & 15) << 8));
+}
+template <pipe_t A, pipe_t B> void PtoSetWaitFlag(event_t set = EVENT_ID0, event_t wait = EVENT_ID0)
+{
+    machine::record("set_flag", PTO_HERE, A, B, int64_t(set));
+    machine::record("wait_flag", PTO_HERE, A, B, int64_t(wait));
+}
+
+// An event between two kinds of operation: a flag between their pipes; within one pipe a barrier.
+template <Op Src, Op Dst, bool AutoToken = true, event_t Id = EVENT_ID0> struct Event : machine::EventTag {
+    static constexpr Op srcOp = Src, dstOp = Dst;
+    static constexpr pipe_t srcPipe = pipeOf(Src), dstPipe = pipeOf(Dst);
+    static constexpr bool isSamePipe = srcPipe == dstPipe;
+#if PTO_MACHINE_PROFILE == 5
+    static constexpr bool crosses = Src == Op::TMOV_A2V || Src == Op::TMOV_V2M || Src == Op::TEXTRACT_V2M;
+    static constexpr bool fences = srcPipe == PIPE_MTE2 || dstPipe == PIPE_MTE3;
+#else
+    static constexpr bool crosses = (Src == Op::TMOV_A2V && dstPipe == PIPE_V) ||
+        ((Src == Op::TMOV_V2M || Src == Op::TEXTRACT_V2M) && dstPipe == PIPE_MTE1);
+    static constexpr bool fences = true;
+#endif
+    const event_t token = AutoToken ? next() : Id;
+
+    Event() = default;
+    Event(RecordEvent) { set(PTO_HERE); }
+    Event& operator=(RecordEvent) { set(PTO_HERE); return *this; }
+    Event& InitAddr(uint64_t) { return *this; }
+    template <uint8_t Core = 0xff> Event& Init() { set<Core>(PTO_HERE); return *this; }
+    template <uint8_t Core = 0xff> Event& Record() { set<Core>(PTO_HERE); return *this; }
+    template <uint8_t Core = 0xff> const Event& Wait() const { wait<Core>(PTO_HERE); return *this; }
+
+private:
+    static event_t next()
+    {
+        if (!machine::now) machine::makeRoom(512);
+        int64_t& count = machine::now->tokens[srcPipe][dstPipe];
+        return event_t(count++ % EVENT_ID_MAX);
+    }
+    template <uint8_t Core = 0xff> void set(void** frame, void* caller) const
+    {
+#ifndef __PTO_AUTO__
+        if constexpr (crosses) {
+#if PTO_MACHINE_PROFILE == 5
+            machine::record("set_intra_block", frame, caller, srcPipe, int64_t(Core));
+            machine::record("set_intra_block", frame, caller, srcPipe, int64_t(Core) + 16);
+#else
+            machine::record("ffts_cross_core_sync", frame, caller, srcPipe, int64_t(Core), int64_t(2));
+#endif
+        } else if constexpr (!isSamePipe) machine::record("set_flag", frame, caller, srcPipe, dstPipe, int64_t(token));
+#endif
+    }
+    template <uint8_t Core = 0xff> void wait(void** frame, void* caller) const
+    {
+#ifndef __PTO_AUTO__
+        if constexpr (crosses) {
+#if PTO_MACHINE_PROFILE == 5
+            machine::record("wait_intra_block", frame, caller, srcPipe, int64_t(Core));
+#else
+            machine::record("wait_flag_dev", frame, caller, int64_t(Core));
+#endif
+        } else if constexpr (isSamePipe) { if constexpr (fences) machine::record("pipe_barrier", frame, caller, srcPipe); }
+        else machine::record("wait_flag", frame, caller, srcPipe, dstPipe, int64_t(token));
+#endif
+    }
+};
+template <class T> struct is_event : std::is_base_of<machine::EventTag, T> {};
+template <class... T> constexpr bool all_events_v = (is_event<T>::value && ...);
+template <class... E> void WaitAllEvents(E&... e) { (e.Wait(), ...); }
+template <Op O> void TSYNC()
+{
+#ifndef __PTO_AUTO__
+    machine::record("pipe_barrier", PTO_HERE, pipeOf(O));
+#endif
+}
+template <class... E, class = std::enable_if_t<(sizeof...(E) > 0)>> void TSYNC(E&... e) { (e.Wait(), ...); }
+
+// ---- queues between the cube and the vector side
+template <int SlotSize, int SlotNum, int LocalSlotNum> struct RingFIFO {
+    void* GM_SLOT_BUFFER = nullptr;
+    uint32_t C2V_CONSUMER_BUF = 0, V2C_CONSUMER_BUF = 0;
+    static constexpr uint32_t SLOT_SIZE = SlotSize, SLOT_NUM = SlotNum, LOCAL_SLOT_NUM = LocalSlotNum;
+};
+template <uint8_t FlagID, uint8_t Dir, uint32_t SlotSize, uint32_t SlotNum, uint32_t LocalSlotNum = 2,
+    bool NoSplit = false, bool UnitFlag = false>
+struct TPipe : machine::QueueTag {
+    static constexpr uint8_t DIR_TYPE = Dir;
+    using RingFiFo = RingFIFO<SlotSize, SlotNum, LocalSlotNum>;
+    RingFiFo fifo;
+    int64_t name = machine::newName();
+    template <class G, class A, class B> TPipe(G* gm, A toVector, B toCube)
+        : fifo{(void*)gm, uint32_t(toVector), uint32_t(toCube)}
+    {
+        machine::record("TPIPE", PTO_HERE, *this, (void*)gm, int64_t(toVector), int64_t(toCube));
+    }
+    template <class A, class B> TPipe(std::nullptr_t, A toVector, B toCube) : TPipe((void*)nullptr, toVector, toCube) {}
+    static int64_t number()
+    {
+        static int64_t n = machine::typeNumber({"none", 3, Dir, SlotSize, SlotNum, LocalSlotNum, FlagID, NoSplit});
+        return n;
+    }
+};
+} // namespace pto

@@ -1,0 +1,7 @@
+// PTO kernels in C++ on pto-machine: include this, as `#include <pto/pto-inst.hpp>`.
+// Instructions are generated from the instruction table: `pto cxx header -o DIR` writes the whole tree.
+#ifndef PTO_INST_HPP
+#define PTO_INST_HPP
+#include <pto/machine/host.hpp>
+#include <pto/machine/instructions.hpp>
+#endif

@@ -1,0 +1,223 @@
+"""C++ kernels from Python: `pto.cpp("k.cpp")["Kernel<float, 64>"][blocks](x, y)`.
+
+NumPy in, NumPy out. The source is compiled with the user's compiler and runs in a child process.
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pto.core.dtypes import dtype
+from pto.core.errors import PtoError, fail
+from pto.cxx import compiler
+from pto.cxx.child import SECONDS, Child, Crash, unpacked
+from pto.lang.findings import Findings
+from pto.run.launch.arrays import Borrowed, borrow
+from pto.run.launch.host import Report
+from pto.target.choose import Target
+from pto.target.profile import profile as find_profile
+
+Blocks = int | tuple[int, ...]
+_SIDES = re.compile(r"__DAV_(?:C\d+_)?(?:CUBE|VEC)__|\bDAV_(?:CUBE|VEC)\b")
+_ENTRY = """
+extern "C" __attribute__((visibility("default"))) void pto_main(const void* given)
+{{
+    const int64_t* words = static_cast<const int64_t*>(given);
+    auto call = [=]() mutable {{ ::pto::machine::enter(&{0}, words + 1); }};
+    ::pto::machine::launch<1 << 20>(words[0], call);
+}}
+extern "C" __attribute__((visibility("default"))) void pto_signature(const char** out)
+{{
+    ::pto::machine::signature(&{0}, out);
+}}
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A C++ file; `source["Kernel<float, 64>"]` is one kernel of it."""
+
+    path: Path
+    profile: str = "a2a3"
+    include: tuple[Path, ...] = ()
+    defines: tuple[str, ...] = ()
+    sides: tuple[str, ...] = ()  # cube, vector; empty: both where the source tells them apart
+
+    def __getitem__(self, entry: str) -> CppKernel:
+        return CppKernel(self, entry)
+
+    def builds(self, entry: str) -> dict[str, Path]:
+        """A shared object for each side."""
+        find_profile(self.profile)
+        if not self.path.is_file():
+            raise fail("PTO-U248", f"there is no file {self.path}")
+        text = self.path.read_text(encoding="utf-8", errors="replace")
+        tells = self.profile != "cpu" and _SIDES.search(text) is not None
+        sides = self.sides or (("vector", "cube") if tells else ("both",))
+        return {
+            side: compiler.build(
+                [self.path],
+                self.profile,
+                side,
+                include=self.include,
+                defines=self.defines,
+                extra=_ENTRY.format(entry),
+            )
+            for side in sides
+        }
+
+
+def cpp(
+    path: str | Path,
+    *,
+    profile: str = "a2a3",
+    include: Sequence[str | Path] = (),
+    defines: Sequence[str] = (),
+    sides: Sequence[str] = (),
+) -> Source:
+    """A C++ PTO source. Compiling and running it is native code, with your rights."""
+    folders = tuple(Path(p).resolve() for p in include)
+    return Source(Path(path).resolve(), profile, folders, tuple(defines), tuple(sides))
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """`kernel[blocks]`: a kernel and the grid it runs on."""
+
+    kernel: CppKernel
+    blocks: Blocks
+
+    def __call__(self, *args: Any, **options: Any) -> Report:
+        return self.kernel.run(*args, blocks=self.blocks, **options)
+
+    def sanitize(self, *args: Any, **options: Any) -> Findings:
+        return self.kernel.sanitize(*args, blocks=self.blocks, **options)
+
+
+class CppKernel:
+    """One `__global__` function of a C++ source."""
+
+    def __init__(self, source: Source, entry: str) -> None:
+        self.source = source
+        self.entry = entry
+        self._child: Child | None = None
+        self._parameters: list[tuple[bool, str]] | None = None
+
+    def __getitem__(self, blocks: Blocks) -> Bound:
+        return Bound(self, blocks)
+
+    def __call__(self, *args: Any) -> Report:
+        return self.run(*args)
+
+    def __repr__(self) -> str:
+        return f"<C++ kernel {self.entry} of {self.source.path.name}, {self.source.profile}>"
+
+    def on(self, profile: str) -> CppKernel:
+        """The same kernel for another profile."""
+        own = self.source
+        return CppKernel(Source(own.path, profile, own.include, own.defines, own.sides), self.entry)
+
+    @property
+    def parameters(self) -> list[tuple[bool, str]]:
+        """(is a pointer, element type) of each parameter."""
+        if self._parameters is None:
+            self._parameters = [(bool(p), e) for p, e in self._ask({"do": "signature"})["found"]]
+        return self._parameters
+
+    def run(self, *args: Any, blocks: Blocks = 1, seconds: float = SECONDS) -> Report:
+        """Run on arrays, which are changed in place."""
+        answer = self._call(args, blocks, seconds, watch=False)
+        count = blocks if isinstance(blocks, int) else prod(blocks)
+        target = Target(find_profile(self.source.profile), None, "as the kernel says")
+        return Report(target, "reference", self.entry, count, tuple(answer["printed"]))
+
+    def sanitize(self, *args: Any, blocks: Blocks = 1, seconds: float = SECONDS) -> Findings:
+        """Run under the sanitizer: races, flags that do not match, reads of undefined data."""
+        answer = self._call(args, blocks, seconds, watch=True)
+        return Findings(unpacked(d) for d in answer["findings"])
+
+    def check(self, *args: Any, blocks: Blocks = 1, seconds: float = SECONDS) -> Findings:
+        """Findings of a run with these arguments, on copies; C++ decides what it executes."""
+        copies = [np.copy(a) if isinstance(a, np.ndarray) else a for a in args]
+        try:
+            answer = self._call(copies, blocks, seconds, watch=False)
+        except PtoError as error:
+            return Findings(error.diagnostics)
+        return Findings(unpacked(d) for d in answer["findings"])
+
+    # ---- the child
+
+    def _ask(self, request: Mapping[str, Any], seconds: float = SECONDS) -> Any:
+        if self._child is None:
+            self._child = Child(self.source.builds(self.entry), self.source.profile)
+        try:
+            return self._child.ask(request, seconds)
+        except Crash as crash:
+            raise PtoError(crash.finding) from None
+
+    def _call(self, args: Sequence[Any], blocks: Blocks, seconds: float, *, watch: bool) -> Any:
+        """Arrays go over in a file, and come back in it."""
+        wanted = self.parameters
+        if len(wanted) != len(args):
+            raise fail("PTO-U032", f"{self.entry} takes {len(wanted)} arguments, got {len(args)}")
+        pairs = zip(wanted, args, strict=True)
+        given = [self._given(n, *want, arg) for n, (want, arg) in enumerate(pairs)]
+        arrays = [g for g in given if isinstance(g, Borrowed)]
+        count = blocks if isinstance(blocks, int) else prod(blocks)
+        with tempfile.NamedTemporaryFile(prefix="pto-") as file:
+            listed: list[dict[str, int]] = []
+            at = 0
+            for each in given:
+                if isinstance(each, Borrowed):
+                    listed.append({"at": at, "size": each.array.nbytes})
+                    file.write(np.ascontiguousarray(each.array).view(np.uint8).tobytes())
+                    at += each.array.nbytes
+                else:
+                    listed.append({"word": each})
+            file.flush()
+            request = {"do": "call", "blocks": count, "given": listed, "file": file.name}
+            answer = self._ask({**request, "watch": watch}, seconds)
+            raw = np.fromfile(file.name, np.uint8)
+        at = 0
+        for array in arrays:
+            size = array.array.nbytes
+            array.array.reshape(-1).view(np.uint8)[:] = raw[at : at + size]
+            at += size
+            if array.give_back is not None:
+                array.give_back()
+        return answer
+
+    def _given(self, n: int, pointer: bool, element: str, value: Any) -> Borrowed | int:
+        """An array for a pointer, the bits of a number for anything else."""
+        if not pointer:
+            return _bits(self.entry, n, element, value)
+        found = borrow(value)
+        if found is None:
+            raise fail("PTO-U212", f"{self.entry}: parameter {n} is a pointer, got {value!r}")
+        kind = None if element in ("none", "?") else dtype(element)
+        if kind is not None and found.array.itemsize != kind.itemsize:
+            raise fail(
+                "PTO-U213",
+                f"{self.entry}: parameter {n} points to {element}, the array is"
+                f" {found.array.dtype}",
+            )
+        return found
+
+
+def _bits(entry: str, n: int, element: str, value: Any) -> int:
+    if not isinstance(value, int | float | np.generic):
+        raise fail("PTO-U033", f"{entry}: parameter {n} is {element}, got {type(value).__name__}")
+    if element == "f64":
+        return int(np.float64(value).view(np.int64))
+    kind = dtype(element) if element not in ("none", "?") else dtype("i64")
+    if kind.is_float:
+        return int.from_bytes(np.asarray(value, kind.numpy).tobytes(), "little")
+    return int(value)

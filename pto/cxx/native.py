@@ -1,0 +1,227 @@
+"""A compiled program in this process: agents, tables and memory, by the doors of runtime.cpp."""
+
+from __future__ import annotations
+
+import ctypes as c
+import re
+import subprocess
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pto.core.errors import Loc
+from pto.ir.graph import Source, Span
+
+DONE, FLUSH, LOOK, LAUNCH, FAILED = range(5)
+_FACTS = [
+    "kind",
+    "loc",
+    "rows",
+    "cols",
+    "blayout",
+    "slayout",
+    "fractal",
+    "pad",
+    "compact",
+    "layout",
+]
+_DEPTH = 12
+
+
+class Facts(c.Structure):
+    """TypeFacts of record.hpp."""
+
+    _fields_ = [
+        ("element", c.c_int64),
+        *((name, c.c_int64) for name in _FACTS),
+        ("more", c.c_int64 * 6),
+    ]
+
+
+class State(c.Structure):
+    """Agent of record.hpp."""
+
+    _fields_ = [
+        ("words", c.c_void_p),
+        ("at", c.c_void_p),
+        ("end", c.c_void_p),
+        ("block", c.c_int64),
+        ("blocks", c.c_int64),
+        ("sub", c.c_int64),
+        ("subs", c.c_int64),
+        ("tiles", c.c_int64),
+        ("tokens", c.c_int64 * 256),
+        ("question", c.c_int64 * 4),
+        ("answer", c.c_int64),
+    ]
+
+
+class Native:
+    """One build, loaded."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        lib = c.CDLL(str(path))
+        self.lib = lib
+        signatures: dict[str, tuple[Any, list[Any]]] = {
+            "pto_agent": (c.POINTER(State), [c.c_void_p, c.c_void_p, *[c.c_int64] * 4]),
+            "pto_resume": (c.c_int64, [c.POINTER(State)]),
+            "pto_end": (None, [c.POINTER(State)]),
+            "pto_error": (c.c_char_p, [c.POINTER(State)]),
+            "pto_type": (c.POINTER(Facts), [c.c_int64]),
+            "pto_enum": (c.c_char_p, [c.c_int64]),
+            "pto_path": (c.c_int64, [c.c_int64, c.POINTER(c.c_int64)]),
+            "pto_kernel": (c.c_void_p, [c.c_char_p]),
+            "pto_allocate": (c.c_void_p, [c.c_int64]),
+            "pto_release": (None, [c.c_void_p]),
+            "pto_changes": (c.c_int64, []),
+            "pto_memory": (c.c_int64, [c.POINTER(c.c_int64), c.c_int64]),
+            "pto_tests": (c.c_int64, []),
+            "pto_test": (c.c_char_p, [c.c_int64]),
+            "pto_failures": (c.c_int64, []),
+        }
+        for name, (result, arguments) in signatures.items():
+            function = getattr(lib, name)
+            function.restype, function.argtypes = result, arguments
+        self._enums: dict[int, tuple[str, dict[int, str]]] = {}
+        self._strings: dict[int, str] = {}
+        self._facts: dict[int, Facts] = {}
+        lib.pto_signals()
+
+    # ---- tables
+
+    def string(self, address: int) -> str:
+        found = self._strings.get(address)
+        if found is None:
+            found = self._strings[address] = c.string_at(address).decode()
+        return found
+
+    def facts(self, number: int) -> Facts:
+        found = self._facts.get(number)
+        if found is None:
+            found = Facts.from_buffer_copy(self.lib.pto_type(number).contents)
+            self._facts[number] = found
+        return found
+
+    def enum(self, number: int) -> tuple[str, dict[int, str]]:
+        """The name of an enumeration, out of the text of a function that has it as its argument."""
+        found = self._enums.get(number)
+        if found is None:
+            text = self.lib.pto_enum(number).decode()
+            name = re.search(r"E = ([\w:]+)", text)
+            found = self._enums[number] = (name[1].split("::")[-1] if name else text, {})
+        return found
+
+    def where(self, path: int) -> CallSite:
+        return CallSite(self, path)
+
+    def addresses(self, path: int) -> list[int]:
+        """The chain of calls that leads to an instruction, innermost first."""
+        room = (c.c_int64 * _DEPTH)()
+        count = self.lib.pto_path(path, room)
+        return list(room[:count])
+
+    # ---- agents
+
+    def agent(
+        self, call: int, closure: int, block: int = 0, blocks: int = 1, sub: int = 0, subs: int = 1
+    ) -> NativeAgent:
+        return NativeAgent(self, self.lib.pto_agent(call, closure, block, blocks, sub, subs))
+
+    def kernel(self, key: bytes) -> int | None:
+        """This build's own code of a launch."""
+        return self.lib.pto_kernel(key)
+
+    # ---- device memory
+
+    def memory(self) -> list[tuple[int, int]]:
+        """(address, bytes) of every allocation, by address."""
+        count = self.lib.pto_memory((c.c_int64 * 2)(), 0)
+        room = (c.c_int64 * (2 * count))()
+        self.lib.pto_memory(room, count)
+        return [(room[2 * n], room[2 * n + 1]) for n in range(count)]
+
+    def tests(self) -> list[str]:
+        return [self.lib.pto_test(n).decode() for n in range(self.lib.pto_tests())]
+
+
+class NativeAgent:
+    """One stack of a program: `resume` runs it until it needs the machine."""
+
+    def __init__(self, native: Native, state: Any) -> None:
+        self.native = native
+        self._state = state
+        self.state: State = state.contents
+
+    def resume(self) -> int:
+        return int(self.native.lib.pto_resume(self._state))
+
+    def words(self) -> list[int]:
+        """What it has written down since it was resumed."""
+        state = self.state
+        start, count = state.words or 0, ((state.at or 0) - (state.words or 0)) // 8
+        if not count:
+            return []
+        room = c.cast(start, c.POINTER(c.c_int64))
+        return np.ctypeslib.as_array(room, (count,)).tolist()
+
+    def error(self) -> str:
+        return self.native.lib.pto_error(self._state).decode(errors="replace")
+
+    def end(self) -> None:
+        self.native.lib.pto_end(self._state)
+
+
+def bytes_at(address: int, size: int) -> npt.NDArray[np.uint8]:
+    """Memory of this process as an array: nothing is copied."""
+    room = (c.c_uint8 * max(size, 1)).from_address(address)
+    return np.ctypeslib.as_array(room)[:size]
+
+
+# ---- places in the source
+
+
+@dataclass(frozen=True, slots=True)
+class Called(Loc):
+    """A place, and who called the function it is in, innermost first."""
+
+    callers: tuple[Loc, ...] = ()
+
+
+class CallSite(Span):
+    """Where an instruction was called, and who called that: looked up when somebody asks."""
+
+    __slots__ = ("native", "number")
+
+    def __init__(self, native: Native, number: int) -> None:
+        super().__init__(Source(str(native.path), ""), 0, 0)
+        self.native = native
+        self.number = number
+
+    @property
+    def loc(self) -> Loc:
+        first, *callers = lines_of(self.native.path, tuple(self.native.addresses(self.number)))
+        return Called(first.file, first.line, callers=tuple(callers))
+
+
+@lru_cache(4096)
+def lines_of(path: Path, addresses: tuple[int, ...]) -> tuple[Loc, ...]:
+    """Lines of return addresses, by the line table of a build; those of our header left out."""
+    asked = [f"{address - 1:#x}" for address in addresses]
+    try:
+        ran = subprocess.run(
+            ["addr2line", "-i", "-e", str(path), *asked], capture_output=True, text=True, timeout=60
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return (Loc(str(path), 0),)
+    found: list[Loc] = []
+    for line in ran.stdout.splitlines():
+        file, _, number = line.partition(" ")[0].rpartition(":")
+        ours = "/pto/machine/" in file or file.endswith(("/whole.cpp", "/runtime.cpp"))
+        if number.isdigit() and file and not ours and file != "??":
+            found.append(Loc(file, int(number)))
+    return tuple(found) or (Loc(str(path), 0),)

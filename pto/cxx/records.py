@@ -1,0 +1,174 @@
+"""Records as calls: words of a compiled kernel to arguments and their types.
+
+What `include/pto/machine/record.hpp` writes is read here; which row a call is, in `binding.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Protocol
+
+import numpy as np
+
+from pto.core.compact import Compact
+from pto.core.dtypes import DType, dtype
+from pto.core.errors import fail
+from pto.core.global_layout import GLOBAL_LAYOUTS
+from pto.core.layout import layout as find_layout
+from pto.core.pad import pad
+from pto.core.tile import Role, TileType
+from pto.ir.builder import scalar_type
+from pto.isa.row.types import PipeHandle, TileBuf, Type, View
+
+TILE, TENSOR, INTEGER, FLOAT, ENUM, POINTER, QUEUE, CONV, LITERAL, NUMBERS = range(1, 11)
+ROLES = tuple(Role)[:-1]  # in the header's order; its last one, Ctrl, is a scalar tile
+_LAYOUTS = {(0, 0): "ND", (1, 0): "DN", (1, 1): "NZ", (0, 1): "ZZ", (0, 2): "ZN", (1, 2): "NN"}
+GLOBAL = [
+    "ND",
+    "DN",
+    "NZ",
+    "SCALE",
+    "MX_A_ND",
+    "MX_A_DN",
+    "MX_A_ZZ",
+    "MX_B_ND",
+    "MX_B_DN",
+    "MX_B_NN",
+    "HIF4_A_ZZ",
+    "HIF4_B_NN",
+    "NC1HWC0",
+    "GNC1HWC0",
+    "NCHW",
+    "GNCHW",
+    "NHWC",
+    "NDC1HWC0",
+    "NCDHW",
+    "FRACTAL_Z",
+    "FRACTAL_Z_S16S8",
+    "FRACTAL_Z_3D",
+]
+_COMPACT = (Compact.NULL, Compact.NORMAL, Compact.ROW_PLUS_ONE, Compact.NULL)
+
+
+class Tables(Protocol):
+    """What records only name by number or address."""
+
+    def string(self, address: int) -> str: ...
+    def facts(self, number: int) -> Any: ...
+    def enum(self, number: int) -> tuple[str, dict[int, str]]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """One argument of a call: what it is, and where its values stand in the record."""
+
+    tag: int
+    type: Type | None  # of a tile or tensor
+    element: str  # of a number or pointer
+    facts: Any
+    at: int  # among the values
+    word: tuple[str, int] | None = None  # of an enumerator: its type and number
+    number: int | None = None  # of a literal, or an element of an array
+    widen: tuple[int, int] = (0, 0)  # of a tensor: add to the stride of this dimension
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """An instruction as C++ wrote it."""
+
+    name: str
+    path: int
+    operands: tuple[Passed, ...]
+    literals: tuple[Passed, ...]
+
+
+@cache
+def element(name: str) -> DType | None:
+    return None if name in ("none", "?", "f64") else dtype(name)
+
+
+def tile_type(facts: Any, element_name: str, valid: tuple[int, int]) -> TileBuf:
+    """The type of a tile, valid region included."""
+    kind = element(element_name)
+    if kind is None:
+        raise fail("PTO-T001", f"a tile of {element_name} is not known")
+    layout = find_layout(_LAYOUTS[facts.blayout, facts.slayout], facts.fractal)
+    role = ROLES[facts.loc] if facts.loc < len(ROLES) else Role.SCALAR
+    made = TileType.of(
+        role,
+        kind,
+        facts.rows,
+        facts.cols,
+        layout,
+        pad=pad(facts.pad),
+        valid=valid,
+        compact=_COMPACT[facts.compact],
+    )
+    return TileBuf(scalar_type(kind), made)
+
+
+def global_layout(facts: Any) -> Any:
+    return GLOBAL_LAYOUTS[GLOBAL[facts.layout]]
+
+
+def read(words: Sequence[int], tables: Tables) -> Call:
+    """The site of a record."""
+    name, path, count = tables.string(words[0]), words[1], words[2]
+    at, place, found = 3, 0, list[Passed]()
+    while at < len(words):
+        made, size, values = _operand(words, at, place, tables)
+        found += made
+        at, place = at + size, place + values
+        count += len(made) - 1 if words[at - size] == NUMBERS else 0
+    return Call(name, path, tuple(found[:count]), tuple(found[count:]))
+
+
+def _operand(
+    words: Sequence[int], at: int, place: int, tables: Tables
+) -> tuple[list[Passed], int, int]:
+    """Operands that begin here, words they take in the site, words they take among the values."""
+    tag = words[at]
+    if tag == TILE:
+        facts = tables.facts(words[at + 1])
+        name = tables.string(facts.element)
+        type = tile_type(facts, name, (words[at + 2], words[at + 3]))
+        return [Passed(tag, type, name, facts, place)], 4, 1
+    if tag == TENSOR:
+        facts = tables.facts(words[at + 1])
+        name, kind = tables.string(facts.element), element(tables.string(facts.element))
+        if kind is None:
+            raise fail("PTO-T001", f"a tensor of {name} is not known")
+        view = View(tuple(words[at + 2 : at + 7]), scalar_type(kind), False)
+        return [Passed(tag, view, name, facts, place)], 7, 6
+    if tag == ENUM:
+        enum, _ = tables.enum(words[at + 1])
+        return [Passed(tag, None, "", None, place, (enum, words[at + 2]))], 3, 0
+    if tag == LITERAL:
+        return [Passed(tag, None, "", None, place, number=words[at + 2])], 3, 0
+    if tag == NUMBERS:
+        many = words[at + 1]
+        numbers = words[at + 2 : at + 2 + many]
+        if not many:
+            return [Passed(tag, None, "", None, place)], 2, 0
+        return (
+            [Passed(INTEGER, None, "u32", None, place, number=n) for n in numbers],
+            2 + many,
+            0,
+        )
+    if tag == CONV:
+        return [Passed(tag, None, "", (words[at + 1], words[at + 2 : at + 28]), place)], 28, 1
+    if tag == QUEUE:
+        return [Passed(tag, PipeHandle(), "", tables.facts(words[at + 1]), place)], 2, 1
+    name = tables.string(words[at + 1]) if words[at + 1] else ""
+    return [Passed(tag, None, name, None, place)], 2, 1
+
+
+def number_of(operand: Passed, word: int) -> int | float:
+    """The number in a word of values."""
+    if operand.number is not None:
+        return operand.number
+    if operand.tag == FLOAT:
+        return float(np.int64(word).view(np.float64))
+    return word

@@ -1,0 +1,194 @@
+// What a compiled program brings along: stacks for its agents, tables of types, doors for `native.py`.
+#include <pto/machine/host.hpp>
+#include <gtest/gtest.h>
+#include <csignal>
+#include <dlfcn.h>
+#include <exception>
+#include <map>
+#include <sys/mman.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+namespace pto::machine {
+Agent* now = nullptr;
+namespace {
+constexpr size_t STACK = size_t(8) << 20, ROOM = 1 << 16, GUARD = 4096;
+constexpr int DEPTH = 12;
+struct Fiber {
+    ucontext_t own, back;
+    char* stack;
+    Call call;
+    const void* closure;
+    Status status;
+    std::string error;
+    bool ended = false;
+};
+std::vector<TypeFacts>& types() { static std::vector<TypeFacts> v; return v; }
+std::vector<std::string>& enums() { static std::vector<std::string> v; return v; }
+std::map<std::string, Call>& kernels() { static std::map<std::string, Call> m; return m; }
+std::map<char*, size_t>& memory() { static std::map<char*, size_t> m; return m; }
+std::vector<std::vector<void*>>& paths() { static std::vector<std::vector<void*>> v; return v; }
+int64_t changes = 0;  // of device memory
+
+Fiber* fiber(Agent* a) { return static_cast<Fiber*>(a->fiber); }
+void body()
+{
+    Fiber* f = fiber(now);
+    try {
+        f->call(f->closure);
+        f->status = DONE;
+    } catch (const std::exception& e) {
+        f->error = e.what();
+        f->status = FAILED;
+    } catch (...) {
+        f->error = "an exception that is no std::exception";
+        f->status = FAILED;
+    }
+    f->ended = true;
+    swapcontext(&f->own, &f->back);
+}
+char* base()
+{
+    static char* found = [] { Dl_info i; return dladdr((void*)&body, &i) ? (char*)i.dli_fbase : nullptr; }();
+    return found;
+}
+void crashed(int number)
+{
+    char text[96];
+    long at = now && now->last ? (char*)now->last - base() : 0;
+    int n = std::snprintf(text, sizeof text, "\npto-crash %d %lx\n", number, at);
+    if (write(2, text, size_t(n)) < 0) {}
+    _exit(128 + number);
+}
+} // namespace
+
+int64_t typeNumber(const TypeFacts& f) { types().push_back(f); return int64_t(types().size()) - 1; }
+int64_t enumNumber(const char* text) { enums().push_back(text); return int64_t(enums().size()) - 1; }
+bool addKernel(const char* key, Call call) { kernels()[key] = call; return true; }
+
+// The chain of calls that leads to an instruction, as a number.
+int64_t pathNumber(void** frame, void* caller)
+{
+    static std::map<std::vector<void*>, int64_t> known;
+    static std::vector<void*> path;
+    path.assign(1, caller);
+    char* low = fiber(now) ? fiber(now)->stack : nullptr;
+    for (int depth = 1; low && depth < DEPTH; ++depth) {
+        frame = static_cast<void**>(frame[0]);
+        if ((char*)frame < low || (char*)frame > low + STACK - 64 || !frame[1]) break;
+        path.push_back(frame[1]);
+    }
+    auto [at, fresh] = known.try_emplace(path, int64_t(paths().size()));
+    if (fresh) paths().push_back(path);
+    return at->second;
+}
+void stop(Status status)
+{
+    if (!now || !now->fiber) return;
+    Agent* self = now;
+    fiber(self)->status = status;
+    swapcontext(&fiber(self)->own, &fiber(self)->back);
+    now = self;
+}
+void makeRoom(int64_t)
+{
+    if (!now) { std::fprintf(stderr, "pto-machine: an instruction before the machine has started\n"); std::abort(); }
+    stop(FLUSH);
+}
+void* allocate(size_t bytes)
+{
+    size_t room = (bytes + 2 * GUARD) / GUARD * GUARD;
+    char* p = static_cast<char*>(mmap(nullptr, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    memory()[p] = bytes;
+    ++changes;
+    return p;
+}
+void release(void* p)
+{
+    auto found = memory().find(static_cast<char*>(p));
+    if (found == memory().end()) return;
+    munmap(p, (found->second + 2 * GUARD) / GUARD * GUARD);
+    memory().erase(found);
+    ++changes;
+}
+} // namespace pto::machine
+
+using namespace pto::machine;
+#define DOOR extern "C" __attribute__((visibility("default")))
+DOOR void pto_signals()
+{
+    static char other[1 << 16];
+    stack_t s{other, 0, sizeof other};
+    sigaltstack(&s, nullptr);
+    for (int n : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGALRM}) {
+        struct sigaction a {};
+        a.sa_handler = crashed;
+        a.sa_flags = SA_ONSTACK;
+        sigaction(n, &a, nullptr);
+    }
+}
+DOOR Agent* pto_agent(Call call, const void* closure, int64_t block, int64_t blocks, int64_t sub, int64_t subs)
+{
+    Agent* a = new Agent();
+    a->at = a->words = static_cast<int64_t*>(std::malloc(ROOM * 8));
+    a->end = a->words + ROOM;
+    a->block = block, a->blocks = blocks, a->sub = sub, a->subs = subs;
+    Fiber* f = new Fiber();
+    f->stack = static_cast<char*>(mmap(nullptr, STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+    mprotect(f->stack, GUARD, PROT_NONE);
+    f->call = call, f->closure = closure;
+    getcontext(&f->own);
+    f->own.uc_stack.ss_sp = f->stack;
+    f->own.uc_stack.ss_size = STACK;
+    f->own.uc_link = nullptr;
+    makecontext(&f->own, body, 0);
+    a->fiber = f;
+    return a;
+}
+// Run an agent until it needs the machine; its records are [words, at).
+DOOR int64_t pto_resume(Agent* a)
+{
+    Agent* before = now;
+    a->at = a->words;
+    now = a;
+    if (!fiber(a)->ended) swapcontext(&fiber(a)->back, &fiber(a)->own);
+    now = before;
+    return fiber(a)->status;
+}
+DOOR void pto_end(Agent* a)
+{
+    munmap(fiber(a)->stack, STACK);
+    delete fiber(a);
+    std::free(a->words);
+    delete a;
+}
+DOOR const char* pto_error(Agent* a) { return fiber(a)->error.c_str(); }
+DOOR const TypeFacts* pto_type(int64_t n) { return &types()[size_t(n)]; }
+DOOR const char* pto_enum(int64_t n) { return enums()[size_t(n)].c_str(); }
+DOOR int64_t pto_path(int64_t n, int64_t* out)
+{
+    int64_t count = 0;
+    for (void* p : paths()[size_t(n)]) out[count++] = (char*)p - base();
+    return count;
+}
+DOOR Call pto_kernel(const char* key) { auto at = kernels().find(key); return at == kernels().end() ? nullptr : at->second; }
+DOOR void* pto_allocate(int64_t bytes) { return allocate(size_t(bytes)); }
+DOOR void pto_release(void* p) { release(p); }
+DOOR int64_t pto_changes() { return changes; }
+DOOR int64_t pto_memory(int64_t* out, int64_t room)
+{
+    int64_t count = 0;
+    for (auto& [p, n] : memory()) if (count < room) { out[2 * count] = int64_t(p); out[2 * count++ + 1] = int64_t(n); }
+    return int64_t(memory().size());
+}
+DOOR int64_t pto_tests() { return int64_t(testing::all().size()); }
+DOOR const char* pto_test(int64_t n) { static std::string s; auto& t = testing::all()[size_t(n)]; s = t.suite + "." + t.label; return s.c_str(); }
+DOOR void pto_run_test(const void* number)
+{
+    auto& test = testing::all()[size_t(*static_cast<const int64_t*>(number))];
+    testing::failures() = 0;
+    testing::skipped() = false;
+    testing::UnitTest::GetInstance()->now = &test;
+    test.body();
+}
+DOOR int64_t pto_failures() { return testing::skipped() ? -1 : testing::failures(); }

@@ -1,0 +1,112 @@
+"""Sizes as the headers of C++ take them, where tensors, tiles and valid regions disagree."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import prod
+
+from pto.core.tile import Role
+from pto.cxx.records import GLOBAL, Passed
+from pto.isa.row.attributes import Attribute
+from pto.isa.row.instr import Attr, Instr
+from pto.isa.row.types import TileBuf, View
+from pto.isa.tile.matmul import GEMV, MATMUL
+from pto.isa.tile.move import LOAD, STORE
+
+
+class Late(Attribute):
+    """An attribute whose number stands among the values of the record: part of the site."""
+
+    def __init__(self, attr: Attr, at: int) -> None:
+        self.attr, self.at = attr, at
+
+
+@dataclass(slots=True)
+class Bound:
+    """A call as an instruction: the row, which argument is which operand, and the attributes."""
+
+    row: Instr
+    operands: dict[str, list[tuple[Passed | None, int]]]  # None: a constant
+    attrs: dict[str, Attribute]
+
+    @property
+    def late(self) -> tuple[int, ...]:
+        """Where among the values attributes stand: they are part of the site."""
+        return tuple(a.at for a in self.attrs.values() if isinstance(a, Late))
+
+
+def counted(bound: Bound) -> Bound:
+    """Transfers whose tensor and valid region differ in size, as the headers of C++ do them.
+
+    They assert that both agree, in debug builds alone. Otherwise the tensor counts the lines, the
+    valid region says how long they are, and the gap between them stays: decisions.md.
+    """
+    if bound.row.family in (MATMUL, GEMV):
+        return _multiplied(bound)
+    if bound.row.family not in (LOAD, STORE):
+        return bound
+    names = {type(v[0][0].type): name for name, v in bound.operands.items() if v[0][0] is not None}
+    if TileBuf not in names or View not in names:
+        return bound
+    tile, view = (bound.operands[names[kind]][0][0] for kind in (TileBuf, View))
+    fitted = None if tile is None or view is None else _fitted(tile, view)
+    if fitted is not None:
+        bound.operands[names[TileBuf]] = [(fitted[0], 0)]
+        bound.operands[names[View]] = [(fitted[1], 0)]
+    return bound
+
+
+def _multiplied(bound: Bound) -> Bound:
+    """A product takes its size from its factors; the valid region of the result is not asked."""
+    tiles = {
+        name: given[0][0]
+        for name, given in bound.operands.items()
+        if given[0][0] is not None and isinstance(given[0][0].type, TileBuf)
+    }
+    left = next((tiles[n] for n in ("lhs", "a") if n in tiles), None)
+    right = next((tiles[n] for n in ("rhs", "b") if n in tiles), None)
+    if left is None or right is None:
+        return bound
+    size = (_valid(left)[0], _valid(right)[1])
+    for name in ("dst", "acc_in", "c_in"):
+        each = tiles.get(name)
+        if each is not None and _valid(each) != size and isinstance(each.type, TileBuf):
+            own = each.type.tile
+            if size[0] <= own.rows and size[1] <= own.cols:
+                type = replace(each.type, tile=replace(own, valid=size))
+                bound.operands[name] = [(replace(each, type=type), 0)]
+    return bound
+
+
+def _valid(operand: Passed) -> tuple[int, int]:
+    rows, cols = operand.type.tile.valid if isinstance(operand.type, TileBuf) else (0, 0)
+    return rows or 0, cols or 0
+
+
+def _fitted(tile: Passed, view: Passed) -> tuple[Passed, Passed] | None:
+    if not isinstance(tile.type, TileBuf) or not isinstance(view.type, View):
+        return None
+    of, layout = tile.type.tile, GLOBAL[view.facts.layout]
+    (rows, cols), shape = of.valid, [n or 0 for n in view.type.shape]
+    along, across = (4, 3) if layout == "ND" else (3, 4)  # the dimension of a line, and of lines
+    if layout not in ("ND", "DN") or rows is None or cols is None:
+        return None
+    lines, length = prod(shape) // max(shape[along], 1), shape[along]
+    own, width = (rows, cols) if layout == "ND" else (cols, rows)
+    if (lines, length) == (own, width):
+        return None
+    whole = of.role is Role.ACC and layout == "ND" and lines == shape[across]
+    if whole:  # the fixpipe counts the valid region alone
+        shape[across], shape[along] = own, width
+        wider = 0
+    elif of.role is Role.VEC and of.layout.name == layout:
+        shape[along], own, wider = width, lines, width - length
+    else:
+        return None
+    valid = (own, width) if layout == "ND" else (width, own)
+    seen = replace(of, valid=valid, rows=max(of.rows, valid[0]), cols=max(of.cols, valid[1]))
+    if (seen.cols if layout == "ND" else seen.rows) != (of.cols if layout == "ND" else of.rows):
+        return None  # longer lines than the tile has
+    new_tile = replace(tile, type=replace(tile.type, tile=seen))
+    new_view = replace(view, type=replace(view.type, shape=tuple(shape)), widen=(across, wider))
+    return new_tile, new_view

@@ -1,0 +1,120 @@
+"""Sources as compilers take them: launches (`k<<<n, x, s>>>(a)`) are written as calls.
+
+Lines stay where they are. Files that a source includes by quotes are looked at too: those with
+launches get a rewritten copy in front of the original.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from pto.core.errors import fail
+
+_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"]+)"', re.MULTILINE)
+_CHANGED = re.compile(r"<<<|\[aicore\]|\basm\b")
+_ASSEMBLY = re.compile(r"\b(?:__)?asm(?:__)?\s*(?:volatile\s*)?\(")
+_CALLEE = re.compile(r"[A-Za-z_][\w:]*$")
+
+
+def rewritten(text: str, file: str = "") -> str:
+    """Every launch as a call of the machine; the same number of lines."""
+    out, at, count = list[str](), 0, 0
+    while (arrow := text.find("<<<", at)) >= 0:
+        end = text.find(">>>", arrow)
+        begin = _callee(text, arrow)
+        if end < 0 or begin is None:
+            out.append(text[at : arrow + 3])
+            at = arrow + 3
+            continue
+        open_ = text.find("(", end)
+        close = _closing(text, open_, file)
+        blocks = _first(text[arrow + 3 : end])
+        callee, arguments = text[begin:arrow].strip(), text[open_ : close + 1]
+        call = (
+            f"::pto::machine::launch<{count}>({blocks}, [=]() mutable {{ {callee}{arguments}; }})"
+        )
+        lost = text.count("\n", begin, close + 1) - call.count("\n")
+        continued = "\\\n" if "\\\n" in text[begin : close + 1] else "\n"
+        out += [text[at:begin], call, continued * max(0, lost)]
+        at, count = close + 1, count + 1
+    return _without_assembly("".join([*out, text[at:]]).replace("[aicore]", ""), file)
+
+
+def _without_assembly(text: str, file: str) -> str:
+    """Statements in the chip's assembly say how to wait or to prefetch: the host has none of it."""
+    out, at = list[str](), 0
+    for found in _ASSEMBLY.finditer(text):
+        if found.start() >= at:
+            end = _closing(text, found.end() - 1, file) + 1
+            kept = "\n" * text.count("\n", found.start(), end)
+            out += [text[at : found.start()], "((void)0)", kept]
+            at = end
+    return "".join([*out, text[at:]])
+
+
+def _callee(text: str, arrow: int) -> int | None:
+    """Where the name of the kernel begins, its template arguments included."""
+    at = arrow
+    while at and text[at - 1] in " \t\n\\":
+        at -= 1
+    if at and text[at - 1] == ">":
+        depth = 0
+        while at:
+            at -= 1
+            depth += (text[at] == ">") - (text[at] == "<")
+            if not depth:
+                break
+        while at and text[at - 1] in " \t\n\\":
+            at -= 1
+    found = _CALLEE.search(text[max(0, at - 200) : at])
+    return None if found is None else at - len(found.group())
+
+
+def _closing(text: str, open_: int, file: str) -> int:
+    depth = 0
+    for at in range(max(open_, 0), len(text)):
+        depth += (text[at] == "(") - (text[at] == ")")
+        if not depth:
+            return at
+    line = text.count("\n", 0, max(open_, 0)) + 1
+    raise fail("PTO-U241", f"{file}:{line}: a launch has no end")
+
+
+def _first(config: str) -> str:
+    """The first of the comma-separated arguments."""
+    depth = 0
+    for at, ch in enumerate(config):
+        depth += (ch in "([{<") - (ch in ")]}>")
+        if ch == "," and not depth:
+            return config[:at].strip()
+    return config.strip()
+
+
+def _included(path: Path, seen: dict[Path, str]) -> Iterator[Path]:
+    """A file and those it includes from its own folder, each once."""
+    path = path.resolve()
+    if path in seen or not path.is_file():
+        return
+    seen[path] = path.read_text(encoding="utf-8", errors="replace")
+    yield path
+    for name in _INCLUDE.findall(seen[path]):
+        yield from _included(path.parent / name, seen)
+
+
+def prepared(source: Path, folder: Path) -> tuple[Path, list[Path], list[str]]:
+    """The file to compile, folders to include first, and all texts that it was made of."""
+    texts: dict[Path, str] = {}
+    files = list(_included(source, texts))
+    launching = [p for p in files if _CHANGED.search(texts[p])]
+    if not launching:
+        return source, [source.parent], list(texts.values())
+    root = Path(folder)
+    for path in files:  # copies side by side, so that includes by quotes find them
+        target = root / path.relative_to(path.anchor)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        text = rewritten(texts[path], str(path)) if path in launching else texts[path]
+        target.write_text(f'#line 1 "{path}"\n{text}', encoding="utf-8")
+    own = source.resolve()
+    return root / own.relative_to(own.anchor), [own.parent], list(texts.values())

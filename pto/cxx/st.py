@@ -1,0 +1,229 @@
+"""System tests of C++ PTO projects: a folder with a kernel, a host (`main.cpp`) and a generator.
+
+The sources are built as they are, against our header. The generator runs in a copy, since some
+write beside themselves. A case passes by its own judge; beside that its outputs are compared with
+the golden files bit for bit.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pto.core.errors import Diagnostic, PtoError, fail
+from pto.cxx import compiler
+from pto.cxx.child import Child, Crash
+
+STATUSES = {
+    "exact": "passes, every output equal to its golden file, bit for bit",
+    "near": "passes by its own judge, which allows a difference",
+    "judged": "passes by its own judge; it has no files to compare",
+    "wrong": "its own judge says no",
+    "refused": "the machine reports a finding",
+    "crashed": "native code crashed or did not end",
+    "unbuilt": "does not compile against our header",
+    "no data": "its generator fails or does not make its files",
+    "skipped": "the test skips itself",
+}
+PASSED = ("exact", "near", "judged")
+_KINDS = {"vec": ("vector",), "cube": ("cube",), "mix": ("vector", "cube")}
+_TEST = re.compile(r"^\s*TEST(?:_F)?\s*\(\s*(\w+)\s*,\s*(\w+)\s*\)", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """One system test."""
+
+    path: Path
+    profile: str
+    sides: tuple[str, ...]
+    include: tuple[Path, ...]
+
+    @property
+    def name(self) -> str:
+        return self.path.name
+
+    @property
+    def sources(self) -> list[Path]:
+        """The kernel first: what is compiled with it is what findings are about."""
+        return sorted(self.path.glob("*.cpp"), key=lambda p: (p.name == "main.cpp", p.name))
+
+    @property
+    def cases(self) -> list[str]:
+        """Tests as written; macros that write some are seen when it is built."""
+        text = (self.path / "main.cpp").read_text(encoding="utf-8", errors="replace")
+        return [f"{suite}.{name}" for suite, name in _TEST.findall(text)]
+
+
+@dataclass(slots=True)
+class Case:
+    """What became of one case."""
+
+    folder: str
+    name: str
+    status: str
+    seconds: float = 0.0
+    findings: list[Diagnostic] = field(default_factory=list[Diagnostic])
+
+    def data(self) -> dict[str, Any]:
+        return {**asdict(self), "findings": [str(d) for d in self.findings]}
+
+
+def find(paths: Sequence[Path], profile: str | None, include: Sequence[Path]) -> list[Folder]:
+    """Every folder with a main.cpp below these."""
+    found: list[Folder] = []
+    for path in paths:
+        if not path.is_dir():
+            raise fail("PTO-U246", f"{path} is no folder")
+        for main in sorted(path.rglob("main.cpp")):
+            found.append(_folder(main.parent.resolve(), profile, include))
+    if not found:
+        raise fail("PTO-U246", "no folder with a main.cpp: that is what a system test is")
+    return found
+
+
+def _folder(path: Path, profile: str | None, include: Sequence[Path]) -> Folder:
+    parts = [p for p in path.parts if p in compiler.PROFILES]
+    chosen = profile or (parts[-1] if parts else "a2a3")
+    shared = [p / "common" for p in path.parents if (p / "common" / "test_common.h").exists()]
+    lists = path / "CMakeLists.txt"
+    text = lists.read_text(encoding="utf-8", errors="replace") if lists.exists() else ""
+    kind = re.search(r"pto_(vec|cube|mix)_st|aicore-arch=dav-\w+?-(vec|cube)", text)
+    sides = _KINDS[kind[1] or kind[2]] if kind and chosen != "cpu" else ("both",)
+    return Folder(path, chosen, sides, (*include, path, path.parent, *shared))
+
+
+def run(
+    folders: Sequence[Folder],
+    wanted: Callable[[str], bool],
+    jobs: int,
+    seconds: float,
+    told: Callable[[Case], None],
+) -> list[Case]:
+    """All folders, `jobs` at a time; `told` hears of each case."""
+    with ThreadPoolExecutor(jobs) as pool:
+        futures = [pool.submit(_run, folder, wanted, seconds, told) for folder in folders]
+        return [case for future in futures for case in future.result()]
+
+
+def _run(
+    folder: Folder, wanted: Callable[[str], bool], seconds: float, told: Callable[[Case], None]
+) -> list[Case]:
+    out: list[Case] = []
+    try:
+        for case in _cases(folder, wanted, seconds):
+            out.append(case)
+            told(case)
+    except PtoError as error:
+        done = {case.name for case in out}
+        for name in folder.cases:
+            if name not in done and wanted(f"{folder.name}/{name}"):
+                case = Case(folder.name, name, "unbuilt", findings=list(error.diagnostics))
+                out.append(case)
+                told(case)
+    return out
+
+
+def _cases(folder: Folder, wanted: Callable[[str], bool], seconds: float) -> Iterator[Case]:
+    if folder.cases and not any(wanted(f"{folder.name}/{name}") for name in folder.cases):
+        return
+    builds = {
+        side: compiler.build(folder.sources, folder.profile, side, include=folder.include)
+        for side in folder.sides
+    }
+    if set(builds) == {"vector"} or set(builds) == {"cube"}:
+        builds = {next(iter(builds)): next(iter(builds.values()))}
+    with tempfile.TemporaryDirectory() as scratch:
+        work = Path(scratch) / folder.name
+        trouble = _generate(folder, work, seconds)
+        (work / "build").mkdir(exist_ok=True)
+        child = Child(builds, folder.profile)
+        try:
+            for number, name in enumerate(child.ask({"do": "names"})["tests"]):
+                if not wanted(f"{folder.name}/{name}"):
+                    continue
+                if trouble and not (work / name).is_dir():
+                    yield Case(folder.name, name, "no data", findings=[trouble])
+                    continue
+                yield _case(folder, child, work, number, name, seconds)
+        finally:
+            child.end()
+
+
+def _generate(folder: Folder, work: Path, seconds: float) -> Diagnostic | None:
+    """Run the generator in a copy of the folder; what it says when it fails."""
+    shutil.copytree(folder.path, work)
+    script = work / "gen_data.py"
+    if not script.exists():
+        return None
+    try:
+        ran = subprocess.run(
+            [sys.executable, script.name],
+            cwd=work,
+            capture_output=True,
+            text=True,
+            timeout=seconds,
+            errors="replace",
+        )
+    except subprocess.TimeoutExpired:
+        return Diagnostic("PTO-U247", f"{script.name} did not end within {seconds:g} s")
+    if ran.returncode == 0:
+        return None
+    last = (ran.stderr.strip().splitlines() or ["it says nothing"])[-1]
+    return Diagnostic("PTO-U247", f"{script.name} failed: {last}")
+
+
+def _case(folder: Folder, child: Child, work: Path, number: int, name: str, seconds: float) -> Case:
+    start = time.perf_counter()
+    before = _files(work / name)
+    status, findings = "", list[Diagnostic]()
+    try:
+        answer = child.ask({"do": "test", "number": number, "folder": str(work / "build")}, seconds)
+        failures = answer["failures"]
+        status = "skipped" if failures < 0 else "wrong" if failures else ""
+    except PtoError as error:
+        status, findings = "refused", list(error.diagnostics)
+    except Crash as crash:
+        status, findings = "crashed", [crash.finding]
+    if not status:
+        status = _compared(work / name, before)
+    return Case(folder.name, name, status, time.perf_counter() - start, findings)
+
+
+def _files(folder: Path) -> dict[Path, float]:
+    return {p: p.stat().st_mtime_ns for p in folder.rglob("*.bin")} if folder.is_dir() else {}
+
+
+def _compared(folder: Path, before: dict[Path, float]) -> str:
+    """Outputs against golden files of like names, or of the same size where there is one each."""
+    now = _files(folder)
+    outputs = [p for p, stamp in now.items() if before.get(p) != stamp]
+    goldens = [p for p in now if "golden" in p.name.lower() and p not in outputs]
+    if not outputs or not goldens:
+        return "judged" if not goldens else "no data"
+    same = True
+    for output in outputs:
+        twin = _golden_of(output, goldens, len(outputs))
+        if twin is None:
+            continue
+        same &= output.read_bytes() == twin.read_bytes()
+    return "exact" if same else "near"
+
+
+def _golden_of(output: Path, goldens: Sequence[Path], outputs: int) -> Path | None:
+    if len(goldens) == 1 and outputs == 1:
+        return goldens[0]
+    own = output.stem.lower().replace("output", "").replace("out", "")
+    for golden in goldens:
+        if golden.stem.lower().replace("golden", "").replace("output", "") == own:
+            return golden
+    return None

@@ -1,0 +1,294 @@
+"""Programs that arrive as a stream: agents fed by records instead of code.
+
+A front end that runs elsewhere (a compiled kernel, a trace) says instruction after instruction what
+its agents do. A *site* is one place of its source with one set of types: it becomes one operation,
+is judged once and prepared once, and each further record only fills its operands. Findings are
+therefore told once a place, as in a loop. Where records come from is not known here.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pto.core.errors import Diagnostic, PtoError, fail
+from pto.core.memory import Space
+from pto.ir.builder import Builder, new_function, new_module
+from pto.ir.graph import Module, Operation, Span, Value
+from pto.isa.meaning import Blocked, Do
+from pto.isa.meaning.scalar.arith import wrapper
+from pto.isa.row.attributes import Attribute, Str
+from pto.isa.row.instr import Instr
+from pto.isa.row.types import Scalar, Type
+from pto.isa.scalar.structure import RETURN
+from pto.plan.memory import alignment
+from pto.plan.packing import Item, pack
+from pto.run.machine.agents import Agent, take_turns
+from pto.run.machine.core import Cluster, Core
+from pto.run.machine.device import Device
+from pto.run.reference.code import Code, Regs, Wait, Waits, located
+from pto.run.reference.compile import Compiler
+from pto.target.facts import Profile
+from pto.verify.operation import check
+
+if TYPE_CHECKING:
+    from pto.run.watch.events import Tap
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """One operand of a site: its type, for a scalar the first value, for a handle its maker."""
+
+    type: Type
+    first: int | float | None = None
+    maker: Value | None = None
+
+
+@dataclass(slots=True)
+class Site:
+    """One instruction at one place, ready to run; `run` takes its operands in the row's order."""
+
+    op: Operation
+    code: Code
+    bound: int | None  # the operand that execution gives a place
+    made: Value | None  # the handle it makes, as later sites are judged by
+    results: bool
+
+    def run(self, core: Core, values: Sequence[Any]) -> Any:
+        """Blocked, what it gives, or the operand that it gave a place."""
+        code = self.code
+        if self.results:
+            return code.call(core, list(values))[0]
+        regs: Regs = [*values, *[None] * (code.size - len(values))]
+        found = code.body.steps[0](core, regs)
+        if self.bound is None or isinstance(found, Blocked):
+            return found
+        return regs[self.bound]
+
+
+class Sites:
+    """The sites of one side of a program, for a profile."""
+
+    def __init__(self, profile: Profile, side: str, tap: Tap | None = None) -> None:
+        self.profile = profile
+        self.module = new_module({"pto.target_arch": Str(profile.name)}, "<records>")
+        self.findings: dict[tuple[str, str], Diagnostic] = {}  # warnings, once a place
+        self._compiler = Compiler(self.module, profile, side, tap)
+        self._count = 0
+
+    def make(
+        self,
+        row: Instr,
+        operands: Mapping[str, Given | Sequence[Given]],
+        attrs: Mapping[str, Attribute],
+        where: Span | None,
+        results: Sequence[Type] = (),
+    ) -> Site:
+        """Judge a record's instruction and prepare it. Operands by the row's names."""
+        self._judge(row, operands, attrs, where, results)
+        flat = [g for each in operands.values() for g in _each(each)]
+        self._count += 1
+        params = [(f"v{n}", given.type) for n, given in enumerate(flat)]
+        function = new_function(self.module, f"site{self._count}", params)
+        args = iter(function.regions[0].block.args)
+        values = {
+            key: next(args) if isinstance(each, Given) else [next(args) for _ in each]
+            for key, each in operands.items()
+        }
+        builder = Builder(function)
+        op = builder.append(row, values, attrs=attrs, results=results)
+        op.where = where
+        if results:
+            builder.append(RETURN, {"values": list(op.results)})
+        code = self._compiler.code(function)
+        binds = row.body.binds if isinstance(row.body, Do) else ""
+        bound = code.args[list(operands).index(binds)] if binds else None
+        return Site(op, code, bound, op.results[0] if results else None, bool(results))
+
+    def _judge(
+        self,
+        row: Instr,
+        operands: Mapping[str, Given | Sequence[Given]],
+        attrs: Mapping[str, Attribute],
+        where: Span | None,
+        results: Sequence[Type],
+    ) -> None:
+        """The rules of the row, on the values of the first record."""
+        module, flat = _judged(self.profile), [g for x in operands.values() for g in _each(x)]
+        params = [(f"v{n}", given.type) for n, given in enumerate(flat)]
+        function = new_function(module, "site", params)
+        builder = Builder(function)
+        made = iter(
+            [
+                _known(builder, given, arg)
+                for given, arg in zip(flat, function.regions[0].block.args, strict=True)
+            ]
+        )
+        values = {
+            key: next(made) if isinstance(each, Given) else [next(made) for _ in each]
+            for key, each in operands.items()
+        }
+        builder.append(row, values, attrs=attrs, results=results)
+        found = check(module, self.profile)
+        if not found:
+            return
+        loc = where.loc if where else None
+        placed = [_at(d, loc) for d in found]
+        errors = [d for d in placed if d.severity == "error"]
+        if errors:
+            raise PtoError(*errors)
+        self.findings.update({(str(d.loc), d.code): d for d in placed})
+
+
+def _at(finding: Diagnostic, loc: Any) -> Diagnostic:
+    return Diagnostic(
+        finding.code, finding.message, loc, finding.severity, finding.notes, finding.help
+    )
+
+
+def _each(given: Given | Sequence[Given]) -> Sequence[Given]:
+    return (given,) if isinstance(given, Given) else given
+
+
+def _judged(profile: Profile) -> Module:
+    return new_module({"pto.target_arch": Str(profile.name)}, "<site>")
+
+
+def _known(builder: Builder, given: Given, arg: Value) -> Value:
+    if given.maker is not None:
+        return given.maker
+    if given.first is not None and isinstance(given.type, Scalar):
+        return builder.constant(given.first, given.type)
+    return arg
+
+
+def scalar_value(type: Scalar, number: int | float) -> Any:
+    """A number as a scalar of a type, converted as C does."""
+    if type.dtype is None:
+        return int(number)
+    if type.is_float:
+        with np.errstate(all="ignore"):
+            return type.dtype.numpy.type(number)
+    return wrapper(type)(int(number))
+
+
+# ---- tiles without an address
+
+
+@dataclass(slots=True)
+class Places:
+    """Where tiles that have only a name lie, for one agent: the planner's packing, run by run."""
+
+    core: Core
+    starts: dict[int, int] = field(default_factory=dict[int, int])
+    _taken: dict[Space, list[Item]] = field(
+        default_factory=lambda: defaultdict[Space, list[Item]](list)
+    )
+
+    def plan(self, wanted: Mapping[int, tuple[Space, int, int, int]]) -> None:
+        """Place names used from record `first` to `last`: name -> (space, bytes, first, last)."""
+        spaces: dict[Space, list[tuple[int, Item]]] = defaultdict(list)
+        for name, (space, nbytes, first, last) in wanted.items():
+            if name not in self.starts:
+                spaces[space].append((name, Item(first, last, nbytes)))
+        for space, named in spaces.items():
+            capacity = self.core.profile.buffers[space.value]
+            align = max(alignment(space, self.core.profile), self.core.memory(space).align)
+            found = pack([item for _, item in named], self._taken[space], align, capacity)
+            if found.high > capacity:
+                raise fail(
+                    "PTO-M120",
+                    f"tiles without an address need {found.high} bytes of {space.value} at once,"
+                    f" which has {capacity}",
+                )
+            for (name, item), start in zip(named, found.starts, strict=True):
+                self.starts[name] = start
+                self._taken[space].append(Item(0, 1 << 62, item.size, start))
+
+
+# ---- agents
+
+
+@dataclass(frozen=True, slots=True)
+class Looks:
+    """A feed has looked at what others change, and would look again: let them go on first."""
+
+
+Fed = tuple[Site, Sequence[Any], Callable[[Any], None] | None]
+Feed = Callable[[Core], Iterable[Fed | Looks]]
+
+
+def _program(core: Core, feed: Iterator[Fed | Looks]) -> Waits:
+    """Execute what is fed, in order; the next record is asked for when the last one is done."""
+    last: Operation | None = None
+    looking = Blocked("others to change what it looks at")
+    for fed in feed:
+        if isinstance(fed, Looks):
+            if last is not None:
+                yield Wait(last, looking, looks=True)
+            continue
+        site, values, then = fed
+        last = site.op
+        try:
+            while isinstance(found := site.run(core, values), Blocked):
+                yield Wait(site.op, found)
+        except PtoError as error:
+            raise located(error, site.op) from None
+        if isinstance(site.op.row and site.op.row.body, Do) and site.op.row.body.blocks:  # type: ignore[union-attr]
+            core.progress += 1
+        if then is not None:
+            then(found)
+    return []
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One side of every block: its name, how many agents it is, and what feeds them."""
+
+    name: str
+    agents: int
+    feed: Feed
+
+
+def run(device: Device, profile: Profile, sides: Sequence[Side], blocks: int) -> list[str]:
+    """All blocks of a launch, their agents taking turns; returns what they printed."""
+    if blocks < 1:
+        raise fail("PTO-U039", f"a launch needs at least one block, got {blocks}")
+    arrivals: dict[Any, int] = defaultdict(int)
+    tap, started, cores = device.tap, iter(range(blocks)), list[Core]()
+
+    def next_block() -> list[Agent]:
+        number = next(started, None)
+        if number is None:
+            return []
+        cluster = Cluster(device, number, blocks, arrivals)
+        fresh = [
+            (Core(cluster, profile, side.name, sub, side.agents), side)
+            for side in sides
+            for sub in range(side.agents)
+        ]
+        cores.extend(core for core, _ in fresh)
+        if tap is not None:
+            for core, _ in fresh:
+                tap.begin(core)
+        return [_agent(core, side, tap) for core, side in fresh]
+
+    with np.errstate(all="ignore"):
+        if tap is None:
+            take_turns(next_block)
+        else:
+            take_turns(tap.paced(next_block), tap.unstick)
+            tap.observer.end()
+    return [line for core in cores for line in core.printed]
+
+
+def _agent(core: Core, side: Side, tap: Tap | None) -> Agent:
+    program = _program(core, iter(side.feed(core)))
+    if tap is None:
+        return Agent(core, program)
+    return Agent(core, tap.around(core, program), partial(tap.finish, core, lambda: None))

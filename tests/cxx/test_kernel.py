@@ -1,0 +1,229 @@
+"""C++ kernels on the machine: results against NumPy, findings at C++ lines, limits."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pto.core.errors import PtoError
+
+ADD = """
+template <class T, int R, int C>
+__global__ AICORE void k(__gm__ T* out, __gm__ T* a, __gm__ T* b, T scale)
+{
+    using G = GlobalTensor<T, Shape<1, 1, 1, R, C>, Stride<1, 1, 1, C, 1>>;
+    using V = Tile<TileType::Vec, T, R, C>;
+    V x, y, z;
+    TASSIGN(x, 0x0); TASSIGN(y, 0x8000); TASSIGN(z, 0x10000);
+    const int64_t at = get_block_idx() * R * C;
+    G ga(a + at), gb(b + at), go(out + at);
+    TLOAD(x, ga);
+    TLOAD(y, gb);
+    set_flag(PIPE_MTE2, PIPE_V, EVENT_ID0);
+#ifndef RACE
+    wait_flag(PIPE_MTE2, PIPE_V, EVENT_ID0);
+#endif
+    TADD(z, x, y);
+    pipe_barrier(PIPE_V);
+    TMULS(z, z, scale);
+    Event<Op::TMULS, Op::TSTORE_VEC> done;
+    done = RecordEvent();
+    TSTORE(go, z, done);
+}
+"""
+
+
+def arrays(blocks: int, seed: int = 0) -> list[np.ndarray]:
+    rng = np.random.default_rng(seed)
+    a, b = (rng.standard_normal((blocks, 16, 64)).astype(np.float32) for _ in range(2))
+    return [np.zeros_like(a), a, b]
+
+
+def test_blocks_events_and_scalars_give_what_numpy_gives(kernel):
+    out, a, b = arrays(3)
+    report = kernel(ADD, "k<float, 16, 64>")[3](out, a, b, 2.5)
+    assert np.array_equal(out, (a + b) * np.float32(2.5))
+    assert "3 blocks" in repr(report)
+
+
+def test_a_clean_kernel_has_no_findings(kernel):
+    assert kernel(ADD, "k<float, 16, 64>").sanitize(*arrays(2), 1.0, blocks=2) == []
+
+
+def test_a_removed_wait_is_found_at_its_line(kernel):
+    found = kernel(ADD, "k<float, 16, 64>", defines=["RACE"]).sanitize(*arrays(1), 1.0)
+    race = next(d for d in found if d.code == "PTO-R001")
+    lines = ("#include\n\n" + ADD).splitlines()
+    assert "TADD" in lines[race.loc.line - 1]
+    assert any(n.loc and "TLOAD" in lines[n.loc.line - 1] for n in race.notes)
+
+
+def test_a_finding_in_a_helper_names_its_caller(kernel):
+    text = """
+template <class T, class G> void loadOnly(T& t, G& g) { TLOAD(t, g); }
+__global__ AICORE void k(__gm__ float* x)
+{
+    Tile<TileType::Vec, float, 8, 8> t;
+    TASSIGN(t, 0x10);
+    GlobalTensor<float, Shape<1,1,1,8,8>, Stride<1,1,1,8,1>> g(x);
+    loadOnly(t, g);
+}
+"""
+    with pytest.raises(PtoError) as caught:
+        kernel(text)(np.zeros((8, 8), np.float32))
+    finding = caught.value.diagnostics[0]
+    assert finding.code == "PTO-M002"
+    assert finding.loc.line == 4
+    assert [n.loc.line for n in finding.notes if n.message == "called from here"] == [10]
+
+
+BOTH = """
+__global__ AICORE void k(__gm__ half* a, __gm__ half* b, __gm__ float* gm, __gm__ float* out)
+{
+    using Slot = GlobalTensor<float, Shape<1, 1, 1, 16, 16>, Stride<1, 1, 1, 16, 1>>;
+    if constexpr (DAV_CUBE) {
+        using G = GlobalTensor<half, Shape<1, 1, 1, 16, 16>, Stride<1, 1, 1, 16, 1>>;
+        Tile<TileType::Mat, half, 16, 16, BLayout::ColMajor, 16, 16, SLayout::RowMajor> ma, mb;
+        TileLeft<half, 16, 16> l; TileRight<half, 16, 16> r; TileAcc<float, 16, 16> c;
+        TASSIGN(ma, 0x0); TASSIGN(mb, 0x1000); TASSIGN(l, 0x0); TASSIGN(r, 0x0); TASSIGN(c, 0x0);
+        G ga(a), gb(b); Slot to(gm);
+        TLOAD(ma, ga); TLOAD(mb, gb);
+        set_flag(PIPE_MTE2, PIPE_MTE1, EVENT_ID0); wait_flag(PIPE_MTE2, PIPE_MTE1, EVENT_ID0);
+        TMOV(l, ma); TMOV(r, mb);
+        set_flag(PIPE_MTE1, PIPE_M, EVENT_ID0); wait_flag(PIPE_MTE1, PIPE_M, EVENT_ID0);
+        TMATMUL(c, l, r);
+        set_flag(PIPE_M, PIPE_FIX, EVENT_ID0); wait_flag(PIPE_M, PIPE_FIX, EVENT_ID0);
+        TSTORE(to, c);
+        ffts_cross_core_sync(PIPE_FIX, getFFTSMsg(CV_CORES_SYNC, 3));
+    } else {
+        using Half = GlobalTensor<float, Shape<1, 1, 1, 8, 16>, Stride<1, 1, 1, 16, 1>>;
+        Tile<TileType::Vec, float, 8, 16> t;
+        TASSIGN(t, 0x0);
+        wait_flag_dev(3);
+        const int64_t at = get_subblockid() * 8 * 16;
+        Half from(gm + at), to(out + at);
+        TLOAD(t, from);
+        set_flag(PIPE_MTE2, PIPE_V, EVENT_ID0); wait_flag(PIPE_MTE2, PIPE_V, EVENT_ID0);
+        TMULS(t, t, 2.0f);
+        set_flag(PIPE_V, PIPE_MTE3, EVENT_ID0); wait_flag(PIPE_V, PIPE_MTE3, EVENT_ID0);
+        TSTORE(to, t);
+    }
+}
+"""
+SIDES = """
+#ifdef __DAV_CUBE__
+constexpr bool DAV_CUBE = true;
+#else
+constexpr bool DAV_CUBE = false;
+#endif
+"""
+
+
+def test_cube_and_two_vector_sub_blocks_meet_at_a_signal(kernel):
+    rng = np.random.default_rng(1)
+    a, b = (rng.integers(-4, 5, (16, 16)).astype(np.float16) for _ in range(2))
+    gm, out = np.zeros((16, 16), np.float32), np.zeros((16, 16), np.float32)
+    mixed = kernel(SIDES + BOTH)
+    mixed(a, b, gm, out)
+    assert np.array_equal(out, 2 * (a.astype(np.float32) @ b.astype(np.float32)))
+    assert mixed.sanitize(a, b, gm, out) == []
+
+
+def test_a_value_read_back_decides_what_runs(kernel):
+    text = """
+__global__ AICORE void k(__gm__ int32_t* x)
+{
+    using G = GlobalTensor<int32_t, Shape<1, 1, 1, 1, 8>, Stride<1, 1, 1, 8, 1>>;
+    Tile<TileType::Vec, int32_t, 1, 8> t;
+    TASSIGN(t, 0x0);
+    G g(x);
+    TLOAD(t, g);
+    set_flag(PIPE_MTE2, PIPE_S, EVENT_ID0); wait_flag(PIPE_MTE2, PIPE_S, EVENT_ID0);
+    const int32_t n = t.GetValue(0);
+    for (int i = 0; i < n; ++i) t.SetValue(i, 100 + i);
+    set_flag(PIPE_S, PIPE_MTE3, EVENT_ID0); wait_flag(PIPE_S, PIPE_MTE3, EVENT_ID0);
+    TSTORE(g, t);
+}
+"""
+    x = np.array([3, 7, 7, 7, 7, 7, 7, 7], np.int32)
+    kernel(text)(x)
+    assert x.tolist() == [100, 101, 102, 7, 7, 7, 7, 7]
+
+
+def test_tiles_without_an_address_are_placed(kernel):
+    text = """
+__global__ AICORE void k(__gm__ float* x, __gm__ float* y)
+{
+    using G = GlobalTensor<float, Shape<1, 1, 1, 64, 128>, Stride<1, 1, 1, 128, 1>>;
+    using V = Tile<TileType::Vec, float, 64, 128>;
+    G gx(x), gy(y);
+    V first;
+    TLOAD(first, gx);
+    for (int i = 0; i < 20; ++i) {  // 20 tiles of 32 KiB, never more than three at a time
+        V next;
+        TADDS(next, first, 1.0f);
+        V again;
+        TMULS(again, next, 1.0f);
+        TADDS(first, again, 0.0f);
+    }
+    TSTORE(gy, first);
+}
+"""
+    x = np.random.default_rng(2).integers(0, 9, (64, 128)).astype(np.float32)
+    y = np.zeros_like(x)
+    kernel(text)(x, y)
+    assert np.array_equal(y, x + 20)
+
+
+def test_a_crash_is_a_finding_at_the_last_line(kernel):
+    text = """
+__global__ AICORE void k(__gm__ float* x)
+{
+    pipe_barrier(PIPE_ALL);
+    *(volatile int*)16 = 1;
+}
+"""
+    broken = kernel(text)
+    with pytest.raises(PtoError) as caught:
+        broken(np.zeros(8, np.float32))
+    finding = caught.value.diagnostics[0]
+    assert finding.code == "PTO-U245"
+    assert "memory that is not its own" in finding.message
+
+
+def test_an_endless_loop_ends(kernel):
+    text = "__global__ AICORE void k(__gm__ float* x) { for (volatile int i = 0;; ++i) {} }"
+    with pytest.raises(PtoError, match="did not end within"):
+        kernel(text).run(np.zeros(8, np.float32), seconds=2)
+
+
+def test_what_the_compiler_says_is_told(kernel):
+    with pytest.raises(PtoError) as caught:
+        kernel("__global__ AICORE void k(__gm__ float* x) { vadd(x); }")(np.zeros(8, np.float32))
+    assert caught.value.code == "PTO-U243"
+    assert "vadd" in str(caught.value)
+
+
+def test_wrong_arguments_are_findings(kernel):
+    good = kernel(ADD, "k<float, 16, 64>")
+    out, a, b = arrays(1)
+    for args, code in (
+        ((out, a, b), "PTO-U032"),
+        ((out, a, b.astype(np.float64), 1.0), "PTO-U213"),
+        ((out, a, b, "two"), "PTO-U033"),
+    ):
+        with pytest.raises(PtoError) as caught:
+            good(*args)
+        assert caught.value.code == code
+
+
+def test_without_a_compiler_the_message_says_so(monkeypatch, tmp_path):
+    from pto.cxx import compiler
+
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("CXX", raising=False)
+    compiler.find.cache_clear()
+    with pytest.raises(PtoError) as caught:
+        compiler.find()
+    compiler.find.cache_clear()
+    assert caught.value.code == "PTO-U242"

@@ -1,0 +1,49 @@
+"""Launches become calls, and every line stays where it was."""
+
+from __future__ import annotations
+
+import pytest
+
+from pto.core.errors import PtoError
+from pto.cxx.source import prepared, rewritten
+
+
+def test_a_launch_becomes_a_call_with_its_first_argument_as_blocks():
+    found = rewritten("add<float, 64><<<n + 1, nullptr, s>>>(x, y);")
+    assert found == ("::pto::machine::launch<0>(n + 1, [=]() mutable { add<float, 64>(x, y); });")
+
+
+def test_launches_are_numbered_and_lines_are_kept():
+    text = "a<<<1, 0, s>>>(x);\nb<int,\n  2>\n    <<<f(1, 2), 0, s>>>(\n    x,\n    y);\nint z;\n"
+    found = rewritten(text)
+    assert found.count("\n") == text.count("\n")
+    assert "launch<0>(1," in found
+    assert "launch<1>(f(1, 2)," in found
+    assert found.splitlines()[6] == "int z;"
+
+
+def test_launches_in_a_macro_keep_their_continuations():
+    text = "#define GO(k) \\\n    k<<<1, 0, s>>>( \\\n        x)\nint z;\n"
+    found = rewritten(text)
+    assert found.count("\n") == text.count("\n")
+    assert all(line.endswith("\\") for line in found.splitlines()[:2])
+
+
+def test_shifts_are_no_launches():
+    assert rewritten("cout << 1 << 2; x = a >> 3;") == "cout << 1 << 2; x = a >> 3;"
+
+
+def test_a_launch_without_an_end_is_a_finding():
+    with pytest.raises(PtoError, match="PTO-U241"):
+        rewritten("add<<<1, 0, s>>>(x;", "k.cpp")
+
+
+def test_included_files_with_launches_are_rewritten_too(tmp_path):
+    (tmp_path / "run.hpp").write_text("void go() { k<<<2, 0, 0>>>(); }\n", encoding="utf-8")
+    main = tmp_path / "main.cpp"
+    main.write_text('#include "run.hpp"\n', encoding="utf-8")
+    file, folders, texts = prepared(main, tmp_path / "work")
+    copied = file.parent / "run.hpp"
+    assert "launch<0>(2" in copied.read_text(encoding="utf-8")
+    assert folders == [tmp_path]
+    assert len(texts) == 2
