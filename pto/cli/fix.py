@@ -10,13 +10,13 @@ from pto.core.errors import fail
 from pto.core.render import Piece
 from pto.ir.graph import Module
 from pto.ir.text.parser import read_source
-from pto.observe.repair import Launch, Repair, repair
+from pto.observe.repair import Repair, Trial, repair
 
 SUFFIX = ".fixed.pto"
 HELP = f"write a copy, FILE{SUFFIX}, with fixes that were put in, run again and found to work"
 
 
-def write_fixed(file: Path, module: Module, launches: Sequence[Launch], out: str | None) -> int:
+def write_fixed(file: Path, module: Module, launches: Sequence[Trial], out: str | None) -> int:
     """Mend a program and say how; 0 when nothing is left to mend."""
     target = Path(out) if out else file.with_suffix(SUFFIX)
     found = repair(module, launches, read_source(file))

@@ -126,10 +126,10 @@ def _sanitized(
 
 def _fixed(module: Module, args: argparse.Namespace, before: Sequence[Any]) -> int:
     from pto.cli.fix import write_fixed
-    from pto.observe.repair import Launch
+    from pto.observe.repair import Trial
 
     names = ("entry", "blocks", "profile", "device")
-    run = Launch(before, {name: getattr(args, name) for name in names})
+    run = Trial(before, {name: getattr(args, name) for name in names})
     return write_fixed(Path(args.file), module, [run], args.fixed)
 
 

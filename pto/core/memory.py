@@ -83,7 +83,7 @@ def space(name: str) -> Space:
     return found
 
 
-class Access(Enum):
+class Accessor(Enum):
     """Who touches memory; decides what a target with alignment rules asks for."""
 
     GM = "GM read or write"
@@ -91,9 +91,9 @@ class Access(Enum):
     LOCAL = "local tile-buffer access"
 
 
-def required_alignment(access: Access, itemsize: int) -> int:
+def required_alignment(access: Accessor, itemsize: int) -> int:
     """Bytes an address must be a multiple of (seed 000, Address Alignment)."""
-    return BLOCK_BYTE_SIZE if access is Access.DMA else itemsize
+    return BLOCK_BYTE_SIZE if access is Accessor.DMA else itemsize
 
 
 def aligned_bytes(size: int) -> Bytes:

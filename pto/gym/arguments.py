@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from pto.core.dtypes import DType, decode
 from pto.core.errors import PtoError, fail
-from pto.gym.host.evaluator import Launch
+from pto.gym.host.evaluator import KernelCall
 from pto.gym.host.values import Scalar, bytes_of
 from pto.ir.graph import Module, Operation
 from pto.ir.text.types import type_text
@@ -30,7 +30,7 @@ def functions_of(module: Module) -> dict[str, Operation]:
     return {name_of(f): f for f in module.functions() if is_defined(f)}
 
 
-def arguments_of(functions: Mapping[str, Operation], launch: Launch) -> list[Argument]:
+def arguments_of(functions: Mapping[str, Operation], launch: KernelCall) -> list[Argument]:
     """What `launch` passes, for the parameters its function has."""
     function = functions.get(launch.kernel)
     if function is None:
@@ -43,7 +43,7 @@ def arguments_of(functions: Mapping[str, Operation], launch: Launch) -> list[Arg
     return [_argument(launch, i, inputs) for i in range(len(inputs))]
 
 
-def _argument(launch: Launch, index: int, inputs: Sequence[t.Type]) -> Argument:
+def _argument(launch: KernelCall, index: int, inputs: Sequence[t.Type]) -> Argument:
     given, wanted = launch.arguments[index], inputs[index]
     if not isinstance(given, Scalar):
         if isinstance(wanted, t.Scalar):
@@ -60,7 +60,7 @@ def _argument(launch: Launch, index: int, inputs: Sequence[t.Type]) -> Argument:
     return _as_float(launch, index, given, wanted.dtype)
 
 
-def _as_float(launch: Launch, index: int, given: Scalar, wanted: DType) -> float:
+def _as_float(launch: KernelCall, index: int, given: Scalar, wanted: DType) -> float:
     raw = bytes_of(given.value, given.type)
     if raw.size != wanted.itemsize:
         sizes = f"{raw.size} bytes where the function reads {wanted.itemsize} ({wanted})"
@@ -69,10 +69,10 @@ def _as_float(launch: Launch, index: int, given: Scalar, wanted: DType) -> float
     return float(value[0])
 
 
-def _named(launch: Launch, index: int) -> str:
+def _named(launch: KernelCall, index: int) -> str:
     name = launch.names[index]
     return f"argument {index + 1} of {launch.kernel}" + (f" ({name})" if name else "")
 
 
-def _misfit(launch: Launch, message: str) -> PtoError:
+def _misfit(launch: KernelCall, message: str) -> PtoError:
     return fail("PTO-U068", message, loc=launch.loc)

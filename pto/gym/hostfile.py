@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pto.core.errors import Loc
-from pto.gym.host.evaluator import Launch
+from pto.gym.host.evaluator import KernelCall
 from pto.gym.host.interpreter import Interpreter
 from pto.gym.host.parser import parse_file
 from pto.gym.host.runtime import Files, Runtime
@@ -40,7 +40,7 @@ class HostProgram:
         cells = [cell for scope in self._machine.scopes for cell in scope.names.values()]
         return list(dict.fromkeys(name for cell in cells for name in _names_in(cell.get())))
 
-    def run(self, files: Files, launch: Callable[[Launch], None], case: str = "") -> HostRun:
+    def run(self, files: Files, launch: Callable[[KernelCall], None], case: str = "") -> HostRun:
         """Follow `main`, filtered to `case` as its command line would."""
         runtime = Runtime(files)
         try:

@@ -15,7 +15,7 @@ from typing import Any
 from pto.core.errors import Diagnostic, Note, PtoError
 from pto.gym.arguments import arguments_of, functions_of
 from pto.gym.cases import Program
-from pto.gym.host.evaluator import Launch
+from pto.gym.host.evaluator import KernelCall
 from pto.gym.host.runtime import Directory
 from pto.gym.hostfile import HostProgram, HostRun
 from pto.gym.result import Difference, Result, Stage, Status
@@ -36,7 +36,7 @@ _Verdict = tuple[Status, Stage | None, tuple[Diagnostic, ...], Difference | None
 
 
 @dataclass(frozen=True, slots=True)
-class Kernel:
+class Checked:
     """A program read and checked once for all its cases."""
 
     module: Module
@@ -120,7 +120,7 @@ class Runner:
     ) -> Iterator[Result]:
         began = time.perf_counter()
         problem = self._generate(program, work)
-        kernel: Kernel | None = None
+        kernel: Checked | None = None
         stage: Stage = "generate"
         if not problem:
             stage = "parse"
@@ -151,16 +151,16 @@ class Runner:
             return ()
         return (_script_failed("PTO-U065", "the generator", program.generator, outcome),)
 
-    def _kernel(self, program: Program) -> Kernel:
+    def _kernel(self, program: Program) -> Checked:
         module = parse_file(program.kernel)
         target, findings = judge(module, profile=self.profile)
         errors = tuple(d for d in findings if d.severity == "error")
         if self.sync and not errors:
             module = ordered(module, target.profile)
-        return Kernel(module, functions_of(module), target.profile.name, str(target), errors)
+        return Checked(module, functions_of(module), target.profile.name, str(target), errors)
 
     def _run_case(
-        self, program: Program, host: HostProgram, kernel: Kernel, case: str, work: Path
+        self, program: Program, host: HostProgram, kernel: Checked, case: str, work: Path
     ) -> Result:
         name = program.case_name(case)
         blank = Result(name, program.name, program.family, "failed", target=kernel.target)
@@ -168,11 +168,11 @@ class Runner:
             message = f"{program.generator.name} makes no data for case {case}"
             missing = Diagnostic("PTO-U065", message)
             return replace(blank, status="not run", stage="generate", diagnostics=(missing,))
-        launches: list[Launch] = []
+        launches: list[KernelCall] = []
         mutants: list[Mutant] = []
         stage: list[Stage] = ["run"]
 
-        def submit(launch: Launch) -> None:
+        def submit(launch: KernelCall) -> None:
             launches.append(launch)
             arguments = arguments_of(kernel.functions, launch)
             errors = kernel.errors_for(launch.kernel)
@@ -197,7 +197,7 @@ class Runner:
         # as far as it ran; its judge decides
         return replace(blank, status="passed", mutants=tuple(mutants))
 
-    def _submit(self, kernel: Kernel, launch: Launch, arguments: Sequence[Any]) -> object:
+    def _submit(self, kernel: Checked, launch: KernelCall, arguments: Sequence[Any]) -> object:
         return self.launch(
             kernel.module,
             entry=launch.kernel,
@@ -285,7 +285,7 @@ def _orphans(
 
 
 def _host_problem(
-    host: HostProgram, done: HostRun, launches: Sequence[Launch]
+    host: HostProgram, done: HostRun, launches: Sequence[KernelCall]
 ) -> Diagnostic | None:
     if done.code != 0:
         said = " ".join(m.strip() for m in done.messages) or "it says nothing"

@@ -87,7 +87,7 @@ class Blame:
 
 
 @dataclass(frozen=True, slots=True)
-class Launch:
+class Repeatable:
     """A run that can be repeated: its arguments are copied each time."""
 
     module: Module
@@ -108,7 +108,7 @@ class Launch:
         return copies
 
 
-def blame(launch: Launch, argument: int, place: int, width: int) -> Blame | None:
+def blame(launch: Repeatable, argument: int, place: int, width: int) -> Blame | None:
     """Who wrote the `width` bytes at byte `place` of an argument; None where nobody did."""
     first = _Watch(argument, place, width)
     after = launch.repeat(first)[argument].reshape(-1).view(np.uint8)

@@ -15,7 +15,7 @@ from pto.core.errors import Diagnostic, PtoError
 from pto.ir.graph import Module
 from pto.isa.meaning.scalar.unit import BLOCK_INDEX
 from pto.isa.row import types as t
-from pto.observe.repair import Launch
+from pto.observe.repair import Trial
 from pto.observe.sanitize import Verdict, sanitize
 from pto.run.launch.arguments import Parameter, parameters
 from pto.run.launch.entry import entry_functions
@@ -28,12 +28,12 @@ _SMALL = 16  # what a number of rows, columns or steps is taken to be
 _KEPT = ("PTO-R", "PTO-D", "PTO-V21", "PTO-M201", "PTO-M202")
 
 
-def launches(module: Module, *, profile: str | None, device: str | None) -> list[Launch]:
+def launches(module: Module, *, profile: str | None, device: str | None) -> list[Trial]:
     """Every kernel once, on made-up inputs."""
     is_divided = any(op.row and op.row.body is BLOCK_INDEX for op in module.walk())
     given = {"blocks": _BLOCKS if is_divided else 1, "profile": profile, "device": device}
     return [
-        Launch(
+        Trial(
             [_value(each) for each in parameters(*entry_functions(module, entry))],
             {**given, "entry": entry},
         )

@@ -33,7 +33,7 @@ Score = tuple[int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Launch:
+class Trial:
     """One way to run the program: arguments, and options of `launch`."""
 
     args: Sequence[Any]
@@ -66,7 +66,7 @@ class _Seen:
         return held, len(self.left_set), races
 
 
-def repair(module: Module, launches: Sequence[Launch], source: str) -> Repair:
+def repair(module: Module, launches: Sequence[Trial], source: str) -> Repair:
     """Mend a program as far as fixes can be proven; the module itself stays as it is."""
     edits: list[Edit] = []
     made: list[Operation] = []
@@ -86,9 +86,7 @@ def repair(module: Module, launches: Sequence[Launch], source: str) -> Repair:
         take_out(made)
 
 
-def _step(
-    module: Module, launches: Sequence[Launch], seen: _Seen
-) -> tuple[Candidate, _Seen] | None:
+def _step(module: Module, launches: Sequence[Trial], seen: _Seen) -> tuple[Candidate, _Seen] | None:
     """The fix after which least is wrong, and what is seen then; of equal ones the first."""
     best: tuple[Candidate, _Seen] | None = None
     score = seen.score
@@ -102,7 +100,7 @@ def _step(
     return best
 
 
-def _watch(module: Module, launches: Sequence[Launch]) -> _Seen:
+def _watch(module: Module, launches: Sequence[Trial]) -> _Seen:
     seen = _Seen([], [], [], [])
     for run in launches:
         options = run.options

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pto.core.errors import PtoError
-from pto.core.memory import Access, Memory, Space, required_alignment, space
+from pto.core.memory import Accessor, Memory, Space, required_alignment, space
 
 
 def test_bytes_written_are_bytes_read():
@@ -103,6 +103,6 @@ def test_only_gm_is_not_local():
 
 
 def test_dma_moves_blocks_and_everything_else_moves_elements():
-    assert required_alignment(Access.DMA, 2) == 32
-    assert required_alignment(Access.GM, 4) == 4
-    assert required_alignment(Access.LOCAL, 2) == 2
+    assert required_alignment(Accessor.DMA, 2) == 32
+    assert required_alignment(Accessor.GM, 4) == 4
+    assert required_alignment(Accessor.LOCAL, 2) == 2

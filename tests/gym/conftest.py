@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pto.gym.host.evaluator import Launch
+from pto.gym.host.evaluator import KernelCall
 from pto.gym.host.runtime import Directory
 from pto.gym.hostfile import HostProgram, HostRun
 from pto.gym.scripts import Scripts
@@ -24,19 +24,19 @@ def scripts(tmp_path: Path) -> Iterator[Scripts]:
     made.close()
 
 
-Follow = Callable[..., tuple[HostRun, list[Launch]]]
+Follow = Callable[..., tuple[HostRun, list[KernelCall]]]
 
 
 @pytest.fixture
 def follow(tmp_path: Path) -> Follow:
     """Follow a program given as text; the files it reads and writes are in `tmp_path / "data"`."""
 
-    def run(text: str, case: str = "") -> tuple[HostRun, list[Launch]]:
+    def run(text: str, case: str = "") -> tuple[HostRun, list[KernelCall]]:
         path = tmp_path / "main.cpp"
         path.write_text(text)
         data = tmp_path / "data"
         data.mkdir(exist_ok=True)
-        launches: list[Launch] = []
+        launches: list[KernelCall] = []
         return HostProgram([path]).run(Directory(data), launches.append, case), launches
 
     return run

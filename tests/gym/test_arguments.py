@@ -5,7 +5,7 @@ import pytest
 
 from pto.core.errors import Loc, PtoError
 from pto.gym.arguments import arguments_of, functions_of
-from pto.gym.host.evaluator import Launch
+from pto.gym.host.evaluator import KernelCall
 from pto.gym.host.syntax import ARITHMETIC
 from pto.gym.host.values import Scalar
 from pto.ir.text.parser import parse
@@ -20,9 +20,9 @@ module attributes {{pto.target_arch = "a5"}} {{
 MEMORY = np.zeros(16, np.uint8)
 
 
-def launch(*arguments: object, kernel: str = "k") -> Launch:
+def launch(*arguments: object, kernel: str = "k") -> KernelCall:
     names = tuple("xsyz"[: len(arguments)])
-    return Launch(kernel, 1, arguments, names, Loc("launch.cpp", 7))  # type: ignore[arg-type]
+    return KernelCall(kernel, 1, arguments, names, Loc("launch.cpp", 7))  # type: ignore[arg-type]
 
 
 def passed(type_: str, c_type: str, value: float) -> object:
@@ -74,7 +74,7 @@ def test_numbers_that_do_not_fit(type_: str, c_type: str, value: float, words: s
         (launch(MEMORY, MEMORY, kernel="other"), "no @other, only @k"),
     ],
 )
-def test_launches_that_do_not_fit(made: Launch, words: str):
+def test_launches_that_do_not_fit(made: KernelCall, words: str):
     functions = functions_of(parse(PROGRAM.format(type="i32")))
     with pytest.raises(PtoError, match="PTO-U068") as caught:
         arguments_of(functions, made)

@@ -9,7 +9,7 @@ import pytest
 from pto.core import constants, dtypes
 from pto.core.dtypes import DType
 from pto.core.layout import DN, ND, BLayout, Layout, SLayout, layout
-from pto.core.memory import Access, Space, required_alignment
+from pto.core.memory import Accessor, Space, required_alignment
 from pto.core.pad import Pad
 from pto.core.tile import Role
 
@@ -66,9 +66,9 @@ def test_formulas_in_memory_format(itemsize: int):
 
 
 @pytest.mark.parametrize(
-    ("access", "f16", "f32"), [(Access.GM, 2, 4), (Access.DMA, 32, 32), (Access.LOCAL, 2, 4)]
+    ("access", "f16", "f32"), [(Accessor.GM, 2, 4), (Accessor.DMA, 32, 32), (Accessor.LOCAL, 2, 4)]
 )
-def test_table_address_alignment(access: Access, f16: int, f32: int):
+def test_table_address_alignment(access: Accessor, f16: int, f32: int):
     assert required_alignment(access, 2) == f16
     assert required_alignment(access, 4) == f32
 

@@ -45,7 +45,7 @@ _MOST_BLOCKS = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
-class Launch:
+class KernelCall:
     """One kernel launch: arrays are views of device memory, scalars keep their C++ type."""
 
     kernel: str
@@ -65,7 +65,7 @@ class Evaluator:
 
     def __init__(self) -> None:
         self.runtime = Runtime(NoFiles())
-        self.launch: Callable[[Launch], None] = lambda launch: None
+        self.launch: Callable[[KernelCall], None] = lambda launch: None
         self.shared = Scope()
         self.structs: dict[str, s.StructDef] = {}
         self.kernels: dict[str, s.FunctionDef] = {}
@@ -309,7 +309,7 @@ class Evaluator:
         except PtoError as error:
             raise located(error, expr.at) from None
         names = tuple(p.name for p in kernel.params)
-        self.launch(Launch(expr.kernel, blocks, arguments, names, expr.loc))
+        self.launch(KernelCall(expr.kernel, blocks, arguments, names, expr.loc))
         return None
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from pto.core.errors import Loc, PtoError
 from pto.gym.host import initialisers
 from pto.gym.host import syntax as s
-from pto.gym.host.evaluator import Evaluator, Launch, reference_to, resolved
+from pto.gym.host.evaluator import Evaluator, KernelCall, reference_to, resolved
 from pto.gym.host.runtime import Runtime
 from pto.gym.host.values import (
     Array,
@@ -74,7 +74,7 @@ class Interpreter(Evaluator):
         elif function.body is not None:
             self.shared.declare(function.name, s.FUNCTION, Function(function, scope))
 
-    def start(self, runtime: Runtime, launch: Callable[[Launch], None]) -> None:
+    def start(self, runtime: Runtime, launch: Callable[[KernelCall], None]) -> None:
         """Begin a run: its own files and memory, variables as the program declares them."""
         self.runtime = runtime
         self.launch = launch

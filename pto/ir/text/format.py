@@ -12,6 +12,7 @@ from pto.ir.text.steps import (
     Dictionary,
     Flag,
     InPlace,
+    InsOuts,
     Label,
     Literal,
     OneOf,
@@ -21,7 +22,6 @@ from pto.ir.text.steps import (
     Repeated,
     ResultTypes,
     Sets,
-    Side,
     Step,
     Types,
 )
@@ -98,7 +98,7 @@ class _Builder:
             outs = ("out", "inout")
             chosen = (o for o in self.row.operands if (o.role in outs) == (name == "outs"))
             inside = Dictionary(self.elsewhere) if name == "ins{}" else None
-            return Side(tuple(chosen), inside)
+            return InsOuts(tuple(chosen), inside)
         if name.endswith("*"):
             return OperandList(name[:-1])
         if name not in self.row.operand_names:

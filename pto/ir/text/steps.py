@@ -95,7 +95,7 @@ class OperandList:
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class InsOuts:
     """All operands of one side with their types; optional ones are told apart by count and type.
 
     Some tools write the attribute dictionary inside (`ins(%a {cmpMode = ..} : T)`) or the types

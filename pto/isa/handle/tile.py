@@ -275,6 +275,7 @@ LOWERED = Family(
     "support",
     "tiles as memrefs with their description beside them",
     cost="free",
+    cite=_TD,
     traits=Traits(names_only=True),
 )
 _CONFIG = (Attr("config", "any", meaning="layout, pad and compact mode of the tile"),)
@@ -290,7 +291,6 @@ instr(
     attrs=_CONFIG,
     text=_BOUND,
     rules=(same_dtype("source", "result"), same_space("source", "result")),
-    cite=_TD,
 )
 instr(
     "materialize_tile",
@@ -313,7 +313,6 @@ instr(
     ),
     example="%t = pto.materialize_tile %m : memref<16x64xf32, #pto.address_space<vec>>"
     " -> !pto.tile_buf<vec, 16x64xf32>",
-    cite=_TD,
 )
 instr(
     "pointer_cast",
@@ -325,7 +324,6 @@ instr(
     results=(Result("result", "memref"),),
     attrs=_CONFIG,
     text="( $addrs* ) <? $valid_row , $valid_col > {} : results",
-    cite=_TD,
 )
 instr(
     "declare_tile_memref",
@@ -335,7 +333,6 @@ instr(
     traits=Traits(allocates="addr"),
     results=(Result("result", "memref"),),
     text="{} -> results",
-    cite=_TD,
 )
 instr(
     "simd.tile_to_memref",
@@ -359,5 +356,4 @@ instr(
     notes=("PTOAS also derives the strides of dst from the layout; we carry them as written.",),
     example="%m = pto.simd.tile_to_memref %t : !pto.tile_buf<vec, 16x64xf32>"
     " to memref<16x64xf32, #pto.address_space<vec>>",
-    cite=_TD,
 )

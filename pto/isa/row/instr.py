@@ -130,6 +130,9 @@ class Family:
     scope: str = ""
     subject: str = "dst"  # the operand or result whose element type the type lists are about
     dialect: str = "pto."
+    profiles: str = "cpu a2a3 a5"
+    needs: str = ""  # a feature of the profile
+    cite: str | tuple[str, ...] = ()
     cost: str = ""  # the class of work it is on a chip: `isa/cost`
     traits: Traits = NONE
 
@@ -203,8 +206,8 @@ def instr(
     a2a3: str | None = None,
     a5: str | None = None,
     types: str | None = None,
-    profiles: str = "cpu a2a3 a5",
-    needs: str = "",
+    profiles: str | None = None,
+    needs: str | None = None,
     subject: str | None = None,
     rules: tuple[Rule, ...] = (),
     pipe: Pipe | None = None,
@@ -212,7 +215,7 @@ def instr(
     aliases: str = "",
     example: str = "",
     notes: tuple[str, ...] = (),
-    cite: str | tuple[str, ...] = (),
+    cite: str | tuple[str, ...] | None = None,
     phases: Mapping[str, str] | None = None,
     cost: str | None = None,
     traits: Traits | None = None,
@@ -226,6 +229,7 @@ def instr(
     """
     listed = {"cpu": cpu or types, "a2a3": a2a3 or types, "a5": a5 or types}
     used = family.operands if operands is None else operands
+    cited = family.cite if cite is None else cite
     row = Instr(
         name=family.dialect + name,
         family=family,
@@ -235,8 +239,8 @@ def instr(
         attrs=family.attrs if attrs is None else attrs,
         text=family.text if text is None else text,
         types={p: frozenset(names.split()) for p, names in listed.items() if names},
-        profiles=tuple(profiles.split()),
-        needs=needs,
+        profiles=tuple((family.profiles if profiles is None else profiles).split()),
+        needs=family.needs if needs is None else needs,
         subject=family.subject if subject is None else subject,
         rules=family.rules + rules,
         pipe=family.pipe if pipe is None else pipe,
@@ -244,7 +248,7 @@ def instr(
         aliases=tuple(family.dialect + a for a in aliases.split()),
         example=example,
         notes=notes,
-        cite=(cite,) if isinstance(cite, str) else cite,
+        cite=(cited,) if isinstance(cited, str) else cited,
         phases={p: tuple(pipes.split()) for p, pipes in (phases or {}).items()},
         cost=family.cost if cost is None else cost,
         traits=family.traits.joined(traits),

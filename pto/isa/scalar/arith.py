@@ -11,7 +11,6 @@ from pto.isa.rules.rule import Case, Rule, listing
 _OVERFLOW = (Attr("overflowFlags", "arith.overflow", meaning="nsw, nuw: it does not wrap"),)
 _FASTMATH = (Attr("fastmath", "arith.fastmath", meaning="liberties the compiler has; unused"),)
 _SAME = (Result("result", "number", "same"),)
-_CITE = "MLIR language reference"
 _INTEGERS = (read("lhs", "integers"), read("rhs", "integers"))
 _FLOATS = (read("lhs", "floats"), read("rhs", "floats"))
 ARITH = Family(
@@ -22,6 +21,7 @@ ARITH = Family(
     pipe="S",
     subject="result",
     traits=Traits(pure=True),
+    cite="MLIR language reference",
     cost="alu",
 )
 
@@ -88,7 +88,6 @@ CONSTANT = instr(
     results=(Result("result", "number"),),
     attrs=(Attr("value", "any", required=True),),
     text="=constant",
-    cite=_CITE,
 )
 _WRAPPING = ("addi", "subi", "muli", "shli")
 for _name, _meaning in {
@@ -126,7 +125,6 @@ for _name, _meaning in {
         if _name in _WRAPPING
         else "$lhs , $rhs {} : type",
         rules=(_one_type("lhs", "rhs"),),
-        cite=_CITE,
     )
 for _name, _meaning in {
     "addf": "lhs + rhs",
@@ -150,7 +148,6 @@ for _name, _meaning in {
         attrs=_FASTMATH,
         text="$lhs , $rhs <? fastmath @fastmath > {} : type",
         rules=(_one_type("lhs", "rhs"),),
-        cite=_CITE,
     )
 instr(
     "negf",
@@ -161,7 +158,6 @@ instr(
     results=_SAME,
     attrs=_FASTMATH,
     text="$operand <? fastmath @fastmath > {} : type",
-    cite=_CITE,
 )
 instr(
     "cmpi",
@@ -174,7 +170,6 @@ instr(
     attrs=(Attr("predicate", "cmpi_predicate", required=True),),
     text="@predicate , $lhs , $rhs {} : type",
     rules=(_one_type("lhs", "rhs"),),
-    cite=_CITE,
 )
 instr(
     "cmpf",
@@ -187,7 +182,6 @@ instr(
     attrs=(Attr("predicate", "cmpf_predicate", required=True), *_FASTMATH),
     text="@predicate , $lhs , $rhs <? fastmath @fastmath > {} : type",
     rules=(_one_type("lhs", "rhs"),),
-    cite=_CITE,
 )
 for _name, _meaning, _results, _text in (
     ("addui_extended", "lhs + rhs, and whether it wrapped", ("sum", "overflow"), "results"),
@@ -203,7 +197,6 @@ for _name, _meaning, _results, _text in (
         results=tuple(Result(n, "integers", "same" * (_text == "type")) for n in _results),
         text=f"$lhs , $rhs {{}} : {_text}",
         rules=(_one_type("lhs", "rhs"),),
-        cite=_CITE,
     )
 instr(
     "select",
@@ -215,7 +208,6 @@ instr(
     results=(Result("result", "any"),),
     text="=select",
     rules=(_one_type("result", "true_value", "false_value"),),
-    cite=_CITE,
 )
 _KEEPS = ("index_cast", "index_castui", "extsi")
 for _name, (_meaning, _in, _out, _rules) in {
@@ -242,5 +234,4 @@ for _name, (_meaning, _in, _out, _rules) in {
         results=(Result("out", _out),),
         text="$in {} : types to results",
         rules=_rules,
-        cite=_CITE,
     )

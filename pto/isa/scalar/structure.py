@@ -11,11 +11,19 @@ from pto.isa.row.instr import Attr, Family, Result, instr, read
 from pto.isa.row.traits import Control, Traits
 
 _SAME = (Result("result", "number", "same"),)
-_CITE = "MLIR language reference"
 
 
 def _family(name: str, dialect: str, meaning: str, cost: str = "free") -> Family:
-    return Family(name, "shared", meaning, dialect=dialect, pipe="S", subject="result", cost=cost)
+    return Family(
+        name,
+        "shared",
+        meaning,
+        dialect=dialect,
+        pipe="S",
+        subject="result",
+        cost=cost,
+        cite="MLIR language reference",
+    )
 
 
 BUILTIN = _family("builtin", "builtin.", "what holds programs together")
@@ -33,7 +41,6 @@ MODULE = instr(
     traits=Traits(short="printed"),
     text="=module",
     pipe="none",
-    cite=_CITE,
 )
 instr(
     "unrealized_conversion_cast",
@@ -44,11 +51,8 @@ instr(
     operands=(read("inputs*", "any"),),
     results=(Result("outputs", "any"),),
     text="$inputs* {} : types to results",
-    cite=_CITE,
 )
-FUNCTION = instr(
-    "func", FUNC, "a function", body=Control.FUNCTION, text="=func", pipe="none", cite=_CITE
-)
+FUNCTION = instr("func", FUNC, "a function", body=Control.FUNCTION, text="=func", pipe="none")
 RETURN = instr(
     "return",
     FUNC,
@@ -57,7 +61,6 @@ RETURN = instr(
     traits=Traits(short="printed"),
     operands=(read("values*", "any"),),
     text="{} <? $values* : types >",
-    cite=_CITE,
 )
 instr(
     "call",
@@ -68,7 +71,6 @@ instr(
     operands=(read("args*", "any"),),
     attrs=(Attr("callee", "symbol", required=True),),
     text="=call",
-    cite=_CITE,
 )
 
 FOR = instr(
@@ -83,7 +85,6 @@ FOR = instr(
         read("inits*", "any"),
     ),
     text="=scf.for",
-    cite=_CITE,
 )
 IF = instr(
     "if",
@@ -92,7 +93,6 @@ IF = instr(
     body=Control.IF,
     operands=(read("condition", "i1"),),
     text="=scf.if",
-    cite=_CITE,
 )
 instr(
     "while",
@@ -101,7 +101,6 @@ instr(
     body=Control.WHILE,
     operands=(read("inits*", "any"),),
     text="=scf.while",
-    cite=_CITE,
 )
 CONDITION = instr(
     "condition",
@@ -110,7 +109,6 @@ CONDITION = instr(
     body=Control.CONDITION,
     operands=(read("condition", "i1"), read("args*", "any")),
     text="( $condition ) {} <? $args* : types(args) >",
-    cite=_CITE,
 )
 YIELD = instr(
     "yield",
@@ -119,7 +117,6 @@ YIELD = instr(
     body=Control.YIELD,
     operands=(read("results*", "any"),),
     text="{} <? $results* : types >",
-    cite=_CITE,
 )
 
 instr(
@@ -131,7 +128,6 @@ instr(
     operands=(read("sizes*", "index"),),
     results=(Result("memref", "any"),),
     text="( <? $sizes* > ) {} : results",
-    cite=_CITE,
 )
 instr(
     "dealloc",
@@ -140,7 +136,6 @@ instr(
     body=memref.DEALLOC,
     operands=(read("memref", "address"),),
     text="$memref {} : types",
-    cite=_CITE,
 )
 for _name, _meaning in {
     "cast": "the same buffer under a compatible type",
@@ -154,7 +149,6 @@ for _name, _meaning in {
         operands=(read("source", "address"),),
         results=(Result("dest", "any"),),
         text="$source {} : types to results",
-        cite=_CITE,
     )
 instr(
     "load",
@@ -164,7 +158,6 @@ instr(
     operands=(read("memref", "address"), read("indices*", "index")),
     results=(Result("value", "scalar", "elem"),),
     text="$memref [ <? $indices* > ] {} : types(memref)",
-    cite=_CITE,
 )
 instr(
     "store",
@@ -173,7 +166,6 @@ instr(
     body=memref.STORE,
     operands=(read("value", "scalar"), read("memref", "address"), read("indices*", "index")),
     text="$value , $memref [ <? $indices* > ] {} : types(memref)",
-    cite=_CITE,
 )
 _WINDOW = (
     read("source", "address"),
@@ -190,7 +182,6 @@ instr(
     results=(Result("result", "any"),),
     text="=memref.reinterpret_cast",
     notes=("MLIR counts the offset from the buffer, we from where source begins in it.",),
-    cite=_CITE,
 )
 instr(
     "subview",
@@ -200,7 +191,6 @@ instr(
     operands=_WINDOW,
     results=(Result("result", "any"),),
     text="=memref.subview",
-    cite=_CITE,
 )
 
 for _name, _meaning in {
@@ -222,7 +212,6 @@ for _name, _meaning in {
         operands=(read("operand", "number"),),
         results=_SAME,
         text="$operand {} : type",
-        cite=_CITE,
     )
 
 for _name in ("bitcast", "inttoptr"):
@@ -233,5 +222,4 @@ for _name in ("bitcast", "inttoptr"):
         operands=(read("arg", "any"),),
         results=(Result("res", "any"),),
         text="$arg {} : types to results",
-        cite=_CITE,
     )

@@ -17,14 +17,23 @@ from pto.isa.rules.simt import (
     value_in,
 )
 
-DOC = "PTOAS docs/isa/micro-isa/17-simt.md"
 SIGNEDNESS = Attr("signedness", "signedness", meaning="how an integer is read")
 INSIDE, OUTSIDE = "simt entry", "outside simt entry"  # scopes
 
 
 def simt_family(name: str, meaning: str, scope: str = "") -> Family:
     """A family of rows that run one work item at a time."""
-    return Family(name, "simt", meaning, pipe="V", subject="value", scope=scope, cost="simt")
+    return Family(
+        name,
+        "simt",
+        meaning,
+        pipe="V",
+        subject="value",
+        scope=scope,
+        cost="simt",
+        profiles="a5",
+        cite="PTOAS docs/isa/micro-isa/17-simt.md",
+    )
 
 
 LAUNCH = simt_family("simt launch", "start work items", OUTSIDE)
@@ -41,9 +50,7 @@ instr(
     operands=(read("dimZ", "i32"), read("dimY", "i32"), read("dimX", "i32")),
     text="$dimZ , $dimY , $dimX {} : types",
     rules=(LAUNCH_SIZE,),
-    profiles="a5",
     notes=("the order is z, y, x; simt_launch has x, y, z",),
-    cite=DOC,
 )
 SIMT_LAUNCH = instr(
     "simt_launch",
@@ -58,9 +65,7 @@ SIMT_LAUNCH = instr(
     attrs=(Attr("callee", "symbol", required=True, meaning="a function marked pto.simt_entry"),),
     text="=simt_launch",
     rules=(LAUNCH_SIZE,),
-    profiles="a5",
     example="pto.simt_launch @body<<<%x, %y, %z>>>(%out) : (!pto.ptr<i32, ub>) -> ()",
-    cite=DOC,
 )
 
 # ---- queries
@@ -89,8 +94,6 @@ for _name, _meaning in _MEANINGS.items():
         _meaning,
         results=(Result("result", "i32"),),
         text="{} : results",
-        profiles="a5",
-        cite=DOC,
     )
 instr(
     "get_clock64",
@@ -98,8 +101,6 @@ instr(
     "clock, 64 bits",
     results=(Result("result", "i64"),),
     text="{} : results",
-    profiles="a5",
-    cite=DOC,
 )
 
 # ---- lanes
@@ -117,8 +118,6 @@ for _name, _kind, _meaning in (
         operands=(read("pred", "i1"),),
         results=(Result("result", _kind),),
         text="$pred {} : types -> results",
-        profiles="a5",
-        cite=DOC,
     )
 for _name, _control, _lane in (
     ("shuffle_idx", "index", "base + index"),
@@ -139,9 +138,7 @@ for _name, _control, _lane in (
             same_type("value", "result"),
             attr_in("width", "16", "32"),
         ),
-        profiles="a5",
         notes=("a lane outside the group: not defined by the ISA",),
-        cite=DOC,
     )
 for _name, _words, _own in (
     ("redux_add", "sum", ()),
@@ -159,8 +156,6 @@ for _name, _words, _own in (
         example=f"%result = pto.{_name} %value signed : i32 -> i32",
         a5="i32 f16 f32",
         rules=(same_type("value", "result"), FLOAT_HAS_NO_SIGN, *_own),
-        profiles="a5",
-        cite=DOC,
     )
 
 # ---- order and state
@@ -170,14 +165,12 @@ SYNCTHREADS = instr(
     ORDER,
     "no work item goes on before all have come here",
     text="{}",
-    profiles="a5",
-    cite=DOC,
 )
 for _name, _meaning in {
     "threadfence": "earlier memory accesses of the work item come before later ones",
     "threadfence_block": "as threadfence, for the work items of one block",
 }.items():
-    instr(_name, ORDER, _meaning, text="{}", profiles="a5", cite=DOC)
+    instr(_name, ORDER, _meaning, text="{}")
 _SLOT = (Attr("slot", "int", required=True, meaning="a 32-bit word that outlives the entry"),)
 _KEPT = "i8 i16 i32 i64 f16 bf16 f32 i1"
 KEEP = instr(
@@ -190,8 +183,6 @@ KEEP = instr(
     a5=_KEPT,
     subject="payload",
     rules=(slot_fits("payload"),),
-    profiles="a5",
-    cite=DOC,
 )
 RESUME = instr(
     "resume",
@@ -203,6 +194,4 @@ RESUME = instr(
     a5=_KEPT,
     subject="result",
     rules=(slot_fits("result"),),
-    profiles="a5",
-    cite=DOC,
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pto.isa.row.instr import Attr, Result, instr, read
 from pto.isa.rules.simt import CONVERT, same_type, value_in
-from pto.isa.simt.launch import DOC, SIGNEDNESS, simt_family
+from pto.isa.simt.launch import SIGNEDNESS, simt_family
 
 MATH = simt_family("simt math", "arithmetic of one work item")
 
@@ -19,9 +19,7 @@ instr(
     operands=(read("lhs", "i32"), read("rhs", "i32"), read("selector", "i32")),
     results=(Result("result", "i32"),),
     text="$lhs , $rhs , $selector {} : types -> results",
-    profiles="a5",
     notes=("how selector picks is not defined by the document",),
-    cite=DOC,
 )
 instr(
     "mulhi",
@@ -34,8 +32,6 @@ instr(
     a5="i32 i64",
     subject="lhs",
     rules=(same_type("lhs", "rhs", "result"),),
-    profiles="a5",
-    cite=DOC,
 )
 instr(
     "mul_i32toi64",
@@ -45,8 +41,6 @@ instr(
     results=(Result("result", "i64"),),
     attrs=_SIGN,
     text="$lhs , $rhs @signedness {} : types -> results",
-    profiles="a5",
-    cite=DOC,
 )
 
 _F16_F32 = "f16 f32 f16x2"
@@ -69,11 +63,9 @@ for _name, _meaning, _types in (
         results=_RESULT,
         text="$value {} : types -> results",
         rules=(value_in("value", _types), same_type("value", "result")),
-        profiles="a5",
         notes=("the document leaves the tie rule to the target",)
         if _name in ("rint", "round")
         else (),
-        cite=DOC,
     )
 for _name, _meaning, _types in (
     ("fmin", "smaller of lhs and rhs", "f32 bf16 f16x2 bf16x2"),
@@ -89,8 +81,6 @@ for _name, _meaning, _types in (
         text="$lhs , $rhs {} : types -> results",
         subject="lhs",
         rules=(value_in("lhs", _types), same_type("lhs", "rhs", "result")),
-        profiles="a5",
-        cite=DOC,
     )
 instr(
     "fma",
@@ -104,8 +94,6 @@ instr(
         value_in("lhs", "f16 bf16 f32 f16x2 bf16x2"),
         same_type("lhs", "rhs", "acc", "result"),
     ),
-    profiles="a5",
-    cite=DOC,
 )
 instr(
     "convert",
@@ -122,7 +110,5 @@ instr(
     example="%dst = pto.convert %src round(z) sat signed : f32 -> i32",
     subject="src",
     rules=CONVERT,
-    profiles="a5",
     notes=("round(h) is a mode of HiFloat8 conversions that the document does not define",),
-    cite=DOC,
 )

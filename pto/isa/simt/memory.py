@@ -5,7 +5,7 @@ from __future__ import annotations
 from pto.isa.row.instr import Attr, Result, instr, read, update, write
 from pto.isa.rules.rule import dtype_in
 from pto.isa.rules.simt import FLOAT_HAS_NO_SIGN, NO_WIDE_UB, element_of, same_type, value_in
-from pto.isa.simt.launch import DOC, SIGNEDNESS, simt_family
+from pto.isa.simt.launch import SIGNEDNESS, simt_family
 
 ACCESS = simt_family("simt memory", "one element, by one work item")
 ATOMIC = simt_family("simt atomic", "read, change and write in one step; the old value is given")
@@ -27,8 +27,6 @@ instr(
     results=_VALUE,
     text="$ptr [ $offset ] {} : types(ptr) -> results",
     rules=(_STORED,),
-    profiles="a5",
-    cite=DOC,
 )
 instr(
     "store",
@@ -37,8 +35,6 @@ instr(
     operands=(write("ptr", "pointer or memref"), read("offset", "index"), read("value", "number")),
     text="$value , $ptr [ $offset ] {} : types(ptr,value)",
     rules=(_STORED,),
-    profiles="a5",
-    cite=DOC,
 )
 instr(
     "ldg",
@@ -50,8 +46,6 @@ instr(
     text=f"$ptr [ $offset ] {_CACHE} {{}} : types(ptr) -> results",
     a5=_CACHED,
     rules=(_STORED,),
-    profiles="a5",
-    cite=DOC,
 )
 instr(
     "stg",
@@ -62,8 +56,6 @@ instr(
     text=f"$value , $ptr [ $offset ] {_CACHE} {{}} : types(ptr,value)",
     a5=_CACHED,
     rules=(_STORED,),
-    profiles="a5",
-    cite=DOC,
 )
 
 _CONTROLS = "<? l2cache ( @l2cache ) > <? @signedness > {} : types(ptr,value) -> results"
@@ -96,9 +88,7 @@ for _name, _new in _UPDATES.items():
         text=f"$ptr , $value {_CONTROLS}",
         example=f"%old = pto.atomic_{_name} %ptr, %value signed : !pto.ptr<i32, gm>, i32 -> i32",
         rules=(*_ATOMIC_RULES, *_bitwise, same_type("value", "old")),
-        profiles="a5",
         notes=(_PACKED,),
-        cite=DOC,
     )
 instr(
     "atomic_cas",
@@ -114,7 +104,5 @@ instr(
     text=f"$ptr , $compare , $value {_CONTROLS}",
     example="%old = pto.atomic_cas %ptr, %compare, %value : !pto.ptr<i32, gm>, i32 -> i32",
     rules=(*_ATOMIC_RULES, same_type("compare", "value", "old")),
-    profiles="a5",
     notes=(_PACKED, "the document leaves out f16 and bf16; PTOAS takes them"),
-    cite=DOC,
 )

@@ -34,6 +34,7 @@ LOAD = Family(
     "unaligned load",
     "vector",
     "loads from any element address",
+    needs="align_state",
     pipe="V",
     scope="vecscope",
     subject="result",
@@ -48,7 +49,6 @@ instr(
     operands=(read("source", "ub pointer"),),
     results=(_ALIGN,),
     text="$source {} : types -> results",
-    needs="align_state",
     notes=(_A5_ONLY, "leads every stream of vldus; source itself may be unaligned"),
     cite=spec(2504),
 )
@@ -60,7 +60,6 @@ instr(
     operands=(read("source", "ub pointer"), read("align", "align")),
     results=(Result("result", "vreg"), Result("updated_align", "align")),
     text="$source , $align {} : types -> results",
-    needs="align_state",
     rules=(state_from("align", "load"),),
     notes=(
         _A5_ONLY,
@@ -78,7 +77,6 @@ instr(
     operands=(read("source", "ub buffer"), read("offset", "index")),
     results=(Result("result", "vreg"),),
     text="$source [ $offset ] {} : types(source) -> results",
-    needs="align_state",
     rules=(
         Rule(
             "memref-elements",
@@ -96,6 +94,7 @@ STATE = Family(
     "store state",
     "vector",
     "begin and end of unaligned store streams",
+    needs="align_state",
     pipe="V",
     scope="vecscope",
     cost="lane",
@@ -108,7 +107,6 @@ instr(
     body=unaligned.INIT_ALIGN,
     results=(_ALIGN,),
     text="{} : results",
-    needs="align_state",
     notes=("store side only; may stand before the loop that carries it",),
     cite=spec(2550),
 )
@@ -119,7 +117,6 @@ instr(
     body=unaligned.SPRCLR,
     attrs=(Attr("spr", "str", ("AR",), required=True),),
     text="@spr {}",
-    needs="align_state",
     notes=("hidden state: AR",),
     cite="PTOAS include/PTO/IR/VPTOOps.td: pto.sprclr",
 )
@@ -128,6 +125,7 @@ FLUSH = Family(
     "unaligned flush",
     "vector",
     "write the bytes a store state still holds",
+    needs="align_state",
     text="$value , $destination {} : types",
     pipe="V",
     rules=(state_from("value", "store"),),
@@ -142,7 +140,6 @@ instr(
     body=unaligned.VSTAS,
     operands=(read("value", "align"), write("destination", "ub buffer"), read("offset", "i32")),
     text="$value , $destination , $offset {} : types",
-    needs="align_state",
     notes=(
         "destination and offset name the end of the stream: those of the last vstus; after a pstu"
         " its base_out and 0; any other place is an error",
@@ -155,7 +152,6 @@ instr(
     "UB before destination + AR bytes = the pending bytes of a vstur stream",
     body=unaligned.VSTAR,
     operands=(read("value", "align"), write("destination", "ub buffer")),
-    needs="align_state",
     notes=("hidden state: AR",),
     cite=spec(2855),
 )
@@ -166,7 +162,6 @@ instr(
     body=unaligned.VSTAS,
     operands=(read("value", "align"), write("destination", "ub buffer"), read("offset", "index")),
     text="$value , $destination [ $offset ] {} : types",
-    needs="align_state",
     notes=("deprecated: only the manual has it; vstas and vstar replace it",),
     cite=page("vector/ops/vector-load-store/vsta"),
 )
@@ -175,6 +170,7 @@ STORE = Family(
     "unaligned store",
     "vector",
     "append lanes to a stream; whole blocks reach UB, the rest stays in the state",
+    needs="unaligned_store",
     results=(_STATE,),
     pipe="V",
     rules=(state_from("align_in", "store"),),
@@ -195,7 +191,6 @@ instr(
         write("base", "ub pointer"),
     ),
     text="$align_in , $offset , $value , $base {} : types -> results",
-    needs="unaligned_store",
     notes=("offset is a count of elements, not an address: the golden stores value[0..2] for 3",),
     cite=spec(2893),
     **widths(8, 16, 32),
@@ -208,7 +203,6 @@ instr(
     operands=(read("align_in", "align"), read("value", "vreg"), write("base", "ub pointer")),
     attrs=(_MODE,),
     text="$align_in , $value , $base , @mode {} : types -> results",
-    needs="unaligned_store",
     notes=("hidden state: AR (sprclr clears it) and SQZN (left by vsqz or vusqz)",),
     cite=spec(2917),
     **widths(8, 16, 32),
@@ -227,7 +221,6 @@ instr(
     results=(_STATE, Result("offset_out", "index")),
     attrs=(_MODE,),
     text="$align_in , $offset_in , $value , $base , @mode {} : types -> results",
-    needs="unaligned_store",
     notes=(
         "deprecated: only the manual has it; vstus and vstur replace it",
         "the page leaves open whether offsets are bytes or elements: elements here",

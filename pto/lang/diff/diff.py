@@ -16,7 +16,7 @@ from pto.lang.diff.compare import Tolerance, differs, distance, values_of
 from pto.lang.diff.difference import Difference, Element, Part
 from pto.lang.diff.expected import Expected, by_reference, by_value, copied
 from pto.lang.kernel import Blocks, Bound, Kernel
-from pto.observe.blame import Blame, Launch, blame
+from pto.observe.blame import Blame, Repeatable, blame
 from pto.run.launch.entry import entry_functions
 from pto.run.launch.host import Report
 from pto.target.profile import profile as find_profile
@@ -121,7 +121,7 @@ class Call:
         dynamic = [p for p in self.kernel.parameters if p.kind != "constant"]
         argument = dynamic.index([p for p in dynamic if p.kind == "array"][number])
         count = self.blocks if isinstance(self.blocks, int) else prod(self.blocks)
-        launch = Launch(made.module, entry_functions(made.module, None), facts, given, count)
+        launch = Repeatable(made.module, entry_functions(made.module, None), facts, given, count)
         try:
             return blame(launch, argument, place, width), None
         except PtoError as error:

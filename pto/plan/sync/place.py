@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 
 from pto.plan.sync.clocks import State
 from pto.plan.sync.effects import PIPES
+from pto.plan.sync.footprint import Footprint
 from pto.plan.sync.outside import Loops, Turns
-from pto.plan.sync.shadow import Shadow
 from pto.plan.sync.tree import Branch, Item, Loop, inner
 from pto.plan.sync.walk import ALL, Fence, Fences, Need, Walk
 
@@ -23,7 +23,7 @@ _TRIES = len(PIPES) ** 2 + 2  # each need that is met is of another pair of pipe
 class Placer:
     """Places the fences of one function, as one side runs it."""
 
-    def __init__(self, shadow: Shadow, ordered: frozenset[int], stops: Sequence[Item]) -> None:
+    def __init__(self, shadow: Footprint, ordered: frozenset[int], stops: Sequence[Item]) -> None:
         self.shadow = shadow
         self.ordered = ordered
         self.fences = Fences()

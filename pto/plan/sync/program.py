@@ -14,11 +14,11 @@ from pto.plan.memory import plan_memory
 from pto.plan.mode import first_order, mode_of
 from pto.plan.placement import FunctionPlan, Placement
 from pto.plan.sync.effects import NUMBER, Effects
+from pto.plan.sync.footprint import Footprint
 from pto.plan.sync.ids import Flag, Places, allocate
 from pto.plan.sync.outside import Outside
 from pto.plan.sync.place import Placer
 from pto.plan.sync.rewrite import Writer
-from pto.plan.sync.shadow import Shadow
 from pto.plan.sync.storage import Storage
 from pto.plan.sync.tree import Item, Leaf, Reader, walk
 from pto.target.facts import Profile
@@ -125,7 +125,7 @@ class _Function:
         works = [item.work for item in walk(items) if isinstance(item, Leaf)]
         places, stops = Places(items, self.profile.sync, self.used), list[Item]()
         while True:
-            placer = Placer(Shadow(works, self.outside), self.ordered, stops)
+            placer = Placer(Footprint(works, self.outside), self.ordered, stops)
             placer.place(items)
             ids, without = allocate(placer.fences.flags, places, self.profile.sync.event_ids)
             if not without:

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from pto.plan.sync.clocks import Clock, State, Times, between, common
 from pto.plan.sync.effects import PIPES, Work
+from pto.plan.sync.footprint import Footprint
 from pto.plan.sync.outside import Turns
-from pto.plan.sync.shadow import Shadow
 from pto.plan.sync.tree import Branch, Call, Item, Leaf, Loop
 
 ALL = len(PIPES)  # stands for every pipe at once
@@ -76,7 +76,7 @@ class Walk:
     """Goes through items in order; `needs` collects what no fence orders."""
 
     def __init__(
-        self, fences: Fences, shadow: Shadow, ordered: frozenset[int], turns: Turns
+        self, fences: Fences, shadow: Footprint, ordered: frozenset[int], turns: Turns
     ) -> None:
         shadow.clear()
         self.fences = fences

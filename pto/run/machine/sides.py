@@ -14,7 +14,7 @@ from pto.target.facts import Profile
 SUB_BLOCKS = 2  # vector sub-blocks of a core (seed 004)
 
 
-class Side(NamedTuple):
+class Part(NamedTuple):
     """A function, the side of the core that runs it, and how many agents that side is."""
 
     function: Operation
@@ -22,13 +22,13 @@ class Side(NamedTuple):
     agents: int
 
 
-def sides(kernels: Sequence[Operation], profile: Profile) -> list[Side]:
+def sides(kernels: Sequence[Operation], profile: Profile) -> list[Part]:
     """Vector code alone runs on one sub-block a block; beside a cube, on all that take part."""
     names = Names()
     found = [(f, side) for f in kernels for side in _sides_of(f, names)]
     mixed = {"cube", "vector"} <= {side for _, side in found}
     vectors = _vectors(kernels, names, profile) if mixed else 1
-    return [Side(f, side, vectors if side == "vector" else 1) for f, side in found]
+    return [Part(f, side, vectors if side == "vector" else 1) for f, side in found]
 
 
 def _sides_of(function: Operation, names: Names) -> list[str]:

@@ -25,7 +25,7 @@ class _Touch(NamedTuple):
     window: Window
 
 
-class Shadow:
+class Footprint:
     """All memory that the work of one function touches.
 
     Marks of later times than are asked for are left over from a way that was given up.
