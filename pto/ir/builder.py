@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import TypedDict, Unpack
 
 from pto.core.dtypes import DType, encode
 from pto.core.errors import Loc, fail
@@ -21,6 +22,7 @@ from pto.isa.scalar.arith import CONSTANT
 from pto.isa.scalar.structure import FUNCTION, MODULE
 
 Given = Value | Sequence[Value] | None
+Operands = Mapping[str, Given] | None  # by the row's names
 INDEX = Scalar("index", None)
 
 # Where a program's spelling is not the name of the element type (seed 000 against MLIR).
@@ -37,6 +39,15 @@ _SPELLED = {
     "float4_e2m1x2": "!pto.f4E2M1x2",
     "i4x2": "i4",
 }
+
+
+class Parts(TypedDict, total=False):
+    """What a new operation has besides operands."""
+
+    attrs: Mapping[str, Attribute] | None
+    results: Sequence[Type]  # their types
+    names: Sequence[str]  # of results, as far as somebody cares
+    where: Loc | None
 
 
 def scalar_type(kind: DType) -> Scalar:
@@ -101,36 +112,19 @@ class Builder:
         block = owner.parent if isinstance(owner, Operation) else owner
         return any(block is b for b in self.blocks)
 
-    def append(
-        self,
-        row: Instr,
-        operands: Mapping[str, Given] | None = None,
-        *,
-        attrs: Mapping[str, Attribute] | None = None,
-        results: Sequence[Type] = (),
-        names: Sequence[str] = (),
-        where: Loc | None = None,
-    ) -> Operation:
+    def append(self, row: Instr, operands: Operands = None, **parts: Unpack[Parts]) -> Operation:
         """One operation at the end of the innermost block, its operands by the row's names."""
-        op = self.make(row, operands, attrs=attrs, results=results, names=names, where=where)
+        op = self.make(row, operands, **parts)
         op.parent = self.block
         self.block.ops.append(op)
         return op
 
-    def make(
-        self,
-        row: Instr,
-        operands: Mapping[str, Given] | None = None,
-        *,
-        attrs: Mapping[str, Attribute] | None = None,
-        results: Sequence[Type] = (),
-        names: Sequence[str] = (),
-        where: Loc | None = None,
-    ) -> Operation:
+    def make(self, row: Instr, operands: Operands = None, **parts: Unpack[Parts]) -> Operation:
         """One operation that stands nowhere yet."""
-        op = Operation.of(row, attrs=dict(attrs or {}), where=where)
+        op = Operation.of(row, attrs=dict(parts.get("attrs") or {}), where=parts.get("where"))
         _bind(op, row, operands or {})
-        for n, type in enumerate(results):
+        names = parts.get("names", ())
+        for n, type in enumerate(parts.get("results", ())):
             default = row.results[n].name if n < len(row.results) else "v"
             hint = names[n] if n < len(names) else default.replace("result", "v")
             op.results.append(Value(type, hint, op))

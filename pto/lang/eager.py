@@ -7,9 +7,8 @@ Legality of each instruction is checked as in a program; races do not exist here
 from __future__ import annotations
 
 import weakref
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -20,10 +19,10 @@ from pto.core.global_tensor import GlobalTensor
 from pto.core.memory import Space
 from pto.core.pointer import Pointer as PointerValue
 from pto.core.tile import Tile as CoreTile
-from pto.ir.builder import Builder, Given, new_function, new_module, scalar_type
+from pto.ir.builder import Builder, Operands, Parts, new_function, new_module, scalar_type
 from pto.ir.graph import Operation, Value
 from pto.isa.handle.tile import ALLOC_TILE
-from pto.isa.row.attributes import Attribute, Str
+from pto.isa.row.attributes import Str
 from pto.isa.row.instr import Instr
 from pto.isa.row.types import Mask, TileBuf, Type, View
 from pto.isa.row.types import Scalar as ScalarType
@@ -88,19 +87,10 @@ class Eager:
 
     # ---- values
 
-    def emit(
-        self,
-        row: Instr,
-        operands: Mapping[str, Given] | None = None,
-        *,
-        attrs: Mapping[str, Attribute] | None = None,
-        results: Sequence[Type] = (),
-        names: Sequence[str] = (),
-    ) -> list[Value]:
+    def emit(self, row: Instr, operands: Operands = None, **parts: Unpack[Parts]) -> list[Value]:
         try:
-            op = self._builder.make(
-                row, operands, attrs=attrs, results=results, names=names, where=here()
-            )
+            parts["where"] = here()
+            op = self._builder.make(row, operands, **parts)
             self._require_legal(op)
             return [*self._execute(op)]
         except PtoError as error:

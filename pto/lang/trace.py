@@ -6,17 +6,17 @@ static where that is known while tracing, else set when the program runs.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from collections.abc import Sequence
+from typing import Any, ClassVar, Unpack
 
 from pto.core.dtypes import I64
 from pto.core.errors import PtoError
-from pto.ir.builder import INDEX, Builder, Given, new_block, scalar_type
+from pto.ir.builder import INDEX, Builder, Given, Operands, Parts, new_block, scalar_type
 from pto.ir.graph import Block, Module, Operation, Value
 from pto.isa.handle.tile import ALLOC_TILE, SET_VALIDSHAPE, VALID_EXTENTS
-from pto.isa.row.attributes import Attribute, Str
+from pto.isa.row.attributes import Str
 from pto.isa.row.instr import Instr
-from pto.isa.row.types import Mask, TileBuf, Type
+from pto.isa.row.types import Mask, TileBuf
 from pto.isa.row.types import Scalar as ScalarType
 from pto.isa.scalar.structure import RETURN
 from pto.isa.vector.predicate import PSET
@@ -47,40 +47,19 @@ class Trace:
 
     # ---- values
 
-    def emit(
-        self,
-        row: Instr,
-        operands: Mapping[str, Given] | None = None,
-        *,
-        attrs: Mapping[str, Attribute] | None = None,
-        results: Sequence[Type] = (),
-        names: Sequence[str] = (),
-    ) -> list[Value]:
-        return self.append(row, operands, attrs=attrs, results=results, names=names).results
+    def emit(self, row: Instr, operands: Operands = None, **parts: Unpack[Parts]) -> list[Value]:
+        return self.append(row, operands, **parts).results
 
-    def append(
-        self,
-        row: Instr,
-        operands: Mapping[str, Given] | None = None,
-        *,
-        attrs: Mapping[str, Attribute] | None = None,
-        results: Sequence[Type] = (),
-        names: Sequence[str] = (),
-    ) -> Operation:
+    def append(self, row: Instr, operands: Operands = None, **parts: Unpack[Parts]) -> Operation:
         self.require_whole()
         for given in (operands or {}).values():
             for value in (given,) if isinstance(given, Value) else given or ():
                 if not self.builder.sees(value):
                     raise _out_of_sight(value)
+        parts["names"] = parts.get("names") or assigned_names()
+        parts["where"] = here()
         try:
-            return self.builder.append(
-                row,
-                operands,
-                attrs=attrs,
-                results=results,
-                names=names or assigned_names(),
-                where=here(),
-            )
+            return self.builder.append(row, operands, **parts)
         except PtoError as error:
             raise located(error) from None
 

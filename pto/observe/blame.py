@@ -8,7 +8,7 @@ is true of any instruction, whatever it does to layout and type.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,7 +27,7 @@ from pto.run.machine.core import Core
 from pto.run.machine.device import Device
 from pto.run.reference.code import Regs, Step
 from pto.run.reference.compile import Compiler
-from pto.run.watch.events import Event, Tap
+from pto.run.watch.events import Event, Observer, Tap
 from pto.run.watch.memory import Access, WatchedMemory
 from pto.target.facts import Profile
 
@@ -148,7 +148,7 @@ class _Tap(Tap):
         return noted
 
 
-class _Watch:
+class _Watch(Observer):
     """Counts the writes to an element and remembers the last."""
 
     def __init__(self, argument: int, place: int, width: int) -> None:
@@ -160,15 +160,6 @@ class _Watch:
         self.tap = _Tap(self)
         self._place, self._width = place, width
         self._memory: WatchedMemory | None = None
-
-    def launch(
-        self, number: int, after: Collection[int], functions: Sequence[Operation]
-    ) -> None: ...
-    def begin(self, core: Core) -> None: ...
-    def finish(self, core: Core) -> None: ...
-    def enter_scope(self, core: Core) -> None: ...
-    def leave_scope(self, core: Core) -> None: ...
-    def end(self) -> None: ...
 
     def memory(self, memory: WatchedMemory, core: Core | None) -> None:
         if core is None and memory.base == self.base:

@@ -42,7 +42,7 @@ _LOADS_AFTER_STORES = frozenset({"VV_ALL", "VST_VLD"})
 _FIXES = 3  # races for which a fix is looked for: each costs a run
 
 
-class Sanitizer:
+class Sanitizer(Observer):
     """An observer that finds races and flags that do not match."""
 
     def __init__(self, profile: Profile, mode: Mode = "flags") -> None:

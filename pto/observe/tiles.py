@@ -25,7 +25,7 @@ from pto.observe.roots import Root, Roots, is_local
 from pto.run.machine.core import Core
 from pto.run.reference.code import Regs, Step
 from pto.run.reference.compile import Compiler
-from pto.run.watch.events import Nobody, Tap
+from pto.run.watch.events import Tap
 from pto.run.watch.memory import Access, WatchedMemory
 
 _READS, _WRITES = ("in", "inout", "tmp"), ("out", "inout", "tmp")
@@ -91,7 +91,7 @@ class TileTap(Tap):
     """Watches every operand that is a tile, or a pointer made from one."""
 
     def __init__(self, roots: Roots, poisoned: bool) -> None:
-        super().__init__(Nobody())
+        super().__init__()
         self._roots = roots
         self._poisoned = poisoned
         self._slots: dict[tuple[int, int], Tile] = {}  # by core and root

@@ -8,7 +8,7 @@ value that really changed, never a guess.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -100,7 +100,7 @@ class _Sink:
     values: int
 
 
-class _Watcher:
+class _Watcher(Observer):
     """Fills buffers before a run, and remembers what reaches a sink."""
 
     def __init__(self, fill: dict[Buffer, Places]) -> None:
@@ -108,15 +108,6 @@ class _Watcher:
         self._random = np.random.default_rng(_SEED)
         self.sinks: dict[str, list[_Sink]] = {}
         self.error: PtoError | None = None
-
-    def launch(
-        self, number: int, after: Collection[int], functions: Sequence[Operation]
-    ) -> None: ...
-    def begin(self, core: Core) -> None: ...
-    def finish(self, core: Core) -> None: ...
-    def enter_scope(self, core: Core) -> None: ...
-    def leave_scope(self, core: Core) -> None: ...
-    def end(self) -> None: ...
 
     def memory(self, memory: WatchedMemory, core: Core | None) -> None:
         if core is None:

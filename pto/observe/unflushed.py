@@ -12,7 +12,7 @@ from pto.observe.races import counters_text
 from pto.run.machine.core import Core
 from pto.run.reference.code import Regs, Step
 from pto.run.reference.compile import Compiler
-from pto.run.watch.events import Nobody, Tap
+from pto.run.watch.events import Tap
 
 _STORES = (unaligned.VSTUS, unaligned.VSTUR, unaligned.VSTU, unaligned.PSTU)
 
@@ -44,7 +44,7 @@ class StreamTap(Tap):
     """Looks at what these stores still hold back when they are last executed."""
 
     def __init__(self, stores: dict[int, Value]) -> None:
-        super().__init__(Nobody())
+        super().__init__()
         self._stores = stores
         self._last: dict[tuple[int, str], tuple[Operation, tuple[int, ...], Any]] = {}
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, Unpack
 
-from pto.ir.builder import Given
+from pto.ir.builder import Operands, Parts
 from pto.ir.graph import Value
-from pto.isa.row.attributes import Attribute
 from pto.isa.row.instr import Instr
 from pto.isa.row.types import Scalar as ScalarType
 from pto.isa.row.types import TileBuf, Type
@@ -24,13 +22,7 @@ class Session(Protocol):
     eager: ClassVar[bool]
 
     def emit(
-        self,
-        row: Instr,
-        operands: Mapping[str, Given] | None = None,
-        *,
-        attrs: Mapping[str, Attribute] | None = None,
-        results: Sequence[Type] = (),
-        names: Sequence[str] = (),
+        self, row: Instr, operands: Operands = None, **parts: Unpack[Parts]
     ) -> list[Value]: ...
     def constant(self, number: float | int | bool, type: ScalarType) -> Value: ...
     def scalar(self, value: Value) -> Any: ...

@@ -27,7 +27,7 @@ from pto.run.order.deferred_registers import Registers
 from pto.run.order.pipes import Agent, Issued, Pipes
 from pto.run.order.resolve import effect_of, issuing_pipe
 from pto.run.reference.code import Regs, Step, Wait, Waits, until_ready
-from pto.run.watch.events import Made, Nobody, Tap
+from pto.run.watch.events import Made, Tap
 from pto.target.facts import Sync
 from pto.verify.operation import constant
 
@@ -52,7 +52,7 @@ class Scheduler(Tap):
     """Does what is issued when a schedule says so, within what synchronisation allows."""
 
     def __init__(self, schedule: Schedule, sync: Sync) -> None:
-        super().__init__(Nobody())
+        super().__init__()
         self.schedule = schedule
         self._choice = schedule.choice()
         self._pipes = Pipes(sync)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from pto.core.memory import Memory
 from pto.ir.graph import Operation
@@ -48,56 +48,39 @@ class Event:
     leaves: tuple[str, ...] = ()  # special registers written by an operation of a pipe
 
 
-class Observer(Protocol):
-    """Watches a run, in program order of each agent. It never changes the run."""
+class Observer:
+    """Watches a run, in program order of each agent. It never changes the run.
+
+    This one takes no notice of anything; others look at what they are about.
+    """
 
     def launch(self, number: int, after: Collection[int], functions: Sequence[Operation]) -> None:
         """Agents that begin from now on belong to a launch, which began after others had ended.
 
         Not told where one launch is all there is.
         """
-        ...
 
     def begin(self, core: Core) -> None: ...
     def finish(self, core: Core) -> None:
         """An agent has come to its end; when all of its core have, their buffers are forgotten."""
-        ...
 
     def memory(self, memory: WatchedMemory, core: Core | None) -> None:
         """A memory comes into use: a local buffer of `core`, else global memory."""
-        ...
 
     def event(self, event: Event) -> None: ...
     def enter_scope(self, core: Core) -> None:
         """A vector scope begins: what follows is one piece of work of its pipe."""
-        ...
 
     def leave_scope(self, core: Core) -> None: ...
     def end(self) -> None:
         """Every agent has come to its end."""
-        ...
-
-
-class Nobody:
-    """Takes the place of an observer where there is none."""
-
-    def launch(
-        self, number: int, after: Collection[int], functions: Sequence[Operation]
-    ) -> None: ...
-    def begin(self, core: Core) -> None: ...
-    def finish(self, core: Core) -> None: ...
-    def memory(self, memory: WatchedMemory, core: Core | None) -> None: ...
-    def event(self, event: Event) -> None: ...
-    def enter_scope(self, core: Core) -> None: ...
-    def leave_scope(self, core: Core) -> None: ...
-    def end(self) -> None: ...
 
 
 class Tap:
     """The engine's side: watched memories, and steps that report what they did."""
 
-    def __init__(self, observer: Observer) -> None:
-        self.observer = observer
+    def __init__(self, observer: Observer | None = None) -> None:
+        self.observer = Observer() if observer is None else observer
         self.recorder = Recorder()
 
     def adopt(self, memory: Memory, core: Core | None = None) -> Memory:

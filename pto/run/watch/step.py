@@ -18,7 +18,7 @@ from pto.isa.row.traits import Control
 from pto.run.machine.core import Core
 from pto.run.reference.code import Regs, Step
 from pto.run.reference.compile import Compiler
-from pto.run.watch.events import Made, Nobody, Tap
+from pto.run.watch.events import Made, Tap
 from pto.verify.functions import is_defined
 
 Move = Literal["next", "continue", "quit"]
@@ -55,7 +55,7 @@ class Stepper(Tap):
     """
 
     def __init__(self, tell: Callable[[Stop], Move], *, after: int = 0, line: int = 0) -> None:
-        super().__init__(Nobody())
+        super().__init__()
         self.done = 0
         self._tell = tell
         self._until: int | None = None if line else after  # stop once so many are done
