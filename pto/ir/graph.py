@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pto.core.errors import Loc
 from pto.isa.row.attributes import Attribute, Enum
-from pto.isa.row.traits import Control
+from pto.isa.row.traits import NONE, Control, Traits
 from pto.isa.row.types import Type
 
 if TYPE_CHECKING:
@@ -131,9 +131,18 @@ class Operation:
             op = op.parent_op
 
     @property
+    def body(self) -> Any:
+        """What it means, as its row says."""
+        return self.row.body if self.row else None
+
+    @property
+    def traits(self) -> Traits:
+        return self.row.traits if self.row else NONE
+
+    @property
     def control(self) -> Control | None:
         """How it decides what runs next; None for an operation that does work."""
-        body = self.row.body if self.row else None
+        body = self.body
         return body if isinstance(body, Control) else None
 
     @property
@@ -159,7 +168,7 @@ class Operation:
         kind = self.attrs.get("pto.kernel_kind")
         if isinstance(kind, Enum):
             return kind.value
-        return (self.row.traits.side or None) if self.row else None
+        return self.traits.side or None
 
     def walk(self) -> Iterator[Operation]:
         """This operation and everything inside it, in program order."""

@@ -13,7 +13,7 @@ from pto.isa.row.types import Dim, TileBuf, Type, View
 def _literal(value: Value) -> int | None:
     """The number of an `arith.constant`. Not through casts: PTOAS infers `?` for those."""
     maker = value.maker
-    if maker is None or maker.row is None or not maker.row.traits.constant:
+    if maker is None or not maker.traits.constant:
         return None
     number = maker.attrs.get("value")
     return number.value if isinstance(number, Int) else None

@@ -178,7 +178,7 @@ def timeline(function: Operation, roots: Iterable[Value], profile: str = "") -> 
 
 def is_handle(op: Operation) -> bool:
     """It names storage or describes it, and touches no byte."""
-    return op.row is not None and op.row.traits.names_only
+    return op.traits.names_only
 
 
 def touched(op: Operation, profile: str) -> list[Value]:
@@ -214,7 +214,7 @@ class _Walk:
         for value in touched(op, self.profile):
             self.use(value, op, now)
         outer = self.side
-        self.side = (op.row.traits.side if op.row else "") or outer
+        self.side = op.traits.side or outer
         if op.is_loop:
             self.loop(op, now)
         else:

@@ -265,8 +265,7 @@ def _drop_unused(function: Operation) -> None:
         used = {id(v) for op in function.walk() for v in op.operands}
         dropped = False
         for op in list(function.walk()):
-            is_pure = op.row is not None and op.row.traits.pure
-            if is_pure and op.parent and not any(id(r) in used for r in op.results):
+            if op.traits.pure and op.parent and not any(id(r) in used for r in op.results):
                 op.parent.ops.remove(op)
                 dropped = True
         if not dropped:

@@ -24,7 +24,7 @@ def dropped(functions: list[Operation]) -> dict[int, Value]:
     for op in (op for f in functions for op in f.walk()):
         for n, value in enumerate(op.operands):
             uses.setdefault(id(value), []).append((op, n))
-        if op.row is not None and any(op.row.body is body for body in _STORES):
+        if op.body in _STORES:
             stores.append(op)
     return {id(op): op.results[0] for op in stores if not _is_taken(op.results[0], uses)}
 

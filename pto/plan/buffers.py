@@ -64,7 +64,7 @@ def unplaced(function: Operation, times: Timeline) -> Iterator[Operation]:
 
 def _is_raw_pointer(op: Operation) -> bool:
     """A local pointer made from a number."""
-    if op.row is None or op.row.body is not CAST_POINTER or not op.operands or not op.results:
+    if op.body is not CAST_POINTER or not op.operands or not op.results:
         return False
     source, result = op.operands[0].type, op.results[0].type
     return isinstance(source, t.Scalar) and isinstance(result, t.Ptr) and result.space.is_local
@@ -72,22 +72,21 @@ def _is_raw_pointer(op: Operation) -> bool:
 
 def _filled_by(op: Operation) -> list[Value]:
     """Tiles whose address an operation sets: their own declaration reserves nothing."""
-    body = op.row.body if op.row else None
-    if body is SCALE_ADDRESS:
+    if op.body is SCALE_ADDRESS:
         return op.group("dst")
-    values = op.group("tile") if body in (POP, ASSIGN) else []
-    return [v for v in values if v.maker and v.maker.row and v.maker.row.body is DECLARE]
+    values = op.group("tile") if op.body in (POP, ASSIGN) else []
+    return [v for v in values if v.maker and v.maker.body is DECLARE]
 
 
 def _addresses(op: Operation) -> list[Value]:
-    return op.group(op.row.traits.allocates) if op.row else []
+    return op.group(op.traits.allocates)
 
 
 def _made(op: Operation) -> Iterator[Buffer]:
     """The buffer of an operation; one for each turn of a multiple buffer."""
     if op.row is RESERVE_BUFFER:
         yield _reserved(op)
-    elif op.row is not None and op.row.traits.allocates:
+    elif op.traits.allocates:
         for address in _addresses(op) or (None,):
             yield from _handle(op, address)
 

@@ -115,9 +115,9 @@ def _rules(op: Operation, row: Instr, profile: Profile) -> list[Diagnostic]:
 def constant(value: ValueLike) -> int | None:
     """The number a value is known to be: an arith.constant, through casts."""
     owner = getattr(value, "owner", None)
-    while isinstance(owner, Operation) and owner.row is not None and owner.row.traits.same_number:
+    while isinstance(owner, Operation) and owner.traits.same_number:
         owner = owner.operands[0].owner
-    if not isinstance(owner, Operation) or owner.row is None or not owner.row.traits.constant:
+    if not isinstance(owner, Operation) or not owner.traits.constant:
         return None
     number = owner.attrs.get("value")
     return int(number.value) if isinstance(number, Int | Bool) else None

@@ -84,7 +84,7 @@ def _launch(op: Operation, functions: dict[str, Operation]) -> Iterator[Diagnost
 def _groups(function: Operation) -> Iterator[Diagnostic]:
     """Resumes come first, keeps last, and neither names a slot twice."""
     body = function.regions[0].blocks[0].ops if function.regions[0].blocks else []
-    rest = [op for op in body if not (op.row and op.row.traits.constant)]
+    rest = [op for op in body if not op.traits.constant]
     first = next((n for n, op in enumerate(rest) if op.row is not RESUME), len(rest))
     tail = len(rest) - (bool(rest) and rest[-1].control is Control.RETURN)
     while tail and rest[tail - 1].row is SYNCTHREADS:

@@ -13,7 +13,7 @@ from itertools import pairwise
 from pto.core.memory import Space
 from pto.ir.graph import Block, Operation, Value
 from pto.isa.handle.view import MAKE_TENSOR_VIEW, PARTITION_VIEW, space_of
-from pto.isa.row.traits import NONE, Control
+from pto.isa.row.traits import Control
 from pto.verify.operation import constant
 
 _DEEPEST = 64  # operations between an access and what it is part of
@@ -207,7 +207,7 @@ def _most(value: Value) -> int | None:
 
 
 def _is_least(op: Operation) -> bool:
-    return op.row is not None and op.row.traits.operator == "min"
+    return op.traits.operator == "min"
 
 
 def _sum(sign: int) -> Callable[[Sequence[Number]], Number | None]:
@@ -224,5 +224,5 @@ _SUMS: dict[str, Work] = {
 
 def _work(op: Operation) -> Work | None:
     """How the number an operation gives follows from those it takes."""
-    traits = op.row.traits if op.row else NONE
-    return (lambda parts: parts[0]) if traits.same_number else _SUMS.get(traits.operator)
+    same = op.traits.same_number
+    return (lambda parts: parts[0]) if same else _SUMS.get(op.traits.operator)

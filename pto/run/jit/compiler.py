@@ -131,7 +131,7 @@ class NativeCompiler(Compiler):
         if not self.checks or row is None:
             return made
         writes = [v for o in row.operands if o.role != "in" for v in op.group(o.name)]
-        unknown = bool(op.regions) or row.family.section == "simt"
+        unknown = bool(op.regions) or "callee" in op.attrs
 
         def shadow_of(core: Core) -> Shadow | None:
             return context_of(core, self.unit.needs).shadow
@@ -180,7 +180,7 @@ class NativeCompiler(Compiler):
             if not all(self._can_enter(o) or _hands_on(o) for o in inner):
                 return False
             return self._weight(op) <= _LARGEST
-        body = op.row.body if op.row else None
+        body = op.body
         if body is None or op.regions:
             return False
         return not (isinstance(body, Do) and (body.blocks or body.binds or body.looks))
@@ -217,8 +217,7 @@ def _is_work(op: Operation) -> bool:
         return True
     if op.regions:
         return any(_is_work(o) for region in op.regions for b in region.blocks for o in b.ops)
-    body = op.row.body if op.row else None
-    return emitter_of(op) is not None and id(body) not in CHEAP
+    return emitter_of(op) is not None and id(op.body) not in CHEAP
 
 
 def _come_in(emitter: Emitter, ins: Sequence[Value], outs: Sequence[Value]) -> list[Crossing]:

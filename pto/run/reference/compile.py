@@ -110,8 +110,7 @@ class Compiler:
         out.steps.append(step)
 
     def _may_wait(self, op: Operation) -> bool:
-        body = op.row.body if op.row else None
-        by_itself = isinstance(body, Do) and body.blocks
+        by_itself = isinstance(op.body, Do) and op.body.blocks
         return by_itself or (self.tap is not None and self.tap.may_wait(op))
 
     def step(self, op: Operation) -> Step:
@@ -131,7 +130,7 @@ class Compiler:
         if isinstance(row.body, Do):
             return row.body.make(case)
         if isinstance(row.body, Lane):
-            engine = vectors if row.family.section == "vector" else tiles
+            engine = vectors if row.results else tiles
             return engine.lane(case, row.body)
         if isinstance(row.body, Fold):
             return tiles.fold(case, row.body)

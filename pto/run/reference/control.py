@@ -165,8 +165,7 @@ def _while(c: Compiler, op: Operation) -> Made:
 
 def looks(op: Operation) -> bool:
     """Whether an operation, or a loop as a whole, reads what other agents change."""
-    body = op.row.body if op.row else None
-    return (isinstance(body, Do) and body.looks) or polls(op)
+    return (isinstance(op.body, Do) and op.body.looks) or polls(op)
 
 
 def _differ(old: list[Any], new: list[Any]) -> bool:

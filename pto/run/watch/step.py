@@ -118,7 +118,7 @@ class Stepper(Tap):
 
 def is_instruction(op: Operation) -> bool:
     """Not arithmetic around the program, nor a handle to a place: something a core does."""
-    return op.row is not None and op.row.family.section != "shared" and op.row.pipe != "none"
+    return op.row is not None and op.row.family.dialect == "pto." and op.row.pipe != "none"
 
 
 def _values(function: Operation) -> Iterator[Value]:

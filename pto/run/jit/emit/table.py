@@ -60,7 +60,7 @@ def emits(*bodies: Do, cheap: bool = False) -> Callable[[Emit], Emit]:
 
 def emitter_of(op: Operation) -> Emit | None:
     """How an operation is compiled; None: not at all."""
-    body = op.row.body if op.row else None
+    body = op.body
     return EMITTERS.get(id(body)) or KINDS.get(type(body))
 
 
@@ -97,7 +97,7 @@ class Emitter:
     def prepare_cells(self, ops: Sequence[Operation]) -> None:
         """Tiles whose valid region is set keep it on the stack: every use sees the last one."""
         for op in ops:
-            if op.row is not None and op.row.body is SET_VALID:
+            if op.body is SET_VALID:
                 self.cells[id(op.operands[0])] = self.text.stack("{i64, i64}")
 
     def value(self, value: Value) -> Native:
@@ -408,7 +408,7 @@ class Spot:
 
     @property
     def body(self) -> Do | Lane | Fold | Any:
-        return self.op.row.body if self.op.row else None
+        return self.op.body
 
     def operand(self, name: str) -> Native | None:
         """The value of an operand; None when it is optional and absent."""

@@ -28,7 +28,6 @@ from pto.run.jit.llvm.text import I64, NotNative, Text, Val
 if TYPE_CHECKING:
     from pto.run.jit.emit.table import Emitter
 
-_NAMES = ("support", "scalar")  # sections whose instructions read no data of tiles
 _INDEX = t.Scalar("index", None)
 _UB = SPACE_NUMBERS[Space.UB]
 
@@ -204,9 +203,9 @@ class Written:
 
 def _is_name(op: Operation) -> bool:
     """Whether an operation names places, and reads and writes nothing there."""
-    if op.row is None or op.row.family.section in _NAMES[:1]:
-        return True
-    return any(isinstance(r.type, t.TileBuf | t.Ptr | t.MemRef) for r in op.results)
+    return op.traits.names_only or any(
+        isinstance(r.type, t.TileBuf | t.Ptr | t.MemRef) for r in op.results
+    )
 
 
 def _is_stream(op: Operation) -> bool:
@@ -217,7 +216,7 @@ def _is_stream(op: Operation) -> bool:
 def _fills_valid(op: Operation) -> bool:
     """A load that pads nothing."""
     dst, pad = op.operand("dst"), op.operand("pad_value")
-    if op.row is None or op.row.traits.region is not Region.VIEW or dst is None or pad is not None:
+    if op.traits.region is not Region.VIEW or dst is None or pad is not None:
         return False
     return isinstance(dst.type, t.TileBuf) and dst.type.tile.pad == Pad.NULL
 
