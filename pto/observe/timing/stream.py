@@ -18,8 +18,7 @@ from pto.isa.meaning import Blocked
 from pto.run.machine.core import Core
 from pto.run.order.model import Model
 from pto.run.order.state import Item, Pipe, Unit
-from pto.run.watch.events import Event
-from pto.run.watch.memory import WatchedMemory
+from pto.run.watch.events import Event, Observer
 from pto.target.facts import Sync
 
 Place = tuple[int, int]  # a pipe by its number, and how many of its instructions
@@ -103,7 +102,7 @@ class _Agent(Unit[Stamp, _Recorded, _Task]):
     count: int = 0
 
 
-class Recording(Model[Stamp, _Recorded, _Task]):
+class Recording(Model[Stamp, _Recorded, _Task], Observer):
     """The order of pipes, written down as it unfolds. It is an observer of a run."""
 
     def __init__(self, sync: Sync) -> None:
@@ -121,11 +120,6 @@ class Recording(Model[Stamp, _Recorded, _Task]):
         self.stream.sides.append("core" if core.side == "both" else core.side)
         self.stream.names.append(core.name)
         self._agents[id(core)] = agent
-
-    def finish(self, core: Core) -> None: ...
-    def memory(self, memory: WatchedMemory, core: Core | None) -> None: ...
-    def enter_scope(self, core: Core) -> None: ...
-    def leave_scope(self, core: Core) -> None: ...
 
     def end(self) -> None:
         self.pump_all()

@@ -24,7 +24,7 @@ from pto.isa.rules.rule import Case
 from pto.run.machine.core import Core
 from pto.run.order.resolve import effect_of, issuing_pipe
 from pto.run.reference.code import Regs, Step
-from pto.run.watch.events import Event, Made, Nobody, Observer, Tap
+from pto.run.watch.events import Event, Made, Observer, Tap
 from pto.verify.operation import constant
 
 if TYPE_CHECKING:
@@ -64,7 +64,9 @@ class Outline(Tap):
     `data`: everything is executed, and described beside. `registers`: vector scopes are executed.
     """
 
-    def __init__(self, observer: Observer, *, data: bool = False, registers: bool = False) -> None:
+    def __init__(
+        self, observer: Observer | None = None, *, data: bool = False, registers: bool = False
+    ) -> None:
         super().__init__(observer)
         self.data = data
         self.registers = registers or data
@@ -182,7 +184,7 @@ class Addresses(Outline):
     """Where transfers of other blocks begin, and nothing else: their shapes are known already."""
 
     def __init__(self) -> None:
-        super().__init__(Nobody())
+        super().__init__()
         self.regions: list[Region] = []
 
     def step(self, compiler: Compiler, op: Operation, step: Step) -> Step:
