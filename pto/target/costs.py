@@ -55,6 +55,7 @@ class Chip:
     l2_read: float  # bytes a second
     l2_bytes: float
     l2_capacity_weight: float  # how much of a miss for want of room counts
+    unaligned: int  # bytes that rows which begin off 32 are rounded up to, at both ends together
     flag: float  # cycles from the end of the work to the pipe that waits
     cross_core: float  # the same between cores
     issue: float  # cycles of the scalar unit for each instruction

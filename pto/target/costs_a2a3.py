@@ -20,6 +20,7 @@ CHIP = Chip(
     l2_read=5.9e12,  # datacopy of slices that stay in the cache
     l2_bytes=192.0e6,  # random replacement, write-back: add cases 4 and 5, gemm 6144 and 7680
     l2_capacity_weight=1.0,
+    unaligned=512,  # datacopy of 12287 columns: rows of 2048 take 1.28, of 512 twice as long
     flag=10,  # add
     cross_core=200,  # guess
     issue=2,  # guess

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from pto.isa.cost.work import Region
 from pto.target.costs import Chip
 
-LINE = 512  # bytes
+LINE = 512  # bytes; a quarter of it where transfers have shorter rows
 Array = npt.NDArray[Any]
 
 
@@ -36,20 +36,22 @@ class Cache:
         l2_bytes: float,
         arrays: Sequence[tuple[int, int]],
         dirty: float = 0.0,
+        line: int = LINE,
     ) -> None:
         """`arrays`: where each begins on the host, and its bytes.
 
         The cache is full of other data at first, `dirty` lines of it not yet written back: what a
         launch finds that comes after one of its like.
         """
-        self._lines = max(1.0, l2_bytes / LINE)
+        self._line = line
+        self._lines = max(1.0, l2_bytes / line)
         self._weight = chip.l2_capacity_weight
         self._arrays = sorted(arrays)
         self._first: list[int] = []  # line of each array
         total = 0
         for _, size in self._arrays:
             self._first.append(total)
-            total += -(-size // LINE) + 1
+            total += -(-size // line) + 1
         self._touched = np.full(total, -1.0)
         self._winner = np.zeros(total, np.int64)
         self._brought = self._lines  # lines so far
@@ -71,8 +73,8 @@ class Cache:
         share = float((missing - lost).sum()) / max(1, lines.size)
         if region.writes:
             self.dirty = min(self._lines, self.dirty + float(first.sum()))
-            return Traffic(0.0, written_back * LINE)
-        return Traffic(share, (brought - float(lost.sum()) + written_back) * LINE)
+            return Traffic(0.0, written_back * self._line)
+        return Traffic(share, (brought - float(lost.sum()) + written_back) * self._line)
 
     def _still_there(self, brought: Array) -> Array:
         return np.exp(-brought / self._lines)
@@ -91,13 +93,13 @@ class Cache:
     def _lines_of(self, region: Region, addresses: Array) -> Array:
         """The lines of each row of each core's transfer."""
         at = bisect([start for start, _ in self._arrays], region.address) - 1
-        base = self._first[at] * LINE - self._arrays[at][0] if at >= 0 else 0
+        base = self._first[at] * self._line - self._arrays[at][0] if at >= 0 else 0
         if region.pitch == region.row_bytes:
             rows, length = np.zeros(1, np.int64), region.rows * region.row_bytes
         else:
             rows, length = np.arange(region.rows) * region.pitch, region.row_bytes
         starts = (base + addresses[:, None] + rows[None, :]).reshape(-1)
-        first = starts // LINE
-        count = int(((starts + length - 1) // LINE - first).max()) + 1
+        first = starts // self._line
+        count = int(((starts + length - 1) // self._line - first).max()) + 1
         found = (first[:, None] + np.arange(count)[None, :]).reshape(-1)
         return np.clip(found, 0, self._touched.size - 1)

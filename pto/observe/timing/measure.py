@@ -6,6 +6,7 @@ asked of each block, since cores share what the L2 cache holds.
 
 from __future__ import annotations
 
+from bisect import bisect
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -15,7 +16,7 @@ import numpy as np
 
 from pto.ir.graph import Module, Operation
 from pto.isa.cost.work import Region, Transfer
-from pto.observe.timing.cache import Cache
+from pto.observe.timing.cache import LINE, Cache
 from pto.observe.timing.chips import Bench
 from pto.observe.timing.price import Price, price
 from pto.observe.timing.shared import Load, Shared, settle
@@ -30,6 +31,7 @@ from pto.target.facts import Profile
 
 _CUBE = frozenset({"M", "MTE1", "FIX"})
 ROUNDS = 4  # of blocks on a core that are simulated; the others take as long as the last of these
+_BLOCK = 32  # bytes
 _ASKED = 512  # blocks that are asked where their transfers begin
 
 
@@ -130,13 +132,15 @@ class Timed:
 def time_core(launch: Launch, bench: Bench, kinds: list[Kind], sequence: Sequence[int]) -> Timed:
     """The blocks of one core, while the others do the like."""
     cores = min(cores_for(kinds[0].stream, bench), launch.blocks)
-    first = Cache(bench.chip, bench.l2_bytes, launch.arrays)
+    shortest = min((r.row_bytes for kind in kinds for r in regions_of(kind.stream)), default=LINE)
+    line = LINE if shortest >= LINE else LINE // 4
+    first = Cache(bench.chip, bench.l2_bytes, launch.arrays, line=line)
     traffic_of(first, kinds, sequence, cores)
-    again = Cache(bench.chip, bench.l2_bytes, launch.arrays, first.dirty)
+    again = Cache(bench.chip, bench.l2_bytes, launch.arrays, first.dirty, line)
     traffic = traffic_of(again, kinds, sequence, cores)
     stream = joined([kinds[which].stream for which in sequence])
     prices = priced(stream, bench)
-    load = _load(stream, traffic, cores)
+    load = _load(stream, traffic, cores, launch.arrays, bench.chip.unaligned)
     chip = replace(
         bench.chip,
         hbm_read=bench.chip.hbm_read * bench.memory_scale,
@@ -167,18 +171,34 @@ def traffic_of(
     return traffic
 
 
-def _load(stream: Stream, traffic: list[tuple[int, float, float]], cores: int) -> Load:
+def _load(
+    stream: Stream,
+    traffic: list[tuple[int, float, float]],
+    cores: int,
+    arrays: list[tuple[int, int]],
+    unaligned: int,
+) -> Load:
     items = np.array([job for job, _, _ in traffic], np.int64)
     works = [stream.jobs[job].work for job in items]
     regions = [w.region for w in works if isinstance(w, Transfer) and w.region is not None]
+    starts = sorted(start for start, _ in arrays)
+    padded = np.array([_padding(region, starts, unaligned) for region in regions])
     return Load(
         items,
-        np.array([float(region.nbytes) for region in regions]),
+        np.array([float(region.nbytes) for region in regions]) * padded,
         np.array([missed for _, missed, _ in traffic]),
-        np.array([memory for _, _, memory in traffic]),
+        np.array([memory for _, _, memory in traffic]) * padded,
         cores,
         np.array([region.writes for region in regions], bool),
     )
+
+
+def _padding(region: Region, starts: list[int], unaligned: int) -> float:
+    """How much more a transfer moves whose rows do not begin at a block; arrays begin at one."""
+    at = bisect(starts, region.address) - 1
+    offset = region.address - starts[at] if at >= 0 else 0
+    off = offset % _BLOCK or (region.rows > 1 and region.pitch % _BLOCK)
+    return 1.0 + unaligned / region.row_bytes if off and not region.writes else 1.0
 
 
 def priced(stream: Stream, bench: Bench) -> list[Price]:
