@@ -24,7 +24,9 @@ def run(args: argparse.Namespace) -> int:
         print(f"removed {count} compiled program{'s' if count != 1 else ''}")
         return CLEAN
     found = cache.info()
-    print(f"directory  {found.directory}  (PTO_CACHE_DIR sets another)")
+    print(f"directory  {found.directory or 'none'}  (PTO_CACHE_DIR sets another)")
+    if found.refused:
+        print(f"not used   {found.refused}: programs are compiled in every process")
     print(f"programs   {found.files}")
     print(f"size       {found.nbytes / _MEGA:.1f} of at most {found.limit / _MEGA:.0f} MB")
     return CLEAN

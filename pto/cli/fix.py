@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pto.cli import console
-from pto.core.errors import fail
+from pto.core.output import write_whole
 from pto.core.render import Piece
 from pto.ir.graph import Module
 from pto.ir.text.parser import read_source
@@ -21,11 +21,7 @@ def write_fixed(file: Path, module: Module, launches: Sequence[Trial], out: str 
     target = Path(out) if out else file.with_suffix(SUFFIX)
     found = repair(module, launches, read_source(file))
     if found.done:
-        try:
-            target.write_text(found.text, encoding="utf-8")
-        except OSError as error:
-            reason = error.strerror or str(error)
-            raise fail("PTO-U233", f"{target} cannot be written: {reason}") from None
+        write_whole(target, found.text)
     console.write(_words(found, target))
     return 1 if found.left else 0
 

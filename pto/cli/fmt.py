@@ -8,6 +8,7 @@ from pathlib import Path
 
 from pto.cli.check import program_files
 from pto.core.errors import fail
+from pto.core.output import write_whole
 from pto.ir.text.parser import parse, read_source
 from pto.ir.text.printer import print_module
 
@@ -45,6 +46,6 @@ def _deliver(path: Path, before: str, after: str, args: argparse.Namespace) -> N
         if before != after:
             print(path)
         if args.write and before != after:
-            path.write_text(after, encoding="utf-8")
+            write_whole(path, after)
     else:
         sys.stdout.write(after)

@@ -14,7 +14,7 @@ from typing import Protocol, cast
 
 from pto import __version__
 from pto.cli import console
-from pto.core.errors import PtoError, fail, nearest
+from pto.core.errors import Diagnostic, PtoError, fail, nearest
 
 CLEAN, FINDINGS, USAGE = 0, 1, 2
 _INTERRUPTED, _READER_GONE = 130, 141  # what a shell reports for SIGINT and SIGPIPE
@@ -58,9 +58,26 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return _INTERRUPTED
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
         return _READER_GONE
+    except MemoryError as error:
+        return _refused("PTO-U008", f"there is no memory left for this: {error}".rstrip(": "))
+    except OSError as error:
+        _drop_output()
+        where, why = error.filename or "standard output", error.strerror or error
+        return _refused("PTO-U011", f"{where} cannot be used: {why}")
     return code
+
+
+def _drop_output() -> None:
+    """What is still to be written goes nowhere: Python would complain at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _refused(code: str, message: str) -> int:
+    """What the machine under us does not do."""
+    console.show([Diagnostic(code, message)])
+    return USAGE
 
 
 def _dispatch(words: list[str]) -> int:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ import numpy as np
 
 from pto.cli import console
 from pto.core.errors import fail
+from pto.core.output import write_whole
 from pto.core.render import Piece
 from pto.ir.graph import Module
 from pto.ir.text.parser import parse_file
@@ -190,7 +193,10 @@ def _range(values: Any) -> str:
 
 
 def _save(folder: Path, params: Sequence[Parameter], values: Sequence[Any]) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
+    with suppress(OSError):  # the first file says what is wrong
+        folder.mkdir(parents=True, exist_ok=True)
     for param, value in zip(params, values, strict=True):
         if isinstance(value, np.ndarray):
-            np.save(folder / f"{param.name}.npy", value)
+            made = BytesIO()
+            np.save(made, value)
+            write_whole(folder / f"{param.name}.npy", made.getvalue())

@@ -8,7 +8,8 @@ from collections import Counter
 from pathlib import Path
 
 from pto.cli import console
-from pto.core.errors import Diagnostic, PtoError, fail
+from pto.core.errors import Diagnostic, PtoError
+from pto.core.output import write_whole
 from pto.core.render import Piece
 from pto.ir.graph import Module
 from pto.ir.text.parser import parse, parse_file
@@ -75,11 +76,7 @@ def _deliver(text: str, out: Path | None) -> None:
     if out is None:
         sys.stdout.write(text)
         return
-    try:
-        out.write_text(text, encoding="utf-8")
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise fail("PTO-U252", f"{out} cannot be written: {reason}") from None
+    write_whole(out, text)
 
 
 def _summary(

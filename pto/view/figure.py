@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pto.core.errors import fail
+from pto.core.output import write_whole
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -35,6 +36,6 @@ def save(figure: Figure, file: Path) -> None:
     drawn = BytesIO()
     try:
         figure.savefig(drawn, format=file.suffix[1:] or "png", dpi=150)
-        file.write_bytes(drawn.getvalue())
-    except (OSError, ValueError) as error:
+    except ValueError as error:
         raise fail("PTO-U011", f"cannot write `{file}`: {error}") from None
+    write_whole(file, drawn.getvalue())

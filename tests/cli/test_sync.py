@@ -65,7 +65,7 @@ def test_an_output_that_cannot_be_written_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
     assert main(["sync", str(EXAMPLE), "-o", str(tmp_path / "no" / "x.pto")]) == 2
-    assert "PTO-U252" in capsys.readouterr().err
+    assert "PTO-U011" in capsys.readouterr().err
 
 
 def test_the_input_file_is_left_alone(tmp_path: Path):

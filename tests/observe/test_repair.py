@@ -177,7 +177,7 @@ def test_what_cannot_be_mended_is_an_error(
         (["run", "{}", "--fix"], "PTO-U232"),
         (["check", "{}", "--fix"], "PTO-U232"),
         (["check", "{}", "{}", "--deep", "--fix", "-o", "x.pto"], "PTO-U232"),
-        (["check", "{}", "--deep", "--fix", "-o", "/no/such/folder/x.pto"], "PTO-U233"),
+        (["check", "{}", "--deep", "--fix", "-o", "/no/such/folder/x.pto"], "PTO-U011"),
     ],
 )
 def test_usage(words: list[str], code: str, racy: Path, capsys: pytest.CaptureFixture[str]) -> None:

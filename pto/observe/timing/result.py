@@ -10,7 +10,8 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from pto.core.errors import Loc, fail
+from pto.core.errors import Loc
+from pto.core.output import write_whole
 from pto.ir.graph import Operation
 from pto.isa.cost.work import Product
 from pto.observe.timing.clock import Times
@@ -196,10 +197,7 @@ class Timing:
 
 
 def _write(path: str, text: str) -> None:
-    try:
-        Path(path).write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise fail("PTO-U252", f"{path} cannot be written: {error.strerror or error}") from None
+    write_whole(Path(path), text)
 
 
 def _ratio(a: float, b: float) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import hashlib
 import os
 import subprocess
 import sys
@@ -23,6 +24,7 @@ ROOT = Path(__file__).parents[3]
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("PTO_CACHE_DIR", str(tmp_path / "objects"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "own"))
     return tmp_path / "objects"
 
 
@@ -115,18 +117,19 @@ def test_a_writer_that_fails_leaves_nothing(home: Path, monkeypatch: pytest.Monk
         raise OSError("disk full")
 
     monkeypatch.setattr(Path, "replace", refuse)
-    cache.store("a", b"data")
+    cache.store(cache.key("a"), b"data")
     assert files(home) == []
 
 
 def test_the_entries_used_longest_ago_go_first(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cache, "LIMIT", 4096)
-    for n, name in enumerate("abc"):
+    a, b, c, d = (cache.key(name) for name in "abcd")
+    for n, name in enumerate((a, b, c)):
         cache.store(name, bytes(1200))
         os.utime(home / f"{name}.obj", (n, n))
-    assert cache.load("a") == bytes(1200)  # used now
-    cache.store("d", bytes(1200))
-    assert [f.stem for f in files(home)] == ["a", "c", "d"]
+    assert cache.load(a) == bytes(1200)  # used now
+    cache.store(d, bytes(1200))
+    assert {f.stem for f in files(home)} == {a, c, d}
     assert cache.info().nbytes <= 4096
 
 
@@ -168,3 +171,95 @@ def test_code_goes_with_the_kernels_that_have_it(home: Path, compiled: list[str]
     gc.collect()
     assert first() is None and len(target._linked) == native._KEPT + 1
     assert target.code(TEXT.replace("41", "1"), ["f"]) is kept
+
+
+# ---- only the user's own code is executed
+
+
+def test_an_object_without_the_key_of_the_user_is_made_anew(
+    home: Path, compiled: list[str], tmp_path: Path
+) -> None:
+    run()
+    (entry,) = files(home)
+    (tmp_path / "own" / "pto" / "key").unlink()  # as on another machine, or of another user
+    assert run() == 41 and len(compiled) == 2
+    data = entry.read_bytes()[40:]
+    entry.write_bytes(b"PTOOBJ2\n" + hashlib.sha256(data).digest() + data)  # planted
+    assert run() == 41 and len(compiled) == 3
+
+
+def test_an_object_of_another_program_is_made_anew(home: Path, compiled: list[str]) -> None:
+    run()
+    (one,) = files(home)
+    run(TEXT.replace("41", "7"))
+    (other,) = [f for f in files(home) if f != one]
+    other.write_bytes(one.read_bytes())
+    assert run(TEXT.replace("41", "7")) == 7 and len(compiled) == 3
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o770, 0o720])
+def test_a_directory_that_others_can_write_to_is_not_used(
+    home: Path, compiled: list[str], mode: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run()
+    home.chmod(mode)
+    assert run() == 41 and len(compiled) == 2
+    main(["cache", "info"])
+    assert "not used   others may write to it" in capsys.readouterr().out
+
+
+def test_a_file_that_others_can_write_to_is_not_used(home: Path, compiled: list[str]) -> None:
+    run()
+    (entry,) = files(home)
+    entry.chmod(0o666)
+    assert run() == 41 and len(compiled) == 2
+
+
+def test_a_link_is_not_followed(home: Path, compiled: list[str], tmp_path: Path) -> None:
+    run()
+    (entry,) = files(home)
+    entry.rename(tmp_path / "elsewhere")
+    entry.symlink_to(tmp_path / "elsewhere")
+    assert run() == 41 and len(compiled) == 2
+
+
+def test_a_directory_of_another_user_is_not_used(
+    home: Path, compiled: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run()
+    monkeypatch.setattr(os, "geteuid", lambda: 12345)
+    assert run() == 41 and len(compiled) == 2
+    assert cache.info().refused == "it belongs to another user"
+    assert cache.clear() == 0
+
+
+def test_clear_and_eviction_leave_files_of_others(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run()
+    for name in ("main.obj", "a" * 64 + ".obj", "notes.part"):
+        (home / name).write_bytes(b"mine")
+    monkeypatch.setattr(cache, "LIMIT", 0)
+    run(TEXT.replace("41", "7"))  # evicts
+    cache.clear()
+    assert sorted(f.name for f in files(home)) == sorted(
+        ["main.obj", "a" * 64 + ".obj", "notes.part"]
+    )
+
+
+def test_an_object_that_cannot_be_linked_is_made_anew(
+    home: Path, compiled: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cache, "load", lambda name: b"\x7fELF no object")
+    assert run() == 41 and len(compiled) == 1
+
+
+def test_a_user_without_a_home(compiled: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    def nowhere() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    for name in ("PTO_CACHE_DIR", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(Path, "home", nowhere)
+    assert [run(), run()] == [41, 41] and len(compiled) == 2
+    assert main(["cache", "info"]) == main(["cache", "clear"]) == 0

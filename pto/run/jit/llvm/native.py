@@ -126,13 +126,26 @@ class Target:
         with _lock:
             found = self._linked.get(name)
             if found is None:
-                image = cache.load(name)
-                if image is None:
-                    image = object_of(text, self.machine)
-                    cache.store(name, image)
-                found = self._linked[name] = self._link(image, names)
+                found = self._cached(name, names) or self._made(name, text, names)
+                self._linked[name] = found
             self._recent.append(found)
             return found
+
+    def _cached(self, name: str, names: list[str]) -> Code | None:
+        """What an earlier run left; an object that cannot be linked is forgotten."""
+        image = cache.load(name)
+        if image is None:
+            return None
+        try:
+            return self._link(image, names)
+        except RuntimeError:
+            cache.discard(name)
+            return None
+
+    def _made(self, name: str, text: str, names: list[str]) -> Code:
+        image = object_of(text, self.machine)
+        cache.store(name, image)
+        return self._link(image, names)
 
     def _link(self, image: bytes, names: list[str]) -> Code:
         if self._jit is None:
