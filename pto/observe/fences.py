@@ -155,7 +155,8 @@ class Fences:
 
     def _needless_barrier(self, op: Operation, what: str, word: str) -> Diagnostic:
         if word == "mem_bar":
-            message = f'mem_bar "{what}" orders nothing new: no store of its scope stands before it'
+            why = "nothing of its first class stands before it in its scope"
+            message = f'mem_bar "{what}" orders nothing new: {why}'
             return Diagnostic("PTO-R016", message, op.loc, "warning")
         if what == "ALL":
             why = "every pipe already comes after all the others"

@@ -28,7 +28,7 @@ class Gap:
     later: Operation
     source: str  # the pipe of the earlier
     target: str  # the pipe of the later
-    in_scope: bool
+    barrier: str  # mem_bar that orders them, inside a vector scope
 
     def before(self, text: str) -> Edit:
         """Something right before the later one, outside vector scopes."""
@@ -67,9 +67,9 @@ def _left(after: list[Diagnostic]) -> str:
 
 def candidates(gap: Gap) -> Iterator[Candidate]:
     """Flags and barriers that may order a gap."""
-    if gap.in_scope:
-        text = 'pto.mem_bar "VST_VLD"'
-        yield f'mem_bar "VST_VLD" before {place_of(gap.later)}', [Edit(gap.later, False, text)]
+    if gap.barrier:
+        text = f'mem_bar "{gap.barrier}"'
+        yield f"{text} before {place_of(gap.later)}", [Edit(gap.later, False, f"pto.{text}")]
         return
     places = _common(gap.earlier, gap.later)
     if gap.source == gap.target:

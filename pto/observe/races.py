@@ -19,8 +19,7 @@ _KINDS = {
 }
 _VERBS = {False: ("read", "read"), True: ("write", "written")}
 _IN_SCOPE = "in a vector scope"
-# Where the two accesses stand. Stores of a vector scope are in order, and a store waits for the
-# load whose value it stores, so that only loads run ahead there.
+# Where the two accesses stand.
 _CODES = {
     "between pipes": ("PTO-R001", "PTO-R002", "PTO-R003"),
     "in a pipe": ("PTO-R004", "PTO-R005", "PTO-R006"),
@@ -33,6 +32,7 @@ _CODES = {
 # Two transfers of one pipe to the same bytes: the manual asks for a barrier between them (micro
 # instruction manual, pto.pipe_barrier); programs whose results depend on their order are in use.
 _SAME_PIPE_WRITES = "PTO-R006"
+_STORES = "VST_VST"  # inside a vector scope: the same
 _REMEMBERED = 1000  # places of one finding that are kept apart
 
 
@@ -77,11 +77,12 @@ class Races:
         thread: Thread,
         moment: Moment,
         writes: bool,
-        in_scope: bool,
+        barrier: str = "",
     ) -> None:
+        """`barrier`: the one that would order two accesses of a vector scope."""
         kind, column = _KINDS[conflict.other_writes, writes]
-        place = _place(other, thread, in_scope)
-        code = _CODES[place][column]
+        place = _place(other, thread, barrier)
+        code = _SAME_PIPE_WRITES if barrier == _STORES else _CODES[place][column]
         earlier = other.moments[conflict.time - 1]
         # one missing order is one finding, also where an operand is read and written
         key = (place, id(earlier.op), id(moment.op))
@@ -94,11 +95,11 @@ class Races:
                     earlier.op.loc,
                 ),
                 Note(f"{_VERBS[writes][0]}: {described(thread, moment)}", moment.op.loc),
-                Note(f"order: {_order(other, thread, place)}"),
+                Note(f"order: {_order(other, thread, barrier)}"),
             )
             gap = None
             if other.agent is thread.agent:
-                gap = Gap(earlier.op, moment.op, other.pipe, thread.pipe, place == _IN_SCOPE)
+                gap = Gap(earlier.op, moment.op, other.pipe, thread.pipe, barrier)
             race = _Race(code, message, moment.op, notes, gap)
             self._found[key] = race
         if race.code != code:
@@ -124,9 +125,9 @@ class Races:
         )
 
 
-def _place(other: Thread, thread: Thread, in_scope: bool) -> str:
+def _place(other: Thread, thread: Thread, barrier: str) -> str:
     if other is thread:
-        return _IN_SCOPE if in_scope else "in a pipe"
+        return _IN_SCOPE if barrier else "in a pipe"
     if other.agent is thread.agent:
         return "between pipes"
     if other.agent.rank != thread.agent.rank:
@@ -148,9 +149,9 @@ def _sentence(conflict: Conflict, other: Thread, thread: Thread, writes: bool) -
     return f"{_named(thread, other)} may {verb} before {_named(other, thread)} has {past}"
 
 
-def _order(other: Thread, thread: Thread, place: str) -> str:
-    if place == _IN_SCOPE:
-        return "inside a vector scope loads may overtake stores; pto.mem_bar holds them back"
+def _order(other: Thread, thread: Thread, barrier: str) -> str:
+    if barrier:
+        return f'nothing tracks addresses in a vector scope; pto.mem_bar "{barrier}" orders them'
     if other is thread:
         return f"{thread.pipe} issues in order and completes in any order without a barrier"
     name, after = _named(thread, other), _named(other, thread)

@@ -24,6 +24,7 @@ from pto.observe.order import Order
 from pto.observe.races import Races
 from pto.observe.reserved import Reserved
 from pto.observe.roots import Roots
+from pto.observe.scopes import Scope
 from pto.observe.shadow import Cells, Conflict, Shadow, cells_of
 from pto.observe.tiles import TileTap
 from pto.observe.unflushed import StreamTap, dropped
@@ -54,7 +55,6 @@ class Sanitizer(Observer):
         self.origins = undefined.Origins()
         self._reserved = Reserved(profile)
         self._buffers: dict[int, undefined.Buffer] = {}
-        self._scalar_times: set[int] = set()  # of scalar accesses in the scope at hand
         self._ended = False
 
     # ---- what the engine tells
@@ -135,31 +135,27 @@ class Sanitizer(Observer):
             self._touch_registers(thread, item.moment, time, item.reads, item.leaves)
         for cells, access, atomic in _footprints(item.accesses):
             by = combination(item.op, agent.core) if atomic else ""
-            self._touch(thread, thread.clock, item.moment, time, cells, access, by, False)
+            self._touch(thread, thread.clock, item.moment, time, cells, access, by)
         thread.done()
 
-    def _work_scope(self, thread: Thread, scope: list[tuple[Event, Moment]]) -> None:
-        """Loads and stores of a vector scope: stores are in order, loads may overtake them."""
-        own, ordered = thread.index, thread.clock.copy()
-        fence = thread.now if thread.ordered else int(ordered[own])
-        self._scalar_times.clear()
-        stored = False  # since the last barrier
-        for event, moment in scope:
+    def _work_scope(self, thread: Thread, events: list[tuple[Event, Moment]]) -> None:
+        """Loads and stores of a vector scope, one by one."""
+        own, clock = thread.index, thread.clock.copy()
+        clock[own] = thread.now if thread.ordered else clock[own]
+        scope = Scope()
+        for event, moment in events:
             if isinstance(event.effect, fx.MemoryBarrier):
-                if event.effect.kind in _LOADS_AFTER_STORES:
-                    self._order.fences.memory_barrier(event.op, event.effect.kind, stored)
-                    fence, stored = thread.now, False
+                orders = scope.barrier(event.effect.kind, thread.now)
+                self._order.fences.memory_barrier(event.op, event.effect.kind, orders)
                 continue
             time = thread.tick(moment)
-            if event.pipe == "S":
-                self._scalar_times.add(time)
+            scope.add(time, event.op, event.pipe == "S")
             if event.reads or event.leaves:
                 self._touch_registers(thread, moment, time, event.reads, event.leaves)
             for cells, access, atomic in _footprints(event.accesses):
-                ordered[own] = time if access.writes else fence
-                stored |= access.writes
                 by = combination(event.op, event.core) if atomic else ""
-                self._touch(thread, ordered, moment, time, cells, access, by, True)
+                self._touch(thread, clock, moment, time, cells, access, by, scope)
+                scope.touch(time, access.writes)
         thread.done()
 
     def _touch(
@@ -171,7 +167,7 @@ class Sanitizer(Observer):
         cells: Cells,
         access: Access,
         combined: str,
-        in_scope: bool,
+        scope: Scope | None = None,
     ) -> None:
         shadow: Shadow = access.memory.shadow or Shadow.of(access.memory)
         found: list[Conflict]
@@ -183,15 +179,18 @@ class Sanitizer(Observer):
                 self._look(shadow, cells, moment)
         space = access.memory.space
         for conflict in found:
+            barrier = ""
             if conflict.thread == thread.index:
                 # its own other operand, or a unit that keeps order with itself here
                 if conflict.time == time or (thread.pipe, space) in OWN_ORDER:
                     continue
-                if conflict.time in self._scalar_times and time in self._scalar_times:
-                    continue
+                if scope is not None and conflict.time in scope:
+                    barrier = scope.missing(conflict, time, access.writes)
+                    if not barrier:
+                        continue
             other = self._order.clocks.threads[conflict.thread]
             where = f"{space.value.upper()}[{conflict.first:#06x}..{conflict.last:#06x})"
-            self._races.add(conflict, where, other, thread, moment, access.writes, in_scope)
+            self._races.add(conflict, where, other, thread, moment, access.writes, barrier)
 
     def _touch_registers(
         self,
@@ -208,7 +207,7 @@ class Sanitizer(Observer):
             if other is not thread and left > thread.clock[other.index]:
                 conflict = Conflict(other.index, left, True, 0, 0)
                 where = f"special register {name}"
-                self._races.add(conflict, where, other, thread, moment, False, False)
+                self._races.add(conflict, where, other, thread, moment, False)
         special.update(dict.fromkeys(leaves, (thread, time)))
 
     def _look(self, shadow: Shadow, cells: Cells, moment: Moment) -> None:

@@ -1,0 +1,134 @@
+"""Order inside a vector scope: four classes of accesses, and the barriers between them.
+
+Nothing there tracks addresses. A store comes after the loads, and the stores of its stream, whose
+values it is made of; scalar accesses keep their own order. For the rest `mem_bar` names a class of
+earlier accesses that are done before later ones of another begin. Its table is in the names:
+`VST_VLD` vector stores before vector loads, `VS_ALL` all of vectors before all of scalars.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+
+from pto.ir.graph import Block, Operation, Value
+from pto.observe.shadow import Conflict
+
+Class = str  # VLD, VST, LD, ST
+_ALL = {"V": ("VLD", "VST"), "S": ("LD", "ST")}
+# Pairs that need no barrier: decisions.md, order inside a vector scope.
+_KEPT = frozenset(product(_ALL["S"], _ALL["S"]))
+
+
+def class_of(is_scalar: bool, writes: bool) -> Class:
+    return _ALL["S" if is_scalar else "V"][writes]
+
+
+def pairs_of(kind: str) -> list[tuple[Class, Class]]:
+    """(earlier, later) that a `mem_bar` of this kind orders."""
+    first, second = kind.split("_")
+    if second != "ALL":
+        return [(first, second)]
+    return list(product(_ALL[first[0]], _ALL[first[1]]))
+
+
+class Scope:
+    """One scope as it runs: up to when accesses of one class come before those of another."""
+
+    def __init__(self) -> None:
+        self._fences: dict[tuple[Class, Class], int] = {}
+        self._last: dict[Class, dict[int, Operation]] = {}  # since the scope began, by operation
+        self._since: dict[Class, int] = {}  # the time of the last access
+        self._times: dict[int, tuple[bool, Operation]] = {}  # scalar or not, and who
+        # by class: operations whose values went through a barrier to it, up to when
+        self._through: dict[Class, dict[int, int]] = {}
+
+    def __contains__(self, time: int) -> bool:
+        return time in self._times
+
+    def barrier(self, kind: str, now: int) -> bool:
+        """Whether it orders anything that was not in order."""
+        pairs = pairs_of(kind)
+        orders = any(self._since.get(p[0], 0) > self._fences.get(p, 0) for p in pairs)
+        for first, second in pairs:
+            self._fences[first, second] = now
+            through = self._through.setdefault(second, {})
+            through.update(self._through.get(first, {}))
+            for op in self._last.get(first, {}).values():
+                through.update(dict.fromkeys(sources_of(op), now))
+        return orders
+
+    def add(self, time: int, op: Operation, is_scalar: bool) -> None:
+        self._times[time] = is_scalar, op
+
+    def touch(self, time: int, writes: bool) -> None:
+        """An access of the operation at `time`."""
+        is_scalar, op = self._times[time]
+        kind = class_of(is_scalar, writes)
+        self._since[kind] = time
+        self._last.setdefault(kind, {})[id(op)] = op
+
+    def missing(self, conflict: Conflict, later: int, writes: bool) -> str:
+        """The barrier that would order two accesses; none where they are in order."""
+        earlier = conflict.time
+        (was_scalar, before), (is_scalar, now) = self._times[earlier], self._times[later]
+        pair = class_of(was_scalar, conflict.other_writes), class_of(is_scalar, writes)
+        if pair in _KEPT or earlier <= self._fences.get(pair, 0):
+            return ""
+        sources = sources_of(now)
+        if id(before) in sources or self._is_through(before, earlier, sources):
+            return ""
+        return "_".join(pair)
+
+    def _is_through(self, before: Operation, time: int, sources: frozenset[int]) -> bool:
+        """Values of an operation went to memory and, behind a barrier, came back to this one."""
+        return any(
+            self._through.get(kind, {}).get(id(before), 0) >= time
+            for kind, ops in self._last.items()
+            if not sources.isdisjoint(ops)
+        )
+
+
+_known: dict[int, tuple[Operation, frozenset[int]]] = {}
+_MOST = 10_000
+
+
+def sources_of(op: Operation) -> frozenset[int]:
+    """All operations that the operands of one are made of, by id; also around loops."""
+    found = _known.get(id(op))
+    if found is not None and found[0] is op:
+        return found[1]
+    if len(_known) >= _MOST:
+        _known.clear()
+    made = _sources(op)
+    _known[id(op)] = op, made
+    return made
+
+
+def _sources(op: Operation) -> frozenset[int]:
+    seen: set[int] = set()
+    makers: set[int] = set()
+    todo: list[Value] = list(op.operands)
+    while todo:
+        value = todo.pop()
+        if id(value) in seen:
+            continue
+        seen.add(id(value))
+        maker = value.maker
+        if maker is not None:
+            makers.add(id(maker))
+            todo += maker.operands
+            todo += _yielded(maker)
+        elif (loop := _loop_of(value)) is not None:
+            todo += loop.operands
+            todo += _yielded(loop)
+    return frozenset(makers)
+
+
+def _yielded(op: Operation) -> list[Value]:
+    ends = [b.ops[-1] for region in op.regions for b in region.blocks if b.ops]
+    return [v for end in ends for v in end.operands]
+
+
+def _loop_of(value: Value) -> Operation | None:
+    owner = value.owner
+    return owner.region.owner if isinstance(owner, Block) else None
