@@ -14,7 +14,6 @@ from pto.core import html
 from pto.core.errors import Diagnostic, PtoError
 from pto.core.memory import Space
 from pto.ir.graph import Module, Operation
-from pto.isa.row.pipe_of import OWN_ORDER
 from pto.observe import flags, undefined
 from pto.observe.atomic import combination
 from pto.observe.clocks import Agent, Clock, Item, Moment, Thread
@@ -177,12 +176,12 @@ class Sanitizer(Observer):
             found = shadow.loads(cells, thread.index, time, clock)
             if access.memory.space is not Space.GM:
                 self._look(shadow, cells, moment)
-        space = access.memory.space
+        space, own_order = access.memory.space, self._profile.sync.own_order
         for conflict in found:
             barrier = ""
             if conflict.thread == thread.index:
                 # its own other operand, or a unit that keeps order with itself here
-                if conflict.time == time or (thread.pipe, space) in OWN_ORDER:
+                if conflict.time == time or (thread.pipe, space.value) in own_order:
                     continue
                 if scope is not None and conflict.time in scope:
                     barrier = scope.missing(conflict, time, access.writes)

@@ -38,6 +38,7 @@ SYNC = Sync(
     buffer_ids=32,  # machine.yaml#pipes.buffer_ids_a5
     queue_depth=32,  # not published for a5: a2a3's figure
     memory_ordered=frozenset({"S", "V"}),  # hw_profiles.yaml#families.a5.hardware_orders_v_to_v
+    own_order=npu.FIXPIPE_ORDER | {("M", "l0c")},  # PTOAS puts no barrier between products
     cross_core="one_to_one",
     cross_core_counter_max=None,
     second_vector_id_offset=16,  # machine.yaml#pipes.cross_core: id and id + 16

@@ -85,6 +85,8 @@ class Sync:
     buffer_ids: int  # for get_buf and rls_buf; 0: the target has none
     queue_depth: int  # operations a pipe holds before its issuer stalls
     memory_ordered: frozenset[str]  # pipes that see their own earlier writes without a barrier
+    # Of other pipes, buffers (fields of `Buffers`) that they keep in order with themselves.
+    own_order: frozenset[tuple[str, str]]
     cross_core: Literal["modes", "one_to_one"]
     cross_core_counter_max: int | None  # a set beyond this is an overflow; None: no counter
     second_vector_id_offset: int  # how the cube addresses vector sub-block 1; 0: it cannot

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from pto.core.memory import Space
 from pto.isa.row.attributes import Enum
 from pto.isa.row.enums import ENUMS
 from pto.isa.row.instr import PipeBy
 from pto.isa.row.order import Barrier
 from pto.isa.rules.rule import Case
-
-# Buffers that a pipe is taken to keep in order with itself, where sources disagree or are silent:
-# decisions.md, buffers a unit keeps in order with itself.
-OWN_ORDER = frozenset({("M", Space.L0C), ("FIX", Space.FIXPIPE)})
 
 # The pipe that runs each kind of operation: PTOAS mapSyncOpTypeToPipe.
 OP_PIPES = {

@@ -9,7 +9,6 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from pto.core.memory import Space
-from pto.isa.row.pipe_of import OWN_ORDER
 from pto.plan.sync.clocks import Times, until
 from pto.plan.sync.effects import PIPES, Work
 from pto.plan.sync.outside import Outside, Turns, Window
@@ -31,8 +30,11 @@ class Footprint:
     Marks of later times than are asked for are left over from a way that was given up.
     """
 
-    def __init__(self, works: Iterable[Work], outside: Outside) -> None:
+    def __init__(
+        self, works: Iterable[Work], outside: Outside, own_order: frozenset[tuple[str, str]]
+    ) -> None:
         self._outside = outside
+        self._own_order = own_order
         edges: dict[Space, set[int]] = {}
         for work in works:
             for access in work.accesses:
@@ -77,7 +79,7 @@ class Footprint:
             if isinstance(place, Window):
                 self._outside_before(place, writes, last, turns, found)
                 continue
-            own = work.pipe if (PIPES[work.pipe], place.space) in OWN_ORDER else -1
+            own = work.pipe if (PIPES[work.pipe], place.space.value) in self._own_order else -1
             for cell in self._of(place):
                 for pipe, marks in enumerate(cell):
                     if pipe != own:
