@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from pto.core.dtypes import DType
 from pto.core.errors import fail
 from pto.core.memory import Bytes, Memory
+
+FAR: Final = 1 << 48  # elements a pointer is moved by at once; no memory is so large
+FARTHEST: Final = FAR << 8  # bytes; addresses beyond have no meaning, whatever is added to them
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +23,14 @@ class Pointer:
 
     def at(self, elements: int) -> Pointer:
         """This pointer, moved by a number of elements."""
-        return Pointer(self.memory, self.address + elements * self.itemsize, self.dtype)
+        address = self.address + elements * self.itemsize
+        if not -FAR <= elements < FAR or not -FARTHEST <= address < FARTHEST:
+            raise fail(
+                "PTO-M115",
+                f"a pointer at {self.address:#x} is moved by {elements} elements of"
+                f" {self.itemsize} bytes, out of all memory",
+            )
+        return Pointer(self.memory, address, self.dtype)
 
     @property
     def itemsize(self) -> int:

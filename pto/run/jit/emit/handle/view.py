@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from pto.core.compact import Compact
 from pto.core.global_layout import RANK, global_layout
 from pto.core.memory import Space
+from pto.core.pointer import FAR, FARTHEST
 from pto.isa.meaning.handle import view
 from pto.isa.row import types as t
 from pto.run.jit.border.values import SPACE_NUMBERS, Native, Place, TilePlace, ViewPlace, Word
 from pto.run.jit.emit.table import Emit, Spot, emits
-from pto.run.jit.llvm.text import NotNative, Val
+from pto.run.jit.llvm.text import NotNative, Text, Val
 
 
 def number(native: Native) -> Val:
@@ -29,8 +30,15 @@ def _add(s: Spot) -> Sequence[Native]:
     pointer, offset = s.all()
     if not isinstance(pointer, Place) or pointer.elem is None:
         raise NotNative("a pointer without elements")
-    step = s.x.mul(number(offset), pointer.elem.itemsize)
-    return [pointer.renamed((pointer.memory, s.x.add(pointer.address, step)))]
+    x, count = s.x, number(offset)
+    address = x.add(pointer.address, x.mul(count, pointer.elem.itemsize))
+    s.fault_unless(x.both(near(x, count), near(x, address, FARTHEST)))
+    return [pointer.renamed((pointer.memory, address))]
+
+
+def near(x: Text, count: Val, far: int = FAR) -> str:
+    """Whether a number is small enough that arithmetic with it cannot go around."""
+    return x.compare("ult", x.add(count, far), 2 * far)
 
 
 @emits(view.CAST_POINTER, cheap=True)

@@ -7,11 +7,9 @@ from collections.abc import Sequence
 from pto.isa.meaning.scalar import unit as control
 from pto.isa.row import types as t
 from pto.run.jit.border.values import Native, Place, Word
-from pto.run.jit.emit.handle.view import number
+from pto.run.jit.emit.handle.view import near, number
 from pto.run.jit.emit.table import Spot, emits
 from pto.run.jit.llvm.text import NotNative
-
-_FAR = 1 << 48  # offsets beyond are the reference's to refuse
 
 
 def _at(s: Spot, type: t.Type | None, *, writes: bool) -> str:
@@ -20,9 +18,8 @@ def _at(s: Spot, type: t.Type | None, *, writes: bool) -> str:
         raise NotNative("an element without a size")
     x, place, offset = s.x, s.need(Place, "ptr"), number(s.need(Word, "offset"))
     size = type.dtype.itemsize
-    near = x.compare("ult", x.add(offset, _FAR), 2 * _FAR)
     address = x.add(place.address, x.mul(offset, size))
-    s.fault_unless(x.both(near, s.e.inside(place.memory, address, size)))
+    s.fault_unless(x.both(near(x, offset), s.e.inside(place.memory, address, size)))
     s.e.touched(place.memory, address, 1, size, 0, writes=writes)
     return s.pointer(place.memory, address, noted=True)
 

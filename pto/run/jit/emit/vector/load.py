@@ -12,6 +12,7 @@ from pto.isa.meaning.vector import load, unaligned
 from pto.isa.meaning.vector.masks import WIDEST
 from pto.isa.meaning.vector.ub import dtype_of, element_alignment
 from pto.run.jit.border.values import Mask, Native, Place, Reg, Word, register_type
+from pto.run.jit.emit.handle.view import near
 from pto.run.jit.emit.table import Spot, emits
 from pto.run.jit.emit.tile.planes import loop
 from pto.run.jit.llvm import lane_masks as masks
@@ -39,7 +40,9 @@ def behind(s: Spot, place: Place, name: str) -> Val:
     """An offset in elements of the pointer, in bytes."""
     if place.elem is None:
         raise NotNative("a pointer without elements")
-    return s.x.mul(wide(s, s.need(Word, name)), place.elem.itemsize)
+    count = wide(s, s.need(Word, name))
+    s.fault_unless(near(s.x, count))
+    return s.x.mul(count, place.elem.itemsize)
 
 
 def wide(s: Spot, word: Word, signed: bool = True) -> Val:
