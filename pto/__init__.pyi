@@ -27,6 +27,9 @@ from pto.lang.kernel import Kernel as Kernel
 from pto.lang.kernel import kernel as kernel
 from pto.lang.kernel import pair as pair
 from pto.lang.program import check as check
+from pto.lang.selection import full_like as full_like
+from pto.lang.selection import where as where
+from pto.lang.selection import zeros_like as zeros_like
 from pto.lang.tune import Tuning as Tuning
 from pto.lang.tune import autotune as autotune
 from pto.lang.tune import tune as tune

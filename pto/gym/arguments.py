@@ -22,7 +22,7 @@ from pto.isa.row import types as t
 from pto.verify.functions import is_defined, name_of, signature_of
 
 _MOST_NAMES = 8
-Argument = npt.NDArray[np.uint8] | int | float
+Argument = npt.NDArray[Any] | int | float
 
 
 def functions_of(module: Module) -> dict[str, Operation]:
@@ -48,7 +48,7 @@ def _argument(launch: KernelCall, index: int, inputs: Sequence[t.Type]) -> Argum
     if not isinstance(given, Scalar):
         if isinstance(wanted, t.Scalar):
             raise _misfit(launch, f"{_named(launch, index)} is memory, not a {type_text(wanted)}")
-        return given
+        return _elements(given, wanted)
     if not isinstance(wanted, t.Scalar):
         raise _misfit(launch, f"{_named(launch, index)} is a number, not a {type_text(wanted)}")
     if wanted.dtype is None or not wanted.dtype.is_float:
@@ -58,6 +58,15 @@ def _argument(launch: KernelCall, index: int, inputs: Sequence[t.Type]) -> Argum
             )
         return given.value
     return _as_float(launch, index, given, wanted.dtype)
+
+
+def _elements(memory: npt.NDArray[np.uint8], wanted: t.Type) -> npt.NDArray[Any]:
+    """Bytes of a host as what the program takes them for: whole elements."""
+    elem = getattr(wanted, "elem", None)
+    kind = elem.dtype if isinstance(elem, t.Scalar) else None
+    if kind is None:
+        return memory
+    return memory[: memory.size // kind.itemsize * kind.itemsize].view(kind.numpy)
 
 
 def _as_float(launch: KernelCall, index: int, given: Scalar, wanted: DType) -> float:

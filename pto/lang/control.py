@@ -24,6 +24,7 @@ from pto.isa.row.types import Scalar as ScalarType
 from pto.isa.scalar.scope import SECTIONS, VECSCOPE
 from pto.isa.scalar.structure import FOR, IF, YIELD
 from pto.isa.scalar.unit import GET_BLOCK_IDX, GET_BLOCK_NUM, GET_SUBBLOCK_IDX, GET_SUBBLOCK_NUM
+from pto.lang.call.bindings import Bindings
 from pto.lang.call.place import assigned_names, mistake
 from pto.lang.call.session import Handle, current
 from pto.lang.trace import Trace
@@ -42,7 +43,7 @@ class Carry:
         session = current()
         self._session = session
         if is_number(initial) and not session.eager:
-            initial = session.scalar(session.constant(initial, type_of(initial)))
+            initial = session.scalar(as_value(initial, type_of(initial)))
         held = isinstance(initial, Handle) and not isinstance(initial, Tile)
         if not session.eager and not held:
             raise mistake(
@@ -120,6 +121,7 @@ def _loop(trace: Trace, low: Any, high: Any, step: Any) -> Iterator[Any]:
     trace.open(op, args, loop=True)
     for each, arg in zip(carried, args[1:], strict=True):
         each.rebind(arg)
+    bound = Bindings(loop=True)
     done = False
     try:
         yield Scalar[Any](args[0], trace, _steps(op, low, step))
@@ -133,6 +135,7 @@ def _loop(trace: Trace, low: Any, high: Any, step: Any) -> Iterator[Any]:
                     help="every iteration is traced once: guard what follows with pto.If",
                 )
             )
+    bound.require_kept()
     _end_loop(trace, op, args, carried)
 
 
@@ -201,15 +204,19 @@ class If:
         self._op: Operation | None = None
         self._before: list[tuple[Carry, Value]] = []
         self._after: list[Value] = []
+        self._bound = Bindings(loop=False)
 
     def __enter__(self) -> If:
         trace = self.trace
         self._op = trace.append(IF, {"condition": self._condition.used()})
         self._before = [(c, c.ir()) for c in trace.carries]
         trace.open(self._op)
+        self._bound = Bindings(loop=False)
         return self
 
     def __exit__(self, *exc: object) -> None:
+        if exc[0] is None:
+            self._bound.require_kept()
         self._after = [c.ir() for c, _ in self._before]
         self.trace.close()
         self._join(self._after, [v for _, v in self._before])
@@ -245,6 +252,7 @@ class If:
     # ---- the other branch
 
     def open_else(self) -> None:
+        self._bound = Bindings(loop=False)
         op = self._op
         if op is None:
             raise RuntimeError("the branch was never entered")
@@ -254,6 +262,7 @@ class If:
         self.trace.open(op)
 
     def close_else(self) -> None:
+        self._bound.require_kept()
         other = [c.ir() for c, _ in self._before]
         self.trace.close()
         self._join(self._after, other)
@@ -279,7 +288,8 @@ class Else:
         return self
 
     def __exit__(self, *exc: object) -> None:
-        self._if.close_else()
+        if exc[0] is None:
+            self._if.close_else()
 
 
 # ---- scopes and sections

@@ -103,7 +103,7 @@ def _rules(op: Operation, row: Instr, profile: Profile) -> list[Diagnostic]:
     case = Case(op, row, profile, constant)
     out: list[Diagnostic] = []
     for rule in row.rules:
-        if rule.profiles and profile.name not in rule.profiles:
+        if not rule.applies(profile):
             continue
         actual = rule.test(case)
         if actual is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pto.core.errors import Diagnostic
 from pto.ir.graph import Module
 from pto.target.facts import Profile
-from pto.verify import buffers, flags, functions, operation, pipes, queues, scopes, simt
+from pto.verify import buffers, flags, functions, masks, operation, pipes, queues, scopes, simt
 
 
 def verify(module: Module, profile: Profile, *, level: int = 3) -> list[Diagnostic]:
@@ -19,6 +19,7 @@ def verify(module: Module, profile: Profile, *, level: int = 3) -> list[Diagnost
         *functions.check(module),
         *scopes.check(module),
         *buffers.check(module, profile, level),
+        *masks.check(module, profile),
         *flags.check(module, profile),
         *pipes.check(module),
         *queues.check(module),

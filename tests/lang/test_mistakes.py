@@ -95,6 +95,61 @@ def unplaced_neighbour(x: F32, y: F32) -> None:
     pto.tstore(y, a)
 
 
+def bound_in_a_branch(x: F32, y: F32) -> None:
+    n = 1.0
+    with pto.If(pto.block_idx() > 0):  # here
+        n = 5.0
+    pto.tmuls(pto.tile(16, 128, pto.f32), pto.tile(16, 128, pto.f32), n)
+
+
+def bound_in_both_branches(x: F32, y: F32) -> None:
+    with pto.If(pto.block_idx() > 0):
+        n = 5.0
+    with pto.Else():  # here
+        n = 6.0
+    pto.tmuls(pto.tile(16, 128, pto.f32), pto.tile(16, 128, pto.f32), n)
+
+
+def counted_in_python(x: F32, y: F32) -> None:
+    n = 0
+    for _ in pto.range(10):  # here
+        n = n + 1
+    pto.tmuls(pto.tile(16, 128, pto.f32), pto.tile(16, 128, pto.f32), float(n))
+
+
+def used_in_the_next_iteration(x: F32, y: F32) -> None:
+    t, n = pto.tile(4, 128, pto.f32), 0
+    for _ in pto.range(4):  # here
+        pto.tload(t, x[n:, :])
+        n += 4
+
+
+def swapped_buffers(x: F32, y: F32) -> None:
+    a, b = pto.tile(16, 128, pto.f32), pto.tile(16, 128, pto.f32)
+    for _ in pto.range(4):  # here
+        pto.tload(a, x)
+        a, b = b, a
+
+
+def too_large_for_i16(x: F32, y: F32) -> None:
+    t = pto.tile(16, 128, pto.i16)
+    pto.tadds(t, t, 40000)  # here
+
+
+def too_large_for_i8(x: F32, y: F32) -> None:
+    t = pto.tile(16, 128, pto.i8)
+    pto.tadds(t, t, 1000)  # here
+
+
+def too_large_for_f16(x: F32, y: F32) -> None:
+    t = pto.tile(16, 128, pto.f16)
+    pto.tadds(t, t, 1e6)  # here
+
+
+def too_large_for_an_index(x: F32, y: F32) -> None:
+    pto.carry(1 << 70)  # here
+
+
 MISTAKES: list[tuple[Callable[..., Any], str, str]] = [
     (wrong_order, "PTO-T204", "the destination comes first: tload(dst, src)"),
     (wrong_role, "PTO-L020", "expects lhs to be in left: it is in vec"),
@@ -109,6 +164,15 @@ MISTAKES: list[tuple[Callable[..., Any], str, str]] = [
     (size_of_the_program, "PTO-U203", "the valid region follows the data"),
     (outside_a_scope, "PTO-S112", "pto.vecscope"),
     (does_not_fit_the_view, "PTO-S062", "1024"),
+    (bound_in_a_branch, "PTO-U217", "n = pto.carry(1.0) before it"),
+    (bound_in_both_branches, "PTO-U217", "n.set(...) inside"),
+    (counted_in_python, "PTO-U217", "n = pto.carry(0) before it"),
+    (used_in_the_next_iteration, "PTO-U217", "n.value after"),
+    (swapped_buffers, "PTO-U217", "tiles and arrays do not change places"),
+    (too_large_for_i16, "PTO-T202", "40000 does not fit i16"),
+    (too_large_for_i8, "PTO-T202", "from -128 to 127"),
+    (too_large_for_f16, "PTO-T202", "from -65504.0 to 65504.0"),
+    (too_large_for_an_index, "PTO-T202", "does not fit index"),
 ]
 
 
@@ -200,8 +264,8 @@ def test_an_operator_on_a_tile_names_the_instruction(act: Any, instruction: str)
     assert instruction in str(caught.value)
 
 
-@pytest.mark.parametrize("shape", [(16, 100), (20, 64)])
-def test_an_array_that_the_tile_cannot_hold_is_not_cut_in_silence(shape: tuple[int, int]):
+@pytest.mark.parametrize("shape", [(16, 100), (20, 64), (2, 16, 64), (2, 3, 4, 64)])
+def test_an_array_that_the_tile_cannot_hold_is_not_cut_in_silence(shape: tuple[int, ...]):
     @pto.kernel
     def cut(x: F32, y: F32) -> None:
         t = pto.tile(16, 64, pto.f32)
@@ -212,7 +276,11 @@ def test_an_array_that_the_tile_cannot_hold_is_not_cut_in_silence(shape: tuple[i
     with pytest.raises(pto.PtoError) as caught:
         cut(x, x.copy())
     assert caught.value.code == "PTO-U080"
-    cut(x[:16, :64], x.copy())
+    fits = np.zeros((2, 8, 64), np.float32)
+    cut(fits, fits.copy())
+    with pytest.raises(pto.PtoError) as caught:
+        cut(fits, x)
+    assert caught.value.code == "PTO-U080", "nor is a part of a result written in silence"
 
 
 def test_an_array_whose_parameter_is_not_annotated_is_named():
@@ -229,3 +297,81 @@ def test_an_array_whose_parameter_is_not_annotated_is_named():
 def test_a_wrong_name_is_answered_with_right_ones():
     with pytest.raises(AttributeError, match=r"`texp`|`vexp`"):
         _ = pto.exp
+
+
+@pytest.mark.parametrize("word", ["ALL", "vv", "VST"])
+def test_a_part_of_a_word_is_refused_with_the_words(word: str):
+    @pto.kernel
+    def fence(x: F32) -> None:
+        with pto.vecscope():
+            pto.mem_bar(word)
+
+    with pytest.raises(pto.PtoError) as caught:
+        fence(np.zeros(64, np.float32))
+    assert caught.value.code == "PTO-T201"
+    assert "VV_ALL" in str(caught.value)
+    assert "ST_ST" in str(caught.value)
+
+
+@pytest.mark.parametrize("kinds", [(np.int32, pto.f32), (np.float16, pto.bf16), (np.uint8, pto.i8)])
+def test_a_transfer_between_types_of_one_size_is_no_conversion(kinds: tuple[Any, Any]):
+    array, kind = kinds
+
+    @pto.kernel
+    def load(x: pto.Global[Any], y: pto.Global[Any]) -> None:
+        t = pto.tile(16, 64, kind)
+        pto.tload(t, x)
+        pto.tstore(y, t)
+
+    @pto.kernel
+    def bits(x: pto.Global[Any], y: pto.Global[Any]) -> None:
+        t = pto.tile(16, 64, kind)
+        pto.tload(t, x.view(kind))
+        pto.tstore(y.view(kind), t)
+
+    x = np.arange(1024, dtype=array).reshape(16, 64)
+    with pytest.raises(pto.PtoError) as caught:
+        load(x, x.copy())
+    assert caught.value.code == "PTO-T208"
+    assert "pto.tcvt" in str(caught.value)
+    assert f"x.view(pto.{kind})" in str(caught.value)
+    y = np.zeros_like(x)
+    bits(x, y)
+    assert np.array_equal(x, y)
+
+
+def test_an_array_of_bits_is_no_array_of_numbers():
+    @pto.kernel
+    def plain(x: F32) -> None:
+        pto.tload(pto.tile(16, 64, pto.f32), x)
+
+    with pytest.raises(pto.PtoError) as caught:
+        plain(np.zeros((16, 64), np.uint32))
+    assert caught.value.code == "PTO-U213"
+
+
+def test_names_of_a_body_may_be_bound_where_nobody_else_reads_them():
+    @pto.kernel
+    def bodies(x: F32, y: F32) -> None:
+        t, k = pto.tile(16, 64, pto.f32), 1.0
+        pto.tload(t, x)
+        for i in pto.range(3):
+            k = i.to(pto.f32)
+            rows = 16.0
+            pto.tadds(t, t, k)
+        with pto.If(pto.block_idx() > 0):
+            m = 3.0
+            pto.tadds(t, t, m)
+        with pto.Else():
+            m = 4.0
+            pto.tadds(t, t, m)
+        for _ in pto.range(2):
+            k = 2.0
+            pto.tadds(t, t, k)
+        pto.tadds(t, t, rows)
+        pto.tstore(y, t)
+
+    x = np.zeros((16, 64), np.float32)
+    y = np.zeros_like(x)
+    bodies(x, y)
+    assert (y == 3 + 4 + 4 + 16).all()

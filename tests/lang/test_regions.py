@@ -172,3 +172,23 @@ def test_products_of_edges_have_the_edges():
     c = np.zeros((20, 25), np.float32)
     product(a, b, c)
     assert np.array_equal(c, a.astype(np.float32) @ b.astype(np.float32))
+
+
+@pytest.mark.parametrize("engine", ["reference", "jit"])
+def test_regions_that_only_the_run_knows_are_held_to_the_rules(engine: str):
+    @pto.kernel
+    def add(x: F32, y: F32, z: F32, rows: pto.Scalar[pto.i32]) -> None:
+        a, b = pto.tile(64, 64, pto.f32), pto.tile(64, 64, pto.f32)
+        pto.tload(a, x[0:rows, :])
+        pto.tload(b, y)
+        pto.tadd(a, a, b)
+        pto.tstore(z[0:rows, :], a)
+
+    x, y, z = np.ones((40, 50), np.float32), np.ones((33, 50), np.float32), np.zeros((40, 50))
+    z = z.astype(np.float32)
+    add(x, y, z, 33, engine=engine)
+    assert z.sum() == 2 * 33 * 50
+    with pytest.raises(pto.PtoError) as caught:
+        add(x, y, z, 40, engine=engine)
+    assert caught.value.code == "PTO-S021"
+    assert "src1 is 33x50, dst is 40x50" in str(caught.value)

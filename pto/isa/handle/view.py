@@ -145,7 +145,7 @@ instr(
     rules=(Rule("same-type", "PTO-T071", "expects result to have the type of ptr", _same_type),),
     cite=(_TD, "PTO-Gym docs/PTO-micro-Instruction-SPEC.md:771"),
 )
-instr(
+CASTPTR = instr(
     "castptr",
     POINTER,
     "the same byte address as an integer, or as a pointer to other elements of the same space",

@@ -42,6 +42,7 @@ class Region(Enum):
     VIEW = auto()  # what there is of the view it is loaded from
     COLUMN = auto()  # the rows of src, one column
     ROW = auto()  # one row, the columns of src
+    BITS = auto()  # the rows of what is compared, all columns: bits past the others are 0
     PRODUCT = auto()  # the rows of the left factor, the columns of the right one
     SWAPPED = auto()  # the columns and rows of src
     WINDOW = auto()  # what there is of src from (indexRow, indexCol) on

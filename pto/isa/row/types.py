@@ -43,6 +43,15 @@ class Scalar(Type):
         return self.dtype is not None and self.dtype.is_float
 
     @property
+    def written(self) -> tuple[int, int]:
+        """The lowest and highest integer a program may write for it: a signless one by its number
+        or by its bits, an index by its number."""
+        bits = 64 if self.dtype is None else self.dtype.bits
+        low = 0 if self.name.startswith("u") else -(1 << (bits - 1))
+        number = self.is_index or self.name.startswith("s")
+        return low, (1 << (bits - 1 if number else bits)) - 1
+
+    @property
     def names(self) -> tuple[str, ...]:
         """Element types this may stand for: a signless `i8` is i8 or u8."""
         if self.dtype is None:

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from pto.core.errors import Severity
 from pto.core.layout import SLayout
-from pto.core.tile import Role, TileType
+from pto.core.tile import Role, TileType, Valid
 from pto.isa.row import types as t
 from pto.isa.row.attributes import Attribute, Bool, Enum, Int, Str, Symbol
 from pto.isa.row.instr import Instr
@@ -156,6 +156,13 @@ class Rule:
     test: Test
     profiles: tuple[str, ...] = ()  # where it applies; empty: everywhere
     severity: Severity = "error"
+    edition: str = ""  # the only one it applies in
+    alike: tuple[str, ...] = ()  # tiles whose regions agree: engines ask what types leave open
+    axes: tuple[int, ...] = (0, 1)
+
+    def applies(self, profile: Profile) -> bool:
+        fits = not self.profiles or profile.name in self.profiles
+        return fits and self.edition in ("", profile.edition)
 
 
 def on(profiles: str, rule: Rule) -> Rule:
@@ -170,11 +177,7 @@ def warn(rule: Rule) -> Rule:
 
 def current(rule: Rule) -> Rule:
     """The same rule, only in the edition `current`: the manual has its own layout table."""
-
-    def test(case: Case) -> str | None:
-        return rule.test(case) if case.profile.edition == "current" else None
-
-    return Rule(rule.id, rule.code, rule.sentence, test, rule.profiles)
+    return replace(rule, edition="current")
 
 
 def listing(names: Sequence[str]) -> str:
@@ -243,19 +246,51 @@ def same_shape(*names: str) -> Rule:
 
 
 def same_valid(*names: str) -> Rule:
-    """Dynamic extents agree with anything here; the engines check them when they are known."""
+    return _alike("same-valid", "PTO-S021", "share one valid region", names, (0, 1))
+
+
+def same_valid_rows(*names: str) -> Rule:
+    return _alike("same-valid-rows", "PTO-S041", "have the same number of valid rows", names, (0,))
+
+
+def same_valid_cols(*names: str) -> Rule:
+    words = "have the same number of valid columns"
+    return _alike("same-valid-cols", "PTO-S050", words, names, (1,))
+
+
+def _alike(id: str, code: str, words: str, names: tuple[str, ...], axes: tuple[int, ...]) -> Rule:
+    """Extents that types leave open agree with anything here; `open_regions` finds who asks."""
 
     def test(case: Case) -> str | None:
-        found = list(case.tiles(names))
-        for name, tile in found[:-1]:
-            last_name, last = found[-1]
-            pairs = zip(tile.valid, last.valid, strict=True)
-            if any(a is not None and b is not None and a != b for a, b in pairs):
-                return f"{name} is {dims(*tile.valid)}, {last_name} is {dims(*last.valid)}"
-        return None
+        return unlike([(n, tile, tile.valid) for n, tile in case.tiles(names)], axes)
 
-    sentence = f"expects {listing(names)} to share one valid region"
-    return Rule("same-valid", "PTO-S021", sentence, test)
+    sentence = f"expects {listing(names)} to {words}"
+    return Rule(id, code, sentence, test, alike=names, axes=axes)
+
+
+def unlike(regions: Sequence[tuple[str, TileType, Valid]], axes: Sequence[int]) -> str | None:
+    """Names the first region that differs from the last; packed columns count values."""
+    for name, tile, valid in regions[:-1]:
+        last_name, last, wanted = regions[-1]
+        for axis in axes:
+            a, b = valid[axis], wanted[axis]
+            scales = (tile.dtype.values_per_item, last.dtype.values_per_item) if axis else (1, 1)
+            if a is None or b is None or a * scales[0] == b * scales[1]:
+                continue
+            if len(axes) == 1:
+                return f"{name} has {a}, {last_name} has {b}"
+            return f"{name} is {dims(*valid)}, {last_name} is {dims(*wanted)}"
+    return None
+
+
+def open_regions(case: Case) -> list[tuple[Rule, tuple[str, ...]]]:
+    """Rules about valid regions that types do not decide, and the tiles each is about."""
+    given = [(o.name, case.tile(o.name)) for o in case.row.operands if o.role != "tmp"]
+    tiles = {name: tile for name, tile in given if tile is not None}
+    if not any(None in tile.valid for tile in tiles.values()):
+        return []
+    asked = [rule for rule in case.row.rules if rule.alike and rule.applies(case.profile)]
+    return [(rule, tuple(name for name in rule.alike if name in tiles)) for rule in asked]
 
 
 def in_role(name: str, *roles: str) -> Rule:

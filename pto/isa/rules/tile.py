@@ -27,20 +27,6 @@ def same_domain(*names: str) -> Rule:
     return on(NPU, current(same_valid(*names)))
 
 
-def same_valid_rows(*names: str) -> Rule:
-    def test(case: Case) -> str | None:
-        found = list(case.tiles(names))
-        for name, tile in found[:-1]:
-            last_name, last = found[-1]
-            rows, wanted = tile.valid[0], last.valid[0]
-            if rows is not None and wanted is not None and rows != wanted:
-                return f"{name} has {rows}, {last_name} has {wanted}"
-        return None
-
-    sentence = f"expects {listing(names)} to have the same number of valid rows"
-    return Rule("same-valid-rows", "PTO-S041", sentence, test)
-
-
 def covers(scratch: str, name: str, *, used_for: str = "") -> Rule:
     """The scratch tile is as large as what is computed in it, for the types that use it."""
     words = set(used_for.split())
@@ -134,20 +120,6 @@ def high_precision_of(name: str, allowed: str) -> Rule:
 
     sentence = f"expects {' or '.join(words)} elements for HIGH_PRECISION"
     return Rule("high-precision", "PTO-T043", sentence, test)
-
-
-def same_valid_cols(*names: str) -> Rule:
-    def test(case: Case) -> str | None:
-        found = list(case.tiles(names))
-        for name, tile in found[:-1]:
-            last_name, last = found[-1]
-            cols, wanted = tile.valid[1], last.valid[1]
-            if cols is not None and wanted is not None and cols != wanted:
-                return f"{name} has {cols}, {last_name} has {wanted}"
-        return None
-
-    sentence = f"expects {listing(names)} to have the same number of valid columns"
-    return Rule("same-valid-cols", "PTO-S050", sentence, test)
 
 
 def one_valid(name: str, axis: Literal["row", "column"]) -> Rule:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pto.isa.meaning.scalar.arith import SCALAR
 from pto.isa.row import types as t
+from pto.isa.row.attributes import Float, Int
 from pto.isa.row.instr import Attr, Family, Result, instr, read
 from pto.isa.row.traits import NONE, Traits, operators
-from pto.isa.rules.rule import Case, Rule, listing
+from pto.isa.rules.rule import Case, Rule, listing, warn
 
 _OVERFLOW = (Attr("overflowFlags", "arith.overflow", meaning="nsw, nuw: it does not wrap"),)
 _FASTMATH = (Attr("fastmath", "arith.fastmath", meaning="liberties the compiler has; unused"),)
@@ -74,6 +75,32 @@ def _to_or_from_index(case: Case) -> str | None:
     return None if count == 1 else "both are" if count else "neither is"
 
 
+def _fitting(case: Case) -> str | None:
+    """Of integers; a vector's element counts."""
+    value, type = case.op.attrs.get("value"), case.type("result")
+    elem = type.elem if isinstance(type, t.Vector) else type
+    if not isinstance(elem, t.Scalar) or elem.is_float:
+        return None
+    if isinstance(value, Float) and not value.text.lower().lstrip("-").startswith("0x"):
+        return f"{value.text} is no integer"
+    if not isinstance(value, Int):
+        return None
+    low, high = elem.written
+    return None if low <= value.value <= high else f"{value.value} is not in {low}..{high}"
+
+
+def _finite(case: Case) -> str | None:
+    value, type = case.op.attrs.get("value"), case.type("result")
+    if not isinstance(value, Float) or not isinstance(type, t.Scalar) or type.dtype is None:
+        return None
+    if not type.is_float or value.text.lower().lstrip("-").startswith("0x"):
+        return None
+    largest = type.dtype.max
+    return None if abs(float(value.text)) <= largest else f"{value.text} is beyond {largest}"
+
+
+_FITS = Rule("constant-fits", "PTO-T079", "expects a value that its type can hold", _fitting)
+_IS_FINITE = warn(Rule("finite", "PTO-T079", "expects a value that its type can hold", _finite))
 _WIDER = Rule("wider", "PTO-T078", "expects a wider result", _wider)
 _NARROWER = Rule("narrower", "PTO-T078", "expects a narrower result", _narrower)
 _AS_WIDE = Rule("as-wide", "PTO-T078", "expects a result of the same width", _as_wide)
@@ -88,6 +115,7 @@ CONSTANT = instr(
     results=(Result("result", "number"),),
     attrs=(Attr("value", "any", required=True),),
     text="=constant",
+    rules=(_FITS, _IS_FINITE),
 )
 _WRAPPING = ("addi", "subi", "muli", "shli")
 for _name, _meaning in {

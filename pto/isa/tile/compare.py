@@ -8,8 +8,17 @@ from __future__ import annotations
 
 from pto.isa.meaning.tile import compare as meaning
 from pto.isa.row.instr import INS_OUTS_INSIDE, Attr, Family, instr, read, scratch, write
-from pto.isa.rules.rule import Case, Rule, dtype_in, on, same_dtype, scalar_matches
-from pto.isa.rules.tile import NPU, VECTOR_UNIT, same_domain, same_valid_rows
+from pto.isa.row.traits import Region, Traits
+from pto.isa.rules.rule import (
+    Case,
+    Rule,
+    dtype_in,
+    on,
+    same_dtype,
+    same_valid_rows,
+    scalar_matches,
+)
+from pto.isa.rules.tile import NPU, VECTOR_UNIT, same_domain
 
 _MODE = Attr("cmpMode", "cmp", default="eq", meaning="the comparison: src0 cmpMode src1")
 _MASK_TYPES = (
@@ -60,6 +69,7 @@ COMPARE = Family(
     text=INS_OUTS_INSIDE,
     pipe="V",
     rules=(*VECTOR_UNIT, *_MASK_TYPES),
+    traits=Traits(region=Region.BITS),
     cost="compare",
 )
 instr(

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from math import ceil
 
-from pto.core.tile import TileType, Valid
 from pto.isa.meaning.tile.convert import PACK, tile_conversion
 from pto.isa.row.instr import INS_OUTS_INSIDE, Attr, Family, instr, read, scratch, write
-from pto.isa.rules.rule import Case, Rule, current, dims, on
+from pto.isa.rules.rule import Case, Rule, on, unlike
 from pto.isa.rules.tile import NPU, VECTOR_UNIT, Pairs, dtype_pairs, same_domain, scratch_holds
 
 CONVERSIONS: Pairs = {  # a profile absent here converts whatever it has
@@ -74,27 +72,12 @@ def _scratch_bytes(case: Case) -> int | None:
     }.get((src.dtype.name, dst.dtype.name))
 
 
-def _same_values(id: str, code: str, what: str, of: Callable[[TileType], Valid]) -> Rule:
+def _same_shape_test(case: Case) -> str | None:
     """Extents in values: columns of packed types count items of two."""
-
-    def values(tile: TileType) -> Valid:
-        rows, cols = of(tile)
-        return rows, None if cols is None else cols * tile.dtype.values_per_item
-
-    def test(case: Case) -> str | None:
-        src, dst = case.tile("src"), case.tile("dst")
-        if src is None or dst is None:
-            return None
-        pairs = zip(values(src), values(dst), strict=True)
-        if all(a is None or b is None or a == b for a, b in pairs):
-            return None
-        return f"src is {dims(*of(src))}, dst is {dims(*of(dst))}"
-
-    return Rule(id, code, f"expects src and dst to have one {what}", test)
+    return unlike([(name, tile, tile.shape) for name, tile in case.tiles(("src", "dst"))], (0, 1))
 
 
-_SHAPE = _same_values("same-shape", "PTO-S020", "shape", lambda tile: tile.shape)
-_DOMAIN = _same_values("same-valid", "PTO-S021", "valid region", lambda tile: tile.valid)
+_SHAPE = Rule("same-shape", "PTO-S020", "expects src and dst to have one shape", _same_shape_test)
 
 CONVERT = Family(
     "convert",
@@ -103,7 +86,7 @@ CONVERT = Family(
     operands=(read("src"), write("dst"), scratch("tmp?")),
     text=INS_OUTS_INSIDE,
     pipe="V",
-    rules=(*VECTOR_UNIT, on(NPU, current(_DOMAIN))),
+    rules=(*VECTOR_UNIT, same_domain("src", "dst")),
     cost="convert",
 )
 instr(

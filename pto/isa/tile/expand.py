@@ -18,14 +18,14 @@ from pto.isa.rules.rule import (
     same_dtype,
     same_shape,
     same_valid,
+    same_valid_cols,
+    same_valid_rows,
 )
 from pto.isa.rules.tile import (
     NPU,
     VECTOR_UNIT,
     high_precision_of,
     not_empty,
-    same_valid_cols,
-    same_valid_rows,
     scratch_holds,
 )
 

@@ -4,8 +4,17 @@ from __future__ import annotations
 
 from pto.isa.meaning.tile import quant as meaning
 from pto.isa.row.instr import Attr, Family, instr, read, write
-from pto.isa.rules.rule import Case, Rule, all_in, attr_in, dtype_in, on, row_major
-from pto.isa.rules.tile import NPU, dtype_pairs, same_domain, same_valid_rows
+from pto.isa.rules.rule import (
+    Case,
+    Rule,
+    all_in,
+    attr_in,
+    dtype_in,
+    on,
+    row_major,
+    same_valid_rows,
+)
+from pto.isa.rules.tile import NPU, dtype_pairs, same_domain
 
 # Only src and dst must be row-major: scales are often columns.
 _PLACES = (on(NPU, all_in("vec")), on(NPU, row_major("src", "dst")))

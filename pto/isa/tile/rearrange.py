@@ -19,8 +19,9 @@ from pto.isa.rules.rule import (
     same_dtype,
     same_shape,
     same_valid,
+    same_valid_rows,
 )
-from pto.isa.rules.tile import NPU, VECTOR_UNIT, same_valid_rows
+from pto.isa.rules.tile import NPU, VECTOR_UNIT
 
 _COMMON = "i8 u8 i16 u16 i32 u32 f16 bf16 f32"
 

@@ -10,7 +10,17 @@ from pto.isa.meaning.tile.reduce import SUM_NEIGHBOURS, search
 from pto.isa.row import types as t
 from pto.isa.row.instr import INS_OUTS_INSIDE, Attr, Family, instr, read, scratch, write
 from pto.isa.row.traits import Region, Traits
-from pto.isa.rules.rule import Case, Rule, all_in, in_layout, on, row_major, same_dtype
+from pto.isa.rules.rule import (
+    Case,
+    Rule,
+    all_in,
+    in_layout,
+    on,
+    row_major,
+    same_dtype,
+    same_valid_cols,
+    same_valid_rows,
+)
 from pto.isa.rules.tile import (
     NPU,
     VECTOR_UNIT,
@@ -18,8 +28,6 @@ from pto.isa.rules.tile import (
     not_empty,
     one_valid,
     same_domain,
-    same_valid_cols,
-    same_valid_rows,
     scratch_holds,
 )
 

@@ -11,8 +11,19 @@ from pto.isa.meaning.tile import sort as meaning
 from pto.isa.meaning.tile.sort import BLOCK, RECORD, RUN_STEP, counted_byte
 from pto.isa.row import types as t
 from pto.isa.row.instr import INS_OUTS_INSIDE, Attr, Family, instr, read, scratch, write
-from pto.isa.rules.rule import Case, Rule, all_in, dims, dtype_in, on, row_major, same_dtype, warn
-from pto.isa.rules.tile import NPU, VECTOR_UNIT, same_valid_rows, scratch_holds
+from pto.isa.rules.rule import (
+    Case,
+    Rule,
+    all_in,
+    dims,
+    dtype_in,
+    on,
+    row_major,
+    same_dtype,
+    same_valid_rows,
+    warn,
+)
+from pto.isa.rules.tile import NPU, VECTOR_UNIT, scratch_holds
 
 _ROW_LIMIT = 255 * BLOCK  # elements on a2a3, bytes on a5: the longest row copied whole to tmp
 

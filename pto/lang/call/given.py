@@ -136,18 +136,20 @@ def attribute(row: Instr, spec: Attr, value: Any) -> Attribute:
 
 
 def _enum(row: Instr, spec: Attr, value: Any) -> Attribute:
+    """A word in any case; what it shares with the name of its kind may be left out: V is PIPE_V."""
+    allowed = words_of(spec)
     for kind in kinds_of(spec.kind):
-        word = kind.word(value) if type(value) is int else value
-        short = next((w for w in kind.words if w.endswith(f"_{word}")), word)
-        for each in (word, short, str(word).upper(), str(word).lower()):
-            if each in kind.words and each in words_of(spec):
-                return Enum(kind.name, kind.word(kind.number(each)) or each)
+        said = str(kind.word(value) if type(value) is int else value).lower()
+        shared = kind.name.partition("_")[0]
+        for word in kind.words:
+            if word in allowed and word.lower() in (said, f"{shared}_{said}"):
+                return Enum(kind.name, kind.word(kind.number(word)) or word)
     raise _bad_word(row, spec, value)
 
 
 def _bad_word(row: Instr, spec: Attr, value: Any) -> Exception:
     words = words_of(spec)
-    listed = ", ".join(words[:12]) + (", ..." if len(words) > 12 else "")
+    listed = ", ".join(words)
     return mistake(
         "PTO-T201",
         f"{row.mnemonic}: {spec.name} cannot be {value!r}; it is one of {listed}",
@@ -156,7 +158,9 @@ def _bad_word(row: Instr, spec: Attr, value: Any) -> Exception:
 
 
 def _integer(kind: str) -> Any:
-    return lambda v: Int(int(v), INT_TYPES[kind]) if isinstance(v, int) else None
+    type = INT_TYPES[kind]
+    low, high = type.written if isinstance(type, ScalarType) else INDEX.written
+    return lambda v: Int(int(v), type) if isinstance(v, int) and low <= v <= high else None
 
 
 def _any(value: Any) -> Attribute | None:

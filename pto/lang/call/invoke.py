@@ -192,7 +192,11 @@ def _one(
         window = _window(value)
         if row.traits.sized_by_tile and tiles:
             tile = tiles[0]
-            return window.lower_for(session.region(tile))
+            _require_elements(session, row, tile, window, stores=operand.role != "in")
+            region = session.region(tile)
+            if operand.role != "in":
+                window.require_room(region)
+            return window.lower_for(region)
         return window.lower_whole()
     if isinstance(value, View):
         raise mistake(
@@ -203,6 +207,27 @@ def _one(
         value.used()
         session.region(value)
     return operand_value(row, operand, value, elem)
+
+
+def _require_elements(
+    session: Session, row: Instr, tile: Tile, window: View, *, stores: bool
+) -> None:
+    """A transfer moves bits: types of one size that differ are a conversion that nobody wrote."""
+    array, own = window.array, tile.dtype
+    alike = array.dtype is own or (session.eager and array.dtype.numpy == own.numpy)
+    if alike or array.dtype.itemsize != own.itemsize or tile.role == "acc":
+        return  # of other sizes there is a rule; an accumulator is converted on its way
+    name, kind = array.pointer.name, array.dtype
+    to = (
+        f"pto.tcvt to a tile of pto.{kind}, then store that"
+        if stores
+        else f"load into a tile of pto.{kind}, then pto.tcvt"
+    )
+    raise mistake(
+        "PTO-T208",
+        f"{row.mnemonic}: {name} holds {kind}, the tile {own}: bits would be taken as they are",
+        help=f"{to}; if the bits are meant, {name}.view(pto.{own})",
+    )
 
 
 def _window(value: Any) -> View:

@@ -90,14 +90,15 @@ def _characters(text: str, offset: int) -> int:
 
 
 @lru_cache(maxsize=256)
-def _instructions(code: CodeType) -> tuple[list[int], list[dis.Instruction]]:
+def instructions_of(code: CodeType) -> tuple[list[int], list[dis.Instruction]]:
+    """Where the instructions of a code object begin, and what they are."""
     found = list(dis.get_instructions(code))
     return [each.offset for each in found], found
 
 
 @lru_cache(maxsize=4096)
 def _names(code: CodeType, offset: int) -> tuple[str, ...]:
-    offsets, found = _instructions(code)
+    offsets, found = instructions_of(code)
     at = bisect_right(offsets, offset)
     count = 1
     if at < len(found) and found[at].opname == "UNPACK_SEQUENCE":

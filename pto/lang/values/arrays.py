@@ -14,7 +14,7 @@ import numpy.typing as npt
 from pto.core.dtypes import DType, dtype
 from pto.core.errors import PtoError
 from pto.lang.call.place import located, mistake
-from pto.run.launch.arrays import Borrowed, borrow
+from pto.run.launch.arrays import Borrowed, borrow, holds, named_type
 
 
 def as_array(kernel: str, name: str, wanted: DType | None, value: Any) -> tuple[Borrowed, DType]:
@@ -29,23 +29,16 @@ def as_array(kernel: str, name: str, wanted: DType | None, value: Any) -> tuple[
             f"{kernel}: {name} is an array in global memory, got {type(value).__name__}",
             help="pass a NumPy array, a torch tensor on the CPU, or anything with DLPack",
         )
-    if found.raw:
-        own = _kind_of(value)
-        if wanted is not None and own.numpy not in (wanted.numpy, wanted.storage):
-            raise _other_type(kernel, name, wanted, str(value.dtype))
-        return replace(found, array=found.array.view(own.numpy)), wanted or own
     kind = wanted or _kind_of(value if hasattr(value, "dtype") else found.array)
-    if found.array.dtype not in (kind.numpy, kind.storage):
-        raise _other_type(kernel, name, kind, found.array.dtype.name)
-    return found, kind
+    if not holds(found, kind):
+        raise _other_type(kernel, name, kind, str(getattr(value, "dtype", found.array.dtype)))
+    return replace(found, array=found.array.view(kind.numpy)) if found.raw else found, kind
 
 
 def numbers(value: Any) -> npt.NDArray[Any]:
     """The values of an array, a tensor or a number, whatever type they have."""
     found = None if isinstance(value, np.ndarray) else borrow(value)
-    if found is None:
-        return np.asarray(value)
-    return found.array.view(_kind_of(value).numpy) if found.raw else found.array
+    return np.asarray(value) if found is None else found.array
 
 
 def _other_type(kernel: str, name: str, kind: DType, own: str) -> Exception:
@@ -57,9 +50,7 @@ def _other_type(kernel: str, name: str, kind: DType, own: str) -> Exception:
 
 
 def _kind_of(value: Any) -> DType:
-    """NumPy tells its type; torch spells it `torch.bfloat16`."""
-    own: Any = getattr(value, "dtype", "")
     try:
-        return dtype(str(own).rpartition(".")[2] if "torch" in str(own) else own)
+        return named_type(value) or dtype(getattr(value, "dtype", ""))
     except PtoError as error:
         raise mistake("PTO-U213", error.diagnostics[0].message) from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -11,6 +12,7 @@ from pto.isa.row.instr import Instr
 from pto.isa.row.kinds import KINDS
 from pto.isa.row.types import Type
 from pto.isa.table import rows
+from pto.lang.call.place import mistake
 
 COMPARED = {"==": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
 COMMUTES = frozenset("+*&|^")
@@ -41,6 +43,23 @@ def _takes(row: Instr, types: tuple[Type | None, ...]) -> bool:
         any(map(KINDS[operand.kind].accepts, _NUMBERS if type is None else (type,)))
         for operand, type in zip(row.operands, types, strict=False)
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A comparison of tiles, element by element: what `pto.where` chooses by."""
+
+    mode: str
+    left: Any
+    right: Any  # a tile or a number
+
+    def __bool__(self) -> bool:
+        raise mistake(
+            "PTO-U202",
+            "a comparison of tiles has a truth for each element, and Python's `if`, `and`, `or` and"
+            " `not` need one",
+            help="choose between elements with pto.where(t < 0.0, a, b)",
+        )
 
 
 class Operators:

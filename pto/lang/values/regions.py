@@ -49,6 +49,11 @@ def _product(session: Session, dst: Tile, given: Given) -> Extents:
     return session.region(lhs)[0], session.region(rhs)[1]
 
 
+def _bits(session: Session, dst: Tile, given: Given) -> Extents:
+    source = _first(("src0", "src"), given)
+    return (session.region(source)[0] if source else dst.rows), dst.cols
+
+
 def _swapped(session: Session, dst: Tile, given: Given) -> Extents:
     source = _first(("src",), given)
     if source is None:
@@ -99,6 +104,7 @@ _FOLLOW: dict[Region, Follow] = {
     Region.COLUMN: _column,
     Region.ROW: _row,
     Region.PRODUCT: _product,
+    Region.BITS: _bits,
     Region.SWAPPED: _swapped,
     Region.WINDOW: _cut,
     Region.INDEXED: _by_number,

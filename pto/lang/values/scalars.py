@@ -5,6 +5,7 @@ Python numbers stay Python numbers, so constants fold by themselves. `//` and `%
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable
 from functools import lru_cache
@@ -108,17 +109,34 @@ def as_value(number: Any, type: ScalarType) -> Value:
     if is_number(number):
         if isinstance(number, float) and not type.is_float:
             raise mistake("PTO-T202", f"{number!r} is a float where {type.name} is needed")
-        return session.constant(number, type)
+        return session.constant(_fitting(number, type), type)
     if isinstance(number, Scalar):
         return converted(number, type, implicit=True).used()  # pyright: ignore[reportUnknownMemberType]
     raise mistake("PTO-T202", f"a number of type {type.name} is needed, got {number!r}")
+
+
+def _fitting(number: Any, type: ScalarType) -> Any:
+    """The number, where its type can hold it: nothing wraps and nothing becomes infinite."""
+    kind = I64 if type.dtype is None else type.dtype
+    if isinstance(number, float) and not math.isfinite(number):
+        return number
+    low, high = (
+        (0, 1) if kind is I1 else (-kind.max, kind.max) if kind.is_float else (kind.min, kind.max)
+    )
+    if low <= number <= high:
+        return number
+    raise mistake(
+        "PTO-T202",
+        f"{number!r} does not fit {type.name}, which goes from {low} to {high}",
+        help="compute in a wider type, or write the value that it is to become",
+    )
 
 
 def convert(number: Any, type: ScalarType) -> Any:
     """`number` in `type`; a Python number becomes a Scalar of that type."""
     if is_number(number):
         session = current()
-        return session.scalar(session.constant(number, type))
+        return session.scalar(session.constant(_fitting(number, type), type))
     return converted(number, type, implicit=False)
 
 

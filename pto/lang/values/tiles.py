@@ -22,7 +22,7 @@ from pto.isa.row.types import TileBuf
 from pto.lang.call.place import located, mistake
 from pto.lang.call.session import Handle, Session, current
 from pto.lang.values.elements import element
-from pto.lang.values.operators import Operators, operations
+from pto.lang.values.operators import Comparison, Operators, operations
 from pto.lang.values.scalars import Scalar, arith, as_value
 
 Extent = Any  # an int, a Scalar, or None: only the program knows
@@ -70,6 +70,34 @@ class Tile(Operators, Handle):
             " tile itself"
             if found
             else None,
+        )
+
+    def __lt__(self, other: Any) -> Comparison:
+        return Comparison("lt", self, other)
+
+    def __le__(self, other: Any) -> Comparison:
+        return Comparison("le", self, other)
+
+    def __gt__(self, other: Any) -> Comparison:
+        return Comparison("gt", self, other)
+
+    def __ge__(self, other: Any) -> Comparison:
+        return Comparison("ge", self, other)
+
+    def eq(self, other: Any) -> Comparison:
+        """Equal, element by element; `==` asks whether it is the same tile."""
+        return Comparison("eq", self, other)
+
+    def ne(self, other: Any) -> Comparison:
+        """Not equal, element by element."""
+        return Comparison("ne", self, other)
+
+    def __array__(self, *args: Any, **named: Any) -> NoReturn:
+        raise mistake(
+            "PTO-U081",
+            "NumPy cannot see into a tile: it lives in a buffer of the core",
+            help="write the instruction, as pto.texp(dst, t) for np.exp(t); read results from the"
+            " array that pto.tstore writes",
         )
 
     def __setitem__(self, key: Any, value: Any) -> NoReturn:

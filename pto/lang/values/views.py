@@ -13,11 +13,12 @@ from typing import Any, Generic, TypeVar
 from pto.core.dtypes import DType
 from pto.ir.builder import INDEX, scalar_type
 from pto.ir.graph import Value
-from pto.isa.handle.view import MAKE_TENSOR_VIEW, PARTITION_VIEW
+from pto.isa.handle.view import CASTPTR, MAKE_TENSOR_VIEW, PARTITION_VIEW
 from pto.isa.row.types import Ptr
 from pto.isa.row.types import View as ViewType
 from pto.lang.call.place import mistake
 from pto.lang.call.session import Handle, Session, current
+from pto.lang.values.elements import element
 from pto.lang.values.linear import Linear
 from pto.lang.values.scalars import Scalar, arith, as_value, is_number, linear_of
 
@@ -76,6 +77,21 @@ class Global(Handle, Generic[E]):
         if prod(sizes) != count or len(sizes) > MAX_RANK or min(sizes, default=0) < 0:
             raise mistake("PTO-S201", f"an array of shape {self.shape} cannot become {shape}")
         return view_of(current(), self.pointer, self.dtype, sizes, contiguous(sizes))
+
+    def view(self, dtype: Any) -> Global[Any]:
+        """The same bits as elements of another type; the last dimension grows or shrinks."""
+        kind, own = element(dtype), self.dtype
+        last, rest = divmod(self.shape[-1] * own.itemsize, kind.itemsize)
+        if rest or self.strides != contiguous(self.shape):
+            raise mistake(
+                "PTO-S201",
+                f"an array of shape {self.shape} and {own} cannot be seen as {kind}",
+                help="whole elements fit into the last dimension of an array without gaps",
+            )
+        to = [pointer_type(kind)]
+        (pointer,) = current().emit(CASTPTR, {"input": self.pointer}, results=to)
+        shape = (*self.shape[:-1], last)
+        return view_of(current(), pointer, kind, shape, contiguous(shape))
 
 
 def contiguous(shape: Sequence[int]) -> tuple[int, ...]:
@@ -182,25 +198,36 @@ class View:
 
     def room(self, shape: tuple[int, int]) -> tuple[Any, Any]:
         """The part of a tile of this shape that the window fills."""
+        self.require_room(shape)
         row, col = self.axes()
         inner = self._inner_rows(row)
-        self._require_room("rows", row, shape[0])
-        self._require_room("columns", col, shape[1])
         rows = 1 if row is None else self.spans[row].size_for(max(1, shape[0] // inner))
         return arith("*", rows, inner), self.spans[col].size_for(shape[1])
 
-    def _require_room(self, what: str, axis: int | None, room: int) -> None:
+    def require_room(self, region: tuple[Any, Any]) -> None:
         """A dimension that nobody cut must fit: else its rest would be left out in silence."""
-        span = None if axis is None else self.spans[axis]
-        if span is None or not span.is_whole or span.extent <= room:
-            return
+        row, col = self.axes()
+        inner = self._inner_rows(row)
+        for what, axis, room, times in (
+            ("rows", row, region[0], inner),
+            ("columns", col, region[1], 1),
+        ):
+            span = None if axis is None else self.spans[axis]
+            if span is None or not is_number(span.extent) or not is_number(room):
+                continue
+            if span.extent * times > room and not (span.is_open and not span.is_whole):
+                raise self._left_out(what, room, span.extent, times)
+
+    def _left_out(self, what: str, room: int, extent: int, times: int) -> Exception:
         name = self.array.pointer.name
-        raise mistake(
+        each = f"{name}[..., j : j + {room}] with j of pto.range(0, {extent}, {room})"
+        return mistake(
             "PTO-U080",
-            f"the tile takes {room} {what}, and {name} has {span.extent}: the rest would be left"
+            f"the tile takes {room} {what}, and {name} has {extent * times}: the rest would be left"
             " out",
-            help=f"say which {what}: a slice from a loop counter, as in {name}[..., j : j + {room}]"
-            f" with j of pto.range(0, {span.extent}, {room}); or use a larger tile",
+            help=f"index the outer dimensions, one tile at a time: {name}[i, ...]"
+            if times > 1
+            else f"say which {what}: a slice from a loop counter, {each}; or use a larger tile",
         )
 
     def _inner_rows(self, row: int | None) -> int:

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from pto.core.dtypes import DType
-from pto.core.errors import fail
+from pto.core.dtypes import DType, dtype
+from pto.core.errors import PtoError, fail
 
 Array = npt.NDArray[Any]
 _CPU = 1  # kDLCPU
@@ -82,18 +82,26 @@ def _tensor(value: Any) -> Borrowed:
     if not where.startswith("cpu"):
         raise fail("PTO-U191", f"a tensor on {where} cannot be an argument", help="move it to cpu")
     shape = tuple(int(n) for n in value.shape)
+    kind = named_type(value)
     if value.is_contiguous():
-        return Borrowed(_bytes_at(value.data_ptr(), value, shape), value, raw=True)
+        return Borrowed(_items(value, kind, shape), value, raw=kind is None)
     copy = value.contiguous()
-    return Borrowed(
-        _bytes_at(copy.data_ptr(), copy, shape), copy, lambda: value.copy_(copy), raw=True
-    )
+    return Borrowed(_items(copy, kind, shape), copy, lambda: value.copy_(copy), raw=kind is None)
 
 
-def _bytes_at(address: int, value: Any, shape: Sequence[int]) -> Array:
-    """A tensor's items as unsigned numbers of their size: NumPy knows no bf16."""
+def named_type(value: Any) -> DType | None:
+    """The element type that a tensor names, as in `torch.bfloat16`."""
+    try:
+        return dtype(str(getattr(value, "dtype", "")).rpartition(".")[2])
+    except PtoError:
+        return None
+
+
+def _items(value: Any, kind: DType | None, shape: Sequence[int]) -> Array:
+    """A tensor's items; without a type that is known as unsigned numbers of their size."""
     size = int(value.element_size())
-    return _over(address, int(value.numel()) * size, np.dtype(f"u{size}")).reshape(shape)
+    own = np.dtype(f"u{size}") if kind is None else kind.numpy
+    return _over(value.data_ptr(), int(value.numel()) * size, own).reshape(shape)
 
 
 def _over(address: int, nbytes: int, kind: np.dtype[Any]) -> Array:
@@ -130,18 +138,29 @@ def _can_refuse(value: Any) -> bool:
     return "versioned" in repr(capsule)
 
 
-def require_elements(name: str, given: Borrowed, wanted: DType | None) -> None:
-    """Elements are what the program says: the same type, their bits, or plain bytes."""
+def of_elements(name: str, given: Borrowed, wanted: DType | None) -> Borrowed:
+    """The same memory as what the program says it holds; for another type only on demand."""
     if wanted is None:
-        return
+        return given
+    if holds(given, wanted):
+        own = given.array
+        return replace(given, array=own.view(wanted.numpy)) if given.raw else given
     own = given.array.dtype
-    is_raw = given.raw or own.kind == "V"
-    same = own in (wanted.numpy, wanted.storage, np.dtype(f"i{wanted.itemsize}"))
-    if same or own == np.uint8 or (is_raw and own.itemsize == wanted.itemsize):
-        return
-    shown = f"elements of {own.itemsize} bytes" if is_raw else str(own)
+    shown = f"elements of {own.itemsize} bytes" if given.raw else str(own)
     raise fail(
         "PTO-T194",
         f"%{name} points to {wanted.name}, the array holds {shown}",
-        help=f"convert it, or pass its bits with .view(np.{wanted.storage})",
+        help=f"convert it with .astype({wanted.numpy.name!r}); if its bits are meant, say so with"
+        f" .view({wanted.numpy.name!r})",
     )
+
+
+def holds(given: Borrowed, wanted: DType) -> bool:
+    """The same type; either sign of an integer; the bits of a type that NumPy does not know."""
+    own, known = given.array.dtype, wanted.numpy
+    if own == known or (given.raw and own.itemsize == wanted.itemsize):
+        return True
+    if known.kind == "i":
+        return own.kind == "u" and own.itemsize == known.itemsize
+    is_bits = own == wanted.storage or own == np.dtype(f"V{wanted.itemsize}")
+    return is_bits and (known.isbuiltin != 1 or known.kind == "b")

@@ -20,7 +20,7 @@ from pto.core.memory import Memory
 from pto.ir.graph import Module
 from pto.ir.text.parser import parse, parse_file
 from pto.isa.row import types as t
-from pto.run.launch.arrays import Borrowed, borrow, require_elements
+from pto.run.launch.arrays import Borrowed, borrow, of_elements
 from pto.run.launch.entry import entry_functions
 from pto.run.launch.prepared import Grid, Kernel
 from pto.run.launch.progress import Progress
@@ -166,6 +166,4 @@ def _argument(name: str, type: t.Type, value: Any) -> Any:
     if given is None:
         return value
     elem = getattr(type, "elem", None)
-    if isinstance(elem, t.Scalar):
-        require_elements(name, given, elem.dtype)
-    return given
+    return of_elements(name, given, elem.dtype) if isinstance(elem, t.Scalar) else given

@@ -5,6 +5,7 @@ Where its work is queued is in `stream.py`; how agents take turns, in `agents.py
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -18,9 +19,9 @@ from pto.core.global_tensor import GlobalTensor
 from pto.core.memory import Memory, Space
 from pto.core.pointer import Pointer
 from pto.isa.meaning.handle.memref import argument_view
-from pto.isa.meaning.scalar.arith import bits_of, wrapper
+from pto.isa.meaning.scalar.arith import wrapper
 from pto.isa.row import types as t
-from pto.run.launch.arrays import Borrowed, require_elements
+from pto.run.launch.arrays import Borrowed, of_elements
 from pto.run.launch.engine import chosen_engine
 from pto.run.launch.prepared import Kernel
 from pto.target.choose import choose
@@ -266,7 +267,7 @@ class Device:
     def _memory_of(self, name: str, what: str, array: Any, elem: DType | None) -> Memory:
         if not isinstance(array, np.ndarray):
             raise fail("PTO-U033", f"%{name} is {what}: it needs an array, got {array!r}")
-        require_elements(name, Borrowed(array, array), elem)
+        of_elements(name, Borrowed(array, array), elem)
         return self.memory_of(array) or self.attach(array)
 
 
@@ -281,11 +282,15 @@ def _scalar(name: str, type: t.Scalar, value: Any) -> Any:
     if not isinstance(value, int | float | np.generic | np.ndarray) or np.ndim(value):
         shown = "an array" if isinstance(value, np.ndarray) else repr(value)
         raise fail("PTO-U033", f"%{name} is a scalar of type {type.name}, got {shown}")
-    if type.dtype is not None and type.is_float:
-        return type.dtype.numpy.type(value)
-    bits = bits_of(type)
-    lowest = 0 if type.name.startswith("u") else -(1 << (bits - 1))
-    whole = int(value) if isinstance(value, int) or np.isfinite(value) else 1 << bits
-    if whole != value or not lowest <= whole < 1 << bits:
+    number: Any = value.item() if isinstance(value, np.generic | np.ndarray) else value
+    finite = isinstance(number, int) or math.isfinite(number)
+    if type.is_float:
+        fits = not finite or type.dtype is None or abs(number) <= type.dtype.max
+    else:
+        low, high = type.written
+        fits = finite and int(number) == number and low <= number <= high
+    if not fits:
         raise fail("PTO-U033", f"%{name} is {type.name}, which cannot be {value}")
-    return wrapper(type)(whole)
+    return (
+        type.dtype.numpy.type(value) if type.dtype and type.is_float else wrapper(type)(int(number))
+    )

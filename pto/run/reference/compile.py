@@ -16,7 +16,7 @@ from pto.isa.row import types as t
 from pto.isa.row.instr import Instr, Operand
 from pto.isa.row.kinds import KINDS
 from pto.isa.row.traits import Control
-from pto.isa.rules.rule import Case
+from pto.isa.rules.rule import Case, open_regions, unlike
 from pto.plan.calls import Names
 from pto.run.machine.core import Core
 from pto.run.reference import tiles, vectors
@@ -123,7 +123,7 @@ class Compiler:
             fn = self._function_of(op, row)
         except PtoError as error:
             raise PtoError(*(d.at(op.loc) for d in error.diagnostics)) from None
-        return self._bind(op, row, _addressed(op, row, fn))
+        return self._bind(op, row, _agreeing(op, row, self.profile, _addressed(op, row, fn)))
 
     def _function_of(self, op: Operation, row: Instr) -> Function:
         case = Case(op, row, self.profile, constant)
@@ -164,6 +164,24 @@ def _addressed(op: Operation, row: Instr, fn: Function) -> Function:
         for i in places:
             values[i] = pointer_to(values[i])
         return fn(core, *values)
+
+    return call
+
+
+def _agreeing(op: Operation, row: Instr, profile: Profile, fn: Function) -> Function:
+    """Valid regions that only the run knows are held to the rules that types answer to."""
+    rules = open_regions(Case(op, row, profile, constant))
+    if not rules:
+        return fn
+    places = {operand.name: i for i, operand in enumerate(row.operands)}
+
+    def call(core: Core, *operands: Any) -> Any:
+        for rule, names in rules:
+            tiles = [(name, operands[places[name]]) for name in names]
+            found = unlike([(n, tile.type, tile.known_valid) for n, tile in tiles], rule.axes)
+            if found:
+                raise fail(rule.code, f"'{op.name}' op {rule.sentence}: {found}")
+        return fn(core, *operands)
 
     return call
 

@@ -23,6 +23,7 @@ from pto.isa.row import types as t
 from pto.isa.rules.rule import Case
 
 Bytes = npt.NDArray[np.uint8]
+_STREAM = 64  # lanes of a register from which on rows do not start anew
 
 MODES: dict[str, Callable[[Lanes, Lanes], Lanes]] = {
     "eq": lanes.equal,
@@ -92,7 +93,7 @@ def _store_dense(mask: Tile, bits: Lanes, lanes_in_register: int) -> None:
     Narrower ones: each row starts a new piece of one register.
     """
     rows, cols = bits.shape
-    if lanes_in_register <= 64:
+    if lanes_in_register <= _STREAM:
         bits, piece = bits.reshape(1, rows * cols), 2 * lanes_in_register
     else:
         piece = lanes_in_register
@@ -104,6 +105,22 @@ def _store_dense(mask: Tile, bits: Lanes, lanes_in_register: int) -> None:
     if dense.size > target.size:
         raise fail("PTO-S042", f"{mask.type} has {target.size} bytes, the mask {dense.size}")
     target[: dense.size] = dense.reshape(-1)
+
+
+def _row_bits(case: Case, name: str) -> int | None:
+    mask = case.tile(name)
+    return None if mask is None else mask.cols * mask.itemsize * 8
+
+
+def _scalar_row_bits(case: Case) -> int | None:
+    """What `_compare_scalar` writes; None where the run decides."""
+    src = case.tile("src")
+    if src is None or case.profile.vector.scalar_compare_mask != "dense" or src.itemsize == 8:
+        return _row_bits(case, "dst")
+    lanes_in_register, cols = case.profile.vector.lanes(src.itemsize), src.valid[1]
+    if cols is None or lanes_in_register <= _STREAM:
+        return cols
+    return -(-cols // lanes_in_register) * lanes_in_register
 
 
 def mask_bits(mask: Tile, rows: int, cols: int) -> npt.NDArray[np.bool_]:
@@ -139,3 +156,11 @@ COMPARE = Do(_compare)
 COMPARE_SCALAR = Do(_compare_scalar)
 SELECT = Do(lambda case: _select)
 SELECT_SCALAR = Do(_select_scalar)
+
+# The operand that is a mask, and the bits from one of its rows to the next, by body.
+PACKING: dict[int, tuple[str, Callable[[Case], int | None]]] = {
+    id(COMPARE): ("dst", lambda case: _row_bits(case, "dst")),
+    id(COMPARE_SCALAR): ("dst", _scalar_row_bits),
+    id(SELECT): ("mask", lambda case: _row_bits(case, "mask")),
+    id(SELECT_SCALAR): ("mask", lambda case: _row_bits(case, "mask")),
+}

@@ -20,6 +20,7 @@ from pto.isa.row.traits import Control
 from pto.isa.rules.rule import Case
 from pto.run.jit.border.context import CALL, DUE, LOG, LOOK, ROOM, TABLE, TOUCHES, Context
 from pto.run.jit.border.values import Handle, Mask, Native, TilePlace, ViewPlace, form_of
+from pto.run.jit.emit.regions import require_regions
 from pto.run.jit.emit.touches import touched
 from pto.run.jit.llvm import lane_masks as masks
 from pto.run.jit.llvm.text import I64, NotNative, Text, Val
@@ -209,7 +210,9 @@ class Emitter:
             try:
                 if self.watch is not None:
                     self.watch.before(op)
-                results = emit(Spot(self, op))
+                spot = Spot(self, op)
+                require_regions(spot)
+                results = emit(spot)
                 if self.watch is not None:
                     self.watch.after(op)
             except (NotNative, PtoError) as why:  # what is wrong, the reference step says

@@ -1,0 +1,82 @@
+"""Python names that are bound inside loops and branches of the program.
+
+A body is traced once, whether or how often it will run. A name that Python binds there has one
+value ever after, so a later use of it, or one in the next iteration, would be wrong in silence.
+"""
+
+from __future__ import annotations
+
+import dis
+from types import FrameType
+from typing import Any
+
+from pto.lang.call.place import KernelError, instructions_of, mistake, user_frame
+from pto.lang.call.session import Handle
+
+_MISSING = object()
+_PLAIN = (int, float, str, bytes, type(None))
+
+
+class Bindings:
+    """The names of the user's function where a body begins; `require_kept` asks where it ends."""
+
+    def __init__(self, *, loop: bool) -> None:
+        self._loop = loop
+        frame = user_frame()
+        self._before: dict[str, Any] = {} if frame is None else dict(frame.f_locals)
+
+    def require_kept(self) -> None:
+        """Nothing that was bound inside is used later; else an error that names the carry."""
+        frame = user_frame()
+        if frame is None:
+            return
+        for name, value in dict(frame.f_locals).items():
+            before = self._before.get(name, _MISSING)
+            if _differ(before, value, self._loop) and self._is_used(frame, name):
+                raise _lost(name, before, value, self._loop)
+
+    def _is_used(self, frame: FrameType, name: str) -> bool:
+        offsets, code = instructions_of(frame.f_code)
+        here = offsets.index(frame.f_lasti) if frame.f_lasti in offsets else 0
+        end = code[here].argval if code[here].opname.startswith("FOR_ITER") else frame.f_lasti
+        after = [each for each in code if each.offset > end]
+        body = [each for each in code if frame.f_lasti < each.offset < end]
+        return _reads_first(after, name) or _reads_first(body, name)
+
+
+def _reads_first(code: list[dis.Instruction], name: str) -> bool:
+    """Whether the first instruction about a name takes its value."""
+    for each in code:
+        if each.argval == name and each.opname.startswith(("LOAD_", "STORE_", "DELETE_")):
+            return each.opname.startswith(("LOAD_FAST", "LOAD_DEREF", "LOAD_NAME", "LOAD_CLOSURE"))
+    return False
+
+
+def _differ(before: Any, after: Any, loop: bool) -> bool:
+    if before is after:
+        return False
+    if before is _MISSING:  # a loop's own constants and values; these end with it (PTO-U216)
+        return not loop and isinstance(after, _PLAIN)
+    if isinstance(before, _PLAIN) and isinstance(after, _PLAIN):
+        return type(before) is not type(after) or before != after
+    return isinstance(before, (*_PLAIN, Handle)) or isinstance(after, Handle)
+
+
+def _lost(name: str, before: Any, value: Any, loop: bool) -> KernelError:
+    what = "loop" if loop else "branch"
+    shown = f"{value!r}" if isinstance(value, _PLAIN) else "what it is now"
+    start = f"{before!r}" if isinstance(before, _PLAIN) and before is not None else "..."
+    carried = f"{name} = pto.carry({start}) before it, {name}.set(...) inside, {name}.value after"
+    return mistake(
+        "PTO-U217",
+        f"`{name}` is bound inside a {what} of the program, which is traced once: from here on it"
+        f" would be {shown}, however the {what} runs",
+        help=f"write {carried}"
+        if not _is_memory(before) and not _is_memory(value)
+        else "tiles and arrays do not change places while a program runs: write the iterations out"
+        " in pairs, or choose with pto.If",
+    )
+
+
+def _is_memory(value: Any) -> bool:
+    return isinstance(value, Handle) and value.type.kind not in ("scalar", "vreg", "mask")

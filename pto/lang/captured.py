@@ -1,0 +1,94 @@
+"""What a kernel sees besides its arguments: globals, closures, attributes, and those of helpers.
+
+A trace keeps the values it met, so they belong to the key that a program is found by: a kernel
+that is called again after one has changed is traced again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator
+from functools import lru_cache, partial
+from types import CodeType, FunctionType, ModuleType
+from typing import Any
+
+import numpy as np
+
+from pto.core.dtypes import DType
+from pto.lang.call.place import is_own
+
+_DEEP = 4  # levels of containers and objects that are looked into
+_PLAIN = (int, str, bytes, type(None), DType)
+
+
+def captured(function: Callable[..., Any]) -> tuple[Hashable, ...]:
+    """A key that is equal as long as everything a function can see is."""
+    found: list[Hashable] = []
+    _function(function, found, set())
+    return tuple(found)
+
+
+def _function(function: Any, found: list[Hashable], seen: set[int]) -> None:
+    if id(function) in seen or not isinstance(function, FunctionType):
+        return
+    seen.add(id(function))
+    code, around = function.__code__, function.__globals__
+    found.append(code)
+    names = _names(code)
+    for default in (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()):
+        _value(default, names, found, seen, 0)
+    for name in names:
+        if name in around:
+            found.append(name)
+            _value(around[name], names, found, seen, 0)
+    for cell in function.__closure__ or ():
+        try:
+            content = cell.cell_contents
+        except ValueError:  # not bound yet
+            content = None
+        _value(content, names, found, seen, 0)
+
+
+@lru_cache(maxsize=1024)
+def _names(code: CodeType) -> tuple[str, ...]:
+    """Globals and attributes that a function and those inside it may ask for."""
+    inner = (each for each in code.co_consts if isinstance(each, CodeType))
+    return tuple(dict.fromkeys((*code.co_names, *(n for each in inner for n in _names(each)))))
+
+
+def _value(
+    value: Any, names: tuple[str, ...], found: list[Hashable], seen: set[int], depth: int
+) -> None:
+    if isinstance(value, _PLAIN):
+        found.append((type(value), value))
+    elif isinstance(value, float | complex):
+        found.append(repr(value))  # -0.0 equals 0.0, and NaN not even itself
+    elif isinstance(value, FunctionType):
+        if not is_own(value.__code__.co_filename):
+            _function(value, found, seen)
+    elif isinstance(value, np.ndarray | np.generic):
+        found.append((str(value.dtype), value.shape, value.tobytes()))
+    elif depth < _DEEP and not _is_library(value):
+        found.append(type(value))
+        for each in _parts(value, names):
+            _value(each, names, found, seen, depth + 1)
+
+
+def _parts(value: Any, names: tuple[str, ...]) -> Iterator[Any]:
+    """What a container holds; of another object the attributes that the code may ask for."""
+    if isinstance(value, dict):
+        for key, each in value.items():  # pyright: ignore[reportUnknownVariableType]
+            yield from (key, each)
+    elif isinstance(value, list | tuple):
+        yield from value
+    elif isinstance(value, set | frozenset):
+        yield from sorted(value, key=repr)  # pyright: ignore[reportUnknownArgumentType]
+    elif isinstance(value, partial):
+        yield from (value.func, value.args, value.keywords)  # pyright: ignore[reportUnknownMemberType]
+    else:
+        slots = getattr(value, "__dict__", {})
+        yield from (slots[name] for name in names if name in slots)
+
+
+def _is_library(value: Any) -> bool:
+    """Modules that a program does not set: this package, NumPy."""
+    return isinstance(value, ModuleType) and value.__name__.partition(".")[0] in ("pto", "numpy")

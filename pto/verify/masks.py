@@ -1,0 +1,60 @@
+"""Masks in tiles: they are read as they were packed.
+
+A mask does not say how its rows lie; the operation that wrote it does. What another operation than
+a comparison wrote, or one through another name of the memory, is not judged.
+"""
+
+from __future__ import annotations
+
+from pto.core.errors import Diagnostic
+from pto.ir.graph import Module, Operation
+from pto.isa.meaning.tile.compare import PACKING
+from pto.isa.rules.rule import Case
+from pto.target.facts import Profile
+from pto.verify.operation import constant
+
+
+def check(module: Module, profile: Profile) -> list[Diagnostic]:
+    found: list[Diagnostic] = []
+    for function in module.functions():
+        packed: dict[int, tuple[Operation, int | None] | None] = {}  # by tile: who wrote it, how
+        for op in function.walk():
+            row = op.row
+            if row is None:
+                continue
+            name, bits_of = PACKING.get(id(row.body), ("", None))
+            bits = bits_of(Case(op, row, profile, constant)) if bits_of else None
+            for operand in row.operands:
+                for value in op.group(operand.name):
+                    if operand.role != "in":
+                        packed[id(value)] = (op, bits) if operand.name == name else None
+                    elif operand.name == name:
+                        found += _judged(op, bits, packed.get(id(value)))
+    return found
+
+
+def _judged(
+    op: Operation, bits: int | None, written: tuple[Operation, int | None] | None
+) -> list[Diagnostic]:
+    if written is None or bits is None or written[1] == bits or _has_one_row(op):
+        return []
+    writer, own = written
+    how = "in a distance that only the run knows" if own is None else f"{own} bits apart"
+    where = f" (line {writer.loc.line})" if writer.loc else ""
+    return [
+        Diagnostic(
+            "PTO-L025",
+            f"'{op.name}' op expects the rows of mask {bits} bits apart: '{writer.name}'{where} has"
+            f" packed them {how}",
+            op.loc,
+            severity="error" if own is not None else "warning",
+            help="compare with a tile of the number (texpands, tcmp), whose rows lie as tsel reads"
+            " them on every profile; in Python pto.where does",
+        )
+    ]
+
+
+def _has_one_row(op: Operation) -> bool:
+    dst = op.operand("dst")
+    tile = getattr(dst.type, "tile", None) if dst is not None else None
+    return tile is not None and tile.valid[0] == 1
