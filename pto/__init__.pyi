@@ -50,6 +50,7 @@ from pto.lang.values.views import View as View
 from pto.observe.sanitize import sanitize as sanitize
 from pto.observe.timing import Timing as Timing
 from pto.run.launch.call import Launch as Launch
+from pto.run.launch.call import PtoWarning as PtoWarning
 from pto.run.launch.host import Report as Report
 from pto.run.launch.host import launch as launch
 from pto.run.machine.device import Device as Device

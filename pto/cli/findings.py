@@ -9,7 +9,6 @@ from pto.cli import console
 from pto.core import render
 from pto.core.render import Piece
 from pto.observe import Verdict
-from pto.observe.mode import ASSUMED
 
 
 def show_verdict(verdict: Verdict, format: str) -> int:
@@ -36,4 +35,4 @@ def _summary(verdict: Verdict) -> list[Piece]:
     style = "error" if errors else "warning" if warnings else "value"
     gap: list[Piece] = [("", "\n")] if counted else []
     found = ", ".join(counted) or "no findings"
-    return [*gap, (style, f"sanitizer: {found}"), ("dim", f"; {ASSUMED[verdict.mode]}\n")]
+    return [*gap, (style, f"sanitizer: {found}"), ("dim", f"; {verdict.about}\n")]

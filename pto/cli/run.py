@@ -52,6 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     watch.add_argument("--step", nargs="?", const="+1", metavar="LINE|+N", help=_STEP)
     watch.add_argument("--sanitize", action="store_true", help=_SANITIZE)
     watch.add_argument("--schedule", metavar="S", help=_SCHEDULE)
+    parser.add_argument("--automatic", action="store_true", help=_AUTOMATIC)
     parser.add_argument("--fix", action="store_true", help=_FIX)
     parser.add_argument("-o", dest="fixed", metavar="FILE", help="where --fix writes")
     parser.add_argument("--format", choices=("text", "json", "sarif"), default="text", help=_FORMAT)
@@ -67,6 +68,9 @@ _CHECKS = "the jit engine also reports reads of local memory that nobody has wri
 _VERBOSE = "also say what the jit engine left to the reference engine, and why"
 _STEP = "stop before a line, or before instruction N (the first), and ask what to do"
 _SANITIZE = "find races, deadlocks and flags that do not match"
+_AUTOMATIC = (
+    "with --sanitize: a compiler will insert synchronisation, although tiles have addresses"
+)
 _SCHEDULE = "when effects happen: program (default), early, late or random:SEED; a race shows so"
 _FIX = "with --sanitize: write FILE.fixed.pto, with fixes that were proven by a run"
 _FORMAT = "how --sanitize shows what it finds"
@@ -95,7 +99,7 @@ def run(args: argparse.Namespace) -> int:
     if args.step:
         report = _stepped(module, args.step, options)
     elif not args.schedule and wants_sanitizer(args.sanitize):
-        report, code = _sanitized(module, args.format, options)
+        report, code = _sanitized(module, args.format, {**options, "automatic": args.automatic})
         if args.fix and args.format == "text":
             code = _fixed(module, args, before)
     else:

@@ -13,6 +13,7 @@ import shutil
 import signal
 import tempfile
 import time
+import warnings
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -28,6 +29,7 @@ from pto.gym.result import Result
 from pto.gym.runner import Runner
 from pto.gym.scripts import Scripts
 from pto.gym.selection import select
+from pto.run.launch.call import PtoWarning
 
 ENGINE = "pto.run.launch.host:launch"
 SANITIZED = "pto.observe.sanitize:launch_sanitized"  # a finding makes a case fail
@@ -165,6 +167,7 @@ class _Pool:
 def _work(pipe: Pipe, options: Options, root: Path) -> None:
     """A worker: programs in, results out, until the other end closes."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the parent, which ends this
+    warnings.simplefilter("ignore", PtoWarning)  # cases are judged by their results
     scripts = Scripts(options.seconds, root / ".cache")
     selection = select(options.expression)
     runner = Runner(

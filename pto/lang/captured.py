@@ -20,32 +20,66 @@ _DEEP = 4  # levels of containers and objects that are looked into
 _PLAIN = (int, str, bytes, type(None), DType)
 
 
-def captured(function: Callable[..., Any]) -> tuple[Hashable, ...]:
-    """A key that is equal as long as everything a function can see is."""
-    found: list[Hashable] = []
-    _function(function, found, set())
-    return tuple(found)
+class Captured:
+    """A key that is equal as long as everything that functions can see is."""
 
+    def __init__(self, *functions: Callable[..., Any] | None) -> None:
+        self._functions = functions
+        self._own: set[int] = set()  # containers that the functions themselves change
+        self._held: dict[int, Hashable] = {}  # the others, as last seen
 
-def _function(function: Any, found: list[Hashable], seen: set[int]) -> None:
-    if id(function) in seen or not isinstance(function, FunctionType):
-        return
-    seen.add(id(function))
-    code, around = function.__code__, function.__globals__
-    found.append(code)
-    names = _names(code)
-    for default in (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()):
-        _value(default, names, found, seen, 0)
-    for name in names:
-        if name in around:
-            found.append(name)
-            _value(around[name], names, found, seen, 0)
-    for cell in function.__closure__ or ():
-        try:
-            content = cell.cell_contents
-        except ValueError:  # not bound yet
-            content = None
-        _value(content, names, found, seen, 0)
+    def key(self) -> tuple[Hashable, ...]:
+        found: list[Hashable] = []
+        seen: set[int] = set()
+        self._held.clear()
+        for function in self._functions:
+            self._function(function, found, seen)
+        return tuple(found)
+
+    def leave_out_changed(self) -> None:
+        """After a trace: what it changed itself, as a list of its calls, is its own affair."""
+        before = dict(self._held)
+        self.key()
+        self._own |= {n for n, held in self._held.items() if before.get(n, held) != held}
+
+    def _function(self, function: Any, found: list[Hashable], seen: set[int]) -> None:
+        if id(function) in seen or not isinstance(function, FunctionType):
+            return
+        seen.add(id(function))
+        code, around = function.__code__, function.__globals__
+        found.append(code)
+        names = _names(code)
+        for default in (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()):
+            self._value(default, names, found, seen, 0)
+        for name in names:
+            if name in around:
+                found.append(name)
+                self._value(around[name], names, found, seen, 0)
+        for cell in function.__closure__ or ():
+            try:
+                content = cell.cell_contents
+            except ValueError:  # not bound yet
+                content = None
+            self._value(content, names, found, seen, 0)
+
+    def _value(
+        self, value: Any, names: tuple[str, ...], found: list[Hashable], seen: set[int], depth: int
+    ) -> None:
+        if isinstance(value, _PLAIN):
+            found.append((type(value), value))
+        elif isinstance(value, float | complex):
+            found.append(repr(value))  # -0.0 equals 0.0, and NaN not even itself
+        elif isinstance(value, FunctionType):
+            if not is_own(value.__code__.co_filename):
+                self._function(value, found, seen)
+        elif isinstance(value, np.ndarray | np.generic):
+            found.append((str(value.dtype), value.shape, value.tobytes()))
+        elif depth < _DEEP and id(value) not in self._own and not _is_library(value):
+            inner: list[Hashable] = [type(value)]
+            for each in _parts(value, names):
+                self._value(each, names, inner, seen, depth + 1)
+            found.append(tuple(inner))
+            self._held[id(value)] = found[-1]
 
 
 @lru_cache(maxsize=1024)
@@ -53,24 +87,6 @@ def _names(code: CodeType) -> tuple[str, ...]:
     """Globals and attributes that a function and those inside it may ask for."""
     inner = (each for each in code.co_consts if isinstance(each, CodeType))
     return tuple(dict.fromkeys((*code.co_names, *(n for each in inner for n in _names(each)))))
-
-
-def _value(
-    value: Any, names: tuple[str, ...], found: list[Hashable], seen: set[int], depth: int
-) -> None:
-    if isinstance(value, _PLAIN):
-        found.append((type(value), value))
-    elif isinstance(value, float | complex):
-        found.append(repr(value))  # -0.0 equals 0.0, and NaN not even itself
-    elif isinstance(value, FunctionType):
-        if not is_own(value.__code__.co_filename):
-            _function(value, found, seen)
-    elif isinstance(value, np.ndarray | np.generic):
-        found.append((str(value.dtype), value.shape, value.tobytes()))
-    elif depth < _DEEP and not _is_library(value):
-        found.append(type(value))
-        for each in _parts(value, names):
-            _value(each, names, found, seen, depth + 1)
 
 
 def _parts(value: Any, names: tuple[str, ...]) -> Iterator[Any]:

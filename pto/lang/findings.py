@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from pto.core.errors import Diagnostic
 from pto.lang.call.place import rendered, sources_of
 
 
 class Findings(list[Diagnostic]):
-    """What a check found; empty means legal. Prints with the lines of the kernel."""
+    """What a check found; empty means legal. Prints with the lines of the kernel.
+
+    `about` says what was looked at, where that is not everything.
+    """
+
+    def __init__(self, found: Iterable[Diagnostic] = (), about: str = "") -> None:
+        super().__init__(found)
+        self.about = about
 
     def __str__(self) -> str:
-        return rendered(self) if self else "no findings"
+        shown = rendered(self) if self else "no findings"
+        return f"{shown}; {self.about}" if self.about and not self else shown
 
     __repr__ = __str__
 

@@ -21,6 +21,7 @@ from pto.ir.text.printer import print_module
 from pto.isa.row.attributes import Enum, Str
 from pto.isa.row.types import Type
 from pto.lang.call.place import KernelError, mistake
+from pto.lang.captured import Captured
 from pto.lang.findings import Findings
 from pto.lang.parameter import Parameter, parameters_of
 from pto.lang.trace import Trace
@@ -114,6 +115,7 @@ class Kernel:
         self._parameters: list[Parameter] | None = None
         self._cache: dict[Any, Specialised] = {}
         self._last: Specialised | None = None
+        self._captured = Captured(function, peer)
 
     @property
     def parameters(self) -> list[Parameter]:
@@ -202,16 +204,22 @@ class Kernel:
         if errors:
             raise KernelError(*errors)
 
-    def sanitize(self, *args: Any, blocks: Blocks = 1, **named: Any) -> Findings:
-        """Run under the sanitizer: races, flags that do not match, reads of undefined data."""
+    def sanitize(
+        self, *args: Any, blocks: Blocks = 1, automatic: bool = False, **named: Any
+    ) -> Findings:
+        """Run under the sanitizer: races, flags that do not match, reads of undefined data.
+
+        `automatic`: a compiler will insert synchronisation, although tiles have addresses already.
+        """
         from pto.observe import sanitize  # only here: a plain run needs no observer
 
         made, arrays, given = self.specialise(self.values(args, named))
-        verdict = sanitize(made.module, args=given, blocks=blocks, profile=self.profile)
+        options: dict[str, Any] = {"profile": self.profile, "automatic": automatic}
+        verdict = sanitize(made.module, args=given, blocks=blocks, **options)
         for array in arrays:
             if array.give_back is not None:
                 array.give_back()
-        return Findings(verdict.findings)
+        return Findings(verdict.findings, verdict.about)
 
     def time(
         self,
@@ -316,12 +324,13 @@ class Kernel:
 
     def _find(self, key: Any, values: list[Any], shapes: list[Shape]) -> Specialised:
         try:
-            found = self._cache.get(key)
+            found = self._cache.get((key, self._captured.key()))
         except TypeError:
             raise self._unhashable(values) from None
         if found is None:
             found = Specialised(self._trace(values, shapes))
-            self._cache[key] = found
+            self._captured.leave_out_changed()
+            self._cache[key, self._captured.key()] = found
         return found
 
     def _unhashable(self, values: list[Any]) -> KernelError:

@@ -32,7 +32,7 @@ HOMES: Final = {
     "pto.run.machine.device": "Device",
     "pto.run.launch.host": "Report launch",
     "pto.run.watch.step": "Stepper Stop",
-    "pto.run.launch.call": "Launch",
+    "pto.run.launch.call": "Launch PtoWarning",
     "pto.run.machine.stream": "Event Graph Stream",
     "pto.run.machine.world": "World",
 }

@@ -2,12 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from pto.core.errors import Diagnostic
+from pto.ir.graph import Operation
+from pto.isa.scalar.unit import GET_BLOCK_IDX
 from pto.plan.mode import Mode, mode_of
 
-__all__ = ["ASSUMED", "Mode", "mode_of"]
+__all__ = ["ASSUMED", "Mode", "looked_at", "mode_of", "placed_by_hand"]
 
 ASSUMED = {
     "flags": "the program orders its pipes itself",
     "automatic": "no flag, barrier or event anywhere: assumed that a compiler inserts"
     " synchronisation; order between pipes is not checked",
 }
+
+
+def looked_at(mode: Mode, functions: Sequence[Operation], blocks: int) -> str:
+    """What a run says something about."""
+    watched = f"{ASSUMED[mode]}; {blocks} block{'s' * (blocks != 1)} watched"
+    asks = any(op.name == GET_BLOCK_IDX.name for f in functions for op in f.walk())
+    return f"{watched}, the program asks which one it is" if asks and blocks == 1 else watched
+
+
+def placed_by_hand(functions: Sequence[Operation]) -> list[Diagnostic]:
+    """Addresses say that no compiler comes after this; then nothing orders the pipes."""
+    for op in (op for f in functions for op in f.walk()):
+        address = op.row.traits.allocates if op.row is not None else ""
+        if address and op.row is not None and address in op.row.operand_names and op.group(address):
+            message = (
+                "tiles are placed by hand, and no flag, barrier or event orders the pipes: whether"
+                " they race was not looked at"
+            )
+            help = (
+                "write the flags (pto sync does), or say that a compiler will insert them:"
+                " automatic=True, --automatic"
+            )
+            return [Diagnostic("PTO-R037", message, op.loc, help=help)]
+    return []

@@ -18,7 +18,7 @@ from pto.observe import flags, undefined
 from pto.observe.atomic import combination
 from pto.observe.clocks import Agent, Clock, Item, Moment, Thread
 from pto.observe.fix import Gap, suggestion
-from pto.observe.mode import Mode, mode_of
+from pto.observe.mode import Mode, looked_at, mode_of, placed_by_hand
 from pto.observe.order import Order
 from pto.observe.races import Races
 from pto.observe.reserved import Reserved
@@ -249,6 +249,7 @@ class Verdict:
     findings: tuple[Diagnostic, ...]
     mode: Mode
     report: Report | None
+    about: str = ""  # what was looked at, and what was not
 
     @property
     def is_clean(self) -> bool:
@@ -269,10 +270,17 @@ def sanitize(
     engine: str = "reference",
     check: bool = True,
     timeout: float | None = None,
+    automatic: bool = False,
 ) -> Verdict:
-    """Run a kernel as `launch` does, and find what is wrong with its order."""
+    """Run a kernel as `launch` does, and find what is wrong with its order.
+
+    `automatic`: a compiler will insert synchronisation, although tiles have addresses already.
+    """
     target = target_of(module, profile=profile, device=device)
-    mode = mode_of(entry_functions(module, entry))
+    functions = entry_functions(module, entry)
+    mode = mode_of(functions)
+    about = looked_at(mode, functions, int(np.prod(blocks)))
+    unordered = [] if automatic or mode == "flags" else placed_by_hand(functions)
     watcher = Sanitizer(target.profile, mode)
     options: dict[str, Any] = {
         "entry": entry,
@@ -303,13 +311,15 @@ def sanitize(
             launch(module, args=_copied(before), check=False, stepper=cast(Any, tap), **options)
 
     if not watcher.has_begun:
-        return Verdict(tuple(found), mode, report)
+        return Verdict((*unordered, *found), mode, report, about)
     looks = _closer_looks(module, target.profile, step_again)
     if report is None:
         ended = [flags.explained(error, watcher.order) for error in found]
-        return Verdict((*watcher.findings(), *looks, *ended), mode, report)
+        seen = (*unordered, *watcher.findings(), *looks, *ended)
+        return Verdict(seen, mode, report, about)
     helped = _with_fixes(watcher, found_again)
-    return Verdict((*helped, *looks, *undefined.findings(watcher.origins, again)), mode, report)
+    late = undefined.findings(watcher.origins, again)
+    return Verdict((*unordered, *helped, *looks, *late), mode, report, about)
 
 
 def watch_run(

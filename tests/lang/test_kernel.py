@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import ml_dtypes
@@ -171,3 +172,79 @@ def test_importing_the_package_loads_nothing():
     done = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True)
     loaded = {"pto", "pto.lang", "pto.lang.names"}
     assert {m for m in done.stdout.split() if m != "numbers"} == loaded
+
+
+SCALE = 2.0
+SETTINGS = {"scale": 2.0}
+
+
+def _scaled(t: Any) -> None:
+    pto.tmuls(t, t, SCALE)
+
+
+def _kernel_of(multiply: Any) -> pto.Kernel:
+    def scale(x: pto.Global[pto.f32], y: pto.Global[pto.f32]) -> None:
+        t = pto.tile(16, 64, pto.f32)
+        pto.tload(t, x)
+        multiply(t)
+        pto.tstore(y, t)
+
+    return pto.kernel(scale)
+
+
+def test_what_a_kernel_sees_besides_its_arguments_is_part_of_its_program(monkeypatch: Any):
+    factor, space = 2.0, SimpleNamespace(scale=2.0)
+    kernels = [
+        _kernel_of(_scaled),
+        _kernel_of(lambda t: pto.tmuls(t, t, SCALE)),
+        _kernel_of(lambda t: pto.tmuls(t, t, SETTINGS["scale"])),
+        _kernel_of(lambda t: pto.tmuls(t, t, factor)),
+        _kernel_of(lambda t: pto.tmuls(t, t, space.scale)),
+    ]
+
+    def results() -> list[float]:
+        x, found = np.ones((16, 64), np.float32), []
+        for kernel in kernels:
+            y = np.zeros_like(x)
+            kernel(x, y)
+            found.append(float(y[0, 0]))
+        return found
+
+    assert results() == [2.0] * 5
+    monkeypatch.setattr(sys.modules[__name__], "SCALE", 5.0)
+    monkeypatch.setitem(SETTINGS, "scale", 5.0)
+    factor, space.scale = 5.0, 5.0
+    assert results() == [5.0] * 5
+    assert [len(k._cache) for k in kernels] == [2] * 5
+
+
+def test_warnings_of_a_check_are_shown_at_a_launch():
+    @pto.kernel
+    def overlapping(x: pto.Global[pto.f32]) -> None:
+        a = pto.tile(16, 64, pto.f32, address=0)
+        b = pto.tile(16, 64, pto.f32, address=0x100)
+        pto.tload(a, x)
+        pto.tload(b, x)
+        pto.tadd(a, a, b)
+
+    with pytest.warns(pto.PtoWarning, match="PTO-M106") as caught:
+        overlapping(np.zeros((16, 64), np.float32))
+    assert caught[0].filename == __file__
+
+
+def test_a_watched_run_says_what_it_looked_at():
+    @pto.kernel
+    def copy(x: pto.Global[pto.f32], y: pto.Global[pto.f32], address: Any = None) -> None:
+        t = pto.tile(16, 64, pto.f32, address=address)
+        i = pto.block_idx() * 16
+        pto.tload(t, x[i:, :])
+        pto.tstore(y[i:, :], t)
+
+    x = np.zeros((64, 64), np.float32)
+    assert "1 block watched, the program asks which one it is" in str(copy.sanitize(x, x.copy()))
+    shown = str(copy[4].sanitize(x, x.copy()))
+    assert shown.startswith("no findings; ")
+    assert "order between pipes is not checked; 4 blocks watched" in shown
+    placed = copy[4].sanitize(x, x.copy(), 0)
+    assert [d.code for d in placed] == ["PTO-R037"]
+    assert not copy[4].sanitize(x, x.copy(), 0, automatic=True)

@@ -39,10 +39,15 @@ def sources_of(diagnostics: Sequence[Diagnostic]) -> render.Sources:
     return render.Sources(shown)
 
 
+def is_own(file: str) -> bool:
+    """Whether a file belongs to this package."""
+    return file.startswith(_HERE)
+
+
 def user_frame() -> FrameType | None:
     """The innermost frame outside this package."""
     frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
-    while frame is not None and frame.f_code.co_filename.startswith(_HERE):
+    while frame is not None and is_own(frame.f_code.co_filename):
         frame = frame.f_back
     return frame
 

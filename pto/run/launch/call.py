@@ -7,6 +7,7 @@ Text programs, Python kernels, streams and ranks all come through here: what is 
 from __future__ import annotations
 
 import operator
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from pto.core.errors import PtoError, fail
+from pto.core.errors import Diagnostic, PtoError, fail
 from pto.core.memory import Memory
 from pto.ir.graph import Module
 from pto.ir.text.parser import parse, parse_file
@@ -66,6 +67,24 @@ def count_of(blocks: Blocks) -> int:
     return found
 
 
+_SHOWN: dict[Any, Any] = {}  # what Python remembers to have shown
+
+
+class PtoWarning(UserWarning):
+    """What `pto check` would warn of in a program that is launched."""
+
+
+def require_legal(findings: Sequence[Diagnostic]) -> None:
+    """Errors end a launch before it begins; warnings go to Python's, which shows each once."""
+    errors = [d for d in findings if d.severity == "error"]
+    if errors:
+        raise PtoError(*errors)
+    for finding in findings:
+        file, line = (finding.loc.file, finding.loc.line) if finding.loc else ("<program>", 0)
+        message = f"{finding.message} [{finding.code}]"
+        warnings.warn_explicit(message, PtoWarning, file, line, registry=_SHOWN)
+
+
 def prepare(
     module: Module,
     entry: str | None,
@@ -77,9 +96,7 @@ def prepare(
 ) -> Kernel:
     """Check a program for a profile and make its kernel ready."""
     _, findings = judge(module, profile=profile.name, device=profile.device)
-    errors = [d for d in findings if d.severity == "error"]
-    if errors:
-        raise PtoError(*errors)
+    require_legal(findings)
     return Kernel(module, entry_functions(module, entry), profile, tap, engine, checks)
 
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
 
-from pto.core.errors import PtoError, fail
+from pto.core.errors import fail
 from pto.ir.graph import Module, Operation
 from pto.plan.mode import mode_of
-from pto.run.launch.call import Launch
+from pto.run.launch.call import Launch, require_legal
 from pto.run.launch.engine import chosen_engine
 from pto.run.launch.entry import entry_functions
 from pto.run.launch.prepared import Kernel
@@ -114,7 +114,5 @@ def _target(module: Module, profile: str | None, device: str | None, check: bool
     if not check:
         return target_of(module, profile=profile, device=device)
     target, findings = judge(module, profile=profile, device=device)
-    errors = [d for d in findings if d.severity == "error"]
-    if errors:
-        raise PtoError(*errors)
+    require_legal(findings)
     return target
