@@ -23,7 +23,7 @@ from pto.isa.row.types import Type
 from pto.lang.call.place import KernelError, mistake
 from pto.lang.captured import Captured
 from pto.lang.findings import Findings
-from pto.lang.parameter import Parameter, parameters_of
+from pto.lang.parameter import Parameter, parameters_of, unhashable
 from pto.lang.trace import Trace
 from pto.lang.values.arrays import as_array
 from pto.lang.values.views import contiguous, pointer_type, view_of
@@ -326,24 +326,12 @@ class Kernel:
         try:
             found = self._cache.get((key, self._captured.key()))
         except TypeError:
-            raise self._unhashable(values) from None
+            raise unhashable(self.name, self.parameters, values) from None
         if found is None:
             found = Specialised(self._trace(values, shapes))
             self._captured.leave_out_changed()
             self._cache[key, self._captured.key()] = found
         return found
-
-    def _unhashable(self, values: list[Any]) -> KernelError:
-        """An array whose parameter says nothing, most often."""
-        given = zip(self.parameters, values, strict=True)
-        constants = ((p.name, v) for p, v in given if p.kind == "constant")
-        name, value = next((n, v) for n, v in constants if not _is_hashable(v))
-        what = f"a {type(value).__name__}, and its annotation does not say so"
-        return mistake(
-            "PTO-U210",
-            f"{self.name}: {name} is {what}, so it would be a constant",
-            help=f"write {name}: pto.Global[pto.f32] for an array; constants must be hashable",
-        )
 
     def _trace(self, values: list[Any], shapes: list[Shape]) -> Module:
         file = self.function.__code__.co_filename
@@ -400,14 +388,6 @@ def _shaped(param: Parameter, value: Any) -> Any:
     if param.kind != "array" or param.dtype is None or not isinstance(value, tuple):
         return value
     return np.empty(cast(tuple[int, ...], value), param.dtype.numpy)
-
-
-def _is_hashable(value: Any) -> bool:
-    try:
-        hash(value)
-    except TypeError:
-        return False
-    return True
 
 
 def _ir_type(param: Parameter, kind: DType | None) -> Type:

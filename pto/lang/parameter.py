@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, get_args, get_origin
 
 from pto.core.dtypes import DType
-from pto.lang.call.place import mistake
+from pto.lang.call.place import KernelError, mistake
 from pto.lang.values.scalars import Scalar
 from pto.lang.values.views import Global
 
@@ -53,3 +53,24 @@ def _parameter(name: str, hint: Any) -> Parameter:
             )
         return Parameter(name, "scalar", kinds[0])
     return Parameter(name, "constant")
+
+
+def unhashable(kernel: str, parameters: list[Parameter], values: list[Any]) -> KernelError:
+    """An array whose parameter says nothing, most often."""
+    given = zip(parameters, values, strict=True)
+    constants = ((p.name, v) for p, v in given if p.kind == "constant")
+    name, value = next((n, v) for n, v in constants if not _is_hashable(v))
+    what = f"a {type(value).__name__}, and its annotation does not say so"
+    return mistake(
+        "PTO-U210",
+        f"{kernel}: {name} is {what}, so it would be a constant",
+        help=f"write {name}: pto.Global[pto.f32] for an array; constants must be hashable",
+    )
+
+
+def _is_hashable(value: Any) -> bool:
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
