@@ -17,13 +17,12 @@ from pto.observe.fences import Fences
 from pto.run.machine.core import Core
 from pto.run.order import effects as fx
 from pto.run.order.model import Model
+from pto.run.order.resolve import mark_of
 from pto.run.order.state import Unit
 from pto.run.watch.events import Event
 from pto.target.facts import Sync
 
 Work = Callable[[Thread, Item], None]
-# A product marks its tile of L0C as ready, a fixpipe transfer waits for the mark and takes it away.
-_UNIT_FLAGS = frozenset({"unit_flag", "unit_flag_mode"})
 
 
 class Order(Model[Clock, Thread, Item]):
@@ -40,6 +39,7 @@ class Order(Model[Clock, Thread, Item]):
         self._automatic = automatic
         # sets of a flag that was still set: (agent, flag, the earlier set, the later), by operation
         self.set_twice: dict[int, tuple[Agent, Flag, Item, Item]] = {}
+        self._marks: dict[int, fx.Mark | None] = {}  # unit flags, by operation
         self._launch = 0  # that agents which begin now belong to
         self._bases: dict[int, Clock | None] = {}  # by launch
 
@@ -104,9 +104,11 @@ class Order(Model[Clock, Thread, Item]):
     ) -> None:
         """One event, or a vector scope as one."""
         op = event.op
-        is_marked = scope is None and not _UNIT_FLAGS.isdisjoint(op.attrs)
+        if id(op) not in self._marks:
+            self._marks[id(op)] = mark_of(op)
+        mark = None if scope is not None else self._marks[id(op)]
         item = Item(
-            *(op, event.pipe, moment.number, event.effect, is_marked),
+            *(op, event.pipe, moment.number, event.effect, mark),
             moment=moment,
             accesses=event.accesses,
             reads=event.reads,

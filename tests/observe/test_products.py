@@ -1,4 +1,4 @@
-"""Products into one accumulator: a3 asks for a barrier of M between dependent ones, a5 does not."""
+"""Products into one accumulator: barriers of M on a3, and unit flags instead of flags to FIX."""
 
 from __future__ import annotations
 
@@ -28,3 +28,34 @@ def _codes(arch: str, *between: str) -> set[str]:
 def test_dependent_products(arch: str, needs: bool) -> None:
     assert _codes(arch) == ({"PTO-R004"} if needs else set())
     assert _codes(arch, _BARRIER) == set()
+
+
+_TO_FIX = '["PIPE_M", "PIPE_FIX", "EVENT_ID0"]'
+
+
+def _by_unit_flags(product: str, transfer: str) -> set[str]:
+    """The flag from M to FIX taken out; both sides of the accumulator carry unit flags instead."""
+    text = (HERE / "cube_tiles.pto").read_text(encoding="utf-8").replace("$target", "a5")
+    text = text.replace(f"pto.set_flag{_TO_FIX}", "").replace(f"pto.wait_flag{_TO_FIX}", "")
+    text = text.replace(_MORE, f"{_MORE} {{accPhase = #pto<acc_phase {product}>}}")
+    store = "outs(%dst : !out)"
+    text = text.replace(store, f"{store} {{stPhase = #pto<st_phase {transfer}>}}")
+    args = [np.ones((16, 32), np.float16), np.ones((32, 16), np.float16)]
+    found = sanitize(parse(text), args=[*args, np.zeros((16, 16), np.float32)])
+    return {d.code for d in found.findings}
+
+
+@pytest.mark.parametrize(
+    ("product", "transfer", "codes"),
+    [
+        ("final", "final", set()),
+        ("final", "partial", set()),  # it looks, and leaves the mark
+        ("partial", "partial", {"PTO-R001"}),  # nobody marks the tile
+        ("partial", "final", {"PTO-R001"}),
+        ("final", "unspecified", {"PTO-R001"}),  # nobody looks
+    ],
+)
+def test_a_tile_is_ready_when_a_product_has_marked_it(
+    product: str, transfer: str, codes: set[str]
+) -> None:
+    assert _by_unit_flags(product, transfer) == codes

@@ -25,7 +25,7 @@ from pto.run.order import effects as fx
 from pto.run.order.choice import Schedule
 from pto.run.order.deferred_registers import Registers
 from pto.run.order.pipes import Agent, Issued, Pipes
-from pto.run.order.resolve import effect_of, issuing_pipe
+from pto.run.order.resolve import effect_of, issuing_pipe, mark_of
 from pto.run.reference.code import Regs, Step, Wait, Waits, until_ready
 from pto.run.watch.events import Made, Tap
 from pto.target.facts import Sync
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from pto.run.reference.compile import Compiler
 
 _PLACES = (t.Ptr, t.TileBuf, t.View, t.MemRef)
-_UNIT_FLAGS = frozenset({"unit_flag", "unit_flag_mode"})
 _BLOCKS_AT_ONCE = 32  # about as many as a chip has cores; each holds its buffers
 _AT_ONCE = ("S", "none")
 _ISSUED = (kinds.Within, kinds.Signal, kinds.OfQueue, kinds.Meet)  # to a pipe, by their order
@@ -186,10 +185,9 @@ class Scheduler(Tap):
             if len(queue) >= depth:
                 return Blocked(f"room in the queue of {pipe}: {self._why(queue[0])}")
         number = self._pipes.number()
-        marked = bool(_UNIT_FLAGS & op.attrs.keys())
         kept = unit.registers.kept()
         item = Issued(
-            *(op, pipe, number, effect, marked),
+            *(op, pipe, number, effect, mark_of(op)),
             unit=unit,
             step=step,
             values=values,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, MutableMapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from pto.isa.row.flag import Flag
 
@@ -56,6 +56,15 @@ class Release:
 
 
 @dataclass(frozen=True, slots=True)
+class Mark:
+    """Beside its work: what an operation on the accumulator waits for, `full` of a transfer, `free`
+    of a product, and what it tells when it is done."""
+
+    waits: Literal["full", "free"]
+    tells: Literal["full", "free", ""]
+
+
+@dataclass(frozen=True, slots=True)
 class Send:
     """Signals to agents of this core, and arrivals where all cores meet: (who, which round)."""
 
@@ -79,6 +88,10 @@ class Meet:
     joins: tuple[Any, ...]
     publishes: tuple[Any, ...]
     quorum: int = 0
+
+    @property
+    def is_of_all_cores(self) -> bool:
+        return any(key[0] == ALL_CORES for key in (*self.joins, *self.publishes))
 
 
 @dataclass(frozen=True, slots=True)

@@ -116,7 +116,7 @@ class Model(ABC, Generic[S, P, I]):
         pipe = self.pipe(unit, item.pipe)
         item.stamp, item.version = self.pipe(unit, "S").publish(), unit.version
         pipe.queue.append(item)
-        if item.is_marked:
+        if item.mark is not None:
             unit.marked.append(item)
 
     def issue(self, unit: Unit[S, P, I], item: I) -> None:
@@ -159,7 +159,7 @@ class Model(ABC, Generic[S, P, I]):
     def _park(self, unit: Unit[S, P, I], pipe: P, item: I) -> None:
         item.stamp, item.version = self.pipe(unit, "S").publish(), unit.version
         pipe.queue.append(item)
-        if item.is_marked:
+        if item.mark is not None:
             unit.marked.append(item)
         self.parked.add(unit)
 
@@ -189,8 +189,8 @@ class Model(ABC, Generic[S, P, I]):
         first = self.pipe(unit, item.pipe).queue[0]
         if first is not item:
             return first
-        if item.is_marked and unit.marked[0] is not item:
-            return unit.marked[0]
+        if item.mark is not None and (other := self._marker(unit, item)) is not None:
+            return other
         if self._is_met(unit, item):
             return None
         return self._answer(unit, item)
@@ -209,16 +209,16 @@ class Model(ABC, Generic[S, P, I]):
         return not effect.of_all or self._user(unit, item, effect) is None
 
     def _is_sent(self, unit: Unit[S, P, I], item: I, effect: fx.Hear) -> bool:
-        return all(self.signals.get(_at(unit, key)) for key in effect.signals)
+        return all(self.signals.get(unit.signal(key)) for key in effect.signals)
 
     def _is_complete(self, unit: Unit[S, P, I], item: I, effect: fx.Meet) -> bool:
         """Where all cores meet, one's own pipes are done first, and the others have come."""
-        if not _is_of_all_cores(effect):
+        if not effect.is_of_all_cores:
             return True
         if any(pipe.queue and pipe.queue[0] is not item for pipe in unit.pipes.values()):
             return False
         others = effect.quorum - len(effect.publishes)
-        return all(self._came.get(_of_launch(unit, k), 0) >= others for k in effect.joins)
+        return all(self._came.get(unit.meeting(k), 0) >= others for k in effect.joins)
 
     def _is_told(self, unit: Unit[S, P, I], item: I, effect: fx.Await) -> bool:
         """False only while somebody who is held up will change one of the words."""
@@ -250,6 +250,16 @@ class Model(ABC, Generic[S, P, I]):
                 return queue[0]
         return None
 
+    def _marker(self, unit: Unit[S, P, I], item: I) -> I | None:
+        """The first earlier operation that tells what a unit flag waits for."""
+        waits = item.mark.waits if item.mark is not None else ""
+        for other in unit.marked:
+            if other.number >= item.number:
+                break
+            if other.mark is not None and other.mark.tells == waits:
+                return other
+        return None
+
     # ---- start
 
     def start(self, unit: Unit[S, P, I], item: I) -> bool:
@@ -262,15 +272,15 @@ class Model(ABC, Generic[S, P, I]):
 
     def _leave(self, unit: Unit[S, P, I], pipe: P, item: I) -> None:
         pipe.queue.popleft()
-        if item.is_marked:
-            unit.marked.popleft()
+        if item.mark is not None:
+            unit.marked.remove(item)
 
     def _begin(self, unit: Unit[S, P, I], pipe: P, item: I) -> bool:
         """Run one operation; False when it has to wait."""
         effect = item.effect
         if effect is not None and not self._is_met(unit, item):
             return False
-        if item.is_marked and unit.marked and unit.marked[0] is not item:
+        if item.mark is not None and self._marker(unit, item) is not None:
             return False
         self._catch_up(unit, pipe, item)
         if effect is None:
@@ -285,9 +295,9 @@ class Model(ABC, Generic[S, P, I]):
             tells = self._tells.get(type(effect))
             if tells is not None:
                 tells(unit, pipe, item, effect)
-        if item.is_marked:
-            stamp = pipe.publish()
-            unit.mark = stamp if unit.mark is None else self.merged(stamp, unit.mark)
+        if item.mark is not None and item.mark.tells:
+            stamp, old = pipe.publish(), unit.marks.get(item.mark.tells)
+            unit.marks[item.mark.tells] = stamp if old is None else self.merged(stamp, old)
         item.is_done = True
         if pipe is unit.pipes.get("S"):
             unit.version += 1
@@ -304,8 +314,8 @@ class Model(ABC, Generic[S, P, I]):
             if pipe is not scalar:
                 pipe.join(scalar.publish())
             pipe.seen = unit.version
-        if item.is_marked and unit.mark is not None:
-            pipe.join(unit.mark)
+        if item.mark is not None and item.mark.waits in unit.marks:
+            pipe.join(unit.marks[item.mark.waits])
 
     def _pump(self, unit: Unit[S, P, I]) -> None:
         """Let parked pipes go on as far as they can."""
@@ -373,14 +383,14 @@ class Model(ABC, Generic[S, P, I]):
     def _send(self, unit: Unit[S, P, I], pipe: P, item: I, effect: fx.Send) -> None:
         stamp = pipe.publish()
         for key in effect.signals:
-            self.signals.setdefault(_at(unit, key), deque()).append((stamp, pipe, item))
+            self.signals.setdefault(unit.signal(key), deque()).append((stamp, pipe, item))
         for (meeting, block, _), value in effect.arrivals:
             self._rounds.setdefault((unit.launch, meeting, value), []).append((block, stamp))
         self._wake(unit)
 
     def _hear(self, unit: Unit[S, P, I], pipe: P, item: I, effect: fx.Hear) -> None:
         for key in effect.signals:
-            pipe.join(self.signals[_at(unit, key)].popleft()[0])
+            pipe.join(self.signals[unit.signal(key)].popleft()[0])
         for meeting, value in effect.meetings:
             for where, stamp in self._rounds.get((unit.launch, meeting, value), ()):
                 if meeting[0] == "0" or where == unit.block:
@@ -391,13 +401,13 @@ class Model(ABC, Generic[S, P, I]):
             # where all meet, what one's own pipes have done is done for one's other pipes too
             self._publish(unit, pipe, item, effect)
         for key in effect.joins:
-            stamp = self._meetings.get(_of_launch(unit, key))
+            stamp = self._meetings.get(unit.meeting(key))
             for each in _who_meets(unit, pipe, effect) if stamp is not None else ():
                 each.join(stamp)
 
     def _publish(self, unit: Unit[S, P, I], pipe: P, item: I, effect: fx.Meet) -> None:
         """After the work of the operation itself: a push has written what a pop reads."""
-        for key in (_of_launch(unit, key) for key in effect.publishes):
+        for key in (unit.meeting(key) for key in effect.publishes):
             self._came[key] = self._came.get(key, 0) + 1
             stamp = self._meetings.get(key)
             for each in _who_meets(unit, pipe, effect):
@@ -427,21 +437,6 @@ _COUNTED = (fx.Acquire, fx.Release)
 _VERBS: dict[type, str] = {fx.WaitFlag: "set", fx.Acquire: "released"}
 
 
-def _at(unit: Unit[Any, Any, Any], key: tuple[int, Any]) -> tuple[tuple[int, int], Any]:
-    """A signal belongs to a block of a launch."""
-    block, name = key
-    return (unit.launch, block), name
-
-
-def _of_launch(unit: Unit[Any, Any, Any], key: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Queues and meetings of blocks belong to their launch; those of ranks to everyone."""
-    return key if key[0] == fx.RANKS else (unit.launch, *key)
-
-
-def _is_of_all_cores(effect: fx.Meet) -> bool:
-    return any(key[0] == fx.ALL_CORES for key in (*effect.joins, *effect.publishes))
-
-
 def _who_meets(unit: Unit[S, P, I], pipe: P, effect: fx.Meet) -> list[P]:
     """The pipe of the operation; where all cores meet, every pipe of the agent."""
-    return list(unit.pipes.values()) if _is_of_all_cores(effect) else [pipe]
+    return list(unit.pipes.values()) if effect.is_of_all_cores else [pipe]

@@ -17,7 +17,7 @@ from pto.isa.meaning.handle.view import as_view
 from pto.isa.meaning.memory import collective
 from pto.isa.meaning.order.ring import WHOLE, Ring, by_id, own
 from pto.isa.row import order as kinds
-from pto.isa.row.attributes import Int
+from pto.isa.row.attributes import Enum, Int
 from pto.isa.row.enums import ENUMS
 from pto.isa.row.flag import event_of, flag_of, key_of
 from pto.isa.row.pipe_of import pipe_of
@@ -71,6 +71,26 @@ def arrival_of(case: Case) -> MakeEffect | None:
         return fx.Meet((), where(core)) if came else None
 
     return of
+
+
+# Kinds of attributes that are unit flags: who waits for what, and tells what with these words.
+_UNIT_FLAGS: dict[str, tuple[fx.Mark, fx.Mark]] = {
+    **dict.fromkeys(
+        ("mad_unit_flag_mode", "acc_phase"), (fx.Mark("free", ""), fx.Mark("free", "full"))
+    ),
+    **dict.fromkeys(("unit_flag_ctrl", "st_phase"), (fx.Mark("full", ""), fx.Mark("full", "free"))),
+}
+_CHECKS, _CHANGES = ("check_only", "partial"), ("check_and_set", "check_and_clear", "final")
+
+
+def mark_of(op: Operation) -> fx.Mark | None:
+    """The unit flag of a product, or of a transfer out of the accumulator."""
+    for attr in op.row.attrs if op.row is not None and op.attrs else ():
+        marks, value = _UNIT_FLAGS.get(attr.kind), op.attrs.get(attr.name)
+        if marks is not None and isinstance(value, Enum):
+            found = value.value
+            return marks[0] if found in _CHECKS else marks[1] if found in _CHANGES else None
+    return None
 
 
 # ---- flags, barriers and buffers inside an agent

@@ -24,7 +24,7 @@ class Item:
     pipe: str
     number: int  # in program order of its agent
     effect: fx.Effect | None = None
-    is_marked: bool = False  # ordered with the others that carry a unit flag
+    mark: fx.Mark | None = None  # its unit flag
     need: int = 0  # releases of a buffer id that came before it
     stamp: Any = None  # of the scalar unit when it was issued; None: that of now
     version: int = 0  # of the scalar unit then
@@ -74,13 +74,22 @@ class Unit(Generic[S, P, I]):
     buffers: dict[int, list[S]] = field(default_factory=dict[int, list[S]])  # releases, by id
     releases: dict[int, int] = field(default_factory=dict[int, int])  # issued so far
     users: dict[int, dict[str, None]] = field(default_factory=dict[int, dict[str, None]])
-    marked: deque[I] = field(default_factory=deque[I])
-    mark: S | None = None  # of the operations with unit flags so far
+    marked: list[I] = field(default_factory=list[I])  # that have a unit flag and are not done
+    marks: dict[str, S] = field(default_factory=dict[str, S])  # that unit flags have told
     version: int = 0  # grows when the clock of the scalar unit may have changed
 
     def items(self) -> Iterator[I]:
         for pipe in self.pipes.values():
             yield from pipe.queue
+
+    def signal(self, key: tuple[int, Any]) -> tuple[tuple[int, int], Any]:
+        """A signal belongs to a block of a launch."""
+        block, name = key
+        return (self.launch, block), name
+
+    def meeting(self, key: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Queues and meetings of blocks belong to their launch; those of ranks to everyone."""
+        return key if key[0] == fx.RANKS else (self.launch, *key)
 
     @property
     def is_idle(self) -> bool:
