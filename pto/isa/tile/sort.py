@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from pto.core.constants import BLOCK_BYTE_SIZE
 from pto.isa.meaning.tile import sort as meaning
-from pto.isa.meaning.tile.sort import BLOCK, RECORD, RUN_STEP, counted_byte
+from pto.isa.meaning.tile.merge import RECORD
+from pto.isa.meaning.tile.sort import BLOCK, RUN_STEP, counted_byte
 from pto.isa.row import types as t
 from pto.isa.row.instr import INS_OUTS_INSIDE, Attr, Family, instr, read, scratch, write
 from pto.isa.rules.rule import (

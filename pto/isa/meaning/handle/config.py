@@ -13,9 +13,10 @@ from pto.core.global_tensor import GlobalTensor
 from pto.core.memory import Memory
 from pto.core.tile import Tile
 from pto.isa.meaning.handle.view import as_tile, as_view
-from pto.isa.meaning.kinds import Blocked, Do
+from pto.isa.meaning.kinds import Blocked, Do, Move
 from pto.isa.meaning.machine import Machine
 from pto.isa.meaning.memory import registers
+from pto.isa.meaning.tile.mover import Mover
 from pto.isa.rules.rule import Case
 
 # ---- waiting
@@ -132,7 +133,7 @@ SCALE_ADDRESS = _bound(lambda src, dst, numbers: (dst.memory, src.address >> _SC
 
 def _hf32(case: Case) -> Callable[..., None]:
     enabled = case.word("enable") == "true"
-    return lambda core: registers.put(core, registers.HF32, enabled)
+    return lambda x: x.put(registers.HF32, int(enabled))
 
 
 def _tf32(case: Case) -> Callable[..., None]:
@@ -143,12 +144,11 @@ def _tf32(case: Case) -> Callable[..., None]:
     enabled, mode = case.word("enable") == "true", case.word("mode")
     if mode not in ("ROUND", "RINT"):
         raise fail("PTO-T174", f"tf32 rounds to nearest even; {mode} is reserved")
+    kept = ~(1 << registers.TF32 | 1 << registers.TF32_AWAY)
 
-    def run(core: Machine) -> None:
-        if core.profile.tf32:
-            ctrl = registers.get(core, registers.CTRL)
-            kept = ctrl & ~(1 << registers.TF32 | 1 << registers.TF32_AWAY)
-            registers.put(core, registers.CTRL, kept | enabled << registers.TF32)
+    def run(x: Mover) -> None:
+        if case.profile.tf32:
+            x.put(registers.CTRL, x.get(registers.CTRL) & kept | enabled << registers.TF32)
 
     return run
 
@@ -171,7 +171,7 @@ def _quant_vector(case: Case) -> Callable[..., None]:
     return lambda core, fp: registers.put(core, registers.TILE_QUANT, (None, as_tile(fp, type)))
 
 
-HF32_MODE = Do(_hf32)
-TF32_MODE = Do(_tf32)
+HF32_MODE = Move(_hf32)
+TF32_MODE = Move(_tf32)
 QUANT_SCALAR = Do(_quant_scalar)
 QUANT_VECTOR = Do(_quant_vector)

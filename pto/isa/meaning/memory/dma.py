@@ -15,11 +15,12 @@ from pto.core.dtypes import DType
 from pto.core.errors import fail
 from pto.core.memory import Bytes
 from pto.core.pointer import Pointer
-from pto.isa.meaning.kinds import Do, do
+from pto.isa.meaning.kinds import Do, Move
 from pto.isa.meaning.machine import Machine
 from pto.isa.meaning.memory import burst, registers
 from pto.isa.meaning.memory.burst import Loop
 from pto.isa.meaning.scalar.arith import to_bits
+from pto.isa.meaning.tile.mover import Mover
 from pto.isa.row import types as t
 from pto.isa.rules.rule import Case
 
@@ -235,62 +236,61 @@ MTE_L1_UB = Do(_mte_l1_ub)
 # ---- configuration registers
 
 
-def _loop_size(way: str) -> Do:
-    """first is loop2, second is loop1."""
-    name = f"{registers.LOOP_SIZE} {way}"
-    return do(lambda core, first, second: registers.put(core, name, (second, first)))
+def _put(register: str, words: Callable[..., Sequence[int]]) -> Move:
+    """A register becomes the words that `words` makes of the operands."""
+
+    def run(x: Mover, *operands: Any) -> None:
+        x.put(register, *words(*map(x.number, operands)))
+
+    return Move(lambda case: run)
 
 
-def _pair(register: str, way: str) -> Do:
-    name = f"{register} {way}"
-    return do(lambda core, first, second: registers.put(core, name, (first, second)))
+def _word(register: str) -> Move:
+    return _put(register, lambda value: (value,))
 
 
-def _word(register: str) -> Do:
-    return do(lambda core, value: registers.put(core, register, value & registers.MASK))
-
-
-def _split_word(register: str) -> Do:
+def _split_word(register: str) -> Move:
     """One word, given as its low 40 and its high 24 bits."""
-
-    def run(core: Machine, low: int, high: int) -> None:
-        word = low & ((1 << 40) - 1) | (high & ((1 << 24) - 1)) << 40
-        registers.put(core, register, word)
-
-    return do(run)
+    low, high = (1 << 40) - 1, (1 << 24) - 1
+    return _put(register, lambda a, b: (a & low | (b & high) << 40,))
 
 
-def _packed_sizes(core: Machine, value: int) -> None:
-    """loop2 << 21 | loop1."""
-    sizes = (value & 0x1FFFFF, value >> 21 & 0x1FFFFF)
-    registers.put(core, f"{registers.LOOP_SIZE} outtol1", sizes)
-
-
-def _packed_strides(register: str) -> Do:
+def _packed_strides(register: str) -> Move:
     """source | destination << 40."""
-
-    def run(core: Machine, value: int) -> None:
-        strides = (value & ((1 << 40) - 1), value >> 40 & ((1 << 24) - 1))
-        registers.put(core, f"{register} outtol1", strides)
-
-    return do(run)
+    low, high = (1 << 40) - 1, (1 << 24) - 1
+    return _put(f"{register} outtol1", lambda value: (value & low, value >> 40 & high))
 
 
 def _pad_value(case: Case) -> Callable[..., None]:
     type = case.elem("value")
     if not isinstance(type, t.Scalar) or type.dtype is None:
         raise fail("PTO-T160", f"{case.row.name}: value has no element type")
-    return lambda core, value: registers.put(core, registers.MOV_PAD, to_bits(type, value))
+    return lambda x, value: x.put(registers.MOV_PAD, x.bits(value, type))
 
 
-CONFIG: dict[str, Do] = {
-    **{f"set_loop_size_{way}": _loop_size(way) for way in ("outtoub", "ubtoout")},
+def _atomic(number: int) -> Move:
+    """The type of atomic writes; the operation in CTRL stays."""
+    kept, bits = ~(7 << registers.ATOMIC_TYPE), number << registers.ATOMIC_TYPE
+
+    def run(x: Mover) -> None:
+        x.put(registers.CTRL, x.get(registers.CTRL) & kept | bits)
+
+    return Move(lambda case: run)
+
+
+CONFIG: dict[str, Move] = {
+    **{  # first is loop2, second is loop1
+        f"set_loop_size_{way}": _put(f"{registers.LOOP_SIZE} {way}", lambda a, b: (b, a))
+        for way in ("outtoub", "ubtoout")
+    },
     **{
-        f"set_{loop}_stride_{way}": _pair(f"{loop} stride", way)
+        f"set_{loop}_stride_{way}": _put(f"{loop} stride {way}", lambda a, b: (a, b))
         for way in ("outtoub", "ubtoout")
         for loop in ("loop1", "loop2")
     },
-    "set_loop_size_outtol1": do(_packed_sizes),
+    "set_loop_size_outtol1": _put(  # loop2 << 21 | loop1
+        f"{registers.LOOP_SIZE} outtol1", lambda value: (value & 0x1FFFFF, value >> 21 & 0x1FFFFF)
+    ),
     "set_loop1_stride_outtol1": _packed_strides(registers.LOOP1_STRIDE),
     "set_loop2_stride_outtol1": _packed_strides(registers.LOOP2_STRIDE),
     "set_pad_val_outtol1": _word(registers.L1_PAD),
@@ -301,7 +301,7 @@ CONFIG: dict[str, Do] = {
     "set_fpc": _word(registers.FPC),
     "set_loop3_para": _split_word(registers.LOOP3),
     "set_channel_para": _split_word(registers.CHANNEL),
-    "set_mov_pad_val": Do(_pad_value),
-    "set_atomic_s32": do(lambda core: registers.select_atomic(core, 4)),
-    "set_atomic_s8": do(lambda core: registers.select_atomic(core, 5)),
+    "set_mov_pad_val": Move(_pad_value),
+    "set_atomic_s32": _atomic(4),
+    "set_atomic_s8": _atomic(5),
 }

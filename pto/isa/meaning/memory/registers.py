@@ -71,6 +71,13 @@ _FIRST: Final[dict[str, Any]] = {
     **{f"{name} {m}": None for name in (FMATRIX, IMG2COL_RPT, IMG2COL_PADDING) for m in "AB"},
 }
 
+# Registers that hold nothing at first, and how many words they have then.
+OPTIONAL: Final[dict[str, int]] = {
+    f"{name} {m}": count
+    for name, count in ((FMATRIX, 6), (IMG2COL_RPT, 4), (IMG2COL_PADDING, 1))
+    for m in "AB"
+}
+
 
 def first(name: str) -> Any:
     """What a register holds before a program writes it."""
@@ -84,6 +91,11 @@ def get(core: Machine, name: str) -> Any:
 
 def put(core: Machine, name: str, value: Any) -> None:
     core.registers[name] = value
+
+
+def names() -> list[str]:
+    """Every register with a first value."""
+    return list(_FIRST)
 
 
 def ctrl_bit(core: Machine, index: int) -> bool:

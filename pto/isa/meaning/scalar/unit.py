@@ -11,10 +11,11 @@ import numpy as np
 
 from pto.core.errors import fail
 from pto.core.pointer import Pointer
-from pto.isa.meaning.kinds import Do, do
+from pto.isa.meaning.kinds import Do, Move, do
 from pto.isa.meaning.machine import Machine
 from pto.isa.meaning.memory import registers
 from pto.isa.meaning.scalar.arith import bits_of, from_bits, to_bits
+from pto.isa.meaning.tile.mover import Mover
 from pto.isa.row import types as t
 from pto.isa.row.attributes import Str
 from pto.isa.rules.rule import Case
@@ -89,28 +90,33 @@ LOCAL_ARRAY_SET = do(_put)
 # ---- control registers
 
 
-def _signed(value: int) -> int:
-    return ((value + (1 << 63)) & registers.MASK) - (1 << 63)
+def _get_ctrl(case: Case) -> Callable[..., Any]:
+    return lambda x: x.scalar(x.get(registers.CTRL), case.op.results[0].type)
 
 
-def _set_ctrl(core: Machine, value: int) -> None:
-    registers.put(core, registers.CTRL, value & registers.MASK)
+def _set_ctrl(x: Mover, value: Any) -> None:
+    x.put(registers.CTRL, x.number(value))
 
 
-GET_CTRL = do(lambda core: _signed(registers.get(core, registers.CTRL)))
-SET_CTRL = do(_set_ctrl)
+GET_CTRL = Move(_get_ctrl)
+SET_CTRL = Move(lambda case: _set_ctrl)
 
 
-def bit(value: int) -> Do:
+def bit(value: int) -> Move:
     """The first operand with the bit of the second set to `value`."""
 
-    def run(core: Machine, number: int, index: int) -> int:
-        if not 0 <= index < 64:
-            raise fail("PTO-S134", f"bit {index} of a 64-bit register")
-        mask = 1 << index
-        return _signed((number | mask) if value else (number & ~mask))
+    def make(case: Case) -> Callable[..., Any]:
+        def run(x: Mover, number: Any, index: Any) -> Any:
+            at = x.number(index)
+            x.require(
+                (at >= 0) & (at < 64), lambda: fail("PTO-S134", f"bit {at} of a 64-bit register")
+            )
+            word, mask = x.number(number), 1 << at
+            return x.scalar(word | mask if value else word & ~mask, case.op.results[0].type)
 
-    return do(run)
+        return run
+
+    return Move(make)
 
 
 # ---- debugging

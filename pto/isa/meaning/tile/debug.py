@@ -13,10 +13,9 @@ from pto.core.errors import fail
 from pto.core.global_tensor import GlobalTensor
 from pto.core.tile import Tile
 from pto.isa.meaning.handle.view import as_tile, as_view
-from pto.isa.meaning.kinds import Do
+from pto.isa.meaning.kinds import Do, Move
 from pto.isa.meaning.lanes import Lanes
-from pto.isa.meaning.machine import Machine
-from pto.isa.meaning.scalar.arith import from_bits, to_bits
+from pto.isa.meaning.tile.mover import Mover
 from pto.isa.row import types as t
 from pto.isa.rules.rule import Case
 
@@ -90,36 +89,28 @@ def _scalar(type: t.Type | None) -> t.Scalar:
     return type
 
 
-def _inside(tile: Tile, items: Lanes, offset: int) -> None:
-    if not 0 <= offset < items.size:
-        raise fail(
-            "PTO-M050", f"offset {offset} is outside the {items.size} elements of {tile.type}"
-        )
+def _place(x: Mover, tile: Tile, offset: Any) -> int:
+    at, count = x.number(offset), x.items(tile)
+    x.require(
+        (at >= 0) & (at < count),
+        lambda: fail("PTO-M050", f"offset {at} is outside the {count} elements of {tile.type}"),
+    )
+    return at
 
 
 def _get(case: Case) -> Callable[..., Any]:
-    type, result = case.type("src"), _scalar(case.op.results[0].type)
-
-    def get(core: Machine, src: Any, offset: int) -> Any:
-        tile = as_tile(src, type)
-        items = tile.items
-        _inside(tile, items, offset)
-        return from_bits(result, int(items[offset]))
-
-    return get
+    result = _scalar(case.op.results[0].type)
+    return lambda x, src, offset: x.scalar(x.element(src, _place(x, src, offset)), result)
 
 
 def _set(case: Case) -> Callable[..., None]:
-    type, given = case.type("dst"), _scalar(case.type("val"))
+    given = _scalar(case.type("val"))
 
-    def put(core: Machine, dst: Any, offset: int, value: Any) -> None:
-        tile = as_tile(dst, type)
-        items = tile.items
-        _inside(tile, items, offset)
-        items[offset] = to_bits(given, value)
+    def put(x: Mover, dst: Tile, offset: Any, value: Any) -> None:
+        x.set_element(dst, _place(x, dst, offset), x.bits(value, given))
 
     return put
 
 
-GET_ELEMENT = Do(_get)
-SET_ELEMENT = Do(_set)
+GET_ELEMENT = Move(_get)
+SET_ELEMENT = Move(_set)

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
-
-import numpy as np
+from typing import Any, NamedTuple
 
 from pto.core.constants import C0_SIZE_BYTE
 from pto.core.errors import fail
 from pto.core.tile import Tile
-from pto.isa.meaning.handle.view import as_tile
-from pto.isa.meaning.kinds import Do
-from pto.isa.meaning.lanes import Lanes
-from pto.isa.meaning.machine import Machine
+from pto.isa.meaning.kinds import Move
+from pto.isa.meaning.lanes import Lanes, select
 from pto.isa.meaning.memory import registers
-from pto.isa.meaning.tile.patch import paste
+from pto.isa.meaning.tile.mover import Mover
 from pto.isa.row.attributes import Int
 from pto.isa.rules.rule import Case
 
@@ -28,8 +24,7 @@ def _number(case: Case, name: str) -> int:
     return int(case.word(name) or 0)
 
 
-@dataclass(frozen=True, slots=True)
-class Plane:
+class Plane(NamedTuple):
     """What the FMATRIX register holds."""
 
     h: int
@@ -65,80 +60,91 @@ class Filter:
     dilation_h: int
     dilation_w: int
 
-    def out(self, plane: Plane) -> tuple[int, int]:
-        """Rows and columns of the result."""
+    def span(self, plane: Plane) -> tuple[int, int]:
+        """How far the filter can go down and across; negative where it does not fit."""
         high = plane.h + plane.top + plane.bottom - self.dilation_h * (self.filter_h - 1) - 1
         wide = plane.w + plane.left + plane.right - self.dilation_w * (self.filter_w - 1) - 1
-        return high // self.stride_h + 1, wide // self.stride_w + 1
+        return high, wide
 
 
 def _img2col(case: Case) -> Callable[..., None]:
-    types = [case.type(name) for name in ("src", "dst")]
     own, (matrix, auto) = Plane.of(case), _matrix(case)
     steps = Filter(*(_number(case, name) for name in Filter.__slots__))
     channels, pad = _number(case, "channels"), _number(case, "pad_value")
+    place, beside = f"{registers.FMATRIX} {matrix}", f"{registers.IMG2COL_PADDING} {matrix}"
 
-    def run(core: Machine, src: Any, pos_m: int | None, pos_k: int | None, dst: Any) -> None:
-        source, target = map(as_tile, (src, dst), types)
-        rows, cols = target.get_valid()
-        plane, outside = own, pad
+    def run(x: Mover, src: Tile, pos_m: Any, pos_k: Any, dst: Tile) -> None:
+        first = x.number(pos_m), x.number(pos_k)
         if auto:
-            registers.put(core, f"{registers.FMATRIX} {matrix}", own)
-        else:
-            plane = registers.get(core, f"{registers.FMATRIX} {matrix}") or own
-            known = registers.get(core, f"{registers.IMG2COL_PADDING} {matrix}")
-            outside = pad if known is None else known
-        m, k = np.arange(rows) + (pos_m or 0), np.arange(cols) + (pos_k or 0)
-        offsets, inside = _offsets(source, plane, steps, m[:, None], k[None, :], channels)
-        storage = target.type.dtype.storage
-        values = np.full((rows, cols), outside & (256**storage.itemsize - 1), storage)
-        values[inside] = source.items[offsets[inside]]
-        paste(target, 0, 0, values)
+            _move(x, src, dst, own, steps, first, channels, pad)
+            x.put(place, *own)
+            return
+        known, given = x.has(place), x.has(beside)
+        plane = Plane(*(x.choose(known, lambda n=n: x.get(place, n), own[n]) for n in range(6)))
+        outside = x.choose(given, lambda: x.get(beside), pad)
+        _move(x, src, dst, plane, steps, first, channels, outside)
 
     return run
 
 
-def _offsets(
-    src: Tile, plane: Plane, steps: Filter, m: Lanes, k: Lanes, channels: int
-) -> tuple[Lanes, Lanes]:
-    """Element of src for every (m, k), and whether there is one: tile.yaml#pto.timg2col."""
-    c0 = C0_SIZE_BYTE // src.type.itemsize
-    count = steps.n * steps.d * steps.c1 * plane.h * plane.w * c0
-    if count > src.items.size:
-        raise fail(
-            "PTO-S173",
-            f"the feature map has {count} elements, {src.type} holds {src.items.size}",
-        )
-    out_h, out_w = steps.out(plane)
-    if out_h < 1 or out_w < 1:
-        raise fail("PTO-S174", f"the filter is larger than the padded map of {plane.h}x{plane.w}")
-    n, rest = m // (steps.d * out_h * out_w), m % (steps.d * out_h * out_w)
-    d, spot = rest // (out_h * out_w), rest % (out_h * out_w)
-    c1, tap = k // (steps.filter_h * steps.filter_w * c0), k // c0
-    kh, kw = tap // steps.filter_w % steps.filter_h, tap % steps.filter_w
-    h = spot // out_w * steps.stride_h + kh * steps.dilation_h - plane.top
-    w = spot % out_w * steps.stride_w + kw * steps.dilation_w - plane.left
+def _move(
+    x: Mover,
+    src: Tile,
+    dst: Tile,
+    plane: Plane,
+    steps: Filter,
+    first: tuple[int, int],
+    channels: int,
+    outside: int,
+) -> None:
+    """Element of src for every (m, k), the pad where there is none: tile.yaml#pto.timg2col."""
+    c0, stored = C0_SIZE_BYTE // src.type.itemsize, dst.type.dtype.storage
+    count, have = plane.h * plane.w * (steps.n * steps.d * steps.c1 * c0), x.items(src)
+    x.require(
+        count <= have,
+        lambda: fail("PTO-S173", f"the feature map has {count} elements, {src.type} holds {have}"),
+    )
+    high, wide = steps.span(plane)
+    x.require(
+        (high >= 0) & (wide >= 0),
+        lambda: fail(
+            "PTO-S174", f"the filter is larger than the padded map of {plane.h}x{plane.w}"
+        ),
+    )
+    out_h, out_w = high // steps.stride_h + 1, wide // steps.stride_w + 1
     most = channels or steps.c1 * c0
-    inside = (n < steps.n) & (c1 < steps.c1) & (c1 * c0 + k % c0 < most)
-    inside = inside & (h >= 0) & (h < plane.h) & (w >= 0) & (w < plane.w)
-    place = (((n * steps.d + d) * steps.c1 + c1) * plane.h + h) * plane.w + w
-    return place * c0 + k % c0, np.broadcast_to(inside, place.shape)
+
+    def cell(i: Lanes, j: Lanes) -> Lanes:
+        m, k = i + first[0], j + first[1]
+        n, rest = m // (out_h * out_w * steps.d), m % (out_h * out_w * steps.d)
+        d, spot = rest // (out_h * out_w), rest % (out_h * out_w)
+        c1, tap = k // (steps.filter_h * steps.filter_w * c0), k // c0
+        kh, kw = tap // steps.filter_w % steps.filter_h, tap % steps.filter_w
+        h = spot // out_w * steps.stride_h + kh * steps.dilation_h - plane.top
+        w = spot % out_w * steps.stride_w + kw * steps.dilation_w - plane.left
+        inside = (n < steps.n) & (c1 < steps.c1) & (c1 * c0 + k % c0 < most)
+        inside = inside & (h >= 0) & (h < plane.h) & (w >= 0) & (w < plane.w)
+        at = (((n * steps.d + d) * steps.c1 + c1) * plane.h + h) * plane.w + w
+        found = x.item(src, at * c0 + k % c0, inside).view(stored)
+        return select(inside, found, x.word(outside, stored))
+
+    x.each(*dst.get_valid(), cell, dst)
 
 
-def _set(name: str, value: Callable[[Case], Any]) -> Do:
+def _set(name: str, words: Callable[[Case], tuple[int, ...]]) -> Move:
     """Load a register of matrix A or B."""
 
     def make(case: Case) -> Callable[..., None]:
-        register, content = f"{name} {_matrix(case)[0]}", value(case)
-        return lambda core, src: registers.put(core, register, content)
+        register, content = f"{name} {_matrix(case)[0]}", words(case)
+        return lambda x, src: x.put(register, *content)
 
-    return Do(make)
+    return Move(make)
 
 
 _REPEATS = ("repeat_stride", "repeat_time", "repeat_mode", "dst_stride")
 
-IMG2COL = Do(_img2col)
+IMG2COL = Move(_img2col)
 SET_FMATRIX = _set(registers.FMATRIX, Plane.of)
 # How the hardware walks; timg2col covers the valid region of dst whatever it is.
 SET_REPEAT = _set(registers.IMG2COL_RPT, lambda case: tuple(_number(case, n) for n in _REPEATS))
-SET_PADDING = _set(registers.IMG2COL_PADDING, lambda case: _number(case, "pad_value"))
+SET_PADDING = _set(registers.IMG2COL_PADDING, lambda case: (_number(case, "pad_value"),))

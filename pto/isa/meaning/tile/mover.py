@@ -19,6 +19,9 @@ from pto.core.errors import PtoError
 from pto.core.tile import Tile
 from pto.isa.meaning.lanes import Lanes, widen
 from pto.isa.meaning.machine import Machine
+from pto.isa.meaning.memory import registers
+from pto.isa.meaning.scalar.arith import bits_of, from_bits, to_bits
+from pto.isa.meaning.tile import merge
 from pto.isa.meaning.tile.regions import put, region, require_inside, scalar
 from pto.isa.row import types as t
 
@@ -48,16 +51,27 @@ class Mover:
             put(dst, rows, cols, np.asarray(values))
 
     def place(self, rows: int, cols: int, cell: Cell, dst: Tile) -> None:
-        """Stored item k of dst = value, (k, value, where) = cell(i, j), row by row: the last of
-        equal places wins. `where` None: always."""
+        """dst at k = value, (k, value, where) = cell(i, j), row by row: the last of equal places
+        wins. `where` None: always. k is a stored item, or (row, column); or a list of such."""
         if rows <= 0 or cols <= 0:
             return
         found = self._cells(rows, cols, cell)
-        kept = True if found[2] is None else found[2]
-        at, values, kept = np.broadcast_arrays(found[0], found[1], kept)
-        # a list of indices is assigned in its order, the last of equal ones last (NumPy quickstart)
-        at, values = at[kept], values[kept]
-        dst.items[at] = values.view(dst.items.dtype)
+        for k, value, where in found if isinstance(found, list) else [found]:
+            at = dst.offsets()[k] if isinstance(k, tuple) else k
+            at, values, kept = np.broadcast_arrays(at, value, True if where is None else where)
+            # a list of indices is assigned in its order, the last of equal ones last (NumPy)
+            dst.items[at[kept]] = values[kept].view(dst.items.dtype)
+
+    def merge_runs(self, src: Tile, dst: Tile, run: int, groups: int, kind: DType) -> None:
+        """Four runs of records into one, so many times; all in row 0, which has room."""
+        merge.merge_runs(src, dst, run, groups, kind)
+
+    def merge_lists(
+        self, srcs: list[Tile], dst: Tile, counts: Any, kind: DType, stop: bool
+    ) -> None:
+        """Records of the first rows as far as dst has room; with `stop`, until a list runs out.
+        `counts`: how many of each."""
+        counts[...] = merge.merge_lists(srcs, dst, kind, stop).astype(counts.dtype)
 
     def all(self, rows: int, cols: int, cell: Cell) -> bool:
         """Whether cell(i, j) holds everywhere."""
@@ -132,6 +146,15 @@ class Mover:
         found = np.where(nan[0], 0, found)
         return np.take_along_axis(lines, found[None], axis=0)[0], found
 
+    def rank(self, key: Callable[[Any], Lanes], j: Any, first: Any, last: Any) -> Lanes:
+        """How many of the keys from `first` to `last`, j among them, come before key j: those that
+        are greater, and equal ones before it."""
+        keys, starts = np.broadcast_arrays(~key(j), first)
+        order = np.lexsort((keys, starts))
+        place = np.empty_like(order)
+        np.put_along_axis(place, order, np.broadcast_to(np.arange(order.shape[1]), order.shape), 1)
+        return place - first
+
     def fold(self, count: int, start: Sequence[Any], step: Callable[..., Sequence[Any]]) -> Any:
         """state = step(k, *state) for k = 0, 1, .. count - 1."""
         state = tuple(start)
@@ -153,9 +176,48 @@ class Mover:
         """The lesser of two numbers or indices."""
         return min(a, b) if isinstance(a, int) and isinstance(b, int) else np.minimum(a, b)
 
+    def choose(self, fact: bool, a: Callable[[], int], b: int) -> int:
+        """The number a() where the fact holds, else b."""
+        return a() if fact else b
+
+    def word(self, number: int, storage: np.dtype[Any]) -> Lanes:
+        """The low bits of a number in every lane."""
+        return np.asarray(number & (1 << 8 * storage.itemsize) - 1, storage)
+
     def number(self, value: Any) -> int:
         """An integer operand, 0 where it is absent."""
         return 0 if value is None else int(value)
+
+    # ---- scalars and registers
+
+    def bits(self, value: Any, type: t.Scalar) -> int:
+        """The bits of a scalar operand, as a number."""
+        return to_bits(type, value)
+
+    def scalar(self, word: int, type: t.Scalar) -> Any:
+        """A result: the scalar of these bits."""
+        return from_bits(type, word & (1 << bits_of(type)) - 1)
+
+    def element(self, tile: Tile, k: int) -> int:
+        """The bits of stored item k."""
+        return int(tile.items[k])
+
+    def set_element(self, tile: Tile, k: int, bits: int) -> None:
+        tile.items[k] = bits
+
+    def get(self, register: str, n: int = 0) -> int:
+        """Word n of a register."""
+        found = registers.get(self.core, register)
+        return found[n] if isinstance(found, tuple) else found
+
+    def put(self, register: str, *words: int) -> None:
+        """All words of a register."""
+        single = len(words) == 1 and register not in registers.OPTIONAL
+        registers.put(self.core, register, words[0] & registers.MASK if single else words)
+
+    def has(self, register: str) -> bool:
+        """Whether a register that holds nothing at first has been written."""
+        return registers.get(self.core, register) is not None
 
     def _cells(self, rows: int, cols: int, cell: Cell) -> Any:
         self._i = np.arange(rows, dtype=np.int64)[:, None]

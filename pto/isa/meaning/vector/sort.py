@@ -15,7 +15,8 @@ from pto.core.pointer import Pointer
 from pto.isa.meaning.kinds import Do, do
 from pto.isa.meaning.machine import Machine
 from pto.isa.meaning.memory.registers import VMS4_SR, get, put
-from pto.isa.meaning.tile.sort import BLOCK, RECORD, descending
+from pto.isa.meaning.tile.merge import RECORD, descending
+from pto.isa.meaning.tile.sort import BLOCK
 from pto.isa.meaning.vector.ub import Items, dtype_of, element_alignment
 from pto.isa.rules.rule import Case
 

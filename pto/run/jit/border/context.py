@@ -11,7 +11,6 @@ import numpy.typing as npt
 
 from pto.core.errors import PtoError
 from pto.core.memory import Memory, Space
-from pto.isa.meaning.memory import registers
 from pto.run.jit.border import clock
 from pto.run.jit.border.shadow import Shadow
 from pto.run.jit.border.state import Flags, Registers
@@ -20,8 +19,8 @@ from pto.run.machine.core import Core
 MEMORIES: Final = 256  # that one agent can name
 
 # The words of a context, as compiled code indexes them.
-CALL, TABLE, FLAGS, ROOM, MODES, LOG, REGISTERS, BLOCK, BLOCKS, SUB, SUBS, SHADOW, DUE = range(13)
-_WORDS: Final = 13
+CALL, TABLE, FLAGS, ROOM, LOG, REGISTERS, BLOCK, BLOCKS, SUB, SUBS, SHADOW, DUE = range(12)
+_WORDS: Final = 12
 LOOK: Final = -1  # the operation that only looks up: signals, and the limit of the launch
 TOUCHES: Final = 1 << 11  # uses of global memory that are written down, for one agent
 TOUCH: Final = 5  # words of one: memory (its highest bit: a write), address, rows, bytes, pitch
@@ -108,7 +107,6 @@ class Context:
         """Before compiled code runs, on the thread it runs on."""
         hand = clock.enter()
         self.words[ROOM], self.words[DUE] = hand.room_address, hand.word_address
-        self.look_at_modes()
         return hand
 
     def _outside(self, words: int, number: int) -> int:
@@ -118,7 +116,6 @@ class Context:
                 self._look()
                 return 0
             self.outside[number](self, self.frame)
-            self.look_at_modes()
         except BaseException as error:
             self.error = error
             return 1
@@ -130,12 +127,6 @@ class Context:
         limit = self.core.cluster.limit
         if limit is not None:
             limit.look(self.core.name)
-
-    def look_at_modes(self) -> None:
-        """Registers that change what products are: not 0 where one is set."""
-        known = self.core.registers
-        ctrl = known.get(registers.CTRL, registers.first(registers.CTRL))
-        self.words[MODES] = int(known.get(registers.HF32, False) or ctrl >> registers.TF32 & 1)
 
     def touches(self) -> npt.NDArray[np.int64] | None:
         """Uses of global memory, a row each; None: more than were written down."""

@@ -65,21 +65,29 @@ class Flags(MutableMapping[Flag, int]):
         return int(np.count_nonzero(self.array)) + len(self._others)
 
 
-# Registers in the array: where, and how many words they have.
-_PAIRS: Final = (registers.LOOP_SIZE, registers.LOOP1_STRIDE, registers.LOOP2_STRIDE)
-_SLOTS: Final[dict[str, tuple[int, int]]] = {
-    registers.CTRL: (0, 1),
-    registers.MOV_PAD: (1, 1),
-    registers.AR: (2, 1),
-    registers.SQZN: (3, 1),
-    registers.VMS4_SR: (4, 1),
-    **{
-        f"{name} {way}": (5 + 2 * (n * len(_PAIRS) + k), 2)
-        for n, way in enumerate(registers.WAYS)
-        for k, name in enumerate(_PAIRS)
-    },
-}
-_WORDS: Final = 5 + 2 * len(_PAIRS) * len(registers.WAYS)
+def _words(name: str) -> int:
+    """Words of a register in the array; 0: it is no number."""
+    first = registers.first(name)
+    if name in registers.OPTIONAL:
+        return 1 + registers.OPTIONAL[name]  # the first tells whether there is anything
+    if name == registers.SQZN:
+        return 1
+    return len(first) if isinstance(first, tuple) else int(isinstance(first, int))
+
+
+def _slots() -> dict[str, tuple[int, int]]:
+    """Registers in the array: where, and how many words they have."""
+    found: dict[str, tuple[int, int]] = {}
+    at = 0
+    for name in registers.names():
+        if _words(name):
+            found[name] = at, _words(name)
+            at += _words(name)
+    return found
+
+
+_SLOTS: Final = _slots()
+_WORDS: Final = sum(count for _, count in _SLOTS.values())
 _SIGN: Final = 1 << 63
 NO_SQUEEZE: Final = -1  # SQZN before the first squeeze
 
@@ -104,11 +112,12 @@ class Registers(MutableMapping[str, Any]):
         if slot is None:
             return self._others[key]
         at, count = slot
-        if key == registers.SQZN and self.array[at] == NO_SQUEEZE:
+        words = [int(word) for word in self.array[at : at + count]]
+        if key in registers.OPTIONAL:
+            return tuple(words[1:]) if words[0] else None
+        if key == registers.SQZN and words[0] == NO_SQUEEZE:
             return None
-        if count == 1:
-            return int(self.array[at]) & registers.MASK
-        return int(self.array[at]), int(self.array[at + 1])
+        return words[0] & registers.MASK if count == 1 else tuple(words)
 
     def __setitem__(self, key: str, value: Any) -> None:
         slot = _SLOTS.get(key)
@@ -116,6 +125,8 @@ class Registers(MutableMapping[str, Any]):
             self._others[key] = value
             return
         at, count = slot
+        if key in registers.OPTIONAL:
+            value = (0,) * count if value is None else (1, *value)
         value = NO_SQUEEZE if value is None else value
         for n, word in enumerate((value,) if count == 1 else value):
             self.array[at + n] = ((word + _SIGN) & registers.MASK) - _SIGN

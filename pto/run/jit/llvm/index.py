@@ -98,6 +98,27 @@ class Number:
     def __mod__(self, other: Any) -> Number:
         return self._divided(other, False)
 
+    def _bits(self, op: str, other: Any) -> Number:
+        return Number(self.text, self.text.new(f"{op} i64 {self.value}, {self._other(other)}"))
+
+    def __and__(self, other: Any) -> Number:
+        return self._bits("and", other)
+
+    def __or__(self, other: Any) -> Number:
+        return self._bits("or", other)
+
+    def __lshift__(self, other: Any) -> Number:
+        return self._bits("shl", other)
+
+    def __rlshift__(self, other: Any) -> Number:
+        return Number(self.text, self.text.new(f"shl i64 {int(other)}, {self.value}"))
+
+    def __rshift__(self, other: Any) -> Number:
+        return self._bits("lshr", other)  # a word has no sign
+
+    def __invert__(self) -> Number:
+        return self._bits("xor", -1)
+
     def _compare(self, word: str, other: Any) -> Any:
         if isinstance(other, Symbol):
             return NotImplemented

@@ -9,9 +9,7 @@ from collections.abc import Sequence
 
 from pto.core.constants import BLOCK_BYTE_SIZE
 from pto.core.dtypes import DType
-from pto.isa.meaning.memory import dma, registers
-from pto.run.jit.border import context
-from pto.run.jit.border.state import register_offset
+from pto.isa.meaning.memory import dma
 from pto.run.jit.border.values import Native, Place, Word
 from pto.run.jit.emit.memory.burst import (
     SMALL,
@@ -27,7 +25,7 @@ from pto.run.jit.emit.memory.burst import (
     register_loops,
     words,
 )
-from pto.run.jit.emit.table import Emit, Spot, emits
+from pto.run.jit.emit.table import Spot, emits
 from pto.run.jit.emit.tile import boxes, copies
 from pto.run.jit.emit.tile import move as tile_moves
 from pto.run.jit.emit.tile.boxes import Field
@@ -172,23 +170,3 @@ def _mte_l1_ub(s: Spot) -> Sequence[Native]:
     (length,) = words(s, "len_burst")
     _local(s, (first.count, length, first.source, first.destination), loops)
     return []
-
-
-# ---- registers
-
-
-def _pair(name: str, *, turned: bool) -> Emit:
-    def emit(s: Spot) -> Sequence[Native]:
-        first, second = words(s, "first", "second")
-        for n, word in enumerate((second, first) if turned else (first, second)):
-            place = s.x.at(s.e.word(context.REGISTERS), register_offset(name) + 8 * n)
-            s.x.store("i64", word, place, 8)
-        return []
-
-    return emit
-
-
-for _way in ("outtoub", "ubtoout"):
-    emits(dma.CONFIG[f"set_loop_size_{_way}"])(_pair(f"{registers.LOOP_SIZE} {_way}", turned=True))
-    for _loop, _name in (("loop1", registers.LOOP1_STRIDE), ("loop2", registers.LOOP2_STRIDE)):
-        emits(dma.CONFIG[f"set_{_loop}_stride_{_way}"])(_pair(f"{_name} {_way}", turned=False))

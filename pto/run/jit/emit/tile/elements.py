@@ -59,9 +59,8 @@ class Elements:
         return Number(self.x, int(index)) if isinstance(index, int | np.integer) else index
 
     def _offset(self, tile: TileRef, r: Any, c: Any) -> Index:
-        rows, cols = (lanes.in_lanes(self._lanes, self._wide(n)) for n in (r, c))
-        down = _position(tile.field.rows, Index.of(rows))
-        return down + _position(tile.field.cols, Index.of(cols))
+        down = _position(tile.field.rows, self._index(r))
+        return down + _position(tile.field.cols, self._index(c))
 
     def _symbol(self, value: Any) -> Symbol:
         found = lanes.in_lanes(self._lanes, value)
@@ -69,8 +68,8 @@ class Elements:
             return found
         return self._lanes.constant(np.asarray(found).dtype, found)
 
-    def _value(self, value: Any, dst: TileRef) -> Any:
-        return lanes.in_lanes(self._lanes, value)
+    def _index(self, value: Any) -> Index:
+        return Index.of(lanes.in_lanes(self._lanes, self._wide(value)))
 
     def _both(self, where: Any) -> str | None:
         """The lanes of this strip that a condition leaves."""

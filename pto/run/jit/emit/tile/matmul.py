@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pto.core.dtypes import F32
+from pto.isa.meaning.memory import registers
 from pto.isa.meaning.tile.matmul import PRODUCT
-from pto.run.jit.border.context import MODES
+from pto.run.jit.border.context import REGISTERS
+from pto.run.jit.border.state import register_offset
 from pto.run.jit.border.values import Native, TilePlace
 from pto.run.jit.emit.cube.contraction import Matrix, kind_of, multiply, unpacked
 from pto.run.jit.emit.cube.scales import scaled
@@ -55,8 +57,13 @@ def _plain_modes(s: Spot, a: TilePlace, b: TilePlace) -> str:
     """f32 factors as they are: no register asks for fewer bits."""
     if F32 not in (a.type.dtype, b.type.dtype):
         return "true"
-    modes = s.x.load("i64", s.x.at("%ctx", 8 * MODES), 8)
-    return s.x.compare("eq", modes, 0)
+    x, table = s.x, s.e.word(REGISTERS)
+    half, ctrl = (
+        x.load("i64", x.at(table, register_offset(name)), 8)
+        for name in (registers.HF32, registers.CTRL)
+    )
+    tf32 = x.new(f"and i64 {ctrl}, {1 << registers.TF32}")
+    return x.compare("eq", x.new(f"or i64 {half}, {tf32}"), 0)
 
 
 def _apart(s: Spot, start: TilePlace, dst: TilePlace) -> str:

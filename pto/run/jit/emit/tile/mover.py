@@ -7,17 +7,22 @@ of it is written, and copied back.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
 
 from pto.core.dtypes import DType
 from pto.core.errors import PtoError
+from pto.isa.meaning.memory import registers
 from pto.isa.row import types as t
+from pto.run.jit.border.context import REGISTERS, ROOM
+from pto.run.jit.border.state import register_offset
 from pto.run.jit.border.values import Word
 from pto.run.jit.emit.tile import planes
 from pto.run.jit.emit.tile.elements import Elements, TileRef
 from pto.run.jit.emit.tile.elementwise import as_items, scalar_kind
+from pto.run.jit.emit.tile.merges import merge_runs
 from pto.run.jit.llvm import lanes
 from pto.run.jit.llvm.index import Fact, Index, Number
 from pto.run.jit.llvm.lanes import Symbol
@@ -30,9 +35,16 @@ _BOOL: Final = np.dtype(np.bool_)
 class Mover(Elements):
     """Writes the function of one instruction."""
 
-    def __init__(self, x: Text, declare: Callable[[str], None], tiles: Sequence[TileRef]) -> None:
+    def __init__(
+        self,
+        x: Text,
+        declare: Callable[[str], None],
+        tiles: Sequence[TileRef],
+        word: Callable[[int], str],
+    ) -> None:
         super().__init__(x, declare)
         self.tiles = tiles  # all that the instruction names
+        self.context = word  # a pointer of the context
 
     # ---- what happens
 
@@ -44,7 +56,7 @@ class Mover(Elements):
         def store(i: Index, j: Index) -> None:
             found = cell(i, j)
             for dst, value in zip(dsts, found if len(dsts) > 1 else (found,), strict=True):
-                items = as_items(self._lanes, self._value(value, dst), dst.type.dtype)
+                items = as_items(self._lanes, self._symbol(value), dst.type.dtype)
                 self._store(dst, self._offset(dst, i, j), items, self._mask)
 
         self._walk(rows, cols, store, [dst.type.itemsize for dst in dsts])
@@ -54,12 +66,25 @@ class Mover(Elements):
         finish = self._apart((dst,))
 
         def store(i: Index, j: Index) -> None:
-            at, value, where = cell(i, j)
-            items = as_items(self._lanes, self._value(value, dst), dst.type.dtype)
-            self._store(dst, Index.of(lanes.in_lanes(self._lanes, at)), items, self._both(where))
+            found = cell(i, j)
+            for k, value, where in found if isinstance(found, list) else [found]:
+                at = self._offset(dst, *k) if isinstance(k, tuple) else self._index(k)
+                items = as_items(self._lanes, self._symbol(value), dst.type.dtype)
+                self._store(dst, at, items, self._both(where))
 
         self._walk(rows, cols, store, [dst.type.itemsize])
         finish()
+
+    def merge_runs(self, src: TileRef, dst: TileRef, run: Any, groups: Any, kind: DType) -> None:
+        finish = self._apart((dst,))
+        for tile in (src, dst):
+            if len(tile.field.cols) > 1 or "cols" not in tile.field.units:
+                raise NotNative("a row that does not lie in one piece")
+        merge_runs(self, dst.pointer, src.pointer, self.number(run), self.number(groups), kind)
+        finish()
+
+    def merge_lists(self, *_: Any) -> None:
+        raise NotNative("lists of their own")
 
     def all(self, rows: Any, cols: Any, cell: Callable[..., Any]) -> Fact:
         x = self.x
@@ -154,7 +179,7 @@ class Mover(Elements):
         return self._load(tile, self._offset(tile, r, c), where)
 
     def item(self, tile: TileRef, k: Any, where: Any = None) -> Symbol:
-        return self._load(tile, Index.of(lanes.in_lanes(self._lanes, self._wide(k))), where)
+        return self._load(tile, self._index(k), where)
 
     def bytes_at(self, tile: TileRef, at: Any, dtype: DType, where: Any = None) -> Symbol:
         return self._gather(tile, Index.of(at), dtype, self._both(where))
@@ -166,6 +191,20 @@ class Mover(Elements):
             return np.where(better, value, best), np.where(better, k, number)  # type: ignore[return-value]
 
         return self.fold(count, (at(Number(self.x, 0)), np.int64(0)), step)
+
+    def rank(self, key: Callable[[Any], Symbol], j: Index, first: Index, last: Index) -> Symbol:
+        mine = key(j)
+        less = mine - mine.dtype.type(1)
+        lowest = mine == np.iinfo(mine.dtype).min  # nothing is less: all are equal or greater
+
+        def step(k: Index, count: Symbol) -> tuple[Symbol]:
+            at = first + k
+            other = key(at)
+            early = at < j
+            ahead = other > np.where(early & ~lowest, less, mine)
+            return (count + (ahead | (early & lowest)).astype(np.int32),)
+
+        return self.fold(last - first, (np.int32(0),), step)[0]
 
     def fold(self, count: Any, start: Sequence[Any], step: Callable[..., Sequence[Any]]) -> Any:
         x, spot = self.x, self._lanes
@@ -208,11 +247,25 @@ class Mover(Elements):
             return Index.of(np.minimum(a, b))  # type: ignore[arg-type]
         return Number(self.x, self.x.smaller(self.number(a).value, self.number(b).value))
 
+    def choose(self, fact: Any, a: Callable[[], Number], b: int) -> Number:
+        if not isinstance(fact, Fact):
+            return self.number(a() if fact else b)
+        return Number(self.x, self.x.new(f"select i1 {fact.name}, i64 {a().value}, i64 {b}"))
+
+    def word(self, number: Any, storage: np.dtype[Any]) -> Symbol:
+        kind = f"i{8 * storage.itemsize}"
+        value = self.number(number).value
+        if kind != "i64":
+            value = self.x.new(f"trunc i64 {value} to {kind}")
+        return self._lanes.spread(storage, str(value))
+
     def number(self, value: Any) -> Number:
         if value is None:
             return Number(self.x, 0)
         if isinstance(value, Word):
             return Number(self.x, self._word(value))
+        if isinstance(value, Index) and value.step == 0:
+            return value.start
         return value if isinstance(value, Number) else Number(self.x, int(value))
 
     def _word(self, word: Word) -> Val:
@@ -222,6 +275,55 @@ class Mover(Elements):
         if not kind.startswith("i"):
             raise NotNative("a number that is no integer")
         return self.x.new(f"sext {kind} {word.name} to i64")
+
+    # ---- scalars and registers
+
+    def bits(self, value: Word, type: t.Scalar) -> Number:
+        kind, x = value.types[0], self.x
+        if isinstance(value.name, int) and kind.startswith("i"):
+            return Number(x, value.name & ((1 << int(kind[1:])) - 1))
+        size = {"half": 16, "float": 32, "double": 64}.get(kind) or int(kind[1:])
+        name = str(value.name)
+        if not kind.startswith("i"):
+            name = x.new(f"bitcast {kind} {name} to i{size}")
+        return Number(x, name if size == 64 else x.new(f"zext i{size} {name} to i64"))
+
+    def scalar(self, word: Number, type: t.Scalar) -> Word:
+        empty, x = Word(("",), type), self.x
+        kind, name = empty.types[0], self.number(word).value
+        size = {"half": 16, "float": 32, "double": 64}.get(kind) or int(kind[1:])
+        if size < 64:
+            name = x.new(f"trunc i64 {name} to i{size}")
+        if not kind.startswith("i"):
+            name = x.new(f"bitcast i{size} {name} to {kind}")
+        return replace(empty, names=(name,))
+
+    def element(self, tile: TileRef, k: Number) -> Number:
+        size, x = tile.type.itemsize, self.x
+        found = x.load(f"i{8 * size}", x.at(tile.pointer, x.mul(k.value, size)))
+        return Number(x, found if size == 8 else x.new(f"zext i{8 * size} {found} to i64"))
+
+    def set_element(self, tile: TileRef, k: Number, bits: Number) -> None:
+        size, x, value = tile.type.itemsize, self.x, bits.value
+        if size < 8:
+            value = x.new(f"trunc i64 {value} to i{8 * size}")
+        x.store(f"i{8 * size}", value, x.at(tile.pointer, x.mul(k.value, size)))
+
+    def get(self, register: str, n: int = 0) -> Number:
+        return Number(self.x, self.x.load("i64", self._register(register, n), 8))
+
+    def put(self, register: str, *words: Any) -> None:
+        for n, word in enumerate(words):
+            self.x.store("i64", self.number(word).value, self._register(register, n), 8)
+        if register in registers.OPTIONAL:
+            self.x.store("i64", 1, self._register(register, -1), 8)
+
+    def has(self, register: str) -> Fact:
+        return Fact(self.x, self.x.compare("ne", self.get(register, -1).value, 0))
+
+    def _register(self, name: str, n: int) -> str:
+        ahead = 1 if name in registers.OPTIONAL else 0
+        return self.x.at(self.context(REGISTERS), register_offset(name) + 8 * (n + ahead))
 
     # ---- loops
 
@@ -287,7 +389,7 @@ class Mover(Elements):
 
     def _copied(self, dst: TileRef, fine: str, offset: int) -> Callable[[], None]:
         x, own = self.x, dst.pointer
-        copy, nbytes = x.at("%room", offset), dst.nbytes
+        copy, nbytes = x.at(self.context(ROOM), offset), dst.nbytes
         shared = x.new(f"xor i1 {fine}, true")
         planes.when(x, shared, lambda: planes.copy_bytes(x, self.declare, copy, own, nbytes))
         target = x.new(f"select i1 {fine}, ptr {own}, ptr {copy}")

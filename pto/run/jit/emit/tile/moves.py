@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from pto.core.errors import PtoError
 from pto.isa.meaning.kinds import Move
 from pto.run.jit.border.values import Native, TilePlace, Word
 from pto.run.jit.emit.table import KINDS, Spot
 from pto.run.jit.emit.tile import boxes, planes
 from pto.run.jit.emit.tile.elements import TileRef
 from pto.run.jit.emit.tile.mover import Mover
-from pto.run.jit.llvm.index import Number
+from pto.run.jit.llvm.index import Fact, Number
 from pto.run.jit.llvm.text import NotNative, Text, Val
 
 
@@ -21,8 +22,8 @@ class _Parameters:
 
     def __init__(self, s: Spot) -> None:
         self.s = s
-        self.listed: list[str] = ["ptr %room"]
-        self.given: list[str] = [f"ptr {s.e.room()}"]
+        self.listed: list[str] = ["ptr %ctx"]
+        self.given: list[str] = ["ptr %ctx"]
         self.key: list[Any] = []
 
     def name(self, type: str, value: Val) -> Val:
@@ -50,24 +51,44 @@ class _Parameters:
         raise NotNative(f"an operand that is {type(native).__name__}")
 
 
+class _Inline(Mover):
+    """Writes an instruction that makes values where it stands."""
+
+    def __init__(self, s: Spot, tiles: list[TileRef]) -> None:
+        super().__init__(s.x, s.e.unit.declare, tiles, s.e.word)
+        self._spot = s
+
+    def require(self, fact: Any, error: Callable[[], PtoError]) -> None:
+        self._spot.fault_unless(fact.name if isinstance(fact, Fact) else str(fact).lower())
+
+
 def _emit(s: Spot) -> Sequence[Native]:
     body = s.body
     if not isinstance(body, Move):
         raise NotNative("no move")
+    row, tiles = s.case.row, list[TileRef]()
+    natives = [s.operands(o.name) if o.variadic else s.operand(o.name) for o in row.operands]
+    if row.results or not any(isinstance(native, TilePlace) for native in natives):
+        seen = [_seen(s, native, tiles) for native in natives]
+        found = body.make(s.case)(_Inline(s, tiles), *seen)
+        return [] if found is None else [found]
     given = _Parameters(s)
     operands = [
-        [given.operand(v) for v in s.operands(o.name)]
-        if o.variadic
-        else given.operand(s.operand(o.name))
-        for o in s.case.row.operands
+        [given.operand(each) for each in native]
+        if isinstance(native, list)
+        else given.operand(native)
+        for native in natives
     ]
 
     def make(name: str) -> str:
-        x = Text()
-        tiles: list[TileRef] = []
-        fn = body.make(s.case)
+        x, unit = Text(), s.e.unit
+
+        def word(index: int) -> str:
+            unit.needs.words.add(index)
+            return x.load("ptr", x.at("%ctx", 8 * index), 8, ", !invariant.load !0")
+
         seen = [_inside(x, o, tiles) for o in operands]
-        fn(Mover(x, s.e.unit.declare, tiles), *seen)
+        body.make(s.case)(Mover(x, unit.declare, tiles, word), *seen)
         x.do("ret i32 0")
         return x.function(
             f"define internal i32 {name}({', '.join(given.listed)}) noinline nounwind"
@@ -77,6 +98,16 @@ def _emit(s: Spot) -> Sequence[Native]:
     status = s.x.new(f"call i32 {name}({', '.join(given.given)})")
     s.fault_unless(s.x.compare("eq", status, 0, "i32"))
     return []
+
+
+def _seen(s: Spot, native: Native | list[Native] | None, tiles: list[TileRef]) -> Any:
+    if isinstance(native, list):
+        return [_seen(s, each, tiles) for each in native]
+    if isinstance(native, TilePlace):
+        return _inside(s.x, (native, planes.machine_address(s, native)), tiles)
+    if native is None or isinstance(native, Word):
+        return native
+    raise NotNative(f"an operand that is {type(native).__name__}")
 
 
 def _inside(x: Text, operand: Any, tiles: list[TileRef]) -> Any:

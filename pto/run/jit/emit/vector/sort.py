@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 from pto.core.dtypes import F16, F32, DType
 from pto.isa.meaning.memory import registers
-from pto.isa.meaning.tile.sort import RECORD, WAYS
+from pto.isa.meaning.tile.merge import RECORD, WAYS
 from pto.isa.meaning.vector import sort
 from pto.isa.meaning.vector.ub import dtype_of, element_alignment
 from pto.run.jit.border import context

@@ -1,0 +1,93 @@
+"""Orders of records, and merges of them, on NumPy. A record is 8 bytes: a value, zeros up to 4
+bytes, then a 32-bit index. Values sort descending and stably; a NaN stands behind every number.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from pto.core.dtypes import DType
+from pto.core.errors import fail
+from pto.core.tile import Tile
+from pto.isa.meaning.lanes import Lanes, const, is_integer
+from pto.isa.meaning.tile.regions import put, region
+
+RECORD = 8  # bytes
+WAYS = 4  # runs that one merge takes
+
+Records = npt.NDArray[np.uint64]
+
+
+def descending(values: Lanes) -> npt.NDArray[np.intp]:
+    """The order of the last axis."""
+    if is_integer(values):
+        key = ~values  # -values would overflow
+    else:
+        key = -values if values.dtype.kind == "f" else -values.astype(np.float32)
+    return np.argsort(key, axis=-1, kind="stable")
+
+
+def sort_key(values: Lanes) -> Lanes:
+    """An integer that sorts as the value does: zeros are equal, a NaN is the least."""
+    if is_integer(values):
+        return values
+    wide = values.astype(np.float32)
+    bits = (wide + const(wide, 0)).view(np.int32)  # -0 + 0 is +0
+    key = np.where(bits < 0, np.int32(-(2**31)) - bits, bits)
+    return np.where(wide != wide, np.int32(-(2**31)), key)
+
+
+def _floor(values: Lanes) -> Lanes:
+    """What a merge sees of lists: an element waits for all before it in its list.
+
+    In a descending list that is its own value. In any other it goes as early as the smallest value
+    before it lets it; sorting by these gives the order in which taking the largest first element,
+    of equals from the first list, would.
+    """
+    return np.minimum.accumulate(values, axis=-1)
+
+
+def _records(tile: Tile, kind: DType) -> Records:
+    """The valid columns of the only row."""
+    rows, cols = tile.get_valid()
+    whole = cols * kind.itemsize // RECORD * RECORD // kind.itemsize
+    return np.ascontiguousarray(region(tile, min(rows, 1), whole)).reshape(-1).view(np.uint64)
+
+
+def _values(records: Records, kind: DType) -> Lanes:
+    return records.view(kind.numpy)[:: RECORD // kind.itemsize]
+
+
+def _store(dst: Tile, records: Records, kind: DType) -> None:
+    values = records.view(kind.numpy)
+    if values.size > dst.type.cols:
+        raise fail(
+            "PTO-S057", f"a row of {dst.type} is narrower than {values.size} merged elements"
+        )
+    put(dst, 1, values.size, values[None, :])
+
+
+def merge_runs(src: Tile, dst: Tile, run: int, groups: int, kind: DType) -> None:
+    """Each four runs of so many records into one."""
+    if groups == 0:
+        return
+    kept = _records(src, kind)[: groups * WAYS * run]
+    order = descending(_floor(_values(kept, kind).reshape(groups, WAYS, run)).reshape(groups, -1))
+    found = np.take_along_axis(kept.reshape(groups, -1), order, axis=1)
+    _store(dst, found.reshape(-1), kind)
+
+
+def merge_lists(tiles: list[Tile], dst: Tile, kind: DType, stop: bool) -> npt.NDArray[np.intp]:
+    """As many records as dst has room for; with `stop`, until a list runs out. How many of each."""
+    lists = [_records(tile, kind) for tile in tiles]
+    order = descending(np.concatenate([_floor(_values(each, kind)) for each in lists]))
+    lengths = [each.size for each in lists]
+    owner = np.repeat(np.arange(len(lists)), lengths)[order]
+    count = min(order.size, dst.get_valid()[1] * kind.itemsize // RECORD)
+    if stop and order.size:
+        # an empty list counts as run out once something has been taken
+        ends = [np.flatnonzero(owner == n)[-1] + 1 if size else 1 for n, size in enumerate(lengths)]
+        count = min(count, *map(int, ends))
+    _store(dst, np.concatenate(lists)[order[:count]], kind)
+    return np.bincount(owner[:count], minlength=WAYS)
