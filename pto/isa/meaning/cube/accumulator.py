@@ -6,23 +6,26 @@ in a row of words.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
 from pto.core.convert import Round, convert
-from pto.core.dtypes import F32, I16, I32, DType, dtype
+from pto.core.dtypes import F32, I16, I32, U64, DType, dtype
 from pto.core.errors import fail
 from pto.core.memory import Memory, Space
 from pto.core.tile import Role, Tile, TileType
-from pto.isa.meaning.cube.quantise import Finish, Scale
+from pto.isa.meaning.cube.quantise import Finish, Scale, limited
 from pto.isa.meaning.lanes import Lanes
 from pto.isa.meaning.machine import Machine
 from pto.isa.meaning.memory import registers
+from pto.isa.meaning.tile.mover import Mover
 from pto.isa.meaning.tile.patch import cut
 
 Words = npt.NDArray[np.uint64]
 
-_WORD = (1 << 64) - 1
 _SHIFT = 32
 
 
@@ -43,22 +46,50 @@ class Outlet:
         self, core: Machine, values: Lanes, fp: Tile | None, word: int | None, column: int = 0
     ) -> Lanes:
         """`values` converted; `column` is the channel of the first column."""
-        saturate = not registers.ctrl_bit(core, registers.KEEP_SPECIALS)
-        if fp is None and word is None:
-            return self.cast(values, saturate)
-        if fp is None:
-            words = np.array([(word or 0) & _WORD], np.uint64)
+        x = Mover(core)
+        change = self.change(x, fp, word, column, saturate=not _keeps(x))
+        return change(values, np.arange(values.shape[1])[None, :])
+
+    def run(
+        self, x: Mover, fp: Tile | None, word: Any, column: Any, then: Callable[[Any], None]
+    ) -> None:
+        """then(change), as the control register tells what overflow becomes."""
+        plain = fp is None and word is None
+        if plain and self.src is self.dst and self.relu == "no_relu":
+            then(None)
+        elif plain and (self.src is self.dst or not self.dst.is_float):
+            then(self.change(x, fp, word, column, saturate=True))
         else:
-            words = _row(fp, column, values.shape[1])
-        if self.dst is I16:
-            return self._shifted(values, words)
-        scale = Scale.word(int(words[0])) if fp is None else Scale.words(words)
-        if self.dst.is_float:
-            return self._rounded(values, scale, saturate)
-        if self.dst.itemsize == 1:
+            ways = [self.change(x, fp, word, column, saturate=each) for each in (False, True)]
+            x.when(_keeps(x), lambda: then(ways[0]), lambda: then(ways[1]))
+
+    def change(
+        self, x: Mover, fp: Tile | None, word: Any, column: Any, *, saturate: bool
+    ) -> Callable[[Lanes, Lanes], Lanes]:
+        """fn(values, j): elements of column j, converted."""
+        if fp is None and word is None:
+            return lambda values, j: self.cast(values, saturate)
+        self._require_scaled()
+
+        def scaled(values: Lanes, j: Lanes) -> Lanes:
+            if fp is None:
+                words = x.word(x.number(word), np.dtype(np.uint64))
+            else:
+                words = x.bytes_at(fp, (j + column) * 8, U64)
+            if self.dst is I16:
+                return self._shifted(values, words)
+            scale = Scale.word(words) if fp is None else Scale.words(words)
+            if self.dst.is_float:
+                return self._rounded(values, scale, saturate)
             mode = "qf322b8_pre" if self.src is F32 else "req8"
             return Finish(mode, scale, self.relu).apply(values, self.src, self.dst)
-        raise fail("PTO-T173", f"the accumulator scales {self.src} to no {self.dst}")
+
+        return scaled
+
+    def _require_scaled(self) -> None:
+        byte = self.dst.is_integer and self.dst.itemsize == 1
+        if not (self.dst.is_float or byte or (self.dst is I16 and self.src is I32)):
+            raise fail("PTO-T173", f"the accumulator scales {self.src} to no {self.dst}")
 
     def cast(self, values: Lanes, saturate: bool) -> Lanes:
         """Without a scale: one rounding to nearest even; the control register tells overflow."""
@@ -72,22 +103,20 @@ class Outlet:
         """The product in f32, kept inside the range of dst (tile.yaml#pto.tstore), then rounded."""
         product = values.astype(np.float32) * scale.scale
         if self.dst is not F32:
-            inside = np.clip(product, np.float32(self.dst.min), np.float32(self.dst.max))
+            inside = limited(product, np.float32(self.dst.min), np.float32(self.dst.max))
             product = np.where(np.isfinite(product), inside, product)
         return Finish(relu=self.relu, saturate=saturate).apply(product, F32, self.dst)
 
     def _shifted(self, values: Lanes, words: Words) -> Lanes:
         """i32 to i16: shifted right by 1 to 16 bits, limited."""
-        if self.src is not I32:
-            raise fail("PTO-T173", f"the accumulator scales {self.src} to no {self.dst}")
-        count = (words >> np.uint64(_SHIFT) & np.uint64(0xF)).astype(np.int32) + 1
-        low = 0 if self.relu == "normal_relu" else I16.min
-        return np.clip(values >> count, low, I16.max).astype(np.int16)
+        count = (words >> np.uint64(_SHIFT) & np.uint64(0xF)).astype(np.int32) + np.int32(1)
+        low = np.int32(0 if self.relu == "normal_relu" else I16.min)
+        return limited(values >> count, low, np.int32(I16.max)).astype(np.int16)
 
 
-def _row(fp: Tile, column: int, count: int) -> Words:
-    """Words of columns `column`.. as the hardware reads them, whatever the tile's element type."""
-    return fp.memory.read(fp.address + 8 * column, 8 * count).view(np.uint64)
+def _keeps(x: Mover) -> bool:
+    """Whether CTRL keeps inf and NaN."""
+    return x.get(registers.CTRL) >> registers.KEEP_SPECIALS & 1 == 1
 
 
 def outgoing(core: Machine, tile: Tile) -> Tile:

@@ -324,7 +324,8 @@ def _raw_finish(core: Machine, fixpipe: Fixpipe, words: Words, channels: int) ->
         table = Pointer(core.memory(Space.FIXPIPE), (fpc >> 8 & 0xFF) * _QUANT_ROW, None)
         scale = _scales(core, fixpipe.name, table, channels)
     elif quant != "no_convert":
-        scale = Scale.word(registers.get(core, registers.QUANT_PRE))
+        word = registers.get(core, registers.QUANT_PRE)
+        scale = Scale.word(np.array([word], np.uint64))
     if relu == "vector_relu":
         place = Pointer(relu_table(core), (fpc & 0xFF) * _RELU_ROW, None)
         alpha = _slopes(fixpipe.name, place, channels)

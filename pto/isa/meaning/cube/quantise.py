@@ -43,9 +43,8 @@ class Scale:
         return cls(np.float32(value).reshape(1), np.zeros(1, np.int64), None)
 
     @classmethod
-    def word(cls, bits: int) -> Scale:
+    def word(cls, words: npt.NDArray[np.uint64]) -> Scale:
         """From a scalar parameter word: a whole f32, offset in [45:37], sign in [46]."""
-        words = np.array([bits], np.uint64)
         low = (words & np.uint64(0xFFFFFFFF)).astype(np.uint32)
         return cls(low.view(np.float32), _offset(words), _sign(words))
 
@@ -64,6 +63,16 @@ def _offset(words: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
 
 def _sign(words: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
     return (words >> np.uint64(46) & np.uint64(1)).astype(np.bool_)
+
+
+def limited(values: Array, low: Any, high: Any) -> Array:
+    """Between two ends; NaN stays."""
+    return np.where(values < low, low, np.where(values > high, high, values))
+
+
+def _numbers(values: Array) -> Array:
+    """0 for NaN."""
+    return np.where(values != values, values.dtype.type(0), values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,23 +117,24 @@ class Finish:
             whole = values.astype(np.float64)
         else:
             stage = _STAGE.get(dst.bits, (dst.min, dst.max))
-            whole = np.nan_to_num(self._scaled(values).astype(np.float64), nan=0.0)
-            whole = np.rint(np.clip(whole, *stage))
-            whole = whole + (0 if self.scale is None else self.scale.offset)
-        limited = np.clip(np.rint(np.nan_to_num(whole, nan=0.0)), low, high)
-        found = np.clip(np.rint(self._rectified(limited)), low, high).astype(np.int64)
+            whole = np.rint(limited(_numbers(self._scaled(values).astype(np.float64)), *stage))
+            if self.scale is not None:
+                whole = whole + self.scale.offset.astype(np.float64)
+        inside = limited(np.rint(_numbers(whole)), low, high)
+        found = limited(np.rint(self._rectified(inside)), low, high).astype(np.int64)
         if self.clip is not None:
             found = np.minimum(found, int(self.clip))
         mask = (1 << dst.bits) - 1
         codes = (found & mask).astype(dst.storage)
         return codes if dst.is_packed else codes.view(dst.numpy)
 
-    def _range(self, dst: DType) -> tuple[Array, Array]:
+    def _range(self, dst: DType) -> tuple[Any, Any]:
         """Ends of the result: bytes are signed as their parameter says, not as the pointer."""
         if dst.bits != 8 or self.scale is None or self.scale.signed is None:
-            return np.asarray(dst.min), np.asarray(dst.max)
+            return np.float64(dst.min), np.float64(dst.max)
         signed = self.scale.signed
-        return np.where(signed, -128, 0), np.where(signed, 127, 255)
+        least = np.where(signed, np.float64(-128), np.float64(0))
+        return least, np.where(signed, np.float64(127), np.float64(255))
 
     def _rectified(self, x: Array) -> Array:
         """Below zero: 0, or x times a slope. NaN stays."""

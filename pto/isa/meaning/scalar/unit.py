@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from pto.core.dtypes import I64
 from pto.core.errors import fail
 from pto.core.pointer import Pointer
 from pto.isa.meaning.kinds import Do, Move, do
@@ -90,8 +91,11 @@ LOCAL_ARRAY_SET = do(_put)
 # ---- control registers
 
 
+WORD = t.Scalar("i64", I64)
+
+
 def _get_ctrl(case: Case) -> Callable[..., Any]:
-    return lambda x: x.scalar(x.get(registers.CTRL), case.op.results[0].type)
+    return lambda x: x.scalar(x.get(registers.CTRL), WORD)
 
 
 def _set_ctrl(x: Mover, value: Any) -> None:
@@ -112,7 +116,7 @@ def bit(value: int) -> Move:
                 (at >= 0) & (at < 64), lambda: fail("PTO-S134", f"bit {at} of a 64-bit register")
             )
             word, mask = x.number(number), 1 << at
-            return x.scalar(word | mask if value else word & ~mask, case.op.results[0].type)
+            return x.scalar(word | mask if value else word & ~mask, WORD)
 
         return run
 

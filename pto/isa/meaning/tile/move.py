@@ -15,11 +15,12 @@ from pto.core.tile import Role, Tile, TileType
 from pto.isa.meaning import lanes
 from pto.isa.meaning.cube.accumulator import Outlet
 from pto.isa.meaning.handle.view import as_tile, as_view, element, tile_type
-from pto.isa.meaning.kinds import Do
+from pto.isa.meaning.kinds import Do, Move
 from pto.isa.meaning.machine import Machine
-from pto.isa.meaning.tile.patch import copy, cut
+from pto.isa.meaning.tile.mover import Mover
+from pto.isa.meaning.tile.patch import cut
 from pto.isa.meaning.tile.regions import put
-from pto.isa.meaning.tile.transfer import Delivery, change
+from pto.isa.meaning.tile.transfer import Transfer
 from pto.isa.meaning.tile.window import Array, Window, candidates, one_matrix, read
 from pto.isa.rules.rule import Case
 from pto.target.facts import Profile
@@ -210,34 +211,23 @@ STORE_SCALED = Do(_store_scaled)
 
 def _move(case: Case) -> Callable[..., None]:
     """dst = src over what is valid in both, converted out of an accumulator."""
-    types = [case.type(name) for name in ("src", "dst", "fp")]
-    changed, deliver = change(case), Delivery(case)
-    a, b = tile_type(types[0]), tile_type(types[1])
-    plain = deliver.stays and a.dtype is b.dtype and a.role is not Role.ACC
+    transfer = Transfer(case)
 
-    def move(core: Machine, src: Any, dst: Any, fp: Any = None, word: int | None = None) -> None:
-        source, target = as_tile(src, types[0]), as_tile(dst, types[1])
-        rows, cols = source.get_valid()
-        if (rows, cols) != target.get_valid():
-            c, d = target.get_valid()
-            rows, cols = min(rows, c), min(cols, d)
-        if plain:
-            copy(source, target, rows, cols)
-        elif rows and cols:
-            scales = None if fp is None else as_tile(fp, types[2])
-            values = changed(core, cut(source, 0, 0, rows, cols), scales, word, 0)
-            deliver(core, target, 0, 0, values)
+    def move(x: Mover, src: Tile, dst: Tile, fp: Any = None, word: Any = None) -> None:
+        (rows, cols), (height, width) = src.get_valid(), dst.get_valid()
+        size = x.least(rows, height), x.least(cols, width)
+        transfer(x, src, (0, 0), dst, (0, 0), size, fp, word)
 
     return move
 
 
 def _move_scaled(case: Case) -> Callable[..., None]:
     move = _move(case)
-    return lambda core, src, fp, dst: move(core, src, dst, fp)
+    return lambda x, src, fp, dst: move(x, src, dst, fp)
 
 
-MOVE = Do(_move)
-MOVE_SCALED = Do(_move_scaled)
+MOVE = Move(_move)
+MOVE_SCALED = Move(_move_scaled)
 
 
 def _started(case: Case) -> Callable[..., Any]:

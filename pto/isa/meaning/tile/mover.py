@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from pto.core.compact import Packing
 from pto.core.dtypes import DType
 from pto.core.errors import PtoError
 from pto.core.tile import Tile
@@ -22,9 +23,11 @@ from pto.isa.meaning.machine import Machine
 from pto.isa.meaning.memory import registers
 from pto.isa.meaning.scalar.arith import bits_of, from_bits, to_bits
 from pto.isa.meaning.tile import merge
+from pto.isa.meaning.tile.patch import copy, cut, landing, paste, require_window
 from pto.isa.meaning.tile.regions import put, region, require_inside, scalar
 from pto.isa.row import types as t
 
+Change = Callable[[Any, Any], Any]  # (elements, their columns) -> what becomes of them
 Cell = Callable[[Lanes, Lanes], Any]  # (i, j) -> what is there
 
 
@@ -62,6 +65,43 @@ class Mover:
             # a list of indices is assigned in its order, the last of equal ones last (NumPy)
             dst.items[at[kept]] = values[kept].view(dst.items.dtype)
 
+    def copy(
+        self,
+        src: Tile,
+        at: tuple[int, int],
+        dst: Tile,
+        to: tuple[int, int],
+        size: tuple[int, int],
+        change: Change | None = None,
+        *,
+        turned: bool = False,
+        by_column: bool = False,
+        packed: tuple[Packing | None, Packing | None] = (None, None),
+    ) -> None:
+        """size elements from `at` of src on, to `to` of dst: both lie inside. `turned`: rows and
+        columns of src are exchanged. `change` gets the elements and, where what it does depends on
+        the column (`by_column`), the columns, counted from `at`."""
+        rows, cols = size
+        if change is None and at == to == (0, 0) and not turned and packed == (None, None):
+            copy(src, dst, rows, cols)
+            return
+        values = cut(src, *at, cols, rows).T if turned else cut(src, *at, rows, cols, packed[0])
+        if change is not None:
+            values = change(values, np.arange(cols)[None, :])
+        elif src.memory is dst.memory:
+            values = values.copy()
+        paste(dst, *to, values, packed[1])
+
+    def fill(self, dst: Tile, item: Any, rows: tuple[int, int], cols: tuple[int, int]) -> None:
+        """One item in all elements of the rows and columns from .. to."""
+        size = rows[1] - rows[0], cols[1] - cols[0]
+        if min(size) > 0:
+            paste(dst, rows[0], cols[0], np.broadcast_to(item, size))
+
+    def landing(self, tile: Tile, sub: int | None) -> Tile:
+        """The tile where its buffer really is, which may be another agent's."""
+        return landing(self.core, tile, sub)
+
     def merge_runs(self, src: Tile, dst: Tile, run: int, groups: int, kind: DType) -> None:
         """Four runs of records into one, so many times; all in row 0, which has room."""
         merge.merge_runs(src, dst, run, groups, kind)
@@ -85,6 +125,14 @@ class Mover:
     def within(self, tile: Tile, rows: int, cols: int) -> None:
         """The first rows x cols elements of a tile are about to be read: it must have them."""
         require_inside(tile, rows, cols, "read")
+
+    def holds(self, tile: Tile, at: tuple[int, int], size: tuple[int, int]) -> None:
+        """A window is about to be read or written: it must lie inside the tile."""
+        require_window(tile, tile.type.shape, *at, *size)
+
+    def reach(self, tile: Tile, nbytes: int) -> None:
+        """So many bytes from a tile's first are about to be read, in the tile or behind it."""
+        tile.memory.check(tile.address, nbytes, 1)
 
     def when(
         self, fact: bool, body: Callable[[], None], otherwise: Callable[[], None] | None = None
@@ -130,7 +178,7 @@ class Mover:
         if where is not None:
             at = np.where(where, at, 0)
         size = dtype.itemsize
-        shape = max(0, tile.nbytes - size + 1), size
+        shape = max(0, tile.memory.size - tile.address - size + 1), size
         found = tile.memory.strided(tile.address, shape, (1, 1))[at]
         return np.ascontiguousarray(found).view(dtype.numpy)[..., 0]
 

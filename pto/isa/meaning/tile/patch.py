@@ -39,7 +39,7 @@ def cut(
     plain = tile.view()
     if plain is not None and row == col == 0 and plain.shape == (rows, cols):
         return plain
-    _require(tile, tile.type.shape, row, col, rows, cols)
+    require_window(tile, tile.type.shape, row, col, rows, cols)
     if plain is not None:
         return plain[row : row + rows, col : col + cols]
     places = None if (rows, cols) == tile.type.shape else _boxed(tile, row, col, rows, cols)
@@ -57,7 +57,7 @@ def paste(tile: Tile, row: int, col: int, values: Lanes, packed: Packing | None 
         return
     plain = tile.view()
     if plain is None or row or col or plain.shape != (rows, cols):
-        _require(tile, tile.type.shape, row, col, rows, cols)
+        require_window(tile, tile.type.shape, row, col, rows, cols)
     if plain is not None:
         if values.dtype != plain.dtype:
             values = items_of(tile.type.dtype, values).view(plain.dtype)
@@ -105,12 +105,14 @@ def _places(
 ) -> npt.NDArray[np.intp]:
     """Where the elements of a window lie in a tile whose valid elements are packed."""
     valid = tile.get_valid()
-    _require(tile, valid, row, col, rows, cols)
+    require_window(tile, valid, row, col, rows, cols)
     places = packed.positions(*valid, tile.type.itemsize)
     return places[row : row + rows, col : col + cols]
 
 
-def _require(tile: Tile, shape: tuple[int, int], row: int, col: int, rows: int, cols: int) -> None:
+def require_window(
+    tile: Tile, shape: tuple[int, int], row: int, col: int, rows: int, cols: int
+) -> None:
     if row < 0 or col < 0 or row + rows > shape[0] or col + cols > shape[1]:
         raise fail(
             "PTO-S060",

@@ -13,14 +13,8 @@ from pto.isa.meaning.handle.view import as_tile, tile_type
 from pto.isa.meaning.kinds import Do, Move
 from pto.isa.meaning.lanes import Lanes, select
 from pto.isa.meaning.machine import Machine
-from pto.isa.meaning.tile.mover import Mover
-from pto.isa.meaning.tile.patch import cut, paste
+from pto.isa.meaning.tile.mover import Change, Mover
 from pto.isa.rules.rule import Case
-
-
-def _types(case: Case) -> list[Any]:
-    return [case.type(name) for name in case.row.operand_names]
-
 
 # ---- padding
 
@@ -31,31 +25,32 @@ def _fill_pad(case: Case) -> Callable[..., None]:
     The page and the CPU code pad all of Rows x Cols; a2a3 stops at the last valid row of dst, below
     which nothing is defined.
     """
-    types = _types(case)
-    kind = tile_type(types[1])
-    pad = np.array(kind.pad.bits(kind.dtype), kind.dtype.storage).view(kind.dtype.numpy)
+    kind = tile_type(case.type("dst"))
+    pad = np.array(kind.pad.bits(kind.dtype), kind.dtype.storage)
 
-    def run(core: Machine, src: Any, dst: Any) -> None:
-        source, target = map(as_tile, (src, dst), types)
-        if 0 in target.get_valid():
-            return
-        rows, cols = source.get_valid()
-        rows, cols = min(rows, target.type.rows), min(cols, target.type.cols)
-        values = cut(source, 0, 0, rows, cols).view(kind.dtype.numpy)
-        if source.memory is target.memory:
-            values = values.copy()
-        whole = target.view()
-        if whole is None:
-            whole = np.empty(target.type.shape, kind.dtype.numpy)
-        whole[rows:] = whole[:rows, cols:] = pad
-        whole[:rows, :cols] = values
-        if target.view() is None:
-            target.write(whole)
+    def run(x: Mover, src: Tile, dst: Tile) -> None:
+        (rows, cols), (height, width) = src.get_valid(), dst.type.shape
+        rows, cols = x.least(rows, height), x.least(cols, width)
+
+        def fill() -> None:
+            x.copy(src, (0, 0), dst, (0, 0), (rows, cols), _same_bits(src, dst))
+            x.fill(dst, pad, (rows, height), (0, width))
+            x.fill(dst, pad, (0, rows), (cols, width))
+
+        some = dst.get_valid()
+        x.when((some[0] > 0) & (some[1] > 0), fill)
 
     return run
 
 
-FILL_PAD = Do(_fill_pad)
+def _same_bits(src: Tile, dst: Tile) -> Change | None:
+    if src.type.dtype is dst.type.dtype:
+        return None
+    stored = dst.type.dtype.storage
+    return lambda values, j: values.view(stored)
+
+
+FILL_PAD = Move(_fill_pad)
 
 # ---- reinterpretation
 
@@ -85,30 +80,24 @@ RESHAPE = Do(_reshape)
 
 def _transpose(case: Case) -> Callable[..., None]:
     """dst[j,i] = src[i,j] for every valid element of src."""
-    types = _types(case)
 
-    def run(core: Machine, src: Any, tmp: Any, dst: Any) -> None:
-        source = as_tile(src, types[0])
-        paste(as_tile(dst, types[2]), 0, 0, cut(source, 0, 0, *source.get_valid()).T)
+    def run(x: Mover, src: Tile, tmp: Tile, dst: Tile) -> None:
+        rows, cols = src.get_valid()
+        change = _same_bits(src, dst)
+        x.copy(src, (0, 0), dst, (0, 0), (cols, rows), change, turned=True)
 
     return run
 
 
-def _same_rows(*tiles: Tile) -> int:
-    counts = [tile.get_valid()[0] for tile in tiles]
-    if len(set(counts)) > 1:
-        raise fail("PTO-S041", f"the tiles have {', '.join(map(str, counts))} valid rows")
-    return counts[0]
-
-
 def _concat(case: Case) -> Callable[..., None]:
-    types = _types(case)
-
-    def run(core: Machine, src0: Any, src1: Any, dst: Any) -> None:
-        first, second, target = map(as_tile, (src0, src1, dst), types)
-        rows = _same_rows(first, second, target)
-        parts = [cut(tile, 0, 0, rows, tile.get_valid()[1]) for tile in (first, second)]
-        paste(target, 0, 0, np.concatenate(parts, axis=1))
+    def run(x: Mover, src0: Tile, src1: Tile, dst: Tile) -> None:
+        (rows, left), (_, right) = src0.get_valid(), src1.get_valid()
+        counts = [tile.get_valid()[0] for tile in (src0, src1, dst)]
+        fine = (rows == counts[1]) & (rows == counts[2])
+        x.require(fine, lambda: _other_rows(counts))
+        x.holds(dst, (0, 0), (rows, left + right))
+        x.copy(src0, (0, 0), dst, (0, 0), (rows, left), _same_bits(src0, dst))
+        x.copy(src1, (0, 0), dst, (0, left), (rows, right), _same_bits(src1, dst))
 
     return run
 
@@ -173,8 +162,8 @@ def _no_room(taken: tuple[Lanes, Lanes], limits: tuple[int, int, int]) -> PtoErr
     raise RuntimeError("every row has room")
 
 
-TRANSPOSE = Do(_transpose)
-CONCAT = Do(_concat)
+TRANSPOSE = Move(_transpose)
+CONCAT = Move(_concat)
 CONCAT_COUNTED = Move(_concat_counted)
 
 # ---- interleaving

@@ -2,83 +2,96 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from pto.core.compact import Packing
 from pto.core.convert import convert
 from pto.core.dtypes import DType
-from pto.core.errors import fail
+from pto.core.errors import PtoError, fail
 from pto.core.memory import Space
 from pto.core.tile import Role, Tile
 from pto.isa.meaning.cube.accumulator import Outlet
 from pto.isa.meaning.handle.view import tile_type
-from pto.isa.meaning.lanes import Lanes
-from pto.isa.meaning.machine import Machine
-from pto.isa.meaning.tile.patch import landing, paste
+from pto.isa.meaning.tile.mover import Change, Mover
 from pto.isa.rules.rule import Case
 
-Change = Callable[[Machine, Lanes, Tile | None, int | None, int], Lanes]
+Place = tuple[Any, Any]  # row and column of the first element
 _SUB_BLOCKS = {None: None, "single_mode_vec0": 0, "single_mode_vec1": 1}
 _SPLIT_AXES = {"dual_mode_split_m": 0, "dual_mode_split_n": 1}
 
 
-def change(case: Case, src: str = "src", dst: str = "dst") -> Change:
-    """fn(core, values, fp, word, first column): out of an accumulator elements are converted.
-
-    Elsewhere bits move; only the way into the bias table widens them.
-    """
-    source, target = tile_type(case.type(src)), tile_type(case.type(dst))
-    if source.role is Role.ACC:
-        return Outlet(source.dtype, target.dtype, case.word("reluPreMode"))
-    return _same_bits(source.dtype, target.dtype)
-
-
-def _same_bits(src: DType, dst: DType) -> Change:
-    if src is dst:
-        return lambda core, values, fp, word, column: values
-    if src.itemsize == dst.itemsize:
-        return lambda core, values, fp, word, column: values.view(dst.numpy)
-    return lambda core, values, fp, word, column: convert(values, src, dst)
-
-
-class Delivery:
-    """Puts values into a tile: this agent's, another agent's, or one half into each sub-block's."""
+class Transfer:
+    """Rectangles of one tile to another: this agent's, another agent's, or one half into each
+    sub-block's. Out of an accumulator elements are converted; elsewhere bits move, and only the
+    way into the bias table widens them."""
 
     def __init__(self, case: Case) -> None:
         mode = case.word("accToVecMode")
-        src, dst = (tile_type(case.type(name)).role.space is Space.UB for name in ("src", "dst"))
-        self.stays = src == dst  # on one side of the core
-        self.axis = _SPLIT_AXES.get(mode or "")
-        self.sub = _SUB_BLOCKS.get(mode)
+        src, dst = (tile_type(case.type(name)) for name in ("src", "dst"))
+        self._stays = (src.role.space is Space.UB) == (dst.role.space is Space.UB)  # on one side
+        self._axis = _SPLIT_AXES.get(mode or "")
+        self._sub = _SUB_BLOCKS.get(mode)
+        self._change = _bits(src.dtype, dst.dtype)
+        self._outlet = None
+        if src.role is Role.ACC:
+            self._outlet = Outlet(src.dtype, dst.dtype, case.word("reluPreMode"))
 
     def __call__(
         self,
-        core: Machine,
-        tile: Tile,
-        row: int,
-        col: int,
-        values: Lanes,
-        packed: Packing | None = None,
+        x: Mover,
+        src: Tile,
+        at: Place,
+        dst: Tile,
+        to: Place,
+        size: Place,
+        fp: Tile | None = None,
+        word: Any = None,
+        packed: tuple[Packing | None, Packing | None] = (None, None),
     ) -> None:
-        if self.stays:
-            paste(tile, row, col, values, packed)
-            return
-        if self.axis is None:
-            paste(landing(core, tile, self.sub), row, col, values, packed)
-            return
-        first, second = _halves(values, self.axis)
-        targets = [landing(core, tile, sub) for sub in (0, 1)]  # both exist before either changes
-        paste(targets[0], row, col, first, packed)
-        paste(targets[1], row, col, second, packed)
+        """size elements from `at` of src on, to `to` of dst."""
+
+        def go(change: Change | None) -> None:
+            by_column = fp is not None or word is not None
+            for target, start, goal, part in self._parts(x, at, dst, to, size):
+                moved = _from(change, start[1] - at[1]) if change and by_column else change
+                x.copy(src, start, target, goal, part, moved, by_column=by_column, packed=packed)
+
+        if fp is not None:
+            x.reach(fp, (at[1] + size[1]) * 8)
+        if self._outlet is None:
+            go(self._change)
+        else:
+            self._outlet.run(x, fp, word, at[1], go)
+
+    def _parts(
+        self, x: Mover, at: Place, dst: Tile, to: Place, size: Place
+    ) -> list[tuple[Tile, Place, Place, Place]]:
+        """Where which part goes: tile, first element of src, first of dst, size."""
+        if self._stays:
+            return [(dst, at, to, size)]
+        if self._axis is None:
+            return [(x.landing(dst, self._sub), at, to, size)]
+        axis, count = self._axis, size[self._axis]
+        x.require(count % 2 == 0, lambda: _uneven(axis, count))
+        half = (count // 2, size[1]) if axis == 0 else (size[0], count // 2)
+        second = (at[0] + half[0], at[1]) if axis == 0 else (at[0], at[1] + half[1])
+        targets = [x.landing(dst, sub) for sub in (0, 1)]  # both exist before either changes
+        return [(targets[0], at, to, half), (targets[1], second, to, half)]
 
 
-def _halves(values: Lanes, axis: int) -> tuple[Any, Any]:
-    count = values.shape[axis]
-    if count % 2:
-        what = ("rows", "columns")[axis]
-        raise fail("PTO-V171", f"{count} {what} do not split evenly over two vector sub-blocks")
-    half = count // 2
-    if axis == 0:
-        return values[:half], values[half:]
-    return values[:, :half], values[:, half:]
+def _from(change: Change, column: Any) -> Change:
+    """Columns counted from a later one."""
+    return change if isinstance(column, int) and column == 0 else lambda v, j: change(v, j + column)
+
+
+def _uneven(axis: int, count: int) -> PtoError:
+    what = ("rows", "columns")[axis]
+    return fail("PTO-V171", f"{count} {what} do not split evenly over two vector sub-blocks")
+
+
+def _bits(src: DType, dst: DType) -> Change | None:
+    if src is dst:
+        return None
+    if src.itemsize == dst.itemsize:
+        return lambda values, j: values.view(dst.storage)
+    return lambda values, j: convert(values, src, dst)

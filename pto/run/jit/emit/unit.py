@@ -25,6 +25,7 @@ class Unit:
         self._shared: dict[str, tuple[str, str]] = {}  # key -> name, text
         self.ordered = False  # Python touches global memory, or agents meet: blocks take turns
         self.needs = Needs()
+        self.leaving: set[str] = set()  # shared functions that may leave the work to the reference
         self._names = 0
         self._declared: dict[str, None] = {}
         self._code: native.Code | None = None

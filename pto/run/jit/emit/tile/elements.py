@@ -15,6 +15,7 @@ from pto.core.dtypes import DType
 from pto.run.jit.border.values import TilePlace
 from pto.run.jit.emit.tile import planes
 from pto.run.jit.emit.tile.boxes import REST, Axis, Field
+from pto.run.jit.emit.tile.numbers import Numbers
 from pto.run.jit.llvm import lanes
 from pto.run.jit.llvm.index import Index, Number
 from pto.run.jit.llvm.lanes import Symbol
@@ -46,12 +47,13 @@ class TileRef:
         return self.valid
 
 
-class Elements:
+class Elements(Numbers):
     """Where an instruction reads and writes: the text, the lanes at hand, and which of them."""
 
-    def __init__(self, x: Text, declare: Callable[[str], None]) -> None:
-        self.x = x
-        self.declare = declare
+    def __init__(
+        self, x: Text, declare: Callable[[str], None], context: Callable[[int], str]
+    ) -> None:
+        super().__init__(x, declare, context)
         self._lanes = lanes.Lanes(x, 1, declare)
         self._mask: str | None = None
 

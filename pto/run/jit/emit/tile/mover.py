@@ -7,19 +7,18 @@ of it is written, and copied back.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
 
 from pto.core.dtypes import DType
 from pto.core.errors import PtoError
-from pto.isa.meaning.memory import registers
 from pto.isa.row import types as t
-from pto.run.jit.border.context import REGISTERS, ROOM
-from pto.run.jit.border.state import register_offset
+from pto.run.jit.border.context import ROOM
 from pto.run.jit.border.values import Word
 from pto.run.jit.emit.tile import planes
+from pto.run.jit.emit.tile.boxes import position
+from pto.run.jit.emit.tile.copies import Copier, Work, fill
 from pto.run.jit.emit.tile.elements import Elements, TileRef
 from pto.run.jit.emit.tile.elementwise import as_items, scalar_kind
 from pto.run.jit.emit.tile.merges import merge_runs
@@ -41,10 +40,11 @@ class Mover(Elements):
         declare: Callable[[str], None],
         tiles: Sequence[TileRef],
         word: Callable[[int], str],
+        alone: bool,
     ) -> None:
-        super().__init__(x, declare)
+        super().__init__(x, declare, word)
+        self.alone = alone  # no other agent has buffers of its own
         self.tiles = tiles  # all that the instruction names
-        self.context = word  # a pointer of the context
 
     # ---- what happens
 
@@ -75,6 +75,89 @@ class Mover(Elements):
         self._walk(rows, cols, store, [dst.type.itemsize])
         finish()
 
+    def copy(
+        self,
+        src: TileRef,
+        at: tuple[Any, Any],
+        dst: TileRef,
+        to: tuple[Any, Any],
+        size: tuple[Any, Any],
+        change: Callable[[Any, Any], Any] | None = None,
+        *,
+        turned: bool = False,
+        by_column: bool = False,
+        packed: tuple[Any, Any] = (None, None),
+    ) -> None:
+        if packed != (None, None):
+            raise NotNative("packed elements")
+        (rows, cols), field = map(self.number, size), src.field
+        self.holds(dst, to, (rows, cols))
+        self.holds(src, at, (cols, rows) if turned else (rows, cols))
+        if turned:
+            field = field.swapped
+        finish = self._apart((dst,))
+        begins = self._begins(dst, to) & self._begins(src, at)
+        work = None if change is None else Work(lambda values: change(values, None))
+
+        def by_element() -> None:
+            def cell(i: Index, j: Index) -> None:
+                r, c = (j, i) if turned else (i, j)
+                found = self.read(src, r + at[0], c + at[1])
+                found = found if change is None else change(found, j)
+                items = as_items(self._lanes, found, dst.type.dtype)
+                self._store(dst, self._offset(dst, i + to[0], j + to[1]), items, self._mask)
+
+            self._walk(rows, cols, cell, [])
+
+        def by_line() -> None:
+            target, source = self._pointer(dst, to), self._pointer(src, at)
+            copier = Copier(self.x, self.declare, work)
+            copier.copy(dst.field, field, rows.value, cols.value, target, source)
+
+        some = (rows > 0) & (cols > 0)
+        if by_column:
+            self.when(some, by_element)
+        else:
+            self.when(some, lambda: self.when(begins, by_line, by_element))
+        finish()
+
+    def fill(self, dst: TileRef, item: Any, rows: tuple[Any, Any], cols: tuple[Any, Any]) -> None:
+        self.declare("declare i64 @llvm.smin.i64(i64, i64)")
+        spot = lanes.Lanes(self.x, 1, self.declare)
+        if isinstance(item, Symbol):
+            found = as_items(item.lanes, item, dst.type.dtype)
+        else:
+            found = as_items(spot, spot.constant(item.dtype, item), dst.type.dtype)
+        type = vector(1, element(dst.type.dtype))
+        value = self.x.new(f"extractelement {type} {found}, i64 0")
+        (top, bottom), (left, right) = (map(self.number, each) for each in (rows, cols))
+        down, across = (top.value, bottom.value), (left.value, right.value)
+        fill(self.x, self.declare, dst.field, dst.pointer, value, down, across)
+
+    def landing(self, tile: TileRef, sub: int | None) -> TileRef:
+        if not self.alone or sub:
+            raise NotNative("a tile of another agent")
+        return tile
+
+    def holds(self, tile: TileRef, at: tuple[Any, Any], size: tuple[Any, Any]) -> None:
+        """A window lies inside a tile."""
+        for first, count, limit in zip(at, size, tile.type.shape, strict=True):
+            start = self.number(first)
+            self.require((start >= 0) & (start + count <= limit), PtoError)
+
+    def _begins(self, tile: TileRef, at: tuple[Any, Any]) -> Fact:
+        """Whether boxes begin at an element."""
+        fine = Fact(self.x, "true")
+        for along, first in ((tile.field.rows, at[0]), (tile.field.cols, at[1])):
+            if len(along) > 1:
+                fine = fine & (self.number(first) % along[0].size == 0)
+        return fine
+
+    def _pointer(self, tile: TileRef, at: tuple[Any, Any]) -> str:
+        x, (row, col) = self.x, (self.number(n).value for n in at)
+        place = x.add(position(x, tile.field.rows, row), position(x, tile.field.cols, col))
+        return x.at(tile.pointer, x.mul(place, tile.type.itemsize))
+
     def merge_runs(self, src: TileRef, dst: TileRef, run: Any, groups: Any, kind: DType) -> None:
         finish = self._apart((dst,))
         for tile in (src, dst):
@@ -104,40 +187,14 @@ class Mover(Elements):
         self._walk(rows, cols, look, [])
         return Fact(x, x.compare("eq", x.load("i8", bad), 0, "i8"))
 
-    def require(self, fact: Any, error: Callable[[], PtoError]) -> None:
-        """Else the function ends, and the reference engine says why."""
-        known = fact.name if isinstance(fact, Fact) else "true" if fact else "false"
-        if known == "true":
-            return
-        x = self.x
-        bad, go = x.fresh("bad"), x.fresh("go")
-        x.branch(known, go, bad, ", !prof !2")
-        x.label(bad)
-        x.do("ret i32 1")
-        x.label(go)
-
     def within(self, tile: TileRef, rows: Any, cols: Any) -> None:
         height, width = tile.type.shape
         self.require(self.number(rows) <= height, PtoError)
         self.require(self.number(cols) <= width, PtoError)
 
-    def when(
-        self, fact: Any, body: Callable[[], None], otherwise: Callable[[], None] | None = None
-    ) -> None:
-        known = fact.name if isinstance(fact, Fact) else "true" if fact else "false"
-        if known == "true":
-            body()
-        elif known == "false" and otherwise is not None:
-            otherwise()
-        elif known != "false":
-            x = self.x
-            yes, no, done = x.fresh("yes"), x.fresh("no"), x.fresh("done")
-            x.branch(known, yes, no)
-            for label, way in ((yes, body), (no, otherwise or (lambda: None))):
-                x.label(label)
-                way()
-                x.jump(done)
-            x.label(done)
+    def reach(self, tile: TileRef, nbytes: Any) -> None:
+        """What lies behind a tile is the reference's."""
+        self.leave_unless(self.number(nbytes) <= tile.nbytes)
 
     def compress(
         self, rows: Any, cols: Any, cell: Callable[..., Any], dst: TileRef, counts: TileRef
@@ -232,25 +289,12 @@ class Mover(Elements):
     def lane(self, value: Any, type: t.Type | None, like: DType) -> Symbol:
         if not isinstance(value, Word):
             raise NotNative("a scalar with no native form")
-        return self._lanes.spread(scalar_kind(value, like), value.name)
+        return self._lanes.spread(scalar_kind(value, like), str(value.name))
 
     # ---- numbers
 
     def items(self, tile: TileRef) -> int:
         return tile.nbytes // tile.type.itemsize
-
-    def least(self, a: Any, b: Any) -> Any:
-        self.declare("declare i64 @llvm.smin.i64(i64, i64)")
-        if isinstance(a, Index):
-            if a.step == 0:
-                return Index(a.lanes, self.least(a.start, b), 0)
-            return Index.of(np.minimum(a, b))  # type: ignore[arg-type]
-        return Number(self.x, self.x.smaller(self.number(a).value, self.number(b).value))
-
-    def choose(self, fact: Any, a: Callable[[], Number], b: int) -> Number:
-        if not isinstance(fact, Fact):
-            return self.number(a() if fact else b)
-        return Number(self.x, self.x.new(f"select i1 {fact.name}, i64 {a().value}, i64 {b}"))
 
     def word(self, number: Any, storage: np.dtype[Any]) -> Symbol:
         kind = f"i{8 * storage.itemsize}"
@@ -258,45 +302,6 @@ class Mover(Elements):
         if kind != "i64":
             value = self.x.new(f"trunc i64 {value} to {kind}")
         return self._lanes.spread(storage, str(value))
-
-    def number(self, value: Any) -> Number:
-        if value is None:
-            return Number(self.x, 0)
-        if isinstance(value, Word):
-            return Number(self.x, self._word(value))
-        if isinstance(value, Index) and value.step == 0:
-            return value.start
-        return value if isinstance(value, Number) else Number(self.x, int(value))
-
-    def _word(self, word: Word) -> Val:
-        kind = word.types[0]
-        if kind == "i64" or isinstance(word.name, int):
-            return word.name
-        if not kind.startswith("i"):
-            raise NotNative("a number that is no integer")
-        return self.x.new(f"sext {kind} {word.name} to i64")
-
-    # ---- scalars and registers
-
-    def bits(self, value: Word, type: t.Scalar) -> Number:
-        kind, x = value.types[0], self.x
-        if isinstance(value.name, int) and kind.startswith("i"):
-            return Number(x, value.name & ((1 << int(kind[1:])) - 1))
-        size = {"half": 16, "float": 32, "double": 64}.get(kind) or int(kind[1:])
-        name = str(value.name)
-        if not kind.startswith("i"):
-            name = x.new(f"bitcast {kind} {name} to i{size}")
-        return Number(x, name if size == 64 else x.new(f"zext i{size} {name} to i64"))
-
-    def scalar(self, word: Number, type: t.Scalar) -> Word:
-        empty, x = Word(("",), type), self.x
-        kind, name = empty.types[0], self.number(word).value
-        size = {"half": 16, "float": 32, "double": 64}.get(kind) or int(kind[1:])
-        if size < 64:
-            name = x.new(f"trunc i64 {name} to i{size}")
-        if not kind.startswith("i"):
-            name = x.new(f"bitcast i{size} {name} to {kind}")
-        return replace(empty, names=(name,))
 
     def element(self, tile: TileRef, k: Number) -> Number:
         size, x = tile.type.itemsize, self.x
@@ -308,22 +313,6 @@ class Mover(Elements):
         if size < 8:
             value = x.new(f"trunc i64 {value} to i{8 * size}")
         x.store(f"i{8 * size}", value, x.at(tile.pointer, x.mul(k.value, size)))
-
-    def get(self, register: str, n: int = 0) -> Number:
-        return Number(self.x, self.x.load("i64", self._register(register, n), 8))
-
-    def put(self, register: str, *words: Any) -> None:
-        for n, word in enumerate(words):
-            self.x.store("i64", self.number(word).value, self._register(register, n), 8)
-        if register in registers.OPTIONAL:
-            self.x.store("i64", 1, self._register(register, -1), 8)
-
-    def has(self, register: str) -> Fact:
-        return Fact(self.x, self.x.compare("ne", self.get(register, -1).value, 0))
-
-    def _register(self, name: str, n: int) -> str:
-        ahead = 1 if name in registers.OPTIONAL else 0
-        return self.x.at(self.context(REGISTERS), register_offset(name) + 8 * (n + ahead))
 
     # ---- loops
 

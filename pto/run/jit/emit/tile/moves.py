@@ -13,6 +13,7 @@ from pto.run.jit.emit.table import KINDS, Spot
 from pto.run.jit.emit.tile import boxes, planes
 from pto.run.jit.emit.tile.elements import TileRef
 from pto.run.jit.emit.tile.mover import Mover
+from pto.run.jit.emit.tile.numbers import FAULT, LEFT
 from pto.run.jit.llvm.index import Fact, Number
 from pto.run.jit.llvm.text import NotNative, Text, Val
 
@@ -55,7 +56,7 @@ class _Inline(Mover):
     """Writes an instruction that makes values where it stands."""
 
     def __init__(self, s: Spot, tiles: list[TileRef]) -> None:
-        super().__init__(s.x, s.e.unit.declare, tiles, s.e.word)
+        super().__init__(s.x, s.e.unit.declare, tiles, s.e.word, _is_alone(s))
         self._spot = s
 
     def require(self, fact: Any, error: Callable[[], PtoError]) -> None:
@@ -88,16 +89,30 @@ def _emit(s: Spot) -> Sequence[Native]:
             return x.load("ptr", x.at("%ctx", 8 * index), 8, ", !invariant.load !0")
 
         seen = [_inside(x, o, tiles) for o in operands]
-        body.make(s.case)(Mover(x, unit.declare, tiles, word), *seen)
+        mover = Mover(x, unit.declare, tiles, word, _is_alone(s))
+        body.make(s.case)(mover, *seen)
         x.do("ret i32 0")
+        if mover.leaves:
+            unit.leaving.add(name)
         return x.function(
             f"define internal i32 {name}({', '.join(given.listed)}) noinline nounwind"
         )
 
     name = s.e.unit.shared(planes.key_of(s, *given.key), make)
     status = s.x.new(f"call i32 {name}({', '.join(given.given)})")
-    s.fault_unless(s.x.compare("eq", status, 0, "i32"))
+    s.fault_unless(s.x.compare("ne", status, FAULT, "i32"))
+    if name in s.e.unit.leaving:
+        left = s.x.compare("eq", status, LEFT, "i32")
+        planes.when(s.x, left, lambda: _leave(s))
     return []
+
+
+def _leave(s: Spot) -> None:
+    s.e.run_outside(s.op, seldom=True)
+
+
+def _is_alone(s: Spot) -> bool:
+    return s.e.compiler.side == "both"
 
 
 def _seen(s: Spot, native: Native | list[Native] | None, tiles: list[TileRef]) -> Any:

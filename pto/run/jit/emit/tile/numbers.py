@@ -1,0 +1,140 @@
+"""Numbers, conditions, scalars and registers of a move in compiled code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from pto.core.errors import PtoError
+from pto.isa.meaning.memory import registers
+from pto.isa.row import types as t
+from pto.run.jit.border.context import REGISTERS
+from pto.run.jit.border.state import register_offset
+from pto.run.jit.border.values import Word
+from pto.run.jit.llvm.index import Fact, Index, Number
+from pto.run.jit.llvm.text import NotNative, Text, Val
+
+FAULT, LEFT = 1, 2  # how a function ends: the reference says what is wrong, or does it all
+
+
+class Numbers:
+    """Where an instruction counts: the text, and pointers of the context."""
+
+    def __init__(
+        self, x: Text, declare: Callable[[str], None], context: Callable[[int], str]
+    ) -> None:
+        self.x = x
+        self.declare = declare
+        self.context = context
+        self.leaves = False  # whether the reference may be asked to do the instruction
+
+    def require(self, fact: Any, error: Callable[[], PtoError]) -> None:
+        """Else the function ends, and the reference engine says why."""
+        self.end_unless(fact, FAULT)
+
+    def leave_unless(self, fact: Fact) -> None:
+        """Else the reference engine does the instruction."""
+        self.leaves = True
+        self.end_unless(fact, LEFT)
+
+    def end_unless(self, fact: Any, status: int) -> None:
+        known = fact.name if isinstance(fact, Fact) else "true" if fact else "false"
+        if known == "true":
+            return
+        x = self.x
+        bad, go = x.fresh("bad"), x.fresh("go")
+        x.branch(known, go, bad, ", !prof !2")
+        x.label(bad)
+        x.do(f"ret i32 {status}")
+        x.label(go)
+
+    def when(
+        self, fact: Any, body: Callable[[], None], otherwise: Callable[[], None] | None = None
+    ) -> None:
+        known = fact.name if isinstance(fact, Fact) else "true" if fact else "false"
+        if known == "true":
+            body()
+        elif known == "false" and otherwise is not None:
+            otherwise()
+        elif known != "false":
+            x = self.x
+            yes, no, done = x.fresh("yes"), x.fresh("no"), x.fresh("done")
+            x.branch(known, yes, no)
+            for label, way in ((yes, body), (no, otherwise or (lambda: None))):
+                x.label(label)
+                way()
+                x.jump(done)
+            x.label(done)
+
+    def least(self, a: Any, b: Any) -> Any:
+        self.declare("declare i64 @llvm.smin.i64(i64, i64)")
+        if isinstance(a, Index):
+            if a.step == 0:
+                return Index(a.lanes, self.least(a.start, b), 0)
+            return Index.of(np.minimum(a, b))  # type: ignore[arg-type]
+        return Number(self.x, self.x.smaller(self.number(a).value, self.number(b).value))
+
+    def choose(self, fact: Any, a: Callable[[], Number], b: int) -> Number:
+        if not isinstance(fact, Fact):
+            return self.number(a() if fact else b)
+        return Number(self.x, self.x.new(f"select i1 {fact.name}, i64 {a().value}, i64 {b}"))
+
+    def number(self, value: Any) -> Number:
+        if value is None:
+            return Number(self.x, 0)
+        if isinstance(value, Word):
+            return Number(self.x, self._word(value))
+        if isinstance(value, Index):
+            if value.step != 0:
+                raise NotNative("a number for each lane")
+            return value.start
+        return value if isinstance(value, Number) else Number(self.x, int(value))
+
+    def _word(self, word: Word) -> Val:
+        kind = word.types[0]
+        if kind == "i64" or isinstance(word.name, int):
+            return word.name
+        if not kind.startswith("i"):
+            raise NotNative("a number that is no integer")
+        return self.x.new(f"sext {kind} {word.name} to i64")
+
+    # ---- scalars and registers
+
+    def bits(self, value: Word, type: t.Scalar) -> Number:
+        kind, x = value.types[0], self.x
+        if isinstance(value.name, int) and kind.startswith("i"):
+            return Number(x, value.name & ((1 << int(kind[1:])) - 1))
+        size = {"half": 16, "float": 32, "double": 64}.get(kind) or int(kind[1:])
+        name = str(value.name)
+        if not kind.startswith("i"):
+            name = x.new(f"bitcast {kind} {name} to i{size}")
+        return Number(x, name if size == 64 else x.new(f"zext i{size} {name} to i64"))
+
+    def scalar(self, word: Number, type: t.Scalar) -> Word:
+        empty, x = Word(("",), type), self.x
+        kind, name = empty.types[0], self.number(word).value
+        size = {"half": 16, "float": 32, "double": 64}.get(kind) or int(kind[1:])
+        if size < 64:
+            name = x.new(f"trunc i64 {name} to i{size}")
+        if not kind.startswith("i"):
+            name = x.new(f"bitcast i{size} {name} to {kind}")
+        return replace(empty, names=(name,))
+
+    def get(self, register: str, n: int = 0) -> Number:
+        return Number(self.x, self.x.load("i64", self._register(register, n), 8))
+
+    def put(self, register: str, *words: Any) -> None:
+        for n, word in enumerate(words):
+            self.x.store("i64", self.number(word).value, self._register(register, n), 8)
+        if register in registers.OPTIONAL:
+            self.x.store("i64", 1, self._register(register, -1), 8)
+
+    def has(self, register: str) -> Fact:
+        return Fact(self.x, self.x.compare("ne", self.get(register, -1).value, 0))
+
+    def _register(self, name: str, n: int) -> str:
+        ahead = 1 if name in registers.OPTIONAL else 0
+        return self.x.at(self.context(REGISTERS), register_offset(name) + 8 * (n + ahead))
