@@ -6,7 +6,8 @@ A boxed tile is a grid of small boxes. `BLayout` orders the boxes, `SLayout` ord
 a box; the letters of a name say both, N for column by column and Z for row by row (NZ: boxes column
 by column, each box row by row). A layout that is column-major inside is the mirror image of one
 that is row-major inside, ZN(r, c) = NZ(c, r), NN(r, c) = ZZ(c, r), DN(r, c) = ND(c, r), so only
-three formulas exist. They are those of machine.yaml#element_offset.
+three orders exist. They are those of machine.yaml#element_offset, and stand in `Frame.axes` as
+digits of mixed radix: what computes, copies or counts places reads them there.
 """
 
 from __future__ import annotations
@@ -169,6 +170,31 @@ class Order(Enum):
     BOX_ROWS = "boxes row by row"
 
 
+REST: Final = 0  # the size of a digit that takes all that is left
+
+
+@dataclass(frozen=True, slots=True)
+class Digit:
+    """Counts to `size`, each `step` elements further: numbers, or what stands for them later."""
+
+    size: Any
+    step: Any
+
+
+Axis = tuple[Digit, ...]  # the place of a row, or column, number: its digits, the fastest first
+
+
+def position(axis: Axis, number: Index) -> Index:
+    """How many elements from the first the one of this number lies."""
+    found = number * 0
+    for digit in axis:
+        if digit.size == REST:
+            return found + number * digit.step
+        found = found + number % digit.size * digit.step
+        number = number // digit.size
+    return found
+
+
 @dataclass(frozen=True, eq=False)
 class Frame:
     """A layout applied to one shape, turned so that the inside of a box is row-major."""
@@ -190,27 +216,36 @@ class Frame:
         rows = -(-self.rows // self.h) * self.h if self.order is Order.BOX_ROWS else self.rows
         return rows * self.padded_cols
 
+    @cached_property
+    def axes(self) -> tuple[Axis, Axis]:
+        """Rows and columns of the frame: an element lies at the place of its row plus that of its
+        column."""
+        h, w, inside = self.h, self.w, Digit(self.w, 1)
+        if self.order is Order.PLAIN:
+            return (Digit(REST, self.cols),), (Digit(REST, 1),)
+        if self.order is Order.BOX_COLUMNS:
+            return (Digit(REST, w),), (inside, Digit(REST, self.rows * w))
+        return (Digit(h, w), Digit(REST, h * self.padded_cols)), (inside, Digit(REST, h * w))
+
     def offset(self, r: Index, c: Index) -> Index:
         if self.mirrored:
             r, c = c, r
-        h, w = self.h, self.w
-        if self.order is Order.PLAIN:
-            return r * self.cols + c
-        if self.order is Order.BOX_COLUMNS:
-            return c // w * (self.rows * w) + r * w + c % w
-        return r // h * (h * self.padded_cols) + c // w * (h * w) + r % h * w + c % w
+        rows, cols = self.axes
+        return position(rows, r) + position(cols, c)
 
     def inverse(self, offset: Index) -> tuple[Index, Index]:
-        h, w = self.h, self.w
-        if self.order is Order.PLAIN:
-            r, c = offset // self.cols, offset % self.cols
-        elif self.order is Order.BOX_COLUMNS:
-            pitch = self.rows * w
-            r, c = offset % pitch // w, offset // pitch * w + offset % w
-        else:
-            pitch = h * self.padded_cols
-            r = offset // pitch * h + offset % (h * w) // w
-            c = offset % pitch // (h * w) * w + offset % w
+        """The digits, the slowest first."""
+        found = [offset * 0, offset * 0]
+        digits = [
+            (digit.step, n, 1 if k == 0 else axis[0].size)
+            for n, (axis, count) in enumerate(zip(self.axes, (self.rows, self.cols), strict=True))
+            for k, digit in enumerate(axis)
+            if digit.size != 1 and count > (axis[0].size if k else 1)  # others are always 0
+        ]
+        for step, n, weight in sorted(digits, reverse=True):
+            found[n] = found[n] + offset // step * weight
+            offset = offset % step
+        r, c = found
         return (c, r) if self.mirrored else (r, c)
 
     @cached_property

@@ -13,24 +13,11 @@ from math import gcd
 
 from pto.core.compact import Compact
 from pto.core.dtypes import DType
-from pto.core.layout import Frame, Order
+from pto.core.layout import REST, Axis, Digit, Frame
 from pto.run.jit.border.values import TilePlace
 from pto.run.jit.emit.table import Spot
 from pto.run.jit.emit.tile import planes
 from pto.run.jit.llvm.text import NotNative, Text, Val
-
-REST = ""  # the size of a digit that takes all that is left
-
-
-@dataclass(frozen=True, slots=True)
-class Digit:
-    """Counts to `size`, each `step` elements further; both LLVM numbers or names."""
-
-    size: Val
-    step: Val
-
-
-Axis = tuple[Digit, ...]  # the fastest digit first; the last takes the rest
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,20 +85,9 @@ def field(tile: TilePlace) -> Field:
     frame, (rows, cols) = frame_of(tile), tile.type.shape
     if frame.mirrored:
         rows, cols = cols, rows
-    down, across = _axes(frame)
+    down, across = frame.axes
     found = Field(tile.type.dtype, axis(down, rows), axis(across, cols))
     return found.swapped if frame.mirrored else found
-
-
-def _axes(frame: Frame) -> tuple[Axis, Axis]:
-    h, w = frame.h, frame.w
-    if frame.order is Order.PLAIN:
-        return line(frame.cols), line(1)
-    inside = Digit(w, 1)
-    if frame.order is Order.BOX_COLUMNS:
-        return line(w), (inside, Digit(REST, frame.rows * w))
-    down = Digit(h, w), Digit(REST, h * frame.padded_cols)
-    return down, (inside, Digit(REST, h * w))
 
 
 def extent(tile: TilePlace) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pto.core.dtypes import DType
-from pto.core.layout import Order
+from pto.core.layout import Axis, Order
 from pto.run.jit.border.values import TilePlace
 from pto.run.jit.llvm.text import NotNative
 
@@ -34,13 +34,15 @@ def grid(tile: TilePlace) -> Grid:
     if tile.pitch is not None or type.layout.named is not None:
         raise NotNative("a window, or a layout that is only a name")
     frame = type.layout.frame(*type.shape, type.itemsize)
-    h, w = frame.h, frame.w
-    if frame.order is Order.PLAIN:
-        found = Grid(type.dtype, (1, 1), frame.cols, 1, 1, 1)
-    elif frame.order is Order.BOX_ROWS:
-        found = Grid(type.dtype, (h, w), h * frame.padded_cols, h * w, w, 1)
-    else:
-        if frame.mirrored and frame.rows % h:
-            raise NotNative("columns that are no whole boxes")
-        found = Grid(type.dtype, (h, w), h * w, frame.rows * w, w, 1)
+    if frame.mirrored and frame.order is Order.BOX_COLUMNS and frame.rows % frame.h:
+        raise NotNative("columns that are no whole boxes")
+    box = (1, 1) if frame.order is Order.PLAIN else (frame.h, frame.w)
+    (row, down), (col, right) = (_steps(a, n) for a, n in zip(frame.axes, box, strict=True))
+    found = Grid(type.dtype, box, down, right, row, col)
     return found.turned if frame.mirrored else found
+
+
+def _steps(axis: Axis, count: int) -> tuple[int, int]:
+    """From one element to the next inside a box, and from box to box."""
+    first = axis[0].step
+    return first, axis[1].step if len(axis) > 1 else first * count
