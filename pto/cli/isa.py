@@ -138,7 +138,7 @@ def _rules(row: Instr) -> list[Piece]:
 
 def _coverage(rows: Sequence[Instr]) -> list[Piece]:
     """Rows by section and what there is of each; `tested` counts names in ./tests, if any."""
-    from pto.run.jit.emit.instructions import compiled_as
+    from pto.run.jit.emit.instructions import compiled_as, why_not
 
     tested = _tested_names(Path("tests"))
     measures: dict[str, Callable[[Instr], bool]] = {
@@ -157,12 +157,23 @@ def _coverage(rows: Sequence[Instr]) -> list[Piece]:
         out.append(("", _count_line(describe.SECTIONS[section], counts)))
     totals = [sum(map(test, rows)) for test in measures.values()]
     own = " ".join(row.mnemonic for row in rows if compiled_as(row) == "emitter")
+    left: dict[str, list[str]] = {}
+    for row in rows:
+        if row.body is not None and compiled_as(row) is None:
+            left.setdefault(why_not(row), []).append(row.mnemonic)
+    reasons = [f"{why}: {' '.join(names)}" for why, names in left.items()]
     return [
         *out,
         ("title", _count_line("all", totals)),
         ("", "\nCompiled by an emitter of their own, beside the meaning and tested against it:\n"),
-        ("dim", f"{textwrap.fill(own, 96, initial_indent='  ', subsequent_indent='  ')}\n"),
+        ("dim", _listed(own)),
+        ("", "\nRun by the reference engine inside compiled code, and why:\n"),
+        *(("dim", _listed(each)) for each in reasons),
     ]
+
+
+def _listed(text: str) -> str:
+    return textwrap.fill(text, 96, initial_indent="  ", subsequent_indent="    ") + "\n"
 
 
 def _count_line(name: str, cells: Iterable[object]) -> str:

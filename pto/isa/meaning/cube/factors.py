@@ -33,8 +33,8 @@ from pto.isa.meaning.memory.dma import element
 from pto.isa.rules.rule import Case
 
 FRAGMENT: Final = MX_ROW_LEN * MX_COL_LEN  # bytes: scales of 16 rows and 64 values of k
-_SCALE_SHIFT: Final = 4  # scales of the tile at address a of L0A lie at a >> 4: pto.tget_scale_addr
-_SCALES: Final = {Space.L0A: Space.SCALE_A, Space.L0B: Space.SCALE_B}
+SCALE_SHIFT: Final = 4  # scales of the tile at address a of L0A lie at a >> 4: pto.tget_scale_addr
+SCALES: Final = {Space.L0A: Space.SCALE_A, Space.L0B: Space.SCALE_B}
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,8 +174,8 @@ LOAD_CBUF_S4 = Do(_load_cbuf_s4)
 
 def scales_at(core: Machine, tile: Pointer) -> Pointer:
     """Where the scales of the tile at a pointer into L0A or L0B lie."""
-    memory = core.memory(_SCALES[tile.memory.space])
-    return Pointer(memory, tile.address >> _SCALE_SHIFT, None)
+    memory = core.memory(SCALES[tile.memory.space])
+    return Pointer(memory, tile.address >> SCALE_SHIFT, None)
 
 
 def fragments(rows: int, depth: int) -> tuple[int, int]:

@@ -25,7 +25,7 @@ from pto.isa.meaning.memory.dma import element, gapped, listed, register_loops
 from pto.isa.rules.rule import Case
 
 PARAMETER_UNIT: Final = 64  # bytes: burst unit of the fixpipe buffer
-_SEGMENT: Final = 1 << 16  # this bit of a fixpipe address selects the relu table
+SEGMENT: Final = 1 << 16  # this bit of a fixpipe address selects the relu table
 _SMALL_C0: Final = 4  # channels of a packed block
 
 # ---- global memory to L1, bytes as they are
@@ -235,9 +235,9 @@ def _copy_cbuf_to_bt(case: Case) -> Callable[..., None]:
 def parameters(core: Machine, pointer: Pointer) -> Pointer:
     """Where a fixpipe address lies: bit 16 selects the relu table, the low 16 bits the byte."""
     memory = pointer.memory
-    if pointer.address & _SEGMENT:
+    if pointer.address & SEGMENT:
         memory = relu_table(core)
-    return Pointer(memory, pointer.address & (_SEGMENT - 1), pointer.dtype)
+    return Pointer(memory, pointer.address & (SEGMENT - 1), pointer.dtype)
 
 
 def relu_table(core: Machine) -> Memory:

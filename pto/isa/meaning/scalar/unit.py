@@ -165,9 +165,9 @@ _UNSIGNED: dict[str, Callable[[int], int]] = {
 }
 
 
-def _trap(core: Machine) -> None:
-    raise fail("PTO-S135", f"{core.name} reached pto.trap")
+def _trap(x: Mover) -> None:
+    x.require(False, lambda: fail("PTO-S135", f"{x.core.name} reached pto.trap"))
 
 
 PRINT = Do(_print)
-TRAP = do(_trap)
+TRAP = Move(lambda case: _trap)

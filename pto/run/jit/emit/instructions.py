@@ -7,6 +7,7 @@ from pkgutil import walk_packages
 from typing import Literal
 
 import pto.run.jit.emit as package
+from pto.isa.meaning.kinds import Do
 from pto.isa.row.instr import Instr
 from pto.isa.row.traits import Control
 from pto.run.jit.emit.table import EMITTERS, KINDS, STRUCTURES
@@ -16,6 +17,30 @@ def load() -> None:
     import_module("pto.run.jit.llvm.ufuncs")  # NumPy's functions on symbols fill tables too
     for module in walk_packages(package.__path__, f"{package.__name__}."):
         import_module(module.name)
+
+
+def why_not(row: Instr) -> str:
+    """Why the reference engine runs a row inside compiled code."""
+    if isinstance(row.body, Control):
+        return "part of another structure"
+    if isinstance(row.body, Do) and row.body.blocks:
+        return "may wait for another agent"
+    if isinstance(row.body, Do) and row.body.binds:
+        return "gives a place to a handle that was only declared"
+    if row.family.section == "comm":
+        return "reaches the memory of another rank"
+    return _WHY.get(row.family.name, "its meaning is written on arrays only (`Do`)")
+
+
+_WHY = {
+    "print": "prints",
+    "debugging": "prints",
+    "queue set-up": "makes a queue, an object of Python",
+    "lowered queues": "makes a queue, an object of Python",
+    "mode register": "keeps a tile for the next push",
+    "local arrays": "makes an array of the scalar unit, an object of Python",
+    "event id arrays": "makes an array of the scalar unit, an object of Python",
+}
 
 
 def compiled_as(row: Instr) -> Literal["meaning", "structure", "emitter"] | None:

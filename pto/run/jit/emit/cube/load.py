@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
-from pto.core.constants import C0_SIZE_BYTE, CUBE_BLOCK_SIZE, FRACTAL_NZ_ROW
-from pto.core.dtypes import DType
+from pto.core.constants import (
+    BLOCK_BYTE_SIZE,
+    C0_SIZE_BYTE,
+    CUBE_BLOCK_SIZE,
+    FRACTAL_NZ_ROW,
+    MX_BLOCK_SIZE,
+    MX_COL_LEN,
+    MX_ROW_LEN,
+)
+from pto.core.convert import convert
+from pto.core.dtypes import BF16, F16, F32, U32, DType
 from pto.isa.meaning.cube import factors as operands
 from pto.isa.meaning.cube import load as cube
-from pto.isa.meaning.memory import burst
+from pto.isa.meaning.memory import burst, registers
 from pto.isa.meaning.memory.dma import element
-from pto.run.jit.border.values import Native, Place, Word
+from pto.run.jit.border import context
+from pto.run.jit.border.state import register_offset
+from pto.run.jit.border.values import SPACE_NUMBERS, Native, Place, Word
 from pto.run.jit.emit.memory.burst import (
     SMALL,
     Loop,
@@ -28,7 +40,7 @@ from pto.run.jit.emit.memory.burst import (
     words,
 )
 from pto.run.jit.emit.table import Spot, emits
-from pto.run.jit.emit.tile import boxes, planes
+from pto.run.jit.emit.tile import boxes, copies, planes
 from pto.run.jit.emit.tile import move as tile_moves
 from pto.run.jit.emit.tile.boxes import REST, Digit, Field
 from pto.run.jit.emit.tile.move import Arguments, Side
@@ -70,17 +82,43 @@ def _copy_gm_to_cbuf(s: Spot) -> Sequence[Native]:
 @emits(cube.MTE_GM_L1_FRAC)
 def _mte_gm_l1_frac(s: Spot) -> Sequence[Native]:
     """`cube.to_fractals`: rows of C0 columns, what is missing in the last ones zero."""
-    x, kind = s.x, element(s.case, "source")
-    source, target = _places(s)
-    small = s.need(Word, "smallc0_en")
     n, d, inner, groups = words(s, "n_value", "d_value", "src_inner_stride", "group_count")
     steps = words(s, *(f"dst_loop{k}_stride" for k in (2, 3, 4)))
-    outer = 0
+    outer: Val = 0
     if s.op.operand("src_outer_stride") is not None:
         (outer,) = words(s, "src_outer_stride")
+    return _to_fractals(s, (n, d, groups), (inner, outer), steps, s.case.word("mode") == "dn2nz")
+
+
+def _multi(s: Spot, *, transposed: bool) -> Sequence[Native]:
+    """The same with its destination pattern in a register."""
+    x, place = s.x, s.e.word(context.REGISTERS)
+    word = x.load("i64", x.at(place, register_offset(registers.NZ_PARA)), 8)
+    groups, *steps = (
+        x.new(f"and i64 {x.new(f'lshr i64 {word}, {16 * n}')}, 65535") for n in range(4)
+    )
+    n, d, inner, outer = words(s, *_MULTI)
+    return _to_fractals(s, (n, d, groups), (inner, outer), list(steps), transposed)
+
+
+_MULTI = ("n_value", "d_value", "loop1_src_stride", "loop4_src_stride")
+emits(cube.MULTI_ND2NZ)(lambda s: _multi(s, transposed=False))
+emits(cube.MULTI_DN2NZ)(lambda s: _multi(s, transposed=True))
+
+
+def _to_fractals(
+    s: Spot,
+    sizes: tuple[Val, Val, Val],
+    lines_apart: tuple[Val, Val],
+    steps: list[Val],
+    transposed: bool,
+) -> Sequence[Native]:
+    x, kind = s.x, element(s.case, "source")
+    (n, d, groups), (inner, outer) = sizes, lines_apart
+    source, target = _places(s)
+    small = s.need(Word, "smallc0_en")
     if kind.is_packed or small.name == "true":
         raise NotNative("packed channels")
-    transposed = s.case.word("mode") == "dn2nz"
     size, wide = kind.itemsize, C0_SIZE_BYTE // kind.itemsize
     fine = aligned(s, target.address, alignment(s))
     if small.name != "false":
@@ -254,3 +292,132 @@ def _load_cbuf(s: Spot) -> Sequence[Native]:
     names = ("m_start", "k_start", "m_step", "k_step", "src_stride", "dst_stride")
     _fractals(s, source, target, words(s, *names), "true")
     return []
+
+
+# ---- MX scales and parameters: bytes as they are
+
+
+def _scales(s: Spot, target: Place) -> Place:
+    """`operands.scales_at`: beside the operand buffer that a pointer names."""
+    space = getattr(s.case.type("destination"), "space", None)
+    if space not in operands.SCALES:
+        raise NotNative("scales beside a buffer that is known only when it runs")
+    address = s.x.new(f"lshr i64 {target.address}, {operands.SCALE_SHIFT}")
+    return Place((SPACE_NUMBERS[operands.SCALES[space]], address), None)
+
+
+def _mte_scales(s: Spot, rows: Val, depth: Val) -> Sequence[Native]:
+    source, target = _places(s)
+    x, fine = s.x, "true"
+    for each in (rows, depth):
+        fine = x.both(fine, x.compare("sge", each, 1))
+        fine = x.both(fine, x.compare("ult", each, SMALL >> 8))
+    along, across = x.up(rows, MX_ROW_LEN), x.up(depth, MX_BLOCK_SIZE * MX_COL_LEN)
+    width = x.mul(x.mul(along, across), operands.FRAGMENT)
+    move_bursts(s, Transfer(source, _scales(s, target), width, [Loop(1, 0, 0)]), fine)
+    return []
+
+
+@emits(operands.MTE_L1_L0A_MX)
+def _mte_l1_l0a_mx(s: Spot) -> Sequence[Native]:
+    rows, depth = words(s, *_size(s))
+    return _mte_scales(s, rows, depth)
+
+
+@emits(operands.MTE_L1_L0B_MX)
+def _mte_l1_l0b_mx(s: Spot) -> Sequence[Native]:
+    depth, rows = words(s, *_size(s))
+    return _mte_scales(s, rows, depth)
+
+
+@emits(operands.LOAD_CBUF_TO_CB_MX)
+def _load_cbuf_mx(s: Spot) -> Sequence[Native]:
+    source, target = _places(s)
+    x, at, fine = s.x, words(s, *(o.name for o in s.case.row.operands[2:8])), "true"
+    for each in at:
+        fine = x.both(fine, x.compare("ult", each, SMALL >> 12))
+    row, col, rows, cols, *strides = at
+    start = x.mul(x.add(x.mul(row, strides[0]), col), operands.FRAGMENT)
+    first = Place((source.memory, x.add(source.address, start)), source.elem)
+    loop = Loop(rows, *(x.mul(each, operands.FRAGMENT) for each in strides))
+    width = x.mul(cols, operands.FRAGMENT)
+    move_bursts(s, Transfer(first, _scales(s, target), width, [loop]), fine)
+    return []
+
+
+def _parameters(s: Spot, *names: str) -> Sequence[Native]:
+    """`cube._to_parameters`: the relu table, another memory, is the reference's."""
+    source, target = _places(s)
+    x, gaps = s.x, words(s, *names)
+    fine = x.compare("ult", target.address, cube.SEGMENT)
+    for each in gaps:
+        fine = x.both(fine, x.compare("ult", each, SMALL >> 6))
+    count, length, *between = gaps
+    strides = [x.mul(x.add(length, gap), cube.PARAMETER_UNIT) for gap in between]
+    width = x.mul(length, cube.PARAMETER_UNIT)
+    move_bursts(s, Transfer(source, target, width, [Loop(count, *strides)]), fine)
+    return []
+
+
+@emits(cube.MTE_L1_FB)
+def _mte_l1_fb(s: Spot) -> Sequence[Native]:
+    length, count, *gaps = (o.name for o in s.case.row.operands[2:6])
+    return _parameters(s, count, length, *gaps)
+
+
+@emits(cube.COPY_CBUF_TO_FBUF)
+def _copy_cbuf_to_fbuf(s: Spot) -> Sequence[Native]:
+    return _parameters(s, *(o.name for o in s.case.row.operands[2:6]))
+
+
+# ---- L1 to the bias table
+
+
+def _bias(s: Spot, names: Sequence[str], widen: bool) -> Sequence[Native]:
+    """`cube._bias`: 16-bit values take 32-bit slots, as f32 or as they are."""
+    source, target = _places(s)
+    x, kind, gaps, fine = s.x, element(s.case, "source"), words(s, *names), "true"
+    for each in gaps:
+        fine = x.both(fine, x.compare("ult", each, SMALL >> 6))
+    count, length, src_gap, dst_gap = gaps
+    width = x.mul(length, BLOCK_BYTE_SIZE)
+    wider: Val = width if kind.itemsize == 2 else 0
+    step = x.add(x.add(width, wider), x.mul(dst_gap, BLOCK_BYTE_SIZE))
+    loop = Loop(count, x.mul(x.add(length, src_gap), BLOCK_BYTE_SIZE), step)
+    slot = F32 if widen else U32
+
+    def widened(dst: Side, src: Side, inner: Loop) -> None:
+        given = Arguments()
+        from_, to = (
+            Field(dtype, boxes.line(given.name(x.over(step, dtype.itemsize))), boxes.line(1))
+            for dtype, step in ((kind, inner.source), (slot, inner.destination))
+        )
+        values = Side(from_, src.pointer, tuple(given.names))
+        work = copies.Work(lambda v: _slots(v, kind, widen))
+        cols = x.over(width, kind.itemsize)
+        tile_moves.transfer(
+            s, inner.count, cols, Side(to, dst.pointer), values, work, f"bias {widen}"
+        )
+
+    pads = widened if kind.itemsize == 2 else None
+    move_bursts(s, Transfer(source, target, width, [loop], wider), fine, pads=pads)
+    return []
+
+
+def _slots(values: Any, kind: DType, widen: bool) -> Any:
+    return convert(values, kind, F32) if widen else values.view("u2").astype("u4")
+
+
+@emits(cube.MTE_L1_BT)
+def _mte_l1_bt(s: Spot) -> Sequence[Native]:
+    length, count, *gaps = (o.name for o in s.case.row.operands[2:6])
+    return _bias(s, (count, length, *gaps), element(s.case, "source") in (F16, BF16))
+
+
+@emits(cube.COPY_CBUF_TO_BT)
+def _copy_cbuf_to_bt(s: Spot) -> Sequence[Native]:
+    conv = s.need(Word, "conv_control").name
+    if conv not in ("true", "false"):
+        raise NotNative("a conversion that is known only when it runs")
+    widen = conv == "true" or element(s.case, "source") is BF16
+    return _bias(s, [o.name for o in s.case.row.operands[3:7]], widen)
