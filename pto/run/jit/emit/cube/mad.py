@@ -25,17 +25,17 @@ def _mad(s: Spot) -> Sequence[Native]:
     if s.case.row.needs == "mx" or s.case.word("tf32_mode") is not None:
         raise NotNative("block scales, or factors of fewer bits")
     m, n, k = (_size(s, name) for name in ("m", "n", "k"))
-    if m == 1 and "disable_gemv" not in s.op.attrs:
-        raise NotNative("a left factor that is one row")
+    is_row = m == 1 and "disable_gemv" not in s.op.attrs  # the left factor lies in one piece
     a, b, dst = (s.need(Place, name) for name in ("lhs", "rhs", "dst"))
     kinds = [element(s.case, name) for name in ("lhs", "rhs", "dst")]
     kind_of(*kinds)
-    left, right, out = _strips(kinds[0], m), _strips(kinds[1], n), _accumulator(kinds[2], m)
+    left = _row(kinds[0]) if is_row else _strips(kinds[0], m)
+    right, out = _strips(kinds[1], n), _accumulator(kinds[2], m)
     fits = s.e.inside(a.memory, a.address, _reach(left, m, k))
     fits = s.x.both(fits, s.e.inside(b.memory, b.address, _reach(right, n, k)))
     fits = s.x.both(fits, s.e.inside(dst.memory, dst.address, _reach(out, m, n)))
-    start, is_row = None, s.body is mad.MAD_BIAS
-    if is_row:
+    start, biased = None, s.body is mad.MAD_BIAS
+    if biased:
         table = s.need(Place, "bias")
         fits = s.x.both(fits, s.e.inside(table.memory, table.address, n * 4))
         start = Matrix(
@@ -50,7 +50,7 @@ def _mad(s: Spot) -> Sequence[Native]:
         lhs = Matrix(left, s.pointer(a.memory, a.address), m, k)
         rhs = Matrix(right.turned, s.pointer(b.memory, b.address), k, n)
         sizes = m, k, n
-        multiply(s, sizes, unpacked(s, sizes, lhs, rhs), into, start, is_row=is_row)
+        multiply(s, sizes, unpacked(s, sizes, lhs, rhs), into, start, is_row=biased)
 
     planes.either_way(s, _keeps_specials(s), run)
     return []
@@ -69,6 +69,12 @@ def _strips(kind: DType, rows: int) -> Grid:
     wide = C0_SIZE_BYTE // kind.itemsize
     box = (FRACTAL_NZ_ROW, wide)
     return Grid(kind, box, FRACTAL_NZ_ROW * wide, padded(rows) * wide, wide, 1)
+
+
+def _row(kind: DType) -> Grid:
+    """One row, strip behind strip."""
+    wide = C0_SIZE_BYTE // kind.itemsize
+    return Grid(kind, (1, wide), 0, wide, 0, 1)
 
 
 def _accumulator(kind: DType, rows: int) -> Grid:
