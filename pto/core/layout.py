@@ -186,7 +186,7 @@ Axis = tuple[Digit, ...]  # the place of a row, or column, number: its digits, t
 
 def position(axis: Axis, number: Index) -> Index:
     """How many elements from the first the one of this number lies."""
-    found = number * 0
+    found: Any = number * 0
     for digit in axis:
         if digit.size == REST:
             return found + number * digit.step
