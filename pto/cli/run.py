@@ -127,7 +127,8 @@ def _sanitized(
     from pto.cli.findings import show_verdict
     from pto.observe import sanitize
 
-    verdict = sanitize(module, **options)
+    with Bar() as seen:
+        verdict = sanitize(module, **options, progress=seen)
     return verdict.report, show_verdict(verdict, format)
 
 

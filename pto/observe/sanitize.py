@@ -29,6 +29,7 @@ from pto.observe.tiles import TileTap
 from pto.observe.unflushed import StreamTap, dropped
 from pto.run.launch.entry import entry_functions
 from pto.run.launch.host import Report, launch
+from pto.run.launch.progress import Progress
 from pto.run.machine.core import Core
 from pto.run.order import effects as fx
 from pto.run.watch.events import Event, Observer, Tap
@@ -271,6 +272,7 @@ def sanitize(
     check: bool = True,
     timeout: float | None = None,
     automatic: bool = False,
+    progress: Progress | None = None,
 ) -> Verdict:
     """Run a kernel as `launch` does, and find what is wrong with its order.
 
@@ -294,7 +296,8 @@ def sanitize(
     report: Report | None = None
     found: Sequence[Diagnostic] = ()
     try:
-        report = launch(module, args=args, check=check, observer=watcher, **options)
+        watched: dict[str, Any] = {"observer": watcher, "progress": progress}
+        report = launch(module, args=args, check=check, **watched, **options)
     except PtoError as error:
         found = error.diagnostics
 

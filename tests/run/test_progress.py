@@ -11,6 +11,8 @@ import pytest
 
 import pto
 from pto.cli.main import main
+from pto.ir.text.parser import parse_file
+from pto.observe import sanitize
 from pto.run.launch import progress
 from pto.run.launch.host import launch
 
@@ -93,3 +95,11 @@ def test_a_short_run_draws_nothing(monkeypatch: pytest.MonkeyPatch):
 
 def test_a_pipe_sees_no_bar(capsys: pytest.CaptureFixture[str]):
     assert progress._bar() is None
+
+
+def test_a_watched_run_tells_too() -> None:
+    seen: list[tuple[int, int]] = []
+    path = Path(__file__).parents[2] / "examples" / "add.pto"
+    args = [*(np.ones((40, 64), np.float32) for _ in range(3)), 40]
+    sanitize(parse_file(path), args=args, blocks=3, progress=lambda *done: seen.append(done))
+    assert seen == [(1, 3), (2, 3), (3, 3)]

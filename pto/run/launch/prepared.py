@@ -63,6 +63,8 @@ class Kernel:
         else:
             make = partial(_plain, tap)
         compilers = {side: make(module, profile, side) for side in sorted({s.name for s in plan})}
+        names = list(self.parameters)
+        self._names = {id(f): names_of(f.regions[0].block.args, names) for f in functions}
         self._sides = [(s, compilers[s.name].code(s.function)) for s in plan]
         # whether agents may have to wait for others, of this launch or of another
         self.can_wait = any(code.can_wait for _, code in self._sides)
@@ -137,9 +139,7 @@ class Kernel:
         return done if self._tap is None else partial(self._tap.finish, core, done)
 
     def _arguments(self, core: Core, function: Operation, values: Mapping[str, Any]) -> list[Any]:
-        args = function.regions[0].block.args
-        own = {**values, SUBBLOCK: core.sub}
-        return [own[name] for name in names_of(args, list(self.parameters))]
+        return [core.sub if n == SUBBLOCK else values[n] for n in self._names[id(function)]]
 
 
 def _plain(tap: Tap | None, module: Module, profile: Profile, side: str) -> Compiler:
@@ -175,8 +175,9 @@ class Grid:
         self._values = values
         self._arrivals: dict[Any, int] = defaultdict(int)
         self._started = 0
+        self.until = blocks  # where those that start now end
         self._left: dict[int, int] = {}  # agents by block; a finished block is forgotten
-        self._printed: dict[int, list[str]] = {}
+        self._printed: dict[int, list[str]] = {}  # of blocks that printed anything
 
     @property
     def is_done(self) -> bool:
@@ -203,9 +204,14 @@ class Grid:
         if self.blocks > 1 and self.kernel.is_parallel:
             from pto.run.jit.border import threads
 
-            if threads.count() > 1 and threads.run(self, self.kernel.written(self._values)):
-                return
-            self._forget()
+            written = self.kernel.written(self._values) if threads.count() > 1 else []
+            while threads.count() > 1 and self._started < self.blocks:
+                start = self._started
+                self.until = min(start + threads.WAVE, self.blocks)
+                if not threads.run(self, written):
+                    self._forget(start)
+                    break
+            self.until = self.blocks
         take_turns(self.next_block)
 
     def _run_ahead(self, error: PtoError) -> None:
@@ -216,13 +222,14 @@ class Grid:
         except PtoError as other:
             raise error if other.code == DEADLOCK else other from None
 
-    def _forget(self) -> None:
-        """As if no block had started."""
-        self._arrivals, self._started, self._left, self._printed = defaultdict(int), 0, {}, {}
+    def _forget(self, start: int = 0) -> None:
+        """As if no block from this one on had started."""
+        self._arrivals, self._started, self._left = defaultdict(int), start, {}
+        self._printed = {n: lines for n, lines in self._printed.items() if n < start}
 
     def next_block(self) -> list[Agent]:
         """The agents of the next block; none when all have started."""
-        if self._started == self.blocks:
+        if self._started == self.until:
             return []
         cluster = Cluster(self._device, self._started, self.blocks, self._arrivals)
         cluster.limit = self.limit
@@ -235,9 +242,11 @@ class Grid:
         self._left[cluster.block] -= 1
         if not self._left[cluster.block]:
             del self._left[cluster.block]
-            self._printed[cluster.block] = [x for core in cluster.agents for x in core.printed]
+            lines = [x for core in cluster.agents for x in core.printed]
+            if lines:
+                self._printed[cluster.block] = lines
             if self.progress is not None:
-                self.progress(len(self._printed), self.blocks)
+                self.progress(self._started - len(self._left), self.blocks)
 
     def printed(self) -> list[str]:
         """What blocks printed, in their order, whatever order they ran in."""

@@ -101,3 +101,18 @@ def test_the_number_of_threads_is_a_number(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setenv("PTO_THREADS", "many")
     with pytest.raises(PtoError, match="PTO-U091"):
         double[2](data(2), data(2), engine="jit")
+
+
+@pytest.mark.parametrize("threads", ["1", "3"])
+def test_many_blocks_run_in_waves(threads: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PTO_THREADS", threads)
+    monkeypatch.setattr("pto.run.jit.border.threads.WAVE", 7)
+    x = data(40)
+    y = np.zeros_like(x)
+    seen: list[tuple[int, int]] = []
+    double[40](x, y, engine="jit", progress=lambda *done: seen.append(done))
+    assert np.array_equal(y, x + x)
+    assert len(seen) == 40 and seen[-1] == (40, 40)
+    z = np.zeros((41 * 8, 64), np.float32)
+    next_to_each_other[40](z, engine="jit")  # a wave whose blocks meet runs in order
+    assert z[::8, 0].tolist() == list(range(41))

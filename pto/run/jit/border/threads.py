@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 Words = npt.NDArray[np.int64]
 _NUMBER = (1 << 63) - 1
+WAVE = 1 << 18  # blocks at once: what they use is remembered until they are done
 _LARGEST = 1 << 30  # bytes of global memory that are kept aside; larger launches take turns
 
 
@@ -39,14 +40,14 @@ def count() -> int:
 
 
 def run(grid: Grid, written: Sequence[Any]) -> bool:
-    """All blocks of a grid; False: nothing has changed, and they are to run in order. `written`
-    are the pointers and views through which memory may change."""
+    """The next blocks of a grid; False: nothing has changed, and they are to run in order.
+    `written` are the pointers and views through which memory may change."""
     memories = memories_of(written)
     if sum(m.size for m in memories) > _LARGEST:
         return False
     before = [m.data.copy() for m in memories]
     crew = _Crew(grid)
-    crew.run(min(count(), grid.blocks))
+    crew.run(min(count(), grid.until))
     if not crew.stopped and not _meet(crew.touched):
         return True
     for memory, old in zip(memories, before, strict=True):
