@@ -167,3 +167,11 @@ def test_maps_that_cannot_be(text: str, code: str):
     with pytest.raises(PtoError) as error:
         run(feature_map(1, 1, 2, 2), text, 4, 16)
     assert error.value.diagnostics[0].code == code
+
+
+@pytest.mark.parametrize("at", [(-1, 0), (0, -1), (0, -(1 << 31))])
+def test_there_is_nothing_before_the_matrix(at: tuple[int, int]):
+    sizes = attrs(h=4, w=4, c1=1, filter_h=2, filter_w=2, stride_h=1, stride_w=1)
+    text = sizes[:-1] + ', fmatrix = "FMATRIX_A_AUTO"}'
+    with pytest.raises(PtoError, match="PTO-S175"):
+        run(feature_map(1, 1, 4, 4), text, 9, 64, at=at)

@@ -16,6 +16,8 @@ from pto.isa.meaning.tile.mover import Mover
 from pto.isa.row.attributes import Int
 from pto.isa.rules.rule import Case
 
+_FAR = 1 << 31  # no matrix has so many rows or columns
+
 
 def _number(case: Case, name: str) -> int:
     value = case.op.attrs.get(name)
@@ -110,6 +112,11 @@ def _move(
         lambda: fail(
             "PTO-S174", f"the filter is larger than the padded map of {plane.h}x{plane.w}"
         ),
+    )
+    row, col = first
+    x.require(
+        (row >= 0) & (row < _FAR) & (col >= 0) & (col < _FAR),
+        lambda: fail("PTO-S175", f"a matrix has no element ({row}, {col}): positions begin at 0"),
     )
     out_h, out_w = high // steps.stride_h + 1, wide // steps.stride_w + 1
     most = channels or steps.c1 * c0
