@@ -17,6 +17,7 @@ import numpy as np
 from pto.core.compact import Packing
 from pto.core.dtypes import DType
 from pto.core.errors import PtoError
+from pto.core.global_tensor import GlobalTensor
 from pto.core.tile import Tile
 from pto.isa.meaning.lanes import Lanes, widen
 from pto.isa.meaning.machine import Machine
@@ -53,17 +54,38 @@ class Mover:
         for dst, values in zip(dsts, found if len(dsts) > 1 else (found,), strict=True):
             put(dst, rows, cols, np.asarray(values))
 
-    def place(self, rows: int, cols: int, cell: Cell, dst: Tile) -> None:
+    def place(
+        self,
+        rows: int,
+        cols: int,
+        cell: Cell,
+        dst: Tile | GlobalTensor,
+        combine: Callable[[Lanes, Lanes], Lanes] | None = None,
+    ) -> None:
         """dst at k = value, (k, value, where) = cell(i, j), row by row: the last of equal places
-        wins. `where` None: always. k is a stored item, or (row, column); or a list of such."""
+        wins, or is combined with what is there. `where` None: always. k is a stored item, or
+        (row, column); or a list of such."""
         if rows <= 0 or cols <= 0:
             return
         found = self._cells(rows, cols, cell)
         for k, value, where in found if isinstance(found, list) else [found]:
-            at = dst.offsets()[k] if isinstance(k, tuple) else k
+            items, at = self._items(dst, k)
             at, values, kept = np.broadcast_arrays(at, value, True if where is None else where)
-            # a list of indices is assigned in its order, the last of equal ones last (NumPy)
-            dst.items[at[kept]] = values[kept].view(dst.items.dtype)
+            at, values = at[kept], values[kept].view(items.dtype)
+            if combine is None:
+                # a list of indices is assigned in its order, the last of equal ones last (NumPy)
+                items[at] = values
+                continue
+            numbers, new = items.view(value.dtype), values.view(value.dtype)
+            for turn in _turns(at):
+                numbers[at[turn]] = combine(numbers[at[turn]], new[turn])
+
+    def _items(self, dst: Tile | GlobalTensor, k: Any) -> tuple[Lanes, Any]:
+        """Stored items, and which of them are meant."""
+        if isinstance(dst, GlobalTensor):
+            raw = dst.memory.view(dst.address, dst.nbytes)
+            return raw.view(dst.dtype.storage), dst.offset(*k)
+        return dst.items, dst.offsets()[k] if isinstance(k, tuple) else k
 
     def copy(
         self,
@@ -156,8 +178,13 @@ class Mover:
 
     # ---- of one (i, j)
 
-    def read(self, tile: Tile, r: Any, c: Any, where: Lanes | None = None) -> Lanes:
-        """Elements (r, c) of a tile, valid or not; any value where `where` does not hold."""
+    def read(self, tile: Tile | GlobalTensor, r: Any, c: Any, where: Lanes | None = None) -> Lanes:
+        """Elements (r, c), valid or not; any value where `where` does not hold."""
+        if isinstance(tile, GlobalTensor):
+            if where is not None:
+                r, c = np.where(where, r, 0), np.where(where, c, 0)
+            items, at = self._items(tile, (r, c))
+            return items[at].view(tile.dtype.numpy)
         if r is self._i and c is self._j and _fits(tile, r, c):
             return region(tile, r.shape[0], c.shape[1])
         if where is not None:
@@ -232,6 +259,10 @@ class Mover:
         """The low bits of a number in every lane."""
         return np.asarray(number & (1 << 8 * storage.itemsize) - 1, storage)
 
+    def index(self, value: Lanes) -> Lanes:
+        """Lanes that are not negative, to count with."""
+        return value
+
     def number(self, value: Any) -> int:
         """An integer operand, 0 where it is absent."""
         return 0 if value is None else int(value)
@@ -275,3 +306,14 @@ class Mover:
 
 def _fits(tile: Tile, r: Lanes, c: Lanes) -> bool:
     return r.shape[0] <= tile.type.rows and c.shape[1] <= tile.type.cols
+
+
+def _turns(keys: Lanes) -> list[Lanes]:
+    """The writes in turns of different keys: the first of each key, the second of each, ..."""
+    if keys.size == 0:
+        return []
+    ordered = np.sort(keys * keys.size + np.arange(keys.size))  # by key, then by place
+    held, order = np.divmod(ordered, keys.size)
+    starts = np.flatnonzero(np.diff(held, prepend=-1))
+    lengths = np.diff(starts, append=held.size)
+    return [order[starts[lengths > turn] + turn] for turn in range(int(lengths.max()))]

@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from pto.core.dtypes import DType
-from pto.run.jit.border.values import TilePlace
+from pto.run.jit.border.values import TilePlace, ViewPlace
 from pto.run.jit.emit.tile import planes
 from pto.run.jit.emit.tile.boxes import REST, Axis, Field
 from pto.run.jit.emit.tile.numbers import Numbers
@@ -39,12 +39,35 @@ class TileRef:
         return self.place.type
 
     @property
+    def dtype(self) -> DType:
+        return self.place.type.dtype
+
+    @property
     def pitch(self) -> int:
         shape, layout = self.type.shape, self.type.layout
         return self.place.pitch or shape[layout.pitch_axis]
 
     def get_valid(self) -> tuple[Number, Number]:
         return self.valid
+
+
+@dataclass(eq=False)
+class ViewRef:
+    """A view of global memory inside the function of an instruction."""
+
+    view: ViewPlace
+    pointer: str
+    shape: tuple[Number, ...]
+    strides: tuple[Number, ...]
+
+    @property
+    def dtype(self) -> DType:
+        return self.view.dtype
+
+    @property
+    def matrix_shape(self) -> tuple[Any, Any]:
+        sizes: Any = self.shape
+        return self.view.layout.matrix_shape(sizes, self.dtype.itemsize)
 
 
 class Elements(Numbers):
@@ -60,7 +83,12 @@ class Elements(Numbers):
     def _wide(self, index: Any) -> Any:
         return Number(self.x, int(index)) if isinstance(index, int | np.integer) else index
 
-    def _offset(self, tile: TileRef, r: Any, c: Any) -> Index:
+    def _offset(self, tile: TileRef | ViewRef, r: Any, c: Any) -> Index:
+        if isinstance(tile, ViewRef):
+            shape: Any = tile.shape
+            strides: Any = tile.strides
+            size, place = tile.dtype.itemsize, (self._index(r), self._index(c))
+            return self._index(tile.view.layout.offset(*place, shape, strides, size))
         down = _position(tile.field.rows, self._index(r))
         return down + _position(tile.field.cols, self._index(c))
 
@@ -82,9 +110,9 @@ class Elements(Numbers):
             return found
         return self.x.new(f"and {vector(self._lanes.count, 'i1')} {found}, {self._mask}")
 
-    def _load(self, tile: TileRef, at: Index, where: Any) -> Symbol:
-        x, spot, dtype = self.x, self._lanes, tile.type.dtype
-        kind, item, size = _seen(dtype), element(dtype), tile.type.itemsize
+    def _load(self, tile: TileRef | ViewRef, at: Index, where: Any) -> Symbol:
+        x, spot, dtype = self.x, self._lanes, tile.dtype
+        kind, item, size = _seen(dtype), element(dtype), dtype.itemsize
         mask = self._both(where)
         if at.step == 1 or (at.step == 0 and where is None):
             pointer = x.at(tile.pointer, x.mul(at.start.value, size))
@@ -96,7 +124,9 @@ class Elements(Numbers):
             return spot.symbol(kind, name)
         return self._gather(tile, at * size, dtype, mask)
 
-    def _gather(self, tile: TileRef, nbytes: Index, dtype: DType, mask: str | None) -> Symbol:
+    def _gather(
+        self, tile: TileRef | ViewRef, nbytes: Index, dtype: DType, mask: str | None
+    ) -> Symbol:
         """Items so many bytes behind the first."""
         x, count, item = self.x, self._lanes.count, element(dtype)
         type, pointers, bits = (vector(count, each) for each in (item, "ptr", "i1"))
@@ -107,8 +137,8 @@ class Elements(Numbers):
         given = f"{pointers} {places}, i32 1, {bits} {on}, {type} zeroinitializer"
         return self._lanes.symbol(_seen(dtype), x.new(f"call {type} {name}({given})"))
 
-    def _store(self, tile: TileRef, at: Index, items: str, mask: str | None) -> None:
-        x, count, dtype = self.x, self._lanes.count, tile.type.dtype
+    def _store(self, tile: TileRef | ViewRef, at: Index, items: str, mask: str | None) -> None:
+        x, count, dtype = self.x, self._lanes.count, tile.dtype
         if at.step == 1:
             pointer = x.at(tile.pointer, x.mul(at.start.value, dtype.itemsize))
             planes.store_lanes(x, self.declare, dtype, count, items, pointer, mask)

@@ -19,7 +19,7 @@ from pto.run.jit.border.values import Word
 from pto.run.jit.emit.tile import planes
 from pto.run.jit.emit.tile.boxes import position
 from pto.run.jit.emit.tile.copies import Copier, Work, fill
-from pto.run.jit.emit.tile.elements import Elements, TileRef
+from pto.run.jit.emit.tile.elements import Elements, TileRef, ViewRef
 from pto.run.jit.emit.tile.elementwise import as_items, scalar_kind
 from pto.run.jit.emit.tile.merges import merge_runs
 from pto.run.jit.llvm import lanes
@@ -62,17 +62,26 @@ class Mover(Elements):
         self._walk(rows, cols, store, [dst.type.itemsize for dst in dsts])
         finish()
 
-    def place(self, rows: Any, cols: Any, cell: Callable[..., Any], dst: TileRef) -> None:
-        finish = self._apart((dst,))
+    def place(
+        self,
+        rows: Any,
+        cols: Any,
+        cell: Callable[..., Any],
+        dst: TileRef | ViewRef,
+        combine: Callable[..., Any] | None = None,
+    ) -> None:
+        if combine is not None:
+            raise NotNative("writes that are combined, one after the other")
+        finish = self._apart((dst,) if isinstance(dst, TileRef) else ())
 
         def store(i: Index, j: Index) -> None:
             found = cell(i, j)
             for k, value, where in found if isinstance(found, list) else [found]:
                 at = self._offset(dst, *k) if isinstance(k, tuple) else self._index(k)
-                items = as_items(self._lanes, self._symbol(value), dst.type.dtype)
+                items = as_items(self._lanes, self._symbol(value), dst.dtype)
                 self._store(dst, at, items, self._both(where))
 
-        self._walk(rows, cols, store, [dst.type.itemsize])
+        self._walk(rows, cols, store, [dst.dtype.itemsize])
         finish()
 
     def copy(
@@ -232,7 +241,7 @@ class Mover(Elements):
 
     # ---- of one (i, j)
 
-    def read(self, tile: TileRef, r: Any, c: Any, where: Any = None) -> Symbol:
+    def read(self, tile: TileRef | ViewRef, r: Any, c: Any, where: Any = None) -> Symbol:
         return self._load(tile, self._offset(tile, r, c), where)
 
     def item(self, tile: TileRef, k: Any, where: Any = None) -> Symbol:
@@ -248,6 +257,9 @@ class Mover(Elements):
             return np.where(better, value, best), np.where(better, k, number)  # type: ignore[return-value]
 
         return self.fold(count, (at(Number(self.x, 0)), np.int64(0)), step)
+
+    def index(self, value: Any) -> Index:
+        return self._index(value)
 
     def rank(self, key: Callable[[Any], Symbol], j: Index, first: Index, last: Index) -> Symbol:
         mine = key(j)

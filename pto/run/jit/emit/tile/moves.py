@@ -7,11 +7,12 @@ from dataclasses import replace
 from typing import Any
 
 from pto.core.errors import PtoError
+from pto.core.global_layout import C0_AXIS, RANK
 from pto.isa.meaning.kinds import Move
-from pto.run.jit.border.values import Native, TilePlace, Word
+from pto.run.jit.border.values import Native, TilePlace, ViewPlace, Word
 from pto.run.jit.emit.table import KINDS, Spot
 from pto.run.jit.emit.tile import boxes, planes
-from pto.run.jit.emit.tile.elements import TileRef
+from pto.run.jit.emit.tile.elements import TileRef, ViewRef
 from pto.run.jit.emit.tile.mover import Mover
 from pto.run.jit.emit.tile.numbers import FAULT, LEFT
 from pto.run.jit.llvm.index import Fact, Number
@@ -26,6 +27,7 @@ class _Parameters:
         self.listed: list[str] = ["ptr %ctx"]
         self.given: list[str] = ["ptr %ctx"]
         self.key: list[Any] = []
+        self.inside = "true"  # whether views lie inside their memory
 
     def name(self, type: str, value: Val) -> Val:
         if isinstance(value, int):
@@ -35,7 +37,23 @@ class _Parameters:
         self.given.append(f"{type} {value}")
         return inner
 
-    def operand(self, native: Native | None) -> Any:
+    def _view(self, view: ViewPlace, role: str) -> Any:
+        """All between the first and the last element counts as used, and must lie inside."""
+        if not view.layout.is_defined or C0_AXIS in view.layout.col_axes:
+            raise NotNative("a view of an unusual layout")
+        x, reach = self.s.x, 1
+        for count, step in zip(view.shape, view.strides, strict=True):
+            reach = x.add(reach, x.mul(x.sub(count, 1), step))
+        nbytes = x.mul(reach, view.dtype.itemsize)
+        self.inside = x.both(self.inside, self.s.e.inside(view.memory, view.address, nbytes))
+        self.s.e.touched(view.memory, view.address, 1, nbytes, 0, writes=role != "in")
+        pointer = self.name("ptr", self.s.pointer(view.memory, view.address, noted=True))
+        names = [self.name("i64", n) for n in (*view.shape, *view.strides)]
+        inner = replace(view, names=("", "", *names))
+        self.key.append(inner)
+        return inner, pointer
+
+    def operand(self, native: Native | None, role: str = "in") -> Any:
         """(what the function sees of an operand, without a text); the key grows."""
         if native is None:
             self.key.append(None)
@@ -45,6 +63,8 @@ class _Parameters:
             inner = replace(native, names=("", *(self.name("i64", n) for n in native.valid)))
             self.key.append(inner)
             return inner, pointer
+        if isinstance(native, ViewPlace):
+            return self._view(native, role)
         if isinstance(native, Word):
             inner = replace(native, names=(self.name(native.types[0], native.name),))
             self.key.append(inner)
@@ -75,10 +95,10 @@ def _emit(s: Spot) -> Sequence[Native]:
         return [] if found is None else [found]
     given = _Parameters(s)
     operands = [
-        [given.operand(each) for each in native]
+        [given.operand(each, o.role) for each in native]
         if isinstance(native, list)
-        else given.operand(native)
-        for native in natives
+        else given.operand(native, o.role)
+        for o, native in zip(row.operands, natives, strict=True)
     ]
 
     def make(name: str) -> str:
@@ -99,12 +119,16 @@ def _emit(s: Spot) -> Sequence[Native]:
         )
 
     name = s.e.unit.shared(planes.key_of(s, *given.key), make)
+    planes.either_way(s, given.inside, lambda: _call(s, name, given))
+    return []
+
+
+def _call(s: Spot, name: str, given: _Parameters) -> None:
     status = s.x.new(f"call i32 {name}({', '.join(given.given)})")
     s.fault_unless(s.x.compare("ne", status, FAULT, "i32"))
     if name in s.e.unit.leaving:
         left = s.x.compare("eq", status, LEFT, "i32")
         planes.when(s.x, left, lambda: _leave(s))
-    return []
 
 
 def _leave(s: Spot) -> None:
@@ -131,6 +155,9 @@ def _inside(x: Text, operand: Any, tiles: list[TileRef]) -> Any:
     if not isinstance(operand, tuple):
         return operand
     place, pointer = operand
+    if isinstance(place, ViewPlace):
+        sizes = tuple(Number(x, n) for n in (*place.shape, *place.strides))
+        return ViewRef(place, pointer, sizes[:RANK], sizes[RANK:])
     valid = Number(x, place.valid[0]), Number(x, place.valid[1])
     found = TileRef(place, pointer, valid, boxes.field(place), boxes.extent(place))
     tiles.append(found)

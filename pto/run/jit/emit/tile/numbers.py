@@ -77,10 +77,12 @@ class Numbers:
             return Index.of(np.minimum(a, b))  # type: ignore[arg-type]
         return Number(self.x, self.x.smaller(self.number(a).value, self.number(b).value))
 
-    def choose(self, fact: Any, a: Callable[[], Number], b: int) -> Number:
+    def choose(self, fact: Any, a: Callable[[], Any], b: int) -> Number:
         if not isinstance(fact, Fact):
             return self.number(a() if fact else b)
-        return Number(self.x, self.x.new(f"select i1 {fact.name}, i64 {a().value}, i64 {b}"))
+        return Number(
+            self.x, self.x.new(f"select i1 {fact.name}, i64 {self.number(a()).value}, i64 {b}")
+        )
 
     def number(self, value: Any) -> Number:
         if value is None:
