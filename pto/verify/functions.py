@@ -24,7 +24,16 @@ def check(module: Module) -> list[Diagnostic]:
         found += _calls(functions, by_name)
     for op in module.walk():
         found += _terminator(op)
+        found += _nested(op)
     return found
+
+
+def _nested(op: Operation) -> list[Diagnostic]:
+    around = next((a for a in op.ancestors() if a is not op), None)
+    if op.control is not Control.FUNCTION or around is None or around.control is Control.MODULE:
+        return []
+    message = f"@{name_of(op)} stands inside '{around.name}': a function stands in a module"
+    return [Diagnostic("PTO-S108", message, op.loc, help="move it out; calls name it anywhere")]
 
 
 def _modules(op: Operation) -> Iterator[Operation]:

@@ -9,6 +9,7 @@ from pto.isa.meaning.handle import memref
 from pto.isa.meaning.scalar.arith import SCALAR
 from pto.isa.row.instr import Attr, Family, Result, instr, read
 from pto.isa.row.traits import Control, Traits
+from pto.isa.rules.rule import Case, Rule
 
 _SAME = (Result("result", "number", "same"),)
 
@@ -73,6 +74,15 @@ instr(
     text="=call",
 )
 
+
+def _countable(case: Case) -> str | None:
+    for name in ("lower", "upper", "step"):
+        elem = case.elem(name)
+        if elem is not None and elem.name == "i1":
+            return f"{name} is i1"
+    return None
+
+
 FOR = instr(
     "for",
     SCF,
@@ -85,6 +95,7 @@ FOR = instr(
         read("inits*", "any"),
     ),
     text="=scf.for",
+    rules=(Rule("countable", "PTO-T021", "expects bounds and a step that count", _countable),),
 )
 IF = instr(
     "if",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from pto.isa.meaning.tile.mover import Mover
 from pto.isa.meaning.tile.regions import (
     element,
     put,
+    read_as,
     region,
     require_arithmetic,
     require_line,
@@ -43,7 +44,8 @@ def lane(case: Case, body: Lane) -> Callable[..., None]:
         if operand.role in ("in", "inout")
     ]
     tiles = [i for i, _ in ins if _is_tile(case, case.row.operands[i].name)]
-    spread = None if body.spread is None else _Spread(body.spread, tiles)
+    readers = {i: read for i, read in ins if i in tiles}
+    spread = None if body.spread is None else _Spread(body.spread, readers)
 
     def step(core: Core, *operands: Any) -> None:
         dst: Tile = operands[dst_at]
@@ -62,17 +64,17 @@ def lane(case: Case, body: Lane) -> Callable[..., None]:
 class _Spread:
     """Which source has one value for a row, or a column, of the domain."""
 
-    def __init__(self, axis: Axis, tiles: list[int]) -> None:
+    def __init__(self, axis: Axis, tiles: Mapping[int, Reader]) -> None:
         self.axis = axis
         self.tiles = tiles
 
     def read(self, operands: tuple[Any, ...], rows: int, cols: int) -> list[Any]:
-        sources: list[Tile] = [operands[i] for i in self.tiles]
+        sources = [(operands[i], read) for i, read in self.tiles.items()]
         if self.axis == "column":
-            *whole, one = sources
-            return [*(region(s, rows, cols) for s in whole), region(one, 1, cols)]
-        at = 0 if len(sources) == 1 or sources[0].get_valid()[1] < cols else 1
-        return [region(s, rows, 1 if i == at else cols) for i, s in enumerate(sources)]
+            *whole, (one, last) = sources
+            return [*(read(s, rows, cols) for s, read in whole), last(one, 1, cols)]
+        at = 0 if len(sources) == 1 or sources[0][0].get_valid()[1] < cols else 1
+        return [read(s, rows, 1 if i == at else cols) for i, (s, read) in enumerate(sources)]
 
 
 def _is_tile(case: Case, name: str) -> bool:
@@ -81,7 +83,9 @@ def _is_tile(case: Case, name: str) -> bool:
 
 def _reader(case: Case, name: str, dtype: DType) -> Reader:
     if _is_tile(case, name):
-        return region
+        own = element(case, name)
+        kind = read_as(own, dtype)
+        return region if kind is own else lambda tile, r, c: region(tile, r, c).view(kind.numpy)
     become = scalar(case.type(name), dtype)
     return lambda value, rows, cols: become(value)
 

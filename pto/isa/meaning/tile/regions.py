@@ -109,6 +109,13 @@ def line_error(src: Tile, dst: Tile, axis: Axis) -> PtoError:
     return fail(code, f"src has {have} valid {word}, dst has {want}: each needs one result")
 
 
+def read_as(own: DType, like: DType) -> DType:
+    """How a source beside a destination counts: of integers of one width the destination says
+    whether they have a sign, since programs leave it open (`i32` beside `ui32`)."""
+    is_open = own.is_integer and like.is_integer and own.bits == like.bits
+    return like if is_open and not own.is_packed else own
+
+
 def require_arithmetic(case: Case) -> None:
     """NumPy sees bytes, not numbers, in some types; the ISA computes with none of them."""
     for name in case.row.operand_names:

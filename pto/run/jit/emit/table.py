@@ -102,7 +102,9 @@ class Emitter:
                 self.cells[id(op.operands[0])] = self.text.stack("{i64, i64}")
 
     def value(self, value: Value) -> Native:
-        found = self.env[id(value)]
+        found = self.env.get(id(value))
+        if found is None:
+            raise NotNative("a value that only the other side of the core has")
         cell = self.cells.get(id(value))
         if cell is None or not isinstance(found, TilePlace):
             return found

@@ -12,7 +12,7 @@ from pto.core.dtypes import I64, DType
 from pto.isa.meaning import Lane
 from pto.isa.meaning.kinds import Axis
 from pto.isa.meaning.tile.regions import element as element_of
-from pto.isa.meaning.tile.regions import require_arithmetic
+from pto.isa.meaning.tile.regions import read_as, require_arithmetic
 from pto.run.jit.border.values import Native, TilePlace, Word
 from pto.run.jit.emit.table import Spot
 from pto.run.jit.emit.tile import planes
@@ -91,7 +91,7 @@ def emit_map(
                 p, height, width = _one(axis, p, rows, cols)
             s.fault_unless(planes.enough(s, value, height, width))
             fine = s.x.both(fine, safe(s, dst, value, value is one))
-            sources.append(_Source(p, _seen(value.type.dtype), "ptr"))
+            sources.append(_Source(p, _seen(read_as(value.type.dtype, dtype)), "ptr"))
             names.append(("ptr", planes.machine_address(s, value)))
         elif isinstance(value, Word):
             kind = scalar_kind(value, dtype)
