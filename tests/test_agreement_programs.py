@@ -42,6 +42,7 @@ STOPS = {
     "dma_manual.generic": ("PTO-M164", "a pitch of 1 is not aligned"),
     "dma_ub.copies": ("PTO-M161", "a stride of 1 leaves the array"),
     "extract_a5.windows": ("PTO-M111", "there is no second vector agent"),
+    "fence.fences": ("PTO-D110", "there is no other agent"),
     "fifo_frontend.cube": ("PTO-D110", "nobody takes from the queue"),
     "fifo_frontend.vector": ("PTO-D110", "nobody puts into the queue"),
     "fifo_frontend.vector_to_cube": ("PTO-D191", "one agent is both ends"),
@@ -62,8 +63,8 @@ STOPS = {
     "simt_work.numbers": ("no value", "vectors of two floats are made by SIMT code alone"),
     "tile_handle.lowered": ("PTO-M002", "an address of 1 is not aligned"),
     "vector_compare_convert_reduce.compare": ("PTO-X140", "what vselrv2 selects by is undefined"),
-    "vector_rearrange_special.histogram": ("no value", "no argument is a logical register"),
     "vector_rearrange_special.sort": ("PTO-X140", "the config of vsort32 is undefined"),
+    "vmi.parts": ("no value", "no argument is a register"),
     "view.older": ("PTO-M006", "a part from 1 leaves the view"),
     "view.views": ("PTO-M006", "a part from 1 leaves the view"),
 }
@@ -75,6 +76,7 @@ WILD = {
     "gather_a5.tiles": "PTO-M180",
     "rearrange.rearrange": "PTO-S066",
     "vector_load_store.gather": "PTO-M141",
+    "vmi.memory": "PTO-M141",
 }
 _SIDE = 16  # of a dimension that is not given
 
@@ -102,6 +104,11 @@ class Values:
             return type.dtype.numpy.type(1.5) if is_float and type.dtype else 1
         if isinstance(type, t.TileBuf):
             return self._tile(type)
+        if isinstance(type, t.LogicalMask):
+            return self._bytes(type.lanes) % 2 == 0
+        if isinstance(type, t.LogicalVReg) and type.elem.dtype is not None:
+            kind = type.elem.dtype
+            return self._bytes(type.lanes * kind.itemsize).view(kind.storage).view(kind.numpy)
         if isinstance(type, t.Ptr) and type.space.is_local:
             elem = type.elem.dtype if isinstance(type.elem, t.Scalar) else None
             return Pointer(self._filled(type.space), self._room(type.space, 8192), elem)

@@ -111,7 +111,7 @@ def _type(
     numpy: Any = None,
     form: FloatFormat | None = None,
 ) -> DType:
-    per_item = 2 if bits == 4 else 1
+    per_item = 2 if name.endswith("x2") else 1
     storage = np.dtype(f"u{max(bits * per_item // 8, 1)}")
     view = storage if numpy is None else np.dtype(numpy)
     return DType(name, kind, bits, per_item, storage, view, (name, *spellings.split()), form)
@@ -138,6 +138,8 @@ BF16: Final = _type(
     numpy=ml_dtypes.bfloat16,
     form=floats.BRAIN_F16,
 )
+# Only converted from and to float4 pairs, and read as two bf16.
+BF16X2: Final = _type("bf16x2", "float", 16, "!pto.bf16x2", form=floats.BRAIN_F16)
 F32: Final = _type("f32", "float", 32, "float float32", numpy=np.float32, form=floats.IEEE_F32)
 F64: Final = _type("f64", "float", 64, "double float64", numpy=np.float64, form=floats.IEEE_F64)
 # `f8E4M3` in programs is the same hardware type as `f8E4M3FN`: no infinity, one NaN a sign.
@@ -162,7 +164,7 @@ E8M0: Final = _type(
     "e8m0",
     "float",
     8,
-    "f8E8M0FNU float8_e8m0_t float8_e8m0fnu",
+    "f8E8M0FNU !pto.f8E8M0 float8_e8m0_t float8_e8m0fnu",
     numpy=ml_dtypes.float8_e8m0fnu,
     form=floats.POWER_OF_TWO,
 )
@@ -186,7 +188,7 @@ I4X2: Final = _type("i4x2", "int", 4, "i4 si4 int4b_t")
 # fmt: off
 ALL: Final[tuple[DType, ...]] = (
     I8, U8, I16, U16, I32, U32, I64, U64, F16, BF16, F32, F64,
-    F8E4M3, F8E5M2, HIFLOAT8, E8M0, FLOAT4_E1M2X2, FLOAT4_E2M1X2, I1, I4X2,
+    F8E4M3, F8E5M2, HIFLOAT8, E8M0, FLOAT4_E1M2X2, FLOAT4_E2M1X2, I1, I4X2, BF16X2,
 )
 # fmt: on
 
@@ -240,6 +242,11 @@ def unpack_nibbles(items: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
     return pairs.reshape(*items.shape[:-1], items.shape[-1] * 2)
 
 
+def _halves(items: npt.NDArray[Any]) -> npt.NDArray[np.uint16]:
+    """Both halves of each word, the low one first, along the last axis."""
+    return np.ascontiguousarray(np.atleast_1d(items)).view(np.uint16)
+
+
 def pack_nibbles(t: DType, codes: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
     """Two codes an item, the first in the low nibble."""
     count = codes.shape[-1] if codes.ndim else 1
@@ -260,7 +267,7 @@ def decode(t: DType, items: npt.ArrayLike) -> npt.NDArray[Any]:
     """
     held = items_of(t, items)
     if t.is_packed:
-        held = unpack_nibbles(held)
+        held = _halves(held) if t is BF16X2 else unpack_nibbles(held)
     if t.form:
         return np.asarray(floats.unpack(t.form, held))
     if t is I1:
@@ -300,6 +307,8 @@ def encode(
     mode = pair_rounding(rounding, numbers.dtype.kind == "f", t)
     to_codes = _integer_codes if t.form is None else _float_codes
     codes = to_codes(t, np.atleast_1d(numbers), mode, saturate).reshape(numbers.shape)
+    if t is BF16X2:
+        return np.ascontiguousarray(codes.astype(np.uint16)).view(np.uint32)
     return pack_nibbles(t, codes) if t.is_packed else codes
 
 

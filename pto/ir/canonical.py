@@ -71,6 +71,8 @@ def canonical(p: Parser, spec: Attr, value: Attribute) -> Attribute:
         return Int(value.value, INT_TYPES[spec.kind])
     if spec.kind == "bool" and isinstance(value, Int):
         return Bool(bool(value.value))
+    if isinstance(value, Str) and spec.renamed:
+        value = Str(dict(spec.renamed).get(value.value, value.value))
     if spec.values and isinstance(value, Str) and value.value not in spec.values:
         _bad_word(p, spec, value.value, spec.values)
     classes = _ATTR_CLASSES.get(spec.kind)
@@ -100,6 +102,9 @@ def _canonical_enum(p: Parser, spec: Attr, value: Attribute) -> Attribute:
         got = type(value).__name__
         p.fail("PTO-P014", f"attribute {spec.name} is a {spec.kind}, got {got}", at=p.i - 1)
     word = kinds[0].word(value.value) if isinstance(value, Int) else value.value
+    first = kinds[0]
+    if spec.older and word is not None and word not in words and word.lower() in words:
+        word = word.lower()
     if isinstance(value, Enum):
         kinds = tuple(k for k in kinds if k.name == value.kind) or kinds
         if value.kind != kinds[0].name and value.value not in words:
@@ -107,6 +112,8 @@ def _canonical_enum(p: Parser, spec: Attr, value: Attribute) -> Attribute:
     if word is None or word not in words:
         _bad_word(p, spec, "?" if word is None else word, words)
     kind = next((k for k in kinds if word in k.words), kinds[0])
+    if spec.older and kind is not first:  # an older spelling becomes today's
+        return Enum(first.name, first.word(kind.number(word or "")) or "")
     return Enum(kind.name, kind.word(kind.number(word or "")) or "")
 
 

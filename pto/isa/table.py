@@ -19,10 +19,11 @@ _FILES = """
     tile: debug
     memory: collective
     handle: view tile window
-    order: flags cross_core queue_setup
+    order: flags fence cross_core queue_setup
     scalar: unit scope
     vector: load store unaligned materialize arithmetic compare convert reduce rearrange special
         histogram predicate
+    vmi: eltwise shape memory
     memory: dma registers
     cube: load mad fixpipe
     simt: launch math memory

@@ -22,6 +22,7 @@ _WORDS = {  # the Python type of an operand, by a word of its kind; the first th
     "tile or scalar": "Tile | Number",
     "vreg or scalar": "Vreg | Number",
     "vreg or mask": "Vreg | Mask",
+    "mask or index": "Mask | Number",
     "scalar or pointer": "Number | Address",
     "logical": "Any",
     "vreg": "Vreg",
@@ -107,7 +108,7 @@ def _function(name: str, row: Instr) -> str:
             parts.append("*")
             starred = True
         parts.append(_parameter(param))
-    results = [r for r in row.results if r.name not in ("updated_base", "base_out")]
+    results = [r for r in row.results if not r.optional]
     kinds = [_RESULTS.get(k, k) for k in (_kind(r.kind) for r in results)]
     back = "None" if not kinds else kinds[0] if len(kinds) == 1 else f"tuple[{', '.join(kinds)}]"
     text = row.meaning.replace("\\", "\\\\").replace('"', "'")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from pto.ir.graph import Operation
-from pto.isa.row.order import MemoryBarrier, Within
+from pto.isa.row.order import Fence, MemoryBarrier, Within
 from pto.isa.row.traits import Control
 
 Mode = Literal["flags", "automatic"]
@@ -26,7 +26,7 @@ def first_order(functions: Sequence[Operation]) -> Operation | None:
     for function in functions:
         for op in function.walk():
             order = op.row.order if op.row is not None else None
-            if isinstance(order, Within) and not isinstance(order, MemoryBarrier):
+            if isinstance(order, Within) and not isinstance(order, MemoryBarrier | Fence):
                 return op
     return None
 

@@ -96,3 +96,9 @@ MANUAL = replace(
     pipes=npu.as_in_manual(PIPES),
     cells=SEED_CELLS,
 )
+
+# Programs of April 2026: what an immediate counts has changed since.
+APRIL = replace(
+    CURRENT, edition="april", vector=replace(CURRENT.vector, predicate_immediate="byte")
+)
+EDITIONS = (CURRENT, APRIL, MANUAL)

@@ -87,3 +87,9 @@ MANUAL = replace(
     features=(*COMPARISON, Support(CUSTOM_PAD, "Not supported")),  # as a2a3
     cells=SEED_CELLS,
 )
+
+# Programs of April 2026: what an immediate counts has changed since.
+APRIL = replace(
+    CURRENT, edition="april", vector=replace(CURRENT.vector, predicate_immediate="byte")
+)
+EDITIONS = (CURRENT, APRIL, MANUAL)

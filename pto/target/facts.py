@@ -12,7 +12,7 @@ from typing import Literal
 from pto.target.feature import Support
 from pto.target.legality import Cell
 
-Edition = Literal["current", "manual"]
+Edition = Literal["current", "april", "manual"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +54,8 @@ class VectorUnit:
     group_reduction_slots: Literal["contiguous", "vlane_first"]
     # Where tcmps puts the bits of row i: at row i of dst, or right behind those of row i - 1.
     scalar_compare_mask: Literal["rows", "dense"] = "rows"
+    # What the immediate of pldi and psti counts: bytes, or the bytes of its distribution.
+    predicate_immediate: Literal["byte", "image"] = "image"
 
     @property
     def vlane_bytes(self) -> int:

@@ -75,6 +75,8 @@ CURRENT_CELLS = (*SEED_CELLS, *_CODE_CELLS, *_NAMED_CELLS)
 # Tiles that carry MX payloads and scales on their way to the cube.
 MX_CELLS = (
     *cells("vec", "ZN:512", _LEGALITY),
+    *cells("vec", "ZZ:512", "PTOAS's samples of TQUANT keep exponents of a group so (2026-08)"),
+    *cells("scaling", "NZ:1024", "PTOAS's tests of TMOV keep scales of channels so (2026-08)"),
     *cells("vec", "ZZ:32", "pto-isa's a5 tests of TQUANT group e8m0 exponents in vec tiles"),
     *cells("mat", "ZZ:32 NN:32", _LEGALITY),
     *cells("mat", "ZZ:512 NN:512", "pto-isa's a5 tests of TEXTRACT stage MX payloads so"),

@@ -27,7 +27,7 @@ __all__ = [
 EDITIONS: tuple[Edition, ...] = get_args(Edition)
 
 # Every profile in every edition, as published: no environment variable, no device applied.
-ROWS = tuple(row for module in (cpu, a2a3, a5) for row in (module.CURRENT, module.MANUAL))
+ROWS = tuple(row for module in (cpu, a2a3, a5) for row in module.EDITIONS)
 
 PROFILES = tuple(dict.fromkeys(row.name for row in ROWS))
 
@@ -58,7 +58,7 @@ def profile(name: str, *, edition: str = "current", ub_bytes: int | None = None)
         raise fail(
             "PTO-U022",
             f"there is no edition `{edition}`",
-            help=f"the editions are {' and '.join(EDITIONS)}",
+            help=f"the editions are {', '.join(EDITIONS)}",
         )
     row = next(row for row in ROWS if (row.name, row.edition) == (known, edition))
     if known != "cpu":

@@ -60,12 +60,12 @@ def is_defined(function: Operation) -> bool:
 
 
 def entries(functions: Sequence[Operation]) -> list[Operation]:
-    """Marked functions; without marks, the only function there is."""
+    """Marked functions; without marks, the only function there is, if it gives nothing back."""
     defined = [f for f in functions if is_defined(f)]
     marked = [f for f in defined if {"pto.entry", "pto.aicore", "pto.kernel"} & f.attrs.keys()]
     if marked:
         return marked
-    return defined if len(defined) == 1 else []
+    return defined if len(defined) == 1 and not signature_of(defined[0]).results else []
 
 
 def _duplicates(functions: Sequence[Operation]) -> list[Diagnostic]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pto.core.errors import Diagnostic
+from pto.core.errors import Diagnostic, nearest
 from pto.ir.graph import Module, Operation, Value
 from pto.isa.row import types as t
 from pto.isa.row.attributes import Bool, Int
@@ -41,6 +41,10 @@ def _kinds(op: Operation, row: Instr) -> list[Diagnostic]:
                     f"'{op.name}' op expects {operand.name} to be {kind.words}: it is {_a(value)}"
                 )
                 out.append(Diagnostic("PTO-T025", message))
+    if row.results and len(op.results) > len(row.results) and not row.text.startswith("="):
+        names = ", ".join(r.name for r in row.results)
+        message = f"'{op.name}' op gives {names}: {len(op.results)} results are written"
+        return [Diagnostic("PTO-T028", message)]
     for result, value in zip(row.results, op.results, strict=False):
         kind = KINDS[result.kind]
         if not kind.accepts(value.type):
@@ -57,9 +61,19 @@ def _a(value: Value) -> str:
 
 def _attributes(op: Operation, row: Instr) -> list[Diagnostic]:
     missing = [a.name for a in row.attrs if a.required and a.name not in op.attrs]
+    ours = row.family.dialect == "pto."
+    unknown = [n for n in op.attrs if ours and row.attr(n) is None and "." not in n]
     return [
         Diagnostic("PTO-T026", f"'{op.name}' op needs attribute {name}", help=_values(row, name))
         for name in missing
+    ] + [
+        Diagnostic(
+            "PTO-T027",
+            f"'{op.name}' op has no attribute {name}",
+            severity="warning",
+            help=nearest(name, [a.name for a in row.attrs]),
+        )
+        for name in unknown
     ]
 
 

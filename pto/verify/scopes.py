@@ -44,7 +44,8 @@ def _placed(op: Operation, scope: Operation | None, side: str | None) -> list[Di
         return [_finding("PTO-S111", op, f"'{op.name}' op cannot stand inside {around.name}")]
     if row.scope == "vecscope" and scope is None and not _in_scope_function(op):
         message = f"'{op.name}' op must stand inside pto.vecscope or pto.strict_vecscope"
-        return [_finding("PTO-S112", op, message)]
+        help = "newer compilers put the scope around it; written, it says what runs together"
+        return [Diagnostic("PTO-S112", message, op.loc, severity="warning", help=help)]
     if row.scope == "outside vecscope" and scope is not None:
         return [_finding("PTO-S113", op, f"'{op.name}' op must stand outside {scope.name}")]
     return _on_side(op, row, side)

@@ -68,7 +68,7 @@ def target_of(
         device_name=device,
         target_arch=arch,
         device_spec=_declared(module, "pto.device-spec"),
-        edition=edition,
+        edition=_declared(module, "pto.edition") or edition if edition == "current" else edition,
     )
 
 

@@ -12,7 +12,7 @@ from pto.core.rounding import Round, round_mode
 
 CANONICAL = """
 i8 u8 i16 u16 i32 u32 i64 u64 f16 bf16 f32 f64
-f8e4m3 f8e5m2 hifloat8 e8m0 float4_e1m2x2 float4_e2m1x2 i1 i4x2
+f8e4m3 f8e5m2 hifloat8 e8m0 float4_e1m2x2 float4_e2m1x2 i1 i4x2 bf16x2
 """
 
 
@@ -116,7 +116,12 @@ def test_ranges_of_floats_are_ml_dtypes():
 
 def test_kinds_of_types():
     assert [t.name for t in d.ALL if not t.is_signed] == ["u8", "u16", "u32", "u64", "e8m0", "i1"]
-    assert [t.name for t in d.ALL if t.is_packed] == ["float4_e1m2x2", "float4_e2m1x2", "i4x2"]
+    assert [t.name for t in d.ALL if t.is_packed] == [
+        "float4_e1m2x2",
+        "float4_e2m1x2",
+        "i4x2",
+        "bf16x2",
+    ]
     assert {t.name for t in d.ALL if t.is_float} & {t.name for t in d.ALL if t.is_integer} == set()
     assert (d.I1.kind, d.I1.is_float, d.I1.is_integer) == ("bool", False, False)
     no_inf = [t.name for t in d.ALL if t.is_float and not t.has_inf]

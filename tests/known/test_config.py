@@ -122,7 +122,7 @@ def test_a_push_sends_what_the_quantisation_makes_once():
     assert outgoing(bench.core, tile).read_valid().view(np.uint8)[0].tolist() == [5, 4, 255]
 
 
-@pytest.mark.parametrize(("kind", "side"), [("AIVOnly", "vector"), ("AICOnly", "cube")])
+@pytest.mark.parametrize(("kind", "side"), [("aiv_only", "vector"), ("aic_only", "cube")])
 def test_nobody_passes_a_barrier_before_all_blocks_are_there(kind: str, side: str):
     """Each block writes its number, meets the others, then reads what they wrote."""
     text = f"""
@@ -134,7 +134,7 @@ module attributes {{pto.target_arch = "a5", pto.kernel_kind = #pto.kernel_kind<{
     %n = arith.trunci %b : i64 to i32
     %m = arith.addi %n, %one : i32
     pto.store_scalar %m, %p[%i] : !pto.ptr<i32>, i32
-    pto.syncall {{core_type = "{kind}"}}
+    pto.syncall() mode = #pto.sync_all_mode<hard>, core_type = #pto.sync_core_type<{kind}>
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index
     %c4 = arith.constant 4 : index

@@ -280,3 +280,60 @@ def test_a_load_past_the_end_of_ub_is_caught():
     bench.scalar("at", "index", 256 * 1024 // 4 - 32)
     with pytest.raises(PtoError, match="PTO-M001"):
         bench.one(f"%r = pto.vlds %p[%at] : {{p}} -> {reg('f32')}", reg("f32"))
+
+
+def test_pairs_and_blocks_with_a_base_that_moves_on():
+    bench = Registers()
+    bench.pointer("p", "f32, ub", np.arange(512))
+    bench.scalar("n", "index", 128)
+    bench.scalar("one", "i16", 1)
+    bench.scalar("two", "i16", 2)
+    bench.mask("m", 32)
+    low, blocks = bench.two(
+        f'%r, %high, %next = pto.vldsx2 %p[%n], "DINTLV_B32" : {{p}}, index'
+        f" -> {reg('f32')}, {reg('f32')}, {{p}}\n"
+        f"%x, %behind = pto.vsldb %next, %one, %two, %m : {{p}}, i16, i16, {{m}}"
+        f" -> {reg('f32')}, {{p}}\n"
+        f"%s, %last = pto.vsldb %behind, %one, %two, %m : {{p}}, i16, i16, {{m}}"
+        f" -> {reg('f32')}, {{p}}",
+        reg("f32"),
+    )
+    assert low.tolist() == list(range(0, 128, 2))
+    assert blocks.tolist() == list(range(144, 208))
+
+
+def test_gathered_bytes_are_zero_extended():
+    bench = Registers()
+    bench.pointer("p", "ui8, ub", np.arange(256)[::-1])
+    bench.vreg("i", "ui16", np.arange(128) * 2)
+    bench.mask("m", 16, 3)
+    got = bench.one(
+        f"%r = pto.vgather2 %p, %i, %m : {{p}}, {{i}}, {{m}} -> {reg('ui16')}", reg("ui16")
+    )
+    assert got.tolist() == [255, 253, 251] + [0] * 125
+
+
+def test_older_programs_count_the_lanes_that_gather():
+    bench = Registers()
+    bench.pointer("p", "f32, ub", np.arange(64))
+    bench.vreg("i", "ui32", np.arange(64)[::-1])
+    bench.scalar("n", "index", 3)
+    got = bench.one(
+        f"%r = pto.vgather2 %p, %i, %n : {{p}}, {{i}}, index -> {reg('f32')}", reg("f32")
+    )
+    assert got.tolist() == [63, 62, 61] + [0] * 61
+
+
+def test_the_older_names_of_loads_and_stores_that_move_on():
+    bench = Registers()
+    live = bench.pointer("p", "f32, ub", np.arange(256))
+    bench.scalar("n", "index", 64)
+    bench.scalar("zero", "index", 0)
+    bench.mask("m", 32)
+    bench.run(
+        f"%v, %q = pto.vlds_post %p[%n] : {{p}} -> {reg('f32')}, {{p}}\n"
+        f"%w, %r = pto.vlds_post %q[%n] : {{p}} -> {reg('f32')}, {{p}}\n"
+        f"%s = pto.vsts_post %v, %r[%n], %m : {reg('f32')}, {{p}}, {{m}} -> {{p}}\n"
+        f'pto.vsts %w, %s[%zero], %m {{dist = "ONEPT_B32"}} : {reg("f32")}, {{p}}, {{m}}'
+    )
+    assert live[128:192].tolist() == list(range(64)) and live[192] == 64 and live[193] == 193

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from pto.core.errors import PtoError
+from pto.target.profile import profile
 from tests.vectors import Registers, mask_image
 
 WIDTHS = (8, 16, 32)
@@ -139,7 +140,7 @@ def bit_list(data):
     return [bool(byte >> k & 1) for byte in data for k in range(8)]
 
 
-@pytest.mark.parametrize("row, offset", [("plds", 8), ("pldi", 8), ("pld", 1)])
+@pytest.mark.parametrize("row, offset", [("plds", 8), ("pld", 1)])
 def test_images_load_in_little_endian_bit_order(row, offset):
     data = np.resize(IMAGE, 256)[8:]
     assert loaded(row, "NORM", offset).tolist() == bit_list(data[:32])
@@ -163,7 +164,7 @@ def stored(row, dist, lanes, width=8, offset=0):
     return live
 
 
-@pytest.mark.parametrize("row, offset", [("psts", 16), ("psti", 16), ("pst", 2)])
+@pytest.mark.parametrize("row, offset", [("psts", 16), ("pst", 2)])
 def test_images_store_32_or_16_bytes(row, offset):
     lanes = [0, 1, 8, 255]
     got = stored(row, "NORM", lanes, offset=offset)
@@ -187,3 +188,42 @@ def test_a_mask_can_outlive_its_register():
         "!pto.mask<b8>",
     )
     assert got.tolist() == image.tolist()
+
+
+@pytest.mark.parametrize(("dist", "unit"), [("NORM", 32), ("US", 16), ("DS", 32)])
+def test_an_immediate_counts_what_its_distribution_reads(dist: str, unit: int):
+    assert loaded("pldi", dist, 1).tolist() == loaded("plds", dist, unit).tolist()
+
+
+@pytest.mark.parametrize(("dist", "unit"), [("NORM", 32), ("PK", 16)])
+def test_an_immediate_counts_what_its_distribution_writes(dist: str, unit: int):
+    assert (
+        stored("psti", dist, [0, 5], offset=2) == stored("psts", dist, [0, 5], offset=2 * unit)
+    ).all()
+
+
+def test_in_april_an_immediate_counted_bytes():
+    bench = Registers()
+    bench.core.profile = profile("a5", edition="april")
+    bench.pointer("p", "ui8, ub", np.arange(128))
+    bench.scalar("at", "index", 8)
+    got = bench.one('%r = pto.pldi %p[%at], "NORM" : {p}, index -> !pto.mask<b8>', "!pto.mask<b8>")
+    assert got.tolist() == bit_list(range(8, 40))
+
+
+def test_with_a_base_that_moves_on_the_image_is_at_the_base():
+    bench = Registers()
+    live = bench.pointer("p", "ui8, ub", np.arange(128))
+    bench.mask("m", 8, [0])
+    bench.scalar("one", "index", 1)
+    bench.scalar("zero", "index", 0)
+    first, second = bench.two(
+        '%r, %next = pto.pldi %p[%one], "US" : {p}, index -> !pto.mask<b8>, {p}\n'
+        '%s = pto.plds %next[%zero], "NORM" : {p}, index -> !pto.mask<b8>\n'
+        '%end = pto.psti %m, %next[%one], "NORM" : {m}, {p}, index -> {p}\n'
+        'pto.psts %m, %end[%zero], "PK" : {m}, {p}, index',
+        "!pto.mask<b8>",
+    )
+    assert first.tolist() == [b for b in bit_list(range(16)) for _ in range(2)]
+    assert second.tolist() == bit_list(range(16, 48))
+    assert live[16:64].tolist() == [1] + [0] * 31 + [1] + [0] * 15

@@ -208,3 +208,23 @@ def test_flushing_an_empty_stream_does_nothing():
     bench.scalar("c", "i32", 3)
     bench.run(f"%s = pto.init_align : {ALIGN}\npto.vstas %s, %q, %c : {ALIGN}, {P}, i32")
     assert (live == -1).all()
+
+
+def test_special_register_ar_is_stored_as_a_word():
+    bench = Registers()
+    live = bench.pointer("p", "ui32, ub", np.full(16, 7))
+    bench.pointer("d", "ui8, ub", np.zeros(512))
+    bench.vreg("v", "ui8", np.arange(256))
+    bench.mask("m", 8, 5)
+    bench.run(
+        'pto.sprclr "AR"\n'
+        "%e = pto.init_align : !pto.align\n"
+        "%q = pto.vsqz %v, %m : {v}, {m} -> {v}\n"
+        '%a = pto.vstur %e, %q, %d, "POST_UPDATE" : !pto.align, {v}, {d} -> !pto.align\n'
+        "%c8 = arith.constant 8 : i32\n%c3 = arith.constant 3 : i32\n"
+        'pto.sprsts "AR", %p[%c8] : {p}, i32\n'
+        '%n = pto.sprsti "AR", %p[%c3] : {p}, i32 -> {p}\n'
+        'pto.sprsti "AR", %n[%c3] : {p}, i32\n'
+        "pto.vstar %a, %d : !pto.align, {d}"
+    )
+    assert [n for n in range(16) if live[n] == 5] == [0, 2, 6] and (live == 7).sum() == 13

@@ -75,11 +75,6 @@ def size_of_the_program(x: F32, y: F32) -> None:
     pto.tile(pto.block_num(), 128, pto.f32)  # here
 
 
-def outside_a_scope(x: F32, y: F32) -> None:
-    t = pto.tile(16, 128, pto.f32)
-    pto.vlds(t, 0)  # here
-
-
 def does_not_fit_the_view(x: F32, y: F32) -> None:
     t = pto.tile(16, 128, pto.f32)
     pto.tload(t, x)
@@ -162,7 +157,6 @@ MISTAKES: list[tuple[Callable[..., Any], str, str]] = [
     (number_for_a_tile, "PTO-T200", "the order is tadd(dst, src0, src1)"),
     (unknown_word, "PTO-T201", "PIPE_V"),
     (size_of_the_program, "PTO-U203", "the valid region follows the data"),
-    (outside_a_scope, "PTO-S112", "pto.vecscope"),
     (does_not_fit_the_view, "PTO-S062", "1024"),
     (bound_in_a_branch, "PTO-U217", "n = pto.carry(1.0) before it"),
     (bound_in_both_branches, "PTO-U217", "n.set(...) inside"),

@@ -70,9 +70,13 @@ def described(op: Operation) -> Any:
 def can_be_made(op: Operation) -> bool:
     """Results of different types need more than one `to=`; scratch that was left out is made."""
     row = op.row
-    if row is None or row.name not in BY_ROW or len(op.results) > len(row.results):
+    if (
+        row is None
+        or row.name not in BY_ROW
+        or len(op.results) > sum(not r.optional for r in row.results)
+    ):
         return False
-    optional = {o.name for o in row.operands if o.role == "tmp" and not o.optional}
+    optional = {o.name for o in row.operands if o.role == "tmp" and (o.implied or not o.optional)}
     return (
         all(op.group(name) for name in optional)
         and len({r.type for r in op.results}) <= 1

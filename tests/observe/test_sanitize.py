@@ -321,7 +321,7 @@ def exchanged(meeting: str) -> Verdict:
 
 
 def test_blocks_that_meet_between_a_write_and_a_read_are_in_order() -> None:
-    assert codes(exchanged("pto.syncall")) == []
+    assert codes(exchanged("pto.syncall()")) == []
 
 
 def test_blocks_that_do_not_meet_are_not() -> None:

@@ -49,7 +49,7 @@ def test_unknown_profile() -> None:
 
 def test_unknown_edition() -> None:
     assert error("a5", edition="old") == (
-        "PTO-U022", "there is no edition `old`", "the editions are current and manual",
+        "PTO-U022", "there is no edition `old`", "the editions are current, april, manual",
     )  # fmt: skip
 
 

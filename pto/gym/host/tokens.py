@@ -166,7 +166,7 @@ def _text_of(path: Path) -> str:
             raise not_understood(
                 f"{path.name} has {size} bytes: not a host file", Loc(str(path), 1)
             )
-        return path.read_text(encoding="utf-8", errors="replace")
+        return path.read_text(encoding="utf-8-sig", errors="replace")
     except OSError as error:
         reason = error.strerror or str(error)
         raise fail("PTO-U064", f"{path} cannot be read: {reason}") from None

@@ -5,7 +5,7 @@ What an operation looks like lives in `ir/text/parser.py` and the patterns of th
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NoReturn, Self
 
 from pto.core.errors import Diagnostic, PtoError, nearest
@@ -183,9 +183,15 @@ class Cursor:
         draft.pending.clear()
         draft.result_types = list(type.results)
 
-    def types_of(self, draft: Draft) -> None:
-        """One type for each pending operand; it must be the type the operand has."""
+    def types_of(self, draft: Draft, skippable: Sequence[Value] = ()) -> None:
+        """One type for each pending operand; it must be the type the operand has.
+
+        Those of `skippable` operands may be left out.
+        """
         for n, value in enumerate(draft.pending):
+            ahead = self.texts[self.i + (self.text == ",")]
+            if any(value is each for each in skippable) and ahead != type_text(value.type):
+                continue
             if n:
                 if self.text != ",":
                     count = len(draft.pending)

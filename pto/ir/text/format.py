@@ -29,7 +29,7 @@ from pto.isa.row.attributes import Enum
 from pto.isa.row.instr import Instr
 
 _PIECE = re.compile(
-    r"'\w+'|\$ins\{\}|types\([\w,]+\)|<[|?*1]|\{\}|->|!\w+=\w+|[$@&~#]\w+\*?|[\w.]+|[(){}\[\],:=<>|]"
+    r"'\w+'|\$ins\{\}|types\([\w,?]+\)|<[|?*1]|\{\}|->|!\w+=\w+|[$@&~#]\w+\*?|[\w.]+|[(){}\[\],:=<>|]"
 )
 
 
@@ -75,12 +75,14 @@ class _Builder:
             "#body": Body(),
         }
         if piece.startswith("types("):
-            return Types(False, tuple(piece[6:-1].split(",")))
+            names = piece[6:-1].split(",")
+            skippable = tuple(n[:-1] for n in names if n.endswith("?"))
+            return Types(False, tuple(n.rstrip("?") for n in names), skippable)
         return words.get(piece) or Literal(piece.strip("'"))
 
     def group(self, opener: str) -> Step:
         if opener in ("<|", "<1"):
-            comma = self.pieces[self.i] == ","
+            comma = opener == "<|" and self.pieces[self.i] == ","
             self.i += comma
             clauses: list[Optional] = []
             while True:

@@ -71,7 +71,10 @@ def _regions(p: Parser, op: Operation) -> None:
 def _attrs(p: Parser, draft: Draft, items: list[tuple[str, Attribute]]) -> None:
     for key, value in items:
         spec = draft.row.attr(key)
-        draft.op.attrs[key] = value if spec is None else canonical(p, spec, value)
+        if spec is None:
+            draft.op.attrs[key] = value
+        else:
+            draft.op.attrs[spec.name] = canonical(p, spec, value)
 
 
 def _segments(p: Parser, draft: Draft, operands: list[Value], at: int) -> None:

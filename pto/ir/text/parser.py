@@ -265,7 +265,10 @@ class Parser(Cursor):
     def attr_dict(self, draft: Draft) -> None:
         for key, value in self.attr_items("{", "}"):
             spec = draft.row.attr(key)
-            draft.op.attrs[key] = value if spec is None else canonical(self, spec, value)
+            if spec is None:
+                draft.op.attrs[key] = value
+            else:
+                draft.op.attrs[spec.name] = canonical(self, spec, value)
 
     def _skip_location(self) -> None:
         """`loc("file":1:2)`: the place in another tool's source; ours is the text itself."""

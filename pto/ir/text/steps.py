@@ -155,7 +155,7 @@ class InPlace:
             return kind == lx.NUMBER
         if self.spec.kind in ARITH_FLAGS:
             return p.at("<")
-        return kind == {"str": lx.STRING, "symbol": lx.SYMBOL}.get(self.spec.kind)
+        return kind == {"str": lx.STRING, "symbol": lx.SYMBOL, "any": lx.ATTR}.get(self.spec.kind)
 
     def read(self, p: Parser, draft: Draft) -> None:
         set_once(p, draft, self.spec.name, in_place_value(p, self.spec))
@@ -243,6 +243,7 @@ class Types:
 
     shared: bool
     names: tuple[str, ...] = ()
+    skippable: tuple[str, ...] = ()  # of the names: read where written, not printed
 
     def starts(self, p: Parser) -> bool:
         return True
@@ -253,11 +254,12 @@ class Types:
         if self.shared:
             p.shared_type(draft)
         elif draft.pending:
-            p.types_of(draft)
+            p.types_of(draft, [v for n in self.skippable for v in draft.bound.get(n, [])])
 
     def write(self, line: Line, op: Operation) -> None:
         if self.names:
-            line.pending[:] = [("", v) for n in self.names for v in op.group(n)]
+            kept = [n for n in self.names if n not in self.skippable]
+            line.pending[:] = [("", v) for n in kept for v in op.group(n)]
         line.types(self.shared)
 
     def present(self, op: Operation) -> bool:
@@ -396,7 +398,8 @@ class OneOf:
 
     def write(self, line: Line, op: Operation) -> None:
         clause = next((c for c in self.clauses if c.present(op)), self.clauses[-1])
-        clause.write(line, op)
+        for step in clause.steps:
+            step.write(line, op)
 
     def present(self, op: Operation) -> bool:
         return any(c.present(op) for c in self.clauses)

@@ -33,6 +33,7 @@ _ADDRESS_WORDS = {
 }
 _MEMREF_LAYOUT = re.compile(r"(?:strided|affine_map)<[^<>]*(?:->[^<>]*)?>")
 _ADDRESS_SPACE = re.compile(r"#pto\.address_space<\s*(\w+)\s*>")
+_VMI_LAYOUT = re.compile(r"#pto\.vmi\.layout<[^<>]*>")
 _SCALAR = re.compile(r"index|[su]?i\d+|b?f\d+\w*|tf32")
 _SHAPED = re.compile(r"((?:(?:\d+|\?)x)*)(.+)", re.DOTALL)
 
@@ -168,10 +169,27 @@ def _mask(head: str, body: str) -> t.Type:
 
 
 def _logical_vreg(head: str, body: str) -> t.Type:
-    shape, elem = _shaped(body, head)
+    what, *layout = _split(body)
+    shape, elem = _shaped(what, head)
     if len(shape) != 1:
         raise fail("PTO-T031", f"{head} has one dimension, got {len(shape)}: `{body}`")
-    return t.LogicalVReg(_static(shape, head)[0], elem)
+    return t.LogicalVReg(_static(shape, head)[0], elem, _logical_layout(head, layout))
+
+
+def _logical_mask(head: str, body: str) -> t.Type:
+    what, *layout = _split(body)
+    lanes, _, width = what.partition("x")
+    if width not in ("", "pred", "b8", "b16", "b32"):
+        raise fail("PTO-T035", f"a logical mask is pred, b8, b16 or b32, not `{width}`")
+    return t.LogicalMask(_int(lanes, head), width, _logical_layout(head, layout))
+
+
+def _logical_layout(head: str, parts: list[str]) -> str:
+    if not parts:
+        return ""
+    if len(parts) > 1 or not _VMI_LAYOUT.fullmatch(parts[0]):
+        raise fail("PTO-T031", f"`{', '.join(parts)}` is no layout of {head}")
+    return parts[0]
 
 
 def _memref(head: str, body: str) -> t.Type:
@@ -324,7 +342,7 @@ _READERS: dict[str, Callable[[str, str], t.Type]] = {
     "!pto.vreg": _vreg,
     "!pto.mask": _mask,
     "!pto.vmi.vreg": _logical_vreg,
-    "!pto.vmi.mask": lambda head, body: t.LogicalMask(_int(body, head)),
+    "!pto.vmi.mask": _logical_mask,
     "!pto.hif8x2": lambda head, body: t.Vector((2,), _elem("!pto.hif8")),
     "!pto.align": _plain(t.Align),
     "!pto.pipe": _plain(t.PipeHandle),
@@ -383,6 +401,14 @@ def _function_text(type: t.Function) -> str:
     return f"({', '.join(map(type_text, type.inputs))}) -> " + (results if bare else f"({results})")
 
 
+def _laid_out(kind: str, what: str, layout: str) -> str:
+    return f"!pto.vmi.{kind}<{what}{', ' * bool(layout)}{layout}>"
+
+
+def _mask_words(type: t.LogicalMask) -> str:
+    return f"{type.lanes}x{type.granularity}" if type.granularity else str(type.lanes)
+
+
 _WRITERS: dict[type[t.Type], Callable[..., str]] = {
     t.Scalar: lambda x: x.name,
     t.Ptr: lambda x: f"!pto.ptr<{type_text(x.elem)}, {_POINTER_WORDS.get(x.space, x.space.value)}>",
@@ -394,8 +420,8 @@ _WRITERS: dict[type[t.Type], Callable[..., str]] = {
     t.MemRef: _memref_text,
     t.VReg: lambda x: f"!pto.vreg<{x.lanes}x{x.elem.name}>",
     t.Mask: lambda x: f"!pto.mask<b{x.granularity}>" if x.granularity else "!pto.mask",
-    t.LogicalVReg: lambda x: f"!pto.vmi.vreg<{x.lanes}x{x.elem.name}>",
-    t.LogicalMask: lambda x: f"!pto.vmi.mask<{x.lanes}>",
+    t.LogicalVReg: lambda x: _laid_out("vreg", f"{x.lanes}x{x.elem.name}", x.layout),
+    t.LogicalMask: lambda x: _laid_out("mask", _mask_words(x), x.layout),
     t.Align: lambda x: "!pto.align",
     t.PipeHandle: lambda x: "!pto.pipe",
     t.EventIdArray: lambda x: f"!pto.eventid_array<{x.size}>",

@@ -183,10 +183,10 @@ for _name, (_a, _b, _to, _holds, _line) in _SCALES.items():
         operands=(
             read("source", "l1 buffer"),
             write("destination", f"{_to} buffer"),
-            *numbers(_a, _b),
+            *numbers(_a, _b, "start_row?", "start_col?"),
         ),
-        text=f"$source , $destination , ${_a} , ${_b} {{}} : types",
-        rules=(_SAME_WIDTH,),
+        text=f"$source , $destination , ${_a} , ${_b} {_OFFSET} {{}} : types",
+        rules=(_SAME_WIDTH, *_STARTS),
         needs="mx",
         notes=(
             "destination is the pointer of the data tile; mad_mx finds the scales by it",

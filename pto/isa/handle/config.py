@@ -64,10 +64,10 @@ instr(
 
 def _counter() -> Rule:
     def test(case: Case) -> str | None:
-        soft, given = case.word("mode") == "Soft", case.op.operand("workspace") is not None
-        return "mode is Soft without a workspace" if soft and not given else None
+        soft, given = case.word("mode") == "soft", case.op.operand("workspace") is not None
+        return "mode is soft without a workspace" if soft and not given else None
 
-    sentence = "expects a workspace for the counter of mode Soft"
+    sentence = "expects a workspace for the counter of mode soft"
     return Rule("soft-counter", "PTO-T064", sentence, test)
 
 
@@ -77,18 +77,19 @@ instr(
     "no core of core_type goes on before all of them are here",
     body=config.SYNC_ALL,
     order=Meet(),
-    operands=(read("workspace?", "view"), read("used_cores?", "int")),
+    operands=(read("workspace?", "gm place"), read("used_cores?", "int")),
     attrs=(
-        Attr("core_type", "str", values=("AIVOnly", "AICOnly", "Mix"), default="AIVOnly"),
-        Attr("mode", "str", values=("Hard", "Soft"), default="Hard"),
+        Attr("core_type", "sync_core_type", default="aiv_only"),
+        Attr("mode", "sync_all_mode", default="hard"),
     ),
-    text="<? ( $workspace <? , $used_cores > : types ) > {}",
+    text="<1 ( $workspace <? , $used_cores > : types ) | ( ) >"
+    " <? mode = @mode > <? , core_type = @core_type > {}",
     subject="workspace",
     rules=(_counter(), dtype_in("workspace", "i32")),
     notes=(
         _CPP_ONLY,
         "says nothing about data: what others stored may not be visible yet",
-        "Hard uses cross-core flags 11 to 14",
+        "hard uses cross-core flags 11 to 14",
     ),
     cite="pto-isa docs/isa/SYNCALL.md",
     cxx="SYNCALL workspace? used_cores?",
@@ -203,11 +204,14 @@ for _name, _kind, _body in (
 instr(
     "set_quant_scalar",
     MODE,
-    "the next tpush of an accumulator scales by preQuantScalar to out_type",
+    "pushes of an accumulator to queue id scale by preQuantScalar; with out_type the next push",
     body=config.QUANT_SCALAR,
     operands=(read("preQuantScalar", "float"),),
-    attrs=(Attr("out_type", "str", values=("i8", "u8", "i16", "f16", "bf16"), required=True),),
-    text="ins( $preQuantScalar : types ) {}",
+    attrs=(
+        Attr("id", "i32", default=0, meaning="the queue whose acc_push_epilogue scales by it"),
+        Attr("out_type", "str", values=("i8", "u8", "i16", "f16", "bf16"), meaning="C++ only"),
+    ),
+    text="<1 ( $preQuantScalar : types ) | ins( $preQuantScalar : types ) > {}",
     subject="preQuantScalar",
     types="f32",
     notes=(_CPP_ONLY, "i8 sets the sign bit, 46, of the scale word"),
@@ -217,10 +221,11 @@ instr(
 instr(
     "set_quant_vector",
     MODE,
-    "the next tpush of an accumulator scales column j by fp[0,j]",
+    "pushes of an accumulator to queue id scale column j by fp[0,j]; without id the next push",
     body=config.QUANT_VECTOR,
     operands=(read("fp"),),
-    text="ins( $fp : types ) {}",
+    attrs=(Attr("id", "i32", meaning="the queue whose acc_push_epilogue scales by it"),),
+    text="<1 ( $fp : types ) | ins( $fp : types ) > {}",
     subject="fp",
     rules=(on(NPU, in_role("fp", "scaling")),),
     notes=(_CPP_ONLY,),

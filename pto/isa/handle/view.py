@@ -162,6 +162,22 @@ CASTPTR = instr(
     cite=(_TD, "PTO-Gym docs/PTO-micro-Instruction-SPEC.md:760"),
 )
 
+for _name, _from, _to in (
+    ("ptrtoint", "gm pointer", "i64"),
+    ("inttoptr", "int", "gm pointer"),
+):
+    instr(
+        _name,
+        POINTER,
+        "the byte address of a global pointer as a number, or the pointer to one",
+        body=meaning.CAST_POINTER,
+        operands=(read("input", _from),),
+        results=(Result("result", _to),),
+        text="$input {} : types -> results",
+        notes=("castptr is the same on any space",),
+        cite="PTOAS include/PTO/IR/PTOOps.td (2026-08)",
+    )
+
 # ---- views of global memory
 
 VIEW = Family(

@@ -116,11 +116,21 @@ instr(
     rules=(dtype_in("value", "i8 i16 i32 f16 bf16 f32"),),
     cite="PTOAS VPTOOps.td:350",
 )
-for _name, _type in {"set_atomic_s32": "i32", "set_atomic_s8": "i8"}.items():
+_ATOMIC_TYPES = {"f32": "f32", "f16": "f16", "s16": "i16", "s32": "i32", "s8": "i8", "bf16": "bf16"}
+_ATOMIC_KINDS = {
+    "none": "replace what is there",
+    "add": "add to what is there",
+    "max": "keep the larger",
+    "min": "keep the smaller",
+}
+for _name, _words in {
+    **{f"set_atomic_{n}": f"combine as {kind}" for n, kind in _ATOMIC_TYPES.items()},
+    **{f"set_atomic_{n}": kind for n, kind in _ATOMIC_KINDS.items()},
+}.items():
     instr(
         _name,
         CONFIG,
-        f"later writes to global memory combine as {_type}",
+        f"later writes to global memory {_words}",
         body=BODIES[_name],
         operands=(),
         text="{}",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pto.isa.meaning.order import flags as meaning
 from pto.isa.order.flags import id_below, one_id, pipe_exists
 from pto.isa.row.instr import Attr, Family, instr, read
@@ -9,6 +11,7 @@ from pto.isa.row.order import Hear, Send
 from pto.isa.rules.rule import Case, Rule, attr_in, dtype_in, on
 
 _TD = "PTOAS include/PTO/IR/PTOOps.td"
+_AUGUST = "PTOAS include/PTO/IR/PTOOps.td (2026-08)"
 _MANUAL = "PTOAS docs/PTO_IR_manual.md"
 _PAGES = "pto-isa docs/isa/scalar/ops/pipeline-sync"
 _GYM = "PTO-Gym docs/PTO-micro-Instruction-SPEC.md"
@@ -26,6 +29,7 @@ def _cross_pipe(*words: str) -> Rule:
     return on("a5", Rule("cross-core-pipe", "PTO-X071", rule.sentence, rule.test))
 
 
+_A5_PIPES = ("PIPE_FIX", "PIPE_MTE1", "PIPE_MTE2", "PIPE_MTE3", "PIPE_V")
 _LOCAL_PIPE = Attr("pipe", "pipe", required=True, meaning="the pipe of this core")
 _EVENT_ID = Attr("event_id", "i32", meaning="on a5 the cube reaches sub-block 1 with id + 16")
 _FFTS_MODE = Attr("ffts_mode", "i32", meaning="a2a3: 0 all cores, 1 the vector pair, 2 the core")
@@ -52,7 +56,7 @@ instr(
     body=meaning.SEND,
     order=Send(),
     attrs=(_LOCAL_PIPE, _EVENT_ID, _FFTS_MODE),
-    rules=(attr_in("ffts_mode", "0", "1", "2"), _cross_pipe("PIPE_FIX", "PIPE_MTE3")),
+    rules=(attr_in("ffts_mode", "0", "1", "2"), _cross_pipe(*_A5_PIPES)),
     notes=(
         "a5 signals one sub-block: id for the first, id + 16 for the second. Programs and the"
         " headers add 16; the prose of the Gym manual says 15.",
@@ -67,7 +71,7 @@ instr(
     "hold pipe (on a2a3 the whole core) until the count is above 0, then count down",
     body=meaning.HEAR,
     order=Hear(),
-    rules=(_cross_pipe("PIPE_FIX", "PIPE_MTE1", "PIPE_MTE2", "PIPE_MTE3", "PIPE_V"),),
+    rules=(_cross_pipe(*_A5_PIPES),),
     notes=("On a5 the cube waits for each sub-block by its own id.",),
     example="pto.sync.wait #pto.pipe<PIPE_V>, 1",
     cite=(_MANUAL, _TD),
@@ -87,7 +91,6 @@ BY_OPERAND = Family(
 SIGNAL_MEMORY = Family(
     "signal memory", "scalar", "memory that carries cross-core signals", pipe="S", cost="register"
 )
-_A5_PIPE = (read("pipe", "i64"), read("event_id", "i64"))
 
 instr(
     "set_cross_core",
@@ -112,41 +115,81 @@ instr(
     cite=(f"{_PAGES}/wait-flag-dev.md", f"{_GYM}:1698"),
     cxx="wait_flag_dev event_id",
 )
+INTRA_BLOCK = Family(
+    "semaphores of a block",
+    "scalar",
+    "semaphores between the cube and one vector sub-block; older text has both ids as operands",
+    operands=(
+        read("pipe_dyn?", "i64"),
+        read("event_dyn?", "i64"),
+        read("event_id_dyn?", "index"),
+    ),
+    attrs=(replace(_LOCAL_PIPE, required=False), _EVENT_ID),
+    text="<1 @pipe , <1 @event_id | $event_id_dyn > | $pipe_dyn , $event_dyn : types > {}",
+    pipe="@pipe",
+    rules=(
+        id_below("event_id", "event_id_dyn", _cross_core_ids, "a cross-core id"),
+        id_below("", "event_dyn", _cross_core_ids, "a cross-core id"),
+        pipe_exists("pipe"),
+    ),
+    cost="semaphore",
+)
 instr(
     "set_intra_block",
-    BY_OPERAND,
+    INTRA_BLOCK,
     "count up on one sub-block once pipe has done all earlier work",
     body=meaning.SEND,
     order=Send(),
-    operands=_A5_PIPE,
-    profiles="a5",
+    profiles="a2a3 a5",
     aliases="set_intra_core",
-    cite=(f"{_PAGES}/set-intra-block.md", f"{_GYM}:1729"),
+    example="pto.set_intra_block #pto.pipe<PIPE_MTE3>, 1",
+    cite=(_AUGUST, f"{_PAGES}/set-intra-block.md", f"{_GYM}:1729"),
     cxx="- C++ writes sync.set",
 )
 instr(
-    "wait_intra_core",
-    BY_OPERAND,
+    "wait_intra_block",
+    INTRA_BLOCK,
     "hold pipe until the count is above 0, then count down",
     body=meaning.HEAR,
     order=Hear(),
-    operands=_A5_PIPE,
-    profiles="a5",
-    aliases="wait_intra_block",
-    cite=(f"{_PAGES}/wait-intra-core.md", f"{_GYM}:1734"),
+    profiles="a2a3 a5",
+    aliases="wait_intra_core",
+    example="pto.wait_intra_block #pto.pipe<PIPE_V>, 1",
+    cite=(_AUGUST, f"{_PAGES}/wait-intra-core.md", f"{_GYM}:1734"),
     cxx="- C++ writes sync.wait",
 )
+for _name, _meaning, _body, _order in (
+    (
+        "set_cross_block",
+        "tell all cores of this kind that pipe has come here",
+        meaning.SEND,
+        Send(),
+    ),
+    ("wait_cross_block", "hold pipe until all cores of this kind have come", meaning.HEAR, Hear()),
+):
+    instr(
+        _name,
+        SEMAPHORE,
+        _meaning,
+        body=_body,
+        order=_order,
+        attrs=(_LOCAL_PIPE, _EVENT_ID, replace(_FFTS_MODE, default=0)),
+        profiles="a2a3 a5",
+        notes=("sync.set and sync.wait with ffts_mode 0",),
+        example=f"pto.{_name} #pto.pipe<PIPE_MTE3>, 1",
+        cite=_AUGUST,
+    )
 
 instr(
     "set_ffts",
     SIGNAL_MEMORY,
     "from here on cores signal each other through the memory at ffts",
     body=meaning.IN_ORDER,
-    operands=(read("ffts", "memref"),),
+    operands=(read("ffts", "pointer or memref"),),
     text="$ffts {} : types",
     profiles="a2a3",
     rules=(dtype_in("ffts", "i64 i8"),),
-    example="pto.set_ffts %ffts : memref<256xi64>",
+    example="pto.set_ffts %ffts : !pto.ptr<i64>",
     cite=_TD,
     cxx="- the machine needs no memory for signals",
 )

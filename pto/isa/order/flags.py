@@ -270,6 +270,30 @@ instr(
     cxx="rls_buf op_type buf_id mode",
 )
 
+DYNAMIC_BUFFER_ID = Family(
+    "buffer ids",
+    "scalar",
+    "a buffer id that is known when it runs",
+    operands=(read("buf_id_dyn", "index"),),
+    attrs=(BUFFER_ID.attrs[0], BUFFER_ID.attrs[2]),
+    text="@op_type , $buf_id_dyn <? , @mode > {}",
+    pipe="@op_type",
+    rules=BUFFER_ID.rules[1:],
+    scope="outside vecscope",
+    cost="flag",
+)
+for _name, _order in (("get", Acquire()), ("rls", Release())):
+    instr(
+        f"{_name}_buf_dyn",
+        DYNAMIC_BUFFER_ID,
+        f"{_name}_buf with the id as an index",
+        body=meaning.IN_ORDER,
+        order=_order,
+        profiles="a5",
+        example=f'pto.{_name}_buf_dyn "PIPE_V", %id',
+        cite="PTOAS include/PTO/IR/VPTOOps.td (2026-08)",
+    )
+
 # ---- event ids chosen at run time
 
 EVENT_IDS = Family(

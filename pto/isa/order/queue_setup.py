@@ -5,6 +5,8 @@ Pushing and popping tiles is in the tile families; that both ends agree, in `ver
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pto.isa.meaning.order import ring as meaning
 from pto.isa.row import types as t
 from pto.isa.row.attributes import Bool, Int
@@ -20,6 +22,9 @@ _MANUAL = "PTOAS docs/PTO_IR_manual.md"
 _DIRECTION = Attr("dir_mask", "i8", required=True, meaning="1 cube to vector, 2 back, 3 both")
 _SLOT_SIZE = Attr("slot_size", "i32", required=True, meaning="bytes of a slot before it is split")
 _SLOT_NUM = Attr("slot_num", "i32", required=True, meaning="slots of the queue: 8, or 4 both ways")
+_EPILOGUE = Attr(
+    "acc_push_epilogue", "any", meaning="what a push does to an accumulator: layout, quant, relu"
+)
 _LOCAL_SLOTS = Attr("local_slot_num", "i32", meaning="a2a3: slots of the consumer's local buffer")
 _FLAG_BASE = Attr("flag_base", "i32", meaning="the first of its 2 hardware flags, 4 both ways")
 _NOSPLIT = Attr("nosplit", "bool", meaning="tiles go whole to one sub-block")
@@ -116,7 +121,7 @@ _LOCAL_SHAPE = (
 )
 _LOWERED_SHAPE = (
     *_SHAPE,
-    attr_in("slot_num", "4", "8"),
+    attr_at_least("slot_num", 1),
     attr_at_least("flag_base", 0),
     Rule("flags-fit", "PTO-D072", "expects hardware flags that exist", _flags_fit),
     Rule(
@@ -143,11 +148,14 @@ SETUP = Family(
         Attr("id", "i32", default=0, meaning="which queue of the function"),
         _DIRECTION,
         _SLOT_SIZE,
+        replace(_SLOT_NUM, required=False),
         _LOCAL_SLOTS,
         _NOSPLIT,
+        _EPILOGUE,
     ),
-    text="{ <|, id = @id | dir_mask = @dir_mask | slot_size = @slot_size"
-    " | local_slot_num = @local_slot_num | nosplit = @nosplit > }"
+    text="{ <|, id = @id | dir_mask = @dir_mask | slot_size = @slot_size | slot_num = @slot_num"
+    " | local_slot_num = @local_slot_num | nosplit = @nosplit"
+    " | acc_push_epilogue = @acc_push_epilogue > }"
     " ( <|, gm_slot_buffer = $gm_slot_buffer : types"
     " | gm_slot_tensor = $gm_slot_tensor : types"
     " | c2v_consumer_buf = $c2v_consumer_buf : types"
@@ -155,6 +163,7 @@ SETUP = Family(
     rules=(
         *_SHAPE,
         *_LOCAL_SHAPE,
+        attr_at_least("slot_num", 1),
         attr_at_least("id", 0),
         Rule(
             "belong-together",
@@ -217,7 +226,7 @@ GLOBAL_QUEUE = instr(
     body=meaning.INIT_GLOBAL,
     order=Open(),
     operands=(read("gm_addr", "any"), read("local_addr?", "any"), read("peer_local_addr?", "any")),
-    attrs=(_DIRECTION, _SLOT_SIZE, _SLOT_NUM, _LOCAL_SLOTS, _FLAG_BASE, _NOSPLIT),
+    attrs=(_DIRECTION, _SLOT_SIZE, _SLOT_NUM, _LOCAL_SLOTS, _FLAG_BASE, _NOSPLIT, _EPILOGUE),
     text="{ dir_mask = @dir_mask , slot_size = @slot_size , slot_num = @slot_num"
     " <? , local_slot_num = @local_slot_num > <? , flag_base = @flag_base >"
     " <? , nosplit = @nosplit > }"
@@ -236,7 +245,7 @@ LOCAL_QUEUE = instr(
     body=meaning.INIT_LOCAL,
     order=Open(in_local=True),
     operands=(read("local_addr", "any"), read("peer_local_addr?", "any")),
-    attrs=(_DIRECTION, _SLOT_SIZE, _SLOT_NUM, _FLAG_BASE, _NOSPLIT),
+    attrs=(_DIRECTION, _SLOT_SIZE, _SLOT_NUM, _FLAG_BASE, _NOSPLIT, _EPILOGUE),
     text="{ dir_mask = @dir_mask , slot_size = @slot_size , slot_num = @slot_num"
     " <? , flag_base = @flag_base > <? , nosplit = @nosplit > }"
     " ( $local_addr : types <? , $peer_local_addr : types > ) {} -> results",

@@ -46,7 +46,14 @@ _QUANT_MODES = """no_convert f32_f16 qf322hif8_pre_vec qf322hif8_pre_scalar qf32
  qf162s16_pre_vec qf162s16_pre_scalar qf322f16_pre_vec qf322f16_pre_scalar qf322bf16_pre_vec
  qf322bf16_pre_scalar qs322bf16_pre_vec qs322bf16_pre_scalar"""
 
+_PRECISE = "div exp log recip rem rsqrt sqrt fmod pow"
 _ANGLE = {
+    "fence_scope": "local_memory gm all",
+    "dsb_mem": "ALL DDR UB SEQ",
+    "dcci_cache_line": "SINGLE_CACHE_LINE ENTIRE_DATA_CACHE",
+    "dcci_dst": "CACHELINE_ALL CACHELINE_UB CACHELINE_OUT CACHELINE_ATOMIC",
+    "sync_all_mode": "hard soft",
+    "sync_core_type": "aiv_only aic_only mix",
     "address_space": "zero gm mat left right acc vec bias scaling",
     "pipe": " ".join(f"PIPE_{p}" for p in PIPES)
     + " VIRTUAL_PIPE_MTE2_L1A VIRTUAL_PIPE_MTE2_L1B PIPE_NUM",
@@ -69,6 +76,12 @@ _ANGLE = {
     "saturation": "nosat sat",
 }
 _PLAIN = {
+    **{f"{name}_precision": "default high_precision" for name in _PRECISE.split()},
+    "scatter_conflict": "default last",
+    "print_format": "width8_precision4 width8_precision2 width10_precision6",
+    "quant_scale_alg": "ocp nv",
+    "mx_group_axis": "axis0 axis1",
+    "vec_store_mode": "nd nz",
     "cmp": "eq ne lt le gt ge",
     "round_mode": "NONE RINT ROUND FLOOR CEIL TRUNC ODD CAST_RINT",
     "precision_mode": "DEFAULT HIGH_PRECISION",
@@ -106,6 +119,7 @@ _LOAD_CACHE = """nmfv nmlv nmprs nmpref nakeep naclean nadrop idsfv idslv idsprs
  exprs expref"""
 _NUMBERED = (
     EnumKind("ld_l2cache", tuple(_LOAD_CACHE.split()), "angle", (*range(7), *range(8, 16))),
+    EnumKind("tinsert_mode", ("split2", "split4"), "angle", (2, 3)),
     EnumKind("sync_op_type", tuple(_SYNC_OPS.split()), "angle"),
     EnumKind(  # of two words for one number the later is the one we print
         "pipe_event_type",

@@ -8,7 +8,8 @@ Text syntax (`text`) is a small pattern language, compiled in `ir/text/format.py
     $ins $outs  all operands read / written with their types; $ins{} with the dictionary inside
     @x          attribute x in place, in any spelling its kind allows; &x a bare word that sets x
     {}          attribute dictionary
-    types       a type for each operand since the last types; types(x,y) of these; type one for all
+    types       a type for each operand since the last types; type one for all
+                types(x,y?) of these; those of y may be left out
     results     the result types
     #body       a region            word ( ) [ ] , : = ->   themselves, as is 'type'
     <? .. >     optional            <* .. > repeated
@@ -50,12 +51,13 @@ class Operand:
     optional: bool = False
     variadic: bool = False
     idle: tuple[str, ...] = ()  # profiles that take it and never touch it
+    implied: bool = False  # where it is left out a compiler that plans memory makes one
 
 
 def _operand(role: Role, name: str, kind: str, idle: str = "") -> Operand:
-    """`src` is required, `src?` optional, `src*` takes any number."""
-    optional, variadic = name.endswith("?"), name.endswith("*")
-    return Operand(name.rstrip("?*"), role, kind, optional, variadic, tuple(idle.split()))
+    """`src` is required, `src?` optional, `tmp!` optional and implied, `src*` any number."""
+    optional, variadic, implied = name[-1] in "?!", name[-1] == "*", name[-1] == "!"
+    return Operand(name.rstrip("?!*"), role, kind, optional, variadic, tuple(idle.split()), implied)
 
 
 def read(name: str, kind: str = "tile") -> Operand:
@@ -86,6 +88,8 @@ class Attr:
     default: str | int | bool | None = None
     required: bool = False
     meaning: str = ""
+    older: tuple[str, ...] = ()  # names it had; the kind then lists the older enum last
+    renamed: tuple[tuple[str, str], ...] = ()  # words it had, and what they are called now
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +99,7 @@ class Result:
     name: str
     kind: str
     type: str = ""
+    optional: bool = False  # the last ones may be left out
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +190,8 @@ class Instr:
         return tuple((a, b, INNER_EVENT) for a, b in pairwise(pipes))
 
     def attr(self, name: str) -> Attr | None:
-        return next((a for a in self.attrs if a.name == name), None)
+        """The attribute of this name, or that once had it."""
+        return next((a for a in self.attrs if a.name == name or name in a.older), None)
 
 
 _ROWS: dict[str, Instr] = {}

@@ -64,6 +64,10 @@ def _is(*classes: type[t.Type]) -> Callable[[t.Type], bool]:
     return lambda type: isinstance(type, classes)
 
 
+def _is_index(type: t.Type) -> bool:
+    return isinstance(type, t.Scalar) and type.is_index
+
+
 def _named(*names: str) -> Callable[[t.Type], bool]:
     return lambda type: isinstance(type, t.Scalar) and type.name in names
 
@@ -91,6 +95,10 @@ KINDS: dict[str, Kind] = {
     "address": Kind(
         "a pointer or memref", lambda x: isinstance(x, t.Ptr | t.MemRef | t.View | t.TileBuf)
     ),
+    "gm place": Kind(
+        "a pointer or a view in global memory",
+        lambda x: _is_view(x) or (isinstance(x, t.Ptr) and x.space is Space.GM),
+    ),
     "scalar": Kind("a scalar", _is(t.Scalar)),
     "element": Kind("an integer or a float", _is_element),
     "number": Kind("a number", _is(t.Scalar, t.Vector)),
@@ -105,10 +113,13 @@ KINDS: dict[str, Kind] = {
     "i1": Kind("an i1", _named("i1")),
     "vreg": Kind("a vector register", _is(t.VReg)),
     "mask": Kind("a mask", _is(t.Mask)),
+    "mask or index": Kind("a mask or an index", lambda x: isinstance(x, t.Mask) or _is_index(x)),
     "vreg or mask": Kind("a vector register or a mask", _is(t.VReg, t.Mask)),
     "vreg or scalar": Kind("a vector register or a scalar", _is(t.VReg, t.Scalar)),
     "logical vreg": Kind("a logical vector", _is(t.LogicalVReg)),
     "logical mask": Kind("a logical mask", _is(t.LogicalMask)),
+    "logical vreg or mask": Kind("a logical vector or mask", _is(t.LogicalVReg, t.LogicalMask)),
+    "logical vreg or scalar": Kind("a logical vector or a scalar", _is(t.LogicalVReg, t.Scalar)),
     "align": Kind("an alignment state", _is(t.Align)),
     "pipe": Kind("a pipe handle", _is(t.PipeHandle)),
     "event ids": Kind("an event id array", _is(t.EventIdArray)),

@@ -57,6 +57,11 @@ class Barrier(Within):
 
 
 @dataclass(frozen=True, slots=True)
+class Fence(Barrier):
+    """Of all pipes and of memory: also programs that leave order to a compiler have it."""
+
+
+@dataclass(frozen=True, slots=True)
 class MemoryBarrier(Within):
     """Inside a vector scope, between classes of accesses, which an attribute names."""
 

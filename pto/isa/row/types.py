@@ -119,19 +119,25 @@ class Mask(Type):
 
 @dataclass(frozen=True, slots=True)
 class LogicalVReg(Type):
-    """`!pto.vmi.vreg<256xui16>`: a vector of any length that a compiler spreads over registers."""
+    """`!pto.vmi.vreg<256xui16>`: a vector of any length that a compiler spreads over registers.
+
+    How it does so (`layout`) may be written; it says nothing about values.
+    """
 
     kind: ClassVar[str] = "logical vector"
     lanes: int
     elem: Scalar
+    layout: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class LogicalMask(Type):
-    """`!pto.vmi.mask<256>`: a predicate with one bit for each lane of a logical vector."""
+    """`!pto.vmi.mask<256xb16>`: a predicate with one bit for each lane of a logical vector."""
 
     kind: ClassVar[str] = "logical mask"
     lanes: int
+    granularity: str = ""  # pred, b8, b16, b32, or unwritten
+    layout: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -156,13 +156,13 @@ class Rule:
     test: Test
     profiles: tuple[str, ...] = ()  # where it applies; empty: everywhere
     severity: Severity = "error"
-    edition: str = ""  # the only one it applies in
+    except_in: str = ""  # the edition it does not apply in
     alike: tuple[str, ...] = ()  # tiles whose regions agree: engines ask what types leave open
     axes: tuple[int, ...] = (0, 1)
 
     def applies(self, profile: Profile) -> bool:
         fits = not self.profiles or profile.name in self.profiles
-        return fits and self.edition in ("", profile.edition)
+        return fits and self.except_in != profile.edition
 
 
 def on(profiles: str, rule: Rule) -> Rule:
@@ -176,8 +176,8 @@ def warn(rule: Rule) -> Rule:
 
 
 def current(rule: Rule) -> Rule:
-    """The same rule, only in the edition `current`: the manual has its own layout table."""
-    return replace(rule, edition="current")
+    """The same rule, not in the edition of the manual, which has its own layout table."""
+    return replace(rule, except_in="manual")
 
 
 def listing(names: Sequence[str]) -> str:

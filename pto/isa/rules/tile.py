@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Literal
 
+from pto.isa.row.instr import Attr
 from pto.isa.rules.rule import Case, Rule, all_in, current, dims, listing, on, row_major, same_valid
 
 NPU = "a2a3 a5"
@@ -64,12 +65,12 @@ def exceeds_rows(scratch: str, name: str) -> Rule:
 
     def test(case: Case) -> str | None:
         tmp, tile = case.tile(scratch), case.tile(name)
-        have, need = tmp.valid[0] if tmp else None, tile.valid[0] if tile else None
+        have, need = tmp.rows if tmp else None, tile.valid[0] if tile else None
         if have is None or need is None or have > need:
             return None
         return f"{scratch} has {have}, {name} has {need}"
 
-    sentence = f"expects {scratch} to have more valid rows than {name}"
+    sentence = f"expects {scratch} to have more rows than {name} has valid ones"
     return Rule("scratch-rows", "PTO-S040", sentence, test)
 
 
@@ -109,16 +110,27 @@ def dtype_pairs(src: str, dst: str, pairs: Pairs) -> Rule:
     return Rule("dtype-pairs", "PTO-T041", sentence, test)
 
 
+def precision(kind: str) -> Attr:
+    """How exact a5 is; here every result is rounded once, whatever is asked for."""
+    return Attr(
+        "precisionType",
+        f"{kind}_precision|precision_mode",
+        default="default",
+        meaning="high_precision is slower and more exact on a5; here every result is rounded once",
+        older=("precision_mode",),
+    )
+
+
 def high_precision_of(name: str, allowed: str) -> Rule:
     words = tuple(allowed.split())
 
     def test(case: Case) -> str | None:
         elem = case.elem(name)
-        if case.word("precision_mode") != "HIGH_PRECISION" or elem is None:
+        if case.word("precisionType") != "high_precision" or elem is None:
             return None
         return None if set(elem.names) & set(words) else f"{name} is {elem.name}"
 
-    sentence = f"expects {' or '.join(words)} elements for HIGH_PRECISION"
+    sentence = f"expects {' or '.join(words)} elements for high_precision"
     return Rule("high-precision", "PTO-T043", sentence, test)
 
 

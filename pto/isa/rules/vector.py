@@ -9,8 +9,10 @@ from collections.abc import Mapping
 from typing import TypedDict
 
 from pto.isa.row import types as t
+from pto.isa.row.instr import Result
 from pto.isa.rules.rule import Case, Rule, listing
 
+MOVED_BASE = Result("updated_base", "ub buffer", optional=True)
 INTEGERS = "i8 u8 i16 u16 i32 u32"
 WORDS = "i32 u32"
 HALVES_AND_WORDS = "i16 u16 i32 u32"

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pto.isa.meaning.scalar import unit as meaning
 from pto.isa.meaning.vector.sort import GET_VMS4_SR
 from pto.isa.row import types as t
-from pto.isa.row.instr import Attr, Family, Result, instr, read, update
+from pto.isa.row.instr import Attr, Family, Result, instr, read, rows, update
 from pto.isa.row.traits import Traits
 from pto.isa.rules.rule import Case, Rule, one_per_dimension, scalar_matches
 
@@ -94,6 +96,22 @@ instr(
     rules=(scalar_matches("value", "ptr"),),
     cite=(f"{_GYM}:801", _MANUAL),
 )
+
+
+for _name, _like in (("ld_dev", "load_scalar"), ("st_dev", "store_scalar")):
+    _row = next(r for r in rows() if r.name == f"pto.{_like}")
+    instr(
+        _name,
+        MEMORY,
+        f"{_row.meaning}; past the data cache",
+        body=_row.body,
+        operands=(replace(_row.operands[0], kind="gm pointer"), *_row.operands[1:]),
+        results=_row.results,
+        text=_row.text,
+        profiles="a5",
+        rules=_row.rules,
+        cite="PTOAS include/PTO/IR/VPTOOps.td (2026-08)",
+    )
 
 
 def _indices_exist(case: Case) -> str | None:

@@ -118,7 +118,7 @@ instr(
     SCALAR,
     "dst = src ^ scalar",
     body=Lane(lanes.bit_xor),
-    operands=(read("src"), read("scalar", "scalar"), scratch("tmp"), write("dst")),
+    operands=(read("src"), read("scalar", "scalar"), scratch("tmp!"), write("dst")),
     cpu=_WITH_I64,
     a2a3=_INTS,
     a5=_INTS,

@@ -139,7 +139,7 @@ instr(
     SELECT,
     "dst = src0 where mask else src1",
     body=meaning.SELECT,
-    operands=(read("mask"), read("src0"), read("src1"), scratch("tmp"), write("dst")),
+    operands=(read("mask"), read("src0"), read("src1"), scratch("tmp!"), write("dst")),
     a2a3="i16 u16 i32 u32 f16 bf16 f32",
     a5="i8 u8 i16 u16 i32 u32 i64 u64 f16 bf16 f32",
     rules=(
@@ -160,7 +160,7 @@ instr(
     SELECT,
     "dst = src where mask else scalar",
     body=meaning.SELECT_SCALAR,
-    operands=(read("mask"), read("src"), scratch("tmp"), read("scalar", "scalar"), write("dst")),
+    operands=(read("mask"), read("src"), scratch("tmp!"), read("scalar", "scalar"), write("dst")),
     a2a3="i16 u16 i32 u32 f16 bf16 f32",
     a5="i8 u8 i16 u16 i32 u32 i64 u64 f16 f32",
     rules=(

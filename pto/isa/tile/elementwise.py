@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from pto.isa.meaning import Lane, lanes, mathlib
 from pto.isa.meaning.tile import elementwise as arithmetic
-from pto.isa.row.instr import Attr, Family, instr, read, scratch, write
+from pto.isa.row.instr import Family, instr, read, scratch, write
 from pto.isa.row.traits import Traits
 from pto.isa.rules.rule import dtype_in, on, same_dtype
 from pto.isa.rules.tile import (
@@ -20,6 +20,7 @@ from pto.isa.rules.tile import (
     distinct,
     exceeds_rows,
     high_precision_of,
+    precision,
     same_domain,
 )
 
@@ -27,13 +28,6 @@ _A2A3 = "i16 i32 f16 f32"
 _A5 = "i8 u8 i16 u16 i32 u32 i64 u64 f16 bf16 f32"
 _INTS = "i8 u8 i16 u16 i32 u32"
 _WIDE = "i16 u16 i32 u32 i64 u64"
-
-PRECISION = Attr(
-    "precision_mode",
-    "precision_mode",
-    default="DEFAULT",
-    meaning="HIGH_PRECISION is slower and more exact on a5; here every result is rounded once",
-)
 
 BINARY = Family(
     "elementwise binary",
@@ -44,7 +38,7 @@ BINARY = Family(
     rules=(*VECTOR_UNIT, same_dtype("src0", "src1", "dst"), same_domain("src0", "src1", "dst")),
     cost="add",
 )
-BINARY_WITH_TMP = (read("src0"), read("src1"), scratch("tmp"), write("dst"))
+BINARY_WITH_TMP = (read("src0"), read("src1"), scratch("tmp!"), write("dst"))
 
 UNARY = Family(
     "elementwise unary",
@@ -83,7 +77,7 @@ instr(
     "dst = src0 / src1, integers toward zero",
     body=Lane(lanes.div),
     traits=Traits(operator="/"),
-    attrs=(PRECISION,),
+    attrs=(precision("div"),),
     a2a3="f16 f32",
     a5=f"{_WIDE} f16 f32",
     rules=(on(NPU, high_precision_of("dst", "f16 f32")),),
@@ -120,6 +114,7 @@ instr(
     "dst = src0 - floor(src0 / src1) * src1: the sign of src1",
     body=Lane(lanes.remainder),
     operands=BINARY_WITH_TMP,
+    attrs=(precision("rem"),),
     a2a3="i32 f32",
     a5=f"{_WIDE} f16 f32",
     rules=(on("a2a3", same_dtype("tmp", "dst")), on("a2a3", covers_columns("tmp", "dst"))),
@@ -135,6 +130,7 @@ instr(
     BINARY,
     "dst = src0 - trunc(src0 / src1) * src1: the sign of src0",
     body=Lane(lanes.fmod),
+    attrs=(precision("fmod"),),
     a2a3="f32",
     a5="i16 u16 i32 u32 f16 f32",
     notes=(
@@ -149,7 +145,7 @@ instr(
     "dst = src0 ** src1",
     body=Lane(mathlib.power),
     operands=BINARY_WITH_TMP,
-    attrs=(PRECISION,),
+    attrs=(precision("pow"),),
     a2a3=f"{_INTS} f32",
     a5=f"{_INTS} f16 bf16 f32",
     rules=(
@@ -221,7 +217,7 @@ for _name, _meaning, _fn in (
         UNARY,
         _meaning,
         body=Lane(_fn),
-        attrs=(PRECISION,),
+        attrs=(precision(_name[1:]),),
         a2a3="f16 f32",
         a5="f16 f32",
         notes=("Outside the domain the result is target-defined; here IEEE's inf or NaN.",),
@@ -232,7 +228,7 @@ instr(
     UNARY,
     "dst = 1 / src",
     body=Lane(mathlib.recip),
-    attrs=(PRECISION,),
+    attrs=(precision("recip"),),
     a2a3="f16 f32",
     a5="f16 f32",
     rules=(on("a2a3", distinct("src", "dst")),),
@@ -245,7 +241,7 @@ instr(
     "dst = 1 / sqrt(src)",
     body=Lane(mathlib.rsqrt),
     operands=(read("src"), write("dst"), scratch("tmp?")),
-    attrs=(PRECISION,),
+    attrs=(precision("rsqrt"),),
     a2a3="f16 f32",
     a5="f16 f32",
     notes=("a5 ignores tmp. 1 / sqrt(0) is target-defined; here it is inf.",),

@@ -17,9 +17,10 @@ from pto.isa.rules.tile import (
     covers,
     covers_columns,
     high_precision_of,
+    precision,
     same_domain,
 )
-from pto.isa.tile.elementwise import PRECISION, UNARY
+from pto.isa.tile.elementwise import UNARY
 
 _INTS = "i8 u8 i16 u16 i32 u32"
 _WIDE = "i16 u16 i32 u32 i64 u64"
@@ -27,7 +28,7 @@ _A2A3 = "i16 i32 f16 f32"
 _A5 = f"{_INTS} i64 u64 f16 bf16 f32"
 
 _PYTHON = operators("tadds + tsubs - tmuls * tdivs /")
-_WITH_TMP = (read("src"), read("scalar", "scalar"), scratch("tmp"), write("dst"))
+_WITH_TMP = (read("src"), read("scalar", "scalar"), scratch("tmp!"), write("dst"))
 
 SCALAR = Family(
     "elementwise scalar",
@@ -95,7 +96,7 @@ instr(
     "dst = src / scalar in the order written: a tile by a scalar, or a scalar by a tile",
     body=Lane(lanes.div),
     traits=_PYTHON["tdivs"],
-    attrs=(PRECISION,),
+    attrs=(precision("div"),),
     a2a3=_A2A3,
     a5=f"i8 {_WIDE} f16 f32",
     rules=(on(NPU, high_precision_of("dst", "f16 f32")),),
@@ -140,7 +141,7 @@ instr(
     "dst = src ** scalar",
     body=Lane(mathlib.power),
     operands=_WITH_TMP,
-    attrs=(PRECISION,),
+    attrs=(precision("pow"),),
     a2a3=f"{_INTS} f32",
     a5=f"{_INTS} f16 bf16 f32",
     rules=(

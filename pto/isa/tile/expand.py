@@ -6,7 +6,7 @@ from pto.core.constants import BLOCK_BYTE_SIZE
 from pto.core.tile import TileType
 from pto.isa.meaning import Lane, lanes
 from pto.isa.meaning.tile import elementwise as arithmetic
-from pto.isa.row.instr import Attr, Family, instr, read, scratch, write
+from pto.isa.row.instr import Family, instr, read, scratch, write
 from pto.isa.rules.rule import (
     Case,
     Rule,
@@ -26,6 +26,7 @@ from pto.isa.rules.tile import (
     VECTOR_UNIT,
     high_precision_of,
     not_empty,
+    precision,
     scratch_holds,
 )
 
@@ -38,15 +39,6 @@ _ROW = "!pto.tile_buf<vec, 1x64xf32>"
 _COLUMN = "!pto.tile_buf<vec, 16x1xf32, blayout=col_major>"
 _WITH_COLUMN = f"pto.{{}} ins(%src0, %src1 : {_FULL}, {_COLUMN}) outs(%dst : {_FULL})"
 _WITH_ROW = f"pto.{{}} ins(%src0, %src1 : {_FULL}, {_ROW}) outs(%dst : {_FULL})"
-_PRECISION = (
-    Attr(
-        "precision_mode",
-        "precision_mode",
-        default="DEFAULT",
-        meaning="HIGH_PRECISION picks the slower division of a5",
-    ),
-)
-
 SPREAD = Family(
     "spread",
     "tile",
@@ -178,12 +170,14 @@ instr(
     BY_ROW,
     "dst[i,j] = src0[i,j] + src1[i,0]",
     body=Lane(lanes.add, spread="row"),
-    cxx="TROWEXPANDADD dst src0 src1 _?",
+    operands=_WITH_TMP,
+    rules=_TMP_RULES,
+    cxx="TROWEXPANDADD dst src0 src1 tmp?",
     a2a3=_COMPUTED_A2A3,
     a5=_COMPUTED_A5,
     example=_WITH_COLUMN.format("trowexpandadd"),
     cite="pto-isa docs/isa/TROWEXPANDADD.md",
-    notes=(_BF16_NOTE, "the C++ interface also has a form with tmp"),
+    notes=(_BF16_NOTE,),
 )
 for _name, _formula, _fn, _notes in (
     ("trowexpandsub", "src0[i,j] - src1[i,0]", lanes.sub, ()),
@@ -215,7 +209,7 @@ instr(
     "dst[i,j] = src0[i,j] / src1[i,0]",
     body=Lane(lanes.div, spread="row"),
     operands=_WITH_TMP,
-    attrs=_PRECISION,
+    attrs=(precision("div"),),
     a2a3="f16 f32",
     a5=_COMPUTED_A5,
     rules=(*_TMP_RULES, high_precision_of("dst", "f16 f32")),
@@ -277,7 +271,7 @@ instr(
     BY_COLUMN,
     "dst[i,j] = src0[i,j] / src1[0,j]",
     body=Lane(lanes.div, spread="column"),
-    attrs=_PRECISION,
+    attrs=(precision("div"),),
     a2a3="f16 f32",
     a5=_COMPUTED_A5,
     rules=(high_precision_of("dst", "f16 f32"),),

@@ -111,6 +111,7 @@ instr(
         read("indexCol1?", "index"),
         write("dst1?"),
         read("preQuantScalar?", "i64"),
+        read("fp?"),
     ),
     attrs=(
         Attr("mode", "str", values=_MODES, meaning="the change of layout, else told by the types"),
@@ -118,7 +119,7 @@ instr(
         ACC_TO_VEC,
     ),
     text="ins( $src , $indexRow , $indexCol <? , $indexRow1 , $indexCol1 > <? , $preQuantScalar >"
-    " : types ) outs( $dst <? , $dst1 > : types ) {}",
+    " : types <? fp $fp : types > ) outs( $dst <? , $dst1 > : types ) {}",
     pipe=PipeBy(  # machine.yaml#pipes.op_to_pipe_cpp
         ("src", "dst"),
         (
@@ -194,7 +195,7 @@ instr(
     "dst[indexRow+i, indexCol+j] = src[i,j] over src's valid region; the rest of dst stays",
     body=extract.INSERT,
     phases={"a5": "V S V"},
-    operands=(read("src"), *_AT, update("dst"), read("preQuantScalar?", "i64")),
+    operands=(read("src"), *_AT, update("dst"), read("preQuantScalar?", "i64"), read("fp?")),
     attrs=(
         Attr(
             "mode",
@@ -202,11 +203,13 @@ instr(
             values=(*_MODES, "SPLIT2", "SPLIT4"),
             meaning="the change of layout, else told by the types; SPLITn: n bursts, same result",
         ),
+        Attr("tinsertMode", "tinsert_mode", meaning="how many bursts; the result is the same"),
         RELU,
         ACC_TO_VEC,
     ),
-    text="ins( $src , $indexRow , $indexCol <? , $preQuantScalar > : types )"
-    " outs( $dst : types ) {}",
+    text="ins( $src , $indexRow , $indexCol"
+    " <1 : types <? fp $fp : types > <? pre_quant $preQuantScalar : types >"
+    " | , $preQuantScalar : types | : types > ) outs( $dst : types ) {}",
     pipe=PipeBy(("src", "dst"), ((("vec", "vec"), "V"), (("vec", "mat"), "MTE3")), "FIX"),
     rules=(
         on("a2a3", joined("src", "dst", "acc->mat vec->vec", "left->vec right->vec")),

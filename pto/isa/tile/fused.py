@@ -215,7 +215,7 @@ DEQUANTISED = Family(
         read("src0"),
         read("src1"),
         read("deqScale", "scalar"),
-        scratch("tmp"),
+        scratch("tmp!"),
         write("dst"),
     ),
     pipe="V",

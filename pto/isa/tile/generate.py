@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pto.isa.meaning.tile import generate as meaning
-from pto.isa.row.instr import INS_OUTS_INSIDE, Attr, Family, instr, read, write
+from pto.isa.row.instr import INS_OUTS_INSIDE, Attr, Family, instr, read, scratch, write
 from pto.isa.rules.rule import Case, Rule, attr_in, dtype_in, scalar_matches
 from pto.isa.rules.tile import VECTOR_UNIT
 
@@ -28,7 +28,7 @@ instr(
     GENERATE,
     "dst[0,j] = S + j, or S - j when descending",
     body=meaning.RAMP,
-    operands=(read("S", "scalar"), write("dst")),
+    operands=(read("S", "scalar"), scratch("tmp?", idle="cpu a5"), write("dst")),
     attrs=(Attr("descending", "bool", default=False, meaning="count down from S"),),
     a2a3="i16 u16 i32 u32 f16 bf16 f32",
     a5="i16 u16 i32 u32",
@@ -43,7 +43,7 @@ instr(
         " scalar pipe",
         "the IR manual also defines it for several rows; every header asserts one row",
         "on a2a3 the page takes floats too; PTOAS integers only",
-        "the C++ interface has a form with tmp for the vector path of a2a3",
+        "tmp is for the vector path of a2a3",
     ),
     cxx="TCI<descending> dst S _?",
 )

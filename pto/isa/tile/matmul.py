@@ -76,12 +76,12 @@ def _shapes(lhs: str, rhs: str) -> Rule:
 def _range(lhs: str, rhs: str) -> Rule:
     def test(case: Case) -> str | None:
         for name, tile in case.tiles((lhs, rhs)):
-            wrong = [n for n in tile.valid if n is not None and not 1 <= n <= _LARGEST]
+            wrong = [n for n in tile.valid if n is not None and not 0 <= n <= _LARGEST]
             if wrong:
                 return f"{name} is {dims(*tile.valid)}"
         return None
 
-    return Rule("product-range", "PTO-S064", f"expects m, k and n from 1 to {_LARGEST}", test)
+    return Rule("product-range", "PTO-S064", f"expects m, k and n from 0 to {_LARGEST}", test)
 
 
 def _one_row(lhs: str) -> Rule:

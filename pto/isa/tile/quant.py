@@ -8,7 +8,6 @@ from pto.isa.rules.rule import (
     Case,
     Rule,
     all_in,
-    attr_in,
     dtype_in,
     on,
     row_major,
@@ -42,7 +41,7 @@ instr(
         "quantise",
         "tile",
         "one scale, and perhaps one offset, for each row",
-        operands=(read("src"), read("fp"), read("offset?"), write("dst")),
+        operands=(read("src"), read("fp"), read("offset?"), write("dst"), write("tmp?")),
         pipe="V",
         subject="src",
         rules=(*_PLACES, same_domain("src", "dst")),
@@ -107,8 +106,8 @@ def _ungrouped(case: Case) -> str | None:
     src = case.tile("src")
     if src is None:
         return None
-    sides = {"1": (src.cols, "columns"), "0": (src.rows, "rows")}
-    size, what = sides.get(case.word("grp_axis") or "", (0, ""))
+    sides = {"axis1": (src.cols, "columns"), "axis0": (src.rows, "rows")}
+    size, what = sides.get(case.word("grpAxis") or "", (0, ""))
     return None if size % _GROUP == 0 else f"src has {size} {what}"
 
 
@@ -116,8 +115,8 @@ def _half_pair(case: Case) -> str | None:
     src = case.tile("src")
     if case.word("interleave") != "true" or src is None:
         return None
-    if case.word("grp_axis") != "0":
-        return f"grp_axis is {case.word('grp_axis')}"
+    if case.word("grpAxis") != "axis0":
+        return f"grpAxis is {case.word('grpAxis')}"
     rows = src.valid[0]
     return None if rows is None or rows % (2 * _GROUP) == 0 else f"src has {rows} valid rows"
 
@@ -149,7 +148,7 @@ instr(
     Family(
         "quantise",
         "tile",
-        "32 elements along a row (grp_axis 1) or a column (0) share one e8m0 exponent",
+        "32 elements along a row (grpAxis axis1) or a column (axis0) share one e8m0 exponent",
         operands=(
             read("src"),
             write("dst"),
@@ -167,15 +166,26 @@ instr(
     body=meaning.QUANTISE_GROUPS,
     attrs=(
         Attr("quant_type", "quant_type", values=_GROUPED_KINDS, required=True),
-        Attr("scale_alg", "str", values=("OCP", "NV"), default="OCP"),
-        Attr("grp_axis", "int", default=1, meaning="1: groups of columns, 0: groups of rows"),
-        Attr("interleave", "bool", default=False, meaning="pairs of exponent rows, grp_axis 0"),
-        Attr("store_mode", "str", values=("ND", "NZ"), default="ND", meaning="NZ fills exp_zz"),
+        Attr("quantScaleAlg", "quant_scale_alg", default="ocp", older=("scale_alg",)),
+        Attr(
+            "grpAxis",
+            "mx_group_axis",
+            default="axis1",
+            meaning="axis1: groups of columns, axis0: groups of rows",
+            older=("grp_axis",),
+        ),
+        Attr("interleave", "bool", default=False, meaning="pairs of exponent rows, axis0"),
+        Attr(
+            "storeMode",
+            "vec_store_mode",
+            default="nd",
+            meaning="nz fills exp_zz",
+            older=("store_mode",),
+        ),
     ),
     needs="mx",
     types="f16 bf16 f32",
     rules=(
-        attr_in("grp_axis", "0", "1"),
         dtype_pairs("src", "dst", {"a5": _MX_PAIRS}),
         Rule("mx-kind", "PTO-T044", "expects a dst of the kind quant_type names", _kind_of_dst),
         dtype_in("exp", "u8 e8m0"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pto.core.tile import TileType
 from pto.isa.meaning.tile import rearrange
-from pto.isa.row.instr import Family, PipeBy, Result, instr, read, scratch, write
+from pto.isa.row.instr import Attr, Family, PipeBy, Result, instr, read, scratch, write
 from pto.isa.row.traits import Region, Traits
 from pto.isa.rules.paths import into, item_size, joined, same_role, same_size, same_type
 from pto.isa.rules.rule import (
@@ -74,8 +74,9 @@ instr(
     FILLPAD,
     "dst[i,j] = src[i,j] where src is valid, the pad of dst elsewhere",
     body=rearrange.FILL_PAD,
-    rules=(same_shape("src", "dst"), on(NPU, into("mat", same_type("src", "dst")))),
-    notes=(_EXTENT,),
+    attrs=(Attr("padValue", "pad_value", meaning="of dst in mat: what the rest becomes"),),
+    rules=(_holds("dst", "src"), on(NPU, into("mat", same_type("src", "dst")))),
+    notes=(_EXTENT, "a dst that is larger than src is the newer spelling of tfillpad_expand"),
     cite="pto-isa docs/isa/TFILLPAD.md",
     phases={"a2a3": "V S V"},
     cxx="TFILLPAD dst src | TFILLPAD src+dst",
@@ -188,7 +189,7 @@ TRANSPOSE = Family(
     "transpose",
     "tile",
     "rows become columns",
-    operands=(read("src"), scratch("tmp"), write("dst")),
+    operands=(read("src"), scratch("tmp!"), write("dst")),
     pipe="V",
     rules=(
         same_dtype("src", "tmp", "dst"),

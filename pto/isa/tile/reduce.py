@@ -88,7 +88,7 @@ ROWS = Family(
     "row reduction",
     "tile",
     "dst[i,0] = fold over j of src[i,j], over src's valid region",
-    operands=(read("src"), scratch("tmp", idle="cpu a5"), write("dst")),
+    operands=(read("src"), scratch("tmp!", idle="cpu a5"), write("dst")),
     pipe="V",
     subject="src",
     rules=_ROWS,
@@ -186,7 +186,7 @@ ROW_INDICES = Family(
     "row search",
     "tile",
     "dst[i,0] = the column j where src[i,j] is extreme, and its value if asked for",
-    operands=(read("src"), scratch("tmp", idle="a5"), write("dstVal?"), write("dst")),
+    operands=(read("src"), scratch("tmp!", idle="a5"), write("dstVal?"), write("dst")),
     pipe="V",
     subject="src",
     rules=(
@@ -351,7 +351,7 @@ COLUMN_INDICES = Family(
     "column search",
     "tile",
     "dst[0,j] = the row i where src[i,j] is extreme, and its value if asked for",
-    operands=(read("src"), scratch("tmp"), write("dstVal?"), write("dst")),
+    operands=(read("src"), scratch("tmp!"), write("dstVal?"), write("dst")),
     pipe="V",
     subject="src",
     rules=(

@@ -5,6 +5,8 @@ Masked lanes of the result are 0 (zeroing): the goldens; older pages leave them 
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pto.isa.meaning import lanes, mathlib
 from pto.isa.meaning.kinds import Lane
 from pto.isa.meaning.vector import arithmetic
@@ -19,12 +21,14 @@ from pto.isa.rules.vector import (
     WORDS,
     mask_fits,
     page,
+    same_lanes,
     same_vreg,
     spec,
     widths,
 )
 
 _NUMBERS = f"{INTEGERS} {FLOATS}"
+_BITS = f"{INTEGERS} f8e4m3 f8e5m2 hifloat8"
 _SUMS = f"{INTEGERS} {WIDE_FLOATS}"
 _PRODUCTS = f"{HALVES_AND_WORDS} {WIDE_FLOATS}"
 _MANUAL = ("only the manual has it; its page keeps masked lanes unchanged, we zero them",)
@@ -105,8 +109,8 @@ for _name, (_meaning, _fn, _types, _line) in {
     "vmul": ("lhs * rhs; integers wrap", lanes.mul, _PRODUCTS, 3650),
     "vmax": ("max(lhs, rhs); NaN wins", lanes.maximum, _SUMS, 3687),
     "vmin": ("min(lhs, rhs); NaN wins", lanes.minimum, _SUMS, 3703),
-    "vand": ("lhs & rhs", lanes.bit_and, INTEGERS, 3721),
-    "vxor": ("lhs ^ rhs", lanes.bit_xor, INTEGERS, 3753),
+    "vand": ("lhs & rhs", arithmetic.and_bits, _BITS, 3721),
+    "vxor": ("lhs ^ rhs", arithmetic.xor_bits, _BITS, 3753),
 }.items():
     instr(
         _name,
@@ -133,9 +137,13 @@ instr(
     "lhs | rhs, on raw bits",
     body=Lane(arithmetic.or_bits),
     traits=_PYTHON["vor"],
-    types=f"{INTEGERS} {WIDE_FLOATS}",
+    types=f"{_BITS} {WIDE_FLOATS}",
     notes=("the text lists integers; the golden merges the two parts of an f16 vcvt with it",),
     cite=spec(3737),
+)
+SHIFT = replace(
+    BINARY,  # counts are signed in newer text, whatever is shifted
+    rules=(same_vreg("lhs", "result"), same_lanes("rhs", "lhs"), mask_fits("lhs", "mask")),
 )
 _ARITHMETIC = "arithmetic for signed elements, logical for unsigned"
 for _name, (_meaning, _fn, _line) in {
@@ -144,7 +152,7 @@ for _name, (_meaning, _fn, _line) in {
 }.items():
     instr(
         _name,
-        BINARY,
+        SHIFT,
         _meaning,
         body=Lane(_fn),
         traits=_PYTHON.get(_name),

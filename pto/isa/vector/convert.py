@@ -8,6 +8,7 @@ from pto.isa.row.instr import Attr, Family, Result, instr, read
 from pto.isa.rules.rule import Case, Rule
 from pto.isa.rules.vector import WIDE_FLOATS, bits_of, mask_fits, same_vreg, spec, widths
 
+_FP8, _FP4 = ("f8e4m3", "f8e5m2", "hifloat8"), ("float4_e1m2x2", "float4_e2m1x2")
 # Source and destination type -> the attributes the conversion takes, no more and no fewer.
 # A signless integer counts as signed. vector.yaml#pto.vcvt
 PAIRS: dict[str, str] = {
@@ -20,6 +21,10 @@ PAIRS: dict[str, str] = {
     **dict.fromkeys(("i32 u8", "i32 u16", "i32 i16", "i64 i32"), "sat part"),
     **dict.fromkeys(("f16 f32", "bf16 f32", "u8 f16", "u8 u16", "u8 u32"), "part"),
     **dict.fromkeys(("i8 f16", "i8 i16", "i8 i32", "u16 u32"), "part"),
+    **{f"f32 {name}": "rnd sat part" for name in _FP8},
+    **{f"{name} f32": "part" for name in _FP8},
+    **{f"bf16 {name}": "rnd part" for name in _FP4},
+    **{f"{name} bf16": "part" for name in _FP4},
     **dict.fromkeys(("i16 f32", "i16 u32", "i16 i32", "i32 i64"), "part"),
 }
 _PARTS = {2: ("EVEN", "ODD"), 4: ("P0", "P1", "P2", "P3")}  # by how much the width changes
@@ -65,7 +70,8 @@ def _part(case: Case) -> str | None:
     part, a, b = plain_word(case, "part"), bits_of(case, "input"), bits_of(case, "result")
     if part is None or a is None or b is None:
         return None
-    allowed = _PARTS.get(max(a, b) // min(a, b), ())
+    steps = 4 if set((_pair(case) or "").split()) & set(_FP4) else max(a, b) // min(a, b)
+    allowed = _PARTS.get(steps, ())
     return None if not allowed or part in allowed else f"part is {part} from {a} to {b} bits"
 
 

@@ -43,7 +43,6 @@ HISTOGRAM = Family(
         Rule("bins", "PTO-S083", "expects acc to have 128 or 256 bins", _bins),
         Rule("mask-lanes", "PTO-S083", "expects mask to have as many lanes as src", _mask_lanes),
     ),
-    scope="vecscope",
     subject="acc",
     cost="lane",
 )

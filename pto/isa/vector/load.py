@@ -7,6 +7,7 @@ from pto.isa.row.instr import Attr, Family, Result, instr, read
 from pto.isa.rules.rule import dtype_in
 from pto.isa.rules.vector import (
     HALVES_AND_WORDS,
+    MOVED_BASE,
     WORDS,
     dist_width,
     mask_fits,
@@ -53,7 +54,7 @@ instr(
     LOAD,
     "result = 256-byte image built by dist from UB at source + offset elements; no mask",
     body=load.VLDS,
-    results=(Result("result", "vreg"), Result("updated_base", "ub buffer")),
+    results=(Result("result", "vreg"), MOVED_BASE),
     attrs=(
         Attr(
             "dist",
@@ -66,7 +67,7 @@ instr(
         ),
     ),
     rules=(dist_width("result", LOAD_DISTS), same_base("updated_base", "source")),
-    aliases="vld vldi",
+    aliases="vld vldi vlds_post",
     notes=(
         "updated_base is the post-update form of newer compilers; it is absent otherwise",
         "the manual's SPLT4CHN_B8 is SPLT4CHN, its BLK is BRC_BLK, and its single-result DINTLV_B32"
@@ -87,13 +88,13 @@ instr(
     "DINTLV_Bk: low item i = src[2i], high item i = src[2i+1] of a 512-byte window;"
     " BDINTLV: the same with 32-byte blocks",
     body=load.VLDSX2,
-    results=(Result("low", "vreg"), Result("high", "vreg")),
+    results=(Result("low", "vreg"), Result("high", "vreg"), MOVED_BASE),
     attrs=(
         Attr("dist", "str", ("DINTLV_B8", "DINTLV_B16", "DINTLV_B32", "BDINTLV"), required=True),
     ),
     text="$source [ $offset ] , @dist {} : types -> results",
     subject="low",
-    rules=(same_vreg("low", "high"),),
+    rules=(same_vreg("low", "high"), same_base("updated_base", "source")),
     aliases="vldx2",
     notes=("items have the token's width whatever the registers are called",),
     cite=spec(2566),
@@ -111,6 +112,8 @@ instr(
         read("repeat_stride", "i16"),
         read("mask", "mask"),
     ),
+    results=(Result("result", "vreg"), MOVED_BASE),
+    rules=(same_base("updated_base", "source"),),
     text="$source , $block_stride , $repeat_stride , $mask {} : types -> results",
     notes=(
         "lane b of the b32 view of mask gates block b; masked blocks raise no address fault",
@@ -139,9 +142,11 @@ instr(
     GATHER,
     "result[i] = mask[i] ? UB[source + offsets[i] elements] : 0",
     body=load.VGATHER2,
+    operands=(*GATHER.operands[:2], read("mask", "mask or index")),
     rules=(dtype_in("offsets", HALVES_AND_WORDS), mask_fits("result", "mask")),
     notes=(
         "the formula of the text leaves masked lanes unwritten; the golden has them 0",
+        "older programs give the number of active lanes in place of the mask",
         "16-bit offsets are unsigned, as in the a5 headers, whatever the register is called",
     ),
     example="%v = pto.vgather2 %ub, %offsets, %mask : !pto.ptr<f32, ub>, !pto.vreg<64xi32>,"

@@ -43,24 +43,28 @@ instr(
     MATERIALIZE,
     "result[i] = mask[i] ? x : 0; x is the scalar, or lane 0 (LOWEST) or N-1 (HIGHEST) of input",
     body=materialize.VDUP,
-    operands=(read("input", "vreg or scalar"), read("mask", "mask")),
+    operands=(read("input", "vreg or scalar"), read("mask?", "mask")),
     attrs=(
         Attr(
             "position",
             "str",
             ("LOWEST", "HIGHEST"),
             default="LOWEST",
+            renamed=(("POS_LOWEST", "LOWEST"), ("POS_HIGHEST", "HIGHEST")),
             meaning="which lane of a vector input",
         ),
     ),
-    text="$input , $mask {} : types -> results",
+    text="$input <? , $mask > {} : types -> results",
     rules=(
         same_vreg("input", "result"),
         scalar_matches("input", "result"),
         mask_fits("result", "mask"),
         Rule("position-of-vector", "PTO-T087", "expects position with a vector only", _position),
     ),
-    notes=("HIGHEST is the last lane of the register, not the last active one",),
+    notes=(
+        "HIGHEST is the last lane of the register, not the last active one",
+        "older programs leave the mask out: all lanes",
+    ),
     cite=spec(3127),
     **widths(8, 16, 32),
 )

@@ -10,7 +10,16 @@ from pto.isa.row import types as t
 from pto.isa.row.instr import Attr, Family, Instr, Result, instr, read, write
 from pto.isa.row.traits import Traits, operators
 from pto.isa.rules.rule import Case, Rule, on
-from pto.isa.rules.vector import mask_is, mask_steps, page, same_base, same_mask, spec, state_from
+from pto.isa.rules.vector import (
+    MOVED_BASE,
+    mask_is,
+    mask_steps,
+    page,
+    same_base,
+    same_mask,
+    spec,
+    state_from,
+)
 
 _LENGTHS = (1, 2, 3, 4, 8, 16, 32, 64, 128)
 PATTERNS = (
@@ -231,6 +240,10 @@ _IMMEDIATE = (
     on("a2a3", _within(255)),
     on("a5", _within(1023)),
 )
+_UNITS = (
+    "offset counts what dist reads or writes, 32 bytes (DS too) or 16; in the edition of April"
+    " bytes, on the manual's page words of 8 bytes",
+)
 _BYTES = "offset counts bytes whatever the pointer's type is"
 
 LOAD = Family(
@@ -238,7 +251,8 @@ LOAD = Family(
     "predicate",
     "a mask image from UB",
     operands=(read("source", "ub buffer"), read("offset", "index")),
-    results=_RESULT,
+    results=(*_RESULT, MOVED_BASE),
+    rules=(same_base("updated_base", "source"),),
     attrs=(_LOAD_DIST,),
     text="$source [ $offset ] , @dist {} : types -> results",
     pipe="V",
@@ -250,8 +264,10 @@ STORE = Family(
     "predicate",
     "a mask image to UB",
     operands=(read("value", "mask"), write("destination", "ub buffer"), read("offset", "index")),
+    results=(MOVED_BASE,),
+    rules=(same_base("updated_base", "destination"),),
     attrs=(_STORE_DIST,),
-    text="$value , $destination [ $offset ] , @dist {} : types",
+    text="$value , $destination [ $offset ] , @dist {} : types <? -> results >",
     pipe="V",
     scope="vecscope",
     cost="reg_store",
@@ -277,10 +293,10 @@ instr(
 instr(
     "pldi",
     LOAD,
-    "result = the image at source + offset bytes, distributed; offset is an immediate",
-    body=predicate.LOAD_IMAGE,
-    rules=(_ALIGNED, *_IMMEDIATE),
-    notes=(_BYTES, "the manual's page gives the immediate in words of 8 bytes"),
+    "result = the image offset images on from source, distributed; offset is an immediate",
+    body=predicate.LOAD_IMAGE_AT,
+    rules=_IMMEDIATE,
+    notes=_UNITS,
     cite=(spec(2991), page("scalar/ops/predicate-load-store/pldi")),
 )
 instr(
@@ -295,10 +311,10 @@ instr(
 instr(
     "psti",
     STORE,
-    "the image at destination + offset bytes = value, distributed; offset is an immediate",
-    body=predicate.STORE_IMAGE,
-    rules=(_ALIGNED, *_IMMEDIATE),
-    notes=(_BYTES, "the manual's page gives the immediate in words of 8 bytes"),
+    "the image offset images on from destination = value; offset is an immediate",
+    body=predicate.STORE_IMAGE_AT,
+    rules=_IMMEDIATE,
+    notes=_UNITS,
     cite=(spec(3033), page("scalar/ops/predicate-load-store/psti")),
 )
 instr(
@@ -307,6 +323,7 @@ instr(
     "result = the image at source + 8 * areg bytes, distributed",
     body=predicate.LOAD_IMAGE_WORDS,
     operands=(read("source", "ub pointer"), read("areg", "i32")),
+    results=_RESULT,
     text="$source , $areg , @dist {} : types -> results",
     notes=("only the manual has it; plds and pldi replace it",),
     cite=page("scalar/ops/predicate-load-store/pld"),
@@ -317,6 +334,7 @@ instr(
     "the image at destination + 8 * areg bytes = value, distributed",
     body=predicate.STORE_IMAGE_WORDS,
     operands=(read("value", "mask"), write("destination", "ub pointer"), read("areg", "i32")),
+    results=(),
     text="$value , $destination , $areg , @dist {} : types",
     notes=("only the manual has it; psts and psti replace it",),
     cite=page("scalar/ops/predicate-load-store/pst"),
@@ -337,7 +355,7 @@ instr(
     "append the lanes of value as bits to an unaligned stream: 16 bytes of b16, 8 of b32",
     body=unaligned.PSTU,
     operands=(read("align_in", "align"), read("value", "mask"), write("base", "ub pointer")),
-    results=(Result("align_out", "align"), Result("base_out", "ub pointer")),
+    results=(Result("align_out", "align"), Result("base_out", "ub pointer", optional=True)),
     text="$align_in , $value , $base {} : types -> results",
     needs="align_state",
     rules=(

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from pto.isa.meaning.vector import store
 from pto.isa.row import types as t
-from pto.isa.row.instr import Attr, Family, Result, instr, read, write
+from pto.isa.row.instr import Attr, Family, instr, read, write
 from pto.isa.rules.rule import Case, Rule, dtype_in
 from pto.isa.rules.vector import (
     HALVES_AND_WORDS,
+    MOVED_BASE,
     WIDEST_MASK,
     bits_of,
     dist_width,
@@ -80,12 +81,13 @@ instr(
     STORE,
     "UB at destination + offset elements = active lanes of value, placed by dist",
     body=store.VSTS,
-    results=(Result("updated_base", "ub buffer"),),
+    results=(MOVED_BASE,),
     attrs=(
         Attr(
             "dist",
             "str",
             tuple(STORE_DISTS),
+            renamed=tuple((f"ONEPT_B{n}", f"1PT_B{n}") for n in _ITEMS),
             meaning="unwritten: NORM of value's width, UB[i] = value[i]; 1PT writes item 0 and"
             " ignores the mask; PK keeps the low half of each item, PK4 the low quarter, packed;"
             " MRG merges channel planes within 32-byte blocks",
@@ -98,7 +100,7 @@ instr(
         _STORE_MASK,
         same_base("updated_base", "destination"),
     ),
-    aliases="vst vsti",
+    aliases="vst vsti vsts_post",
     notes=(
         "updated_base is the post-update form of newer compilers, absent otherwise: it stores at"
         " destination itself, then moves it on by offset",
@@ -146,7 +148,7 @@ instr(
         read("repeat_stride", "i16"),
         read("mask", "mask"),
     ),
-    results=(Result("updated_base", "ub buffer"),),
+    results=(MOVED_BASE,),
     text="$value , $destination , $block_stride , $repeat_stride , $mask {} : types"
     " <? -> results >",
     rules=(same_base("updated_base", "destination"),),

@@ -8,8 +8,8 @@ from __future__ import annotations
 from pto.isa.meaning.vector import unaligned
 from pto.isa.row import types as t
 from pto.isa.row.instr import Attr, Family, Result, instr, read, write
-from pto.isa.rules.rule import Case, Rule
-from pto.isa.rules.vector import page, spec, state_from, widths
+from pto.isa.rules.rule import Case, Rule, dtype_in
+from pto.isa.rules.vector import MOVED_BASE, page, same_base, spec, state_from, widths
 
 _ALIGN = Result("result", "align")
 _STATE = Result("align_out", "align")
@@ -30,6 +30,17 @@ def _memref_elements(case: Case) -> str | None:
     return f"source is of {source.elem.name}, result of {elem.name}"
 
 
+def _constant_byte(case: Case) -> str | None:
+    offset = case.number("offset")
+    if offset is None:
+        return "it is computed"
+    return None if -128 <= offset < 128 else f"it is {offset}"
+
+
+_CONSTANT_BYTE = Rule(
+    "constant-byte", "PTO-S081", "expects offset to be a constant of 8 bits", _constant_byte
+)
+
 LOAD = Family(
     "unaligned load",
     "vector",
@@ -46,10 +57,14 @@ instr(
     LOAD,
     "result = load state primed with the 32-byte block that holds source",
     body=unaligned.VLDAS,
-    operands=(read("source", "ub pointer"),),
+    operands=(read("source", "ub pointer"), read("offset?", "index")),
     results=(_ALIGN,),
-    text="$source {} : types -> results",
-    notes=(_A5_ONLY, "leads every stream of vldus; source itself may be unaligned"),
+    text="$source <? [ $offset ] > {} : types(source) -> results",
+    notes=(
+        _A5_ONLY,
+        "leads every stream of vldus; source itself may be unaligned",
+        "offset, in elements, is of older programs",
+    ),
     cite=spec(2504),
 )
 instr(
@@ -57,13 +72,18 @@ instr(
     LOAD,
     "result[i] = UB[source + i elements]; updated_align is the state for a later vldus",
     body=unaligned.VLDUS,
-    operands=(read("source", "ub pointer"), read("align", "align")),
-    results=(Result("result", "vreg"), Result("updated_align", "align")),
-    text="$source , $align {} : types -> results",
+    operands=(read("source", "ub pointer"), read("align", "align"), read("increment?", "index")),
+    results=(
+        Result("result", "vreg"),
+        Result("updated_align", "align"),
+        Result("updated_base", "ub pointer", optional=True),
+    ),
+    text="$source <1 , $align <? , $increment > | [ $increment ] , $align > {}"
+    " : types(source,align,increment?) -> results",
     rules=(state_from("align", "load"),),
     notes=(
         _A5_ONLY,
-        "the program moves source on itself; there is no offset",
+        "the program moves source on itself, or takes updated_base, increment elements on",
         "a state that does not hold the block of source is an error",
     ),
     cite=spec(2521),
@@ -110,6 +130,25 @@ instr(
     notes=("store side only; may stand before the loop that carries it",),
     cite=spec(2550),
 )
+for _name, _unit in (("sprsti", "words of 4 bytes, a constant"), ("sprsts", "bytes")):
+    instr(
+        _name,
+        STATE,
+        f"UB at destination + offset = special register AR, 4 bytes; offset counts {_unit}",
+        body=unaligned.SPRSTI if _name == "sprsti" else unaligned.SPRSTS,
+        operands=(write("destination", "ub pointer"), read("offset", "i32")),
+        results=(MOVED_BASE,),
+        attrs=(Attr("spr", "str", ("AR",), required=True),),
+        text="@spr , $destination [ $offset ] {} : types <? -> results >",
+        needs="align_state",
+        rules=(
+            dtype_in("destination", "i32 u32"),
+            *(_CONSTANT_BYTE,) * (_name == "sprsti"),
+            same_base("updated_base", "destination"),
+        ),
+        notes=("with updated_base the store is at destination itself, which then moves on",),
+        cite="PTOAS docs/isa/micro-isa/03-vector-load-store.md (2026-08)",
+    )
 instr(
     "sprclr",
     STATE,
@@ -139,8 +178,10 @@ instr(
     "UB before destination + offset elements = the pending bytes of a vstus or pstu stream",
     body=unaligned.VSTAS,
     operands=(read("value", "align"), write("destination", "ub buffer"), read("offset", "i32")),
-    text="$value , $destination , $offset {} : types",
+    results=(MOVED_BASE,),
+    text="$value , $destination , $offset {} : types <? -> results >",
     notes=(
+        "updated_base is destination moved on by offset elements",
         "destination and offset name the end of the stream: those of the last vstus; after a pstu"
         " its base_out and 0; any other place is an error",
     ),
@@ -190,6 +231,7 @@ instr(
         read("value", "vreg"),
         write("base", "ub pointer"),
     ),
+    results=(_STATE, Result("base_out", "ub pointer", optional=True)),
     text="$align_in , $offset , $value , $base {} : types -> results",
     notes=("offset is a count of elements, not an address: the golden stores value[0..2] for 3",),
     cite=spec(2893),

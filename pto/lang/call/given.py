@@ -35,7 +35,10 @@ from pto.lang.values.tiles import Tile
 from pto.lang.values.views import Global, View
 
 _FIXED = {"index": INDEX, **{k.name: scalar_type(k) for k in (I64, I32, I16, I1)}}
-_OF_ELEMENT = ("scalar", "element", "float", "tile or scalar", "number", "vreg or scalar")
+_OF_ELEMENT = (
+    *("scalar", "element", "float", "number"),
+    *("tile or scalar", "vreg or scalar", "logical vreg or scalar"),
+)
 
 
 def is_array(value: object) -> bool:

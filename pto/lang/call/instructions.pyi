@@ -14,7 +14,7 @@ Number = int | float | Scalar[Any]
 Array = Global[Any] | View | npt.NDArray[Any]
 Address = Pointer | Tile | Global[Any] | npt.NDArray[Any]
 
-__all__ = ["tadd", "tsub", "tmul", "tdiv", "tmax", "tmin", "trem", "tfmod", "tpow", "tprelu", "tabs", "tneg", "trelu", "texp", "tlog", "tsqrt", "trecip", "trsqrt", "tadds", "tsubs", "tmaxs", "tmins", "tmuls", "tdivs", "trems", "tfmods", "tpows", "tlrelu", "texpands", "tand", "tor", "txor", "tshl", "tshr", "tnot", "tands", "tors", "txors", "tshls", "tshrs", "taddc", "tsubc", "taddsc", "tsubsc", "taxpy", "tfusedmuladd", "tfusedmuladdrelu", "tmuladddst", "tsubrelu", "taddreluconv", "tsubreluconv", "tadddeqrelu", "tcmp", "tcmps", "tsel", "tsels", "tcvt", "tpack", "tquant", "tdequant", "tquant_mx", "trowsum", "trowprod", "trowmax", "trowmin", "trowargmax", "trowargmin", "tpairreducesum", "tcolsum", "tcolprod", "tcolmax", "tcolmin", "tcolargmax", "tcolargmin", "trowexpand", "tcolexpand", "trowexpandadd", "trowexpandsub", "trowexpandmul", "trowexpandmax", "trowexpandmin", "trowexpanddiv", "trowexpandexpdif", "tcolexpandadd", "tcolexpandsub", "tcolexpandmul", "tcolexpandmax", "tcolexpandmin", "tcolexpanddiv", "tcolexpandexpdif", "tpartadd", "tpartmul", "tpartmax", "tpartmin", "tpartargmax", "tpartargmin", "tsort32", "tmrgsort", "thistogram", "tgather", "tgatherb", "tscatter", "mgather", "mscatter", "tci", "ttri", "trandom", "tload", "tprefetch", "tprefetch_async", "tstore", "tstore_fp", "tmov", "tmov_fp", "tfillpad", "tfillpad_expand", "tfillpad_inplace", "treshape", "ttrans", "tconcat", "tconcatidx", "tinterleave", "tdeinterleave", "textract", "textract_fp", "tinsert", "tinsert_fp", "timg2col", "setfmatrix", "set_img2col_rpt", "set_img2col_padding", "tmatmul", "tmatmul_acc", "tmatmul_bias", "tmatmul_mx", "tmatmul_mx_acc", "tmatmul_mx_bias", "tgemv", "tgemv_acc", "tgemv_bias", "tgemv_mx", "tgemv_mx_acc", "tgemv_mx_bias", "tpush", "tpop", "talloc", "tfree", "talloc_to_aiv", "tpush_to_aiv", "talloc_to_aic", "tpush_to_aic", "tpop_from_aic", "tfree_from_aic", "tpop_from_aiv", "tfree_from_aiv", "tsync", "syncall", "tassign", "tsubview", "talias", "tget_scale_addr", "sethf32mode", "settf32mode", "set_quant_scalar", "set_quant_vector", "tprint", "tgetval", "tsetval", "comm_tput", "comm_tget", "comm_build_async_session", "comm_tput_async", "comm_tget_async", "comm_wait_async_event", "comm_test_async_event", "comm_tnotify", "comm_twait", "comm_ttest", "comm_tbroadcast", "comm_tgather", "comm_tscatter", "comm_treduce", "addptr", "castptr", "get_tensor_view_dim", "get_tensor_view_stride", "tensor_view_addr", "declare_global", "declare_tile", "tile_valid_rows", "tile_valid_cols", "get_validshape", "bitcast", "tile_buf_addr", "bind_tile", "materialize_tile", "pointer_cast", "declare_tile_memref", "simd_tile_to_memref", "set_flag", "wait_flag", "set_flag_dyn", "wait_flag_dyn", "record_event", "wait_event", "barrier", "barrier_sync", "mem_bar", "get_buf", "rls_buf", "declare_eventid_array", "eventid_array_get", "eventid_array_set", "sync_set", "sync_wait", "set_cross_core", "wait_flag_dev", "set_intra_block", "wait_intra_core", "set_ffts", "aic_initialize_pipe", "aiv_initialize_pipe", "initialize_l2g2l_pipe", "initialize_l2l_pipe", "reserve_buffer", "import_reserved_buffer", "get_block_idx", "get_subblock_idx", "get_block_num", "get_subblock_num", "get_vms4_sr", "load_scalar", "store_scalar", "declare_local_array", "local_array_get", "local_array_set", "get_ctrl", "set_ctrl", "sbitset0", "sbitset1", "print", "trap", "vlds", "vldsx2", "vsldb", "vgather2", "vgatherb", "vgather2_bc", "vsld", "vsts", "vstsx2", "vsstb", "vscatter", "vsst", "vldas", "vldus", "uvld", "init_align", "sprclr", "vstas", "vstar", "vsta", "vstus", "vstur", "vstu", "vbr", "vdup", "vci", "vabs", "vneg", "vexp", "vln", "vsqrt", "vrelu", "vnot", "vrec", "vrsqrt", "vbcnt", "vcls", "vmov", "vadd", "vsub", "vmul", "vmax", "vmin", "vand", "vxor", "vdiv", "vor", "vshl", "vshr", "vaddc", "vsubc", "vaddcs", "vsubcs", "vadds", "vmaxs", "vmins", "vlrelu", "vmuls", "vshls", "vshrs", "vsubs", "vands", "vors", "vxors", "vcmp", "vcmps", "vsel", "vselr", "vselrv2", "vcvt", "vtrc", "vbitcast", "vcadd", "vcmax", "vcmin", "vcgadd", "vcgmax", "vcgmin", "vcpadd", "vintlv", "vdintlv", "vintlvv2", "vdintlvv2", "vsqz", "vusqz", "vpack", "vsunpack", "vzunpack", "vslide", "vshift", "vperm", "vprelu", "vexpdif", "vaxpy", "vmula", "vmull", "vaddrelu", "vsubrelu", "vaddreluconv", "vmulconv", "vbitsort", "vmrgsort4", "vsort32", "vtranspose", "vmi_vchist", "vmi_vdhist", "pset_b8", "pge_b8", "plt_b8", "pset_b16", "pge_b16", "plt_b16", "pset_b32", "pge_b32", "plt_b32", "pand", "por", "pxor", "psel", "pnot", "pintlv_b8", "pdintlv_b8", "pintlv_b16", "pdintlv_b16", "pintlv_b32", "pdintlv_b32", "ppack", "punpack", "pbitcast", "plds", "pldi", "psts", "psti", "pld", "pst", "pstu", "mte_gm_ub", "mte_ub_gm", "mte_ub_ub", "mte_ub_l1", "copy_gm_to_ubuf", "copy_ubuf_to_gm", "copy_ubuf_to_ubuf", "copy_ubuf_to_cbuf", "copy_cbuf_to_ubuf", "set_loop_size_outtoub", "set_loop1_stride_outtoub", "set_loop2_stride_outtoub", "set_loop_size_ubtoout", "set_loop1_stride_ubtoout", "set_loop2_stride_ubtoout", "set_loop_size_outtol1", "set_loop1_stride_outtol1", "set_loop2_stride_outtol1", "set_pad_val_outtol1", "set_mte2_nz_para", "set_quant_pre", "set_relu_alpha", "set_fix_clip_relu", "set_fpc", "set_loop3_para", "set_channel_para", "set_mov_pad_val", "set_atomic_s32", "set_atomic_s8", "mte_gm_l1", "mte_l1_ub", "mte_gm_l1_frac", "mte_l1_l0a", "mte_l1_l0b", "mte_l1_l0a_mx", "mte_l1_l0b_mx", "mte_l1_bt", "mte_l1_fb", "copy_gm_to_cbuf", "copy_gm_to_cbuf_multi_nd2nz", "copy_gm_to_cbuf_multi_dn2nz", "copy_cbuf_to_bt", "copy_cbuf_to_fbuf", "load_cbuf_to_ca_s4", "load_cbuf_to_cb_s4", "load_cbuf_to_ca", "load_cbuf_to_cb", "load_cbuf_to_ca_mx", "load_cbuf_to_cb_mx", "mad", "mad_acc", "mad_bias", "mad_mx", "mad_mx_acc", "mad_mx_bias", "mad_raw", "mad_bias_raw", "mad_mx_raw", "mad_mx_bias_raw", "mte_l0c_l1", "mte_l0c_gm", "mte_l0c_ub", "copy_matrix_cc_to_gm", "copy_matrix_cc_to_cbuf", "copy_matrix_cc_to_ub"]
+__all__ = ["tadd", "tsub", "tmul", "tdiv", "tmax", "tmin", "trem", "tfmod", "tpow", "tprelu", "tabs", "tneg", "trelu", "texp", "tlog", "tsqrt", "trecip", "trsqrt", "tadds", "tsubs", "tmaxs", "tmins", "tmuls", "tdivs", "trems", "tfmods", "tpows", "tlrelu", "texpands", "tand", "tor", "txor", "tshl", "tshr", "tnot", "tands", "tors", "txors", "tshls", "tshrs", "taddc", "tsubc", "taddsc", "tsubsc", "taxpy", "tfusedmuladd", "tfusedmuladdrelu", "tmuladddst", "tsubrelu", "taddreluconv", "tsubreluconv", "tadddeqrelu", "tcmp", "tcmps", "tsel", "tsels", "tcvt", "tpack", "tquant", "tdequant", "tquant_mx", "trowsum", "trowprod", "trowmax", "trowmin", "trowargmax", "trowargmin", "tpairreducesum", "tcolsum", "tcolprod", "tcolmax", "tcolmin", "tcolargmax", "tcolargmin", "trowexpand", "tcolexpand", "trowexpandadd", "trowexpandsub", "trowexpandmul", "trowexpandmax", "trowexpandmin", "trowexpanddiv", "trowexpandexpdif", "tcolexpandadd", "tcolexpandsub", "tcolexpandmul", "tcolexpandmax", "tcolexpandmin", "tcolexpanddiv", "tcolexpandexpdif", "tpartadd", "tpartmul", "tpartmax", "tpartmin", "tpartargmax", "tpartargmin", "tsort32", "tmrgsort", "thistogram", "tgather", "tgatherb", "tscatter", "mgather", "mscatter", "tci", "ttri", "trandom", "tload", "tprefetch", "tprefetch_async", "tstore", "tstore_fp", "tmov", "tmov_fp", "tfillpad", "tfillpad_expand", "tfillpad_inplace", "treshape", "ttrans", "tconcat", "tconcatidx", "tinterleave", "tdeinterleave", "textract", "textract_fp", "tinsert", "tinsert_fp", "timg2col", "setfmatrix", "set_img2col_rpt", "set_img2col_padding", "tmatmul", "tmatmul_acc", "tmatmul_bias", "tmatmul_mx", "tmatmul_mx_acc", "tmatmul_mx_bias", "tgemv", "tgemv_acc", "tgemv_bias", "tgemv_mx", "tgemv_mx_acc", "tgemv_mx_bias", "tpush", "tpop", "talloc", "tfree", "talloc_to_aiv", "tpush_to_aiv", "talloc_to_aic", "tpush_to_aic", "tpop_from_aic", "tfree_from_aic", "tpop_from_aiv", "tfree_from_aiv", "tsync", "syncall", "tassign", "tsubview", "talias", "tget_scale_addr", "sethf32mode", "settf32mode", "set_quant_scalar", "set_quant_vector", "tprint", "tgetval", "tsetval", "comm_tput", "comm_tget", "comm_build_async_session", "comm_tput_async", "comm_tget_async", "comm_wait_async_event", "comm_test_async_event", "comm_tnotify", "comm_twait", "comm_ttest", "comm_tbroadcast", "comm_tgather", "comm_tscatter", "comm_treduce", "addptr", "castptr", "ptrtoint", "inttoptr", "get_tensor_view_dim", "get_tensor_view_stride", "tensor_view_addr", "declare_global", "declare_tile", "tile_valid_rows", "tile_valid_cols", "get_validshape", "bitcast", "tile_buf_addr", "bind_tile", "materialize_tile", "pointer_cast", "declare_tile_memref", "simd_tile_to_memref", "set_flag", "wait_flag", "set_flag_dyn", "wait_flag_dyn", "record_event", "wait_event", "barrier", "barrier_sync", "mem_bar", "get_buf", "rls_buf", "get_buf_dyn", "rls_buf_dyn", "declare_eventid_array", "eventid_array_get", "eventid_array_set", "cmo_cacheinvalid", "dcci", "fence_barrier_all", "dsb", "sync_set", "sync_wait", "set_cross_core", "wait_flag_dev", "set_intra_block", "wait_intra_block", "set_cross_block", "wait_cross_block", "set_ffts", "aic_initialize_pipe", "aiv_initialize_pipe", "initialize_l2g2l_pipe", "initialize_l2l_pipe", "reserve_buffer", "import_reserved_buffer", "get_block_idx", "get_subblock_idx", "get_block_num", "get_subblock_num", "get_vms4_sr", "load_scalar", "store_scalar", "ld_dev", "st_dev", "declare_local_array", "local_array_get", "local_array_set", "get_ctrl", "set_ctrl", "sbitset0", "sbitset1", "print", "trap", "vlds", "vldsx2", "vsldb", "vgather2", "vgatherb", "vgather2_bc", "vsld", "vsts", "vstsx2", "vsstb", "vscatter", "vsst", "vldas", "vldus", "uvld", "init_align", "sprsti", "sprsts", "sprclr", "vstas", "vstar", "vsta", "vstus", "vstur", "vstu", "vbr", "vdup", "vci", "vabs", "vneg", "vexp", "vln", "vsqrt", "vrelu", "vnot", "vrec", "vrsqrt", "vbcnt", "vcls", "vmov", "vadd", "vsub", "vmul", "vmax", "vmin", "vand", "vxor", "vdiv", "vor", "vshl", "vshr", "vaddc", "vsubc", "vaddcs", "vsubcs", "vadds", "vmaxs", "vmins", "vlrelu", "vmuls", "vshls", "vshrs", "vsubs", "vands", "vors", "vxors", "vcmp", "vcmps", "vsel", "vselr", "vselrv2", "vcvt", "vtrc", "vbitcast", "vcadd", "vcmax", "vcmin", "vcgadd", "vcgmax", "vcgmin", "vcpadd", "vintlv", "vdintlv", "vintlvv2", "vdintlvv2", "vsqz", "vusqz", "vpack", "vsunpack", "vzunpack", "vslide", "vshift", "vperm", "vprelu", "vexpdif", "vaxpy", "vmula", "vmull", "vaddrelu", "vsubrelu", "vaddreluconv", "vmulconv", "vbitsort", "vmrgsort4", "vsort32", "vtranspose", "vmi_vchist", "vmi_vdhist", "pset_b8", "pge_b8", "plt_b8", "pset_b16", "pge_b16", "plt_b16", "pset_b32", "pge_b32", "plt_b32", "pand", "por", "pxor", "psel", "pnot", "pintlv_b8", "pdintlv_b8", "pintlv_b16", "pdintlv_b16", "pintlv_b32", "pdintlv_b32", "ppack", "punpack", "pbitcast", "plds", "pldi", "psts", "psti", "pld", "pst", "pstu", "vmi_vabs", "vmi_vneg", "vmi_vrelu", "vmi_vexp", "vmi_vln", "vmi_vsqrt", "vmi_vnot", "vmi_vadd", "vmi_vsub", "vmi_vmul", "vmi_vdiv", "vmi_vmax", "vmi_vmin", "vmi_vshl", "vmi_vshr", "vmi_vand", "vmi_vor", "vmi_vxor", "vmi_shrsi", "vmi_shrui", "vmi_vadds", "vmi_vmuls", "vmi_vmaxs", "vmi_vmins", "vmi_vshls", "vmi_vshrs", "vmi_vmula", "vmi_vprelu", "vmi_fma", "vmi_vaxpy", "vmi_vlrelu", "vmi_vexpdif", "vmi_vmull", "vmi_vaddc", "vmi_vaddcs", "vmi_vcmp", "vmi_vcmps", "vmi_cmpf", "vmi_cmpi", "vmi_vsel", "vmi_vbrc", "vmi_vci", "vmi_constant", "vmi_create_mask", "vmi_create_group_mask", "vmi_pset", "vmi_pge", "vmi_plt", "vmi_constant_mask", "vmi_vcadd", "vmi_vcmax", "vmi_vcmin", "vmi_vcvt", "vmi_extsi", "vmi_extui", "vmi_vinterpret_cast", "vmi_ensure_layout", "vmi_ensure_mask_layout", "vmi_ensure_mask_granularity", "vmi_pack", "vmi_unpack", "vmi_vintlv", "vmi_vdintlv", "vmi_vselr", "vmi_shuffle", "vmi_channel_split", "vmi_channel_merge", "vmi_compress", "vmi_active_prefix_index", "vmi_vload", "vmi_vstore", "vmi_vsstb", "vmi_vgather", "vmi_vgatherb", "vmi_vscatter", "vmi_group_load", "vmi_group_slot_load", "vmi_group_broadcast_load", "vmi_group_store", "vmi_masked_load", "vmi_expand_load", "vmi_gather", "vmi_scatter", "vmi_compress_store", "vmi_stride_load", "vmi_stride_store", "vmi_deinterleave_load", "vmi_interleave_store", "mte_gm_ub", "mte_ub_gm", "mte_ub_ub", "mte_ub_l1", "copy_gm_to_ubuf", "copy_ubuf_to_gm", "copy_ubuf_to_ubuf", "copy_ubuf_to_cbuf", "copy_cbuf_to_ubuf", "set_loop_size_outtoub", "set_loop1_stride_outtoub", "set_loop2_stride_outtoub", "set_loop_size_ubtoout", "set_loop1_stride_ubtoout", "set_loop2_stride_ubtoout", "set_loop_size_outtol1", "set_loop1_stride_outtol1", "set_loop2_stride_outtol1", "set_pad_val_outtol1", "set_mte2_nz_para", "set_quant_pre", "set_relu_alpha", "set_fix_clip_relu", "set_fpc", "set_loop3_para", "set_channel_para", "set_mov_pad_val", "set_atomic_f32", "set_atomic_f16", "set_atomic_s16", "set_atomic_s32", "set_atomic_s8", "set_atomic_bf16", "set_atomic_none", "set_atomic_add", "set_atomic_max", "set_atomic_min", "mte_gm_l1", "mte_l1_ub", "mte_gm_l1_frac", "mte_l1_l0a", "mte_l1_l0b", "mte_l1_l0a_mx", "mte_l1_l0b_mx", "mte_l1_bt", "mte_l1_fb", "copy_gm_to_cbuf", "copy_gm_to_cbuf_multi_nd2nz", "copy_gm_to_cbuf_multi_dn2nz", "copy_cbuf_to_bt", "copy_cbuf_to_fbuf", "load_cbuf_to_ca_s4", "load_cbuf_to_cb_s4", "load_cbuf_to_ca", "load_cbuf_to_cb", "load_cbuf_to_ca_mx", "load_cbuf_to_cb_mx", "mad", "mad_acc", "mad_bias", "mad_mx", "mad_mx_acc", "mad_mx_bias", "mad_raw", "mad_bias_raw", "mad_mx_raw", "mad_mx_bias_raw", "mte_l0c_l1", "mte_l0c_gm", "mte_l0c_ub", "copy_matrix_cc_to_gm", "copy_matrix_cc_to_cbuf", "copy_matrix_cc_to_ub"]
 
 def tadd(dst: Tile, src0: Tile, src1: Tile) -> None:
     """dst = src0 + src1"""
@@ -22,17 +22,17 @@ def tsub(dst: Tile, src0: Tile, src1: Tile) -> None:
     """dst = src0 - src1"""
 def tmul(dst: Tile, src0: Tile, src1: Tile) -> None:
     """dst = src0 * src1"""
-def tdiv(dst: Tile, src0: Tile, src1: Tile, *, precision_mode: str | int | None = None) -> None:
+def tdiv(dst: Tile, src0: Tile, src1: Tile, *, precisionType: str | int | None = None) -> None:
     """dst = src0 / src1, integers toward zero"""
 def tmax(dst: Tile, src0: Tile, src1: Tile) -> None:
     """dst = max(src0, src1)"""
 def tmin(dst: Tile, src0: Tile, src1: Tile) -> None:
     """dst = min(src0, src1)"""
-def trem(dst: Tile, src0: Tile, src1: Tile, tmp: Tile | None = None) -> None:
+def trem(dst: Tile, src0: Tile, src1: Tile, tmp: Tile | None = None, *, precisionType: str | int | None = None) -> None:
     """dst = src0 - floor(src0 / src1) * src1: the sign of src1"""
-def tfmod(dst: Tile, src0: Tile, src1: Tile) -> None:
+def tfmod(dst: Tile, src0: Tile, src1: Tile, *, precisionType: str | int | None = None) -> None:
     """dst = src0 - trunc(src0 / src1) * src1: the sign of src0"""
-def tpow(dst: Tile, src0: Tile, src1: Tile, tmp: Tile | None = None, *, precision_mode: str | int | None = None) -> None:
+def tpow(dst: Tile, src0: Tile, src1: Tile, tmp: Tile | None = None, *, precisionType: str | int | None = None) -> None:
     """dst = src0 ** src1"""
 def tprelu(dst: Tile, src0: Tile, src1: Tile, tmp: Tile | None = None) -> None:
     """dst = src0 if src0 > 0 else src0 * src1"""
@@ -42,15 +42,15 @@ def tneg(dst: Tile, src: Tile) -> None:
     """dst = -src"""
 def trelu(dst: Tile, src: Tile) -> None:
     """dst = max(src, 0)"""
-def texp(dst: Tile, src: Tile, *, precision_mode: str | int | None = None) -> None:
+def texp(dst: Tile, src: Tile, *, precisionType: str | int | None = None) -> None:
     """dst = e ** src"""
-def tlog(dst: Tile, src: Tile, *, precision_mode: str | int | None = None) -> None:
+def tlog(dst: Tile, src: Tile, *, precisionType: str | int | None = None) -> None:
     """dst = ln(src)"""
-def tsqrt(dst: Tile, src: Tile, *, precision_mode: str | int | None = None) -> None:
+def tsqrt(dst: Tile, src: Tile, *, precisionType: str | int | None = None) -> None:
     """dst = sqrt(src)"""
-def trecip(dst: Tile, src: Tile, *, precision_mode: str | int | None = None) -> None:
+def trecip(dst: Tile, src: Tile, *, precisionType: str | int | None = None) -> None:
     """dst = 1 / src"""
-def trsqrt(dst: Tile, src: Tile, tmp: Tile | None = None, *, precision_mode: str | int | None = None) -> None:
+def trsqrt(dst: Tile, src: Tile, tmp: Tile | None = None, *, precisionType: str | int | None = None) -> None:
     """dst = 1 / sqrt(src)"""
 def tadds(dst: Tile, src: Tile, scalar: Number) -> None:
     """dst = src + scalar"""
@@ -62,13 +62,13 @@ def tmins(dst: Tile, src: Tile, scalar: Number) -> None:
     """dst = min(src, scalar)"""
 def tmuls(dst: Tile, src: Tile, scalar: Number) -> None:
     """dst = src * scalar"""
-def tdivs(dst: Tile, src: Tile | Number, scalar: Tile | Number, *, precision_mode: str | int | None = None) -> None:
+def tdivs(dst: Tile, src: Tile | Number, scalar: Tile | Number, *, precisionType: str | int | None = None) -> None:
     """dst = src / scalar in the order written: a tile by a scalar, or a scalar by a tile"""
 def trems(dst: Tile, src: Tile, scalar: Number, tmp: Tile | None = None) -> None:
     """dst = src - floor(src / scalar) * scalar: the sign of scalar"""
 def tfmods(dst: Tile, src: Tile, scalar: Number) -> None:
     """dst = src - trunc(src / scalar) * scalar: the sign of src"""
-def tpows(dst: Tile, src: Tile, scalar: Number, tmp: Tile | None = None, *, precision_mode: str | int | None = None) -> None:
+def tpows(dst: Tile, src: Tile, scalar: Number, tmp: Tile | None = None, *, precisionType: str | int | None = None) -> None:
     """dst = src ** scalar"""
 def tlrelu(dst: Tile, src: Tile, slope: Number) -> None:
     """dst = src if src > 0 else src * slope"""
@@ -132,11 +132,11 @@ def tcvt(dst: Tile, src: Tile, tmp: Tile | None = None, *, rmode: str | int | No
     """dst = src rounded by rmode and, by sat_mode, clamped to dst's range or cut to its low bits"""
 def tpack(dst: Tile, src: Tile) -> None:
     """dst = src packed into narrower elements: its low bits"""
-def tquant(dst: Tile, src: Tile, fp: Tile, quant_type: str | int, offset: Tile | None = None) -> None:
+def tquant(dst: Tile, src: Tile, fp: Tile, quant_type: str | int, tmp: Tile | None = None, offset: Tile | None = None) -> None:
     """INT8_SYM: dst = clamp(rint(src * fp[i]), -128, 127); INT8_ASYM: dst = clamp(rint(src * fp[i] + offset[i]), 0, 255)"""
 def tdequant(dst: Tile, src: Tile, scale: Tile, offset: Tile) -> None:
     """dst = (f32(src) - offset[i]) * scale[i]"""
-def tquant_mx(dst: Tile, exp: Tile, max: Tile, scaling: Tile, src: Tile, quant_type: str | int, exp_zz: Tile | None = None, *, scale_alg: str | None = None, grp_axis: int | None = None, interleave: bool | None = None, store_mode: str | None = None) -> None:
+def tquant_mx(dst: Tile, exp: Tile, max: Tile, scaling: Tile, src: Tile, quant_type: str | int, exp_zz: Tile | None = None, *, quantScaleAlg: str | int | None = None, grpAxis: str | int | None = None, interleave: bool | None = None, storeMode: str | int | None = None) -> None:
     """exp = e8m0 of max|src| in the group; dst = encode(src * 2**(127 - exp))"""
 def trowsum(dst: Tile, src: Tile, tmp: Tile | None = None) -> None:
     """dst[i,0] = sum over j of src[i,j]"""
@@ -168,7 +168,7 @@ def trowexpand(dst: Tile, src: Tile) -> None:
     """dst[i,j] = src[i,0]"""
 def tcolexpand(dst: Tile, src: Tile) -> None:
     """dst[i,j] = src[0,j]"""
-def trowexpandadd(dst: Tile, src0: Tile, src1: Tile) -> None:
+def trowexpandadd(dst: Tile, src0: Tile, src1: Tile, tmp: Tile | None = None) -> None:
     """dst[i,j] = src0[i,j] + src1[i,0]"""
 def trowexpandsub(dst: Tile, src0: Tile, src1: Tile, tmp: Tile | None = None) -> None:
     """dst[i,j] = src0[i,j] - src1[i,0]"""
@@ -178,7 +178,7 @@ def trowexpandmax(dst: Tile, src0: Tile, src1: Tile, tmp: Tile | None = None) ->
     """dst[i,j] = max(src0[i,j], src1[i,0])"""
 def trowexpandmin(dst: Tile, src0: Tile, src1: Tile, tmp: Tile | None = None) -> None:
     """dst[i,j] = min(src0[i,j], src1[i,0])"""
-def trowexpanddiv(dst: Tile, src0: Tile, src1: Tile, tmp: Tile | None = None, *, precision_mode: str | int | None = None) -> None:
+def trowexpanddiv(dst: Tile, src0: Tile, src1: Tile, tmp: Tile | None = None, *, precisionType: str | int | None = None) -> None:
     """dst[i,j] = src0[i,j] / src1[i,0]"""
 def trowexpandexpdif(dst: Tile, src0: Tile, src1: Tile, tmp: Tile | None = None) -> None:
     """dst[i,j] = exp(src0[i,j] - src1[i,0])"""
@@ -192,7 +192,7 @@ def tcolexpandmax(dst: Tile, src0: Tile, src1: Tile) -> None:
     """dst[i,j] = max(src0[i,j], src1[0,j])"""
 def tcolexpandmin(dst: Tile, src0: Tile, src1: Tile) -> None:
     """dst[i,j] = min(src0[i,j], src1[0,j])"""
-def tcolexpanddiv(dst: Tile, src0: Tile, src1: Tile, *, precision_mode: str | int | None = None) -> None:
+def tcolexpanddiv(dst: Tile, src0: Tile, src1: Tile, *, precisionType: str | int | None = None) -> None:
     """dst[i,j] = src0[i,j] / src1[0,j]"""
 def tcolexpandexpdif(dst: Tile, src0: Tile, src1: Tile) -> None:
     """dst[i,j] = exp(src0[i,j] - src1[0,j])"""
@@ -224,7 +224,7 @@ def mgather(dst: Tile, mem: Array, idx: Tile, *, coalesce: str | int | None = No
     """row: dst[r,:] = mem[idx[r],:]; elem: dst[r,c] = flat(mem)[idx[r,c]]"""
 def mscatter(mem: Array, src: Tile, idx: Tile, *, coalesce: str | int | None = None, scatterAtomicOp: str | int | None = None, scatterOob: str | int | None = None) -> None:
     """row: mem[idx[r],:] op= src[r,:]; elem: flat(mem)[idx[r,c]] op= src[r,c]; the last writer wins"""
-def tci(dst: Tile, S: Number, *, descending: bool | None = None) -> None:
+def tci(dst: Tile, S: Number, tmp: Tile | None = None, *, descending: bool | None = None) -> None:
     """dst[0,j] = S + j, or S - j when descending"""
 def ttri(dst: Tile, diagonal: Number, *, upperOrLower: int | None = None) -> None:
     """dst[i,j] = 1 where j <= i + diagonal (lower) or j >= i + diagonal (upper), else 0"""
@@ -236,7 +236,7 @@ def tprefetch(dst: Tile, src: Array, *, layout: str | int | None = None) -> None
     """bring src near, a hint: no value changes"""
 def tprefetch_async(src: Array, session: Any, *, to: Any | None = None) -> Any:
     """start bringing src into the L2 cache; no tile is written"""
-def tstore(dst: Array, src: Tile, preQuantScalar: Number | None = None, *, stPhase: str | int | None = None, atomicType: str | int | None = None, reluPreMode: str | int | None = None, layout: str | int | None = None) -> None:
+def tstore(dst: Array, src: Tile, preQuantScalar: Number | None = None, fp: Tile | None = None, *, stPhase: str | int | None = None, atomicType: str | int | None = None, reluPreMode: str | int | None = None, layout: str | int | None = None) -> None:
     """dst element (r,c) = src[r,c] over src's valid region; combined with memory by atomicType"""
 def tstore_fp(dst: Array, src: Tile, fp: Tile, *, atomicType: str | int | None = None, reluPreMode: str | int | None = None, layout: str | int | None = None) -> None:
     """dst element (r,c) = quant(src[r,c], fp[0,c]) over src's valid region"""
@@ -244,7 +244,7 @@ def tmov(dst: Tile, src: Tile, fp: Tile | None = None, preQuantScalar: Number | 
     """dst[i,j] = convert(src[i,j]), between the buffers and layouts of the two tile types"""
 def tmov_fp(dst: Tile, src: Tile, fp: Tile, *, reluPreMode: str | int | None = None) -> None:
     """dst[i,j] = quant(src[i,j], fp[0,j]); older spelling of tmov with fp"""
-def tfillpad(dst: Tile, src: Tile) -> None:
+def tfillpad(dst: Tile, src: Tile, *, padValue: str | int | None = None) -> None:
     """dst[i,j] = src[i,j] where src is valid, the pad of dst elsewhere"""
 def tfillpad_expand(dst: Tile, src: Tile) -> None:
     """as tfillpad, into a dst that may be larger than src"""
@@ -262,11 +262,11 @@ def tinterleave(dst0: Tile, dst1: Tile, src0: Tile, src1: Tile) -> None:
     """each row as the stream src0[0] src1[0] src0[1] ...: dst0 its first half, dst1 its second"""
 def tdeinterleave(dst0: Tile, dst1: Tile, src0: Tile, src1: Tile | None = None) -> None:
     """each row as the stream src0, then src1: dst0 its even elements, dst1 its odd ones"""
-def textract(dst: Tile, src: Tile, indexRow: Number, indexCol: Number, dst1: Tile | None = None, indexRow1: Number | None = None, indexCol1: Number | None = None, preQuantScalar: Number | None = None, *, mode: str | None = None, reluPreMode: str | int | None = None, accToVecMode: str | int | None = None) -> None:
+def textract(dst: Tile, src: Tile, indexRow: Number, indexCol: Number, dst1: Tile | None = None, indexRow1: Number | None = None, indexCol1: Number | None = None, preQuantScalar: Number | None = None, fp: Tile | None = None, *, mode: str | None = None, reluPreMode: str | int | None = None, accToVecMode: str | int | None = None) -> None:
     """dst[i,j] = src[indexRow+i, indexCol+j] over dst's valid region; dst1 the same at its indices"""
 def textract_fp(dst: Tile, src: Tile, fp: Tile, indexRow: Number, indexCol: Number, *, reluPreMode: str | int | None = None, accToVecMode: str | int | None = None) -> None:
     """dst[i,j] = quant(src[indexRow+i, indexCol+j], fp[0, indexCol+j]) over dst's valid region"""
-def tinsert(dst: Tile, src: Tile, indexRow: Number, indexCol: Number, preQuantScalar: Number | None = None, *, mode: str | None = None, reluPreMode: str | int | None = None, accToVecMode: str | int | None = None) -> None:
+def tinsert(dst: Tile, src: Tile, indexRow: Number, indexCol: Number, preQuantScalar: Number | None = None, fp: Tile | None = None, *, mode: str | None = None, tinsertMode: str | int | None = None, reluPreMode: str | int | None = None, accToVecMode: str | int | None = None) -> None:
     """dst[indexRow+i, indexCol+j] = src[i,j] over src's valid region; the rest of dst stays"""
 def tinsert_fp(dst: Tile, src: Tile, fp: Tile, indexRow: Number, indexCol: Number, *, reluPreMode: str | int | None = None, accToVecMode: str | int | None = None) -> None:
     """dst[indexRow+i, indexCol+j] = quant(src[i,j], fp[0,j]) over src's valid region"""
@@ -328,7 +328,7 @@ def tfree_from_aiv(split: int, entry: Tile | Array | None = None, *, id: int | N
     """give the V2C slot of the last tpop back to the producer"""
 def tsync(events: list[Tile | Array] | Tile | Array | None = None, *, op: str | int | None = None) -> None:
     """wait for every event; with op, until the pipe of that kind of operation is idle"""
-def syncall(workspace: Array | None = None, used_cores: Number | None = None, *, core_type: str | None = None, mode: str | None = None) -> None:
+def syncall(workspace: Any | None = None, used_cores: Number | None = None, *, core_type: str | int | None = None, mode: str | int | None = None) -> None:
     """no core of core_type goes on before all of them are here"""
 def tassign(tile: Tile | Array, addr: Number, *, to: Any | None = None) -> Any:
     """result = the tile at byte address addr of its buffer"""
@@ -342,10 +342,10 @@ def sethf32mode(enable: bool, *, mode: str | int | None = None) -> None:
     """products of f32 tiles round their factors to HF32 first"""
 def settf32mode(enable: bool, *, mode: str | int | None = None) -> None:
     """products of f32 tiles round their factors to TF32 first"""
-def set_quant_scalar(preQuantScalar: Number, out_type: str) -> None:
-    """the next tpush of an accumulator scales by preQuantScalar to out_type"""
-def set_quant_vector(fp: Tile) -> None:
-    """the next tpush of an accumulator scales column j by fp[0,j]"""
+def set_quant_scalar(preQuantScalar: Number, *, id: int | None = None, out_type: str | None = None) -> None:
+    """pushes of an accumulator to queue id scale by preQuantScalar; with out_type the next push"""
+def set_quant_vector(fp: Tile, *, id: int | None = None) -> None:
+    """pushes of an accumulator to queue id scale column j by fp[0,j]; without id the next push"""
 def tprint(src: Tile | Array) -> None:
     """print the valid region of a tile, or a view of global memory"""
 def tgetval(src: Tile, offset: Number, *, to: Any | None = None) -> Scalar[Any]:
@@ -384,6 +384,10 @@ def addptr(ptr: Address, offset: Number, *, to: Any | None = None) -> Pointer:
     """result = ptr + offset, counted in elements"""
 def castptr(input: Address, *, to: Any | None = None) -> Pointer:
     """the same byte address as an integer, or as a pointer to other elements of the same space"""
+def ptrtoint(input: Address, *, to: Any | None = None) -> Scalar[Any]:
+    """the byte address of a global pointer as a number, or the pointer to one"""
+def inttoptr(input: Number, *, to: Any | None = None) -> Pointer:
+    """the byte address of a global pointer as a number, or the pointer to one"""
 def get_tensor_view_dim(tensor_view: Array, dim_index: Number, *, to: Any | None = None) -> Scalar[Any]:
     """result = the size of dimension dim_index"""
 def get_tensor_view_stride(tensor_view: Array, dim_index: Number, *, to: Any | None = None) -> Scalar[Any]:
@@ -436,12 +440,24 @@ def get_buf(op_type: str | int, buf_id_dyn: Number | None = None, mode_dyn: Numb
     """mode 0: hold the pipe until every earlier rls_buf of this id is done; mode 1: do not wait"""
 def rls_buf(op_type: str | int, buf_id_dyn: Number | None = None, mode_dyn: Number | None = None, *, buf_id: int | None = None, mode: int | None = None) -> None:
     """mode 0: done when the pipe's work on this id is; mode 1: when all pipes' work on it is"""
+def get_buf_dyn(buf_id_dyn: Number, op_type: str | int, *, mode: int | None = None) -> None:
+    """get_buf with the id as an index"""
+def rls_buf_dyn(buf_id_dyn: Number, op_type: str | int, *, mode: int | None = None) -> None:
+    """rls_buf with the id as an index"""
 def declare_eventid_array(*, to: Any | None = None) -> Any:
     """array = as many event ids as its type says, not yet set"""
 def eventid_array_get(array: Any, index: Number) -> Scalar[Any]:
     """result = array[index]"""
 def eventid_array_set(array: Any, index: Number, value: Number) -> None:
     """array[index] = value"""
+def cmo_cacheinvalid(addr: Any | None = None, *, space: str | int | None = None) -> None:
+    """cached global memory is dropped before a scalar reads it: all of it, or the line at addr"""
+def dcci(ptr: Address, cache: str | int, *, dst: str | int | None = None) -> None:
+    """a line at ptr, or the whole data cache, is written back and dropped"""
+def fence_barrier_all(scope: str | int) -> None:
+    """every pipe waits until all work is done, and what it wrote is visible in scope"""
+def dsb(mem: str | int) -> None:
+    """earlier accesses to a memory domain are done before later ones begin"""
 def sync_set(pipe: str | int, event_id_dyn: Number | None = None, *, event_id: int | None = None, ffts_mode: int | None = None) -> None:
     """count up on the other side once pipe has done all earlier work"""
 def sync_wait(pipe: str | int, event_id_dyn: Number | None = None, *, event_id: int | None = None) -> None:
@@ -450,19 +466,23 @@ def set_cross_core(core_id: Number, event_id: Number) -> None:
     """count up; the cube reaches both sub-blocks, and theirs are combined for the cube"""
 def wait_flag_dev(event_id: Number, core_id: Number | None = None) -> None:
     """hold the whole core until the count is above 0 (on the cube: of both sub-blocks)"""
-def set_intra_block(pipe: Number, event_id: Number) -> None:
+def set_intra_block(pipe_dyn: Number | None = None, event_dyn: Number | None = None, event_id_dyn: Number | None = None, *, pipe: str | int | None = None, event_id: int | None = None) -> None:
     """count up on one sub-block once pipe has done all earlier work"""
-def wait_intra_core(pipe: Number, event_id: Number) -> None:
+def wait_intra_block(pipe_dyn: Number | None = None, event_dyn: Number | None = None, event_id_dyn: Number | None = None, *, pipe: str | int | None = None, event_id: int | None = None) -> None:
     """hold pipe until the count is above 0, then count down"""
+def set_cross_block(pipe: str | int, event_id_dyn: Number | None = None, *, event_id: int | None = None, ffts_mode: int | None = None) -> None:
+    """tell all cores of this kind that pipe has come here"""
+def wait_cross_block(pipe: str | int, event_id_dyn: Number | None = None, *, event_id: int | None = None, ffts_mode: int | None = None) -> None:
+    """hold pipe until all cores of this kind have come"""
 def set_ffts(ffts: Address) -> None:
     """from here on cores signal each other through the memory at ffts"""
-def aic_initialize_pipe(dir_mask: int, slot_size: int, gm_slot_buffer: Address | None = None, gm_slot_tensor: Array | None = None, c2v_consumer_buf: Number | None = None, v2c_consumer_buf: Number | None = None, *, id: int | None = None, local_slot_num: int | None = None, nosplit: bool | None = None) -> None:
+def aic_initialize_pipe(dir_mask: int, slot_size: int, gm_slot_buffer: Address | None = None, gm_slot_tensor: Array | None = None, c2v_consumer_buf: Number | None = None, v2c_consumer_buf: Number | None = None, *, id: int | None = None, slot_num: int | None = None, local_slot_num: int | None = None, nosplit: bool | None = None, acc_push_epilogue: str | int | None = None) -> None:
     """the cube end of queue id"""
-def aiv_initialize_pipe(dir_mask: int, slot_size: int, gm_slot_buffer: Address | None = None, gm_slot_tensor: Array | None = None, c2v_consumer_buf: Number | None = None, v2c_consumer_buf: Number | None = None, *, id: int | None = None, local_slot_num: int | None = None, nosplit: bool | None = None) -> None:
+def aiv_initialize_pipe(dir_mask: int, slot_size: int, gm_slot_buffer: Address | None = None, gm_slot_tensor: Array | None = None, c2v_consumer_buf: Number | None = None, v2c_consumer_buf: Number | None = None, *, id: int | None = None, slot_num: int | None = None, local_slot_num: int | None = None, nosplit: bool | None = None, acc_push_epilogue: str | int | None = None) -> None:
     """the vector end of queue id"""
-def initialize_l2g2l_pipe(gm_addr: Any, dir_mask: int, slot_size: int, slot_num: int, local_addr: Any | None = None, peer_local_addr: Any | None = None, *, local_slot_num: int | None = None, flag_base: int | None = None, nosplit: bool | None = None, to: Any | None = None) -> Any:
+def initialize_l2g2l_pipe(gm_addr: Any, dir_mask: int, slot_size: int, slot_num: int, local_addr: Any | None = None, peer_local_addr: Any | None = None, *, local_slot_num: int | None = None, flag_base: int | None = None, nosplit: bool | None = None, acc_push_epilogue: str | int | None = None, to: Any | None = None) -> Any:
     """pipe = a queue whose slots lie in global memory (a2a3)"""
-def initialize_l2l_pipe(local_addr: Any, dir_mask: int, slot_size: int, slot_num: int, peer_local_addr: Any | None = None, *, flag_base: int | None = None, nosplit: bool | None = None, to: Any | None = None) -> Any:
+def initialize_l2l_pipe(local_addr: Any, dir_mask: int, slot_size: int, slot_num: int, peer_local_addr: Any | None = None, *, flag_base: int | None = None, nosplit: bool | None = None, acc_push_epilogue: str | int | None = None, to: Any | None = None) -> Any:
     """pipe = a queue whose slots lie in the consumer's local buffer (a5)"""
 def reserve_buffer(name: str, size: int, location: str | int, autoAlloc: bool, *, base: int | None = None, to: Any | None = None) -> Scalar[Any]:
     """addr = the base of size bytes kept free for a queue"""
@@ -482,6 +502,10 @@ def load_scalar(ptr: Address, offset: Number, *, to: Any | None = None) -> Scala
     """value = ptr[offset], in elements"""
 def store_scalar(ptr: Address, offset: Number, value: Number) -> None:
     """ptr[offset] = value, in elements"""
+def ld_dev(ptr: Address, offset: Number, *, to: Any | None = None) -> Scalar[Any]:
+    """value = ptr[offset], in elements; past the data cache"""
+def st_dev(ptr: Address, offset: Number, value: Number) -> None:
+    """ptr[offset] = value, in elements; past the data cache"""
 def declare_local_array(*, to: Any | None = None) -> Any:
     """array = an array of the scalar unit, not yet set"""
 def local_array_get(array: Any, indices: list[Number] | Number | None = None, *, to: Any | None = None) -> Scalar[Any]:
@@ -506,7 +530,7 @@ def vldsx2(source: Address, offset: Number, dist: str, *, to: Any | None = None)
     """DINTLV_Bk: low item i = src[2i], high item i = src[2i+1] of a 512-byte window; BDINTLV: the same with 32-byte blocks"""
 def vsldb(source: Address, block_stride: Number, repeat_stride: Number, mask: Mask | None = None, *, to: Any | None = None) -> Vreg:
     """block b = mask lane b ? UB block at source + (repeat_stride + b * block_stride) * 32 B : 0, b < 8"""
-def vgather2(source: Address, offsets: Vreg, mask: Mask | None = None, *, to: Any | None = None) -> Vreg:
+def vgather2(source: Address, offsets: Vreg, mask: Mask | Number, *, to: Any | None = None) -> Vreg:
     """result[i] = mask[i] ? UB[source + offsets[i] elements] : 0"""
 def vgatherb(source: Address, offsets: Vreg, mask: Mask | None = None, *, to: Any | None = None) -> Vreg:
     """block b = mask lane b ? 32 bytes of UB at source + offsets[b] bytes : 0, b < 8"""
@@ -524,17 +548,21 @@ def vscatter(value: Vreg, destination: Address, offsets: Vreg, mask: Mask | None
     """UB[destination + offsets[i] elements] = value[i] where mask[i]"""
 def vsst(value: Vreg, destination: Address, offset: Number, stride: str) -> None:
     """strided store: the token picks the sub-elements written in each destination block"""
-def vldas(source: Address, *, to: Any | None = None) -> Any:
+def vldas(source: Address, offset: Number | None = None, *, to: Any | None = None) -> Any:
     """result = load state primed with the 32-byte block that holds source"""
-def vldus(source: Address, align: Any, *, to: Any | None = None) -> tuple[Vreg, Any]:
+def vldus(source: Address, align: Any, increment: Number | None = None, *, to: Any | None = None) -> tuple[Vreg, Any]:
     """result[i] = UB[source + i elements]; updated_align is the state for a later vldus"""
 def uvld(source: Address, offset: Number, *, to: Any | None = None) -> Vreg:
     """result[i] = UB[source + offset + i elements]: vldas and vldus in one"""
 def init_align(*, to: Any | None = None) -> Any:
     """result = an empty store state"""
+def sprsti(destination: Address, offset: Number, spr: str, *, to: Any | None = None) -> None:
+    """UB at destination + offset = special register AR, 4 bytes; offset counts words of 4 bytes, a constant"""
+def sprsts(destination: Address, offset: Number, spr: str, *, to: Any | None = None) -> None:
+    """UB at destination + offset = special register AR, 4 bytes; offset counts bytes"""
 def sprclr(spr: str) -> None:
     """clear special register AR, the store offset of vstur and vstar"""
-def vstas(value: Any, destination: Address, offset: Number) -> None:
+def vstas(value: Any, destination: Address, offset: Number, *, to: Any | None = None) -> None:
     """UB before destination + offset elements = the pending bytes of a vstus or pstu stream"""
 def vstar(value: Any, destination: Address) -> None:
     """UB before destination + AR bytes = the pending bytes of a vstur stream"""
@@ -761,17 +789,193 @@ def pbitcast(input: Mask, *, to: Any | None = None) -> Mask:
 def plds(source: Address, offset: Number, dist: str, *, to: Any | None = None) -> Mask:
     """result = the image at source + offset bytes, distributed"""
 def pldi(source: Address, offset: Number, dist: str, *, to: Any | None = None) -> Mask:
-    """result = the image at source + offset bytes, distributed; offset is an immediate"""
-def psts(value: Mask, destination: Address, offset: Number, dist: str) -> None:
+    """result = the image offset images on from source, distributed; offset is an immediate"""
+def psts(value: Mask, destination: Address, offset: Number, dist: str, *, to: Any | None = None) -> None:
     """the image at destination + offset bytes = value, distributed"""
-def psti(value: Mask, destination: Address, offset: Number, dist: str) -> None:
-    """the image at destination + offset bytes = value, distributed; offset is an immediate"""
+def psti(value: Mask, destination: Address, offset: Number, dist: str, *, to: Any | None = None) -> None:
+    """the image offset images on from destination = value; offset is an immediate"""
 def pld(source: Address, areg: Number, dist: str, *, to: Any | None = None) -> Mask:
     """result = the image at source + 8 * areg bytes, distributed"""
 def pst(value: Mask, destination: Address, areg: Number, dist: str) -> None:
     """the image at destination + 8 * areg bytes = value, distributed"""
 def pstu(align_in: Any, value: Mask, base: Address, *, to: Any | None = None) -> Any:
     """append the lanes of value as bits to an unaligned stream: 16 bytes of b16, 8 of b32"""
+def vmi_vabs(source: Any, mask: Any | None = None, *, pmode: str | None = None, to: Any | None = None) -> Any:
+    """|x|"""
+def vmi_vneg(source: Any, mask: Any | None = None, *, pmode: str | None = None, to: Any | None = None) -> Any:
+    """-x; integers wrap"""
+def vmi_vrelu(source: Any, mask: Any | None = None, *, pmode: str | None = None, to: Any | None = None) -> Any:
+    """max(x, 0)"""
+def vmi_vexp(source: Any, mask: Any | None = None, *, pmode: str | None = None, to: Any | None = None) -> Any:
+    """e to the power x"""
+def vmi_vln(source: Any, mask: Any | None = None, *, pmode: str | None = None, to: Any | None = None) -> Any:
+    """natural logarithm of x"""
+def vmi_vsqrt(source: Any, mask: Any | None = None, *, pmode: str | None = None, to: Any | None = None) -> Any:
+    """square root of x"""
+def vmi_vnot(source: Vreg | Mask, mask: Any | None = None, *, pmode: str | None = None, to: Any | None = None) -> Vreg | Mask:
+    """bitwise complement of integers, or of a mask"""
+def vmi_vadd(lhs: Any, rhs: Any, mask: Any | None = None, *, pmode: str | None = None, to: Any | None = None) -> Any:
+    """lhs + rhs; integers wrap"""
+def vmi_vsub(lhs: Any, rhs: Any, mask: Any | None = None, *, pmode: str | None = None, to: Any | None = None) -> Any:
+    """lhs - rhs; integers wrap"""
+def vmi_vmul(lhs: Any, rhs: Any, mask: Any | None = None, *, pmode: str | None = None, to: Any | None = None) -> Any:
+    """lhs * rhs"""
+def vmi_vdiv(lhs: Any, rhs: Any, mask: Any | None = None, *, pmode: str | None = None, to: Any | None = None) -> Any:
+    """lhs / rhs"""
+def vmi_vmax(lhs: Any, rhs: Any, mask: Any | None = None, *, pmode: str | None = None, to: Any | None = None) -> Any:
+    """the larger"""
+def vmi_vmin(lhs: Any, rhs: Any, mask: Any | None = None, *, pmode: str | None = None, to: Any | None = None) -> Any:
+    """the smaller"""
+def vmi_vshl(lhs: Any, rhs: Any, mask: Any | None = None, *, pmode: str | None = None, to: Any | None = None) -> Any:
+    """lhs << rhs"""
+def vmi_vshr(lhs: Any, rhs: Any, mask: Any | None = None, *, pmode: str | None = None, to: Any | None = None) -> Any:
+    """lhs >> rhs"""
+def vmi_vand(lhs: Vreg | Mask, rhs: Vreg | Mask, mask: Any | None = None, *, pmode: str | None = None, to: Any | None = None) -> Vreg | Mask:
+    """bitwise and of integers, or of two masks"""
+def vmi_vor(lhs: Vreg | Mask, rhs: Vreg | Mask, mask: Any | None = None, *, pmode: str | None = None, to: Any | None = None) -> Vreg | Mask:
+    """bitwise or of integers, or of two masks"""
+def vmi_vxor(lhs: Vreg | Mask, rhs: Vreg | Mask, mask: Any | None = None, *, pmode: str | None = None, to: Any | None = None) -> Vreg | Mask:
+    """bitwise xor of integers, or of two masks"""
+def vmi_shrsi(lhs: Any, rhs: Any, *, to: Any | None = None) -> Any:
+    """lhs >> rhs, the sign fills"""
+def vmi_shrui(lhs: Any, rhs: Any, *, to: Any | None = None) -> Any:
+    """lhs >> rhs, zeros fill"""
+def vmi_vadds(src: Any, scalar: Number, mask: Any, *, pmode: str | None = None, to: Any | None = None) -> Any:
+    """src + scalar"""
+def vmi_vmuls(src: Any, scalar: Number, mask: Any, *, pmode: str | None = None, to: Any | None = None) -> Any:
+    """src * scalar"""
+def vmi_vmaxs(src: Any, scalar: Number, mask: Any, *, pmode: str | None = None, to: Any | None = None) -> Any:
+    """max(src, scalar)"""
+def vmi_vmins(src: Any, scalar: Number, mask: Any, *, pmode: str | None = None, to: Any | None = None) -> Any:
+    """min(src, scalar)"""
+def vmi_vshls(src: Any, scalar: Number, mask: Any, *, pmode: str | None = None, to: Any | None = None) -> Any:
+    """src << scalar"""
+def vmi_vshrs(src: Any, scalar: Number, mask: Any, *, pmode: str | None = None, to: Any | None = None) -> Any:
+    """src >> scalar"""
+def vmi_vmula(acc: Any, lhs: Any, rhs: Any, mask: Any | None = None, *, pmode: str | None = None, to: Any | None = None) -> Any:
+    """acc + lhs * rhs, rounded once"""
+def vmi_vprelu(x: Any, alpha: Any, mask: Any | None = None, *, pmode: str | None = None, to: Any | None = None) -> Any:
+    """x >= 0 ? x : alpha * x"""
+def vmi_fma(lhs: Any, rhs: Any, acc: Any, *, to: Any | None = None) -> Any:
+    """lhs * rhs + acc, rounded once"""
+def vmi_vaxpy(x: Any, acc: Any, alpha: Number, mask: Any, *, pmode: str | None = None, to: Any | None = None) -> Any:
+    """alpha * x + acc"""
+def vmi_vlrelu(x: Any, slope: Number, mask: Any, *, pmode: str | None = None, to: Any | None = None) -> Any:
+    """x >= 0 ? x : slope * x"""
+def vmi_vexpdif(x: Any, max: Any, mask: Any, *, pmode: str | None = None, to: Any | None = None) -> Any:
+    """e to the power x - max, in f32"""
+def vmi_vmull(a: Any, b: Any, mask: Any, *, pmode: str | None = None, to: Any | None = None) -> tuple[Any, Any]:
+    """low and high words of the 64-bit product"""
+def vmi_vaddc(lhs: Any, rhs: Any, mask: Any, *, to: Any | None = None) -> tuple[Any, Any]:
+    """lhs + rhs of 32 bits, and a mask of what is carried"""
+def vmi_vaddcs(lhs: Any, rhs: Any, carry_in: Any, mask: Any, *, to: Any | None = None) -> tuple[Any, Any]:
+    """lhs + rhs + carry_in of 32 bits, and a mask of what is carried"""
+def vmi_vcmp(lhs: Any, rhs: Any, seed: Any, cmp: str, *, pmode: str | None = None, to: Any | None = None) -> Any:
+    """seed and (lhs cmp rhs)"""
+def vmi_vcmps(src: Any, scalar: Number, seed: Any, cmp: str, *, pmode: str | None = None, to: Any | None = None) -> Any:
+    """seed and (src cmp scalar)"""
+def vmi_cmpf(lhs: Any, rhs: Any, predicate: str, *, to: Any | None = None) -> Any:
+    """lhs predicate rhs"""
+def vmi_cmpi(lhs: Any, rhs: Any, predicate: str, *, to: Any | None = None) -> Any:
+    """lhs predicate rhs"""
+def vmi_vsel(mask: Any, true_value: Any, false_value: Any, *, pmode: str | None = None, to: Any | None = None) -> Any:
+    """mask[i] ? true_value[i] : false_value[i]"""
+def vmi_vbrc(value: Vreg | Number, *, group: int | None = None, to: Any | None = None) -> Any:
+    """a scalar or single lane everywhere, or slot g in every lane of group g"""
+def vmi_vci(base: Number, *, order: str | None = None, group: int | None = None, to: Any | None = None) -> Any:
+    """base + i or base - i; with groups, counted anew in each"""
+def vmi_constant(value: str | int, *, to: Any | None = None) -> Any:
+    """one value for all lanes, or one for each"""
+def vmi_create_mask(active_lanes: Number, *, to: Any | None = None) -> Any:
+    """the first active_lanes lanes"""
+def vmi_create_group_mask(active_elems_per_group: Number, num_groups: int, group_size: int, *, to: Any | None = None) -> Any:
+    """the first active_elems_per_group lanes of every group"""
+def vmi_pset(pattern: str, *, group: int | None = None, to: Any | None = None) -> Any:
+    """the lanes a pattern names, in every group"""
+def vmi_pge(pattern: str, *, group: int | None = None, to: Any | None = None) -> Any:
+    """the lanes a pattern names, in every group"""
+def vmi_plt(scalar: Number, *, to: Any | None = None) -> tuple[Any, Scalar[Any]]:
+    """the first scalar lanes, and how many are left for the next vector"""
+def vmi_constant_mask(value: str | int, *, to: Any | None = None) -> Any:
+    """one bit for all lanes, or one for each"""
+def vmi_vcadd(source: Any, mask: Any, *, group: int | None = None, pmode: str | None = None, reassoc: str | int | None = None, to: Any | None = None) -> Any:
+    """result[g] = the sum of the active lanes of group g"""
+def vmi_vcmax(source: Any, mask: Any, *, group: int | None = None, pmode: str | None = None, to: Any | None = None) -> Any:
+    """result[g] = the maximum of the active lanes of group g"""
+def vmi_vcmin(source: Any, mask: Any, *, group: int | None = None, pmode: str | None = None, to: Any | None = None) -> Any:
+    """result[g] = the minimum of the active lanes of group g"""
+def vmi_vcvt(source: Any, *, rounding: str | None = None, saturate: str | None = None, pmode: str | None = None, to: Any | None = None) -> Any:
+    """source converted"""
+def vmi_extsi(source: Any, *, rounding: str | None = None, saturate: str | None = None, pmode: str | None = None, to: Any | None = None) -> Any:
+    """source with its sign extended"""
+def vmi_extui(source: Any, *, rounding: str | None = None, saturate: str | None = None, pmode: str | None = None, to: Any | None = None) -> Any:
+    """source with zeros in front"""
+def vmi_vinterpret_cast(source: Any, *, to: Any | None = None) -> Any:
+    """the same bits as lanes of another type"""
+def vmi_ensure_layout(source: Any, *, to: Any | None = None) -> Any:
+    """source, kept in another way"""
+def vmi_ensure_mask_layout(source: Any, *, to: Any | None = None) -> Any:
+    """source, kept in another way"""
+def vmi_ensure_mask_granularity(source: Any, *, to: Any | None = None) -> Any:
+    """source, kept in another way"""
+def vmi_pack(parts: list[Any] | Any | None = None, *, to: Any | None = None) -> Vreg | Mask:
+    """between a logical value and its registers, by the layout of its type"""
+def vmi_unpack(source: Vreg | Mask) -> None:
+    """between a logical value and its registers, by the layout of its type"""
+def vmi_vintlv(lhs: Any, rhs: Any, mask: Any, *, pmode: str | None = None, to: Any | None = None) -> tuple[Any, Any]:
+    """lanes of lhs and rhs in turn: the first half, the second half"""
+def vmi_vdintlv(lhs: Any, rhs: Any, mask: Any, *, pmode: str | None = None, to: Any | None = None) -> tuple[Any, Any]:
+    """even and odd lanes of lhs followed by rhs"""
+def vmi_vselr(source: Any, index: Any, *, to: Any | None = None) -> Any:
+    """source[index[i]]"""
+def vmi_shuffle(source: Any, indices: str | int, *, to: Any | None = None) -> Any:
+    """source[indices[i]], the indices written in the program"""
+def vmi_channel_split(source: Any) -> None:
+    """result c holds the lanes c, c + N, c + 2 N, ... of source"""
+def vmi_channel_merge(inputs: list[Any] | Any | None = None, *, to: Any | None = None) -> Any:
+    """the lanes of the inputs in turn"""
+def vmi_compress(source: Any, mask: Any, *, to: Any | None = None) -> Any:
+    """the active lanes of source moved to the front, 0 behind them"""
+def vmi_active_prefix_index(mask: Any, *, to: Any | None = None) -> Any:
+    """how many lanes before i are active"""
+def vmi_vload(source: Address, offset: Number, stride: Number | None = None, block_stride: Number | None = None, repeat_stride: Number | None = None, *, dist_mode: str | None = None, group: int | None = None, pmode: str | None = None, to: Any | None = None) -> Any:
+    """L elements from source + offset: a run, a row a group, 32-byte blocks, or by dist_mode"""
+def vmi_vstore(value: Any, destination: Address, offset: Number, second: Any | None = None, stride: Number | None = None, block_stride: Number | None = None, repeat_stride: Number | None = None, mask: Any | None = None, *, dist_mode: str | None = None, group: int | None = None, pmode: str | None = None) -> None:
+    """active lanes to destination + offset: a run, a row a group, or 32-byte blocks"""
+def vmi_vsstb(value: Any, destination: Address, offset: Number, block_stride: Number, mask: Any, *, pmode: str | None = None) -> None:
+    """active lanes to 32-byte blocks that are block_stride blocks apart"""
+def vmi_vgather(source: Address, offsets: Any, mask: Any, *, pmode: str | None = None, to: Any | None = None) -> Any:
+    """mask[i] ? UB[source + offsets[i] elements] : 0"""
+def vmi_vgatherb(source: Address, offsets: Any, mask: Any, *, pmode: str | None = None, to: Any | None = None) -> Any:
+    """32-byte blocks from source + offsets[b] bytes, under the mask of their lanes"""
+def vmi_vscatter(value: Any, destination: Address, offsets: Any, mask: Any, *, pmode: str | None = None) -> None:
+    """UB[destination + offsets[i] elements] = value[i] where mask[i]; the last lane wins"""
+def vmi_group_load(source: Address, offset: Number, row_stride: Number, num_groups: int, *, to: Any | None = None) -> Any:
+    """a row of L / num_groups elements a group, row_stride elements apart"""
+def vmi_group_slot_load(source: Address, offset: Number, source_group_stride: Number, num_groups: int, *, to: Any | None = None) -> Any:
+    """one element a group, source_group_stride elements apart"""
+def vmi_group_broadcast_load(source: Address, offset: Number, source_group_stride: Number, num_groups: int, *, to: Any | None = None) -> Any:
+    """one element a group, in all its lanes, source_group_stride elements apart"""
+def vmi_group_store(value: Any, destination: Address, offset: Number, row_stride: Number, num_groups: int) -> None:
+    """a row of L / num_groups elements a group, row_stride elements apart"""
+def vmi_masked_load(source: Address, offset: Number, mask: Any, passthru: Any, *, to: Any | None = None) -> Any:
+    """active lanes from a run in memory, passthru elsewhere"""
+def vmi_expand_load(source: Address, offset: Number, mask: Any, passthru: Any, *, to: Any | None = None) -> Any:
+    """consecutive elements into the active lanes, passthru elsewhere"""
+def vmi_gather(source: Address, indices: Any, mask: Any, passthru: Any, *, to: Any | None = None) -> Any:
+    """mask[i] ? UB[source + indices[i] elements] : passthru[i]"""
+def vmi_scatter(value: Any, destination: Address, indices: Any, mask: Any) -> None:
+    """UB[destination + indices[i] elements] = value[i] where mask[i]"""
+def vmi_compress_store(value: Any, destination: Address, offset: Number, mask: Any) -> None:
+    """active lanes one after another from destination + offset on"""
+def vmi_stride_load(source: Address, offset: Number, block_stride: Number, repeat_stride: Number, mask: Any, *, to: Any | None = None) -> Any:
+    """32-byte blocks, block_stride blocks apart, under the mask of their lanes"""
+def vmi_stride_store(value: Any, destination: Address, offset: Number, block_stride: Number, repeat_stride: Number, mask: Any) -> None:
+    """active lanes to 32-byte blocks, block_stride blocks apart"""
+def vmi_deinterleave_load(source: Address, offset: Number, *, to: Any | None = None) -> tuple[Any, Any]:
+    """even elements from source + offset on in low, odd ones in high"""
+def vmi_interleave_store(low: Any, high: Any, destination: Address, offset: Number) -> None:
+    """low and high in turn from destination + offset on"""
 def mte_gm_ub(source: Address, destination: Address, l2_cache_ctl: Number, len_burst: Number, n_burst: Number, nburst_src_stride: Number, nburst_dst_stride: Number, loop_counts: list[Number] | Number | None = None, loop_src_strides: list[Number] | Number | None = None, loop_dst_strides: list[Number] | Number | None = None, pad_value: Number | None = None, left_padding_count: Number | None = None, right_padding_count: Number | None = None) -> None:
     """for each loop, r < n_burst: copy len_burst bytes from source + r*nburst_src_stride to destination + r*nburst_dst_stride; pad fills UB rows"""
 def mte_ub_gm(source: Address, destination: Address, len_burst: Number, n_burst: Number, nburst_src_stride: Number, nburst_dst_stride: Number, loop_counts: list[Number] | Number | None = None, loop_src_strides: list[Number] | Number | None = None, loop_dst_strides: list[Number] | Number | None = None) -> None:
@@ -826,10 +1030,26 @@ def set_channel_para(first: Number, second: Number) -> None:
     """fixpipe nz2dn: loop0_src_stride<<48; first has the low 40 bits, second the high 24"""
 def set_mov_pad_val(value: Number) -> None:
     """pad value of later GM to UB copies with data_select_bit = 1"""
+def set_atomic_f32() -> None:
+    """later writes to global memory combine as f32"""
+def set_atomic_f16() -> None:
+    """later writes to global memory combine as f16"""
+def set_atomic_s16() -> None:
+    """later writes to global memory combine as i16"""
 def set_atomic_s32() -> None:
     """later writes to global memory combine as i32"""
 def set_atomic_s8() -> None:
     """later writes to global memory combine as i8"""
+def set_atomic_bf16() -> None:
+    """later writes to global memory combine as bf16"""
+def set_atomic_none() -> None:
+    """later writes to global memory replace what is there"""
+def set_atomic_add() -> None:
+    """later writes to global memory add to what is there"""
+def set_atomic_max() -> None:
+    """later writes to global memory keep the larger"""
+def set_atomic_min() -> None:
+    """later writes to global memory keep the smaller"""
 def mte_gm_l1(source: Address, destination: Address, len_burst: Number, n_burst: Number, nburst_src_stride: Number, nburst_dst_stride: Number, loop_counts: list[Number] | Number | None = None, loop_src_strides: list[Number] | Number | None = None, loop_dst_strides: list[Number] | Number | None = None) -> None:
     """for each loop, r < n_burst: copy len_burst bytes from source + r*nburst_src_stride to destination + r*nburst_dst_stride; no layout change"""
 def mte_l1_ub(source: Address, destination: Address, len_burst: Number, n_burst: Number, nburst_src_stride: Number, nburst_dst_stride: Number, loop_counts: list[Number] | Number | None = None, loop_src_strides: list[Number] | Number | None = None, loop_dst_strides: list[Number] | Number | None = None) -> None:
@@ -840,9 +1060,9 @@ def mte_l1_l0a(source: Address, destination: Address, m: Number, k: Number, star
     """the NZ tile [m,k], or [k,m] with transpose in L1 becomes the m x k operand in l0a"""
 def mte_l1_l0b(source: Address, destination: Address, k: Number, n: Number, start_row: Number | None = None, start_col: Number | None = None, *, transpose: bool | None = None) -> None:
     """the NZ tile [n,k], or [k,n] with transpose in L1 becomes the k x n operand in l0b"""
-def mte_l1_l0a_mx(source: Address, destination: Address, m: Number, k: Number) -> None:
+def mte_l1_l0a_mx(source: Address, destination: Address, m: Number, k: Number, start_row: Number | None = None, start_col: Number | None = None) -> None:
     """load scale[m][k/32] of the left tile: bytes b that stand for 2^(b-127)"""
-def mte_l1_l0b_mx(source: Address, destination: Address, k: Number, n: Number) -> None:
+def mte_l1_l0b_mx(source: Address, destination: Address, k: Number, n: Number, start_row: Number | None = None, start_col: Number | None = None) -> None:
     """load scale[k/32][n] of the right tile, n-major: bytes b that stand for 2^(b-127)"""
 def mte_l1_bt(source: Address, destination: Address, len_burst: Number, n_burst: Number, nburst_src_gap: Number, nburst_dst_gap: Number) -> None:
     """bias values from L1 to the bias table, f16 and bf16 widened; len_burst and gaps count 32 bytes of source"""

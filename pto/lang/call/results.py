@@ -21,9 +21,9 @@ Operands = Mapping[str, Given]
 
 
 def result_types(row: Instr, operands: Operands, to: Any) -> list[t.Type]:
-    """One type a result. Post-updated bases are left out: Python computes addresses itself."""
+    """One type a result. Optional ones are left out: Python computes moved addresses itself."""
     values = [v for v in operands.values() if isinstance(v, Value)]
-    kept = [r for r in row.results if r.name not in ("updated_base", "base_out")]
+    kept = [r for r in row.results if not r.optional]
     return [_type(row, result, values, to) for result in kept]
 
 

@@ -50,8 +50,8 @@ def issuing_pipe(case: Case) -> Callable[[Values], str]:
         return lambda values: name
     if case.profile.sync.cross_core == "modes" and isinstance(order, kinds.Hear):
         return lambda values: "S"
-    if "pipe" in case.row.operand_names:
-        at = case.row.operand_names.index("pipe")
+    if case.op.operand("pipe_dyn") is not None:
+        at = case.row.operand_names.index("pipe_dyn")
         return lambda values: (ENUMS["pipe"].word(values[at]) or "S").removeprefix("PIPE_")
     return lambda values: name
 
@@ -172,7 +172,7 @@ def _hear(case: Case, order: kinds.Hear) -> MakeEffect:
 
 def _round(case: Case, order: kinds.Meet) -> Callable[[Any], tuple[Any, ...]]:
     """Meetings are told apart: who comes to the next one says nothing about this."""
-    kind = case.word(order.kind) or "Mix"
+    kind = case.word(order.kind) or "mix"
     return lambda core: ((fx.ALL_CORES, kind, config.round_of(core, kind)),)
 
 
@@ -181,7 +181,7 @@ def _meet(case: Case, order: kinds.Meet) -> MakeEffect:
 
     The one that comes tells so at once, also when it then has to wait.
     """
-    where, kind = _round(case, order), case.word(order.kind) or "Mix"
+    where, kind = _round(case, order), case.word(order.kind) or "mix"
 
     def of(core: Any, values: Values) -> fx.Effect | None:
         everyone = config.all_cores(core, kind, values[1])
@@ -331,6 +331,7 @@ _MAKE: dict[type, Callable[[Case, Any], MakeEffect]] = {
     kinds.SetFlag: _flag,
     kinds.WaitFlag: _flag,
     kinds.Barrier: _barrier,
+    kinds.Fence: _barrier,
     kinds.MemoryBarrier: _memory_barrier,
     kinds.Acquire: _buffer,
     kinds.Release: _buffer,

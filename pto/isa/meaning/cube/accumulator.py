@@ -7,13 +7,14 @@ in a row of words.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from pto.core.convert import Round, convert
-from pto.core.dtypes import F32, I16, I32, U64, DType, dtype
+from pto.core.dtypes import BF16, F8E4M3, F16, F32, HIFLOAT8, I8, I16, I32, U64, DType, dtype
 from pto.core.errors import fail
 from pto.core.memory import Memory, Space
 from pto.core.tile import Role, Tile, TileType
@@ -119,6 +120,82 @@ def _keeps(x: Mover) -> bool:
     return x.get(registers.CTRL) >> registers.KEEP_SPECIALS & 1 == 1
 
 
+# Result types by the mode of an acc_push_epilogue; of bytes, signed ones.
+_RESULTS = {
+    "f32_f16": F16,
+    "f32_bf16": BF16,
+    "deqf16": F16,
+    "req8": I8,
+    "qf322b8_pre": I8,
+    "qf322f16_pre": F16,
+    "qf322bf16_pre": BF16,
+    "qs322bf16_pre": BF16,
+    "qf322f32_pre": F32,
+    "qf322fp8_pre": F8E4M3,
+    "qf322hif8_pre": HIFLOAT8,
+}
+_SIGN = 46  # of a scale word: bytes are signed
+
+
+@dataclass(frozen=True, slots=True)
+class Epilogue:
+    """What a push does to an accumulator on its way: layout, quantisation, relu."""
+
+    layout: str
+    quant: str
+    relu: str
+
+
+def quant_of(queue: int) -> str:
+    """The register that holds the scale, or the tile of scales, of a queue."""
+    return f"quant of queue {queue}"
+
+
+def finished(core: Machine, tile: Tile, how: Epilogue, queue: int) -> Tile:
+    """An accumulator as the epilogue of its queue sends it."""
+    mode = how.quant.removesuffix("_scalar").removesuffix("_vec")
+    result = _RESULTS.get(mode, tile.type.dtype)
+    rows, cols = tile.get_valid()
+    words = None if mode == how.quant else _words(core, queue, cols, result)
+    outlet = Outlet(tile.type.dtype, result, how.relu)
+    values = cut(tile, 0, 0, rows, cols)
+    if words is None:
+        values = outlet(core, values, None, None)
+    elif words.size == 1:
+        values = outlet(core, values, None, int(words[0]))
+    else:
+        row = TileType.of(Role.SCALING, U64, 1, words.size)
+        scales = Tile(row, Memory.over(Space.FIXPIPE, words.view(np.uint8)))
+        values = outlet(core, values, scales, None)
+    return _sent(tile, result, values)
+
+
+def _words(core: Machine, queue: int, cols: int, result: DType) -> Words:
+    """A scale as words: floats as they are, words of a tile of 64-bit elements unchanged."""
+    found = core.registers.get(quant_of(queue))
+    if found is None:
+        raise fail(
+            "PTO-D198",
+            f"queue {queue} scales what is pushed, and nothing has set its scale",
+            help="pto.set_quant_scalar or pto.set_quant_vector with the id of the queue",
+        )
+    if isinstance(found, Tile):
+        values = found.read_valid().reshape(-1)[:cols]
+        if found.type.dtype.itemsize == values.itemsize == 8:
+            return values.view(np.uint64)
+    else:
+        values = np.array([found])
+    bits = values.astype(np.float32).view(np.uint32).astype(np.uint64)
+    return bits | np.uint64((result is I8) << _SIGN)
+
+
+def _sent(tile: Tile, result: DType, values: Lanes) -> Tile:
+    type = TileType.of(Role.ACC, result, *tile.type.shape)
+    sent = Tile(type, Memory(Space.L0C, type.nbytes), 0, tile.get_valid())
+    sent.write_valid(values)
+    return sent
+
+
 def outgoing(core: Machine, tile: Tile) -> Tile:
     """What a push sends: an accumulator scaled as set_quant_scalar or set_quant_vector said, once.
 
@@ -134,7 +211,4 @@ def outgoing(core: Machine, tile: Tile) -> Tile:
     fp, word = (None, scale) if kind else (scale, None)
     rows, cols = tile.get_valid()
     values = Outlet(tile.type.dtype, result)(core, cut(tile, 0, 0, rows, cols), fp, word)
-    type = TileType.of(Role.ACC, result, *tile.type.shape)
-    sent = Tile(type, Memory(Space.L0C, type.nbytes), 0, (rows, cols))
-    sent.write_valid(values)
-    return sent
+    return _sent(tile, result, values)

@@ -128,8 +128,8 @@ def _mte_load(rows_first: bool) -> Do:
             dst: Pointer,
             a: int,
             b: int,
-            row: int | None,
-            col: int | None,
+            row: int | None = None,
+            col: int | None = None,
         ) -> None:
             rows, depth = (a, b) if rows_first else (b, a)
             if rows < 1 or depth < 1:
@@ -189,7 +189,21 @@ def _mte_scales(rows_first: bool) -> Do:
     def make(case: Case) -> Callable[..., None]:
         name = case.row.name
 
-        def run(core: Machine, src: Pointer, dst: Pointer, a: int, b: int) -> None:
+        def run(
+            core: Machine,
+            src: Pointer,
+            dst: Pointer,
+            a: int,
+            b: int,
+            row: int | None = None,
+            col: int | None = None,
+        ) -> None:
+            if row or col:
+                raise fail(
+                    "PTO-X174",
+                    f"'{name}' op begins at ({row}, {col}), and no source says which scale that is",
+                    help="move the source pointer to the first scale, and begin at (0, 0)",
+                )
             rows, depth = (a, b) if rows_first else (b, a)
             if rows < 1 or depth < 1:
                 raise fail("PTO-S160", f"'{name}' op loads the scales of a tile of {a} x {b}")

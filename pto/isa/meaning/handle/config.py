@@ -12,6 +12,7 @@ from pto.core.errors import fail
 from pto.core.global_tensor import GlobalTensor
 from pto.core.memory import Memory
 from pto.core.tile import Tile
+from pto.isa.meaning.cube.accumulator import quant_of
 from pto.isa.meaning.handle.view import as_tile, as_view
 from pto.isa.meaning.kinds import Blocked, Do, Move
 from pto.isa.meaning.machine import Machine
@@ -24,7 +25,7 @@ from pto.isa.rules.rule import Case
 
 def _sync_all(case: Case) -> Callable[..., Any]:
     """Nobody of core_type goes on before all blocks have come as often as this agent."""
-    kind = case.word("core_type") or "Mix"
+    kind = case.word("core_type") or "mix"
     key, mine = f"syncall {kind}", _passed(kind)
 
     def run(core: Machine, workspace: Any, used: int | None) -> Any:
@@ -66,7 +67,7 @@ def _participants(core: Machine, kind: str) -> int:
     if core.side == "both":
         return 1
     vectors = core.cluster.vectors
-    counts = {"AIVOnly": (0, vectors), "AICOnly": (1, 0)}
+    counts = {"aiv_only": (0, vectors), "aic_only": (1, 0)}
     cube, vector = counts.get(kind, (int(core.cluster.has_cube), vectors))
     return cube + vector if (cube if core.side == "cube" else vector) else 0
 
@@ -157,9 +158,12 @@ _SIGN = 46  # of a scale word: bytes are signed
 
 
 def _quant_scalar(case: Case) -> Callable[..., None]:
-    kind = case.word("out_type")
+    kind, queue = case.word("out_type"), int(case.word("id") or 0)
 
     def run(core: Machine, scale: Any) -> None:
+        if kind is None:
+            core.registers[quant_of(queue)] = np.float32(scale)
+            return
         bits = int(np.float32(scale).view(np.uint32)) | (kind == "i8") << _SIGN
         registers.put(core, registers.TILE_QUANT, (kind, bits))
 
@@ -167,8 +171,15 @@ def _quant_scalar(case: Case) -> Callable[..., None]:
 
 
 def _quant_vector(case: Case) -> Callable[..., None]:
-    type = case.type("fp")
-    return lambda core, fp: registers.put(core, registers.TILE_QUANT, (None, as_tile(fp, type)))
+    type, queue = case.type("fp"), case.word("id")
+
+    def run(core: Machine, fp: Any) -> None:
+        if queue is None:
+            registers.put(core, registers.TILE_QUANT, (None, as_tile(fp, type)))
+        else:
+            core.registers[quant_of(int(queue))] = as_tile(fp, type)
+
+    return run
 
 
 HF32_MODE = Move(_hf32)

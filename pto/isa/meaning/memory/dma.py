@@ -270,7 +270,17 @@ def _pad_value(case: Case) -> Callable[..., None]:
 
 def _atomic(number: int) -> Move:
     """The type of atomic writes; the operation in CTRL stays."""
-    kept, bits = ~(7 << registers.ATOMIC_TYPE), number << registers.ATOMIC_TYPE
+    return _field(registers.ATOMIC_TYPE, 7, number)
+
+
+def _combination(number: int) -> Move:
+    """The operation of atomic writes; their type in CTRL stays."""
+    return _field(registers.ATOMIC_OP, 3, number)
+
+
+def _field(shift: int, mask: int, number: int) -> Move:
+    """Bits of CTRL."""
+    kept, bits = ~(mask << shift), number << shift
 
     def run(x: Mover) -> None:
         x.put(registers.CTRL, x.get(registers.CTRL) & kept | bits)
@@ -302,6 +312,12 @@ CONFIG: dict[str, Move] = {
     "set_loop3_para": _split_word(registers.LOOP3),
     "set_channel_para": _split_word(registers.CHANNEL),
     "set_mov_pad_val": Move(_pad_value),
-    "set_atomic_s32": _atomic(4),
-    "set_atomic_s8": _atomic(5),
+    **{
+        f"set_atomic_{name}": _atomic(number)
+        for number, name in enumerate(("none", "f32", "f16", "s16", "s32", "s8", "bf16"))
+    },
+    **{
+        f"set_atomic_{name}": _combination(number)
+        for number, name in enumerate(registers.ATOMIC_OPS)
+    },
 }

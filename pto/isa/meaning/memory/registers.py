@@ -43,7 +43,7 @@ TF32_AWAY: Final = 47
 KEEP_SPECIALS: Final = 48  # 1: inf and NaN stay; 0: saturate
 KEEP_NAN: Final = 50
 ATOMIC_TYPE: Final = 6  # three bits: the type of atomic writes; 0: plain writes
-_ATOMIC_OP: Final = 9
+ATOMIC_OP: Final = 9
 ATOMIC_TYPES: Final[dict[int, DType]] = {1: F32, 2: F16, 3: I16, 4: I32, 5: I8, 6: BF16}
 ATOMIC_OPS: Final = ("add", "max", "min")
 
@@ -111,5 +111,5 @@ def selected_atomic(core: Machine) -> tuple[DType, str] | None:
     """Type and operation that writes to global memory combine with; None: plain writes."""
     ctrl = get(core, CTRL)
     kind = ATOMIC_TYPES.get(ctrl >> ATOMIC_TYPE & 7)
-    op = ctrl >> _ATOMIC_OP & 3
+    op = ctrl >> ATOMIC_OP & 3
     return None if kind is None or op >= len(ATOMIC_OPS) else (kind, ATOMIC_OPS[op])

@@ -13,9 +13,10 @@ from typing import Any
 
 from pto.core.errors import fail
 from pto.core.global_tensor import GlobalTensor
+from pto.core.layout import DN, ND, NZ
 from pto.core.memory import Space
 from pto.core.tile import Role, Tile, TileType, Valid
-from pto.isa.meaning.cube.accumulator import outgoing
+from pto.isa.meaning.cube.accumulator import finished, outgoing
 from pto.isa.meaning.handle.memref import Unbound, is_global
 from pto.isa.meaning.handle.view import as_tile, element, tile_type, valid_region
 from pto.isa.meaning.kinds import Do
@@ -28,6 +29,8 @@ from pto.isa.rules.rule import Case
 
 _ROWS, _COLS, _ODD_ROWS, _ODD_COLS = range(1, 5)  # split: tile.yaml#pto.tpush
 _BY_ROWS, _BY_COLS, _ODD = (_ROWS, _ODD_ROWS), (_COLS, _ODD_COLS), (_ODD_ROWS, _ODD_COLS)
+
+_LAYOUTS = {"nz2dn": DN, "nz2nz": NZ}  # of an acc_push_epilogue; others leave rows
 
 # ---- halves
 
@@ -115,7 +118,8 @@ def _to_vectors(core: Machine, ring: Ring, tile: Tile, split: int, number: int) 
         rows, high = rows // 2, high // 2
     elif split == _COLS:
         cols, wide = cols // 2, wide // 2
-    type = TileType.of(Role.VEC, tile.type.dtype, high, wide)
+    layout = _LAYOUTS.get(ring.epilogue.layout if ring.epilogue else "", ND)
+    type = TileType.of(Role.VEC, tile.type.dtype, high, wide, layout)
     ring.require_room(type.nbytes, type)
     subs = vectors(core, split)
     values = [cut(tile, *_part(split, sub, rows, cols), rows, cols) for sub in subs]
@@ -203,7 +207,10 @@ def _push(case: Case, type: t.Type | None) -> Callable[..., Any]:
         full = ring.room(core, split)
         if full is not None:
             return full
-        _send(core, ring, outgoing(core, as_tile(value, type)), split)
+        tile = as_tile(value, type)
+        if ring.epilogue is not None and tile.type.role is Role.ACC:
+            tile = finished(core, tile, ring.epilogue, ring.number)
+        _send(core, ring, outgoing(core, tile), split)
         ring.taken[me] += 1
         ring.pushed[me] += 1
         return None

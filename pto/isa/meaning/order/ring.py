@@ -6,6 +6,7 @@ through the slots is in `queue.py`.
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -14,9 +15,10 @@ from typing import Any
 from pto.core.errors import fail
 from pto.core.global_tensor import GlobalTensor
 from pto.core.pointer import Pointer
+from pto.isa.meaning.cube.accumulator import Epilogue
 from pto.isa.meaning.kinds import Blocked, Do
 from pto.isa.meaning.machine import Machine
-from pto.isa.row.attributes import Int
+from pto.isa.row.attributes import Int, Raw
 from pto.isa.rules.rule import Case
 
 TO_VECTOR, TO_CUBE = 1, 2  # bits of dir_mask
@@ -43,6 +45,8 @@ class Ring:
     pushed: dict[int, int] = field(default_factory=_counts)
     popped: dict[int, int] = field(default_factory=_counts)
     freed: dict[int, int] = field(default_factory=_counts)
+    epilogue: Epilogue | None = None  # what is done to accumulators that are pushed
+    number: int = 0  # the id of a queue that users name by it
     regions: dict[int, tuple[int, int]] = field(default_factory=dict[int, tuple[int, int]])
 
     def agrees(self, other: Ring) -> bool:
@@ -151,6 +155,15 @@ def _open(core: Machine, made: Ring) -> Ring:
     return known
 
 
+_EPILOGUE = re.compile(r"layout\s*=\s*(\w+)\s*,\s*quant\s*=\s*(\w+)\s*,\s*relu\s*=\s*(\w+)")
+
+
+def _epilogue(case: Case) -> Epilogue | None:
+    written = case.op.attrs.get("acc_push_epilogue")
+    found = _EPILOGUE.search(written.text) if isinstance(written, Raw) else None
+    return Epilogue(*found.groups()) if found else None
+
+
 def _pipe(core: Machine, name: str, case: Case, gm: Any, buffers: dict[int, int | None]) -> Pipe:
     """A queue with its slots in global memory where `gm` is given, else in the buffers."""
     mask, size, number, local_slots = _numbers(
@@ -166,6 +179,7 @@ def _pipe(core: Machine, name: str, case: Case, gm: Any, buffers: dict[int, int 
         entry = None if start is None else _moved(start, behind)
         label = f"{name}, {_WAYS[way]}"
         made = Ring(label, way, slots, size, buffers[way], local_slots or slots, entry)
+        made.epilogue, made.number = _epilogue(case), int(case.word("id") or 0)
         rings[way] = _open(core, made)
     return Pipe(name, rings)
 

@@ -27,12 +27,23 @@ def _extract(case: Case) -> Callable[..., None]:
     transfer, packed = Transfer(case), _packings(case)
 
     def run(
-        x: Mover, src: Tile, r: Any, c: Any, dst: Tile, r1: Any, c1: Any, dst1: Any, word: Any
+        x: Mover,
+        src: Tile,
+        r: Any,
+        c: Any,
+        dst: Tile,
+        r1: Any,
+        c1: Any,
+        dst1: Any,
+        word: Any,
+        fp: Any,
     ) -> None:
         for target, row, col in ((dst1, r1, c1), (dst, r, c)):
             if target is not None:
                 at = x.number(row), x.number(col)
-                transfer(x, src, at, target, (0, 0), target.get_valid(), word=word, packed=packed)
+                transfer(
+                    x, src, at, target, (0, 0), target.get_valid(), fp=fp, word=word, packed=packed
+                )
 
     return run
 
@@ -51,9 +62,9 @@ def _insert(case: Case) -> Callable[..., None]:
     """Into dst, over src's valid region."""
     transfer, packed = Transfer(case), _packings(case)
 
-    def run(x: Mover, src: Tile, r: Any, c: Any, dst: Tile, word: Any) -> None:
+    def run(x: Mover, src: Tile, r: Any, c: Any, dst: Tile, word: Any, fp: Any) -> None:
         to = x.number(r), x.number(c)
-        transfer(x, src, (0, 0), dst, to, src.get_valid(), word=word, packed=packed)
+        transfer(x, src, (0, 0), dst, to, src.get_valid(), fp=fp, word=word, packed=packed)
 
     return run
 

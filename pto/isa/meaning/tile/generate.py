@@ -24,7 +24,7 @@ def _ramp(case: Case) -> Callable[..., None]:
     start_type, kind = case.type("S"), element(case, "dst")
     step, like = sub if case.word("descending") == "true" else add, np.empty(0, kind.numpy)
 
-    def fill(x: Mover, start: Any, dst: Tile) -> None:
+    def fill(x: Mover, start: Any, tmp: Any, dst: Tile) -> None:
         def cell(i: Lanes, j: Lanes) -> Lanes:
             first = x.lane(start, start_type, kind)
             if kind.is_float:

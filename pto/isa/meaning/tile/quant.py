@@ -50,7 +50,9 @@ def _quantise(case: Case) -> Callable[..., None]:
     kind = U8 if case.word("quant_type") == "INT8_ASYM" else I8
     stored = element(case, "dst").storage
 
-    def step(x: Mover, src: Tile, scale: Tile, offset: Tile | None, dst: Tile) -> None:
+    def step(
+        x: Mover, src: Tile, scale: Tile, offset: Tile | None, dst: Tile, tmp: Tile | None
+    ) -> None:
         _require_rows(x, dst, scale, offset)
         x.within(src, *dst.get_valid())
 
@@ -180,15 +182,15 @@ def _zigzag(exponents: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
     rows, groups = exponents.shape
     if rows % 16 or groups % 2:
         raise fail(
-            "PTO-S044", f"exponents of {rows}x{groups} do not fill the 16x2 boxes of store_mode NZ"
+            "PTO-S044", f"exponents of {rows}x{groups} do not fill the 16x2 boxes of storeMode nz"
         )
     boxes = exponents.reshape(rows // 16, 16, groups // 2, 2)
     return boxes.transpose(0, 2, 1, 3).reshape(1, -1)
 
 
 def _quantise_groups(case: Case) -> Callable[..., None]:
-    kind, axis = case.word("quant_type") or "MXFP8", int(case.word("grp_axis") or 1)
-    exponents = _EXPONENTS[kind, case.word("scale_alg") or "OCP"]
+    kind, axis = case.word("quant_type") or "MXFP8", int((case.word("grpAxis") or "axis1")[-1])
+    exponents = _EXPONENTS[kind, (case.word("quantScaleAlg") or "ocp").upper()]
     src_type = element(case, "src")
     interleave = case.word("interleave") == "true"
 

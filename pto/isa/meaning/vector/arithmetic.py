@@ -29,12 +29,25 @@ def or_bits(a: Lanes, b: Lanes) -> Lanes:
     return lanes.from_raw(lanes.bit_or(lanes.raw(a), lanes.raw(b)), a)
 
 
+def and_bits(a: Lanes, b: Lanes) -> Lanes:
+    return lanes.from_raw(lanes.bit_and(lanes.raw(a), lanes.raw(b)), a)
+
+
+def xor_bits(a: Lanes, b: Lanes) -> Lanes:
+    return lanes.from_raw(lanes.bit_xor(lanes.raw(a), lanes.raw(b)), a)
+
+
 def shift_left(a: Lanes, count: Lanes) -> Lanes:
-    return lanes.shift_left(a, lanes.width_modulo(count))
+    return lanes.shift_left(a, _count(a, count))
 
 
 def shift_right(a: Lanes, count: Lanes) -> Lanes:
-    return lanes.shift_right(a, lanes.width_modulo(count))
+    return lanes.shift_right(a, _count(a, count))
+
+
+def _count(a: Lanes, count: Lanes) -> Lanes:
+    """Counts may be signed where what is shifted is not; only the low bits matter."""
+    return lanes.width_modulo(lanes.from_raw(lanes.raw(count), a))
 
 
 def leaky_relu(a: Lanes, slope: Lanes) -> Lanes:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from pto.core.convert import round_integral, round_mode
-from pto.core.dtypes import DType
+from pto.core.dtypes import BF16, BF16X2, DType
 from pto.core.rounding import Round
 from pto.isa.meaning import lanes
 from pto.isa.meaning.kinds import Do, Lane
@@ -35,11 +35,19 @@ def plain_word(case: Case, name: str) -> str | None:
 
 def _vcvt(case: Case) -> Callable[..., Items]:
     src, dst = dtype_of(case, "input"), dtype_of(case, "result")
+    if src.is_packed or dst.is_packed:  # a pair of float4 goes with a pair of bf16
+        src, dst = (BF16X2 if kind is BF16 else kind for kind in (src, dst))
     word = plain_word(case, "rnd") or plain_word(case, "round_mode")
     change = converter(
         src, dst, round_mode(word) if word else Round.RINT, plain_word(case, "sat") != "NOSAT"
     )
     part = PARTS[plain_word(case, "part") or "EVEN"]
+    if dst is BF16X2:
+        widen = _widening(change, src, dst, part)
+        return lambda core, x, mask: widen(core, x, mask).view(BF16.numpy)
+    if src is BF16X2:
+        narrow = _narrowing(change, src, dst, part)
+        return lambda core, x, mask: narrow(core, x.view(src.numpy), mask)
     if dst.itemsize > src.itemsize:
         return _widening(change, src, dst, part)
     return _narrowing(change, src, dst, part)

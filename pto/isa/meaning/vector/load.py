@@ -20,6 +20,7 @@ from pto.isa.meaning.vector.ub import (
     item_type,
     items,
     positions,
+    post_update,
     whole,
 )
 from pto.isa.rules.rule import Case
@@ -108,6 +109,16 @@ def _vlds(case: Case) -> Callable[..., Any]:
 
 
 def _vldsx2(case: Case) -> Callable[..., Any]:
+    load = _pair_load(case)
+    if len(case.op.results) < 3:
+        return load
+    return post_update(
+        lambda core, source, offset: load(core, source, 0),
+        lambda source, offset: source.at(offset),
+    )
+
+
+def _pair_load(case: Case) -> Callable[..., tuple[Items, Items]]:
     kind, step = dtype_of(case, "low"), dtype_of(case, "source").itemsize
     dist = case.word("dist") or ""
     if dist == "BDINTLV":
@@ -137,6 +148,12 @@ def block_offsets(block_stride: int, start: int) -> Items:
     return ((start & 0xFFFF) + _BLOCKS * (block_stride & 0xFFFF)) * BLOCK_BYTE_SIZE
 
 
+def blocks_on(pointer: Pointer, blocks: int) -> Pointer:
+    """A pointer moved on by 32-byte blocks, an unsigned field of 16 bits."""
+    start = pointer.address + (blocks & 0xFFFF) * BLOCK_BYTE_SIZE
+    return Pointer(pointer.memory, start, pointer.dtype)
+
+
 def gates(mask: masks.Mask) -> masks.Mask:
     """Lanes 0..7 of the b32 view: one for each block."""
     return mask[: VLANE_COUNT * masks.WIDEST : masks.WIDEST]
@@ -150,13 +167,16 @@ def _gather_blocks(case: Case, pointer: Pointer, offsets: Items, active: Items) 
 
 
 def _vsldb(case: Case) -> Callable[..., Any]:
-    kind = dtype_of(case, "result").numpy
+    """The post-update form begins at the base and moves it on by repeat_stride blocks."""
+    kind, update = dtype_of(case, "result").numpy, len(case.op.results) == 2
 
     def load(core: Machine, source: Pointer, block: int, repeat: int, mask: masks.Mask) -> Items:
-        offsets = block_offsets(block, repeat)
+        offsets = block_offsets(block, 0 if update else repeat)
         return _gather_blocks(case, source, offsets, gates(mask)).view(kind)
 
-    return load
+    if not update:
+        return load
+    return post_update(load, lambda source, block, repeat, mask: blocks_on(source, repeat))
 
 
 def _vgatherb(case: Case) -> Callable[..., Any]:
@@ -176,17 +196,24 @@ def index_lanes(case: Case, name: str) -> Build:
 
 
 def _vgather2(case: Case) -> Callable[..., Any]:
-    kind = dtype_of(case, "result")
-    view, index = whole(kind.numpy), index_lanes(case, "offsets")
+    """Elements are those of source; bytes are zero-extended into 16-bit lanes."""
+    kind, held = dtype_of(case, "result"), dtype_of(case, "source")
+    item = held.storage if held.itemsize < kind.itemsize else kind.numpy
+    view, index = whole(item), index_lanes(case, "offsets")
     all_lanes, width = masks.full(kind.itemsize), kind.itemsize
 
-    def load(core: Machine, source: Pointer, offsets: Items, mask: masks.Mask) -> Items:
+    def load(core: Machine, source: Pointer, offsets: Items, mask: masks.Mask | int) -> Items:
+        if isinstance(mask, int):
+            mask = masks.first(width, min(max(mask, 0), kind.lanes))
         typed, start = view(source)
-        if mask is all_lanes:
-            return typed[positions(case, typed, start, index(offsets), None)]
-        active = mask[::width]
+        active = None if mask is all_lanes else mask[::width]
+        found = typed[positions(case, typed, start, index(offsets), active)]
+        if item is not kind.numpy:
+            found = found.astype(kind.storage).view(kind.numpy)
+        if active is None:
+            return found
         out = np.zeros(kind.lanes, kind.numpy)
-        out[active] = typed[positions(case, typed, start, index(offsets), active)]
+        out[active] = found
         return out
 
     return load

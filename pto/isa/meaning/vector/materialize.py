@@ -26,12 +26,13 @@ def _vdup(case: Case) -> Callable[..., Items]:
     zero = np.zeros((), kind.numpy)
     lane = -1 if case.word("position") == "HIGHEST" else 0
 
-    def scalar(core: Machine, value: object, mask: masks.Mask) -> Items:
+    def scalar(core: Machine, value: object, mask: masks.Mask | None) -> Items:
         whole = fill(value)
-        return whole if mask is all_lanes else np.where(mask[::width], whole, zero)
+        return whole if mask is None or mask is all_lanes else np.where(mask[::width], whole, zero)
 
-    def vector(core: Machine, value: Items, mask: masks.Mask) -> Items:
-        return np.where(mask[::width], value[lane], zero)
+    def vector(core: Machine, value: Items, mask: masks.Mask | None) -> Items:
+        active = all_lanes if mask is None else mask
+        return np.where(active[::width], value[lane], zero)
 
     return vector if isinstance(case.type("input"), t.VReg) else scalar
 

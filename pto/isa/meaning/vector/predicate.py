@@ -15,6 +15,7 @@ from pto.isa.meaning.kinds import Do, do
 from pto.isa.meaning.machine import Machine
 from pto.isa.meaning.vector.masks import Mask, first, lanes_of
 from pto.isa.meaning.vector.rearrange import deinterleave, interleave
+from pto.isa.meaning.vector.ub import post_update
 from pto.isa.rules.rule import Case
 
 IMAGE_BYTES = VREG_BYTES // 8
@@ -140,39 +141,65 @@ def _check_aligned(case: Case, pointer: Pointer, offset: int) -> None:
         )
 
 
-def _load(unit: int) -> Do:
-    """The offset counts bytes, or words of 8 in the older form."""
+def unit_of(case: Case, unit: int) -> int:
+    """Bytes an offset counts: `unit`, or with 0 those of its distribution (April: one)."""
+    if unit:
+        return unit
+    if case.profile.vector.predicate_immediate == "byte":
+        return 1
+    return IMAGE_BYTES // 2 if case.word("dist") in ("US", "PK") else IMAGE_BYTES
 
-    def make(case: Case) -> Callable[..., Mask]:
+
+def _bytes_on(pointer: Pointer, nbytes: int) -> Pointer:
+    return Pointer(pointer.memory, pointer.address + nbytes, pointer.dtype)
+
+
+def _load(unit: int) -> Do:
+    """The offset counts bytes, words of 8 in the older form, or images."""
+
+    def make(case: Case) -> Callable[..., Any]:
         nbytes, build = LOADS[case.word("dist") or "NORM"]
+        step = unit_of(case, unit)
 
         def load(core: Machine, source: Pointer, offset: int) -> Mask:
-            _check_aligned(case, source, offset * unit)
-            raw = source.bytes(offset * unit, nbytes)
+            _check_aligned(case, source, offset * step)
+            raw = source.bytes(offset * step, nbytes)
             return build(np.unpackbits(raw, bitorder="little")).view(np.bool_)
 
-        return load
+        if len(case.op.results) < 2:
+            return load
+        return post_update(
+            lambda core, source, offset: load(core, source, 0),
+            lambda source, offset: _bytes_on(source, offset * step),
+        )
 
     return Do(make)
 
 
 def _store(unit: int) -> Do:
-    def make(case: Case) -> Callable[..., None]:
-        step = 2 if case.word("dist") == "PK" else 1
-        nbytes = IMAGE_BYTES // step
+    def make(case: Case) -> Callable[..., Any]:
+        every = 2 if case.word("dist") == "PK" else 1
+        nbytes, step = IMAGE_BYTES // every, unit_of(case, unit)
 
         def store(core: Machine, value: Mask, destination: Pointer, offset: int) -> None:
-            _check_aligned(case, destination, offset * unit)
-            target = destination.bytes(offset * unit, nbytes)
-            target[:] = np.packbits(value[::step], bitorder="little")
+            _check_aligned(case, destination, offset * step)
+            target = destination.bytes(offset * step, nbytes)
+            target[:] = np.packbits(value[::every], bitorder="little")
 
-        return store
+        if not case.op.results:
+            return store
+        return post_update(
+            lambda core, value, destination, offset: store(core, value, destination, 0),
+            lambda value, destination, offset: _bytes_on(destination, offset * step),
+        )
 
     return Do(make)
 
 
 PPACK = Do(_ppack)
 PUNPACK = Do(_punpack)
+LOAD_IMAGE_AT = _load(0)
+STORE_IMAGE_AT = _store(0)
 LOAD_IMAGE = _load(1)
 STORE_IMAGE = _store(1)
 LOAD_IMAGE_WORDS = _load(WORD)

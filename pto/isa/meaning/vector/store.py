@@ -12,7 +12,7 @@ from pto.core.pointer import Pointer
 from pto.isa.meaning.kinds import Do
 from pto.isa.meaning.machine import Machine
 from pto.isa.meaning.vector import masks
-from pto.isa.meaning.vector.load import STRIDES, block_offsets, gates, index_lanes
+from pto.isa.meaning.vector.load import STRIDES, block_offsets, blocks_on, gates, index_lanes
 from pto.isa.meaning.vector.ub import (
     Items,
     block_places,
@@ -151,7 +151,7 @@ def _vsstb(case: Case) -> Callable[..., Any]:
         to.memory.data[places[:, None] + _IN_BLOCK] = blocks[active]
         if not update:
             return None
-        return Pointer(to.memory, to.address + (repeat & 0xFFFF) * BLOCK_BYTE_SIZE, to.dtype)
+        return blocks_on(to, repeat)
 
     return store
 

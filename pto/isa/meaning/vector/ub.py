@@ -17,6 +17,7 @@ from pto.core.dtypes import DType
 from pto.core.errors import fail
 from pto.core.memory import Memory
 from pto.core.pointer import Pointer
+from pto.isa.meaning.machine import Machine
 from pto.isa.rules.rule import Case
 
 Items = npt.NDArray[Any]
@@ -138,3 +139,15 @@ def block_places(
         bad = int(places[np.flatnonzero(odd)[0]])
         misaligned(case.row.name, pointer.memory, bad, BLOCK_BYTE_SIZE, "")
     return places
+
+
+def post_update(at_base: Callable[..., Any], moved: Callable[..., Pointer]) -> Callable[..., Any]:
+    """The access at the base itself; the base moved on is the last result."""
+
+    def run(core: Machine, *operands: Any) -> Any:
+        found = at_base(core, *operands)
+        values = () if found is None else found if isinstance(found, tuple) else (found,)
+        results = (*values, moved(*operands))
+        return results if len(results) > 1 else results[0]
+
+    return run

@@ -21,7 +21,7 @@ from pto.isa.meaning.kinds import Do, do
 from pto.isa.meaning.machine import Machine
 from pto.isa.meaning.memory.registers import AR, SQZN, get, put
 from pto.isa.meaning.vector.masks import Mask
-from pto.isa.meaning.vector.ub import Items, dtype_of, element_alignment, items
+from pto.isa.meaning.vector.ub import Items, dtype_of, element_alignment, items, post_update
 from pto.isa.rules.rule import Case
 
 Bytes = npt.NDArray[np.uint8]
@@ -50,16 +50,17 @@ EMPTY = StoreState(None, b"", 0, 0)
 # ---- loads
 
 
-def _prime(core: Machine, source: Pointer) -> LoadState:
+def _prime(core: Machine, source: Pointer, offset: int | None) -> LoadState:
+    source = source.at(offset or 0)
     source.memory.check(source.address // BLOCK_BYTE_SIZE * BLOCK_BYTE_SIZE, 1)
     return LoadState(source.memory, source.address // BLOCK_BYTE_SIZE)
 
 
-def _vldus(case: Case) -> Callable[..., tuple[Items, LoadState]]:
+def _vldus(case: Case) -> Callable[..., Any]:
     at = _anywhere(case)
 
     def load(
-        core: Machine, source: Pointer, state: LoadState | StoreState
+        core: Machine, source: Pointer, state: LoadState | StoreState, increment: int | None
     ) -> tuple[Items, LoadState]:
         if not isinstance(state, LoadState):
             raise fail(
@@ -79,7 +80,9 @@ def _vldus(case: Case) -> Callable[..., tuple[Items, LoadState]]:
         end = (source.address + VREG_BYTES) // BLOCK_BYTE_SIZE
         return at(source, 0).copy(), LoadState(source.memory, end)
 
-    return load
+    if len(case.op.results) < 3:
+        return load
+    return post_update(load, lambda source, state, increment: source.at(increment or 0))
 
 
 def _uvld(case: Case) -> Callable[..., Items]:
@@ -149,7 +152,7 @@ def _elements(case: Case, pointer: Pointer, size: int) -> None:
     pointer.memory.check(pointer.address, 0, needed)
 
 
-def _vstus(case: Case) -> Callable[..., StoreState]:
+def _vstus(case: Case) -> Callable[..., Any]:
     kind = dtype_of(case, "value")
 
     def store(
@@ -165,7 +168,9 @@ def _vstus(case: Case) -> Callable[..., StoreState]:
         data = value.view(np.uint8)[: count * kind.itemsize]
         return _append(state, base.memory, base.address, data, stays=False)
 
-    return store
+    if len(case.op.results) < 2:
+        return store
+    return post_update(store, lambda state, count, value, base: base.at(count))
 
 
 def _vstur(case: Case) -> Callable[..., StoreState]:
@@ -207,13 +212,35 @@ def _vstu(case: Case) -> Callable[..., tuple[StoreState, int]]:
     return store
 
 
-def _vstas(case: Case) -> Callable[..., None]:
+def _vstas(case: Case) -> Callable[..., Any]:
     step = dtype_of(case, "destination").itemsize
 
     def flush(core: Machine, state: StoreState, to: Pointer, offset: int) -> None:
         _flush(state, to.memory, to.address + offset * step)
 
-    return flush
+    if not case.op.results:
+        return flush
+    return post_update(flush, lambda state, to, offset: to.at(offset))
+
+
+def _store_register(unit: int) -> Do:
+    """AR as a word, at an offset of so many bytes a count."""
+
+    def make(case: Case) -> Callable[..., Any]:
+        update = bool(case.op.results)
+
+        def store(core: Machine, to: Pointer, offset: int) -> None:
+            word = np.array([get(core, AR)], np.uint32)
+            at = to.address + (0 if update else offset * unit)
+            to.memory.write(at, word, align=word.itemsize)
+
+        if not update:
+            return store
+        return post_update(
+            store, lambda to, offset: Pointer(to.memory, to.address + offset * unit, to.dtype)
+        )
+
+    return Do(make)
 
 
 def _vstar(core: Machine, state: StoreState, to: Pointer) -> None:
@@ -244,6 +271,8 @@ VLDUS = Do(_vldus)
 UVLD = Do(_uvld)
 INIT_ALIGN = do(lambda core: EMPTY)
 SPRCLR = do(_clear)
+SPRSTI = _store_register(4)
+SPRSTS = _store_register(1)
 VSTUS = Do(_vstus)
 VSTUR = Do(_vstur)
 VSTU = Do(_vstu)

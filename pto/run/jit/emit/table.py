@@ -215,6 +215,8 @@ class Emitter:
                 spot = Spot(self, op)
                 require_regions(spot)
                 results = emit(spot)
+                if len(results) != len(op.results):
+                    raise NotNative("a base that moves on")
                 if self.watch is not None:
                     self.watch.after(op)
             except (NotNative, PtoError) as why:  # what is wrong, the reference step says

@@ -268,7 +268,7 @@ def bits_item(bits: int, item: str) -> Val:
 @emits(move.STORE)
 def _store(s: Spot) -> Sequence[Native]:
     tile, view = s.need(TilePlace, "src"), s.need(ViewPlace, "dst")
-    if s.operand("preQuantScalar") is not None:
+    if s.operand("preQuantScalar") is not None or s.operand("fp") is not None:
         raise NotNative("a scale")
     stored, is_acc = view.dtype, tile.type.role is Role.ACC
     if not is_acc:

@@ -26,7 +26,7 @@ from pto.run.jit.llvm import conversions, lanes
 from pto.run.jit.llvm import lane_masks as masks
 from pto.run.jit.llvm.lanes import Symbol
 from pto.run.jit.llvm.shuffles import NONE, Picks
-from pto.run.jit.llvm.text import element, scalar_type
+from pto.run.jit.llvm.text import NotNative, element, scalar_type
 
 
 def _items(s: Spot, reg: Reg) -> Symbol:
@@ -52,6 +52,8 @@ def _register(found: Symbol, kind: DType, mask: Symbol | None, picks: Picks | No
 @emits(convert.VCVT)
 def _vcvt(s: Spot) -> Sequence[Native]:
     src, dst, case = dtype_of(s.case, "input"), dtype_of(s.case, "result"), s.case
+    if src.is_packed or dst.is_packed:
+        raise NotNative("packed elements")
     word = convert.plain_word(case, "rnd") or convert.plain_word(case, "round_mode")
     mode = round_mode(word) if word else Round.RINT
     saturate = convert.plain_word(case, "sat") != "NOSAT"

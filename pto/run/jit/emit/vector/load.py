@@ -299,6 +299,8 @@ def item_places(s: Spot, place: Place, kind: DType, mask: Mask) -> tuple[str, st
 @emits(load.VGATHER2)
 def _vgather2(s: Spot) -> Sequence[Native]:
     kind, x = dtype_of(s.case, "result"), s.x
+    if dtype_of(s.case, "source").itemsize < kind.itemsize:
+        raise NotNative("elements that are widened")
     place = s.need(Place, "source")
     places, active = item_places(s, place, kind, s.need(Mask, "mask"))
     type, bits, item = vector(kind.lanes, "i64"), vector(kind.lanes, "i1"), f"i{8 * kind.itemsize}"

@@ -145,6 +145,8 @@ def _only(s: Spot) -> Mask:
 
 
 def _unit(s: Spot) -> int:
+    if s.body in (predicate.LOAD_IMAGE_AT, predicate.STORE_IMAGE_AT):
+        return predicate.unit_of(s.case, 0)
     words = (predicate.LOAD_IMAGE_WORDS, predicate.STORE_IMAGE_WORDS)
     return predicate.WORD if s.body in words else 1
 
@@ -157,7 +159,7 @@ def _image_at(s: Spot, name: str, nbytes: int) -> str:
     return access(s, s.need(Place, name), offset, nbytes, predicate.WORD)
 
 
-@emits(predicate.LOAD_IMAGE, predicate.LOAD_IMAGE_WORDS)
+@emits(predicate.LOAD_IMAGE, predicate.LOAD_IMAGE_AT, predicate.LOAD_IMAGE_WORDS)
 def _load(s: Spot) -> Sequence[Native]:
     nbytes, build = predicate.LOADS[s.case.word("dist") or "NORM"]
     count = 8 * nbytes
@@ -166,7 +168,7 @@ def _load(s: Spot) -> Sequence[Native]:
     return [Mask((shuffle(s.x, "i1", count, bits, build(np.arange(count))),), 1)]
 
 
-@emits(predicate.STORE_IMAGE, predicate.STORE_IMAGE_WORDS)
+@emits(predicate.STORE_IMAGE, predicate.STORE_IMAGE_AT, predicate.STORE_IMAGE_WORDS)
 def _store(s: Spot) -> Sequence[Native]:
     step = 2 if s.case.word("dist") == "PK" else 1
     count = VREG_BYTES // step

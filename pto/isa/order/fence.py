@@ -1,0 +1,76 @@
+"""Order between memory and caches: fences, barriers of a memory domain, lines that are dropped.
+
+There are no caches here, so whatever is read is what was written last; what is left is the order.
+"""
+
+from __future__ import annotations
+
+from pto.isa.meaning.order import flags as meaning
+from pto.isa.row.instr import Attr, Family, instr, read
+from pto.isa.row.order import Fence
+
+_TD = "PTOAS include/PTO/IR/PTOOps.td (2026-08)"
+_VTD = "PTOAS include/PTO/IR/VPTOOps.td (2026-08)"
+
+CACHE = Family(
+    "caches", "scalar", "what a cache holds is dropped or written back", pipe="S", cost="register"
+)
+
+
+instr(
+    "cmo.cacheinvalid",
+    CACHE,
+    "cached global memory is dropped before a scalar reads it: all of it, or the line at addr",
+    body=meaning.IN_ORDER,
+    operands=(read("addr?", "gm place"),),
+    attrs=(Attr("space", "address_space", values=("gm",)),),
+    text="<1 all @space | $addr single_cache_line : types > {}",
+    profiles="a2a3 a5",
+    example="pto.cmo.cacheinvalid all #pto.address_space<gm>",
+    cite=_TD,
+)
+instr(
+    "dcci",
+    CACHE,
+    "a line at ptr, or the whole data cache, is written back and dropped",
+    body=meaning.IN_ORDER,
+    operands=(read("ptr", "gm or ub pointer"),),
+    attrs=(
+        Attr("cache", "dcci_cache_line", required=True),
+        Attr("dst", "dcci_dst", meaning="where lines go"),
+    ),
+    text="$ptr @cache <? , @dst > {} : types",
+    profiles="a5",
+    scope="outside vecscope",
+    example="pto.dcci %ptr #pto.dcci_cache_line<SINGLE_CACHE_LINE> : !pto.ptr<i8>",
+    cite=_VTD,
+)
+
+FENCE = Family("fences", "scalar", "all earlier work is done and seen", pipe="ALL", cost="barrier")
+
+instr(
+    "fence.barrier_all",
+    FENCE,
+    "every pipe waits until all work is done, and what it wrote is visible in scope",
+    body=meaning.IN_ORDER,
+    order=Fence(""),
+    attrs=(Attr("scope", "fence_scope", values=("gm", "all"), required=True),),
+    text="@scope {}",
+    profiles="a2a3 a5",
+    notes=("a program with no other order still leaves flags to a compiler",),
+    example="pto.fence.barrier_all #pto.fence_scope<gm>",
+    cite=_TD,
+)
+instr(
+    "dsb",
+    FENCE,
+    "earlier accesses to a memory domain are done before later ones begin",
+    body=meaning.IN_ORDER,
+    attrs=(Attr("mem", "dsb_mem", required=True),),
+    text="@mem {}",
+    pipe="S",
+    profiles="a5",
+    scope="outside vecscope",
+    example="pto.dsb #pto.dsb_mem<DDR>",
+    cite=_VTD,
+)

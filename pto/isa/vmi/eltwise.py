@@ -1,0 +1,347 @@
+"""Logical vectors, lane by lane; each row also has the names of the compiler's older operations."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from pto.isa.meaning import lanes, mathlib
+from pto.isa.meaning.vector import arithmetic
+from pto.isa.meaning.vmi import lanewise as meaning
+from pto.isa.meaning.vmi.lanewise import lanewise
+from pto.isa.row.enums import ENUMS
+from pto.isa.row.instr import Attr, Result, instr, read
+from pto.isa.rules.rule import scalar_matches
+from pto.isa.vmi.families import (
+    DOC,
+    FLOATS,
+    INTEGERS,
+    MASK,
+    MASK_RESULT,
+    NUMBERS,
+    PMODE,
+    TD,
+    family,
+    mask,
+    mask_width,
+    same_elements,
+    same_lanes,
+    vector,
+)
+
+
+def _older(names: str) -> str:
+    return " ".join(f"vmi.{name}" for name in names.split())
+
+
+_EITHER = "logical vreg or mask"
+UNARY = replace(
+    family("logical unary", "result[i] = mask[i] ? f(source[i]) : 0"),
+    operands=(vector("source"), MASK),
+    attrs=(PMODE,),
+    text="$source <? , $mask > {} : types -> results",
+    rules=(
+        same_lanes("source", "mask", "result"),
+        same_elements("source", "result"),
+        mask_width("source", "mask"),
+    ),
+)
+for _name, _meaning, _body, _types, _aliases in (
+    ("vabs", "|x|", lanewise(lanes.absolute), NUMBERS, "absf absi"),
+    ("vneg", "-x; integers wrap", lanewise(lanes.negative), NUMBERS, "negf negi"),
+    ("vrelu", "max(x, 0)", lanewise(lanes.relu), "i32 f16 f32", "relu"),
+    ("vexp", "e to the power x", lanewise(mathlib.exp), FLOATS, "exp"),
+    ("vln", "natural logarithm of x", lanewise(mathlib.log), FLOATS, "ln"),
+    ("vsqrt", "square root of x", lanewise(mathlib.sqrt), FLOATS, "sqrt"),
+):
+    instr(
+        f"vmi.{_name}",
+        UNARY,
+        _meaning,
+        body=_body,
+        a5=_types,
+        profiles="a5",
+        aliases=_older(_aliases),
+        cite=DOC,
+    )
+instr(
+    "vmi.vnot",
+    UNARY,
+    "bitwise complement of integers, or of a mask",
+    body=lanewise(lanes.bit_not, masks=np.logical_not),
+    operands=(read("source", _EITHER), MASK),
+    results=(Result("result", _EITHER),),
+    a5=INTEGERS,
+    profiles="a5",
+    aliases=_older("not mask_not"),
+    cite=DOC,
+)
+
+BINARY = replace(
+    family("logical binary", "result[i] = mask[i] ? f(lhs[i], rhs[i]) : 0"),
+    operands=(vector("lhs"), vector("rhs"), MASK),
+    attrs=(PMODE,),
+    text="$lhs , $rhs <? , $mask > {} : types -> results",
+    rules=(
+        same_lanes("lhs", "rhs", "mask", "result"),
+        same_elements("lhs", "rhs", "result"),
+        mask_width("lhs", "mask"),
+    ),
+)
+_ORDERED = "signless integers count as unsigned"
+for _name, _meaning, _body, _types, _aliases in (
+    ("vadd", "lhs + rhs; integers wrap", lanewise(lanes.add), NUMBERS, "addf addi"),
+    ("vsub", "lhs - rhs; integers wrap", lanewise(lanes.sub), NUMBERS, "subf subi"),
+    ("vmul", "lhs * rhs", lanewise(lanes.mul), f"i16 u16 i32 u32 {FLOATS}", "mulf muli"),
+    ("vdiv", "lhs / rhs", lanewise(lanes.div), "f16 f32", "divf"),
+    ("vmax", "the larger", lanewise(lanes.maximum, ordered=True), NUMBERS, "maxf maxi"),
+    ("vmin", "the smaller", lanewise(lanes.minimum, ordered=True), NUMBERS, "minf mini"),
+    ("vshl", "lhs << rhs", lanewise(arithmetic.shift_left), INTEGERS, "shli"),
+    ("vshr", "lhs >> rhs", lanewise(arithmetic.shift_right, ordered=True), INTEGERS, ""),
+):
+    instr(
+        f"vmi.{_name}",
+        BINARY,
+        _meaning,
+        body=_body,
+        a5=_types,
+        profiles="a5",
+        aliases=_older(_aliases),
+        notes=(_ORDERED,) if _name in ("vmax", "vmin", "vshr") else (),
+        cite=DOC,
+    )
+for _name, _fn, _logic, _aliases in (
+    ("vand", lanes.bit_and, np.logical_and, "andi mask_and"),
+    ("vor", lanes.bit_or, np.logical_or, "ori mask_or"),
+    ("vxor", lanes.bit_xor, np.logical_xor, "xori mask_xor"),
+):
+    instr(
+        f"vmi.{_name}",
+        BINARY,
+        f"bitwise {_name[1:]} of integers, or of two masks",
+        body=lanewise(_fn, masks=_logic),
+        operands=(read("lhs", _EITHER), read("rhs", _EITHER), MASK),
+        results=(Result("result", _EITHER),),
+        a5=INTEGERS,
+        profiles="a5",
+        aliases=_older(_aliases),
+        cite=DOC,
+    )
+for _name, _sign, _body in (
+    ("shrsi", "the sign fills", meaning.SHIFT_SIGNED),
+    ("shrui", "zeros fill", meaning.SHIFT_UNSIGNED),
+):
+    instr(
+        f"vmi.{_name}",
+        BINARY,
+        f"lhs >> rhs, {_sign}",
+        body=_body,
+        operands=(vector("lhs"), vector("rhs")),
+        attrs=(),
+        text="$lhs , $rhs {} : types -> results",
+        a5=INTEGERS,
+        profiles="a5",
+        cite=TD,
+    )
+
+SCALAR = replace(
+    family("logical scalar", "result[i] = mask[i] ? f(src[i], scalar) : 0"),
+    operands=(vector("src"), read("scalar", "element"), mask("mask")),
+    attrs=(PMODE,),
+    text="$src , $scalar , $mask {} : types -> results",
+    rules=(
+        same_lanes("src", "mask", "result"),
+        same_elements("src", "result"),
+        mask_width("src", "mask"),
+    ),
+)
+for _name, _meaning, _body, _types in (
+    ("vadds", "src + scalar", lanewise(lanes.add), NUMBERS),
+    ("vmuls", "src * scalar", lanewise(lanes.mul), f"i16 u16 i32 u32 {FLOATS}"),
+    ("vmaxs", "max(src, scalar)", lanewise(lanes.maximum, ordered=True), NUMBERS),
+    ("vmins", "min(src, scalar)", lanewise(lanes.minimum, ordered=True), NUMBERS),
+    ("vshls", "src << scalar", lanewise(arithmetic.shift_left), INTEGERS),
+    ("vshrs", "src >> scalar", lanewise(arithmetic.shift_right, ordered=True), INTEGERS),
+):
+    _shift = _name.startswith("vsh")
+    instr(
+        f"vmi.{_name}",
+        SCALAR,
+        _meaning,
+        body=_body,
+        operands=(vector("src"), read("scalar", "i16" if _shift else "element"), mask("mask")),
+        a5=_types,
+        profiles="a5",
+        rules=() if _shift else (scalar_matches("scalar", "src"),),
+        cite=DOC,
+    )
+for _name, _meaning, _body, _names, _types in (
+    (
+        "vmula",
+        "acc + lhs * rhs, rounded once",
+        lanewise(meaning.multiply_add),
+        "acc lhs rhs",
+        NUMBERS,
+    ),
+    ("vprelu", "x >= 0 ? x : alpha * x", lanewise(arithmetic.leaky_relu), "x alpha", "f16 f32"),
+):
+    instr(
+        f"vmi.{_name}",
+        family("logical fused", "several sources, lane by lane"),
+        _meaning,
+        body=_body,
+        operands=(*map(vector, _names.split()), MASK),
+        attrs=(PMODE,),
+        text=f"{' , '.join('$' + n for n in _names.split())} <? , $mask > {{}} : types -> results",
+        a5=_types,
+        profiles="a5",
+        rules=(same_lanes(*_names.split(), "mask", "result"), same_elements(*_names.split())),
+        cite=DOC,
+    )
+instr(
+    "vmi.fma",
+    family("logical fused", "several sources, lane by lane"),
+    "lhs * rhs + acc, rounded once",
+    body=lanewise(lanes.fma),
+    operands=(vector("lhs"), vector("rhs"), vector("acc")),
+    text="$lhs , $rhs , $acc {} : types -> results",
+    a5=FLOATS,
+    profiles="a5",
+    rules=(same_lanes("lhs", "rhs", "acc", "result"), same_elements("lhs", "rhs", "acc")),
+    cite=TD,
+)
+for _name, _meaning, _body, _names in (
+    ("vaxpy", "alpha * x + acc", lanewise(meaning.axpy), ("x", "acc", "alpha")),
+    ("vlrelu", "x >= 0 ? x : slope * x", lanewise(arithmetic.leaky_relu), ("x", "slope")),
+):
+    *_vectors, _factor = _names
+    instr(
+        f"vmi.{_name}",
+        family("logical fused", "several sources, lane by lane"),
+        _meaning,
+        body=_body,
+        operands=(*map(vector, _vectors), read(_factor, "float"), mask("mask")),
+        attrs=(PMODE,),
+        text=f"{' , '.join('$' + n for n in _names)} , $mask {{}} : types -> results",
+        a5="f16 f32",
+        profiles="a5",
+        rules=(same_lanes(*_vectors, "mask", "result"), scalar_matches(_factor, "x")),
+        cite=DOC,
+    )
+instr(
+    "vmi.vexpdif",
+    family("logical fused", "several sources, lane by lane", subject="x"),
+    "e to the power x - max, in f32",
+    body=meaning.EXPDIF,
+    operands=(vector("x"), vector("max"), mask("mask")),
+    attrs=(PMODE,),
+    text="$x , $max , $mask {} : types -> results",
+    a5="f16 f32",
+    profiles="a5",
+    rules=(same_lanes("x", "max", "mask", "result"), same_elements("x", "max")),
+    cite=DOC,
+)
+instr(
+    "vmi.vmull",
+    family("logical wide", "more bits than a lane has", subject="a"),
+    "low and high words of the 64-bit product",
+    body=meaning.MULL,
+    operands=(vector("a"), vector("b"), mask("mask")),
+    results=(Result("low", "logical vreg"), Result("high", "logical vreg")),
+    attrs=(PMODE,),
+    text="$a , $b , $mask {} : types -> results",
+    a5="i32 u32",
+    profiles="a5",
+    rules=(same_lanes("a", "b", "mask", "low", "high"), same_elements("a", "b", "low", "high")),
+    cite=DOC,
+)
+for _name, _carries in (("vaddc", ()), ("vaddcs", ("carry_in",))):
+    instr(
+        f"vmi.{_name}",
+        family("logical wide", "more bits than a lane has", subject="lhs"),
+        f"lhs + rhs{' + carry_in' * len(_carries)} of 32 bits, and a mask of what is carried",
+        body=meaning.ADD_WITH_CARRY,
+        operands=(vector("lhs"), vector("rhs"), *map(mask, _carries), mask("mask")),
+        results=(Result("result", "logical vreg"), Result("carry", "logical mask")),
+        text=f"$lhs , $rhs , {'$carry_in , ' * len(_carries)}$mask {{}} : types -> results",
+        a5="i32 u32",
+        profiles="a5",
+        rules=(same_lanes("lhs", "rhs", *_carries, "mask", "result", "carry"),),
+        cite=TD,
+    )
+
+COMPARE = replace(
+    family("logical compare", "a mask of the lanes for which it holds"),
+    results=MASK_RESULT,
+)
+_PLAIN = ("eq", "ne", "lt", "le", "gt", "ge")
+_CMP = Attr(
+    "cmp",
+    "str",
+    tuple(dict.fromkeys((*_PLAIN, *(f"{w}{c}" for w in "osu" for c in _PLAIN)))),
+    required=True,
+    meaning="o ordered, s signed, u unsigned; without, as the element type says",
+)
+for _name, _first, _second in (
+    ("vcmp", "lhs", vector("rhs")),
+    ("vcmps", "src", read("scalar", "element")),
+):
+    instr(
+        f"vmi.{_name}",
+        COMPARE,
+        f"seed and ({_first} cmp {_second.name})",
+        body=meaning.COMPARE,
+        operands=(vector(_first), _second, mask("seed")),
+        attrs=(_CMP, PMODE),
+        text=f"${_first} , ${_second.name} , $seed <? , @cmp > {{}} : types -> results",
+        a5=NUMBERS,
+        subject=_first,
+        profiles="a5",
+        rules=(
+            same_lanes(_first, "rhs", "seed", "result"),
+            mask_width(_first, "seed", "result"),
+            scalar_matches("scalar", _first),
+        ),
+        notes=(_ORDERED,),
+        cite=DOC,
+    )
+for _name, _kind in (("cmpf", "cmpf_predicate"), ("cmpi", "cmpi_predicate")):
+    instr(
+        f"vmi.{_name}",
+        COMPARE,
+        "lhs predicate rhs",
+        body=meaning.COMPARE_BY_PREDICATE,
+        operands=(vector("lhs"), vector("rhs")),
+        attrs=(
+            Attr(
+                "predicate",
+                "str",
+                tuple(dict.fromkeys((*ENUMS[_kind].words, *_PLAIN))),
+                required=True,
+            ),
+        ),
+        text="@predicate , $lhs , $rhs {} : types -> results",
+        a5=NUMBERS,
+        subject="lhs",
+        profiles="a5",
+        rules=(same_lanes("lhs", "rhs", "result"), same_elements("lhs", "rhs")),
+        cite=TD,
+    )
+instr(
+    "vmi.vsel",
+    family("logical select", "lanes of one of two vectors"),
+    "mask[i] ? true_value[i] : false_value[i]",
+    body=meaning.SELECT,
+    operands=(mask("mask"), vector("true_value"), vector("false_value")),
+    attrs=(PMODE,),
+    text="$mask , $true_value , $false_value {} : types -> results",
+    profiles="a5",
+    aliases="vmi.select",
+    rules=(
+        same_lanes("mask", "true_value", "false_value", "result"),
+        same_elements("true_value", "false_value", "result"),
+        mask_width("result", "mask"),
+    ),
+    cite=DOC,
+)

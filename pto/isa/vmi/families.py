@@ -1,0 +1,93 @@
+"""What the rows of logical vectors share: families, texts, rules about lanes and masks."""
+
+from __future__ import annotations
+
+from pto.isa.row import types as t
+from pto.isa.row.instr import Attr, Family, Operand, Result, read
+from pto.isa.rules.rule import Case, Rule, listing
+from pto.isa.rules.vector import shown
+
+DOC = "PTOAS docs/isa/vmi-isa (2026-08)"
+TD = "PTOAS include/PTO/IR/VMIOps.td (2026-08)"
+NUMBERS = "i8 u8 i16 u16 i32 u32 f16 bf16 f32"
+INTEGERS = "i8 u8 i16 u16 i32 u32"
+FLOATS = "f16 bf16 f32"
+PMODE = Attr("pmode", "str", ("zero", "merge"), default="zero", meaning="lanes whose mask is off")
+GROUP = Attr("group", "int", meaning="how many groups of lanes there are", older=("num_groups",))
+MASK = read("mask?", "logical mask")
+RESULT = (Result("result", "logical vreg"),)
+MASK_RESULT = (Result("result", "logical mask"),)
+
+
+def vector(name: str) -> Operand:
+    return read(name, "logical vreg")
+
+
+def mask(name: str) -> Operand:
+    return read(name, "logical mask")
+
+
+def same_lanes(*names: str) -> Rule:
+    """Vectors and masks that go lane by lane."""
+
+    def test(case: Case) -> str | None:
+        types = [(n, case.type(n)) for n in names]
+        found = [(n, k) for n, k in types if isinstance(k, t.LogicalVReg | t.LogicalMask)]
+        for name, type in found[1:]:
+            if type.lanes != found[0][1].lanes:
+                return f"{found[0][0]} has {found[0][1].lanes}, {name} has {type.lanes}"
+        return None
+
+    sentence = f"expects {listing(names)} to have as many lanes"
+    return Rule("logical-lanes", "PTO-S084", sentence, test)
+
+
+def same_elements(*names: str) -> Rule:
+    """Signs may be unwritten on one side."""
+
+    def test(case: Case) -> str | None:
+        types = [(n, case.type(n)) for n in names]
+        found = [(n, k) for n, k in types if isinstance(k, t.LogicalVReg)]
+        for name, type in found[1:]:
+            first = found[0][1]
+            if not set(type.elem.names) & set(first.elem.names):
+                return f"{found[0][0]} is {shown(first)}, {name} is {shown(type)}"
+        return None
+
+    sentence = f"expects {listing(names)} to have one element type"
+    return Rule("logical-elements", "PTO-T080", sentence, test)
+
+
+def mask_width(data: str, *names: str) -> Rule:
+    """b8, b16 and b32 name the width of the elements; pred names none."""
+
+    def test(case: Case) -> str | None:
+        elem = case.elem(data)
+        if elem is None or elem.dtype is None:
+            return None
+        bits = 8 * elem.dtype.itemsize
+        for name in names:
+            type = case.type(name)
+            if isinstance(type, t.LogicalMask) and type.granularity not in ("", "pred", f"b{bits}"):
+                return f"{name} is {type.granularity}, {data} has {bits}-bit elements"
+        return None
+
+    sentence = f"expects {listing(names)} to be pred or as wide as the elements of {data}"
+    return Rule("logical-mask-width", "PTO-T081", sentence, test)
+
+
+def _divides(case: Case) -> str | None:
+    word = case.word("group") or case.word("num_groups")
+    for name in ("source", "result", "value"):
+        type = case.type(name)
+        if word and isinstance(type, t.LogicalVReg | t.LogicalMask) and type.lanes >= int(word):
+            odd = int(word) < 1 or type.lanes % int(word)
+            return f"{word} groups of {type.lanes} lanes" if odd else None
+    return None
+
+
+GROUPS_DIVIDE = Rule("groups-divide", "PTO-S084", "expects groups that divide the lanes", _divides)
+
+
+def family(name: str, meaning: str, *, subject: str = "result") -> Family:
+    return Family(name, "vector", meaning, results=RESULT, pipe="V", subject=subject, cost="lane")

@@ -1,0 +1,312 @@
+"""Logical vectors from and to UB; loads have no mask, stores write only active lanes."""
+
+from __future__ import annotations
+
+from pto.isa.meaning.vmi import memory as meaning
+from pto.isa.row.instr import Attr, Result, instr, read, write
+from pto.isa.rules.rule import Case, Rule
+from pto.isa.vmi.families import (
+    DOC,
+    GROUP,
+    GROUPS_DIVIDE,
+    MASK,
+    PMODE,
+    TD,
+    family,
+    mask,
+    mask_width,
+    same_elements,
+    same_lanes,
+    vector,
+)
+
+_SOURCE = (read("source", "ub buffer"), read("offset", "index"))
+_TARGET = (write("destination", "ub buffer"), read("offset", "index"))
+_BLOCKS = read("block_stride?", "i16")
+_REPEAT = read("repeat_stride?", "i16")
+_STRIDE = read("stride?", "index")
+_MODES = Attr(
+    "dist_mode",
+    "str",
+    ("continuous", "unpack", "brc", "dintlv"),
+    default="continuous",
+    meaning="a run; narrow elements in wide lanes; one element everywhere; even and odd ones",
+)
+
+
+def _one_way(case: Case) -> str | None:
+    ways = {
+        "group": case.word("group") is not None,
+        "dist_mode": "dist_mode" in case.op.attrs and case.word("dist_mode") != "continuous",
+        "block_stride": case.op.operand("block_stride") is not None,
+    }
+    given = [name for name, is_given in ways.items() if is_given]
+    if len(given) > 1:
+        return f"{' and '.join(given)} are given"
+    if (case.op.operand("stride") is not None) is not ways["group"]:
+        return "stride goes with group, and only with it"
+    return None
+
+
+_ONE_WAY = Rule("one-way", "PTO-T089", "expects one way through memory", _one_way)
+
+
+def _no_mask(case: Case) -> str | None:
+    return "both are given" if case.word("group") and case.op.operand("mask") else None
+
+
+def _pair(case: Case) -> str | None:
+    two = len(case.op.results) == 2
+    return (
+        None if two is (case.word("dist_mode") == "dintlv") else f"{len(case.op.results)} results"
+    )
+
+
+LOAD = family("logical load", "lanes from UB")
+STORE = family("logical store", "active lanes to UB", subject="value")
+
+instr(
+    "vmi.vload",
+    LOAD,
+    "L elements from source + offset: a run, a row a group, 32-byte blocks, or by dist_mode",
+    body=meaning.LOAD,
+    operands=(*_SOURCE, _STRIDE, _BLOCKS, _REPEAT),
+    results=(Result("result", "logical vreg"), Result("odd", "logical vreg", optional=True)),
+    attrs=(_MODES, GROUP, PMODE),
+    text="$source [ $offset ] <? , $stride > <? , $block_stride <? , $repeat_stride > > {}"
+    " : types(source,stride?,block_stride?,repeat_stride?) -> results",
+    profiles="a5",
+    aliases="vmi.load",
+    rules=(
+        _ONE_WAY,
+        GROUPS_DIVIDE,
+        Rule("pair", "PTO-T089", "expects two results with dintlv, one otherwise", _pair),
+    ),
+    notes=("odd is the second result of dintlv", "blocks are block_stride blocks apart"),
+    cite=DOC,
+)
+instr(
+    "vmi.vstore",
+    STORE,
+    "active lanes to destination + offset: a run, a row a group, or 32-byte blocks",
+    body=meaning.STORE,
+    operands=(
+        vector("value"),
+        read("second?", "logical vreg"),
+        *_TARGET,
+        _STRIDE,
+        _BLOCKS,
+        _REPEAT,
+        MASK,
+    ),
+    results=(),
+    attrs=(_MODES, GROUP, PMODE),
+    text="$value <? , $second > , $destination [ $offset ] <? , $stride >"
+    " <? , $block_stride <? , $repeat_stride > > <? , $mask > {}"
+    " : types(value,second,destination,stride?,block_stride?,repeat_stride?,mask)",
+    profiles="a5",
+    aliases="vmi.store vmi.masked_store",
+    rules=(
+        _ONE_WAY,
+        GROUPS_DIVIDE,
+        same_lanes("value", "second", "mask"),
+        mask_width("value", "mask"),
+        Rule("group-mask", "PTO-T089", "expects no mask with group", _no_mask),
+    ),
+    notes=("second is interleaved with value",),
+    cite=DOC,
+)
+instr(
+    "vmi.vsstb",
+    STORE,
+    "active lanes to 32-byte blocks that are block_stride blocks apart",
+    body=meaning.STORE_BLOCKS,
+    operands=(vector("value"), *_TARGET, read("block_stride", "i16"), mask("mask")),
+    results=(),
+    attrs=(PMODE,),
+    text="$value , $destination [ $offset ] , $block_stride , $mask {}"
+    " : types(value,destination,block_stride?,mask)",
+    profiles="a5",
+    rules=(same_lanes("value", "mask"), mask_width("value", "mask")),
+    cite=DOC,
+)
+instr(
+    "vmi.vgather",
+    LOAD,
+    "mask[i] ? UB[source + offsets[i] elements] : 0",
+    body=meaning.GATHER,
+    operands=(read("source", "ub buffer"), vector("offsets"), mask("mask")),
+    attrs=(PMODE,),
+    text="$source , $offsets , $mask {} : types -> results",
+    profiles="a5",
+    rules=(same_lanes("offsets", "mask", "result"),),
+    cite=DOC,
+)
+instr(
+    "vmi.vgatherb",
+    LOAD,
+    "32-byte blocks from source + offsets[b] bytes, under the mask of their lanes",
+    body=meaning.GATHER_BLOCKS,
+    operands=(read("source", "ub buffer"), vector("offsets"), mask("mask")),
+    attrs=(PMODE,),
+    text="$source , $offsets , $mask {} : types -> results",
+    profiles="a5",
+    rules=(same_lanes("mask", "result"),),
+    cite=DOC,
+)
+instr(
+    "vmi.vscatter",
+    STORE,
+    "UB[destination + offsets[i] elements] = value[i] where mask[i]; the last lane wins",
+    body=meaning.SCATTER,
+    operands=(vector("value"), _TARGET[0], vector("offsets"), mask("mask")),
+    results=(),
+    attrs=(PMODE,),
+    text="$value , $destination , $offsets , $mask {} : types",
+    profiles="a5",
+    rules=(same_lanes("value", "offsets", "mask"),),
+    notes=("which of several lanes with one offset wins is not defined; here it is the last",),
+    cite=DOC,
+)
+
+# ---- operations of the compiler's older form
+
+_GROUPS = Attr("num_groups", "int", required=True)
+for _name, _meaning, _body, _stride in (
+    ("group_load", "a row of L / num_groups elements a group", meaning.GROUP_LOAD, "row_stride"),
+    ("group_slot_load", "one element a group", meaning.GROUP_SLOTS, "source_group_stride"),
+    (
+        "group_broadcast_load",
+        "one element a group, in all its lanes",
+        meaning.GROUP_SLOTS,
+        "source_group_stride",
+    ),
+):
+    instr(
+        f"vmi.{_name}",
+        LOAD,
+        f"{_meaning}, {_stride} elements apart",
+        body=_body,
+        operands=(*_SOURCE, read(_stride, "index")),
+        attrs=(_GROUPS,),
+        text=f"$source [ $offset ] , ${_stride} {{}} : types(source) -> results",
+        profiles="a5",
+        rules=(GROUPS_DIVIDE,),
+        cite=TD,
+    )
+instr(
+    "vmi.group_store",
+    STORE,
+    "a row of L / num_groups elements a group, row_stride elements apart",
+    body=meaning.GROUP_STORE,
+    operands=(vector("value"), *_TARGET, read("row_stride", "index")),
+    results=(),
+    attrs=(_GROUPS,),
+    text="$value , $destination [ $offset ] , $row_stride {} : types(value,destination)",
+    profiles="a5",
+    rules=(GROUPS_DIVIDE,),
+    cite=TD,
+)
+for _name, _meaning, _body in (
+    ("masked_load", "active lanes from a run in memory", meaning.MASKED_LOAD),
+    ("expand_load", "consecutive elements into the active lanes", meaning.EXPAND_LOAD),
+):
+    instr(
+        f"vmi.{_name}",
+        LOAD,
+        f"{_meaning}, passthru elsewhere",
+        body=_body,
+        operands=(*_SOURCE, mask("mask"), vector("passthru")),
+        text="$source [ $offset ] , $mask , $passthru {} : types(source,mask,passthru) -> results",
+        profiles="a5",
+        rules=(same_lanes("mask", "passthru", "result"), same_elements("passthru", "result")),
+        cite=TD,
+    )
+instr(
+    "vmi.gather",
+    LOAD,
+    "mask[i] ? UB[source + indices[i] elements] : passthru[i]",
+    body=meaning.GATHER,
+    operands=(read("source", "ub buffer"), vector("indices"), mask("mask"), vector("passthru")),
+    text="$source [ $indices ] , $mask , $passthru {} : types -> results",
+    profiles="a5",
+    rules=(same_lanes("indices", "mask", "passthru", "result"),),
+    cite=TD,
+)
+instr(
+    "vmi.scatter",
+    STORE,
+    "UB[destination + indices[i] elements] = value[i] where mask[i]",
+    body=meaning.SCATTER,
+    operands=(vector("value"), _TARGET[0], vector("indices"), mask("mask")),
+    results=(),
+    text="$value , $destination [ $indices ] , $mask {} : types",
+    profiles="a5",
+    rules=(same_lanes("value", "indices", "mask"),),
+    cite=TD,
+)
+instr(
+    "vmi.compress_store",
+    STORE,
+    "active lanes one after another from destination + offset on",
+    body=meaning.COMPRESS_STORE,
+    operands=(vector("value"), *_TARGET, mask("mask")),
+    results=(),
+    text="$value , $destination [ $offset ] , $mask {} : types(value,destination,mask)",
+    profiles="a5",
+    rules=(same_lanes("value", "mask"),),
+    cite=TD,
+)
+_STRIDES = (read("block_stride", "i16"), read("repeat_stride", "i16"), mask("mask"))
+_STRIDE_NAMES = "block_stride?,repeat_stride?,mask"
+instr(
+    "vmi.stride_load",
+    LOAD,
+    "32-byte blocks, block_stride blocks apart, under the mask of their lanes",
+    body=meaning.STRIDED_LOAD,
+    operands=(*_SOURCE, *_STRIDES),
+    text="$source [ $offset ] , $block_stride , $repeat_stride , $mask {}"
+    f" : types(source,{_STRIDE_NAMES}) -> results",
+    profiles="a5",
+    rules=(same_lanes("mask", "result"),),
+    notes=("the repeat stride of one access moves nothing",),
+    cite=TD,
+)
+instr(
+    "vmi.stride_store",
+    STORE,
+    "active lanes to 32-byte blocks, block_stride blocks apart",
+    body=meaning.STRIDED_STORE,
+    operands=(vector("value"), *_TARGET, *_STRIDES),
+    results=(),
+    text="$value , $destination [ $offset ] , $block_stride , $repeat_stride , $mask {}"
+    f" : types(value,destination,{_STRIDE_NAMES})",
+    profiles="a5",
+    rules=(same_lanes("value", "mask"),),
+    cite=TD,
+)
+instr(
+    "vmi.deinterleave_load",
+    LOAD,
+    "even elements from source + offset on in low, odd ones in high",
+    body=meaning.LOAD_PAIRS,
+    operands=_SOURCE,
+    results=(Result("low", "logical vreg"), Result("high", "logical vreg")),
+    text="$source [ $offset ] {} : types(source) -> results",
+    profiles="a5",
+    rules=(same_lanes("low", "high"), same_elements("low", "high")),
+    cite=TD,
+)
+instr(
+    "vmi.interleave_store",
+    STORE,
+    "low and high in turn from destination + offset on",
+    body=meaning.STORE_PAIRS,
+    operands=(vector("low"), vector("high"), *_TARGET),
+    results=(),
+    text="$low , $high , $destination [ $offset ] {} : types(low,high,destination)",
+    profiles="a5",
+    subject="low",
+    rules=(same_lanes("low", "high"), same_elements("low", "high")),
+    cite=TD,
+)
