@@ -29,6 +29,7 @@ from pto.lang.call.place import assigned_names, mistake
 from pto.lang.call.session import Handle, current
 from pto.lang.trace import Trace
 from pto.lang.values.linear import Linear
+from pto.lang.values.operators import Operators
 from pto.lang.values.registers import wrap
 from pto.lang.values.scalars import Scalar, as_value, cast_steps, is_number, type_of
 from pto.lang.values.tiles import Tile
@@ -36,7 +37,7 @@ from pto.lang.values.tiles import Tile
 _I64 = scalar_type(I64)
 
 
-class Carry:
+class Carry(Operators):
     """A value that later iterations and code after a branch see changed."""
 
     def __init__(self, initial: Any) -> None:
@@ -77,6 +78,14 @@ class Carry:
 
     def ir(self) -> Value:
         return self._value.value
+
+    def operate(self, sign: str, a: Any, b: Any) -> Any:
+        """There are none: what a carry holds is asked for."""
+        raise mistake(
+            "PTO-T205",
+            f"`{sign}` of a carry: it is a place for a value, not the value",
+            help=f"read it with {self.name}.value, change it with {self.name}.set() or +=",
+        )
 
     def __iadd__(self, other: Any) -> Carry:
         self.set(self._value + other)

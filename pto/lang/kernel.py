@@ -359,7 +359,10 @@ class Kernel:
         attrs = {"pto.kernel_kind": Enum("kernel_kind", kind)} if kind else {}
         made = new_function(module, name, params, place, attrs)
         with Trace(name, self.profile, module, made) as trace:
-            result = function(*self._arguments(trace, values, shapes))
+            try:
+                result = function(*self._arguments(trace, values, shapes))
+            except RecursionError:
+                raise mistake("PTO-S104", f"kernel {name} calls itself without end") from None
             if result is not None:
                 raise mistake(
                     "PTO-U211",

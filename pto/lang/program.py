@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from pto.ir.graph import Module
 from pto.lang.findings import Findings
+from pto.run.launch.call import Program, load
 from pto.verify import judge
 
 
-def check(module: Module, profile: str | None = None, *, device: str | None = None) -> Findings:
+def check(program: Program, profile: str | None = None, *, device: str | None = None) -> Findings:
     """Is a program legal? Under the profile it declares, unless another is named.
 
     >>> pto.check(pto.parse_file("add.pto"), "a2a3")
     """
-    return Findings(judge(module, profile=profile, device=device)[1])
+    return Findings(judge(load(program), profile=profile, device=device)[1])

@@ -27,6 +27,7 @@ from pto.observe.scopes import Scope
 from pto.observe.shadow import Cells, Conflict, Shadow, cells_of
 from pto.observe.tiles import TileTap
 from pto.observe.unflushed import StreamTap, dropped
+from pto.run.launch.call import Program, load
 from pto.run.launch.entry import entry_functions
 from pto.run.launch.host import Report, launch
 from pto.run.launch.progress import Progress
@@ -261,7 +262,7 @@ class Verdict:
 
 
 def sanitize(
-    module: Module,
+    program: Program,
     *,
     entry: str | None = None,
     args: Sequence[Any] = (),
@@ -278,6 +279,7 @@ def sanitize(
 
     `automatic`: a compiler will insert synchronisation, although tiles have addresses already.
     """
+    module = load(program)
     target = target_of(module, profile=profile, device=device)
     functions = entry_functions(module, entry)
     mode = mode_of(functions)

@@ -150,3 +150,20 @@ def test_the_table_and_the_files_agree():
     for name in VERBS:
         parser = frame.verb_parser(name, frame.load(name))
         assert parser.prog == f"pto {name}"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["a=zeros:9999999999999999999999xf32"],
+        ["a=full(abc):16x64xf32"],
+        [f"a=zeros:{'1x' * 201}f32"],
+        ["a=rand:16x64xf32", "--seed", "-1"],
+    ],
+)
+def test_arguments_that_mean_nothing_are_usage(
+    words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    rest = ["--arg", "b=ones:16x64xf32", "--arg", "c=zeros:16x64xf32", "--arg", "rows=16"]
+    assert main(["run", "examples/add.pto", *rest, "--arg", *words]) == 2
+    assert "PTO-U036" in capsys.readouterr().err

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -369,3 +370,56 @@ def test_names_of_a_body_may_be_bound_where_nobody_else_reads_them():
     y = np.zeros_like(x)
     bodies(x, y)
     assert (y == 3 + 4 + 4 + 16).all()
+
+
+def _assigned(x: F32, y: F32) -> None:
+    y[0:16] = pto.tile(16, 64, pto.f32)
+
+
+def _joined_without_brackets(x: F32, y: F32) -> None:
+    for i in pto.range(3):
+        pto.If(i > 0 & i < 2)
+
+
+def _carry_plus(x: F32, y: F32) -> None:
+    pto.carry(1) + 1
+
+
+def _endless(x: F32, y: F32) -> None:
+    _endless(x, y)
+
+
+@pytest.mark.parametrize(
+    ("function", "code"),
+    [
+        (_assigned, "PTO-U081"),
+        (_joined_without_brackets, "PTO-U202"),
+        (_carry_plus, "PTO-T205"),
+        (_endless, "PTO-S104"),
+    ],
+)
+def test_what_python_would_answer_with_a_traceback_is_a_finding(function: Any, code: str):
+    x = np.zeros((16, 64), np.float32)
+    with pytest.raises(pto.PtoError) as caught:
+        pto.kernel(function)(x, x.copy())
+    assert caught.value.code == code
+
+
+def test_a_masked_array_is_refused():
+    @pto.kernel
+    def plain(x: F32) -> None:
+        pto.tload(pto.tile(16, 64, pto.f32), x)
+
+    x = np.ones((16, 64), np.float32)
+    with pytest.raises(pto.PtoError) as caught:
+        plain(np.ma.masked_array(x, mask=x > 0))
+    assert caught.value.code == "PTO-U191"
+
+
+def test_programs_may_be_paths():
+    path = Path(__file__).parents[2] / "examples" / "add.pto"
+    assert not pto.check(path)
+    assert not pto.check(str(path))
+    with pytest.raises(pto.PtoError) as caught:
+        pto.launch(path)
+    assert caught.value.code == "PTO-U032"

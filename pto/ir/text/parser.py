@@ -134,7 +134,9 @@ class Parser(Cursor):
             name, count = self.take()[1:], 1
             if self.text == ":" and self.kinds[self.i + 1] == lx.NUMBER:
                 self.i += 1
-                count = min(int(self.take(), 0), 64)
+                if not self.text.isdecimal():
+                    self.fail("PTO-P020", f"expected how many results, got {self.shown()}")
+                count = min(int(self.take()), 64)
             names.append((name, at, count))
             if not self.accept(","):
                 break

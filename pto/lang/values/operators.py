@@ -118,6 +118,15 @@ class Operators:
     def __xor__(self, other: Any) -> Any:
         return self.operate("^", self, other)
 
+    def __rand__(self, other: Any) -> Any:
+        return self.operate("&", other, self)
+
+    def __ror__(self, other: Any) -> Any:
+        return self.operate("|", other, self)
+
+    def __rxor__(self, other: Any) -> Any:
+        return self.operate("^", other, self)
+
     def __lshift__(self, other: Any) -> Any:
         return self.operate("<<", self, other)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NoReturn, TypeVar
 
 from pto.core.dtypes import DType
 from pto.ir.builder import INDEX, scalar_type
@@ -63,6 +63,13 @@ class Global(Handle, Generic[E]):
             raise mistake("PTO-S201", f"{len(keys)} indices for an array of {self.ndim} dimensions")
         keys += [slice(None)] * (self.ndim - len(keys))
         return View(self, [_span(k, n) for k, n in zip(keys, self.shape, strict=True)])
+
+    def __setitem__(self, key: Any, value: Any) -> NoReturn:
+        raise mistake(
+            "PTO-U081",
+            "an array in global memory is not assigned to: a transfer writes it",
+            help="write pto.tstore(y[0:16, :], t)",
+        )
 
     def whole(self) -> View:
         return self[(slice(None),) * self.ndim]

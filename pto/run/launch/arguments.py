@@ -5,11 +5,13 @@ Also how large an array a kernel needs, where its views say so.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +27,7 @@ from pto.verify import pipes
 from pto.verify.operation import constant
 
 MAX_BYTES = 1 << 32
+_RANK = 32  # dimensions of a NumPy array, of any version
 # PyPTO's name for the number of the vector sub-block; its compiler puts the number in each lane's
 # code, so what a launch passes does not count.
 SUBBLOCK = "__pypto_spmd_subblock_idx"
@@ -155,6 +158,8 @@ def build(params: Iterable[Parameter], given: Mapping[str, str], seed: int) -> l
     if missing:
         listed = "; ".join(map(str, missing))
         raise fail("PTO-U035", f"missing arguments: {listed}", help="--arg NAME=VALUE for each")
+    if seed < 0:
+        raise fail("PTO-U036", f"a seed is 0 or more, not {seed}")
     rng = np.random.default_rng(seed)
     return [_value(p, given[p.name], rng) for p in params]
 
@@ -175,14 +180,19 @@ def _value(p: Parameter, text: str, rng: np.random.Generator) -> Any:
     if kind is None:
         raise fail("PTO-U036", f"{p.name}: `{text}` needs an element type, as in rand:1024xf32")
     shape = [int(n) for n in (found[3] or "").split("x") if n] or [p.elements or 0]
-    count = int(np.prod(shape, dtype=np.int64))
+    count = math.prod(shape)
     if count <= 0:
         raise fail(
             "PTO-U036", f"{p.name}: `{text}` needs a size, as in {found[1]}:1024x{kind.name}"
         )
+    if len(shape) > _RANK:
+        raise fail("PTO-U036", f"{p.name}: {len(shape)} dimensions are more than {_RANK}")
     if count * kind.itemsize > MAX_BYTES:
         raise fail("PTO-U036", f"{p.name}: {count:,} elements are more than {MAX_BYTES:,} bytes")
-    return _filled(found[1], found[2], kind, count, rng).reshape(shape)
+    try:
+        return _filled(found[1], found[2], kind, count, rng).reshape(shape)
+    except ValueError:
+        raise fail("PTO-U036", f"{p.name}: `{found[2]}` is no number") from None
 
 
 def _filled(
@@ -213,7 +223,7 @@ def _scalar(p: Parameter, text: str) -> Any:
 def _loaded(p: Parameter, text: str) -> npt.NDArray[Any]:
     try:
         array = np.load(Path(text), allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
+    except (OSError, ValueError, EOFError, SyntaxError, MemoryError, BadZipFile) as error:
         raise fail("PTO-U037", f"{p.name}: cannot load {text}: {error}") from None
     if not p.is_array:
         raise fail("PTO-U036", f"{p.name} is a scalar, {text} is an array")

@@ -33,6 +33,12 @@ class Borrowed:
 
 def borrow(value: Any) -> Borrowed | None:
     """The memory of an array, tensor or buffer; None for a scalar."""
+    if isinstance(value, np.ma.MaskedArray):
+        raise fail(
+            "PTO-U191",
+            "a masked array cannot be an argument: a kernel sees every element",
+            help="pass x.filled(0), or x.data",
+        )
     if isinstance(value, np.ndarray):
         return None if value.ndim == 0 else _numpy(value, value)
     if _is_tensor(value):

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from pto.core.errors import fail
 from pto.ir.graph import Module, Operation
 from pto.plan.mode import mode_of
-from pto.run.launch.call import Launch, require_legal
+from pto.run.launch.call import Launch, Program, load, require_legal
 from pto.run.launch.engine import chosen_engine
 from pto.run.launch.entry import entry_functions
 from pto.run.launch.prepared import Kernel
@@ -48,7 +48,7 @@ class Report:
 
 
 def launch(
-    module: Module,
+    program: Program,
     *,
     entry: str | None = None,
     args: Sequence[Argument] = (),
@@ -71,7 +71,7 @@ def launch(
     `timeout` ends a launch that takes longer, in seconds.
     `checks`: the jit engine reports reads of local memory that nobody has written.
     """
-    chosen = chosen_engine(engine)
+    module, chosen = load(program), chosen_engine(engine)
     if checks and chosen != "jit":
         raise fail("PTO-U092", "checks are code of the jit engine; the sanitizer watches this one")
     target = _target(module, profile, device, check)
