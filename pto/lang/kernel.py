@@ -362,7 +362,7 @@ class Kernel:
             try:
                 result = function(*self._arguments(trace, values, shapes))
             except RecursionError:
-                raise mistake("PTO-S104", f"kernel {name} calls itself without end") from None
+                raise mistake("PTO-U218", f"kernel {name} calls itself without end") from None
             if result is not None:
                 raise mistake(
                     "PTO-U211",

@@ -395,7 +395,7 @@ def _endless(x: F32, y: F32) -> None:
         (_assigned, "PTO-U081"),
         (_joined_without_brackets, "PTO-U202"),
         (_carry_plus, "PTO-T205"),
-        (_endless, "PTO-S104"),
+        (_endless, "PTO-U218"),
     ],
 )
 def test_what_python_would_answer_with_a_traceback_is_a_finding(function: Any, code: str):
