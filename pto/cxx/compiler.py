@@ -17,7 +17,7 @@ from pathlib import Path
 
 from pto.core.errors import fail
 from pto.cxx import header
-from pto.cxx.source import prepared
+from pto.cxx.source import forward, prepared
 
 PROFILES = {"cpu": 1, "a2a3": 2, "a5": 5}
 SIDES = {
@@ -151,13 +151,14 @@ def build(
         flags = [f"-DPTO_MACHINE_PROFILE={PROFILES[profile]}", *SIDES[side]]
         flags += [f"-D{d}" for d in defines]
         objects: list[str] = []
-        for n, (file, folders, _) in enumerate(ready):
+        for n, (file, folders, texts) in enumerate(ready):
             if extra and n == 0:  # the entry is compiled with the first source, which it names
                 whole = work / "whole.cpp"
                 whole.write_text(f'#include "{file}"\n{extra}', encoding="utf-8")
                 file = whole
             out = work / f"{n}.o"
-            seen = [f"-I{f}" for f in (base / "include", *folders, *include)]
+            more = forward(texts, base / "include", work / "forward")
+            seen = [f"-I{f}" for f in (base / "include", more, *folders, *include)]
             head = str(base / "include" / "pto" / "pto-inst.hpp")
             command = [compiler.path, *compiler.flags, *flags, *seen, "-include", head]
             _run([*command, "-c", str(file), "-o", str(out)])

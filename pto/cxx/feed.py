@@ -286,7 +286,7 @@ class AgentState:
             if found is None:
                 memory, offset = self.side.memory.find(values[at])
                 strides = list(values[at + 1 : at + 6])
-                strides[axis] += wider
+                strides[axis] = max(0, strides[axis] + wider)  # of one line, it is not asked
                 found = GlobalTensor.of(memory, offset, elem, shape, strides, layout)
                 self._made[key] = found
             return found

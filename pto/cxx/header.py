@@ -17,6 +17,8 @@ from pto.isa.table import rows
 
 INCLUDE = Path(__file__).parent / "include"
 RUNTIME = Path(__file__).parent / "runtime.cpp"
+_QUEUES = INCLUDE / "pto" / "machine" / "queue.hpp"  # defines its instructions for one profile
+_DEFINED = re.compile(r"\b(?:void|RecordEvent|bool) ([A-Z][A-Z0-9_]+)\(")
 _TYPES, _VALUES = 7, 2  # template heads: so many types behind so many values
 
 # Other headers of the library that kernels include: all are this one.
@@ -75,8 +77,9 @@ def kinds() -> str:
 @cache
 def by_hand() -> frozenset[str]:
     """Instructions that the headers in `include/` define themselves."""
-    text = "".join(path.read_text(encoding="utf-8") for path in sorted(INCLUDE.rglob("*.hpp")))
-    return frozenset(re.findall(r"\b(?:void|RecordEvent|bool) ([A-Z][A-Z0-9_]+)\(", text))
+    paths = (path for path in sorted(INCLUDE.rglob("*.hpp")) if path != _QUEUES)
+    text = "".join(path.read_text(encoding="utf-8") for path in paths)
+    return frozenset(_DEFINED.findall(text))
 
 
 def _heads(name: str) -> list[str]:
@@ -94,9 +97,11 @@ def _heads(name: str) -> list[str]:
 def instructions() -> str:
     """`instructions.hpp`: a function for each name."""
     lines = ["// Generated from the instruction table.", "#pragma once", "namespace pto {"]
+    queues = set(_DEFINED.findall(_QUEUES.read_text(encoding="utf-8")))
     for name in _generated():
         space, _, short = name.rpartition("::")
         lines += [f"namespace {space} {{"] if space else []
+        lines += ["#if PTO_MACHINE_PROFILE != 2"] if name in queues else []
         for head in _heads(name):
             before = re.findall(r"auto (P\d)", head)
             passed = "".join(f"{each}, " for each in before)
@@ -104,6 +109,7 @@ def instructions() -> str:
                 f"template <{head}auto... V, class... A> RecordEvent {short}(A&&... a)"
                 f' {{ machine::record<{passed}V...>("{name}", PTO_HERE, a...); return {{}}; }}'
             )
+        lines += ["#endif"] if name in queues else []
         lines += ["}"] if space else [f"#define {name}_IMPL {name}"]
     return "\n".join([*lines, "}", ""])
 

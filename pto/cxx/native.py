@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from pto.core.errors import Loc
 from pto.ir.graph import Source, Span
+from pto.run.machine.core import Core
 
 DONE, FLUSH, LOOK, LAUNCH, FAILED = range(5)
 _FACTS = [
@@ -30,6 +31,7 @@ _FACTS = [
     "layout",
 ]
 _DEPTH = 12
+_SIDES = {"both": 0, "vector": 1, "cube": 2}
 
 
 class Facts(c.Structure):
@@ -53,6 +55,7 @@ class State(c.Structure):
         ("blocks", c.c_int64),
         ("sub", c.c_int64),
         ("subs", c.c_int64),
+        ("side", c.c_int64),
         ("tiles", c.c_int64),
         ("tokens", c.c_int64 * 256),
         ("question", c.c_int64 * 4),
@@ -68,7 +71,7 @@ class Native:
         lib = c.CDLL(str(path))
         self.lib = lib
         signatures: dict[str, tuple[Any, list[Any]]] = {
-            "pto_agent": (c.POINTER(State), [c.c_void_p, c.c_void_p, *[c.c_int64] * 4]),
+            "pto_agent": (c.POINTER(State), [c.c_void_p, c.c_void_p, *[c.c_int64] * 5]),
             "pto_resume": (c.c_int64, [c.POINTER(State)]),
             "pto_end": (None, [c.POINTER(State)]),
             "pto_error": (c.c_char_p, [c.POINTER(State)]),
@@ -127,10 +130,12 @@ class Native:
 
     # ---- agents
 
-    def agent(
-        self, call: int, closure: int, block: int = 0, blocks: int = 1, sub: int = 0, subs: int = 1
-    ) -> NativeAgent:
-        return NativeAgent(self, self.lib.pto_agent(call, closure, block, blocks, sub, subs))
+    def agent(self, call: int, closure: int, core: Core | None = None) -> NativeAgent:
+        """A stack for a function, as an agent of a core; the host is none."""
+        who = (0, 1, 0, 1, 0)
+        if core is not None:
+            who = (core.block, core.blocks, core.sub, core.subs, _SIDES[core.side])
+        return NativeAgent(self, self.lib.pto_agent(call, closure, *who))
 
     def kernel(self, key: bytes) -> int | None:
         """This build's own code of a launch."""

@@ -74,9 +74,7 @@ class Program:
             agents = SUB_BLOCKS if mixed and side.name == "vector" else 1
 
             def feed(core: Core, side: Side = side, call: int = call) -> Iterator[Any]:
-                agent = side.build.agent(
-                    call, closure, core.block, core.blocks, core.sub, core.subs
-                )
+                agent = side.build.agent(call, closure, core)
                 return side.feed(agent, core)
 
             found.append(s.Side(side.name, agents, feed))

@@ -90,7 +90,7 @@ def element(name: str) -> DType | None:
 
 
 def tile_type(facts: Any, element_name: str, valid: tuple[int, int]) -> TileBuf:
-    """The type of a tile, valid region included."""
+    """The type of a tile. Headers do not ask whether a valid region fits: what does not is cut."""
     kind = element(element_name)
     if kind is None:
         raise fail("PTO-T001", f"a tile of {element_name} is not known")
@@ -103,7 +103,7 @@ def tile_type(facts: Any, element_name: str, valid: tuple[int, int]) -> TileBuf:
         facts.cols,
         layout,
         pad=pad(facts.pad),
-        valid=valid,
+        valid=(min(valid[0], facts.rows), min(valid[1], facts.cols)),
         compact=_COMPACT[facts.compact],
     )
     return TileBuf(scalar_type(kind), made)

@@ -127,12 +127,12 @@ DOOR void pto_signals()
         sigaction(n, &a, nullptr);
     }
 }
-DOOR Agent* pto_agent(Call call, const void* closure, int64_t block, int64_t blocks, int64_t sub, int64_t subs)
+DOOR Agent* pto_agent(Call call, const void* closure, int64_t block, int64_t blocks, int64_t sub, int64_t subs, int64_t side)
 {
     Agent* a = new Agent();
     a->at = a->words = static_cast<int64_t*>(std::malloc(ROOM * 8));
     a->end = a->words + ROOM;
-    a->block = block, a->blocks = blocks, a->sub = sub, a->subs = subs;
+    a->block = block, a->blocks = blocks, a->sub = sub, a->subs = subs, a->side = side;
     Fiber* f = new Fiber();
     f->stack = static_cast<char*>(mmap(nullptr, STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
     mprotect(f->stack, GUARD, PROT_NONE);

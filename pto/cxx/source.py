@@ -7,11 +7,12 @@ launches get a rewritten copy in front of the original.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from pto.core.errors import fail
 
+_LIBRARY = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"](pto/[^>"]+)[>"]', re.MULTILINE)
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"]+)"', re.MULTILINE)
 _CHANGED = re.compile(r"<<<|\[aicore\]|\basm\b")
 _ASSEMBLY = re.compile(r"\b(?:__)?asm(?:__)?\s*(?:volatile\s*)?\(")
@@ -101,6 +102,16 @@ def _included(path: Path, seen: dict[Path, str]) -> Iterator[Path]:
     yield path
     for name in _INCLUDE.findall(seen[path]):
         yield from _included(path.parent / name, seen)
+
+
+def forward(texts: Iterable[str], tree: Path, folder: Path) -> Path:
+    """Headers of the library that texts include and the tree lacks: all are the one header."""
+    for name in {found for text in texts for found in _LIBRARY.findall(text)}:
+        path = folder / name
+        if not (tree / name).exists() and ".." not in name:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text("#include <pto/pto-inst.hpp>\n", encoding="utf-8")
+    return folder
 
 
 def prepared(source: Path, folder: Path) -> tuple[Path, list[Path], list[str]]:

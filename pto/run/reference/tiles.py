@@ -73,8 +73,21 @@ class _Spread:
         if self.axis == "column":
             *whole, (one, last) = sources
             return [*(read(s, rows, cols) for s, read in whole), last(one, 1, cols)]
-        at = 0 if len(sources) == 1 or sources[0][0].get_valid()[1] < cols else 1
-        return [read(s, rows, 1 if i == at else cols) for i, (s, read) in enumerate(sources)]
+        if len(sources) == 1:
+            return [sources[0][1](sources[0][0], rows, 1)]
+        at = 0 if sources[0][0].get_valid()[1] < cols else 1
+        return [
+            _repeated(s, read, rows, cols) if i == at else read(s, rows, cols)
+            for i, (s, read) in enumerate(sources)
+        ]
+
+
+def _repeated(tile: Tile, read: Reader, rows: int, cols: int) -> Any:
+    """The valid columns of a tile, again and again."""
+    width = min(tile.get_valid()[1], cols)
+    if width <= 1:
+        return read(tile, rows, 1)
+    return read(tile, rows, width)[:, np.arange(cols) % width]
 
 
 def _is_tile(case: Case, name: str) -> bool:

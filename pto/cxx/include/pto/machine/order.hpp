@@ -128,30 +128,4 @@ template <Op O> void TSYNC()
 #endif
 }
 template <class... E, class = std::enable_if_t<(sizeof...(E) > 0)>> void TSYNC(E&... e) { (e.Wait(), ...); }
-
-// ---- queues between the cube and the vector side
-template <int SlotSize, int SlotNum, int LocalSlotNum> struct RingFIFO {
-    void* GM_SLOT_BUFFER = nullptr;
-    uint32_t C2V_CONSUMER_BUF = 0, V2C_CONSUMER_BUF = 0;
-    static constexpr uint32_t SLOT_SIZE = SlotSize, SLOT_NUM = SlotNum, LOCAL_SLOT_NUM = LocalSlotNum;
-};
-template <uint8_t FlagID, uint8_t Dir, uint32_t SlotSize, uint32_t SlotNum, uint32_t LocalSlotNum = 2,
-    bool NoSplit = false, bool UnitFlag = false>
-struct TPipe : machine::QueueTag {
-    static constexpr uint8_t DIR_TYPE = Dir;
-    using RingFiFo = RingFIFO<SlotSize, SlotNum, LocalSlotNum>;
-    RingFiFo fifo;
-    int64_t name = machine::newName();
-    template <class G, class A, class B> TPipe(G* gm, A toVector, B toCube)
-        : fifo{(void*)gm, uint32_t(toVector), uint32_t(toCube)}
-    {
-        machine::record("TPIPE", PTO_HERE, *this, (void*)gm, int64_t(toVector), int64_t(toCube));
-    }
-    template <class A, class B> TPipe(std::nullptr_t, A toVector, B toCube) : TPipe((void*)nullptr, toVector, toCube) {}
-    static int64_t number()
-    {
-        static int64_t n = machine::typeNumber({"none", 3, Dir, SlotSize, SlotNum, LocalSlotNum, FlagID, NoSplit});
-        return n;
-    }
-};
 } // namespace pto

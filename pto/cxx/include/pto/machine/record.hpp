@@ -31,7 +31,7 @@ enum Status : int64_t { DONE, FLUSH, LOOK, LAUNCH, FAILED };
 // One side of one block, or the host: it runs on a stack of its own, and stops where the machine is needed.
 struct Agent {
     int64_t *words, *at, *end;
-    int64_t block, blocks, sub, subs;
+    int64_t block, blocks, sub, subs, side;  // 0: the whole core, 1: vector, 2: cube
     int64_t tiles;         // names given to tiles without an address
     int64_t tokens[16][16];  // the next event id between two pipes
     int64_t question[4], answer;
@@ -45,6 +45,7 @@ extern int64_t pathNumber(void** frame, void* caller);
 extern void stop(Status);      // let the machine go on; returns when it has
 extern void makeRoom(int64_t words);
 
+inline bool isCube() { return now && now->side == 2; }
 inline void put(int64_t word) { *now->at++ = word; }
 template <class E> const char* enumText() { return __PRETTY_FUNCTION__; }
 template <class E> int64_t enumOf() { static int64_t number = enumNumber(enumText<E>()); return number; }

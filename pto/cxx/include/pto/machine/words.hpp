@@ -64,6 +64,7 @@
 
 using half = _Float16;
 using float16_t = half;
+#define __fp16 _Float16
 using float32_t = float;
 
 // A number kept as bits: kernels hand it on, hosts convert it.

@@ -48,6 +48,8 @@ def emit_lane(s: Spot) -> Sequence[Native]:
     given = [s.operand(o.name) for o in operands if o.role in ("in", "inout")]
     tiles = [v for v in given if isinstance(v, TilePlace)]
     ways = _spread(body, tiles, dst.valid[1])
+    if body.spread == "row" and len(tiles) > 1 and any(map(_repeats, ways)):
+        raise NotNative("a source whose columns repeat")
     fn = body.function(s.case)
     if len(ways) == 1:
         emit_map(s, fn, dst, dtype, given, ways[0], body.spread)
@@ -132,6 +134,11 @@ def _spread(body: Lane, tiles: Sequence[TilePlace], cols: Val) -> tuple[TilePlac
     if isinstance(width, int) and isinstance(cols, int):
         return (tiles[0] if width < cols else tiles[1],)
     return tiles[0], tiles[1]
+
+
+def _repeats(one: TilePlace | None) -> bool:
+    """Whether a source may have more than one column for each row."""
+    return one is not None and one.type.cols != 1 and one.valid[1] != 1
 
 
 def _seen(dtype: DType) -> np.dtype[Any]:

@@ -1,0 +1,201 @@
+// Queues between the cube and the vector side of a core.
+//
+// On a2a3 a queue is made of what kernels could write themselves: slots in global memory, and two
+// signals a direction, one for full slots and one for free ones. Elsewhere the machine has queues.
+#pragma once
+#include <pto/machine/order.hpp>
+
+namespace pto {
+template <int SlotSize, int SlotNum, int LocalSlotNum> struct RingFIFO {
+    void* GM_SLOT_BUFFER = nullptr;
+    uint32_t C2V_CONSUMER_BUF = 0, V2C_CONSUMER_BUF = 0;
+    static constexpr uint32_t SLOT_SIZE = SlotSize, SLOT_NUM = SlotNum, LOCAL_SLOT_NUM = LocalSlotNum;
+};
+namespace machine {
+// What a kernel may set at one end of a queue.
+struct End {
+    int tileIndex = 0, subTileIndex = 0, entryOffset = 0;
+    void setTileId(int tile, int sub) { tileIndex = tile; subTileIndex = sub; }
+    void setEntryOffset(int offset) { entryOffset = offset; }
+    int getTileId() const { return tileIndex; }
+    int getSubTileId() const { return subTileIndex; }
+};
+}
+
+#if PTO_MACHINE_PROFILE == 2
+template <uint8_t FlagID, uint8_t Dir, uint32_t SlotSize, uint32_t SlotNum, uint32_t LocalSlotNum = 2,
+    bool NoSplit = false, bool UnitFlag = false>
+struct TPipe {
+    static constexpr uint8_t DIR_TYPE = Dir & 7;
+    static constexpr bool is_c2v = DIR_TYPE == DIR_C2V, is_v2c = DIR_TYPE == DIR_V2C, is_both = DIR_TYPE == DIR_BOTH;
+    static constexpr uint32_t SyncPeriod = SlotNum <= 2 ? SlotNum : SlotNum / 2;
+    using RingFiFo = RingFIFO<SlotSize, SlotNum, LocalSlotNum>;
+    static bool shouldWaitFree(uint32_t n) { return n >= SlotNum && n % SyncPeriod == 0; }
+    static bool shouldNotifyFree(uint32_t n) { return (n + 1) % SyncPeriod == 0; }
+    // Free slots that were told of and that no push has waited for.
+    static constexpr uint32_t countPendingFreeCredits(uint32_t pushed)
+    {
+        uint32_t waited = 0;
+        for (uint32_t n = SlotNum; n < pushed; ++n) waited += n % SyncPeriod == 0;
+        const uint32_t told = pushed / SyncPeriod;
+        return told > waited ? told - waited : 0;
+    }
+    // Full slots from the cube are signal FlagID, free ones FlagID + 1; the way back, where there is one, + 2 and + 3.
+    static int64_t full(bool fromCube) { return is_both && !fromCube ? FlagID + 2 : FlagID; }
+    static int64_t free(bool toCube) { return is_both && !toCube ? FlagID + 3 : FlagID + 1; }
+    static void tell(void** frame, void* caller, pipe_t pipe, int64_t id)
+    {
+        machine::record("ffts_cross_core_sync", frame, caller, pipe, id, int64_t(2));
+    }
+
+    struct Producer : machine::End {
+        bool isAllocate = true, isRecord = true;
+        void setAllocateStatus(bool on) { isAllocate = on; }
+        void setRecordStatus(bool on) { isRecord = on; }
+        bool getAllocateStatus() const { return isAllocate; }
+        bool getRecordStatus() const { return isRecord; }
+        void allocate() const { allocate(PTO_HERE); }
+        void record() const { record(PTO_HERE); }
+        void allocate(void** frame, void* caller) const
+        {
+            machine::record("wait_flag_dev", frame, caller, free(machine::isCube()));
+        }
+        void record(void** frame, void* caller) const
+        {
+            tell(frame, caller, machine::isCube() ? PIPE_FIX : PIPE_MTE3, full(machine::isCube()));
+        }
+    };
+    struct Consumer : machine::End {
+        bool isWait = true, isFree = true;
+        void setWaitStatus(bool on) { isWait = on; }
+        void setFreeStatus(bool on) { isFree = on; }
+        bool getWaitStatus() const { return isWait; }
+        bool getFreeStatus() const { return isFree; }
+        void wait() const { wait(PTO_HERE); }
+        void free() const { free(PTO_HERE); }
+        void wait(void** frame, void* caller) const
+        {
+            machine::record("wait_flag_dev", frame, caller, full(!machine::isCube()));
+        }
+        void free(void** frame, void* caller) const { tell(frame, caller, PIPE_MTE2, TPipe::free(!machine::isCube())); }
+    };
+    RingFiFo fifo;
+    Producer prod;
+    Consumer cons;
+
+    template <class G, class A, class B> TPipe(G gm, A toVector, B toCube)
+        : fifo{(void*)gm, uint32_t(toVector), uint32_t(toCube)}
+    {
+        if (!is_both) return;  // the way back lies behind the way there
+        (machine::isCube() ? static_cast<machine::End&>(cons) : prod).setEntryOffset(int(SlotNum * SlotSize));
+    }
+    ~TPipe() { for (uint32_t n = countPendingFreeCredits(prod.tileIndex); n; --n) prod.allocate(PTO_HERE); }
+    char* slot(const machine::End& end) const
+    {
+        return (char*)fifo.GM_SLOT_BUFFER + uint32_t(end.tileIndex) % SlotNum * size_t(SlotSize) + end.entryOffset;
+    }
+};
+
+namespace machine {
+using SlotShape = Shape<1, 1, 1, DYNAMIC, DYNAMIC>;
+using SlotStride = Stride<1, 1, 1, DYNAMIC, 1>;
+template <class T> using Slot = GlobalTensor<T, SlotShape, SlotStride>;
+// The part of a slot that a vector sub-block has, with rows x cols of its own.
+template <class T> Slot<T> part(char* slot, int split, int64_t sub, int64_t rows, int64_t cols)
+{
+    const int64_t odd = split > TILE_LEFT_RIGHT ? sub : 0;
+    const bool byCols = split == TILE_LEFT_RIGHT || split == TILE_LEFT_RIGHT_ODD;
+    const int64_t pitch = split == TILE_LEFT_RIGHT_ODD ? 2 * cols + 2 * sub - 1 : byCols ? 2 * cols : cols;
+    const int64_t skip = split == TILE_NO_SPLIT ? 0 : byCols ? sub * (cols + odd) : sub * (rows + odd) * cols;
+    return Slot<T>((T*)(slot) + skip, SlotShape(rows, cols), SlotStride(pitch));
+}
+template <class P, class T> void push(void** frame, void* caller, P& pipe, T& tile, int split, int64_t sub)
+{
+    if (pipe.prod.isAllocate && P::shouldWaitFree(pipe.prod.tileIndex)) pipe.prod.allocate(frame, caller);
+    const bool whole = isCube();
+    auto to = part<typename T::DType>(pipe.slot(pipe.prod), whole ? 0 : split, whole ? 0 : sub, tile.GetValidRow(), tile.GetValidCol());
+    record("TSTORE", frame, caller, to, tile);
+    ++pipe.prod.tileIndex;
+    if (pipe.prod.isRecord) pipe.prod.record(frame, caller);
+}
+template <class P, class T> void pop(void** frame, void* caller, P& pipe, T& tile, int split, int64_t sub)
+{
+    if (pipe.cons.isWait) pipe.cons.wait(frame, caller);
+    const bool whole = isCube();
+    auto from = part<typename T::DType>(pipe.slot(pipe.cons), whole ? 0 : split, whole ? 0 : sub, tile.GetValidRow(), tile.GetValidCol());
+    const uint32_t base = whole ? pipe.fifo.V2C_CONSUMER_BUF : pipe.fifo.C2V_CONSUMER_BUF;
+    tile.place = base + uint32_t(pipe.cons.tileIndex) % pipe.fifo.LOCAL_SLOT_NUM * int64_t(pipe.fifo.SLOT_SIZE);
+    record("TLOAD", frame, caller, tile, from);
+    if (pipe.cons.isFree && P::shouldNotifyFree(pipe.cons.tileIndex)) pipe.cons.free(frame, caller);
+    ++pipe.cons.tileIndex;
+}
+template <class G> char* entry(char* slot, int split)
+{
+    const int64_t rows = G::staticShape[3], cols = G::staticShape[4], sub = get_subblockid();
+    const int64_t skip = split == TILE_NO_SPLIT ? 0 : split == TILE_UP_DOWN ? sub * rows * cols : sub * cols;
+    return slot + skip * int64_t(sizeof(typename G::DType));
+}
+} // namespace machine
+
+template <class P, class T, TileSplitAxis Split, class... E> RecordEvent TPUSH(P& pipe, T& what, E&... e)
+{
+    if constexpr (is_global_data_v<T>) pipe.prod.record(PTO_HERE);
+    else machine::push(PTO_HERE, pipe, what, Split, get_subblockid());
+    return {};
+}
+template <class P, class T, TileSplitAxis Split> RecordEvent TPUSH(P& pipe, T& tile, int32_t sub)
+{
+    machine::push(PTO_HERE, pipe, tile, Split, sub);
+    return {};
+}
+template <class P, class T, TileSplitAxis Split, class... E> RecordEvent TPOP(P& pipe, T& what, E&... e)
+{
+    if constexpr (is_global_data_v<T>) {
+        if (pipe.cons.isWait) pipe.cons.wait(PTO_HERE);
+        what.data_ = (typename T::DType*)machine::entry<T>(pipe.slot(pipe.cons), Split);
+        ++pipe.cons.tileIndex;
+    } else machine::pop(PTO_HERE, pipe, what, Split, get_subblockid());
+    return {};
+}
+template <class P, class T, TileSplitAxis Split> RecordEvent TPOP(P& pipe, T& tile, int32_t sub)
+{
+    machine::pop(PTO_HERE, pipe, tile, Split, sub);
+    return {};
+}
+template <class P, class G, TileSplitAxis Split, class... E> RecordEvent TALLOC(P& pipe, G& entry, E&... e)
+{
+    if (pipe.prod.isAllocate && P::shouldWaitFree(pipe.prod.tileIndex)) pipe.prod.allocate(PTO_HERE);
+    entry.data_ = (typename G::DType*)machine::entry<G>(pipe.slot(pipe.prod), Split);
+    ++pipe.prod.tileIndex;
+    return {};
+}
+template <class P, TileSplitAxis Split, class... E> RecordEvent TFREE(P&, E&...) { return {}; }
+template <class P> RecordEvent TFREE(P&) { return {}; }
+template <class P, class G, TileSplitAxis Split, class... E> RecordEvent TFREE(P& pipe, G&, E&... e)
+{
+    if (pipe.cons.isFree && P::shouldNotifyFree(uint32_t(pipe.cons.tileIndex - 1))) pipe.cons.free(PTO_HERE);
+    return {};
+}
+#else
+template <uint8_t FlagID, uint8_t Dir, uint32_t SlotSize, uint32_t SlotNum, uint32_t LocalSlotNum = 2,
+    bool NoSplit = false, bool UnitFlag = false>
+struct TPipe : machine::QueueTag {
+    static constexpr uint8_t DIR_TYPE = Dir;
+    using RingFiFo = RingFIFO<SlotSize, SlotNum, LocalSlotNum>;
+    using Producer = machine::End;
+    using Consumer = machine::End;
+    RingFiFo fifo;
+    int64_t name = machine::newName();
+    template <class G, class A, class B> TPipe(G gm, A toVector, B toCube)
+        : fifo{(void*)gm, uint32_t(toVector), uint32_t(toCube)}
+    {
+        machine::record("TPIPE", PTO_HERE, *this, (void*)gm, int64_t(toVector), int64_t(toCube));
+    }
+    static int64_t number()
+    {
+        static int64_t n = machine::typeNumber({"none", 3, Dir, SlotSize, SlotNum, LocalSlotNum, FlagID, NoSplit});
+        return n;
+    }
+};
+#endif
+} // namespace pto
