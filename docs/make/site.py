@@ -34,6 +34,7 @@ NAVIGATION: list[tuple[str, Any]] = [
             ("Porting from a2a3 to a5", "guide/porting.md"),
             ("The sanitizer", "guide/sanitizer.md"),
             ("Testing and debugging", "guide/testing.md"),
+            ("Bring your C++ kernel", "guide/cpp.md"),
         ],
     ),
     ("Examples", "examples/index.md"),

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from pto import __version__
-from pto.cli import console
+from pto.cli import console, cpp
 from pto.core import render
 from pto.core.errors import Diagnostic, PtoError, fail
 from pto.ir.graph import Module
@@ -25,6 +25,8 @@ EXAMPLES = """\
   pto check --deep kernel.pto              run it too, and look for races
   pto check --deep --fix kernel.pto        and write kernel.fixed.pto, with what was missing
   pto check --format sarif src/ > out.sarif
+  pto check add.cpp --entry "add<float>" --arg x=rand:16x64xf32
+                                           a C++ kernel: by a run, natively, with your rights
 """
 
 
@@ -39,7 +41,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--fix", action="store_true", help=_FIX)
     parser.add_argument("-o", dest="fixed", metavar="FILE", help="where --fix writes; of one file")
     parser.add_argument("--format", choices=("text", "json", "sarif"), default="text")
+    parser.add_argument("--entry", metavar="F", help="of a C++ file: the kernel")
+    parser.add_argument("--arg", action="append", default=[], metavar="NAME=VALUE", help=_CXX)
+    parser.add_argument("--blocks", type=int, default=1, metavar="N", help="of a C++ kernel")
+    parser.add_argument("--seed", type=int, default=0, help="for rand")
+    cpp.add_arguments(parser)
 
+
+_CXX = "of a C++ kernel: an array or a number, as for pto run"
 
 _DEEP = "also run it on made-up inputs and look for races and flags that do not match"
 _FIX = "with --deep: write FILE.fixed.pto, with fixes that were proven by a run"
@@ -47,6 +56,8 @@ _LEVEL = "3: programs place tiles themselves (default); 2: a compiler does"
 
 
 def run(args: argparse.Namespace) -> int:
+    if any(cpp.is_source(file) for file in args.files):
+        return max(cpp.check(file, args) for file in args.files)
     files = list(program_files(args.files))
     if args.fix and not args.deep:
         raise fail("PTO-U232", "--fix needs --deep: fixes are proven by a watched run")

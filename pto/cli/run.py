@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from pto.cli import console
+from pto.cli import console, cpp
 from pto.core.errors import fail
 from pto.core.output import write_whole
 from pto.core.render import Piece
@@ -36,11 +36,13 @@ EXAMPLES = """\
   pto run mm.pto --entry kernel --blocks 24 --out results/
   pto run add.pto --arg a=rand --arg b=rand --arg c=zeros --step 14
                                  stop before line 14 and show its operands
+  pto run add.cpp --entry "add<float, 16, 64>" --arg out=zeros:16x64xf32 --arg x=rand:16x64xf32
+                                 a C++ kernel: compiled and run natively, with your rights
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", metavar="FILE", help="a .pto program")
+    parser.add_argument("file", metavar="FILE", help="a .pto program, or a C++ kernel")
     parser.add_argument("--entry", metavar="F", help="the function to run")
     parser.add_argument("--arg", action="append", default=[], metavar="NAME=VALUE", help=_ARG)
     parser.add_argument("--blocks", type=int, default=1, metavar="N", help="blocks of the grid")
@@ -61,6 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", metavar="DIR", help="write every array there as NAME.npy")
     parser.add_argument("--verbose", action="store_true", help=_VERBOSE)
     parser.add_argument("--print", action="store_true", help="print the arrays that changed")
+    cpp.add_arguments(parser)
 
 
 _ENGINE = f"{' or '.join(ENGINES)}; default: PTO_ENGINE, else {DEFAULT}"
@@ -78,6 +81,8 @@ _ARG = "data.npy, rand[:1024xf32], zeros, ones, range, full(1.5), or a number"
 
 
 def run(args: argparse.Namespace) -> int:
+    if cpp.is_source(args.file):
+        return cpp.run(args)
     engine = chosen_engine(args.engine)
     if args.fix and not args.sanitize:
         raise fail("PTO-U232", "--fix needs --sanitize: fixes are proven by a watched run")
@@ -115,9 +120,9 @@ def run(args: argparse.Namespace) -> int:
         console.write(_left_out(report))
     for param, old, new in zip(params, before, values, strict=True):
         if isinstance(old, np.ndarray):
-            console.write(_change(param, old, new, show=args.print))
+            console.write(change(param, old, new, show=args.print))
     if args.out:
-        _save(Path(args.out), params, values)
+        save(Path(args.out), params, values)
     return code
 
 
@@ -175,7 +180,7 @@ def _header(report: Report, asked: str | None) -> list[Piece]:
     return line
 
 
-def _change(param: Parameter, old: Any, new: Any, *, show: bool) -> list[Piece]:
+def change(param: Parameter, old: Any, new: Any, *, show: bool) -> list[Piece]:
     """One line an array: how many elements changed, and the range of the new values."""
     bits = np.dtype(f"u{old.dtype.itemsize}")
     changed = old.view(bits) != new.view(bits)
@@ -197,7 +202,7 @@ def _range(values: Any) -> str:
         return ""
 
 
-def _save(folder: Path, params: Sequence[Parameter], values: Sequence[Any]) -> None:
+def save(folder: Path, params: Sequence[Parameter], values: Sequence[Any]) -> None:
     with suppress(OSError):  # the first file says what is wrong
         folder.mkdir(parents=True, exist_ok=True)
     for param, value in zip(params, values, strict=True):

@@ -30,21 +30,21 @@ from pto.isa.row.instr import Attr, Instr, Operand
 from pto.isa.row.types import Scalar, TileBuf
 
 
-def bind(call: Call, tables: Tables) -> Bound:
+def bind(call: Call, tables: Tables, profile: str) -> Bound:
     """The first form of the called name that takes these arguments."""
     forms = by_name().get(call.name)
     if forms is None:
         raise fail("PTO-U240", f"the header knows {call.name}, the table does not")
     why = ""
     for form in forms:
-        found = _matched(form, call, tables)
+        found = _matched(form, call, tables, profile)
         if not isinstance(found, str):
             return found
         why = why or found
     raise fail("PTO-U240", f"no form of {call.name} takes these arguments: {why}")
 
 
-def _matched(form: Form, call: Call, tables: Tables) -> Bound | str:
+def _matched(form: Form, call: Call, tables: Tables, profile: str) -> Bound | str:
     enums = [o for o in (*call.operands, *call.literals) if o.word is not None]
     attrs: dict[str, Attribute] = {}
     chosen = {name: word for name, word in form.fixed if form.row.attr(name) is None}
@@ -85,7 +85,7 @@ def _matched(form: Form, call: Call, tables: Tables) -> Bound | str:
                 many: list[tuple[Passed | None, int]] = [(g, 0) for g in given]
                 operands[name] = many or [(None, argument.default or 0)]
     ordered = {n: operands[n] for n in form.row.operand_names if n in operands}
-    return counted(Bound(form.row, ordered, attrs))
+    return counted(Bound(form.row, ordered, attrs), profile)
 
 
 def _dynamic(attr: Attr, given: Passed | None, argument: Argument, number: int | None) -> Any:
@@ -202,7 +202,7 @@ def _takes(operand: Operand, given: Passed) -> bool:
     if given.tag == QUEUE:
         return kind == "pipe"
     if given.tag == POINTER:
-        return kind in ("any", "pointer")
+        return kind == "any" or kind.endswith(("pointer", "buffer"))
     numeric = ("scalar", "int", "index", "i64", "i32", "float", "number", "tile or scalar", "any")
     return given.tag in (INTEGER, FLOAT) and kind in numeric
 

@@ -11,6 +11,7 @@ from pto.core.dtypes import dtype
 from pto.core.errors import Diagnostic, PtoError, fail
 from pto.core.global_tensor import GlobalTensor
 from pto.core.memory import Memory, Space
+from pto.core.memory import space as memory_space
 from pto.core.pointer import Pointer
 from pto.core.tile import Tile, TileType
 from pto.cxx import binding as b
@@ -120,7 +121,7 @@ class Side:
         try:
             if found is None:
                 call = r.read(words, self.build)
-                found = self.calls[key] = (call, b.bind(call, self.build))
+                found = self.calls[key] = (call, b.bind(call, self.build, self.profile.name))
                 self.late[key] = (0,) if call.name == "TPIPE" else found[1].late
             return self._make(*found, values, where, state)
         except PtoError as error:
@@ -172,6 +173,10 @@ class Side:
         if operand is not None and operand.tag == r.QUEUE:
             maker = state.queues[values[operand.at]][1]
             return s.Given(PipeHandle(), maker=maker), ("queue", operand.at)
+        if operand is not None and operand.tag == r.POINTER:
+            spec = next(o for o in bound.row.operands if o.name == name)
+            space = memory_space(spec.kind.split()[0])
+            return s.Given(Ptr(scalar_type(dtype("i8")), space)), ("pointer", operand.at, space)
         type = b.scalar_of(bound, name, operand)
         first = number if operand is None else r.number_of(operand, _word(values, operand))
         if operand is None or operand.number is not None:
@@ -210,7 +215,7 @@ def _queue(side: Side, call: r.Call, values: Sequence[int], where: n.CallSite) -
     if through_global and values[gm.at]:
         attrs["local_slot_num"] = Int(facts.blayout, i32)
         operands["gm_addr"] = s.Given(Ptr(i8))
-        makers.append(("pointer", gm.at))
+        makers.append(("pointer", gm.at, Space.GM))
     for name, operand in zip(names, buffers, strict=False):
         operands[name] = s.Given(i64, values[operand.at])
         makers.append(("number", operand.at, i64, operand))
@@ -295,6 +300,9 @@ class AgentState:
         if kind == "queue":
             return self.queues[values[maker[1]]][0]
         if kind == "pointer":
+            if maker[2] is not Space.GM:
+                local = self.core.memory(maker[2])
+                return Pointer(local, self._address(values[maker[1]]), dtype("i8"))
             memory, offset = self.side.memory.find(values[maker[1]])
             return Pointer(memory, offset, dtype("i8"))
         _, at, type, operand = maker

@@ -18,6 +18,7 @@ from pto.isa.table import rows
 INCLUDE = Path(__file__).parent / "include"
 RUNTIME = Path(__file__).parent / "runtime.cpp"
 _QUEUES = INCLUDE / "pto" / "machine" / "queue.hpp"  # defines its instructions for one profile
+_COMPOSED = _QUEUES.with_name("compose.hpp")  # further forms of instructions that are generated
 _DEFINED = re.compile(r"\b(?:void|RecordEvent|bool) ([A-Z][A-Z0-9_]+)\(")
 _TYPES, _VALUES = 7, 2  # template heads: so many types behind so many values
 
@@ -77,7 +78,7 @@ def kinds() -> str:
 @cache
 def by_hand() -> frozenset[str]:
     """Instructions that the headers in `include/` define themselves."""
-    paths = (path for path in sorted(INCLUDE.rglob("*.hpp")) if path != _QUEUES)
+    paths = (path for path in sorted(INCLUDE.rglob("*.hpp")) if path not in (_QUEUES, _COMPOSED))
     text = "".join(path.read_text(encoding="utf-8") for path in paths)
     return frozenset(_DEFINED.findall(text))
 

@@ -35,11 +35,12 @@ class Bound:
         return tuple(a.at for a in self.attrs.values() if isinstance(a, Late))
 
 
-def counted(bound: Bound) -> Bound:
+def counted(bound: Bound, profile: str) -> Bound:
     """Transfers whose tensor and valid region differ in size, as the headers of C++ do them.
 
     They assert that both agree, in debug builds alone. Otherwise the tensor counts the lines, the
-    valid region says how long they are, and the gap between them stays: decisions.md.
+    valid region says how long they are; on a2a3 the gap between lines stays, elsewhere their
+    distance: decisions.md.
     """
     if bound.row.family in (MATMUL, GEMV):
         return _multiplied(bound)
@@ -49,7 +50,7 @@ def counted(bound: Bound) -> Bound:
     if TileBuf not in names or View not in names:
         return bound
     tile, view = (bound.operands[names[kind]][0][0] for kind in (TileBuf, View))
-    fitted = None if tile is None or view is None else _fitted(tile, view)
+    fitted = None if tile is None or view is None else _fitted(tile, view, profile)
     if fitted is not None:
         bound.operands[names[TileBuf]] = [(fitted[0], 0)]
         bound.operands[names[View]] = [(fitted[1], 0)]
@@ -83,7 +84,7 @@ def _valid(operand: Passed) -> tuple[int, int]:
     return rows or 0, cols or 0
 
 
-def _fitted(tile: Passed, view: Passed) -> tuple[Passed, Passed] | None:
+def _fitted(tile: Passed, view: Passed, profile: str) -> tuple[Passed, Passed] | None:
     if not isinstance(tile.type, TileBuf) or not isinstance(view.type, View):
         return None
     of, layout = tile.type.tile, GLOBAL[view.facts.layout]
@@ -100,7 +101,8 @@ def _fitted(tile: Passed, view: Passed) -> tuple[Passed, Passed] | None:
         shape[across], shape[along] = own, width
         wider = 0
     elif of.role is Role.VEC and of.layout.name == layout:
-        shape[along], own, wider = width, lines, width - length
+        # a2a3 counts in gaps between lines, the others in distances from line to line
+        shape[along], own, wider = width, lines, width - length if profile == "a2a3" else 0
     else:
         return None
     valid = (own, width) if layout == "ND" else (width, own)

@@ -16,7 +16,7 @@ _LIBRARY = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"](pto/[^>"]+)[>"]', re.MUL
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"]+)"', re.MULTILINE)
 _CHANGED = re.compile(r"<<<|\[aicore\]|\basm\b")
 _ASSEMBLY = re.compile(r"\b(?:__)?asm(?:__)?\s*(?:volatile\s*)?\(")
-_CALLEE = re.compile(r"[A-Za-z_][\w:]*$")
+_CALLEE = re.compile(r"[A-Za-z_][\w:#]*$")
 
 
 def rewritten(text: str, file: str = "") -> str:

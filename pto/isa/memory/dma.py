@@ -209,6 +209,7 @@ for _name, (_from, _to, _pipe, _profiles) in _LOCAL.items():
         DMA,
         f"n_burst bursts of len_burst*32 bytes from {_from} to {_to}, gaps of 32 bytes between",
         body=dma.COPY_LOCAL,
+        cxx=f"{_name} destination source sid n_burst len_burst src_stride dst_stride",
         operands=_operands,
         text=listed(_operands),
         pipe=_pipe,

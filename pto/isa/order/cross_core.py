@@ -63,7 +63,7 @@ instr(
     ),
     example="pto.sync.set #pto.pipe<PIPE_FIX>, 1",
     cite=(_MANUAL, _TD),
-    cxx="ffts_cross_core_sync pipe event_id ffts_mode | set_intra_block pipe event_id",
+    cxx="ffts_cross_core_sync pipe event_id ffts_mode",
 )
 instr(
     "sync.wait",
@@ -75,7 +75,7 @@ instr(
     notes=("On a5 the cube waits for each sub-block by its own id.",),
     example="pto.sync.wait #pto.pipe<PIPE_V>, 1",
     cite=(_MANUAL, _TD),
-    cxx="wait_intra_block pipe event_id",
+    cxx="- C++ writes wait_intra_block and wait_flag_dev",
 )
 
 # The same semaphores under the names of the micro-instruction manual, ids as operands.
@@ -144,7 +144,7 @@ instr(
     aliases="set_intra_core",
     example="pto.set_intra_block #pto.pipe<PIPE_MTE3>, 1",
     cite=(_AUGUST, f"{_PAGES}/set-intra-block.md", f"{_GYM}:1729"),
-    cxx="- C++ writes sync.set",
+    cxx="set_intra_block pipe event_id",
 )
 instr(
     "wait_intra_block",
@@ -156,7 +156,7 @@ instr(
     aliases="wait_intra_core",
     example="pto.wait_intra_block #pto.pipe<PIPE_V>, 1",
     cite=(_AUGUST, f"{_PAGES}/wait-intra-core.md", f"{_GYM}:1734"),
-    cxx="- C++ writes sync.wait",
+    cxx="wait_intra_block pipe event_id",
 )
 for _name, _meaning, _body, _order in (
     (

@@ -64,7 +64,7 @@ struct Tile : machine::TileTag {
     void SetValidRow(unsigned n) { RowMaskInternal = n; }
     void SetValidCol(unsigned n) { ColMaskInternal = n; }
     void SetValidShape(unsigned r, unsigned c) { RowMaskInternal = r; ColMaskInternal = c; }
-    TileDType data() const { return reinterpret_cast<TileDType>(place); }
+    TileDType& data() const { return handle_ = reinterpret_cast<TileDType>(place); }
     bool GetKAligned() const { return kAligned_; }
     void SetKAligned(bool k) { kAligned_ = k; }
     void SetMadTF32Mode(RoundMode mode = RoundMode::CAST_ROUND) { machine::record("SETTF32MODE", PTO_HERE, 1, mode); }
@@ -82,6 +82,7 @@ struct Tile : machine::TileTag {
 
 private:
     bool kAligned_ = false;
+    mutable TileDType handle_ = nullptr;
 };
 
 #define PTO_TILE(NAME, LOC, B, S, FRACTAL, ...) \

@@ -1,0 +1,112 @@
+"""C++ kernels at the command line: what `pto run` and `pto check` do with a .cpp file.
+
+Both compile it and run it natively, in a child process with limits, with the user's rights.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pto.cli import console
+from pto.core.dtypes import dtype
+from pto.core.errors import Diagnostic, fail
+from pto.ir.builder import scalar_type
+from pto.isa.row.types import Ptr
+from pto.run.launch.arguments import Parameter, build, parse_args
+
+if TYPE_CHECKING:
+    from pto.cxx.kernel import CppKernel
+
+SUFFIXES = (".cpp", ".cc", ".cxx", ".cce")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    cxx = parser.add_argument_group("C++ kernels")
+    cxx.add_argument("-I", dest="include", action="append", default=[], metavar="DIR")
+    cxx.add_argument("-D", dest="define", action="append", default=[], metavar="NAME[=VALUE]")
+
+
+def is_source(file: str) -> bool:
+    return file.endswith(SUFFIXES)
+
+
+def _kernel(file: str, args: argparse.Namespace) -> CppKernel:
+    from pto.cxx.kernel import cpp
+
+    if not args.entry:
+        text = (
+            Path(file).read_text(encoding="utf-8", errors="replace") if Path(file).exists() else ""
+        )
+        known = re.findall(r"__global__[^;{]*?(\w+)\s*\(", text)
+        listed = f"; it has {', '.join(dict.fromkeys(known))}" if known else ""
+        raise fail(
+            "PTO-U031",
+            f"which kernel of {file} is to run?{listed}",
+            help='--entry "NAME<template arguments>"',
+        )
+    profile = args.profile or "a2a3"
+    source = cpp(file, profile=profile, include=args.include, defines=args.define)
+    return source[args.entry]
+
+
+def _parameters(kernel: CppKernel) -> list[Parameter]:
+    """Named as the source names them, where it does so plainly."""
+    name = kernel.entry.partition("<")[0].strip()
+    text = kernel.source.path.read_text(encoding="utf-8", errors="replace")
+    found = re.search(rf"__global__[^;{{]*?\b{re.escape(name)}\s*\(([^)]*)\)", text)
+    words = [w.split()[-1].lstrip("*&") for w in found[1].split(",")] if found and found[1] else []
+    kinds = kernel.parameters
+    if len(words) != len(kinds):
+        words = [f"arg{n}" for n in range(len(kinds))]
+    out: list[Parameter] = []
+    for word, (pointer, element) in zip(words, kinds, strict=True):
+        kind = scalar_type(dtype(element if element not in ("none", "?", "f64") else "i8"))
+        out.append(Parameter(word, Ptr(kind) if pointer else kind, None))
+    return out
+
+
+def run(args: argparse.Namespace) -> int:
+    """`pto run kernel.cpp`: what it changed, or what the sanitizer finds."""
+    from pto.cli.run import change, save
+
+    kernel = _kernel(args.file, args)
+    params = _parameters(kernel)
+    values = build(params, parse_args(args.arg), args.seed)
+    before = [v.copy() if isinstance(v, np.ndarray) else v for v in values]
+    if args.sanitize:
+        found = kernel.sanitize(*values, blocks=args.blocks)
+        return _told(found, "sanitizer: no findings")
+    report = kernel.run(*values, blocks=args.blocks)
+    for line in report.printed:
+        print(line)
+    console.write([("title", f"{report!r}\n")])
+    for param, old, new in zip(params, before, values, strict=True):
+        if isinstance(old, np.ndarray):
+            console.write(change(param, old, new, show=args.print))
+    if args.out:
+        save(Path(args.out), params, values)
+    return 0
+
+
+def check(file: str, args: argparse.Namespace) -> int:
+    """`pto check kernel.cpp`: C++ decides what it executes, so it is judged by a run."""
+    kernel = _kernel(file, args)
+    params = _parameters(kernel)
+    values: list[Any] = build(params, parse_args(args.arg), args.seed)
+    found = kernel.check(*values, blocks=args.blocks)
+    said = f"{file}: no findings in a run of {args.blocks} blocks with these arguments"
+    return _told(found, said)
+
+
+def _told(found: Sequence[Diagnostic], clean: str) -> int:
+    if not found:
+        console.write([("title", f"{clean}\n")])
+        return 0
+    console.show(found)
+    return 1 if any(d.severity == "error" for d in found) else 0

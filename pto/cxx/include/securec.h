@@ -1,0 +1,5 @@
+// Bounded copies that host code of tests uses.
+#pragma once
+#include <cstring>
+inline int memcpy_s(void* d, size_t room, const void* s, size_t n) { if (n > room) return 1; std::memcpy(d, s, n); return 0; }
+inline int memset_s(void* d, size_t room, int v, size_t n) { if (n > room) return 1; std::memset(d, v, n); return 0; }
