@@ -227,4 +227,4 @@ def scalar_of(bound: Bound, operand: str, given: Passed | None) -> Scalar:
         return scalar_type(dtype("f32") if wants_float else own or dtype("i64"))
     if spec.kind == "int":
         return scalar_type(own or dtype("i32"))
-    return (sources or targets)[0].elem
+    return (tiles.get("src") or tiles.get("src0") or (sources or targets)[0]).elem
