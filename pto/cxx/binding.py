@@ -53,7 +53,8 @@ def _matched(form: Form, call: Call, tables: Tables, profile: str) -> Bound | st
         if enum in chosen:
             if _enumerator(enum, number, tables) != chosen.pop(enum):
                 return f"{enum} is another"
-            continue
+            if attribute_of(form.row, enum) is None:
+                continue
         problem = _set(form.row, attrs, enum, number)
         if problem:
             return problem
@@ -103,7 +104,10 @@ def settled(attrs: dict[str, Attribute], values: Sequence[int]) -> dict[str, Att
 
 
 def _enumerator(enum: str, number: int, tables: Tables) -> str:
-    words = {"TFillPadMode": ("Normal", "InPlace", "Expand")}
+    words = {
+        "TFillPadMode": ("Normal", "InPlace", "Expand"),
+        "QuantType": ("MXFP8", "MXFP4_E2M1", "INT8_SYM", "INT8_ASYM"),
+    }
     return words[enum][number] if enum in words else str(number)
 
 

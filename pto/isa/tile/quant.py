@@ -70,7 +70,8 @@ instr(
     " !pto.tile_buf<vec, 16x8xf32>) outs(%dst : !pto.tile_buf<vec, 16x64xi8>)"
     " {quant_type = #pto<quant_type INT8_SYM>}",
     cite=("pto-isa docs/isa/TQUANT.md", "PTOAS docs/PTO_IR_manual.md"),
-    cxx="TQUANT dst src fp offset? | TQUANT dst src fp _ offset?",
+    cxx="TQUANT<QuantType=INT8_SYM> dst src fp _? | TQUANT dst src fp offset"
+    " | TQUANT dst src fp _ offset",
 )
 instr(
     "tdequant",
