@@ -56,6 +56,7 @@ def test_every_form_has_a_function_in_the_header():
     hand = "".join(p.read_text(encoding="utf-8") for p in header.INCLUDE.rglob("*.hpp"))
     written = set(re.findall(r"RecordEvent (\w+)\(", header.instructions()))
     recorded = set(re.findall(r'record\("([\w.]+)"', hand)) | header.by_hand()
+    recorded |= set(re.findall(r"^PTO_LOCAL_COPY\((\w+)\)", hand, re.MULTILINE))
     assert {n.removeprefix("comm::") for n in by_name()} - written - recorded == set()
 
 
