@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pto.isa.meaning.vmi import memory as meaning
 from pto.isa.row.instr import Attr, Result, instr, read, write
-from pto.isa.rules.rule import Case, Rule
+from pto.isa.rules.rule import Case, Rule, dtype_in
 from pto.isa.vmi.families import (
     DOC,
     GROUP,
@@ -25,6 +25,7 @@ _TARGET = (write("destination", "ub buffer"), read("offset", "index"))
 _BLOCKS = read("block_stride?", "i16")
 _REPEAT = read("repeat_stride?", "i16")
 _STRIDE = read("stride?", "index")
+_INDICES = "i16 u16 i32 u32"
 _MODES = Attr(
     "dist_mode",
     "str",
@@ -139,7 +140,7 @@ instr(
     attrs=(PMODE,),
     text="$source , $offsets , $mask {} : types -> results",
     profiles="a5",
-    rules=(same_lanes("offsets", "mask", "result"),),
+    rules=(same_lanes("offsets", "mask", "result"), dtype_in("offsets", _INDICES)),
     cite=DOC,
 )
 instr(
@@ -164,7 +165,7 @@ instr(
     attrs=(PMODE,),
     text="$value , $destination , $offsets , $mask {} : types",
     profiles="a5",
-    rules=(same_lanes("value", "offsets", "mask"),),
+    rules=(same_lanes("value", "offsets", "mask"), dtype_in("offsets", _INDICES)),
     notes=("which of several lanes with one offset wins is not defined; here it is the last",),
     cite=DOC,
 )
@@ -230,7 +231,10 @@ instr(
     operands=(read("source", "ub buffer"), vector("indices"), mask("mask"), vector("passthru")),
     text="$source [ $indices ] , $mask , $passthru {} : types -> results",
     profiles="a5",
-    rules=(same_lanes("indices", "mask", "passthru", "result"),),
+    rules=(
+        same_lanes("indices", "mask", "passthru", "result"),
+        dtype_in("indices", _INDICES),
+    ),
     cite=TD,
 )
 instr(
@@ -242,7 +246,7 @@ instr(
     results=(),
     text="$value , $destination [ $indices ] , $mask {} : types",
     profiles="a5",
-    rules=(same_lanes("value", "indices", "mask"),),
+    rules=(same_lanes("value", "indices", "mask"), dtype_in("indices", _INDICES)),
     cite=TD,
 )
 instr(

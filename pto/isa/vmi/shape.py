@@ -134,6 +134,31 @@ def _slots(case: Case) -> str | None:
     return None if lanes in (None, int(word)) else f"result has {lanes} lanes, groups are {word}"
 
 
+def _reassociates(case: Case) -> str | None:
+    elem = case.elem("source")
+    is_float = elem is not None and elem.is_float
+    return (
+        f"source is {elem.name}" if elem and is_float and "reassoc" not in case.op.attrs else None
+    )
+
+
+_REASSOCIATES = Rule("reassoc", "PTO-T108", "expects reassoc for a sum of floats", _reassociates)
+
+
+def _channels(case: Case) -> str | None:
+    """As many lanes on both sides, in channels of one type."""
+    sides = [[v.type for v in vs] for vs in (case.op.operands, case.op.results)]
+    for side in sides:
+        if len(set(side)) > 1:
+            return "its channels differ"
+    counts = [sum(getattr(type, "lanes", 0) for type in side) for side in sides]
+    return None if counts[0] == counts[1] else f"{counts[0]} and {counts[1]} lanes"
+
+
+_CHANNELS = Rule(
+    "channels", "PTO-S084", "expects channels of one type with as many lanes as all", _channels
+)
+
 REDUCE = family("logical reduction", "active lanes of a group become one", subject="source")
 for _name, _meaning, _body, _attrs, _aliases in (
     ("vcadd", "sum", meaning.SUM, (GROUP, PMODE, _REASSOC), "addf addi"),
@@ -156,6 +181,7 @@ for _name, _meaning, _body, _attrs, _aliases in (
             same_elements("source", "result"),
             mask_width("source", "mask"),
             GROUPS_DIVIDE,
+            *(_REASSOCIATES,) * (_name == "vcadd"),
             Rule("group-slots", "PTO-S084", "expects one lane for each group", _slots),
         ),
         aliases=" ".join(_olds),
@@ -308,6 +334,7 @@ instr(
     body=meaning.SPLIT,
     operands=(vector("source"),),
     results=(),
+    rules=(_CHANNELS,),
     text=_ONE,
     example="%even, %odd = pto.vmi.channel_split %source : !pto.vmi.vreg<128xf32>"
     " -> !pto.vmi.vreg<64xf32>, !pto.vmi.vreg<64xf32>",
@@ -320,6 +347,7 @@ instr(
     "the lanes of the inputs in turn",
     body=meaning.MERGE,
     operands=(read("inputs*", "logical vreg"),),
+    rules=(_CHANNELS,),
     text="$inputs* {} : types -> results",
     profiles="a5",
     cite=TD,
