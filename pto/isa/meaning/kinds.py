@@ -29,9 +29,9 @@ class Lane:
 
     fn: Callable[..., Any] | None = None
     make: Make | None = None
-    # A source spread over the domain. "row": its column 0, for every j; of two sources the valid
-    # columns of the one narrower than the domain, else of the second, again and again. "column":
-    # row 0 of the last source, for every i.
+    # A source spread over the domain. "row": its column 0, for every j; of two sources, the one
+    # narrower than the domain, else the second (its valid columns again and again, but on a5).
+    # "column": row 0 of the last source, for every i.
     spread: Axis | None = None
     moves: bool = False  # only moves elements, so any element type will do
 

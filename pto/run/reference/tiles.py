@@ -45,7 +45,7 @@ def lane(case: Case, body: Lane) -> Callable[..., None]:
     ]
     tiles = [i for i, _ in ins if _is_tile(case, case.row.operands[i].name)]
     readers = {i: read for i, read in ins if i in tiles}
-    spread = None if body.spread is None else _Spread(body.spread, readers)
+    spread = None if body.spread is None else _Spread(body.spread, readers, repeats(case))
 
     def step(core: Core, *operands: Any) -> None:
         dst: Tile = operands[dst_at]
@@ -64,8 +64,9 @@ def lane(case: Case, body: Lane) -> Callable[..., None]:
 class _Spread:
     """Which source has one value for a row, or a column, of the domain."""
 
-    def __init__(self, axis: Axis, tiles: Mapping[int, Reader]) -> None:
+    def __init__(self, axis: Axis, tiles: Mapping[int, Reader], repeats: bool) -> None:
         self.axis = axis
+        self.repeats = repeats
         self.tiles = tiles
 
     def read(self, operands: tuple[Any, ...], rows: int, cols: int) -> list[Any]:
@@ -77,17 +78,21 @@ class _Spread:
             return [sources[0][1](sources[0][0], rows, 1)]
         at = 0 if sources[0][0].get_valid()[1] < cols else 1
         return [
-            _repeated(s, read, rows, cols) if i == at else read(s, rows, cols)
+            self._one(s, read, rows, cols) if i == at else read(s, rows, cols)
             for i, (s, read) in enumerate(sources)
         ]
 
+    def _one(self, tile: Tile, read: Reader, rows: int, cols: int) -> Any:
+        """Column 0 of a tile; where columns repeat, the valid ones again and again."""
+        width = min(tile.get_valid()[1], cols) if self.repeats else 1
+        if width <= 1:
+            return read(tile, rows, 1)
+        return read(tile, rows, width)[:, np.arange(cols) % width]
 
-def _repeated(tile: Tile, read: Reader, rows: int, cols: int) -> Any:
-    """The valid columns of a tile, again and again."""
-    width = min(tile.get_valid()[1], cols)
-    if width <= 1:
-        return read(tile, rows, 1)
-    return read(tile, rows, width)[:, np.arange(cols) % width]
+
+def repeats(case: Case) -> bool:
+    """Whether a row expansion repeats the columns of its narrow source: not on a5."""
+    return case.profile.name != "a5"
 
 
 def _is_tile(case: Case, name: str) -> bool:

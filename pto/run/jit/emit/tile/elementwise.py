@@ -19,6 +19,7 @@ from pto.run.jit.emit.tile import planes
 from pto.run.jit.emit.tile.planes import VECTOR_BYTES, Plane
 from pto.run.jit.llvm import lanes
 from pto.run.jit.llvm.text import NotNative, Text, Val, scalar_type
+from pto.run.reference.tiles import repeats
 
 _SHORT = 512  # elements of a line
 _LONG = 60  # lines of a lane function beyond which fewer lanes at a time keep it in registers
@@ -48,7 +49,7 @@ def emit_lane(s: Spot) -> Sequence[Native]:
     given = [s.operand(o.name) for o in operands if o.role in ("in", "inout")]
     tiles = [v for v in given if isinstance(v, TilePlace)]
     ways = _spread(body, tiles, dst.valid[1])
-    if body.spread == "row" and len(tiles) > 1 and any(map(_repeats, ways)):
+    if body.spread == "row" and len(tiles) > 1 and repeats(s.case) and any(map(_repeats, ways)):
         raise NotNative("a source whose columns repeat")
     fn = body.function(s.case)
     if len(ways) == 1:
