@@ -62,8 +62,6 @@ def convert(
     A NaN that stays is the positive quiet NaN of `dst`. The sign of zero is kept where `dst` has
     one. Subnormals are never flushed. A conversion of a type to itself copies the bits.
     """
-    if hasattr(values, "converted"):  # lanes that compiled code is written from
-        return values.converted(src, dst, rounding, saturate, keep_nan)  # type: ignore[attr-defined]
     items = items_of(src, values)
     if src is dst:
         return items.view(dst.numpy).copy()

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pto.core.errors import fail, nearest
+from pto.core.primitives import absolute, ceil, copysign, floor, rint, select, trunc
 
 F64 = npt.NDArray[np.float64]
 
@@ -69,23 +70,23 @@ def round_mode(spelling: str | Round) -> Round:
 
 
 def _ties_away(x: F64) -> F64:
-    whole = np.trunc(x)
+    whole = trunc(x)
     # x - whole is exact, so 0.49999999999999994 is not mistaken for a tie.
-    return whole + np.copysign(np.abs(x - whole) >= 0.5, x)
+    return whole + copysign(absolute(x - whole) >= 0.5, x)
 
 
 def _to_odd(x: F64) -> F64:
-    below = np.floor(x)
+    below = floor(x)
     half = below * 0.5
-    return np.where((below != x) & (half == np.floor(half)), below + 1.0, below)
+    return select((below != x) & (half == floor(half)), below + 1.0, below)
 
 
 _INTEGRAL: Final[dict[Round, Callable[[F64], F64]]] = {
-    Round.RINT: np.rint,
+    Round.RINT: rint,
     Round.ROUND: _ties_away,
-    Round.FLOOR: np.floor,
-    Round.CEIL: np.ceil,
-    Round.TRUNC: np.trunc,
+    Round.FLOOR: floor,
+    Round.CEIL: ceil,
+    Round.TRUNC: trunc,
     Round.ODD: _to_odd,
 }
 

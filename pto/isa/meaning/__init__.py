@@ -4,6 +4,6 @@
 what a meaning may ask of the core that executes it.
 """
 
-from pto.isa.meaning.kinds import Blocked, Do, Fold, Lane, Move, do
+from pto.isa.meaning.kinds import Blocked, Do, Fold, Known, Lane, Move, Neighbours, Permute, do
 
-__all__ = ["Blocked", "Do", "Fold", "Lane", "Move", "do"]
+__all__ = ["Blocked", "Do", "Fold", "Known", "Lane", "Move", "Neighbours", "Permute", "do"]

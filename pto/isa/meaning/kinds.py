@@ -10,6 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from pto.core.dtypes import DType
+from pto.core.errors import PtoError
 from pto.isa.rules.rule import Case
 
 Make = Callable[[Case], Callable[..., Any]]
@@ -24,7 +26,9 @@ class Lane:
 
     On tiles: over the destination's valid region; an integer scalar as wide as the destination's
     elements becomes one of them, other scalars keep their type. On registers: lanes whose mask is
-    off become zero. `make` chooses the function where attributes or types decide.
+    off become zero; a mask that is a result, or a source beside the governing one, has a bool a
+    lane; scalars become lanes. On masks alone: bit by bit. On scalars: one lane of each. A function
+    of several results returns a tuple. `make` chooses it where attributes or types decide.
     """
 
     fn: Callable[..., Any] | None = None
@@ -34,6 +38,13 @@ class Lane:
     # "column": row 0 of the last source, for every i.
     spread: Axis | None = None
     moves: bool = False  # only moves elements, so any element type will do
+    # Registers of two widths: which of the narrow lanes beside a wide one takes part, others are 0.
+    part: Callable[[Case], int] | None = None
+    sees: Callable[[Case, str], DType] | None = None  # items of registers, if not their elements
+    chooses: bool = False  # no mask governs: all are sources
+    # Of scalars: what must hold of the sources, and what is wrong where it does not.
+    needs: Callable[..., Any] | None = None
+    refused: Callable[..., PtoError] | None = None
 
     def function(self, case: Case) -> Callable[..., Any]:
         if self.make is not None:
@@ -41,6 +52,37 @@ class Lane:
         if self.fn is None:
             raise RuntimeError("a Lane needs fn or make")
         return self.fn
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A result that attributes and types alone decide."""
+
+    value: Callable[[Case], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Permute:
+    """Items of registers, or bits of masks, at other places: `make(case)` gives fn(arrays) -> array
+    or arrays, which moves items and fills with zeros, whatever they are. Registers are seen as
+    items of the first result's type."""
+
+    make: Make
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbours:
+    """Lanes of a register folded by neighbours, 0 with 1, 2 with 3, .., then those again, until
+    `left(case)` remain; they go to the lanes `places(case)` of the result, the others are 0.
+
+    Lanes whose mask is off count as the neutral element of fn. `wide`: f16 and bf16 are folded in
+    f32 and rounded once, integers in the type of the result.
+    """
+
+    fn: Callable[[Any, Any], Any]
+    left: Callable[[Case], int]
+    places: Callable[[Case], slice]
+    wide: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,8 @@
-"""Primitive operations on lanes, the vocabulary of every lane function. Exact, no hidden fusing.
+"""Operations on lanes that families share, in the vocabulary of `core.primitives`.
 
-A lane value is a NumPy array of the element type's `numpy` view. Arithmetic of f16, bf16 and f32 is
-the IEEE operation rounded once (NumPy and ml_dtypes widen, compute and round); integers wrap.
-Only what straight-line vector code can express stands here: the compiled engine emits it.
+A lane value is a NumPy array of the element type's `numpy` view, or what compiled code is written
+from. Arithmetic of f16, bf16 and f32 is the IEEE operation rounded once (NumPy and ml_dtypes widen,
+compute and round); integers wrap; nothing is fused that does not say so.
 """
 
 from __future__ import annotations
@@ -11,15 +11,41 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-Lanes = npt.NDArray[Any]
+from pto.core import convert as conversion
+from pto.core.dtypes import DType
+from pto.core.primitives import (
+    Lanes,
+    absolute,
+    const,
+    fmod,
+    greater_of,
+    isfinite,
+    less_of,
+    primitive,
+    quotient,
+    remainder,
+    select,
+    shortcut,
+)
+from pto.core.rounding import Round
+
+__all__ = ["Lanes", "absolute", "const", "fmod", "remainder", "select"]
+
 STRANDS = 16  # running results of a row: kinds.Fold
 
 
-def const(like: Lanes, value: float) -> Lanes:
-    """`value` as a lane of the type of `like`."""
-    return np.asarray(value, dtype=like.dtype)
+@primitive
+def convert(
+    values: Lanes,
+    src: DType,
+    dst: DType,
+    rounding: Round = Round.RINT,
+    saturate: bool = True,
+    keep_nan: bool = False,
+) -> Lanes:
+    """Items of one element type as another: `core.convert`."""
+    return conversion.convert(values, src, dst, rounding, saturate, keep_nan=keep_nan)
 
 
 def add(a: Lanes, b: Lanes) -> Lanes:
@@ -34,28 +60,28 @@ def mul(a: Lanes, b: Lanes) -> Lanes:
     return a * b
 
 
-def select(condition: Lanes, a: Lanes, b: Lanes) -> Lanes:
-    """a where the condition holds, else b."""
-    return np.where(condition, a, b)
-
-
 def is_integer(a: Lanes) -> bool:
     """Known when a program is prepared: never depends on the values."""
     return a.dtype.kind in "iu"
 
 
-def maximum(a: Lanes, b: Lanes) -> Lanes:
-    """IEEE 754-2019 maximum: NaN wins, and +0 is greater than -0."""
+def _maximum(a: Lanes, b: Lanes) -> Lanes:
     found = np.maximum(a, b)
     if is_integer(a):
         return found
     zero = found == 0
-    # NumPy picks either zero, by machine; a + b of two zeros is +0 unless both are -0.
     return np.where(zero & (a == b), a + b, found) if np.count_nonzero(zero) else found
 
 
-def minimum(a: Lanes, b: Lanes) -> Lanes:
-    """IEEE 754-2019 minimum: NaN wins, and -0 is less than +0."""
+@shortcut(_maximum)
+def maximum(a: Lanes, b: Lanes) -> Lanes:
+    """IEEE 754-2019 maximum: NaN wins, and +0 is greater than -0."""
+    found = greater_of(a, b)
+    # of two zeros it is either; their sum is +0 unless both are -0
+    return found if is_integer(a) else select((found == 0) & (a == b), a + b, found)
+
+
+def _minimum(a: Lanes, b: Lanes) -> Lanes:
     found = np.minimum(a, b)
     if is_integer(a):
         return found
@@ -63,46 +89,41 @@ def minimum(a: Lanes, b: Lanes) -> Lanes:
     return np.where(zero & (a == b), -(-a - b), found) if np.count_nonzero(zero) else found
 
 
+@shortcut(_minimum)
+def minimum(a: Lanes, b: Lanes) -> Lanes:
+    """IEEE 754-2019 minimum: NaN wins, and -0 is less than +0."""
+    found = less_of(a, b)
+    return found if is_integer(a) else select((found == 0) & (a == b), -(-a - b), found)
+
+
 def relu(a: Lanes) -> Lanes:
     """maximum(a, +0): NaN stays, -0 becomes +0."""
     zero = const(a, 0)
-    found = np.maximum(a, zero)
+    found = greater_of(a, zero)
     return found if is_integer(a) else found + zero
-
-
-def absolute(a: Lanes) -> Lanes:
-    """|a|; the lowest signed integer wraps to itself."""
-    return np.abs(a)
 
 
 def negative(a: Lanes) -> Lanes:
     """-a; integers wrap."""
-    return np.negative(a)
+    return -a
 
 
-def div(a: Lanes, b: Lanes) -> Lanes:
-    """IEEE division; integers truncate toward zero, and x / 0 is 0."""
+def _div(a: Lanes, b: Lanes) -> Lanes:
     if not is_integer(a):
         return a / b
+    if a.dtype.itemsize == 8:
+        return quotient(a, b)
     zero = b == 0
     if zero.any():
         a, b = np.where(zero, const(a, 0), a), np.where(zero, const(b, 1), b)
-    if a.dtype.itemsize < 8:
-        # f64 holds both exactly, and its rounding is finer than 1 / b: truncation is exact.
-        return np.trunc(widen(a) / widen(b)).astype(np.int64).astype(a.dtype)
-    quotient = np.floor_divide(a, b)
-    inexact = quotient * b != a
-    return quotient + (inexact & ((a < 0) != (b < 0))).astype(a.dtype)
+    # f64 holds both exactly, and its rounding is finer than 1 / b: truncation is exact.
+    return np.trunc(widen(a) / widen(b)).astype(np.int64).astype(a.dtype)
 
 
-def remainder(a: Lanes, b: Lanes) -> Lanes:
-    """a - floor(a / b) * b with an exact quotient: the sign of b. By 0: NaN, of integers 0."""
-    return np.remainder(a, b)
-
-
-def fmod(a: Lanes, b: Lanes) -> Lanes:
-    """a - trunc(a / b) * b with an exact quotient: the sign of a. By 0: NaN, of integers 0."""
-    return np.fmod(a, b)
+@shortcut(_div)
+def div(a: Lanes, b: Lanes) -> Lanes:
+    """IEEE division; integers truncate toward zero, and x / 0 is 0."""
+    return quotient(a, b) if is_integer(a) else a / b
 
 
 def bit_and(a: Lanes, b: Lanes) -> Lanes:
@@ -123,19 +144,19 @@ def bit_not(a: Lanes) -> Lanes:
 
 def shift_left(a: Lanes, b: Lanes) -> Lanes:
     """a << b with b read as unsigned; by the width or more everything is shifted out."""
-    return np.left_shift(a, b)
+    return a << b
 
 
 def shift_right(a: Lanes, b: Lanes) -> Lanes:
     """a >> b, arithmetic if a is signed; b as in shift_left."""
-    return np.right_shift(a, b)
+    return a >> b
 
 
 def shift_amount(count: Lanes, like: Lanes) -> Lanes:
     """A count of another width as a lane of `like`: a count that is too large stays too large."""
     bits = like.dtype.itemsize * 8
     unsigned = count.view(f"u{count.dtype.itemsize}")
-    return np.minimum(unsigned, np.asarray(bits, unsigned.dtype)).astype(like.dtype)
+    return less_of(unsigned, const(unsigned, bits)).astype(like.dtype)
 
 
 def width_modulo(count: Lanes) -> Lanes:
@@ -168,7 +189,7 @@ def count_signs(a: Lanes) -> Lanes:
     """Leading bits of an integer that equal its highest, that one included."""
     width = 8 * a.dtype.itemsize
     signed = a.view(f"i{a.dtype.itemsize}")
-    rest = raw(np.where(signed < 0, ~signed, signed))
+    rest = raw(select(signed < 0, ~signed, signed))
     for distance in (1, 2, 4, 8, 16, 32):
         if distance < width:
             rest = rest | rest >> const(rest, distance)
@@ -190,9 +211,9 @@ def odd_sum(product: Lanes, addend: Lanes, total: Lanes) -> Lanes:
     part = total - product
     error = (product - (total - part)) + (addend - part)  # exact: what the sum lost
     bits = total.view(np.int64)
-    even = np.isfinite(total) & (error != 0) & ((bits & 1) == 0)
-    toward = np.where((error > 0) == (total > 0), 1, -1)
-    return np.where(even, bits + toward, bits).view(np.float64)
+    even = isfinite(total) & (error != 0) & ((bits & 1) == 0)
+    toward = select((error > 0) == (total > 0), const(bits, 1), const(bits, -1))
+    return select(even, bits + toward, bits).view(np.float64)
 
 
 def equal(a: Lanes, b: Lanes) -> Lanes:
@@ -220,6 +241,17 @@ def greater_equal(a: Lanes, b: Lanes) -> Lanes:
     return a >= b
 
 
+# NaN is unequal to all and neither above nor below; -0 equals +0.
+MODES: dict[str, Callable[[Lanes, Lanes], Lanes]] = {
+    "eq": equal,
+    "ne": not_equal,
+    "lt": less,
+    "le": less_equal,
+    "gt": greater,
+    "ge": greater_equal,
+}
+
+
 def cast(a: Lanes, like: Lanes) -> Lanes:
     """f16, bf16 or f32 as one of these types, to nearest even; overflow is inf."""
     return a if a.dtype == like.dtype else a.astype(like.dtype)
@@ -244,10 +276,10 @@ def round_f64(a: Lanes, to: np.dtype[Any]) -> Lanes:
     single = a.astype(np.float32)
     back = single.astype(np.float64)
     bits = single.view(np.int32)
-    inexact = (back != a) & np.isfinite(single)
-    away = np.abs(back) > np.abs(a)
-    odd = np.where(inexact & away & ((bits & 1) == 0), bits - 1, bits)
-    odd = np.where(inexact & ((odd & 1) == 0), odd | 1, odd)
+    inexact = (back != a) & isfinite(single)
+    away = absolute(back) > absolute(a)
+    odd = select(inexact & away & ((bits & 1) == 0), bits - 1, bits)
+    odd = select(inexact & ((odd & 1) == 0), odd | 1, odd)
     return odd.view(np.float32).astype(to)
 
 

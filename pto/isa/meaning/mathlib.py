@@ -8,12 +8,27 @@ close to a boundary for that are computed by the definition.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from pto.isa.meaning.lanes import Lanes, const, narrow, widen
+from pto.core import primitives
+from pto.core.primitives import (
+    absolute,
+    const,
+    copysign,
+    floor,
+    greater_of,
+    isfinite,
+    isinf,
+    isnan,
+    less_of,
+    rint,
+    select,
+    shortcut,
+    signbit,
+)
+from pto.isa.meaning.lanes import Lanes, narrow, widen
 
 F64 = npt.NDArray[np.float64]
 
@@ -34,34 +49,51 @@ _CLOSE = 2.0**-48  # far above the error of exp64, log64 and NumPy's, far below 
 _CLOSE_POWER = 2.0**-42  # of pow64, which exponentiates up to 128 ln 2 of rounded logarithm
 
 
+def _settled_exp(x: Lanes) -> Lanes:
+    return _settled(np.exp, _exp_of(x), _CLOSE, x)
+
+
+@shortcut(_settled_exp)
 def exp(x: Lanes) -> Lanes:
     """e**x."""
-    return _settled(x, np.exp, exp64 if x.dtype == np.float64 else _exp_of_small, _CLOSE)
+    return narrow(_exp_of(x)(widen(x)), x)
 
 
+def _exp_of(x: Lanes) -> Callable[..., F64]:
+    return exp64 if x.dtype == np.float64 else _exp_of_small
+
+
+def _settled_log(x: Lanes) -> Lanes:
+    return _settled(np.log, log64, _CLOSE, x)
+
+
+@shortcut(_settled_log)
 def log(x: Lanes) -> Lanes:
     """Natural logarithm; NaN below zero, -inf at zero."""
-    return _settled(x, np.log, log64, _CLOSE)
+    return narrow(log64(widen(x)), x)
 
 
+def _settled_power(x: Lanes, y: Lanes) -> Lanes:
+    if x.dtype.kind in "iu":
+        return _integer_power(x, y)
+    x, y = np.broadcast_arrays(x, y)
+    return _settled(np.power, pow64, _CLOSE_POWER, x, y)
+
+
+@shortcut(_settled_power)
 def power(x: Lanes, y: Lanes) -> Lanes:
     """x**y; integers by repeated squaring, wrapping."""
     if x.dtype.kind in "iu":
         return _integer_power(x, y)
-    x, y = np.broadcast_arrays(x, y)
-    return _settled(x, np.power, pow64, _CLOSE_POWER, y)
+    return narrow(pow64(widen(x), widen(y)), x)
 
 
 def _settled(
-    x: Lanes,
-    fast: Callable[..., F64],
-    exact: Callable[..., F64],
-    close: float,
-    *others: Lanes,
+    fast: Callable[..., F64], exact: Callable[..., F64], close: float, *given: Lanes
 ) -> Lanes:
     """narrow(exact(x, ..)), by way of `fast` where the two cannot differ after rounding."""
-    wide = [widen(v) for v in (x, *others)]
-    if x.dtype == np.float64 or not _has_values(x):
+    x, wide = given[0], [widen(v) for v in given]
+    if x.dtype == np.float64:
         return narrow(exact(*wide), x)
     with np.errstate(all="ignore"):
         y = fast(*wide)
@@ -79,18 +111,13 @@ def _settled(
     return low
 
 
-def _has_values(x: object) -> bool:
-    """False of lanes that are being compiled: they stand for any values."""
-    return isinstance(x, np.ndarray)
-
-
 def sqrt(x: Lanes) -> Lanes:
-    return np.sqrt(x) if x.dtype.kind == "f" else narrow(np.sqrt(widen(x)), x)
+    return primitives.sqrt(x) if x.dtype.kind == "f" else narrow(primitives.sqrt(widen(x)), x)
 
 
 def rsqrt(x: Lanes) -> Lanes:
     """1 / sqrt(x), rounded once."""
-    return narrow(1.0 / np.sqrt(widen(x)), x)
+    return narrow(1.0 / primitives.sqrt(widen(x)), x)
 
 
 def tanh(x: Lanes) -> Lanes:
@@ -106,18 +133,18 @@ def recip(x: Lanes) -> Lanes:
 def _exp_of_small(x: F64) -> F64:
     """exp64 for what is rounded to f32 or less, where e**200 is infinite and e**-200 is 0: no power
     of two leaves f64. Adding 1.5 * 2^52 rounds to an integer, whose low bits stay in the sum."""
-    clear = np.where(x < -_FAR, -_FAR, x)
-    clear = np.where(clear > _FAR, _FAR, clear)
+    clear = select(x < -_FAR, -_FAR, x)
+    clear = select(clear > _FAR, _FAR, clear)
     turned = clear * _LOG2E + _TO_INTEGER
     y = _exp_near(clear, turned - _TO_INTEGER)
     scaled = (y.view(np.int64) + (turned.view(np.int64) << 52)).view(np.float64)
-    return np.where(np.isnan(x), x, scaled)
+    return select(isnan(x), x, scaled)
 
 
 def _exp_near(x: F64, n: F64) -> F64:
     """e**(x - n ln2) for the integer n nearest to x / ln2."""
     r = (x - n * _LN2_HIGH) - n * _LN2_LOW
-    p = np.full_like(r, _EXP_TERMS[0])
+    p = const(r, _EXP_TERMS[0])
     for term in _EXP_TERMS[1:]:
         p = p * r + term
     return 1.0 + (r + (r * r) * p)
@@ -126,24 +153,24 @@ def _exp_near(x: F64, n: F64) -> F64:
 def exp64(x: F64) -> F64:
     """Cody-Waite reduction x = n ln2 + r, Taylor in r, scaled by 2^n in two steps."""
     with np.errstate(all="ignore"):
-        clear = np.minimum(np.maximum(x, _EXP_UNDERFLOW), _EXP_OVERFLOW + 1)
-        n = np.rint(clear * _LOG2E)
+        clear = less_of(greater_of(x, _EXP_UNDERFLOW), _EXP_OVERFLOW + 1)
+        n = rint(clear * _LOG2E)
         y = _exp_near(clear, n)
-        half = np.where(np.isnan(n), 0.0, np.floor(n * 0.5)).astype(np.int64)
-        rest = np.where(np.isnan(n), 0.0, n).astype(np.int64) - half
-        return np.where(np.isnan(x), x, (y * _two_to(half)) * _two_to(rest))
+        half = select(isnan(n), 0.0, floor(n * 0.5)).astype(np.int64)
+        rest = select(isnan(n), 0.0, n).astype(np.int64) - half
+        return select(isnan(x), x, (y * _two_to(half)) * _two_to(rest))
 
 
 def tanh64(x: F64) -> F64:
     """(1 - e) / (1 + e) with e = exp(-2|x|); near 0, where that cancels, Lambert's fraction."""
     with np.errstate(all="ignore"):
-        size = np.abs(x)
+        size = absolute(x)
         e = exp64(-2.0 * size)
-        near = np.full_like(x, 1.0)
+        near = const(x, 1.0)
         for odd in range(25, 0, -2):  # x / (1 + x^2 / (3 + x^2 / (5 + ...)))
             near = odd + (x * x) / near
-        far = np.copysign((1.0 - e) / (1.0 + e), x)
-        return np.where(size < 1.0, x / near, far)
+        far = copysign((1.0 - e) / (1.0 + e), x)
+        return select(size < 1.0, x / near, far)
 
 
 def _two_to(n: npt.NDArray[np.int64]) -> F64:
@@ -155,16 +182,16 @@ def log64(x: F64) -> F64:
     """x = m 2^e with m in [sqrt(1/2), sqrt(2)); log m = 2 atanh((m-1)/(m+1))."""
     with np.errstate(all="ignore"):
         tiny = x < 2.2250738585072014e-308
-        scaled = np.where(tiny, x * 18014398509481984.0, x)  # 2^54 lifts subnormals
+        scaled = select(tiny, x * 18014398509481984.0, x)  # 2^54 lifts subnormals
         bits = scaled.view(np.int64)
         e = ((bits >> 52) & 0x7FF) - 1023
         m = ((bits & 0x000FFFFFFFFFFFFF) | (1023 << 52)).view(np.float64)
         high = m > 1.4142135623730951
-        m = np.where(high, m * 0.5, m)
-        k = (e + high - np.where(tiny, 54, 0)).astype(np.float64)
+        m = select(high, m * 0.5, m)
+        k = (e + high - select(tiny, 54, 0)).astype(np.float64)
         s = (m - 1.0) / (m + 1.0)
         z = s * s
-        p = np.full_like(z, _LOG_TERMS[0])
+        p = const(z, _LOG_TERMS[0])
         for term in _LOG_TERMS[1:]:
             p = p * z + term
         y = 2.0 * (s + s * (z * p))
@@ -173,30 +200,30 @@ def log64(x: F64) -> F64:
 
 
 def _log_edges(x: F64, y: F64) -> F64:
-    y = np.where(x == 0, -np.inf, y)
-    y = np.where(x < 0, np.nan, y)
-    return np.where(np.isnan(x) | (x == np.inf), x, y)
+    y = select(x == 0, -np.inf, y)
+    y = select(x < 0, np.nan, y)
+    return select(isnan(x) | (x == np.inf), x, y)
 
 
 def pow64(x: F64, y: F64) -> F64:
     """x**y by exp(y log|x|), with the sign and the edges of C's pow."""
     with np.errstate(all="ignore"):
-        size = exp64(y * log64(np.abs(x)))
-        size = np.where((np.abs(x) == 1) & np.isinf(y), 1.0, size)
-        whole = np.rint(y) == y
-        odd = whole & (np.rint(y * 0.5) != y * 0.5)
-        out = np.where(np.signbit(x) & odd, -size, size)
-        out = np.where((x < 0) & np.isfinite(x) & ~whole, np.nan, out)
-        out = np.where(np.isnan(x) | np.isnan(y), np.nan, out)
-        return np.where((y == 0) | (x == 1), 1.0, out)
+        size = exp64(y * log64(absolute(x)))
+        size = select((absolute(x) == 1) & isinf(y), 1.0, size)
+        whole = rint(y) == y
+        odd = whole & (rint(y * 0.5) != y * 0.5)
+        out = select(signbit(x) & odd, -size, size)
+        out = select((x < 0) & isfinite(x) & ~whole, np.nan, out)
+        out = select(isnan(x) | isnan(y), np.nan, out)
+        return select((y == 0) | (x == 1), 1.0, out)
 
 
 def _integer_power(x: Lanes, y: Lanes) -> Lanes:
     """To a negative power: 0, except that 1 and -1 have integer inverses."""
-    out: Any = np.ones(np.broadcast_shapes(x.shape, y.shape), x.dtype)
     unit = (x == 1) | (x == -1)
-    base, left = x, np.where(unit, np.abs(y), np.maximum(y, 0)).astype(np.uint64)
-    for _ in range(int(left.max(initial=0)).bit_length()):
-        out = np.where(left & 1, out * base, out)
+    base, left = x, select(unit, absolute(y), greater_of(y, const(y, 0))).astype(np.uint64)
+    out = const(x, 1)
+    for _ in range(8 * y.dtype.itemsize):
+        out = select((left & 1) != 0, out * base, out)
         base, left = base * base, left >> 1
-    return np.where((y < 0) & ~unit, const(x, 0), out)
+    return select((y < 0) & ~unit, const(x, 0), out)

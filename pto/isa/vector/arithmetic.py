@@ -176,21 +176,22 @@ CARRY = Family(
 )
 
 _NO_BORROW = "carry = 1 where there is no borrow"
-for _name, (_meaning, _body, _line) in {
-    "vaddc": ("result = lhs + rhs, carry = the sum's bit 32", arithmetic.VADDC, 3810),
-    "vsubc": (f"result = lhs - rhs, {_NO_BORROW} (lhs >= rhs)", arithmetic.VSUBC, 3836),
+for _name, (_meaning, _fn, _line) in {
+    "vaddc": ("result = lhs + rhs, carry = the sum's bit 32", arithmetic.add_carry, 3810),
+    "vsubc": (f"result = lhs - rhs, {_NO_BORROW} (lhs >= rhs)", arithmetic.subtract_carry, 3836),
 }.items():
-    instr(_name, CARRY, _meaning, body=_body, types=WORDS, cite=spec(_line))
+    instr(_name, CARRY, _meaning, body=Lane(_fn), types=WORDS, cite=spec(_line))
 _SUM_OF_THREE = "result = lhs + rhs + carry_in, carry = the sum's bit 32"
-for _name, (_meaning, _body, _line) in {
-    "vaddcs": (_SUM_OF_THREE, arithmetic.VADDCS, 4048),
-    "vsubcs": (f"result = lhs - rhs - (1 - carry_in), {_NO_BORROW}", arithmetic.VSUBCS, 4074),
+_DIFFERENCE_OF_THREE = f"result = lhs - rhs - (1 - carry_in), {_NO_BORROW}"
+for _name, (_meaning, _fn, _line) in {
+    "vaddcs": (_SUM_OF_THREE, arithmetic.add_with_carry, 4048),
+    "vsubcs": (_DIFFERENCE_OF_THREE, arithmetic.subtract_with_carry, 4074),
 }.items():
     instr(
         _name,
         CARRY,
         _meaning,
-        body=_body,
+        body=Lane(_fn),
         operands=(*CARRY.operands[:2], read("carry_in", "mask"), CARRY.operands[2]),
         text="$lhs , $rhs , $carry_in , $mask {} : <? ( > types <? ) > -> results",
         types=WORDS,

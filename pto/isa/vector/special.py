@@ -102,7 +102,7 @@ instr(
     "vmull",
     FUSED,
     "low and high word of the 64-bit product lhs[i] * rhs[i]; signed for signed elements",
-    body=arithmetic.VMULL,
+    body=Lane(arithmetic.long_product),
     results=(Result("low", "vreg"), Result("high", "vreg")),
     types=WORDS,
     rules=(same_vreg("lhs", "rhs", "low", "high"), mask_fits("lhs", "mask")),

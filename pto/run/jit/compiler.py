@@ -18,7 +18,7 @@ from pto.run.jit.border.shadow import Shadow, noted
 from pto.run.jit.border.values import Native, form_of
 from pto.run.jit.emit import instructions
 from pto.run.jit.emit.scalar.control import STRUCTURES
-from pto.run.jit.emit.table import CHEAP, Emitter, emitter_of
+from pto.run.jit.emit.table import Emitter, emitter_of, is_cheap
 from pto.run.jit.emit.unit import Unit
 from pto.run.jit.emit.written import Written
 from pto.run.jit.llvm.text import NotNative
@@ -217,7 +217,7 @@ def _is_work(op: Operation) -> bool:
         return True
     if op.regions:
         return any(_is_work(o) for region in op.regions for b in region.blocks for o in b.ops)
-    return emitter_of(op) is not None and id(op.body) not in CHEAP
+    return emitter_of(op) is not None and not is_cheap(op)
 
 
 def _come_in(emitter: Emitter, ins: Sequence[Value], outs: Sequence[Value]) -> list[Crossing]:

@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from pto.core.errors import Diagnostic, PtoError, fail
 from pto.ir.graph import Module, Operation, Region, Value
-from pto.isa.meaning import Blocked, Do, Fold, Lane, Move
+from pto.isa.meaning import Blocked, Do, Fold, Known, Lane, Move, Neighbours, Permute
 from pto.isa.meaning.handle.view import pointer_to
 from pto.isa.row import types as t
 from pto.isa.row.instr import Instr, Operand
@@ -19,7 +21,7 @@ from pto.isa.row.traits import Control
 from pto.isa.rules.rule import Case, open_regions, unlike
 from pto.plan.calls import Names
 from pto.run.machine.core import Core
-from pto.run.reference import tiles, vectors
+from pto.run.reference import scalars, tiles, vectors
 from pto.run.reference.code import Block, Code, Regs, Step, until_ready
 from pto.run.reference.control import CONTROL
 from pto.target.facts import Profile
@@ -130,8 +132,13 @@ class Compiler:
         if isinstance(row.body, Do):
             return row.body.make(case)
         if isinstance(row.body, Lane):
-            engine = vectors if row.results else tiles
-            return engine.lane(case, row.body)
+            return _engine(op).lane(case, row.body)
+        if isinstance(row.body, Permute):
+            return vectors.permute(case, row.body)
+        if isinstance(row.body, Neighbours):
+            return vectors.neighbours(case, row.body)
+        if isinstance(row.body, Known):
+            return known(row.body.value(case))
         if isinstance(row.body, Fold):
             return tiles.fold(case, row.body)
         if isinstance(row.body, Move):
@@ -151,6 +158,20 @@ class Compiler:
             found = self.slots(op.group(operand.name))
             plan.append(found if operand.variadic else found[0] if found else None)
         return _bind_open(fn, plan, outs)
+
+
+def _engine(op: Operation) -> Any:
+    """What evaluates a lane function: by what the operation works on."""
+    if any(isinstance(r.type, t.VReg | t.Mask) for r in op.results):
+        return vectors
+    return scalars if op.results else tiles
+
+
+def known(value: Any) -> Function:
+    """A value decided beforehand; an array made anew each time, since tmrgsort fills its own."""
+    if isinstance(value, np.ndarray) and value.dtype != np.bool_:
+        return lambda core: value.copy()
+    return lambda core: value
 
 
 def _addressed(op: Operation, row: Instr, fn: Function) -> Function:

@@ -10,10 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from pto.isa.meaning import Lane
-from pto.isa.meaning.vector.masks import Mask, full
+from pto.core.dtypes import DType
+from pto.core.primitives import on_arrays
+from pto.isa.meaning import Lane, Neighbours, Permute, lanes
+from pto.isa.meaning.vector.masks import Mask, full, image
 from pto.isa.meaning.vector.ub import Items, dtype_of
-from pto.isa.meaning.vector.values import lane_maker
+from pto.isa.meaning.vector.values import filler, lane_maker
 from pto.isa.row import types as t
 from pto.isa.rules.rule import Case
 from pto.run.machine.core import Core
@@ -23,7 +25,12 @@ Step = Callable[..., Items]
 
 def lane(case: Case, body: Lane) -> Step:
     """result[i] = mask[i] ? fn(sources[i]) : 0; the mask is the last operand."""
-    fn, kind = body.function(case), dtype_of(case, "result")
+    fn, shape = on_arrays(body.function(case)), Shape(case, body)
+    if not shape.registers:  # masks alone
+        return lambda core, *images: fn(*images)
+    if not shape.is_plain:
+        return _general(case, fn, shape)
+    kind = dtype_of(case, "result")
     sources = case.row.operands[:-1]
     scalars = [i for i, o in enumerate(sources) if isinstance(case.type(o.name), t.Scalar)]
     zero, every, width = np.zeros((), kind.numpy), full(kind.itemsize), kind.itemsize
@@ -35,6 +42,135 @@ def lane(case: Case, body: Lane) -> Step:
         return _with_scalar(fn, keep, every, scalars[0], lane_maker(kind))
     make = {1: _unary, 2: _binary}.get(len(sources), _any)
     return make(fn, keep, every)
+
+
+class Shape:
+    """What the operands and results of a lane function on registers are."""
+
+    def __init__(self, case: Case, body: Lane) -> None:
+        operands, results = case.row.operands, case.row.results
+        names = [o.name for o in (*results, *operands)]
+        self.registers = [n for n in names if isinstance(case.type(n), t.VReg)]
+        sees = body.sees or dtype_of
+        self.kinds = {n: sees(case, n) for n in self.registers}
+        operands = [o for o in operands if case.type(o.name) is not None]
+        governs = not body.chooses and bool(operands) and operands[-1].name == "mask"
+        self.mask = operands[-1].name if governs and self.registers else None
+        self.sources = [o.name for o in operands if o.name != self.mask]
+        self.results = [r.name for r in results]
+        self.widest = max((k.itemsize for k in self.kinds.values()), default=1)
+        sizes = {k.itemsize for k in self.kinds.values()}
+        self.part = body.part(case) if body.part is not None and len(sizes) > 1 else 0
+        # what masks count, and what scalars become: lanes of the first source, else of the result
+        first = [n for n in self.sources if n in self.kinds]
+        self.kind = self.kinds[(first or self.registers)[0]] if self.registers else None
+        self.is_plain = (
+            self.mask is not None
+            and len(sizes) == 1
+            and [type(case.type(r)) for r in self.results] == [t.VReg]
+            and bool(first)
+            and not any(isinstance(case.type(n), t.Mask) for n in self.sources)
+            and not any(case.type(n) is None for n in self.sources)
+        )
+
+    def lanes(self, kind: DType) -> slice:
+        """Those of a register that take part: one for each of the widest type."""
+        step = self.widest // kind.itemsize
+        return slice(self.part if step > 1 else 0, None, step)
+
+    @property
+    def bits(self) -> slice:
+        """Those of a mask's image that the lanes of sources look at."""
+        kind = self.kind
+        narrow = kind is not None and kind.itemsize < self.widest
+        return slice(self.part * kind.itemsize if kind and narrow else 0, None, self.widest)
+
+
+def _general(case: Case, fn: Step, shape: Shape) -> Step:
+    """Registers of two widths, masks among sources and results, several results."""
+    ins = [_source(case, shape, name) for name in shape.sources]
+    outs = [_result(case, shape, name) for name in shape.results]
+    governed = shape.mask is not None
+
+    def step(core: Core, *given: Any) -> Any:
+        mask = given[-1] if governed else None
+        found = fn(*(read(v) for read, v in zip(ins, given, strict=False)))
+        if len(outs) == 1:
+            return outs[0](found, mask)
+        return tuple(out(v, mask) for out, v in zip(outs, found, strict=True))
+
+    return step
+
+
+def _source(case: Case, shape: Shape, name: str) -> Step:
+    kind, bits = shape.kind, shape.bits
+    if name in shape.kinds:
+        own, numpy = shape.lanes(shape.kinds[name]), shape.kinds[name].numpy
+        if own.step == 1 and numpy == dtype_of(case, name).numpy:
+            return lambda value: value
+        return lambda value: value.view(numpy)[own]
+    if isinstance(case.type(name), t.Mask) or kind is None:
+        return lambda mask: mask[bits]
+    return lane_maker(kind) if any(n in shape.kinds for n in shape.sources) else filler(kind)
+
+
+def _result(case: Case, shape: Shape, name: str) -> Step:
+    """fn(what the function returned, the governing mask or None)."""
+    size, bits = shape.kind.itemsize if shape.kind else 1, shape.bits
+    every = full(size)
+    kind = shape.kinds.get(name)
+    if kind is None:
+        return lambda found, mask: image(
+            found if mask is None or mask is every else found & mask[bits], size
+        )
+    zero, own, count, numpy = np.zeros((), kind.numpy), shape.lanes(kind), kind.lanes, kind.numpy
+
+    shown = dtype_of(case, name).numpy
+
+    def whole(found: Items, mask: Mask | None) -> Items:
+        if mask is not None and (mask is not every or found.ndim == 0):
+            found = np.where(mask[bits], found, zero)
+        if own.step == 1:
+            return found if numpy == shown else found.view(shown)
+        out = np.zeros(count, numpy)
+        out[own] = found
+        return out
+
+    return whole
+
+
+def permute(case: Case, body: Permute) -> Step:
+    fn = body.make(case)
+    kind = case.op.results[0].type
+    if not isinstance(kind, t.VReg):
+        return lambda core, *images: fn(*images)
+    numpy = dtype_of(case, case.row.results[0].name).numpy
+    return lambda core, *given: fn(*(v.view(numpy) for v in given))
+
+
+def neighbours(case: Case, body: Neighbours) -> Step:
+    """Lanes folded two by two; those whose mask is off are neutral."""
+    kind, result = dtype_of(case, "input"), dtype_of(case, "result")
+    every, width, fn = full(kind.itemsize), kind.itemsize, on_arrays(body.fn)
+    left, places, into = body.left(case), body.places(case), accumulator(body, kind, result)
+    other = np.asarray(lanes.neutral(body.fn, kind.numpy), kind.numpy)
+
+    def step(core: Core, x: Items, mask: Mask) -> Items:
+        x = x if mask is every else np.where(mask[::width], x, other)
+        x = x.astype(into, copy=False)
+        while x.size > left:
+            x = fn(x[::2], x[1::2])
+        out = np.zeros(result.lanes, result.numpy)
+        out[places] = x
+        return out
+
+    return step
+
+
+def accumulator(body: Neighbours, kind: DType, result: DType) -> np.dtype[Any]:
+    """The type lanes are folded in."""
+    wide = np.dtype(np.float32) if kind.is_float else result.numpy
+    return wide if body.wide else kind.numpy
 
 
 def _unary(fn: Step, keep: Step, every: Mask) -> Step:

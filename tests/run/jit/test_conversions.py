@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pto.core.convert import convert
 from pto.core.dtypes import (
     ALL,
     BF16,
@@ -32,6 +31,7 @@ from pto.core.dtypes import (
     DType,
 )
 from pto.core.rounding import Round
+from pto.isa.meaning.lanes import convert
 from pto.run.jit.emit import instructions
 from pto.run.jit.emit.unit import Unit
 from pto.run.jit.llvm import lanes
@@ -105,7 +105,7 @@ class Compiled:
         spot = lanes.Lanes(x, _LANES, self.unit.declare)
         kind = self.src.numpy if lanes.computes(self.src.numpy) else self.src.storage
         given = spot.symbol(kind, x.load(spot.type(kind), "%ctx"))
-        found = convert(given, self.src, dst, mode, saturate, keep_nan=keep_nan)  # type: ignore[arg-type]
+        found = convert(given, self.src, dst, mode, saturate, keep_nan)
         assert isinstance(found, lanes.Symbol)
         x.store(found.type, found.name, "%frame")
         x.do("ret i32 0")
@@ -137,7 +137,7 @@ def check(src: DType, targets: Any, modes: Any) -> int:
         dst, mode, saturate, keep = key
         got = compiled.run(key, values)
         with np.errstate(all="ignore"):
-            want = convert(values, src, dst, mode, saturate, keep_nan=keep).view(dst.storage)
+            want = convert(values, src, dst, mode, saturate, keep).view(dst.storage)
         bad = np.flatnonzero(got != want)
         assert not bad.size, (
             f"{src} {key}: {bad.size} differ, {values[bad[0]]!r} gives {got[bad[0]]:#x}, "

@@ -13,13 +13,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pto.core.convert import Round, convert
+from pto.core.convert import Round
 from pto.core.dtypes import BF16, F8E4M3, F16, F32, HIFLOAT8, I8, I16, I32, U64, DType, dtype
 from pto.core.errors import fail
 from pto.core.memory import Memory, Space
+from pto.core.primitives import const, isfinite, isnan, select
 from pto.core.tile import Role, Tile, TileType
 from pto.isa.meaning.cube.quantise import Finish, Scale, limited
-from pto.isa.meaning.lanes import Lanes
+from pto.isa.meaning.lanes import Lanes, convert
 from pto.isa.meaning.machine import Machine
 from pto.isa.meaning.memory import registers
 from pto.isa.meaning.tile.mover import Mover
@@ -97,7 +98,7 @@ class Outlet:
         if self.src is self.dst:
             return Finish(relu=self.relu).apply(values, self.src, self.dst)
         if self.relu == "normal_relu":
-            values = np.where((values > 0) | np.isnan(values), values, values.dtype.type(0))
+            values = select((values > 0) | isnan(values), values, const(values, 0))
         return convert(values, self.src, self.dst, Round.RINT, saturate or not self.dst.is_float)
 
     def _rounded(self, values: Lanes, scale: Scale, saturate: bool) -> Lanes:
@@ -105,7 +106,7 @@ class Outlet:
         product = values.astype(np.float32) * scale.scale
         if self.dst is not F32:
             inside = limited(product, np.float32(self.dst.min), np.float32(self.dst.max))
-            product = np.where(np.isfinite(product), inside, product)
+            product = select(isfinite(product), inside, product)
         return Finish(relu=self.relu, saturate=saturate).apply(product, F32, self.dst)
 
     def _shifted(self, values: Lanes, words: Words) -> Lanes:

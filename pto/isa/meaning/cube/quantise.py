@@ -13,9 +13,11 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from pto.core.convert import Round, convert
+from pto.core.convert import Round
 from pto.core.dtypes import F16, F32, DType
 from pto.core.errors import fail
+from pto.core.primitives import const, isnan, less_of, rint, select
+from pto.isa.meaning.lanes import convert
 
 Array = npt.NDArray[Any]
 F32s = npt.NDArray[np.float32]
@@ -67,12 +69,12 @@ def _sign(words: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
 
 def limited(values: Array, low: Any, high: Any) -> Array:
     """Between two ends; NaN stays."""
-    return np.where(values < low, low, np.where(values > high, high, values))
+    return select(values < low, low, select(values > high, high, values))
 
 
 def _numbers(values: Array) -> Array:
     """0 for NaN."""
-    return np.where(values != values, values.dtype.type(0), values)
+    return select(values != values, values.dtype.type(0), values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,13 +103,13 @@ class Finish:
         if self.mode is None or self.scale is None or self.mode in CASTS:
             return wide
         if self.mode.startswith(_THROUGH_F16):
-            wide = convert(wide, F32, F16, saturate=False).astype(np.float32)
+            wide = convert(wide, F32, F16, Round.RINT, False).astype(np.float32)
         return wide * self.scale.scale
 
     def _floats(self, values: Array, dst: DType) -> Array:
         """Round.NONE is the rounding of the pair: to nearest even, in hifloat8 ties away."""
         found = self._rectified(self._scaled(values))
-        items = convert(found, F32, dst, Round.NONE, self.saturate, keep_nan=self.keep_nan)
+        items = convert(found, F32, dst, Round.NONE, self.saturate, self.keep_nan)
         return self._clipped(items)
 
     def _integers(self, values: Array, src: DType, dst: DType) -> Array:
@@ -117,13 +119,13 @@ class Finish:
             whole = values.astype(np.float64)
         else:
             stage = _STAGE.get(dst.bits, (dst.min, dst.max))
-            whole = np.rint(limited(_numbers(self._scaled(values).astype(np.float64)), *stage))
+            whole = rint(limited(_numbers(self._scaled(values).astype(np.float64)), *stage))
             if self.scale is not None:
                 whole = whole + self.scale.offset.astype(np.float64)
-        inside = limited(np.rint(_numbers(whole)), low, high)
-        found = limited(np.rint(self._rectified(inside)), low, high).astype(np.int64)
+        inside = limited(rint(_numbers(whole)), low, high)
+        found = limited(rint(self._rectified(inside)), low, high).astype(np.int64)
         if self.clip is not None:
-            found = np.minimum(found, int(self.clip))
+            found = less_of(found, int(self.clip))
         mask = (1 << dst.bits) - 1
         codes = (found & mask).astype(dst.storage)
         return codes if dst.is_packed else codes.view(dst.numpy)
@@ -133,8 +135,8 @@ class Finish:
         if dst.bits != 8 or self.scale is None or self.scale.signed is None:
             return np.float64(dst.min), np.float64(dst.max)
         signed = self.scale.signed
-        least = np.where(signed, np.float64(-128), np.float64(0))
-        return least, np.where(signed, np.float64(127), np.float64(255))
+        least = select(signed, np.float64(-128), np.float64(0))
+        return least, select(signed, np.float64(127), np.float64(255))
 
     def _rectified(self, x: Array) -> Array:
         """Below zero: 0, or x times a slope. NaN stays."""
@@ -142,12 +144,12 @@ class Finish:
             return x
         below = x * 0 if self.alpha is None else x * self.alpha
         if self.relu == "normal_relu":
-            return np.where((x > 0) | np.isnan(x), x, x.dtype.type(0))
-        return np.where(x >= 0, x, below)
+            return select((x > 0) | isnan(x), x, const(x, 0))
+        return select(x >= 0, x, below)
 
     def _clipped(self, items: Array) -> Array:
         """min(item, clip), after narrowing: golden fixpipe-clip-ub-cv."""
         if self.clip is None:
             return items
         limit = items.dtype.type(self.clip)
-        return np.where(items > limit, limit, items)
+        return select(items > limit, limit, items)

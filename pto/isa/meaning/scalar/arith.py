@@ -1,7 +1,8 @@
-"""What the scalar unit computes: arith and math on integers of exact width and on exact floats.
+"""What the scalar unit computes: arith and math as lane functions of one lane, and constants.
 
-Integers are Python ints: signed for `i8`..`i64` and `index` (64 bits), unsigned for `ui8`..`ui64`,
-0 or 1 for `i1`. Floats are NumPy scalars of their type.
+In a program integers are Python ints: signed for `i8`..`i64` and `index` (64 bits), unsigned for
+`ui8`..`ui64`, 0 or 1 for `i1`; floats are NumPy scalars of their type. A lane function sees them as
+`kind_of` says and returns the low bits of the result.
 """
 
 from __future__ import annotations
@@ -14,11 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from pto.core import convert
-from pto.core.dtypes import DType
-from pto.core.errors import fail
+from pto.core.dtypes import F64, I64, U64, DType
+from pto.core.errors import PtoError, fail
+from pto.core.primitives import absolute, ceil, const, floor, fmod, isfinite, isnan, select, trunc
+from pto.core.rounding import Round
 from pto.isa.meaning import lanes, mathlib
-from pto.isa.meaning.kinds import Do
+from pto.isa.meaning.kinds import Do, Known, Lane
+from pto.isa.meaning.lanes import Lanes
 from pto.isa.meaning.machine import Machine
 from pto.isa.row import types as t
 from pto.isa.row.attributes import Attribute, Bool, Float, Int, Raw
@@ -26,6 +29,7 @@ from pto.isa.rules.rule import Case
 
 INDEX_BITS = 64
 Wrap = Callable[[int], int]
+View = Callable[[Lanes], Lanes]
 
 
 def bits_of(type: t.Type | None) -> int:
@@ -47,87 +51,12 @@ def wrapper(type: t.Type | None) -> Wrap:
     return lambda value: ((value + half) & mask) - half
 
 
-def _first(case: Case) -> t.Type:
-    return case.op.operands[0].type
-
-
-def _masked(type: t.Type) -> Wrap:
-    mask = (1 << bits_of(type)) - 1
-    return lambda value: value & mask
-
-
-def _signed(type: t.Type) -> Wrap:
-    bits = bits_of(type)
-    mask, half = (1 << bits) - 1, 1 << (bits - 1)
-    return lambda value: ((value + half) & mask) - half
-
-
-def _integer(fn: Callable[[int, int], int], view: Callable[[t.Type], Wrap] = wrapper) -> Do:
-    """An operation on integers, read signed or unsigned, wrapped to the type."""
-
-    def make(case: Case) -> Callable[..., int]:
-        wrap, see = wrapper(_first(case)), view(_first(case))
-        return lambda core, a, b: wrap(fn(see(a), see(b)))
-
-    return Do(make)
-
-
-def _divided(a: int, b: int, round_to: Callable[[int, int], int]) -> int:
-    if b == 0:
-        raise fail("PTO-S132", f"integer division of {a} by zero")
-    return round_to(a, b)
-
-
-def _toward_zero(a: int, b: int) -> int:
-    quotient = abs(a) // abs(b)
-    return quotient if (a < 0) == (b < 0) else -quotient
-
-
-def _ceil(a: int, b: int) -> int:
-    return -(-a // b)
-
-
-def _remainder(a: int, b: int) -> int:
-    return a - b * _toward_zero(a, b)
-
-
-def _division(round_to: Callable[[int, int], int], view: Callable[[t.Type], Wrap]) -> Do:
-    return _integer(lambda a, b: _divided(a, b, round_to), view)
-
-
-def _shift(fn: Callable[[int, int], int], view: Callable[[t.Type], Wrap]) -> Do:
-    """Shifts by the width or more have no value in MLIR; here they shift everything out."""
-
-    def make(case: Case) -> Callable[..., int]:
-        wrap, see = wrapper(_first(case)), view(_first(case))
-        count, bits = _masked(_first(case)), bits_of(_first(case))
-        return lambda core, a, b: wrap(fn(see(a), min(count(b), bits)))
-
-    return Do(make)
-
-
-def _halves(of: Callable[[int, int], int], view: Callable[[t.Type], Wrap]) -> Do:
-    """A result twice as wide, in two: the low bits, then the high ones as their own type."""
-
-    def make(case: Case) -> Callable[..., tuple[int, int]]:
-        see, bits = view(_first(case)), bits_of(_first(case))
-        low, high = (wrapper(r.type) for r in case.op.results)
-
-        def both(core: Machine, a: int, b: int) -> tuple[int, int]:
-            whole = of(see(a), see(b))
-            return low(whole), high(whole >> bits)
-
-        return both
-
-    return Do(make)
-
-
-def _float(fn: Callable[[Any, Any], Any]) -> Do:
-    def make(case: Case) -> Callable[..., Any]:
-        kind = _dtype(_first(case)).numpy.type
-        return lambda core, a, b: kind(fn(a, b))
-
-    return Do(make)
+def kind_of(type: t.Type | None) -> np.dtype[Any]:
+    """What lane functions see of a scalar type: index is int64, i1 is bool."""
+    if bits_of(type) == 1:
+        return np.dtype(np.bool_)
+    dtype = type.dtype if isinstance(type, t.Scalar) else None
+    return np.dtype(np.int64) if dtype is None else dtype.numpy
 
 
 def _dtype(type: t.Type | None) -> DType:
@@ -136,23 +65,78 @@ def _dtype(type: t.Type | None) -> DType:
     raise fail("PTO-T190", "scalar arithmetic on vectors is not executed")
 
 
-def _number_wins(a: Any, b: Any, pick: Callable[[Any, Any], Any]) -> Any:
-    if np.isnan(a) or np.isnan(b):
-        return b if np.isnan(a) else a
-    return pick(a, b)
+# ---- integers: how their bits are read
 
 
-def _unary(fn: Callable[[Any], Any]) -> Do:
-    """A function of one float, computed as tiles compute it."""
-
-    def make(case: Case) -> Callable[..., Any]:
-        kind = _dtype(_first(case)).numpy
-        return lambda core, a: fn(np.asarray([a], kind))[0]
-
-    return Do(make)
+def _own(a: Lanes) -> Lanes:
+    return a.astype(np.uint8) if a.dtype == np.bool_ else a
 
 
-_COMPARE: dict[str, Callable[[Any, Any], bool]] = {
+def _unsigned(a: Lanes) -> Lanes:
+    return _own(a).view(f"u{a.dtype.itemsize}")
+
+
+def _signed(a: Lanes) -> Lanes:
+    return -a.astype(np.int8) if a.dtype == np.bool_ else a.view(f"i{a.dtype.itemsize}")
+
+
+def _reading(view: View, fn: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda *sources: fn(*(view(a) for a in sources))
+
+
+def _integer(fn: Callable[..., Any], view: View = _own) -> Lane:
+    return Lane(_reading(view, fn))
+
+
+def _division(fn: Callable[..., Any], view: View) -> Lane:
+    def refused(a: Lanes, b: Lanes) -> PtoError:
+        return fail("PTO-S132", f"integer division of {view(a)} by zero")
+
+    return Lane(_reading(view, fn), needs=lambda a, b: _own(b) != 0, refused=refused)
+
+
+def _floor_division(a: Lanes, b: Lanes) -> Lanes:
+    whole = lanes.div(a, b)
+    return whole - ((whole * b != a) & ((a < 0) != (b < 0))).astype(a.dtype)
+
+
+def _ceil_division(a: Lanes, b: Lanes) -> Lanes:
+    whole = lanes.div(a, b)
+    return whole + ((whole * b != a) & ((a < 0) == (b < 0))).astype(a.dtype)
+
+
+def _sum_and_carry(a: Lanes, b: Lanes) -> tuple[Lanes, Lanes]:
+    total = a + b
+    return total, total < a
+
+
+def _product(a: Lanes, b: Lanes) -> tuple[Lanes, Lanes]:
+    """The low and the high half, of products of halves."""
+    half, x, y = 4 * a.dtype.itemsize, lanes.raw(a), lanes.raw(b)
+    low = const(x, (1 << half) - 1)
+    first = (x & low) * (y & low)
+    second = (x >> half) * (y & low) + (first >> half)
+    third = (x & low) * (y >> half) + (second & low)
+    high = (x >> half) * (y >> half) + (second >> half) + (third >> half)
+    if a.dtype.kind == "i":
+        zero = const(x, 0)
+        high = high - select(a < 0, y, zero) - select(b < 0, x, zero)
+    return x * y, high
+
+
+def _halves(fn: Callable[..., tuple[Lanes, Lanes]], view: View) -> Lane:
+    def of(a: Lanes, b: Lanes) -> tuple[Lanes, Lanes]:
+        if a.dtype != np.bool_:
+            return fn(view(a), view(b))
+        whole = view(a) * view(b) if fn is _product else view(a) + view(b)  # of one bit
+        return whole, whole >> 1
+
+    return Lane(of)
+
+
+# ---- comparisons
+
+_COMPARE: dict[str, Callable[[Any, Any], Any]] = {
     "eq": operator.eq,
     "ne": operator.ne,
     "lt": operator.lt,
@@ -162,86 +146,88 @@ _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
 }
 
 
-def _cmpi(case: Case) -> Callable[..., int]:
+def _cmpi(case: Case) -> Callable[..., Lanes]:
     word = case.word("predicate") or "eq"
-    test = _COMPARE[word if word in ("eq", "ne") else word[1:]]
-    see = (_masked if word.startswith("u") else _signed)(_first(case))
-    return lambda core, a, b: int(test(see(a), see(b)))
+    if word in _COMPARE:
+        return _reading(_own, _COMPARE[word])
+    return _reading(_unsigned if word.startswith("u") else _signed, _COMPARE[word[1:]])
 
 
-def _cmpf(case: Case) -> Callable[..., int]:
+def _cmpf(case: Case) -> Callable[..., Lanes]:
+    """Ordered predicates fail on NaN, unordered ones hold."""
     word = case.word("predicate") or "false"
     if word in ("true", "false"):
-        return lambda core, a, b: int(word == "true")
+        return lambda a, b: const(a == b, word == "true")
     if word in ("ord", "uno"):
-        return lambda core, a, b: int(bool(np.isnan(a) or np.isnan(b)) == (word == "uno"))
-    unordered, test = word.startswith("u"), _COMPARE[word[1:]]
+        return lambda a, b: (isnan(a) | isnan(b)) == (word == "uno")
+    test = _COMPARE[word[1:]]
+    if word.startswith("u"):
+        return lambda a, b: test(a, b) | isnan(a) | isnan(b)
+    return lambda a, b: test(a, b) & ~(isnan(a) | isnan(b))
 
-    def compare(core: Machine, a: Any, b: Any) -> int:
-        return int(unordered) if np.isnan(a) or np.isnan(b) else int(bool(test(a, b)))
 
-    return compare
+# ---- from type to type
+
+
+def _sized(a: Lanes, kind: np.dtype[Any]) -> Lanes:
+    """The low bits of an integer, or as many more as its sign says."""
+    return (a & const(a, 1)) != 0 if kind == np.bool_ else a.astype(kind)
+
+
+def _resized(view: View) -> Lane:
+    def make(case: Case) -> Callable[[Lanes], Lanes]:
+        kind = kind_of(case.op.results[0].type)
+        return lambda a: a if a.dtype == kind == np.bool_ else _sized(view(a), kind)
+
+    return Lane(make=make)
+
+
+def _converted(case: Case) -> Callable[[Lanes], Lanes]:
+    """Between floats: rounded to nearest even, infinities and NaN kept."""
+    src, dst = _dtype(case.op.operands[0].type), _dtype(case.op.results[0].type)
+    return lambda a: lanes.convert(a, src, dst, Round.RINT, False)
+
+
+def _to_float(view: View, wide: DType) -> Lane:
+    def make(case: Case) -> Callable[[Lanes], Lanes]:
+        dst = _dtype(case.op.results[0].type)
+        return lambda a: lanes.convert(view(a).astype(wide.numpy), wide, dst, Round.RINT, False)
+
+    return Lane(make=make)
+
+
+def _to_integer(case: Case) -> Callable[[Lanes], Lanes]:
+    """Toward zero, modulo 2^64, then the low bits; 0 of what is not finite."""
+    kind = kind_of(case.op.results[0].type)
+
+    def whole(a: Lanes) -> Lanes:
+        wide = trunc(lanes.widen(a))
+        rest = fmod(wide, const(wide, 2.0**64))
+        rest = select(rest < -(2.0**63), rest + 2.0**64, rest)
+        found = lanes.convert(rest, F64, I64, Round.TRUNC, False)
+        return _sized(select(isfinite(a), found, const(found, 0)), kind)
+
+    return whole
+
+
+def _same_bits(case: Case) -> Callable[[Lanes], Lanes]:
+    kind = kind_of(case.op.results[0].type)
+    return lambda a: a.view(kind)
 
 
 def _select(core: Machine, condition: int, a: Any, b: Any) -> Any:
     return a if condition else b
 
 
-def _resize(view: Callable[[t.Type], Wrap]) -> Do:
-    """Integer width changes: read signed or unsigned, keep what fits."""
-
-    def make(case: Case) -> Callable[..., int]:
-        see, wrap = view(_first(case)), wrapper(case.op.results[0].type)
-        return lambda core, a: wrap(see(a))
-
-    return Do(make)
-
-
-def _converted(case: Case) -> Callable[..., Any]:
-    """Between floats: rounded to nearest even, infinities and NaN kept."""
-    src, dst = _dtype(_first(case)), _dtype(case.op.results[0].type)
-    return lambda core, a: convert.convert(
-        np.asarray([a], src.numpy), src, dst, convert.Round.RINT, False
-    )[0]
-
-
-def _to_float(view: Callable[[t.Type], Wrap]) -> Do:
-    def make(case: Case) -> Callable[..., Any]:
-        see, dst = view(_first(case)), _dtype(case.op.results[0].type)
-        wide = np.dtype(np.uint64 if view is _masked else np.int64)
-        from pto.core.dtypes import I64, U64
-
-        src = U64 if view is _masked else I64
-        return lambda core, a: convert.convert(
-            np.asarray([see(a)], wide), src, dst, convert.Round.RINT, False
-        )[0]
-
-    return Do(make)
-
-
-def _to_integer(case: Case) -> Callable[..., int]:
-    wrap = wrapper(case.op.results[0].type)
-    return lambda core, a: wrap(math.trunc(float(a))) if math.isfinite(float(a)) else 0
-
-
-def _absolute(case: Case) -> Callable[..., int]:
-    """The lowest number has no positive counterpart and stays: MLIR's absi."""
-    wrap = wrapper(_first(case))
-    return lambda core, a: wrap(abs(a))
-
-
 def _cast(case: Case) -> Callable[..., Any]:
     """The same bits where both are scalars; any other value is itself."""
-    cast = same_bits(case)
-    return lambda core, inputs: cast(core, inputs[0])
-
-
-def same_bits(case: Case) -> Callable[..., Any]:
-    """One scalar type as another of the same width."""
-    source, target = _first(case), case.op.results[0].type
+    source, target = case.op.operands[0].type, case.op.results[0].type
     if source == target or not isinstance(source, t.Scalar) or not isinstance(target, t.Scalar):
-        return lambda core, a: a
-    return lambda core, a: from_bits(target, to_bits(source, a))
+        return lambda core, inputs: inputs[0]
+    return lambda core, inputs: from_bits(target, to_bits(source, inputs[0]))
+
+
+# ---- bits and constants
 
 
 def to_bits(type: t.Scalar, value: Any) -> int:
@@ -278,8 +264,8 @@ def number(value: Attribute | None, type: t.Type) -> Any:
 _DENSE = re.compile(r"dense<\s*(\[[-\d\s,]*\]|-?\d+)\s*>(\s*:.*)?")
 
 
-def _vector(value: Attribute | None, type: t.Vector) -> Callable[..., Any]:
-    """Integers side by side, or one for all; an array made anew each time, since tmrgsort fills it.
+def _vector(value: Attribute | None, type: t.Vector) -> Any:
+    """Integers side by side, or one for all.
 
     One too large for a signed element means its bits.
     """
@@ -293,85 +279,83 @@ def _vector(value: Attribute | None, type: t.Vector) -> Callable[..., Any]:
     if len(numbers) != (size if found[1].startswith("[") else 1):
         raise fail("PTO-T180", f"{len(numbers)} numbers make no vector of {size}")
     whole = np.array(numbers, kind.storage).view(kind.numpy)
-    return lambda core: np.broadcast_to(whole, size).reshape(type.shape).copy()
+    return np.broadcast_to(whole, size).reshape(type.shape)
 
 
 def _is_float(type: t.Type) -> Any:
     return type.dtype if isinstance(type, t.Scalar) and type.is_float else None
 
 
-def _constant(case: Case) -> Callable[..., Any]:
+def _constant(case: Case) -> Any:
     type = case.op.results[0].type
     if isinstance(type, t.Vector):
         return _vector(case.op.attrs.get("value"), type)
     value = number(case.op.attrs.get("value"), type)
-    if isinstance(value, int):
-        value = wrapper(type)(value)
-    return lambda core: value
+    return wrapper(type)(value) if isinstance(value, int) else value
 
 
-# Functions of one float, as tiles compute them.
-FUNCTIONS: dict[str, Callable[[Any], Any]] = {
-    "math.exp": mathlib.exp,
-    "math.log": mathlib.log,
-    "math.sqrt": mathlib.sqrt,
-    "math.rsqrt": mathlib.rsqrt,
-    "math.absf": np.abs,
-    "math.floor": np.floor,
-    "math.ceil": np.ceil,
-    "math.tanh": mathlib.tanh,
-}
-SCALAR: dict[str, Do] = {
-    "arith.constant": Do(_constant),
+def _number_wins(better: Callable[[Any, Any], Any]) -> Callable[[Lanes, Lanes], Lanes]:
+    return lambda a, b: select(isnan(a) | better(b, a), b, a)
+
+
+SCALAR: dict[str, Do | Lane | Known] = {
+    "arith.constant": Known(_constant),
     "arith.addi": _integer(operator.add),
     "arith.subi": _integer(operator.sub),
     "arith.muli": _integer(operator.mul),
-    "arith.divsi": _division(_toward_zero, _signed),
-    "arith.divui": _division(operator.floordiv, _masked),
-    "arith.ceildivsi": _division(_ceil, _signed),
-    "arith.ceildivui": _division(_ceil, _masked),
-    "arith.floordivsi": _division(operator.floordiv, _signed),
-    "arith.remsi": _division(_remainder, _signed),
-    "arith.remui": _division(operator.mod, _masked),
-    "arith.andi": _integer(operator.and_),
-    "arith.ori": _integer(operator.or_),
-    "arith.xori": _integer(operator.xor),
-    "arith.shli": _shift(operator.lshift, _masked),
-    "arith.shrsi": _shift(operator.rshift, _signed),
-    "arith.shrui": _shift(operator.rshift, _masked),
-    "arith.maxsi": _integer(max, _signed),
-    "arith.maxui": _integer(max, _masked),
-    "arith.minsi": _integer(min, _signed),
-    "arith.minui": _integer(min, _masked),
-    "arith.addui_extended": _halves(operator.add, _masked),
-    "arith.mulsi_extended": _halves(operator.mul, _signed),
-    "arith.mului_extended": _halves(operator.mul, _masked),
-    "arith.addf": _float(operator.add),
-    "arith.subf": _float(operator.sub),
-    "arith.mulf": _float(operator.mul),
-    "arith.divf": _float(operator.truediv),
-    "arith.remf": _float(np.fmod),
-    "arith.maximumf": _float(lanes.maximum),
-    "arith.minimumf": _float(lanes.minimum),
-    "arith.maxnumf": _float(lambda a, b: _number_wins(a, b, max)),
-    "arith.minnumf": _float(lambda a, b: _number_wins(a, b, min)),
-    "arith.negf": Do(lambda case: lambda core, a: -a),
-    "arith.cmpi": Do(_cmpi),
-    "arith.cmpf": Do(_cmpf),
+    "arith.divsi": _division(lanes.div, _signed),
+    "arith.divui": _division(lanes.div, _unsigned),
+    "arith.ceildivsi": _division(_ceil_division, _signed),
+    "arith.ceildivui": _division(_ceil_division, _unsigned),
+    "arith.floordivsi": _division(_floor_division, _signed),
+    "arith.remsi": _division(fmod, _signed),
+    "arith.remui": _division(fmod, _unsigned),
+    "arith.andi": Lane(operator.and_),
+    "arith.ori": Lane(operator.or_),
+    "arith.xori": Lane(operator.xor),
+    "arith.shli": _integer(operator.lshift),
+    "arith.shrsi": _integer(operator.rshift, _signed),
+    "arith.shrui": _integer(operator.rshift, _unsigned),
+    "arith.maxsi": _integer(lanes.maximum, _signed),
+    "arith.maxui": _integer(lanes.maximum, _unsigned),
+    "arith.minsi": _integer(lanes.minimum, _signed),
+    "arith.minui": _integer(lanes.minimum, _unsigned),
+    "arith.addui_extended": _halves(_sum_and_carry, _unsigned),
+    "arith.mulsi_extended": _halves(_product, _signed),
+    "arith.mului_extended": _halves(_product, _unsigned),
+    "arith.addf": Lane(lanes.add),
+    "arith.subf": Lane(lanes.sub),
+    "arith.mulf": Lane(lanes.mul),
+    "arith.divf": Lane(operator.truediv),
+    "arith.remf": Lane(fmod),
+    "arith.maximumf": Lane(lanes.maximum),
+    "arith.minimumf": Lane(lanes.minimum),
+    "arith.maxnumf": Lane(_number_wins(operator.gt)),
+    "arith.minnumf": Lane(_number_wins(operator.lt)),
+    "arith.negf": Lane(lanes.negative),
+    "arith.cmpi": Lane(make=_cmpi),
+    "arith.cmpf": Lane(make=_cmpf),
     "arith.select": Do(lambda case: _select),
-    "arith.index_cast": _resize(_signed),
-    "arith.index_castui": _resize(_masked),
-    "arith.extsi": _resize(_signed),
-    "arith.extui": _resize(_masked),
-    "arith.trunci": _resize(_masked),
-    "arith.extf": Do(_converted),
-    "arith.truncf": Do(_converted),
-    "arith.sitofp": _to_float(_signed),
-    "arith.uitofp": _to_float(_masked),
-    "arith.fptosi": Do(_to_integer),
-    "arith.fptoui": Do(_to_integer),
-    "arith.bitcast": Do(same_bits),
+    "arith.index_cast": _resized(_signed),
+    "arith.index_castui": _resized(_unsigned),
+    "arith.extsi": _resized(_signed),
+    "arith.extui": _resized(_unsigned),
+    "arith.trunci": _resized(_unsigned),
+    "arith.extf": Lane(make=_converted),
+    "arith.truncf": Lane(make=_converted),
+    "arith.sitofp": _to_float(_signed, I64),
+    "arith.uitofp": _to_float(_unsigned, U64),
+    "arith.fptosi": Lane(make=_to_integer),
+    "arith.fptoui": Lane(make=_to_integer),
+    "arith.bitcast": Lane(make=_same_bits),
     "builtin.unrealized_conversion_cast": Do(_cast),
-    "math.absi": Do(_absolute),
-    **{name: _unary(fn) for name, fn in FUNCTIONS.items()},
+    "math.absi": _integer(absolute),
+    "math.exp": Lane(mathlib.exp),
+    "math.log": Lane(mathlib.log),
+    "math.sqrt": Lane(mathlib.sqrt),
+    "math.rsqrt": Lane(mathlib.rsqrt),
+    "math.absf": Lane(absolute),
+    "math.floor": Lane(floor),
+    "math.ceil": Lane(ceil),
+    "math.tanh": Lane(mathlib.tanh),
 }

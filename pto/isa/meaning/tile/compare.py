@@ -25,19 +25,10 @@ from pto.isa.rules.rule import Case
 Bytes = npt.NDArray[np.uint8]
 _STREAM = 64  # lanes of a register from which on rows do not start anew
 
-MODES: dict[str, Callable[[Lanes, Lanes], Lanes]] = {
-    "eq": lanes.equal,
-    "ne": lanes.not_equal,
-    "lt": lanes.less,
-    "le": lanes.less_equal,
-    "gt": lanes.greater,
-    "ge": lanes.greater_equal,
-}
-
 
 def _compare(case: Case) -> Callable[..., None]:
     require_arithmetic(case)
-    test = MODES[case.word("cmpMode") or "eq"]
+    test = lanes.MODES[case.word("cmpMode") or "eq"]
 
     def step(core: Machine, src0: Tile, src1: Tile, dst: Tile) -> None:
         rows, cols = src0.get_valid()
@@ -49,7 +40,7 @@ def _compare(case: Case) -> Callable[..., None]:
 
 def _compare_scalar(case: Case) -> Callable[..., None]:
     require_arithmetic(case)
-    test, size = MODES[case.word("cmpMode") or "eq"], element(case, "src").itemsize
+    test, size = lanes.MODES[case.word("cmpMode") or "eq"], element(case, "src").itemsize
     is_scalar = isinstance(case.type("scalar"), t.Scalar)
     become = scalar(case.type("scalar"), element(case, "src"))
     dense = case.profile.vector.scalar_compare_mask == "dense"

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from pto.core.convert import Round, convert, round_integral, round_mode
+from pto.core.convert import Round, round_integral, round_mode
 from pto.core.dtypes import F32, HIFLOAT8, DType
 from pto.core.errors import fail
 from pto.core.tile import Tile
+from pto.isa.meaning import lanes
 from pto.isa.meaning.kinds import Do, Move
 from pto.isa.meaning.lanes import Lanes, raw
 from pto.isa.meaning.machine import Machine
@@ -64,7 +65,7 @@ def conversion(src: DType, dst: DType, mode: Round, saturate: bool) -> Callable[
     """Items of src as items of dst; f32 to f32 rounds to an integral value."""
     if src is F32 and dst is F32:
         return lambda values: round_integral(values, mode)
-    return lambda values: convert(values, src, dst, mode, saturate)
+    return lambda values: lanes.convert(values, src, dst, mode, saturate)
 
 
 def _over_values(src: DType, dst: DType, change: Callable[[Lanes], Lanes]) -> Callable[..., None]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pto.core.convert import Round, convert
+from pto.core.convert import Round
 from pto.core.dtypes import F16, F32, I32, DType
 from pto.isa.meaning import lanes, mathlib
 from pto.isa.meaning.lanes import Lanes
@@ -79,7 +79,7 @@ def narrowed(fn: Callable[..., Lanes]) -> Callable[[Case], Callable[..., Lanes]]
 
     def make(case: Case) -> Callable[..., Lanes]:
         src, dst = element(case, "src0"), element(case, "dst")
-        return lambda *sources: convert(fn(*sources), src, dst, Round.RINT, True)
+        return lambda *sources: lanes.convert(fn(*sources), src, dst, Round.RINT, True)
 
     return make
 
@@ -91,4 +91,4 @@ def add_dequantised_relu(a: Lanes, b: Lanes, scale: Lanes) -> Lanes:
 
 
 def _plain(a: Lanes, src: DType, dst: DType) -> Lanes:
-    return convert(a, src, dst, Round.RINT, False)
+    return lanes.convert(a, src, dst, Round.RINT, False)

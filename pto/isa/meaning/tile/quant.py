@@ -60,7 +60,7 @@ def _quantise(case: Case) -> Callable[..., None]:
             values = lanes.mul(x.read(src, i, j), _per_row(x, scale, i))
             if offset is not None:
                 values = lanes.add(values, _per_row(x, offset, i))
-            return convert(values, F32, kind, Round.RINT, True).view(stored)
+            return lanes.convert(values, F32, kind, Round.RINT, True).view(stored)
 
         x.each(*dst.get_valid(), cell, dst)
 
@@ -75,7 +75,7 @@ def _dequantise(case: Case) -> Callable[..., None]:
         x.within(src, *dst.get_valid())
 
         def cell(i: Lanes, j: Lanes) -> Lanes:
-            wide = convert(x.read(src, i, j), src_type, F32, Round.RINT, False)
+            wide = lanes.convert(x.read(src, i, j), src_type, F32, Round.RINT, False)
             centred = lanes.sub(wide, _per_row(x, offset, i))
             return lanes.mul(centred, _per_row(x, scale, i))
 
@@ -219,11 +219,11 @@ def _quantise_groups(case: Case) -> Callable[..., None]:
 
 
 def _as_f32(values: Lanes, src: DType) -> Any:
-    return values if src is F32 else convert(values, src, F32, Round.RINT, False)
+    return values if src is F32 else lanes.convert(values, src, F32, Round.RINT, False)
 
 
 def _as_type(values: F32s, dst: DType) -> Lanes:
-    return values if dst is F32 else convert(values, F32, dst, Round.RINT, False)
+    return values if dst is F32 else lanes.convert(values, F32, dst, Round.RINT, False)
 
 
 QUANTISE = Move(_quantise)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from pto.core.compact import Packing
-from pto.core.convert import convert
 from pto.core.dtypes import DType
 from pto.core.errors import PtoError, fail
 from pto.core.memory import Space

@@ -1,23 +1,13 @@
-"""Lane functions only registers have, and arithmetic with two results: sums with a carry mask,
-products in two words."""
+"""Lane functions only registers have; those with two results: sums with a carry, long products."""
 
 from __future__ import annotations
-
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
 from pto.isa.meaning import lanes
-from pto.isa.meaning.kinds import Do
-from pto.isa.meaning.lanes import Lanes
-from pto.isa.meaning.machine import Machine
-from pto.isa.meaning.vector import masks
-from pto.isa.meaning.vector.ub import Items, dtype_of
-from pto.isa.rules.rule import Case
+from pto.isa.meaning.lanes import Lanes, const
 
-_WORD = 4
-Two = tuple[Items, masks.Mask]
+Two = tuple[Lanes, Lanes]
 
 
 def same(a: Lanes) -> Lanes:
@@ -72,64 +62,31 @@ def multiply_add(acc: Lanes, a: Lanes, b: Lanes) -> Lanes:
     return lanes.fma(a, b, acc)
 
 
-def _masked(value: Items, carry: Items, mask: masks.Mask, kind: np.dtype[Any]) -> Two:
-    """Lanes whose mask is off: result and carry 0."""
-    active = mask[::_WORD]
-    result = np.where(active, value, np.uint32(0)).view(kind)
-    return result, masks.image(carry & active, _WORD)
+def add_carry(a: Lanes, b: Lanes) -> Two:
+    total = lanes.raw(a) + lanes.raw(b)
+    return lanes.from_raw(total, a), total < lanes.raw(a)
 
 
-def _vaddc(case: Case) -> Callable[..., Two]:
-    kind = dtype_of(case, "result").numpy
-
-    def add(core: Machine, lhs: Items, rhs: Items, mask: masks.Mask) -> Two:
-        a = lhs.view(np.uint32)
-        total = a + rhs.view(np.uint32)
-        return _masked(total, total < a, mask, kind)
-
-    return add
-
-
-def _vsubc(case: Case) -> Callable[..., Two]:
+def subtract_carry(a: Lanes, b: Lanes) -> Two:
     """The carry of a subtraction is 1 where nothing was borrowed."""
-    kind = dtype_of(case, "result").numpy
-
-    def subtract(core: Machine, lhs: Items, rhs: Items, mask: masks.Mask) -> Two:
-        a, b = lhs.view(np.uint32), rhs.view(np.uint32)
-        return _masked(a - b, a >= b, mask, kind)
-
-    return subtract
+    return a - b, lanes.raw(a) >= lanes.raw(b)
 
 
-def _with_carry(case: Case, negate: bool) -> Callable[..., Two]:
-    """lhs + rhs + carry_in; a difference adds the complement: a - b - 1 + c = a + ~b + c."""
-    kind = dtype_of(case, "result").numpy
-
-    def add(core: Machine, lhs: Items, rhs: Items, carry: masks.Mask, mask: masks.Mask) -> Two:
-        b = rhs.view(np.uint32)
-        total = lhs.view(np.uint32).astype(np.uint64) + (~b if negate else b) + carry[::_WORD]
-        return _masked(total.astype(np.uint32), total >> np.uint64(32) != 0, mask, kind)
-
-    return add
+def add_with_carry(a: Lanes, b: Lanes, carry: Lanes) -> Two:
+    x = lanes.raw(a)
+    some = x + lanes.raw(b)
+    total = some + carry.astype(x.dtype)
+    return lanes.from_raw(total, a), (some < x) | (total < some)
 
 
-def _vmull(case: Case) -> Callable[..., tuple[Items, Items]]:
-    kind = dtype_of(case, "low").numpy
-    wide = np.dtype(np.int64 if kind.kind == "i" else np.uint64)
-    all_lanes = masks.full(_WORD)
-
-    def multiply(core: Machine, lhs: Items, rhs: Items, mask: masks.Mask) -> tuple[Items, Items]:
-        product = lhs.astype(wide) * rhs
-        if mask is not all_lanes:
-            product = np.where(mask[::_WORD], product, wide.type(0))
-        words = product.view(kind)
-        return words[::2].copy(), words[1::2].copy()
-
-    return multiply
+def subtract_with_carry(a: Lanes, b: Lanes, carry: Lanes) -> Two:
+    """A difference adds the complement: a - b - 1 + c = a + ~b + c."""
+    return add_with_carry(a, ~b, carry)
 
 
-VADDC = Do(_vaddc)
-VSUBC = Do(_vsubc)
-VADDCS = Do(lambda case: _with_carry(case, negate=False))
-VSUBCS = Do(lambda case: _with_carry(case, negate=True))
-VMULL = Do(_vmull)
+def long_product(a: Lanes, b: Lanes) -> Two:
+    """Of 32-bit words: the low and the high word."""
+    wide = np.dtype(f"{a.dtype.kind}{2 * a.dtype.itemsize}")
+    product = a.astype(wide) * b.astype(wide)
+    high = product >> const(product, 8 * a.dtype.itemsize)
+    return product.astype(a.dtype), high.astype(a.dtype)

@@ -11,11 +11,12 @@ import numpy as np
 from pto.core.constants import VREG_BYTES
 from pto.core.errors import fail
 from pto.core.pointer import Pointer
-from pto.isa.meaning.kinds import Do, do
+from pto.core.primitives import select
+from pto.isa.meaning.kinds import Do, Known, Lane, Permute, do
 from pto.isa.meaning.machine import Machine
 from pto.isa.meaning.vector.masks import Mask, first, lanes_of
 from pto.isa.meaning.vector.rearrange import deinterleave, interleave
-from pto.isa.meaning.vector.ub import post_update
+from pto.isa.meaning.vector.ub import Items, post_update
 from pto.isa.rules.rule import Case
 
 IMAGE_BYTES = VREG_BYTES // 8
@@ -38,20 +39,18 @@ def pattern_lanes(pattern: str, lanes: int) -> slice:
     return named[word]
 
 
-@cache
-def pattern(width: int) -> Do:
+def pattern(width: int) -> Known:
     """A constant mask of lanes of `width` bytes."""
 
-    def make(case: Case) -> Callable[..., Mask]:
+    def value(case: Case) -> Mask:
         lanes = pattern_lanes(case.word("pattern") or "", lanes_of(width))
         if lanes.step is None:
-            image = first(width, lanes.stop)
-        else:
-            image = np.zeros(VREG_BYTES, np.bool_)
-            image[: lanes.stop * width : lanes.step * width] = True
-        return lambda core: image
+            return first(width, lanes.stop)
+        image = np.zeros(VREG_BYTES, np.bool_)
+        image[: lanes.stop * width : lanes.step * width] = True
+        return image
 
-    return Do(make)
+    return Known(value)
 
 
 @cache
@@ -68,60 +67,49 @@ def tail(width: int) -> Do:
     return do(count)
 
 
-PAND = do(lambda core, a, b, mask: a & b & mask)
-POR = do(lambda core, a, b, mask: (a | b) & mask)
-PXOR = do(lambda core, a, b, mask: (a ^ b) & mask)
-PNOT = do(lambda core, a, mask: mask & ~a)
-PSEL = do(lambda core, a, b, mask: np.where(mask, a, b))
-PBITCAST = do(lambda core, a: a)
+PAND = Lane(lambda a, b, mask: a & b & mask)
+POR = Lane(lambda a, b, mask: (a | b) & mask)
+PXOR = Lane(lambda a, b, mask: (a ^ b) & mask)
+PNOT = Lane(lambda a, mask: mask & ~a)
+PSEL = Lane(lambda a, b, mask: select(mask, a, b))
+PBITCAST = Lane(lambda a: a)
 
 
-def _slots(width: int, both: Callable[[Any, Any], tuple[Any, Any]]) -> Do:
-    """Lanes with all their bits as one item each, in another order."""
-    slot = np.dtype(f"u{width}")
+def _slots(width: int, both: Callable[[Any, Any], tuple[Any, Any]]) -> Permute:
+    """Lanes with all their bits, in another order."""
 
-    def move(core: Machine, lhs: Mask, rhs: Mask) -> tuple[Mask, Mask]:
-        low, high = both(lhs.view(slot), rhs.view(slot))
-        return low.view(np.bool_), high.view(np.bool_)
+    def move(lhs: Items, rhs: Items) -> tuple[Items, Items]:
+        low, high = both(lhs.reshape(-1, width), rhs.reshape(-1, width))
+        return low.reshape(-1), high.reshape(-1)
 
-    return do(move)
+    return Permute(lambda case: move)
 
 
-@cache
-def interleaved(width: int) -> Do:
+def interleaved(width: int) -> Permute:
     return _slots(width, interleave)
 
 
-@cache
-def deinterleaved(width: int) -> Do:
+def deinterleaved(width: int) -> Permute:
     return _slots(width, deinterleave)
 
 
-def half_of(case: Case) -> slice:
+def _half_of(case: Case) -> slice:
     start = VREG_BYTES // 2 if case.word("part") == "HIGHER" else 0
     return slice(start, start + VREG_BYTES // 2)
 
 
-def _ppack(case: Case) -> Callable[..., Mask]:
-    half = half_of(case)
-
-    def pack(core: Machine, mask: Mask) -> Mask:
-        out = np.zeros(VREG_BYTES, np.bool_)
-        out[half] = mask[::2]
-        return out
-
-    return pack
+def _ppack(case: Case) -> Callable[[Items], Items]:
+    return lambda mask: _at(_half_of(case), mask[::2])
 
 
-def _punpack(case: Case) -> Callable[..., Mask]:
-    half = half_of(case)
+def _punpack(case: Case) -> Callable[[Items], Items]:
+    return lambda mask: _at(slice(None, None, 2), mask[_half_of(case)])
 
-    def unpack(core: Machine, mask: Mask) -> Mask:
-        out = np.zeros(VREG_BYTES, np.bool_)
-        out[::2] = mask[half]
-        return out
 
-    return unpack
+def _at(places: slice, bits: Items) -> Items:
+    out = np.zeros(VREG_BYTES, bits.dtype)
+    out[places] = bits
+    return out
 
 
 # Distribution -> bytes read, and the image of their bits.
@@ -196,8 +184,8 @@ def _store(unit: int) -> Do:
     return Do(make)
 
 
-PPACK = Do(_ppack)
-PUNPACK = Do(_punpack)
+PPACK = Permute(_ppack)
+PUNPACK = Permute(_punpack)
 LOAD_IMAGE_AT = _load(0)
 STORE_IMAGE_AT = _store(0)
 LOAD_IMAGE = _load(1)

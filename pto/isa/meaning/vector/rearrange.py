@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from pto.core.errors import fail
-from pto.isa.meaning.kinds import Do, do
+from pto.isa.meaning.kinds import Do, Permute
 from pto.isa.meaning.machine import Machine
 from pto.isa.meaning.memory.registers import SQZN, put
 from pto.isa.meaning.vector import masks
@@ -19,9 +19,9 @@ Pair = tuple[Items, Items]
 
 
 def interleave(lhs: Items, rhs: Items) -> Pair:
-    out = np.empty(2 * lhs.size, lhs.dtype)
+    out = np.empty((2 * len(lhs), *lhs.shape[1:]), lhs.dtype)
     out[::2], out[1::2] = lhs, rhs
-    return out[: lhs.size], out[lhs.size :]
+    return out[: len(lhs)], out[len(lhs) :]
 
 
 def deinterleave(lhs: Items, rhs: Items) -> Pair:
@@ -29,9 +29,12 @@ def deinterleave(lhs: Items, rhs: Items) -> Pair:
     return stream[::2].copy(), stream[1::2].copy()
 
 
-def _half(case: Case, both: Callable[[Items, Items], Pair]) -> Callable[..., Items]:
-    part = 1 if case.word("part") == "HIGHER" else 0
-    return lambda core, lhs, rhs: both(lhs, rhs)[part]
+def _half(both: Callable[[Items, Items], Pair]) -> Permute:
+    def make(case: Case) -> Callable[[Items, Items], Items]:
+        part = 1 if case.word("part") == "HIGHER" else 0
+        return lambda lhs, rhs: both(lhs, rhs)[part]
+
+    return Permute(make)
 
 
 def _vsqz(case: Case) -> Callable[..., Items]:
@@ -60,14 +63,14 @@ def _vusqz(case: Case) -> Callable[..., Items]:
     return count
 
 
-def _vpack(case: Case) -> Callable[..., Items]:
-    kind = dtype_of(case, "result")
-    start = kind.lanes // 2 if case.word("part") == "HIGHER" else 0
-    place = slice(start, start + kind.lanes // 2)
+def _vpack(case: Case) -> Callable[[Items], Items]:
+    lanes = dtype_of(case, "result").lanes
+    start = lanes // 2 if case.word("part") == "HIGHER" else 0
+    place = slice(start, start + lanes // 2)
 
-    def pack(core: Machine, src: Items) -> Items:
-        out = np.zeros(kind.lanes, kind.numpy)
-        out[place] = src.view(kind.numpy)[::2]
+    def pack(src: Items) -> Items:
+        out = np.zeros_like(src)
+        out[place] = src[::2]
         return out
 
     return pack
@@ -115,13 +118,13 @@ def _vshift(case: Case) -> Callable[..., Items]:
     return shift
 
 
-VINTLV = do(lambda core, lhs, rhs: interleave(lhs, rhs))
-VDINTLV = do(lambda core, lhs, rhs: deinterleave(lhs, rhs))
-VINTLVV2 = Do(lambda case: _half(case, interleave))
-VDINTLVV2 = Do(lambda case: _half(case, deinterleave))
+VINTLV = Permute(lambda case: interleave)
+VDINTLV = Permute(lambda case: deinterleave)
+VINTLVV2 = _half(interleave)
+VDINTLVV2 = _half(deinterleave)
 VSQZ = Do(_vsqz)
 VUSQZ = Do(_vusqz)
-VPACK = Do(_vpack)
+VPACK = Permute(_vpack)
 VSUNPACK = Do(lambda case: _unpack(case, signed=True))
 VZUNPACK = Do(lambda case: _unpack(case, signed=False))
 VSLIDE = Do(_vslide)

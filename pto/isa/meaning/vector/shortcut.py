@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from pto.core.convert import convert
 from pto.core.dtypes import BF16, F16, F32, DType
+from pto.core.primitives import shortcut
 from pto.core.rounding import Round
+from pto.isa.meaning.lanes import convert
 from pto.isa.meaning.vector.ub import Items
 
 Change = Callable[[Items], Items]
@@ -32,6 +33,10 @@ def converter(src: DType, dst: DType, mode: Round, saturate: bool) -> Change:
     def general(x: Items) -> Items:
         return convert(x, src, dst, mode, saturate)
 
+    return shortcut(_quick(src, dst, mode, saturate, general))(general)
+
+
+def _quick(src: DType, dst: DType, mode: Round, saturate: bool, general: Change) -> Change:
     if src in (F16, BF16) and dst is F32:
         return _cast(F32, general)
     if src is F32 and dst in (F16, BF16) and mode is Round.RINT:

@@ -6,33 +6,23 @@ from collections.abc import Callable
 
 import numpy as np
 
-from pto.core.dtypes import F32, DType
+from pto.core.dtypes import DType
 from pto.core.rounding import Round
 from pto.isa.meaning import lanes, mathlib
-from pto.isa.meaning.kinds import Do
+from pto.isa.meaning.kinds import Do, Lane
+from pto.isa.meaning.lanes import Lanes
 from pto.isa.meaning.machine import Machine
 from pto.isa.meaning.vector import masks
 from pto.isa.meaning.vector.arithmetic import add_relu
-from pto.isa.meaning.vector.convert import PARTS
+from pto.isa.meaning.vector.convert import part_of
 from pto.isa.meaning.vector.shortcut import converter
 from pto.isa.meaning.vector.ub import Items, dtype_of
 from pto.isa.rules.rule import Case
 
 
-def _vexpdif(case: Case) -> Callable[..., Items]:
+def _vexpdif(case: Case) -> Callable[[Lanes, Lanes], Lanes]:
     """f16 lanes are widened first: the difference is one of f32."""
-    kind = dtype_of(case, "input")
-    part = PARTS[case.word("part") or "EVEN"] if kind is not F32 else 0
-    step = F32.itemsize // kind.itemsize
-    bit, all_lanes = part * kind.itemsize, masks.full(kind.itemsize)
-    single, zero = np.dtype(np.float32), np.float32(0)
-
-    def exponential(core: Machine, x: Items, top: Items, mask: masks.Mask) -> Items:
-        a, b = x[part::step].astype(single), top[part::step].astype(single)
-        y = mathlib.exp(a - b)
-        return y if mask is all_lanes else np.where(mask[bit :: F32.itemsize], y, zero)
-
-    return exponential
+    return lambda x, top: mathlib.exp(x.astype(np.float32) - top.astype(np.float32))
 
 
 def _converted(case: Case, fn: Callable[[Items, Items], Items]) -> Callable[..., Items]:
@@ -55,6 +45,6 @@ def _zero(kind: DType) -> Items:
     return np.zeros((), kind.numpy)
 
 
-VEXPDIF = Do(_vexpdif)
+VEXPDIF = Lane(make=_vexpdif, part=part_of)
 VADDRELUCONV = Do(lambda case: _converted(case, add_relu))
 VMULCONV = Do(lambda case: _converted(case, lanes.mul))

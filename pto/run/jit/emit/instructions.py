@@ -14,7 +14,7 @@ from pto.run.jit.emit.table import EMITTERS, KINDS, STRUCTURES
 
 
 def load() -> None:
-    import_module("pto.run.jit.llvm.ufuncs")  # NumPy's functions on symbols fill tables too
+    import_module("pto.run.jit.llvm.primitives")  # fills a table too
     for module in walk_packages(package.__path__, f"{package.__name__}."):
         import_module(module.name)
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from pto.core.errors import PtoError
 from pto.core.memory import Space
 from pto.ir.graph import Block, Operation, Value
-from pto.isa.meaning import Do, Fold, Lane
+from pto.isa.meaning import Do, Fold, Known, Lane
 from pto.isa.meaning.handle.view import SET_VALID
 from pto.isa.row import types as t
 from pto.isa.row.traits import Control
@@ -46,7 +46,7 @@ KINDS: dict[type, Emit] = {}
 STRUCTURES: dict[Control, Callable[[Emitter, Operation], None]] = {}
 
 
-def emits(*bodies: Do, cheap: bool = False) -> Callable[[Emit], Emit]:
+def emits(*bodies: object, cheap: bool = False) -> Callable[[Emit], Emit]:
     """Register the emitter of all rows with these bodies; nothing cheap is worth a piece alone."""
 
     def register(emit: Emit) -> Emit:
@@ -63,6 +63,14 @@ def emitter_of(op: Operation) -> Emit | None:
     """How an operation is compiled; None: not at all."""
     body = op.body
     return EMITTERS.get(id(body)) or KINDS.get(type(body))
+
+
+def is_cheap(op: Operation) -> bool:
+    """Whether it is not worth a piece alone: numbers, names of places, flags."""
+    body = op.body
+    if isinstance(body, Lane | Known) and op.results:
+        return all(isinstance(r.type, t.Scalar) for r in op.results)
+    return id(body) in CHEAP
 
 
 class Watch(Protocol):

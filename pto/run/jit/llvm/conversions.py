@@ -15,13 +15,13 @@ import numpy as np
 from pto.core.convert import byte_table, clamps_specials
 from pto.core.dtypes import BF16, E8M0, F16, F32, F64, HIFLOAT8, I1, DType, pair_rounding
 from pto.core.floats import FloatFormat, values_of
+from pto.core.primitives import absolute, copysign, greater_of, isinf, less_of, select
 from pto.core.rounding import Round, round_integral
 from pto.run.jit.llvm import lanes
 from pto.run.jit.llvm.lanes import Symbol
 from pto.run.jit.llvm.text import NotNative, scalar_type, vector
 
 _SMALL: Final = (F16, BF16, F32)
-traced: Any = np  # on symbols, which NumPy's own types do not know
 integral: Any = round_integral
 
 
@@ -86,9 +86,9 @@ def lookup(index: Symbol, table: np.ndarray[Any, Any]) -> Symbol:
 
 def _of_integer(a: Symbol, src: DType, dst: DType, mode: Round, saturate: bool) -> Symbol:
     if saturate and dst.min > src.min:
-        a = traced.maximum(a, a.lanes.constant(a.dtype, dst.min))
+        a = greater_of(a, a.lanes.constant(a.dtype, dst.min))
     if saturate and dst.max < src.max:
-        a = traced.minimum(a, a.lanes.constant(a.dtype, dst.max))
+        a = less_of(a, a.lanes.constant(a.dtype, dst.max))
     return lanes.cast(a, dst.numpy)
 
 
@@ -99,7 +99,7 @@ def _of_float(a: Symbol, src: DType, dst: DType, mode: Round, saturate: bool) ->
     # the 64-bit pattern wraps; beyond it all ones, or the lowest
     signed, unsigned = (_limited(whole, np.dtype(k)) for k in (np.int64, np.uint64))
     low = whole < whole.lanes.constant(whole.dtype, 2.0**63)
-    return lanes.cast(traced.where(low, signed.view(np.uint64), unsigned), dst.numpy)
+    return lanes.cast(select(low, signed.view(np.uint64), unsigned), dst.numpy)
 
 
 def _limited(a: Symbol, kind: np.dtype[Any]) -> Symbol:
@@ -147,11 +147,11 @@ def _for_rounding(a: Symbol) -> Symbol:
     `rounding.floats_for_rounding` does."""
     below = a < 0 if a.dtype.kind == "i" else a.lanes.constant(lanes.BOOL, False)
     bits = a.view(np.uint64)
-    size: Any = traced.where(below, 0 - bits, bits)
+    size: Any = select(below, 0 - bits, bits)
     lost = lanes.cast((size & 0x7FF) != 0, np.dtype(np.uint64)) << 11
     folded = (size | lost) & ~np.uint64(0x7FF)
-    kept = lanes.cast(traced.where(size < (1 << 53), size, folded), lanes.F64)
-    return traced.where(below, -kept, kept)
+    kept = lanes.cast(select(size < (1 << 53), size, folded), lanes.F64)
+    return select(below, -kept, kept)
 
 
 def _float_of_float(
@@ -163,7 +163,7 @@ def _float_of_float(
         if clamps_specials(src, dst):
             wide = limited if keep_nan else _without_nan(limited, 0.0)
         else:
-            wide = traced.where(traced.isinf(wide), wide, limited) if form.inf else limited
+            wide = select(isinf(wide), wide, limited) if form.inf else limited
     return _rounded(wide, dst, mode)
 
 
@@ -176,11 +176,11 @@ def _form(dst: DType) -> FloatFormat:
 def _clip(a: Symbol, form: FloatFormat) -> Symbol:
     """Into the finite range; NaN stays."""
     low, high = (a.lanes.constant(a.dtype, v) for v in (form.min, form.max))
-    return traced.where(a > high, high, traced.where(a < low, low, a))
+    return select(a > high, high, select(a < low, low, a))
 
 
 def _without_nan(a: Symbol, by: float) -> Symbol:
-    return traced.where(a != a, a.lanes.constant(a.dtype, by), a)
+    return select(a != a, a.lanes.constant(a.dtype, by), a)
 
 
 def _rounded(a: Symbol, dst: DType, mode: Round) -> Symbol:
@@ -192,7 +192,7 @@ def _rounded(a: Symbol, dst: DType, mode: Round) -> Symbol:
         else:
             found = lanes.cast(_on_grid(_roomy(a, dst), form, mode), dst.numpy)
         nan = found.lanes.constant(dst.numpy, _quiet(dst))
-        return traced.where(a != a, nan, found)
+        return select(a != a, nan, found)
     return _byte(_on_grid(_roomy(a, dst), form, mode), dst)
 
 
@@ -216,16 +216,16 @@ def _on_grid(a: Symbol, form: FloatFormat, mode: Round) -> Symbol:
     """Rounded to a value of the format, with IEEE overflow: `floats.round_into`."""
     kind, bits, bias = _FIELDS[a.dtype]
     field = (a.view(kind) >> bits) & (2 * bias + 1)
-    exponent = traced.maximum(field - bias, form.emin)
+    exponent = greater_of(field - bias, form.emin)
     # beyond every format that needs rounding any step will do whose inverse exists
-    exponent = traced.minimum(exponent, bias - _SPARE)
+    exponent = less_of(exponent, bias - _SPARE)
     power = exponent - _mantissa(exponent, form)
     step, back = (((p + bias) << bits).view(a.dtype) for p in (power, -power))
     whole: Any = integral(a * back, mode)
     found = whole * step
     if form.bits == 8 and not form.signed:
-        tiny = traced.where(a > 0, _like(a, 2.0**form.emin), _like(a, np.nan))
-        found = traced.where(found < 2.0**form.emin, tiny, found)
+        tiny = select(a > 0, _like(a, 2.0**form.emin), _like(a, np.nan))
+        found = select(found < 2.0**form.emin, tiny, found)
     return _overflowed(found, form, mode)
 
 
@@ -236,24 +236,24 @@ def _like(a: Symbol, value: float) -> Symbol:
 def _mantissa(exponent: Symbol, form: FloatFormat) -> Any:
     if not form.tapers:
         return form.mantissa
-    size, found = traced.abs(exponent), exponent.lanes.constant(exponent.dtype, 0)
+    size, found = absolute(exponent), exponent.lanes.constant(exponent.dtype, 0)
     for limit, bits in reversed(form.tapers):
-        found = traced.where(size <= limit, _like(exponent, bits), found)
+        found = select(size <= limit, _like(exponent, bits), found)
     return found
 
 
 def _overflowed(a: Symbol, form: FloatFormat, mode: Round) -> Symbol:
-    over = traced.abs(a) > _like(a, form.max)
-    outside = traced.copysign(_like(a, np.inf), a) if form.inf else _like(a, np.nan)
-    most = traced.copysign(_like(a, form.max), a)
-    finite = traced.abs(a) < _like(a, np.inf)
+    over = absolute(a) > _like(a, form.max)
+    outside = copysign(_like(a, np.inf), a) if form.inf else _like(a, np.nan)
+    most = copysign(_like(a, form.max), a)
+    finite = absolute(a) < _like(a, np.inf)
     if mode in (Round.TRUNC, Round.ODD):
-        outside = traced.where(finite, most, outside)
+        outside = select(finite, most, outside)
     elif mode is Round.FLOOR:
-        outside = traced.where(finite & (a > 0), most, outside)
+        outside = select(finite & (a > 0), most, outside)
     elif mode is Round.CEIL:
-        outside = traced.where(finite & (a < 0), most, outside)
-    return traced.where(over, outside, a)
+        outside = select(finite & (a < 0), most, outside)
+    return select(over, outside, a)
 
 
 def _byte(a: Symbol, dst: DType) -> Symbol:
@@ -268,11 +268,11 @@ def _byte(a: Symbol, dst: DType) -> Symbol:
     if form.signed:
         sign = (bits >> 31) << 7
         if dst is HIFLOAT8:  # one zero: its negative is the NaN
-            sign = traced.where(size == 0, _like(sign, 0), sign)
+            sign = select(size == 0, _like(sign, 0), sign)
         if form.inf:
-            code = traced.where(size == 0x7F800000, _like(code, _infinity(form)), code)
+            code = select(size == 0x7F800000, _like(code, _infinity(form)), code)
         code = code | sign
-    code = traced.where(a != a, _like(code, form.nan or 0), code)
+    code = select(a != a, _like(code, form.nan or 0), code)
     return as_kind(lanes.cast(code, np.dtype(np.uint8)), dst)
 
 
@@ -286,7 +286,7 @@ def _plain_code(size: Symbol, form: FloatFormat) -> Symbol:
     steps = size.view(np.float32) * _like(size.view(np.float32), 2.0 ** (form.mantissa - form.emin))
     small = _limited(steps, np.dtype(np.uint32))
     limit = (127 + form.emin) << 23
-    return traced.where(size < limit, small, normal)
+    return select(size < limit, small, normal)
 
 
 def _scale_code(size: Symbol, form: FloatFormat) -> Symbol:
@@ -297,7 +297,7 @@ def _scale_code(size: Symbol, form: FloatFormat) -> Symbol:
 def _tapered_code(size: Symbol, form: FloatFormat) -> Symbol:
     """The code of the power of two, and the fraction behind it."""
     field = size >> 23
-    place = traced.minimum(traced.maximum(field, 127 + form.emin), 127 + 15) - (127 + form.emin)
+    place = less_of(greater_of(field, 127 + form.emin), 127 + 15) - (127 + form.emin)
     codes = {v: n for n, v in enumerate(values_of(form)[:128]) if np.isfinite(v)}
     powers = range(form.emin, 16)
     first = np.array([codes[2.0**e] for e in powers], np.uint8)
@@ -305,4 +305,4 @@ def _tapered_code(size: Symbol, form: FloatFormat) -> Symbol:
     wide = np.dtype(np.uint32)
     base, shift = (lanes.cast(lookup(place, t), wide) for t in (first, shifts))
     found = base + ((size & 0x7FFFFF) >> shift)
-    return traced.where(size == 0, _like(size, 0), found)
+    return select(size == 0, _like(size, 0), found)

@@ -175,15 +175,13 @@ class Index(Symbol):
         if isinstance(symbol, Index):
             return symbol
         wide = symbol.astype(INT64)
-        return cls(wide.lanes, Number(wide.lanes.x, 0), None, vector=wide.name)
+        return cls(wide.lanes, Number(wide.lanes.x, 0), None, vector=str(wide.name))
 
     @property
     def name(self) -> str:  # type: ignore[override]
         if self.step is None:
             return self.vector
-        spread = self.lanes.spread(
-            INT64, str(self.start.value)
-        ).name  # each time: blocks come and go
+        spread = str(self.lanes.spread(INT64, self.start.value).name)  # blocks come and go
         if not self.step:
             return spread
         listed = ", ".join(f"i64 {self.step * n}" for n in range(self.lanes.count))

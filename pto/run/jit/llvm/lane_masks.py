@@ -74,6 +74,16 @@ def from_frame(x: Text, pointer: str) -> Mask:
     return Mask((bits,), 1)
 
 
+def known(image: npt.NDArray[np.bool_]) -> Mask:
+    """A predicate whose bits are known, at the widest lanes that tell it."""
+    on = np.flatnonzero(image)
+    width = next(w for w in _WIDTHS[1:] if not (on % w).any())
+    bits = image[::width]
+    if bits.all():
+        return Mask(("splat (i1 true)",), width)
+    return Mask((f"<{', '.join(f'i1 {int(b)}' for b in bits)}>",), width)
+
+
 def image(x: Text, mask: Mask) -> Mask:
     """The same predicate with a bit for each byte."""
     return Mask((at_width(x, mask, 1),), 1)

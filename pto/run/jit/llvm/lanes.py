@@ -1,9 +1,8 @@
 """Lane functions on LLVM vectors: the same Python code as on arrays, run once on symbols.
 
-A `Symbol` stands for an array of one type and is written as NumPy code writes arrays: operators,
-`np.where`, `astype`, `view`, ufuncs. Each adds a line of LLVM text. What a function asks about
-values (`any`) is answered "it may be", so the general way is taken. Floats are computed as NumPy
-does: f16 and bf16 through f32, rounded once; nothing is fused.
+A `Symbol` stands for an array of one type, or for one scalar; its operators, `astype`, `view` and
+the primitives (`primitives.py`) each add a line of LLVM text. Floats are computed as NumPy does:
+f16 and bf16 through f32, rounded once; nothing is fused.
 """
 
 from __future__ import annotations
@@ -13,10 +12,9 @@ from typing import Any, Final
 
 import ml_dtypes
 import numpy as np
-from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from pto.core.dtypes import DType
-from pto.core.rounding import Round
+from pto.core.primitives import Symbolic, absolute, isfinite
+from pto.run.jit.llvm.shuffles import shuffle, spread
 from pto.run.jit.llvm.text import NotNative, Text, Val, constant, mangled, scalar_type, vector
 
 F32: Final = np.dtype(np.float32)
@@ -27,9 +25,8 @@ BOOL: Final = np.dtype(np.bool_)
 SMALL: Final = (F16, BF16)
 _FLOATS: Final = (F16, BF16, F32, F64)
 
-# What NumPy's functions are on symbols: `ufuncs.py` says it.
-UFUNCS: Final[dict[Any, Callable[..., Symbol]]] = {}
-FUNCTIONS: Final[dict[Any, Callable[..., Any]]] = {}
+# How primitives and operators are written: `primitives.py` fills it. fn(lanes, arguments...)
+PRIMITIVES: Final[dict[str, Callable[..., Any]]] = {}
 
 
 def computes(dtype: np.dtype[Any]) -> bool:
@@ -38,46 +35,68 @@ def computes(dtype: np.dtype[Any]) -> bool:
 
 
 class Lanes:
-    """Where symbols write: the text, how many lanes, and the unit that declares intrinsics."""
+    """Where symbols write: the text, how many lanes (0: one scalar), who declares intrinsics."""
 
     def __init__(self, text: Text, count: int, declare: Callable[[str], None]) -> None:
         self.x = text
         self.count = count
         self.declare = declare
 
-    def symbol(self, dtype: np.dtype[Any], name: str) -> Symbol:
+    def symbol(self, dtype: np.dtype[Any], name: Val) -> Symbol:
         return Symbol(self, dtype, name)
 
+    def of(self, count: int) -> Lanes:
+        """The same place with another number of lanes."""
+        return Lanes(self.x, count, self.declare)
+
+    def typed(self, item: str) -> str:
+        return vector(self.count, item) if self.count else item
+
     def type(self, dtype: np.dtype[Any]) -> str:
-        return vector(self.count, scalar_type(dtype))
+        return self.typed(scalar_type(dtype))
 
     def constant(self, dtype: np.dtype[Any], value: Any) -> Symbol:
-        item = scalar_type(dtype)
-        return Symbol(self, dtype, f"splat ({item} {constant(dtype, value)})")
+        """A number in every lane, or an array of one number for each."""
+        item, values = scalar_type(dtype), np.asarray(value)
+        if values.ndim and values.size > 1:
+            listed = ", ".join(f"{item} {constant(dtype, v)}" for v in values)
+            return Symbol(self, dtype, f"<{listed}>")
+        one = constant(dtype, values.reshape(-1)[0])
+        if self.count == 0:
+            return Symbol(self, dtype, int(one) if dtype.kind in "iu" else one)
+        return Symbol(self, dtype, f"splat ({item} {one})")
 
     def spread(self, dtype: np.dtype[Any], scalar: Val) -> Symbol:
         """One scalar in every lane."""
-        item, type = scalar_type(dtype), self.type(dtype)
-        one = self.x.new(f"insertelement {type} poison, {item} {scalar}, i64 0")
-        zeros = f"<{self.count} x i32> zeroinitializer"
-        return Symbol(
-            self, dtype, self.x.new(f"shufflevector {type} {one}, {type} poison, {zeros}")
-        )
+        name = spread(self.x, scalar_type(dtype), self.count, scalar)
+        return Symbol(self, dtype, name)
 
-    def intrinsic(self, name: str, dtype: np.dtype[Any], *names: str) -> str:
-        type = self.type(dtype)
-        full = f"@llvm.{name}.v{self.count}{mangled(scalar_type(dtype))}"
+    def intrinsic(self, name: str, dtype: np.dtype[Any], *names: Val) -> str:
+        type, lanes = self.type(dtype), f"v{self.count}" if self.count else ""
+        full = f"@llvm.{name}.{lanes}{mangled(scalar_type(dtype))}"
         self.declare(f"declare {type} {full}({', '.join([type] * len(names))})")
         listed = ", ".join(f"{type} {n}" for n in names)
         return self.x.new(f"call {type} {full}({listed})")
 
 
-class Symbol(NDArrayOperatorsMixin):
+def _binary(word: str) -> tuple[Callable[..., Symbol], Callable[..., Symbol]]:
+    """An operator, and the one with its operands the other way round."""
+
+    def left(self: Symbol, other: Any) -> Symbol:
+        return self.primitive(word, (self, other))
+
+    def right(self: Symbol, other: Any) -> Symbol:
+        return self.primitive(word, (other, self))
+
+    return left, right
+
+
+class Symbol(Symbolic):
     """An array of which only the type is known."""
 
     __slots__ = ("dtype", "lanes", "name")
 
-    def __init__(self, lanes: Lanes, dtype: np.dtype[Any], name: str) -> None:
+    def __init__(self, lanes: Lanes, dtype: np.dtype[Any], name: Val) -> None:
         if not computes(dtype):
             raise NotNative(f"arithmetic of {dtype}")
         self.lanes = lanes
@@ -91,53 +110,78 @@ class Symbol(NDArrayOperatorsMixin):
     def new(self, op: str, dtype: np.dtype[Any]) -> Symbol:
         return Symbol(self.lanes, dtype, self.lanes.x.new(op))
 
+    def new_in(self, lanes: Lanes, op: str) -> Symbol:
+        """The same type, with another number of lanes."""
+        return Symbol(lanes, self.dtype, lanes.x.new(op))
+
+    def like(self, value: Any) -> Symbol:
+        """A constant of the same type."""
+        return self.lanes.constant(self.dtype, value)
+
+    @property
+    def number(self) -> int | None:
+        """What an integer is, where that is known."""
+        if isinstance(self.name, int) or not self.name.startswith("splat"):
+            return self.name if isinstance(self.name, int) else None
+        return int(self.name.rstrip(")").split()[-1])
+
+    def primitive(self, name: str, args: tuple[Any, ...]) -> Any:
+        known = PRIMITIVES.get(name)
+        if known is None:
+            raise NotNative(f"{name} has no form in compiled code")
+        return known(self.lanes, *args)
+
+    __add__, __radd__ = _binary("add")
+    __sub__, __rsub__ = _binary("sub")
+    __mul__, __rmul__ = _binary("mul")
+    __truediv__, __rtruediv__ = _binary("truediv")
+    __floordiv__, __rfloordiv__ = _binary("floordiv")
+    __mod__, __rmod__ = _binary("mod")
+    __and__, __rand__ = _binary("and")
+    __or__, __ror__ = _binary("or")
+    __xor__, __rxor__ = _binary("xor")
+    __lshift__, __rlshift__ = _binary("lshift")
+    __rshift__, __rrshift__ = _binary("rshift")
+    __lt__, __gt__ = _binary("lt")[0], _binary("gt")[0]
+    __le__, __ge__ = _binary("le")[0], _binary("ge")[0]
+    __eq__, __ne__ = _binary("eq")[0], _binary("ne")[0]  # type: ignore[assignment]
+    __hash__ = None  # type: ignore[assignment]
+
+    def __neg__(self) -> Symbol:
+        return self.primitive("neg", (self,))
+
+    def __invert__(self) -> Symbol:
+        return self.primitive("invert", (self,))
+
     def __array__(self, *_: Any, **__: Any) -> Any:
         raise NotNative("an array of values that nobody knows yet")
 
     def __bool__(self) -> bool:
         raise NotNative("a question about values that nobody knows yet")
 
-    def __getitem__(self, key: Any) -> Any:
-        raise NotNative("one lane of many")
+    def __getitem__(self, lane: int) -> Symbol:
+        """One lane, for all of them: as an array of one would spread over many."""
+        picks, item = [lane] * self.lanes.count, scalar_type(self.dtype)
+        name = shuffle(self.lanes.x, item, self.lanes.count, self.name, picks)
+        return Symbol(self.lanes, self.dtype, name)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)  # NumPy asks for what an object can do
         raise NotNative(f"{name} of lanes")
 
-    def any(self) -> bool:
-        return True  # of values nobody knows yet
-
     def astype(self, to: Any, copy: bool = True) -> Symbol:
         return cast(self, np.dtype(to))
 
     def view(self, to: Any) -> Symbol:
         dtype = np.dtype(to)
-        if dtype.itemsize != self.dtype.itemsize or self.dtype == BOOL:
+        if dtype == self.dtype:
+            return self
+        if dtype.itemsize != self.dtype.itemsize or BOOL in (dtype, self.dtype):
             raise NotNative("a view of another width")
         if scalar_type(dtype) == scalar_type(self.dtype):
             return Symbol(self.lanes, dtype, self.name)
         return self.new(f"bitcast {self.type} {self.name} to {self.lanes.type(dtype)}", dtype)
-
-    def converted(
-        self, src: DType, dst: DType, mode: Round, saturate: bool, keep_nan: bool
-    ) -> Symbol:
-        """What `core.convert.convert` asks of values that are not arrays."""
-        from pto.run.jit.llvm.conversions import convert
-
-        return convert(self, src, dst, mode, saturate, keep_nan)
-
-    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
-        known = UFUNCS.get(ufunc)
-        if known is None or method != "__call__" or options:
-            raise NotNative(f"{ufunc.__name__} has no form in compiled code")
-        return known(*alike(self.lanes, inputs))
-
-    def __array_function__(self, fn: Any, types: Any, args: Any, options: Any) -> Any:
-        known = FUNCTIONS.get(fn)
-        if known is None or options:
-            raise NotNative(f"{fn.__name__} has no form in compiled code")
-        return known(self.lanes, *args)
 
 
 def in_lanes(lanes: Lanes, x: Any) -> Any:
@@ -197,7 +241,7 @@ def cast(a: Symbol, to: np.dtype[Any]) -> Symbol:
     if have == BOOL:
         return _from_bool(a, to)
     if to == BOOL:
-        return a != a.lanes.constant(have, 0)
+        return a.primitive("ne", (a, 0))
     if have.kind == "f" and to.kind == "f":
         op = "fpext" if to.itemsize > have.itemsize else "fptrunc"
     elif have.kind == "f":
@@ -238,7 +282,7 @@ def _to_small(a: Symbol, to: np.dtype[Any]) -> Symbol:
     last = (bits >> 16) & 1
     rounded = (bits + last + 0x7FFF) >> 16
     quiet = (bits >> 16) & 0x8000 | 0x7FC0
-    chosen = np.where(a != a, quiet, rounded)
+    chosen = where(a.lanes, a != a, quiet, rounded)
     return cast(chosen, np.dtype(np.uint16)).view(BF16)
 
 
@@ -247,9 +291,8 @@ def to_odd(a: Symbol) -> Symbol:
     single = a.new(f"fptrunc {a.type} {a.name} to {a.lanes.type(F32)}", F32)
     back = cast(single, F64)
     bits = single.view(np.int32)
-    finite = np.isfinite(single)
-    inexact = (back != a) & finite
-    away = np.abs(back) > np.abs(a)
+    inexact = (back != a) & isfinite(single)
+    away = absolute(back) > absolute(a)
     odd = where(a.lanes, inexact & away & ((bits & 1) == 0), bits - 1, bits)
     odd = where(a.lanes, inexact & ((odd & 1) == 0), odd | 1, odd)
     return odd.view(F32)

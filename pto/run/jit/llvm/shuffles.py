@@ -18,12 +18,12 @@ def numbers(picks: Picks) -> str:
     return f"<{len(picks)} x i32> <{', '.join(f'i32 {int(p)}' for p in picks)}>"
 
 
-def shuffle(x: Text, item: str, count: int, a: str, picks: Picks, b: str | None = None) -> str:
+def shuffle(x: Text, item: str, count: int, a: Val, picks: Picks, b: Val | None = None) -> str:
     """Lanes of `a`, and behind them those of `b`, `count` each, as `picks` names them."""
     type, wanted = vector(count, item), np.asarray(picks, np.int64)
     if b is None:
         if len(wanted) == count and np.array_equal(wanted, np.arange(count)):
-            return a
+            return str(a)
         order = numbers(np.where(wanted == NONE, count, wanted))
         return x.new(f"shufflevector {type} {a}, {type} zeroinitializer, {order}")
     order = numbers(np.maximum(wanted, 0))

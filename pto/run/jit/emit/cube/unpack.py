@@ -152,7 +152,7 @@ def _wide_type(count: int, dtype: DType) -> str:
     return vector(count, FACTORS[dtype])
 
 
-def _widened(spot: lanes.Lanes, dtype: DType, name: str) -> str:
+def _widened(spot: lanes.Lanes, dtype: DType, name: str) -> Val:
     if dtype in _BYTES:
         return conversions.convert(spot.symbol(dtype.storage, name), dtype, F32).name
     to = np.dtype(np.float32) if dtype.is_float else np.dtype(np.int32)

@@ -48,7 +48,7 @@ def _comparison(s: Spot, first: str, second: str) -> Sequence[Native]:
     s.fault_unless(x.either(empty, fits))
     sources, fine = _sources(s, dst, rows, cols, src.type.dtype, [first, second])
     into = _lines(dst)
-    test = compare.MODES[s.case.word("cmpMode") or "eq"]
+    test = meaning.MODES[s.case.word("cmpMode") or "eq"]
     key = planes.key_of(s, into, size, *((p, k, t) for p, k, t, _ in sources))
     name = s.e.unit.shared(
         key,

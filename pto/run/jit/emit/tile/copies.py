@@ -266,7 +266,7 @@ class Copier:
         return part
 
 
-def _items(made: Any, dtype: DType) -> str:
+def _items(made: Any, dtype: DType) -> Val:
     if not isinstance(made, Symbol):
         raise TypeError("no lanes")
     return made.name if made.dtype == dtype.numpy else made.view(dtype.numpy).name

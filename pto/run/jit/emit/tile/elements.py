@@ -19,7 +19,7 @@ from pto.run.jit.emit.tile.numbers import Numbers
 from pto.run.jit.llvm import lanes
 from pto.run.jit.llvm.index import Index, Number
 from pto.run.jit.llvm.lanes import Symbol
-from pto.run.jit.llvm.text import NotNative, Text, element, mangled, vector
+from pto.run.jit.llvm.text import NotNative, Text, Val, element, mangled, vector
 
 _BOOL: Final = np.dtype(np.bool_)
 
@@ -105,7 +105,7 @@ class Elements(Numbers):
         """The lanes of this strip that a condition leaves."""
         if where is None:
             return self._mask
-        found = self._symbol(where).name
+        found = str(self._symbol(where).name)
         if self._mask is None:
             return found
         return self.x.new(f"and {vector(self._lanes.count, 'i1')} {found}, {self._mask}")
@@ -137,7 +137,7 @@ class Elements(Numbers):
         given = f"{pointers} {places}, i32 1, {bits} {on}, {type} zeroinitializer"
         return self._lanes.symbol(_seen(dtype), x.new(f"call {type} {name}({given})"))
 
-    def _store(self, tile: TileRef | ViewRef, at: Index, items: str, mask: str | None) -> None:
+    def _store(self, tile: TileRef | ViewRef, at: Index, items: Val, mask: str | None) -> None:
         x, count, dtype = self.x, self._lanes.count, tile.dtype
         if at.step == 1:
             pointer = x.at(tile.pointer, x.mul(at.start.value, dtype.itemsize))

@@ -284,14 +284,14 @@ class _Loop:
                 given.append(ready)
         return given
 
-    def _apply(self, given: Sequence[lanes.Symbol]) -> str:
+    def _apply(self, given: Sequence[lanes.Symbol]) -> Val:
         start = len(self.x.lines)
         found = as_items(self.spot, self.fn(*given), self.target.dtype)
         self.longest = max(self.longest, len(self.x.lines) - start)
         return found
 
 
-def as_items(spot: lanes.Lanes, found: Any, dtype: DType) -> str:
+def as_items(spot: lanes.Lanes, found: Any, dtype: DType) -> Val:
     """What a lane function returned, as items of a type."""
     if isinstance(found, np.ndarray | np.generic):
         found = spot.constant(dtype.numpy, found)

@@ -13,6 +13,7 @@ import numpy as np
 
 from pto.core.dtypes import DType
 from pto.core.errors import PtoError
+from pto.core.primitives import select
 from pto.isa.row import types as t
 from pto.run.jit.border.context import ROOM
 from pto.run.jit.border.values import Word
@@ -254,7 +255,7 @@ class Mover(Elements):
         def step(k: Index, best: Symbol, number: Symbol) -> tuple[Symbol, Symbol]:
             value = at(k)
             better = value > best if greatest else value < best
-            return np.where(better, value, best), np.where(better, k, number)  # type: ignore[return-value]
+            return select(better, value, best), select(better, k, number)
 
         return self.fold(count, (at(Number(self.x, 0)), np.int64(0)), step)
 
@@ -270,7 +271,7 @@ class Mover(Elements):
             at = first + k
             other = key(at)
             early = at < j
-            ahead = other > np.where(early & ~lowest, less, mine)
+            ahead = other > select(early & ~lowest, less, mine)
             return (count + (ahead | (early & lowest)).astype(np.int32),)
 
         return self.fold(last - first, (np.int32(0),), step)[0]

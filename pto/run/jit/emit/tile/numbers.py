@@ -6,9 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from pto.core.errors import PtoError
+from pto.core.primitives import less_of
 from pto.isa.meaning.memory import registers
 from pto.isa.row import types as t
 from pto.run.jit.border.context import REGISTERS
@@ -74,7 +73,7 @@ class Numbers:
         if isinstance(a, Index):
             if a.step == 0:
                 return Index(a.lanes, self.least(a.start, b), 0)
-            return Index.of(np.minimum(a, b))  # type: ignore[arg-type]
+            return Index.of(less_of(a, b))
         return Number(self.x, self.x.smaller(self.number(a).value, self.number(b).value))
 
     def choose(self, fact: Any, a: Callable[[], Any], b: int) -> Number:

@@ -3,56 +3,143 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
+from pto.core.constants import VREG_BYTES
 from pto.core.dtypes import DType
-from pto.isa.meaning import Lane
+from pto.isa.meaning import Lane, Permute
 from pto.isa.meaning.vector.ub import dtype_of
 from pto.isa.row import types as t
 from pto.run.jit.border.values import Mask, Native, Reg, Word
+from pto.run.jit.emit.scalar.arith import emit_lane as emit_scalar_lane
 from pto.run.jit.emit.table import KINDS, Spot
 from pto.run.jit.emit.tile.elementwise import emit_lane as emit_tile_lane
+from pto.run.jit.emit.vector.load import as_items, as_register
 from pto.run.jit.llvm import lane_masks as masks
 from pto.run.jit.llvm import lanes
-from pto.run.jit.llvm.text import NotNative, Val, element, vector
+from pto.run.jit.llvm.shuffles import NONE, Picks, shuffle
+from pto.run.jit.llvm.text import NotNative, Val, element, scalar_type
+from pto.run.reference.vectors import Shape
 
 
 def emit_lane(s: Spot) -> Sequence[Native]:
-    """result[i] = mask[i] ? fn(sources[i]) : 0."""
-    body, kind = s.body, dtype_of(s.case, "result")
+    """results[i] = mask[i] ? fn(sources[i]) : 0."""
+    body = s.body
     if not isinstance(body, Lane):
         raise NotNative("no lane function")
-    if body.moves and not lanes.computes(kind.numpy):
-        return _moved(s)
-    *sources, mask = s.case.row.operands
-    spot = lanes.Lanes(s.x, kind.lanes, s.e.unit.declare)
-    given = [_source(s, spot, o.name, kind) for o in sources]
-    found = body.function(s.case)(*given)
-    return [masked(s, result(spot, found, kind), s.need(Mask, mask.name))]
+    shape = Shape(s.case, body)
+    if not shape.registers:
+        return _on_masks(s, body)
+    count = VREG_BYTES // shape.widest
+    spot = lanes.Lanes(s.x, count, s.e.unit.declare)
+    found = body.function(s.case)(*(_source(s, spot, shape, n) for n in shape.sources))
+    several = found if isinstance(found, tuple) else (found,)
+    mask = s.need(Mask, shape.mask) if shape.mask is not None else None
+    bits = None if mask is None else _bits(s, mask, shape)
+    return [
+        _result(s, spot, shape, v, n, bits) for v, n in zip(several, shape.results, strict=True)
+    ]
 
 
-def _moved(s: Spot) -> Sequence[Native]:
-    """Elements that only move, of a type that is its bits."""
-    source, mask = s.all()
-    if not isinstance(source, Reg) or not isinstance(mask, Mask):
-        raise NotNative("a move of more than one register")
-    return [masked(s, source, mask)]
+def _on_masks(s: Spot, body: Lane) -> Sequence[Native]:
+    """Bit by bit, at the finest width of the operands."""
+    width, bits = masks.alike(s.x, *(m for m in s.all() if isinstance(m, Mask)))
+    spot = lanes.Lanes(s.x, VREG_BYTES // width, s.e.unit.declare)
+    found = body.function(s.case)(*(spot.symbol(lanes.BOOL, b) for b in bits))
+    return [Mask((found.name,), width)]
 
 
-def _source(s: Spot, spot: lanes.Lanes, name: str, kind: DType) -> lanes.Symbol:
-    if isinstance(s.case.type(name), t.Scalar):
-        return spot.spread(kind.numpy, scalar_as(s, s.need(Word, name), kind))
-    reg = s.need(Reg, name)
-    if reg.dtype.lanes != kind.lanes:
-        raise NotNative("registers of other lane counts")
-    return spot.symbol(reg.dtype.numpy, reg.name)
+def _bits(s: Spot, mask: Mask, shape: Shape) -> str:
+    return masks.strided(s.x, mask, shape.bits.start, shape.bits.step)
+
+
+def _source(s: Spot, spot: lanes.Lanes, shape: Shape, name: str) -> lanes.Symbol:
+    kind = shape.kinds.get(name)
+    if kind is not None:
+        return picked(symbol(s, s.need(Reg, name)), range(kind.lanes)[shape.lanes(kind)])
+    if isinstance(s.case.type(name), t.Mask):
+        return spot.symbol(lanes.BOOL, _bits(s, s.need(Mask, name), shape))
+    if shape.kind is None:
+        raise NotNative("a scalar beside no register")
+    return spot.spread(seen(shape.kind), scalar_as(s, s.need(Word, name), shape.kind))
+
+
+def _result(
+    s: Spot, spot: lanes.Lanes, shape: Shape, found: Any, name: str, bits: str | None
+) -> Native:
+    kind = shape.kinds.get(name)
+    if kind is None:
+        if bits is not None:
+            found = found & spot.symbol(lanes.BOOL, bits)
+        return Mask((found.name,), shape.kind.itemsize if shape.kind else 1)
+    reg = _items(spot, found, kind)
+    if bits is not None:
+        off = reg.like(0).name
+        chosen = s.x.new(
+            f"select {spot.typed('i1')} {bits}, {reg.type} {reg.name}, {reg.type} {off}"
+        )
+        s.x.zeroed[chosen] = (str(reg.name), bits)
+        reg = spot.symbol(reg.dtype, chosen)
+    own = shape.lanes(kind)
+    if own.step > 1:
+        picks = np.full(kind.lanes, NONE)
+        picks[own] = np.arange(spot.count)
+        reg = picked(reg, picks)
+    return Reg((reg.name,), kind)
+
+
+def _items(spot: lanes.Lanes, found: Any, kind: DType) -> lanes.Symbol:
+    """What a lane function returned, as items of a type."""
+    if isinstance(found, np.ndarray | np.generic):
+        found = spot.constant(seen(kind), found)
+    if not isinstance(found, lanes.Symbol):
+        raise NotNative("a result that is no lane")
+    if found.dtype.itemsize != kind.itemsize or found.dtype == lanes.BOOL:
+        raise NotNative("a result of another width")
+    return found.view(seen(kind))
+
+
+def seen(kind: DType) -> np.dtype[Any]:
+    """What symbols see: bits, of types nobody computes with."""
+    return kind.numpy if lanes.computes(kind.numpy) else kind.storage
+
+
+def emit_permute(s: Spot) -> Sequence[Native]:
+    """Where each item goes is learnt from what the function does to their numbers."""
+    body, given = s.body, s.all()
+    if not isinstance(body, Permute):
+        raise NotNative("no permutation")
+    result = s.op.results[0].type
+    on_masks = isinstance(result, t.Mask)
+    kind = None if on_masks else dtype_of(s.case, s.case.row.results[0].name)
+    count = VREG_BYTES if kind is None else kind.lanes
+    numbers = np.arange(1, len(given) * count + 1).reshape(-1, count)  # 0 is a hole
+    found = body.make(s.case)(*numbers)
+    orders = [order - 1 for order in (found if isinstance(found, tuple) else (found,))]
+    if kind is None:
+        images = [m for m in given if isinstance(m, Mask)]
+        return [masks.moved(s.x, images, order) for order in orders]
+    item = f"i{8 * kind.itemsize}"
+    names = [as_items(s, r, 8 * kind.itemsize) for r in given if isinstance(r, Reg)]
+    other = names[1] if len(names) > 1 else None
+    return [
+        as_register(s, kind, item, shuffle(s.x, item, count, names[0], order, other))
+        for order in orders
+    ]
 
 
 def symbol(s: Spot, reg: Reg) -> lanes.Symbol:
-    """A register as a value of lane functions."""
+    """A register as a value of lane functions; what NumPy does not compute with as its bits."""
     spot = lanes.Lanes(s.x, reg.dtype.lanes, s.e.unit.declare)
-    return spot.symbol(reg.dtype.numpy, reg.name)
+    return spot.symbol(seen(reg.dtype), reg.name)
+
+
+def picked(a: lanes.Symbol, picks: Picks) -> lanes.Symbol:
+    """Some lanes of a value, in another order; none (-1) is zero."""
+    spot, item = a.lanes.of(len(picks)), scalar_type(a.dtype)
+    return spot.symbol(a.dtype, shuffle(a.lanes.x, item, a.lanes.count, a.name, picks))
 
 
 def scalar_as(s: Spot, word: Word, kind: DType) -> Val:
@@ -80,29 +167,6 @@ def scalar_as(s: Spot, word: Word, kind: DType) -> Val:
     return s.x.new(f"{op} i{have} {word.name} to i{want}")
 
 
-def result(spot: lanes.Lanes, found: object, kind: DType) -> Reg:
-    """What a lane function returned, as a register of its result's type."""
-    if isinstance(found, np.ndarray | np.generic):
-        found = spot.constant(kind.numpy, found)
-    if not isinstance(found, lanes.Symbol):
-        raise NotNative("a result that is no lane")
-    if found.dtype != kind.numpy:
-        if found.dtype.itemsize != kind.itemsize:
-            raise NotNative("a result of another width")
-        found = found.view(kind.numpy)
-    return Reg((found.name,), kind)
-
-
-def masked(s: Spot, reg: Reg, mask: Mask) -> Reg:
-    """Lanes whose mask is off become zero."""
-    bits = masks.at_width(s.x, mask, reg.dtype.itemsize)
-    type = vector(reg.dtype.lanes, element(reg.dtype))
-    lanes_type = vector(reg.dtype.lanes, "i1")
-    name = s.x.new(f"select {lanes_type} {bits}, {type} {reg.name}, {type} zeroinitializer")
-    s.x.zeroed[name] = (reg.name, bits)
-    return Reg((name,), reg.dtype)
-
-
 def under(s: Spot, reg: Reg, bits: str) -> Reg:
     """A register of which only the lanes under these bits count: no need to zero the others."""
     whole, same = s.x.zeroed.get(reg.name, ("", ""))
@@ -110,7 +174,11 @@ def under(s: Spot, reg: Reg, bits: str) -> Reg:
 
 
 def _lane(s: Spot) -> Sequence[Native]:
-    return emit_lane(s) if s.case.row.family.section == "vector" else emit_tile_lane(s)
+    """By what the operation works on."""
+    if any(isinstance(r.type, t.VReg | t.Mask) for r in s.op.results):
+        return emit_lane(s)
+    return emit_scalar_lane(s) if s.op.results else emit_tile_lane(s)
 
 
 KINDS[Lane] = _lane
+KINDS[Permute] = emit_permute

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 from pto.core.constants import VREG_BYTES
 from pto.isa.meaning.vector import rearrange
 from pto.isa.meaning.vector.ub import dtype_of
@@ -14,49 +12,7 @@ from pto.run.jit.border.values import Native, Reg, Word, register_type
 from pto.run.jit.emit.table import Spot, emits
 from pto.run.jit.emit.vector.load import as_items, as_register, wide
 from pto.run.jit.llvm import shuffles
-from pto.run.jit.llvm.shuffles import NONE
-from pto.run.jit.llvm.text import Val, element, vector
-
-Both = Callable[[Any, Any], tuple[Any, Any]]
-
-
-def _pair(s: Spot, both: Both) -> list[Reg]:
-    lhs, rhs = s.need(Reg, "lhs"), s.need(Reg, "rhs")
-    kind = lhs.dtype
-    orders = both(np.arange(kind.lanes), np.arange(kind.lanes, 2 * kind.lanes))
-    return [
-        Reg((shuffles.shuffle(s.x, element(kind), kind.lanes, lhs.name, o, rhs.name),), kind)
-        for o in orders
-    ]
-
-
-@emits(rearrange.VINTLV)
-def _vintlv(s: Spot) -> Sequence[Native]:
-    return _pair(s, rearrange.interleave)
-
-
-@emits(rearrange.VDINTLV)
-def _vdintlv(s: Spot) -> Sequence[Native]:
-    return _pair(s, rearrange.deinterleave)
-
-
-def _half(s: Spot, both: Both) -> Sequence[Native]:
-    return [_pair(s, both)[1 if s.case.word("part") == "HIGHER" else 0]]
-
-
-emits(rearrange.VINTLVV2)(lambda s: _half(s, rearrange.interleave))
-emits(rearrange.VDINTLVV2)(lambda s: _half(s, rearrange.deinterleave))
-
-
-@emits(rearrange.VPACK)
-def _vpack(s: Spot) -> Sequence[Native]:
-    reg, kind = s.need(Reg, "src"), dtype_of(s.case, "result")
-    half, bits = kind.lanes // 2, 8 * kind.itemsize
-    picks = np.full(kind.lanes, NONE)
-    start = half if s.case.word("part") == "HIGHER" else 0
-    picks[start : start + half] = np.arange(0, kind.lanes, 2)
-    items = shuffles.shuffle(s.x, f"i{bits}", kind.lanes, as_items(s, reg, bits), picks)
-    return [as_register(s, kind, f"i{bits}", items)]
+from pto.run.jit.llvm.text import Val, vector
 
 
 def _unpack(op: str) -> Callable[[Spot], Sequence[Native]]:

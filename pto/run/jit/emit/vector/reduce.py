@@ -2,31 +2,26 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from pto.core.constants import VLANE_COUNT
 from pto.core.dtypes import DType
+from pto.isa.meaning import Neighbours
 from pto.isa.meaning import lanes as primitives
 from pto.isa.meaning.vector import reduce
 from pto.isa.meaning.vector.ub import dtype_of
 from pto.run.jit.border.values import Mask, Native, Reg
-from pto.run.jit.emit.table import Spot, emits
-from pto.run.jit.emit.vector.arithmetic import symbol
+from pto.run.jit.emit.table import KINDS, Spot, emits
+from pto.run.jit.emit.vector.arithmetic import picked, symbol
 from pto.run.jit.llvm import lane_masks as masks
 from pto.run.jit.llvm import lanes, shuffles
 from pto.run.jit.llvm.lanes import Symbol
 from pto.run.jit.llvm.shuffles import NONE
-from pto.run.jit.llvm.text import Val, constant, element, scalar_type, vector
-
-
-def picked(a: Symbol, picks: Sequence[int] | np.ndarray[Any, Any]) -> Symbol:
-    """Some lanes of a value, in another order; none (-1) is zero."""
-    spot = lanes.Lanes(a.lanes.x, len(picks), a.lanes.declare)
-    item = scalar_type(a.dtype)
-    return spot.symbol(a.dtype, shuffles.shuffle(a.lanes.x, item, a.lanes.count, a.name, picks))
+from pto.run.jit.llvm.text import NotNative, Val, constant, element, vector
+from pto.run.reference.vectors import accumulator
 
 
 def halves(a: Symbol) -> tuple[Symbol, Symbol]:
@@ -59,44 +54,17 @@ def _placed(found: Symbol, kind: DType, slots: Sequence[int]) -> Reg:
     return Reg((picked(found, picks).name,), kind)
 
 
-def _wide(a: Symbol, kind: DType, result: DType) -> Symbol:
-    return lanes.cast(a, lanes.F32 if kind.is_float else result.numpy)
-
-
-@emits(reduce.VCADD)
-def _vcadd(s: Spot) -> Sequence[Native]:
+def emit_neighbours(s: Spot) -> Sequence[Native]:
+    body = s.body
+    if not isinstance(body, Neighbours):
+        raise NotNative("no fold of neighbours")
     kind, result = dtype_of(s.case, "input"), dtype_of(s.case, "result")
-    total = tree(_wide(_active(s, 0), kind, result), np.add, 1)
-    return [_placed(total, result, [0])]
+    lanes_on = _active(s, primitives.neutral(body.fn, kind.numpy))
+    total = tree(lanes.cast(lanes_on, accumulator(body, kind, result)), body.fn, body.left(s.case))
+    return [_placed(total, result, range(result.lanes)[body.places(s.case)])]
 
 
-def _groups(s: Spot, a: Symbol, fn: Any) -> Sequence[Native]:
-    kind = dtype_of(s.case, "input")
-    slots = range(kind.lanes)[reduce.slots(s.case, kind)]
-    return [_placed(tree(a, fn, VLANE_COUNT), kind, slots)]
-
-
-@emits(reduce.VCGADD)
-def _vcgadd(s: Spot) -> Sequence[Native]:
-    kind = dtype_of(s.case, "input")
-    return _groups(s, _wide(_active(s, 0), kind, kind), np.add)
-
-
-@emits(reduce.VCGMAX)
-def _vcgmax(s: Spot) -> Sequence[Native]:
-    return _groups(s, _active(s, reduce.lowest(dtype_of(s.case, "input"))), primitives.maximum)
-
-
-@emits(reduce.VCGMIN)
-def _vcgmin(s: Spot) -> Sequence[Native]:
-    return _groups(s, _active(s, reduce.highest(dtype_of(s.case, "input"))), primitives.minimum)
-
-
-@emits(reduce.VCPADD)
-def _vcpadd(s: Spot) -> Sequence[Native]:
-    kind = dtype_of(s.case, "input")
-    even, odd = halves(_active(s, 0))
-    return [_placed(even + odd, kind, range(kind.lanes // 2))]
+KINDS[Neighbours] = emit_neighbours
 
 
 # ---- extremes and where they stand
@@ -112,12 +80,12 @@ def _extreme(s: Spot, neutral: Any, better: Any) -> Sequence[Native]:
         a = lanes.cast(a, lanes.F32)
     best = tree(a, lambda p, q: lanes.where(p.lanes, better(q, p), q, p), 1)
     one = x.new(f"extractelement {best.type} {best.name}, i64 0")
-    equal = a == a.lanes.spread(a.dtype, one)
+    equal = a.primitive("eq", (a, a.lanes.spread(a.dtype, one)))
     type = vector(count, "i1")
     whole = f"i{count}"
     found = _bits(x, count, x.new(f"and {type} {equal.name}, {bits}"))
     if a.dtype.kind == "f":
-        unknown = a != a
+        unknown = a.primitive("ne", (a, a))
         nans = _bits(x, count, x.new(f"and {type} {unknown.name}, {bits}"))
         some = x.compare("ne", nans, 0, whole)
         found = x.new(f"select i1 {some}, {whole} {nans}, {whole} {found}")
@@ -156,9 +124,9 @@ def _resize(have: int, want: int) -> str:
 
 @emits(reduce.VCMAX)
 def _vcmax(s: Spot) -> Sequence[Native]:
-    return _extreme(s, reduce.lowest(dtype_of(s.case, "input")), np.greater)
+    return _extreme(s, reduce.lowest(dtype_of(s.case, "input")), operator.gt)
 
 
 @emits(reduce.VCMIN)
 def _vcmin(s: Spot) -> Sequence[Native]:
-    return _extreme(s, reduce.highest(dtype_of(s.case, "input")), np.less)
+    return _extreme(s, reduce.highest(dtype_of(s.case, "input")), operator.lt)

@@ -1,4 +1,4 @@
-"""NumPy's functions on symbols: arithmetic, comparisons, bits, rounding; they fill the tables.
+"""The vocabulary of lane functions in LLVM: operators, and every name of `core.primitives`.
 
 f16 and bf16 are computed in f32 and rounded once, as NumPy does.
 """
@@ -10,14 +10,17 @@ from typing import Any
 
 import numpy as np
 
+from pto.core.primitives import trunc
+from pto.run.jit.llvm.conversions import convert
 from pto.run.jit.llvm.lanes import (
     BF16,
     BOOL,
-    FUNCTIONS,
+    F64,
+    PRIMITIVES,
     SMALL,
-    UFUNCS,
     Lanes,
     Symbol,
+    alike,
     cast,
     common,
     to_f32,
@@ -35,6 +38,8 @@ def _arithmetic(integer: str, floating: str) -> Callable[..., Symbol]:
         op = floating if kind.kind == "f" else integer
         if not op or kind == BOOL:
             raise NotNative("an operation that is not defined for the type")
+        if a.lanes.count == 0 and kind.kind in "iu" and kind.itemsize == 8:  # folds numbers
+            return Symbol(a.lanes, kind, getattr(a.lanes.x, op)(a.name, b.name))
         return a.new(f"{op} {a.type} {a.name}, {b.name}", kind)
 
     return emit
@@ -50,6 +55,8 @@ def _compare(ordered: str, signed: str) -> Callable[..., Symbol]:
         word = signed
         if a.dtype.kind in "ub" and signed not in ("eq", "ne"):
             word = "u" + signed[1:]
+        if a.lanes.count == 0:
+            return Symbol(a.lanes, BOOL, a.lanes.x.compare(word, a.name, b.name, a.type))
         return a.new(f"icmp {word} {a.type} {a.name}, {b.name}", BOOL)
 
     return emit
@@ -84,17 +91,16 @@ def _shift(left: bool) -> Callable[..., Symbol]:
         bits, signed = 8 * a.dtype.itemsize, a.dtype.kind == "i"
         op = "shl" if left else "ashr" if signed else "lshr"
         count = b.name
-        if count.startswith("splat"):
-            number = int(count.rstrip(")").split()[-1])
-            if 0 <= number < bits:
-                return a.new(f"{op} {a.type} {a.name}, {count}", a.dtype)
-        most = a.lanes.constant(a.dtype, bits - 1).name
+        number = b.number
+        if number is not None and 0 <= number < bits:
+            return a.new(f"{op} {a.type} {a.name}, {count}", a.dtype)
+        most = a.like(bits - 1).name
         far = a.new(f"icmp ugt {a.type} {count}, {most}", BOOL)
         safe = a.new(f"select {far.type} {far.name}, {a.type} {most}, {a.type} {count}", a.dtype)
         moved = a.new(f"{op} {a.type} {a.name}, {safe.name}", a.dtype)
         if not left and signed:
             return moved
-        return where(a.lanes, far, a.lanes.constant(a.dtype, 0), moved)
+        return where(a.lanes, far, a.like(0), moved)
 
     return emit
 
@@ -106,7 +112,7 @@ def _extreme(greater: bool) -> Callable[..., Symbol]:
         a, b = common(a, b)
         if a.dtype in SMALL:
             return cast(emit(to_f32(a), to_f32(b)), a.dtype)
-        first = np.greater_equal(a, b) if greater else np.less_equal(a, b)
+        first = a >= b if greater else a <= b
         if a.dtype.kind == "f":
             first = first | (a != a)
         return where(a.lanes, first, a, b)
@@ -114,25 +120,31 @@ def _extreme(greater: bool) -> Callable[..., Symbol]:
     return emit
 
 
-def _floor_divide(a: Symbol, b: Symbol) -> Symbol:
-    """Of integers; by zero 0, and the lowest by -1 wraps: neither traps."""
+def _quotient(a: Symbol, b: Symbol) -> Symbol:
+    """Of integers; nothing traps. Of many narrow ones in f64, which holds both exactly and rounds
+    finer than 1 / b: no machine divides integers side by side."""
     a, b = common(a, b)
     if a.dtype.kind not in "iu":
-        raise NotNative("floor division of floats")
-    zero, one = a.lanes.constant(a.dtype, 0), a.lanes.constant(a.dtype, 1)
-    none = b == zero
-    if a.dtype.kind == "u":
-        safe = where(a.lanes, none, one, b)
-        found = a.new(f"udiv {a.type} {a.name}, {safe.name}", a.dtype)
-        return where(a.lanes, none, zero, found)
-    minus = b == a.lanes.constant(a.dtype, -1)
-    safe = where(a.lanes, none | minus, one, b)
-    found = a.new(f"sdiv {a.type} {a.name}, {safe.name}", a.dtype)
-    product = found * safe
-    below = (product != a) & ((a ^ safe) < zero)
-    found = where(a.lanes, below, found - one, found)
-    found = where(a.lanes, minus, zero - a, found)
-    return where(a.lanes, none, zero, found)
+        raise NotNative("a quotient of floats")
+    none, signed = b == 0, a.dtype.kind == "i"
+    if a.lanes.count and a.dtype.itemsize < 8:
+        safe = where(a.lanes, none, b.like(1), b)
+        wide = trunc(cast(a, F64) / cast(safe, F64))
+        found = cast(cast(wide, np.dtype(np.int64)), a.dtype)
+        return where(a.lanes, none, a.like(0), found)
+    minus = b == a.like(-1) if signed else a.lanes.constant(BOOL, False)
+    safe = where(a.lanes, none | minus, a.like(1), b)
+    found = a.new(f"{'sdiv' if signed else 'udiv'} {a.type} {a.name}, {safe.name}", a.dtype)
+    if signed:
+        found = where(a.lanes, minus, a.like(0) - a, found)
+    return where(a.lanes, none, a.like(0), found)
+
+
+def _floor_divide(a: Symbol, b: Symbol) -> Symbol:
+    a, b = common(a, b)
+    whole = _quotient(a, b)
+    below = (whole * b != a) & ((a < 0) != (b < 0))
+    return where(a.lanes, below, whole - 1, whole)
 
 
 def _fmod(a: Symbol, b: Symbol) -> Symbol:
@@ -142,8 +154,8 @@ def _fmod(a: Symbol, b: Symbol) -> Symbol:
         return cast(_fmod(to_f32(a), to_f32(b)), a.dtype)
     if a.dtype.kind == "f":
         return a.new(f"frem {a.type} {a.name}, {b.name}", a.dtype)
-    signed, one = a.dtype.kind == "i", a.lanes.constant(a.dtype, 1)
-    odd = (b == 0) | (b == a.lanes.constant(a.dtype, -1)) if signed else b == 0
+    signed, one = a.dtype.kind == "i", a.like(1)
+    odd = (b == 0) | (b == a.like(-1)) if signed else b == 0
     safe = where(a.lanes, odd, one, b)  # by 1 and -1 nothing is left
     return a.new(f"{'srem' if signed else 'urem'} {a.type} {a.name}, {safe.name}", a.dtype)
 
@@ -192,7 +204,7 @@ def _absolute(a: Symbol) -> Symbol:
 
 def _negative(a: Symbol) -> Symbol:
     if a.dtype.kind in "iu":
-        return a.lanes.constant(a.dtype, 0) - a
+        return a.like(0) - a
     bits = a.view(f"u{a.dtype.itemsize}")
     return (bits ^ ((_all(a) >> 1) + 1)).view(a.dtype)
 
@@ -208,65 +220,69 @@ def _copysign(a: Symbol, b: Symbol) -> Symbol:
     return ((a.view(bits) & (high - 1)) | (b.view(bits) & high)).view(a.dtype)
 
 
-def _isnan(a: Symbol) -> Symbol:
-    return a != a
+def _on_values(fn: Callable[..., Symbol]) -> Callable[..., Symbol]:
+    """Arguments that are numbers become symbols."""
+
+    def write(lanes: Lanes, *args: Any) -> Symbol:
+        return fn(*alike(lanes, args))
+
+    return write
 
 
-def _isinf(a: Symbol) -> Symbol:
-    return _absolute(a) == a.lanes.constant(a.dtype, np.inf)
-
-
-def _isfinite(a: Symbol) -> Symbol:
-    return _absolute(a) < a.lanes.constant(a.dtype, np.inf)
-
-
-def _full_like(lanes: Lanes, like: Symbol, value: Any) -> Symbol:
-    return lanes.constant(like.dtype, value)
-
-
-UFUNCS.update(
+PRIMITIVES.update(
     {
-        np.add: _arithmetic("add", "fadd"),
-        np.subtract: _arithmetic("sub", "fsub"),
-        np.multiply: _arithmetic("mul", "fmul"),
-        np.true_divide: _arithmetic("", "fdiv"),
-        np.floor_divide: _floor_divide,
-        np.fmod: _fmod,
-        np.remainder: _remainder,
-        np.equal: _compare("oeq", "eq"),
-        np.not_equal: _compare("une", "ne"),
-        np.less: _compare("olt", "slt"),
-        np.less_equal: _compare("ole", "sle"),
-        np.greater: _compare("ogt", "sgt"),
-        np.greater_equal: _compare("oge", "sge"),
-        np.bitwise_and: _bits("and"),
-        np.bitwise_or: _bits("or"),
-        np.bitwise_xor: _bits("xor"),
-        np.bitwise_not: _not,
-        np.left_shift: _shift(True),
-        np.right_shift: _shift(False),
-        np.maximum: _extreme(True),
-        np.minimum: _extreme(False),
-        np.absolute: _absolute,
-        np.negative: _negative,
-        np.sqrt: _intrinsic("sqrt"),
-        np.rint: _intrinsic("rint"),
-        np.floor: _intrinsic("floor"),
-        np.ceil: _intrinsic("ceil"),
-        np.trunc: _intrinsic("trunc"),
-        np.signbit: _signbit,
-        np.copysign: _copysign,
-        np.isnan: _isnan,
-        np.isinf: _isinf,
-        np.isfinite: _isfinite,
+        name: _on_values(fn)
+        for name, fn in {
+            "add": _arithmetic("add", "fadd"),
+            "sub": _arithmetic("sub", "fsub"),
+            "mul": _arithmetic("mul", "fmul"),
+            "truediv": _arithmetic("", "fdiv"),
+            "floordiv": _floor_divide,
+            "mod": _remainder,
+            "and": _bits("and"),
+            "or": _bits("or"),
+            "xor": _bits("xor"),
+            "lshift": _shift(True),
+            "rshift": _shift(False),
+            "lt": _compare("olt", "slt"),
+            "le": _compare("ole", "sle"),
+            "gt": _compare("ogt", "sgt"),
+            "ge": _compare("oge", "sge"),
+            "eq": _compare("oeq", "eq"),
+            "ne": _compare("une", "ne"),
+            "neg": _negative,
+            "invert": _not,
+            "greater_of": _extreme(True),
+            "less_of": _extreme(False),
+            "absolute": _absolute,
+            "copysign": _copysign,
+            "signbit": _signbit,
+            "isnan": lambda a: a != a,
+            "isinf": lambda a: _absolute(a) == a.like(np.inf),
+            "isfinite": lambda a: _absolute(a) < a.like(np.inf),
+            "sqrt": _intrinsic("sqrt"),
+            "rint": _intrinsic("rint"),
+            "floor": _intrinsic("floor"),
+            "ceil": _intrinsic("ceil"),
+            "trunc": _intrinsic("trunc"),
+            "quotient": _quotient,
+            "remainder": _remainder,
+            "fmod": _fmod,
+        }.items()
     }
 )
-FUNCTIONS.update(
-    {
-        np.where: where,
-        np.full_like: _full_like,
-        np.broadcast_arrays: lambda lanes, *arrays: arrays,
-        np.count_nonzero: lambda lanes, a: True,
-        np.isfinite: lambda lanes, a: _isfinite(a),
-    }
-)
+PRIMITIVES["select"] = where
+
+
+def _converted(lanes: Lanes, a: Symbol, *how: Any) -> Symbol:
+    """A scalar as the only lane of a vector."""
+    if lanes.count:
+        return convert(a, *how)
+    one = lanes.of(1)
+    type = one.type(a.dtype)
+    name = lanes.x.new(f"insertelement {type} poison, {a.type} {a.name}, i64 0")
+    found = convert(one.symbol(a.dtype, name), *how)
+    return found.new_in(lanes, f"extractelement {found.type} {found.name}, i64 0")
+
+
+PRIMITIVES["convert"] = _converted

@@ -1,0 +1,188 @@
+"""The vocabulary of lane functions: what may be asked of values, whoever computes them.
+
+A lane value is a NumPy array, or what another engine writes down for values that nobody knows yet
+(`Symbolic`). Both have `dtype`, `astype`, `view` and Python's operators; all else is a primitive of
+this file, defined here on arrays; the other engine has a table of its own with the same names.
+Nothing asks about values: a definition has no branch on them. Where looking at the values of an
+array saves work, that is a `shortcut` beside the definition, and a test compares the two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, Final, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+Lanes = npt.NDArray[Any]
+NAMES: Final[list[str]] = []  # of the primitives: what an engine must have
+
+
+class Symbolic:
+    """Values that an engine writes code for; the engine knows how to write each primitive."""
+
+    __array_ufunc__ = None  # an array beside it leaves operators to it
+
+    def primitive(self, name: str, args: tuple[Any, ...]) -> Any:
+        raise NotImplementedError
+
+
+class Function(Protocol):
+    """A lane function; `on_arrays` is what it does to arrays."""
+
+    on_arrays: Callable[..., Any]
+
+    def __call__(self, *args: Any) -> Any: ...
+
+
+def primitive(on_arrays: Callable[..., Any]) -> Function:
+    """A function that every engine has a form of its own for."""
+    name = on_arrays.__name__
+    NAMES.append(name)
+
+    @wraps(on_arrays)
+    def call(*args: Any) -> Any:
+        for value in args:
+            if isinstance(value, Symbolic):
+                return value.primitive(name, args)
+        return on_arrays(*args)
+
+    return _function(call, on_arrays)
+
+
+def shortcut(on_arrays: Callable[..., Any]) -> Callable[[Callable[..., Any]], Function]:
+    """Give a definition a way of its own on arrays, with the same bits sooner."""
+
+    def beside(definition: Callable[..., Any]) -> Function:
+        @wraps(definition)
+        def call(*args: Any) -> Any:
+            if any(isinstance(value, Symbolic) for value in args):
+                return definition(*args)
+            return on_arrays(*args)
+
+        return _function(call, on_arrays)
+
+    return beside
+
+
+def _function(call: Any, on_arrays: Callable[..., Any]) -> Function:
+    call.on_arrays = on_arrays
+    return call
+
+
+def on_arrays(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """A lane function as an engine calls it that has nothing but arrays."""
+    return getattr(fn, "on_arrays", fn)
+
+
+def const(like: Any, value: Any) -> Lanes:
+    """`value` as a lane of the type of `like`."""
+    return np.asarray(value, dtype=like.dtype)
+
+
+@primitive
+def select(condition: Any, a: Any, b: Any) -> Lanes:
+    """a where the condition holds, else b."""
+    return np.where(condition, a, b)
+
+
+@primitive
+def greater_of(a: Any, b: Any) -> Lanes:
+    """NaN wins; of two zeros it may be either."""
+    return np.maximum(a, b)
+
+
+@primitive
+def less_of(a: Any, b: Any) -> Lanes:
+    """NaN wins; of two zeros it may be either."""
+    return np.minimum(a, b)
+
+
+@primitive
+def absolute(a: Any) -> Lanes:
+    """|a|; the lowest signed integer wraps to itself."""
+    return np.abs(a)
+
+
+@primitive
+def copysign(a: Any, b: Any) -> Lanes:
+    return np.copysign(a, b)
+
+
+@primitive
+def signbit(a: Any) -> Lanes:
+    return np.signbit(a)
+
+
+@primitive
+def isnan(a: Any) -> Lanes:
+    return np.isnan(a)
+
+
+@primitive
+def isinf(a: Any) -> Lanes:
+    return np.isinf(a)
+
+
+@primitive
+def isfinite(a: Any) -> Lanes:
+    return np.isfinite(a)
+
+
+@primitive
+def sqrt(a: Any) -> Lanes:
+    return np.sqrt(a)
+
+
+@primitive
+def rint(a: Any) -> Lanes:
+    return np.rint(a)
+
+
+@primitive
+def floor(a: Any) -> Lanes:
+    return np.floor(a)
+
+
+@primitive
+def ceil(a: Any) -> Lanes:
+    return np.ceil(a)
+
+
+@primitive
+def trunc(a: Any) -> Lanes:
+    return np.trunc(a)
+
+
+@primitive
+def quotient(a: Any, b: Any) -> Lanes:
+    """Of integers, toward zero; x / 0 is 0, and the lowest by -1 wraps."""
+    none = b == 0
+    if np.ndim(a) == 0 and np.ndim(b) == 0:  # a scalar: Python divides it sooner
+        whole = 0 if none else abs(int(a)) // abs(int(b))
+        kind, below = np.result_type(a, b), bool(a < 0) != bool(b < 0)
+        return _wrapped(-whole if below else whole, kind)
+    floored = np.floor_divide(
+        np.where(none, a.dtype.type(0), a), np.where(none, b.dtype.type(1), b)
+    )
+    inexact = (floored * b != a) & ~none
+    return floored + (inexact & ((a < 0) != (b < 0))).astype(a.dtype)
+
+
+def _wrapped(value: int, kind: np.dtype[Any]) -> Any:
+    bits = np.dtype(f"u{kind.itemsize}")
+    return bits.type(value & ((1 << 8 * kind.itemsize) - 1)).view(kind)
+
+
+@primitive
+def remainder(a: Any, b: Any) -> Lanes:
+    """a - floor(a / b) * b with an exact quotient: the sign of b. By 0: NaN, of integers 0."""
+    return np.remainder(a, b)
+
+
+@primitive
+def fmod(a: Any, b: Any) -> Lanes:
+    """a - trunc(a / b) * b with an exact quotient: the sign of a. By 0: NaN, of integers 0."""
+    return np.fmod(a, b)
