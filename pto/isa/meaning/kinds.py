@@ -45,6 +45,8 @@ class Lane:
     # Of scalars: what must hold of the sources, and what is wrong where it does not.
     needs: Callable[..., Any] | None = None
     refused: Callable[..., PtoError] | None = None
+    # Of integer scalars: fn(Python's numbers), the same sooner than on arrays.
+    quick: Callable[[Case], Callable[..., int]] | None = None
 
     def function(self, case: Case) -> Callable[..., Any]:
         if self.make is not None:

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 import pytest
 
+from pto.ir.text.parser import parse
+from pto.isa.meaning import Lane
+from pto.isa.rules.rule import Case
+from pto.isa.table import rows
+from pto.run.reference import scalars
+from pto.target.profile import profile
+from pto.verify.operation import constant
 from tests.run.jit.both import agree, fails_alike
 
 KINDS: dict[str, Any] = {"f32": np.float32, "f16": np.float16, "bf16": ml_dtypes.bfloat16}
@@ -72,3 +80,49 @@ def test_comparisons_choose(word: str) -> None:
     text = program("i32", lines, "%r", "i32")
     for a, b in itertools.product(INTEGERS, INTEGERS[::3]):
         agree(text, [np.zeros(1, np.int32), a, b])
+
+
+_SHORT = ["i1", "i8", "ui8", "i32", "ui32", "i64", "ui64", "index"]
+_QUICK = [r for r in rows() if isinstance(r.body, Lane) and r.body.quick is not None]
+
+
+@pytest.mark.parametrize("kind", _SHORT)
+@pytest.mark.parametrize("row", _QUICK, ids=lambda r: r.name)
+def test_a_shortcut_on_pythons_numbers_gives_what_the_definition_gives(row: Any, kind: str) -> None:
+    """The definition is what compiled code is written from."""
+    assert isinstance(row.body, Lane)
+    wide = "i64" if kind == "index" else "index"
+    casts = row.name.startswith("arith.index_cast")
+    if (row.name in ("arith.extsi", "arith.extui", "arith.trunci")) or (casts and kind == "i1"):
+        pytest.skip("the types differ; index_cast stands for them")
+    target = wide if casts else "i1" if row.name == "arith.cmpi" else kind
+    words = [", slt", ", uge", ", eq"] if row.name == "arith.cmpi" else [""]
+    for word in words:
+        case = scalar_case(row, kind, target, len(row.operands), word.strip(", "))
+        bits = scalars.wrapper(case.op.operands[0].type)
+        some = sorted({bits(v) for v in (*INTEGERS, 2**63 - 1, -(2**63), 63, 64, 128)})
+        quick = row.body.quick(case)
+        slow = scalars.numbers(case, replace(row.body, quick=None))
+        for given in itertools.product(some, repeat=len(row.operands)):
+            if row.body.needs is not None and given[-1] == 0:
+                continue
+            with np.errstate(all="ignore"):
+                assert quick(*given) == slow(*given), (row.name, kind, given)
+
+
+def scalar_case(row: Any, kind: str, target: str, count: int, predicate: str) -> Case:
+    """The row as it stands in a program, on arguments of a type."""
+    args = ", ".join(f"%a{n}: {kind}" for n in range(count))
+    used = ", ".join(f"%a{n}" for n in range(count))
+    tail = f"{kind} to {target}" if row.name.startswith("arith.index_cast") else kind
+    first = f"{predicate}, " if predicate else ""
+    text = f"""
+module attributes {{pto.target_arch = "a5"}} {{
+  func.func @f({args}) -> {target} {{
+    %r = {row.name} {first}{used} : {tail}
+    return %r : {target}
+  }}
+}}
+"""
+    op = next(o for o in parse(text).walk() if o.name == row.name)
+    return Case(op, row, profile("a5"), constant)

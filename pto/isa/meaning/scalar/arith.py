@@ -80,19 +80,71 @@ def _signed(a: Lanes) -> Lanes:
     return -a.astype(np.int8) if a.dtype == np.bool_ else a.view(f"i{a.dtype.itemsize}")
 
 
+def _as_int(view: View, type: t.Type) -> Wrap:
+    """The same reading of one of Python's numbers."""
+    bits = bits_of(type)
+    mask, half = (1 << bits) - 1, 1 << (bits - 1)
+    if view is _signed:
+        return lambda value: ((value + half) & mask) - half
+    return wrapper(type) if view is _own else lambda value: value & mask
+
+
+def _quickly(fn: Callable[..., int], view: View) -> Callable[[Case], Callable[..., int]]:
+    """An operation on integers of any size, of which the low bits are kept."""
+
+    def make(case: Case) -> Callable[..., int]:
+        see, wrap = _as_int(view, case.op.operands[0].type), wrapper(case.op.results[0].type)
+        if len(case.op.operands) == 1:
+            return lambda a: wrap(fn(see(a)))
+        if view is _own:
+            return lambda a, b: wrap(fn(a, b))
+        return lambda a, b: wrap(fn(see(a), see(b)))
+
+    return make
+
+
 def _reading(view: View, fn: Callable[..., Any]) -> Callable[..., Any]:
     return lambda *sources: fn(*(view(a) for a in sources))
 
 
-def _integer(fn: Callable[..., Any], view: View = _own) -> Lane:
-    return Lane(_reading(view, fn))
+def _integer(
+    fn: Callable[..., Any], view: View = _own, quick: Callable[..., int] | None = None
+) -> Lane:
+    return Lane(_reading(view, fn), quick=_quickly(quick or fn, view))
 
 
-def _division(fn: Callable[..., Any], view: View) -> Lane:
-    def refused(a: Lanes, b: Lanes) -> PtoError:
-        return fail("PTO-S132", f"integer division of {view(a)} by zero")
+def _shift(fn: Callable[..., Any], view: View = _own) -> Lane:
+    """Shifts by the width or more have no value in MLIR; here they shift everything out."""
 
-    return Lane(_reading(view, fn), needs=lambda a, b: _own(b) != 0, refused=refused)
+    def quick(case: Case) -> Callable[..., int]:
+        type = case.op.operands[0].type
+        see, wrap, bits = _as_int(view, type), wrapper(type), bits_of(type)
+        mask = (1 << bits) - 1
+        return lambda a, b: wrap(fn(see(a), min(b & mask, bits)))
+
+    return Lane(_reading(view, fn), quick=quick)
+
+
+def _division(fn: Callable[..., Any], view: View, rounded: Callable[[int, int], int]) -> Lane:
+    def refused(a: Any, b: Any) -> PtoError:
+        return fail("PTO-S132", f"integer division of {a} by zero")
+
+    def divided(a: int, b: int) -> int:
+        if b == 0:
+            raise refused(a, b)
+        return rounded(a, b)
+
+    return Lane(
+        _reading(view, fn),
+        needs=lambda a, b: _own(b) != 0,
+        refused=refused,
+        quick=_quickly(divided, view),
+    )
+
+
+def _toward_zero(a: int, b: int) -> int:
+    whole = abs(a) // abs(b)
+    return whole if (a < 0) == (b < 0) else -whole
 
 
 def _floor_division(a: Lanes, b: Lanes) -> Lanes:
@@ -153,6 +205,13 @@ def _cmpi(case: Case) -> Callable[..., Lanes]:
     return _reading(_unsigned if word.startswith("u") else _signed, _COMPARE[word[1:]])
 
 
+def _quick_cmpi(case: Case) -> Callable[..., int]:
+    word, type = case.word("predicate") or "eq", case.op.operands[0].type
+    view = _own if word in _COMPARE else _unsigned if word.startswith("u") else _signed
+    test, see = _COMPARE[word if word in _COMPARE else word[1:]], _as_int(view, type)
+    return lambda a, b: int(test(see(a), see(b)))
+
+
 def _cmpf(case: Case) -> Callable[..., Lanes]:
     """Ordered predicates fail on NaN, unordered ones hold."""
     word = case.word("predicate") or "false"
@@ -179,7 +238,14 @@ def _resized(view: View) -> Lane:
         kind = kind_of(case.op.results[0].type)
         return lambda a: a if a.dtype == kind == np.bool_ else _sized(view(a), kind)
 
-    return Lane(make=make)
+    def quick(case: Case) -> Callable[[int], int]:
+        see, wrap = (
+            _as_int(view, case.op.operands[0].type),
+            wrapper(case.op.results[0].type),
+        )
+        return lambda a: wrap(see(a))
+
+    return Lane(make=make, quick=quick)
 
 
 def _converted(case: Case) -> Callable[[Lanes], Lanes]:
@@ -303,23 +369,23 @@ SCALAR: dict[str, Do | Lane | Known] = {
     "arith.addi": _integer(operator.add),
     "arith.subi": _integer(operator.sub),
     "arith.muli": _integer(operator.mul),
-    "arith.divsi": _division(lanes.div, _signed),
-    "arith.divui": _division(lanes.div, _unsigned),
-    "arith.ceildivsi": _division(_ceil_division, _signed),
-    "arith.ceildivui": _division(_ceil_division, _unsigned),
-    "arith.floordivsi": _division(_floor_division, _signed),
-    "arith.remsi": _division(fmod, _signed),
-    "arith.remui": _division(fmod, _unsigned),
-    "arith.andi": Lane(operator.and_),
-    "arith.ori": Lane(operator.or_),
-    "arith.xori": Lane(operator.xor),
-    "arith.shli": _integer(operator.lshift),
-    "arith.shrsi": _integer(operator.rshift, _signed),
-    "arith.shrui": _integer(operator.rshift, _unsigned),
-    "arith.maxsi": _integer(lanes.maximum, _signed),
-    "arith.maxui": _integer(lanes.maximum, _unsigned),
-    "arith.minsi": _integer(lanes.minimum, _signed),
-    "arith.minui": _integer(lanes.minimum, _unsigned),
+    "arith.divsi": _division(lanes.div, _signed, _toward_zero),
+    "arith.divui": _division(lanes.div, _unsigned, operator.floordiv),
+    "arith.ceildivsi": _division(_ceil_division, _signed, lambda a, b: -(-a // b)),
+    "arith.ceildivui": _division(_ceil_division, _unsigned, lambda a, b: -(-a // b)),
+    "arith.floordivsi": _division(_floor_division, _signed, operator.floordiv),
+    "arith.remsi": _division(fmod, _signed, lambda a, b: a - b * _toward_zero(a, b)),
+    "arith.remui": _division(fmod, _unsigned, operator.mod),
+    "arith.andi": Lane(operator.and_, quick=_quickly(operator.and_, _own)),
+    "arith.ori": Lane(operator.or_, quick=_quickly(operator.or_, _own)),
+    "arith.xori": Lane(operator.xor, quick=_quickly(operator.xor, _own)),
+    "arith.shli": _shift(operator.lshift),
+    "arith.shrsi": _shift(operator.rshift, _signed),
+    "arith.shrui": _shift(operator.rshift, _unsigned),
+    "arith.maxsi": _integer(lanes.maximum, _signed, max),
+    "arith.maxui": _integer(lanes.maximum, _unsigned, max),
+    "arith.minsi": _integer(lanes.minimum, _signed, min),
+    "arith.minui": _integer(lanes.minimum, _unsigned, min),
     "arith.addui_extended": _halves(_sum_and_carry, _unsigned),
     "arith.mulsi_extended": _halves(_product, _signed),
     "arith.mului_extended": _halves(_product, _unsigned),
@@ -333,7 +399,7 @@ SCALAR: dict[str, Do | Lane | Known] = {
     "arith.maxnumf": Lane(_number_wins(operator.gt)),
     "arith.minnumf": Lane(_number_wins(operator.lt)),
     "arith.negf": Lane(lanes.negative),
-    "arith.cmpi": Lane(make=_cmpi),
+    "arith.cmpi": Lane(make=_cmpi, quick=_quick_cmpi),
     "arith.cmpf": Lane(make=_cmpf),
     "arith.select": Do(lambda case: _select),
     "arith.index_cast": _resized(_signed),
@@ -349,7 +415,7 @@ SCALAR: dict[str, Do | Lane | Known] = {
     "arith.fptoui": Lane(make=_to_integer),
     "arith.bitcast": Lane(make=_same_bits),
     "builtin.unrealized_conversion_cast": Do(_cast),
-    "math.absi": _integer(absolute),
+    "math.absi": _integer(absolute, quick=abs),
     "math.exp": Lane(mathlib.exp),
     "math.log": Lane(mathlib.log),
     "math.sqrt": Lane(mathlib.sqrt),

@@ -11,6 +11,7 @@ from pto.core.memory import Space
 from pto.core.tile import Role, Tile
 from pto.isa.meaning.cube.accumulator import Outlet
 from pto.isa.meaning.handle.view import tile_type
+from pto.isa.meaning.lanes import convert
 from pto.isa.meaning.tile.mover import Change, Mover
 from pto.isa.rules.rule import Case
 
