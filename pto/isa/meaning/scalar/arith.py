@@ -415,7 +415,7 @@ SCALAR: dict[str, Do | Lane | Known] = {
     "arith.fptoui": Lane(make=_to_integer),
     "arith.bitcast": Lane(make=_same_bits),
     "builtin.unrealized_conversion_cast": Do(_cast),
-    "math.absi": _integer(absolute, quick=abs),
+    "math.absi": _integer(absolute, quick=lambda a: abs(a)),
     "math.exp": Lane(mathlib.exp),
     "math.log": Lane(mathlib.log),
     "math.sqrt": Lane(mathlib.sqrt),

@@ -265,7 +265,8 @@ class Mover(Elements):
     def rank(self, key: Callable[[Any], Symbol], j: Index, first: Index, last: Index) -> Symbol:
         mine = key(j)
         less = mine - mine.dtype.type(1)
-        lowest = mine == np.iinfo(mine.dtype).min  # nothing is less: all are equal or greater
+        # nothing is less than the lowest: all are equal or greater
+        lowest: Any = mine == np.iinfo(mine.dtype).min
 
         def step(k: Index, count: Symbol) -> tuple[Symbol]:
             at = first + k
