@@ -67,10 +67,8 @@ def emitter_of(op: Operation) -> Emit | None:
 
 def is_cheap(op: Operation) -> bool:
     """Whether it is not worth a piece alone: numbers, names of places, flags."""
-    body = op.body
-    if isinstance(body, Lane | Known) and op.results:
-        return all(isinstance(r.type, t.Scalar) for r in op.results)
-    return id(body) in CHEAP
+    numbers = bool(op.results) and all(isinstance(r.type, t.Scalar) for r in op.results)
+    return id(op.body) in CHEAP or (numbers and isinstance(op.body, Lane | Known))
 
 
 class Watch(Protocol):
@@ -263,7 +261,7 @@ class Emitter:
             outs.append((value, form, self.border + start))
             start += form.nbytes
         self._call(_Outside(self.compiler, op, ins, outs), start)
-        return [self._get(form, offset) for _, form, offset in outs]
+        return [self.get(form, offset) for _, form, offset in outs]
 
     def _area(self, values: Sequence[Value]) -> list[tuple[Value, int]]:
         offset, found = self.border, []
@@ -307,9 +305,6 @@ class Emitter:
             return
         for n, (type, name) in enumerate(native.parts):
             x.store(type, name, x.at("%frame", offset + 8 * n))
-
-    def _get(self, form: Native, offset: int) -> Native:
-        return self.get(form, offset)
 
     def get(self, form: Native, offset: int) -> Native:
         """Read a value of this form from the frame."""

@@ -34,7 +34,9 @@ def convert(
     keep_nan: bool = False,
 ) -> Symbol:
     """As `core.convert.convert`. A type that NumPy does not compute with is held as its bits."""
-    if src.is_packed or dst.is_packed or I1 in (src, dst):
+    if src.is_packed or dst.is_packed:
+        raise NotNative("packed elements")
+    if I1 in (src, dst):
         raise NotNative(f"a conversion from {src} to {dst}")
     if src is dst:
         return a
