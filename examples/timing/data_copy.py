@@ -1,4 +1,4 @@
-"""Loads and nothing else: how fast a core reads global memory, by the shape of what it reads."""
+"""Loads and nothing else: how fast cores read global memory, by the shape of what they read."""
 
 import pto
 
@@ -10,9 +10,10 @@ def data_copy(
     cols: int,
     role: str,
     repeat: int = 1,
-    whole: bool = True,
+    slices: int = 1,
 ) -> None:
-    """Each block reads its rows of `x` in tiles; again and again, all of it or tile by tile."""
+    """Each block reads its rows of `x` in tiles: all of it `repeat` times, or each of `slices` of
+    the columns so often before the next."""
     nbytes = rows * cols * 2
     layout = "NZ" if role == "mat" else "ND"
     tiles = [
@@ -20,13 +21,32 @@ def data_copy(
         for n in range(2 if nbytes <= 65536 else 1)
     ]
     height = x.shape[0] // pto.block_num()
+    width = x.shape[1] // (cols * slices) * cols
     first = pto.block_idx() * height
-    for _ in pto.range(0, repeat if whole else 1):
-        for i in pto.range(0, height, rows):
-            for j in pto.range(0, x.shape[1] // cols * cols, cols * len(tiles)):
-                for n, tile in enumerate(tiles):
-                    at = j + n * cols
-                    for _ in range(1 if whole else repeat):
+    for left in pto.range(0, width * slices, width):
+        for _ in pto.range(0, repeat):
+            for i in pto.range(0, height, rows):
+                for j in pto.range(0, width, cols * len(tiles)):
+                    for n, tile in enumerate(tiles):
+                        at = left + j + n * cols
                         pto.tload(tile, x[first + i : first + i + rows, at : at + cols])
-    pto.set_flag("MTE2", "V", 0)  # the program orders its pipes itself: nothing reads the tiles
+    _end()
+
+
+@pto.kernel(profile="a2a3")
+def read_together(x: pto.Global[pto.f16], rows: int, cols: int, role: str, apart: bool) -> None:
+    """All blocks read all of `x`: each from the top, or each from a place of its own (`apart`)."""
+    height, width = x.shape
+    layout = "NZ" if role == "mat" else "ND"
+    tile = pto.tile(rows, cols, pto.f16, role=role, layout=layout, address=0)
+    for i in pto.range(0, height, rows):
+        top = (i + pto.block_idx() * rows) % height if apart else i
+        for j in pto.range(0, width, cols):
+            pto.tload(tile, x[top : top + rows, j : j + cols])
+    _end()
+
+
+def _end() -> None:
+    """The program orders its pipes itself: nothing reads the tiles."""
+    pto.set_flag("MTE2", "V", 0)
     pto.wait_flag("MTE2", "V", 0)

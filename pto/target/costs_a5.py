@@ -18,7 +18,6 @@ CHIP = Chip(
     small_copies=1.0,
     l2_read=6.0e12,  # datacopy
     l2_bytes=128.0e6,  # pypto platform file
-    l2_capacity_weight=0.0,  # vendor matmul of 8192 pays nothing for want of room
     unaligned=32,  # datacopy of 12287 columns: rows of 2048 take 1.02, of 512 1.08 as long
     flag=10,
     cross_core=200,

@@ -20,6 +20,7 @@ from pto.isa.rules.rule import Case
 
 _REPEAT = 256
 _BLOCK = 32
+_RECORD = 8
 _GROUPS = 16  # of banks in UB: 32 bytes of each in turn
 # What a lane function costs more, or less, than an addition.
 _FUNCTIONS: dict[Any, str] = {
@@ -155,7 +156,23 @@ def _column_fold(kind: str, sources: list[Tile], targets: list[Tile]) -> tuple[S
     return tuple(steps) or (Step("unary", width, cols, 1, size == 2),)
 
 
+def _records(kind: str, sources: list[Tile], targets: list[Tile]) -> tuple[Step, ...]:
+    """What is sorted are records of eight bytes, a value and its place."""
+    (step,) = _one(kind, sources, targets)
+    rows, cols = targets[0].get_valid()
+    count = rows * cols * targets[0].type.itemsize // _RECORD
+    return (step._replace(elements=count),)
+
+
+def _gather(kind: str, sources: list[Tile], targets: list[Tile]) -> tuple[Step, ...]:
+    """By indices, element by element; by a pattern, whole registers."""
+    return _one("rearrange" if len(sources) == 1 else kind, sources, targets)
+
+
 _LOWERED: dict[str, Callable[[str, list[Tile], list[Tile]], tuple[Step, ...]]] = {
     "row_fold": _row_fold,
     "column_fold": _column_fold,
+    "block_sort": _records,
+    "merge": _records,
+    "gather": _gather,
 }

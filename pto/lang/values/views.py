@@ -100,6 +100,12 @@ class Global(Handle, Generic[E]):
         shape = (*self.shape[:-1], last)
         return view_of(current(), pointer, kind, shape, contiguous(shape))
 
+    @property
+    def T(self) -> Global[E]:
+        """The same elements with the dimensions in the opposite order."""
+        shape, strides = self.shape[::-1], self.strides[::-1]
+        return view_of(current(), self.pointer, self.dtype, shape, strides)
+
 
 def contiguous(shape: Sequence[int]) -> tuple[int, ...]:
     """Strides of elements row by row."""

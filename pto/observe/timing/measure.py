@@ -134,9 +134,9 @@ def time_core(launch: Launch, bench: Bench, kinds: list[Kind], sequence: Sequenc
     cores = min(cores_for(kinds[0].stream, bench), launch.blocks)
     shortest = min((r.row_bytes for kind in kinds for r in regions_of(kind.stream)), default=LINE)
     line = LINE if shortest >= LINE else LINE // 4
-    first = Cache(bench.chip, bench.l2_bytes, launch.arrays, line=line)
+    first = Cache(bench.l2_bytes, launch.arrays, line=line)
     traffic_of(first, kinds, sequence, cores)
-    again = Cache(bench.chip, bench.l2_bytes, launch.arrays, first.dirty, line)
+    again = Cache(bench.l2_bytes, launch.arrays, first.dirty, line)
     traffic = traffic_of(again, kinds, sequence, cores)
     stream = joined([kinds[which].stream for which in sequence])
     prices = priced(stream, bench)

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pto.observe.timing import clock
+from pto.observe.timing.cache import LINE
 from pto.observe.timing.clock import Times
 from pto.observe.timing.price import Price
 from pto.observe.timing.stream import Stream
@@ -79,7 +80,7 @@ def settle(stream: Stream, chip: Chip, mhz: float, prices: list[Price], load: Lo
         bytes_take = np.where(table["hit_rate"] > 0, hit + miss, 0.0)
         occupancy[load.items] = start[load.items] + np.maximum(least, bytes_take)
         late = table["lat_miss"] * (1 + table["lat_load"] * np.minimum(1.0, filled[window]))
-        latency[load.items] = np.where(load.missed > 0, late, table["lat_hit"])
+        latency[load.items] = _latency(load, table["lat_hit"], late, table["hit_rate"])
         if (load.missed > 0).any():
             latency[load.items[int(np.argmax(load.missed > 0))]] += chip.cold_start_us * mhz
         times = clock.run(stream, chip, occupancy.tolist(), latency.tolist())
@@ -102,6 +103,22 @@ def settle(stream: Stream, chip: Chip, mhz: float, prices: list[Price], load: Lo
         l2 / max(seconds, 1e-12) / chip.l2_read,
         passes,
     )
+
+
+def _latency(load: Load, hit: Array, miss: Array, rate: Array) -> Array:
+    """From the end of the occupancy to the last byte: how much a miss is felt.
+
+    Lines are asked for one after the other, so one that misses is late by `miss - hit` less what is
+    asked for behind it. Expected, with misses anywhere: the gap from the last one to the end is
+    exponential, and no longer than the transfer.
+    """
+    more = np.maximum(miss - hit, 0.0)
+    a_line = LINE / np.maximum(rate, 1e-9)
+    often = np.maximum(load.missed / a_line, 1e-12)  # misses a cycle
+    reach = np.minimum(more, load.nbytes / LINE * a_line)
+    none = np.exp(-often * reach)
+    felt = more * (1 - none) - (1 - none * (1 + often * reach)) / often
+    return hit + np.clip(felt, 0.0, more)
 
 
 def _windows(nbytes: Array) -> Array:

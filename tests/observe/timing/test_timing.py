@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from functools import cache
 
 import numpy as np
 import pytest
 
 import pto
-from examples.timing.gemm import gemm
+from examples.timing.published import gemms
 from pto.core.errors import PtoError
 from pto.isa.cost.describe import FIXED, REGISTERS, RUN
 from pto.isa.meaning.kinds import Do
@@ -18,29 +17,9 @@ from pto.observe import timing
 from pto.observe.timing.trace import chrome
 from pto.target import costs_a2a3, costs_a5
 
-# us, share of the matrix unit, of MTE1 and of MTE2: pto-isa, kernels/manual/a2a3/gemm_performance
-PUBLISHED = {1536: (38.8, 0.545, 0.422, 0.722), 3072: (206.7, 0.790, 0.620, 0.909)}
-
-
-@cache
-def gemm_of(size: int) -> timing.Timing:
-    return gemm[24].time(*[(size, size)] * 3, 4, device="910b1")
-
-
-@pytest.mark.parametrize("size", PUBLISHED)
-def test_a_published_gemm(size: int):
-    found = gemm_of(size)
-    us, cube, mte1, mte2 = PUBLISHED[size]
-    assert found.us == pytest.approx(us, rel=0.10)
-    busy = found.busy["core"]
-    assert busy["M"] == pytest.approx(cube, abs=0.05)
-    assert busy["MTE1"] == pytest.approx(mte1, abs=0.05)
-    assert busy["MTE2"] == pytest.approx(mte2, abs=0.06)
-    assert found.bound == "core MTE2"
-
 
 def test_one_accumulator_makes_the_matrix_unit_wait_for_the_store():
-    found = gemm_of(3072)
+    found = next(p for p in gemms() if p.name == "GEMM 3072").time()
     waits = {(w.pipe, w.behind.name): w for w in found.waits}
     assert waits["M", "pto.tstore"].saves_us > 0
     assert "M waits" in str(found)
