@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from pto.cli import console, cpp
+from pto.cli.time import add_outputs, timed
 from pto.core.errors import fail
 from pto.core.output import write_whole
 from pto.core.render import Piece
@@ -34,6 +35,8 @@ EXAMPLES = """\
   pto run add.pto --arg a=rand --arg b=rand --arg c=zeros --sanitize --fix
                                  write add.fixed.pto, with the flags that were missing
   pto run mm.pto --entry kernel --blocks 24 --out results/
+  pto run mm.pto --blocks 24 --arg a=zeros --arg b=zeros --arg c=zeros --time --device 910b1
+                                 how long that takes on the chip; nothing is computed
   pto run add.pto --arg a=rand --arg b=rand --arg c=zeros --step 14
                                  stop before line 14 and show its operands
   pto run add.cpp --entry "add<float, 16, 64>" --arg out=zeros:16x64xf32 --arg x=rand:16x64xf32
@@ -54,10 +57,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     watch.add_argument("--step", nargs="?", const="+1", metavar="LINE|+N", help=_STEP)
     watch.add_argument("--sanitize", action="store_true", help=_SANITIZE)
     watch.add_argument("--schedule", metavar="S", help=_SCHEDULE)
+    watch.add_argument("--time", nargs="?", const="shapes", choices=("shapes", "data"), help=_TIME)
+    add_outputs(parser)
     parser.add_argument("--automatic", action="store_true", help=_AUTOMATIC)
     parser.add_argument("--fix", action="store_true", help=_FIX)
     parser.add_argument("-o", dest="fixed", metavar="FILE", help="where --fix writes")
-    parser.add_argument("--format", choices=("text", "json", "sarif"), default="text", help=_FORMAT)
+    parser.add_argument("--format", choices=_FORMATS, default="text", help=_FORMAT)
     parser.add_argument("--timeout", type=float, metavar="S", help="end a run that takes longer")
     parser.add_argument("--seed", type=int, default=0, help="for rand")
     parser.add_argument("--out", metavar="DIR", help="write every array there as NAME.npy")
@@ -76,7 +81,9 @@ _AUTOMATIC = (
 )
 _SCHEDULE = "when effects happen: program (default), early, late or random:SEED; a race shows so"
 _FIX = "with --sanitize: write FILE.fixed.pto, with fixes that were proven by a run"
-_FORMAT = "how --sanitize shows what it finds"
+_FORMATS = ("text", "json", "sarif", "html")
+_FORMAT = "how --sanitize (text, json, sarif) and --time (text, json, html) show what they find"
+_TIME = "how long on the chip, as `pto time`: from shapes, or with the arrays' data"
 _ARG = "data.npy, rand[:1024xf32], zeros, ones, range, full(1.5), or a number"
 
 
@@ -84,12 +91,14 @@ def run(args: argparse.Namespace) -> int:
     if cpp.is_source(args.file):
         return cpp.run(args)
     engine = chosen_engine(args.engine)
-    if args.fix and not args.sanitize:
-        raise fail("PTO-U232", "--fix needs --sanitize: fixes are proven by a watched run")
+    _require_fitting(args)
     module = parse_file(args.file)
     kernels = entry_functions(module, args.entry)
     params = parameters(*kernels)
     values = build(params, parse_args(args.arg), args.seed)
+    if args.time:
+        args.data = args.time == "data"
+        return timed(module, values, args)
     before = [v.copy() if isinstance(v, np.ndarray) else v for v in values]
     options: dict[str, Any] = {
         "entry": args.entry,
@@ -124,6 +133,17 @@ def run(args: argparse.Namespace) -> int:
     if args.out:
         save(Path(args.out), params, values)
     return code
+
+
+def _require_fitting(args: argparse.Namespace) -> None:
+    """Options that mean something only beside another one."""
+    if args.fix and not args.sanitize:
+        raise fail("PTO-U232", "--fix needs --sanitize: fixes are proven by a watched run")
+    given = "--trace" if args.trace else "--html" if args.html else f"--format {args.format}"
+    if not args.time and (args.trace or args.html or args.format == "html"):
+        raise fail("PTO-U232", f"{given} needs --time: it shows when each pipe was busy")
+    if args.time and args.format == "sarif":
+        raise fail("PTO-U232", "--format sarif needs --sanitize: a time is no finding")
 
 
 def _sanitized(

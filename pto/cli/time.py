@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from pto.cli import console
 from pto.core.render import Piece
+from pto.ir.graph import Module
 from pto.ir.text.parser import parse_file
 from pto.run.launch.arguments import build, parameters, parse_args
 from pto.run.launch.host import entry_functions
@@ -33,10 +35,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--profile", metavar="P", help="a2a3 or a5; default: as declared")
     parser.add_argument("--device", metavar="D", help="a chip: 910b1, 950pr, ...; or all")
     parser.add_argument("--data", action="store_true", help=_DATA)
-    parser.add_argument("--format", choices=("text", "json"), default="text")
+    parser.add_argument("--format", choices=("text", "json", "html"), default="text")
+    add_outputs(parser)
+    parser.add_argument("--seed", type=int, default=0, help="for rand")
+
+
+def add_outputs(parser: argparse.ArgumentParser) -> None:
+    """What `pto run --time` has too."""
     parser.add_argument("--trace", metavar="FILE", help="write a timeline in Chrome's format")
     parser.add_argument("--html", metavar="FILE", help="write the timeline as a page")
-    parser.add_argument("--seed", type=int, default=0, help="for rand")
 
 
 _ARG = "as for `pto run`; only shapes count, unless --data is given"
@@ -44,11 +51,16 @@ _DATA = "run with the arrays' values: needed where data decides what a program d
 
 
 def run(args: argparse.Namespace) -> int:
-    from pto.observe.timing import benches, time
-
     module = parse_file(args.file)
     kernels = entry_functions(module, args.entry)
-    values = build(parameters(*kernels), parse_args(args.arg), args.seed)
+    return timed(module, build(parameters(*kernels), parse_args(args.arg), args.seed), args)
+
+
+def timed(module: Module, values: Sequence[Any], args: argparse.Namespace) -> int:
+    """Times a launch and shows what came of it; `args.device` may be all."""
+    from pto.observe.timing import benches, time
+    from pto.target.device import device as find_device
+
     options: dict[str, Any] = {
         "args": values,
         "blocks": args.blocks,
@@ -57,13 +69,12 @@ def run(args: argparse.Namespace) -> int:
         "data": args.data,
     }
     if args.device == "all":
-        first = time(module, **options)
-        profile = next(
-            b.device.profile
-            for b in benches("a2a3") + benches("a5")
-            if b.device.name == first.device
-        )
-        found = [time(module, **options, device=b.device.name) for b in benches(profile)]
+        usual = time(module, **options)
+        others = (b.device.name for b in benches(find_device(usual.device).profile))
+        found = [
+            usual if name == usual.device else time(module, **options, device=name)
+            for name in others
+        ]
     else:
         found = [time(module, **options, device=args.device)]
     if args.trace:
@@ -72,6 +83,8 @@ def run(args: argparse.Namespace) -> int:
         found[0].html(args.html)
     if args.format == "json":
         print(json.dumps([each.to_json() for each in found], indent=2))
+    elif args.format == "html":
+        print(found[0].html(None, *found[1:]))
     elif len(found) == 1:
         console.write([("", f"{found[0]}\n")])
     else:
