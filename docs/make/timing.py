@@ -25,10 +25,11 @@ percent of the time, measured/predicted. *Bound* says whether the busiest pipe i
 `python -m docs.make.timing` writes this page.
 """
 _REASONS = """\
-What it does not know: that blocks which read one address at a time wait for each other (the rows
-"the same at a time"; no rule fits all four), that the FIX pipe works beside the product with unit
-flags, and the scalar work of a library. Vector adds that pass by the L2 cache are left out: no PTO
-load can ask for it.
+What it does not know: that the L2 cache gives whole lines, so that loads of 128 bytes out of it are
+up to three times slower, and that blocks which read one address at a time wait for each other (both:
+the rows "all blocks all of"; no rule has been found that fits them and the products); that the FIX
+pipe works beside the product with unit flags; the scalar work of a library. Vector adds that pass by
+the L2 cache, and flash attention, are not replayed yet.
 """
 
 

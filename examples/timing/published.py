@@ -201,7 +201,7 @@ _ADDS = (
 
 
 def adds() -> Iterator[Published]:
-    """8192 x 8192 in f16. Cases 5 and 6 pass by the L2 cache, which no PTO load can ask for."""
+    """8192 x 8192 in f16. Cases 5 and 6 pass by the L2 cache, which a tile load cannot ask for."""
     for device, case, us, busy, columns, buffers, blocks in _ADDS:
         shape = (8192 * 8192 // columns, columns)
         yield Published(

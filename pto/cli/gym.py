@@ -13,9 +13,9 @@ from pto import __version__
 from pto.cli import console
 from pto.core.errors import fail
 from pto.core.render import Sources
-from pto.gym import mutate, report
+from pto.gym import mutate, report, timed
 from pto.gym.cases import expected_cases, find_programs
-from pto.gym.pool import ENGINE, MUTATED, SANITIZED, Options, default_jobs, run_programs
+from pto.gym.pool import ENGINE, MUTATED, SANITIZED, TIMED, Options, default_jobs, run_programs
 from pto.gym.result import Result
 from pto.gym.selection import select
 from pto.run.launch.engine import chosen_engine, wants_sanitizer
@@ -45,6 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     watch.add_argument("--sanitize", action="store_true", help="look for races and bad flags too")
     watch.add_argument("--mutate", action="store_true", help=_MUTATE)
     watch.add_argument("--schedule", metavar="S", default="", help=_SCHEDULE)
+    watch.add_argument("--time", action="store_true", help=_TIME)
     parser.add_argument("--json", action="store_true", help="everything, as JSON")
     parser.add_argument("--keep", metavar="DIR", type=Path, help="leave work directories in DIR")
 
@@ -52,6 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 _SYNC = "insert flags into programs that leave this to a compiler, before they run"
 _SCHEDULE = "when effects happen: program (default), early, late or random:SEED"
 _MUTATE = "take out every flag, barrier and signal alone: does the sanitizer notice?"
+_TIME = "tell how long every case takes on the chip; one whose time is unknown or none fails"
 _TIMEOUT = "seconds a case may take; default: 600"
 
 
@@ -94,6 +96,8 @@ def run(args: argparse.Namespace) -> int:
 def _launcher(args: argparse.Namespace) -> str:
     if args.mutate:
         return MUTATED
+    if args.time:
+        return TIMED
     return SANITIZED if wants_sanitizer(args.sanitize) else ENGINE
 
 
@@ -126,6 +130,8 @@ def _show(results: list[Result], args: argparse.Namespace, wall: float) -> None:
         console.write(block)
     how = f", schedule {args.schedule}" if args.schedule else ""
     console.write(report.summary(results, f"{_engine(args)}{how}", wall))
+    if args.time:
+        console.write(timed.summary(results))
 
 
 def _engine(args: argparse.Namespace) -> str:

@@ -33,6 +33,7 @@ from pto.run.launch.call import PtoWarning
 
 ENGINE = "pto.run.launch.host:launch"
 SANITIZED = "pto.observe.sanitize:launch_sanitized"  # a finding makes a case fail
+TIMED = "pto.gym.timed:launch_timed"  # the time of every launch on a chip is told too
 MUTATED = "pto.gym.mutate:launch_mutated"  # every mutant of a program is judged too
 _TICK = 0.5  # seconds between looks at the clock
 _GRACE = 5.0  # seconds a worker has to notice by itself that a script ran out of time

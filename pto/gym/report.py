@@ -137,6 +137,7 @@ def _plain(result: Result) -> Mapping[str, Any]:
         "status": result.status,
         "stage": result.stage,
         "seconds": result.seconds,
+        "us": result.us or None,
         "target": result.target,
         "difference": None
         if difference is None

@@ -44,3 +44,4 @@ class Result:
     difference: Difference | None = None
     target: str = ""
     mutants: tuple[Mutant, ...] = ()  # of a run that judges them
+    us: float = 0.0  # on the chip, of a run that times it

@@ -170,6 +170,7 @@ class Runner:
             return replace(blank, status="not run", stage="generate", diagnostics=(missing,))
         launches: list[KernelCall] = []
         mutants: list[Mutant] = []
+        times: list[float] = []
         stage: list[Stage] = ["run"]
 
         def submit(launch: KernelCall) -> None:
@@ -181,6 +182,7 @@ class Runner:
                 raise PtoError(*errors)
             done = self._submit(kernel, launch, arguments)
             mutants.extend(getattr(done, "mutants", ()))
+            times.append(getattr(done, "us", 0.0))
 
         try:
             done = host.run(Directory(work), submit, case)
@@ -195,7 +197,7 @@ class Runner:
         if problem is not None:
             return replace(blank, status="not run", stage="read", diagnostics=(problem,))
         # as far as it ran; its judge decides
-        return replace(blank, status="passed", mutants=tuple(mutants))
+        return replace(blank, status="passed", mutants=tuple(mutants), us=sum(times))
 
     def _submit(self, kernel: Checked, launch: KernelCall, arguments: Sequence[Any]) -> object:
         return self.launch(

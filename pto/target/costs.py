@@ -62,6 +62,9 @@ class Chip:
     vector_functions: bool  # a vector scope or tile operation is one function with start-up
 
 
+OTHER = "other>path"  # between buffers, where nobody has published a rate
+
+
 @dataclass(frozen=True, slots=True)
 class Costs:
     """Everything about time that one profile has."""
@@ -73,7 +76,7 @@ class Costs:
     guessed: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def of(self, name: str) -> Cost:
-        found = self.classes.get(name)
+        found = self.classes.get(name) or (self.classes.get(OTHER) if ">" in name else None)
         if found is None:
             raise fail("PTO-C001", f"nothing is known about the cost of `{name}` on this chip")
         return found

@@ -7,7 +7,7 @@ vector throughput. `cce`: pto-isa's cost model of 910B3. `pypto`: its platform f
 
 from __future__ import annotations
 
-from pto.target.costs import Chip, Costs, cost
+from pto.target.costs import OTHER, Chip, Costs, cost
 
 CHIP = Chip(
     mhz=1850,
@@ -51,6 +51,7 @@ CLASSES = {
     "l0c>ub": cost("store", "guess", "as l0c>l1", start=50, rate=128),
     "l1>ub": cost("store", "vendor", "pypto platform file", start=30, rate=128),
     "ub>l1": cost("store", "vendor", "pypto platform file", start=30, rate=128),
+    OTHER: cost("store", "guess", "as ub>l1", start=30, rate=128),
     "l1>l1": cost("store", "guess", "as ub>l1", start=30, rate=128),
     "ub>ub": cost("vector", "guess", "pypto platform file: 256 bytes a cycle", fixed=24, slope=1),
     "product": cost("product", "measured", "gemm, vendor matmul", head=12.5, f32_passes=2),

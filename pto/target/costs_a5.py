@@ -6,7 +6,7 @@ simulator of vector functions. `gym`: the cycle tables of PTO-Gym's manual of mi
 
 from __future__ import annotations
 
-from pto.target.costs import Chip, Costs, cost
+from pto.target.costs import OTHER, Chip, Costs, cost
 
 CHIP = Chip(
     mhz=1650,
@@ -50,6 +50,7 @@ CLASSES = {
     "l0c>ub": cost("store", "vendor", "pypto platform file", start=50, rate=128),
     "l1>ub": cost("store", "vendor", "pypto platform file", start=30, rate=128),
     "ub>l1": cost("store", "vendor", "pypto platform file", start=30, rate=128),
+    OTHER: cost("store", "guess", "as ub>l1", start=30, rate=128),
     "l1>l1": cost("store", "guess", "as ub>l1", start=30, rate=128),
     "ub>ub": cost("vector", "guess", "256 bytes a cycle", fixed=24, slope=1),
     # f32: the platform file says 8 of k a cycle, pypto's fit eight passes of that

@@ -6,7 +6,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from docs.make.timing import replayed
+from docs.make.timing import PAGE, replayed
 from examples.timing.conv2d import conv2d
 from examples.timing.gemm import Tiling, gemm
 from examples.timing.gemm_mx import gemm_mx
@@ -38,6 +38,13 @@ def test_a_published_time(row: Published):
     assert found.bound in ("right", "")
     if "M" in row.busy:
         assert found.busy["M"] == pytest.approx(row.busy["M"], abs=0.05)
+
+
+def test_the_page_has_every_row():
+    text = PAGE.read_text()
+    assert len(list(published())) >= 60
+    for row in published():
+        assert f"| {row.name} | {row.device} | {row.us:.1f} |" in text
 
 
 @pytest.mark.parametrize(

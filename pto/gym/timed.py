@@ -1,0 +1,50 @@
+"""`pto gym --time`: every launch of a case is timed for a chip before it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pto.core.errors import PtoError, fail
+from pto.core.render import Piece
+from pto.gym.result import Result
+from pto.ir.graph import Module
+from pto.observe.timing import Timing, time
+from pto.run.launch.host import Report, launch
+
+
+@dataclass(frozen=True, slots=True)
+class Timed:
+    """A launch that ran, and how long it takes on the chip."""
+
+    report: Report
+    us: float
+
+
+def launch_timed(module: Module, **options: Any) -> Timed:
+    """As `launch`; a launch whose time cannot be told, or is none, fails."""
+    timing = timed(module, {n: options[n] for n in ("entry", "args", "blocks", "profile")})
+    if not timing.core_us > 0:
+        raise fail("PTO-C003", f"{timing.kernel} takes no time on {timing.device}")
+    return Timed(launch(module, **options), timing.us)
+
+
+def timed(module: Module, options: dict[str, Any]) -> Timing:
+    """Without data, where data decides nothing."""
+    try:
+        return time(module, **options)
+    except PtoError as error:
+        if error.code != "PTO-C010":
+            raise
+        return time(module, **options, data=True)
+
+
+def summary(results: Sequence[Result]) -> list[Piece]:
+    """How many were timed, and between which bounds."""
+    timed = sorted((r for r in results if r.us), key=lambda r: r.us)
+    if not timed:
+        return [("warning", "no case was timed\n")]
+    first, last = timed[0], timed[-1]
+    text = f"{len(timed)} timed: {first.us:.1f} us ({first.name}) to {last.us:.1f} us ({last.name})"
+    return [("", f"{text} on the chip\n")]
