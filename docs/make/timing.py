@@ -28,7 +28,7 @@ _REASONS = """\
 What it does not know: that the L2 cache gives whole lines, so that loads of 128 bytes out of it are
 up to three times slower, and that blocks which read one address at a time wait for each other (both
 in the rows "all blocks all of"; no rule was found that fits them and the products); that the FIX
-pipe works beside the product with unit flags; the scalar work of a library. Not replayed yet: vector
+pipe works beside the product with unit flags; the scalar work of a library. Not replayed: vector
 adds that pass by the L2 cache, and flash attention.
 """
 
