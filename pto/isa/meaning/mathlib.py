@@ -138,7 +138,7 @@ def _exp_of_small(x: F64) -> F64:
     turned = clear * _LOG2E + _TO_INTEGER
     y = _exp_near(clear, turned - _TO_INTEGER)
     scaled = (y.view(np.int64) + (turned.view(np.int64) << 52)).view(np.float64)
-    return select(isnan(x), x, scaled)
+    return select(isnan(x), np.nan, scaled)
 
 
 def _exp_near(x: F64, n: F64) -> F64:
@@ -158,7 +158,7 @@ def exp64(x: F64) -> F64:
         y = _exp_near(clear, n)
         half = select(isnan(n), 0.0, floor(n * 0.5)).astype(np.int64)
         rest = select(isnan(n), 0.0, n).astype(np.int64) - half
-        return select(isnan(x), x, (y * _two_to(half)) * _two_to(rest))
+        return select(isnan(x), np.nan, (y * _two_to(half)) * _two_to(rest))
 
 
 def tanh64(x: F64) -> F64:
@@ -201,8 +201,8 @@ def log64(x: F64) -> F64:
 
 def _log_edges(x: F64, y: F64) -> F64:
     y = select(x == 0, -np.inf, y)
-    y = select(x < 0, np.nan, y)
-    return select(isnan(x) | (x == np.inf), x, y)
+    y = select((x < 0) | isnan(x), np.nan, y)  # NaN of one sign and payload, whatever came in
+    return select(x == np.inf, x, y)
 
 
 def pow64(x: F64, y: F64) -> F64:
