@@ -32,6 +32,8 @@ NAVIGATION: list[tuple[str, Any]] = [
             ("Movement", "guide/movement.md"),
             ("Execution and profiles", "guide/execution.md"),
             ("Porting from a2a3 to a5", "guide/porting.md"),
+            ("How long on the chip", "guide/timing.md"),
+            ("Times, measured and predicted", "timing.md"),
             ("The sanitizer", "guide/sanitizer.md"),
             ("Testing and debugging", "guide/testing.md"),
             ("Bring your C++ kernel", "guide/cpp.md"),

@@ -9,12 +9,14 @@ numbers are data of `target`, the amounts of work facts of the rows (`isa/cost`)
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from pto.core.errors import PtoError
 from pto.ir.graph import Module
+from pto.observe.timing.advice import with_flags
 from pto.observe.timing.chips import Bench, bench, benches
 from pto.observe.timing.measure import Launch
 from pto.observe.timing.report import time_launch
@@ -61,4 +63,11 @@ def time(
     given = [a.copy() if data and isinstance(a, np.ndarray) else a for a in args]
     launch = Launch(module, functions, target.profile, given, int(np.prod(blocks)), data)
     name = ", ".join(map(name_of, functions))
-    return time_launch(launch, chip, name, notes)
+    found = time_launch(launch, chip, name, notes)
+    changed = with_flags(module, functions, target.profile)
+    if changed is not None:
+        other = replace(launch, module=changed, functions=entry_functions(changed, entry))
+        found.offer(
+            "flags instead of barriers, as pto sync puts them", time_launch(other, chip, name)
+        )
+    return found

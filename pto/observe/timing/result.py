@@ -21,6 +21,7 @@ from pto.observe.timing.stream import Job, Stream
 
 _FULL = 0.9  # of what memory gives: it is the bound
 _FULL_L2 = 0.93
+_WORTH = 0.98  # of the time: a remedy that saves less is not offered
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,17 @@ class Waiting:
             f"{self.pipe} waits {self.us:.1f} us for '{self.behind.name}'{whom} before"
             f" '{self.op.name}'{place}, {self.times} times{saved}"
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Remedy:
+    """A change of the program that was timed: what it is, and what it saves."""
+
+    change: str
+    saves_us: float
+
+    def __str__(self) -> str:
+        return f"{self.change}: {self.saves_us:.1f} us less"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +109,12 @@ class Timing:
     load: Load | None = field(default=None, repr=False)
     memory_rate: float = 0.0  # bytes a second
     l2_rate: float = 0.0
+    remedies: list[Remedy] = field(default_factory=list[Remedy])
+
+    def offer(self, change: str, other: Timing) -> None:
+        """A changed program, where it is faster."""
+        if other.us < _WORTH * self.us:
+            self.remedies.append(Remedy(change, self.us - other.us))
 
     def __repr__(self) -> str:
         return str(self)
@@ -115,7 +133,7 @@ class Timing:
             f"  memory   {_size(self.hbm_bytes)} ({self.hbm_share:.0%} of its rate),"
             f" L2 {_size(self.l2_bytes)} ({self.l2_share:.0%})"
         )
-        lines += [f"  {wait}" for wait in self.waits]
+        lines += [f"  {each}" for each in (*self.waits, *self.remedies)]
         if self.guessed >= 0.005:
             lines.append(f"  {self.guessed:.0%} of the busy time rests on guesses")
         return "\n".join([*lines, *(f"  {note}" for note in self.notes)])
@@ -192,6 +210,7 @@ class Timing:
                 }
                 for w in self.waits
             ],
+            "remedies": [{"change": r.change, "saves_us": r.saves_us} for r in self.remedies],
             "notes": list(self.notes),
         }
 

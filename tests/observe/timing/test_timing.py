@@ -54,6 +54,26 @@ def test_blocks_beyond_the_cores_take_turns():
     assert one.core_us < two.core_us < four.core_us
 
 
+@pto.kernel(profile="a2a3")
+def barriers(x: pto.Global[pto.f32], y: pto.Global[pto.f32]) -> None:
+    tiles = [pto.tile(64, 128, pto.f32, address=n * 32768) for n in (0, 1)]
+    for i in pto.range(0, 1024, 128):
+        for n, t in enumerate(tiles):
+            row = i + n * 64
+            pto.tload(t, x[row : row + 64, :])
+            pto.barrier("ALL")
+            pto.tstore(y[row : row + 64, :], t)
+            pto.barrier("ALL")
+
+
+def test_flags_instead_of_barriers_are_tried():
+    found = barriers.time((1024, 128), (1024, 128))
+    (remedy,) = found.remedies
+    assert 0.05 * found.us < remedy.saves_us < found.us
+    assert str(remedy) in str(found)
+    assert not copy.time((64, 128), (64, 128)).remedies  # it has flags
+
+
 def test_arrays_stay_as_they_are():
     x, y = np.ones((64, 128), np.float32), np.zeros((64, 128), np.float32)
     copy.time(x, y)
