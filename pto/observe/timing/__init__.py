@@ -15,7 +15,9 @@ from typing import Any
 import numpy as np
 
 from pto.core.errors import PtoError
-from pto.ir.graph import Module
+from pto.ir.graph import Module, Operation
+from pto.isa.cost.describe import RUN
+from pto.isa.row.types import Ptr
 from pto.observe.timing.advice import with_flags
 from pto.observe.timing.chips import Bench, bench, benches
 from pto.observe.timing.measure import Launch
@@ -60,7 +62,8 @@ def time(
         module, notes = insert(module, target.profile), (_SYNCED,)
         functions = entry_functions(module, entry)
     chip = bench(device or target.profile.device, target.profile.name)
-    given = [a.copy() if data and isinstance(a, np.ndarray) else a for a in args]
+    writes = data or _moves_by_pointer(functions)
+    given = [a.copy() if writes and isinstance(a, np.ndarray) else a for a in args]
     launch = Launch(module, functions, target.profile, given, int(np.prod(blocks)), data)
     name = ", ".join(map(name_of, functions))
     found = time_launch(launch, chip, name, notes)
@@ -71,3 +74,14 @@ def time(
             "flags instead of barriers, as pto sync puts them", time_launch(other, chip, name)
         )
     return found
+
+
+def _moves_by_pointer(functions: Sequence[Operation]) -> bool:
+    """Whether only a run tells what is moved: it writes, so that it gets copies."""
+    return any(
+        op.row is not None
+        and op.row.cost in ("move", *RUN)
+        and any(isinstance(v.type, Ptr) for v in op.operands)
+        for function in functions
+        for op in function.walk()
+    )

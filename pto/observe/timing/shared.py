@@ -152,7 +152,8 @@ def _adjust(
     slow, slow_l2, filled = state
     used = np.unique(window)
     first = np.array([begins[window == w].min() for w in used])
-    length = np.maximum(np.diff(np.append(first, end)), 1e-9) / mhz / 1e6
+    shortest = end / (8 * WINDOWS)  # agents overlap: a window may begin before the one in front
+    length = np.maximum(np.diff(np.append(first, end)), max(shortest, 1e-9)) / mhz / 1e6
     asked = np.array([load.memory[window == w].sum() for w in used]) / length / gives
     reads = np.where(load.writes, 0.0, load.nbytes)
     asked_l2 = (
