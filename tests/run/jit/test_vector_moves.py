@@ -103,9 +103,11 @@ def test_values_and_counts(elem: str) -> None:
 
 
 @pytest.mark.parametrize("position", ["LOWEST", "HIGHEST"])
-def test_one_lane_in_all(position: str) -> None:
+@pytest.mark.parametrize("mask", ["m", "all"])
+def test_one_lane_in_all(position: str, mask: str) -> None:
     at = bench("f16")
-    at.one(f'%r = pto.vdup %a, %m {{position = "{position}"}} : {{a}}, {{m}} -> {{a}}', reg("f16"))
+    attrs = f'{{position = "{position}"}}'
+    at.one(f"%r = pto.vdup %a, %{mask} {attrs} : {{a}}, {{m}} -> {{a}}", reg("f16"))
 
 
 # ---- rearranged

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from pto.core.primitives import shortcut
 from pto.isa.meaning.kinds import Lane
 from pto.isa.meaning.lanes import Lanes
 from pto.isa.meaning.vector.arithmetic import same
@@ -18,7 +19,8 @@ def _vdup(case: Case) -> Callable[[Lanes], Lanes]:
     if not isinstance(case.type("input"), t.VReg):
         return same
     lane = dtype_of(case, "result").lanes - 1 if case.word("position") == "HIGHEST" else 0
-    return lambda value: value[lane]
+    # an array of one lane has another shape than the register; symbols have none
+    return shortcut(lambda value: np.full_like(value, value[lane]))(lambda value: value[lane])
 
 
 def _vci(case: Case) -> Callable[[Lanes], Lanes]:
