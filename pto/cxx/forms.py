@@ -79,8 +79,8 @@ def _parse(row: Instr, text: str) -> Form:
 
 def cxx_name(row: Instr) -> str:
     """The name a call has when the row does not say otherwise."""
-    if row.mnemonic.startswith("comm."):
-        return "comm::" + row.mnemonic.removeprefix("comm.").upper()
+    if row.family.section == "comm":
+        return "comm::" + row.mnemonic.rpartition(".")[2].upper()
     return row.mnemonic.upper().replace(".", "_")
 
 

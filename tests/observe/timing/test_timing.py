@@ -91,7 +91,7 @@ def by_data(x: pto.Global[pto.i32], y: pto.Global[pto.i32]) -> None:
 
 def test_what_data_decides_needs_data():
     x, y = np.full(8, 3, np.int32), np.zeros((8, 64), np.int32)
-    with pytest.raises(PtoError, match="C010"):
+    with pytest.raises(PtoError, match="PTO-C010"):
         by_data.time(x, y)
     assert len(by_data.time(x, y, data=True).stream.jobs) == 3
 
@@ -117,5 +117,5 @@ def test_the_timeline_opens_in_perfetto():
 
 def test_a_profile_that_is_no_chip():
     module = copy.module(np.zeros((64, 128), np.float32), np.zeros((64, 128), np.float32))
-    with pytest.raises(PtoError, match="C002"):
+    with pytest.raises(PtoError, match="PTO-C002"):
         timing.time(module, args=[np.zeros((64, 128), np.float32)] * 2, profile="cpu")

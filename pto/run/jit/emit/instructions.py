@@ -29,18 +29,7 @@ def why_not(row: Instr) -> str:
         return "gives a place to a handle that was only declared"
     if row.family.section == "comm":
         return "reaches the memory of another rank"
-    return _WHY.get(row.family.name, "its meaning is written on arrays only (`Do`)")
-
-
-_WHY = {
-    "print": "prints",
-    "debugging": "prints",
-    "queue set-up": "makes a queue, an object of Python",
-    "lowered queues": "makes a queue, an object of Python",
-    "mode register": "keeps a tile for the next push",
-    "local arrays": "makes an array of the scalar unit, an object of Python",
-    "event id arrays": "makes an array of the scalar unit, an object of Python",
-}
+    return "written on arrays, or makes an object of Python (`Do`)"
 
 
 def compiled_as(row: Instr) -> Literal["meaning", "structure", "emitter"] | None:
