@@ -14,9 +14,11 @@ from pto.core.dtypes import DType, decode, encode
 
 from . import oracle
 
-SMALL_FLOATS = [t for t in d.ALL if t.is_float and t.bits <= 16]
-NARROW = [t for t in d.ALL if t.bits <= 16]
-INTEGERS = [t for t in d.ALL if t.is_integer]
+SMALL_FLOATS = [t for t in d.ALL if t.is_float and t.bits <= 16 and t.name != "bf16x2"]
+# a pair of bf16 is a word of SIMT code: nothing converts it as one
+TYPES = [t for t in d.ALL if t.name != "bf16x2"]
+NARROW = [t for t in TYPES if t.bits <= 16]
+INTEGERS = [t for t in TYPES if t.is_integer]
 MODES = [Round[name] for name in oracle.MODES]
 
 
@@ -91,7 +93,7 @@ def test_nan_is_the_positive_quiet_one_in_every_type():
             assert set(found.tolist()) == {canonical[dst]}, (src, dst)
 
 
-@pytest.mark.parametrize(("src", "dst"), pairs([t for t in d.ALL if t.is_float]), ids=by_name)
+@pytest.mark.parametrize(("src", "dst"), pairs([t for t in TYPES if t.is_float]), ids=by_name)
 def test_nearest_conversion_agrees_with_the_outside_cast(src: DType, dst: DType):
     # en_dtypes rounds ties of hifloat8 away, the only mode the hardware has for it.
     mode = Round.ROUND if dst is d.HIFLOAT8 else Round.RINT

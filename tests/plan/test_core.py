@@ -32,5 +32,5 @@ def test_a_launch_without_room_fails_before_anything_runs():
     pto.tadd ins(%a, %b : BIG, BIG) outs(%c : BIG)"""
     module = program(body, args="")
     with pytest.raises(PtoError) as caught:
-        Device(A5).run(module, list(module.functions()), [], 1)
+        Device(A5).kernel(module)
     assert caught.value.code == "PTO-M120"

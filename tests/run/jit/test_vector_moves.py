@@ -179,7 +179,9 @@ def test_conversions(pair: str, mask: str) -> None:
     words = {"rnd": "A", "sat": "SAT", "part": last}
     attrs = ", ".join(f'{name} = "{words[name]}"' for name in PAIRS[pair].split())
     at = bench(src)
-    at.one(f"%r = pto.vcvt %a, %{mask} {{{attrs}}} : {{a}}, {{m}} -> {reg(dst)}", reg(dst))
+    body = f"%r = pto.vcvt %a, %{mask} {{{attrs}}} : {{a}}, {{m}} -> {reg(dst)}"
+    packed = "x2" in pair  # two elements a byte: the reference converts those
+    at.run(body, results=f"%r : {reg(dst)}", all_native=not packed)
 
 
 # ---- predicates

@@ -12,6 +12,7 @@ import numpy as np
 
 from pto.core.errors import PtoError, fail
 from pto.core.global_tensor import GlobalTensor
+from pto.core.primitives import less_of
 from pto.core.tile import Tile
 from pto.isa.meaning import lanes
 from pto.isa.meaning.kinds import Move
@@ -104,7 +105,7 @@ class Access:
     def _tamed(self, x: Mover, key: Lanes, most: int) -> tuple[Lanes, Lanes | None]:
         """Clamped, wrapped, or left out."""
         if self._oob == "clamp":
-            return x.index(np.minimum(key, most - 1)), None
+            return x.index(less_of(key, most - 1)), None
         if self._oob == "wrap":
             return x.index(key) % most, None
         return x.index(key), key < most if self._oob in ("zero", "skip") else None
