@@ -8,9 +8,10 @@ who are inside, and sleeps while nobody is.
 from __future__ import annotations
 
 import os
+import sys
 import threading
 import time
-from typing import Final
+from typing import Any, Final
 from weakref import WeakSet
 
 import numpy as np
@@ -83,8 +84,41 @@ def _after_fork() -> None:
 os.register_at_fork(after_in_child=_after_fork)
 
 
+class _Interrupts:
+    """Ctrl-C that comes when compiled code has just called Python, before the first line of what it
+    calls: no `try` there sees it, and ctypes drops it. It is kept here and raised at the next tick.
+    """
+
+    def __init__(self) -> None:
+        self.came = False
+        self._other: Any = None  # who hears of such exceptions otherwise
+        self._hook = self._heard
+
+    def listen(self) -> None:
+        if sys.unraisablehook is not self._hook:
+            self._other, sys.unraisablehook = sys.unraisablehook, self._hook
+
+    def _heard(self, what: Any) -> None:
+        if (
+            what.exc_type is KeyboardInterrupt
+            and getattr(what.object, "__self__", None) is not None
+        ):
+            self.came = True
+        else:
+            (self._other or sys.__unraisablehook__)(what)
+
+    def raise_kept(self) -> None:
+        if self.came:
+            self.came = False
+            raise KeyboardInterrupt
+
+
+_interrupts = _Interrupts()
+
+
 def enter() -> Hand:
     """Before compiled code runs, on the thread it runs on."""
+    _interrupts.listen()
     hand = _local.hand
     hand.inside = True
     if not _clock.is_running:
@@ -99,3 +133,13 @@ def leave(hand: Hand) -> None:
 def rest() -> None:
     """Compiled code has come back: its word is read. Python handles signals on the way."""
     _local.hand.word[0] = 0
+    _interrupts.raise_kept()
+
+
+def interrupted() -> BaseException | None:
+    """The interrupt that ended compiled code, where it was that."""
+    try:
+        _interrupts.raise_kept()
+    except KeyboardInterrupt as error:
+        return error
+    return None

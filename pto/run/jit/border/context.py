@@ -137,7 +137,7 @@ class Context:
 
     def failed(self) -> BaseException:
         error, self.error = self.error, None
-        return error or PtoError()
+        return error or clock.interrupted() or PtoError()
 
 
 def context_of(core: Core, needs: Needs) -> Context:

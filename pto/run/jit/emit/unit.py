@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -29,6 +30,7 @@ class Unit:
         self._names = 0
         self._declared: dict[str, None] = {}
         self._code: native.Code | None = None
+        self._lock = threading.Lock()
         self.skipped: Counter[tuple[str, str]] = Counter()  # (operation, why) run by the reference
 
     def left_out(self, op: Operation, why: str) -> None:
@@ -60,6 +62,7 @@ class Unit:
 
     def function(self, name: str) -> Any:
         """A linked piece, to be called with a context and a frame."""
-        if self._code is None:
-            self._code = native.target().code(self.text, list(self._pieces))
-        return native.function(self._code.address(name))
+        with self._lock:  # of two threads that come first, one links: code goes with its owner
+            if self._code is None:
+                self._code = native.target().code(self.text, list(self._pieces))
+            return native.function(self._code.address(name))
