@@ -73,7 +73,6 @@ class Costs:
     classes: Mapping[str, Cost]
     # inside a vector function: class -> (latency, interval) of each type width
     lanes: Mapping[str, tuple[float, float]] = field(default_factory=dict[str, tuple[float, float]])
-    guessed: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def of(self, name: str) -> Cost:
         found = self.classes.get(name) or (self.classes.get(OTHER) if ">" in name else None)

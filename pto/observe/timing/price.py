@@ -8,8 +8,6 @@ from typing import Any, NamedTuple
 from pto.isa.cost.work import Cycles, Fractals, Function, Product, Step, Transfer, Vector, Work
 from pto.target.costs import Cost, Costs, Status
 
-_NO_REGION = 0
-
 
 class Price(NamedTuple):
     """What one instruction costs, before anybody shares anything with it.
@@ -122,12 +120,11 @@ def _busy(counts: dict[str, float], costs: Costs, name: str) -> Price:
     computed = 0.0
     slow = 0.0
     for kind, n in counts.items():
-        latency, interval = known.get(kind, known["lane"])
+        _, interval = known.get(kind, known["lane"])
         if kind in _LOADS or kind in _STORES:
             slow += n * (interval - 1)
         else:
             computed += n * interval
-        del latency
     longest = max(
         issued / cost["issue"],
         loads / cost["loads"],

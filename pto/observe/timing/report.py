@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +10,6 @@ from pto.observe.timing import clock, result
 from pto.observe.timing.chips import Bench
 from pto.observe.timing.measure import (
     ROUNDS,
-    Kind,
     Launch,
     Timed,
     cores_for,
@@ -127,7 +125,3 @@ def _saved(timed: Timed, bench: Bench, wait: Waiting) -> float:
             took[n] = late[n] = 0.0
     again = clock.run(timed.stream, bench.chip, took, late)
     return max(0.0, (times.end - again.end) / bench.mhz)
-
-
-def kinds_shown(kinds: Sequence[Kind]) -> str:
-    return ", ".join(f"{len(kind.blocks)} blocks" for kind in kinds)
