@@ -25,6 +25,7 @@ import pto
 from bench import jit_kernels as kernels
 from bench.measure import Rows, installed, seconds
 from pto.ir.text.parser import parse
+from pto.run.launch.call import Launch
 from pto.run.launch.entry import entry_functions
 from pto.run.launch.host import launch
 from pto.run.launch.prepared import Kernel
@@ -119,8 +120,7 @@ def prepared(text: str, checks: bool = False) -> Callable[..., None]:
     ready = Kernel(module, entry_functions(module, None), profile, engine="jit", checks=checks)
 
     def call(*args: Any) -> None:
-        chip = pto.Device(profile)
-        ready.start(chip, chip.values(ready, list(args)), 1).run()
+        Launch.of(ready, pto.Device(profile), args, 1).now()
 
     return call
 
