@@ -36,6 +36,7 @@ NAVIGATION: list[tuple[str, Any]] = [
             ("Times, measured and predicted", "timing.md"),
             ("The sanitizer", "guide/sanitizer.md"),
             ("Testing and debugging", "guide/testing.md"),
+            ("Python kernels on the command line", "guide/command_line.md"),
             ("Bring your C++ kernel", "guide/cpp.md"),
         ],
     ),

@@ -8,11 +8,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from pto import __version__
-from pto.cli import console, cpp
+from pto.cli import console, cpp, program
 from pto.core import render
 from pto.core.errors import Diagnostic, PtoError, fail
 from pto.ir.graph import Module
-from pto.ir.text.parser import parse, read_source
 from pto.target.profile import PROFILES
 from pto.verify import judge, verify
 from pto.verify.target import target_of
@@ -25,13 +24,15 @@ EXAMPLES = """\
   pto check --deep kernel.pto              run it too, and look for races
   pto check --deep --fix kernel.pto        and write kernel.fixed.pto, with what was missing
   pto check --format sarif src/ > out.sarif
+  pto check k.py:softmax --arg x=zeros:100x128 --arg y=zeros:100x128
+                                           a kernel in Python; the file is executed
   pto check add.cpp --entry "add<float>" --arg x=rand:16x64xf32
                                            a C++ kernel: by a run, natively, with your rights
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("files", nargs="+", metavar="FILE", help=".pto files, or folders of them")
+    parser.add_argument("files", nargs="+", metavar="FILE", help=_FILES)
     parser.add_argument("--profile", metavar="P", help="cpu, a2a3 or a5; default: as declared")
     parser.add_argument("--device", metavar="D", help="a chip that narrows its profile: 910b1")
     parser.add_argument("--manual", action="store_true", help="the manual to the letter")
@@ -41,14 +42,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--fix", action="store_true", help=_FIX)
     parser.add_argument("-o", dest="fixed", metavar="FILE", help="where --fix writes; of one file")
     parser.add_argument("--format", choices=("text", "json", "sarif"), default="text")
-    parser.add_argument("--entry", metavar="F", help="of a C++ file: the kernel")
+    parser.add_argument("--entry", metavar="F", help="of a Python or C++ file: the kernel")
     parser.add_argument("--arg", action="append", default=[], metavar="NAME=VALUE", help=_CXX)
     parser.add_argument("--blocks", type=int, default=1, metavar="N", help="of a C++ kernel")
     parser.add_argument("--seed", type=int, default=0, help="for rand")
     cpp.add_arguments(parser)
 
 
-_CXX = "of a C++ kernel: an array or a number, as for pto run"
+_FILES = ".pto files, folders of them, or a kernel of a Python file: k.py:softmax (executed)"
+_CXX = "of a Python or C++ kernel: an array or a number, as for pto run"
 
 _DEEP = "also run it on made-up inputs and look for races and flags that do not match"
 _FIX = "with --deep: write FILE.fixed.pto, with fixes that were proven by a run"
@@ -61,6 +63,8 @@ def run(args: argparse.Namespace) -> int:
     files = list(program_files(args.files))
     if args.fix and not args.deep:
         raise fail("PTO-U232", "--fix needs --deep: fixes are proven by a watched run")
+    for file in args.files if args.fix else ():
+        program.require_text(file, "--fix")
     if args.fix and args.fixed and len(files) > 1:
         raise fail("PTO-U232", f"-o {args.fixed} is one file, and {len(files)} are to be mended")
     if args.all_profiles:
@@ -84,7 +88,9 @@ def program_files(names: Sequence[str]) -> Iterator[Path]:
     """Files as named; folders stand for the .pto files below them."""
     for name in names:
         path = Path(name)
-        if path.is_dir():
+        if program.is_python(name):
+            yield path
+        elif path.is_dir():
             inside = sorted(path.rglob("*.pto"))
             if not inside:
                 raise fail("PTO-U005", f"there is no .pto file below {path}")
@@ -95,10 +101,12 @@ def program_files(names: Sequence[str]) -> Iterator[Path]:
             raise fail("PTO-U005", f"there is no file {path}")
 
 
-def load(path: Path) -> tuple[Module | None, list[Diagnostic]]:
+def load(
+    path: Path, args: argparse.Namespace, profile: str | None = None
+) -> tuple[Module | None, list[Diagnostic]]:
     """The program, or why there is none."""
     try:
-        return parse(read_source(path), str(path)), []
+        return program.read_program(str(path), args, profile), []
     except PtoError as error:
         return None, list(error.diagnostics)
 
@@ -108,7 +116,7 @@ def _edition(args: argparse.Namespace) -> str:
 
 
 def _check_file(path: Path, args: argparse.Namespace) -> tuple[str, list[Diagnostic]]:
-    module, findings = load(path)
+    module, findings = load(path, args)
     if module is None:
         return "", findings
     target, found = judge(
@@ -146,7 +154,7 @@ def _fix(path: Path, args: argparse.Namespace) -> int:
     from pto.cli.fix import write_fixed
     from pto.observe.deep import launches
 
-    module, _ = load(path)
+    module, _ = load(path, args)
     if module is None:
         return 1
     try:
@@ -176,12 +184,14 @@ def _compare(files: Sequence[Path], args: argparse.Namespace) -> int:
     """One line a profile and file: accepted, or what it refuses first and how much more."""
     accepted = False
     for path in files:
-        module, findings = load(path)
+        module, findings = load(path, args)
         if module is None:
             console.show(findings, stream=sys.stdout)
             continue
         console.write([("title", f"{path}\n")])
         for name in PROFILES:
+            if program.is_python(str(path)):  # its tiles are laid out for a profile
+                module = program.read_program(str(path), args, name)
             target = target_of(module, profile=name, edition=_edition(args))
             errors = [
                 d for d in verify(module, target.profile, level=args.level) if d.severity == "error"

@@ -6,6 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
+from pto.cli import program
 from pto.cli.check import program_files
 from pto.core.errors import fail
 from pto.core.output import write_whole
@@ -17,18 +18,28 @@ EXAMPLES = """\
   pto fmt --generic kernel.pto       print MLIR's generic form, which any MLIR tool reads
   pto fmt --write src/               rewrite every .pto file below src/ (comments are not kept)
   pto fmt --check src/               exit 1 if a file is not in the stable form
+  pto fmt k.py:softmax --arg x=zeros:100x128 --arg y=zeros:100x128
+                                     the .pto text of a kernel in Python
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("files", nargs="+", metavar="FILE", help=".pto files, or folders of them")
+    parser.add_argument("files", nargs="+", metavar="FILE", help=_FILE)
     parser.add_argument("--generic", action="store_true", help="MLIR's generic form")
     group = parser.add_mutually_exclusive_group()
     group.add_argument("--write", action="store_true", help="change the files; drops comments")
     group.add_argument("--check", action="store_true", help="only say which files would change")
+    parser.add_argument("--profile", metavar="P", help="of a Python kernel")
+    program.add_arguments(parser)
+
+
+_FILE = ".pto files, folders of them, or a kernel of a Python file: k.py:softmax"
 
 
 def run(args: argparse.Namespace) -> int:
+    kernels = [file for file in args.files if program.is_python(file)]
+    if kernels:
+        return _print_kernel(kernels[0], args)
     files = list(program_files(args.files))
     if len(files) > 1 and not (args.write or args.check):
         raise fail("PTO-U006", f"{len(files)} files to print: name one, or use --write or --check")
@@ -39,6 +50,16 @@ def run(args: argparse.Namespace) -> int:
         changed += before != after
         _deliver(path, before, after, args)
     return 1 if args.check and changed else 0
+
+
+def _print_kernel(file: str, args: argparse.Namespace) -> int:
+    """The .pto text of one Python kernel."""
+    if args.write or args.check:
+        program.require_text(file, "--write" if args.write else "--check")
+    if len(args.files) > 1:
+        raise fail("PTO-U006", f"{len(args.files)} files to print: name one")
+    sys.stdout.write(print_module(program.read_program(file, args), generic=args.generic))
+    return 0
 
 
 def _deliver(path: Path, before: str, after: str, args: argparse.Namespace) -> None:

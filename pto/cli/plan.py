@@ -8,13 +8,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from pto.cli import console
+from pto.cli import console, program
 from pto.core import render
 from pto.core.errors import PtoError, fail, nearest
 from pto.core.memory import Space
 from pto.core.render import Piece
 from pto.ir.graph import Module, Operation
-from pto.ir.text.parser import parse_file
 from pto.plan.memory import plan_memory
 from pto.plan.placement import FunctionPlan, Placed, Placement, Use
 from pto.target.choose import Target
@@ -26,6 +25,7 @@ EXAMPLES = """\
   pto plan kernel.pto --device 910b1       within the buffers of one chip
   pto plan kernel.pto --entry softmax --png plan.png
   pto plan kernel.pto --json
+  pto plan k.py:softmax --arg x=zeros:100x128 --arg y=zeros:100x128
 """
 
 _BAR = 32  # characters of a full buffer
@@ -33,16 +33,17 @@ _SPACES = list(Space)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", metavar="FILE", help="a .pto program")
+    parser.add_argument("file", metavar="FILE", help=program.FILE)
     parser.add_argument("--entry", metavar="F", help="this function and what it calls alone")
     parser.add_argument("--profile", metavar="P", help="cpu, a2a3 or a5; default: as declared")
     parser.add_argument("--device", metavar="D", help="a chip that narrows its profile: 910b1")
     parser.add_argument("--json", action="store_true", help="as data")
     parser.add_argument("--png", metavar="FILE", type=Path, help="draw it (png, svg or pdf)")
+    program.add_arguments(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    module = parse_file(args.file)
+    module = program.read_program(args.file, args)
     target = target_of(module, profile=args.profile, device=args.device)
     chosen = module if args.entry is None else _function(module, args.entry)
     try:

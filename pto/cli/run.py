@@ -12,15 +12,14 @@ from typing import Any
 import numpy as np
 
 from pto.cli import console, cpp
+from pto.cli.program import FILE, read_launch, require_text
 from pto.cli.time import add_outputs, timed
 from pto.core.errors import fail
 from pto.core.output import write_whole
 from pto.core.render import Piece
 from pto.ir.graph import Module
-from pto.ir.text.parser import parse_file
-from pto.run.launch.arguments import Parameter, build, parameters, parse_args
+from pto.run.launch.arguments import Parameter
 from pto.run.launch.engine import DEFAULT, ENGINES, chosen_engine, wants_sanitizer
-from pto.run.launch.entry import entry_functions
 from pto.run.launch.host import Report, launch
 from pto.run.launch.progress import Bar
 from pto.run.order.choice import parse_schedule
@@ -39,13 +38,15 @@ EXAMPLES = """\
                                  how long that takes on the chip; nothing is computed
   pto run add.pto --arg a=rand --arg b=rand --arg c=zeros --step 14
                                  stop before line 14 and show its operands
+  pto run k.py:softmax --blocks 7 --arg x=rand:100x128 --arg y=zeros:100x128
+                                 a kernel in Python; the file is executed, with your rights
   pto run add.cpp --entry "add<float, 16, 64>" --arg out=zeros:16x64xf32 --arg x=rand:16x64xf32
                                  a C++ kernel: compiled and run natively, with your rights
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", metavar="FILE", help="a .pto program, or a C++ kernel")
+    parser.add_argument("file", metavar="FILE", help=f"{FILE}, or a C++ kernel")
     parser.add_argument("--entry", metavar="F", help="the function to run")
     parser.add_argument("--arg", action="append", default=[], metavar="NAME=VALUE", help=_ARG)
     parser.add_argument("--blocks", type=int, default=1, metavar="N", help="blocks of the grid")
@@ -92,10 +93,10 @@ def run(args: argparse.Namespace) -> int:
         return cpp.run(args)
     engine = chosen_engine(args.engine)
     _require_fitting(args)
-    module = parse_file(args.file)
-    kernels = entry_functions(module, args.entry)
-    params = parameters(*kernels)
-    values = build(params, parse_args(args.arg), args.seed)
+    if args.fix:
+        require_text(args.file, "--fix")
+    called = read_launch(args)
+    module, params, values = called.module, called.params, called.values
     if args.time:
         args.data = args.time == "data"
         return timed(module, values, args)

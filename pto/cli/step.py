@@ -35,7 +35,8 @@ def stepper(module: Module, where: str, stream: TextIO | None = None) -> Stepper
     found = _WHERE.fullmatch(where)
     if found is None:
         raise fail("PTO-U040", f"`{where}` is neither a line nor +N", help="--step 12 or --step +3")
-    texts = Sources({module.source.file: module.source.text})
+    text = module.source.text  # that of a Python kernel is in its file
+    texts = Sources({module.source.file: text} if text else None)
     prompt = Prompt(texts, stream or sys.stdin)
     if found[2]:
         require_line(module, int(found[2]))

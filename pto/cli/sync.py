@@ -7,12 +7,12 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from pto.cli import console
+from pto.cli import console, program
 from pto.core.errors import Diagnostic, PtoError
 from pto.core.output import write_whole
 from pto.core.render import Piece
 from pto.ir.graph import Module
-from pto.ir.text.parser import parse, parse_file
+from pto.ir.text.parser import parse
 from pto.ir.text.printer import print_module
 from pto.plan.sync import insert
 from pto.target.choose import Target
@@ -21,20 +21,22 @@ from pto.verify.target import judge
 EXAMPLES = """\
   pto sync add.pto                          the program with flags, for the profile it declares
   pto sync add.pto --profile a2a3 -o out.pto
+  pto sync k.py:softmax --arg x=zeros:100x128 --arg y=zeros:100x128
 """
 _ORDER = ("PTO-R", "PTO-D")  # findings about order
 _NEEDLESS = ("PTO-R014", "PTO-R015")  # of fences for ways that this run did not take
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", metavar="FILE", help="a .pto program without any flag")
+    parser.add_argument("file", metavar="FILE", help=f"{program.FILE}, without any flag")
     parser.add_argument("--profile", metavar="P", help="cpu, a2a3 or a5; default: as declared")
     parser.add_argument("--device", metavar="D", help="a chip that narrows its profile: 910b1")
     parser.add_argument("-o", dest="out", metavar="OUT", type=Path, help="write it there")
+    program.add_arguments(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    module = parse_file(args.file)
+    module = program.read_program(args.file, args)
     target, findings = judge(module, profile=args.profile, device=args.device)
     errors = [d for d in findings if d.severity == "error"]
     if errors:

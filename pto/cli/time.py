@@ -8,11 +8,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from pto.cli import console
+from pto.cli.program import FILE, read_launch
 from pto.core.render import Piece
 from pto.ir.graph import Module
-from pto.ir.text.parser import parse_file
-from pto.run.launch.arguments import build, parameters, parse_args
-from pto.run.launch.host import entry_functions
 
 EXAMPLES = """\
   pto time gemm.pto --blocks 24 --arg a=zeros --arg b=zeros --arg c=zeros
@@ -22,13 +20,15 @@ EXAMPLES = """\
                                  when each pipe was busy, for Perfetto
   pto time gemm.pto --arg a=zeros --arg b=zeros --arg c=zeros --html gemm.html
                                  the same as a page to look at
+  pto time k.py:softmax --blocks 7 --arg x=zeros:100x128 --arg y=zeros:100x128
+                                 a kernel in Python; the file is executed, with your rights
   pto time topk.pto --arg x=x.npy --arg y=zeros --data
                                  a program that reads what decides where it goes
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", metavar="FILE", help="a .pto program")
+    parser.add_argument("file", metavar="FILE", help=FILE)
     parser.add_argument("--entry", metavar="F", help="the function to time")
     parser.add_argument("--arg", action="append", default=[], metavar="NAME=VALUE", help=_ARG)
     parser.add_argument("--blocks", type=int, default=1, metavar="N", help="blocks of the grid")
@@ -51,9 +51,8 @@ _DATA = "run with the arrays' values: needed where data decides what a program d
 
 
 def run(args: argparse.Namespace) -> int:
-    module = parse_file(args.file)
-    kernels = entry_functions(module, args.entry)
-    return timed(module, build(parameters(*kernels), parse_args(args.arg), args.seed), args)
+    called = read_launch(args)
+    return timed(called.module, called.values, args)
 
 
 def timed(module: Module, values: Sequence[Any], args: argparse.Namespace) -> int:

@@ -200,6 +200,11 @@ class Eager:
             static = TileBuf(type.elem, replace(type.tile, valid=(rows, cols)))
             tile.value = Held(static, tile.value.name, held, tile.value.maker)
 
+    def numpy(self, tile: Tile) -> npt.NDArray[Any]:
+        held: CoreTile = content(tile.value)
+        rows, cols = held.get_valid()
+        return held.read()[:rows, :cols].copy()
+
     def show(self, tile: Tile) -> str:
         return picture(content(tile.value))
 

@@ -95,3 +95,25 @@ def test_kernels_run_inside_eager_mode():
     with pto.eager("a5"):
         twice(x)
     assert (x == 2).all()
+
+
+def test_numpy_is_a_copy_of_the_valid_region():
+    x = np.arange(12, dtype=np.float32).reshape(3, 4)
+    with pto.eager("a5"):
+        t = pto.tile(8, 8, pto.f32)
+        pto.tload(t, x)
+        held = t.numpy()
+        pto.tadds(t, t, 1.0)
+        assert np.array_equal(t.numpy(), x + 1)
+    assert np.array_equal(held, x)
+
+
+def test_a_traced_tile_has_no_values_yet():
+    @pto.kernel(profile="a5")
+    def look(x: pto.Global[pto.f32]):
+        t = pto.tile(8, 8, pto.f32)
+        pto.tload(t, x)
+        t.numpy()
+
+    with pytest.raises(pto.KernelError, match="a traced tile holds nothing yet"):
+        look(np.zeros((8, 8), np.float32))

@@ -100,6 +100,17 @@ class Tile(Operators, Handle):
             " array that pto.tstore writes",
         )
 
+    def numpy(self) -> Any:
+        """Eager mode: a copy of the valid region, as a NumPy array."""
+        read = getattr(self.home, "numpy", None)
+        if read is None:
+            raise mistake(
+                "PTO-U081",
+                "a traced tile holds nothing yet: the kernel has not run",
+                help='store it to an array, or look inside with `with pto.eager("a5"):`',
+            )
+        return read(self)
+
     def __setitem__(self, key: Any, value: Any) -> NoReturn:
         raise mistake(
             "PTO-U081",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -147,21 +147,26 @@ def _slots(op: Operation, arg: Value) -> int | None:
 def build(params: Iterable[Parameter], given: Mapping[str, str], seed: int) -> list[Any]:
     """A value for each parameter; what is missing is listed with its type."""
     params = list(params)
-    unknown = [name for name in given if name not in {p.name for p in params}]
-    if unknown:
-        names = [p.name for p in params]
-        raise fail(
-            "PTO-U034", f"the kernel has no parameter {unknown[0]}", help=nearest(unknown[0], names)
-        )
-    given = {SUBBLOCK: "0", **given}
-    missing = [p for p in params if p.name not in given]
-    if missing:
-        listed = "; ".join(map(str, missing))
-        raise fail("PTO-U035", f"missing arguments: {listed}", help="--arg NAME=VALUE for each")
+    given = {SUBBLOCK: "0", **given} if any(p.name == SUBBLOCK for p in params) else given
+    require_names({p.name: str(p) for p in params}, given)
     if seed < 0:
         raise fail("PTO-U036", f"a seed is 0 or more, not {seed}")
     rng = np.random.default_rng(seed)
     return [_value(p, given[p.name], rng) for p in params]
+
+
+def require_names(
+    described: Mapping[str, str], given: Mapping[str, str], optional: Container[str] = ()
+) -> None:
+    """Every name that is given is one of a parameter, and none is missing."""
+    for name in given:
+        if name not in described:
+            advice = nearest(name, described)
+            raise fail("PTO-U034", f"the kernel has no parameter {name}", help=advice)
+    missing = [words for n, words in described.items() if n not in given and n not in optional]
+    if missing:
+        listed = "; ".join(missing)
+        raise fail("PTO-U035", f"missing arguments: {listed}", help="--arg NAME=VALUE for each")
 
 
 def _value(p: Parameter, text: str, rng: np.random.Generator) -> Any:
@@ -176,10 +181,12 @@ def _value(p: Parameter, text: str, rng: np.random.Generator) -> Any:
             f"{p.name}: `{text}` is no array",
             help="a .npy file, rand:1024xf32, zeros:16x64xf16, ones, range or full(1.5)",
         )
-    kind = dtype(found[4]) if found[4] else p.dtype
+    last = found[4] or ""  # an element type; or one more size, and the parameter tells the type
+    kind = dtype(last) if last and not last.isdecimal() else p.dtype
     if kind is None:
         raise fail("PTO-U036", f"{p.name}: `{text}` needs an element type, as in rand:1024xf32")
-    shape = [int(n) for n in (found[3] or "").split("x") if n] or [p.elements or 0]
+    sizes = (found[3] or "").split("x") + ([last] if last.isdecimal() else [])
+    shape = [int(n) for n in sizes if n] or [p.elements or 0]
     count = math.prod(shape)
     if count <= 0:
         raise fail(

@@ -1,0 +1,213 @@
+"""The program that a command is about: a .pto file, or a kernel of a Python file, `k.py:softmax`.
+
+A Python file is executed to find its kernels, with the user's rights; `__name__` is not
+`"__main__"` in it, and what it prints goes to standard error.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import redirect_stdout
+from dataclasses import dataclass
+from functools import cache
+from inspect import Parameter as Declared
+from inspect import signature
+from pathlib import Path
+from types import ModuleType, TracebackType
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from pto.core.errors import Loc, PtoError, fail, nearest
+from pto.ir.builder import scalar_type
+from pto.ir.graph import Module
+from pto.ir.text.parser import parse_file, read_source
+from pto.isa.row.types import Ptr, Scalar
+from pto.run.launch.arguments import (
+    Parameter,
+    build,
+    parameters,
+    parse_args,
+    require_names,
+)
+from pto.run.launch.entry import entry_functions
+from pto.target.device import device as find_device
+
+if TYPE_CHECKING:
+    from pto.lang.kernel import Kernel
+    from pto.lang.parameter import Parameter as KernelParameter
+
+FILE = "a .pto program, or a kernel of a Python file: k.py:softmax (which is executed)"
+_PYTHON = re.compile(r"(.+\.py)(?::(\w+))?")
+_NAME = "__pto__"  # of the module that a Python file becomes
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """A program with what it is called with."""
+
+    module: Module
+    params: list[Parameter]
+    values: list[Any]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What a verb needs that only looks at a program: shapes decide what a Python kernel is."""
+    python = parser.add_argument_group("Python kernels")
+    python.add_argument("--arg", action="append", default=[], metavar="NAME=VALUE", help=_ARG)
+    python.add_argument("--seed", type=int, default=0, help="for rand")
+
+
+_ARG = "of a Python kernel: an array (x=zeros:100x128), a number or a constant, as for pto run"
+
+
+def is_python(file: str) -> bool:
+    return _PYTHON.fullmatch(file) is not None
+
+
+def require_text(file: str, option: str) -> None:
+    """For options that write programs: the text of a Python kernel is not theirs to write."""
+    if is_python(file):
+        raise fail(
+            "PTO-U280",
+            f"{option} writes .pto text, and {file} is Python",
+            help=f"mend the kernel by hand, or begin with its text: pto fmt {file} > kernel.pto",
+        )
+
+
+def read_program(file: str, args: argparse.Namespace, profile: str | None = None) -> Module:
+    """The program alone; a Python kernel is traced for the shapes that `--arg` gives."""
+    if is_python(file):
+        return _traced(file, args, profile).module
+    return parse_file(file)
+
+
+def read_launch(args: argparse.Namespace) -> Launch:
+    """The program `args.file` with its arguments."""
+    if is_python(args.file):
+        return _traced(args.file, args)
+    module = parse_file(args.file)
+    params = parameters(*entry_functions(module, args.entry))
+    return Launch(module, params, build(params, parse_args(args.arg), args.seed))
+
+
+def _traced(file: str, args: argparse.Namespace, profile: str | None = None) -> Launch:
+    kernel = find_kernel(file, getattr(args, "entry", None))
+    profile = profile or getattr(args, "profile", None)
+    device = getattr(args, "device", None)
+    if profile is None and device not in (None, "all"):
+        profile = find_device(str(device)).profile
+    if profile is not None:
+        kernel = kernel.on(profile)
+    values = _values(kernel, parse_args(args.arg), args.seed)
+    made, _, given = kernel.specialise(values)
+    args.entry = None  # the module holds this kernel, under whatever name it has
+    return Launch(made.module, parameters(*entry_functions(made.module, None)), given)
+
+
+# ---- from a file to a kernel
+
+
+def find_kernel(file: str, entry: str | None = None) -> Kernel:
+    """The kernel that `k.py:name` or `--entry name` means, or the only one there is."""
+    found = _PYTHON.fullmatch(file)
+    if found is None:
+        raise RuntimeError(f"{file} is no Python file")
+    known = dict(_kernels(_executed(Path(found[1]))))
+    name = found[2] or entry
+    if name is None and len(known) == 1:
+        return next(iter(known.values()))
+    listed = ", ".join(known)
+    if not known:
+        raise fail("PTO-U030", f"{found[1]} has no kernel", help="@pto.kernel makes one")
+    if name is None:
+        first = f"{found[1]}:{next(iter(known))}"
+        message = f"which kernel is to be taken? {found[1]} has {listed}"
+        raise fail("PTO-U031", message, help=f"name it: {first}")
+    if name not in known:
+        message = f"{found[1]} has no kernel {name}; it has {listed}"
+        raise fail("PTO-U030", message, help=nearest(name, known))
+    return known[name]
+
+
+def _kernels(module: ModuleType) -> Iterator[tuple[str, Kernel]]:
+    """Every kernel by the names it has; one that is imported from elsewhere too."""
+    from pto.lang.kernel import Kernel
+
+    seen: set[int] = set()
+    for name, value in vars(module).items():
+        if isinstance(value, Kernel) and id(value) not in seen:
+            seen.add(id(value))
+            yield name, value
+
+
+def _executed(path: Path) -> ModuleType:
+    return _run(path, path.resolve(), read_source(path))
+
+
+@cache
+def _run(path: Path, home: Path, text: str) -> ModuleType:
+    """Once a command, however many profiles it asks about."""
+    module = ModuleType(_NAME)
+    module.__file__ = str(home)
+    sys.modules[_NAME] = module  # dataclasses ask for the module of a class
+    sys.path.insert(0, str(home.parent))
+    try:
+        with redirect_stdout(sys.stderr):
+            exec(compile(text, str(path), "exec"), vars(module))
+    except PtoError:
+        raise
+    except SyntaxError as error:
+        place = Loc(str(path), error.lineno or 1, error.offset or 1)
+        raise fail("PTO-U281", f"this is not Python: {error.msg}", loc=place) from None
+    except (Exception, SystemExit) as error:
+        _raised(error, path)
+    return module
+
+
+def _raised(error: BaseException, path: Path) -> NoReturn:
+    """The last line of the file that was being executed."""
+    lines: list[int] = []
+    step: TracebackType | None = error.__traceback__
+    while step is not None:
+        if step.tb_frame.f_code.co_filename == str(path):
+            lines.append(step.tb_lineno)
+        step = step.tb_next
+    place = Loc(str(path), lines[-1]) if lines else None
+    what = f"{type(error).__name__}: {error}"
+    advice = 'what a command need not do belongs under `if __name__ == "__main__":`'
+    raise fail("PTO-U281", f"the file raises {what}", loc=place, help=advice) from None
+
+
+# ---- from text to arguments
+
+
+def _values(kernel: Kernel, given: Mapping[str, str], seed: int) -> list[Any]:
+    """One value a parameter: arrays and numbers as for any program, constants as Python has."""
+    declared = signature(kernel.function).parameters.values()
+    made = {p.name: p.default for p in declared if p.default is not Declared.empty}
+    require_names({p.name: f"{p.name}: {p}" for p in kernel.parameters}, given, made)
+    chosen = [p for p in kernel.parameters if p.name in given]
+    made |= {p.name: _constant(given[p.name]) for p in chosen if p.kind == "constant"}
+    params = [_parameter(p) for p in chosen if p.kind != "constant"]
+    built = build(params, {p.name: given[p.name] for p in params}, seed)
+    made |= {p.name: value for p, value in zip(params, built, strict=True)}
+    return [made[p.name] for p in kernel.parameters]
+
+
+def _parameter(p: KernelParameter) -> Parameter:
+    """As that of any program; `pto.Global` alone leaves the element type open."""
+    elem = Scalar("?", None) if p.dtype is None else scalar_type(p.dtype)
+    return Parameter(p.name, Ptr(elem) if p.kind == "array" else elem, None)
+
+
+def _constant(text: str) -> Any:
+    """A Python literal, an element type, or else a word."""
+    from pto.lang.values.elements import ELEMENTS
+
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return ELEMENTS.get(text, text)
