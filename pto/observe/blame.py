@@ -21,6 +21,7 @@ from pto.core.tile import Tile
 from pto.ir.graph import Module, Operation
 from pto.isa.row.types import TileBuf
 from pto.observe.races import counters_text
+from pto.run.launch.arrays import copied
 from pto.run.launch.call import Launch as Call
 from pto.run.launch.prepared import Kernel
 from pto.run.machine.core import Core
@@ -98,8 +99,7 @@ class Repeatable:
 
     def repeat(self, watch: _Watch) -> list[Any]:
         """Once more; the arguments as they are left."""
-        known: dict[int, Any] = {}  # an array that is given twice stays one array
-        copies = [known.setdefault(id(a), a.copy()) if _is_array(a) else a for a in self.args]
+        copies = copied(self.args)
         watch.base = copies[watch.argument].ctypes.data
         device = Device(self.profile)
         device.tap = watch.tap
@@ -293,7 +293,3 @@ def _source(doing: _Doing, memory: WatchedMemory, address: int) -> Source:
 def _bytes(access: Access) -> Places:
     """Every byte that was touched, once."""
     return np.unique((access.addresses()[:, None] + np.arange(access.width)).reshape(-1))
-
-
-def _is_array(value: Any) -> bool:
-    return isinstance(value, np.ndarray)

@@ -37,7 +37,15 @@ class Item(state.Item):
     accesses: list[Access] = field(kw_only=True)
     reads: tuple[str, ...] = ()  # special registers: Event
     leaves: tuple[str, ...] = ()
-    scope: list[tuple[Event, Moment]] | None = None  # of a vector scope, in program order
+    scope: Running | None = None  # of a vector scope
+
+
+@dataclass(slots=True, eq=False)
+class Running:
+    """A vector scope on its way: looked at as it goes on, or kept while its pipe has to wait."""
+
+    kept: list[tuple[Event, Moment]] = field(default_factory=list[tuple[Event, Moment]])
+    begun: Any = None  # the `Scope`, once its pipe is there
 
 
 @dataclass(slots=True, eq=False)

@@ -20,6 +20,7 @@ from pto.ir.text.printer import print_operation
 from pto.observe.mode import mode_of
 from pto.observe.sanitize import Sanitizer
 from pto.plan.calls import Names, with_peers
+from pto.run.launch.arrays import copied
 from pto.run.launch.entry import entry_functions
 from pto.run.launch.host import launch
 from pto.run.order.resolve import is_ordering
@@ -56,7 +57,7 @@ class Subject:
 
     def outcome(self, schedule: str) -> bytes | str:
         """The bits of all arrays, or why there are none."""
-        args = [a.copy() if isinstance(a, np.ndarray) else a for a in self.args]
+        args = copied(self.args)
         try:
             launch(self.module, args=args, check=False, schedule=schedule, **self.options)
         except PtoError as error:
@@ -70,7 +71,7 @@ class Subject:
             self.module, profile=options.get("profile"), device=options.get("device")
         )
         watcher = Sanitizer(target.profile, mode)
-        args = [a.copy() if isinstance(a, np.ndarray) else a for a in self.args]
+        args = copied(self.args)
         try:
             launch(self.module, args=args, check=False, observer=watcher, **options)
         except PtoError as error:

@@ -12,7 +12,7 @@ import numpy as np
 
 from pto.isa.meaning import Blocked
 from pto.isa.row.flag import Flag
-from pto.observe.clocks import Agent, Clock, Clocks, Item, Moment, Thread, joined
+from pto.observe.clocks import Agent, Clock, Clocks, Item, Moment, Running, Thread, joined
 from pto.observe.fences import Fences
 from pto.run.machine.core import Core
 from pto.run.order import effects as fx
@@ -96,11 +96,7 @@ class Order(Model[Clock, Thread, Item]):
         return Moment(event.op, event.counters, agent.count)
 
     def take(
-        self,
-        agent: Agent,
-        event: Event,
-        moment: Moment,
-        scope: list[tuple[Event, Moment]] | None = None,
+        self, agent: Agent, event: Event, moment: Moment, scope: Running | None = None
     ) -> None:
         """One event, or a vector scope as one."""
         op = event.op

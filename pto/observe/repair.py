@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-import numpy as np
-
 from pto.core.errors import Diagnostic, PtoError
 from pto.ir.graph import Module, Operation
 from pto.isa.row.flag import Flag
@@ -20,6 +18,7 @@ from pto.observe.edits import Edit, applied, apply, take_out, text_of
 from pto.observe.fix import Candidate, Gap, candidates, named, place_of, set_text, wait_text
 from pto.observe.mode import mode_of
 from pto.observe.sanitize import Sanitizer
+from pto.run.launch.arrays import copied
 from pto.run.launch.entry import entry_functions
 from pto.run.launch.host import launch
 from pto.run.order import effects as fx
@@ -107,7 +106,7 @@ def _watch(module: Module, launches: Sequence[Trial]) -> _Seen:
         target = target_of(module, profile=options.get("profile"), device=options.get("device"))
         functions = entry_functions(module, options.get("entry"))
         watcher = Sanitizer(target.profile, mode_of(functions))
-        args = [a.copy() if isinstance(a, np.ndarray) else a for a in run.args]
+        args = copied(run.args)
         ended: Sequence[Diagnostic] = ()
         try:
             launch(module, args=args, check=False, observer=watcher, **options)

@@ -16,8 +16,9 @@ from pto.core.memory import Space
 from pto.ir.graph import Module, Operation
 from pto.observe import flags, undefined
 from pto.observe.atomic import combination
-from pto.observe.clocks import Agent, Clock, Item, Moment, Thread
+from pto.observe.clocks import Agent, Clock, Item, Moment, Running, Thread
 from pto.observe.fix import Gap, suggestion
+from pto.observe.log import GlobalLog, GlobalShadow
 from pto.observe.mode import Mode, looked_at, mode_of, placed_by_hand
 from pto.observe.order import Order
 from pto.observe.races import Races
@@ -27,6 +28,7 @@ from pto.observe.scopes import Scope
 from pto.observe.shadow import Cells, Conflict, Shadow, cells_of
 from pto.observe.tiles import TileTap
 from pto.observe.unflushed import StreamTap, dropped
+from pto.run.launch.arrays import copied
 from pto.run.launch.call import Program, load
 from pto.run.launch.entry import entry_functions
 from pto.run.launch.host import Report, launch
@@ -39,8 +41,6 @@ from pto.target.facts import Profile
 from pto.verify.functions import is_defined
 from pto.verify.target import target_of
 
-# What a barrier inside a vector scope holds back: loads behind earlier stores.
-_LOADS_AFTER_STORES = frozenset({"VV_ALL", "VST_VLD"})
 _FIXES = 3  # races for which a fix is looked for: each costs a run
 
 
@@ -52,10 +52,11 @@ class Sanitizer(Observer):
         self._profile = profile
         self._order = Order(profile.sync, self._work, mode == "automatic")
         self._races = Races(str(profile))
-        self._scopes: dict[int, list[tuple[Event, Moment]]] = {}
+        self._scopes: dict[int, Running | None] = {}  # that are being told, by core
         self.origins = undefined.Origins()
         self._reserved = Reserved(profile)
         self._buffers: dict[int, undefined.Buffer] = {}
+        self._global = GlobalLog()
         self._ended = False
 
     # ---- what the engine tells
@@ -70,18 +71,32 @@ class Sanitizer(Observer):
         self._order.finish(core)
 
     def memory(self, memory: WatchedMemory, core: Core | None) -> None:
-        if core is not None:
-            self._buffers[id(memory)] = undefined.buffer_of(core, memory)
-            memory.shadow = Shadow(memory)
+        if core is None:
+            memory.shadow = self._global.over(memory)
+            return
+        self._buffers[id(memory)] = undefined.buffer_of(core, memory)
+        memory.shadow = Shadow(memory)
 
     def event(self, event: Event) -> None:
         order, core = self._order, id(event.core)
         agent = order.agents[core]
         moment = order.moment(agent, event)
         if self._scopes and core in self._scopes:
-            self._scopes[core].append((event, moment))
+            self._in_scope(agent, core, event, moment)
         elif event.effect is None or not self._is_idle(agent, event.effect):
             order.take(agent, event, moment)
+
+    def _in_scope(self, agent: Agent, core: int, event: Event, moment: Moment) -> None:
+        """A scope is one operation of its pipe."""
+        running = self._scopes[core]
+        if running is None:
+            running = self._scopes[core] = Running()
+            whole = Event(event.op, event.core, "V", [], event.counters)
+            self._order.take(agent, whole, moment, running)
+        if running.begun is None:
+            running.kept.append((event, moment))
+        else:
+            self._work_inside(running.begun, event, moment)
 
     def _is_idle(self, agent: Agent, effect: fx.Effect) -> bool:
         """Order that has no meaning here: inside an agent that a compiler orders."""
@@ -90,14 +105,12 @@ class Sanitizer(Observer):
         return agent.automatic and isinstance(effect, fx.Within)
 
     def enter_scope(self, core: Core) -> None:
-        self._scopes[id(core)] = []
+        self._scopes[id(core)] = None
 
     def leave_scope(self, core: Core) -> None:
-        scope = self._scopes.pop(id(core))
-        if scope:
-            agent, (last, moment) = self._order.agent(core), scope[-1]
-            whole = Event(last.op, core, "V", [], last.counters)
-            self._order.take(agent, whole, moment, scope)
+        running = self._scopes.pop(id(core))
+        if running is not None and running.begun is not None:
+            running.begun.thread.done()
 
     def end(self) -> None:
         self._ended = True
@@ -126,7 +139,7 @@ class Sanitizer(Observer):
 
     def _work(self, thread: Thread, item: Item) -> None:
         if item.scope is not None:
-            self._work_scope(thread, item.scope)
+            self._begin_scope(thread, item.scope)
             return
         agent = thread.agent
         if agent.flags:
@@ -139,25 +152,27 @@ class Sanitizer(Observer):
             self._touch(thread, thread.clock, item.moment, time, cells, access, by)
         thread.done()
 
-    def _work_scope(self, thread: Thread, events: list[tuple[Event, Moment]]) -> None:
-        """Loads and stores of a vector scope, one by one."""
-        own, clock = thread.index, thread.clock.copy()
-        clock[own] = thread.now if thread.ordered else clock[own]
-        scope = Scope()
-        for event, moment in events:
-            if isinstance(event.effect, fx.MemoryBarrier):
-                orders = scope.barrier(event.effect.kind, thread.now)
-                self._order.fences.memory_barrier(event.op, event.effect.kind, orders)
-                continue
-            time = thread.tick(moment)
-            scope.add(time, event.op, event.pipe == "S")
-            if event.reads or event.leaves:
-                self._touch_registers(thread, moment, time, event.reads, event.leaves)
-            for cells, access, atomic in _footprints(event.accesses):
-                by = combination(event.op, event.core) if atomic else ""
-                self._touch(thread, clock, moment, time, cells, access, by, scope)
-                scope.touch(time, access.writes)
+    def _begin_scope(self, thread: Thread, running: Running) -> None:
+        running.begun = Scope(thread)
+        for event, moment in running.kept:
+            self._work_inside(running.begun, event, moment)
+        running.kept.clear()
         thread.done()
+
+    def _work_inside(self, scope: Scope, event: Event, moment: Moment) -> None:
+        """Loads and stores of a vector scope, one by one."""
+        thread, op = scope.thread, event.op
+        if isinstance(event.effect, fx.MemoryBarrier):
+            orders = scope.barrier(event.effect.kind, thread.now)
+            self._order.fences.memory_barrier(op, event.effect.kind, orders)
+            return
+        time, is_scalar = thread.tick(moment), event.pipe == "S"
+        if event.reads or event.leaves:
+            self._touch_registers(thread, moment, time, event.reads, event.leaves)
+        for cells, access, atomic in _footprints(event.accesses):
+            by = combination(op, event.core) if atomic else ""
+            self._touch(thread, scope.clock, moment, time, cells, access, by, scope, is_scalar)
+            scope.touch(time, op, is_scalar, access.writes)
 
     def _touch(
         self,
@@ -169,15 +184,18 @@ class Sanitizer(Observer):
         access: Access,
         combined: str,
         scope: Scope | None = None,
+        is_scalar: bool = False,
     ) -> None:
-        shadow: Shadow = access.memory.shadow or Shadow.of(access.memory)
+        shadow: Shadow | GlobalShadow = access.memory.shadow
         found: list[Conflict]
-        if access.writes:
-            found = shadow.stores(cells, thread.index, time, clock, combined)
-        else:
+        if not access.writes:
             found = shadow.loads(cells, thread.index, time, clock)
-            if access.memory.space is not Space.GM:
+            if isinstance(shadow, Shadow):
                 self._look(shadow, cells, moment)
+        elif isinstance(shadow, Shadow):
+            found = shadow.stores(cells, thread.index, time, clock)
+        else:
+            found = shadow.stores(cells, thread.index, time, clock, combined)
         space, own_order = access.memory.space, self._profile.sync.own_order
         for conflict in found:
             barrier = ""
@@ -186,7 +204,7 @@ class Sanitizer(Observer):
                 if conflict.time == time or (thread.pipe, space.value) in own_order:
                     continue
                 if scope is not None and conflict.time in scope:
-                    barrier = scope.missing(conflict, time, access.writes)
+                    barrier = scope.missing(conflict, moment.op, is_scalar, access.writes)
                     if not barrier:
                         continue
             other = self._order.clocks.threads[conflict.thread]
@@ -225,10 +243,10 @@ _writes = attrgetter("writes")
 def _footprints(accesses: list[Access]) -> list[tuple[Cells, Access, bool]]:
     """The bytes of each access once. A transfer that combines with global memory is atomic."""
     if len(accesses) == 1 or (len(accesses) == 2 and accesses[0].memory is not accesses[1].memory):
-        return [(Shadow.of(a.memory).cells(a), a, False) for a in accesses]
+        return [(a.memory.shadow.cells(a), a, False) for a in accesses]
     if not any(a.memory.space is Space.GM for a in accesses):
         ordered = sorted(accesses, key=_writes)
-        return [(Shadow.of(a.memory).cells(a), a, False) for a in ordered]
+        return [(a.memory.shadow.cells(a), a, False) for a in ordered]
     seen: dict[tuple[bool, int, Any], tuple[Cells, Access]] = {}
     for access in accesses:
         cells = cells_of(access)
@@ -294,7 +312,7 @@ def sanitize(
         "engine": engine,
         "timeout": timeout,
     }
-    before = _copied(args)
+    before = copied(args)
     report: Report | None = None
     found: Sequence[Diagnostic] = ()
     try:
@@ -304,7 +322,7 @@ def sanitize(
         found = error.diagnostics
 
     def again(observer: Observer) -> None:
-        launch(module, args=_copied(before), check=False, observer=observer, **options)
+        launch(module, args=copied(before), check=False, observer=observer, **options)
 
     def found_again() -> list[Diagnostic]:
         other = Sanitizer(target.profile, mode)
@@ -313,7 +331,7 @@ def sanitize(
 
     def step_again(tap: Tap) -> None:
         with suppress(*([PtoError] if report is None else [])):  # it ends where the first did
-            launch(module, args=_copied(before), check=False, stepper=cast(Any, tap), **options)
+            launch(module, args=copied(before), check=False, stepper=cast(Any, tap), **options)
 
     if not watcher.has_begun:
         return Verdict((*unordered, *found), mode, report, about)
@@ -381,10 +399,6 @@ def _tried(
         return suggestion(gap, race, findings, rerun)
     except PtoError:  # the changed program does not run: no fix
         return None
-
-
-def _copied(args: Sequence[Any]) -> list[Any]:
-    return [a.copy() if isinstance(a, np.ndarray) else a for a in args]
 
 
 def launch_sanitized(module: Module, **options: Any) -> Report:

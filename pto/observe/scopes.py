@@ -11,6 +11,7 @@ from __future__ import annotations
 from itertools import product
 
 from pto.ir.graph import Block, Operation, Value
+from pto.observe.clocks import Thread
 from pto.observe.shadow import Conflict
 
 Class = str  # VLD, VST, LD, ST
@@ -34,16 +35,21 @@ def pairs_of(kind: str) -> list[tuple[Class, Class]]:
 class Scope:
     """One scope as it runs: up to when accesses of one class come before those of another."""
 
-    def __init__(self) -> None:
+    def __init__(self, thread: Thread) -> None:
+        self.thread = thread
+        self.clock = thread.clock.copy()  # of what the scope as a whole comes after
+        if thread.ordered:
+            self.clock[thread.index] = thread.now
+        self._begin = thread.now
         self._fences: dict[tuple[Class, Class], int] = {}
         self._last: dict[Class, dict[int, Operation]] = {}  # since the scope began, by operation
         self._since: dict[Class, int] = {}  # the time of the last access
-        self._times: dict[int, tuple[bool, Operation]] = {}  # scalar or not, and who
+        self._scalar: set[int] = set()  # operations of the scalar unit, by id
         # by class: operations whose values went through a barrier to it, up to when
         self._through: dict[Class, dict[int, int]] = {}
 
     def __contains__(self, time: int) -> bool:
-        return time in self._times
+        return time > self._begin
 
     def barrier(self, kind: str, now: int) -> bool:
         """Whether it orders anything that was not in order."""
@@ -57,20 +63,19 @@ class Scope:
                 through.update(dict.fromkeys(sources_of(op), now))
         return orders
 
-    def add(self, time: int, op: Operation, is_scalar: bool) -> None:
-        self._times[time] = is_scalar, op
-
-    def touch(self, time: int, writes: bool) -> None:
-        """An access of the operation at `time`."""
-        is_scalar, op = self._times[time]
+    def touch(self, time: int, op: Operation, is_scalar: bool, writes: bool) -> None:
+        """An access of an operation."""
+        if is_scalar:
+            self._scalar.add(id(op))
         kind = class_of(is_scalar, writes)
         self._since[kind] = time
         self._last.setdefault(kind, {})[id(op)] = op
 
-    def missing(self, conflict: Conflict, later: int, writes: bool) -> str:
+    def missing(self, conflict: Conflict, now: Operation, is_scalar: bool, writes: bool) -> str:
         """The barrier that would order two accesses; none where they are in order."""
         earlier = conflict.time
-        (was_scalar, before), (is_scalar, now) = self._times[earlier], self._times[later]
+        before = self.thread.moments[earlier - 1].op
+        was_scalar = id(before) in self._scalar
         pair = class_of(was_scalar, conflict.other_writes), class_of(is_scalar, writes)
         if pair in _KEPT or earlier <= self._fences.get(pair, 0):
             return ""

@@ -1,4 +1,4 @@
-"""What is known about every byte of a memory: who wrote it last, who read it since, and when.
+"""What is known about every byte of a local buffer: who wrote it last, who read it since, and when.
 
 Kept for granules of 32 bytes, and for smaller ones from the moment an access has a finer edge, so
 that footprints are exact and mostly cheap. Whether two accesses are ordered is asked of a clock.
@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pto.core.memory import Space
 from pto.observe.clocks import Clock
 from pto.run.watch.memory import Access, WatchedMemory
 
@@ -45,6 +44,12 @@ class Cells:
         if self.places is not None:
             found = gcd(found, int(np.gcd.reduce(self.places)))
         self.grain = found
+
+    def starts(self) -> Times:
+        """Where bursts begin, in order."""
+        if self.places is not None:
+            return np.unique(self.places)
+        return np.unique(_offsets(self.counts, self.strides) + self.start)
 
 
 def cells_of(access: Access) -> Cells:
@@ -93,16 +98,12 @@ class Shadow:
         self.read: dict[int, Times] = {}  # by thread
         self.last_write: dict[int, int] = {}
         self.last_read: dict[int, int] = {}
-        # writes that combine with what is there, by thread and operation: those of one operation
-        # need no order among each other, and none takes the place of another
-        self.combined: dict[tuple[int, str], Times] = {}
-        self.last_combined: dict[tuple[int, str], int] = {}
         self._known: dict[Any, Cells] = {}
 
     def cells(self, access: Access) -> Cells:
         """The bytes an access touched. Programs come back to the same places of local buffers."""
         array = access.array
-        if array is None or self.memory.space is Space.GM:
+        if array is None:
             return cells_of(access)
         key = (array.__array_interface__["data"][0], array.strides, array.shape, array.itemsize)
         found = self._known.get(key)
@@ -112,12 +113,6 @@ class Shadow:
             found = self._known[key] = cells_of(access)
         return found
 
-    @classmethod
-    def of(cls, memory: WatchedMemory) -> Shadow:
-        if memory.shadow is None:
-            memory.shadow = cls(memory)
-        return memory.shadow
-
     # ---- accesses
 
     def loads(self, cells: Cells, thread: int, time: int, clock: Clock) -> list[Conflict]:
@@ -125,7 +120,6 @@ class Shadow:
         if cells.grain % self.grain:  # both are powers of two
             self._refine(cells)
         found = self._unordered_writes(cells, clock)
-        found += self._unordered_combined(cells, clock, "")
         times = self.read.get(thread)
         if times is None:
             times = self.read[thread] = np.zeros(self.written.size, np.int64)
@@ -133,15 +127,11 @@ class Shadow:
         self.last_read[thread] = time
         return found
 
-    def stores(
-        self, cells: Cells, thread: int, time: int, clock: Clock, combined: str = ""
-    ) -> list[Conflict]:
-        """A write: what it is not ordered after, then its mark. `combined`: the operation that
-        joins it in one step with what is there."""
+    def stores(self, cells: Cells, thread: int, time: int, clock: Clock) -> list[Conflict]:
+        """A write: what it is not ordered after, then its mark."""
         if cells.grain % self.grain:  # both are powers of two
             self._refine(cells)
         found = self._unordered_writes(cells, clock)
-        found += self._unordered_combined(cells, clock, combined)
         for reader, last in self.last_read.items():
             if last > clock.item(reader):
                 times = self._get(self.read[reader], cells)
@@ -151,27 +141,8 @@ class Shadow:
                 if late.any():
                     n = int(times[late].max())
                     found.append(self._conflict(cells, times == n, reader, n, False))
-        if combined:
-            key = thread, combined
-            if key not in self.combined:
-                self.combined[key] = np.zeros(self.written.size, np.int64)
-            self._put(self.combined[key], cells, time)
-            self.last_combined[key] = time
-        else:
-            self._put(self.written, cells, time << _THREAD_BITS | thread)
-            self.last_write[thread] = time
-        return found
-
-    def _unordered_combined(self, cells: Cells, clock: Clock, combined: str) -> list[Conflict]:
-        """Writes that combine by another operation than this access does."""
-        found: list[Conflict] = []
-        for (writer, by), last in self.last_combined.items():
-            if by != combined and last > clock.item(writer):
-                times = self._get(self.combined[writer, by], cells)
-                late = times > clock[writer]
-                if late.any():
-                    n = int(times[late].max())
-                    found.append(self._conflict(cells, times == n, writer, n, True))
+        self._put(self.written, cells, time << _THREAD_BITS | thread)
+        self.last_write[thread] = time
         return found
 
     def _unordered_writes(self, cells: Cells, clock: Clock) -> list[Conflict]:
@@ -215,7 +186,6 @@ class Shadow:
         grain = gcd(self.grain, cells.grain)
         times = self.grain // grain
         self.written = self.written.repeat(times)
-        self.combined = {key: marks.repeat(times) for key, marks in self.combined.items()}
         self.read = {thread: marks.repeat(times) for thread, marks in self.read.items()}
         self.grain = grain
 
@@ -256,9 +226,13 @@ class Shadow:
         inner = np.arange(cells.width // self.grain, dtype=np.int64) * self.grain
         if cells.places is not None:
             return cells.places[:, None] + inner
-        total = inner + cells.start
-        for axis, (count, stride) in enumerate(zip(cells.counts, cells.strides, strict=True)):
-            shape = [1] * (len(cells.counts) + 1)
-            shape[axis] = count
-            total = total + (np.arange(count, dtype=np.int64) * stride).reshape(shape)
-        return total
+        return _offsets(cells.counts, cells.strides)[..., None] + inner + cells.start
+
+
+def _offsets(counts: tuple[int, ...], strides: tuple[int, ...]) -> Times:
+    total = np.zeros((1,) * len(counts), np.int64)
+    for axis, (count, stride) in enumerate(zip(counts, strides, strict=True)):
+        shape = [1] * len(counts)
+        shape[axis] = count
+        total = total + (np.arange(count, dtype=np.int64) * stride).reshape(shape)
+    return total

@@ -170,3 +170,26 @@ def holds(given: Borrowed, wanted: DType) -> bool:
         return own.kind == "u" and own.itemsize == known.itemsize
     is_bits = own == wanted.storage or own == np.dtype(f"V{wanted.itemsize}")
     return is_bits and (known.isbuiltin != 1 or known.kind == "b")
+
+
+def copied(args: Sequence[Any]) -> list[Any]:
+    """Arguments for another run: arrays that overlap still do."""
+    out = [a.copy() if isinstance(a, np.ndarray) else a for a in args]
+    dense = [n for n, a in enumerate(args) if isinstance(a, np.ndarray) and a.flags.c_contiguous]
+    dense = sorted((n for n in dense if args[n].nbytes), key=lambda n: args[n].ctypes.data)
+    start = end = 0
+    groups: list[list[int]] = []
+    for n in dense:
+        start = args[n].ctypes.data
+        if start >= end:
+            groups.append([])
+        groups[-1].append(n)
+        end = max(end, start + args[n].nbytes)
+    for group in (g for g in groups if len(g) > 1):
+        low = args[group[0]].ctypes.data
+        room = np.empty(max(args[n].ctypes.data + args[n].nbytes for n in group) - low, np.uint8)
+        for n in group:
+            given = args[n]
+            out[n] = np.ndarray(given.shape, given.dtype, room, given.ctypes.data - low)
+            out[n][...] = given
+    return out

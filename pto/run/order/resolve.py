@@ -273,7 +273,8 @@ def _signals(case: Case, order: kinds.OfSignal, value: Any) -> tuple[Any, ...]:
     view = as_view(value, case.type(order.signal))
     steps = [step * view.dtype.itemsize for step in view.strides]
     places = (sum(map(mul, at, steps)) for at in product(*map(range, view.shape)))
-    return tuple(("signal", id(view.memory), view.address + place) for place in places)
+    start = view.memory.data.ctypes.data + view.address  # arrays of the host may overlap
+    return tuple(("signal", start + place) for place in places)
 
 
 def _notify(case: Case, order: kinds.Notify) -> MakeEffect:

@@ -1,0 +1,206 @@
+"""Accesses to global memory, kept as they were made: who touched which bursts, and when.
+
+A mark for every byte and reader would be larger than the memory itself. An access is one row of a
+table instead, by page of the host's address space, so that arrays which overlap are one memory; a
+row gives way to a later one of the same thread and the same bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pto.observe.clocks import Clock
+from pto.observe.shadow import Cells, Conflict, cells_of
+from pto.run.watch.memory import Access, WatchedMemory
+
+Rows = npt.NDArray[np.int64]
+Row = Sequence[int]
+Met = dict[tuple[str, int], tuple[int, int, int]]  # kind, thread: time, first byte, behind the last
+_PAGE_BITS = 18
+_FEW = 8  # pages that are gone through without asking which of them are touched
+_FIRST_ROOM = 8
+# of a row; bursts of `_WIDTH` at `_STEP` from `_LOW` up to `_HIGH`, or those of a kept shape
+_TIME, _THREAD, _LOW, _HIGH, _STEP, _WIDTH, _SHAPE = range(7)
+_READ, _WRITE = "read", "write"
+
+
+class Log:
+    """Accesses of one kind to one page."""
+
+    __slots__ = ("count", "last", "rows")
+
+    def __init__(self) -> None:
+        self.rows: Rows = np.empty((_FIRST_ROOM, 7), np.int64)
+        self.count = 0
+        self.last: dict[int, int] = {}  # the newest, by thread
+
+    def add(self, row: Row) -> None:
+        self.last[row[_THREAD]] = row[_TIME]
+        if self.count == len(self.rows):
+            self._make_room()
+        self.rows[self.count] = row
+        self.count += 1
+
+    def _make_room(self) -> None:
+        """Of rows that differ in nothing but their time the newest stays."""
+        known = self.rows[: self.count]
+        order = np.lexsort(known.T)
+        known = known[order]
+        same = (known[1:, _THREAD:] == known[:-1, _THREAD:]).all(axis=1)
+        kept = known[np.append(~same, True)]
+        self.count = len(kept)
+        room = len(self.rows) if self.count <= len(self.rows) // 2 else 2 * len(self.rows)
+        self.rows = np.empty((room, 7), np.int64)
+        self.rows[: self.count] = kept
+
+    def is_ordered(self, clock: Clock) -> bool:
+        return all(time <= clock.item(thread) for thread, time in self.last.items())
+
+    def unordered(self, row: Row, clock: Clock) -> Rows:
+        """Those that may meet an access and are not known to come before it."""
+        known = self.rows[: self.count]
+        late = known[:, _TIME] > clock[known[:, _THREAD]]
+        late &= known[:, _LOW] < row[_HIGH]
+        late &= known[:, _HIGH] > row[_LOW]
+        found = known[late]
+        step = row[_STEP]
+        if not found.size or not step:
+            return found
+        # rows of one pitch side by side: the columns decide
+        ahead = (row[_LOW] - found[:, _LOW]) % step
+        apart = (found[:, _STEP] == step) & (ahead >= found[:, _WIDTH])
+        return found[~(apart & (ahead + row[_WIDTH] <= step))]
+
+
+class GlobalLog:
+    """What is known about all of global memory, by address of the host."""
+
+    def __init__(self) -> None:
+        self._pages: dict[int, dict[str, Log]] = {}  # by kind: read, write, what combines
+        self._shapes: dict[Any, int] = {}
+        self._kept: list[Cells] = []  # shapes that a row cannot say; their numbers begin at 1
+        self._held: list[Any] = []  # memory that no other array may be given meanwhile
+
+    def over(self, memory: WatchedMemory) -> GlobalShadow:
+        self._held.append(memory.raw)
+        return GlobalShadow(self, memory.base)
+
+    def touch(
+        self, cells: Cells, base: int, thread: int, time: int, clock: Clock, kind: str
+    ) -> Met:
+        """What an access is not ordered after, then its row. `base`: of the array in memory."""
+        low, high, step, shape = self._span(cells)
+        row = (time, thread, base + low, base + high, step, cells.width, shape)
+        found: Met = {}
+        for number in _pages(cells, base, row):
+            page = self._pages.get(number)
+            if page is None:
+                page = self._pages[number] = {}
+            for other, log in page.items():
+                if (other != kind or kind == _WRITE) and not log.is_ordered(clock):
+                    for each in log.unordered(row, clock).tolist():
+                        self._meet(found, other, each, row)
+            log = page.get(kind)
+            if log is None:
+                log = page[kind] = Log()
+            log.add(row)
+        return found
+
+    def _meet(self, found: Met, kind: str, each: Row, row: Row) -> None:
+        """The newest access of each thread that has bytes in common with one."""
+        when, who = each[_TIME], each[_THREAD]
+        if kind == _READ and when == row[_TIME] and who == row[_THREAD]:
+            return  # what the same operation has read
+        before = found.get((kind, who))
+        if before is not None and before[0] > when:
+            return
+        place = self._common(each, row)
+        if place is not None:
+            low, high = place if before is None or before[0] < when else before[1:]
+            found[kind, who] = when, min(low, place[0]), max(high, place[1])
+
+    def _common(self, a: Row, b: Row) -> tuple[int, int] | None:
+        """The first byte of both, and the one behind the last."""
+        if not (a[_STEP] or a[_SHAPE] or b[_STEP] or b[_SHAPE]):
+            return max(a[_LOW], b[_LOW]), min(a[_HIGH], b[_HIGH])
+        (starts, width), (others, size) = self._bursts(a), self._bursts(b)
+        at = np.searchsorted(starts, others + size) - 1  # the last that begins before it ends
+        meets = np.flatnonzero((at >= 0) & (starts[np.maximum(at, 0)] + width > others))
+        if not meets.size:
+            return None
+        first, last = int(others[meets[0]]), int(others[meets[-1]])
+        low = int(starts[np.searchsorted(starts, first - width, "right")])
+        return max(low, first), min(int(starts[at[meets[-1]]]) + width, last + size)
+
+    def _bursts(self, row: Row) -> tuple[Rows, int]:
+        if row[_SHAPE]:
+            kept = self._kept[row[_SHAPE] - 1]
+            return kept.starts() + row[_LOW], kept.width
+        return np.arange(row[_LOW], row[_HIGH] - row[_WIDTH] + 1, row[_STEP] or 1), row[_WIDTH]
+
+    def _span(self, cells: Cells) -> tuple[int, int, int, int]:
+        """Low, high, step and shape."""
+        start, width = cells.start, cells.width
+        if cells.places is not None:
+            starts = cells.starts()
+            low = int(starts[0])
+            shape = self._number(Cells(0, (), (), width, starts - low))
+            return low, int(starts[-1]) + width, 0, shape
+        if not cells.counts:
+            return start, start + width, 0, 0
+        spans = ((n - 1) * s for n, s in zip(cells.counts, cells.strides, strict=True))
+        high = start + width + sum(spans)
+        if len(cells.counts) == 1:
+            return start, high, cells.strides[0], 0
+        return start, high, 0, self._number(Cells(0, cells.counts, cells.strides, width))
+
+    def _number(self, shape: Cells) -> int:
+        places = None if shape.places is None else shape.places.tobytes()
+        key = shape.counts, shape.strides, shape.width, places
+        found = self._shapes.setdefault(key, len(self._kept) + 1)
+        if found > len(self._kept):
+            self._kept.append(shape)
+        return found
+
+
+def _pages(cells: Cells, base: int, row: Row) -> Iterable[int]:
+    first, last = row[_LOW] >> _PAGE_BITS, (row[_HIGH] - 1) >> _PAGE_BITS
+    if last - first <= _FEW or cells.width >> _PAGE_BITS:
+        return range(first, last + 1)
+    starts = cells.starts() + base
+    return np.unique([starts >> _PAGE_BITS, (starts + cells.width - 1) >> _PAGE_BITS]).tolist()
+
+
+class GlobalShadow:
+    """One array of the host in global memory; as `Shadow`."""
+
+    def __init__(self, log: GlobalLog, base: int) -> None:
+        self._log = log
+        self._base = base
+
+    def cells(self, access: Access) -> Cells:
+        return cells_of(access)
+
+    def loads(self, cells: Cells, thread: int, time: int, clock: Clock) -> list[Conflict]:
+        return self._touch(cells, thread, time, clock, _READ)
+
+    def stores(
+        self, cells: Cells, thread: int, time: int, clock: Clock, combined: str = ""
+    ) -> list[Conflict]:
+        """`combined`: the operation that joins it in one step with what is there. Those of one
+        operation need no order among each other, and none takes the place of another."""
+        return self._touch(cells, thread, time, clock, combined or _WRITE)
+
+    def _touch(
+        self, cells: Cells, thread: int, time: int, clock: Clock, kind: str
+    ) -> list[Conflict]:
+        base = self._base
+        met = self._log.touch(cells, base, thread, time, clock, kind)
+        return [
+            Conflict(who, when, other != _READ, first - base, last - base)
+            for (other, who), (when, first, last) in met.items()
+        ]
