@@ -1,6 +1,7 @@
 # The public names of `pto`. Written by `python -m pto.lang.stubs`: do not edit.
 # ruff: noqa
 # fmt: off
+from pto.cluster.on import on as on
 from pto.core.errors import Diagnostic as Diagnostic
 from pto.core.errors import PtoError as PtoError
 from pto.cxx.kernel import cpp as cpp

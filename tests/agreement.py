@@ -253,7 +253,7 @@ def install() -> None:
     original = Grid.run
 
     def both(self: Grid) -> None:
-        kernel, chip = self.kernel, self._device
+        kernel, chip = self.kernel, self.device
         known: Twin = kernel.twin  # type: ignore[attr-defined]
         if not known.can or chip.ranks > 1 or not wanted(known.made_of[0], kernel.profile):
             original(self)
@@ -261,7 +261,7 @@ def install() -> None:
         STATE.compared += 1
         memo = _shared(kernel.profile)
         memo[id(chip._world)] = None  # streams and what is in them stay with the original
-        copied, values = copy.deepcopy((chip, self._values), memo)
+        copied, values = copy.deepcopy((chip, self.values), memo)
         twin = _outcome(lambda: Grid(known.other, copied, values, self.blocks))
         ours = _outcome(lambda: original(self))
         theirs = twin if isinstance(twin, PtoError) else _outcome(lambda: original(twin))

@@ -19,6 +19,7 @@ LAYERS = {
     "plan": 5,
     "run": 6,
     "observe": 7,
+    "cluster": 7,
     "lang": 8,
     "gym": 8,
     "cxx": 8,
@@ -28,7 +29,7 @@ LAYERS = {
     "__init__": 11,
     "__main__": 11,
 }
-HEAVY = {"rich", "matplotlib", "llvmlite"}
+HEAVY = {"rich", "matplotlib", "llvmlite", "ray"}
 LONGEST_FILE = 450
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 HOMES: Final = {
+    "pto.cluster.on": "on",
     "pto.core.errors": "Diagnostic PtoError",
     "pto.cxx.kernel": "cpp",
     "pto.ir.graph": "Module",

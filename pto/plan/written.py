@@ -13,10 +13,10 @@ def written(function: Operation) -> set[int] | None:
     found: set[int] = set()
     for op in function.walk():
         for value in _targets(op):
-            root = args.get(id(_root(value)))
-            if root is None:
+            number = args.get(id(root(value)))
+            if number is None:
                 return None
-            found.add(root)
+            found.add(number)
     return found
 
 
@@ -28,7 +28,7 @@ def _targets(op: Operation) -> list[Value]:
     return [v for name in names for v in op.group(name) if is_global(v.type)]
 
 
-def _root(value: Value) -> Value:
+def root(value: Value) -> Value:
     """What a pointer or view was made from, through all that only name another place."""
     maker = value.maker
     while maker is not None and maker.operands and is_global(maker.operands[0].type):

@@ -107,10 +107,10 @@ def _items(value: Any, kind: DType | None, shape: Sequence[int]) -> Array:
     """A tensor's items; without a type that is known as unsigned numbers of their size."""
     size = int(value.element_size())
     own = np.dtype(f"u{size}") if kind is None else kind.numpy
-    return _over(value.data_ptr(), int(value.numel()) * size, own).reshape(shape)
+    return over(value.data_ptr(), int(value.numel()) * size, own).reshape(shape)
 
 
-def _over(address: int, nbytes: int, kind: np.dtype[Any]) -> Array:
+def over(address: int, nbytes: int, kind: np.dtype[Any]) -> Array:
     """A writeable array over memory that somebody else owns."""
     if not nbytes:
         return np.zeros(0, kind)
@@ -131,8 +131,8 @@ def _dlpack(value: Any) -> Borrowed:
     if array.flags.writeable or not array.flags.c_contiguous or _can_refuse(value):
         return _numpy(array, value)
     # Producers of the older protocol cannot say that their memory may be written; they mean it.
-    over = _over(array.ctypes.data, array.nbytes, array.dtype)
-    return Borrowed(over.reshape(array.shape), (value, array))
+    items = over(array.ctypes.data, array.nbytes, array.dtype)
+    return Borrowed(items.reshape(array.shape), (value, array))
 
 
 def _can_refuse(value: Any) -> bool:

@@ -21,6 +21,7 @@ from pto.core.memory import Memory
 from pto.ir.graph import Module
 from pto.ir.text.parser import parse, parse_file
 from pto.isa.row import types as t
+from pto.run.launch import place
 from pto.run.launch.arrays import Borrowed, borrow, of_elements
 from pto.run.launch.entry import entry_functions
 from pto.run.launch.prepared import Grid, Kernel
@@ -141,7 +142,7 @@ class Launch:
         memories = [getattr(value, "memory", None) for value in values.values()]
         self._held = [m for m in memories if isinstance(m, Memory)]
         self.device.hold(self._held)
-        grid = Grid(self.kernel, self.device, values, self.blocks)
+        grid = Grid(self.kernel, self.device, values, self.blocks, plain)
         grid.progress, grid.limit = self.progress, Limit.of(self.timeout)
         return grid
 
@@ -149,8 +150,10 @@ class Launch:
         """All of it at once, on threads where that helps: nothing in it waits for others."""
         try:
             grid = self.begin()
+            elsewhere = place.current()
             with np.errstate(all="ignore"):
-                grid.run()
+                if elsewhere is None or not elsewhere.run(grid):
+                    grid.run()
         except BaseException as error:
             self.error = error
             self.release()
@@ -159,10 +162,11 @@ class Launch:
 
     def is_alone(self, direct: bool) -> bool:
         """Whether it needs nobody else to go on, and nobody watches; a direct call that may have to
-        begin again is so too."""
+        begin again is so too. Elsewhere even agents may wait, for those of their own block."""
         kernel = self.kernel
         alone = not kernel.can_wait or (direct and kernel.may_wait_early)
-        return alone and self.device.tap is None
+        apart = not alone and place.current() is not None and kernel.is_closed
+        return (alone or apart) and self.device.tap is None
 
     def end(self, grid: Grid) -> None:
         self.release()

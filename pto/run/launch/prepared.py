@@ -16,6 +16,7 @@ from pto.isa.meaning.order.flags import NOT_YET_SET
 from pto.plan.credits import may_wait_early
 from pto.plan.memory import plan_memory
 from pto.plan.placement import Placement
+from pto.plan.together import need_each_other, wait_in_global
 from pto.plan.written import written
 from pto.run.launch.arguments import SUBBLOCK, names_of, taken
 from pto.run.launch.engine import wants_checks
@@ -47,7 +48,8 @@ class Kernel:
     ) -> None:
         self.functions = tuple(functions)
         self.profile = profile
-        self._module = module
+        self.module = module
+        self.checks = checks
         self._tap = tap
         self.parameters = dict(taken(functions))
         plan = sides(functions, profile)
@@ -75,6 +77,17 @@ class Kernel:
         return self._unit is not None and not self._unit.ordered and not self.can_wait
 
     @cached_property
+    def is_closed(self) -> bool:
+        """Whether no block needs another one, another launch or another rank to go on."""
+        return not self.can_wait or not need_each_other(self.functions)
+
+    @cached_property
+    def is_logged(self) -> bool:
+        """Whether compiled code does all there is in global memory, and writes down where."""
+        compiled = self._unit is not None and not self._unit.ordered
+        return compiled and not (self.can_wait and wait_in_global(self.functions))
+
+    @cached_property
     def may_wait_early(self) -> bool:
         """Whether a flag may be waited for before it is set in program order."""
         return may_wait_early(self.functions, self.profile)
@@ -85,7 +98,7 @@ class Kernel:
         from pto.run.order.deferred import Scheduler
 
         tap = Scheduler(PROGRAM, self.profile.sync)
-        return Kernel(self._module, self.functions, self.profile, tap), tap
+        return Kernel(self.module, self.functions, self.profile, tap), tap
 
     def written(self, values: Mapping[str, Any]) -> list[Any]:
         """The values of parameters in global memory that may be written to."""
@@ -166,29 +179,48 @@ def memories_of(values: Iterable[Any]) -> list[Memory]:
 class Grid:
     """A launch under way: blocks that start one by one, and what they print."""
 
-    def __init__(self, kernel: Kernel, device: Any, values: Mapping[str, Any], blocks: int) -> None:
+    def __init__(
+        self,
+        kernel: Kernel,
+        device: Any,
+        values: Mapping[str, Any],
+        blocks: int,
+        given: Sequence[Any] = (),
+    ) -> None:
         self.kernel = kernel
         self.blocks = blocks
+        self.given = given  # what the host gave, of which `values` were made
         self.progress: Progress | None = None
         self.limit: Limit | None = None
-        self._device = device
-        self._values = values
+        self.device = device
+        self.values = values
         self._arrivals: dict[Any, int] = defaultdict(int)
         self._started = 0
+        self._end = blocks  # where those that this grid runs end
         self.until = blocks  # where those that start now end
+        self.ended: Callable[[Cluster], None] | None = None  # hears of each block that is done
         self._left: dict[int, int] = {}  # agents by block; a finished block is forgotten
         self._printed: dict[int, list[str]] = {}  # of blocks that printed anything
 
     @property
     def is_done(self) -> bool:
-        return self._started == self.blocks and not self._left
+        return self._started == self._end and not self._left
+
+    def only(self, first: int, end: int) -> Grid:
+        """Of the blocks of the launch, these alone are to run here; others run elsewhere."""
+        self._started, self._end, self.until = first, end, end
+        return self
+
+    def run_in_turns(self) -> None:
+        """Every block, one after the other where none has to wait."""
+        take_turns(self.next_block)
 
     def run(self) -> None:
         """Every block. In program order, while that does; else with pipes of their own."""
         if not self.kernel.may_wait_early:
             self._run()
             return
-        before = [(m, m.data.copy()) for m in memories_of(self.kernel.written(self._values))]
+        before = [(m, m.data.copy()) for m in memories_of(self.kernel.written(self.values))]
         try:
             self._run()
         except PtoError as error:
@@ -204,14 +236,14 @@ class Grid:
         if self.blocks > 1 and self.kernel.is_parallel:
             from pto.run.jit.border import threads
 
-            written = self.kernel.written(self._values) if threads.count() > 1 else []
-            while threads.count() > 1 and self._started < self.blocks:
+            written = self.kernel.written(self.values) if threads.count() > 1 else []
+            while threads.count() > 1 and self._started < self._end:
                 start = self._started
-                self.until = min(start + threads.WAVE, self.blocks)
+                self.until = min(start + threads.WAVE, self._end)
                 if not threads.run(self, written):
                     self._forget(start)
                     break
-            self.until = self.blocks
+            self.until = self._end
         take_turns(self.next_block)
 
     def _run_ahead(self, error: PtoError) -> None:
@@ -231,10 +263,10 @@ class Grid:
         """The agents of the next block; none when all have started."""
         if self._started == self.until:
             return []
-        cluster = Cluster(self._device, self._started, self.blocks, self._arrivals)
+        cluster = Cluster(self.device, self._started, self.blocks, self._arrivals)
         cluster.limit = self.limit
         self._started += 1
-        agents = self.kernel.agents(cluster, self._values, lambda: self._finished(cluster))
+        agents = self.kernel.agents(cluster, self.values, lambda: self._finished(cluster))
         self._left[cluster.block] = len(agents)
         return agents
 
@@ -245,8 +277,17 @@ class Grid:
             lines = [x for core in cluster.agents for x in core.printed]
             if lines:
                 self._printed[cluster.block] = lines
+            if self.ended is not None:
+                self.ended(cluster)
             if self.progress is not None:
                 self.progress(self._started - len(self._left), self.blocks)
+
+    def told(self, printed: Mapping[int, list[str]]) -> None:
+        """What blocks printed that ran elsewhere."""
+        self._printed |= printed
+
+    def printed_by_block(self) -> dict[int, list[str]]:
+        return dict(self._printed)
 
     def printed(self) -> list[str]:
         """What blocks printed, in their order, whatever order they ran in."""

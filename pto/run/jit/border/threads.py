@@ -111,7 +111,7 @@ class _Crew:
             agents = self._grid.next_block()
         for agent in agents:
             agent.go_on()
-        uses = [_uses(agent.core.native) for agent in agents]
+        uses = [uses_of(agent.core.native) for agent in agents]
         known = [each for each in uses if each is not None]
         with self._lock:
             self.touched += [np.concatenate(known)] if known else []
@@ -119,7 +119,7 @@ class _Crew:
         return bool(agents)
 
 
-def _uses(context: Any) -> Words | None:
+def uses_of(context: Any) -> Words | None:
     """What one agent used, by machine address: arrays of a host may overlap. None: unknown."""
     if not isinstance(context, Context):
         return np.empty((0, TOUCH), np.int64)

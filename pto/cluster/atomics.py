@@ -1,0 +1,118 @@
+"""Arrays that a kernel only combines with: atomic sums, largest and smallest values.
+
+Blocks that add to the same bytes do not have to run in order: a worker keeps what they add apart,
+and the host adds it up in the order of the blocks. Where the order cannot be seen in the bits
+(integers) one sum a worker is enough; sums of floats are kept for each block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pto.cluster.intervals import Bytes, Intervals
+from pto.core.dtypes import DType, dtype
+from pto.ir.graph import Operation, Value
+from pto.isa.meaning.tile.move import COMBINE, STORE
+from pto.isa.row import types as t
+from pto.isa.row.attributes import Enum
+from pto.isa.row.traits import Control
+from pto.plan.calls import Names, with_peers
+from pto.plan.written import is_global, root
+from pto.run.launch.arguments import names_of
+from pto.run.launch.prepared import Kernel
+
+_ADD = "atomic_add"
+
+
+@dataclass(frozen=True, slots=True)
+class Accumulator:
+    """How an array is combined with: a word of `COMBINE`, and its element type."""
+
+    word: str
+    element: str
+
+    @property
+    def dtype(self) -> DType:
+        return dtype(self.element)
+
+    @property
+    def by_block(self) -> bool:
+        """Whether the order of blocks shows in the bits."""
+        return self.dtype.is_float
+
+    @property
+    def combine(self) -> Callable[[Any, Any], Any]:
+        found = COMBINE[self.word]
+        if found is None:
+            raise RuntimeError(f"{self.word} does not combine")
+        return found
+
+    def neutral(self) -> Any:
+        """The element that changes nothing: -0.0 for sums of floats."""
+        kind = self.dtype.numpy
+        if self.word == _ADD:
+            return np.array(-0.0 if self.dtype.is_float else 0).astype(kind)
+        limits = np.iinfo(kind)
+        return np.array(limits.min if self.word == "atomic_max" else limits.max, kind)
+
+    def clear(self, data: Bytes, found: Intervals | None = None) -> None:
+        """Neutral elements in all of the bytes, or in these stretches."""
+        items = data.view(self.dtype.numpy)
+        if found is None:
+            items[...] = self.neutral()
+            return
+        size = self.dtype.itemsize
+        for start, end in found.tolist():
+            items[start // size : end // size] = self.neutral()
+
+    def apply(self, data: Bytes, found: Intervals, values: Bytes) -> None:
+        """What one worker or block has kept apart, combined with the array itself."""
+        items, given = data.view(self.dtype.numpy), values.view(self.dtype.numpy)
+        size, at = self.dtype.itemsize, 0
+        for start, end in (found // size).tolist():
+            own = items[start:end]
+            own[...] = self.combine(own, given[at : at + end - start])
+            at += end - start
+
+
+def accumulators(kernel: Kernel) -> dict[str, Accumulator]:
+    """The parameters that a kernel does nothing with but combine elements of one type."""
+    names, uses = list(kernel.parameters), dict[str, set[Accumulator | None]]()
+    entries = {id(f) for f in kernel.functions}
+    for function in with_peers(kernel.functions, Names()):
+        args = function.regions[0].block.args
+        own = dict(zip(map(id, args), names_of(args, names), strict=True))
+        for op, value in _touching(function):
+            name = own.get(id(root(value))) if id(function) in entries else None
+            if name is None:
+                return {}  # it may be any array
+            uses.setdefault(name, set()).add(_use(op, value))
+    return {n: next(iter(u)) for n, u in uses.items() if len(u) == 1 and None not in u}  # type: ignore[misc]
+
+
+def _touching(function: Operation) -> Iterator[tuple[Operation, Value]]:
+    """Operations that do something with global memory, and by which value."""
+    for op in function.walk():
+        if op.traits.names_only or op.control is Control.FUNCTION:
+            continue
+        for value in op.operands:
+            if is_global(value.type):
+                yield op, value
+
+
+def _use(op: Operation, value: Value) -> Accumulator | None:
+    """How an operation combines; None: it reads or writes."""
+    if op.body is not STORE or value is not op.operand("dst"):
+        return None
+    word = op.attrs.get("atomicType")
+    elem = getattr(value.type, "elem", None)
+    kind = elem.dtype if isinstance(elem, t.Scalar) else None
+    if not isinstance(word, Enum) or COMBINE.get(word.value) is None or kind is None:
+        return None
+    if kind.is_packed or (kind.is_float and word.value != _ADD):
+        return None
+    return Accumulator(word.value, kind.name)

@@ -1,0 +1,67 @@
+"""Stretches of bytes as arrays of (start, end): sorted, none touching the next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+Intervals = npt.NDArray[np.int64]  # n x 2
+Bytes = npt.NDArray[np.uint8]
+
+NOTHING: Intervals = np.empty((0, 2), np.int64)
+EVERYTHING: Intervals = np.array([[0, 1 << 62]], np.int64)
+
+
+def merged(pieces: Sequence[Intervals]) -> Intervals:
+    """All of them as one: overlaps and neighbours joined."""
+    found = np.concatenate([NOTHING, *pieces])
+    found = found[found[:, 1] > found[:, 0]]
+    if len(found) < 2:
+        return found
+    found = found[np.argsort(found[:, 0], kind="stable")]
+    farthest = np.maximum.accumulate(found[:, 1])
+    first = np.flatnonzero(np.concatenate([[True], found[1:, 0] > farthest[:-1]]))
+    last = np.concatenate([first[1:], [len(found)]]) - 1
+    return np.stack([found[first, 0], farthest[last]], axis=1)
+
+
+def meet(a: Intervals, b: Intervals) -> bool:
+    """Whether they have a byte in common."""
+    if not len(a) or not len(b):
+        return False
+    follower = np.searchsorted(b[:, 1], a[:, 0], side="right")
+    near = follower < len(b)
+    return bool((b[follower[near], 0] < a[near, 1]).any())
+
+
+def length(found: Intervals) -> int:
+    return int((found[:, 1] - found[:, 0]).sum())
+
+
+def within(found: Intervals, start: int, end: int) -> Intervals:
+    """The part between two addresses, counted from the first."""
+    low, high = np.searchsorted(found[:, 1], start, "right"), np.searchsorted(found[:, 0], end)
+    return np.clip(found[low:high], start, end) - start
+
+
+def gather(data: Bytes, found: Intervals) -> Bytes:
+    """The bytes of all stretches, one after the other."""
+    out = np.empty(length(found), np.uint8)
+    for (start, end), (low, high) in _pairs(found):
+        out[low:high] = data[start:end]
+    return out
+
+
+def scatter(data: Bytes, found: Intervals, values: Bytes) -> None:
+    """The reverse."""
+    for (start, end), (low, high) in _pairs(found):
+        data[start:end] = values[low:high]
+
+
+def _pairs(found: Intervals) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
+    at = 0
+    for start, end in found.tolist():
+        yield (start, end), (at, at + end - start)
+        at += end - start

@@ -1,0 +1,139 @@
+"""`pto.on("ray")`: launches, worlds and tasks of a `with` block go to a Ray cluster.
+
+`ray` is the cluster that runs here, or that RAY_ADDRESS names; where there is none, one is started
+on this machine for as long as it is needed. `ray://HOST:10001` is a cluster of others, reached
+through its client server. Tokens and certificates are Ray's own: what it is told by its environment
+holds here too.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+from contextvars import Token
+from dataclasses import dataclass, field
+from importlib import import_module
+from importlib.util import find_spec
+from types import TracebackType
+from typing import Any
+
+from pto.cluster import blocks
+from pto.cluster.blocks import Moved
+from pto.cluster.crew import Crew
+from pto.core.errors import fail
+from pto.run.launch import place as places
+from pto.run.launch.prepared import Grid
+from pto.run.machine.world import World
+
+_STORE = 1 << 30  # bytes of shared memory for a cluster that is started here, at most
+_clusters: dict[str, RayCluster] = {}  # by address, while they are used
+
+
+@dataclass(slots=True)
+class RayCluster:
+    """Workers of one cluster, and what has been moved to and from them."""
+
+    address: str
+    ray: Any
+    crew: Crew
+    started: bool  # the connection is ours, and ends with us
+    users: int = 0
+    moved: list[Moved] = field(default_factory=list[Moved])
+
+    def run(self, grid: Grid) -> bool:
+        done = blocks.run(self.crew, grid)
+        if done is not None:
+            self.moved.append(done)
+        return done is not None
+
+    def run_world(self, world: World) -> bool:
+        return False
+
+    def close(self) -> None:
+        """No worker stays."""
+        _clusters.pop(self.address, None)
+        if self.ray.is_initialized():
+            self.crew.go_home()
+            if self.started:
+                self.ray.shutdown()
+
+
+def place(address: str) -> RayCluster:
+    """The cluster of an address, joined once; it is left when the process ends."""
+    found = _clusters.get(address)
+    if found is None or not found.ray.is_initialized():
+        found = _clusters[address] = _join(address)
+        atexit.register(found.close)
+    return found
+
+
+class On:
+    """`with pto.on("ray") as cluster:`"""
+
+    def __init__(self, address: str) -> None:
+        self._address = address
+        self._token: Token[Any] | None = None
+        self._place: Any = None
+
+    def __enter__(self) -> Any:
+        self._place = places.place_of(self._address)
+        if isinstance(self._place, RayCluster):
+            self._place.users += 1
+        self._token = places.chosen.set(self._place)
+        return self._place
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
+        if self._token is not None:
+            places.chosen.reset(self._token)
+        if isinstance(self._place, RayCluster):
+            self._place.users -= 1
+            if not self._place.users:
+                self._place.close()
+
+
+def on(address: str) -> On:
+    """Where launches run, for a `with` block: `ray`, `ray://host:10001`, or `here`."""
+    return On(address)
+
+
+def _join(address: str) -> RayCluster:
+    if find_spec("ray") is None:
+        raise fail(
+            "PTO-U301",
+            f"`{address}` needs Ray, which is not installed",
+            help='pip install "pto-machine[ray]", on every node',
+        )
+    # what Ray says on a terminal is not for users of a kernel
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    ray: Any = import_module("ray")
+    started = not ray.is_initialized()
+    if started:
+        _connect(ray, address)
+    return RayCluster(address, ray, Crew(ray), started)
+
+
+def _connect(ray: Any, address: str) -> None:
+    quiet = {"log_to_driver": False, "logging_level": "ERROR", "namespace": "pto"}
+    try:
+        if address != "ray":
+            ray.init(address=address, **quiet)
+            return
+        try:
+            ray.init(address="auto", **quiet)
+        except ConnectionError:
+            if os.environ.get("RAY_ADDRESS"):
+                raise
+            ray.init(address="local", include_dashboard=False, object_store_memory=_STORE, **quiet)
+    except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
+        first = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise fail(
+            "PTO-U302",
+            f"no cluster answers at `{address}`: {first}",
+            help="`ray start --head` starts one; `ray status` tells how it is",
+        ) from None
