@@ -24,6 +24,21 @@ from pto.lang.control import vecscope as vecscope
 from pto.lang.diff.diff import diff as diff
 from pto.lang.diff.difference import Difference as Difference
 from pto.lang.eager import eager as eager
+from pto.lang.express.functions import exp as exp
+from pto.lang.express.functions import leaky_relu as leaky_relu
+from pto.lang.express.functions import log as log
+from pto.lang.express.functions import maximum as maximum
+from pto.lang.express.functions import minimum as minimum
+from pto.lang.express.functions import reciprocal as reciprocal
+from pto.lang.express.functions import relu as relu
+from pto.lang.express.functions import rsqrt as rsqrt
+from pto.lang.express.functions import sqrt as sqrt
+from pto.lang.express.memory import arange as arange
+from pto.lang.express.memory import full as full
+from pto.lang.express.memory import load as load
+from pto.lang.express.memory import store as store
+from pto.lang.express.memory import zeros as zeros
+from pto.lang.express.product import dot as dot
 from pto.lang.kernel import Kernel as Kernel
 from pto.lang.kernel import kernel as kernel
 from pto.lang.kernel import pair as pair
@@ -62,9 +77,11 @@ from pto.run.machine.world import World as World
 from pto.run.watch.step import Stepper as Stepper
 from pto.run.watch.step import Stop as Stop
 from pto import observe as observe
-from pto.lang.values.scalars import maximum as maximum
+from pto.lang.express.functions import absolute as absolute
+abs = absolute
+from pto.lang.express.functions import maximum as maximum
 max = maximum
-from pto.lang.values.scalars import minimum as minimum
+from pto.lang.express.functions import minimum as minimum
 min = minimum
 from pto.lang.values.elements import *
 from pto.lang.call.instructions import *

@@ -7,6 +7,7 @@ Legality of each instruction is checked as in a program; races do not exist here
 from __future__ import annotations
 
 import weakref
+from collections.abc import Callable, Hashable
 from dataclasses import replace
 from typing import Any, ClassVar, Unpack
 
@@ -204,6 +205,28 @@ class Eager:
         held: CoreTile = content(tile.value)
         rows, cols = held.get_valid()
         return held.read()[:rows, :cols].copy()
+
+    # ---- expressions
+
+    def sees(self, tile: Tile) -> bool:
+        return True
+
+    def adopt(self, tile: Tile, region: tuple[int, int]) -> Tile:
+        """A tile over the bytes of another, with a valid region that follows its data."""
+        return Tile(tile.value, self, False, region)
+
+    def in_l1(self, tile: Tile, type: TileBuf) -> Tile:
+        """What was loaded, in L1: a kernel would have loaded it there to begin with."""
+        made = self.alloc(type, None, None)
+        self.set_region(made, *self.region(tile))
+        content(made.value).write_valid(content(tile.value).read_valid())
+        return made
+
+    def first_time(self, tile: Tile) -> None:
+        """Loops are Python's: the first product is the one that comes first."""
+
+    def once(self, key: Hashable, make: Callable[[], Any]) -> Any:
+        return make()
 
     def show(self, tile: Tile) -> str:
         return picture(content(tile.value))

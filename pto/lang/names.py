@@ -19,6 +19,9 @@ HOMES: Final = {
     "pto.lang.diff.diff": "diff",
     "pto.lang.diff.difference": "Difference",
     "pto.lang.eager": "eager",
+    "pto.lang.express.functions": "exp leaky_relu log maximum minimum reciprocal relu rsqrt sqrt",
+    "pto.lang.express.memory": "arange full load store zeros",
+    "pto.lang.express.product": "dot",
     "pto.lang.kernel": "Kernel kernel pair",
     "pto.lang.call.place": "KernelError",
     "pto.lang.program": "check",
@@ -39,8 +42,9 @@ HOMES: Final = {
 }
 # Under another name at home, where it would hide a builtin.
 RENAMED: Final = {
-    "min": ("pto.lang.values.scalars", "minimum"),
-    "max": ("pto.lang.values.scalars", "maximum"),
+    "min": ("pto.lang.express.functions", "minimum"),
+    "max": ("pto.lang.express.functions", "maximum"),
+    "abs": ("pto.lang.express.functions", "absolute"),
 }
 MODULES: Final = ("observe",)  # whoever writes an observer of a run finds its parts there
 PUBLIC: Final = {name: home for home, names in HOMES.items() for name in names.split()}

@@ -6,7 +6,9 @@ static where that is known while tracing, else set when the program runs.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Hashable, Sequence
+from itertools import dropwhile
 from typing import Any, ClassVar, Unpack
 
 from pto.core.dtypes import I64
@@ -16,6 +18,7 @@ from pto.ir.graph import Block, Module, Operation, Value
 from pto.isa.handle.tile import ALLOC_TILE, SET_VALIDSHAPE, VALID_EXTENTS
 from pto.isa.row.attributes import Str
 from pto.isa.row.instr import Instr
+from pto.isa.row.traits import Control
 from pto.isa.row.types import Mask, TileBuf
 from pto.isa.row.types import Scalar as ScalarType
 from pto.isa.scalar.structure import RETURN
@@ -23,7 +26,7 @@ from pto.isa.vector.predicate import PSET
 from pto.lang.call.place import KernelError, assigned_names, here, located, mistake
 from pto.lang.call.session import enter, leave
 from pto.lang.values.scalars import Scalar, as_value
-from pto.lang.values.tiles import Tile
+from pto.lang.values.tiles import Tile, same_region
 
 
 class Trace:
@@ -43,6 +46,8 @@ class Trace:
         self.is_open = True
         self._token: Any = None
         self._masks: dict[int, list[Value]] = {}
+        self._uses: Counter[int] = Counter()  # of tiles, by id of the value
+        self._known: dict[Hashable, Any] = {}  # what `once` has computed
         self._broken: KernelError | None = None
 
     # ---- values
@@ -56,6 +61,8 @@ class Trace:
             for value in (given,) if isinstance(given, Value) else given or ():
                 if not self.builder.sees(value):
                     raise _out_of_sight(value)
+                if isinstance(value.type, TileBuf):
+                    self._uses[id(value)] += 1
         parts["names"] = parts.get("names") or assigned_names()
         parts["where"] = here()
         try:
@@ -134,7 +141,7 @@ class Trace:
     def set_region(self, tile: Tile, rows: Any, cols: Any) -> None:
         """From here on this much of the tile is valid."""
         before = tile.known_region
-        if _same_region(before, (rows, cols)):
+        if same_region(before, (rows, cols)):
             return
         if tile.fixed:
             raise mistake(
@@ -152,6 +159,49 @@ class Trace:
             "valid_col": as_value(cols, INDEX),
         }
         tile.settings.append(self.append(SET_VALIDSHAPE, given))
+
+    # ---- expressions
+
+    def sees(self, tile: Tile) -> bool:
+        return self.builder.sees(tile.value)
+
+    def adopt(self, tile: Tile, region: tuple[int, int]) -> Tile:
+        """A tile over the bytes of another, with a valid region that follows its data."""
+        made = Tile(tile.value, self, False, region)
+        self.tiles.append(made)
+        return made
+
+    def in_l1(self, tile: Tile, type: TileBuf) -> Tile | None:
+        """A tile that was loaded and nothing else is loaded to L1 instead, as a tile of `type`."""
+        if self._uses[id(tile.value)] != 1 + len(tile.settings):
+            return None
+        tile.value.type, tile.origin = type, None
+        known = tile.known_region
+        tile.retype(known if all(isinstance(n, int) for n in known) else tile.shape)
+        return tile
+
+    def first_time(self, tile: Tile) -> Any:
+        """Whether all loops around, up to where the tile was made, are in their first turn; None:
+        there are none."""
+        owner = tile.value.owner
+        inner = dropwhile(lambda b: b is not getattr(owner, "parent", None), self.builder.blocks)
+        first = None
+        for block in [*inner][1:]:
+            op = block.region.owner
+            if op.control is Control.IF:
+                raise _first_in_branch(tile)
+            low = op.operand("lower") if op.control is Control.FOR else None
+            if low is not None:
+                begins = self.scalar(block.args[0]) == self.scalar(low)
+                first = begins if first is None else first & begins
+        return first
+
+    def once(self, key: Hashable, make: Callable[[], Any]) -> Any:
+        """A number that is computed where it is first needed, and not again where that is seen."""
+        found = self._known.get(key)
+        if found is None or not self.builder.sees(found.value):
+            found = self._known[key] = make()
+        return found
 
     # ---- blocks
 
@@ -174,7 +224,7 @@ class Trace:
         if certain:
             return
         for tile, before in scope.changed.values():
-            if _same_region(tile.known_region, before) or tile in self.tiles[scope.tiles :]:
+            if same_region(tile.known_region, before) or tile in self.tiles[scope.tiles :]:
                 continue
             if scope.loop and id(tile) in scope.early:
                 self.broken(_unsteady(tile))
@@ -210,7 +260,7 @@ class Trace:
             tile.retype(next(iter(tile.seen)) or tile.shape)
             return
         alloc = tile.value.owner
-        if isinstance(alloc, Operation):
+        if isinstance(alloc, Operation) and alloc.row is ALLOC_TILE:
             rows, cols = (self.constant(n, INDEX) for n in tile.shape)
             alloc.operands = [*alloc.group("addr"), rows, cols]
             alloc.segments = (len(alloc.operands) - 2, 1, 1)
@@ -231,14 +281,6 @@ class Scope:
 _I64 = scalar_type(I64)
 
 
-def _same_region(one: tuple[Any, Any], other: tuple[Any, Any]) -> bool:
-    """Surely the same: equal Python numbers, or the same value of the program."""
-    return all(
-        a == b if isinstance(a, int) and isinstance(b, int) else a is b and a is not None
-        for a, b in zip(one, other, strict=True)
-    )
-
-
 def _shown(region: tuple[Any, Any]) -> str:
     return " x ".join(str(n) if isinstance(n, int) else "?" for n in region)
 
@@ -248,6 +290,15 @@ def _out_of_sight(value: Value) -> KernelError:
         "PTO-U216",
         f"%{value.name} was made inside a loop, branch or scope that has ended",
         help="make tiles before the loop; a number or register that outlives it is a pto.carry",
+    )
+
+
+def _first_in_branch(tile: Tile) -> KernelError:
+    return mistake(
+        "PTO-U086",
+        f"the first product into %{tile.value.name} stands in a branch: where that is not taken,"
+        " nothing fills it",
+        help="multiply once before the branch, or make the accumulator inside it",
     )
 
 

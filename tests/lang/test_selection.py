@@ -91,4 +91,4 @@ def test_what_is_no_comparison_is_refused():
         assert caught.value.code == "PTO-U202"
         with pytest.raises(pto.PtoError) as caught:
             np.exp(t)
-        assert "pto.texp(dst, t)" in str(caught.value)
+        assert "pto.exp(t)" in str(caught.value)

@@ -65,7 +65,8 @@ class Traits:
     mask_bits: int = 0  # of masks it gives: 8, 16 or 32, one of them a lane
     short: Literal["", "read", "printed"] = ""  # text may leave its dialect out, or does
     # the Python API
-    operator: str = ""  # of Python, or cdiv, min, max, compare, select, cast, bitcast, index
+    # of Python, or a word: min, max, cdiv, exp, sum, amax, spread, fill, compare, select, cast, ..
+    operator: str = ""
     signed: bool | None = None  # how integers of this operator count; None: either way
     region: Region = Region.LIKE
     sized_by_tile: bool = False  # a view beside a tile takes the size of its valid region

@@ -55,6 +55,7 @@ instr(
     BINARY,
     "dst = src0 ^ src1",
     body=Lane(lanes.bit_xor),
+    traits=Traits(operator="^"),
     operands=BINARY_WITH_TMP,
     cpu=_WITH_I64,
     a2a3=_INTS,
@@ -69,15 +70,16 @@ instr(
     cite="pto-isa docs/isa/TXOR.md",
 )
 _RIGHT = "dst = {} >> {}, arithmetic for signed types, logical for unsigned ones"
-for _name, _meaning, _fn in (
-    ("tshl", "dst = src0 << src1", lanes.shift_left),
-    ("tshr", _RIGHT.format("src0", "src1"), lanes.shift_right),
+for _name, _sign, _meaning, _fn in (
+    ("tshl", "<<", "dst = src0 << src1", lanes.shift_left),
+    ("tshr", ">>", _RIGHT.format("src0", "src1"), lanes.shift_right),
 ):
     instr(
         _name,
         BINARY,
         _meaning,
         body=Lane(_fn),
+        traits=Traits(operator=_sign),
         cpu=_WITH_I64,
         a2a3=_INTS,
         a5=_WITH_I64,
@@ -89,6 +91,7 @@ instr(
     UNARY,
     "dst = ~src",
     body=Lane(lanes.bit_not),
+    traits=Traits(operator="~"),
     cpu=_WITH_I64,
     a2a3=_INTS,
     a5=_INTS,
@@ -118,6 +121,7 @@ instr(
     SCALAR,
     "dst = src ^ scalar",
     body=Lane(lanes.bit_xor),
+    traits=Traits(operator="^"),
     operands=(read("src"), read("scalar", "scalar"), scratch("tmp!"), write("dst")),
     cpu=_WITH_I64,
     a2a3=_INTS,
@@ -126,15 +130,16 @@ instr(
     notes=(_NARROWER.format("i8 and i16"), "tmp is used on a2a3 only."),
     cite="pto-isa docs/isa/TXORS.md",
 )
-for _name, _meaning, _fn in (
-    ("tshls", "dst = src << scalar", arithmetic.shift_left_by),
-    ("tshrs", _RIGHT.format("src", "scalar"), arithmetic.shift_right_by),
+for _name, _sign, _meaning, _fn in (
+    ("tshls", "<<", "dst = src << scalar", arithmetic.shift_left_by),
+    ("tshrs", ">>", _RIGHT.format("src", "scalar"), arithmetic.shift_right_by),
 ):
     instr(
         _name,
         _SHIFT,
         _meaning,
         body=Lane(_fn),
+        traits=Traits(operator=_sign),
         cpu=_WITH_I64,
         a2a3="i16 u16 i32 u32",
         a5=_WITH_I64,

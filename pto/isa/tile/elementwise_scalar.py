@@ -9,7 +9,7 @@ from pto.isa.meaning.tile import elementwise as arithmetic
 from pto.isa.meaning.tile import fill
 from pto.isa.row import types as t
 from pto.isa.row.instr import Family, PipeBy, instr, read, scratch, write
-from pto.isa.row.traits import operators
+from pto.isa.row.traits import Traits, operators
 from pto.isa.rules.rule import Case, Rule, in_role, on, same_dtype, scalar_matches
 from pto.isa.rules.tile import (
     NPU,
@@ -27,7 +27,7 @@ _WIDE = "i16 u16 i32 u32 i64 u64"
 _A2A3 = "i16 i32 f16 f32"
 _A5 = f"{_INTS} i64 u64 f16 bf16 f32"
 
-_PYTHON = operators("tadds + tsubs - tmuls * tdivs /")
+_PYTHON = operators("tadds + tsubs - tmuls * tdivs / tmaxs max tmins min trems % tpows **")
 _WITH_TMP = (read("src"), read("scalar", "scalar"), scratch("tmp!"), write("dst"))
 
 SCALAR = Family(
@@ -115,6 +115,7 @@ instr(
     SCALAR,
     "dst = src - floor(src / scalar) * scalar: the sign of scalar",
     body=Lane(lanes.remainder),
+    traits=_PYTHON["trems"],
     operands=_WITH_TMP,
     a2a3="i32 f32",
     a5=f"{_WIDE} f16 f32",
@@ -140,6 +141,7 @@ instr(
     SCALAR,
     "dst = src ** scalar",
     body=Lane(mathlib.power),
+    traits=_PYTHON["tpows"],
     operands=_WITH_TMP,
     attrs=(precision("pow"),),
     a2a3=f"{_INTS} f32",
@@ -171,6 +173,7 @@ instr(
     replace(SCALAR, rules=(*UNARY.rules, _SLOPE)),
     "dst = src if src > 0 else src * slope",
     body=Lane(arithmetic.lrelu),
+    traits=Traits(operator="leaky_relu"),
     operands=(read("src"), read("slope", "scalar"), write("dst")),
     a2a3="f16 f32",
     a5="f16 f32",
@@ -221,6 +224,7 @@ instr(
     FILL,
     "dst = scalar",
     body=fill.FILL,
+    traits=Traits(operator="fill"),
     a2a3=f"{_INTS} f16 bf16 f32",
     a5=_A5,
     notes=("PTO_IR_manual.md has no i8 and bf16 on a2a3; the header and programs have.",),

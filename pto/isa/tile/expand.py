@@ -7,6 +7,7 @@ from pto.core.tile import TileType
 from pto.isa.meaning import Lane, lanes
 from pto.isa.meaning.tile import elementwise as arithmetic
 from pto.isa.row.instr import Family, instr, read, scratch, write
+from pto.isa.row.traits import Traits, operators
 from pto.isa.rules.rule import (
     Case,
     Rule,
@@ -30,6 +31,11 @@ from pto.isa.rules.tile import (
     scratch_holds,
 )
 
+_PYTHON = operators("""
+    trowexpandadd + trowexpandsub - trowexpandmul * trowexpanddiv / trowexpandmax max
+    trowexpandmin min tcolexpandadd + tcolexpandsub - tcolexpandmul * tcolexpanddiv /
+    tcolexpandmax max tcolexpandmin min
+""")
 _MOVED_A2A3 = "i8 u8 i16 u16 i32 u32 f16 bf16 f32"
 _MOVED_A5 = "i8 u8 i16 u16 i32 u32 i64 u64 f16 bf16 f32"
 _COMPUTED_A2A3 = "i16 i32 f16 f32"
@@ -53,6 +59,7 @@ instr(
     SPREAD,
     "dst[i,j] = src[i,0]",
     body=Lane(arithmetic.same, spread="row", moves=True),
+    traits=Traits(operator="spread"),
     a2a3=_MOVED_A2A3,
     a5=_MOVED_A5,
     rules=(
@@ -74,6 +81,7 @@ instr(
     SPREAD,
     "dst[i,j] = src[0,j]",
     body=Lane(arithmetic.same, spread="column", moves=True),
+    traits=Traits(operator="spread"),
     a2a3=_MOVED_A2A3,
     a5=_MOVED_A5,
     rules=(on(NPU, row_major("src")), same_valid_cols("src", "dst")),
@@ -170,6 +178,7 @@ instr(
     BY_ROW,
     "dst[i,j] = src0[i,j] + src1[i,0]",
     body=Lane(lanes.add, spread="row"),
+    traits=_PYTHON["trowexpandadd"],
     operands=_WITH_TMP,
     rules=_TMP_RULES,
     cxx="TROWEXPANDADD dst src0 src1 tmp?",
@@ -195,6 +204,7 @@ for _name, _formula, _fn, _notes in (
         BY_ROW,
         f"dst[i,j] = {_formula}",
         body=Lane(_fn, spread="row"),
+        traits=_PYTHON[_name],
         operands=_WITH_TMP,
         rules=_TMP_RULES,
         a2a3=_COMPUTED_A2A3,
@@ -208,6 +218,7 @@ instr(
     BY_ROW,
     "dst[i,j] = src0[i,j] / src1[i,0]",
     body=Lane(lanes.div, spread="row"),
+    traits=_PYTHON["trowexpanddiv"],
     operands=_WITH_TMP,
     attrs=(precision("div"),),
     a2a3="f16 f32",
@@ -261,6 +272,7 @@ for _name, _formula, _fn in (
         BY_COLUMN,
         f"dst[i,j] = {_formula}",
         body=Lane(_fn, spread="column"),
+        traits=_PYTHON[_name],
         example=_WITH_ROW.format(_name),
         a2a3=_COMPUTED_A2A3,
         a5=_COMPUTED_A5,
@@ -272,6 +284,7 @@ instr(
     BY_COLUMN,
     "dst[i,j] = src0[i,j] / src1[0,j]",
     body=Lane(lanes.div, spread="column"),
+    traits=_PYTHON["tcolexpanddiv"],
     attrs=(precision("div"),),
     a2a3="f16 f32",
     a5=_COMPUTED_A5,

@@ -6,6 +6,7 @@ from pto.core.tile import TileType
 from pto.isa.meaning import lanes
 from pto.isa.meaning.tile.partial import partial, partial_search
 from pto.isa.row.instr import Family, instr, read, write
+from pto.isa.row.traits import Traits
 from pto.isa.rules.rule import Case, Rule, dims, dtype_in, on, same_dtype, same_valid
 from pto.isa.rules.tile import NPU, VECTOR_UNIT
 
@@ -79,17 +80,18 @@ PARTIAL = Family(
     rules=(*VECTOR_UNIT, same_dtype("src0", "src1", "dst"), _INSIDE, on("a2a3", _WHOLE)),
     cost="add",
 )
-for _name, _formula, _body in (
-    ("tpartadd", "src0 + src1", partial(lanes.add)),
-    ("tpartmul", "src0 * src1", partial(lanes.mul)),
-    ("tpartmax", "max(src0, src1)", partial(lanes.maximum, outside="lowest")),
-    ("tpartmin", "min(src0, src1)", partial(lanes.minimum, outside="greatest")),
+for _name, _sign, _formula, _body in (
+    ("tpartadd", "part +", "src0 + src1", partial(lanes.add)),
+    ("tpartmul", "part *", "src0 * src1", partial(lanes.mul)),
+    ("tpartmax", "part max", "max(src0, src1)", partial(lanes.maximum, outside="lowest")),
+    ("tpartmin", "part min", "min(src0, src1)", partial(lanes.minimum, outside="greatest")),
 ):
     instr(
         _name,
         PARTIAL,
         f"dst = {_formula} where both are valid, else the source that is valid",
         body=_body,
+        traits=Traits(operator=_sign),
         cpu=_CPU,
         a2a3=_A2A3,
         a5=_A5.replace(" i64 u64", "") if _name == "tpartmul" else _A5,

@@ -9,7 +9,7 @@ from pto.isa.meaning import Fold, lanes
 from pto.isa.meaning.tile.reduce import SUM_NEIGHBOURS, search
 from pto.isa.row import types as t
 from pto.isa.row.instr import INS_OUTS_INSIDE, Attr, Family, instr, read, scratch, write
-from pto.isa.row.traits import Region, Traits
+from pto.isa.row.traits import Region, Traits, operators
 from pto.isa.rules.rule import (
     Case,
     Rule,
@@ -31,6 +31,10 @@ from pto.isa.rules.tile import (
     scratch_holds,
 )
 
+_PYTHON = operators("""
+    trowsum sum trowprod prod trowmax amax trowmin amin trowargmax argmax trowargmin argmin
+    tcolsum sum tcolprod prod tcolmax amax tcolmin amin tcolargmax argmax tcolargmin argmin
+""")
 _TMP_NOTE = "tmp is working space of a2a3; a5 and the CPU simulator take it and do not use it"
 _INT_FLOAT = "i16 i32 f16 f32"
 _FULL = "!pto.tile_buf<vec, 16x64xf32>"
@@ -104,6 +108,7 @@ instr(
     ROWS,
     "dst[i,0] = sum over j of src[i,j]",
     body=Fold(lanes.add, "row", wide=True),
+    traits=_PYTHON["trowsum"],
     cpu="i16 i32 f16 bf16 f32",
     a2a3=_INT_FLOAT,
     a5="i16 i32 i64 u64 f16 f32",
@@ -127,6 +132,7 @@ instr(
     ROWS,
     "dst[i,0] = product over j of src[i,j]",
     body=Fold(lanes.mul, "row"),
+    traits=_PYTHON["trowprod"],
     a2a3=_INT_FLOAT,
     a5=_INT_FLOAT,
     rules=(same_dtype("src", "dst"),),
@@ -143,6 +149,7 @@ for _name, _word, _fn, _operands in (
         ROWS,
         f"dst[i,0] = {_word} over j of src[i,j]",
         body=Fold(_fn, "row"),
+        traits=_PYTHON[_name],
         operands=_operands,
         example=_TO_COLUMN.format(_name, "f32"),
         a2a3=_INT_FLOAT,
@@ -212,6 +219,7 @@ for _name, _word in {"trowargmax": "greatest", "trowargmin": "least"}.items():
         ROW_INDICES,
         f"dst[i,0] = column of the {_word} src[i,j]; dstVal[i,0] = that element",
         body=search("row", greatest=_word == "greatest"),
+        traits=_PYTHON[_name],
         cxx=_INDEX_FORMS.format(_name.upper()),
         example=_TO_COLUMN.format(_name, "i32"),
         a2a3=_INT_FLOAT,
@@ -286,6 +294,7 @@ instr(
     "tcolsum",
     COLUMNS,
     "dst[0,j] = sum over i of src[i,j]",
+    traits=_PYTHON["tcolsum"],
     body=Fold(lanes.add, "column", pairs=lambda case: case.word("isBinary") == "true"),
     operands=(read("src"), scratch("tmp?"), write("dst")),
     attrs=(
@@ -319,6 +328,7 @@ instr(
     COLUMNS,
     "dst[0,j] = product over i of src[i,j]",
     body=Fold(lanes.mul, "column"),
+    traits=_PYTHON["tcolprod"],
     a2a3=_INT_FLOAT,
     a5="i16 u16 i32 u32 f16 bf16 f32",
     example=_TO_ROW.format("tcolprod"),
@@ -333,6 +343,7 @@ for _name, _word, _fn in (
         COLUMNS,
         f"dst[0,j] = {_word} over i of src[i,j]",
         body=Fold(_fn, "column"),
+        traits=_PYTHON[_name],
         example=_TO_ROW.format(_name),
         a2a3=_INT_FLOAT,
         a5=_ANY_A5,
@@ -379,6 +390,7 @@ for _name, _word in {"tcolargmax": "greatest", "tcolargmin": "least"}.items():
         COLUMN_INDICES,
         f"dst[0,j] = row of the {_word} src[i,j]; dstVal[0,j] = that element",
         body=search("column", greatest=_word == "greatest"),
+        traits=_PYTHON[_name],
         cxx=_INDEX_FORMS.format(_name.upper()),
         example=f"pto.{_name} ins(%src, %tmp : {_FULL}, {_FULL})"
         " outs(%dst : !pto.tile_buf<vec, 1x64xi32>)",

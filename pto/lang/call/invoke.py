@@ -151,7 +151,10 @@ def _let_regions_follow(
     for operand in row.operands:
         dst = operands.get(operand.name)
         written = operand.role == "out" and "tile" in operand.kind
-        if not written or not isinstance(dst, Tile) or dst.fixed:
+        if not written or not isinstance(dst, Tile):
+            continue
+        dst.origin = None
+        if dst.fixed:
             continue
         dst.used()
         loads = bool(views) and row.traits.region is Region.VIEW

@@ -62,6 +62,9 @@ class Scalar(Comparisons, Operators, Handle, Generic[E]):
         return convert(self, scalar_type(element(kind)))
 
     def operate(self, sign: str, a: Any, b: Any) -> Any:
+        for each in (a, b):
+            if isinstance(each, Operators) and not isinstance(each, Scalar):
+                return each.operate(sign, a, b)  # a tile, a carry
         return a - arith("//", a, b) * b if sign == "%" else arith(sign, a, b)
 
     def compare(self, sign: str, a: Any, b: Any) -> Any:
@@ -290,16 +293,6 @@ def compare(sign: str, a: Any, b: Any) -> Any:
     session = current()
     (value,) = session.emit(row, {"lhs": left, "rhs": right}, attrs=attrs, results=[truth])
     return session.scalar(value)
-
-
-def minimum(a: Any, b: Any) -> Any:
-    """The smaller of two numbers of a kernel."""
-    return arith("min", a, b)
-
-
-def maximum(a: Any, b: Any) -> Any:
-    """The greater of two numbers of a kernel."""
-    return arith("max", a, b)
 
 
 def cdiv(a: Any, b: Any) -> Any:

@@ -22,7 +22,8 @@ from pto.isa.row.types import TileBuf
 from pto.lang.call.place import located, mistake
 from pto.lang.call.session import Handle, Session, current
 from pto.lang.values.elements import element
-from pto.lang.values.operators import Comparison, Operators, operations
+from pto.lang.values.expressions import Expressions
+from pto.lang.values.operators import Comparison
 from pto.lang.values.scalars import Scalar, arith, as_value
 
 Extent = Any  # an int, a Scalar, or None: only the program knows
@@ -45,10 +46,13 @@ _FRACTALS = {
 }
 
 
-class Tile(Operators, Handle):
+class Tile(Expressions, Handle):
     """A tile. `valid` is the part that holds data; unless fixed, it follows what is put in."""
 
-    __slots__ = ("__weakref__", "fixed", "known_region", "seen", "settings")
+    __slots__ = (
+        *("__weakref__", "alias", "fixed", "is_empty", "known_region", "origin", "seen"),
+        "settings",
+    )
 
     def __init__(self, value: Value, home: Session, fixed: bool, region: Extents) -> None:
         super().__init__(value, home)
@@ -56,21 +60,9 @@ class Tile(Operators, Handle):
         self.known_region = region
         self.seen: set[Extents | None] = set()  # regions it had where it was used; None: dynamic
         self.settings: list[Operation] = []
-
-    def operate(self, sign: str, a: Any, b: Any) -> NoReturn:
-        """There are none: the error names the instruction to write."""
-        tiles = [each for each in (a, b) if isinstance(each, Tile)]
-        found = [*operations(sign, *(each.type if each in tiles else None for each in (a, b)))]
-        found = found or operations(sign, self.type)
-        given = "a, b" if len(tiles) == 2 else f"t, {b if a is self else a!r}"
-        raise mistake(
-            "PTO-U081",
-            f"a tile has no `{sign}`: a tile is memory, and nothing says where the result goes",
-            help=f"write the instruction: pto.{found[0].mnemonic}(dst, {given}); dst may be the"
-            " tile itself"
-            if found
-            else None,
-        )
+        self.alias: Tile | None = None  # a column seen as a row, or the other way round
+        self.origin: Any = None  # the window that it was loaded from, and nothing else done since
+        self.is_empty = False  # an accumulator that waits for its first product
 
     def __lt__(self, other: Any) -> Comparison:
         return Comparison("lt", self, other)
@@ -96,8 +88,8 @@ class Tile(Operators, Handle):
         raise mistake(
             "PTO-U081",
             "NumPy cannot see into a tile: it lives in a buffer of the core",
-            help="write the instruction, as pto.texp(dst, t) for np.exp(t); read results from the"
-            " array that pto.tstore writes",
+            help="write pto.exp(t) for np.exp(t); read results from the array that pto.store"
+            " writes",
         )
 
     def numpy(self) -> Any:
@@ -115,7 +107,8 @@ class Tile(Operators, Handle):
         raise mistake(
             "PTO-U081",
             "a tile has no elements to assign to: instructions write all of a valid region",
-            help="write a number everywhere with pto.texpands(t, number), or load an array",
+            help="choose by element: t = pto.where(t > 0.0, t, 0.0); a number everywhere is"
+            " pto.texpands(t, number)",
         )
 
     @property
@@ -177,6 +170,14 @@ class Tile(Operators, Handle):
 
         show = getattr(self.home, "show_html", None)
         return show(self) if show else html.block(html.styled([("", repr(self))]))
+
+
+def same_region(one: Extents, other: Extents) -> bool:
+    """Surely the same: equal Python numbers, or the same value of the program."""
+    return all(
+        a == b if isinstance(a, int) and isinstance(b, int) else a is b and a is not None
+        for a, b in zip(one, other, strict=True)
+    )
 
 
 def _bounds(part: slice, size: int) -> tuple[Any, int]:

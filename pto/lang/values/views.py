@@ -149,7 +149,11 @@ class Span:
         known = linear_of(self.extent)
         if known is not None and known.multiple and known.multiple % room == 0:
             return room  # whole tiles: what lies beyond the array is an error, not an edge
-        return arith("min", arith("max", self.extent, 0), room)
+        least = lambda: arith("min", arith("max", self.extent, 0), room)  # noqa: E731
+        if known is None:
+            return least()
+        key = room, known.const, tuple(sorted(known.terms.items()))
+        return current().once(key, least)
 
 
 def _span(key: Any, size: int) -> Span:
@@ -190,11 +194,28 @@ def _checked(bound: Any) -> Any:
 class View:
     """A window on an array, waiting for the tile it is moved to or from."""
 
-    __slots__ = ("array", "spans")
+    __slots__ = ("array", "most", "spans")
 
-    def __init__(self, array: Global[Any], spans: list[Span]) -> None:
+    def __init__(
+        self, array: Global[Any], spans: list[Span], most: tuple[int, int] | None = None
+    ) -> None:
         self.array = array
         self.spans = spans
+        self.most = most  # rows and columns that a tile takes of it, however large it is
+
+    def within(self, rows: int, cols: int) -> View:
+        """The same window, of which so much is taken."""
+        return View(self.array, self.spans, (rows, cols))
+
+    def rows_known(self) -> int | None:
+        """How many rows of a tile it fills, where Python knows it."""
+        row, _ = self.axes()
+        extent = 1 if row is None else self.spans[row].extent
+        return extent * self._inner_rows(row) if is_number(extent) else None
+
+    @property
+    def has_inner_rows(self) -> bool:
+        return self._inner_rows(self.axes()[0]) != 1
 
     def axes(self) -> tuple[int | None, int]:
         """The dimensions that are the rows and the columns of a tile; None: there is one row."""
@@ -211,6 +232,8 @@ class View:
 
     def room(self, shape: tuple[int, int]) -> tuple[Any, Any]:
         """The part of a tile of this shape that the window fills."""
+        if self.most is not None:
+            shape = min(shape[0], self.most[0]), min(shape[1], self.most[1])
         self.require_room(shape)
         row, col = self.axes()
         inner = self._inner_rows(row)

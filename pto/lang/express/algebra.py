@@ -1,0 +1,298 @@
+"""Arithmetic on tiles as expressions: the instruction that an operator is, by the rows' traits.
+
+`a + b` of tiles of one shape, of a tile and a number, of a tile and a column (one number a row) or
+a row (one a column): each has an instruction. Where one is missing, the narrow
+one is spread first.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pto.isa.row.instr import Instr
+from pto.lang.call import instructions
+from pto.lang.call.invoke import invoke
+from pto.lang.call.place import mistake
+from pto.lang.call.session import current
+from pto.lang.express.shapes import (
+    column_height,
+    flat,
+    is_column,
+    is_row,
+    like,
+    vector,
+)
+from pto.lang.values.operators import COMMUTES, Comparison, operations
+from pto.lang.values.scalars import Scalar, is_number
+from pto.lang.values.tiles import Tile, same_region, tile
+
+_WORDS = {"max": "pto.max(a, b)", "min": "pto.min(a, b)"}
+_ALIKE = COMMUTES | {"max", "min"}
+
+
+def unary(word: str, t: Any) -> Tile:
+    """One instruction on one tile."""
+    t = _tile(word, t)
+    row = _served(word, t)
+    dst = like(t)
+    _fill(row, dst, t)
+    return dst
+
+
+def binary(sign: str, a: Any, b: Any, into: Tile | None = None) -> Tile:
+    """`a sign b`, of which one is a tile, in a tile of its own or in `into`."""
+    a, b = (_operand(sign, each) for each in (a, b))
+    if isinstance(a, Tile) and isinstance(b, Tile):
+        _require_one_type(sign, a, b)
+        a, b = _single(a, b), _single(b, a)
+    if not isinstance(a, Tile):
+        return _number_first(sign, a, b, into)
+    if not isinstance(b, Tile):
+        row = _served(sign, a, number=True)
+        dst = into or like(a)
+        _fill(row, dst, a, b)
+        return dst
+    wide, spread = _broadcast(sign, a, b)
+    if wide is None:  # a column and a row: one number a row, one a column
+        return binary(sign, *_crossed(a, b), into)
+    row = _find(sign, a, b, spread=spread)
+    if spread and (row is None or (spread == "column" and wide is b)):
+        if spread == "column" and row is not None and sign in _ALIKE:
+            a, b = b, a
+        else:
+            a, b = (each if each is wide else spread_like(each, wide) for each in (a, b))
+            spread = None
+    row = _served(sign, a, b, spread=spread)
+    dst = into or like(wide)
+    if spread is None:
+        _require_one_region(sign, a, b)
+    _fill(row, dst, a, b)
+    return dst
+
+
+def accumulate(sign: str, t: Tile, other: Any) -> Tile:
+    """`t += other` and the like, in the tile itself: where `other` has a smaller valid region, the
+    rest of `t` stays (tpartadd, tpartmul)."""
+    session = current()
+    if t.role == "acc":
+        raise mistake(
+            "PTO-U084",
+            f"`{sign}=`: %{t.value.name} is an accumulator, and the matrix unit alone adds to it",
+            help=f"pto.dot(a, b, acc={t.value.name}) adds a product to it",
+        )
+    if isinstance(other, Tile) and other.shape == t.shape:
+        other = vector(other)
+        _require_one_type(sign, t, other)
+        if not same_region(session.region(t), session.region(other)) and not is_column(t):
+            row = _find(f"part {sign}", t, other)
+            if row is not None:
+                region = session.region(t)
+                invoke(row, [t, t, other], {})
+                session.set_region(t, *region)
+                return t
+    return binary(sign, t, other, into=t)
+
+
+def spread_like(narrow: Tile, wide: Tile) -> Tile:
+    """A row or a column repeated over a tile like `wide` (trowexpand, tcolexpand)."""
+    dst = like(wide)
+    current().set_region(dst, *current().region(wide))
+    spread = "row" if is_column(narrow) else "column"
+    _fill(_served("spread", narrow, spread=spread), dst, narrow)
+    return dst
+
+
+# ---- shapes
+
+
+def _broadcast(sign: str, a: Tile, b: Tile) -> tuple[Tile | None, str | None]:
+    """The tile that has the shape of the result, and how the other is spread; None: neither."""
+    if a.shape == b.shape and is_column(a) == is_column(b):
+        return a, None
+    for wide, narrow in ((a, b), (b, a)):
+        if is_column(narrow) and not is_column(wide):
+            if narrow.rows == column_height(wide.rows, wide.dtype):
+                return wide, "row"
+            if is_row(wide):
+                return None, None
+        if is_row(narrow) and narrow.cols == wide.cols:
+            return wide, "column"
+    raise mistake(
+        "PTO-U083",
+        f"`{_shown(sign)}` of tiles of {_size(a)} and {_size(b)}: shapes are equal, or one side is"
+        " a row of as many columns or a column of as many rows",
+        help=_shape_help(a, b),
+    )
+
+
+def _single(t: Tile, other: Tile) -> Any:
+    """A column of one element beside a larger tile as a number of the program (tgetval)."""
+    session = current()
+    if not is_column(t) or not same_region(session.region(t), (1, 1)):
+        return t
+    if same_region(session.region(other), (1, 1)):
+        return t
+    return instructions.tgetval(flat(t), 0)
+
+
+def _size(t: Tile) -> str:
+    return f"{t.rows}x{t.cols}"
+
+
+def _shape_help(a: Tile, b: Tile) -> str:
+    if a.shape == b.shape[::-1]:
+        return "one of them is turned: write .T"
+    if is_column(a) or is_column(b):
+        return "a column has a number for each row of the other: fold and load as many rows"
+    return "load both with the same sizes; t[0:8, 0:64] is a window on a larger tile"
+
+
+def _crossed(a: Tile, b: Tile) -> tuple[Tile, Tile]:
+    """The column of the two repeated to the width of the row."""
+    tall, wide = (a, b) if is_column(a) else (b, a)
+    session = current()
+    dst = tile(tall.rows, wide.cols, tall.dtype)
+    session.set_region(dst, session.region(tall)[0], session.region(wide)[1])
+    _fill(_served("spread", tall, spread="row"), dst, tall)
+    return (dst, b) if tall is a else (a, dst)
+
+
+# ---- operands
+
+
+def _tile(word: str, t: Any) -> Tile:
+    if isinstance(t, Tile):
+        return vector(t)
+    raise mistake(
+        "PTO-T209",
+        f"pto.{word} takes a tile, got {type(t).__name__}",
+        help="numbers of Python are computed by Python: math.exp(x)"
+        if is_number(t)
+        else "load one first: t = pto.load(x[i:, :], 16, 128)",
+    )
+
+
+def _operand(sign: str, value: Any) -> Any:
+    if isinstance(value, Tile):
+        return vector(value)
+    if is_number(value) or isinstance(value, Scalar):
+        return value
+    if isinstance(value, Comparison):
+        raise mistake(
+            "PTO-U089",
+            f"`{_shown(sign)}` of a comparison: it is a mask of bits, not numbers",
+            help="choose by it: pto.where(t > 0.0, a, 0.0)",
+        )
+    raise mistake(
+        "PTO-T209",
+        f"`{_shown(sign)}` of a tile and {_kind(value)}",
+        help="load it first: pto.load(x[i:, :], 16, 128); numbers are Python's or pto.Scalar",
+    )
+
+
+def _kind(value: Any) -> str:
+    name = type(value).__name__
+    return {"Global": "an array in global memory", "View": "a window on global memory"}.get(
+        name, f"{name}"
+    )
+
+
+def _require_one_type(sign: str, a: Tile, b: Tile) -> None:
+    if a.dtype is b.dtype:
+        return
+    wide = max((a.dtype, b.dtype), key=lambda kind: (kind.is_float, kind.itemsize))
+    raise mistake(
+        "PTO-U082",
+        f"`{_shown(sign)}` of tiles of {a.dtype} and {b.dtype}: nothing is converted unasked",
+        help=f"say it: .to(pto.{wide}) on the other one",
+    )
+
+
+def _require_one_region(sign: str, a: Tile, b: Tile) -> None:
+    session = current()
+    regions = [session.region(each) for each in (a, b)]
+    for one, other in zip(*regions, strict=True):
+        if is_number(one) and is_number(other) and one != other:
+            shown = [" x ".join(map(str, region)) for region in regions]
+            raise mistake(
+                "PTO-U087",
+                f"`{_shown(sign)}`: {shown[0]} elements of the left tile are valid, and {shown[1]}"
+                " of the right one",
+                help="load both from windows of one size; a += b keeps what b does not reach",
+            )
+
+
+def _number_first(sign: str, a: Any, b: Tile, into: Tile | None) -> Tile:
+    if sign in _ALIKE:
+        return binary(sign, b, a, into)
+    row = _find(sign, None, b)
+    if row is not None:  # as tdivs, which takes either order
+        dst = into or like(b)
+        _fill(row, dst, a, b)
+        return dst
+    if sign == "-":  # a - t is -t + a, bit by bit
+        turned = unary("neg", b)
+        return binary("+", turned, a, turned)
+    whole = like(b)
+    current().set_region(whole, *current().region(b))
+    _fill(_served("fill", b), whole, a)
+    return binary(sign, whole, b, into)
+
+
+# ---- rows
+
+
+def _find(sign: str, *operands: Tile | None, spread: str | None = None) -> Instr | None:
+    """The row of an operator on tiles; None stands for a number."""
+    for row in operations(sign, *(None if each is None else each.type for each in operands)):
+        if getattr(row.body, "spread", None) == spread:
+            return row
+    return None
+
+
+def _served(
+    sign: str, a: Tile, b: Tile | None = None, *, number: bool = False, spread: str | None = None
+) -> Instr:
+    """The row, where the profile has it for this element type; else an error about the operator."""
+    row = _find(sign, *((a,) if b is None and not number else (a, b)), spread=spread)
+    if row is None:
+        raise mistake(
+            "PTO-U081",
+            f"tiles have no `{_shown(sign)}`: no instruction does that",
+            help=_missing_help(sign),
+        )
+    profile = current().profile
+    types = row.types.get(profile)
+    if types is not None and a.dtype.name not in types:
+        raise mistake(
+            "PTO-U085",
+            f"`{_shown(sign)}` of {a.dtype}: {row.mnemonic} takes {' '.join(sorted(types))} on"
+            f" {profile}",
+            help=f"compute in {'f32' if 'f32' in types else 'i32'}: .to(pto.f32), and back"
+            if a.dtype.is_float
+            else "convert first: .to(pto.i32)",
+        )
+    return row
+
+
+def _missing_help(sign: str) -> str:
+    if sign == "//":
+        return "divide floats with /, or shift integers right: t >> 2"
+    if sign == "@":
+        return "pto.dot(a, b) multiplies tiles"
+    return "`pto isa` lists the instructions; all are functions: pto.tadd(dst, a, b)"
+
+
+def _shown(sign: str) -> str:
+    words = {"neg": "-t", "abs": "abs(t)", "**": "**"}
+    return _WORDS.get(sign) or words.get(sign) or sign.removeprefix("part ")
+
+
+def _fill(row: Instr, dst: Tile, *sources: Any) -> None:
+    """The instruction, on rows where its operands are columns."""
+    if is_column(dst):
+        first = next(each for each in sources if isinstance(each, Tile))
+        current().set_region(dst, *current().region(first))
+        dst = flat(dst)
+        sources = tuple(flat(each) if isinstance(each, Tile) else each for each in sources)
+    invoke(row, [dst, *sources], {})

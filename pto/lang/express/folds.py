@@ -1,0 +1,63 @@
+"""Folds of tiles: sums, extrema and where they are, along one axis or both."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pto.core.dtypes import F32, I32
+from pto.isa.row.traits import Region
+from pto.lang.call.invoke import invoke
+from pto.lang.call.place import mistake
+from pto.lang.call.session import current
+from pto.lang.express.algebra import binary
+from pto.lang.express.shapes import column, flat, is_column, vector
+from pto.lang.values.operators import operations
+from pto.lang.values.scalars import Scalar
+from pto.lang.values.tiles import Tile, tile
+
+_AXES = {0: Region.ROW, 1: Region.COLUMN, -1: Region.COLUMN, -2: Region.ROW}
+
+
+def fold(word: str, t: Tile, axis: Any) -> Tile:
+    """One instruction: over columns (axis 1) to a column, over rows (axis 0) to a row."""
+    if axis is None:
+        return fold(word, flat(fold(word, t, 1)), 1)
+    if axis not in _AXES:
+        raise mistake(
+            "PTO-U088",
+            f"axis {axis!r} of a tile: it has rows, axis 0, and columns, axis 1",
+            help="t.sum(axis=1) is a number for each row, t.sum(axis=0) one for each column",
+        )
+    t, to = vector(t), _AXES[axis]
+    if is_column(t):
+        if to is Region.COLUMN:
+            return t
+        t, to = flat(t), Region.COLUMN
+    row = next(r for r in operations(word, t.type) if r.traits.region is to)
+    kind = I32 if word.startswith("arg") else t.dtype
+    _require_type(word, row.types.get(current().profile), t)
+    dst = column(t.rows, kind) if to is Region.COLUMN else tile(1, t.cols, kind)
+    invoke(row, (), {"dst": dst, "src": t})
+    return dst
+
+
+def _require_type(word: str, types: Any, t: Tile) -> None:
+    if types is not None and t.dtype.name not in types:
+        raise mistake(
+            "PTO-U085",
+            f"`.{word.removeprefix('a') if word in ('amax', 'amin') else word}()` of {t.dtype}:"
+            f" {current().profile} has it for {' '.join(sorted(types))}",
+            help="convert first: t.to(pto.f32)",
+        )
+
+
+def mean(t: Tile, axis: Any) -> Tile:
+    """The sum divided by how many elements there are: two instructions (trowsum, tdivs)."""
+    rows, cols = t.valid
+    total = fold("sum", t, axis)
+    parts = {None: (rows, cols), 0: (rows,), -2: (rows,)}.get(axis, (cols,))
+    count: Any = 1
+    for each in parts:
+        count = count * each
+    number = count.to(F32) if isinstance(count, Scalar) else float(count)
+    return binary("/", total, number)

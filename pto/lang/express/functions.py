@@ -1,0 +1,70 @@
+"""Functions of tiles: one instruction each, into a tile of its own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pto.lang.call.invoke import invoke
+from pto.lang.express.algebra import binary, unary
+from pto.lang.express.shapes import like, vector
+from pto.lang.values.operators import operations
+from pto.lang.values.scalars import arith
+from pto.lang.values.tiles import Tile
+
+
+def exp(t: Tile) -> Tile:
+    """e ** t, element by element: `texp`."""
+    return unary("exp", t)
+
+
+def log(t: Tile) -> Tile:
+    """The natural logarithm: `tlog`."""
+    return unary("log", t)
+
+
+def sqrt(t: Tile) -> Tile:
+    """The square root: `tsqrt`."""
+    return unary("sqrt", t)
+
+
+def rsqrt(t: Tile) -> Tile:
+    """1 / sqrt(t): `trsqrt`."""
+    return unary("rsqrt", t)
+
+
+def reciprocal(t: Tile) -> Tile:
+    """1 / t: `trecip`."""
+    return unary("recip", t)
+
+
+def relu(t: Tile) -> Tile:
+    """max(t, 0): `trelu`."""
+    return unary("relu", t)
+
+
+def leaky_relu(t: Tile, slope: Any) -> Tile:
+    """t where it is positive, else slope * t: `tlrelu`."""
+    t = vector(t)
+    dst = like(t)
+    invoke(operations("leaky_relu", t.type)[0], [dst, t, slope], {})
+    return dst
+
+
+def absolute(t: Tile) -> Tile:
+    """|t|, as `abs(t)`: `tabs`."""
+    return unary("abs", t)
+
+
+def maximum(a: Any, b: Any) -> Any:
+    """The greater of two numbers of a kernel, or element by element where one is a tile: `tmax`."""
+    return _extreme("max", a, b)
+
+
+def minimum(a: Any, b: Any) -> Any:
+    """The smaller of two numbers of a kernel, or element by element where one is a tile: `tmin`."""
+    return _extreme("min", a, b)
+
+
+def _extreme(word: str, a: Any, b: Any) -> Any:
+    tiles = isinstance(a, Tile) or isinstance(b, Tile)
+    return binary(word, a, b) if tiles else arith(word, a, b)

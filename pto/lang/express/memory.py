@@ -1,0 +1,164 @@
+"""Tiles that come from somewhere and go somewhere: loads, stores, numbers, ramps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pto.core.dtypes import I32, DType
+from pto.lang.call import instructions
+from pto.lang.call.place import mistake
+from pto.lang.call.session import Session, current
+from pto.lang.express.shapes import flat, is_column, vector, whole_columns
+from pto.lang.values.elements import element
+from pto.lang.values.scalars import arith, is_number
+from pto.lang.values.tiles import Tile, tile
+from pto.lang.values.views import Global, View
+
+Source = Any  # an array of a kernel, a window on one; in eager mode a NumPy array
+
+
+def load(
+    source: Source,
+    rows: int | None = None,
+    cols: int | None = None,
+    *,
+    role: str | None = None,
+    pad: str | float | None = None,
+) -> Tile:
+    """A tile of at most rows x cols elements of a window: `pto.load(x[i:, :], 16, 128)`, one tload.
+
+    At the end of the array it holds what there is. Sizes that the window tells may be left out. A
+    tile that `pto.dot` multiplies becomes one of role `mat` by itself; `role=` says so before.
+    `pad` is put beside what is loaded.
+    """
+    window = _window(source)
+    rows, cols = _sizes(window, rows, cols)
+    shape = room_for(rows, cols, window.array.dtype, role or "vec")
+    made = tile(*shape, window.array.dtype, role=role or "vec", pad=pad)
+    limited = window.within(rows, cols)
+    instructions.tload(made, limited)
+    made.origin = limited if role is None and pad is None else None
+    return made
+
+
+def room_for(rows: int, cols: int, kind: DType, role: str) -> tuple[int, int]:
+    """The shape of a tile that holds this much: whole 32-byte rows, or whole boxes of the cube."""
+    if role == "vec":
+        return rows, whole_columns(cols)
+    unit = max(16, 32 // kind.itemsize)
+    return -(-rows // unit) * unit, -(-cols // unit) * unit
+
+
+def _window(source: Source) -> View:
+    if isinstance(source, np.ndarray):
+        source = current().array(source)
+    if isinstance(source, Global):
+        return source.whole()  # pyright: ignore[reportUnknownMemberType]
+    if isinstance(source, View):
+        return source
+    raise mistake(
+        "PTO-T209",
+        f"pto.load and pto.store move tiles from and to global memory, got {type(source).__name__}",
+        help="pass the array first: pto.load(x[i:, :], 16, 128), pto.store(y[i:, :], t)",
+    )
+
+
+def _sizes(window: View, rows: int | None, cols: int | None) -> tuple[int, int]:
+    row, col = window.axes()
+    if row is None and cols is None:  # one dimension: the only size is that of columns
+        rows, cols = 1, rows
+    found = (
+        rows or (1 if row is None else window.rows_known()),
+        cols or window.spans[col].extent,
+    )
+    for what, size in zip(("rows", "columns"), found, strict=True):
+        if not isinstance(size, int):
+            raise mistake(
+                "PTO-U203",
+                f"pto.load: how many {what} the tile has is needed while the kernel is traced",
+                help="say the largest sizes: pto.load(x[i:, :], 16, 128); the end of the array is"
+                " minded",
+            )
+        if size < 1:
+            raise mistake("PTO-S200", f"pto.load: a tile of {size} {what}")
+    return found[0] or 1, found[1]
+
+
+def store(target: Source, t: Tile | Any, *, atomic: str | None = None) -> None:
+    """Write the valid part of a tile to a window, as far as that goes: one tstore.
+
+    An accumulator is converted to the array's type on its way. `atomic="add"` adds to memory.
+    """
+    if not isinstance(t, Tile):
+        raise mistake(
+            "PTO-T209",
+            f"pto.store writes a tile, got {type(t).__name__}",
+            help="the array comes first: pto.store(y[i:, :], t)"
+            if isinstance(target, Tile)
+            else "a number everywhere: pto.store(y[i:, :], pto.full(16, 128, 1.0, pto.f32))",
+        )
+    window = _window(target)
+    if t.is_empty:
+        vector(t)
+    if is_column(t) and window.axes()[0] is None:
+        t = flat(t)
+    _require_type(window, t)
+    _clip(current(), t, window)
+    instructions.tstore(window, t, atomicType=atomic and f"atomic_{atomic}")
+
+
+def _require_type(window: View, t: Tile) -> None:
+    kind, name = window.array.dtype, window.array.pointer.name
+    if t.role == "acc" or kind is t.dtype or kind.itemsize == t.dtype.itemsize:
+        return
+    raise mistake(
+        "PTO-U082",
+        f"pto.store: {name} holds {kind}, the tile {t.dtype}: nothing is converted unasked",
+        help=f"pto.store({name}[...], t.to(pto.{kind}))",
+    )
+
+
+def _clip(session: Session, t: Tile, window: View) -> None:
+    """What lies beyond the end of the array is not stored."""
+    if t.fixed:
+        return
+    region = session.region(t)
+    spans = [None if axis is None else window.spans[axis] for axis in window.axes()]
+    kept: list[Any] = []
+    for size, most, span in zip(region, t.shape, spans, strict=True):
+        if span is None or not span.is_open or not is_number(size) or window.has_inner_rows:
+            kept.append(size)
+            continue
+        room = span.size_for(most)
+        kept.append(room if size == most or not is_number(room) else arith("min", size, room))
+    if any(new is not old for new, old in zip(kept, region, strict=True)):
+        session.set_region(t, *kept)
+
+
+def zeros(rows: int, cols: int, dtype: Any, *, role: str = "vec") -> Tile:
+    """A tile of zeros: one texpands. With role="acc" an accumulator for `pto.dot(a, b, acc=)`,
+    which the first product fills and the others are added to."""
+    if role != "acc":
+        return full(rows, cols, 0, dtype)
+    made = tile(*room_for(rows, cols, element(dtype), role), dtype, role=role)
+    made.is_empty = True
+    return made
+
+
+def full(rows: int, cols: int, number: Any, dtype: Any) -> Tile:
+    """A tile that holds one number everywhere: one texpands."""
+    made = tile(rows, whole_columns(cols), dtype)
+    current().set_region(made, rows, cols)
+    instructions.texpands(made, number)
+    return made
+
+
+def arange(count: int, start: Any = 0, *, dtype: Any = I32) -> Tile:
+    """A row start, start + 1, ...: one tci, and for floats a tcvt. `.T` is the same as a column."""
+    kind = element(dtype)
+    made = tile(1, whole_columns(count), I32 if kind.is_float else kind)
+    current().set_region(made, 1, count)
+    instructions.tci(made, start)
+    return made if made.dtype is kind else made.to(kind)

@@ -1,0 +1,161 @@
+"""Products of tiles, conversions and transposes: what changes a tile's role, type or order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pto.core.dtypes import F32, I32, DType
+from pto.core.tile import Role
+from pto.lang.call import instructions
+from pto.lang.call.place import mistake
+from pto.lang.call.session import current
+from pto.lang.express.memory import room_for
+from pto.lang.express.shapes import flat, is_column, is_row, like, upright, vector
+from pto.lang.values.elements import element
+from pto.lang.values.tiles import Tile, tile, tile_type
+
+
+def dot(a: Tile, b: Tile, *, acc: Tile | None = None) -> Tile:
+    """The product of two tiles, added to `acc` where that is given: in an accumulator (f32, i32).
+
+    Operands are moved to the matrix unit: tmov, tmov, tmatmul. The first product into
+    `pto.zeros(m, n, pto.f32, role="acc")` fills it, so in a loop there is a branch on its counter.
+    """
+    left, right = _factor(a, "left"), _factor(b, "right")
+    _require_factors(a, b)
+    if acc is None:
+        made = tile(left.rows, right.cols, _sum_type(left.dtype), role="acc")
+        instructions.tmatmul(made, left, right)
+        return made
+    _require_accumulator(acc, left, right)
+    if not acc.is_empty:
+        instructions.tmatmul_acc(acc, acc, left, right)
+        return acc
+    acc.is_empty = False
+    first = current().first_time(acc)
+    if first is None:
+        instructions.tmatmul(acc, left, right)
+        return acc
+    from pto.lang.control import Else, If  # control is built on values
+
+    with If(first):
+        instructions.tmatmul(acc, left, right)
+    with Else():
+        instructions.tmatmul_acc(acc, acc, left, right)
+    return acc
+
+
+def _sum_type(kind: DType) -> DType:
+    return F32 if kind.is_float else I32
+
+
+def _factor(t: Any, side: str) -> Tile:
+    """The operand in the buffer of its side of the matrix unit."""
+    if not isinstance(t, Tile):
+        raise mistake(
+            "PTO-T209",
+            f"pto.dot multiplies tiles, got {type(t).__name__}",
+            help="load them first: pto.dot(pto.load(x[i:, :], 64, 64), pto.load(w, 64, 64))",
+        )
+    if t.role == side:
+        return t
+    source = _in_l1(t)
+    made = tile(source.rows, source.cols, t.dtype, role=side)
+    instructions.tmov(made, source)
+    return made
+
+
+def _in_l1(t: Tile) -> Tile:
+    """The tile in L1: loaded there to begin with, or moved."""
+    if t.role == "mat":
+        return t
+    session = current()
+    rows, cols = t.shape if t.origin is None else t.origin.most
+    shape = room_for(rows, cols, t.dtype, "mat")
+    if t.origin is not None:
+        found = session.in_l1(t, tile_type(*shape, t.dtype, role="mat"))
+        if found is not None:
+            return found
+    if session.profile == "a2a3" and t.role != "acc":
+        raise mistake(
+            "PTO-U084",
+            f"%{t.value.name} was computed by the vector unit, and a2a3 has no way from there to"
+            " the matrix unit",
+            help="by global memory: pto.store(room[...], t), then pto.load(room[...], role='mat')",
+        )
+    made = tile(*shape, t.dtype, role="mat")
+    instructions.tmov(made, _boxed(t) if t.role == "vec" else t)
+    return made
+
+
+def _boxed(t: Tile) -> Tile:
+    """The layout of the matrix unit, while the vector unit still has it."""
+    made = tile(*t.shape, t.dtype, "NZ")
+    instructions.tmov(made, t)
+    return made
+
+
+def _require_factors(a: Tile, b: Tile) -> None:
+    session = current()
+    (_, inner), (other, _) = session.region(a), session.region(b)
+    if isinstance(inner, int) and isinstance(other, int) and inner != other:
+        turned = isinstance(session.region(b)[1], int) and session.region(b)[1] == inner
+        raise mistake(
+            "PTO-U083",
+            f"pto.dot of {_size(a)} and {_size(b)}: the columns of the left tile are the rows of"
+            " the right one",
+            help="load it turned: x.T[...] of the array" if turned else "load equal sizes along k",
+        )
+    if a.dtype.itemsize != b.dtype.itemsize:
+        raise mistake(
+            "PTO-U082",
+            f"pto.dot of {a.dtype} and {b.dtype}: the factors have one type",
+            help="convert one before it is stored, or with .to() on its way",
+        )
+
+
+def _size(t: Tile) -> str:
+    return " x ".join(str(n) if isinstance(n, int) else "?" for n in current().region(t))
+
+
+def _require_accumulator(acc: Tile, left: Tile, right: Tile) -> None:
+    if getattr(acc, "role", "") != Role.ACC.value:
+        raise mistake(
+            "PTO-U084",
+            f"pto.dot: acc is {getattr(acc, 'role', type(acc).__name__)!r}, and the matrix unit"
+            " adds in an accumulator",
+            help='make it with pto.zeros(m, n, pto.f32, role="acc") before the loop',
+        )
+    if acc.shape != (left.rows, right.cols):
+        raise mistake(
+            "PTO-U083",
+            f"pto.dot: the product is {left.rows}x{right.cols}, acc is {acc.rows}x{acc.cols}",
+            help=f'pto.zeros({left.rows}, {right.cols}, pto.{acc.dtype}, role="acc")',
+        )
+
+
+def convert(t: Tile, dtype: Any, mode: str | None) -> Tile:
+    """The tile in another element type: one tcvt."""
+    kind = element(dtype)
+    t = vector(t)
+    if kind is t.dtype and mode is None:
+        return t
+    made = like(t, kind)
+    source, into = t, made
+    if is_column(t):
+        current().set_region(made, *current().region(t))
+        source, into = flat(t), flat(made)
+    instructions.tcvt(into, source, rmode=mode)
+    return made
+
+
+def transpose(t: Tile) -> Tile:
+    """Rows as columns: one ttrans; a row or a column is only seen otherwise."""
+    t = vector(t)
+    if is_column(t):
+        return flat(t)
+    if is_row(t):
+        return upright(t)
+    made = tile(*room_for(t.cols, t.rows, t.dtype, "vec"), t.dtype)
+    instructions.ttrans(made, t)
+    return made

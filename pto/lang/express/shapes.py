@@ -1,0 +1,107 @@
+"""The shapes tiles of an expression have, and the tiles that results go to.
+
+A result of one number a row is a *column*: DN, one element wide, as folds and broadcasts want it.
+Arithmetic wants row-major tiles, so it sees a column as a row over the same bytes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from pto.core.constants import BLOCK_BYTE_SIZE
+from pto.core.dtypes import DType
+from pto.core.tile import Role
+from pto.isa.row.types import TileBuf
+from pto.lang.call import instructions
+from pto.lang.call.place import mistake
+from pto.lang.call.session import current
+from pto.lang.values.tiles import Tile, tile, tile_type
+
+_FULL_LINES = 32  # elements: rows are whole 32-byte blocks in every element type
+
+
+def is_column(t: Tile) -> bool:
+    return t.cols == 1 and t.spec.layout.name == "DN"
+
+
+def is_row(t: Tile) -> bool:
+    return t.rows == 1
+
+
+def whole_columns(cols: int) -> int:
+    """As many columns as a tile has that holds this many, whatever it is converted to."""
+    return -(-cols // _FULL_LINES) * _FULL_LINES
+
+
+def column_height(rows: int, kind: DType) -> int:
+    """Rows of a column that has a number for each of these: whole blocks."""
+    block = BLOCK_BYTE_SIZE // kind.itemsize
+    return -(-rows // block) * block
+
+
+def like(t: Tile, kind: Any = None) -> Tile:
+    """A tile of its own for a result of this shape, in the vector buffer."""
+    kind = kind or t.dtype
+    if is_column(t):
+        return column(t.rows, kind)
+    return tile(t.rows, t.cols, kind)
+
+
+def column(rows: int, kind: DType) -> Tile:
+    """A tile for one number a row."""
+    return tile(column_height(rows, kind), 1, kind, "DN")
+
+
+def flat(t: Tile) -> Tile:
+    """A column as a row over the same bytes; any other tile as it is."""
+    if not is_column(t):
+        return t
+    session = current()
+    rows, _ = session.region(t)
+    to = tile_type(1, t.rows, t.dtype)
+    seen = t.alias
+    if seen is None or not session.sees(seen):
+        seen = t.alias = session.adopt(instructions.treshape(t, to=to), (1, t.rows))
+        seen.alias = t
+    session.set_region(seen, 1, rows)
+    return seen
+
+
+def upright(t: Tile) -> Tile:
+    """A row as a column over the same bytes."""
+    session = current()
+    _, cols = session.region(t)
+    seen = t.alias
+    if seen is None or not session.sees(seen):
+        to = tile_type(t.cols, 1, t.dtype, "DN")
+        seen = t.alias = session.adopt(instructions.treshape(t, to=to), (t.cols, 1))
+        seen.alias = t
+    session.set_region(seen, cols, 1)
+    return seen
+
+
+def vector(t: Tile) -> Tile:
+    """The tile where the vector unit reaches it: an accumulator is moved (`tmov`)."""
+    if t.spec.role is Role.VEC:
+        return t
+    if t.spec.role is not Role.ACC:
+        raise mistake(
+            "PTO-U084",
+            f"%{t.value.name} is a tile of role {t.role}: the vector unit computes on vec tiles",
+            help="load it without role=, or multiply it with pto.dot",
+        )
+    if t.is_empty:
+        raise mistake(
+            "PTO-U086",
+            f"%{t.value.name} is an accumulator that nothing has been multiplied into",
+            help=f"pto.dot(a, b, acc={t.value.name}) comes first",
+        )
+    moved = tile(t.rows, t.cols, t.dtype)
+    instructions.tmov(moved, t)
+    return moved
+
+
+def as_type(type: TileBuf, **changes: Any) -> TileBuf:
+    """A tile type with other properties."""
+    return TileBuf(type.elem, replace(type.tile, **changes))

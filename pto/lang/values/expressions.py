@@ -1,0 +1,114 @@
+"""What Python can say about a tile: operators, folds, conversions. Each is an instruction.
+
+The instructions are chosen in `lang/express`, which is built on tiles: it is asked when needed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pto.lang.values.operators import Operators
+
+if TYPE_CHECKING:
+    from pto.lang.values.tiles import Tile
+
+
+class Expressions(Operators):
+    """Operators and methods of a tile; results are tiles of their own."""
+
+    __slots__ = ()
+
+    def operate(self, sign: str, a: Any, b: Any) -> Any:
+        """An operator in the order written: `a` or `b` is this tile."""
+        from pto.lang.express import algebra, product
+
+        return product.dot(a, b) if sign == "@" else algebra.binary(sign, a, b)
+
+    def _unary(self, word: str) -> Any:
+        from pto.lang.express import algebra
+
+        return algebra.unary(word, self)
+
+    def __neg__(self) -> Any:
+        return self._unary("neg")
+
+    def __abs__(self) -> Any:
+        return self._unary("abs")
+
+    def __invert__(self) -> Any:
+        return self._unary("~")
+
+    def __pow__(self, other: Any) -> Any:
+        return self.operate("**", self, other)
+
+    def __rpow__(self, other: Any) -> Any:
+        return self.operate("**", other, self)
+
+    def _update(self, sign: str, other: Any) -> Any:
+        from pto.lang.express import algebra
+
+        return algebra.accumulate(sign, self, other)  # pyright: ignore[reportArgumentType]
+
+    def __iadd__(self, other: Any) -> Any:
+        return self._update("+", other)
+
+    def __isub__(self, other: Any) -> Any:
+        return self._update("-", other)
+
+    def __imul__(self, other: Any) -> Any:
+        return self._update("*", other)
+
+    def __itruediv__(self, other: Any) -> Any:
+        return self._update("/", other)
+
+    # ---- folds
+
+    def _fold(self, word: str, axis: int | None) -> Any:
+        from pto.lang.express import folds
+
+        return folds.fold(word, self, axis)  # pyright: ignore[reportArgumentType]
+
+    def sum(self, axis: int | None = None) -> Tile:
+        """The sum of each row (axis 1, a column) or of each column (axis 0, a row)."""
+        return self._fold("sum", axis)
+
+    def prod(self, axis: int | None = None) -> Tile:
+        """The product along an axis."""
+        return self._fold("prod", axis)
+
+    def max(self, axis: int | None = None) -> Tile:
+        """The greatest element along an axis."""
+        return self._fold("amax", axis)
+
+    def min(self, axis: int | None = None) -> Tile:
+        """The least element along an axis."""
+        return self._fold("amin", axis)
+
+    def argmax(self, axis: int) -> Tile:
+        """Where the greatest element is along an axis, in i32; the first of equal ones."""
+        return self._fold("argmax", axis)
+
+    def argmin(self, axis: int) -> Tile:
+        """Where the least element is along an axis, in i32."""
+        return self._fold("argmin", axis)
+
+    def mean(self, axis: int | None = None) -> Tile:
+        """The mean along an axis, over the valid elements: a sum, divided by a number."""
+        from pto.lang.express import folds
+
+        return folds.mean(self, axis)  # pyright: ignore[reportArgumentType]
+
+    # ---- the same elements otherwise
+
+    def to(self, dtype: Any, *, mode: str | None = None) -> Tile:
+        """The tile in another element type: one tcvt. `mode` is a rounding mode, as "RINT"."""
+        from pto.lang.express import product
+
+        return product.convert(self, dtype, mode)  # pyright: ignore[reportArgumentType]
+
+    @property
+    def T(self) -> Tile:
+        """Rows as columns: one ttrans; a row or a column is only seen otherwise."""
+        from pto.lang.express import product
+
+        return product.transpose(self)  # pyright: ignore[reportArgumentType]
