@@ -9,7 +9,8 @@ row, or an attribute of it:
 
 Inside `<...>`: integers in order, `x=0` fixed by this form, `Mode=Word` an enumerator that chooses
 the form. Enumerators find their attribute by the name of their type, wherever they stand. What
-begins with `-` is no form but the reason for there being none.
+begins with `-` is no form but the reason for there being none. What follows `= ` is no call but
+how C++ is written for it: `= {lhs} + {rhs}`.
 """
 
 from __future__ import annotations
@@ -92,10 +93,25 @@ def _derived(row: Instr) -> Form:
     return Form(row, cxx_name(row), tuple(arguments))
 
 
+def expression(row: Instr) -> str:
+    """How C++ is written for a row that is no call, with {operand} for its operands; or nothing."""
+    return _split(row.cxx)[1]
+
+
+def _split(cxx: str) -> tuple[str, str]:
+    """Calls, and what is written instead of one."""
+    if cxx.startswith("= "):
+        return "", cxx[2:]
+    calls, _, written = cxx.partition(" | = ")
+    return calls, written
+
+
 def reason(row: Instr) -> str | None:
     """Why C++ has no call for a row; None where it has one."""
     if row.cxx.startswith("-"):
         return row.cxx[1:].strip()
+    if row.cxx.startswith("= "):
+        return "no call: C++ has an expression for it"
     return None if row.cxx else WITHOUT.get(row.family.section)
 
 
@@ -105,7 +121,7 @@ def forms(row: Instr) -> tuple[Form, ...]:
         return ()
     if not row.cxx:
         return (_derived(row),)
-    return tuple(_parse(row, text) for text in row.cxx.split("|"))
+    return tuple(_parse(row, text) for text in _split(row.cxx)[0].split("|"))
 
 
 @cache

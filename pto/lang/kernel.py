@@ -257,6 +257,13 @@ class Kernel:
         """The program last traced, as .pto text."""
         return print_module(self._latest().module)
 
+    def cpp(self, *args: Any, **named: Any) -> str:
+        """The program as C++ for the PTO header library: for these arguments, else the last one."""
+        from pto.cxx.export import cpp  # only here: a plain run writes no C++
+
+        made = self.specialise(self.values(args, named))[0] if args or named else self._latest()
+        return cpp(made.module, find_profile(self.profile), self.name)
+
     def __repr__(self) -> str:
         try:
             listed = ", ".join(f"{p.name}: {p}" for p in self.parameters)

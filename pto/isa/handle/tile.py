@@ -182,6 +182,7 @@ SET_VALIDSHAPE = instr(
     traits=Traits(by_hand=True),
     operands=(update("source"), read("valid_row", "index"), read("valid_col", "index")),
     text="$source , $valid_row , $valid_col {} : types(source)",
+    cxx="= {source}.SetValidShape({valid_row}, {valid_col})",
     rules=(
         Rule(
             "runtime-valid",
@@ -201,9 +202,9 @@ SET_VALIDSHAPE = instr(
     cite=(_MANUAL, f"{_VIEWS}/set-validshape.md"),
 )
 VALID_EXTENTS: list[Instr] = []  # rows, columns
-for _name, _what, _body in (
-    ("tile_valid_rows", "rows", meaning.VALID_ROWS),
-    ("tile_valid_cols", "columns", meaning.VALID_COLS),
+for _name, _what, _body, _cxx in (
+    ("tile_valid_rows", "rows", meaning.VALID_ROWS, "GetValidRow"),
+    ("tile_valid_cols", "columns", meaning.VALID_COLS, "GetValidCol"),
 ):
     _row = instr(
         _name,
@@ -215,6 +216,7 @@ for _name, _what, _body in (
         results=(Result("result", "index"),),
         text=_ONE_TO_ONE,
         cite=_TD,
+        cxx=f"= {{src}}.{_cxx}()",
     )
     VALID_EXTENTS.append(_row)
 instr(
@@ -249,6 +251,7 @@ instr(
         Rule("no-wider", "PTO-T074", "expects result to fit the bytes of src", _no_wider),
     ),
     example="%i = pto.bitcast %t : !pto.tile_buf<vec, 16x64xf32> -> !pto.tile_buf<vec, 16x64xi32>",
+    cxx="TRESHAPE src",
     cite=_TD,
 )
 TILE_BUF_ADDR = instr(

@@ -144,6 +144,7 @@ instr(
     text="$ptr , $offset {} : types(ptr) -> results",
     rules=(Rule("same-type", "PTO-T071", "expects result to have the type of ptr", _same_type),),
     cite=(_TD, "PTO-Gym docs/PTO-micro-Instruction-SPEC.md:771"),
+    cxx="= {ptr} + {offset}",
 )
 CASTPTR = instr(
     "castptr",
@@ -160,6 +161,7 @@ CASTPTR = instr(
     example="%p = pto.castptr %addr : i64 -> !pto.ptr<f32, ub>",
     notes=("A memref gives its base address; the older td takes integers and pointers only.",),
     cite=(_TD, "PTO-Gym docs/PTO-micro-Instruction-SPEC.md:760"),
+    cxx="= ({T}){input}",
 )
 
 for _name, _from, _to in (
@@ -175,6 +177,7 @@ for _name, _from, _to in (
         results=(Result("result", _to),),
         text="$input {} : types -> results",
         notes=("castptr is the same on any space",),
+        cxx="= ({T}){input}",
         cite="PTOAS include/PTO/IR/PTOOps.td (2026-08)",
     )
 

@@ -169,7 +169,7 @@ class Instr:
     phases: Mapping[str, tuple[str, ...]]
     traits: Traits
     cost: str = ""  # the class of work it is on a chip: `isa/cost`
-    cxx: str = ""  # C++ calls, where they are not derived: `cxx/forms.py`; "- why" there is none
+    cxx: str = ""  # C++ where it is not derived: calls, "= text", "- why not": cxx/forms.py
     body: Any = None  # the meaning engines execute; None: parsed and checked only
     order: Order | None = None  # what it does to the order of pipes, agents and ranks
     operand_names: tuple[str, ...] = field(default=(), compare=False)

@@ -36,6 +36,46 @@ _PYTHON = {
     **operators("extui cast uitofp cast fptoui cast", signed=False),
 }
 _SAME_NUMBER = Traits(same_number=True)
+# How C++ writes them: `u_` reads an operand as unsigned, {T} is the type of the result.
+_CXX = {
+    "addi": "{lhs} + {rhs}",
+    "subi": "{lhs} - {rhs}",
+    "muli": "{lhs} * {rhs}",
+    "divsi": "{lhs} / {rhs}",
+    "divui": "{u_lhs} / {u_rhs}",
+    "ceildivsi": "{lhs} / {rhs} + ({lhs} % {rhs} != 0 && ({lhs} < 0) == ({rhs} < 0))",
+    "ceildivui": "{u_lhs} / {u_rhs} + ({u_lhs} % {u_rhs} != 0)",
+    "floordivsi": "{lhs} / {rhs} - ({lhs} % {rhs} != 0 && ({lhs} < 0) != ({rhs} < 0))",
+    "remsi": "{lhs} % {rhs}",
+    "remui": "{u_lhs} % {u_rhs}",
+    "andi": "{lhs} & {rhs}",
+    "ori": "{lhs} | {rhs}",
+    "xori": "{lhs} ^ {rhs}",
+    "shli": "{lhs} << {rhs}",
+    "shrsi": "{lhs} >> {rhs}",
+    "shrui": "{u_lhs} >> {rhs}",
+    "maxsi": "{lhs} > {rhs} ? {lhs} : {rhs}",
+    "maxui": "{u_lhs} > {u_rhs} ? {lhs} : {rhs}",
+    "minsi": "{lhs} < {rhs} ? {lhs} : {rhs}",
+    "minui": "{u_lhs} < {u_rhs} ? {lhs} : {rhs}",
+    "addf": "{lhs} + {rhs}",
+    "subf": "{lhs} - {rhs}",
+    "mulf": "{lhs} * {rhs}",
+    "divf": "{lhs} / {rhs}",
+    "maximumf": "{lhs} != {lhs} || {lhs} > {rhs} ? {lhs} : {rhs}",
+    "minimumf": "{lhs} != {lhs} || {lhs} < {rhs} ? {lhs} : {rhs}",
+    "maxnumf": "{rhs} != {rhs} || {lhs} > {rhs} ? {lhs} : {rhs}",
+    "minnumf": "{rhs} != {rhs} || {lhs} < {rhs} ? {lhs} : {rhs}",
+    "extui": "{u_in}",
+    "index_castui": "{u_in}",
+    "uitofp": "{u_in}",
+    "bitcast": "- C++ of the chip has no cast of bits",
+}
+
+
+def _cxx(name: str) -> str:
+    form = _CXX.get(name, "- C++ has no operator for it")
+    return form if form.startswith("-") else f"= {form}"
 
 
 def _one_type(*names: str) -> Rule:
@@ -153,6 +193,7 @@ for _name, _meaning in {
         if _name in _WRAPPING
         else "$lhs , $rhs {} : type",
         rules=(_one_type("lhs", "rhs"),),
+        cxx=_cxx(_name),
     )
 for _name, _meaning in {
     "addf": "lhs + rhs",
@@ -176,6 +217,7 @@ for _name, _meaning in {
         attrs=_FASTMATH,
         text="$lhs , $rhs <? fastmath @fastmath > {} : type",
         rules=(_one_type("lhs", "rhs"),),
+        cxx=_cxx(_name),
     )
 instr(
     "negf",
@@ -186,6 +228,7 @@ instr(
     results=_SAME,
     attrs=_FASTMATH,
     text="$operand <? fastmath @fastmath > {} : type",
+    cxx="= -{operand}",
 )
 instr(
     "cmpi",
@@ -198,6 +241,7 @@ instr(
     attrs=(Attr("predicate", "cmpi_predicate", required=True),),
     text="@predicate , $lhs , $rhs {} : type",
     rules=(_one_type("lhs", "rhs"),),
+    cxx="= {lhs} {predicate} {rhs}",
 )
 instr(
     "cmpf",
@@ -210,6 +254,7 @@ instr(
     attrs=(Attr("predicate", "cmpf_predicate", required=True), *_FASTMATH),
     text="@predicate , $lhs , $rhs <? fastmath @fastmath > {} : type",
     rules=(_one_type("lhs", "rhs"),),
+    cxx="= {lhs} {predicate} {rhs}",
 )
 for _name, _meaning, _results, _text in (
     ("addui_extended", "lhs + rhs, and whether it wrapped", ("sum", "overflow"), "results"),
@@ -236,6 +281,7 @@ instr(
     results=(Result("result", "any"),),
     text="=select",
     rules=(_one_type("result", "true_value", "false_value"),),
+    cxx="= {condition} ? {true_value} : {false_value}",
 )
 _KEEPS = ("index_cast", "index_castui", "extsi")
 for _name, (_meaning, _in, _out, _rules) in {
@@ -262,4 +308,5 @@ for _name, (_meaning, _in, _out, _rules) in {
         results=(Result("out", _out),),
         text="$in {} : types to results",
         rules=_rules,
+        cxx=_cxx(_name) if _name in _CXX else "= {in}",
     )

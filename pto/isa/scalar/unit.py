@@ -38,21 +38,36 @@ GET_BLOCK_IDX, GET_SUBBLOCK_IDX, GET_BLOCK_NUM, GET_SUBBLOCK_NUM = (
         traits=Traits(pure=True),
         results=(Result("result", "i64", "i64"),),
         cite=(f"{_GYM}:{line}", _TD),
+        cxx=f"= {cxx}()",
     )
-    for name, words, line, body in (
-        ("get_block_idx", "the number of this block, from 0", 621, meaning.BLOCK_INDEX),
+    for name, words, line, body, cxx in (
+        (
+            "get_block_idx",
+            "the number of this block, from 0",
+            621,
+            meaning.BLOCK_INDEX,
+            "get_block_idx",
+        ),
         (
             "get_subblock_idx",
             "the number of this vector sub-block, 0 or 1",
             631,
             meaning.SUB_BLOCK_INDEX,
+            "get_subblockid",
         ),
-        ("get_block_num", "how many blocks were launched", 641, meaning.BLOCK_COUNT),
+        (
+            "get_block_num",
+            "how many blocks were launched",
+            641,
+            meaning.BLOCK_COUNT,
+            "get_block_num",
+        ),
         (
             "get_subblock_num",
             "how many vector sub-blocks a block has",
             651,
             meaning.SUB_BLOCK_COUNT,
+            "get_subblockdim",
         ),
     )
 )
@@ -81,6 +96,7 @@ instr(
     text="$ptr [ $offset ] {} : types(ptr) -> results",
     rules=(scalar_matches("value", "ptr"),),
     cite=(f"{_GYM}:782", _MANUAL),
+    cxx="= {ptr}[{offset}]",
 )
 instr(
     "store_scalar",
@@ -95,6 +111,7 @@ instr(
     text="$value , $ptr [ $offset ] {} : types(ptr,value)",
     rules=(scalar_matches("value", "ptr"),),
     cite=(f"{_GYM}:801", _MANUAL),
+    cxx="= {ptr}[{offset}] = {value}",
 )
 
 

@@ -55,7 +55,7 @@ instr(
     subject="src",
     rules=(on(NPU, in_role("src", "vec")), same_dtype("src", "dst"), _inside("src")),
     cite=("PTOAS docs/PTO_IR_manual.md", "tile.yaml#pto.tgetval"),
-    cxx="- Tile::GetValue asks the machine",
+    cxx="= {src}.GetValue({offset})",
 )
 instr(
     "tsetval",
@@ -65,4 +65,5 @@ instr(
     operands=(write("dst"), read("offset", "index"), read("val", "scalar")),
     rules=(on(NPU, in_role("dst", "vec")), scalar_matches("val", "dst"), _inside("dst")),
     cite=("PTOAS docs/PTO_IR_manual.md", "tile.yaml#pto.tsetval"),
+    cxx="TSETVAL dst offset val | = {dst}.SetValue({offset}, {val})",
 )

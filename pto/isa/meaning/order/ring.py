@@ -164,13 +164,18 @@ def _epilogue(case: Case) -> Epilogue | None:
     return Epilogue(*found.groups()) if found else None
 
 
+def slot_count(mask: int, number: int | None) -> int:
+    """How many slots a direction has: what is written, or what the directions share."""
+    return number or (4 if mask == TO_VECTOR | TO_CUBE else 8)
+
+
 def _pipe(core: Machine, name: str, case: Case, gm: Any, buffers: dict[int, int | None]) -> Pipe:
     """A queue with its slots in global memory where `gm` is given, else in the buffers."""
     mask, size, number, local_slots = _numbers(
         case, "dir_mask", "slot_size", "slot_num", "local_slot_num"
     )
     mask, size = mask or 0, size or 0
-    slots = number or (4 if mask == TO_VECTOR | TO_CUBE else 8)
+    slots = slot_count(mask, number)
     start = _global(core, gm)
     rings: dict[int, Ring] = {}
     for way in (way for way in _WAYS if mask & way):

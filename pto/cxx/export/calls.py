@@ -1,0 +1,143 @@
+"""Instructions as calls: the reverse of `binding.py`, from the same forms."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pto.core.errors import fail
+from pto.cxx.export import spelling
+from pto.cxx.export.places import parameter_type
+from pto.cxx.forms import Argument, Form, forms
+from pto.ir.graph import Operation, Value
+from pto.isa.row import types as t
+from pto.isa.row.attributes import Attribute, Bool, Enum
+from pto.isa.row.instr import Attr, Instr
+
+if TYPE_CHECKING:
+    from pto.cxx.export.function import Writer
+
+# Where enumerators stand: before the types of a template, or behind them; others are arguments.
+_BEFORE = ("STPhase", "AccPhase", "Coalesce", "QuantType", "HistByte")
+_BEHIND = ("AtomicType", "AccToVecMode", "ReluPreMode", "MaskPattern")
+
+
+def call(writer: Writer, op: Operation) -> None:
+    """The first form that has a place for all that the operation has."""
+    row = op.row
+    assert row is not None
+    for result in op.results:
+        if not isinstance(result.type, t.TileBuf):
+            raise fail("PTO-U249", f"a call of C++ gives no {result.type.kind}")
+        writer.line(f"{spelling.tile(result.type.tile)} {writer.name(result)};")
+    for form in forms(row):
+        text = _written(writer, op, row, form)
+        if text is not None:
+            writer.line(f"{text};")
+            return
+    raise fail("PTO-U249", "no form of it in C++ takes these operands and attributes")
+
+
+def _written(writer: Writer, op: Operation, row: Instr, form: Form) -> str | None:
+    attrs = {a.name: op.attrs[a.name] for a in row.attrs if a.name in op.attrs}
+    before: list[str] = []
+    behind: list[str] = []
+    last: list[str] = []
+    for name, wanted in form.fixed:
+        own = attrs.pop(name, None)
+        if own is not None and spelling.word(own, _attr(row, name), row.mnemonic) != wanted:
+            return None
+        if row.attr(name) is None:
+            before.append(f"{name}::{wanted}")
+    behind += [_literal(row, attrs.pop(name, None), name) for name in form.literals]
+    arguments = _arguments(writer, op, row, form, attrs)
+    if arguments is None:
+        return None
+    texts, types = arguments
+    for name, value in attrs.items():
+        attr = _attr(row, name)
+        enum = spelling.enumeration(attr, row.mnemonic)
+        if enum is None or _is_default(value, enum):
+            if not _is_idle(value, enum):
+                return None
+            continue
+        word = spelling.word(value, attr, row.mnemonic)
+        leading = enum in _BEFORE or enum.endswith("Algorithm")
+        (before if leading else behind if enum in _BEHIND else last).append(word)
+    head = [*before, *(types if behind else ()), *behind]
+    template = f"<{', '.join(head)}>" if head else ""
+    return f"{form.name}{template}({', '.join([*texts, *last])})"
+
+
+def _attr(row: Instr, name: str) -> Attr:
+    found = row.attr(name)
+    assert found is not None
+    return found
+
+
+def _is_default(value: Attribute, enum: str) -> bool:
+    word = value.value.lower() if isinstance(value, Enum) else ""
+    return word in ("", "default", "unspecified", "no_relu", "atomicnone", "none", "atomic_none")
+
+
+def _is_idle(value: Attribute, enum: str | None) -> bool:
+    return enum is not None or (isinstance(value, Bool) and not value.value)
+
+
+def _literal(row: Instr, value: Attribute | None, name: str) -> str:
+    return "0" if value is None else spelling.word(value, _attr(row, name), row.mnemonic)
+
+
+def _arguments(
+    writer: Writer, op: Operation, row: Instr, form: Form, attrs: dict[str, Attribute]
+) -> tuple[list[str], list[str]] | None:
+    """What is passed, and the types of tiles and tensors among it: tiles first."""
+    texts = [writer.text(r) for r in op.results]  # a tile that it gives comes first
+    tiles: list[str] = []
+    tensors: list[str] = []
+    named = {name for a in form.arguments for name in a.names}
+    if any(op.group(name) and name not in named for name in row.operand_names):
+        return None
+    for argument in form.arguments:
+        found = _argument(writer, op, row, argument, attrs)
+        if found is None:
+            return None
+        for text, value in found:
+            texts.append(text)
+            if value is not None and isinstance(value.type, t.TileBuf):
+                tiles.append(f"decltype({text})")
+            elif value is not None and isinstance(value.type, t.View):
+                tensors.append(f"decltype({text})")
+            elif form.literals and _is_element(row, argument) and value is not None:
+                tiles.append(parameter_type(value.type))
+    return texts, [*tiles, *tensors]
+
+
+def _argument(
+    writer: Writer, op: Operation, row: Instr, argument: Argument, attrs: dict[str, Attribute]
+) -> list[tuple[str, Value | None]] | None:
+    """None where the form wants what the operation does not have."""
+    if not argument.names:
+        return [] if argument.optional else None
+    name = argument.names[0]
+    if row.attr(name) is not None and name not in row.operand_names:
+        value = attrs.pop(name, None)
+        if value is None:
+            return [] if argument.optional else None
+        return [(spelling.word(value, _attr(row, name), row.mnemonic), None)]
+    values = op.group(name)
+    if argument.role and not all(_has_role(v, argument.role) for v in values):
+        return None
+    if not values:
+        return [] if argument.optional else None
+    others = [op.group(other) for other in argument.names[1:]]
+    if any(other != values for other in others):
+        return None
+    return [(writer.text(v), v) for v in values]
+
+
+def _is_element(row: Instr, argument: Argument) -> bool:
+    return any(o.name == argument.names[0] and o.kind == "scalar" for o in row.operands)
+
+
+def _has_role(value: Value, role: str) -> bool:
+    return isinstance(value.type, t.TileBuf) and value.type.tile.role.value == role

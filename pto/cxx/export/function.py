@@ -1,0 +1,268 @@
+"""One function as C++: control flow, numbers and calls. Tiles and tensors are in `places.py`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+
+from pto.core.errors import PtoError, fail
+from pto.cxx.export import spelling
+from pto.cxx.export.calls import call
+from pto.cxx.export.places import PLACES, Tensor, parameter_type
+from pto.cxx.export.queues import of_queue
+from pto.cxx.forms import expression, forms, reason
+from pto.ir.graph import Block, Operation, Value
+from pto.isa.row import types as t
+from pto.isa.row.attributes import Enum, Symbol
+from pto.isa.row.traits import Control
+from pto.plan.placement import Placement
+from pto.verify.functions import name_of
+
+_KEYWORDS = """auto bool break case char class const continue default delete do double else enum
+ explicit float for goto half if inline int long namespace new operator private register return
+ short signed sizeof static struct switch template this typedef union unsigned using void volatile
+ while block_idx block_num pipe event and or not xor main"""
+_RESERVED = frozenset(_KEYWORDS.split())
+_SIDES = {"cube": "__DAV_CUBE__", "vector": "__DAV_VEC__"}
+
+
+class Writer:
+    """Lines of C++ for one function, and the C++ name of every value so far."""
+
+    def __init__(self, placement: Placement) -> None:
+        self.placement = placement
+        self.lines: list[str] = []
+        self.depth = 1
+        self.texts: dict[int, str] = {}  # of a value, by its identity
+        self.tensors: dict[int, Tensor] = {}
+        self._taken: set[str] = set(_RESERVED)
+
+    # ---- names and lines
+
+    def line(self, text: str) -> None:
+        self.lines.append("    " * self.depth + text)
+
+    def name(self, value: Value) -> str:
+        """A new name for a value: its own, where C++ allows that."""
+        base = re.sub(r"\W", "_", value.name)
+        base = base if re.match(r"[A-Za-z_]", base) else f"v{base}"
+        found, n = base, 1
+        while found in self._taken:
+            found, n = f"{base}_{n}", n + 1
+        self._taken.add(found)
+        self.texts[id(value)] = found
+        return found
+
+    def text(self, value: Value) -> str:
+        found = self.texts.get(id(value))
+        if found is not None:
+            return found
+        maker = value.maker
+        if maker is not None and id(value) in self.tensors:  # a whole tensor, used as it is
+            return self.tensors[id(value)].declared(self, value)
+        raise fail("PTO-U249", f"%{value.name} ({value.type.kind}) has no form in C++")
+
+    def define(self, value: Value, text: str) -> None:
+        type = value.type
+        if isinstance(type, t.Scalar):
+            self.line(f"const {spelling.scalar(type)} {self.name(value)} = {text};")
+        elif isinstance(type, t.Ptr):
+            self.line(f"{parameter_type(type)} {self.name(value)} = {text};")
+        else:
+            raise fail("PTO-U249", f"C++ has no variable of type {type.kind}")
+
+    # ---- operations
+
+    def block(self, block: Block, ends: Callable[[Operation], None] | None = None) -> None:
+        self.depth += 1
+        for op in block.ops:
+            if op.control is not None and op.control.is_terminator:
+                if ends is not None:
+                    ends(op)
+            else:
+                self.operation(op)
+        self.depth -= 1
+
+    def operation(self, op: Operation) -> None:
+        try:
+            self._operation(op)
+        except PtoError as error:
+            first = error.diagnostics[0]
+            if first.loc is not None:
+                raise
+            message = f"'{op.name}' op: {first.message}"
+            raise fail(first.code, message, loc=op.loc, help=first.help) from None
+
+    def _operation(self, op: Operation) -> None:
+        row = op.row
+        if row is None:
+            raise fail("PTO-U249", "it is not in the table")
+        if op.control is not None:
+            _CONTROL[op.control](self, op)
+        elif row.traits.constant:
+            result = op.results[0]
+            self.texts[id(result)] = spelling.number(op.attrs["value"], result.type)
+        elif (written := PLACES.get(row.name) or of_queue(op)) is not None:
+            written(self, op)
+        elif expression(row):
+            self._expression(op, expression(row))
+        elif forms(row):
+            call(self, op)
+        else:
+            raise fail("PTO-U249", f"it has no form in C++: {reason(row)}")
+
+    def _expression(self, op: Operation, form: str) -> None:
+        words: dict[str, str] = {}
+        for name in op.row.operand_names if op.row else ():
+            value = op.operand(name)
+            if value is not None:
+                words[name] = self.text(value)
+                words[f"u_{name}"] = f"({spelling.unsigned(value.type)}){words[name]}"
+        predicate = op.attrs.get("predicate")
+        if isinstance(predicate, Enum):
+            words["predicate"] = spelling.comparison(predicate)
+            if predicate.kind == "cmpi_predicate" and predicate.value.startswith("u"):
+                words |= {n: words[f"u_{n}"] for n in ("lhs", "rhs")}
+        if not op.results:
+            self.line(f"{form.format(**words)};")
+            return
+        if len(op.results) > 1:
+            raise fail("PTO-U249", "C++ expressions have one result")
+        result = op.results[0]
+        type = result.type
+        words["T"] = parameter_type(type)
+        text = form.format(**words)
+        if op.traits.same_number and words["T"] == parameter_type(op.operands[0].type):
+            self.texts[id(result)] = text  # two types here are one in C++
+        else:
+            self.define(result, text)
+
+    # ---- control
+
+    def _assigned(self, targets: Sequence[str], values: Iterable[Value]) -> None:
+        """Several variables at once: all are read before one is written."""
+        pairs = [(a, self.text(v), v) for a, v in zip(targets, values, strict=True)]
+        pairs = [p for p in pairs if p[0] != p[1]]
+        if len(pairs) > 1:
+            for n, (target, text, value) in enumerate(pairs):
+                fresh = f"{target}_next"
+                self.line(f"const {parameter_type(value.type)} {fresh} = {text};")
+                pairs[n] = (target, fresh, value)
+        for target, text, _ in pairs:
+            self.line(f"{target} = {text};")
+
+    def _variables(
+        self, values: Sequence[Value], begin: Sequence[Value] | None = None
+    ) -> list[str]:
+        """A variable for each, that later lines assign."""
+        names: list[str] = []
+        for n, value in enumerate(values):
+            if not isinstance(value.type, t.Scalar | t.Ptr):
+                raise fail("PTO-U249", f"a {value.type.kind} is carried from turn to turn")
+            start = f" = {self.text(begin[n])}" if begin is not None else ""
+            names.append(self.name(value))
+            self.line(f"{parameter_type(value.type)} {names[-1]}{start};")
+        return names
+
+    def for_loop(self, op: Operation) -> None:
+        lower, upper, step = (self.text(v) for v in op.operands[:3])
+        body = op.regions[0].block
+        names = self._variables(op.results, op.operands[3:])
+        for arg, name in zip(body.args[1:], names, strict=True):
+            self.texts[id(arg)] = name
+        i = self.name(body.args[0])
+        self.line(f"for (int64_t {i} = {lower}; {i} < {upper}; {i} += {step}) {{")
+        self.block(body, lambda end: self._assigned(names, end.operands))
+        self.line("}")
+
+    def while_loop(self, op: Operation) -> None:
+        before, after = (region.block for region in op.regions)
+        state = self._variables(before.args, op.operands)
+        results = self._variables(op.results)
+
+        def tested(end: Operation) -> None:
+            condition, *values = end.operands
+            self.line(f"if (!({self.text(condition)})) {{")
+            self.depth += 1
+            self._assigned(results, values)
+            self.line("break;")
+            self.depth -= 1
+            self.line("}")
+            for arg, value in zip(after.args, values, strict=True):
+                self.texts[id(arg)] = self.text(value)
+
+        self.line("while (true) {")
+        self.block(before, tested)
+        self.block(after, lambda end: self._assigned(state, end.operands))
+        self.line("}")
+
+    def if_else(self, op: Operation) -> None:
+        results = self._variables(op.results)
+        self.line(f"if ({self.text(op.operands[0])}) {{")
+        for n, region in enumerate(r for r in op.regions if r.blocks):
+            if n:
+                self.line("} else {")
+            self.block(region.block, lambda end: self._assigned(results, end.operands))
+        self.line("}")
+
+    def section(self, op: Operation) -> None:
+        self.lines.append(f"#if defined({_SIDES[op.traits.side]})")
+        self.depth -= 1
+        self.block(op.regions[0].block)
+        self.depth += 1
+        self.lines.append("#endif")
+
+    def calling(self, op: Operation) -> None:
+        if len(op.results) > 1:
+            raise fail("PTO-U249", "C++ functions have one result")
+        callee = op.attrs["callee"]
+        assert isinstance(callee, Symbol)
+        given = ", ".join(self.text(v) for v in op.operands)
+        text = f"{identifier(callee.name)}({given})"
+        if op.results:
+            self.define(op.results[0], text)
+        else:
+            self.line(f"{text};")
+
+    def refused(self, op: Operation) -> None:
+        raise fail("PTO-U249", "C++ kernels write intrinsics of the compiler there")
+
+
+_CONTROL: dict[Control, Callable[[Writer, Operation], None]] = {
+    Control.FOR: Writer.for_loop,
+    Control.WHILE: Writer.while_loop,
+    Control.IF: Writer.if_else,
+    Control.SECTION: Writer.section,
+    Control.CALL: Writer.calling,
+    Control.SCOPE: Writer.refused,
+}
+
+
+def identifier(name: str) -> str:
+    """The name of a function as C++ can have it."""
+    return re.sub(r"\W", "_", name)
+
+
+def function(op: Operation, placement: Placement, *, entry: bool) -> str:
+    """A function with its body; an entry is a kernel."""
+    writer = Writer(placement)
+    body = op.regions[0].block
+    given = ", ".join(f"{parameter_type(a.type)} {writer.name(a)}" for a in body.args)
+    returned: list[str] = []
+
+    def ends(end: Operation) -> None:
+        if len(end.operands) > 1:
+            raise fail("PTO-U249", "C++ functions have one result", loc=op.loc)
+        for value in end.operands:
+            returned.append(parameter_type(value.type))
+            writer.line(f"return {writer.text(value)};")
+
+    writer.depth = 0
+    writer.block(body, ends)
+    kind = "__global__ AICORE" if entry else "AICORE inline"
+    lines = writer.lines
+    side = op.own_side()
+    if side is not None:
+        lines = [f"#if defined({_SIDES[side]})", *lines, "#endif"]
+    head = f"{kind} {returned[0] if returned else 'void'} {identifier(name_of(op))}({given})"
+    return "\n".join([head, "{", *lines, "}", ""])

@@ -1,0 +1,172 @@
+"""Tiles and tensors in C++: declarations, addresses, windows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from pto.core.errors import fail
+from pto.cxx.export import spelling
+from pto.ir.graph import Operation, Value
+from pto.isa.handle.config import TASSIGN
+from pto.isa.handle.tile import ALLOC_TILE
+from pto.isa.handle.view import MAKE_TENSOR_VIEW, PARTITION_VIEW
+from pto.isa.handle.window import SUBVIEW
+from pto.isa.row import types as t
+from pto.isa.row.attributes import Enum
+
+if TYPE_CHECKING:
+    from pto.cxx.export.function import Writer
+
+_RANK = 5  # of every GlobalTensor
+
+
+def parameter_type(type: t.Type) -> str:
+    """The C++ type of a parameter or a variable."""
+    if isinstance(type, t.Scalar):
+        return spelling.scalar(type)
+    if isinstance(type, t.Ptr) and isinstance(type.elem, t.Scalar):
+        if type.space.name != "GM":
+            raise fail("PTO-U249", "C++ kernels have no pointers into local buffers")
+        return f"__gm__ {spelling.scalar(type.elem)}*"
+    if isinstance(type, t.TileBuf):
+        return f"{spelling.tile(type.tile)}&"
+    raise fail("PTO-U249", f"C++ has no parameter of type {type.kind}")
+
+
+@dataclass(slots=True)
+class Tensor:
+    """A view: where it begins, its sizes and strides, all as text."""
+
+    pointer: str
+    sizes: list[str]
+    strides: list[str]
+    layout: str
+
+    def declared(self, writer: Writer, value: Value) -> str:
+        """The `GlobalTensor` of a view, with a name."""
+        assert isinstance(value.type, t.View)
+        rank = len(self.sizes)
+        if rank > _RANK:
+            raise fail("PTO-U249", f"a tensor of C++ has {_RANK} dimensions, this one {rank}")
+        missing = _RANK - rank
+        outer = _product(self.sizes[0], self.strides[0]) if rank else "1"
+        sizes = ["1"] * missing + self.sizes
+        strides = [outer] * missing + self.strides
+        name = writer.name(value)
+        shape, steps = _static("Shape", sizes), _static("Stride", strides)
+        given = f", {shape}({_dynamic(sizes)}), {steps}({_dynamic(strides)})"
+        element = spelling.scalar(value.type.elem)
+        layout = f", Layout::{self.layout}" if self.layout else ""
+        writer.line(
+            f"GlobalTensor<{element}, {shape}, {steps}{layout}> {name}({self.pointer}{given});"
+        )
+        return name
+
+
+def _is_number(text: str) -> bool:
+    return text.removesuffix("LL").lstrip("-").isdigit()
+
+
+def _static(name: str, values: Sequence[str]) -> str:
+    inside = (v.removesuffix("LL") if _is_number(v) else "DYNAMIC" for v in values)
+    return f"{name}<{', '.join(inside)}>"
+
+
+def _dynamic(values: Sequence[str]) -> str:
+    return ", ".join(v for v in values if not _is_number(v))
+
+
+def _product(a: str, b: str) -> str:
+    if "0" in (a, b) or "1" in (a, b):
+        return "0" if "0" in (a, b) else b if a == "1" else a
+    if _is_number(a) and _is_number(b):
+        return str(int(a.removesuffix("LL")) * int(b.removesuffix("LL")))
+    return f"{a} * {b}"
+
+
+def _whole(writer: Writer, op: Operation) -> None:
+    result, pointer = op.results[0], op.operand("ptr")
+    assert pointer is not None
+    layout = op.attrs.get("layout")
+    writer.tensors[id(result)] = Tensor(
+        writer.text(pointer),
+        [writer.text(v) for v in op.group("shape")],
+        [writer.text(v) for v in op.group("strides")],
+        layout.value.upper() if isinstance(layout, Enum) and layout.value != "nd" else "",
+    )
+
+
+def _window(writer: Writer, op: Operation) -> None:
+    source = op.operand("source")
+    found = writer.tensors.get(id(source))
+    if found is None:
+        raise fail("PTO-U249", "the view it is a window of has no form in C++")
+    offsets = [writer.text(v) for v in op.group("offsets")]
+    moved = [
+        _product(*pair) for pair in zip(offsets, found.strides, strict=True) if "0" not in pair
+    ]
+    pointer = " + ".join([found.pointer, *moved])
+    sizes = [writer.text(v) for v in op.group("sizes")]
+    tensor = Tensor(pointer, sizes, found.strides, found.layout)
+    writer.tensors[id(op.results[0])] = tensor
+    tensor.declared(writer, op.results[0])
+
+
+def _tile(writer: Writer, op: Operation) -> None:
+    result, address = op.results[0], op.operand("addr")
+    assert isinstance(result.type, t.TileBuf)
+    regions = [op.operand("valid_row"), op.operand("valid_col")]
+    given = ", ".join(writer.text(v) for v in regions if v is not None)
+    name = writer.name(result)
+    writer.line(f"{spelling.tile(result.type.tile)} {name}{f'({given})' if given else ''};")
+    place = writer.text(address) if address else hex(writer.placement.address(op))
+    writer.line(f"TASSIGN({name}, {place});")
+
+
+def _assigned(writer: Writer, op: Operation) -> None:
+    tile, address = op.operand("tile"), op.operand("addr")
+    assert tile is not None
+    assert address is not None
+    name = writer.text(tile)
+    writer.line(f"TASSIGN({name}, {writer.text(address)});")
+    writer.texts[id(op.results[0])] = name
+
+
+def _part(writer: Writer, op: Operation) -> None:
+    """A window of a tile keeps the lines of its parent, valid as far as the window goes."""
+    source, result = op.operand("source"), op.results[0]
+    if not isinstance(result.type, t.TileBuf) or source is None:
+        raise fail("PTO-U249", "C++ is written for windows of tiles")
+    assert isinstance(source.type, t.TileBuf)
+    parent, own = source.type.tile, result.type.tile
+    if parent.layout.is_boxed:
+        raise fail("PTO-U249", "C++ is written for windows of tiles without boxes")
+    row, col = (writer.text(v) for v in op.group("offsets"))
+    by_rows = parent.layout.pitch_axis == 1
+    lines, along = (row, col) if by_rows else (col, row)
+    shape = (own.rows, parent.cols) if by_rows else (parent.rows, own.cols)
+    regions = [op.operand("valid_row"), op.operand("valid_col")]
+    given = ", ".join(writer.text(v) for v in regions if v is not None)
+    type = replace(own, rows=shape[0], cols=shape[1])
+    name = writer.name(result)
+    writer.line(f"{spelling.tile(type)} {name}{f'({given})' if given else ''};")
+    skipped = _sum(_product(lines, str(shape[1] if by_rows else shape[0])), along)
+    place = _sum(f"(uint64_t){writer.text(source)}.data()", _product(skipped, str(own.itemsize)))
+    writer.line(f"TASSIGN({name}, {place});")
+
+
+def _sum(a: str, b: str) -> str:
+    if _is_number(a) and _is_number(b):
+        return str(int(a.removesuffix("LL")) + int(b.removesuffix("LL")))
+    return a if b == "0" else b if a == "0" else f"({a} + {b})"
+
+
+PLACES: dict[str, Callable[[Writer, Operation], None]] = {
+    MAKE_TENSOR_VIEW.name: _whole,
+    PARTITION_VIEW.name: _window,
+    ALLOC_TILE.name: _tile,
+    TASSIGN.name: _assigned,
+    SUBVIEW.name: _part,
+}

@@ -1,0 +1,177 @@
+"""How C++ spells types, numbers and words of attributes. The words come from the header itself."""
+
+from __future__ import annotations
+
+import math
+import re
+from functools import cache
+
+import numpy as np
+
+from pto.core.compact import Compact
+from pto.core.dtypes import DType
+from pto.core.errors import fail
+from pto.core.layout import BLayout, SLayout
+from pto.core.tile import Pad, TileType
+from pto.cxx.forms import ENUM_KINDS, ENUM_NAMES
+from pto.cxx.header import INCLUDE
+from pto.isa.row import types as t
+from pto.isa.row.attributes import Attribute, Bool, Enum, Float, Int, Str
+from pto.isa.row.enums import ENUMS
+from pto.isa.row.instr import Attr
+
+_ELEMENTS = {
+    "f32": "float",
+    "f16": "half",
+    "bf16": "bfloat16_t",
+    "f64": "double",
+    "f8e4m3": "float8_e4m3_t",
+    "f8e5m2": "float8_e5m2_t",
+    "e8m0": "float8_e8m0_t",
+    "hifloat8": "hifloat8_t",
+    "float4_e2m1x2": "float4_e2m1x2_t",
+    "float4_e1m2x2": "float4_e1m2x2_t",
+}
+_B = {BLayout.ROW_MAJOR: "RowMajor", BLayout.COL_MAJOR: "ColMajor"}
+_S = {SLayout.NONE_BOX: "NoneBox", SLayout.ROW_MAJOR: "RowMajor", SLayout.COL_MAJOR: "ColMajor"}
+_PADS = {Pad.NULL: "Null", Pad.ZERO: "Zero", Pad.MAX: "Max", Pad.MIN: "Min"}
+_COMPACT = {Compact.NULL: "Null", Compact.NORMAL: "Normal", Compact.ROW_PLUS_ONE: "RowPlusOne"}
+# Comparisons of scalars, by the end of the predicate's word.
+_COMPARE = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
+
+
+def element(dtype: DType) -> str:
+    """The C++ type of an element."""
+    found = _ELEMENTS.get(dtype.name)
+    if found is None and not dtype.is_float and dtype.bits in (8, 16, 32, 64):
+        found = f"{'u' * dtype.name.startswith('u')}int{dtype.bits}_t"
+    if found is None:
+        raise fail("PTO-U249", f"C++ has no type for elements of {dtype.name}")
+    return found
+
+
+def scalar(type: t.Scalar) -> str:
+    """The C++ type of a number: an index is 64 bits wide, an i1 is a bool."""
+    if type.dtype is None:
+        return "int64_t"
+    if type.name.endswith("i1"):
+        return "bool"
+    return element(type.dtype)
+
+
+def unsigned(type: t.Type) -> str:
+    """The C++ type that reads a number without a sign."""
+    name = scalar(type) if isinstance(type, t.Scalar) else "int64_t"
+    return name if name.startswith(("u", "bool")) else f"u{name}"
+
+
+def tile(type: TileType) -> str:
+    """`Tile<...>` with no more arguments than it needs."""
+    rows, cols = ("DYNAMIC" if n is None else str(n) for n in type.valid)
+    layout = type.layout
+    pad = _PADS.get(type.pad)
+    given = [
+        ("TileType::" + "".join(w.title() for w in type.role.value.split("_")), ""),
+        (element(type.dtype), ""),
+        (str(type.rows), ""),
+        (str(type.cols), ""),
+        (f"BLayout::{_B[layout.blayout]}", "BLayout::RowMajor"),
+        (rows, str(type.rows)),
+        (cols, str(type.cols)),
+        (f"SLayout::{_S[layout.slayout]}", "SLayout::NoneBox"),
+        (str(layout.fractal), "512"),
+        (f"PadValue::{pad}" if pad else f"PadValue({type.pad.code:#x}ULL)", "PadValue::Null"),
+        (f"CompactMode::{_COMPACT[type.compact]}", "CompactMode::Null"),
+    ]
+    while given[-1][0] == given[-1][1]:
+        given.pop()
+    return f"Tile<{', '.join(word for word, _ in given)}>"
+
+
+def number(value: Attribute, type: t.Type) -> str:
+    """A constant as C++ writes it."""
+    if isinstance(value, Bool):
+        return "true" if value.value else "false"
+    if isinstance(value, Int):
+        if isinstance(type, t.Scalar) and type.name.endswith("i1"):
+            return "true" if value.value else "false"
+        wide = abs(value.value) >= 1 << 31
+        return f"{value.value}LL" if wide else str(value.value)
+    if isinstance(value, Float) and isinstance(type, t.Scalar) and type.dtype is not None:
+        return _float(value.text, type.dtype)
+    raise fail("PTO-U249", f"C++ has no way to write {value}")
+
+
+def _float(text: str, dtype: DType) -> str:
+    if text.lower().lstrip("-").startswith("0x"):
+        bits = int(text, 16).to_bytes(dtype.itemsize, "little")
+        value = float(np.frombuffer(bits, dtype.numpy)[0])
+    else:
+        value = float(text)
+    if math.isinf(value):
+        plain = f"{'-' * (value < 0)}__builtin_inff()"
+    elif math.isnan(value):
+        plain = '__builtin_nanf("")'
+    else:
+        plain = f"{value!r}f"
+    return plain if dtype.name == "f32" else f"{element(dtype)}({plain})"
+
+
+@cache
+def _enumerators() -> dict[str, dict[int, str]]:
+    """Enumeration of the header -> the words of its numbers."""
+    text = (INCLUDE / "pto" / "machine" / "words.hpp").read_text(encoding="utf-8")
+    found: dict[str, dict[int, str]] = {}
+    for name, inside in re.findall(r"enum (?:class )?(\w+)[^{;]*\{([^}]*)\}", text):
+        number = 0
+        words: dict[int, str] = {}
+        for item in inside.split(","):
+            word, _, given = (part.strip() for part in item.partition("="))
+            number = int(given.removesuffix("ULL"), 0) if given else number
+            words.setdefault(number, word)
+            number += 1
+        found[name] = words
+    return found
+
+
+def enumeration(attr: Attr, row: str) -> str | None:
+    """The enumeration of the header that sets an attribute; None where none does."""
+    kinds = attr.kind.split("|")
+    named = [enum for enum, name in ENUM_NAMES.items() if name == attr.name]
+    of_kind = [enum for enum, kind in ENUM_KINDS.items() if kind in kinds]
+    precise = [e for e in of_kind if e.lower() == f"{row.removeprefix('t')}algorithm"]
+    if kinds == ["precision_mode"]:
+        return precise[0] if precise else None
+    return next(iter(named or of_kind), None)
+
+
+def word(value: Attribute, attr: Attr, row: str) -> str:
+    """An attribute as an argument: an enumerator or a number."""
+    if isinstance(value, Bool):
+        return "true" if value.value else "false"
+    if isinstance(value, Int):
+        return str(value.value)
+    enum = enumeration(attr, row)
+    if isinstance(value, Enum):
+        if value.kind == "event":
+            return value.value
+        if value.kind in ("cmpi_predicate", "cmpf_predicate"):
+            return comparison(value)
+        n = ENUMS[value.kind].number(value.value)
+        if enum is not None and n in _enumerators().get(enum, {}):
+            prefix = "" if enum == "pipe_t" else f"{enum}::"
+            return prefix + _enumerators()[enum][n]
+    if isinstance(value, Str) and enum is not None:
+        same = [w for w in _enumerators()[enum].values() if w.lower() == value.value.lower()]
+        if same:
+            return f"{enum}::{same[0]}"
+    raise fail("PTO-U249", f"C++ has no word for {attr.name} = {value}")
+
+
+def comparison(value: Enum) -> str:
+    """The operator of a predicate; C++ compares floats as the ordered ones do."""
+    sign = _COMPARE.get(value.value[-2:])
+    ordered = value.kind == "cmpi_predicate" or value.value[0] == "o" or value.value == "une"
+    if sign is None or not ordered or value.value == "one":
+        raise fail("PTO-U249", f"C++ has no operator for the comparison {value.value}")
+    return sign

@@ -1,0 +1,108 @@
+"""Programs written as C++ give the same bits when they come back through the compiler."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import pto
+from examples import (
+    flash_attention,
+    gemm_double_buffered,
+    gemm_int8,
+    gemm_mx,
+    layernorm,
+    seed_000_custom_pad,
+    softmax,
+    softmax_registers,
+    top_k,
+)
+from pto.cli.main import main
+from pto.cxx import compiler
+from pto.lang.kernel import Kernel
+
+EXAMPLES = [
+    (module, profile)
+    for module in (softmax, gemm_double_buffered, gemm_int8, layernorm, top_k, flash_attention)
+    for profile in ("a2a3", "a5")
+] + [(gemm_mx, "a5"), (seed_000_custom_pad, "a5")]
+
+
+@pytest.fixture
+def launched(monkeypatch):
+    """Runs of the test: the C++ of the kernel, its arguments before and after, how many blocks."""
+    seen = []
+    run = Kernel.run
+
+    def spy(self, *args, blocks=1, **named):
+        before = [np.array(a) if isinstance(a, np.ndarray) else a for a in args]
+        seen.append((self.cpp(*args), before, args, blocks))
+        return run(self, *args, blocks=blocks, **named)
+
+    monkeypatch.setattr(Kernel, "run", spy)
+    return seen
+
+
+def entry_of(text: str) -> str:
+    head = [line for line in text.splitlines() if line.startswith("__global__")][-1]
+    return head.partition("void ")[2].partition("(")[0]
+
+
+def bits(array):
+    return np.ascontiguousarray(array).view(np.uint8)
+
+
+@pytest.mark.parametrize(
+    ("module", "profile"), EXAMPLES, ids=lambda x: getattr(x, "__name__", x).rpartition(".")[2]
+)
+def test_an_example_comes_back_through_the_compiler(module, profile, launched, tmp_path):
+    try:
+        compiler.find()
+    except pto.PtoError as error:
+        pytest.skip(f"no C++ compiler: {error}")
+    module.example(profile)
+    text, before, after, blocks = launched[0]
+    path = tmp_path / "k.cpp"
+    path.write_text(text)
+    pto.cpp(str(path), profile=profile)[entry_of(text)][blocks](
+        *(b for b in before if not isinstance(b, bool))  # numbers of the trace
+    )
+    arrays = [(here, there) for here, there in zip(before, after, strict=True) if np.ndim(here)]
+    assert arrays
+    for here, there in arrays:
+        assert np.array_equal(bits(here), bits(there))
+
+
+@pto.kernel(profile="a5")
+def counted(x: pto.Global[pto.f32], y: pto.Global[pto.f32], n: pto.i32):
+    t = pto.tile(8, 64, pto.f32)
+    pto.tload(t, x)
+    with pto.If(n > 2):
+        for _ in pto.range(0, n, 1):
+            pto.tadds(t, t, 1.0)
+    pto.tstore(y, t)
+
+
+def test_control_flow_is_written_as_control_flow():
+    text = counted.cpp(np.zeros((8, 64), np.float32), np.zeros((8, 64), np.float32), 3)
+    assert "void counted(__gm__ float* x, __gm__ float* y, int32_t n)" in text
+    assert "for (int64_t" in text
+    assert "if (" in text
+    assert text.count("TADDS(t, t, 1.0f);") == 1
+    assert "set_flag(PIPE_MTE2, PIPE_V, EVENT_ID0);" in text  # as `pto sync` puts it
+
+
+def test_registers_have_no_form_in_cpp():
+    with pytest.raises(pto.PtoError) as caught:
+        kernel = next(v for v in vars(softmax_registers).values() if isinstance(v, Kernel))
+        softmax_registers.example("a5")
+        kernel.cpp()
+    assert caught.value.code == "PTO-U249"
+    assert caught.value.diagnostics[0].loc is not None
+
+
+def test_fmt_prints_cpp(capsys):
+    assert main(["fmt", "--cpp", "examples/add.pto"]) == 0
+    out = capsys.readouterr().out
+    assert "#include <pto/pto-inst.hpp>" in out
+    assert "TADD(" in out
