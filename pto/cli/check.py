@@ -132,20 +132,23 @@ def _check_file(path: Path, args: argparse.Namespace) -> tuple[str, list[Diagnos
 
 
 def _deep(path: Path, module: Module, args: argparse.Namespace) -> list[Diagnostic]:
-    """What a sanitized run finds; why there is none, on standard error."""
-    from pto.observe.deep import deep
+    """What sanitized runs find; one that does not come to its end is a finding too."""
+    from pto.observe.deep import EARLY, deep
     from pto.observe.mode import ASSUMED
 
     found: list[Diagnostic] = []
+    runs, modes = 0, dict[str, None]()
     try:
         for verdict, stopped in deep(module, profile=args.profile, device=args.device):
-            print(f"{path}: {ASSUMED[verdict.mode]}", file=sys.stderr)
-            if stopped is not None:
-                reason = f"{stopped.message} [{stopped.code}]"
-                print(f"{path}: the run ended early: {reason}", file=sys.stderr)
-            found += verdict.findings
+            runs, modes = runs + 1, {**modes, ASSUMED[verdict.mode]: None}
+            found += [d for d in verdict.findings if d not in found]
+            found += [stopped] if stopped is not None else []
     except PtoError as error:
-        print(f"{path}: not run: {error.diagnostics[0].message}", file=sys.stderr)
+        found += error.diagnostics
+    early = sum(d.code == EARLY for d in found)
+    print(
+        f"{path}: {'; '.join(modes) or 'not run'}; {runs - early} of {runs} runs", file=sys.stderr
+    )
     return found
 
 

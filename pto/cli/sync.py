@@ -64,7 +64,7 @@ def _proof(module: Module, target: Target) -> tuple[list[Diagnostic], list[str]]
         for verdict, stopped in deep(module, profile=profile.name, device=profile.device):
             found += [d for d in verdict.findings if _is_about_order(d)]
             if stopped is not None:
-                reasons.append(f"the run ended early: {stopped.message} [{stopped.code}]")
+                reasons.append(stopped.message)
     except PtoError as error:
         reasons.append(f"it cannot be run: {error.diagnostics[0].message} [{error.code}]")
     return found, reasons

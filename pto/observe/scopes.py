@@ -110,23 +110,23 @@ def sources_of(op: Operation) -> frozenset[int]:
 
 
 def _sources(op: Operation) -> frozenset[int]:
-    seen: set[int] = set()
-    makers: set[int] = set()
+    return frozenset(id(v.maker) for v in values_behind(op) if v.maker is not None)
+
+
+def values_behind(op: Operation) -> list[Value]:
+    """All values that the operands of an operation are made of, themselves too."""
+    seen: dict[int, Value] = {}
     todo: list[Value] = list(op.operands)
     while todo:
         value = todo.pop()
         if id(value) in seen:
             continue
-        seen.add(id(value))
-        maker = value.maker
+        seen[id(value)] = value
+        maker = value.maker or _loop_of(value)
         if maker is not None:
-            makers.add(id(maker))
             todo += maker.operands
             todo += _yielded(maker)
-        elif (loop := _loop_of(value)) is not None:
-            todo += loop.operands
-            todo += _yielded(loop)
-    return frozenset(makers)
+    return list(seen.values())
 
 
 def _yielded(op: Operation) -> list[Value]:
