@@ -4,6 +4,28 @@
 what a meaning may ask of the core that executes it.
 """
 
-from pto.isa.meaning.kinds import Blocked, Do, Fold, Known, Lane, Move, Neighbours, Permute, do
+from pto.isa.meaning.kinds import (
+    Blocked,
+    Do,
+    Fold,
+    Known,
+    Lane,
+    Move,
+    Neighbours,
+    Permute,
+    Vectors,
+    do,
+)
 
-__all__ = ["Blocked", "Do", "Fold", "Known", "Lane", "Move", "Neighbours", "Permute", "do"]
+__all__ = [
+    "Blocked",
+    "Do",
+    "Fold",
+    "Known",
+    "Lane",
+    "Move",
+    "Neighbours",
+    "Permute",
+    "Vectors",
+    "do",
+]

@@ -24,6 +24,7 @@ Axis = Literal["row", "column"]
 class Lane:
     """dst = fn(sources), element by element.
 
+    On logical vectors: as on registers, whatever the number of lanes.
     On tiles: over the destination's valid region; an integer scalar as wide as the destination's
     elements becomes one of them, other scalars keep their type. On registers: lanes whose mask is
     off become zero; a mask that is a result, or a source beside the governing one, has a bool a
@@ -109,6 +110,14 @@ class Fold:
 class Move:
     """Elements from place to place: `make(case)` reads types and attributes once and returns
     fn(mover, *operands), written in the words of `tile/mover.py`, which every engine has."""
+
+    make: Make
+
+
+@dataclass(frozen=True, slots=True)
+class Vectors:
+    """Logical vectors as wholes: `make(case)` reads types and attributes once and returns
+    fn(words, *operands), written in the words of `vmi/words.py`, which every engine has."""
 
     make: Make
 

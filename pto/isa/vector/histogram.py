@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pto.isa.meaning.vector import histogram
+from pto.isa.meaning.vmi import shape
 from pto.isa.row import types as t
 from pto.isa.row.instr import Family, Result, instr, read
 from pto.isa.rules.rule import Case, Rule, dtype_in
@@ -48,8 +48,8 @@ HISTOGRAM = Family(
 )
 
 for _name, (_which, _body, _line) in {
-    "vmi.vchist": ("<= b", histogram.VCHIST, 2055),
-    "vmi.vdhist": ("== b", histogram.VDHIST, 2134),
+    "vmi.vchist": ("<= b", shape.CUMULATIVE_HISTOGRAM, 2055),
+    "vmi.vdhist": ("== b", shape.HISTOGRAM, 2134),
 }.items():
     instr(
         _name,

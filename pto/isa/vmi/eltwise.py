@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
-
 from pto.isa.meaning import lanes, mathlib
 from pto.isa.meaning.vector import arithmetic
 from pto.isa.meaning.vmi import lanewise as meaning
@@ -69,7 +67,7 @@ instr(
     "vmi.vnot",
     UNARY,
     "bitwise complement of integers, or of a mask",
-    body=lanewise(lanes.bit_not, masks=np.logical_not),
+    body=lanewise(lanes.bit_not),
     operands=(read("source", _EITHER), MASK),
     results=(Result("result", _EITHER),),
     a5=INTEGERS,
@@ -111,16 +109,16 @@ for _name, _meaning, _body, _types, _aliases in (
         notes=(_ORDERED,) if _name in ("vmax", "vmin", "vshr") else (),
         cite=DOC,
     )
-for _name, _fn, _logic, _aliases in (
-    ("vand", lanes.bit_and, np.logical_and, "andi mask_and"),
-    ("vor", lanes.bit_or, np.logical_or, "ori mask_or"),
-    ("vxor", lanes.bit_xor, np.logical_xor, "xori mask_xor"),
+for _name, _fn, _aliases in (
+    ("vand", lanes.bit_and, "andi mask_and"),
+    ("vor", lanes.bit_or, "ori mask_or"),
+    ("vxor", lanes.bit_xor, "xori mask_xor"),
 ):
     instr(
         f"vmi.{_name}",
         BINARY,
         f"bitwise {_name[1:]} of integers, or of two masks",
-        body=lanewise(_fn, masks=_logic),
+        body=lanewise(_fn),
         operands=(read("lhs", _EITHER), read("rhs", _EITHER), MASK),
         results=(Result("result", _EITHER),),
         a5=INTEGERS,
@@ -212,7 +210,7 @@ instr(
     cite=TD,
 )
 for _name, _meaning, _body, _names in (
-    ("vaxpy", "alpha * x + acc", lanewise(meaning.axpy), ("x", "acc", "alpha")),
+    ("vaxpy", "alpha * x + acc", lanewise(arithmetic.axpy), ("x", "acc", "alpha")),
     ("vlrelu", "x >= 0 ? x : slope * x", lanewise(arithmetic.leaky_relu), ("x", "slope")),
 ):
     *_vectors, _factor = _names

@@ -12,7 +12,7 @@ import numpy as np
 
 from pto.core.errors import Diagnostic, PtoError, fail
 from pto.ir.graph import Module, Operation, Region, Value
-from pto.isa.meaning import Blocked, Do, Fold, Known, Lane, Move, Neighbours, Permute
+from pto.isa.meaning import Blocked, Do, Fold, Known, Lane, Move, Neighbours, Permute, Vectors
 from pto.isa.meaning.handle.view import pointer_to
 from pto.isa.row import types as t
 from pto.isa.row.instr import Instr, Operand
@@ -21,7 +21,7 @@ from pto.isa.row.traits import Control
 from pto.isa.rules.rule import Case, open_regions, unlike
 from pto.plan.calls import Names
 from pto.run.machine.core import Core
-from pto.run.reference import scalars, tiles, vectors
+from pto.run.reference import logical, scalars, tiles, vectors
 from pto.run.reference.code import Block, Code, Regs, Step, until_ready
 from pto.run.reference.control import CONTROL
 from pto.target.facts import Profile
@@ -137,6 +137,8 @@ class Compiler:
             return vectors.permute(case, row.body)
         if isinstance(row.body, Neighbours):
             return vectors.neighbours(case, row.body)
+        if isinstance(row.body, Vectors):
+            return logical.vectors(case, row.body)
         if isinstance(row.body, Known):
             return known(row.body.value(case))
         if isinstance(row.body, Fold):
@@ -164,6 +166,8 @@ def _engine(op: Operation) -> Any:
     """What evaluates a lane function: by what the operation works on."""
     if any(isinstance(r.type, t.VReg | t.Mask) for r in op.results):
         return vectors
+    if any(isinstance(r.type, t.LogicalVReg | t.LogicalMask) for r in op.results):
+        return logical
     return scalars if op.results else tiles
 
 

@@ -1,324 +1,285 @@
-"""Logical vectors from and to UB: runs, rows of groups, 32-byte blocks, single elements.
-
-Every access is a list of places, one a lane, checked before anything is read or written.
-"""
+"""Logical vectors from and to UB: runs, rows of groups, 32-byte blocks, single elements."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from pto.core.constants import BLOCK_BYTE_SIZE
 from pto.core.dtypes import DType
 from pto.core.errors import fail
 from pto.core.pointer import Pointer
-from pto.isa.meaning.kinds import Do
-from pto.isa.meaning.machine import Machine
-from pto.isa.meaning.vector.ub import Items, dtype_of, positions, whole
+from pto.core.primitives import select
+from pto.isa.meaning import lanes
+from pto.isa.meaning.kinds import Vectors
+from pto.isa.meaning.lanes import Lanes
+from pto.isa.meaning.vector.ub import dtype_of
 from pto.isa.meaning.vmi.lanewise import Function, require_zeroing
-from pto.isa.meaning.vmi.shape import groups_of, lane_count
+from pto.isa.meaning.vmi.shape import before, groups_of, interleaved, lane_count
+from pto.isa.meaning.vmi.words import Run, Words
 from pto.isa.rules.rule import Case
 
-Places = npt.NDArray[np.int64]
+
+def _run(x: Words, count: int, offset: Any) -> list[Run]:
+    """Elements one after the other."""
+    return [(x.number(offset), count)]
 
 
-class _Elements:
-    """UB as elements of one type, from a pointer on."""
-
-    def __init__(self, case: Case, kind: np.dtype[Any]) -> None:
-        self._case, self._whole = case, whole(kind)
-
-    def read(self, source: Pointer, places: Places, active: Items | None = None) -> Items:
-        typed, start = self._whole(source)
-        return typed[positions(self._case, typed, start, places, active)]
-
-    def write(self, target: Pointer, places: Places, values: Items, active: Items | None) -> None:
-        typed, start = self._whole(target)
-        where = positions(self._case, typed, start, places, active)
-        typed[where] = values if active is None else values[active]
+def _rows(x: Words, count: int, size: int, offset: Any, stride: Any) -> list[Run]:
+    """Rows of `size` elements, `stride` elements from one to the next; the last may be cut."""
+    first, step, starts = x.number(offset), x.number(stride), range(0, count, size)
+    return [(first + step * n, min(size, count - at)) for n, at in enumerate(starts)]
 
 
-def _rows(count: int, groups: int, offset: int, stride: int) -> Places:
-    """Lane i of group g at offset + g * stride + i; one element a group where there are as many."""
-    size = count // groups
-    lane = np.arange(count, dtype=np.int64)
-    return offset + lane // size * stride + lane % size
-
-
-def _blocks(count: int, kind: DType, offset: int, stride: int) -> Places:
+def _blocks(x: Words, count: int, kind: DType, offset: Any, stride: Any) -> list[Run]:
     """32-byte blocks, `stride` blocks from one to the next."""
     size = BLOCK_BYTE_SIZE // kind.itemsize
-    lane = np.arange(count, dtype=np.int64)
-    return offset + lane // size * stride * size + lane % size
+    return _rows(x, count, size, offset, x.number(stride) * size)
 
 
 def _load(case: Case) -> Function:
     """One result: a run, rows, blocks, one element everywhere, or narrow ones widened; two
     results: even and odd elements."""
     require_zeroing(case)
-    results, kind = case.op.results, dtype_of(case, "source")
-    count, mode = lane_count(case), case.word("dist_mode") or "continuous"
-    groups, elements = groups_of(case), _Elements(case, kind.numpy)
-    is_grouped = case.word("group") is not None
-    result = dtype_of(case, "result")
+    if len(case.op.results) == 2:
+        return _pairs(case, "source", "result")
+    kind, result, count = dtype_of(case, "source"), dtype_of(case, "result"), lane_count(case)
+    groups, is_grouped = groups_of(case), case.word("group") is not None
+    everywhere = case.word("dist_mode") == "brc"
 
-    def run(
-        core: Machine,
-        source: Pointer,
-        offset: int,
-        stride: int | None,
-        blocks: int | None,
-        repeat: int | None,
-    ) -> Any:
-        if len(results) == 2:
-            both = elements.read(source, offset + np.arange(2 * count, dtype=np.int64))
-            return both[::2].copy(), both[1::2].copy()
+    def run(x: Words, source: Pointer, offset: Any, stride: Any, blocks: Any, repeat: Any) -> Lanes:
         if blocks is not None:
-            places = _blocks(count, kind, offset, blocks)
+            runs = _blocks(x, count, kind, offset, blocks)
         elif is_grouped:
-            places = _rows(count, groups, offset, stride or 0)
-        elif mode == "brc":
-            places = np.full(count, offset, np.int64)
+            runs = _rows(x, count, count // groups, offset, stride)
         else:
-            places = offset + np.arange(count, dtype=np.int64)
-        return _widened(elements.read(source, places), kind, result)
+            runs = _run(x, 1 if everywhere else count, offset)
+        found = x.runs(source, kind.storage, runs)
+        if everywhere:
+            found = x.take([found], np.zeros(count, np.int64))
+        return found.astype(result.storage)  # `unpack`: into the low bits of a wide lane
 
     return run
 
 
-def _widened(values: Items, kind: DType, result: DType) -> Items:
-    """`unpack` puts a narrow element into the low bits of a wide lane."""
-    if kind.itemsize == result.itemsize:
-        return values.view(result.numpy)
-    wide = values.view(kind.storage).astype(result.storage)
-    return wide.view(result.numpy)
+def _pairs(case: Case, source: str, result: str) -> Function:
+    """Even and odd elements."""
+    count, kind = lane_count(case, result), dtype_of(case, source)
 
+    def run(x: Words, source: Pointer, offset: Any, *_: Any) -> tuple[Lanes, Lanes]:
+        both = x.runs(source, kind.storage, _run(x, 2 * count, offset))
+        return tuple(x.take([both], np.arange(n, 2 * count, 2)) for n in range(2))  # type: ignore[return-value]
 
-def _narrowed(value: Items, kind: DType) -> Items:
-    """The low bits of wide lanes, where memory holds narrower elements."""
-    if value.itemsize == kind.itemsize:
-        return value.view(kind.numpy)
-    return value.view(f"u{value.itemsize}").astype(kind.storage).view(kind.numpy)
+    return run
 
 
 def _store(case: Case) -> Function:
+    """Runs, rows or blocks; a second value is interleaved. Memory may hold narrower elements."""
     require_zeroing(case)
-    kind, count, groups = dtype_of(case, "destination"), lane_count(case, "value"), groups_of(case)
-    elements, is_grouped = _Elements(case, kind.numpy), case.word("group") is not None
+    kind, groups = dtype_of(case, "destination"), groups_of(case)
+    count, is_grouped = lane_count(case, "value"), case.word("group") is not None
 
     def run(
-        core: Machine,
-        value: Items,
-        second: Items | None,
+        x: Words,
+        value: Lanes,
+        second: Lanes | None,
         target: Pointer,
-        offset: int,
-        stride: int | None,
-        blocks: int | None,
-        repeat: int | None,
-        mask: Items | None,
+        offset: Any,
+        stride: Any,
+        blocks: Any,
+        repeat: Any,
+        mask: Lanes | None,
     ) -> None:
-        if second is not None:
-            value = np.stack([value, second], axis=1).reshape(-1)
-            mask = None if mask is None else np.repeat(mask, 2)
         if blocks is not None:
-            places = _blocks(count, kind, offset, blocks)
+            runs = _blocks(x, count, kind, offset, blocks)
         elif is_grouped:
-            places = _rows(count, groups, offset, stride or 0)
+            runs = _rows(x, count, count // groups, offset, stride)
+        elif second is not None:
+            runs = _run(x, 2 * count, offset)
+            value = x.take([value, second], interleaved(count))
+            mask = None if mask is None else x.take([mask], np.arange(2 * count) // 2)
         else:
-            places = offset + np.arange(value.size, dtype=np.int64)
-        elements.write(target, places, _narrowed(value, kind), mask)
+            runs = _run(x, count, offset)
+        x.put_runs(target, runs, lanes.raw(value).astype(kind.storage), mask)
 
     return run
 
 
-LOAD = Do(_load)
-STORE = Do(_store)
-
-
-def _blocks_store(case: Case) -> Function:
+def _store_blocks(case: Case) -> Function:
     """vstore by blocks, its only form."""
     store = _store(case)
-    return lambda core, value, target, offset, stride, mask: store(
-        core, value, None, target, offset, None, stride, None, mask
+    return lambda x, value, target, offset, stride, mask: store(
+        x, value, None, target, offset, None, stride, None, mask
     )
 
 
-STORE_BLOCKS = Do(_blocks_store)
+LOAD = Vectors(_load)
+STORE = Vectors(_store)
+STORE_BLOCKS = Vectors(_store_blocks)
 
-# ---- by index
+
+# ---- single elements
+
+
+def _unsigned(offsets: Lanes) -> Lanes:
+    return lanes.raw(offsets).astype(np.int64)
 
 
 def _gather(case: Case) -> Function:
     require_zeroing(case)
-    kind = dtype_of(case, "result")
-    elements = _Elements(case, kind.numpy)
+    item = dtype_of(case, "result").storage
 
     def run(
-        core: Machine, source: Pointer, offsets: Items, mask: Items, keep: Items | None = None
-    ) -> Items:
-        out = np.zeros(mask.size, kind.numpy) if keep is None else keep.copy()
-        out[mask] = elements.read(source, _unsigned(offsets), mask)
-        return out
+        x: Words, source: Pointer, offsets: Lanes, mask: Lanes, keep: Lanes | None = None
+    ) -> Lanes:
+        found = x.gather(source, item, _unsigned(offsets), mask)
+        return found if keep is None else select(mask, found, lanes.raw(keep))
 
     return run
 
 
-def _unsigned(offsets: Items) -> Places:
-    return offsets.view(f"u{offsets.itemsize}").astype(np.int64)
-
-
 def _gather_blocks(case: Case) -> Function:
     """Byte offsets of 32-byte blocks, one for as many lanes as a block has."""
-    kind, count = dtype_of(case, "result"), lane_count(case)
-    size = BLOCK_BYTE_SIZE // kind.itemsize
-    elements, lane = _Elements(case, kind.numpy), np.arange(count, dtype=np.int64)
+    require_zeroing(case)
+    kind, count, number = dtype_of(case, "result"), lane_count(case), lane_count(case, "offsets")
+    size, lane = BLOCK_BYTE_SIZE // kind.itemsize, np.arange(lane_count(case), dtype=np.int64)
+    wrong = fail("PTO-M140", f"'{case.row.name}' op needs a block of 32 bytes for each offset")
+    if number * size < count:
+        raise wrong
 
-    def run(core: Machine, source: Pointer, offsets: Items, mask: Items) -> Items:
+    def run(x: Words, source: Pointer, offsets: Lanes, mask: Lanes) -> Lanes:
         starts = _unsigned(offsets)
-        if starts.size * size < count or (starts % BLOCK_BYTE_SIZE).any():
-            raise fail(
-                "PTO-M140", f"'{case.row.name}' op needs a block of 32 bytes for each offset"
-            )
-        places = starts[lane // size] // kind.itemsize + lane % size
-        out = np.zeros(count, kind.numpy)
-        out[mask] = elements.read(source, places, mask)
-        return out
+        x.require(x.all(starts % BLOCK_BYTE_SIZE == 0), lambda: wrong)
+        places = x.take([starts], lane // size) // kind.itemsize + lane % size
+        return x.gather(source, kind.storage, places, mask)
 
     return run
 
 
 def _scatter(case: Case) -> Function:
     require_zeroing(case)
-    kind = dtype_of(case, "value")
-    elements = _Elements(case, kind.numpy)
 
-    def run(core: Machine, value: Items, target: Pointer, offsets: Items, mask: Items) -> None:
-        elements.write(target, _unsigned(offsets), value, mask)
+    def run(x: Words, value: Lanes, target: Pointer, offsets: Lanes, mask: Lanes) -> None:
+        x.scatter(target, _unsigned(offsets), lanes.raw(value), mask)
 
     return run
 
 
-GATHER = Do(_gather)
-GATHER_BLOCKS = Do(_gather_blocks)
-SCATTER = Do(_scatter)
+GATHER = Vectors(_gather)
+GATHER_BLOCKS = Vectors(_gather_blocks)
+SCATTER = Vectors(_scatter)
 
 # ---- older forms
 
 
-def _grouped_load(slots: bool) -> Do:
+def _grouped_load(slots: bool) -> Vectors:
     """Rows of L / groups elements; with `slots` one element a group, spread over its lanes."""
 
     def make(case: Case) -> Function:
-        kind, count, groups = dtype_of(case, "result"), lane_count(case), groups_of(case)
-        elements = _Elements(case, kind.numpy)
+        item, count, groups = dtype_of(case, "result").storage, lane_count(case), groups_of(case)
 
-        def run(core: Machine, source: Pointer, offset: int, stride: int) -> Items:
+        def run(x: Words, source: Pointer, offset: Any, stride: Any) -> Lanes:
             if not slots:
-                return elements.read(source, _rows(count, groups, offset, stride))
-            each = elements.read(source, offset + np.arange(groups, dtype=np.int64) * stride)
-            return np.repeat(each, count // groups)
+                return x.runs(source, item, _rows(x, count, count // groups, offset, stride))
+            each = x.runs(source, item, _rows(x, groups, 1, offset, stride))
+            return x.take([each], np.arange(count) // (count // groups))
 
         return run
 
-    return Do(make)
+    return Vectors(make)
 
 
 def _grouped_store(case: Case) -> Function:
-    kind, count, groups = dtype_of(case, "value"), lane_count(case, "value"), groups_of(case)
-    elements = _Elements(case, kind.numpy)
-    return lambda core, value, target, offset, stride: elements.write(
-        target, _rows(count, groups, offset, stride), value, None
-    )
+    count, groups = lane_count(case, "value"), groups_of(case)
+
+    def run(x: Words, value: Lanes, target: Pointer, offset: Any, stride: Any) -> None:
+        x.put_runs(target, _rows(x, count, count // groups, offset, stride), lanes.raw(value), None)
+
+    return run
 
 
-def _masked_load(packed: bool) -> Do:
-    """Lanes that are on from memory, the others from `passthru`; `packed`: without gaps."""
+def _places(case: Case, name: str, packed: bool) -> Function:
+    """fn(words, offset, mask): where the lanes lie; `packed`: active ones without gaps."""
+    count = lane_count(case, name)
+    number = np.arange(count, dtype=np.int64)
+
+    def places(x: Words, offset: Any, mask: Lanes) -> Lanes:
+        return (before(x, mask, count) if packed else number) + x.lanes(x.number(offset), count)
+
+    return places
+
+
+def _masked_load(packed: bool) -> Vectors:
+    """Lanes that are on from memory, the others from `passthru`."""
 
     def make(case: Case) -> Function:
-        elements = _Elements(case, dtype_of(case, "result").numpy)
+        item, places = dtype_of(case, "result").storage, _places(case, "result", packed)
 
-        def run(core: Machine, source: Pointer, offset: int, mask: Items, keep: Items) -> Items:
-            lane = np.cumsum(mask) - mask if packed else np.arange(mask.size)
-            out = keep.copy()
-            out[mask] = elements.read(source, offset + lane.astype(np.int64), mask)
-            return out
+        def run(x: Words, source: Pointer, offset: Any, mask: Lanes, keep: Lanes) -> Lanes:
+            found = x.gather(source, item, places(x, offset, mask), mask)
+            return select(mask, found, lanes.raw(keep))
 
         return run
 
-    return Do(make)
+    return Vectors(make)
 
 
 def _compress_store(case: Case) -> Function:
-    elements = _Elements(case, dtype_of(case, "value").numpy)
+    places = _places(case, "value", packed=True)
 
-    def run(core: Machine, value: Items, target: Pointer, offset: int, mask: Items) -> None:
-        lane = (np.cumsum(mask) - mask).astype(np.int64)
-        elements.write(target, offset + lane, value, mask)
+    def run(x: Words, value: Lanes, target: Pointer, offset: Any, mask: Lanes) -> None:
+        x.scatter(target, places(x, offset, mask), lanes.raw(value), mask)
 
     return run
 
 
 def _strided_load(case: Case) -> Function:
     kind, count = dtype_of(case, "result"), lane_count(case)
-    elements = _Elements(case, kind.numpy)
+    size = BLOCK_BYTE_SIZE // kind.itemsize
+    block, inside = np.arange(count, dtype=np.int64) // size, np.arange(count) % size
 
-    def run(
-        core: Machine, source: Pointer, offset: int, stride: int, repeat: int, mask: Items
-    ) -> Items:
-        out = np.zeros(count, kind.numpy)
-        out[mask] = elements.read(source, _blocks(count, kind, offset, stride), mask)
-        return out
+    def run(x: Words, source: Pointer, offset: Any, stride: Any, repeat: Any, mask: Lanes) -> Lanes:
+        first, step = (x.lanes(n, count) for n in (x.number(offset), x.number(stride) * size))
+        return x.gather(source, kind.storage, first + step * block + inside, mask)
 
     return run
 
 
 def _strided_store(case: Case) -> Function:
     kind, count = dtype_of(case, "value"), lane_count(case, "value")
-    elements = _Elements(case, kind.numpy)
 
     def run(
-        core: Machine,
-        value: Items,
+        x: Words,
+        value: Lanes,
         target: Pointer,
-        offset: int,
-        stride: int,
-        repeat: int,
-        mask: Items,
+        offset: Any,
+        stride: Any,
+        repeat: Any,
+        mask: Lanes,
     ) -> None:
-        elements.write(target, _blocks(count, kind, offset, stride), value, mask)
-
-    return run
-
-
-def _load_pairs(case: Case) -> Function:
-    count, elements = lane_count(case, "low"), _Elements(case, dtype_of(case, "low").numpy)
-
-    def run(core: Machine, source: Pointer, offset: int) -> tuple[Items, Items]:
-        both = elements.read(source, offset + np.arange(2 * count, dtype=np.int64))
-        return both[::2].copy(), both[1::2].copy()
+        x.put_runs(target, _blocks(x, count, kind, offset, stride), lanes.raw(value), mask)
 
     return run
 
 
 def _store_pairs(case: Case) -> Function:
-    elements = _Elements(case, dtype_of(case, "low").numpy)
+    order = interleaved(lane_count(case, "low"))
 
-    def run(core: Machine, low: Items, high: Items, target: Pointer, offset: int) -> None:
-        both = np.stack([low, high], axis=1).reshape(-1)
-        elements.write(target, offset + np.arange(both.size, dtype=np.int64), both, None)
+    def run(x: Words, low: Lanes, high: Lanes, target: Pointer, offset: Any) -> None:
+        both = x.take([lanes.raw(low), lanes.raw(high)], order)
+        x.put_runs(target, _run(x, order.size, offset), both, None)
 
     return run
 
 
 GROUP_LOAD = _grouped_load(slots=False)
 GROUP_SLOTS = _grouped_load(slots=True)
-GROUP_STORE = Do(_grouped_store)
+GROUP_STORE = Vectors(_grouped_store)
 MASKED_LOAD = _masked_load(packed=False)
 EXPAND_LOAD = _masked_load(packed=True)
-COMPRESS_STORE = Do(_compress_store)
-STRIDED_LOAD = Do(_strided_load)
-STRIDED_STORE = Do(_strided_store)
-LOAD_PAIRS = Do(_load_pairs)
-STORE_PAIRS = Do(_store_pairs)
+COMPRESS_STORE = Vectors(_compress_store)
+STRIDED_LOAD = Vectors(_strided_load)
+STRIDED_STORE = Vectors(_strided_store)
+LOAD_PAIRS = Vectors(lambda case: _pairs(case, "source", "low"))
+STORE_PAIRS = Vectors(_store_pairs)

@@ -8,16 +8,19 @@ from typing import Any
 
 import numpy as np
 
-from pto.core.convert import convert, round_mode
-from pto.core.dtypes import I64, U64, DType, dtype, encode
+from pto.core.convert import round_mode
+from pto.core.dtypes import I64, encode
 from pto.core.errors import fail
+from pto.core.primitives import const, select
 from pto.core.rounding import Round
 from pto.isa.meaning import lanes
-from pto.isa.meaning.kinds import Do, do
-from pto.isa.meaning.machine import Machine
-from pto.isa.meaning.vector.ub import Items, dtype_of
-from pto.isa.meaning.vector.values import lane_maker
+from pto.isa.meaning.kinds import Known, Lane, Vectors
+from pto.isa.meaning.lanes import Lanes
+from pto.isa.meaning.vector import arithmetic
+from pto.isa.meaning.vector.shortcut import converter
+from pto.isa.meaning.vector.ub import dtype_of
 from pto.isa.meaning.vmi.lanewise import Function, require_zeroing, seen_as
+from pto.isa.meaning.vmi.words import NONE, Words
 from pto.isa.row import types as t
 from pto.isa.row.attributes import Ints, Raw
 from pto.isa.rules.rule import Case
@@ -41,15 +44,11 @@ def _broadcast(case: Case) -> Function:
     """A scalar or one lane everywhere, or each slot over the lanes of its group."""
     count, kind = lane_count(case), dtype_of(case, "result")
     if isinstance(case.op.operands[0].type, t.Scalar):
-        lane = lane_maker(kind)
-        return lambda core, value: np.full(count, lane(value), kind.numpy)
-
-    def spread(core: Machine, slots: Items) -> Items:
-        if count % slots.size:
-            raise fail("PTO-S083", f"{slots.size} slots do not divide {count} lanes")
-        return np.repeat(slots, count // slots.size)
-
-    return spread
+        return lambda x, value: x.spread(value, kind, count)
+    slots = lane_count(case, "value")
+    if count % slots:
+        raise fail("PTO-S083", f"{slots} slots do not divide {count} lanes")
+    return lambda x, value: x.take([value], np.arange(count) // (count // slots))
 
 
 def _ramp(case: Case) -> Function:
@@ -57,16 +56,17 @@ def _ramp(case: Case) -> Function:
     size = count // groups_of(case)
     steps = np.arange(count) % size * (-1 if case.word("order") == "DESC" else 1)
 
-    def run(core: Machine, base: Any) -> Items:
-        if kind.is_float:
-            return encode(kind, float(base) + steps.astype(np.float64)).view(kind.numpy)
-        return (int(base) + steps.astype(np.int64)).astype(kind.storage).view(kind.numpy)
+    def ramp(x: Words, base: Any) -> Lanes:
+        first = x.spread(base, kind, count)
+        if kind.is_float:  # rounded once
+            return (first.astype(np.float64) + steps.astype(np.float64)).astype(kind.numpy)
+        return lanes.raw(first) + steps.astype(kind.storage)
 
-    return run
+    return ramp
 
 
-BROADCAST = Do(_broadcast)
-RAMP = Do(_ramp)
+BROADCAST = Vectors(_broadcast)
+RAMP = Vectors(_ramp)
 
 # ---- masks
 
@@ -74,12 +74,11 @@ RAMP = Do(_ramp)
 def _first(case: Case) -> Function:
     """The first lanes of the whole, or of each group."""
     count = lane_count(case)
-    size = int(case.word("group_size") or count)
-    lane = np.arange(count) % size
-    return lambda core, active: lane < active
+    number = np.arange(count) % int(case.word("group_size") or count)
+    return lambda x, active: x.spread(active, I64, count) > number
 
 
-def _pattern(case: Case) -> Function:
+def _pattern(case: Case) -> Lanes:
     """PAT_ALL, PAT_ALLF and PAT_VLn, in every group."""
     count, word = lane_count(case), case.word("pattern") or ""
     size = count // groups_of(case)
@@ -88,23 +87,28 @@ def _pattern(case: Case) -> Function:
     if word not in named and found is None:
         raise fail("PTO-T036", f"`{word}` is no pattern of '{case.row.name}' op")
     active = int(found[1]) if found else named[word]
-    made = np.arange(count) % size < active
-    return lambda core: made
+    return np.arange(count) % size < active
 
 
 def _remaining(case: Case) -> Function:
-    count = lane_count(case, "mask")
-    lane = np.arange(count)
-    return lambda core, left: (lane < left, max(int(left) - count, 0))
+    count, type = lane_count(case, "mask"), case.op.results[1].type
+    assert isinstance(type, t.Scalar)  # its row says so
+
+    def remaining(x: Words, left: Any) -> tuple[Lanes, Any]:
+        number = x.number(left)
+        rest = x.choose(number > count, lambda: number - count, 0)
+        return x.spread(left, I64, count) > np.arange(count), x.scalar(rest, type)
+
+    return remaining
 
 
-CREATE_MASK = Do(_first)
-MASK_PATTERN = Do(_pattern)
-MASK_REMAINING = Do(_remaining)
-SAME = do(lambda core, source: source)
+CREATE_MASK = Vectors(_first)
+MASK_PATTERN = Known(_pattern)
+MASK_REMAINING = Vectors(_remaining)
+SAME = Lane(arithmetic.same, chooses=True, moves=True)
 
 
-def _constant(case: Case) -> Function:
+def _constant(case: Case) -> Lanes:
     """`dense<1.0>`, `dense<[1, 2]>`, a bare number: one value for all lanes, or one each."""
     value, type = case.op.attrs.get("value"), case.op.results[0].type
     text = value.text if isinstance(value, Raw) else str(getattr(value, "value", ""))
@@ -114,11 +118,9 @@ def _constant(case: Case) -> Function:
         raise fail("PTO-P015", f"'{case.row.name}' op: `{text}` is no constant")
     numbers = [_number(word) for word in words]
     if isinstance(type, t.LogicalMask):
-        made = np.resize(np.array([bool(n) for n in numbers]), type.lanes)
-    else:
-        kind = dtype_of(case, "result")
-        made = np.resize(encode(kind, np.array(numbers)).view(kind.numpy), type.lanes)
-    return lambda core: made
+        return np.resize(np.array([bool(n) for n in numbers]), type.lanes)
+    kind = dtype_of(case, "result")
+    return np.resize(encode(kind, np.array(numbers)).view(kind.numpy), type.lanes)
 
 
 def _number(word: str) -> Any:
@@ -130,30 +132,39 @@ def _number(word: str) -> Any:
         return float(word)
 
 
-CONSTANT = Do(_constant)
+CONSTANT = Known(_constant)
 
 # ---- permutations
 
 
-def _interleave(core: Machine, lhs: Items, rhs: Items, mask: Items) -> tuple[Items, Items]:
-    mixed = np.stack([lhs, rhs], axis=1).reshape(-1)
-    low, high = mixed[: lhs.size], mixed[lhs.size :]
-    return _zeroed(low, mask), _zeroed(high, mask)
+def zeroed(value: Lanes, mask: Lanes) -> Lanes:
+    return select(mask, value, const(value, 0))
 
 
-def _deinterleave(core: Machine, lhs: Items, rhs: Items, mask: Items) -> tuple[Items, Items]:
-    """The inverse of interleaving: lhs and rhs as one sequence, its even and its odd lanes."""
-    mixed = np.concatenate([lhs, rhs])
-    return _zeroed(mixed[::2], mask), _zeroed(mixed[1::2], mask)
+def interleaved(count: int) -> Any:
+    """Numbers of the lanes of two vectors in turn."""
+    return np.arange(2 * count).reshape(2, count).T.reshape(-1)
 
 
-def _zeroed(value: Items, mask: Items) -> Items:
-    return np.where(mask, value, np.zeros((), value.dtype))
+def _pairs(order: Callable[[int], Any]) -> Vectors:
+    """Lanes of both sources in an order, the first half and the second."""
+
+    def make(case: Case) -> Function:
+        count = lane_count(case, "low")
+        halves = order(count).reshape(2, count)
+
+        def run(x: Words, lhs: Lanes, rhs: Lanes, mask: Lanes) -> tuple[Lanes, ...]:
+            return tuple(zeroed(x.take([lhs, rhs], half), mask) for half in halves)
+
+        return run
+
+    return Vectors(make)
 
 
-def _by_index(core: Machine, source: Items, index: Items) -> Items:
+def _by_index(case: Case) -> Function:
     """An index beyond the lanes wraps, as the registers of vselr do."""
-    return source[index.view(f"u{index.itemsize}").astype(np.int64) % source.size]
+    count = lane_count(case, "source")
+    return lambda x, source, index: x.by_index(source, lanes.raw(index).astype(np.int64) % count)
 
 
 def _shuffle(case: Case) -> Function:
@@ -161,130 +172,152 @@ def _shuffle(case: Case) -> Function:
     chosen = np.array(indices.values if isinstance(indices, Ints) else (), np.int64)
     if chosen.size != lane_count(case) or (chosen < 0).any():
         raise fail("PTO-S083", f"{chosen.size} indices for {lane_count(case)} lanes")
-    return lambda core, source: source[chosen]
+    return lambda x, source: x.take([source], chosen)
 
 
 def _split(case: Case) -> Function:
-    count = len(case.op.results)
+    count, total = len(case.op.results), lane_count(case, "source")
     if count == 1:
-        return lambda core, source: source
-    return lambda core, source: tuple(source[n::count].copy() for n in range(count))
+        return lambda x, source: source
+    orders = [np.arange(n, total, count) for n in range(count)]
+    return lambda x, source: tuple(x.take([source], order) for order in orders)
 
 
-def _compress(core: Machine, source: Items, mask: Items) -> Items:
-    out = np.zeros_like(source)
-    kept = source[mask]
-    out[: kept.size] = kept
-    return out
+def _merge(case: Case) -> Function:
+    total = lane_count(case)
+
+    def merge(x: Words, inputs: list[Lanes]) -> Lanes:
+        return x.take(inputs, np.arange(total).reshape(len(inputs), -1).T.reshape(-1))
+
+    return merge
+
+
+def before(x: Words, mask: Lanes, count: int) -> Lanes:
+    """How many lanes before each one are active."""
+    return _running(x, mask.astype(np.int64), count) - mask.astype(np.int64)
+
+
+def _running(x: Words, value: Lanes, count: int) -> Lanes:
+    """Sums of each lane and all before it."""
+    step = 1
+    while step < count:
+        moved = np.where(np.arange(count) < step, NONE, np.arange(count) - step)
+        value, step = value + x.take([value], moved), 2 * step
+    return value
 
 
 def _prefix(case: Case) -> Function:
-    kind = dtype_of(case, "result").numpy
-    return lambda core, mask: (np.cumsum(mask) - mask).astype(kind)
+    kind, count = dtype_of(case, "result").numpy, lane_count(case)
+    return lambda x, mask: before(x, mask, count).astype(kind)
 
 
-INTERLEAVE = do(_interleave)
-DEINTERLEAVE = do(_deinterleave)
-BY_INDEX = do(_by_index)
-SHUFFLE = Do(_shuffle)
-SPLIT = Do(_split)
-MERGE = do(lambda core, inputs: np.stack(inputs, axis=1).reshape(-1))
-COMPRESS = do(_compress)
-PREFIX = Do(_prefix)
+INTERLEAVE = _pairs(interleaved)
+DEINTERLEAVE = _pairs(lambda count: np.arange(2 * count).reshape(count, 2).T.reshape(-1))
+BY_INDEX = Vectors(_by_index)
+SHUFFLE = Vectors(_shuffle)
+SPLIT = Vectors(_split)
+MERGE = Vectors(_merge)
+COMPRESS = Vectors(lambda case: lambda x, source, mask: x.compress(source, mask))
+PREFIX = Vectors(_prefix)
 
 # ---- reductions: sums by neighbours, floats in f32 and rounded once, as on registers
 
 
-def _by_neighbours(fn: Callable[[Any, Any], Any], rows: Items) -> Items:
-    while rows.shape[1] > 1:
-        even, odd = rows[:, ::2], rows[:, 1::2]
-        joined = fn(even[:, : odd.shape[1]], odd)
-        rows = np.concatenate([joined, even[:, odd.shape[1] :]], axis=1)
-    return rows[:, 0]
+def _by_neighbours(x: Words, fn: Function, value: Lanes, groups: int, size: int) -> Lanes:
+    """Lanes 0 and 1 of every group, 2 and 3, .., and those again; an odd last one is kept."""
+    while size > 1:
+        begin, half = np.arange(groups)[:, None] * size, size // 2
+        even = (begin + 2 * np.arange(half)).reshape(-1)
+        joined = fn(x.take([value], even), x.take([value], even + 1))
+        if size % 2:
+            own = np.arange(groups * half).reshape(groups, half)
+            last = groups * half + begin + size - 1
+            joined = x.take([joined, value], np.concatenate([own, last], axis=1).reshape(-1))
+        value, size = joined, half + size % 2
+    return value
 
 
 def _sum(case: Case) -> Function:
     require_zeroing(case)
     kind, groups = dtype_of(case, "source"), groups_of(case)
-    wide = np.dtype(np.float32) if kind.is_float else kind.numpy
+    wide, size = np.dtype(np.float32) if kind.is_float else kind.numpy, lane_count(case, "source")
 
-    def run(core: Machine, source: Items, mask: Items) -> Items:
-        rows = np.where(mask, source, np.zeros((), kind.numpy)).astype(wide).reshape(groups, -1)
-        return _by_neighbours(np.add, rows).astype(kind.numpy)
+    def run(x: Words, source: Lanes, mask: Lanes) -> Lanes:
+        active = zeroed(source, mask).astype(wide)
+        return _by_neighbours(x, lanes.add, active, groups, size // groups).astype(kind.numpy)
 
     return run
 
 
-def _extreme(fn: Callable[[Any, Any], Any], largest: bool) -> Do:
+def _extreme(fn: Function, largest: bool) -> Vectors:
     """Lanes that are off are the other end of the range."""
 
     def make(case: Case) -> Function:
         require_zeroing(case)
-        kind, groups = dtype_of(case, "source"), groups_of(case)
-        view = seen_as(case, "source")
+        groups, size, kind = groups_of(case), lane_count(case, "source"), seen_as(case, "source")
         if kind.is_float:
-            neutral = np.asarray(-np.inf if largest else np.inf, kind.numpy)
+            neutral = -np.inf if largest else np.inf
         else:
-            ends = np.iinfo(view)
-            neutral = np.asarray(ends.min if largest else ends.max, view)
+            neutral = int(kind.min if largest else kind.max)
 
-        def run(core: Machine, source: Items, mask: Items) -> Items:
-            rows = np.where(mask, source.view(view), neutral).reshape(groups, -1)
-            return _by_neighbours(fn, rows).view(kind.numpy)
+        def run(x: Words, source: Lanes, mask: Lanes) -> Lanes:
+            seen = source.view(kind.numpy)
+            return _by_neighbours(
+                x, fn, select(mask, seen, const(seen, neutral)), groups, size // groups
+            )
 
         return run
 
-    return Do(make)
+    return Vectors(make)
 
 
-SUM = Do(_sum)
+SUM = Vectors(_sum)
 LARGEST = _extreme(lanes.maximum, largest=True)
 SMALLEST = _extreme(lanes.minimum, largest=False)
+
+
+def _histogram(cumulative: bool) -> Vectors:
+    """Bins wrap in 16 bits; byte values beyond the last bin are not counted."""
+
+    def make(case: Case) -> Function:
+        bins = lane_count(case, "acc")
+
+        def run(x: Words, acc: Lanes, src: Lanes, mask: Lanes) -> Lanes:
+            found = x.counts(lanes.raw(src), mask, bins)
+            return lanes.raw(acc) + (_running(x, found, bins) if cumulative else found)
+
+        return run
+
+    return Vectors(make)
+
+
+CUMULATIVE_HISTOGRAM = _histogram(cumulative=True)
+HISTOGRAM = _histogram(cumulative=False)
 
 # ---- conversions
 
 
-def _convert(signed: bool | None) -> Do:
+def _convert(signed: bool | None) -> Lane:
     """`signed` tells signless integers; None: unsigned where both sides are integers."""
+
+    def sees(case: Case, name: str) -> Any:
+        kinds = [dtype_of(case, n) for n in ("source", "result")]
+        floats = any(kind.is_float for kind in kinds)
+        return seen_as(case, name, signed=floats if signed is None else signed)
 
     def make(case: Case) -> Function:
         require_zeroing(case)
-        src, dst = (dtype_of(case, name) for name in ("source", "result"))
-        as_signed = signed if signed is not None else src.is_float or dst.is_float
-        src, dst = (_signless(case, n, k, as_signed) for n, k in (("source", src), ("result", dst)))
         word = case.word("rounding")
         mode = round_mode({"H": "A"}.get(word, word)) if word else Round.RINT
-        saturate = case.word("saturate") == "SAT"
-        kind = dtype_of(case, "result").numpy
+        src, dst = (sees(case, name) for name in ("source", "result"))
+        return converter(src, dst, mode, case.word("saturate") == "SAT")
 
-        def run(core: Machine, source: Items) -> Items:
-            return convert(source.view(src.numpy), src, dst, mode, saturate).view(kind)
-
-        return run
-
-    return Do(make)
-
-
-def _signless(case: Case, name: str, kind: DType, signed: bool) -> DType:
-    elem = case.elem(name)
-    if elem is None or not elem.name.startswith("i"):
-        return kind
-    return dtype(f"{'i' if signed else 'u'}{kind.bits}") if kind not in (I64, U64) else kind
-
-
-def _reinterpret(case: Case) -> Function:
-    kind, count = dtype_of(case, "result").numpy, lane_count(case)
-
-    def run(core: Machine, source: Items) -> Items:
-        found = np.ascontiguousarray(source).view(kind)
-        if found.size != count:
-            raise fail("PTO-S083", f"{source.size} lanes have other bits than {count} {kind}")
-        return found
-
-    return run
+    return Lane(make=make, sees=sees, moves=True)
 
 
 CONVERT = _convert(None)
 CONVERT_SIGNED = _convert(signed=True)
 CONVERT_UNSIGNED = _convert(signed=False)
-REINTERPRET = Do(_reinterpret)
+REINTERPRET = Vectors(
+    lambda case: lambda x, source: x.reinterpret(source, dtype_of(case, "result").storage)
+)

@@ -150,6 +150,39 @@ class Mask(Native):
 
 
 @dataclass(frozen=True, slots=True)
+class Vector(Native):
+    """A logical vector; a logical mask where there is no type."""
+
+    dtype: DType | None
+    count: int
+
+    @property
+    def name(self) -> str:
+        return str(self.names[0])
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        return (vector(self.count, "i1" if self.dtype is None else element(self.dtype)),)
+
+    @property
+    def item(self) -> np.dtype[Any]:
+        """In a frame a mask has a byte a lane."""
+        return np.dtype(np.bool_) if self.dtype is None else self.dtype.numpy
+
+    @property
+    def nbytes(self) -> int:
+        return -(-self.count * self.item.itemsize // 8) * 8
+
+    def encode(self, frame: Any, offset: int, value: Any, context: Context) -> bool:
+        raw = np.ascontiguousarray(value).tobytes()
+        frame[offset : offset + len(raw)] = raw
+        return True
+
+    def decode(self, frame: Any, offset: int, context: Context) -> Any:
+        return np.frombuffer(frame, self.item, self.count, offset).copy()
+
+
+@dataclass(frozen=True, slots=True)
 class Place(Native):
     """A pointer: the number of a memory in the context, and a byte address there."""
 
@@ -312,6 +345,7 @@ class Stream(Native):
         return StoreState(memory, held[:count], address, mark)
 
 
+_LONGEST: Final = 4096  # bytes of a logical vector that compiled code keeps in registers
 SPACE_NUMBERS: Final = {space: n for n, space in enumerate(Space)}
 
 
@@ -347,4 +381,9 @@ def form_of(type: t.Type) -> Native:
             return TilePlace(("", "", ""), tile_type(type))
     if isinstance(type, t.Align):
         return Stream(("",) * 5)
+    if isinstance(type, t.LogicalVReg | t.LogicalMask):
+        kind = type.elem.dtype if isinstance(type, t.LogicalVReg) else None
+        found = Vector(("",), kind, type.lanes)
+        if found.nbytes <= _LONGEST and (kind is not None or isinstance(type, t.LogicalMask)):
+            return found
     return Handle(("",))

@@ -19,10 +19,10 @@ from pto.isa.row import types as t
 from pto.isa.row.traits import Control
 from pto.isa.rules.rule import Case
 from pto.run.jit.border.context import CALL, DUE, LOG, LOOK, ROOM, TABLE, TOUCHES, Context
-from pto.run.jit.border.values import Handle, Mask, Native, TilePlace, ViewPlace, form_of
+from pto.run.jit.border.values import Handle, Native, TilePlace, ViewPlace, form_of
+from pto.run.jit.emit import frame
 from pto.run.jit.emit.regions import require_regions
 from pto.run.jit.emit.touches import touched
-from pto.run.jit.llvm import lane_masks as masks
 from pto.run.jit.llvm.text import I64, NotNative, Text, Val
 from pto.run.reference.code import located
 from pto.verify.operation import constant
@@ -299,20 +299,11 @@ class Emitter:
 
     def put(self, native: Native, offset: int) -> None:
         """Write a value to the frame."""
-        x = self.text
-        if isinstance(native, Mask):
-            masks.to_frame(x, native, x.at("%frame", offset))
-            return
-        for n, (type, name) in enumerate(native.parts):
-            x.store(type, name, x.at("%frame", offset + 8 * n))
+        frame.put(self.text, native, offset)
 
     def get(self, form: Native, offset: int) -> Native:
         """Read a value of this form from the frame."""
-        x = self.text
-        if isinstance(form, Mask):
-            return masks.from_frame(x, x.at("%frame", offset))
-        names = [x.load(ty, x.at("%frame", offset + 8 * n)) for n, ty in enumerate(form.types)]
-        return form.renamed(names)
+        return frame.get(self.text, form, offset)
 
     def fault(self, op: Operation, condition: str) -> None:
         """Where the condition does not hold the reference step of `op` says what is wrong."""
@@ -362,11 +353,14 @@ class Emitter:
         return x.function(f"define i32 @{name}(ptr noalias %ctx, ptr %frame)")
 
 
+_LOCAL: Final = (t.Scalar, t.TileBuf, t.VReg, t.Mask, t.LogicalVReg, t.LogicalMask)
+
+
 def _is_global(type: t.Type) -> bool:
     """Whether a value may lead to global memory."""
     if isinstance(type, t.Ptr | t.MemRef):
         return not type.space.is_local
-    return not isinstance(type, t.Scalar | t.TileBuf | t.VReg | t.Mask)
+    return not isinstance(type, _LOCAL)
 
 
 def _outside_form(type: t.Type) -> Native:

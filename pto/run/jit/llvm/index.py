@@ -34,8 +34,7 @@ class Fact:
         return Fact(self.text, self.text.either(self.name, other.name))
 
     def __invert__(self) -> Fact:
-        known = {"true": "false", "false": "true"}.get(self.name)
-        return Fact(self.text, known or self.text.new(f"xor i1 {self.name}, true"))
+        return Fact(self.text, self.text.negated(self.name))
 
     def __bool__(self) -> bool:
         raise NotNative("a question about numbers that nobody knows yet")

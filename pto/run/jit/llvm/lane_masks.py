@@ -63,15 +63,22 @@ def alike(x: Text, *masks: Mask) -> tuple[int, list[str]]:
 
 def to_frame(x: Text, mask: Mask, pointer: str) -> None:
     """The image of 256 bytes, 0 or 1."""
-    bits = at_width(x, mask, 1)
-    image = x.new(f"zext <{VREG_BYTES} x i1> {bits} to <{VREG_BYTES} x i8>")
-    x.store(f"<{VREG_BYTES} x i8>", image, pointer)
+    bits_to_frame(x, VREG_BYTES, at_width(x, mask, 1), pointer)
 
 
 def from_frame(x: Text, pointer: str) -> Mask:
-    image = x.load(f"<{VREG_BYTES} x i8>", pointer)
-    bits = x.new(f"trunc <{VREG_BYTES} x i8> {image} to <{VREG_BYTES} x i1>")
-    return Mask((bits,), 1)
+    return Mask((bits_from_frame(x, VREG_BYTES, pointer),), 1)
+
+
+def bits_to_frame(x: Text, count: int, bits: str, pointer: str) -> None:
+    """A byte for each bit."""
+    image = x.new(f"zext <{count} x i1> {bits} to <{count} x i8>")
+    x.store(f"<{count} x i8>", image, pointer)
+
+
+def bits_from_frame(x: Text, count: int, pointer: str) -> str:
+    image = x.load(f"<{count} x i8>", pointer)
+    return x.new(f"trunc <{count} x i8> {image} to <{count} x i1>")
 
 
 def known(image: npt.NDArray[np.bool_]) -> Mask:

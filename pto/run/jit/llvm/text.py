@@ -206,6 +206,10 @@ class Text:
             return "true"
         return b if a == "false" else a if b == "false" else self.new(f"or i1 {a}, {b}")
 
+    def negated(self, a: str) -> str:
+        known = {"true": "false", "false": "true"}.get(a)
+        return known or self.new(f"xor i1 {a}, true")
+
     def smaller(self, a: Val, b: Val) -> Val:
         """The lesser of two, signed."""
         if isinstance(a, int) and isinstance(b, int):

@@ -12,6 +12,7 @@ from pto.isa.meaning.scalar.arith import SCALAR, kind_of
 from pto.isa.row import types as t
 from pto.run.jit.border.values import Native, Word, word_type
 from pto.run.jit.emit.table import KINDS, Spot, emits
+from pto.run.jit.emit.vmi import lanewise as logical
 from pto.run.jit.llvm import lane_masks as masks
 from pto.run.jit.llvm import lanes
 from pto.run.jit.llvm.text import NotNative, Val, constant
@@ -79,6 +80,8 @@ def emit_known(s: Spot) -> Sequence[Native]:
     if not isinstance(body, Known):
         raise NotNative("a value that is not known")
     value, type = body.value(s.case), s.op.results[0].type
+    if isinstance(type, t.LogicalVReg | t.LogicalMask):
+        return [logical.known(s, value, type)]
     return [masks.known(value)] if isinstance(type, t.Mask) else [_constant(value, type)]
 
 

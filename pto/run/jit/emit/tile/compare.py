@@ -46,7 +46,7 @@ def _comparison(s: Spot, first: str, second: str) -> Sequence[Native]:
     fits = x.both(x.compare("sle", rows, height), x.compare("sle", cols, width * size * 8))
     empty = x.either(x.compare("eq", rows, 0), x.compare("eq", cols, 0))
     s.fault_unless(x.either(empty, fits))
-    sources, fine = _sources(s, dst, rows, cols, src.type.dtype, [first, second])
+    sources, _ = _sources(s, dst, rows, cols, src.type.dtype, [first, second])
     into = _lines(dst)
     test = meaning.MODES[s.case.word("cmpMode") or "eq"]
     key = planes.key_of(s, into, size, *((p, k, t) for p, k, t, _ in sources))
@@ -56,7 +56,7 @@ def _comparison(s: Spot, first: str, second: str) -> Sequence[Native]:
             s, n, lambda x, w: _write_bits(s, x, test, into, size, sources, w), sources
         ),
     )
-    _call(s, name, rows, cols, dst, sources, fine)
+    _call(s, name, rows, cols, dst, sources)
     return []
 
 
@@ -77,10 +77,10 @@ def _selection(s: Spot, names: list[str]) -> Sequence[Native]:
     x, size = s.x, mask.type.itemsize
     needed = x.compare("sle", cols, mask.type.cols * 8 * size)
     s.fault_unless(x.both(x.compare("sle", rows, mask.type.rows), needed))
-    sources, fine = _sources(s, dst, rows, cols, dst.type.dtype, names, safe)
-    fine = x.both(fine, planes.apart(s, dst, mask))
+    sources, room = _sources(s, dst, rows, cols, dst.type.dtype, names, safe)
     into, bits = _lines(dst), _lines(mask)
-    sources.append((bits, None, "ptr", planes.machine_address(s, mask)))
+    pointer, _ = planes.kept(s, mask, planes.apart(s, dst, mask), room)
+    sources.append((bits, None, "ptr", pointer))
     key = planes.key_of(s, into, size, *((p, str(k), t) for p, k, t, _ in sources))
     name = s.e.unit.shared(
         key,
@@ -88,7 +88,7 @@ def _selection(s: Spot, names: list[str]) -> Sequence[Native]:
             s, n, lambda x, w: _write_chosen(s, x, into, bits, size, sources, w), sources
         ),
     )
-    _call(s, name, rows, cols, dst, sources, fine)
+    _call(s, name, rows, cols, dst, sources)
     return []
 
 
@@ -107,34 +107,27 @@ def _sources(
     like: DType,
     names: list[str],
     separate: Callable[[Spot, TilePlace, TilePlace], str] = planes.apart,
-) -> tuple[Sources, str]:
-    """Tiles and scalars that are read over rows x cols, and whether dst may be written then."""
+) -> tuple[Sources, int]:
+    """Tiles and scalars that are read over rows x cols; scratch memory that copies of them take."""
     found: Sources = []
-    fine = "true"
+    room = 0
     for name in names:
         value = s.operand(name)
         if isinstance(value, TilePlace):
             s.fault_unless(planes.enough(s, value, rows, cols))
-            fine = s.x.both(fine, separate(s, dst, value))
-            p = _lines(value)
-            found.append((p, p.dtype.numpy, "ptr", planes.machine_address(s, value)))
+            p, (pointer, room) = _lines(value), planes.kept(s, value, separate(s, dst, value), room)
+            found.append((p, p.dtype.numpy, "ptr", pointer))
         elif isinstance(value, Word):
             found.append((None, scalar_kind(value, like), value.types[0], value.name))
         else:
             raise NotNative("an operand with no native form")
-    return found, fine
+    return found, room
 
 
-def _call(
-    s: Spot, name: str, rows: Val, cols: Val, dst: TilePlace, sources: Sources, fine: str
-) -> None:
+def _call(s: Spot, name: str, rows: Val, cols: Val, dst: TilePlace, sources: Sources) -> None:
     listed = ", ".join(f"{type} {value}" for _, _, type, value in sources)
-
-    def call() -> None:
-        to = planes.machine_address(s, dst)
-        s.x.do(f"call void {name}(i64 {rows}, i64 {cols}, ptr {to}, {listed})")
-
-    planes.either_way(s, fine, call)
+    to = planes.machine_address(s, dst)
+    s.x.do(f"call void {name}(i64 {rows}, i64 {cols}, ptr {to}, {listed})")
 
 
 def _function(

@@ -49,8 +49,6 @@ def emit_lane(s: Spot) -> Sequence[Native]:
     given = [s.operand(o.name) for o in operands if o.role in ("in", "inout")]
     tiles = [v for v in given if isinstance(v, TilePlace)]
     ways = _spread(body, tiles, dst.valid[1])
-    if body.spread == "row" and len(tiles) > 1 and repeats(s.case) and any(map(_repeats, ways)):
-        raise NotNative("a source whose columns repeat")
     fn = body.function(s.case)
     if len(ways) == 1:
         emit_map(s, fn, dst, dtype, given, ways[0], body.spread)
@@ -85,17 +83,24 @@ def emit_map(
     `key` is what `fn` depends on beside the attributes of the operation."""
     rows, cols = dst.valid
     sources: list[_Source] = []
-    fine = "true"
     names: list[tuple[str, Val]] = []
+    room = 0
     for value in given:
         if isinstance(value, TilePlace):
             p, (height, width) = planes.plane(value), (rows, cols)
-            if value is one:
-                p, height, width = _one(axis, p, rows, cols)
-            s.fault_unless(planes.enough(s, value, height, width))
-            fine = s.x.both(fine, safe(s, dst, value, value is one))
+            if value is one and axis == "row" and _repeats(s, value, given):
+                width = _at_least_one(s, value.valid[1])
+                s.fault_unless(planes.enough(s, value, rows, width))
+                pointer = _repeated(s, value, p, (rows, width, cols), dst.type.cols, room)
+                p = Plane(p.dtype, dst.type.cols, 1)
+                room += -(-dst.type.rows * dst.type.cols * p.dtype.itemsize // 64) * 64
+            else:
+                if value is one:
+                    p, height, width = _one(axis, p, rows, cols)
+                s.fault_unless(planes.enough(s, value, height, width))
+                pointer, room = planes.kept(s, value, safe(s, dst, value, value is one), room)
             sources.append(_Source(p, _seen(read_as(value.type.dtype, dtype)), "ptr"))
-            names.append(("ptr", planes.machine_address(s, value)))
+            names.append(("ptr", pointer))
         elif isinstance(value, Word):
             kind = scalar_kind(value, dtype)
             sources.append(_Source(None, kind, value.types[0]))
@@ -113,13 +118,8 @@ def emit_map(
     width = cols if isinstance(cols, int) and cols <= _SHORT else "%p1"
     known = planes.key_of(s, key, width, target, *sources)
     name = s.e.unit.shared(known, lambda n: _function(s, n, fn, target, sources, width))
-    listed = ", ".join(f"{ty} {v}" for ty, v in names)
-
-    def call() -> None:
-        pointer = planes.machine_address(s, dst)
-        s.x.do(f"call void {name}(i64 {rows}, i64 {cols}, ptr {pointer}, {listed})")
-
-    planes.either_way(s, fine, call)
+    listed = ", ".join(f"{ty} {v}" for ty, v in [("ptr", planes.machine_address(s, dst)), *names])
+    s.x.do(f"call void {name}(i64 {rows}, i64 {cols}, {listed})")
 
 
 def _spread(body: Lane, tiles: Sequence[TilePlace], cols: Val) -> tuple[TilePlace | None, ...]:
@@ -137,9 +137,52 @@ def _spread(body: Lane, tiles: Sequence[TilePlace], cols: Val) -> tuple[TilePlac
     return tiles[0], tiles[1]
 
 
-def _repeats(one: TilePlace | None) -> bool:
+def _repeats(s: Spot, one: TilePlace, given: Sequence[Native | None]) -> bool:
     """Whether a source may have more than one column for each row."""
-    return one is not None and one.type.cols != 1 and one.valid[1] != 1
+    tiles = [value for value in given if isinstance(value, TilePlace)]
+    return repeats(s.case) and len(tiles) > 1 and one.type.cols != 1 and one.valid[1] != 1
+
+
+def _at_least_one(s: Spot, count: Val) -> Val:
+    if isinstance(count, int):
+        return max(count, 1)
+    return s.x.new(f"select i1 {s.x.less(count, 1)}, i64 1, i64 {count}")
+
+
+def _repeated(
+    s: Spot, tile: TilePlace, p: Plane, size: tuple[Val, Val, Val], pitch: int, room: int
+) -> str:
+    """Scratch memory with the first columns of each row again and again: (rows, width, cols)."""
+    if p.cols != 1:
+        raise NotNative("columns that repeat, one below the other")
+    s.e.unit.declare("declare i64 @llvm.smin.i64(i64, i64)")
+    to, source = s.x.at(s.e.room(), room), planes.machine_address(s, tile)
+    itemsize = p.dtype.itemsize
+
+    def make(name: str) -> str:
+        x = Text()
+
+        def row(i: Val) -> None:
+            begin = planes.offset(x, "%p3", i, pitch, itemsize)
+            line = planes.offset(x, "%p4", i, p.rows, itemsize)
+
+            def part(j: Val) -> None:
+                many = x.mul(x.smaller(x.sub("%p2", j), "%p1"), itemsize)
+                at = planes.offset(x, begin, j, 1, itemsize)
+                planes.copy_bytes(x, s.e.unit.declare, at, line, many)
+
+            planes.loop(x, "%p2", "%p1", part)
+
+        planes.loop(x, "%p0", 1, row)
+        x.do("ret void")
+        listed, _ = planes.parameters(["i64", "i64", "i64", "ptr", "ptr"])
+        return x.function(f"define internal void {name}({listed}) noinline nounwind")
+
+    name = s.e.unit.shared(repr(("repeated columns", p, pitch)), make)
+    rows, width, cols = size
+    words = f"i64 {rows}, i64 {width}, i64 {cols}, ptr {to}, ptr {source}"
+    s.x.do(f"call void {name}({words})")
+    return to
 
 
 def _seen(dtype: DType) -> np.dtype[Any]:

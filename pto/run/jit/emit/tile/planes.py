@@ -63,6 +63,18 @@ def machine_address(s: Spot, tile: TilePlace) -> str:
     return s.pointer(tile.memory, tile.address)
 
 
+def kept(s: Spot, tile: TilePlace, fine: str, room: int) -> tuple[str, int]:
+    """The machine address of a source, and of the next one's scratch memory: where it is not `fine`
+    to write the destination meanwhile, a copy is read."""
+    x, own = s.x, machine_address(s, tile)
+    if fine == "true":
+        return own, room
+    copy, nbytes = x.at(s.e.room(), room), extent(tile)
+    shared = x.negated(fine)
+    when(x, shared, lambda: copy_bytes(x, s.e.unit.declare, copy, own, nbytes))
+    return x.new(f"select i1 {shared}, ptr {copy}, ptr {own}"), room + -(-nbytes // 64) * 64
+
+
 def enough(s: Spot, tile: TilePlace, rows: Val, cols: Val) -> str:
     """Whether a tile has so many rows and columns."""
     height, width = tile.type.shape
@@ -106,6 +118,10 @@ def loop(x: Text, count: Val, step: Val, body: Callable[[str], None], start: Val
 
 
 def when(x: Text, condition: str, body: Callable[[], None]) -> None:
+    if condition in ("true", "false"):
+        if condition == "true":
+            body()
+        return
     yes, done = x.fresh("yes"), x.fresh("done")
     x.branch(condition, yes, done)
     x.label(yes)

@@ -50,16 +50,11 @@ def emit_fold(s: Spot) -> Sequence[Native]:
     name = s.e.unit.shared(key, lambda n: _function(s, n, body, a, b, kind, write))
 
     def call() -> None:
-        to, source = planes.machine_address(s, dst), planes.machine_address(s, src)
+        to, (source, _) = planes.machine_address(s, dst), planes.kept(s, src, apart, 0)
         x.do(f"call void {name}(i64 {rows}, i64 {cols}, ptr {to}, ptr {source})")
 
-    def unless_empty() -> None:
-        if empty == "false":
-            call()
-        else:
-            planes.when(x, x.new(f"xor i1 {empty}, true"), call)
-
-    planes.either_way(s, planes.apart(s, dst, src), unless_empty)
+    apart = planes.apart(s, dst, src)
+    planes.when(x, x.negated(empty), call)
     return []
 
 

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from pto.core.constants import VREG_BYTES
-from pto.core.dtypes import DType
 from pto.isa.meaning import Lane, Permute
 from pto.isa.meaning.vector.ub import dtype_of
 from pto.isa.row import types as t
@@ -16,11 +15,13 @@ from pto.run.jit.border.values import Mask, Native, Reg, Word
 from pto.run.jit.emit.scalar.arith import emit_lane as emit_scalar_lane
 from pto.run.jit.emit.table import KINDS, Spot
 from pto.run.jit.emit.tile.elementwise import emit_lane as emit_tile_lane
+from pto.run.jit.emit.vector.items import items_of, scalar_as, seen
 from pto.run.jit.emit.vector.load import as_items, as_register
+from pto.run.jit.emit.vmi import lanewise as logical
 from pto.run.jit.llvm import lane_masks as masks
 from pto.run.jit.llvm import lanes
 from pto.run.jit.llvm.shuffles import NONE, Picks, shuffle
-from pto.run.jit.llvm.text import NotNative, Val, element, scalar_type
+from pto.run.jit.llvm.text import NotNative, scalar_type
 from pto.run.reference.vectors import Shape
 
 
@@ -74,7 +75,7 @@ def _result(
         if bits is not None:
             found = found & spot.symbol(lanes.BOOL, bits)
         return Mask((found.name,), shape.kind.itemsize if shape.kind else 1)
-    reg = _items(spot, found, kind)
+    reg = items_of(spot, found, kind)
     if bits is not None:
         off = reg.like(0).name
         chosen = s.x.new(
@@ -88,22 +89,6 @@ def _result(
         picks[own] = np.arange(spot.count)
         reg = picked(reg, picks)
     return Reg((reg.name,), kind)
-
-
-def _items(spot: lanes.Lanes, found: Any, kind: DType) -> lanes.Symbol:
-    """What a lane function returned, as items of a type."""
-    if isinstance(found, np.ndarray | np.generic):
-        found = spot.constant(seen(kind), found)
-    if not isinstance(found, lanes.Symbol):
-        raise NotNative("a result that is no lane")
-    if found.dtype.itemsize != kind.itemsize or found.dtype == lanes.BOOL:
-        raise NotNative("a result of another width")
-    return found.view(seen(kind))
-
-
-def seen(kind: DType) -> np.dtype[Any]:
-    """What symbols see: bits, of types nobody computes with."""
-    return kind.numpy if lanes.computes(kind.numpy) else kind.storage
 
 
 def emit_permute(s: Spot) -> Sequence[Native]:
@@ -142,31 +127,6 @@ def picked(a: lanes.Symbol, picks: Picks) -> lanes.Symbol:
     return spot.symbol(a.dtype, shuffle(a.lanes.x, item, a.lanes.count, a.name, picks))
 
 
-def scalar_as(s: Spot, word: Word, kind: DType) -> Val:
-    """A scalar as one lane: integers keep their low bits, floats are rounded to the type."""
-    own = word.type.dtype
-    if kind.is_float:
-        if own is kind:
-            return word.name
-        one = lanes.Lanes(s.x, 1, s.e.unit.declare)
-        if own is None or not own.is_float:
-            raise NotNative("an integer beside floats")
-        vec = s.x.new(
-            f"insertelement {one.type(own.numpy)} poison, {element(own)} {word.name}, i64 0"
-        )
-        cast = lanes.cast(one.symbol(own.numpy, vec), kind.numpy)
-        return s.x.new(f"extractelement {cast.type} {cast.name}, i64 0")
-    have, want = 64 if own is None else own.bits, kind.bits
-    if own is not None and own.is_float:
-        raise NotNative("a float beside integers")
-    if have == want:
-        return word.name
-    if have > want:
-        return s.x.new(f"trunc i{have} {word.name} to i{want}")
-    op = "zext" if have == 1 or word.type.name.startswith("u") else "sext"
-    return s.x.new(f"{op} i{have} {word.name} to i{want}")
-
-
 def under(s: Spot, reg: Reg, bits: str) -> Reg:
     """A register of which only the lanes under these bits count: no need to zero the others."""
     whole, same = s.x.zeroed.get(reg.name, ("", ""))
@@ -177,6 +137,8 @@ def _lane(s: Spot) -> Sequence[Native]:
     """By what the operation works on."""
     if any(isinstance(r.type, t.VReg | t.Mask) for r in s.op.results):
         return emit_lane(s)
+    if any(isinstance(r.type, t.LogicalVReg | t.LogicalMask) for r in s.op.results):
+        return logical.emit_lane(s)
     return emit_scalar_lane(s) if s.op.results else emit_tile_lane(s)
 
 

@@ -8,7 +8,8 @@ from pto.isa.meaning.vector import compare, rearrange
 from pto.isa.meaning.vector.ub import dtype_of
 from pto.run.jit.border.values import Native, Reg
 from pto.run.jit.emit.table import Spot, emits
-from pto.run.jit.emit.vector.load import as_items, as_register, gathered
+from pto.run.jit.emit.vector.items import gathered
+from pto.run.jit.emit.vector.load import as_items, as_register
 from pto.run.jit.llvm.text import NotNative, vector
 
 

@@ -14,11 +14,11 @@ from pto.isa.meaning.vector.ub import dtype_of, element_alignment
 from pto.run.jit.border.values import Mask, Native, Place, Reg, Word, register_type
 from pto.run.jit.emit.handle.view import near
 from pto.run.jit.emit.table import Spot, emits
-from pto.run.jit.emit.tile.planes import loop
+from pto.run.jit.emit.vector.items import gathered
 from pto.run.jit.llvm import lane_masks as masks
 from pto.run.jit.llvm import shuffles
 from pto.run.jit.llvm.shuffles import Picks
-from pto.run.jit.llvm.text import NotNative, Text, Val, vector
+from pto.run.jit.llvm.text import NotNative, Val, vector
 
 _BYTES = vector(VREG_BYTES, "i8")
 _BLOCK = vector(BLOCK_BYTE_SIZE, "i8")
@@ -145,38 +145,6 @@ def _vsld(s: Spot) -> Sequence[Native]:
     places = [n * distance * size for n in range(fill)]
     found = gathered(s, bits, at, shuffles.constants("i64", places), fill)
     return [as_register(s, kind, f"i{bits}", found)]
-
-
-def gathered(s: Spot, width: int, base: str, offsets: str, count: int) -> str:
-    """Items of so many bits at byte offsets (`<count x i64>`) that are known to lie inside."""
-    item, x = f"i{width}", s.x
-    type, places = vector(count, item), vector(count, "i64")
-    if width < 32:  # no machine gathers these; written out lane by lane they compile for minutes
-        room, at = x.stack(type), x.stack(places)
-        x.store(places, offsets, at, 64)
-        call = s.e.unit.shared(f"gather {width}", lambda name: _gather(name, width, count))
-        x.do(f"call void {call}(ptr {room}, ptr {base}, ptr {at})")
-        return x.load(type, room, 64)
-    pointers, bits = vector(count, "ptr"), vector(count, "i1")
-    where = x.new(f"getelementptr i8, ptr {base}, {places} {offsets}")
-    name = f"@llvm.masked.gather.v{count}{item}.v{count}p0"
-    s.e.unit.declare(f"declare {type} {name}({pointers}, i32, {bits}, {type})")
-    return x.new(
-        f"call {type} {name}({pointers} {where}, i32 1, {bits} splat (i1 true), {type} poison)"
-    )
-
-
-def _gather(name: str, width: int, count: int) -> str:
-    x, item = Text(), f"i{width}"
-
-    def lane(i: Val) -> None:
-        offset = x.load("i64", x.new(f"getelementptr i64, ptr %at, i64 {i}"))
-        value = x.load(item, x.at("%base", offset))
-        x.store(item, value, x.new(f"getelementptr {item}, ptr %out, i64 {i}"))
-
-    loop(x, count, 1, lane)
-    x.do("ret void")
-    return x.function(f"define internal void {name}(ptr %out, ptr %base, ptr %at) noinline")
 
 
 @emits(unaligned.UVLD)

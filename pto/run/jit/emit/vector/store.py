@@ -14,6 +14,7 @@ from pto.run.jit.border.values import Mask, Native, Place, Reg
 from pto.run.jit.emit.table import Spot, emits
 from pto.run.jit.emit.tile.planes import loop, when
 from pto.run.jit.emit.vector.arithmetic import under
+from pto.run.jit.emit.vector.items import scattered, store_lanes
 from pto.run.jit.emit.vector.load import (
     Blocks,
     access,
@@ -25,26 +26,10 @@ from pto.run.jit.emit.vector.load import (
     vector_alignment,
 )
 from pto.run.jit.llvm import lane_masks as masks
-from pto.run.jit.llvm import native, shuffles
-from pto.run.jit.llvm.text import Text, Val, vector
+from pto.run.jit.llvm import lanes, shuffles
+from pto.run.jit.llvm.text import Val, vector
 
 _BLOCK = vector(BLOCK_BYTE_SIZE, "i8")
-
-
-def store_lanes(s: Spot, item: str, count: int, value: Val, pointer: str, bits: str) -> None:
-    """Only the lanes whose bit is on; of integers."""
-    type, ones = vector(count, item), vector(count, "i1")
-    if bits == "splat (i1 true)":
-        s.x.store(type, value, pointer)
-        return
-    if not native.target().has_masks:  # all bytes were checked to be inside, and are the agent's
-        old = s.x.load(type, pointer)
-        chosen = s.x.new(f"select {ones} {bits}, {type} {value}, {type} {old}")
-        s.x.store(type, chosen, pointer)
-        return
-    name = f"@llvm.masked.store.v{count}{item}.p0"
-    s.e.unit.declare(f"declare void {name}({type}, ptr, i32, {ones})")
-    s.x.do(f"call void {name}({type} {value}, ptr {pointer}, i32 1, {ones} {bits})")
 
 
 @emits(store.VSTS)
@@ -134,38 +119,14 @@ def _vsstb(s: Spot) -> Sequence[Native]:
 @emits(store.VSCATTER)
 def _vscatter(s: Spot) -> Sequence[Native]:
     """One lane after the other: where two hit one place the higher wins."""
-    reg, x = s.need(Reg, "value"), s.x
-    place, kind = s.need(Place, "destination"), reg.dtype
+    reg, place = s.need(Reg, "value"), s.need(Place, "destination")
+    kind = reg.dtype
     places, active = item_places(s, place, kind, s.need(Mask, "mask"))
-    value = as_items(s, reg, 8 * kind.itemsize)
-    types = [vector(kind.lanes, t) for t in (f"i{8 * kind.itemsize}", "i64", "i8")]
-    bits = x.new(f"zext {vector(kind.lanes, 'i1')} {active} to {types[2]}")
-    rooms = [x.stack(ty) for ty in types]
-    for type, name, room in zip(types, (value, places, bits), rooms, strict=True):
-        x.store(type, name, room, 64)
-    width = 8 * kind.itemsize
-    call = s.e.unit.shared(f"scatter {width}", lambda name: _scatter(name, width, kind.lanes))
-    x.do(f"call void {call}(ptr {s.e.base(place.memory)}, {', '.join(f'ptr {r}' for r in rooms)})")
+    spot = lanes.Lanes(s.x, kind.lanes, s.e.unit.declare)
+    value = spot.symbol(kind.storage, as_items(s, reg, 8 * kind.itemsize))
+    on, at = spot.symbol(lanes.BOOL, active), spot.symbol(np.dtype(np.int64), places)
+    scattered(s, s.e.base(place.memory), value, at, on)
     return []
-
-
-def _scatter(name: str, width: int, count: int) -> str:
-    x = Text()
-
-    def lane(i: Val) -> None:
-        on = x.load("i8", x.new(f"getelementptr i8, ptr %active, i64 {i}"))
-
-        def one() -> None:
-            value = x.load(f"i{width}", x.new(f"getelementptr i{width}, ptr %values, i64 {i}"))
-            offset = x.load("i64", x.new(f"getelementptr i64, ptr %places, i64 {i}"))
-            x.store(f"i{width}", value, x.at("%base", offset))
-
-        when(x, x.compare("ne", on, 0, "i8"), one)
-
-    loop(x, count, 1, lane)
-    x.do("ret void")
-    head = f"define internal void {name}(ptr %base, ptr %values, ptr %places, ptr %active) noinline"
-    return x.function(head)
 
 
 @emits(store.VSST)

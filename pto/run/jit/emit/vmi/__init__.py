@@ -1,0 +1,1 @@
+"""Logical vectors in compiled code: an LLVM vector each."""

@@ -1,0 +1,234 @@
+"""The words of logical vectors (`isa/meaning/vmi/words.py`) in compiled code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from pto.core.dtypes import DType
+from pto.core.errors import PtoError
+from pto.isa.meaning import Vectors
+from pto.isa.meaning.vmi.words import NONE, Picks, Run
+from pto.run.jit.border.values import Native, Place, TilePlace, Vector, Word
+from pto.run.jit.emit.handle.view import FAR, near
+from pto.run.jit.emit.table import KINDS, Spot
+from pto.run.jit.emit.tile import planes
+from pto.run.jit.emit.tile.numbers import Numbers
+from pto.run.jit.emit.vector.items import gathered, scalar_as, scattered, seen, store_lanes
+from pto.run.jit.emit.vmi.lanewise import result, symbol
+from pto.run.jit.llvm import lanes, shuffles
+from pto.run.jit.llvm.index import Fact, Number
+from pto.run.jit.llvm.lanes import Lanes, Symbol
+from pto.run.jit.llvm.text import NotNative, Text, Val, mangled, scalar_type, vector
+
+
+class Words(Numbers):
+    """Writes one instruction where it stands."""
+
+    def __init__(self, s: Spot) -> None:
+        super().__init__(s.x, s.e.unit.declare, s.e.word)
+        self.s = s
+
+    def _of(self, count: int) -> Lanes:
+        return Lanes(self.x, count, self.declare)
+
+    # ---- memory
+
+    def _reach(self, place: Place, runs: Sequence[Run], size: int) -> tuple[list[Val], str]:
+        """Byte addresses of runs, and whether all of them lie inside."""
+        x, found, fine = self.x, list[Val](), "true"
+        for start, count in runs:
+            address = x.add(place.address, x.mul(self.number(start).value, size))
+            fine = x.both(fine, self.s.e.inside(place.memory, address, count * size))
+            found.append(address)
+        return found, fine
+
+    def runs(self, source: Place, item: np.dtype[Any], runs: Sequence[Run]) -> Symbol:
+        addresses, fine = self._reach(source, runs, item.itemsize)
+        self.s.fault_unless(fine)
+        parts: list[Symbol] = []
+        for (_, count), address in zip(runs, addresses, strict=True):
+            spot = self._of(count)
+            at = self.s.pointer(source.memory, address)
+            parts.append(spot.symbol(item, self.x.load(spot.type(item), at)))
+        return self._joined(parts)
+
+    def put_runs(
+        self, target: Place, runs: Sequence[Run], values: Symbol, mask: Symbol | None
+    ) -> None:
+        size = values.dtype.itemsize
+        addresses, fine = self._reach(target, runs, size)
+
+        def write() -> None:
+            first = 0
+            for (_, count), address in zip(runs, addresses, strict=True):
+                own = np.arange(first, first + count)
+                bits = "splat (i1 true)" if mask is None else self.take([mask], own).name
+                value, at = self.take([values], own), self.s.pointer(target.memory, address)
+                store_lanes(self.s, f"i{8 * size}", count, value.name, at, str(bits))
+                first += count
+
+        if mask is None:
+            self.s.fault_unless(fine)
+            write()
+        else:  # where lanes that are off lie outside, the reference tells them apart
+            planes.either_way(self.s, fine, write)
+
+    def _places(self, place: Place, size: int, places: Any, mask: Symbol) -> Symbol:
+        """Byte addresses; of active lanes they lie inside, of others they are 0."""
+        x, spot = self.x, mask.lanes
+        base = spot.spread(np.dtype(np.int64), place.address)
+        address = lanes.in_lanes(spot, places) * np.int64(size) + base
+        last = spot.spread(np.dtype(np.uint64), x.sub(self.s.e.size(place.memory), size))
+        fine = (address.view(np.uint64) <= last) | ~mask
+        self.s.fault_unless(self.all(fine).name)
+        return lanes.where(spot, mask, address, address.like(0))
+
+    def gather(self, source: Place, item: np.dtype[Any], places: Any, mask: Symbol) -> Symbol:
+        at, spot = self._places(source, item.itemsize, places, mask), mask.lanes
+        base, width = self.s.pointer(source.memory, 0), 8 * item.itemsize
+        found = spot.symbol(item, gathered(self.s, width, base, str(at.name), spot.count))
+        return lanes.where(spot, mask, found, found.like(0))
+
+    def scatter(self, target: Place, places: Any, values: Symbol, mask: Symbol) -> None:
+        at, base = self._places(target, values.dtype.itemsize, places, mask), target.memory
+        scattered(self.s, self.s.pointer(base, 0), values, at, mask)
+
+    # ---- lanes in another order
+
+    def take(self, parts: Sequence[Symbol], picks: Picks) -> Symbol:
+        if len(parts) > 2:
+            parts = [self._joined(parts)]
+        first, *rest = parts
+        item, count, x = scalar_type(first.dtype), first.lanes.count, self.x
+        if not rest:
+            name = shuffles.shuffle(x, item, count, first.name, picks)
+        else:
+            widest = max(count, rest[0].lanes.count)
+            a, b = (self._widened(part, widest) for part in (first, rest[0]))
+            behind = (picks != NONE) & (picks >= count)
+            order = np.where(behind, picks - count + widest, picks)
+            name = shuffles.shuffle(x, item, widest, a, order, b)
+        return self._of(len(picks)).symbol(first.dtype, name)
+
+    def _widened(self, part: Symbol, count: int) -> Val:
+        own, item = part.lanes.count, scalar_type(part.dtype)
+        picks = np.minimum(np.arange(count), own - 1)
+        return shuffles.shuffle(self.x, item, own, part.name, picks)
+
+    def _joined(self, parts: Sequence[Symbol]) -> Symbol:
+        """Vectors one behind the other, in as few steps as a tree has."""
+        while len(parts) > 1:
+            pairs = [parts[n : n + 2] for n in range(0, len(parts), 2)]
+            parts = [self.take(pair, np.arange(sum(p.lanes.count for p in pair))) for pair in pairs]
+        return parts[0]
+
+    def by_index(self, value: Symbol, index: Any) -> Symbol:
+        x, size = self.x, value.dtype.itemsize
+        room = x.stack(value.type)
+        x.store(value.type, value.name, room, 64)
+        places: Any = index.astype(np.int64) * np.int64(size)
+        found = gathered(self.s, 8 * size, room, str(places.name), places.lanes.count)
+        bits = self._of(places.lanes.count).symbol(np.dtype(f"u{size}"), found)
+        return bits if value.dtype.kind == "u" else bits.view(value.dtype)
+
+    def compress(self, value: Symbol, mask: Symbol) -> Symbol:
+        x, item = self.x, scalar_type(value.dtype)
+        room, name = x.stack(value.type), f"@llvm.masked.compressstore.v{mask.lanes.count}"
+        x.store(value.type, "zeroinitializer", room, 64)
+        self.declare(f"declare void {name}{mangled(item)}({value.type}, ptr, {mask.type})")
+        given = f"{value.type} {value.name}, ptr {room}, {mask.type} {mask.name}"
+        x.do(f"call void {name}{mangled(item)}({given})")
+        return value.lanes.symbol(value.dtype, x.load(value.type, room, 64))
+
+    def counts(self, value: Symbol, mask: Symbol, bins: int) -> Symbol:
+        x, count = self.x, value.lanes.count
+        inside = mask & (value.astype(np.int32) < bins)
+        rooms = [x.stack(ty) for ty in (f"[{bins} x i16]", value.type, vector(count, "i8"))]
+        x.store(f"[{bins} x i16]", "zeroinitializer", rooms[0], 64)
+        x.store(value.type, value.name, rooms[1], 64)
+        x.store(vector(count, "i8"), inside.astype(np.uint8).name, rooms[2], 64)
+        call = self.s.e.unit.shared(f"count {count}", lambda name: _count(name, count))
+        x.do(f"call void {call}({', '.join(f'ptr {room}' for room in rooms)})")
+        spot = self._of(bins)
+        return spot.symbol(np.dtype(np.uint16), x.load(vector(bins, "i16"), rooms[0], 64))
+
+    def spread(self, value: Word, kind: DType, count: int) -> Symbol:
+        return self._of(count).spread(seen(kind), scalar_as(self.s, value, kind))
+
+    def reinterpret(self, value: Symbol, item: np.dtype[Any]) -> Symbol:
+        spot = self._of(value.lanes.count * value.dtype.itemsize // item.itemsize)
+        have, want = value.type, spot.type(item)
+        same = have == want
+        name = value.name if same else self.x.new(f"bitcast {have} {value.name} to {want}")
+        return spot.symbol(item, name)
+
+    # ---- numbers
+
+    def number(self, value: Any) -> Number:
+        """A number so far away that arithmetic goes around is another one outside all memory."""
+        found = super().number(value)
+        if not isinstance(value, Word) or found.known is not None:
+            return found
+        close = near(self.x, found.value)
+        return Number(self.x, self.x.new(f"select i1 {close}, i64 {found.value}, i64 {-FAR}"))
+
+    def lanes(self, number: Number, count: int) -> Any:
+        return number.in_lanes(self._of(count))
+
+    def all(self, mask: Symbol) -> Fact:
+        count = mask.lanes.count
+        bits = shuffles.bits_of(self.x, count, str(mask.name))
+        return Fact(self.x, self.x.compare("eq", bits, -1, f"i{count}"))
+
+    def require(self, fact: Any, error: Callable[[], PtoError]) -> None:
+        self.s.fault_unless(fact.name if isinstance(fact, Fact) else str(fact).lower())
+
+
+def _count(name: str, lanes: int) -> str:
+    """void f(bins, values, active)"""
+    x = Text()
+
+    def lane(i: Val) -> None:
+        at = x.load("i8", x.at("%values", i))
+        bin = x.new(f"getelementptr i16, ptr %bins, i64 {x.new(f'zext i8 {at} to i64')}")
+        more = x.new(f"zext i8 {x.load('i8', x.at('%active', i))} to i16")
+        x.store("i16", x.new(f"add i16 {x.load('i16', bin)}, {more}"), bin)
+
+    planes.loop(x, lanes, 1, lane)
+    x.do("ret void")
+    return x.function(f"define internal void {name}(ptr %bins, ptr %values, ptr %active) noinline")
+
+
+def _emit(s: Spot) -> Sequence[Native]:
+    body = s.body
+    if not isinstance(body, Vectors):
+        raise NotNative("no meaning of vectors")
+    found = body.make(s.case)(Words(s), *(_operand(s, o.name) for o in s.case.row.operands))
+    several: Sequence[Any] = found if isinstance(found, tuple) else (found,) * len(s.op.results)
+    return [
+        v if isinstance(v, Word) else result(v, r.type)
+        for v, r in zip(several, s.op.results, strict=True)
+    ]
+
+
+def _operand(s: Spot, name: str) -> Any:
+    operand = next(o for o in s.case.row.operands if o.name == name)
+    if operand.variadic:
+        return [_seen(s, each) for each in s.operands(name)]
+    return _seen(s, s.operand(name))
+
+
+def _seen(s: Spot, native: Native | None) -> Any:
+    if isinstance(native, Vector):
+        return symbol(s, native)
+    if isinstance(native, TilePlace):  # a memref where a pointer could stand
+        return Place((native.memory, native.address), native.type.dtype)
+    if native is None or isinstance(native, Word | Place):
+        return native
+    raise NotNative(f"an operand that is {type(native).__name__}")
+
+
+KINDS[Vectors] = _emit
