@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import statistics
 import subprocess
 import sys
@@ -45,7 +46,7 @@ _KERNEL = """
 _HEAD = 'module attributes {pto.target_arch = "a5"} {'
 
 
-def _program(kernels: int) -> str:
+def program(kernels: int) -> str:
     return _HEAD + "".join(_KERNEL.format(n=n) for n in range(kernels)) + "}\n"
 
 
@@ -60,7 +61,7 @@ def _median(action: Callable[[], object], rounds: int = 5) -> float:
 
 def run() -> list[tuple[str, float, str]]:
     """Figures of this machine, all from one run."""
-    text = _program(380)  # about 10,000 lines
+    text = program(380)  # about 10,000 lines
     lines = text.count("\n")
     module = parse(text)
     generic = print_module(module, generic=True)
@@ -74,16 +75,32 @@ def run() -> list[tuple[str, float, str]]:
         ("print, same file", _median(lambda: print_module(module), 3), "s"),
         ("pto check on a small file, process start included", _check_command(), "s"),
     ]
+    rows += _million()
     xdsl = _xdsl(generic)
     if xdsl is not None:
         rows.append(("xDSL on the generic text / ours", xdsl / generic_reading, "x"))
     return rows
 
 
+def _million() -> list[tuple[str, float, str]]:
+    """A million lines in a process of its own: seconds of it, and its memory."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "million.pto"
+        path.write_text(program(40_000))
+        command = [sys.executable, "-m", "pto.cli.main", "check", str(path)]
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run(command, check=True, capture_output=True)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return [
+        ("pto check of a million lines (goal 15)", after.ru_utime - before.ru_utime, "s"),
+        ("pto check of a million lines, memory (goal 1000)", after.ru_maxrss / 1024, "MB"),
+    ]
+
+
 def _check_command() -> float:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "small.pto"
-        path.write_text(_program(1))
+        path.write_text(program(1))
         command = [sys.executable, "-m", "pto.cli.main", "check", str(path)]
         # An installed package has its byte code; a checkout gets it on the first run.
         env = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}

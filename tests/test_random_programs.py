@@ -54,3 +54,32 @@ def test_integers_of_one_width_count_as_the_destination_does(name: str, types: t
     values, counts = arrays[0].astype(kind), arrays[1].astype(kind)
     wanted = values << counts if name == "tshl" else values >> counts
     assert first[1][2] == wanted.tobytes()
+
+
+def test_an_index_that_no_signed_number_holds_is_outside():
+    """It was read as a negative one, which passed for small: compiled code wrote there."""
+    import numpy as np
+
+    from pto.ir.text.parser import parse
+    from tests.random_programs import outcome
+
+    tile, view = "!pto.tile_buf<vec, 1x64xi64>", "!pto.tensor_view<1x64xi64>"
+    lines = ["%c1 = arith.constant 1 : index", "%c64 = arith.constant 64 : index"]
+    for n in range(3):
+        lines += [
+            f"%v{n} = pto.make_tensor_view %p{n}, shape = [%c1, %c64], strides = [%c64, %c1]"
+            f" : {view}",
+            f"%t{n} = pto.alloc_tile : {tile}",
+            f"pto.tload ins(%v{n} : {view}) outs(%t{n} : {tile})",
+        ]
+    lines += [f"pto.tscatter ins(%t0, %t1 : {tile}, {tile}) outs(%t2 : {tile})"]
+    params = ", ".join(f"%p{n}: !pto.ptr<i64, gm>" for n in range(3))
+    body = "\n".join(lines)
+    module = parse(
+        f'module attributes {{pto.target_arch = "cpu"}} {{ func.func @f({params}) {{\n{body}\n'
+        "return\n} }"
+    )
+    arrays = [np.arange(64), np.arange(64), np.zeros(64, np.int64)]
+    arrays[1][7] = -3
+    for engine in ("reference", "jit"):
+        assert outcome(module, arrays, engine) == ("finding", "PTO-M180")

@@ -142,8 +142,7 @@ class Operation:
     @property
     def control(self) -> Control | None:
         """How it decides what runs next; None for an operation that does work."""
-        body = self.body
-        return body if isinstance(body, Control) else None
+        return None if self.row is None else self.row.control
 
     @property
     def is_loop(self) -> bool:
@@ -172,20 +171,21 @@ class Operation:
 
     def walk(self) -> Iterator[Operation]:
         """This operation and everything inside it, in program order."""
-        yield self
-        for region in self.regions:
-            for block in region.blocks:
-                for op in block.ops:
-                    yield from op.walk()
+        todo = [self]
+        while todo:
+            op = todo.pop()
+            yield op
+            for region in reversed(op.regions):
+                for block in reversed(region.blocks):
+                    todo += reversed(block.ops)
 
     def group(self, name: str) -> list[Value]:
         """The values bound to operand `name` of the row; empty when it is optional and absent."""
         if self.row is None:
             return []
-        names = self.row.operand_names
-        if name not in names:
+        index = self.row.places.get(name)
+        if index is None:
             return []
-        index = names.index(name)
         if self.segments is None:
             return self.operands[index : index + 1]
         start = sum(self.segments[:index])
@@ -238,7 +238,16 @@ class Module:
         return self.op.walk()
 
     def functions(self) -> Iterator[Operation]:
-        return (op for op in self.walk() if op.control is Control.FUNCTION)
+        """The functions of this module and of modules inside it, in program order."""
+        todo = [self.op]
+        while todo:
+            op = todo.pop()
+            if op.control is Control.FUNCTION:
+                yield op
+                continue
+            for region in reversed(op.regions):
+                for block in reversed(region.blocks):
+                    todo += [each for each in reversed(block.ops) if each.regions]
 
 
 def same(a: Operation, b: Operation) -> bool:

@@ -99,3 +99,4 @@ INFERRED: dict[str, Callable[[Operation], Type | None]] = {
     "subview": _subview,
     "subset": _subset,
 }
+FROM_NUMBERS = frozenset(("partition", "subview", "subset"))  # not from types and attributes alone

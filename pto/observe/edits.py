@@ -94,7 +94,7 @@ def _last_line(tokens: Tokens, source: str, op: Operation, start: int) -> int:
     following = [each.where.start for each in _behind(op) if isinstance(each.where, Span)]
     limit = min((each for each in following if each > start), default=len(source))
     limit = source.rfind("\n", 0, limit) + 1 if following else limit
-    at = tokens.starts.index(start)
+    at = next(n for n in range(len(tokens.ends)) if tokens.start(n) == start)
     depth, end = 0, tokens.ends[at]
     for token, stop in zip(tokens.texts[at:], tokens.ends[at:], strict=True):
         depth += (token == "{") - (token == "}")

@@ -11,6 +11,7 @@ from pto.core.errors import Diagnostic
 from pto.ir.graph import Module, Operation
 from pto.isa.row.attributes import Enum
 from pto.isa.row.flag import Flag, flag_of, key_of
+from pto.isa.row.instr import Instr
 from pto.isa.row.order import OfFlag, SetFlag, WaitFlag
 from pto.isa.row.traits import Control
 from pto.isa.rules.rule import Case
@@ -19,6 +20,10 @@ from pto.verify.operation import constant
 
 Key = tuple[str, Flag]  # the side, and the flag as the profile knows it
 _CHOSEN = -1  # the id of a flag that an operand chooses: any
+
+
+def concerns(row: Instr) -> bool:
+    return isinstance(row.order, SetFlag | WaitFlag)
 
 
 def check(module: Module, profile: Profile) -> list[Diagnostic]:

@@ -23,13 +23,14 @@ def check(module: Module) -> list[Diagnostic]:
         found += _entries(functions)
         found += _calls(functions, by_name)
     for op in module.walk():
-        found += _terminator(op)
-        found += _nested(op)
+        if op.control is not None:
+            found += _terminator(op)
+            found += _nested(op)
     return found
 
 
 def _nested(op: Operation) -> list[Diagnostic]:
-    around = next((a for a in op.ancestors() if a is not op), None)
+    around = op.parent_op
     if op.control is not Control.FUNCTION or around is None or around.control is Control.MODULE:
         return []
     message = f"@{name_of(op)} stands inside '{around.name}': a function stands in a module"

@@ -17,17 +17,51 @@ from pto.target.facts import Profile
 
 def check(module: Module, profile: Profile) -> list[Diagnostic]:
     findings: list[Diagnostic] = []
-    seen: set[t.Type] = set()
+    seen: set[int] = set()
+    legal = _Legal()
     for op in module.walk():
         row = op.row
-        if row is None:
+        if row is None or legal.knows(op, row):
             continue
+        case = Case(op, row, profile, constant)
         found = [*_kinds(op, row), *_attributes(op, row)]
         if not found:  # a wrong kind of operand makes nonsense of the rules
-            found = [*_profile(op, row, profile), *_rules(op, row, profile)]
+            found = [*_profile(case), *_rules(case)]
         found += _tiles(op, profile, seen)
+        if not found:
+            legal.learn(case, row)
         findings += [d.at(op.loc) for d in found]
     return findings
+
+
+class _Legal:
+    """Operations without findings: another one of equal types and attributes has none either.
+
+    Rules of a row may ask for numbers, which then count too, or for what made an operand: those
+    are asked each time. Types and attributes are told apart by identity; the module keeps them.
+    """
+
+    def __init__(self) -> None:
+        self._known: set[tuple[object, ...]] = set()
+        self._numbered: set[int] = set()  # rows
+
+    def knows(self, op: Operation, row: Instr) -> bool:
+        return not op.regions and self._key(op, row) in self._known
+
+    def learn(self, case: Case, row: Instr) -> None:
+        op = case.op
+        if not isinstance(op, Operation) or op.regions or case.asked_makers:
+            return
+        if case.asked_numbers:
+            self._numbered.add(id(row))
+        self._known.add(self._key(op, row))
+
+    def _key(self, op: Operation, row: Instr) -> tuple[object, ...]:
+        values = op.operands
+        numbers = [constant(v) for v in values] if id(row) in self._numbered else ()
+        attrs = [(name, id(value)) for name, value in op.attrs.items()] if op.attrs else ()
+        types = [id(v.type) for v in values], [id(v.type) for v in op.results]
+        return (id(row), op.segments, *types[0], None, *types[1], *attrs, *numbers)
 
 
 def _kinds(op: Operation, row: Instr) -> list[Diagnostic]:
@@ -82,8 +116,9 @@ def _values(row: Instr, name: str) -> str | None:
     return f"one of {', '.join(spec.values)}" if spec and spec.values else None
 
 
-def _profile(op: Operation, row: Instr, profile: Profile) -> list[Diagnostic]:
+def _profile(case: Case) -> list[Diagnostic]:
     """The instruction, its features and its element type exist on this profile."""
+    op, row, profile = case.op, case.row, case.profile
     if profile.name not in row.profiles:
         where = ", ".join(row.profiles) or "none"
         message = f"'{op.name}' op does not exist on profile {profile}; it does on {where}"
@@ -92,12 +127,12 @@ def _profile(op: Operation, row: Instr, profile: Profile) -> list[Diagnostic]:
         finding = check_feature(profile, row.needs, what=f"'{op.name}' op")
         if finding:
             return [finding]
-    return _element_type(op, row, profile)
+    return _element_type(case)
 
 
-def _element_type(op: Operation, row: Instr, profile: Profile) -> list[Diagnostic]:
-    allowed = row.types.get(profile.name)
-    elem = Case(op, row, profile, constant).elem(row.subject)
+def _element_type(case: Case) -> list[Diagnostic]:
+    op, row, profile = case.op, case.row, case.profile
+    allowed, elem = row.types.get(profile.name), case.elem(row.subject)
     if allowed is None or elem is None or set(elem.names) & allowed:
         return []
     listed = " ".join(sorted(allowed, key=_by_width))
@@ -113,15 +148,14 @@ def _by_width(name: str) -> tuple[bool, int, str]:
     return name[0] in "fbhe", int(digits or 0), name
 
 
-def _rules(op: Operation, row: Instr, profile: Profile) -> list[Diagnostic]:
-    case = Case(op, row, profile, constant)
+def _rules(case: Case) -> list[Diagnostic]:
     out: list[Diagnostic] = []
-    for rule in row.rules:
-        if not rule.applies(profile):
+    for rule in case.row.rules:
+        if not rule.applies(case.profile):
             continue
         actual = rule.test(case)
         if actual is not None:
-            message = f"'{op.name}' op {rule.sentence}: {actual}"
+            message = f"'{case.op.name}' op {rule.sentence}: {actual}"
             out.append(Diagnostic(rule.code, message, severity=rule.severity))
     return out
 
@@ -142,16 +176,16 @@ def _softened(finding: Diagnostic) -> Diagnostic:
     return replace(finding, severity="warning") if finding.code == "PTO-S005" else finding
 
 
-def _tiles(op: Operation, profile: Profile, seen: set[t.Type]) -> list[Diagnostic]:
+def _tiles(op: Operation, profile: Profile, seen: set[int]) -> list[Diagnostic]:
     """Tile types are judged where they first appear."""
     values = list(op.results)
     for region in op.regions:
         values += [a for block in region.blocks for a in block.args]
     out: list[Diagnostic] = []
     for value in values:
-        if not isinstance(value.type, t.TileBuf) or value.type in seen:
+        if not isinstance(value.type, t.TileBuf) or id(value.type) in seen:
             continue
-        seen.add(value.type)
+        seen.add(id(value.type))
         tile = value.type.tile
         pad = "custom" if tile.pad.is_custom else tile.pad.name
         layout = tile.layout

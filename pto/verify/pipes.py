@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from pto.core.errors import Diagnostic, Note
 from pto.ir.graph import Module, Operation
 from pto.isa.row.attributes import Bool, Int, Str, Symbol
+from pto.isa.row.instr import Instr
 from pto.isa.row.order import Allocate, OfQueue, Open, Order, Push, Slots
+from pto.target.facts import Profile
 from pto.verify.functions import name_of
 
 # The bit of dir_mask that a frontend user needs, by the side it stands on: cube to vector, back.
@@ -45,7 +47,11 @@ def is_lowered(op: Operation) -> bool:
     return is_end(op) and bool(op.results)
 
 
-def check(module: Module) -> list[Diagnostic]:
+def concerns(row: Instr) -> bool:
+    return isinstance(row.order, Open | OfQueue | Slots)
+
+
+def check(module: Module, profile: Profile) -> list[Diagnostic]:
     found: list[Diagnostic] = []
     ends: list[End] = []
     for function in module.functions():

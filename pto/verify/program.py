@@ -19,12 +19,12 @@ def verify(module: Module, profile: Profile, *, level: int = 3) -> list[Diagnost
         *functions.check(module),
         *scopes.check(module),
         *buffers.check(module, profile, level),
-        *masks.check(module, profile),
-        *flags.check(module, profile),
-        *pipes.check(module),
-        *queues.check(module),
         *simt.check(module),
     ]
+    present = {op.row for op in module.walk() if op.row is not None}
+    for few in (masks, flags, pipes, queues):  # that look at operations few programs have
+        if any(map(few.concerns, present)):
+            found += few.check(module, profile)
     return sorted(found, key=_place)
 
 

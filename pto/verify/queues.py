@@ -7,12 +7,15 @@ from collections.abc import Hashable, Iterable, Iterator
 from pto.core.errors import Diagnostic, Note
 from pto.ir.graph import Module, Operation
 from pto.isa.row.order import Slots
+from pto.target.facts import Profile
 from pto.target.npu import CROSS_CORE_IDS
 from pto.verify.functions import name_of
-from pto.verify.pipes import buffers, is_end, is_lowered, number, order_of, slots
+from pto.verify.pipes import buffers, concerns, is_end, is_lowered, number, order_of, slots
+
+__all__ = ["check", "concerns"]
 
 
-def check(module: Module) -> list[Diagnostic]:
+def check(module: Module, profile: Profile) -> list[Diagnostic]:
     found: list[Diagnostic] = []
     for function in module.functions():
         ops = list(function.walk())

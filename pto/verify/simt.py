@@ -16,6 +16,7 @@ from pto.isa.simt.memory import ATOMIC
 from pto.verify.functions import name_of, signature_of
 
 ENTRY = "pto.simt_entry"
+_PLACES = (INSIDE, OUTSIDE)
 _LIMITS = {"pto.simt_max_threads": 2048, "pto.simt_max_regs": 128}
 
 
@@ -25,14 +26,19 @@ def check(module: Module) -> list[Diagnostic]:
     for function in functions.values():
         entry = ENTRY in function.attrs
         found += _limits(function, entry)
-        for op in function.walk():
+        ours = [op for op in function.walk() if _is_ours(op)]
+        for op in ours:
             found += _placed(op, entry)
             if op.row is SIMT_LAUNCH:
                 found += _launch(op, functions)
         if entry:
             found += _groups(function)
-        found += _old_values(function)
+        found += _old_values(function, ours)
     return found
+
+
+def _is_ours(op: Operation) -> bool:
+    return op.row is not None and (op.row.scope in _PLACES or op.row.family is ATOMIC)
 
 
 def _limits(function: Operation, entry: bool) -> Iterator[Diagnostic]:
@@ -115,11 +121,11 @@ def _slots(group: list[Operation]) -> Iterator[Diagnostic]:
         used |= words
 
 
-def _old_values(function: Operation) -> Iterator[Diagnostic]:
+def _old_values(function: Operation, ours: list[Operation]) -> Iterator[Diagnostic]:
     """Packed atomics update memory, but hand no old value to the program."""
     packed = {
         id(op.results[0]): op
-        for op in function.walk()
+        for op in ours
         if op.row is not None
         and op.row.family is ATOMIC
         and op.results

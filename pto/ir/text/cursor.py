@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import NoReturn, Self
 
 from pto.core.errors import Diagnostic, PtoError, nearest
-from pto.ir.graph import Source, Value
+from pto.ir.graph import Source, Span, Value
 from pto.ir.text import attribute_text
 from pto.ir.text import lexer as lx
 from pto.ir.text.draft import Draft
@@ -18,6 +18,7 @@ from pto.isa.row.attributes import Attribute, Unit
 from pto.isa.row.types import Function, Opaque, Type
 
 MAX_FINDINGS = 50
+Use = tuple[int, Value, Value]  # token, the value as one operand, the value
 POISON = Opaque("<error>")  # the type of a value whose definition failed; it agrees with anything
 _ELIDED = {"pointer": "!pto.ptr", "tile": "!pto.tile_buf", "vreg": "!pto.vreg", "mask": "!pto.mask"}
 
@@ -31,13 +32,13 @@ class Cursor:
 
     def __init__(self, source: Source) -> None:
         self.source = source
-        tokens = lx.Tokens(source.file, source.text)
-        self.kinds, self.texts = tokens.kinds, tokens.texts
-        self.starts, self.ends = tokens.starts, tokens.ends
+        self.tokens = lx.Tokens(source.file, source.text)
+        self.kinds, self.texts = self.tokens.kinds, self.tokens.texts
         self.i = 0
         self.scopes: list[dict[str, Value]] = [{}]
         self.findings: list[Diagnostic] = []
         self.aliases: dict[str, str] = {}
+        self.uses: list[Use] = []  # of the operation at hand
 
     # ---- cursor
 
@@ -83,14 +84,17 @@ class Cursor:
     def fail(
         self, code: str, message: str, *, help: str | None = None, at: int | None = None
     ) -> NoReturn:
-        i = self.i if at is None else at
-        loc = self.source.loc(self.starts[i], self.ends[i])
+        loc = self.span(self.i if at is None else at).loc
         raise ParseFailed(Diagnostic(code, message, loc, help=help))
 
     def note(self, code: str, message: str, at: int) -> None:
         """A finding that does not stop the operation."""
-        loc = self.source.loc(self.starts[at], self.ends[at])
-        self.record(Diagnostic(code, message, loc))
+        self.record(Diagnostic(code, message, self.span(at).loc))
+
+    def span(self, first: int, last: int | None = None) -> Span:
+        """Where a token stands, or those from `first` to `last`."""
+        tokens = self.tokens
+        return Span(self.source, tokens.start(first), tokens.ends[first if last is None else last])
 
     def record(self, finding: Diagnostic) -> None:
         self.findings.append(finding)
@@ -101,24 +105,31 @@ class Cursor:
 
     def named(self) -> Value | None:
         """The value that the name at the cursor stands for, if it is defined."""
-        name = self.text[1:]
-        return next((scope[name] for scope in reversed(self.scopes) if name in scope), None)
+        return self.value(self.text[1:])
+
+    def value(self, name: str) -> Value | None:
+        for scope in reversed(self.scopes):
+            if name in scope:
+                return scope[name]
+        return None
 
     def use(self) -> Value:
+        """The value at the cursor. It is one of its own until the operation has been read: so it
+        is known which operand stands where."""
         if self.kind != lx.VALUE:
             self.fail("PTO-P020", f"expected an operand, got {self.shown()}")
-        value, name = self.named(), self.take()[1:]
+        at, value, name = self.i, self.named(), self.take()[1:]
         if value is not None:
-            return value
+            here = Value(value.type, value.name, value.owner)
+            self.uses.append((at, here, value))
+            return here
         known = [n for scope in self.scopes for n in scope]
-        at = self.i - 1
         self.fail("PTO-P011", f"%{name} is not defined here", help=nearest(name, known), at=at)
 
     def define(self, name: str, value: Value, at: int) -> None:
-        scope = self.scopes[-1]
-        if any(name in s for s in self.scopes):
+        if self.value(name) is not None:
             self.note("PTO-P015", f"%{name} is defined twice", at)
-        scope[name] = value
+        self.scopes[-1][name] = value
 
     # ---- types
 
@@ -141,7 +152,7 @@ class Cursor:
         self.fail("PTO-P016", f"expected a type, got {self.shown()}")
 
     def _elided(self, like: Type | None, kind: str) -> Type:
-        start, depth = self.starts[self.i], 0
+        first, depth = self.i, 0
         while True:
             depth += (self.text == "<") - (self.text == ">")
             if self.kind == lx.END:
@@ -152,7 +163,8 @@ class Cursor:
         head = _ELIDED.get(kind, "!pto.tile_buf")
         if like is not None and like is not POISON:
             head = type_text(like).partition("<")[0]
-        return parse_type(head + self.source.text[start : self.ends[self.i - 1]])
+        written = self.span(first, self.i - 1)
+        return parse_type(head + self.source.text[written.start : written.end])
 
     def function_type(self) -> Function:
         inputs = self.type_list()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pto.ir.canonical import canonical
-from pto.ir.graph import Operation, Region, Span, Value
+from pto.ir.graph import Operation, Region, Value
 from pto.ir.text import lexer as lx
 from pto.ir.text.draft import Draft, distribute
 from pto.isa.row.attributes import Attribute, Ints
@@ -36,7 +36,7 @@ def read_generic(p: Parser, start: int) -> Operation:
     p.signature(draft)
     _segments(p, draft, operands, at)
     op.results = [Value(t, "", op) for t in draft.result_types]
-    op.where = Span(p.source, p.starts[start], p.ends[at])
+    op.where = p.span(start, at)
     return op
 
 

@@ -6,11 +6,14 @@ Linear in the input: the first character that starts no token ends the scan with
 from __future__ import annotations
 
 import re
-from typing import Final
+from array import array
+from collections.abc import Callable
+from itertools import accumulate, islice
+from typing import Final, Generic, TypeVar
 
 from pto.core.errors import Loc, fail
 
-# Token kinds are the group numbers of the expression below.
+END: Final = 0
 VALUE: Final = 1
 WORD: Final = 2
 TYPE: Final = 3
@@ -20,76 +23,110 @@ NUMBER: Final = 6
 SYMBOL: Final = 7
 LABEL: Final = 8
 PUNCT: Final = 9
-END: Final = 0
+_BAD: Final = 10
 
 MAX_BYTES: Final = 64 << 20
 _DEPTH = 4  # nesting of <...> inside one type: memref<..., strided<[..]>, #pto.x<..>> needs two
+_BATCH: Final = 1 << 14
+_REMEMBER: Final = 1 << 17
+T = TypeVar("T", str, int)
 
 
 def _nested(depth: int) -> str:
     """Balanced <...> to a fixed depth. `->` does not close, strings are opaque."""
-    inner = r"(?:[^<>\"-]|->|-|\"[^\"\n]*\")*+"
+    inner = r"(?:[^<>\"-]++|->|-|\"[^\"\n]*\")*+"
     for _ in range(depth):
-        inner = rf"(?:[^<>\"-]|->|-|\"[^\"\n]*\"|<{inner}>)*+"
+        inner = rf"(?:[^<>\"-]++|->|-|\"[^\"\n]*\"|<{inner}>)*+"
     return rf"<{inner}>"
 
 
 _ANGLES = _nested(_DEPTH)
-_TOKEN = re.compile(
-    rf"""(?:\s|//[^\n]*)*+(?:
-      (%[\w$.-]+(?:\#\d+)?)
-    | ((?:memref|vector|tensor|tuple|complex|array|dense|affine_map|strided)(?={"<"}){_ANGLES}
-        |[A-Za-z_][\w$]*(?:\.[\w$]+)*)
-    | (![A-Za-z_][\w.$]*(?:{_ANGLES})?)
-    | (\#[A-Za-z_][\w.$]*(?:{_ANGLES})?)
-    | ("(?:[^"\\\n]|\\.)*+")
-    | (-?(?:0x[0-9a-fA-F]+|\d+(?:\.\d*(?:[eE][-+]?\d+)?|[eE][-+]\d+)?))
-    | (@(?:[\w$.-]+|"(?:[^"\\\n]|\\.)*+")(?:::@(?:[\w$.-]+|"(?:[^"\\\n]|\\.)*+"))*+)
-    | (\^[\w$.-]+)
-    | (->|[(){{}}\[\],:=<>?*+/|-])
-    )""",
-    re.VERBOSE,
+_BLANKS = r"(?:\s++|//[^\n]*)*+"
+_QUOTED = r'"(?:[^"\\\n]|\\.)*+"'
+_KINDS = (  # frequent ones first
+    (PUNCT, r"[(){}\[\],:=<>?*+/|]"),
+    (VALUE, r"%[\w$.-]++(?:\#\d+)?"),
+    (TYPE, rf"![A-Za-z_][\w.$]*(?:{_ANGLES})?"),
+    (TYPE, rf"(?:memref|vector|tensor|tuple|complex)(?=<){_ANGLES}"),
+    (WORD, rf"(?:array|dense|affine_map|strided)(?=<){_ANGLES}|[A-Za-z_][\w$]*(?:\.[\w$]+)*"),
+    (NUMBER, r"-?(?:0x[0-9a-fA-F]+|\d+(?:\.\d*(?:[eE][-+]?\d+)?|[eE][-+]\d+)?)"),
+    (PUNCT, "->|-"),
+    (ATTR, rf"\#[A-Za-z_][\w.$]*(?:{_ANGLES})?"),
+    (STRING, _QUOTED),
+    (SYMBOL, rf"@(?:[\w$.-]+|{_QUOTED})(?:::@(?:[\w$.-]+|{_QUOTED}))*+"),
+    (LABEL, r"\^[\w$.-]+"),
+    (END, r"\Z"),
+    (_BAD, r"[\s\S]++"),  # and all behind it: what is not closed is looked for once
 )
-_COMPOSITE = re.compile(r"(?:memref|vector|tensor|tuple|complex)<")
-_BLANK = re.compile(r"(?:\s|//[^\n]*)*+")
+_TOKEN = re.compile(_BLANKS + "(?:" + "|".join(f"(?:{text})" for _, text in _KINDS) + ")")
+_ALONE = re.compile("|".join(f"({text})" for _, text in _KINDS))
+_BLANK = re.compile(_BLANKS)
+
+
+class _Memo(dict[str, T], Generic[T]):
+    """A function of strings, remembered: a program has few different tokens."""
+
+    def __init__(self, function: Callable[[str], T]) -> None:
+        self.function = function
+
+    def __missing__(self, key: str) -> T:
+        if len(self) > _REMEMBER:
+            self.clear()
+        found = self[key] = self.function(key)
+        return found
+
+
+def _kind(token: str) -> int:
+    found = _ALONE.match(token)
+    return _KINDS[(found.lastindex or 1) - 1][0] if found else END
 
 
 class Tokens:
     """The token stream as parallel lists; the last token is END."""
 
-    __slots__ = ("ends", "kinds", "starts", "texts")
+    __slots__ = ("ends", "kinds", "shapes", "texts")
 
     def __init__(self, file: str, text: str) -> None:
         if len(text) > MAX_BYTES:
             size = f"{len(text):,} characters, the limit is {MAX_BYTES:,}"
             raise fail("PTO-P001", f"the file is too large: {size}", loc=Loc(file, 1))
-        self.kinds: list[int] = []
+        self.kinds = bytearray()
         self.texts: list[str] = []
-        self.starts: list[int] = []
-        self.ends: list[int] = []
-        self._scan(file, text)
+        self.shapes: list[str] = []  # the texts, all values alike: operations of one shape agree
+        self.ends = array("I")
+        self._scan(text)
+        if (at := self.kinds.find(_BAD)) >= 0:
+            raise _bad_character(file, text, self.start(at))
 
-    def _scan(self, file: str, text: str) -> None:
-        kinds, texts, starts, ends = self.kinds, self.texts, self.starts, self.ends
-        match, pos = _TOKEN.match, 0
-        while found := match(text, pos):
-            kind = found.lastindex or END
-            token = found[kind]
-            if kind == WORD and token[-1] == ">" and _COMPOSITE.match(token):
-                kind = TYPE
-            pos = found.end()
-            kinds.append(kind)
-            texts.append(token)
-            starts.append(pos - len(token))
-            ends.append(pos)
-        blank = _BLANK.match(text, pos)
-        pos = blank.end() if blank else pos
-        if pos < len(text):
-            raise _bad_character(file, text, pos)
-        kinds.append(END)
-        texts.append("the end of the file")
-        starts.append(len(text))
-        ends.append(len(text))
+    def _scan(self, text: str) -> None:
+        """In batches, each by functions that loop by themselves."""
+        texts = _Memo(lambda raw: raw[_end_of_blank(raw) :])
+        kinds, end = _Memo(_kind), 0
+        shapes = _Memo(lambda token: "%" if kinds[token] == VALUE else token)
+        found = map(re.Match[str].group, _TOKEN.finditer(text))
+        while batch := list(islice(found, _BATCH)):
+            tokens = list(map(texts.__getitem__, batch))
+            self.texts += tokens
+            self.shapes += map(shapes.__getitem__, tokens)
+            self.kinds += bytes(map(kinds.__getitem__, tokens))
+            self.ends.extend(islice(accumulate(map(len, batch), initial=end), 1, None))
+            end = self.ends[-1]
+        while self.kinds and self.kinds[-1] == END:
+            for each in (self.kinds, self.texts, self.shapes, self.ends):
+                each.pop()
+        self.kinds.append(END)
+        self.texts.append("the end of the file")
+        self.shapes += ["", "", ""]  # an operation may be asked for what follows it
+        self.ends.append(len(text))
+
+    def start(self, at: int) -> int:
+        """The offset at which a token begins."""
+        return self.ends[at] - (len(self.texts[at]) if self.kinds[at] != END else 0)
+
+
+def _end_of_blank(text: str) -> int:
+    blank = _BLANK.match(text)
+    return blank.end() if blank else 0
 
 
 def _bad_character(file: str, text: str, pos: int) -> Exception:

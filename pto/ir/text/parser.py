@@ -6,19 +6,22 @@ size and the number of findings are bounded: a hostile file costs time linear in
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import gc
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from pto.core.errors import Diagnostic, PtoError
 from pto.ir.canonical import canonical
-from pto.ir.graph import Block, Module, Operation, Region, Source, Span, Value
-from pto.ir.infer import INFERRED
+from pto.ir.graph import Block, Module, Operation, Region, Source, Value
+from pto.ir.infer import FROM_NUMBERS, INFERRED
 from pto.ir.text import lexer as lx
 from pto.ir.text import structured
 from pto.ir.text.cursor import POISON, Cursor, ParseFailed
 from pto.ir.text.draft import Draft
 from pto.ir.text.format import compile_format
 from pto.ir.text.generic import read_generic
+from pto.ir.text.repeats import Repeats
 from pto.ir.text.steps import Step
 from pto.ir.text.types import parse_type
 from pto.isa.row.types import Type
@@ -30,11 +33,24 @@ MAX_DEPTH = 64
 
 def parse(text: str, file: str = "<text>") -> Module:
     """The program in `text`. Raises PtoError with every finding when it is not well formed."""
-    parser = Parser(Source(file, text))
-    module = parser.program()
+    with _no_collection():
+        parser = Parser(Source(file, text))
+        module = parser.program()
     if parser.findings:
         raise PtoError(*parser.findings)
     return module
+
+
+@contextmanager
+def _no_collection() -> Generator[None]:
+    """All that a parser makes stays: to look for garbage there takes a third of its time."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def parse_file(path: str | Path) -> Module:
@@ -60,6 +76,11 @@ def read_source(path: str | Path) -> str:
 
 class Parser(Cursor):
     """Operations and regions."""
+
+    def __init__(self, source: Source) -> None:
+        super().__init__(source)
+        self.repeats = Repeats()
+        self.counted = False  # whether values of constants decided a type of the operation at hand
 
     def program(self) -> Module:
         """A module, or a list of operations that we wrap in one."""
@@ -99,6 +120,7 @@ class Parser(Cursor):
         self.expect("=")
         text = self.take()
         self.aliases[name] = self.aliases.get(text, text)
+        self.repeats.forget()
 
     def _skip(self, start: int) -> None:
         """Go on at the next line that starts outside the braces the failed operation opened."""
@@ -114,7 +136,8 @@ class Parser(Cursor):
             if depth < 0:
                 return
             self.i += 1
-            fresh = "\n" in self.source.text[self.ends[self.i - 1] : self.starts[self.i]]
+            blank = self.tokens.ends[self.i - 1], self.tokens.start(self.i)
+            fresh = "\n" in self.source.text[slice(*blank)]
             if depth == 0 and fresh and self.i > failed_at and self._may_start():
                 return
 
@@ -145,7 +168,17 @@ class Parser(Cursor):
         return names
 
     def operation(self) -> Operation:
-        start = self.i
+        known = self.repeats.read(self)
+        if known is not None:
+            return known
+        outer, self.uses = self.uses, []
+        try:
+            return self._operation()
+        finally:
+            self.uses = outer
+
+    def _operation(self) -> Operation:
+        start, wrong, self.counted = self.i, len(self.findings), False
         names = self._result_names(start)
         if not names and self.kinds[start] == lx.VALUE:
             self.i = start + 1
@@ -160,6 +193,10 @@ class Parser(Cursor):
         if self.kind == lx.WORD and self.text == "loc":
             self._skip_location()
         self._bind_results(op, names, at)
+        if len(self.findings) == wrong and not (self.counted or any(n > 1 for _, _, n in names)):
+            self.repeats.remember(self, op, start, at, [token for _, token, _ in names])
+        values = {id(here): value for _, here, value in self.uses}
+        op.operands = [values.get(id(v), v) for v in op.operands]
         return op
 
     def custom(self, start: int) -> Operation:
@@ -176,7 +213,7 @@ class Parser(Cursor):
         else:
             self._steps(compile_format(row), draft)
         self._assemble(draft, at)
-        op.where = Span(self.source, self.starts[start], self.ends[at])
+        op.where = self.span(start, at)
         return op
 
     def _steps(self, steps: Sequence[Step], draft: Draft) -> None:
@@ -206,6 +243,7 @@ class Parser(Cursor):
             return parse_type(type)
         if any(v.type is POISON for v in op.operands):
             return POISON
+        self.counted = type in FROM_NUMBERS
         inferred = INFERRED[type](op)
         if inferred is None:
             message = f"the result type of '{op.name}' op cannot be told from its operands"

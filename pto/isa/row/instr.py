@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pto.core.errors import nearest
 from pto.isa.row.order import Order
-from pto.isa.row.traits import NONE, Traits
+from pto.isa.row.traits import NONE, Control, Traits
 
 if TYPE_CHECKING:
     from pto.isa.rules.rule import Rule
@@ -173,6 +173,8 @@ class Instr:
     body: Any = None  # the meaning engines execute; None: parsed and checked only
     order: Order | None = None  # what it does to the order of pipes, agents and ranks
     operand_names: tuple[str, ...] = field(default=(), compare=False)
+    places: Mapping[str, int] = field(default_factory=dict[str, int], compare=False)  # of operands
+    control: Control | None = None  # how it decides what runs next, where it does
     file: str = ""  # the module that defines the row
 
     @property
@@ -262,6 +264,8 @@ def instr(
         body=body,
         order=order,
         operand_names=tuple(o.name for o in used),
+        places={o.name: n for n, o in enumerate(used)},
+        control=body if isinstance(body, Control) else None,
         file=_caller(),
     )
     _add(row)

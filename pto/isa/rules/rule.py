@@ -61,7 +61,7 @@ class OpLike(Protocol):
 class Case:
     """One operation under one profile, as rules ask about it."""
 
-    __slots__ = ("constant", "op", "profile", "row")
+    __slots__ = ("_constant", "asked_makers", "asked_numbers", "op", "profile", "row")
 
     def __init__(
         self,
@@ -73,7 +73,13 @@ class Case:
         self.op = op
         self.row = row
         self.profile = profile
-        self.constant = constant  # the number a value is known to be, or None
+        self._constant = constant
+        self.asked_numbers = self.asked_makers = False  # more than types and attributes counted
+
+    def constant(self, value: ValueLike) -> int | None:
+        """The number a value is known to be, or None."""
+        self.asked_numbers = True
+        return self._constant(value)
 
     def type(self, name: str) -> t.Type | None:
         """The type of an operand or result, None when it is absent."""
@@ -106,7 +112,7 @@ class Case:
 
     def maker(self, name: str, *through: str) -> OpLike | None:
         """The operation that made an operand, passing over the operations named in `through`."""
-        value = self.op.operand(name)
+        value, self.asked_makers = self.op.operand(name), True
         maker = None if value is None else value.maker
         for _ in range(_FAR):
             if maker is None or maker.name not in through or not maker.operands:

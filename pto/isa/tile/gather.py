@@ -254,6 +254,7 @@ instr(
     a5="i8 u8 i16 u16 i32 u32 i64 u64 f16 bf16 f32",
     rules=(
         same_dtype("src", "dst"),
+        on("cpu", dtype_in("indexes", "i8 u8 i16 u16 i32 u32 i64 u64")),
         on(
             NPU,
             Rule(

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from pto.core.constants import BLOCK_BYTE_SIZE
 from pto.core.errors import PtoError, fail
+from pto.core.primitives import less_of
 from pto.core.tile import Tile
 from pto.isa.meaning.kinds import Move
 from pto.isa.meaning.lanes import Lanes, const, equal, greater, raw, select
@@ -21,11 +22,20 @@ from pto.isa.meaning.tile.regions import element, region
 from pto.isa.rules.rule import Case
 
 Places = npt.NDArray[np.int64]
+_GREATEST = np.iinfo(np.int64).max
+
+
+def unsigned(values: Lanes) -> Lanes:
+    """Elements of an index tile as numbers; what int64 cannot hold is its greatest: too large."""
+    bits = raw(values)
+    if bits.dtype.itemsize == 8:
+        bits = less_of(bits, const(bits, _GREATEST))
+    return bits.astype(np.int64)
 
 
 def places(tile: Tile, rows: int, cols: int) -> Places:
     """The first rows x cols elements of an index tile, read as unsigned."""
-    return raw(region(tile, rows, cols)).astype(np.int64)
+    return unsigned(region(tile, rows, cols))
 
 
 def stray(at: Places, bound: int, what: str) -> PtoError:
@@ -36,7 +46,7 @@ def stray(at: Places, bound: int, what: str) -> PtoError:
 
 def _index(x: Mover, tile: Tile, r: Any, c: Any) -> Lanes:
     """Elements of an index tile, read as unsigned."""
-    return raw(x.read(tile, r, c)).astype(np.int64)
+    return unsigned(x.read(tile, r, c))
 
 
 def _count(x: Mover, tile: Tile) -> int:

@@ -8,16 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from pto.core.errors import PtoError, fail
 from pto.core.global_tensor import GlobalTensor
 from pto.core.primitives import less_of
 from pto.core.tile import Tile
 from pto.isa.meaning import lanes
 from pto.isa.meaning.kinds import Move
-from pto.isa.meaning.lanes import Lanes, const, raw, select
-from pto.isa.meaning.tile.gather import places, stray
+from pto.isa.meaning.lanes import Lanes, const, select
+from pto.isa.meaning.tile.gather import places, stray, unsigned
 from pto.isa.meaning.tile.mover import Mover
 from pto.isa.rules.rule import Case
 
@@ -62,7 +60,7 @@ class Access:
         down = x.choose(idx.get_valid()[0] == 1, lambda: 0, 1)  # a row of indices, or a column
 
         def key(i: Lanes, j: Lanes) -> Lanes:
-            return raw(x.read(idx, i * down, i * (1 - down))).astype(np.int64)
+            return unsigned(x.read(idx, i * down, i * (1 - down)))
 
         self._require(x, table, idx, (rows, 1), key, height)
 
@@ -76,7 +74,7 @@ class Access:
         height, width = table.matrix_shape
 
         def key(i: Lanes, j: Lanes) -> Lanes:
-            return raw(x.read(idx, i, j)).astype(np.int64)
+            return unsigned(x.read(idx, i, j))
 
         self._require(x, table, idx, size, key, height * width)
 
