@@ -171,7 +171,7 @@ class Operation:
 
     def walk(self) -> Iterator[Operation]:
         """This operation and everything inside it, in program order."""
-        todo = [self]
+        todo: list[Operation] = [self]
         while todo:
             op = todo.pop()
             yield op
