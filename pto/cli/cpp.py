@@ -1,6 +1,6 @@
-"""C++ kernels at the command line: what `pto run` and `pto check` do with a .cpp file.
+"""C++ kernels at the command line: what `pto run`, `check` and `time` do with a .cpp file.
 
-Both compile it and run it natively, in a child process with limits, with the user's rights.
+All compile it and run it natively, in a child process with limits, with the user's rights.
 """
 
 from __future__ import annotations
@@ -78,6 +78,8 @@ def run(args: argparse.Namespace) -> int:
     kernel = _kernel(args.file, args)
     params = _parameters(kernel)
     values = build(params, parse_args(args.arg), args.seed)
+    if args.time:
+        return _timed(kernel, values, args)
     before = [v.copy() if isinstance(v, np.ndarray) else v for v in values]
     if args.sanitize:
         found = kernel.sanitize(*values, blocks=args.blocks)
@@ -92,6 +94,18 @@ def run(args: argparse.Namespace) -> int:
     if args.out:
         save(Path(args.out), params, values)
     return 0
+
+
+def time(args: argparse.Namespace) -> int:
+    """`pto time kernel.cpp`: how long on the chip, at the lines of the source."""
+    kernel = _kernel(args.file, args)
+    return _timed(kernel, build(_parameters(kernel), parse_args(args.arg), args.seed), args)
+
+
+def _timed(kernel: CppKernel, values: Sequence[Any], args: argparse.Namespace) -> int:
+    from pto.cli.time import shown
+
+    return shown(lambda name: kernel.time(*values, blocks=args.blocks, device=name), args)
 
 
 def check(file: str, args: argparse.Namespace) -> int:

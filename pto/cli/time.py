@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
-from pto.cli import console
+from pto.cli import console, cpp
 from pto.cli.program import FILE, read_launch
 from pto.core.render import Piece
 from pto.ir.graph import Module
+
+if TYPE_CHECKING:
+    from pto.observe.timing import Timing
 
 EXAMPLES = """\
   pto time gemm.pto --blocks 24 --arg a=zeros --arg b=zeros --arg c=zeros
@@ -22,6 +25,8 @@ EXAMPLES = """\
                                  the same as a page to look at
   pto time k.py:softmax --blocks 7 --arg x=zeros:100x128 --arg y=zeros:100x128
                                  a kernel in Python; the file is executed, with your rights
+  pto time gemm.cpp --entry "gemm<half, 1024>" --blocks 24 --arg a=zeros:1024x1024xf16 ...
+                                 a C++ kernel, compiled and run with your rights
   pto time topk.pto --arg x=x.npy --arg y=zeros --data
                                  a program that reads what decides where it goes
 """
@@ -37,6 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--data", action="store_true", help=_DATA)
     parser.add_argument("--format", choices=("text", "json", "html"), default="text")
     add_outputs(parser)
+    cpp.add_arguments(parser)
     parser.add_argument("--seed", type=int, default=0, help="for rand")
 
 
@@ -51,14 +57,15 @@ _DATA = "run with the arrays' values: needed where data decides what a program d
 
 
 def run(args: argparse.Namespace) -> int:
+    if cpp.is_source(args.file):
+        return cpp.time(args)
     called = read_launch(args)
     return timed(called.module, called.values, args)
 
 
 def timed(module: Module, values: Sequence[Any], args: argparse.Namespace) -> int:
-    """Times a launch and shows what came of it; `args.device` may be all."""
-    from pto.observe.timing import benches, time
-    from pto.target.device import device as find_device
+    """Times a launch of a program."""
+    from pto.observe.timing import time
 
     options: dict[str, Any] = {
         "args": values,
@@ -67,15 +74,20 @@ def timed(module: Module, values: Sequence[Any], args: argparse.Namespace) -> in
         "profile": args.profile,
         "data": args.data,
     }
+    return shown(lambda device: time(module, **options, device=device), args)
+
+
+def shown(time: Callable[[str | None], Timing], args: argparse.Namespace) -> int:
+    """Times a launch and shows what came of it; `args.device` may be all."""
+    from pto.observe.timing import benches
+    from pto.target.device import device as find_device
+
     if args.device == "all":
-        usual = time(module, **options)
+        usual = time(None)
         others = (b.device.name for b in benches(find_device(usual.device).profile))
-        found = [
-            usual if name == usual.device else time(module, **options, device=name)
-            for name in others
-        ]
+        found = [usual if name == usual.device else time(name) for name in others]
     else:
-        found = [time(module, **options, device=args.device)]
+        found = [time(args.device)]
     if args.trace:
         found[0].trace(args.trace)
     if args.html:

@@ -240,6 +240,20 @@ class Server:
         finally:
             launcher.release()
 
+    def time(
+        self, blocks: int, given: Sequence[Mapping[str, int]], device: str | None, file: str
+    ) -> dict[str, Any]:
+        """How long a launch takes on a chip: written to a file."""
+        from pto.cxx.program import Launcher
+        from pto.cxx.timing import written
+
+        launcher = Launcher(self.builds, self.profile, blocks, given, np.zeros(0, np.uint8))
+        try:
+            written(launcher, self.profile, blocks, device, Path(file))
+            return {}
+        finally:
+            launcher.release()
+
 
 def _serve(asked: int, answers: int) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))

@@ -20,9 +20,11 @@ from pto.core.errors import PtoError, fail
 from pto.cxx import compiler
 from pto.cxx.child import SECONDS, Child, Crash, unpacked
 from pto.lang.findings import Findings
+from pto.observe.timing.result import Timing
 from pto.run.launch.arrays import Borrowed, borrow
 from pto.run.launch.host import Report
 from pto.target.choose import Target
+from pto.target.device import device as find_device
 from pto.target.profile import profile as find_profile
 
 Blocks = int | tuple[int, ...]
@@ -101,6 +103,9 @@ class Bound:
     def sanitize(self, *args: Any, **options: Any) -> Findings:
         return self.kernel.sanitize(*args, blocks=self.blocks, **options)
 
+    def time(self, *args: Any, **options: Any) -> Timing:
+        return self.kernel.time(*args, blocks=self.blocks, **options)
+
 
 class CppKernel:
     """One `__global__` function of a C++ source."""
@@ -144,6 +149,38 @@ class CppKernel:
         answer = self._call(args, blocks, seconds, watch=True)
         return Findings(unpacked(d) for d in answer["findings"])
 
+    def time(
+        self,
+        *args: Any,
+        blocks: Blocks = 1,
+        device: str | None = None,
+        seconds: float = SECONDS,
+    ) -> Timing:
+        """How long a launch takes on a chip, at the lines of the source.
+
+        Arrays give their sizes, and a shape may stand for one; nothing is computed or written.
+        """
+        from pto.cxx.timing import read  # only here: a plain run needs no observer
+
+        wanted = self.source.profile if device is None else find_device(device).profile
+        if wanted != self.source.profile:
+            return self.on(wanted).time(*args, blocks=blocks, device=device, seconds=seconds)
+        self._require(args)
+        given: list[dict[str, int]] = []
+        for n, ((pointer, element), arg) in enumerate(zip(self.parameters, args, strict=True)):
+            if pointer and isinstance(arg, tuple):
+                kind = dtype("i8" if element in ("none", "?") else element)
+                given.append({"at": 0, "size": prod(arg) * kind.itemsize})
+                continue
+            found = self._given(n, pointer, element, arg)
+            is_array = isinstance(found, Borrowed)
+            given.append({"at": 0, "size": found.array.nbytes} if is_array else {"word": found})
+        count = blocks if isinstance(blocks, int) else prod(blocks)
+        with tempfile.NamedTemporaryFile(prefix="pto-") as file:
+            request = {"do": "time", "blocks": count, "given": given, "device": device}
+            self._ask({**request, "file": file.name}, seconds)
+            return read(Path(file.name), self.entry)
+
     def check(self, *args: Any, blocks: Blocks = 1, seconds: float = SECONDS) -> Findings:
         """Findings of a run with these arguments, on copies; C++ decides what it executes."""
         copies = [np.copy(a) if isinstance(a, np.ndarray) else a for a in args]
@@ -165,10 +202,8 @@ class CppKernel:
 
     def _call(self, args: Sequence[Any], blocks: Blocks, seconds: float, *, watch: bool) -> Any:
         """Arrays go over in a file, and come back in it."""
-        wanted = self.parameters
-        if len(wanted) != len(args):
-            raise fail("PTO-U032", f"{self.entry} takes {len(wanted)} arguments, got {len(args)}")
-        pairs = zip(wanted, args, strict=True)
+        self._require(args)
+        pairs = zip(self.parameters, args, strict=True)
         given = [self._given(n, *want, arg) for n, (want, arg) in enumerate(pairs)]
         arrays = [g for g in given if isinstance(g, Borrowed)]
         count = blocks if isinstance(blocks, int) else prod(blocks)
@@ -194,6 +229,11 @@ class CppKernel:
             if array.give_back is not None:
                 array.give_back()
         return answer
+
+    def _require(self, args: Sequence[Any]) -> None:
+        wanted = len(self.parameters)
+        if wanted != len(args):
+            raise fail("PTO-U032", f"{self.entry} takes {wanted} arguments, got {len(args)}")
 
     def _given(self, n: int, pointer: bool, element: str, value: Any) -> Borrowed | int:
         """An array for a pointer, the bits of a number for anything else."""

@@ -15,7 +15,7 @@ from pto.cxx.feed import AgentState, GlobalMemory, Side
 from pto.run import sites as s
 from pto.run.machine.core import Core
 from pto.run.machine.device import Device
-from pto.run.watch.events import Observer
+from pto.run.watch.events import Observer, Tap
 from pto.target.facts import Profile
 
 SUB_BLOCKS = 2
@@ -25,11 +25,17 @@ class Program:
     """A program's builds on the machine. `host` runs a function of it, launches included."""
 
     def __init__(
-        self, builds: dict[str, n.Native], profile: Profile, observer: Observer | None = None
+        self,
+        builds: dict[str, n.Native],
+        profile: Profile,
+        observer: Observer | None = None,
+        tap: Tap | None = None,
+        only: Sequence[int] | None = None,
     ) -> None:
         self.profile = profile
         self.sides = [Side(build, name, profile) for name, build in builds.items()]
         self.observer = observer
+        self._tap, self._only = tap, only  # who describes it instead, and which blocks
         self.printed: list[str] = []
         self.launches = 0
 
@@ -58,6 +64,8 @@ class Program:
 
     def _device(self) -> tuple[Device, GlobalMemory]:
         device = Device(self.profile, observer=self.observer, engine="reference")
+        if self._tap is not None:
+            device.watch(self._tap)
         return device, GlobalMemory(device, self.main.memory())
 
     def _launch(self, blocks: int, closure: int, key: bytes) -> None:
@@ -78,7 +86,7 @@ class Program:
                 return side.feed(agent, core)
 
             found.append(s.Side(side.name, agents, feed))
-        self.printed += s.run(device, self.profile, found, blocks)
+        self.printed += s.run(device, self.profile, found, blocks, self._only)
 
     def _plain(self, agent: n.NativeAgent, words: list[int], status: int) -> int:
         """Records of the host itself: one block of one agent, until the host waits for it.
@@ -133,7 +141,21 @@ class Launcher:
         """Once, from the arrays as they were given."""
         for at, array in self._arrays:
             array[:] = self._raw[at : at + array.size]
-        program = Program(self._builds, self._profile, observer)
+        return self._host(Program(self._builds, self._profile, observer))
+
+    def described(self, tap: Tap, number: int) -> None:
+        """One block, which `tap` describes instead of executing it."""
+        self._host(Program(self._builds, self._profile, None, tap, [number]))
+
+    @property
+    def arrays(self) -> list[tuple[int, int]]:
+        """Where the arrays of the kernel lie, and their bytes."""
+        return [
+            (place, array.nbytes)
+            for place, (_, array) in zip(self._places, self._arrays, strict=True)
+        ]
+
+    def _host(self, program: Program) -> Program:
         entry = c.cast(self._main.lib.pto_main, c.c_void_p).value or 0
         program.host(entry, c.addressof(self._words))
         self.printed = program.printed

@@ -255,12 +255,19 @@ class Side:
     feed: Feed
 
 
-def run(device: Device, profile: Profile, sides: Sequence[Side], blocks: int) -> list[str]:
-    """All blocks of a launch, their agents taking turns; returns what they printed."""
+def run(
+    device: Device,
+    profile: Profile,
+    sides: Sequence[Side],
+    blocks: int,
+    only: Sequence[int] | None = None,
+) -> list[str]:
+    """The blocks of a launch, all or `only` these, their agents taking turns; what they printed."""
     if blocks < 1:
         raise fail("PTO-U039", f"a launch needs at least one block, got {blocks}")
     arrivals: dict[Any, int] = defaultdict(int)
-    tap, started, cores = device.tap, iter(range(blocks)), list[Core]()
+    tap, started = device.tap, iter(range(blocks) if only is None else only)
+    cores: list[Core] = []
 
     def next_block() -> list[Agent]:
         number = next(started, None)

@@ -227,3 +227,22 @@ def test_without_a_compiler_the_message_says_so(monkeypatch, tmp_path):
         compiler.find()
     compiler.find.cache_clear()
     assert caught.value.code == "PTO-U242"
+
+
+def test_a_kernel_is_timed_at_its_own_lines(kernel):
+    timing = kernel(ADD, "k<float, 16, 64>").time(
+        (4, 16, 64), (4, 16, 64), (4, 16, 64), 1.0, blocks=4
+    )
+    lines = ("#include\n\n" + ADD).splitlines()
+    assert timing.device == "910b1"
+    assert timing.busy["core"]["MTE2"] > 0
+    assert timing.hbm_bytes == pytest.approx(2 * 4 * 16 * 64 * 4, rel=0.01)  # what is read, once
+    told = {job.op.name: job.op.loc for job in timing.stream.jobs}
+    assert "TMULS" in lines[told["pto.tmuls"].line - 1]
+    assert timing.waits
+    assert all(w.loc.file.endswith("kernel.cpp") for w in timing.waits)
+
+
+def test_time_wants_what_the_kernel_takes(kernel):
+    with pytest.raises(PtoError, match="takes 4 arguments, got 1"):
+        kernel(ADD, "k<float, 16, 64>").time((4, 16, 64))

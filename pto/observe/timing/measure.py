@@ -10,7 +10,7 @@ from bisect import bisect
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -35,9 +35,29 @@ _BLOCK = 32  # bytes
 _ASKED = 512  # blocks that are asked where their transfers begin
 
 
+class Described(Protocol):
+    """A launch that can be asked block by block what it would do."""
+
+    @property
+    def blocks(self) -> int: ...
+
+    @property
+    def arrays(self) -> list[tuple[int, int]]:
+        """Where its arrays lie, and their bytes."""
+        ...
+
+    def record(self, number: int) -> Stream:
+        """The stream of a block."""
+        ...
+
+    def regions(self, number: int) -> list[Region]:
+        """What a block transfers, in order."""
+        ...
+
+
 @dataclass(slots=True)
 class Launch:
-    """A launch that is described block by block."""
+    """A launch of a program, described block by block."""
 
     module: Module
     functions: Sequence[Operation]
@@ -47,7 +67,6 @@ class Launch:
     data: bool = False
 
     def record(self, number: int) -> Stream:
-        """The stream of a block."""
         recording = Recording(self.profile.sync)
         registers = needs_registers(self.functions)
         self._run(Outline(recording, data=self.data, registers=registers), number)
@@ -55,7 +74,6 @@ class Launch:
         return recording.stream
 
     def regions(self, number: int) -> list[Region]:
-        """What a block transfers, in order."""
         if self.data or meets_others(self.functions):
             return regions_of(self.record(number))
         tap = Addresses()
@@ -97,7 +115,7 @@ class Kind:
     blocks: dict[int, list[int]]  # where the transfers of each begin
 
 
-def kinds_of(launch: Launch) -> tuple[list[Kind], bool]:
+def kinds_of(launch: Described) -> tuple[list[Kind], bool]:
     """Every kind of block of a launch; False when there were too many to ask all."""
     found: dict[tuple[Any, ...], Kind] = {}
     asked = range(min(launch.blocks, _ASKED))
@@ -129,7 +147,7 @@ class Timed:
     load: Load
 
 
-def time_core(launch: Launch, bench: Bench, kinds: list[Kind], sequence: Sequence[int]) -> Timed:
+def time_core(launch: Described, bench: Bench, kinds: list[Kind], sequence: Sequence[int]) -> Timed:
     """The blocks of one core, while the others do the like."""
     cores = min(cores_for(kinds[0].stream, bench), launch.blocks)
     shortest = min((r.row_bytes for kind in kinds for r in regions_of(kind.stream)), default=LINE)

@@ -10,7 +10,7 @@ from pto.observe.timing import clock, result
 from pto.observe.timing.chips import Bench
 from pto.observe.timing.measure import (
     ROUNDS,
-    Launch,
+    Described,
     Timed,
     cores_for,
     kinds_of,
@@ -21,7 +21,7 @@ from pto.observe.timing.result import Roofline, Timing, Waiting
 _TRIED, _SHOWN = 5, 3  # waits: the longest, and those of them that cost most
 
 
-def time_launch(launch: Launch, bench: Bench, name: str, notes: tuple[str, ...] = ()) -> Timing:
+def time_launch(launch: Described, bench: Bench, name: str, notes: tuple[str, ...] = ()) -> Timing:
     """How long a launch takes on a chip."""
     kinds, complete = kinds_of(launch)
     cores = min(cores_for(kinds[0].stream, bench), launch.blocks)
@@ -40,7 +40,7 @@ def time_launch(launch: Launch, bench: Bench, name: str, notes: tuple[str, ...] 
 
 
 def _timing(
-    launch: Launch,
+    launch: Described,
     bench: Bench,
     name: str,
     timed: Timed,

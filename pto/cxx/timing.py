@@ -1,0 +1,76 @@
+"""The time of a C++ kernel on a chip: its blocks are described as they issue instructions.
+
+A launch is described in the child; what comes of it goes to the parent in a file, with operations
+that know their name and their line alone.
+"""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from pto.core.errors import Loc
+from pto.cxx.program import Launcher
+from pto.ir.graph import Operation
+from pto.isa.cost.work import Region
+from pto.observe.timing.chips import bench
+from pto.observe.timing.measure import regions_of
+from pto.observe.timing.report import time_launch
+from pto.observe.timing.result import Timing
+from pto.observe.timing.stream import Recording, Stream
+from pto.run.watch.outline import Outline
+from pto.target.facts import Profile
+
+
+@dataclass(slots=True)
+class CppLaunch:
+    """A launch of a compiled kernel: `Described` for the timing."""
+
+    launcher: Launcher
+    profile: Profile
+    blocks: int
+    _last: tuple[int, Stream] = field(default_factory=lambda: (-1, Stream()))
+
+    def record(self, number: int) -> Stream:
+        if self._last[0] != number:
+            recording = Recording(self.profile.sync)
+            self.launcher.described(Outline(recording), number)
+            recording.end()
+            self._last = number, recording.stream
+        return self._last[1]
+
+    def regions(self, number: int) -> list[Region]:
+        return regions_of(self.record(number))
+
+    @property
+    def arrays(self) -> list[tuple[int, int]]:
+        return self.launcher.arrays
+
+
+def written(
+    launcher: Launcher, profile: Profile, blocks: int, device: str | None, file: Path
+) -> None:
+    """Time a launch, and write what came of it for `read`."""
+    chip = bench(device or profile.device, profile.name)
+    found = time_launch(CppLaunch(launcher, profile, blocks), chip, "")
+    plain: dict[int, Operation] = {}
+
+    def bare(op: Operation) -> Operation:
+        if id(op) not in plain:
+            loc = op.loc
+            line = None if loc is None else Loc(loc.file, loc.line, loc.col, loc.end)
+            plain[id(op)] = Operation(op.name, where=line)
+        return plain[id(op)]
+
+    found.stream.jobs = [job._replace(op=bare(job.op)) for job in found.stream.jobs]
+    found.waits = [replace(w, op=bare(w.op), behind=bare(w.behind)) for w in found.waits]
+    file.write_bytes(pickle.dumps(found))
+
+
+def read(file: Path, name: str) -> Timing:
+    """What `written` wrote: by our own child, whose code runs with the user's rights anyway."""
+    found = pickle.loads(file.read_bytes())
+    assert isinstance(found, Timing)
+    found.kernel = name
+    return found
