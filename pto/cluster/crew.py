@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -178,6 +178,38 @@ class Crew:
                 self._alone = time.monotonic()
             elif time.monotonic() - self._alone > _PATIENCE:
                 self._require_somebody()
+
+    def together(
+        self, hands: Sequence[Hand], method: str, argses: Sequence[tuple[Any, ...]], returns: int
+    ) -> list[Any] | Lost:
+        """One call of each of these workers, and all answers; of several results of a call the
+        first is fetched, the others stay where they are, to be handed on."""
+        answers: list[list[Any]] = []
+        try:
+            for hand, args in zip(hands, argses, strict=True):
+                hand.job = Job(method, args)
+                made = getattr(hand.actor, method).options(num_returns=returns).remote(*args)
+                answers.append(list(made) if returns > 1 else [made])
+            left = [answer[0] for answer in answers]
+            while left:
+                _, left = self.ray.wait(left, num_returns=len(left), timeout=_TICK)
+            found = [self._answer(*pair) for pair in zip(hands, answers, strict=True)]
+        except BaseException:
+            self.abandon()
+            raise
+        for hand in hands:
+            hand.job = None
+        return next((each for each in found if isinstance(each, Lost)), found)
+
+    def _answer(self, hand: Hand, answer: Sequence[Any]) -> Any:
+        try:
+            first = self.ray.get(answer[0])
+        except self.ray.exceptions.RayTaskError as error:
+            raise error.cause from None
+        except self.ray.exceptions.RayError as error:
+            self._dismiss(hand)
+            return Lost(_reason(error))
+        return (first, *answer[1:]) if len(answer) > 1 else first
 
     def _give(self, hand: Hand, job: Job) -> None:
         job.tries += 1

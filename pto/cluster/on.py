@@ -17,9 +17,10 @@ from importlib.util import find_spec
 from types import TracebackType
 from typing import Any
 
-from pto.cluster import blocks
+from pto.cluster import blocks, ranks
 from pto.cluster.blocks import Moved
 from pto.cluster.crew import Crew
+from pto.cluster.ranks import Travelled
 from pto.core.errors import fail
 from pto.run.launch import place as places
 from pto.run.launch.prepared import Grid
@@ -39,6 +40,7 @@ class RayCluster:
     started: bool  # the connection is ours, and ends with us
     users: int = 0
     moved: list[Moved] = field(default_factory=list[Moved])
+    travelled: list[Travelled] = field(default_factory=list[Travelled])
 
     def run(self, grid: Grid) -> bool:
         done = blocks.run(self.crew, grid)
@@ -47,7 +49,10 @@ class RayCluster:
         return done is not None
 
     def run_world(self, world: World) -> bool:
-        return False
+        done = ranks.run(self.crew, world)
+        if done is not None:
+            self.travelled.append(done)
+        return done is not None
 
     def close(self) -> None:
         """No worker stays."""

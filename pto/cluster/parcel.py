@@ -61,7 +61,7 @@ def pack(kernel: Kernel) -> Parcel | None:
         return found
     profile = kernel.profile
     target = profile.name, profile.device, profile.edition
-    if _profile(target) != profile:
+    if profile_of(target) != profile:
         return None
     numbers = {id(f): n for n, f in enumerate(kernel.module.functions())}
     functions = tuple(numbers[id(f)] for f in kernel.functions)
@@ -78,12 +78,12 @@ def unpack(parcel: Parcel) -> Kernel:
     return Kernel(
         module,
         [functions[n] for n in parcel.functions],
-        _profile(parcel.target),
+        profile_of(parcel.target),
         engine=parcel.engine,
         checks=parcel.checks,
     )
 
 
-def _profile(target: tuple[str, str | None, str]) -> Profile:
+def profile_of(target: tuple[str, str | None, str]) -> Profile:
     name, device, edition = target
     return choose(profile_name=name, device_name=device, edition=edition).profile

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
@@ -19,6 +19,9 @@ from pto.cluster.cargo import Cargo
 from pto.cluster.intervals import Bytes
 from pto.cluster.parcel import Parcel, unpack
 from pto.cluster.part import Part, attempt, put, take
+from pto.cluster.seat import Seat
+from pto.cluster.windows import Update
+from pto.cluster.world import Ended, Plan, Turn
 from pto.core.errors import fail
 from pto.run.launch.prepared import Grid
 from pto.run.machine.device import Device
@@ -58,6 +61,7 @@ class Worker:
         self._launch = ""
         self._shared: tuple[Bytes, ...] = ()  # what `_data` lies over, where it is not written
         self._data: list[Bytes] = []
+        self._seat: Seat | None = None
 
     def hello(self) -> Hello:
         ray: Any = import_module("ray")
@@ -97,6 +101,25 @@ class Worker:
     def _node(self) -> str:
         ray: Any = import_module("ray")
         return ray.get_runtime_context().get_node_id()
+
+    # ---- ranks
+
+    def join(self, plan: Plan, mine: range, *data: Bytes) -> None:
+        self._seat = Seat(plan, mine, data)
+
+    def turn(
+        self, meetings: Mapping[Any, Mapping[Any, int]], own: int, *updates: Update
+    ) -> tuple[Turn, Update]:
+        return self._taken().turn(meetings, own, updates)
+
+    def leave(self, own: int, *updates: Update) -> Ended:
+        seat, self._seat = self._taken(), None
+        return seat.leave(own, updates)
+
+    def _taken(self) -> Seat:
+        if self._seat is None:
+            raise RuntimeError("this worker has no ranks")
+        return self._seat
 
     # ---- tasks
 

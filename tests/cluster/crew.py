@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import pickle
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from pto.cluster.crew import Hand, Job, Lost
@@ -23,6 +24,19 @@ class Here:
 
     def shared(self, value: Any, nbytes: int) -> Any:
         return value
+
+    @property
+    def ready(self) -> list[Hand]:
+        return self.hands
+
+    def together(
+        self, hands: Sequence[Hand], method: str, argses: Sequence[tuple[Any, ...]], returns: int
+    ) -> list[Any] | Lost:
+        self.given += 1
+        if self.loses(self.given - 1):
+            return Lost("died")
+        pairs = zip(hands, argses, strict=True)
+        return [getattr(hand.actor, method)(*pickle.loads(pickle.dumps(a))) for hand, a in pairs]
 
     def results(
         self, jobs: deque[Job], look: Callable[[], None] = lambda: None

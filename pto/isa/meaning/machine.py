@@ -6,6 +6,7 @@ from collections.abc import MutableMapping, MutableSequence
 from typing import Any, Protocol
 
 from pto.core.dtypes import DType
+from pto.core.global_tensor import GlobalTensor
 from pto.core.memory import Memory, Space
 from pto.core.pointer import Pointer
 from pto.target.facts import Profile
@@ -27,6 +28,10 @@ class GlobalMemory(Protocol):
     def pointer(self, address: int, elem: DType | None) -> Pointer: ...
     def owner(self, memory: Memory) -> int | None:
         """The rank whose memory this is."""
+        ...
+
+    def combined(self, target: GlobalTensor, values: Any) -> None:
+        """Values have been added to what ranks may share."""
         ...
 
     def twin(self, memory: Memory, rank: int) -> Memory:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pto.core.errors import Diagnostic, Note, PtoError
+from pto.core.errors import Diagnostic, Loc, Note, PtoError
 from pto.run.machine.core import Core
 from pto.run.reference.code import Code, Wait, Waits
 
@@ -51,49 +51,87 @@ def _straight(core: Core, code: Code, values: list[Any]) -> Generator[Wait, None
     yield
 
 
+class Turns:
+    """Agents under way: what they wait for is kept from one time to the next."""
+
+    def __init__(self) -> None:
+        self.live: list[Agent] = []
+        self.moved = False  # the last time
+
+    def go_on(
+        self,
+        start: Callable[[], Sequence[Agent]],
+        unstick: Callable[[], bool] = lambda: False,
+        patience: int = _PATIENCE,
+        rounds: int | None = None,
+    ) -> bool:
+        """Until all are done; False: nobody can go on. `start` gives the agents that may begin now,
+        none when there are none. `unstick` is asked before it is said that nobody can: True when it
+        did something that may free an agent. Those who look at memory do so `patience` times in
+        vain, and where there are `rounds`, not more often at all."""
+        idle, count, self.moved = 0, 0, False
+        while True:
+            if idle or not self.live:
+                fresh = start()
+                if not fresh and not self.live:
+                    return True
+                if fresh or (idle and unstick()):
+                    idle = 0
+                elif idle > (patience if self._look() else 0):
+                    return False
+                self.live += fresh
+            moved = [agent.go_on() for agent in self.live]
+            self.live = [agent for agent in self.live if agent.wait is not None]
+            idle, count = 0 if any(moved) else idle + 1, count + 1
+            self.moved |= not idle
+            if rounds is not None and count >= rounds and self._look():
+                return False
+
+    def _look(self) -> bool:
+        return any(agent.wait and agent.wait.looks for agent in self.live)
+
+
 def take_turns(
     start: Callable[[], Sequence[Agent]], unstick: Callable[[], bool] = lambda: False
 ) -> None:
-    """Until all are done. `start` gives the agents that may begin now, none when there are none.
-
-    `unstick` is asked before a deadlock is: True when it did something that may free an agent.
-    """
-    live: list[Agent] = []
-    idle = 0
-    while True:
-        if idle or not live:
-            fresh = start()
-            if not fresh and not live:
-                return
-            if fresh or (idle and unstick()):
-                idle = 0
-            elif idle > _patience(live):
-                raise deadlock(live)
-            live += fresh
-        moved = [agent.go_on() for agent in live]
-        live = [agent for agent in live if agent.wait is not None]
-        idle = 0 if any(moved) else idle + 1
+    """Until all are done, or there is a deadlock."""
+    turns = Turns()
+    if not turns.go_on(start, unstick):
+        raise deadlock(*waits_of(turns.live))
 
 
-def _patience(live: Sequence[Agent]) -> int:
-    return _PATIENCE if any(agent.wait and agent.wait.looks for agent in live) else 0
+@dataclass(frozen=True, slots=True)
+class Stuck:
+    """Where one agent waits, in words."""
+
+    who: str
+    op: str
+    reason: str
+    code: str
+    loc: Loc | None
 
 
-def deadlock(stuck: Sequence[Agent]) -> PtoError:
+def waits_of(live: Sequence[Agent]) -> tuple[list[Stuck], list[str]]:
     """What each agent waits for, in the order they take turns; and who has finished beside them."""
-    waits = [(agent.core, agent.wait) for agent in stuck if agent.wait is not None]
-    notes = [
-        Note(f"{core.name} waits at '{wait.op.name}' op for {wait.reason}", wait.op.loc)
+    waits = [(agent.core, agent.wait) for agent in live if agent.wait is not None]
+    stuck = [
+        Stuck(core.name, wait.op.name, str(wait.reason), wait.reason.code, wait.op.loc)
         for core, wait in waits
     ]
     waiting = {id(core) for core, _ in waits}
     beside = {id(c): c for core, _ in waits for c in core.cluster.agents if id(c) not in waiting}
-    notes += [Note(f"{core.name} has finished") for core in beside.values()]
+    return stuck, [core.name for core in beside.values()]
+
+
+def deadlock(waits: Sequence[Stuck], finished: Sequence[str]) -> PtoError:
+    """Nobody can go on: who waits for what."""
+    notes = [Note(f"{w.who} waits at '{w.op}' op for {w.reason}", w.loc) for w in waits]
+    notes += [Note(f"{name} has finished") for name in finished]
     many = "neither of two agents" if len(waits) == 2 else f"none of {len(waits)} agents"
     who = "the only agent left cannot" if len(waits) == 1 else f"{many} can"
-    first = next((w for _, w in waits if w.reason.code != DEADLOCK), waits[0][1])
+    first = next((w for w in waits if w.code != DEADLOCK), waits[0])
     message = f"deadlock: {who} go on"
-    return PtoError(Diagnostic(first.reason.code, message, first.op.loc, notes=tuple(notes)))
+    return PtoError(Diagnostic(first.code, message, first.loc, notes=tuple(notes)))
 
 
 def run_agents(agents: Sequence[tuple[Core, Code, list[Any]]]) -> None:

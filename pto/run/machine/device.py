@@ -129,6 +129,15 @@ class Device:
         )
         return memory
 
+    def windows(self) -> list[tuple[int, Memory, bool]]:
+        """All of it: where each array lies, and whether it is of the heap."""
+        return [(a.base, a.memory, a.stays) for a in self._arrays]
+
+    def open_window(self, base: int, array: npt.NDArray[np.uint8], heap: bool) -> None:
+        """Global memory at an address that another process has given it; it stays."""
+        memory = Memory.over(Space.GM, array)
+        self._arrays.append(_Attached(base, memory, users=int(not heap), stays=heap))
+
     def watch(self, tap: Tap | None) -> None:
         """From now on somebody else watches, or nobody; arrays that are attached stay so."""
         from pto.run.watch.memory import WatchedMemory
@@ -203,6 +212,11 @@ class Device:
     def meetings(self) -> dict[Any, Any]:
         """What ranks know of each other's calls: one mapping for the whole world."""
         return self._meetings if self._world is None else self._world.meetings
+
+    def combined(self, target: GlobalTensor, values: npt.NDArray[Any]) -> None:
+        """Values have been added to what ranks may share; in one process nobody has to know."""
+        if self._world is not None and self._world.added is not None:
+            self._world.added.append((target, np.array(values)))
 
     def owner(self, memory: Memory) -> int | None:
         """The rank whose memory this is."""

@@ -165,6 +165,15 @@ class Stream:
         """How much has not begun."""
         return len(self._tasks)
 
+    def launches(self) -> list[Launch] | None:
+        """All that is to be done, where that is launches alone and none has begun; else None."""
+        found = [task for task in self._tasks if isinstance(task, Launch)]
+        return found if self._running is None and len(found) == len(self._tasks) else None
+
+    def is_done_elsewhere(self) -> None:
+        """What was to be done has been done, by somebody else."""
+        self._tasks.clear()
+
     def _is_ready(self, task: Task) -> bool:
         return not isinstance(task, WaitFor) or task.event.is_done
 

@@ -15,8 +15,10 @@ import numpy.typing as npt
 
 from pto.core.dtypes import dtype
 from pto.core.errors import Diagnostic, Note, PtoError, fail
+from pto.core.global_tensor import GlobalTensor
 from pto.core.pointer import Pointer
 from pto.ir.graph import Module
+from pto.run.launch import place
 from pto.run.launch.call import Blocks, Callee, Launch, Program, load, prepare
 from pto.run.launch.prepared import Kernel
 from pto.run.machine.agents import Agent, take_turns
@@ -43,6 +45,8 @@ class World:
         made = (Device(profile, device=device, rank=n, world=self) for n in range(ranks))
         self.devices: tuple[Device, ...] = tuple(made)
         self.meetings: dict[Any, Any] = {}
+        # what was added to memory, and where, if somebody else has to know of it
+        self.added: list[tuple[GlobalTensor, npt.NDArray[Any]]] | None = None
         self.capturing: dict[int, Graph] = {}  # by thread
         self.lock = threading.RLock()  # of everything here and on its devices
         self.over: frozenset[int] = frozenset()  # launches the host has seen the end of
@@ -143,11 +147,7 @@ class World:
         with self.lock:
             try:
                 with np.errstate(all="ignore"):
-                    tap = self._tap
-                    if tap is None:
-                        take_turns(self._begin)
-                    else:
-                        take_turns(tap.paced(self._begin), tap.unstick)
+                    self._work()
                 self._require_done()
                 self._settle()
             except BaseException as error:
@@ -156,6 +156,20 @@ class World:
                 self._leave()
                 raise
             self._tell_errors()
+
+    def _work(self) -> None:
+        tap = self._tap
+        if tap is not None:
+            take_turns(tap.paced(self.begin), tap.unstick)
+            return
+        elsewhere = place.current() if len(self.devices) > 1 else None
+        if elsewhere is None or not elsewhere.run_world(self):
+            take_turns(self.begin)
+
+    @property
+    def busy(self) -> Sequence[Stream]:
+        """Streams with work, in the order they were made in."""
+        return self._busy
 
     @property
     def _tap(self) -> Tap | None:
@@ -199,7 +213,7 @@ class World:
             for device, old in zip(self.devices, before, strict=True):
                 device.watch(old)
 
-    def _begin(self) -> list[Agent]:
+    def begin(self) -> list[Agent]:
         """Agents of the first stream that has some. What one stream records may free another."""
         left = -1
         while left != (left := sum(stream.tasks for stream in self._busy)):

@@ -79,6 +79,8 @@ def _transfer(case: Case) -> Callable[..., None]:
         staging.check(ping, source)
         out, values = target.as_array(), source.as_array()
         out[...] = values if combine is None else combine(out, values)
+        if combine is not None:
+            core.device.combined(target, values)
 
     return run
 
@@ -162,12 +164,14 @@ def _notify(case: Case) -> Callable[..., None]:
     type, adds = case.type("signal"), case.word("notifyOp") == "atomic_add"
 
     def run(core: Machine, signal: Any, value: int) -> None:
-        _, words = _words(signal, type)
+        view, words = _words(signal, type)
         if not words.size:
             raise fail("PTO-S193", "a signal has at least one element")
         first = words[:1, :1, :1, :1, :1]
         number = np.asarray(value & 0xFFFF_FFFF, np.uint32).view(words.dtype)
         first[...] = first + number if adds else number
+        if adds:
+            core.device.combined(replace(view, shape=(1, 1, 1, 1, 1)), number)
 
     return run
 
@@ -251,7 +255,7 @@ def _meet(core: Machine, members: Members, root: int, work: Callable[[], None]) 
     if len(set(ranks)) < len(members):  # several members on one device: one caller stands for all
         work()
         return None
-    counts = device.meetings.setdefault(tuple((id(m.memory), m.address) for m in members), {})
+    counts = device.meetings.setdefault(tuple(_place(core, m) for m in members), {})
     me = device.rank
     turn = counts.get(("passed", me), 0) + 1
     counts["come", me] = turn
@@ -267,9 +271,14 @@ def _meet(core: Machine, members: Members, root: int, work: Callable[[], None]) 
     return None
 
 
+def _place(core: Machine, member: GlobalTensor) -> int:
+    """Where a member lies, as every rank knows it."""
+    return core.device.address(Pointer(member.memory, member.address, None))
+
+
 def turn_of(core: Machine, first: GlobalTensor) -> tuple[Any, int] | None:
     """The group that begins with a member, and which of its meetings a rank is at, or was last."""
-    place = (id(first.memory), first.address)
+    place = _place(core, first)
     for group, counts in core.device.meetings.items():
         if group[0] == place:
             return group, counts.get(("come", core.device.rank), 0)

@@ -1,0 +1,158 @@
+"""Global memory of all ranks, as one worker has it: its own, and a copy of what others share.
+
+Between two turns workers tell each other which bytes they have changed. What was added to memory
+(signals, `tput` with `atomic_add`) is told as additions, so that those of several workers add up;
+all workers make them in the same order, and so have the same bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pto.cluster.intervals import NOTHING, Bytes, Intervals, gather, merged, scatter
+from pto.core.dtypes import dtype
+from pto.core.global_layout import Shape5
+from pto.core.global_tensor import GlobalTensor
+from pto.core.memory import Memory, Space
+from pto.isa.meaning import lanes
+
+_CHUNK = 1 << 12  # bytes that are compared at once
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """An array in the global memory of a rank. Its address is its name."""
+
+    base: int
+    size: int
+    rank: int
+    heap: bool
+    users: frozenset[int]  # ranks that may reach it
+
+
+@dataclass(frozen=True, slots=True)
+class Added:
+    """Values that were added to elements of a window."""
+
+    base: int
+    address: int
+    shape: Shape5
+    strides: Shape5
+    element: str
+    values: npt.NDArray[Any]
+
+    def view(self, data: Bytes) -> npt.NDArray[Any]:
+        memory = Memory.over(Space.GM, data)
+        kind = dtype(self.element)
+        return GlobalTensor(memory, self.address, kind, self.shape, self.strides).as_array()
+
+    def apply(self, data: Bytes) -> None:
+        own = self.view(data)
+        own[...] = lanes.add(own, self.values)
+
+    @property
+    def where(self) -> tuple[int, int]:
+        reach = sum((n - 1) * step for n, step in zip(self.shape, self.strides, strict=True))
+        start = self.base + self.address
+        return start, start + (reach + 1) * dtype(self.element).itemsize
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """What one worker has changed in a turn."""
+
+    changed: Mapping[int, tuple[Intervals, Bytes]]  # by window
+    added: tuple[Added, ...]
+
+    @property
+    def nbytes(self) -> int:
+        return sum(data.nbytes for _, data in self.changed.values()) + sum(
+            each.values.nbytes for each in self.added
+        )
+
+    def plain(self) -> Intervals:
+        return merged([where + base for base, (where, _) in self.changed.items()])
+
+    def combined(self) -> Intervals:
+        return merged([np.array([each.where for each in self.added], np.int64).reshape(-1, 2)])
+
+
+class Memories:
+    """The windows that a worker has, and what they were at the end of the last turn."""
+
+    def __init__(self, windows: Sequence[Window], data: Mapping[int, Bytes]) -> None:
+        self._first = data  # shared with others, and never written
+        self.now = {base: np.array(each) for base, each in data.items()}
+        shared = [w.base for w in windows if len(w.users) > 1 and w.base in data]
+        self._before = {base: self.now[base].copy() for base in shared}
+
+    def take(self, added: Sequence[tuple[GlobalTensor, npt.NDArray[Any]]]) -> Update:
+        """What has changed since the last time, for the others."""
+        bases = {each.ctypes.data: base for base, each in self.now.items()}
+        told = [_added(bases[t.memory.data.ctypes.data], t, values) for t, values in added]
+        kept = [each for each in told if each.base in self._before]
+        sums = [each for base in {a.base for a in kept} for each in self._sums(base, kept)]
+        changed: dict[int, tuple[Intervals, Bytes]] = {}
+        for base, before in self._before.items():
+            now = self.now[base]
+            where = differing(before, now)
+            if len(where):
+                changed[base] = where, gather(now, where)
+                scatter(before, where, changed[base][1])
+        return Update(changed, tuple(sums))
+
+    def _sums(self, base: int, kept: Sequence[Added]) -> list[Added]:
+        """Additions to one window, taken back; none where other writes came between them."""
+        mine = [each for each in kept if each.base == base]
+        alone = self._before[base].copy()
+        for each in mine:
+            each.apply(alone)
+        now = self.now[base]
+        if any(each.view(alone).tobytes() != each.view(now).tobytes() for each in mine):
+            return []
+        for each in mine:
+            each.view(now)[...] = each.view(self._before[base])
+        return mine
+
+    def give(self, updates: Sequence[Update], own: int) -> None:
+        """What all workers have changed, in their order."""
+        for number, update in enumerate(updates):
+            for base, (where, data) in update.changed.items():
+                if number != own and base in self._before:
+                    scatter(self.now[base], where, data)
+                    scatter(self._before[base], where, data)
+        for update in updates:
+            for each in update.added:
+                if each.base in self._before:
+                    each.apply(self.now[each.base])
+                    each.view(self._before[each.base])[...] = each.view(self.now[each.base])
+
+    def result(self, homes: Sequence[int]) -> dict[int, tuple[Intervals, Bytes]]:
+        """Of these windows, what has changed since the beginning."""
+        found = {base: differing(self._first[base], self.now[base]) for base in homes}
+        return {b: (where, gather(self.now[b], where)) for b, where in found.items() if len(where)}
+
+
+def _added(base: int, target: GlobalTensor, values: npt.NDArray[Any]) -> Added:
+    t = target
+    return Added(base, t.address, t.shape, t.strides, t.dtype.name, values)
+
+
+def differing(a: Bytes, b: Bytes) -> Intervals:
+    """Where two arrays of bytes differ; looked at in pieces, most of which are alike."""
+    return merged([NOTHING, *_differences(a, b)])
+
+
+def _differences(a: Bytes, b: Bytes) -> Iterator[Intervals]:
+    whole = len(a) // _CHUNK * _CHUNK
+    odd = (a[:whole].reshape(-1, _CHUNK) != b[:whole].reshape(-1, _CHUNK)).any(axis=1)
+    starts = (np.flatnonzero(odd) * _CHUNK).tolist()
+    for start in [*starts, *([whole] if whole < len(a) else [])]:
+        unlike = a[start : start + _CHUNK] != b[start : start + _CHUNK]
+        edges = np.flatnonzero(np.diff(np.concatenate([[False], unlike, [False]]).astype(np.int8)))
+        yield edges.reshape(-1, 2).astype(np.int64) + start
