@@ -91,7 +91,7 @@ def ring_attention(
     product, scratch = pto.tile(ROWS, DEPTH, pto.f32), pto.tile(ROWS, DEPTH, pto.f32)
     row = pto.tile(1, DEPTH, pto.f32)
     (highest, highest_row), (total, total_row) = column(), column()
-    (score, score_row), (shrink, shrink_row) = column(), column()
+    (score, score_row), (_, shrink_row) = column(), column()
     pto.tload(queries, q)
     pto.texpands(highest_row, float("-inf"))
     pto.texpands(total_row, 0.0)

@@ -29,6 +29,7 @@ ROUNDED = {
     "gemm_f16": 1e-6,
     "gemm_double_buffered": 1e-6,
     "all_reduce": 1e-6,
+    "ring_attention": 1e-6,
     "flash_attention": 2.0**-10,  # weights are f16
     "gemm_int8": 2.0**-11,
     "gemm_mx": 1e-6,
