@@ -82,7 +82,7 @@ def run(args: argparse.Namespace) -> int:
         sync=args.sync,
     )
     began = time.perf_counter()
-    with _progress(sum(expected_cases(p, selection) for p in programs)) as seen:
+    with progress(sum(expected_cases(p, selection) for p in programs)) as seen:
         results = run_programs(programs, options, args.j or default_jobs(), seen)
     wall = time.perf_counter() - began
     if not results:
@@ -140,7 +140,7 @@ def _engine(args: argparse.Namespace) -> str:
 
 
 @contextmanager
-def _progress(expected: int) -> Generator[Callable[[Result], None]]:
+def progress(expected: int) -> Generator[Callable[[Result], None]]:
     """A bar on a terminal, now and then a line in a pipe; always on standard error."""
     if not console.wants_colour(sys.stderr):
         yield _plain_progress(expected)

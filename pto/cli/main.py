@@ -29,6 +29,7 @@ VERBS = {
     "fmt": "print a program in one stable form, or as generic MLIR",
     "cxx": "C++ kernels: the header, and system tests of C++ projects",
     "gym": "run a checkout of PTO-Gym by its own generators and judges",
+    "models": "run the kernels of whole models, on both engines, by their goldens",
     "layout": "show where each element of a tile lives in memory, as text or a picture",
     "cache": "compiled code kept on disk: how much there is, and forgetting it",
     "explain": "what a finding's code means, with a wrong and a right program",

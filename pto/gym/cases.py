@@ -37,6 +37,11 @@ class Program:
     has_table: bool  # the generator makes a directory for each case of a table
     problem: Diagnostic | None = None  # why it cannot be run at all
 
+    @property
+    def weight(self) -> int:
+        """How long it may take, against others."""
+        return self.host[-1].stat().st_size if self.problem is None else 0
+
     def case_name(self, case: str) -> str:
         return f"{self.name}/{case}" if case else self.name
 

@@ -25,12 +25,14 @@ from typing import Any
 
 from pto.core.errors import Diagnostic, PtoError
 from pto.gym.cases import Program
+from pto.gym.models.kernels import ModelKernel
 from pto.gym.result import Result
-from pto.gym.runner import Runner
 from pto.gym.scripts import Scripts
 from pto.gym.selection import select
 from pto.run.launch.call import PtoWarning
 
+CASES = "pto.gym.runner:Runner"
+MODELS = "pto.gym.models.runner:ModelRunner"
 ENGINE = "pto.run.launch.host:launch"
 SANITIZED = "pto.observe.sanitize:launch_sanitized"  # a finding makes a case fail
 TIMED = "pto.gym.timed:launch_timed"  # the time of every launch on a chip is told too
@@ -50,13 +52,14 @@ class Options:
     seconds: float = 600.0  # one case, one script
     keep: Path | None = None  # where work directories stay
     launch: str = ENGINE  # module:function
+    runner: str = CASES  # module:class
     sync: bool = False  # insert flags where a compiler is to do it
     schedule: str = ""  # when effects happen, where order leaves that open
 
 
 @dataclass(frozen=True, slots=True)
 class _Job:
-    program: Program
+    program: Program | ModelKernel
     skip: frozenset[str] = frozenset()
 
 
@@ -71,7 +74,7 @@ class _Worker:
 
 
 def run_programs(
-    programs: Sequence[Program],
+    programs: Sequence[Program] | Sequence[ModelKernel],
     options: Options,
     jobs: int,
     seen: Callable[[Result], None] = lambda result: None,
@@ -92,9 +95,13 @@ def run_programs(
 
 class _Pool:
     def __init__(
-        self, programs: Sequence[Program], options: Options, jobs: int, root: Path
+        self,
+        programs: Sequence[Program] | Sequence[ModelKernel],
+        options: Options,
+        jobs: int,
+        root: Path,
     ) -> None:
-        largest_first = sorted(programs, key=lambda p: -p.host[-1].stat().st_size)
+        largest_first = sorted(programs, key=lambda p: -p.weight)
         self.queue = [_Job(p) for p in reversed(largest_first)]
         self.options = options
         self.jobs = max(1, min(jobs, len(self.queue)))
@@ -171,7 +178,7 @@ def _work(pipe: Pipe, options: Options, root: Path) -> None:
     warnings.simplefilter("ignore", PtoWarning)  # cases are judged by their results
     scripts = Scripts(options.seconds, root / ".cache")
     selection = select(options.expression)
-    runner = Runner(
+    runner: Any = _named(options.runner)(
         scripts,
         _named(options.launch),
         engine=options.engine,

@@ -138,6 +138,7 @@ def _plain(result: Result) -> Mapping[str, Any]:
         "stage": result.stage,
         "seconds": result.seconds,
         "us": result.us or None,
+        "judged": result.judged or None,
         "target": result.target,
         "difference": None
         if difference is None

@@ -192,7 +192,7 @@ class Runner:
             where: Stage = "read" if is_host else stage[0]
             return replace(blank, status=status, stage=where, diagnostics=error.diagnostics)
         except Exception as error:  # a defect of the engine: this case's, not the run's
-            return replace(blank, stage="run", diagnostics=(_defect(error),))
+            return replace(blank, stage="run", diagnostics=(defect(error),))
         problem = _host_problem(host, done, launches)
         if problem is not None:
             return replace(blank, status="not run", stage="read", diagnostics=(problem,))
@@ -299,7 +299,7 @@ def _host_problem(
     return None
 
 
-def _defect(error: Exception) -> Diagnostic:
+def defect(error: Exception) -> Diagnostic:
     frames = traceback.extract_tb(error.__traceback__)[-_SHOWN_LINES:]
     notes = tuple(Note(f"{Path(f.filename).name}:{f.lineno} in {f.name}") for f in frames)
     message = f"the engine broke with {type(error).__name__}: {error}"

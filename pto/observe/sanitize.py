@@ -18,6 +18,7 @@ from pto.observe import flags, undefined
 from pto.observe.atomic import combination
 from pto.observe.clocks import Agent, Clock, Item, Moment, Running, Thread
 from pto.observe.fix import Gap, suggestion
+from pto.observe.items import Conflicts
 from pto.observe.log import GlobalLog, GlobalShadow
 from pto.observe.mode import Mode, looked_at, mode_of, placed_by_hand
 from pto.observe.order import Order
@@ -58,6 +59,7 @@ class Sanitizer(Observer):
         self._buffers: dict[int, undefined.Buffer] = {}
         self._global = GlobalLog()
         self._ended = False
+        self._items = Conflicts()
 
     # ---- what the engine tells
 
@@ -112,6 +114,10 @@ class Sanitizer(Observer):
         if running is not None and running.begun is not None:
             running.begun.thread.done()
 
+    def conflicts(self, core: Core) -> Conflicts:
+        self._items.meet()
+        return self._items
+
     def end(self) -> None:
         self._ended = True
 
@@ -125,7 +131,8 @@ class Sanitizer(Observer):
         found = flags.findings(self._order, self._profile) if self._ended else []
         if self._ended and self.mode == "flags":
             found += self._order.fences.findings()
-        return [*self._races.findings(), *found, *self._reserved.findings()]
+        others = [*self._items.findings(), *found, *self._reserved.findings()]
+        return [*self._races.findings(), *others]
 
     @property
     def order(self) -> Order:

@@ -10,9 +10,11 @@ from pto.isa.meaning.kinds import (
     Fold,
     Known,
     Lane,
+    Launch,
     Move,
     Neighbours,
     Permute,
+    Together,
     Vectors,
     do,
 )
@@ -23,9 +25,11 @@ __all__ = [
     "Fold",
     "Known",
     "Lane",
+    "Launch",
     "Move",
     "Neighbours",
     "Permute",
+    "Together",
     "Vectors",
     "do",
 ]

@@ -137,6 +137,23 @@ class Do:
     binds: str = ""  # the operand that gets what fn returns: a handle that was only declared
 
 
+@dataclass(frozen=True, slots=True)
+class Together:
+    """What work items do at once: `make(case)` gives fn(items, *operands), written against
+    `simt/items.py`. Values are arrays with an entry for each item that is active, pointers are
+    `Pointers`; a lane function beside it needs none of this."""
+
+    make: Make
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """Work items run the function that `callee` names. `sizes`: the first three operands say how
+    many, else the numbers that were stored before do."""
+
+    sizes: bool
+
+
 class Blocked:
     """Why an agent cannot go on yet: completes "waits for ..."; made into words when asked.
 

@@ -6,7 +6,7 @@ from pto.isa.row import types as t
 from pto.isa.row.attributes import Int
 from pto.isa.rules.rule import Case, Rule, listing
 
-_MAX_ITEMS = 2048  # work items in a launch
+MAX_ITEMS = 2048  # work items in a launch
 _SLOTS = 123  # 32-bit words that outlive an entry
 
 
@@ -29,7 +29,9 @@ def value_in(name: str, allowed: str) -> Rule:
         type = case.type(name)
         return None if type is None or set(_names(type)) & set(words) else f"it is {_shown(type)}"
 
-    sentence = f"expects {name} to be {', '.join(words[:-1])} or {words[-1]}"
+    sentence = (
+        f"expects {name} to be {' or '.join(filter(None, (', '.join(words[:-1]), words[-1])))}"
+    )
     return Rule("value-in", "PTO-T096", sentence, test)
 
 
@@ -100,12 +102,12 @@ def _launch(case: Case) -> str | None:
     product = 1
     for size in known:
         product *= size
-    bad = any(n < 1 for n in known) or product > _MAX_ITEMS
+    bad = any(n < 1 for n in known) or product > MAX_ITEMS
     return f"it is {' x '.join('?' if n is None else str(n) for n in sizes)}" if bad else None
 
 
 LAUNCH_SIZE = Rule(
-    "launch-size", "PTO-S095", f"expects a launch of 1 to {_MAX_ITEMS} work items", _launch
+    "launch-size", "PTO-S095", f"expects a launch of 1 to {MAX_ITEMS} work items", _launch
 )
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from pto.isa.meaning.handle import memref
 from pto.isa.meaning.scalar.arith import SCALAR
+from pto.isa.meaning.simt.math import BITS
 from pto.isa.row.instr import Attr, Family, Result, instr, read
 from pto.isa.row.traits import Control, Traits
 from pto.isa.rules.rule import Case, Rule
@@ -230,6 +231,7 @@ for _name in ("bitcast", "inttoptr"):
         _name,
         LLVM,
         "same bits, other type",
+        body=BITS if _name == "bitcast" else None,
         operands=(read("arg", "any"),),
         results=(Result("res", "any"),),
         text="$arg {} : types to results",

@@ -6,6 +6,7 @@ functions marked `pto.simt_entry`; how those fit together is judged in `verify/s
 
 from __future__ import annotations
 
+from pto.isa.meaning.simt import launch as meaning
 from pto.isa.row.instr import Attr, Family, Result, instr, read
 from pto.isa.rules.rule import attr_in
 from pto.isa.rules.simt import (
@@ -47,6 +48,7 @@ instr(
     "store_vfsimt_info",
     LAUNCH,
     "set the launch size of following calls of simt entries: dimX * dimY * dimZ work items",
+    body=meaning.STORE_SIZE,
     operands=(read("dimZ", "i32"), read("dimY", "i32"), read("dimX", "i32")),
     text="$dimZ , $dimY , $dimX {} : types",
     rules=(LAUNCH_SIZE,),
@@ -56,6 +58,7 @@ SIMT_LAUNCH = instr(
     "simt_launch",
     LAUNCH,
     "run callee(args) once for each of dimX * dimY * dimZ work items",
+    body=meaning.LAUNCH,
     operands=(
         read("dimX", "i32"),
         read("dimY", "i32"),
@@ -79,7 +82,7 @@ _QUERIES = {
 _SINGLE = {
     "veccoreid": "number of the vector core",
     "laneid": "number of the lane",
-    "clock32": "clock, 32 bits",
+    "clock32": "clock, 32 bits: how many instructions the launch has done",
     "lanemask_eq": "1 << laneid",
     "lanemask_lt": "bits of lanes below laneid",
     "lanemask_le": "bits of lanes up to laneid",
@@ -92,13 +95,15 @@ for _name, _meaning in _MEANINGS.items():
         f"get_{_name}",
         QUERY,
         _meaning,
+        body=meaning.QUERIES[_name],
         results=(Result("result", "i32"),),
         text="{} : results",
     )
 instr(
     "get_clock64",
     QUERY,
-    "clock, 64 bits",
+    "clock, 64 bits: how many instructions the launch has done",
+    body=meaning.QUERIES["clock64"],
     results=(Result("result", "i64"),),
     text="{} : results",
 )
@@ -115,6 +120,7 @@ for _name, _kind, _meaning in (
         _name,
         LANES,
         _meaning,
+        body=meaning.VOTES[_name],
         operands=(read("pred", "i1"),),
         results=(Result("result", _kind),),
         text="$pred {} : types -> results",
@@ -129,6 +135,7 @@ for _name, _control, _lane in (
         _name,
         LANES,
         f"value of lane {_lane}; base is the first lane of the group of width lanes",
+        body=meaning.SHUFFLES[_name],
         operands=(read("value", "number"), read(_control, "i32")),
         results=(Result("result", "number"),),
         attrs=(Attr("width", "i32", default=32, meaning="lanes in a group: 16 or 32"),),
@@ -138,7 +145,7 @@ for _name, _control, _lane in (
             same_type("value", "result"),
             attr_in("width", "16", "32"),
         ),
-        notes=("a lane outside the group: not defined by the ISA",),
+        notes=("a lane outside the group, or not active: a lane keeps its own value",),
     )
 for _name, _words, _own in (
     ("redux_add", "sum", ()),
@@ -149,6 +156,7 @@ for _name, _words, _own in (
         _name,
         LANES,
         f"{_words} of value over the active lanes, in each of them",
+        body=meaning.REDUCTIONS[_name],
         operands=(read("value", "element"),),
         results=(Result("result", "element"),),
         attrs=(SIGNEDNESS,),
@@ -164,19 +172,21 @@ SYNCTHREADS = instr(
     "syncthreads",
     ORDER,
     "no work item goes on before all have come here",
+    body=meaning.SYNCTHREADS,
     text="{}",
 )
 for _name, _meaning in {
     "threadfence": "earlier memory accesses of the work item come before later ones",
     "threadfence_block": "as threadfence, for the work items of one block",
 }.items():
-    instr(_name, ORDER, _meaning, text="{}")
+    instr(_name, ORDER, _meaning, body=meaning.FENCE, text="{}")
 _SLOT = (Attr("slot", "int", required=True, meaning="a 32-bit word that outlives the entry"),)
 _KEPT = "i8 i16 i32 i64 f16 bf16 f32 i1"
 KEEP = instr(
     "keep",
     ORDER,
     "keep payload in slot for the next entry, a value for each work item",
+    body=meaning.KEEP,
     operands=(read("payload", "element"),),
     attrs=_SLOT,
     text="$payload {} : types",
@@ -188,6 +198,7 @@ RESUME = instr(
     "resume",
     ORDER,
     "the value that the same work item of an earlier entry kept in slot",
+    body=meaning.RESUME,
     results=(Result("result", "element"),),
     attrs=_SLOT,
     text="{} : results",

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from pto.isa.meaning.simt import math as meaning
 from pto.isa.row.instr import Attr, Result, instr, read
 from pto.isa.rules.simt import CONVERT, same_type, value_in
-from pto.isa.simt.launch import SIGNEDNESS, simt_family
+from pto.isa.simt.launch import INSIDE, SIGNEDNESS, simt_family
 
 MATH = simt_family("simt math", "arithmetic of one work item")
 
@@ -15,16 +16,17 @@ _PAIR = (read("lhs", "number"), read("rhs", "number"))
 instr(
     "prmt",
     MATH,
-    "four bytes of the eight of lhs and rhs, picked by selector",
+    "byte n is the one of rhs, lhs (0 to 3, 4 to 7) that nibble n of selector names modulo 8",
+    body=meaning.PRMT,
     operands=(read("lhs", "i32"), read("rhs", "i32"), read("selector", "i32")),
     results=(Result("result", "i32"),),
     text="$lhs , $rhs , $selector {} : types -> results",
-    notes=("how selector picks is not defined by the document",),
 )
 instr(
     "mulhi",
     MATH,
     "high half of lhs * rhs",
+    body=meaning.HIGH_HALF,
     operands=_PAIR,
     results=_RESULT,
     attrs=_SIGN,
@@ -37,6 +39,7 @@ instr(
     "mul_i32toi64",
     MATH,
     "all 64 bits of lhs * rhs",
+    body=meaning.WIDE_PRODUCT,
     operands=(read("lhs", "i32"), read("rhs", "i32")),
     results=(Result("result", "i64"),),
     attrs=_SIGN,
@@ -46,7 +49,7 @@ instr(
 _F16_F32 = "f16 f32 f16x2"
 _SCALARS = "f16 bf16 f32"
 for _name, _meaning, _types in (
-    ("absf", "magnitude of value", "f32 f16x2 bf16x2"),
+    ("absf", "magnitude of value", "f16 f32 f16x2 bf16x2"),
     ("sqrt", "square root of value", _F16_F32),
     ("exp", "e to the power of value", _F16_F32),
     ("log", "natural logarithm of value", _F16_F32),
@@ -59,6 +62,7 @@ for _name, _meaning, _types in (
         _name,
         MATH,
         _meaning,
+        body=meaning.UNARY[_name],
         operands=(read("value", "number"),),
         results=_RESULT,
         text="$value {} : types -> results",
@@ -67,15 +71,29 @@ for _name, _meaning, _types in (
         if _name in ("rint", "round")
         else (),
     )
+for _name in ("sin", "cos"):
+    instr(
+        _name,
+        MATH,
+        f"{'sine' if _name == 'sin' else 'cosine'} of value, in radians",
+        body=meaning.ANGLES[_name],
+        operands=(read("value", "number"),),
+        results=_RESULT,
+        text="$value {} : types -> results",
+        scope=INSIDE,
+        rules=(value_in("value", "f32"), same_type("value", "result")),
+        notes=("the compiler takes it from a software library; no document says its bits",),
+    )
 for _name, _meaning, _types in (
-    ("fmin", "smaller of lhs and rhs", "f32 bf16 f16x2 bf16x2"),
-    ("fmax", "larger of lhs and rhs", "f32 bf16 f16x2 bf16x2"),
+    ("fmin", "smaller of lhs and rhs", "f16 f32 bf16 f16x2 bf16x2"),
+    ("fmax", "larger of lhs and rhs", "f16 f32 bf16 f16x2 bf16x2"),
     ("pow", "lhs to the power of rhs", _F16_F32),
 ):
     instr(
         _name,
         MATH,
         _meaning,
+        body=meaning.BINARY[_name],
         operands=_PAIR,
         results=_RESULT,
         text="$lhs , $rhs {} : types -> results",
@@ -86,6 +104,7 @@ instr(
     "fma",
     MATH,
     "lhs * rhs + acc, rounded once",
+    body=meaning.FMA,
     operands=(*_PAIR, read("acc", "number")),
     results=_RESULT,
     text="$lhs , $rhs , $acc {} : types -> results",
@@ -99,6 +118,7 @@ instr(
     "convert",
     MATH,
     "dst = src as another type",
+    body=meaning.CONVERT,
     operands=(read("src", "number"),),
     results=(Result("dst", "number"),),
     attrs=(

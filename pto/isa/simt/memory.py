@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pto.isa.meaning.simt import memory as meaning
 from pto.isa.row.instr import Attr, Result, instr, read, update, write
 from pto.isa.rules.rule import dtype_in
 from pto.isa.rules.simt import FLOAT_HAS_NO_SIGN, NO_WIDE_UB, element_of, same_type, value_in
@@ -23,6 +24,7 @@ instr(
     "load",
     ACCESS,
     "value = ptr[offset], offset in elements",
+    body=meaning.LOAD,
     operands=(read("ptr", "pointer or memref"), read("offset", "index")),
     results=_VALUE,
     text="$ptr [ $offset ] {} : types(ptr) -> results",
@@ -32,6 +34,7 @@ instr(
     "store",
     ACCESS,
     "ptr[offset] = value, offset in elements",
+    body=meaning.STORE,
     operands=(write("ptr", "pointer or memref"), read("offset", "index"), read("value", "number")),
     text="$value , $ptr [ $offset ] {} : types(ptr,value)",
     rules=(_STORED,),
@@ -40,6 +43,7 @@ instr(
     "ldg",
     ACCESS,
     "value = ptr[offset] from global memory, with cache hints",
+    body=meaning.LOAD,
     operands=(read("ptr", "gm pointer"), read("offset", "index")),
     results=_CACHED_VALUE,
     attrs=(_L1, _LOAD_L2),
@@ -51,6 +55,7 @@ instr(
     "stg",
     ACCESS,
     "ptr[offset] = value in global memory, with cache hints",
+    body=meaning.STORE,
     operands=(write("ptr", "gm pointer"), read("offset", "index"), read("value", "element")),
     attrs=(_L1, _STORE_L2),
     text=f"$value , $ptr [ $offset ] {_CACHE} {{}} : types(ptr,value)",
@@ -82,6 +87,7 @@ for _name, _new in _UPDATES.items():
         f"atomic_{_name}",
         ATOMIC,
         f"old = *ptr; *ptr = {_new}",
+        body=meaning.atomic(_name),
         operands=(update("ptr", "gm or ub pointer"), read("value", "number")),
         results=(Result("old", "number"),),
         attrs=(_STORE_L2, SIGNEDNESS),
@@ -94,6 +100,7 @@ instr(
     "atomic_cas",
     ATOMIC,
     "old = *ptr; if old == compare: *ptr = value",
+    body=meaning.CAS,
     operands=(
         update("ptr", "gm or ub pointer"),
         read("compare", "number"),

@@ -173,6 +173,8 @@ class NativeCompiler(Compiler):
         return found
 
     def _enterable(self, op: Operation) -> bool:
+        if op.control is Control.CALL and self.launched(op) is not None:
+            return False
         if op.control is not None:
             if op.control not in STRUCTURES or any(looks(inner) for inner in op.walk()):
                 return False

@@ -6,8 +6,9 @@ Also how large an array a kernel needs, where its views say so.
 from __future__ import annotations
 
 import math
+import operator
 import re
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,14 @@ from pto.verify import pipes
 from pto.verify.operation import constant
 
 MAX_BYTES = 1 << 32
+_NONE: Mapping[str, int] = {}
+_RECKONED: Mapping[str, Callable[[int, int], int]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "max": max,
+    "min": min,
+}
 _RANK = 32  # dimensions of a NumPy array, of any version
 # PyPTO's name for the number of the vector sub-block; its compiler puts the number in each lane's
 # code, so what a launch passes does not count.
@@ -56,13 +65,16 @@ class Parameter:
         return f"{self.name}: {type_text(self.type)}{size}"
 
 
-def parameters(*functions: Operation) -> list[Parameter]:
-    """What a launch takes: the parameters of a function, or of those that run together."""
+def parameters(*functions: Operation, numbers: Mapping[str, int] = _NONE) -> list[Parameter]:
+    """What a launch takes: the parameters of a function, or of those that run together.
+
+    `numbers`: integers that will be passed, by name; views whose size they decide count too.
+    """
     found = {name: Parameter(name, type, None) for name, type in taken(functions)}
     for function in functions:
         args = function.regions[0].block.args
         for a, name in zip(args, names_of(args, list(found)), strict=True):
-            reach = _reach(a, function, Names())
+            reach = _reach(a, function, Names(), numbers)
             if reach is not None:
                 most = max(reach, found[name].elements or 0)
                 found[name] = Parameter(name, found[name].type, most)
@@ -99,32 +111,46 @@ def taken(functions: Sequence[Operation]) -> list[tuple[str, t.Type]]:
     return list(found.items())
 
 
-def _reach(arg: Value, function: Operation, names: Names) -> int | None:
-    """Elements that constant views of an argument span; None when nothing constant looks at it."""
+def _reach(arg: Value, function: Operation, names: Names, numbers: Mapping[str, int]) -> int | None:
+    """Elements that views of known size span; None when none looks at the argument."""
     if isinstance(arg.type, t.MemRef):
         sizes = [d for d in arg.type.shape if d is not None]
         return int(np.prod(sizes)) if len(sizes) == len(arg.type.shape) else None
     if not isinstance(arg.type, t.Ptr):
         return None
-    found = [_spanned(op, arg) for op in function.walk()]
+    found = [_spanned(op, arg, numbers) for op in function.walk()]
     found += [_slots(op, arg) for op in function.walk()]
     for op in function.walk():
         callee = names.find(op.attrs.get("callee"), function)
         inner = callee.regions[0].block.args if callee is not None else []
         pairs = zip(op.operands, inner, strict=False)
-        found += [_reach(own, callee, names) for v, own in pairs if callee and v is arg]
+        found += [_reach(own, callee, names, _NONE) for v, own in pairs if callee and v is arg]
     return max((n for n in found if n is not None), default=None)
 
 
-def _spanned(op: Operation, arg: Value) -> int | None:
+def _spanned(op: Operation, arg: Value, numbers: Mapping[str, int]) -> int | None:
     if op.row is not MAKE_TENSOR_VIEW or not op.operands or op.operands[0] is not arg:
         return None
-    shape = [constant(v) for v in op.group("shape")]
-    strides = [constant(v) for v in op.group("strides")]
+    shape = [_number(v, numbers) for v in op.group("shape")]
+    strides = [_number(v, numbers) for v in op.group("strides")]
     pairs = [
         (n, s) for n, s in zip(shape, strides, strict=False) if n is not None and s is not None
     ]
     return 1 + sum((n - 1) * s for n, s in pairs) if len(pairs) == len(shape) else None
+
+
+def _number(value: Value, numbers: Mapping[str, int]) -> int | None:
+    """What a value will be: a constant, a number that is passed, or reckoned from such."""
+    maker = value.maker
+    if maker is None:
+        return numbers.get(value.name)
+    reckon = _RECKONED.get(maker.traits.operator)
+    if maker.traits.same_number:
+        return _number(maker.operands[0], numbers)
+    if reckon is None or len(maker.operands) != 2:
+        return constant(value)
+    a, b = (_number(v, numbers) for v in maker.operands)
+    return None if a is None or b is None else reckon(a, b)
 
 
 def _slots(op: Operation, arg: Value) -> int | None:

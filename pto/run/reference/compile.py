@@ -12,8 +12,21 @@ import numpy as np
 
 from pto.core.errors import Diagnostic, PtoError, fail
 from pto.ir.graph import Module, Operation, Region, Value
-from pto.isa.meaning import Blocked, Do, Fold, Known, Lane, Move, Neighbours, Permute, Vectors
+from pto.isa.meaning import (
+    Blocked,
+    Do,
+    Fold,
+    Known,
+    Lane,
+    Launch,
+    Move,
+    Neighbours,
+    Permute,
+    Together,
+    Vectors,
+)
 from pto.isa.meaning.handle.view import pointer_to
+from pto.isa.meaning.simt.launch import CALL
 from pto.isa.row import types as t
 from pto.isa.row.instr import Instr, Operand
 from pto.isa.row.kinds import KINDS
@@ -21,12 +34,13 @@ from pto.isa.row.traits import Control
 from pto.isa.rules.rule import Case, open_regions, unlike
 from pto.plan.calls import Names
 from pto.run.machine.core import Core
-from pto.run.reference import logical, scalars, tiles, vectors
+from pto.run.reference import logical, scalars, simt, tiles, vectors
 from pto.run.reference.code import Block, Code, Regs, Step, until_ready
 from pto.run.reference.control import CONTROL
 from pto.target.facts import Profile
 from pto.verify.functions import name_of
 from pto.verify.operation import constant
+from pto.verify.simt import ENTRY
 
 if TYPE_CHECKING:
     from pto.run.watch.events import Tap
@@ -96,7 +110,7 @@ class Compiler:
 
     def _add(self, out: Block, op: Operation) -> None:
         control = op.control
-        if control is not None:
+        if control is not None and self.launched(op) is None:
             made = CONTROL[control](self, op)
             if made is None:
                 return
@@ -111,6 +125,12 @@ class Compiler:
         out.ops.append(op)
         out.steps.append(step)
 
+    def launched(self, op: Operation) -> Launch | None:
+        """How an operation starts work items, if it does: a call of an entry does too."""
+        if op.control is Control.CALL:
+            return CALL if ENTRY in self.callee(op).attrs else None
+        return op.body if isinstance(op.body, Launch) else None
+
     def _may_wait(self, op: Operation) -> bool:
         by_itself = isinstance(op.body, Do) and op.body.blocks
         return by_itself or (self.tap is not None and self.tap.may_wait(op))
@@ -121,6 +141,9 @@ class Compiler:
         if row is None or row.body is None:
             message = f"'{op.name}' op is parsed and checked, but not executed yet"
             raise PtoError(Diagnostic("PTO-X020", message, op.loc))
+        launched = self.launched(op)
+        if launched is not None:
+            return simt.launch(self, op, launched)
         try:
             fn = self._function_of(op, row)
         except PtoError as error:
@@ -133,6 +156,8 @@ class Compiler:
             return row.body.make(case)
         if isinstance(row.body, Lane):
             return _engine(op).lane(case, row.body)
+        if isinstance(row.body, Together):
+            return simt.alone(case, row.body)
         if isinstance(row.body, Permute):
             return vectors.permute(case, row.body)
         if isinstance(row.body, Neighbours):

@@ -72,6 +72,10 @@ class Observer:
         """A vector scope begins: what follows is one piece of work of its pipe."""
 
     def leave_scope(self, core: Core) -> None: ...
+    def conflicts(self, core: Core) -> Any:
+        """Work items are launched: who is to hear what each of them touches, if anybody."""
+        return None
+
     def end(self) -> None:
         """Every agent has come to its end."""
 
@@ -115,6 +119,9 @@ class Tap:
         """No agent can go on: True when something was done about it."""
         return False
 
+    def conflicts(self, core: Core) -> Any:
+        return self.observer.conflicts(core)
+
     def may_wait(self, op: Operation) -> bool:
         """Whether a step that is no wait by its meaning may have to be tried again."""
         return False
@@ -135,7 +142,8 @@ class Tap:
             slots = [compiler.slots(op.group(name)) for name in op.row.operand_names]
             both = (effect, arrival_of(case))
             return self._ordering(op, step, both, issuing_pipe(case), slots, loops)
-        values, pipe = (*op.operands, *op.results), issuing_pipe(case)([])
+        values = (*op.operands, *op.results)
+        pipe = issuing_pipe(case)([]) if compiler.launched(op) is None else "V"
         if not any(isinstance(v.type, _PLACES) for v in values) and not _may_ask(op, pipe):
             return step
         return self._working(op, step, pipe, loops)

@@ -35,7 +35,13 @@ def _result(case: Case) -> t.Type:
 
 
 def _add(core: Machine, pointer: Pointer, offset: int) -> Pointer:
-    return pointer.at(offset)
+    """Between ranks a distance leads to another array: PyPTO adds that of two windows."""
+    moved = pointer.at(offset)
+    memory, device = moved.memory, core.device
+    if memory.space is not Space.GM or 0 <= moved.address <= memory.size or device.ranks == 1:
+        return moved
+    start = device.address(Pointer(memory, 0, None))
+    return device.pointer(start + moved.address, moved.dtype)
 
 
 def pointer_at(core: Machine, space: Space, address: int, elem: DType | None) -> Pointer:

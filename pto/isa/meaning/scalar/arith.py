@@ -162,7 +162,7 @@ def _sum_and_carry(a: Lanes, b: Lanes) -> tuple[Lanes, Lanes]:
     return total, total < a
 
 
-def _product(a: Lanes, b: Lanes) -> tuple[Lanes, Lanes]:
+def product_halves(a: Lanes, b: Lanes) -> tuple[Lanes, Lanes]:
     """The low and the high half, of products of halves."""
     half, x, y = 4 * a.dtype.itemsize, lanes.raw(a), lanes.raw(b)
     low = const(x, (1 << half) - 1)
@@ -180,7 +180,7 @@ def _halves(fn: Callable[..., tuple[Lanes, Lanes]], view: View) -> Lane:
     def of(a: Lanes, b: Lanes) -> tuple[Lanes, Lanes]:
         if a.dtype != np.bool_:
             return fn(view(a), view(b))
-        whole = view(a) * view(b) if fn is _product else view(a) + view(b)  # of one bit
+        whole = view(a) * view(b) if fn is product_halves else view(a) + view(b)  # of one bit
         return whole, whole >> 1
 
     return Lane(of)
@@ -327,24 +327,28 @@ def number(value: Attribute | None, type: t.Type) -> Any:
     raise fail("PTO-T190", "this constant is not a single number")
 
 
-_DENSE = re.compile(r"dense<\s*(\[[-\d\s,]*\]|-?\d+)\s*>(\s*:.*)?")
+_DENSE = re.compile(r"dense<\s*(\[[-+.\w\s,]*\]|[-+.\w]+)\s*>(\s*:.*)?")
+_WORDS = re.compile(r"-?\d{1,20}")  # a longer one means nothing: it falls apart, into a wrong count
 
 
 def _vector(value: Attribute | None, type: t.Vector) -> Any:
-    """Integers side by side, or one for all.
+    """Numbers side by side, or one for all.
 
-    One too large for a signed element means its bits.
+    An integer too large for a signed element means its bits.
     """
-    found = _DENSE.fullmatch(value.text) if isinstance(value, Raw) else None
-    kind = None if type.elem.is_float else type.elem.dtype
+    found, kind = _DENSE.fullmatch(value.text) if isinstance(value, Raw) else None, type.elem.dtype
     if found is None or kind is None:
-        raise fail("PTO-T180", "a vector constant is `dense<..>` of one integer or a list of them")
-    # a number too long to mean anything falls apart into several, and so into the wrong count
-    numbers = [int(n) & ((1 << kind.bits) - 1) for n in re.findall(r"-?\d{1,20}", found[1])]
+        raise fail("PTO-T180", "a vector constant is `dense<..>` of one number or a list of them")
+    if kind.is_float:
+        words = [word for word in re.split(r"[\[\],\s]+", found[1]) if word]
+        items = [number(Float(word), type.elem) for word in words]
+        whole = np.array(items, kind.numpy)
+    else:
+        bits = [int(n) & ((1 << kind.bits) - 1) for n in _WORDS.findall(found[1])]
+        whole = np.array(bits, kind.storage).view(kind.numpy)
     size = math.prod(type.shape)
-    if len(numbers) != (size if found[1].startswith("[") else 1):
-        raise fail("PTO-T180", f"{len(numbers)} numbers make no vector of {size}")
-    whole = np.array(numbers, kind.storage).view(kind.numpy)
+    if len(whole) != (size if found[1].startswith("[") else 1):
+        raise fail("PTO-T180", f"{len(whole)} numbers make no vector of {size}")
     return np.broadcast_to(whole, size).reshape(type.shape)
 
 
@@ -387,8 +391,8 @@ SCALAR: dict[str, Do | Lane | Known] = {
     "arith.minsi": _integer(lanes.minimum, _signed, min),
     "arith.minui": _integer(lanes.minimum, _unsigned, min),
     "arith.addui_extended": _halves(_sum_and_carry, _unsigned),
-    "arith.mulsi_extended": _halves(_product, _signed),
-    "arith.mului_extended": _halves(_product, _unsigned),
+    "arith.mulsi_extended": _halves(product_halves, _signed),
+    "arith.mului_extended": _halves(product_halves, _unsigned),
     "arith.addf": Lane(lanes.add),
     "arith.subf": Lane(lanes.sub),
     "arith.mulf": Lane(lanes.mul),

@@ -10,6 +10,7 @@ from pto.core.memory import Space
 from pto.core.pointer import FAR, FARTHEST
 from pto.isa.meaning.handle import view
 from pto.isa.row import types as t
+from pto.isa.row.traits import Control
 from pto.run.jit.border.values import SPACE_NUMBERS, Native, Place, TilePlace, ViewPlace, Word
 from pto.run.jit.emit.table import Emit, Spot, emits
 from pto.run.jit.llvm.text import NotNative, Text, Val
@@ -30,6 +31,9 @@ def _add(s: Spot) -> Sequence[Native]:
     pointer, offset = s.all()
     if not isinstance(pointer, Place) or pointer.elem is None:
         raise NotNative("a pointer without elements")
+    maker = s.op.operands[1].maker
+    if maker is not None and maker.control is Control.CALL:
+        raise NotNative("a distance that may lead to another rank")
     x, count = s.x, number(offset)
     address = x.add(pointer.address, x.mul(count, pointer.elem.itemsize))
     s.fault_unless(x.both(near(x, count), near(x, address, FARTHEST)))

@@ -1,0 +1,96 @@
+"""`pto models`: run the kernels of whole models, on both engines, by their goldens."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from pto import __version__
+from pto.cli import console
+from pto.cli.gym import progress
+from pto.core.errors import fail
+from pto.core.render import Piece, Sources
+from pto.gym import report
+from pto.gym.models.kernels import find_kernels
+from pto.gym.models.runner import BOTH
+from pto.gym.pool import ENGINE, MODELS, SANITIZED, Options, default_jobs, run_programs
+from pto.gym.result import Result
+from pto.gym.selection import select
+from pto.run.launch.engine import chosen_engine, wants_sanitizer
+from pto.target.profile import profile
+
+EXAMPLES = """\
+  pto models PTOAS                         every kernel of every model of a checkout
+  pto models PTOAS/test/samples/Qwen3DecodeA5
+  pto models PTOAS -k "DeepseekV4 and rms" and, or, not, parentheses
+  pto models PTOAS --sanitize              with synchronisation inserted, looked at for races
+  pto models PTOAS -j 8 --json > models.json
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("path", metavar="PATH", help="a checkout of PTOAS, or a folder inside")
+    parser.add_argument("-k", metavar="EXPR", default="", help="only kernels whose names match")
+    parser.add_argument("-j", metavar="N", type=int, help="processes; default: the processors")
+    parser.add_argument("--engine", metavar="E", default=BOTH, help=_ENGINE)
+    parser.add_argument("--profile", metavar="P", help="cpu, a2a3 or a5; default: as declared")
+    parser.add_argument("--timeout", metavar="S", type=float, default=600.0, help=_TIMEOUT)
+    parser.add_argument("--sanitize", action="store_true", help="look for races and bad flags too")
+    parser.add_argument("--json", action="store_true", help="everything, as JSON")
+    parser.add_argument("--keep", metavar="DIR", type=Path, help="leave work directories in DIR")
+
+
+_ENGINE = "reference, jit, or both (default): then their results are the same bits, or it fails"
+_TIMEOUT = "seconds a kernel may take; default: 600"
+_HOW = {"golden": "by a golden", "engines": "alike on both engines", "ran": "ran to their end"}
+
+
+def run(args: argparse.Namespace) -> int:
+    if args.j is not None and args.j < 1:
+        raise fail("PTO-U061", f"-j {args.j}: at least one process is needed")
+    if not args.timeout > 0:
+        raise fail("PTO-U061", f"--timeout {args.timeout:g}: a kernel needs some time")
+    if args.profile is not None:
+        profile(args.profile)  # refuses a name that is none, before anything runs
+    if args.engine != BOTH:
+        args.engine = chosen_engine(args.engine)
+    watched = wants_sanitizer(args.sanitize)
+    kernels = find_kernels(Path(args.path), select(args.k))
+    if not kernels:
+        raise fail("PTO-U061", f"no kernel below {args.path} matches -k {args.k!r}")
+    options = Options(
+        engine=args.engine,
+        profile=args.profile,
+        expression=args.k,
+        seconds=args.timeout,
+        keep=args.keep,
+        launch=SANITIZED if watched else ENGINE,
+        runner=MODELS,
+        sync=True,
+    )
+    began = time.perf_counter()
+    with progress(len(kernels)) as seen:
+        results = run_programs(kernels, options, args.j or default_jobs(), seen)
+    wall = time.perf_counter() - began
+    engine = "reference" if watched else args.engine
+    if args.json:
+        header = {"version": __version__, "path": args.path, "engine": engine, "select": args.k}
+        print(report.as_json(results, wall, **header))
+    else:
+        _show(results, engine, wall)
+    return 0 if all(r.status == "passed" for r in results) else 1
+
+
+def _show(results: Sequence[Result], engine: str, wall: float) -> None:
+    console.write(report.table(results))
+    sources = Sources()
+    for block in report.failures(results, sources):
+        console.write(block)
+    console.write(report.summary(results, engine, wall))
+    counts = Counter(r.judged for r in results if r.judged)
+    parts = [f"{counts[how]} {words}" for how, words in _HOW.items() if counts[how]]
+    passed: list[Piece] = [("dim", f"passed: {', '.join(parts)}\n")]
+    console.write(passed if parts else [])

@@ -1,0 +1,175 @@
+"""The arguments of one launch of a model's kernel: scalars, arrays, and which of them it writes.
+
+Data comes from the kernel's own script where it has one, else it is drawn here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pto.core.dtypes import DType, encode
+from pto.core.errors import Diagnostic, Note, PtoError
+from pto.gym.models.rules import Rules
+from pto.gym.scripts import Scripts
+from pto.ir.graph import Operation, Value
+from pto.isa.row import types as t
+from pto.run.launch.arguments import Parameter, parameters
+
+Array = npt.NDArray[Any]
+_LEAST = 1024  # elements where no view says how many
+_DRAWN = 1 << 20  # numbers drawn at most; a longer array repeats them
+_SEED = 19
+# One block of one runs: what a launch with one block passes to kernels that take it as arguments.
+_ONE_BLOCK = {"__pypto_spmd_block_idx": 0, "__pypto_spmd_block_num": 1}
+_HOST_TYPES = {"f32": "float", "f16": "aclFloat16", "bf16": "bfloat16_t", "f64": "double"}
+
+
+@dataclass(frozen=True, slots=True)
+class Data:
+    """What one launch takes, in the order of its parameters."""
+
+    params: list[Parameter]
+    values: list[Any]
+    outputs: dict[int, str]  # position of an array the kernel writes: upstream's name
+
+    def copied(self) -> list[Any]:
+        """Arguments that may be written, without a trace in these."""
+        return [v.copy() if n in self.outputs else v for n, v in enumerate(self.values)]
+
+
+def prepare(functions: Sequence[Operation], rules: Rules) -> Data:
+    """Scalars as upstream sets them, arrays of zeros as large as the views of the kernel."""
+    own = {f"v{n}": p for n, p in enumerate(parameters(*functions), 1)}
+    numbers = {p.name: _scalar(v, p, rules) for v, p in own.items() if not p.is_array}
+    params = parameters(*functions, numbers=numbers)
+    values = [
+        _zeros(p, rules.elements.get(v, 0)) if p.is_array else numbers[p.name]
+        for v, p in zip(own, params, strict=True)
+    ]
+    written = _written(functions, params)
+    if rules.outputs:
+        written = {n for n, v in enumerate(own) if v in rules.outputs}
+    return Data(params, values, {n: f"v{n + 1}" for n in sorted(written)})
+
+
+def _scalar(name: str, p: Parameter, rules: Rules) -> Any:
+    if p.dtype is not None and p.dtype.is_float:
+        return 1.0
+    return rules.scalars.get(name, _ONE_BLOCK.get(p.name, rules.scalar))
+
+
+def _zeros(p: Parameter, least: int) -> Array:
+    kind = p.dtype
+    count = max(p.elements or 0, least) or _LEAST
+    return np.zeros(count, np.uint8 if kind is None else kind.storage)
+
+
+def _written(functions: Sequence[Operation], params: Sequence[Parameter]) -> set[int]:
+    """Positions of the arrays that an operation of the kernel writes to."""
+    names = [p.name for p in params]
+    found: set[int] = set()
+    for function in functions:
+        args = function.regions[0].block.args
+        same = {a.name for a in args} <= set(names)
+        for op in function.walk():
+            for value in map(origin, _destinations(op)):
+                if value in args:
+                    n = args.index(value)
+                    found.add(names.index(value.name) if same else n)
+    return {n for n in found if params[n].is_array}
+
+
+def origin(value: Value) -> Value:
+    """What a view or pointer was made from, at the very beginning."""
+    maker = value.maker
+    while maker is not None and maker.operands and isinstance(value.type, t.Ptr | t.View):
+        value = maker.operands[0]
+        maker = value.maker
+    return value
+
+
+def _destinations(op: Operation) -> list[Value]:
+    if op.row is None:
+        return []
+    return [
+        value
+        for operand in op.row.operands
+        if operand.role in ("out", "inout")
+        for value in op.group(operand.name)
+    ]
+
+
+def draw(data: Data) -> None:
+    """Numbers for what the kernel reads; integers wider than a byte stay 0: they choose places."""
+    rng = np.random.default_rng(_SEED)
+    for n, (p, array) in enumerate(zip(data.params, data.values, strict=True)):
+        kind = p.dtype
+        if kind is None or n in data.outputs or not isinstance(array, np.ndarray):
+            continue
+        if not kind.is_float and kind.itemsize > 1:
+            continue
+        count = min(array.size, _DRAWN) * kind.values_per_item
+        drawn = _numbers(kind, count, rng)
+        array[:] = np.resize(encode(kind, drawn), array.size)
+
+
+def _numbers(kind: DType, count: int, rng: np.random.Generator) -> Array:
+    if kind.is_float:
+        return rng.random(count)
+    return rng.integers(-7 * kind.is_signed, 8, count).astype(np.int64)
+
+
+def generate(script: Path, data: Data, scripts: Scripts, work: Path) -> Mapping[int, Array]:
+    """Let the kernel's script fill the arrays; the outputs it says are right, by position."""
+    (work / "main.cpp").write_text(_host(data), encoding="utf-8")
+    listed = "".join(f"{name}\n" for name in data.outputs.values())
+    (work / "outputs.txt").write_text(listed, encoding="utf-8")
+    outcome = scripts.run(script, work)
+    if outcome.code != 0:
+        notes = tuple(Note(line) for line in outcome.output.strip().splitlines()[-4:])
+        message = f"the generator {script} ended with code {outcome.code}"
+        raise PtoError(Diagnostic("PTO-U065", message, notes=notes))
+    for n, array in enumerate(data.values):
+        if isinstance(array, np.ndarray):
+            array[:] = _read(work / f"v{n + 1}.bin", array)
+    golden = {n: work / f"golden_{name}.bin" for n, name in data.outputs.items()}
+    return {n: _read(f, data.values[n]) for n, f in golden.items() if f.is_file()}
+
+
+def _read(file: Path, like: Array) -> Array:
+    if not file.is_file():
+        return like
+    found = np.fromfile(file, np.uint8)
+    if found.size != like.nbytes:
+        message = f"{file.name} holds {found.size} bytes, the kernel takes {like.nbytes}"
+        raise PtoError(Diagnostic("PTO-U065", message))
+    return found.view(like.dtype)
+
+
+def _host(data: Data) -> str:
+    """The lines of a host program that scripts read sizes, types and scalars from."""
+    lines: list[str] = []
+    for n, (p, value) in enumerate(zip(data.params, data.values, strict=True), 1):
+        if isinstance(value, np.ndarray):
+            lines += [
+                f"size_t elemCount_v{n} = {value.size};",
+                f"size_t fileSize_v{n} = elemCount_v{n} * sizeof({_host_type(p.dtype)});",
+                f'ReadFile("./v{n}.bin", fileSize_v{n}, v{n}Host, fileSize_v{n});',
+            ]
+        else:
+            lines.append(f"{_host_type(p.dtype)} v{n} = {value};")
+    return "\n".join(lines) + "\n"
+
+
+def _host_type(kind: DType | None) -> str:
+    if kind is None:
+        return "int32_t"
+    if kind.is_float:
+        return _HOST_TYPES.get(kind.name, "uint8_t")
+    return f"{'' if kind.is_signed else 'u'}int{kind.itemsize * 8}_t"

@@ -1,0 +1,44 @@
+"""What upstream sets for a kernel: scalars, least sizes, outputs, how close a result must be.
+
+Upstream names parameters by position: v1, v2, ..
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pto.core.errors import Diagnostic, PtoError
+from pto.gym.models.kernels import ModelKernel
+from pto.gym.scripts import Scripts
+
+_ASK = Path(__file__).with_name("ask.py")
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """Upstream's word on one kernel; without a checkout around it, what a kernel needs least."""
+
+    scalars: Mapping[str, int] = field(default_factory=dict[str, int])
+    scalar: int = 1  # an integer that nobody sets
+    elements: Mapping[str, int] = field(default_factory=dict[str, int])
+    outputs: tuple[str, ...] = ()  # where upstream sets them
+    compared: Mapping[str, int] = field(default_factory=dict[str, int])  # of an output, the first
+    closeness: Mapping[str, float] = field(default_factory=dict[str, float])  # half, float
+    ulps: int = 0  # of bf16
+
+
+def ask(kernel: ModelKernel, scripts: Scripts, work: Path) -> Rules:
+    """What the script of the checkout says."""
+    if kernel.rules is None:
+        return Rules()
+    outcome = scripts.run(_ASK, work, [str(kernel.rules), kernel.family, kernel.case])
+    if outcome.code != 0:
+        said = outcome.output.strip().splitlines()[-1:] or ["it says nothing"]
+        raise PtoError(Diagnostic("PTO-U065", f"{kernel.rules} cannot be asked: {said[0]}"))
+    answer: dict[str, Any] = json.loads(outcome.output)
+    answer["outputs"] = tuple(answer["outputs"] or ())
+    return Rules(**answer)

@@ -1,0 +1,168 @@
+"""Runs one kernel of a model: rules, data, both engines, judge. Many at once is `pool`'s."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pto.core.errors import Diagnostic, PtoError
+from pto.gym.models.compare import bits_differ, differs
+from pto.gym.models.data import Data, draw, generate, prepare
+from pto.gym.models.kernels import ModelKernel
+from pto.gym.models.peers import launch_on_ranks, reaches_others
+from pto.gym.models.rules import Rules, ask
+from pto.gym.result import Difference, Result, Stage
+from pto.gym.runner import LaunchKernel, defect
+from pto.gym.scripts import Scripts
+from pto.gym.selection import Selection
+from pto.ir.graph import Module, Operation
+from pto.ir.text.parser import parse_file
+from pto.observe.sanitize import launch_sanitized
+from pto.plan.sync import ordered
+from pto.run.launch.engine import ENGINES
+from pto.run.launch.entry import entry_functions
+from pto.target.choose import Target
+from pto.verify.target import judge
+
+Array = npt.NDArray[Any]
+BOTH = "both"
+
+
+class _Ended(Exception):
+    """A case that did not pass: where it ended, and why."""
+
+    def __init__(self, stage: Stage, *found: Diagnostic, difference: Difference | None = None):
+        super().__init__(stage)
+        self.stage: Stage = stage
+        self.found = found
+        self.difference = difference
+
+
+class ModelRunner:
+    """Runs kernels one after the other; `engine` is one of them, or both."""
+
+    def __init__(
+        self,
+        scripts: Scripts,
+        launch: LaunchKernel,
+        *,
+        engine: str = BOTH,
+        profile: str | None = None,
+        schedule: str = "",
+        sync: bool = True,
+    ) -> None:
+        self.scripts = scripts
+        self.launch = launch
+        self.watched = launch is launch_sanitized
+        both = engine == BOTH and not self.watched
+        self.engines = ENGINES[::-1] if both else (engine.replace(BOTH, "reference"),)
+        self.profile = profile
+        self.schedule = schedule
+        self.sync = sync
+
+    def run(
+        self,
+        program: ModelKernel,
+        selection: Selection,
+        work: Path,
+        *,
+        skip: frozenset[str] = frozenset(),
+        started: Callable[[str], None] = lambda name: None,
+    ) -> Iterator[Result]:
+        """The one result of a kernel."""
+        started(program.name)
+        blank = Result(program.name, program.name, program.family, "failed")
+        began = time.perf_counter()
+        try:
+            found = self._case(program, work, blank)
+        except _Ended as end:
+            status = "not run" if end.stage == "generate" else "failed"
+            found = replace(
+                blank,
+                status=status,
+                stage=end.stage,
+                diagnostics=end.found,
+                difference=end.difference,
+            )
+        except PtoError as error:
+            found = replace(blank, stage="run", diagnostics=error.diagnostics)
+        except Exception as error:  # a defect of ours: this case's, not the run's
+            found = replace(blank, stage="run", diagnostics=(defect(error),))
+        yield replace(found, seconds=time.perf_counter() - began)
+
+    def _case(self, program: ModelKernel, work: Path, blank: Result) -> Result:
+        module, target = self._program(program)
+        functions = entry_functions(module, None)
+        try:
+            rules = ask(program, self.scripts, work)
+            data = prepare(functions, rules)
+            golden: Mapping[int, Array] = {}
+            if program.golden is None:
+                draw(data)
+            else:
+                golden = generate(program.golden, data, self.scripts, work)
+        except PtoError as error:
+            raise _Ended("generate", *error.diagnostics) from None
+        runs = {e: self._launch(module, functions, target, data, e) for e in self.engines}
+        _judge(data, runs, golden, rules)
+        how = "golden" if golden else "engines" if len(runs) > 1 else "ran"
+        return replace(blank, status="passed", target=str(target), judged=how)
+
+    def _program(self, program: ModelKernel) -> tuple[Module, Target]:
+        try:
+            module = parse_file(program.kernel)
+        except PtoError as error:
+            raise _Ended("parse", *error.diagnostics) from None
+        target, findings = judge(module, profile=self.profile)
+        errors = [d for d in findings if d.severity == "error"]
+        if errors:
+            raise _Ended("check", *errors)
+        return (ordered(module, target.profile) if self.sync else module), target
+
+    def _launch(
+        self, module: Module, functions: list[Operation], target: Target, data: Data, engine: str
+    ) -> list[Any]:
+        """The arrays after a run, those of all ranks one after the other."""
+        if reaches_others(functions):
+            ranks = launch_on_ranks(
+                module, functions, data, target.profile, engine, watched=self.watched
+            )
+            return [value for rank in ranks for value in rank]
+        values = data.copied()
+        more = {"schedule": self.schedule} if self.schedule else {}
+        self.launch(
+            module,
+            args=[_elements(v, p.dtype) for v, p in zip(values, data.params, strict=True)],
+            profile=target.profile.name,
+            engine=engine,
+            check=False,  # done already
+            **more,
+        )
+        return values
+
+
+def _elements(value: Any, kind: Any) -> Any:
+    return value.view(kind.numpy) if isinstance(value, np.ndarray) and kind is not None else value
+
+
+def _judge(
+    data: Data, runs: Mapping[str, list[Any]], golden: Mapping[int, Array], rules: Rules
+) -> None:
+    (first, results), *others = runs.items()
+    for n, expected in golden.items():
+        name, kind = data.outputs[n], data.params[n].dtype
+        found = differs(name, kind, results[n], expected, rules)
+        if found is not None:
+            raise _Ended("compare", Diagnostic("PTO-U067", str(found)), difference=found)
+    for engine, own in others:
+        for n, (a, b) in enumerate(zip(results, own, strict=True)):
+            found = bits_differ(f"v{n + 1}", b, a) if isinstance(a, np.ndarray) else None
+            if found is not None:
+                message = f"{engine} is not {first}: {found}"
+                raise _Ended("compare", Diagnostic("PTO-U067", message), difference=found)

@@ -1,0 +1,151 @@
+"""Arithmetic of one work item: lane functions, on one number or on both of a pair."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from pto.core.dtypes import DType, dtype
+from pto.core.errors import fail
+from pto.core.primitives import absolute, ceil, const, floor, rint, select, trunc
+from pto.core.rounding import round_mode
+from pto.isa.meaning import lanes, mathlib
+from pto.isa.meaning.kinds import Lane, Together
+from pto.isa.meaning.lanes import Lanes
+from pto.isa.meaning.scalar.arith import product_halves
+from pto.isa.meaning.simt.items import Items
+from pto.isa.row import types as t
+from pto.isa.rules.rule import Case
+
+
+def _whole(fn: Callable[[Lanes], Lanes]) -> Lane:
+    """Exact in any float type: reckoned in f32."""
+
+    def of(a: Lanes) -> Lanes:
+        return lanes.cast(fn(a.astype(np.float32)), a)
+
+    return Lane(of)
+
+
+def _away(a: Lanes) -> Lanes:
+    """The nearest integer; of two, the one farther from zero."""
+    whole = trunc(a)
+    up = absolute(a - whole) >= const(a, 0.5)
+    step = select(a < const(a, 0), const(a, -1), const(a, 1))
+    return select(up, whole + step, whole)
+
+
+UNARY: dict[str, Lane] = {
+    "absf": Lane(absolute),
+    "sqrt": Lane(mathlib.sqrt),
+    "exp": Lane(mathlib.exp),
+    "log": Lane(mathlib.log),
+    "ceil": _whole(ceil),
+    "floor": _whole(floor),
+    "rint": _whole(rint),
+    "round": _whole(_away),
+}
+BINARY: dict[str, Lane] = {
+    "fmin": Lane(lanes.minimum),
+    "fmax": Lane(lanes.maximum),
+    "pow": Lane(mathlib.power),
+}
+FMA = Lane(lanes.fma)
+
+
+def _pick(lhs: Lanes, rhs: Lanes, selector: Lanes) -> Lanes:
+    """Byte n of the result is the byte that nibble n of selector names, modulo 8: 0 to 3 are those
+    of rhs, 4 to 7 of lhs."""
+    a, b, by = (v.view("u4") for v in (lhs, rhs, selector))
+    result = const(a, 0) & a
+    for n in range(4):
+        wanted = (by >> const(by, 4 * n)) & const(by, 7)
+        source = select(wanted >= const(by, 4), a, b)
+        shift = (wanted & const(by, 3)) * const(by, 8)
+        result = result | (((source >> shift) & const(a, 255)) << const(a, 8 * n))
+    return result.view("i4")
+
+
+PRMT = Lane(_pick)
+
+
+def _wide_product(case: Case) -> Callable[[Lanes, Lanes], Lanes]:
+    kind = "u" if case.word("signedness") == "unsigned" else "i"
+
+    def of(a: Lanes, b: Lanes) -> Lanes:
+        x, y = (v.view(f"{kind}4").astype(f"{kind}8") for v in (a, b))
+        return (x * y).view("i8")
+
+    return of
+
+
+WIDE_PRODUCT = Lane(make=_wide_product)
+
+
+def _high_half(case: Case) -> Callable[[Lanes, Lanes], Lanes]:
+    kind = "u" if case.word("signedness") == "unsigned" else "i"
+
+    def of(a: Lanes, b: Lanes) -> Lanes:
+        x, y = (v.view(f"{kind}{v.dtype.itemsize}") for v in (a, b))
+        return product_halves(x, y)[1].view(a.dtype)
+
+    return of
+
+
+HIGH_HALF = Lane(make=_high_half)
+
+# ---- conversions
+
+
+def _element(type: t.Type | None, unsigned: bool) -> DType:
+    elem = type.elem if isinstance(type, t.Vector) else type
+    if not isinstance(elem, t.Scalar) or elem.dtype is None:
+        raise fail("PTO-T193", "a conversion needs element types")
+    kind = elem.dtype
+    return dtype(f"u{kind.bits}") if unsigned and not kind.is_float else kind
+
+
+def _convert(case: Case) -> Callable[[Lanes], Lanes]:
+    unsigned = case.word("signedness") == "unsigned"
+    src, dst = (_element(case.type(n), unsigned) for n in ("src", "dst"))
+    mode = case.word("rounding") or "r"
+    if mode == "h":
+        raise fail("PTO-X020", "round(h) is a mode that no document defines")
+    rounding = round_mode(mode)
+    saturate = case.word("saturation") == "sat"
+
+    def of(a: Lanes) -> Lanes:
+        own = a.view(src.numpy) if not src.is_float else a
+        return lanes.convert(own, src, dst, rounding, saturate)
+
+    return of
+
+
+CONVERT = Lane(make=_convert)
+
+
+def _bits(case: Case) -> Callable[..., Lanes]:
+    """The same bits, of one number or of a few side by side."""
+    result = case.op.results[0].type
+    kind = _element(result, unsigned=False).numpy
+
+    def run(items: Items, value: Lanes) -> Lanes:
+        wide = np.ascontiguousarray(value).reshape(len(value), -1)
+        found = wide.view(kind)
+        return found if isinstance(result, t.Vector) else found[:, 0]
+
+    return run
+
+
+BITS = Together(_bits)
+
+
+def _angle(fn: Callable[..., Lanes]) -> Together:
+    """Reckoned in f64 and rounded once: the document asks for no particular bits."""
+    return Together(
+        lambda case: lambda items, value: fn(value.astype(np.float64)).astype(np.float32)
+    )
+
+
+ANGLES: dict[str, Together] = {"sin": _angle(np.sin), "cos": _angle(np.cos)}

@@ -1,0 +1,134 @@
+"""Races between work items of one launch: what two warps touch between two barriers.
+
+The lanes of a warp go together, so that only warps are apart; two lanes that store the same byte by
+one instruction leave open which of them wins. Atomic updates keep order among themselves.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pto.core.errors import Diagnostic, Note
+from pto.ir.graph import Operation
+from pto.isa.meaning.simt.items import WARP, Items, Pointers
+from pto.run.watch.memory import WatchedMemory
+
+_SEVERAL = -2  # warps that have read a byte
+Ints = npt.NDArray[Any]
+
+
+class _Marks:
+    """Who last wrote and read each byte of a memory, and when."""
+
+    def __init__(self, size: int) -> None:
+        self.written = np.zeros(size, np.int32)  # the stretch between two barriers
+        self.read = np.zeros(size, np.int32)
+        self.writer = np.zeros(size, np.int32)  # a warp
+        self.reader = np.zeros(size, np.int32)
+        self.store = np.zeros(size, np.int32)  # the number of an operation
+        self.load = np.zeros(size, np.int32)
+        self.atomic = np.zeros(size, np.bool_)
+
+
+class Conflicts:
+    """What one sanitized run found between work items."""
+
+    def __init__(self) -> None:
+        self._stretch = 0
+        self._marks: dict[int, _Marks] = {}
+        self._ops: dict[int, tuple[int, Operation]] = {}
+        self._found: dict[tuple[int, int, str], Diagnostic] = {}
+
+    def findings(self) -> list[Diagnostic]:
+        return list(self._found.values())
+
+    def meet(self) -> None:
+        """A barrier, or the beginning of a launch: what follows comes after all before."""
+        self._stretch += 1
+
+    def touch(self, items: Items, at: Pointers, nbytes: int, writes: bool, atomic: bool) -> None:
+        memory, op = at.memory, getattr(items, "op", None)
+        if op is None or not isinstance(memory, WatchedMemory):
+            return
+        number, _ = self._ops.setdefault(id(op), (len(self._ops), op))
+        marks = self._marks.setdefault(id(memory), _Marks(memory.size))
+        places = (at.addresses[:, None] + np.arange(nbytes)).reshape(-1)
+        warp = np.repeat(items.active // WARP, nbytes).astype(np.int32)
+        self._compare(marks, memory, places, warp, op, writes, atomic)
+        if writes and not atomic:
+            self._same_store(memory, items, at, op)
+        self._mark(marks, places, warp, number, writes, atomic)
+
+    def _compare(
+        self,
+        marks: _Marks,
+        memory: WatchedMemory,
+        places: Ints,
+        warp: Ints,
+        op: Operation,
+        writes: bool,
+        atomic: bool,
+    ) -> None:
+        now = self._stretch
+        bad = (marks.written[places] == now) & (marks.writer[places] != warp)
+        if atomic:
+            bad &= ~marks.atomic[places]
+        self._tell(bad, places, marks.store, memory, op, "stores" if writes else "loads", "stored")
+        if writes and not atomic:
+            bad = (marks.read[places] == now) & (marks.reader[places] != warp)
+            self._tell(bad, places, marks.load, memory, op, "stores", "loaded")
+
+    def _tell(
+        self,
+        bad: Ints,
+        places: Ints,
+        numbers: Ints,
+        memory: WatchedMemory,
+        op: Operation,
+        now: str,
+        before: str,
+    ) -> None:
+        if not bad.any():
+            return
+        place = int(places[np.argmax(bad)])
+        other = list(self._ops.values())[int(numbers[place])][1]
+        key = (id(op), id(other), before)
+        if key not in self._found:
+            message = (
+                f"'{op.name}' op {now} {memory.space.value} {place:#x}, which another warp has"
+                f" {before} with no barrier of all work items between them"
+            )
+            note = Note(f"'{other.name}' op {before} it", other.loc)
+            found = Diagnostic("PTO-R041", message, op.loc, notes=(note,), help=_HELP)
+            self._found[key] = found
+
+    def _same_store(self, memory: WatchedMemory, items: Items, at: Pointers, op: Operation) -> None:
+        first, counts = np.unique(at.addresses, return_counts=True)
+        if (counts < 2).all() or (id(op), id(op), "same") in self._found:
+            return
+        place, count = int(first[np.argmax(counts)]), int(counts.max())
+        message = (
+            f"'{op.name}' op: {count} work items store {memory.space.value} {place:#x} at once;"
+            " which of them wins is not defined"
+        )
+        self._found[id(op), id(op), "same"] = Diagnostic(
+            "PTO-R042", message, op.loc, severity="warning"
+        )
+
+    def _mark(
+        self, marks: _Marks, places: Ints, warp: Ints, number: int, writes: bool, atomic: bool
+    ) -> None:
+        now = self._stretch
+        if writes:
+            marks.written[places], marks.writer[places] = now, warp
+            marks.store[places], marks.atomic[places] = number, atomic
+            return
+        again = (marks.read[places] == now) & (marks.reader[places] != warp)
+        marks.reader[places] = np.where(again, _SEVERAL, warp)
+        marks.read[places], marks.load[places] = now, number
+
+
+_HELP = "put pto.syncthreads between them, or use an atomic update"

@@ -1,0 +1,429 @@
+"""Work items on the reference engine: one instruction for all active items of a launch, then the
+next. A value is an array with an entry for each item; where items part ways, each way runs with
+those that take it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, MutableMapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pto.core.errors import PtoError, fail
+from pto.core.pointer import Pointer
+from pto.core.primitives import on_arrays
+from pto.ir.graph import Operation, Region, Value
+from pto.isa.meaning import Do, Known, Lane, Launch, Together
+from pto.isa.meaning.handle.view import ADD_POINTER, pointer_to
+from pto.isa.meaning.scalar.arith import kind_of
+from pto.isa.meaning.simt.items import Ints, Pointers, Size, Values
+from pto.isa.meaning.simt.launch import STORED
+from pto.isa.meaning.simt.memory import moved
+from pto.isa.row import types as t
+from pto.isa.row.traits import Control
+from pto.isa.rules.rule import Case
+from pto.isa.rules.simt import MAX_ITEMS
+from pto.run.machine.core import Core
+from pto.run.reference.code import Regs, Step, located
+from pto.run.reference.control import require_step
+from pto.verify.operation import constant
+
+if TYPE_CHECKING:
+    from pto.run.reference.compile import Compiler
+
+KEPT = "simt slots"  # a register of the core
+Frame = dict[int, Any]  # by id of a value
+Do_ = Callable[["Group", Frame], None]
+
+
+@dataclass(slots=True)
+class Group:
+    """Items that are at the same place of the program; `Items` of the meanings."""
+
+    core: Core
+    size: Size
+    active: Ints
+    kept: MutableMapping[int, Values] = field(default_factory=dict[int, Values])
+    watch: Any = None  # a `Conflicts`, where somebody looks for them
+    op: Operation | None = None
+    ticks: list[int] = field(default_factory=lambda: [0])  # of the whole launch
+
+    def of(self, active: Ints) -> Group:
+        return Group(self.core, self.size, active, self.kept, self.watch, ticks=self.ticks)
+
+    def clock(self) -> int:
+        return self.ticks[0]
+
+    def meet(self) -> None:
+        missing = self.size.items - self.active.size
+        if missing:
+            raise fail(
+                "PTO-D115",
+                f"{self.active.size} of {self.size.items} work items come to this barrier:"
+                f" {missing} took another way",
+            )
+        if self.watch is not None:
+            self.watch.meet()
+
+    def touches(self, at: Pointers, nbytes: int, *, writes: bool, atomic: bool = False) -> None:
+        if self.watch is not None:
+            self.watch.touch(self, at, nbytes, writes, atomic)
+
+    def look(self) -> None:
+        """Loops let a limit of time be noticed."""
+        if self.core.cluster.limit is not None:
+            self.core.cluster.limit.look(self.core.name)
+
+    # ---- values of all items, and of the active ones
+
+    def taken(self, value: Any) -> Any:
+        """A value as the active items see it."""
+        if isinstance(value, Pointers):
+            return Pointers(value.memory, value.addresses[self.active], value.dtype)
+        if isinstance(value, np.ndarray):
+            return value[self.active]
+        return value
+
+    def put(self, frame: Frame, to: object, found: Any) -> None:
+        frame[id(to)] = self.spread(found)
+
+    def spread(self, found: Any) -> Any:
+        """What the active items found, at their places among all."""
+        if isinstance(found, Pointers):
+            return Pointers(found.memory, self.spread(found.addresses), found.dtype)
+        if not isinstance(found, np.ndarray):
+            return found
+        if self.active.size == self.size.items:
+            return found
+        full = np.zeros((self.size.items, *found.shape[1:]), found.dtype)
+        full[self.active] = found
+        return full
+
+    def merged(self, old: Any, new: Any) -> Any:
+        """The new value where items are active, else the old one."""
+        if isinstance(new, Pointers) and isinstance(old, Pointers):
+            if new.memory is not old.memory:
+                raise fail("PTO-M116", "work items point into different memories")
+            return Pointers(new.memory, self.merged(old.addresses, new.addresses), new.dtype)
+        if not isinstance(new, np.ndarray) or not isinstance(old, np.ndarray):
+            return new
+        full = old.copy()
+        full[self.active] = new[self.active]
+        return full
+
+
+# ---- launches
+
+
+def launch(c: Compiler, op: Operation, body: Launch) -> Step:
+    """The step of an operation that starts work items."""
+    callee = c.callee(op)
+    program = Program(c, callee)
+    ins = c.slots(op.operands)
+
+    def step(core: Core, regs: Regs) -> None:
+        values = [regs[i] for i in ins]
+        size = core.registers.get(STORED)
+        if body.sizes:
+            size, values = Size(*values[:3]), values[3:]
+        if size is None:
+            raise fail("PTO-S095", "no launch size was stored before this call")
+        if not 1 <= size.items <= MAX_ITEMS or min(size) < 1:
+            shown = " x ".join(map(str, size))
+            raise fail("PTO-S095", f"a launch has 1 to {MAX_ITEMS} work items, not {shown}")
+        kept = core.registers.setdefault(KEPT, {})
+        watch = None if c.tap is None else c.tap.conflicts(core)
+        group = Group(core, size, np.arange(size.items), kept, watch)
+        program.call(
+            group, [everywhere(v, a.type, size) for v, a in zip(values, program.args, strict=True)]
+        )
+
+    return step
+
+
+def everywhere(value: Any, type: t.Type, size: Size) -> Any:
+    """One value, for every item."""
+    value = pointer_to(value)
+    if isinstance(value, Pointer):
+        addresses = np.full(size.items, value.address, np.int64)
+        return Pointers(value.memory, addresses, value.dtype)
+    if isinstance(type, t.Scalar):
+        return np.full(size.items, value, kind_of(type))
+    return value
+
+
+def alone(case: Case, body: Together) -> Callable[..., Any]:
+    """A work item of its own: what the scalar unit does with such an instruction."""
+    fn, one = body.make(case), Size(1, 1, 1)
+    types = [v.type for v in case.op.operands]
+
+    def run(core: Core, *given: Any) -> Any:
+        group = Group(core, one, np.arange(1))
+        found = fn(group, *(everywhere(v, ty, one) for v, ty in zip(given, types, strict=True)))
+        return None if found is None else number(found, 0, case.op.results[0].type)
+
+    return run
+
+
+# ---- programs
+
+
+class Program:
+    """A function as work items run it: made once, run with any group of them."""
+
+    def __init__(self, c: Compiler, function: Operation) -> None:
+        self._c = c
+        block = function.regions[0].block
+        self.args = block.args
+        self._body = _Body(c, function.regions[0])
+        self._results = block.ops[-1].operands if block.ops else []
+
+    def call(self, group: Group, values: Sequence[Any]) -> list[Any]:
+        frame: Frame = {id(a): v for a, v in zip(self.args, values, strict=True)}
+        self._body.run(group, frame)
+        return [frame[id(v)] for v in self._results]
+
+
+class _Body:
+    """The operations of a region, but the last one, which hands values on."""
+
+    def __init__(self, c: Compiler, region: Region) -> None:
+        ops = region.block.ops
+        ends = bool(ops) and ops[-1].control is not None and ops[-1].control.is_terminator
+        self.last = ops[-1].operands if ends else []
+        self._steps = [(op, _step(c, op)) for op in (ops[:-1] if ends else ops)]
+
+    def run(self, group: Group, frame: Frame) -> None:
+        for op, step in self._steps:
+            group.op = op
+            group.ticks[0] += 1
+            try:
+                step(group, frame)
+            except PtoError as error:
+                raise located(error, op) from None
+
+
+def _step(c: Compiler, op: Operation) -> Do_:
+    made = _CONTROL.get(op.control) if op.control is not None else None
+    if made is not None:
+        return made(c, op)
+    row = op.row
+    if row is None or row.body is None or op.control is not None:
+        message = f"'{op.name}' op is parsed and checked, but not executed by work items yet"
+        raise fail("PTO-X020", message, loc=op.loc)
+    case = Case(op, row, c.profile, constant)
+    body = row.body
+    if isinstance(body, Together):
+        return _together(op, body.make(case))
+    if isinstance(body, Lane):
+        return _lane(case, body)
+    if isinstance(body, Known):
+        return _known(op, body.value(case))
+    if body is ADD_POINTER:
+        return _together(op, moved(case))
+    if isinstance(body, Do) and not body.blocks:
+        return _one_by_one(case, body)
+    raise fail("PTO-X020", f"'{op.name}' op is not for work items", loc=op.loc)
+
+
+def _together(op: Operation, fn: Callable[..., Any]) -> Do_:
+    def step(group: Group, frame: Frame) -> None:
+        found = fn(group, *(group.taken(frame[id(v)]) for v in op.operands))
+        if op.results:
+            type = op.results[0].type
+            group.put(frame, op.results[0], _of_type(found, type))
+
+    return step
+
+
+def _kind(type: t.Type) -> np.dtype[Any]:
+    return kind_of(type.elem if isinstance(type, t.Vector) else type)
+
+
+def _of_type(found: Any, type: t.Type) -> Any:
+    """The low bits, as the type of the result has them."""
+    if not isinstance(found, np.ndarray) or not isinstance(type, t.Scalar | t.Vector):
+        return found
+    kind = _kind(type)
+    return (
+        found.astype(np.uint8).astype(kind)
+        if kind == np.bool_ and found.dtype != kind
+        else (found.astype(kind, copy=False))
+    )
+
+
+def _lane(case: Case, body: Lane) -> Do_:
+    op, fn = case.op, on_arrays(body.function(case))
+
+    def step(group: Group, frame: Frame) -> None:
+        values = [group.taken(frame[id(v)]) for v in op.operands]
+        if body.needs is not None and body.refused is not None:
+            bad = np.flatnonzero(~np.asarray(body.needs(*values)))
+            if bad.size:
+                raise body.refused(*(v[bad[0]] for v in values))
+        found = fn(*values)
+        for result, each in zip(
+            op.results, found if len(op.results) > 1 else (found,), strict=True
+        ):
+            group.put(frame, result, _of_type(np.asarray(each), result.type))
+
+    return step
+
+
+def _known(op: Operation, value: Any) -> Do_:
+    result = op.results[0]
+
+    def step(group: Group, frame: Frame) -> None:
+        shape = (group.size.items, *np.shape(value))
+        if isinstance(result.type, t.Scalar | t.Vector):
+            frame[id(result)] = np.broadcast_to(np.asarray(value, _kind(result.type)), shape)
+        else:
+            frame[id(result)] = value
+
+    return step
+
+
+# ---- what has no form for many items: one after the other
+
+
+def number(value: Any, n: int, type: t.Type) -> Any:
+    """The value of one item as the scalar unit has it."""
+    if isinstance(value, Pointers):
+        return Pointer(value.memory, int(value.addresses[n]), value.dtype)
+    if not isinstance(value, np.ndarray) or not isinstance(type, t.Scalar):
+        return value[n] if isinstance(value, np.ndarray) else value
+    return int(value[n]) if value.dtype.kind in "biu" else value[n]
+
+
+def _one_by_one(case: Case, body: Do) -> Do_:
+    op, fn = case.op, body.make(case)
+    groups = [(o.variadic, case.op.group(o.name)) for o in case.row.operands]
+
+    def step(group: Group, frame: Frame) -> None:
+        seen = {id(v): group.taken(frame[id(v)]) for v in op.operands}
+        found: list[Any] = []
+        for n in range(group.active.size):
+            own = [
+                (several, [number(seen[id(v)], n, v.type) for v in values])
+                for several, values in groups
+            ]
+            given = [each if several else each[0] if each else None for several, each in own]
+            found.append(fn(group.core, *given))
+        for k, result in enumerate(op.results):
+            each = [f[k] for f in found] if len(op.results) > 1 else found
+            group.put(frame, result, _gathered(each, result.type))
+
+    return step
+
+
+def _gathered(found: list[Any], type: t.Type) -> Any:
+    if isinstance(found[0], Pointer):
+        if any(p.memory is not found[0].memory for p in found):
+            raise fail("PTO-M116", "work items point into different memories")
+        addresses = np.array([p.address for p in found], np.int64)
+        return Pointers(found[0].memory, addresses, found[0].dtype)
+    if isinstance(type, t.Scalar):
+        return np.array(found, kind_of(type))
+    own = np.empty(len(found), object)
+    own[:] = found
+    return own
+
+
+# ---- control flow
+
+
+def _if(c: Compiler, op: Operation) -> Do_:
+    arms = [_Body(c, region) if region.blocks else None for region in op.regions]
+
+    def step(group: Group, frame: Frame) -> None:
+        holds = group.taken(frame[id(op.operands[0])]).astype(np.bool_)
+        found: list[Any] = [None] * len(op.results)
+        for arm, chosen in zip(arms, (holds, ~holds), strict=False):
+            if arm is None or not chosen.any():
+                continue
+            part = group.of(group.active[chosen])
+            arm.run(part, frame)
+            for n, value in enumerate(arm.last):
+                new = frame[id(value)]
+                found[n] = new if found[n] is None else part.merged(found[n], new)
+        for result, value in zip(op.results, found, strict=True):
+            frame[id(result)] = value
+
+    return step
+
+
+def _carry(group: Group, frame: Frame, to: Sequence[Value], sources: Sequence[Value]) -> None:
+    found = [group.merged(frame.get(id(a)), frame[id(v)]) for a, v in zip(to, sources, strict=True)]
+    for a, value in zip(to, found, strict=True):
+        frame[id(a)] = value
+
+
+def _for(c: Compiler, op: Operation) -> Do_:
+    body = _Body(c, op.regions[0])
+    counter, *carried = op.regions[0].block.args
+    lower, upper, by, *inits = op.operands
+
+    def step(group: Group, frame: Frame) -> None:
+        at = np.array(frame[id(lower)])
+        end, stride = frame[id(upper)], frame[id(by)]
+        require_step(int(group.taken(stride).min()))
+        for a, v in zip(carried, inits, strict=True):
+            frame[id(a)] = frame[id(v)]
+        live = group.active[at[group.active] < end[group.active]]
+        while live.size:
+            part = group.of(live)
+            frame[id(counter)] = at.copy()
+            body.run(part, frame)
+            _carry(part, frame, carried, body.last)
+            at[live] += stride[live]
+            live = live[at[live] < end[live]]
+            group.look()
+        for result, a in zip(op.results, carried, strict=True):
+            frame[id(result)] = frame[id(a)]
+
+    return step
+
+
+def _while(c: Compiler, op: Operation) -> Do_:
+    before, after = (_Body(c, region) for region in op.regions)
+    asked, told = (region.block.args for region in op.regions)
+    condition, *passed = before.last
+
+    def step(group: Group, frame: Frame) -> None:
+        for a, v in zip(asked, op.operands, strict=True):
+            frame[id(a)] = frame[id(v)]
+        live = group.active
+        while live.size:
+            part = group.of(live)
+            before.run(part, frame)
+            _carry(part, frame, op.results, passed)
+            live = live[frame[id(condition)][live].astype(np.bool_)]
+            if live.size:
+                part = group.of(live)
+                for a, v in zip(told, passed, strict=True):
+                    frame[id(a)] = frame[id(v)]
+                after.run(part, frame)
+                _carry(part, frame, asked, after.last)
+            group.look()
+
+    return step
+
+
+def _call(c: Compiler, op: Operation) -> Do_:
+    program = Program(c, c.callee(op))
+
+    def step(group: Group, frame: Frame) -> None:
+        found = program.call(group, [frame[id(v)] for v in op.operands])
+        for result, value in zip(op.results, found, strict=True):
+            frame[id(result)] = value
+
+    return step
+
+
+_CONTROL: dict[Control, Callable[[Compiler, Operation], Do_]] = {
+    Control.IF: _if,
+    Control.FOR: _for,
+    Control.WHILE: _while,
+    Control.CALL: _call,
+}

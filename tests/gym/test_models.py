@@ -1,0 +1,169 @@
+"""`pto models` on a miniature checkout: rules, data, goldens, engines, ranks."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pto.cli.main import main
+
+RULES = """\
+CASE_INT_SCALAR_DEFAULTS = {"scale": {"v3": 2}}
+SAMPLE_CASE_INT_SCALAR_DEFAULTS = {"tiny": {"scale": {"v3": 3}}}
+SAMPLE_CASE_OUTPUT_PARAMS = {}
+CASE_COMPARE_PREFIX_COUNTS = {}
+def _pointer_count_minimums_for_case(sample, case):
+    return {"v1": 40} if case == "scale" else {}
+def _integer_scalar_default_value(case, name, kind, sample):
+    return 1
+def _default_eps_for_cpp_type(kind):
+    return {"half": 1e-2, "float": 1e-4}[kind]
+def _default_bf16_max_ulp_for_cpp_type(kind):
+    return 1
+"""
+GOLDEN = """\
+import re
+import numpy as np
+text = open("main.cpp").read()
+count = {n: int(c) for n, c in re.findall(r"elemCount_(v\\d) = (\\d+);", text)}
+assert "sizeof(float)" in text and open("outputs.txt").read().split() == ["v2"]
+times = int(re.search(r"int32_t v3 = (\\d+);", text)[1])
+x = np.arange(count["v1"], dtype=np.float32)
+x.tofile("v1.bin")
+np.zeros(count["v2"], np.float32).tofile("v2.bin")
+golden = np.zeros(count["v2"], np.float32)
+golden[:32] = x[:32] * times * FACTOR
+golden.tofile("golden_v2.bin")
+"""
+TILE = (
+    "!pto.tile_buf<loc=vec, dtype=f32, rows=1, cols=32, v_row=1, v_col=32, blayout=row_major,"
+    " slayout=none_box, fractal=512, pad=0>"
+)
+VIEW = "!pto.partition_tensor_view<1x32xf32>"
+SCALE = f"""
+module attributes {{pto.target_arch = "a5"}} {{
+  func.func @scale(%x: !pto.ptr<f32>, %y: !pto.ptr<f32>, %n: i32)
+      attributes {{pto.kernel_kind = #pto.kernel_kind<vector>}} {{
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c32 = arith.constant 32 : index
+    %at = arith.constant 0 : i64
+    %k = arith.sitofp %n : i32 to f32
+    %xv = pto.make_tensor_view %x, shape = [%c1, %c32], strides = [%c32, %c1]
+      : !pto.tensor_view<?x?xf32>
+    %yv = pto.make_tensor_view %y, shape = [%c1, %c32], strides = [%c32, %c1]
+      : !pto.tensor_view<?x?xf32>
+    %a = pto.partition_view %xv, offsets = [%c0, %c0], sizes = [%c1, %c32]
+      : !pto.tensor_view<?x?xf32> -> {VIEW}
+    %b = pto.partition_view %yv, offsets = [%c0, %c0], sizes = [%c1, %c32]
+      : !pto.tensor_view<?x?xf32> -> {VIEW}
+    %t = pto.alloc_tile addr = %at : {TILE}
+    pto.tload ins(%a : {VIEW}) outs(%t : {TILE})
+    pto.tmuls ins(%t, %k : {TILE}, f32) outs(%t : {TILE})
+    pto.tstore ins(%t : {TILE}) outs(%b : {VIEW})
+    return
+  }}
+}}
+"""
+PUSH = """
+module attributes {pto.target_arch = "a5"} {
+  func.func @push(%x: !pto.ptr<i32>, %rank: i32, %table: !pto.ptr<i64>)
+      attributes {pto.kernel_kind = #pto.kernel_kind<vector>} {
+    %c1 = arith.constant 1 : index
+    %c0 = arith.constant 0 : index
+    %one = arith.constant 1 : i32
+    %r = arith.index_cast %rank : i32 to index
+    %peer = arith.subi %c1, %r : index
+    %d = func.call @distance(%table, %peer) : (!pto.ptr<i64>, index) -> index
+    %p = pto.addptr %x, %d : !pto.ptr<i32> -> !pto.ptr<i32>
+    %v = pto.make_tensor_view %p, shape = [%c1, %c1], strides = [%c1, %c1]
+      : !pto.tensor_view<?x?xi32>
+    %s = pto.partition_view %v, offsets = [%c0, %c0], sizes = [%c1, %c1]
+      : !pto.tensor_view<?x?xi32> -> !pto.partition_tensor_view<1x1xi32>
+    pto.comm.tnotify(%s, %one : !pto.partition_tensor_view<1x1xi32>, i32)
+      {notifyOp = #pto<notify_op atomic_add>}
+    return
+  }
+  func.func private @distance(%table: !pto.ptr<i64>, %peer: index) -> index {
+    %two = arith.constant 2 : index
+    %four = arith.constant 4 : index
+    %size = arith.constant 4 : i64
+    %rank = pto.load_scalar %table[%two] : !pto.ptr<i64> -> i64
+    %r = arith.index_cast %rank : i64 to index
+    %at = arith.addi %four, %r : index
+    %to = arith.addi %four, %peer : index
+    %here = pto.load_scalar %table[%at] : !pto.ptr<i64> -> i64
+    %there = pto.load_scalar %table[%to] : !pto.ptr<i64> -> i64
+    %bytes = arith.subi %there, %here : i64
+    %n = arith.divsi %bytes, %size : i64
+    %i = arith.index_cast %n : i64 to index
+    return %i : index
+  }
+}
+"""
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    model = tmp_path / "test" / "samples" / "Tiny"
+    (model / "kernels" / "aiv").mkdir(parents=True)
+    scripts = tmp_path / "test" / "npu_validation" / "scripts"
+    scripts.mkdir(parents=True)
+    (scripts / "generate_testcase.py").write_text(RULES)
+    (model / "kernels" / "scale.pto").write_text(SCALE)
+    (model / "scale_golden.py").write_text(GOLDEN.replace("FACTOR", "1"))
+    (model / "kernels" / "aiv" / "plain.pto").write_text(SCALE)
+    (model / "kernels" / "aiv" / "push.pto").write_text(PUSH)
+    return tmp_path
+
+
+def results(path: Path, capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, dict]:
+    main(["models", str(path), "-j", "1", "--json", *words])
+    found = json.loads(capsys.readouterr().out)
+    return {case["name"].rpartition("/")[2]: case for case in found["cases"]}
+
+
+def test_goldens_judge_where_there_are_some_and_engines_agree(
+    checkout: Path, capsys: pytest.CaptureFixture[str]
+):
+    found = results(checkout, capsys)
+    assert {n: (c["status"], c["judged"]) for n, c in found.items()} == {
+        "scale": ("passed", "golden"),
+        "plain": ("passed", "engines"),
+        "push": ("passed", "engines"),
+    }
+
+
+def test_a_golden_that_says_otherwise_fails_the_kernel(
+    checkout: Path, capsys: pytest.CaptureFixture[str]
+):
+    script = checkout / "test" / "samples" / "Tiny" / "scale_golden.py"
+    script.write_text(GOLDEN.replace("FACTOR", "2"))
+    found = results(checkout, capsys, "-k", "scale")["scale"]
+    assert (found["status"], found["stage"]) == ("failed", "compare")
+    assert found["difference"]["differing"] == 31  # 0 is 0 however often
+    assert found["difference"]["got"] == "3.0"
+
+
+def test_a_broken_script_is_told_and_the_others_run(
+    checkout: Path, capsys: pytest.CaptureFixture[str]
+):
+    (checkout / "test" / "samples" / "Tiny" / "scale_golden.py").write_text("raise ValueError(7)")
+    found = results(checkout, capsys, "-k", "scale or plain")
+    assert found["scale"]["status"] == "not run"
+    assert found["scale"]["findings"][0]["code"] == "PTO-U065"
+    assert found["plain"]["status"] == "passed"
+
+
+def test_sanitized_kernels_have_their_flags_inserted(
+    checkout: Path, capsys: pytest.CaptureFixture[str]
+):
+    found = results(checkout, capsys, "--sanitize")
+    assert {c["status"] for c in found.values()} == {"passed"}
+
+
+def test_a_folder_without_models_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    assert main(["models", str(tmp_path)]) == 2
+    assert "PTO-U060" in capsys.readouterr().err
