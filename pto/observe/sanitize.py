@@ -203,12 +203,13 @@ class Sanitizer(Observer):
             found = shadow.stores(cells, thread.index, time, clock)
         else:
             found = shadow.stores(cells, thread.index, time, clock, combined)
-        space, own_order = access.memory.space, self._profile.sync.own_order
+        space = access.memory.space
+        keeps = self._profile.sync.keeps_order(thread.pipe, space.value, _nbytes(access))
         for conflict in found:
             barrier = ""
             if conflict.thread == thread.index:
                 # its own other operand, or a unit that keeps order with itself here
-                if conflict.time == time or (thread.pipe, space.value) in own_order:
+                if conflict.time == time or keeps:
                     continue
                 if scope is not None and conflict.time in scope:
                     barrier = scope.missing(conflict, moment.op, is_scalar, access.writes)
@@ -414,3 +415,8 @@ def launch_sanitized(module: Module, **options: Any) -> Report:
     if verdict.report is None or any(d.severity == "error" for d in verdict.findings):
         raise PtoError(*verdict.findings)
     return verdict.report
+
+
+def _nbytes(access: Access) -> int:
+    elements = access.array if access.array is not None else access.places
+    return 0 if elements is None else elements.size * access.width

@@ -37,7 +37,8 @@ SYNC = Sync(
     buffer_ids=0,  # get_buf and rls_buf are a5's
     queue_depth=32,  # hw_profiles.yaml#families.a2a3.pipe_queue_depth
     memory_ordered=frozenset({"S"}),  # V needs barriers: decisions.md, order in a pipe
-    own_order=npu.FIXPIPE_ORDER,  # not L0C: PTOAS puts a barrier of M between dependent products
+    # A product of ten boxes of 16 x 16 or more has settled when the next one reads it: decisions.md
+    own_order=npu.FIXPIPE_ORDER | {("M", "l0c", 10 * 1024)},
     cross_core="modes",  # FFTS: all cubes or vectors, the vector pair, broadcast or reduce
     cross_core_counter_max=15,  # four bits a flag
     second_vector_id_offset=0,

@@ -87,8 +87,9 @@ class Sync:
     buffer_ids: int  # for get_buf and rls_buf; 0: the target has none
     queue_depth: int  # operations a pipe holds before its issuer stalls
     memory_ordered: frozenset[str]  # pipes that see their own earlier writes without a barrier
-    # Of other pipes, buffers (fields of `Buffers`) that they keep in order with themselves.
-    own_order: frozenset[tuple[str, str]]
+    # Of other pipes, buffers (fields of `Buffers`) that they keep in order with themselves where an
+    # instruction touches at least so many bytes.
+    own_order: frozenset[tuple[str, str, int]]
     cross_core: Literal["modes", "one_to_one"]
     cross_core_counter_max: int | None  # a set beyond this is an overflow; None: no counter
     second_vector_id_offset: int  # how the cube addresses vector sub-block 1; 0: it cannot
@@ -101,6 +102,10 @@ class Sync:
     # that nothing orders after the wait before it), "shared-source-id" (two flags of one source
     # pipe and id at a time).
     flag_warnings: frozenset[str] = frozenset()
+
+    def keeps_order(self, pipe: str, buffer: str, nbytes: int) -> bool:
+        """Whether a pipe needs no barrier between its own instructions on a buffer of a core."""
+        return any((pipe, buffer) == rule[:2] and nbytes >= rule[2] for rule in self.own_order)
 
 
 @dataclass(frozen=True, slots=True)

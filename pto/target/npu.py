@@ -36,4 +36,4 @@ def as_in_manual(pipes: tuple[Pipe, ...]) -> tuple[Pipe, ...]:
 
 
 # A table of the fixpipe buffer is loaded and used with no barrier of FIX: PTO-Gym, fixpipe cases.
-FIXPIPE_ORDER = frozenset({("FIX", "fixpipe")})
+FIXPIPE_ORDER = frozenset({("FIX", "fixpipe", 0)})

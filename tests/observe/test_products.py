@@ -6,7 +6,10 @@ import numpy as np
 import pytest
 
 from pto.ir.text.parser import parse
+from pto.ir.text.printer import print_module
 from pto.observe import sanitize
+from pto.plan.sync import insert
+from pto.target.profile import profile
 from tests.observe.catalogue import HERE
 
 _FIRST = "pto.tmatmul ins(%a, %b : !left, !right) outs(%c : !acc)"
@@ -28,6 +31,30 @@ def _codes(arch: str, *between: str) -> set[str]:
 def test_dependent_products(arch: str, needs: bool) -> None:
     assert _codes(arch) == ({"PTO-R004"} if needs else set())
     assert _codes(arch, _BARRIER) == set()
+
+
+def _products(rows: int, cols: int, *between: str) -> str:
+    acc = (
+        f"!pto.tile_buf<acc, {rows}x{cols}xf32, blayout=col_major, slayout=row_major, fractal=1024>"
+    )
+    left = f"!pto.tile_buf<left, {rows}x32xf16, slayout=row_major>"
+    right = f"!pto.tile_buf<right, 32x{cols}xf16, slayout=col_major>"
+    lines = [_FIRST, *between, _MORE]
+    for word, type in (("!acc", acc), ("!left", left), ("!right", right)):
+        lines = [line.replace(word, type) for line in lines]
+    given = f"%a: {left}, %b: {right}, %c: {acc}"
+    head = 'module attributes {pto.target_arch = "a3"} {'
+    return "\n".join([head, f"func.func @f({given}) {{", *lines, "return", "}", "}"])
+
+
+@pytest.mark.parametrize(
+    ("rows", "cols", "needs"),
+    [(32, 32, True), (48, 48, True), (32, 80, False), (64, 64, False), (128, 256, False)],
+)
+def test_large_products_settle_by_themselves_on_a3(rows: int, cols: int, needs: bool) -> None:
+    """Ten boxes of 16 x 16: 2 x 5 are enough, 3 x 3 are not."""
+    made = print_module(insert(parse(_products(rows, cols)), profile("a2a3")))
+    assert ("<PIPE_M>" in made) is needs
 
 
 _TO_FIX = '["PIPE_M", "PIPE_FIX", "EVENT_ID0"]'

@@ -12,6 +12,7 @@ from pto.core.memory import Space
 from pto.ir.graph import Operation, Value
 from pto.isa.meaning.handle import config
 from pto.isa.meaning.tile import img2col, rearrange
+from pto.isa.row import types as t
 from pto.isa.row.instr import Instr
 from pto.isa.row.order import Free, Pop
 from pto.isa.row.pipe_of import inner_flags, pipe_of
@@ -39,6 +40,7 @@ class Access:
 
     place: Stretch | Window
     writes: bool
+    least: int = 0  # bytes that it touches in any case
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -105,7 +107,8 @@ class Effects:
         window = self.outside.of(value)
         if window is not None:
             yield Access(window, writes)
-        yield from (Access(stretch, writes) for stretch in self.storage.of(value))
+        least = _valid_bytes(value.type)
+        yield from (Access(stretch, writes, least) for stretch in self.storage.of(value))
 
     def _taken(self, op: Operation, pipe: str) -> Iterator[Access]:
         """A pop copies its slot, or is a name for it, which touches nothing."""
@@ -128,3 +131,11 @@ def _popped_values(function: Operation) -> list[Value]:
 
 # The slots of queues, wherever they are.
 _SLOTS = Stretch(Space.GM, 0, 1)
+
+
+def _valid_bytes(type: t.Type) -> int:
+    """Of a tile whose valid region is known."""
+    if not isinstance(type, t.TileBuf):
+        return 0
+    rows, cols = type.tile.valid
+    return 0 if rows is None or cols is None else rows * cols * type.tile.itemsize

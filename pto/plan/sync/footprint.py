@@ -13,6 +13,7 @@ from pto.plan.sync.clocks import Times, until
 from pto.plan.sync.effects import PIPES, Work
 from pto.plan.sync.outside import Outside, Turns, Window
 from pto.plan.sync.storage import Stretch
+from pto.target.facts import Sync
 
 _READ, _WRITTEN = 0, 1
 
@@ -30,11 +31,9 @@ class Footprint:
     Marks of later times than are asked for are left over from a way that was given up.
     """
 
-    def __init__(
-        self, works: Iterable[Work], outside: Outside, own_order: frozenset[tuple[str, str]]
-    ) -> None:
+    def __init__(self, works: Iterable[Work], outside: Outside, sync: Sync) -> None:
         self._outside = outside
-        self._own_order = own_order
+        self._sync = sync
         edges: dict[Space, set[int]] = {}
         for work in works:
             for access in work.accesses:
@@ -79,7 +78,8 @@ class Footprint:
             if isinstance(place, Window):
                 self._outside_before(place, writes, last, turns, found)
                 continue
-            own = work.pipe if (PIPES[work.pipe], place.space.value) in self._own_order else -1
+            pipe_name, space = PIPES[work.pipe], place.space.value
+            own = work.pipe if self._sync.keeps_order(pipe_name, space, access.least) else -1
             for cell in self._of(place):
                 for pipe, marks in enumerate(cell):
                     if pipe != own:

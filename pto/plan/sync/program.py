@@ -92,7 +92,6 @@ class _Function:
         self.used = used
         self.function = plan.function
         self.profile = profile
-        self._own_order = profile.sync.own_order
         self.ordered = frozenset(NUMBER[pipe] for pipe in profile.sync.memory_ordered)
         self.outside = Outside(plan.function)
         storage = Storage(plan, starts, profile)
@@ -126,7 +125,7 @@ class _Function:
         works = [item.work for item in walk(items) if isinstance(item, Leaf)]
         places, stops = Places(items, self.profile.sync, self.used), list[Item]()
         while True:
-            footprint = Footprint(works, self.outside, self._own_order)
+            footprint = Footprint(works, self.outside, self.profile.sync)
             placer = Placer(footprint, self.ordered, stops)
             placer.place(items)
             ids, without = allocate(placer.fences.flags, places, self.profile.sync.event_ids)
