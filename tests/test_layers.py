@@ -25,6 +25,7 @@ LAYERS = {
     "cxx": 8,
     "view": 9,
     "cli": 10,
+    "lsp": 10,
     "pytest_plugin": 10,
     "__init__": 11,
     "__main__": 11,

@@ -37,6 +37,7 @@ NAVIGATION: list[tuple[str, Any]] = [
             ("The sanitizer", "guide/sanitizer.md"),
             ("Testing and debugging", "guide/testing.md"),
             ("Python kernels on the command line", "guide/command_line.md"),
+            ("In an editor", "guide/editor.md"),
             ("Bring your C++ kernel", "guide/cpp.md"),
         ],
     ),

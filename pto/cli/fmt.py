@@ -11,6 +11,7 @@ from pto.cli.check import program_files
 from pto.core.errors import PtoError, fail
 from pto.core.output import write_whole
 from pto.ir.graph import Module
+from pto.ir.text.comments import formatted
 from pto.ir.text.parser import parse, read_source
 from pto.ir.text.printer import print_module
 from pto.verify.target import judge
@@ -19,7 +20,7 @@ EXAMPLES = """\
   pto fmt kernel.pto                 print it in the stable form
   pto fmt --generic kernel.pto       print MLIR's generic form, which any MLIR tool reads
   pto fmt --cpp kernel.pto > k.cpp   as C++ for the PTO header library, tiles placed, pipes ordered
-  pto fmt --write src/               rewrite every .pto file below src/ (comments are not kept)
+  pto fmt --write src/               rewrite every .pto file below src/
   pto fmt --check src/               exit 1 if a file is not in the stable form
   pto fmt k.py:softmax --arg x=zeros:100x128 --arg y=zeros:100x128
                                      the .pto text of a kernel in Python
@@ -32,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     form.add_argument("--generic", action="store_true", help="MLIR's generic form")
     form.add_argument("--cpp", action="store_true", help="C++ for the PTO header library")
     group = parser.add_mutually_exclusive_group()
-    group.add_argument("--write", action="store_true", help="change the files; drops comments")
+    group.add_argument("--write", action="store_true", help="change the files")
     group.add_argument("--check", action="store_true", help="only say which files would change")
     parser.add_argument("--profile", metavar="P", help="of a Python kernel, or of C++")
     program.add_arguments(parser)
@@ -56,7 +57,10 @@ def run(args: argparse.Namespace) -> int:
     changed = 0
     for path in files:
         before = read_source(path)
-        after = print_module(parse(before, str(path)), generic=args.generic)
+        if args.generic:
+            after = print_module(parse(before, str(path)), generic=True)
+        else:
+            after = formatted(before, str(path))
         changed += before != after
         _deliver(path, before, after, args)
     return 1 if args.check and changed else 0

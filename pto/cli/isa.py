@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
     elif args.coverage:
         console.write(_coverage(chosen))
     elif args.name:
-        console.write(_page(chosen[0]))
+        console.write(page(chosen[0]))
     else:
         console.write(_listing(chosen))
     return 0
@@ -92,7 +92,7 @@ def _listing(rows: Sequence[Instr]) -> list[Piece]:
     return out
 
 
-def _page(row: Instr) -> list[Piece]:
+def page(row: Instr) -> list[Piece]:
     out: list[Piece] = [("title", f"{row.name}"), ("", f"  {row.meaning}\n")]
     out += _line("family", f"{row.family.name}: {row.family.meaning}")
     if row.aliases:

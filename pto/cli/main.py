@@ -27,6 +27,7 @@ VERBS = {
     "plan": "where each tile lies in its buffer, and how full that makes it",
     "sync": "put flags and barriers into a program that leaves them to a compiler",
     "fmt": "print a program in one stable form, or as generic MLIR",
+    "lsp": "a language server: findings, pages and completion in an editor",
     "cxx": "C++ kernels: the header, and system tests of C++ projects",
     "gym": "run a checkout of PTO-Gym by its own generators and judges",
     "models": "run the kernels of whole models, on both engines, by their goldens",

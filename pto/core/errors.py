@@ -8,6 +8,7 @@ not live here.
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -95,9 +96,17 @@ def fail(code: str, message: str, *, loc: Loc | None = None, help: str | None = 
     return PtoError(Diagnostic(code, message, loc, help=help))
 
 
+_MEANT = "did you mean"
+
+
 def nearest(word: str, known: Iterable[str]) -> str | None:
     """A help line that names the closest known words, or None when nothing is close."""
     close = difflib.get_close_matches(word, list(known), n=3, cutoff=0.6)
     if not close:
         return None
-    return "did you mean " + " or ".join(f"`{c}`" for c in close) + "?"
+    return f"{_MEANT} " + " or ".join(f"`{c}`" for c in close) + "?"
+
+
+def suggestions(help: str | None) -> list[str]:
+    """The words that a help line of `nearest` names."""
+    return re.findall(r"`([^`]+)`", help) if help and help.startswith(_MEANT) else []

@@ -19,13 +19,17 @@ if TYPE_CHECKING:
 
 
 class Source:
-    """A source text; turns offsets into lines and columns when somebody asks."""
+    """A source text; turns offsets into lines and columns when somebody asks.
 
-    __slots__ = ("_starts", "file", "text")
+    A text that is a part of a file has `first` lines of it before its own.
+    """
 
-    def __init__(self, file: str, text: str) -> None:
+    __slots__ = ("_starts", "file", "first", "text")
+
+    def __init__(self, file: str, text: str, first: int = 0) -> None:
         self.file = file
         self.text = text
+        self.first = first
         self._starts: list[int] | None = None
 
     def loc(self, start: int, end: int | None = None) -> Loc:
@@ -34,7 +38,9 @@ class Source:
             self._starts += [i + 1 for i, ch in enumerate(self.text) if ch == "\n"]
         row = bisect_right(self._starts, start) - 1
         col = start - self._starts[row] + 1
-        return Loc(self.file, row + 1, col, None if end is None else col + max(1, end - start))
+        return Loc(
+            self.file, self.first + row + 1, col, None if end is None else col + max(1, end - start)
+        )
 
 
 class Span:

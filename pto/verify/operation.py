@@ -15,7 +15,8 @@ from pto.target.check import check_feature, check_tile
 from pto.target.facts import Profile
 
 
-def check(module: Module, profile: Profile) -> list[Diagnostic]:
+def check(module: Module | Operation, profile: Profile) -> list[Diagnostic]:
+    """Of a whole program, or of one function."""
     findings: list[Diagnostic] = []
     seen: set[int] = set()
     legal = _Legal()

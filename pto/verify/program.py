@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pto.core.errors import Diagnostic
 from pto.ir.graph import Module
 from pto.target.facts import Profile
 from pto.verify import buffers, flags, functions, masks, operation, pipes, queues, scopes, simt
 
 
-def verify(module: Module, profile: Profile, *, level: int = 3) -> list[Diagnostic]:
+def verify(
+    module: Module,
+    profile: Profile,
+    *,
+    level: int = 3,
+    known: Sequence[Diagnostic] | None = None,
+) -> list[Diagnostic]:
     """Four stages per operation (type, shape, layout, profile), then how operations stand together.
 
     `level` 3 is a program that places its own tiles where it wants to; at level 2 a compiler plans
-    the memory, and a program that places tiles itself is refused, as PTOAS does.
+    the memory, and a program that places tiles itself is refused, as PTOAS does. An editor that
+    has judged each operation by itself already tells what is `known` of them.
     """
     found = [
-        *operation.check(module, profile),
+        *(operation.check(module, profile) if known is None else known),
         *functions.check(module),
         *scopes.check(module),
         *buffers.check(module, profile, level),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 from pto.core.errors import Diagnostic
 from pto.ir.graph import Module
@@ -27,6 +28,7 @@ def judge(
     device: str | None = None,
     edition: str = "current",
     level: int = 3,
+    by: Callable[..., list[Diagnostic]] = verify,
 ) -> tuple[Target, list[Diagnostic]]:
     """The target and every finding under it.
 
@@ -34,12 +36,12 @@ def judge(
     accepts it when the default does not.
     """
     target = target_of(module, profile=profile, device=device, edition=edition)
-    findings = verify(module, target.profile, level=level)
+    findings = by(module, target.profile, level=level)
     if target.declared or not _refuses(findings):
         return target, findings
     for name in _FALLBACKS:
         other = target_of(module, profile=name, edition=edition)
-        found = verify(module, other.profile, level=level)
+        found = by(module, other.profile, level=level)
         if not _refuses(found):
             reason = f"the program names none, and {target.profile} refuses it"
             return Target(other.profile, None, reason, declared=False), found

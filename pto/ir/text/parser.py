@@ -104,6 +104,10 @@ class Parser(Cursor):
             if self.kind in (lx.TYPE, lx.ATTR) and self.texts[self.i + 1] == "=":
                 self._alias()
                 continue
+            if end == lx.END and self.at("}"):  # it closes nothing
+                self.note("PTO-P020", f"expected an operation, got {self.shown()}", self.i)
+                self.i += 1
+                continue
             start, scopes = self.i, len(self.scopes)
             try:
                 op = self.operation()

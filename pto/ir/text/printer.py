@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Protocol
 
 from pto.ir.graph import Block, Module, Operation, Region, Value
 from pto.ir.text import attribute_text
@@ -18,10 +19,20 @@ _INDENT = "  "
 _NAME = re.compile(r"[A-Za-z_$.-][\w$.-]*|\d+")
 
 
-def print_module(module: Module | Operation, *, generic: bool = False) -> str:
+class Remarks(Protocol):
+    """What stands in the text beside operations: comments, told when their place comes."""
+
+    def before(self, op: Operation) -> list[str]: ...
+    def beside(self, op: Operation) -> str: ...
+    def inside(self, depth: int) -> list[str]: ...
+
+
+def print_module(
+    module: Module | Operation, *, generic: bool = False, remarks: Remarks | None = None
+) -> str:
     """The program as text, ending in a newline."""
     op = module.op if isinstance(module, Module) else module
-    printer = _Generic() if generic else _Custom()
+    printer = _Generic() if generic else _Custom(remarks)
     printer.operation(op, 0)
     return "\n".join(printer.lines) + "\n"
 
@@ -143,14 +154,28 @@ def _spaced(last: str, text: str) -> bool:
     return not (text[0] == "(" and last not in (",", "=", ":", "->") and last[-1] != "}")
 
 
+def _indented(lines: list[str], depth: int) -> list[str]:
+    return [f"{_INDENT * depth}{each}".rstrip() for each in lines]
+
+
 class _Custom:
     """Operations by the patterns of their rows."""
 
-    def __init__(self) -> None:
+    def __init__(self, remarks: Remarks | None = None) -> None:
         self.lines: list[str] = []
         self.names = _Names()
+        self.remarks = remarks
 
     def operation(self, op: Operation, depth: int) -> None:
+        if self.remarks is None:
+            self._operation(op, depth)
+            return
+        self.lines += _indented(self.remarks.before(op), depth)
+        first, beside = len(self.lines), self.remarks.beside(op)
+        self._operation(op, depth)
+        self.lines[first] += f"  {beside}" if beside else ""
+
+    def _operation(self, op: Operation, depth: int) -> None:
         row = op.row
         if row is None:
             raise RuntimeError(f"{op.name} has no row")
@@ -176,6 +201,8 @@ class _Custom:
         for op in block.ops:
             if not (op.control is Control.YIELD and not op.operands):
                 self.operation(op, depth)
+        if self.remarks is not None:
+            self.lines += _indented(self.remarks.inside(depth), depth)
         self.names.scopes.pop()
 
 

@@ -355,6 +355,7 @@ _READERS: dict[str, Callable[[str, str], t.Type]] = {
     "tensor": lambda head, body: t.Opaque(f"tensor<{body}>"),
     "none": lambda head, body: t.Opaque("none"),
 }
+HEADS = tuple(_READERS)  # words that a type begins with
 
 # ---- type -> text
 

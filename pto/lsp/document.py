@@ -1,0 +1,252 @@
+"""A program while it is being written: read again after each change, function by function.
+
+A text is cut where functions begin. A function whose text has not changed keeps its operations and
+what was found in it; only what holds between functions is judged anew. Where that does not work out
+(a brace is missing, modules are nested) the whole text is one piece. The findings are those of `pto
+check` either way.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from pto.core.errors import Diagnostic, Loc, PtoError
+from pto.ir.graph import Block, Module, Operation, Region, Source, Value
+from pto.ir.text import lexer as lx
+from pto.ir.text.parser import Parser
+from pto.target.choose import Target
+from pto.target.facts import Profile
+from pto.verify import operation
+from pto.verify.program import verify
+from pto.verify.target import judge
+
+_FUNCTION = re.compile(r"^[ \t]*func\.func\b", re.MULTILINE)
+
+
+class Reader(Parser):
+    """A parser that remembers which value each `%name` stands for."""
+
+    def __init__(self, source: Source, aliases: Mapping[str, str] | None = None) -> None:
+        super().__init__(source)
+        self.aliases.update(aliases or {})
+        self.values: dict[int, Value] = {}  # by token
+        self.homes: dict[int, int] = {}  # the token that defines a value, by its id
+
+    def use(self) -> Value:
+        at = self.i
+        self.values[at] = found = super().use()
+        return found
+
+    def define(self, name: str, value: Value, at: int) -> None:
+        super().define(name, value, at)
+        self.values[at] = value
+        self.homes[id(value)] = at
+
+    def balance(self) -> int:
+        """How many more braces open than close."""
+        pairs = zip(self.kinds, self.texts, strict=True)
+        marks = [text for kind, text in pairs if kind == lx.PUNCT]
+        return marks.count("{") - marks.count("}")
+
+
+@dataclass(slots=True)
+class Piece:
+    """A stretch of the text that was read by itself."""
+
+    source: Source
+    start: int  # the offset of its first character
+    reader: Reader | None  # None: there are no tokens
+    block: Block
+    findings: list[Diagnostic]
+    module: Module | None = None  # of a piece that is the whole text
+    judged: dict[str, tuple[int, list[Diagnostic]]] = field(
+        default_factory=dict[str, tuple[int, list[Diagnostic]]]
+    )
+
+    def findings_of_operations(self, profile: Profile) -> list[Diagnostic]:
+        """What each operation by itself is told; the lines move when the piece does."""
+        key = str(profile)
+        if key not in self.judged:
+            found = [d for op in self.block.ops for d in operation.check(op, profile)]
+            self.judged[key] = (self.source.first, found)
+        first, found = self.judged[key]
+        return [_moved(d, self.source.first - first) for d in found]
+
+    def token(self, offset: int) -> int | None:
+        """The token at an offset of the whole text; one that ends there counts too."""
+        if self.reader is None:
+            return None
+        own = offset - self.start
+        n = bisect_right(self.reader.starts, own) - 1
+        return n if n >= 0 and own <= self.reader.ends[n] else None
+
+
+class Document:
+    """One open file. `update` tells it a new text."""
+
+    def __init__(self, file: str, profile: str | None = None, device: str | None = None) -> None:
+        self.file = file
+        self.text = ""
+        self.pieces: list[Piece] = []
+        self.findings: list[Diagnostic] = []
+        self.target: Target | None = None
+        self.module: Module | None = None  # None: it is not well formed
+        self.read = 0  # pieces that the last change made it read
+        self._functions: list[Piece] = []  # as last read one by one
+        self._profile, self._device = profile, device
+
+    def update(self, text: str) -> None:
+        """Read what has changed, and judge the whole."""
+        self.text = text
+        self.read = 0
+        kept: defaultdict[str, list[Piece]] = defaultdict(list)
+        for piece in {id(p): p for p in (*self._functions, *self.pieces)}.values():
+            kept[piece.source.text].append(piece)
+        whole = self._by_function(kept)
+        if whole is None:
+            whole = self._whole(kept)
+        self.module = None
+        self.findings = [d for piece in self.pieces for d in piece.findings]
+        if self.findings or whole is None:
+            return
+        self.module = whole
+        try:
+            self.target, self.findings = judge(
+                whole, profile=self._profile, device=self._device, by=self._judged
+            )
+        except PtoError as error:  # a target that does not exist
+            self.findings = list(error.diagnostics)
+
+    def piece(self, offset: int) -> Piece | None:
+        """The piece around an offset."""
+        starts = [piece.start for piece in self.pieces]
+        n = bisect_right(starts, offset) - 1
+        return self.pieces[n] if n >= 0 else None
+
+    def _judged(self, module: Module, profile: Profile, *, level: int = 3) -> list[Diagnostic]:
+        known = [d for piece in self.pieces for d in piece.findings_of_operations(profile)]
+        return verify(module, profile, level=level, known=known)
+
+    # ---- reading
+
+    def _by_function(self, kept: defaultdict[str, list[Piece]]) -> Module | None:
+        """One piece a function, and one for what stands before; None where that is not right."""
+        starts = [found.start() for found in _FUNCTION.finditer(self.text)]
+        if len(starts) < 2:
+            return None
+        head = self._read(kept, 0, starts[0], 0)
+        if head.reader is None or head.findings:
+            return None
+        open_braces, aliases = head.reader.balance(), head.reader.aliases
+        pieces = [head]
+        for start, end in zip(starts, [*starts[1:], len(self.text)], strict=True):
+            piece = self._read(kept, start, end, pieces[-1].source.first, aliases, pieces[-1])
+            closes = open_braces if end == len(self.text) else 0
+            reader = piece.reader
+            if reader is None or reader.balance() != -closes or reader.aliases != aliases:
+                return None
+            pieces.append(piece)
+        self.pieces = self._functions = pieces
+        return self._assembled(head, pieces[1:])
+
+    def _read(
+        self,
+        kept: defaultdict[str, list[Piece]],
+        start: int,
+        end: int,
+        first: int,
+        aliases: Mapping[str, str] | None = None,
+        before: Piece | None = None,
+    ) -> Piece:
+        text = self.text[start:end]
+        first += before.source.text.count("\n") if before else 0
+        if kept[text] and (before is None or kept[text][-1].module is None):
+            piece = kept[text].pop()
+            moved = first - piece.source.first
+            piece.source.first, piece.start = first, start
+            piece.findings = [_moved(d, moved) for d in piece.findings]
+            return piece
+        self.read += 1
+        source = Source(self.file, text, first)
+        return _function(source, start, aliases) if before else _head(source, start)
+
+    def _assembled(self, head: Piece, functions: list[Piece]) -> Module | None:
+        top = head.module
+        if top is None:
+            return None
+        block = top.op.regions[0].block
+        own = len(head.block.ops)
+        del block.ops[own:]
+        for op in (op for piece in functions for op in piece.block.ops):
+            op.parent = block
+            block.ops.append(op)
+        return Module(top.op, Source(self.file, self.text))
+
+    def _whole(self, kept: defaultdict[str, list[Piece]]) -> Module | None:
+        if kept[self.text] and kept[self.text][0].start == 0:
+            self.pieces = [kept[self.text][0]]
+            return self.pieces[0].module
+        self.read += 1
+        source = Source(self.file, self.text)
+        piece = Piece(source, 0, None, _block(), [])
+        self.pieces = [piece]
+        try:
+            piece.reader = Reader(source)
+            module = piece.reader.program()
+        except PtoError as error:
+            piece.findings = list(error.diagnostics)
+            return None
+        piece.findings = list(piece.reader.findings)
+        piece.block.ops = [module.op]
+        piece.module = module
+        return module
+
+
+def _head(source: Source, start: int) -> Piece:
+    """What stands before the first function: aliases, and a module that is closed for the time."""
+    piece = Piece(source, start, None, _block(), [])
+    try:
+        piece.reader = Reader(source)
+        closed = source.text + "\n}" * piece.reader.balance()
+        reader = Reader(Source(source.file, closed))
+        piece.module = reader.program()
+    except PtoError as error:
+        piece.findings = list(error.diagnostics)
+        return piece
+    piece.findings = list(reader.findings)
+    piece.reader.aliases = reader.aliases
+    piece.reader.values, piece.reader.homes = reader.values, reader.homes
+    piece.block.ops = list(piece.module.op.regions[0].block.ops)
+    return piece
+
+
+def _function(source: Source, start: int, aliases: Mapping[str, str] | None) -> Piece:
+    """A function, and what stands between it and the next; the last one closes the module."""
+    piece = Piece(source, start, None, _block(), [])
+    try:
+        piece.reader = Reader(source, aliases)
+        piece.reader.operations(piece.block, "}")
+    except PtoError as error:
+        piece.findings = list(error.diagnostics)
+        return piece
+    piece.findings = list(piece.reader.findings)
+    return piece
+
+
+def _block() -> Block:
+    return Block(Region(Operation("lsp.piece")))
+
+
+def _moved(finding: Diagnostic, lines: int) -> Diagnostic:
+    if not lines:
+        return finding
+    notes = tuple(replace(n, loc=_lower(n.loc, lines)) for n in finding.notes)
+    return replace(finding, loc=_lower(finding.loc, lines), notes=notes)
+
+
+def _lower(loc: Loc | None, lines: int) -> Loc | None:
+    return None if loc is None else replace(loc, line=loc.line + lines)

@@ -1,0 +1,262 @@
+"""Answers about a place in a document: what a word means, what may stand here, where it comes from.
+
+Places are offsets of characters; the protocol's positions are not known here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Literal, NamedTuple
+
+from pto.cli.isa import page
+from pto.ir.graph import Value
+from pto.ir.text import lexer as lx
+from pto.ir.text.example import example
+from pto.ir.text.structured import SHORT_NAMES
+from pto.ir.text.types import HEADS, type_text
+from pto.isa.row.describe import attr_text, attr_words
+from pto.isa.row.enums import ENUMS
+from pto.isa.row.instr import Instr
+from pto.isa.table import lookup, rows
+from pto.lsp.document import Document, Piece
+from pto.verify.functions import name_of, signature_of
+
+_DECLARED = re.compile(r"^[ \t]*func\.func\b[^@\n]*(@[\w$.-]+)", re.MULTILINE)
+Kind = Literal["instruction", "value", "type", "attribute", "word", "function"]
+
+
+class Span(NamedTuple):
+    """A stretch of the text, by offsets."""
+
+    start: int
+    end: int
+
+
+class Answer(NamedTuple):
+    """A page about the word at a span."""
+
+    span: Span
+    markdown: str
+
+
+class Item(NamedTuple):
+    """Something that may be written at a place."""
+
+    label: str
+    kind: Kind
+    detail: str = ""
+    documentation: str = ""
+
+
+# ---- hover
+
+
+def hover(document: Document, offset: int) -> Answer | None:
+    """The page of an instruction with its cost, the type of a value, what a function takes."""
+    found = _token(document, offset)
+    if found is None or found[0].reader is None:
+        return None
+    piece, at = found
+    reader = found[0].reader
+    kind, text = reader.kinds[at], reader.texts[at]
+    answer = ""
+    if kind == lx.VALUE and at in reader.values:
+        answer = _value_page(reader.values[at])
+    elif kind in (lx.WORD, lx.STRING):
+        row = row_named(text.strip('"'))
+        answer = _fenced("".join(words for _, words in page(row)), "text") if row else ""
+    elif kind == lx.SYMBOL:
+        answer = _function_page(document, text)
+    elif kind in (lx.TYPE, lx.ATTR) and text in reader.aliases:
+        answer = _fenced(reader.aliases[text])
+    return Answer(_span(piece, at), answer) if answer else None
+
+
+def row_named(word: str) -> Instr | None:
+    return lookup(SHORT_NAMES.get(word, word))
+
+
+def _value_page(value: Value) -> str:
+    maker = value.maker
+    made = "an argument" if maker is None else f"`{maker.name}`"
+    meaning = f": {maker.row.meaning}" if maker is not None and maker.row else ""
+    return _fenced(f"%{value.name} : {type_text(value.type)}") + f"\n{made}{meaning}"
+
+
+def _function_page(document: Document, symbol: str) -> str:
+    for op in document.module.functions() if document.module else ():
+        if f"@{name_of(op)}" == symbol:
+            return _fenced(f"func.func {symbol}{type_text(signature_of(op))}")
+    return ""
+
+
+def _fenced(text: str, language: str = "pto") -> str:
+    return f"```{language}\n{text.rstrip()}\n```\n"
+
+
+# ---- values: definition, references, rename
+
+
+def occurrences(document: Document, offset: int) -> tuple[Span | None, list[Span]]:
+    """Where the value at an offset is defined, and every place that names it."""
+    found = _token(document, offset)
+    if found is None or found[0].reader is None:
+        return None, []
+    piece, at = found
+    reader = found[0].reader
+    value = reader.values.get(at)
+    if value is None:
+        return _function_home(document, reader.texts[at]), []
+    places = [_span(piece, n) for n, each in sorted(reader.values.items()) if each is value]
+    home = reader.homes.get(id(value))
+    return (None if home is None else _span(piece, home)), places
+
+
+def renamed(document: Document, offset: int, name: str) -> tuple[list[Span], str]:
+    """What becomes `%name`, or why not. Spans leave out the `%` and the number of a result."""
+    wanted = name.removeprefix("%")
+    found = _token(document, offset)
+    places = occurrences(document, offset)[1]
+    if not places or found is None or found[0].reader is None:
+        return [], "there is no value here"
+    if not re.fullmatch(r"[A-Za-z_$.][\w$.-]*|\d+", wanted):
+        return [], f"%{wanted} is no name of a value"
+    taken = {value.name for value in found[0].reader.values.values()}
+    if wanted in taken:
+        return [], f"%{wanted} is defined already"
+    if any("#" in document.text[span.start : span.end] for span in places):
+        return [], "one of several results cannot be named by itself"
+    return [Span(span.start + 1, span.end) for span in places], ""
+
+
+def _function_home(document: Document, symbol: str) -> Span | None:
+    if not symbol.startswith("@"):
+        return None
+    return next((span for name, _, span in functions(document.text) if name == symbol), None)
+
+
+def functions(text: str) -> list[tuple[str, Span, Span]]:
+    """Names of functions, where each stands (up to the next), and where its name does."""
+    found = list(_DECLARED.finditer(text))
+    ends = [*(each.start() for each in found[1:]), len(text)]
+    return [
+        (each[1], Span(each.start(), end), Span(*each.span(1)))
+        for each, end in zip(found, ends, strict=True)
+    ]
+
+
+# ---- completion
+
+_TYPED = re.compile(r"[\w$.%!#@]*$")
+_VALUE = re.compile(r"%[\w$.-]*$")
+_TYPE = re.compile(r"![\w.]*$")
+_ENUM = re.compile(r"#pto(?:\.(\w+)<|<(\w+) )\w*$")
+_HASH = re.compile(r"#[\w.]*$")
+_SYMBOL = re.compile(r"@[\w$.-]*$")
+_START = re.compile(r'^\s*(?:%[\w$.#:, %-]+=\s*)?"?[\w.]*$')
+_ATTRIBUTE = re.compile(r"(\w+)\s*=\s*\"?\w*$")
+_OPERATION = re.compile(r'(?:^|=)\s*"?([a-z]+\.[\w.]+)', re.MULTILINE)
+
+
+def word_before(text: str, offset: int) -> Span:
+    """What has been typed of the word that ends at an offset."""
+    found = _TYPED.search(text, max(0, offset - 200), offset)
+    return Span(found.start() if found else offset, offset)
+
+
+def completions(document: Document, offset: int) -> list[Item]:
+    """What may be written at an offset."""
+    text = document.text
+    line = text[text.rfind("\n", 0, offset) + 1 : offset]
+    enum = _ENUM.search(line)
+    if enum:
+        kind = ENUMS.get(enum[1] or enum[2])
+        return [Item(word, "word") for word in kind.words] if kind else []
+    if _VALUE.search(line):
+        return _values(text, offset)
+    if _TYPE.search(line):
+        return [Item(head, "type") for head in sorted({*HEADS, *_aliases(text, "!")})]
+    if _HASH.search(line):
+        kinds = (kind.spell(kind.words[0]) for kind in ENUMS.values())
+        return [Item(each, "word") for each in sorted({*kinds, *_aliases(text, "#")})]
+    if _SYMBOL.search(line):
+        return [Item(name, "function") for name in _symbols(text)]
+    if _START.match(line):
+        return _instructions(document)
+    found = list(_OPERATION.finditer(text, max(0, offset - 2000), offset))
+    row = row_named(found[-1][1]) if found else None
+    return _attributes(row, line) if row else []
+
+
+def _instructions(document: Document) -> list[Item]:
+    """Those of the profile first; names that MLIR allows to be short as they are written."""
+    profile = document.target.profile.name if document.target else None
+    return [
+        Item(row.name, "instruction", row.meaning, example(row) or "")
+        for row in rows()
+        if profile is None or profile in row.profiles
+    ]
+
+
+def _attributes(row: Instr, line: str) -> list[Item]:
+    given = _ATTRIBUTE.search(line)
+    attr = row.attr(given[1]) if given else None
+    if attr is not None:
+        return [Item(word, "word") for word in attr_words(attr)]
+    return [Item(a.name, "attribute", attr_text(a)) for a in row.attrs]
+
+
+def _values(text: str, offset: int) -> list[Item]:
+    """Names in the function so far, the nearest first."""
+    start = max(text.rfind("func.func", 0, offset), 0)
+    names = re.findall(r"%[\w$.-]+(?=\s*(?:[,:][^%\n]*)?=|\s*:)", text[start:offset])
+    return [Item(name, "value") for name in dict.fromkeys(reversed(names))]
+
+
+def _aliases(text: str, mark: str) -> set[str]:
+    return set(re.findall(rf"^\s*({mark}\w+)\s*=", text, re.MULTILINE))
+
+
+def _symbols(text: str) -> Iterable[str]:
+    return dict.fromkeys(found[1] for found in _DECLARED.finditer(text))
+
+
+# ---- tokens
+
+TOKEN_TYPES = ("variable", "keyword", "type", "enumMember", "string", "number", "function", "label")
+_TOKEN_OF = {
+    lx.VALUE: 0,
+    lx.WORD: 1,
+    lx.TYPE: 2,
+    lx.ATTR: 3,
+    lx.STRING: 4,
+    lx.NUMBER: 5,
+    lx.SYMBOL: 6,
+    lx.LABEL: 7,
+}
+
+
+def tokens(document: Document, start: int, end: int) -> Iterator[tuple[Span, int, bool]]:
+    """Words with the kind each is of, and whether it defines a value."""
+    for piece in document.pieces:
+        reader = piece.reader
+        if reader is None or piece.start > end:
+            continue
+        homes = set(reader.homes.values())
+        for at, kind in enumerate(reader.kinds):
+            span = _span(piece, at)
+            if kind in _TOKEN_OF and span.end > start and span.start < end:
+                yield span, _TOKEN_OF[kind], at in homes
+
+
+def _token(document: Document, offset: int) -> tuple[Piece, int] | None:
+    piece = document.piece(offset)
+    at = None if piece is None else piece.token(offset)
+    return None if piece is None or at is None else (piece, at)
+
+
+def _span(piece: Piece, at: int) -> Span:
+    if piece.reader is None:
+        raise RuntimeError("a piece without tokens")
+    return Span(piece.start + piece.reader.starts[at], piece.start + piece.reader.ends[at])
