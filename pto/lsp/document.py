@@ -9,7 +9,7 @@ check` either way.
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -37,9 +37,20 @@ class Reader(Parser):
         self.homes: dict[int, int] = {}  # the token that defines a value, by its id
 
     def use(self) -> Value:
-        at = self.i
-        self.values[at] = found = super().use()
+        found = super().use()
+        at, _, value = self.uses[-1]
+        self.values[at] = value
         return found
+
+    def operation(self) -> Operation:
+        start = self.i
+        op = super().operation()
+        for at in range(start, self.i) if not op.regions else ():  # one that was not read again
+            if self.kinds[at] == lx.VALUE and at not in self.values:
+                value = self.value(self.texts[at][1:])
+                if value is not None:
+                    self.values[at] = value
+        return op
 
     def define(self, name: str, value: Value, at: int) -> None:
         super().define(name, value, at)
@@ -80,9 +91,11 @@ class Piece:
         """The token at an offset of the whole text; one that ends there counts too."""
         if self.reader is None:
             return None
-        own = offset - self.start
-        n = bisect_right(self.reader.starts, own) - 1
-        return n if n >= 0 and own <= self.reader.ends[n] else None
+        own, tokens = offset - self.start, self.reader.tokens
+        at = bisect_left(tokens.ends, own)
+        if at + 1 < len(tokens.ends) and tokens.start(at + 1) == own:
+            at += 1  # where two meet, the one that begins
+        return at if at < len(tokens.ends) and tokens.start(at) <= own else None
 
 
 class Document:

@@ -259,4 +259,5 @@ def _token(document: Document, offset: int) -> tuple[Piece, int] | None:
 def _span(piece: Piece, at: int) -> Span:
     if piece.reader is None:
         raise RuntimeError("a piece without tokens")
-    return Span(piece.start + piece.reader.starts[at], piece.start + piece.reader.ends[at])
+    tokens = piece.reader.tokens
+    return Span(piece.start + tokens.start(at), piece.start + tokens.ends[at])
