@@ -102,7 +102,7 @@ def _traced(file: str, args: argparse.Namespace, profile: str | None = None) -> 
     if profile is not None:
         kernel = kernel.on(profile)
     values = _values(kernel, parse_args(args.arg), args.seed)
-    made, _, given = kernel.specialise(values)
+    made, _, given = kernel.specialise(values, getattr(args, "blocks", 1))
     args.entry = None  # the module holds this kernel, under whatever name it has
     return Launch(made.module, parameters(*entry_functions(made.module, None)), given)
 

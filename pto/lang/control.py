@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Iterator
+from math import prod
 from typing import Any
 
 from pto.core.dtypes import I1, I64
@@ -31,7 +32,7 @@ from pto.lang.trace import Trace
 from pto.lang.values.linear import Linear
 from pto.lang.values.operators import Operators
 from pto.lang.values.registers import wrap
-from pto.lang.values.scalars import Scalar, as_value, cast_steps, is_number, type_of
+from pto.lang.values.scalars import Scalar, arith, as_value, cast_steps, is_number, type_of
 from pto.lang.values.tiles import Tile
 
 _I64 = scalar_type(I64)
@@ -351,14 +352,33 @@ def _query(row: Instr) -> Any:
     return session.scalar(index)
 
 
-def block_idx() -> Any:
-    """The number of this block, from 0."""
-    return _query(GET_BLOCK_IDX)
+def block_idx(axis: int | None = None) -> Any:
+    """The number of this block, from 0; along one axis of the grid `kernel[x, y]`.
+
+    Along axis 0 neighbours follow each other: block 1 of kernel[4, 3] is (1, 0).
+    """
+    if axis is None:
+        return _query(GET_BLOCK_IDX)
+    before, own = _extents(axis)
+    number = arith("//", _query(GET_BLOCK_IDX), before)
+    return number if own is None else number % own
 
 
-def block_num() -> Any:
-    """How many blocks were launched."""
-    return _query(GET_BLOCK_NUM)
+def block_num(axis: int | None = None) -> Any:
+    """How many blocks were launched; along one axis of the grid `kernel[x, y]`."""
+    if axis is None:
+        return _query(GET_BLOCK_NUM)
+    before, own = _extents(axis)
+    return arith("//", _query(GET_BLOCK_NUM), before) if own is None else own
+
+
+def _extents(axis: int) -> tuple[Any, Any]:
+    """Blocks of all axes before one, and of that one; None: whatever there are."""
+    session = current()
+    extents = [session.scalar(value) for value in session.grid()]
+    if axis not in builtins.range(len(extents) + 1):
+        raise mistake("PTO-U039", f"a grid has the axes 0, 1 and 2, not {axis!r}")
+    return prod(extents[:axis]), extents[axis] if axis < len(extents) else None
 
 
 def subblock_idx() -> Any:

@@ -20,7 +20,7 @@ from pto.core.global_tensor import GlobalTensor
 from pto.core.memory import Space
 from pto.core.pointer import Pointer as PointerValue
 from pto.core.tile import Tile as CoreTile
-from pto.ir.builder import Builder, Operands, Parts, new_function, new_module, scalar_type
+from pto.ir.builder import INDEX, Builder, Operands, Parts, new_function, new_module, scalar_type
 from pto.ir.graph import Operation, Value
 from pto.isa.handle.tile import ALLOC_TILE
 from pto.isa.row.attributes import Str
@@ -224,6 +224,13 @@ class Eager:
 
     def first_time(self, tile: Tile) -> None:
         """Loops are Python's: the first product is the one that comes first."""
+
+    def limit(self, extent: Any, most: int) -> bool:
+        return False
+
+    def grid(self) -> list[Value]:
+        """All blocks along the first axis."""
+        return [self.constant(n, INDEX) for n in (self._core.blocks, 1)]
 
     def once(self, key: Hashable, make: Callable[[], Any]) -> Any:
         return make()

@@ -8,30 +8,25 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast, overload
 
 import numpy as np
 
 from pto.core.dtypes import DType
-from pto.core.errors import Loc, PtoError
-from pto.ir.builder import new_function, new_module, scalar_type
+from pto.core.errors import PtoError
 from pto.ir.graph import Module
 from pto.ir.text.printer import print_module
-from pto.isa.row.attributes import Enum, Str
-from pto.isa.row.types import Type
 from pto.lang.call.place import KernelError, mistake
 from pto.lang.captured import Captured
 from pto.lang.findings import Findings
 from pto.lang.parameter import Parameter, parameters_of, unhashable
-from pto.lang.trace import Trace
+from pto.lang.tracing import Shape, Source, Specialised, Tracing, sizes_of
 from pto.lang.values.arrays import as_array
-from pto.lang.values.views import contiguous, pointer_type, view_of
 from pto.run.launch.arrays import Borrowed
-from pto.run.launch.call import Blocks, Launch, prepare
-from pto.run.launch.engine import wants_sanitizer
+from pto.run.launch.call import Blocks, Launch
+from pto.run.launch.engine import wants_debugging, wants_sanitizer
 from pto.run.launch.host import Report, report
-from pto.run.launch.prepared import Kernel as Ready
 from pto.run.launch.progress import Bar, Progress
 from pto.run.machine.device import Device
 from pto.target.choose import Target
@@ -41,27 +36,6 @@ from pto.verify import verify
 
 if TYPE_CHECKING:
     from pto.observe.timing import Timing
-
-Shape = tuple[tuple[int, ...], DType]
-
-
-@dataclass(slots=True)
-class Specialised:
-    """The program for one set of shapes and constants."""
-
-    module: Module
-    ready: dict[Any, Ready] = field(default_factory=dict[Any, Ready])
-
-    def ready_on(self, device: Device) -> Ready:
-        """Checked once, planned once, compiled once; a device that is watched has its own."""
-        if device.tap is not None:
-            return device.kernel(self.module)
-        key = device.engine, device.checks
-        found, profile = self.ready.get(key), device.profile
-        if found is None or (found.profile is not profile and found.profile != profile):
-            found = prepare(self.module, None, profile, engine=key[0], checks=key[1])
-            self.ready[key] = found
-        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,12 +76,14 @@ class Kernel:
         *,
         kind: str | None = None,
         peer: Callable[..., Any] | None = None,
+        debug: bool = True,
     ) -> None:
         find_profile(profile)
         self.function = function
         self.profile = profile
         self.kind = kind
         self.peer = peer  # the function of the other side of the core
+        self.debug = debug  # pto.assert_ and pto.print are in the program
         self.name = name or function.__name__
         self.__doc__ = function.__doc__
         self.__name__ = self.name
@@ -127,7 +103,8 @@ class Kernel:
         """The same kernel for another profile."""
         if profile == self.profile:
             return self
-        return Kernel(self.function, profile, self.name, kind=self.kind, peer=self.peer)
+        how: dict[str, Any] = {"kind": self.kind, "peer": self.peer, "debug": self.debug}
+        return Kernel(self.function, profile, self.name, **how)
 
     # ---- running
 
@@ -157,7 +134,7 @@ class Kernel:
             with Bar() as seen:
                 how: dict[str, Any] = {"blocks": blocks, "engine": engine, "timeout": timeout}
                 return self.run(*args, progress=seen, **how, **named)
-        made, arrays, given = self.specialise(self.values(args, named))
+        made, arrays, given = self.specialise(self.values(args, named), blocks)
         if wants_sanitizer():
             self._require_clean(made, given, blocks)
         try:
@@ -179,7 +156,7 @@ class Kernel:
                 f"kernel {self.name} is for {self.profile}, the device is {device.profile}",
                 help=f'launch {self.name}.on("{device.profile.name}")',
             )
-        made, arrays, given = self.specialise(self.values(args, named))
+        made, arrays, given = self.specialise(self.values(args, named), blocks)
         return self._launch(made, device, (arrays, given), blocks)
 
     def _launch(
@@ -190,8 +167,9 @@ class Kernel:
         blocks: Blocks,
     ) -> Launch:
         arrays, given = iter(values[0]), values[1]
-        kinds = (p.kind for p in self.parameters if p.kind != "constant")
-        args = [next(arrays) if k == "array" else v for k, v in zip(kinds, given, strict=True)]
+        kinds = [p.kind for p in self.parameters if p.kind != "constant"]
+        args = [next(arrays) if k == "array" else v for k, v in zip(kinds, given, strict=False)]
+        args += given[len(kinds) :]
         return Launch.of(made.ready_on(device), device, args, blocks)
 
     def _require_clean(self, made: Specialised, given: Sequence[Any], blocks: Blocks) -> None:
@@ -213,7 +191,7 @@ class Kernel:
         """
         from pto.observe import sanitize  # only here: a plain run needs no observer
 
-        made, arrays, given = self.specialise(self.values(args, named))
+        made, arrays, given = self.specialise(self.values(args, named), blocks)
         options: dict[str, Any] = {"profile": self.profile, "automatic": automatic}
         verdict = sanitize(made.module, args=given, blocks=blocks, **options)
         for array in arrays:
@@ -241,7 +219,7 @@ class Kernel:
             return self.on(wanted).time(*args, blocks=blocks, device=device, data=data, **named)
         values = self.values(args, named)
         shaped = [_shaped(p, v) for p, v in zip(self.parameters, values, strict=True)]
-        made, _, given = self.specialise(shaped)
+        made, _, given = self.specialise(shaped, blocks)
         return timing.time(
             made.module, args=given, blocks=blocks, profile=self.profile, device=device, data=data
         )
@@ -295,6 +273,9 @@ class Kernel:
 
     # ---- specialisation
 
+    def _peers(self) -> list[Source]:
+        return [] if self.peer is None else [Source(self.peer, self.peer.__name__, "vector")]
+
     def values(self, args: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
         """What is given, one value a parameter."""
         if not named and len(args) == len(self.parameters):
@@ -306,10 +287,12 @@ class Kernel:
         bound.apply_defaults()
         return list(bound.arguments.values())
 
-    def specialise(self, values: list[Any]) -> tuple[Specialised, list[Borrowed], list[Any]]:
+    def specialise(
+        self, values: list[Any], blocks: Blocks = 1
+    ) -> tuple[Specialised, list[Borrowed], list[Any]]:
         """The program for these values, the memory of the arrays, and what its parameters get."""
         arrays: list[Borrowed] = []
-        shapes: list[Shape] = []
+        shapes: list[tuple[tuple[int, ...], DType]] = []
         key: list[Any] = []
         given: list[Any] = []
         for param, value in zip(self.parameters, values, strict=True):
@@ -318,79 +301,30 @@ class Kernel:
                 arrays.append(array)
                 shapes.append((array.array.shape, kind))
                 given.append(array.array)
-                key.append(shapes[-1])
             elif param.kind == "scalar":
                 given.append(value)
                 key.append(None)
             else:
                 # -0.0 equals 0.0, and NaN not even itself: floats are told apart by their digits.
                 key.append((type(value), repr(value) if isinstance(value, float) else value))
-        made = self._find(tuple(key), values, shapes)
+        named, sizes = sizes_of(self.name, self.parameters, shapes)
+        made = self._find((*key, *named), values, named)
         self._last = made
-        return made, arrays, given
+        return made, arrays, [*given, *made.numbers(self.name, sizes, blocks)]
 
     def _find(self, key: Any, values: list[Any], shapes: list[Shape]) -> Specialised:
+        key = (*key, self.debug and wants_debugging())
         try:
             found = self._cache.get((key, self._captured.key()))
         except TypeError:
             raise unhashable(self.name, self.parameters, values) from None
         if found is None:
-            found = Specialised(self._trace(values, shapes))
+            found = Tracing(self.profile, key[-1], self.parameters, values, shapes).program(
+                [Source(self.function, self.name, self.kind), *self._peers()]
+            )
             self._captured.leave_out_changed()
             self._cache[key, self._captured.key()] = found
         return found
-
-    def _trace(self, values: list[Any], shapes: list[Shape]) -> Module:
-        file = self.function.__code__.co_filename
-        module = new_module({"pto.target_arch": Str(self.profile)}, file)
-        self._trace_function(module, self.function, self.name, self.kind, values, shapes)
-        if self.peer is not None:
-            name = self.peer.__name__
-            self._trace_function(module, self.peer, name, "vector", values, shapes)
-        return module
-
-    def _trace_function(
-        self,
-        module: Module,
-        function: Callable[..., Any],
-        name: str,
-        kind: str | None,
-        values: list[Any],
-        shapes: list[Shape],
-    ) -> None:
-        dynamic = [p for p in self.parameters if p.kind != "constant"]
-        arrays = iter(shapes)
-        kinds = [next(arrays)[1] if p.kind == "array" else p.dtype for p in dynamic]
-        params = [(p.name, _ir_type(p, k)) for p, k in zip(dynamic, kinds, strict=True)]
-        place = Loc(function.__code__.co_filename, function.__code__.co_firstlineno)
-        attrs = {"pto.kernel_kind": Enum("kernel_kind", kind)} if kind else {}
-        made = new_function(module, name, params, place, attrs)
-        with Trace(name, self.profile, module, made) as trace:
-            try:
-                result = function(*self._arguments(trace, values, shapes))
-            except RecursionError:
-                raise mistake("PTO-U218", f"kernel {name} calls itself without end") from None
-            if result is not None:
-                raise mistake(
-                    "PTO-U211",
-                    f"kernel {name} returns {result!r}; results go to arrays",
-                    help="add a parameter for the result and pto.tstore to it",
-                )
-            trace.finish()
-
-    def _arguments(self, trace: Trace, values: list[Any], shapes: list[Shape]) -> list[Any]:
-        block = iter(trace.builder.block.args)
-        arrays = iter(shapes)
-        made: list[Any] = []
-        for param, value in zip(self.parameters, values, strict=True):
-            if param.kind == "array":
-                shape, kind = next(arrays)
-                made.append(view_of(trace, next(block), kind, shape, contiguous(shape)))
-            elif param.kind == "scalar":
-                made.append(trace.scalar(next(block)))
-            else:
-                made.append(value)
-        return made
 
 
 def _shaped(param: Parameter, value: Any) -> Any:
@@ -400,17 +334,11 @@ def _shaped(param: Parameter, value: Any) -> Any:
     return np.empty(cast(tuple[int, ...], value), param.dtype.numpy)
 
 
-def _ir_type(param: Parameter, kind: DType | None) -> Type:
-    if kind is None:
-        raise RuntimeError(f"{param.name} has no element type")
-    return pointer_type(kind) if param.kind == "array" else scalar_type(kind)
-
-
 @overload
 def kernel(function: Callable[..., Any], /) -> Kernel: ...
 @overload
 def kernel(
-    *, profile: str = ..., name: str | None = ..., kind: str | None = ...
+    *, profile: str = ..., name: str | None = ..., kind: str | None = ..., debug: bool = ...
 ) -> Callable[[Callable[..., Any]], Kernel]: ...
 def kernel(
     function: Callable[..., Any] | None = None,
@@ -419,16 +347,18 @@ def kernel(
     profile: str = "a5",
     name: str | None = None,
     kind: str | None = None,
+    debug: bool = True,
 ) -> Any:
     """`@pto.kernel(profile="a5")`: make a kernel of a function.
 
     kind says which side of a core runs it, `cube` or `vector`; without it both do, each its part.
+    debug=False leaves pto.assert_ and pto.print out of the program; so does PTO_DEBUG=0.
     """
     if kind not in (None, "cube", "vector"):
         raise mistake("PTO-U215", f"a kernel is cube or vector, not {kind!r}")
     if function is not None:
-        return Kernel(function, profile, name, kind=kind)
-    return lambda inner: Kernel(inner, profile, name, kind=kind)
+        return Kernel(function, profile, name, kind=kind, debug=debug)
+    return lambda inner: Kernel(inner, profile, name, kind=kind, debug=debug)
 
 
 def pair(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, get_args, get_origin
+from typing import Any, Literal, get_args, get_origin
 
 from pto.core.dtypes import DType
 from pto.lang.call.place import KernelError, mistake
@@ -20,13 +20,16 @@ class Parameter:
     name: str
     kind: str
     dtype: DType | None = None
+    sizes: tuple[int | str | None, ...] | None = None  # of an array: by number, by name, any
 
     def __str__(self) -> str:
         """As an annotation spells it."""
         word = {"array": "Global", "scalar": "Scalar"}.get(self.kind)
         if word is None:
             return self.kind
-        return word if self.dtype is None else f"{word}[{self.dtype}]"
+        parts = [str(self.dtype)] if self.dtype else []
+        parts += ["any" if n is None else repr(n) for n in self.sizes or ()]
+        return f"{word}[{', '.join(parts)}]" if parts else word
 
 
 def parameters_of(function: Callable[..., Any]) -> list[Parameter]:
@@ -45,7 +48,7 @@ def _parameter(name: str, hint: Any) -> Parameter:
     origin = get_origin(hint) or hint
     kinds = [a for a in get_args(hint) if isinstance(a, DType)]
     if origin is Global:
-        return Parameter(name, "array", kinds[0] if kinds else None)
+        return Parameter(name, "array", kinds[0] if kinds else None, _sizes(name, hint))
     if origin is Scalar:
         if not kinds:
             raise mistake(
@@ -53,6 +56,24 @@ def _parameter(name: str, hint: Any) -> Parameter:
             )
         return Parameter(name, "scalar", kinds[0])
     return Parameter(name, "constant")
+
+
+def _sizes(name: str, hint: Any) -> tuple[int | str | None, ...] | None:
+    """Sizes of `pto.Global[pto.f32, "m", 128, None]`; type checkers like `Literal["m"]` better."""
+    parts = get_args(hint)[1:]
+    sizes = tuple(get_args(each)[0] if get_origin(each) is Literal else each for each in parts)
+    for each in sizes:
+        if not isinstance(each, int | str | None) or (isinstance(each, str) and not _is_name(each)):
+            raise mistake(
+                "PTO-U210",
+                f"{name}: a size in an annotation is a name, a number or None, got {each!r}",
+                help='write pto.Global[pto.f32, "m", "n"]',
+            )
+    return sizes or None
+
+
+def _is_name(text: str) -> bool:
+    return text.isidentifier()
 
 
 def unhashable(kernel: str, parameters: list[Parameter], values: list[Any]) -> KernelError:

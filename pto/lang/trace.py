@@ -28,13 +28,17 @@ from pto.lang.call.session import enter, leave
 from pto.lang.values.scalars import Scalar, as_value
 from pto.lang.values.tiles import Tile, same_region
 
+GRID = ("grid_x", "grid_y")  # the extents of a grid that a program is told
+
 
 class Trace:
     """Listens to the instruction functions and writes them down."""
 
     eager: ClassVar[bool] = False
 
-    def __init__(self, name: str, profile: str, module: Module, function: Operation) -> None:
+    def __init__(
+        self, name: str, profile: str, module: Module, function: Operation, *, debug: bool = True
+    ) -> None:
         self.name = f"kernel {name}"
         self.profile = profile
         self.module = module
@@ -44,6 +48,9 @@ class Trace:
         self.scopes: list[Scope] = []
         self.last_if: Any = None
         self.is_open = True
+        self.debug = debug
+        self.limits: dict[str, int] = {}  # of sizes with names: what tiles take
+        self._grid: list[Value] = []
         self._token: Any = None
         self._masks: dict[int, list[Value]] = {}
         self._uses: Counter[int] = Counter()  # of tiles, by id of the value
@@ -159,6 +166,28 @@ class Trace:
             "valid_col": as_value(cols, INDEX),
         }
         tile.settings.append(self.append(SET_VALIDSHAPE, given))
+
+    # ---- what the launch tells
+
+    @property
+    def has_grid(self) -> bool:
+        return bool(self._grid)
+
+    def grid(self) -> list[Value]:
+        """The extents of the grid along its first axes: parameters, once somebody asks."""
+        if not self._grid:
+            entry = self.builder.blocks[0]
+            self._grid = [Value(INDEX, name, entry) for name in GRID]
+            entry.args += self._grid
+        return self._grid
+
+    def limit(self, extent: Any, most: int) -> bool:
+        """A size with a name is at most this at every launch; False: it is no such size."""
+        value = getattr(extent, "value", None)
+        if not isinstance(value, Value) or value.owner is not self.builder.blocks[0]:
+            return False
+        self.limits[value.name] = min(most, self.limits.get(value.name, most))
+        return True
 
     # ---- expressions
 

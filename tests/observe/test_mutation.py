@@ -99,7 +99,7 @@ def launches_of(name: str, profile: str, monkeypatch: pytest.MonkeyPatch) -> lis
     run, seen = Kernel.run, []
 
     def noted(self: Kernel, *args: Any, blocks: Any = 1, **named: Any) -> Any:
-        made, _, given = self.specialise(self.values(args, named))
+        made, _, given = self.specialise(self.values(args, named), blocks)
         copies = [np.copy(a) if isinstance(a, np.ndarray) else a for a in given]
         seen.append((made.module, copies, blocks))
         return run(self, *args, blocks=blocks, **named)

@@ -236,7 +236,7 @@ def test_examples_give_the_same_bits(
     run, seen = Kernel.run, []
 
     def under_all(self: Kernel, *args: Any, blocks: Any = 1, **named: Any) -> Any:
-        made, _, given = self.specialise(self.values(args, named))
+        made, _, given = self.specialise(self.values(args, named), blocks)
         found: list[list[bytes]] = []
         for schedule in ("program", *SCHEDULES):
             copies = [np.copy(a) if isinstance(a, np.ndarray) else a for a in given]

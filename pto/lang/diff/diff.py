@@ -116,7 +116,7 @@ class Call:
 
     def _blame(self, number: int, place: int, width: int) -> tuple[Blame | None, str | None]:
         """Who wrote an element of array `number`; or why that cannot be told."""
-        made, _, given = self.kernel.specialise(self.values)
+        made, _, given = self.kernel.specialise(self.values, self.blocks)
         facts = find_profile(self.kernel.profile)
         dynamic = [p for p in self.kernel.parameters if p.kind != "constant"]
         argument = dynamic.index([p for p in dynamic if p.kind == "array"][number])

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import Any, Generic, NoReturn, TypeVar
+from types import GenericAlias
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVarTuple, cast
 
 from pto.core.dtypes import DType
 from pto.ir.builder import INDEX, scalar_type
@@ -22,22 +23,32 @@ from pto.lang.values.elements import element
 from pto.lang.values.linear import Linear
 from pto.lang.values.scalars import Scalar, arith, as_value, is_number, linear_of
 
-E = TypeVar("E")
+E = TypeVarTuple("E")
 MAX_RANK = 5
 
 
-class Global(Handle, Generic[E]):
-    """An array in global memory. `pto.Global[pto.f32]` annotates a parameter that is one."""
+class Global(Handle, Generic[*E]):
+    """An array in global memory. `pto.Global[pto.f32]` annotates a parameter that is one.
+
+    `pto.Global[pto.f32, "m", "n"]` names its sizes: they are Scalars, told to the program when it
+    is launched; sizes of one name are equal. Sizes without a name are Python numbers.
+    """
 
     __slots__ = ("pointer", "shape", "strides")
 
     def __init__(
-        self, value: Value, home: Session, pointer: Value, shape: tuple[int, ...], strides: Any
+        self, value: Value, home: Session, pointer: Value, shape: tuple[Any, ...], strides: Any
     ) -> None:
         super().__init__(value, home)
         self.pointer = pointer
         self.shape = shape
-        self.strides: tuple[int, ...] = strides
+        self.strides: tuple[Any, ...] = strides
+
+    if not TYPE_CHECKING:
+
+        def __class_getitem__(cls, parts):
+            """Element types and sizes are no types of Python."""
+            return GenericAlias(cls, parts)
 
     @property
     def dtype(self) -> DType:
@@ -62,7 +73,8 @@ class Global(Handle, Generic[E]):
         if len(keys) > self.ndim:
             raise mistake("PTO-S201", f"{len(keys)} indices for an array of {self.ndim} dimensions")
         keys += [slice(None)] * (self.ndim - len(keys))
-        return View(self, [_span(k, n) for k, n in zip(keys, self.shape, strict=True)])
+        spans = [_span(k, n) for k, n in zip(keys, self.shape, strict=True)]
+        return View(cast("Global[Any]", self), spans)
 
     def __setitem__(self, key: Any, value: Any) -> NoReturn:
         raise mistake(
@@ -74,8 +86,9 @@ class Global(Handle, Generic[E]):
     def whole(self) -> View:
         return self[(slice(None),) * self.ndim]
 
-    def reshape(self, *shape: int) -> Global[E]:
+    def reshape(self, *shape: int) -> Global[Any]:
         """The same elements, row by row, in another shape; one size may be -1."""
+        self._require_known("reshaped")
         count = prod(self.shape)
         if self.strides != contiguous(self.shape):
             raise mistake("PTO-S201", "only an array without gaps can be reshaped")
@@ -87,6 +100,7 @@ class Global(Handle, Generic[E]):
 
     def view(self, dtype: Any) -> Global[Any]:
         """The same bits as elements of another type; the last dimension grows or shrinks."""
+        self._require_known("seen as another type")
         kind, own = element(dtype), self.dtype
         last, rest = divmod(self.shape[-1] * own.itemsize, kind.itemsize)
         if rest or self.strides != contiguous(self.shape):
@@ -101,29 +115,38 @@ class Global(Handle, Generic[E]):
         return view_of(current(), pointer, kind, shape, contiguous(shape))
 
     @property
-    def T(self) -> Global[E]:
+    def T(self) -> Global[Any]:
         """The same elements with the dimensions in the opposite order."""
         shape, strides = self.shape[::-1], self.strides[::-1]
         return view_of(current(), self.pointer, self.dtype, shape, strides)
 
+    def _require_known(self, what: str) -> None:
+        if not all(map(is_number, self.shape)):
+            raise mistake(
+                "PTO-S201",
+                f"an array whose sizes have names cannot be {what} inside a kernel",
+                help="do it to the array before the call, or leave the names out",
+            )
 
-def contiguous(shape: Sequence[int]) -> tuple[int, ...]:
+
+def contiguous(shape: Sequence[Any]) -> tuple[Any, ...]:
     """Strides of elements row by row."""
     return tuple(prod(shape[n + 1 :]) for n in range(len(shape)))
 
 
 def view_of(
-    session: Session, pointer: Value, dtype: DType, shape: tuple[int, ...], strides: tuple[int, ...]
+    session: Session, pointer: Value, dtype: DType, shape: tuple[Any, ...], strides: tuple[Any, ...]
 ) -> Global[Any]:
     """An array over a pointer."""
     if not 1 <= len(shape) <= MAX_RANK:
         raise mistake("PTO-S201", f"a global array has 1 to {MAX_RANK} dimensions, not {shape}")
     given = {
         "ptr": pointer,
-        "shape": [session.constant(n, INDEX) for n in shape],
-        "strides": [session.constant(n, INDEX) for n in strides],
+        "shape": [as_value(n, INDEX) for n in shape],
+        "strides": [as_value(n, INDEX) for n in strides],
     }
-    type = ViewType(shape, scalar_type(dtype), partition=False)
+    sizes = tuple(n if is_number(n) else None for n in shape)
+    type = ViewType(sizes, scalar_type(dtype), partition=False)
     (value,) = session.emit(MAKE_TENSOR_VIEW, given, results=[type], names=[f"{pointer.name}_view"])
     return Global[Any](value, session, pointer, shape, strides)
 
@@ -137,7 +160,7 @@ class Span:
         self, start: Any, extent: Any, is_index: bool, is_open: bool, is_whole: bool = False
     ) -> None:
         self.start = start
-        self.extent = extent  # at most so many; an int where that is known
+        self.extent = extent  # at most so many; a Python number where that is known
         self.is_index = is_index
         self.is_open = is_open  # goes on to the end of the array
         self.is_whole = is_whole  # written as `:`, or not at all
@@ -146,6 +169,8 @@ class Span:
         """How much of it fits into a tile with this much room."""
         if is_number(self.extent):
             return min(room, self.extent)
+        if self.is_whole and current().limit(self.extent, room):
+            return self.extent
         known = linear_of(self.extent)
         if known is not None and known.multiple and known.multiple % room == 0:
             return room  # whole tiles: what lies beyond the array is an error, not an edge
@@ -156,9 +181,9 @@ class Span:
         return current().once(key, least)
 
 
-def _span(key: Any, size: int) -> Span:
+def _span(key: Any, size: Any) -> Span:
     if not isinstance(key, slice):
-        if is_number(key) and not -size <= key < size:
+        if is_number(key) and is_number(size) and not -size <= key < size:
             raise mistake("PTO-S201", f"index {key} of a dimension of size {size}")
         start = key + size if is_number(key) and key < 0 else key
         return Span(_checked(start), 1, True, False)
@@ -171,17 +196,17 @@ def _span(key: Any, size: int) -> Span:
     length = arith("-", stop, start)
     if is_number(length) and not is_number(start) and _ends_inside(start, length, size):
         return Span(start, length, False, False)
-    end = min(stop, size) if is_number(stop) else arith("min", stop, size)
+    end = arith("min", stop, size)
     return Span(start, arith("-", end, start), False, False)
 
 
-def _ends_inside(start: Scalar[Any], length: int, size: int) -> bool:
+def _ends_inside(start: Scalar[Any], length: int, size: Any) -> bool:
     """Pieces of equal length that divide the array: none of them is cut."""
     step = linear_of(start) or Linear(1)
-    return length > 0 and size % length == 0 and step.multiple % length == 0
+    return is_number(size) and length > 0 and size % length == 0 and step.multiple % length == 0
 
 
-def _from_end(bound: Any, size: int) -> Any:
+def _from_end(bound: Any, size: Any) -> Any:
     return bound + size if is_number(bound) and bound < 0 else _checked(bound)
 
 
@@ -312,7 +337,7 @@ class View:
         return value
 
 
-def _start(span: Span, size: Any, limit: int) -> Any:
+def _start(span: Span, size: Any, limit: Any) -> Any:
     """A window that may be empty begins at the end of the array at the latest."""
     if is_number(size) or is_number(span.start):
         return span.start

@@ -36,3 +36,8 @@ def wants_checks(option: bool = False) -> bool:
 def wants_sanitizer(option: bool = False) -> bool:
     """True where an option asks for the sanitizer, or PTO_SANITIZE is set and not 0."""
     return option or environ.get("PTO_SANITIZE", "0") not in ("", "0")
+
+
+def wants_debugging() -> bool:
+    """Assertions and prints of kernels stay in their programs unless PTO_DEBUG is 0."""
+    return environ.get("PTO_DEBUG", "1") not in ("", "0")

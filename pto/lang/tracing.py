@@ -1,0 +1,198 @@
+"""From a Python function to a program: its parameters, its sizes, the grid it is launched on.
+
+A size with a name (`pto.Global[pto.f32, "m", "n"]`) is a parameter of the program, so one program
+serves all shapes; any other size is a number of the specialisation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pto.core.dtypes import DType
+from pto.core.errors import Loc
+from pto.ir.builder import INDEX, new_function, new_module, scalar_type
+from pto.ir.graph import Module
+from pto.isa.row.attributes import Enum, OfType, Str
+from pto.isa.row.types import Function, Type
+from pto.lang.call.place import mistake
+from pto.lang.parameter import Parameter
+from pto.lang.trace import GRID, Trace
+from pto.lang.values.views import contiguous, pointer_type, view_of
+from pto.run.launch.call import Blocks, prepare
+from pto.run.launch.prepared import Kernel as Ready
+from pto.run.machine.device import Device
+
+Shape = tuple[tuple[int | str, ...], DType]  # a size by its number, or by its name
+
+
+@dataclass(slots=True)
+class Specialised:
+    """The program for one set of shapes and constants."""
+
+    module: Module
+    has_grid: bool = False  # it asks where in the grid a block is
+    limits: Mapping[str, int] = field(default_factory=dict[str, int])  # of sizes with names
+    ready: dict[Any, Ready] = field(default_factory=dict[Any, Ready])
+
+    def ready_on(self, device: Device) -> Ready:
+        """Checked once, planned once, compiled once; a device that is watched has its own."""
+        if device.tap is not None:
+            return device.kernel(self.module)
+        key = device.engine, device.checks
+        found, profile = self.ready.get(key), device.profile
+        if found is None or (found.profile is not profile and found.profile != profile):
+            found = prepare(self.module, None, profile, engine=key[0], checks=key[1])
+            self.ready[key] = found
+        return found
+
+    def numbers(self, kernel: str, sizes: Mapping[str, int], blocks: Blocks) -> list[int]:
+        """What the program is given besides the arguments: sizes, and the grid if it asks."""
+        for name, most in self.limits.items():
+            if sizes[name] > most:
+                raise mistake(
+                    "PTO-U080",
+                    f"{kernel}: a tile takes {most} along {name}, which is {sizes[name]}: the rest"
+                    " would be left out",
+                    help=f"slice it from a loop counter, x[..., j:] with j of pto.range(0, n,"
+                    f" {most}); or use a larger tile",
+                )
+        shape = (blocks,) if isinstance(blocks, int) else tuple(blocks)
+        return [*sizes.values(), *((*shape, 1, 1)[: len(GRID)] if self.has_grid else ())]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The function of a kernel, or of one side of it."""
+
+    function: Callable[..., Any]
+    name: str
+    kind: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Tracing:
+    """What a trace is made for."""
+
+    profile: str
+    debug: bool
+    parameters: Sequence[Parameter]
+    values: Sequence[Any]
+    shapes: Sequence[Shape]
+
+    @property
+    def sizes(self) -> list[str]:
+        """Named sizes, each once, in the order of the parameters."""
+        found = (n for shape, _ in self.shapes for n in shape if isinstance(n, str))
+        return list(dict.fromkeys(found))
+
+    def program(self, sources: Sequence[Source]) -> Specialised:
+        """The functions, traced into one module."""
+        file = sources[0].function.__code__.co_filename
+        module = new_module({"pto.target_arch": Str(self.profile)}, file)
+        traces = [self._function(module, source) for source in sources]
+        has_grid = any(trace.has_grid for trace in traces)
+        for trace in traces:
+            if has_grid:
+                trace.grid()
+            _sign(trace)
+        limits: dict[str, int] = {}
+        for trace in traces:
+            for name, most in trace.limits.items():
+                limits[name] = min(most, limits.get(name, most))
+        return Specialised(module, has_grid, limits)
+
+    def _function(self, module: Module, source: Source) -> Trace:
+        function, name = source.function, source.name
+        place = Loc(function.__code__.co_filename, function.__code__.co_firstlineno)
+        attrs = {"pto.kernel_kind": Enum("kernel_kind", source.kind)} if source.kind else {}
+        made = new_function(module, name, self._types(), place, attrs)
+        with Trace(name, self.profile, module, made, debug=self.debug) as trace:
+            try:
+                result = function(*self._arguments(trace))
+            except RecursionError:
+                raise mistake("PTO-U218", f"kernel {name} calls itself without end") from None
+            if result is not None:
+                raise mistake(
+                    "PTO-U211",
+                    f"kernel {name} returns {result!r}; results go to arrays",
+                    help="add a parameter for the result and pto.store to it",
+                )
+            trace.finish()
+        return trace
+
+    def _types(self) -> list[tuple[str, Type]]:
+        """The parameters of the program: those of the function, then the sizes with names."""
+        arrays = iter(self.shapes)
+        found: list[tuple[str, Type]] = []
+        for param in self.parameters:
+            if param.kind == "array":
+                found.append((param.name, pointer_type(next(arrays)[1])))
+            elif param.kind == "scalar" and param.dtype is not None:
+                found.append((param.name, scalar_type(param.dtype)))
+        return [*found, *((name, INDEX) for name in self.sizes)]
+
+    def _arguments(self, trace: Trace) -> list[Any]:
+        args = trace.builder.block.args
+        count = len(args) - len(self.sizes)
+        named = {arg.name: trace.scalar(arg) for arg in args[count:]}
+        block, arrays = iter(args), iter(self.shapes)
+        made: list[Any] = []
+        for param, value in zip(self.parameters, self.values, strict=True):
+            if param.kind == "array":
+                written, kind = next(arrays)
+                shape = tuple(named[n] if isinstance(n, str) else n for n in written)
+                made.append(view_of(trace, next(block), kind, shape, contiguous(shape)))
+            elif param.kind == "scalar":
+                made.append(trace.scalar(next(block)))
+            else:
+                made.append(value)
+        return made
+
+
+def _sign(trace: Trace) -> None:
+    """The type of the function, with what was added to its parameters."""
+    function = trace.builder.function
+    types = tuple(arg.type for arg in function.regions[0].block.args)
+    function.attrs["function_type"] = OfType(Function(types, ()))
+
+
+def sizes_of(
+    kernel: str, parameters: Sequence[Parameter], shapes: Sequence[tuple[tuple[int, ...], DType]]
+) -> tuple[list[Shape], dict[str, int]]:
+    """Shapes with the names their sizes have, and what the names stand for in this call."""
+    arrays = [p for p in parameters if p.kind == "array"]
+    found: dict[str, int] = {}
+    first: dict[str, str] = {}
+    made: list[Shape] = []
+    for param, (shape, kind) in zip(arrays, shapes, strict=True):
+        if param.sizes is None:
+            made.append((shape, kind))
+            continue
+        if len(param.sizes) != len(shape):
+            raise mistake(
+                "PTO-U219",
+                f"{kernel}: {param.name} has {len(param.sizes)} dimensions, the array {len(shape)}",
+                help=f"the annotation is {param}",
+            )
+        for name, size in zip(param.sizes, shape, strict=True):
+            if isinstance(name, int) and name != size:
+                raise _other(kernel, param.name, str(name), size, "the annotation")
+            if isinstance(name, str) and found.setdefault(name, size) != size:
+                raise _other(kernel, param.name, f"{name} = {found[name]}", size, first[name])
+            if isinstance(name, str):
+                first.setdefault(name, param.name)
+        named = tuple(
+            n if isinstance(n, str) else s for n, s in zip(param.sizes, shape, strict=True)
+        )
+        made.append((named, kind))
+    return made, found
+
+
+def _other(kernel: str, param: str, wanted: str, size: int, where: str) -> Exception:
+    return mistake(
+        "PTO-U219",
+        f"{kernel}: a dimension of {param} is {size}, and {where} has {wanted}",
+        help="sizes of one name are equal; give different ones different names",
+    )
