@@ -377,7 +377,7 @@ def _extents(axis: int) -> tuple[Any, Any]:
     session = current()
     extents = [session.scalar(value) for value in session.grid()]
     if axis not in builtins.range(len(extents) + 1):
-        raise mistake("PTO-U039", f"a grid has the axes 0, 1 and 2, not {axis!r}")
+        raise mistake("PTO-U088", f"a grid has the axes 0, 1 and 2, not {axis!r}")
     return prod(extents[:axis]), extents[axis] if axis < len(extents) else None
 
 
