@@ -37,8 +37,10 @@ inline int64_t get_subblockid() { return pto::machine::now ? pto::machine::now->
 inline int64_t get_subblockdim() { return pto::machine::now ? pto::machine::now->subs : 1; }
 inline int64_t get_coreid() { return get_block_idx() * get_subblockdim() + get_subblockid(); }
 inline int64_t get_sys_cnt() { static int64_t ticks = 0; return ticks += 50; }
-#define block_idx (get_block_idx())
-#define block_num (get_block_num())
+// Names of the device language that kernels read, and may give to variables of their own.
+namespace pto::machine { template <int64_t (*Ask)()> struct Number { operator int64_t() const { return Ask(); } }; }
+inline constexpr pto::machine::Number<get_block_idx> block_idx;
+inline constexpr pto::machine::Number<get_block_num> block_num;
 // Registers of vector instructions that tile instructions set for themselves.
 template <class... A> void set_mask_norm(A...) {}
 template <class... A> void set_mask_count(A...) {}
@@ -49,7 +51,12 @@ template <class... A> void trap(A...) { std::abort(); }
 template <class... A> void preload(A...) {}
 inline int get_icache_prl_st() { return 0; }
 
+template <auto... V, class... A> void PTO_PREFETCH(A&&...) {}  // into a cache that holds everything here
+
 namespace pto {
+constexpr int kCvMaxCores = 25;
+// The slot that both sides of a core agree on: every block is a core of its own here.
+template <auto... V, class P> int TSYNC_CVID(int block, P) { return block; }
 constexpr pipe_t pipeOf(Op op) { return machine::opPipes[int(op)]; }
 inline uint16_t getFFTSMsg(uint16_t mode, uint16_t id, uint16_t base = 1)
 {
