@@ -286,10 +286,8 @@ def run(
         return [_agent(core, side, tap) for core, side in fresh]
 
     with np.errstate(all="ignore"):
-        if tap is None:
-            take_turns(next_block)
-        else:
-            take_turns(tap.paced(next_block), tap.unstick)
+        take_turns(next_block, tap)
+        if tap is not None:
             tap.observer.end()
     return [line for core in cores for line in core.printed]
 

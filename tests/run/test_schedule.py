@@ -11,14 +11,17 @@ from typing import Any
 import numpy as np
 import pytest
 
+import pto
 from pto.core.errors import PtoError
 from pto.ir.text.parser import parse, parse_file
 from pto.lang.kernel import Kernel
+from pto.plan.sync import insert
 from pto.run.launch.arguments import build, parameters, parse_args
 from pto.run.launch.entry import entry_functions
 from pto.run.launch.host import launch
 from pto.run.order.choice import Schedule, parse_schedule
 from pto.run.order.deferred_registers import Registers
+from pto.target.choose import choose
 from tests.examples.test_examples import runs
 from tests.observe.test_mutation import ARGS, PROGRAMS
 from tests.observe.test_mutation import BLOCKS as COUNTS
@@ -155,6 +158,35 @@ BLOCKS = (
 )
 def test_blocks_overtake_each_other(schedule: str, y: float) -> None:
     assert results(*BLOCKS, schedule=schedule, blocks=2)[0] == y
+
+
+@pto.kernel(profile="a5")
+def everyone_writes(x: pto.Global[pto.f32], y: pto.Global[pto.f32]) -> None:
+    """Each block fills all rows with its own row of x; nothing orders blocks."""
+    block = pto.get_block_idx()
+    t = pto.tile(1, 64, pto.f32)
+    for i in pto.range(40):
+        pto.tload(t, x[block : block + 1, :])
+        pto.tstore(y[i : i + 1, :], t)
+
+
+@pytest.mark.parametrize("ordered", [True, False])
+def test_blocks_interleave(ordered: bool) -> None:
+    """With pipes that a compiler orders, and with barriers: longer than any queue."""
+    x, y = np.zeros((3, 64), np.float32), np.full((40, 64), -1, np.float32)
+    x[:] = [[0], [1], [2]]
+    module = everyone_writes.module(x, y)
+    if ordered:
+        module = insert(module, choose(profile_name="a5").profile)
+
+    def last(schedule: str) -> set[float]:
+        launch(module, args=[x, y], blocks=3, profile="a5", schedule=schedule)
+        assert (y == y[:, :1]).all()
+        return set(y[:, 0].tolist())
+
+    assert last("program") == {2.0}
+    assert last("early") == last("late") == {0.0}
+    assert len(last("random:1")) > 1
 
 
 @pytest.mark.parametrize("schedule", ["early", "late"])

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy.typing as npt
 
 from pto.core.errors import fail
-from pto.ir.graph import Module, Operation
+from pto.ir.graph import Module
 from pto.plan.mode import mode_of
-from pto.run.launch.call import Launch, Program, load, require_legal
+from pto.run.launch.call import Launch, Program, count_of, load, require_legal
 from pto.run.launch.engine import chosen_engine
 from pto.run.launch.entry import entry_functions
 from pto.run.launch.prepared import Kernel
@@ -77,8 +77,11 @@ def launch(
     target = _target(module, profile, device, check)
     kernels = entry_functions(module, entry)
     chip = Device(target.profile, observer=observer, engine=chosen, checks=checks)
-    when = _schedule(kernels, schedule, watched=bool(observer or stepper))
-    chip.tap = stepper or (_scheduler(when, target) if when != PROGRAM else chip.tap)
+    when = _schedule(schedule, watched=bool(observer or stepper))
+    automatic = mode_of(kernels) == "automatic"
+    if automatic and count_of(blocks) == 1:
+        when = PROGRAM  # a compiler is yet to order the pipes, and there is nothing else
+    chip.tap = stepper or (_scheduler(when, target, automatic) if when != PROGRAM else chip.tap)
     kernel = Kernel(module, kernels, target.profile, chip.tap, chosen, checks)
     return report(chip.run(Launch.of(kernel, chip, args, blocks, progress, timeout)), target, when)
 
@@ -92,22 +95,17 @@ def report(
     return Report(target, engine, name, done.blocks, done.printed, schedule, skipped)
 
 
-def _scheduler(when: Schedule, target: Target) -> Tap:
+def _scheduler(when: Schedule, target: Target, automatic: bool) -> Tap:
     from pto.run.order.deferred import Scheduler
 
-    return Scheduler(when, target.profile.sync)
+    return Scheduler(when, target.profile.sync, automatic)
 
 
-def _schedule(
-    kernels: Sequence[Operation], asked: Schedule | str | None, *, watched: bool
-) -> Schedule:
-    """The order of the program where a compiler is yet to insert synchronisation."""
+def _schedule(asked: Schedule | str | None, *, watched: bool) -> Schedule:
     found = parse_schedule(asked)
-    if found == PROGRAM:
-        return found
-    if watched:
+    if found != PROGRAM and watched:
         raise fail("PTO-U231", f"schedule {found}: an observer or stepper watches in program order")
-    return found if mode_of(kernels) == "flags" else PROGRAM
+    return found
 
 
 def _target(module: Module, profile: str | None, device: str | None, check: bool) -> Target:

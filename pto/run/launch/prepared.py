@@ -250,7 +250,7 @@ class Grid:
         """A wait came before its set: pipes go on without the one that waits."""
         self.kernel, tap = self.kernel.with_pipes()
         try:
-            take_turns(tap.paced(self.next_block), tap.unstick)
+            take_turns(self.next_block, tap)
         except PtoError as other:
             raise error if other.code == DEADLOCK else other from None
 

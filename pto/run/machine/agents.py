@@ -51,6 +51,22 @@ def _straight(core: Core, code: Code, values: list[Any]) -> Generator[Wait, None
     yield
 
 
+class Pace:
+    """Who comes when: here one block after the other, each agent as far as it can."""
+
+    def paced(self, start: Callable[[], Sequence[Agent]]) -> Callable[[], Sequence[Agent]]:
+        """When blocks begin."""
+        return start
+
+    def turns(self, live: list[Agent]) -> list[Agent]:
+        """In which order agents go on."""
+        return live
+
+    def unstick(self) -> bool:
+        """No agent can go on: True when something was done that may free one."""
+        return False
+
+
 class Turns:
     """Agents under way: what they wait for is kept from one time to the next."""
 
@@ -61,26 +77,28 @@ class Turns:
     def go_on(
         self,
         start: Callable[[], Sequence[Agent]],
-        unstick: Callable[[], bool] = lambda: False,
+        pace: Pace | None = None,
         patience: int = _PATIENCE,
         rounds: int | None = None,
     ) -> bool:
         """Until all are done; False: nobody can go on. `start` gives the agents that may begin now,
-        none when there are none. `unstick` is asked before it is said that nobody can: True when it
-        did something that may free an agent. Those who look at memory do so `patience` times in
-        vain, and where there are `rounds`, not more often at all."""
+        none when there are none. `pace` is asked before it is said that nobody can. Those who look
+        at memory do so `patience` times in vain, and where there are `rounds`, not more often at
+        all."""
+        pace = Pace() if pace is None else pace
+        start = pace.paced(start)
         idle, count, self.moved = 0, 0, False
         while True:
             if idle or not self.live:
                 fresh = start()
                 if not fresh and not self.live:
                     return True
-                if fresh or (idle and unstick()):
+                if fresh or (idle and pace.unstick()):
                     idle = 0
                 elif idle > (patience if self._look() else 0):
                     return False
                 self.live += fresh
-            moved = [agent.go_on() for agent in self.live]
+            moved = [agent.go_on() for agent in pace.turns(self.live)]
             self.live = [agent for agent in self.live if agent.wait is not None]
             idle, count = 0 if any(moved) else idle + 1, count + 1
             self.moved |= not idle
@@ -91,12 +109,10 @@ class Turns:
         return any(agent.wait and agent.wait.looks for agent in self.live)
 
 
-def take_turns(
-    start: Callable[[], Sequence[Agent]], unstick: Callable[[], bool] = lambda: False
-) -> None:
+def take_turns(start: Callable[[], Sequence[Agent]], pace: Pace | None = None) -> None:
     """Until all are done, or there is a deadlock."""
     turns = Turns()
-    if not turns.go_on(start, unstick):
+    if not turns.go_on(start, pace):
         raise deadlock(*waits_of(turns.live))
 
 

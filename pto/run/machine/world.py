@@ -160,7 +160,7 @@ class World:
     def _work(self) -> None:
         tap = self._tap
         if tap is not None:
-            take_turns(tap.paced(self.begin), tap.unstick)
+            take_turns(self.begin, tap)
             return
         elsewhere = place.current() if len(self.devices) > 1 else None
         if elsewhere is None or not elsewhere.run_world(self):

@@ -2,8 +2,9 @@
 
 Early: an operation that nothing holds goes ahead of earlier ones of other pipes. Late: one is done
 only when another that comes after it must be, the newest first, so that what nothing waits for is
-done last. Random: pipes have speeds, drawn again now and then from a seed. Program: each as soon as
-nothing holds it, for programs in which a wait stands before its set.
+done last. Random: pipes have speeds, drawn again now and then from a seed, and blocks take turns at
+random. Program: each as soon as nothing holds it, for programs in which a wait stands before its
+set.
 """
 
 from __future__ import annotations
@@ -11,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
-from typing import Protocol
+from typing import Any, Protocol
 
 from pto.core.errors import fail
-from pto.run.order.pipes import Issued, Pipes
+from pto.run.order.pipes import Issued, Pipes, place_of
 
 _NAMES = ("program", "early", "late", "random")
 
@@ -57,7 +58,15 @@ Wanted = Callable[[], Issued | None]  # what the scalar unit needs done next; No
 
 
 class Choice(Protocol):
-    """Decides when work that was issued is done."""
+    """Decides when work that was issued is done, and which scalar unit goes on."""
+
+    def turns(self, agents: list[Any]) -> list[Any]:
+        """The order in which scalar units go on, each as far as it can."""
+        ...
+
+    def pauses(self) -> bool:
+        """Whether one lets the others go on first."""
+        ...
 
     def issued(self, pipes: Pipes) -> None:
         """One more was issued, and nobody waits for it."""
@@ -72,7 +81,17 @@ class Choice(Protocol):
         ...
 
 
-class _InOrder:
+class _AsFarAsItCan:
+    """Scalar units in the order they began, none waits for another."""
+
+    def turns(self, agents: list[Any]) -> list[Any]:
+        return agents
+
+    def pauses(self) -> bool:
+        return False
+
+
+class _InOrder(_AsFarAsItCan):
     """As soon as it can be: in program order, but for what a wait holds back."""
 
     def issued(self, pipes: Pipes) -> None:
@@ -86,7 +105,12 @@ class _InOrder:
         self.issued(pipes)
 
 
-class _Early:
+class _LastBlockFirst(_AsFarAsItCan):
+    def turns(self, agents: list[Any]) -> list[Any]:
+        return agents[::-1]
+
+
+class _Early(_LastBlockFirst):
     def issued(self, pipes: Pipes) -> None:
         pass
 
@@ -95,11 +119,11 @@ class _Early:
             self.unstick(pipes)
 
     def unstick(self, pipes: Pipes) -> None:
-        while any(pipes.do(item) for item in reversed(pipes.heads())):
+        while any(pipes.do(item) for item in sorted(pipes.heads(), key=place_of, reverse=True)):
             pass
 
 
-class _Late:
+class _Late(_LastBlockFirst):
     def issued(self, pipes: Pipes) -> None:
         pass
 
@@ -112,6 +136,7 @@ class _Late:
 
 
 _SPEEDS = (0.0, 0.1, 0.5, 1.0)
+_PAUSES = 1 / 4  # how often a scalar unit lets the others go on
 _REDRAWN = 1 / 32  # how often speeds change, for each operation that is issued
 
 
@@ -119,6 +144,12 @@ class _Random:
     def __init__(self, seed: int) -> None:
         self._random = Random(seed)
         self._speeds: dict[tuple[int, str], float] = {}
+
+    def turns(self, agents: list[Any]) -> list[Any]:
+        return self._random.sample(agents, len(agents))
+
+    def pauses(self) -> bool:
+        return self._random.random() < _PAUSES
 
     def issued(self, pipes: Pipes) -> None:
         if self._random.random() < _REDRAWN:

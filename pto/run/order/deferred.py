@@ -50,9 +50,12 @@ class _Values(dict[int, Any]):
 class Scheduler(Tap):
     """Does what is issued when a schedule says so, within what synchronisation allows."""
 
-    def __init__(self, schedule: Schedule, sync: Sync) -> None:
+    def __init__(self, schedule: Schedule, sync: Sync, automatic: bool = False) -> None:
+        """`automatic`: a compiler is yet to order the pipes, so that only blocks are free."""
         super().__init__()
         self.schedule = schedule
+        self._automatic = automatic
+        self._paused = False  # somebody has let others go on
         self._choice = schedule.choice()
         self._pipes = Pipes(sync)
         self._begun = 0
@@ -86,13 +89,24 @@ class Scheduler(Tap):
     ) -> Callable[[], Sequence[agents.Agent]]:
         """Blocks begin while there is room for them: all are at work at once."""
 
-        def next_block() -> Sequence[agents.Agent]:
-            blocks = {unit.core.block for unit in self._pipes.agents.values()}
-            return () if len(blocks) >= _BLOCKS_AT_ONCE else start()
+        def next_blocks() -> Sequence[agents.Agent]:
+            found: list[agents.Agent] = []
+            while len({unit.core.block for unit in self._pipes.agents.values()}) < _BLOCKS_AT_ONCE:
+                fresh = start()
+                if not fresh:
+                    break
+                found += fresh
+            return found
 
-        return next_block
+        return next_blocks
+
+    def turns(self, live: list[agents.Agent]) -> list[agents.Agent]:
+        return self._choice.turns(live)
 
     def unstick(self) -> bool:
+        if self._paused:
+            self._paused = False
+            return True
         self._choice.unstick(self._pipes)
         moved, self._heard = self._pipes.done != self._heard, self._pipes.done
         return moved
@@ -123,13 +137,29 @@ class Scheduler(Tap):
         is_data = any(isinstance(v.type, _PLACES) for v in (*op.operands, *op.results))
         if not (is_data or isinstance(order, _ISSUED)) or isinstance(order, kinds.MemoryBarrier):
             return step
-        if not isinstance(order, _ISSUED) and pipe([]) in _AT_ONCE:
-            return step
         self._issued.add(id(op))
+        if self._automatic or (not isinstance(order, _ISSUED) and pipe([]) in _AT_ONCE):
+            return self._in_turn(step)
         is_signal = isinstance(order, kinds.Signal)  # whose pipe an operand may name
         if isinstance(order, kinds.Meet) or (not is_signal and pipe([]) == "ALL"):
             return self._after_all(step)
         return self._deferred(compiler, op, case, step)
+
+    def _in_turn(self, step: Step) -> Step:
+        """Done at once, when others have been let go on."""
+
+        def turned(core: Core, regs: Regs) -> Any:
+            return self._pause(self._pipes.agents[id(core)]) or step(core, regs)
+
+        return turned
+
+    def _pause(self, unit: Agent) -> Blocked | None:
+        """Another agent may go on first: once for each operation."""
+        if unit.paused or len(self._pipes.agents) == 1 or not self._choice.pauses():
+            unit.paused = False
+            return None
+        unit.paused = self._paused = True
+        return Blocked("its turn")
 
     def _after_all(self, step: Step) -> Step:
         """Every pipe of the agent has done its work first."""
@@ -155,6 +185,8 @@ class Scheduler(Tap):
                 return step(core, regs)
             if unit.stalled is not None:
                 return self._go_on(unit, regs, outs)
+            if (pause := self._pause(unit)) is not None:
+                return pause
             values = _Values({slot: _kept(regs[slot]) for slot in reads})
             named = [values[group[0]] if group else None for group in groups]
             made = None if effect is None else effect(core, named)

@@ -31,6 +31,11 @@ class Issued(Item):
     registers: Registers = field(kw_only=True)  # of the core
 
 
+def place_of(item: Issued) -> tuple[int, int]:
+    """Which agent's, and where in its program."""
+    return item.unit.index, item.number
+
+
 class Queue(NoClock[Issued]):
     """A pipe: work that is not done yet."""
 
@@ -45,6 +50,7 @@ class Agent(Unit[None, Queue, Issued]):
     index: int  # in the order agents began
     registers: Registers  # as the scalar unit sees them
     stalled: Issued | None = None  # what the scalar unit waits for
+    paused: bool = False  # it lets others go on first
     at_work: bool = False  # inside a piece of work: what it consists of is done at once
 
     def newest(self) -> Issued | None:
@@ -106,9 +112,9 @@ class Pipes(Model[None, Queue, Issued]):
         return found
 
     def pending(self) -> list[Issued]:
-        """Everything that is not done, newest first."""
+        """Everything that is not done, newest first, of the last block first."""
         found = [item for unit in self.agents.values() for item in unit.items()]
-        return sorted(found, key=_number, reverse=True)
+        return sorted(found, key=place_of, reverse=True)
 
     def can_try(self, item: Issued) -> bool:
         return self.wants(item.unit, item) is None

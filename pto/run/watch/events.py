@@ -18,6 +18,7 @@ from pto.isa.row import types as t
 from pto.isa.row.order import OfFlag, OfSignal, Within
 from pto.isa.row.traits import Control
 from pto.isa.rules.rule import Case
+from pto.run.machine.agents import Pace
 from pto.run.machine.core import Core
 from pto.run.order.effects import AlwaysSet, Effect, Tally
 from pto.run.order.resolve import MakeEffect, arrival_of, effect_of, issuing_pipe
@@ -80,7 +81,7 @@ class Observer:
         """Every agent has come to its end."""
 
 
-class Tap:
+class Tap(Pace):
     """The engine's side: watched memories, and steps that report what they did."""
 
     def __init__(self, observer: Observer | None = None) -> None:
@@ -110,14 +111,6 @@ class Tap:
     def around(self, core: Core, program: Waits) -> Waits:
         """The program of an agent, with what is to be done around it."""
         return program
-
-    def paced(self, start: Callable[[], Sequence[Any]]) -> Callable[[], Sequence[Any]]:
-        """When blocks begin: as a run without anybody else starts them."""
-        return start
-
-    def unstick(self) -> bool:
-        """No agent can go on: True when something was done about it."""
-        return False
 
     def conflicts(self, core: Core) -> Any:
         return self.observer.conflicts(core)

@@ -185,7 +185,9 @@ class Mover:
                 r, c = np.where(where, r, 0), np.where(where, c, 0)
             items, at = self._items(tile, (r, c))
             return items[at].view(tile.dtype.numpy)
-        if r is self._i and c is self._j and _fits(tile, r, c):
+        if where is not None and np.all(where):
+            where = None  # else what nobody asks for is not touched either
+        if where is None and r is self._i and c is self._j and _fits(tile, r, c):
             return region(tile, r.shape[0], c.shape[1])
         if where is not None:
             r, c = np.where(where, r, 0), np.where(where, c, 0)
