@@ -17,7 +17,7 @@ from pto.core.dtypes import DType
 from pto.core.errors import PtoError
 from pto.ir.graph import Module
 from pto.ir.text.printer import print_module
-from pto.lang.call.place import KernelError, mistake
+from pto.lang.call.place import KernelError, mistake, placed
 from pto.lang.captured import Captured
 from pto.lang.findings import Findings
 from pto.lang.parameter import Parameter, parameters_of, unhashable
@@ -68,6 +68,7 @@ class Bound:
 class Kernel:
     """A function that traces to a program. `kernel[blocks](x, y)` runs it."""
 
+    @placed
     def __init__(
         self,
         function: Callable[..., Any],
@@ -79,6 +80,7 @@ class Kernel:
         debug: bool = True,
     ) -> None:
         find_profile(profile)
+        _require_function(function)
         self.function = function
         self.profile = profile
         self.kind = kind
@@ -115,6 +117,7 @@ class Kernel:
         """One block."""
         return self.run(*args, **named)
 
+    @placed
     def run(
         self,
         *args: Any,
@@ -137,15 +140,13 @@ class Kernel:
         made, arrays, given = self.specialise(self.values(args, named), blocks)
         if wants_sanitizer():
             self._require_clean(made, given, blocks)
-        try:
-            chip = Device(find_profile(self.profile), engine=engine)
-            launch = self._launch(made, chip, (arrays, given), blocks)
-            launch.progress, launch.timeout = progress or None, timeout
-            target = Target(chip.profile, None, "as the kernel says")
-            return report(chip.run(launch), target, name=self.name)
-        except PtoError as error:
-            raise KernelError(*error.diagnostics) from None
+        chip = Device(find_profile(self.profile), engine=engine)
+        launch = self._launch(made, chip, (arrays, given), blocks)
+        launch.progress, launch.timeout = progress or None, timeout
+        target = Target(chip.profile, None, "as the kernel says")
+        return report(chip.run(launch), target, name=self.name)
 
+    @placed
     def launched(
         self, device: Device, args: Sequence[Any], named: Mapping[str, Any], blocks: Blocks = 1
     ) -> Launch:
@@ -182,6 +183,7 @@ class Kernel:
         if errors:
             raise KernelError(*errors)
 
+    @placed
     def sanitize(
         self, *args: Any, blocks: Blocks = 1, automatic: bool = False, **named: Any
     ) -> Findings:
@@ -199,6 +201,7 @@ class Kernel:
                 array.give_back()
         return Findings(verdict.findings, verdict.about)
 
+    @placed
     def time(
         self,
         *args: Any,
@@ -256,6 +259,7 @@ class Kernel:
         text = "not traced yet: run it once" if self._last is None else self.ir
         return kernel_html(self.name, self.profile, kinds, self.__doc__, text)
 
+    @placed
     def check(self, profile: str | None = None, *args: Any, **named: Any) -> Findings:
         """Is the program legal under a profile? With arguments, for those; else the last one."""
         made = self.specialise(self.values(args, named))[0] if args or named else self._latest()
@@ -283,7 +287,8 @@ class Kernel:
         try:
             bound = self._signature.bind(*args, **named)
         except TypeError as error:
-            raise mistake("PTO-U210", f"{self.name}{self._signature}: {error}") from None
+            listed = ", ".join(f"{p.name}: {p}" for p in self.parameters)
+            raise mistake("PTO-U210", f"{self.name}({listed}): {error}") from None
         bound.apply_defaults()
         return list(bound.arguments.values())
 
@@ -359,6 +364,15 @@ def kernel(
     if function is not None:
         return Kernel(function, profile, name, kind=kind, debug=debug)
     return lambda inner: Kernel(inner, profile, name, kind=kind, debug=debug)
+
+
+def _require_function(given: object) -> None:
+    """Python code that runs from its begin to its end: that is what can be traced."""
+    resumes = inspect.iscoroutinefunction(given) or inspect.isgeneratorfunction(given)
+    if (inspect.isfunction(given) or inspect.ismethod(given)) and not resumes:
+        return
+    what = "one that yields or awaits" if resumes else f"{type(given).__name__} {given!r}"
+    raise mistake("PTO-U223", f"a kernel is made of a plain function, not {what}")
 
 
 def pair(

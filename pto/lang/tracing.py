@@ -20,7 +20,7 @@ from pto.lang.call.place import mistake
 from pto.lang.parameter import Parameter
 from pto.lang.trace import GRID, Trace
 from pto.lang.values.views import contiguous, pointer_type, view_of
-from pto.run.launch.call import Blocks, prepare
+from pto.run.launch.call import Blocks, extents_of, prepare
 from pto.run.launch.prepared import Kernel as Ready
 from pto.run.machine.device import Device
 
@@ -58,8 +58,8 @@ class Specialised:
                     help=f"slice it from a loop counter, x[..., j:] with j of pto.range(0, n,"
                     f" {most}); or use a larger tile",
                 )
-        shape = (blocks,) if isinstance(blocks, int) else tuple(blocks)
-        return [*sizes.values(), *((*shape, 1, 1)[: len(GRID)] if self.has_grid else ())]
+        grid = (*extents_of(blocks), 1, 1)[: len(GRID)] if self.has_grid else ()
+        return [*sizes.values(), *grid]
 
 
 @dataclass(frozen=True, slots=True)

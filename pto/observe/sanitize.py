@@ -8,8 +8,6 @@ from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Any, cast
 
-import numpy as np
-
 from pto.core import html
 from pto.core.errors import Diagnostic, PtoError
 from pto.core.memory import Space
@@ -30,7 +28,7 @@ from pto.observe.shadow import Cells, Conflict, Shadow, cells_of
 from pto.observe.tiles import TileTap
 from pto.observe.unflushed import StreamTap, dropped
 from pto.run.launch.arrays import copied
-from pto.run.launch.call import Program, load
+from pto.run.launch.call import Program, count_of, load
 from pto.run.launch.entry import entry_functions
 from pto.run.launch.host import Report, launch
 from pto.run.launch.progress import Progress
@@ -309,7 +307,7 @@ def sanitize(
     target = target_of(module, profile=profile, device=device)
     functions = entry_functions(module, entry)
     mode = mode_of(functions)
-    about = looked_at(mode, functions, int(np.prod(blocks)))
+    about = looked_at(mode, functions, count_of(blocks))
     unordered = [] if automatic or mode == "flags" else placed_by_hand(functions)
     watcher = Sanitizer(target.profile, mode)
     options: dict[str, Any] = {

@@ -7,16 +7,17 @@ from pto.isa.row import types as t
 from pto.isa.row.traits import Control
 
 
-def written(function: Operation) -> set[int] | None:
-    """Numbers of the arguments in global memory that may be written to; None: any of them."""
+def writers(function: Operation) -> dict[int, Operation] | None:
+    """Numbers of the arguments in global memory that may be written to, each with the first
+    operation that may; None: any of them."""
     args = {id(a): n for n, a in enumerate(function.regions[0].block.args)}
-    found: set[int] = set()
+    found: dict[int, Operation] = {}
     for op in function.walk():
         for value in _targets(op):
             number = args.get(id(root(value)))
             if number is None:
                 return None
-            found.add(number)
+            found.setdefault(number, op)
     return found
 
 

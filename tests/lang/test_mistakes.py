@@ -414,6 +414,78 @@ def test_a_masked_array_is_refused():
     assert caught.value.code == "PTO-U191"
 
 
+@pytest.mark.parametrize("program", [None, 3, b"k.pto", np.zeros(3), pto.kernel(wrong_order)])
+@pytest.mark.parametrize("function", [pto.check, pto.launch, pto.sanitize])
+def test_what_is_no_program_is_refused(function: Any, program: Any):
+    with pytest.raises(pto.PtoError) as caught:
+        function(program)
+    assert caught.value.code == "PTO-U194"
+
+
+async def _awaits(x: F32) -> None: ...
+
+
+def _yields(x: F32) -> Any:
+    yield x
+
+
+@pytest.mark.parametrize("given", [int, print, _awaits, _yields, pto.kernel(wrong_order)])
+def test_a_kernel_is_made_of_a_function(given: Any):
+    with pytest.raises(pto.PtoError) as caught:
+        pto.kernel(given)
+    assert caught.value.code == "PTO-U223"
+
+
+@pto.kernel
+def _plain(x: F32, y: F32, n: pto.i32 = 0) -> None:  # type: ignore[assignment]
+    t = pto.tile(16, 64, pto.f32)
+    pto.tload(t, x)
+    pto.tstore(y, t)
+
+
+@pytest.mark.parametrize(
+    ("act", "code"),
+    [
+        (lambda x: _plain[2.5](x, x), "PTO-U039"),
+        (lambda x: _plain[None](x, x), "PTO-U039"),
+        (lambda x: _plain[10**30](x, x), "PTO-U039"),
+        (lambda x: _plain.sanitize(x, x, blocks="2"), "PTO-U039"),
+        (lambda x: pto.Device("a5").stream().launch(_plain[0], x, x), "PTO-U039"),
+        (lambda x: _plain(x, x, "1"), "PTO-U033"),
+        (lambda x: _plain(x, x, 1 << 40), "PTO-U033"),
+        (lambda x: _plain(x, x, timeout="1"), "PTO-U094"),
+        (lambda x: _plain.check("a9"), "PTO-U020"),
+        (lambda x: pto.kernel(profile="a9")(wrong_order), "PTO-U020"),
+        (lambda x: _plain(x, x, engine="fast"), "PTO-U072"),
+    ],
+)
+def test_a_wrong_launch_is_shown_at_its_line(act: Any, code: str):
+    with pytest.raises(pto.PtoError) as caught:
+        act(np.zeros((16, 64), np.float32))
+    (found,) = caught.value.diagnostics
+    assert found.code == code
+    assert found.loc is not None
+    assert (found.loc.file, found.loc.line) == (__file__, act.__code__.co_firstlineno)
+
+
+def test_a_result_that_is_read_only_is_found_before_the_run():
+    y = np.zeros((16, 64), np.float32)
+    y.flags.writeable = False
+    with pytest.raises(pto.PtoError) as caught:
+        _plain(np.zeros((16, 64), np.float32), y)
+    (found,) = caught.value.diagnostics
+    assert found.code == "PTO-M194"
+    assert found.loc is not None and found.loc.file == __file__
+
+
+@pytest.mark.filterwarnings("ignore::PendingDeprecationWarning")
+def test_a_matrix_is_an_array():
+    x, y = np.matrix(np.ones((16, 64), np.float32)), np.zeros((16, 64), np.float32)
+    assert isinstance(x, np.matrix)
+    _plain(x, y)
+    assert (y == 1).all()
+
+
 def test_programs_may_be_paths():
     path = Path(__file__).parents[2] / "examples" / "add.pto"
     assert not pto.check(path)

@@ -324,8 +324,11 @@ def test_a_read_only_array_cannot_be_a_result() -> None:
     out = np.zeros((16, 64), np.float32)
     out.flags.writeable = False
     stream = pto.Device("a5").stream()
-    stream.launch(ADD, args=[ones(16), ones(16), out])
-    assert code_of(stream.synchronize) == "PTO-M194"
+    with pytest.raises(pto.PtoError) as caught:
+        stream.launch(ADD, args=[ones(16), ones(16), out])
+    (found,) = caught.value.diagnostics
+    assert found.code == "PTO-M194" and found.loc is not None  # before the run, at the store
+    assert "pto.tstore" in ADD.splitlines()[found.loc.line - 1]
 
 
 @pytest.mark.parametrize("kind", [np.float64, np.float16, np.int64, np.int32, np.uint8, np.uint32])

@@ -6,16 +6,19 @@ import dis
 import linecache
 import sys
 from bisect import bisect_right
-from collections.abc import Sequence
-from functools import lru_cache
+from collections.abc import Callable, Sequence
+from functools import lru_cache, wraps
 from itertools import islice
 from pathlib import Path
 from types import CodeType, FrameType
+from typing import ParamSpec, TypeVar
 
 from pto.core import render
 from pto.core.errors import Diagnostic, Loc, PtoError
 
-_HERE = str(Path(__file__).parent.parent)
+_HERE = str(Path(__file__).parents[2])
+P = ParamSpec("P")
+R = TypeVar("R")
 _STORES = ("STORE_FAST", "STORE_NAME", "STORE_DEREF", "STORE_GLOBAL")
 
 
@@ -68,6 +71,19 @@ def located(error: PtoError, loc: Loc | None = None) -> KernelError:
     """The error at the user's line, unless it has a place of its own."""
     place = loc or here()
     return KernelError(*(d.at(place) for d in error.diagnostics))
+
+
+def placed(function: Callable[P, R]) -> Callable[P, R]:
+    """The same function; what it finds wrong is shown at the user's line."""
+
+    @wraps(function)
+    def call(*args: P.args, **named: P.kwargs) -> R:
+        try:
+            return function(*args, **named)
+        except PtoError as error:
+            raise located(error) from None
+
+    return call
 
 
 def mistake(code: str, message: str, *, help: str | None = None) -> KernelError:

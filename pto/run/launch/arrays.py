@@ -29,6 +29,7 @@ class Borrowed:
     source: Any
     give_back: Callable[[], None] | None = None
     raw: bool = False  # only its bytes are known, not their type
+    read_only: bool = False
 
 
 def borrow(value: Any) -> Borrowed | None:
@@ -40,7 +41,7 @@ def borrow(value: Any) -> Borrowed | None:
             help="pass x.filled(0), or x.data",
         )
     if isinstance(value, np.ndarray):
-        return None if value.ndim == 0 else _numpy(value, value)
+        return None if value.ndim == 0 else _numpy(np.asarray(value), value)
     if _is_tensor(value):
         return _tensor(value)
     if hasattr(value, "__array_interface__"):
@@ -65,7 +66,7 @@ def _numpy(array: Array, source: Any) -> Borrowed:
         if copy.tobytes() != before.tobytes():
             raise fail("PTO-M194", "a kernel has written to an array that is read-only")
 
-    return Borrowed(copy, source, check)
+    return Borrowed(copy, source, check, read_only=True)
 
 
 def _array(value: Any) -> Borrowed | None:

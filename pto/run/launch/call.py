@@ -7,6 +7,7 @@ Text programs, Python kernels, streams and ranks all come through here: what is 
 from __future__ import annotations
 
 import operator
+import os
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,7 +19,7 @@ import numpy as np
 
 from pto.core.errors import Diagnostic, PtoError, fail
 from pto.core.memory import Memory
-from pto.ir.graph import Module
+from pto.ir.graph import Module, Operation
 from pto.ir.text.parser import parse, parse_file
 from pto.isa.row import types as t
 from pto.run.launch import place
@@ -51,19 +52,41 @@ def load(program: Program) -> Module:
         return program
     if isinstance(program, str) and "\n" in program:
         return parse(program)
-    return parse_file(Path(program))
+    if isinstance(program, str | os.PathLike):
+        return parse_file(Path(program))
+    given = type(program).__name__
+    raise fail(
+        "PTO-U194",
+        f"a program is a module, a path or text, not {_a(given)}",
+        help="a kernel has methods for this: k[blocks](x), k.check(), k.sanitize(x), k.time(x)",
+    )
+
+
+def _a(word: str) -> str:
+    return f"{'an' if word[0] in 'aeiouAEIOU' else 'a'} {word}"
+
+
+_MOST_BLOCKS = (1 << 32) - 1  # the host counts them in 32 bits
 
 
 def count_of(blocks: Blocks) -> int:
     """How many blocks a grid has."""
+    found = prod(extents_of(blocks))
+    if found > _MOST_BLOCKS:
+        raise fail("PTO-U039", f"a launch has at most {_MOST_BLOCKS:,} blocks, got {found:,}")
+    return found
+
+
+def extents_of(blocks: Blocks) -> tuple[int, ...]:
+    """The dimensions of a grid."""
     sizes = blocks if isinstance(blocks, tuple) else (blocks,)
     try:
-        found = prod(map(operator.index, sizes))
+        found = tuple(map(operator.index, sizes))
     except TypeError:
         raise fail(
             "PTO-U039", f"a grid is a number of blocks, or a tuple, not {blocks!r}"
         ) from None
-    if found < 1 or any(size < 1 for size in sizes):
+    if not found or min(found) < 1:
         raise fail("PTO-U039", f"a launch needs at least one block, got {blocks}")
     return found
 
@@ -129,8 +152,10 @@ class Launch:
         """With the memory of its arrays, which belong to the kernel until it is done."""
         kernel.require(len(args))
         pairs = zip(kernel.parameters.items(), args, strict=True)
-        given = [_argument(name, type, arg) for (name, type), arg in pairs]
-        return cls(kernel, device, given, count_of(blocks), progress, timeout)
+        given = {name: _argument(name, type, arg) for (name, type), arg in pairs}
+        for name, writer in kernel.writers.items():
+            _require_writable(name, given[name], writer)
+        return cls(kernel, device, list(given.values()), count_of(blocks), progress, timeout)
 
     def again(self) -> Launch:
         """The same work, to be done once more."""
@@ -178,6 +203,16 @@ class Launch:
     def release(self) -> None:
         self.device.release(self._held)
         self._held = []
+
+
+def _require_writable(name: str, given: Any, writer: Operation | None) -> None:
+    if isinstance(given, Borrowed) and given.read_only and writer is not None:
+        raise fail(
+            "PTO-M194",
+            f"%{name} is written to here, and its array is read-only",
+            loc=writer.loc,
+            help="pass an array that may be written: a copy of it may",
+        )
 
 
 def _argument(name: str, type: t.Type, value: Any) -> Any:

@@ -17,7 +17,7 @@ from pto.plan.credits import may_wait_early
 from pto.plan.memory import plan_memory
 from pto.plan.placement import Placement
 from pto.plan.together import need_each_other, wait_in_global
-from pto.plan.written import written
+from pto.plan.written import writers
 from pto.run.launch.arguments import SUBBLOCK, names_of, taken
 from pto.run.launch.engine import wants_checks
 from pto.run.launch.progress import Progress
@@ -102,13 +102,19 @@ class Kernel:
 
     def written(self, values: Mapping[str, Any]) -> list[Any]:
         """The values of parameters in global memory that may be written to."""
+        return [values[name] for name in sorted(self.writers)]
+
+    @cached_property
+    def writers(self) -> Mapping[str, Operation | None]:
+        """Parameters that may be written to, and what may do so, where that is known."""
         names = list(self.parameters)
-        found: set[str] = set()
+        found: dict[str, Operation | None] = {}
         for function in self.functions:
-            own = names_of(function.regions[0].block.args, names)
-            numbers = written(function)
-            found |= {own[n] for n in (range(len(own)) if numbers is None else numbers)}
-        return [values[name] for name in sorted(found)]
+            own, known = names_of(function.regions[0].block.args, names), writers(function)
+            any_of: dict[int, Operation | None] = dict.fromkeys(range(len(own)))
+            for number, op in (known if known is not None else any_of).items():
+                found[own[number]] = found.get(own[number]) or op
+        return found
 
     @property
     def name(self) -> str:

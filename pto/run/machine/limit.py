@@ -7,6 +7,7 @@ while Python runs; compiled code comes back to Python for it (`run/jit/border/cl
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Real
 from time import monotonic
 
 from pto.core.errors import Diagnostic, PtoError, fail
@@ -33,9 +34,9 @@ class Limit:
         """From now on; None where nothing is to be looked at."""
         if timeout is None:
             return None
-        if not timeout > 0:
-            raise fail("PTO-U094", f"timeout is a number of seconds above 0, not {timeout}")
-        return cls(timeout, monotonic() + timeout)
+        if not isinstance(timeout, Real) or not timeout > 0:
+            raise fail("PTO-U094", f"timeout is a number of seconds above 0, not {timeout!r}")
+        return cls(float(timeout), monotonic() + float(timeout))
 
     def look(self, who: str) -> None:
         """Raises when the launch is to end."""
