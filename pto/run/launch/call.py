@@ -7,7 +7,6 @@ Text programs, Python kernels, streams and ranks all come through here: what is 
 from __future__ import annotations
 
 import operator
-import os
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -52,9 +51,12 @@ def load(program: Program) -> Module:
         return program
     if isinstance(program, str) and "\n" in program:
         return parse(program)
-    if isinstance(program, str | os.PathLike):
-        return parse_file(Path(program))
-    given = type(program).__name__
+    try:
+        path = Path(program)
+    except TypeError:
+        given = type(program).__name__
+    else:
+        return parse_file(path)
     raise fail(
         "PTO-U194",
         f"a program is a module, a path or text, not {_a(given)}",
