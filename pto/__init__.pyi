@@ -46,6 +46,7 @@ from pto.lang.program import check as check
 from pto.lang.selection import full_like as full_like
 from pto.lang.selection import where as where
 from pto.lang.selection import zeros_like as zeros_like
+from pto.lang.torch_op import torch_op as torch_op
 from pto.lang.tune import Tuning as Tuning
 from pto.lang.tune import autotune as autotune
 from pto.lang.tune import tune as tune

@@ -38,6 +38,8 @@ NAVIGATION: list[tuple[str, Any]] = [
             ("Testing and debugging", "guide/testing.md"),
             ("Python kernels on the command line", "guide/command_line.md"),
             ("In an editor", "guide/editor.md"),
+            ("In PyTorch", "guide/torch.md"),
+            ("To the hardware", "guide/hardware.md"),
             ("Bring your C++ kernel", "guide/cpp.md"),
         ],
     ),

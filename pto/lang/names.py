@@ -26,6 +26,7 @@ HOMES: Final = {
     "pto.lang.call.place": "KernelError",
     "pto.lang.program": "check",
     "pto.lang.selection": "full_like where zeros_like",
+    "pto.lang.torch_op": "torch_op",
     "pto.lang.tune": "Tuning autotune tune",
     "pto.lang.values.registers": "Mask Pointer Vreg",
     "pto.lang.values.scalars": "Scalar cdiv scalar select",

@@ -1,0 +1,143 @@
+"""A kernel as an operator of PyTorch, which `torch.compile` and `torch.export` accept.
+
+The operator runs on tensors of the CPU, where their memory lies. What it gives is made by functions
+of its inputs, which also stand for it where only shapes are asked for.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Any
+
+from pto.core.errors import fail
+from pto.lang.call.place import mistake
+from pto.lang.kernel import Kernel
+from pto.lang.parameter import Parameter
+from pto.run.launch.call import Blocks
+
+_SCHEMA = {bool: "bool", int: "int", float: "float", str: "str"}
+Made = Callable[..., Any]
+
+
+def torch_op(
+    kernel: Kernel,
+    name: str,
+    *,
+    out: Mapping[str, Made],
+    blocks: Blocks | Callable[..., Blocks] = 1,
+    engine: str | None = None,
+) -> Any:
+    """An operator `namespace::name` of a kernel: `op(x)` gives the arrays that the kernel writes.
+
+    out     for each parameter that is written, a function that makes its tensor from the inputs
+            it names: `out={"y": lambda x: torch.empty_like(x)}`
+    blocks  the grid, or a function of inputs: `blocks=lambda x: pto.cdiv(x.shape[0], 16)`
+    engine  as for a run
+
+    The result is what `torch.library.custom_op` gives: gradients are registered on it.
+    """
+    try:
+        torch = import_module("torch")
+    except ModuleNotFoundError:
+        raise fail(
+            "PTO-U010",
+            "an operator of PyTorch needs torch, which is not installed",
+            help='pip install "pto-machine[torch]"',
+        ) from None
+    _require_known(kernel, out)
+    inputs = [p for p in kernel.parameters if p.name not in out]
+    texts = {p.name: text for p in inputs if (text := _schema(kernel, p))}
+    names = list(texts)
+    makers = {n: (make, _wanted(make, names)) for n, make in out.items()}
+    grid: Callable[..., Blocks] = blocks if callable(blocks) else lambda: blocks
+    wanted_by_grid = _wanted(grid, names)
+    whole = inspect.signature(kernel.function).parameters
+    signature = inspect.Signature([whole[n] for n in names])
+
+    def bound(args: Any, named: Any) -> dict[str, Any]:
+        found = signature.bind(*args, **named)
+        found.apply_defaults()
+        return found.arguments
+
+    def made(*args: Any, **named: Any) -> Any:
+        given = bound(args, named)
+        results = tuple(make(*(given[n] for n in wanted)) for make, wanted in makers.values())
+        return results[0] if len(results) == 1 else results
+
+    def run(*args: Any, **named: Any) -> Any:
+        given = bound(args, named)
+        results = made(*args, **named)
+        tensors = (results,) if len(out) == 1 else results
+        chosen = grid(*(given[n] for n in wanted_by_grid))
+        with torch.no_grad():
+            plain = {n: _readable(value) for n, value in given.items()}
+            kernel.run(
+                blocks=chosen, engine=engine, **plain, **dict(zip(out, tensors, strict=True))
+            )
+        return results
+
+    given = ", ".join(texts.values())
+    results = ", ".join(["Tensor"] * len(out))
+    schema = f"({given}) -> {results if len(out) == 1 else f'({results})'}"
+    op = torch.library.custom_op(name, run, mutates_args=(), device_types="cpu", schema=schema)
+    op.register_fake(made)
+    return op
+
+
+def _readable(value: Any) -> Any:
+    """An input, dense: one that is expanded has no memory of its own."""
+    return value.detach().contiguous() if hasattr(value, "detach") else value
+
+
+def _require_known(kernel: Kernel, out: Mapping[str, Made]) -> None:
+    arrays = [p.name for p in kernel.parameters if p.kind == "array"]
+    for name in out:
+        if name not in arrays:
+            raise mistake(
+                "PTO-U210", f"{kernel.name} has no array {name}; it has {', '.join(arrays)}"
+            )
+    if not out:
+        raise mistake(
+            "PTO-U210",
+            f"{kernel.name}: an operator gives something: name the arrays that it writes",
+            help='out={"y": lambda x: torch.empty_like(x)}',
+        )
+
+
+def _schema(kernel: Kernel, p: Parameter) -> str:
+    """A parameter as a schema of torch spells it; empty for a constant that only Python has."""
+    if p.kind == "array":
+        return f"Tensor {p.name}"
+    declared = inspect.signature(kernel.function).parameters[p.name]
+    default = "" if declared.default is inspect.Parameter.empty else declared.default
+    if p.dtype is not None:
+        word = "float" if p.dtype.is_float else "int"
+    else:
+        hint = inspect.get_annotations(kernel.function, eval_str=True).get(p.name)
+        word = _SCHEMA.get(hint if isinstance(hint, type) else type(default), "")
+        if not word and default == "":
+            raise mistake(
+                "PTO-U210",
+                f"{kernel.name}: an operator of torch takes numbers and words: of {p.name} nothing"
+                " says what it is",
+                help=f"annotate it, as {p.name}: int, or give it a default",
+            )
+    if not word:
+        return ""
+    shown = f'"{default}"' if isinstance(default, str) else default
+    return f"{word} {p.name}" + ("" if default == "" else f"={shown}")
+
+
+def _wanted(function: Callable[..., Any], names: list[str]) -> list[str]:
+    """The inputs that a function asks for, by the names of its parameters."""
+    found = list(inspect.signature(function).parameters)
+    unknown = [name for name in found if name not in names]
+    if unknown:
+        raise mistake(
+            "PTO-U210",
+            f"there is no input {unknown[0]}: the operator has {', '.join(names)}",
+            help="parameters of functions for out= and blocks= are named as those of the kernel",
+        )
+    return found
