@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from pto.core.errors import fail
+from pto.core.optional import not_installed
 
 EXAMPLES = """\
   pto lsp                      what an editor starts; docs/guide/editor.md says how
@@ -24,10 +24,6 @@ def run(args: argparse.Namespace) -> int:
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in ("pygls", "lsprotocol"):
             raise
-        raise fail(
-            "PTO-U010",
-            f"pto lsp needs {error.name}, which is not installed",
-            help='pip install "pto-machine[lsp]"',
-        ) from None
+        raise not_installed("pto lsp", str(error.name), "lsp") from None
     start(args.profile, args.device).start_io()
     return 0

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
 
-from pto.core.errors import fail
+from pto.core.optional import not_installed
 from pto.lang.call.place import mistake
 from pto.lang.kernel import Kernel
 from pto.lang.parameter import Parameter
@@ -41,11 +41,7 @@ def torch_op(
     try:
         torch = import_module("torch")
     except ModuleNotFoundError:
-        raise fail(
-            "PTO-U010",
-            "an operator of PyTorch needs torch, which is not installed",
-            help='pip install "pto-machine[torch]"',
-        ) from None
+        raise not_installed("an operator of PyTorch", "torch", "torch") from None
     _require_known(kernel, out)
     inputs = [p for p in kernel.parameters if p.name not in out]
     texts = {p.name: text for p in inputs if (text := _schema(kernel, p))}

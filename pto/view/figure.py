@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pto.core.errors import fail
+from pto.core.optional import not_installed
 from pto.core.output import write_whole
 
 if TYPE_CHECKING:
@@ -21,11 +22,7 @@ def new_figure(size: tuple[float, float], headline: str, what: str) -> Figure:
     try:
         from matplotlib.figure import Figure
     except ImportError:
-        raise fail(
-            "PTO-U010",
-            f"drawing {what} needs matplotlib, which is not installed",
-            help='pip install "pto-machine[plot]"',
-        ) from None
+        raise not_installed(f"drawing {what}", "matplotlib", "plot") from None
     figure = Figure(figsize=size, layout="constrained", facecolor=PALE)
     figure.suptitle(headline, fontsize=15, fontweight="bold", color=INK)
     return figure
