@@ -164,9 +164,12 @@ def width_modulo(count: Lanes) -> Lanes:
     return count & np.asarray(8 * count.dtype.itemsize - 1, count.dtype)
 
 
+_BITS = {size: np.dtype(f"u{size}") for size in (1, 2, 4, 8)}
+
+
 def raw(a: Lanes) -> Lanes:
     """The bits of a lane as an unsigned integer."""
-    return a.view(f"u{a.dtype.itemsize}")
+    return a.view(_BITS[a.dtype.itemsize])
 
 
 def from_raw(bits: Lanes, like: Lanes) -> Lanes:

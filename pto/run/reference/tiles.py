@@ -150,16 +150,19 @@ def accumulator(src: DType, dst: DType, wide: bool) -> Any:
 def move(case: Case, body: Move) -> Callable[..., Any]:
     """The meaning itself, on NumPy's mover."""
     fn, become = body.make(case), [_place(case.type(o.name)) for o in case.row.operands]
+    if not any(become):
+        return lambda core, *operands: fn(Mover(core), *operands)
 
     def step(core: Machine, *operands: Any) -> Any:
-        return fn(Mover(core), *(f(o) for f, o in zip(become, operands, strict=True)))
+        pairs = zip(become, operands, strict=True)
+        return fn(Mover(core), *(o if f is None else f(o) for f, o in pairs))
 
     return step
 
 
-def _place(type: t.Type | None) -> Callable[[Any], Any]:
-    """Lowered tiles and views as what they stand for."""
+def _place(type: t.Type | None) -> Callable[[Any], Any] | None:
+    """Lowered tiles and views as what they stand for; None: a value is itself."""
     if not isinstance(type, t.MemRef):
-        return lambda value: value
+        return None
     become = as_tile if type.space.is_local else as_view
     return lambda value: None if value is None else become(value, type)

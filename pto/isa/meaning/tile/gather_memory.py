@@ -57,10 +57,9 @@ class Access:
             cols <= width,
             lambda: fail("PTO-S170", f"rows of {cols} elements, and {table} has {width} columns"),
         )
-        down = x.choose(idx.get_valid()[0] == 1, lambda: 0, 1)  # a row of indices, or a column
 
         def key(i: Lanes, j: Lanes) -> Lanes:
-            return unsigned(x.read(idx, i * down, i * (1 - down)))
+            return unsigned(x.line(idx, i))
 
         self._require(x, table, idx, (rows, 1), key, height)
 
@@ -97,8 +96,12 @@ class Access:
         fine = x.all(*size, lambda i, j: key(i, j) < most)
         if self._oob != "undefined":
             fine = fine | (most > 0)
-        what = f"the {most} rows or elements of {table}"
-        x.require(fine, lambda: stray(places(idx, *idx.get_valid()).reshape(-1), most, what))
+
+        def error() -> PtoError:
+            what = f"the {most} rows or elements of {table}"
+            return stray(places(idx, *idx.get_valid()).reshape(-1), most, what)
+
+        x.require(fine, error)
 
     def _tamed(self, x: Mover, key: Lanes, most: int) -> tuple[Lanes, Lanes | None]:
         """Clamped, wrapped, or left out."""

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from pto.core.compact import Packing
-from pto.core.dtypes import DType
+from pto.core.dtypes import DType, items_of
 from pto.core.errors import PtoError
 from pto.core.global_tensor import GlobalTensor
 from pto.core.tile import Tile
@@ -26,6 +26,7 @@ from pto.isa.meaning.scalar.arith import bits_of, from_bits, to_bits
 from pto.isa.meaning.tile import merge
 from pto.isa.meaning.tile.patch import copy, cut, landing, paste, require_window
 from pto.isa.meaning.tile.regions import put, region, require_inside, scalar
+from pto.isa.meaning.tile.window import one_matrix
 from pto.isa.row import types as t
 
 Change = Callable[[Any, Any], Any]  # (elements, their columns) -> what becomes of them
@@ -35,12 +36,10 @@ Cell = Callable[[Lanes, Lanes], Any]  # (i, j) -> what is there
 class Mover:
     """Moves at once, on arrays. All of a step is read before any of it is written."""
 
-    __slots__ = ("_i", "_j", "core")
+    __slots__ = ("core",)
 
     def __init__(self, core: Machine) -> None:
         self.core = core
-        self._i: Lanes | None = None
-        self._j: Lanes | None = None
 
     # ---- what happens
 
@@ -50,9 +49,13 @@ class Mover:
             require_inside(dst, rows, cols, "written")
         if rows <= 0 or cols <= 0:
             return
-        found = self._cells(rows, cols, cell)
-        for dst, values in zip(dsts, found if len(dsts) > 1 else (found,), strict=True):
-            put(dst, rows, cols, np.asarray(values))
+        found = cell(_down(rows), _across(cols))
+        if len(dsts) == 1:
+            put(dsts[0], rows, cols, np.asarray(found))
+            return
+        found = [each if each.base is None else each.copy() for each in found]
+        for dst, values in zip(dsts, found, strict=True):
+            put(dst, rows, cols, values)
 
     def place(
         self,
@@ -67,8 +70,10 @@ class Mover:
         (row, column); or a list of such."""
         if rows <= 0 or cols <= 0:
             return
-        found = self._cells(rows, cols, cell)
+        found = cell(_down(rows), _across(cols))
         for k, value, where in found if isinstance(found, list) else [found]:
+            if combine is None and where is None and _put_rows(dst, k, value):
+                continue
             items, at = self._items(dst, k)
             at, values, kept = np.broadcast_arrays(at, value, True if where is None else where)
             at, values = at[kept], values[kept].view(items.dtype)
@@ -110,15 +115,23 @@ class Mover:
         values = cut(src, *at, cols, rows).T if turned else cut(src, *at, rows, cols, packed[0])
         if change is not None:
             values = change(values, np.arange(cols)[None, :])
-        elif src.memory is dst.memory:
-            values = values.copy()
+        elif dst.view() is None and src.memory is dst.memory:
+            values = values.copy()  # NumPy sees itself where slices overlap
         paste(dst, *to, values, packed[1])
 
     def fill(self, dst: Tile, item: Any, rows: tuple[int, int], cols: tuple[int, int]) -> None:
         """One item in all elements of the rows and columns from .. to."""
-        size = rows[1] - rows[0], cols[1] - cols[0]
-        if min(size) > 0:
-            paste(dst, rows[0], cols[0], np.broadcast_to(item, size))
+        height, width = rows[1] - rows[0], cols[1] - cols[0]
+        if height <= 0 or width <= 0:
+            return
+        plain = dst.view()
+        if plain is None or rows[1] > plain.shape[0] or cols[1] > plain.shape[1]:
+            paste(dst, rows[0], cols[0], np.broadcast_to(item, (height, width)))
+        else:
+            kind = plain.dtype
+            plain[rows[0] : rows[1], cols[0] : cols[1]] = (
+                item if item.dtype == kind else (items_of(dst.type.dtype, item).view(kind))
+            )
 
     def landing(self, tile: Tile, sub: int | None) -> Tile:
         """The tile where its buffer really is, which may be another agent's."""
@@ -137,7 +150,7 @@ class Mover:
 
     def all(self, rows: int, cols: int, cell: Cell) -> bool:
         """Whether cell(i, j) holds everywhere."""
-        return rows <= 0 or cols <= 0 or bool(np.all(self._cells(rows, cols, cell)))
+        return rows <= 0 or cols <= 0 or bool(cell(_down(rows), _across(cols)).all())
 
     def require(self, fact: bool, error: Callable[[], PtoError]) -> None:
         """A program that does otherwise stops here; nothing has been written yet."""
@@ -169,7 +182,7 @@ class Mover:
         on; item i of counts is how many. Both have room."""
         if rows <= 0:
             return
-        value, kept = self._cells(rows, cols, cell)
+        value, kept = cell(_down(rows), _across(cols))
         number, (r, c) = kept.sum(axis=1), np.nonzero(kept)
         start, held = np.cumsum(number) - number, dst.read()
         held.view(dst.type.dtype.storage)[r, np.arange(r.size) - start[r]] = value[r, c]
@@ -180,27 +193,34 @@ class Mover:
 
     def read(self, tile: Tile | GlobalTensor, r: Any, c: Any, where: Lanes | None = None) -> Lanes:
         """Elements (r, c), valid or not; any value where `where` does not hold."""
-        if isinstance(tile, GlobalTensor):
-            if where is not None:
-                r, c = np.where(where, r, 0), np.where(where, c, 0)
-            items, at = self._items(tile, (r, c))
-            return items[at].view(tile.dtype.numpy)
         if where is not None and np.all(where):
             where = None  # else what nobody asks for is not touched either
-        if where is None and r is self._i and c is self._j and _fits(tile, r, c):
-            return region(tile, r.shape[0], c.shape[1])
+        is_view = isinstance(tile, GlobalTensor)
+        height, width = tile.matrix_shape if is_view else tile.type.shape
         if where is not None:
             r, c = np.where(where, r, 0), np.where(where, c, 0)
-        plain = tile.view()
+        down, across = _is_first(r, height), _is_first(c, width)
+        if down and across and not is_view and r.ndim == 2:
+            return region(tile, r.shape[0], c.shape[1])
+        plain = one_matrix(tile, height, width) if is_view else tile.view()
         if plain is not None:
-            return plain[r, c]
-        return tile.items[tile.offsets()[r, c]].view(tile.type.dtype.numpy)
+            return _picked(plain, r, c, down, across)
+        items, at = self._items(tile, (r, c))
+        return items[at].view(tile.dtype.numpy if is_view else tile.type.dtype.numpy)
 
     def item(self, tile: Tile, k: Any, where: Lanes | None = None) -> Lanes:
         """Stored items k of a tile, in the order of memory, gaps of a window counted."""
         if where is not None:
             k = np.where(where, k, 0)
         return tile.items[k].view(tile.type.dtype.numpy)
+
+    def line(self, tile: Tile, i: Any) -> Lanes:
+        """Element i of a tile of one valid row, or of one valid column."""
+        plain, zero = tile.view(), np.int64(0)
+        by_row = tile.get_valid()[0] == 1
+        if plain is None:
+            return self.read(tile, zero, i) if by_row else self.read(tile, i, zero)
+        return (plain[0] if by_row else plain[:, 0])[i]
 
     def bytes_at(self, tile: Tile, at: Any, dtype: DType, where: Lanes | None = None) -> Lanes:
         """Elements of a type from byte `at` of a tile on, aligned or not."""
@@ -214,14 +234,18 @@ class Mover:
     def best(self, count: int, at: Callable[[Any], Lanes], greatest: bool) -> tuple[Lanes, Lanes]:
         """The first best of at(0) .. at(count - 1), and its number: strictly better replaces, so
         that a NaN stays only where it is the first."""
-        lines = at(np.arange(count, dtype=np.int64)[:, None, None])
-        nan = lines != lines
-        keys = lines
+        lines = at(_numbers(0, count))
+        found = lines.argmax(axis=0) if greatest else lines.argmin(axis=0)
+        best = lines.max(axis=0) if greatest else lines.min(axis=0)
+        nan = best != best  # NumPy's is the first NaN, where there is any
         if np.count_nonzero(nan):
+            nan = lines != lines
             keys = np.where(nan, np.float64(-np.inf if greatest else np.inf), widen(lines))
-        found = (keys.argmax if greatest else keys.argmin)(axis=0)
-        found = np.where(nan[0], 0, found)
-        return np.take_along_axis(lines, found[None], axis=0)[0], found
+            found = (keys.argmax if greatest else keys.argmin)(axis=0)
+            found = np.where(nan[0], 0, found)
+        elif np.count_nonzero(best) == best.size:
+            return best, found
+        return np.take_along_axis(lines, found[None], axis=0)[0], found  # of zeros, the first
 
     def rank(self, key: Callable[[Any], Lanes], j: Any, first: Any, last: Any) -> Lanes:
         """How many of the keys from `first` to `last`, j among them, come before key j: those that
@@ -300,14 +324,66 @@ class Mover:
         """Whether a register that holds nothing at first has been written."""
         return registers.get(self.core, register) is not None
 
-    def _cells(self, rows: int, cols: int, cell: Cell) -> Any:
-        self._i = np.arange(rows, dtype=np.int64)[:, None]
-        self._j = np.arange(cols, dtype=np.int64)[None, :]
-        return cell(self._i, self._j)
+
+# ---- indices that engines give to cells, made once; who is asked for them knows them again
 
 
-def _fits(tile: Tile, r: Lanes, c: Lanes) -> bool:
-    return r.shape[0] <= tile.type.rows and c.shape[1] <= tile.type.cols
+_FIRST: dict[int, Lanes] = {}  # by identity
+_MADE: dict[tuple[int, int], Lanes] = {}  # by axis and size
+_MOST = 1000
+
+
+def _numbers(axis: int, size: int) -> Lanes:
+    """0, 1, .. along one of the axes depth, down and across."""
+    found = _MADE.get((axis, size))
+    if found is None:
+        if len(_MADE) == _MOST:
+            _MADE.clear()
+            _FIRST.clear()
+        found = np.arange(size, dtype=np.int64).reshape(((-1, 1, 1), (-1, 1), (1, -1))[axis])
+        found.flags.writeable = False
+        _MADE[axis, size] = _FIRST[id(found)] = found
+    return found
+
+
+def _down(rows: int) -> Lanes:
+    return _numbers(1, rows)
+
+
+def _across(cols: int) -> Lanes:
+    return _numbers(2, cols)
+
+
+def _is_first(index: Any, limit: int) -> bool:
+    """Whether an index is 0, 1, .. below a limit, along an axis of its own."""
+    return _FIRST.get(id(index)) is index and index.size <= limit
+
+
+def _picked(plain: Lanes, r: Any, c: Any, down: bool, across: bool) -> Lanes:
+    """plain[r, c], by slices and whole rows and columns where the indices are such."""
+    if down and np.ndim(c) == 2 and r.ndim == 2 and r.shape[1] == c.shape[0] == 1:
+        return plain[: r.shape[0]].take(c[0], axis=1)
+    if across and np.ndim(r) == 2 and c.ndim == 2 and r.shape[1] == c.shape[0] == 1:
+        return plain[:, : c.shape[1]].take(r[:, 0], axis=0)
+    if down and across and r.ndim == 2:
+        return plain[: r.size, : c.size].T[:, :, None]  # c is the depth
+    if down and across:
+        return plain[: r.size, None, : c.size]
+    return plain[r, c]
+
+
+def _put_rows(dst: Tile | GlobalTensor, k: Any, values: Any) -> bool:
+    """Whole rows of a matrix in memory, one after the other; whether that is what is asked."""
+    if not isinstance(dst, GlobalTensor) or not isinstance(k, tuple):
+        return False
+    r, c = k
+    if not _is_first(c, dst.matrix_shape[1]) or c.ndim != 2 or np.shape(r) != (r.size, 1):
+        return False
+    plain = one_matrix(dst, *dst.matrix_shape)
+    if plain is None:
+        return False
+    plain[r[:, 0], : c.shape[1]] = values.view(plain.dtype)
+    return True
 
 
 def _turns(keys: Lanes) -> list[Lanes]:

@@ -37,7 +37,16 @@ def partial(fn: Callable[[Lanes, Lanes], Lanes], outside: str = "zero") -> Move:
                 one = select(second, b, select(first, a, rest))
                 return select(first & second, fn(a, b), one)
 
-            x.each(*dst.get_valid(), cell, dst)
+            (rows, cols), (high, wide), (height, width) = (
+                tile.get_valid() for tile in (dst, src0, src1)
+            )
+            whole = (high == rows) & (wide == cols) & (height == rows) & (width == cols)
+            both = lambda i, j: fn(x.read(src0, i, j), x.read(src1, i, j))  # noqa: E731
+            x.when(
+                whole,
+                lambda: x.each(rows, cols, both, dst),
+                lambda: x.each(rows, cols, cell, dst),
+            )
 
         return step
 

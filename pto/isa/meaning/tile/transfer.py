@@ -49,6 +49,9 @@ class Transfer:
         packed: tuple[Packing | None, Packing | None] = (None, None),
     ) -> None:
         """size elements from `at` of src on, to `to` of dst."""
+        if self._stays and self._outlet is None and fp is None and word is None:
+            x.copy(src, at, dst, to, size, self._change, packed=packed)
+            return
 
         def go(change: Change | None) -> None:
             by_column = fp is not None or word is not None

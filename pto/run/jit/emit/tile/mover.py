@@ -245,6 +245,10 @@ class Mover(Elements):
     def read(self, tile: TileRef | ViewRef, r: Any, c: Any, where: Any = None) -> Symbol:
         return self._load(tile, self._offset(tile, r, c), where)
 
+    def line(self, tile: TileRef, i: Any) -> Symbol:
+        down = self.choose(tile.valid[0] == 1, lambda: 0, 1)
+        return self.read(tile, i * down, i * (1 - down))
+
     def item(self, tile: TileRef, k: Any, where: Any = None) -> Symbol:
         return self._load(tile, self._index(k), where)
 

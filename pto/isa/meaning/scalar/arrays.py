@@ -1,0 +1,62 @@
+"""Small arrays of the scalar unit: a word of 64 bits for each element, or event id."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+from typing import Any
+
+from pto.core.errors import fail
+from pto.isa.meaning.kinds import Move
+from pto.isa.meaning.tile.mover import Mover
+from pto.isa.row import types as t
+from pto.isa.rules.rule import Case
+
+_ID = t.Scalar("index", None)
+
+
+def _form(type: t.Type | None) -> tuple[tuple[int, ...], t.Scalar]:
+    """The shape of an array, and what it holds."""
+    if isinstance(type, t.LocalArray):
+        return type.shape, type.elem
+    return ((type.size,) if isinstance(type, t.EventIdArray) else ()), _ID
+
+
+def _declare(case: Case) -> Callable[..., Any]:
+    shape, _ = _form(case.op.results[0].type)
+    return lambda x: x.array(prod(shape))
+
+
+def _number(x: Mover, shape: tuple[int, ...], indices: Any) -> Any:
+    """Which word is meant."""
+    given = [x.number(n) for n in (indices if isinstance(indices, list) else [indices])]
+    found, inside = x.number(0), True
+    for index, size in zip(given, shape, strict=True):
+        inside = (index >= 0) & (index < size) & inside
+        found = found * size + index
+    shown = "x".join(map(str, shape))
+    x.require(inside, lambda: fail("PTO-S133", f"index {given} of an array of {shown}"))
+    return found
+
+
+def _get(case: Case) -> Callable[..., Any]:
+    shape, elem = _form(case.type("array"))
+
+    def get(x: Mover, array: Any, indices: Any) -> Any:
+        return x.scalar(x.slot(array, _number(x, shape, indices)), elem)
+
+    return get
+
+
+def _set(case: Case) -> Callable[..., None]:
+    shape, elem = _form(case.type("array"))
+
+    def put(x: Mover, array: Any, indices: Any, value: Any) -> None:
+        x.set_slot(array, _number(x, shape, indices), x.bits(value, elem))
+
+    return put
+
+
+DECLARE = Move(_declare)
+GET = Move(_get)
+SET = Move(_set)
