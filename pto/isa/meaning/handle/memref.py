@@ -35,7 +35,7 @@ from pto.isa.row.enums import ENUMS
 from pto.isa.rules.rule import Case
 
 Place = Tile | GlobalTensor
-_DYNAMIC = -(1 << 63)  # stands in a static list where a value gives the number
+DYNAMIC = -(1 << 63)  # stands in a static list where a value gives the number
 
 
 def argument_view(type: t.MemRef, memory: Memory, given: Sequence[int]) -> GlobalTensor:
@@ -101,7 +101,7 @@ def _mixed(case: Case, name: str) -> Callable[[list[int]], list[int]]:
 
     def fill(values: list[int]) -> list[int]:
         given = iter(values)
-        return [next(given) if n == _DYNAMIC else n for n in numbers] if numbers else values
+        return [next(given) if n == DYNAMIC else n for n in numbers] if numbers else values
 
     return fill
 
@@ -161,7 +161,7 @@ def _part(
                 f"a window of {size} from {first} in steps of {step} exceeds a size of {limit}",
             )
     start = sum(first * stride for first, stride in zip(offsets, strides, strict=True))
-    axes = _kept_axes(sizes, kept)
+    axes = kept_axes(sizes, kept)
     return GlobalTensor.of(
         base.memory,
         base.address + start * base.dtype.itemsize,
@@ -172,7 +172,7 @@ def _part(
     )
 
 
-def _kept_axes(sizes: list[int], kept: Sequence[int | None]) -> list[int]:
+def kept_axes(sizes: list[int], kept: Sequence[int | None]) -> list[int]:
     """The dimensions a result type keeps: ones of size 1 may be left out, from the front on."""
     spare = len(sizes) - len(kept)
     axes: list[int] = []

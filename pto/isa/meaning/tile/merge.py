@@ -10,7 +10,7 @@ import numpy.typing as npt
 from pto.core.dtypes import DType
 from pto.core.errors import fail
 from pto.core.tile import Tile
-from pto.isa.meaning.lanes import Lanes, const, is_integer
+from pto.isa.meaning.lanes import Lanes, const, is_integer, select
 from pto.isa.meaning.tile.regions import put, region
 
 RECORD = 8  # bytes
@@ -34,8 +34,8 @@ def sort_key(values: Lanes) -> Lanes:
         return values
     wide = values.astype(np.float32)
     bits = (wide + const(wide, 0)).view(np.int32)  # -0 + 0 is +0
-    key = np.where(bits < 0, np.int32(-(2**31)) - bits, bits)
-    return np.where(wide != wide, np.int32(-(2**31)), key)
+    key = select(bits < 0, np.int32(-(2**31)) - bits, bits)
+    return select(wide != wide, np.int32(-(2**31)), key)
 
 
 def _floor(values: Lanes) -> Lanes:

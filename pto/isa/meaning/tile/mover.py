@@ -200,7 +200,7 @@ class Mover:
         if where is not None:
             r, c = np.where(where, r, 0), np.where(where, c, 0)
         down, across = _is_first(r, height), _is_first(c, width)
-        if down and across and not is_view and r.ndim == 2:
+        if down and across and not is_view and _crosses(r, c):
             return region(tile, r.shape[0], c.shape[1])
         plain = one_matrix(tile, height, width) if is_view else tile.view()
         if plain is not None:
@@ -361,15 +361,22 @@ def _is_first(index: Any, limit: int) -> bool:
 
 def _picked(plain: Lanes, r: Any, c: Any, down: bool, across: bool) -> Lanes:
     """plain[r, c], by slices and whole rows and columns where the indices are such."""
-    if down and np.ndim(c) == 2 and r.ndim == 2 and r.shape[1] == c.shape[0] == 1:
-        return plain[: r.shape[0]].take(c[0], axis=1)
-    if across and np.ndim(r) == 2 and c.ndim == 2 and r.shape[1] == c.shape[0] == 1:
-        return plain[:, : c.shape[1]].take(r[:, 0], axis=0)
-    if down and across and r.ndim == 2:
-        return plain[: r.size, : c.size].T[:, :, None]  # c is the depth
-    if down and across:
-        return plain[: r.size, None, : c.size]
+    if _crosses(r, c):
+        if down:
+            return plain[: r.shape[0]].take(c[0], axis=1)
+        if across:
+            return plain[:, : c.shape[1]].take(r[:, 0], axis=0)
+    elif down and across and r.ndim != c.ndim:  # one is the depth
+        if r.ndim == 2 and r.shape[1] == 1:
+            return plain[: r.size, : c.size].T[:, :, None]
+        if c.ndim == 2 and c.shape[0] == 1:
+            return plain[: r.size, None, : c.size]
     return plain[r, c]
+
+
+def _crosses(r: Any, c: Any) -> bool:
+    """Whether indices are a column of rows and a row of columns."""
+    return np.ndim(r) == np.ndim(c) == 2 and r.shape[1] == c.shape[0] == 1
 
 
 def _put_rows(dst: Tile | GlobalTensor, k: Any, values: Any) -> bool:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pto.core.compact import Compact
-from pto.core.global_layout import RANK, global_layout
+from pto.core.dtypes import DType
+from pto.core.global_layout import RANK, GlobalLayout, global_layout
 from pto.core.memory import Space
 from pto.core.pointer import FAR, FARTHEST
 from pto.isa.meaning.handle import view
@@ -13,6 +14,7 @@ from pto.isa.row import types as t
 from pto.isa.row.traits import Control
 from pto.run.jit.border.values import SPACE_NUMBERS, Native, Place, TilePlace, ViewPlace, Word
 from pto.run.jit.emit.table import Emit, Spot, emits
+from pto.run.jit.emit.tile.grids import kept_shape
 from pto.run.jit.llvm.text import NotNative, Text, Val
 
 
@@ -85,7 +87,21 @@ def _tensor(s: Spot) -> Sequence[Native]:
     strides = [number(v) for v in s.operands("strides")]
     kind = view.element(s.op.results[0].type) or ptr.elem
     layout = global_layout(s.case.word("layout") or "nd")
-    if kind is None or len(shape) != len(strides) or not 0 < len(shape) <= RANK:
+    if kind is None:
+        raise NotNative("a view that is told in part")
+    return [described(s, (ptr.memory, ptr.address), kind, shape, strides, layout)]
+
+
+def described(
+    s: Spot,
+    at: tuple[Val, Val],
+    kind: DType,
+    shape: Sequence[Val],
+    strides: Sequence[Val],
+    layout: GlobalLayout,
+) -> ViewPlace:
+    """GlobalTensor.of: from a memory and an address on."""
+    if len(shape) != len(strides) or not 0 < len(shape) <= RANK:
         raise NotNative("a view that is told in part")
     if layout.sizes or RANK in layout.col_axes:
         raise NotNative("a layout with fixed sizes")
@@ -95,15 +111,15 @@ def _tensor(s: Spot) -> Sequence[Native]:
         reach = [x.mul(n, step) for n, step in zip(shape, strides, strict=True)]
         whole = reach[0]
         for each in reach[1:]:
+            s.e.unit.declare("declare i64 @llvm.smax.i64(i64, i64)")
             whole = x.new(f"call i64 @llvm.smax.i64(i64 {whole}, i64 {each})")
-    five = tuple([1] * missing + shape)
-    steps = tuple([whole] * missing + strides)
-    made = ViewPlace((ptr.memory, ptr.address, *five, *steps), kind, layout)
+    five, steps = (*[1] * missing, *shape), (*[whole] * missing, *strides)
+    made = ViewPlace((*at, *five, *steps), kind, layout)
     fine = "true"
     for each in (*made.shape, *made.strides):
         fine = x.both(fine, x.compare("sge", each, 0))
     s.fault_unless(fine)
-    return [made]
+    return made
 
 
 def inside(s: Spot, view: ViewPlace) -> str:
@@ -186,8 +202,6 @@ emits(view.STRIDE)(_dimension(True))
 @emits(view.ALLOC_TILE, cheap=True)
 def _alloc(s: Spot) -> Sequence[Native]:
     type = view.tile_type(s.op.results[0].type)
-    if type.compact is Compact.NORMAL:
-        raise NotNative("a compact tile")
     address, *given = (s.operand(n) for n in s.case.row.operand_names)
     start = placed(s) if address is None else number(address)
     fixed = list(type.valid)
@@ -199,6 +213,10 @@ def _alloc(s: Spot) -> Sequence[Native]:
         fine = s.x.both(fine, s.x.compare("ule", name, limit))
         region.append(name)
     made = TilePlace((start, *region), type)
+    if type.compact is Compact.NORMAL:
+        if id(s.op.results[0]) in s.e.cells:
+            raise NotNative("a compact tile whose valid region is set")
+        kept_shape(type, region)
     fine = s.x.both(fine, s.e.inside(made.memory, start, type.nbytes))
     align = s.case.profile.alignment.base
     fine = s.x.both(fine, s.x.compare("eq", s.x.rest(start, align), 0))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pto.isa.meaning import Known, Lane
-from pto.isa.meaning.scalar.arith import SCALAR, kind_of
+from pto.isa.meaning.scalar.arith import SCALAR, from_bits, kind_of, to_bits
 from pto.isa.row import types as t
 from pto.run.jit.border.values import Native, Word, word_type
 from pto.run.jit.emit.table import KINDS, Spot, emits
@@ -93,6 +93,27 @@ def _select(s: Spot) -> Sequence[Native]:
     pairs = zip(a.types, a.names, b.names, strict=True)
     chosen = [s.x.new(f"select i1 {condition.name}, {k} {p}, {k} {q}") for k, p, q in pairs]
     return [a.renamed(chosen)]
+
+
+@emits(SCALAR["builtin.unrealized_conversion_cast"], cheap=True)
+def _cast(s: Spot) -> Sequence[Native]:
+    """The same bits where both are scalars; any other value is itself."""
+    (source,), target = s.all(), s.op.results[0].type
+    if not isinstance(source, Word) or not isinstance(target, t.Scalar):
+        return [source]
+    have, want = source.types[0], word_type(target)
+    if isinstance(source.name, int):
+        return [_constant(from_bits(target, to_bits(source.type, source.name)), target)]
+    if have == want:
+        return [Word(source.names, target)]
+    if width_of(have) != width_of(want):
+        raise NotNative("a cast to another width")
+    return [Word((s.x.new(f"bitcast {have} {source.name} to {want}"),), target)]
+
+
+def width_of(type: str) -> int:
+    """Bits of a scalar."""
+    return {"half": 16, "float": 32, "double": 64}.get(type) or int(type[1:])
 
 
 KINDS[Known] = emit_known

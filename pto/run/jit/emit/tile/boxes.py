@@ -17,6 +17,7 @@ from pto.core.layout import REST, Axis, Digit, Frame
 from pto.run.jit.border.values import TilePlace
 from pto.run.jit.emit.table import Spot
 from pto.run.jit.emit.tile import planes
+from pto.run.jit.emit.tile.grids import kept_shape
 from pto.run.jit.llvm.text import NotNative, Text, Val
 
 
@@ -70,7 +71,7 @@ def stored_shape(tile: TilePlace) -> tuple[int, int]:
     if tile.pitch is not None:
         return (rows, tile.pitch) if tile.type.layout.pitch_axis else (tile.pitch, cols)
     if tile.type.compact is Compact.NORMAL and tile.type.layout.is_boxed:
-        raise NotNative("a compact tile")
+        return kept_shape(tile.type, tile.valid)
     return tile.type.storage_shape(tile.type.shape)
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from pto.core.compact import Compact
 from pto.core.dtypes import DType
 from pto.core.layout import Axis, Order
+from pto.core.tile import TileType
 from pto.run.jit.border.values import TilePlace
-from pto.run.jit.llvm.text import NotNative
+from pto.run.jit.llvm.text import NotNative, Val
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +31,21 @@ class Grid:
         return Grid(self.dtype, (w, h), self.right, self.down, self.col, self.row)
 
 
+def kept_shape(type: TileType, valid: Sequence[Val]) -> tuple[int, int]:
+    """The shape of a compact tile, where its valid region, which decides, leaves no box out."""
+    known = [n for n in valid if isinstance(n, int)]
+    if len(known) != len(valid) or type.storage_shape((known[0], known[1])) != type.shape:
+        raise NotNative("a compact tile without some of its boxes")
+    return type.shape
+
+
 def grid(tile: TilePlace) -> Grid:
     """Of a whole tile with a layout that the ISA defines."""
     type = tile.type
     if tile.pitch is not None or type.layout.named is not None:
         raise NotNative("a window, or a layout that is only a name")
+    if type.compact is Compact.NORMAL and type.layout.is_boxed:
+        kept_shape(type, tile.valid)
     frame = type.layout.frame(*type.shape, type.itemsize)
     if frame.mirrored and frame.order is Order.BOX_COLUMNS and frame.rows % frame.h:
         raise NotNative("columns that are no whole boxes")

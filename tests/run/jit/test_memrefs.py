@@ -1,0 +1,90 @@
+"""Memrefs in compiled code: windows, other shapes, single elements, compact tiles; none left out."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+import pto
+from pto.ir.text.printer import print_module
+from tests.run.jit.both import agree, fails_alike
+
+_WINDOWS = """
+module attributes {pto.target_arch = "a5"} {
+  func.func @f(%a: memref<8x16xf32>, %b: memref<8x16xf32>, %i: index, %j: index) {
+    %c0 = arith.constant 0 : index
+    %w = memref.subview %a[%i, 2] [4, 8] [2, 1] : memref<8x16xf32>
+      to memref<4x8xf32, strided<[32, 1], offset: ?>>
+    %x = memref.load %w[%c0, %j] : memref<4x8xf32, strided<[32, 1], offset: ?>>
+    %r = memref.reinterpret_cast %b to offset: [16], sizes: [4, 4], strides: [4, 1]
+      : memref<8x16xf32> to memref<4x4xf32, strided<[4, 1], offset: 16>>
+    memref.store %x, %r[%i, %j] : memref<4x4xf32, strided<[4, 1], offset: 16>>
+    return
+  }
+}
+"""
+
+
+@pytest.mark.parametrize("i, j", [(0, 0), (1, 3), (0, 2)])
+def test_windows_and_single_elements(i: int, j: int) -> None:
+    a = np.arange(128, dtype=np.float32).reshape(8, 16)
+    _, found = agree(_WINDOWS, [a, np.zeros((8, 16), np.float32), i, j])[:2]
+    assert found.ravel()[16 + 4 * i + j] == a[i, 2 + j] and np.count_nonzero(found) == 1
+
+
+@pytest.mark.parametrize("i, j", [(4, 0), (-1, 0), (0, 4), (0, -1), (1 << 62, 0)])
+def test_what_lies_outside_is_refused_alike(i: int, j: int) -> None:
+    arrays = [np.zeros((8, 16), np.float32) for _ in range(2)]
+    assert fails_alike(_WINDOWS, [*arrays, i, j]) in ("PTO-M006", "PTO-S190")
+
+
+_CASTS = """
+module attributes {pto.target_arch = "a5"} {
+  func.func @f(%a: !pto.ptr<i32>, %n: i32) {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %m = arith.constant -7 : i32
+    %u = builtin.unrealized_conversion_cast %n : i32 to ui32
+    %k = builtin.unrealized_conversion_cast %m : i32 to ui32
+    %f = builtin.unrealized_conversion_cast %n : i32 to f32
+    %x = arith.bitcast %f : f32 to i32
+    %i = builtin.unrealized_conversion_cast %k : ui32 to i32
+    scf.for %t = %c0 to %c1 step %c1 {
+      pto.store_scalar %x, %a[%c0] : !pto.ptr<i32>, i32
+      pto.store_scalar %i, %a[%c1] : !pto.ptr<i32>, i32
+    }
+    return
+  }
+}
+"""
+
+
+def test_casts_keep_the_bits() -> None:
+    (found, _) = agree(_CASTS, [np.zeros(2, np.int32), -3])
+    assert found.tolist() == [-3, -7]
+
+
+def test_a_compact_tile_with_all_its_boxes() -> None:
+    """8 valid rows of 16 need the one box there is; the tile is as any other."""
+
+    @pto.kernel(profile="a5")
+    def product(a: pto.Global, b: pto.Global, c: pto.Global) -> None:
+        a_mat, b_mat = (pto.tile(16, 16, pto.f16, role="mat") for _ in range(2))
+        left, right = (pto.tile(16, 16, pto.f16, role=role) for role in ("left", "right"))
+        acc = pto.tile(16, 16, pto.f32, role="acc")
+        pto.tload(a_mat, a[:, :])
+        pto.tload(b_mat, b[:, :])
+        pto.tmov(left, a_mat)
+        pto.tmov(right, b_mat)
+        pto.tmatmul(acc, left, right)
+        pto.tstore(c[:, :], acc)
+
+    arrays = [np.ones((8, 16), np.float16), np.ones((16, 16), np.float16)]
+    arrays.append(np.zeros((8, 16), np.float32))
+    text = print_module(product.module(*arrays))
+    compact = re.sub(r"(tile_buf<(?:loc=)?left[^>]*)>", r"\1, compact=1>", text)
+    assert compact != text
+    *_, found = agree(compact, arrays)
+    assert (found == 16).all()
