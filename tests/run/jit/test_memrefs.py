@@ -1,4 +1,4 @@
-"""Memrefs in compiled code: windows, other shapes, single elements, compact tiles; none left out."""
+"""Memrefs in compiled code: windows, other shapes, single elements, casts, compact tiles."""
 
 from __future__ import annotations
 
