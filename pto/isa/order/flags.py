@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pto.isa.meaning.order import flags as meaning
+from pto.isa.meaning.scalar import arrays
 from pto.isa.row.attributes import Int
 from pto.isa.row.instr import Attr, Family, Result, instr, read, update
 from pto.isa.row.order import Acquire, Barrier, MemoryBarrier, Release, SetFlag, WaitFlag
@@ -316,7 +317,7 @@ instr(
     "declare_eventid_array",
     EVENT_IDS,
     "array = as many event ids as its type says, not yet set",
-    body=meaning.EVENT_IDS,
+    body=arrays.DECLARE,
     results=(Result("array", "event ids"),),
     text="{} -> results",
     pipe="none",
@@ -326,7 +327,7 @@ instr(
     "eventid_array_get",
     EVENT_IDS,
     "result = array[index]",
-    body=meaning.EVENT_ID_GET,
+    body=arrays.GET,
     operands=_PLACE,
     results=(Result("result", "index", "index"),),
     text="$array [ $index ] {} : types(array)",
@@ -337,7 +338,7 @@ instr(
     "eventid_array_set",
     EVENT_IDS,
     "array[index] = value",
-    body=meaning.EVENT_ID_SET,
+    body=arrays.SET,
     operands=(update("array", "event ids"), read("index", "index"), read("value", "index")),
     text="$array [ $index ] , $value {} : types(array)",
     rules=(

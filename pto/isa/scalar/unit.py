@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from pto.isa.meaning.scalar import arrays
 from pto.isa.meaning.scalar import unit as meaning
 from pto.isa.meaning.vector.sort import GET_VMS4_SR
 from pto.isa.row import types as t
@@ -149,7 +150,7 @@ instr(
     "declare_local_array",
     LOCAL_ARRAY,
     "array = an array of the scalar unit, not yet set",
-    body=meaning.LOCAL_ARRAY,
+    body=arrays.DECLARE,
     results=(Result("array", "local array"),),
     text="{} -> results",
     pipe="none",
@@ -159,7 +160,7 @@ instr(
     "local_array_get",
     LOCAL_ARRAY,
     "result = array[indices]",
-    body=meaning.LOCAL_ARRAY_GET,
+    body=arrays.GET,
     operands=(read("array", "local array"), read("indices*", "index")),
     results=(Result("result", "element"),),
     text="$array [ $indices* ] {} : types(array) -> results",
@@ -171,7 +172,7 @@ instr(
     "local_array_set",
     LOCAL_ARRAY,
     "array[indices] = value",
-    body=meaning.LOCAL_ARRAY_SET,
+    body=arrays.SET,
     operands=(update("array", "local array"), read("indices*", "index"), read("value", "element")),
     text="$array [ $indices* ] , $value {} : types(array,value)",
     rules=(*_INDICES, scalar_matches("value", "array")),

@@ -225,6 +225,7 @@ def _is_work(op: Operation) -> bool:
 def _come_in(emitter: Emitter, ins: Sequence[Value], outs: Sequence[Value]) -> list[Crossing]:
     """Values of before, read from the frame; room for results follows them."""
     found: list[Crossing] = []
+    emitter.leaving = {id(value) for value in outs}
     for value in ins:
         form = form_of(value.type)
         emitter.bind(value, emitter.get(form, emitter.border))

@@ -12,7 +12,6 @@ from pto.core.memory import Space
 from pto.isa.meaning import Lane
 from pto.isa.row.instr import Instr
 from pto.isa.table import rows
-from pto.run.jit.emit.instructions import compiled_as
 from tests.run.jit.bench import BothEngines, edge_values, spelled
 
 _COUNT = 37  # no multiple of anything
@@ -36,11 +35,6 @@ class Logical(BothEngines):
     def lanes(self, name: str, values: Any) -> None:
         self.values[name] = np.array(values, bool)
         self.types[name] = f"!pto.vmi.mask<{len(values)}xpred>"
-
-
-def test_every_logical_row_but_the_compilers_own_steps_is_compiled() -> None:
-    left = {r.name for r in _LOGICAL if compiled_as(r) is None}
-    assert left == {"pto.vmi.pack", "pto.vmi.unpack"}
 
 
 @pytest.mark.parametrize("row, elem", _CASES, ids=[f"{r.name}-{e}" for r, e in _CASES])

@@ -88,3 +88,32 @@ def test_a_compact_tile_with_all_its_boxes() -> None:
     assert compact != text
     *_, found = agree(compact, arrays)
     assert (found == 16).all()
+
+
+_ARRAYS = """
+module attributes {pto.target_arch = "a5"} {
+  func.func @f(%a: !pto.ptr<i32>, %n: index) {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c3 = arith.constant 3 : index
+    scf.for %t = %c0 to %c3 step %c1 {
+      %l = pto.declare_local_array -> !pto.local_array<2x3xi32>
+      %old = pto.local_array_get %l[%c1, %t] : !pto.local_array<2x3xi32> -> i32
+      %x = arith.index_cast %t : index to i32
+      %m = arith.constant -5 : i32
+      %y = arith.addi %x, %m : i32
+      pto.local_array_set %l[%c1, %n], %y : !pto.local_array<2x3xi32>, i32
+      %z = pto.local_array_get %l[%c1, %n] : !pto.local_array<2x3xi32> -> i32
+      %s = arith.addi %z, %old : i32
+      pto.store_scalar %s, %a[%t] : !pto.ptr<i32>, i32
+    }
+    return
+  }
+}
+"""
+
+
+def test_small_arrays_begin_with_zeros_each_time() -> None:
+    found = agree(_ARRAYS, [np.zeros(3, np.int32), 2])[0]
+    assert found.tolist() == [-5, -4, -3]
+    assert fails_alike(_ARRAYS, [np.zeros(3, np.int32), 3]) == "PTO-S133"

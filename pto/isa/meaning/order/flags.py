@@ -150,33 +150,3 @@ def _meeting(core: Machine, mode: str, number: int) -> tuple[str, str, int]:
 
 SEND = Do(_sent)
 HEAR = Do(_heard, blocks=True)
-
-# ---- event ids chosen at run time
-
-
-class EventIds(list[int]):
-    """An array of event ids."""
-
-
-def _array(case: Case) -> Callable[..., EventIds]:
-    size = getattr(case.op.results[0].type, "size", 0)
-    return lambda core: EventIds([0] * size)
-
-
-def _at(array: EventIds, index: int) -> int:
-    if not 0 <= index < len(array):
-        raise fail("PTO-S133", f"index {index} of an array of {len(array)} event ids")
-    return index
-
-
-def _get(core: Machine, array: EventIds, index: int) -> int:
-    return array[_at(array, index)]
-
-
-def _put(core: Machine, array: EventIds, index: int, value: int) -> None:
-    array[_at(array, index)] = value
-
-
-EVENT_IDS = Do(_array)
-EVENT_ID_GET = do(_get)
-EVENT_ID_SET = do(_put)

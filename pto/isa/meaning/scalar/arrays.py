@@ -6,7 +6,7 @@ from collections.abc import Callable
 from math import prod
 from typing import Any
 
-from pto.core.errors import fail
+from pto.core.errors import PtoError, fail
 from pto.isa.meaning.kinds import Move
 from pto.isa.meaning.tile.mover import Mover
 from pto.isa.row import types as t
@@ -28,14 +28,19 @@ def _declare(case: Case) -> Callable[..., Any]:
 
 
 def _number(x: Mover, shape: tuple[int, ...], indices: Any) -> Any:
-    """Which word is meant."""
+    """Which word is meant: of a local array one index for each dimension, else one."""
     given = [x.number(n) for n in (indices if isinstance(indices, list) else [indices])]
-    found, inside = x.number(0), True
+    found = x.number(0)
+
+    def error() -> PtoError:
+        if not isinstance(indices, list):
+            return fail("PTO-S133", f"index {indices} of an array of {shape[0]} event ids")
+        shown = "x".join(map(str, shape))
+        return fail("PTO-S133", f"index {given} of a local array of {shown}")
+
     for index, size in zip(given, shape, strict=True):
-        inside = (index >= 0) & (index < size) & inside
+        x.require((index >= 0) & (index < size), error)
         found = found * size + index
-    shown = "x".join(map(str, shape))
-    x.require(inside, lambda: fail("PTO-S133", f"index {given} of an array of {shown}"))
     return found
 
 

@@ -58,36 +58,6 @@ def _store(case: Case) -> Callable[..., None]:
 LOAD_SCALAR = Do(_load)
 STORE_SCALAR = Do(_store)
 
-# ---- small arrays of the scalar unit
-
-
-def _new_array(case: Case) -> Callable[..., Any]:
-    type = case.op.results[0].type
-    shape = type.shape if isinstance(type, t.LocalArray) else ()
-    return lambda core: np.zeros(shape, object)
-
-
-def _index(array: Any, indices: list[int]) -> tuple[int, ...]:
-    inside = all(0 <= i < n for i, n in zip(indices, array.shape, strict=True))
-    if not inside:
-        raise fail(
-            "PTO-S133", f"index {indices} of a local array of {'x'.join(map(str, array.shape))}"
-        )
-    return tuple(indices)
-
-
-def _get(core: Machine, array: Any, indices: list[int]) -> Any:
-    return array[_index(array, indices)]
-
-
-def _put(core: Machine, array: Any, indices: list[int], value: Any) -> None:
-    array[_index(array, indices)] = value
-
-
-LOCAL_ARRAY = Do(_new_array)
-LOCAL_ARRAY_GET = do(_get)
-LOCAL_ARRAY_SET = do(_put)
-
 # ---- control registers
 
 

@@ -310,6 +310,17 @@ class Mover:
     def set_element(self, tile: Tile, k: int, bits: int) -> None:
         tile.items[k] = bits
 
+    def array(self, count: int) -> Lanes:
+        """A result: so many words that are 0."""
+        return np.zeros(count, np.int64)
+
+    def slot(self, array: Lanes, k: int) -> int:
+        """A word of an array."""
+        return int(array[k])
+
+    def set_slot(self, array: Lanes, k: int, word: int) -> None:
+        array.view(np.uint64)[k] = word
+
     def get(self, register: str, n: int = 0) -> int:
         """Word n of a register."""
         found = registers.get(self.core, register)

@@ -7,9 +7,11 @@ a list of Python objects.
 
 from __future__ import annotations
 
+import ctypes
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import prod
 from typing import Any, Final
 
 import numpy as np
@@ -180,6 +182,30 @@ class Vector(Native):
 
     def decode(self, frame: Any, offset: int, context: Context) -> Any:
         return np.frombuffer(frame, self.item, self.count, offset).copy()
+
+
+@dataclass(frozen=True, slots=True)
+class Array(Native):
+    """A small array of words: its number in the context's list of objects, or -1 for one that the
+    code itself has made; and its machine address."""
+
+    count: int
+
+    @property
+    def address(self) -> Val:
+        return self.names[1]
+
+    def encode(self, frame: Any, offset: int, value: Any, context: Context) -> bool:
+        context.objects.append(value)
+        number = len(context.objects) - 1
+        struct.pack_into("<qq", frame, offset, number, value.ctypes.data)
+        return True
+
+    def decode(self, frame: Any, offset: int, context: Context) -> Any:
+        number, address = struct.unpack_from("<qq", frame, offset)
+        if number >= 0:
+            return context.objects[number]
+        return np.ctypeslib.as_array((ctypes.c_int64 * self.count).from_address(address))
 
 
 @dataclass(frozen=True, slots=True)
@@ -381,6 +407,10 @@ def form_of(type: t.Type) -> Native:
             return TilePlace(("", "", ""), tile_type(type))
     if isinstance(type, t.Align):
         return Stream(("",) * 5)
+    if isinstance(type, t.LocalArray):
+        return Array(("", ""), prod(type.shape))
+    if isinstance(type, t.EventIdArray):
+        return Array(("", ""), type.size)
     if isinstance(type, t.LogicalVReg | t.LogicalMask):
         kind = type.elem.dtype if isinstance(type, t.LogicalVReg) else None
         found = Vector(("",), kind, type.lanes)

@@ -21,8 +21,6 @@ def load() -> None:
 
 def why_not(row: Instr) -> str:
     """Why the reference engine runs a row inside compiled code."""
-    if isinstance(row.body, Control):
-        return "part of another structure"
     if isinstance(row.body, Do) and row.body.blocks:
         return "may wait for another agent"
     if isinstance(row.body, Do) and row.body.binds:
@@ -35,8 +33,9 @@ def why_not(row: Instr) -> str:
 def compiled_as(row: Instr) -> Literal["meaning", "structure", "emitter"] | None:
     """How a row is compiled: from its meaning, as control flow, by an emitter of its own."""
     load()
-    if isinstance(row.body, Control):
-        return "structure" if row.body in STRUCTURES else None
+    if isinstance(row.body, Control):  # what ends or holds a body is written with it
+        ends = row.body.is_terminator or row.body in (Control.FUNCTION, Control.MODULE)
+        return "structure" if ends or row.body in STRUCTURES else None
     if id(row.body) in EMITTERS:
         return "emitter"
     return "meaning" if type(row.body) in KINDS else None

@@ -93,6 +93,7 @@ class Emitter:
         self.outside: list[Callable[[Context, memoryview], None]] = []
         self.border = 0  # bytes of the frame that values of the piece's border take
         self.area = 0  # most bytes behind them that a call outside needs
+        self.leaving: set[int] = set()  # results that operations behind the piece use
         self.depth = 0  # of calls written in place
         self._bases: dict[str, str] = {}
         self.watch: Watch | None = None

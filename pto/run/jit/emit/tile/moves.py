@@ -9,7 +9,7 @@ from typing import Any
 from pto.core.errors import PtoError
 from pto.core.global_layout import C0_AXIS, RANK
 from pto.isa.meaning.kinds import Move
-from pto.run.jit.border.values import Native, TilePlace, ViewPlace, Word
+from pto.run.jit.border.values import Array, Native, TilePlace, ViewPlace, Word
 from pto.run.jit.emit.table import KINDS, Spot
 from pto.run.jit.emit.tile import boxes, planes
 from pto.run.jit.emit.tile.elements import TileRef, ViewRef
@@ -82,6 +82,14 @@ class _Inline(Mover):
     def require(self, fact: Any, error: Callable[[], PtoError]) -> None:
         self._spot.fault_unless(fact.name if isinstance(fact, Fact) else str(fact).lower())
 
+    def array(self, count: int) -> Array:
+        x, type = self.x, f"[{count} x i64]"
+        if id(self._spot.op.results[0]) in self._spot.e.leaving:
+            raise NotNative("an array that outlives its piece of code")
+        room = x.stack(type)
+        x.store(type, "zeroinitializer", room, 64)
+        return Array((-1, x.new(f"ptrtoint ptr {room} to i64")), count)
+
 
 def _emit(s: Spot) -> Sequence[Native]:
     body = s.body
@@ -144,7 +152,7 @@ def _seen(s: Spot, native: Native | list[Native] | None, tiles: list[TileRef]) -
         return [_seen(s, each, tiles) for each in native]
     if isinstance(native, TilePlace):
         return _inside(s.x, (native, planes.machine_address(s, native)), tiles)
-    if native is None or isinstance(native, Word):
+    if native is None or isinstance(native, Word | Array):
         return native
     raise NotNative(f"an operand that is {type(native).__name__}")
 

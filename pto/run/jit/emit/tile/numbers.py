@@ -12,7 +12,7 @@ from pto.isa.meaning.memory import registers
 from pto.isa.row import types as t
 from pto.run.jit.border.context import REGISTERS
 from pto.run.jit.border.state import register_offset
-from pto.run.jit.border.values import Word
+from pto.run.jit.border.values import Array, Word
 from pto.run.jit.llvm.index import Fact, Index, Number
 from pto.run.jit.llvm.text import NotNative, Text, Val
 
@@ -123,6 +123,16 @@ class Numbers:
         if not kind.startswith("i"):
             name = x.new(f"bitcast i{size} {name} to {kind}")
         return replace(empty, names=(name,))
+
+    def slot(self, array: Array, k: Number) -> Number:
+        return Number(self.x, self.x.load("i64", self._slot(array, k), 8))
+
+    def set_slot(self, array: Array, k: Number, word: Number) -> None:
+        self.x.store("i64", word.value, self._slot(array, k), 8)
+
+    def _slot(self, array: Array, k: Number) -> str:
+        at = self.x.add(array.address, self.x.mul(k.value, 8))
+        return self.x.new(f"inttoptr i64 {at} to ptr")
 
     def get(self, register: str, n: int = 0) -> Number:
         return Number(self.x, self.x.load("i64", self._register(register, n), 8))

@@ -11,10 +11,10 @@ from pto.isa.meaning.vector import rearrange, unaligned
 from pto.isa.meaning.vector.ub import dtype_of
 from pto.run.jit.border import context
 from pto.run.jit.border.state import register_offset
-from pto.run.jit.border.values import Mask, Native, Place, Reg, Stream, register_type
+from pto.run.jit.border.values import Mask, Native, Place, Reg, Stream, Word, register_type
 from pto.run.jit.emit.table import Spot, emits
 from pto.run.jit.emit.tile.planes import loop
-from pto.run.jit.emit.vector.load import as_items, as_register
+from pto.run.jit.emit.vector.load import access, as_items, as_register, wide
 from pto.run.jit.emit.vector.unaligned import append, flush, require_elements
 from pto.run.jit.llvm import lane_masks as masks
 from pto.run.jit.llvm.text import Text, Val, vector
@@ -103,6 +103,17 @@ def _vusqz(s: Spot) -> Sequence[Native]:
 def _sprclr(s: Spot) -> Sequence[Native]:
     s.x.store("i64", 0, _cell(s, registers.AR), 8)
     return []
+
+
+@emits(unaligned.SPRSTI, unaligned.SPRSTS)
+def _store_register(s: Spot) -> Sequence[Native]:
+    """AR as a word; the offset counts words, or bytes."""
+    place, count = s.need(Place, "destination"), wide(s, s.need(Word, "offset"))
+    offset = s.x.mul(count, 4 if s.body is unaligned.SPRSTI else 1)
+    update = bool(s.op.results)
+    at = access(s, place, 0 if update else offset, 4, 4)
+    s.x.store("i32", s.x.load("i32", _cell(s, registers.AR), 8), at)  # its low bytes come first
+    return [place.renamed((place.memory, s.x.add(place.address, offset)))] if update else []
 
 
 @emits(unaligned.VSTUR)
