@@ -7,6 +7,7 @@ the golden files bit for bit.
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -165,10 +166,13 @@ def _generate(folder: Folder, work: Path, seconds: float) -> Diagnostic | None:
     script = work / "gen_data.py"
     if not script.exists():
         return None
+    above = [str(p) for p in list(folder.path.parents)[:2]]  # modules that tests share lie there
+    paths = os.pathsep.join([*above, *filter(None, [os.environ.get("PYTHONPATH")])])
     try:
         ran = subprocess.run(
             [sys.executable, script.name],
             cwd=work,
+            env={**os.environ, "PYTHONPATH": paths},
             capture_output=True,
             text=True,
             timeout=seconds,
