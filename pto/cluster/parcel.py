@@ -81,6 +81,7 @@ def unpack(parcel: Parcel) -> Kernel:
         profile_of(parcel.target),
         engine=parcel.engine,
         checks=parcel.checks,
+        logs=True,
     )
 
 

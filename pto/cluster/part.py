@@ -23,8 +23,7 @@ from pto.cluster.intervals import (
     within,
 )
 from pto.core.errors import PtoError
-from pto.run.jit.border.context import Context
-from pto.run.jit.border.threads import uses_of
+from pto.run.jit.border.context import Context, Words, by_machine_address
 from pto.run.launch.prepared import Grid
 from pto.run.machine.core import Cluster
 
@@ -74,6 +73,7 @@ class Run:
     def run(self, grid: Grid, first: int, end: int, node: str = "") -> Part:
         """Blocks in their order, one after the other. A finding of the program is raised."""
         grid.ended, told = self._ended, grid.printed_by_block()
+        grid.kernel = grid.kernel.logged
         grid.only(first, end).run_in_turns()
         if not self._known:
             return Part(first, end, node=node)
@@ -94,7 +94,7 @@ class Run:
         )
 
     def _ended(self, cluster: Cluster) -> None:
-        uses = [uses_of(core.native) for core in cluster.agents]
+        uses = [_uses_of(core.native) for core in cluster.agents]
         known = [words for words in uses if words is not None]
         native = all(isinstance(core.native, Context) for core in cluster.agents)
         self._known &= len(known) == len(uses) and native
@@ -136,6 +136,14 @@ class Run:
             start, size = self._cargo.starts[n], self._cargo.sizes[n]
             keep &= (writes[:, 0] < start) | (writes[:, 0] >= start + size)
         return writes[keep]
+
+
+def _uses_of(context: object) -> Words | None:
+    """What one agent used, by machine address: arrays of a host may overlap. None: unknown."""
+    if not isinstance(context, Context):
+        return no_uses()
+    words = context.touches()
+    return None if words is None else by_machine_address(words, context)
 
 
 def take(cargo: Cargo, data: Sequence[Bytes], writes: Intervals) -> Bytes:

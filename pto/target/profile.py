@@ -37,6 +37,9 @@ ALIASES = {"a2": "a2a3", "a3": "a2a3"}
 LARGEST_BUFFER = 1 << 30  # a typing slip must not allocate the host's memory
 
 
+_ROWS = {(row.name, row.edition): row for row in ROWS}
+
+
 def profile_name(name: str) -> str:
     """The profile a spelling means, capitals aside."""
     lower = name.strip().lower()
@@ -60,7 +63,7 @@ def profile(name: str, *, edition: str = "current", ub_bytes: int | None = None)
             f"there is no edition `{edition}`",
             help=f"the editions are {', '.join(EDITIONS)}",
         )
-    row = next(row for row in ROWS if (row.name, row.edition) == (known, edition))
+    row = _ROWS[known, edition]
     if known != "cpu":
         _refuse_size(row, ub_bytes)
         return row

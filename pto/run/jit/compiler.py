@@ -5,11 +5,13 @@ Everything else, and the order of pieces, is as in the reference engine.
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
 from pto.ir.graph import Module, Operation, Region, Value
 from pto.isa.meaning import Do
+from pto.isa.meaning.handle.view import TENSOR_VIEW
 from pto.isa.row.traits import Control
 from pto.plan.placement import Placement
 from pto.run.jit.border.context import context_of
@@ -17,16 +19,18 @@ from pto.run.jit.border.piece import Piece
 from pto.run.jit.border.shadow import Shadow, noted
 from pto.run.jit.border.values import Native, form_of
 from pto.run.jit.emit import instructions
+from pto.run.jit.emit.reach import Reach
 from pto.run.jit.emit.scalar.control import STRUCTURES
 from pto.run.jit.emit.table import Emitter, emitter_of, is_cheap
 from pto.run.jit.emit.unit import Unit
 from pto.run.jit.emit.written import Written
 from pto.run.jit.llvm.text import NotNative
 from pto.run.machine.core import Core
-from pto.run.reference.code import Block, Step
+from pto.run.reference.code import Block, Code, Step
 from pto.run.reference.compile import Compiler
 from pto.run.reference.control import looks
 from pto.target.facts import Profile
+from pto.verify.operation import constant
 
 instructions.load()
 _PIECE = 2_000  # operations of a piece: longer functions take LLVM longer than they save
@@ -53,7 +57,10 @@ class NativeCompiler(Compiler):
         self._waits: dict[int, bool] = {}
         self._weights: dict[int, int] = {}
         self._uses: dict[int, Counter[int]] = {}
+        self._sizes: dict[int, set[int]] = {}
+        self._alone = threading.RLock()
         self._plain = False  # while reference steps are made
+        self.whole: Piece | None = None  # the piece that is all of a function
 
     def block(self, region: Region) -> Block:
         if self._plain:
@@ -73,6 +80,14 @@ class NativeCompiler(Compiler):
         self._close(out, run)
         return out
 
+    def _function(self, function: Operation) -> Code:
+        code = super()._function(function)
+        steps, last = code.body.steps, code.body.ops[-1:]
+        if len(steps) == 1 + bool(last and last[0].control is Control.RETURN):
+            owner = getattr(steps[0], "__self__", None)
+            self.whole = owner if isinstance(owner, Piece) and owner.is_whole else None
+        return code
+
     def _close(self, out: Block, ops: list[Operation]) -> None:
         """A run of operations as one piece, where that is worth a call."""
         piece = self._piece(ops) if any(_is_work(op) for op in ops) else None
@@ -88,9 +103,11 @@ class NativeCompiler(Compiler):
         ins, outs = _border(ops, inner, self._arguments(inner), self._total(ops[0]))
         emitter, name = Emitter(self.unit, self), self.unit.new_name()
         emitter.watch = Written(emitter) if self.checks else None
+        emitter.reach = Reach(emitter, self.unit.needs)
         emitter.prepare_cells(inner)
         try:
             before = _come_in(emitter, ins, outs)
+            sizes = _lift(emitter, inner, self._sized(ops[0]))
             for op in ops:
                 emitter.operation(op)
             after = _go_out(emitter, outs, sum(form.nbytes for _, form, _ in before))
@@ -100,8 +117,10 @@ class NativeCompiler(Compiler):
             return None
         self.unit.add(name, emitter.finish(name))
         self._reserve(inner)
-        bound = [[(self.slot(v), form, at) for v, form, at in x] for x in (before, after, kept)]
-        return Piece(self.unit, name, emitter, bound[0], bound[1], bound[2], self._reference(ops))
+        ins, outs, kept = (
+            [(self.slot(v), form, at) for v, form, at in each] for each in (before, after, kept)
+        )
+        return Piece(self.unit, name, ops[0], emitter, ins, outs, kept, sizes, self._reference(ops))
 
     def _reserve(self, inner: Sequence[Operation]) -> None:
         """Registers for the reference steps of these operations, should they be needed."""
@@ -140,13 +159,14 @@ class NativeCompiler(Compiler):
 
     def alone(self, op: Operation) -> tuple[Step, dict[int, int], int]:
         """The reference step of one operation on registers of its own: step, places, how many."""
-        outer, self._slots = self._slots, {}
-        try:
-            step = self.step(op)
-            self.slots([*op.operands, *op.results])
-            return step, self._slots, len(self._slots) + 1
-        finally:
-            self._slots = outer
+        with self._alone:  # threads may meet the same mistake
+            outer, self._slots = self._slots, {}
+            try:
+                step = self.step(op)
+                self.slots([*op.operands, *op.results])
+                return step, self._slots, len(self._slots) + 1
+            finally:
+                self._slots = outer
 
     def _arguments(self, inner: Sequence[Operation]) -> set[int]:
         """Arguments of functions that are called, and so written in place."""
@@ -160,6 +180,23 @@ class NativeCompiler(Compiler):
         if found is None:
             found = Counter(id(v) for inner in function.walk() for v in inner.operands)
             self._uses[id(function)] = found
+        return found
+
+    def _sized(self, op: Operation) -> set[int]:
+        """Constants of the function around an operation that only say how large an array or how
+        long a loop is: programs for other sizes share compiled code."""
+        function = next(op.around(Control.FUNCTION), op)
+        found = self._sizes.get(id(function))
+        if found is None:
+            sizes: set[int] = set()
+            others: set[int] = set()
+            for inner in function.walk():
+                shapes = inner.group("shape") if inner.body is TENSOR_VIEW else []
+                shapes = inner.operands[1:2] if inner.control is Control.FOR else shapes
+                sizes |= {id(v) for v in shapes}
+                known = {id(v) for v in shapes}
+                others |= {id(v) for v in inner.operands if id(v) not in known}
+            found = self._sizes[id(function)] = sizes - others
         return found
 
     # ---- what can be compiled
@@ -232,6 +269,22 @@ def _come_in(emitter: Emitter, ins: Sequence[Value], outs: Sequence[Value]) -> l
         found.append((value, form, emitter.border))
         emitter.border += form.nbytes
     emitter.border += sum(form_of(v.type).nbytes for v in outs)
+    return found
+
+
+def _lift(
+    emitter: Emitter, inner: Sequence[Operation], sized: set[int]
+) -> list[tuple[Native, int, int]]:
+    """Constants that are read from the frame: form, place, value."""
+    found: list[tuple[Native, int, int]] = []
+    for op in inner:
+        value = constant(op.results[0]) if op.traits.constant else None
+        if value is None or id(op.results[0]) not in sized:
+            continue
+        form = form_of(op.results[0].type)
+        emitter.lifted[id(op)] = emitter.get(form, emitter.border)
+        found.append((form, emitter.border, value))
+        emitter.border += form.nbytes
     return found
 
 

@@ -12,8 +12,9 @@ from pto.core.errors import fail
 from pto.ir.graph import Module
 from pto.plan.mode import mode_of
 from pto.run.launch.call import Launch, Program, count_of, load, require_legal
-from pto.run.launch.engine import chosen_engine
+from pto.run.launch.engine import chosen_engine, wants_checks
 from pto.run.launch.entry import entry_functions
+from pto.run.launch.known import Known
 from pto.run.launch.prepared import Kernel
 from pto.run.launch.progress import Progress
 from pto.run.machine.device import Device
@@ -27,6 +28,9 @@ if TYPE_CHECKING:  # whoever watches a run brings these along
     from pto.run.watch.step import Stepper
 
 Argument = npt.NDArray[Any] | int | float | bool
+
+
+_known: Known[tuple[Target, Kernel]] = Known()
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,15 +78,25 @@ def launch(
     module, chosen = load(program), chosen_engine(engine)
     if checks and chosen != "jit":
         raise fail("PTO-U092", "checks are code of the jit engine; the sanitizer watches this one")
-    target = _target(module, profile, device, check)
-    kernels = entry_functions(module, entry)
-    chip = Device(target.profile, observer=observer, engine=chosen, checks=checks)
-    when = _schedule(schedule, watched=bool(observer or stepper))
-    automatic = mode_of(kernels) == "automatic"
-    if automatic and count_of(blocks) == 1:
-        when = PROGRAM  # a compiler is yet to order the pipes, and there is nothing else
-    chip.tap = stepper or (_scheduler(when, target, automatic) if when != PROGRAM else chip.tap)
-    kernel = Kernel(module, kernels, target.profile, chip.tap, chosen, checks)
+    watched = bool(observer or stepper)
+    when = _schedule(schedule, watched=watched)
+
+    def prepare() -> tuple[Target, Kernel]:
+        target, kernels = _target(module, profile, device, check), entry_functions(module, entry)
+        return target, Kernel(module, kernels, target.profile, None, chosen, checks)
+
+    if when == PROGRAM and not watched:
+        how = entry, profile, device, chosen, wants_checks(checks), check
+        target, kernel = _known.get(module, how, prepare)
+        chip = Device(target.profile, engine=chosen, checks=checks)
+    else:
+        target, kernels = _target(module, profile, device, check), entry_functions(module, entry)
+        chip = Device(target.profile, observer=observer, engine=chosen, checks=checks)
+        automatic = mode_of(kernels) == "automatic"
+        if automatic and count_of(blocks) == 1:
+            when = PROGRAM  # a compiler is yet to order the pipes, and there is nothing else
+        chip.tap = stepper or (_scheduler(when, target, automatic) if when != PROGRAM else chip.tap)
+        kernel = Kernel(module, kernels, target.profile, chip.tap, chosen, checks)
     return report(chip.run(Launch.of(kernel, chip, args, blocks, progress, timeout)), target, when)
 
 

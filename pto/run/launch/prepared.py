@@ -30,6 +30,7 @@ from pto.target.facts import Profile
 from pto.verify.functions import name_of
 
 if TYPE_CHECKING:
+    from pto.run.jit.border.threads import Crew
     from pto.run.jit.emit.unit import Unit
     from pto.run.watch.events import Tap
 
@@ -45,6 +46,7 @@ class Kernel:
         tap: Tap | None = None,
         engine: str = "reference",
         checks: bool = False,
+        logs: bool = False,
     ) -> None:
         self.functions = tuple(functions)
         self.profile = profile
@@ -60,7 +62,7 @@ class Kernel:
         # whoever watches a run watches the reference engine
         self.engine = engine if tap is None else "reference"
         if self.engine == "jit":
-            make, self._unit = _native(self._placement, wants_checks(checks))
+            make, self._unit = _native(self._placement, wants_checks(checks), logs)
             self.left_out = self._unit.skipped
         else:
             make = partial(_plain, tap)
@@ -70,11 +72,31 @@ class Kernel:
         self._sides = [(s, compilers[s.name].code(s.function)) for s in plan]
         # whether agents may have to wait for others, of this launch or of another
         self.can_wait = any(code.can_wait for _, code in self._sides)
+        self._crew = self._gathered(compilers)
 
-    @property
-    def is_parallel(self) -> bool:
-        """Whether blocks may run side by side: compiled, and no agent waits for another."""
-        return self._unit is not None and not self._unit.ordered and not self.can_wait
+    def _gathered(self, compilers: Mapping[str, Any]) -> Crew | None:
+        """Who goes through all blocks, where compiled code does all of one by itself."""
+        (side, _), *more = self._sides
+        whole = getattr(compilers[side.name], "whole", None)
+        alone = not more and side.agents == 1 and not self.can_wait
+        if self._unit is None or whole is None or self._unit.needs.logs or not alone:
+            return None
+        from pto.run.jit.border.threads import Crew
+
+        self._unit.whole, self._unit.skeleton = whole.name, whole.skeleton
+
+        def make(cluster: Cluster) -> Core:
+            return Core(cluster, self.profile, side.name, 0, 1, self._placement)
+
+        return Crew(self._unit, whole, make)
+
+    def run_compiled(self, grid: Grid) -> bool:
+        """All blocks in compiled code; False: that cannot be, and nothing has run."""
+        if self._crew is None:
+            return False
+        (_, code), *_ = self._sides
+        given = [0 if n == SUBBLOCK else grid.values[n] for n in self._names[id(code.function)]]
+        return self._crew.run(grid, code.frame(given))
 
     @cached_property
     def is_closed(self) -> bool:
@@ -82,8 +104,16 @@ class Kernel:
         return not self.can_wait or not need_each_other(self.functions)
 
     @cached_property
+    def logged(self) -> Kernel:
+        """The same, with code that writes down what each block uses of global memory."""
+        if self._unit is None or self._unit.needs.logs:
+            return self
+        options = self.engine, self.checks, True
+        return Kernel(self.module, self.functions, self.profile, None, *options)
+
+    @cached_property
     def is_logged(self) -> bool:
-        """Whether compiled code does all there is in global memory, and writes down where."""
+        """Whether compiled code does all there is in global memory, and can write down where."""
         compiled = self._unit is not None and not self._unit.ordered
         return compiled and not (self.can_wait and wait_in_global(self.functions))
 
@@ -166,13 +196,13 @@ def _plain(tap: Tap | None, module: Module, profile: Profile, side: str) -> Comp
 
 
 def _native(
-    placement: Placement, checks: bool
+    placement: Placement, checks: bool, logs: bool
 ) -> tuple[Callable[[Module, Profile, str], Compiler], Unit]:
     """Compilers of the fast engine: one unit of compiled code for the whole kernel."""
     from pto.run.jit.compiler import NativeCompiler
     from pto.run.jit.emit.unit import Unit
 
-    unit = Unit()
+    unit = Unit(logs)
     return partial(NativeCompiler, unit, placement, checks=checks), unit
 
 
@@ -203,7 +233,6 @@ class Grid:
         self._arrivals: dict[Any, int] = defaultdict(int)
         self._started = 0
         self._end = blocks  # where those that this grid runs end
-        self.until = blocks  # where those that start now end
         self.ended: Callable[[Cluster], None] | None = None  # hears of each block that is done
         self._left: dict[int, int] = {}  # agents by block; a finished block is forgotten
         self._printed: dict[int, list[str]] = {}  # of blocks that printed anything
@@ -214,8 +243,13 @@ class Grid:
 
     def only(self, first: int, end: int) -> Grid:
         """Of the blocks of the launch, these alone are to run here; others run elsewhere."""
-        self._started, self._end, self.until = first, end, end
+        self._started, self._end = first, end
         return self
+
+    @property
+    def here(self) -> tuple[int, int]:
+        """The first block that has not started, and where those of this grid end."""
+        return self._started, self._end
 
     def run_in_turns(self) -> None:
         """Every block, one after the other where none has to wait."""
@@ -238,19 +272,11 @@ class Grid:
             self._run_ahead(error)
 
     def _run(self) -> None:
-        """On threads where that is the same, else in turns."""
-        if self.blocks > 1 and self.kernel.is_parallel:
-            from pto.run.jit.border import threads
-
-            written = self.kernel.written(self.values) if threads.count() > 1 else []
-            while threads.count() > 1 and self._started < self._end:
-                start = self._started
-                self.until = min(start + threads.WAVE, self._end)
-                if not threads.run(self, written):
-                    self._forget(start)
-                    break
-            self.until = self._end
-        take_turns(self.next_block)
+        """In compiled code where that is the same, else in turns."""
+        if self.kernel.run_compiled(self):
+            self._started = self._end
+        else:
+            take_turns(self.next_block)
 
     def _run_ahead(self, error: PtoError) -> None:
         """A wait came before its set: pipes go on without the one that waits."""
@@ -260,17 +286,26 @@ class Grid:
         except PtoError as other:
             raise error if other.code == DEADLOCK else other from None
 
-    def _forget(self, start: int = 0) -> None:
-        """As if no block from this one on had started."""
-        self._arrivals, self._started, self._left = defaultdict(int), start, {}
-        self._printed = {n: lines for n, lines in self._printed.items() if n < start}
+    def _forget(self) -> None:
+        """As if no block had started."""
+        self._arrivals, self._started, self._left, self._printed = defaultdict(int), 0, {}, {}
+
+    def cluster(self, block: int = 0) -> Cluster:
+        """What the agents of a block share."""
+        made = Cluster(self.device, block, self.blocks, self._arrivals)
+        made.limit = self.limit
+        return made
+
+    def hear(self, core: Core) -> None:
+        """What an agent has printed in all of its blocks."""
+        core.at_block(-1)
+        self._printed.update((n, list(lines)) for n, lines in core.cluster.told)
 
     def next_block(self) -> list[Agent]:
         """The agents of the next block; none when all have started."""
-        if self._started == self.until:
+        if self._started == self._end:
             return []
-        cluster = Cluster(self.device, self._started, self.blocks, self._arrivals)
-        cluster.limit = self.limit
+        cluster = self.cluster(self._started)
         self._started += 1
         agents = self.kernel.agents(cluster, self.values, lambda: self._finished(cluster))
         self._left[cluster.block] = len(agents)

@@ -34,6 +34,7 @@ class Cluster:
         self.arrivals: MutableMapping[Any, int] = defaultdict(int) if arrivals is None else arrivals
         self.queues: dict[Any, Any] = {}
         self.limit: Limit | None = None  # of the launch
+        self.told: list[tuple[int, tuple[str, ...]]] = []  # what blocks before this one printed
 
     @property
     def vectors(self) -> int:
@@ -106,6 +107,26 @@ class Core:
     def place(self, op: object) -> int:
         """The address the planner gave an allocation, in its buffer."""
         return self.placement.address(op)
+
+    def turn_to(self, cluster: Cluster) -> None:
+        """The same agent in another launch."""
+        cluster.agents.append(self)
+        self.cluster, self.device, self.blocks = cluster, cluster.device, cluster.blocks
+        self.block = cluster.block
+
+    def at_block(self, block: int) -> None:
+        """Compiled code has gone on to this block."""
+        if block != self.block and self.printed:
+            self.cluster.told.append((self.block, tuple(self.printed)))
+            self.printed.clear()
+        self.block = self.cluster.block = block
+
+    def clear(self) -> None:
+        """Flags, registers and queues as an agent begins with them."""
+        self.flags.clear()
+        self.registers.clear()
+        self.cluster.cross_flags.clear()
+        self.cluster.queues.clear()
 
     @property
     def name(self) -> str:

@@ -47,6 +47,7 @@ class _Attached:
 
     base: int
     memory: Memory
+    pointer: int  # its machine address
     users: int = 0
     stays: bool = False
 
@@ -123,7 +124,8 @@ class Device:
         if self.tap is not None:
             memory = self.tap.adopt(memory)
         taken = -(-max(memory.size, 1) // _PAGE) * _PAGE + _PAGE
-        self._arrays.append(_Attached(self._heap if heap else self._next, memory, stays=heap))
+        base = self._heap if heap else self._next
+        self._arrays.append(_Attached(base, memory, _address(array), stays=heap))
         self._heap, self._next = (
             (self._heap + taken, self._next) if heap else (self._heap, self._next + taken)
         )
@@ -136,7 +138,8 @@ class Device:
     def open_window(self, base: int, array: npt.NDArray[np.uint8], heap: bool) -> None:
         """Global memory at an address that another process has given it; it stays."""
         memory = Memory.over(Space.GM, array)
-        self._arrays.append(_Attached(base, memory, users=int(not heap), stays=heap))
+        pointer = _address(array)
+        self._arrays.append(_Attached(base, memory, pointer, int(not heap), heap))
 
     def watch(self, tap: Tap | None) -> None:
         """From now on somebody else watches, or nobody; arrays that are attached stay so."""
@@ -187,11 +190,10 @@ class Device:
 
     def memory_of(self, array: npt.NDArray[Any]) -> Memory | None:
         """The global memory that an array already is, on this rank or another."""
-        size = array.nbytes
+        size, pointer = array.nbytes, _address(array)
         for attached in self._everywhere():
-            memory = attached.memory
-            if memory.size == size and memory.data.ctypes.data == array.ctypes.data:
-                return memory
+            if attached.pointer == pointer and attached.memory.size == size:
+                return attached.memory
         return None
 
     def _everywhere(self) -> Iterator[_Attached]:
@@ -281,8 +283,14 @@ class Device:
     def _memory_of(self, name: str, what: str, array: Any, elem: DType | None) -> Memory:
         if not isinstance(array, np.ndarray):
             raise fail("PTO-U033", f"%{name} is {what}: it needs an array, got {array!r}")
-        of_elements(name, Borrowed(array, array), elem)
+        if elem is None or array.dtype != elem.numpy:
+            of_elements(name, Borrowed(array, array), elem)
         return self.memory_of(array) or self.attach(array)
+
+
+def _address(array: npt.NDArray[Any]) -> int:
+    """Where an array begins; `array.ctypes` takes longer."""
+    return array.__array_interface__["data"][0]
 
 
 def _tap(observer: Observer) -> Tap:

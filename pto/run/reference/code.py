@@ -101,7 +101,7 @@ class Code:
     can_wait: bool
 
     def call(self, core: Core, values: list[Any]) -> list[Any]:
-        regs = self._frame(values)
+        regs = self.frame(values)
         try:
             self.body.run(core, regs)
         except Return as done:
@@ -109,14 +109,14 @@ class Code:
         return []
 
     def gen(self, core: Core, values: list[Any]) -> Waits:
-        regs = self._frame(values)
+        regs = self.frame(values)
         try:
             yield from self.body.gen(core, regs)
         except Return as done:
             return done.values
         return []
 
-    def _frame(self, values: list[Any]) -> Regs:
+    def frame(self, values: list[Any]) -> Regs:
         regs: Regs = [None] * self.size
         for slot, value in zip(self.args, values, strict=True):
             regs[slot] = value

@@ -122,6 +122,7 @@ def test_a_writer_that_fails_leaves_nothing(home: Path, monkeypatch: pytest.Monk
 
 
 def test_the_entries_used_longest_ago_go_first(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cache, "SELDOM", 1)
     monkeypatch.setattr(cache, "LIMIT", 4096)
     a, b, c, d = (cache.key(name) for name in "abcd")
     for n, name in enumerate((a, b, c)):
@@ -239,6 +240,7 @@ def test_clear_and_eviction_leave_files_of_others(
     run()
     for name in ("main.obj", "a" * 64 + ".obj", "notes.part"):
         (home / name).write_bytes(b"mine")
+    monkeypatch.setattr(cache, "SELDOM", 1)
     monkeypatch.setattr(cache, "LIMIT", 0)
     run(TEXT.replace("41", "7"))  # evicts
     cache.clear()

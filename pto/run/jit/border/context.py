@@ -20,19 +20,39 @@ MEMORIES: Final = 256  # that one agent can name
 
 # The words of a context, as compiled code indexes them.
 CALL, TABLE, FLAGS, ROOM, LOG, REGISTERS, BLOCK, BLOCKS, SUB, SUBS, SHADOW, DUE = range(12)
-_WORDS: Final = 12
+DIRTY, FIRST = 12, 13  # whether Python has changed anything in this block; registers at its begin
+_WORDS: Final = 14
 LOOK: Final = -1  # the operation that only looks up: signals, and the limit of the launch
 TOUCHES: Final = 1 << 11  # uses of global memory that are written down, for one agent
+HEAD: Final = 2  # a log begins with how many uses there were and for how many it has room
 TOUCH: Final = 5  # words of one: memory (its highest bit: a write), address, rows, bytes, pitch
+CLEAR: Final = -2  # the operation that makes everything as at the begin of a block
+_NUMBER: Final = (1 << 63) - 1
+Words = npt.NDArray[np.int64]
 _Callback = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_int)
 
 
 class Needs:
     """What the code of a unit asks for: a context makes nothing else."""
 
-    def __init__(self) -> None:
+    def __init__(self, logs: bool = False) -> None:
+        self.logs = logs  # every block writes down what it uses of global memory
         self.words: set[int] = set()
         self.spaces: set[int] = set()
+        self.flags: set[int] = set()  # where the flags of two pipes begin
+        self.spans: set[tuple[int, int, int]] = set()  # buffers, from where to where it is written
+        self.unsure: set[int] = set()  # buffers that may be read where nothing is written
+
+    @property
+    def cleared(self) -> list[tuple[int, int, int]]:
+        """What must be zero when a block begins: spans that do not touch, by buffer."""
+        found: list[tuple[int, int, int]] = []
+        for space, first, end in sorted(span for span in self.spans if span[0] in self.unsure):
+            if found and found[-1][0] == space and first <= found[-1][2]:
+                found[-1] = space, found[-1][1], max(end, found[-1][2])
+            else:
+                found.append((space, first, end))
+        return found
 
 
 _SPACES: Final = tuple(Space)
@@ -47,6 +67,7 @@ class Context:
         self._memories: list[Memory | None] = [None] * len(_SPACES)
         self.objects: list[Any] = []
         self.error: BaseException | None = None
+        self.seen: Callable[[int], None] | None = None  # hears now and then which block runs
         self.outside: list[Callable[[Context, memoryview], None]] = []  # of the piece that runs
         self.frame: memoryview = memoryview(b"")
         self._numbers: dict[int, int] = {}
@@ -56,19 +77,20 @@ class Context:
         self.words[CALL] = ctypes.cast(self._callback, ctypes.c_void_p).value or 0
         self.words[TABLE] = self._table.ctypes.data
         self.words[BLOCK : SUBS + 1] = core.block, core.blocks, core.sub, core.subs
-        self._log = np.zeros(1, np.int64)
         if FLAGS in needs.words:
             core.flags = flags = Flags(core.flags)
             self.words[FLAGS] = flags.array.ctypes.data
         if REGISTERS in needs.words:
             core.registers = registers_ = Registers(core.registers)
             self.words[REGISTERS] = registers_.array.ctypes.data
+            self._first = registers_.array.copy()
+            self.words[FIRST] = self._first.ctypes.data
         self.shadow = Shadow(core) if SHADOW in needs.words else None
         if self.shadow is not None:
             self.words[SHADOW] = self.shadow.pointer
-        if LOG in needs.words:
-            self._log = np.empty(1 + TOUCHES * TOUCH, np.int64)
-            self._log[0] = 0
+        if needs.logs:
+            self._log = np.empty(HEAD + TOUCHES * TOUCH, np.int64)
+            self._log[:HEAD] = 0, TOUCHES
             self.words[LOG] = self._log.ctypes.data
         self.pointer = self.words.ctypes.data
         for number in needs.spaces:
@@ -112,28 +134,53 @@ class Context:
     def _outside(self, words: int, number: int) -> int:
         """Compiled code asks Python for one operation. No exception may pass through it."""
         try:
+            self.core.at_block(int(self.words[BLOCK]))
             if number == LOOK:
                 self._look()
-                return 0
-            self.outside[number](self, self.frame)
+            elif number == CLEAR:
+                self._clear()
+            else:
+                self.words[DIRTY] = 1
+                self.outside[number](self, self.frame)
         except BaseException as error:
             self.error = error
             return 1
         return 0
 
     def _look(self) -> None:
-        """Between two turns of a loop."""
+        """Between two turns of a loop, or two blocks."""
         clock.rest()
         limit = self.core.cluster.limit
         if limit is not None:
             limit.look(self.core.name)
+        if self.seen is not None:
+            self.seen(int(self.words[BLOCK]))
 
-    def touches(self) -> npt.NDArray[np.int64] | None:
+    def _clear(self) -> None:
+        """As at the begin of a block, whatever Python has done in the last one."""
+        self.words[DIRTY] = 0
+        self.core.clear()
+        for memory in self._memories[: len(_SPACES)]:
+            if memory is not None:
+                memory.data[:] = 0
+        self.objects.clear()
+
+    def turn_to(self, core: Core) -> None:
+        """Another launch."""
+        self.words[BLOCK : SUBS + 1] = core.block, core.blocks, core.sub, core.subs
+
+    def forget(self) -> None:
+        """The end of a launch: arrays and objects of it have no number any more."""
+        del self._memories[len(_SPACES) :]
+        self._numbers.clear()
+        self.objects.clear()
+
+    def touches(self) -> Words | None:
         """Uses of global memory, a row each; None: more than were written down."""
         count = int(self._log[0])
         if count > TOUCHES:
             return None
-        return self._log[1 : 1 + count * TOUCH].reshape(count, TOUCH)
+        return self._log[HEAD : HEAD + count * TOUCH].reshape(count, TOUCH).copy()
 
     def failed(self) -> BaseException:
         error, self.error = self.error, None
@@ -146,3 +193,11 @@ def context_of(core: Core, needs: Needs) -> Context:
     if not isinstance(found, Context) or found.needs is not needs:
         found = core.native = Context(core, needs)
     return found
+
+
+def by_machine_address(words: Words, context: Context) -> Words:
+    """Uses of global memory, of which arrays of a host may overlap."""
+    numbers = words[:, 0] & _NUMBER
+    for number in np.unique(numbers):
+        words[numbers == number, 1] += context.memory(int(number)).data.ctypes.data
+    return words

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from pto.core.tile import Tile
+from pto.ir.graph import Operation
 from pto.run.jit.border import clock
 from pto.run.jit.border.context import Context, context_of
 from pto.run.jit.border.values import Native
@@ -29,36 +30,45 @@ class Piece:
         self,
         unit: Unit,
         name: str,
+        op: Operation,
         emitter: Emitter,
         ins: Sequence[Bound],
         outs: Sequence[Bound],
         kept: Sequence[Bound],
+        sizes: Sequence[tuple[Native, int, int]],
         reference: Callable[[], tuple[Block, int]],
     ) -> None:
         self._unit = unit
-        self._name = name
+        self.name = name
+        self.op = op  # its first operation
+        self.skeleton = emitter.skeleton
         self._ins = ins
         self._outs = outs
+        self._sizes = sizes  # constants: form, place in the frame, value
         self._kept = kept  # tiles of before whose valid region is set here
-        self._outside = emitter.outside
-        self._nbytes = emitter.border + emitter.area
+        self.outside = emitter.outside
+        self.nbytes = emitter.border + emitter.area
         self._reference = reference
         self._block: Block | None = None
         self._size = 0
         self._function: Any = None
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing but global memory tells of it."""
+        return not self._outs and not self._kept
+
     def step(self, core: Core, regs: Regs) -> None:
         context = context_of(core, self._unit.needs)
-        raw = np.empty(self._nbytes + 64, np.uint8)
+        raw = np.empty(self.nbytes + 64, np.uint8)
         frame = raw.data
-        for slot, form, at in self._ins:
-            if not form.encode(frame, at, regs[slot], context):
-                self._run_reference(core, regs)
-                return
+        if not self.fill(frame, regs, context):
+            self._run_reference(core, regs)
+            return
         if self._function is None:
-            self._function = self._unit.function(self._name)
+            self._function = self._unit.function(self.name)
         outer = context.outside, context.frame
-        context.outside, context.frame = self._outside, frame
+        context.outside, context.frame = self.outside, frame
         hand = context.begin()
         try:
             status = self._function(context.pointer, raw.ctypes.data)
@@ -68,6 +78,12 @@ class Piece:
         if status:
             raise context.failed()
         self._come_back(context, frame, regs)
+
+    def fill(self, frame: memoryview, regs: Regs, context: Context) -> bool:
+        """Write what compiled code begins with; False where a value has no form there."""
+        for form, at, value in self._sizes:
+            form.encode(frame, at, value, context)
+        return all(form.encode(frame, at, regs[n], context) for n, form, at in self._ins)
 
     def _come_back(self, context: Context, frame: memoryview, regs: Regs) -> None:
         for slot, form, at in self._kept:

@@ -55,6 +55,11 @@ class Flags(MutableMapping[Flag, int]):
         self[key] = 0
         self._others.pop(key, None)
 
+    def clear(self) -> None:
+        """All counts 0: a flag in the array cannot go away."""
+        self.array[:] = 0
+        self._others.clear()
+
     def __iter__(self) -> Iterator[Flag]:
         names = list(NAMES)
         for src, dst, event in np.argwhere(self.array):
@@ -88,6 +93,7 @@ def _slots() -> dict[str, tuple[int, int]]:
 
 _SLOTS: Final = _slots()
 _WORDS: Final = sum(count for _, count in _SLOTS.values())
+REGISTER_BYTES: Final = 8 * _WORDS
 _SIGN: Final = 1 << 63
 NO_SQUEEZE: Final = -1  # SQZN before the first squeeze
 

@@ -18,13 +18,25 @@ from pto.isa.meaning.handle.view import SET_VALID
 from pto.isa.row import types as t
 from pto.isa.row.traits import Control
 from pto.isa.rules.rule import Case
-from pto.run.jit.border.context import CALL, DUE, LOG, LOOK, ROOM, TABLE, TOUCHES, Context
-from pto.run.jit.border.values import Handle, Native, TilePlace, ViewPlace, form_of
+from pto.run.jit.border.context import (
+    CALL,
+    DUE,
+    FLAGS,
+    LOG,
+    LOOK,
+    REGISTERS,
+    ROOM,
+    TABLE,
+    TOUCHES,
+    Context,
+)
+from pto.run.jit.border.values import Native, TilePlace
 from pto.run.jit.emit import frame
+from pto.run.jit.emit.outside import Outside, is_global, outside_form
 from pto.run.jit.emit.regions import require_regions
 from pto.run.jit.emit.touches import touched
+from pto.run.jit.llvm.skeleton import Skeleton
 from pto.run.jit.llvm.text import I64, NotNative, Text, Val
-from pto.run.reference.code import located
 from pto.verify.operation import constant
 
 if TYPE_CHECKING:
@@ -35,6 +47,7 @@ Emit = Callable[["Spot"], Sequence[Native]]
 _WRITE: Final = -(1 << 63)
 _COLD: Final = ", !prof !1"
 _INVARIANT: Final = ", !invariant.load !0"
+_HEAD: Final = "define i32 @{}(ptr noalias %ctx, ptr %frame) noinline"
 
 _SPACES: Final = tuple(Space)
 
@@ -81,6 +94,14 @@ class Watch(Protocol):
     def access(self, memory: Val, address: Val, nbytes: Val, fine: str) -> None: ...
 
 
+class Follows(Protocol):
+    """Sees operations in the order they are written in (`reach.py`)."""
+
+    sure: set[tuple[int, int, int]]
+
+    def operation(self, op: Operation) -> None: ...
+
+
 class Emitter:
     """Writes one function of compiled code."""
 
@@ -89,6 +110,7 @@ class Emitter:
         self.unit = unit
         self.compiler = compiler
         self.env: dict[int, Native] = {}
+        self.lifted: dict[int, Native] = {}  # constants that are read from the frame, by operation
         self.cells: dict[int, str] = {}  # tiles whose valid region the code sets: where it is kept
         self.outside: list[Callable[[Context, memoryview], None]] = []
         self.border = 0  # bytes of the frame that values of the piece's border take
@@ -97,6 +119,7 @@ class Emitter:
         self.depth = 0  # of calls written in place
         self._bases: dict[str, str] = {}
         self.watch: Watch | None = None
+        self.reach: Follows | None = None
         self._head = self.text.allocas
         self._words: dict[int, str] = {}
 
@@ -194,7 +217,8 @@ class Emitter:
     def touched(
         self, memory: Val, address: Val, rows: Val, nbytes: Val, pitch: Val, *, writes: bool
     ) -> None:
-        """Write down a use of global memory: so many rows of `nbytes`, `pitch` bytes apart."""
+        """A use of global memory: so many rows of `nbytes`, `pitch` bytes apart. The skeleton
+        writes it down."""
         if isinstance(memory, int):
             return
         number = self.text.new(f"or i64 {memory}, {_WRITE}") if writes else memory
@@ -206,13 +230,24 @@ class Emitter:
 
     def block(self, block: Block, end: bool = False) -> None:
         """The operations of a block; its last one, which hands values on, only with `end`."""
+        before = set(self.reach.sure) if self.reach else set[tuple[int, int, int]]()
         for op in block.ops if end else block.ops[:-1]:
             self.operation(op)
+        if self.reach is not None:
+            self.reach.sure = before  # who knows whether it was run
 
     def operation(self, op: Operation) -> None:
         if op.control in STRUCTURES:
             STRUCTURES[op.control](self, op)
             return
+        if id(op) in self.lifted:
+            self.bind(op.results[0], self.lifted[id(op)])
+            return
+        self._operation(op)
+        if self.reach is not None:
+            self.reach.operation(op)
+
+    def _operation(self, op: Operation) -> None:
         emit = emitter_of(op)
         state = self.text.mark()
         if emit is not None:
@@ -246,22 +281,22 @@ class Emitter:
     # ---- calls outside
 
     def run_outside(self, op: Operation, *, seldom: bool = False) -> list[Native]:
-        """The reference step of an operation; its results. Where Python touches global memory
-        blocks take turns: from the start, or if it happens at all (`seldom`)."""
-        if any(_is_global(v.type) for v in op.operands):
-            if seldom:  # more uses than were written down
-                self.text.store(I64, str(TOUCHES + 1), self.word(LOG), 8)
-            else:
+        """The reference step of an operation; its results. What Python uses of global memory
+        nobody tells: always, or if it happens at all (`seldom`)."""
+        if any(is_global(v.type) for v in op.operands):
+            if not seldom:
                 self.unit.ordered = True
+            elif self.unit.needs.logs:  # more uses than were written down
+                self.text.store(I64, str(TOUCHES + 1), self.word(LOG), 8)
         values = list({id(v): v for v in op.operands}.values())
-        forms = [_outside_form(r.type) for r in op.results]
+        forms = [outside_form(r.type) for r in op.results]
         ins = [self._put(v, offset) for v, offset in self._area(values)]
         start = sum(form.nbytes for _, form, _ in ins)
         outs: list[tuple[Value, Native, int]] = []
         for value, form in zip(op.results, forms, strict=True):
             outs.append((value, form, self.border + start))
             start += form.nbytes
-        self._call(_Outside(self.compiler, op, ins, outs), start)
+        self._call(Outside(self.compiler, op, ins, outs), start)
         return [self.get(form, offset) for _, form, offset in outs]
 
     def _area(self, values: Sequence[Value]) -> list[tuple[Value, int]]:
@@ -317,7 +352,7 @@ class Emitter:
         values = list({id(v): v for v in op.operands}.values())
         ins = [self._put(v, offset) for v, offset in self._area(values)]
         nbytes = sum(native.nbytes for _, native, _ in ins)
-        self._call(_Outside(self.compiler, op, ins, [], ends=True), nbytes)
+        self._call(Outside(self.compiler, op, ins, [], ends=True), nbytes)
         x.jump("failed")
         x.label(go)
 
@@ -351,55 +386,17 @@ class Emitter:
         x.label("failed")
         x.do("ret i32 1")
         # the frame is no noalias: calls outside read and write it
-        return x.function(f"define i32 @{name}(ptr noalias %ctx, ptr %frame)")
+        told = f"  call void {self.unit.shared('touched', touched)}("
+        return x.function(_HEAD.format(name), without="\n" if self.unit.needs.logs else told)
 
-
-_LOCAL: Final = (t.Scalar, t.TileBuf, t.VReg, t.Mask, t.LogicalVReg, t.LogicalMask)
-
-
-def _is_global(type: t.Type) -> bool:
-    """Whether a value may lead to global memory."""
-    if isinstance(type, t.Ptr | t.MemRef):
-        return not type.space.is_local
-    return not isinstance(type, _LOCAL)
-
-
-def _outside_form(type: t.Type) -> Native:
-    """Tiles and views that Python makes may be of any form: they stay Python's."""
-    form = form_of(type)
-    return Handle(("",)) if isinstance(form, TilePlace | ViewPlace) else form
-
-
-class _Outside:
-    """The reference step of one operation, on values in the frame."""
-
-    def __init__(
-        self,
-        compiler: NativeCompiler,
-        op: Operation,
-        ins: Sequence[tuple[Value, Native, int]],
-        outs: Sequence[tuple[Value, Native, int]],
-        ends: bool = False,
-    ) -> None:
-        self.op = op
-        self.step, slots, self.size = compiler.alone(op)
-        self.ins = [(slots[id(v)], form, at) for v, form, at in ins if id(v) in slots]
-        self.outs = [(slots[id(v)], form, at) for v, form, at in outs]
-        self.ends = ends
-
-    def __call__(self, context: Context, frame: memoryview) -> None:
-        regs: list[Any] = [None] * self.size
-        for slot, form, at in self.ins:
-            regs[slot] = form.decode(frame, at, context)
-        try:
-            self.step(context.core, regs)
-        except PtoError as error:
-            raise located(error, self.op) from None
-        if self.ends:
-            raise RuntimeError(f"compiled code refused {self.op!r}, which the reference accepts")
-        for slot, form, at in self.outs:
-            if not form.encode(frame, at, regs[slot], context):
-                raise RuntimeError(f"a result of {self.op!r} has no form in compiled code")
+    def skeleton(self, name: str) -> str | None:
+        """A function that only tells what global memory this one will use; None: who knows."""
+        if self.unit.ordered or self.watch is not None:
+            return None
+        state = ["%frame", *(self._words[n] for n in (FLAGS, REGISTERS) if n in self._words)]
+        outside, tells = self.word(CALL), self.unit.shared("touched", touched)
+        found = Skeleton(self.text, tells, state, outside, LOOK, self.unit.always_succeeds).lines
+        return None if found is None else "\n".join([f"{_HEAD.format(name)} {{", *found, "}"])
 
 
 class Spot:
@@ -439,7 +436,7 @@ class Spot:
 
     def pointer(self, memory: Val, address: Val, *, noted: bool = False) -> str:
         """A machine address. What is done in global memory is to be noted (`Emitter.touched`);
-        otherwise blocks take turns."""
+        otherwise blocks run one after the other."""
         if not isinstance(memory, int) and not noted:
             self.e.unit.ordered = True
         return self.x.at(self.e.base(memory), address)

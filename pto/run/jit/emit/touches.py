@@ -1,20 +1,20 @@
-"""The log of uses of global memory that compiled code writes, so that blocks may run on threads."""
+"""The log of uses of global memory that the skeleton of a piece writes, before any block runs."""
 
 from __future__ import annotations
 
-from pto.run.jit.border.context import TOUCH, TOUCHES
+from pto.run.jit.border.context import HEAD, TOUCH
 from pto.run.jit.llvm.text import I64, Text
 
 
 def touched(name: str) -> str:
-    """void f(log, words...): the log counts every use, and keeps the first TOUCHES."""
+    """void f(log, words...): the log counts every use, and keeps as many as it has room for."""
     x = Text()
-    count = x.load(I64, "%p0", 8)
+    count, room = x.load(I64, "%p0", 8), x.load(I64, x.at("%p0", 8), 8)
     x.store(I64, x.new(f"add i64 {count}, 1"), "%p0", 8)
     keep, done = x.fresh("keep"), x.fresh("done")
-    x.branch(x.new(f"icmp ult i64 {count}, {TOUCHES}"), keep, done)
+    x.branch(x.new(f"icmp ult i64 {count}, {room}"), keep, done)
     x.label(keep)
-    place = x.at("%p0", x.add(x.mul(count, 8 * TOUCH), 8))
+    place = x.at("%p0", x.add(x.mul(count, 8 * TOUCH), 8 * HEAD))
     for n in range(TOUCH):
         x.store(I64, f"%p{n + 1}", x.at(place, 8 * n), 8)
     x.jump(done)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from pto.ir.graph import Operation
 from pto.run.jit.border.context import Needs
+from pto.run.jit.emit.rounds import MEMCPY, MEMSET, rounds
 from pto.run.jit.llvm import native
 
+ROUNDS, SURVEY, TOUCHED = "rounds", "survey", "touched"
+_RETURN = re.compile(r"^  ret i32 (\S+)", re.MULTILINE)
 _END = """
 !0 = !{}
 !1 = !{!"branch_weights", i32 1, i32 1000000}
@@ -21,11 +25,14 @@ _END = """
 class Unit:
     """Functions under construction; linked when the first of them is called."""
 
-    def __init__(self) -> None:
+    def __init__(self, logs: bool = False) -> None:
         self._pieces: dict[str, str] = {}
         self._shared: dict[str, tuple[str, str]] = {}  # key -> name, text
-        self.ordered = False  # Python touches global memory, or agents meet: blocks take turns
-        self.needs = Needs()
+        self.ordered = False  # global memory is used, and nobody tells where
+        self.whole: str | None = None  # the piece that is all of a block
+        self.skeleton: Callable[[str], str | None] = lambda name: None  # of that piece
+        self._surveys: list[Any] | None = None
+        self.needs = Needs(logs)
         self.leaving: set[str] = set()  # shared functions that may leave the work to the reference
         self._names = 0
         self._declared: dict[str, None] = {}
@@ -46,6 +53,11 @@ class Unit:
     def add(self, name: str, text: str) -> None:
         self._pieces[name] = text
 
+    def always_succeeds(self, name: str) -> bool:
+        """Whether a shared function has nothing but 0 to return."""
+        text = next((text for own, text in self._shared.values() if own == name), "")
+        return set(_RETURN.findall(text)) == {"0"}
+
     def shared(self, key: str, make: Callable[[str], str]) -> str:
         """The name of a function that many places call, made once; `make(name)` gives its text."""
         found = self._shared.get(key)
@@ -56,13 +68,46 @@ class Unit:
         return found[0]
 
     @property
+    def _functions(self) -> dict[str, str]:
+        """Those that Python calls."""
+        if self.whole is None:
+            return self._pieces
+        self.declare(MEMSET)
+        self.declare(MEMCPY)
+        return {**self._pieces, ROUNDS: rounds(ROUNDS, self.whole, self.needs)}
+
+    @property
     def text(self) -> str:
-        parts = [*self._declared, *(text for _, text in self._shared.values())]
-        return "\n".join([*parts, *self._pieces.values(), _END])
+        functions = self._functions.values()
+        return self._module([text for _, text in self._shared.values()], functions)
+
+    def _module(self, shared: Iterable[str], functions: Iterable[str]) -> str:
+        return "\n".join([*self._declared, *shared, *functions, _END])
 
     def function(self, name: str) -> Any:
         """A linked piece, to be called with a context and a frame."""
+        return native.function(self._linked().address(name))
+
+    def rounds(self) -> Any:
+        """The linked loop over blocks (`rounds.py`)."""
+        return native.rounds(self._linked().address(ROUNDS))
+
+    def _linked(self) -> native.Code:
         with self._lock:  # of two threads that come first, one links: code goes with its owner
             if self._code is None:
-                self._code = native.target().code(self.text, list(self._pieces))
-            return native.function(self._code.address(name))
+                self._code = native.target().code(self.text, list(self._functions))
+            return self._code
+
+    def surveys(self) -> Any:
+        """The loop over blocks that only tells what they will use; None where nobody knows."""
+        with self._lock:
+            if self._surveys is None:
+                text = self.skeleton(SURVEY)
+                self._surveys = [] if text is None else self._link_surveys(text)
+            return self._surveys[0] if self._surveys else None
+
+    def _link_surveys(self, skeleton: str) -> list[Any]:
+        loop = rounds(ROUNDS, SURVEY, self.needs, logs=True)
+        text = self._module([self._shared[TOUCHED][1]], [skeleton, loop])
+        code = native.target().code(text, [ROUNDS])
+        return [native.rounds(code.address(ROUNDS)), code]

@@ -59,7 +59,7 @@ class Written:
         row, self.op = op.row, None
         if row is None or _is_name(op):
             return
-        exact = isinstance(row.body, Lane | Fold) or _fills_valid(op)
+        exact = isinstance(row.body, Lane | Fold) or fills_valid(op)
         for operand, tile in self._tiles(op):
             if operand.role != "in":
                 valid = tile.valid if exact and operand.role != "tmp" else _shape(tile)
@@ -213,7 +213,7 @@ def _is_stream(op: Operation) -> bool:
     return any(isinstance(v.type, t.Align) for v in (*op.operands, *op.results))
 
 
-def _fills_valid(op: Operation) -> bool:
+def fills_valid(op: Operation) -> bool:
     """A load that pads nothing."""
     dst, pad = op.operand("dst"), op.operand("pad_value")
     if op.traits.region is not Region.VIEW or dst is None or pad is not None:

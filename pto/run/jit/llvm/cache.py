@@ -25,6 +25,7 @@ _OBJECT: Final = re.compile(r"[0-9a-f]{64}\.obj")
 _PART: Final = re.compile(r"pto-\w+\.part")  # left by a writer that was killed
 _KEY: Final = "key"
 LIMIT: Final = 256 << 20  # bytes; the files used longest ago go first
+SELDOM: Final = 64  # of so many objects one looks whether there are too many
 
 
 class Info(NamedTuple):
@@ -90,7 +91,8 @@ def store(name: str, data: bytes) -> None:
         if home is None or secret is None:
             return
         _put(home / f"{name}.obj", _MAGIC + _code(secret, name, data) + data)
-        _shrink(home)
+        if int(name[:8], 16) % SELDOM == 0:
+            _shrink(home)
 
 
 def discard(name: str) -> None:
@@ -201,31 +203,39 @@ def _put(path: Path, data: bytes, *, only_new: bool = False) -> None:
 
 def _files(home: Path) -> list[tuple[float, int, Path]]:
     """(last use, bytes, path) of what this module wrote, longest ago first."""
+    return [entry for entry in _named(home) if _is_ours(entry[2])]
+
+
+def _named(home: Path) -> list[tuple[float, int, Path]]:
+    """The same by names alone."""
     found: list[tuple[float, int, Path]] = []
-    with contextlib.suppress(OSError):
-        for path in home.iterdir():
-            with contextlib.suppress(OSError):
-                status = path.lstat()
-                if _is_ours(path) and not _distrust(status, stat.S_ISREG):
-                    found.append((status.st_mtime, status.st_size, path))
+    with contextlib.suppress(OSError), os.scandir(home) as entries:
+        for entry in entries:
+            if _OBJECT.fullmatch(entry.name) or _PART.fullmatch(entry.name):
+                with contextlib.suppress(OSError):
+                    status = entry.stat(follow_symlinks=False)
+                    if not _distrust(status, stat.S_ISREG):
+                        found.append((status.st_mtime, status.st_size, Path(entry.path)))
     return sorted(found)
 
 
 def _is_ours(path: Path) -> bool:
     if _PART.fullmatch(path.name):
         return True
-    if not _OBJECT.fullmatch(path.name):
+    try:
+        with path.open("rb") as file:
+            return file.read(len(_MAGIC)) == _MAGIC
+    except OSError:
         return False
-    with path.open("rb") as file:
-        return file.read(len(_MAGIC)) == _MAGIC
 
 
 def _shrink(home: Path) -> None:
-    files = _files(home)
+    files = _named(home)
     total = sum(size for _, size, _ in files)
     for _, size, path in files:
         if total <= LIMIT:
             return
-        with contextlib.suppress(OSError):
-            path.unlink()
+        if _is_ours(path):
+            with contextlib.suppress(OSError):
+                path.unlink()
         total -= size

@@ -200,3 +200,9 @@ def target() -> Target:
 def function(address: int) -> Any:
     """int f(void *context, void *frame); the GIL is not held inside."""
     return ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)(address)
+
+
+def rounds(address: int) -> Any:
+    """int64 f(void *context, void *frame, int64, int64, void *)."""
+    kinds = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p)
+    return ctypes.CFUNCTYPE(ctypes.c_int64, *kinds)(address)

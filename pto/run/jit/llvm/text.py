@@ -216,9 +216,9 @@ class Text:
             return min(a, b)
         return self.new(f"call i64 @llvm.smin.i64(i64 {a}, i64 {b})")
 
-    def function(self, head: str) -> str:
-        """The whole text of the function."""
-        entry, *rest = self.lines
+    def function(self, head: str, without: str = "\n") -> str:
+        """The whole text of the function, but for lines that begin so."""
+        entry, *rest = (line for line in self.lines if not line.startswith(without))
         return "\n".join([f"{head} {{", entry, *self.allocas, *rest, "}"])
 
 

@@ -28,6 +28,7 @@ def _flag(*, waits: bool) -> Emit:
             raise NotNative("a flag without a place")
         event = _event(s, given)
         s.fault_unless(x.compare("ult", event, most))
+        s.e.unit.needs.flags.add(start)
         place = x.at(s.e.word(context.FLAGS), x.add(start, x.mul(event, 4)))
         count = x.load("i32", place, 4)
         if waits:

@@ -10,14 +10,14 @@ from pto.ir.graph import Operation, Region, Value
 from pto.isa.row import types as t
 from pto.isa.row.traits import Control
 from pto.run.jit.border.values import Mask, Native, Word
-from pto.run.jit.emit.table import STRUCTURES, Emitter
+from pto.run.jit.emit.table import STRUCTURES, Emitter, emitter_of
 from pto.run.jit.llvm import lane_masks as masks
-from pto.run.jit.llvm.text import NotNative
+from pto.run.jit.llvm.text import I32, I64, NotNative, Val
 from pto.run.reference.code import located
 from pto.run.reference.control import require_step
 
 _DEPTH = 16  # calls inside calls that are written in place
-_INDEX = t.Scalar("index", None)
+_TURNS = 1 << 10  # of a quick loop, before it looks up
 
 
 def _carried(e: Emitter, values: Sequence[Value]) -> list[Native]:
@@ -58,22 +58,25 @@ def _for(e: Emitter, op: Operation) -> None:
     low, high, by = (_word(e, v) for v in (lower, upper, step))
     e.fail_with(x.compare("sgt", by.name, 0, by.types[0]), _step_error(op), by)
     start = _carried(e, inits)
-    before, head, body, done = x.here, x.fresh("head"), x.fresh("body"), x.fresh("done")
     kind = low.types[0]
+    quick = kind in (I32, I64) and _is_quick(op)
+    limit = _first_of(e, kind, low.name, high.name, by.name) if quick else high.name
+    before, head, body, done = x.here, x.fresh("head"), x.fresh("body"), x.fresh("done")
     x.jump(head)
     x.label(head)
     place = len(x.lines)  # the phis are known when the body is
-    counter = x.name()
+    counter, until = x.name(), x.name() if quick else limit
     around = [value.renamed([x.name() for _ in value.names]) for value in start]
-    more = x.new(f"icmp slt {kind} {counter}, {high.name}")
-    x.branch(more, body, done)
+    more, check = x.new(f"icmp slt {kind} {counter}, {until}"), x.fresh("check")
+    x.branch(more, body, check if quick else done)
     x.label(body)
     e.bind(region.block.args[0], Word((counter,), low.type))
     for arg, value in zip(region.block.args[1:], around, strict=True):
         e.bind(arg, value)
     e.block(region.block)
     back = _carried(e, region.block.ops[-1].operands)
-    e.look_up()
+    if not quick:
+        e.look_up()
     # a counter that would pass the end of its type ends the loop, as a range of numbers does
     pair = x.new(
         f"call {{{kind}, i1}} @llvm.sadd.with.overflow.{kind}({kind} {counter}, {kind} {by.name})"
@@ -85,17 +88,62 @@ def _for(e: Emitter, op: Operation) -> None:
     x.branch(over, leave, head)
     x.label(leave)
     x.jump(done)
-    phis = [f"  {counter} = phi {kind} [ {low.name}, %{before} ], [ {following}, %{latch} ]"]
+    again, ahead = "", limit
+    if quick:  # so many turns are done: is it the end, and does anybody want to stop?
+        x.label(check)
+        rest = x.fresh("again")
+        x.branch(x.new(f"icmp slt {kind} {counter}, {high.name}"), rest, done)
+        x.label(rest)
+        e.look_up()
+        ahead, again = _first_of(e, kind, counter, high.name, by.name), x.here
+        x.jump(head)
+    phis: list[str] = []
+
+    def meet(name: Val, type: str, first: Val, last: Val, stay: Val) -> None:
+        third = f", [ {stay}, %{again} ]" if quick else ""
+        phis.append(f"  {name} = phi {type} [ {first}, %{before} ], [ {last}, %{latch} ]{third}")
+
+    meet(counter, kind, low.name, following, counter)
+    if quick:
+        meet(until, kind, limit, until, ahead)
     for value, first, last in zip(around, start, back, strict=True):
         if not value.is_like(last):
             raise NotNative("a loop carries values of different forms")
         for type, name, a, b in zip(value.types, value.names, first.names, last.names, strict=True):
-            phis.append(f"  {name} = phi {type} [ {a}, %{before} ], [ {b}, %{latch} ]")
+            meet(name, type, a, b, name)
     x.lines[place:place] = phis
     x.label(done)
-    ends = _phi(e, around, [around, back], [head, leave])
+    ends = _phi(e, around, [around, back], [check if quick else head, leave])
     for result, value in zip(op.results, ends, strict=True):
         e.bind(result, value)
+
+
+def _first_of(e: Emitter, kind: str, start: Val, end: Val, step: Val) -> Val:
+    """Where the next turns end: the last, or so many that a look up costs nothing beside them."""
+    x = e.text
+    if isinstance(step, int) and isinstance(start, int) and isinstance(end, int):
+        return min(end, start + step * _TURNS) if start < end else end
+    left = x.new(f"sub {kind} {end}, {start}")
+    span = x.new(f"mul {kind} {step}, {_TURNS}")  # of a step so large that it wraps: any will do
+    small = x.new(f"icmp ult {kind} {span}, {left}")
+    near = x.new(f"add {kind} {start}, {span}")
+    positive = x.new(f"icmp sgt {kind} {span}, 0")
+    small = x.both(small, positive)
+    runs = x.new(f"icmp slt {kind} {start}, {end}")
+    return x.new(f"select i1 {x.both(small, runs)}, {kind} {near}, {kind} {end}")
+
+
+def _is_quick(op: Operation) -> bool:
+    """Whether a turn of a loop takes nanoseconds: scalars and registers, no loop inside."""
+    return all(_is_quick_step(inner) for outer in op.regions[0].block.ops for inner in outer.walk())
+
+
+def _is_quick_step(op: Operation) -> bool:
+    if op.is_loop or op.control is Control.CALL or (emitter_of(op) is None and op.control is None):
+        return False
+    types = [v.type for v in (*op.operands, *op.results)]
+    plain = all(isinstance(y, t.Scalar | t.VReg | t.Mask | t.Align | t.Ptr) for y in types)
+    return plain and sum(isinstance(v.type, t.Ptr) for v in op.operands) < 2
 
 
 def _step_error(op: Operation) -> Any:

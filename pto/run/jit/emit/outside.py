@@ -1,0 +1,79 @@
+"""Calls outside: the reference step of an operation, run by Python from inside compiled code."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from pto.core.errors import PtoError
+from pto.ir.graph import Operation, Value
+from pto.isa.row import types as t
+from pto.run.jit.border.context import Context
+from pto.run.jit.border.values import Handle, Native, TilePlace, ViewPlace, form_of
+from pto.run.reference.code import Step, located
+
+if TYPE_CHECKING:
+    from pto.run.jit.compiler import NativeCompiler
+
+Bound = tuple[int, Native, int]  # register, form, place in the frame
+
+
+_LOCAL: Final = (t.Scalar, t.TileBuf, t.VReg, t.Mask, t.LogicalVReg, t.LogicalMask)
+
+
+def is_global(type: t.Type) -> bool:
+    """Whether a value may lead to global memory."""
+    if isinstance(type, t.Ptr | t.MemRef):
+        return not type.space.is_local
+    return not isinstance(type, _LOCAL)
+
+
+def outside_form(type: t.Type) -> Native:
+    """Tiles and views that Python makes may be of any form: they stay Python's."""
+    form = form_of(type)
+    return Handle(("",)) if isinstance(form, TilePlace | ViewPlace) else form
+
+
+class Outside:
+    """The reference step of one operation, on values in the frame. Where it only says what is wrong
+    (`ends`) it is made when it is asked to."""
+
+    def __init__(
+        self,
+        compiler: NativeCompiler,
+        op: Operation,
+        ins: Sequence[tuple[Value, Native, int]],
+        outs: Sequence[tuple[Value, Native, int]],
+        ends: bool = False,
+    ) -> None:
+        self._compiler = compiler
+        self._op = op
+        self._given = ins, outs
+        self._made: tuple[Step, list[Bound], list[Bound], int] | None = None
+        self._ends = ends
+        if not ends:
+            self._make()
+
+    def _make(self) -> tuple[Step, list[Bound], list[Bound], int]:
+        step, slots, size = self._compiler.alone(self._op)
+        ins, outs = (
+            [(slots[id(v)], form, at) for v, form, at in each if id(v) in slots]
+            for each in self._given
+        )
+        self._made = step, ins, outs, size
+        return self._made
+
+    def __call__(self, context: Context, frame: memoryview) -> None:
+        step, ins, outs, size = self._made or self._make()
+        regs: list[Any] = [None] * size
+        for slot, form, at in ins:
+            regs[slot] = form.decode(frame, at, context)
+        try:
+            step(context.core, regs)
+        except PtoError as error:
+            raise located(error, self._op) from None
+        if self._ends:
+            raise RuntimeError(f"compiled code refused {self._op!r}, which the reference accepts")
+        for slot, form, at in outs:
+            if not form.encode(frame, at, regs[slot], context):
+                raise RuntimeError(f"a result of {self._op!r} has no form in compiled code")

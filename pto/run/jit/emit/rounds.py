@@ -1,0 +1,80 @@
+"""One block after the other in compiled code: the loop around a piece that is a whole kernel."""
+
+from __future__ import annotations
+
+from pto.run.jit.border.context import (
+    BLOCK,
+    CALL,
+    CLEAR,
+    DIRTY,
+    DUE,
+    FIRST,
+    FLAGS,
+    LOG,
+    LOOK,
+    REGISTERS,
+    TABLE,
+    Needs,
+)
+from pto.run.jit.border.state import EVENT_IDS, REGISTER_BYTES
+from pto.run.jit.llvm.text import I64, Text
+
+MEMSET = "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)"
+MEMCPY = "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)"
+
+
+def rounds(name: str, piece: str, needs: Needs, *, logs: bool = False) -> str:
+    """i64 f(context, frame, first, end, where): the number of the block it could not do, or `end`.
+
+    With `logs`, how many uses were written down is stored behind `where` after each block.
+    """
+    x = Text()
+
+    def word(index: int) -> str:
+        return x.load("ptr", x.at("%ctx", 8 * index), 8)
+
+    def ask(what: int) -> str:
+        status = x.new(f"call i32 {call}(ptr %ctx, i32 {what})")
+        return x.compare("eq", status, 0, "i32")
+
+    call, due, log = word(CALL), word(DUE), word(LOG)
+    bases = {
+        memory: x.load("ptr", x.at(word(TABLE), 16 * memory), 8) for memory, _, _ in needs.cleared
+    }
+    head, body, done = x.fresh("head"), x.fresh("body"), x.fresh("done")
+    x.jump(head)
+    x.label(head)
+    place, block = len(x.lines), x.name()
+    x.branch(x.compare("slt", block, "%end"), body, done)
+    x.label(body)
+    x.store(I64, block, x.at("%ctx", 8 * BLOCK), 8)
+    for index, what in ((due, LOOK), (x.at("%ctx", 8 * DIRTY), CLEAR)):
+        rest, go = x.fresh("rest"), x.fresh("go")
+        flag = x.new(f"load volatile i64, ptr {index}, align 8")
+        x.branch(x.compare("ne", flag, 0), rest, go, ", !prof !1")
+        x.label(rest)
+        x.branch(ask(what), go, done)
+        x.label(go)
+    for memory, first, end in needs.cleared:
+        start = x.at(bases[memory], first)
+        x.do(f"call void @llvm.memset.p0.i64(ptr {start}, i8 0, i64 {end - first}, i1 false)")
+    for start in sorted(needs.flags):
+        row = x.at(word(FLAGS), start)
+        x.do(f"call void @llvm.memset.p0.i64(ptr {row}, i8 0, i64 {4 * EVENT_IDS}, i1 false)")
+    if REGISTERS in needs.words:
+        to, source = word(REGISTERS), word(FIRST)
+        given = f"ptr {to}, ptr {source}, i64 {REGISTER_BYTES}, i1 false"
+        x.do(f"call void @llvm.memcpy.p0.p0.i64({given})")
+    status = x.new(f"call i32 @{piece}(ptr %ctx, ptr %frame)")
+    fine = x.fresh("fine")
+    x.branch(x.compare("eq", status, 0, "i32"), fine, done)
+    x.label(fine)
+    if logs:
+        nth = x.mul(x.sub(block, "%first"), 8)
+        x.store(I64, x.load(I64, log, 8), x.at("%where", nth), 8)
+    following = x.new(f"add i64 {block}, 1")
+    x.lines.insert(place, f"  {block} = phi i64 [ %first, %entry ], [ {following}, %{x.here} ]")
+    x.jump(head)
+    x.label(done)
+    x.do(f"ret i64 {block}")
+    return x.function(f"define i64 @{name}(ptr %ctx, ptr %frame, i64 %first, i64 %end, ptr %where)")
