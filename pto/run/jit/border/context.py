@@ -47,7 +47,8 @@ class Needs:
     def cleared(self) -> list[tuple[int, int, int]]:
         """What must be zero when a block begins: spans that do not touch, by buffer."""
         found: list[tuple[int, int, int]] = []
-        for space, first, end in sorted(span for span in self.spans if span[0] in self.unsure):
+        used = self.unsure & self.spaces
+        for space, first, end in sorted(span for span in self.spans if span[0] in used):
             if found and found[-1][0] == space and first <= found[-1][2]:
                 found[-1] = space, found[-1][1], max(end, found[-1][2])
             else:
