@@ -87,7 +87,7 @@ class Crew:
         while len(self.ready) < wanted and time.monotonic() < end:
             self._hear_hellos(0.1)
             self._hire()
-        self._require_somebody()
+        self.require_somebody()
         return len(self.ready)
 
     def _hire(self) -> None:
@@ -115,7 +115,7 @@ class Crew:
         hello.require_alike()
         hand.node, hand.pid = hello.node, hello.pid
 
-    def _require_somebody(self) -> None:
+    def require_somebody(self) -> None:
         if not self.ready:
             raise fail(
                 "PTO-U304",
@@ -177,7 +177,7 @@ class Crew:
             if self.ready:
                 self._alone = time.monotonic()
             elif time.monotonic() - self._alone > _PATIENCE:
-                self._require_somebody()
+                self.require_somebody()
 
     def together(
         self, hands: Sequence[Hand], method: str, argses: Sequence[tuple[Any, ...]], returns: int

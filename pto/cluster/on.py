@@ -119,11 +119,11 @@ def _join(address: str) -> RayCluster:
     ray: Any = import_module("ray")
     started = not ray.is_initialized()
     if started:
-        _connect(ray, address)
+        connect(ray, address)
     return RayCluster(address, ray, Crew(ray), started)
 
 
-def _connect(ray: Any, address: str) -> None:
+def connect(ray: Any, address: str) -> None:
     quiet = {"log_to_driver": False, "logging_level": "ERROR", "namespace": "pto"}
     try:
         if address != "ray":

@@ -145,7 +145,7 @@ def _cases(folder: Folder, wanted: Callable[[str], bool], seconds: float) -> Ite
         builds = {next(iter(builds)): next(iter(builds.values()))}
     with tempfile.TemporaryDirectory() as scratch:
         work = Path(scratch) / folder.name
-        trouble = _generate(folder, work, seconds)
+        trouble = generate(folder, work, seconds)
         (work / "build").mkdir(exist_ok=True)
         child = Child(builds, folder.profile)
         try:
@@ -160,7 +160,7 @@ def _cases(folder: Folder, wanted: Callable[[str], bool], seconds: float) -> Ite
             child.end()
 
 
-def _generate(folder: Folder, work: Path, seconds: float) -> Diagnostic | None:
+def generate(folder: Folder, work: Path, seconds: float) -> Diagnostic | None:
     """Run the generator in a copy of the folder; what it says when it fails."""
     shutil.copytree(folder.path, work)
     script = work / "gen_data.py"

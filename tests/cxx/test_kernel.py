@@ -217,6 +217,12 @@ def test_wrong_arguments_are_findings(kernel):
         assert caught.value.code == code
 
 
+def test_a_kernel_that_throws(kernel):
+    with pytest.raises(PtoError) as caught:
+        kernel("AICORE void k(__gm__ float* x) { throw 1; }")(np.zeros(8, np.float32))
+    assert caught.value.code == "PTO-U244"
+
+
 def test_without_a_compiler_the_message_says_so(monkeypatch, tmp_path):
     from pto.cxx import compiler
 

@@ -175,6 +175,20 @@ def test_who_does_not_wait_is_not_ordered() -> None:
     assert across((flag("MTE3", "S"), WORD, TELL), ()) == {"PTO-R034"}
 
 
+@pytest.mark.parametrize(("reads", "code"), [(True, "PTO-R035"), (False, "PTO-R036")])
+def test_what_a_rank_uses_and_another_writes(reads: bool, code: str) -> None:
+    """The first reads or writes y of rank 1, then rank 1 writes it; nobody waits."""
+    world = World(2, "a5")
+    xs, ys, zs = (world.symmetric((64,), "f32") for _ in range(3))
+    copies = kernel(LOAD, flag("MTE2", "MTE3"), STORE)
+    with watch(world) as found:
+        near, far = (device.stream() for device in world.devices)
+        near.launch(copies, args=[ys[1], xs[0]] if reads else [xs[0], ys[1]])
+        far.launch(copies, args=[zs[1], ys[1]])
+        world.synchronize()
+    assert codes(found) == {code}
+
+
 @pytest.mark.parametrize("profile", all_reduce.PROFILES)
 def test_the_all_reduce_example_is_in_order(profile: str, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[Sanitizer] = []

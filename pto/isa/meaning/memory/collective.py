@@ -30,7 +30,7 @@ Combine = Callable[[Array, Array], Array]
 _ROWS, _COLS = 3, 4  # the dimensions a staging tile cuts
 
 
-def _require_alike(a: GlobalTensor, b: GlobalTensor, what: str) -> None:
+def require_alike(a: GlobalTensor, b: GlobalTensor, what: str) -> None:
     if a.shape != b.shape:
         raise fail("PTO-S193", f"{what} have one shape: they are {a} and {b}")
 
@@ -75,7 +75,7 @@ def _transfer(case: Case) -> Callable[..., None]:
 
     def run(core: Machine, dst: Any, src: Any, ping: Any, pong: Any) -> None:
         target, source = map(as_view, (dst, src), types)
-        _require_alike(target, source, "both sides of a transfer")
+        require_alike(target, source, "both sides of a transfer")
         staging.check(ping, source)
         out, values = target.as_array(), source.as_array()
         out[...] = values if combine is None else combine(out, values)
@@ -109,9 +109,9 @@ def _start(far: str) -> Do:
 
         def run(core: Machine, dst: Any, src: Any, session: Session, peer: int | None) -> Transfer:
             target, source = map(as_view, (dst, src), types)
-            _require_flat(target)
-            _require_flat(source)
-            _require_alike(target, source, "both sides of a transfer")
+            require_flat(target)
+            require_flat(source)
+            require_alike(target, source, "both sides of a transfer")
             if peer is not None:
                 there = _on_peer(core, target if far == "dst" else source, peer)
                 target, source = (there, source) if far == "dst" else (target, there)
@@ -123,7 +123,7 @@ def _start(far: str) -> Do:
     return Do(make)
 
 
-def _require_flat(view: GlobalTensor) -> None:
+def require_flat(view: GlobalTensor) -> None:
     wide = [(n, step) for n, step in zip(view.shape, view.strides, strict=True) if n != 1]
     if len(wide) > 1 or (wide and wide[0][1] != 1):
         raise fail("PTO-S192", f"an asynchronous transfer is one run of elements, not {view}")
@@ -229,7 +229,7 @@ def _collective(whole: str, staging: str, work: Callable[[Case], Work]) -> Do:
 
         def finish(core: Machine, data: Any, tiles: Sequence[Any], members: Members) -> None:
             for member in members[1:]:
-                _require_alike(members[0], member, "all members of a group")
+                require_alike(members[0], member, "all members of a group")
             stage.check(tiles[0], members[0])
             act(as_view(data, types[0]), members, root)
 
@@ -287,7 +287,7 @@ def turn_of(core: Machine, first: GlobalTensor) -> tuple[Any, int] | None:
 
 def _broadcast(case: Case) -> Work:
     def work(src: GlobalTensor, members: Members, root: int) -> None:
-        _require_alike(src, members[0], "src and the members of a group")
+        require_alike(src, members[0], "src and the members of a group")
         for member in members:
             member.as_array()[...] = src.as_array()
 
@@ -332,7 +332,7 @@ def _reduce(case: Case) -> Work:
     combine = _arithmetic(case, "dst", _REDUCE[case.word("reduceOp") or "sum"])
 
     def work(dst: GlobalTensor, members: Members, root: int) -> None:
-        _require_alike(dst, members[0], "dst and the members of a group")
+        require_alike(dst, members[0], "dst and the members of a group")
         total = members[root].as_array()
         for number, member in enumerate(members):
             if number != root:

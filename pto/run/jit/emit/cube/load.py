@@ -309,6 +309,9 @@ def _scales(s: Spot, target: Place) -> Place:
 def _mte_scales(s: Spot, rows: Val, depth: Val) -> Sequence[Native]:
     source, target = _places(s)
     x, fine = s.x, "true"
+    for name in s.case.row.operand_names[4:]:  # where it begins: the reference says what is wrong
+        if s.op.operand(name) is not None:
+            s.fault_unless(x.compare("eq", words(s, name)[0], 0))
     for each in (rows, depth):
         fine = x.both(fine, x.compare("sge", each, 1))
         fine = x.both(fine, x.compare("ult", each, SMALL >> 8))
