@@ -24,6 +24,9 @@ from pto.lang.control import vecscope as vecscope
 from pto.lang.diff.diff import diff as diff
 from pto.lang.diff.difference import Difference as Difference
 from pto.lang.eager import eager as eager
+from pto.lang.express.choose import full_like as full_like
+from pto.lang.express.choose import where as where
+from pto.lang.express.choose import zeros_like as zeros_like
 from pto.lang.express.functions import exp as exp
 from pto.lang.express.functions import leaky_relu as leaky_relu
 from pto.lang.express.functions import log as log
@@ -37,15 +40,13 @@ from pto.lang.express.memory import arange as arange
 from pto.lang.express.memory import full as full
 from pto.lang.express.memory import load as load
 from pto.lang.express.memory import store as store
+from pto.lang.express.memory import tri as tri
 from pto.lang.express.memory import zeros as zeros
 from pto.lang.express.product import dot as dot
 from pto.lang.kernel import Kernel as Kernel
 from pto.lang.kernel import kernel as kernel
 from pto.lang.kernel import pair as pair
 from pto.lang.program import check as check
-from pto.lang.selection import full_like as full_like
-from pto.lang.selection import where as where
-from pto.lang.selection import zeros_like as zeros_like
 from pto.lang.torch_op import torch_op as torch_op
 from pto.lang.tune import Tuning as Tuning
 from pto.lang.tune import autotune as autotune

@@ -94,8 +94,8 @@ def _instructions() -> str:
         "from pto.lang.values.tiles import Tile\n"
         "from pto.lang.values.views import Global, View\n\n"
         "Number = int | float | Scalar[Any]\n"
-        "Array = Global[Any] | View | npt.NDArray[Any]\n"
-        "Address = Pointer | Tile | Global[Any] | npt.NDArray[Any]\n\n"
+        "Array = Global[*tuple[Any, ...]] | View | npt.NDArray[Any]\n"
+        "Address = Pointer | Tile | Global[*tuple[Any, ...]] | npt.NDArray[Any]\n\n"
         f"__all__ = [{names}]\n\n{functions}\n"
     )
 

@@ -138,7 +138,8 @@ class TileTap(Tap):
             if isinstance(found, Blocked):
                 return found
             for slot, roots in made:
-                if len(roots) == 1 and isinstance(regs[slot], Tile):
+                is_own = len(roots) == 1 and self._roots.all[roots[0]].op is op  # no window on it
+                if is_own and isinstance(regs[slot], Tile):
                     self._slots[id(core), roots[0]] = regs[slot]
             used = look(core, regs, log)
             if around is not None:

@@ -245,7 +245,7 @@ def test_tile_used_after_its_kernel():
     ("act", "instruction"),
     [
         (lambda t: t // 2.0, "divide floats with /"),
-        (lambda t: t.__setitem__((0, 0), 1.0), "pto.texpands"),
+        (lambda t: t.__setitem__((0, 0), 1.0), "pto.tsetval"),
     ],
 )
 def test_what_a_tile_does_not_have_names_what_to_write(act: Any, instruction: str):

@@ -7,6 +7,8 @@ one is spread first.
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import Any
 
 from pto.isa.row.instr import Instr
@@ -64,9 +66,10 @@ def binary(sign: str, a: Any, b: Any, into: Tile | None = None) -> Tile:
             spread = None
     row = _served(sign, a, b, spread=spread)
     dst = into or like(wide)
-    if spread is None:
-        _require_one_region(sign, a, b)
-    _fill(row, dst, a, b)
+    with adapted(a, b, spread):
+        if spread is None:
+            _require_one_region(sign, a, b)
+        _fill(row, dst, a, b)
     return dst
 
 
@@ -83,14 +86,36 @@ def accumulate(sign: str, t: Tile, other: Any) -> Tile:
     if isinstance(other, Tile) and other.shape == t.shape:
         other = vector(other)
         _require_one_type(sign, t, other)
-        if not same_region(session.region(t), session.region(other)) and not is_column(t):
-            row = _find(f"part {sign}", t, other)
-            if row is not None:
-                region = session.region(t)
-                invoke(row, [t, t, other], {})
-                session.set_region(t, *region)
-                return t
+        row = None if t.is_filled else _find(f"part {sign}", t, other)
+        if row is not None and not same_region(session.region(t), session.region(other)):
+            region = session.region(t)
+            invoke(row, [flat(t), flat(t), flat(other)], {})
+            session.set_region(t, *region)
+            return t
     return binary(sign, t, other, into=t)
+
+
+def assign(t: Tile, value: Any) -> None:
+    """A tile or a number into a tile: as far as the value is valid."""
+    if not isinstance(value, Tile):
+        if not is_number(value) and not isinstance(value, Scalar):
+            raise mistake("PTO-T209", f"a tile is assigned a tile or a number, got {_kind(value)}")
+        instructions.texpands(flat(t), value)
+        return
+    value = vector(value)
+    _require_one_type("=", t, value)
+    if t.shape != value.shape:
+        raise mistake(
+            "PTO-U083",
+            f"`=` of tiles of {_size(t)} and {_size(value)}: shapes are equal",
+            help="a row or column is spread by arithmetic: t[:] = t * 0.0 + row",
+        )
+    session = current()
+    before = session.region(t)
+    with adapted(t, value, None):
+        instructions.tmov(flat(t), flat(value))
+    if t.is_filled:
+        session.set_region(t, *before)
 
 
 def spread_like(narrow: Tile, wide: Tile) -> Tile:
@@ -102,6 +127,30 @@ def spread_like(narrow: Tile, wide: Tile) -> Tile:
     return dst
 
 
+# ---- regions
+
+
+@contextmanager
+def adapted(a: Tile, b: Tile, spread: str | None) -> Generator[None]:
+    """A tile that is filled everywhere is used as far as the other one is valid."""
+    session = current()
+    axes = {None: (0, 1), "row": (0,), "column": (1,)}[spread]
+    before: list[tuple[Tile, Any]] = []
+    for one, other in ((a, b), (b, a)):
+        if not one.is_filled or one.fixed or (one is a and other.is_filled):
+            continue
+        region = session.region(one)
+        wanted = [session.region(other)[n] if n in axes else region[n] for n in (0, 1)]
+        if not same_region((wanted[0], wanted[1]), region):
+            before.append((one, region))
+            session.set_region(one, wanted[0], wanted[1])
+            if is_column(one):
+                flat(one)
+    yield
+    for tile_, region in before:
+        session.set_region(tile_, *region)
+
+
 # ---- shapes
 
 
@@ -111,11 +160,11 @@ def _broadcast(sign: str, a: Tile, b: Tile) -> tuple[Tile | None, str | None]:
         return a, None
     for wide, narrow in ((a, b), (b, a)):
         if is_column(narrow) and not is_column(wide):
-            if narrow.rows == column_height(wide.rows, wide.dtype):
-                return wide, "row"
-            if is_row(wide):
+            if is_row(wide) and narrow.rows > column_height(1, wide.dtype):
                 return None, None
-        if is_row(narrow) and narrow.cols == wide.cols:
+            if narrow.rows >= column_height(wide.rows, wide.dtype) and _may_agree(0, wide, narrow):
+                return wide, "row"
+        if is_row(narrow) and narrow.cols == wide.cols and _may_agree(1, wide, narrow):
             return wide, "column"
     raise mistake(
         "PTO-U083",
@@ -123,6 +172,12 @@ def _broadcast(sign: str, a: Tile, b: Tile) -> tuple[Tile | None, str | None]:
         " a row of as many columns or a column of as many rows",
         help=_shape_help(a, b),
     )
+
+
+def _may_agree(axis: int, wide: Tile, narrow: Tile) -> bool:
+    """Whether as much of both is valid along an axis, as far as Python knows."""
+    a, b = (current().region(each)[axis] for each in (wide, narrow))
+    return not is_number(a) or not is_number(b) or a == b or wide.is_filled or narrow.is_filled
 
 
 def _single(t: Tile, other: Tile) -> Any:

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from pto.core.dtypes import I32, DType
+from pto.core.dtypes import F32, I32, DType
 from pto.lang.call import instructions
 from pto.lang.call.place import mistake
 from pto.lang.call.session import Session, current
-from pto.lang.express.shapes import flat, is_column, vector, whole_columns
+from pto.lang.express.shapes import column, flat, is_column, vector, whole_columns
 from pto.lang.values.elements import element
-from pto.lang.values.scalars import arith, is_number
+from pto.lang.values.scalars import Scalar, arith, is_number
 from pto.lang.values.tiles import Tile, tile
 from pto.lang.values.views import Global, View
 
@@ -105,8 +105,11 @@ def store(target: Source, t: Tile | Any, *, atomic: str | None = None) -> None:
     if is_column(t) and window.axes()[0] is None:
         t = flat(t)
     _require_type(window, t)
-    _clip(current(), t, window)
+    session = current()
+    before, kept = session.region(t), _clipped(session, t, window)
+    session.set_region(t, *kept)
     instructions.tstore(window, t, atomicType=atomic and f"atomic_{atomic}")
+    session.set_region(t, *before)
 
 
 def _require_type(window: View, t: Tile) -> None:
@@ -120,11 +123,11 @@ def _require_type(window: View, t: Tile) -> None:
     )
 
 
-def _clip(session: Session, t: Tile, window: View) -> None:
-    """What lies beyond the end of the array is not stored."""
-    if t.fixed:
-        return
+def _clipped(session: Session, t: Tile, window: View) -> tuple[Any, Any]:
+    """The region without what lies beyond the end of the array."""
     region = session.region(t)
+    if t.fixed:
+        return region
     spans = [None if axis is None else window.spans[axis] for axis in window.axes()]
     kept: list[Any] = []
     for size, most, span in zip(region, t.shape, spans, strict=True):
@@ -133,8 +136,7 @@ def _clip(session: Session, t: Tile, window: View) -> None:
             continue
         room = span.size_for(most)
         kept.append(room if size == most or not is_number(room) else arith("min", size, room))
-    if any(new is not old for new, old in zip(kept, region, strict=True)):
-        session.set_region(t, *kept)
+    return kept[0], kept[1]
 
 
 def zeros(rows: int, cols: int, dtype: Any, *, role: str = "vec") -> Tile:
@@ -148,10 +150,17 @@ def zeros(rows: int, cols: int, dtype: Any, *, role: str = "vec") -> Tile:
 
 
 def full(rows: int, cols: int, number: Any, dtype: Any) -> Tile:
-    """A tile that holds one number everywhere: one texpands."""
-    made = tile(rows, whole_columns(cols), dtype)
+    """A tile that holds one number everywhere: one texpands. With one column, a number a row.
+
+    It is used as far as what it is combined with is valid.
+    """
+    if cols == 1 and rows > 1:
+        made = column(rows, element(dtype))
+    else:
+        made = tile(rows, whole_columns(cols), dtype)
     current().set_region(made, rows, cols)
-    instructions.texpands(made, number)
+    instructions.texpands(flat(made), number)
+    made.is_filled = True
     return made
 
 
@@ -162,3 +171,12 @@ def arange(count: int, start: Any = 0, *, dtype: Any = I32) -> Tile:
     current().set_region(made, 1, count)
     instructions.tci(made, start)
     return made if made.dtype is kind else made.to(kind)
+
+
+def tri(rows: int, cols: int, diagonal: Any = 0, *, dtype: Any = F32) -> Tile:
+    """Ones on and below a diagonal, zeros above it: one ttri. Row i has i + diagonal + 1 ones."""
+    made = tile(rows, whole_columns(cols), dtype)
+    current().set_region(made, rows, cols)
+    instructions.ttri(made, diagonal.to(I32) if isinstance(diagonal, Scalar) else diagonal)
+    made.is_filled = True
+    return made

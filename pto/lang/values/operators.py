@@ -49,16 +49,37 @@ def _takes(row: Instr, types: tuple[Type | None, ...]) -> bool:
 class Comparison:
     """A comparison of tiles, element by element: what `pto.where` chooses by."""
 
-    mode: str
+    mode: str  # eq, ne, lt, ...; & and | of two comparisons
     left: Any
     right: Any  # a tile or a number
+
+    def tiles(self) -> list[Any]:
+        """Everything that is compared."""
+        sides = (self.left, self.right)
+        return [t for s in sides for t in (s.tiles() if isinstance(s, Comparison) else [s])]
+
+    def __and__(self, other: Any) -> Comparison:
+        return self._joined("&", other)
+
+    def __or__(self, other: Any) -> Comparison:
+        return self._joined("|", other)
+
+    def _joined(self, sign: str, other: Any) -> Comparison:
+        if isinstance(other, Comparison):
+            return Comparison(sign, self, other)
+        raise mistake(
+            "PTO-U202",
+            f"`{sign}` of a comparison of tiles and {type(other).__name__}",
+            help="it binds closer than <: write (t > 0.0) & (t < 1.0)",
+        )
 
     def __bool__(self) -> bool:
         raise mistake(
             "PTO-U202",
             "a comparison of tiles has a truth for each element, and Python's `if`, `and`, `or` and"
             " `not` need one",
-            help="choose between elements with pto.where(t < 0.0, a, b)",
+            help="choose between elements with pto.where(t < 0.0, a, b); join comparisons in"
+            " brackets with & and |",
         )
 
 

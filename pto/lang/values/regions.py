@@ -12,8 +12,7 @@ from typing import Any
 from pto.isa.row.instr import Instr
 from pto.isa.row.traits import Region
 from pto.lang.call.session import Session
-from pto.lang.values.scalars import arith, is_number
-from pto.lang.values.tiles import Extents, Tile
+from pto.lang.values.tiles import Extents, Tile, fill
 
 Given = Mapping[str, Any]  # what is read, by operand name: tiles, views, numbers
 Follow = Callable[[Session, Tile, Given], Extents]
@@ -24,12 +23,12 @@ def _first(names: tuple[str, ...], given: Given) -> Tile | None:
 
 
 def _like(session: Session, dst: Tile, given: Given) -> Extents:
-    """The region of the first source of the destination's shape; else it keeps its own."""
-    for value in given.values():
-        for each in value if isinstance(value, list) else (value,):
-            if isinstance(each, Tile) and each.shape == dst.shape:
-                return session.region(each)
-    return session.region(dst)
+    """The region of the first source of the destination's shape, and type if one has it too (a mask
+    may have its shape alone); else it keeps its own."""
+    listed = [each for v in given.values() for each in (v if isinstance(v, list) else (v,))]
+    alike = [each for each in listed if isinstance(each, Tile) and each.shape == dst.shape]
+    alike.sort(key=lambda each: each.dtype is not dst.dtype)
+    return session.region(alike[0] if alike else dst)
 
 
 def _column(session: Session, dst: Tile, given: Given) -> Extents:
@@ -76,13 +75,6 @@ def _cut(session: Session, dst: Tile, given: Given) -> Extents:
     )
     rows, cols = extents
     return rows, cols
-
-
-def fill(size: int, valid: Any, start: Any, whole: int) -> Any:
-    """How many of `size` places the data from `start` to `valid` takes."""
-    if is_number(valid) and valid == whole and not is_number(start):
-        return size  # a window of a full tile: what lies outside is an error, not an edge
-    return arith("min", size, arith("max", arith("-", valid, start), 0))
 
 
 def _by_number(session: Session, dst: Tile, given: Given) -> Extents:

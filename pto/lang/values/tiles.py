@@ -50,8 +50,8 @@ class Tile(Expressions, Handle):
     """A tile. `valid` is the part that holds data; unless fixed, it follows what is put in."""
 
     __slots__ = (
-        *("__weakref__", "alias", "fixed", "is_empty", "known_region", "origin", "seen"),
-        "settings",
+        *("__weakref__", "alias", "fixed", "is_empty", "is_filled", "known_region", "origin"),
+        *("seen", "settings"),
     )
 
     def __init__(self, value: Value, home: Session, fixed: bool, region: Extents) -> None:
@@ -63,6 +63,7 @@ class Tile(Expressions, Handle):
         self.alias: Tile | None = None  # a column seen as a row, or the other way round
         self.origin: Any = None  # the window that it was loaded from, and nothing else done since
         self.is_empty = False  # an accumulator that waits for its first product
+        self.is_filled = False  # it holds numbers everywhere, and any part of it may be used
 
     def __lt__(self, other: Any) -> Comparison:
         return Comparison("lt", self, other)
@@ -103,13 +104,20 @@ class Tile(Expressions, Handle):
             )
         return read(self)
 
-    def __setitem__(self, key: Any, value: Any) -> NoReturn:
-        raise mistake(
-            "PTO-U081",
-            "a tile has no elements to assign to: instructions write all of a valid region",
-            help="choose by element: t = pto.where(t > 0.0, t, 0.0); a number everywhere is"
-            " pto.texpands(t, number)",
-        )
+    def __setitem__(self, key: Any, value: Any) -> None:
+        """`t[:] = u` copies a tile, or a number, into this one; `t[r : r + 1, :] = u` into a window
+        on it. One instruction: tmov, or texpands."""
+        from pto.lang.express import algebra
+
+        whole = key is Ellipsis or (isinstance(key, slice) and key == slice(None))
+        parts = key if isinstance(key, tuple) else (key,)
+        if not whole and not all(isinstance(each, slice) for each in parts):
+            raise mistake(
+                "PTO-U081",
+                "single elements of a tile are not assigned to: an instruction writes a window",
+                help="choose by element: t = pto.where(t > 0.0, t, 0.0); pto.tsetval writes one",
+            )
+        algebra.assign(self if whole else self[key], value)
 
     @property
     def spec(self) -> TileType:
@@ -206,9 +214,27 @@ def _window(tile: Tile, offsets: list[Any], sizes: list[int]) -> Tile:
     if not isinstance(type, TileBuf):
         raise RuntimeError("a window on no tile")
     rows, cols = sizes
-    part = TileBuf(type.elem, replace(type.tile, rows=rows, cols=cols, valid=(rows, cols)))
+    region = [
+        fill(size, valid, start, whole)
+        for size, valid, start, whole in zip(
+            sizes, session.region(tile), offsets, tile.shape, strict=True
+        )
+    ]
+    valid = tuple(n if isinstance(n, int) else None for n in region)
+    if valid != (rows, cols):
+        given["valid_row"], given["valid_col"] = (as_value(n, INDEX) for n in region)
+    part = TileBuf(type.elem, replace(type.tile, rows=rows, cols=cols, valid=(valid[0], valid[1])))
     (value,) = session.emit(SUBVIEW, given, attrs=attrs, results=[part], names=["window"])
-    return Tile(value, session, True, (rows, cols))
+    made = Tile(value, session, True, (region[0], region[1]))
+    made.is_filled = tile.is_filled
+    return made
+
+
+def fill(size: int, valid: Any, start: Any, whole: int) -> Any:
+    """How many of `size` places the data from `start` to `valid` takes."""
+    if isinstance(valid, int) and valid == whole and not isinstance(start, int):
+        return size  # a window of a full tile: what lies outside is an error, not an edge
+    return arith("min", size, arith("max", arith("-", valid, start), 0))
 
 
 def tile_type(

@@ -1,0 +1,23 @@
+"""The k greatest of each row of up to 512, greatest first, with their columns: a row a block."""
+
+import pto
+
+
+@pto.kernel
+def top_k(
+    x: pto.Global[pto.f32], values: pto.Global[pto.f32], columns: pto.Global[pto.i32]
+) -> None:
+    row, k = pto.block_idx(), values.shape[1]
+    t = pto.tile(1, 512, pto.f32, pad="min")
+    pto.tfillpad(t, pto.load(x[row, :], 1, 512))  # beside the row: nothing is less
+    records, merged = pto.tile(1, 1024, pto.f32), pto.tile(1, 1024, pto.f32)
+    pto.tsort32(records, t, pto.arange(512))  # pairs of value and column, 16 runs of 32
+    pto.tmrgsort(merged, records, blockLen=64)  # 4 runs of 128
+    pto.tmrgsort(records, merged, blockLen=256)  # one run of 512
+    best, where = pto.tile(1, 512, pto.f32), pto.tile(1, 512, pto.i32)
+    pto.tgather(best, records, maskPattern="P0101")
+    pto.tgather(where, records, maskPattern="P1010")
+    pto.set_validshape(best, 1, k)
+    pto.set_validshape(where, 1, k)
+    pto.store(values[row, :], best)
+    pto.store(columns[row, :], where)

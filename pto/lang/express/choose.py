@@ -1,0 +1,87 @@
+"""Choosing between tiles element by element, right on every profile: `pto.where(t < 0.0, a, b)`.
+
+A comparison of tiles is no value of the program until something is chosen by it; `==` of tiles is
+Python's own (the same tile), so equality is asked with `t.eq(x)` and `t.ne(x)`.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import Any
+
+from pto.core.constants import BLOCK_BYTE_SIZE
+from pto.core.dtypes import U8
+from pto.lang.call import instructions
+from pto.lang.call.invoke import invoke
+from pto.lang.call.place import mistake
+from pto.lang.call.session import current
+from pto.lang.express.algebra import adapted, spread_like
+from pto.lang.express.shapes import flat, is_column, is_row, like, vector
+from pto.lang.values.operators import Comparison, operations
+from pto.lang.values.scalars import Scalar, is_number
+from pto.lang.values.tiles import Tile, tile
+
+
+def where(cond: Any, a: Any, b: Any, *, dst: Tile | None = None) -> Tile:
+    """`a` where the comparison holds, else `b`: tiles or numbers. In a new tile, or in `dst`.
+
+    Numbers become tiles (texpands), then there is a tcmp and a tsel. Comparisons are joined with &
+    and |.
+    """
+    if not isinstance(cond, Comparison):
+        raise mistake(
+            "PTO-T209",
+            f"pto.where chooses by a comparison of tiles, got {type(cond).__name__}",
+            help="write it there: pto.where(t < 0.0, a, b), or with t.eq(x) and t.ne(x)",
+        )
+    for each in (a, b):
+        if not isinstance(each, Tile | Scalar) and not is_number(each):
+            raise mistake("PTO-T209", f"pto.where chooses tiles or numbers, got {each!r}")
+    sources = [vector(each) if isinstance(each, Tile) else each for each in (a, b)]
+    found = [each for each in (*sources, *cond.tiles()) if isinstance(each, Tile)]
+    wide = max(found, key=lambda t: (not is_column(t) and not is_row(t), not t.is_filled))
+    kinds = [each.dtype for each in sources if isinstance(each, Tile)]
+    into = like(wide, kinds[0] if kinds else wide.dtype) if dst is None else dst
+    with ExitStack() as narrowed:
+        for each in {id(t): t for t in found if t is not wide and t.shape == wide.shape}.values():
+            narrowed.enter_context(adapted(wide, each, None))
+        first, second = (_like(each, wide, into.dtype) for each in sources)
+        mask = _mask(cond, wide)
+        if is_column(into):
+            current().set_region(into, *current().region(wide))
+        instructions.tsel(flat(into), mask, flat(first), flat(second))
+    return into
+
+
+def full_like(t: Tile, number: Any, dtype: Any = None) -> Tile:
+    """A tile like `t`, in shape, layout and valid region, that holds one number everywhere."""
+    made = like(vector(t), dtype)
+    current().set_region(made, *current().region(t))
+    instructions.texpands(flat(made), number)
+    made.is_filled = True
+    return made
+
+
+def zeros_like(t: Tile, dtype: Any = None) -> Tile:
+    """A tile like `t` that holds zeros: `pto.full_like(t, 0)`."""
+    return full_like(t, 0, dtype)
+
+
+def _like(value: Any, wide: Tile, dtype: Any) -> Tile:
+    """A number, a row or a column as a tile of the shape of `wide`."""
+    if not isinstance(value, Tile):
+        return full_like(wide, value, dtype)
+    return value if value.shape == wide.shape else spread_like(value, wide)
+
+
+def _mask(cond: Comparison, wide: Tile) -> Tile:
+    """A bit an element; rows of whole blocks."""
+    height, width = flat(wide).shape
+    mask = tile(height, -(-width // (8 * BLOCK_BYTE_SIZE)) * BLOCK_BYTE_SIZE, U8)
+    if isinstance(cond.left, Comparison):  # two, joined
+        parts = [_mask(each, wide) for each in (cond.left, cond.right)]
+        invoke(operations(cond.mode, mask.type, mask.type)[0], [mask, *parts], {})
+        return mask
+    left, right = (_like(each, wide, cond.left.dtype) for each in (cond.left, cond.right))
+    instructions.tcmp(mask, flat(left), flat(right), cmpMode=cond.mode)
+    return mask
