@@ -119,13 +119,13 @@ def _check_file(path: Path, args: argparse.Namespace) -> tuple[str, list[Diagnos
     module, findings = load(path, args)
     if module is None:
         return "", findings
-    target, found = judge(
-        module,
-        profile=args.profile,
-        device=args.device,
-        edition=_edition(args),
-        level=args.level,
-    )
+    asked = {"profile": args.profile, "device": args.device, "edition": _edition(args)}
+    try:
+        target, found = judge(module, **asked, level=args.level)
+    except PtoError as error:
+        if args.profile or args.device:
+            raise
+        return "", list(error.diagnostics)  # the program names a target that there is not
     if args.deep and not any(d.severity == "error" for d in found):
         found = [*found, *_deep(path, module, args)]
     return str(target), found

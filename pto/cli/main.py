@@ -54,7 +54,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.flush()  # a reader that left shows up here, not at interpreter exit
     except PtoError as error:
         console.show(error.diagnostics)
-        return USAGE if error.code.startswith("PTO-U") else FINDINGS
+        return USAGE if error.code.startswith(("PTO-U", "PTO-P004")) else FINDINGS
     except SystemExit as stop:  # argparse has already said what it had to say
         return stop.code if isinstance(stop.code, int) else USAGE
     except KeyboardInterrupt:

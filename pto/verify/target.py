@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from pto.core.errors import Diagnostic
+from pto.core.errors import Diagnostic, PtoError
 from pto.ir.graph import Module
 from pto.isa.row.attributes import Str
 from pto.isa.row.traits import Control
@@ -65,13 +65,20 @@ def target_of(
         text = module.source.text
         run = _RUN.search(text, 0, _HEADER) or _RUN_NOT.search(text, 0, _HEADER)
         arch = run[1] if run else None
-    return choose(
-        profile_name=profile,
-        device_name=device,
-        target_arch=arch,
-        device_spec=_declared(module, "pto.device-spec"),
-        edition=_declared(module, "pto.edition") or edition if edition == "current" else edition,
-    )
+    try:
+        return choose(
+            profile_name=profile,
+            device_name=device,
+            target_arch=arch,
+            device_spec=_declared(module, "pto.device-spec"),
+            edition=_declared(module, "pto.edition") or edition
+            if edition == "current"
+            else edition,
+        )
+    except PtoError as error:
+        if profile is not None or device is not None:
+            raise
+        raise PtoError(*(d.at(module.op.loc) for d in error.diagnostics)) from None
 
 
 def _declared(module: Module, key: str) -> str | None:

@@ -87,3 +87,18 @@ def test_a_number_of_threads_that_is_none(count: str) -> None:
 def test_a_user_without_a_home() -> None:
     code, said, _ = pto(*RUN, "--engine=jit", env={"PTO_CACHE_DIR": ""})
     assert code == 0 and "2,560 of 2,560 elements changed" in said
+
+
+def test_a_program_for_a_target_that_there_is_not(tmp_path: Path) -> None:
+    wrong = tmp_path / "wrong.pto"
+    wrong.write_text('module attributes {pto.target_arch = "a9"} {\n}\n')
+    code, said, _ = pto("check", str(tmp_path), str(ADD))
+    assert code == 1 and "there is no profile `a9`" in said and "wrong.pto:1:1" in said
+    code, _, said = pto("check", "--profile", "a9", str(ADD))
+    assert code == 2 and "there is no profile `a9`" in said
+
+
+@pytest.mark.parametrize("verb", ["check", "plan", "sync", "fmt", "run", "time"])
+def test_a_file_that_there_is_not(verb: str) -> None:
+    code, _, said = pto(verb, "none.pto")
+    assert code == 2 and "none.pto" in said

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pto.core.errors import PtoError
 from pto.ir.text.parser import parse
-from pto.run.launch.arguments import parameters
+from pto.run.launch.arguments import build, parameters
 from pto.run.launch.entry import entry_functions
 
 VIEW = """
@@ -12,6 +18,7 @@ VIEW = """
     %cols = arith.constant {cols} : index
     %v = pto.make_tensor_view %p, shape = [%rows, %cols], strides = [%cols, %c1] : !pto.tensor_view<?x?xf32>
 """  # noqa: E501
+TAKES_ONE = "func.func @f(%a: !pto.ptr<f32, gm>) {\n  return\n}"
 
 
 def sizes(text: str) -> dict[str, int | None]:
@@ -78,3 +85,64 @@ def test_functions_that_run_together_share_their_parameters_by_name() -> None:
     }}
     """
     assert sizes(text) == {"a": None, "p": 16}
+
+
+def _built(text: str) -> np.ndarray:
+    (array,) = build(parameters(entry_functions(parse(TAKES_ONE), None)), {"a": text}, 0)
+    return array
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "zeros:9999999999999999999999xf32",
+        "zeros:0x64xf32",
+        "rand:-4x4xf32",
+        "full(abc):4xf32",
+        "full(1e999):4xf32",
+        "full(nan):4xi32",
+        "full(300):4xi8",
+        "full(1.5):4xi32",
+        "full(1):" + 201 * "1x" + "f32",
+        "ones",
+        "",
+        "@",
+    ],
+)
+def test_words_that_make_no_array(text: str) -> None:
+    with pytest.raises(PtoError) as caught:
+        _built(text)
+    assert caught.value.code == "PTO-U036"
+
+
+def test_what_a_type_can_hold_is_filled_in() -> None:
+    assert (_built("full(-inf):4xf32") == -np.inf).all()
+    assert (_built("full(-128):4xi8") == -128).all()
+    assert np.isnan(_built("full(nan):4xf16")).all()
+
+
+def _header(text: str) -> bytes:
+    head = text.encode() + b"\n"
+    return b"\x93NUMPY\x01\x00" + len(head).to_bytes(2, "little") + head
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"PK\x03\x04 no archive",
+        b"\x93NUMPY\x09\x00" + 40 * b"x",
+        _header("{'descr': '<f4', 'fort"),
+        _header("{'descr': " + 3000 * "["),
+        _header("{'descr': __import__('os').getcwd(), 'fortran_order': False, 'shape': (1,)}"),
+        _header("{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999, 99999999999)}"),
+        _header("{'descr': '<f4', 'fortran_order': False, 'shape': (-4, 64)}"),
+        _header("{'descr': '|O', 'fortran_order': False, 'shape': (4,)}") + b"abcd",
+    ],
+)
+def test_files_that_hold_no_array(data: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "a.npy"
+    path.write_bytes(data)
+    with pytest.raises(PtoError) as caught:
+        _built(str(path))
+    assert caught.value.code == "PTO-U037"

@@ -12,7 +12,6 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
 import numpy.typing as npt
@@ -225,7 +224,7 @@ def _value(p: Parameter, text: str, rng: np.random.Generator) -> Any:
     try:
         return _filled(found[1], found[2], kind, count, rng).reshape(shape)
     except ValueError:
-        raise fail("PTO-U036", f"{p.name}: `{found[2]}` is no number") from None
+        raise fail("PTO-U036", f"{p.name}: `{found[2]}` is no number of {kind.name}") from None
 
 
 def _filled(
@@ -241,9 +240,21 @@ def _filled(
     elif word == "range":
         numbers = np.arange(values)
     else:
-        numbers = np.full(values, {"zeros": 0.0, "ones": 1.0}.get(word, float(value or 0)))
+        numbers = np.full(values, {"zeros": 0.0, "ones": 1.0}.get(word) or _fitting(value, kind))
     wide = np.asarray(numbers, np.float64 if kind.is_float else np.int64)
     return encode(kind, wide).view(kind.numpy)
+
+
+def _fitting(text: str | None, kind: DType) -> float:
+    """The number that an array is filled with: what its type cannot hold is none."""
+    number = float(text or 0)
+    if kind.is_float:
+        fits = text in ("nan", "inf", "-inf") or abs(number) <= kind.max
+    else:
+        fits = number.is_integer() and kind.min <= number <= kind.max
+    if not fits:
+        raise ValueError
+    return number
 
 
 def _scalar(p: Parameter, text: str) -> Any:
@@ -256,7 +267,7 @@ def _scalar(p: Parameter, text: str) -> Any:
 def _loaded(p: Parameter, text: str) -> npt.NDArray[Any]:
     try:
         array = np.load(Path(text), allow_pickle=False)
-    except (OSError, ValueError, EOFError, SyntaxError, MemoryError, BadZipFile) as error:
+    except Exception as error:  # a wrong file has many ways to fail NumPy, Python's parser, zip
         raise fail("PTO-U037", f"{p.name}: cannot load {text}: {error}") from None
     if not p.is_array:
         raise fail("PTO-U036", f"{p.name} is a scalar, {text} is an array")
