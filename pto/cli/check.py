@@ -119,9 +119,14 @@ def _check_file(path: Path, args: argparse.Namespace) -> tuple[str, list[Diagnos
     module, findings = load(path, args)
     if module is None:
         return "", findings
-    asked = {"profile": args.profile, "device": args.device, "edition": _edition(args)}
     try:
-        target, found = judge(module, **asked, level=args.level)
+        target, found = judge(
+            module,
+            profile=args.profile,
+            device=args.device,
+            edition=_edition(args),
+            level=args.level,
+        )
     except PtoError as error:
         if args.profile or args.device:
             raise

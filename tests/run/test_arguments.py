@@ -88,7 +88,7 @@ def test_functions_that_run_together_share_their_parameters_by_name() -> None:
 
 
 def _built(text: str) -> np.ndarray:
-    (array,) = build(parameters(entry_functions(parse(TAKES_ONE), None)), {"a": text}, 0)
+    (array,) = build(parameters(*entry_functions(parse(TAKES_ONE), None)), {"a": text}, 0)
     return array
 
 
