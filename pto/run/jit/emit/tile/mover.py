@@ -152,8 +152,9 @@ class Mover(Elements):
     def holds(self, tile: TileRef, at: tuple[Any, Any], size: tuple[Any, Any]) -> None:
         """A window lies inside a tile."""
         for first, count, limit in zip(at, size, tile.type.shape, strict=True):
-            start = self.number(first)
-            self.require((start >= 0) & (start + count <= limit), PtoError)
+            start, size_along = self.number(first), self.number(count)
+            some = (start >= 0) & (start <= limit) & (size_along <= limit)  # so no sum wraps
+            self.require(some & (start + size_along <= limit), PtoError)
 
     def _begins(self, tile: TileRef, at: tuple[Any, Any]) -> Fact:
         """Whether boxes begin at an element."""
