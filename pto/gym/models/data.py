@@ -18,13 +18,16 @@ from pto.core.errors import Diagnostic, Note, PtoError
 from pto.gym.models.rules import Rules
 from pto.gym.scripts import Scripts
 from pto.ir.graph import Operation, Value
+from pto.isa.handle.view import MAKE_TENSOR_VIEW
 from pto.isa.row import types as t
-from pto.run.launch.arguments import Parameter, parameters
+from pto.run.launch.arguments import SUBBLOCK, Parameter, parameters
 
 Array = npt.NDArray[Any]
+_EXTENT = 128  # of a view whose size is an argument that upstream leaves open: whole tiles fit
 _LEAST = 1024  # elements where no view says how many
 _DRAWN = 1 << 20  # numbers drawn at most; a longer array repeats them
 _SEED = 19
+_SUBBLOCKS = 2
 # One block of one runs: what a launch with one block passes to kernels that take it as arguments.
 _ONE_BLOCK = {"__pypto_spmd_block_idx": 0, "__pypto_spmd_block_num": 1}
 _HOST_TYPES = {"f32": "float", "f16": "aclFloat16", "bf16": "bfloat16_t", "f64": "double"}
@@ -46,7 +49,8 @@ class Data:
 def prepare(functions: Sequence[Operation], rules: Rules) -> Data:
     """Scalars as upstream sets them, arrays of zeros as large as the views of the kernel."""
     own = {f"v{n}": p for n, p in enumerate(parameters(*functions), 1)}
-    numbers = {p.name: _scalar(v, p, rules) for v, p in own.items() if not p.is_array}
+    extents = _extents(functions)
+    numbers = {p.name: _scalar(v, p, rules, extents) for v, p in own.items() if not p.is_array}
     params = parameters(*functions, numbers=numbers)
     values = [
         _zeros(p, rules.elements.get(v, 0)) if p.is_array else numbers[p.name]
@@ -58,10 +62,28 @@ def prepare(functions: Sequence[Operation], rules: Rules) -> Data:
     return Data(params, values, {n: f"v{n + 1}" for n in sorted(written)})
 
 
-def _scalar(name: str, p: Parameter, rules: Rules) -> Any:
+def _scalar(name: str, p: Parameter, rules: Rules, extents: set[str]) -> Any:
     if p.dtype is not None and p.dtype.is_float:
         return 1.0
-    return rules.scalars.get(name, _ONE_BLOCK.get(p.name, rules.scalar))
+    usual = _EXTENT if p.name in extents else _ONE_BLOCK.get(p.name, rules.scalar)
+    return rules.scalars.get(name, usual)
+
+
+def _extents(functions: Sequence[Operation]) -> set[str]:
+    """Names of the integers that decide how large a view is."""
+    found: set[str] = set()
+    for function in functions:
+        for op in function.walk():
+            if op.row is MAKE_TENSOR_VIEW:
+                found.update(n for v in op.group("shape") for n in _arguments(v))
+    return found
+
+
+def _arguments(value: Value) -> set[str]:
+    """Names of what a number is reckoned from."""
+    if value.maker is None:
+        return {value.name}
+    return {name for operand in value.maker.operands for name in _arguments(operand)}
 
 
 def _zeros(p: Parameter, least: int) -> Array:
@@ -126,7 +148,23 @@ def _numbers(kind: DType, count: int, rng: np.random.Generator) -> Array:
 
 
 def generate(script: Path, data: Data, scripts: Scripts, work: Path) -> Mapping[int, Array]:
-    """Let the kernel's script fill the arrays; the outputs it says are right, by position."""
+    """Let the kernel's script fill the arrays; the outputs it says are right, by position.
+
+    A golden of a kernel that is told its sub-block is about that one: there is one for each.
+    """
+    subs = [n for n, p in enumerate(data.params) if p.name == SUBBLOCK]
+    found: dict[int, Array] = {}
+    for sub in range(_SUBBLOCKS if subs else 1):
+        for n in subs:
+            data.values[n] = sub
+        for n, golden in _generated(script, data, scripts, work).items():
+            unsigned = np.dtype(f"u{golden.dtype.itemsize}")
+            own = golden.view(unsigned) != data.values[n].view(unsigned)
+            found[n] = np.where(own, golden, found.get(n, golden))
+    return found
+
+
+def _generated(script: Path, data: Data, scripts: Scripts, work: Path) -> Mapping[int, Array]:
     (work / "main.cpp").write_text(_host(data), encoding="utf-8")
     listed = "".join(f"{name}\n" for name in data.outputs.values())
     (work / "outputs.txt").write_text(listed, encoding="utf-8")
