@@ -73,7 +73,7 @@ def _flows(op: Operation, carried: bool) -> Iterator[Flow]:
         yield from _for_flows(op, carried)
     elif op.control is Control.WHILE:
         yield from _while_flows(op, carried)
-    elif op.control is Control.IF:
+    elif op.control in (Control.IF, Control.REGION):
         for region in op.regions:
             yield from zip(handed_on(region), op.results, strict=False)
     else:
@@ -120,7 +120,7 @@ def handed_on(region: Region) -> list[Value]:
     return ops[-1].operands if ops else []
 
 
-_STORAGE = (t.TileBuf, t.MemRef, t.Async, t.PipeHandle)
+_STORAGE = (t.TileBuf, t.MultiTile, t.MemRef, t.Async, t.PipeHandle)
 
 
 def _is_number(type: t.Type) -> bool:

@@ -22,7 +22,7 @@ _FILES = """
     order: flags fence cross_core queue_setup
     scalar: unit scope
     vector: load store unaligned materialize arithmetic compare convert reduce rearrange special
-        histogram predicate
+        histogram predicate raw
     vmi: eltwise shape memory
     memory: dma registers
     cube: load mad fixpipe

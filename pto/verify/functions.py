@@ -176,6 +176,8 @@ def _terminator(op: Operation) -> list[Diagnostic]:
         ]
     if op.control is Control.WHILE:
         return _while(op)
+    if op.control is Control.REGION:
+        return _ends_with(op, 0, YIELD, _types(op.results), "the region gives")
     return []
 
 
@@ -201,7 +203,7 @@ def _ends_with(
 ) -> list[Diagnostic]:
     ops = op.regions[region].block.ops
     last = ops[-1] if ops else None
-    if last is None or last.row is not end:
+    if last is None or last.control is not end.body:
         return [Diagnostic("PTO-S105", f"'{op.name}' op must end in {end.name}", op.loc)]
     actual = _types(last.operands)
     if actual == tuple(wanted):

@@ -11,7 +11,15 @@ from pto.isa.row.attributes import Int, Symbol
 from pto.isa.row.traits import Control
 from pto.isa.row.types import Vector
 from pto.isa.rules.simt import slot_words
-from pto.isa.simt.launch import INSIDE, KEEP, OUTSIDE, RESUME, SIMT_LAUNCH, SYNCTHREADS
+from pto.isa.simt.launch import (
+    INSIDE,
+    KEEP,
+    OUTSIDE,
+    RESUME,
+    SIMT_LAUNCH,
+    SIMT_SECTION,
+    SYNCTHREADS,
+)
 from pto.isa.simt.memory import ATOMIC
 from pto.verify.functions import name_of, signature_of
 
@@ -57,6 +65,7 @@ def _limits(function: Operation, entry: bool) -> Iterator[Diagnostic]:
 
 def _placed(op: Operation, entry: bool) -> Iterator[Diagnostic]:
     scope = op.row.scope if op.row else ""
+    entry = entry or any(above.row is SIMT_SECTION for above in op.ancestors())
     if scope == INSIDE and not entry:
         message = f"'{op.name}' op must stand in a function marked '{ENTRY}'"
         yield Diagnostic("PTO-S097", message, op.loc)

@@ -261,3 +261,10 @@ def test_items_that_point_into_two_memories_are_refused():
     pto.store %n, %p[%i] : !pto.ptr<i32, gm>, i32"""
     with pytest.raises(pto.PtoError, match="PTO-M116"):
         run(body)
+
+
+def test_what_no_document_defines_is_said_aloud():
+    """llvm.inttoptr is read for the programs that carry it."""
+    body = "    %p = llvm.inttoptr %n : i32 to !llvm.ptr"
+    with pytest.raises(pto.PtoError, match="PTO-X020"):
+        run(body)

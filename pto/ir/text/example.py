@@ -19,6 +19,8 @@ from pto.isa.row.types import Type
 # A type for each kind of operand; T is an element type of the row, N its lanes in a register.
 _TYPES = {
     "tile": "!pto.tile_buf<vec, 16x64xT>",
+    "multiple tile": "!pto.multi_tile_buf<vec, 16x64xT, count=2>",
+    "struct": "!pto.struct<i32, f32>",
     "tile or view": "!pto.tile_buf<vec, 16x64xT>",
     "tile or scalar": "!pto.tile_buf<vec, 16x64xT>",
     "mask or index": "!pto.mask<b32>",

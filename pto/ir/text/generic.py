@@ -94,7 +94,13 @@ def _segments(p: Parser, draft: Draft, operands: list[Value], at: int) -> None:
 
 
 def _checked(p: Parser, row: Instr, sizes: tuple[int, ...], total: int, at: int) -> tuple[int, ...]:
-    """Segment sizes as a tool wrote them: believed only where they fit the row and the operands."""
+    """Segment sizes as a tool wrote them: believed only where they fit the row and the operands.
+
+    An older program has no size for an operand that came later.
+    """
+    if len(sizes) == len(row.operands) - 1:
+        newer = [n for n, operand in enumerate(row.operands) if operand.optional]
+        sizes = (*sizes[: newer[-1]], 0, *sizes[newer[-1] :]) if newer else sizes
     fits = len(sizes) == len(row.operands) and sum(sizes) == total
     for operand, size in zip(row.operands, sizes, strict=False):
         least = 0 if operand.optional or operand.variadic else 1

@@ -120,6 +120,32 @@ def write_if(line: Line, op: Operation) -> None:
     line.dictionary(op.attrs)
 
 
+def read_region(p: Parser, draft: Draft) -> None:
+    """`-> T { .. }` of scf, `{ .. } : T` of pto."""
+    if p.accept("->"):
+        draft.result_types = p.type_list() if p.text == "(" else [p.type()]
+    body = new_region(draft.op)
+    p.region(body)
+    _end(body)
+    if p.text == "{":
+        p.attr_dict(draft)
+    if p.accept(":"):
+        draft.result_types = [p.type()]
+        while p.accept(","):
+            draft.result_types.append(p.type())
+
+
+def write_region(line: Line, op: Operation) -> None:
+    types = ", ".join(type_text(r.type) for r in op.results)
+    before = op.row is not None and op.row.family.dialect == "scf."
+    if types and before:
+        line.put(f"-> ({types})")
+    line.region(op.regions[0])
+    line.dictionary(op.attrs)
+    if types and not before:
+        line.put(f": {types}")
+
+
 def read_while(p: Parser, draft: Draft) -> None:
     inits = _initial_values(p, draft) if p.text == "(" else []
     p.expect(":")

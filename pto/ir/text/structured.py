@@ -23,9 +23,11 @@ from pto.ir.text.scf_text import (
     new_region,
     read_for,
     read_if,
+    read_region,
     read_while,
     write_for,
     write_if,
+    write_region,
     write_while,
 )
 from pto.ir.text.types import parse_type, type_text
@@ -213,6 +215,61 @@ def _write_simt_launch(line: Line, op: Operation) -> None:
     _write_call_tail(line, op, "callee")
 
 
+def _read_simt_section(p: Parser, draft: Draft) -> None:
+    """`<<<32, 1, 1>>> { .. }`."""
+    for _ in range(3):
+        p.expect("<")
+    for n, name in enumerate(_SIZES):
+        if n:
+            p.expect(",")
+        draft.op.attrs[name] = p.attribute()
+    for _ in range(3):
+        p.expect(">")
+    p.region(new_region(draft.op))
+    if p.text == "{":
+        p.attr_dict(draft)
+
+
+def _write_simt_section(line: Line, op: Operation) -> None:
+    found = [op.attrs[name] for name in _SIZES]
+    sizes = ", ".join(str(a.value) for a in found if isinstance(a, Int))
+    line.put(f"<<<{sizes}>>> ")
+    line.region(op.regions[0])
+    line.dictionary({k: v for k, v in op.attrs.items() if k not in _SIZES})
+
+
+_SIZES = ("dimX", "dimY", "dimZ")
+
+
+def _read_gep(p: Parser, draft: Draft) -> None:
+    """`%base[%index] : (T, i64) -> T, f32`."""
+    draft.bound["base"] = [p.use()]
+    p.expect("[")
+    draft.bound["index"] = [p.use()]
+    p.expect("]")
+    if p.text == "{":
+        p.attr_dict(draft)
+    for word in (":", "("):
+        p.expect(word)
+    p.type()
+    p.expect(",")
+    p.type()
+    for word in (")", "->"):
+        p.expect(word)
+    draft.result_types.append(p.type())
+    p.expect(",")
+    draft.op.attrs["elem_type"] = OfType(p.type())
+
+
+def _write_gep(line: Line, op: Operation) -> None:
+    base, index = op.operands
+    line.put(f"{line.name(base)}[{line.name(index)}] ")
+    line.dictionary({k: v for k, v in op.attrs.items() if k != "elem_type"})
+    found, elem = op.results[0].type, op.attrs["elem_type"]
+    whole = type_text(Function((base.type, index.type), (found,)))
+    line.put(f": {whole}, {type_text(elem.type) if isinstance(elem, OfType) else ''}")
+
+
 # ---- arith.constant
 
 
@@ -299,11 +356,14 @@ READERS: dict[str, Callable[[Parser, Draft], None]] = {
     "=func": _read_func,
     "=call": _read_call,
     "=simt_launch": _read_simt_launch,
+    "=simt_section": _read_simt_section,
+    "=gep": _read_gep,
     "=constant": _read_constant,
     "=select": _read_select,
     "=scf.for": read_for,
     "=scf.if": read_if,
     "=scf.while": read_while,
+    "=region": read_region,
     "=strict_vecscope": _read_captures,
     "=memref.reinterpret_cast": read_reinterpret_cast,
     "=memref.subview": read_subview,
@@ -314,11 +374,14 @@ WRITERS: dict[str, Callable[[Line, Operation], None]] = {
     "=func": _write_func,
     "=call": _write_call,
     "=simt_launch": _write_simt_launch,
+    "=simt_section": _write_simt_section,
+    "=gep": _write_gep,
     "=constant": _write_constant,
     "=select": _write_select,
     "=scf.for": write_for,
     "=scf.if": write_if,
     "=scf.while": write_while,
+    "=region": write_region,
     "=strict_vecscope": _write_captures,
     "=memref.reinterpret_cast": write_reinterpret_cast,
     "=memref.subview": write_subview,

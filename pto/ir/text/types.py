@@ -236,7 +236,6 @@ def _plain(make: Callable[[], t.Type]) -> Callable[[str, str], t.Type]:
 
 # ---- tiles: `<vec, 16x64xf32, valid=8x8, pad=1>`, `<loc=vec, dtype=f32, rows=16, ...>`, and the
 # older `<32x64xf32, #pto.address_space<vec>>`
-
 _FIELDS = (
     "loc", "dtype", "rows", "cols", "v_row", "v_col",
     "valid", "blayout", "slayout", "fractal", "pad", "compact",
@@ -266,6 +265,19 @@ def _tile_buf(head: str, body: str) -> t.Type:
         compact=Compact(_number("compact", fields.get("compact", "0"))),
     )
     return t.TileBuf(elem, tile)
+
+
+def _multi_tile(head: str, body: str) -> t.Type:
+    """`<vec, 16x16xf16, count=2>`, or with a whole tile type before the count."""
+    parts = _split(body)
+    counts = [part for part in parts if part.replace(" ", "").startswith("count=")]
+    rest = [part for part in parts if part not in counts]
+    if len(counts) != 1:
+        raise fail("PTO-T038", "a multiple tile type needs count")
+    slot = parse_type(rest[0]) if rest[0].startswith("!") else _tile_buf(head, ", ".join(rest))
+    if not isinstance(slot, t.TileBuf):
+        raise fail("PTO-T031", f"a multiple tile holds tiles, not `{rest[0]}`")
+    return t.MultiTile(slot, _int(counts[0].partition("=")[2].strip(), "count"))
 
 
 def _tile_fields(parts: list[str]) -> dict[str, str]:
@@ -336,6 +348,9 @@ def _dim(text: str) -> int | None:
 _READERS: dict[str, Callable[[str, str], t.Type]] = {
     "!pto.ptr": _ptr,
     "!pto.tile_buf": _tile_buf,
+    "!pto.multi_tile_buf": _multi_tile,
+    "!pto.struct": lambda head, body: t.Struct(tuple(map(parse_type, _split(body)))),
+    "!llvm.ptr": lambda head, body: t.Opaque("!llvm.ptr"),
     "!pto.tensor_view": _view,
     "!pto.partition_tensor_view": _view,
     "!pto.tile_view": _view,  # the older name of a partition
@@ -414,6 +429,7 @@ _WRITERS: dict[type[t.Type], Callable[..., str]] = {
     t.Scalar: lambda x: x.name,
     t.Ptr: lambda x: f"!pto.ptr<{type_text(x.elem)}, {_POINTER_WORDS.get(x.space, x.space.value)}>",
     t.TileBuf: _tile_text,
+    t.MultiTile: lambda x: f"!pto.multi_tile_buf<{_tile_text(x.slot)}, count={x.count}>",
     t.View: lambda x: (
         f"!pto.{'partition_' if x.partition else ''}tensor_view"
         f"<{_shape_text(x.shape)}{x.elem.name}>"
@@ -427,6 +443,7 @@ _WRITERS: dict[type[t.Type], Callable[..., str]] = {
     t.PipeHandle: lambda x: "!pto.pipe",
     t.EventIdArray: lambda x: f"!pto.eventid_array<{x.size}>",
     t.LocalArray: lambda x: f"!pto.local_array<{_shape_text(x.shape)}{x.elem.name}>",
+    t.Struct: lambda x: f"!pto.struct<{', '.join(map(type_text, x.fields))}>",
     t.Async: lambda x: f"!pto.async_{x.what}",
     t.Vector: _vector_text,
     t.Function: _function_text,

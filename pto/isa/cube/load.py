@@ -9,6 +9,7 @@ from pto.isa.meaning.cube import factors as operands
 from pto.isa.meaning.cube import load as cube
 from pto.isa.meaning.memory import dma
 from pto.isa.memory.dma import BURST, LOOP, LOOPS, NBURST, listed, numbers
+from pto.isa.row.attributes import Int
 from pto.isa.row.instr import Attr, Family, instr, read, write
 from pto.isa.rules.buffer import LOOP_GROUPS, complete, same_width, within
 from pto.isa.rules.rule import Case, Rule
@@ -25,6 +26,58 @@ CUBE_MOVE = Family(
     pipe="MTE1",
     subject="source",
     cost="move",
+)
+
+# ---- a pattern in L1
+
+
+def _word_bits(case: Case) -> str | None:
+    attr = case.op.attrs.get("fill_word_bits")
+    bits = attr.value if isinstance(attr, Int) else None
+    return None if bits in (16, 32) else f"it is {bits}"
+
+
+def _fill_sizes(case: Case) -> str | None:
+    for name in ("repeat_times", "block_num_32b", "dst_gap_32b"):
+        number = case.number(name)
+        if number is not None and not 0 <= number <= _MOST_BLOCKS:
+            return f"{name} is {number}"
+    offset = case.number("byte_offset")
+    if offset is not None and (offset < 0 or offset % 32):
+        return f"byte_offset is {offset}"
+    return None
+
+
+_MOST_BLOCKS = 32767
+_FILL = ("repeat_times", "block_num_32b", "dst_gap_32b")
+instr(
+    "raw_fill_l1",
+    CUBE_MOVE,
+    "for r < repeat_times: block_num_32b blocks of 32 bytes get the words of raw_value, dst_gap_32b"
+    " blocks are left out",
+    body=cube.RAW_FILL_L1,
+    operands=(
+        write("dst", "l1 buffer"),
+        read("byte_offset", "i64"),
+        read("raw_value", "i32"),
+        *(read(name, "i64") for name in _FILL),
+    ),
+    attrs=(Attr("fill_word_bits", "int", required=True, meaning="16 or 32: of each word"),),
+    text="$dst , $byte_offset , $raw_value , " + " , ".join(f"${n}" for n in _FILL) + " {} : types",
+    pipe="MTE2",
+    subject="dst",
+    profiles="a5",
+    rules=(
+        Rule("word-bits", "PTO-T109", "expects fill_word_bits to be 16 or 32", _word_bits),
+        Rule(
+            "fill-sizes",
+            "PTO-S141",
+            f"expects blocks from 0 to {_MOST_BLOCKS} and an offset in whole blocks of 32 bytes",
+            _fill_sizes,
+        ),
+    ),
+    notes=("the pipe is that of other fills of L1; the page names none",),
+    cite="PTOAS docs/isa/micro-isa/16-cube-matmul.md:369",
 )
 
 # ---- global memory to L1, L1 to UB

@@ -5,6 +5,7 @@ None of these moves data. Windows on tiles are in `window.py`, views of global m
 
 from __future__ import annotations
 
+from pto.core.compact import Compact
 from pto.core.tile import TileType
 from pto.isa.handle.view import memref_of_rank, same_space
 from pto.isa.meaning.handle import memref
@@ -88,6 +89,7 @@ def _runtime_valid(case: Case) -> str | None:
 
 
 # Handles whose valid region this function owns; a caller's tile is passed by value.
+_MOST_SLOTS = 16
 _LOCAL = ("alloc_tile", "declare_tile", "bind_tile", "pointer_cast", "materialize_tile")
 _RENAMES = ("pto.bitcast", "pto.treshape")
 
@@ -163,6 +165,66 @@ ALLOC_TILE = instr(
     example="%t = pto.alloc_tile valid_row = %r valid_col = %c"
     " : !pto.tile_buf<vec, 16x64xf32, valid=?x?>",
     cite=(_MANUAL, f"{_VIEWS}/alloc-tile.md"),
+)
+MULTI = Family(
+    "multiple tiles",
+    "support",
+    "equal tiles of one buffer, one behind the other",
+    pipe="none",
+    cite="PTOAS docs/PTO_IR_manual.md:867",
+    subject="",
+    cost="free",
+)
+
+
+def _slots(case: Case) -> str | None:
+    type = case.type("result")
+    if not isinstance(type, t.MultiTile):
+        return None
+    if not 2 <= type.count <= _MOST_SLOTS:
+        return f"it has {type.count}"
+    compact = type.slot.tile.compact
+    return f"its tiles are {compact.name.lower()}" if compact is Compact.ROW_PLUS_ONE else None
+
+
+def _slot_fits(case: Case) -> str | None:
+    type, slot = case.type("source"), case.number("slot")
+    if not isinstance(type, t.MultiTile):
+        return None
+    if case.type("result") != type.slot:
+        return "it is of another type"
+    return None if slot is None or 0 <= slot < type.count else f"slot is {slot} of {type.count}"
+
+
+instr(
+    "alloc_multi_tile",
+    MULTI,
+    "result = count tiles of their own, at byte addr of their buffer or where the planner says",
+    body=meaning.ALLOC_MULTI,
+    traits=Traits(allocates="addr"),
+    operands=(read("addr?", "i64"), *VALID),
+    results=(Result("result", "multiple tile"),),
+    text="<| addr = $addr | valid_row = $valid_row | valid_col = $valid_col > {} : results",
+    rules=(
+        Rule(
+            "slots",
+            "PTO-S142",
+            f"expects 2 to {_MOST_SLOTS} tiles that lie close together",
+            _slots,
+        ),
+    ),
+    example="%t = pto.alloc_multi_tile : !pto.multi_tile_buf<vec, 16x16xf16, count=2>",
+)
+instr(
+    "multi_tile_get",
+    MULTI,
+    "result = tile number slot of source",
+    body=meaning.MULTI_GET,
+    traits=Traits(names_only=True),
+    operands=(read("source", "multiple tile"), read("slot", "index")),
+    results=(Result("result", "tile"),),
+    text="$source [ $slot ] {} : types(source) -> results",
+    rules=(Rule("slot-fits", "PTO-S142", "expects a tile of source as result", _slot_fits),),
 )
 instr(
     "declare_tile",

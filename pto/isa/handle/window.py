@@ -140,7 +140,7 @@ SUBVIEW = instr(
     " : types(source) <? -> results >",
     rules=(
         Rule("both-valid", "PTO-S076", "expects valid_row and valid_col together", _both_valid),
-        valid_in("result", 1),
+        valid_in("result", 0),
         Rule(
             "valid-as-written",
             "PTO-S072",

@@ -148,10 +148,10 @@ class Together:
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """Work items run the function that `callee` names. `sizes`: the first three operands say how
-    many, else the numbers that were stored before do."""
+    """Work items run the function that `callee` names, or the body of the operation. How many:
+    the first three operands say it, attributes, or numbers that were stored before."""
 
-    sizes: bool
+    sizes: Literal["operands", "attributes", "stored"]
 
 
 class Blocked:

@@ -27,7 +27,7 @@ POINT_TO_POINT = Family(
     text="( $dst , $src , buf( $ping <? , $pong > ) : types ) {}",
     pipe="MTE3",
     rules=(
-        static_shape("dst", "src"),
+        static_shape("dst", "src", open=True),
         same_view_shape("dst", "src"),
         same_dtype("ping", "src", "dst"),
         in_role("ping", "vec"),

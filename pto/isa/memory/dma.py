@@ -91,8 +91,15 @@ instr(
     "for each loop, r < n_burst: copy len_burst bytes from source + r*nburst_src_stride to"
     " destination + r*nburst_dst_stride",
     body=dma.MTE_UB_GM,
-    operands=(read("source", "ub buffer"), write("destination", "gm buffer"), *BURST, *LOOP),
-    text=f"$source , $destination , $len_burst {NBURST} {LOOPS} {{}} : types",
+    operands=(
+        read("source", "ub buffer"),
+        write("destination", "gm buffer"),
+        *BURST,
+        *numbers("l2_cache_ctl?"),
+        *LOOP,
+    ),
+    text=f"$source , $destination , $len_burst {NBURST} <? l2_cache_ctl ( $l2_cache_ctl ) >"
+    f" {LOOPS} {{}} : types",
     pipe="MTE3",
     rules=(
         LOOP_GROUPS,

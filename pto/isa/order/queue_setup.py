@@ -13,7 +13,7 @@ from pto.isa.row.attributes import Bool, Int
 from pto.isa.row.instr import Attr, Family, Result, instr, read
 from pto.isa.row.order import Open, Slots
 from pto.isa.row.traits import Traits
-from pto.isa.rules.rule import Case, Rule, attr_at_least, attr_in, on
+from pto.isa.rules.rule import Case, Rule, attr_at_least, attr_in
 from pto.target.npu import CROSS_CORE_IDS
 
 _TD = "PTOAS include/PTO/IR/PTOOps.td"
@@ -72,10 +72,6 @@ def _slot_holds_tensor(case: Case) -> str | None:
             return None
         size *= dim
     return None if slot in (size, 2 * size) else f"the slot has {slot} bytes, the tensor {size}"
-
-
-def _no_global_queue(case: Case) -> str | None:
-    return "gm_slot_tensor is given" if case.op.group("gm_slot_tensor") else None
 
 
 def _global_has_no_slots(case: Case) -> str | None:
@@ -170,15 +166,6 @@ SETUP = Family(
             "PTO-S079",
             "expects both consumer buffers, or gm_slot_tensor alone",
             _belong_together,
-        ),
-        on(
-            "a5",
-            Rule(
-                "no-global-queue",
-                "PTO-X072",
-                "expects a queue through local buffers: global ones are a2a3's",
-                _no_global_queue,
-            ),
         ),
         Rule(
             "slot-holds-tensor",

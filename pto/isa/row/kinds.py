@@ -74,6 +74,7 @@ def _named(*names: str) -> Callable[[t.Type], bool]:
 
 KINDS: dict[str, Kind] = {
     "tile": Kind("a tile", _is_tile),
+    "multiple tile": Kind("a multiple tile", _is(t.MultiTile)),
     "view": Kind("a view of global memory", _is_view),
     "tile or view": Kind("a tile or a view of global memory", lambda x: _is_tile(x) or _is_view(x)),
     "tile or scalar": Kind("a tile or a scalar", lambda x: _is_tile(x) or isinstance(x, t.Scalar)),
@@ -123,6 +124,7 @@ KINDS: dict[str, Kind] = {
     "align": Kind("an alignment state", _is(t.Align)),
     "pipe": Kind("a pipe handle", _is(t.PipeHandle)),
     "event ids": Kind("an event id array", _is(t.EventIdArray)),
+    "struct": Kind("a struct", _is(t.Struct)),
     "local array": Kind("a local array", _is(t.LocalArray)),
     "async": Kind("an async session or event", _is(t.Async)),
     "any": Kind("any value", lambda _: True),

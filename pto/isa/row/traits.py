@@ -20,6 +20,7 @@ class Control(Enum):
     FOR = auto()  # a counted loop: bounds, then carried values
     WHILE = auto()  # a loop with a region that tests and a region that is repeated
     IF = auto()
+    REGION = auto()  # its body runs once, and hands on values
     SCOPE = auto()  # a vector scope: its body is one launch of the vector unit
     SECTION = auto()  # its body runs on one side of a core: the trait `side`
     RETURN = auto()  # ends a function

@@ -80,6 +80,15 @@ class TileBuf(Type):
 
 
 @dataclass(frozen=True, slots=True)
+class MultiTile(Type):
+    """`!pto.multi_tile_buf<vec, 16x16xf16, count=2>`: equal tiles, one behind the other."""
+
+    kind: ClassVar[str] = "multiple tile"
+    slot: TileBuf
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
 class View(Type):
     """`!pto.tensor_view` (whole) or `!pto.partition_tensor_view` (a window): a descriptor of GM."""
 
@@ -169,6 +178,14 @@ class LocalArray(Type):
     kind: ClassVar[str] = "local array"
     shape: tuple[int, ...]
     elem: Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class Struct(Type):
+    """`!pto.struct<f32, !pto.struct<i8>>`: a record of the scalar unit."""
+
+    kind: ClassVar[str] = "struct"
+    fields: tuple[Type, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from pto.isa.row import types as t
 from pto.isa.row.attributes import Int
 from pto.isa.rules.rule import Case, Rule, listing
@@ -108,6 +110,18 @@ def _launch(case: Case) -> str | None:
 
 LAUNCH_SIZE = Rule(
     "launch-size", "PTO-S095", f"expects a launch of 1 to {MAX_ITEMS} work items", _launch
+)
+
+
+def _section(case: Case) -> str | None:
+    found = [case.op.attrs.get(f"dim{d}") for d in "XYZ"]
+    sizes = [a.value if isinstance(a, Int) else 0 for a in found]
+    fits = min(sizes) >= 1 and math.prod(sizes) <= MAX_ITEMS
+    return None if fits else f"it is {' x '.join(map(str, sizes))}"
+
+
+SECTION_SIZE = Rule(
+    "section-size", "PTO-S095", f"expects a launch of 1 to {MAX_ITEMS} work items", _section
 )
 
 

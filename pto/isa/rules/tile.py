@@ -137,7 +137,7 @@ def high_precision_of(name: str, allowed: str) -> Rule:
 def one_valid(name: str, axis: Literal["row", "column"]) -> Rule:
     def test(case: Case) -> str | None:
         tile = case.tile(name)
-        extent = None if tile is None else tile.valid[axis == "column"]
+        extent = None if tile is None or 0 in tile.valid else tile.valid[axis == "column"]
         return None if extent in (None, 1) else f"it has {extent}"
 
     return Rule(f"one-valid-{axis}", "PTO-S051", f"expects {name} to have one valid {axis}", test)

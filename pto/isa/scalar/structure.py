@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from pto.isa.meaning.handle import memref
 from pto.isa.meaning.scalar.arith import SCALAR
-from pto.isa.meaning.simt.math import BITS
+from pto.isa.meaning.simt.math import BITS, PICK
+from pto.isa.meaning.simt.memory import OWN_ARRAY, OWN_ELEMENT, OWN_LOAD, OWN_STORE
 from pto.isa.row.instr import Attr, Family, Result, instr, read
 from pto.isa.row.traits import Control, Traits
 from pto.isa.rules.rule import Case, Rule
@@ -130,6 +131,32 @@ YIELD = instr(
     operands=(read("results*", "any"),),
     text="{} <? $results* : types >",
 )
+instr(
+    "execute_region",
+    SCF,
+    "run the body once; its values are the results",
+    body=Control.REGION,
+    text="=region",
+    example="%r = scf.execute_region -> (i32) { .. }",
+)
+FUSED = Family("fused groups", "support", "operations a compiler has put together", pipe="none")
+instr(
+    "fusion_region",
+    FUSED,
+    "run the body once; the tiles it hands on live longer",
+    body=Control.REGION,
+    text="=region",
+    example="%t = pto.fusion_region { .. } : !pto.tile_buf<vec, 16x16xf16>",
+    cite="PTOAS include/PTO/IR/PTOOps.td:1586",
+)
+instr(
+    "yield",
+    FUSED,
+    "hand values to the region around",
+    body=Control.YIELD,
+    operands=(read("results*", "any"),),
+    text="<? ( $results* ) : ( types ) -> ( ) >",
+)
 
 instr(
     "alloc",
@@ -236,3 +263,54 @@ for _name in ("bitcast", "inttoptr"):
         results=(Result("res", "any"),),
         text="$arg {} : types to results",
     )
+
+
+# ---- arrays of one work item
+
+_ELEMENT = Attr("elem_type", "type", required=True, meaning="what it counts in")
+instr(
+    "alloca",
+    LLVM,
+    "res = an array of length elements, one for each work item",
+    body=OWN_ARRAY,
+    operands=(read("length", "int"),),
+    results=(Result("res", "any"),),
+    attrs=(_ELEMENT,),
+    text="$length x @elem_type {} : ( types ) -> results",
+)
+instr(
+    "getelementptr",
+    LLVM,
+    "res = base moved by index elements",
+    body=OWN_ELEMENT,
+    operands=(read("base", "any"), read("index", "int")),
+    results=(Result("res", "any"),),
+    attrs=(_ELEMENT,),
+    text="=gep",
+)
+instr(
+    "load",
+    LLVM,
+    "value = the element at ptr",
+    body=OWN_LOAD,
+    operands=(read("ptr", "any"),),
+    results=(Result("value", "number"),),
+    text="$ptr {} : types -> results",
+)
+instr(
+    "store",
+    LLVM,
+    "the element at ptr becomes value",
+    body=OWN_STORE,
+    operands=(read("ptr", "any"), read("value", "number")),
+    text="$value , $ptr {} : types(value,ptr)",
+)
+instr(
+    "extractelement",
+    LLVM,
+    "res = element index of vector",
+    body=PICK,
+    operands=(read("vector", "number"), read("index", "int")),
+    results=(Result("res", "number", "elem"),),
+    text="$vector [ $index : types(index) ] {} : types(vector)",
+)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from pto.isa.meaning.scalar import arrays
 from pto.isa.meaning.scalar import unit as meaning
+from pto.isa.meaning.scalar.unit import field_at, path_of
 from pto.isa.meaning.vector.sort import GET_VMS4_SR
 from pto.isa.row import types as t
 from pto.isa.row.instr import Attr, Family, Result, instr, read, rows, update
@@ -244,3 +246,86 @@ instr(
     cite=(_MANUAL, _TD),
 )
 instr("trap", DEBUG, "stop with an error", body=meaning.TRAP, cite=(_MANUAL, _TD))
+
+
+# ---- records
+
+_RECORD = Family(
+    "records",
+    "scalar",
+    "numbers kept together by the scalar unit",
+    pipe="S",
+    subject="",
+    cost="scalar",
+    cite="PTOAS docs/PTO_IR_manual.md:10646",
+)
+_PATH = (Attr("path", "any", required=True, meaning="the field, from the outside in"),)
+
+
+def _fields(case: Case) -> str | None:
+    """Numbers of 8 to 64 bits, or records of such."""
+    waiting = [case.op.results[0].type]
+    while waiting:
+        type = waiting.pop()
+        if isinstance(type, t.Struct):
+            waiting += type.fields
+            if not type.fields:
+                return "a record is empty"
+        elif not isinstance(type, t.Scalar) or type.dtype is None or type.dtype.bits < 8:
+            return f"a field is {type.kind}"
+    return None
+
+
+def _escapes(case: Case) -> str | None:
+    here: Any = case.op
+    case.asked_makers = True  # it is not its types alone that count
+    record = here.results[0]
+    for op in here.parent_op.walk() if here.parent else ():
+        uses = any(v is record for v in op.operands)
+        if uses and op.row is not None and op.row.family is not _RECORD:
+            return f"'{op.name}' op takes it"
+    return None
+
+
+def _field(case: Case) -> str | None:
+    found = field_at(case.type("s"), path_of(case))
+    value = case.type("value")
+    if found is None or isinstance(found, t.Struct):
+        return "the path leads to no number"
+    return None if found == value else "value is of another type"
+
+
+_FIELD = Rule("field", "PTO-T110", "expects the type of the field that path names", _field)
+instr(
+    "declare_struct",
+    _RECORD,
+    "s = a record of zeros",
+    body=meaning.STRUCT,
+    results=(Result("s", "struct"),),
+    text="{} -> results",
+    rules=(
+        Rule("fields", "PTO-T110", "expects fields of 8 to 64 bits", _fields),
+        Rule("stays", "PTO-T110", "expects a record that stays where it is declared", _escapes),
+    ),
+)
+instr(
+    "struct_get",
+    _RECORD,
+    "value = the field at path",
+    body=meaning.STRUCT_GET,
+    operands=(read("s", "struct"),),
+    results=(Result("value", "element"),),
+    attrs=_PATH,
+    text="$s @path {} : types -> results",
+    rules=(_FIELD,),
+)
+instr(
+    "struct_set",
+    _RECORD,
+    "the field at path becomes value",
+    body=meaning.STRUCT_SET,
+    operands=(update("s", "struct"), read("value", "element")),
+    attrs=_PATH,
+    text="$s @path , $value {} : types",
+    rules=(_FIELD,),
+)

@@ -13,6 +13,7 @@ from pto.isa.rules.simt import (
     FLOAT_HAS_NO_SIGN,
     INT_NEEDS_SIGN,
     LAUNCH_SIZE,
+    SECTION_SIZE,
     same_type,
     slot_fits,
     value_in,
@@ -69,6 +70,20 @@ SIMT_LAUNCH = instr(
     text="=simt_launch",
     rules=(LAUNCH_SIZE,),
     example="pto.simt_launch @body<<<%x, %y, %z>>>(%out) : (!pto.ptr<i32, ub>) -> ()",
+)
+
+SIMT_SECTION = instr(
+    "section.simt",
+    LAUNCH,
+    "dimX * dimY * dimZ work items run the body; it sees the values around it",
+    body=meaning.SECTION,
+    attrs=tuple(
+        Attr(f"dim{d}", "int", required=True, meaning=f"work items in {d.lower()}") for d in "XYZ"
+    ),
+    text="=simt_section",
+    rules=(SECTION_SIZE,),
+    example="pto.section.simt<<<32, 1, 1>>> { .. }",
+    cite="PTOAS include/PTO/IR/PTOOps.td:1562",
 )
 
 # ---- queries

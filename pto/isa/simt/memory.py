@@ -12,9 +12,9 @@ ACCESS = simt_family("simt memory", "one element, by one work item")
 ATOMIC = simt_family("simt atomic", "read, change and write in one step; the old value is given")
 
 _VALUE = (Result("value", "number"),)
-_CACHED_VALUE = (Result("value", "element"),)
+_CACHED_VALUE = (Result("value", "number"),)
 _STORED = element_of("value", "ptr")
-_CACHED = "i8 u8 i16 u16 i32 u32 i64 u64 f16 bf16 f32 f64"
+_CACHED = "i8 u8 i16 u16 i32 u32 i64 u64 f16 bf16 f32 f64 f8e4m3 f8e5m2 hifloat8"
 _L1 = Attr("l1cache", "l1cache", default="cache", meaning="path of the access; not its value")
 _LOAD_L2 = Attr("l2cache", "ld_l2cache", default="nmfv", meaning="what L2 does with the line")
 _STORE_L2 = Attr("l2cache", "st_l2cache", default="nmfv", meaning="what L2 does with the line")
@@ -56,7 +56,7 @@ instr(
     ACCESS,
     "ptr[offset] = value in global memory, with cache hints",
     body=meaning.STORE,
-    operands=(write("ptr", "gm pointer"), read("offset", "index"), read("value", "element")),
+    operands=(write("ptr", "gm pointer"), read("offset", "index"), read("value", "number")),
     attrs=(_L1, _STORE_L2),
     text=f"$value , $ptr [ $offset ] {_CACHE} {{}} : types(ptr,value)",
     a5=_CACHED,

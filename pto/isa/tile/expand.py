@@ -101,16 +101,17 @@ def _covers(tile: TileType, dst: TileType) -> bool:
 
 
 def _carries(tile: TileType, dst: TileType) -> bool:
-    """One value per row: a column, or a 32-byte block that repeats it."""
+    """One value per row: a column, however it lies, or a 32-byte block that repeats it."""
     if None not in (tile.valid[0], dst.valid[0]) and tile.valid[0] != dst.valid[0]:
         return False
     block = BLOCK_BYTE_SIZE // tile.itemsize
-    return tile.valid[1] in (None, block if tile.layout.blayout.value == "row_major" else 1)
+    repeats = tile.valid[1] == block and tile.layout.blayout.value == "row_major"
+    return repeats or tile.valid[1] in (None, 1)
 
 
 def _row_operands_test(case: Case) -> str | None:
     src0, src1, dst = (case.tile(name) for name in ("src0", "src1", "dst"))
-    if src0 is None or src1 is None or dst is None:
+    if src0 is None or src1 is None or dst is None or 0 in dst.valid:
         return None
     if any(_covers(a, dst) and _carries(b, dst) for a, b in ((src0, src1), (src1, src0))):
         return None

@@ -11,6 +11,7 @@ from pto.isa.rules.rule import (
     Rule,
     all_in,
     attr_in,
+    dims,
     dtype_in,
     on,
     row_major,
@@ -88,6 +89,7 @@ def _dense(name: str) -> Rule:
     return Rule("dense", "PTO-S059", f"expects every column of {name} to be valid", test)
 
 
+_AXIS = Attr("axis", "str", ("row", "col"), meaning="of the mask form: along rows or columns")
 GATHER = Family(
     "gather",
     "tile",
@@ -102,11 +104,12 @@ GATHER = Family(
     ),
     attrs=(
         Attr("maskPattern", "mask_pattern", meaning="read right to left: P0001 is j % 4 == 0"),
+        _AXIS,
         Attr("cmpMode", "cmp", default="eq", meaning="eq or gt"),
         Attr("offset", "i32", default=0, meaning="added to the indices of the compare form"),
     ),
     text="ins( $src <? , $indices > <? , $kValue > <? , $tmp >"
-    " <? , { maskPattern = @maskPattern } > : types ) outs( $outs ) {}",
+    " <? , { maskPattern = @maskPattern } > : types <? , @axis > ) outs( $outs ) {}",
     pipe="V",
     subject="src",
     cost="gather",
@@ -237,23 +240,57 @@ def _scatter_index_test(case: Case) -> str | None:
     return f"indexes is {index.name}, src is {src.name}"
 
 
+def _one_way(case: Case) -> str | None:
+    ways = bool(case.op.group("indexes")), case.word("maskPattern") is not None
+    if ways[0] is not ways[1]:
+        axis = ways[0] and case.word("axis") is not None
+        return "axis is given with indexes" if axis else None
+    return "both are given" if ways[0] else "neither is given"
+
+
+def _spread_size(case: Case) -> str | None:
+    word, src, dst = case.word("maskPattern"), case.tile("src"), case.tile("dst")
+    if word is None or src is None or dst is None:
+        return None
+    times = {1: 4, 2: 2, 4: 1}[word.count("1")]
+    factors = (times, 1) if case.word("axis") == "col" else (1, times)
+    for have, wanted, factor in zip(dst.valid, src.valid, factors, strict=True):
+        if have is not None and wanted is not None and have != wanted * factor:
+            return f"src is {dims(*src.valid)}, dst {dims(*dst.valid)}, the pattern spreads {times}"
+    return None
+
+
 instr(
     "tscatter",
     Family(
         "scatter",
         "tile",
         "elements to places that indexes name",
-        operands=(read("src"), read("indexes"), write("dst")),
+        operands=(read("src"), read("indexes?"), write("dst")),
+        attrs=(
+            Attr("maskPattern", "mask_pattern", meaning="read right to left: P0001 is j % 4 == 0"),
+            _AXIS,
+        ),
+        text="ins( $src <? , $indexes > <? , { maskPattern = @maskPattern } > : types"
+        " <? , @axis > ) outs( $outs ) {}",
         pipe="V",
         rules=VECTOR_UNIT,
         cost="gather",
     ),
-    "flat(dst)[indexes[i,j]] = src[i,j] over indexes' valid region; the last writer wins",
+    "flat(dst)[indexes[i,j]] = src[i,j] over indexes' valid region; the last writer wins; mask: the"
+    " places that the pattern picks get src, those between zeros",
     body=meaning.SCATTER,
     a2a3=_PLAIN,
     a5="i8 u8 i16 u16 i32 u32 i64 u64 f16 bf16 f32",
     rules=(
         same_dtype("src", "dst"),
+        Rule("scatter-form", "PTO-S055", "expects either indexes or maskPattern", _one_way),
+        Rule(
+            "scatter-size",
+            "PTO-S058",
+            "expects a dst as many times as large as the pattern spreads",
+            _spread_size,
+        ),
         on("cpu", dtype_in("indexes", "i8 u8 i16 u16 i32 u32 i64 u64")),
         on(
             NPU,
@@ -274,7 +311,6 @@ instr(
         "a2a3 and a5 write zeros to the whole of dst first; the CPU simulator keeps it",
         "an index outside dst is an error here; nothing checks it there",
         "on a2a3 PTOAS gives it the scalar pipe, on a5 the vector pipe",
-        "the mask form (spread by a pattern) exists in C++ only",
     ),
     cxx="TSCATTER dst src indexes | TSCATTER dst src",
 )

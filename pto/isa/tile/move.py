@@ -5,7 +5,14 @@ from __future__ import annotations
 from pto.isa.meaning.tile import move
 from pto.isa.row.instr import INS_OUTS, Attr, Family, PipeBy, Result, instr, read, write
 from pto.isa.row.traits import Region, Traits
-from pto.isa.rules.global_memory import atomic_store, enough, flat, gm_layout, same_count
+from pto.isa.rules.global_memory import (
+    atomic_store,
+    enough,
+    flat,
+    gm_layout,
+    same_count,
+    same_count_scaled,
+)
 from pto.isa.rules.paths import (
     ACC_TO_VEC,
     CUBE_A2A3,
@@ -193,6 +200,7 @@ instr(
         on("a5", in_role("src", "vec", "acc")),
         *_STORE_RULES,
         same_count("src", "dst"),
+        same_count_scaled("src", "dst"),
         on(NPU, in_role("fp", "scaling")),
         on("a2a3", acc_types(_ACC_STORE, _STORED_A2A3)),
         on("a5", acc_types(_ACC_STORE, SCALED_A5)),

@@ -65,6 +65,8 @@ class Reader:
         if op.control is Control.SECTION:
             if self.side in (None, op.side()):
                 yield from self.region(op.regions[0])
+        elif op.control is Control.REGION:
+            yield from self.region(op.regions[0])
         elif op.control is Control.IF:
             arms = [self.region(r) for r in op.regions]
             if any(arms):

@@ -109,6 +109,27 @@ def _if(c: Compiler, op: Operation) -> Made:
     return step, gen if can_wait else None
 
 
+def _region(c: Compiler, op: Operation) -> Made:
+    body = c.block(op.regions[0])
+    body.drop_end()
+    yielded, outs = c.slots(op.regions[0].block.ops[-1].operands), c.slots(op.results)
+
+    def finish(regs: Regs) -> None:
+        values = [regs[i] for i in yielded]
+        for to, value in zip(outs, values, strict=True):
+            regs[to] = value
+
+    def step(core: Core, regs: Regs) -> None:
+        body.run(core, regs)
+        finish(regs)
+
+    def gen(core: Core, regs: Regs) -> Waits:
+        yield from body.gen(core, regs)
+        finish(regs)
+
+    return step, gen if body.waits else None
+
+
 def _while(c: Compiler, op: Operation) -> Made:
     before_region, after_region = op.regions
     inits, outs = c.slots(op.operands), c.slots(op.results)
@@ -231,6 +252,7 @@ def _nothing(c: Compiler, op: Operation) -> Made:
 CONTROL: dict[Control, Callable[[Compiler, Operation], Made | None]] = {
     Control.FOR: _for,
     Control.IF: _if,
+    Control.REGION: _region,
     Control.WHILE: _while,
     Control.YIELD: _nothing,
     Control.CONDITION: _nothing,

@@ -4,8 +4,7 @@ those that take it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, MutableMapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,100 +16,25 @@ from pto.ir.graph import Operation, Region, Value
 from pto.isa.meaning import Do, Known, Lane, Launch, Together
 from pto.isa.meaning.handle.view import ADD_POINTER, pointer_to
 from pto.isa.meaning.scalar.arith import kind_of
-from pto.isa.meaning.simt.items import Ints, Pointers, Size, Values
+from pto.isa.meaning.simt.items import Pointers, Size
 from pto.isa.meaning.simt.launch import STORED
-from pto.isa.meaning.simt.memory import moved
+from pto.isa.meaning.simt.memory import Own, moved
 from pto.isa.row import types as t
+from pto.isa.row.attributes import Int
 from pto.isa.row.traits import Control
 from pto.isa.rules.rule import Case
 from pto.isa.rules.simt import MAX_ITEMS
 from pto.run.machine.core import Core
 from pto.run.reference.code import Regs, Step, located
 from pto.run.reference.control import require_step
+from pto.run.reference.group import Frame, Group
 from pto.verify.operation import constant
 
 if TYPE_CHECKING:
     from pto.run.reference.compile import Compiler
 
 KEPT = "simt slots"  # a register of the core
-Frame = dict[int, Any]  # by id of a value
-Do_ = Callable[["Group", Frame], None]
-
-
-@dataclass(slots=True)
-class Group:
-    """Items that are at the same place of the program; `Items` of the meanings."""
-
-    core: Core
-    size: Size
-    active: Ints
-    kept: MutableMapping[int, Values] = field(default_factory=dict[int, Values])
-    watch: Any = None  # a `Conflicts`, where somebody looks for them
-    op: Operation | None = None
-    ticks: list[int] = field(default_factory=lambda: [0])  # of the whole launch
-
-    def of(self, active: Ints) -> Group:
-        return Group(self.core, self.size, active, self.kept, self.watch, ticks=self.ticks)
-
-    def clock(self) -> int:
-        return self.ticks[0]
-
-    def meet(self) -> None:
-        missing = self.size.items - self.active.size
-        if missing:
-            raise fail(
-                "PTO-D115",
-                f"{self.active.size} of {self.size.items} work items come to this barrier:"
-                f" {missing} took another way",
-            )
-        if self.watch is not None:
-            self.watch.meet()
-
-    def touches(self, at: Pointers, nbytes: int, *, writes: bool, atomic: bool = False) -> None:
-        if self.watch is not None:
-            self.watch.touch(self, at, nbytes, writes, atomic)
-
-    def look(self) -> None:
-        """Loops let a limit of time be noticed."""
-        if self.core.cluster.limit is not None:
-            self.core.cluster.limit.look(self.core.name)
-
-    # ---- values of all items, and of the active ones
-
-    def taken(self, value: Any) -> Any:
-        """A value as the active items see it."""
-        if isinstance(value, Pointers):
-            return Pointers(value.memory, value.addresses[self.active], value.dtype)
-        if isinstance(value, np.ndarray):
-            return value[self.active]
-        return value
-
-    def put(self, frame: Frame, to: object, found: Any) -> None:
-        frame[id(to)] = self.spread(found)
-
-    def spread(self, found: Any) -> Any:
-        """What the active items found, at their places among all."""
-        if isinstance(found, Pointers):
-            return Pointers(found.memory, self.spread(found.addresses), found.dtype)
-        if not isinstance(found, np.ndarray):
-            return found
-        if self.active.size == self.size.items:
-            return found
-        full = np.zeros((self.size.items, *found.shape[1:]), found.dtype)
-        full[self.active] = found
-        return full
-
-    def merged(self, old: Any, new: Any) -> Any:
-        """The new value where items are active, else the old one."""
-        if isinstance(new, Pointers) and isinstance(old, Pointers):
-            if new.memory is not old.memory:
-                raise fail("PTO-M116", "work items point into different memories")
-            return Pointers(new.memory, self.merged(old.addresses, new.addresses), new.dtype)
-        if not isinstance(new, np.ndarray) or not isinstance(old, np.ndarray):
-            return new
-        full = old.copy()
-        full[self.active] = new[self.active]
-        return full
+Do_ = Callable[[Group, Frame], None]
 
 
 # ---- launches
@@ -118,14 +42,14 @@ class Group:
 
 def launch(c: Compiler, op: Operation, body: Launch) -> Step:
     """The step of an operation that starts work items."""
-    callee = c.callee(op)
-    program = Program(c, callee)
-    ins = c.slots(op.operands)
+    program = _Section(c, op) if op.regions else Program(c, c.callee(op))
+    ins = c.slots(program.captured if isinstance(program, _Section) else op.operands)
+    written = _written_size(op) if body.sizes == "attributes" else None
 
     def step(core: Core, regs: Regs) -> None:
         values = [regs[i] for i in ins]
-        size = core.registers.get(STORED)
-        if body.sizes:
+        size = written or core.registers.get(STORED)
+        if body.sizes == "operands":
             size, values = Size(*values[:3]), values[3:]
         if size is None:
             raise fail("PTO-S095", "no launch size was stored before this call")
@@ -145,6 +69,9 @@ def launch(c: Compiler, op: Operation, body: Launch) -> Step:
 def everywhere(value: Any, type: t.Type, size: Size) -> Any:
     """One value, for every item."""
     value = pointer_to(value)
+    if isinstance(value, Own):
+        addresses = np.arange(size.items) * value.nbytes + value.address
+        return Pointers(value.memory, addresses, None)
     if isinstance(value, Pointer):
         addresses = np.full(size.items, value.address, np.int64)
         return Pointers(value.memory, addresses, value.dtype)
@@ -183,6 +110,26 @@ class Program:
         frame: Frame = {id(a): v for a, v in zip(self.args, values, strict=True)}
         self._body.run(group, frame)
         return [frame[id(v)] for v in self._results]
+
+
+class _Section:
+    """The body of an operation, which sees values around it."""
+
+    def __init__(self, c: Compiler, op: Operation) -> None:
+        region = op.regions[0]
+        inside = {id(r) for inner in op.walk() for r in inner.results}
+        inside |= {id(a) for o in op.walk() for r in o.regions for b in r.blocks for a in b.args}
+        used = {id(v): v for inner in op.walk() for v in inner.operands}
+        self.captured = self.args = [v for key, v in used.items() if key not in inside]
+        self._body = _Body(c, region)
+
+    def call(self, group: Group, values: Sequence[Any]) -> None:
+        self._body.run(group, {id(a): v for a, v in zip(self.args, values, strict=True)})
+
+
+def _written_size(op: Operation) -> Size:
+    found = [op.attrs[f"dim{d}"] for d in "XYZ"]
+    return Size(*(a.value if isinstance(a, Int) else 0 for a in found))
 
 
 class _Body:

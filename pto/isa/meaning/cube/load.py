@@ -22,6 +22,7 @@ from pto.isa.meaning.machine import Machine
 from pto.isa.meaning.memory import burst, registers
 from pto.isa.meaning.memory.burst import Loop, Side
 from pto.isa.meaning.memory.dma import element, gapped, listed, register_loops
+from pto.isa.row.attributes import Int
 from pto.isa.rules.rule import Case
 
 PARAMETER_UNIT: Final = 64  # bytes: burst unit of the fixpipe buffer
@@ -280,3 +281,27 @@ MTE_L1_BT = Do(_mte_l1_bt)
 COPY_CBUF_TO_BT = Do(_copy_cbuf_to_bt)
 MTE_L1_FB = Do(_mte_l1_fb)
 COPY_CBUF_TO_FBUF = Do(_copy_cbuf_to_fbuf)
+
+
+# ---- a pattern in L1
+
+
+def _raw_fill(case: Case) -> Callable[..., None]:
+    attr = case.op.attrs["fill_word_bits"]
+    word = np.dtype(f"u{attr.value // 8}" if isinstance(attr, Int) else "u4")
+    mask = (1 << 8 * word.itemsize) - 1
+
+    def fill(
+        core: Machine, dst: Pointer, offset: int, value: int, times: int, blocks: int, gap: int
+    ) -> None:
+        if offset < 0 or (dst.address + offset) % BLOCK_BYTE_SIZE:
+            raise fail("PTO-S141", f"the fill begins at {dst.address + offset:#x}")
+        run = np.full(blocks * BLOCK_BYTE_SIZE // word.itemsize, value & mask, word)
+        for turn in range(times):
+            start = offset + turn * (blocks + gap) * BLOCK_BYTE_SIZE
+            dst.bytes(start, run.nbytes)[:] = run.view(np.uint8)
+
+    return fill
+
+
+RAW_FILL_L1 = Do(_raw_fill)

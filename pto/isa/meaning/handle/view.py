@@ -197,6 +197,32 @@ def _alloc(case: Case) -> Callable[..., Tile]:
     return alloc
 
 
+def _alloc_multi(case: Case) -> Callable[..., Tile]:
+    """The first tile stands for all: the others follow at the distance of a tile's bytes."""
+    found, op = _result(case), case.op
+    type = tile_type(found.slot if isinstance(found, t.MultiTile) else found)
+
+    def alloc(core: Machine, address: int | None, rows: int | None, cols: int | None) -> Tile:
+        start = core.place(op) if address is None else address
+        region = valid_region(type, rows, cols)
+        return Tile(type, core.memory(type.role.space), start, region)
+
+    return alloc
+
+
+def _multi_get(case: Case) -> Callable[..., Tile]:
+    source = case.type("source")
+    count = source.count if isinstance(source, t.MultiTile) else 0
+
+    def get(core: Machine, first: Tile, slot: int) -> Tile:
+        if not 0 <= slot < count:
+            raise fail("PTO-S142", f"slot {slot} of a multiple tile of {count}")
+        start = first.address + slot * first.type.nbytes
+        return Tile(first.type, first.memory, start, first.get_valid())
+
+    return get
+
+
 def _set_valid(core: Machine, tile: Tile, rows: int, cols: int) -> None:
     tile.set_valid(rows, cols)
 
@@ -229,6 +255,8 @@ def _moved(case: Case) -> Callable[..., Tile]:
 
 
 ALLOC_TILE = Do(_alloc)
+ALLOC_MULTI = Do(_alloc_multi)
+MULTI_GET = Do(_multi_get)
 SET_VALID = do(_set_valid)
 VALID_ROWS = do(lambda core, tile: tile.get_valid()[0])
 VALID_COLS = do(lambda core, tile: tile.get_valid()[1])

@@ -147,7 +147,8 @@ def _mte_ub_gm(case: Case) -> Callable[..., None]:
     name, step = case.row.name, case.profile.alignment.dma
 
     def run(core: Machine, src: Pointer, dst: Pointer, width: int, *operands: Any) -> None:
-        loops = listed(*operands)
+        *burst_of, _, counts, sources, targets = operands  # between them, a hint to the cache
+        loops = listed(*burst_of, counts, sources, targets)
         burst.aligned(name, src, step, burst.turned(loops))
         _stored(core, name, src, dst, width, loops)
 

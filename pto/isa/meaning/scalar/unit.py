@@ -18,7 +18,7 @@ from pto.isa.meaning.memory import registers
 from pto.isa.meaning.scalar.arith import bits_of, from_bits, to_bits
 from pto.isa.meaning.tile.mover import Mover
 from pto.isa.row import types as t
-from pto.isa.row.attributes import Str
+from pto.isa.row.attributes import Array, Int, Str
 from pto.isa.rules.rule import Case
 
 BLOCK_INDEX = do(lambda core: core.block)
@@ -57,6 +57,56 @@ def _store(case: Case) -> Callable[..., None]:
 
 LOAD_SCALAR = Do(_load)
 STORE_SCALAR = Do(_store)
+
+# ---- records of the scalar unit
+
+
+def _blank(type: t.Type) -> Any:
+    if isinstance(type, t.Struct):
+        return [_blank(field) for field in type.fields]
+    return from_bits(type, 0)
+
+
+def path_of(case: Case) -> list[int]:
+    attr = case.op.attrs.get("path")
+    items = attr.items if isinstance(attr, Array) else ()
+    return [item.value for item in items if isinstance(item, Int)]
+
+
+def field_at(type: t.Type | None, path: list[int]) -> t.Type | None:
+    """The type of the field a path leads to; None where it leads nowhere."""
+    for step in path:
+        if not isinstance(type, t.Struct) or not 0 <= step < len(type.fields):
+            return None
+        type = type.fields[step]
+    return type
+
+
+def _struct_get(case: Case) -> Callable[..., Any]:
+    path = path_of(case)
+
+    def get(core: Machine, record: Any) -> Any:
+        for step in path:
+            record = record[step]
+        return record
+
+    return get
+
+
+def _struct_set(case: Case) -> Callable[..., None]:
+    *path, last = path_of(case)
+
+    def put(core: Machine, record: Any, value: Any) -> None:
+        for step in path:
+            record = record[step]
+        record[last] = value
+
+    return put
+
+
+STRUCT = Do(lambda case: lambda core: _blank(case.op.results[0].type))
+STRUCT_GET = Do(_struct_get)
+STRUCT_SET = Do(_struct_set)
 
 # ---- control registers
 

@@ -17,8 +17,9 @@ from pto.isa.rules.rule import Case
 
 STORED = "simt launch size"  # a register of the core
 _ALL = (1 << WARP) - 1
-LAUNCH = Launch(sizes=True)
-CALL = Launch(sizes=False)
+LAUNCH = Launch("operands")
+CALL = Launch("stored")
+SECTION = Launch("attributes")
 
 
 def _store_size(core: Machine, z: int, y: int, x: int) -> None:

@@ -54,7 +54,7 @@ BINARY: dict[str, Lane] = {
 FMA = Lane(lanes.fma)
 
 
-def _pick(lhs: Lanes, rhs: Lanes, selector: Lanes) -> Lanes:
+def _bytes(lhs: Lanes, rhs: Lanes, selector: Lanes) -> Lanes:
     """Byte n of the result is the byte that nibble n of selector names, modulo 8: 0 to 3 are those
     of rhs, 4 to 7 of lhs."""
     a, b, by = (v.view("u4") for v in (lhs, rhs, selector))
@@ -67,7 +67,7 @@ def _pick(lhs: Lanes, rhs: Lanes, selector: Lanes) -> Lanes:
     return result.view("i4")
 
 
-PRMT = Lane(_pick)
+PRMT = Lane(_bytes)
 
 
 def _wide_product(case: Case) -> Callable[[Lanes, Lanes], Lanes]:
@@ -138,7 +138,12 @@ def _bits(case: Case) -> Callable[..., Lanes]:
     return run
 
 
+def _pick(items: Items, vector: Lanes, index: Lanes) -> Lanes:
+    return vector[np.arange(len(vector)), index]
+
+
 BITS = Together(_bits)
+PICK = Together(lambda case: _pick)
 
 
 def _angle(fn: Callable[..., Lanes]) -> Together:

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from pto.core.errors import fail
+from pto.core.memory import Memory, Space
 from pto.isa.meaning import lanes as numbers
-from pto.isa.meaning.kinds import Together
+from pto.isa.meaning.kinds import Do, Together
+from pto.isa.meaning.machine import Machine
 from pto.isa.meaning.simt.items import Items, Pointers, Values
 from pto.isa.row import types as t
+from pto.isa.row.attributes import OfType
 from pto.isa.rules.rule import Case
+from pto.isa.rules.simt import MAX_ITEMS
 
 
 def held(type: t.Type | None) -> tuple[np.dtype[Any], int]:
@@ -154,3 +159,55 @@ def _exchanged(old: Values, compare: Values, value: Values) -> Values:
 
 
 CAS = Together(lambda case: _serial(case, _exchanged))
+
+
+# ---- arrays of one work item
+
+
+@dataclass(frozen=True, slots=True)
+class Own:
+    """An array that every work item has one of, made outside of a launch: they lie one behind the
+    other, `nbytes` apart."""
+
+    memory: Memory
+    address: int
+    nbytes: int
+
+
+def _named_type(case: Case) -> int:
+    """Bytes of the type an operation names."""
+    attr = case.op.attrs.get("elem_type")
+    kind, count = held(attr.type if isinstance(attr, OfType) else None)
+    return kind.itemsize * count
+
+
+def _array(case: Case) -> Callable[..., Any]:
+    size = _named_type(case)
+
+    def make(core: Machine, length: int) -> Own:
+        nbytes = size * length
+        return Own(Memory(Space.UB, MAX_ITEMS * nbytes), 0, nbytes)
+
+    return make
+
+
+def _element(case: Case) -> Callable[..., Pointers]:
+    size = _named_type(case)
+    return lambda items, base, index: _at(base, index, size)
+
+
+def _first(make: Callable[[Case], Callable[..., Any]]) -> Together:
+    """Without an offset."""
+
+    def at_start(case: Case) -> Callable[..., Any]:
+        run = make(case)
+        none = np.zeros(1, np.int64)
+        return lambda items, ptr, *value: run(items, ptr, none, *value)
+
+    return Together(at_start)
+
+
+OWN_ARRAY = Do(_array)
+OWN_ELEMENT = Together(_element)
+OWN_LOAD = _first(_load)
+OWN_STORE = _first(_store)

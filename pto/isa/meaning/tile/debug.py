@@ -29,8 +29,8 @@ _SKIPPED = "..."
 def _print(case: Case) -> Callable[..., None]:
     type = case.type("src")
     if isinstance(type, t.TileBuf) or (isinstance(type, t.MemRef) and type.space.is_local):
-        return lambda core, src: core.printed.extend(_tile_lines(as_tile(src, type)))
-    return lambda core, src: core.printed.extend(_view_lines(as_view(src, type)))
+        return lambda core, src, tmp: core.printed.extend(_tile_lines(as_tile(src, type)))
+    return lambda core, src, tmp: core.printed.extend(_view_lines(as_view(src, type)))
 
 
 def _tile_lines(tile: Tile) -> list[str]:

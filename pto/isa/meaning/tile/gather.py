@@ -269,4 +269,29 @@ def _scatter(case: Case) -> Callable[..., None]:
     return scatter
 
 
-SCATTER = Move(_scatter)
+def _spread(case: Case) -> Callable[..., None]:
+    """By a pattern: element j of src at the places of dst that the pattern picks, zeros between."""
+    first, step = _PICKED[case.word("maskPattern") or "P1111"]
+    by_row = case.word("axis") != "col"
+
+    def spread(x: Mover, src: Tile, indexes: None, dst: Tile) -> None:
+        rows, cols = src.get_valid()
+        zero = np.zeros((), element(case, "dst").storage)
+        tall, wide = (1, step) if by_row else (step, 1)
+        x.within(dst, rows * tall, cols * wide)
+
+        def cell(i: Lanes, j: Lanes) -> Lanes:
+            at = j if by_row else i
+            row, col = (i, j // step) if by_row else (i // step, j)
+            return select(at % step == first, x.read(src, row, col).view(zero.dtype), zero)
+
+        x.each(rows * tall, cols * wide, cell, dst)
+
+    return spread
+
+
+def _scattered(case: Case) -> Callable[..., None]:
+    return _spread(case) if case.word("maskPattern") else _scatter(case)
+
+
+SCATTER = Move(_scattered)
