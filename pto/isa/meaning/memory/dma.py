@@ -147,8 +147,7 @@ def _mte_ub_gm(case: Case) -> Callable[..., None]:
     name, step = case.row.name, case.profile.alignment.dma
 
     def run(core: Machine, src: Pointer, dst: Pointer, width: int, *operands: Any) -> None:
-        *burst_of, _, counts, sources, targets = operands  # between them, a hint to the cache
-        loops = listed(*burst_of, counts, sources, targets)
+        loops = listed(*operands[:3], *operands[4:])  # between them, a hint to the cache
         burst.aligned(name, src, step, burst.turned(loops))
         _stored(core, name, src, dst, width, loops)
 

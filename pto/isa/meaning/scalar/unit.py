@@ -64,7 +64,7 @@ STORE_SCALAR = Do(_store)
 def _blank(type: t.Type) -> Any:
     if isinstance(type, t.Struct):
         return [_blank(field) for field in type.fields]
-    return from_bits(type, 0)
+    return from_bits(type, 0) if isinstance(type, t.Scalar) else 0
 
 
 def path_of(case: Case) -> list[int]:
