@@ -269,15 +269,12 @@ def _tile_buf(head: str, body: str) -> t.Type:
 
 def _multi_tile(head: str, body: str) -> t.Type:
     """`<vec, 16x16xf16, count=2>`, or with a whole tile type before the count."""
-    parts = _split(body)
-    counts = [part for part in parts if part.replace(" ", "").startswith("count=")]
-    rest = [part for part in parts if part not in counts]
-    if len(counts) != 1:
-        raise fail("PTO-T038", "a multiple tile type needs count")
-    slot = parse_type(rest[0]) if rest[0].startswith("!") else _tile_buf(head, ", ".join(rest))
-    if not isinstance(slot, t.TileBuf):
-        raise fail("PTO-T031", f"a multiple tile holds tiles, not `{rest[0]}`")
-    return t.MultiTile(slot, _int(counts[0].partition("=")[2].strip(), "count"))
+    *rest, last = _split(body)
+    slot = parse_type(rest[0]) if body.startswith("!") else _tile_buf(head, ", ".join(rest))
+    name, _, number = last.partition("=")
+    if name.strip() != "count" or not isinstance(slot, t.TileBuf):
+        raise fail("PTO-T038", "a multiple tile type needs a tile and count")
+    return t.MultiTile(slot, _int(number.strip(), "count"))
 
 
 def _tile_fields(parts: list[str]) -> dict[str, str]:
