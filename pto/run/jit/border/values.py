@@ -375,6 +375,18 @@ _LONGEST: Final = 4096  # bytes of a logical vector that compiled code keeps in 
 SPACE_NUMBERS: Final = {space: n for n, space in enumerate(Space)}
 
 
+def known(word: Word) -> Any:
+    """The number that a scalar is known to be; None where it is not known."""
+    name, kind = word.name, word.type.dtype
+    if isinstance(name, int) or kind is None or name.startswith("%"):
+        return name if isinstance(name, int) else None
+    if kind.numpy.kind != "f":  # its bits
+        return np.asarray(int(name), kind.storage).view(kind.numpy)[()]
+    if name.startswith("0xH"):
+        return np.asarray(int(name[3:], 16), np.uint16).view(np.float16)[()]
+    return np.asarray(int(name, 16), np.uint64).view(np.float64).astype(kind.numpy)[()]
+
+
 def word_type(type: t.Scalar) -> str:
     if type.dtype is None:
         return I64

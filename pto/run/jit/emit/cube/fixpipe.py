@@ -1,22 +1,26 @@
 """Accumulators of L0C out by pointer in compiled code: relu and one rounding, in three layouts.
 
-Scales, slopes, clips, combined writes, and saturation that registers ask for are the reference's.
+Scales, slopes and clips are constants; those of a table, combined writes, and saturation that
+registers ask for are the reference's.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
 
 from pto.core.constants import C0_SIZE_BYTE, FRACTAL_NZ_ROW
 from pto.core.dtypes import DType
 from pto.core.memory import Space
 from pto.isa.meaning.cube import fixpipe
-from pto.isa.meaning.cube.quantise import CASTS, Finish
+from pto.isa.meaning.cube.quantise import CASTS, Finish, Scale
 from pto.isa.meaning.memory import burst, registers
 from pto.isa.meaning.memory.dma import element
 from pto.run.jit.border import context
 from pto.run.jit.border.state import register_offset
-from pto.run.jit.border.values import Native, Place, Word
+from pto.run.jit.border.values import Native, Place, Word, known
 from pto.run.jit.emit.memory.burst import (
     SMALL,
     distinct,
@@ -40,19 +44,31 @@ def _finish(s: Spot, src: DType, dst: DType) -> tuple[Work | None, str, str]:
     quant, relu = s.case.word("pre_quant_mode"), s.case.word("pre_relu_mode") or "no_relu"
     mode = None if quant in (None, "no_convert") else quant
     family = mode and mode.removesuffix("_vec").removesuffix("_scalar")
-    payload = s.operand("pre_quant")
-    if family not in (None, *CASTS) or not isinstance(payload, Word | None):
-        raise NotNative("a scale")
-    if relu not in ("no_relu", "normal_relu") or s.op.operand("clip_value") is not None:
-        raise NotNative("a slope or a clip")
-    if src is dst and mode is None and relu == "no_relu":
+    if relu == "vector_relu":
+        raise NotNative("slopes of a table")
+    slope, clip = (_number(s, name) for name in ("pre_relu", "clip_value"))
+    factor = None if family in (None, *CASTS) else _number(s, "pre_quant")
+    if src is dst and mode is None and relu == "no_relu" and clip is None:
         return None, "", "true"
     written = s.case.word("sat_mode")
     saturate, keep_nan = (False, False) if written is None else _written(written)
-    finish = Finish(family, None, relu, saturate=saturate, keep_nan=keep_nan)
-    key = f"fixpipe {family} {relu} {saturate} {keep_nan}"
+    scale = None if factor is None else Scale.number(factor)
+    alpha = np.float32(slope).reshape(1) if relu == "scalar_relu" else None
+    finish = Finish(family, scale, relu, alpha, clip, saturate, keep_nan)
+    key = f"fixpipe {family} {factor!r} {relu} {slope!r} {clip!r} {saturate} {keep_nan}"
     work = Work(lambda values: finish.apply(values, src, dst))
     return work, key, "true" if written is not None else _keeps_specials(s)
+
+
+def _number(s: Spot, name: str) -> Any:
+    """A scalar operand that is a constant; None where there is none."""
+    word = s.operand(name)
+    if word is None:
+        return None
+    found = known(word) if isinstance(word, Word) else None
+    if found is None:
+        raise NotNative("a scale, slope or clip of a table, or known only when it runs")
+    return found
 
 
 def _written(word: str) -> tuple[bool, bool]:

@@ -14,8 +14,8 @@ from pto.core.constants import (
     MX_COL_LEN,
     MX_ROW_LEN,
 )
-from pto.core.convert import convert
 from pto.core.dtypes import BF16, F16, F32, U32, DType
+from pto.isa.meaning import lanes
 from pto.isa.meaning.cube import factors as operands
 from pto.isa.meaning.cube import load as cube
 from pto.isa.meaning.memory import burst, registers
@@ -408,7 +408,7 @@ def _bias(s: Spot, names: Sequence[str], widen: bool) -> Sequence[Native]:
 
 
 def _slots(values: Any, kind: DType, widen: bool) -> Any:
-    return convert(values, kind, F32) if widen else values.view("u2").astype("u4")
+    return lanes.convert(values, kind, F32) if widen else values.view("u2").astype("u4")
 
 
 @emits(cube.MTE_L1_BT)
