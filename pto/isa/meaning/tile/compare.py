@@ -9,20 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from pto.core.errors import fail
 from pto.core.tile import Tile
 from pto.isa.meaning import lanes
-from pto.isa.meaning.kinds import Do
+from pto.isa.meaning.kinds import Move
 from pto.isa.meaning.lanes import Lanes
-from pto.isa.meaning.machine import Machine
-from pto.isa.meaning.tile.regions import element, put, region, require_arithmetic, scalar, stream
+from pto.isa.meaning.tile.mover import Mover
+from pto.isa.meaning.tile.regions import element, require_arithmetic
 from pto.isa.row import types as t
 from pto.isa.rules.rule import Case
 
-Bytes = npt.NDArray[np.uint8]
 _STREAM = 64  # lanes of a register from which on rows do not start anew
 
 
@@ -30,72 +26,68 @@ def _compare(case: Case) -> Callable[..., None]:
     require_arithmetic(case)
     test = lanes.MODES[case.word("cmpMode") or "eq"]
 
-    def step(core: Machine, src0: Tile, src1: Tile, dst: Tile) -> None:
+    def step(x: Mover, src0: Tile, src1: Tile, dst: Tile) -> None:
         rows, cols = src0.get_valid()
-        if rows and cols:
-            store_rows(dst, test(region(src0, rows, cols), region(src1, rows, cols)))
+
+        def run() -> None:
+            x.within(src0, rows, cols)
+            x.within(src1, rows, cols)
+            _by_rows(x, rows, cols, lambda i, j: test(x.read(src0, i, j), x.read(src1, i, j)), dst)
+
+        x.when((rows > 0) & (cols > 0), run)
 
     return step
 
 
 def _compare_scalar(case: Case) -> Callable[..., None]:
+    """The mask as PTO-Gym's tcmps has it where a profile says so, but of 64-bit elements: without
+    row pitch, in pieces of what the vector unit stores at once. 32-bit elements: all in one stream,
+    in pieces of two registers; narrower ones: each row begins a new piece of one register."""
     require_arithmetic(case)
-    test, size = lanes.MODES[case.word("cmpMode") or "eq"], element(case, "src").itemsize
-    is_scalar = isinstance(case.type("scalar"), t.Scalar)
-    become = scalar(case.type("scalar"), element(case, "src"))
-    dense = case.profile.vector.scalar_compare_mask == "dense"
-    lanes_in_register = case.profile.vector.lanes(size)
+    kind, type = element(case, "src"), case.type("scalar")
+    test, is_scalar = lanes.MODES[case.word("cmpMode") or "eq"], isinstance(type, t.Scalar)
+    dense = case.profile.vector.scalar_compare_mask == "dense" and kind.itemsize < 8
+    wide = case.profile.vector.lanes(kind.itemsize)
 
-    def step(core: Machine, src: Tile, value: Any, dst: Tile) -> None:
+    def step(x: Mover, src: Tile, value: Any, dst: Tile) -> None:
         rows, cols = src.get_valid()
-        if rows == 0 or cols == 0:
-            return
-        other = become(value) if is_scalar else region(value, 1, 1)
-        bits = test(region(src, rows, cols), other)
-        if dense and size < 8:
-            _store_dense(dst, bits, lanes_in_register)
-        else:
-            store_rows(dst, bits)
+
+        def cell(i: Lanes, j: Lanes) -> Lanes:
+            other = x.lane(value, type, kind) if is_scalar else x.read(value, 0, 0)
+            return test(x.read(src, i, j), other)
+
+        def run() -> None:
+            x.within(src, rows, cols)
+            if not dense:
+                _by_rows(x, rows, cols, cell, dst)
+                return
+            in_one = wide <= _STREAM
+            pitch = cols if in_one else (cols + (wide - 1)) // wide * wide
+            piece = 2 * wide if in_one else wide
+            nbytes = (rows * pitch + (piece - 1)) // piece * piece // 8
+            room = x.items(dst) * dst.type.itemsize
+            x.require(
+                nbytes <= room,
+                lambda: fail("PTO-S042", f"{dst.type} has {room} bytes, the mask {nbytes}"),
+            )
+            x.pack(rows, cols, cell, dst, pitch, nbytes)
+
+        x.when((rows > 0) & (cols > 0), run)
 
     return step
 
 
-def store_rows(mask: Tile, bits: Lanes) -> None:
-    """Whole elements of the mask: bits past the columns are 0, elements past them stay."""
-    rows, cols = bits.shape
-    size = mask.type.itemsize
-    height, width = mask.type.shape
-    if rows > height or cols > width * size * 8:
-        raise fail(
+def _by_rows(x: Mover, rows: int, cols: int, cell: Callable[..., Lanes], mask: Tile) -> None:
+    """Row i of the bits in row i of the mask."""
+    (height, width), size = mask.type.shape, mask.type.itemsize
+    x.require(
+        (rows <= height) & (cols <= width * size * 8),
+        lambda: fail(
             "PTO-S042",
             f"{mask.type} has {height} rows of {width * size * 8} bits, not {rows}x{cols}",
-        )
-    packed = np.packbits(bits, axis=1, bitorder="little")
-    items = -(-packed.shape[1] // size)
-    if items * size != packed.shape[1]:
-        packed = np.pad(packed, ((0, 0), (0, items * size - packed.shape[1])))
-    put(mask, rows, items, packed.view(mask.type.dtype.storage))
-
-
-def _store_dense(mask: Tile, bits: Lanes, lanes_in_register: int) -> None:
-    """As PTO-Gym's tcmps has it: no row pitch, in pieces of what the vector unit stores at once.
-
-    32-bit elements: the bits of the whole region in one stream, in pieces of two registers.
-    Narrower ones: each row starts a new piece of one register.
-    """
-    rows, cols = bits.shape
-    if lanes_in_register <= _STREAM:
-        bits, piece = bits.reshape(1, rows * cols), 2 * lanes_in_register
-    else:
-        piece = lanes_in_register
-    packed = np.packbits(bits, axis=1, bitorder="little")
-    pitch = -(-bits.shape[1] // piece) * piece // 8
-    dense = np.zeros((bits.shape[0], pitch), np.uint8)
-    dense[:, : packed.shape[1]] = packed
-    target = stream(mask).view(np.uint8)
-    if dense.size > target.size:
-        raise fail("PTO-S042", f"{mask.type} has {target.size} bytes, the mask {dense.size}")
-    target[: dense.size] = dense.reshape(-1)
+        ),
+    )
+    x.pack(rows, cols, cell, mask)
 
 
 def _row_bits(case: Case, name: str) -> int | None:
@@ -114,39 +106,51 @@ def _scalar_row_bits(case: Case) -> int | None:
     return -(-cols // lanes_in_register) * lanes_in_register
 
 
-def mask_bits(mask: Tile, rows: int, cols: int) -> npt.NDArray[np.bool_]:
-    """The first rows x cols bits of a mask."""
-    size = mask.type.itemsize
-    held = region(mask, rows, -(-cols // (8 * size)))
-    if held.strides[1] != size:
-        held = np.ascontiguousarray(held)
-    found = np.unpackbits(held.view(np.uint8), axis=1, count=cols, bitorder="little")
-    return found.view(np.bool_)
-
-
-def _select(core: Machine, mask: Tile, src0: Tile, src1: Tile, tmp: Tile, dst: Tile) -> None:
+def _select(x: Mover, mask: Tile, src0: Tile, src1: Tile, tmp: Tile, dst: Tile) -> None:
     rows, cols = dst.get_valid()
-    if rows and cols:
-        bits = mask_bits(mask, rows, cols)
-        put(dst, rows, cols, lanes.select(bits, region(src0, rows, cols), region(src1, rows, cols)))
+
+    def run() -> None:
+        for src in (src0, src1):
+            x.within(src, rows, cols)
+        _require_bits(x, mask, rows, cols)
+
+        def cell(i: Lanes, j: Lanes) -> Lanes:
+            return lanes.select(x.bit(mask, i, j), x.read(src0, i, j), x.read(src1, i, j))
+
+        x.each(rows, cols, cell, dst)
+
+    x.when((rows > 0) & (cols > 0), run)
 
 
 def _select_scalar(case: Case) -> Callable[..., None]:
-    become = scalar(case.type("scalar"), element(case, "dst"))
+    kind, type = element(case, "dst"), case.type("scalar")
 
-    def step(core: Machine, mask: Tile, src: Tile, tmp: Tile, value: Any, dst: Tile) -> None:
+    def step(x: Mover, mask: Tile, src: Tile, tmp: Tile, value: Any, dst: Tile) -> None:
         rows, cols = dst.get_valid()
-        if rows and cols:
-            bits = mask_bits(mask, rows, cols)
-            put(dst, rows, cols, lanes.select(bits, region(src, rows, cols), become(value)))
+
+        def run() -> None:
+            x.within(src, rows, cols)
+            _require_bits(x, mask, rows, cols)
+
+            def cell(i: Lanes, j: Lanes) -> Lanes:
+                return lanes.select(x.bit(mask, i, j), x.read(src, i, j), x.lane(value, type, kind))
+
+            x.each(rows, cols, cell, dst)
+
+        x.when((rows > 0) & (cols > 0), run)
 
     return step
 
 
-COMPARE = Do(_compare)
-COMPARE_SCALAR = Do(_compare_scalar)
-SELECT = Do(lambda case: _select)
-SELECT_SCALAR = Do(_select_scalar)
+def _require_bits(x: Mover, mask: Tile, rows: int, cols: int) -> None:
+    bits = 8 * mask.type.itemsize
+    x.within(mask, rows, (cols + (bits - 1)) // bits)
+
+
+COMPARE = Move(_compare)
+COMPARE_SCALAR = Move(_compare_scalar)
+SELECT = Move(lambda case: _select)
+SELECT_SCALAR = Move(_select_scalar)
 
 # The operand that is a mask, and the bits from one of its rows to the next, by body.
 PACKING: dict[int, tuple[str, Callable[[Case], int | None]]] = {

@@ -23,7 +23,7 @@ from pto.isa.meaning.lanes import Lanes, widen
 from pto.isa.meaning.machine import Machine
 from pto.isa.meaning.memory import registers
 from pto.isa.meaning.scalar.arith import bits_of, from_bits, to_bits
-from pto.isa.meaning.tile import merge
+from pto.isa.meaning.tile import bits, merge
 from pto.isa.meaning.tile.patch import copy, cut, landing, paste, require_window
 from pto.isa.meaning.tile.regions import put, region, require_inside, scalar
 from pto.isa.meaning.tile.window import one_matrix
@@ -189,7 +189,24 @@ class Mover:
         dst.write(held)
         counts.items[:rows] = number
 
+    def pack(
+        self, rows: int, cols: int, cell: Cell, dst: Tile, pitch: int = 0, nbytes: int = 0
+    ) -> None:
+        """The bits cell(i, j), those of row i in row i of dst, in whole elements; or, with a pitch
+        of bits from row to row, in so many bytes from the first of dst on. Both have room."""
+        found = cell(_down(rows), _across(cols))
+        if nbytes:
+            bits.pack_stream(dst, found, pitch, nbytes)
+        else:
+            bits.pack_rows(dst, found)
+
     # ---- of one (i, j)
+
+    def bit(self, mask: Tile, i: Any, j: Any) -> Lanes:
+        """Bit j of row i of a mask."""
+        if _is_first(i, i.size) and _is_first(j, j.size) and _crosses(i, j):
+            return bits.unpack(mask, i.size, j.size)
+        return bits.unpack(mask, *mask.type.shape)[i, j]
 
     def read(self, tile: Tile | GlobalTensor, r: Any, c: Any, where: Lanes | None = None) -> Lanes:
         """Elements (r, c), valid or not; any value where `where` does not hold."""

@@ -78,12 +78,12 @@ class Elements(Numbers):
     ) -> None:
         super().__init__(x, declare, context)
         self._lanes = lanes.Lanes(x, 1, declare)
-        self._mask: str | None = None
+        self.mask: str | None = None
 
     def _wide(self, index: Any) -> Any:
         return Number(self.x, int(index)) if isinstance(index, int | np.integer) else index
 
-    def _offset(self, tile: TileRef | ViewRef, r: Any, c: Any) -> Index:
+    def offset(self, tile: TileRef | ViewRef, r: Any, c: Any) -> Index:
         if isinstance(tile, ViewRef):
             shape: Any = tile.shape
             strides: Any = tile.strides
@@ -92,7 +92,7 @@ class Elements(Numbers):
         down = _position(tile.field.rows, self._index(r))
         return down + _position(tile.field.cols, self._index(c))
 
-    def _symbol(self, value: Any) -> Symbol:
+    def symbol(self, value: Any) -> Symbol:
         found = lanes.in_lanes(self._lanes, value)
         if isinstance(found, Symbol):
             return found
@@ -104,11 +104,11 @@ class Elements(Numbers):
     def _both(self, where: Any) -> str | None:
         """The lanes of this strip that a condition leaves."""
         if where is None:
-            return self._mask
-        found = str(self._symbol(where).name)
-        if self._mask is None:
+            return self.mask
+        found = str(self.symbol(where).name)
+        if self.mask is None:
             return found
-        return self.x.new(f"and {vector(self._lanes.count, 'i1')} {found}, {self._mask}")
+        return self.x.new(f"and {vector(self._lanes.count, 'i1')} {found}, {self.mask}")
 
     def _load(self, tile: TileRef | ViewRef, at: Index, where: Any) -> Symbol:
         x, spot, dtype = self.x, self._lanes, tile.dtype
@@ -122,9 +122,9 @@ class Elements(Numbers):
                 x.heads.pop(mask, None)
             name = planes.load_lanes(x, self.declare, dtype, spot.count, pointer, mask)
             return spot.symbol(kind, name)
-        return self._gather(tile, at * size, dtype, mask)
+        return self.gather(tile, at * size, dtype, mask)
 
-    def _gather(
+    def gather(
         self, tile: TileRef | ViewRef, nbytes: Index, dtype: DType, mask: str | None
     ) -> Symbol:
         """Items so many bytes behind the first."""

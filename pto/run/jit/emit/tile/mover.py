@@ -17,7 +17,7 @@ from pto.core.primitives import select
 from pto.isa.row import types as t
 from pto.run.jit.border.context import ROOM
 from pto.run.jit.border.values import Word
-from pto.run.jit.emit.tile import planes
+from pto.run.jit.emit.tile import bits, planes
 from pto.run.jit.emit.tile.boxes import position
 from pto.run.jit.emit.tile.copies import Copier, Work, fill
 from pto.run.jit.emit.tile.elements import Elements, TileRef, ViewRef
@@ -57,8 +57,8 @@ class Mover(Elements):
         def store(i: Index, j: Index) -> None:
             found = cell(i, j)
             for dst, value in zip(dsts, found if len(dsts) > 1 else (found,), strict=True):
-                items = as_items(self._lanes, self._symbol(value), dst.type.dtype)
-                self._store(dst, self._offset(dst, i, j), items, self._mask)
+                items = as_items(self._lanes, self.symbol(value), dst.type.dtype)
+                self._store(dst, self.offset(dst, i, j), items, self.mask)
 
         self._walk(rows, cols, store, [dst.type.itemsize for dst in dsts])
         finish()
@@ -78,8 +78,8 @@ class Mover(Elements):
         def store(i: Index, j: Index) -> None:
             found = cell(i, j)
             for k, value, where in found if isinstance(found, list) else [found]:
-                at = self._offset(dst, *k) if isinstance(k, tuple) else self._index(k)
-                items = as_items(self._lanes, self._symbol(value), dst.dtype)
+                at = self.offset(dst, *k) if isinstance(k, tuple) else self._index(k)
+                items = as_items(self._lanes, self.symbol(value), dst.dtype)
                 self._store(dst, at, items, self._both(where))
 
         self._walk(rows, cols, store, [dst.dtype.itemsize])
@@ -115,7 +115,7 @@ class Mover(Elements):
                 found = self.read(src, r + at[0], c + at[1])
                 found = found if change is None else change(found, j)
                 items = as_items(self._lanes, found, dst.type.dtype)
-                self._store(dst, self._offset(dst, i + to[0], j + to[1]), items, self._mask)
+                self._store(dst, self.offset(dst, i + to[0], j + to[1]), items, self.mask)
 
             self._walk(rows, cols, cell, [])
 
@@ -189,8 +189,8 @@ class Mover(Elements):
             wrong = ~lanes.in_lanes(self._lanes, cell(i, j))
             bits = vector(self._lanes.count, "i1")
             found = wrong.name
-            if self._mask is not None:
-                found = x.new(f"and {bits} {found}, {self._mask}")
+            if self.mask is not None:
+                found = x.new(f"and {bits} {found}, {self.mask}")
             word = x.new(f"bitcast {bits} {found} to i{self._lanes.count}")
             some = x.new(f"zext i1 {x.compare('ne', word, 0, f'i{self._lanes.count}')} to i8")
             x.store("i8", x.new(f"or i8 {x.load('i8', bad)}, {some}"), bad)
@@ -218,7 +218,7 @@ class Mover(Elements):
             item, count = element(dst.type.dtype), self._lanes.count
             type, bits = vector(count, item), vector(count, "i1")
             mask, start = self._both(kept), x.load("i64", total, 8)
-            begin = self._offset(dst, i, Number(x, start))
+            begin = self.offset(dst, i, Number(x, start))
             if len(dst.field.cols) > 1 or "cols" not in dst.field.units:
                 raise NotNative("rows that do not lie in one piece")
             at = x.at(dst.pointer, x.mul(begin.start.value, dst.type.itemsize))
@@ -233,7 +233,7 @@ class Mover(Elements):
 
         def line(i: Number) -> None:
             x.store("i64", 0, total, 8)
-            self._strips(i, self.number(cols), some, [dst.type.itemsize], upright=False)
+            self.strips(i, self.number(cols), some, [dst.type.itemsize], upright=False)
             bits = 8 * counts.type.itemsize
             found = x.load(f"i{bits}", total, 8)  # the low bytes come first
             x.store(f"i{bits}", found, x.at(counts.pointer, x.mul(i.value, bits // 8)))
@@ -241,10 +241,18 @@ class Mover(Elements):
         planes.loop(x, self.number(rows).value, 1, lambda i: line(Number(x, i)))
         finish()
 
+    def pack(
+        self, rows: Any, cols: Any, cell: Any, dst: TileRef, pitch: Any = 0, nbytes: Any = 0
+    ) -> None:
+        bits.pack(self, rows, cols, cell, dst, pitch, nbytes)
+
     # ---- of one (i, j)
 
+    def bit(self, mask: TileRef, i: Index, j: Index) -> Symbol:
+        return bits.bit(self, mask, i, j)
+
     def read(self, tile: TileRef | ViewRef, r: Any, c: Any, where: Any = None) -> Symbol:
-        return self._load(tile, self._offset(tile, r, c), where)
+        return self._load(tile, self.offset(tile, r, c), where)
 
     def line(self, tile: TileRef, i: Any) -> Symbol:
         down = self.choose(tile.valid[0] == 1, lambda: 0, 1)
@@ -254,7 +262,7 @@ class Mover(Elements):
         return self._load(tile, self._index(k), where)
 
     def bytes_at(self, tile: TileRef, at: Any, dtype: DType, where: Any = None) -> Symbol:
-        return self._gather(tile, Index.of(at), dtype, self._both(where))
+        return self.gather(tile, Index.of(at), dtype, self._both(where))
 
     def best(self, count: Any, at: Callable[[Any], Symbol], greatest: bool) -> Any:
         def step(k: Index, best: Symbol, number: Symbol) -> tuple[Symbol, Symbol]:
@@ -284,7 +292,7 @@ class Mover(Elements):
 
     def fold(self, count: Any, start: Sequence[Any], step: Callable[..., Sequence[Any]]) -> Any:
         x, spot = self.x, self._lanes
-        first = [(s.dtype, s.type, s.name) for s in map(self._symbol, start)]
+        first = [(s.dtype, s.type, s.name) for s in map(self.symbol, start)]
         before, head, inside, done = x.here, x.fresh("loop"), x.fresh("in"), x.fresh("out")
         x.jump(head)
         x.label(head)
@@ -292,7 +300,7 @@ class Mover(Elements):
         x.branch(x.compare("slt", k, self.number(count).value), inside, done)
         x.label(inside)
         old = [spot.symbol(kind, name) for (kind, _, _), name in zip(first, names, strict=True)]
-        found = [self._symbol(v) for v in step(Index(spot, Number(x, k), 0), *old)]
+        found = [self.symbol(v) for v in step(Index(spot, Number(x, k), 0), *old)]
         following = x.add(k, 1)
         lines = [f"  {k} = phi i64 [ 0, %{before} ], [ {following}, %{x.here} ]"]
         for (kind, type, begin), b, name in zip(first, found, names, strict=True):
@@ -345,11 +353,11 @@ class Mover(Elements):
             height, width = width, height
 
         def line(i: str) -> None:
-            self._strips(Number(self.x, i), width, cell, sizes, upright=upright)
+            self.strips(Number(self.x, i), width, cell, sizes, upright=upright)
 
         planes.loop(self.x, height.value, 1, line)
 
-    def _strips(
+    def strips(
         self,
         i: Number,
         width: Number,
@@ -362,11 +370,11 @@ class Mover(Elements):
         spot = self._lanes = lanes.Lanes(self.x, _STRIP // widest, self.declare)
 
         def strip(j: Val, mask: str | None) -> None:
-            self._mask = mask
+            self.mask = mask
             across = Index(spot, i, 0)
             along = Index(spot, Number(self.x, j), 1, spot.count)
             cell(*((along, across) if upright else (across, along)))
-            self._mask = None
+            self.mask = None
 
         planes.strips(self.x, spot.count, width.value, strip)
 
