@@ -8,10 +8,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from pto import __version__
-from pto.cli import console, cpp, program
+from pto.cli import console, cpp, place, program
 from pto.core import render
 from pto.core.errors import Diagnostic, PtoError, fail
 from pto.ir.graph import Module
+from pto.ir.text.parser import parse, read_source
+from pto.run.launch import place as places
 from pto.target.profile import PROFILES
 from pto.verify import judge, verify
 from pto.verify.target import target_of
@@ -23,6 +25,7 @@ EXAMPLES = """\
   pto check --device 910b1 src/            every .pto file below src/, for one chip
   pto check --deep kernel.pto              run it too, and look for races
   pto check --deep --fix kernel.pto        and write kernel.fixed.pto, with what was missing
+  pto check --deep --on ray src/           the same on all processors of a cluster
   pto check --format sarif src/ > out.sarif
   pto check k.py:softmax --arg x=zeros:100x128 --arg y=zeros:100x128
                                            a kernel in Python; the file is executed
@@ -46,6 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--arg", action="append", default=[], metavar="NAME=VALUE", help=_CXX)
     parser.add_argument("--blocks", type=int, default=1, metavar="N", help="of a C++ kernel")
     parser.add_argument("--seed", type=int, default=0, help="for rand")
+    place.add_on(parser)
     cpp.add_arguments(parser)
 
 
@@ -69,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
         raise fail("PTO-U232", f"-o {args.fixed} is one file, and {len(files)} are to be mended")
     if args.all_profiles:
         return _compare(files, args)
-    results = [_check_file(path, args) for path in files]
+    results = list(_results(files, args))
     findings = [d for _, found in results for d in found]
     targets = sorted({target for target, _ in results if target})
     if args.format == "json":
@@ -115,10 +119,50 @@ def _edition(args: argparse.Namespace) -> str:
     return "manual" if args.manual else "current"
 
 
-def _check_file(path: Path, args: argparse.Namespace) -> tuple[str, list[Diagnostic]]:
+Checked = tuple[str, list[Diagnostic], str]  # judged by what, what was found, what is said of runs
+
+
+def _results(
+    files: Sequence[Path], args: argparse.Namespace
+) -> Iterator[tuple[str, list[Diagnostic]]]:
+    """What each file is judged by, and what was found; what its runs were, on standard error."""
+    for target, found, said in _elsewhere(files, args) or (_check_file(f, args) for f in files):
+        if said:
+            print(said, file=sys.stderr)
+        yield target, found
+
+
+def _elsewhere(files: Sequence[Path], args: argparse.Namespace) -> Iterator[Checked] | None:
+    """By workers of a cluster, to which the texts are sent; None: here."""
+    if places.current() is None or any(program.is_python(str(path)) for path in files):
+        return None
+    from pto.cluster import tasks
+
+    crew = tasks.crew()
+    try:
+        items = [(str(path), read_source(path)) for path in files]
+    except PtoError:
+        return None
+    return None if crew is None else tasks.in_order(crew, "pto.cli.check:checked", items, args)
+
+
+def checked(args: argparse.Namespace, item: tuple[str, str]) -> Checked:
+    """One file that was sent."""
+    name, text = item
+    try:
+        module = parse(text, name)
+    except PtoError as error:
+        return "", list(error.diagnostics), ""
+    return _judged(name, module, args)
+
+
+def _check_file(path: Path, args: argparse.Namespace) -> Checked:
     module, findings = load(path, args)
-    if module is None:
-        return "", findings
+    return ("", findings, "") if module is None else _judged(str(path), module, args)
+
+
+def _judged(name: str, module: Module, args: argparse.Namespace) -> Checked:
+    said = ""
     try:
         target, found = judge(
             module,
@@ -130,13 +174,14 @@ def _check_file(path: Path, args: argparse.Namespace) -> tuple[str, list[Diagnos
     except PtoError as error:
         if args.profile or args.device:
             raise
-        return "", list(error.diagnostics)  # the program names a target that there is not
+        return "", list(error.diagnostics), ""  # the program names a target that there is not
     if args.deep and not any(d.severity == "error" for d in found):
-        found = [*found, *_deep(path, module, args)]
-    return str(target), found
+        more, said = _deep(name, module, args)
+        found = [*found, *more]
+    return str(target), found, said
 
 
-def _deep(path: Path, module: Module, args: argparse.Namespace) -> list[Diagnostic]:
+def _deep(name: str, module: Module, args: argparse.Namespace) -> tuple[list[Diagnostic], str]:
     """What sanitized runs find; one that does not come to its end is a finding too."""
     from pto.observe.deep import EARLY, deep
     from pto.observe.mode import ASSUMED
@@ -151,10 +196,7 @@ def _deep(path: Path, module: Module, args: argparse.Namespace) -> list[Diagnost
     except PtoError as error:
         found += error.diagnostics
     early = sum(d.code == EARLY for d in found)
-    print(
-        f"{path}: {'; '.join(modes) or 'not run'}; {runs - early} of {runs} runs", file=sys.stderr
-    )
-    return found
+    return found, f"{name}: {'; '.join(modes) or 'not run'}; {runs - early} of {runs} runs"
 
 
 def _fix(path: Path, args: argparse.Namespace) -> int:

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from pto.cli import console
+from pto.cli import console, place
 from pto.core.errors import fail
 from pto.core.render import Piece
 from pto.cxx import header, st
@@ -41,8 +41,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     test.add_argument("-I", metavar="DIR", type=Path, action="append", default=[], dest="include")
     test.add_argument("--profile", metavar="P", help="cpu, a2a3 or a5; default: by the path")
     test.add_argument("--timeout", metavar="S", type=float, default=300.0, help="for one case")
-    test.add_argument("--json", action="store_true", help="everything, as JSON")
+    test.add_argument("--json", nargs="?", const="all", choices=("all", "lines"), help=_JSON)
+    test.add_argument("-x", action="store_true", help="stop at the first case that does not pass")
+    place.add_on(test)
     test.add_argument("-v", action="store_true", help="every case that does not pass, in full")
+
+
+_JSON = "everything, as JSON: one list at the end (default), or lines, a case each, as they come"
 
 
 def run(args: argparse.Namespace) -> int:
@@ -54,14 +59,22 @@ def run(args: argparse.Namespace) -> int:
     if jobs < 1:
         raise fail("PTO-U061", f"-j {jobs}: at least one process is needed")
     folders = st.find(args.path, args.profile, args.include)
-    selection = select(args.k)
+    select(args.k)  # refuses what is no expression, before anything runs
     start = time.perf_counter()
-    with _Progress(sum(len(f.cases) for f in folders)) as progress:
-        cases = st.run(folders, selection.holds, jobs, args.timeout, progress)
-    if args.json:
+    with _Progress(sum(len(f.cases) for f in folders)) as seen:
+
+        def told(case: st.Case) -> bool:
+            seen(case)
+            if args.json == "lines":
+                print(json.dumps(case.data()), flush=True)
+            return args.x and case.status not in (*st.PASSED, "skipped")
+
+        cases = st.run(folders, args.k, jobs, args.timeout, told)
+    if args.json == "all":
         print(json.dumps([case.data() for case in cases], indent=1))
-    else:
+    elif not args.json:
         console.write(_table(cases, time.perf_counter() - start))
+        console.write(place.by_node([(c.node, c.seconds) for c in cases]))
         if args.v:
             _show(cases)
     return 0 if all(case.status in (*st.PASSED, "skipped") for case in cases) else 1

@@ -7,10 +7,11 @@ import sys
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from pto import __version__
-from pto.cli import console
+from pto.cli import console, place
 from pto.core.errors import fail
 from pto.core.render import Sources
 from pto.gym import mutate, report, timed
@@ -18,6 +19,7 @@ from pto.gym.cases import expected_cases, find_programs
 from pto.gym.pool import ENGINE, MUTATED, SANITIZED, TIMED, Options, default_jobs, run_programs
 from pto.gym.result import Result
 from pto.gym.selection import select
+from pto.run.launch import place as places
 from pto.run.launch.engine import chosen_engine, wants_sanitizer
 from pto.run.order.choice import parse_schedule
 from pto.target.profile import profile
@@ -28,6 +30,7 @@ EXAMPLES = """\
   pto gym PTO-Gym -k "vcvt and not bf16"   and, or, not, parentheses
   pto gym PTO-Gym/examples/pto -j 8 --json > gym.json
   pto gym PTO-Gym --sync --sanitize        tile programs with flags inserted, looked at for races
+  pto gym PTO-Gym --on ray --json lines    on all processors of a cluster, a line as each case ends
   pto gym PTO-Gym -k f32_16x64 --keep work keeps data, outputs and goldens in work/
 """
 _SAY_EVERY = 5.0  # seconds between lines of progress in a pipe
@@ -46,7 +49,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     watch.add_argument("--mutate", action="store_true", help=_MUTATE)
     watch.add_argument("--schedule", metavar="S", default="", help=_SCHEDULE)
     watch.add_argument("--time", action="store_true", help=_TIME)
-    parser.add_argument("--json", action="store_true", help="everything, as JSON")
+    parser.add_argument("--json", nargs="?", const="all", choices=("all", "lines"), help=_JSON)
+    parser.add_argument("-x", action="store_true", help="stop at the first case that fails")
+    place.add_on(parser)
     parser.add_argument("--keep", metavar="DIR", type=Path, help="leave work directories in DIR")
 
 
@@ -54,6 +59,7 @@ _SYNC = "insert flags into programs that leave this to a compiler, before they r
 _SCHEDULE = "when effects happen: program (default), early, late or random:SEED"
 _MUTATE = "take out every flag, barrier and signal alone: does the sanitizer notice?"
 _TIME = "tell how long every case takes on the chip; one whose time is unknown or none fails"
+_JSON = "everything, as JSON: one object at the end (default), or lines, a case each, as they come"
 _TIMEOUT = "seconds a case may take; default: 600"
 
 
@@ -66,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
         profile(args.profile)  # refuses a name that is none, before anything runs
     args.engine = chosen_engine(args.engine)
     parse_schedule(args.schedule)
-    path = Path(args.path)
+    path = Path(args.path) if places.current() is None else Path(args.path).resolve()
     selection = select(args.k)
     programs = find_programs(path, selection)
     if args.mutate:
@@ -83,7 +89,8 @@ def run(args: argparse.Namespace) -> int:
     )
     began = time.perf_counter()
     with progress(sum(expected_cases(p, selection) for p in programs)) as seen:
-        results = run_programs(programs, options, args.j or default_jobs(), seen)
+        heard = partial(_heard, args, seen)
+        results = run_programs(programs, options, args.j or default_jobs(), heard)
     wall = time.perf_counter() - began
     if not results:
         raise fail("PTO-U061", f"no case below {path} matches -k {args.k!r}")
@@ -91,6 +98,14 @@ def run(args: argparse.Namespace) -> int:
         return _show_mutants(results, args, wall)
     _show(results, args, wall)
     return 0 if all(r.status == "passed" for r in results) else 1
+
+
+def _heard(args: argparse.Namespace, seen: Callable[[Result], None], result: Result) -> bool:
+    """One case is done; True where it is the last."""
+    seen(result)
+    if args.json == "lines":
+        print(report.as_line(result), flush=True)
+    return args.x and result.status != "passed"
 
 
 def _launcher(args: argparse.Namespace) -> str:
@@ -102,8 +117,10 @@ def _launcher(args: argparse.Namespace) -> str:
 
 
 def _show_mutants(results: list[Result], args: argparse.Namespace, wall: float) -> int:
-    if args.json:
+    if args.json == "all":
         print(mutate.as_json(results, wall))
+        return 0 if mutate.is_good(results) else 1
+    if args.json:
         return 0 if mutate.is_good(results) else 1
     console.write(mutate.table(results))
     console.write(mutate.unfound(results))
@@ -114,6 +131,8 @@ def _show_mutants(results: list[Result], args: argparse.Namespace, wall: float) 
 
 
 def _show(results: list[Result], args: argparse.Namespace, wall: float) -> None:
+    if args.json == "lines":
+        return
     if args.json:
         header = {
             "version": __version__,
@@ -130,6 +149,7 @@ def _show(results: list[Result], args: argparse.Namespace, wall: float) -> None:
         console.write(block)
     how = f", schedule {args.schedule}" if args.schedule else ""
     console.write(report.summary(results, f"{_engine(args)}{how}", wall))
+    console.write(place.by_node([(r.node, r.seconds) for r in results]))
     if args.time:
         console.write(timed.summary(results))
 

@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import Protocol, cast
 
 from pto import __version__
-from pto.cli import console
+from pto.cli import console, place
 from pto.core.errors import Diagnostic, PtoError, fail, nearest
 
 CLEAN, FINDINGS, USAGE = 0, 1, 2
@@ -99,7 +99,9 @@ def _dispatch(words: list[str]) -> int:
     if first not in VERBS:
         raise fail("PTO-U001", f"there is no command `{first}`", help=_advice(first))
     verb = load(first)
-    return verb.run(verb_parser(first, verb).parse_args(words[1:]))
+    args = verb_parser(first, verb).parse_args(words[1:])
+    with place.chosen(args):
+        return verb.run(args)
 
 
 def load(name: str) -> Verb:

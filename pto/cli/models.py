@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pto import __version__
-from pto.cli import console
+from pto.cli import console, place
 from pto.cli.gym import progress
 from pto.core.errors import fail
 from pto.core.render import Piece, Sources
@@ -19,6 +19,7 @@ from pto.gym.models.runner import BOTH
 from pto.gym.pool import ENGINE, MODELS, SANITIZED, Options, default_jobs, run_programs
 from pto.gym.result import Result
 from pto.gym.selection import select
+from pto.run.launch import place as places
 from pto.run.launch.engine import chosen_engine, wants_sanitizer
 from pto.target.profile import profile
 
@@ -40,6 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--timeout", metavar="S", type=float, default=600.0, help=_TIMEOUT)
     parser.add_argument("--sanitize", action="store_true", help="look for races and bad flags too")
     parser.add_argument("--json", action="store_true", help="everything, as JSON")
+    place.add_on(parser)
     parser.add_argument("--keep", metavar="DIR", type=Path, help="leave work directories in DIR")
 
 
@@ -58,7 +60,8 @@ def run(args: argparse.Namespace) -> int:
     if args.engine != BOTH:
         args.engine = chosen_engine(args.engine)
     watched = wants_sanitizer(args.sanitize)
-    kernels = find_kernels(Path(args.path), select(args.k))
+    path = Path(args.path) if places.current() is None else Path(args.path).resolve()
+    kernels = find_kernels(path, select(args.k))
     if not kernels:
         raise fail("PTO-U061", f"no kernel below {args.path} matches -k {args.k!r}")
     options = Options(
@@ -90,6 +93,7 @@ def _show(results: Sequence[Result], engine: str, wall: float) -> None:
     for block in report.failures(results, sources):
         console.write(block)
     console.write(report.summary(results, engine, wall))
+    console.write(place.by_node([(r.node, r.seconds) for r in results]))
     counts = Counter(r.judged for r in results if r.judged)
     parts = [f"{counts[how]} {words}" for how, words in _HOW.items() if counts[how]]
     passed: list[Piece] = [("dim", f"passed: {', '.join(parts)}\n")]

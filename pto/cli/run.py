@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from pto.cli import console, cpp
+from pto.cli import console, cpp, place
 from pto.cli.program import FILE, read_launch, require_text
 from pto.cli.time import add_outputs, timed
 from pto.core.errors import fail
@@ -34,6 +34,8 @@ EXAMPLES = """\
   pto run add.pto --arg a=rand --arg b=rand --arg c=zeros --sanitize --fix
                                  write add.fixed.pto, with the flags that were missing
   pto run mm.pto --entry kernel --blocks 24 --out results/
+  pto run mm.pto --blocks 4096 --arg a=a.npy --arg b=b.npy --arg c=zeros --on ray
+                                 blocks on all processors of a cluster, the same bits
   pto run mm.pto --blocks 24 --arg a=zeros --arg b=zeros --arg c=zeros --time --device 910b1
                                  how long that takes on the chip; nothing is computed
   pto run add.pto --arg a=rand --arg b=rand --arg c=zeros --step 14
@@ -66,6 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--format", choices=_FORMATS, default="text", help=_FORMAT)
     parser.add_argument("--timeout", type=float, metavar="S", help="end a run that takes longer")
     parser.add_argument("--seed", type=int, default=0, help="for rand")
+    place.add_on(parser)
     parser.add_argument("--out", metavar="DIR", help="write every array there as NAME.npy")
     parser.add_argument("--verbose", action="store_true", help=_VERBOSE)
     parser.add_argument("--print", action="store_true", help="print the arrays that changed")
@@ -126,6 +129,7 @@ def run(args: argparse.Namespace) -> int:
     for line in report.printed:
         print(line)
     console.write(_header(report, args.schedule))
+    console.write(place.moved())
     if args.verbose:
         console.write(_left_out(report))
     for param, old, new in zip(params, before, values, strict=True):

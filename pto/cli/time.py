@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pto.cli import console, cpp
+from pto.cli import console, cpp, place
 from pto.cli.program import FILE, read_launch
 from pto.core.render import Piece
 from pto.ir.graph import Module
+from pto.run.launch import place as places
 
 if TYPE_CHECKING:
+    from pto.cluster.parcel import Program
     from pto.observe.timing import Timing
 
+Many = Callable[[Sequence[str]], "list[Timing]"]
 EXAMPLES = """\
   pto time gemm.pto --blocks 24 --arg a=zeros --arg b=zeros --arg c=zeros
   pto time gemm.pto --blocks 24 --arg a=zeros --arg b=zeros --arg c=zeros --device all
@@ -44,6 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_outputs(parser)
     cpp.add_arguments(parser)
     parser.add_argument("--seed", type=int, default=0, help="for rand")
+    place.add_on(parser)
 
 
 def add_outputs(parser: argparse.ArgumentParser) -> None:
@@ -74,18 +78,46 @@ def timed(module: Module, values: Sequence[Any], args: argparse.Namespace) -> in
         "profile": args.profile,
         "data": args.data,
     }
-    return shown(lambda device: time(module, **options, device=device), args)
+
+    def each(device: str | None) -> Timing:
+        return time(module, **options, device=device)
+
+    return shown(each, args, _elsewhere(module, options))
 
 
-def shown(time: Callable[[str | None], Timing], args: argparse.Namespace) -> int:
+def _elsewhere(module: Module, options: Mapping[str, Any]) -> Many | None:
+    """Chips side by side on workers of a cluster; None: one after the other, here."""
+    if places.current() is None:
+        return None
+    from pto.cluster import tasks
+    from pto.cluster.parcel import Program
+
+    crew, shared = tasks.crew(), (Program.of(module), options)
+    if crew is None:
+        return None
+    return lambda names: list(tasks.in_order(crew, "pto.cli.time:timed_on", names, shared))
+
+
+def timed_on(shared: tuple[Program, Mapping[str, Any]], device: str) -> Timing:
+    """One chip, for a program that was sent."""
+    from pto.observe.timing import time
+
+    return time(shared[0].module(), **shared[1], device=device)
+
+
+def shown(
+    time: Callable[[str | None], Timing], args: argparse.Namespace, many: Many | None = None
+) -> int:
     """Times a launch and shows what came of it; `args.device` may be all."""
     from pto.observe.timing import benches
     from pto.target.device import device as find_device
 
     if args.device == "all":
         usual = time(None)
-        others = (b.device.name for b in benches(find_device(usual.device).profile))
-        found = [usual if name == usual.device else time(name) for name in others]
+        names = [b.device.name for b in benches(find_device(usual.device).profile)]
+        others = [name for name in names if name != usual.device]
+        times = dict(zip(others, many(others) if many else map(time, others), strict=True))
+        found = [times.get(name, usual) for name in names]
     else:
         found = [time(args.device)]
     if args.trace:

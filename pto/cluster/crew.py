@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pto.cluster.worker import Hello, Worker
-from pto.core.errors import fail
+from pto.core.errors import PtoError, fail
 
 _SMALL = 1 << 15  # bytes that travel with a job itself
 _TICK = 0.1  # seconds between looks at the clock
@@ -26,6 +26,10 @@ class Lost:
     """A worker that ended, or was ended, before its job was done."""
 
     why: str
+    late: bool = False  # it took too long, and would again
+
+    def error(self, who: str) -> PtoError:
+        return fail("PTO-U306", f"{who}: its worker {self.why}")
 
 
 @dataclass(slots=True, eq=False)
@@ -45,6 +49,7 @@ class Hand:
     actor: Any
     hello: Any  # what it says when it has come
     node: str = ""
+    host: str = ""  # as people call it
     pid: int = 0
     job: Job | None = None
     answer: Any = None  # a reference, or a stream of them
@@ -113,7 +118,7 @@ class Crew:
             self._dismiss(hand)
             return
         hello.require_alike()
-        hand.node, hand.pid = hello.node, hello.pid
+        hand.node, hand.host, hand.pid = hello.node, hello.host, hello.pid
 
     def require_somebody(self) -> None:
         if not self.ready:
@@ -229,7 +234,7 @@ class Crew:
             hand.job = None
             raise error.cause from None
         except self.ray.exceptions.RayError as error:
-            yield from self._lose(hand, job, _reason(error))
+            yield from self._lose(hand, job, Lost(_reason(error)))
             return
         hand.since = time.monotonic()
         if not job.streams:
@@ -240,12 +245,13 @@ class Crew:
         for hand in list(self.hands):
             job = hand.job
             if job and job.seconds and time.monotonic() - hand.since > job.seconds:
-                yield from self._lose(hand, job, f"took longer than {job.seconds:g} seconds")
+                late = Lost(f"took longer than {job.seconds:g} seconds", late=True)
+                yield from self._lose(hand, job, late)
 
-    def _lose(self, hand: Hand, job: Job, why: str) -> Iterator[tuple[Job, Any, Hand]]:
+    def _lose(self, hand: Hand, job: Job, lost: Lost) -> Iterator[tuple[Job, Any, Hand]]:
         hand.job = None
         self._dismiss(hand)
-        yield job, Lost(why), hand
+        yield job, lost, hand
 
 
 def _reason(error: Exception) -> str:

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import atexit
 import os
+import socket
 from contextvars import Token
 from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.util import find_spec
+from pathlib import Path
 from types import TracebackType
 from typing import Any
 
@@ -27,6 +29,7 @@ from pto.run.launch.prepared import Grid
 from pto.run.machine.world import World
 
 _STORE = 1 << 30  # bytes of shared memory for a cluster that is started here, at most
+_ANSWER = 5.0  # seconds until a head node has to answer
 _clusters: dict[str, RayCluster] = {}  # by address, while they are used
 
 
@@ -124,21 +127,41 @@ def _join(address: str) -> RayCluster:
 
 
 def connect(ray: Any, address: str) -> None:
+    """Join a cluster; `ray` where none is known or alive starts one on this machine."""
     quiet = {"log_to_driver": False, "logging_level": "ERROR", "namespace": "pto"}
+    known = _known() if address == "ray" else address
     try:
-        if address != "ray":
-            ray.init(address=address, **quiet)
-            return
-        try:
-            ray.init(address="auto", **quiet)
-        except ConnectionError:
-            if os.environ.get("RAY_ADDRESS"):
-                raise
+        if known:
+            _require_answer(known)
+            ray.init(address=known, **quiet)
+        else:
             ray.init(address="local", include_dashboard=False, object_store_memory=_STORE, **quiet)
-    except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
+    except (OSError, RuntimeError, ValueError) as error:
         first = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise fail(
             "PTO-U302",
-            f"no cluster answers at `{address}`: {first}",
+            f"no cluster answers at `{known or address}`: {first}",
             help="`ray start --head` starts one; `ray status` tells how it is",
         ) from None
+
+
+def _known() -> str:
+    """The cluster that RAY_ADDRESS names, or that runs on this machine; nothing: there is none."""
+    given = os.environ.get("RAY_ADDRESS", "")
+    if given and given != "auto":
+        return given
+    note = Path(os.environ.get("RAY_TMPDIR", "/tmp")) / "ray" / "ray_current_cluster"
+    try:
+        found = note.read_text(encoding="utf-8").strip()
+        _require_answer(found)
+    except OSError:  # there is none, or it has ended without taking its note away
+        return ""
+    return found
+
+
+def _require_answer(address: str) -> None:
+    """Ray itself waits for minutes for a machine that is not there."""
+    host, _, port = address.rpartition("//")[2].rpartition(":")
+    if not host or not port.isdigit():
+        raise ValueError(f"an address is HOST:PORT or ray://HOST:PORT, not {address}")
+    socket.create_connection((host.strip("[]"), int(port)), timeout=_ANSWER).close()

@@ -81,7 +81,6 @@ def unpack(parcel: Parcel) -> Kernel:
         profile_of(parcel.target),
         engine=parcel.engine,
         checks=parcel.checks,
-        logs=True,
     )
 
 

@@ -65,48 +65,43 @@ class Run:
     def __init__(self, cargo: Cargo, data: Sequence[Bytes], keeps: bool) -> None:
         self._cargo, self._data = cargo, data
         self._accumulators = cargo.kept if keeps else {}
-        self._reads: list[Intervals] = []
-        self._writes: list[Intervals] = []
+        self._by_block = [n for n, how in self._accumulators.items() if how.by_block]
+        self._words: list[Words] = []
         self._kept: list[Kept] = []
         self._known = True
 
     def run(self, grid: Grid, first: int, end: int, node: str = "") -> Part:
         """Blocks in their order, one after the other. A finding of the program is raised."""
-        grid.ended, told = self._ended, grid.printed_by_block()
-        grid.kernel = grid.kernel.logged
-        grid.only(first, end).run_in_turns()
+        told = grid.printed_by_block()
+        grid.only(first, end)
+        known = None if self._accumulators else grid.kernel.survey(grid)
+        if known is not None:
+            self._words = [known]
+            grid.run()
+        else:
+            grid.ended, grid.kernel = self._ended, grid.kernel.logged
+            grid.run_in_turns()
         if not self._known:
             return Part(first, end, node=node)
-        writes = merged(self._writes)
-        kept = [*self._kept, *self._sums(writes)]
-        plain = self._plain(writes)
+        reads, writes = map(merged, ([each] for each in self._touched(self._words)))
+        plain, sums = self._plain(writes), self._sums(writes)
         printed = {n: lines for n, lines in grid.printed_by_block().items() if n not in told}
-        reads = merged(self._reads)
-        return Part(
-            first,
-            end,
-            reads,
-            plain,
-            take(self._cargo, self._data, plain),
-            tuple(kept),
-            printed,
-            node,
-        )
+        data = take(self._cargo, self._data, plain)
+        return Part(first, end, reads, plain, data, (*self._kept, *sums), printed, node)
 
     def _ended(self, cluster: Cluster) -> None:
         uses = [_uses_of(core.native) for core in cluster.agents]
         known = [words for words in uses if words is not None]
         native = all(isinstance(core.native, Context) for core in cluster.agents)
         self._known &= len(known) == len(uses) and native
-        if not self._known:
-            return
-        reads, writes = self._cargo.touched(np.concatenate([no_uses(), *known]), self._data)
-        together = merged([writes])
-        for n, how in self._accumulators.items():
-            if how.by_block:
-                self._keep(n, writes, together)
-        self._reads.append(merged([reads]))
-        self._writes.append(together)
+        self._words += known
+        if self._by_block and self._known:
+            _, writes = self._touched(known)
+            for number in self._by_block:
+                self._keep(number, writes, merged([writes]))
+
+    def _touched(self, words: Sequence[Words]) -> tuple[Intervals, Intervals]:
+        return self._cargo.touched(np.concatenate([no_uses(), *words]), self._data)
 
     def _keep(self, number: int, writes: Intervals, together: Intervals) -> None:
         """What one block has combined an array with. Twice at one place: order would be lost."""
@@ -143,7 +138,7 @@ def _uses_of(context: object) -> Words | None:
     if not isinstance(context, Context):
         return no_uses()
     words = context.touches()
-    return None if words is None else by_machine_address(words, context)
+    return None if words is None else by_machine_address(words.copy(), context)
 
 
 def take(cargo: Cargo, data: Sequence[Bytes], writes: Intervals) -> Bytes:

@@ -6,6 +6,7 @@ Only functions of this package and data reach it; nothing of the user's environm
 from __future__ import annotations
 
 import os
+import platform
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -66,7 +67,8 @@ class Worker:
     def hello(self) -> Hello:
         ray: Any = import_module("ray")
         here = ray.get_runtime_context()
-        return Hello(here.get_node_id(), os.uname().nodename, os.getpid(), *versions())
+        node = here.get_node_id()
+        return Hello(node, f"{platform.node()} {node[:6]}", os.getpid(), *versions())
 
     # ---- blocks
 

@@ -13,16 +13,23 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pto.core.errors import Diagnostic, PtoError, fail
 from pto.cxx import compiler
 from pto.cxx.child import Child, Crash
+from pto.gym.selection import select
+from pto.run.launch import place
+
+if TYPE_CHECKING:
+    from pto.cluster.crew import Crew
 
 STATUSES = {
     "exact": "passes, every output equal to its golden file, bit for bit",
@@ -74,6 +81,7 @@ class Case:
     status: str
     seconds: float = 0.0
     findings: list[Diagnostic] = field(default_factory=list[Diagnostic])
+    node: str = ""  # of a cluster
 
     def data(self) -> dict[str, Any]:
         return {**asdict(self), "findings": [str(d) for d in self.findings]}
@@ -105,33 +113,71 @@ def _folder(path: Path, profile: str | None, include: Sequence[Path]) -> Folder:
 
 def run(
     folders: Sequence[Folder],
-    wanted: Callable[[str], bool],
+    expression: str,
     jobs: int,
     seconds: float,
-    told: Callable[[Case], None],
+    told: Callable[[Case], bool | None],
 ) -> list[Case]:
-    """All folders, `jobs` at a time; `told` hears of each case."""
+    """The cases that match, `jobs` folders at a time; `told` hears of each, True ends it all."""
+    if place.current() is not None:
+        from pto.cluster import tasks
+
+        crew = tasks.crew()
+        if crew is not None:
+            return _elsewhere(crew, folders, (expression, seconds), told)
+    stop = threading.Event()
+
+    def work(folder: Folder) -> list[Case]:
+        out: list[Case] = []
+        for case in () if stop.is_set() else work_for((expression, seconds), folder):
+            out.append(case)
+            if told(case):
+                stop.set()
+            if stop.is_set():
+                break
+        return out
+
     with ThreadPoolExecutor(jobs) as pool:
-        futures = [pool.submit(_run, folder, wanted, seconds, told) for folder in folders]
-        return [case for future in futures for case in future.result()]
+        return [case for cases in pool.map(work, folders) for case in cases]
 
 
-def _run(
-    folder: Folder, wanted: Callable[[str], bool], seconds: float, told: Callable[[Case], None]
+def _elsewhere(
+    crew: Crew,
+    folders: Sequence[Folder],
+    shared: tuple[str, float],
+    told: Callable[[Case], bool | None],
 ) -> list[Case]:
-    out: list[Case] = []
+    """The same on other machines, where folders lie under the same names."""
+    from pto.cluster import tasks
+    from pto.cluster.crew import Lost
+
+    found: dict[tuple[int, str], Case] = {}  # a folder that lost its node comes again
+    with closing(tasks.each(crew, "pto.cxx.st:work_for", folders, shared, streams=True)) as answers:
+        for n, case, node in answers:
+            if isinstance(case, Lost):
+                why = [Diagnostic("PTO-U306", f"{folders[n].name}: its worker {case.why}")]
+                case = Case(folders[n].name, "", "crashed", findings=why)
+            if (n, case.name) in found:
+                continue
+            case.node = node
+            found[n, case.name] = case
+            if told(case):
+                break
+    return [found[key] for key in sorted(found, key=lambda key: key[0])]
+
+
+def work_for(shared: tuple[str, float], folder: Folder) -> Iterator[Case]:
+    """The cases of one folder; those of one that cannot be built too."""
+    expression, seconds = shared
+    wanted, done = select(expression).holds, set[str]()
     try:
         for case in _cases(folder, wanted, seconds):
-            out.append(case)
-            told(case)
+            done.add(case.name)
+            yield case
     except PtoError as error:
-        done = {case.name for case in out}
         for name in folder.cases:
             if name not in done and wanted(f"{folder.name}/{name}"):
-                case = Case(folder.name, name, "unbuilt", findings=list(error.diagnostics))
-                out.append(case)
-                told(case)
-    return out
+                yield Case(folder.name, name, "unbuilt", findings=list(error.diagnostics))
 
 
 def _cases(folder: Folder, wanted: Callable[[str], bool], seconds: float) -> Iterator[Case]:

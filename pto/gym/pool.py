@@ -6,30 +6,37 @@ come as they are made; `run_programs` gives them in the order of the checkout.
 
 from __future__ import annotations
 
+import atexit
 import math
 import multiprocessing
 import os
 import shutil
 import signal
+import sys
 import tempfile
 import time
 import warnings
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from multiprocessing.connection import wait
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pto.core.errors import Diagnostic, PtoError
 from pto.gym.cases import Program
 from pto.gym.models.kernels import ModelKernel
 from pto.gym.result import Result
+from pto.gym.script_server import die_with_parent
 from pto.gym.scripts import Scripts
 from pto.gym.selection import select
+from pto.run.launch import place
 from pto.run.launch.call import PtoWarning
+
+if TYPE_CHECKING:
+    from pto.cluster.crew import Crew
 
 CASES = "pto.gym.runner:Runner"
 MODELS = "pto.gym.models.runner:ModelRunner"
@@ -71,53 +78,124 @@ class _Worker:
     case: str = ""  # what it is at
     since: float = math.inf  # when it last said something; the start of a process does not count
     done: set[str] = field(default_factory=set[str])
+    is_busy: bool = True
+
+    def take(self, job: _Job) -> None:
+        self.job, self.case, self.done, self.is_busy = job, "", set(), True
+        self.pipe.send(job)
+
+
+Programs = Sequence[Program] | Sequence[ModelKernel]
 
 
 def run_programs(
-    programs: Sequence[Program] | Sequence[ModelKernel],
+    programs: Programs,
     options: Options,
     jobs: int,
-    seen: Callable[[Result], None] = lambda result: None,
+    seen: Callable[[Result], bool | None] = lambda result: None,
 ) -> list[Result]:
-    """Run every case asked for; `seen` hears of each as it ends."""
+    """Run every case asked for; `seen` hears of each as it ends, and says True to end it all."""
+    found: list[Result] = []
     with _work_directory(options.keep) as root, _ends_on_terminate():
-        pool = _Pool(programs, options, jobs, root)
-        try:
-            found: list[Result] = []
-            for result in pool.results():
-                seen(result)
+        results = _elsewhere(programs, options) or _Pool(programs, options, jobs, root).run()
+        with closing(results):
+            for result in results:
                 found.append(result)
-        finally:
-            pool.stop()
+                if seen(result):
+                    break
     order = {program.name: index for index, program in enumerate(programs)}
     return sorted(found, key=lambda r: order[r.program])  # stable: cases keep their order
 
 
+def _elsewhere(programs: Programs, options: Options) -> Generator[Result] | None:
+    """The results of workers on other machines, where that is what was chosen."""
+    if place.current() is None:
+        return None
+    from pto.cluster import tasks
+
+    crew = tasks.crew()
+    return None if crew is None else _results_of(crew, programs, options)
+
+
+def _results_of(crew: Crew, programs: Programs, options: Options) -> Generator[Result]:
+    from pto.cluster import tasks
+    from pto.cluster.crew import Lost
+
+    told: set[tuple[str, str]] = set()  # a program that lost its node comes again
+    ordered = _largest_first(programs)
+    limit = 2 * options.seconds + _GRACE
+    answers = tasks.each(
+        crew, "pto.gym.pool:work_for", ordered, options, streams=True, seconds=limit
+    )
+    with closing(answers):
+        for n, result, node in answers:
+            if isinstance(result, Lost):
+                result = _lost(ordered[n], "", f"was not run to its end: its worker {result.why}")
+            if (result.program, result.name) not in told:
+                told.add((result.program, result.name))
+                yield replace(result, node=node)
+
+
+_kept: dict[Options, _Pool] = {}  # of a worker on a cluster: the process that runs its cases
+
+
+def work_for(options: Options, program: Program | ModelKernel) -> Iterator[Result]:
+    """One program, in a process of its own; that process is kept for the next one."""
+    pool = _kept.get(options)
+    if pool is None:
+        root = options.keep or Path(tempfile.mkdtemp(prefix="pto-gym-"))
+        if options.keep is None:
+            atexit.register(shutil.rmtree, root, ignore_errors=True)
+        pool = _kept[options] = _Pool([], options, 1, root, stays=True)
+    pool.queue.append(_Job(program))
+    yield from pool.results()
+
+
+def _largest_first(programs: Programs) -> list[Program | ModelKernel]:
+    return sorted(programs, key=lambda p: -p.weight)
+
+
+def _lost(program: Program | ModelKernel, case: str, reason: str) -> Result:
+    """A case that ended the process it ran in: it failed."""
+    name = case or program.name
+    found = Diagnostic("PTO-U069", f"{name} {reason}")
+    return Result(name, program.name, program.family, "failed", "run", diagnostics=(found,))
+
+
 class _Pool:
     def __init__(
-        self,
-        programs: Sequence[Program] | Sequence[ModelKernel],
-        options: Options,
-        jobs: int,
-        root: Path,
+        self, programs: Programs, options: Options, jobs: int, root: Path, stays: bool = False
     ) -> None:
-        largest_first = sorted(programs, key=lambda p: -p.weight)
-        self.queue = [_Job(p) for p in reversed(largest_first)]
+        self.queue = [_Job(p) for p in reversed(_largest_first(programs))]
+        self.stays = stays  # a worker without work waits for the next call
         self.options = options
         self.jobs = max(1, min(jobs, len(self.queue)))
         self.root = root
         self.workers: list[_Worker] = []
         self.context = multiprocessing.get_context("spawn")
 
+    def run(self) -> Generator[Result]:
+        """All results; nothing is left behind, however it ends."""
+        try:
+            yield from self.results()
+        finally:
+            self.stop()
+
     def results(self) -> Iterator[Result]:
-        while self.queue or self.workers:
+        while self.queue or any(worker.is_busy for worker in self.workers):
+            for worker in self.workers:
+                if self.queue and not worker.is_busy:
+                    worker.take(self.queue.pop())
             while self.queue and len(self.workers) < self.jobs:
                 self._start(self.queue.pop())
             ready = wait([w.pipe for w in self.workers], timeout=_TICK)
             for worker in list(self.workers):
                 if worker.pipe in ready:
                     yield from self._hear(worker)
-                elif time.monotonic() - worker.since > self.options.seconds + _GRACE:
+                elif (
+                    worker.is_busy
+                    and time.monotonic() - worker.since > self.options.seconds + _GRACE
+                ):
                     limit = f"took longer than {self.options.seconds:g} seconds"
                     yield from self._lose(worker, limit)
 
@@ -146,8 +224,9 @@ class _Pool:
             worker.done.add(body.name)
             yield body
         elif self.queue:
-            worker.job, worker.case, worker.done = self.queue.pop(), "", set()
-            worker.pipe.send(worker.job)
+            worker.take(self.queue.pop())
+        elif self.stays:
+            worker.is_busy = False
         else:
             self._end(worker)
 
@@ -155,8 +234,7 @@ class _Pool:
         """A case that ended its worker: it failed; the others of its program go on elsewhere."""
         self._end(worker)
         program, case = worker.job.program, worker.case or worker.job.program.name
-        found = Diagnostic("PTO-U069", f"{case} {reason}")
-        yield Result(case, program.name, program.family, "failed", "run", diagnostics=(found,))
+        yield _lost(program, case, reason)
         if case != program.name:
             finished = worker.job.skip | worker.done | {case}
             self.queue.append(_Job(program, frozenset(finished)))
@@ -175,6 +253,8 @@ class _Pool:
 def _work(pipe: Pipe, options: Options, root: Path) -> None:
     """A worker: programs in, results out, until the other end closes."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the parent, which ends this
+    if sys.platform == "linux":
+        die_with_parent()
     warnings.simplefilter("ignore", PtoWarning)  # cases are judged by their results
     scripts = Scripts(options.seconds, root / ".cache")
     selection = select(options.expression)

@@ -127,6 +127,11 @@ def as_json(results: Sequence[Result], wall: float, **header: Any) -> str:
     return json.dumps(body, indent=2)
 
 
+def as_line(result: Result) -> str:
+    """One case, as one line of JSON."""
+    return json.dumps(_plain(result))
+
+
 def _plain(result: Result) -> Mapping[str, Any]:
     difference = result.difference
     findings: Any = json.loads(render.as_json(result.diagnostics))["findings"]
@@ -151,4 +156,5 @@ def _plain(result: Result) -> Mapping[str, Any]:
             "file": difference.file,
         },
         "findings": findings,
+        "node": result.node or None,
     }

@@ -46,3 +46,4 @@ class Result:
     mutants: tuple[Mutant, ...] = ()  # of a run that judges them
     judged: str = ""  # by what, where not by a judge of its own: golden, engines, ran
     us: float = 0.0  # on the chip, of a run that times it
+    node: str = ""  # of a cluster

@@ -29,7 +29,7 @@ _LIBC = ctypes.CDLL(None)
 
 def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever started this ends it
-    _die_with_parent()
+    die_with_parent()
     for name in _WARM:
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
@@ -40,7 +40,7 @@ def main() -> None:
         sys.stdout.flush()
 
 
-def _die_with_parent() -> None:
+def die_with_parent() -> None:
     """Linux: be killed when the starting process is gone, so nothing runs on after Ctrl-C."""
     set_death_signal = 1  # PR_SET_PDEATHSIG
     _LIBC.prctl(set_death_signal, signal.SIGKILL)
@@ -77,7 +77,7 @@ def _text(output: IO[bytes], start: int, end: int) -> str:
 def _be_script(request: dict[str, Any], output: IO[bytes], record: IO[bytes]) -> None:
     """Turn this forked process into the script, run after run; never returns."""
     try:
-        _die_with_parent()
+        die_with_parent()
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         signal.setitimer(signal.ITIMER_REAL, request["seconds"])
         _redirect(output)

@@ -220,14 +220,21 @@ class Kernel:
         wanted = self.profile if device is None else find_device(device).profile
         if wanted != self.profile:
             return self.on(wanted).time(*args, blocks=blocks, device=device, data=data, **named)
-        values = self.values(args, named)
-        shaped = [_shaped(p, v) for p, v in zip(self.parameters, values, strict=True)]
-        made, _, given = self.specialise(shaped, blocks)
+        module, given = self.called(args, named, blocks)
         return timing.time(
-            made.module, args=given, blocks=blocks, profile=self.profile, device=device, data=data
+            module, args=given, blocks=blocks, profile=self.profile, device=device, data=data
         )
 
     # ---- looking
+
+    def called(
+        self, args: Sequence[Any], named: Mapping[str, Any], blocks: Blocks
+    ) -> tuple[Module, list[Any]]:
+        """The program for arguments, where shapes may stand for arrays, and what it is given."""
+        values = self.values(args, named)
+        shaped = [_shaped(p, v) for p, v in zip(self.parameters, values, strict=True)]
+        made, _, given = self.specialise(shaped, blocks)
+        return made.module, given
 
     def module(self, *args: Any, **named: Any) -> Module:
         """The program for these arguments."""

@@ -9,33 +9,25 @@ from __future__ import annotations
 import multiprocessing
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from pto.core.errors import PtoError, fail
 from pto.lang.kernel import Blocks, Kernel
+from pto.lang.trial import Config, Sheet, Trial, differs, refused_by
+from pto.run.launch import place
+from pto.run.launch.call import count_of
 from pto.run.launch.progress import Bar
+from pto.target.device import device as find_device
 
-Config = dict[str, Any]
+if TYPE_CHECKING:
+    from pto.cluster.crew import Crew
+
 Grid = Blocks | Callable[[Config], Blocks]
-
-
-@dataclass(frozen=True, slots=True)
-class Trial:
-    """One configuration, and what came of it: its time, or why it does not count."""
-
-    config: Config
-    us: float | None = None
-    bound: str = ""
-    refused: str = ""
-
-    def __str__(self) -> str:
-        given = ", ".join(f"{name}={value}" for name, value in self.config.items())
-        return f"{given:<40} {self.refused or f'{self.us:10.1f} us  {self.bound}'}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,14 +115,24 @@ class _Job:
         grid = self.blocks(config) if callable(self.blocks) else self.blocks
         try:
             arrays = self._run(config, grid)
-            wrong = self._differs(arrays)
+            wrong = differs(arrays, self.wanted, self.rtol)
             if wrong:
                 return _Outcome(Trial(config, refused=wrong))
             timing = self.kernel.time(*self.args, blocks=grid, device=self.device, **config)
         except PtoError as error:
-            found = error.diagnostics[0]
-            return _Outcome(Trial(config, refused=f"{found.message} [{found.code}]"))
+            return _Outcome(refused_by(config, error))
         return _Outcome(Trial(config, timing.us, timing.bound), arrays)
+
+    def sheet(self, config: Config) -> Sheet:
+        """The same trial as data, for a worker that has no kernel."""
+        grid = self.blocks(config) if callable(self.blocks) else self.blocks
+        kernel = self.kernel
+        timed = kernel if self.device is None else kernel.on(find_device(self.device).profile)
+        (ran, given), (priced, _) = (
+            each.called(self.args, config, grid) for each in (kernel, timed)
+        )
+        profiles, runs = (kernel.profile, timed.profile), self.wanted is not None
+        return Sheet.of(config, (ran, priced), profiles, given, count_of(grid), runs)
 
     def _run(self, config: Config, grid: Blocks) -> list[Any] | None:
         """The arrays after a run on copies; None where shapes stand for arrays."""
@@ -140,27 +142,44 @@ class _Job:
         self.kernel.run(*given, blocks=grid, **config)
         return [a for a in given if isinstance(a, np.ndarray)]
 
-    def _differs(self, arrays: list[Any] | None) -> str:
-        if arrays is None or self.wanted is None:
-            return ""
-        for mine, other in zip(arrays, self.wanted, strict=True):
-            same = mine.tobytes() == other.tobytes()
-            if not same and not np.allclose(
-                mine.astype(np.float64), other.astype(np.float64), rtol=self.rtol, atol=self.rtol
-            ):
-                return "gives other values than the first configuration"
-        return ""
-
 
 _AT_WORK: list[_Job] = []  # of a process that was forked: the job it belongs to
 
 
 def _tried(job: _Job, configs: list[Config], processes: int | None) -> Iterable[Trial]:
-    """Side by side where processes can be forked, in the order of `configs`."""
+    """Side by side on a cluster, or where processes can be forked, in the order of `configs`."""
+    crew = _crew()
+    if crew is not None:
+        return _sent(crew, job, configs)
     count = min(processes or os.cpu_count() or 1, len(configs))
     if count < 2 or sys.platform == "win32":
         return (job.outcome(config).trial for config in configs)
     return _forked(job, configs, count)
+
+
+def _crew() -> Crew | None:
+    if place.current() is None:
+        return None
+    from pto.cluster import tasks
+
+    return tasks.crew()
+
+
+def _sent(crew: Crew, job: _Job, configs: list[Config]) -> Iterator[Trial]:
+    """Programs travel, not kernels: a worker has nothing of the file that they are written in."""
+    from pto.cluster import tasks
+
+    made: list[Sheet | Trial] = []
+    for config in configs:
+        try:
+            made.append(job.sheet(config))
+        except PtoError as error:
+            made.append(refused_by(config, error))
+    sheets = [each for each in made if isinstance(each, Sheet)]
+    shared = job.device, job.rtol, job.wanted
+    answers = tasks.in_order(crew, "pto.lang.trial:tried", sheets, shared)
+    for each in made:
+        yield next(answers) if isinstance(each, Sheet) else each
 
 
 def _forked(job: _Job, configs: list[Config], count: int) -> Iterable[Trial]:

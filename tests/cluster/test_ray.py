@@ -5,17 +5,23 @@ One file, so that one process has the cluster; starting it takes as long as all 
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
 from collections.abc import Callable, Iterator
 from contextvars import Context
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import pto
-from examples import flash_attention, gemm_f16, softmax
-from tests import agreement
+from examples import flash_attention, gemm_f16, ring_attention, softmax
 
 pytestmark = pytest.mark.skipif(
     find_spec("ray") is None, reason='Ray is not installed: pip install "pto-machine[ray]"'
@@ -29,7 +35,6 @@ def nodes() -> Iterator[Any]:
     import ray
     from ray.cluster_utils import Cluster
 
-    agreement.STATE.here = False
     cluster = Cluster(initialize_head=True, head_node_args=_NODE)
     cluster.add_node(**_NODE)
     ray.init(address=cluster.address, log_to_driver=False, logging_level="ERROR")
@@ -231,3 +236,221 @@ def test_one_word_says_where(monkeypatch: pytest.MonkeyPatch) -> None:
     with pto.on("here"):
         copy_rows[2](x, y)
     assert (y == 1).all()
+
+
+# ---- those who die
+
+
+@pto.kernel(profile="a5")
+def slow(x: pto.Global[pto.f32], y: pto.Global[pto.f32], turns: int) -> None:
+    """Some time for each block."""
+    t, u = pto.tile(16, 64, pto.f32), pto.tile(16, 64, pto.f32)
+    i = pto.block_idx() * 16
+    pto.tload(t, x[i:, :])
+    pto.tmuls(u, t, 0.0)
+    for _ in pto.range(turns):
+        pto.tadd(u, u, t)
+    pto.tstore(y[i:, :], u)
+
+
+TURNS = 100_000
+ROWS = 16 * BLOCKS
+
+
+def test_a_node_dies_in_the_middle(nodes: Any, ray_place: Any, here: Here) -> None:
+    x = np.ones((ROWS, 64), np.float32)
+    y = np.zeros_like(x)
+    third = nodes.add_node(**_NODE)
+    nodes.wait_for_nodes()
+    ray_place.crew._seen = 0.0
+    assert ray_place.crew.muster(3) == 3
+    victim = next(h for h in ray_place.crew.ready if h.node == third.node_id)
+    seen: list[bool] = []
+
+    def kill() -> None:
+        """As soon as it works."""
+        while victim.job is None:
+            time.sleep(0.01)
+        seen.append(victim.job is not None)
+        nodes.remove_node(third, allow_graceful=False)
+
+    with pto.on("ray"):
+        thread = threading.Thread(target=kill)
+        thread.start()
+        slow[BLOCKS](x, y, TURNS)
+        thread.join()
+    assert seen == [True]
+    assert victim not in ray_place.crew.hands
+    assert (y == TURNS).all()
+
+
+def test_a_worker_dies_in_the_middle(ray_place: Any, there: There) -> None:
+    x = np.ones((ROWS, 64), np.float32)
+    y = np.zeros_like(x)
+    ray_place.crew.muster(2)
+    victim = ray_place.crew.ready[0]
+
+    def kill() -> None:
+        while victim.job is None:
+            time.sleep(0.01)
+        os.kill(victim.pid, signal.SIGKILL)
+
+    thread = threading.Thread(target=kill)
+    thread.start()
+    there(lambda: slow[BLOCKS](x, y, TURNS))
+    thread.join()
+    assert victim not in ray_place.crew.hands
+    assert (y == TURNS).all()
+
+
+DRIVER = """
+import signal, sys, threading, time
+import numpy as np
+import pto
+from tests.cluster.test_ray import BLOCKS, ROWS, slow
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+x, y = np.ones((ROWS, 64), np.float32), np.zeros((ROWS, 64), np.float32)
+with pto.on("ray") as place:
+    place.crew.muster()
+    def told():
+        while not any(hand.job for hand in place.crew.hands):
+            time.sleep(0.01)
+        print(*(hand.pid for hand in place.crew.ready), flush=True)
+    for _ in range(2):  # interrupted, then killed
+        threading.Thread(target=told).start()
+        try:
+            slow[BLOCKS](x, y, 1 << 30)
+        except KeyboardInterrupt:
+            print("interrupted", time.monotonic(), (y == 0).all(), flush=True)
+            place.crew.muster()
+"""
+
+
+def test_an_interrupted_driver_and_one_that_is_killed_leave_nothing(
+    nodes: Any, ray_place: Any
+) -> None:
+    ray_place.crew.go_home()  # processors for the other driver
+    root = Path(__file__).parents[2]
+    env = {"RAY_ADDRESS": nodes.address, "PTO_ENGINE": "jit", "PYTHONPATH": str(root)}
+    driver = subprocess.Popen(
+        [sys.executable, "-c", DRIVER],
+        env={**os.environ, **env},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=root,
+    )
+    assert driver.stdout is not None
+    first = [int(word) for word in driver.stdout.readline().split()]
+    asked = time.monotonic()
+    driver.send_signal(signal.SIGINT)
+    word, at, unchanged = driver.stdout.readline().split()
+    assert (word, unchanged) == ("interrupted", "True")
+    assert float(at) - asked < 2.0
+    second = [int(word) for word in driver.stdout.readline().split()]
+    driver.kill()
+    driver.communicate()
+    assert first and second
+    end = time.monotonic() + 20
+    while (left := [pid for pid in {*first, *second} if is_alive(pid)]) and time.monotonic() < end:
+        time.sleep(0.1)
+    assert left == []
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        return "State:\tZ" not in Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return False
+
+
+# ---- ranks
+
+
+def test_ranks_on_two_nodes(ray_place: Any, here: Here) -> None:
+    """An all-reduce of 8 ranks, and a ring attention."""
+    data = np.random.default_rng(7).standard_normal((8, 1, 64)).astype(np.float32)
+
+    def run() -> list[Any]:
+        total = [np.zeros((1, 64), np.float32) for _ in range(8)]
+        ring_attention.go_round(pto.World(8, "a5"), ring_attention.all_reduce, data, total)
+        return total
+
+    alone = here(run)
+    wanted = data[0, 0]
+    for row in data[1:, 0]:
+        wanted = wanted + row
+    ray_place.crew.muster(2)
+    before = len(ray_place.travelled)
+    with pto.on("ray"):
+        apart = run()
+        attention, _ = ring_attention.example()
+    assert len(ray_place.travelled) == before + 2
+    assert ray_place.travelled[before].workers == 2
+    for one, other in zip(alone, apart, strict=True):
+        assert one.tobytes() == other.tobytes() == wanted.tobytes()
+    assert attention.tobytes() == here(ring_attention.example)[0].tobytes()
+
+
+@pto.kernel(profile="a5")
+def waits(heard: pto.Global[pto.i32]) -> None:
+    pto.comm_twait(heard, 3, "ge")
+
+
+def test_a_deadlock_of_ranks_on_two_nodes_is_told(ray_place: Any, here: Here) -> None:
+    def run() -> str:
+        world = pto.World(2, "a5")
+        words = world.symmetric((1,), "i32")
+        world.launch(waits.module(words[0]), args=[[word] for word in words])
+        with pytest.raises(pto.PtoError) as caught:
+            world.synchronize()
+        return "\n".join(note.message for d in caught.value.diagnostics for note in d.notes)
+
+    alone = here(run)
+    ray_place.crew.muster(2)
+    with pto.on("ray"):
+        apart = run()
+    assert apart == alone
+    assert "rank 1 block 0 waits at 'pto.comm.twait' op for a signal >= 3" in apart
+
+
+# ---- many small things
+
+
+def test_cases_of_a_checkout_and_one_that_is_poisoned(ray_place: Any, tmp_path: Path) -> None:
+    from pto.gym.cases import find_programs
+    from pto.gym.pool import Options, run_programs
+    from pto.gym.selection import select
+    from tests.gym import checkout
+
+    ray_place.crew.muster(2)
+    programs = find_programs(checkout.make(tmp_path / "gym"), select(""))
+    options = Options(launch="tests.gym.checkout:launch_dying")
+    with pto.on("ray"):
+        results = run_programs(programs, options, 1)
+    assert sorted(r.name for r in results) == sorted(checkout.NAMES)
+    assert {r.name: r.diagnostics[0].code for r in results if r.status != "passed"} == {
+        "tileop/sum/f32_4x8": "PTO-U069"
+    }
+    assert all(r.node for r in results)
+
+
+def test_files_are_checked_and_configurations_tried(
+    ray_place: Any, here: Here, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    from pto.cli.main import main
+    from tests.lang.test_tune import arrays, scale
+
+    good = (Path(__file__).parents[2] / "examples" / "add.pto").read_text()
+    (tmp_path / "good.pto").write_text(good)
+    (tmp_path / "bad.pto").write_text(good.replace("tadd", "tnothing"))
+
+    def check(*more: str) -> tuple[int, str]:
+        return main(["check", str(tmp_path), "--format", "json", *more]), capsys.readouterr().out
+
+    assert check("--on", "ray") == here(check)
+    with pto.on("ray"):
+        apart = pto.tune(scale, {"rows": [8, 64, 256, 4096]}, arrays())
+    alone = here(lambda: pto.tune(scale, {"rows": [8, 64, 256, 4096]}, arrays(), processes=1))
+    assert str(apart) == str(alone)

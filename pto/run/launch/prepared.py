@@ -92,11 +92,17 @@ class Kernel:
 
     def run_compiled(self, grid: Grid) -> bool:
         """All blocks in compiled code; False: that cannot be, and nothing has run."""
-        if self._crew is None:
-            return False
+        return self._crew is not None and self._crew.run(grid, self._frame(grid))
+
+    def survey(self, grid: Grid) -> Any:
+        """What the blocks of a grid will use of global memory, by machine address; None: nobody
+        knows, or one uses what another writes."""
+        return None if self._crew is None else self._crew.survey(grid, self._frame(grid))
+
+    def _frame(self, grid: Grid) -> list[Any]:
         (_, code), *_ = self._sides
-        given = [0 if n == SUBBLOCK else grid.values[n] for n in self._names[id(code.function)]]
-        return self._crew.run(grid, code.frame(given))
+        names = self._names[id(code.function)]
+        return code.frame([0 if n == SUBBLOCK else grid.values[n] for n in names])
 
     @cached_property
     def is_closed(self) -> bool:

@@ -127,6 +127,20 @@ class Crew:
             self._idle += workers
         return True
 
+    def survey(self, grid: Grid, regs: Regs) -> Words | None:
+        """What all blocks of a launch will use; None: nobody knows, or they meet."""
+        worker, (first, end) = self._take(grid), grid.here
+        try:
+            if end - first > WAVE or not worker.begin(grid, regs):
+                return None
+            found = worker.survey(first, end)
+            if found is None or found[0] < end or _meet(*found[1:]):
+                return None
+            return found[1]
+        finally:
+            worker.end()
+            self._idle.append(worker)
+
     def add(self, workers: list[Worker], grid: Grid, regs: Regs) -> None:
         workers.append(self._take(grid))
         workers[-1].begin(grid, regs)
