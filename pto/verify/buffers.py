@@ -11,6 +11,7 @@ from pto.ir.graph import Module, Operation, Value
 from pto.ir.liveness import Lifetime, timeline
 from pto.isa.handle.config import TASSIGN
 from pto.isa.handle.tile import ALLOC_TILE
+from pto.isa.order.queue_setup import RESERVE_BUFFER
 from pto.isa.row.types import TileBuf
 from pto.target.device import smallest
 from pto.target.facts import Profile
@@ -53,6 +54,9 @@ def _assigned(function: Operation, level: int) -> list[Diagnostic]:
     """A program either places all of its tiles or none."""
     found: list[Diagnostic] = []
     for op in function.walk():
+        if level < 3 and _says_where(op):
+            message = f"'{op.name}' op says where its bytes lie, which is for level 3 alone"
+            found.append(Diagnostic("PTO-M100", message, op.loc))
         if op.row is not TASSIGN:
             continue
         if level < 3:
@@ -66,6 +70,12 @@ def _assigned(function: Operation, level: int) -> list[Diagnostic]:
             note = Note("it is moved here", op.loc)
             found.append(Diagnostic("PTO-M101", message, source.loc, notes=(note,)))
     return found
+
+
+def _says_where(op: Operation) -> bool:
+    if op.row is RESERVE_BUFFER:
+        return "base" in op.attrs
+    return op.row is ALLOC_TILE and bool(op.group("addr"))
 
 
 def _placed(function: Operation) -> Iterator[Placed]:

@@ -97,7 +97,7 @@ def _a(value: Value) -> str:
 def _attributes(op: Operation, row: Instr) -> list[Diagnostic]:
     missing = [a.name for a in row.attrs if a.required and a.name not in op.attrs]
     ours = row.family.dialect == "pto."
-    unknown = [n for n in op.attrs if ours and row.attr(n) is None and "." not in n]
+    unknown = [n for n in op.attrs if ours and row.attr(n) is None and _is_ours(n)]
     return [
         Diagnostic("PTO-T026", f"'{op.name}' op needs attribute {name}", help=_values(row, name))
         for name in missing
@@ -105,11 +105,15 @@ def _attributes(op: Operation, row: Instr) -> list[Diagnostic]:
         Diagnostic(
             "PTO-T027",
             f"'{op.name}' op has no attribute {name}",
-            severity="warning",
             help=nearest(name, [a.name for a in row.attrs]),
         )
         for name in unknown
     ]
+
+
+def _is_ours(name: str) -> bool:
+    """Names with a dot belong to tools, sizes of segments to the generic form."""
+    return "." not in name and name != "operandSegmentSizes"
 
 
 def _values(row: Instr, name: str) -> str | None:

@@ -201,7 +201,7 @@ for _name, _kind, _body in (
         notes=(_CPP_ONLY, _OLDER, *("a no-op on a2a3",) * (_name == "tf32")),
         cite=f"PTO-ISA pto-isa docs/isa/TSET{_kind}MODE.md",
     )
-instr(
+SET_QUANT_SCALAR = instr(
     "set_quant_scalar",
     MODE,
     "pushes of an accumulator to queue id scale by preQuantScalar; with out_type the next push",
@@ -218,7 +218,7 @@ instr(
     cite="pto-isa docs/isa/SET_QUANT_SCALAR.md",
     cxx="SET_QUANT_SCALAR preQuantScalar out_type",
 )
-instr(
+SET_QUANT_VECTOR = instr(
     "set_quant_vector",
     MODE,
     "pushes of an accumulator to queue id scale column j by fp[0,j]; without id the next push",
@@ -227,7 +227,11 @@ instr(
     attrs=(Attr("id", "i32", meaning="the queue whose acc_push_epilogue scales by it"),),
     text="<1 ( $fp : types ) | ins( $fp : types ) > {}",
     subject="fp",
-    rules=(on(NPU, in_role("fp", "scaling")),),
+    rules=(
+        on(NPU, in_role("fp", "scaling")),
+        on("a2a3", dtype_in("fp", "i64 u64")),
+        on("a5", dtype_in("fp", "f16 bf16 f32 i64 u64")),
+    ),
     notes=(_CPP_ONLY,),
     cite="pto-isa docs/isa/SET_QUANT_VECTOR.md",
 )

@@ -5,6 +5,8 @@ None of these moves data. Tile handles and windows on tiles are in `tile.py`.
 
 from __future__ import annotations
 
+from typing import Any
+
 from pto.core.memory import Space
 from pto.isa.meaning.handle import memref
 from pto.isa.meaning.handle import view as meaning
@@ -164,9 +166,22 @@ CASTPTR = instr(
     cxx="= ({T}){input}",
 )
 
+_SCALAR_ONLY = "expects a pointer that single elements are loaded and stored by"
+
+
+def _used_elsewhere(case: Case) -> str | None:
+    here: Any = case.op
+    case.asked_makers = True  # it is not its types alone that count
+    for op in here.parent_op.walk() if here.parent else ():
+        single = op.row is not None and op.row.family.name == "scalar memory"
+        if any(v is here.results[0] for v in op.operands) and not single:
+            return f"'{op.name}' op takes it"
+    return None
+
+
 for _name, _from, _to in (
     ("ptrtoint", "gm pointer", "i64"),
-    ("inttoptr", "int", "gm pointer"),
+    ("inttoptr", "i64", "gm pointer"),
 ):
     instr(
         _name,
@@ -176,6 +191,9 @@ for _name, _from, _to in (
         operands=(read("input", _from),),
         results=(Result("result", _to),),
         text="$input {} : types -> results",
+        rules=(Rule("scalar-only", "PTO-T072", _SCALAR_ONLY, _used_elsewhere),)
+        if _name == "inttoptr"
+        else (),
         notes=("castptr is the same on any space",),
         cxx="= ({T}){input}",
         cite="PTOAS include/PTO/IR/PTOOps.td (2026-08)",

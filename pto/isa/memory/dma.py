@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pto.isa.meaning.memory import dma
-from pto.isa.row.instr import Family, Operand, instr, read, write
+from pto.isa.row.instr import Attr, Family, Operand, instr, read, write
 from pto.isa.rules.buffer import LOOP_GROUPS, complete, same_width, within
 from pto.isa.rules.rule import dtype_in
 
@@ -170,6 +170,7 @@ instr(
     "n_burst bursts of len_burst bytes from global memory to UB, repeated by the outtoub loop"
     " registers",
     body=dma.COPY_GM_TO_UBUF,
+    attrs=(Attr("has_pad", "any", meaning="of a compiler: the counts of padding say it"),),
     operands=_GM_TO_UB,
     text=listed(_GM_TO_UB),
     pipe="MTE2",

@@ -71,6 +71,7 @@ instr(
     "hold pipe (on a2a3 the whole core) until the count is above 0, then count down",
     body=meaning.HEAR,
     order=Hear(),
+    attrs=(_LOCAL_PIPE, _EVENT_ID, _FFTS_MODE),
     rules=(_cross_pipe(*_A5_PIPES),),
     notes=("On a5 the cube waits for each sub-block by its own id.",),
     example="pto.sync.wait #pto.pipe<PIPE_V>, 1",

@@ -13,7 +13,7 @@ from pto.isa.row.attributes import Bool, Int
 from pto.isa.row.instr import Attr, Family, Result, instr, read
 from pto.isa.row.order import Open, Slots
 from pto.isa.row.traits import Traits
-from pto.isa.rules.rule import Case, Rule, attr_at_least, attr_in
+from pto.isa.rules.rule import Case, Rule, attr_at_least, attr_in, on
 from pto.target.npu import CROSS_CORE_IDS
 
 _TD = "PTOAS include/PTO/IR/PTOOps.td"
@@ -72,6 +72,17 @@ def _slot_holds_tensor(case: Case) -> str | None:
             return None
         size *= dim
     return None if slot in (size, 2 * size) else f"the slot has {slot} bytes, the tensor {size}"
+
+
+def _local_slots(case: Case) -> str | None:
+    slots = _number(case, "local_slot_num")
+    return None if slots is None else f"it is {slots}"
+
+
+def _one_way(case: Case) -> str | None:
+    mask = _number(case, "dir_mask")
+    pushes = case.op.attrs.get("acc_push_epilogue") is not None
+    return f"it is {mask}" if pushes and mask != 1 else None
 
 
 def _global_has_no_slots(case: Case) -> str | None:
@@ -161,6 +172,8 @@ SETUP = Family(
         *_LOCAL_SHAPE,
         attr_at_least("slot_num", 1),
         attr_at_least("id", 0),
+        on("a5", Rule("no-local-slots", "PTO-S079", "expects no local_slot_num", _local_slots)),
+        Rule("one-way-push", "PTO-S079", "expects dir_mask 1 with acc_push_epilogue", _one_way),
         Rule(
             "belong-together",
             "PTO-S079",

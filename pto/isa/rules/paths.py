@@ -203,8 +203,8 @@ def acc_options() -> Rule:
         if case.word("reluPreMode") not in (None, "no_relu"):
             given.append("reluPreMode")
         role = case.role("src")
-        if not given or role in (None, "acc"):
-            return None
+        if not given or role in (None, "acc") or "grpAxis" in case.op.attrs:
+            return None  # the second tile of MX exponents is working space
         return f"{given[0]} is given, src is in {role}"
 
     sentence = "expects fp, preQuantScalar and reluPreMode with an acc source only"

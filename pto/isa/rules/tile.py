@@ -60,6 +60,28 @@ def covers_columns(scratch: str, name: str) -> Rule:
     return Rule("scratch-columns", "PTO-S040", sentence, test)
 
 
+def holds_bytes(scratch: str, name: str, least: Mapping[int, int]) -> Rule:
+    """Room for what is put there, by the bytes of an element of `name`."""
+
+    def test(case: Case) -> str | None:
+        tmp, tile = case.tile(scratch), case.tile(name)
+        need = None if tile is None else least.get(tile.itemsize)
+        if tmp is None or need is None or tmp.nbytes >= need:
+            return None
+        return f"it has {tmp.nbytes}, {need} are needed"
+
+    shown = ", ".join(f"{need} bytes for elements of {size}" for size, need in least.items())
+    return Rule("scratch-bytes", "PTO-S040", f"expects {scratch} to hold {shown}", test)
+
+
+def scratch_if_precise() -> Rule:
+    def test(case: Case) -> str | None:
+        precise = case.word("precisionType") == "high_precision"
+        return "there is none" if precise and not case.type("tmp") else None
+
+    return Rule("precise-scratch", "PTO-S040", "expects tmp for high_precision", test)
+
+
 def exceeds_rows(scratch: str, name: str) -> Rule:
     """Room for one row behind those in use."""
 

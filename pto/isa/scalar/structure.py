@@ -85,6 +85,11 @@ def _countable(case: Case) -> str | None:
     return None
 
 
+def _step(case: Case) -> str | None:
+    step = case.number("step")
+    return None if step is None or step > 0 else f"it is {step}"
+
+
 FOR = instr(
     "for",
     SCF,
@@ -97,7 +102,10 @@ FOR = instr(
         read("inits*", "any"),
     ),
     text="=scf.for",
-    rules=(Rule("countable", "PTO-T021", "expects bounds and a step that count", _countable),),
+    rules=(
+        Rule("countable", "PTO-T021", "expects bounds and a step that count", _countable),
+        Rule("step", "PTO-S130", "expects a positive step", _step),
+    ),
 )
 IF = instr(
     "if",

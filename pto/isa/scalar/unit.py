@@ -127,6 +127,7 @@ for _name, _like in (("ld_dev", "load_scalar"), ("st_dev", "store_scalar")):
         body=_row.body,
         operands=(replace(_row.operands[0], kind="gm pointer"), *_row.operands[1:]),
         results=_row.results,
+        attrs=(*_row.attrs, Attr("volatile", "any", meaning="never left out, which holds anyway")),
         text=_row.text,
         profiles="a5",
         rules=_row.rules,

@@ -6,7 +6,7 @@ from pto.isa.meaning.simt import memory as meaning
 from pto.isa.row.instr import Attr, Result, instr, read, update, write
 from pto.isa.rules.rule import dtype_in
 from pto.isa.rules.simt import FLOAT_HAS_NO_SIGN, NO_WIDE_UB, element_of, same_type, value_in
-from pto.isa.simt.launch import SIGNEDNESS, simt_family
+from pto.isa.simt.launch import INSIDE, SIGNEDNESS, simt_family
 
 ACCESS = simt_family("simt memory", "one element, by one work item")
 ATOMIC = simt_family("simt atomic", "read, change and write in one step; the old value is given")
@@ -48,6 +48,7 @@ instr(
     results=_CACHED_VALUE,
     attrs=(_L1, _LOAD_L2),
     text=f"$ptr [ $offset ] {_CACHE} {{}} : types(ptr) -> results",
+    scope=INSIDE,
     a5=_CACHED,
     rules=(_STORED,),
 )
@@ -59,6 +60,7 @@ instr(
     operands=(write("ptr", "gm pointer"), read("offset", "index"), read("value", "number")),
     attrs=(_L1, _STORE_L2),
     text=f"$value , $ptr [ $offset ] {_CACHE} {{}} : types(ptr,value)",
+    scope=INSIDE,
     a5=_CACHED,
     rules=(_STORED,),
 )

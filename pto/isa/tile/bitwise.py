@@ -126,7 +126,7 @@ instr(
     cpu=_WITH_I64,
     a2a3=_INTS,
     a5=_INTS,
-    rules=(on("a2a3", distinct("src", "tmp", "dst")),),
+    rules=(on("a2a3", distinct("src", "tmp", "dst")), on("a2a3", same_dtype("src", "tmp"))),
     notes=(_NARROWER.format("i8 and i16"), "tmp is used on a2a3 only."),
     cite="pto-isa docs/isa/TXORS.md",
 )

@@ -18,7 +18,7 @@ from pto.isa.rules.rule import (
     same_valid_rows,
     scalar_matches,
 )
-from pto.isa.rules.tile import NPU, VECTOR_UNIT, same_domain
+from pto.isa.rules.tile import NPU, VECTOR_UNIT, holds_bytes, same_domain
 
 _MODE = Attr("cmpMode", "cmp", default="eq", meaning="the comparison: src0 cmpMode src1")
 _MASK_TYPES = (
@@ -146,6 +146,7 @@ instr(
         same_dtype("src0", "src1", "dst"),
         same_domain("src0", "src1", "dst"),
         _long_enough("mask", "dst"),
+        on("a2a3", holds_bytes("tmp", "dst", {2: 16, 4: 8})),
     ),
     notes=(
         "tmp is used on a2a3 only: 16 bytes for 16-bit data, 8 for 32-bit data. The page has it"

@@ -60,7 +60,7 @@ def _half_to_i8(cols: int) -> int:
 def _scratch_bytes(case: Case) -> int | None:
     """What the conversions that keep low bits need: TCVT.md, Temporary tile."""
     src, dst = case.tile("src"), case.tile("dst")
-    if src is None or dst is None or case.word("sat_mode") != "OFF":
+    if src is None or dst is None or case.word("satmode") != "OFF":
         return None
     rows, cols = dst.valid
     if rows is None or cols is None:
@@ -92,11 +92,16 @@ CONVERT = Family(
 instr(
     "tcvt",
     CONVERT,
-    "dst = src rounded by rmode and, by sat_mode, clamped to dst's range or cut to its low bits",
+    "dst = src rounded by rmode and, by satmode, clamped to dst's range or cut to its low bits",
     body=tile_conversion(CUTS, forced="a2a3"),
     attrs=(
         Attr("rmode", "round_mode", default="CAST_RINT", meaning="CAST_RINT is RINT"),
-        Attr("sat_mode", "saturation_mode", meaning="unwritten: what the pair of types implies"),
+        Attr(
+            "satmode",
+            "saturation_mode",
+            meaning="unwritten: what the pair of types implies",
+            older=("sat_mode",),
+        ),
     ),
     rules=(
         dtype_pairs("src", "dst", CONVERSIONS),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pto.isa.meaning.tile import debug as meaning
-from pto.isa.row.instr import Family, Result, instr, read, scratch, write
+from pto.isa.row.instr import Attr, Family, Result, instr, read, scratch, write
 from pto.isa.rules.rule import Case, Rule, in_role, on, same_dtype, scalar_matches
 from pto.isa.rules.tile import NPU
 
@@ -15,6 +15,7 @@ instr(
     "print the valid region of a tile, or a view of global memory",
     body=meaning.PRINT_TILE,
     operands=(read("src", "tile or view"), scratch("tmp?", "view")),
+    attrs=(Attr("printFormat", "any", meaning="width and digits; not followed here"),),
     text="ins( $ins ) {}",
     a2a3="i8 u8 i16 u16 i32 u32 f16 f32",
     a5="i8 u8 i16 u16 i32 u32 f16 f32",

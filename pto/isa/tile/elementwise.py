@@ -22,6 +22,7 @@ from pto.isa.rules.tile import (
     high_precision_of,
     precision,
     same_domain,
+    scratch_if_precise,
 )
 
 _A2A3 = "i16 i32 f16 f32"
@@ -155,6 +156,7 @@ instr(
     rules=(
         on("a2a3", covers("tmp", "dst", used_for="f32")),
         on("a5", high_precision_of("dst", "f16 bf16 f32")),
+        on("a2a3", high_precision_of("dst", "none")),
     ),
     notes=(
         "Integers wrap; to a negative power they give 0, except that 1 and -1 stay 1 and -1 or 1.",
@@ -257,6 +259,7 @@ instr(
     cpu="f16 bf16 f32 f64",
     a2a3="f16 f32",
     a5="f16 f32",
+    rules=(on("a2a3", scratch_if_precise()),),
     notes=("a5 ignores tmp. 1 / sqrt(0) is target-defined; here it is inf.",),
     cite="pto-isa docs/isa/TRSQRT.md",
 )

@@ -6,7 +6,7 @@ from pto.core.constants import BLOCK_BYTE_SIZE
 from pto.core.tile import TileType
 from pto.isa.meaning import Lane, lanes
 from pto.isa.meaning.tile import elementwise as arithmetic
-from pto.isa.row.instr import Family, instr, read, scratch, write
+from pto.isa.row.instr import Attr, Family, instr, read, scratch, write
 from pto.isa.row.traits import Traits, operators
 from pto.isa.rules.rule import (
     Case,
@@ -138,11 +138,17 @@ def _broadcast_bytes(case: Case) -> int | None:
 
 
 _TMP_NOTE = "tmp is working space of a2a3; a5 ignores it, and PTOAS refuses it there for {}"
+# arguments of the C++ templates that tile libraries expand these into
+_TEMPLATE = tuple(
+    Attr(name, "any", meaning="a hint of a code template: it says nothing about values")
+    for name in ("src1Col", "src0eqdst", "highPrecision")
+)
 BY_ROW = Family(
     "row broadcast",
     "tile",
     "dst[i,j] = f(src0[i,j], src1[i,0]); either source may be the one with one value per row",
     operands=(read("src0"), read("src1"), write("dst")),
+    attrs=_TEMPLATE,
     pipe="V",
     rules=(
         on(NPU, all_in("vec")),
@@ -221,7 +227,7 @@ instr(
     body=Lane(lanes.div, spread="row"),
     traits=_PYTHON["trowexpanddiv"],
     operands=_WITH_TMP,
-    attrs=(precision("div"),),
+    attrs=(precision("div"), *_TEMPLATE),
     a2a3="f16 f32",
     a5=_COMPUTED_A5,
     rules=(*_TMP_RULES, high_precision_of("dst", "f16 f32")),

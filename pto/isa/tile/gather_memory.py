@@ -135,6 +135,7 @@ instr(
             default="undefined",
             meaning="an index beyond mem: skip it, clamp to the last, or wrap",
         ),
+        Attr("scatterConflict", "any", meaning="who wins of two indices alike: here the last"),
     ),
     a2a3=_PLAIN,
     a5=f"{_PLAIN} hifloat8 f8e4m3 f8e5m2",

@@ -264,6 +264,7 @@ instr(
     attrs=(
         ACC_TO_VEC,
         RELU,
+        Attr("grpAxis", "any", meaning="of MX exponents: the axis a group of 32 lies along"),
     ),
     text="ins( $src : types <? , $fp : types > <? , $preQuantScalar : types > )"
     " outs( $dst : types ) {}",

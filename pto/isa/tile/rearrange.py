@@ -270,6 +270,7 @@ instr(
         write("dst"),
         write("dstIdx?"),
     ),
+    attrs=(Attr("candidates", "any", meaning="of a compiler: says nothing about values"),),
     a2a3=_COMMON,
     a5=_COMMON,
     rules=(

@@ -11,6 +11,7 @@ from pto.isa.meaning.tile import sort as meaning
 from pto.isa.meaning.tile.merge import RECORD
 from pto.isa.meaning.tile.sort import BLOCK, RUN_STEP, counted_byte
 from pto.isa.row import types as t
+from pto.isa.row.attributes import Bool, Int
 from pto.isa.row.instr import INS_OUTS_INSIDE, Attr, Family, instr, read, scratch, write
 from pto.isa.rules.rule import (
     Case,
@@ -290,6 +291,15 @@ def _filter_test(case: Case) -> str | None:
     return None if agrees and idx.layout.name == "ND" else f"{shown}, byte is {byte}"
 
 
+def _one_byte(case: Case) -> str | None:
+    byte, top = case.op.attrs.get("byte"), case.op.attrs.get("isMSB")
+    src = case.elem("src")
+    if not isinstance(byte, Int) or not isinstance(top, Bool) or src is None or src.dtype is None:
+        return None
+    wanted = src.dtype.itemsize - 1 if top.value else 0
+    return None if byte.value == wanted else f"byte is {byte.value}, isMSB {top.value}"
+
+
 def _bins_test(case: Case) -> str | None:
     dst = case.tile("dst")
     cols = None if dst is None else dst.valid[1]
@@ -328,6 +338,7 @@ instr(
                 " for each higher byte (u32)",
                 _filter_test,
             ),
+            Rule("one-byte", "PTO-S055", "expects byte and isMSB to agree", _one_byte),
             Rule("bins", "PTO-S057", "expects dst to have 256 valid columns", _bins_test),
         ),
         cost="rearrange",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pto.isa.meaning.vector import compare
 from pto.isa.row.instr import Attr, Family, Result, instr, read
 from pto.isa.row.traits import Traits
-from pto.isa.rules.rule import dtype_in, scalar_matches
+from pto.isa.rules.rule import Case, Rule, dtype_in, scalar_matches
 from pto.isa.rules.vector import (
     INTEGERS,
     WIDE_FLOATS,
@@ -74,6 +74,13 @@ SELECT = Family(
     cost="lane",
 )
 
+
+def _small_float(case: Case) -> str | None:
+    elem = case.elem("src0")
+    small = elem is not None and elem.is_float and elem.dtype is not None and elem.dtype.bits <= 8
+    return f"src0 is {elem.name}" if small and elem is not None else None
+
+
 instr(
     "vsel",
     SELECT,
@@ -81,7 +88,11 @@ instr(
     body=compare.VSEL,
     operands=(*SELECT.operands, read("mask", "mask")),
     text="$src0 , $src1 , $mask {} : types -> results",
-    rules=(same_vreg("src0", "src1", "result"), mask_fits("src0", "mask")),
+    rules=(
+        same_vreg("src0", "src1", "result"),
+        mask_fits("src0", "mask"),
+        Rule("no-small-floats", "PTO-T024", "expects no elements of 8-bit floats", _small_float),
+    ),
     cite=spec(4811),
     **widths(8, 16, 32, 64),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pto.isa.meaning.vector import load
 from pto.isa.row.instr import Attr, Family, Result, instr, read
-from pto.isa.rules.rule import dtype_in
+from pto.isa.rules.rule import Case, Rule, dtype_in
 from pto.isa.rules.vector import (
     HALVES_AND_WORDS,
     MOVED_BASE,
@@ -137,13 +137,41 @@ GATHER = Family(
     cost="reg_gather",
 )
 
+
+def _gathered(case: Case) -> str | None:
+    source, result = case.elem("source"), case.elem("result")
+    if source is None or result is None or source.dtype is None or result.dtype is None:
+        return None
+    if source.dtype.bits != 8 or result.dtype.bits == 8:
+        return None
+    wanted = {"i8": "i16", "u8": "u16"}.get(source.dtype.name)
+    fits = wanted == result.dtype.name
+    return None if fits else f"source holds {source.name}, result {result.name}"
+
+
+def _unsigned(case: Case) -> str | None:
+    offsets = case.elem("offsets")
+    signed = offsets is not None and offsets.name.startswith("si")
+    return f"offsets are {offsets.name}" if signed and offsets is not None else None
+
+
 instr(
     "vgather2",
     GATHER,
     "result[i] = mask[i] ? UB[source + offsets[i] elements] : 0",
     body=load.VGATHER2,
     operands=(*GATHER.operands[:2], read("mask", "mask or index")),
-    rules=(dtype_in("offsets", HALVES_AND_WORDS), mask_fits("result", "mask")),
+    rules=(
+        dtype_in("offsets", HALVES_AND_WORDS),
+        mask_fits("result", "mask"),
+        Rule(
+            "gather-bytes",
+            "PTO-T050",
+            "expects elements of source, or of bytes their 16-bit extension",
+            _gathered,
+        ),
+        Rule("gather-sign", "PTO-T050", "expects offsets without a sign of their own", _unsigned),
+    ),
     notes=(
         "the formula of the text leaves masked lanes unwritten; the golden has them 0",
         "older programs give the number of active lanes in place of the mask",

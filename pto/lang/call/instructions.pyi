@@ -128,8 +128,8 @@ def tsel(dst: Tile, mask: Tile, src0: Tile, src1: Tile, tmp: Tile | None = None)
     """dst = src0 where mask else src1"""
 def tsels(dst: Tile, mask: Tile, src: Tile, scalar: Number, tmp: Tile | None = None) -> None:
     """dst = src where mask else scalar"""
-def tcvt(dst: Tile, src: Tile, tmp: Tile | None = None, *, rmode: str | int | None = None, sat_mode: str | int | None = None) -> None:
-    """dst = src rounded by rmode and, by sat_mode, clamped to dst's range or cut to its low bits"""
+def tcvt(dst: Tile, src: Tile, tmp: Tile | None = None, *, rmode: str | int | None = None, satmode: str | int | None = None) -> None:
+    """dst = src rounded by rmode and, by satmode, clamped to dst's range or cut to its low bits"""
 def tpack(dst: Tile, src: Tile) -> None:
     """dst = src packed into narrower elements: its low bits"""
 def tquant(dst: Tile, src: Tile, fp: Tile, quant_type: str | int, tmp: Tile | None = None, offset: Tile | None = None) -> None:
@@ -168,19 +168,19 @@ def trowexpand(dst: Tile, src: Tile) -> None:
     """dst[i,j] = src[i,0]"""
 def tcolexpand(dst: Tile, src: Tile) -> None:
     """dst[i,j] = src[0,j]"""
-def trowexpandadd(dst: Tile, src0: Tile, src1: Tile, tmp: Tile | None = None) -> None:
+def trowexpandadd(dst: Tile, src0: Tile, src1: Tile, tmp: Tile | None = None, *, src1Col: str | int | None = None, src0eqdst: str | int | None = None, highPrecision: str | int | None = None) -> None:
     """dst[i,j] = src0[i,j] + src1[i,0]"""
-def trowexpandsub(dst: Tile, src0: Tile, src1: Tile, tmp: Tile | None = None) -> None:
+def trowexpandsub(dst: Tile, src0: Tile, src1: Tile, tmp: Tile | None = None, *, src1Col: str | int | None = None, src0eqdst: str | int | None = None, highPrecision: str | int | None = None) -> None:
     """dst[i,j] = src0[i,j] - src1[i,0]"""
-def trowexpandmul(dst: Tile, src0: Tile, src1: Tile, tmp: Tile | None = None) -> None:
+def trowexpandmul(dst: Tile, src0: Tile, src1: Tile, tmp: Tile | None = None, *, src1Col: str | int | None = None, src0eqdst: str | int | None = None, highPrecision: str | int | None = None) -> None:
     """dst[i,j] = src0[i,j] * src1[i,0]"""
-def trowexpandmax(dst: Tile, src0: Tile, src1: Tile, tmp: Tile | None = None) -> None:
+def trowexpandmax(dst: Tile, src0: Tile, src1: Tile, tmp: Tile | None = None, *, src1Col: str | int | None = None, src0eqdst: str | int | None = None, highPrecision: str | int | None = None) -> None:
     """dst[i,j] = max(src0[i,j], src1[i,0])"""
-def trowexpandmin(dst: Tile, src0: Tile, src1: Tile, tmp: Tile | None = None) -> None:
+def trowexpandmin(dst: Tile, src0: Tile, src1: Tile, tmp: Tile | None = None, *, src1Col: str | int | None = None, src0eqdst: str | int | None = None, highPrecision: str | int | None = None) -> None:
     """dst[i,j] = min(src0[i,j], src1[i,0])"""
-def trowexpanddiv(dst: Tile, src0: Tile, src1: Tile, tmp: Tile | None = None, *, precisionType: str | int | None = None) -> None:
+def trowexpanddiv(dst: Tile, src0: Tile, src1: Tile, tmp: Tile | None = None, *, precisionType: str | int | None = None, src1Col: str | int | None = None, src0eqdst: str | int | None = None, highPrecision: str | int | None = None) -> None:
     """dst[i,j] = src0[i,j] / src1[i,0]"""
-def trowexpandexpdif(dst: Tile, src0: Tile, src1: Tile, tmp: Tile | None = None) -> None:
+def trowexpandexpdif(dst: Tile, src0: Tile, src1: Tile, tmp: Tile | None = None, *, src1Col: str | int | None = None, src0eqdst: str | int | None = None, highPrecision: str | int | None = None) -> None:
     """dst[i,j] = exp(src0[i,j] - src1[i,0])"""
 def tcolexpandadd(dst: Tile, src0: Tile, src1: Tile) -> None:
     """dst[i,j] = src0[i,j] + src1[0,j]"""
@@ -222,7 +222,7 @@ def tscatter(dst: Tile, src: Tile, indexes: Tile | None = None, *, maskPattern: 
     """flat(dst)[indexes[i,j]] = src[i,j] over indexes' valid region; the last writer wins; mask: the places that the pattern picks get src, those between zeros"""
 def mgather(dst: Tile, mem: Array, idx: Tile, *, coalesce: str | int | None = None, gatherOob: str | int | None = None) -> None:
     """row: dst[r,:] = mem[idx[r],:]; elem: dst[r,c] = flat(mem)[idx[r,c]]"""
-def mscatter(mem: Array, src: Tile, idx: Tile, *, coalesce: str | int | None = None, scatterAtomicOp: str | int | None = None, scatterOob: str | int | None = None) -> None:
+def mscatter(mem: Array, src: Tile, idx: Tile, *, coalesce: str | int | None = None, scatterAtomicOp: str | int | None = None, scatterOob: str | int | None = None, scatterConflict: str | int | None = None) -> None:
     """row: mem[idx[r],:] op= src[r,:]; elem: flat(mem)[idx[r,c]] op= src[r,c]; the last writer wins"""
 def tci(dst: Tile, S: Number, tmp: Tile | None = None, *, descending: bool | None = None) -> None:
     """dst[0,j] = S + j, or S - j when descending"""
@@ -240,7 +240,7 @@ def tstore(dst: Array, src: Tile, preQuantScalar: Number | None = None, fp: Tile
     """dst element (r,c) = src[r,c] over src's valid region; combined with memory by atomicType"""
 def tstore_fp(dst: Array, src: Tile, fp: Tile, *, atomicType: str | int | None = None, reluPreMode: str | int | None = None, layout: str | int | None = None) -> None:
     """dst element (r,c) = quant(src[r,c], fp[0,c]) over src's valid region"""
-def tmov(dst: Tile, src: Tile, fp: Tile | None = None, preQuantScalar: Number | None = None, *, accToVecMode: str | int | None = None, reluPreMode: str | int | None = None) -> None:
+def tmov(dst: Tile, src: Tile, fp: Tile | None = None, preQuantScalar: Number | None = None, *, accToVecMode: str | int | None = None, reluPreMode: str | int | None = None, grpAxis: str | int | None = None) -> None:
     """dst[i,j] = convert(src[i,j]), between the buffers and layouts of the two tile types"""
 def tmov_fp(dst: Tile, src: Tile, fp: Tile, *, reluPreMode: str | int | None = None) -> None:
     """dst[i,j] = quant(src[i,j], fp[0,j]); older spelling of tmov with fp"""
@@ -256,7 +256,7 @@ def ttrans(dst: Tile, src: Tile, tmp: Tile | None = None) -> None:
     """dst[i,j] = src[j,i] over the valid region of src"""
 def tconcat(dst: Tile, src0: Tile, src1: Tile) -> None:
     """dst[i] = src0[i] followed by src1[i], row by row"""
-def tconcatidx(dst: Tile, src0: Tile, src1: Tile, src0Idx: Tile, src1Idx: Tile, dstIdx: Tile | None = None) -> None:
+def tconcatidx(dst: Tile, src0: Tile, src1: Tile, src0Idx: Tile, src1Idx: Tile, dstIdx: Tile | None = None, *, candidates: str | int | None = None) -> None:
     """dst[i] = n0 columns of src0[i], then n1 of src1[i]; n_k = srcKIdx[i,0] / bytes of an index; dstIdx[i,0] = src0Idx[i,0] + src1Idx[i,0]"""
 def tinterleave(dst0: Tile, dst1: Tile, src0: Tile, src1: Tile) -> None:
     """each row as the stream src0[0] src1[0] src0[1] ...: dst0 its first half, dst1 its second"""
@@ -346,7 +346,7 @@ def set_quant_scalar(preQuantScalar: Number, *, id: int | None = None, out_type:
     """pushes of an accumulator to queue id scale by preQuantScalar; with out_type the next push"""
 def set_quant_vector(fp: Tile, *, id: int | None = None) -> None:
     """pushes of an accumulator to queue id scale column j by fp[0,j]; without id the next push"""
-def tprint(src: Tile | Array, tmp: Array | None = None) -> None:
+def tprint(src: Tile | Array, tmp: Array | None = None, *, printFormat: str | int | None = None) -> None:
     """print the valid region of a tile, or a view of global memory"""
 def tgetval(src: Tile, offset: Number, *, to: Any | None = None) -> Scalar[Any]:
     """dst = the element of src at this offset in storage order (not row and column)"""
@@ -464,7 +464,7 @@ def dsb(mem: str | int) -> None:
     """earlier accesses to a memory domain are done before later ones begin"""
 def sync_set(pipe: str | int, event_id_dyn: Number | None = None, *, event_id: int | None = None, ffts_mode: int | None = None) -> None:
     """count up on the other side once pipe has done all earlier work"""
-def sync_wait(pipe: str | int, event_id_dyn: Number | None = None, *, event_id: int | None = None) -> None:
+def sync_wait(pipe: str | int, event_id_dyn: Number | None = None, *, event_id: int | None = None, ffts_mode: int | None = None) -> None:
     """hold pipe (on a2a3 the whole core) until the count is above 0, then count down"""
 def set_cross_core(core_id: Number, event_id: Number) -> None:
     """count up; the cube reaches both sub-blocks, and theirs are combined for the cube"""
@@ -506,9 +506,9 @@ def load_scalar(ptr: Address, offset: Number, *, to: Any | None = None) -> Scala
     """value = ptr[offset], in elements"""
 def store_scalar(ptr: Address, offset: Number, value: Number) -> None:
     """ptr[offset] = value, in elements"""
-def ld_dev(ptr: Address, offset: Number, *, to: Any | None = None) -> Scalar[Any]:
+def ld_dev(ptr: Address, offset: Number, *, volatile: str | int | None = None, to: Any | None = None) -> Scalar[Any]:
     """value = ptr[offset], in elements; past the data cache"""
-def st_dev(ptr: Address, offset: Number, value: Number) -> None:
+def st_dev(ptr: Address, offset: Number, value: Number, *, volatile: str | int | None = None) -> None:
     """ptr[offset] = value, in elements; past the data cache"""
 def declare_local_array(*, to: Any | None = None) -> Any:
     """array = an array of the scalar unit, not yet set"""
@@ -1046,7 +1046,7 @@ def mte_ub_ub(source: Address, destination: Address, n_burst: Number, len_burst:
     """n_burst bursts of len_burst*32 bytes; after each, source and destination advance by (len_burst + gap)*32 bytes"""
 def mte_ub_l1(source: Address, destination: Address, n_burst: Number, len_burst: Number, src_stride: Number, dst_stride: Number) -> None:
     """n_burst bursts of len_burst*32 bytes; after each, source and destination advance by (len_burst + gap)*32 bytes"""
-def copy_gm_to_ubuf(source: Address, destination: Address, sid: Number, n_burst: Number, len_burst: Number, left_padding_count: Number, right_padding_count: Number, data_select_bit: Number, l2_cache_ctl: Number, gm_stride: Number, ub_stride: Number) -> None:
+def copy_gm_to_ubuf(source: Address, destination: Address, sid: Number, n_burst: Number, len_burst: Number, left_padding_count: Number, right_padding_count: Number, data_select_bit: Number, l2_cache_ctl: Number, gm_stride: Number, ub_stride: Number, *, has_pad: str | int | None = None) -> None:
     """n_burst bursts of len_burst bytes from global memory to UB, repeated by the outtoub loop registers"""
 def copy_ubuf_to_gm(source: Address, destination: Address, sid: Number, n_burst: Number, len_burst: Number, reserved: Number, burst_dst_stride: Number, burst_src_stride: Number) -> None:
     """n_burst bursts of len_burst bytes from UB to global memory, repeated by the ubtoout loop registers"""

@@ -39,12 +39,12 @@ def rounding(case: Case, src: DType, dst: DType) -> Round:
 
 
 def tile_conversion(cuts: Cuts, forced: str) -> Do:
-    """`cuts`: the pairs that lose high bits when sat_mode is unwritten; a profile without an entry
-    cuts all. `forced`: profiles that clamp all other pairs, whatever sat_mode says, without tmp.
+    """`cuts`: the pairs that lose high bits when satmode is unwritten; a profile without an entry
+    cuts all. `forced`: profiles that clamp all other pairs, whatever satmode says, without tmp.
     """
 
     def saturates(case: Case, src: DType, dst: DType) -> bool:
-        name, word = case.profile.name, case.word("sat_mode")
+        name, word = case.profile.name, case.word("satmode")
         cut = name not in cuts or dst.name in cuts[name].get(src.name, "").split()
         if name in forced.split() and not cut and case.type("tmp") is None:
             return True
