@@ -1,6 +1,7 @@
-"""`pto gym --mutate`: every synchronising operation of every program taken out alone, and judged.
+"""`pto gym --mutate`: the order of every program broken in one place, in many ways, and judged.
 
-What a judgement means is in `observe/mutants.py`; here are the programs that count and the table.
+The ways are in `observe/mutations.py`, what a judgement means in `observe/mutants.py`; here are the
+programs that count and the table.
 """
 
 from __future__ import annotations
@@ -18,32 +19,34 @@ from pto.gym.result import Result
 from pto.ir.graph import Module
 from pto.ir.text.parser import parse_file
 from pto.observe.mutants import SCHEDULES, Mutant, mutants
+from pto.plan.mode import mode_of
+from pto.run.launch.entry import entry_functions
 from pto.run.launch.host import Report, launch
-from pto.run.order.resolve import is_ordering
 
 _COLUMNS = ("found", "harmless", "missed")
 _STYLES = {"found": "value", "harmless": "note", "missed": "error"}
 
 
 def worth_mutating(programs: Sequence[Program]) -> list[Program]:
-    """Programs that carry their own synchronisation; of those with the same text the first."""
+    """Programs with synchronisation, their own or of `pto sync`; of those with the same text the
+    first."""
     texts: set[bytes] = set()
     out: list[Program] = []
     for program in programs:
         text = program.kernel.read_bytes() if program.problem is None else b""
-        if text in texts or not _synchronises(program):
+        if text in texts or not _is_readable(program):
             continue
         texts.add(text)
         out.append(program)
     return out
 
 
-def _synchronises(program: Program) -> bool:
+def _is_readable(program: Program) -> bool:
     try:
-        module = parse_file(program.kernel)
+        parse_file(program.kernel)
     except (PtoError, OSError):
         return False
-    return any(is_ordering(op) for op in module.walk())
+    return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +69,9 @@ class _Launch:
             self._module, self._entries = module, set()
         entry = options.get("entry")
         found: tuple[Mutant, ...] = ()
-        if entry not in self._entries:
+        # many entries of a tile program differ in nothing but sizes: of those one counts
+        is_alike = self._entries and mode_of(entry_functions(module, entry)) == "automatic"
+        if entry not in self._entries and not is_alike:
             self._entries.add(entry)
             kept = {k: v for k, v in options.items() if k != "check"}
             found = tuple(mutants(module, args=args, **kept))
@@ -102,7 +107,7 @@ def table(results: Sequence[Result]) -> list[Piece]:
     out: list[Piece] = [("title", f"{'program':<{width}}{head}")]
     for name, found in by_program.items():
         out += _row(name, width, _counts(found))
-    out.append(("title", f"\n{'operation':<{width}}{head}"))
+    out.append(("title", f"\n{'taken out, or':<{width}}{head}"))
     for name, found in sorted(by_kind.items()):
         out += _row(name, width, _counts(found))
     out.append(("dim", "-" * (width + len(head) - 1) + "\n"))

@@ -1,14 +1,13 @@
-"""Is every synchronising operation needed, and does the sanitizer say so when one is missing?
+"""Is every synchronising operation needed, and does the sanitizer say so when one is wrong?
 
-Each is taken out of a program alone. A mutant is found when the sanitizer reports what it did not
-report before, or the run ends in a deadlock; harmless when schedules as different as can be all
-give the bits of the whole program; missed when one does not and the sanitizer was silent.
+Each change of `mutations.py` is made alone. A mutant is found when the sanitizer reports what it
+did not report before, or the run ends in a deadlock; harmless when schedules as different as can be
+all give the bits of the whole program; missed when one does not and the sanitizer was silent.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -18,26 +17,27 @@ from pto.core.errors import Diagnostic, PtoError
 from pto.ir.graph import Module, Operation
 from pto.ir.text.printer import print_operation
 from pto.observe.mode import mode_of
-from pto.observe.sanitize import Sanitizer
+from pto.observe.mutations import PLACES, changes
+from pto.observe.sanitize import Sanitizer, sanitize
 from pto.plan.calls import Names, with_peers
+from pto.plan.sync import ordered
 from pto.run.launch.arrays import copied
 from pto.run.launch.entry import entry_functions
 from pto.run.launch.host import launch
-from pto.run.order.resolve import is_ordering
 from pto.verify.target import target_of
 
 Judgement = Literal["found", "harmless", "missed"]
 SCHEDULES = ("program", "early", "late", *(f"random:{seed}" for seed in range(1, 5)))
 # Order that is superfluous is no fault, and what is left of a pair may become so.
 _NEEDLESS = frozenset({"PTO-R014", "PTO-R015", "PTO-R016"})
-_JUDGED = ("PTO-R", "PTO-D")  # undefined data is the same in every program order
+_JUDGED = ("PTO-R", "PTO-D", "PTO-M201", "PTO-V21")
 
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """A program without one of its synchronising operations."""
+    """A program with one change."""
 
-    op: str  # its name
+    op: str  # what was taken out, else the kind of change
     text: str
     line: int
     judgement: Judgement
@@ -64,9 +64,13 @@ class Subject:
             return f"{schedule}: {error.diagnostics[0].message}"
         return b"".join(a.tobytes() for a in args if isinstance(a, np.ndarray))
 
-    def findings(self, mode: Any) -> tuple[list[Diagnostic], bool]:
-        """What the sanitizer reports, and whether the run came to its end."""
+    def findings(self, mode: Any, *, closer: bool = False) -> tuple[list[Diagnostic], bool]:
+        """What the sanitizer reports, and whether the run came to its end. `closer`: with a look at
+        tiles, and at data nobody has written, which is the same in every order."""
         options = self.options
+        if closer:
+            verdict = sanitize(self.module, args=copied(self.args), check=False, **options)
+            return list(verdict.findings), verdict.report is not None
         target = target_of(
             self.module, profile=options.get("profile"), device=options.get("device")
         )
@@ -79,34 +83,40 @@ class Subject:
         return watcher.findings(), True
 
 
-def synchronising(functions: Sequence[Operation]) -> list[Operation]:
-    """Operations whose row says that they order others, in the functions and all they call."""
-    return [op for f in with_peers(functions, Names()) for op in f.walk() if is_ordering(op)]
-
-
 def mutants(module: Module, *, args: Sequence[Any], **options: Any) -> Iterator[Mutant]:
-    """Every mutant of one launch, judged, in the order of the program; `args` stay as they are."""
+    """Every mutant of one launch, judged; `args` stay as they are.
+
+    A program that a compiler is to order is taken as `pto sync` orders it.
+    """
+    profile = target_of(
+        module, profile=options.get("profile"), device=options.get("device")
+    ).profile
     # schedules and observers are the reference engine's
-    subject = Subject(module, args, {**options, "engine": "reference"})
+    given = {**options, "engine": "reference"}
+    subject = Subject(ordered(module, profile), args, given)
     functions = subject.functions()
-    ops = synchronising(functions)
-    if not ops:
-        return
     mode = mode_of(functions)
-    known = {_key(d) for d in subject.findings(mode)[0]}
+    known: dict[bool, set[tuple[Any, ...]]] = {}
     outcomes = {subject.outcome(schedule) for schedule in SCHEDULES}
-    for op in ops:
-        text = print_operation(op).strip()
-        with _without(op):
-            judgement, why = _judged(subject, mode, known, outcomes)
-        line = op.loc.line if op.loc else 0
-        yield Mutant(op.name.removeprefix("pto."), text, line, judgement, why)
+    for change in changes(with_peers(functions, Names())):
+        closer = change.kind == PLACES
+        if closer not in known:
+            known[closer] = {_key(d) for d in subject.findings(mode, closer=closer)[0]}
+        text = print_operation(change.op).strip()
+        with change.edit():
+            judgement, why = _judged(subject, mode, known[closer], outcomes, closer)
+        line = change.op.loc.line if change.op.loc else 0
+        yield Mutant(change.kind, text, line, judgement, why)
 
 
 def _judged(
-    subject: Subject, mode: Any, known: set[tuple[Any, ...]], outcomes: set[bytes | str]
+    subject: Subject,
+    mode: Any,
+    known: set[tuple[Any, ...]],
+    outcomes: set[bytes | str],
+    closer: bool,
 ) -> tuple[Judgement, str]:
-    findings, is_ended = subject.findings(mode)
+    findings, is_ended = subject.findings(mode, closer=closer)
     fresh = [d for d in findings if d.code.startswith(_JUDGED) and _key(d) not in known]
     found = [d for d in fresh if d.code not in _NEEDLESS]
     if found or not is_ended:
@@ -120,16 +130,3 @@ def _judged(
 
 def _key(d: Diagnostic) -> tuple[Any, ...]:
     return d.code, d.loc, d.notes[0].loc if d.notes else None
-
-
-@contextmanager
-def _without(op: Operation) -> Generator[None]:
-    block = op.parent
-    if block is None:
-        raise RuntimeError("a synchronising operation outside every block")
-    at = next(i for i, each in enumerate(block.ops) if each is op)
-    del block.ops[at]
-    try:
-        yield
-    finally:
-        block.ops.insert(at, op)

@@ -14,7 +14,8 @@ from pto.ir.text.parser import parse, parse_file
 from pto.ir.text.printer import print_module
 from pto.lang.kernel import Kernel
 from pto.observe import Sanitizer, Verdict, sanitize
-from pto.observe.mutants import mutants, synchronising
+from pto.observe.mutants import Mutant, mutants
+from pto.observe.mutations import changes
 
 PROGRAMS = Path(__file__).parent / "programs"
 _SYNC = (
@@ -80,18 +81,18 @@ def test_the_program_itself_is_clean_and_computes(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ARGS)
-def test_each_operation_taken_out_alone_is_found_or_harmless(name: str) -> None:
+def test_each_change_is_found_or_harmless(name: str) -> None:
     module = parse_file(PROGRAMS / f"{name}.pto")
     found = list(mutants(module, args=ARGS[name](), blocks=BLOCKS.get(name, 1)))
-    assert len(found) == len(sync_ops(module)) > 0
+    alone = [m for m in found if taken_out(m)]
+    assert len(alone) == len(sync_ops(module)) > 0
     assert [m for m in found if m.judgement == "missed"] == []
-    assert [m.op for m in found if m.judgement == "harmless"] == NEEDLESS.get(name, [])
+    assert [m.op for m in alone if m.judgement == "harmless"] == NEEDLESS.get(name, [])
 
 
-def test_what_the_rows_call_synchronising_is_what_is_taken_out() -> None:
-    for name in ARGS:
-        functions = list(parse_file(PROGRAMS / f"{name}.pto").functions())
-        assert {op.name for op in synchronising(functions)} <= set(_SYNC)
+def taken_out(mutant: Mutant) -> bool:
+    """Nothing but one synchronising operation."""
+    return f"pto.{mutant.op}" in _SYNC
 
 
 def launches_of(name: str, profile: str, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
@@ -115,8 +116,10 @@ def test_examples_that_synchronise_need_every_operation(
 ) -> None:
     module, args, blocks = launches_of(name, "a5", monkeypatch)[0]
     found = list(mutants(module, args=args, blocks=blocks, profile="a5"))
-    assert [m for m in found if m.judgement != "found"] == []
-    assert len(found) == print_module(module).count("_flag[") > 0
+    alone = [m for m in found if taken_out(m)]
+    assert [m for m in alone if m.judgement != "found"] == []
+    assert [m for m in found if m.judgement == "missed"] == []
+    assert len(alone) == print_module(module).count("_flag[") > 0
 
 
 # ---- the judge itself
@@ -148,7 +151,7 @@ FENCE = "pto.barrier #pto.pipe<PIPE_ALL>"
 
 def judged(*body: str) -> list[tuple[str, str]]:
     args = [f32(64) + 1, np.zeros(64, np.float32)]
-    return [(m.op, m.judgement) for m in mutants(kernel(*body), args=args)]
+    return [(m.op, m.judgement) for m in mutants(kernel(*body), args=args) if taken_out(m)]
 
 
 def test_a_barrier_that_stands_alone_is_found() -> None:
@@ -213,3 +216,35 @@ def test_the_same_barrier_is_needless_where_the_pipe_keeps_order() -> None:
     assert barrier.parent is not None
     barrier.parent.ops.remove(barrier)
     assert sanitize(module, args=ARGS["tiles"](), profile="a5", check=False).findings == ()
+
+
+def test_a_tile_program_is_judged_as_the_inserted_flags_order_it() -> None:
+    """Every kind that its flags allow is found; nothing is missed."""
+    found = list(mutants(parse_file(PROGRAMS / "auto.pto"), args=[f32(1024), f32(1024)]))
+    kinds = {m.op for m in found}
+    assert {"set_flag", "wait_flag", "pair of flags", "wrong pipe", "late wait"} <= kinds
+    assert {m.judgement for m in found} == {"found"}
+
+
+def test_each_way_to_break_order_is_tried_and_taken_back() -> None:
+    tried: set[str] = set()
+    for name in ARGS:
+        module = parse_file(PROGRAMS / f"{name}.pto")
+        before = print_module(module)
+        for change in changes(list(module.functions())):
+            tried.add(change.kind)
+            with change.edit():
+                assert print_module(module) != before, change.kind
+            assert print_module(module) == before, change.kind
+    assert tried >= {
+        "pair of flags",
+        "wrong pipe",
+        "swapped ids",
+        "late wait",
+        "early set",
+        "parity off by one",
+        "missing signal",
+        "wrong mem_bar",
+        "barrier of another pipe",
+        "overlapping addresses",
+    }
