@@ -62,6 +62,7 @@ class Thread(state.Pipe[Clock, Item]):
     heard: dict[int, tuple[Any, Operation]] = field(
         default_factory=dict[int, tuple[Any, Operation]]
     )
+    fenced: int = 0  # of the scalar unit: its accesses that all pipes come after
 
     @property
     def now(self) -> int:
@@ -76,6 +77,13 @@ class Thread(state.Pipe[Clock, Item]):
         """After an operation: an ordered pipe sees it at once."""
         if self.ordered:
             self.clock[self.index] = len(self.moments)
+
+    def handed(self) -> Clock:
+        """What operations are handed out after: all it has waited for; its own accesses need a
+        flag, as those of any pipe."""
+        clock = self.clock.copy()
+        clock[self.index] = self.fenced
+        return clock
 
     def settle(self) -> None:
         self.clock[self.index] = len(self.moments)

@@ -147,6 +147,9 @@ class Order(Model[Clock, Thread, Item]):
         pipe.heard[source.index] = (flag, item.op)
 
     def was_fenced(self, unit: Agent, pipe: Thread | None, item: Item) -> None:
+        scalar = unit.pipes.get("S")
+        if pipe is None and scalar is not None:
+            scalar.fenced = scalar.now
         if pipe is not None:
             self.fences.barrier(item, pipe.pipe, int(pipe.clock[pipe.index]) < pipe.now)
         elif not self.fences.is_known(item.op):

@@ -30,13 +30,14 @@ def between(first: int, last: int) -> Times:
 class State:
     """What all pipes know."""
 
-    __slots__ = ("clocks",)
+    __slots__ = ("clocks", "touched")
 
-    def __init__(self, clocks: list[Clock] | None = None) -> None:
+    def __init__(self, clocks: list[Clock] | None = None, touched: Times = 0) -> None:
         self.clocks = [[0] * len(PIPES) for _ in PIPES] if clocks is None else clocks
+        self.touched = touched  # when the scalar unit touched memory
 
     def copy(self) -> State:
-        return State([clock.copy() for clock in self.clocks])
+        return State([clock.copy() for clock in self.clocks], self.touched)
 
     def published(self, pipe: int, now: int) -> Clock:
         """What holds once all earlier work of a pipe is done."""
@@ -49,10 +50,12 @@ class State:
         self.clocks[pipe] = [a | b for a, b in zip(self.clocks[pipe], clock, strict=True)]
 
     def hear_scalar(self, pipe: int, now: int) -> None:
-        """The scalar unit hands out work: what it has done before is done."""
+        """The scalar unit hands out work: after all it has waited for. Its own accesses need a flag,
+        as those of any pipe."""
         if pipe != _S:
-            self.hear(pipe, self.clocks[_S])
-            self.clocks[pipe][_S] |= until(now)
+            known = self.clocks[_S].copy()
+            known[_S] = until(now) & ~self.touched
+            self.hear(pipe, known)
 
     def settle(self, pipe: int, now: int) -> None:
         """A barrier of one pipe."""
@@ -64,7 +67,7 @@ class State:
 
     def without(self, times: Times) -> State:
         """The same where nothing was begun at these times."""
-        return State([[known | times for known in clock] for clock in self.clocks])
+        return State([[known | times for known in clock] for clock in self.clocks], self.touched)
 
 
 def common(ways: Sequence[State]) -> State:
@@ -75,6 +78,7 @@ def common(ways: Sequence[State]) -> State:
             [
                 [a & b for a, b in zip(one, two, strict=True)]
                 for one, two in zip(first.clocks, other.clocks, strict=True)
-            ]
+            ],
+            first.touched | other.touched,
         )
     return first

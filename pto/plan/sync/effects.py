@@ -50,6 +50,7 @@ class Work:
     pipe: int
     accesses: tuple[Access, ...]
     inner: tuple[tuple[str, str, int], ...] = ()  # flags it uses by itself: (source, target, id)
+    is_scalar: bool = False  # the scalar unit touches memory
 
 
 class Effects:
@@ -77,7 +78,8 @@ class Effects:
         accesses = dict.fromkeys(self._accesses(op, row, pipe))
         if not accesses:
             return None
-        return Work(NUMBER[pipe], tuple(accesses), inner_flags(case))
+        is_scalar = pipe_of(case) == "S" and not isinstance(row.order, Free)
+        return Work(NUMBER[pipe], tuple(accesses), inner_flags(case), is_scalar)
 
     def of_scope(self, op: Operation) -> Work | None:
         """A vector scope is one piece of work of V."""

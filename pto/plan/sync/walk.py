@@ -143,6 +143,8 @@ class Walk:
         self.now += 1
         self.shadow.mark(work, self.now)
         self.work[pipe] |= 1 << self.now
+        if work.is_scalar:
+            state.touched |= 1 << self.now
         if pipe in self.ordered:
             state.settle(pipe, self.now)
 

@@ -114,7 +114,7 @@ class Model(ABC, Generic[S, P, I]):
         """The last of its queue."""
         self._count(unit, item)
         pipe = self.pipe(unit, item.pipe)
-        item.stamp, item.version = self.pipe(unit, "S").publish(), unit.version
+        item.stamp, item.version = self.pipe(unit, "S").handed(), unit.version
         pipe.queue.append(item)
         if item.mark is not None:
             unit.marked.append(item)
@@ -157,7 +157,7 @@ class Model(ABC, Generic[S, P, I]):
         return True
 
     def _park(self, unit: Unit[S, P, I], pipe: P, item: I) -> None:
-        item.stamp, item.version = self.pipe(unit, "S").publish(), unit.version
+        item.stamp, item.version = self.pipe(unit, "S").handed(), unit.version
         pipe.queue.append(item)
         if item.mark is not None:
             unit.marked.append(item)
@@ -312,7 +312,7 @@ class Model(ABC, Generic[S, P, I]):
         elif pipe.seen != unit.version:
             scalar = unit.pipes.get("S") or self.pipe(unit, "S")
             if pipe is not scalar:
-                pipe.join(scalar.publish())
+                pipe.join(scalar.handed())
             pipe.seen = unit.version
         if item.mark is not None and item.mark.waits in unit.marks:
             pipe.join(unit.marks[item.mark.waits])

@@ -46,6 +46,10 @@ class Pipe(ABC, Generic[S, I]):
     def publish(self) -> S:
         """What holds once all earlier work of this pipe is complete."""
 
+    def handed(self) -> S:
+        """Of the scalar unit: what holds for an operation that it hands out."""
+        return self.publish()
+
     @abstractmethod
     def join(self, stamp: S) -> None:
         """The pipe goes on after what `stamp` tells of."""
