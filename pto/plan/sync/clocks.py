@@ -50,7 +50,7 @@ class State:
         self.clocks[pipe] = [a | b for a, b in zip(self.clocks[pipe], clock, strict=True)]
 
     def hear_scalar(self, pipe: int, now: int) -> None:
-        """The scalar unit hands out work: after all it has waited for. Its own accesses need a flag,
+        """The scalar unit hands out work after all it has waited for. Its own accesses need a flag,
         as those of any pipe."""
         if pipe != _S:
             known = self.clocks[_S].copy()

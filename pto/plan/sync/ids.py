@@ -1,7 +1,9 @@
 """Event ids for flags: two flags between the same pipes that may be up at once need two ids.
 
 Of the ids that are free the one that was waited for longest ago is taken, so that a pipe that runs
-ahead finds a flag down that it sets.
+ahead finds a flag down that it sets. Where none is left, two flags become one: set where the later
+was, waited for where the earlier was. Of all pairs that is done to the one whose wait is held up
+the least.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from collections.abc import Set as AbstractSet
 
 from pto.plan.sync.effects import PIPES
 from pto.plan.sync.tree import Call, Item, Leaf, inner
-from pto.plan.sync.walk import Fence
+from pto.plan.sync.walk import Fence, Fences
 from pto.target.facts import Sync
 
 Span = tuple[int, int]  # positions in the text, both included
@@ -92,6 +94,35 @@ def allocate(
             last[chosen] = max(end for _, end in mine)
             given[fence] = chosen
     return given, without
+
+
+def join_two(fences: Fences, lacking: Fence, places: Places) -> bool:
+    """Make one of two flags between the pipes of one for which no id was left; False: there are
+    none that stand side by side."""
+    alike = [f for f in fences.flags if (f.source, f.target) == (lacking.source, lacking.target)]
+    found: list[tuple[int, int, Fence, Fence]] = []
+    for first in alike:
+        for second in alike:
+            if _are_side_by_side(first, second, places):
+                begin = places.at[first.needs or first.after][0]
+                held = places.at[second.after][0] - begin
+                found.append((held, begin, first, second))
+    if not found:
+        return False
+    _, _, first, second = min(found, key=lambda each: each[:2])
+    fences.replace(first, second)
+    return True
+
+
+def _are_side_by_side(first: Fence, second: Fence, places: Places) -> bool:
+    """Set one after the other, both before the first is waited for, in one block."""
+    items = (first.after, second.after, first.before, second.before)
+    if first.loop is not None or second.loop is not None:
+        return False
+    if any(item.op.parent is not first.after.op.parent for item in items):
+        return False
+    starts = [places.at[item][0] for item in items]
+    return starts[0] < starts[1] < starts[2] < starts[3]
 
 
 def _meet(mine: Sequence[Span], theirs: Sequence[Span]) -> bool:

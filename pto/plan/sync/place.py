@@ -69,7 +69,7 @@ class _Turn:
     before: _Turn | None = None
     items: list[tuple[Item, int]] = field(default_factory=list[tuple[Item, int]])  # with its part
     ends: list[int] = field(default_factory=list[int])
-    states: list[State] = field(default_factory=list[State])  # after each item
+    states: list[State] = field(default_factory=list[State])  # where flags are set behind it
 
     def step(self, item: Item, part: int, until: int) -> None:
         """Go on to `item`, and place what it needs first."""
@@ -91,7 +91,7 @@ class _Turn:
         else:
             raise RuntimeError(f"fences before {item.op!r} do not order it")
         self.ends.append(walk.now)
-        self.states.append(walk.state.copy())
+        self.states.append(walk.before.copy())
 
     def _meet(self, need: Need, item: Item, part: int) -> None:
         fences = self.walk.fences

@@ -15,7 +15,7 @@ from pto.plan.mode import first_order, mode_of
 from pto.plan.placement import FunctionPlan, Placement
 from pto.plan.sync.effects import NUMBER, Effects
 from pto.plan.sync.footprint import Footprint
-from pto.plan.sync.ids import Flag, Places, allocate
+from pto.plan.sync.ids import Flag, Places, allocate, join_two
 from pto.plan.sync.outside import Outside
 from pto.plan.sync.place import Placer
 from pto.plan.sync.rewrite import Writer
@@ -121,14 +121,17 @@ class _Function:
         return sorted(found) or [None]
 
     def _order(self, items: list[Item], writer: Writer, side: str | None) -> set[Flag]:
-        """Where ids run out, a barrier of all pipes takes the place of a flag."""
+        """Where ids run out, flags are joined; where none can be, a barrier takes their place."""
         works = [item.work for item in walk(items) if isinstance(item, Leaf)]
         places, stops = Places(items, self.profile.sync, self.used), list[Item]()
         while True:
             footprint = Footprint(works, self.outside, self.profile.sync)
             placer = Placer(footprint, self.ordered, stops)
             placer.place(items)
-            ids, without = allocate(placer.fences.flags, places, self.profile.sync.event_ids)
+            count, fences = self.profile.sync.event_ids, placer.fences
+            ids, without = allocate(fences.flags, places, count)
+            while without and join_two(fences, without[0], places):
+                ids, without = allocate(fences.flags, places, count)
             if not without:
                 writer.write(placer.fences, ids, side)
                 return {(places.name(fence), n) for fence, n in ids.items()}

@@ -34,11 +34,11 @@ class Writer:
                 self._put(self._before, item.op, _barrier(pipe))
         for fence in fences.flags:
             self._put(self._before, fence.before.op, _flag("wait_flag", fence, ids[fence]))
+        for fence in fences.flags:
+            self._put(self._after, fence.after.op, _flag("set_flag", fence, ids[fence]))
         for loop, flags in fences.around.items():
             for fence in flags:
                 self._around(loop, fence, ids[fence])
-        for fence in fences.flags:
-            self._put(self._after, fence.after.op, _flag("set_flag", fence, ids[fence]))
 
     def _around(self, loop: Item, fence: Fence, number: int) -> None:
         if fence.primed:

@@ -40,6 +40,7 @@ class Fence:
     loop: Loop | None = None
     primed: bool = False
     drained: bool = False
+    needs: Item | None = None  # of two that became one: what the earlier was set after
 
 
 @dataclass(slots=True)
@@ -58,6 +59,15 @@ class Fences:
         self.waits.setdefault(fence.before, []).append(fence)
         if fence.loop is not None:
             self.around.setdefault(fence.loop, []).append(fence)
+
+    def replace(self, first: Fence, second: Fence) -> None:
+        """Two flags by one that is set with the second and waited for with the first."""
+        for fence in (first, second):
+            self.flags.remove(fence)
+            self.sets[fence.after].remove(fence)
+            self.waits[fence.before].remove(fence)
+        needs = first.needs or first.after
+        self.add(Fence(first.source, first.target, second.after, first.before, needs=needs))
 
     def add_barrier(self, pipe: int, before: Item) -> None:
         self.barriers.setdefault(before, []).append(pipe)
@@ -86,6 +96,7 @@ class Walk:
         self.until = 0  # of memory outside, what came later is not looked at
         self.now = 0
         self.state = State()
+        self.before = self.state  # after the last item, before flags of a loop are taken down
         self.work: Clock = [0] * (ALL + 1)  # when each pipe worked; ALL: when functions were called
         self.raised: dict[Fence, Clock] = {}  # flags that are set, with what they tell
         self.needs: list[Need] = []
@@ -110,16 +121,19 @@ class Walk:
         for fence in self.fences.waits.get(item, ()):
             if fence in self.raised:
                 self.state.hear(fence.target, self.raised[fence])
+        after: State | None = None
         if isinstance(item, Leaf):
             self._do(item.work)
         elif isinstance(item, Branch):
             self._branch(item)
         elif isinstance(item, Loop):
-            self._loop(item)
+            after = self._loop(item)
         elif isinstance(item, Call):
             self._call()
         for fence in self.fences.sets.get(item, ()):
             self._set(fence)
+        self.before = self.state
+        self.state = self.state if after is None else after
 
     def _set(self, fence: Fence) -> None:
         self.raised[fence] = self.state.published(fence.source, self.now)
@@ -172,8 +186,9 @@ class Walk:
         every = sum(times for _, times in ways)
         self.state = common([state.without(every & ~times) for state, times in ways])
 
-    def _loop(self, item: Loop) -> None:
-        """No turn at all, and one turn: what is known after more turns is not less."""
+    def _loop(self, item: Loop) -> State:
+        """No turn at all, and one turn: what is known after more turns is not less. The result is
+        what is known when the flags that are left up have been taken down."""
         around = self.fences.around.get(item, ())
         for fence in around:
             if fence.primed:
@@ -186,8 +201,9 @@ class Walk:
         ends = [(self.state, self.raised)]
         if not item.surely_runs:
             ends.append((none.without(between(begin, self.now)), told))
+        self.state = common([state.copy() for state, _ in ends])
         for state, raised in ends:
             for fence in around:
                 if fence.drained and fence in raised:
                     state.hear(fence.target, raised[fence])
-        self.state = common([state for state, _ in ends])
+        return common([state for state, _ in ends])

@@ -1,0 +1,257 @@
+"""`pto sync` against the least that bytes ask for: no hand-written order can be shorter."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pto
+from examples import gemm_double_buffered as gemm_by_hand
+from pto.ir.text.parser import parse
+from pto.ir.text.printer import print_module
+from pto.observe import sanitize
+from pto.plan.sync import insert
+from pto.run.order.resolve import is_ordering
+from pto.target.profile import profile as find
+from tests.plan.paths import least, with_flags
+
+X = pto.Global[pto.f32]
+
+
+@pto.kernel(profile="a2a3")
+def single_buffer(x: X, y: X) -> None:
+    t = pto.tile(16, 64, pto.f32)
+    for i in pto.range(4):
+        pto.tload(t, x[i * 16 : i * 16 + 16, :])
+        pto.tadds(t, t, 1.0)
+        pto.tstore(y[i * 16 : i * 16 + 16, :], t)
+
+
+@pto.kernel(profile="a2a3")
+def in_and_out(x: X, y: X) -> None:
+    t, u = pto.tile(16, 64, pto.f32), pto.tile(16, 64, pto.f32)
+    for i in pto.range(4):
+        pto.tload(t, x[i * 16 : i * 16 + 16, :])
+        pto.tadds(u, t, 1.0)
+        pto.tstore(y[i * 16 : i * 16 + 16, :], u)
+
+
+@pto.kernel(profile="a2a3")
+def double_buffer(x: X, y: X) -> None:
+    tiles = [(pto.tile(16, 64, pto.f32), pto.tile(16, 64, pto.f32)) for _ in range(2)]
+    for i in pto.range(2):
+        for n, (t, u) in enumerate(tiles):
+            at = (i * 2 + n) * 16
+            pto.tload(t, x[at : at + 16, :])
+            pto.tadds(u, t, 1.0)
+            pto.tstore(y[at : at + 16, :], u)
+
+
+@pto.kernel(profile="a2a3")
+def two_inputs(x: X, y: X) -> None:
+    a, b, c = (pto.tile(16, 64, pto.f32) for _ in range(3))
+    for i in pto.range(4):
+        pto.tload(a, x[i * 16 : i * 16 + 16, :])
+        pto.tload(b, x[48 - i * 16 : 64 - i * 16, :])
+        pto.tadd(c, a, b)
+        pto.tstore(y[i * 16 : i * 16 + 16, :], c)
+
+
+@pto.kernel(profile="a2a3")
+def twelve_buffers(x: X, y: X) -> None:
+    """All in flight at once: more than there are ids between two pipes."""
+    tiles = [pto.tile(4, 64, pto.f32) for _ in range(12)]
+    for n, t in enumerate(tiles):
+        pto.tload(t, x[n * 4 : n * 4 + 4, :])
+    for t in tiles:
+        pto.tadds(t, t, 1.0)
+    for n, t in enumerate(tiles):
+        pto.tstore(y[n * 4 : n * 4 + 4, :], t)
+
+
+@pto.kernel(profile="a2a3")
+def conditional_store(x: X, y: X) -> None:
+    t, u = pto.tile(16, 64, pto.f32), pto.tile(16, 64, pto.f32)
+    for i in pto.range(4):
+        pto.tload(t, x[i * 16 : i * 16 + 16, :])
+        pto.tadds(u, t, 1.0)
+        with pto.If(i == 3):
+            pto.tstore(y[i * 16 : i * 16 + 16, :], u)
+
+
+@pto.kernel(profile="a2a3")
+def every_second_store(x: X, y: X) -> None:
+    t = pto.tile(16, 64, pto.f32)
+    for i in pto.range(4):
+        pto.tload(t, x[i * 16 : i * 16 + 16, :])
+        pto.tadds(t, t, 1.0)
+        with pto.If(i % 2 == 1):
+            pto.tstore(y[i * 16 : i * 16 + 16, :], t)
+
+
+@pto.kernel(profile="a2a3")
+def two_ways(x: X, y: X) -> None:
+    t, u = pto.tile(16, 64, pto.f32), pto.tile(16, 64, pto.f32)
+    for i in pto.range(4):
+        pto.tload(t, x[i * 16 : i * 16 + 16, :])
+        with pto.If(i % 2 == 1):
+            pto.tadds(u, t, 1.0)
+        with pto.Else():
+            pto.tmuls(u, t, 2.0)
+        pto.tstore(y[i * 16 : i * 16 + 16, :], u)
+
+
+@pto.kernel(profile="a2a3")
+def once_around(x: X, y: X) -> None:
+    """What the outer loop loads, the inner one uses; one buffer each."""
+    t, u = pto.tile(16, 64, pto.f32), pto.tile(16, 64, pto.f32)
+    for i in pto.range(2):
+        pto.tload(t, x[i * 16 : i * 16 + 16, :])
+        for j in pto.range(2):
+            pto.tadds(u, t, 1.0)
+            pto.tstore(y[(i * 2 + j) * 16 : (i * 2 + j) * 16 + 16, :], u)
+
+
+@pto.kernel(profile="a2a3")
+def nested(x: X, y: X) -> None:
+    t = pto.tile(16, 64, pto.f32)
+    for i in pto.range(2):
+        for j in pto.range(2):
+            at = (i * 2 + j) * 16
+            pto.tload(t, x[at : at + 16, :])
+            pto.tadds(t, t, 1.0)
+            pto.tstore(y[at : at + 16, :], t)
+
+
+@pto.kernel(profile="a2a3")
+def nested_apart(x: X, y: X) -> None:
+    """A sum that the inner loop adds to, stored by the outer one."""
+    t, total = pto.tile(16, 64, pto.f32), pto.tile(16, 64, pto.f32)
+    for i in pto.range(2):
+        pto.tload(total, x[i * 16 : i * 16 + 16, :])
+        for j in pto.range(3):
+            pto.tload(t, x[j * 16 : j * 16 + 16, :])
+            pto.tadd(total, total, t)
+        pto.tstore(y[i * 16 : i * 16 + 16, :], total)
+
+
+@pto.kernel(profile="a2a3")
+def chain(x: X, y: X) -> None:
+    t, u, v = (pto.tile(16, 64, pto.f32) for _ in range(3))
+    pto.tload(t, x[0:16, :])
+    pto.tload(u, x[16:32, :])
+    pto.texp(t, t)
+    pto.tadd(v, t, u)
+    pto.tstore(y[0:16, :], v)
+    pto.tmuls(u, u, 2.0)
+    pto.tstore(y[16:32, :], u)
+
+
+def vectors() -> list[Any]:
+    return [np.zeros((64, 64), np.float32), np.zeros((64, 64), np.float32)]
+
+
+H = pto.Global[pto.f16]
+
+
+@pto.kernel(profile="a2a3")
+def gemm(a: H, b: H, c: X) -> None:
+    la, lb = pto.tile(16, 16, pto.f16, role="mat"), pto.tile(16, 16, pto.f16, role="mat")
+    ra, rb = pto.tile(16, 16, pto.f16, role="left"), pto.tile(16, 16, pto.f16, role="right")
+    acc = pto.tile(16, 16, pto.f32, role="acc")
+    for k in pto.range(4):
+        pto.tload(la, a[:, k * 16 : k * 16 + 16])
+        pto.tload(lb, b[k * 16 : k * 16 + 16, :])
+        pto.tmov(ra, la)
+        pto.tmov(rb, lb)
+        with pto.If(k == 0):
+            pto.tmatmul(acc, ra, rb)
+        with pto.Else():
+            pto.tmatmul_acc(acc, acc, ra, rb)
+    pto.tstore(c, acc)
+
+
+@pto.kernel(profile="a2a3")
+def gemm_double_buffered(a: H, b: H, c: X) -> None:
+    sets = [
+        (
+            pto.tile(16, 16, pto.f16, role="mat"),
+            pto.tile(16, 16, pto.f16, role="mat"),
+            pto.tile(16, 16, pto.f16, role="left"),
+            pto.tile(16, 16, pto.f16, role="right"),
+        )
+        for _ in range(2)
+    ]
+    acc = pto.tile(16, 16, pto.f32, role="acc")
+    for i in pto.range(2):
+        for n, (la, lb, ra, rb) in enumerate(sets):
+            k = (i * 2 + n) * 16
+            pto.tload(la, a[:, k : k + 16])
+            pto.tload(lb, b[k : k + 16, :])
+            pto.tmov(ra, la)
+            pto.tmov(rb, lb)
+            if n:
+                pto.tmatmul_acc(acc, acc, ra, rb)
+                continue
+            with pto.If(i == 0):
+                pto.tmatmul(acc, ra, rb)
+            with pto.Else():
+                pto.tmatmul_acc(acc, acc, ra, rb)
+    pto.tstore(c, acc)
+
+
+def matrices() -> list[Any]:
+    return [
+        np.zeros((16, 64), np.float16),
+        np.zeros((64, 16), np.float16),
+        np.zeros((16, 16), np.float32),
+    ]
+
+
+PROGRAMS = {
+    kernel.name: (kernel, make)
+    for kernel, make in [
+        *((k, vectors) for k in (single_buffer, in_and_out, double_buffer, two_inputs)),
+        *((k, vectors) for k in (twelve_buffers, conditional_store, nested, nested_apart, chain)),
+        *((k, vectors) for k in (every_second_store, two_ways, once_around)),
+        *((k, matrices) for k in (gemm, gemm_double_buffered)),
+    ]
+}
+
+
+# Eight ids for twelve flags: four have to tell of two buffers each. A pipe that waits for two at a
+# time begins one step later, and so does the next.
+LATER = {"twelve_buffers": 2}
+
+
+def test_there_are_twelve_and_more() -> None:
+    assert len(PROGRAMS) >= 12
+
+
+@pytest.mark.parametrize("profile", ["a2a3", "a5"])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_inserted_flags_reach_the_least_there_can_be(name: str, profile: str) -> None:
+    kernel, make = PROGRAMS[name]
+    made = insert(kernel.module(*make()), find(profile))
+    steps = least(made, make(), profile) + LATER.get(name, 0)
+    assert with_flags(made, make(), profile) == steps
+    found = sanitize(made, args=make(), profile=profile, check=False).findings
+    assert [d for d in found if d.severity == "error"] == []
+    assert "PIPE_ALL" not in print_module(made)
+
+
+def test_flags_written_by_hand_take_no_less() -> None:
+    """The example with flags by hand, and the same without them, on the same buffers."""
+    kernel = gemm_by_hand.gemm_double_buffered
+    size = 64
+    args = [np.zeros((size, 4 * size), np.float16), np.zeros((4 * size, size), np.float16)]
+    args.append(np.zeros((size, size), np.float32))
+    text = print_module(kernel.module(*args))
+    by_hand, bare = parse(text), parse(text)
+    for op in [op for op in bare.walk() if is_ordering(op)]:
+        assert op.parent is not None
+        op.parent.ops.remove(op)
+    made = insert(bare, find("a5"))
+    assert with_flags(made, args, "a5") <= with_flags(by_hand, args, "a5")
