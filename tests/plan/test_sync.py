@@ -282,7 +282,7 @@ def test_what_an_arm_needs_of_itself_stays_in_the_arm():
 
 
 def test_the_test_of_a_while_is_ordered_with_its_body():
-    """The test reads what the body writes, also once more behind the last turn. Its first flag tells
+    """The test reads what the body writes, once more behind the last turn. Its first flag tells
     of the loads too: V knows them."""
     body = f"""
   %end = scf.while (%k = %c0) : (index) -> (index) {{
