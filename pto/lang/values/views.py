@@ -309,18 +309,19 @@ class View:
     def lower_for(self, region: tuple[Any, Any]) -> Value:
         """The window that a tile with this valid region fills."""
         row, col = self.axes()
-        rows = region[0] if row is None else self._stated(row, region[0])
+        inner = self._inner_rows(row)
+        rows = region[0] if row is None else self._stated(row, region[0], inner)
         return self.lower(rows, self._stated(col, region[1]))
 
     def lower_whole(self) -> Value:
         """The window as it was written."""
         return self._partition([span.extent for span in self.spans])
 
-    def _stated(self, axis: int, size: Any) -> Any:
+    def _stated(self, axis: int, size: Any, times: int = 1) -> Any:
         """A written size that Python knows stands, so that a tile of another size is refused."""
         span = self.spans[axis]
         fixed = not span.is_open and is_number(span.extent) and is_number(size)
-        return span.extent if fixed and not span.is_index else size
+        return span.extent * times if fixed and not span.is_index else size
 
     def _partition(self, sizes: list[Any]) -> Value:
         given = {
