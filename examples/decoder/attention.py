@@ -94,7 +94,7 @@ def running_softmax(
     so far, rescaled."""
     depth, head, group = q.shape[3], pto.block_idx(1), q.shape[2]
     to_vector = pto.reserve_buffer("to_vector", SLOTS * slot(depth), "vec", True)
-    to_cube = pto.import_reserved_buffer("to_cube", "scores_and_values")
+    to_cube = pto.import_reserved_buffer("to_cube", "attention")
     pto.aiv_initialize_pipe(
         BOTH_WAYS,
         slot(depth),
@@ -148,4 +148,4 @@ def send(weights: pto.Tile) -> None:
     pto.tpush_to_aic(boxed, UPPER_LOWER)
 
 
-attention = pto.pair(scores_and_values, running_softmax, profile="a5")
+attention = pto.pair(scores_and_values, running_softmax, profile="a5", name="attention")

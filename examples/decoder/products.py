@@ -7,7 +7,7 @@ exact, and both scales are applied to them afterwards.
 import pto
 from examples.decoder.vector import T, rows_of
 
-M, K, COLUMNS = 64, 128, 128  # the largest tiles of a step
+M, K, COLUMNS = 128, 64, 256  # the largest tiles of a step
 DEQUANTIZED = (32, 256)  # rows and columns of a tile
 
 

@@ -80,7 +80,9 @@ def append(
 
 @pto.kernel(profile="a5")
 def swiglu(
-    gate: pto.Global[pto.bf16, T, None], up: pto.Global[pto.bf16, T, None], y: pto.Global[pto.bf16, T, None]
+    gate: pto.Global[pto.bf16, T, None],
+    up: pto.Global[pto.bf16, T, None],
+    y: pto.Global[pto.bf16, T, None],
 ) -> None:
     """y = gate * sigmoid(gate) * up."""
     width = min(1024, gate.shape[1])
@@ -92,7 +94,9 @@ def swiglu(
 
 @pto.kernel(profile="a5")
 def add(
-    x: pto.Global[pto.bf16, T, None], z: pto.Global[pto.bf16, T, None], y: pto.Global[pto.bf16, T, None]
+    x: pto.Global[pto.bf16, T, None],
+    z: pto.Global[pto.bf16, T, None],
+    y: pto.Global[pto.bf16, T, None],
 ) -> None:
     """y = x + z: what went around a block joins what went through it."""
     rows = rows_of(x.shape[1])

@@ -192,3 +192,20 @@ def test_regions_that_only_the_run_knows_are_held_to_the_rules(engine: str):
         add(x, y, z, 40, engine=engine)
     assert caught.value.code == "PTO-S021"
     assert "src1 is 33x50, dst is 40x50" in str(caught.value)
+
+
+@pytest.mark.parametrize("profile", ["a2a3", "a5"])
+def test_a_window_of_several_row_dimensions_fills_a_tile(profile: str):
+    """Rows of a tile are the elements of all but the last: two tokens of three heads."""
+
+    @pto.kernel(profile=profile)
+    def copy(x: pto.Global[pto.f32], y: pto.Global[pto.f32]) -> None:
+        i = pto.block_idx() * 2
+        t = pto.tile(6, 8, pto.f32)
+        pto.tload(t, x[i : i + 2, 1, :, :])
+        pto.tstore(y[i : i + 2, 0, :, :], t)
+
+    x = np.arange(4 * 2 * 3 * 8, dtype=np.float32).reshape(4, 2, 3, 8)
+    y = np.zeros((4, 1, 3, 8), np.float32)
+    copy[2](x, y)
+    assert np.array_equal(y[:, 0], x[:, 1])
