@@ -21,6 +21,7 @@ from pto.lang.control import section_vector as section_vector
 from pto.lang.control import subblock_idx as subblock_idx
 from pto.lang.control import subblock_num as subblock_num
 from pto.lang.control import vecscope as vecscope
+from pto.lang.debug import assert_ as assert_
 from pto.lang.diff.diff import diff as diff
 from pto.lang.diff.difference import Difference as Difference
 from pto.lang.eager import eager as eager
@@ -85,6 +86,8 @@ from pto.lang.express.functions import maximum as maximum
 max = maximum
 from pto.lang.express.functions import minimum as minimum
 min = minimum
+from pto.lang.debug import print_ as print_
+print = print_
 from pto.lang.values.elements import *
 from pto.lang.call.instructions import *
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast, overload
 
 import numpy as np
@@ -35,6 +35,7 @@ from pto.target.profile import profile as find_profile
 from pto.verify import verify
 
 if TYPE_CHECKING:
+    from pto.observe.coverage import Writes
     from pto.observe.timing import Timing
 
 
@@ -125,13 +126,15 @@ class Kernel:
         engine: str | None = None,
         progress: bool | Progress = False,
         timeout: float | None = None,
+        coverage: bool = False,
         **named: Any,
     ) -> Report:
         """Run on arrays, which are changed in place.
 
         `engine` is `reference` or `jit`; without it PTO_ENGINE or the default. `progress=True`
         shows how many blocks are done, on a terminal, when it takes long. `timeout` ends a run that
-        takes longer, in seconds.
+        takes longer, in seconds. `coverage=True` watches what is written, on the reference engine:
+        `report.coverage` says how much of each output never was.
         """
         if progress is True:
             with Bar() as seen:
@@ -140,11 +143,18 @@ class Kernel:
         made, arrays, given = self.specialise(self.values(args, named), blocks)
         if wants_sanitizer():
             self._require_clean(made, given, blocks)
-        chip = Device(find_profile(self.profile), engine=engine)
+        seen = _writes() if coverage else None
+        chip = Device(find_profile(self.profile), engine=engine, observer=seen)
         launch = self._launch(made, chip, (arrays, given), blocks)
         launch.progress, launch.timeout = progress or None, timeout
+        launch.say = _say if made.speaks else None
         target = Target(chip.profile, None, "as the kernel says")
-        return report(chip.run(launch), target, name=self.name)
+        done = report(chip.run(launch), target, name=self.name)
+        if seen is None:
+            return done
+        names = [p.name for p in self.parameters if p.kind == "array"]
+        held = {name: each.array for name, each in zip(names, arrays, strict=True)}
+        return replace(done, coverage=seen.coverage(made.module, held))
 
     @placed
     def launched(
@@ -337,6 +347,17 @@ class Kernel:
             self._captured.leave_out_changed()
             self._cache[key, self._captured.key()] = found
         return found
+
+
+def _writes() -> Writes:
+    from pto.observe.coverage import Writes  # only here: a plain run needs no observer
+
+    return Writes()
+
+
+def _say(block: int, line: str) -> None:
+    """A line that a block prints, as it comes."""
+    print(f"block {block}: {line}", flush=True)
 
 
 def _shaped(param: Parameter, value: Any) -> Any:

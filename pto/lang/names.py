@@ -16,6 +16,7 @@ HOMES: Final = {
     "pto.ir.text.printer": "print_module",
     "pto.lang.control": "Else If block_idx block_num carry range section_cube section_vector"
     " subblock_idx subblock_num vecscope",
+    "pto.lang.debug": "assert_",
     "pto.lang.diff.diff": "diff",
     "pto.lang.diff.difference": "Difference",
     "pto.lang.eager": "eager",
@@ -45,6 +46,7 @@ HOMES: Final = {
 RENAMED: Final = {
     "min": ("pto.lang.express.functions", "minimum"),
     "max": ("pto.lang.express.functions", "maximum"),
+    "print": ("pto.lang.debug", "print_"),
     "abs": ("pto.lang.express.functions", "absolute"),
 }
 MODULES: Final = ("observe",)  # whoever writes an observer of a run finds its parts there

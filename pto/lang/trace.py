@@ -49,6 +49,7 @@ class Trace:
         self.last_if: Any = None
         self.is_open = True
         self.debug = debug
+        self.speaks = False  # it prints
         self.limits: dict[str, int] = {}  # of sizes with names: what tiles take
         self._grid: list[Value] = []
         self._token: Any = None

@@ -33,6 +33,7 @@ class Specialised:
 
     module: Module
     has_grid: bool = False  # it asks where in the grid a block is
+    speaks: bool = False  # it prints, and lines are shown as they come
     limits: Mapping[str, int] = field(default_factory=dict[str, int])  # of sizes with names
     ready: dict[Any, Ready] = field(default_factory=dict[Any, Ready])
 
@@ -101,7 +102,7 @@ class Tracing:
         for trace in traces:
             for name, most in trace.limits.items():
                 limits[name] = min(most, limits.get(name, most))
-        return Specialised(module, has_grid, limits)
+        return Specialised(module, has_grid, any(trace.speaks for trace in traces), limits)
 
     def _function(self, module: Module, source: Source) -> Trace:
         function, name = source.function, source.name

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,8 @@ import numpy as np
 import pytest
 
 import pto
+from bench import gallery_written_out
+from bench.bench_gallery import cases
 
 FOLDER = Path(__file__).parents[2] / "examples" / "gallery"
 RNG = np.random.default_rng
@@ -213,3 +216,18 @@ def test_every_kernel_has_less_than_25_lines():
                     getattr(importlib.import_module(f"examples.gallery.{path.stem}"), node.name),
                     pto.Kernel,
                 )
+
+
+@pytest.mark.parametrize("profile", ["a2a3", "a5"])
+@pytest.mark.parametrize("name", KERNELS)
+def test_as_many_instructions_as_by_hand_and_the_same_bits(name: str, profile: str):
+    _, grid, args = cases()[name]
+    results: list[list[bytes]] = []
+    counts: list[int] = []
+    for kernel in (kernel_of(name, profile), getattr(gallery_written_out, name).on(profile)):
+        copies = [np.copy(each) for each in args]
+        kernel[grid](*copies)
+        results.append([each.tobytes() for each in copies])
+        counts.append(len(re.findall(r"pto\.t[a-z0-9_.]+ ins", kernel.ir)))
+    assert counts[0] <= counts[1]
+    assert results[0] == results[1]

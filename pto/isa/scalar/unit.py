@@ -235,11 +235,12 @@ for _bit, _verb in {0: "cleared", 1: "set"}.items():
 
 # ---- debugging
 
-instr(
+PRINT = instr(
     "print",
     DEBUG,
     "write scalar in a C format",
     body=meaning.PRINT,
+    traits=Traits(by_hand=True),
     operands=(read("scalar", "element"),),
     attrs=(Attr("format", "str", required=True, meaning="a printf format for one number"),),
     text="ins( @format , $scalar : types ) {}",

@@ -24,7 +24,7 @@ from pto.isa.row import types as t
 from pto.run.launch import place
 from pto.run.launch.arrays import Borrowed, borrow, of_elements
 from pto.run.launch.entry import entry_functions
-from pto.run.launch.prepared import Grid, Kernel
+from pto.run.launch.prepared import Grid, Kernel, Say
 from pto.run.launch.progress import Progress
 from pto.run.machine.limit import Limit
 from pto.target.facts import Profile
@@ -136,6 +136,7 @@ class Launch:
     blocks: int
     progress: Progress | None = None
     timeout: float | None = None  # seconds, from its begin
+    say: Say | None = None  # hears each line that a block prints, as it comes
     is_done: bool = False
     printed: tuple[str, ...] = ()
     error: BaseException | None = None  # why it was given up
@@ -171,6 +172,7 @@ class Launch:
         self.device.hold(self._held)
         grid = Grid(self.kernel, self.device, values, self.blocks, plain)
         grid.progress, grid.limit = self.progress, Limit.of(self.timeout)
+        grid.say = self.say
         return grid
 
     def now(self) -> None:

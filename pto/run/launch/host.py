@@ -44,6 +44,7 @@ class Report:
     printed: tuple[str, ...]
     schedule: Schedule = PROGRAM
     left_out: Mapping[tuple[str, str], int] = field(default_factory=dict[tuple[str, str], int])
+    coverage: Any = None  # how much of its outputs was written, where a kernel was run with it
 
     def __repr__(self) -> str:
         blocks = f"{self.blocks} block{'s' if self.blocks != 1 else ''}"

@@ -35,6 +35,9 @@ if TYPE_CHECKING:
     from pto.run.watch.events import Tap
 
 
+Say = Callable[[int, str], None]  # a block, and a line that it prints
+
+
 class Kernel:
     """The functions that one launch runs, prepared for a profile."""
 
@@ -233,6 +236,7 @@ class Grid:
         self.blocks = blocks
         self.given = given  # what the host gave, of which `values` were made
         self.progress: Progress | None = None
+        self.say: Say | None = None
         self.limit: Limit | None = None
         self.device = device
         self.values = values
@@ -279,7 +283,7 @@ class Grid:
 
     def _run(self) -> None:
         """In compiled code where that is the same, else in turns."""
-        if self.kernel.run_compiled(self):
+        if self.say is None and self.kernel.run_compiled(self):
             self._started = self._end
         else:
             take_turns(self.next_block)
@@ -300,6 +304,7 @@ class Grid:
         """What the agents of a block share."""
         made = Cluster(self.device, block, self.blocks, self._arrivals)
         made.limit = self.limit
+        made.say = None if self.say is None else partial(self.say, block)
         return made
 
     def hear(self, core: Core) -> None:

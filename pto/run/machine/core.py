@@ -6,7 +6,7 @@ An agent runs one program; agents of a core meet only at cross-core flags, queue
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import MutableMapping
+from collections.abc import Callable, Iterable, MutableMapping
 from typing import Any
 
 from pto.core.errors import fail
@@ -35,6 +35,7 @@ class Cluster:
         self.queues: dict[Any, Any] = {}
         self.limit: Limit | None = None  # of the launch
         self.told: list[tuple[int, tuple[str, ...]]] = []  # what blocks before this one printed
+        self.say: Callable[[str], None] | None = None  # hears what is printed
 
     @property
     def vectors(self) -> int:
@@ -62,6 +63,23 @@ class Cluster:
         return found[0]
 
 
+class Lines(deque[str]):
+    """What an agent has printed, the latest of it; `say` hears every line at once."""
+
+    def __init__(self, lines: Iterable[str] = (), maxlen: int | None = 10_000) -> None:
+        super().__init__(lines, maxlen)
+        self.say: Callable[[str], None] | None = None
+
+    def append(self, line: str) -> None:
+        super().append(line)
+        if self.say is not None:
+            self.say(line)
+
+    def extend(self, lines: Iterable[str]) -> None:
+        for line in lines:
+            self.append(line)
+
+
 class Core:
     """One agent: who it is, where it is in its program, and everything it owns."""
 
@@ -85,7 +103,8 @@ class Core:
         self.device = cluster.device
         self.flags: MutableMapping[tuple[str, str, int], int] = defaultdict(int)
         self.registers: MutableMapping[str, Any] = {}
-        self.printed: deque[str] = deque(maxlen=10_000)
+        self.printed = Lines()
+        self.printed.say = cluster.say
         self.progress = 0  # grows with every wait that was met
         self.native: Any = None  # what compiled code of this agent needs, once there is any
         self._buffers: dict[Space, Memory] = {}

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from pto.core.dtypes import I64
-from pto.core.errors import fail
+from pto.core.errors import Diagnostic, Note, PtoError, fail
 from pto.core.pointer import Pointer
 from pto.isa.meaning.kinds import Do, Move, do
 from pto.isa.meaning.machine import Machine
@@ -185,8 +185,21 @@ _UNSIGNED: dict[str, Callable[[int], int]] = {
 }
 
 
+ASSERTION = "assertion failed: "  # how the lines begin that an assertion of a kernel prints
+
+
 def _trap(x: Mover) -> None:
-    x.require(False, lambda: fail("PTO-S135", f"{x.core.name} reached pto.trap"))
+    x.require(False, lambda: _trapped(x.core.name, list(x.core.printed)))
+
+
+def _trapped(name: str, printed: list[str]) -> PtoError:
+    """With what an assertion has printed right before, if it was one."""
+    starts = [n for n, line in enumerate(printed) if line.startswith(ASSERTION)]
+    if not starts:
+        return fail("PTO-S135", f"{name} reached pto.trap")
+    first, *values = printed[starts[-1] :]
+    notes = tuple(Note(line) for line in values)
+    return PtoError(Diagnostic("PTO-S135", f"{name}: {first}", notes=notes))
 
 
 PRINT = Do(_print)

@@ -1,0 +1,351 @@
+"""The kernels of examples/gallery by instructions, in place, as one writes them by hand.
+
+For sizes that are whole tiles: what edges need beside this is what expressions spare.
+"""
+
+# ruff: noqa: F821 (names of sizes stand in annotations)
+
+import pto
+
+Matrix = pto.Global[pto.f32, "m", "n"]
+Row = pto.Global[pto.f32, "n"]
+Half, Single = pto.Global[pto.f16, "h", "s", 64], pto.Global[pto.f32, "h", "s", 64]
+Turned, Room = pto.Global[pto.f16, "h", 64, "s"], pto.Global[pto.f16, "b", 32, 32]
+
+
+def _tiles(count: int, rows: int, cols: int, kind=pto.f32, **how):
+    return [pto.tile(rows, cols, kind, **how) for _ in range(count)]
+
+
+@pto.kernel
+def gelu_tanh(x: Matrix, y: Matrix) -> None:
+    i, j = pto.block_idx(0) * 16, pto.block_idx(1) * 256
+    t, u = _tiles(2, 16, 256)
+    pto.tload(t, x[i:, j:])
+    pto.tmuls(u, t, 0.044715)
+    pto.tmul(u, u, t)
+    pto.tmul(u, u, t)
+    pto.tadd(u, u, t)
+    pto.tmuls(u, u, -1.5957691216057308)
+    pto.texp(u, u)
+    pto.tadds(u, u, 1.0)
+    pto.tdiv(t, t, u)
+    pto.tstore(y[i:, j:], t)
+
+
+@pto.kernel
+def gelu_erf(x: Matrix, y: Matrix) -> None:
+    i, j = pto.block_idx(0) * 16, pto.block_idx(1) * 256
+    t, a, z, k, p = _tiles(5, 16, 256)
+    pto.tload(t, x[i:, j:])
+    pto.tabs(a, t)
+    pto.tmuls(z, a, 0.7071067811865476)
+    pto.tmuls(k, z, 0.3275911)
+    pto.tadds(k, k, 1.0)
+    pto.tdivs(k, 1.0, k)
+    pto.tmuls(p, k, 1.061405429)
+    for term in (-1.453152027, 1.421413741, -0.284496736, 0.254829592):
+        pto.tadds(p, p, term)
+        pto.tmul(p, p, k)
+    pto.tmul(z, z, z)
+    pto.tmuls(z, z, -1.0)
+    pto.texp(z, z)
+    pto.tmul(p, p, z)
+    pto.tmuls(a, a, 0.5)
+    pto.tmul(a, a, p)
+    pto.trelu(t, t)
+    pto.tsub(t, t, a)
+    pto.tstore(y[i:, j:], t)
+
+
+def _column(rows: int):
+    """One number a row, as a column and, over the same bytes, as a row to compute with."""
+    tall = pto.tile(rows, 1, pto.f32, layout="DN")
+    return tall, pto.treshape(tall, to=pto.tile_type(1, rows, pto.f32))
+
+
+def _mean_of_squares(t, squares, column, row, count) -> None:
+    pto.tmul(squares, t, t)
+    pto.trowsum(column, squares)
+    pto.tdivs(row, row, count)
+    pto.tadds(row, row, 1e-5)
+    pto.tsqrt(row, row)
+
+
+@pto.kernel
+def rmsnorm(x: Matrix, weight: Row, y: Matrix) -> None:
+    i = pto.block_idx() * 16
+    t, squares = _tiles(2, 16, 512)
+    column, row = _column(16)
+    w = pto.tile(1, 512, pto.f32)
+    pto.tload(t, x[i:, :])
+    _mean_of_squares(t, squares, column, row, x.shape[1].to(pto.f32))
+    pto.trowexpanddiv(t, t, column)
+    pto.tload(w, weight)
+    pto.tcolexpandmul(t, t, w)
+    pto.tstore(y[i:, :], t)
+
+
+@pto.kernel
+def layernorm(x: Matrix, weight: Row, bias: Row, y: Matrix) -> None:
+    i = pto.block_idx() * 16
+    t, squares = _tiles(2, 16, 512)
+    column, row = _column(16)
+    w, b = _tiles(2, 1, 512)
+    count = x.shape[1].to(pto.f32)
+    pto.tload(t, x[i:, :])
+    pto.trowsum(column, t)
+    pto.tdivs(row, row, count)
+    pto.trowexpandsub(t, t, column)
+    _mean_of_squares(t, squares, column, row, count)
+    pto.trowexpanddiv(t, t, column)
+    pto.tload(w, weight)
+    pto.tcolexpandmul(t, t, w)
+    pto.tload(b, bias)
+    pto.tcolexpandadd(t, t, b)
+    pto.tstore(y[i:, :], t)
+
+
+@pto.kernel
+def column_mean(x: Matrix, y: Row) -> None:
+    j = pto.block_idx() * 128
+    total, part = _tiles(2, 1, 128)
+    t = pto.tile(64, 128, pto.f32)
+    pto.texpands(total, 0.0)
+    for i in pto.range(0, x.shape[0], 64):
+        pto.tload(t, x[i:, j:])
+        pto.tcolsum(part, t)
+        pto.tadd(total, total, part)
+    pto.tdivs(total, total, x.shape[0].to(pto.f32))
+    pto.tstore(y[j:], total)
+
+
+@pto.kernel
+def cumsum_axis0(x: Matrix, y: Matrix) -> None:
+    j = pto.block_idx() * 256
+    total, row = _tiles(2, 1, 256)
+    pto.texpands(total, 0.0)
+    for i in pto.range(x.shape[0]):
+        pto.tload(row, x[i, j:])
+        pto.tadd(total, total, row)
+        pto.tstore(y[i, j:], total)
+
+
+@pto.kernel
+def cumsum_axis1(x: Matrix, y: Matrix) -> None:
+    i = pto.block_idx() * 64
+    total = pto.tile(1, 64, pto.f32)
+    t, turned = _tiles(2, 64, 64)
+    pto.texpands(total, 0.0)
+    for j in pto.range(0, x.shape[1], 64):
+        pto.tload(t, x[i:, j:])
+        pto.ttrans(turned, t)
+        for r in pto.range(turned.valid[0]):
+            line = turned[r : r + 1, :]
+            pto.tadd(total, total, line)
+            pto.tmov(line, total)
+        pto.ttrans(t, turned)
+        pto.tstore(y[i:, j:], t)
+
+
+def _product(a, b, acc, k, tiles) -> None:
+    a_mat, b_mat, left, right = tiles
+    pto.tload(a_mat, a)
+    pto.tload(b_mat, b)
+    pto.tmov(left, a_mat)
+    pto.tmov(right, b_mat)
+    with pto.If(k == 0):
+        pto.tmatmul(acc, left, right)
+    with pto.Else():
+        pto.tmatmul_acc(acc, acc, left, right)
+
+
+def _operands(m: int, k: int, n: int, kind):
+    shapes = (((m, k), "mat"), ((k, n), "mat"), ((m, k), "left"), ((k, n), "right"))
+    return [pto.tile(*shape, kind, role=role) for shape, role in shapes]
+
+
+@pto.kernel
+def batched_gemm(
+    x: pto.Global[pto.f16, "b", "m", "k"],
+    y: pto.Global[pto.f16, "b", "k", "n"],
+    z: pto.Global[pto.f32, "b", "m", "n"],
+) -> None:
+    i, j, b = pto.block_idx(0) * 64, pto.block_idx(1) * 128, pto.block_idx(2)
+    acc = pto.tile(64, 128, pto.f32, role="acc")
+    for k in pto.range(0, x.shape[2], 64):
+        _product(x[b, i:, k:], y[b, k:, j:], acc, k, _operands(64, 64, 128, pto.f16))
+    pto.tstore(z[b, i:, j:], acc)
+
+
+@pto.kernel
+def gemm_int8(
+    x: pto.Global[pto.i8, "m", "k"],
+    w: pto.Global[pto.i8, "k", "n"],
+    bias: pto.Global[pto.i32, "n"],
+    scale: Row,
+    y: pto.Global[pto.f16, "m", "n"],
+) -> None:
+    i, j = pto.block_idx(0) * 32, pto.block_idx(1) * 64
+    acc = pto.tile(32, 64, pto.i32, role="acc")
+    for k in pto.range(0, x.shape[1], 64):
+        _product(x[i:, k:], w[k:, j:], acc, k, _operands(32, 64, 64, pto.i8))
+    total, row = pto.tile(32, 64, pto.i32), pto.tile(1, 64, pto.i32)
+    wide, scales = pto.tile(32, 64, pto.f32), pto.tile(1, 64, pto.f32)
+    half = pto.tile(32, 64, pto.f16)
+    pto.tmov(total, acc)
+    pto.tload(row, bias[j:])
+    pto.tcolexpandadd(total, total, row)
+    pto.trelu(total, total)
+    pto.tcvt(wide, total)
+    pto.tload(scales, scale[j:])
+    pto.tcolexpandmul(wide, wide, scales)
+    pto.tcvt(half, wide)
+    pto.tstore(y[i:, j:], half)
+
+
+@pto.kernel
+def attention(q: Half, kt: Turned, v: Half, o: Single, room: Room) -> None:
+    i, h, own = pto.block_idx(0) * 32, pto.block_idx(1), pto.block_idx()
+    queries, keys = pto.tile(32, 64, pto.f16, role="mat"), pto.tile(64, 32, pto.f16, role="mat")
+    weights_l1, values = (
+        pto.tile(32, 32, pto.f16, role="mat"),
+        pto.tile(32, 64, pto.f16, role="mat"),
+    )
+    out, part = _tiles(2, 32, 64)
+    columns, rows = zip(*(_column(32) for _ in range(4)), strict=True)
+    (_, total, now, shrink), (highest_row, total_row, now_row, shrink_row) = columns, rows
+    scores, triangle, low = _tiles(3, 32, 32)
+    mask, half = pto.tile(32, 32, pto.u8), pto.tile(32, 32, pto.f16)
+    pto.tload(queries, q[h, i:, :])
+    pto.texpands(highest_row, float("-inf"))
+    pto.texpands(total_row, 0.0)
+    pto.texpands(out, 0.0)
+    for j in pto.range(0, i + 32, 32):
+        left, right = (
+            pto.tile(32, 64, pto.f16, role="left"),
+            pto.tile(64, 32, pto.f16, role="right"),
+        )
+        acc = pto.tile(32, 32, pto.f32, role="acc")
+        pto.tload(keys, kt[h, :, j:])
+        pto.tmov(left, queries)
+        pto.tmov(right, keys)
+        pto.tmatmul(acc, left, right)
+        pto.tmov(scores, acc)
+        pto.tmuls(scores, scores, 0.125)
+        pto.ttri(triangle, (i - j).to(pto.i32))
+        pto.texpands(low, 0.0)
+        pto.tcmp(mask, triangle, low, cmpMode="gt")
+        pto.texpands(low, -1e30)
+        pto.tsel(scores, mask, scores, low)
+        pto.trowmax(now, scores)
+        pto.tmax(now_row, now_row, highest_row)
+        pto.trowexpandsub(scores, scores, now)
+        pto.texp(scores, scores)
+        pto.tsub(shrink_row, highest_row, now_row)
+        pto.texp(shrink_row, shrink_row)
+        pto.tmov(highest_row, now_row)
+        pto.tcvt(half, scores)
+        place = room[own, 0 : half.valid[0], 0 : half.valid[1]]
+        pto.tstore(place, half)
+        pto.trowexpandmul(out, out, shrink)
+        left, right = (
+            pto.tile(32, 32, pto.f16, role="left"),
+            pto.tile(32, 64, pto.f16, role="right"),
+        )
+        acc = pto.tile(32, 64, pto.f32, role="acc")
+        pto.tload(weights_l1, place)
+        pto.tload(values, v[h, j:, :])
+        pto.tmov(left, weights_l1)
+        pto.tmov(right, values)
+        pto.tmatmul(acc, left, right)
+        pto.tmov(part, acc)
+        pto.tadd(out, out, part)
+        pto.tmul(total_row, total_row, shrink_row)
+        pto.trowsum(now, scores)
+        pto.tadd(total_row, total_row, now_row)
+    pto.trowexpanddiv(out, out, total)
+    pto.tstore(o[h, i:, :], out)
+
+
+@pto.kernel
+def top_k(
+    x: pto.Global[pto.f32], values: pto.Global[pto.f32], columns: pto.Global[pto.i32]
+) -> None:
+    row, k = pto.block_idx(), values.shape[1]
+    t, places = pto.tile(1, 512, pto.f32, pad="min"), pto.tile(1, 512, pto.i32)
+    loaded, best, where = *_tiles(2, 1, 512), pto.tile(1, 512, pto.i32)
+    records, merged = _tiles(2, 1, 1024)
+    pto.tload(loaded, x[row, :])
+    pto.tfillpad(t, loaded)
+    pto.tci(places, 0)
+    pto.tsort32(records, t, places)
+    pto.tmrgsort(merged, records, blockLen=64)
+    pto.tmrgsort(records, merged, blockLen=256)
+    pto.tgather(best, records, maskPattern="P0101")
+    pto.tgather(where, records, maskPattern="P1010")
+    pto.set_validshape(best, 1, k)
+    pto.set_validshape(where, 1, k)
+    pto.tstore(values[row, :], best)
+    pto.tstore(columns[row, :], where)
+
+
+@pto.kernel
+def gather(
+    table: pto.Global[pto.f32, "rows", "n"], numbers: pto.Global[pto.i32, "m"], y: Matrix
+) -> None:
+    i, t = pto.block_idx() * 16, pto.tile(1, 512, pto.f32)
+    for r in pto.range(i, pto.min(i + 16, y.shape[0])):
+        pto.tload(t, table[pto.load_scalar(numbers, r), :])
+        pto.tstore(y[r, :], t)
+
+
+@pto.kernel
+def scatter_add(
+    table: pto.Global[pto.f32, "rows", "n"], numbers: pto.Global[pto.i32, "m"], x: Matrix
+) -> None:
+    i, t = pto.block_idx() * 16, pto.tile(1, 512, pto.f32)
+    for r in pto.range(i, pto.min(i + 16, x.shape[0])):
+        pto.tload(t, x[r, :])
+        pto.tstore(table[pto.load_scalar(numbers, r), :], t, atomicType="atomic_add")
+
+
+@pto.kernel
+def depthwise_convolution(
+    x: pto.Global[pto.f32, "c", "n"],
+    w: pto.Global[pto.f32, "taps", "c"],
+    y: pto.Global[pto.f32, "c", "width"],
+) -> None:
+    c, i = pto.block_idx(0) * 16, pto.block_idx(1) * 128
+    total, t = _tiles(2, 16, 128)
+    row = pto.tile(1, 16, pto.f32)
+    tap = pto.treshape(row, to=pto.tile_type(16, 1, pto.f32, "DN"))
+    pto.texpands(total, 0.0)
+    for k in pto.range(w.shape[0]):
+        pto.tload(row, w[k, c:])
+        pto.tload(t, x[c:, i + k :])
+        pto.trowexpandmul(t, t, tap)
+        pto.tadd(total, total, t)
+    pto.tstore(y[c:, i:], total)
+
+
+@pto.kernel
+def transpose(x: Matrix, y: pto.Global[pto.f32, "n", "m"]) -> None:
+    i, j = pto.block_idx(0) * 64, pto.block_idx(1) * 64
+    t, turned = _tiles(2, 64, 64)
+    pto.tload(t, x[i:, j:])
+    pto.ttrans(turned, t)
+    pto.tstore(y[j:, i:], turned)
+
+
+@pto.kernel
+def leaky_relu(x: Matrix, y: Matrix) -> None:
+    i, j = pto.block_idx(0) * 16, pto.block_idx(1) * 256
+    t, part, zero = _tiles(3, 16, 256)
+    mask = pto.tile(16, 32, pto.u8)
+    pto.tload(t, x[i:, j:])
+    pto.texpands(zero, 0.0)
+    pto.tcmp(mask, t, zero, cmpMode="gt")
+    pto.tmuls(part, t, 0.1)
+    pto.tsel(t, mask, t, part)
+    pto.tstore(y[i:, j:], t)

@@ -1,0 +1,129 @@
+"""Looking at a kernel from inside: `pto.print("x =", t, i)` and `pto.assert_(n > 0, "empty", n)`.
+
+Both are instructions of the program (print, tprint, trap), which a compiler takes too. They are
+left out of the program by `@pto.kernel(debug=False)` and by PTO_DEBUG=0.
+"""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Iterable
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+from pto.core.dtypes import I32, I64
+from pto.ir.builder import scalar_type
+from pto.isa.meaning.scalar.unit import ASSERTION
+from pto.isa.row.attributes import Str
+from pto.isa.row.types import Scalar as ScalarType
+from pto.isa.scalar.unit import PRINT
+from pto.lang.call import instructions
+from pto.lang.call.place import mistake
+from pto.lang.call.session import Session, current
+from pto.lang.control import If, block_idx
+from pto.lang.express.choose import where
+from pto.lang.express.shapes import flat, vector
+from pto.lang.trace import Trace
+from pto.lang.values.operators import Comparison
+from pto.lang.values.scalars import Scalar, as_value, is_number
+from pto.lang.values.tiles import Tile
+
+
+def print_(*parts: Any, blocks: int | Iterable[int] | None = None) -> None:
+    """Print texts, numbers and tiles while the kernel runs: `pto.print("x =", t, i)`.
+
+    Lines appear as the blocks come to them, in the order of the blocks, and are kept in
+    `report.printed`. A text goes with the number after it; `blocks` chooses who prints.
+    """
+    session = current()
+    if session.eager:
+        builtins.print(*parts)
+    elif isinstance(session, Trace) and session.debug:
+        session.speaks = True
+        with _in_blocks(blocks):
+            _say(session, parts)
+
+
+def assert_(condition: Any, message: str = "", *values: Any) -> None:
+    """Stop with a finding where a condition does not hold: with the block, the loops' counters and
+    the values. A comparison of tiles must hold for every valid element."""
+    session = current()
+    if isinstance(condition, bool) or session.eager:
+        if not condition:
+            raise mistake("PTO-S135", f"{ASSERTION}{message}", help=_shown(values))
+        return
+    if not isinstance(session, Trace) or not session.debug:
+        return
+    with If(_broken(condition)):
+        _say(session, [f"{ASSERTION}{message}"])
+        for block in session.builder.blocks[1:]:
+            if block.args:
+                _say(session, [f"{block.args[0].name} =", session.scalar(block.args[0])])
+        _say(session, values)
+        instructions.trap()
+
+
+def _broken(condition: Any) -> Any:
+    if isinstance(condition, Comparison):
+        held = where(condition, 1, 0) if _is_integer(condition) else where(condition, 1.0, 0.0)
+        least = held.min()
+        return instructions.tgetval(flat(vector(least)), 0) < (1 if _is_integer(condition) else 1.0)
+    truth = condition.type if isinstance(condition, Scalar) else None
+    if not isinstance(truth, ScalarType) or truth.name != "i1":
+        raise mistake(
+            "PTO-T206",
+            f"pto.assert_ takes a comparison, got {condition!r}",
+            help="write it out: pto.assert_(n > 0, 'n is', n), or of tiles pto.assert_(t >= 0.0)",
+        )
+    return ~condition
+
+
+def _is_integer(condition: Comparison) -> bool:
+    return not next(t for t in condition.tiles() if isinstance(t, Tile)).dtype.is_float
+
+
+def _shown(values: Iterable[Any]) -> str | None:
+    return ", ".join(str(v) for v in values) or None
+
+
+def _in_blocks(blocks: int | Iterable[int] | None) -> AbstractContextManager[Any]:
+    if blocks is None:
+        return nullcontext()
+    chosen = [blocks] if isinstance(blocks, int) else list(blocks)
+    own = block_idx()
+    found = None
+    for number in chosen:
+        found = (own == number) if found is None else found | (own == number)
+    return If(False if found is None else found)
+
+
+def _say(session: Session, parts: Iterable[Any]) -> None:
+    """One line for each number, with the texts before it; tiles have lines of their own."""
+    text = ""
+    for part in parts:
+        if isinstance(part, Scalar):
+            text = f"{text} {_format(part)}".lstrip()
+            _line(session, text, part.used())
+            text = ""
+        elif is_number(part) or isinstance(part, str):
+            text = f"{text} {str(part).replace('%', '%%')}".lstrip()
+        else:
+            if text:
+                _line(session, text)
+            text = ""
+            instructions.tprint(vector(part) if isinstance(part, Tile) else part)
+    if text:
+        _line(session, text)
+
+
+def _format(number: Scalar[Any]) -> str:
+    return "%g" if number.scalar.is_float else "%d"
+
+
+def _line(session: Session, text: str, value: Any = None) -> None:
+    """A print takes one number; a text without any has one that its format does not show."""
+    if value is None:
+        value = session.constant(0, scalar_type(I32))
+    elif value.type.is_index:
+        value = as_value(session.scalar(value), scalar_type(I64))
+    session.emit(PRINT, {"scalar": value}, attrs={"format": Str(text)})

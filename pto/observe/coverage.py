@@ -1,0 +1,90 @@
+"""How much of its outputs a launch has written: a block too few, a step too long leave holes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pto.ir.graph import Module
+from pto.plan.written import writers
+from pto.run.machine.core import Core
+from pto.run.watch.events import Event, Observer
+from pto.run.watch.memory import WatchedMemory
+
+
+@dataclass(frozen=True, slots=True)
+class Covered:
+    """What of one array was written."""
+
+    name: str
+    elements: int
+    never: int
+    hole: tuple[int, ...] | None  # the index of the first element that was not
+
+    def __str__(self) -> str:
+        if not self.never:
+            return f"all of {self.name} written"
+        part = 100 * self.never / self.elements
+        shown = f"{part:.0f}" if 1 <= part < 99.5 or part == 100 else f"{part:.2g}"
+        at = ", ".join(map(str, self.hole or ()))
+        return (
+            f"{shown} % of {self.name} never written: {self.never:,} of {self.elements:,} elements,"
+            f" the first is {self.name}[{at}]"
+        )
+
+
+class Coverage(list[Covered]):
+    """The outputs of a launch; prints a line for each."""
+
+    @property
+    def is_complete(self) -> bool:
+        return not any(each.never for each in self)
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self)) or "no output"
+
+    __repr__ = __str__
+
+
+class Writes(Observer):
+    """Notes every byte of global memory that is written."""
+
+    def __init__(self) -> None:
+        self._written: dict[int, npt.NDArray[np.bool_]] = {}  # by address of the memory
+
+    def memory(self, memory: WatchedMemory, core: Core | None) -> None:
+        if core is None:
+            memory.shadow = self._written.setdefault(memory.base, np.zeros(memory.size, np.bool_))
+
+    def event(self, event: Event) -> None:
+        for access in event.accesses:
+            if access.writes and not access.memory.space.is_local:
+                places = access.addresses()
+                for byte in range(access.width):
+                    access.memory.shadow[places + byte] = True
+
+    def coverage(self, module: Module, arrays: Mapping[str, npt.NDArray[Any]]) -> Coverage:
+        """Of the arrays that the program writes to."""
+        names = set(_outputs(module, list(arrays)))
+        return Coverage(self._covered(n, a) for n, a in arrays.items() if n in names and a.size)
+
+    def _covered(self, name: str, array: npt.NDArray[Any]) -> Covered:
+        bytes_ = self._written.get(array.ctypes.data)
+        if bytes_ is None:
+            return Covered(name, array.size, array.size, (0,) * array.ndim)
+        done = bytes_[: array.nbytes].reshape(array.size, -1).all(axis=1)
+        holes = np.flatnonzero(~done)
+        first = np.unravel_index(holes[0], array.shape) if holes.size else None
+        hole = None if first is None else tuple(int(n) for n in first)
+        return Covered(name, array.size, int(holes.size), hole)
+
+
+def _outputs(module: Module, names: list[str]) -> Iterator[str]:
+    for function in module.functions():
+        args = [arg.name for arg in function.regions[0].block.args]
+        found = writers(function)
+        yield from names if found is None else (args[n] for n in found)
