@@ -23,7 +23,9 @@ from pto.isa.row import types as t
 from pto.run.launch.arguments import SUBBLOCK, Parameter, parameters
 
 Array = npt.NDArray[Any]
-_EXTENT = 128  # of a view whose size is an argument that upstream leaves open: whole tiles fit
+# Sizes that are arguments and that upstream leaves open: the first with which a kernel stays inside
+# its arrays and tiles.
+EXTENTS = (128, 64, 32, 16, 8, 4, 1)
 _LEAST = 1024  # elements where no view says how many
 _DRAWN = 1 << 20  # numbers drawn at most; a longer array repeats them
 _SEED = 19
@@ -46,14 +48,19 @@ class Data:
         return [v.copy() if n in self.outputs else v for n, v in enumerate(self.values)]
 
 
-def prepare(functions: Sequence[Operation], rules: Rules) -> Data:
-    """Scalars as upstream sets them, arrays of zeros as large as the views of the kernel."""
+def prepare(
+    functions: Sequence[Operation], rules: Rules, extent: int = EXTENTS[0], *, exact: bool = True
+) -> Data:
+    """Scalars as upstream sets them, arrays of zeros as large as the views of the kernel.
+
+    Unless a script wants them `exact`, arrays fill a page at least, as those of a chip do.
+    """
     own = {f"v{n}": p for n, p in enumerate(parameters(*functions), 1)}
-    extents = _extents(functions)
+    extents = _extents(functions, extent)
     numbers = {p.name: _scalar(v, p, rules, extents) for v, p in own.items() if not p.is_array}
     params = parameters(*functions, numbers=numbers)
     values = [
-        _zeros(p, rules.elements.get(v, 0)) if p.is_array else numbers[p.name]
+        _zeros(p, rules.elements.get(v, 0 if exact else _LEAST)) if p.is_array else numbers[p.name]
         for v, p in zip(own, params, strict=True)
     ]
     written = _written(functions, params)
@@ -62,21 +69,27 @@ def prepare(functions: Sequence[Operation], rules: Rules) -> Data:
     return Data(params, values, {n: f"v{n + 1}" for n in sorted(written)})
 
 
-def _scalar(name: str, p: Parameter, rules: Rules, extents: set[str]) -> Any:
+def _scalar(name: str, p: Parameter, rules: Rules, extents: Mapping[str, int]) -> Any:
     if p.dtype is not None and p.dtype.is_float:
         return 1.0
-    usual = _EXTENT if p.name in extents else _ONE_BLOCK.get(p.name, rules.scalar)
-    return rules.scalars.get(name, usual)
+    usual = _ONE_BLOCK.get(p.name, rules.scalar)
+    return rules.scalars.get(name, extents.get(p.name, usual))
 
 
-def _extents(functions: Sequence[Operation]) -> set[str]:
-    """Names of the integers that decide how large a view is."""
-    found: set[str] = set()
-    for function in functions:
-        for op in function.walk():
-            if op.row is MAKE_TENSOR_VIEW:
-                found.update(n for v in op.group("shape") for n in _arguments(v))
-    return found
+def _extents(functions: Sequence[Operation], most: int) -> dict[str, int]:
+    """The integers that decide how large a view is, or how much of a tile is valid: whole tiles."""
+    found: dict[str, int] = {}
+    for op in (op for function in functions for op in function.walk()):
+        sizes = op.group("shape") if op.row is MAKE_TENSOR_VIEW else []
+        sizes += [*op.group("valid_row"), *op.group("valid_col")]
+        for name in (name for value in sizes for name in _arguments(value)):
+            found.setdefault(name, most)
+        made = op.results[0].type if op.results else None
+        for axis, group in enumerate(("valid_row", "valid_col")):
+            for value in op.group(group) if isinstance(made, t.TileBuf) else ():
+                if value.maker is None and isinstance(made, t.TileBuf):  # no more than there is
+                    found[value.name] = min(found[value.name], made.tile.shape[axis])
+    return {name: size for name, size in found.items() if name not in _ONE_BLOCK}
 
 
 def _arguments(value: Value) -> set[str]:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from pto.core.errors import Diagnostic, PtoError
 from pto.gym.models.compare import bits_differ, differs
-from pto.gym.models.data import Data, draw, generate, prepare
+from pto.gym.models.data import EXTENTS, Data, draw, generate, prepare
 from pto.gym.models.kernels import ModelKernel
 from pto.gym.models.peers import launch_on_ranks, reaches_others
 from pto.gym.models.rules import Rules, ask
@@ -32,6 +32,11 @@ from pto.verify.target import judge
 
 Array = npt.NDArray[Any]
 BOTH = "both"
+# What a run says where views, tiles and arrays are too small for what it was told.
+_DO_NOT_FIT = frozenset(
+    f"PTO-{code}"
+    for code in ("M001", "M006", "M050", "M161", "S021", "S050", "S062", "S133", "V001")
+)
 
 
 class _Ended(Exception):
@@ -98,21 +103,53 @@ class ModelRunner:
 
     def _case(self, program: ModelKernel, work: Path, blank: Result) -> Result:
         module, target = self._program(program)
-        functions = entry_functions(module, None)
         try:
             rules = ask(program, self.scripts, work)
-            data = prepare(functions, rules)
-            golden: Mapping[int, Array] = {}
-            if program.golden is None:
-                draw(data)
-            else:
-                golden = generate(program.golden, data, self.scripts, work)
         except PtoError as error:
             raise _Ended("generate", *error.diagnostics) from None
-        runs = {e: self._launch(module, functions, target, data, e) for e in self.engines}
+        data, golden, runs = self._runs(program, module, target, rules, work)
         _judge(data, runs, golden, rules)
         how = "golden" if golden else "engines" if len(runs) > 1 else "ran"
         return replace(blank, status="passed", target=str(target), judged=how)
+
+    def _runs(
+        self, program: ModelKernel, module: Module, target: Target, rules: Rules, work: Path
+    ) -> tuple[Data, Mapping[int, Array], dict[str, list[Any]]]:
+        """Arguments, golden and results of the first extent that fits, else of the last tried."""
+        functions = entry_functions(module, None)
+        *tried, last = EXTENTS
+        for extent in tried:
+            data, golden = self._data(program, functions, rules, extent, work)
+            try:
+                return data, golden, self._engines(module, functions, target, data)
+            except PtoError as error:
+                if error.code not in _DO_NOT_FIT:
+                    raise
+        data, golden = self._data(program, functions, rules, last, work)
+        return data, golden, self._engines(module, functions, target, data)
+
+    def _engines(
+        self, module: Module, functions: list[Operation], target: Target, data: Data
+    ) -> dict[str, list[Any]]:
+        return {e: self._launch(module, functions, target, data, e) for e in self.engines}
+
+    def _data(
+        self,
+        program: ModelKernel,
+        functions: list[Operation],
+        rules: Rules,
+        extent: int,
+        work: Path,
+    ) -> tuple[Data, Mapping[int, Array]]:
+        """Arguments of a launch, and the results a golden expects, by position."""
+        try:
+            data = prepare(functions, rules, extent, exact=program.golden is not None)
+            if program.golden is not None:
+                return data, generate(program.golden, data, self.scripts, work)
+            draw(data)
+            return data, {}
+        except PtoError as error:
+            raise _Ended("generate", *error.diagnostics) from None
 
     def _program(self, program: ModelKernel) -> tuple[Module, Target]:
         try:
