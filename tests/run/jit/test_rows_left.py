@@ -1,0 +1,60 @@
+"""How many rows are compiled from their meaning, and which leave compiled code: a ratchet."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pto
+from pto.isa.table import rows
+from pto.run.jit.emit.instructions import compiled_as
+
+DERIVED = 412  # may only grow
+LEFT = 64  # may only fall; work items (`simt`) are another engine's
+OPENED = {"jit": 25, "reference": 35}  # files; may only fall
+
+
+def test_rows_compiled_from_their_meaning_only_become_more() -> None:
+    assert sum(compiled_as(r) == "meaning" for r in rows()) >= DERIVED
+
+
+def test_rows_that_leave_compiled_code_only_become_fewer() -> None:
+    executed = [r for r in rows() if r.body is not None and r.family.section != "simt"]
+    left = [r.name for r in executed if compiled_as(r) is None]
+    assert len(left) <= LEFT, left
+
+
+@pto.kernel(profile="a5")
+def add(x: pto.Global[pto.f32], y: pto.Global[pto.f32], z: pto.Global[pto.f32]) -> None:
+    a, b, c = (pto.tile(8, 64, pto.f32) for _ in range(3))
+    pto.tload(a, x)
+    pto.tload(b, y)
+    pto.tadd(c, a, b)
+    pto.tstore(z, c)
+
+
+@pytest.mark.parametrize("engine", OPENED)
+def test_who_follows_one_tadd_opens_few_files(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From the call to the bits, when everything is prepared."""
+    monkeypatch.setenv("PTO_ENGINE", engine)
+    arrays = [np.ones((8, 64), np.float32) for _ in range(3)]
+    add(*arrays)
+    add(*arrays)
+    home, opened = str(Path(pto.__file__).parent), set[str]()
+
+    def look(frame: FrameType, event: str, _: Any) -> None:
+        if event == "call" and frame.f_code.co_filename.startswith(home):
+            opened.add(frame.f_code.co_filename)
+
+    before = sys.getprofile()
+    sys.setprofile(look)
+    try:
+        add(*arrays)
+    finally:
+        sys.setprofile(before)
+    assert len(opened) <= OPENED[engine], sorted(opened)
