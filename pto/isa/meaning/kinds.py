@@ -116,8 +116,9 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class Vectors:
-    """Logical vectors as wholes: `make(case)` reads types and attributes once and returns
-    fn(words, *operands), written in the words of `vmi/words.py`, which every engine has."""
+    """Registers and logical vectors as wholes: `make(case)` reads types and attributes once and
+    returns fn(words, *operands), written in the words of `vmi/words.py`, which every engine has. A
+    mask has a bool for each lane, of registers for each lane of the first one."""
 
     make: Make
 

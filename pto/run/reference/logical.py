@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from pto.core.dtypes import DType
 from pto.core.primitives import on_arrays
 from pto.isa.meaning import Lane, Vectors
 from pto.isa.meaning.vector.ub import Items, dtype_of
@@ -78,8 +79,15 @@ def vectors(case: Case, body: Vectors) -> Step:
     """The meaning itself, on NumPy's words."""
     fn, words = body.make(case), Words(case)
     kinds = [_shown(case, n) for n in range(len(case.op.results))]
+    types = [case.type(o.name) for o in case.row.operands]
+    masks = [n for n, type in enumerate(types) if isinstance(type, t.Mask)]
+    width = next((k.itemsize for k in map(_element, types) if k is not None), 1)
 
     def step(core: Core, *given: Any) -> Any:
+        if masks:
+            given = tuple(
+                v[::width] if n in masks and v is not None else v for n, v in enumerate(given)
+            )
         found = fn(words, *given)
         if isinstance(found, tuple):
             return tuple(_as(v, kind) for v, kind in zip(found, kinds, strict=True))
@@ -90,9 +98,12 @@ def vectors(case: Case, body: Vectors) -> Step:
 
 def _shown(case: Case, n: int) -> np.dtype[Any] | None:
     """The items of a result; None: it is no vector."""
-    type = case.op.results[n].type
-    dtype = type.elem.dtype if isinstance(type, t.LogicalVReg) else None
+    dtype = _element(case.op.results[n].type)
     return None if dtype is None else dtype.numpy
+
+
+def _element(type: t.Type | None) -> DType | None:
+    return type.elem.dtype if isinstance(type, t.VReg | t.LogicalVReg) else None
 
 
 def _as(value: Any, kind: np.dtype[Any] | None) -> Any:

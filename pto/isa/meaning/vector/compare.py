@@ -6,10 +6,9 @@ from collections.abc import Callable
 
 from pto.core.errors import fail
 from pto.core.primitives import Lanes, select
-from pto.isa.meaning.kinds import Do, Lane
-from pto.isa.meaning.lanes import MODES
-from pto.isa.meaning.machine import Machine
-from pto.isa.meaning.vector.ub import Items, dtype_of
+from pto.isa.meaning.kinds import Lane, Vectors
+from pto.isa.meaning.lanes import MODES, raw
+from pto.isa.meaning.vector.ub import dtype_of
 from pto.isa.row import types as t
 from pto.isa.rules.rule import Case
 
@@ -21,18 +20,14 @@ def _test(case: Case) -> Callable[..., Lanes]:
     return MODES[case.word("cmp_mode") or ""]
 
 
-def by_index(case: Case, index: str) -> Callable[..., Items]:
+def by_index(case: Case, index: str) -> Callable[..., Lanes]:
     """source[index mod N]: lane counts are powers of two, so the low bits of an index count."""
     kind = dtype_of(case, index)
-    low, unsigned = kind.storage.type(kind.lanes - 1), kind.storage
-
-    def pick(core: Machine, source: Items, at: Items) -> Items:
-        return source[at.view(unsigned) & low]
-
-    return pick
+    low = kind.storage.type(kind.lanes - 1)
+    return lambda x, source, at: x.by_index(source, raw(at) & low)
 
 
-def _vselrv2(case: Case) -> Callable[..., Items]:
+def _vselrv2(case: Case) -> Callable[..., Lanes]:
     """The manual gives it the visible result of vselr; a predicate no operand carries has none."""
     index = case.type("src1")
     if isinstance(index, t.VReg) and index.elem.is_integer:
@@ -46,5 +41,5 @@ def _vselrv2(case: Case) -> Callable[..., Items]:
 
 COMPARE = Lane(make=_test)
 VSEL = Lane(lambda a, b, mask: select(mask, a, b), chooses=True, moves=True)
-VSELR = Do(lambda case: by_index(case, "src1"))
-VSELRV2 = Do(_vselrv2)
+VSELR = Vectors(lambda case: by_index(case, "src1"))
+VSELRV2 = Vectors(_vselrv2)

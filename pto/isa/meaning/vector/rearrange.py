@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from pto.core.errors import fail
-from pto.isa.meaning.kinds import Do, Permute
+from pto.isa.meaning.kinds import Do, Permute, Vectors
+from pto.isa.meaning.lanes import Lanes
 from pto.isa.meaning.machine import Machine
 from pto.isa.meaning.memory.registers import SQZN, put
 from pto.isa.meaning.vector import masks
 from pto.isa.meaning.vector.compare import by_index
 from pto.isa.meaning.vector.ub import Items, dtype_of
+from pto.isa.meaning.vmi.words import Words
 from pto.isa.rules.rule import Case
 
 Pair = tuple[Items, Items]
@@ -76,46 +79,38 @@ def _vpack(case: Case) -> Callable[[Items], Items]:
     return pack
 
 
-def _unpack(case: Case, signed: bool) -> Callable[..., Items]:
+def _unpack(case: Case, signed: bool) -> Callable[..., Lanes]:
     source, kind = dtype_of(case, "src"), dtype_of(case, "result")
     narrow = np.dtype(f"{'i' if signed else 'u'}{source.itemsize}")
     half = source.lanes // 2
 
-    def unpack(core: Machine, src: Items, part: int) -> Items:
-        if part not in (0, 1):
-            raise fail("PTO-S140", f"'{case.row.name}' op takes part 0 or 1, got {part}")
-        return src.view(narrow)[part * half : part * half + half].astype(kind.numpy)
+    def unpack(x: Words, src: Lanes, part: Any) -> Lanes:
+        number = x.number(part)
+        x.require(
+            (number >= 0) & (number < 2),
+            lambda: fail("PTO-S140", f"'{case.row.name}' op takes part 0 or 1, got {part}"),
+        )
+        return x.window([src.view(narrow)], number * half, half).astype(kind.storage)
 
     return unpack
 
 
-def _within(case: Case, amount: int, most: int) -> None:
-    if not 0 <= amount <= most:
-        raise fail(
-            "PTO-S140", f"'{case.row.name}' op takes an amount from 0 to {most}, got {amount}"
+def _window(case: Case, parts: Callable[..., list[Any]], begin: Callable[[Any, int], Any]) -> Any:
+    """A register's worth of two that lie one behind the other."""
+    most = dtype_of(case, "result").lanes
+
+    def run(x: Words, *operands: Any) -> Lanes:
+        *sources, given = operands
+        amount = x.number(given)
+        x.require(
+            (amount >= 0) & (amount <= most),
+            lambda: fail(
+                "PTO-S140", f"'{case.row.name}' op takes an amount from 0 to {most}, got {given}"
+            ),
         )
+        return x.window(parts(*sources), begin(amount, most), most)
 
-
-def _vslide(case: Case) -> Callable[..., Items]:
-    lanes = dtype_of(case, "result").lanes
-
-    def slide(core: Machine, src0: Items, src1: Items, amount: int) -> Items:
-        _within(case, amount, lanes)
-        return np.concatenate((src1[amount:], src0[:amount]))
-
-    return slide
-
-
-def _vshift(case: Case) -> Callable[..., Items]:
-    kind = dtype_of(case, "result")
-
-    def shift(core: Machine, src: Items, amount: int) -> Items:
-        _within(case, amount, kind.lanes)
-        out = np.zeros(kind.lanes, kind.numpy)
-        out[amount:] = src[: kind.lanes - amount]
-        return out
-
-    return shift
+    return run
 
 
 VINTLV = Permute(lambda case: interleave)
@@ -125,8 +120,10 @@ VDINTLVV2 = _half(deinterleave)
 VSQZ = Do(_vsqz)
 VUSQZ = Do(_vusqz)
 VPACK = Permute(_vpack)
-VSUNPACK = Do(lambda case: _unpack(case, signed=True))
-VZUNPACK = Do(lambda case: _unpack(case, signed=False))
-VSLIDE = Do(_vslide)
-VSHIFT = Do(_vshift)
-VPERM = Do(lambda case: by_index(case, "index"))
+VSUNPACK = Vectors(lambda case: _unpack(case, signed=True))
+VZUNPACK = Vectors(lambda case: _unpack(case, signed=False))
+VSLIDE = Vectors(lambda case: _window(case, lambda a, b: [b, a], lambda amount, _: amount))
+VSHIFT = Vectors(
+    lambda case: _window(case, lambda a: [None, a], lambda amount, most: most - amount)
+)
+VPERM = Vectors(lambda case: by_index(case, "index"))

@@ -1,4 +1,4 @@
-"""The words that meanings of logical vectors are written in, here on NumPy.
+"""The words that meanings of whole vectors are written in, registers or logical ones, on NumPy.
 
 A meaning of kind `Vectors` is a function of these words and the operands: vectors and masks are
 lanes (`core/primitives.py`), scalars are numbers to count with, places in memory are counted in
@@ -74,6 +74,12 @@ class Words:
         """Lanes of vectors that stand one behind the other, by numbers known beforehand."""
         every = np.concatenate([*parts, np.zeros(1, parts[0].dtype)])
         return every[picks]  # NONE is the last
+
+    def window(self, parts: Sequence[Lanes | None], start: int, count: int) -> Lanes:
+        """So many lanes from a number on, of vectors one behind the other; None is one of zeros."""
+        like = next(part for part in parts if part is not None)
+        whole = [np.zeros_like(like) if part is None else part for part in parts]
+        return np.concatenate(whole)[start : start + count]
 
     def by_index(self, value: Lanes, index: Lanes) -> Lanes:
         """Lanes by numbers below their count."""

@@ -10,7 +10,7 @@ import numpy as np
 from pto.core.dtypes import DType
 from pto.isa.meaning import Lane
 from pto.isa.row import types as t
-from pto.run.jit.border.values import Native, Vector, Word
+from pto.run.jit.border.values import Native, Reg, Vector, Word
 from pto.run.jit.emit.table import Spot
 from pto.run.jit.emit.vector.items import items_of, scalar_as, seen
 from pto.run.jit.llvm import lanes
@@ -65,19 +65,23 @@ def symbol(s: Spot, value: Vector) -> lanes.Symbol:
     return spot.symbol(kind, value.name)
 
 
-def result(found: Any, type: t.Type) -> Vector:
-    """What a function returned, as a logical vector or mask."""
+def result(found: Any, type: t.Type) -> Vector | Reg:
+    """What a function returned, as a register, a logical vector or a logical mask."""
     if not isinstance(found, lanes.Symbol):
         raise NotNative("a result that is no lane")
     if isinstance(type, t.LogicalMask):
         return Vector((found.name,), None, type.lanes)
-    kind = type.elem.dtype if isinstance(type, t.LogicalVReg) else None
-    if not isinstance(type, t.LogicalVReg) or kind is None:
+    kind = type.elem.dtype if isinstance(type, t.VReg | t.LogicalVReg) else None
+    if kind is None:
         raise NotNative("a result that is no vector")
-    return Vector((items_of(found.lanes, found, kind).name,), kind, type.lanes)
+    count = type.lanes if isinstance(type, t.LogicalVReg) else kind.lanes
+    if found.lanes.count != count:
+        raise NotNative("a result of another number of lanes")
+    name = items_of(found.lanes, found, kind).name
+    return Vector((name,), kind, count) if isinstance(type, t.LogicalVReg) else Reg((name,), kind)
 
 
-def known(s: Spot, value: Any, type: t.Type) -> Vector:
+def known(s: Spot, value: Any, type: t.Type) -> Vector | Reg:
     """A constant."""
     if not isinstance(type, t.LogicalVReg | t.LogicalMask):
         raise NotNative("a constant that is no vector")

@@ -7,17 +7,19 @@ from typing import Any
 
 import numpy as np
 
+from pto.core.constants import VREG_BYTES
 from pto.core.dtypes import DType
 from pto.core.errors import PtoError
 from pto.isa.meaning import Vectors
 from pto.isa.meaning.vmi.words import NONE, Picks, Run
-from pto.run.jit.border.values import Native, Place, TilePlace, Vector, Word
+from pto.run.jit.border.values import Mask, Native, Place, Reg, TilePlace, Vector, Word
 from pto.run.jit.emit.handle.view import FAR, near
 from pto.run.jit.emit.table import KINDS, Spot
 from pto.run.jit.emit.tile import planes
 from pto.run.jit.emit.tile.numbers import Numbers
 from pto.run.jit.emit.vector.items import gathered, scalar_as, scattered, seen, store_lanes
 from pto.run.jit.emit.vmi.lanewise import result, symbol
+from pto.run.jit.llvm import lane_masks as masks
 from pto.run.jit.llvm import lanes, shuffles
 from pto.run.jit.llvm.index import Fact, Number
 from pto.run.jit.llvm.lanes import Lanes, Symbol
@@ -125,6 +127,16 @@ class Words(Numbers):
             parts = [self.take(pair, np.arange(sum(p.lanes.count for p in pair))) for pair in pairs]
         return parts[0]
 
+    def window(self, parts: Sequence[Symbol | None], start: Number, count: int) -> Symbol:
+        x, like = self.x, next(part for part in parts if part is not None)
+        nbytes = like.lanes.count * like.dtype.itemsize
+        room = x.stack(f"[{len(parts) * nbytes} x i8]")
+        for n, part in enumerate(parts):
+            value = "zeroinitializer" if part is None else part.name
+            x.store(like.type, value, x.at(room, n * nbytes), 1)
+        spot, at = self._of(count), x.mul(start.value, like.dtype.itemsize)
+        return spot.symbol(like.dtype, x.load(spot.type(like.dtype), x.at(room, at)))
+
     def by_index(self, value: Symbol, index: Any) -> Symbol:
         x, size = self.x, value.dtype.itemsize
         room = x.stack(value.type)
@@ -224,11 +236,23 @@ def _operand(s: Spot, name: str) -> Any:
 def _seen(s: Spot, native: Native | None) -> Any:
     if isinstance(native, Vector):
         return symbol(s, native)
+    if isinstance(native, Reg):
+        spot = Lanes(s.x, native.dtype.lanes, s.e.unit.declare)
+        return spot.symbol(seen(native.dtype), native.name)
+    if isinstance(native, Mask):
+        return _lanes_on(s, native)
     if isinstance(native, TilePlace):  # a memref where a pointer could stand
         return Place((native.memory, native.address), native.type.dtype)
     if native is None or isinstance(native, Word | Place):
         return native
     raise NotNative(f"an operand that is {type(native).__name__}")
+
+
+def _lanes_on(s: Spot, mask: Mask) -> Symbol:
+    """A bool for each lane of the first register."""
+    width = next(n.dtype.itemsize for n in s.all() if isinstance(n, Reg))
+    spot = Lanes(s.x, VREG_BYTES // width, s.e.unit.declare)
+    return spot.symbol(lanes.BOOL, masks.at_width(s.x, mask, width))
 
 
 KINDS[Vectors] = _emit
