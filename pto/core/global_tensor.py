@@ -153,6 +153,8 @@ class GlobalTensor:
                     "PTO-M006",
                     f"partition of {count} from {first} in dimension {axis} does not fit "
                     f"its size {limit} ({self})",
+                    help="a tile whose valid region is larger than what is left here: "
+                    "set_validshape narrows it; in Python pto.zeros_like(t) has the region of t",
                 )
         skipped = sum(n * step for n, step in zip(start, self.strides, strict=True))
         return replace(self, address=self.address + skipped * self.dtype.itemsize, shape=size)

@@ -25,8 +25,8 @@ from pto.isa.row.types import Scalar as ScalarType
 from pto.isa.scalar.scope import SECTIONS, VECSCOPE
 from pto.isa.scalar.structure import FOR, IF, YIELD
 from pto.isa.scalar.unit import GET_BLOCK_IDX, GET_BLOCK_NUM, GET_SUBBLOCK_IDX, GET_SUBBLOCK_NUM
-from pto.lang.call.bindings import Bindings
-from pto.lang.call.place import assigned_names, mistake
+from pto.lang.call.bindings import Bindings, require_no_return
+from pto.lang.call.place import assigned_names, here, mistake
 from pto.lang.call.session import Handle, current
 from pto.lang.trace import Trace
 from pto.lang.values.linear import Linear
@@ -87,6 +87,18 @@ class Carry(Operators):
             f"`{sign}` of a carry: it is a place for a value, not the value",
             help=f"read it with {self.name}.value, change it with {self.name}.set() or +=",
         )
+
+    def __lt__(self, other: Any) -> Any:
+        return self.operate("<", self, other)
+
+    def __le__(self, other: Any) -> Any:
+        return self.operate("<=", self, other)
+
+    def __gt__(self, other: Any) -> Any:
+        return self.operate(">", self, other)
+
+    def __ge__(self, other: Any) -> Any:
+        return self.operate(">=", self, other)
 
     def __iadd__(self, other: Any) -> Carry:
         self.set(self._value + other)
@@ -210,6 +222,7 @@ class If:
                 help="write it out: pto.If(n > 0)",
             )
         self.trace = session
+        session.idle_ifs[id(self)] = self, here()
         self._condition = condition
         self._op: Operation | None = None
         self._before: list[tuple[Carry, Value]] = []
@@ -218,6 +231,8 @@ class If:
 
     def __enter__(self) -> If:
         trace = self.trace
+        require_no_return()
+        trace.idle_ifs.pop(id(self), None)
         self._op = trace.append(IF, {"condition": self._condition.used()})
         self._before = [(c, c.ir()) for c in trace.carries]
         trace.open(self._op)
@@ -294,6 +309,7 @@ class Else:
         self._if: If = found
 
     def __enter__(self) -> Else:
+        require_no_return()
         self._if.open_else()
         return self
 

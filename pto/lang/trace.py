@@ -12,7 +12,7 @@ from itertools import dropwhile
 from typing import Any, ClassVar, Unpack
 
 from pto.core.dtypes import I64
-from pto.core.errors import PtoError
+from pto.core.errors import Diagnostic, Loc, PtoError
 from pto.ir.builder import INDEX, Builder, Given, Operands, Parts, new_block, scalar_type
 from pto.ir.graph import Block, Module, Operation, Value
 from pto.isa.handle.tile import ALLOC_TILE, SET_VALIDSHAPE, VALID_EXTENTS
@@ -47,6 +47,7 @@ class Trace:
         self.carries: list[Any] = []
         self.scopes: list[Scope] = []
         self.last_if: Any = None
+        self.idle_ifs: dict[int, tuple[Any, Loc | None]] = {}  # without their `with`, and where
         self.is_open = True
         self.debug = debug
         self.speaks = False  # it prints
@@ -273,6 +274,10 @@ class Trace:
     def finish(self) -> Module:
         """Close the function, decide the types of tiles, drop what is unused."""
         self.require_whole()
+        for _, loc in self.idle_ifs.values():
+            message = "a condition without its block: what follows runs whether it holds or not"
+            help = "write `with pto.If(condition):` and what it is about below it"
+            raise KernelError(Diagnostic("PTO-U208", message, loc, help=help))
         self.builder.append(RETURN)
         for tile in self.tiles:
             self._settle(tile)

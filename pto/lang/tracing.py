@@ -16,7 +16,7 @@ from pto.ir.builder import INDEX, new_function, new_module, scalar_type
 from pto.ir.graph import Module
 from pto.isa.row.attributes import Enum, OfType, Str
 from pto.isa.row.types import Function, Type
-from pto.lang.call.place import mistake
+from pto.lang.call.place import endless, mistake
 from pto.lang.parameter import Parameter
 from pto.lang.trace import GRID, Trace
 from pto.lang.values.views import contiguous, pointer_type, view_of
@@ -112,8 +112,8 @@ class Tracing:
         with Trace(name, self.profile, module, made, debug=self.debug) as trace:
             try:
                 result = function(*self._arguments(trace))
-            except RecursionError:
-                raise mistake("PTO-U218", f"kernel {name} calls itself without end") from None
+            except RecursionError as error:
+                raise endless(name, error) from None
             if result is not None:
                 raise mistake(
                     "PTO-U211",

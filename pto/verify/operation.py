@@ -161,7 +161,7 @@ def _rules(case: Case) -> list[Diagnostic]:
         actual = rule.test(case)
         if actual is not None:
             message = f"'{case.op.name}' op {rule.sentence}: {actual}"
-            out.append(Diagnostic(rule.code, message, severity=rule.severity))
+            out.append(Diagnostic(rule.code, message, severity=rule.severity, help=rule.help))
     return out
 
 

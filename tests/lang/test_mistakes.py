@@ -146,6 +146,65 @@ def too_large_for_an_index(x: F32, y: F32) -> None:
     pto.carry(1 << 70)  # here
 
 
+def a_tile_for_a_number(x: F32, y: F32) -> None:
+    t = pto.tile(16, 128, pto.f32)
+    pto.tadds(t, t, t)  # here
+
+
+def an_element_for_a_number(x: F32, y: F32) -> None:
+    t = pto.tile(16, 128, pto.f32)
+    pto.tadds(t, t, x[0, 0])  # here
+
+
+def behind_the_end(x: F32, y: F32) -> None:
+    pto.tload(pto.tile(16, 128, pto.f32), x[600:, :])  # here
+
+
+def an_empty_slice(x: F32, y: F32) -> None:
+    pto.tload(pto.tile(16, 128, pto.f32), x[8:4, :])  # here
+
+
+def walked(x: F32, y: F32) -> None:
+    for _ in x:  # here
+        pass
+
+
+def left_by_return(x: F32, y: F32) -> None:
+    with pto.If(pto.block_idx() > 0):  # here
+        return
+    pto.tload(pto.tile(16, 128, pto.f32), x)
+
+
+def condition_alone(x: F32, y: F32) -> None:
+    pto.If(pto.block_idx() > 0)  # here
+    pto.tload(pto.tile(16, 128, pto.f32), x)
+
+
+def carry_compared(x: F32, y: F32) -> None:
+    n = pto.carry(0)
+    pto.If(n > 0)  # here
+
+
+def compared_with_a_number(x: F32, y: F32) -> None:
+    assert pto.tile(16, 128, pto.f32) != 0.0  # here
+
+
+def zeros_like_an_array(x: F32, y: F32) -> None:
+    pto.zeros_like(x)  # here
+
+
+def calls_a_kernel(x: F32, y: F32) -> None:
+    pto.kernel(wrong_order)(x, y)  # here
+
+
+def _ever(x: Any) -> None:
+    _ever(x)
+
+
+def calls_without_end(x: F32, y: F32) -> None:
+    _ever(x)
+
+
 MISTAKES: list[tuple[Callable[..., Any], str, str]] = [
     (wrong_order, "PTO-T204", "the destination comes first: tload(dst, src)"),
     (wrong_role, "PTO-L020", "expects lhs to be in left: it is in vec"),
@@ -168,6 +227,17 @@ MISTAKES: list[tuple[Callable[..., Any], str, str]] = [
     (too_large_for_i8, "PTO-T202", "from -128 to 127"),
     (too_large_for_f16, "PTO-T202", "from -65504.0 to 65504.0"),
     (too_large_for_an_index, "PTO-T202", "does not fit index"),
+    (a_tile_for_a_number, "PTO-T200", "of two tiles: pto.tadd"),
+    (an_element_for_a_number, "PTO-T200", "pto.load_scalar(x, i)"),
+    (behind_the_end, "PTO-S201", "a slice from 600 on: the dimension has 16"),
+    (an_empty_slice, "PTO-S201", "from 8 to 4 holds nothing"),
+    (walked, "PTO-U081", "for i in pto.range"),
+    (left_by_return, "PTO-U206", "with pto.Else():"),
+    (condition_alone, "PTO-U208", "with pto.If(condition):"),
+    (carry_compared, "PTO-T205", "n.value"),
+    (compared_with_a_number, "PTO-U081", "t.eq(0.0)"),
+    (zeros_like_an_array, "PTO-T200", "like a tile"),
+    (calls_a_kernel, "PTO-U212", "wrong_order.function(...)"),
 ]
 
 
@@ -493,3 +563,65 @@ def test_programs_may_be_paths():
     with pytest.raises(pto.PtoError) as caught:
         pto.launch(path)
     assert caught.value.code == "PTO-U032"
+
+
+def test_recursion_is_shown_where_it_calls():
+    x = np.zeros((16, 128), np.float32)
+    with pytest.raises(pto.PtoError) as caught:
+        pto.kernel(calls_without_end)(x, x.copy())
+    (found,) = caught.value.diagnostics
+    assert found.code == "PTO-U218"
+    assert found.loc is not None and found.loc.line == _ever.__code__.co_firstlineno + 1
+
+
+@pytest.mark.parametrize(
+    ("array", "code", "words"),
+    [
+        (np.zeros((0, 64), np.float32), "PTO-U212", "x has no elements: its shape is (0, 64)"),
+        (np.zeros((16, 64), ">f4"), "PTO-U213", "which is big-endian"),
+    ],
+)
+def test_an_array_that_cannot_be_an_argument(array: Any, code: str, words: str):
+    with pytest.raises(pto.PtoError) as caught:
+        _plain(array, np.zeros((16, 64), np.float32))
+    assert caught.value.code == code
+    assert words in str(caught.value)
+
+
+def test_a_region_that_does_not_fit_names_what_sets_it():
+    @pto.kernel
+    def tail(x: F32, y: F32) -> None:
+        i = pto.block_idx() * 16
+        t, sums = pto.tile(16, 64, pto.f32), pto.tile(16, 64, pto.f32)
+        pto.texpands(sums, 0.0)
+        pto.tload(t, x[i:, :])
+        pto.tadd(sums, sums, t)
+        pto.tstore(y[i:, :], sums)
+
+    @pto.kernel
+    def filled(x: F32, y: F32) -> None:
+        i = pto.block_idx() * 16
+        sums = pto.tile(16, 64, pto.f32)
+        pto.texpands(sums, 0.0)
+        pto.tstore(y[i:, :], sums)
+
+    x = np.zeros((20, 64), np.float32)
+    for kernel, code in ((tail, "PTO-S021"), (filled, "PTO-M006")):
+        with pytest.raises(pto.PtoError) as caught:
+            kernel[2](x, x.copy())
+        assert caught.value.code == code
+        assert "set_validshape" in str(caught.value)
+        assert "pto.zeros_like(t)" in str(caught.value)
+
+
+def test_sizes_may_be_numbers_of_numpy():
+    @pto.kernel
+    def sized(x: F32, y: F32) -> None:
+        t = pto.tile(np.int32(16), np.int64(64), pto.f32)
+        pto.tload(t, x)
+        pto.tstore(y, t)
+
+    x = np.ones((16, 64), np.float32)
+    y = np.zeros_like(x)
+    sized(x, y)
+    assert (y == 1).all()

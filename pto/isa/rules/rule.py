@@ -165,6 +165,7 @@ class Rule:
     except_in: str = ""  # the edition it does not apply in
     alike: tuple[str, ...] = ()  # tiles whose regions agree: engines ask what types leave open
     axes: tuple[int, ...] = (0, 1)
+    help: str | None = None
 
     def applies(self, profile: Profile) -> bool:
         fits = not self.profiles or profile.name in self.profiles
@@ -264,6 +265,12 @@ def same_valid_cols(*names: str) -> Rule:
     return _alike("same-valid-cols", "PTO-S050", words, names, (1,))
 
 
+_REGION = (
+    "a tile has the region of what was loaded into it: set_validshape gives it another; in Python"
+    " pto.zeros_like(t) and pto.full_like(t, x) make a tile with the region of t"
+)
+
+
 def _alike(id: str, code: str, words: str, names: tuple[str, ...], axes: tuple[int, ...]) -> Rule:
     """Extents that types leave open agree with anything here; `open_regions` finds who asks."""
 
@@ -271,7 +278,7 @@ def _alike(id: str, code: str, words: str, names: tuple[str, ...], axes: tuple[i
         return unlike([(n, tile, tile.valid) for n, tile in case.tiles(names)], axes)
 
     sentence = f"expects {listing(names)} to {words}"
-    return Rule(id, code, sentence, test, alike=names, axes=axes)
+    return Rule(id, code, sentence, test, alike=names, axes=axes, help=_REGION)
 
 
 def unlike(regions: Sequence[tuple[str, TileType, Valid]], axes: Sequence[int]) -> str | None:

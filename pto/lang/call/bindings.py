@@ -6,8 +6,13 @@ value ever after, so a later use of it, or one in the next iteration, would be w
 
 from __future__ import annotations
 
+import ast
 import dis
-from types import FrameType
+import inspect
+from collections.abc import Iterator
+from functools import lru_cache
+from textwrap import dedent
+from types import CodeType, FrameType
 from typing import Any
 
 from pto.lang.call.place import KernelError, instructions_of, mistake, user_frame
@@ -42,6 +47,42 @@ class Bindings:
         after = [each for each in code if each.offset > end]
         body = [each for each in code if frame.f_lasti < each.offset < end]
         return _reads_first(after, name) or _reads_first(body, name)
+
+
+def require_no_return() -> None:
+    """A `with` block goes on to what follows it: a return inside would end the whole trace."""
+    frame = user_frame()
+    line = None if frame is None else _returns(frame.f_code).get(frame.f_lineno)
+    if line is not None:
+        raise mistake(
+            "PTO-U206",
+            f"a branch of the program is left with return on line {line}: a branch is traced"
+            " whether it will run or not, so nothing after it would be in the program",
+            help="put what follows under the opposite condition, or into `with pto.Else():`",
+        )
+
+
+@lru_cache(maxsize=256)
+def _returns(code: CodeType) -> dict[int, int]:
+    """Lines of `with` statements that have a return inside, and its line."""
+    try:
+        lines, first = inspect.getsourcelines(code)
+        tree = ast.parse(dedent("".join(lines)))
+    except (OSError, SyntaxError):  # no source, or only a part of a statement
+        return {}
+    blocks = [node for node in ast.walk(tree) if isinstance(node, ast.With)]
+    found = {block.lineno: node.lineno for block in blocks for node in _own_returns(block)}
+    start = max(first, 1) - 1
+    return {block + start: line + start for block, line in found.items()}
+
+
+def _own_returns(node: ast.AST) -> Iterator[ast.Return]:
+    """Those inside a statement, not those of functions inside it."""
+    for each in ast.iter_child_nodes(node):
+        if isinstance(each, ast.Return):
+            yield each
+        elif not isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            yield from _own_returns(each)
 
 
 def _reads_first(code: list[dis.Instruction], name: str) -> bool:

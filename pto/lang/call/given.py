@@ -28,6 +28,7 @@ from pto.isa.row.instr import Attr, Instr, Operand
 from pto.isa.row.kinds import KINDS
 from pto.isa.row.types import Ptr, TileBuf, Type
 from pto.isa.row.types import Scalar as ScalarType
+from pto.isa.table import lookup
 from pto.lang.call.place import mistake
 from pto.lang.call.session import Handle, current
 from pto.lang.values.scalars import Scalar, as_value, is_number
@@ -52,6 +53,8 @@ def operand_value(row: Instr, operand: Operand, value: Any, elem: ScalarType | N
     if isinstance(value, Value):
         return value
     accepts = KINDS[operand.kind].accepts
+    if isinstance(value, Tile | Global) and operand.kind in _OF_ELEMENT and not accepts(value.type):
+        raise not_taken(row, operand, "a tile" if isinstance(value, Tile) else "an array")
     if isinstance(value, Tile) and not accepts(value.type) and "TileBuf" not in operand.kind:
         return _address(value)
     if isinstance(value, Global) and not accepts(value.type):
@@ -63,6 +66,20 @@ def operand_value(row: Instr, operand: Operand, value: Any, elem: ScalarType | N
         "PTO-T200",
         f"{row.mnemonic}: {operand.name} is {KINDS[operand.kind].words}, got {_words(value)}",
     )
+
+
+def not_taken(row: Instr, operand: Operand, got: str) -> Exception:
+    """A tile or an array where an instruction takes none, and what to write for it."""
+    help = None
+    if operand.kind in _OF_ELEMENT:
+        twin = lookup(row.name[:-1]) if row.name.endswith("s") and got == "a tile" else None
+        help = (
+            f"of two tiles: pto.{twin.mnemonic}"
+            if twin is not None
+            else "pto.load_scalar(x, i) reads element i of an array, counted row by row"
+        )
+    kind = KINDS[operand.kind].words
+    return mistake("PTO-T200", f"{row.mnemonic}: {operand.name} is {kind}, got {got}", help=help)
 
 
 def _words(value: Any) -> str:

@@ -15,7 +15,7 @@ from pto.isa.row.instr import Instr, Operand
 from pto.isa.row.traits import Region
 from pto.isa.row.types import Mask as MaskType
 from pto.isa.row.types import TileBuf, VReg
-from pto.lang.call.given import attribute, element_of, is_array, operand_value
+from pto.lang.call.given import attribute, element_of, is_array, not_taken, operand_value
 from pto.lang.call.place import mistake
 from pto.lang.call.results import result_types
 from pto.lang.call.session import Session, current
@@ -202,10 +202,7 @@ def _one(
             return window.lower_for(region)
         return window.lower_whole()
     if isinstance(value, View):
-        raise mistake(
-            "PTO-T200",
-            f"{row.mnemonic}: {operand.name} takes a whole array, not a slice of one",
-        )
+        raise not_taken(row, operand, "a window on global memory")
     if isinstance(value, Tile):
         value.used()
         session.region(value)

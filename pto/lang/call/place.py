@@ -5,7 +5,9 @@ from __future__ import annotations
 import dis
 import linecache
 import sys
+import traceback
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import lru_cache, wraps
 from itertools import islice
@@ -84,6 +86,16 @@ def placed(function: Callable[P, R]) -> Callable[P, R]:
             raise located(error) from None
 
     return call
+
+
+def endless(kernel: str, error: RecursionError) -> KernelError:
+    """The error for a kernel whose functions call each other without end, at such a call."""
+    trace = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    calls = Counter((f.f_code, f.f_lasti) for f in trace if not is_own(f.f_code.co_filename))
+    (code, offset), _ = calls.most_common(1)[0]
+    message = f"{code.co_name} calls itself without end, while kernel {kernel} is traced"
+    help = "Python's `if` must end it, by numbers that Python knows; pto.range is a loop"
+    return KernelError(Diagnostic("PTO-U218", message, _loc(code, offset), help=help))
 
 
 def mistake(code: str, message: str, *, help: str | None = None) -> KernelError:

@@ -55,6 +55,8 @@ def where(cond: Any, a: Any, b: Any, *, dst: Tile | None = None) -> Tile:
 
 def full_like(t: Tile, number: Any, dtype: Any = None) -> Tile:
     """A tile like `t`, in shape, layout and valid region, that holds one number everywhere."""
+    if not isinstance(t, Tile):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise mistake("PTO-T200", f"full_like and zeros_like make a tile like a tile, got {t!r}")
     made = like(vector(t), dtype)
     current().set_region(made, *current().region(t))
     instructions.texpands(flat(made), number)

@@ -14,11 +14,18 @@ import numpy.typing as npt
 from pto.core.dtypes import DType, dtype
 from pto.core.errors import PtoError
 from pto.lang.call.place import located, mistake
+from pto.lang.call.session import Handle
 from pto.run.launch.arrays import Borrowed, borrow, holds, named_type
 
 
 def as_array(kernel: str, name: str, wanted: DType | None, value: Any) -> tuple[Borrowed, DType]:
     """The memory of an argument, of the element type the parameter has."""
+    if isinstance(value, Handle):
+        raise mistake(
+            "PTO-U212",
+            f"kernel {kernel} is called inside another kernel: kernels are launched by the host",
+            help=f"call its function, which becomes a part of this one: {kernel}.function(...)",
+        )
     try:
         found = borrow(value)
     except PtoError as error:
@@ -28,6 +35,12 @@ def as_array(kernel: str, name: str, wanted: DType | None, value: Any) -> tuple[
             "PTO-U212",
             f"{kernel}: {name} is an array in global memory, got {type(value).__name__}",
             help="pass a NumPy array, a torch tensor on the CPU, or anything with DLPack",
+        )
+    if found.array.size == 0:
+        raise mistake(
+            "PTO-U212",
+            f"{kernel}: {name} has no elements: its shape is {found.array.shape}",
+            help="there is nothing to do for it: leave the launch out",
         )
     kind = wanted or _kind_of(value if hasattr(value, "dtype") else found.array)
     if not holds(found, kind):
@@ -42,10 +55,13 @@ def numbers(value: Any) -> npt.NDArray[Any]:
 
 
 def _other_type(kernel: str, name: str, kind: DType, own: str) -> Exception:
+    if own.startswith(">"):
+        own += ", which is big-endian"
     return mistake(
         "PTO-U213",
         f"{kernel}: {name} holds {kind}, the array is {own}",
-        help=f"convert it to {kind.numpy.name}, or annotate pto.Global alone to take any type",
+        help=f"convert it: {name}.astype(np.{kind.numpy.name}); or annotate pto.Global alone to"
+        " take any type",
     )
 
 

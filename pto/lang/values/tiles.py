@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from operator import index
 from typing import Any, NoReturn
 
 from pto.core.dtypes import I64, DType, encode
@@ -76,6 +77,17 @@ class Tile(Expressions, Handle):
 
     def __ge__(self, other: Any) -> Comparison:
         return Comparison("ge", self, other)
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, int | float | Scalar):
+            raise mistake(
+                "PTO-U081",
+                "`==` asks whether it is the same tile, which no number is",
+                help=f"compare by element: t.eq({other!r}), or t.ne",
+            )
+        return self is other
+
+    __hash__ = Handle.__hash__
 
     def eq(self, other: Any) -> Comparison:
         """Equal, element by element; `==` asks whether it is the same tile."""
@@ -237,6 +249,18 @@ def fill(size: int, valid: Any, start: Any, whole: int) -> Any:
     return arith("min", size, arith("max", arith("-", valid, start), 0))
 
 
+def _known(what: str, size: Any) -> int:
+    """A size as Python's own number; NumPy's will do."""
+    try:
+        return size if isinstance(size, int) else index(size)
+    except (TypeError, PtoError):
+        raise mistake(
+            "PTO-U203",
+            f"{what} of a tile is needed while the kernel is traced, got {size!r}",
+            help="give the largest size, and the valid region follows the data",
+        ) from None
+
+
 def tile_type(
     rows: Any,
     cols: Any,
@@ -249,13 +273,7 @@ def tile_type(
     fractal: int | None = None,
 ) -> TileBuf:
     """The type of a tile; `pto.tile` makes one of it, `to=` of some instructions takes it."""
-    for what, size in (("rows", rows), ("cols", cols)):
-        if not isinstance(size, int):
-            raise mistake(
-                "PTO-U203",
-                f"{what} of a tile is needed while the kernel is traced, got {size!r}",
-                help="give the largest size, and the valid region follows the data",
-            )
+    rows, cols = _known("rows", rows), _known("cols", cols)
     kind = element(dtype)
     try:
         place = role_named(role)

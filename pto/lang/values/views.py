@@ -76,6 +76,13 @@ class Global(Handle, Generic[*E]):
         spans = [_span(k, n) for k, n in zip(keys, self.shape, strict=True)]
         return View(cast("Global[Any]", self), spans)
 
+    def __iter__(self) -> NoReturn:
+        raise mistake(
+            "PTO-U081",
+            "an array in global memory has no elements while the kernel is traced",
+            help="loop over its windows: for i in pto.range(0, n, 16): t = pto.load(x[i:, :], 16)",
+        )
+
     def __setitem__(self, key: Any, value: Any) -> NoReturn:
         raise mistake(
             "PTO-U081",
@@ -190,6 +197,7 @@ def _span(key: Any, size: Any) -> Span:
     if key.step not in (None, 1):
         raise mistake("PTO-S201", f"a slice of global memory goes in steps of one, not {key.step}")
     start = _from_end(0 if key.start is None else key.start, size)
+    _require_some(start, size if key.stop is None else _from_end(key.stop, size), size)
     if key.stop is None:
         return Span(start, arith("-", size, start), False, True, key.start is None)
     stop = _from_end(key.stop, size)
@@ -198,6 +206,16 @@ def _span(key: Any, size: Any) -> Span:
         return Span(start, length, False, False)
     end = arith("min", stop, size)
     return Span(start, arith("-", end, start), False, False)
+
+
+def _require_some(start: Any, stop: Any, size: Any) -> None:
+    """A slice of known numbers holds something."""
+    if is_number(start) and is_number(size) and not 0 <= start < size:
+        raise mistake(
+            "PTO-S201", f"a slice from {start} on: the dimension has {size}, and ends before it"
+        )
+    if is_number(start) and is_number(stop) and stop <= start:
+        raise mistake("PTO-S201", f"a slice from {start} to {stop} holds nothing")
 
 
 def _ends_inside(start: Scalar[Any], length: int, size: Any) -> bool:

@@ -230,7 +230,8 @@ def _agreeing(op: Operation, row: Instr, profile: Profile, fn: Function) -> Func
             tiles = [(name, operands[places[name]]) for name in names]
             found = unlike([(n, tile.type, tile.known_valid) for n, tile in tiles], rule.axes)
             if found:
-                raise fail(rule.code, f"'{op.name}' op {rule.sentence}: {found}")
+                message = f"'{op.name}' op {rule.sentence}: {found}"
+                raise fail(rule.code, message, help=rule.help)
         return fn(core, *operands)
 
     return call
