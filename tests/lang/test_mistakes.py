@@ -227,7 +227,7 @@ MISTAKES: list[tuple[Callable[..., Any], str, str]] = [
     (too_large_for_i8, "PTO-T202", "from -128 to 127"),
     (too_large_for_f16, "PTO-T202", "from -65504.0 to 65504.0"),
     (too_large_for_an_index, "PTO-T202", "does not fit index"),
-    (a_tile_for_a_number, "PTO-T200", "of two tiles: pto.tadd"),
+    (a_tile_for_a_number, "PTO-T200", "of two tiles, write a + b"),
     (an_element_for_a_number, "PTO-T200", "pto.load_scalar(x, i)"),
     (behind_the_end, "PTO-S201", "a slice from 600 on: the dimension has 16"),
     (an_empty_slice, "PTO-S201", "from 8 to 4 holds nothing"),

@@ -28,7 +28,6 @@ from pto.isa.row.instr import Attr, Instr, Operand
 from pto.isa.row.kinds import KINDS
 from pto.isa.row.types import Ptr, TileBuf, Type
 from pto.isa.row.types import Scalar as ScalarType
-from pto.isa.table import lookup
 from pto.lang.call.place import mistake
 from pto.lang.call.session import Handle, current
 from pto.lang.values.scalars import Scalar, as_value, is_number
@@ -70,14 +69,11 @@ def operand_value(row: Instr, operand: Operand, value: Any, elem: ScalarType | N
 
 def not_taken(row: Instr, operand: Operand, got: str) -> Exception:
     """A tile or an array where an instruction takes none, and what to write for it."""
-    help = None
-    if operand.kind in _OF_ELEMENT:
-        twin = lookup(row.name[:-1]) if row.name.endswith("s") and got == "a tile" else None
-        help = (
-            f"of two tiles: pto.{twin.mnemonic}"
-            if twin is not None
-            else "pto.load_scalar(x, i) reads element i of an array, counted row by row"
-        )
+    sign, help = row.traits.operator, None
+    if operand.kind in _OF_ELEMENT and got == "a tile":
+        help = f"of two tiles, write a {sign} b" if sign else None
+    elif operand.kind in _OF_ELEMENT:
+        help = "pto.load_scalar(x, i) reads element i of an array, counted row by row"
     kind = KINDS[operand.kind].words
     return mistake("PTO-T200", f"{row.mnemonic}: {operand.name} is {kind}, got {got}", help=help)
 
