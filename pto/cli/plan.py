@@ -12,8 +12,11 @@ from pto.cli import console, program
 from pto.core import render
 from pto.core.errors import PtoError, fail, nearest
 from pto.core.memory import Space
+from pto.core.output import write_whole
 from pto.core.render import Piece
 from pto.ir.graph import Module, Operation
+from pto.ir.text.printer import print_module
+from pto.plan.addressed import addressed
 from pto.plan.memory import plan_memory
 from pto.plan.placement import FunctionPlan, Placed, Placement, Use
 from pto.target.choose import Target
@@ -25,6 +28,7 @@ EXAMPLES = """\
   pto plan kernel.pto --device 910b1       within the buffers of one chip
   pto plan kernel.pto --entry softmax --png plan.png
   pto plan kernel.pto --json
+  pto plan kernel.pto -o placed.pto        the program with the address of every tile written down
   pto plan k.py:softmax --arg x=zeros:100x128 --arg y=zeros:100x128
 """
 
@@ -38,6 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--profile", metavar="P", help="cpu, a2a3 or a5; default: as declared")
     parser.add_argument("--device", metavar="D", help="a chip that narrows its profile: 910b1")
     parser.add_argument("--json", action="store_true", help="as data")
+    parser.add_argument("-o", dest="out", metavar="OUT", type=Path, help="write it, placed")
     parser.add_argument("--png", metavar="FILE", type=Path, help="draw it (png, svg or pdf)")
     program.add_arguments(parser)
 
@@ -58,6 +63,8 @@ def run(args: argparse.Namespace) -> int:
     else:
         console.write(report(placement, target))
         console.show(placement.warnings, stream=sys.stdout)
+    if args.out:
+        write_whole(args.out, print_module(addressed(module, target.profile)))
     if args.png:
         _draw(placement, args.entry, args.png, quiet=args.json)
     return 0

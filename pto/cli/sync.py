@@ -14,6 +14,7 @@ from pto.core.render import Piece
 from pto.ir.graph import Module
 from pto.ir.text.parser import parse
 from pto.ir.text.printer import print_module
+from pto.plan.addressed import addressed
 from pto.plan.sync import insert
 from pto.target.choose import Target
 from pto.verify.target import judge
@@ -42,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
     if errors:
         raise PtoError(*errors)
     made = insert(module, target.profile)
-    text = print_module(made)
+    text = print_module(addressed(made, target.profile))  # what the proof rests on
     found, reasons = _proof(parse(text, str(args.out or args.file)), target)
     if any(d.severity == "error" for d in found):  # ours, not the user's: nothing is written
         console.show(found)

@@ -33,7 +33,7 @@ GOOD = sorted((Path(__file__).parent.parent / "pto" / "good").glob("*.pto"))
             "fractal=1024, pad=3>",
         ),
         ("!pto.tile_buf<32x64xf32, #pto.address_space<vec>>", "!pto.tile_buf<vec, 32x64xf32>"),
-        ("!pto.ptr<f32>", "!pto.ptr<f32, gm>"),
+        ("!pto.ptr<f32, gm>", "!pto.ptr<f32>"),
         ("!pto.ptr<!pto.hif8, l0a>", "!pto.ptr<!pto.hif8, l0a>"),
         ("!pto.mask", "!pto.mask"),
         ("!pto.mask<b16>", "!pto.mask<b16>"),

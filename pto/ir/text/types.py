@@ -21,8 +21,10 @@ _KNOWN: dict[str, t.Type] = {}
 _REMEMBER = 4096  # distinct spellings; more means hostile input, which only gets slower
 _MAX_SPELLING = 4096
 
-# How a space is spelled in a pointer and in an address_space attribute, where it is not its name.
-_POINTER_WORDS = {Space.BIAS: "bt", Space.FIXPIPE: "fb"}
+# How a space is spelled in a pointer (global memory is not: released compilers refuse the word) and
+# in an address_space attribute, where it is not its name.
+_POINTER_SPACE = {**{s: [s.value] for s in Space}, Space.BIAS: ["bt"], Space.FIXPIPE: ["fb"]}
+_POINTER_SPACE[Space.GM] = []
 _ADDRESS_WORDS = {
     Space.UB: "vec",
     Space.L1: "mat",
@@ -424,7 +426,7 @@ def _mask_words(type: t.LogicalMask) -> str:
 
 _WRITERS: dict[type[t.Type], Callable[..., str]] = {
     t.Scalar: lambda x: x.name,
-    t.Ptr: lambda x: f"!pto.ptr<{type_text(x.elem)}, {_POINTER_WORDS.get(x.space, x.space.value)}>",
+    t.Ptr: lambda x: f"!pto.ptr<{', '.join([type_text(x.elem), *_POINTER_SPACE[x.space]])}>",
     t.TileBuf: _tile_text,
     t.MultiTile: lambda x: f"!pto.multi_tile_buf<{_tile_text(x.slot)}, count={x.count}>",
     t.View: lambda x: (

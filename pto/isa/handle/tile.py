@@ -196,7 +196,7 @@ def _slot_fits(case: Case) -> str | None:
     return None if slot is None or 0 <= slot < type.count else f"slot is {slot} of {type.count}"
 
 
-instr(
+ALLOC_MULTI_TILE = instr(
     "alloc_multi_tile",
     MULTI,
     "result = count tiles of their own, at byte addr of their buffer or where the planner says",
