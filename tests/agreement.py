@@ -235,9 +235,10 @@ def _watch_kernels() -> None:
         profile: Any,
         tap: Any = None,
         engine: Any = "reference",
-        checks: bool = False,
+        *more: Any,
+        **named: Any,
     ) -> None:
-        made(self, module, functions, profile, tap, engine, checks)
+        made(self, module, functions, profile, tap, engine, *more, **named)
         self.twin = Twin(module, functions, profile, tap, engine)
 
     def agents(self: Any, cluster: Cluster, values: Any, done: Any) -> Any:

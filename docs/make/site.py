@@ -37,6 +37,7 @@ NAVIGATION: list[tuple[str, Any]] = [
             ("The sanitizer", "guide/sanitizer.md"),
             ("Testing and debugging", "guide/testing.md"),
             ("Python kernels on the command line", "guide/command_line.md"),
+            ("From a laptop to a cluster", "guide/cluster.md"),
             ("In an editor", "guide/editor.md"),
             ("In PyTorch", "guide/torch.md"),
             ("To the hardware", "guide/hardware.md"),
