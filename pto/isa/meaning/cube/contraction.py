@@ -21,6 +21,7 @@ import numpy.typing as npt
 from pto.core.constants import MX_BLOCK_SIZE
 from pto.core.convert import convert
 from pto.core.dtypes import F32, DType, decode
+from pto.core.primitives import isnan, select
 from pto.isa.meaning.lanes import odd_sum
 
 Array = npt.NDArray[Any]
@@ -53,7 +54,7 @@ def rounded_to_tf32(values: F32s, *, away: bool) -> F32s:
     half = np.uint32(1 << (_TF32_DROPPED - 1))
     last = np.uint32(0) if away else np.uint32(1) - (bits >> np.uint32(_TF32_DROPPED) & 1)
     kept = (bits + half - last) & ~np.uint32((1 << _TF32_DROPPED) - 1)
-    return np.where(np.isnan(values), values, kept.view(np.float32))
+    return select(isnan(values), values, kept.view(np.float32))
 
 
 def finite(values: Array, kind: DType) -> Array:

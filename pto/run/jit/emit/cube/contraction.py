@@ -6,13 +6,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from pto.core.dtypes import F32, I32, DType
 from pto.run.jit.emit.cube.unpack import FACTORS, Room, unpack
 from pto.run.jit.emit.table import Spot
 from pto.run.jit.emit.tile import planes
 from pto.run.jit.emit.tile.grids import Grid
+from pto.run.jit.llvm import lanes
 from pto.run.jit.llvm.text import NotNative, Text, Val, vector
 
 _LANES: Final = 16
@@ -60,6 +61,34 @@ def unpacked(s: Spot, sizes: tuple[Val, Val, Val], a: Matrix, b: Matrix) -> Fact
     unpack(s, left, rooms[0], a.grid, a.pointer, m, k)
     unpack(s, right, rooms[1], b.grid, b.pointer, k, n)
     return Factors(left, right, rooms)
+
+
+def changed(
+    s: Spot,
+    sizes: tuple[int, int, int],
+    factors: Factors,
+    key: str,
+    change: Callable[[Any], Any],
+) -> None:
+    """Every element of both factors, f32, becomes change(element), in place."""
+
+    def make(name: str) -> str:
+        x = Text()
+        spot = lanes.Lanes(x, _LANES, s.e.unit.declare)
+
+        def some(at: Val) -> None:
+            place = x.at("%p0", at)
+            value = spot.symbol(lanes.F32, x.load(spot.type(lanes.F32), place))
+            x.store(spot.type(lanes.F32), change(value).name, place)
+
+        planes.loop(x, "%p1", 4 * _LANES, some)
+        x.do("ret void")
+        return x.function(f"define internal void {name}(ptr %p0, i64 %p1) noinline nounwind")
+
+    (m, _, n), name = sizes, s.e.unit.shared(key, make)
+    left, right = m * factors.rooms[0].line, -(-n // _PANEL) * factors.rooms[1].panel
+    for place, count in ((factors.left, left), (factors.right, right)):
+        s.x.do(f"call void {name}(ptr {place}, i64 {4 * count})")
 
 
 def multiply(

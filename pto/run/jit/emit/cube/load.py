@@ -297,9 +297,9 @@ def _load_cbuf(s: Spot) -> Sequence[Native]:
 # ---- MX scales and parameters: bytes as they are
 
 
-def _scales(s: Spot, target: Place) -> Place:
+def scales_beside(s: Spot, name: str, target: Place) -> Place:
     """`operands.scales_at`: beside the operand buffer that a pointer names."""
-    space = getattr(s.case.type("destination"), "space", None)
+    space = getattr(s.case.type(name), "space", None)
     if space not in operands.SCALES:
         raise NotNative("scales beside a buffer that is known only when it runs")
     address = s.x.new(f"lshr i64 {target.address}, {operands.SCALE_SHIFT}")
@@ -317,7 +317,9 @@ def _mte_scales(s: Spot, rows: Val, depth: Val) -> Sequence[Native]:
         fine = x.both(fine, x.compare("ult", each, SMALL >> 8))
     along, across = x.up(rows, MX_ROW_LEN), x.up(depth, MX_BLOCK_SIZE * MX_COL_LEN)
     width = x.mul(x.mul(along, across), operands.FRAGMENT)
-    move_bursts(s, Transfer(source, _scales(s, target), width, [Loop(1, 0, 0)]), fine)
+    move_bursts(
+        s, Transfer(source, scales_beside(s, "destination", target), width, [Loop(1, 0, 0)]), fine
+    )
     return []
 
 
@@ -344,7 +346,7 @@ def _load_cbuf_mx(s: Spot) -> Sequence[Native]:
     first = Place((source.memory, x.add(source.address, start)), source.elem)
     loop = Loop(rows, *(x.mul(each, operands.FRAGMENT) for each in strides))
     width = x.mul(cols, operands.FRAGMENT)
-    move_bursts(s, Transfer(first, _scales(s, target), width, [loop]), fine)
+    move_bursts(s, Transfer(first, scales_beside(s, "destination", target), width, [loop]), fine)
     return []
 
 

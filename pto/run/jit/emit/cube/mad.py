@@ -2,30 +2,66 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from pto.core.constants import C0_SIZE_BYTE, FRACTAL_NZ_ROW
-from pto.core.dtypes import DType
+from pto.core.dtypes import F32, DType
 from pto.isa.meaning.cube import mad
+from pto.isa.meaning.cube.contraction import rounded_to_tf32
 from pto.isa.meaning.cube.fractal import padded
 from pto.isa.meaning.memory import registers
 from pto.isa.meaning.memory.dma import element
 from pto.run.jit.border import context
+from pto.run.jit.border.clock import SCRATCH
 from pto.run.jit.border.state import register_offset
 from pto.run.jit.border.values import Native, Place, Word
-from pto.run.jit.emit.cube.contraction import Matrix, kind_of, multiply, unpacked
+from pto.run.jit.emit.cube.contraction import (
+    RIGHT_AT,
+    Matrix,
+    changed,
+    kind_of,
+    multiply,
+    unpacked,
+)
+from pto.run.jit.emit.cube.load import scales_beside
+from pto.run.jit.emit.cube.scales import fragments, scaled
 from pto.run.jit.emit.table import Spot, emits
 from pto.run.jit.emit.tile import planes
 from pto.run.jit.emit.tile.grids import Grid
-from pto.run.jit.llvm.text import NotNative
+from pto.run.jit.llvm.text import NotNative, Text, Val
+
+_TRIAL = 3 * RIGHT_AT + RIGHT_AT // 2  # in the scratch memory, behind factors and scales
 
 
 @emits(mad.MAD, mad.MAD_ACC, mad.MAD_BIAS)
 def _mad(s: Spot) -> Sequence[Native]:
-    if s.case.row.needs == "mx" or s.case.word("tf32_mode") is not None:
-        raise NotNative("block scales, or factors of fewer bits")
-    m, n, k = (_size(s, name) for name in ("m", "n", "k"))
-    is_row = m == 1 and "disable_gemv" not in s.op.attrs  # the left factor lies in one piece
+    m, n, k = (s.need(Word, name).name for name in ("m", "n", "k"))
+    start = "bias" if s.body is mad.MAD_BIAS else "acc" if s.body is mad.MAD_ACC else ""
+    return _product(s, (m, k, n), "disable_gemv" in s.op.attrs, start)
+
+
+@emits(mad.MAD_RAW)
+def _raw(s: Spot) -> Sequence[Native]:
+    """Everything in one word: the row's meaning names its fields."""
+    word = s.need(Word, "xt").name
+    if not isinstance(word, int):
+        raise NotNative("sizes that are known only when it runs")
+    m, k, n = (word >> shift & 0xFFF for shift in (0, 12, 24))
+    start = "" if word >> 63 & 1 else "bias" if word >> 62 & 1 else "acc"
+    if start == "bias" and s.op.operand("bias") is None:
+        raise NotNative("a bias that is not there")
+    plain = "true"
+    if element(s.case, "lhs") is F32:
+        plain = s.x.compare("eq", s.x.new(f"and i64 {_ctrl(s)}, {1 << registers.TF32}"), 0)
+    return _product(s, (m, k, n), bool(word >> 61 & 1), start, plain)
+
+
+def _product(
+    s: Spot, sizes: tuple[Val, Val, Val], as_matrix: bool, start_at: str, fine: str = "true"
+) -> Sequence[Native]:
+    """dst = lhs x rhs, plus what is there (`acc`) or the bias."""
+    m, k, n = (_size(each) for each in sizes)
+    is_row = m == 1 and not as_matrix  # the left factor lies in one piece
     a, b, dst = (s.need(Place, name) for name in ("lhs", "rhs", "dst"))
     kinds = [element(s.case, name) for name in ("lhs", "rhs", "dst")]
     kind_of(*kinds)
@@ -34,7 +70,7 @@ def _mad(s: Spot) -> Sequence[Native]:
     fits = s.e.inside(a.memory, a.address, _reach(left, m, k))
     fits = s.x.both(fits, s.e.inside(b.memory, b.address, _reach(right, n, k)))
     fits = s.x.both(fits, s.e.inside(dst.memory, dst.address, _reach(out, m, n)))
-    start, biased = None, s.body is mad.MAD_BIAS
+    start, biased = None, start_at == "bias"
     if biased:
         table = s.need(Place, "bias")
         fits = s.x.both(fits, s.e.inside(table.memory, table.address, n * 4))
@@ -43,22 +79,79 @@ def _mad(s: Spot) -> Sequence[Native]:
         )
     s.fault_unless(fits)
     into = Matrix(out, s.pointer(dst.memory, dst.address), m, n)
-    if s.body is mad.MAD_ACC:
+    if start_at == "acc":
         start = into
+    lhs = Matrix(left, s.pointer(a.memory, a.address), m, k)
+    rhs = Matrix(right.turned, s.pointer(b.memory, b.address), k, n)
+    known = m, k, n
+    factors = unpacked(s, known, lhs, rhs)
+    tf32 = s.case.word("tf32_mode")
+    if tf32 is not None and kinds[0] is F32:
+        away = tf32 == "round_away"
+        changed(s, known, factors, f"tf32 {away}", lambda v: rounded_to_tf32(v, away=away))
+    if s.case.row.needs == "mx":
+        fine = s.x.both(fine, scaled(s, known, factors, _scales(s, known, a, b, is_row)))
 
-    def run() -> None:
-        lhs = Matrix(left, s.pointer(a.memory, a.address), m, k)
-        rhs = Matrix(right.turned, s.pointer(b.memory, b.address), k, n)
-        sizes = m, k, n
-        multiply(s, sizes, unpacked(s, sizes, lhs, rhs), into, start, is_row=biased)
+    def product(to: Matrix) -> None:
+        multiply(s, known, factors, to, start, is_row=biased)
 
-    planes.either_way(s, _keeps_specials(s), run)
+    if s.case.word("sat_mode") == "sat" and kinds[2].is_float:
+        fine = s.x.both(fine, _stays_finite(s, out, _reach(out, m, n), product))
+    elif kinds[2].is_float:
+        fine = s.x.both(fine, _keeps_specials(s))
+    planes.either_way(s, fine, lambda: product(into))
     return []
 
 
-def _size(s: Spot, name: str) -> int:
+def _scales(
+    s: Spot, sizes: tuple[int, int, int], a: Place, b: Place, is_row: bool
+) -> tuple[Matrix, Matrix]:
+    """Beside the factors; a row of scales that lies in one piece is the reference's."""
+    if is_row:
+        raise NotNative("block scales of a row")
+    (m, k, n), found = sizes, list[Matrix]()
+    for name, place, rows in (("lhs", a, m), ("rhs", b, n)):
+        beside, (grid, high, wide) = scales_beside(s, name, place), fragments(rows, k)
+        s.fault_unless(s.e.inside(beside.memory, beside.address, high * wide))
+        found.append(Matrix(grid, s.pointer(beside.memory, beside.address), high, wide))
+    across = found[1]
+    return found[0], Matrix(across.grid.turned, across.pointer, across.cols, across.rows)
+
+
+def _stays_finite(s: Spot, out: Grid, nbytes: int, product: Callable[[Matrix], None]) -> str:
+    """Whether a product that does not saturate is finite: then one that does is the same, since
+    what has overflowed once never is finite again. Tried in scratch memory."""
+    x, room = s.x, -(-nbytes // 64) * 64
+    if room > SCRATCH - _TRIAL:
+        raise NotNative("a product larger than the scratch memory")
+    place = x.at(s.e.room(), _TRIAL)
+    s.e.unit.declare("declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)")
+    x.do(f"call void @llvm.memset.p0.i64(ptr {place}, i8 0, i64 {room}, i1 false)")
+    product(Matrix(out, place, 0, 0))
+    name = s.e.unit.shared("all finite", _all_finite)
+    return x.new(f"call i1 {name}(ptr {place}, i64 {room})")
+
+
+def _all_finite(name: str) -> str:
+    """i1 f(values, nbytes)"""
+    x, words = Text(), "<16 x i32>"
+    bad = x.stack(words)
+    x.store(words, "zeroinitializer", bad, 64)
+
+    def some(at: Val) -> None:
+        special = x.new(f"and {words} {x.load(words, x.at('%p0', at))}, splat (i32 2139095040)")
+        found = x.new(f"icmp eq {words} {special}, splat (i32 2139095040)")
+        more = x.new(f"sext <16 x i1> {found} to {words}")
+        x.store(words, x.new(f"or {words} {x.load(words, bad, 64)}, {more}"), bad, 64)
+
+    planes.loop(x, "%p1", 64, some)
+    whole = x.new(f"bitcast {words} {x.load(words, bad, 64)} to i512")
+    x.do(f"ret i1 {x.compare('eq', whole, 0, 'i512')}")
+    return x.function(f"define internal i1 {name}(ptr %p0, i64 %p1) noinline nounwind")
+
+
+def _size(word: Val) -> int:
     """From 1 to 4095, as the reference checks."""
-    word = s.need(Word, name).name
     if not isinstance(word, int) or not 1 <= int(word) <= mad.MOST:
         raise NotNative("a size that is known only when it runs")
     return word
@@ -90,10 +183,12 @@ def _reach(g: Grid, rows: int, cols: int) -> int:
 
 def _keeps_specials(s: Spot) -> str:
     """Neither the instruction nor CTRL asks for saturation."""
-    mode = s.case.word("sat_mode")
-    if mode is not None:
-        return "false" if mode == "sat" else "true"
-    x = s.x
-    ctrl = x.load("i64", x.at(s.e.word(context.REGISTERS), register_offset(registers.CTRL)), 8)
-    kept = x.new(f"and i64 {ctrl}, {1 << registers.KEEP_SPECIALS}")
-    return x.compare("ne", kept, 0)
+    if s.case.word("sat_mode") is not None:
+        return "true"
+    kept = s.x.new(f"and i64 {_ctrl(s)}, {1 << registers.KEEP_SPECIALS}")
+    return s.x.compare("ne", kept, 0)
+
+
+def _ctrl(s: Spot) -> str:
+    place = s.x.at(s.e.word(context.REGISTERS), register_offset(registers.CTRL))
+    return s.x.load("i64", place, 8)

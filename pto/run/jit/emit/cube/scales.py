@@ -10,10 +10,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
-from pto.core.constants import MX_BLOCK_SIZE
+from pto.core.constants import MX_BLOCK_SIZE, MX_COL_LEN, MX_ROW_LEN
 from pto.core.dtypes import U8
+from pto.isa.meaning.cube import factors as operands
 from pto.run.jit.border.values import TilePlace
-from pto.run.jit.emit.cube.contraction import RIGHT_AT, Factors
+from pto.run.jit.emit.cube.contraction import RIGHT_AT, Factors, Matrix
 from pto.run.jit.emit.cube.unpack import Room, unpack
 from pto.run.jit.emit.table import Spot
 from pto.run.jit.emit.tile import planes
@@ -25,38 +26,43 @@ _LANES: Final = 16
 _LEFT_SCALES, _RIGHT_SCALES = 2 * RIGHT_AT, 3 * RIGHT_AT  # in the scratch memory
 
 
-def scaled(
-    s: Spot,
-    sizes: tuple[Val, Val, Val],
-    limits: tuple[int, int, int],
-    factors: Factors,
-    left: TilePlace,
-    right: TilePlace,
-) -> str:
-    """Multiply both factors by their scales, in place; whether that was exact. `limits` are the
-    largest sizes there can be."""
-    x, (m, k, n) = s.x, sizes
-    groups, most = x.up(k, MX_BLOCK_SIZE), -(-limits[1] // MX_BLOCK_SIZE)
-    places: list[tuple[str, int]] = []
-    for tile, at, (rows, cols) in (
-        (left, _LEFT_SCALES, (limits[0], most)),
-        (right, _RIGHT_SCALES, (most, limits[2])),
-    ):
+def of_tiles(
+    s: Spot, limits: tuple[int, int, int], left: TilePlace, right: TilePlace
+) -> tuple[Matrix, Matrix]:
+    """Scales in tiles; `limits` are the largest sizes (m, k, n) there can be."""
+    most, found = -(-limits[1] // MX_BLOCK_SIZE), list[Matrix]()
+    for tile, rows, cols in ((left, limits[0], most), (right, most, limits[2])):
         if tile.type.itemsize != 1 or tile.type.rows < rows or tile.type.cols < cols:
             raise NotNative("scales of another type, or fewer than the factors may need")
-        places.append((x.at(s.e.room(), at), -(-tile.type.cols // _LANES) * _LANES))
-    for (to, line), tile, rows, cols in zip(
-        places, (left, right), (m, groups), (groups, n), strict=True
+        bytes_ = replace(grid(tile), dtype=U8)
+        found.append(Matrix(bytes_, planes.machine_address(s, tile), *tile.type.shape))
+    return found[0], found[1]
+
+
+def fragments(rows: int, depth: int) -> tuple[Grid, int, int]:
+    """Scales as they lie beside L0A and L0B: boxes of 16 rows and two groups, along k first; the
+    rows and groups there are."""
+    along, across = operands.fragments(rows, depth)
+    size, (h, w) = operands.FRAGMENT, (MX_ROW_LEN, MX_COL_LEN)
+    return Grid(U8, (h, w), across * size, size, w, 1), along * h, across * w
+
+
+def scaled(
+    s: Spot, sizes: tuple[Val, Val, Val], factors: Factors, scales: tuple[Matrix, Matrix]
+) -> str:
+    """Multiply both factors by their scales, in place; whether that was exact."""
+    x, (m, k, n) = s.x, sizes
+    groups = x.up(k, MX_BLOCK_SIZE)
+    places: list[tuple[str, int]] = []
+    for matrix, at, rows, cols in zip(
+        scales, (_LEFT_SCALES, _RIGHT_SCALES), (m, groups), (groups, n), strict=True
     ):
-        bytes_ = _bytes(grid(tile))
-        unpack(s, to, Room(line), bytes_, planes.machine_address(s, tile), rows, cols)
+        to, line = x.at(s.e.room(), at), -(-matrix.cols // _LANES) * _LANES
+        unpack(s, to, Room(line), matrix.grid, matrix.pointer, rows, cols)
+        places.append((to, line))
     along = _call(s, "left", factors.left, factors.rooms[0], *places[0], m, k, _scale_rows)
     across = _call(s, "right", factors.right, factors.rooms[1], *places[1], k, n, _scale_columns)
     return x.both(along, across)
-
-
-def _bytes(g: Grid) -> Grid:
-    return replace(g, dtype=U8)
 
 
 Write = Callable[[Spot, Text, Room, int, str], None]

@@ -11,7 +11,7 @@ from pto.run.jit.border.context import REGISTERS
 from pto.run.jit.border.state import register_offset
 from pto.run.jit.border.values import Native, TilePlace
 from pto.run.jit.emit.cube.contraction import Matrix, kind_of, multiply, unpacked
-from pto.run.jit.emit.cube.scales import scaled
+from pto.run.jit.emit.cube.scales import of_tiles, scaled
 from pto.run.jit.emit.table import Spot, emits
 from pto.run.jit.emit.tile import planes
 from pto.run.jit.emit.tile.grids import grid
@@ -39,7 +39,7 @@ def _product(s: Spot) -> Sequence[Native]:
     if "a_scale" in names:
         tiles = s.need(TilePlace, "a_scale"), s.need(TilePlace, "b_scale")
         limits = a.type.rows, a.type.cols, b.type.cols
-        fine = x.both(fine, scaled(s, (m, k, n), limits, factors, *tiles))
+        fine = x.both(fine, scaled(s, (m, k, n), factors, of_tiles(s, limits, *tiles)))
 
     def run() -> None:
         old = None if start is None else _matrix(s, start)
