@@ -253,16 +253,17 @@ class Mover:
         that a NaN stays only where it is the first."""
         lines = at(_numbers(0, count))
         found = lines.argmax(axis=0) if greatest else lines.argmin(axis=0)
-        best = lines.max(axis=0) if greatest else lines.min(axis=0)
-        nan = best != best  # NumPy's is the first NaN, where there is any
-        if np.count_nonzero(nan):
-            nan = lines != lines
-            keys = np.where(nan, np.float64(-np.inf if greatest else np.inf), widen(lines))
-            found = (keys.argmax if greatest else keys.argmin)(axis=0)
-            found = np.where(nan[0], 0, found)
-        elif np.count_nonzero(best) == best.size:
-            return best, found
-        return np.take_along_axis(lines, found[None], axis=0)[0], found  # of zeros, the first
+        places = _down(found.shape[0]), _across(found.shape[1])
+        best = lines[found, *places]
+        if lines.dtype.kind not in "iu":
+            nan = lines if lines.dtype.kind != "f" else best  # NumPy's own: of any, the first NaN
+            if np.count_nonzero(nan != nan):
+                nan = lines != lines
+                keys = np.where(nan, np.float64(-np.inf if greatest else np.inf), widen(lines))
+                found = (keys.argmax if greatest else keys.argmin)(axis=0)
+                found = np.where(nan[0], 0, found)
+                best = lines[found, *places]
+        return best, found
 
     def rank(self, key: Callable[[Any], Lanes], j: Any, first: Any, last: Any) -> Lanes:
         """How many of the keys from `first` to `last`, j among them, come before key j: those that
@@ -417,7 +418,11 @@ def _put_rows(dst: Tile | GlobalTensor, k: Any, values: Any) -> bool:
     plain = one_matrix(dst, *dst.matrix_shape)
     if plain is None:
         return False
-    plain[r[:, 0], : c.shape[1]] = values.view(plain.dtype)
+    rows, cols = r[:, 0], c.shape[1]
+    if cols < plain.shape[1]:
+        plain[rows, :cols] = values.view(plain.dtype)
+    else:
+        plain[rows] = values.view(plain.dtype)  # by whole rows
     return True
 
 
