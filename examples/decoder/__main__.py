@@ -15,7 +15,8 @@ PROFILES = {"a2a3": "910b1", "a5": "950pr"}
 PROMPT, NEXT = 70, 7  # tokens at once, then one by one
 # A layer of a model of 8 billion parameters, for the times.
 LARGE = Sizes(width=4096, heads=32, key_heads=8, depth=128, hidden=14336, base=500_000.0)
-LOOKING = ("append", "attention")  # in a table of pages: its data decides where they read
+# Kernels whose data decides what they do: a table of pages, the one scale of a tile of one row.
+LOOKING = ("append", "attention", "quantize")
 STEPS = {"prompt of 255": (255, 0), "token after 1,000": (1, 1000)}
 
 

@@ -47,7 +47,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--format", choices=("text", "json", "sarif"), default="text")
     parser.add_argument("--entry", metavar="F", help="of a Python or C++ file: the kernel")
     parser.add_argument("--arg", action="append", default=[], metavar="NAME=VALUE", help=_CXX)
-    parser.add_argument("--blocks", type=int, default=1, metavar="N", help="of a C++ kernel")
+    parser.add_argument(
+        "--blocks", type=program.grid, default=1, metavar="N", help="of a C++ kernel"
+    )
     parser.add_argument("--seed", type=int, default=0, help="for rand")
     place.add_on(parser)
     cpp.add_arguments(parser)
@@ -112,6 +114,8 @@ def load(
     try:
         return program.read_program(str(path), args, profile), []
     except PtoError as error:
+        if error.code.startswith("PTO-U"):  # what was asked, not what the program says
+            raise
         return None, list(error.diagnostics)
 
 

@@ -60,6 +60,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     python.add_argument("--seed", type=int, default=0, help="for rand")
 
 
+BLOCKS = "blocks of the grid; of one with axes 24,8"
+
+
+def grid(text: str) -> int | tuple[int, ...]:
+    """`24` blocks, or `4,8` blocks along two axes."""
+    sizes = tuple(map(int, text.split(",")))
+    return sizes[0] if len(sizes) == 1 else sizes
+
+
 _ARG = "of a Python kernel: an array (x=zeros:100x128), a number or a constant, as for pto run"
 
 
@@ -78,9 +87,12 @@ def require_text(file: str, option: str) -> None:
 
 
 def read_program(file: str, args: argparse.Namespace, profile: str | None = None) -> Module:
-    """The program alone; a Python kernel is traced for the shapes that `--arg` gives."""
+    """The program alone; a Python kernel is traced for the shapes that `--arg` gives.
+
+    Arrays whose sizes have names need not be given: the program is the same for all of them.
+    """
     if is_python(file):
-        return _traced(file, args, profile).module
+        return _traced(file, args, profile, whole=False).module
     return parse_file(file)
 
 
@@ -93,7 +105,9 @@ def read_launch(args: argparse.Namespace) -> Launch:
     return Launch(module, params, build(params, parse_args(args.arg), args.seed))
 
 
-def _traced(file: str, args: argparse.Namespace, profile: str | None = None) -> Launch:
+def _traced(
+    file: str, args: argparse.Namespace, profile: str | None = None, *, whole: bool = True
+) -> Launch:
     kernel = find_kernel(file, getattr(args, "entry", None))
     profile = profile or getattr(args, "profile", None)
     device = getattr(args, "device", None)
@@ -101,7 +115,8 @@ def _traced(file: str, args: argparse.Namespace, profile: str | None = None) -> 
         profile = find_device(str(device)).profile
     if profile is not None:
         kernel = kernel.on(profile)
-    values = _values(kernel, parse_args(args.arg), args.seed)
+    given = parse_args(args.arg)
+    values = _values(kernel, given if whole else _completed(kernel, given), args.seed)
     made, _, given = kernel.specialise(values, getattr(args, "blocks", 1))
     args.entry = None  # the module holds this kernel, under whatever name it has
     return Launch(made.module, parameters(*entry_functions(made.module, None)), given)
@@ -195,6 +210,22 @@ def _values(kernel: Kernel, given: Mapping[str, str], seed: int) -> list[Any]:
     built = build(params, {p.name: given[p.name] for p in params}, seed)
     made |= {p.name: value for p, value in zip(params, built, strict=True)}
     return [made[p.name] for p in kernel.parameters]
+
+
+def _completed(kernel: Kernel, given: Mapping[str, str]) -> dict[str, str]:
+    """All arrays, where none is given and annotations say what a program needs to know."""
+    if any(p.kind == "array" and p.name in given for p in kernel.parameters):
+        return dict(given)
+    sized = [p for p in kernel.parameters if p.dtype and p.sizes]
+    made = {
+        p.name: f"zeros:{'x'.join(str(_ANY if isinstance(n, str) else n) for n in p.sizes or ())}"
+        for p in sized
+        if None not in (p.sizes or ())
+    }
+    return {**given, **made}
+
+
+_ANY = 64  # elements along a dimension that has a name
 
 
 def _parameter(p: KernelParameter) -> Parameter:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from pto.cli import console, cpp, place
-from pto.cli.program import FILE, read_launch, require_text
+from pto.cli.program import BLOCKS, FILE, grid, read_launch, require_text
 from pto.cli.time import add_outputs, timed
 from pto.core.errors import fail
 from pto.core.output import write_whole
@@ -51,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help=f"{FILE}, or a C++ kernel")
     parser.add_argument("--entry", metavar="F", help="the function to run")
     parser.add_argument("--arg", action="append", default=[], metavar="NAME=VALUE", help=_ARG)
-    parser.add_argument("--blocks", type=int, default=1, metavar="N", help="blocks of the grid")
+    parser.add_argument("--blocks", type=grid, default=1, metavar="N[,N]", help=BLOCKS)
     parser.add_argument("--profile", metavar="P", help="cpu, a2a3 or a5; default: as declared")
     parser.add_argument("--device", metavar="D", help="a chip that narrows its profile")
     parser.add_argument("--engine", metavar="E", help=_ENGINE)

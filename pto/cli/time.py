@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pto.cli import console, cpp, place
-from pto.cli.program import FILE, read_launch
+from pto.cli.program import BLOCKS, FILE, grid, read_launch
 from pto.core.render import Piece
 from pto.ir.graph import Module
 from pto.run.launch import place as places
@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help=FILE)
     parser.add_argument("--entry", metavar="F", help="the function to time")
     parser.add_argument("--arg", action="append", default=[], metavar="NAME=VALUE", help=_ARG)
-    parser.add_argument("--blocks", type=int, default=1, metavar="N", help="blocks of the grid")
+    parser.add_argument("--blocks", type=grid, default=1, metavar="N[,N]", help=BLOCKS)
     parser.add_argument("--profile", metavar="P", help="a2a3 or a5; default: as declared")
     parser.add_argument("--device", metavar="D", help="a chip: 910b1, 950pr, ...; or all")
     parser.add_argument("--data", action="store_true", help=_DATA)

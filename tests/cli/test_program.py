@@ -169,3 +169,29 @@ def test_a_step_stops_at_a_line_of_python(capsys: Capture, monkeypatch: pytest.M
 def test_an_array_may_leave_its_element_type_to_the_program(capsys: Capture) -> None:
     assert main(["run", "one.py", *GIVEN[::2], "--arg=y=zeros:5x64"]) == 2
     assert "PTO-U036]: y: `zeros:5x64` needs an element type" in capsys.readouterr().err
+
+
+NAMED = """\
+import pto
+
+
+@pto.kernel(profile="a5")
+def copy(x: pto.Global[pto.f32, "m", "n"], y: pto.Global[pto.f32, "m", "n"], by: int):
+    i, j = pto.block_idx(0) * 16, pto.block_idx(1) * 64
+    pto.store(y[i:, j:], pto.load(x[i:, j:], 16, 64) * float(by))
+"""
+
+
+def test_sizes_with_names_need_no_arrays_to_look_at_and_grids_have_axes(capsys: Capture) -> None:
+    Path("named.py").write_text(NAMED)
+    for verb in ("check", "plan", "fmt", "sync"):
+        assert main([verb, "named.py", "--arg", "by=2"]) == 0
+    capsys.readouterr()
+    assert main(["check", "named.py", "--arg=by=2", "--arg=x=zeros:5x5"]) == 2
+    assert "missing arguments: y: Global[f32, 'm', 'n']" in capsys.readouterr().err
+    arrays = ["--arg=x=ones:40x100", "--arg=y=zeros:40x100", "--arg=by=3", "--out=here"]
+    assert main(["run", "named.py", "--blocks", "3,2", *arrays]) == 0
+    assert np.array_equal(np.load("here/y.npy"), np.full((40, 100), 3, np.float32))
+    assert main(["time", "named.py", "--blocks", "3,2", *arrays[:3]]) == 0
+    assert "6 blocks" in capsys.readouterr().out
+    assert main(["run", "named.py", "--blocks", "3,b", *arrays]) == 2
