@@ -205,6 +205,8 @@ def _takes(operand: Operand, given: Passed) -> bool:
         return "view" in kind or kind == "any"
     if given.tag == QUEUE:
         return kind == "pipe"
+    if given.tag == NUMBERS:
+        return kind == "number"
     if given.tag == POINTER:
         return kind == "any" or kind.endswith(("pointer", "buffer"))
     numeric = ("scalar", "int", "index", "i64", "i32", "float", "number", "tile or scalar", "any")

@@ -7,6 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from pto.core.dtypes import dtype
 from pto.core.errors import Diagnostic, PtoError, fail
 from pto.core.global_tensor import GlobalTensor
@@ -20,13 +22,14 @@ from pto.cxx import records as r
 from pto.ir.builder import scalar_type
 from pto.isa.order.queue_setup import GLOBAL_QUEUE, LOCAL_QUEUE
 from pto.isa.row.attributes import Bool, Int
-from pto.isa.row.types import PipeHandle, Ptr, Scalar, TileBuf, View
+from pto.isa.row.types import PipeHandle, Ptr, Scalar, TileBuf, Vector, View
 from pto.run import sites as s
 from pto.run.machine.core import Core
 from pto.run.machine.device import Device
 from pto.run.reference.code import located
 from pto.target.facts import Profile
 
+_COUNTS = Vector((4,), scalar_type(dtype("i16")))  # of records merged from each list
 _NAME = 1 << 40  # tile.hpp: names of tiles without an address count in this
 
 
@@ -177,6 +180,8 @@ class Side:
             spec = next(o for o in bound.row.operands if o.name == name)
             space = memory_space(spec.kind.split()[0])
             return s.Given(Ptr(scalar_type(dtype("i8")), space)), ("pointer", operand.at, space)
+        if operand is not None and operand.tag == r.NUMBERS:
+            return s.Given(_COUNTS), ("counts", operand.at)
         type = b.scalar_of(bound, name, operand)
         first = number if operand is None else r.number_of(operand, _word(values, operand))
         if operand is None or operand.number is not None:
@@ -297,6 +302,8 @@ class AgentState:
             return found
         if kind == "constant":
             return maker[1]
+        if kind == "counts":
+            return n.bytes_at(values[maker[1]], 8).view(np.int16)
         if kind == "queue":
             return self.queues[values[maker[1]]][0]
         if kind == "pointer":

@@ -151,7 +151,7 @@ def _operand(
         many = words[at + 1]
         numbers = words[at + 2 : at + 2 + many]
         if not many:
-            return [Passed(tag, None, "", None, place)], 2, 0
+            return [Passed(tag, None, "", None, place)], 2, 1  # where counts are written
         return (
             [Passed(INTEGER, None, "u32", None, place, number=n) for n in numbers],
             2 + many,

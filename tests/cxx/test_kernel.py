@@ -252,3 +252,41 @@ def test_a_kernel_is_timed_at_its_own_lines(kernel):
 def test_time_wants_what_the_kernel_takes(kernel):
     with pytest.raises(PtoError, match="takes 4 arguments, got 1"):
         kernel(ADD, "k<float, 16, 64>").time((4, 16, 64))
+
+
+MERGE = """
+__global__ AICORE void k(
+    __gm__ float* out, __gm__ uint32_t* counts, __gm__ float* a, __gm__ float* b)
+{
+    using G = GlobalTensor<float, Shape<1, 1, 1, 1, 64>, Stride<64, 64, 64, 64, 1>>;
+    using H = GlobalTensor<float, Shape<1, 1, 1, 1, 128>, Stride<128, 128, 128, 128, 1>>;
+    Tile<TileType::Vec, float, 1, 64> x, y;
+    Tile<TileType::Vec, float, 1, 128> merged, tmp;
+    TASSIGN(x, 0x0); TASSIGN(y, 0x400); TASSIGN(merged, 0x800); TASSIGN(tmp, 0x1000);
+    G ga(a), gb(b);
+    H go(out);
+    TLOAD(x, ga);
+    TLOAD(y, gb);
+    set_flag(PIPE_MTE2, PIPE_V, EVENT_ID0);
+    wait_flag(PIPE_MTE2, PIPE_V, EVENT_ID0);
+    MrgSortExecutedNumList executed;
+    TMRGSORT<decltype(merged), decltype(tmp), decltype(x), decltype(y), false>(
+        merged, executed, tmp, x, y);
+    set_flag(PIPE_V, PIPE_MTE3, EVENT_ID0);
+    wait_flag(PIPE_V, PIPE_MTE3, EVENT_ID0);
+    TSTORE(go, merged);
+    counts[0] = executed.mrgSortList0;
+    counts[1] = executed.mrgSortList1;
+}
+"""
+
+
+def test_lists_are_merged_and_the_kernel_reads_how_many(kernel):
+    """A record is a value and its index, both four bytes; values fall."""
+    records = np.zeros((2, 32, 2), np.float32)
+    values = np.random.default_rng(3).permutation(64).reshape(2, 32).astype(np.float32)
+    records[..., 0] = -np.sort(-values, axis=1)
+    out, counts = np.zeros((64, 2), np.float32), np.zeros(2, np.uint32)
+    kernel(MERGE)(out, counts, records[0].copy(), records[1].copy())
+    assert np.array_equal(out[:, 0], np.arange(63, -1, -1, dtype=np.float32))
+    assert counts.tolist() == [32, 32]

@@ -262,7 +262,7 @@ instr(
         "counts are written also without exhausted, as the CPU simulator does",
         "the IR manual writes tmp among the outs; PTOAS and its programs write it last in ins",
     ),
-    cxx="TMRGSORT dsts srcs blockLen | TMRGSORT<exhausted> dsts _ tmp srcs*",
+    cxx="TMRGSORT dsts srcs blockLen | TMRGSORT<exhausted> dsts excuted tmp srcs*",
 )
 
 # ---- thistogram

@@ -194,7 +194,9 @@ def _by_pattern(case: Case) -> Callable[..., None]:
             )
             x.when(rows * count > 0, lambda: x.each(height, width, cell, dst))
 
-        x.when(count == width, lines, flat)
+        # one row takes as much as it has room for: what is picked beyond lies behind its region
+        fits = (count == width) | ((rows == 1) & (height == 1) & (count > width))
+        x.when(fits, lines, flat)
 
     return gather
 

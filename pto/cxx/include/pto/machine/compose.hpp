@@ -105,7 +105,7 @@ template <MaskPattern M, uint16_t Pitch> constexpr int GetStrideByMask(int i)
 {
     return (i * machine::maskStep<M> + machine::maskFirst<M>) * Pitch;
 }
-template <class N> constexpr N CeilDivision(N a, N b) { return b == 0 ? 0 : (a + b - 1) / b; }
+constexpr int32_t CeilDivision(int32_t a, int32_t b) { return b == 0 ? 0 : (a + b - 1) / b; }
 inline uint64_t GetScaleAddr(const void* p) { return uint64_t(p) >> 4; }
 }
 #define PTO_CEIL(a, b) (((a) + (b) - 1) / (b) * (b))

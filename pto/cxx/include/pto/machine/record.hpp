@@ -92,7 +92,8 @@ template <class A> void values(const A& a)
         else put(int64_t(a));
     }
     else if constexpr (std::is_same_v<A, std::nullptr_t>) put(0);
-    else if constexpr (std::is_enum_v<A> || std::is_array_v<A> || std::is_same_v<A, MrgSortExecutedNumList>) {}
+    else if constexpr (std::is_same_v<A, MrgSortExecutedNumList>) put(int64_t(&a));
+    else if constexpr (std::is_enum_v<A> || std::is_array_v<A>) {}
     else if constexpr (std::is_integral_v<A>) put(int64_t(a));
     else put(__builtin_bit_cast(int64_t, double(a)));
 }
@@ -125,4 +126,15 @@ __attribute__((noinline)) void record(const char* op, void** frame, void* caller
 inline void drain() { if (now && now->at != now->words) stop(FLUSH); }
 } // namespace pto::machine
 
-namespace pto { struct RecordEvent {}; }
+namespace pto {
+struct RecordEvent {};
+namespace machine {
+// A number that an instruction writes: whoever reads it waits for everything before.
+struct Count {
+    uint16_t number = 0;
+    operator uint16_t() const { drain(); return number; }
+    Count& operator=(uint16_t n) { drain(); number = n; return *this; }
+};
+}
+struct MrgSortExecutedNumList { machine::Count mrgSortList0, mrgSortList1, mrgSortList2, mrgSortList3; };
+}

@@ -176,7 +176,7 @@ constexpr uint16_t SYNC_AIC_FLAG = 11, SYNC_AIV_FLAG = 12, SYNC_AIC_AIV_FLAG = 1
 constexpr int32_t SYNCALL_SOFT_WORKSPACE_INT32 = 16;
 using TRandomKey = uint32_t[2];
 using TRandomCounter = uint32_t[4];
-struct MrgSortExecutedNumList { uint16_t mrgSortList0, mrgSortList1, mrgSortList2, mrgSortList3; };
+struct MrgSortExecutedNumList;  // record.hpp
 
 constexpr bool isCustomPadValue(PadValue p) { return uint64_t(p) >= uint64_t(PadValue::CustomBase); }
 constexpr uint32_t getCustomPadBits(PadValue p) { return uint32_t(uint64_t(p)); }
