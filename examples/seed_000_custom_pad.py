@@ -1,4 +1,4 @@
-"""Seed 000, custom pad values: a load puts -1.0 beside the valid region of a tile."""
+"""PTO manual, custom pad values: a load puts -1.0 beside the valid region of a tile."""
 
 import numpy as np
 import numpy.typing as npt

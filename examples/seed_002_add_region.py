@@ -1,4 +1,4 @@
-"""Seed 002, example 3: TADD works on the destination's valid region, 8 x 8 of 16 x 16."""
+"""The manual (Tiles), example 3: TADD works on the destination's valid region, 8 x 8 of 16 x 16."""
 
 import numpy as np
 import numpy.typing as npt

@@ -1,4 +1,4 @@
-"""Seed 002, example 1: a tile of 16 x 16 of which only 5 x 9 elements hold data."""
+"""The PTO manual (Tiles), example 1: a tile of 16 x 16 of which only 5 x 9 elements hold data."""
 
 import numpy as np
 import numpy.typing as npt

@@ -1,4 +1,4 @@
-"""Seed 002, example 2: c[i,j] = sum over k of a[i,k] * b[k,j], with tiles in the roles of a matmul.
+"""Manual, example 2: c[i,j] = sum over k of a[i,k] * b[k,j], with tiles in the roles of a matmul.
 
 The seed's int8 tiles are 16 x 16; a box of the hardware has 32 int8 along k, so the tiles here are
 that long and 16 of k are valid.

@@ -1,4 +1,4 @@
-"""Seed 003, tile instructions: c = a + b with TLOAD, TADD and TSTORE."""
+"""The PTO manual (Data Movement), tile instructions: c = a + b with TLOAD, TADD and TSTORE."""
 
 import numpy as np
 import numpy.typing as npt

@@ -1,4 +1,4 @@
-"""Seed 003, vector instructions: the six steps from global memory through a register and back."""
+"""PTO manual, vector instructions: the six steps from global memory through a register and back."""
 
 import numpy as np
 import numpy.typing as npt

@@ -62,7 +62,7 @@ def _whole_boxes(valid: int, side: int) -> int:
 
 
 class ExtractMode(Enum):
-    """The compact modes of TEXTRACT and TINSERT (seeds 001 and 002, Compact Mode in TEXTRACT)."""
+    """The compact modes of TEXTRACT and TINSERT (PTO manual, Compact Mode in TEXTRACT)."""
 
     ND2NZ = "ND2NZ"
     NZ2ND = "NZ2ND"

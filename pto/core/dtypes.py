@@ -32,7 +32,7 @@ Kind = Literal["int", "uint", "float", "bool"]
 class DType:
     """One element type. There is one object per type, so `is` and `==` are the same question."""
 
-    name: str  # the SSA name of seed 000
+    name: str  # the SSA name of the PTO manual (Data Format)
     kind: Kind
     bits: int  # of one value; an item of a packed type holds several values
     values_per_item: int
@@ -117,7 +117,7 @@ def _type(
     return DType(name, kind, bits, per_item, storage, view, (name, *spellings.split()), form)
 
 
-# Spellings: the SSA and C++ names of seed 000, the builtin and `!pto.` types of programs, and the
+# Spellings: the SSA and C++ names of the manual, the builtin and `!pto.` types of programs, and the
 # NumPy names. A signless integer is signed, as programs and their compiler read it.
 I8: Final = _type("i8", "int", 8, "si8 int8 int8_t", numpy=np.int8)
 U8: Final = _type("u8", "uint", 8, "ui8 uint8 uint8_t", numpy=np.uint8)

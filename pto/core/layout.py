@@ -60,7 +60,7 @@ class SLayout(Enum):
     __hash__ = object.__hash__
 
 
-# machine.yaml#tile_buf_type.layout_names; seed 000, TileLayoutCustom.
+# machine.yaml#tile_buf_type.layout_names; PTO manual, Data Format: TileLayoutCustom.
 NAMES: Final = {
     (BLayout.ROW_MAJOR, SLayout.NONE_BOX): "ND",
     (BLayout.COL_MAJOR, SLayout.NONE_BOX): "DN",
@@ -408,9 +408,9 @@ def layout(name: str, fractal: int = FRACTAL_OPERAND) -> Layout:
     return Layout(found.blayout, found.slayout, fractal, found.named)
 
 
-# The seeds spell a layout as BLayout, SLayout and the name of the fractal, and spell two layouts in
-# two ways: NZ with BLayout ColMajor (seed 001, Fractal Layout Values) and RowMajor (seeds 001 and
-# 002, TileType tables), NN boxed and as NoneBox "implicit" (seed 002).
+# The PTO manual spells a layout as BLayout, SLayout and the name of the fractal, and two layouts in
+# two ways: NZ with BLayout ColMajor (Layout Reference, Fractal Layout Values) and RowMajor (its
+# tables of TileType), NN boxed and as NoneBox "implicit" (Tiles And Valid Regions).
 _ROW, _COL = BLayout.ROW_MAJOR, BLayout.COL_MAJOR
 SIGNATURES: Final[dict[str | None, dict[tuple[BLayout, SLayout], Layout]]] = {
     None: {(_ROW, SLayout.NONE_BOX): ND, (_COL, SLayout.NONE_BOX): DN},

@@ -92,7 +92,7 @@ class Accessor(Enum):
 
 
 def required_alignment(access: Accessor, itemsize: int) -> int:
-    """Bytes an address must be a multiple of (seed 000, Address Alignment)."""
+    """Bytes an address must be a multiple of (PTO manual, Data Format: Address Alignment)."""
     return BLOCK_BYTE_SIZE if access is Accessor.DMA else itemsize
 
 

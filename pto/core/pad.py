@@ -90,7 +90,7 @@ Pad.NULL = Pad("null", 0)
 Pad.ZERO = Pad("zero", 1)
 Pad.MAX = Pad("max", 2)
 Pad.MIN = Pad("min", 3)
-Pad.INVALID = Pad("invalid", 0)  # seeds 001 and 002 only; no number of its own in the text form
+Pad.INVALID = Pad("invalid", 0)  # PTO manual only; no number of its own in the text form
 
 PADS: Final = {each.name: each for each in (Pad.NULL, Pad.ZERO, Pad.MAX, Pad.MIN, Pad.INVALID)}
 _CODES: Final = {each.code: each for each in (Pad.NULL, Pad.ZERO, Pad.MAX, Pad.MIN)}

@@ -44,11 +44,11 @@ class Role(Enum):
 
     @property
     def unit(self) -> str:
-        """V vector, M matrix, S scalar (seed 002, TileType)."""
+        """V vector, M matrix, S scalar (PTO manual, Tiles And Valid Regions: TileType)."""
         return _PLACES[self][1]
 
 
-# seed 000, hardware mapping of local tile buffers; machine.yaml#buffers_bytes for the others. No
+# PTO manual, hardware mapping of local tile buffers; machine.yaml#buffers_bytes for the others. No
 # buffer is named for scalar tiles: ours lie in UB.
 _PLACES: Final = {
     Role.VEC: (Space.UB, "V"),

@@ -25,7 +25,7 @@ Given = Value | Sequence[Value] | None
 Operands = Mapping[str, Given] | None  # by the row's names
 INDEX = Scalar("index", None)
 
-# Where a program's spelling is not the name of the element type (seed 000 against MLIR).
+# Where a program's spelling is not the name of the element type (manual, Data Format against MLIR).
 _SPELLED = {
     "u8": "ui8",
     "u16": "ui16",

@@ -10,7 +10,7 @@ from pto.target.feature import CUSTOM_PAD, Support, comparison, element_types
 from pto.target.legality import CURRENT_CELLS, SEED_CELLS
 
 BUFFERS = Buffers(
-    ub=256 * 1024,  # seed 004, A2A3 Profile; devices have 192 KB: decisions.md, UB size
+    ub=256 * 1024,  # PTO manual, Profiles: A2A3 Profile; devices have 192 KB: decisions.md, UB size
     l1=512 * 1024,  # machine.yaml#buffers_bytes, for this and the rest
     l0a=64 * 1024,
     l0b=64 * 1024,
@@ -48,7 +48,7 @@ SYNC = Sync(
     tsync_pipes=frozenset({"S", "V", "M", "MTE1", "MTE2", "MTE3", "FIX", "ALL"}),
 )
 
-COMPARISON = comparison(  # seed 004, Target Profile Comparison, column A2A3 Profile
+COMPARISON = comparison(  # PTO manual, Profiles: Target Profile Comparison, column A2A3 Profile
     tile_instructions="Full (hardware)",
     vector_instructions="Emulated (tile-vector bridge)",
     matmul="Hardware CUBE",
@@ -77,7 +77,7 @@ CURRENT = Profile(
     pipes=PIPES,
     sync=SYNC,
     alignment=npu.ALIGNMENT,
-    outside_valid="poison",  # seed 002, Valid Region
+    outside_valid="poison",  # PTO manual, Tiles And Valid Regions: Valid Region
     load_padding="block",  # machine.yaml#contradictions, tload padding
     tf32=False,  # tile.yaml#pto.settf32mode
     stray_index="undefined",  # tile.yaml#pto.tgather, notes
@@ -93,7 +93,7 @@ MANUAL = replace(
     edition="manual",
     vector=npu.MANUAL_VECTOR,
     pipes=npu.as_in_manual(PIPES),
-    # seed 000, Custom Pad Values (A5)
+    # PTO manual, Data Format: Custom Pad Values (A5)
     features=(*COMPARISON, Support(CUSTOM_PAD, "Not supported")),
     cells=SEED_CELLS,
 )

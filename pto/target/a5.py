@@ -11,7 +11,7 @@ from pto.target.feature import CUSTOM_PAD, Support, comparison, element_types
 from pto.target.legality import CURRENT_CELLS, MX_CELLS, SEED_CELLS
 
 BUFFERS = Buffers(
-    ub=256 * 1024,  # seed 004, A5 Profile
+    ub=256 * 1024,  # PTO manual, Target Profiles: A5 Profile
     l1=512 * 1024,  # machine.yaml#buffers_bytes, for this and the rest
     l0a=64 * 1024,
     l0b=64 * 1024,
@@ -48,7 +48,7 @@ SYNC = Sync(
     tsync_pipes=frozenset({"MTE2", "MTE3", "ALL"}),
 )
 
-COMPARISON = comparison(  # seed 004, Target Profile Comparison, column A5 Profile
+COMPARISON = comparison(  # PTO manual, Profiles: Target Profile Comparison, column A5 Profile
     tile_instructions="Full (hardware)",
     vector_instructions="Full native",
     matmul="Hardware CUBE",
@@ -79,12 +79,12 @@ CURRENT = Profile(
     sync=SYNC,
     # vector.yaml#pto.vlds: NORM needs a 32-byte aligned address, vldas and vldus take any.
     alignment=replace(npu.ALIGNMENT, vector=VLANE_BYTES),
-    outside_valid="poison",  # seed 002, Valid Region
+    outside_valid="poison",  # PTO manual, Tiles And Valid Regions: Valid Region
     load_padding="block",  # machine.yaml#contradictions, tload padding
     tf32=True,  # dma_cube.yaml#pto.mad, tf32_mode
     stray_index="undefined",  # tile.yaml#pto.tgather, notes
     scatter_clears=True,  # pto-isa include/pto/npu/a5/TScatter.hpp
-    features=(*COMPARISON, Support(CUSTOM_PAD, "Supported")),  # seed 000, Custom Pad Values (A5)
+    features=(*COMPARISON, Support(CUSTOM_PAD, "Supported")),  # PTO manual, Custom Pad Values (A5)
     element_types=element_types(COMPARISON),
     cells=(*CURRENT_CELLS, *MX_CELLS),
 )

@@ -9,7 +9,7 @@ from pto.target.facts import Profile
 from pto.target.feature import FEATURES
 from pto.target.profile import ROWS
 
-_SCALE_ROLES = frozenset({"scale_left", "scale_right"})  # seed 001: required by MX formats
+_SCALE_ROLES = frozenset({"scale_left", "scale_right"})  # PTO manual: required by MX formats
 
 
 def check_tile(

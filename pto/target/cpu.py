@@ -1,4 +1,4 @@
-"""Profile `cpu`: the reference simulator as the seeds describe it, a legality profile. Data only.
+"""Profile `cpu`: the reference simulator as the manual describe it, a legality profile. Data only.
 
 What it forbids, our engines can still execute under another profile.
 """
@@ -13,7 +13,7 @@ from pto.target.feature import CUSTOM_PAD, Support, comparison, element_types
 from pto.target.legality import CURRENT_CELLS, MX_CELLS, SEED_CELLS
 
 BUFFERS = Buffers(
-    ub=512 * 1024,  # machine.yaml#buffers_bytes; configurable: seed 004, CPU Simulator
+    ub=512 * 1024,  # machine.yaml#buffers_bytes; configurable: PTO manual, Profiles: CPU Simulator
     l1=512 * 1024,  # machine.yaml#buffers_bytes, for this and the rest
     l0a=64 * 1024,
     l0b=64 * 1024,
@@ -35,10 +35,10 @@ SIZE_VARIABLES = {
     "l0c": "PTO_CPU_SIM_L0C_BYTES",
 }
 
-# seed 000, Address Alignment: unaligned addresses are accepted.
+# PTO manual, Data Format: Address Alignment: unaligned addresses are accepted.
 ALIGNMENT = Alignment(gm_element=False, gm_advised=1, dma=1, local_element=False, base=1, vector=1)
 
-COMPARISON = comparison(  # seed 004, Target Profile Comparison, column CPU Simulator
+COMPARISON = comparison(  # PTO manual, Profiles: Target Profile Comparison, column CPU Simulator
     tile_instructions="Full (emulated)",
     vector_instructions="Emulated (scalar loops)",
     matmul="Software fallback",
@@ -69,7 +69,7 @@ CURRENT = Profile(
     # rule is clean everywhere.
     sync=a2a3.SYNC,
     alignment=ALIGNMENT,
-    outside_valid="raw",  # seed 002, Valid Region
+    outside_valid="raw",  # PTO manual, Tiles And Valid Regions: Valid Region
     load_padding="tile",  # machine.yaml#contradictions, tload padding
     tf32=False,  # tile.yaml#pto.settf32mode
     stray_index="harmless",  # tile.yaml#pto.tgather, notes

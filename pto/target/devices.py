@@ -37,7 +37,7 @@ class Device:
 
 
 # UB 192 KB: hw_profiles.yaml#families.a2a3.ub, machine.yaml#buffers_bytes; the last 8 KB, from
-# TMP_UB_OFFSET on, are scratch of instructions without a tmp operand: seed 000, Constants
+# TMP_UB_OFFSET on, are scratch of instructions without a tmp operand: PTO manual, Constants
 # Reference.
 _BUFFERS_910 = replace(a2a3.BUFFERS, ub=192 * 1024)
 _USABLE_910 = TMP_UB_OFFSET

@@ -1,6 +1,6 @@
 """Features a profile has or lacks: the rows of the profile comparison, in its order.
 
-A row's title is the seeds' own; which word each profile gives a row lives in the profile's file.
+A row's title is the manual's own; which word each profile gives a row lives in the profile's file.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Feature:
 
 @dataclass(frozen=True, slots=True)
 class Support:
-    """What one profile says about one feature, in the seeds' word."""
+    """What one profile says about one feature, in the PTO manual's word."""
 
     feature: Feature
     word: str
@@ -33,7 +33,7 @@ class Support:
 
 
 def _row(key: str, title: str, *types: str) -> Feature:
-    return Feature(key, title, "seed 004, Target Profile Comparison", frozenset(types))
+    return Feature(key, title, "PTO manual, Profiles: Target Profile Comparison", frozenset(types))
 
 
 COMPARISON = (
@@ -57,12 +57,12 @@ COMPARISON = (
 )
 
 CUSTOM_PAD = Feature(
-    "custom_pad", "custom pad values (PadValueCustom)", "seed 000, Custom Pad Values (A5)"
+    "custom_pad", "custom pad values (PadValueCustom)", "PTO manual, Custom Pad Values (A5)"
 )
 
 FEATURES = {row.key: row for row in (*COMPARISON, CUSTOM_PAD)}
 
-# Types no row of the comparison restricts. seed 000, Standard Types; i64 and u64: seed 004,
+# Types no row of the comparison restricts. the manual, Standard Types; i64 and u64: PTO manual,
 # elements per VLane; f64 in pointers, i1 as the result of tests, i4 pairs: tile.yaml#pto.tcvt.
 STANDARD_TYPES = frozenset({
     "i8", "u8", "i16", "u16", "i32", "u32", "i64", "u64",
@@ -71,7 +71,7 @@ STANDARD_TYPES = frozenset({
 
 
 def comparison(**words: str) -> tuple[Support, ...]:
-    """One column of the seeds' comparison: a word for every row, by the row's key."""
+    """One column of the PTO manual's comparison: a word for every row, by the row's key."""
     if words.keys() != {row.key for row in COMPARISON}:
         raise KeyError(words.keys() ^ {row.key for row in COMPARISON})
     return tuple(Support(row, words[row.key]) for row in COMPARISON)

@@ -29,8 +29,8 @@ def cells(role: str, layouts: str, cite: str) -> tuple[Cell, ...]:
     return tuple(Cell(role, name, int(box) if box else None, cite) for name, _, box in parts)
 
 
-_MATRIX = "seed 001, TileType-Layout Compatibility Matrix"
-_COMBINATIONS = "seed 002, Layout Combinations by TileType"
+_MATRIX = "PTO manual, Layout Reference: TileType-Layout Compatibility Matrix"
+_COMBINATIONS = "PTO manual, Tiles And Valid Regions: Layout Combinations by TileType"
 _BOTH = f"{_MATRIX}; {_COMBINATIONS}"
 
 SEED_CELLS = (
@@ -38,9 +38,9 @@ SEED_CELLS = (
     *cells("mat", "ND DN", _BOTH),
     *cells("acc", "ND DN", _BOTH),
     # Written RowMajor, RowMajor, NZ: the orders are those of ZZ, the word is NZ, and NZ as the
-    # seeds define it elsewhere is "LHS matmul operand on A5".
+    # manual defines it elsewhere is "LHS matmul operand on A5".
     *cells("left", "ZZ:512", _BOTH),
-    *cells("left", "NZ:512", f"{_BOTH}; seed 001, Fractal Layout Values"),
+    *cells("left", "NZ:512", f"{_BOTH}; PTO manual, Layout Reference: Fractal Layout Values"),
     # The two tables differ. 002 has RowMajor, NoneBox, "NN (implicit)"; 001 leaves Right to the
     # backend and points to the typed aliases, whose TileRight is ZN on every backend.
     *cells("right", "ND NN:512", _COMBINATIONS),
@@ -65,7 +65,7 @@ _CODE_CELLS = (
 _BOXES_WITH_A_SECOND_NAME = {("NZ", 512): "FR", ("ZN", 512): "RN"}  # decisions.md, FR and RN
 
 _NAMED_CELLS = tuple(
-    Cell(cell.role, name, 512, "seed 001, Fractal Layout Values")
+    Cell(cell.role, name, 512, "PTO manual, Layout Reference: Fractal Layout Values")
     for cell in (*SEED_CELLS, *_CODE_CELLS)
     if (name := _BOXES_WITH_A_SECOND_NAME.get((cell.layout, cell.fractal or 0)))
 )

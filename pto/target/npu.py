@@ -1,4 +1,4 @@
-"""What the hardware profiles share, and how the seeds word what programs word differently."""
+"""What the hardware profiles share, and how the PTO manual word what programs word differently."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from dataclasses import replace
 from pto.core.constants import BLOCK_BYTE_SIZE, VLANE_COUNT, VREG_BYTES
 from pto.target.facts import Alignment, Pipe, VectorUnit
 
-# seed 000, Vector Register Format: 256 bytes everywhere, 8 VLanes of 32 bytes. Group results stand
+# Manual, Vector Register Format: 256 bytes everywhere, 8 VLanes of 32 bytes. Group results stand
 # in lanes 0..7: vector.yaml#pto.vcgadd.
 VECTOR = VectorUnit(VREG_BYTES, VLANE_COUNT, group_reduction_slots="contiguous")
 
-# seed 000, Group Reduction and VLanes: dst[g*K] = sum, the other lanes zero.
+# PTO manual, Data Format: Group Reduction and VLanes: dst[g*K] = sum, the other lanes zero.
 MANUAL_VECTOR = replace(VECTOR, group_reduction_slots="vlane_first")
 
-# seed 000, Address Alignment: DMA blocks of 32 bytes, GM and local accesses by element, GM advised
+# Manual, Address Alignment: DMA blocks of 32 bytes, GM and local accesses by element, GM advised
 # at 32 bytes. Start of a tile: machine.yaml#buffers_bytes.base_alignment_bytes.
 ALIGNMENT = Alignment(
     gm_element=True, gm_advised=32, dma=BLOCK_BYTE_SIZE, local_element=True, base=32, vector=1
@@ -23,7 +23,7 @@ ALIGNMENT = Alignment(
 EVENT_IDS = 8  # machine.yaml#pipes.event_ids_per_pipe_pair
 CROSS_CORE_IDS = 16  # machine.yaml#pipes.cross_core_flag_ids
 
-_SEED_WORK = {  # seed 004, MTE Pipeline Detail
+_SEED_WORK = {  # PTO manual, Target Profiles: MTE Pipeline Detail
     "MTE1": "GM -> vector tile buffer",
     "MTE2": "GM -> local tile buffer",
     "MTE3": "local tile buffer -> GM",
@@ -31,7 +31,7 @@ _SEED_WORK = {  # seed 004, MTE Pipeline Detail
 
 
 def as_in_manual(pipes: tuple[Pipe, ...]) -> tuple[Pipe, ...]:
-    """The same pipes with the work the seeds give them, where they name it (FIX they do not)."""
+    """The same pipes with the work the manual give them, where they name it (FIX they do not)."""
     return tuple(Pipe(pipe.name, _SEED_WORK.get(pipe.name, pipe.work)) for pipe in pipes)
 
 

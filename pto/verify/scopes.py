@@ -8,7 +8,7 @@ from pto.isa.row.instr import Instr
 from pto.isa.row.traits import Control
 
 SIDES = ("cube", "vector", "cube or vector")
-# The unit each side of a core lacks: pipes of the other side (seed 004, Core).
+# The unit each side of a core lacks: pipes of the other side (PTO manual, Target Profiles: Core).
 _ONLY_CUBE = frozenset(("M", "MTE1", "FIX"))
 _ONLY_VECTOR = frozenset(("V",))
 

@@ -28,7 +28,7 @@ def test_illegal_layout_lists_the_legal_ones() -> None:
         "right tiles may be ND, NN (fractal 512), ZN (fractal 512), RN (fractal 512)"
     )
     assert found.help is None
-    assert any("seed 002" in note.message for note in found.notes)
+    assert any("Tiles And Valid Regions" in note.message for note in found.notes)
 
 
 def test_wrong_box_size_is_named() -> None:

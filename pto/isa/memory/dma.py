@@ -178,7 +178,7 @@ instr(
         "strides are bytes from start to start; set_loop_size_outtoub and the loop strides repeat"
         " the copy",
         "pad counts are elements in goldens, bytes in the manual's page",
-        "seed 003 writes the destination first and no pad operands, as the C function does",
+        "the manual writes the destination first and no pad operands, as the C function does",
     ),
     cite=("pto-isa docs/isa/scalar/ops/dma-copy/copy-gm-to-ubuf.md", "PTOAS VPTOOps.td:838"),
 )

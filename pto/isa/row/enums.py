@@ -86,7 +86,7 @@ _PLAIN = {
     "round_mode": "NONE RINT ROUND FLOOR CEIL TRUNC ODD CAST_RINT",
     "precision_mode": "DEFAULT HIGH_PRECISION",
     "saturation_mode": "ON OFF",
-    "atomic_type": "atomic_none atomic_add atomic_max atomic_min",  # max, min: seed 003
+    "atomic_type": "atomic_none atomic_add atomic_max atomic_min",  # max, min: PTO manual
     "notify_op": "atomic_add set",
     "wait_cmp": "eq ne gt ge lt le",
     "reduce_op": "sum max min",

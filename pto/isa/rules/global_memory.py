@@ -11,7 +11,7 @@ from pto.isa.row import types as t
 from pto.isa.row.attributes import Enum
 from pto.isa.rules.rule import Case, Rule, dims
 
-# seed 003, TLOAD; machine.yaml#global_layouts. A tile of one row or column is ND and DN at once.
+# PTO manual, TLOAD; machine.yaml#global_layouts. A tile of one row or column is ND and DN at once.
 _GM_LAYOUTS = {
     "vec": {"nd": ("ND",), "dn": ("DN",), "nz": ("NZ",)},
     "mat": {"nd": ("ND", "NZ"), "dn": ("DN", "ZN"), "nz": ("NZ",)},
@@ -62,7 +62,7 @@ def same_count_scaled(tile: str, view: str) -> Rule:
 
 
 def enough(tile: str, view: str) -> Rule:
-    """A load reads the valid region out of a view that may go on beyond it (seed 003)."""
+    """A load reads the valid region out of a view that may go on beyond it (manual, Movement)."""
     return _counted(tile, view, le, "to have the elements of")
 
 

@@ -21,7 +21,7 @@ VECTOR_UNIT = (on(NPU, all_in("vec")), on(NPU, row_major()))
 def same_domain(*names: str) -> Rule:
     """One valid region for sources and destination.
 
-    Seed 002 lets them differ: the destination's region is the domain, and source lanes outside
+    The manual lets them differ: the destination's region is the domain, and source lanes outside
     their own region are undefined on NPUs. NPU headers and PTOAS refuse it, and so do we there,
     except in the edition `manual`.
     """

@@ -20,7 +20,7 @@ FLOATS = "f16 f32"
 WIDE_FLOATS = "f16 bf16 f32"
 
 _ELEMENTS = {8: "i8 u8", 16: "i16 u16 f16 bf16", 32: "i32 u32 f32", 64: "i64 u64"}
-# seed 004, Target Profile Comparison: fp8, hif8_fp4, mx
+# PTO manual, Target Profiles: Target Profile Comparison: fp8, hif8_fp4, mx
 _A5_BYTES = "f8e4m3 f8e5m2 hifloat8 e8m0 float4_e1m2x2 float4_e2m1x2"
 WIDEST_MASK = 32  # there is no b64: 64-bit elements go by a b32 mask
 LOAD_STATES = ("pto.vldas", "pto.vldus")

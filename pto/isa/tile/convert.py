@@ -157,7 +157,7 @@ instr(
     notes=(
         "PTO_IR_manual.md names the widths alone and no header implements it; a test of an older"
         " simulator converts integers as C does, so low bits stay. Floats are not executed.",
-        "PTOAS has it for a5 alone; seed 004 gives cpu every tile instruction.",
+        "PTOAS has it for a5 alone; the PTO manual (Profiles) gives cpu every tile instruction.",
     ),
     example="pto.tpack ins(%src : !pto.tile_buf<vec, 16x64xi32>)"
     " outs(%dst : !pto.tile_buf<vec, 16x64xi16>)",

@@ -160,17 +160,17 @@ instr(
         current(on("a5", out_of("mat", into("right", in_layout("src", "NZ", "ZN"))))),
     ),
     notes=(
-        "modes: the manual has them as an argument (seed 001), headers and PTOAS tell the change"
+        "modes: the PTO manual has them as an argument, headers and PTOAS tell the change"
         " from the layouts; written, a mode must agree with them",
-        "vec->left and vec->right exist with a mode only: seed 001 shows them, no header has them",
-        "a written mode packs the valid elements of the boxed side without gaps (seed 001); without"
-        " one they lie where the tile's layout puts them, as tmatmul reads them",
+        "vec->left and vec->right exist with a mode only: the manual has them, no header does",
+        "a written mode packs the valid elements of the boxed side without gaps, as the manual"
+        " says; without one they lie where the tile's layout puts them, as tmatmul reads them",
         "PTOAS refuses any offset for mat->left and mat->right on a5; the header takes offsets of"
         " whole boxes, and so do we",
         "left: PTOAS reads ZZ and NZ as the one its target has, ZZ on a2a3 and NZ on a5",
         "pipe: the IR manual says V only; event.hpp and the td tell it by the roles",
     ),
-    cite=("pto-isa docs/isa/TEXTRACT.md", "seed 001, Compact Mode in TEXTRACT"),
+    cite=("pto-isa docs/isa/TEXTRACT.md", "PTO manual, Layout Reference: Compact Mode in TEXTRACT"),
     cxx="TEXTRACT dst src indexRow=0 indexCol=0 | "
     "TEXTRACT dst src preQuantScalar indexRow indexCol | "
     "TEXTRACT dst dst1 src indexRow=0 indexCol=0 indexRow1=0 indexCol1=0",
@@ -231,10 +231,10 @@ instr(
     ),
     notes=(
         "TINSERT.md says a2a3 has acc->mat only; its header also has vec->vec of ND tiles",
-        "left->vec and right->vec exist with a mode only: seed 001 shows them, no header has them",
+        "left->vec and right->vec exist with a mode only: the manual has them, no header does",
         "acc->vec on a5 is in the header and not in PTOAS; f32 stays f32 in mat on a5 only",
     ),
-    cite=("pto-isa docs/isa/TINSERT.md", "seed 001, Layout Conversion Patterns"),
+    cite=("pto-isa docs/isa/TINSERT.md", "PTO manual, Layouts: Layout Conversion Patterns"),
     cxx="TINSERT dst src indexRow=0 indexCol=0 | TINSERT dst src preQuantScalar indexRow indexCol",
 )
 instr(

@@ -14,7 +14,7 @@ from pto.isa.rules.tile import NPU, VECTOR_UNIT, covers, dtype_pairs, same_domai
 _TYPES = "i16 i32 f16 f32"
 _FLOATS = "f16 f32"
 _NO_PTOAS = "PTOAS has no such operation; the text is the page's."
-_NO_CPU = "The C++ simulator has no header for it; seed 004 gives cpu every tile instruction."
+_NO_CPU = "The C++ simulator has no header for it; the manual gives cpu every tile instruction."
 
 _SUM = ("src0", "src1", "src2", "dst")
 SUM = Family(

@@ -36,7 +36,7 @@ _A5_TRIPLES = (
     *((a, b, "f32") for a, b in product(_FP8, _FP8)),
     ("hifloat8", "hifloat8", "f32"),
 )
-# seed 004 knows MX as int8 -> int32; the headers as fp8 and fp4 -> f32.
+# the PTO manual (Target Profiles) knows MX as int8 -> int32; the headers as fp8 and fp4 -> f32.
 _MX_TRIPLES = (
     ("i8", "i8", "i32"),
     *((a, b, "f32") for kinds in (_FP8, _FP4) for a, b in product(kinds, kinds)),
@@ -182,13 +182,13 @@ GEMV = Family(
 
 _LAYOUT_NOTES = (
     "left tiles: ZZ on a2a3, NZ on a5 and cpu; PTOAS reads either as the one its target has, and"
-    " seed 001 calls RowMajor, RowMajor `NZ`",
+    " the PTO manual (Layout Reference) calls RowMajor, RowMajor `NZ`",
     "layout.md has acc without boxes and right as ND or NN; `--manual` judges by that table",
 )
 _MX_NOTES = (
     "the IR manual leaves the scales out of the formula; the CPU header multiplies both",
     "scale tiles: the ISA has e8m0 of 1/32 size, PTOAS programs write f16 of the operand's shape",
-    "seed 004 describes MX as int8 -> int32, the headers as fp8 and fp4 -> f32: both are accepted",
+    "the manual has MX as int8 -> int32, the headers as fp8 and fp4 -> f32: both are accepted",
 )
 _CXX = {  # where C++ has other calls than the operands in order
     ".acc": "{0}_ACC dst acc_in lhs rhs | {0}_ACC dst+acc_in lhs rhs",

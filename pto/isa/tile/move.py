@@ -122,12 +122,12 @@ instr(
         on("a5", _pad_64()),
     ),
     notes=(
-        "TLOAD.md lists acc as a destination; headers, PTOAS and seed 003 have vec and mat only",
+        "TLOAD.md lists acc as a destination; headers, PTOAS and the manual have vec and mat only",
         "the padding operands have no C++ counterpart, which pads by the tile's own pad value",
         "outside the valid region: CPU fills the whole tile with the pad, NPUs pad each row to the"
         " next 32 bytes",
     ),
-    cite=("pto-isa docs/isa/TLOAD.md", "seed 003, TLOAD"),
+    cite=("pto-isa docs/isa/TLOAD.md", "PTO manual, Data Movement: TLOAD"),
     cxx="TLOAD dst src",
 )
 instr(
@@ -208,10 +208,10 @@ instr(
     ),
     notes=(
         "i32 to a float and f32 to i32 without a scale: PTOAS allows both, the code table neither",
-        "atomic_max and atomic_min are in seed 003; headers and PTOAS have atomic_add only",
+        "atomic_max and atomic_min are in the manual; headers and PTOAS have atomic_add only",
         "a scale is a word of 64 bits: f32 in bits 0-31, offset in 37-45, sign in 46",
     ),
-    cite=("pto-isa docs/isa/TSTORE.md", "seed 003, TSTORE"),
+    cite=("pto-isa docs/isa/TSTORE.md", "PTO manual, Data Movement: TSTORE"),
 )
 instr(
     "tstore_fp",

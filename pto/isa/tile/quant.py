@@ -19,7 +19,7 @@ from pto.isa.rules.tile import NPU, dtype_pairs, same_domain
 _PLACES = (on(NPU, all_in("vec")), on(NPU, row_major("src", "dst")))
 _KINDS = ("INT8_SYM", "INT8_ASYM")
 _GROUPED_KINDS = ("MXFP8", "MXFP4_E2M1")
-_GROUP = 32  # seed 000, Constants Reference: MX_BLOCK_SIZE
+_GROUP = 32  # PTO manual, Data Format: Constants Reference: MX_BLOCK_SIZE
 
 
 def _offset_of_kind(case: Case) -> str | None:

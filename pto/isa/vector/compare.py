@@ -110,7 +110,7 @@ instr(
     notes=(
         "an older page has it as a reversed vsel with an implicit mask; the current text and the"
         " goldens select lanes by index",
-        "a5 only by seed 004; newer text allows emulation elsewhere",
+        "a5 only by the PTO manual (Target Profiles); newer text allows emulation elsewhere",
         "indices beyond the last lane are not defined; they count modulo N here, as in vperm",
     ),
     example="%r = pto.vselr %v, %index : !pto.vreg<64xf32>, !pto.vreg<64xi32> -> !pto.vreg<64xf32>",
@@ -125,7 +125,7 @@ instr(
     needs="pair_select",
     rules=(same_lanes("src1", "src0"), same_vreg("src0", "result")),
     notes=(
-        "seed 004 lists it for a5; the current text took it off the a5 surface",
+        "the PTO manual (Profiles) lists it for a5; the current text took it off the a5 surface",
         "no operand carries the predicate: an integer src1 selects as in vselr, whose visible"
         " result the page gives it; any other is an error that says so",
         "PTOAS checks src1 as an index register, the manual's page has it of src0's type: both"

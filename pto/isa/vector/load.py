@@ -79,7 +79,7 @@ instr(
         "SPLT reads a window of as many registers as there are channels; no text fixes its size",
     ),
     example='%v = pto.vlds %ub[%at] {dist = "NORM"} : !pto.ptr<f32, ub> -> !pto.vreg<64xf32>',
-    cite=(spec(2454), "seed 003, Distribution modes"),
+    cite=(spec(2454), "PTO manual, Data Movement: Distribution modes"),
     **widths(*_ANY),
 )
 instr(
@@ -226,7 +226,7 @@ instr(
     notes=(
         "deprecated: only the manual has it; vlds with a dist or vsldb replace it",
         "the manual names the tokens only; they are read as spelled: S3_B16 is every third half",
-        "seed 003's table calls vsld a store, its text and the manual's page a load: it is a load",
+        "one table of the manual calls vsld a store, its text and its page a load: it is one",
     ),
     cite=page("vector/ops/vector-load-store/vsld"),
     **widths(*_ITEMS),

@@ -370,7 +370,7 @@ instr(
     ),
     notes=(
         "compact bits, unlike the images of psts; ends with vstas of align_out at base_out, 0",
-        "seed 004 has alignment state on a5 only; the manual's page lists pstu for a2a3 too",
+        "the manual has alignment state on a5 only; the manual's page lists pstu for a2a3 too",
     ),
     example="%state, %next = pto.pstu %align, %m, %ub : !pto.align, !pto.mask<b32>,"
     " !pto.ptr<ui32, ub> -> !pto.align, !pto.ptr<ui32, ub>",

@@ -96,9 +96,9 @@ for _name, (_what, _body, _line) in {
         notes=(
             "a VLane without an active lane gives the neutral value: 0, the lowest, the highest",
             "edition current has the results in lanes 0..7 as the goldens do, edition manual at"
-            " the first lane of each VLane as the seeds do",
+            " the first lane of each VLane as the PTO manual do",
         ),
-        cite=(spec(_line), "seed 004, Vector Register Architecture (VLane)"),
+        cite=(spec(_line), "PTO manual, Target Profiles: Vector Register Architecture (VLane)"),
     )
 instr(
     "vcpadd",

@@ -20,7 +20,7 @@ _MODE = Attr(
     required=True,
     meaning="whether the store moves its address register on",
 )
-_A5_ONLY = "a5 only by seed 004 (alignment state); newer text allows emulation elsewhere"
+_A5_ONLY = "a5 only by the manual (alignment state); newer text allows emulation elsewhere"
 
 
 def _memref_elements(case: Case) -> str | None:

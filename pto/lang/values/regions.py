@@ -1,6 +1,6 @@
 """How the valid region of a destination follows from what an instruction reads: the trait `region`.
 
-Instructions iterate over the destination's valid region (seed 002), so a kernel that lets regions
+Instructions iterate over the destination's valid region (PTO manual), so a kernel that lets regions
 follow the data needs the region a destination gets.
 """
 

@@ -11,7 +11,7 @@ from pto.isa.row.attributes import Int
 from pto.plan.calls import Names, callees_first
 from pto.target.facts import Profile
 
-SUB_BLOCKS = 2  # vector sub-blocks of a core (seed 004)
+SUB_BLOCKS = 2  # vector sub-blocks of a core (PTO manual, Target Profiles)
 
 
 class Part(NamedTuple):

@@ -106,7 +106,7 @@ def _scales(tile: Tile, rows: int, cols: int, layout: Layout) -> Array:
 def _scaled_integers(
     lhs: Array, rhs: Array, into: DType, *, start: Array | None, scales: Any
 ) -> Array:
-    """MX of i8 (seed 004): terms exact in f64, summed in order of k, rounded to an integer once."""
+    """MX of i8 (manual): terms exact in f64, summed in order of k, rounded to an integer once."""
     left = lhs * np.repeat(scales[0], MX_BLOCK_SIZE, axis=1)[:, : lhs.shape[1]]
     right = rhs * np.repeat(scales[1], MX_BLOCK_SIZE, axis=0)[: rhs.shape[0]]
     total = np.zeros((lhs.shape[0], rhs.shape[1]))

@@ -20,7 +20,7 @@ _PACKINGS = {"NZ": PACKED_NZ, "ZZ": PACKED_ZZ}
 
 
 def packing(mode: str | None, layout: str) -> Packing | None:
-    """How a written mode packs the boxed side (seed 001); None: elements lie as the tile says.
+    """How a written mode packs the boxed side (PTO manual); None: elements lie as the tile says.
 
     The manual's left tile, RowMajor in RowMajor, is ZZ: its boxes follow each other row by row.
     """

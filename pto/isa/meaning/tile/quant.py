@@ -21,7 +21,7 @@ from pto.isa.meaning.tile.regions import element, put, region, stream
 from pto.isa.rules.rule import Case
 
 F32s = npt.NDArray[np.float32]
-GROUP = 32  # seed 000, Constants Reference: MX_BLOCK_SIZE
+GROUP = 32  # PTO manual, Data Format: Constants Reference: MX_BLOCK_SIZE
 
 
 # ---- one scale a row

@@ -18,7 +18,7 @@ from pto.isa.rules.rule import Case
 
 
 def region(tile: Tile, rows: int, cols: int) -> Lanes:
-    """The first rows x cols elements, inside the tile's own valid region or not (seed 002).
+    """The first rows x cols elements, inside the tile's own valid region or not (manual, Tiles).
 
     Often the tile's memory itself: read it before writing.
     """

@@ -22,7 +22,7 @@ from pto.core.tile import Role, TileType
 
 Array = npt.NDArray[Any]
 
-# What a view without a written layout may be, by the tile it meets (seed 003, TLOAD; machine.yaml
+# What a view without a written layout may be, by the tile it meets (PTO manual, TLOAD; machine.yaml
 # #global_layouts). Where the first three dimensions are 1, ND, DN and NZ are the same map.
 _MAPS = {
     "ND": (gm.ND,),
