@@ -28,7 +28,7 @@ from typing import Any
 
 import pytest
 
-from pto.cli.main import VERBS, main
+from pto.cli.main import VERBS, load, main, verb_parser
 from pto.core.errors import PtoError
 from pto.ir.text.parser import parse
 from pto.verify import judge
@@ -181,8 +181,11 @@ def run_setup(run: Run, block: Block) -> None:
         elif words[:2] == ["pip", "install"]:
             named = re.search(r"\[([\w,]+)\]", words[-1])
             assert named is None or set(named[1].split(",")) <= known, line
+        elif words[:1] == ["pto"]:
+            verb_parser(words[1], load(words[1])).parse_args(words[2:])
         else:
-            assert words[:1] in ([], ["cd"], ["export"], ["python"]), f"what is `{line}`?"
+            known_words = ([], ["cd"], ["export"], ["python"], ["ray"])
+            assert words[:1] in known_words, f"what is `{line}`?"
 
 
 KINDS: dict[str, Callable[[Run, Block], None]] = {

@@ -61,14 +61,14 @@ class Seat:
     def turn(
         self, meetings: Mapping[Any, Mapping[Any, int]], own: int, updates: Sequence[Update]
     ) -> tuple[Turn, Update]:
-        self._hear(meetings, own, updates)
         try:
             with np.errstate(all="ignore"):
+                self._hear(meetings, own, updates)
                 done = self._turns.go_on(self._world.begin, patience=1, rounds=_ROUNDS)
+                added, self._world.added = self._world.added or [], []
+                update = self._memories.take(added)
         except PtoError as error:
             return Turn(False, error=tuple(error.diagnostics)), Update({}, ())
-        added, self._world.added = self._world.added or [], []
-        update = self._memories.take(added)
         stuck, finished = waits_of(self._turns.live)
         said = Turn(
             done,
