@@ -214,9 +214,7 @@ def _alloc(s: Spot) -> Sequence[Native]:
         region.append(name)
     made = TilePlace((start, *region), type)
     if type.compact is Compact.NORMAL:
-        if id(s.op.results[0]) in s.e.cells:
-            raise NotNative("a compact tile whose valid region is set")
-        kept_shape(type, region)
+        kept_shape(type, ["", ""] if id(s.op.results[0]) in s.e.cells else region)
     fine = s.x.both(fine, s.e.inside(made.memory, start, type.nbytes))
     align = s.case.profile.alignment.base
     fine = s.x.both(fine, s.x.compare("eq", s.x.rest(start, align), 0))

@@ -32,10 +32,11 @@ class Grid:
 
 
 def kept_shape(type: TileType, valid: Sequence[Val]) -> tuple[int, int]:
-    """The shape of a compact tile, where its valid region, which decides, leaves no box out."""
-    known = [n for n in valid if isinstance(n, int)]
-    if len(known) != len(valid) or type.storage_shape((known[0], known[1])) != type.shape:
-        raise NotNative("a compact tile without some of its boxes")
+    """The shape of a compact tile, where its valid region, which decides, leaves no box out: it is
+    known, or there is one box."""
+    for given, extent, side in zip(valid, type.shape, type.box, strict=True):
+        if extent > side and (not isinstance(given, int) or -(-given // side) * side < extent):
+            raise NotNative("a compact tile without some of its boxes")
     return type.shape
 
 
