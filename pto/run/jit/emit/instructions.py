@@ -27,7 +27,13 @@ def why_not(row: Instr) -> str:
         return "gives a place to a handle that was only declared"
     if row.family.section == "comm":
         return "reaches the memory of another rank"
-    return "written on arrays, or makes an object of Python (`Do`)"
+    if row.family.section == "simt":
+        return "runs for every work item"
+    if row.order is not None:
+        return "tells another agent, or changes a queue"
+    if row.results:
+        return "makes an object of Python"
+    return "written on arrays (`Do`)"
 
 
 def compiled_as(row: Instr) -> Literal["meaning", "structure", "emitter"] | None:
