@@ -57,9 +57,13 @@ class Access:
             cols <= width,
             lambda: fail("PTO-S170", f"rows of {cols} elements, and {table} has {width} columns"),
         )
+        held: tuple[Any, Any] = None, None  # of the same rows, read once
 
         def key(i: Lanes, j: Lanes) -> Lanes:
-            return unsigned(x.line(idx, i))
+            nonlocal held
+            if held[0] is not i:
+                held = i, unsigned(x.line(idx, i))
+            return held[1]
 
         self._require(x, table, idx, (rows, 1), key, height)
 
