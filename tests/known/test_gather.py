@@ -381,3 +381,22 @@ def test_a_write_beyond_a_table_changes_nothing_where_nothing_is_said():
         bench.run(STORE)
     assert caught.value.code == "PTO-M180"
     assert (bench.memory == 0).all()
+
+
+@pytest.mark.parametrize(("by", "shape"), [("row", (1, 16)), ("elem", (16, 16))])
+def test_a_gather_into_l1_takes_its_indices_from_global_memory(by: str, shape: tuple[int, int]):
+    table = rng.integers(0, 100, (64, 16)).astype(np.float16)
+    indices = rng.integers(0, 64 if by == "row" else 1024, shape).astype(np.int32)
+    bench = Table(table, "f16")
+    bench.pointer("q", "i32, gm", indices)
+    bench.scalar("high", "index", shape[0])
+    bench.scalar("wide", "index", shape[1])
+    bench.tile("d", "mat, 16x16xf16, blayout=col_major, slayout=row_major")
+    list_view = f"!pto.tensor_view<{shape[0]}x{shape[1]}xi32>"
+    bench.run(
+        "%i = pto.make_tensor_view %q, shape = [%high, %wide], strides = [%wide, %one] : "
+        f"{list_view}\npto.mgather ins(%m, %i : {{m}}, {list_view}) outs(%d : {{d}})"
+        f" {{coalesce = #pto<coalesce {by}>}}"
+    )
+    wanted = table[indices[0]] if by == "row" else table.reshape(-1)[indices]
+    assert np.array_equal(bench["d"], wanted)

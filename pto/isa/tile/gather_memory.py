@@ -3,9 +3,20 @@
 from __future__ import annotations
 
 from pto.isa.meaning.tile import gather_memory as meaning
-from pto.isa.row.instr import Attr, Family, instr, read, write
+from pto.isa.row import types as t
+from pto.isa.row.instr import Attr, Family, instr, read, scratch, write
 from pto.isa.row.traits import Region, Traits
-from pto.isa.rules.rule import Case, Rule, all_in, attr_in, dims, dtype_in, on, same_dtype
+from pto.isa.rules.rule import (
+    Case,
+    Rule,
+    all_in,
+    attr_in,
+    dims,
+    dtype_in,
+    in_role,
+    on,
+    same_dtype,
+)
 from pto.isa.rules.tile import NPU, not_empty
 
 _PLAIN = "i8 u8 i16 u16 i32 u32 f16 bf16 f32"
@@ -49,15 +60,35 @@ _WILD_NOTE = "an index beyond mem that no policy covers is an error here, undefi
 _A5_NOTE = "PTOAS has it on a5 only; the headers on all targets"
 _LAYOUT_NOTE = "a2a3 also takes NZ tables with NZ tiles, a5 tiles of either major order (C++)"
 
+
+def _listed(case: Case) -> str | None:
+    """The vector unit, which reads indices in UB, does not reach L1."""
+    dst, listed = case.role("dst"), isinstance(case.type("idx"), t.View)
+    if dst not in ("vec", "mat") or listed is (dst == "mat"):
+        return None
+    return f"dst is in {dst}, idx {'in global memory' if listed else 'a tile'}"
+
+
 instr(
     "mgather",
     Family(
         "memory gather",
         "tile",
         "rows or elements of global memory by index",
-        operands=(read("mem", "view"), read("idx"), write("dst")),
+        operands=(
+            read("mem", "view"),
+            read("idx", "tile or view"),
+            scratch("scratch?", "view"),
+            write("dst"),
+        ),
+        text="ins( $mem , $idx <? , $scratch > : types ) outs( $outs ) {}",
         pipe="MTE2",
-        rules=(on(NPU, all_in("vec")), dtype_in("idx", _INDEX)),
+        rules=(
+            on(NPU, in_role("idx", "vec")),
+            on(NPU, in_role("dst", "vec", "mat")),
+            dtype_in("idx", _INDEX),
+            Rule("list-in-memory", "PTO-S058", "expects idx in global memory for mat", _listed),
+        ),
         cost="move",
         traits=Traits(region=Region.INDEXED),
     ),
@@ -86,6 +117,7 @@ instr(
         _FLAT_NOTE,
         _WILD_NOTE,
         "PTOAS gives it MTE2, event.hpp the vector pipe for vec tiles",
+        "scratch, in global memory, is working space of the way into L1; nothing is put there here",
     ),
 )
 

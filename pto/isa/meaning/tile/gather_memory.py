@@ -17,6 +17,7 @@ from pto.isa.meaning.kinds import Move
 from pto.isa.meaning.lanes import Lanes, const, select
 from pto.isa.meaning.tile.gather import places, stray, unsigned
 from pto.isa.meaning.tile.mover import Mover
+from pto.isa.row import types as t
 from pto.isa.rules.rule import Case
 
 
@@ -130,7 +131,7 @@ def _neither(idx: tuple[int, int], data: tuple[int, int]) -> PtoError:
 def _gather(case: Case) -> Callable[..., None]:
     access = Access(case, "gatherOob")
 
-    def gather(x: Mover, mem: GlobalTensor, idx: Tile, dst: Tile) -> None:
+    def gather(x: Mover, mem: GlobalTensor, idx: Tile, scratch: Any, dst: Tile) -> None:
         rows, cols = dst.get_valid()
 
         def move(at: Callable[..., Any]) -> None:
@@ -146,7 +147,35 @@ def _gather(case: Case) -> Callable[..., None]:
     return gather
 
 
-MEMORY_GATHER = Move(_gather)
+def _gather_listed(case: Case) -> Callable[..., None]:
+    """Indices in global memory, one after the other: of rows, or of elements row by row."""
+    by_row = case.word("coalesce") == "row"
+
+    def gather(x: Mover, mem: GlobalTensor, idx: GlobalTensor, scratch: Any, dst: Tile) -> None:
+        (rows, cols), (height, width) = dst.get_valid(), mem.matrix_shape
+        wide, most = idx.matrix_shape[1], height if by_row else height * width
+
+        def key(i: Lanes, j: Lanes) -> Lanes:
+            n = i if by_row else i * cols + j
+            return unsigned(x.read(idx, n // wide, n % wide))
+
+        fine = x.all(rows, 1 if by_row else cols, lambda i, j: key(i, j) < most)
+        x.require(fine, lambda: fail("PTO-S170", f"an index lies beyond the {most} of {mem}"))
+
+        def cell(i: Lanes, j: Lanes) -> Lanes:
+            at = x.index(key(i, j))
+            return x.read(mem, at, j) if by_row else x.read(mem, at // width, at % width)
+
+        x.each(rows, cols, cell, dst)
+
+    return gather
+
+
+def _chosen(case: Case) -> Callable[..., None]:
+    return _gather_listed(case) if isinstance(case.type("idx"), t.View) else _gather(case)
+
+
+MEMORY_GATHER = Move(_chosen)
 
 # ---- mscatter
 
