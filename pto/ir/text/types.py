@@ -344,6 +344,7 @@ def _dim(text: str) -> int | None:
     return None if text == "?" else _int(text, "valid region")
 
 
+_ASYNC = ("async_session", "async_event", "prefetch_async_context")
 _READERS: dict[str, Callable[[str, str], t.Type]] = {
     "!pto.ptr": _ptr,
     "!pto.tile_buf": _tile_buf,
@@ -362,8 +363,7 @@ _READERS: dict[str, Callable[[str, str], t.Type]] = {
     "!pto.pipe": _plain(t.PipeHandle),
     "!pto.eventid_array": lambda head, body: t.EventIdArray(_int(body, head)),
     "!pto.local_array": _local_array,
-    "!pto.async_session": _plain(lambda: t.Async("session")),
-    "!pto.async_event": _plain(lambda: t.Async("event")),
+    **{f"!pto.{w}": lambda head, body, w=w: t.Async(w) for w in _ASYNC},
     "memref": _memref,
     "vector": _vector,
     "tensor": lambda head, body: t.Opaque(f"tensor<{body}>"),
@@ -443,7 +443,7 @@ _WRITERS: dict[type[t.Type], Callable[..., str]] = {
     t.EventIdArray: lambda x: f"!pto.eventid_array<{x.size}>",
     t.LocalArray: lambda x: f"!pto.local_array<{_shape_text(x.shape)}{x.elem.name}>",
     t.Struct: lambda x: f"!pto.struct<{', '.join(map(type_text, x.fields))}>",
-    t.Async: lambda x: f"!pto.async_{x.what}",
+    t.Async: lambda x: f"!pto.{x.what}",
     t.Vector: _vector_text,
     t.Function: _function_text,
     t.Opaque: lambda x: x.text,

@@ -190,7 +190,7 @@ class Struct(Type):
 
 @dataclass(frozen=True, slots=True)
 class Async(Type):
-    """`!pto.async_session` and `!pto.async_event`."""
+    """`!pto.async_session`, `!pto.async_event` and `!pto.prefetch_async_context`."""
 
     kind: ClassVar[str] = "async"
     what: str

@@ -140,6 +140,15 @@ instr(
     notes=("dst is room for the transfer; targets leave pieces of src in it, or nothing",),
     cite="pto-isa docs/isa/TPREFETCH.md",
 )
+PREFETCH = Family(
+    "prefetch contexts",
+    "tile",
+    "what asynchronous prefetches share",
+    pipe="none",
+    cost="free",
+    subject="",
+    cite="PTOAS include/PTO/IR/PTOOps.td:728",
+)
 instr(
     "tprefetch_async",
     LOAD,
@@ -151,9 +160,27 @@ instr(
     subject="src",
     pipe="none",
     rules=(flat("src"),),
-    notes=("PTOAS has no such operation: the text is that of the other asynchronous transfers",),
+    notes=("session is one of C++, or the context of make_prefetch_async_context",),
     cite="pto-isa docs/isa/TPREFETCH_ASYNC.md",
     cxx="- sessions of asynchronous prefetches are not modelled for C++",
+)
+instr(
+    "make_prefetch_async_context",
+    PREFETCH,
+    "ctx = what asynchronous prefetches share, over a workspace in global memory",
+    body=move.PREFETCH_CONTEXT,
+    operands=(read("workspace", "gm pointer"),),
+    results=(Result("ctx", "async"),),
+    text="( $workspace : types ) {} -> results",
+)
+instr(
+    "get_prefetch_async_session",
+    PREFETCH,
+    "session = the one that events of this context are waited for with",
+    body=move.PREFETCH_SESSION,
+    operands=(read("ctx", "async"),),
+    results=(Result("session", "async"),),
+    text="$ctx {} : types -> results",
 )
 
 _STORE_RULES = (

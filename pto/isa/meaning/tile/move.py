@@ -15,8 +15,9 @@ from pto.core.tile import Role, Tile, TileType
 from pto.isa.meaning import lanes
 from pto.isa.meaning.cube.accumulator import Outlet
 from pto.isa.meaning.handle.view import as_tile, as_view, element, tile_type
-from pto.isa.meaning.kinds import Do, Move
+from pto.isa.meaning.kinds import Do, Move, do
 from pto.isa.meaning.machine import Machine
+from pto.isa.meaning.memory.collective import Session
 from pto.isa.meaning.tile.mover import Mover
 from pto.isa.meaning.tile.patch import cut
 from pto.isa.meaning.tile.regions import put
@@ -237,3 +238,5 @@ def _started(case: Case) -> Callable[..., Any]:
 
 PREFETCH = Do(lambda case: lambda core, src, dst: None)
 PREFETCH_ASYNC = Do(_started)
+PREFETCH_CONTEXT = do(lambda core, workspace: Session(workspace))
+PREFETCH_SESSION = do(lambda core, ctx: ctx)
