@@ -14,6 +14,7 @@ from pto.core.errors import Diagnostic, PtoError, fail
 from pto.ir.graph import Module
 from pto.ir.text.parser import parse, read_source
 from pto.run.launch import place as places
+from pto.target.facts import EDITIONS
 from pto.target.profile import PROFILES
 from pto.verify import judge, verify
 from pto.verify.target import target_of
@@ -38,7 +39,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("files", nargs="+", metavar="FILE", help=_FILES)
     parser.add_argument("--profile", metavar="P", help="cpu, a2a3 or a5; default: as declared")
     parser.add_argument("--device", metavar="D", help="a chip that narrows its profile: 910b1")
-    parser.add_argument("--manual", action="store_true", help="the manual to the letter")
+    parser.add_argument("--edition", choices=EDITIONS, default="current", help=_EDITION)
+    parser.add_argument("--manual", action="store_true", help="--edition manual")
     parser.add_argument("--all-profiles", action="store_true", help="try every profile")
     parser.add_argument("--level", type=int, choices=(2, 3), default=3, help=_LEVEL)
     parser.add_argument("--deep", action="store_true", help=_DEEP)
@@ -60,6 +62,7 @@ _CXX = "of a Python or C++ kernel: an array or a number, as for pto run"
 
 _DEEP = "also run it on made-up inputs and look for races and flags that do not match"
 _FIX = "with --deep: write FILE.fixed.pto, with fixes that were proven by a run"
+_EDITION = "current (August 2026), april, or manual: to the letter; a program may name its own"
 _LEVEL = "3: programs place tiles themselves (default); 2: a compiler does"
 
 
@@ -120,7 +123,7 @@ def load(
 
 
 def _edition(args: argparse.Namespace) -> str:
-    return "manual" if args.manual else "current"
+    return "manual" if args.manual else args.edition
 
 
 Checked = tuple[str, list[Diagnostic], str]  # judged by what, what was found, what is said of runs

@@ -18,11 +18,13 @@ from pto.core.errors import fail
 from pto.core.output import write_whole
 from pto.core.render import Piece
 from pto.ir.graph import Module
+from pto.isa.row.attributes import Str
 from pto.run.launch.arguments import Parameter
 from pto.run.launch.engine import DEFAULT, ENGINES, chosen_engine, wants_sanitizer
 from pto.run.launch.host import Report, launch
 from pto.run.launch.progress import Bar
 from pto.run.order.choice import parse_schedule
+from pto.target.facts import EDITIONS
 
 EXAMPLES = """\
   pto run add.pto --arg a=rand --arg b=rand --arg c=zeros
@@ -54,6 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--blocks", type=grid, default=1, metavar="N[,N]", help=BLOCKS)
     parser.add_argument("--profile", metavar="P", help="cpu, a2a3 or a5; default: as declared")
     parser.add_argument("--device", metavar="D", help="a chip that narrows its profile")
+    parser.add_argument("--edition", choices=EDITIONS, help="of a program that names none itself")
     parser.add_argument("--engine", metavar="E", help=_ENGINE)
     parser.add_argument("--checks", action="store_true", help=_CHECKS)
     watch = parser.add_mutually_exclusive_group()
@@ -100,6 +103,8 @@ def run(args: argparse.Namespace) -> int:
         require_text(args.file, "--fix")
     called = read_launch(args)
     module, params, values = called.module, called.params, called.values
+    if args.edition:
+        module.op.attrs.setdefault("pto.edition", Str(args.edition))
     if args.time:
         args.data = args.time == "data"
         return timed(module, values, args)
