@@ -195,6 +195,11 @@ def fractal_512() -> Rule:
     return out_of("acc", into("mat", Rule("fractal-512", "PTO-L063", sentence, test)))
 
 
+def regroups(case: Case) -> bool:
+    """From vec to vec a move brings MX exponents into groups: its second tile is working space."""
+    return case.role("src") == "vec" and case.role("dst") == "vec"
+
+
 def acc_options() -> Rule:
     """The fixpipe, which scales and clips, stands behind the accumulator only."""
 
@@ -203,8 +208,8 @@ def acc_options() -> Rule:
         if case.word("reluPreMode") not in (None, "no_relu"):
             given.append("reluPreMode")
         role = case.role("src")
-        if not given or role in (None, "acc") or "grpAxis" in case.op.attrs:
-            return None  # the second tile of MX exponents is working space
+        if not given or role in (None, "acc") or (given == ["fp"] and regroups(case)):
+            return None
         return f"{given[0]} is given, src is in {role}"
 
     sentence = "expects fp, preQuantScalar and reluPreMode with an acc source only"

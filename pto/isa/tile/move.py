@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pto.isa.meaning.tile import move
 from pto.isa.row.instr import INS_OUTS, Attr, Family, PipeBy, Result, instr, read, write
 from pto.isa.row.traits import Region, Traits
@@ -31,6 +33,7 @@ from pto.isa.rules.paths import (
     joined,
     out_of,
     quant_forms,
+    regroups,
     same_size,
 )
 from pto.isa.rules.rule import Case, Rule, current, dims, in_layout, in_role, on, same_shape
@@ -282,6 +285,12 @@ _FROM_MAT = "mat->left mat->right mat->bias mat->scaling"
 _TABLES = {"bias": "i32 f32 f16:f32", "scaling": "u64 i64"}
 _TABLES_A5 = {"bias": "i32 f32 f16:f32 bf16:f32"}
 
+
+def _ungrouped(rule: Rule) -> Rule:
+    """Not where MX exponents are regrouped: the second tile is working space then."""
+    return replace(rule, test=lambda c: None if regroups(c) else rule.test(c))
+
+
 instr(
     "tmov",
     MOVE,
@@ -316,7 +325,7 @@ instr(
         acc_options(),
         acc_to_vec(),
         quant_forms(),
-        on(NPU, in_role("fp", "scaling")),
+        on(NPU, _ungrouped(in_role("fp", "scaling"))),
         on(NPU, _bias_row()),
         on("a2a3", fractal_512()),
     ),
