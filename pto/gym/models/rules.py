@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,10 @@ class Rules:
     compared: Mapping[str, int] = field(default_factory=dict[str, int])  # of an output, the first
     closeness: Mapping[str, float] = field(default_factory=dict[str, float])  # half, float
     ulps: int = 0  # of bf16
+
+    def with_scalar(self, number: int) -> Rules:
+        """The same, where an integer that nobody sets is another one."""
+        return replace(self, scalar=number)
 
 
 def ask(kernel: ModelKernel, scripts: Scripts, work: Path) -> Rules:

@@ -117,15 +117,15 @@ class ModelRunner:
     ) -> tuple[Data, Mapping[int, Array], dict[str, list[Any]]]:
         """Arguments, golden and results of the first extent that fits, else of the last tried."""
         functions = entry_functions(module, None)
-        *tried, last = EXTENTS
-        for extent in tried:
-            data, golden = self._data(program, functions, rules, extent, work)
+        *tried, last = [(rules.with_scalar(n), e) for n in (rules.scalar, 0) for e in EXTENTS]
+        for own, extent in tried:
+            data, golden = self._data(program, functions, own, extent, work)
             try:
                 return data, golden, self._engines(module, functions, target, data)
             except PtoError as error:
                 if error.code not in _DO_NOT_FIT:
                     raise
-        data, golden = self._data(program, functions, rules, last, work)
+        data, golden = self._data(program, functions, *last, work)
         return data, golden, self._engines(module, functions, target, data)
 
     def _engines(
