@@ -40,6 +40,7 @@ NAVIGATION: list[tuple[str, Any]] = [
             ("From a laptop to a cluster", "guide/cluster.md"),
             ("In an editor", "guide/editor.md"),
             ("In PyTorch", "guide/torch.md"),
+            ("A decoder layer", "guide/decoder.md"),
             ("To the hardware", "guide/hardware.md"),
             ("Bring your C++ kernel", "guide/cpp.md"),
         ],
@@ -117,7 +118,9 @@ def assemble(folder: Path) -> None:
 def _within_site(text: str) -> str:
     """Links to example files lead to the pages that show them."""
     text = re.sub(
-        r"\]\((?:\.\./)?((?:\.\./)?)examples/(\w+)\.(?:py|pto)\)", r"](\1examples/\2.md)", text
+        r"\]\((?:\.\./)?((?:\.\./)?)examples/(\w+)(?:\.(?:py|pto)|/\w+\.py)?\)",
+        r"](\1examples/\2.md)",
+        text,
     )
     text = re.sub(r"\]\((?:\.\./)?((?:\.\./)?)examples/\)", r"](\1examples/index.md)", text)
     return text.replace(
@@ -144,17 +147,30 @@ def _write_examples(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     lines = ["# Examples", "", "Each is run by the tests on the profiles it names.", ""]
     lines += ["| example | what it is |", "| --- | --- |"]
-    for path in sorted((ROOT / "examples").glob("*.p*")):
-        if path.stem in ("__init__", "demo") or path.suffix not in (".py", ".pto"):
+    for path in sorted((ROOT / "examples").iterdir()):
+        if path.stem in ("__init__", "demo") or not _is_example(path):
             continue
-        text = path.read_text("utf-8")
+        text = _text_of(path)
         about = re.search(r'"""(.*?)(?:"""|\n\n)|// (.*?)\n', text, re.DOTALL)
         words = " ".join((about[1] or about[2]).split()) if about else ""
-        language = {".py": "python", ".pto": "mlir"}[path.suffix]
+        language = "mlir" if path.suffix == ".pto" else "python"
         page = f"# {path.name}\n\n```{language}\n{text.rstrip()}\n```\n"
         (folder / f"{path.stem}.md").write_text(page, "utf-8")
         lines.append(f"| [{path.stem}]({path.stem}.md) | {words} |")
     (folder / "index.md").write_text("\n".join(lines) + "\n", "utf-8")
+
+
+def _is_example(path: Path) -> bool:
+    """A file, or a package of several that can be run."""
+    return path.suffix in (".py", ".pto") or (path / "__main__.py").exists()
+
+
+def _text_of(path: Path) -> str:
+    """Of a package all files, one after another."""
+    if path.is_file():
+        return path.read_text("utf-8")
+    files = sorted(path.glob("*.py"), key=lambda each: (each.stem == "__main__", each.name))
+    return "\n\n".join(f"# {each.name}\n{each.read_text('utf-8')}" for each in files)
 
 
 def _toml(entries: list[tuple[str, Any]]) -> str:
