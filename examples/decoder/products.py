@@ -8,6 +8,7 @@ import pto
 from examples.decoder.vector import T, rows_of
 
 M, K, COLUMNS = 128, 64, 256  # the largest tiles of a step
+K_INT8 = 2 * K  # as many bytes
 DEQUANTIZED = (32, 256)  # rows and columns of a tile
 
 
@@ -34,8 +35,9 @@ def project_int8(
     """The same in int8, to the sums themselves."""
     i, j = pto.block_idx(0) * M, pto.block_idx(1) * COLUMNS
     acc = pto.zeros(M, COLUMNS, pto.i32, role="acc")
-    for k in pto.range(0, x.shape[1], K):
-        acc = pto.dot(pto.load(x[i:, k:], M, K), pto.load(weight[k:, j:], K, COLUMNS), acc=acc)
+    for k in pto.range(0, x.shape[1], K_INT8):
+        left, right = pto.load(x[i:, k:], M, K_INT8), pto.load(weight[k:, j:], K_INT8, COLUMNS)
+        acc = pto.dot(left, right, acc=acc)
     pto.store(sums[i:, j:], acc)
 
 
