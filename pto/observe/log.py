@@ -21,6 +21,7 @@ Rows = npt.NDArray[np.int64]
 Row = Sequence[int]
 Met = dict[tuple[str, int], tuple[int, int, int]]  # kind, thread: time, first byte, behind the last
 _PAGE_BITS = 18
+_THREADS = 1 << 16
 _FEW = 8  # pages that are gone through without asking which of them are touched
 _FIRST_ROOM = 8
 # of a row; bursts of `_WIDTH` at `_STEP` from `_LOW` up to `_HIGH`, or those of a kept shape
@@ -110,6 +111,19 @@ class GlobalLog:
             log.add(row)
         return found
 
+    def writers(self, cells: Cells, base: int) -> list[tuple[int, int, int, int]]:
+        """Who has written these bytes: thread, time, first byte and the one behind the last, of
+        each thread the newest."""
+        nothing = np.zeros(_THREADS, np.int64)
+        low, high, step, shape = self._span(cells)
+        row = (0, 0, base + low, base + high, step, cells.width, shape)
+        found: Met = {}
+        for number in _pages(cells, base, row):
+            for kind, log in self._pages.get(number, {}).items():
+                for each in log.unordered(row, nothing).tolist() if kind != _READ else ():
+                    self._meet(found, kind, each, row)
+        return [(who, *rest) for (_, who), rest in found.items()]
+
     def _meet(self, found: Met, kind: str, each: Row, row: Row) -> None:
         """The newest access of each thread that has bytes in common with one."""
         when, who = each[_TIME], each[_THREAD]
@@ -180,7 +194,7 @@ class GlobalShadow:
 
     def __init__(self, log: GlobalLog, base: int) -> None:
         self._log = log
-        self._base = base
+        self.base = base
 
     def cells(self, access: Access) -> Cells:
         return cells_of(access)
@@ -198,7 +212,7 @@ class GlobalShadow:
     def _touch(
         self, cells: Cells, thread: int, time: int, clock: Clock, kind: str
     ) -> list[Conflict]:
-        base = self._base
+        base = self.base
         met = self._log.touch(cells, base, thread, time, clock, kind)
         return [
             Conflict(who, when, other != _READ, first - base, last - base)

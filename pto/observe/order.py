@@ -128,7 +128,8 @@ class Order(Model[Clock, Thread, Item]):
         return joined(a, b)
 
     def work(self, unit: Agent, pipe: Thread, item: Item) -> Blocked | None:
-        if item.accesses or item.scope or item.reads or item.leaves:
+        is_flush = type(item.effect) is fx.Flush
+        if item.accesses or item.scope or item.reads or item.leaves or is_flush:
             self._work(pipe, item)
         return None
 

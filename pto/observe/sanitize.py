@@ -14,6 +14,7 @@ from pto.core.memory import Space
 from pto.ir.graph import Module, Operation
 from pto.observe import flags, undefined
 from pto.observe.atomic import combination
+from pto.observe.caches import Caches
 from pto.observe.clocks import Agent, Clock, Item, Moment, Running, Thread
 from pto.observe.fix import Gap, suggestion
 from pto.observe.items import Conflicts
@@ -56,6 +57,7 @@ class Sanitizer(Observer):
         self._reserved = Reserved(profile)
         self._buffers: dict[int, undefined.Buffer] = {}
         self._global = GlobalLog()
+        self._caches = Caches(self._order.clocks)
         self._ended = False
         self._items = Conflicts()
 
@@ -130,7 +132,7 @@ class Sanitizer(Observer):
         if self._ended and self.mode == "flags":
             found += self._order.fences.findings()
         others = [*self._items.findings(), *found, *self._reserved.findings()]
-        return [*self._races.findings(), *others]
+        return [*self._races.findings(), *self._caches.findings(), *others]
 
     @property
     def order(self) -> Order:
@@ -152,10 +154,27 @@ class Sanitizer(Observer):
         time = thread.tick(item.moment)
         if item.reads or item.leaves:
             self._touch_registers(thread, item.moment, time, item.reads, item.leaves)
+        if isinstance(item.effect, fx.Flush):
+            self._caches.flush(thread, item.effect.address, time)
         for cells, access, atomic in _footprints(item.accesses):
+            if access.memory.space is Space.GM:
+                self._look_into_cache(thread, item, time, cells, access)
             by = combination(item.op, agent.core) if atomic else ""
             self._touch(thread, thread.clock, item.moment, time, cells, access, by)
         thread.done()
+
+    def _look_into_cache(
+        self, thread: Thread, item: Item, time: int, cells: Cells, access: Access
+    ) -> None:
+        shadow: GlobalShadow = access.memory.shadow
+        is_scalar = item.pipe == "S"
+        if access.writes:
+            if is_scalar:
+                self._caches.store(thread, time, cells, shadow.base)
+            return
+        self._caches.read(thread, item.moment, cells, shadow.base, item.pipe)
+        if is_scalar:
+            self._caches.load(thread, item.moment, cells, shadow.base, self._global)
 
     def _begin_scope(self, thread: Thread, running: Running) -> None:
         running.begun = Scope(thread)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pto.isa.meaning.order import flags as meaning
 from pto.isa.row.instr import Attr, Family, instr, read
-from pto.isa.row.order import Fence
+from pto.isa.row.order import Fence, Flush
 
 _TD = "PTOAS include/PTO/IR/PTOOps.td (2026-08)"
 _VTD = "PTOAS include/PTO/IR/VPTOOps.td (2026-08)"
@@ -22,6 +22,7 @@ instr(
     CACHE,
     "cached global memory is dropped before a scalar reads it: all of it, or the line at addr",
     body=meaning.IN_ORDER,
+    order=Flush("addr"),
     operands=(read("addr?", "gm place"),),
     attrs=(Attr("space", "address_space", values=("gm",)),),
     text="<1 all @space | $addr single_cache_line : types > {}",
@@ -34,6 +35,7 @@ instr(
     CACHE,
     "a line at ptr, or the whole data cache, is written back and dropped",
     body=meaning.IN_ORDER,
+    order=Flush("ptr", "cache", "ENTIRE_DATA_CACHE"),
     operands=(read("ptr", "gm or ub pointer"),),
     attrs=(
         Attr("cache", "dcci_cache_line", required=True),

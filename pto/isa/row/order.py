@@ -18,6 +18,16 @@ class Order:
     is_fence: ClassVar[bool] = False  # it orders and does nothing else
 
 
+@dataclass(frozen=True, slots=True)
+class Flush(Order):
+    """Lines of the data cache of the scalar unit are written back and dropped: the one at a place,
+    or all, as where there is no place or an attribute says so."""
+
+    place: str
+    how: str = ""
+    all: str = ""
+
+
 # ---- between the pipes of one agent
 
 

@@ -111,8 +111,16 @@ class Await:
     is_met: Callable[[int], bool]
 
 
+@dataclass(frozen=True, slots=True)
+class Flush:
+    """Lines of the data cache are written back and dropped: the one at an address of the host's
+    memory, or all."""
+
+    address: int | None
+
+
 Within = SetFlag | WaitFlag | Barrier | MemoryBarrier | Acquire | Release
-Effect = Within | Send | Hear | Meet | Notify | Await
+Effect = Within | Send | Hear | Meet | Notify | Await | Flush
 
 
 class Tally(MutableMapping[Any, int]):

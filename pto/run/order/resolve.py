@@ -328,6 +328,19 @@ def _gather(case: Case, order: kinds.Gather) -> MakeEffect:
     return of
 
 
+def _flush(case: Case, order: kinds.Flush) -> MakeEffect:
+    at = case.row.operand_names.index(order.place)
+    whole = bool(order.how) and case.word(order.how) == order.all
+
+    def of(core: Core, values: Values) -> fx.Effect:
+        place = values[at]
+        if whole or place is None:
+            return fx.Flush(None)
+        return fx.Flush(place.memory.data.ctypes.data + place.address)
+
+    return of
+
+
 _MAKE: dict[type, Callable[[Case, Any], MakeEffect]] = {
     kinds.SetFlag: _flag,
     kinds.WaitFlag: _flag,
@@ -347,4 +360,5 @@ _MAKE: dict[type, Callable[[Case, Any], MakeEffect]] = {
     kinds.Await: _await,
     kinds.Poll: _poll,
     kinds.Gather: _gather,
+    kinds.Flush: _flush,
 }

@@ -1,0 +1,126 @@
+"""The data cache of the scalar unit: what it hides from others, and others from it.
+
+Scalar accesses to global memory go through a cache that nobody else looks into. What another core
+has written is seen by a scalar read only after the line was dropped; what a scalar has written is
+seen by others, and by transfers of the same core, only after the line was written back. `dcci` and
+`cmo.cacheinvalid` do both. Where sources end is told in decisions.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from pto.core.errors import Diagnostic, Note
+from pto.observe.clocks import Clock, Clocks, Moment, Thread
+from pto.observe.log import GlobalLog
+from pto.observe.races import described
+from pto.observe.shadow import Cells
+
+LINE = 64  # bytes
+_FIX = "pto.cmo.cacheinvalid %ptr single_cache_line (on a5 also pto.dcci)"
+
+
+@dataclass(slots=True)
+class _Flushed:
+    """When an agent has written back and dropped lines: what it came after, and its own time."""
+
+    all: tuple[Clock, int] | None = None
+    lines: dict[int, tuple[Clock, int]] = field(default_factory=dict[int, tuple[Clock, int]])
+
+    def of(self, first: int, last: int) -> Iterator[tuple[Clock, int] | None]:
+        """The latest of every line from byte `first` to `last`."""
+        for line in range(first // LINE, (last - 1) // LINE + 1):
+            yield max((self.lines.get(line), self.all), key=lambda f: -1 if f is None else f[1])
+
+
+class Caches:
+    """The caches of all agents."""
+
+    def __init__(self, clocks: Clocks) -> None:
+        self._clocks = clocks
+        self._flushed: dict[int, _Flushed] = {}  # by agent
+        self._stores = GlobalLog()  # of scalar units
+        self._has_stores = False
+        self._found: dict[tuple[str, int, int], Diagnostic] = {}
+
+    def findings(self) -> list[Diagnostic]:
+        return list(self._found.values())
+
+    def flush(self, thread: Thread, address: int | None, time: int) -> None:
+        """Lines are written back and dropped: the one at an address, or all."""
+        known = self._flushed.setdefault(id(thread.agent), _Flushed())
+        now = thread.clock.copy(), time
+        if address is None:
+            known.all = now
+        else:
+            known.lines[address // LINE] = now
+
+    def store(self, thread: Thread, time: int, cells: Cells, base: int) -> None:
+        """A scalar write, which stays in the cache for now."""
+        self._has_stores = True
+        self._stores.touch(cells, base, thread.index, time, thread.clock, "write")
+
+    def load(self, thread: Thread, moment: Moment, cells: Cells, base: int, log: GlobalLog) -> None:
+        """A scalar read: has the line been dropped since others wrote it?"""
+        known = self._flushed.get(id(thread.agent), _Flushed())
+        for writer, time, first, last in log.writers(cells, base):
+            other = self._clocks.threads[writer]
+            if other.agent is thread.agent or other.agent.launch != thread.agent.launch:
+                continue
+            if time > thread.clock[writer]:
+                continue  # a race, which is told as such
+            seen = [f is not None and _knows(f[0], writer, time) for f in known.of(first, last)]
+            if not all(seen):
+                self._tell("PTO-R038", thread, moment, other, time, first - base, last - base)
+
+    def read(self, thread: Thread, moment: Moment, cells: Cells, base: int, pipe: str) -> None:
+        """A read of anybody: has what a scalar wrote been written back?"""
+        if not self._has_stores:
+            return
+        for writer, time, first, last in self._stores.writers(cells, base):
+            other = self._clocks.threads[writer]
+            if other.agent is thread.agent and pipe == "S":
+                continue
+            if time > thread.clock[writer] or other.agent.launch != thread.agent.launch:
+                continue
+            known = self._flushed.get(id(other.agent), _Flushed())
+            late = int(thread.clock[writer]) if other is not thread else other.now
+            back = [f is not None and time < f[1] <= late for f in known.of(first, last)]
+            if not all(back):
+                self._tell("PTO-R039", thread, moment, other, time, first - base, last - base)
+
+    def _tell(
+        self,
+        code: str,
+        thread: Thread,
+        moment: Moment,
+        other: Thread,
+        time: int,
+        first: int,
+        last: int,
+    ) -> None:
+        earlier = other.moments[time - 1]
+        key = code, id(earlier.op), id(moment.op)
+        if key in self._found:
+            return
+        where = f"GM[{first:#06x}..{last:#06x})"
+        if code == "PTO-R038":
+            message = (
+                f"scalar read of {where} may see what the data cache holds:"
+                f" {other.agent.name} has written it since, and no line was dropped"
+            )
+        else:
+            message = (
+                f"{thread.agent.name} reads {where} that a scalar of {other.agent.name} has"
+                " written and not written back: it may still be in the data cache"
+            )
+        notes = (
+            Note(f"write: {described(other, earlier)}", earlier.op.loc),
+            Note(f"read: {described(thread, moment)}", moment.op.loc),
+        )
+        self._found[key] = Diagnostic(code, message, moment.op.loc, notes=notes, help=_FIX)
+
+
+def _knows(clock: Clock, thread: int, time: int) -> bool:
+    return thread < clock.size and time <= int(clock[thread])

@@ -1,0 +1,85 @@
+"""The data cache of the scalar unit: what has to be dropped, and what written back."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pto.ir.text.parser import parse
+from pto.observe import sanitize
+
+_PROGRAM = """
+!p = !pto.ptr<i32, gm>
+module attributes {{pto.target_arch = "a5", pto.kernel_kind = #pto.kernel_kind<vector>}} {{
+  func.func @kernel(%x: !p, %y: !p) attributes {{pto.aicore}} {{
+    %c0 = arith.constant 0 : index
+    %z = arith.constant 0 : i64
+    %n = arith.constant 1 : i64
+    %bytes = arith.constant 32 : i64
+    %nine = arith.constant 9 : i32
+    %ub = pto.castptr %z : i64 -> !pto.ptr<i32, ub>
+    %block = pto.get_block_idx
+    %is_first = arith.cmpi eq, %block, %z : i64
+    scf.if %is_first {{
+      {first}
+    }}
+    pto.syncall()
+    %is_second = arith.cmpi eq, %block, %n : i64
+    scf.if %is_second {{
+      {second}
+    }}
+    return
+  }}
+}}
+"""
+WRITE = "pto.store_scalar %nine, %x[%c0] : !p, i32"
+READ = """%v = pto.load_scalar %x[%c0] : !p -> i32
+      pto.store_scalar %v, %y[%c0] : !p, i32"""
+LOAD = """pto.mte_gm_ub %x, %ub, %z, %bytes nburst(%n, %bytes, %bytes)
+      : !p, !pto.ptr<i32, ub>, i64, i64, i64, i64, i64"""
+STORE = """pto.mte_ub_gm %ub, %x, %bytes nburst(%n, %bytes, %bytes)
+      : !pto.ptr<i32, ub>, !p, i64, i64, i64, i64"""
+LINE = "pto.cmo.cacheinvalid %x single_cache_line : !p"
+OTHER_LINE = "pto.cmo.cacheinvalid %y single_cache_line : !p"
+WHOLE = "pto.cmo.cacheinvalid all #pto.address_space<gm>"
+DCCI = "pto.dcci %x #pto.dcci_cache_line<SINGLE_CACHE_LINE> : !p"
+FLAG = """pto.set_flag["PIPE_S", "PIPE_MTE2", "EVENT_ID0"]
+      pto.wait_flag["PIPE_S", "PIPE_MTE2", "EVENT_ID0"]"""
+DROPS = (LINE, WHOLE, DCCI)
+
+
+def _codes(first: tuple[str, ...], second: tuple[str, ...] = ()) -> set[str]:
+    text = _PROGRAM.format(first="\n      ".join(first), second="\n      ".join(second))
+    args = [np.zeros(64, np.int32), np.zeros(64, np.int32)]
+    found = sanitize(parse(text), args=args, blocks=2).findings
+    return {d.code for d in found if d.severity == "error"} - {"PTO-V210"}
+
+
+@pytest.mark.parametrize("drop", DROPS)
+def test_a_scalar_write_is_written_back_before_another_core_reads_it(drop: str) -> None:
+    assert _codes((WRITE, drop), (LOAD,)) == set()
+    assert _codes((WRITE,), (LOAD,)) == {"PTO-R039"}
+    assert _codes((drop, WRITE), (LOAD,)) == {"PTO-R039"}
+    assert _codes((WRITE, OTHER_LINE), (LOAD,)) == {"PTO-R039"}
+
+
+@pytest.mark.parametrize("drop", DROPS)
+def test_a_scalar_read_drops_what_another_core_has_written_since(drop: str) -> None:
+    assert _codes((STORE,), (drop, READ)) == set()
+    assert _codes((STORE,), (READ,)) == {"PTO-R038"}
+    assert _codes((STORE,), (OTHER_LINE, READ)) == {"PTO-R038"}
+
+
+def test_both_sides_when_both_are_scalar() -> None:
+    assert _codes((WRITE, LINE), (LINE, READ)) == set()
+    assert _codes((WRITE,), (LINE, READ)) == {"PTO-R039"}
+    assert _codes((WRITE, LINE), (READ,)) == {"PTO-R038"}
+
+
+def test_a_transfer_of_the_same_core_does_not_look_into_the_cache() -> None:
+    assert _codes((WRITE, FLAG, LOAD)) == {"PTO-R039"}
+    assert _codes((WRITE, LINE, FLAG, LOAD)) == set()
+
+
+def test_a_scalar_sees_its_own_writes() -> None:
+    assert _codes((WRITE, READ)) == set()
