@@ -9,6 +9,7 @@ from pto.ir.graph import Operation
 from pto.isa.row.traits import Control
 from pto.observe.clocks import Moment, Thread
 from pto.observe.fix import Gap
+from pto.observe.lost import Pair
 from pto.observe.shadow import Conflict
 
 # (earlier writes, later writes) -> its name and its column in _CODES
@@ -68,6 +69,8 @@ class Races:
     def __init__(self, target: str) -> None:
         self.target = target
         self._found: dict[tuple[str, int, int], _Race] = {}  # by place and operations
+        self.lost: set[Pair] = set()  # of two writes of one pipe, where the earlier is gone
+        self.harmful: set[Pair] = set()  # of those, where it had other values
 
     def add(
         self,
@@ -104,6 +107,8 @@ class Races:
             self._found[key] = race
         if race.code != code:
             return
+        if code == _SAME_PIPE_WRITES and conflict.is_lost:
+            self.lost.add(key[1:])
         race.count += 1
         if len(race.counters) < _REMEMBERED:
             race.counters.append(moment.counters)
@@ -113,14 +118,15 @@ class Races:
 
     def with_gaps(self) -> list[tuple[Diagnostic, Gap | None]]:
         """Every finding with the two operations that a flag or barrier may order."""
-        return [(self._diagnostic(race), race.gap) for race in self._found.values()]
+        return [(self._diagnostic(key[1:], race), race.gap) for key, race in self._found.items()]
 
-    def _diagnostic(self, race: _Race) -> Diagnostic:
+    def _diagnostic(self, pair: Pair, race: _Race) -> Diagnostic:
+        is_kept = race.code == _SAME_PIPE_WRITES and pair not in self.harmful
         return Diagnostic(
             race.code,
             race.message,
             race.op.loc,
-            "warning" if race.code == _SAME_PIPE_WRITES else "error",
+            "warning" if is_kept else "error",
             notes=(*race.notes, Note(f"target: {self.target}{_alike(race)}")),
         )
 

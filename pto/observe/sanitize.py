@@ -19,6 +19,7 @@ from pto.observe.clocks import Agent, Clock, Item, Moment, Running, Thread
 from pto.observe.fix import Gap, suggestion
 from pto.observe.items import Conflicts
 from pto.observe.log import GlobalLog, GlobalShadow
+from pto.observe.lost import Lost
 from pto.observe.mode import Mode, looked_at, mode_of, placed_by_hand
 from pto.observe.order import Order
 from pto.observe.races import Races
@@ -138,6 +139,14 @@ class Sanitizer(Observer):
     def order(self) -> Order:
         return self._order
 
+    def look_at_lost(self, again: Callable[[Observer], None]) -> None:
+        """Decide by a second run which writes that are gone had values of their own."""
+        races = self._races
+        if races.lost:
+            look = Lost(races.lost)
+            again(look)
+            races.harmful |= look.harmful
+
     def gaps(self) -> list[tuple[Diagnostic, Gap | None]]:
         """Races, with the operations that nothing orders."""
         return self._races.with_gaps()
@@ -233,8 +242,20 @@ class Sanitizer(Observer):
                     if not barrier:
                         continue
             other = self._order.clocks.threads[conflict.thread]
+            if conflict.is_lost and self._was_read(shadow, cells, other.moments[conflict.time - 1]):
+                conflict = replace(conflict, is_lost=False)
             where = f"{space.value.upper()}[{conflict.first:#06x}..{conflict.last:#06x})"
             self._races.add(conflict, where, other, thread, moment, access.writes, barrier)
+
+    def _was_read(self, shadow: Shadow | GlobalShadow, cells: Cells, written: Moment) -> bool:
+        """Whether anybody has read what was written, in the order of the program."""
+        if not isinstance(shadow, Shadow):
+            return True
+        threads = self._order.clocks.threads
+        return any(
+            time and threads[r].moments[time - 1].number > written.number
+            for r, time in shadow.newest_reads(cells).items()
+        )
 
     def _touch_registers(
         self,
@@ -365,6 +386,7 @@ def sanitize(
         ended = [flags.explained(error, watcher.order) for error in found]
         seen = (*unordered, *watcher.findings(), *looks, *ended)
         return Verdict(seen, mode, report, about)
+    watcher.look_at_lost(again)
     helped = _with_fixes(watcher, found_again)
     late = undefined.findings(watcher.origins, again)
     return Verdict((*unordered, *helped, *looks, *late), mode, report, about)
@@ -385,6 +407,7 @@ def watch_run(
         told = [flags.explained(d, watcher.order) for d in error.diagnostics]
         return [*watcher.findings(), *told]
     ended()
+    watcher.look_at_lost(run)
     return [*watcher.findings(), *undefined.findings(watcher.origins, run)]
 
 

@@ -6,7 +6,7 @@ that footprints are exact and mostly cheap. Whether two accesses are ordered is 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import gcd
 from typing import Any
 
@@ -84,6 +84,7 @@ class Conflict:
     other_writes: bool
     first: int  # byte
     last: int  # behind the last byte
+    is_lost: bool = False  # a write of the same thread, of which nothing is left
 
 
 class Shadow:
@@ -131,7 +132,10 @@ class Shadow:
         """A write: what it is not ordered after, then its mark."""
         if cells.grain % self.grain:  # both are powers of two
             self._refine(cells)
-        found = self._unordered_writes(cells, clock)
+        found = [
+            replace(c, is_lost=self._is_lost(c, cells)) if c.thread == thread else c
+            for c in self._unordered_writes(cells, clock)
+        ]
         for reader, last in self.last_read.items():
             if last > clock.item(reader):
                 times = self._get(self.read[reader], cells)
@@ -164,6 +168,17 @@ class Shadow:
             self._conflict(cells, (times == n) & (writers == w), w, n, True)
             for w, n in newest.items()
         ]
+
+    def newest_reads(self, cells: Cells) -> dict[int, int]:
+        """By thread, where it has read any of these bytes."""
+        return {r: int(self._get(times, cells).max()) for r, times in self.read.items()}
+
+    def _is_lost(self, conflict: Conflict, cells: Cells) -> bool:
+        """Whether all that is left of an earlier write is about to be overwritten."""
+        mark = conflict.time << _THREAD_BITS | conflict.thread
+        return np.count_nonzero(self.written == mark) == np.count_nonzero(
+            self._get(self.written, cells) == mark
+        )
 
     def _conflict(self, cells: Cells, where: Any, thread: int, time: int, writes: bool) -> Conflict:
         places = self._addresses(cells)[np.broadcast_to(where, self._shape(cells))]
