@@ -1,12 +1,17 @@
-"""Which operation a write to global memory combines by with what is there, in one step."""
+"""What an operation touches, and by which operation a write to global memory combines with what is
+there, in one step."""
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import Any
 
+from pto.core.memory import Space
 from pto.ir.graph import Operation
 from pto.isa.meaning.memory import registers
 from pto.isa.row.attributes import Enum
+from pto.observe.shadow import Cells, cells_of
+from pto.run.watch.memory import Access
 
 _KINDS = frozenset({"atomic_type", "acc_store_atomic_op", "scatter_atomic_op"})  # of attributes
 
@@ -21,3 +26,28 @@ def combination(op: Operation, core: Any) -> str:
             return word
     selected = None if core is None else registers.selected_atomic(core)
     return op.name if selected is None else selected[1]
+
+
+_writes = attrgetter("writes")
+
+
+def footprints(accesses: list[Access]) -> list[tuple[Cells, Access, bool]]:
+    """The bytes of each access once. A transfer that combines with global memory is atomic."""
+    if len(accesses) == 1 or (len(accesses) == 2 and accesses[0].memory is not accesses[1].memory):
+        return [(a.memory.shadow.cells(a), a, False) for a in accesses]
+    if not any(a.memory.space is Space.GM for a in accesses):
+        ordered = sorted(accesses, key=_writes)
+        return [(a.memory.shadow.cells(a), a, False) for a in ordered]
+    seen: dict[tuple[bool, int, Any], tuple[Cells, Access]] = {}
+    for access in accesses:
+        cells = cells_of(access)
+        shape = (cells.start, cells.counts, cells.strides, cells.width)
+        place = id(cells.places) if cells.places is not None else shape
+        seen.setdefault((access.writes, id(access.memory), place), (cells, access))
+    out: list[tuple[Cells, Access, bool]] = []
+    for (writes, memory, place), (cells, access) in sorted(seen.items(), key=lambda x: x[0][0]):
+        twin = (not writes, memory, place) in seen and access.memory.space is Space.GM
+        if twin and not writes:
+            continue  # the read of an atomic update
+        out.append((cells, access, twin))
+    return out

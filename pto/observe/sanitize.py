@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from operator import attrgetter
 from typing import Any, cast
 
 from pto.core import html
@@ -13,7 +12,7 @@ from pto.core.errors import Diagnostic, PtoError
 from pto.core.memory import Space
 from pto.ir.graph import Module, Operation
 from pto.observe import flags, undefined
-from pto.observe.atomic import combination
+from pto.observe.atomic import combination, footprints
 from pto.observe.caches import Caches
 from pto.observe.clocks import Agent, Clock, Item, Moment, Running, Thread
 from pto.observe.fix import Gap, suggestion
@@ -26,7 +25,7 @@ from pto.observe.races import Races
 from pto.observe.reserved import Reserved
 from pto.observe.roots import Roots
 from pto.observe.scopes import Scope
-from pto.observe.shadow import Cells, Conflict, Shadow, cells_of
+from pto.observe.shadow import Cells, Conflict, Shadow
 from pto.observe.tiles import TileTap
 from pto.observe.unflushed import StreamTap, dropped
 from pto.run.launch.arrays import copied
@@ -165,7 +164,7 @@ class Sanitizer(Observer):
             self._touch_registers(thread, item.moment, time, item.reads, item.leaves)
         if isinstance(item.effect, fx.Flush):
             self._caches.flush(thread, item.effect.address, time)
-        for cells, access, atomic in _footprints(item.accesses):
+        for cells, access, atomic in footprints(item.accesses):
             if access.memory.space is Space.GM:
                 self._look_into_cache(thread, item, time, cells, access)
             by = combination(item.op, agent.core) if atomic else ""
@@ -202,7 +201,7 @@ class Sanitizer(Observer):
         time, is_scalar = thread.tick(moment), event.pipe == "S"
         if event.reads or event.leaves:
             self._touch_registers(thread, moment, time, event.reads, event.leaves)
-        for cells, access, atomic in _footprints(event.accesses):
+        for cells, access, atomic in footprints(event.accesses):
             by = combination(op, event.core) if atomic else ""
             self._touch(thread, scope.clock, moment, time, cells, access, by, scope, is_scalar)
             scope.touch(time, op, is_scalar, access.writes)
@@ -281,31 +280,6 @@ class Sanitizer(Observer):
         buffer = self._buffers.get(id(shadow.memory))
         if places is not None and buffer is not None:
             self.origins.add(moment.op, moment.counters, buffer, shadow.grain, places)
-
-
-_writes = attrgetter("writes")
-
-
-def _footprints(accesses: list[Access]) -> list[tuple[Cells, Access, bool]]:
-    """The bytes of each access once. A transfer that combines with global memory is atomic."""
-    if len(accesses) == 1 or (len(accesses) == 2 and accesses[0].memory is not accesses[1].memory):
-        return [(a.memory.shadow.cells(a), a, False) for a in accesses]
-    if not any(a.memory.space is Space.GM for a in accesses):
-        ordered = sorted(accesses, key=_writes)
-        return [(a.memory.shadow.cells(a), a, False) for a in ordered]
-    seen: dict[tuple[bool, int, Any], tuple[Cells, Access]] = {}
-    for access in accesses:
-        cells = cells_of(access)
-        shape = (cells.start, cells.counts, cells.strides, cells.width)
-        place = id(cells.places) if cells.places is not None else shape
-        seen.setdefault((access.writes, id(access.memory), place), (cells, access))
-    out: list[tuple[Cells, Access, bool]] = []
-    for (writes, memory, place), (cells, access) in sorted(seen.items(), key=lambda x: x[0][0]):
-        twin = (not writes, memory, place) in seen and access.memory.space is Space.GM
-        if twin and not writes:
-            continue  # the read of an atomic update
-        out.append((cells, access, twin))
-    return out
 
 
 @dataclass(frozen=True, slots=True)
