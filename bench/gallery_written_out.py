@@ -313,17 +313,16 @@ def scatter_add(
 @pto.kernel
 def depthwise_convolution(
     x: pto.Global[pto.f32, "c", "n"],
-    w: pto.Global[pto.f32, "taps", "c"],
+    w: pto.Global[pto.f32, "c", "taps"],
     y: pto.Global[pto.f32, "c", "width"],
 ) -> None:
     c, i = pto.block_idx(0) * 16, pto.block_idx(1) * 128
     total, t = _tiles(2, 16, 128)
-    row = pto.tile(1, 16, pto.f32)
-    tap = pto.treshape(row, to=pto.tile_type(16, 1, pto.f32, "DN"))
+    tap = pto.tile(16, 1, pto.f32, layout="DN")
     pto.texpands(total, 0.0)
-    for k in pto.range(w.shape[0]):
-        pto.tload(row, w[k, c:])
+    for k in pto.range(w.shape[1]):
         pto.tload(t, x[c:, i + k :])
+        pto.tload(tap, w[c:, k : k + 1])
         pto.trowexpandmul(t, t, tap)
         pto.tadd(total, total, t)
     pto.tstore(y[c:, i:], total)

@@ -88,6 +88,8 @@ from pto.lang.express.functions import minimum as minimum
 min = minimum
 from pto.lang.debug import print_ as print_
 print = print_
+from pto.lang.express.functions import total as total
+sum = total
 from pto.lang.values.elements import *
 from pto.lang.call.instructions import *
 

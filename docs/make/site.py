@@ -28,6 +28,8 @@ NAVIGATION: list[tuple[str, Any]] = [
         [
             ("Types and formats", "guide/types.md"),
             ("Layouts", "guide/layouts.md"),
+            ("Tile expressions", "guide/expressions.md"),
+            ("Shapes, grids, coverage", "guide/shapes.md"),
             ("Tiles and valid regions", "guide/tiles.md"),
             ("Movement", "guide/movement.md"),
             ("Execution and profiles", "guide/execution.md"),

@@ -6,6 +6,7 @@ that is called again after one has changed is traced again.
 
 from __future__ import annotations
 
+import dis
 from collections.abc import Callable, Hashable, Iterator
 from functools import lru_cache, partial
 from types import CodeType, FunctionType, ModuleType
@@ -16,6 +17,7 @@ import numpy as np
 from pto.core.dtypes import DType
 from pto.lang.call.place import is_own
 
+_LOADS = ("LOAD_GLOBAL", "LOAD_NAME")
 _DEEP = 4  # levels of containers and objects that are looked into
 _PLAIN = (int, str, bytes, type(None), DType)
 
@@ -51,7 +53,7 @@ class Captured:
         names = _names(code)
         for default in (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()):
             self._value(default, names, found, seen, 0)
-        for name in names:
+        for name in _globals(code):
             if name in around:
                 found.append(name)
                 self._value(around[name], names, found, seen, 0)
@@ -87,6 +89,14 @@ def _names(code: CodeType) -> tuple[str, ...]:
     """Globals and attributes that a function and those inside it may ask for."""
     inner = (each for each in code.co_consts if isinstance(each, CodeType))
     return tuple(dict.fromkeys((*code.co_names, *(n for each in inner for n in _names(each)))))
+
+
+@lru_cache(maxsize=1024)
+def _globals(code: CodeType) -> tuple[str, ...]:
+    """Those of the names that are globals; an attribute may have the name of one."""
+    own = (each.argval for each in dis.get_instructions(code) if each.opname in _LOADS)
+    inner = (n for each in code.co_consts if isinstance(each, CodeType) for n in _globals(each))
+    return tuple(dict.fromkeys((*own, *inner)))
 
 
 def _parts(value: Any, names: tuple[str, ...]) -> Iterator[Any]:

@@ -47,6 +47,7 @@ RENAMED: Final = {
     "min": ("pto.lang.express.functions", "minimum"),
     "max": ("pto.lang.express.functions", "maximum"),
     "print": ("pto.lang.debug", "print_"),
+    "sum": ("pto.lang.express.functions", "total"),
     "abs": ("pto.lang.express.functions", "absolute"),
 }
 MODULES: Final = ("observe",)  # whoever writes an observer of a run finds its parts there

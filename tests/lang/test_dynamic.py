@@ -116,3 +116,16 @@ def test_sizes_of_one_name_are_equal(shapes: Any):
     with pytest.raises(pto.PtoError) as caught:
         kernel(*(np.zeros(shape, np.float32) for shape in shapes))
     assert caught.value.code == "PTO-U219"
+
+
+shape = (1, 1)  # as an attribute that the kernel asks for
+
+
+def test_a_global_of_the_name_of_an_attribute_is_no_part_of_the_program():
+    global shape
+    kernel = pto.kernel(gemm)  # asks for a.shape
+    programs: set[int] = set()
+    for shape in ((4, 4), (5, 5)):
+        a = np.ones(shape, np.float16)
+        programs.add(id(kernel.module(a, a, np.ones(shape, np.float32))))
+    assert len(programs) == 1

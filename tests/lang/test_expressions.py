@@ -109,3 +109,135 @@ def test_a_product_with_tails_in_three_dimensions(profile: str):
         gemm[2](a, b, c, engine=engine)
         assert np.allclose(c, a.astype(np.float64) @ b.astype(np.float64), atol=1e-4)
     assert not gemm[2].sanitize(a, b, c)
+
+
+def _updated(x: Any) -> Any:
+    total = np.zeros_like(x) + x
+    total *= 2
+    total -= x.max(axis=1, keepdims=True)
+    return total / 3 + 1
+
+
+def _update(t: Any) -> Any:
+    total = pto.zeros(64, 128, pto.f32)
+    total += t
+    total *= 2.0
+    total -= t.max(axis=1)
+    total /= 3.0
+    total[:] = total + 1.0
+    return total
+
+
+def _best(t: Any) -> Any:
+    highest = pto.full(64, 1, -1e30, pto.f32)
+    highest[:] = pto.max(highest, t.max(axis=1))
+    return t * 0.0 + highest
+
+
+def _ramp(t: Any) -> Any:
+    return t * 0.0 + (pto.arange(128).to(pto.f32) + pto.arange(64).to(pto.f32).T)
+
+
+MORE: list[tuple[Callable[..., Any], Callable[..., Any]]] = [
+    (_update, _updated),
+    (_best, lambda x: 0 * x + x.max(1, keepdims=True)),
+    (
+        lambda t: pto.where((t > 0.0) & (t < 1.0) | t.eq(2.0), t, -1.0),
+        lambda x: np.where((x > 0) & (x < 1) | (x == 2), x, -1),
+    ),
+    (
+        lambda t: pto.where(t > t.mean(axis=1), 1.0, t),
+        lambda x: np.where(x > x.mean(1, keepdims=True), 1, x),
+    ),
+    (lambda t: t * 0.0 + pto.sum(t, axis=1), lambda x: 0 * x + x.sum(1, keepdims=True)),
+    (lambda t: t * 0.0 + pto.max(t, axis=0), lambda x: 0 * x + x.max(0)),
+    (lambda t: t + t.argmax(axis=1).to(pto.f32), lambda x: x + x.argmax(1)[:, None]),
+    (lambda t: t * 0.0 + t.min(axis=1) * t.max(axis=0), lambda x: x.min(1)[:, None] * x.max(0)),
+    (lambda t: (t * 8.0).to(pto.i32).to(pto.f32), lambda x: np.rint(x * 8)),
+    (lambda t: pto.maximum(t, pto.minimum(t, 0.0)), lambda x: x),
+    (lambda t: abs(t) ** 2.0 % 3.0, lambda x: (x * x) % 3),
+    (lambda t: 2.0 ** pto.min(t, 1.0), lambda x: 2 ** np.minimum(x, 1)),
+]
+
+
+@pytest.mark.parametrize("profile", ["a2a3", "a5"])
+@pytest.mark.parametrize("number", range(len(MORE)))
+def test_sequences_of_instructions_are_those_of_numpy(profile: str, number: int):
+    act, wanted = MORE[number]
+
+    @pto.kernel(profile=profile)
+    def apply(x: F32, y: F32) -> None:
+        i = pto.block_idx() * 64
+        t = pto.load(x[i:, :], 64, 128)
+        pto.store(y[i:, :], act(t))
+
+    for shape in SHAPES[:3]:
+        x = numbers(shape)
+        for engine in ("reference", "jit"):
+            y = np.full_like(x, np.nan)
+            apply(x, y, engine=engine)
+            assert np.allclose(y, wanted(x.astype(np.float64)), rtol=2e-5, atol=2e-5), (
+                shape,
+                engine,
+            )
+        assert not apply.sanitize(x, np.zeros_like(x))
+
+
+@pytest.mark.parametrize("profile", ["a2a3", "a5"])
+def test_bits_of_integers(profile: str):
+    @pto.kernel(profile=profile)
+    def mixed(x: pto.Global[pto.i32], y: pto.Global[pto.i32]) -> None:
+        t = pto.load(x, 16, 64)
+        pto.store(y, ((t & 255) << 3 | t >> 2) + (~t & t))
+
+    x = np.random.default_rng(5).integers(-1000, 1000, (13, 50), np.int32)
+    y = np.zeros_like(x)
+    mixed(x, y)
+    assert np.array_equal(y, ((x & 255) << 3 | x >> 2) + (~x & x))
+
+
+@pytest.mark.parametrize("profile", ["a2a3", "a5"])
+def test_one_column_of_an_array_is_a_number_for_each_row(profile: str):
+    @pto.kernel(profile=profile)
+    def scaled(x: F32, y: F32, z: F32) -> None:
+        t = pto.load(x, 16, 64)
+        pto.store(y, t * pto.load(x[:, 3:4]))
+        pto.store(z[:, 1:2], t.sum(axis=1))
+
+    x = numbers((13, 50))
+    y, z = np.zeros_like(x), np.zeros((13, 3), np.float32)
+    scaled(x, y, z)
+    assert np.array_equal(y, x * x[:, 3:4])
+    assert np.allclose(z[:, 1], x.sum(axis=1), atol=1e-5) and not z[:, [0, 2]].any()
+
+
+@pytest.mark.parametrize("profile", ["cpu", "a2a3", "a5"])
+def test_expressions_are_eager_too(profile: str):
+    x = numbers((10, 20))
+    with pto.eager(profile):
+        t = pto.load(x, 16, 32)
+        e = pto.exp(t - t.max(axis=1))
+        half = [np.ascontiguousarray(each, np.float16) for each in (x, x.T)]
+        acc = pto.zeros(10, 10, pto.f32, role="acc")
+        for _ in range(2):
+            acc = pto.dot(pto.load(half[0]), pto.load(half[1]), acc=acc)
+        found, product = (e / e.sum(axis=1)).numpy(), np.zeros((10, 10), np.float32)
+        pto.store(product, acc)
+    e = np.exp(x - x.max(axis=1, keepdims=True))
+    assert np.allclose(found, e / e.sum(axis=1, keepdims=True), atol=1e-6)
+    wide = half[0].astype(np.float64)
+    assert np.allclose(product, 2 * wide @ wide.T, atol=1e-4)
+
+
+def test_on_a5_what_was_computed_is_a_factor():
+    @pto.kernel(profile="a5")
+    def scores(x: F32, y: F32) -> None:
+        p = pto.exp(pto.load(x[0:32, 0:32])).to(pto.f16)
+        pto.store(y, pto.dot(p, pto.load(x[0:32, 0:32]).to(pto.f16)))
+
+    x = numbers((32, 32))
+    y = np.zeros_like(x)
+    scores(x, y)
+    p, v = np.exp(x).astype(np.float16), x.astype(np.float16)
+    assert np.allclose(y, p.astype(np.float64) @ v.astype(np.float64), atol=1e-3)
+    assert not scores.sanitize(x, y)

@@ -66,7 +66,7 @@ class Traits:
     mask_bits: int = 0  # of masks it gives: 8, 16 or 32, one of them a lane
     short: Literal["", "read", "printed"] = ""  # text may leave its dialect out, or does
     # the Python API
-    # of Python, or a word: min, max, cdiv, exp, sum, amax, spread, fill, compare, select, cast, ..
+    # of Python, or a word: min, max, cdiv, exp, sum, amax, spread, compare, select, cast, ..
     operator: str = ""
     signed: bool | None = None  # how integers of this operator count; None: either way
     region: Region = Region.LIKE

@@ -224,7 +224,6 @@ instr(
     FILL,
     "dst = scalar",
     body=fill.FILL,
-    traits=Traits(operator="fill"),
     a2a3=f"{_INTS} f16 bf16 f32",
     a5=_A5,
     notes=("PTO_IR_manual.md has no i8 and bf16 on a2a3; the header and programs have.",),

@@ -114,8 +114,8 @@ def _lost(name: str, before: Any, value: Any, loop: bool) -> KernelError:
         f" would be {shown}, however the {what} runs",
         help=f"write {carried}"
         if not _is_memory(before) and not _is_memory(value)
-        else "tiles and arrays do not change places while a program runs: write the iterations out"
-        " in pairs, or choose with pto.If",
+        else f"change the tile in place: {name} += ..., {name}[:] = ..., or for products"
+        f" pto.dot(a, b, acc={name}); two buffers in turn are iterations written out in pairs",
     )
 
 

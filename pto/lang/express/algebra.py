@@ -50,6 +50,7 @@ def binary(sign: str, a: Any, b: Any, into: Tile | None = None) -> Tile:
     if not isinstance(a, Tile):
         return _number_first(sign, a, b, into)
     if not isinstance(b, Tile):
+        _require_number(sign, a, b)
         row = _served(sign, a, number=True)
         dst = into or like(a)
         _fill(row, dst, a, b)
@@ -263,6 +264,15 @@ def _require_one_type(sign: str, a: Tile, b: Tile) -> None:
     )
 
 
+def _require_number(sign: str, t: Tile, number: Any) -> None:
+    if isinstance(number, float) and not t.dtype.is_float:
+        raise mistake(
+            "PTO-U082",
+            f"`{_shown(sign)}` of a tile of {t.dtype} and the float {number!r}",
+            help="compute in floats: t.to(pto.f32), or write a whole number",
+        )
+
+
 def _require_one_region(sign: str, a: Tile, b: Tile) -> None:
     session = current()
     regions = [session.region(each) for each in (a, b)]
@@ -280,6 +290,7 @@ def _require_one_region(sign: str, a: Tile, b: Tile) -> None:
 def _number_first(sign: str, a: Any, b: Tile, into: Tile | None) -> Tile:
     if sign in _ALIKE:
         return binary(sign, b, a, into)
+    _require_number(sign, b, a)
     row = _find(sign, None, b)
     if row is not None:  # as tdivs, which takes either order
         dst = into or like(b)
@@ -290,7 +301,7 @@ def _number_first(sign: str, a: Any, b: Tile, into: Tile | None) -> Tile:
         return binary("+", turned, a, turned)
     whole = like(b)
     current().set_region(whole, *current().region(b))
-    _fill(_served("fill", b), whole, a)
+    instructions.texpands(flat(whole), a)
     return binary(sign, whole, b, into)
 
 

@@ -41,6 +41,15 @@ def fold(word: str, t: Tile, axis: Any) -> Tile:
     return dst
 
 
+def require_dimensions(kept: bool) -> None:
+    if not kept:
+        raise mistake(
+            "PTO-U088",
+            "a tile has two dimensions, and so has its fold: keepdims=False is not to be had",
+            help="leave it out: t.sum(axis=1) is a column; pto.store writes one to y[i:] too",
+        )
+
+
 def _require_type(word: str, types: Any, t: Tile) -> None:
     if types is not None and t.dtype.name not in types:
         raise mistake(

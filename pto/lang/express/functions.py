@@ -6,6 +6,7 @@ from typing import Any
 
 from pto.lang.call.invoke import invoke
 from pto.lang.express.algebra import binary, unary
+from pto.lang.express.folds import fold
 from pto.lang.express.shapes import like, vector
 from pto.lang.values.operators import operations
 from pto.lang.values.scalars import arith
@@ -55,16 +56,29 @@ def absolute(t: Tile) -> Tile:
     return unary("abs", t)
 
 
-def maximum(a: Any, b: Any) -> Any:
-    """The greater of two numbers of a kernel, or element by element where one is a tile: `tmax`."""
-    return _extreme("max", a, b)
+def maximum(a: Any, b: Any = None, *, axis: int | None = None) -> Any:
+    """The greater of two numbers of a kernel, or element by element where one is a tile: `tmax`.
+
+    Of one tile, the greatest along an axis: `pto.max(t, axis=1)` is `t.max(axis=1)`.
+    """
+    return _extreme("max", a, b, axis)
 
 
-def minimum(a: Any, b: Any) -> Any:
-    """The smaller of two numbers of a kernel, or element by element where one is a tile: `tmin`."""
-    return _extreme("min", a, b)
+def minimum(a: Any, b: Any = None, *, axis: int | None = None) -> Any:
+    """The smaller of two numbers of a kernel, or element by element where one is a tile: `tmin`.
+
+    Of one tile, the least along an axis: `pto.min(t, axis=1)` is `t.min(axis=1)`.
+    """
+    return _extreme("min", a, b, axis)
 
 
-def _extreme(word: str, a: Any, b: Any) -> Any:
+def _extreme(word: str, a: Any, b: Any, axis: int | None) -> Any:
+    if b is None:
+        return fold(f"a{word}", a, axis) if isinstance(a, Tile) else unary(word, a)
     tiles = isinstance(a, Tile) or isinstance(b, Tile)
     return binary(word, a, b) if tiles else arith(word, a, b)
+
+
+def total(t: Tile | Any, axis: int | None = None) -> Tile:
+    """The sum along an axis: `pto.sum(t, axis=1)` is `t.sum(axis=1)`."""
+    return fold("sum", t, axis) if isinstance(t, Tile) else unary("sum", t)

@@ -29,14 +29,18 @@ def load(
 ) -> Tile:
     """A tile of at most rows x cols elements of a window: `pto.load(x[i:, :], 16, 128)`, one tload.
 
-    At the end of the array it holds what there is. Sizes that the window tells may be left out. A
-    tile that `pto.dot` multiplies becomes one of role `mat` by itself; `role=` says so before.
+    At the end of the array it holds what there is. Sizes that the window tells may be left out.
+    One column, `x[i:, 3:4]`, is a number for each row, as a fold gives it. A tile that `pto.dot`
+    multiplies becomes one of role `mat` by itself; `role=` says so before.
     `pad` is put beside what is loaded.
     """
     window = _window(source)
     rows, cols = _sizes(window, rows, cols)
-    shape = room_for(rows, cols, window.array.dtype, role or "vec")
-    made = tile(*shape, window.array.dtype, role=role or "vec", pad=pad)
+    kind = window.array.dtype
+    if cols == 1 and rows > 1 and role is None:  # a number for each row
+        made = column(rows, kind)
+    else:
+        made = tile(*room_for(rows, cols, kind, role or "vec"), kind, role=role or "vec", pad=pad)
     limited = window.within(rows, cols)
     instructions.tload(made, limited)
     made.origin = limited if role is None and pad is None else None
@@ -139,9 +143,10 @@ def _clipped(session: Session, t: Tile, window: View) -> tuple[Any, Any]:
     return kept[0], kept[1]
 
 
-def zeros(rows: int, cols: int, dtype: Any, *, role: str = "vec") -> Tile:
+def zeros(rows: int, cols: int, dtype: Any = None, *, role: str = "vec") -> Tile:
     """A tile of zeros: one texpands. With role="acc" an accumulator for `pto.dot(a, b, acc=)`,
     which the first product fills and the others are added to."""
+    _require_shape("zeros", rows, cols, dtype)
     if role != "acc":
         return full(rows, cols, 0, dtype)
     made = tile(*room_for(rows, cols, element(dtype), role), dtype, role=role)
@@ -149,11 +154,22 @@ def zeros(rows: int, cols: int, dtype: Any, *, role: str = "vec") -> Tile:
     return made
 
 
-def full(rows: int, cols: int, number: Any, dtype: Any) -> Tile:
+def _require_shape(name: str, rows: Any, cols: Any, dtype: Any) -> None:
+    if isinstance(rows, int) and isinstance(cols, int) and dtype is not None:
+        return
+    raise mistake(
+        "PTO-U203",
+        f"pto.{name} takes rows, columns and an element type; sizes are Python numbers",
+        help="write pto.zeros(16, 128, pto.f32), pto.full(16, 128, 1.0, pto.f32)",
+    )
+
+
+def full(rows: int, cols: int, number: Any = None, dtype: Any = None) -> Tile:
     """A tile that holds one number everywhere: one texpands. With one column, a number a row.
 
     It is used as far as what it is combined with is valid.
     """
+    _require_shape("full", rows, cols, dtype)
     if cols == 1 and rows > 1:
         made = column(rows, element(dtype))
     else:

@@ -63,26 +63,27 @@ class Expressions(Operators):
 
     # ---- folds
 
-    def _fold(self, word: str, axis: int | None) -> Any:
+    def _fold(self, word: str, axis: int | None, keepdims: bool = True) -> Any:
         from pto.lang.express import folds
 
+        folds.require_dimensions(keepdims)
         return folds.fold(word, self, axis)  # pyright: ignore[reportArgumentType]
 
-    def sum(self, axis: int | None = None) -> Tile:
+    def sum(self, axis: int | None = None, keepdims: bool = True) -> Tile:
         """The sum of each row (axis 1, a column) or of each column (axis 0, a row)."""
-        return self._fold("sum", axis)
+        return self._fold("sum", axis, keepdims)
 
     def prod(self, axis: int | None = None) -> Tile:
         """The product along an axis."""
         return self._fold("prod", axis)
 
-    def max(self, axis: int | None = None) -> Tile:
+    def max(self, axis: int | None = None, keepdims: bool = True) -> Tile:
         """The greatest element along an axis."""
-        return self._fold("amax", axis)
+        return self._fold("amax", axis, keepdims)
 
-    def min(self, axis: int | None = None) -> Tile:
+    def min(self, axis: int | None = None, keepdims: bool = True) -> Tile:
         """The least element along an axis."""
-        return self._fold("amin", axis)
+        return self._fold("amin", axis, keepdims)
 
     def argmax(self, axis: int) -> Tile:
         """Where the greatest element is along an axis, in i32; the first of equal ones."""
@@ -92,10 +93,11 @@ class Expressions(Operators):
         """Where the least element is along an axis, in i32."""
         return self._fold("argmin", axis)
 
-    def mean(self, axis: int | None = None) -> Tile:
+    def mean(self, axis: int | None = None, keepdims: bool = True) -> Tile:
         """The mean along an axis, over the valid elements: a sum, divided by a number."""
         from pto.lang.express import folds
 
+        folds.require_dimensions(keepdims)
         return folds.mean(self, axis)  # pyright: ignore[reportArgumentType]
 
     # ---- the same elements otherwise

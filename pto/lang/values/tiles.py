@@ -100,10 +100,16 @@ class Tile(Expressions, Handle):
     def __array__(self, *args: Any, **named: Any) -> NoReturn:
         raise mistake(
             "PTO-U081",
-            "NumPy cannot see into a tile: it lives in a buffer of the core",
+            "NumPy and math cannot see into a tile: it lives in a buffer of the core",
             help="write pto.exp(t) for np.exp(t); read results from the array that pto.store"
             " writes",
         )
+
+    def __float__(self) -> float:
+        self.__array__()
+
+    def __int__(self) -> int:
+        self.__array__()
 
     def numpy(self) -> Any:
         """Eager mode: a copy of the valid region, as a NumPy array."""

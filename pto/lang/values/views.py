@@ -21,13 +21,30 @@ from pto.lang.call.place import mistake
 from pto.lang.call.session import Handle, Session, current
 from pto.lang.values.elements import element
 from pto.lang.values.linear import Linear
+from pto.lang.values.operators import Operators
 from pto.lang.values.scalars import Scalar, arith, as_value, is_number, linear_of
 
 E = TypeVarTuple("E")
 MAX_RANK = 5
 
 
-class Global(Handle, Generic[*E]):
+class Elsewhere(Operators):
+    """What lies in global memory has no operators: the error says what to write."""
+
+    __slots__ = ()
+
+    def operate(self, sign: str, a: Any, b: Any) -> NoReturn:
+        raise mistake(
+            "PTO-U081",
+            f"`{sign}` of an array in global memory: instructions compute on tiles",
+            help="load a tile first: t = pto.load(x[i:, :], 16, 128); pto.store(y[i:, :], t + 1.0)",
+        )
+
+    def __array__(self, *args: Any, **named: Any) -> NoReturn:
+        self.operate("np", self, None)
+
+
+class Global(Elsewhere, Handle, Generic[*E]):
     """An array in global memory. `pto.Global[pto.f32]` annotates a parameter that is one.
 
     `pto.Global[pto.f32, "m", "n"]` names its sizes: they are Scalars, told to the program when it
@@ -234,7 +251,7 @@ def _checked(bound: Any) -> Any:
     raise mistake("PTO-S201", f"an index of global memory is an integer, got {bound!r}")
 
 
-class View:
+class View(Elsewhere):
     """A window on an array, waiting for the tile it is moved to or from."""
 
     __slots__ = ("array", "most", "spans")

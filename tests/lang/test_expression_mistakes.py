@@ -1,0 +1,207 @@
+"""What people get wrong with expressions first: a finding at their line that says what to write."""
+
+# ruff: noqa: F821, UP037 (names of sizes stand in annotations)
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import pto
+
+F32 = pto.Global[pto.f32]
+
+
+def _rebound(x: F32, y: F32) -> None:
+    total = pto.zeros(16, 128, pto.f32)
+    for i in pto.range(0, 64, 16):
+        total = total + pto.load(x[i : i + 16, :])
+    pto.store(y[0:16, :], total)
+
+
+def _two_types(x: F32, y: F32) -> None:
+    t = pto.load(x[0:16, :])
+    pto.store(y[0:16, :], t.to(pto.f16) * t)
+
+
+def _float_into_integers(x: F32, y: F32) -> None:
+    t = pto.load(x[0:16, :]).to(pto.i32)
+    pto.store(y[0:16, :], (t * 0.5).to(pto.f32))
+
+
+def _two_shapes(x: F32, y: F32) -> None:
+    pto.store(y[0:16, :], pto.load(x[0:16, :]) + pto.load(x[0:16, 0:64]))
+
+
+def _turned(x: F32, y: F32) -> None:
+    pto.store(y[0:16, 0:64], pto.load(x[0:16, 0:64]) + pto.load(x[0:64, 0:32])[0:64, 0:16])
+
+
+def _factors(x: F32, y: F32) -> None:
+    pto.store(y[0:16, 0:16], pto.dot(pto.load(x[0:16, :]), pto.load(x[0:16, :])))
+
+
+def _sum_of_products(x: F32, y: F32) -> None:
+    acc = pto.zeros(16, 16, pto.f32, role="acc")
+    acc += pto.dot(pto.load(x[0:16, 0:16]), pto.load(x[0:16, 0:16]))
+    pto.store(y[0:16, 0:16], acc)
+
+
+def _computed_factor(x: F32, y: F32) -> None:
+    t = pto.exp(pto.load(x[0:32, 0:32]))
+    pto.store(y[0:32, 0:32], pto.dot(t, pto.load(x[0:32, 0:32])))
+
+
+def _vector_accumulator(x: F32, y: F32) -> None:
+    total = pto.zeros(16, 16, pto.f32)
+    pto.dot(pto.load(x[0:16, 0:16]), pto.load(x[0:16, 0:16]), acc=total)
+
+
+def _no_such_type(x: F32, y: F32) -> None:
+    pto.store(y[0:16, :], pto.exp(pto.load(x[0:16, :]).to(pto.bf16)).to(pto.f32))
+
+
+def _empty(x: F32, y: F32) -> None:
+    pto.store(y[0:16, 0:16], pto.zeros(16, 16, pto.f32, role="acc"))
+
+
+def _first_in_branch(x: F32, y: F32) -> None:
+    acc = pto.zeros(16, 16, pto.f32, role="acc")
+    with pto.If(pto.block_idx() > 0):
+        pto.dot(pto.load(x[0:16, 0:16]), pto.load(x[0:16, 0:16]), acc=acc)
+
+
+def _python_if(x: F32, y: F32) -> None:
+    t = pto.load(x[0:16, :])
+    if t > 0.0:
+        pto.store(y[0:16, :], t)
+
+
+def _mask_as_number(x: F32, y: F32) -> None:
+    t = pto.load(x[0:16, :])
+    pto.store(y[0:16, :], t * (t > 0.0))
+
+
+def _chained(x: F32, y: F32) -> None:
+    t = pto.load(x[0:16, :])
+    pto.store(y[0:16, :], pto.where(0.0 < t & t < 1.0, t, 0.0))
+
+
+def _same_tile(x: F32, y: F32) -> None:
+    t = pto.load(x[0:16, :])
+    pto.store(y[0:16, :], pto.where(t == 0.0, 1.0, t))
+
+
+def _array(x: F32, y: F32) -> None:
+    pto.store(y[0:16, :], x[0:16, :] * 2.0)
+
+
+def _array_beside_tile(x: F32, y: F32) -> None:
+    pto.store(y[0:16, :], pto.load(x[0:16, :]) + x[0:16, :])
+
+
+def _numpy(x: F32, y: F32) -> None:
+    pto.store(y[0:16, :], np.exp(pto.load(x[0:16, :])))
+
+
+def _math(x: F32, y: F32) -> None:
+    math.exp(pto.load(x[0:16, :]))
+
+
+def _element(x: F32, y: F32) -> None:
+    t = pto.load(x[0:16, :])
+    t[0, 0] = 1.0
+
+
+def _masked(x: F32, y: F32) -> None:
+    t = pto.load(x[0:16, :])
+    t[t < 0.0] = 0.0
+
+
+def _shape_tuple(x: F32, y: F32) -> None:
+    pto.zeros((16, 128), pto.f32)  # pyright: ignore
+
+
+def _third_axis(x: F32, y: F32) -> None:
+    pto.load(x[0:16, :]).sum(axis=2)
+
+
+def _dropped_axis(x: F32, y: F32) -> None:
+    pto.load(x[0:16, :]).sum(axis=1, keepdims=False)
+
+
+def _swapped(x: F32, y: F32) -> None:
+    pto.store(pto.load(x[0:16, :]), y[0:16, :])
+
+
+def _number_stored(x: F32, y: F32) -> None:
+    pto.store(y[0:16, :], 1.0)
+
+
+def _python_range(x: pto.Global[pto.f32, "m", "n"], y: F32) -> None:
+    for i in range(x.shape[0]):
+        pto.load(x[i, :], 1, 128)
+
+
+def _unknown_size(x: pto.Global[pto.f32, "m", "n"], y: F32) -> None:
+    pto.load(x)
+
+
+def _half_stored(x: F32, y: F32) -> None:
+    pto.store(y[0:16, :], pto.load(x[0:16, :]).to(pto.f16))
+
+
+def _rest_left_out(x: F32, y: F32) -> None:
+    pto.load(x[0:16, :], 16, 64)
+
+
+MISTAKES: list[tuple[Callable[..., None], str, str]] = [
+    (_rebound, "PTO-U217", "total += ..."),
+    (_two_types, "PTO-U082", ".to(pto.f32)"),
+    (_float_into_integers, "PTO-U082", "t.to(pto.f32)"),
+    (_two_shapes, "PTO-U083", "load both with the same sizes"),
+    (_turned, "PTO-U083", ".T"),
+    (_factors, "PTO-U083", "the columns of the left tile are the rows of the right one"),
+    (_sum_of_products, "PTO-U084", "pto.dot(a, b, acc=acc)"),
+    (_computed_factor, "PTO-U084", "pto.store(room[...], t)"),
+    (_vector_accumulator, "PTO-U084", 'role="acc"'),
+    (_no_such_type, "PTO-U085", ".to(pto.f32)"),
+    (_empty, "PTO-U086", "pto.dot(a, b, acc="),
+    (_first_in_branch, "PTO-U086", "before the branch"),
+    (_python_if, "PTO-U202", "pto.where(t < 0.0, a, b)"),
+    (_mask_as_number, "PTO-U089", "pto.where(t > 0.0, a, 0.0)"),
+    (_chained, "PTO-U085", "&"),
+    (_same_tile, "PTO-T209", "t.eq(x)"),
+    (_array, "PTO-U081", "pto.load(x[i:, :], 16, 128)"),
+    (_array_beside_tile, "PTO-T209", "load it first"),
+    (_numpy, "PTO-U081", "pto.exp(t)"),
+    (_math, "PTO-U081", "pto.exp(t)"),
+    (_element, "PTO-U081", "pto.tsetval"),
+    (_masked, "PTO-U081", "pto.where(t > 0.0, t, 0.0)"),
+    (_shape_tuple, "PTO-U203", "pto.zeros(16, 128, pto.f32)"),
+    (_third_axis, "PTO-U088", "t.sum(axis=1)"),
+    (_dropped_axis, "PTO-U088", "leave it out"),
+    (_swapped, "PTO-T209", "pto.store(y[i:, :], t)"),
+    (_number_stored, "PTO-T209", "pto.full(16, 128, 1.0, pto.f32)"),
+    (_python_range, "PTO-U203", "pto.range(n)"),
+    (_unknown_size, "PTO-U203", "pto.load(x[i:, :], 16, 128)"),
+    (_half_stored, "PTO-U082", "t.to(pto.f32)"),
+    (_rest_left_out, "PTO-U080", "a larger tile"),
+]
+
+
+@pytest.mark.parametrize(("function", "code", "advice"), MISTAKES)
+def test_a_typical_mistake_is_answered_with_what_to_write(
+    function: Callable[..., None], code: str, advice: str
+):
+    x = np.ones((64, 128), np.float32)
+    with pytest.raises(pto.PtoError) as caught:
+        pto.kernel(profile="a2a3")(function)(x, x.copy())
+    told = str(caught.value)
+    assert caught.value.code == code, told
+    assert advice in told
+    (found,) = caught.value.diagnostics
+    first = function.__code__.co_firstlineno
+    assert found.loc is not None and first < found.loc.line < first + 6, "it points at their line"
