@@ -138,8 +138,20 @@ def _ramp(t: Any) -> Any:
     return t * 0.0 + (pto.arange(128).to(pto.f32) + pto.arange(64).to(pto.f32).T)
 
 
+def _whole_then_part(t: Any) -> Any:
+    highest = pto.full(64, 1, -4.0, pto.f32)
+    for _ in pto.range(2):
+        highest *= 0.5  # all of it, then as far as t goes
+        highest[:] = pto.max(highest, t.max(axis=1))
+    return t * 0.0 + highest
+
+
 MORE: list[tuple[Callable[..., Any], Callable[..., Any]]] = [
     (_update, _updated),
+    (
+        _whole_then_part,
+        lambda x: 0 * x + np.maximum(np.maximum(x.max(1), -2) * 0.5, x.max(1))[:, None],
+    ),
     (_best, lambda x: 0 * x + x.max(1, keepdims=True)),
     (
         lambda t: pto.where((t > 0.0) & (t < 1.0) | t.eq(2.0), t, -1.0),

@@ -22,6 +22,7 @@ from pto.lang.express.shapes import (
     is_column,
     is_row,
     like,
+    set_region,
     vector,
 )
 from pto.lang.values.operators import COMMUTES, Comparison, operations
@@ -144,12 +145,10 @@ def adapted(a: Tile, b: Tile, spread: str | None) -> Generator[None]:
         wanted = [session.region(other)[n] if n in axes else region[n] for n in (0, 1)]
         if not same_region((wanted[0], wanted[1]), region):
             before.append((one, region))
-            session.set_region(one, wanted[0], wanted[1])
-            if is_column(one):
-                flat(one)
+            set_region(one, wanted[0], wanted[1])
     yield
-    for tile_, region in before:
-        session.set_region(tile_, *region)
+    for one, region in before:
+        set_region(one, *region)
 
 
 # ---- shapes

@@ -81,6 +81,14 @@ def upright(t: Tile) -> Tile:
     return seen
 
 
+def set_region(t: Tile, rows: Any, cols: Any) -> None:
+    """The valid region of a tile, and of what else its bytes are seen as."""
+    session = current()
+    session.set_region(t, rows, cols)
+    if t.alias is not None and session.sees(t.alias):
+        session.set_region(t.alias, cols, rows)
+
+
 def vector(t: Tile) -> Tile:
     """The tile where the vector unit reaches it: an accumulator is moved (`tmov`)."""
     if t.spec.role is Role.VEC:
@@ -89,7 +97,8 @@ def vector(t: Tile) -> Tile:
         raise mistake(
             "PTO-U084",
             f"%{t.value.name} is a tile of role {t.role}: the vector unit computes on vec tiles",
-            help="load it without role=, or multiply it with pto.dot",
+            help="load it once more for the vector unit, without role=; what pto.dot multiplies"
+            " lies in L1",
         )
     if t.is_empty:
         raise mistake(
