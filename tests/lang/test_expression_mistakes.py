@@ -63,6 +63,10 @@ def _no_such_type(x: F32, y: F32) -> None:
     pto.store(y[0:16, :], pto.exp(pto.load(x[0:16, :]).to(pto.bf16)).to(pto.f32))
 
 
+def _no_such_conversion(x: F32, y: F32) -> None:
+    pto.store(y[0:16, :], pto.load(x[0:16, :]).to(pto.i8))
+
+
 def _empty(x: F32, y: F32) -> None:
     pto.store(y[0:16, 0:16], pto.zeros(16, 16, pto.f32, role="acc"))
 
@@ -168,12 +172,13 @@ MISTAKES: list[tuple[Callable[..., None], str, str]] = [
     (_computed_factor, "PTO-U084", "pto.store(room[...], t)"),
     (_vector_accumulator, "PTO-U084", 'role="acc"'),
     (_no_such_type, "PTO-U085", ".to(pto.f32)"),
+    (_no_such_conversion, "PTO-U085", ".to(pto.f16).to(pto.i8)"),
     (_empty, "PTO-U086", "pto.dot(a, b, acc="),
     (_first_in_branch, "PTO-U086", "before the branch"),
     (_python_if, "PTO-U202", "pto.where(t < 0.0, a, b)"),
     (_mask_as_number, "PTO-U089", "pto.where(t > 0.0, a, 0.0)"),
     (_chained, "PTO-U085", "&"),
-    (_same_tile, "PTO-T209", "t.eq(x)"),
+    (_same_tile, "PTO-U081", "t.eq(0.0)"),
     (_array, "PTO-U081", "pto.load(x[i:, :], 16, 128)"),
     (_array_beside_tile, "PTO-T209", "load it first"),
     (_numpy, "PTO-U081", "pto.exp(t)"),

@@ -17,7 +17,6 @@ from pto.lang.call.invoke import invoke
 from pto.lang.call.place import mistake
 from pto.lang.call.session import current
 from pto.lang.express.shapes import (
-    column_height,
     flat,
     is_column,
     is_row,
@@ -156,13 +155,13 @@ def adapted(a: Tile, b: Tile, spread: str | None) -> Generator[None]:
 
 def _broadcast(sign: str, a: Tile, b: Tile) -> tuple[Tile | None, str | None]:
     """The tile that has the shape of the result, and how the other is spread; None: neither."""
-    if a.shape == b.shape and is_column(a) == is_column(b):
+    if is_column(a) == is_column(b) and (a.shape == b.shape or is_column(a)):
         return a, None
     for wide, narrow in ((a, b), (b, a)):
         if is_column(narrow) and not is_column(wide):
-            if is_row(wide) and narrow.rows > column_height(1, wide.dtype):
+            if is_row(wide) and not same_region(current().region(narrow), (1, 1)):
                 return None, None
-            if narrow.rows >= column_height(wide.rows, wide.dtype) and _may_agree(0, wide, narrow):
+            if narrow.rows >= wide.rows and _may_agree(0, wide, narrow):
                 return wide, "row"
         if is_row(narrow) and narrow.cols == wide.cols and _may_agree(1, wide, narrow):
             return wide, "column"

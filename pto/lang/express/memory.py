@@ -10,7 +10,7 @@ from pto.core.dtypes import F32, I32, DType
 from pto.lang.call import instructions
 from pto.lang.call.place import mistake
 from pto.lang.call.session import Session, current
-from pto.lang.express.shapes import column, flat, is_column, vector, whole_columns
+from pto.lang.express.shapes import column, flat, is_column, vector, whole_lines
 from pto.lang.values.elements import element
 from pto.lang.values.scalars import Scalar, arith, is_number
 from pto.lang.values.tiles import Tile, tile
@@ -50,7 +50,7 @@ def load(
 def room_for(rows: int, cols: int, kind: DType, role: str) -> tuple[int, int]:
     """The shape of a tile that holds this much: whole 32-byte rows, or whole boxes of the cube."""
     if role == "vec":
-        return rows, whole_columns(cols)
+        return rows, whole_lines(cols)
     unit = max(16, 32 // kind.itemsize)
     return -(-rows // unit) * unit, -(-cols // unit) * unit
 
@@ -173,7 +173,7 @@ def full(rows: int, cols: int, number: Any = None, dtype: Any = None) -> Tile:
     if cols == 1 and rows > 1:
         made = column(rows, element(dtype))
     else:
-        made = tile(rows, whole_columns(cols), dtype)
+        made = tile(rows, whole_lines(cols), dtype)
     current().set_region(made, rows, cols)
     instructions.texpands(flat(made), number)
     made.is_filled = True
@@ -183,7 +183,7 @@ def full(rows: int, cols: int, number: Any = None, dtype: Any = None) -> Tile:
 def arange(count: int, start: Any = 0, *, dtype: Any = I32) -> Tile:
     """A row start, start + 1, ...: one tci, and for floats a tcvt. `.T` is the same as a column."""
     kind = element(dtype)
-    made = tile(1, whole_columns(count), I32 if kind.is_float else kind)
+    made = tile(1, whole_lines(count), I32 if kind.is_float else kind)
     current().set_region(made, 1, count)
     instructions.tci(made, start)
     return made if made.dtype is kind else made.to(kind)
@@ -191,7 +191,7 @@ def arange(count: int, start: Any = 0, *, dtype: Any = I32) -> Tile:
 
 def tri(rows: int, cols: int, diagonal: Any = 0, *, dtype: Any = F32) -> Tile:
     """Ones on and below a diagonal, zeros above it: one ttri. Row i has i + diagonal + 1 ones."""
-    made = tile(rows, whole_columns(cols), dtype)
+    made = tile(rows, whole_lines(cols), dtype)
     current().set_region(made, rows, cols)
     instructions.ttri(made, diagonal.to(I32) if isinstance(diagonal, Scalar) else diagonal)
     made.is_filled = True

@@ -6,6 +6,7 @@ from typing import Any
 
 from pto.core.dtypes import F32, I32, DType
 from pto.core.tile import Role
+from pto.isa.tile.convert import CONVERSIONS
 from pto.lang.call import instructions
 from pto.lang.call.place import mistake
 from pto.lang.call.session import current
@@ -140,6 +141,7 @@ def convert(t: Tile, dtype: Any, mode: str | None) -> Tile:
     t = vector(t)
     if kind is t.dtype and mode is None:
         return t
+    _require_conversion(t.dtype, kind)
     made = like(t, kind)
     source, into = t, made
     if is_column(t):
@@ -147,6 +149,21 @@ def convert(t: Tile, dtype: Any, mode: str | None) -> Tile:
         source, into = flat(t), flat(made)
     instructions.tcvt(into, source, rmode=mode)
     return made
+
+
+def _require_conversion(own: DType, kind: DType) -> None:
+    """The pair of types, where the profile has it; else the way round."""
+    table = CONVERSIONS.get(current().profile)
+    if table is None or kind.name in table.get(own.name, "").split():
+        return
+    reached = table.get(own.name, "").split()
+    by = next((each for each in reached if kind.name in table.get(each, "").split()), None)
+    raise mistake(
+        "PTO-U085",
+        f".to(pto.{kind}) of {own}: {current().profile} converts {own} to"
+        f" {', '.join(reached) or 'nothing'}",
+        help=f"by way of {by}, which rounds twice: .to(pto.{by}).to(pto.{kind})" if by else None,
+    )
 
 
 def transpose(t: Tile) -> Tile:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from pto.core.constants import BLOCK_BYTE_SIZE
 from pto.core.dtypes import DType
 from pto.core.tile import Role
 from pto.isa.row.types import TileBuf
@@ -29,15 +28,9 @@ def is_row(t: Tile) -> bool:
     return t.rows == 1
 
 
-def whole_columns(cols: int) -> int:
-    """As many columns as a tile has that holds this many, whatever it is converted to."""
-    return -(-cols // _FULL_LINES) * _FULL_LINES
-
-
-def column_height(rows: int, kind: DType) -> int:
-    """Rows of a column that has a number for each of these: whole blocks."""
-    block = BLOCK_BYTE_SIZE // kind.itemsize
-    return -(-rows // block) * block
+def whole_lines(count: int) -> int:
+    """Elements of a line that holds this many, whatever it is converted to."""
+    return -(-count // _FULL_LINES) * _FULL_LINES
 
 
 def like(t: Tile, kind: Any = None) -> Tile:
@@ -50,7 +43,7 @@ def like(t: Tile, kind: Any = None) -> Tile:
 
 def column(rows: int, kind: DType) -> Tile:
     """A tile for one number a row."""
-    return tile(column_height(rows, kind), 1, kind, "DN")
+    return tile(whole_lines(rows), 1, kind, "DN")
 
 
 def flat(t: Tile) -> Tile:
