@@ -68,6 +68,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 # Files that take longest go first, so that no process has one left when the others are done.
 _LONGEST = (
+    "cluster/test_ray.py",
     "gym/test_pool.py",
     "test_agreement.py",
     "examples/test_examples.py",

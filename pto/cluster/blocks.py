@@ -99,6 +99,7 @@ def _collected(
         done += end - first
         if grid.progress is not None:
             grid.progress(done, grid.blocks)
+    crew.tell("forget")  # the object store has room again
     return [found[first] for first in sorted(found)]
 
 

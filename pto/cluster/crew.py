@@ -80,10 +80,6 @@ class Crew:
     def ready(self) -> list[Hand]:
         return [hand for hand in self.hands if hand.node]
 
-    @property
-    def nodes(self) -> set[str]:
-        return {hand.node for hand in self.ready}
-
     def muster(self, count: int | None = None) -> int:
         """Wait until somebody is here, `count` of them if that many can come; how many are."""
         self._hire()
@@ -183,6 +179,11 @@ class Crew:
                 self._alone = time.monotonic()
             elif time.monotonic() - self._alone > _PATIENCE:
                 self.require_somebody()
+
+    def tell(self, method: str) -> None:
+        """All who are here, without waiting for an answer."""
+        for hand in self.ready:
+            getattr(hand.actor, method).remote()
 
     def together(
         self, hands: Sequence[Hand], method: str, argses: Sequence[tuple[Any, ...]], returns: int

@@ -22,6 +22,10 @@ class Here:
     def muster(self, count: int | None = None) -> int:
         return len(self.hands)
 
+    def tell(self, method: str) -> None:
+        for hand in self.hands:
+            getattr(hand.actor, method)()
+
     def shared(self, value: Any, nbytes: int) -> Any:
         return value
 
