@@ -21,7 +21,7 @@ from pto.gym.result import Result
 from pto.gym.selection import select
 from pto.run.launch import place as places
 from pto.run.launch.engine import chosen_engine, wants_sanitizer
-from pto.run.order.choice import parse_schedule
+from pto.run.order.schedule import parse_schedule
 from pto.target.profile import profile
 
 EXAMPLES = """\

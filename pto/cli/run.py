@@ -23,7 +23,7 @@ from pto.run.launch.arguments import Parameter
 from pto.run.launch.engine import DEFAULT, ENGINES, chosen_engine, wants_sanitizer
 from pto.run.launch.host import Report, launch
 from pto.run.launch.progress import Bar
-from pto.run.order.choice import parse_schedule
+from pto.run.order.schedule import parse_schedule
 from pto.target.facts import EDITIONS
 
 EXAMPLES = """\

@@ -16,8 +16,8 @@ from pto.run.launch.call import Launch
 from pto.run.launch.entry import entry_functions
 from pto.run.launch.prepared import Kernel
 from pto.run.machine.device import Device
-from pto.run.order.choice import parse_schedule
 from pto.run.order.deferred import Scheduler
+from pto.run.order.schedule import parse_schedule
 from pto.target.facts import Profile
 from pto.target.profile import profile
 

@@ -19,8 +19,8 @@ from pto.plan.sync import insert
 from pto.run.launch.arguments import build, parameters, parse_args
 from pto.run.launch.entry import entry_functions
 from pto.run.launch.host import launch
-from pto.run.order.choice import Schedule, parse_schedule
 from pto.run.order.deferred_registers import Registers
+from pto.run.order.schedule import Schedule, parse_schedule
 from pto.target.choose import choose
 from tests.examples.test_examples import runs
 from tests.observe.test_mutation import ARGS, PROGRAMS

@@ -34,7 +34,7 @@ class Borrowed:
 
 def borrow(value: Any) -> Borrowed | None:
     """The memory of an array, tensor or buffer; None for a scalar."""
-    if isinstance(value, np.ma.MaskedArray):
+    if isinstance(value, np.ndarray) and hasattr(value, "mask") and hasattr(value, "filled"):
         raise fail(
             "PTO-U191",
             "a masked array cannot be an argument: a kernel sees every element",

@@ -18,7 +18,7 @@ from pto.run.launch.known import Known
 from pto.run.launch.prepared import Kernel
 from pto.run.launch.progress import Progress
 from pto.run.machine.device import Device
-from pto.run.order.choice import PROGRAM, Schedule, parse_schedule
+from pto.run.order.schedule import PROGRAM, Schedule, parse_schedule
 from pto.target.choose import Target
 from pto.verify import judge
 from pto.verify.target import target_of

@@ -133,8 +133,8 @@ class Kernel:
 
     def with_pipes(self) -> tuple[Kernel, Tap]:
         """The same kernel with pipes that run ahead of each other."""
-        from pto.run.order.choice import PROGRAM
         from pto.run.order.deferred import Scheduler
+        from pto.run.order.schedule import PROGRAM
 
         tap = Scheduler(PROGRAM, self.profile.sync)
         return Kernel(self.module, self.functions, self.profile, tap), tap

@@ -10,49 +10,11 @@ set.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from random import Random
 from typing import Any, Protocol
 
-from pto.core.errors import fail
 from pto.run.order.pipes import Issued, Pipes, place_of
-
-_NAMES = ("program", "early", "late", "random")
-
-
-@dataclass(frozen=True, slots=True)
-class Schedule:
-    """The name of a schedule; `seed` is random's."""
-
-    name: str = "program"
-    seed: int = 0
-
-    def __str__(self) -> str:
-        return f"random:{self.seed}" if self.name == "random" else self.name
-
-    def choice(self) -> Choice:
-        """A fresh one: the same seed decides the same way."""
-        if self.name == "random":
-            return _Random(self.seed)
-        return {"program": _InOrder, "early": _Early, "late": _Late}[self.name]()
-
-
-PROGRAM = Schedule()
-
-
-def parse_schedule(text: str | Schedule | None) -> Schedule:
-    """`program`, `early`, `late` or `random:SEED`."""
-    if isinstance(text, Schedule):
-        return text
-    name, colon, seed = (text or "program").partition(":")
-    if name not in _NAMES or (colon and name != "random") or (colon and not seed.isdecimal()):
-        raise fail(
-            "PTO-U230",
-            f"there is no schedule {text!r}",
-            help="program, early, late, or random:SEED with a number, as random:7",
-        )
-    return Schedule(name, int(seed or 0))
-
+from pto.run.order.schedule import Schedule
 
 Wanted = Callable[[], Issued | None]  # what the scalar unit needs done next; None: it can go on
 
@@ -183,3 +145,10 @@ class _Random:
         if found is None:
             found = self._speeds[key] = self._random.choice(_SPEEDS)
         return found
+
+
+def choice_of(schedule: Schedule) -> Choice:
+    """A fresh one: the same seed decides the same way."""
+    if schedule.name == "random":
+        return _Random(schedule.seed)
+    return {"program": _InOrder, "early": _Early, "late": _Late}[schedule.name]()

@@ -22,10 +22,11 @@ from pto.isa.rules.rule import Case
 from pto.run.machine import agents
 from pto.run.machine.core import Core
 from pto.run.order import effects as fx
-from pto.run.order.choice import Schedule
+from pto.run.order.choice import choice_of
 from pto.run.order.deferred_registers import Registers
 from pto.run.order.pipes import Agent, Issued, Pipes
 from pto.run.order.resolve import effect_of, issuing_pipe, mark_of
+from pto.run.order.schedule import Schedule
 from pto.run.reference.code import Regs, Step, Wait, Waits, until_ready
 from pto.run.watch.events import Made, Tap
 from pto.target.facts import Sync
@@ -56,7 +57,7 @@ class Scheduler(Tap):
         self.schedule = schedule
         self._automatic = automatic
         self._paused = False  # somebody has let others go on
-        self._choice = schedule.choice()
+        self._choice = choice_of(schedule)
         self._pipes = Pipes(sync)
         self._begun = 0
         self._issued: set[int] = set()  # operations that go to a pipe, or wait for one

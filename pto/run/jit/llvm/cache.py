@@ -12,7 +12,6 @@ import hashlib
 import hmac
 import os
 import re
-import secrets
 import stat
 import tempfile
 from collections.abc import Callable
@@ -175,7 +174,7 @@ def _secret() -> bytes | None:
     if found is None:
         try:
             home.mkdir(mode=0o700, parents=True, exist_ok=True)
-            _put(path, secrets.token_bytes(_DIGEST), only_new=True)
+            _put(path, os.urandom(_DIGEST), only_new=True)
         except OSError:
             return None
         found = _read(path)
