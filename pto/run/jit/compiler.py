@@ -8,6 +8,8 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+from typing import Any
 
 from pto.ir.graph import Module, Operation, Region, Value
 from pto.isa.meaning import Do
@@ -15,6 +17,7 @@ from pto.isa.meaning.handle.view import TENSOR_VIEW
 from pto.isa.row.traits import Control
 from pto.plan.placement import Placement
 from pto.run.jit.border.context import context_of
+from pto.run.jit.border.coroutine import Coroutine
 from pto.run.jit.border.piece import Piece
 from pto.run.jit.border.shadow import Shadow, noted
 from pto.run.jit.border.values import Native, form_of
@@ -81,12 +84,62 @@ class NativeCompiler(Compiler):
         return out
 
     def _function(self, function: Operation) -> Code:
+        made = None if self._plain else self._coroutine(function)
+        if made is not None:
+            return made
         code = super()._function(function)
         steps, last = code.body.steps, code.body.ops[-1:]
         if len(steps) == 1 + bool(last and last[0].control is Control.RETURN):
             owner = getattr(steps[0], "__self__", None)
             self.whole = owner if isinstance(owner, Piece) and owner.is_whole else None
         return code
+
+    def _coroutine(self, function: Operation) -> Code | None:
+        """A function that can wait as one piece of compiled code; None where that cannot be."""
+        ops = function.regions[0].block.ops
+        ops = ops[:-1] if ops and ops[-1].control is Control.RETURN else ops
+        if not any(map(self._can_stop, ops)) or not all(map(self._can_come, ops)):
+            return None
+        if sum(map(self._weight, ops)) > _LARGEST:
+            return None
+        outer, self._slots = self._slots, {}
+        try:
+            args = [self.slot(a) for a in function.regions[0].block.args]
+            piece = self._piece(ops, waits=True)
+            size = len(self._slots)
+        finally:
+            self._slots = outer
+        if piece is None or not piece.is_whole:
+            return None
+        self.unit.has_coroutines = True
+        more: dict[str, Any] = {"unit": self.unit, "piece": piece}
+        return Coroutine(function, size, args, Block(), True, plain=self._plainly(function), **more)
+
+    def _plainly(self, function: Operation) -> Callable[[], Code]:
+        @cache
+        def make() -> Code:
+            outer, self._plain = self._plain, True
+            try:
+                return super(NativeCompiler, self)._function(function)
+            finally:
+                self._plain = outer
+
+        return make
+
+    def _can_stop(self, op: Operation) -> bool:
+        """Whether it, or anything inside, waits for another agent."""
+        inner = self._inside(op)
+        return (isinstance(op.body, Do) and op.body.blocks) or any(map(self._can_stop, inner))
+
+    def _can_come(self, op: Operation) -> bool:
+        """Whether it has a place in a coroutine."""
+        if self._can_enter(op) or _hands_on(op):
+            return True
+        if op.control is not None:
+            fine = op.control in STRUCTURES and not any(looks(inner) for inner in op.walk())
+            return fine and all(map(self._can_come, self._inside(op)))
+        body = op.body
+        return isinstance(body, Do) and not (op.regions or body.binds or body.looks)
 
     def _close(self, out: Block, ops: list[Operation]) -> None:
         """A run of operations as one piece, where that is worth a call."""
@@ -98,7 +151,7 @@ class NativeCompiler(Compiler):
         out.ops.append(ops[0])
         out.steps.append(piece.step)
 
-    def _piece(self, ops: list[Operation]) -> Piece | None:
+    def _piece(self, ops: list[Operation], *, waits: bool = False) -> Piece | None:
         inner = [op for outer in ops for op in self._reached(outer)]
         ins, outs = _border(ops, inner, self._arguments(inner), self._total(ops[0]))
         emitter, name = Emitter(self.unit, self), self.unit.new_name()
@@ -115,7 +168,7 @@ class NativeCompiler(Compiler):
         except NotNative as why:
             self.unit.left_out(ops[0], str(why))
             return None
-        self.unit.add(name, emitter.finish(name))
+        self.unit.add(name, emitter.finish_coroutine(name) if waits else emitter.finish(name))
         self._reserve(inner)
         ins, outs, kept = (
             [(self.slot(v), form, at) for v, form, at in each] for each in (before, after, kept)

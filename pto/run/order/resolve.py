@@ -223,7 +223,7 @@ def _push(case: Case, order: kinds.Push) -> MakeEffect:
 
     def of(core: Core, values: Values) -> fx.Effect:
         ring, me = ring_of(core, values)
-        number = ring.pushed[me] - 1
+        number = int(ring.pushed[me]) - 1
         full = (_slot(core, ring, "full", number),)
         joins = _free_slot(core, ring, number)
         return fx.Meet((*joins, *full) if is_whole else joins, full)
@@ -236,7 +236,7 @@ def _allocate(case: Case, order: kinds.Allocate) -> MakeEffect:
 
     def of(core: Core, values: Values) -> fx.Effect:
         ring, me = ring_of(core, values)
-        return fx.Meet(_free_slot(core, ring, ring.taken[me] - 1), ())
+        return fx.Meet(_free_slot(core, ring, int(ring.taken[me]) - 1), ())
 
     return of
 
@@ -247,7 +247,7 @@ def _pop(case: Case, order: kinds.Pop) -> MakeEffect:
 
     def of(core: Core, values: Values) -> fx.Effect:
         ring, me = ring_of(core, values)
-        number = ring.popped[me] - 1
+        number = int(ring.popped[me]) - 1
         is_back = ring.freed[me] == number + 1
         back = (_slot(core, ring, "free", number),) if is_back else ()
         return fx.Meet((_slot(core, ring, "full", number),), back)
@@ -260,7 +260,7 @@ def _free(case: Case, order: kinds.Free) -> MakeEffect:
 
     def of(core: Core, values: Values) -> fx.Effect:
         ring, me = ring_of(core, values)
-        return fx.Meet((), (_slot(core, ring, "free", ring.freed[me] - 1),))
+        return fx.Meet((), (_slot(core, ring, "free", int(ring.freed[me]) - 1),))
 
     return of
 

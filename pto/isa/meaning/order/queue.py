@@ -27,15 +27,15 @@ from pto.isa.meaning.tile.patch import cut, paste
 from pto.isa.row import types as t
 from pto.isa.rules.rule import Case
 
-_ROWS, _COLS, _ODD_ROWS, _ODD_COLS = range(1, 5)  # split: tile.yaml#pto.tpush
-_BY_ROWS, _BY_COLS, _ODD = (_ROWS, _ODD_ROWS), (_COLS, _ODD_COLS), (_ODD_ROWS, _ODD_COLS)
+BY_ROWS, BY_COLS, _ODD_ROWS, _ODD_COLS = range(1, 5)  # split: tile.yaml#pto.tpush
+_BY_ROWS, _BY_COLS, _ODD = (BY_ROWS, _ODD_ROWS), (BY_COLS, _ODD_COLS), (_ODD_ROWS, _ODD_COLS)
 
 _LAYOUTS = {"nz2dn": DN, "nz2nz": NZ}  # of an acc_push_epilogue; others leave rows
 
 # ---- halves
 
 
-def _part(split: int, sub: int, rows: int, cols: int) -> tuple[int, int]:
+def part(split: int, sub: int, rows: int, cols: int) -> tuple[int, int]:
     """Where the half of a sub-block begins; of an odd number the first has one more."""
     if sub == 0 or split == WHOLE:
         return 0, 0
@@ -47,11 +47,11 @@ def _pitch(split: int, sub: int, cols: int) -> int:
     """Columns from row to row of the whole, seen from a half with `cols`."""
     if split not in _BY_COLS:
         return cols
-    odd = 0 if split == _COLS else 2 * sub - 1
+    odd = 0 if split == BY_COLS else 2 * sub - 1
     return 2 * cols + odd
 
 
-def _whole(split: int, sub: int, rows: int, cols: int) -> tuple[int, int]:
+def whole_of(split: int, sub: int, rows: int, cols: int) -> tuple[int, int]:
     """The region of which a sub-block has this half."""
     odd = 0 if split not in _ODD else 2 * sub - 1
     if split in _BY_ROWS:
@@ -76,10 +76,10 @@ def _local_split(split: int, tile: Tile) -> None:
 
 
 def _send(core: Machine, ring: Ring, tile: Tile, split: int) -> None:
-    number = ring.taken[own(core)]
+    number = int(ring.taken[own(core)])
     region = tile.get_valid()
-    whole = region if ring.way == TO_VECTOR else _whole(split, core.sub, *region)
-    ring.regions[ring.slot(number)] = whole
+    whole = region if ring.way == TO_VECTOR else whole_of(split, core.sub, *region)
+    ring.set_region(number, whole)
     if ring.entry is not None:
         _to_global(core, ring, tile, split, number)
     elif ring.way == TO_VECTOR:
@@ -94,7 +94,7 @@ def _slot_view(ring: Ring, tile: Tile, split: int, sub: int, number: int) -> Glo
     if entry is None:
         raise RuntimeError("a ring without global memory")
     rows, cols = tile.get_valid()
-    row, col = _part(split, sub, rows, cols)
+    row, col = part(split, sub, rows, cols)
     pitch, kind = _pitch(split, sub, cols), tile.type.dtype
     ring.require_room(((row + rows - 1) * pitch + col + cols) * kind.itemsize, tile.type)
     address = entry.address + ring.slot(number) + (row * pitch + col) * kind.itemsize
@@ -114,15 +114,15 @@ def _to_vectors(core: Machine, ring: Ring, tile: Tile, split: int, number: int) 
     """Row-major into UB: whole to sub-block 0, or a half to each."""
     _local_split(split, tile)
     (rows, cols), (high, wide) = tile.get_valid(), tile.type.shape
-    if split == _ROWS:
+    if split == BY_ROWS:
         rows, high = rows // 2, high // 2
-    elif split == _COLS:
+    elif split == BY_COLS:
         cols, wide = cols // 2, wide // 2
     layout = _LAYOUTS.get(ring.epilogue.layout if ring.epilogue else "", ND)
     type = TileType.of(Role.VEC, tile.type.dtype, high, wide, layout)
     ring.require_room(type.nbytes, type)
     subs = vectors(core, split)
-    values = [cut(tile, *_part(split, sub, rows, cols), rows, cols) for sub in subs]
+    values = [cut(tile, *part(split, sub, rows, cols), rows, cols) for sub in subs]
     for sub, half in zip(subs, values, strict=True):
         memory = core.cluster.vector(sub).memory(Space.UB)
         paste(Tile(type, memory, (ring.local or 0) + ring.slot(number)), 0, 0, half)
@@ -132,18 +132,18 @@ def _to_cube(core: Machine, ring: Ring, tile: Tile, split: int, number: int) -> 
     """Into L1 in the layout the tile has: a half beside the other sub-block's."""
     _local_split(split, tile)
     (rows, cols), (high, wide) = tile.get_valid(), tile.type.shape
-    high, wide = high * (1 + (split == _ROWS)), wide * (1 + (split == _COLS))
+    high, wide = high * (1 + (split == BY_ROWS)), wide * (1 + (split == BY_COLS))
     type = TileType.of(Role.MAT, tile.type.dtype, high, wide, tile.type.layout)
     ring.require_room(type.nbytes, type)
     target = Tile(type, core.cluster.cube.memory(Space.L1), (ring.local or 0) + ring.slot(number))
-    paste(target, *_part(split, core.sub, rows, cols), cut(tile, 0, 0, rows, cols))
+    paste(target, *part(split, core.sub, rows, cols), cut(tile, 0, 0, rows, cols))
 
 
 # ---- pop
 
 
 def _receive(core: Machine, ring: Ring, type: TileType, valid: Valid | None, split: int) -> Tile:
-    number = ring.popped[own(core)]
+    number = int(ring.popped[own(core)])
     memory = core.memory(type.role.space)
     if valid is not None and None in valid:
         valid = _sent(core, ring, valid, split, number)
@@ -163,7 +163,7 @@ def _receive(core: Machine, ring: Ring, type: TileType, valid: Valid | None, spl
 
 def _sent(core: Machine, ring: Ring, valid: Valid, split: int, number: int) -> Valid:
     """Extents that neither the type nor an operand gives are those of what was pushed."""
-    pushed = ring.regions[ring.slot(number)]
+    pushed = ring.region(number)
     if ring.way == TO_VECTOR:
         pushed = _half(split, core.sub, *pushed)
     rows, cols = valid
@@ -229,7 +229,7 @@ def _pop(case: Case, type: t.Type) -> Callable[..., Any]:
         if empty is not None:
             return empty
         if tile is None:
-            found: Any = _entry(core, ring, type, ring.popped[me], split)
+            found: Any = _entry(core, ring, type, int(ring.popped[me]), split)
         else:
             found = _receive(core, ring, tile, valid, split)
         ring.popped[me] += 1
@@ -248,7 +248,7 @@ def _allocate(case: Case, type: t.Type) -> Callable[..., Any]:
         full = ring.room(core, split)
         if full is not None:
             return full
-        found = _entry(core, ring, type, ring.taken[me], split)
+        found = _entry(core, ring, type, int(ring.taken[me]), split)
         ring.taken[me] += 1
         return found
 

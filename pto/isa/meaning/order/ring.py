@@ -7,10 +7,12 @@ through the slots is in `queue.py`.
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from pto.core.errors import fail
 from pto.core.global_tensor import GlobalTensor
@@ -23,11 +25,10 @@ from pto.isa.rules.rule import Case
 
 TO_VECTOR, TO_CUBE = 1, 2  # bits of dir_mask
 _WAYS = {TO_VECTOR: "cube to vector", TO_CUBE: "vector to cube"}
+_COUNTS, _AGENTS = 4, 2
+TAKEN, PUSHED, POPPED, FREED, REGIONS = range(0, _COUNTS * _AGENTS + 1, _AGENTS)  # in `state`
+Counts = npt.NDArray[np.int64]
 WHOLE = 0  # the split of a tile that goes to one consumer as it is
-
-
-def _counts() -> dict[int, int]:
-    return defaultdict(int)
 
 
 @dataclass(slots=True)
@@ -41,13 +42,39 @@ class Ring:
     local: int | None  # where the consumer's buffer begins in UB or L1; None: it has none
     local_slots: int
     entry: Pointer | GlobalTensor | None  # the first slot in global memory; None: slots are local
-    taken: dict[int, int] = field(default_factory=_counts)  # by talloc, or by a push at once
-    pushed: dict[int, int] = field(default_factory=_counts)
-    popped: dict[int, int] = field(default_factory=_counts)
-    freed: dict[int, int] = field(default_factory=_counts)
     epilogue: Epilogue | None = None  # what is done to accumulators that are pushed
     number: int = 0  # the id of a queue that users name by it
-    regions: dict[int, tuple[int, int]] = field(default_factory=dict[int, tuple[int, int]])
+    # words that compiled code shares: the four counts below, then extents of what each slot holds
+    state: Counts = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.state = np.zeros(_COUNTS * _AGENTS + 2 * self.slots, np.int64)
+
+    @property
+    def taken(self) -> Counts:
+        """By talloc, or by a push at once."""
+        return self.state[0:2]
+
+    @property
+    def pushed(self) -> Counts:
+        return self.state[2:4]
+
+    @property
+    def popped(self) -> Counts:
+        return self.state[4:6]
+
+    @property
+    def freed(self) -> Counts:
+        return self.state[6:8]
+
+    def region(self, number: int) -> tuple[int, int]:
+        """The extents of what an entry is."""
+        at = REGIONS + 2 * (number % self.slots)
+        return int(self.state[at]), int(self.state[at + 1])
+
+    def set_region(self, number: int, region: tuple[int, int]) -> None:
+        at = REGIONS + 2 * (number % self.slots)
+        self.state[at : at + 2] = region
 
     def agrees(self, other: Ring) -> bool:
         return (self.slots, self.slot_size) == (other.slots, other.slot_size)
@@ -63,9 +90,9 @@ class Ring:
 
         Consumers tell of free slots half a ring at a time: tile.yaml#pto.tpush, SyncPeriod.
         """
-        number = self.taken[own(core)]
+        number = int(self.taken[own(core)])
         period = self.slots if self.slots <= 2 else self.slots // 2
-        least = min(self.freed[sub] for sub in self.consumers(core, split))
+        least = min(int(self.freed[sub]) for sub in self.consumers(core, split))
         if number < self.slots or least >= number - number % period - self.slots + period:
             return None
         return Blocked(
@@ -78,7 +105,7 @@ class Ring:
 
     def ready(self, core: Machine, split: int) -> Blocked | None:
         """A full slot, or why there is none."""
-        number = self.popped[own(core)]
+        number = int(self.popped[own(core)])
         if own(core) not in self.consumers(core, split):
             return Blocked(f"a tile of {self.name}, whose whole tiles go to vector 0 alone")
         if all(self.pushed[sub] > number for sub in self.producers(core, split)):
@@ -205,12 +232,12 @@ def _frontend(case: Case) -> Callable[..., None]:
         buffers = {TO_VECTOR: to_vector, TO_CUBE: to_cube}
         slots = gm if core.profile.sync.queue_slots == "gm" else None
         pipe = _pipe(core, f"queue {number}", case, slots if view is None else view, buffers)
-        core.registers[_register(number)] = pipe
+        core.registers[register_of(number)] = pipe
 
     return init
 
 
-def _register(number: int) -> str:
+def register_of(number: int) -> str:
     return f"queue {number}"
 
 
@@ -233,7 +260,7 @@ def _lowered(through_global: bool) -> Do:
 def by_id(case: Case) -> Callable[[Machine], Pipe]:
     """How a user of the frontend forms finds its queue."""
     number = int(case.word("id") or 0)
-    key = _register(number)
+    key = register_of(number)
 
     def find(core: Machine) -> Pipe:
         found = core.registers.get(key)

@@ -11,17 +11,27 @@ import numpy.typing as npt
 
 from pto.core.errors import PtoError
 from pto.core.memory import Memory, Space
+from pto.isa.meaning.order.ring import Pipe, register_of
 from pto.run.jit.border import clock
 from pto.run.jit.border.shadow import Shadow
 from pto.run.jit.border.state import Flags, Registers
-from pto.run.machine.core import Core
+from pto.run.machine.core import Cluster, Core
+from pto.run.reference.code import Wait
 
 MEMORIES: Final = 256  # that one agent can name
 
 # The words of a context, as compiled code indexes them.
 CALL, TABLE, FLAGS, ROOM, LOG, REGISTERS, BLOCK, BLOCKS, SUB, SUBS, SHADOW, DUE = range(12)
 DIRTY, FIRST = 12, 13  # whether Python has changed anything in this block; registers at its begin
-_WORDS: Final = 14
+STATUS, PASSED, ROOMY = 14, 15, 16  # of a coroutine: how it stands, waits met, bytes it needs
+QUEUES, PEERS = 17, 18  # rings by queue and way; UB of either sub-block and L1 of the cube
+_WORDS: Final = 19
+QUEUE_IDS: Final = 16
+QUEUE_WORDS: Final = (
+    5  # of a ring: state, slots, bytes of one, where they begin, whether it is plain
+)
+FINE, FAILED, WAITS = range(3)  # what Python answers to compiled code
+RUNS, BROKEN, DONE = range(3)  # values of STATUS
 LOOK: Final = -1  # the operation that only looks up: signals, and the limit of the launch
 TOUCHES: Final = 1 << 11  # uses of global memory that are written down, for one agent
 HEAD: Final = 2  # a log begins with how many uses there were and for how many it has room
@@ -30,6 +40,8 @@ CLEAR: Final = -2  # the operation that makes everything as at the begin of a bl
 _NUMBER: Final = (1 << 63) - 1
 Words = npt.NDArray[np.int64]
 _Callback = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_int)
+
+Action = Callable[["Context", memoryview], "Wait | None"]
 
 
 class Needs:
@@ -68,8 +80,9 @@ class Context:
         self._memories: list[Memory | None] = [None] * len(_SPACES)
         self.objects: list[Any] = []
         self.error: BaseException | None = None
+        self.wait: Wait | None = None  # what a coroutine stands at
         self.seen: Callable[[int], None] | None = None  # hears now and then which block runs
-        self.outside: list[Callable[[Context, memoryview], None]] = []  # of the piece that runs
+        self.outside: list[Action] = []  # of the piece that runs
         self.frame: memoryview = memoryview(b"")
         self._numbers: dict[int, int] = {}
         self._table = np.zeros((MEMORIES, 2), np.uint64)
@@ -89,6 +102,12 @@ class Context:
         self.shadow = Shadow(core) if SHADOW in needs.words else None
         if self.shadow is not None:
             self.words[SHADOW] = self.shadow.pointer
+        if QUEUES in needs.words:
+            self._queues = np.zeros((QUEUE_IDS, 2, QUEUE_WORDS), np.uint64)
+            self.words[QUEUES] = self._queues.ctypes.data
+        if PEERS in needs.words:
+            self._peers = np.array(_peers(core.cluster), np.uint64)
+            self.words[PEERS] = self._peers.ctypes.data
         if needs.logs:
             self._log = np.empty(HEAD + TOUCHES * TOUCH, np.int64)
             self._log[:HEAD] = 0, TOUCHES
@@ -142,11 +161,12 @@ class Context:
                 self._clear()
             else:
                 self.words[DIRTY] = 1
-                self.outside[number](self, self.frame)
+                self.wait = self.outside[number](self, self.frame)
+                return FINE if self.wait is None else WAITS
         except BaseException as error:
             self.error = error
-            return 1
-        return 0
+            return FAILED
+        return FINE
 
     def _look(self) -> None:
         """Between two turns of a loop, or two blocks."""
@@ -176,6 +196,14 @@ class Context:
         self._numbers.clear()
         self.objects.clear()
 
+    def open_queue(self, number: int) -> None:
+        """Compiled code may use a queue with slots in local buffers; Python does all others."""
+        pipe: Pipe = self.core.registers[register_of(number)]
+        for way, ring in pipe.rings.items():
+            plain = ring.entry is None and ring.local is not None and ring.epilogue is None
+            words = ring.state.ctypes.data, ring.slots, ring.slot_size, ring.local or 0, plain
+            self._queues[number, way - 1] = words
+
     def touches(self) -> Words | None:
         """Uses of global memory, a row each; None: more than were written down."""
         count = int(self._log[0])
@@ -202,3 +230,14 @@ def by_machine_address(words: Words, context: Context) -> Words:
     for number in np.unique(numbers):
         words[numbers == number, 1] += context.memory(int(number)).data.ctypes.data
     return words
+
+
+def _peers(cluster: Cluster) -> list[int]:
+    """Where the buffers begin that queues lie in; 0: nobody has it."""
+    found = [0, 0, 0]
+    for core in cluster.agents:
+        if core.side == "vector":
+            found[core.sub] = core.memory(Space.UB).data.ctypes.data
+        elif core.side == "cube":
+            found[2] = core.memory(Space.L1).data.ctypes.data
+    return found

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pto.core.errors import PtoError
 from pto.ir.graph import Operation, Value
+from pto.isa.meaning import Blocked
 from pto.isa.row import types as t
 from pto.run.jit.border.context import Context
 from pto.run.jit.border.values import Handle, Native, TilePlace, ViewPlace, form_of
-from pto.run.reference.code import Step, located
+from pto.run.reference.code import Step, Wait, located
 
 if TYPE_CHECKING:
     from pto.run.jit.compiler import NativeCompiler
@@ -28,9 +29,12 @@ def is_global(type: t.Type) -> bool:
     return not isinstance(type, _LOCAL)
 
 
-def outside_form(type: t.Type) -> Native:
-    """Tiles and views that Python makes may be of any form: they stay Python's."""
+def outside_form(type: t.Type, *, plain: bool = False) -> Native:
+    """Tiles and views that Python makes may be of any form: they stay Python's. A `plain` tile is
+    of its own buffer, and of its type."""
     form = form_of(type)
+    if plain and isinstance(form, TilePlace):
+        return form
     return Handle(("",)) if isinstance(form, TilePlace | ViewPlace) else form
 
 
@@ -63,17 +67,20 @@ class Outside:
         self._made = step, ins, outs, size
         return self._made
 
-    def __call__(self, context: Context, frame: memoryview) -> None:
+    def __call__(self, context: Context, frame: memoryview) -> Wait | None:
         step, ins, outs, size = self._made or self._make()
         regs: list[Any] = [None] * size
         for slot, form, at in ins:
             regs[slot] = form.decode(frame, at, context)
         try:
-            step(context.core, regs)
+            found = step(context.core, regs)
         except PtoError as error:
             raise located(error, self._op) from None
+        if isinstance(found, Blocked):
+            return Wait(self._op, found)
         if self._ends:
             raise RuntimeError(f"compiled code refused {self._op!r}, which the reference accepts")
         for slot, form, at in outs:
             if not form.encode(frame, at, regs[slot], context):
                 raise RuntimeError(f"a result of {self._op!r} has no form in compiled code")
+        return None

@@ -8,7 +8,7 @@ what compiled code finds wrong: the reference step says what it is.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from pto.core.errors import PtoError
 from pto.core.memory import Space
@@ -21,6 +21,8 @@ from pto.isa.rules.rule import Case
 from pto.run.jit.border.context import (
     CALL,
     DUE,
+    FAILED,
+    FINE,
     FLAGS,
     LOG,
     LOOK,
@@ -28,15 +30,17 @@ from pto.run.jit.border.context import (
     ROOM,
     TABLE,
     TOUCHES,
+    Action,
     Context,
 )
 from pto.run.jit.border.values import Native, TilePlace
-from pto.run.jit.emit import frame
+from pto.run.jit.emit import coroutine, frame
 from pto.run.jit.emit.outside import Outside, is_global, outside_form
 from pto.run.jit.emit.regions import require_regions
 from pto.run.jit.emit.touches import touched
+from pto.run.jit.emit.watch import Follows, Watch
 from pto.run.jit.llvm.skeleton import Skeleton
-from pto.run.jit.llvm.text import I64, NotNative, Text, Val
+from pto.run.jit.llvm.text import I32, I64, NotNative, Text, Val
 from pto.verify.operation import constant
 
 if TYPE_CHECKING:
@@ -84,24 +88,6 @@ def is_cheap(op: Operation) -> bool:
     return id(op.body) in CHEAP or (numbers and isinstance(op.body, Lane | Known))
 
 
-class Watch(Protocol):
-    """Adds checks around operations (`written.py`)."""
-
-    def before(self, op: Operation) -> None: ...
-
-    def after(self, op: Operation) -> None: ...
-
-    def access(self, memory: Val, address: Val, nbytes: Val, fine: str) -> None: ...
-
-
-class Follows(Protocol):
-    """Sees operations in the order they are written in (`reach.py`)."""
-
-    sure: set[tuple[int, int, int]]
-
-    def operation(self, op: Operation) -> None: ...
-
-
 class Emitter:
     """Writes one function of compiled code."""
 
@@ -112,7 +98,7 @@ class Emitter:
         self.env: dict[int, Native] = {}
         self.lifted: dict[int, Native] = {}  # constants that are read from the frame, by operation
         self.cells: dict[int, str] = {}  # tiles whose valid region the code sets: where it is kept
-        self.outside: list[Callable[[Context, memoryview], None]] = []
+        self.outside: list[Action] = []
         self.border = 0  # bytes of the frame that values of the piece's border take
         self.area = 0  # most bytes behind them that a call outside needs
         self.leaving: set[int] = set()  # results that operations behind the piece use
@@ -280,23 +266,25 @@ class Emitter:
 
     # ---- calls outside
 
-    def run_outside(self, op: Operation, *, seldom: bool = False) -> list[Native]:
+    def run_outside(self, op: Operation, *, seldom: bool = False, again: str = "") -> list[Native]:
         """The reference step of an operation; its results. What Python uses of global memory
-        nobody tells: always, or if it happens at all (`seldom`)."""
+        nobody tells: always, or if it happens at all (`seldom`). One that has to wait is tried
+        once more, from `again` on."""
         if any(is_global(v.type) for v in op.operands):
             if not seldom:
                 self.unit.ordered = True
             elif self.unit.needs.logs:  # more uses than were written down
                 self.text.store(I64, str(TOUCHES + 1), self.word(LOG), 8)
         values = list({id(v): v for v in op.operands}.values())
-        forms = [outside_form(r.type) for r in op.results]
+        waits = isinstance(op.body, Do) and op.body.blocks
+        forms = [outside_form(r.type, plain=waits) for r in op.results]
         ins = [self._put(v, offset) for v, offset in self._area(values)]
         start = sum(form.nbytes for _, form, _ in ins)
         outs: list[tuple[Value, Native, int]] = []
         for value, form in zip(op.results, forms, strict=True):
             outs.append((value, form, self.border + start))
             start += form.nbytes
-        self._call(Outside(self.compiler, op, ins, outs), start)
+        self.call(Outside(self.compiler, op, ins, outs), start, waits=waits, again=again)
         return [self.get(form, offset) for _, form, offset in outs]
 
     def _area(self, values: Sequence[Value]) -> list[tuple[Value, int]]:
@@ -306,15 +294,26 @@ class Emitter:
             offset += self.env[id(value)].nbytes
         return found
 
-    def _call(self, action: Callable[[Context, memoryview], None], nbytes: int) -> None:
+    def call(
+        self, action: Action, nbytes: int = 0, *, waits: bool = False, again: str = ""
+    ) -> None:
+        """Python does something, on so many bytes of the frame."""
         self.area = max(self.area, nbytes)
         x, number = self.text, len(self.outside)
         self.outside.append(action)
+        go, hold = x.fresh("go"), x.fresh("hold")
+        if waits and not again:
+            again = x.fresh("again")
+            x.jump(again)
+            x.label(again)
         status = x.new(f"call i32 {self.word(CALL)}(ptr %ctx, i32 {number})")
-        bad = x.new(f"icmp ne i32 {status}, 0")
-        go = x.fresh("go")
-        x.branch(bad, "failed", go, _COLD)
-        x.label(go)
+        bad = x.new(f"icmp eq i32 {status}, {FAILED}")
+        x.branch(bad, "failed", hold if waits else go, _COLD)
+        if waits:
+            x.label(hold)
+            coroutine.suspend_unless(x, x.compare("eq", status, FINE, I32), again)
+        else:
+            x.label(go)
 
     def look_up(self) -> None:
         """Between two turns of a loop: Python gets a moment when the clock asks for it."""
@@ -352,7 +351,7 @@ class Emitter:
         values = list({id(v): v for v in op.operands}.values())
         ins = [self._put(v, offset) for v, offset in self._area(values)]
         nbytes = sum(native.nbytes for _, native, _ in ins)
-        self._call(Outside(self.compiler, op, ins, [], ends=True), nbytes)
+        self.call(Outside(self.compiler, op, ins, [], ends=True), nbytes)
         x.jump("failed")
         x.label(go)
 
@@ -375,7 +374,7 @@ class Emitter:
         def run(context: Context, frame: memoryview) -> None:
             action([form.decode(frame, at, context) for form, at in places])
 
-        self._call(run, offset - self.border)
+        self.call(run, offset - self.border)
         x.jump("failed")
         x.label(go)
 
@@ -386,8 +385,17 @@ class Emitter:
         x.label("failed")
         x.do("ret i32 1")
         # the frame is no noalias: calls outside read and write it
+        return x.function(_HEAD.format(name), without=self._untold)
+
+    def finish_coroutine(self, name: str) -> str:
+        """The text of a function that may wait (`coroutine.py`)."""
+        return coroutine.finish(self.text, name, self.unit.declare, self._untold)
+
+    @property
+    def _untold(self) -> str:
+        """What lines begin with that only a skeleton has, or code that logs."""
         told = f"  call void {self.unit.shared('touched', touched)}("
-        return x.function(_HEAD.format(name), without="\n" if self.unit.needs.logs else told)
+        return "\n" if self.unit.needs.logs else told
 
     def skeleton(self, name: str) -> str | None:
         """A function that only tells what global memory this one will use; None: who knows."""

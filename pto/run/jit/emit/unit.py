@@ -10,6 +10,7 @@ from typing import Any
 
 from pto.ir.graph import Operation
 from pto.run.jit.border.context import Needs
+from pto.run.jit.emit.coroutine import RESUME, resume
 from pto.run.jit.emit.rounds import MEMCPY, MEMSET, rounds
 from pto.run.jit.llvm import native
 
@@ -29,6 +30,7 @@ class Unit:
         self._pieces: dict[str, str] = {}
         self._shared: dict[str, tuple[str, str]] = {}  # key -> name, text
         self.ordered = False  # global memory is used, and nobody tells where
+        self.has_coroutines = False
         self.whole: str | None = None  # the piece that is all of a block
         self.skeleton: Callable[[str], str | None] = lambda name: None  # of that piece
         self._surveys: list[Any] | None = None
@@ -70,6 +72,8 @@ class Unit:
     @property
     def _functions(self) -> dict[str, str]:
         """Those that Python calls."""
+        if self.has_coroutines:
+            return {**self._pieces, RESUME: resume()}
         if self.whole is None:
             return self._pieces
         self.declare(MEMSET)
@@ -91,6 +95,11 @@ class Unit:
     def rounds(self) -> Any:
         """The linked loop over blocks (`rounds.py`)."""
         return native.rounds(self._linked().address(ROUNDS))
+
+    def coroutine(self, name: str) -> tuple[Any, Any]:
+        """What starts a linked coroutine, and what resumes one."""
+        code = self._linked()
+        return native.coroutine(code.address(name)), native.function(code.address(RESUME))
 
     def _linked(self) -> native.Code:
         with self._lock:  # of two threads that come first, one links: code goes with its owner

@@ -206,3 +206,9 @@ def rounds(address: int) -> Any:
     """int64 f(void *context, void *frame, int64, int64, void *)."""
     kinds = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p)
     return ctypes.CFUNCTYPE(ctypes.c_int64, *kinds)(address)
+
+
+def coroutine(address: int) -> Any:
+    """void *f(void *context, void *frame, void *room, int64 capacity)."""
+    kinds = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
+    return ctypes.CFUNCTYPE(ctypes.c_void_p, *kinds)(address)

@@ -1,0 +1,26 @@
+"""Who looks on while operations are written, and may add to them."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from pto.ir.graph import Operation
+from pto.run.jit.llvm.text import Val
+
+
+class Watch(Protocol):
+    """Adds checks around operations (`written.py`)."""
+
+    def before(self, op: Operation) -> None: ...
+
+    def after(self, op: Operation) -> None: ...
+
+    def access(self, memory: Val, address: Val, nbytes: Val, fine: str) -> None: ...
+
+
+class Follows(Protocol):
+    """Sees operations in the order they are written in (`reach.py`)."""
+
+    sure: set[tuple[int, int, int]]
+
+    def operation(self, op: Operation) -> None: ...
