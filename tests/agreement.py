@@ -226,7 +226,7 @@ class Twin:
 
 
 def _watch_kernels() -> None:
-    made, started = Kernel.__init__, Kernel.agents
+    made, started = Kernel.__init__, Grid.cluster
 
     def init(
         self: Any,
@@ -241,11 +241,11 @@ def _watch_kernels() -> None:
         made(self, module, functions, profile, tap, engine, *more, **named)
         self.twin = Twin(module, functions, profile, tap, engine)
 
-    def agents(self: Any, cluster: Cluster, values: Any, done: Any) -> Any:
-        self.twin.last = cluster
-        return started(self, cluster, values, done)
+    def cluster(self: Any, block: int = 0) -> Cluster:
+        self.kernel.twin.last = started(self, block)
+        return self.kernel.twin.last
 
-    Kernel.__init__, Kernel.agents = init, agents  # type: ignore[method-assign]
+    Kernel.__init__, Grid.cluster = init, cluster  # type: ignore[method-assign]
 
 
 def install() -> None:
@@ -264,6 +264,9 @@ def install() -> None:
         memo[id(chip._world)] = None  # streams and what is in them stay with the original
         copied, values = copy.deepcopy((chip, self.values), memo)
         twin = _outcome(lambda: Grid(known.other, copied, values, self.blocks))
+        for each in (kernel, known.other):
+            if each._crew is not None:
+                each._crew._idle.clear()  # whose buffers are not new
         ours = _outcome(lambda: original(self))
         theirs = twin if isinstance(twin, PtoError) else _outcome(lambda: original(twin))
         about = f"launch of @{kernel.name}, line {kernel.functions[0].loc}"

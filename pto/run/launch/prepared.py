@@ -107,6 +107,11 @@ class Kernel:
         names = self._names[id(code.function)]
         return code.frame([0 if n == SUBBLOCK else grid.values[n] for n in names])
 
+    @property
+    def is_reusable(self) -> bool:
+        """Whether an agent may go on with another block: nobody watches, nothing is checked."""
+        return self.engine == "jit" and self._tap is None and not wants_checks(self.checks)
+
     @cached_property
     def is_closed(self) -> bool:
         """Whether no block needs another one, another launch or another rank to go on."""
@@ -169,12 +174,24 @@ class Kernel:
             )
 
     def agents(
-        self, cluster: Cluster, values: Mapping[str, Any], done: Callable[[], None]
+        self,
+        cluster: Cluster,
+        values: Mapping[str, Any],
+        done: Callable[[], None],
+        idle: Sequence[Core] = (),
     ) -> list[Agent]:
-        """The agents of one block; all exist before the first begins."""
-        place = self._placement
+        """The agents of one block; all exist before the first begins. `idle` are those of another
+        block that is over."""
+        place, again = self._placement, iter(idle)
+        for core in idle:
+            core.renew(cluster)
         found = [
-            (Core(cluster, self.profile, side.name, sub, side.agents, place), side, code)
+            (
+                next(again, None)
+                or Core(cluster, self.profile, side.name, sub, side.agents, place),
+                side,
+                code,
+            )
             for side, code in self._sides
             for sub in range(side.agents)
         ]
@@ -246,6 +263,7 @@ class Grid:
         self.ended: Callable[[Cluster], None] | None = None  # hears of each block that is done
         self._left: dict[int, int] = {}  # agents by block; a finished block is forgotten
         self._printed: dict[int, list[str]] = {}  # of blocks that printed anything
+        self._idle: list[Sequence[Core]] = []  # agents of blocks that are over
 
     @property
     def is_done(self) -> bool:
@@ -299,6 +317,7 @@ class Grid:
     def _forget(self) -> None:
         """As if no block had started."""
         self._arrivals, self._started, self._left, self._printed = defaultdict(int), 0, {}, {}
+        self._idle = []
 
     def cluster(self, block: int = 0) -> Cluster:
         """What the agents of a block share."""
@@ -318,7 +337,8 @@ class Grid:
             return []
         cluster = self.cluster(self._started)
         self._started += 1
-        agents = self.kernel.agents(cluster, self.values, lambda: self._finished(cluster))
+        idle = self._idle.pop() if self._idle else ()
+        agents = self.kernel.agents(cluster, self.values, lambda: self._finished(cluster), idle)
         self._left[cluster.block] = len(agents)
         return agents
 
@@ -331,6 +351,8 @@ class Grid:
                 self._printed[cluster.block] = lines
             if self.ended is not None:
                 self.ended(cluster)
+            if self.kernel.is_reusable:
+                self._idle.append(cluster.agents)
             if self.progress is not None:
                 self.progress(self._started - len(self._left), self.blocks)
 

@@ -34,6 +34,7 @@ class Cluster:
         self.arrivals: MutableMapping[Any, int] = defaultdict(int) if arrivals is None else arrivals
         self.queues: dict[Any, Any] = {}
         self.limit: Limit | None = None  # of the launch
+        self.native: Any = None  # the coroutines of compiled agents
         self.told: list[tuple[int, tuple[str, ...]]] = []  # what blocks before this one printed
         self.say: Callable[[str], None] | None = None  # hears what is printed
 
@@ -132,6 +133,18 @@ class Core:
         cluster.agents.append(self)
         self.cluster, self.device, self.blocks = cluster, cluster.device, cluster.blocks
         self.block = cluster.block
+
+    def renew(self, cluster: Cluster) -> None:
+        """The same agent for another block, as if it were a new one."""
+        self.turn_to(cluster)
+        self.flags.clear()
+        self.registers.clear()
+        self.printed.clear()
+        self.progress = 0
+        for memory in self._buffers.values():
+            memory.data[:] = 0
+        if self.native is not None:
+            self.native.renew()
 
     def at_block(self, block: int) -> None:
         """Compiled code has gone on to this block."""

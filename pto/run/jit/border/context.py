@@ -25,7 +25,8 @@ CALL, TABLE, FLAGS, ROOM, LOG, REGISTERS, BLOCK, BLOCKS, SUB, SUBS, SHADOW, DUE 
 DIRTY, FIRST = 12, 13  # whether Python has changed anything in this block; registers at its begin
 STATUS, PASSED, ROOMY = 14, 15, 16  # of a coroutine: how it stands, waits met, bytes it needs
 QUEUES, PEERS = 17, 18  # rings by queue and way; UB of either sub-block and L1 of the cube
-_WORDS: Final = 19
+AT, EXPLAINS = 19, 20  # the wait a coroutine stands at (0: Python knows); whether Python is asked
+_WORDS: Final = 21
 QUEUE_IDS: Final = 16
 QUEUE_WORDS: Final = (
     5  # of a ring: state, slots, bytes of one, where they begin, whether it is plain
@@ -148,8 +149,12 @@ class Context:
     def begin(self) -> clock.Hand:
         """Before compiled code runs, on the thread it runs on."""
         hand = clock.enter()
-        self.words[ROOM], self.words[DUE] = hand.room_address, hand.word_address
+        self.lend(hand)
         return hand
+
+    def lend(self, hand: clock.Hand) -> None:
+        """What the thread has for compiled code."""
+        self.words[ROOM], self.words[DUE] = hand.room_address, hand.word_address
 
     def _outside(self, words: int, number: int) -> int:
         """Compiled code asks Python for one operation. No exception may pass through it."""
@@ -162,6 +167,7 @@ class Context:
             else:
                 self.words[DIRTY] = 1
                 self.wait = self.outside[number](self, self.frame)
+                self.words[AT] = 0
                 return FINE if self.wait is None else WAITS
         except BaseException as error:
             self.error = error
@@ -189,6 +195,16 @@ class Context:
     def turn_to(self, core: Core) -> None:
         """Another launch."""
         self.words[BLOCK : SUBS + 1] = core.block, core.blocks, core.sub, core.subs
+
+    def renew(self) -> None:
+        """Another block of the same launch, for which the agent is as new."""
+        self.turn_to(self.core)
+        self.words[[DIRTY, STATUS, PASSED, AT]] = 0
+        self.objects.clear()
+        if self.needs.logs:
+            self._log[0] = 0
+        if QUEUES in self.needs.words:
+            self._queues[:] = 0
 
     def forget(self) -> None:
         """The end of a launch: arrays and objects of it have no number any more."""

@@ -11,14 +11,80 @@ from typing import Any, Final
 
 import numpy as np
 
+from pto.isa.meaning import Blocked
 from pto.run.jit.border import clock
-from pto.run.jit.border.context import BROKEN, DONE, PASSED, ROOMY, STATUS, Context, context_of
+from pto.run.jit.border.context import (
+    AT,
+    BROKEN,
+    DONE,
+    EXPLAINS,
+    PASSED,
+    ROOMY,
+    RUNS,
+    STATUS,
+    Context,
+    context_of,
+)
 from pto.run.jit.border.piece import Piece
 from pto.run.jit.emit.unit import Unit
 from pto.run.machine.core import Core
-from pto.run.reference.code import Code, Waits
+from pto.run.reference.code import Code, Wait, Waits
 
 _ROOM: Final = 1 << 14  # bytes that most coroutines do with
+
+
+class Crowd:
+    """The coroutines of the agents of one core: whoever goes on takes the others along."""
+
+    def __init__(self) -> None:
+        self.members: list[Member] = []
+        self._pointers = np.zeros((2, 0), np.uint64)
+
+    def go_on(self, turns: Any) -> None:
+        """Until one fails, all are done, or none can."""
+        members = self.members
+        if any(member.status == BROKEN for member in members):
+            return
+        if self._pointers.shape[1] != len(members):
+            words = [(m.handle, m.context.pointer) for m in members]
+            self._pointers = np.array(words, np.uint64).T.copy()
+        handles = self._pointers.ctypes.data
+        hand = clock.enter()
+        try:
+            for member in members:
+                member.context.lend(hand)
+            turns(handles, handles + 8 * len(members), len(members))
+        finally:
+            clock.leave(hand)
+
+
+@dataclass(slots=True)
+class Member:
+    """A coroutine that has begun, and the memory it has."""
+
+    context: Context
+    handle: int
+    memory: tuple[Any, ...]
+
+    @property
+    def status(self) -> int:
+        return int(self.context.words[STATUS])
+
+
+class _Unexplained(Blocked):
+    """A wait of compiled code: Python says what for when somebody asks."""
+
+    __slots__ = ("_ask",)
+
+    def __init__(self, ask: Callable[[], Blocked]) -> None:
+        self._ask = ask
+
+    @property
+    def code(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self._ask().code
+
+    def __str__(self) -> str:
+        return str(self._ask())
 
 
 @dataclass(slots=True)
@@ -28,49 +94,70 @@ class Coroutine(Code):
     unit: Unit = field(kw_only=True)
     piece: Piece = field(kw_only=True)
     plain: Callable[[], Code] = field(kw_only=True)
-    _functions: tuple[Any, Any] | None = None
+    _functions: tuple[Any, Any, Any] | None = None
 
     def gen(self, core: Core, values: list[Any]) -> Waits:
-        context = context_of(core, self.unit.needs)
-        raw = np.empty(self.piece.nbytes + 64, np.uint8)
+        context, raw = context_of(core, self.unit.needs), np.empty(self.piece.nbytes + 64, np.uint8)
         if not self.piece.fill(raw.data, self.frame(values), context):
             return (yield from self.plain().gen(core, values))
-        handle, room = self._start(context, raw)
-        while context.words[STATUS] != DONE:
-            if context.words[STATUS] == BROKEN:
+        context.outside, context.frame = self.piece.outside, raw.data
+        me, crowd = self._start(context, raw), self._crowd(core)
+        crowd.members.append(me)
+        while True:
+            core.progress = int(context.words[PASSED])
+            if me.status == DONE:
+                return []
+            if me.status == BROKEN:
                 raise context.failed()
-            if context.wait is None:
-                raise RuntimeError("compiled code waits for nothing")
-            yield context.wait
-            self._enter(context, raw, self._linked()[1], handle, 0)
-        del room
-        return []
+            yield self._wait(me)
+            crowd.go_on(self._linked()[2])
 
-    def _start(self, context: Context, raw: Any) -> tuple[int, Any]:
-        """The handle of a coroutine that stands at its first wait, or is over; and its memory."""
-        size = _ROOM
+    def _crowd(self, core: Core) -> Crowd:
+        if core.cluster.native is None:
+            core.cluster.native = Crowd()
+        return core.cluster.native
+
+    def _start(self, context: Context, raw: Any) -> Member:
+        """A coroutine that stands at its first wait, or is over."""
+        size, begin = _ROOM, self._linked()[0]
         while True:
             room = np.empty(size + 64, np.uint8)
             start = room.ctypes.data + -room.ctypes.data % 64
-            context.words[STATUS] = 0
-            begin = self._linked()[0]
-            handle = self._enter(context, raw, begin, context.pointer, raw.ctypes.data, start, size)
+            context.words[STATUS] = RUNS
+            pointers = context.pointer, raw.ctypes.data, start
+            handle = self._enter(context, lambda: begin(*pointers, size))  # noqa: B023
             if handle:
-                return handle, room
+                return Member(context, handle, (raw, room))
             size = int(context.words[ROOMY])
 
-    def _enter(self, context: Context, raw: Any, function: Any, *given: int) -> int:
-        outer = context.outside, context.frame
-        context.outside, context.frame = self.piece.outside, raw.data
+    def _enter(self, context: Context, call: Callable[[], Any]) -> Any:
         hand = context.begin()
         try:
-            return function(*given)
+            return call()
         finally:
             clock.leave(hand)
-            context.outside, context.frame = outer
-            context.core.progress = int(context.words[PASSED])
 
-    def _linked(self) -> tuple[Any, Any]:
+    def _wait(self, me: Member) -> Wait:
+        """What a coroutine stands at."""
+        context, site = me.context, int(me.context.words[AT])
+        if site:
+            return Wait(self.unit.sites[site - 1], _Unexplained(lambda: self._reason(me)))
+        if context.wait is None:
+            raise RuntimeError("compiled code waits for nothing")
+        return context.wait
+
+    def _reason(self, me: Member) -> Blocked:
+        """Python tries the same, which cannot be done now, and says why."""
+        context, resume = me.context, self._linked()[1]
+        context.words[EXPLAINS] = 1
+        try:
+            self._enter(context, lambda: resume(me.handle, 0))
+        finally:
+            context.words[EXPLAINS] = 0
+        found = context.wait
+        return Blocked("others") if found is None else found.reason
+
+    def _linked(self) -> tuple[Any, Any, Any]:
         if self._functions is None:
             self._functions = self.unit.coroutine(self.piece.name)
         return self._functions

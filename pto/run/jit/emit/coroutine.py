@@ -8,10 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pto.run.jit.border.context import BROKEN, DONE, PASSED, ROOMY, STATUS
+from pto.run.jit.border.context import (
+    AT,
+    BROKEN,
+    CALL,
+    DONE,
+    DUE,
+    EXPLAINS,
+    LOOK,
+    PASSED,
+    ROOMY,
+    RUNS,
+    STATUS,
+)
 from pto.run.jit.llvm.text import I64, Text
 
-RESUME = "resume"
+RESUME, TURNS = "resume", "turns"
 _DECLARED = """
 declare token @llvm.coro.id(i32, ptr, ptr, ptr)
 declare ptr @llvm.coro.begin(token, ptr)
@@ -45,6 +57,17 @@ def suspend_unless(x: Text, met: str, again: str) -> None:
     x.do(f"switch i8 {how}, label %gone [ i8 0, label %{again} i8 1, label %gone ]")
     x.label(go)
     passed(x)
+
+
+def nap(x: Text, site: int, ask: str, again: str) -> None:
+    """Wait without a word: only who asks why goes on to `ask`."""
+    rest = x.fresh("rest")
+    x.store(I64, site, x.at("%ctx", 8 * AT), 8)
+    asked = x.load(I64, x.at("%ctx", 8 * EXPLAINS), 8)
+    x.branch(x.compare("ne", asked, 0), ask, rest)
+    x.label(rest)
+    how = x.new("call i8 @llvm.coro.suspend(token none, i1 false)")
+    x.do(f"switch i8 {how}, label %gone [ i8 0, label %{again} i8 1, label %gone ]")
 
 
 def passed(x: Text) -> None:
@@ -84,3 +107,63 @@ def resume() -> str:
         f"define i32 @{RESUME}(ptr %handle, ptr %none) {{\n"
         "  call void @llvm.coro.resume(ptr %handle)\n  ret i32 0\n}"
     )
+
+
+def turns() -> str:
+    """i32 f(handles, contexts, count): agents go on in turns until one fails, or none can."""
+    x = Text()
+
+    def word(context: str, index: int) -> str:
+        return x.load(I64, x.at(context, 8 * index), 8)
+
+    moved, left, place = x.stack(I64), x.stack(I64), x.stack(I64)
+    whole, one, off, on, end = (x.fresh(w) for w in ("round", "one", "off", "on", "end"))
+    x.jump(whole)
+    x.label(whole)
+    for cell in (moved, left, place):
+        x.store(I64, 0, cell, 8)
+    first = x.load("ptr", "%p1", 8)
+    look, go = x.fresh("look"), x.fresh("go")
+    due = x.load("ptr", x.at(first, 8 * DUE), 8)
+    flag = x.new(f"load volatile i64, ptr {due}, align 8")
+    x.branch(x.compare("ne", flag, 0), look, go)
+    x.label(look)
+    call = x.load("ptr", x.at(first, 8 * CALL), 8)
+    status = x.new(f"call i32 {call}(ptr {first}, i32 {LOOK})")
+    bad = x.fresh("bad")
+    x.branch(x.compare("eq", status, 0, "i32"), go, bad)
+    x.label(bad)
+    x.store(I64, BROKEN, x.at(first, 8 * STATUS), 8)
+    x.do("ret i32 0")
+    x.label(go)
+    x.jump(one)
+    x.label(one)
+    i = x.load(I64, place, 8)
+    context = x.load("ptr", x.at("%p1", x.mul(i, 8)), 8)
+    x.branch(x.compare("eq", word(context, STATUS), RUNS), on, off)
+    x.label(on)
+    before = word(context, PASSED)
+    x.do(f"call void @llvm.coro.resume(ptr {x.load('ptr', x.at('%p0', x.mul(i, 8)), 8)})")
+    now = word(context, STATUS)
+    broken, fine = x.fresh("broken"), x.fresh("fine")
+    x.branch(x.compare("eq", now, BROKEN), broken, fine)
+    x.label(broken)
+    x.do("ret i32 0")
+    x.label(fine)
+    runs = x.compare("eq", now, RUNS)
+    same = x.both(runs, x.compare("eq", before, word(context, PASSED)))
+    for cell, yes in ((left, runs), (moved, x.negated(same))):
+        more = x.new(f"zext i1 {yes} to i64")
+        x.store(I64, x.new(f"or i64 {x.load(I64, cell, 8)}, {more}"), cell, 8)
+    x.jump(off)
+    x.label(off)
+    following = x.add(x.load(I64, place, 8), 1)
+    x.store(I64, following, place, 8)
+    x.branch(x.compare("slt", following, "%p2"), one, end)
+    x.label(end)
+    both = x.new(f"and i64 {x.load(I64, moved, 8)}, {x.load(I64, left, 8)}")
+    stop = x.fresh("stop")
+    x.branch(x.compare("ne", both, 0), whole, stop)
+    x.label(stop)
+    x.do("ret i32 0")
+    return x.function(f"define i32 @{TURNS}(ptr %p0, ptr %p1, i64 %p2)")

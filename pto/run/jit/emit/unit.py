@@ -10,7 +10,7 @@ from typing import Any
 
 from pto.ir.graph import Operation
 from pto.run.jit.border.context import Needs
-from pto.run.jit.emit.coroutine import RESUME, resume
+from pto.run.jit.emit.coroutine import RESUME, TURNS, resume, turns
 from pto.run.jit.emit.rounds import MEMCPY, MEMSET, rounds
 from pto.run.jit.llvm import native
 
@@ -31,6 +31,7 @@ class Unit:
         self._shared: dict[str, tuple[str, str]] = {}  # key -> name, text
         self.ordered = False  # global memory is used, and nobody tells where
         self.has_coroutines = False
+        self.sites: list[Operation] = []  # where coroutines may wait without asking Python
         self.whole: str | None = None  # the piece that is all of a block
         self.skeleton: Callable[[str], str | None] = lambda name: None  # of that piece
         self._surveys: list[Any] | None = None
@@ -73,7 +74,7 @@ class Unit:
     def _functions(self) -> dict[str, str]:
         """Those that Python calls."""
         if self.has_coroutines:
-            return {**self._pieces, RESUME: resume()}
+            return {**self._pieces, RESUME: resume(), TURNS: turns()}
         if self.whole is None:
             return self._pieces
         self.declare(MEMSET)
@@ -96,10 +97,16 @@ class Unit:
         """The linked loop over blocks (`rounds.py`)."""
         return native.rounds(self._linked().address(ROUNDS))
 
-    def coroutine(self, name: str) -> tuple[Any, Any]:
-        """What starts a linked coroutine, and what resumes one."""
+    def coroutine(self, name: str) -> tuple[Any, Any, Any]:
+        """What starts a linked coroutine, what resumes one, and several in turns."""
         code = self._linked()
-        return native.coroutine(code.address(name)), native.function(code.address(RESUME))
+        resumes = native.function(code.address(RESUME)), native.turns(code.address(TURNS))
+        return native.coroutine(code.address(name)), *resumes
+
+    def site(self, op: Operation) -> int:
+        """A number above 0 for a wait."""
+        self.sites.append(op)
+        return len(self.sites)
 
     def _linked(self) -> native.Code:
         with self._lock:  # of two threads that come first, one links: code goes with its owner

@@ -212,3 +212,9 @@ def coroutine(address: int) -> Any:
     """void *f(void *context, void *frame, void *room, int64 capacity)."""
     kinds = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
     return ctypes.CFUNCTYPE(ctypes.c_void_p, *kinds)(address)
+
+
+def turns(address: int) -> Any:
+    """int f(void **handles, void **contexts, int64 count)."""
+    kinds = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
+    return ctypes.CFUNCTYPE(ctypes.c_int, *kinds)(address)

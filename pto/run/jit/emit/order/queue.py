@@ -119,15 +119,25 @@ class _Ring:
 
 
 def _try(
-    s: Spot, made: _Ring, condition: Callable[[], str], quick: Callable[[], list[Val]], again: str
+    s: Spot,
+    made: _Ring,
+    conditions: tuple[Callable[[], str], Callable[[], str]],
+    quick: Callable[[], list[Val]],
+    again: str,
 ) -> list[Val]:
-    """`quick` where a plain ring gives it at once, else Python, which may have to wait and try from
-    `again` on; the words of the result."""
+    """`quick` where a plain ring gives it at once, the words of its result. What the first of the
+    conditions does not hold for is Python's; for the second one waits, and looks from `again` on.
+    """
     x = s.x
-    look, yes, no, done = (x.fresh(word) for word in ("look", "quick", "slow", "done"))
+    words = "look", "fits", "quick", "slow", "stuck", "done"
+    look, fits, yes, no, stuck, done = (x.fresh(word) for word in words)
     x.branch(made.is_plain, look, no)
     x.label(look)
-    x.branch(condition(), yes, no)
+    x.branch(conditions[0](), fits, no)
+    x.label(fits)
+    x.branch(conditions[1](), yes, stuck)
+    x.label(stuck)
+    coroutine.nap(x, s.e.unit.site(s.op), no, again)
     x.label(no)
     slow = [name for native in s.e.run_outside(s.op, again=again) for name in native.names]
     left = x.here
@@ -171,10 +181,13 @@ def _push(s: Spot) -> Sequence[Native]:
     slot = _slot_type(made, tile)
     has = s.case.profile.buffers["ub" if made.way == ring.TO_VECTOR else "l1"]
 
-    def condition() -> str:
+    def fits() -> str:
         number[0] = made.count(ring.TAKEN, made.me)
-        fine = x.both(made.has_room(number[0]), x.compare("sge", made.size, slot.nbytes))
-        return x.both(fine, x.compare("ule", made.slot(number[0]), has - slot.nbytes))
+        inside = x.compare("ule", made.slot(number[0]), has - slot.nbytes)
+        return x.both(inside, x.compare("sge", made.size, slot.nbytes))
+
+    def condition() -> str:
+        return made.has_room(number[0])
 
     def quick() -> list[Val]:
         region = x.at(made.state, x.mul(x.add(ring.REGIONS, x.mul(_turn(made, number[0]), 2)), 8))
@@ -186,7 +199,7 @@ def _push(s: Spot) -> Sequence[Native]:
         made.add(ring.PUSHED)
         return []
 
-    _try(s, made, condition, quick, again)
+    _try(s, made, (fits, condition), quick, again)
     return []
 
 
@@ -266,20 +279,22 @@ def _pop(s: Spot) -> Sequence[Native]:
     if rows is None or cols is None or type.compact is not Compact.NULL:
         raise NotNative("a region that the pusher tells")
     again = _begin(s)
-    made, x = _Ring(s, out=False), s.x
+    made = _Ring(s, out=False)
     number: list[Val] = [0]
     form = TilePlace(("", "", ""), type)
 
-    def condition() -> str:
+    def fits() -> str:
         number[0] = made.count(ring.POPPED, made.me)
-        inside = s.e.inside(form.memory, made.slot(number[0]), type.nbytes)
-        return x.both(made.has_entry(number[0]), inside)
+        return s.e.inside(form.memory, made.slot(number[0]), type.nbytes)
+
+    def condition() -> str:
+        return made.has_entry(number[0])
 
     def quick() -> list[Val]:
         made.add(ring.POPPED)
         return [made.slot(number[0]), rows, cols]
 
-    address, _, _ = _try(s, made, condition, quick, again)
+    address, _, _ = _try(s, made, (fits, condition), quick, again)
     return [form.renamed((address, rows, cols))]
 
 
