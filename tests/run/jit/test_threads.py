@@ -124,3 +124,95 @@ def test_many_blocks_run_in_waves(number: str, monkeypatch: pytest.MonkeyPatch) 
     z = np.zeros((41 * 8, 64), np.float32)
     next_to_each_other[40](z, engine="jit")  # a wave whose blocks meet runs in order
     assert z[::8, 0].tolist() == list(range(41))
+
+
+def test_blocks_begin_with_buffers_of_zeros(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every block writes a few rows of a tile and stores all of them."""
+    monkeypatch.setenv("PTO_THREADS", "1")
+
+    @pto.kernel(profile="a5")
+    def part(x: pto.Global[pto.f32], y: pto.Global[pto.f32], n: pto.Scalar[pto.i64]) -> None:
+        i = pto.block_idx()
+        t = pto.tile(8, 64, pto.f32)
+        with pto.If(i < n):
+            pto.tload(t, x[i * 8 : i * 8 + 8, :])
+        pto.tstore(y[i * 8 : i * 8 + 8, :], t)
+
+    x, y = data(6), np.ones((48, 64), np.float32)
+    part[6](x, y, 2, engine="jit")
+    assert np.array_equal(y[:16], x[:16]) and not y[16:].any()
+    part[6](x, y, 0, engine="jit")  # buffers of the last launch are not seen either
+    assert not y.any()
+
+
+@pytest.mark.parametrize("number", ["1", "2"])
+def test_flags_are_each_blocks_own(number: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PTO_THREADS", number)
+    text = """
+module attributes {pto.target_arch = "a5"} {
+  func.func @f(%p: !pto.ptr<i32>) {
+    %i = pto.get_block_idx
+    %k = arith.index_cast %i : i64 to index
+    %one = arith.constant 1 : i32
+    pto.set_flag["PIPE_MTE2", "PIPE_V", "EVENT_ID0"]
+    pto.store_scalar %one, %p[%k] : !pto.ptr<i32>, i32
+    pto.wait_flag["PIPE_MTE2", "PIPE_V", "EVENT_ID0"]
+    return
+  }
+}
+"""
+    array = np.zeros(50, np.int32)
+    pto.launch(pto.parse(text), args=[array], engine="jit", blocks=50, check=False)
+    assert array.all()
+
+
+def test_an_address_that_depends_on_data_runs_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each block adds one where an array says; all of them say the same place."""
+    monkeypatch.setenv("PTO_THREADS", "4")
+    text = """
+module attributes {pto.target_arch = "a5"} {
+  func.func @f(%p: !pto.ptr<i32>, %at: !pto.ptr<i32>) {
+    %i = pto.get_block_idx
+    %k = arith.index_cast %i : i64 to index
+    %one = arith.constant 1 : i32
+    %where = pto.load_scalar %at[%k] : !pto.ptr<i32> -> i32
+    %n = arith.index_cast %where : i32 to index
+    %old = pto.load_scalar %p[%n] : !pto.ptr<i32> -> i32
+    %new = arith.addi %old, %one : i32
+    pto.store_scalar %new, %p[%n] : !pto.ptr<i32>, i32
+    return
+  }
+}
+"""
+    counts, where = np.zeros(4, np.int32), np.full(1000, 2, np.int32)
+    pto.launch(pto.parse(text), args=[counts, where], engine="jit", blocks=1000)
+    assert counts.tolist() == [0, 0, 1000, 0]
+
+
+def test_other_sizes_share_compiled_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    from pto.run.jit.llvm import native
+
+    compiled: list[str] = []
+    original = native.object_of
+    monkeypatch.setattr(
+        native, "object_of", lambda text, machine: compiled.append(text) or original(text, machine)
+    )
+    monkeypatch.setattr(native.cache, "load", lambda name: None)
+    monkeypatch.setenv("PTO_THREADS", "1")
+    for blocks in (311, 312, 313):
+        x, y = data(blocks), data(blocks)
+        double[blocks](x, y, engine="jit")
+        assert np.array_equal(y, x + x)
+    assert len(compiled) <= 1
+
+
+def test_a_program_that_has_changed_is_prepared_again() -> None:
+    module = double.module(data(1), data(1))
+    x, y = data(1), np.zeros((8, 64), np.float32)
+    pto.launch(module, args=[x, y])
+    function = next(module.functions())
+    ops = function.regions[0].block.ops
+    add = next(op for op in ops if op.name == "pto.tadd")
+    ops.remove(add)
+    pto.launch(module, args=[x, y])
+    assert np.array_equal(y, x)

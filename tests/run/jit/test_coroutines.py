@@ -1,0 +1,121 @@
+"""Functions that wait, in compiled code: the same bits, waits and mistakes as the reference."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pto
+from examples.flash_attention import ROWS, SLOT, SLOTS, flash_attention
+from pto.core.errors import PtoError
+from pto.run.jit.border.coroutine import Coroutine
+from pto.run.launch.call import prepare
+from pto.target.choose import choose
+
+QUEUE = """
+module attributes {{pto.target_arch = "a5"}} {{
+  func.func @cube(%x: !pto.ptr<f32>, %y: !pto.ptr<f32>)
+      attributes {{pto.kernel_kind = #pto.kernel_kind<cube>}} {{
+    %buf = pto.import_reserved_buffer {{name = "slots", peer_func = @vector}} -> i32
+    %none = arith.constant 0 : i32
+    pto.aic_initialize_pipe {{id = 0, dir_mask = 1, slot_size = 1024}}
+      (c2v_consumer_buf = %buf : i32, v2c_consumer_buf = %none : i32)
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %n = arith.constant {pushes} : index
+    %t = pto.alloc_tile : !pto.tile_buf<acc, 16x16xf32>
+    scf.for %i = %c0 to %n step %c1 {{
+      pto.tpush_to_aiv(%t : !pto.tile_buf<acc, 16x16xf32>) {{split = {split}}}
+    }}
+    return
+  }}
+  func.func @vector(%x: !pto.ptr<f32>, %y: !pto.ptr<f32>)
+      attributes {{pto.kernel_kind = #pto.kernel_kind<vector>}} {{
+    %buf = pto.reserve_buffer {{name = "slots", size = 8192,
+      location = #pto.address_space<vec>, auto = true}} -> i32
+    %none = arith.constant 0 : i32
+    pto.aiv_initialize_pipe {{id = 0, dir_mask = 1, slot_size = 1024}}
+      (c2v_consumer_buf = %buf : i32, v2c_consumer_buf = %none : i32)
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %n = arith.constant {pops} : index
+    scf.for %i = %c0 to %n step %c1 {{
+      %t = pto.tpop_from_aic {{split = {split}}} -> !pto.tile_buf<vec, {rows}x16xf32>
+      pto.tfree_from_aic {{split = {split}}}
+    }}
+    return
+  }}
+}}
+"""
+
+
+def told(engine: str, pushes: int, pops: int, split: int = 1) -> str:
+    """What the program says of itself, with all its notes."""
+    text = QUEUE.format(pushes=pushes, pops=pops, split=split, rows=8 if split else 16)
+    x = np.zeros(64, np.float32)
+    try:
+        pto.launch(pto.parse(text), args=[x, x.copy()], engine=engine, blocks=3)
+    except PtoError as error:
+        return str(error.diagnostics)
+    return ""
+
+
+# eight slots, given back four at a time
+@pytest.mark.parametrize(
+    ("pushes", "pops", "ends"),
+    [(3, 3, True), (40, 40, True), (8, 1, True), (9, 2, False), (12, 4, True), (2, 5, False)],
+)
+def test_deadlocks_are_told_alike(pushes: int, pops: int, ends: bool) -> None:
+    ours, theirs = (told(engine, pushes, pops) for engine in ("jit", "reference"))
+    assert ours == theirs
+    assert ends == ("deadlock" not in ours)
+
+
+@pytest.mark.parametrize("profile", ["a5", "a2a3"])
+@pytest.mark.parametrize("length", [64, 128, 320])
+def test_attention_through_queues_has_the_same_bits(profile: str, length: int) -> None:
+    rng = np.random.default_rng(length)
+    q, k, v = rng.standard_normal((3, length, 64)).astype(np.float16)
+    kt, blocks = np.ascontiguousarray(k.T), length // ROWS
+    room = np.zeros(blocks * 2 * SLOTS * SLOT // 4, np.float32)
+    found: list[Any] = []
+    for engine in ("jit", "reference"):
+        o = np.zeros((length, 64), np.float32)
+        run = flash_attention.on(profile)[blocks]
+        run(q, kt, v, o, room.copy(), profile == "a2a3", engine=engine)
+        found.append(o)
+    assert np.array_equal(found[0].view(np.uint32), found[1].view(np.uint32))
+
+
+def test_nothing_of_a_queue_in_local_buffers_is_left_to_python() -> None:
+    q = np.zeros((64, 64), np.float16)
+    o, room = np.zeros((64, 64), np.float32), np.zeros(1, np.float32)
+    module = flash_attention.module(q, q, q, o, room, False)
+    kernel = prepare(module, None, choose(profile_name="a5").profile, engine="jit")
+    assert all(isinstance(code, Coroutine) for _, code in kernel._sides)
+    assert not kernel.left_out
+
+
+def test_a_failure_in_a_block_of_agents_ends_the_launch() -> None:
+    """The second block finds no rows; what the first wrote stays."""
+    q, kt = np.ones((32, 64), np.float16), np.ones((64, 64), np.float16)
+    said: list[str] = []
+    for engine in ("jit", "reference"):
+        o, room = np.zeros((64, 64), np.float32), np.zeros(1, np.float32)
+        with pytest.raises(PtoError) as error:
+            flash_attention[2](q, kt, kt, o, room, False, engine=engine)
+        said.append(str(error.value))
+        assert o[:32].all() and not o[32:].any()
+    assert said[0] == said[1]
+
+
+def test_interrupted_work_can_be_done_again() -> None:
+    q, kt = np.ones((64, 64), np.float16), np.ones((64, 1 << 14), np.float16)
+    v, o = np.ones((1 << 14, 64), np.float16), np.zeros((64, 64), np.float32)
+    room = np.zeros(1, np.float32)
+    with pytest.raises(PtoError, match="PTO-D114"):
+        flash_attention[2](q, kt, v, o, room, False, engine="jit", timeout=1e-9)
+    flash_attention[2](q, kt, v, o, room, False, engine="jit", timeout=60)
+    assert np.allclose(o, 1)
