@@ -42,7 +42,7 @@ def footprints(accesses: list[Access]) -> list[tuple[Cells, Access, bool]]:
     for access in accesses:
         cells = cells_of(access)
         shape = (cells.start, cells.counts, cells.strides, cells.width)
-        place = id(cells.places) if cells.places is not None else shape
+        place = cells.places.tobytes() if cells.places is not None else shape
         seen.setdefault((access.writes, id(access.memory), place), (cells, access))
     out: list[tuple[Cells, Access, bool]] = []
     for (writes, memory, place), (cells, access) in sorted(seen.items(), key=lambda x: x[0][0]):

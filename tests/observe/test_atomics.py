@@ -47,3 +47,25 @@ def test_who_reads_a_sum_comes_after_all_who_added() -> None:
 
 def test_writes_that_combine_in_different_ways_need_order() -> None:
     assert _added(meet=True, second="atomic_max") == {"PTO-R023"}
+
+
+def _scattered(word: str) -> set[str]:
+    """Both blocks combine with the same elements, found by index."""
+
+    @pto.kernel(profile="a5")
+    def kernel(x: pto.Global[pto.f32], y: pto.Global[pto.f32], n: pto.Global[pto.i32]) -> None:
+        t, places = pto.tile(1, 64, pto.f32), pto.tile(1, 64, pto.i32)
+        pto.tload(t, x[0:1, :])
+        pto.tload(places, n)
+        pto.mscatter(y, t, places, scatterAtomicOp=word)
+
+    args = [np.ones((2, 64), np.float32), np.zeros((1, 64), np.float32)]
+    args.append(np.arange(64, dtype=np.int32).reshape(1, 64) % 7)
+    found = sanitize(kernel.module(*args), args=args, blocks=2, profile="a5")
+    return {d.code for d in found.findings}
+
+
+def test_scattered_sums_of_blocks_are_no_race() -> None:
+    assert _scattered("add") == set()
+    assert _scattered("max") == set()
+    assert _scattered("none") == {"PTO-R023"}

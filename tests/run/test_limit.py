@@ -125,16 +125,25 @@ import sys, numpy as np, pto
 print("ready", flush=True)
 try:
     args = [np.zeros(1, np.int32), True]
-    pto.launch(pto.parse({text!r}), args=args, engine={engine!r}, blocks={blocks})
+    module, args, blocks = pto.parse({text!r}), args, {blocks}
+    {act}
 except KeyboardInterrupt:
     print("interrupted", flush=True)
 """
 
 
+_ACTS = {
+    "reference": "pto.launch(module, args=args, engine='reference', blocks=blocks)",
+    "jit": "pto.launch(module, args=args, engine='jit', blocks=blocks)",
+    "sanitizer": "pto.sanitize(module, args=args, blocks=blocks)",
+    "timing": "from pto.observe import timing; timing.time(module, args=args, data=True)",
+}
+
+
 @pytest.mark.parametrize("blocks", [1, 3])
-@pytest.mark.parametrize("engine", ["reference", "jit"])
-def test_an_interrupt_ends_a_launch(engine: str, blocks: int) -> None:
-    script = _SCRIPT.format(text=WHILE, engine=engine, blocks=blocks)
+@pytest.mark.parametrize("who", list(_ACTS))
+def test_an_interrupt_ends_a_launch(who: str, blocks: int) -> None:
+    script = _SCRIPT.format(text=WHILE, act=_ACTS[who], blocks=blocks)
     command = [sys.executable, "-c", script]
     environment = {**os.environ, "PTO_THREADS": "2"}
     run = subprocess.Popen(

@@ -5,6 +5,7 @@ Errors that hold everywhere are programs in tests/pto/bad.
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,9 @@ import pytest
 from pto.cli.main import main
 from pto.core.errors import Diagnostic
 from pto.ir.text.parser import parse
+from pto.isa.table import lookup
 from pto.target.choose import choose
+from pto.target.profile import profile
 from pto.verify import judge, verify
 
 KB = 1024
@@ -268,3 +271,16 @@ def test_two_ways_to_one_function_are_no_recursion() -> None:
 def test_names_of_nested_modules_are_their_own() -> None:
     inner = "module {\nfunc.func @k() {\nreturn\n}\n}"
     assert findings(f"module {{\n{inner}\n{inner}\n}}") == []
+
+
+def test_the_example_of_a_scaled_store_is_legal():
+    """Its tiles were in the vector buffer, which its own rules refuse."""
+    row = lookup("pto.tstore_fp")
+    assert row is not None
+    text = row.example
+    kinds = re.findall(r"!pto\.\w+<[^<>]*>", text)
+    names = re.findall(r"%\w+", text)
+    params = ", ".join(f"{n}: {k}" for n, k in zip(names, kinds, strict=True))
+    module = parse(f"func.func @f({params}) {{\n{text}\nreturn\n}}")
+    for name in ("a2a3", "a5"):
+        assert not [d for d in verify(module, profile(name)) if d.severity == "error"]

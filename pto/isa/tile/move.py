@@ -264,6 +264,9 @@ instr(
         "pipe: event.hpp says FIX, the IR manual MTE3, the td leaves it unset",
         "the CPU simulator scales by row for column-major tiles; hardware scales by column",
     ),
+    example="pto.tstore_fp ins(%src, %fp : !pto.tile_buf<acc, 32x32xi32, blayout=col_major,"
+    " slayout=row_major, fractal=1024>, !pto.tile_buf<scaling, 1x32xui64>)"
+    " outs(%dst : !pto.partition_tensor_view<32x32xf16>)",
     cite="pto-isa docs/isa/TSTORE_FP.md",
 )
 
