@@ -86,6 +86,11 @@ class GlobalLog:
         self._kept: list[Cells] = []  # shapes that a row cannot say; their numbers begin at 1
         self._held: list[Any] = []  # memory that no other array may be given meanwhile
 
+    @property
+    def nbytes(self) -> int:
+        """How much is kept of accesses."""
+        return sum(log.rows.nbytes for page in self._pages.values() for log in page.values())
+
     def over(self, memory: WatchedMemory) -> GlobalShadow:
         self._held.append(memory.raw)
         return GlobalShadow(self, memory.base)
