@@ -25,6 +25,7 @@ from pto.isa.scalar.structure import RETURN
 from pto.isa.vector.predicate import PSET
 from pto.lang.call.place import KernelError, assigned_names, here, located, mistake
 from pto.lang.call.session import enter, leave
+from pto.lang.reuse import Reuse
 from pto.lang.values.scalars import Scalar, as_value
 from pto.lang.values.tiles import Tile, same_region
 
@@ -279,10 +280,24 @@ class Trace:
             help = "write `with pto.If(condition):` and what it is about below it"
             raise KernelError(Diagnostic("PTO-U208", message, loc, help=help))
         self.builder.append(RETURN)
+        self._reuse()
         for tile in self.tiles:
             self._settle(tile)
         _drop_unused(self.builder.function)
         return self.module
+
+    def _reuse(self) -> None:
+        """Temporaries that can lie over what they were made of do."""
+        reuse = Reuse(
+            self.builder.function, [tile.value for tile in self.tiles if tile.is_temporary]
+        )
+        reuse.run()
+        by_value = {id(tile.value): tile for tile in self.tiles}
+        for tile in self.tiles:
+            kept = by_value.get(id(reuse.found(tile.value)))
+            if kept is not None and kept is not tile:
+                kept.seen |= tile.seen
+        self.tiles = [t for t in self.tiles if reuse.found(t.value) is t.value]
 
     def _settle(self, tile: Tile) -> None:
         """One static region wherever it is used: in the type. Otherwise `valid=?x?`."""

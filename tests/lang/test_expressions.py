@@ -257,3 +257,21 @@ def test_on_a5_what_was_computed_is_a_factor():
     p, v = np.exp(x).astype(np.float16), x.astype(np.float16)
     assert np.allclose(y, p.astype(np.float64) @ v.astype(np.float64), atol=1e-3)
     assert not scores.sanitize(x, y)
+
+
+def test_temporaries_lie_over_what_nobody_needs_any_more():
+    @pto.kernel
+    def both(x: F32, y: F32, z: F32) -> None:
+        t = pto.load(x, 16, 64)
+        kept = t + 1.0  # over t
+        twice = kept * 2.0  # kept is needed still
+        pto.store(y, kept)
+        pto.store(z, pto.exp(twice - twice.max(axis=1)))  # over twice
+
+    x = numbers((13, 50))
+    y, z = np.zeros_like(x), np.zeros_like(x)
+    both(x, y, z)
+    assert np.array_equal(y, x + np.float32(1))
+    twice = 2 * (x.astype(np.float64) + 1)
+    assert np.allclose(z, np.exp(twice - twice.max(axis=1, keepdims=True)), atol=1e-6)
+    assert both.ir.count("alloc_tile") == 3, "t, twice and the column"

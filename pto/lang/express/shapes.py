@@ -36,9 +36,9 @@ def whole_lines(count: int) -> int:
 def like(t: Tile, kind: Any = None) -> Tile:
     """A tile of its own for a result of this shape, in the vector buffer."""
     kind = kind or t.dtype
-    if is_column(t):
-        return column(t.rows, kind)
-    return tile(t.rows, t.cols, kind)
+    made = column(t.rows, kind) if is_column(t) else tile(t.rows, t.cols, kind)
+    made.is_temporary = True
+    return made
 
 
 def column(rows: int, kind: DType) -> Tile:
