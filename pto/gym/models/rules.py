@@ -30,9 +30,13 @@ class Rules:
     closeness: Mapping[str, float] = field(default_factory=dict[str, float])  # half, float
     ulps: int = 0  # of bf16
 
-    def with_scalar(self, number: int) -> Rules:
-        """The same, where an integer that nobody sets is another one."""
-        return replace(self, scalar=number)
+    def tried(self) -> list[Rules]:
+        """These; with 0 for an integer that nobody sets; without the numbers of a namesake.
+
+        Upstream's tables name a kernel, and another model may have one of that name.
+        """
+        free = replace(self, scalars={})
+        return [replace(own, scalar=n) for own in (self, free) for n in (self.scalar, 0)]
 
 
 def ask(kernel: ModelKernel, scripts: Scripts, work: Path) -> Rules:

@@ -117,7 +117,7 @@ class ModelRunner:
     ) -> tuple[Data, Mapping[int, Array], dict[str, list[Any]]]:
         """Arguments, golden and results of the first extent that fits, else of the last tried."""
         functions = entry_functions(module, None)
-        *tried, last = [(rules.with_scalar(n), e) for n in (rules.scalar, 0) for e in EXTENTS]
+        *tried, last = [(own, extent) for own in rules.tried() for extent in EXTENTS]
         for own, extent in tried:
             data, golden = self._data(program, functions, own, extent, work)
             try:
