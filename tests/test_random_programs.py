@@ -83,3 +83,9 @@ def test_an_index_that_no_signed_number_holds_is_outside():
     arrays[1][7] = -3
     for engine in ("reference", "jit"):
         assert outcome(module, arrays, engine) == ("finding", "PTO-M180")
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_program_that_engines_disagreed_about():
+    """Sums of neighbours from i64 to ui64: refused by one engine."""
+    assert attempt(16002732)[0] == "agree"

@@ -51,11 +51,11 @@ class Mover:
             return
         found = cell(_down(rows), _across(cols))
         if len(dsts) == 1:
-            put(dsts[0], rows, cols, np.asarray(found))
+            put(dsts[0], rows, cols, _signed_as(dsts[0], np.asarray(found)))
             return
         found = [each if each.base is None else each.copy() for each in found]
         for dst, values in zip(dsts, found, strict=True):
-            put(dst, rows, cols, values)
+            put(dst, rows, cols, _signed_as(dst, values))
 
     def place(
         self,
@@ -373,6 +373,13 @@ def _numbers(axis: int, size: int) -> Lanes:
         found.flags.writeable = False
         _MADE[axis, size] = _FIRST[id(found)] = found
     return found
+
+
+def _signed_as(dst: Tile, values: Lanes) -> Lanes:
+    """Integers of the width of a tile count as its elements do, whatever sign they came with."""
+    own = dst.type.dtype.numpy
+    alike = own.kind in "iu" and values.dtype.kind in "iu" and own.itemsize == values.itemsize
+    return values.view(own) if alike else values
 
 
 def _down(rows: int) -> Lanes:
