@@ -31,9 +31,12 @@ def partial(fn: Callable[[Lanes, Lanes], Lanes], outside: str = "zero") -> Move:
         def step(x: Mover, src0: Tile, src1: Tile, dst: Tile) -> None:
             _require_parts(x, dst, src0, src1)
 
+            def read(src: Tile, i: Lanes, j: Lanes, where: Lanes | None = None) -> Lanes:
+                return x.read(src, i, j, where).view(dtype.numpy)  # of one width, of either sign
+
             def cell(i: Lanes, j: Lanes) -> Lanes:
                 first, second = _covers(src0, i, j), _covers(src1, i, j)
-                a, b = x.read(src0, i, j, first), x.read(src1, i, j, second)
+                a, b = read(src0, i, j, first), read(src1, i, j, second)
                 one = select(second, b, select(first, a, rest))
                 return select(first & second, fn(a, b), one)
 
@@ -41,7 +44,7 @@ def partial(fn: Callable[[Lanes, Lanes], Lanes], outside: str = "zero") -> Move:
                 tile.get_valid() for tile in (dst, src0, src1)
             )
             whole = (high == rows) & (wide == cols) & (height == rows) & (width == cols)
-            both = lambda i, j: fn(x.read(src0, i, j), x.read(src1, i, j))  # noqa: E731
+            both = lambda i, j: fn(read(src0, i, j), read(src1, i, j))  # noqa: E731
             x.when(
                 whole,
                 lambda: x.each(rows, cols, both, dst),
