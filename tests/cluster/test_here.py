@@ -212,7 +212,8 @@ def test_a_task_that_ends_its_worker_twice_is_told() -> None:
     crew.ray = SimpleNamespace(put=lambda value: value)  # type: ignore[attr-defined]
     found: Any = crew
     items = [("a.pto", "func.func @f() {\n  return\n}"), ("b.pto", "func.func @g(")]
-    args = SimpleNamespace(profile=None, device=None, manual=False, level=3, deep=False)
+    options = {"profile": None, "device": None, "manual": False, "edition": "current"}
+    args = SimpleNamespace(**options, level=3, deep=False)
     answers = {n: r for n, r, _ in tasks.each(found, "pto.cli.check:checked", items, args)}
     assert answers[0][1] == []
     assert isinstance(answers[1], Lost)
