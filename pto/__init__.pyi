@@ -82,9 +82,7 @@ from pto.run.watch.step import Stop as Stop
 from pto import observe as observe
 from pto.lang.express.functions import absolute as absolute
 abs = absolute
-from pto.lang.express.functions import maximum as maximum
 max = maximum
-from pto.lang.express.functions import minimum as minimum
 min = minimum
 from pto.lang.debug import print_ as print_
 print = print_
