@@ -39,7 +39,8 @@ def test_a_known_difference_is_in_its_table(table: str, row: str) -> None:
 
 def test_pictures_are_those_that_the_command_draws_and_the_pages_show() -> None:
     drawn = {path.name for path in pictures.FOLDER.glob("*.png")}
-    assert drawn == set(pictures.PICTURES)
+    plotted = {"cluster.png"}  # of a bench: bench/bench_cluster.py
+    assert drawn - plotted == set(pictures.PICTURES)
     guides = (ROOT / "docs" / "guide").glob("*.md")
     shown = {n for page in guides for n in re.findall(r"pictures/(\w+\.png)", page.read_text())}
     assert shown == drawn

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from dataclasses import replace
 import subprocess
 import sys
 from pathlib import Path
@@ -16,6 +17,7 @@ from pto.ir.graph import same
 from pto.ir.text.parser import parse
 from pto.lang import kernel as kernels
 from pto.lang.kernel import Kernel
+from pto.lang.tracing import Tracing
 from pto.verify import judge
 
 FOLDER = Path(examples.__file__).parent
@@ -59,19 +61,19 @@ def test_text_of_an_example_is_legal_and_gives_the_same_bits(
     module = importlib.import_module(f"examples.{name}")
     traced = module.example(profile)[0].tobytes()
     seen: list[bool] = []
-    trace = Kernel._trace
+    trace = Tracing.program
 
-    def through_text(self: Kernel, *args: Any) -> Any:
+    def through_text(self: Tracing, *args: Any) -> Any:
         made = trace(self, *args)
-        again = parse(kernels.print_module(made))
-        seen.append(same(made.op, again.op))
+        again = parse(kernels.print_module(made.module))
+        seen.append(same(made.module.op, again.op))
         target, findings = judge(again)
         assert target.profile.name == profile
         assert [d for d in findings if d.severity == "error"] == []
-        return again
+        return replace(made, module=again)
 
     kept = [value for value in vars(module).values() if isinstance(value, Kernel)]
-    monkeypatch.setattr(Kernel, "_trace", through_text)
+    monkeypatch.setattr(Tracing, "program", through_text)
     for value in kept:
         value._cache.clear()
     again = module.example(profile)[0].tobytes()

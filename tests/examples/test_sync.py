@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import importlib
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from pto.lang.kernel import Kernel
+from pto.lang.tracing import Tracing
 from pto.plan.sync import ordered
 from pto.target.profile import profile as find
 from tests.examples.test_examples import runs
@@ -24,18 +26,19 @@ def test_an_example_with_flags_is_clean_and_gives_the_same_bits(
     module = importlib.import_module(f"examples.{name}")
     expected = module.example(profile)[0].tobytes()
     found: list[str] = []
-    trace = Kernel._trace
+    trace = Tracing.program
     flags: list[int] = []
 
-    def synchronised(self: Kernel, *args: Any) -> Any:
-        made = ordered(trace(self, *args), find(profile))
+    def synchronised(self: Tracing, *args: Any) -> Any:
+        traced = trace(self, *args)
+        made = ordered(traced.module, find(profile))
         flags.append(sum(op.name == "pto.wait_flag" for op in made.walk()))
-        return made
+        return replace(traced, module=made)
 
     def run(self: Kernel, *args: Any, blocks: int = 1, **named: Any) -> None:
         found.extend(d.code for d in self.sanitize(*args, blocks=blocks, **named))
 
-    monkeypatch.setattr(Kernel, "_trace", synchronised)
+    monkeypatch.setattr(Tracing, "program", synchronised)
     monkeypatch.setattr(Kernel, "run", run)
     for value in vars(module).values():
         if isinstance(value, Kernel):

@@ -222,7 +222,7 @@ MISTAKES: list[tuple[Callable[..., Any], str, str]] = [
     (bound_in_both_branches, "PTO-U217", "n.set(...) inside"),
     (counted_in_python, "PTO-U217", "n = pto.carry(0) before it"),
     (used_in_the_next_iteration, "PTO-U217", "n.value after"),
-    (swapped_buffers, "PTO-U217", "tiles and arrays do not change places"),
+    (swapped_buffers, "PTO-U217", "two buffers in turn are iterations written out in pairs"),
     (too_large_for_i16, "PTO-T202", "40000 does not fit i16"),
     (too_large_for_i8, "PTO-T202", "from -128 to 127"),
     (too_large_for_f16, "PTO-T202", "from -65504.0 to 65504.0"),

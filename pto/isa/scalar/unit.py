@@ -258,7 +258,7 @@ _RECORD = Family(
     "numbers kept together by the scalar unit",
     pipe="S",
     subject="",
-    cost="scalar",
+    cost="register",
     cite="PTOAS docs/PTO_IR_manual.md:10646",
 )
 _PATH = (Attr("path", "any", required=True, meaning="the field, from the outside in"),)

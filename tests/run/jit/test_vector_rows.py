@@ -63,4 +63,5 @@ def _operand(bench: BothEngines, kind: str, elem: str, n: int) -> str:
 def test_every_vector_row_but_these_has_compiled_code() -> None:
     vectors = [r for r in rows() if r.family.section == "vector"]
     left = {r.name for r in vectors if compiled_as(r) is None}
-    assert left == {"pto.vmi.pack", "pto.vmi.unpack"}  # steps inside the compiler
+    repeats = {r.name for r in vectors if r.name.startswith("pto.ub.")}  # of buffers, by counts
+    assert left - repeats == {"pto.vmi.pack", "pto.vmi.unpack"}  # steps inside the compiler

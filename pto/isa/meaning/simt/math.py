@@ -139,7 +139,9 @@ def _bits(case: Case) -> Callable[..., Lanes]:
 
 
 def _pick(items: Items, vector: Lanes, index: Lanes) -> Lanes:
-    return vector[np.arange(len(vector)), index]
+    """Of an index that no element has, LLVM promises no value: the first one."""
+    inside = (index >= 0) & (index < vector.shape[1])
+    return vector[np.arange(len(vector)), np.where(inside, index, 0)]
 
 
 BITS = Together(_bits)
