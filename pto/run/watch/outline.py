@@ -81,6 +81,8 @@ class Outline(Tap):
             return self._in_scope(op, step, class_of(case))
         if effect_of(case) is not None:
             return super().step(compiler, op, step)
+        if row.cost == "simt":  # work items go where their data lead them
+            return step if self.data else _refused(op)
         if row.cost == "element":
             return step if self.data or not op.results else _refused(op)
         if issuing_pipe(case)([]) in _NO_PIPE:
@@ -196,8 +198,10 @@ class Addresses(Outline):
             return super().step(compiler, op, step)
         if effect_of(case) is not None:
             return _nothing
+        if row.cost == "simt" or (row.cost == "element" and op.results):
+            return _refused(op)
         if row.cost == "element":
-            return _refused(op) if op.results else _nothing
+            return _nothing
         if issuing_pipe(case)([]) in _NO_PIPE:
             return step
         if not any(_is_global(v.type) for v in op.operands):
