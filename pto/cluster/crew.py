@@ -19,6 +19,7 @@ _SMALL = 1 << 15  # bytes that travel with a job itself
 _TICK = 0.1  # seconds between looks at the clock
 _CENSUS = 2.0  # seconds between looks at how many processors there are
 _PATIENCE = 60.0  # seconds until somebody has to come to work
+_COMING = 3.0  # for the others, once there is one
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +85,12 @@ class Crew:
         """Wait until somebody is here, `count` of them if that many can come; how many are."""
         self._hire()
         wanted = min(count or len(self.hands), len(self.hands))
-        end = time.monotonic() + _PATIENCE
-        while len(self.ready) < wanted and time.monotonic() < end:
+        start = time.monotonic()
+        while len(self.ready) < wanted:
+            # whoever else comes is welcome, and not waited for long: a processor may be taken
+            patience = _COMING if self.ready and count is None else _PATIENCE
+            if time.monotonic() - start > patience:
+                break
             self._hear_hellos(0.1)
             self._hire()
         self.require_somebody()
