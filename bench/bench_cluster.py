@@ -212,4 +212,5 @@ if __name__ == "__main__":
     results = measured()
     for name, values in results.items():
         print(name, [round(value, 2) for value in values])
-    plot(Path(sys.argv[sys.argv.index("--plot") + 1]), results)
+    if "--plot" in sys.argv:
+        plot(Path(sys.argv[sys.argv.index("--plot") + 1]), results)
