@@ -30,7 +30,7 @@ WITHOUT = {
     "dma": "pointer level: C++ kernels call the copy intrinsics, which are not taken",
     "cube": "pointer level: C++ kernels call cube intrinsics, which are not taken",
     "scalar": "C++ has scalars and control flow of its own",
-    "simt": "work items: not executed",
+    "simt": "work items: C++ kernels write intrinsics of the compiler there",
     "shared": "C++ has scalars and control flow of its own",
     "support": "C++ has tiles, tensors and pointers of its own",
 }

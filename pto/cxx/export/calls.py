@@ -56,10 +56,10 @@ def _written(writer: Writer, op: Operation, row: Instr, form: Form) -> str | Non
     for name, value in attrs.items():
         attr = _attr(row, name)
         enum = spelling.enumeration(attr, row.mnemonic)
-        if enum is None or _is_default(value, enum):
-            if not _is_idle(value, enum):
-                return None
+        if _is_default(value, attr):
             continue
+        if enum is None:
+            return None
         word = spelling.word(value, attr, row.mnemonic)
         leading = enum in _BEFORE or enum.endswith("Algorithm")
         (before if leading else behind if enum in _BEHIND else last).append(word)
@@ -74,13 +74,11 @@ def _attr(row: Instr, name: str) -> Attr:
     return found
 
 
-def _is_default(value: Attribute, enum: str) -> bool:
-    word = value.value.lower() if isinstance(value, Enum) else ""
-    return word in ("", "default", "unspecified", "no_relu", "atomicnone", "none", "atomic_none")
-
-
-def _is_idle(value: Attribute, enum: str | None) -> bool:
-    return enum is not None or (isinstance(value, Bool) and not value.value)
+def _is_default(value: Attribute, attr: Attr) -> bool:
+    """Whether the row says so anyway; a flag that is not set needs no word either."""
+    if isinstance(value, Bool):
+        return value.value == bool(attr.default)
+    return isinstance(value, Enum) and value.value == attr.default
 
 
 def _literal(row: Instr, value: Attribute | None, name: str) -> str:
