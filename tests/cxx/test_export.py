@@ -92,6 +92,20 @@ def test_control_flow_is_written_as_control_flow():
     assert "set_flag(PIPE_MTE2, PIPE_V, EVENT_ID0);" in text  # as `pto sync` puts it
 
 
+@pto.kernel(profile="a5")
+def halved(x: pto.Global[pto.f32], y: pto.Global[pto.f16]):
+    t, h = pto.tile(8, 64, pto.f32), pto.tile(8, 64, pto.f16)
+    pto.tload(t, x)
+    pto.tcvt(h, t)
+    pto.tstore(y, h)
+
+
+def test_a_rounding_that_is_not_written_is_named():
+    """The library of the chip asks for one in every conversion."""
+    text = halved.cpp(np.zeros((8, 64), np.float32), np.zeros((8, 64), np.float16))
+    assert "RoundMode::CAST_RINT);" in text
+
+
 def test_registers_have_no_form_in_cpp():
     with pytest.raises(pto.PtoError) as caught:
         kernel = next(v for v in vars(softmax_registers).values() if isinstance(v, Kernel))

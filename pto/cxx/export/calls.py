@@ -118,10 +118,12 @@ def _argument(
         return [] if argument.optional else None
     name = argument.names[0]
     if row.attr(name) is not None and name not in row.operand_names:
-        value = attrs.pop(name, None)
+        attr, value = _attr(row, name), attrs.pop(name, None)
+        if value is None and isinstance(attr.default, str):
+            value = Enum(attr.kind, attr.default)  # the chip's library has no default for it
         if value is None:
             return [] if argument.optional else None
-        return [(spelling.word(value, _attr(row, name), row.mnemonic), None)]
+        return [(spelling.word(value, attr, row.mnemonic), None)]
     values = op.group(name)
     if argument.role and not all(_has_role(v, argument.role) for v in values):
         return None

@@ -157,10 +157,11 @@ def word(value: Attribute, attr: Attr, row: str) -> str:
             return value.value
         if value.kind in ("cmpi_predicate", "cmpf_predicate"):
             return comparison(value)
-        n = ENUMS[value.kind].number(value.value)
-        if enum is not None and n in _enumerators().get(enum, {}):
-            prefix = "" if enum == "pipe_t" else f"{enum}::"
-            return prefix + _enumerators()[enum][n]
+        known = _enumerators().get(enum or "", {})
+        own = value.value if value.value in known.values() else None
+        found = own or known.get(ENUMS[value.kind].number(value.value))
+        if found is not None:
+            return found if enum == "pipe_t" else f"{enum}::{found}"
     if isinstance(value, Str) and enum is not None:
         same = [w for w in _enumerators()[enum].values() if w.lower() == value.value.lower()]
         if same:

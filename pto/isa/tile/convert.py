@@ -103,6 +103,7 @@ instr(
             older=("sat_mode",),
         ),
     ),
+    cxx="TCVT dst src tmp? rmode?",
     rules=(
         dtype_pairs("src", "dst", CONVERSIONS),
         on(NPU, _SHAPE),
