@@ -1,4 +1,4 @@
-"""`pto cache`: what compiled code is kept on disk, and forgetting it."""
+"""`pto cache`: what is kept on disk, compiled code and choices of `pto tune`, and forgetting it."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from pto.cli.main import CLEAN
 from pto.run.jit.llvm import cache
 
 EXAMPLES = """\
-  pto cache info               where compiled code is kept, how much, and the limit
-  pto cache clear              remove it; programs are compiled anew when they run next"""
+  pto cache info               where compiled code and choices of `pto tune` are kept, how much
+  pto cache clear              remove them; programs are compiled and tuned anew when needed"""
 
 _MEGA = 1 << 20
 
@@ -21,12 +21,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     if args.action == "clear":
         count = cache.clear()
-        print(f"removed {count} compiled program{'s' if count != 1 else ''}")
+        print(f"removed {count} file{'s' if count != 1 else ''}")
         return CLEAN
     found = cache.info()
     print(f"directory  {found.directory or 'none'}  (PTO_CACHE_DIR sets another)")
     if found.refused:
         print(f"not used   {found.refused}: programs are compiled in every process")
-    print(f"programs   {found.files}")
+    print(f"files      {found.files}")
     print(f"size       {found.nbytes / _MEGA:.1f} of at most {found.limit / _MEGA:.0f} MB")
     return CLEAN

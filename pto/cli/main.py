@@ -24,6 +24,7 @@ VERBS = {
     "isa": "the instruction table: operands, types per profile, rules, meaning",
     "run": "execute a kernel and say what it changed",
     "time": "how long a kernel takes on a chip, what bounds it, where it waits",
+    "tune": "which constants make a kernel fastest on a chip: every configuration in a table",
     "plan": "where each tile lies in its buffer, and how full that makes it",
     "sync": "put flags and barriers into a program that leaves them to a compiler",
     "fmt": "print a program in one stable form, or as generic MLIR",
@@ -32,7 +33,7 @@ VERBS = {
     "gym": "run a checkout of PTO-Gym by its own generators and judges",
     "models": "run the kernels of whole models, on both engines, by their goldens",
     "layout": "show where each element of a tile lives in memory, as text or a picture",
-    "cache": "compiled code kept on disk: how much there is, and forgetting it",
+    "cache": "compiled code and tuning kept on disk: how much there is, and forgetting it",
     "explain": "what a finding's code means, with a wrong and a right program",
 }
 

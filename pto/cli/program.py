@@ -10,7 +10,7 @@ import argparse
 import ast
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import redirect_stdout
 from dataclasses import dataclass
 from functools import cache
@@ -38,6 +38,7 @@ from pto.target.device import device as find_device
 if TYPE_CHECKING:
     from pto.lang.kernel import Kernel
     from pto.lang.parameter import Parameter as KernelParameter
+    from pto.lang.tune import Autotuned
 
 FILE = "a .pto program, or a kernel of a Python file: k.py:softmax (which is executed)"
 _PYTHON = re.compile(r"(.+\.py)(?::(\w+))?")
@@ -116,7 +117,7 @@ def _traced(
     if profile is not None:
         kernel = kernel.on(profile)
     given = parse_args(args.arg)
-    values = _values(kernel, given if whole else _completed(kernel, given), args.seed)
+    values = kernel_values(kernel, given if whole else _completed(kernel, given), args.seed)
     made, _, given = kernel.specialise(values, getattr(args, "blocks", 1))
     args.entry = None  # the module holds this kernel, under whatever name it has
     return Launch(made.module, parameters(*entry_functions(made.module, None)), given)
@@ -127,6 +128,14 @@ def _traced(
 
 def find_kernel(file: str, entry: str | None = None) -> Kernel:
     """The kernel that `k.py:name` or `--entry name` means, or the only one there is."""
+    from pto.lang.kernel import Kernel
+
+    found = find_tunable(file, entry)
+    return found if isinstance(found, Kernel) else found.kernel
+
+
+def find_tunable(file: str, entry: str | None = None) -> Kernel | Autotuned:
+    """The same; one that `@pto.autotune` stands above comes with its configurations."""
     found = _PYTHON.fullmatch(file)
     if found is None:
         raise RuntimeError(f"{file} is no Python file")
@@ -147,13 +156,14 @@ def find_kernel(file: str, entry: str | None = None) -> Kernel:
     return known[name]
 
 
-def _kernels(module: ModuleType) -> Iterator[tuple[str, Kernel]]:
+def _kernels(module: ModuleType) -> Iterator[tuple[str, Kernel | Autotuned]]:
     """Every kernel by the names it has; one that is imported from elsewhere too."""
     from pto.lang.kernel import Kernel
+    from pto.lang.tune import Autotuned
 
     seen: set[int] = set()
     for name, value in vars(module).items():
-        if isinstance(value, Kernel) and id(value) not in seen:
+        if isinstance(value, Kernel | Autotuned) and id(value) not in seen:
             seen.add(id(value))
             yield name, value
 
@@ -199,13 +209,19 @@ def _raised(error: BaseException, path: Path) -> NoReturn:
 # ---- from text to arguments
 
 
-def _values(kernel: Kernel, given: Mapping[str, str], seed: int) -> list[Any]:
-    """One value a parameter: arrays and numbers as for any program, constants as Python has."""
+def kernel_values(
+    kernel: Kernel, given: Mapping[str, str], seed: int, later: Collection[str] = ()
+) -> list[Any]:
+    """One value a parameter: arrays and numbers as for any program, constants as Python has.
+
+    Those that are given `later` have None.
+    """
     declared = signature(kernel.function).parameters.values()
     made = {p.name: p.default for p in declared if p.default is not Declared.empty}
+    made |= dict.fromkeys(later)
     require_names({p.name: f"{p.name}: {p}" for p in kernel.parameters}, given, made)
     chosen = [p for p in kernel.parameters if p.name in given]
-    made |= {p.name: _constant(given[p.name]) for p in chosen if p.kind == "constant"}
+    made |= {p.name: constant(given[p.name]) for p in chosen if p.kind == "constant"}
     params = [_parameter(p) for p in chosen if p.kind != "constant"]
     built = build(params, {p.name: given[p.name] for p in params}, seed)
     made |= {p.name: value for p, value in zip(params, built, strict=True)}
@@ -234,7 +250,7 @@ def _parameter(p: KernelParameter) -> Parameter:
     return Parameter(p.name, Ptr(elem) if p.kind == "array" else elem, None)
 
 
-def _constant(text: str) -> Any:
+def constant(text: str) -> Any:
     """A Python literal, an element type, or else a word."""
     from pto.lang.values.elements import ELEMENTS
 

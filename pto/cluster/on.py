@@ -11,8 +11,10 @@ from __future__ import annotations
 import atexit
 import os
 import socket
+import sys
 from contextvars import Token
 from dataclasses import dataclass, field
+from functools import cache as once
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -123,6 +125,7 @@ def _join(address: str) -> RayCluster:
     started = not ray.is_initialized()
     if started:
         connect(ray, address)
+        _keep_output_clean()
     return RayCluster(address, ray, Crew(ray), started)
 
 
@@ -143,6 +146,15 @@ def connect(ray: Any, address: str) -> None:
             f"no cluster answers at `{known or address}`: {first}",
             help="`ray start --head` starts one; `ray status` tells how it is",
         ) from None
+
+
+@once
+def _keep_output_clean() -> None:
+    """Ray tells of nodes that die on standard output, which is for results: JSON lines of ours."""
+    worker: Any = import_module("ray._private.worker")
+    show = getattr(worker, "print_worker_logs", None)
+    if show is not None:
+        worker.print_worker_logs = lambda data, _, *more: show(data, sys.stderr, *more)
 
 
 def _known() -> str:

@@ -14,6 +14,7 @@ from pto.ir.graph import Module
 from pto.run.launch.host import launch
 
 Config = dict[str, Any]
+_PLAIN = (bool, int, float, str)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,9 +26,18 @@ class Trial:
     bound: str = ""
     refused: str = ""
 
+    @property
+    def words(self) -> str:
+        """The configuration, as a person writes it."""
+        return ", ".join(f"{name}={value}" for name, value in self.config.items())
+
     def __str__(self) -> str:
-        given = ", ".join(f"{name}={value}" for name, value in self.config.items())
-        return f"{given:<40} {self.refused or f'{self.us:10.1f} us  {self.bound}'}"
+        return f"{self.words:<40} {self.refused or f'{self.us:10.1f} us  {self.bound}'}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Values that JSON does not have as their words."""
+        plain = {n: v if isinstance(v, _PLAIN) else str(v) for n, v in self.config.items()}
+        return {"config": plain, "us": self.us, "bound": self.bound, "refused": self.refused}
 
 
 def refused_by(config: Config, error: PtoError) -> Trial:

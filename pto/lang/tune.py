@@ -2,23 +2,31 @@
 
 A configuration gives values to parameters of the kernel that are Python constants. It counts when
 its program is legal, fits the buffers, and gives what the first one gives; then its time decides.
+What was found is kept on disk, by the programs it was found for (`PTO_CACHE_DIR`, `pto cache`).
 """
 
 from __future__ import annotations
 
+import json
 import multiprocessing
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache as once
 from itertools import product
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from pto import __version__
 from pto.core.errors import PtoError, fail
+from pto.ir.graph import Module
+from pto.ir.text.printer import print_module
 from pto.lang.kernel import Blocks, Kernel
 from pto.lang.trial import Config, Sheet, Trial, differs, refused_by
+from pto.run.jit.llvm import cache
 from pto.run.launch import place
 from pto.run.launch.call import count_of
 from pto.run.launch.progress import Bar
@@ -27,6 +35,7 @@ from pto.target.device import device as find_device
 if TYPE_CHECKING:
     from pto.cluster.crew import Crew
 
+Args = Sequence[Any] | Mapping[str, Any]  # in their order, or by their names
 Grid = Blocks | Callable[[Config], Blocks]
 
 
@@ -35,6 +44,7 @@ class Tuning:
     """Every configuration that was tried, the fastest first. Printing it gives the table."""
 
     trials: tuple[Trial, ...]
+    kept: bool = False  # found before, by this or another process
 
     @property
     def best(self) -> Config:
@@ -61,37 +71,62 @@ def configurations(space: Mapping[str, Sequence[Any]] | Iterable[Config]) -> lis
 def tune(
     kernel: Kernel,
     space: Mapping[str, Sequence[Any]] | Iterable[Config],
-    args: Sequence[Any],
+    args: Args,
     *,
     blocks: Grid = 1,
     device: str | None = None,
     rtol: float = 0.0,
     processes: int | None = None,
+    again: bool = True,
+    heard: Callable[[Trial], None] = lambda trial: None,
 ) -> Tuning:
     """Try every configuration on copies of `args`; the result has the fastest first.
 
     `space` is a mapping of names to values, or a list of mappings. `blocks` may be a function of
     the configuration. `rtol` is how far a result may lie from the first one's: 0 asks for the same
     bits, which another order of sums does not give. Shapes may stand for arrays: nothing is
-    compared then.
+    compared then. `heard` is told of every configuration in its order. With `again=False` what was
+    found before for the same programs and shapes is taken from disk.
     """
     configs = configurations(space)
     if not configs:
         raise fail("PTO-U270", "there is no configuration to try")
-    job = _Job(kernel, list(args), blocks, device, rtol)
-    first = job.outcome(configs[0])
-    trials = [first.trial]
-    if first.arrays is not None:
-        job.wanted = first.arrays
-    with Bar("configurations") as seen:
-        for n, trial in enumerate(_tried(job, configs[1:], processes), 2):
-            trials.append(trial)
-            seen(n, len(configs))
+    job = _Job(kernel, args, blocks, device, rtol)
+    name = job.name(configs)
+    before = None if again else _kept(name, configs)
+    trials = before or []
+    for trial in trials:
+        heard(trial)
+    if before is None:
+        with Bar("configurations") as seen:
+            for trial in _all_tried(job, configs, processes):
+                trials.append(trial)
+                heard(trial)
+                seen(len(trials), len(configs))
+        cache.store(name, json.dumps([[t.us, t.bound, t.refused] for t in trials]).encode())
+    return _ranked(kernel, trials, before is not None)
+
+
+def _ranked(kernel: Kernel, trials: list[Trial], kept: bool) -> Tuning:
     counted = sorted((t for t in trials if t.us is not None), key=lambda t: t.us or 0.0)
     if not counted:
-        reasons = "; ".join(f"{t}" for t in trials[:3])
+        reasons = "; ".join(f"{t.words}: {t.refused}" for t in trials[:3])
         raise fail("PTO-U271", f"no configuration of {kernel.name} counts: {reasons}")
-    return Tuning((*counted, *(t for t in trials if t.us is None)))
+    return Tuning((*counted, *(t for t in trials if t.us is None)), kept)
+
+
+def _kept(name: str, configs: list[Config]) -> list[Trial] | None:
+    raw = cache.load(name)
+    if raw is None:
+        return None
+    return [Trial(c, *found) for c, found in zip(configs, json.loads(raw), strict=True)]
+
+
+@once
+def _edition() -> str:
+    """What times rest on: this package as it stands, a newer file is another edition."""
+    files = sorted(Path(__file__).parents[1].rglob("*.py"))
+    return f"{__version__} {[(f.stat().st_mtime_ns, f.stat().st_size) for f in files]}"
 
 
 @dataclass(slots=True)
@@ -105,45 +140,89 @@ class _Job:
     """What every trial needs."""
 
     kernel: Kernel
-    args: list[Any]
+    args: Args
     blocks: Grid
     device: str | None
     rtol: float
     wanted: list[Any] | None = None
 
     def outcome(self, config: Config) -> _Outcome:
-        grid = self.blocks(config) if callable(self.blocks) else self.blocks
         try:
-            arrays = self._run(config, grid)
+            values, grid = self.values(config), self.grid(config)
+            arrays = self._run(values, grid)
             wrong = differs(arrays, self.wanted, self.rtol)
             if wrong:
                 return _Outcome(Trial(config, refused=wrong))
-            timing = self.kernel.time(*self.args, blocks=grid, device=self.device, **config)
+            timing = self.kernel.time(*values, blocks=grid, device=self.device)
         except PtoError as error:
             return _Outcome(refused_by(config, error))
         return _Outcome(Trial(config, timing.us, timing.bound), arrays)
 
+    def name(self, configs: list[Config]) -> str:
+        """Of what is found: the programs, sizes and numbers that decide it."""
+        parts = [_edition(), f"{self.device} {self.rtol}"]
+        for config in configs:
+            try:
+                ran, timed, given = self._programs(config)
+                kinds = [(a.shape, a.dtype) if isinstance(a, np.ndarray) else a for a in given]
+                parts += [print_module(ran), print_module(timed)]
+                parts.append(f"{self.grid(config)} {kinds} {self._runs(self.values(config))}")
+            except PtoError as error:
+                parts.append(str(error))
+        return cache.key("tuning", *parts)
+
     def sheet(self, config: Config) -> Sheet:
         """The same trial as data, for a worker that has no kernel."""
-        grid = self.blocks(config) if callable(self.blocks) else self.blocks
-        kernel = self.kernel
-        timed = kernel if self.device is None else kernel.on(find_device(self.device).profile)
-        (ran, given), (priced, _) = (
-            each.called(self.args, config, grid) for each in (kernel, timed)
-        )
-        profiles, runs = (kernel.profile, timed.profile), self.wanted is not None
-        return Sheet.of(config, (ran, priced), profiles, given, count_of(grid), runs)
+        ran, timed, given = self._programs(config)
+        profiles, runs = (self.kernel.profile, self._timed().profile), self.wanted is not None
+        return Sheet.of(config, (ran, timed), profiles, given, count_of(self.grid(config)), runs)
 
-    def _run(self, config: Config, grid: Blocks) -> list[Any] | None:
-        """The arrays after a run on copies; None where shapes stand for arrays."""
-        if any(isinstance(a, tuple) for a in self.args):
+    def grid(self, config: Config) -> Blocks:
+        return self.blocks(config) if callable(self.blocks) else self.blocks
+
+    def values(self, config: Config) -> list[Any]:
+        """What the kernel is called with, one value a parameter."""
+        if isinstance(self.args, Mapping):
+            return self.kernel.values((), {**self.args, **config})
+        return self.kernel.values(self.args, config)
+
+    def _programs(self, config: Config) -> tuple[Module, Module, list[Any]]:
+        """What is to be run, what is to be timed, and what they are given."""
+        values, grid = self.values(config), self.grid(config)
+        ran, given = self.kernel.called(values, {}, grid)
+        return ran, self._timed().called(values, {}, grid)[0], given
+
+    def _timed(self) -> Kernel:
+        device = self.device
+        return self.kernel if device is None else self.kernel.on(find_device(device).profile)
+
+    def _runs(self, values: list[Any]) -> bool:
+        """False where shapes stand for arrays: there is nothing to be run on."""
+        pairs = zip(self.kernel.parameters, values, strict=True)
+        return not any(p.kind == "array" and isinstance(v, tuple) for p, v in pairs)
+
+    def _run(self, values: list[Any], grid: Blocks) -> list[Any] | None:
+        """The arrays after a run on copies."""
+        if not self._runs(values):
             return None
-        given = [a.copy() if isinstance(a, np.ndarray) else a for a in self.args]
-        self.kernel.run(*given, blocks=grid, **config)
+        given = [a.copy() if isinstance(a, np.ndarray) else a for a in values]
+        self.kernel.run(*given, blocks=grid)
         return [a for a in given if isinstance(a, np.ndarray)]
 
 
 _AT_WORK: list[_Job] = []  # of a process that was forked: the job it belongs to
+
+
+def _all_tried(job: _Job, configs: list[Config], processes: int | None) -> Iterator[Trial]:
+    """The first one that counts is run here: what it gives, the others have to give."""
+    left = list(configs)
+    while left and job.wanted is None:
+        found = job.outcome(left.pop(0))
+        job.wanted = found.arrays
+        yield found.trial
+        if found.trial.us is not None:
+            break
+    yield from _tried(job, left, processes)
 
 
 def _tried(job: _Job, configs: list[Config], processes: int | None) -> Iterable[Trial]:
@@ -197,7 +276,10 @@ def _work(config: Config) -> Trial:
 
 @dataclass(slots=True)
 class Autotuned:
-    """A kernel that looks for its fastest configuration at the first call with new shapes."""
+    """A kernel that looks for its fastest configuration at the first call with new shapes.
+
+    What `pto tune` or an earlier process has found for the same programs is not looked for again.
+    """
 
     kernel: Kernel
     configs: list[Config]
@@ -222,6 +304,7 @@ class Autotuned:
                 blocks=self.blocks,
                 device=self.device,
                 rtol=self.rtol,
+                again=False,
             )
         return self.chosen[key]
 

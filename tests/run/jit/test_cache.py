@@ -152,13 +152,13 @@ def test_two_processes_at_once(home: Path) -> None:
 def test_info_and_clear(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["cache"]) == 0
     shown = capsys.readouterr().out
-    assert str(home) in shown and "programs   0" in shown
+    assert str(home) in shown and "files      0" in shown
     run()
     main(["cache", "info"])
     shown = capsys.readouterr().out
-    assert "programs   1" in shown and "of at most 256 MB" in shown
+    assert "files      1" in shown and "of at most 256 MB" in shown
     assert main(["cache", "clear"]) == 0
-    assert "removed 1 compiled program\n" in capsys.readouterr().out
+    assert "removed 1 file\n" in capsys.readouterr().out
     assert files(home) == []
     assert run() == 41
 

@@ -1,0 +1,192 @@
+"""`pto tune`: which constants make a kernel fastest, by the timing model.
+
+The choice is kept on disk: `@pto.autotune` finds it there when the same kernel is called.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import json
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from pto.cli import console, place
+from pto.cli.program import constant, find_tunable, is_python, kernel_values
+from pto.core.errors import fail
+from pto.core.render import Piece
+from pto.lang.kernel import Blocks, Kernel
+from pto.lang.trial import Config, Trial
+from pto.lang.tune import Autotuned, Tuning, configurations, tune
+from pto.lang.values.scalars import cdiv
+from pto.run.launch.arguments import parse_args
+
+EXAMPLES = """\
+  pto tune k.py:scale --arg x=rand:512x128 --arg y=zeros:512x128 --space rows=8,64,256
+                                 every value, the fastest first; results are compared
+  pto tune k.py:gemm --arg a=rand:512x512 --arg b=rand:512x512 --arg c=zeros:512x512 \\
+           --space m=64,128 --space n=64,128 --blocks "cdiv(512, m) * cdiv(512, n)" --rtol 1e-3
+                                 every combination, each on its own grid
+  pto tune k.py:gemm --arg a=zeros:512x512 --arg b=zeros:512x512 --arg c=zeros:512x512
+                                 what @pto.autotune above the kernel lists; calls use the choice
+  pto tune k.py:scale --arg x=zeros:512x128 --arg y=zeros:512x128 --space rows=8,64 --shapes \\
+           --device 910b1 --on ray --json lines
+                                 only timed, on a cluster, a line as each one is done
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", metavar="FILE", help=_FILE)
+    parser.add_argument("--entry", metavar="F", help="the kernel, where FILE does not name it")
+    parser.add_argument("--arg", action="append", default=[], metavar="NAME=VALUE", help=_ARG)
+    parser.add_argument("--space", action="append", default=[], metavar="NAME=V,V", help=_SPACE)
+    parser.add_argument("--blocks", metavar="N", help=_BLOCKS)
+    parser.add_argument("--profile", metavar="P", help="a2a3 or a5; default: as declared")
+    parser.add_argument("--device", metavar="D", help="a chip: 910b1, 950pr, ...")
+    parser.add_argument("--rtol", type=float, metavar="R", help=_RTOL)
+    parser.add_argument("--shapes", action="store_true", help=_SHAPES)
+    parser.add_argument("--again", action="store_true", help="also where the answer is kept")
+    parser.add_argument("-j", type=int, metavar="N", help="processes; default: the processors")
+    parser.add_argument("--json", nargs="?", const="all", choices=("all", "lines"), help=_JSON)
+    parser.add_argument("--seed", type=int, default=0, help="for rand")
+    place.add_on(parser)
+
+
+_FILE = "a kernel of a Python file, k.py:gemm; the file is executed, with your rights"
+_ARG = "as for `pto run`; constants that are not tuned too"
+_SPACE = "values to try for a constant of the kernel; given often, all combinations are tried"
+_BLOCKS = "blocks of the grid, as Python: 24, (4, 8), or of arguments: `cdiv(x.shape[0], rows)`"
+_RTOL = "how far results may lie apart; default: as @pto.autotune says, else 0, the same bits"
+_SHAPES = "only shapes of arrays count: nothing is run or compared"
+_JSON = "as JSON: one object at the end (default), or lines, a configuration each, as they come"
+
+
+def run(args: argparse.Namespace) -> int:
+    if not is_python(args.file):
+        raise fail(
+            "PTO-U272",
+            f"{args.file} is no Python kernel: the constants of a program are chosen already",
+            help="tune the Python kernel, k.py:name; `pto time` tells how long a program takes",
+        )
+    tuned = _asked(find_tunable(args.file, args.entry), args)
+    kernel = tuned.kernel if args.profile is None else tuned.kernel.on(args.profile)
+    values = _values(kernel, tuned.configs, args)
+    if args.blocks is not None:
+        tuned.blocks = grid = _grid(args.blocks, values)
+        grid(tuned.configs[0])  # a mistake in it is none of a configuration
+    found = tune(
+        kernel,
+        tuned.configs,
+        _shapes(values) if args.shapes else values,
+        blocks=tuned.blocks,
+        device=tuned.device,
+        rtol=tuned.rtol,
+        processes=args.j,
+        again=args.again,
+        heard=_line if args.json == "lines" else lambda trial: None,
+    )
+    if args.json == "all":
+        print(json.dumps(_data(kernel, found), indent=1))
+    elif args.json is None:
+        console.write(_table(kernel, found))
+    return 0
+
+
+def _asked(found: Kernel | Autotuned, args: argparse.Namespace) -> Autotuned:
+    """What the kernel says about its tuning, and the command line instead."""
+    made = Autotuned(found, [], 1, None, 0.0) if isinstance(found, Kernel) else found
+    space = dict(map(_values_of, args.space))
+    configs = configurations(space) if space else made.configs
+    if not configs:
+        raise fail(
+            "PTO-U270",
+            f"there is nothing to try: {made.kernel.name} has no @pto.autotune",
+            help="--space NAME=8,16,32 for each constant that is to be chosen",
+        )
+    device = args.device or made.device
+    rtol = made.rtol if args.rtol is None else args.rtol
+    return Autotuned(made.kernel, configs, made.blocks, device, rtol)
+
+
+def _values_of(text: str) -> tuple[str, list[Any]]:
+    """`rows=8,16`, `kind=f16,bf16`, `tile=(8,16),(16,16)`."""
+    name, equals, values = text.partition("=")
+    if not equals or not name.isidentifier() or not values:
+        raise fail("PTO-U272", f"`--space {text}` is no list of values", help="rows=8,64,256")
+    try:
+        return name, list(ast.literal_eval(f"[{values}]"))
+    except (ValueError, SyntaxError):
+        return name, [constant(each) for each in values.split(",")]
+
+
+def _values(kernel: Kernel, configs: Sequence[Config], args: argparse.Namespace) -> dict[str, Any]:
+    """What the command line gives; constants that are tuned are not among it."""
+    tuned = {name for config in configs for name in config}
+    for name in sorted(tuned):
+        _require_constant(kernel, name)
+    values = kernel_values(kernel, parse_args(args.arg), args.seed, tuned)
+    names = [p.name for p in kernel.parameters]
+    return {n: v for n, v in zip(names, values, strict=True) if n not in tuned}
+
+
+def _require_constant(kernel: Kernel, name: str) -> None:
+    kinds = {p.name: p.kind for p in kernel.parameters}
+    if kinds.get(name) != "constant":
+        what = "an array or a number that a launch gives" if name in kinds else "no parameter"
+        known = [n for n, kind in kinds.items() if kind == "constant"]
+        listed = ", ".join(known) or "none: give it one, `rows: int`"
+        raise fail(
+            "PTO-U272",
+            f"{name} cannot be tuned: it is {what} of {kernel.name}",
+            help=f"constants of {kernel.name}: {listed}",
+        )
+
+
+def _grid(text: str, values: Mapping[str, Any]) -> Any:
+    """The grid of a configuration, by an expression of the user's own command line."""
+    known = {"pto": import_module("pto"), "cdiv": cdiv, **values}
+
+    def grid(config: Config) -> Blocks:
+        try:
+            return eval(text, {**known, **config})  # as the file: with the user's rights
+        except Exception as error:
+            message = f"--blocks {text!r} raises {type(error).__name__}: {error}"
+            raise fail("PTO-U272", message) from None
+
+    return grid
+
+
+def _shapes(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {n: v.shape if isinstance(v, np.ndarray) else v for n, v in values.items()}
+
+
+# ---- what came of it
+
+
+def _line(trial: Trial) -> None:
+    print(json.dumps(trial.to_json()), flush=True)
+
+
+def _data(kernel: Kernel, found: Tuning) -> dict[str, Any]:
+    trials = [trial.to_json() for trial in found.trials]
+    best = trials[0]["config"]
+    return {"kernel": kernel.name, "best": best, "us": found.us, "trials": trials}
+
+
+_CONFIG = "configuration"
+
+
+def _table(kernel: Kernel, found: Tuning) -> list[Piece]:
+    width = max(len(words) for words in (_CONFIG, *(t.words for t in found.trials)))
+    lines: list[Piece] = [("title", f"{_CONFIG:<{width}} {'us':>10}  bound\n")]
+    for trial in found.trials:
+        if trial.us is None:
+            lines.append(("dim", f"{trial.words:<{width}} {'-':>10}  {trial.refused}\n"))
+        else:
+            lines.append(("", f"{trial.words:<{width}} {trial.us:>10.1f}  {trial.bound}\n"))
+    before = ", as found before (--again looks anew)" if found.kept else ""
+    lines.append(("name", f"{kernel.name}: {found.trials[0].words}{before}\n"))
+    return lines
