@@ -105,7 +105,8 @@ module attributes {pto.target_arch = "a5"} {
 @pytest.mark.parametrize("engine", ENGINES)
 def test_slots_of_a_multiple_tile_keep_what_was_loaded(engine: str):
     x = np.arange(128, dtype=np.float32)
-    launch(parse(MULTI), args=[x, 1], engine=engine)
+    report = launch(parse(MULTI), args=[x, 1], engine=engine)
+    assert not report.left_out
     np.testing.assert_array_equal(x[:64], np.arange(64, 128))
     with pytest.raises(PtoError, match="PTO-S142"):
         launch(parse(MULTI), args=[x, 2], engine=engine)
@@ -135,7 +136,8 @@ module attributes {pto.target_arch = "a5", pto.kernel_kind = #pto.kernel_kind<ve
 @pytest.mark.parametrize("engine", ENGINES)
 def test_records_and_regions_hand_on_values(engine: str):
     out = np.full(2, -1, np.int32)
-    launch(parse(SCALARS), args=[out, 21], engine=engine)
+    report = launch(parse(SCALARS), args=[out, 21], engine=engine)
+    assert not report.left_out
     assert out.tolist() == [42, 0]
 
 

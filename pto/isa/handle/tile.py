@@ -200,7 +200,7 @@ ALLOC_MULTI_TILE = instr(
     "alloc_multi_tile",
     MULTI,
     "result = count tiles of their own, at byte addr of their buffer or where the planner says",
-    body=meaning.ALLOC_MULTI,
+    body=meaning.ALLOC_TILE,
     traits=Traits(allocates="addr"),
     operands=(read("addr?", "i64"), *VALID),
     results=(Result("result", "multiple tile"),),

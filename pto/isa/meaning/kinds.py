@@ -124,6 +124,16 @@ class Vectors:
 
 
 @dataclass(frozen=True, slots=True)
+class Repeats:
+    """dst = fn(sources) of elements behind pointers of UB, in repeats of eight blocks that the mask
+    register governs (`vector/raw.py`). The last source is a scalar where `scalar` says what it is:
+    the low bits of an element, or how far to shift one."""
+
+    fn: Callable[..., Any]
+    scalar: Literal["", "element", "shift"] = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Do:
     """Anything else: `make(case)` reads types and attributes once and returns fn(core, *operands).
 

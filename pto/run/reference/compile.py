@@ -22,11 +22,13 @@ from pto.isa.meaning import (
     Move,
     Neighbours,
     Permute,
+    Repeats,
     Together,
     Vectors,
 )
 from pto.isa.meaning.handle.view import pointer_to
 from pto.isa.meaning.simt.launch import CALL
+from pto.isa.meaning.vector import raw
 from pto.isa.row import types as t
 from pto.isa.row.instr import Instr, Operand
 from pto.isa.row.kinds import KINDS
@@ -164,6 +166,8 @@ class Compiler:
             return vectors.neighbours(case, row.body)
         if isinstance(row.body, Vectors):
             return logical.vectors(case, row.body)
+        if isinstance(row.body, Repeats):
+            return raw.repeats(case, row.body)
         if isinstance(row.body, Known):
             return known(row.body.value(case))
         if isinstance(row.body, Fold):

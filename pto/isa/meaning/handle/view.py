@@ -133,9 +133,10 @@ VIEW_ADDRESS = do(_first_element)
 
 @lru_cache(maxsize=256)
 def tile_type(type: t.Type | None) -> TileType:
-    """A tile's type; a memref in a local buffer is a row-major tile of its last dimension."""
-    if isinstance(type, t.TileBuf):
-        return type.tile
+    """A tile's type, of several the first one's; a memref in a local buffer is a row-major tile of
+    its last dimension."""
+    if isinstance(type, t.TileBuf | t.MultiTile):
+        return type.slot.tile if isinstance(type, t.MultiTile) else type.tile
     if isinstance(type, t.MemRef) and type.space.is_local:
         sizes = [size or 0 for size in type.shape] or [1]
         return TileType.of(_ROLES[type.space], _element(type), prod(sizes[:-1]), sizes[-1])
@@ -197,20 +198,8 @@ def _alloc(case: Case) -> Callable[..., Tile]:
     return alloc
 
 
-def _alloc_multi(case: Case) -> Callable[..., Tile]:
-    """The first tile stands for all: the others follow at the distance of a tile's bytes."""
-    found, op = _result(case), case.op
-    type = tile_type(found.slot if isinstance(found, t.MultiTile) else found)
-
-    def alloc(core: Machine, address: int | None, rows: int | None, cols: int | None) -> Tile:
-        start = core.place(op) if address is None else address
-        region = valid_region(type, rows, cols)
-        return Tile(type, core.memory(type.role.space), start, region)
-
-    return alloc
-
-
 def _multi_get(case: Case) -> Callable[..., Tile]:
+    """The first tile stands for all: the others follow at the distance of a tile's bytes."""
     source = case.type("source")
     count = source.count if isinstance(source, t.MultiTile) else 0
 
@@ -255,7 +244,6 @@ def _moved(case: Case) -> Callable[..., Tile]:
 
 
 ALLOC_TILE = Do(_alloc)
-ALLOC_MULTI = Do(_alloc_multi)
 MULTI_GET = Do(_multi_get)
 SET_VALID = do(_set_valid)
 VALID_ROWS = do(lambda core, tile: tile.get_valid()[0])

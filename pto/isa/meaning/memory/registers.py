@@ -33,6 +33,8 @@ IMG2COL_RPT: Final = "img2col repeat"
 IMG2COL_PADDING: Final = "img2col padding"  # bits of the element outside the map
 AR: Final = "ar"  # where a stream of squeezed stores stands, in bytes behind its base
 SQZN: Final = "sqzn"  # the bytes the last squeeze kept; None: none has been
+LANES: Final = "vector mask"  # 128 bits in two words: lanes of a repeat that take part, or
+COUNTS: Final = "vector mask counts"  # 1: the first word says how many elements there are in all
 VMS4_SR: Final = "vms4_sr"  # records the last merge took of each list: four fields of 16 bits
 
 WAYS: Final = ("outtoub", "ubtoout", "outtol1")
@@ -68,6 +70,8 @@ _FIRST: Final[dict[str, Any]] = {
     AR: 0,
     SQZN: None,
     VMS4_SR: 0,
+    LANES: (-1, -1),
+    COUNTS: 0,
     **{f"{name} {m}": None for name in (FMATRIX, IMG2COL_RPT, IMG2COL_PADDING) for m in "AB"},
 }
 

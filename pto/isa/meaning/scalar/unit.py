@@ -61,10 +61,9 @@ STORE_SCALAR = Do(_store)
 # ---- records of the scalar unit
 
 
-def _blank(type: t.Type) -> Any:
-    if isinstance(type, t.Struct):
-        return [_blank(field) for field in type.fields]
-    return from_bits(type, 0) if isinstance(type, t.Scalar) else 0
+def words_of(type: t.Type | None) -> int:
+    """Words of a record: one for each field that is no record."""
+    return sum(map(words_of, type.fields)) if isinstance(type, t.Struct) else 1
 
 
 def path_of(case: Case) -> list[int]:
@@ -82,31 +81,30 @@ def field_at(type: t.Type | None, path: list[int]) -> t.Type | None:
     return type
 
 
+def _field(case: Case) -> tuple[int, t.Scalar]:
+    """The word of a record that a path leads to, and what it holds."""
+    type, word = case.type("s"), 0
+    for step in path_of(case):
+        fields = type.fields if isinstance(type, t.Struct) else ()
+        word, type = word + sum(map(words_of, fields[:step])), fields[step]
+    if not isinstance(type, t.Scalar):
+        raise fail("PTO-T193", f"a field of a record is a scalar here, not {type}")
+    return word, type
+
+
 def _struct_get(case: Case) -> Callable[..., Any]:
-    path = path_of(case)
-
-    def get(core: Machine, record: Any) -> Any:
-        for step in path:
-            record = record[step]
-        return record
-
-    return get
+    word, type = _field(case)
+    return lambda x, record: x.scalar(x.slot(record, x.number(word)), type)
 
 
 def _struct_set(case: Case) -> Callable[..., None]:
-    *path, last = path_of(case)
-
-    def put(core: Machine, record: Any, value: Any) -> None:
-        for step in path:
-            record = record[step]
-        record[last] = value
-
-    return put
+    word, type = _field(case)
+    return lambda x, record, value: x.set_slot(record, x.number(word), x.bits(value, type))
 
 
-STRUCT = Do(lambda case: lambda core: _blank(case.op.results[0].type))
-STRUCT_GET = Do(_struct_get)
-STRUCT_SET = Do(_struct_set)
+STRUCT = Move(lambda case: lambda x: x.array(words_of(case.op.results[0].type)))
+STRUCT_GET = Move(_struct_get)
+STRUCT_SET = Move(_struct_set)
 
 # ---- control registers
 

@@ -7,7 +7,7 @@ all. On a5 the compiler drops these instructions, and they do nothing.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -15,50 +15,53 @@ from pto.core.constants import BLOCK_BYTE_SIZE
 from pto.core.dtypes import DType
 from pto.core.errors import fail
 from pto.core.pointer import Pointer
+from pto.core.primitives import absolute, on_arrays
 from pto.isa.meaning import lanes, mathlib
-from pto.isa.meaning.kinds import Do, do
+from pto.isa.meaning.kinds import Move, Repeats
 from pto.isa.meaning.lanes import Lanes
 from pto.isa.meaning.machine import Machine
+from pto.isa.meaning.memory import registers
+from pto.isa.meaning.tile.mover import Mover
 from pto.isa.meaning.vector.ub import dtype_of
+from pto.isa.row import types as t
 from pto.isa.rules.rule import Case
 
-_MASK, _COUNTS = "vector mask", "vector mask counts"  # registers of the core
-_BLOCKS = 8  # of a repeat
-_ALL = (1 << 64) - 1
-_ON = "a2a3"
+BLOCKS: Final = 8  # of a repeat
 
 
-def _set_mask(core: Machine, low: int, high: int) -> None:
-    core.registers[_MASK] = (low & _ALL) | (high & _ALL) << 64
+def does_nothing(case: Case) -> bool:
+    """On a5 the compiler drops these instructions."""
+    return case.profile.name != "a2a3"
 
 
-def _counts(on: bool) -> Do:
-    def set_mode(core: Machine) -> None:
-        core.registers[_COUNTS] = on
-
-    return do(set_mode)
+def _set_mask(x: Mover, low: Any, high: Any) -> None:
+    x.put(registers.LANES, x.number(low), x.number(high))
 
 
-SET_MASK = do(_set_mask)
-SET_MASK_COUNT = _counts(True)
-SET_MASK_NORM = _counts(False)
+def _counts(on: int) -> Move:
+    return Move(lambda case: lambda x: x.put(registers.COUNTS, on))
 
 
-def _lanes(core: Machine, kind: DType, repeat: int) -> tuple[int, Any]:
-    """How many repeats there are, and which lanes of them take part."""
-    per = kind.per_vlane * _BLOCKS
-    mask = core.registers.get(_MASK, (1 << 128) - 1)
-    if core.registers.get(_COUNTS, False):
-        count = mask & _ALL
+SET_MASK = Move(lambda case: _set_mask)
+SET_MASK_COUNT = _counts(1)
+SET_MASK_NORM = _counts(0)
+
+
+def _lanes(core: Machine, per: int, repeat: int) -> tuple[int, Any]:
+    """How many repeats there are, and which of the `per` lanes of each take part."""
+    low, high = registers.get(core, registers.LANES)
+    if registers.get(core, registers.COUNTS):
+        count = low & registers.MASK
         repeat = -(-count // per)
         return repeat, (np.arange(repeat * per) < count).reshape(repeat, per)
+    mask = (low & registers.MASK) | (high & registers.MASK) << 64
     bits = np.array([mask >> n & 1 for n in range(per)], np.bool_)
     return repeat, np.broadcast_to(bits, (repeat, per))
 
 
 def _places(ptr: Pointer, kind: DType, turn: int, block: int, step: int) -> Any:
     """The bytes of one repeat: eight blocks, `block` blocks apart; repeats are `step` apart."""
-    first = ptr.address + (turn * step + np.arange(_BLOCKS) * block) * BLOCK_BYTE_SIZE
+    first = ptr.address + (turn * step + np.arange(BLOCKS) * block) * BLOCK_BYTE_SIZE
     if ptr.address % BLOCK_BYTE_SIZE:
         raise fail("PTO-M002", f"ub address {ptr.address:#x} is not a multiple of 32 bytes")
     ptr.memory.check(int(first.min()), int(first.max() - first.min()) + BLOCK_BYTE_SIZE)
@@ -73,116 +76,63 @@ def _write(ptr: Pointer, places: Any, on: Any, found: Lanes) -> None:
     ptr.memory.data[places[on]] = np.ascontiguousarray(found).view(np.uint8).reshape(len(found), -1)
 
 
-def _made(case: Case, run: Callable[..., None]) -> Callable[..., None]:
-    return run if case.profile.name == _ON else lambda core, *operands: None
+def pointers(case: Case) -> list[str]:
+    """The operands that lead to elements, the destination first."""
+    return [o.name for o in case.row.operands if isinstance(case.type(o.name), t.Ptr)]
 
 
-def _binary(fn: Callable[[Lanes, Lanes], Lanes]) -> Do:
-    def make(case: Case) -> Callable[..., None]:
-        kind = dtype_of(case, "dst")
+def repeats(case: Case, body: Repeats) -> Callable[..., None]:
+    """One repeat after the other: all of it is read before any of it is written."""
+    names, kind, fn = pointers(case), dtype_of(case, "dst"), on_arrays(body.fn)
+    at = {operand.name: n for n, operand in enumerate(case.row.operands)}
+    width = 8 * kind.itemsize
 
-        def run(core: Machine, dst: Pointer, a: Pointer, b: Pointer, repeat: int, *by: int) -> None:
-            repeat, masks = _lanes(core, kind, repeat)
-            for turn in range(repeat):
-                on = masks[turn]
-                to, x, y = (
-                    _places(p, kind, turn, by[n], by[n + 3]) for n, p in enumerate((dst, a, b))
-                )
-                _write(dst, to, on, fn(_read(a, kind, x, on), _read(b, kind, y, on)))
-
-        return _made(case, run)
-
-    return Do(make)
-
-
-def _unary(fn: Callable[[Lanes], Lanes]) -> Do:
-    def make(case: Case) -> Callable[..., None]:
-        kind = dtype_of(case, "dst")
-
-        def run(core: Machine, dst: Pointer, a: Pointer, repeat: int, *by: int) -> None:
-            repeat, masks = _lanes(core, kind, repeat)
-            for turn in range(repeat):
-                on = masks[turn]
-                to, x = (_places(p, kind, turn, by[n], by[n + 2]) for n, p in enumerate((dst, a)))
-                _write(dst, to, on, fn(_read(a, kind, x, on)))
-
-        return _made(case, run)
-
-    return Do(make)
-
-
-def _scalar(kind: DType, word: int) -> Lanes:
-    """The low bits of a word as an element."""
-    bits = np.array([word & ((1 << 8 * kind.itemsize) - 1)], kind.storage)
-    return bits.view(kind.numpy)
-
-
-def _with_scalar(fn: Callable[[Lanes, Any], Lanes], *, counts: bool = False) -> Do:
-    """`counts`: the scalar is a number of bits, whatever the elements are."""
-
-    def make(case: Case) -> Callable[..., None]:
-        kind = dtype_of(case, "dst")
-
-        def run(core: Machine, dst: Pointer, a: Pointer, word: int, repeat: int, *by: int) -> None:
-            value: Any = word if counts else _scalar(kind, word)
-            repeat, masks = _lanes(core, kind, repeat)
-            for turn in range(repeat):
-                on = masks[turn]
-                to, x = (_places(p, kind, turn, by[n], by[n + 2]) for n, p in enumerate((dst, a)))
-                _write(dst, to, on, fn(_read(a, kind, x, on), value))
-
-        return _made(case, run)
-
-    return Do(make)
-
-
-def _vdup(case: Case) -> Callable[..., None]:
-    kind = dtype_of(case, "dst")
-
-    def run(core: Machine, dst: Pointer, word: int, repeat: int, *by: int) -> None:
-        repeat, masks = _lanes(core, kind, repeat)
+    def run(core: Machine, *given: Any) -> None:
+        repeat, masks = _lanes(core, kind.per_vlane * BLOCKS, given[at["repeat"]])
+        ways = [
+            (given[at[name]], given[at[f"{name}BlockStride"]], given[at[f"{name}RepeatStride"]])
+            for name in names
+        ]
+        word = given[len(names)] & registers.MASK
+        word = min(word, width) if body.scalar == "shift" else word & (1 << width) - 1
         for turn in range(repeat):
             on = masks[turn]
-            to = _places(dst, kind, turn, by[0], by[2])
-            _write(dst, to, on, np.repeat(_scalar(kind, word), int(on.sum())))
+            places = [_places(p, kind, turn, block, step) for p, block, step in ways]
+            values = [_read(ways[n][0], kind, places[n], on) for n in range(1, len(ways))]
+            if body.scalar:
+                bits = np.full(int(on.sum()), word, kind.storage)
+                values.append(bits.view(kind.numpy))
+            _write(ways[0][0], places[0], on, fn(*values))
 
-    return _made(case, run)
-
-
-def _shift_left(a: Lanes, count: int) -> Lanes:
-    return a << min(count, 8 * a.dtype.itemsize - 1) if count < 8 * a.dtype.itemsize else a * 0
-
-
-def _shift_right(a: Lanes, count: int) -> Lanes:
-    return a >> min(count, 8 * a.dtype.itemsize - 1)
+    return (lambda core, *given: None) if does_nothing(case) else run
 
 
-BINARY: dict[str, Do] = {
-    "vadd": _binary(lanes.add),
-    "vsub": _binary(lanes.sub),
-    "vmul": _binary(lanes.mul),
-    "vdiv": _binary(lanes.div),
-    "vmax": _binary(lanes.maximum),
-    "vmin": _binary(lanes.minimum),
-    "vand": _binary(lanes.bit_and),
-    "vor": _binary(lanes.bit_or),
-    "vaddrelu": _binary(lambda a, b: lanes.relu(lanes.add(a, b))),
+BINARY: dict[str, Repeats] = {
+    "vadd": Repeats(lanes.add),
+    "vsub": Repeats(lanes.sub),
+    "vmul": Repeats(lanes.mul),
+    "vdiv": Repeats(lanes.div),
+    "vmax": Repeats(lanes.maximum),
+    "vmin": Repeats(lanes.minimum),
+    "vand": Repeats(lanes.bit_and),
+    "vor": Repeats(lanes.bit_or),
+    "vaddrelu": Repeats(lambda a, b: lanes.relu(lanes.add(a, b))),
 }
-UNARY: dict[str, Do] = {
-    "vnot": _unary(lanes.bit_not),
-    "vabs": _unary(np.abs),
-    "vrelu": _unary(lanes.relu),
-    "vexp": _unary(mathlib.exp),
-    "vln": _unary(mathlib.log),
-    "vsqrt": _unary(mathlib.sqrt),
-    "vrsqrt": _unary(mathlib.rsqrt),
+UNARY: dict[str, Repeats] = {
+    "vnot": Repeats(lanes.bit_not),
+    "vabs": Repeats(absolute),
+    "vrelu": Repeats(lanes.relu),
+    "vexp": Repeats(mathlib.exp),
+    "vln": Repeats(mathlib.log),
+    "vsqrt": Repeats(mathlib.sqrt),
+    "vrsqrt": Repeats(mathlib.rsqrt),
 }
-SCALAR: dict[str, Do] = {
-    "vadds": _with_scalar(lanes.add),
-    "vmuls": _with_scalar(lanes.mul),
-    "vmaxs": _with_scalar(lanes.maximum),
-    "vmins": _with_scalar(lanes.minimum),
-    "vshl": _with_scalar(_shift_left, counts=True),
-    "vshr": _with_scalar(_shift_right, counts=True),
+SCALAR: dict[str, Repeats] = {
+    "vadds": Repeats(lanes.add, "element"),
+    "vmuls": Repeats(lanes.mul, "element"),
+    "vmaxs": Repeats(lanes.maximum, "element"),
+    "vmins": Repeats(lanes.minimum, "element"),
+    "vshl": Repeats(lanes.shift_left, "shift"),
+    "vshr": Repeats(lanes.shift_right, "shift"),
 }
-VDUP = Do(_vdup)
+VDUP = Repeats(lambda value: value, "element")

@@ -25,6 +25,7 @@ from pto.core.pointer import Pointer
 from pto.core.tile import Tile, TileType
 from pto.isa.meaning.handle.view import tile_type
 from pto.isa.meaning.scalar.arith import from_bits, to_bits
+from pto.isa.meaning.scalar.unit import words_of
 from pto.isa.meaning.vector.unaligned import LoadState, StoreState
 from pto.isa.row import types as t
 from pto.run.jit.border.context import Context
@@ -408,8 +409,8 @@ def form_of(type: t.Type) -> Native:
     if isinstance(type, t.Ptr):
         elem = type.elem.dtype if isinstance(type.elem, t.Scalar) else None
         return Place(("", ""), elem)
-    if isinstance(type, t.TileBuf):
-        return TilePlace(("", "", ""), type.tile)
+    if isinstance(type, t.TileBuf | t.MultiTile):
+        return TilePlace(("", "", ""), tile_type(type))
     if isinstance(type, t.View) and type.elem.dtype is not None:
         return ViewPlace(("",) * 12, type.elem.dtype, ND)
     if isinstance(type, t.MemRef) and type.elem.dtype is not None:
@@ -423,6 +424,8 @@ def form_of(type: t.Type) -> Native:
         return Array(("", ""), prod(type.shape))
     if isinstance(type, t.EventIdArray):
         return Array(("", ""), type.size)
+    if isinstance(type, t.Struct):
+        return Array(("", ""), words_of(type))
     if isinstance(type, t.LogicalVReg | t.LogicalMask):
         kind = type.elem.dtype if isinstance(type, t.LogicalVReg) else None
         found = Vector(("",), kind, type.lanes)

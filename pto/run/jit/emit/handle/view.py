@@ -15,7 +15,7 @@ from pto.isa.row.traits import Control
 from pto.run.jit.border.values import SPACE_NUMBERS, Native, Place, TilePlace, ViewPlace, Word
 from pto.run.jit.emit.table import Emit, Spot, emits
 from pto.run.jit.emit.tile.grids import kept_shape
-from pto.run.jit.llvm.text import NotNative, Text, Val
+from pto.run.jit.llvm.text import I64, NotNative, Text, Val
 
 
 def number(native: Native) -> Val:
@@ -33,13 +33,23 @@ def _add(s: Spot) -> Sequence[Native]:
     pointer, offset = s.all()
     if not isinstance(pointer, Place) or pointer.elem is None:
         raise NotNative("a pointer without elements")
-    maker = s.op.operands[1].maker
-    if maker is not None and maker.control is Control.CALL:
-        raise NotNative("a distance that may lead to another rank")
-    x, count = s.x, number(offset)
+    x, count, maker = s.x, number(offset), s.op.operands[1].maker
     address = x.add(pointer.address, x.mul(count, pointer.elem.itemsize))
     s.fault_unless(x.both(near(x, count), near(x, address, FARTHEST)))
-    return [pointer.renamed((pointer.memory, address))]
+    moved = pointer.renamed((pointer.memory, address))
+    if maker is None or maker.control is not Control.CALL or isinstance(pointer.memory, int):
+        return [moved]
+    # a distance that may lead to another rank: which array that is, Python knows
+    own, far, done = x.fresh("own"), x.fresh("far"), x.fresh("done")
+    x.branch(x.compare("ule", address, s.e.size(pointer.memory)), own, far)
+    x.label(far)
+    (other,), there = s.e.run_outside(s.op, seldom=True), x.here
+    x.jump(done)
+    x.label(own)
+    x.jump(done)
+    x.label(done)
+    ways = zip(moved.names, other.names, strict=True)
+    return [moved.renamed([x.phi(I64, [(a, own), (b, there)]) for a, b in ways])]
 
 
 def near(x: Text, count: Val, far: int = FAR) -> str:
@@ -227,6 +237,16 @@ def _alloc(s: Spot) -> Sequence[Native]:
 def placed(s: Spot) -> Val:
     """The address the planner gave, known when the kernel is prepared."""
     return s.e.compiler.placement.address(s.op)
+
+
+@emits(view.MULTI_GET, cheap=True)
+def _multi_get(s: Spot) -> Sequence[Native]:
+    first, slot, source = s.need(TilePlace, "source"), s.need(Word, "slot"), s.case.type("source")
+    s.fault_unless(s.x.compare("ult", slot.name, source.count))  # type: ignore[union-attr]
+    start = s.x.add(first.address, s.x.mul(slot.name, first.type.nbytes))
+    fine = s.e.inside(first.memory, start, first.type.nbytes)
+    s.fault_unless(fine)
+    return [first.renamed((start, *first.valid))]
 
 
 @emits(view.SET_VALID)

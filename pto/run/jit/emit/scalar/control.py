@@ -232,6 +232,13 @@ def _inline(e: Emitter, region: Region, inputs: Sequence[Native]) -> list[Native
     return [e.value(v) for v in block.ops[-1].operands]
 
 
+def _region(e: Emitter, op: Operation) -> None:
+    """A body that is written once, and hands values on."""
+    _require_loose(e, op.regions[0].block.ops[-1].operands)
+    for result, value in zip(op.results, _inline(e, op.regions[0], []), strict=True):
+        e.bind(result, value)
+
+
 def _call(e: Emitter, op: Operation) -> None:
     callee = e.compiler.callee(op)
     if callee.side() not in (None, e.compiler.side) and e.compiler.side != "both":
@@ -271,6 +278,7 @@ STRUCTURES.update(
         Control.FOR: _for,
         Control.IF: _if,
         Control.WHILE: _while,
+        Control.REGION: _region,
         Control.CALL: _call,
         Control.SECTION: _section,
         Control.SCOPE: _scope,
