@@ -80,6 +80,7 @@ def test_a_value_whose_definition_failed_causes_no_second_finding() -> None:
         ("func.func @k(%t: !pto.tile_buf<vec, 8x8xf32) {\n  return\n}", "PTO-T038"),
         ("module {\n  \x00\n}", "PTO-P002"),
         ("%x", "PTO-P010"),
+        ("func.func @k(%t: !pto.multi_tile_buf<!pto.tile_buf<vec, 8x8xf32>>) {\n}", "PTO-T038"),
         (")", "PTO-P020"),
     ],
 )
@@ -90,6 +91,12 @@ def test_malformed_text_has_its_code(text: str, code: str) -> None:
 def test_deep_nesting_is_refused_not_a_stack_overflow() -> None:
     depth = 5_000
     text = "func.func @k(%c: i1) {" + "scf.if %c {" * depth + "}" * depth + "return }"
+    assert "PTO-P023" in [f[0] for f in findings(text)]
+
+
+@pytest.mark.parametrize("opened", ["(" * 5_000, "() -> (" * 5_000])
+def test_deeply_nested_function_types_are_refused(opened: str) -> None:
+    text = f'func.func @k(%c: i1) {{\n"pto.tadd"(%c) : {opened}\nreturn\n}}'
     assert "PTO-P023" in [f[0] for f in findings(text)]
 
 

@@ -35,13 +35,12 @@ _INTS = re.compile(r"array<\s*(\w+)\s*(?::([-\d,\s]*))?>")
 _INTEGER = re.compile(r"-?\d{1,40}")
 _ESCAPE = re.compile(r"\\(\\|\"|n|t|[0-9a-fA-F]{2})")
 _NAMED = {"n": "\n", "t": "\t", "\\": "\\", '"': '"'}
-MAX_DEPTH = 64
 
 
 def read(p: Cursor, depth: int = 0) -> Attribute:
     """One attribute value at the cursor."""
-    if depth > MAX_DEPTH:
-        p.fail("PTO-P023", f"attributes are nested more than {MAX_DEPTH} deep")
+    if depth > lx.MAX_DEPTH:
+        p.fail("PTO-P023", f"attributes are nested more than {lx.MAX_DEPTH} deep")
     reader = _READERS.get(p.kind)
     if reader is not None:
         return reader(p)

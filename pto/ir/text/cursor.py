@@ -133,7 +133,7 @@ class Cursor:
 
     # ---- types
 
-    def type(self, like: Type | None = None, kind: str = "") -> Type:
+    def type(self, like: Type | None = None, kind: str = "", depth: int = 0) -> Type:
         """A type; `<f32, ub>` without its head takes the head of `like` or of the kind."""
         at = self.i
         try:
@@ -143,7 +143,7 @@ class Cursor:
             if self.text == "<":
                 return self._elided(like, kind)
             if self.text == "(":
-                return self.function_type()
+                return self.function_type(depth)
         except PtoError as error:
             if isinstance(error, ParseFailed):
                 raise
@@ -166,18 +166,21 @@ class Cursor:
         written = self.span(first, self.i - 1)
         return parse_type(head + self.source.text[written.start : written.end])
 
-    def function_type(self) -> Function:
-        inputs = self.type_list()
+    def function_type(self, depth: int = 0) -> Function:
+        inputs = self.type_list(depth)
         self.expect("->")
-        results = self.type_list() if self.text == "(" else [self.type()]
+        is_list = self.text == "("
+        results = self.type_list(depth) if is_list else [self.type(depth=depth + 1)]
         return Function(tuple(inputs), tuple(results))
 
-    def type_list(self) -> list[Type]:
+    def type_list(self, depth: int = 0) -> list[Type]:
         """`(T, T)`, possibly empty."""
+        if depth > lx.MAX_DEPTH:
+            self.fail("PTO-P023", f"function types are nested more than {lx.MAX_DEPTH} deep")
         self.expect("(")
         types: list[Type] = []
         while not self.accept(")"):
-            types.append(self.type())
+            types.append(self.type(depth=depth + 1))
             if self.text != ")":
                 self.expect(",")
         return types

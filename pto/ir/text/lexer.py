@@ -26,6 +26,7 @@ PUNCT: Final = 9
 _BAD: Final = 10
 
 MAX_BYTES: Final = 64 << 20
+MAX_DEPTH = 64  # nesting of regions, attributes and function types
 _DEPTH = 4  # nesting of <...> inside one type: memref<..., strided<[..]>, #pto.x<..>> needs two
 _BATCH: Final = 1 << 14
 _REMEMBER: Final = 1 << 17

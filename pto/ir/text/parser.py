@@ -28,8 +28,6 @@ from pto.isa.row.types import Type
 from pto.isa.scalar.structure import MODULE
 from pto.isa.table import lookup, suggest
 
-MAX_DEPTH = 64
-
 
 def parse(text: str, file: str = "<text>") -> Module:
     """The program in `text`. Raises PtoError with every finding when it is not well formed."""
@@ -275,8 +273,8 @@ class Parser(Cursor):
 
     def region(self, region: Region, args: Sequence[tuple[str, int, Value]] = ()) -> None:
         """`{ ... }` with arguments already named, or named by a block label inside."""
-        if len(self.scopes) > MAX_DEPTH:
-            self.fail("PTO-P023", f"regions are nested more than {MAX_DEPTH} deep")
+        if len(self.scopes) > lx.MAX_DEPTH:
+            self.fail("PTO-P023", f"regions are nested more than {lx.MAX_DEPTH} deep")
         self.expect("{")
         block = Block(region)
         region.blocks.append(block)

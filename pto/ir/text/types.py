@@ -272,7 +272,7 @@ def _tile_buf(head: str, body: str) -> t.Type:
 def _multi_tile(head: str, body: str) -> t.Type:
     """`<vec, 16x16xf16, count=2>`, or with a whole tile type before the count."""
     *rest, last = _split(body)
-    slot = parse_type(rest[0]) if body.startswith("!") else _tile_buf(head, ", ".join(rest))
+    slot = parse_type(rest[0]) if rest and body[0] == "!" else _tile_buf(head, ", ".join(rest))
     name, _, number = last.partition("=")
     if name.strip() != "count" or not isinstance(slot, t.TileBuf):
         raise fail("PTO-T038", "a multiple tile type needs a tile and count")
