@@ -86,7 +86,11 @@ FORMS: dict[str, tuple[str, str]] = {  # name -> body, type of the numbers
     "scalar write": ("pto.store_scalar %f, %x[%a] : !pto.ptr<f32, gm>, f32", "index"),
     "element read": (f"%s = pto.tgetval ins(%t, %a : {_TILE}, index) outs : f32", "index"),
     "element write": (f"pto.tsetval ins(%a, %f : index, f32) outs(%t : {_TILE})", "index"),
-    "gather": (f"{_INDICES}\npto.mgather ins(%v, %k : {_TABLE}, {_WORDS}) outs(%t : {_TILE})", ""),
+    "gather": (
+        f"{_INDICES}\npto.mgather ins(%v, %k : {_TABLE}, {_WORDS}) outs(%t : {_TILE})"
+        " {coalesce = #pto<coalesce elem>}",
+        "",
+    ),
     "scatter": (
         f"{_INDICES}\npto.mscatter ins(%t, %k : {_TILE}, {_WORDS}) outs(%v : {_TABLE})",
         "",

@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--edition", choices=EDITIONS, default="current", help=_EDITION)
     parser.add_argument("--manual", action="store_true", help="--edition manual")
     parser.add_argument("--all-profiles", action="store_true", help="try every profile")
-    parser.add_argument("--level", type=int, choices=(2, 3), default=3, help=_LEVEL)
+    parser.add_argument("--level", type=int, choices=(2, 3), help=_LEVEL)
     parser.add_argument("--deep", action="store_true", help=_DEEP)
     parser.add_argument("--fix", action="store_true", help=_FIX)
     parser.add_argument("-o", dest="fixed", metavar="FILE", help="where --fix writes; of one file")
@@ -63,7 +63,7 @@ _CXX = "of a Python or C++ kernel: an array or a number, as for pto run"
 _DEEP = "also run it on made-up inputs and look for races and flags that do not match"
 _FIX = "with --deep: write FILE.fixed.pto, with fixes that were proven by a run"
 _EDITION = "current (August 2026), april, or manual: to the letter; a program may name its own"
-_LEVEL = "3: programs place tiles themselves (default); 2: a compiler does"
+_LEVEL = "3: the program places all of its memory; 2: a compiler does; default: either"
 
 
 def run(args: argparse.Namespace) -> int:

@@ -140,7 +140,9 @@ class Document:
         n = bisect_right(starts, offset) - 1
         return self.pieces[n] if n >= 0 else None
 
-    def _judged(self, module: Module, profile: Profile, *, level: int = 3) -> list[Diagnostic]:
+    def _judged(
+        self, module: Module, profile: Profile, *, level: int | None = None
+    ) -> list[Diagnostic]:
         known = [d for piece in self.pieces for d in piece.findings_of_operations(profile)]
         return verify(module, profile, level=level, known=known)
 

@@ -10,12 +10,12 @@ from pto.core.tile import TileType
 from pto.ir.graph import Module, Operation, Value
 from pto.ir.liveness import Lifetime, timeline
 from pto.isa.handle.config import TASSIGN
-from pto.isa.handle.tile import ALLOC_TILE
+from pto.isa.handle.tile import ALLOC_MULTI_TILE, ALLOC_TILE
 from pto.isa.order.queue_setup import RESERVE_BUFFER
 from pto.isa.row.types import TileBuf
 from pto.target.device import smallest
 from pto.target.facts import Profile
-from pto.verify.operation import constant
+from pto.verify.operation import PLACED, constant
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,14 +30,14 @@ class Placed:
     alive: Lifetime | None  # None: never used
 
 
-def check(module: Module, profile: Profile, level: int) -> list[Diagnostic]:
+def check(module: Module, profile: Profile, level: int | None) -> list[Diagnostic]:
     found: list[Diagnostic] = []
     for function in module.functions():
-        found += _assigned(function, level)
+        found += _leveled(function, level) + _moved(function)
         placed = list(_placed(function))
         for tile in placed:
-            found += _fits(tile, profile) + _aligned(tile, profile)
-        found += _overlaps(placed)
+            found += _fits(tile, profile)
+        found += _aligned(function, profile) + _overlaps(placed)
         found += _too_large(function, profile)
     return found
 
@@ -50,19 +50,25 @@ def _allocs(function: Operation) -> Iterator[tuple[Operation, Value, TileType]]:
                 yield op, value, value.type.tile
 
 
-def _assigned(function: Operation, level: int) -> list[Diagnostic]:
-    """A program either places all of its tiles or none."""
+def _leveled(function: Operation, level: int | None) -> list[Diagnostic]:
+    """Who says where bytes lie: the program at level 3, a compiler at level 2."""
     found: list[Diagnostic] = []
-    for op in function.walk():
-        if level < 3 and _says_where(op):
+    for op in function.walk() if level is not None else ():
+        says = _says_where(op)
+        if level == PLACED and says is False:
+            message = f"'{op.name}' op expects {_WHERE[op.row]} at level 3, where nobody plans it"
+            found.append(Diagnostic("PTO-M107", message, op.loc))
+        elif level != PLACED and says:
             message = f"'{op.name}' op says where its bytes lie, which is for level 3 alone"
             found.append(Diagnostic("PTO-M100", message, op.loc))
-        if op.row is not TASSIGN:
-            continue
-        if level < 3:
-            message = f"'{op.name}' op is only supported at level 3, where programs place tiles"
-            found.append(Diagnostic("PTO-M100", message, op.loc))
-        source = op.operands[0].owner if op.operands else None
+    return found
+
+
+def _moved(function: Operation) -> list[Diagnostic]:
+    """Only a tile that the program placed may be moved."""
+    found: list[Diagnostic] = []
+    for op in function.walk():
+        source = op.operands[0].owner if op.row is TASSIGN and op.operands else None
         if not isinstance(source, Operation) or source.row is not ALLOC_TILE:
             continue
         if not source.group("addr"):
@@ -72,10 +78,23 @@ def _assigned(function: Operation, level: int) -> list[Diagnostic]:
     return found
 
 
-def _says_where(op: Operation) -> bool:
+_WHERE: dict[object, str] = {
+    RESERVE_BUFFER: "base and auto = false",
+    ALLOC_TILE: "addr",
+    ALLOC_MULTI_TILE: "addr",
+}
+
+
+_PLACING = (ALLOC_TILE, ALLOC_MULTI_TILE, TASSIGN)
+
+
+def _says_where(op: Operation) -> bool | None:
+    """None: it does not take memory by itself."""
+    if op.row is TASSIGN:
+        return True
     if op.row is RESERVE_BUFFER:
         return "base" in op.attrs
-    return op.row is ALLOC_TILE and bool(op.group("addr"))
+    return bool(op.group("addr")) if op.row in _WHERE else None
 
 
 def _placed(function: Operation) -> Iterator[Placed]:
@@ -113,18 +132,21 @@ def _fits_devices(
     return [Diagnostic("PTO-M103", message, op.loc, "warning", help=help)]
 
 
-def _aligned(placed: Placed, profile: Profile) -> list[Diagnostic]:
-    base = profile.alignment.base
-    if placed.start % base == 0:
-        return []
-    message = (
-        f"tile address {placed.start:#x} is not a multiple of {base} bytes, which {profile} asks"
-    )
-    return [Diagnostic("PTO-M104", message, placed.op.loc)]
+def _aligned(function: Operation, profile: Profile) -> list[Diagnostic]:
+    base, found = profile.alignment.base, list[Diagnostic]()
+    for op in function.walk():
+        address = op.operand("addr") if op.row in _PLACING else None
+        start = None if address is None else constant(address)
+        if start is not None and start % base:
+            message = (
+                f"tile address {start:#x} is not a multiple of {base} bytes, which {profile} asks"
+            )
+            found.append(Diagnostic("PTO-M104", message, op.loc))
+    return found
 
 
-# Headers give these tables a few KB; PTOAS plans them as large as UB (docs/decisions.md).
-_CONTESTED = ("bias", "fixpipe")
+# Headers give these tables a few KB; PTOAS plans them as large as this (docs/decisions.md).
+_CONTESTED = {"bias": 65_536, "fixpipe": 253_952}
 
 
 def _too_large(function: Operation, profile: Profile) -> list[Diagnostic]:
@@ -138,7 +160,7 @@ def _too_large(function: Operation, profile: Profile) -> list[Diagnostic]:
         what = f"{tile.rows}x{tile.cols} {tile.dtype.name} tile of {tile.nbytes:,} bytes"
         if tile.nbytes > size:
             message = f"{what} is larger than {space} with {size:,} bytes on {profile}"
-            severity = "warning" if space in _CONTESTED else "error"
+            severity = "warning" if tile.nbytes <= _CONTESTED.get(space, 0) else "error"
             found.append(Diagnostic("PTO-M105", message, op.loc, severity))
         else:
             found += _fits_devices(op, what, space, tile.nbytes, profile)

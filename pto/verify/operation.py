@@ -14,8 +14,12 @@ from pto.isa.rules.rule import Case, ValueLike
 from pto.target.check import check_feature, check_tile
 from pto.target.facts import Profile
 
+PLACED = 3  # the level at which a program places all of its memory itself
 
-def check(module: Module | Operation, profile: Profile) -> list[Diagnostic]:
+
+def check(
+    module: Module | Operation, profile: Profile, level: int | None = None
+) -> list[Diagnostic]:
     """Of a whole program, or of one function."""
     findings: list[Diagnostic] = []
     seen: set[int] = set()
@@ -27,7 +31,7 @@ def check(module: Module | Operation, profile: Profile) -> list[Diagnostic]:
         case = Case(op, row, profile, constant)
         found = [*_kinds(op, row), *_attributes(op, row)]
         if not found:  # a wrong kind of operand makes nonsense of the rules
-            found = [*_profile(case), *_rules(case)]
+            found = [*_profile(case), *_rules(case, level), *_scratch(case, level)]
         found += _tiles(op, profile, seen)
         if not found:
             legal.learn(case, row)
@@ -153,10 +157,23 @@ def _by_width(name: str) -> tuple[bool, int, str]:
     return name[0] in "fbhe", int(digits or 0), name
 
 
-def _rules(case: Case) -> list[Diagnostic]:
+def _scratch(case: Case, level: int | None) -> list[Diagnostic]:
+    """Working space that a compiler makes where it is left out: nobody does at level 3."""
+    return [
+        Diagnostic(
+            "PTO-M107",
+            f"'{case.op.name}' op expects {operand.name} at level 3, where nobody plans one",
+        )
+        for operand in case.row.operands
+        if level == PLACED and operand.implied and case.profile.name not in operand.idle
+        if not case.op.group(operand.name)
+    ]
+
+
+def _rules(case: Case, level: int | None) -> list[Diagnostic]:
     out: list[Diagnostic] = []
     for rule in case.row.rules:
-        if not rule.applies(case.profile):
+        if not rule.applies(case.profile, level):
             continue
         actual = rule.test(case)
         if actual is not None:

@@ -14,17 +14,17 @@ def verify(
     module: Module,
     profile: Profile,
     *,
-    level: int = 3,
+    level: int | None = None,
     known: Sequence[Diagnostic] | None = None,
 ) -> list[Diagnostic]:
     """Four stages per operation (type, shape, layout, profile), then how operations stand together.
 
-    `level` 3 is a program that places its own tiles where it wants to; at level 2 a compiler plans
-    the memory, and a program that places tiles itself is refused, as PTOAS does. An editor that
-    has judged each operation by itself already tells what is `known` of them.
+    At `level` 3 a program places all of its memory, scratch too; at level 2 a compiler does, and a
+    program that places tiles itself is refused, as PTOAS does; None takes both. An editor that has
+    judged each operation by itself already tells what is `known` of them.
     """
     found = [
-        *(operation.check(module, profile) if known is None else known),
+        *(operation.check(module, profile, level) if known is None else known),
         *functions.check(module),
         *scopes.check(module),
         *buffers.check(module, profile, level),

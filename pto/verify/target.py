@@ -27,7 +27,7 @@ def judge(
     profile: str | None = None,
     device: str | None = None,
     edition: str = "current",
-    level: int = 3,
+    level: int | None = None,
     by: Callable[..., list[Diagnostic]] = verify,
 ) -> tuple[Target, list[Diagnostic]]:
     """The target and every finding under it.

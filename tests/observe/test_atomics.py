@@ -57,7 +57,7 @@ def _scattered(word: str) -> set[str]:
         t, places = pto.tile(1, 64, pto.f32), pto.tile(1, 64, pto.i32)
         pto.tload(t, x[0:1, :])
         pto.tload(places, n)
-        pto.mscatter(y, t, places, scatterAtomicOp=word)
+        pto.mscatter(y, t, places, coalesce="elem", scatterAtomicOp=word)
 
     args = [np.ones((2, 64), np.float32), np.zeros((1, 64), np.float32)]
     args.append(np.arange(64, dtype=np.int32).reshape(1, 64) % 7)

@@ -200,6 +200,25 @@ def test_moving_a_tile_needs_level_3(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "error[PTO-M100]" in capsys.readouterr().out
 
 
+LEFT_TO_A_COMPILER = """func.func @k(%c: i32) {
+%t = pto.alloc_tile : !pto.tile_buf<vec, 1x64xi32>
+%m = pto.alloc_multi_tile : !pto.multi_tile_buf<vec, 16x16xf16, count=2>
+%b = pto.reserve_buffer {name = "q", size = 1024,
+  location = #pto.address_space<vec>, auto = true} -> i32
+pto.tci ins(%c : i32) outs(%t : !pto.tile_buf<vec, 1x64xi32>)
+pto.trems ins(%t, %c : !pto.tile_buf<vec, 1x64xi32>, i32) outs(%t : !pto.tile_buf<vec, 1x64xi32>)
+return
+}"""
+
+
+def test_at_level_3_a_program_places_tiles_buffers_and_scratch() -> None:
+    module = parse(LEFT_TO_A_COMPILER)
+    for level in (None, 2):
+        assert seen(judge(module, profile="a2a3", level=level)[1]) == []
+    _, found = judge(module, profile="a2a3", level=3)
+    assert seen(found) == [("error", "PTO-M107", line) for line in (2, 3, 4, 6, 7)]
+
+
 # ---- which target
 
 PLAIN = tiles("%t = pto.alloc_tile : !pto.tile_buf<vec, 8x16xf32>")

@@ -163,13 +163,14 @@ class Rule:
     profiles: tuple[str, ...] = ()  # where it applies; empty: everywhere
     severity: Severity = "error"
     except_in: str = ""  # the edition it does not apply in
+    level: int | None = None  # 3: the program places its memory, 2: a compiler; None: whoever does
     alike: tuple[str, ...] = ()  # tiles whose regions agree: engines ask what types leave open
     axes: tuple[int, ...] = (0, 1)
     help: str | None = None
 
-    def applies(self, profile: Profile) -> bool:
+    def applies(self, profile: Profile, level: int | None = None) -> bool:
         fits = not self.profiles or profile.name in self.profiles
-        return fits and self.except_in != profile.edition
+        return fits and self.except_in != profile.edition and self.level in (None, level)
 
 
 def on(profiles: str, rule: Rule) -> Rule:
@@ -185,6 +186,11 @@ def warn(rule: Rule) -> Rule:
 def current(rule: Rule) -> Rule:
     """The same rule, not in the edition of the manual, which has its own layout table."""
     return replace(rule, except_in="manual")
+
+
+def at_level(level: int, rule: Rule) -> Rule:
+    """The same rule, where programs place their memory (3) or leave it to a compiler (2)."""
+    return replace(rule, level=level)
 
 
 def listing(names: Sequence[str]) -> str:

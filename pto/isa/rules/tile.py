@@ -9,7 +9,18 @@ from collections.abc import Callable, Mapping
 from typing import Literal
 
 from pto.isa.row.instr import Attr
-from pto.isa.rules.rule import Case, Rule, all_in, current, dims, listing, on, row_major, same_valid
+from pto.isa.rules.rule import (
+    Case,
+    Rule,
+    all_in,
+    at_level,
+    current,
+    dims,
+    listing,
+    on,
+    row_major,
+    same_valid,
+)
 
 NPU = "a2a3 a5"
 Pairs = Mapping[str, Mapping[str, str]]  # profile -> source type -> the types it may become
@@ -46,17 +57,18 @@ def covers(scratch: str, name: str, *, used_for: str = "") -> Rule:
     return Rule("scratch-covers", "PTO-S040", sentence, test)
 
 
-def covers_columns(scratch: str, name: str) -> Rule:
-    """A scratch row for one row at a time."""
+def covers_columns(scratch: str, name: str, share: int = 1) -> Rule:
+    """A scratch row for one row at a time, or for one bit of each of its elements."""
 
     def test(case: Case) -> str | None:
         tmp, tile = case.tile(scratch), case.tile(name)
         have, need = tmp.valid[1] if tmp else None, tile.valid[1] if tile else None
-        if have is None or need is None or have >= need:
+        if have is None or need is None or have * share >= need:
             return None
         return f"{scratch} has {have}, {name} has {need}"
 
-    sentence = f"expects {scratch} to have the valid columns of {name} or more"
+    part = f"1/{share} of " if share > 1 else ""
+    sentence = f"expects {scratch} to have {part}the valid columns of {name} or more"
     return Rule("scratch-columns", "PTO-S040", sentence, test)
 
 
@@ -82,6 +94,16 @@ def scratch_if_precise() -> Rule:
     return Rule("precise-scratch", "PTO-S040", "expects tmp for high_precision", test)
 
 
+def has_rows(scratch: str, least: int) -> Rule:
+    def test(case: Case) -> str | None:
+        tmp = case.tile(scratch)
+        rows = None if tmp is None else tmp.valid[0]
+        return None if rows is None or rows >= least else f"it has {rows}"
+
+    sentence = f"expects {scratch} to have {least} valid rows or more"
+    return Rule("scratch-rows", "PTO-S040", sentence, test)
+
+
 def exceeds_rows(scratch: str, name: str) -> Rule:
     """Room for one row behind those in use."""
 
@@ -94,6 +116,23 @@ def exceeds_rows(scratch: str, name: str) -> Rule:
 
     sentence = f"expects {scratch} to have more rows than {name} has valid ones"
     return Rule("scratch-rows", "PTO-S040", sentence, test)
+
+
+def no_scratch_for(scratch: str, name: str, kinds: str) -> Rule:
+    words = set(kinds.split())
+
+    def test(case: Case) -> str | None:
+        elem = case.elem(name)
+        if elem is None or not case.type(scratch) or not words & set(elem.names):
+            return None
+        return f"{name} is {elem.name}"
+
+    return Rule("no-scratch", "PTO-S040", f"expects no {scratch} for {kinds}", test)
+
+
+def of_floats(case: Case) -> bool:
+    elem = case.elem("dst")
+    return elem is not None and elem.name[0] not in "iu"
 
 
 def distinct(*names: str) -> Rule:
@@ -156,17 +195,29 @@ def high_precision_of(name: str, allowed: str) -> Rule:
     return Rule("high-precision", "PTO-T043", sentence, test)
 
 
-def one_valid(name: str, axis: Literal["row", "column"]) -> Rule:
+_NOTHING = (0, 0)  # the region of an operation that is meant to do nothing
+
+
+def one_valid(name: str, axis: Literal["row", "column"], *, idle: bool = False) -> Rule:
+    """With `idle` an empty destination, 0x0, says that nothing is done."""
+
     def test(case: Case) -> str | None:
         tile = case.tile(name)
-        extent = None if tile is None or 0 in tile.valid else tile.valid[axis == "column"]
+        if tile is None or (idle and tile.valid == _NOTHING):
+            return None
+        extent = tile.valid[axis == "column"]
         return None if extent in (None, 1) else f"it has {extent}"
 
     return Rule(f"one-valid-{axis}", "PTO-S051", f"expects {name} to have one valid {axis}", test)
 
 
-def not_empty(*names: str) -> Rule:
+def not_empty(*names: str, unless: str = "") -> Rule:
+    """`unless`: a tile that is 0x0 where nothing is to be done."""
+
     def test(case: Case) -> str | None:
+        idle = case.tile(unless) if unless else None
+        if idle is not None and idle.valid == _NOTHING:
+            return None
         for name, tile in case.tiles(names):
             if 0 in tile.valid:
                 return f"{name} is {dims(*tile.valid)}"
@@ -174,6 +225,15 @@ def not_empty(*names: str) -> Rule:
 
     sentence = f"expects the valid region of {listing(names)} not to be empty"
     return Rule("not-empty", "PTO-S052", sentence, test)
+
+
+def scratch_when(words: str, needed: Callable[[Case], bool]) -> Rule:
+    """Working space of some forms, which nobody makes where the program plans its memory."""
+
+    def test(case: Case) -> str | None:
+        return "there is none" if needed(case) and not case.type("tmp") else None
+
+    return at_level(3, Rule("placed-scratch", "PTO-M107", f"expects tmp{words} at level 3", test))
 
 
 def scratch_holds(what: str, needed: Callable[[Case], int | None], scratch: str = "tmp") -> Rule:

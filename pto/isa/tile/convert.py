@@ -7,7 +7,15 @@ from math import ceil
 from pto.isa.meaning.tile.convert import PACK, tile_conversion
 from pto.isa.row.instr import INS_OUTS_INSIDE, Attr, Family, instr, read, scratch, write
 from pto.isa.rules.rule import Case, Rule, on, unlike
-from pto.isa.rules.tile import NPU, VECTOR_UNIT, Pairs, dtype_pairs, same_domain, scratch_holds
+from pto.isa.rules.tile import (
+    NPU,
+    VECTOR_UNIT,
+    Pairs,
+    dtype_pairs,
+    same_domain,
+    scratch_holds,
+    scratch_when,
+)
 
 CONVERSIONS: Pairs = {  # a profile absent here converts whatever it has
     "a2a3": {
@@ -108,6 +116,7 @@ instr(
         dtype_pairs("src", "dst", CONVERSIONS),
         on(NPU, _SHAPE),
         on("a2a3", scratch_holds("the uncut values", _scratch_bytes)),
+        on("a2a3", scratch_when(" to cut values", lambda case: bool(_scratch_bytes(case)))),
     ),
     example="pto.tcvt ins(%src {rmode = #pto<round_mode RINT>} : !pto.tile_buf<vec, 16x64xf32>)"
     " outs(%dst : !pto.tile_buf<vec, 16x64xf16>)",

@@ -7,6 +7,13 @@ from pto.isa.row.instr import Attr, Family, Result, instr, read, scratch, write
 from pto.isa.rules.rule import Case, Rule, in_role, on, same_dtype, scalar_matches
 from pto.isa.rules.tile import NPU
 
+
+def _tile_through(case: Case) -> str | None:
+    return "src is a view" if case.type("tmp") and case.tile("src") is None else None
+
+
+_FOR_TILES = Rule("for-tiles", "PTO-S040", "expects tmp with a tile alone", _tile_through)
+
 instr(
     "tprint",
     Family(
@@ -19,7 +26,7 @@ instr(
     text="ins( $ins ) {}",
     a2a3="i8 u8 i16 u16 i32 u32 f16 f32",
     a5="i8 u8 i16 u16 i32 u32 f16 f32",
-    rules=(on(NPU, in_role("src", "vec")),),
+    rules=(on(NPU, in_role("src", "vec")), _FOR_TILES),
     cite=("pto-isa docs/isa/TPRINT.md", "tile.yaml#pto.tprint"),
     notes=(
         "waits for every pipe first; PTOAS gives it the vector pipe",

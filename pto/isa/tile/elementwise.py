@@ -19,10 +19,14 @@ from pto.isa.rules.tile import (
     covers_columns,
     distinct,
     exceeds_rows,
+    has_rows,
     high_precision_of,
+    no_scratch_for,
+    of_floats,
     precision,
     same_domain,
     scratch_if_precise,
+    scratch_when,
 )
 
 _A2A3 = "i16 i32 f16 f32"
@@ -121,11 +125,15 @@ instr(
     attrs=(precision("rem"),),
     a2a3="i32 f32",
     a5=f"{_WIDE} f16 f32",
-    rules=(on("a2a3", same_dtype("tmp", "dst")), on("a2a3", covers_columns("tmp", "dst"))),
+    rules=(
+        on("a2a3", same_dtype("tmp", "dst")),
+        on("a2a3", has_rows("tmp", 2)),
+        on("a2a3", covers_columns("tmp", "dst")),
+    ),
     notes=(
         "PTO_IR_manual.md has fmod, the sign of src0; the page and every header have this.",
         "tmp matters on a2a3, whose header wants RowStride + 2 * ceil(RowStride / 64) columns;"
-        " PTO_IR_manual.md and its programs give dst's valid columns, which we ask for.",
+        " PTOAS asks for two rows of dst's valid columns, and so do we.",
     ),
     cite=("pto-isa docs/isa/TREM.md", "PTOAS docs/PTO_IR_manual.md"),
 )
@@ -149,7 +157,7 @@ instr(
     "dst = src0 ** src1",
     body=Lane(mathlib.power),
     traits=Traits(operator="**"),
-    operands=BINARY_WITH_TMP,
+    operands=(*BINARY_WITH_TMP[:2], scratch("tmp?"), BINARY_WITH_TMP[3]),
     attrs=(precision("pow"),),
     a2a3=f"{_INTS} f32",
     a5=f"{_INTS} f16 bf16 f32",
@@ -157,6 +165,8 @@ instr(
         on("a2a3", covers("tmp", "dst", used_for="f32")),
         on("a5", high_precision_of("dst", "f16 bf16 f32")),
         on("a2a3", high_precision_of("dst", "none")),
+        on(NPU, no_scratch_for("tmp", "dst", _INTS)),
+        on(NPU, scratch_when(" for floats", of_floats)),
     ),
     notes=(
         "Integers wrap; to a negative power they give 0, except that 1 and -1 stay 1 and -1 or 1.",
@@ -175,6 +185,7 @@ instr(
     rules=(
         on("a2a3", dtype_in("tmp", "u8")),
         on("a2a3", exceeds_rows("tmp", "dst")),
+        on("a2a3", covers_columns("tmp", "dst", 8)),
         on("a2a3", distinct("src0", "src1", "tmp", "dst")),
     ),
     notes=("tmp holds a mask and one row more on a2a3, where PTOAS asks for dst's shape instead.",),
@@ -259,7 +270,7 @@ instr(
     cpu="f16 bf16 f32 f64",
     a2a3="f16 f32",
     a5="f16 f32",
-    rules=(on("a2a3", scratch_if_precise()),),
+    rules=(on(NPU, scratch_if_precise()),),
     notes=("a5 ignores tmp. 1 / sqrt(0) is target-defined; here it is inf.",),
     cite="pto-isa docs/isa/TRSQRT.md",
 )

@@ -16,9 +16,13 @@ from pto.isa.rules.tile import (
     VECTOR_UNIT,
     covers,
     covers_columns,
+    has_rows,
     high_precision_of,
+    no_scratch_for,
+    of_floats,
     precision,
     same_domain,
+    scratch_when,
 )
 from pto.isa.tile.elementwise import UNARY
 
@@ -119,7 +123,11 @@ instr(
     operands=_WITH_TMP,
     a2a3="i32 f32",
     a5=f"{_WIDE} f16 f32",
-    rules=(on("a2a3", same_dtype("tmp", "dst")), on("a2a3", covers_columns("tmp", "dst"))),
+    rules=(
+        on("a2a3", same_dtype("tmp", "dst")),
+        on("a2a3", has_rows("tmp", 1)),
+        on("a2a3", covers_columns("tmp", "dst")),
+    ),
     notes=(
         "PTO_IR_manual.md has fmod, the sign of src; the page and every header have this.",
         "tmp is used on a2a3 only, where i32 goes through f32 and is exact up to 2**24.",
@@ -142,13 +150,15 @@ instr(
     "dst = src ** scalar",
     body=Lane(mathlib.power),
     traits=_PYTHON["tpows"],
-    operands=_WITH_TMP,
+    operands=(*_WITH_TMP[:2], scratch("tmp?"), _WITH_TMP[3]),
     attrs=(precision("pow"),),
     a2a3=f"{_INTS} f32",
     a5=f"{_INTS} f16 bf16 f32",
     rules=(
         on("a2a3", covers("tmp", "dst", used_for="f32")),
         on("a5", high_precision_of("dst", "f16 bf16 f32")),
+        on(NPU, no_scratch_for("tmp", "dst", _INTS)),
+        on(NPU, scratch_when(" for floats", of_floats)),
     ),
     notes=(
         "tmp is used on a2a3 for f32 only. PTOAS has no such operation; the text is the page's.",

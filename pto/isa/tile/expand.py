@@ -29,6 +29,7 @@ from pto.isa.rules.tile import (
     not_empty,
     precision,
     scratch_holds,
+    scratch_if_precise,
 )
 
 _PYTHON = operators("""
@@ -230,7 +231,7 @@ instr(
     attrs=(precision("div"), *_TEMPLATE),
     a2a3="f16 f32",
     a5=_COMPUTED_A5,
-    rules=(*_TMP_RULES, high_precision_of("dst", "f16 f32")),
+    rules=(*_TMP_RULES, high_precision_of("dst", "f16 f32"), on(NPU, scratch_if_precise())),
     example=_WITH_COLUMN.format("trowexpanddiv"),
     cite="pto-isa docs/isa/TROWEXPANDDIV.md",
     notes=("the IR manual lists f16 and f32 only; the a5 header and PTOAS take integers",),

@@ -28,6 +28,17 @@ _COALESCE = Attr(
 )
 
 
+_WORDS = ("scatterAtomicOp", "scatterOob", "scatterConflict")
+
+
+def _mode_said(when: str, *others: str) -> Rule:
+    def test(case: Case) -> str | None:
+        asked = not others or any(name in case.op.attrs for name in others)
+        return "it is not there" if asked and "coalesce" not in case.op.attrs else None
+
+    return on(NPU, Rule("mode-said", "PTO-T026", f"expects coalesce{when}", test))
+
+
 def _index_shapes(data: str) -> Rule:
     """[1,R] or [R,1] picks rows, [R,C] elements."""
 
@@ -106,7 +117,12 @@ instr(
     ),
     a2a3=_PLAIN,
     a5=f"{_PLAIN} hifloat8 f8e4m3 f8e5m2",
-    rules=(same_dtype("mem", "dst"), on(NPU, not_empty("dst")), _index_shapes("dst")),
+    rules=(
+        _mode_said(": row or elem"),
+        same_dtype("mem", "dst"),
+        on(NPU, not_empty("dst")),
+        _index_shapes("dst"),
+    ),
     example="pto.mgather ins(%mem, %idx : !pto.partition_tensor_view<1024x64xf32>,"
     " !pto.tile_buf<vec, 1x16xi32>) outs(%dst : !pto.tile_buf<vec, 16x64xf32>)",
     cite=("pto-isa docs/isa/MGATHER.md", "tile.yaml#pto.mgather"),
@@ -172,6 +188,7 @@ instr(
     a2a3=_PLAIN,
     a5=f"{_PLAIN} hifloat8 f8e4m3 f8e5m2",
     rules=(
+        _mode_said(" with another of its words", *_WORDS),
         same_dtype("src", "mem"),
         on("a2a3", attr_in("scatterAtomicOp", "none", "add")),
         Rule("atomic-type", "PTO-T052", "expects a type the atomic has", _atomic_test),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pto.isa.meaning.tile import generate as meaning
 from pto.isa.row.instr import INS_OUTS_INSIDE, Attr, Family, instr, read, scratch, write
 from pto.isa.rules.rule import Case, Rule, attr_in, dtype_in, on, scalar_matches
-from pto.isa.rules.tile import VECTOR_UNIT, holds_bytes
+from pto.isa.rules.tile import VECTOR_UNIT, holds_bytes, scratch_when
 
 GENERATE = Family(
     "generate",
@@ -36,6 +36,7 @@ instr(
         scalar_matches("S", "dst"),
         Rule("one-row", "PTO-S051", "expects dst to have one row", _one_row_test),
         on("a2a3", holds_bytes("tmp", "dst", {2: 1792, 4: 768})),
+        on("a2a3", scratch_when("", lambda _: True)),
     ),
     example="pto.tci ins(%S : i32) outs(%dst : !pto.tile_buf<vec, 1x64xi32>)",
     cite=("pto-isa docs/isa/TCI.md", "tile.yaml#pto.tci"),

@@ -29,6 +29,7 @@ from pto.isa.rules.tile import (
     one_valid,
     same_domain,
     scratch_holds,
+    scratch_when,
 )
 
 _PYTHON = operators("""
@@ -82,9 +83,9 @@ _ROWS = (
     on(NPU, row_major("src")),
     on(NPU, in_layout("dst", "ND", "DN")),
     on(NPU, _column_vector("dst")),
-    on(NPU, one_valid("dst", "column")),
+    on(NPU, one_valid("dst", "column", idle=True)),
     same_valid_rows("src", "dst"),
-    not_empty("src"),
+    not_empty("src", unless="dst"),
     on("a2a3", same_dtype("src", "tmp")),
 )
 
@@ -200,6 +201,7 @@ ROW_INDICES = Family(
         *_ROWS,
         on(NPU, in_layout("dstVal", "ND", "DN")),
         on(NPU, _column_vector("dstVal")),
+        on(NPU, one_valid("dst", "column")),
         on(NPU, one_valid("dstVal", "column")),
         same_valid_rows("dstVal", "dst"),
         same_dtype("src", "dstVal"),
@@ -267,17 +269,13 @@ COLUMNS = Family(
         *VECTOR_UNIT,
         same_dtype("src", "dst"),
         same_valid_cols("src", "dst"),
-        on("a5", not_empty("src")),  # a2a3 returns at once
+        on("a5", not_empty("src", unless="dst")),  # a2a3 returns at once
     ),
     cost="column_fold",
     traits=Traits(region=Region.ROW),
 )
 _ANY_A5 = "i8 u8 i16 u16 i32 u32 i64 u64 f16 bf16 f32"
 _I64_NOTE = "i64 and u64 are in the a5 headers, not in the IR manual"
-
-
-def _tree_test(case: Case) -> str | None:
-    return None if case.word("isBinary") != "true" or case.type("tmp") else "there is no tmp"
 
 
 def _tree_rows(case: Case) -> str | None:
@@ -310,7 +308,7 @@ instr(
     a5=_ANY_A5,
     rules=(
         same_dtype("src", "tmp"),
-        Rule("tree-scratch", "PTO-S055", "expects tmp with isBinary = true", _tree_test),
+        scratch_when(" with isBinary", lambda case: case.word("isBinary") == "true"),
         Rule(
             "tree-rows", "PTO-S040", "expects tmp to hold half the rows of src, as wide", _tree_rows
         ),
@@ -358,6 +356,20 @@ def _col_index_types(case: Case, src: t.Scalar) -> str:
     return {2: "i16 u16", 4: "i32 u32"}.get(src.dtype.itemsize, "")
 
 
+def _column_stages(case: Case) -> str | None:
+    """Columns of the staged search of a2a3, or src's own region."""
+    src, tmp = case.tile("src"), case.tile("tmp")
+    if src is None or tmp is None or src.valid == tmp.valid:
+        return None
+    (_, cols), (_, have) = src.valid, tmp.valid
+    if cols is None or have is None:
+        return None
+    size = src.itemsize
+    turns, block = -(-cols // (VREG_BYTES // size)), BLOCK_BYTE_SIZE // size
+    need = _ceil(turns * 2, block) + _ceil(turns, block)
+    return None if have >= need else f"it has {have} valid columns, {need} are needed"
+
+
 COLUMN_INDICES = Family(
     "column search",
     "tile",
@@ -375,6 +387,15 @@ COLUMN_INDICES = Family(
         not_empty("src"),
         same_dtype("src", "dstVal"),
         on("a2a3", same_dtype("src", "tmp")),
+        on(
+            "a2a3",
+            Rule(
+                "search-columns",
+                "PTO-S040",
+                "expects tmp to hold the stages of the search, or src's region",
+                _column_stages,
+            ),
+        ),
         _index_type(
             "expects dst to hold 32-bit integers, beside values integers as wide as src's 16 or"
             " 32 bits",

@@ -25,7 +25,7 @@ from pto.isa.rules.rule import (
     same_valid_rows,
     warn,
 )
-from pto.isa.rules.tile import NPU, VECTOR_UNIT, scratch_holds
+from pto.isa.rules.tile import NPU, VECTOR_UNIT, scratch_holds, scratch_when
 
 _ROW_LIMIT = 255 * BLOCK  # elements on a2a3, bytes on a5: the longest row copied whole to tmp
 
@@ -56,6 +56,12 @@ def _index_row_test(case: Case) -> str | None:
     if rows_fit and (None in (cols, own_cols) or cols == own_cols):
         return None
     return f"idx is {dims(*idx.valid)}, src is {dims(*src.valid)}"
+
+
+def _short_blocks(case: Case) -> bool:
+    src = case.tile("src")
+    cols = None if src is None else src.valid[1]
+    return src is not None and (cols is None or cols % BLOCK != 0)
 
 
 def _tail_bytes(case: Case) -> int | None:
@@ -107,6 +113,7 @@ instr(
             )
         ),
         on(NPU, scratch_holds("the row, or the last block of a long one", _tail_bytes)),
+        on(NPU, scratch_when(" where blocks may be short", _short_blocks)),
     ),
     example="pto.tsort32 ins(%src, %idx : !pto.tile_buf<vec, 1x32xf32>,"
     " !pto.tile_buf<vec, 1x32xui32>) outs(%dst : !pto.tile_buf<vec, 1x64xf32>)",
