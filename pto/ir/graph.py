@@ -181,7 +181,7 @@ class Operation:
         while todo:
             op = todo.pop()
             yield op
-            for region in reversed(op.regions):
+            for region in reversed(op.regions) if op.regions else ():
                 for block in reversed(region.blocks):
                     todo += reversed(block.ops)
 
