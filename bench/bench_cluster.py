@@ -134,6 +134,7 @@ def run() -> Rows:
         print(f"  {moved}: {moved.total:,} bytes in all", flush=True)
         if moved.total != moved.nodes * (x.nbytes + y.nbytes) + y.nbytes:
             raise RuntimeError("bytes moved are not the arrays once a node and what was written")
+        many = worlds(place)
     return [
         ("one process, one thread", alone, "s"),
         ("two workers", apart, "s"),
@@ -141,7 +142,52 @@ def run() -> Rows:
         ("  by processor time", alone_used / apart_used, "x"),
         ("an empty launch (goal 20)", empty * 1e3, "ms"),
         ("bytes moved", moved.total / 1e3, "KB"),
+        *many,
     ]
+
+
+# ---- worlds of 64 ranks, in the bits of one process
+
+
+def _gathered(ranks: int) -> list[Any]:
+    return _ring(ring_attention.all_gather, ranks)[0]
+
+
+def _reduced(ranks: int) -> list[Any]:
+    total = [np.zeros((1, 64), np.float32) for _ in range(ranks)]
+    return [*_ring(ring_attention.all_reduce, ranks, total)[0], *total]
+
+
+def _ring(kernel: Any, ranks: int, *others: list[Any]) -> tuple[list[Any], Any]:
+    data = np.random.default_rng(ranks).standard_normal((ranks, 1, 64)).astype(np.float32)
+    return ring_attention.go_round(pto.World(ranks, "a5"), kernel, data, *others), data
+
+
+def _attended(ranks: int) -> list[Any]:
+    return [ring_attention.example("a5", ranks)[0]]
+
+
+def worlds(place: Any, ranks: int = 64) -> Rows:
+    """Rings of many ranks on the cluster, each compared with one process byte by byte."""
+    rows: Rows = []
+    for name, world in (
+        ("all-gather", _gathered),
+        ("all-reduce", _reduced),
+        ("ring attention", _attended),
+    ):
+        with pto.on("here"):
+            began = time.perf_counter()
+            alone = world(ranks)
+            middle = time.perf_counter()
+        before = len(place.travelled)
+        apart = world(ranks)
+        if len(place.travelled) != before + 1:
+            raise RuntimeError(f"{name} did not run on the cluster")
+        if [a.tobytes() for a in alone] != [a.tobytes() for a in apart]:
+            raise RuntimeError(f"{name} of {ranks} ranks differs from that of one process")
+        rows.append((f"{ranks} ranks, {name}, one process", middle - began, "s"))
+        rows.append(("  on the cluster, the same bits", time.perf_counter() - middle, "s"))
+    return rows
 
 
 # ---- how cost grows

@@ -21,7 +21,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from pto.cluster import blocks, ranks
+from pto.cluster import blocks, ranks, token
 from pto.cluster.blocks import Moved
 from pto.cluster.crew import Crew
 from pto.cluster.ranks import Travelled
@@ -136,10 +136,13 @@ def connect(ray: Any, address: str) -> None:
     try:
         if known:
             _require_answer(known)
+            token.require_welcome(known)
             ray.init(address=known, **quiet)
         else:
             ray.init(address="local", include_dashboard=False, object_store_memory=_STORE, **quiet)
-    except (OSError, RuntimeError, ValueError) as error:
+    except ray.exceptions.AuthenticationError:
+        raise token.refused(known or address, "") from None
+    except (OSError, RuntimeError, ValueError, ImportError) as error:
         first = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise fail(
             "PTO-U302",

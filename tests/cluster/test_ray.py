@@ -405,6 +405,17 @@ def test_ranks_on_two_nodes(ray_place: Any, here: Here) -> None:
     assert attention.tobytes() == here(ring_attention.example)[0].tobytes()
 
 
+def test_sixty_four_ranks_on_two_nodes(ray_place: Any) -> None:
+    """An all-gather, an all-reduce and a ring attention, byte by byte (it raises)."""
+    from bench.bench_cluster import worlds
+
+    before = len(ray_place.travelled)
+    with pto.on("ray"):
+        worlds(ray_place, 64)
+    found = ray_place.travelled[before:]
+    assert [(each.ranks, each.workers) for each in found] == [(64, 2)] * 3
+
+
 @pto.kernel(profile="a5")
 def waits(heard: pto.Global[pto.i32]) -> None:
     pto.comm_twait(heard, 3, "ge")

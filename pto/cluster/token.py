@@ -1,0 +1,62 @@
+"""Does a cluster let us in? Ray itself tries for half a minute, and does not say what is missing.
+
+Where Ray asks for a token, whoever connects without it is refused in the first answer. The token is
+Ray's: RAY_AUTH_TOKEN, or a file that RAY_AUTH_TOKEN_PATH names, else ~/.ray/auth_token.
+"""
+
+from __future__ import annotations
+
+import os
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from pto.core.errors import PtoError, fail
+
+_SECONDS = 5.0
+_QUESTIONS = {  # of little weight, to a head node and to its client server
+    False: "/ray.rpc.NodeInfoGcsService/GetClusterId",
+    True: "/ray.rpc.RayletDriver/ClusterInfo",
+}
+
+
+def require_welcome(address: str) -> None:
+    """Refuses an address whose cluster refuses us; anything else is for Ray to find out."""
+    if find_spec("grpc") is None:
+        return
+    grpc: Any = import_module("grpc")
+    token, source = _token()
+    sent = (("authorization", f"Bearer {token}"),) if token else ()
+    with grpc.insecure_channel(address.rpartition("//")[2]) as channel:
+        ask = channel.unary_unary(_QUESTIONS["://" in address])
+        try:
+            ask(b"", timeout=_SECONDS, metadata=sent)
+        except grpc.RpcError as error:
+            if error.code() == grpc.StatusCode.UNAUTHENTICATED:
+                raise refused(address, source) from None
+
+
+def refused(address: str, source: str) -> PtoError:
+    why = f"{source} is not its" if source else "there is none here"
+    return fail(
+        "PTO-U307",
+        f"the cluster at `{address}` asks for a token, and {why}",
+        help="`ray get-auth-token` prints it on the head node: put it into ~/.ray/auth_token here,"
+        " readable by you alone, or into RAY_AUTH_TOKEN",
+    )
+
+
+def _token() -> tuple[str, str]:
+    """The token that Ray would send, and where it stands."""
+    if os.environ.get("RAY_AUTH_MODE", "token").lower() != "token":
+        return "", ""
+    given = os.environ.get("RAY_AUTH_TOKEN", "").strip()
+    if given:
+        return given, "RAY_AUTH_TOKEN"
+    path = Path(os.environ.get("RAY_AUTH_TOKEN_PATH") or Path.home() / ".ray" / "auth_token")
+    try:
+        found = path.read_text(encoding="utf-8").strip()
+    except OSError:
+        return "", ""
+    return found, f"that in {path}" if found else ""
