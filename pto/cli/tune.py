@@ -9,19 +9,18 @@ import argparse
 import ast
 import json
 from collections.abc import Mapping, Sequence
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 
 from pto.cli import console, place
+from pto.cli.arithmetic import computed, parsed
 from pto.cli.program import constant, find_tunable, is_python, kernel_values
 from pto.core.errors import fail
 from pto.core.render import Piece
 from pto.lang.kernel import Blocks, Kernel
 from pto.lang.trial import Config, Trial
 from pto.lang.tune import Autotuned, Tuning, configurations, tune
-from pto.lang.values.scalars import cdiv
 from pto.run.launch.arguments import parse_args
 
 EXAMPLES = """\
@@ -58,7 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 _FILE = "a kernel of a Python file, k.py:gemm; the file is executed, with your rights"
 _ARG = "as for `pto run`; constants that are not tuned too"
 _SPACE = "values to try for a constant of the kernel; given often, all combinations are tried"
-_BLOCKS = "blocks of the grid, as Python: 24, (4, 8), or of arguments: `cdiv(x.shape[0], rows)`"
+_BLOCKS = "blocks of the grid: 24, (4, 8), or of arguments: `cdiv(x.shape[0], rows)`"
 _RTOL = "how far results may lie apart; default: as @pto.autotune says, else 0, the same bits"
 _SHAPES = "only shapes of arrays count: nothing is run or compared"
 _JSON = "as JSON: one object at the end (default), or lines, a configuration each, as they come"
@@ -146,15 +145,13 @@ def _require_constant(kernel: Kernel, name: str) -> None:
 
 
 def _grid(text: str, values: Mapping[str, Any]) -> Any:
-    """The grid of a configuration, by an expression of the user's own command line."""
-    known = {"pto": import_module("pto"), "cdiv": cdiv, **values}
+    """The grid of a configuration, by an expression of the command line."""
 
     def grid(config: Config) -> Blocks:
         try:
-            return eval(text, {**known, **config})  # as the file: with the user's rights
-        except Exception as error:
-            message = f"--blocks {text!r} raises {type(error).__name__}: {error}"
-            raise fail("PTO-U272", message) from None
+            return computed(parsed(text), {**values, **config})
+        except (ValueError, ZeroDivisionError) as error:
+            raise fail("PTO-U272", f"--blocks {text!r}: {error}") from None
 
     return grid
 

@@ -1,0 +1,73 @@
+"""Arithmetic that a command line gives as text: whole numbers, names, and sizes of arrays.
+
+`cdiv(x.shape[0], rows) * 2`, `(4, 8)`. It is read as Python reads it and computed here, operation
+by operation: no other name can be called, and no attribute but `shape` be asked for.
+"""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pto.lang.values.scalars import cdiv
+
+_OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+}
+_FUNCTIONS: dict[str, Callable[..., Any]] = {"cdiv": cdiv, "max": max, "min": min}
+_LARGEST = 1 << 62
+_LONGEST = 1000  # characters
+
+
+def parsed(text: str) -> ast.expr:
+    """The expression; a ValueError says what is none."""
+    if len(text) > _LONGEST:
+        raise ValueError(f"it has {len(text):,} characters, at most {_LONGEST:,} are read")
+    try:
+        return ast.parse(text.strip(), mode="eval").body
+    except SyntaxError:
+        raise ValueError("it is no expression") from None
+
+
+def computed(node: ast.expr, names: Mapping[str, Any]) -> Any:
+    """The number, or tuple of numbers, that it comes to; a ValueError says why there is none."""
+    match node:
+        case ast.Constant(int() as value):
+            found = value
+        case ast.Name(name) if name in names:
+            found = names[name]
+        case ast.Name(name):
+            raise ValueError(f"there is no {name}; there are {', '.join(sorted(names))}")
+        case ast.Tuple(elts):
+            return tuple(computed(each, names) for each in elts)
+        case ast.BinOp(left, op, right) if type(op) in _OPERATORS:
+            found = _OPERATORS[type(op)](_number(left, names), _number(right, names))
+        case ast.Call(ast.Name(name), given, []) if name in _FUNCTIONS and given:
+            found = _FUNCTIONS[name](*(_number(each, names) for each in given))
+        case ast.Subscript(ast.Attribute(ast.Name(name), "shape"), index):
+            array, at = computed(ast.Name(name), names), _number(index, names)
+            shape: tuple[int, ...] = getattr(array, "shape", ())
+            if not -len(shape) <= at < len(shape):
+                raise ValueError(f"{name} has {len(shape)} dimensions, not one of number {at}")
+            found = shape[at]
+        case _:
+            raise ValueError(
+                f"`{ast.unparse(node)}` is more than + - * // % of numbers, names and sizes,"
+                f" {', '.join(_FUNCTIONS)}"
+            )
+    if isinstance(found, int) and abs(found) > _LARGEST:
+        raise ValueError("it is too large")
+    return found
+
+
+def _number(node: ast.expr, names: Mapping[str, Any]) -> int:
+    found = computed(node, names)
+    if not isinstance(found, int):
+        raise ValueError(f"{ast.unparse(node)} is no whole number")
+    return found
