@@ -65,35 +65,24 @@ def is_integer(a: Lanes) -> bool:
     return a.dtype.kind in "iu"
 
 
-def _maximum(a: Lanes, b: Lanes) -> Lanes:
+@primitive
+def maximum(a: Lanes, b: Lanes) -> Lanes:
+    """IEEE 754-2019 maximum: NaN wins, and +0 is greater than -0."""
     found = np.maximum(a, b)
     if is_integer(a):
         return found
-    zero = found == 0
+    zero = found == 0  # of two zeros it is either; their sum is +0 unless both are -0
     return np.where(zero & (a == b), a + b, found) if np.count_nonzero(zero) else found
 
 
-@shortcut(_maximum)
-def maximum(a: Lanes, b: Lanes) -> Lanes:
-    """IEEE 754-2019 maximum: NaN wins, and +0 is greater than -0."""
-    found = greater_of(a, b)
-    # of two zeros it is either; their sum is +0 unless both are -0
-    return found if is_integer(a) else select((found == 0) & (a == b), a + b, found)
-
-
-def _minimum(a: Lanes, b: Lanes) -> Lanes:
+@primitive
+def minimum(a: Lanes, b: Lanes) -> Lanes:
+    """IEEE 754-2019 minimum: NaN wins, and -0 is less than +0."""
     found = np.minimum(a, b)
     if is_integer(a):
         return found
     zero = found == 0
     return np.where(zero & (a == b), -(-a - b), found) if np.count_nonzero(zero) else found
-
-
-@shortcut(_minimum)
-def minimum(a: Lanes, b: Lanes) -> Lanes:
-    """IEEE 754-2019 minimum: NaN wins, and -0 is less than +0."""
-    found = less_of(a, b)
-    return found if is_integer(a) else select((found == 0) & (a == b), -(-a - b), found)
 
 
 def relu(a: Lanes) -> Lanes:

@@ -28,6 +28,7 @@ from pto.core.primitives import (
     shortcut,
     signbit,
 )
+from pto.isa.meaning import halves
 from pto.isa.meaning.lanes import Lanes, narrow, widen
 
 F64 = npt.NDArray[np.float64]
@@ -56,7 +57,7 @@ def _settled_exp(x: Lanes) -> Lanes:
 @shortcut(_settled_exp)
 def exp(x: Lanes) -> Lanes:
     """e**x."""
-    return narrow(_exp_of(x)(widen(x)), x)
+    return halves.exp(x) if x.dtype.itemsize == 2 else narrow(_exp_of(x)(widen(x)), x)
 
 
 def _exp_of(x: Lanes) -> Callable[..., F64]:
@@ -70,7 +71,7 @@ def _settled_log(x: Lanes) -> Lanes:
 @shortcut(_settled_log)
 def log(x: Lanes) -> Lanes:
     """Natural logarithm; NaN below zero, -inf at zero."""
-    return narrow(log64(widen(x)), x)
+    return halves.log(x) if x.dtype.itemsize == 2 else narrow(log64(widen(x)), x)
 
 
 def _settled_power(x: Lanes, y: Lanes) -> Lanes:
@@ -117,6 +118,8 @@ def sqrt(x: Lanes) -> Lanes:
 
 def rsqrt(x: Lanes) -> Lanes:
     """1 / sqrt(x), rounded once."""
+    if x.dtype.itemsize == 2:
+        return halves.rsqrt(x)
     return narrow(1.0 / primitives.sqrt(widen(x)), x)
 
 
@@ -196,13 +199,7 @@ def log64(x: F64) -> F64:
             p = p * z + term
         y = 2.0 * (s + s * (z * p))
         result = k * _LN2_HIGH + (k * _LN2_LOW + y)
-        return _log_edges(x, result)
-
-
-def _log_edges(x: F64, y: F64) -> F64:
-    y = select(x == 0, -np.inf, y)
-    y = select((x < 0) | isnan(x), np.nan, y)  # NaN of one sign and payload, whatever came in
-    return select(x == np.inf, x, y)
+        return halves.log_edges(x, result)
 
 
 def pow64(x: F64, y: F64) -> F64:

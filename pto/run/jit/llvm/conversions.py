@@ -15,7 +15,7 @@ import numpy as np
 from pto.core.convert import byte_table, clamps_specials
 from pto.core.dtypes import BF16, E8M0, F16, F32, F64, HIFLOAT8, I1, DType, pair_rounding
 from pto.core.floats import FloatFormat, values_of
-from pto.core.primitives import absolute, copysign, greater_of, isinf, less_of, select
+from pto.core.primitives import absolute, copysign, greater_of, isinf, less_of, rint, select
 from pto.core.rounding import Round, round_integral
 from pto.run.jit.llvm import lanes
 from pto.run.jit.llvm.lanes import Symbol
@@ -99,13 +99,43 @@ def _of_float(a: Symbol, src: DType, dst: DType, mode: Round, saturate: bool) ->
     if saturate:
         return _limited(whole, dst.numpy)
     # the 64-bit pattern wraps; beyond it all ones, or the lowest
+    if whole.dtype == lanes.F32 and dst.bits <= 32:
+        return lanes.cast(_low_word(whole), dst.numpy)
     signed, unsigned = (_limited(whole, np.dtype(k)) for k in (np.int64, np.uint64))
     low = whole < whole.lanes.constant(whole.dtype, 2.0**63)
     return lanes.cast(select(low, signed.view(np.uint64), unsigned), dst.numpy)
 
 
+def _low_word(whole: Symbol) -> Symbol:
+    """The low 32 bits of an integral f32 as a 64-bit integer has them. What whole multiples of 2^32
+    leave is exact, and half of one has two names in 32 bits."""
+    half, full, word = 2.0**31, 2.0**32, np.dtype(np.int32)
+    rest = whole - rint(whole * (1 / full)) * full
+    rest = select(rest < half, rest, _like(whole, -half))
+    low = absolute(whole) < _like(whole, full * full)
+    rest = select(low, rest, _like(whole, 0.0))
+    found = rest.new(f"fptosi {rest.type} {rest.name} to {rest.lanes.type(word)}", word)
+    above = whole >= _like(whole, full * full)
+    return select(above, _like(found, -1), found)
+
+
 def _limited(a: Symbol, kind: np.dtype[Any]) -> Symbol:
     """An integral float as an integer, limited to its range; NaN is 0."""
+    if kind.itemsize == 8 or (kind.itemsize == 4 and kind.kind == "u"):
+        return _by_llvm(a, kind)
+    info, word = np.iinfo(kind), np.dtype(np.int32)
+    # 2^31 - 1 is no f32: what is limited to the one below becomes it afterwards
+    beyond = kind.itemsize == 4 and a.dtype == lanes.F32
+    low, high = _like(a, info.min), _like(a, 2.0**31 - 128 if beyond else info.max)
+    inside = select(a > low, a, low)
+    inside = select(inside < high, inside, high)
+    found: Any = inside.new(f"fptosi {a.type} {inside.name} to {a.lanes.type(word)}", word)
+    if beyond:
+        found = select(a > high, _like(found, info.max), found)
+    return lanes.cast(select(a != a, _like(found, 0), found), kind)
+
+
+def _by_llvm(a: Symbol, kind: np.dtype[Any]) -> Symbol:
     word = "fptosi" if kind.kind == "i" else "fptoui"
     have, want = scalar_type(a.dtype), scalar_type(kind)
     count = a.lanes.count
@@ -178,7 +208,8 @@ def _form(dst: DType) -> FloatFormat:
 def _clip(a: Symbol, form: FloatFormat) -> Symbol:
     """Into the finite range; NaN stays."""
     low, high = (a.lanes.constant(a.dtype, v) for v in (form.min, form.max))
-    return select(a > high, high, select(a < low, low, a))
+    above = select(a < low, low, a)
+    return select(above > high, high, above)
 
 
 def _without_nan(a: Symbol, by: float) -> Symbol:
@@ -190,16 +221,9 @@ def _rounded(a: Symbol, dst: DType, mode: Round) -> Symbol:
     form = _form(dst)
     if dst in (F16, BF16, F32, F64):
         if mode is Round.RINT or (dst.bits >= 32 and a.dtype == dst.numpy) or dst is F64:
-            found = lanes.cast(a, dst.numpy)
-        else:
-            found = lanes.cast(_on_grid(_roomy(a, dst), form, mode), dst.numpy)
-        nan = found.lanes.constant(dst.numpy, _quiet(dst))
-        return select(a != a, nan, found)
+            return lanes.cast(lanes.one_nan(a), dst.numpy)
+        return lanes.cast(_on_grid(_roomy(lanes.one_nan(a), dst), form, mode), dst.numpy)
     return _byte(_on_grid(_roomy(a, dst), form, mode), dst)
-
-
-def _quiet(dst: DType) -> Any:
-    return np.array([_form(dst).nan], dst.storage).view(dst.numpy)[0]
 
 
 def _roomy(a: Symbol, dst: DType) -> Symbol:

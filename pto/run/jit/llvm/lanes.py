@@ -265,8 +265,9 @@ def _from_bool(a: Symbol, to: np.dtype[Any]) -> Symbol:
 
 
 def to_f32(a: Symbol) -> Symbol:
-    if a.dtype == F16:
-        return a.new(f"fpext {a.type} {a.name} to {a.lanes.type(F32)}", F32)
+    if a.dtype == F16:  # the fence: LLVM would compute in half, which no vector unit does
+        wide = a.new(f"fpext {a.type} {a.name} to {a.lanes.type(F32)}", F32)
+        return Symbol(a.lanes, F32, a.lanes.intrinsic("arithmetic.fence", F32, wide.name))
     wide = cast(a.view(np.uint16), np.dtype(np.uint32))
     return (wide << 16).view(F32)
 
@@ -278,12 +279,15 @@ def _to_small(a: Symbol, to: np.dtype[Any]) -> Symbol:
         a = to_odd(cast(a, F64))
     if to == F16:
         return a.new(f"fptrunc {a.type} {a.name} to {a.lanes.type(F16)}", F16)
-    bits = a.view(np.uint32)
+    bits = one_nan(a).view(np.uint32)
     last = (bits >> 16) & 1
     rounded = (bits + last + 0x7FFF) >> 16
-    quiet = (bits >> 16) & 0x8000 | 0x7FC0
-    chosen = where(a.lanes, a != a, quiet, rounded)
-    return cast(chosen, np.dtype(np.uint16)).view(BF16)
+    return cast(rounded, np.dtype(np.uint16)).view(BF16)
+
+
+def one_nan(a: Symbol) -> Symbol:
+    """A NaN is the positive quiet one without payload."""
+    return where(a.lanes, a != a, a.like(np.nan), a)
 
 
 def to_odd(a: Symbol) -> Symbol:

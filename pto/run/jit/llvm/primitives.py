@@ -10,11 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from pto.core.primitives import trunc
+from pto.core.primitives import absolute, isfinite, trunc
 from pto.run.jit.llvm.conversions import convert
 from pto.run.jit.llvm.lanes import (
     BF16,
     BOOL,
+    F16,
+    F32,
     F64,
     PRIMITIVES,
     SMALL,
@@ -26,6 +28,7 @@ from pto.run.jit.llvm.lanes import (
     to_f32,
     where,
 )
+from pto.run.jit.llvm.shuffles import bits_of
 from pto.run.jit.llvm.text import NotNative
 
 
@@ -120,17 +123,59 @@ def _extreme(greater: bool) -> Callable[..., Symbol]:
     return emit
 
 
+def rank(a: Symbol, greatest: bool) -> Symbol:
+    """Floats as unsigned integers in their order, -0 below +0; NaN is above all, or below all where
+    the least is wanted: the extreme of floats is that of their ranks."""
+    key = _sign_folded(a.view(f"i{a.dtype.itemsize}"))
+    return (key - _first_rank(a.dtype, greatest)).view(f"u{a.dtype.itemsize}")
+
+
+def ranked(rank: Symbol, kind: np.dtype[Any], greatest: bool) -> Symbol:
+    """The float of this rank."""
+    signed = rank.view(f"i{kind.itemsize}")
+    return _sign_folded(signed + _first_rank(kind, greatest)).view(kind)
+
+
+def _sign_folded(bits: Symbol) -> Symbol:
+    """Below zero the other bits turned round, so that all count up. Its own inverse."""
+    width = 8 * bits.dtype.itemsize
+    return bits ^ ((bits >> (width - 1)) & ((1 << (width - 1)) - 1))
+
+
+def _first_rank(kind: np.dtype[Any], greatest: bool) -> int:
+    """The key of -inf, or of the first NaN above +inf."""
+    most = int(np.array(np.inf, kind).view(f"i{kind.itemsize}"))
+    return ~most if greatest else most + 1
+
+
+def _best(greatest: bool) -> Callable[..., Symbol]:
+    """IEEE maximum and minimum. Of equal zeros their sum has the sign that is wanted."""
+
+    def emit(a: Symbol, b: Symbol) -> Symbol:
+        a, b = common(a, b)
+        either = _extreme(greatest)
+        if a.dtype in SMALL:
+            return ranked(either(rank(a, greatest), rank(b, greatest)), a.dtype, greatest)
+        found = either(a, b)
+        if a.dtype.kind in "iu":
+            return found
+        total = a + b if greatest else -(-a - b)
+        return where(a.lanes, (found == 0) & (a == b), total, found)
+
+    return emit
+
+
 def _quotient(a: Symbol, b: Symbol) -> Symbol:
-    """Of integers; nothing traps. Of many narrow ones in f64, which holds both exactly and rounds
+    """Of integers; nothing traps. Of many narrow ones in floats that hold both exactly and round
     finer than 1 / b: no machine divides integers side by side."""
     a, b = common(a, b)
     if a.dtype.kind not in "iu":
         raise NotNative("a quotient of floats")
     none, signed = b == 0, a.dtype.kind == "i"
     if a.lanes.count and a.dtype.itemsize < 8:
+        kind, whole = (F32, np.int32) if a.dtype.itemsize < 4 else (F64, np.int64)
         safe = where(a.lanes, none, b.like(1), b)
-        wide = trunc(cast(a, F64) / cast(safe, F64))
-        found = cast(cast(wide, np.dtype(np.int64)), a.dtype)
+        found = cast(cast(cast(a, kind) / cast(safe, kind), np.dtype(whole)), a.dtype)
         return where(a.lanes, none, a.like(0), found)
     minus = b == a.like(-1) if signed else a.lanes.constant(BOOL, False)
     safe = where(a.lanes, none | minus, a.like(1), b)
@@ -151,13 +196,45 @@ def _fmod(a: Symbol, b: Symbol) -> Symbol:
     """The exact rest of a truncated division; by zero NaN, of integers 0."""
     a, b = common(a, b)
     if a.dtype in SMALL:
-        return cast(_fmod(to_f32(a), to_f32(b)), a.dtype)
+        return cast(_float_rest(to_f32(a), to_f32(b), _DIGITS[a.dtype]), a.dtype)
     if a.dtype.kind == "f":
-        return a.new(f"frem {a.type} {a.name}, {b.name}", a.dtype)
+        return _float_rest(a, b, _DIGITS.get(a.dtype, 53))
+    if a.lanes.count and a.dtype.itemsize < 8:
+        rest = a - _quotient(a, b) * b
+        return where(a.lanes, b == 0, a.like(0), rest)
     signed, one = a.dtype.kind == "i", a.like(1)
     odd = (b == 0) | (b == a.like(-1)) if signed else b == 0
     safe = where(a.lanes, odd, one, b)  # by 1 and -1 nothing is left
     return a.new(f"{'srem' if signed else 'urem'} {a.type} {a.name}, {safe.name}", a.dtype)
+
+
+_DIGITS = {F16: 11, BF16: 8, F32: 24}  # of a mantissa
+
+
+def _float_rest(a: Symbol, b: Symbol, digits: int) -> Symbol:
+    """A quotient below 2^n has n digits before the point, and if it is no integer misses one by
+    2^-digits at least: where n + digits fit f64, its division tells, and its product is exact.
+    Where one quotient of all lanes is greater, or there is but one lane, by the library."""
+    rest = f"frem {a.type} {a.name}, {b.name}"
+    if not a.lanes.count or digits == 53:
+        return a.new(rest, a.dtype)
+    x, n, d = a.lanes.x, cast(a, F64), cast(b, F64)
+    share = n / d
+    far = absolute(share) >= share.like(2.0 ** (52 - digits))  # infinite by 0; NaN is not far
+    bits = f"i{a.lanes.count}"
+    some = x.compare("ne", bits_of(x, a.lanes.count, str(far.name)), 0, bits)
+    before, library, done = x.here, x.fresh("library"), x.fresh("rest")
+    near = n - trunc(share) * d
+    near = where(a.lanes, absolute(d) == d.like(np.inf), where(a.lanes, isfinite(n), n, near), near)
+    near = _copysign(cast(near, a.dtype), a)
+    x.branch(some, library, done)
+    x.label(library)
+    slow = a.new(rest, a.dtype)
+    x.jump(done)
+    x.label(done)
+    return a.lanes.symbol(
+        a.dtype, x.phi(a.type, [(str(near.name), before), (str(slow.name), library)])
+    )
 
 
 def _remainder(a: Symbol, b: Symbol) -> Symbol:
@@ -254,6 +331,8 @@ PRIMITIVES.update(
             "invert": _not,
             "greater_of": _extreme(True),
             "less_of": _extreme(False),
+            "maximum": _best(True),
+            "minimum": _best(False),
             "absolute": _absolute,
             "copysign": _copysign,
             "signbit": _signbit,

@@ -240,9 +240,10 @@ def _function(
         x = Text()
         loop = _Loop(s, x, fn, target, sources, count)
         loop.write(width)
-        if loop.longest <= _LONG or count <= 16:
+        fits = VECTOR_BYTES // loop.widest
+        if count <= 16 or (loop.longest <= _LONG and count <= fits):
             break
-        count //= 4
+        count = 16 if loop.longest > _LONG else fits
     types = ["i64", "i64", "ptr", *(x_.llvm for x_ in sources)]
     listed, _ = planes.parameters(types)
     return x.function(f"define internal void {name}({listed}) noinline nounwind")
@@ -268,6 +269,7 @@ class _Loop:
         self.declare = s.e.unit.declare
         self.spot = lanes.Lanes(x, count, self.declare)
         self.longest = 0  # lines of text of one application of fn
+        self.widest = 1  # bytes of the widest elements it computes with
         self._scalars = {
             n: self.spot.spread(src.kind, f"%p{3 + n}")
             for n, src in enumerate(sources)
@@ -330,7 +332,11 @@ class _Loop:
     def _apply(self, given: Sequence[lanes.Symbol]) -> Val:
         start = len(self.x.lines)
         found = as_items(self.spot, self.fn(*given), self.target.dtype)
-        self.longest = max(self.longest, len(self.x.lines) - start)
+        written = self.x.lines[start:]
+        self.longest = max(self.longest, len(written))
+        for item, size in (("float", 4), ("double", 8)):
+            if any(f"x {item}>" in line for line in written):
+                self.widest = max(self.widest, size)
         return found
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from pto.core.dtypes import DType
+from pto.core.primitives import greater_of, less_of
 from pto.isa.meaning import Fold
-from pto.isa.meaning.lanes import STRANDS, neutral
+from pto.isa.meaning.lanes import STRANDS, maximum, minimum, neutral
 from pto.isa.meaning.tile.regions import element as element_of
 from pto.isa.meaning.tile.regions import require_arithmetic
 from pto.run.jit.border.values import Native, TilePlace
@@ -17,7 +17,9 @@ from pto.run.jit.emit.table import KINDS, Spot
 from pto.run.jit.emit.tile import planes
 from pto.run.jit.emit.tile.planes import Plane
 from pto.run.jit.llvm import lanes
-from pto.run.jit.llvm.text import NotNative, Text, Val, element, scalar_type, vector
+from pto.run.jit.llvm.primitives import rank, ranked
+from pto.run.jit.llvm.shuffles import shuffle
+from pto.run.jit.llvm.text import NotNative, Text, Val, scalar_type
 from pto.run.reference.tiles import accumulator
 
 _LANES = 64  # columns at a time of a fold over rows
@@ -63,132 +65,176 @@ def _function(
 ) -> str:
     """void f(rows, cols, dst, src)"""
     x = Text()
-    write(s, x, body, a, b, kind)
+    write(_Fold(s, x, body, a, b, kind))
     x.do("ret void")
     listed, _ = planes.parameters(["i64", "i64", "ptr", "ptr"])
     return x.function(f"define internal void {name}({listed}) noinline nounwind")
 
 
-def _columns(s: Spot, x: Text, body: Fold, a: Plane, b: Plane, kind: np.dtype[Any]) -> None:
+class _Fold:
+    """How elements are folded: sums and products in the accumulator's type and the order that
+    `kinds.Fold` spells out; extremes in any order, floats by their rank."""
+
+    def __init__(
+        self, s: Spot, x: Text, body: Fold, a: Plane, b: Plane, kind: np.dtype[Any]
+    ) -> None:
+        self.x, self.a, self.b, self.kind, self.declare = x, a, b, kind, s.e.unit.declare
+        self.combine = body.fn
+        self.extreme = body.fn in (maximum, minimum)
+        self.greatest = body.fn is maximum
+        self.begins = neutral(body.fn, kind)
+        self.ranks = self.extreme and kind.kind not in "iu"
+        self.held = np.dtype(f"u{kind.itemsize}") if self.ranks else kind
+
+    def spot(self, count: int) -> lanes.Lanes:
+        return lanes.Lanes(self.x, count, self.declare)
+
+    def first(self, spot: lanes.Lanes) -> lanes.Symbol:
+        begins = spot.constant(self.kind, self.begins)
+        return rank(begins, self.greatest) if self.ranks else begins
+
+    def load(self, spot: lanes.Lanes, pointer: str, mask: str | None) -> lanes.Symbol:
+        a = self.a.dtype
+        item = planes.load_lanes(self.x, self.declare, a, spot.count, pointer, mask)
+        value = lanes.cast(spot.symbol(a.numpy, item), self.kind)
+        return rank(value, self.greatest) if self.ranks else value
+
+    def both(self, p: lanes.Symbol, q: lanes.Symbol) -> lanes.Symbol:
+        if self.ranks:
+            return (greater_of if self.greatest else less_of)(p, q)  # type: ignore[return-value]
+        return self.combine(p, q)
+
+    def store(self, total: lanes.Symbol, pointer: str, mask: str | None) -> None:
+        found = ranked(total, self.kind, self.greatest) if self.ranks else total
+        found, b = lanes.cast(found, self.b.dtype.numpy), self.b.dtype
+        count = total.lanes.count
+        planes.store_lanes(self.x, self.declare, b, count, found.name, pointer, mask)
+
+
+def _columns(f: _Fold) -> None:
     """Strips of columns, each from the first row to the last."""
-    spot = lanes.Lanes(x, _LANES, s.e.unit.declare)
-    type = spot.type(kind)
+    x, a, b, spot = f.x, f.a, f.b, f.spot(_LANES)
     if b.cols != 1:
         raise NotNative("a result whose elements do not follow each other")
 
     def strip(j: Val, mask: str | None) -> None:
-        first = spot.constant(kind, neutral(body.fn, kind)).name
         source = planes.offset(x, "%p3", j, 1, a.dtype.itemsize)
 
-        def add(i: Val, acc: str) -> str:
+        def add(i: Val, acc: Sequence[lanes.Symbol]) -> list[lanes.Symbol]:
             row = planes.offset(x, source, i, a.rows, a.dtype.itemsize)
-            item = planes.load_lanes(x, s.e.unit.declare, a.dtype, _LANES, row, mask)
-            value = lanes.cast(spot.symbol(a.dtype.numpy, item), kind)
-            return body.fn(spot.symbol(kind, acc), value).name
+            return [f.both(acc[0], f.load(spot, row, mask))]
 
-        total = reduced(x, "%p0", type, first, add)
-        _store(
-            s, x, spot, total, kind, b.dtype, planes.offset(x, "%p2", j, 1, b.dtype.itemsize), mask
-        )
+        total = reduced(x, "%p0", [f.first(spot)], add)
+        f.store(total[0], planes.offset(x, "%p2", j, 1, b.dtype.itemsize), mask)
 
     planes.strips(x, _LANES, "%p1", strip)
 
 
-def _store(
-    s: Spot,
-    x: Text,
-    spot: lanes.Lanes,
-    name: str,
-    kind: np.dtype[Any],
-    dtype: DType,
-    pointer: str,
-    mask: str | None,
-) -> None:
-    found = lanes.cast(spot.symbol(kind, name), dtype.numpy).name
-    planes.store_lanes(x, s.e.unit.declare, dtype, spot.count, found, pointer, mask)
-
-
-def reduced(x: Text, count: Val, type: str, first: Val, step: Any, by: Val = 1) -> str:
-    """acc = first; for i in 0, by, .. below count: acc = step(i, acc)."""
+def reduced(
+    x: Text, count: Val, first: Sequence[lanes.Symbol], step: Any, by: Val = 1
+) -> list[lanes.Symbol]:
+    """accs = first; for i in 0, by, .. below count: accs = step(i, accs)."""
     before, head, inside, done = x.here, x.fresh("fold"), x.fresh("in"), x.fresh("out")
     x.jump(head)
     x.label(head)
-    place, i, acc = len(x.lines), x.name(), x.name()
+    place, i = len(x.lines), x.name()
+    accs = [v.lanes.symbol(v.dtype, x.name()) for v in first]
     more = x.new(f"icmp slt i64 {i}, {count}")
     x.branch(more, inside, done)
     x.label(inside)
-    found = step(i, acc)
+    found = step(i, accs)
     following = x.new(f"add nsw i64 {i}, {by}")
     x.lines[place:place] = [
         f"  {i} = phi i64 [ 0, %{before} ], [ {following}, %{x.here} ]",
-        f"  {acc} = phi {type} [ {first}, %{before} ], [ {found}, %{x.here} ]",
+        *(
+            f"  {a.name} = phi {a.type} [ {v.name}, %{before} ], [ {n.name}, %{x.here} ]"
+            for a, v, n in zip(accs, first, found, strict=True)
+        ),
     ]
     x.jump(head)
     x.label(done)
-    return acc
+    return accs
 
 
-def _rows(s: Spot, x: Text, body: Fold, a: Plane, b: Plane, kind: np.dtype[Any]) -> None:
-    """Row by row, its strands in one vector."""
-    declare = s.e.unit.declare
-    spot = lanes.Lanes(x, STRANDS, declare)
-    begin = spot.constant(kind, neutral(body.fn, kind))
-    whole = x.new(f"and i64 %p1, {-STRANDS}")
+def _rows(f: _Fold) -> None:
+    """Rows side by side, so that none waits for itself; the last ones one by one."""
+    x = f.x
+    count = 64 // f.held.itemsize if f.extreme else STRANDS
+    spot = f.spot(count)
+    group = min(16, 1024 // (count * f.held.itemsize))
+    whole = x.new(f"and i64 %p1, {-count}")
     rest = x.sub("%p1", whole)
-    mask = planes.head(x, STRANDS, rest)
+    mask = planes.head(x, count, rest)
     has_rest = x.compare("ne", rest, 0)
-    type = spot.type(kind)
 
-    def load(row: str, j: Val, only: str | None) -> lanes.Symbol:
-        pointer = planes.offset(x, row, j, 1, a.dtype.itemsize)
-        item = planes.load_lanes(x, declare, a.dtype, STRANDS, pointer, only)
-        return lanes.cast(spot.symbol(a.dtype.numpy, item), kind)
+    def lines(i: Val, many: int) -> None:
+        a = f.a
+        starts = [
+            planes.offset(x, "%p3", x.add(i, n), a.rows, a.dtype.itemsize) for n in range(many)
+        ]
 
-    def line(i: Val) -> None:
-        row = planes.offset(x, "%p3", i, a.rows, a.dtype.itemsize)
-        strands = reduced(
-            x,
-            whole,
-            type,
-            begin.name,
-            lambda j, acc: body.fn(spot.symbol(kind, acc), load(row, j, None)).name,
-            STRANDS,
-        )
+        def each(
+            j: Val, accs: Sequence[lanes.Symbol], only: str | None = None
+        ) -> list[lanes.Symbol]:
+            found: list[lanes.Symbol] = []
+            for start, acc in zip(starts, accs, strict=True):
+                item = f.load(spot, planes.offset(x, start, j, 1, a.dtype.itemsize), only)
+                if only is not None:
+                    item = lanes.where(spot, spot.symbol(lanes.BOOL, only), item, f.first(spot))
+                found.append(f.both(acc, item))
+            return found
+
+        strands = reduced(x, whole, [f.first(spot)] * many, each, count)
         before, last, done = x.here, x.fresh("last"), x.fresh("done")
         x.branch(has_rest, last, done)
         x.label(last)
-        tail = load(row, whole, mask)
-        chosen = lanes.where(spot, spot.symbol(lanes.BOOL, mask), tail, begin)
-        more = body.fn(spot.symbol(kind, strands), chosen).name
-        ended = x.here
+        more, ended = each(whole, strands, mask), x.here
         x.jump(done)
         x.label(done)
-        total = x.phi(type, [(strands, before), (more, ended)])
-        one = _halved(x, declare, body, kind, total)
-        to = planes.offset(x, "%p2", i, b.rows, b.dtype.itemsize)
-        single = lanes.Lanes(x, 1, declare)
-        found = lanes.cast(single.symbol(kind, one), b.dtype.numpy)
-        x.store(f"<1 x {element(b.dtype)}>", found.name, to)
+        totals = [
+            spot.symbol(f.held, x.phi(s.type, [(str(s.name), before), (str(m.name), ended)]))
+            for s, m in zip(strands, more, strict=True)
+        ]
+        _stored(f, _joined(f, totals), i, many)
 
-    planes.loop(x, "%p0", 1, line)
+    full = x.new(f"and i64 %p0, {-group}")
+    planes.loop(x, full, group, lambda i: lines(i, group))
+    planes.loop(x, "%p0", 1, lambda i: lines(i, 1), start=full)
 
 
-def _halved(x: Text, declare: Any, body: Fold, kind: np.dtype[Any], name: str) -> str:
-    """Strands n and n+8, then n and n+4, ... down to one."""
-    width = STRANDS
+def _joined(f: _Fold, totals: Sequence[lanes.Symbol]) -> lanes.Symbol:
+    """One lane for each: strands n and n+8, then n and n+4, ... down to one. Vectors are halved two
+    at a time, so that lanes stay full."""
+    width = totals[0].lanes.count  # strands of one total
     while width > 1:
-        half, type = width // 2, vector(width, scalar_type(kind))
-        parts: list[str] = []
-        for start in (0, half):
-            picks = ", ".join(f"i32 {start + n}" for n in range(half))
-            parts.append(
-                x.new(f"shufflevector {type} {name}, {type} poison, <{half} x i32> <{picks}>")
-            )
-        spot = lanes.Lanes(x, half, declare)
-        a, b = (spot.symbol(kind, part) for part in parts)
-        name = body.fn(a, b).name
-        width = half
-    return name
+        pairs = list(zip(totals[::2], totals[1::2], strict=False)) or [(totals[0], None)]
+        totals = [_halved(f, width, p, q) for p, q in pairs]
+        width //= 2
+    return totals[0]
+
+
+def _halved(f: _Fold, width: int, p: lanes.Symbol, q: lanes.Symbol | None) -> lanes.Symbol:
+    have, item = p.lanes.count, scalar_type(p.dtype)
+    spot = f.spot(have if q is not None else have // 2)
+    first = [n for n in range(have * (1 if q is None else 2)) if n % width < width // 2]
+    other = None if q is None else q.name
+    low, high = (
+        spot.symbol(f.held, shuffle(f.x, item, have, p.name, [n + at for n in first], other))
+        for at in (0, width // 2)
+    )
+    return f.both(low, high)
+
+
+def _stored(f: _Fold, found: lanes.Symbol, i: Val, many: int) -> None:
+    x, size = f.x, f.b.dtype.itemsize
+    if f.b.rows == 1 or many == 1:
+        f.store(found, planes.offset(x, "%p2", i, f.b.rows, size), None)
+        return
+    one, item = f.spot(1), scalar_type(found.dtype)
+    for n in range(many):
+        lane = shuffle(x, item, many, found.name, [n])
+        to = planes.offset(x, "%p2", x.add(i, n), f.b.rows, size)
+        f.store(one.symbol(f.held, lane), to, None)
 
 
 KINDS[Fold] = emit_fold

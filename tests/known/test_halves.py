@@ -1,0 +1,92 @@
+"""f16 and bf16, all 65,536 of each: what compiled code computes for them is exact."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from pto.core.dtypes import BF16, F16, I8, I16, I32, U8, U16, DType
+from pto.core.primitives import on_arrays
+from pto.core.rounding import Round
+from pto.isa.meaning import halves, mathlib
+from pto.isa.meaning.lanes import convert, fmod, maximum, minimum, narrow
+from tests.run.jit.both import same
+from tests.run.jit.lane_functions import compiled
+
+KINDS = (np.float16, ml_dtypes.bfloat16)
+EXACT: dict[str, Any] = {  # in f64, whose error is 2^-50: one rounding
+    "exp": np.exp,
+    "log": np.log,
+    "rsqrt": lambda x: 1 / np.sqrt(x),
+    "sqrt": np.sqrt,
+    "recip": lambda x: 1 / x,
+    "tanh": np.tanh,
+}
+
+
+def every(kind: Any) -> Any:
+    return np.arange(65536, dtype=np.uint16).view(kind)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", EXACT)
+def test_elementary_functions(name: str, kind: Any) -> None:
+    x = every(kind)
+    wanted = narrow(EXACT[name](x.astype(np.float64)), x)
+    if hasattr(halves, name):
+        same(getattr(halves, name)(x), wanted)
+    same(compiled(getattr(mathlib, name), kind, 1, kind)(x), wanted)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("fn", [maximum, minimum])
+def test_extremes(fn: Any, kind: Any) -> None:
+    """Beside each kind of number: NaN wins, and zeros have an order."""
+    x, run = every(kind), compiled(fn, kind, 2, kind)
+    best = max if fn is maximum else min
+    for other in (0.0, -0.0, 1.0, -1.5, np.inf, -np.inf, np.nan, -np.nan, 1e-6, -1e-6):
+        y = np.full_like(x, other)
+        wide, beside = x.astype(np.float64), float(y[0])
+        wanted = [
+            v if v != v else beside if beside != beside else best(v, beside, key=_in_order)
+            for v in wide.tolist()
+        ]
+        for got in (run(x, y), run(y, x)):
+            same(got, np.array(wanted).astype(kind))
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("kind", KINDS)
+def test_rests(kind: Any) -> None:
+    x, run = every(kind), compiled(fmod, kind, 2, kind)
+    for other in (3.0, -2.5, 0.1, 65280.0, 6e-8, 0.0, np.inf, np.nan):
+        y = np.full_like(x, other)
+        wanted = np.fmod(x.astype(np.float64), y.astype(np.float64))  # a rest is exact
+        same(run(x, y), wanted.astype(np.float32).astype(kind))
+
+
+def _in_order(v: float) -> tuple[float, float]:
+    return v, np.copysign(1.0, v)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("saturate", [True, False])
+@pytest.mark.parametrize("mode", [Round.RINT, Round.TRUNC, Round.FLOOR])
+@pytest.mark.parametrize("dst", [I8, U8, I16, U16, I32], ids=str)
+@pytest.mark.parametrize("src", [F16, BF16], ids=str)
+def test_conversions_to_integers(src: DType, dst: DType, mode: Round, saturate: bool) -> None:
+    """The tables of `test_conversions_exhaustive.py` are the reference's."""
+
+    def change(a: Any) -> Any:
+        return convert(a, src, dst, mode, saturate)
+
+    x = every(src.numpy)
+    same(
+        compiled(change, src.numpy, 1, dst.numpy)(x),
+        on_arrays(convert)(x, src, dst, mode, saturate),
+    )
