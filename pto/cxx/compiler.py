@@ -20,13 +20,13 @@ from pto.cxx import header
 from pto.cxx.source import forward, prepared
 
 PROFILES = {"cpu": 1, "a2a3": 2, "a5": 5}
+_STANDARD = {"cpu": "c++20", "a2a3": "c++17", "a5": "c++17"}  # what kernels of each are written in
 SIDES = {
     "both": (),
     "vector": ("-D__DAV_VEC__=1", "-D__DAV_C220_VEC__=1", "-D__DAV_C310_VEC__=1"),
     "cube": ("-D__DAV_CUBE__=1", "-D__DAV_C220_CUBE__=1", "-D__DAV_C310_CUBE__=1"),
 }
 _FLAGS = [
-    "-std=c++17",
     "-O0",
     "-g1",
     "-fPIC",
@@ -45,11 +45,11 @@ class Compiler:
     path: str
     version: str
 
-    @property
-    def flags(self) -> list[str]:
+    def flags(self, profile: str) -> list[str]:
         """-fno-gnu-unique: two builds of one kernel in a process keep their own variables."""
         gcc = "clang" not in self.version.lower()
-        return [*_FLAGS, *(["-fno-gnu-unique"] if gcc else ["-Wno-everything"])]
+        own = [f"-std={_STANDARD[profile]}", f"-DPTO_MACHINE_PROFILE={PROFILES[profile]}"]
+        return [*own, *_FLAGS, *(["-fno-gnu-unique"] if gcc else ["-Wno-everything"])]
 
 
 @cache
@@ -88,15 +88,15 @@ def _base(profile: str) -> Path:
     compiler = find()
     texts = [p.read_text(encoding="utf-8") for p in sorted(header.INCLUDE.rglob("*.h*"))]
     texts += [header.RUNTIME.read_text(encoding="utf-8"), header.kinds(), header.instructions()]
-    folder = cache_folder() / f"{profile}-{_digest(texts, compiler, compiler.flags)}"
+    flags = compiler.flags(profile)
+    folder = cache_folder() / f"{profile}-{_digest(texts, compiler, flags)}"
     if (folder / "runtime.o").exists():
         return folder
     folder.parent.mkdir(parents=True, exist_ok=True)
     made = Path(tempfile.mkdtemp(dir=folder.parent))
     include = header.write(made / "include")
-    define = f"-DPTO_MACHINE_PROFILE={PROFILES[profile]}"
-    common = [compiler.path, *compiler.flags, define, f"-I{include}"]
-    head = include / "pto" / "pto-inst.hpp"
+    common = [compiler.path, *flags, f"-I{include}"]
+    head = include / header.PRELUDE
     _run([*common, "-x", "c++-header", str(head), "-o", f"{head}.gch"])
     _run([*common, "-c", str(header.RUNTIME), "-o", str(made / "runtime.o")])
     try:
@@ -148,8 +148,7 @@ def build(
         target = base / f"{sources[0].stem}-{side}-{key}.so"
         if target.exists():
             return target
-        flags = [f"-DPTO_MACHINE_PROFILE={PROFILES[profile]}", *SIDES[side]]
-        flags += [f"-D{d}" for d in defines]
+        flags = [*compiler.flags(profile), *SIDES[side], *(f"-D{d}" for d in defines)]
         objects: list[str] = []
         for n, (file, folders, texts) in enumerate(ready):
             if extra and n == 0:  # the entry is compiled with the first source, which it names
@@ -159,8 +158,8 @@ def build(
             out = work / f"{n}.o"
             more = forward(texts, base / "include", work / "forward")
             seen = [f"-I{f}" for f in (base / "include", more, *folders, *include)]
-            head = str(base / "include" / "pto" / "pto-inst.hpp")
-            command = [compiler.path, *compiler.flags, *flags, *seen, "-include", head]
+            head = str(base / "include" / header.PRELUDE)
+            command = [compiler.path, *flags, *seen, "-include", head]
             _run([*command, "-c", str(file), "-o", str(out)])
             objects.append(str(out))
         made = work / "made.so"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -29,14 +29,22 @@ from pto.run.machine.device import Device
 from pto.run.reference.code import located
 from pto.target.facts import Profile
 
+if TYPE_CHECKING:
+    from pto.run.watch.events import Tap
+
 _COUNTS = Vector((4,), scalar_type(dtype("i16")))  # of records merged from each list
-_NAME = 1 << 40  # tile.hpp: names of tiles without an address count in this
+_NAME = 1 << 40  # tile.hpp: names of tiles without an address count down in this
+_SIMULATED = ("PTO-X002", "PTO-X003")  # what cpu lacks by its table, the library of C++ simulates
+_LARGE = 1 << 40  # where pointers begin; a buffer's addresses are smaller
 
 
 class GlobalMemory:
     """The device memory of a program, as the machine's global memory for one launch."""
 
-    def __init__(self, device: Device, allocations: Sequence[tuple[int, int]]) -> None:
+    def __init__(
+        self, device: Device, allocations: Sequence[tuple[int, int]], all_memory: bool = False
+    ) -> None:
+        self._all_memory = all_memory  # on cpu whatever the program has is global memory
         self._starts = [address for address, _ in allocations]
         self._sizes = [size for _, size in allocations]
         self._memories = [device.attach(n.bytes_at(a, size)) for a, size in allocations]
@@ -46,6 +54,8 @@ class GlobalMemory:
         at = bisect_right(self._starts, address) - 1
         if at >= 0 and address <= self._starts[at] + self._sizes[at]:
             return self._memories[at], address - self._starts[at]
+        if self._all_memory and address >= _LARGE:
+            return n.host_memory(address, Space.GM), 0
         raise fail("PTO-M114", f"{address:#x} is in no memory of the device")
 
 
@@ -66,28 +76,31 @@ class Side:
         self.build = build
         self.name = name
         self.profile = profile
-        self.warnings: list[Diagnostic] = []
-        self.sites: s.Sites | None = None
         self._tiles: dict[tuple[int, ...], tuple[bool, list[tuple[TileType, int]]]] = {}
+        self._prepare(None)
 
-    @property
-    def made(self) -> s.Sites:
-        if self.sites is None:
-            raise RuntimeError("no launch has begun")
-        return self.sites
-
-    def begin(self, device: Device, memory: GlobalMemory) -> None:
-        """Before a launch: sites are prepared for who watches it."""
-        self.warnings += self.sites.findings.values() if self.sites else ()
-        self.memory = memory
-        self.sites = s.Sites(self.profile, self.name, device.tap)
+    def _prepare(self, tap: Tap | None) -> None:
+        tolerated = _SIMULATED if self.profile.name == "cpu" else ()
+        self.sites = s.Sites(self.profile, self.name, tap, tolerated)
         self.calls: dict[tuple[int, ...], tuple[r.Call, b.Bound]] = {}
         self.late: dict[tuple[int, ...], tuple[int, ...]] = {}
         self.plans: dict[tuple[int, ...], Plan] = {}
 
-    def feed(self, agent: n.NativeAgent, core: Core) -> Iterator[s.Fed | s.Looks]:
+    def begin(self, device: Device) -> None:
+        """Before a launch: sites stay, unless somebody watches."""
+        if device.tap is not None:
+            self._prepare(device.tap)
+
+    @property
+    def warnings(self) -> list[Diagnostic]:
+        """Of the rules, each place once."""
+        return list(self.sites.findings.values())
+
+    def feed(
+        self, agent: n.NativeAgent, core: Core, memory: GlobalMemory
+    ) -> Iterator[s.Fed | s.Looks]:
         """Everything an agent does, in order."""
-        state = AgentState(self, core)
+        state = AgentState(self, core, memory)
         while True:
             status = agent.resume()
             words = agent.words()
@@ -153,7 +166,7 @@ class Side:
             body = bound.row.body
             if getattr(body, "binds", "") == name and given[0][0] is not None:
                 binds = given[0][0].at
-        site = self.made.make(bound.row, operands, attrs, where)
+        site = self.sites.make(bound.row, operands, attrs, where)
         return Plan(site, tuple(makers), binds, None)
 
     def _given(
@@ -225,16 +238,17 @@ def _queue(side: Side, call: r.Call, values: Sequence[int], where: n.CallSite) -
         operands[name] = s.Given(i64, values[operand.at])
         makers.append(("number", operand.at, i64, operand))
     row = GLOBAL_QUEUE if "gm_addr" in operands else LOCAL_QUEUE
-    site = side.made.make(row, operands, attrs, where, [PipeHandle()])
+    site = side.sites.make(row, operands, attrs, where, [PipeHandle()])
     return Plan(site, tuple(makers), None, pipe.at)
 
 
 class AgentState:
     """What one agent has made so far: tiles, views, queues, and where named tiles lie."""
 
-    def __init__(self, side: Side, core: Core) -> None:
+    def __init__(self, side: Side, core: Core, memory: GlobalMemory) -> None:
         self.side = side
         self.core = core
+        self.memory = memory
         self.places = s.Places(core)
         self.queues: dict[int, tuple[Any, Any]] = {}
         self._made: dict[Any, Any] = {}
@@ -283,7 +297,11 @@ class AgentState:
     def _bind(self, place: int, found: Any) -> None:
         if isinstance(found, Tile):
             self.places.starts[place // _NAME] = found.address
-            self._made = {k: v for k, v in self._made.items() if k[0] != "tile"}
+            self.forget("tile")
+
+    def forget(self, kind: str = "") -> None:
+        """Tiles that a queue has moved, or everything when memory is another."""
+        self._made = {k: v for k, v in self._made.items() if kind and k[0] != kind}
 
     def _value(self, maker: tuple[Any, ...], values: Sequence[int]) -> Any:
         kind = maker[0]
@@ -294,7 +312,7 @@ class AgentState:
             key = (elem.name, shape, layout.name, *values[at : at + 6])
             found = self._made.get(key)
             if found is None:
-                memory, offset = self.side.memory.find(values[at])
+                memory, offset = self.memory.find(values[at])
                 strides = list(values[at + 1 : at + 6])
                 strides[axis] = max(0, strides[axis] + wider)  # of one line, it is not asked
                 found = GlobalTensor.of(memory, offset, elem, shape, strides, layout)
@@ -308,9 +326,8 @@ class AgentState:
             return self.queues[values[maker[1]]][0]
         if kind == "pointer":
             if maker[2] is not Space.GM:
-                local = self.core.memory(maker[2])
-                return Pointer(local, self._address(values[maker[1]]), dtype("i8"))
-            memory, offset = self.side.memory.find(values[maker[1]])
+                return Pointer(*self._place(maker[2], values[maker[1]]), dtype("i8"))
+            memory, offset = self.memory.find(values[maker[1]])
             return Pointer(memory, offset, dtype("i8"))
         _, at, type, operand = maker
         return s.scalar_value(type, r.number_of(operand, values[at]))
@@ -319,15 +336,22 @@ class AgentState:
         key = ("tile", type, place)
         found = self._made.get(key)
         if found is None:
-            found = Tile(type, self.core.memory(type.role.space), self._address(place))
+            found = Tile(type, *self._place(type.role.space, place))
             self._made[key] = found
         return found
 
-    def _address(self, place: int) -> int:
-        if 0 <= place < _NAME:
-            return place
-        name, offset = divmod(place, _NAME)
-        return self.places.starts.get(name, 0) + offset
+    def _place(self, space: Space, place: int) -> tuple[Memory, int]:
+        """The buffer and the address there of an address, a name with an offset, or a pointer."""
+        memory = self.core.memory(space)
+        if 0 <= place < _LARGE:
+            return memory, place
+        if place < 0:
+            name, offset = divmod(place, _NAME)
+            return memory, self.places.starts.get(name, 0) + offset
+        offset = place - memory.data.ctypes.data
+        if 0 <= offset < memory.size:
+            return memory, offset
+        return n.host_memory(place, space), 0  # a program's own bytes as a tile
 
     def _named(self, words: list[int]) -> dict[int, tuple[Space, int, int, int]]:
         """Tiles without an address in a stretch of records: where they belong, and how long."""
@@ -338,7 +362,7 @@ class AgentState:
             pops, tiles = self.side.tiles(tuple(words[at + 2 : middle]))
             for type, offset in tiles:
                 name, inside = divmod(words[middle + offset], _NAME)
-                if name < 1:
+                if name >= 0:
                     continue
                 if pops:
                     bound.add(name)
@@ -349,11 +373,18 @@ class AgentState:
 
     def answer(self, agent: n.NativeAgent) -> None:
         """Tell an agent the bits of the element of a tile that it asks for."""
-        type, place, offset, _ = agent.state.question
+        type, place, offset, pointer = agent.state.question
         facts = self.side.build.facts(type)
-        name = self.side.build.string(facts.element)
-        tile = r.tile_type(facts, name, (1, 1)).tile
-        memory = self.core.memory(tile.role.space)
+        element = self.side.build.string(facts.element)
+        tile = r.tile_type(facts, element, (1, 1)).tile
+        space = tile.role.space
+        name = place // _NAME
+        if name < 0 and name not in self.places.starts:  # looked at before it is written
+            self.places.plan({name: (space, tile.nbytes, 0, 0)})
+        memory, address = self._place(space, place)
+        if pointer:
+            agent.state.answer = memory.data.ctypes.data + address
+            return
         size = tile.itemsize
-        raw = memory.read(self._address(place) + offset * size, size)
+        raw = memory.read(address + offset * size, size)
         agent.state.answer = int.from_bytes(raw.tobytes(), "little")

@@ -19,7 +19,10 @@ INCLUDE = Path(__file__).parent / "include"
 RUNTIME = Path(__file__).parent / "runtime.cpp"
 _QUEUES = INCLUDE / "pto" / "machine" / "queue.hpp"  # defines its instructions for one profile
 _COMPOSED = _QUEUES.with_name("compose.hpp")  # further forms of instructions that are generated
-_DEFINED = re.compile(r"\b(?:void|RecordEvent|bool) ([A-Z][A-Z0-9_]+)\(")
+_DEFINED = re.compile(r"\b(?:void|RecordEvent|bool|AsyncEvent) ([A-Z][A-Z0-9_]+)\(")
+PRELUDE = Path("pto", "machine", "prelude.hpp")  # what is compiled once: much that hosts include
+_STANDARD = """algorithm array cassert cstdint fstream functional iomanip iostream map memory
+ random sstream string thread vector gtest/gtest.h"""
 _TYPES, _VALUES = 7, 2  # template heads: so many types behind so many values
 
 # Other headers of the library that kernels include: all are this one.
@@ -29,7 +32,8 @@ _FORWARDS = """pto/common/constants.hpp pto/common/type.hpp pto/common/pto_tile.
  pto/common/arch_macro.hpp pto/common/cpu_stub.hpp pto/common/arch_capability.hpp
  pto/common/fixpipe.hpp pto/common/buffer_limits.hpp pto/common/kernel_meta.hpp pto/common/debug.h
  pto/common/arch_cce_intrinsic.hpp pto/comm/pto_comm_inst.hpp pto/comm/comm_types.hpp acl/acl.h
- acl/acl_rt.h runtime/rt.h runtime/kernel.h acl.h"""
+ acl/acl_rt.h runtime/rt.h runtime/kernel.h acl.h hccl/hccl.h hccl/hccl_comm.h
+ hccl/hccl_types.h pto/cpu/tile_offsets.hpp pto/cpu/MXTypes.hpp"""
 
 # Kinds of operation that events name by the places data moves between, and other exceptions.
 _KINDS = {
@@ -117,7 +121,7 @@ def instructions() -> str:
 
 def _generated() -> list[str]:
     names = (n for n in sorted(by_name()) if n.removeprefix("comm::").isupper())
-    return [n for n in names if n not in by_hand() and n != "TPIPE"]
+    return [n for n in names if n.removeprefix("comm::") not in by_hand() and n != "TPIPE"]
 
 
 def write(folder: Path) -> Path:
@@ -130,4 +134,7 @@ def write(folder: Path) -> Path:
     machine = folder / "pto" / "machine"
     (machine / "kinds.hpp").write_text(kinds(), encoding="utf-8")
     (machine / "instructions.hpp").write_text(instructions(), encoding="utf-8")
+    names = ["pto/pto-inst.hpp", *_STANDARD.split()]
+    prelude = "".join(f"#include <{name}>\n" for name in names)
+    (folder / PRELUDE).write_text(f"#pragma once\n{prelude}", encoding="utf-8")
     return folder

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pto.core.errors import Loc
+from pto.core.memory import Memory, Space
 from pto.ir.graph import Source, Span
 from pto.run.machine.core import Core
 
@@ -31,6 +32,7 @@ _FACTS = [
     "layout",
 ]
 _DEPTH = 12
+_UNKNOWN = 1 << 32  # bytes behind a pointer that no allocation covers
 _SIDES = {"both": 0, "vector": 1, "cube": 2}
 
 
@@ -60,6 +62,7 @@ class State(c.Structure):
         ("tokens", c.c_int64 * 256),
         ("question", c.c_int64 * 4),
         ("answer", c.c_int64),
+        ("eager", c.c_int64),
     ]
 
 
@@ -82,6 +85,7 @@ class Native:
             "pto_allocate": (c.c_void_p, [c.c_int64]),
             "pto_release": (None, [c.c_void_p]),
             "pto_changes": (c.c_int64, []),
+            "pto_asked_for_ranks": (c.c_int64, []),
             "pto_memory": (c.c_int64, [c.POINTER(c.c_int64), c.c_int64]),
             "pto_tests": (c.c_int64, []),
             "pto_test": (c.c_char_p, [c.c_int64]),
@@ -130,9 +134,14 @@ class Native:
 
     # ---- agents
 
-    def agent(self, call: int, closure: int, core: Core | None = None) -> NativeAgent:
-        """A stack for a function, as an agent of a core; the host is none."""
-        who = (0, 1, 0, 1, 0)
+    def agent(
+        self,
+        call: int,
+        closure: int,
+        core: Core | None = None,
+        who: tuple[int, int, int, int, int] = (0, 1, 0, 1, 0),
+    ) -> NativeAgent:
+        """A stack for a function, as an agent of a core; a host says which of how many it is."""
         if core is not None:
             who = (core.block, core.blocks, core.sub, core.subs, _SIDES[core.side])
         return NativeAgent(self, self.lib.pto_agent(call, closure, *who))
@@ -185,6 +194,11 @@ def bytes_at(address: int, size: int) -> npt.NDArray[np.uint8]:
     """Memory of this process as an array: nothing is copied."""
     room = (c.c_uint8 * max(size, 1)).from_address(address)
     return np.ctypeslib.as_array(room)[:size]
+
+
+def host_memory(address: int, space: Space) -> Memory:
+    """Bytes of the program itself from an address on; how many there are nobody knows."""
+    return Memory.over(space, bytes_at(address, _UNKNOWN))
 
 
 # ---- places in the source

@@ -9,16 +9,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pto.core.errors import Diagnostic, fail
+from pto.core.errors import Diagnostic, PtoError, fail
 from pto.cxx import native as n
 from pto.cxx.feed import AgentState, GlobalMemory, Side
 from pto.run import sites as s
-from pto.run.machine.core import Core
+from pto.run.machine.core import Cluster, Core
 from pto.run.machine.device import Device
 from pto.run.watch.events import Observer, Tap
 from pto.target.facts import Profile
 
 SUB_BLOCKS = 2
+_ROUNDS = 50  # in which agents of a rank look at memory, before other ranks go on
+_PATIENCE = 2000  # times that no rank gets anywhere, before that is called a deadlock
 
 
 class Program:
@@ -38,39 +40,65 @@ class Program:
         self._tap, self._only = tap, only  # who describes it instead, and which blocks
         self.printed: list[str] = []
         self.launches = 0
+        self._stuck: PtoError | None = None  # what a rank waits for
 
     @property
     def main(self) -> n.Native:
         """The build whose host code runs."""
         return self.sides[0].build
 
-    def host(self, call: int, closure: int) -> None:
-        """Run host code to its end, and on the machine what it launches."""
-        agent = self.main.agent(call, closure)
+    def host(self, call: int, closure: int, ranks: int = 1) -> None:
+        """Run host code to its end, and on the machine what it launches; all ranks take turns."""
+        hosts = [self._host(call, closure, rank, ranks) for rank in range(ranks)]
+        idle = 0
+        while hosts:
+            for each in list(hosts):
+                moved = next(each, None)
+                idle = 0 if moved or moved is None else idle + 1
+                if moved is None:
+                    hosts.remove(each)
+            if idle > _PATIENCE * ranks:
+                raise self._stuck or fail("PTO-U244", "the ranks of the host wait for each other")
+
+    def _host(self, call: int, closure: int, rank: int, ranks: int) -> Iterator[bool]:
+        """The host of one rank; yields where it waits for others, True when it got anywhere."""
+        agent = self.main.agent(call, closure, who=(rank, ranks, 0, 1, 0))
+        itself = Itself(self)
         try:
             while True:
                 status, words = agent.resume(), agent.words()
-                if words:  # a kernel called as a plain function
-                    status = self._plain(agent, words, status)
+                if words or status == n.LOOK:  # a kernel called as a plain function
+                    status = itself.go_on(agent, words, status)
                 if status == n.LAUNCH:
                     blocks, address, key = agent.state.question[:3]
-                    self._launch(blocks, address, self.main.string(key).encode())
+                    launch = self._launch(blocks, address, self.main.string(key).encode())
+                    while not launch.go_on(_ROUNDS if ranks > 1 else None):
+                        if ranks == 1:
+                            raise launch.deadlock
+                        self._stuck = launch.deadlock
+                        yield launch.moved
+                    self.printed += launch.printed
                 if status == n.FAILED:
                     raise fail("PTO-U244", f"the host threw: {agent.error()}")
                 if status == n.DONE:
                     return
+                if ranks > 1:
+                    yield bool(words) or status == n.LAUNCH
         finally:
             agent.end()
 
-    def _device(self) -> tuple[Device, GlobalMemory]:
+    def device(self) -> tuple[Device, GlobalMemory]:
         device = Device(self.profile, observer=self.observer, engine="reference")
         if self._tap is not None:
             device.watch(self._tap)
-        return device, GlobalMemory(device, self.main.memory())
+        return device, self.memory(device)
 
-    def _launch(self, blocks: int, closure: int, key: bytes) -> None:
+    def memory(self, device: Device) -> GlobalMemory:
+        return GlobalMemory(device, self.main.memory(), self.profile.name == "cpu")
+
+    def _launch(self, blocks: int, closure: int, key: bytes) -> s.Launch:
         """All agents of a launch, each in the build of its side."""
-        device, memory = self._device()
+        device, memory = self.device()
         self.launches += 1
         found: list[s.Side] = []
         mixed = len(self.sides) > 1
@@ -78,35 +106,52 @@ class Program:
             call = side.build.kernel(key)
             if call is None:
                 raise fail("PTO-U244", f"the build for the {side.name} side lacks a launch")
-            side.begin(device, memory)
+            side.begin(device)
             agents = SUB_BLOCKS if mixed and side.name == "vector" else 1
 
             def feed(core: Core, side: Side = side, call: int = call) -> Iterator[Any]:
-                agent = side.build.agent(call, closure, core)
-                return side.feed(agent, core)
+                return side.feed(side.build.agent(call, closure, core), core, memory)
 
             found.append(s.Side(side.name, agents, feed))
-        self.printed += s.run(device, self.profile, found, blocks, self._only)
+        return s.Launch(device, self.profile, found, blocks, self._only)
 
-    def _plain(self, agent: n.NativeAgent, words: list[int], status: int) -> int:
-        """Records of the host itself: one block of one agent, until the host waits for it.
 
-        Returns why it stopped last.
-        """
-        device, memory = self._device()
-        side, last = self.sides[0], [status]
-        side.begin(device, memory)
+class Itself:
+    """A host that calls instructions as plain functions: one agent, whose buffers stay."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._state: AgentState | None = None
+        self._changes = 0  # of device memory, when it last called one
+
+    def go_on(self, agent: n.NativeAgent, words: list[int], status: int) -> int:
+        """Execute its records until it waits for something else; returns why it stopped last."""
+        state, last = self._now(), [status]
 
         def feed(core: Core) -> Iterator[Any]:
-            state = AgentState(side, core)
             yield from state.records(words)
             while last[0] == n.LOOK:
                 state.answer(agent)
                 last[0] = agent.resume()
                 yield from state.records(agent.words())
 
-        self.printed += s.run(device, self.profile, [s.Side("both", 1, feed)], 1)
+        self._program.printed += s.carry_on(state.core, feed)
         return last[0]
+
+    def _now(self) -> AgentState:
+        """The agent, with memory as it is now."""
+        program = self._program
+        changes = program.main.lib.pto_changes()
+        if self._state is None:
+            device, memory = program.device()
+            program.sides[0].begin(device)
+            core = Core(Cluster(device, 0, 1), program.profile, "both", 0, 1)
+            self._state = AgentState(program.sides[0], core, memory)
+        elif changes != self._changes:
+            self._state.memory = program.memory(self._state.core.device)
+            self._state.forget()
+        self._changes = changes
+        return self._state
 
 
 class Launcher:

@@ -22,7 +22,7 @@ from pto.core.tile import Role, TileType
 from pto.ir.builder import scalar_type
 from pto.isa.row.types import PipeHandle, TileBuf, Type, View
 
-TILE, TENSOR, INTEGER, FLOAT, ENUM, POINTER, QUEUE, CONV, LITERAL, NUMBERS = range(1, 11)
+TILE, TENSOR, INTEGER, FLOAT, ENUM, POINTER, QUEUE, CONV, LITERAL, NUMBERS, GROUP = range(1, 12)
 ROLES = tuple(Role)[:-1]  # in the header's order; its last one, Ctrl, is a scalar tile
 _LAYOUTS = {(0, 0): "ND", (1, 0): "DN", (1, 1): "NZ", (0, 1): "ZZ", (0, 2): "ZN", (1, 2): "NN"}
 GLOBAL = [
@@ -117,12 +117,22 @@ def read(words: Sequence[int], tables: Tables) -> Call:
     """The site of a record."""
     name, path, count = tables.string(words[0]), words[1], words[2]
     at, place, found = 3, 0, list[Passed]()
+    group: list[Passed] = []
     while at < len(words):
+        if words[at] == GROUP:  # its root and its tensors come last, wherever it stands
+            count -= 1
+            group.append(Passed(INTEGER, None, "i32", None, place, number=words[at + 2]))
+            group += [
+                _operand(words, at + 3 + 7 * n, place + 6 * n, tables)[0][0]
+                for n in range(words[at + 1])
+            ]
+            place, at = place + 6 * words[at + 1], at + 3 + 7 * words[at + 1]
+            continue
         made, size, values = _operand(words, at, place, tables)
         found += made
         at, place = at + size, place + values
         count += len(made) - 1 if words[at - size] == NUMBERS else 0
-    return Call(name, path, tuple(found[:count]), tuple(found[count:]))
+    return Call(name, path, (*found[:count], *group), tuple(found[count:]))
 
 
 def _operand(

@@ -1,5 +1,5 @@
 // What a compiled program brings along: stacks for its agents, tables of types, doors for `native.py`.
-#include <pto/machine/host.hpp>
+#include <pto/machine/ranks.hpp>
 #include <gtest/gtest.h>
 #include <csignal>
 #include <dlfcn.h>
@@ -189,13 +189,76 @@ DOOR int64_t pto_memory(int64_t* out, int64_t room)
     for (auto& [p, n] : memory()) if (count < room) { out[2 * count] = int64_t(p); out[2 * count++ + 1] = int64_t(n); }
     return int64_t(memory().size());
 }
+
+// ---- ranks: hosts that take turns, and come together here
+static int64_t arrived = 0, meetings = 0, asked = 0;
+static std::vector<char> sent;
+static char* windows[64] = {};
+static void meet()
+{
+    const int64_t turn = meetings;
+    if (++arrived >= now->blocks) { arrived = 0, ++meetings; return; }
+    while (meetings == turn) stop(FLUSH);
+}
+DOOR int64_t pto_asked_for_ranks() { return asked; }
+DOOR int MPI_Init(int*, char***) { return 0; }
+DOOR int MPI_Finalize() { return 0; }
+DOOR int MPI_Comm_rank(int, int* rank) { *rank = int(now->block); return 0; }
+DOOR int MPI_Comm_size(int, int* size) { asked = 1, *size = int(now->blocks); return 0; }
+DOOR int MPI_Barrier(int) { meet(); return 0; }
+DOOR int MPI_Bcast(void* data, int bytes, int, int root, int)
+{
+    if (now->block == root) sent.assign((char*)data, (char*)data + bytes);
+    meet();
+    std::memcpy(data, sent.data(), size_t(bytes));
+    meet();
+    return 0;
+}
+DOOR int MPI_Allgather(const void* data, int bytes, int, void* out, int, int, int)
+{
+    if (sent.size() < size_t(bytes * now->blocks)) sent.resize(size_t(bytes * now->blocks));
+    std::memcpy(sent.data() + now->block * bytes, data, size_t(bytes));
+    meet();
+    std::memcpy(out, sent.data(), size_t(bytes * now->blocks));
+    meet();
+    return 0;
+}
+// A communicator is its number of ranks: the first of all of them, each with a window that all can reach.
+DOOR int HcclGetRootInfo(HcclRootInfo*) { return 0; }
+DOOR int HcclCommInitRootInfo(uint32_t ranks, const HcclRootInfo*, uint32_t, HcclComm* comm) { *comm = (void*)uintptr_t(ranks); return 0; }
+DOOR int HcclGetCommName(HcclComm comm, char* name) { std::sprintf(name, "%d", int(uintptr_t(comm))); return 0; }
+DOOR int HcclBarrier(HcclComm, void*) { meet(); return 0; }
+DOOR int HcclCommDestroy(HcclComm) { return 0; }
+DOOR int HcomGetCommHandleByGroup(const char* name, HcclComm* comm) { *comm = (void*)uintptr_t(std::atoi(name)); return 0; }
+DOOR int HcomGetL0TopoTypeEx(const char*, uint32_t* topology, uint32_t) { *topology = 1; return 0; }
+DOOR int HcclAllocComResourceByTiling(HcclComm comm, void*, void*, void** context)
+{
+    constexpr size_t WINDOW = size_t(200) << 20;
+    struct Context { uint64_t work, bytes; uint32_t rank, ranks; uint64_t size, in[64], out[64], more[4]; };
+    auto* c = (Context*)allocate(sizeof(Context));
+    *c = {0, 0, uint32_t(now->block), uint32_t(uintptr_t(comm)), WINDOW};
+    for (uint32_t n = 0; n < c->ranks; ++n) {
+        if (!windows[n]) windows[n] = (char*)allocate(WINDOW);
+        c->in[n] = c->out[n] = uint64_t(windows[n]);
+    }
+    *context = c;
+    return 0;
+}
+DOOR int rtSetDevice(int32_t) { return 0; }
+DOOR int rtStreamCreate(void** stream, int32_t) { *stream = (void*)1; return 0; }
+DOOR int rtStreamDestroy(void*) { return 0; }
+
+// ---- tests
 DOOR int64_t pto_tests() { return int64_t(testing::all().size()); }
 DOOR const char* pto_test(int64_t n) { static std::string s; auto& t = testing::all()[size_t(n)]; s = t.suite + "." + t.label; return s.c_str(); }
 DOOR void pto_run_test(const void* number)
 {
     auto& test = testing::all()[size_t(*static_cast<const int64_t*>(number))];
-    testing::failures() = 0;
-    testing::skipped() = false;
+    if (!now->block) {  // the first rank to come
+        testing::failures() = arrived = 0;
+        testing::skipped() = false;
+        for (char*& w : windows) release(w), w = nullptr;
+    }
     testing::UnitTest::GetInstance()->now = &test;
     test.body();
 }

@@ -44,6 +44,8 @@ def counted(bound: Bound, profile: str) -> Bound:
     """
     if bound.row.family in (MATMUL, GEMV):
         return _multiplied(bound)
+    if bound.row.family.section == "comm":
+        return _staged(bound)
     if bound.row.family not in (LOAD, STORE):
         return bound
     names = {type(v[0][0].type): name for name, v in bound.operands.items() if v[0][0] is not None}
@@ -76,6 +78,18 @@ def _multiplied(bound: Bound) -> Bound:
             if size[0] <= own.rows and size[1] <= own.cols:
                 type = replace(each.type, tile=replace(own, valid=size))
                 bound.operands[name] = [(replace(each, type=type), 0)]
+    return bound
+
+
+def _staged(bound: Bound) -> Bound:
+    """A staging tile whose valid region is dynamic may leave a rest: it is cut as it comes."""
+    for name, given in bound.operands.items():
+        each = given[0][0]
+        if each is not None and isinstance(each.type, TileBuf) and any(each.facts.more[:2]):
+            sizes = zip(_valid(each), each.facts.more[:2], strict=True)
+            valid = tuple(1 if dynamic and size else size for size, dynamic in sizes)
+            tile = replace(each.type.tile, valid=valid)
+            bound.operands[name] = [(replace(each, type=replace(each.type, tile=tile)), 0)]
     return bound
 
 

@@ -174,10 +174,13 @@ def work_for(shared: tuple[str, float], folder: Folder) -> Iterator[Case]:
         for case in _cases(folder, wanted, seconds):
             done.add(case.name)
             yield case
-    except PtoError as error:
+    except (PtoError, Crash) as error:
+        crashed = isinstance(error, Crash)
+        found = [error.finding] if crashed else list(error.diagnostics)
         for name in folder.cases:
             if name not in done and wanted(f"{folder.name}/{name}"):
-                yield Case(folder.name, name, "unbuilt", findings=list(error.diagnostics))
+                status = "crashed" if crashed else "unbuilt"
+                yield Case(folder.name, name, status, findings=found)
 
 
 def _cases(folder: Folder, wanted: Callable[[str], bool], seconds: float) -> Iterator[Case]:
@@ -255,8 +258,8 @@ def _files(folder: Path) -> dict[Path, float]:
 
 def _compared(folder: Path, before: dict[Path, float]) -> str:
     """Outputs against golden files of like names, or of the same size where there is one each."""
-    if not folder.is_dir() and (folder.parent / "gen_data.py").exists():
-        return "no data"  # judges pass on zeros where files are missing
+    if not folder.is_dir() and any(folder.parent.glob("*/*.bin")):
+        return "no data"  # others have files; judges pass on zeros where they are missing
     now = _files(folder)
     outputs = [p for p, stamp in now.items() if before.get(p) != stamp]
     goldens = [p for p in now if "golden" in p.name.lower() and p not in outputs]

@@ -9,7 +9,7 @@ therefore told once a place, as in a loop. Where records come from is not known 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -28,7 +28,7 @@ from pto.isa.row.types import Scalar, Type
 from pto.isa.scalar.structure import RETURN
 from pto.plan.memory import alignment
 from pto.plan.packing import Item, pack
-from pto.run.machine.agents import Agent, take_turns
+from pto.run.machine.agents import Agent, Turns, deadlock, take_turns, waits_of
 from pto.run.machine.core import Cluster, Core
 from pto.run.machine.device import Device
 from pto.run.reference.code import Code, Regs, Wait, Waits, located
@@ -74,8 +74,15 @@ class Site:
 class Sites:
     """The sites of one side of a program, for a profile."""
 
-    def __init__(self, profile: Profile, side: str, tap: Tap | None = None) -> None:
+    def __init__(
+        self,
+        profile: Profile,
+        side: str,
+        tap: Tap | None = None,
+        tolerated: Container[str] = (),
+    ) -> None:
         self.profile = profile
+        self.tolerated = tolerated  # findings that the front end's own library does not make
         self.module = new_module({"pto.target_arch": Str(profile.name)}, "<records>")
         self.findings: dict[tuple[str, str], Diagnostic] = {}  # warnings, once a place
         self._compiler = Compiler(self.module, profile, side, tap)
@@ -138,17 +145,16 @@ class Sites:
         if not found:
             return
         loc = where.loc if where else None
-        placed = [_at(d, loc) for d in found]
+        placed = [_at(d, loc, d.code in self.tolerated) for d in found]
         errors = [d for d in placed if d.severity == "error"]
         if errors:
             raise PtoError(*errors)
         self.findings.update({(str(d.loc), d.code): d for d in placed})
 
 
-def _at(finding: Diagnostic, loc: Any) -> Diagnostic:
-    return Diagnostic(
-        finding.code, finding.message, loc, finding.severity, finding.notes, finding.help
-    )
+def _at(finding: Diagnostic, loc: Any, tolerated: bool) -> Diagnostic:
+    severity = "warning" if tolerated else finding.severity
+    return Diagnostic(finding.code, finding.message, loc, severity, finding.notes, finding.help)
 
 
 def _each(given: Given | Sequence[Given]) -> Sequence[Given]:
@@ -255,41 +261,71 @@ class Side:
     feed: Feed
 
 
-def run(
-    device: Device,
-    profile: Profile,
-    sides: Sequence[Side],
-    blocks: int,
-    only: Sequence[int] | None = None,
-) -> list[str]:
-    """The blocks of a launch, all or `only` these, their agents taking turns; what they printed."""
-    if blocks < 1:
-        raise fail("PTO-U039", f"a launch needs at least one block, got {blocks}")
-    arrivals: dict[Any, int] = defaultdict(int)
-    tap, started = device.tap, iter(range(blocks) if only is None else only)
-    cores: list[Core] = []
+class Launch:
+    """The blocks of a launch, all or `only` these, their agents taking turns."""
 
-    def next_block() -> list[Agent]:
-        number = next(started, None)
+    def __init__(
+        self,
+        device: Device,
+        profile: Profile,
+        sides: Sequence[Side],
+        blocks: int,
+        only: Sequence[int] | None = None,
+    ) -> None:
+        if blocks < 1:
+            raise fail("PTO-U039", f"a launch needs at least one block, got {blocks}")
+        self._device, self._profile, self._sides, self._blocks = device, profile, sides, blocks
+        self._numbers = iter(range(blocks) if only is None else only)
+        self._arrivals: dict[Any, int] = defaultdict(int)
+        self._cores: list[Core] = []
+        self._turns = Turns()
+
+    def go_on(self, rounds: int | None = None) -> bool:
+        """Until all blocks are done; False: nobody can go on, or all have looked so often."""
+        tap = self._device.tap
+        with np.errstate(all="ignore"):
+            done = self._turns.go_on(self._next_block, tap, rounds=rounds)
+            if done and tap is not None:
+                tap.observer.end()
+        return done
+
+    def _next_block(self) -> list[Agent]:
+        number, tap = next(self._numbers, None), self._device.tap
         if number is None:
             return []
-        cluster = Cluster(device, number, blocks, arrivals)
+        cluster = Cluster(self._device, number, self._blocks, self._arrivals)
         fresh = [
-            (Core(cluster, profile, side.name, sub, side.agents), side)
-            for side in sides
+            (Core(cluster, self._profile, side.name, sub, side.agents), side)
+            for side in self._sides
             for sub in range(side.agents)
         ]
-        cores.extend(core for core, _ in fresh)
+        self._cores.extend(core for core, _ in fresh)
         if tap is not None:
             for core, _ in fresh:
                 tap.begin(core)
         return [_agent(core, side, tap) for core, side in fresh]
 
+    @property
+    def moved(self) -> bool:
+        """Whether anybody got anywhere the last time."""
+        return self._turns.moved
+
+    @property
+    def deadlock(self) -> PtoError:
+        return deadlock(*waits_of(self._turns.live))
+
+    @property
+    def printed(self) -> list[str]:
+        return [line for core in self._cores for line in core.printed]
+
+
+def carry_on(core: Core, feed: Feed) -> list[str]:
+    """One agent alone, from where it was; what it printed."""
+    core.printed.clear()
+    turns = iter([[Agent(core, _program(core, iter(feed(core))))]])
     with np.errstate(all="ignore"):
-        take_turns(next_block, tap)
-        if tap is not None:
-            tap.observer.end()
-    return [line for core in cores for line in core.printed]
+        take_turns(lambda: next(turns, []), None)
+    return list(core.printed)
 
 
 def _agent(core: Core, side: Side, tap: Tap | None) -> Agent:

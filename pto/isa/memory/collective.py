@@ -325,6 +325,7 @@ instr(
     aliases="tbroadcast",
     rules=(*_STAGING, same_dtype("ping", "src"), same_view_shape("src", "group")),
     notes=(_STAGED, _BY_ROOT),
+    cxx="comm::TBROADCAST src ping pong? root group*",
     cite=f"{_PAGES}/TBROADCAST.md",
 )
 instr(
@@ -336,6 +337,7 @@ instr(
     operands=(write("dst", "view"), scratch("ping"), scratch("pong?"), read("group*", "view")),
     rules=(*_STAGING, same_dtype("ping", "dst"), _rows_hold("dst")),
     notes=(_STAGED, _BY_ROOT, "rows of dst beyond the last member stay"),
+    cxx="comm::TGATHER dst ping pong? root group*",
     cite=f"{_PAGES}/TGATHER.md",
 )
 instr(
@@ -347,6 +349,7 @@ instr(
     operands=(read("src", "view"), scratch("ping"), scratch("pong?"), write("group*", "view")),
     rules=(*_STAGING, same_dtype("ping", "src"), _rows_hold("src")),
     notes=(_STAGED, _BY_ROOT, "rows of src beyond the last member are ignored"),
+    cxx="comm::TSCATTER src ping pong? root group*",
     cite=f"{_PAGES}/TSCATTER.md",
 )
 instr(
@@ -372,5 +375,6 @@ instr(
         same_view_shape("dst", "group"),
     ),
     notes=(_STAGED, _BY_ROOT, "the order decides the bits of a float sum"),
+    cxx="comm::TREDUCE dst acc recvPing recvPong? root group*",
     cite=f"{_PAGES}/TREDUCE.md",
 )

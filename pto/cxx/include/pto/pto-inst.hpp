@@ -2,6 +2,6 @@
 // Instructions are generated from the instruction table: `pto cxx header -o DIR` writes the whole tree.
 #ifndef PTO_INST_HPP
 #define PTO_INST_HPP
-#include <pto/machine/host.hpp>
+#include <pto/machine/ranks.hpp>
 #include <pto/machine/instructions.hpp>
 #endif

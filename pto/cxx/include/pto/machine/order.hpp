@@ -136,3 +136,42 @@ template <Op O> void TSYNC()
 }
 template <class... E, class = std::enable_if_t<(sizeof...(E) > 0)>> void TSYNC(E&... e) { (e.Wait(), ...); }
 } // namespace pto
+
+#if PTO_MACHINE_PROFILE == 1
+// The simulator's own door: whom the calling code plays, and buffers that are as large as the profile says.
+namespace pto {
+enum class NPUArch { A2A3, A5 };
+struct NPUMemoryModel {
+    static NPUMemoryModel& Instance() { static NPUMemoryModel only; return only; }
+    void Initialize(NPUArch) {}
+    void Clear() {}
+    bool IsInitialized() const { return true; }
+    template <TileType L> static char* base()
+    {
+        static Tile<L, char, 1, 32> first;
+        first.place = 0;
+        return first.data();
+    }
+    char* GetUBBase() { return base<TileType::Vec>(); }
+    char* GetL1Base() { return base<TileType::Mat>(); }
+    char* GetL0ABase() { return base<TileType::Left>(); }
+    char* GetL0BBase() { return base<TileType::Right>(); }
+    char* GetL0CBase() { return base<TileType::Acc>(); }
+};
+namespace cpu_sim {
+struct ScopedExecutionContext {
+    int64_t block, sub, subs;
+    ScopedExecutionContext(int64_t b, int64_t s, int64_t n)
+        : block(machine::now->block), sub(machine::now->sub), subs(machine::now->subs)
+    {
+        machine::now->block = b, machine::now->sub = s, machine::now->subs = n;
+    }
+    ~ScopedExecutionContext() { machine::now->block = block, machine::now->sub = sub, machine::now->subs = subs; }
+};
+inline void reset_execution_context() { machine::now->block = machine::now->sub = 0, machine::now->subs = 1; }
+inline void set_execution_context(int64_t b, int64_t s, int64_t n) { machine::now->block = b, machine::now->sub = s, machine::now->subs = n; }
+} // namespace cpu_sim
+} // namespace pto
+#define NPU_MEMORY_INIT(arch) ((void)0)
+#define NPU_MEMORY_CLEAR() ((void)0)
+#endif

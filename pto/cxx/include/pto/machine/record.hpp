@@ -25,7 +25,7 @@ struct TypeFacts {
     int64_t kind, loc, rows, cols, blayout, slayout, fractal, pad, compact, layout;
     int64_t more[6];
 };
-enum Tag : int64_t { TILE = 1, TENSOR, INTEGER, FLOAT, ENUM, POINTER, QUEUE, CONV, LITERAL, NUMBERS };
+enum Tag : int64_t { TILE = 1, TENSOR, INTEGER, FLOAT, ENUM, POINTER, QUEUE, CONV, LITERAL, NUMBERS, GROUP };
 enum Status : int64_t { DONE, FLUSH, LOOK, LAUNCH, FAILED };
 
 // One side of one block, or the host: it runs on a stack of its own, and stops where the machine is needed.
@@ -35,6 +35,7 @@ struct Agent {
     int64_t tiles;         // names given to tiles without an address
     int64_t tokens[16][16];  // the next event id between two pipes
     int64_t question[4], answer;
+    int64_t eager;         // somebody holds a pointer into a local buffer: each instruction is executed at once
     const void* last;      // where the last instruction was called
     void* fiber;
 };
@@ -55,6 +56,7 @@ struct ConvTag {};
 struct TensorTag {};
 struct QueueTag {};
 struct EventTag {};
+struct GroupTag {};  // tensors of several ranks
 template <class A> constexpr bool isEvent = std::is_base_of_v<EventTag, A>;
 template <class A> constexpr bool isTile = std::is_base_of_v<TileTag, A>;
 
@@ -64,6 +66,10 @@ template <class A> void site(const A& a)
     else if constexpr (std::is_base_of_v<TensorTag, A>) { put(TENSOR); put(A::number()); for (auto n : a.shape_.shape) put(n); }
     else if constexpr (std::is_base_of_v<ConvTag, A>) { put(CONV); put(A::number()); a.facts(); }
     else if constexpr (std::is_base_of_v<QueueTag, A>) { put(QUEUE); put(A::number()); }
+    else if constexpr (std::is_base_of_v<GroupTag, A>) {
+        put(GROUP), put(a.nranks), put(a.rootIdx);
+        for (int i = 0; i < a.nranks; ++i) site(a.tensors[i]);
+    }
     else if constexpr (std::is_pointer_v<A>) {
         using To = std::remove_cv_t<std::remove_pointer_t<A>>;
         if constexpr (isTile<To>) { if (a) site(*a); else put(POINTER), put(0); }
@@ -87,8 +93,9 @@ template <class A> void values(const A& a)
     if constexpr (isTile<A> || std::is_base_of_v<ConvTag, A>) put(a.place);
     else if constexpr (std::is_base_of_v<TensorTag, A>) { put(int64_t(a.data_)); for (auto n : a.stride_.stride) put(n); }
     else if constexpr (std::is_base_of_v<QueueTag, A>) put(a.name);
+    else if constexpr (std::is_base_of_v<GroupTag, A>) for (int i = 0; i < a.nranks; ++i) values(a.tensors[i]);
     else if constexpr (std::is_pointer_v<A>) {
-        if constexpr (isTile<std::remove_cv_t<std::remove_pointer_t<A>>>) put(a ? a->place : 0);
+        if constexpr (isTile<std::remove_cv_t<std::remove_pointer_t<A>>>) put(a ? int64_t(a->place) : 0);
         else put(int64_t(a));
     }
     else if constexpr (std::is_same_v<A, std::nullptr_t>) put(0);
@@ -118,6 +125,7 @@ __attribute__((noinline)) void record(const char* op, void** frame, void* caller
     auto two = [](const auto& x) { if constexpr (!isEvent<std::remove_cv_t<std::remove_reference_t<decltype(x)>>>) values(x); };
     (two(a), ...);
     start[0] = now->at - start;
+    if (now->eager) stop(FLUSH);
 }
 // Where the calling function was called: the line a person wrote.
 #define PTO_HERE ((void**)__builtin_frame_address(0)), __builtin_return_address(0)

@@ -4,9 +4,9 @@
 
 namespace pto {
 namespace machine {
-// A tile without an address has a name, which the machine gives a place: names count in this.
+// A tile without an address has a name, which the machine gives a place: names count down in this.
 constexpr int64_t NAME = int64_t(1) << 40;
-inline int64_t newName() { if (!now) makeRoom(512); return ++now->tiles * NAME; }
+inline int64_t newName() { if (!now) makeRoom(512); return -++now->tiles * NAME; }
 
 // The inner box: 512 bytes of 32-byte rows, 16 x 16 in accumulators, 16 x 2 scales.
 template <class T> constexpr int boxWidth(int fractal)
@@ -14,10 +14,32 @@ template <class T> constexpr int boxWidth(int fractal)
     return fractal == TileConfig::fractalCSize ? 16 : fractal == TileConfig::fractalMxSize ? 2
         : TileConfig::alignedSize / int(sizeof(T)) * (IsTwinType<T>() ? 2 : 1);
 }
+inline void look(int64_t type, int64_t place, int64_t offset, bool address)
+{
+    now->question[0] = type; now->question[1] = place; now->question[2] = offset; now->question[3] = address;
+    stop(LOOK);
+}
+// Where a tile lies: an address in its buffer, or a name until the machine gives it one. On cpu the bytes of a
+// tile are the program's own: it may take a pointer to them, good until its end, or set one.
+template <class T> struct Place {
+    int64_t number = newName();
+    mutable T* pointer = nullptr;
+    Place& operator=(int64_t n) { number = n; pointer = nullptr; return *this; }
+#if PTO_MACHINE_PROFILE == 1
+    operator int64_t() const { return pointer ? int64_t(pointer) : number; }
+    T*& point(int64_t type) const
+    {
+        if (!pointer) look(type, number, 0, true), now->eager = 1, pointer = reinterpret_cast<T*>(now->answer);
+        return pointer;
+    }
+#else
+    operator int64_t() const { return number; }
+    T*& point(int64_t) const { return pointer = reinterpret_cast<T*>(number); }
+#endif
+};
 template <class T> T readTile(int64_t type, int64_t place, int64_t offset)
 {
-    now->question[0] = type; now->question[1] = place; now->question[2] = offset;
-    stop(LOOK);
+    look(type, place, offset, false);
     T found;
     std::memcpy(&found, &now->answer, sizeof(T));
     return found;
@@ -44,7 +66,7 @@ struct Tile : machine::TileTag {
     static constexpr int InnerCols = !isBoxedLayout ? 1 : isInnerRowMajor ? machine::boxWidth<DType>(Fractal) : 16;
     static constexpr int InnerNumel = InnerRows * InnerCols;
     unsigned RowMaskInternal = RowValid, ColMaskInternal = ColValid;
-    int64_t place = machine::newName();
+    machine::Place<DType> place;
 
     Tile() = default;
     template <class R, class C> Tile(R rows, C cols)
@@ -64,7 +86,8 @@ struct Tile : machine::TileTag {
     void SetValidRow(unsigned n) { RowMaskInternal = n; }
     void SetValidCol(unsigned n) { ColMaskInternal = n; }
     void SetValidShape(unsigned r, unsigned c) { RowMaskInternal = r; ColMaskInternal = c; }
-    TileDType& data() const { return handle_ = reinterpret_cast<TileDType>(place); }
+    TileDType& data() const { return place.point(number()); }
+    static constexpr int GetSizeInBytes() { return int(sizeof(DType)) * Numel; }
     bool GetKAligned() const { return kAligned_; }
     void SetKAligned(bool k) { kAligned_ = k; }
     void SetMadTF32Mode(RoundMode mode = RoundMode::CAST_ROUND) { machine::record("SETTF32MODE", PTO_HERE, 1, mode); }
@@ -76,13 +99,12 @@ struct Tile : machine::TileTag {
     static int64_t number()
     {
         static int64_t n = machine::typeNumber({machine::ElementOf<DType>::name, 0, int64_t(Loc), Rows, Cols, int64_t(B),
-            int64_t(S), Fractal, int64_t(Pad), int64_t(Compact_), 0});
+            int64_t(S), Fractal, int64_t(Pad), int64_t(Compact_), 0, {RowValid == DYNAMIC, ColValid == DYNAMIC}});
         return n;
     }
 
 private:
     bool kAligned_ = false;
-    mutable TileDType handle_ = nullptr;
 };
 
 #define PTO_TILE(NAME, LOC, B, S, FRACTAL, ...) \
@@ -123,13 +145,13 @@ struct ConvTile : machine::ConvTag {
     static constexpr TileType Loc = Loc_;
     static constexpr Layout layout = Layout_;
     static constexpr int bufferSize = BufferSize, totalDimCount = Shape_::totalDimCount;
-    int64_t place = machine::newName();
+    machine::Place<DType> place;
     int64_t shape[6] = {1, 1, 1, 1, 1, 1};
     ConvTile() { copy(Shape_()); }
     template <class... I, class = std::enable_if_t<machine::numbers<I...>>> explicit ConvTile(I... n) { copy(Shape_(n...)); }
     template <class... I> void SetDynamicShape(I... n) { copy(Shape_(n...)); }
     int64_t GetShape(int d) const { return d < 0 || d >= totalDimCount ? -1 : shape[d]; }
-    TileDType data() const { return reinterpret_cast<TileDType>(place); }
+    TileDType& data() const { return place.point(number()); }
 #define PTO_REGISTER(type, Name) \
     type Get##Name() const { return Name##_; } \
     void Set##Name(type n) { Name##_ = n; } \
@@ -187,13 +209,14 @@ template <class T> constexpr TileLayoutCustom GetTileLayoutCustom()
 }
 
 // Where element (row, col) of a tile lies, in elements.
-template <class T> size_t GetTileOffset(int row, int col)
+template <class T> size_t GetTileElementOffset(int row, int col)
 {
     if (!T::isBoxedLayout) return size_t(row) * T::RowStride + size_t(col) * T::ColStride;
     const int r = row / T::InnerRows, c = col / T::InnerCols, y = row % T::InnerRows, x = col % T::InnerCols;
     const int box = T::isRowMajor ? T::Cols / T::InnerCols * r + c : T::Rows / T::InnerRows * c + r;
     return size_t(box) * T::InnerNumel + (T::isInnerRowMajor ? y * T::InnerCols + x : x * T::InnerRows + y);
 }
+template <class T> size_t GetTileOffset(int row, int col) { return GetTileElementOffset<T>(row, col); }
 
 // ---- which bytes a tile stands for
 template <class T, class Address> void TASSIGN(T& t, Address address)
@@ -204,7 +227,7 @@ template <class T, class Address> void TASSIGN(T& t, Address address)
 #endif
 }
 template <std::size_t Address, class T> void TASSIGN(T& t) { TASSIGN(t, Address); }
-template <class D, class S, class... E> RecordEvent TRESHAPE(D& d, S& s, E&...) { d.place = s.place; return {}; }
+template <class D, class S, class... E> RecordEvent TRESHAPE(D& d, S& s, E&...) { d.place = int64_t(s.place); return {}; }
 template <class D, class S, class... E> RecordEvent TSUBVIEW(D& d, S& s, int64_t row, int64_t col, E&...)
 {
     d.place = s.place + int64_t(sizeof(typename S::DType)) * (row * S::RowStride + col * S::ColStride);

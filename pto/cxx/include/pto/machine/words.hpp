@@ -10,6 +10,7 @@
 #include <limits>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #define PTO_MACHINE 1
 #ifndef PTO_MACHINE_PROFILE  // 1 cpu, 2 a2a3, 5 a5
@@ -171,6 +172,10 @@ constexpr int FRACTAL_ZZ_ROW = 16, ACC_C0_SIZE = 16, MX_COL_LEN = 2, MX_ROW_LEN 
 constexpr int HIF4_COL_LEN = 4, HIF4_ROW_LEN = 16, HIF4_BLOCK_SIZE = 64;
 constexpr uint32_t TMP_UB_SIZE = 8 * 1024, TMP_UB_OFFSET = 184 * 1024, SHIFT_BLOCK_BYTE = 5, SHIFT_BLOCK_LEN = 4;
 constexpr uint32_t SHIFT_FRACTAL_BYTE = 9, B4_C0_SIZE = 64;
+constexpr int B8_DATA_TYPE_OFFSET = 8, MAD_MODE_BIT = 46, MAD_ROUND_MODE_BIT = 47, PAD_SHIFT_LENGTH = 32;
+constexpr int NUM_1 = 1, NUM_4 = 4, NUM_8 = 8, NUM_12 = 12, NUM_16 = 16, NUM_32 = 32, NUM_64 = 64, NUM_77 = 77;
+constexpr int NUM_96 = 96, NUM_128 = 128, NUM_256 = 256, NUM_512 = 512;
+constexpr uint16_t PTO_TIME_1 = 1, PTO_TIME_2 = 2, PTO_TIME_4 = 4, PTO_IDX_0 = 0, PTO_IDX_1 = 1, PTO_IDX_2 = 2, PTO_IDX_3 = 3;
 constexpr uint64_t BLOCK_MAX_PER_REPEAT = 8, MASK_LEN = 64;
 constexpr uint16_t SYNC_AIC_FLAG = 11, SYNC_AIV_FLAG = 12, SYNC_AIC_AIV_FLAG = 13, SYNC_AIV_ONLY_ALL = 14;
 constexpr int32_t SYNCALL_SOFT_WORKSPACE_INT32 = 16;
