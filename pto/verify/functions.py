@@ -10,7 +10,7 @@ from pto.ir.text.types import type_text
 from pto.isa.row.attributes import OfType, Str, Symbol
 from pto.isa.row.instr import Instr
 from pto.isa.row.traits import Control
-from pto.isa.row.types import Function, Type
+from pto.isa.row.types import Function, Struct, Type
 from pto.isa.scalar.structure import CONDITION, RETURN, YIELD
 
 
@@ -20,7 +20,7 @@ def check(module: Module) -> list[Diagnostic]:
         functions = [op for op in holder.regions[0].block.ops if op.control is Control.FUNCTION]
         by_name = {name_of(f): f for f in functions}
         found += _duplicates(functions)
-        found += _entries(functions)
+        found += _entries(functions) + _structs(functions)
         found += _calls(functions, by_name)
     for op in module.walk():
         if op.control is not None:
@@ -90,6 +90,19 @@ def _entries(functions: Sequence[Operation]) -> list[Diagnostic]:
             listed = ", ".join(map(type_text, results))
             message = f"PTO entry functions must return void: @{name_of(f)} returns {listed}"
             found.append(Diagnostic("PTO-S101", message, f.loc))
+    return found
+
+
+def _structs(functions: Sequence[Operation]) -> list[Diagnostic]:
+    """A struct lies on the stack of the function that declares it."""
+    found: list[Diagnostic] = []
+    for f in functions:
+        signature = signature_of(f)
+        for what, types in (("takes", signature.inputs), ("returns", signature.results)):
+            structs = [type_text(type) for type in types if isinstance(type, Struct)]
+            if structs:
+                message = f"@{name_of(f)} {what} {structs[0]}, which lives in one function"
+                found.append(Diagnostic("PTO-T110", message, f.loc))
     return found
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from pto.core.errors import Diagnostic
 from pto.ir.graph import Module, Operation
 from pto.isa.row.instr import Instr
+from pto.isa.row.order import Flush, MemoryBarrier
 from pto.isa.row.traits import Control
 
+_OUTSIDE = ("outside vecscope", "simt entry")
 SIDES = ("cube", "vector", "cube or vector")
 # The unit each side of a core lacks: pipes of the other side (PTO manual, Target Profiles: Core).
 _ONLY_CUBE = frozenset(("M", "MTE1", "FIX"))
@@ -46,9 +48,17 @@ def _placed(op: Operation, scope: Operation | None, side: str | None) -> list[Di
         message = f"'{op.name}' op must stand inside pto.vecscope or pto.strict_vecscope"
         help = "newer compilers put the scope around it; written, it says what runs together"
         return [Diagnostic("PTO-S112", message, op.loc, severity="warning", help=help)]
-    if row.scope == "outside vecscope" and scope is not None:
+    if scope is not None and (row.scope in _OUTSIDE or _orders_pipes(row)):
         return [_finding("PTO-S113", op, f"'{op.name}' op must stand outside {scope.name}")]
     return _on_side(op, row, side)
+
+
+def _orders_pipes(row: Instr) -> bool:
+    """A scope is one piece of work of the vector pipe: only accesses inside it have an order."""
+    order = row.order
+    return isinstance(order, Flush) or (
+        order is not None and order.is_fence and not isinstance(order, MemoryBarrier)
+    )
 
 
 def _in_scope_function(op: Operation) -> bool:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from math import prod
+
 from pto.isa.meaning.handle import config
 from pto.isa.meaning.order import flags as sync
+from pto.isa.row import types as t
 from pto.isa.row.instr import Attr, Family, Result, instr, read, write
 from pto.isa.row.order import Barrier, Meet
 from pto.isa.row.pipe_of import named_pipe
@@ -71,13 +74,25 @@ def _counter() -> Rule:
     return Rule("soft-counter", "PTO-T064", sentence, test)
 
 
+def _counter_fits(case: Case) -> str | None:
+    if case.word("mode") == "hard":
+        return None if case.type("workspace") is None else "mode is hard, which counts in flags"
+    type = case.type("workspace")
+    if isinstance(type, t.MemRef):
+        return "it is a memref"
+    shape = type.shape if isinstance(type, t.View) else ()
+    count = prod(size or _COUNTERS for size in shape) if shape else _COUNTERS
+    return None if count >= _COUNTERS else f"it has {count} elements"
+
+
+_COUNTERS = 16
 instr(
     "syncall",
     WAIT,
     "no core of core_type goes on before all of them are here",
     body=config.SYNC_ALL,
     order=Meet(),
-    operands=(read("workspace?", "gm place"), read("used_cores?", "int")),
+    operands=(read("workspace?", "gm place"), read("used_cores?", "i32")),
     attrs=(
         Attr("core_type", "sync_core_type", default="aiv_only"),
         Attr("mode", "sync_all_mode", default="hard"),
@@ -85,7 +100,16 @@ instr(
     text="<1 ( $workspace <? , $used_cores > : types ) | ( ) >"
     " <? mode = @mode > <? , core_type = @core_type > {}",
     subject="workspace",
-    rules=(_counter(), dtype_in("workspace", "i32")),
+    rules=(
+        _counter(),
+        dtype_in("workspace", "i32"),
+        Rule(
+            "counter-fits",
+            "PTO-T064",
+            f"expects a workspace of {_COUNTERS} i32 or more with mode soft alone",
+            _counter_fits,
+        ),
+    ),
     notes=(
         _CPP_ONLY,
         "says nothing about data: what others stored may not be visible yet",

@@ -54,16 +54,21 @@ def _both_valid(case: Case) -> str | None:
 
 
 def _valid_as_written(case: Case) -> str | None:
-    """The type repeats what the operands say: their constants, `?`, or else the whole window."""
+    """The type repeats what the operands say, or says it where there are none."""
     tile, sizes = case.tile("result"), _sizes(case)
     if tile is None or len(sizes) != 2:
         return None
     for (name, axis), size in zip(AXES, sizes, strict=True):
         number = case.number(name)
-        wanted = size if not case.op.group(name) else number and min(number, size)
-        if tile.valid[axis] not in (None, wanted):
-            shown = dims(*tile.valid)
-            return f"the type says {shown}, {name} asks {'?' if wanted is None else wanted}"
+        wanted, said = number and min(number, size), tile.valid[axis]
+        if not case.op.group(name):  # the type alone says it
+            wrong = said is None or said > size
+        else:
+            wrong = said not in (None, wanted)
+        if wrong:
+            asked = f"{name} asks {'?' if wanted is None else wanted}"
+            asked = asked if case.op.group(name) else f"there is no {name}"
+            return f"the type says {dims(*tile.valid)}, {asked}"
     return None
 
 

@@ -8,7 +8,13 @@ from pto.isa.meaning.memory import collective as meaning
 from pto.isa.row import types as t
 from pto.isa.row.instr import Attr, Family, Result, instr, read, scratch, update, write
 from pto.isa.row.order import Await, Gather, Notify, Poll
-from pto.isa.rules.global_memory import atomic_store, flat, same_view_shape, static_shape
+from pto.isa.rules.global_memory import (
+    atomic_store,
+    flat,
+    same_view_shape,
+    shape_text,
+    static_shape,
+)
 from pto.isa.rules.paths import same_type
 from pto.isa.rules.rule import Case, Rule, attr_at_least, attr_in, dtype_in, in_role, on, same_dtype
 from pto.target.npu import EVENT_IDS
@@ -18,6 +24,20 @@ _TD = "PTOAS include/PTO/IR/PTOOps.td"
 
 
 # ---- point to point
+
+
+def _of_a_window(name: str) -> Rule:
+    """The extents of a window are known where it is made; a whole view says them in its type."""
+
+    def test(case: Case) -> str | None:
+        type = case.type(name)
+        if not isinstance(type, t.View) or type.partition or None not in type.shape:
+            return None
+        return f"it is a tensor_view of {shape_text(type.shape)}"
+
+    sentence = f"expects {name} with open extents to be a partition_tensor_view"
+    return Rule("open-window", "PTO-S069", sentence, test)
+
 
 POINT_TO_POINT = Family(
     "point to point",
@@ -29,6 +49,8 @@ POINT_TO_POINT = Family(
     rules=(
         static_shape("dst", "src", open=True),
         same_view_shape("dst", "src"),
+        _of_a_window("dst"),
+        _of_a_window("src"),
         same_dtype("ping", "src", "dst"),
         in_role("ping", "vec"),
         same_type("ping", "pong"),

@@ -22,6 +22,7 @@ PLAIN_A2A3 = "f32:f16,bf16"
 PLAIN_A5 = "f32:f16,bf16,f32 i32:i32"
 SCALED_A2A3 = "f32:i8 i32:i8,u8,f16,i16"
 SCALED_A5 = "f32:i8,u8,f16,bf16,f32,hifloat8,f8e4m3,f8e5m2 i32:i8,u8,f16,bf16"
+STORED_A5 = SCALED_A5.replace(",f8e5m2", "")  # a store has no such mode
 
 # PTO manual, Compact Mode in TEXTRACT: the layouts a mode goes from and to. The manual's left tile
 # (RowMajor, RowMajor) is ZZ by its orders. SPLIT2 and SPLIT4: tile.yaml#pto.tinsert.

@@ -148,12 +148,20 @@ instr(
     example="%r = scf.execute_region -> (i32) { .. }",
 )
 FUSED = Family("fused groups", "support", "operations a compiler has put together", pipe="none")
+
+
+def _no_arguments(case: Case) -> str | None:
+    count = sum(len(block.args) for region in case.op.regions for block in region.blocks)
+    return f"it has {count}" if count else None
+
+
 instr(
     "fusion_region",
     FUSED,
     "run the body once; the tiles it hands on live longer",
     body=Control.REGION,
     text="=region",
+    rules=(Rule("no-arguments", "PTO-S071", "expects a body without arguments", _no_arguments),),
     example="%t = pto.fusion_region { .. } : !pto.tile_buf<vec, 16x16xf16>",
     cite="PTOAS include/PTO/IR/PTOOps.td:1586",
 )

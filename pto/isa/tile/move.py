@@ -23,7 +23,7 @@ from pto.isa.rules.paths import (
     PLAIN_A5,
     RELU,
     SCALED_A2A3,
-    SCALED_A5,
+    STORED_A5,
     acc_options,
     acc_to_vec,
     acc_types,
@@ -36,7 +36,17 @@ from pto.isa.rules.paths import (
     regroups,
     same_size,
 )
-from pto.isa.rules.rule import Case, Rule, current, dims, in_layout, in_role, on, same_shape
+from pto.isa.rules.rule import (
+    Case,
+    Rule,
+    current,
+    dims,
+    dtype_in,
+    in_layout,
+    in_role,
+    on,
+    same_shape,
+)
 from pto.isa.rules.tile import NPU
 
 _STANDARD = "i8 u8 i16 u16 i32 u32 i64 u64 f16 bf16 f32"
@@ -133,12 +143,13 @@ instr(
     cite=("pto-isa docs/isa/TLOAD.md", "PTO manual, Data Movement: TLOAD"),
     cxx="TLOAD dst src",
 )
+
 instr(
     "tprefetch",
     LOAD,
     "bring src near, a hint: no value changes",
     body=move.PREFETCH,
-    rules=(gm_layout("dst", "src"),),
+    rules=(gm_layout("dst", "src"), on("a2a3", dtype_in("src", _STANDARD))),
     attrs=(_GM_LAYOUT,),
     notes=("dst is room for the transfer; targets leave pieces of src in it, or nothing",),
     cite="pto-isa docs/isa/TPREFETCH.md",
@@ -233,7 +244,7 @@ instr(
         same_count_scaled("src", "dst"),
         on(NPU, in_role("fp", "scaling")),
         on("a2a3", acc_types(_ACC_STORE, _STORED_A2A3)),
-        on("a5", acc_types(_ACC_STORE, SCALED_A5)),
+        on("a5", acc_types(_ACC_STORE, STORED_A5)),
         on(NPU, _acc_extent()),
     ),
     notes=(
@@ -257,7 +268,7 @@ instr(
         on(NPU, in_role("fp", "scaling")),
         *_STORE_RULES,
         on("a2a3", acc_types("", _STORED_A2A3)),
-        on("a5", acc_types("", SCALED_A5)),
+        on("a5", acc_types("", STORED_A5)),
         on(NPU, _acc_extent()),
     ),
     notes=(
@@ -324,7 +335,7 @@ instr(
         on("a5", carried({"left": CUBE_A5, "right": CUBE_A5, **_TABLES_A5})),
         on("a2a3", into("mat", acc_types(PLAIN_A2A3, SCALED_A2A3))),
         on("a2a3", into("vec", acc_types(PLAIN_A5, SCALED_A2A3))),
-        on("a5", acc_types(PLAIN_A5, SCALED_A5)),
+        on("a5", acc_types(PLAIN_A5, STORED_A5)),
         acc_options(),
         acc_to_vec(),
         quant_forms(),
@@ -357,7 +368,7 @@ instr(
         on(NPU, in_role("fp", "scaling")),
         current(on(NPU, in_layout("src", "NZ"))),
         on("a2a3", acc_types("", SCALED_A2A3)),
-        on("a5", acc_types("", SCALED_A5)),
+        on("a5", acc_types("", STORED_A5)),
         on("a2a3", fractal_512()),
     ),
     notes=("pipe: event.hpp says FIX, the td MTE1, the IR manual V",),

@@ -11,9 +11,11 @@ from pto.isa.rules.rule import (
     dtype_in,
     on,
     row_major,
+    same_shape,
     same_valid_rows,
+    warn,
 )
-from pto.isa.rules.tile import NPU, dtype_pairs, same_domain
+from pto.isa.rules.tile import NPU, dtype_pairs, same_domain, scratch_when
 
 # Only src and dst must be row-major: scales are often columns.
 _PLACES = (on(NPU, all_in("vec")), on(NPU, row_major("src", "dst")))
@@ -34,6 +36,17 @@ def _offset_of_kind(case: Case) -> str | None:
 _OFFSET = Rule(
     "quant-offset", "PTO-T044", "expects an offset for INT8_ASYM and for it alone", _offset_of_kind
 )
+
+
+def _down_a_column(name: str) -> Rule:
+    def test(case: Case) -> str | None:
+        tile = case.tile(name)
+        if tile is None or tile.layout.blayout.value == "col_major":
+            return None
+        return f"it is {tile.layout.name}"
+
+    return Rule("down-a-column", "PTO-L022", f"expects {name} to be column-major", test)
+
 
 instr(
     "tquant",
@@ -57,6 +70,10 @@ instr(
         dtype_in("dst", "i8 u8"),
         dtype_in("fp", "f32"),
         dtype_in("offset", "f32"),
+        warn(on("a2a3", _down_a_column("fp"))),  # April's programs have rows
+        warn(on("a2a3", _down_a_column("offset"))),
+        on("a2a3", same_shape("tmp", "src")),
+        on("a2a3", scratch_when("", lambda _: True)),
     ),
     notes=(
         "The page divides by the scale and adds the offset after rounding; all code multiplies,"

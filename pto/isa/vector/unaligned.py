@@ -80,7 +80,7 @@ instr(
     ),
     text="$source <1 , $align <? , $increment > | [ $increment ] , $align > {}"
     " : types(source,align,increment?) -> results",
-    rules=(state_from("align", "load"),),
+    rules=(state_from("align", "load"), same_base("updated_base", "source")),
     notes=(
         _A5_ONLY,
         "the program moves source on itself, or takes updated_base, increment elements on",
@@ -180,6 +180,7 @@ instr(
     operands=(read("value", "align"), write("destination", "ub buffer"), read("offset", "i32")),
     results=(MOVED_BASE,),
     text="$value , $destination , $offset {} : types <? -> results >",
+    rules=(same_base("updated_base", "destination"),),
     notes=(
         "updated_base is destination moved on by offset elements",
         "destination and offset name the end of the stream: those of the last vstus; after a pstu"
