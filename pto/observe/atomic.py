@@ -10,7 +10,7 @@ from pto.core.memory import Space
 from pto.ir.graph import Operation
 from pto.isa.meaning.memory import registers
 from pto.isa.row.attributes import Enum
-from pto.observe.shadow import Cells, cells_of
+from pto.observe.granules import Cells
 from pto.run.watch.memory import Access
 
 _KINDS = frozenset({"atomic_type", "acc_store_atomic_op", "scatter_atomic_op"})  # of attributes
@@ -40,7 +40,7 @@ def footprints(accesses: list[Access]) -> list[tuple[Cells, Access, bool]]:
         return [(a.memory.shadow.cells(a), a, False) for a in ordered]
     seen: dict[tuple[bool, int, Any], tuple[Cells, Access]] = {}
     for access in accesses:
-        cells = cells_of(access)
+        cells: Cells = access.memory.shadow.cells(access)
         shape = (cells.start, cells.counts, cells.strides, cells.width)
         place = cells.places.tobytes() if cells.places is not None else shape
         seen.setdefault((access.writes, id(access.memory), place), (cells, access))

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 
 from pto.core.errors import Diagnostic, Note
 from pto.observe.clocks import Clock, Clocks, Moment, Thread
+from pto.observe.granules import Cells
 from pto.observe.log import GlobalLog
 from pto.observe.races import described
-from pto.observe.shadow import Cells
 
 LINE = 64  # bytes
 _FIX = "pto.cmo.cacheinvalid %ptr single_cache_line (on a5 also pto.dcci)"
@@ -74,13 +74,15 @@ class Caches:
             if not all(seen):
                 self._tell("PTO-R038", thread, moment, other, time, first - base, last - base)
 
-    def read(self, thread: Thread, moment: Moment, cells: Cells, base: int, pipe: str) -> None:
+    def read(
+        self, thread: Thread, moment: Moment, cells: Cells, base: int, is_scalar: bool
+    ) -> None:
         """A read of anybody: has what a scalar wrote been written back?"""
         if not self._has_stores:
             return
         for writer, time, first, last in self._stores.writers(cells, base):
             other = self._clocks.threads[writer]
-            if other.agent is thread.agent and pipe == "S":
+            if other.agent is thread.agent and is_scalar:
                 continue
             if time > thread.clock[writer] or other.agent.launch != thread.agent.launch:
                 continue

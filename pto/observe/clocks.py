@@ -15,7 +15,6 @@ import numpy.typing as npt
 from pto.ir.graph import Operation
 from pto.run.order import state
 from pto.run.watch.events import Event
-from pto.run.watch.memory import Access
 
 Clock = npt.NDArray[np.int64]
 
@@ -29,27 +28,20 @@ class Moment:
     number: int  # in program order of its agent
 
 
-@dataclass(slots=True, eq=False)
-class Item(state.Item):
-    """An event on its way through the queue of its pipe."""
-
-    moment: Moment = field(kw_only=True)
-    accesses: list[Access] = field(kw_only=True)
-    reads: tuple[str, ...] = ()  # special registers: Event
-    leaves: tuple[str, ...] = ()
-    scope: Running | None = None  # of a vector scope
-
-
-@dataclass(slots=True, eq=False)
-class Running:
+class ScopeEvent(Event):
     """A vector scope on its way: looked at as it goes on, or kept while its pipe has to wait."""
 
-    kept: list[tuple[Event, Moment]] = field(default_factory=list[tuple[Event, Moment]])
-    begun: Any = None  # the `Scope`, once its pipe is there
+    __slots__ = ("begun", "kept")
+
+    def __init__(self, first: Event) -> None:
+        super().__init__(first.op, first.core, "V", [], first.counters)
+        self.number = first.number
+        self.kept: list[Event] = []
+        self.begun: Any = None  # the `Scope`, once its pipe is there
 
 
 @dataclass(slots=True, eq=False)
-class Thread(state.Pipe[Clock, Item]):
+class Thread(state.Pipe[Clock, Event]):
     """A pipe of an agent: its clock, and every operation it has executed."""
 
     index: int
@@ -68,9 +60,9 @@ class Thread(state.Pipe[Clock, Item]):
     def now(self) -> int:
         return len(self.moments)
 
-    def tick(self, moment: Moment) -> int:
+    def tick(self, event: Event) -> int:
         """One more operation; its time."""
-        self.moments.append(moment)
+        self.moments.append(Moment(event.op, event.counters, event.number))
         return len(self.moments)
 
     def done(self) -> None:
@@ -96,19 +88,17 @@ class Thread(state.Pipe[Clock, Item]):
 
     def join(self, stamp: Clock) -> None:
         """It comes after everything `stamp` has seen."""
-        size = stamp.size
-        if size == self.clock.size:
-            np.maximum(self.clock, stamp, out=self.clock)
-        else:
-            part = self.clock[:size]
-            np.maximum(part, stamp, out=part)
+        clock = self.clock
+        if stamp.size != clock.size:
+            clock = clock[: stamp.size]
+        np.maximum(clock, stamp, out=clock)
 
     def knows(self, stamp: Clock) -> bool:
         return bool((stamp <= self.clock[: stamp.size]).all())
 
 
 @dataclass(slots=True, eq=False)
-class Agent(state.Unit[Clock, Thread, Item]):
+class Agent(state.Unit[Clock, Thread, Event]):
     """One core side, as reports name it."""
 
     name: str

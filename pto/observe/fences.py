@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from pto.core.errors import Diagnostic, Note
 from pto.ir.graph import Operation
 from pto.isa.row.flag import Flag
-from pto.observe.clocks import Agent, Clock, Item, Thread
+from pto.observe.clocks import Agent, Clock, Thread
+from pto.run.watch.events import Event
 from pto.target.facts import Sync
 
 
@@ -44,14 +45,14 @@ class Fences:
         self._pairings: dict[tuple[int, int], _Pairing] = {}  # by set and wait
         self._of: dict[int, _Pairing] = {}  # by operation
         self._barriers: dict[int, tuple[Operation, str, str] | None] = {}  # None: it orders
-        self._freed: dict[tuple[int, Flag], tuple[Thread, int, Item]] = {}
-        self._early: dict[int, tuple[Agent, Flag, Item, Item]] = {}
-        self._shared: dict[tuple[int, int], tuple[Agent, Flag, Item, Item]] = {}
+        self._freed: dict[tuple[int, Flag], tuple[Thread, int, Event]] = {}
+        self._early: dict[int, tuple[Agent, Flag, Event, Event]] = {}
+        self._shared: dict[tuple[int, int], tuple[Agent, Flag, Event, Event]] = {}
         self.done: set[int] = set()  # sets and waits that have happened, by operation
 
     # ---- what happens
 
-    def wait(self, thread: Thread, item: Item, flag: Flag, setter: Item, clock: Clock) -> None:
+    def wait(self, thread: Thread, item: Event, flag: Flag, setter: Event, clock: Clock) -> None:
         """A wait is about to take what `setter` has published."""
         self.done.add(id(item.op))
         found = self._pairings.get((id(setter.op), id(item.op)))
@@ -60,10 +61,10 @@ class Fences:
         if not found.is_useful and bool((clock > thread.clock[: clock.size]).any()):
             found.is_useful = True
         # a wait counts as an operation of its own only where its order is asked for
-        time = thread.tick(item.moment) if self._tells_reuse else 0
+        time = thread.tick(item) if self._tells_reuse else 0
         self._freed[id(thread.agent), flag] = thread, time, item
 
-    def set(self, thread: Thread, item: Item, flag: Flag, clock: Clock) -> None:
+    def set(self, thread: Thread, item: Event, flag: Flag, clock: Clock) -> None:
         """A flag is set: is that known to come after the wait that took its last set?"""
         self.done.add(id(item.op))
         if self._tells_shared:
@@ -79,7 +80,7 @@ class Fences:
         """Whether a wait for this flag has ever been met."""
         return (id(agent), flag) in self._freed
 
-    def _look_beside(self, agent: Agent, item: Item, flag: Flag) -> None:
+    def _look_beside(self, agent: Agent, item: Event, flag: Flag) -> None:
         """Another flag that a target which names flags by source and id takes for this one."""
         for other, queue in agent.flags.items():
             if queue and (other.src, other.id) == (flag.src, flag.id) and other.dst != flag.dst:
@@ -87,7 +88,7 @@ class Fences:
                 key = id(first.op), id(item.op)
                 self._shared.setdefault(key, (agent, flag, first, item))
 
-    def barrier(self, item: Item, pipe: str, orders: bool) -> None:
+    def barrier(self, item: Event, pipe: str, orders: bool) -> None:
         op = item.op
         if orders:
             self._barriers[id(op)] = None
@@ -168,7 +169,7 @@ class Fences:
         return Diagnostic("PTO-R015", message, op.loc, "warning", notes=(Note("cost: a stall"),))
 
 
-def _reused(agent: Agent, flag: Flag, wait: Item, again: Item) -> Diagnostic:
+def _reused(agent: Agent, flag: Flag, wait: Event, again: Event) -> Diagnostic:
     return Diagnostic(
         "PTO-D208",
         f"flag {flag} of {agent.name} may be set again before its last set was taken:"
@@ -176,13 +177,13 @@ def _reused(agent: Agent, flag: Flag, wait: Item, again: Item) -> Diagnostic:
         again.op.loc,
         "warning",
         notes=(
-            Note(f"the wait that frees it: #{wait.moment.number} on {flag.dst}", wait.op.loc),
-            Note(f"set again by #{again.moment.number} on {flag.src}", again.op.loc),
+            Note(f"the wait that frees it: #{wait.number} on {flag.dst}", wait.op.loc),
+            Note(f"set again by #{again.number} on {flag.src}", again.op.loc),
         ),
     )
 
 
-def _shared(agent: Agent, flag: Flag, first: Item, second: Item) -> Diagnostic:
+def _shared(agent: Agent, flag: Flag, first: Event, second: Event) -> Diagnostic:
     return Diagnostic(
         "PTO-D210",
         f"two flags of {agent.name} from {flag.src} with id {flag.id} are set at a time:"
@@ -190,7 +191,7 @@ def _shared(agent: Agent, flag: Flag, first: Item, second: Item) -> Diagnostic:
         second.op.loc,
         "warning",
         notes=(
-            Note(f"set first by #{first.moment.number}", first.op.loc),
-            Note(f"{flag} set by #{second.moment.number}", second.op.loc),
+            Note(f"set first by #{first.number}", first.op.loc),
+            Note(f"{flag} set by #{second.number}", second.op.loc),
         ),
     )

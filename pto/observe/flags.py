@@ -11,11 +11,12 @@ from pto.isa.row import order as kinds
 from pto.isa.row.flag import Flag, flag_of
 from pto.isa.row.traits import Control
 from pto.isa.rules.rule import Case
-from pto.observe.clocks import Agent, Item, Thread
+from pto.observe.clocks import Agent, Thread
 from pto.observe.order import Order
 from pto.observe.races import counters_text
 from pto.run.order import effects as fx
 from pto.run.order.state import answers, wanted
+from pto.run.watch.events import Event
 from pto.target.facts import Profile
 from pto.verify.operation import constant
 
@@ -26,7 +27,7 @@ class _Stuck:
 
     number: int
     thread: Thread
-    item: Item
+    item: Event
 
     @property
     def op(self) -> Operation:
@@ -34,7 +35,7 @@ class _Stuck:
 
     @property
     def place(self) -> str:
-        where = counters_text(self.op, self.item.moment.counters)
+        where = counters_text(self.op, self.item.counters)
         return f"at {self.op.loc}{f' ({where})' if where else ''}"
 
 
@@ -59,10 +60,12 @@ def findings(order: Order, profile: Profile) -> list[Diagnostic]:
     return [*found, *(_set_twice(profile, *each) for each in order.set_twice.values())]
 
 
-def _set_twice(profile: Profile, agent: Agent, flag: Flag, first: Item, second: Item) -> Diagnostic:
+def _set_twice(
+    profile: Profile, agent: Agent, flag: Flag, first: Event, second: Event
+) -> Diagnostic:
     """Flags that are one bit lose the second set; others count."""
     op = second.op
-    where = counters_text(op, second.moment.counters)
+    where = counters_text(op, second.counters)
     is_bit = profile.sync.flag_arity == "bit"
     lost = "it is one bit" if is_bit else "it counts here, and is one bit elsewhere"
     return Diagnostic(
@@ -71,8 +74,8 @@ def _set_twice(profile: Profile, agent: Agent, flag: Flag, first: Item, second: 
         op.loc,
         "error" if is_bit else "warning",
         notes=(
-            Note(f"set first by #{first.moment.number}", first.op.loc),
-            Note(f"set again by #{second.moment.number}{f', {where}' if where else ''}", op.loc),
+            Note(f"set first by #{first.number}", first.op.loc),
+            Note(f"set again by #{second.number}{f', {where}' if where else ''}", op.loc),
         ),
     )
 
@@ -94,9 +97,9 @@ def _unheard(order: Order) -> list[Diagnostic]:
     return list(found.values())
 
 
-def _sent(item: Item) -> tuple[Note, ...]:
-    where = counters_text(item.op, item.moment.counters)
-    return (Note(f"sent last by #{item.moment.number}{f', {where}' if where else ''}"),)
+def _sent(item: Event) -> tuple[Note, ...]:
+    where = counters_text(item.op, item.counters)
+    return (Note(f"sent last by #{item.number}{f', {where}' if where else ''}"),)
 
 
 _OVERFLOW = "PTO-D113"
@@ -128,7 +131,7 @@ _number = attrgetter("number")
 
 def _stuck(agent: Agent) -> list[_Stuck]:
     waiting = [t for t in agent.pipes.values() if t.queue]
-    waiting.sort(key=lambda t: t.queue[0].moment.number)
+    waiting.sort(key=lambda t: t.queue[0].number)
     return [_Stuck(n, t, t.queue[0]) for n, t in enumerate(waiting, 1)]
 
 
@@ -230,13 +233,13 @@ class _Judge:
     def left_set(self) -> list[Diagnostic]:
         return [self._left(q[-1][1], len(q)) for q in self._agent.flags.values() if q]
 
-    def _left(self, item: Item, count: int) -> Diagnostic:
+    def _left(self, item: Event, count: int) -> Diagnostic:
         op, effect = item.op, item.effect
         if not isinstance(effect, fx.SetFlag):
             raise RuntimeError("a flag that nothing set")
         many = f" {count} times" if count > 1 else ""
-        where = counters_text(op, item.moment.counters)
-        notes = [Note(f"set last by #{item.moment.number}{', ' + where if where else ''}")]
+        where = counters_text(op, item.counters)
+        notes = [Note(f"set last by #{item.number}{', ' + where if where else ''}")]
         message = f"flag {effect.flag} of {self._agent.name} is left set{many}"
         branch = self._untaken(op, effect.flag, kinds.WaitFlag)
         if branch is not None:

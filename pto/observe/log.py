@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pto.observe.clocks import Clock
-from pto.observe.shadow import Cells, Conflict, cells_of
+from pto.observe.granules import Cells, Conflict, cells_of
 from pto.run.watch.memory import Access, WatchedMemory
 
 Rows = npt.NDArray[np.int64]
@@ -24,6 +24,7 @@ _PAGE_BITS = 18
 _THREADS = 1 << 16
 _FEW = 8  # pages that are gone through without asking which of them are touched
 _FIRST_ROOM = 8
+_FRESH = 64
 # of a row; bursts of `_WIDTH` at `_STEP` from `_LOW` up to `_HIGH`, or those of a kept shape
 _TIME, _THREAD, _LOW, _HIGH, _STEP, _WIDTH, _SHAPE = range(7)
 _READ, _WRITE = "read", "write"
@@ -32,19 +33,33 @@ _READ, _WRITE = "read", "write"
 class Log:
     """Accesses of one kind to one page."""
 
-    __slots__ = ("count", "last", "rows")
+    __slots__ = ("count", "fresh", "rows", "spans")
 
     def __init__(self) -> None:
         self.rows: Rows = np.empty((_FIRST_ROOM, 7), np.int64)
         self.count = 0
-        self.last: dict[int, int] = {}  # the newest, by thread
+        self.fresh: list[Row] = []  # that are not in the table yet
+        self.spans: dict[int, tuple[int, int, int]] = {}  # newest, low and high, by thread
 
     def add(self, row: Row) -> None:
-        self.last[row[_THREAD]] = row[_TIME]
-        if self.count == len(self.rows):
-            self._make_room()
-        self.rows[self.count] = row
-        self.count += 1
+        time, thread, low, high = row[:4]
+        known = self.spans.get(thread)
+        if known is not None:
+            low, high = min(low, known[1]), max(high, known[2])
+        self.spans[thread] = time, low, high
+        self.fresh.append(row)
+        if len(self.fresh) == _FRESH:
+            self._settle()
+
+    def _settle(self) -> None:
+        """Fresh rows join the table."""
+        while self.fresh:
+            if self.count == len(self.rows):
+                self._make_room()
+            room = len(self.rows) - self.count
+            part, self.fresh = self.fresh[:room], self.fresh[room:]
+            self.rows[self.count : self.count + len(part)] = part
+            self.count += len(part)
 
     def _make_room(self) -> None:
         """Of rows that differ in nothing but their time the newest stays."""
@@ -58,11 +73,18 @@ class Log:
         self.rows = np.empty((room, 7), np.int64)
         self.rows[: self.count] = kept
 
-    def is_ordered(self, clock: Clock) -> bool:
-        return all(time <= clock.item(thread) for thread, time in self.last.items())
+    def may_meet(self, row: Row, clock: Clock) -> bool:
+        """False where all that is not known to come before an access lies beside it."""
+        low, high = row[_LOW], row[_HIGH]
+        for thread, (time, first, last) in self.spans.items():
+            if first < high and last > low and time > clock.item(thread):
+                return True
+        return False
 
     def unordered(self, row: Row, clock: Clock) -> Rows:
         """Those that may meet an access and are not known to come before it."""
+        if self.fresh:
+            self._settle()
         known = self.rows[: self.count]
         late = known[:, _TIME] > clock[known[:, _THREAD]]
         late &= known[:, _LOW] < row[_HIGH]
@@ -107,7 +129,7 @@ class GlobalLog:
             if page is None:
                 page = self._pages[number] = {}
             for other, log in page.items():
-                if (other != kind or kind == _WRITE) and not log.is_ordered(clock):
+                if (other != kind or kind == _WRITE) and log.may_meet(row, clock):
                     for each in log.unordered(row, clock).tolist():
                         self._meet(found, other, each, row)
             log = page.get(kind)
@@ -171,8 +193,7 @@ class GlobalLog:
             return low, int(starts[-1]) + width, 0, shape
         if not cells.counts:
             return start, start + width, 0, 0
-        spans = ((n - 1) * s for n, s in zip(cells.counts, cells.strides, strict=True))
-        high = start + width + sum(spans)
+        high = cells.span()[1]
         if len(cells.counts) == 1:
             return start, high, cells.strides[0], 0
         return start, high, 0, self._number(Cells(0, cells.counts, cells.strides, width))

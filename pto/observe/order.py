@@ -12,20 +12,19 @@ import numpy as np
 
 from pto.isa.meaning import Blocked
 from pto.isa.row.flag import Flag
-from pto.observe.clocks import Agent, Clock, Clocks, Item, Moment, Running, Thread, joined
+from pto.observe.clocks import Agent, Clock, Clocks, ScopeEvent, Thread, joined
 from pto.observe.fences import Fences
 from pto.run.machine.core import Core
 from pto.run.order import effects as fx
 from pto.run.order.model import Model
-from pto.run.order.resolve import mark_of
 from pto.run.order.state import Unit
 from pto.run.watch.events import Event
 from pto.target.facts import Sync
 
-Work = Callable[[Thread, Item], None]
+Work = Callable[[Thread, Event], None]
 
 
-class Order(Model[Clock, Thread, Item]):
+class Order(Model[Clock, Thread, Event]):
     """Decides what comes after what. `work` is called for every event when it starts."""
 
     def __init__(self, sync: Sync, work: Work, automatic: bool) -> None:
@@ -38,8 +37,7 @@ class Order(Model[Clock, Thread, Item]):
         self._work = work
         self._automatic = automatic
         # sets of a flag that was still set: (agent, flag, the earlier set, the later), by operation
-        self.set_twice: dict[int, tuple[Agent, Flag, Item, Item]] = {}
-        self._marks: dict[int, fx.Mark | None] = {}  # unit flags, by operation
+        self.set_twice: dict[int, tuple[Agent, Flag, Event, Event]] = {}
         self._launch = 0  # that agents which begin now belong to
         self._bases: dict[int, Clock | None] = {}  # by launch
 
@@ -89,33 +87,9 @@ class Order(Model[Clock, Thread, Item]):
     def agent(self, core: Core) -> Agent:
         return self.agents[id(core)]
 
-    # ---- events
-
-    def moment(self, agent: Agent, event: Event) -> Moment:
-        agent.count += 1
-        return Moment(event.op, event.counters, agent.count)
-
-    def take(
-        self, agent: Agent, event: Event, moment: Moment, scope: Running | None = None
-    ) -> None:
-        """One event, or a vector scope as one."""
-        op = event.op
-        if id(op) not in self._marks:
-            self._marks[id(op)] = mark_of(op)
-        mark = None if scope is not None else self._marks[id(op)]
-        item = Item(
-            *(op, event.pipe, moment.number, event.effect, mark),
-            moment=moment,
-            accesses=event.accesses,
-            reads=event.reads,
-            leaves=event.leaves,
-            scope=scope,
-        )
-        self.issue(agent, item)
-
     # ---- what the model asks for
 
-    def pipe(self, unit: Unit[Clock, Thread, Item], name: str) -> Thread:
+    def pipe(self, unit: Unit[Clock, Thread, Event], name: str) -> Thread:
         """Where a compiler orders the pipes, an agent is one thread."""
         is_one = isinstance(unit, Agent) and unit.automatic
         return super().pipe(unit, "S" if is_one else name)
@@ -127,13 +101,18 @@ class Order(Model[Clock, Thread, Item]):
     def merged(self, a: Clock, b: Clock) -> Clock:
         return joined(a, b)
 
-    def work(self, unit: Agent, pipe: Thread, item: Item) -> Blocked | None:
-        is_flush = type(item.effect) is fx.Flush
-        if item.accesses or item.scope or item.reads or item.leaves or is_flush:
+    def work(self, unit: Agent, pipe: Thread, item: Event) -> Blocked | None:
+        if (
+            item.accesses
+            or item.reads
+            or item.leaves
+            or type(item) is ScopeEvent
+            or type(item.effect) is fx.Flush
+        ):
             self._work(pipe, item)
         return None
 
-    def was_set(self, unit: Agent, pipe: Thread, item: Item, flag: Flag, stamp: Clock) -> None:
+    def was_set(self, unit: Agent, pipe: Thread, item: Event, flag: Flag, stamp: Clock) -> None:
         effect = item.effect
         queue = unit.flags.get(effect.key) if isinstance(effect, fx.SetFlag) else None
         if queue:
@@ -141,13 +120,13 @@ class Order(Model[Clock, Thread, Item]):
         self.fences.set(pipe, item, flag, stamp)
 
     def was_taken(
-        self, unit: Agent, pipe: Thread, item: Item, flag: Flag, by: tuple[Clock, Item]
+        self, unit: Agent, pipe: Thread, item: Event, flag: Flag, by: tuple[Clock, Event]
     ) -> None:
         self.fences.wait(pipe, item, flag, by[1], by[0])
         source = unit.pipes.get(flag.src) or self.pipe(unit, flag.src)
         pipe.heard[source.index] = (flag, item.op)
 
-    def was_fenced(self, unit: Agent, pipe: Thread | None, item: Item) -> None:
+    def was_fenced(self, unit: Agent, pipe: Thread | None, item: Event) -> None:
         scalar = unit.pipes.get("S")
         if pipe is None and scalar is not None:
             scalar.fenced = scalar.now

@@ -9,8 +9,8 @@ from pto.ir.graph import Operation
 from pto.isa.row.traits import Control
 from pto.observe.clocks import Moment, Thread
 from pto.observe.fix import Gap
+from pto.observe.granules import Conflict
 from pto.observe.lost import Pair
-from pto.observe.shadow import Conflict
 
 # (earlier writes, later writes) -> its name and its column in _CODES
 _KINDS = {

@@ -6,8 +6,9 @@ from pto.core.errors import Diagnostic, Note
 from pto.isa.row.flag import Flag, key_of
 from pto.isa.row.pipe_of import inner_flags
 from pto.isa.rules.rule import Case
-from pto.observe.clocks import Agent, Item
+from pto.observe.clocks import Agent
 from pto.observe.races import counters_text
+from pto.run.watch.events import Event
 from pto.target.facts import Profile
 from pto.verify.operation import constant
 
@@ -18,9 +19,9 @@ class Reserved:
     def __init__(self, profile: Profile) -> None:
         self._profile = profile
         self._inner: dict[int, tuple[Flag, ...]] = {}  # by operation
-        self._found: dict[tuple[int, Flag], tuple[Agent, Item, Item]] = {}
+        self._found: dict[tuple[int, Flag], tuple[Agent, Event, Event]] = {}
 
-    def look(self, agent: Agent, item: Item) -> None:
+    def look(self, agent: Agent, item: Event) -> None:
         """An instruction starts: none of the flags it uses inside may be set now."""
         op = item.op
         inner = self._inner.get(id(op))
@@ -31,7 +32,7 @@ class Reserved:
             if queue:
                 self._found.setdefault((id(op), flag), (agent, queue[-1][1], item))
 
-    def _flags(self, item: Item) -> tuple[Flag, ...]:
+    def _flags(self, item: Event) -> tuple[Flag, ...]:
         row = item.op.row
         if row is None or not row.phases:
             return ()
@@ -42,10 +43,10 @@ class Reserved:
         return [_diagnostic(flag, *found) for (_, flag), found in self._found.items()]
 
 
-def _diagnostic(flag: Flag, agent: Agent, setter: Item, item: Item) -> Diagnostic:
+def _diagnostic(flag: Flag, agent: Agent, setter: Event, item: Event) -> Diagnostic:
     op = item.op
     name = op.name.removeprefix("pto.")
-    where = counters_text(op, item.moment.counters)
+    where = counters_text(op, item.counters)
     return Diagnostic(
         "PTO-D209",
         f"flag {flag} of {agent.name} is set while {name} runs, which may set and wait for the"
@@ -53,8 +54,8 @@ def _diagnostic(flag: Flag, agent: Agent, setter: Item, item: Item) -> Diagnosti
         op.loc,
         "warning",
         notes=(
-            Note(f"set by #{setter.moment.number}", setter.op.loc),
-            Note(f"{name} #{item.moment.number}{f', {where}' if where else ''}", op.loc),
+            Note(f"set by #{setter.number}", setter.op.loc),
+            Note(f"{name} #{item.number}{f', {where}' if where else ''}", op.loc),
         ),
         help=f"wait for it before {name}, or take another id",
     )

@@ -14,8 +14,9 @@ from pto.ir.graph import Module, Operation
 from pto.observe import flags, undefined
 from pto.observe.atomic import combination, footprints
 from pto.observe.caches import Caches
-from pto.observe.clocks import Agent, Clock, Item, Moment, Running, Thread
+from pto.observe.clocks import Agent, Clock, Moment, ScopeEvent, Thread
 from pto.observe.fix import Gap, suggestion
+from pto.observe.granules import Cells, Conflict
 from pto.observe.items import Conflicts
 from pto.observe.log import GlobalLog, GlobalShadow
 from pto.observe.lost import Lost
@@ -25,7 +26,7 @@ from pto.observe.races import Races
 from pto.observe.reserved import Reserved
 from pto.observe.roots import Roots
 from pto.observe.scopes import Scope
-from pto.observe.shadow import Cells, Conflict, Shadow
+from pto.observe.shadow import Footprint, Shadow
 from pto.observe.tiles import TileTap
 from pto.observe.unflushed import StreamTap, dropped
 from pto.run.launch.arrays import copied
@@ -52,13 +53,15 @@ class Sanitizer(Observer):
         self._profile = profile
         self._order = Order(profile.sync, self._work, mode == "automatic")
         self._races = Races(str(profile))
-        self._scopes: dict[int, Running | None] = {}  # that are being told, by core
+        self._scopes: dict[int, ScopeEvent | None] = {}  # that are being told, by core
         self.origins = undefined.Origins()
         self._reserved = Reserved(profile)
         self._buffers: dict[int, undefined.Buffer] = {}
         self._global = GlobalLog()
         self._caches = Caches(self._order.clocks)
         self._ended = False
+        # (pipe, buffer): bytes from which a pipe keeps order with itself there
+        self._own_order = {rule[:2]: rule[2] for rule in profile.sync.own_order}
         self._items = Conflicts()
 
     # ---- what the engine tells
@@ -82,23 +85,23 @@ class Sanitizer(Observer):
     def event(self, event: Event) -> None:
         order, core = self._order, id(event.core)
         agent = order.agents[core]
-        moment = order.moment(agent, event)
+        agent.count += 1
+        event.number = agent.count
         if self._scopes and core in self._scopes:
-            self._in_scope(agent, core, event, moment)
+            self._in_scope(agent, core, event)
         elif event.effect is None or not self._is_idle(agent, event.effect):
-            order.take(agent, event, moment)
+            order.issue(agent, event)
 
-    def _in_scope(self, agent: Agent, core: int, event: Event, moment: Moment) -> None:
+    def _in_scope(self, agent: Agent, core: int, event: Event) -> None:
         """A scope is one operation of its pipe."""
-        running = self._scopes[core]
-        if running is None:
-            running = self._scopes[core] = Running()
-            whole = Event(event.op, event.core, "V", [], event.counters)
-            self._order.take(agent, whole, moment, running)
-        if running.begun is None:
-            running.kept.append((event, moment))
+        whole = self._scopes[core]
+        if whole is None:
+            whole = self._scopes[core] = ScopeEvent(event)
+            self._order.issue(agent, whole)
+        if whole.begun is None:
+            whole.kept.append(event)
         else:
-            self._work_inside(running.begun, event, moment)
+            self._work_inside(whole.begun, event)
 
     def _is_idle(self, agent: Agent, effect: fx.Effect) -> bool:
         """Order that has no meaning here: inside an agent that a compiler orders."""
@@ -110,9 +113,9 @@ class Sanitizer(Observer):
         self._scopes[id(core)] = None
 
     def leave_scope(self, core: Core) -> None:
-        running = self._scopes.pop(id(core))
-        if running is not None and running.begun is not None:
-            running.begun.thread.done()
+        whole = self._scopes.pop(id(core))
+        if whole is not None and whole.begun is not None:
+            whole.begun.thread.done()
 
     def conflicts(self, core: Core) -> Conflicts:
         self._items.meet()
@@ -152,53 +155,55 @@ class Sanitizer(Observer):
 
     # ---- work: accesses of an operation that starts
 
-    def _work(self, thread: Thread, item: Item) -> None:
-        if item.scope is not None:
-            self._begin_scope(thread, item.scope)
+    def _work(self, thread: Thread, event: Event) -> None:
+        if isinstance(event, ScopeEvent):
+            self._begin_scope(thread, event)
             return
         agent = thread.agent
         if agent.flags:
-            self._reserved.look(agent, item)
-        time = thread.tick(item.moment)
-        if item.reads or item.leaves:
-            self._touch_registers(thread, item.moment, time, item.reads, item.leaves)
-        if isinstance(item.effect, fx.Flush):
-            self._caches.flush(thread, item.effect.address, time)
-        for cells, access, atomic in footprints(item.accesses):
+            self._reserved.look(agent, event)
+        time = thread.tick(event)
+        moment = thread.moments[-1]
+        if event.reads or event.leaves:
+            self._touch_registers(thread, moment, time, event.reads, event.leaves)
+        if type(event.effect) is fx.Flush:
+            self._caches.flush(thread, event.effect.address, time)
+        for cells, access, atomic in footprints(event.accesses):
             if access.memory.space is Space.GM:
-                self._look_into_cache(thread, item, time, cells, access)
-            by = combination(item.op, agent.core) if atomic else ""
-            self._touch(thread, thread.clock, item.moment, time, cells, access, by)
+                self._look_into_cache(thread, event.pipe == "S", time, cells, access)
+            by = combination(event.op, agent.core) if atomic else ""
+            self._touch(thread, thread.clock, moment, time, cells, access, by)
         thread.done()
 
     def _look_into_cache(
-        self, thread: Thread, item: Item, time: int, cells: Cells, access: Access
+        self, thread: Thread, is_scalar: bool, time: int, cells: Cells, access: Access
     ) -> None:
         shadow: GlobalShadow = access.memory.shadow
-        is_scalar = item.pipe == "S"
+        moment = thread.moments[-1]
         if access.writes:
             if is_scalar:
                 self._caches.store(thread, time, cells, shadow.base)
             return
-        self._caches.read(thread, item.moment, cells, shadow.base, item.pipe)
+        self._caches.read(thread, moment, cells, shadow.base, is_scalar)
         if is_scalar:
-            self._caches.load(thread, item.moment, cells, shadow.base, self._global)
+            self._caches.load(thread, moment, cells, shadow.base, self._global)
 
-    def _begin_scope(self, thread: Thread, running: Running) -> None:
-        running.begun = Scope(thread)
-        for event, moment in running.kept:
-            self._work_inside(running.begun, event, moment)
-        running.kept.clear()
+    def _begin_scope(self, thread: Thread, whole: ScopeEvent) -> None:
+        whole.begun = Scope(thread)
+        for event in whole.kept:
+            self._work_inside(whole.begun, event)
+        whole.kept.clear()
         thread.done()
 
-    def _work_inside(self, scope: Scope, event: Event, moment: Moment) -> None:
+    def _work_inside(self, scope: Scope, event: Event) -> None:
         """Loads and stores of a vector scope, one by one."""
         thread, op = scope.thread, event.op
         if isinstance(event.effect, fx.MemoryBarrier):
             orders = scope.barrier(event.effect.kind, thread.now)
             self._order.fences.memory_barrier(op, event.effect.kind, orders)
             return
-        time, is_scalar = thread.tick(moment), event.pipe == "S"
+        time, is_scalar = thread.tick(event), event.pipe == "S"
+        moment = thread.moments[-1]
         if event.reads or event.leaves:
             self._touch_registers(thread, moment, time, event.reads, event.leaves)
         for cells, access, atomic in footprints(event.accesses):
@@ -218,18 +223,20 @@ class Sanitizer(Observer):
         scope: Scope | None = None,
         is_scalar: bool = False,
     ) -> None:
-        shadow: Shadow | GlobalShadow = access.memory.shadow
+        shadow: Any = access.memory.shadow  # GlobalShadow where cells are no footprint
+        writes, space = access.writes, access.memory.space
+        least = self._own_order.get((thread.pipe, space.value))
+        keeps = least is not None and _nbytes(access) >= least
         found: list[Conflict]
-        if not access.writes:
-            found = shadow.loads(cells, thread.index, time, clock)
-            if isinstance(shadow, Shadow):
+        if isinstance(cells, Footprint):
+            touch = shadow.stores if writes else shadow.loads
+            found = touch(cells, thread.index, time, clock, keeps)
+            if not (writes or cells.is_full):
                 self._look(shadow, cells, moment)
-        elif isinstance(shadow, Shadow):
-            found = shadow.stores(cells, thread.index, time, clock)
-        else:
+        elif writes:
             found = shadow.stores(cells, thread.index, time, clock, combined)
-        space = access.memory.space
-        keeps = self._profile.sync.keeps_order(thread.pipe, space.value, _nbytes(access))
+        else:
+            found = shadow.loads(cells, thread.index, time, clock)
         for conflict in found:
             barrier = ""
             if conflict.thread == thread.index:
@@ -274,9 +281,9 @@ class Sanitizer(Observer):
                 self._races.add(conflict, where, other, thread, moment, False)
         special.update(dict.fromkeys(leaves, (thread, time)))
 
-    def _look(self, shadow: Shadow, cells: Cells, moment: Moment) -> None:
+    def _look(self, shadow: Shadow, cells: Footprint, moment: Moment) -> None:
         """Remember a read of bytes that nobody has written."""
-        places = shadow.unwritten(cells)
+        places = shadow.unwritten(cells, id(moment.op))
         buffer = self._buffers.get(id(shadow.memory))
         if places is not None and buffer is not None:
             self.origins.add(moment.op, moment.counters, buffer, shadow.grain, places)

@@ -12,7 +12,7 @@ from itertools import product
 
 from pto.ir.graph import Block, Operation, Value
 from pto.observe.clocks import Thread
-from pto.observe.shadow import Conflict
+from pto.observe.granules import Conflict
 
 Class = str  # VLD, VST, LD, ST
 _ALL = {"V": ("VLD", "VST"), "S": ("LD", "ST")}

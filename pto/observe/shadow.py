@@ -1,90 +1,44 @@
-"""What is known about every byte of a local buffer: who wrote it last, who read it since, and when.
+"""What is known about a local buffer: through which footprints it was last written and read.
 
-Kept for granules of 32 bytes, and for smaller ones from the moment an access has a finer edge, so
-that footprints are exact and mostly cheap. Whether two accesses are ordered is asked of a clock.
+Programs come back to the same places of a buffer, so that a footprint is made once and knows all
+others that may have bytes in common with it: whether an access is ordered is a few numbers to
+compare. Only where one of them is late are bytes looked at (`granules.py`), which get their marks
+then, and not before.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from math import gcd
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from pto.observe.clocks import Clock
+from pto.observe.granules import Cells, Conflict, Granules, Times, cells_of
 from pto.run.watch.memory import Access, WatchedMemory
 
-Times = npt.NDArray[np.int64]
-_COARSE = 32
-_THREAD_BITS = 16  # of a mark: the rest is the time
-_THREADS = (1 << _THREAD_BITS) - 1
-_KEPT = 4096  # footprints of a buffer that are remembered
+_KEPT = 4096  # footprints that are remembered
+_NEAR = 16  # neighbours that are asked one by one, and pages; of more, bytes are, or all
+_PAGE = 512
 
 
 @dataclass(slots=True, eq=False)
-class Cells:
-    """Bytes of one memory: bursts of `width` at strides, or at listed places."""
+class Footprint(Cells):
+    """Bytes that an access touches, and who has last come through here."""
 
-    start: int
-    counts: tuple[int, ...]
-    strides: tuple[int, ...]
-    width: int
-    places: Times | None = None
-    grain: int = 0  # the largest granule whose edges are edges of these cells
-    scaled: int = 0  # the granule that `range` counts in
-    range: slice | None = None  # of one burst
-    is_written: bool = False  # every byte; once it is, it stays so
+    near: list[Footprint] = field(default_factory=list["Footprint"])  # itself too
+    writer: int = 0  # the thread that wrote last, and when
+    written: int = 0
+    reads: dict[int, int] = field(default_factory=dict[int, int])  # the last, by thread
+    turn: int = 0  # of the last write, among all of the buffer
+    is_marked: bool = True  # its granules know all of this
+    is_full: bool = False  # every byte was written once
 
-    def __post_init__(self) -> None:
-        found = gcd(_COARSE, self.width | self.start)
-        if self.strides:
-            found = gcd(found, *self.strides)
-        if self.places is not None:
-            found = gcd(found, int(np.gcd.reduce(self.places)))
-        self.grain = found
-
-    def starts(self) -> Times:
-        """Where bursts begin, in order."""
-        if self.places is not None:
-            return np.unique(self.places)
-        return np.unique(_offsets(self.counts, self.strides) + self.start)
-
-
-def cells_of(access: Access) -> Cells:
-    """The bytes an access touched; bursts that follow each other become one."""
-    array = access.array
-    if array is None:
-        places = access.places
-        return Cells(0, (), (), access.width, np.zeros(0, np.int64) if places is None else places)
-    start, width = access.memory.address_of(array), array.itemsize
-    if array.flags.c_contiguous:
-        return Cells(start, (), (), array.nbytes, None)
-    steps: list[tuple[int, int]] = []
-    for count, stride in zip(array.shape, array.strides, strict=True):
-        if stride < 0:
-            start += (count - 1) * stride
-        if count > 1 and stride:
-            steps.append((abs(stride), count))
-    steps.sort()
-    while steps and steps[0][0] <= width:
-        stride, count = steps.pop(0)
-        width += (count - 1) * stride
-    steps.reverse()
-    return Cells(start, tuple(c for _, c in steps), tuple(s for s, _ in steps), width)
-
-
-@dataclass(frozen=True, slots=True)
-class Conflict:
-    """An earlier access that nothing orders before this one."""
-
-    thread: int
-    time: int
-    other_writes: bool
-    first: int  # byte
-    last: int  # behind the last byte
-    is_lost: bool = False  # a write of the same thread, of which nothing is left
+    def holds(self, low: int, high: int) -> bool:
+        """Whether it is one burst with these bytes inside."""
+        if self.counts or self.places is not None:
+            return False
+        return self.start <= low and high <= self.start + self.width
 
 
 class Shadow:
@@ -92,162 +46,190 @@ class Shadow:
 
     def __init__(self, memory: WatchedMemory) -> None:
         self.memory = memory
-        self.grain = _COARSE
-        self._size = -(-memory.size // _COARSE) * _COARSE
-        count = self._size // _COARSE
-        self.written = np.zeros(count, np.int64)  # time and thread of the last write; 0: never
-        self.read: dict[int, Times] = {}  # by thread
-        self.last_write: dict[int, int] = {}
-        self.last_read: dict[int, int] = {}
-        self._known: dict[Any, Cells] = {}
+        self._granules = Granules(memory.size)
+        self._known: dict[Any, Footprint] = {}
+        self._short: dict[int, list[Footprint]] = {}  # by page
+        self._long: list[Footprint] = []  # over many pages
+        self._last_write: dict[int, int] = {}  # by thread, of all
+        self._last_read: dict[int, int] = {}
+        # of those through footprints that are not kept
+        self._gone_writes: dict[int, int] = {}
+        self._gone_reads: dict[int, int] = {}
+        self._late: list[Footprint] = []  # that granules do not know of yet
+        self._told: set[tuple[int, int]] = set()  # footprints, and who read what nobody has written
+        self._turn = 0
+        self._marked = 0  # the turn up to which granules know writes
+        self._marked_reads: dict[int, int] = {}  # by thread, the time
 
-    def cells(self, access: Access) -> Cells:
-        """The bytes an access touched. Programs come back to the same places of local buffers."""
+    @property
+    def grain(self) -> int:
+        return self._granules.grain
+
+    # ---- footprints
+
+    def cells(self, access: Access) -> Footprint:
+        """The bytes an access touched."""
         array = access.array
         if array is None:
-            return cells_of(access)
-        key = (array.__array_interface__["data"][0], array.strides, array.shape, array.itemsize)
+            return _footprint(access)
+        key = (access.start, array.strides, array.shape, access.width)
         found = self._known.get(key)
         if found is None:
-            if len(self._known) >= _KEPT:
-                self._known.clear()
-            found = self._known[key] = cells_of(access)
+            if len(self._known) == _KEPT:
+                self._forget()
+            found = _footprint(access)
+            self._meet(found)
+            self._known[key] = found
         return found
+
+    def _meet(self, fresh: Footprint) -> None:
+        """A footprint gets to know those that are there, and they it."""
+        low, high = fresh.span()
+        first, last = low // _PAGE, (high - 1) // _PAGE
+        is_long = last - first >= _NEAR
+        pages = () if is_long else range(first, last + 1)
+        beside: Iterable[Footprint] = self._known.values()
+        if not is_long:
+            beside = chain(self._long, *(self._short.get(page, ()) for page in pages))
+        near = [fresh]
+        for other in beside:
+            begin, end = other.span()
+            if begin < high and end > low and (len(pages) < 2 or other not in near):
+                near.append(other)
+                other.near.append(fresh)
+        fresh.near = near
+        for page in pages:
+            self._short.setdefault(page, []).append(fresh)
+        if is_long:
+            self._long.append(fresh)
+
+    def _forget(self) -> None:
+        for each in self._known.values():
+            if each.written > self._gone_writes.get(each.writer, 0):
+                self._gone_writes[each.writer] = each.written
+            for thread, time in each.reads.items():
+                self._gone_reads[thread] = max(time, self._gone_reads.get(thread, 0))
+        self._mark()
+        self._known.clear()
+        self._told.clear()
+        self._short.clear()
+        self._long.clear()
 
     # ---- accesses
 
-    def loads(self, cells: Cells, thread: int, time: int, clock: Clock) -> list[Conflict]:
-        """A read: what it is not ordered after, then its mark."""
-        if cells.grain % self.grain:  # both are powers of two
-            self._refine(cells)
-        found = self._unordered_writes(cells, clock)
-        times = self.read.get(thread)
-        if times is None:
-            times = self.read[thread] = np.zeros(self.written.size, np.int64)
-        self._put(times, cells, time)
-        self.last_read[thread] = time
+    def loads(
+        self, cells: Footprint, thread: int, time: int, clock: Clock, keeps: bool = False
+    ) -> list[Conflict]:
+        """A read: what it is not ordered after, then its mark. `keeps`: the thread's own accesses
+        are in order."""
+        own = thread if keeps else -1
+        found: list[Conflict] = []
+        if self._may_be_late(cells, clock, own):
+            found = self._marks().unordered_writes(cells, clock, -1)
+        cells.reads[thread] = self._last_read[thread] = time
+        self._note(cells, thread, time, self._gone_reads)
         return found
 
-    def stores(self, cells: Cells, thread: int, time: int, clock: Clock) -> list[Conflict]:
+    def stores(
+        self, cells: Footprint, thread: int, time: int, clock: Clock, keeps: bool = False
+    ) -> list[Conflict]:
         """A write: what it is not ordered after, then its mark."""
-        if cells.grain % self.grain:  # both are powers of two
-            self._refine(cells)
-        found = [
-            replace(c, is_lost=self._is_lost(c, cells)) if c.thread == thread else c
-            for c in self._unordered_writes(cells, clock)
-        ]
-        for reader, last in self.last_read.items():
-            if last > clock.item(reader):
-                times = self._get(self.read[reader], cells)
-                late = times > clock[reader]
-                if reader == thread:  # what the same operation has read
-                    late &= times != time
-                if late.any():
-                    n = int(times[late].max())
-                    found.append(self._conflict(cells, times == n, reader, n, False))
-        self._put(self.written, cells, time << _THREAD_BITS | thread)
-        self.last_write[thread] = time
+        own = thread if keeps else -1
+        found: list[Conflict] = []
+        if self._may_be_late(cells, clock, own):
+            found = self._marks().unordered_writes(cells, clock, thread)
+        if self._may_be_read(cells, clock, own, thread, time):
+            found += self._marks().unordered_reads(cells, clock, thread, time)
+        self._turn += 1
+        cells.writer, cells.turn = thread, self._turn
+        cells.written = self._last_write[thread] = time
+        self._note(cells, thread, time, self._gone_writes)
         return found
 
-    def _unordered_writes(self, cells: Cells, clock: Clock) -> list[Conflict]:
-        for writer, last in self.last_write.items():
-            if last > clock.item(writer):
-                break
-        else:
-            return []
-        marks = self._get(self.written, cells)
-        times, writers = marks >> _THREAD_BITS, marks & _THREADS
-        late = times > clock[writers]
-        if not late.any():
-            return []
-        pairs = {(int(w), int(n)) for w, n in zip(writers[late], times[late], strict=True)}
-        newest: dict[int, int] = {}
-        for writer, n in pairs:
-            newest[writer] = max(n, newest.get(writer, 0))
-        return [
-            self._conflict(cells, (times == n) & (writers == w), w, n, True)
-            for w, n in newest.items()
-        ]
+    def _may_be_late(self, cells: Footprint, clock: Clock, own: int) -> bool:
+        """Whether bytes have to be asked for writes that a clock does not know."""
+        if not 0 < len(cells.near) <= _NEAR:
+            return _knows_not(clock, self._last_write)
+        for other in cells.near:
+            if other.written > clock.item(other.writer) and other.writer != own:
+                return True
+        return bool(self._gone_writes) and _knows_not(clock, self._gone_writes)
+
+    def _may_be_read(
+        self, cells: Footprint, clock: Clock, own: int, thread: int, time: int
+    ) -> bool:
+        if not 0 < len(cells.near) <= _NEAR:
+            return _knows_not(clock, self._last_read)
+        for other in cells.near:
+            for reader, last in other.reads.items():
+                is_own = reader == own or (reader == thread and last == time)
+                if last > clock.item(reader) and not is_own:
+                    return True
+        return bool(self._gone_reads) and _knows_not(clock, self._gone_reads)
 
     def newest_reads(self, cells: Cells) -> dict[int, int]:
         """By thread, where it has read any of these bytes."""
-        return {r: int(self._get(times, cells).max()) for r, times in self.read.items()}
+        return self._marks().newest_reads(cells)
 
-    def _is_lost(self, conflict: Conflict, cells: Cells) -> bool:
-        """Whether all that is left of an earlier write is about to be overwritten."""
-        mark = conflict.time << _THREAD_BITS | conflict.thread
-        return np.count_nonzero(self.written == mark) == np.count_nonzero(
-            self._get(self.written, cells) == mark
-        )
-
-    def _conflict(self, cells: Cells, where: Any, thread: int, time: int, writes: bool) -> Conflict:
-        places = self._addresses(cells)[np.broadcast_to(where, self._shape(cells))]
-        first = int(places.min())
-        return Conflict(thread, time, writes, first, int(places.max()) + self.grain)
-
-    def unwritten(self, cells: Cells) -> Times | None:
-        """Byte addresses of granules nobody has written; None where there are none."""
-        if cells.is_written:
+    def unwritten(self, cells: Footprint, reader: int) -> Times | None:
+        """Byte addresses of granules nobody has written; None where there are none, or this reader
+        was told of them."""
+        low, high = cells.span()
+        if any(other.written and other.holds(low, high) for other in cells.near):
+            cells.is_full = True
             return None
-        times = self._get(self.written, cells)
-        if times.all():
-            cells.is_written = True
+        key = id(cells), reader
+        if key in self._told:
             return None
-        return self._addresses(cells)[np.broadcast_to(times == 0, self._shape(cells))]
+        found = self._marks().unwritten(cells)
+        cells.is_full = found is None
+        if cells.near:  # it stays
+            self._told.add(key)
+        return found
 
     # ---- granules
 
-    def _refine(self, cells: Cells) -> None:
-        grain = gcd(self.grain, cells.grain)
-        times = self.grain // grain
-        self.written = self.written.repeat(times)
-        self.read = {thread: marks.repeat(times) for thread, marks in self.read.items()}
-        self.grain = grain
+    def _note(self, cells: Footprint, thread: int, time: int, gone: dict[int, int]) -> None:
+        if cells.is_marked:
+            cells.is_marked = False
+            self._late.append(cells)
+        if not cells.near:
+            gone[thread] = time
 
-    def _shape(self, cells: Cells) -> tuple[int, ...]:
-        count = cells.width // self.grain
-        return (cells.places.size, count) if cells.places is not None else (*cells.counts, count)
+    def _marks(self) -> Granules:
+        if self._late:
+            self._mark()
+        return self._granules
 
-    def _index(self, cells: Cells) -> Times:
-        inner = np.arange(cells.width // self.grain)
-        places = cells.places
-        return (np.zeros(0, np.int64) if places is None else places)[:, None] // self.grain + inner
-
-    def _view(self, array: Any, cells: Cells) -> Any:
-        grain, size = self.grain, array.itemsize
-        if not cells.counts:
-            if cells.scaled != grain:
-                cells.scaled = grain
-                cells.range = slice(cells.start // grain, (cells.start + cells.width) // grain)
-            return array[cells.range]
-        strides = (*(s // grain * size for s in cells.strides), size)
-        return np.ndarray(
-            self._shape(cells), array.dtype, array, cells.start // grain * size, strides
-        )
-
-    def _get(self, array: Any, cells: Cells) -> Any:
-        if cells.places is not None:
-            return array[self._index(cells)]
-        return self._view(array, cells)
-
-    def _put(self, array: Any, cells: Cells, value: int | bool) -> None:
-        if cells.places is not None:
-            array[self._index(cells)] = value
-        else:
-            self._view(array, cells)[...] = value
-
-    def _addresses(self, cells: Cells) -> Times:
-        """The byte address of every granule."""
-        inner = np.arange(cells.width // self.grain, dtype=np.int64) * self.grain
-        if cells.places is not None:
-            return cells.places[:, None] + inner
-        return _offsets(cells.counts, cells.strides)[..., None] + inner + cells.start
+    def _mark(self) -> None:
+        """Granules get the marks of all accesses since they were last asked, in their order."""
+        done, times = self._marked, self._marked_reads
+        writes = [f for f in self._late if f.turn > done]
+        for each in sorted(writes, key=_turn):
+            self._granules.mark_written(each, each.writer, each.written)
+        reads = [
+            (time, thread, n)
+            for n, each in enumerate(self._late)
+            for thread, time in each.reads.items()
+            if time >= times.get(thread, 0)  # one operation may read through several
+        ]
+        for time, thread, n in sorted(reads):
+            self._granules.mark_read(self._late[n], thread, time)
+            times[thread] = time
+        for each in self._late:
+            each.is_marked = True
+        self._late.clear()
+        self._marked = self._turn
 
 
-def _offsets(counts: tuple[int, ...], strides: tuple[int, ...]) -> Times:
-    total = np.zeros((1,) * len(counts), np.int64)
-    for axis, (count, stride) in enumerate(zip(counts, strides, strict=True)):
-        shape = [1] * len(counts)
-        shape[axis] = count
-        total = total + (np.arange(count, dtype=np.int64) * stride).reshape(shape)
-    return total
+def _footprint(access: Access) -> Footprint:
+    cells = cells_of(access)
+    return Footprint(cells.start, cells.counts, cells.strides, cells.width, cells.places)
+
+
+def _knows_not(clock: Clock, newest: dict[int, int]) -> bool:
+    return any(time > clock.item(thread) for thread, time in newest.items())
+
+
+def _turn(cells: Footprint) -> int:
+    return cells.turn

@@ -386,7 +386,7 @@ def _index(access: Access) -> Any:
     """The bytes of an access, as an index."""
     array = access.array
     if array is not None and array.flags.c_contiguous:
-        start = access.memory.address_of(array)
+        start = access.start
         return slice(start, start + array.nbytes)
     return (access.addresses()[:, None] + np.arange(access.width)).reshape(-1)
 

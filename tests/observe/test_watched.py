@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pto.core.memory import Memory, Space
-from pto.observe.shadow import Shadow, cells_of
+from pto.observe.granules import cells_of
+from pto.observe.shadow import Shadow
 from pto.run.watch.memory import Recorder, WatchedMemory
 
 SIZE = 1024
@@ -157,7 +158,7 @@ def test_granules_agree_with_a_byte_by_byte_model(accesses: list[Any]) -> None:
         (access,) = place.recorder.take()
         bytes_ = {start * size + r * step * size + b for r in range(rows) for b in range(size)}
         expected = {last_write[b] for b in bytes_ if b in last_write}
-        cells = cells_of(access)
+        cells = shadow.cells(access)
         if writes:
             found = shadow.stores(cells, 1, time, clock)
             met = {t for b in bytes_ for t in reads.get(b, ())}

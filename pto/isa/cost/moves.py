@@ -118,7 +118,7 @@ def _region_of(access: Any) -> Region:
         places = access.addresses()
         start = base + int(places.min()) if places.size else base
         return Region(start, max(1, places.size), access.width, access.width, access.writes)
-    start, line, pitch = base + access.memory.address_of(array), array.itemsize, 0
+    start, line, pitch = base + access.start, array.itemsize, 0
     rows = 1
     for n, step in sorted(zip(array.shape, array.strides, strict=True), key=lambda x: abs(x[1])):
         if n == 1:

@@ -60,7 +60,8 @@ class Scheduler(Tap):
         self._choice = choice_of(schedule)
         self._pipes = Pipes(sync)
         self._begun = 0
-        self._issued: set[int] = set()  # operations that go to a pipe, or wait for one
+        # operations that go to a pipe, or wait for one, by id, with their unit flags
+        self._issued: dict[int, fx.Mark | None] = {}
         self._heard = 0  # operations done when agents were last let go on
 
     # ---- agents
@@ -138,7 +139,7 @@ class Scheduler(Tap):
         is_data = any(isinstance(v.type, _PLACES) for v in (*op.operands, *op.results))
         if not (is_data or isinstance(order, _ISSUED)) or isinstance(order, kinds.MemoryBarrier):
             return step
-        self._issued.add(id(op))
+        self._issued[id(op)] = mark_of(op)
         if self._automatic or (not isinstance(order, _ISSUED) and pipe([]) in _AT_ONCE):
             return self._in_turn(step)
         is_signal = isinstance(order, kinds.Signal)  # whose pipe an operand may name
@@ -220,7 +221,7 @@ class Scheduler(Tap):
         number = self._pipes.number()
         kept = unit.registers.kept()
         item = Issued(
-            *(op, pipe, number, effect, mark_of(op)),
+            *(op, pipe, number, effect, self._issued.get(id(op))),
             unit=unit,
             step=step,
             values=values,

@@ -282,19 +282,19 @@ class Model(ABC, Generic[S, P, I]):
             return False
         if item.mark is not None and self._marker(unit, item) is not None:
             return False
-        self._catch_up(unit, pipe, item)
+        if pipe.seen != unit.version or item.stamp is not None or item.mark is not None:
+            self._catch_up(unit, pipe, item)
         if effect is None:
             item.reason = self.work(unit, pipe, item)
             if item.reason is not None:
                 return False
         else:
-            joins = self._joins.get(type(effect))
-            if joins is not None:
-                joins(unit, pipe, item, effect)
+            kind = type(effect)
+            if kind in self._joins:
+                self._joins[kind](unit, pipe, item, effect)
             self.work(unit, pipe, item)
-            tells = self._tells.get(type(effect))
-            if tells is not None:
-                tells(unit, pipe, item, effect)
+            if kind in self._tells:
+                self._tells[kind](unit, pipe, item, effect)
         if item.mark is not None and item.mark.tells:
             stamp, old = pipe.publish(), unit.marks.get(item.mark.tells)
             unit.marks[item.mark.tells] = stamp if old is None else self.merged(stamp, old)

@@ -7,7 +7,7 @@ ever: nothing here is called.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from pto.core.memory import Memory
@@ -20,8 +20,9 @@ from pto.isa.row.traits import Control
 from pto.isa.rules.rule import Case
 from pto.run.machine.agents import Pace
 from pto.run.machine.core import Core
-from pto.run.order.effects import AlwaysSet, Effect, Tally
-from pto.run.order.resolve import MakeEffect, arrival_of, effect_of, issuing_pipe
+from pto.run.order.effects import AlwaysSet, Effect, Mark, Tally
+from pto.run.order.resolve import MakeEffect, arrival_of, effect_of, issuing_pipe, mark_of
+from pto.run.order.state import Item
 from pto.run.reference.code import Regs, Step, Waits
 from pto.run.watch.memory import Access, Recorder, WatchedMemory
 from pto.run.watch.registers import WatchedRegisters
@@ -34,19 +35,35 @@ Made = tuple[Step, Callable[[Core, Regs], Waits] | None]
 _PLACES = (t.Ptr, t.TileBuf, t.View, t.MemRef)
 
 
-@dataclass(slots=True)
-class Event:
+class Event(Item):
     """One instruction, executed: exactly the bytes it touched, and what it orders."""
 
-    op: Operation
-    core: Core
-    pipe: str  # MTE2, V, ..., ALL or none
-    accesses: list[Access]
-    counters: tuple[int, ...]  # of the loops around, outermost first
-    effect: Effect | None = None
-    work: Work | None = None  # what it amounts to on a chip, where somebody asked
-    reads: tuple[str, ...] = ()  # special registers that an operation of a pipe has left
-    leaves: tuple[str, ...] = ()  # special registers written by an operation of a pipe
+    __slots__ = ("accesses", "core", "counters", "leaves", "reads", "work")
+
+    def __init__(
+        self,
+        op: Operation,
+        core: Core,
+        pipe: str,  # MTE2, V, ..., ALL or none
+        accesses: list[Access],
+        counters: tuple[int, ...],  # of the loops around, outermost first
+        effect: Effect | None = None,
+        work: Work | None = None,  # what it amounts to on a chip, where somebody asked
+        reads: tuple[str, ...] = (),  # special registers that an operation of a pipe has left
+        leaves: tuple[str, ...] = (),  # special registers written by an operation of a pipe
+        mark: Mark | None = None,
+    ) -> None:
+        # by hand: every operation of a run is one of these
+        self.op, self.pipe, self.effect, self.mark = op, pipe, effect, mark
+        self.number = self.need = self.version = 0
+        self.stamp = self.reason = None
+        self.is_done = False
+        self.core = core
+        self.accesses = accesses
+        self.counters = counters
+        self.work = work
+        self.reads = reads
+        self.leaves = leaves
 
 
 class Observer:
@@ -145,11 +162,12 @@ class Tap(Pace):
         """A flag or barrier that nothing but its text decides: there is nothing to do but tell."""
         tell, nothing = self.observer.event, list[Access]()
         known: list[Effect | None] = []
+        counters = counted(loops)
 
         def watched(core: Core, regs: Regs) -> None:
             if not known:
                 known.append(effect(core, []))
-            tell(Event(op, core, pipe, nothing, tuple([regs[i] for i in loops]), known[0]))
+            tell(Event(op, core, pipe, nothing, counters(regs), known[0]))
 
         return watched
 
@@ -159,32 +177,37 @@ class Tap(Pace):
         """A flag whose id a value chooses: few ids come again and again."""
         tell, nothing = self.observer.event, list[Access]()
         known: dict[int, Effect | None] = {}
+        counters = counted(loops)
 
         def watched(core: Core, regs: Regs) -> None:
             number = regs[at]
             if number not in known:
                 step(core, regs)  # refuses an id that does not exist
                 known[number] = effect(core, [number])
-            tell(Event(op, core, pipe, nothing, tuple([regs[i] for i in loops]), known[number]))
+            tell(Event(op, core, pipe, nothing, counters(regs), known[number]))
 
         return watched
 
     def _working(self, op: Operation, step: Step, pipe: str, loops: list[int]) -> Step:
         recorder, tell = self.recorder, self.observer.event
-        is_scalar = pipe in ("S", "none")
+        is_scalar, mark, counters = pipe in ("S", "none"), mark_of(op), counted(loops)
 
         def watched(core: Core, regs: Regs) -> Any:
-            special = core.registers
-            special.forget()  # type: ignore[attr-defined]
+            special: Any = core.registers
+            if special.is_touched:
+                special.forget()
             found = step(core, regs)
             if isinstance(found, Blocked):
                 recorder.log.clear()
                 return found
-            reads, leaves = special.take(is_scalar)  # type: ignore[attr-defined]
-            if recorder.log or reads or leaves:
-                counters = tuple([regs[i] for i in loops])
-                accesses = recorder.take()
-                tell(Event(op, core, pipe, accesses, counters, reads=reads, leaves=leaves))
+            reads = leaves = ()
+            if special.is_touched:
+                reads, leaves = special.take(is_scalar)
+            accesses = recorder.log
+            if accesses or reads or leaves:
+                recorder.log = []
+                now = counters(regs)
+                tell(Event(op, core, pipe, accesses, now, None, None, reads, leaves, mark))
             return found
 
         return watched
@@ -230,6 +253,16 @@ class Tap(Pace):
             observer.leave_scope(core)
 
         return scope, wait
+
+
+def counted(loops: list[int]) -> Callable[[Regs], tuple[int, ...]]:
+    """What tells the counters of the loops around an operation, outermost first."""
+    if not loops:
+        return lambda regs: ()
+    if len(loops) == 1:
+        (only,) = loops
+        return lambda regs: (regs[only],)
+    return itemgetter(*loops)
 
 
 def _may_ask(op: Operation, pipe: str) -> bool:

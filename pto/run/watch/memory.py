@@ -26,7 +26,8 @@ _OF_SHAPE = (np.shape, np.ndim, np.size, np.may_share_memory, np.shares_memory)
 class Access(NamedTuple):
     """Elements of one memory that an instruction touched.
 
-    They are those of `array`, a view of the memory, or `places` (byte addresses) of `width` bytes.
+    They are those of `array`, a view of the memory that begins at byte `start`, or `places` (byte
+    addresses) of `width` bytes.
     """
 
     writes: bool
@@ -34,12 +35,13 @@ class Access(NamedTuple):
     array: Array | None
     places: Array | None
     width: int
+    start: int = 0
 
     def addresses(self) -> npt.NDArray[np.int64]:
         """The byte address of every element."""
         if self.array is None:
             return np.zeros(0, np.int64) if self.places is None else self.places
-        return self.memory.address_of(self.array) + _offsets(self.array).reshape(-1)
+        return self.start + _offsets(self.array).reshape(-1)
 
 
 class Recorder:
@@ -71,7 +73,7 @@ class WatchedMemory(Memory):
 
     @property
     def data(self) -> Any:  # type: ignore[override]
-        return Watched(self.raw, self)
+        return Watched(self.raw, self, 0)
 
     @property
     def size(self) -> int:
@@ -79,7 +81,7 @@ class WatchedMemory(Memory):
 
     def view(self, address: int, nbytes: int, align: int = 1) -> Any:
         self.check(address, nbytes, align)
-        return Watched(self.raw[address : address + nbytes], self)
+        return Watched(self.raw[address : address + nbytes], self, address)
 
     def strided(
         self,
@@ -88,7 +90,7 @@ class WatchedMemory(Memory):
         strides: tuple[int, ...],
         dtype: npt.DTypeLike = np.uint8,
     ) -> Any:
-        return Watched(np.ndarray(shape, dtype, self.raw, address, strides), self)
+        return Watched(np.ndarray(shape, dtype, self.raw, address, strides), self, address)
 
     def address_of(self, array: Array) -> int:
         """The byte address of the first element of a view."""
@@ -98,11 +100,12 @@ class WatchedMemory(Memory):
 class Watched(NDArrayOperatorsMixin):
     """An array over watched memory."""
 
-    __slots__ = ("_array", "_memory")
+    __slots__ = ("_array", "_memory", "_start")
 
-    def __init__(self, array: Array, memory: WatchedMemory) -> None:
+    def __init__(self, array: Array, memory: WatchedMemory, start: int | None = None) -> None:
         self._array = array
         self._memory = memory
+        self._start = start  # the address of its first element, where it is known
 
     # ---- facts, which touch nothing
 
@@ -153,7 +156,7 @@ class Watched(NDArrayOperatorsMixin):
 
     def view(self, dtype: Any = None) -> Watched:
         found = self._array if dtype is None else self._array.view(dtype)
-        return Watched(found, self._memory)
+        return Watched(found, self._memory, self._start)
 
     def transpose(self, *axes: Any) -> Watched:
         return Watched(self._array.transpose(*axes), self._memory)
@@ -164,16 +167,23 @@ class Watched(NDArrayOperatorsMixin):
     def reshape(self, *shape: Any) -> Any:
         found = self._array.reshape(*shape)
         if np.may_share_memory(found, self._array):
-            return Watched(found, self._memory)
+            return Watched(found, self._memory, self._start)
         self._note(False, self._array)
         return found
 
     # ---- reads and writes
 
     def _note(self, writes: bool, array: Array) -> None:
-        if array.size:
-            access = Access(writes, self._memory, array, None, array.itemsize)
-            self._memory.recorder.log.append(access)
+        """Elements of this array, or all of it."""
+        if not array.size:
+            return
+        memory = self._memory
+        start = self._start if array is self._array else None
+        if start is None:
+            start = memory.address_of(array)
+            if array is self._array:
+                self._start = start
+        memory.recorder.log.append(Access(writes, memory, array, None, array.itemsize, start))
 
     def _read(self) -> Array:
         self._note(False, self._array)
@@ -190,6 +200,10 @@ class Watched(NDArrayOperatorsMixin):
 
     def __setitem__(self, key: Any, value: Any) -> None:
         given = value._read() if isinstance(value, Watched) else value
+        if key is Ellipsis:
+            self._array[...] = given
+            self._note(True, self._array)
+            return
         if not _is_plain(key):
             key = _unwatched(key)
             self._array[key] = given

@@ -14,32 +14,39 @@ from typing import Any
 class WatchedRegisters(dict[str, Any]):
     """Values by name; `take` tells what was touched since it was last asked."""
 
-    __slots__ = ("_left", "_read", "_written")
+    __slots__ = ("_left", "_read", "_written", "is_touched")
 
     def __init__(self, before: Mapping[str, Any]) -> None:
         super().__init__(before)
         self._left: set[str] = set()  # by an operation of a pipe other than the scalar unit
         self._read: set[str] = set()
         self._written: set[str] = set()
+        self.is_touched = False  # since it was last forgotten
 
     def __getitem__(self, name: str) -> Any:
-        if name in self._left:
-            self._read.add(name)
+        self._note(name)
         return super().__getitem__(name)
 
     def get(self, name: str, default: Any = None) -> Any:
+        if self._left:
+            self._note(name)
+        return super().get(name, default)
+
+    def _note(self, name: str) -> None:
         if name in self._left:
             self._read.add(name)
-        return super().get(name, default)
+            self.is_touched = True
 
     def __setitem__(self, name: str, value: Any) -> None:
         super().__setitem__(name, value)
         self._written.add(name)
+        self.is_touched = True
 
     def forget(self) -> None:
         """What comes now is another operation's."""
         self._read.clear()
         self._written.clear()
+        self.is_touched = False
 
     def take(self, is_scalar: bool) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """What an operation has read of others' pipes, and what it leaves for them."""

@@ -1,0 +1,237 @@
+"""What is known about every byte of a buffer: who wrote it last, who read it since, and when.
+
+Kept for granules of 32 bytes, and for smaller ones from the moment an access has a finer edge, so
+that footprints are exact and mostly cheap. Whether two accesses are ordered is asked of a clock.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import gcd
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pto.observe.clocks import Clock
+from pto.run.watch.memory import Access
+
+Times = npt.NDArray[np.int64]
+_COARSE = 32
+_THREAD_BITS = 16  # of a mark: the rest is the time
+_THREADS = (1 << _THREAD_BITS) - 1
+
+
+@dataclass(slots=True, eq=False)
+class Cells:
+    """Bytes of one memory: bursts of `width` at strides, or at listed places."""
+
+    start: int
+    counts: tuple[int, ...]
+    strides: tuple[int, ...]
+    width: int
+    places: Times | None = None
+
+    @property
+    def grain(self) -> int:
+        """The largest granule whose edges are edges of these cells."""
+        found = gcd(_COARSE, self.width | self.start)
+        if self.strides:
+            found = gcd(found, *self.strides)
+        if self.places is not None:
+            found = gcd(found, int(np.gcd.reduce(self.places)))
+        return found
+
+    def span(self) -> tuple[int, int]:
+        """The first byte, and the one behind the last."""
+        if self.places is not None:
+            return int(self.places.min()), int(self.places.max()) + self.width
+        high = self.start + self.width
+        for count, stride in zip(self.counts, self.strides, strict=True):
+            high += (count - 1) * stride
+        return self.start, high
+
+    def starts(self) -> Times:
+        """Where bursts begin, in order."""
+        if self.places is not None:
+            return np.unique(self.places)
+        return np.unique(_offsets(self.counts, self.strides) + self.start)
+
+
+def cells_of(access: Access) -> Cells:
+    """The bytes an access touched; bursts that follow each other become one."""
+    array = access.array
+    if array is None:
+        places = access.places
+        return Cells(0, (), (), access.width, np.zeros(0, np.int64) if places is None else places)
+    start, width = access.start, array.itemsize
+    if array.flags.c_contiguous:
+        return Cells(start, (), (), array.nbytes, None)
+    steps: list[tuple[int, int]] = []
+    for count, stride in zip(array.shape, array.strides, strict=True):
+        if stride < 0:
+            start += (count - 1) * stride
+        if count > 1 and stride:
+            steps.append((abs(stride), count))
+    steps.sort()
+    while steps and steps[0][0] <= width:
+        stride, count = steps.pop(0)
+        width += (count - 1) * stride
+    steps.reverse()
+    return Cells(start, tuple(c for _, c in steps), tuple(s for s, _ in steps), width)
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """An earlier access that nothing orders before this one."""
+
+    thread: int
+    time: int
+    other_writes: bool
+    first: int  # byte
+    last: int  # behind the last byte
+    is_lost: bool = False  # a write of the same thread, of which nothing is left
+
+
+class Granules:
+    """The state of one memory."""
+
+    def __init__(self, nbytes: int) -> None:
+        self.grain = _COARSE
+        count = -(-nbytes // _COARSE)
+        self.written = np.zeros(count, np.int64)  # time and thread of the last write; 0: never
+        self.read: dict[int, Times] = {}  # by thread
+
+    # ---- marks
+
+    def mark_read(self, cells: Cells, thread: int, time: int) -> None:
+        self._refine(cells)
+        times = self.read.get(thread)
+        if times is None:
+            times = self.read[thread] = np.zeros(self.written.size, np.int64)
+        self._put(times, cells, time)
+
+    def mark_written(self, cells: Cells, thread: int, time: int) -> None:
+        self._refine(cells)
+        self._put(self.written, cells, time << _THREAD_BITS | thread)
+
+    # ---- questions
+
+    def unordered_writes(self, cells: Cells, clock: Clock, thread: int) -> list[Conflict]:
+        """Of every thread the newest write that a clock does not know, before a write of `thread`
+        (-1: before a read)."""
+        self._refine(cells)
+        marks = self._get(self.written, cells)
+        times, writers = marks >> _THREAD_BITS, marks & _THREADS
+        late = times > clock[writers]
+        if not late.any():
+            return []
+        newest: dict[int, int] = {}
+        for mark in np.unique(marks[late]).tolist():  # in order of time
+            newest[mark & _THREADS] = mark >> _THREAD_BITS
+        return [
+            self._conflict(cells, marks == (n << _THREAD_BITS | w), w, n, True, w == thread)
+            for w, n in newest.items()
+        ]
+
+    def unordered_reads(self, cells: Cells, clock: Clock, thread: int, time: int) -> list[Conflict]:
+        """The same for reads; what an operation of `thread` at `time` has read itself is none."""
+        self._refine(cells)
+        found: list[Conflict] = []
+        for reader, marks in self.read.items():
+            times = self._get(marks, cells)
+            late = times > clock[reader]
+            if reader == thread:
+                late &= times != time
+            if late.any():
+                n = int(times[late].max())
+                found.append(self._conflict(cells, times == n, reader, n, False))
+        return found
+
+    def newest_reads(self, cells: Cells) -> dict[int, int]:
+        """By thread, where it has read any of these bytes."""
+        return {r: int(self._get(times, cells).max()) for r, times in self.read.items()}
+
+    def unwritten(self, cells: Cells) -> Times | None:
+        """Byte addresses of granules nobody has written; None where there are none."""
+        self._refine(cells)
+        times = self._get(self.written, cells)
+        if times.all():
+            return None
+        return self._addresses(cells)[np.broadcast_to(times == 0, self._shape(cells))]
+
+    def _conflict(
+        self,
+        cells: Cells,
+        where: Any,
+        thread: int,
+        time: int,
+        writes: bool,
+        is_own: bool = False,
+    ) -> Conflict:
+        places = self._addresses(cells)[np.broadcast_to(where, self._shape(cells))]
+        first, last = int(places.min()), int(places.max()) + self.grain
+        is_lost = is_own and self._is_lost(time << _THREAD_BITS | thread, cells)
+        return Conflict(thread, time, writes, first, last, is_lost)
+
+    def _is_lost(self, mark: int, cells: Cells) -> bool:
+        """Whether all that is left of an earlier write is about to be overwritten."""
+        left = np.count_nonzero(self.written == mark)
+        return left == np.count_nonzero(self._get(self.written, cells) == mark)
+
+    # ---- granules
+
+    def _refine(self, cells: Cells) -> None:
+        """Granules no larger than those of an access."""
+        grain = gcd(self.grain, cells.grain)
+        if grain == self.grain:
+            return
+        times = self.grain // grain
+        self.written = self.written.repeat(times)
+        self.read = {thread: marks.repeat(times) for thread, marks in self.read.items()}
+        self.grain = grain
+
+    def _shape(self, cells: Cells) -> tuple[int, ...]:
+        count = cells.width // self.grain
+        return (cells.places.size, count) if cells.places is not None else (*cells.counts, count)
+
+    def _index(self, cells: Cells) -> Times:
+        inner = np.arange(cells.width // self.grain)
+        places = cells.places
+        return (np.zeros(0, np.int64) if places is None else places)[:, None] // self.grain + inner
+
+    def _view(self, array: Any, cells: Cells) -> Any:
+        grain, size = self.grain, array.itemsize
+        if not cells.counts:
+            return array[cells.start // grain : (cells.start + cells.width) // grain]
+        strides = (*(s // grain * size for s in cells.strides), size)
+        return np.ndarray(
+            self._shape(cells), array.dtype, array, cells.start // grain * size, strides
+        )
+
+    def _get(self, array: Any, cells: Cells) -> Any:
+        if cells.places is not None:
+            return array[self._index(cells)]
+        return self._view(array, cells)
+
+    def _put(self, array: Any, cells: Cells, value: int | bool) -> None:
+        if cells.places is not None:
+            array[self._index(cells)] = value
+        else:
+            self._view(array, cells)[...] = value
+
+    def _addresses(self, cells: Cells) -> Times:
+        """The byte address of every granule."""
+        inner = np.arange(cells.width // self.grain, dtype=np.int64) * self.grain
+        if cells.places is not None:
+            return cells.places[:, None] + inner
+        return _offsets(cells.counts, cells.strides)[..., None] + inner + cells.start
+
+
+def _offsets(counts: tuple[int, ...], strides: tuple[int, ...]) -> Times:
+    total = np.zeros((1,) * len(counts), np.int64)
+    for axis, (count, stride) in enumerate(zip(counts, strides, strict=True)):
+        shape = [1] * len(counts)
+        shape[axis] = count
+        total = total + (np.arange(count, dtype=np.int64) * stride).reshape(shape)
+    return total
