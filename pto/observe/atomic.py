@@ -33,8 +33,13 @@ _writes = attrgetter("writes")
 
 def footprints(accesses: list[Access]) -> list[tuple[Cells, Access, bool]]:
     """The bytes of each access once. A transfer that combines with global memory is atomic."""
-    if len(accesses) == 1 or (len(accesses) == 2 and accesses[0].memory is not accesses[1].memory):
-        return [(a.memory.shadow.cells(a), a, False) for a in accesses]
+    if len(accesses) == 1:
+        (only,) = accesses
+        return [(only.memory.shadow.cells(only), only, False)]
+    if len(accesses) == 2:
+        a, b = accesses
+        if a.memory is not b.memory:
+            return [(a.memory.shadow.cells(a), a, False), (b.memory.shadow.cells(b), b, False)]
     if not any(a.memory.space is Space.GM for a in accesses):
         ordered = sorted(accesses, key=_writes)
         return [(a.memory.shadow.cells(a), a, False) for a in ordered]

@@ -12,7 +12,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pto.core.memory import Space
 from pto.ir.graph import Operation
+from pto.isa.row.flag import Flag
 from pto.run.order import state
 from pto.run.watch.events import Event
 
@@ -55,6 +57,8 @@ class Thread(state.Pipe[Clock, Event]):
         default_factory=dict[int, tuple[Any, Operation]]
     )
     fenced: int = 0  # of the scalar unit: its accesses that all pipes come after
+    # buffers in which it keeps order with itself, where an access has at least so many bytes
+    own_order: dict[Space, int] = field(default_factory=dict[Space, int])
 
     @property
     def now(self) -> int:
@@ -108,6 +112,7 @@ class Agent(state.Unit[Clock, Thread, Event]):
     base: Clock | None = None  # of everything that was over before its launch began
     count: int = 0
     core: Any = None  # while it is at work
+    taken: set[Flag] = field(default_factory=set[Flag])  # flags of which a wait was ever met
     # special registers: who has left what is there
     special: dict[str, tuple[Thread, int]] = field(default_factory=dict[str, tuple[Thread, int]])
 

@@ -60,9 +60,9 @@ class Fences:
             found = self._pair(thread.agent, flag, setter.op, item.op)
         if not found.is_useful and bool((clock > thread.clock[: clock.size]).any()):
             found.is_useful = True
-        # a wait counts as an operation of its own only where its order is asked for
-        time = thread.tick(item) if self._tells_reuse else 0
-        self._freed[id(thread.agent), flag] = thread, time, item
+        thread.agent.taken.add(flag)
+        if self._tells_reuse:  # only then a wait counts as an operation of its own
+            self._freed[id(thread.agent), flag] = thread, thread.tick(item), item
 
     def set(self, thread: Thread, item: Event, flag: Flag, clock: Clock) -> None:
         """A flag is set: is that known to come after the wait that took its last set?"""
@@ -75,10 +75,6 @@ class Fences:
         waiter, time, wait = freed
         if clock[waiter.index] < time:
             self._early[id(item.op)] = thread.agent, flag, wait, item
-
-    def was_taken(self, agent: Agent, flag: Flag) -> bool:
-        """Whether a wait for this flag has ever been met."""
-        return (id(agent), flag) in self._freed
 
     def _look_beside(self, agent: Agent, item: Event, flag: Flag) -> None:
         """Another flag that a target which names flags by source and id takes for this one."""

@@ -201,7 +201,7 @@ class _Judge:
         """The loop whose turn sets a flag that was never taken, behind the wait for it."""
         answer = reason.answer
         flag = _flag(each)
-        if answer is None or flag is None or self._order.fences.was_taken(self._agent, flag):
+        if answer is None or flag is None or flag in self._agent.taken:
             return None
         above = {id(a): a for a in answer.around(Control.FOR)}
         loop = next((a for a in each.op.ancestors() if id(a) in above), None)

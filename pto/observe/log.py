@@ -124,18 +124,19 @@ class GlobalLog:
         low, high, step, shape = self._span(cells)
         row = (time, thread, base + low, base + high, step, cells.width, shape)
         found: Met = {}
-        for number in _pages(cells, base, row):
+        first, last = row[_LOW] >> _PAGE_BITS, (row[_HIGH] - 1) >> _PAGE_BITS
+        for number in (first,) if first == last else _pages(cells, base, row):
             page = self._pages.get(number)
             if page is None:
                 page = self._pages[number] = {}
+            own = page.get(kind)
             for other, log in page.items():
-                if (other != kind or kind == _WRITE) and log.may_meet(row, clock):
+                if (log is not own or kind == _WRITE) and log.may_meet(row, clock):
                     for each in log.unordered(row, clock).tolist():
                         self._meet(found, other, each, row)
-            log = page.get(kind)
-            if log is None:
-                log = page[kind] = Log()
-            log.add(row)
+            if own is None:
+                own = page[kind] = Log()
+            own.add(row)
         return found
 
     def writers(self, cells: Cells, base: int) -> list[tuple[int, int, int, int]]:
@@ -240,6 +241,8 @@ class GlobalShadow:
     ) -> list[Conflict]:
         base = self.base
         met = self._log.touch(cells, base, thread, time, clock, kind)
+        if not met:
+            return []
         return [
             Conflict(who, when, other != _READ, first - base, last - base)
             for (other, who), (when, first, last) in met.items()

@@ -6,13 +6,14 @@ left in the queues at the end can never run.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 
 import numpy as np
 
+from pto.core.memory import Space
 from pto.isa.meaning import Blocked
 from pto.isa.row.flag import Flag
-from pto.observe.clocks import Agent, Clock, Clocks, ScopeEvent, Thread, joined
+from pto.observe.clocks import Agent, Clock, Clocks, Thread, joined
 from pto.observe.fences import Fences
 from pto.run.machine.core import Core
 from pto.run.order import effects as fx
@@ -96,27 +97,31 @@ class Order(Model[Clock, Thread, Event]):
 
     def new_pipe(self, unit: Agent, name: str) -> Thread:
         ordered = unit.automatic or name in self.sync.memory_ordered
-        return self.clocks.new(unit, name, ordered)
+        thread = self.clocks.new(unit, name, ordered)
+        own = self.sync.own_order
+        thread.own_order = {Space(buffer): least for pipe, buffer, least in own if pipe == name}
+        return thread
 
     def merged(self, a: Clock, b: Clock) -> Clock:
         return joined(a, b)
 
     def work(self, unit: Agent, pipe: Thread, item: Event) -> Blocked | None:
-        if (
-            item.accesses
-            or item.reads
-            or item.leaves
-            or type(item) is ScopeEvent
-            or type(item.effect) is fx.Flush
-        ):
+        effect = item.effect
+        if effect is None or item.accesses or type(effect) is fx.Flush:
             self._work(pipe, item)
         return None
 
-    def was_set(self, unit: Agent, pipe: Thread, item: Event, flag: Flag, stamp: Clock) -> None:
-        effect = item.effect
-        queue = unit.flags.get(effect.key) if isinstance(effect, fx.SetFlag) else None
-        if queue:
-            self.set_twice.setdefault(id(item.op), (unit, flag, queue[-1][1], item))
+    def was_set(
+        self,
+        unit: Agent,
+        pipe: Thread,
+        item: Event,
+        flag: Flag,
+        stamp: Clock,
+        before: Sequence[tuple[Clock, Event]],
+    ) -> None:
+        if before:
+            self.set_twice.setdefault(id(item.op), (unit, flag, before[-1][1], item))
         self.fences.set(pipe, item, flag, stamp)
 
     def was_taken(

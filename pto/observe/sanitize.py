@@ -60,8 +60,6 @@ class Sanitizer(Observer):
         self._global = GlobalLog()
         self._caches = Caches(self._order.clocks)
         self._ended = False
-        # (pipe, buffer): bytes from which a pipe keeps order with itself there
-        self._own_order = {rule[:2]: rule[2] for rule in profile.sync.own_order}
         self._items = Conflicts()
 
     # ---- what the engine tells
@@ -89,8 +87,8 @@ class Sanitizer(Observer):
         event.number = agent.count
         if self._scopes and core in self._scopes:
             self._in_scope(agent, core, event)
-        elif event.effect is None or not self._is_idle(agent, event.effect):
-            order.issue(agent, event)
+        elif not (agent.automatic and isinstance(event.effect, fx.Within)):
+            order.issue(agent, event)  # inside an agent that a compiler orders it has no meaning
 
     def _in_scope(self, agent: Agent, core: int, event: Event) -> None:
         """A scope is one operation of its pipe."""
@@ -102,12 +100,6 @@ class Sanitizer(Observer):
             whole.kept.append(event)
         else:
             self._work_inside(whole.begun, event)
-
-    def _is_idle(self, agent: Agent, effect: fx.Effect) -> bool:
-        """Order that has no meaning here: inside an agent that a compiler orders."""
-        if type(effect) is fx.MemoryBarrier:
-            return True
-        return agent.automatic and isinstance(effect, fx.Within)
 
     def enter_scope(self, core: Core) -> None:
         self._scopes[id(core)] = None
@@ -225,7 +217,7 @@ class Sanitizer(Observer):
     ) -> None:
         shadow: Any = access.memory.shadow  # GlobalShadow where cells are no footprint
         writes, space = access.writes, access.memory.space
-        least = self._own_order.get((thread.pipe, space.value))
+        least = thread.own_order.get(space) if thread.own_order else None
         keeps = least is not None and _nbytes(access) >= least
         found: list[Conflict]
         if isinstance(cells, Footprint):

@@ -35,6 +35,8 @@ def pairs_of(kind: str) -> list[tuple[Class, Class]]:
 class Scope:
     """One scope as it runs: up to when accesses of one class come before those of another."""
 
+    __slots__ = ("_begin", "_fences", "_last", "_scalar", "_since", "_through", "clock", "thread")
+
     def __init__(self, thread: Thread) -> None:
         self.thread = thread
         self.clock = thread.clock.copy()  # of what the scope as a whole comes after

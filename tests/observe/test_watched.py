@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pto.core.memory import Memory, Space
+from pto.observe import shadow as shadows
 from pto.observe.granules import cells_of
 from pto.observe.shadow import Shadow
 from pto.run.watch.memory import Recorder, WatchedMemory
@@ -134,42 +136,50 @@ def test_results_are_those_of_plain_arrays() -> None:
 
 _ACCESS = st.tuples(
     st.booleans(),
-    st.integers(0, 60),
+    st.integers(0, 2),  # who
+    st.integers(0, 20),
     st.integers(1, 4),
     st.integers(1, 12),
     st.sampled_from([1, 2, 4]),
+    st.booleans(),  # by places
+    st.sets(st.integers(0, 2)),  # whom everybody has waited for when it is done
 )
 
 
-@given(st.lists(_ACCESS, max_size=12))
-def test_granules_agree_with_a_byte_by_byte_model(accesses: list[Any]) -> None:
-    """Nothing is ever ordered here, so each access conflicts with all earlier ones it meets."""
-    place, clock = memory(), np.zeros(64, np.int64)
-    shadow = Shadow(place)
-    last_write: dict[int, int] = {}
-    reads: dict[int, set[int]] = {}
-    for time, (writes, start, rows, step, size) in enumerate(accesses, 1):
-        kind = np.dtype(f"u{size}")
-        array = place.strided(start * size, (rows,), (step * size,), kind)
-        if writes:
-            array[...] = 1
-        else:
-            array.copy()
-        (access,) = place.recorder.take()
-        bytes_ = {start * size + r * step * size + b for r in range(rows) for b in range(size)}
-        expected = {last_write[b] for b in bytes_ if b in last_write}
-        cells = shadow.cells(access)
-        if writes:
-            found = shadow.stores(cells, 1, time, clock)
-            met = {t for b in bytes_ for t in reads.get(b, ())}
-            assert any(not c.other_writes for c in found) == bool(met)
-            last_write.update(dict.fromkeys(bytes_, time))
-        else:
-            found = shadow.loads(cells, 1, time, clock)
-            for b in bytes_:
-                reads.setdefault(b, set()).add(time)
-        newest = [c.time for c in found if c.other_writes]
-        assert newest == ([max(expected)] if expected else [])
-        for conflict in found:
-            assert conflict.first in bytes_
-            assert conflict.last - 1 in bytes_
+@pytest.mark.parametrize("kept", [3, 4096])
+@given(accesses=st.lists(_ACCESS, max_size=20))
+def test_shadows_agree_with_a_byte_by_byte_model(kept: int, accesses: list[Any]) -> None:
+    """Also where footprints are forgotten, come again, and lie over each other."""
+    place, clock, now = memory(), np.zeros(64, np.int64), [0, 0, 0]
+    written: dict[int, tuple[int, int]] = {}  # by byte: thread and time
+    read: dict[tuple[int, int], int] = {}  # by byte and thread
+    with mock.patch.object(shadows, "_KEPT", kept):
+        shadow = Shadow(place)
+        for writes, who, start, rows, step, size, listed, waited in accesses:
+            now[who] += 1
+            array = place.strided(start * size, (rows,), (step * size,), f"u{size}")
+            where = np.arange(rows) if listed else ...
+            if writes:
+                array[where] = 1
+            else:
+                array[where].copy()
+            (access,) = place.recorder.take()
+            bytes_ = {start * size + r * step * size + b for r in range(rows) for b in range(size)}
+            late = {
+                written[b] for b in bytes_ if b in written and written[b][1] > clock[written[b][0]]
+            }
+            expected = {(w, t, True) for w, t in late if t == max(u for v, u in late if v == w)}
+            cells = shadow.cells(access)
+            if writes:
+                found = shadow.stores(cells, who, now[who], clock)
+                for other in range(3):
+                    times = [t for b in bytes_ if (t := read.get((b, other), 0)) > clock[other]]
+                    expected |= {(other, max(times), False)} if times else set()
+                written.update(dict.fromkeys(bytes_, (who, now[who])))
+            else:
+                found = shadow.loads(cells, who, now[who], clock)
+                read.update(dict.fromkeys(((b, who) for b in bytes_), now[who]))
+            assert {(c.thread, c.time, c.other_writes) for c in found} == expected
+            assert all({c.first, c.last - 1} <= bytes_ for c in found)
+            for other in waited:
+                clock[other] = now[other]

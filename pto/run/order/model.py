@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Generic
 
 from pto.isa.meaning import Blocked
@@ -89,8 +89,10 @@ class Model(ABC, Generic[S, P, I]):
     def issuing(self, unit: Any, item: I) -> None:
         """The scalar unit hands an operation out."""
 
-    def was_set(self, unit: Any, pipe: P, item: I, flag: Flag, stamp: S) -> None:
-        """A flag was set, with this stamp."""
+    def was_set(
+        self, unit: Any, pipe: P, item: I, flag: Flag, stamp: S, before: Sequence[tuple[S, I]]
+    ) -> None:
+        """A flag was set, with this stamp; `before`: sets of it that nobody has taken yet."""
 
     def was_taken(self, unit: Any, pipe: P, item: I, flag: Flag, by: tuple[S, I]) -> None:
         """A wait takes what another operation has set; its stamp is not joined yet."""
@@ -121,7 +123,7 @@ class Model(ABC, Generic[S, P, I]):
 
     def issue(self, unit: Unit[S, P, I], item: I) -> None:
         """In program order; it starts at once, or as soon as it can."""
-        if unit in self.parked:
+        if self.parked and unit in self.parked:
             if unit.waiting or not self._issue(unit, item):
                 unit.waiting.append(item)
             self._pump(unit)
@@ -278,7 +280,8 @@ class Model(ABC, Generic[S, P, I]):
     def _begin(self, unit: Unit[S, P, I], pipe: P, item: I) -> bool:
         """Run one operation; False when it has to wait."""
         effect = item.effect
-        if effect is not None and not self._is_met(unit, item):
+        kind = type(effect)
+        if kind in self._met and not self._met[kind](unit, item, effect):
             return False
         if item.mark is not None and self._marker(unit, item) is not None:
             return False
@@ -289,7 +292,6 @@ class Model(ABC, Generic[S, P, I]):
             if item.reason is not None:
                 return False
         else:
-            kind = type(effect)
             if kind in self._joins:
                 self._joins[kind](unit, pipe, item, effect)
             self.work(unit, pipe, item)
@@ -352,10 +354,10 @@ class Model(ABC, Generic[S, P, I]):
 
     def _set_flag(self, unit: Unit[S, P, I], pipe: P, item: I, effect: fx.SetFlag) -> None:
         stamp = pipe.publish()
-        self.was_set(unit, pipe, item, effect.flag, stamp)
         queue = unit.flags.get(effect.key)
         if queue is None:
             queue = unit.flags[effect.key] = deque()
+        self.was_set(unit, pipe, item, effect.flag, stamp, queue)
         queue.append((stamp, item))
 
     def _wait_flag(self, unit: Unit[S, P, I], pipe: P, item: I, effect: fx.WaitFlag) -> None:

@@ -173,17 +173,23 @@ class Watched(NDArrayOperatorsMixin):
 
     # ---- reads and writes
 
-    def _note(self, writes: bool, array: Array) -> None:
-        """Elements of this array, or all of it."""
+    def _note(self, writes: bool, array: Array, start: int | None = None) -> None:
+        """Elements of this array, or all of it. `start`: their address, where it is known."""
         if not array.size:
             return
         memory = self._memory
-        start = self._start if array is self._array else None
+        if start is None:
+            start = self._start if array is self._array else None
         if start is None:
             start = memory.address_of(array)
-            if array is self._array:
-                self._start = start
         memory.recorder.log.append(Access(writes, memory, array, None, array.itemsize, start))
+
+    def _behind(self, key: Any) -> int | None:
+        """The address of a slice, which is known without asking it in one dimension."""
+        array = self._array
+        if type(key) is slice and self._start is not None and array.ndim == 1:
+            return self._start + key.indices(array.size)[0] * array.strides[0]
+        return self._start if key is Ellipsis else None
 
     def _read(self) -> Array:
         self._note(False, self._array)
@@ -194,16 +200,12 @@ class Watched(NDArrayOperatorsMixin):
             return self._gathered(key)
         found: Any = self._array[key]
         if isinstance(found, np.ndarray):
-            return Watched(found, self._memory)
+            return Watched(found, self._memory, self._behind(key))
         self._note(False, self._array[(*key, ...) if isinstance(key, tuple) else (key, ...)])
         return found
 
     def __setitem__(self, key: Any, value: Any) -> None:
         given = value._read() if isinstance(value, Watched) else value
-        if key is Ellipsis:
-            self._array[...] = given
-            self._note(True, self._array)
-            return
         if not _is_plain(key):
             key = _unwatched(key)
             self._array[key] = given
@@ -213,7 +215,7 @@ class Watched(NDArrayOperatorsMixin):
         target: Any = self._array[key]
         if not isinstance(target, np.ndarray):
             target = self._array[(*key, ...) if isinstance(key, tuple) else (key, ...)]
-        self._note(True, target)
+        self._note(True, target, self._behind(key))
 
     def _gathered(self, key: Any) -> Any:
         key = _unwatched(key)
