@@ -76,7 +76,7 @@ class Launch:
     def regions(self, number: int) -> list[Region]:
         if self.data or meets_others(self.functions):
             return regions_of(self.record(number))
-        tap = Addresses()
+        tap = Addresses(registers=needs_registers(self.functions))
         self._run(tap, number)
         return tap.regions
 

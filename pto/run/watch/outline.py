@@ -185,8 +185,8 @@ def _refused(op: Operation) -> Step:
 class Addresses(Outline):
     """Where transfers of other blocks begin, and nothing else: their shapes are known already."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, *, registers: bool = False) -> None:
+        super().__init__(registers=registers)
         self.regions: list[Region] = []
 
     def step(self, compiler: Compiler, op: Operation, step: Step) -> Step:

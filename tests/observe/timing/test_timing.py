@@ -119,3 +119,27 @@ def test_a_profile_that_is_no_chip():
     module = copy.module(np.zeros((64, 128), np.float32), np.zeros((64, 128), np.float32))
     with pytest.raises(PtoError, match="PTO-C002"):
         timing.time(module, args=[np.zeros((64, 128), np.float32)] * 2, profile="cpu")
+
+
+STREAM = """
+module attributes {pto.target_arch = "a5"} {
+  func.func @k(%out: !pto.ptr<ui32>) {
+    %zero = arith.constant 0 : i64
+    %end = arith.constant 0 : i32
+    %ub = pto.castptr %zero : i64 -> !pto.ptr<ui32, ub>
+    pto.vecscope {
+      %all = pto.pset_b32 "PAT_ALL" : !pto.mask<b32>
+      %begin = pto.init_align : !pto.align
+      %state, %next = pto.pstu %begin, %all, %ub : !pto.align, !pto.mask<b32>, !pto.ptr<ui32, ub> -> !pto.align, !pto.ptr<ui32, ub>
+      pto.vstas %state, %next, %end : !pto.align, !pto.ptr<ui32, ub>, i32
+    }
+    return
+  }
+}
+"""  # noqa: E501
+
+
+def test_an_address_that_comes_out_of_a_stream_is_followed_in_every_block():
+    """Blocks that were only asked for addresses did not run the registers which give them."""
+    found = timing.time(pto.parse(STREAM), args=[np.zeros(16, np.uint32)], blocks=2)
+    assert found.us > 0
