@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pto.core.errors import fail
 from pto.isa.cost.shown import CHIPS
@@ -23,7 +23,9 @@ class Bench:
 
     @property
     def chip(self) -> Chip:
-        return self.costs.chip
+        """What all work shares; its memory as fast as that of this device."""
+        chip, scale = self.costs.chip, self.device.memory_scale
+        return replace(chip, hbm_read=chip.hbm_read * scale, hbm_mixed=chip.hbm_mixed * scale)
 
     @property
     def mhz(self) -> float:
@@ -33,11 +35,6 @@ class Bench:
     def l2_bytes(self) -> float:
         """As the measured chips have it, scaled to this one."""
         return float(self.device.l2_bytes or self.chip.l2_bytes)
-
-    @property
-    def memory_scale(self) -> float:
-        """How fast its memory is beside that of the chip that was measured."""
-        return self.device.memory_scale
 
 
 def bench(device: str | None, profile: str) -> Bench:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -159,12 +159,7 @@ def time_core(launch: Described, bench: Bench, kinds: list[Kind], sequence: Sequ
     stream = joined([kinds[which].stream for which in sequence])
     prices = priced(stream, bench)
     load = _load(stream, traffic, cores, launch.arrays, bench.chip.unaligned)
-    chip = replace(
-        bench.chip,
-        hbm_read=bench.chip.hbm_read * bench.memory_scale,
-        hbm_mixed=bench.chip.hbm_mixed * bench.memory_scale,
-    )
-    shared = settle(stream, chip, bench.mhz, prices, load)
+    shared = settle(stream, bench.chip, bench.mhz, prices, load)
     return Timed(stream, prices, shared, len(sequence), load)
 
 

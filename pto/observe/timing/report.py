@@ -78,7 +78,7 @@ def _timing(
         prices=timed.prices,
         mhz=bench.mhz,
         load=timed.load,
-        memory_rate=chip.hbm_read * bench.memory_scale,
+        memory_rate=chip.hbm_read,
         l2_rate=chip.l2_read,
     )
 
@@ -88,9 +88,10 @@ def _roofline(timed: Timed, bench: Bench, cores: int, core_us: float) -> Rooflin
     if not work:
         return None
     peak = cores * bench.mhz * 1e6 * 2 * 16 * 16 * 16
-    gives = bench.chip.hbm_read * bench.memory_scale
     seconds = timed.shared.times.end / bench.mhz / 1e6
-    return Roofline(work, timed.shared.hbm_bytes, work / max(seconds, 1e-12), peak, gives)
+    return Roofline(
+        work, timed.shared.hbm_bytes, work / max(seconds, 1e-12), peak, bench.chip.hbm_read
+    )
 
 
 def waits_of(timed: Timed, bench: Bench) -> list[Waiting]:

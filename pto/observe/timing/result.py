@@ -24,6 +24,10 @@ _FULL_L2 = 0.93
 _WORTH = 0.98  # of the time: a remedy that saves less is not offered
 
 
+def is_worth(before: float, after: float) -> bool:
+    return after < _WORTH * before
+
+
 @dataclass(frozen=True, slots=True)
 class Waiting:
     """A pipe that stood still for another: who, for whom, and what it would save to have none."""
@@ -111,10 +115,11 @@ class Timing:
     l2_rate: float = 0.0
     remedies: list[Remedy] = field(default_factory=list[Remedy])
 
-    def offer(self, change: str, other: Timing) -> None:
-        """A changed program, where it is faster."""
-        if other.us < _WORTH * self.us:
-            self.remedies.append(Remedy(change, self.us - other.us))
+    def offer(self, change: str, saves_us: float) -> None:
+        """A change that was timed, where it is worth its trouble; the best stands first."""
+        if is_worth(self.us, self.us - saves_us):
+            self.remedies.append(Remedy(change, saves_us))
+            self.remedies.sort(key=lambda each: -each.saves_us)
 
     def __repr__(self) -> str:
         return str(self)

@@ -68,7 +68,7 @@ def barriers(x: pto.Global[pto.f32], y: pto.Global[pto.f32]) -> None:
 
 def test_flags_instead_of_barriers_are_tried():
     found = barriers.time((1024, 128), (1024, 128))
-    (remedy,) = found.remedies
+    (remedy,) = [each for each in found.remedies if each.change.startswith("flags")]
     assert 0.05 * found.us < remedy.saves_us < found.us
     assert str(remedy) in str(found)
     assert not copy.time((64, 128), (64, 128)).remedies  # it has flags

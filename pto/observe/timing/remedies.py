@@ -1,0 +1,219 @@
+"""Remedies that need no other program: the recorded run is changed, and timed again.
+
+One more buffer lets a pipe fill a tile while another still reads the one before: in the record, the
+wait of the n-th filling becomes that of the filling before it. Longer rows read fewer bursts. Tiles
+twice as large do the same work in half as many instructions. What does not fit is not offered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+
+from pto.core.memory import Space
+from pto.ir.graph import Operation
+from pto.isa.cost.work import Fractals, Function, Product, Transfer, Vector, Work
+from pto.isa.row import types as t
+from pto.observe.roots import Root, Roots
+from pto.observe.timing import clock
+from pto.observe.timing.chips import Bench
+from pto.observe.timing.price import Price, price
+from pto.observe.timing.result import Timing, Waiting, is_worth
+from pto.observe.timing.shared import settle
+from pto.observe.timing.stream import ISSUED, Line, Place, Stream
+from pto.target.costs import Chip
+from pto.target.facts import Profile
+
+_BURST = 512  # bytes that global memory gives at once
+
+
+@dataclass(slots=True)
+class Trial:
+    """A change that could help: in words, and the run with it."""
+
+    words: str
+    stream: Stream
+    chip: Chip
+    prices: list[Price]
+
+
+def remedies(found: Timing, bench: Bench, room: Room | None) -> Iterator[tuple[str, float]]:
+    """Changes that make it faster, with the microseconds they save."""
+    if found.times is None or found.load is None:
+        return
+    rounds = found.core_us * found.mhz / max(found.times.end, 1e-9)
+    for trial in _trials(found, bench, room):
+        if not is_worth(found.times.end, _at_once(found, trial)):
+            continue  # not even if memory kept up
+        run = settle(trial.stream, trial.chip, found.mhz, trial.prices, found.load)
+        saved = (found.times.end - run.times.end) * rounds / found.mhz
+        if is_worth(found.us, found.us - saved):
+            yield trial.words, saved
+
+
+def _trials(found: Timing, bench: Bench, room: Room | None) -> Iterator[Trial]:
+    chip, prices, stream = bench.chip, found.prices, found.stream
+    if room is not None:
+        tiles = [tile for wait in found.waits if (tile := room.refilled(wait)) is not None]
+        for tile in filter(room.holds_more, dict.fromkeys(tiles)):
+            words = f"one more buffer for {tile.name}{_line(tile.op)}"
+            fills, reads = (room.touching(tile, role, stream) for role in ("out", "in"))
+            yield Trial(words, _shifted(stream, fills, reads), chip, prices)
+    for op in dict.fromkeys(job.op for job in stream.jobs if _is_short(job.work)):
+        row_bytes = min(w.region.row_bytes for w in _transfers(stream, op) if w.region)
+        words = f"rows of {_BURST} bytes, not {row_bytes}, in '{op.name}'{_line(op)}"
+        longer = [
+            price(_in_bursts(job.work), bench.costs) if job.op is op else old
+            for job, old in zip(stream.jobs, prices, strict=True)
+        ]
+        yield Trial(words, stream, chip, longer)
+    if room is not None and room.holds_double():
+        half = replace(chip, issue=chip.issue / 2, flag=chip.flag / 2)
+        larger = [_half(price(_double(job.work), bench.costs)) for job in stream.jobs]
+        yield Trial("tiles twice as large, half as many of them", stream, half, larger)
+
+
+def _at_once(found: Timing, trial: Trial) -> float:
+    """The end of the changed run, if memory gave all that is asked for."""
+    times = found.times
+    assert times is not None
+    took = [b - a for a, b in zip(times.start, times.free, strict=True)]
+    late = [b - a for a, b in zip(times.free, times.done, strict=True)]
+    for n, (new, old) in enumerate(zip(trial.prices, found.prices, strict=True)):
+        if new is not old:
+            took[n] = _alone(new, trial.stream.jobs[n].work)
+            late[n] = min(late[n], new.lat_hit)
+    return clock.run(trial.stream, trial.chip, took, late).end
+
+
+def _alone(price: Price, work: Work) -> float:
+    nbytes = work.nbytes if isinstance(work, Transfer) and price.hit_rate else 0
+    return price.start + max(price.least_hit, nbytes / price.hit_rate if nbytes else 0.0)
+
+
+def _line(op: Operation) -> str:
+    return "" if op.loc is None else f" (line {op.loc.line})"
+
+
+# ---- one more buffer
+
+
+class Room:
+    """The tiles of a program, and what is left of the buffers they lie in."""
+
+    def __init__(self, functions: Sequence[Operation], profile: Profile) -> None:
+        self._roots = Roots(list(functions))
+        self._sizes = profile.buffers
+        self._taken: dict[Space, int] = {}
+        for root in self._roots.all:
+            space, nbytes = _extent(root)
+            self._taken[space] = self._taken.get(space, 0) + nbytes
+
+    def refilled(self, wait: Waiting) -> Root | None:
+        """The tile that is filled by who waits, and read by whom it waits for."""
+        both = sorted(self._tiles(wait.op, "out") & self._tiles(wait.behind, "in"))
+        return self._roots.all[both[0]] if len(both) == 1 else None
+
+    def touching(self, tile: Root, role: str, stream: Stream) -> set[int]:
+        """The operations that fill or read a tile, by identity."""
+        ops = {id(job.op): job.op for job in stream.jobs}
+        place = self._roots.all.index(tile)
+        return {number for number, op in ops.items() if place in self._tiles(op, role)}
+
+    def _tiles(self, op: Operation, role: str) -> set[int]:
+        operands = op.row.operands if op.row is not None else ()
+        values = [v for o in operands if o.role in (role, "inout") for v in op.group(o.name)]
+        return set(chain.from_iterable(map(self._roots.of, values)))
+
+    def holds_more(self, tile: Root) -> bool:
+        space, nbytes = _extent(tile)
+        return 0 < nbytes <= self._left(space)
+
+    def holds_double(self) -> bool:
+        return bool(self._taken) and all(n <= self._left(s) for s, n in self._taken.items())
+
+    def _left(self, space: Space) -> int:
+        return self._sizes.get(space.value, 0) - self._taken.get(space, 0)
+
+
+def _extent(root: Root) -> tuple[Space, int]:
+    type = root.value.type
+    if isinstance(type, t.TileBuf):
+        return type.tile.role.space, type.tile.nbytes
+    return Space.GM, 0
+
+
+def _shifted(stream: Stream, fills: set[int], reads: set[int]) -> Stream:
+    """The record, where each filling waits for the readers that the one before it waited for."""
+    mine, behind = (
+        {job.pipe for job in stream.jobs if id(job.op) in ops} for ops in (fills, reads)
+    )
+    lines = list(stream.lines)
+    since: dict[int, list[int]] = {pipe: [] for pipe in mine}  # lines after the last instruction
+    before: dict[int, int] = {}  # by pipe of readers: what the last filling waited for
+    for n, line in enumerate(stream.lines):
+        if line.pipe not in mine or line.kind == ISSUED:
+            continue
+        since[line.pipe].append(n)
+        if line.job < 0:
+            continue
+        if id(stream.jobs[line.job].op) in fills:
+            now = dict(before)
+            for each in since[line.pipe]:
+                now |= {p: n for p, n in stream.lines[each].after if p in behind}
+                lines[each] = _waits_as(stream.lines[each], behind, before)
+            before = now
+        since[line.pipe].clear()
+    return replace(stream, lines=lines)
+
+
+def _waits_as(line: Line, behind: set[int], before: dict[int, int]) -> Line:
+    kept: list[Place] = [(p, n if p not in behind else before.get(p, 0)) for p, n in line.after]
+    return line._replace(after=tuple(kept))
+
+
+# ---- larger pieces
+
+
+def _transfers(stream: Stream, op: Operation) -> Iterator[Transfer]:
+    for job in stream.jobs:
+        if job.op is op and isinstance(job.work, Transfer):
+            yield job.work
+
+
+def _is_short(work: Work) -> bool:
+    """Whether it reads or writes global memory by rows that are less than a burst."""
+    if not isinstance(work, Transfer) or work.region is None or work.bursts < 2:
+        return False
+    return work.region.row_bytes < _BURST and work.nbytes >= _BURST
+
+
+def _in_bursts(work: Work) -> Work:
+    if not isinstance(work, Transfer):
+        return work
+    return work._replace(bursts=max(1, -(-work.nbytes // _BURST)))
+
+
+def _double(work: Work) -> Work:
+    match work:
+        case Transfer():
+            return work._replace(nbytes=2 * work.nbytes, bursts=2 * work.bursts)
+        case Fractals():
+            return work._replace(nbytes=2 * work.nbytes, columns=2 * work.columns)
+        case Product():
+            return work._replace(steps=2 * work.steps)
+        case Vector():
+            twice = (s._replace(repeats=2 * s.repeats, elements=2 * s.elements) for s in work.steps)
+            return work._replace(steps=tuple(twice))
+        case Function():
+            return work._replace(counts=tuple((name, 2 * n) for name, n in work.counts))
+        case _:
+            return work
+
+
+_HALVED: tuple[str, ...] = ("start", "least_hit", "least_miss", "lat_hit", "lat_miss")
+
+
+def _half(price: Price) -> Price:
+    return price._replace(**{name: getattr(price, name) / 2 for name in _HALVED})
