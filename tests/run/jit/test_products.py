@@ -59,7 +59,9 @@ def factors(kind: str, m: int, k: int, n: int) -> list[Any]:
 
 @pytest.mark.parametrize("profile", ["a5", "a2a3"])
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("shape", [(64, 64, 128), (33, 40, 70), (1, 1, 1), (17, 64, 16)])
+@pytest.mark.parametrize(
+    "shape", [(64, 64, 128), (33, 40, 70), (1, 1, 1), (17, 64, 16), (5, 47, 33)]
+)
 def test_products_of_every_type_and_shape(
     kind: str, shape: tuple[int, int, int], profile: str
 ) -> None:

@@ -109,6 +109,8 @@ class Target:
             self.cpu, self.features = llvm.get_host_cpu_name(), host.flatten()
         # whether loads and stores under a mask are instructions, not branches
         self.has_masks = level in ("native", "avx512") and bool(host.get("avx512vl"))
+        # whether four products of bytes are added to a word at once
+        self.has_byte_products = level == "native" and bool(host.get("avx512vnni"))
         has = host.get("f16c", False) or not host.get("sse2", False)
         self.has_half = level != "baseline" and has
         self.triple = llvm.get_process_triple()

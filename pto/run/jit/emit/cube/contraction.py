@@ -5,15 +5,15 @@ in order, each step fused: the bits of `meaning/cube/contraction.py`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from pto.core.dtypes import F32, I32, DType
-from pto.run.jit.emit.cube.unpack import FACTORS, Room, unpack
+from pto.core.dtypes import F32, I8, I32, U8, DType
+from pto.run.jit.emit.cube.unpack import FACTORS, Room, in_words, unpack
 from pto.run.jit.emit.table import Spot
 from pto.run.jit.emit.tile import planes
 from pto.run.jit.emit.tile.grids import Grid
-from pto.run.jit.llvm import lanes
+from pto.run.jit.llvm import lanes, native, shuffles
 from pto.run.jit.llvm.text import NotNative, Text, Val, vector
 
 _LANES: Final = 16
@@ -48,19 +48,101 @@ class Factors:
     left: str
     right: str
     rooms: tuple[Room, Room]
+    begins: str = ""  # of bytes, four in a word: what the sums of each column begin with
 
 
 def unpacked(s: Spot, sizes: tuple[Val, Val, Val], a: Matrix, b: Matrix) -> Factors:
+    words = _in_words(a.grid, b.grid)
+    if words is not None:
+        return _bytes_unpacked(s, sizes, replace(a, grid=words[0]), replace(b, grid=words[1]), a)
     m, k, n = sizes
-    high = -(-b.rows // _TALLEST) * _TALLEST
-    rooms = Room(-(-a.cols // _LANES) * _LANES), Room(_PANEL, high * _PANEL)
-    wide = -(-b.cols // _PANEL)
-    if a.rows * rooms[0].line * 4 > RIGHT_AT or rooms[1].panel * wide * 4 > RIGHT_AT:
-        raise NotNative("factors larger than the scratch memory")
+    rooms = _rooms(a, b)
     left, right = s.e.room(), s.x.at(s.e.room(), RIGHT_AT)
     unpack(s, left, rooms[0], a.grid, a.pointer, m, k)
     unpack(s, right, rooms[1], b.grid, b.pointer, k, n)
     return Factors(left, right, rooms)
+
+
+def _rooms(a: Matrix, b: Matrix) -> tuple[Room, Room]:
+    high = -(-b.rows // _TALLEST) * _TALLEST
+    rooms = Room(-(-a.cols // _LANES) * _LANES), Room(_PANEL, high * _PANEL)
+    wide = -(-b.cols // _PANEL)
+    if a.rows * rooms[0].line * 4 > RIGHT_AT or (rooms[1].panel + _PANEL) * wide * 4 > RIGHT_AT:
+        raise NotNative("factors larger than the scratch memory")
+    return rooms
+
+
+# ---- bytes, where the machine multiplies unsigned by signed ones and adds four products at once
+
+
+def _in_words(a: Grid, b: Grid) -> tuple[Grid, Grid] | None:
+    if not native.target().has_byte_products or a.dtype not in (I8, U8) or b.dtype is not I8:
+        return None
+    left, right = in_words(a, across=True), in_words(b, across=False)
+    return None if left is None or right is None else (left, right)
+
+
+def _bytes_unpacked(
+    s: Spot, sizes: tuple[Val, Val, Val], a: Matrix, b: Matrix, given: Matrix
+) -> Factors:
+    """A signed left factor is 128 too large as an unsigned one: its columns begin with -128 times
+    the sum of the right one. Integers wrap, so that is exact."""
+    x, (m, k, n) = s.x, sizes
+    a, b = replace(a, cols=-(-a.cols // 4)), replace(b, rows=-(-b.rows // 4))
+    rooms, words, panels = _rooms(a, b), x.up(k, 4), x.up(n, _PANEL)
+    left, right = s.e.room(), x.at(s.e.room(), RIGHT_AT)
+    signed = given.grid.dtype is I8
+    unpack(s, left, rooms[0], a.grid, a.pointer, m, words, 0x80808080 if signed else 0)
+    unpack(s, right, rooms[1], b.grid, b.pointer, words, n)
+    begins = x.at(right, rooms[1].panel * -(-b.cols // _PANEL) * 4)
+    name = s.e.unit.shared(
+        repr(("begins", rooms[1], signed)), lambda f: _begins(s, f, rooms[1], 128 * signed)
+    )
+    x.do(f"call void {name}(i64 {k}, i64 {panels}, ptr {right}, ptr {begins})")
+    return Factors(left, right, rooms, begins)
+
+
+def _begins(s: Spot, name: str, room: Room, each: int) -> str:
+    """void f(k, panels, right, begins). What lies behind the last byte of a column becomes 0."""
+    x, type = Text(), vector(_LANES, "i32")
+    splat = f"splat (i32 {each * 0x01010101})"
+    words, rest = x.new("lshr i64 %p0, 2"), x.new("trunc i64 %p0 to i32")
+    kept = x.new(f"shl i32 {x.new(f'and i32 {rest}, 3')}, 3")
+    mask = x.new(f"sub i32 {x.new(f'shl i32 1, {kept}')}, 1")
+    masks, odd = shuffles.spread(x, "i32", _LANES, mask), x.compare("ne", kept, 0, "i32")
+
+    def panel(p: Val) -> None:
+        for n in range(0, _PANEL, _LANES):
+            column = x.at("%p2", x.add(x.mul(p, room.panel * 4), n * 4))
+
+            def last(column: str = column) -> None:
+                place = x.at(column, x.mul(words, room.line * 4))
+                x.store(type, x.new(f"and {type} {x.load(type, place)}, {masks}"), place)
+
+            planes.when(x, odd, last)
+
+            def step(k: Val, sums: list[str], column: str = column) -> list[str]:
+                right = x.load(type, x.at(column, x.mul(k, room.line * 4)))
+                return [_byte_products(x, s.e.unit.declare, splat, right, sums[0])]
+
+            total = reduced_many(x, x.up("%p0", 4), type, ["zeroinitializer"], step)[0]
+            place = x.at("%p3", x.add(x.mul(p, _PANEL * 4), n * 4))
+            x.store(type, x.new(f"sub {type} zeroinitializer, {total}"), place)
+
+    planes.loop(x, "%p1", 1, panel)
+    x.do("ret void")
+    listed, _ = planes.parameters(["i64", "i64", "ptr", "ptr"])
+    return x.function(f"define internal void {name}({listed}) noinline nounwind")
+
+
+def _byte_products(x: Text, declare: Callable[[str], None], a: Val, b: Val, total: Val) -> str:
+    """total + the four products of unsigned bytes of a by signed ones of b, in each word."""
+    type, name = vector(_LANES, "i32"), "@llvm.x86.avx512.vpdpbusd.512"
+    declare(f"declare {type} {name}({type}, {type}, {type})")
+    return x.new(f"call {type} {name}({type} {total}, {type} {a}, {type} {b})")
+
+
+# ---- products
 
 
 def changed(
@@ -103,11 +185,14 @@ def multiply(
     """dst = left x right, plus `start`: a matrix, or one row for all, or dst itself; nothing else
     may overlap."""
     x, (m, k, n), rooms = s.x, sizes, factors.rooms
+    of_bytes = bool(factors.begins)
+    k = x.up(k, 4) if of_bytes else k
     kind = "float" if dst.grid.dtype is F32 else "i32"
     first, shape = ("null", None) if start is None else (start.pointer, (start.grid, is_row))
-    key = repr(("product", kind, rooms, dst.grid, shape))
-    name = s.e.unit.shared(key, lambda f: _multiply(s, f, kind, rooms, dst.grid, shape))
-    pointers = ", ".join(f"ptr {p}" for p in (dst.pointer, factors.left, factors.right, first))
+    key = repr(("product", kind, rooms, dst.grid, shape, of_bytes))
+    name = s.e.unit.shared(key, lambda f: _multiply(s, f, kind, rooms, dst.grid, shape, of_bytes))
+    places = dst.pointer, factors.left, factors.right, first, factors.begins or "null"
+    pointers = ", ".join(f"ptr {p}" for p in places)
     x.do(f"call void {name}(i64 {m}, i64 {k}, i64 {n}, {pointers})")
 
 
@@ -118,12 +203,13 @@ def _multiply(
     rooms: tuple[Room, Room],
     out: Grid,
     start: tuple[Grid, bool] | None,
+    of_bytes: bool,
 ) -> str:
-    """void f(m, k, n, dst, lhs, rhs, start)"""
+    """void f(m, k, n, dst, lhs, rhs, start, begins)"""
     x = Text()
     panels = x.new(f"udiv i64 %p2, {_PANEL}")
     fours = x.new("and i64 %p0, -4")
-    block = _Block(s, x, kind, rooms, out, start)
+    block = _Block(s, x, kind, rooms, out, start, of_bytes)
 
     def strip(first: Val, wide: int) -> None:
         planes.loop(x, fours, 4, lambda i: block.write(i, first, _HIGH, wide))
@@ -133,7 +219,7 @@ def _multiply(
     done = x.mul(panels, _PANEL)
     planes.loop(x, "%p2", _LANES, lambda j: strip(j, 1), start=done)
     x.do("ret void")
-    listed, _ = planes.parameters(["i64"] * 3 + ["ptr"] * 4)
+    listed, _ = planes.parameters(["i64"] * 3 + ["ptr"] * 5)
     return x.function(f"define internal void {name}({listed}) noinline nounwind")
 
 
@@ -148,8 +234,10 @@ class _Block:
         rooms: tuple[Room, Room],
         out: Grid,
         start: tuple[Grid, bool] | None,
+        of_bytes: bool,
     ) -> None:
         self.x = x
+        self.of_bytes = of_bytes
         self.kind = kind
         self.type = vector(_LANES, kind)
         self.rooms = rooms
@@ -177,7 +265,11 @@ class _Block:
                     found.append(self._add(left, some, sums[n * wide + w]))
             return found
 
-        sums = reduced_many(x, "%p1", self.type, [zero] * (high * wide), step)
+        first = [zero] * wide
+        if self.of_bytes:
+            begins = x.at("%p7", x.mul(j, 4))
+            first = [x.load(self.type, x.at(begins, 4 * _LANES * n)) for n in range(wide)]
+        sums = reduced_many(x, "%p1", self.type, first * high, step)
         for n in range(high):
             for w in range(wide):
                 self._finish(x.add(i, n), x.add(j, w * _LANES), sums[n * wide + w], wide)
@@ -191,6 +283,8 @@ class _Block:
 
     def _add(self, a: str, b: str, total: Val) -> str:
         x, type = self.x, self.type
+        if self.of_bytes:
+            return _byte_products(x, self.declare, a, b, total)
         if self.kind == "i32":
             term = x.new(f"mul {type} {a}, {b}")
             return x.new(f"add {type} {total}, {term}")

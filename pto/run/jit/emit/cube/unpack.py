@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from pto.core.dtypes import BF16, F8E4M3, F8E5M2, F16, F32, HIFLOAT8, I8, U8, DType
+from pto.core.dtypes import BF16, F8E4M3, F8E5M2, F16, F32, HIFLOAT8, I8, I32, U8, DType
 from pto.run.jit.emit.table import Spot
 from pto.run.jit.emit.tile import planes
 from pto.run.jit.emit.tile.grids import Grid
@@ -39,18 +39,32 @@ class Room:
         return x.mul(x.add(x.mul(which, self.panel), inside), 4)
 
 
-def unpack(s: Spot, to: str, room: Room, g: Grid, source: str, rows: Val, cols: Val) -> None:
-    """The first rows x cols elements, to `to`; edges as whole boxes."""
-    key = repr(("unpack", g, room))
-    name = s.e.unit.shared(key, lambda f: _unpack_function(s, f, g, room))
+def in_words(g: Grid, across: bool) -> Grid | None:
+    """Four bytes that follow each other along a row, or down a column, as one word; None where the
+    layout does not have them together."""
+    (h, w), steps = g.box, (g.down, g.right, g.row, g.col)
+    run, step = (w, g.col) if across else (h, g.row)
+    if step != 1 or run % 4 or any(n % 4 for n in steps if n != 1):
+        return None
+    down, right, row, col = (n if n == 1 else n // 4 for n in steps)
+    return Grid(I32, (h, w // 4) if across else (h // 4, w), down, right, row, col)
+
+
+def unpack(
+    s: Spot, to: str, room: Room, g: Grid, source: str, rows: Val, cols: Val, flip: int = 0
+) -> None:
+    """The first rows x cols elements, to `to`; edges as whole boxes. `flip`: bits of words that are
+    turned round."""
+    key = repr(("unpack", g, room, flip))
+    name = s.e.unit.shared(key, lambda f: _unpack_function(s, f, g, room, flip))
     s.x.do(f"call void {name}(i64 {rows}, i64 {cols}, ptr {to}, ptr {source})")
 
 
-def _unpack_function(s: Spot, name: str, g: Grid, room: Room) -> str:
+def _unpack_function(s: Spot, name: str, g: Grid, room: Room, flip: int) -> str:
     """void f(rows, cols, dst, src)"""
     x = Text()
     if g.col == 1:
-        _unpack_lines(s, x, g, room)
+        _unpack_lines(s, x, g, room, flip)
     elif g.row == 1:
         _unpack_turned(s, x, g, room)
     else:
@@ -60,7 +74,7 @@ def _unpack_function(s: Spot, name: str, g: Grid, room: Room) -> str:
     return x.function(f"define internal void {name}({listed}) noinline nounwind")
 
 
-def _unpack_lines(s: Spot, x: Text, g: Grid, room: Room) -> None:
+def _unpack_lines(s: Spot, x: Text, g: Grid, room: Room, flip: int) -> None:
     """Rows of a box are runs of its width."""
     (h, w), size = g.box, g.dtype.itemsize
     if w == 1:
@@ -80,7 +94,10 @@ def _unpack_lines(s: Spot, x: Text, g: Grid, room: Room) -> None:
         def run(c: Val) -> None:
             item = x.load(vector(w, element(g.dtype)), planes.offset(x, source, c, g.right, size))
             place = x.at(to, room.column(x, x.mul(c, w)))
-            x.store(_wide_type(w, g.dtype), _widened(wide, g.dtype, item), place)
+            value = _widened(wide, g.dtype, item)
+            if flip:
+                value = x.new(f"xor {_wide_type(w, g.dtype)} {value}, splat (i32 {flip})")
+            x.store(_wide_type(w, g.dtype), value, place)
 
         planes.loop(x, x.up("%p1", w), 1, run)
 
@@ -149,7 +166,7 @@ def turn(x: Text, item: str, lanes_: int, columns: Sequence[str]) -> list[str]:
 
 
 def _wide_type(count: int, dtype: DType) -> str:
-    return vector(count, FACTORS[dtype])
+    return vector(count, FACTORS.get(dtype, "i32"))
 
 
 def _widened(spot: lanes.Lanes, dtype: DType, name: str) -> Val:

@@ -6,17 +6,19 @@ that are turned around in registers. A `Work` makes something of each element on
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from pto.core.dtypes import DType
+from pto.core.layout import Axis
 from pto.run.jit.emit.tile import planes
-from pto.run.jit.emit.tile.boxes import Digit, Field, stretches
+from pto.run.jit.emit.tile.boxes import Digit, Field, position, stretches
 from pto.run.jit.llvm.lanes import Lanes, Symbol
 from pto.run.jit.llvm.text import Text, Val, element, vector
 
 _LANES_BYTES = planes.VECTOR_BYTES
+_AT_ONCE = 128  # bytes of a line that are moved together, to as many boxes as that is
 _LONG = 512  # bytes from which the C library copies faster than our vectors (measured)
 
 
@@ -59,10 +61,9 @@ class Copier:
             return
         both = dst.units & src.units
         if "cols" in both:
-            self._walk(dst, src, rows, cols, to, from_, self._lines(dst, src))
+            self._along(dst, src, rows, cols, to, from_)
         elif "rows" in both:
-            dst, src = dst.swapped, src.swapped
-            self._walk(dst, src, cols, rows, to, from_, self._lines(dst, src))
+            self._along(dst.swapped, src.swapped, cols, rows, to, from_)
         elif self.work is not None:
             self._walk(dst, src, rows, cols, to, from_, self._elements(dst, src))
         elif "rows" in dst.units:
@@ -70,6 +71,68 @@ class Copier:
         else:
             dst, src = dst.swapped, src.swapped
             self._walk(dst, src, cols, rows, to, from_, self._turned(dst, src))
+
+    def _along(self, dst: Field, src: Field, rows: Val, cols: Val, to: str, from_: str) -> None:
+        """Lines in both; where one of them has narrow boxes, several boxes of a line at once: what
+        is read of a line is used before lines of the same cache set drive it out."""
+        x, size = self.x, max(dst.dtype.itemsize, src.dtype.itemsize)
+        wide = _narrow_boxes(dst.cols, src.cols)
+        many = _AT_ONCE // size
+        if wide == 0 or many <= wide or (isinstance(cols, int) and cols < many):
+            self._walk(dst, src, rows, cols, to, from_, self._lines(dst, src))
+            return
+        whole = x.mul(x.over(cols, many), many)
+        planes.loop(
+            x,
+            whole,
+            many,
+            lambda c: self._boxes(
+                dst, src, rows, (to, from_), [x.add(c, n) for n in range(0, many, wide)], wide
+            ),
+        )
+        rest = x.sub(cols, whole)
+        if rest == 0:
+            return
+        places = [
+            x.at(base, x.mul(position(x, f.cols, whole), f.dtype.itemsize))
+            for base, f in ((to, dst), (from_, src))
+        ]
+        planes.when(
+            x,
+            x.compare("ne", rest, 0),
+            lambda: self._walk(dst, src, rows, rest, places[0], places[1], self._lines(dst, src)),
+        )
+
+    def _boxes(
+        self,
+        dst: Field,
+        src: Field,
+        rows: Val,
+        bases: tuple[str, str],
+        columns: Sequence[Val],
+        wide: int,
+    ) -> None:
+        """All rows of the boxes that begin at these columns, row by row."""
+        x, fields = self.x, (dst, src)
+        starts = [
+            [x.at(base, x.mul(position(x, f.cols, c), f.dtype.itemsize)) for c in columns]
+            for base, f in zip(bases, fields, strict=True)
+        ]
+
+        def down(top: list[Val], height: Val, _: int | None) -> None:
+            def one(i: Val) -> None:
+                lines = [
+                    x.mul(x.add(first, x.mul(i, f.rows[0].step)), f.dtype.itemsize)
+                    for first, f in zip(top, fields, strict=True)
+                ]
+                for a, b in zip(*starts, strict=True):
+                    self._move(
+                        dst.dtype, src.dtype, wide, x.at(a, lines[0]), x.at(b, lines[1]), None
+                    )
+
+            planes.loop(x, height, 1, one)
+
+        stretches(x, (dst.rows, src.rows), 0, rows, down)
 
     def _when_known(
         self, is_dst: bool, dst: Field, src: Field, rest: tuple[Val, Val, str, str]
@@ -264,6 +327,13 @@ class Copier:
             elements(Rect(tall, x.sub(r.cols, wide), *beside, None))
 
         return part
+
+
+def _narrow_boxes(a: Axis, b: Axis) -> int:
+    """The width of boxes of one field beside lines of the other; 0: something else."""
+    boxed, plain = (a, b) if len(a) > len(b) else (b, a)
+    width = boxed[0].size
+    return width if len(boxed) == 2 and len(plain) == 1 and isinstance(width, int) else 0
 
 
 def _items(made: Any, dtype: DType) -> Val:
