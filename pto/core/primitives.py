@@ -9,6 +9,7 @@ array saves work, that is a `shortcut` beside the definition, and a test compare
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import wraps
 from typing import Any, Final, Protocol
@@ -186,3 +187,30 @@ def remainder(a: Any, b: Any) -> Lanes:
 def fmod(a: Any, b: Any) -> Lanes:
     """a - trunc(a / b) * b with an exact quotient: the sign of a. By 0: NaN, of integers 0."""
     return np.fmod(a, b)
+
+
+@primitive
+def every(a: Any) -> Lanes:
+    """Whether it holds in all elements of a packed value: along the last axis."""
+    return np.all(np.asarray(a), -1, keepdims=True)
+
+
+def _library(name: str) -> Callable[[Any], Any]:
+    """A function of the C library, which every engine calls; NaN where it has no value."""
+    one = np.frompyfunc(lambda x: getattr(math, name)(x) if math.isfinite(x) else math.nan, 1, 1)
+    return lambda a: np.asarray(one(a), np.float64)
+
+
+_SINE, _COSINE = _library("sin"), _library("cos")
+
+
+@primitive
+def sine(a: Any) -> Lanes:
+    """Of f64, in radians."""
+    return _SINE(a)
+
+
+@primitive
+def cosine(a: Any) -> Lanes:
+    """Of f64, in radians."""
+    return _COSINE(a)

@@ -52,7 +52,8 @@ def program(body: str, *, x: int = 64, y: int = 1, type: str = "i32", start: str
 
 def run(body: str, size: int = 64, engine: str = "reference", **more: Any) -> Any:
     out = np.zeros(size, {"i32": np.int32, "f32": np.float32}[more.get("type", "i32")])
-    launch(program(body, **more), args=[out], engine=engine)
+    report = launch(program(body, **more), args=[out], engine=engine)
+    assert not report.left_out, dict(report.left_out)
     return out
 
 

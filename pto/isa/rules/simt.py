@@ -9,7 +9,7 @@ from pto.isa.row.attributes import Int
 from pto.isa.rules.rule import Case, Rule, listing
 
 MAX_ITEMS = 2048  # work items in a launch
-_SLOTS = 123  # 32-bit words that outlive an entry
+SLOTS = 123  # 32-bit words that outlive an entry
 
 
 def _names(type: t.Type | None) -> tuple[str, ...]:
@@ -137,11 +137,11 @@ def slot_fits(value: str) -> Rule:
         if not isinstance(slot, Int) or type is None:
             return None
         words = slot_words(type)
-        fits = 0 <= slot.value <= _SLOTS - words and slot.value % words == 0
+        fits = 0 <= slot.value <= SLOTS - words and slot.value % words == 0
         return None if fits else f"slot is {slot.value} for {_shown(type)}"
 
     sentence = (
-        f"expects slot to be from 0 to {_SLOTS - 1}, and even with room for two for 64-bit values"
+        f"expects slot to be from 0 to {SLOTS - 1}, and even with room for two for 64-bit values"
     )
     return Rule("slot", "PTO-S096", sentence, test)
 

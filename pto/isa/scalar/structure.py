@@ -9,7 +9,7 @@ from pto.isa.meaning.handle import memref
 from pto.isa.meaning.scalar.arith import SCALAR
 from pto.isa.meaning.simt.math import BITS, PICK
 from pto.isa.meaning.simt.memory import OWN_ARRAY, OWN_ELEMENT, OWN_LOAD, OWN_STORE
-from pto.isa.row.instr import Attr, Family, Result, instr, read
+from pto.isa.row.instr import Attr, Family, Result, instr, read, write
 from pto.isa.row.traits import Control, Traits
 from pto.isa.rules.rule import Case, Rule
 
@@ -318,7 +318,7 @@ instr(
     LLVM,
     "the element at ptr becomes value",
     body=OWN_STORE,
-    operands=(read("ptr", "any"), read("value", "number")),
+    operands=(write("ptr", "any"), read("value", "number")),
     text="$value , $ptr {} : types(value,ptr)",
 )
 instr(

@@ -18,9 +18,10 @@ from pto.isa.row.traits import Control
 from pto.plan.placement import Placement
 from pto.run.jit.border.context import context_of
 from pto.run.jit.border.coroutine import Coroutine
+from pto.run.jit.border.forms import form_of
 from pto.run.jit.border.piece import Piece
 from pto.run.jit.border.shadow import Shadow, noted
-from pto.run.jit.border.values import Native, form_of
+from pto.run.jit.border.values import Native
 from pto.run.jit.emit import instructions
 from pto.run.jit.emit.reach import Reach
 from pto.run.jit.emit.scalar.control import STRUCTURES
@@ -263,8 +264,8 @@ class NativeCompiler(Compiler):
         return found
 
     def _enterable(self, op: Operation) -> bool:
-        if op.control is Control.CALL and self.launched(op) is not None:
-            return False
+        if self.launched(op) is not None:
+            return True
         if op.control is not None:
             if op.control not in STRUCTURES or any(looks(inner) for inner in op.walk()):
                 return False

@@ -11,6 +11,7 @@ from typing import Any
 
 from pto.core.errors import fail
 from pto.core.memory import Memory, Space
+from pto.isa.meaning.simt.items import Kept
 from pto.plan.placement import Placement
 from pto.run.machine.limit import Limit
 from pto.target.facts import Profile
@@ -109,6 +110,7 @@ class Core:
         self.progress = 0  # grows with every wait that was met
         self.native: Any = None  # what compiled code of this agent needs, once there is any
         self._buffers: dict[Space, Memory] = {}
+        self._kept: Kept | None = None
         cluster.agents.append(self)
 
     def memory(self, space: Space) -> Memory:
@@ -124,6 +126,13 @@ class Core:
             self._buffers[space] = found
         return found
 
+    @property
+    def kept(self) -> Kept:
+        """What work items leave to later launches, made when first used."""
+        if self._kept is None:
+            self._kept = Kept()
+        return self._kept
+
     def place(self, op: object) -> int:
         """The address the planner gave an allocation, in its buffer."""
         return self.placement.address(op)
@@ -137,8 +146,7 @@ class Core:
     def renew(self, cluster: Cluster) -> None:
         """The same agent for another block, as if it were a new one."""
         self.turn_to(cluster)
-        self.flags.clear()
-        self.registers.clear()
+        self._forget()
         self.printed.clear()
         self.progress = 0
         for memory in self._buffers.values():
@@ -155,10 +163,15 @@ class Core:
 
     def clear(self) -> None:
         """Flags, registers and queues as an agent begins with them."""
-        self.flags.clear()
-        self.registers.clear()
+        self._forget()
         self.cluster.cross_flags.clear()
         self.cluster.queues.clear()
+
+    def _forget(self) -> None:
+        self.flags.clear()
+        self.registers.clear()
+        if self._kept is not None:
+            self._kept.clear()
 
     @property
     def name(self) -> str:

@@ -15,9 +15,9 @@ from pto.core.primitives import on_arrays
 from pto.ir.graph import Operation, Region, Value
 from pto.isa.meaning import Do, Known, Lane, Launch, Together
 from pto.isa.meaning.handle.view import ADD_POINTER, pointer_to
+from pto.isa.meaning.memory import registers
 from pto.isa.meaning.scalar.arith import kind_of
 from pto.isa.meaning.simt.items import Pointers, Size
-from pto.isa.meaning.simt.launch import STORED
 from pto.isa.meaning.simt.memory import Own, moved
 from pto.isa.row import types as t
 from pto.isa.row.attributes import Int
@@ -33,7 +33,6 @@ from pto.verify.operation import constant
 if TYPE_CHECKING:
     from pto.run.reference.compile import Compiler
 
-KEPT = "simt slots"  # a register of the core
 Do_ = Callable[[Group, Frame], None]
 
 
@@ -48,7 +47,8 @@ def launch(c: Compiler, op: Operation, body: Launch) -> Step:
 
     def step(core: Core, regs: Regs) -> None:
         values = [regs[i] for i in ins]
-        size = written or core.registers.get(STORED)
+        stored = core.registers.get(registers.LAUNCH_SIZE)
+        size = written or (None if stored is None else Size(*stored))
         if body.sizes == "operands":
             size, values = Size(*values[:3]), values[3:]
         if size is None:
@@ -56,9 +56,8 @@ def launch(c: Compiler, op: Operation, body: Launch) -> Step:
         if not 1 <= size.items <= MAX_ITEMS or min(size) < 1:
             shown = " x ".join(map(str, size))
             raise fail("PTO-S095", f"a launch has 1 to {MAX_ITEMS} work items, not {shown}")
-        kept = core.registers.setdefault(KEPT, {})
         watch = None if c.tap is None else c.tap.conflicts(core)
-        group = Group(core, size, np.arange(size.items), kept, watch)
+        group = Group(core, size, np.arange(size.items), watch)
         program.call(
             group, [everywhere(v, a.type, size) for v, a in zip(values, program.args, strict=True)]
         )
@@ -116,15 +115,21 @@ class _Section:
     """The body of an operation, which sees values around it."""
 
     def __init__(self, c: Compiler, op: Operation) -> None:
-        region = op.regions[0]
-        inside = {id(r) for inner in op.walk() for r in inner.results}
-        inside |= {id(a) for o in op.walk() for r in o.regions for b in r.blocks for a in b.args}
-        used = {id(v): v for inner in op.walk() for v in inner.operands}
-        self.captured = self.args = [v for key, v in used.items() if key not in inside]
-        self._body = _Body(c, region)
+        self.captured = self.args = captured(op)
+        self._body = _Body(c, op.regions[0])
 
     def call(self, group: Group, values: Sequence[Any]) -> None:
         self._body.run(group, {id(a): v for a, v in zip(self.args, values, strict=True)})
+
+
+def captured(op: Operation) -> list[Value]:
+    """Values around an operation that its body uses."""
+    if not op.regions:
+        return []
+    inside = {id(r) for inner in op.walk() for r in inner.results}
+    inside |= {id(a) for o in op.walk() for r in o.regions for b in r.blocks for a in b.args}
+    used = {id(v): v for inner in op.walk() for v in inner.operands}
+    return [v for key, v in used.items() if key not in inside]
 
 
 def _written_size(op: Operation) -> Size:
@@ -139,7 +144,7 @@ class _Body:
         ops = region.block.ops
         ends = bool(ops) and ops[-1].control is not None and ops[-1].control.is_terminator
         self.last = ops[-1].operands if ends else []
-        self._steps = [(op, _step(c, op)) for op in (ops[:-1] if ends else ops)]
+        self._steps = [(op, step_of(c, op)) for op in (ops[:-1] if ends else ops)]
 
     def run(self, group: Group, frame: Frame) -> None:
         for op, step in self._steps:
@@ -151,7 +156,7 @@ class _Body:
                 raise located(error, op) from None
 
 
-def _step(c: Compiler, op: Operation) -> Do_:
+def step_of(c: Compiler, op: Operation) -> Do_:
     made = _CONTROL.get(op.control) if op.control is not None else None
     if made is not None:
         return made(c, op)
@@ -184,7 +189,7 @@ def _together(op: Operation, fn: Callable[..., Any]) -> Do_:
     return step
 
 
-def _kind(type: t.Type) -> np.dtype[Any]:
+def kind_in(type: t.Type) -> np.dtype[Any]:
     return kind_of(type.elem if isinstance(type, t.Vector) else type)
 
 
@@ -192,7 +197,7 @@ def _of_type(found: Any, type: t.Type) -> Any:
     """The low bits, as the type of the result has them."""
     if not isinstance(found, np.ndarray) or not isinstance(type, t.Scalar | t.Vector):
         return found
-    kind = _kind(type)
+    kind = kind_in(type)
     return (
         found.astype(np.uint8).astype(kind)
         if kind == np.bool_ and found.dtype != kind
@@ -224,7 +229,7 @@ def _known(op: Operation, value: Any) -> Do_:
     def step(group: Group, frame: Frame) -> None:
         shape = (group.size.items, *np.shape(value))
         if isinstance(result.type, t.Scalar | t.Vector):
-            frame[id(result)] = np.broadcast_to(np.asarray(value, _kind(result.type)), shape)
+            frame[id(result)] = np.broadcast_to(np.asarray(value, kind_in(result.type)), shape)
         else:
             frame[id(result)] = value
 

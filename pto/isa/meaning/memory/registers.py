@@ -37,6 +37,8 @@ LANES: Final = "vector mask"  # 128 bits in two words: lanes of a repeat that ta
 COUNTS: Final = "vector mask counts"  # 1: the first word says how many elements there are in all
 VMS4_SR: Final = "vms4_sr"  # records the last merge took of each list: four fields of 16 bits
 
+LAUNCH_SIZE: Final = "simt launch size"  # of following calls of entries: work items in x, y, z
+
 WAYS: Final = ("outtoub", "ubtoout", "outtol1")
 
 # CTRL: dma_cube.yaml#meta.common.ctrl_bits
@@ -72,14 +74,16 @@ _FIRST: Final[dict[str, Any]] = {
     VMS4_SR: 0,
     LANES: (-1, -1),
     COUNTS: 0,
+    LAUNCH_SIZE: None,
     **{f"{name} {m}": None for name in (FMATRIX, IMG2COL_RPT, IMG2COL_PADDING) for m in "AB"},
 }
 
 # Registers that hold nothing at first, and how many words they have then.
 OPTIONAL: Final[dict[str, int]] = {
-    f"{name} {m}": count
-    for name, count in ((FMATRIX, 6), (IMG2COL_RPT, 4), (IMG2COL_PADDING, 1))
-    for m in "AB"
+    LAUNCH_SIZE: 3,
+    **{f"{FMATRIX} {m}": 6 for m in "AB"},
+    **{f"{IMG2COL_RPT} {m}": 4 for m in "AB"},
+    **{f"{IMG2COL_PADDING} {m}": 1 for m in "AB"},
 }
 
 

@@ -7,48 +7,42 @@ from typing import Any
 
 import numpy as np
 
-from pto.core.errors import fail
+from pto.core.primitives import select
 from pto.isa.meaning import lanes as numbers
-from pto.isa.meaning.kinds import Launch, Together, do
-from pto.isa.meaning.machine import Machine
-from pto.isa.meaning.simt.items import WARP, Ints, Items, Size, Values, by_warp, lanes
+from pto.isa.meaning.kinds import Launch, Move, Together
+from pto.isa.meaning.memory import registers
+from pto.isa.meaning.simt.items import WARP, Items, Values, lanes
+from pto.isa.meaning.tile.mover import Mover
 from pto.isa.row.attributes import Int
 from pto.isa.rules.rule import Case
 
-STORED = "simt launch size"  # a register of the core
 _ALL = (1 << WARP) - 1
 LAUNCH = Launch("operands")
 CALL = Launch("stored")
 SECTION = Launch("attributes")
 
 
-def _store_size(core: Machine, z: int, y: int, x: int) -> None:
-    core.registers[STORED] = Size(x, y, z)
+def _store_size(x: Mover, z: Any, y: Any, width: Any) -> None:
+    x.put(registers.LAUNCH_SIZE, x.number(width), x.number(y), x.number(z))
 
 
-STORE_SIZE = do(_store_size)
+STORE_SIZE = Move(lambda case: _store_size)
 
 
 def _query(fn: Callable[[Items], Any]) -> Together:
-    def make(case: Case) -> Callable[..., Values]:
-        def run(items: Items) -> Values:
-            return np.broadcast_to(np.asarray(fn(items), np.int64), items.active.shape)
-
-        return run
-
-    return Together(make)
+    return Together(lambda case: lambda items: items.everywhere(fn(items)))
 
 
-def _place(items: Items, axis: str) -> Ints:
+def _place(items: Items, axis: str) -> Any:
     x, y, _ = items.size
-    return {
-        "x": items.active % x,
-        "y": items.active // x % y,
-        "z": items.active // (x * y),
-    }[axis]
+    rows = items.active.astype(np.int32) // x
+    if axis == "x":
+        return items.active - (rows * x).astype(np.int64)
+    planes = rows // y
+    return planes if axis == "z" else rows - planes * y
 
 
-def _below(items: Items) -> Ints:
+def _below(items: Items) -> Any:
     """One bit for each lane below."""
     return (1 << lanes(items)) - 1
 
@@ -73,30 +67,24 @@ QUERIES: dict[str, Together] = {
 # ---- lanes of a warp
 
 
-def _vote(fn: Callable[[Values, Values], Any]) -> Together:
-    """fn(where it holds, which lanes are active), both by warp, to a value a warp."""
+def _vote(fn: Callable[[Any, Any], Any]) -> Together:
+    """fn(lanes in which it holds, lanes that are active), as bits."""
 
-    def make(case: Case) -> Callable[..., Values]:
-        def run(items: Items, pred: Values) -> Values:
-            here = by_warp(items, np.ones(items.active.shape, np.bool_), False)
-            found = fn(by_warp(items, pred.astype(np.bool_), False), here)
-            return found[items.active // WARP]
+    def run(items: Items, pred: Values) -> Values:
+        return fn(items.ballot(pred), items.ballot(pred == pred))
 
-        return run
-
-    return Together(make)
+    return Together(lambda case: run)
 
 
-_BITS = 1 << np.arange(WARP, dtype=np.int64)
 VOTES: dict[str, Together] = {
-    "vote_all": _vote(lambda yes, here: (yes == here).all(1)),
-    "vote_any": _vote(lambda yes, here: yes.any(1)),
-    "vote_uni": _vote(lambda yes, here: (yes == here).all(1) | ~yes.any(1)),
-    "vote_ballot": _vote(lambda yes, here: (yes * _BITS).sum(1)),
+    "vote_all": _vote(lambda yes, here: yes == here),
+    "vote_any": _vote(lambda yes, here: yes != 0),
+    "vote_uni": _vote(lambda yes, here: (yes == here) | (yes == 0)),
+    "vote_ballot": _vote(lambda yes, here: yes),
 }
 
 
-def _shuffle(source: Callable[[Ints, Ints], Ints]) -> Together:
+def _shuffle(source: Callable[[Any, Any], Any]) -> Together:
     """source(lane in its group, control): the lane in the group that is read; outside of it, or
     where that lane is not active, a lane keeps its own value."""
 
@@ -108,10 +96,7 @@ def _shuffle(source: Callable[[Ints, Ints], Ints]) -> Together:
             local = items.active % width
             wanted = source(local, control.astype(np.int64))
             fine = (wanted >= 0) & (wanted < width)
-            other = items.active - local + np.where(fine, wanted, local)
-            at = np.minimum(np.searchsorted(items.active, other), items.active.size - 1)
-            found = np.where(items.active[at] == other, at, np.arange(at.size))
-            return value[found]
+            return items.from_lane(value, lanes(items) - local + select(fine, wanted, local))
 
         return run
 
@@ -127,18 +112,12 @@ SHUFFLES: dict[str, Together] = {
 
 
 def _redux(fn: Callable[[Values, Values], Values]) -> Together:
-    """Lanes n and n + 16, n + 8, .. are combined; a lane that is not active counts for nothing."""
-
     def make(case: Case) -> Callable[..., Values]:
         unsigned = case.word("signedness") == "unsigned"
 
         def run(items: Items, value: Values) -> Values:
             own = value.view(f"u{value.dtype.itemsize}") if unsigned else value
-            grid = by_warp(items, own, numbers.neutral(fn, own.dtype))
-            while grid.shape[1] > 1:
-                half = grid.shape[1] // 2
-                grid = fn(grid[:, :half], grid[:, half:])
-            return grid[:, 0][items.active // WARP].view(value.dtype)
+            return items.folded(fn, own).view(value.dtype)
 
         return run
 
@@ -162,32 +141,5 @@ def _slot(case: Case) -> int:
     return attr.value if isinstance(attr, Int) else 0
 
 
-def _keep(case: Case) -> Callable[..., None]:
-    slot = _slot(case)
-
-    def keep(items: Items, payload: Values) -> None:
-        full = np.zeros(items.size.items, payload.dtype)
-        full[items.active] = payload
-        items.kept[slot] = full
-
-    return keep
-
-
-def _resume(case: Case) -> Callable[..., Values]:
-    slot = _slot(case)
-
-    def resume(items: Items) -> Values:
-        full = items.kept.get(slot)
-        if full is None or full.size != items.size.items:
-            was = "nothing" if full is None else f"a value of each of {full.size} work items"
-            raise fail(
-                "PTO-V218",
-                f"slot {slot} holds {was}; {items.size.items} work items resume it",
-            )
-        return full[items.active]
-
-    return resume
-
-
-KEEP = Together(_keep)
-RESUME = Together(_resume)
+KEEP = Together(lambda case: lambda items, payload: items.keep(_slot(case), payload))
+RESUME = Together(lambda case: lambda items: items.resume(_slot(case), case.op.results[0].type))

@@ -8,13 +8,12 @@ import numpy as np
 
 from pto.core.dtypes import DType, dtype
 from pto.core.errors import fail
-from pto.core.primitives import absolute, ceil, const, floor, rint, select, trunc
+from pto.core.primitives import absolute, ceil, const, cosine, floor, rint, select, sine, trunc
 from pto.core.rounding import round_mode
 from pto.isa.meaning import lanes, mathlib
 from pto.isa.meaning.kinds import Lane, Together
 from pto.isa.meaning.lanes import Lanes
 from pto.isa.meaning.scalar.arith import product_halves
-from pto.isa.meaning.simt.items import Items
 from pto.isa.row import types as t
 from pto.isa.rules.rule import Case
 
@@ -125,34 +124,13 @@ def _convert(case: Case) -> Callable[[Lanes], Lanes]:
 CONVERT = Lane(make=_convert)
 
 
-def _bits(case: Case) -> Callable[..., Lanes]:
-    """The same bits, of one number or of a few side by side."""
-    result = case.op.results[0].type
-    kind = _element(result, unsigned=False).numpy
-
-    def run(items: Items, value: Lanes) -> Lanes:
-        wide = np.ascontiguousarray(value).reshape(len(value), -1)
-        found = wide.view(kind)
-        return found if isinstance(result, t.Vector) else found[:, 0]
-
-    return run
+BITS = Together(lambda case: lambda items, value: items.reinterpret(value, case.op.results[0].type))
+PICK = Together(lambda case: lambda items, packed, index: items.element(packed, index))
 
 
-def _pick(items: Items, vector: Lanes, index: Lanes) -> Lanes:
-    """Of an index that no element has, LLVM promises no value: the first one."""
-    inside = (index >= 0) & (index < vector.shape[1])
-    return vector[np.arange(len(vector)), np.where(inside, index, 0)]
-
-
-BITS = Together(_bits)
-PICK = Together(lambda case: _pick)
-
-
-def _angle(fn: Callable[..., Lanes]) -> Together:
+def _angle(fn: Callable[[Lanes], Lanes]) -> Lane:
     """Reckoned in f64 and rounded once: the document asks for no particular bits."""
-    return Together(
-        lambda case: lambda items, value: fn(value.astype(np.float64)).astype(np.float32)
-    )
+    return Lane(lambda a: fn(a.astype(np.float64)).astype(np.float32))
 
 
-ANGLES: dict[str, Together] = {"sin": _angle(np.sin), "cos": _angle(np.cos)}
+ANGLES: dict[str, Lane] = {"sin": _angle(sine), "cos": _angle(cosine)}

@@ -26,7 +26,8 @@ DIRTY, FIRST = 12, 13  # whether Python has changed anything in this block; regi
 STATUS, PASSED, ROOMY = 14, 15, 16  # of a coroutine: how it stands, waits met, bytes it needs
 QUEUES, PEERS = 17, 18  # rings by queue and way; UB of either sub-block and L1 of the cube
 AT, EXPLAINS = 19, 20  # the wait a coroutine stands at (0: Python knows); whether Python is asked
-_WORDS: Final = 21
+ITEMS, KEPT, KEPT_VALUES = 21, 22, 23  # of work items: scratch memory; counts and values of slots
+_WORDS: Final = 24
 QUEUE_IDS: Final = 16
 QUEUE_WORDS: Final = (
     5  # of a ring: state, slots, bytes of one, where they begin, whether it is plain
@@ -54,6 +55,7 @@ class Needs:
         self.spaces: set[int] = set()
         self.flags: set[int] = set()  # where the flags of two pipes begin
         self.spans: set[tuple[int, int, int]] = set()  # buffers, from where to where it is written
+        self.items = 0  # bytes of scratch memory for the values of work items
         self.unsure: set[int] = set()  # buffers that may be read where nothing is written
 
     @property
@@ -106,6 +108,11 @@ class Context:
         if QUEUES in needs.words:
             self._queues = np.zeros((QUEUE_IDS, 2, QUEUE_WORDS), np.uint64)
             self.words[QUEUES] = self._queues.ctypes.data
+        self.items = np.empty(needs.items, np.uint8)
+        self.words[ITEMS] = self.items.ctypes.data
+        if KEPT in needs.words:
+            self.words[KEPT] = core.kept.counts.ctypes.data
+            self.words[KEPT_VALUES] = core.kept.values.ctypes.data
         if PEERS in needs.words:
             self._peers = np.array(_peers(core.cluster), np.uint64)
             self.words[PEERS] = self._peers.ctypes.data
@@ -132,9 +139,9 @@ class Context:
         has = self.core.profile.buffers.get(space.value, 0)
         return self._set(number, self.core.memory(space) if has else Memory(space, 0))
 
-    def number(self, memory: Memory) -> int | None:
+    def number(self, memory: Memory, *, own: bool = False) -> int | None:
         """The number of a memory, given when first asked; None: there are too many."""
-        if memory.space.is_local:
+        if memory.space.is_local and not own:
             number = _SPACES.index(memory.space)
             return number if self.memory(number) is memory else None
         found = self._numbers.get(id(memory))

@@ -11,21 +11,19 @@ import ctypes
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import prod
 from typing import Any, Final
 
 import numpy as np
 
 from pto.core.constants import BLOCK_BYTE_SIZE, VREG_BYTES
 from pto.core.dtypes import DType
-from pto.core.global_layout import ND, GlobalLayout
+from pto.core.global_layout import GlobalLayout
 from pto.core.global_tensor import GlobalTensor
 from pto.core.memory import Space
 from pto.core.pointer import Pointer
 from pto.core.tile import Tile, TileType
-from pto.isa.meaning.handle.view import tile_type
 from pto.isa.meaning.scalar.arith import from_bits, to_bits
-from pto.isa.meaning.scalar.unit import words_of
+from pto.isa.meaning.simt.memory import Own
 from pto.isa.meaning.vector.unaligned import LoadState, StoreState
 from pto.isa.row import types as t
 from pto.run.jit.border.context import Context
@@ -238,6 +236,30 @@ class Place(Native):
 
 
 @dataclass(frozen=True, slots=True)
+class OwnPlace(Native):
+    """Arrays of work items (`Own`): the number of their memory, where the first begins, and bytes
+    from one to the next."""
+
+    @property
+    def memory(self) -> Val:
+        return self.names[0]
+
+    @property
+    def address(self) -> Val:
+        return self.names[1]
+
+    def encode(self, frame: Any, offset: int, value: Any, context: Context) -> bool:
+        number = context.number(value.memory, own=True) if isinstance(value, Own) else None
+        if number is not None:
+            struct.pack_into("<qqq", frame, offset, number, value.address, value.nbytes)
+        return number is not None
+
+    def decode(self, frame: Any, offset: int, context: Context) -> Any:
+        number, address, nbytes = struct.unpack_from("<qqq", frame, offset)
+        return Own(context.memory(number), address, nbytes)
+
+
+@dataclass(frozen=True, slots=True)
 class TilePlace(Native):
     """A tile of a known type in a local buffer: address and valid region."""
 
@@ -372,7 +394,6 @@ class Stream(Native):
         return StoreState(memory, held[:count], address, mark)
 
 
-_LONGEST: Final = 4096  # bytes of a logical vector that compiled code keeps in registers
 SPACE_NUMBERS: Final = {space: n for n, space in enumerate(Space)}
 
 
@@ -396,39 +417,3 @@ def word_type(type: t.Scalar) -> str:
 
 def register_type(dtype: DType) -> str:
     return vector(dtype.lanes, element(dtype))
-
-
-def form_of(type: t.Type) -> Native:
-    """The form a value has where it crosses the border, by its type alone."""
-    if isinstance(type, t.Scalar):
-        return Word(("",), type)
-    if isinstance(type, t.VReg) and type.elem.dtype is not None:
-        return Reg(("",), type.elem.dtype)
-    if isinstance(type, t.Mask):
-        return Mask(("",), 1)
-    if isinstance(type, t.Ptr):
-        elem = type.elem.dtype if isinstance(type.elem, t.Scalar) else None
-        return Place(("", ""), elem)
-    if isinstance(type, t.TileBuf | t.MultiTile):
-        return TilePlace(("", "", ""), tile_type(type))
-    if isinstance(type, t.View) and type.elem.dtype is not None:
-        return ViewPlace(("",) * 12, type.elem.dtype, ND)
-    if isinstance(type, t.MemRef) and type.elem.dtype is not None:
-        if type.space is Space.GM:
-            return ViewPlace(("",) * 12, type.elem.dtype, ND)
-        if all(type.shape):
-            return TilePlace(("", "", ""), tile_type(type))
-    if isinstance(type, t.Align):
-        return Stream(("",) * 5)
-    if isinstance(type, t.LocalArray):
-        return Array(("", ""), prod(type.shape))
-    if isinstance(type, t.EventIdArray):
-        return Array(("", ""), type.size)
-    if isinstance(type, t.Struct):
-        return Array(("", ""), words_of(type))
-    if isinstance(type, t.LogicalVReg | t.LogicalMask):
-        kind = type.elem.dtype if isinstance(type, t.LogicalVReg) else None
-        found = Vector(("",), kind, type.lanes)
-        if found.nbytes <= _LONGEST and (kind is not None or isinstance(type, t.LogicalMask)):
-            return found
-    return Handle(("",))

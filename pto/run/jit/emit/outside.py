@@ -10,7 +10,8 @@ from pto.ir.graph import Operation, Value
 from pto.isa.meaning import Blocked
 from pto.isa.row import types as t
 from pto.run.jit.border.context import Context
-from pto.run.jit.border.values import Handle, Native, TilePlace, ViewPlace, form_of
+from pto.run.jit.border.forms import form_of
+from pto.run.jit.border.values import Handle, Native, TilePlace, ViewPlace
 from pto.run.reference.code import Step, Wait, located
 
 if TYPE_CHECKING:

@@ -35,10 +35,7 @@ class Reach:
 
     def operation(self, op: Operation) -> None:
         """After an operation that is not control flow."""
-        for value in (*op.operands, *op.results):
-            space = getattr(value.type, "space", None)
-            if isinstance(value.type, t.Ptr | t.MemRef) and isinstance(space, Space):
-                self._anywhere([space] if space.is_local else [])
+        self.pointers(op)
         for value in op.results:
             if isinstance(value.type, t.TileBuf):
                 self._name(self._e.value(value), value.type)
@@ -58,6 +55,13 @@ class Reach:
                 if operand.role == "out" and fills and span is not None and _is_full(native):
                     made.append(span)
         self.sure.update(made)
+
+    def pointers(self, op: Operation) -> None:
+        """What lies behind them may be any byte of the buffer."""
+        for value in (*op.operands, *op.results):
+            space = getattr(value.type, "space", None)
+            if isinstance(value.type, t.Ptr | t.MemRef) and isinstance(space, Space):
+                self._anywhere([space] if space.is_local else [])
 
     def _is_written(self, span: Span | None) -> bool:
         if span is None:

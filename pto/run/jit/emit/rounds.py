@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pto.isa.rules.simt import SLOTS
 from pto.run.jit.border.context import (
     BLOCK,
     CALL,
@@ -10,6 +11,7 @@ from pto.run.jit.border.context import (
     DUE,
     FIRST,
     FLAGS,
+    KEPT,
     LOG,
     LOOK,
     REGISTERS,
@@ -65,6 +67,9 @@ def rounds(name: str, piece: str, needs: Needs, *, logs: bool = False) -> str:
         to, source = word(REGISTERS), word(FIRST)
         given = f"ptr {to}, ptr {source}, i64 {REGISTER_BYTES}, i1 false"
         x.do(f"call void @llvm.memcpy.p0.p0.i64({given})")
+    if KEPT in needs.words:
+        given = f"ptr {word(KEPT)}, i8 0, i64 {8 * SLOTS}, i1 false"
+        x.do(f"call void @llvm.memset.p0.i64({given})")
     status = x.new(f"call i32 @{piece}(ptr %ctx, ptr %frame)")
     fine = x.fresh("fine")
     x.branch(x.compare("eq", status, 0, "i32"), fine, done)

@@ -41,6 +41,7 @@ from pto.run.jit.emit.touches import touched
 from pto.run.jit.emit.watch import Follows, Watch
 from pto.run.jit.llvm.skeleton import Skeleton
 from pto.run.jit.llvm.text import I32, I64, NotNative, Text, Val
+from pto.run.reference.simt import captured
 from pto.verify.operation import constant
 
 if TYPE_CHECKING:
@@ -223,18 +224,18 @@ class Emitter:
             self.reach.sure = before  # who knows whether it was run
 
     def operation(self, op: Operation) -> None:
-        if op.control in STRUCTURES:
+        launched = self.compiler.launched(op)
+        if op.control in STRUCTURES and launched is None:
             STRUCTURES[op.control](self, op)
             return
         if id(op) in self.lifted:
             self.bind(op.results[0], self.lifted[id(op)])
             return
-        self._operation(op)
+        self._operation(op, emitter_of(op) if launched is None else KINDS[type(launched)])
         if self.reach is not None:
             self.reach.operation(op)
 
-    def _operation(self, op: Operation) -> None:
-        emit = emitter_of(op)
+    def _operation(self, op: Operation, emit: Emit | None) -> None:
         state = self.text.mark()
         if emit is not None:
             try:
@@ -270,12 +271,12 @@ class Emitter:
         """The reference step of an operation; its results. What Python uses of global memory
         nobody tells: always, or if it happens at all (`seldom`). One that has to wait is tried
         once more, from `again` on."""
-        if any(is_global(v.type) for v in op.operands):
+        values = list({id(v): v for v in (*op.operands, *captured(op))}.values())
+        if any(is_global(v.type) for v in values):
             if not seldom:
                 self.unit.ordered = True
             elif self.unit.needs.logs:  # more uses than were written down
                 self.text.store(I64, str(TOUCHES + 1), self.word(LOG), 8)
-        values = list({id(v): v for v in op.operands}.values())
         waits = isinstance(op.body, Do) and op.body.blocks
         forms = [outside_form(r.type, plain=waits) for r in op.results]
         ins = [self._put(v, offset) for v, offset in self._area(values)]
@@ -309,11 +310,9 @@ class Emitter:
         status = x.new(f"call i32 {self.word(CALL)}(ptr %ctx, i32 {number})")
         bad = x.new(f"icmp eq i32 {status}, {FAILED}")
         x.branch(bad, "failed", hold if waits else go, _COLD)
+        x.label(hold if waits else go)
         if waits:
-            x.label(hold)
             coroutine.suspend_unless(x, x.compare("eq", status, FINE, I32), again)
-        else:
-            x.label(go)
 
     def look_up(self) -> None:
         """Between two turns of a loop: Python gets a moment when the clock asks for it."""

@@ -172,6 +172,8 @@ def _quotient(a: Symbol, b: Symbol) -> Symbol:
     if a.dtype.kind not in "iu":
         raise NotNative("a quotient of floats")
     none, signed = b == 0, a.dtype.kind == "i"
+    if b.number is not None and b.number > 0:  # a machine multiplies instead
+        return a.new(f"{'sdiv' if signed else 'udiv'} {a.type} {a.name}, {b.name}", a.dtype)
     if a.lanes.count and a.dtype.itemsize < 8:
         kind, whole = (F32, np.int32) if a.dtype.itemsize < 4 else (F64, np.int64)
         safe = where(a.lanes, none, b.like(1), b)
@@ -351,6 +353,34 @@ PRIMITIVES.update(
     }
 )
 PRIMITIVES["select"] = where
+
+
+def _every(lanes: Lanes, a: Symbol) -> Symbol:
+    """All lanes are one packed value; a scalar is by itself."""
+    if lanes.count == 0:
+        return a
+    bits = lanes.x.new(f"bitcast {a.type} {a.name} to i{lanes.count}")
+    return lanes.spread(BOOL, lanes.x.compare("eq", bits, -1, f"i{lanes.count}"))
+
+
+def _library(name: str) -> Callable[[Lanes, Symbol], Symbol]:
+    """Lane by lane: both engines call the function of the C library."""
+
+    def write(lanes: Lanes, a: Symbol) -> Symbol:
+        lanes.declare(f"declare double @{name}(double) nounwind willreturn memory(none)")
+        if lanes.count == 0:
+            return a.new(f"call double @{name}(double {a.name})", F64)
+        found = "poison"
+        for n in range(lanes.count):
+            one = lanes.x.new(f"extractelement {a.type} {a.name}, i64 {n}")
+            value = lanes.x.new(f"call double @{name}(double {one})")
+            found = lanes.x.new(f"insertelement {a.type} {found}, double {value}, i64 {n}")
+        return Symbol(lanes, F64, found)
+
+    return write
+
+
+PRIMITIVES.update({"every": _every, "sine": _library("sin"), "cosine": _library("cos")})
 
 
 def _converted(lanes: Lanes, a: Symbol, *how: Any) -> Symbol:

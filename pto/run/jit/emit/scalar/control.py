@@ -56,7 +56,7 @@ def _for(e: Emitter, op: Operation) -> None:
     lower, upper, step, *inits = op.operands
     _require_loose(e, [*inits, *region.block.args, *region.block.ops[-1].operands])
     low, high, by = (_word(e, v) for v in (lower, upper, step))
-    e.fail_with(x.compare("sgt", by.name, 0, by.types[0]), _step_error(op), by)
+    e.fail_with(x.compare("sgt", by.name, 0, by.types[0]), step_error(op), by)
     start = _carried(e, inits)
     kind = low.types[0]
     quick = kind in (I32, I64) and _is_quick(op)
@@ -146,7 +146,7 @@ def _is_quick_step(op: Operation) -> bool:
     return plain and sum(isinstance(v.type, t.Ptr) for v in op.operands) < 2
 
 
-def _step_error(op: Operation) -> Any:
+def step_error(op: Operation) -> Any:
     def say(values: Sequence[Any]) -> None:
         try:
             require_step(values[0])

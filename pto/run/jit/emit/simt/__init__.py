@@ -1,0 +1,1 @@
+"""Work items in compiled code."""

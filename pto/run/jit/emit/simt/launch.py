@@ -1,0 +1,198 @@
+"""Launches of work items in compiled code, and instructions of work items by the scalar unit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from pto.core.errors import PtoError
+from pto.ir.graph import Operation, Value
+from pto.isa.meaning import Launch, Together
+from pto.isa.meaning.memory import registers
+from pto.isa.meaning.simt.items import WARP, Pointers, Size
+from pto.isa.row import types as t
+from pto.isa.row.attributes import Int
+from pto.isa.row.traits import Control
+from pto.isa.rules.simt import MAX_ITEMS
+from pto.run.jit.border.context import REGISTERS, Context
+from pto.run.jit.border.state import register_offset
+from pto.run.jit.border.values import Native, Place, TilePlace, ViewPlace, Word
+from pto.run.jit.emit.simt.body import CLOCKS, Body
+from pto.run.jit.emit.simt.phases import Kept, Phases
+from pto.run.jit.emit.table import KINDS, Spot
+from pto.run.jit.llvm import lanes
+from pto.run.jit.llvm.text import I64, NotNative, Val
+from pto.run.reference import simt
+from pto.run.reference.code import located
+from pto.run.reference.group import Group
+
+_INDEX = t.Scalar("index", None)
+
+
+def _launch(s: Spot) -> Sequence[Native]:
+    how = s.e.compiler.launched(s.op)
+    if how is None or s.op.results:
+        raise NotNative("no launch of work items")
+    region = s.op.regions[0] if s.op.regions else s.e.compiler.callee(s.op).regions[0]
+    size, given = _size(s, how)
+    total = _total(s, size)
+    if not s.op.regions:
+        for arg, value in zip(region.block.args, given, strict=True):
+            s.e.bind(arg, _pointer(s.e.value(value)))
+    body = _body(s, size, total, list(_reached(s, region.block.ops)))
+    body.run(region.block)
+    body.p.flush()
+    return []
+
+
+def _alone(s: Spot) -> Sequence[Native]:
+    """A work item of its own: what the scalar unit does with such an instruction."""
+    body = _body(s, (1, 1, 1), 1, [s.op])
+    body.operation(s.op)
+    body.p.flush()
+    return [body.p.single(result) for result in s.op.results]
+
+
+def _body(s: Spot, size: Sequence[Val], total: Val, ops: Sequence[Operation]) -> Body:
+    if s.e.watch is not None:
+        raise NotNative("who checks what was written asks the reference")
+    if s.e.reach is not None:
+        for op in ops:
+            s.e.reach.pointers(op)
+    phases = Phases(s.e, size, total, ops)
+    phases.fault = lambda op: _call(s, phases, op, ends=True)
+    clock = any(op.body in CLOCKS for op in ops)
+    return Body(s.e, phases, lambda op: _call(s, phases, op), clock)
+
+
+def _reached(s: Spot, ops: Sequence[Operation], depth: int = 0) -> Iterator[Operation]:
+    """The operations of a launch, called functions too."""
+    for op in (inner for outer in ops for inner in outer.walk()):
+        yield op
+        if op.control is Control.CALL and depth < WARP:
+            callee = s.e.compiler.callee(op)
+            yield from _reached(s, callee.regions[0].block.ops, depth + 1)
+
+
+def _pointer(native: Native) -> Native:
+    """Tiles and views are the addresses of their first elements."""
+    if isinstance(native, TilePlace):
+        return Place((native.memory, native.address), native.type.dtype)
+    if isinstance(native, ViewPlace):
+        return Place((native.memory, native.address), native.dtype)
+    return native
+
+
+# ---- how many
+
+
+def _size(s: Spot, how: Launch) -> tuple[list[Val], Sequence[Value]]:
+    """Work items in x, y and z, and the arguments of the entry."""
+    x = s.x
+    if how.sizes == "attributes":
+        found = [s.op.attrs[f"dim{d}"] for d in "XYZ"]
+        return [a.value if isinstance(a, Int) else 0 for a in found], []
+    if how.sizes == "stored":
+        place = x.at(s.e.word(REGISTERS), register_offset(registers.LAUNCH_SIZE))
+        words = [x.load(I64, x.at(place, 8 * n), 8) for n in range(4)]
+        s.fault_unless(x.compare("ne", words[0], 0))
+        return list(words[1:]), s.op.operands
+    numbers: list[Val] = []
+    for value in s.op.operands[:3]:
+        word = s.e.value(value)
+        if not isinstance(word, Word):
+            raise NotNative("a size that is no number")
+        known = isinstance(word.name, int) or word.types[0] == I64
+        numbers.append(word.name if known else x.new(f"sext {word.types[0]} {word.name} to i64"))
+    return numbers, s.op.operands[3:]
+
+
+def _total(s: Spot, size: Sequence[Val]) -> Val:
+    x, fine, total = s.x, "true", 1
+    for each in size:
+        fine = x.both(fine, x.compare("ult", x.sub(each, 1), MAX_ITEMS))
+        total = x.mul(total, each)
+    fine = x.both(fine, x.compare("sle", total, MAX_ITEMS))
+    if fine == "false":
+        raise NotNative("a size that no launch has")
+    s.fault_unless(fine)
+    return total
+
+
+# ---- what Python does for the active items
+
+
+def _call(s: Spot, phases: Phases, op: Operation, *, ends: bool = False) -> None:
+    """The reference step of an instruction, on values of all items; it may only say what is
+    wrong."""
+    e, offset = s.e, s.e.border
+    placed: list[tuple[Native, int]] = []
+
+    def put(native: Native) -> int:
+        nonlocal offset
+        e.put(native, offset)
+        placed.append((native, offset))
+        offset += native.nbytes
+        return len(placed) - 1
+
+    sizes = [put(Word((n,), _INDEX)) for n in phases.size]
+    ins = list[tuple[Value, int, Kept | None]]()
+    for value in {id(v): v for v in op.operands}.values():
+        kept = phases.kept.get(id(value))
+        number = Word((kept.memory or 0,), _INDEX) if kept else e.value(value)
+        ins.append((value, put(number), kept))
+    outs = [(r, phases.kept[id(r)]) for r in ([] if ends else op.results)]
+    if any(kept.memory is not None for _, kept in outs):
+        raise NotNative("Python gives work items a pointer")
+    step, mask = simt.step_of(e.compiler, op), phases.mask
+
+    def run(context: Context, frame: memoryview) -> None:
+        found = [native.decode(frame, at, context) for native, at in placed]
+        size, scratch = Size(*(found[n] for n in sizes)), context.items
+        bits = np.unpackbits(scratch[mask : mask + MAX_ITEMS // 8], bitorder="little")
+        group = Group(context.core, size, np.flatnonzero(bits[: size.items]))
+        group.op = op
+        values = {
+            id(v): simt.everywhere(found[n], v.type, size)
+            if kept is None
+            else _taken(context, kept, v.type, found[n], size.items)
+            for v, n, kept in ins
+        }
+        try:
+            step(group, values)
+        except PtoError as error:
+            raise located(error, op) from None
+        if ends:
+            raise RuntimeError(f"compiled code refused {op!r}, which the reference accepts")
+        for result, kept in outs:
+            _put(context, kept, values[id(result)])
+
+    e.call(run, offset - e.border)
+    if ends:
+        s.x.jump("failed")
+        s.x.label(s.x.fresh("never"))
+
+
+def _taken(context: Context, kept: Kept, type: t.Type, memory: int, items: int) -> Any:
+    """What is kept of a value, as the reference engine has it."""
+    raw = context.items[kept.offset :]
+    if kept.item == lanes.BOOL:
+        return np.unpackbits(raw[: MAX_ITEMS // 8], bitorder="little")[:items].astype(np.bool_)
+    many = items * kept.count
+    found = raw[: many * kept.item.itemsize].view(kept.item)
+    if kept.memory is not None:
+        return Pointers(context.memory(memory), found.copy(), kept.dtype)
+    found = found.view(simt.kind_in(type)).copy()
+    return found.reshape(items, kept.count) if isinstance(type, t.Vector) else found
+
+
+def _put(context: Context, kept: Kept, value: Any) -> None:
+    raw = np.ascontiguousarray(value)
+    raw = np.packbits(raw, bitorder="little") if kept.item == lanes.BOOL else raw.view(np.uint8)
+    context.items[kept.offset : kept.offset + raw.size] = raw.reshape(-1)
+
+
+KINDS[Launch] = _launch
+KINDS[Together] = _alone

@@ -1,0 +1,365 @@
+"""The words of work items (`isa/meaning/simt/items.py`) for the 32 lanes of one warp.
+
+A value is a vector with a lane for each item, of a packed one with its elements side by side. What
+items that are not active hold is nobody's: it is computed with, and never seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from pto.core.dtypes import DType
+from pto.isa.meaning.lanes import neutral
+from pto.isa.meaning.scalar.arith import kind_of
+from pto.isa.meaning.simt.items import WARP, Element, Size, held
+from pto.isa.row import types as t
+from pto.isa.rules.simt import MAX_ITEMS
+from pto.run.jit.border import context
+from pto.run.jit.emit.tile import planes
+from pto.run.jit.llvm import lanes
+from pto.run.jit.llvm.lanes import Symbol
+from pto.run.jit.llvm.shuffles import shuffle
+from pto.run.jit.llvm.text import I32, I64, Text, Val, scalar_type, vector
+
+if TYPE_CHECKING:
+    from pto.run.jit.emit.simt.phases import Phases
+
+_INT: Final = np.dtype(np.int64)
+_SHORT: Final = np.dtype(np.int32)
+
+
+@dataclass(frozen=True, slots=True)
+class At:
+    """An address for each lane, all in one memory: `Pointers` of compiled code."""
+
+    memory: Val
+    addresses: Symbol
+    dtype: DType | None
+
+
+def item_of(type: t.Type) -> tuple[np.dtype[Any], int]:
+    """What symbols see of a value, and how many of it an item has."""
+    elem, count = type, 1
+    if isinstance(type, t.Vector):
+        elem, count = type.elem, int(np.prod(type.shape))
+    kind = kind_of(elem)
+    return (kind if lanes.computes(kind) else np.dtype(f"u{kind.itemsize}")), count
+
+
+def as_item(found: Symbol, type: t.Type) -> Symbol:
+    """The low bits, as the type of a result has them."""
+    kind, _ = item_of(type)
+    if kind == lanes.BOOL and found.dtype != kind:
+        return found.astype(np.uint8).astype(kind)
+    return found.astype(kind)
+
+
+@dataclass(frozen=True, slots=True)
+class _Agent:
+    """Who runs the launch."""
+
+    block: Symbol
+    sub: Symbol
+    subs: Symbol
+
+
+class Warp:
+    """Lanes 32 * number .. of the launch, where a phase is written."""
+
+    def __init__(self, phases: Phases, number: Val, bits: str) -> None:
+        self.p = phases
+        self.x: Text = phases.x
+        self.number = number
+        self.bits = bits  # of the active lanes, an i32
+        self.spot = self.of(WARP)
+        self.mask = self.spot.symbol(lanes.BOOL, self.x.new(f"bitcast i32 {bits} to <32 x i1>"))
+        self.cell = ""  # where the instruction at hand tells what is wrong
+        self.now: Val = 0  # its time
+
+    def of(self, count: int) -> lanes.Lanes:
+        return lanes.Lanes(self.x, count, self.p.e.unit.declare)
+
+    def spread(self, kind: np.dtype[Any], value: Val, count: int = 1) -> Symbol:
+        """One scalar in every lane."""
+        spot = self.of(WARP * count)
+        if isinstance(value, int):
+            return spot.constant(kind, np.asarray(value).astype(kind))
+        return spot.spread(kind, value)
+
+    def wide(self, mask: Symbol, count: int) -> Symbol:
+        """A bool for each element of packed values."""
+        picks = np.repeat(np.arange(WARP), count)
+        return self.of(WARP * count).symbol(
+            lanes.BOOL, shuffle(self.x, "i1", WARP, mask.name, picks)
+        )
+
+    def fault(self, bad: Symbol) -> None:
+        """Where this holds in an active lane the reference says what is wrong."""
+        found = bad & self.mask
+        bits = self.x.new(f"bitcast {found.type} {found.name} to i32")
+        old = self.x.load(I32, self.cell, 4)
+        self.x.store(I32, self.x.new(f"or i32 {old}, {bits}"), self.cell, 4)
+
+    # ---- what an item knows
+
+    @property
+    def active(self) -> Symbol:
+        first = self.spread(_INT, self.x.mul(self.number, WARP))
+        return first + self.spot.constant(_INT, np.arange(WARP))
+
+    @property
+    def size(self) -> Any:
+        return Size(*(self.spread(_SHORT, self._short(n)) for n in self.p.size))  # type: ignore[arg-type]
+
+    def _short(self, number: Val) -> Val:
+        return number if isinstance(number, int) else self.x.new(f"trunc i64 {number} to i32")
+
+    @property
+    def core(self) -> Any:
+        words = (context.BLOCK, context.SUB, context.SUBS)
+        return _Agent(*(self.spread(_INT, self._word(n)) for n in words))
+
+    def _word(self, index: int) -> str:
+        return self.x.load(I64, self.x.at("%ctx", 8 * index), 8)
+
+    def clock(self) -> Symbol:
+        return self.spread(_INT, self.now)
+
+    def everywhere(self, value: Any) -> Symbol:
+        return value.astype(_INT) if isinstance(value, Symbol) else self.spread(_INT, int(value))
+
+    def meet(self) -> None:
+        if self.p.mask != self.p.all:
+            every = self.x.load(I32, self.p.mask_at(self.p.all, self.number), 4)
+            there = self.x.compare("eq", every, self.bits, I32)
+            missing = self.x.new(f"select i1 {there}, i32 0, i32 -1")
+            old = self.x.load(I32, self.cell, 4)
+            self.x.store(I32, self.x.new(f"or i32 {old}, {missing}"), self.cell, 4)
+
+    # ---- what lanes tell each other
+
+    def ballot(self, pred: Symbol) -> Symbol:
+        found = pred & self.mask
+        bits = self.x.new(f"bitcast {found.type} {found.name} to i32")
+        return self.spread(_INT, self.x.new(f"zext i32 {bits} to i64"))
+
+    def from_lane(self, value: Symbol, lane: Symbol) -> Symbol:
+        here = self.spread(_INT, self.x.new(f"zext i32 {self.bits} to i64"))
+        own = self.spot.constant(_INT, np.arange(WARP))
+        index = lanes.where(self.spot, ((here >> lane) & 1) != 0, lane, own)
+        return self._taken(value, index)
+
+    def element(self, packed: Symbol, index: Symbol) -> Symbol:
+        count, at = packed.lanes.count // WARP, index.astype(_INT)
+        at = lanes.where(self.spot, (at >= 0) & (at < count), at, at.like(0))
+        own = self.spot.constant(_INT, np.arange(WARP) * count)
+        return self._taken(packed, own + at, 1)
+
+    def _taken(self, value: Symbol, index: Symbol, count: int = 0) -> Symbol:
+        """Elements, or items, of a vector by numbers."""
+        count = count or value.lanes.count // WARP
+        width, x = 8 * value.dtype.itemsize * count, self.x
+        if value.dtype == lanes.BOOL:
+            return self._taken(value.astype(np.uint8), index).astype(lanes.BOOL)
+        rooms = [x.stack(value.type), x.stack(index.type)]
+        x.store(value.type, value.name, rooms[0], 64)
+        x.store(index.type, (index * np.int64(width // 8)).name, rooms[1], 64)
+        found = self._each(f"i{width}", rooms[0], rooms[1], "-1")
+        return self._seen(found, width, value.dtype, count)
+
+    def _each(self, item: str, base: str, places: str, bits: str) -> str:
+        """Items at byte offsets from a base, of the lanes whose bit is on."""
+        x = self.x
+        room = x.stack(vector(WARP, item))
+        call = self.p.e.unit.shared(f"items load {item}", lambda name: _loads(name, item))
+        x.do(f"call void {call}(ptr {room}, ptr {base}, ptr {places}, i32 {bits})")
+        return x.load(vector(WARP, item), room, 64)
+
+    def _seen(self, name: str, width: int, kind: np.dtype[Any], count: int) -> Symbol:
+        """An integer for each item, as so many numbers."""
+        spot = self.of(WARP * count)
+        have, want = vector(WARP, f"i{width}"), spot.type(kind)
+        return spot.symbol(
+            kind, name if have == want else self.x.new(f"bitcast {have} {name} to {want}")
+        )
+
+    def _whole(self, value: Symbol) -> tuple[str, int]:
+        """An integer for each item, and its width."""
+        width = 8 * value.dtype.itemsize * (value.lanes.count // WARP)
+        have, want = value.type, vector(WARP, f"i{width}")
+        same = have == want
+        name = value.name if same else self.x.new(f"bitcast {have} {value.name} to {want}")
+        return str(name), width
+
+    def reinterpret(self, value: Symbol, type: t.Type) -> Symbol:
+        name, width = self._whole(value)
+        return self._seen(name, width, *item_of(type))
+
+    def folded(self, fn: Callable[[Any, Any], Any], value: Symbol) -> Symbol:
+        item = scalar_type(value.dtype)
+        found = lanes.where(self.spot, self.mask, value, value.like(neutral(fn, value.dtype)))
+        count = WARP
+        while count > 1:
+            count //= 2
+            halves = [
+                self.of(count).symbol(
+                    value.dtype,
+                    shuffle(self.x, item, 2 * count, found.name, np.arange(n, n + count)),
+                )
+                for n in (0, count)
+            ]
+            found = fn(*halves)
+        one = self.x.new(f"extractelement {found.type} {found.name}, i64 0")
+        return self.spread(value.dtype, one)
+
+    # ---- memory
+
+    def _reached(self, at: At, nbytes: int) -> tuple[str, str]:
+        """Where the memory begins, and which lanes find their item there."""
+        e, x = self.p.e, self.x
+        if not isinstance(at.memory, int):
+            e.unit.ordered = True
+        last = self.spread(np.dtype(np.uint64), x.sub(e.size(at.memory), nbytes))
+        enough = self.spread(lanes.BOOL, x.compare("sge", e.size(at.memory), nbytes))
+        places = at.addresses.view(np.uint64)
+        fine = (places <= last) & ((places & np.uint64(nbytes - 1)) == 0) & enough
+        if nbytes & (nbytes - 1):
+            fine = (places <= last) & (places % np.uint64(nbytes) == 0) & enough
+        self.fault(~fine)
+        on = fine & self.mask
+        return e.base(at.memory), x.new(f"bitcast {on.type} {on.name} to i32")
+
+    def _in_line(self, at: At, nbytes: int, bits: str) -> tuple[str, str]:
+        """Whether all lanes are active, and their items follow each other; the first address."""
+        x = self.x
+        first = x.new(f"extractelement {at.addresses.type} {at.addresses.name}, i64 0")
+        wanted = self.spread(_INT, first) + self.spot.constant(_INT, np.arange(WARP) * nbytes)
+        same: Any = at.addresses == wanted
+        found = x.new(f"bitcast {same.type} {same.name} to i32")
+        both = x.new(f"and i32 {found}, {bits}")
+        return x.compare("eq", both, -1, I32), first
+
+    def _places(self, at: At) -> str:
+        room = self.x.stack(at.addresses.type)
+        self.x.store(at.addresses.type, at.addresses.name, room, 64)
+        return room
+
+    def load(self, at: At, type: t.Type) -> Symbol:
+        elem, x = held(type), self.x
+        kind = elem.kind if lanes.computes(elem.kind) else np.dtype(f"u{elem.kind.itemsize}")
+        base, bits = self._reached(at, elem.nbytes)
+        item, (plain, first) = f"i{8 * elem.nbytes}", self._in_line(at, elem.nbytes, bits)
+        near, far, done = x.fresh("near"), x.fresh("far"), x.fresh("done")
+        x.branch(plain, near, far)
+        x.label(near)
+        whole = x.load(vector(WARP, item), x.at(base, first))
+        x.jump(done)
+        x.label(far)
+        each = self._each(item, base, self._places(at), bits)
+        x.jump(done)
+        x.label(done)
+        name = x.phi(vector(WARP, item), [(whole, near), (each, far)])
+        return self._seen(name, 8 * elem.nbytes, kind, elem.count)
+
+    def store(self, at: At, value: Symbol, type: t.Type) -> None:
+        elem, x = held(type), self.x
+        stored = value.astype(elem.kind) if lanes.computes(elem.kind) else value
+        base, bits = self._reached(at, elem.nbytes)
+        name, width = self._whole(stored)
+        plain, first = self._in_line(at, elem.nbytes, bits)
+        near, far, done = x.fresh("near"), x.fresh("far"), x.fresh("done")
+        x.branch(plain, near, far)
+        x.label(near)
+        x.store(vector(WARP, f"i{width}"), name, x.at(base, first))
+        x.jump(done)
+        x.label(far)
+        room, item = x.stack(vector(WARP, f"i{width}")), f"i{width}"
+        x.store(vector(WARP, item), name, room, 64)
+        call = self.p.e.unit.shared(f"items store {item}", lambda name: _stores(name, item))
+        x.do(f"call void {call}(ptr {room}, ptr {base}, ptr {self._places(at)}, i32 {bits})")
+        x.jump(done)
+        x.label(done)
+
+    def update(
+        self, at: At, new: Callable[..., Symbol], given: Sequence[Symbol], see: Element
+    ) -> Symbol:
+        """One lane after the other."""
+        x, (base, bits) = self.x, self._reached(at, see.nbytes)
+        like, places = given[0], self._places(at)
+        spot = self.of(see.count if see.count > 1 else 0)
+        one = spot.type(see.kind)
+        rooms = [x.stack(like.type) for _ in (*given, "old")]
+        for value, room in zip(given, rooms, strict=False):
+            x.store(value.type, value.name, room, 64)
+
+        def lane(i: Val) -> None:
+            at_lane = x.mul(i, see.nbytes)
+            values = [spot.symbol(see.kind, x.load(one, x.at(r, at_lane))) for r in rooms[:-1]]
+            address = x.load(I64, x.at(places, x.mul(i, 8)), 8)
+            old = x.load(one, x.at(base, address))
+            after = new(spot.symbol(see.kind, old), *values)
+            x.store(one, after.astype(see.kind).name, x.at(base, address))
+            x.store(one, old, x.at(rooms[-1], at_lane))
+
+        _active_lanes(x, bits, lane)
+        return like.lanes.symbol(like.dtype, x.load(like.type, rooms[-1], 64))
+
+    # ---- what outlives an entry
+
+    def keep(self, slot: int, payload: Symbol) -> None:
+        x, bits = self.x, payload
+        if payload.dtype != lanes.BOOL:
+            bits = payload.view(f"u{payload.dtype.itemsize}")
+        wide = bits.astype(np.uint64)
+        found = lanes.where(self.spot, self.mask, wide, wide.like(0))
+        x.store(I64, self.p.total, x.at(self.p.e.word(context.KEPT), 8 * slot), 8)
+        x.store(found.type, found.name, self._slot(slot))
+
+    def resume(self, slot: int, type: t.Type) -> Symbol:
+        x, (kind, _) = self.x, item_of(type)
+        count = x.load(I64, x.at(self.p.e.word(context.KEPT), 8 * slot), 8)
+        self.fault(self.spread(lanes.BOOL, x.compare("ne", count, self.p.total)))
+        wide = self.spot.symbol(np.dtype(np.uint64), x.load(vector(WARP, I64), self._slot(slot)))
+        item = np.dtype(np.uint8) if kind == lanes.BOOL else kind
+        return wide.astype(f"u{item.itemsize}").view(item)
+
+    def _slot(self, slot: int) -> str:
+        values = self.p.e.word(context.KEPT_VALUES)
+        return self.x.at(
+            values, self.x.add(slot * MAX_ITEMS * 8, self.x.mul(self.number, WARP * 8))
+        )
+
+
+def _active_lanes(x: Text, bits: str, body: Callable[[Val], None]) -> None:
+    def lane(i: Val) -> None:
+        moved = x.new(f"lshr i32 {bits}, {x.new(f'trunc i64 {i} to i32')}")
+        planes.when(x, x.new(f"trunc i32 {moved} to i1"), lambda: body(i))
+
+    planes.loop(x, WARP, 1, lane)
+
+
+def _one_by_one(name: str, item: str, move: Callable[[Text, str, str], None]) -> str:
+    """void f(items, base, offsets, bits): move(text, item, its place), lane after lane."""
+    x = Text()
+
+    def lane(i: Val) -> None:
+        offset = x.load(I64, x.new(f"getelementptr i64, ptr %places, i64 {i}"), 8)
+        mine = x.at("%items", x.mul(i, int(item[1:]) // 8))
+        move(x, mine, x.at("%base", offset))
+
+    _active_lanes(x, "%bits", lane)
+    x.do("ret void")
+    head = f"define internal void {name}(ptr %items, ptr %base, ptr %places, i32 %bits) noinline"
+    return x.function(head)
+
+
+def _loads(name: str, item: str) -> str:
+    return _one_by_one(name, item, lambda x, mine, there: x.store(item, x.load(item, there), mine))
+
+
+def _stores(name: str, item: str) -> str:
+    return _one_by_one(name, item, lambda x, mine, there: x.store(item, x.load(item, mine), there))
