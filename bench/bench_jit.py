@@ -1,7 +1,6 @@
-"""The fast engine against C -O3, NumPy and the C++ CPU simulator of PTO.
+"""The fast engine against C -O3: three workloads, what checks and starting cost.
 
-Instructions are timed inside a compiled loop. The simulator's figures were measured on the same
-class of machine, the best of its clang and g++ builds. `sweep.png` shows how cost grows.
+`sweep.png` shows how cost grows. Single instructions: `bench_rows.py`.
 """
 
 from __future__ import annotations
@@ -9,7 +8,6 @@ from __future__ import annotations
 import ctypes
 import os
 import shutil
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -33,57 +31,6 @@ from pto.target.choose import choose
 
 BF16 = ml_dtypes.bfloat16
 RNG = np.random.default_rng(0)
-# instruction, kernel, side of its square, element type, nanoseconds of the simulator, times faster
-INSTRUCTIONS: list[tuple[str, Any, int, Any, float, float]] = [
-    ("TADD f32 64x64", kernels.binary("tadd"), 64, np.float32, 328, 1),
-    ("TADD f32 128x128", kernels.binary("tadd", 128), 128, np.float32, 38_000, 1),
-    ("TEXP f32 64x64", kernels.unary("texp"), 64, np.float32, 20_100, 3),
-    ("TROWSUM f32 64x64", kernels.unary("trowsum", column=True), 64, np.float32, 424, 1),
-    ("TROWMAX f32 64x64", kernels.unary("trowmax", column=True), 64, np.float32, 2_525, 1),
-    ("TROWEXPANDSUB 64x64", kernels.binary("trowexpandsub", column=True), 64, np.float32, 272, 1),
-    ("TCVT f32->f16 64x64", kernels.unary("tcvt", pto.f16), 64, np.float32, 342, 1),
-    ("TCVT f32->bf16 64x64", kernels.unary("tcvt", pto.bf16), 64, np.float32, 31_200, 1),
-    ("TLOAD f32 64x64", kernels.loads, 64, np.float32, 364, 1),
-    ("TSTORE f32 64x64", kernels.stores, 64, np.float32, 259, 1),
-    ("load, load, add, store", kernels.load_add_store, 64, np.float32, 1_780, 1),
-    ("TMATMUL f32 128^3", kernels.product(pto.f32), 128, np.float32, 1_570_000, 50),
-    ("TMATMUL f16 128^3", kernels.product(pto.f16), 128, np.float16, 2_160_000, 50),
-    ("TMATMUL bf16 128^3", kernels.product(pto.bf16), 128, BF16, 10_400_000, 50),
-]
-ATTENTION_NS, ATTENTION_GOAL = 2_480_000, 20
-
-
-def per_turn(call: Callable[[int], object], turns: int, rounds: int = 15) -> float:
-    """Nanoseconds of one turn of a kernel's loop: the median of long runs less short ones."""
-    call(1)
-    taken: list[float] = []
-    for _ in range(rounds):
-        start = time.perf_counter()
-        call(1)
-        middle = time.perf_counter()
-        call(turns + 1)
-        taken.append((time.perf_counter() - middle - (middle - start)) / turns)
-    return statistics.median(taken) * 1e9
-
-
-def instructions() -> Rows:
-    rows: Rows = []
-    for name, kernel, size, kind, simulator, goal in INSTRUCTIONS:
-        x = RNG.standard_normal((size, size)).astype(kind)
-        turns = 40 if "MATMUL" in name else 4_000
-
-        def call(n: int, kernel: Any = kernel, x: Any = x) -> object:
-            return kernel.run(x, n, engine="jit")
-
-        took = per_turn(call, turns)
-        rows.append((f"{name}", took, f"ns, {simulator / took:8.1f} x the simulator (goal {goal})"))
-    q, k, v = (
-        RNG.standard_normal((kernels.SEQUENCE, kernels.DEPTH)).astype(np.float32) for _ in "qkv"
-    )
-    kt, o = np.ascontiguousarray(k.T), np.zeros_like(q)
-    took = per_turn(lambda n: kernels.attention.run(q, kt, v, o, n, engine="jit"), 40)
-    faster = f"ns, {ATTENTION_NS / took:8.1f} x the simulator (goal {ATTENTION_GOAL})"
-    return [*rows, ("attention S128 D64 f32", took, faster)]
 
 
 # ---- three workloads against C
@@ -291,7 +238,7 @@ def _softmax_block(x: pto.Global[pto.f32], y: pto.Global[pto.f32]) -> None:
 
 
 def run() -> Rows:
-    return [*instructions(), *workloads(), *checked(), *starting(), *sweep(Path("sweep.png"))]
+    return [*workloads(), *checked(), *starting(), *sweep(Path("sweep.png"))]
 
 
 if __name__ == "__main__":

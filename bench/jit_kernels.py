@@ -1,4 +1,4 @@
-"""The programs bench_jit.py times: one instruction many times over, attention, three workloads."""
+"""The programs that benches time: one instruction many times over, attention, workloads."""
 
 from __future__ import annotations
 
@@ -44,90 +44,6 @@ def binary(op: str, size: int = 64, column: bool = False) -> Kernel:
 
 
 @pto.kernel(profile="a5")
-def loads(x: pto.Global[pto.f32], n: int) -> None:
-    a = pto.tile(64, 64, pto.f32)
-    for _ in pto.range(n):
-        pto.tload(a, x[:, :])
-
-
-@pto.kernel(profile="a5")
-def stores(x: pto.Global[pto.f32], n: int) -> None:
-    a = pto.tile(64, 64, pto.f32)
-    pto.tload(a, x[:, :])
-    for _ in pto.range(n):
-        pto.tstore(x[:, :], a)
-
-
-@pto.kernel(profile="a5")
-def load_add_store(x: pto.Global[pto.f32], n: int) -> None:
-    a, b, c = (pto.tile(64, 64, pto.f32) for _ in range(3))
-    for _ in pto.range(n):
-        pto.tload(a, x[:, :])
-        pto.tload(b, x[:, :])
-        pto.tadd(c, a, b)
-        pto.tstore(x[:, :], c)
-
-
-def product(kind: Any, size: int = 128) -> Kernel:
-    @pto.kernel(profile="a5")
-    def many(x: pto.Global[Any], n: int) -> None:
-        mat = pto.tile(size, size, kind, role="mat")
-        left = pto.tile(size, size, kind, role="left")
-        right = pto.tile(size, size, kind, role="right")
-        acc = pto.tile(size, size, pto.f32, role="acc")
-        pto.tload(mat, x[:, :])
-        pto.tmov(left, mat)
-        pto.tmov(right, mat)
-        for _ in pto.range(n):
-            pto.tmatmul(acc, left, right)
-
-    return many
-
-
-SEQUENCE, DEPTH = 128, 64
-
-
-@pto.kernel(profile="a5")
-def attention(
-    q: pto.Global[pto.f32],
-    kt: pto.Global[pto.f32],
-    v: pto.Global[pto.f32],
-    o: pto.Global[pto.f32],
-    n: int,
-) -> None:
-    """softmax(q k / 8) v, 18 instructions; k comes transposed."""
-    s, d = SEQUENCE, DEPTH
-    for _ in pto.range(n):
-        q_mat, k_mat = pto.tile(s, d, pto.f32, role="mat"), pto.tile(d, s, pto.f32, role="mat")
-        v_mat, p_mat = pto.tile(s, d, pto.f32, role="mat"), pto.tile(s, s, pto.f32, role="mat")
-        q_left = pto.tile(s, d, pto.f32, role="left")
-        p_left = pto.tile(s, s, pto.f32, role="left")
-        k_right = pto.tile(d, s, pto.f32, role="right")
-        v_right = pto.tile(s, d, pto.f32, role="right")
-        scores, out = pto.tile(s, s, pto.f32, role="acc"), pto.tile(s, d, pto.f32, role="acc")
-        p = pto.tile(s, s, pto.f32)
-        most, total = pto.tile(s, 1, pto.f32, layout="DN"), pto.tile(s, 1, pto.f32, layout="DN")
-        pto.tload(q_mat, q[:, :])
-        pto.tload(k_mat, kt[:, :])
-        pto.tload(v_mat, v[:, :])
-        pto.tmov(q_left, q_mat)
-        pto.tmov(k_right, k_mat)
-        pto.tmatmul(scores, q_left, k_right)
-        pto.tmov(p, scores)
-        pto.tmuls(p, p, 0.125)
-        pto.trowmax(most, p)
-        pto.trowexpandsub(p, p, most)
-        pto.texp(p, p)
-        pto.trowsum(total, p)
-        pto.trowexpanddiv(p, p, total)
-        pto.tmov(p_mat, p)
-        pto.tmov(p_left, p_mat)
-        pto.tmov(v_right, v_mat)
-        pto.tmatmul(out, p_left, v_right)
-        pto.tstore(o[:, :], out)
-
-
-@pto.kernel(profile="a5")
 def softmax_tiles(x: pto.Global[pto.f32], y: pto.Global[pto.f32]) -> None:
     """W2: tiles of 64 x 128, one after the other."""
     for i in pto.range(0, x.shape[0], 64):
@@ -142,27 +58,48 @@ def softmax_tiles(x: pto.Global[pto.f32], y: pto.Global[pto.f32]) -> None:
         pto.tstore(y[i : i + 64, :], t)
 
 
+def tiled_product(kind: Any, into: Any, size: int, deep: int) -> Kernel:
+    """Tiles of size x deep by deep x size, from row-major memory to fractal tiles."""
+
+    @pto.kernel(profile="a5")
+    def gemm(a: pto.Global[Any], b: pto.Global[Any], c: pto.Global[Any]) -> None:
+        for i in pto.range(0, a.shape[0], size):
+            for j in pto.range(0, b.shape[1], size):
+                acc = pto.tile(size, size, into, role="acc")
+                for k in pto.range(0, a.shape[1], deep):
+                    a_mat = pto.tile(size, deep, kind, role="mat")
+                    b_mat = pto.tile(deep, size, kind, role="mat")
+                    left = pto.tile(size, deep, kind, role="left")
+                    right = pto.tile(deep, size, kind, role="right")
+                    pto.tload(a_mat, a[i : i + size, k : k + deep])
+                    pto.tload(b_mat, b[k : k + deep, j : j + size])
+                    pto.tmov(left, a_mat)
+                    pto.tmov(right, b_mat)
+                    with pto.If(k == 0):
+                        pto.tmatmul(acc, left, right)
+                    with pto.Else():
+                        pto.tmatmul_acc(acc, acc, left, right)
+                pto.tstore(c[i : i + size, j : j + size], acc)
+
+    return gemm
+
+
+gemm = tiled_product(pto.bf16, pto.f32, 128, 128)  # W3
+
+
 @pto.kernel(profile="a5")
-def gemm(a: pto.Global[pto.bf16], b: pto.Global[pto.bf16], c: pto.Global[pto.f32]) -> None:
-    """W3: tiles of 128 x 128 x 128, from row-major memory to fractal tiles."""
-    size = 128
-    for i in pto.range(0, a.shape[0], size):
-        for j in pto.range(0, b.shape[1], size):
-            acc = pto.tile(size, size, pto.f32, role="acc")
-            for k in pto.range(0, a.shape[1], size):
-                a_mat = pto.tile(size, size, pto.bf16, role="mat")
-                b_mat = pto.tile(size, size, pto.bf16, role="mat")
-                left = pto.tile(size, size, pto.bf16, role="left")
-                right = pto.tile(size, size, pto.bf16, role="right")
-                pto.tload(a_mat, a[i : i + size, k : k + size])
-                pto.tload(b_mat, b[k : k + size, j : j + size])
-                pto.tmov(left, a_mat)
-                pto.tmov(right, b_mat)
-                with pto.If(k == 0):
-                    pto.tmatmul(acc, left, right)
-                with pto.Else():
-                    pto.tmatmul_acc(acc, acc, left, right)
-            pto.tstore(c[i : i + size, j : j + size], acc)
+def layernorm(
+    x: pto.Global[pto.f32],
+    weight: pto.Global[pto.f32],
+    bias: pto.Global[pto.f32],
+    y: pto.Global[pto.f32],
+) -> None:
+    """Rows of 1,024, sixteen a block."""
+    i = pto.block_idx() * 16
+    t = pto.load(x[i:, :], 16, 1024)
+    t -= t.mean(axis=1)
+    deviation = pto.sqrt((t * t).mean(axis=1) + 1e-5)
+    pto.store(y[i:, :], t / deviation * pto.load(weight, 1024) + pto.load(bias, 1024))
 
 
 # W1: %ub holds three arrays of ROWS x 64 floats
