@@ -23,7 +23,7 @@ _FILES = """
     scalar: unit scope
     vector: load store unaligned materialize arithmetic compare convert reduce rearrange special
         histogram predicate raw
-    vmi: eltwise shape memory
+    vmi: eltwise shape convert memory
     memory: dma registers
     cube: load mad fixpipe
     simt: launch math memory

@@ -35,7 +35,8 @@ _ADDRESS_WORDS = {
 }
 _MEMREF_LAYOUT = re.compile(r"(?:strided|affine_map)<[^<>]*(?:->[^<>]*)?>")
 _ADDRESS_SPACE = re.compile(r"#pto\.address_space<\s*(\w+)\s*>")
-_VMI_LAYOUT = re.compile(r"#pto\.vmi\.layout<[^<>]*>")
+_VMI_KEPT = r"contiguous|(?:block_)?deinterleaved = [24]|num_groups = \d+(?:, slots = \d+)?"
+_VMI_LAYOUT = re.compile(rf"#pto\.vmi\.layout<(?:{_VMI_KEPT})(?:, lane_stride = \d+)?>")
 _SCALAR = re.compile(r"index|[su]?i\d+|b?f\d+\w*|tf32")
 _SHAPED = re.compile(r"((?:(?:\d+|\?)x)*)(.+)", re.DOTALL)
 
@@ -155,12 +156,10 @@ def _view(head: str, body: str) -> t.Type:
 def _vreg(head: str, body: str) -> t.Type:
     shape, elem = _shaped(body, head)
     (lanes,) = _static(shape, head) if len(shape) == 1 else (0,)
-    expected = elem.dtype.lanes if elem.dtype else 0
-    if lanes != expected:
-        raise fail(
-            "PTO-T034",
-            f"a vector register of {elem.name} has {expected} lanes (256 bytes), not {lanes}",
-        )
+    wanted = elem.dtype.lanes if elem.dtype else 0
+    if lanes != wanted:
+        what = f"a vector register of {elem.name}"
+        raise fail("PTO-T034", f"{what} has {wanted} lanes (256 bytes), not {lanes}")
     return t.VReg(lanes, elem)
 
 
@@ -173,16 +172,17 @@ def _mask(head: str, body: str) -> t.Type:
 def _logical_vreg(head: str, body: str) -> t.Type:
     what, *layout = _split(body)
     shape, elem = _shaped(what, head)
-    if len(shape) != 1:
-        raise fail("PTO-T031", f"{head} has one dimension, got {len(shape)}: `{body}`")
-    return t.LogicalVReg(_static(shape, head)[0], elem, _logical_layout(head, layout))
+    (lanes,) = _static(shape, head) if len(shape) == 1 else (0,)
+    if lanes < 1 or elem.dtype is None or elem.dtype.itemsize > 4:
+        raise fail("PTO-T031", f"{head} has lanes of 8, 16 or 32 bits, not `{what}`")
+    return t.LogicalVReg(lanes, elem, _logical_layout(head, layout))
 
 
 def _logical_mask(head: str, body: str) -> t.Type:
     what, *layout = _split(body)
     lanes, _, width = what.partition("x")
-    if width not in ("", "pred", "b8", "b16", "b32"):
-        raise fail("PTO-T035", f"a logical mask is pred, b8, b16 or b32, not `{width}`")
+    if width not in (*("", "pred") * (not layout), "b8", "b16", "b32"):
+        raise fail("PTO-T035", f"a logical mask is pred, b8, b16 or b32, not `{body}`")
     return t.LogicalMask(_int(lanes, head), width, _logical_layout(head, layout))
 
 

@@ -10,12 +10,14 @@ from pto.isa.meaning.vmi import lanewise as meaning
 from pto.isa.meaning.vmi.lanewise import lanewise
 from pto.isa.row.enums import ENUMS
 from pto.isa.row.instr import Attr, Result, instr, read
-from pto.isa.rules.rule import scalar_matches
+from pto.isa.rules.rule import Case, Rule, scalar_matches
+from pto.isa.rules.vector import same_vreg
 from pto.isa.vmi.families import (
     DOC,
     FLOATS,
     INTEGERS,
     MASK,
+    MASK_LOGIC,
     MASK_RESULT,
     NUMBERS,
     PMODE,
@@ -26,6 +28,7 @@ from pto.isa.vmi.families import (
     same_elements,
     same_lanes,
     vector,
+    written_as,
 )
 
 
@@ -45,13 +48,14 @@ UNARY = replace(
         mask_width("source", "mask"),
     ),
 )
+_SIGNED = {"vabs": ("si8", "si16", "si32", *FLOATS.split()), "vrelu": ("si32", "f16", "f32")}
 for _name, _meaning, _body, _types, _aliases in (
     ("vabs", "|x|", lanewise(lanes.absolute), NUMBERS, "absf absi"),
-    ("vneg", "-x; integers wrap", lanewise(lanes.negative), NUMBERS, "negf negi"),
+    ("vneg", "-x; integers wrap", lanewise(lanes.negative), f"{INTEGERS} f16 f32", "negf negi"),
     ("vrelu", "max(x, 0)", lanewise(lanes.relu), "i32 f16 f32", "relu"),
-    ("vexp", "e to the power x", lanewise(mathlib.exp), FLOATS, "exp"),
-    ("vln", "natural logarithm of x", lanewise(mathlib.log), FLOATS, "ln"),
-    ("vsqrt", "square root of x", lanewise(mathlib.sqrt), FLOATS, "sqrt"),
+    ("vexp", "e to the power x", lanewise(mathlib.exp), "f16 f32", "exp"),
+    ("vln", "natural logarithm of x", lanewise(mathlib.log), "f16 f32", "ln"),
+    ("vsqrt", "square root of x", lanewise(mathlib.sqrt), "f16 f32", "sqrt"),
 ):
     instr(
         f"vmi.{_name}",
@@ -60,6 +64,7 @@ for _name, _meaning, _body, _types, _aliases in (
         body=_body,
         a5=_types,
         profiles="a5",
+        rules=(written_as("source", *_SIGNED[_name]),) if _name in _SIGNED else (),
         aliases=_older(_aliases),
         cite=DOC,
     )
@@ -72,6 +77,7 @@ instr(
     results=(Result("result", _EITHER),),
     a5=INTEGERS,
     profiles="a5",
+    rules=(MASK_LOGIC,),
     aliases=_older("not mask_not"),
     cite=DOC,
 )
@@ -123,6 +129,7 @@ for _name, _fn, _aliases in (
         results=(Result("result", _EITHER),),
         a5=INTEGERS,
         profiles="a5",
+        rules=(MASK_LOGIC,),
         aliases=_older(_aliases),
         cite=DOC,
     )
@@ -156,7 +163,7 @@ SCALAR = replace(
 )
 for _name, _meaning, _body, _types in (
     ("vadds", "src + scalar", lanewise(lanes.add), NUMBERS),
-    ("vmuls", "src * scalar", lanewise(lanes.mul), f"i16 u16 i32 u32 {FLOATS}"),
+    ("vmuls", "src * scalar", lanewise(lanes.mul), "i16 u16 i32 u32 f16 f32"),
     ("vmaxs", "max(src, scalar)", lanewise(lanes.maximum, ordered=True), NUMBERS),
     ("vmins", "min(src, scalar)", lanewise(lanes.minimum, ordered=True), NUMBERS),
     ("vshls", "src << scalar", lanewise(arithmetic.shift_left), INTEGERS),
@@ -240,6 +247,13 @@ instr(
     rules=(same_lanes("x", "max", "mask", "result"), same_elements("x", "max")),
     cite=DOC,
 )
+
+
+def _wide_lanes(case: Case) -> str | None:
+    lanes = getattr(case.type("a"), "lanes", 64)
+    return None if lanes in (64, 128, 256) else f"there are {lanes}"
+
+
 instr(
     "vmi.vmull",
     family("logical wide", "more bits than a lane has", subject="a"),
@@ -251,7 +265,12 @@ instr(
     text="$a , $b , $mask {} : types -> results",
     a5="i32 u32",
     profiles="a5",
-    rules=(same_lanes("a", "b", "mask", "low", "high"), same_elements("a", "b", "low", "high")),
+    rules=(
+        same_lanes("a", "b", "mask", "low", "high"),
+        same_vreg("a", "b", "low", "high"),
+        written_as("a", "i32", "ui32"),
+        Rule("wide-lanes", "PTO-S084", "expects 64, 128 or 256 lanes", _wide_lanes),
+    ),
     cite=DOC,
 )
 for _name, _carries in (("vaddc", ()), ("vaddcs", ("carry_in",))):

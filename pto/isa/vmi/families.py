@@ -58,6 +58,20 @@ def same_elements(*names: str) -> Rule:
     return Rule("logical-elements", "PTO-T080", sentence, test)
 
 
+def written_as(names: str, *words: str) -> Rule:
+    """Element types to the letter, where a sign has to be written or may not be."""
+
+    def test(case: Case) -> str | None:
+        for name in names.split():
+            elem = case.elem(name)
+            if elem is not None and elem.name not in words:
+                return f"{name} is {elem.name}"
+        return None
+
+    sentence = f"expects {listing(names.split())} to be written {', '.join(words)}"
+    return Rule("logical-written", "PTO-T098", sentence, test)
+
+
 def mask_width(data: str, *names: str) -> Rule:
     """b8, b16 and b32 name the width of the elements; pred names none."""
 
@@ -87,6 +101,24 @@ def _divides(case: Case) -> str | None:
 
 
 GROUPS_DIVIDE = Rule("groups-divide", "PTO-S084", "expects groups that divide the lanes", _divides)
+
+
+def _mask_logic(case: Case) -> str | None:
+    types = [(n, case.type(n)) for n in ("source", "lhs", "rhs", "result")]
+    masks = [(n, k) for n, k in types if isinstance(k, t.LogicalMask)]
+    if not masks:
+        return None
+    if case.type("mask") is not None or "pmode" in case.op.attrs:
+        return "it has a mask of its own" if case.type("mask") else "it has a pmode"
+    for name, type in masks[1:]:
+        if type.granularity != masks[0][1].granularity:
+            return f"{masks[0][0]} is {masks[0][1].granularity}, {name} is {type.granularity}"
+    return None
+
+
+MASK_LOGIC = Rule(
+    "mask-logic", "PTO-T081", "expects masks of one granularity, all their lanes", _mask_logic
+)
 
 
 def family(name: str, meaning: str, *, subject: str = "result") -> Family:

@@ -63,6 +63,30 @@ def _pair(case: Case) -> str | None:
     )
 
 
+def _stored(case: Case) -> str | None:
+    return "pmode is merge" if case.word("pmode") == "merge" else None
+
+
+# A store leaves memory alone where its mask is off; there is nothing to merge with.
+_NO_MERGE = Rule("no-merge", "PTO-T089", "expects no merge in a store", _stored)
+
+
+def _of_memory(lanes: str, place: str) -> Rule:
+    """Elements are read and written as they are; only `unpack` widens them."""
+
+    def test(case: Case) -> str | None:
+        a, b = case.elem(lanes), case.elem(place)
+        if a is None or b is None or case.word("dist_mode") == "unpack" or a == b:
+            return None
+        cut = case.word("group") is not None and a.is_integer and b.is_integer  # slots are wide
+        if cut or set(a.names) & set(b.names):
+            return None
+        return f"{lanes} is {a.name}, {place} {b.name}"
+
+    sentence = f"expects {lanes} to have the elements of {place}"
+    return Rule("of-memory", "PTO-T090", sentence, test)
+
+
 LOAD = family("logical load", "lanes from UB")
 STORE = family("logical store", "active lanes to UB", subject="value")
 
@@ -81,6 +105,7 @@ instr(
     rules=(
         _ONE_WAY,
         GROUPS_DIVIDE,
+        _of_memory("result", "source"),
         Rule("pair", "PTO-T089", "expects two results with dintlv, one otherwise", _pair),
     ),
     notes=("odd is the second result of dintlv", "blocks are block_stride blocks apart"),
@@ -110,6 +135,8 @@ instr(
     rules=(
         _ONE_WAY,
         GROUPS_DIVIDE,
+        _NO_MERGE,
+        _of_memory("value", "destination"),
         same_lanes("value", "second", "mask"),
         mask_width("value", "mask"),
         Rule("group-mask", "PTO-T089", "expects no mask with group", _no_mask),
@@ -128,7 +155,12 @@ instr(
     text="$value , $destination [ $offset ] , $block_stride , $mask {}"
     " : types(value,destination,block_stride?,mask)",
     profiles="a5",
-    rules=(same_lanes("value", "mask"), mask_width("value", "mask")),
+    rules=(
+        same_lanes("value", "mask"),
+        mask_width("value", "mask"),
+        _NO_MERGE,
+        _of_memory("value", "destination"),
+    ),
     cite=DOC,
 )
 instr(

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 from pto.isa.meaning.vmi import shape as meaning
+from pto.isa.row import types as t
+from pto.isa.row.attributes import Ints, Raw
 from pto.isa.row.instr import Attr, Result, instr, read
+from pto.isa.rules.buffer import same_width
 from pto.isa.rules.rule import Case, Rule, scalar_matches
 from pto.isa.vmi.families import (
     DOC,
@@ -52,6 +57,23 @@ instr(
     aliases="vmi.iota vmi.group_iota",
     cite=DOC,
 )
+_DENSE_TEXT = re.compile(r"dense<.*>\s*:\s*(?:tensor|vector)<(\d+)x(\w+)>", re.DOTALL)
+
+
+def _dense(case: Case) -> str | None:
+    value, type = case.op.attrs.get("value"), case.type("result")
+    found = _DENSE_TEXT.fullmatch(value.text) if isinstance(value, Raw) else None
+    if found is None:
+        return "it is no list"
+    lanes, elem = int(found[1]), found[2]
+    if isinstance(type, t.LogicalVReg) and (lanes, elem) != (type.lanes, type.elem.name):
+        return f"it is {lanes}x{elem}, result is {type.lanes}x{type.elem.name}"
+    if isinstance(type, t.LogicalMask) and (lanes, elem) != (type.lanes, "i1"):
+        return f"it is {lanes}x{elem}, a mask of {type.lanes} lanes holds i1"
+    return None
+
+
+_DENSE = Rule("dense", "PTO-S084", "expects a dense value for each lane of result", _dense)
 instr(
     "vmi.constant",
     MAKE,
@@ -60,6 +82,7 @@ instr(
     attrs=(Attr("value", "any", required=True),),
     text="{} : results",
     profiles="a5",
+    rules=(_DENSE,),
     cite=TD,
 )
 
@@ -75,6 +98,14 @@ instr(
     profiles="a5",
     cite=DOC,
 )
+
+
+def _group_lanes(case: Case) -> str | None:
+    lanes = getattr(case.type("result"), "lanes", None)
+    groups, size = (int(case.word(n) or 0) for n in ("num_groups", "group_size"))
+    return None if lanes in (None, groups * size) else f"{groups} x {size} are not {lanes}"
+
+
 instr(
     "vmi.create_group_mask",
     MASKS,
@@ -85,6 +116,7 @@ instr(
     attrs=(Attr("num_groups", "int", required=True), Attr("group_size", "int", required=True)),
     text="$active_elems_per_group {} : types -> results",
     profiles="a5",
+    rules=(Rule("group-lanes", "PTO-S084", "expects num_groups x group_size lanes", _group_lanes),),
     cite=DOC,
 )
 for _name in ("pset", "pge"):
@@ -121,6 +153,7 @@ instr(
     text="{} : results",
     profiles="a5",
     cite=TD,
+    rules=(_DENSE,),
 )
 
 # ---- folds
@@ -151,6 +184,8 @@ def _channels(case: Case) -> str | None:
     for side in sides:
         if len(set(side)) > 1:
             return "its channels differ"
+    if max(map(len, sides)) < 2:
+        return "there is one channel"
     counts = [sum(getattr(type, "lanes", 0) for type in side) for side in sides]
     return None if counts[0] == counts[1] else f"{counts[0]} and {counts[1]} lanes"
 
@@ -189,53 +224,8 @@ for _name, _meaning, _body, _attrs, _aliases in (
         cite=DOC,
     )
 
-# ---- types
+# ---- where a compiler keeps lanes
 
-CONVERT = family("logical conversion", "lanes under another type", subject="source")
-_ROUNDING = Attr("rounding", "str", ("R", "A", "H", "Z", "F", "C", "O"))
-_SATURATE = Attr("saturate", "str", ("SAT", "NOSAT"))
-for _name, _meaning, _body, _aliases in (
-    ("vcvt", "source converted", meaning.CONVERT, "vmi.extf vmi.truncf vmi.trunci"),
-    ("extsi", "source with its sign extended", meaning.CONVERT_SIGNED, "vmi.sitofp vmi.fptosi"),
-    ("extui", "source with zeros in front", meaning.CONVERT_UNSIGNED, "vmi.fptoui"),
-):
-    instr(
-        f"vmi.{_name}",
-        CONVERT,
-        _meaning,
-        body=_body,
-        operands=(vector("source"),),
-        attrs=(_ROUNDING, _SATURATE, PMODE),
-        text=_ONE,
-        profiles="a5",
-        rules=(same_lanes("source", "result"),),
-        aliases=_aliases,
-        notes=("signless integers count as unsigned beside integers, as signed beside floats",),
-        cite=DOC if _name == "vcvt" else TD,
-    )
-
-
-def _same_bits(case: Case) -> str | None:
-    sizes = [
-        getattr(case.type(n), "lanes", 0)
-        * (e.dtype.itemsize if (e := case.elem(n)) and e.dtype else 0)
-        for n in ("source", "result")
-    ]
-    return None if sizes[0] == sizes[1] else f"{sizes[0]} and {sizes[1]} bytes"
-
-
-instr(
-    "vmi.vinterpret_cast",
-    CONVERT,
-    "the same bits as lanes of another type",
-    body=meaning.REINTERPRET,
-    operands=(vector("source"),),
-    text=_ONE,
-    profiles="a5",
-    rules=(Rule("same-bits", "PTO-S084", "expects source and result of one size", _same_bits),),
-    aliases="vmi.bitcast",
-    cite=DOC,
-)
 for _name, _kind in (
     ("ensure_layout", "logical vreg"),
     ("ensure_mask_layout", "logical mask"),
@@ -312,9 +302,27 @@ instr(
     operands=(vector("source"), vector("index")),
     text="$source , $index {} : types -> results",
     profiles="a5",
-    rules=(same_lanes("index", "result"), same_elements("source", "result")),
+    rules=(
+        same_lanes("index", "result"),
+        same_elements("source", "result"),
+        same_width("index", "source"),
+    ),
     cite=DOC,
 )
+
+
+def _shuffled(case: Case) -> str | None:
+    listed, source = case.op.attrs.get("indices"), getattr(case.type("source"), "lanes", 0)
+    lanes = getattr(case.type("result"), "lanes", None)
+    if not isinstance(listed, Ints) or lanes is None:
+        return None
+    places = listed.values
+    if len(places) != lanes:
+        return f"there are {len(places)} indices for {lanes} lanes"
+    wild = [n for n in places if not 0 <= n < source]
+    return f"index {wild[0]} of {source} lanes" if wild else None
+
+
 instr(
     "vmi.shuffle",
     REARRANGE,
@@ -324,7 +332,10 @@ instr(
     attrs=(Attr("indices", "any", required=True),),
     text=_ONE,
     profiles="a5",
-    rules=(same_elements("source", "result"),),
+    rules=(
+        same_elements("source", "result"),
+        Rule("shuffle-indices", "PTO-S084", "expects a lane of source for each", _shuffled),
+    ),
     cite=TD,
 )
 instr(

@@ -1,0 +1,130 @@
+"""Logical vectors under another type: converted, or the same bits.
+
+Which pairs there are, and which of them round or saturate, is a contract of the hardware.
+"""
+
+from __future__ import annotations
+
+from pto.isa.meaning.vmi import shape as meaning
+from pto.isa.row.instr import Attr, instr
+from pto.isa.row.types import Scalar
+from pto.isa.rules.rule import Case, Rule
+from pto.isa.vmi.families import DOC, PMODE, TD, family, same_lanes, vector
+
+_ONE = "$source {} : types -> results"
+_CARRIERS = ("bf16x2", "hif8x2", "f4E1M2x2", "f4E2M1x2")  # two values in one element
+_TO_SIGNED = {"f32": (32, 16), "f16": (32, 16, 8), "bf16": (32,)}  # bits of the result
+_NARROWING, _TO_INTEGER, _TO_FP4 = "RAHZ", "RAFCZ", "RAFZC"  # how values may be rounded
+
+
+def _bits(elem: Scalar) -> int:
+    return 8 * elem.dtype.itemsize if elem.dtype else 0
+
+
+def _word(elem: Scalar) -> str:
+    return elem.name.removeprefix("!pto.")
+
+
+def _takes(a: Scalar, b: Scalar) -> tuple[str, bool | None] | None:
+    """How it rounds, and whether it says what happens to values that do not fit (None: it may);
+    None: there is no such conversion."""
+    words = (_word(a), _word(b))
+    if any(word in _CARRIERS for word in words):
+        if words[0] == "bf16x2" and words[1].startswith("f4"):
+            return _TO_FP4, False
+        return ("", False) if words[1] == "bf16x2" and words[0].startswith("f4") else None
+    if a.is_float and b.is_float:
+        if _bits(a) == _bits(b) and words != ("bf16", "f16"):
+            return None
+        return ("", False) if _bits(a) < _bits(b) else (_NARROWING, True)
+    if a.is_float:
+        if b.name.startswith("u"):
+            return (_TO_INTEGER, True) if words[0] == "f16" and _bits(b) == 8 else None
+        if _bits(b) not in _TO_SIGNED.get(words[0], ()):
+            return None
+        return _TO_INTEGER, (words[0], _bits(b)) != ("f16", 32)
+    return "", not b.is_float and _bits(b) < _bits(a)
+
+
+def _exists(case: Case) -> str | None:
+    a, b = case.elem("source"), case.elem("result")
+    return None if a is None or b is None or _takes(a, b) else f"{a.name} becomes {b.name}"
+
+
+def _attributes(case: Case) -> str | None:
+    a, b = case.elem("source"), case.elem("result")
+    takes = None if a is None or b is None else _takes(a, b)
+    if a is None or b is None or takes is None:
+        return None
+    (roundings, saturates), pair = takes, f"{a.name} to {b.name}"
+    rounding, saturate = case.word("rounding"), case.word("saturate")
+    if rounding and rounding not in (*roundings,):
+        return f"{pair} rounds by {' '.join(roundings) or 'nothing'}, not {rounding}"
+    if saturates is not (saturate is not None):
+        return f"{pair} {'needs' if saturates else 'takes no'} saturate"
+    if saturate == "SAT" and (_word(a), _word(b)) == ("si32", "si8"):
+        return f"{pair} cuts, it does not clamp"
+    return None
+
+
+def _signs(case: Case) -> str | None:
+    """extsi keeps signs and extui does not, so the types may not say the opposite."""
+    wrong = "u" if case.op.name.endswith("extsi") else "s"
+    for name in ("source", "result"):
+        elem = case.elem(name)
+        if elem is not None and elem.name.startswith(wrong):
+            return f"{name} is {elem.name}"
+    return None
+
+
+_RULES = (
+    same_lanes("source", "result"),
+    Rule("logical-pair", "PTO-T084", "expects a conversion that exists", _exists),
+    Rule("logical-how", "PTO-T085", "expects attributes of the conversion", _attributes),
+)
+_SIGNS = Rule("logical-signs", "PTO-T098", "expects types that say the same sign", _signs)
+CONVERT = family("logical conversion", "lanes under another type", subject="source")
+_ROUNDING = Attr("rounding", "str", ("R", "A", "H", "Z", "F", "C", "O"))
+_SATURATE = Attr("saturate", "str", ("SAT", "NOSAT"))
+for _name, _meaning, _body, _aliases in (
+    ("vcvt", "source converted", meaning.CONVERT, "vmi.extf vmi.truncf vmi.trunci"),
+    ("extsi", "source with its sign extended", meaning.CONVERT_SIGNED, "vmi.sitofp vmi.fptosi"),
+    ("extui", "source with zeros in front", meaning.CONVERT_UNSIGNED, "vmi.fptoui"),
+):
+    instr(
+        f"vmi.{_name}",
+        CONVERT,
+        _meaning,
+        body=_body,
+        operands=(vector("source"),),
+        attrs=(_ROUNDING, _SATURATE, PMODE),
+        text=_ONE,
+        profiles="a5",
+        rules=(*_RULES, *(_SIGNS,) * _name.startswith("ext")),
+        aliases=_aliases,
+        notes=("signless integers count as unsigned beside integers, as signed beside floats",),
+        cite=DOC if _name == "vcvt" else TD,
+    )
+
+
+def _same_bits(case: Case) -> str | None:
+    sizes = [
+        getattr(case.type(n), "lanes", 0)
+        * (e.dtype.itemsize if (e := case.elem(n)) and e.dtype else 0)
+        for n in ("source", "result")
+    ]
+    return None if sizes[0] == sizes[1] else f"{sizes[0]} and {sizes[1]} bytes"
+
+
+instr(
+    "vmi.vinterpret_cast",
+    CONVERT,
+    "the same bits as lanes of another type",
+    body=meaning.REINTERPRET,
+    operands=(vector("source"),),
+    text=_ONE,
+    profiles="a5",
+    rules=(Rule("same-bits", "PTO-S084", "expects source and result of one size", _same_bits),),
+    aliases="vmi.bitcast",
+    cite=DOC,
+)
