@@ -1,6 +1,6 @@
 """The kernels of examples/gallery by instructions, in place, as one writes them by hand.
 
-For sizes that are whole tiles: what edges need beside this is what expressions spare.
+They do the same job: tiles that nothing is loaded into get the valid region of their data by hand.
 """
 
 # ruff: noqa: F821 (names of sizes stand in annotations)
@@ -15,6 +15,11 @@ Turned, Room = pto.Global[pto.f16, "h", 64, "s"], pto.Global[pto.f16, "b", 32, 3
 
 def _tiles(count: int, rows: int, cols: int, kind=pto.f32, **how):
     return [pto.tile(rows, cols, kind, **how) for _ in range(count)]
+
+
+def _left(size, start, most: int):
+    """How many of `most` there are from a start on."""
+    return pto.min(pto.max(size - start, 0), most)
 
 
 @pto.kernel
@@ -111,6 +116,7 @@ def column_mean(x: Matrix, y: Row) -> None:
     j = pto.block_idx() * 128
     total, part = _tiles(2, 1, 128)
     t = pto.tile(64, 128, pto.f32)
+    pto.set_validshape(total, 1, _left(x.shape[1], j, 128))
     pto.texpands(total, 0.0)
     for i in pto.range(0, x.shape[0], 64):
         pto.tload(t, x[i:, j:])
@@ -124,6 +130,7 @@ def column_mean(x: Matrix, y: Row) -> None:
 def cumsum_axis0(x: Matrix, y: Matrix) -> None:
     j = pto.block_idx() * 256
     total, row = _tiles(2, 1, 256)
+    pto.set_validshape(total, 1, _left(x.shape[1], j, 256))
     pto.texpands(total, 0.0)
     for i in pto.range(x.shape[0]):
         pto.tload(row, x[i, j:])
@@ -136,6 +143,7 @@ def cumsum_axis1(x: Matrix, y: Matrix) -> None:
     i = pto.block_idx() * 64
     total = pto.tile(1, 64, pto.f32)
     t, turned = _tiles(2, 64, 64)
+    pto.set_validshape(total, 1, _left(x.shape[0], i, 64))
     pto.texpands(total, 0.0)
     for j in pto.range(0, x.shape[1], 64):
         pto.tload(t, x[i:, j:])
@@ -218,6 +226,10 @@ def attention(q: Half, kt: Turned, v: Half, o: Single, room: Room) -> None:
     scores, triangle, low = _tiles(3, 32, 32)
     mask, half = pto.tile(32, 32, pto.u8), pto.tile(32, 32, pto.f16)
     pto.tload(queries, q[h, i:, :])
+    count = queries.valid[0]
+    for column in columns:
+        pto.set_validshape(column, count, 1)
+    pto.set_validshape(out, count, 64)
     pto.texpands(highest_row, float("-inf"))
     pto.texpands(total_row, 0.0)
     pto.texpands(out, 0.0)
@@ -233,6 +245,8 @@ def attention(q: Half, kt: Turned, v: Half, o: Single, room: Room) -> None:
         pto.tmatmul(acc, left, right)
         pto.tmov(scores, acc)
         pto.tmuls(scores, scores, 0.125)
+        for each in (triangle, low):
+            pto.set_validshape(each, *scores.valid)
         pto.ttri(triangle, (i - j).to(pto.i32))
         pto.texpands(low, 0.0)
         pto.tcmp(mask, triangle, low, cmpMode="gt")
@@ -319,9 +333,12 @@ def depthwise_convolution(
     c, i = pto.block_idx(0) * 16, pto.block_idx(1) * 128
     total, t = _tiles(2, 16, 128)
     tap = pto.tile(16, 1, pto.f32, layout="DN")
+    room = _left(y.shape[0], c, 16), _left(y.shape[1], i, 128)
+    pto.set_validshape(total, *room)
     pto.texpands(total, 0.0)
     for k in pto.range(w.shape[1]):
         pto.tload(t, x[c:, i + k :])
+        pto.set_validshape(t, *room)
         pto.tload(tap, w[c:, k : k + 1])
         pto.trowexpandmul(t, t, tap)
         pto.tadd(total, total, t)
@@ -343,6 +360,7 @@ def leaky_relu(x: Matrix, y: Matrix) -> None:
     t, part, zero = _tiles(3, 16, 256)
     mask = pto.tile(16, 32, pto.u8)
     pto.tload(t, x[i:, j:])
+    pto.set_validshape(zero, *t.valid)
     pto.texpands(zero, 0.0)
     pto.tcmp(mask, t, zero, cmpMode="gt")
     pto.tmuls(part, t, 0.1)

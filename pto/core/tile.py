@@ -239,6 +239,15 @@ class Tile:
         self.nbytes: int = self._extent()
         memory.check(address, self.nbytes, memory.align if pitch is None else 1)
 
+    def again(self, valid: Valid) -> Tile:
+        """Another handle of the same bytes, with a valid region of its own."""
+        _require_valid(self.type, valid)
+        made = Tile.__new__(Tile)
+        made.type, made.memory, made.address = self.type, self.memory, self.address
+        made._valid, made._pitch, made._plain = valid, self._pitch, self._plain
+        made.nbytes = self.nbytes
+        return made
+
     def __repr__(self) -> str:
         return f"Tile({self.type} at {self.memory.space.value} {self.address:#x})"
 

@@ -26,6 +26,7 @@ from pto.isa.vector.predicate import PSET
 from pto.lang.call.place import KernelError, assigned_names, here, located, mistake
 from pto.lang.call.session import enter, leave
 from pto.lang.reuse import Reuse
+from pto.lang.tidy import tidy
 from pto.lang.values.scalars import Scalar, as_value
 from pto.lang.values.tiles import Tile, same_region
 
@@ -228,6 +229,14 @@ class Trace:
                 first = begins if first is None else first & begins
         return first
 
+    def is_below(self, number: Any, end: Any) -> bool:
+        """A counter of a loop around is below where the loop ends."""
+        for block in self.builder.blocks:
+            loop = block.region.owner
+            if loop.control is Control.FOR and block.args[0] is getattr(number, "value", None):
+                return loop.operand("upper") is getattr(end, "value", None)
+        return False
+
     def once(self, key: Hashable, make: Callable[[], Any]) -> Any:
         """A number that is computed where it is first needed, and not again where that is seen."""
         found = self._known.get(key)
@@ -284,6 +293,7 @@ class Trace:
         for tile in self.tiles:
             self._settle(tile)
         _drop_unused(self.builder.function)
+        tidy(self.builder.function)
         return self.module
 
     def _reuse(self) -> None:

@@ -10,6 +10,7 @@ import pytest
 import pto
 
 F32 = pto.Global[pto.f32]
+Named = pto.Global[pto.f32, "m", "n"]
 
 
 @pto.kernel
@@ -209,3 +210,74 @@ def test_a_window_of_several_row_dimensions_fills_a_tile(profile: str):
     y = np.zeros((4, 1, 3, 8), np.float32)
     copy[2](x, y)
     assert np.array_equal(y[:, 0], x[:, 1])
+
+
+# ---- what is said of a region is said once
+
+
+def looped(text: str) -> str:
+    """The body of the first loop of a program."""
+    return text.partition("scf.for")[2].partition("\n    }")[0]
+
+
+def test_a_region_that_every_turn_wants_is_set_before_the_loop():
+    @pto.kernel
+    def sums(x: Named, y: Named) -> None:
+        total = pto.zeros(1, 64, pto.f32)
+        for i in pto.range(x.shape[0]):
+            total += pto.load(x[i, :], 1, 64)
+            pto.store(y[i, :], total)
+
+    x = np.random.default_rng(3).standard_normal((7, 37), dtype=np.float32)
+    y = np.zeros_like(x)
+    sums(x, y)
+    assert np.allclose(y, x.cumsum(0), atol=1e-5)
+    assert "set_validshape" not in looped(sums.ir)
+    assert sums.ir.count("set_validshape") == 1
+
+
+@pto.kernel
+def narrowed(x: F32, y: F32, z: F32, turns: pto.Scalar[pto.i32]) -> None:
+    """Where the loop has no turn, all rows of x go to z; else those of its last."""
+    t = pto.tile(8, 64, pto.f32)
+    pto.tload(t, x[0:8, :])
+    for _ in pto.range(turns):
+        pto.tload(t, y[0:3, :])
+        pto.tadds(t, t, 1.0)
+    pto.tstore(z[0 : t.valid[0], :], t)
+
+
+@pytest.mark.parametrize("engine", ["jit", "reference"])
+@pytest.mark.parametrize(("turns", "rows"), [(0, 8), (1, 3), (2, 3)])
+def test_a_loop_without_a_turn_leaves_a_region_as_it_is(turns: int, rows: int, engine: str):
+    x, y, z = np.full((8, 64), 5, "f4"), np.full((8, 64), 7, "f4"), np.zeros((8, 64), "f4")
+    narrowed(x, y, z, turns, engine=engine)
+    assert (z[:rows] == (8 if turns else 5)).all()
+    assert (z[rows:] == 0).all()
+
+
+@pto.kernel
+def alternating(x: Named, y: Named) -> None:
+    """Two regions of one tile in each turn, in a loop in a loop; a branch narrows it too."""
+    total = pto.zeros(1, 64, pto.f32)
+    for i in pto.range(x.shape[0]):
+        for _ in pto.range(2):
+            total += pto.load(x[i, :], 1, 64)
+        with pto.If(i > 1):
+            total += pto.load(x[i, 0:3], 1, 64)
+        total += pto.load(x[i, 0:5], 1, 64)
+        pto.store(y[i, :], total)
+
+
+@pytest.mark.parametrize("engine", ["jit", "reference"])
+def test_regions_that_take_turns(engine: str):
+    x = np.random.default_rng(4).integers(-9, 9, (5, 37)).astype(np.float32)
+    y, wanted, total = np.zeros_like(x), np.zeros_like(x), np.zeros(37, np.float32)
+    for i, row in enumerate(x):
+        total += 2 * row
+        if i > 1:
+            total[:3] += row[:3]
+        total[:5] += row[:5]
+        wanted[i] = total
+    alternating(x, y, engine=engine)
+    assert np.array_equal(y, wanted)

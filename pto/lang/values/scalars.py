@@ -246,9 +246,10 @@ def arith(sign: str, a: Any, b: Any) -> Any:
     """One operation; numbers fold, and what is known about integers is kept."""
     if is_number(a) and is_number(b):
         return _FOLDED[sign](a, b)
-    neutral = _neutral(sign, a, b)
-    if neutral is not None:
-        return neutral
+    for simpler in (_neutral, _within):
+        same = simpler(sign, a, b)
+        if same is not None:
+            return same
     left, right, kind = _joined(a, b, sign)
     rows = operations(sign, kind, kind, unsigned=kind.name.startswith("u"))
     if not rows:
@@ -278,6 +279,30 @@ def _neutral(sign: str, a: Any, b: Any) -> Any:
     if type(a) is int and {"+": 0, "*": 1}.get(sign) == a and isinstance(b, Scalar):
         return None if b.scalar.is_float else b
     return None
+
+
+def _within(sign: str, a: Any, b: Any) -> Any:
+    """max(x, 0) of what is never below 0 is x; None where there is something to compute."""
+    x, bound = (b, a) if type(a) is int else (a, b)
+    if sign not in ("min", "max") or type(bound) is not int or not isinstance(x, Scalar):
+        return None
+    if x.scalar.is_float or x.scalar.name.startswith("u"):
+        return None
+    low, high = _limits(x.value)
+    return x if (low >= bound if sign == "max" else high <= bound) else None
+
+
+def _limits(value: Any) -> tuple[float, float]:
+    """What an integer surely lies between, as minima and maxima of constants tell."""
+    maker = value.maker if isinstance(value, Value) else None
+    if maker is not None and maker.traits.constant:
+        number = getattr(maker.attrs["value"], "value", None)
+        return (number, number) if type(number) is int else (-math.inf, math.inf)
+    if maker is None or maker.traits.operator not in ("min", "max"):
+        return -math.inf, math.inf
+    lows, highs = zip(*map(_limits, maker.operands), strict=True)
+    choose = min if maker.traits.operator == "min" else max
+    return choose(lows), choose(highs)
 
 
 def compare(sign: str, a: Any, b: Any) -> Any:

@@ -253,6 +253,8 @@ def fill(size: int, valid: Any, start: Any, whole: int) -> Any:
     """How many of `size` places the data from `start` to `valid` takes."""
     if isinstance(valid, int) and valid == whole and not isinstance(start, int):
         return size  # a window of a full tile: what lies outside is an error, not an edge
+    if size == 1 and current().is_below(start, valid):
+        return 1
     return arith("min", size, arith("max", arith("-", valid, start), 0))
 
 

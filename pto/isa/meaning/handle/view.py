@@ -14,7 +14,7 @@ from pto.core.global_layout import global_layout
 from pto.core.global_tensor import GlobalTensor
 from pto.core.memory import Space
 from pto.core.pointer import Pointer
-from pto.core.tile import Role, Tile, TileType
+from pto.core.tile import Compact, Role, Tile, TileType
 from pto.isa.meaning.kinds import Do, do
 from pto.isa.meaning.machine import Machine
 from pto.isa.row import types as t
@@ -189,11 +189,18 @@ def valid_region(
 
 def _alloc(case: Case) -> Callable[..., Tile]:
     type, op = tile_type(_result(case)), case.op
+    before: list[Tile] = []  # what the last turn of a loop has made: checked, and seen by NumPy
+    fixed = type.compact is Compact.NULL  # its bytes do not depend on its region
 
     def alloc(core: Machine, address: int | None, rows: int | None, cols: int | None) -> Tile:
         start = core.place(op) if address is None else address
         region = valid_region(type, rows, cols)
-        return Tile(type, core.memory(type.role.space), start, region)
+        memory, last = core.memory(type.role.space), before[0] if before else None
+        if not fixed or last is None or last.memory is not memory or last.address != start:
+            last = Tile(type, memory, start, region)
+            before[:] = [last]
+            return last
+        return last.again(region)
 
     return alloc
 
