@@ -125,7 +125,7 @@ _WORDS = {
     "VecStoreMode": ("ND", "NZ"),
 }
 # Enumerators that say what execution does not depend on.
-_IDLE = ("PrintFormat", "PadValue", "ScatterConflict", "TCopyMode")
+_IDLE = ("PrintFormat", "PadValue", "ScatterConflict", "TCopyMode", "STPhase", "AccPhase")
 
 
 def _set(row: Instr, attrs: dict[str, Attribute], enum: str, number: int) -> str:

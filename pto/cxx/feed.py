@@ -185,7 +185,8 @@ class Side:
             shape = operand.type.shape
             kind = r.element(operand.element)
             layout = r.global_layout(operand.facts)
-            return s.Given(operand.type), ("view", operand.at, kind, shape, layout, operand.widen)
+            how = (*operand.widen, operand.paired)
+            return s.Given(operand.type), ("view", operand.at, kind, shape, layout, how)
         if operand is not None and operand.tag == r.QUEUE:
             maker = state.queues[values[operand.at]][1]
             return s.Given(PipeHandle(), maker=maker), ("queue", operand.at)
@@ -308,13 +309,15 @@ class AgentState:
         if kind == "tile":
             return self._tile(maker[2], values[maker[1]])
         if kind == "view":
-            _, at, elem, shape, layout, (axis, wider) = maker
-            key = (elem.name, shape, layout.name, *values[at : at + 6])
+            _, at, elem, shape, layout, (axis, wider, paired) = maker
+            key = (elem.name, shape, layout.name, paired, *values[at : at + 6])
             found = self._made.get(key)
             if found is None:
                 memory, offset = self.memory.find(values[at])
                 strides = list(values[at + 1 : at + 6])
                 strides[axis] = max(0, strides[axis] + wider)  # of one line, it is not asked
+                if paired is not None:
+                    strides = [n if i == paired else n // 2 for i, n in enumerate(strides)]
                 found = GlobalTensor.of(memory, offset, elem, shape, strides, layout)
                 self._made[key] = found
             return found

@@ -72,6 +72,7 @@ class Passed:
     word: tuple[str, int] | None = None  # of an enumerator: its type and number
     number: int | None = None  # of a literal, or an element of an array
     widen: tuple[int, int] = (0, 0)  # of a tensor: add to the stride of this dimension
+    paired: int | None = None  # of a tensor: along this dimension the record counts single values
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,14 +97,19 @@ def tile_type(facts: Any, element_name: str, valid: tuple[int, int]) -> TileBuf:
         raise fail("PTO-T001", f"a tile of {element_name} is not known")
     layout = find_layout(_LAYOUTS[facts.blayout, facts.slayout], facts.fractal)
     role = ROLES[facts.loc] if facts.loc < len(ROLES) else Role.SCALAR
+    pairs = [1, 1]
+    if kind.is_packed and facts.slayout:  # boxes count single values, the machine bytes
+        pairs[1 if facts.slayout == 1 else 0] = 2
+    rows, cols = facts.rows // pairs[0], facts.cols // pairs[1]
+    height, width = (-(-size // step) for size, step in zip(valid, pairs, strict=True))
     made = TileType.of(
         role,
         kind,
-        facts.rows,
-        facts.cols,
+        rows,
+        cols,
         layout,
         pad=pad(facts.pad),
-        valid=(min(valid[0], facts.rows), min(valid[1], facts.cols)),
+        valid=(min(height, rows), min(width, cols)),
         compact=_COMPACT[facts.compact],
     )
     return TileBuf(scalar_type(kind), made)

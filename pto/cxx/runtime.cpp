@@ -64,12 +64,12 @@ void crashed(int number)
 
 int64_t typeNumber(const TypeFacts& f) { types().push_back(f); return int64_t(types().size()) - 1; }
 int64_t enumNumber(const char* text) { enums().push_back(text); return int64_t(enums().size()) - 1; }
-int64_t bytesType(TileType where, int64_t rows, int64_t pitch)
+int64_t numbersType(const char* element, TileType where, int64_t rows, int64_t pitch)
 {
     static std::map<std::vector<int64_t>, int64_t> known;
-    auto [at, fresh] = known.try_emplace({int64_t(where), rows, pitch}, 0);
-    if (fresh) at->second = where == TileType::Ctrl ? typeNumber({"u8", 1})
-        : typeNumber({"u8", 0, int64_t(where), rows, pitch, 0, 0, 512});
+    auto [at, fresh] = known.try_emplace({int64_t(element), int64_t(where), rows, pitch}, 0);
+    if (fresh) at->second = where == TileType::Ctrl ? typeNumber({element, 1})
+        : typeNumber({element, 0, int64_t(where), rows, pitch, 0, 0, 512});
     return at->second;
 }
 bool addKernel(const char* key, Call call) { kernels()[key] = call; return true; }

@@ -5,13 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from math import prod
 
+from pto.core.pad import pad
 from pto.core.tile import Role
-from pto.cxx.records import GLOBAL, Passed
+from pto.cxx.records import GLOBAL, Passed, element
 from pto.isa.row.attributes import Attribute
 from pto.isa.row.instr import Attr, Instr
 from pto.isa.row.types import TileBuf, View
 from pto.isa.tile.matmul import GEMV, MATMUL
 from pto.isa.tile.move import LOAD, STORE
+from pto.isa.tile.rearrange import FILLPAD
 
 
 class Late(Attribute):
@@ -46,12 +48,17 @@ def counted(bound: Bound, profile: str) -> Bound:
         return _multiplied(bound)
     if bound.row.family.section == "comm":
         return _staged(bound)
+    if bound.row.family is FILLPAD:
+        return _padded(bound)
     if bound.row.family not in (LOAD, STORE):
         return bound
     names = {type(v[0][0].type): name for name, v in bound.operands.items() if v[0][0] is not None}
     if TileBuf not in names or View not in names:
         return bound
     tile, view = (bound.operands[names[kind]][0][0] for kind in (TileBuf, View))
+    if tile is not None and view is not None and tile.facts.slayout:
+        view = _paired(view)
+        bound.operands[names[View]] = [(view, 0)]
     fitted = None if tile is None or view is None else _fitted(tile, view, profile)
     if fitted is not None:
         bound.operands[names[TileBuf]] = [(fitted[0], 0)]
@@ -78,6 +85,29 @@ def _multiplied(bound: Bound) -> Bound:
             if size[0] <= own.rows and size[1] <= own.cols:
                 type = replace(each.type, tile=replace(own, valid=size))
                 bound.operands[name] = [(replace(each, type=type), 0)]
+    return bound
+
+
+def _paired(view: Passed) -> Passed:
+    """A tensor of packed values that goes with a box counts single values, the machine bytes."""
+    kind = element(view.element)
+    if kind is None or not kind.is_packed or not isinstance(view.type, View):
+        return view
+    axis = 3 if GLOBAL[view.facts.layout] == "DN" else 4
+    shape = list(view.type.shape)
+    shape[axis] = -(-(shape[axis] or 0) // 2)
+    return replace(view, type=replace(view.type, shape=tuple(shape)), paired=axis)
+
+
+def _padded(bound: Bound) -> Bound:
+    """A tile without a pad value is padded with zeros."""
+    given = bound.operands["dst"][0][0]
+    if given is None or not isinstance(given.type, TileBuf) or given.type.tile.pad.name != "null":
+        return bound
+    for name, ((each, _), *_) in bound.operands.items():
+        if each is not None and isinstance(each.type, TileBuf):
+            type = replace(each.type, tile=replace(each.type.tile, pad=pad("zero")))
+            bound.operands[name] = [(replace(each, type=type), 0)]
     return bound
 
 

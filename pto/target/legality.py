@@ -72,9 +72,13 @@ _NAMED_CELLS = tuple(
 
 CURRENT_CELLS = (*SEED_CELLS, *_CODE_CELLS, *_NAMED_CELLS)
 
+_RESULTS = "pto-isa's a5 tests of TMOV put 32-bit results of the cube so"
+
 # Tiles that carry MX payloads and scales on their way to the cube.
 MX_CELLS = (
     *cells("vec", "ZN:512", _LEGALITY),
+    *cells("vec", "NZ:1024", _RESULTS),
+    *cells("mat", "NZ:1024", _RESULTS),
     *cells("vec", "ZZ:512", "PTOAS's samples of TQUANT keep exponents of a group so (2026-08)"),
     *cells("scaling", "NZ:1024", "PTOAS's tests of TMOV keep scales of channels so (2026-08)"),
     *cells("vec", "ZZ:32", "pto-isa's a5 tests of TQUANT group e8m0 exponents in vec tiles"),

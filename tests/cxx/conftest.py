@@ -15,12 +15,17 @@ HEAD = "#include <pto/pto-inst.hpp>\nusing namespace pto;\n"
 
 
 @pytest.fixture
-def kernel(tmp_path: Path) -> Callable[..., CppKernel]:
-    """`kernel(text, entry)`; skips aloud without a C++ compiler."""
+def a_compiler() -> None:
+    """Skips aloud without a C++ compiler."""
     try:
         compiler.find()
     except PtoError as error:
         pytest.skip(f"no C++ compiler: {error}")
+
+
+@pytest.fixture
+def kernel(tmp_path: Path, a_compiler: None) -> Callable[..., CppKernel]:
+    """`kernel(text, entry)`, where there is a C++ compiler."""
 
     def make(text: str, entry: str = "k", profile: str = "a2a3", **options: object) -> CppKernel:
         path = tmp_path / "kernel.cpp"

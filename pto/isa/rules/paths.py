@@ -5,6 +5,7 @@ Global memory is in `global_memory.py`; a row's own rules stand beside it.
 
 from __future__ import annotations
 
+from pto.core.compact import Compact
 from pto.core.tile import TileType
 from pto.isa.row import types as t
 from pto.isa.row.instr import Attr
@@ -251,7 +252,8 @@ def window_inside(
         small, large = case.tile(window), case.tile(whole)
         if small is None or large is None:
             return None
-        sizes = small.valid if valid or small.role.value == "vec" else small.shape
+        by_valid = valid or small.role.value == "vec" or case.profile.name == "cpu"
+        sizes = small.valid if by_valid or small.compact is not Compact.NULL else small.shape
         for name, size, limit in zip(at, sizes, large.shape, strict=True):
             start = case.number(name)
             if start is None or size is None or 0 <= start <= limit - size:

@@ -44,24 +44,43 @@ template <MaskPattern M, auto Axis = ScatterAxis::SCATTER_ROW, class D, class S>
 
 namespace machine {
 // Lines of bytes between a local buffer and global memory, as a transfer of tiles of bytes.
-extern int64_t bytesType(TileType, int64_t rows, int64_t pitch);
+extern int64_t numbersType(const char* element, TileType, int64_t rows, int64_t pitch);
+struct Writing {  // one record whose operands are made here
+    int64_t* start;
+    Writing(const char* op, void** frame, void* caller, int64_t operands)
+    {
+        if (!now || now->end - now->at < 512) makeRoom(512);
+        now->last = caller;
+        start = now->at;
+        now->at += 2;
+        put(int64_t(op));
+        put(pathNumber(frame, caller));
+        put(operands);
+    }
+    void values() { start[1] = now->at - start - 2; }
+    ~Writing() { start[0] = now->at - start; }
+};
 inline void transfer(bool load, void** frame, void* caller, TileType where, const void* local, const void* global,
     int64_t lines, int64_t bytes, int64_t localPitch, int64_t globalPitch)
 {
-    if (!now || now->end - now->at < 512) makeRoom(512);
-    now->last = caller;
-    int64_t* start = now->at;
-    now->at += 2;
-    put(int64_t(load ? "TLOAD" : "TSTORE"));
-    put(pathNumber(frame, caller));
-    put(2);
-    auto tile = [&] { put(TILE); put(bytesType(where, lines, localPitch)); put(lines); put(bytes); };
-    auto tensor = [&] { put(TENSOR); put(bytesType(TileType::Ctrl, 0, 0)); put(1); put(1); put(1); put(lines); put(bytes); };
+    Writing w(load ? "TLOAD" : "TSTORE", frame, caller, 2);
+    auto tile = [&] { put(TILE); put(numbersType("u8", where, lines, localPitch)); put(lines); put(bytes); };
+    auto tensor = [&] { put(TENSOR); put(numbersType("u8", TileType::Ctrl, 0, 0)); put(1); put(1); put(1); put(lines); put(bytes); };
     if (load) tile(), tensor(); else tensor(), tile();
-    start[1] = now->at - start - 2;
+    w.values();
     auto memory = [&] { put(int64_t(global)); put(1); put(1); put(1); put(globalPitch); put(1); };
     if (load) put(int64_t(local)), memory(); else memory(), put(int64_t(local));
-    start[0] = now->at - start;
+}
+// The same number in a row of elements.
+template <class T> void fill(void** frame, void* caller, TileType where, const void* local, int64_t count, T value)
+{
+    const int64_t room = (count * int64_t(sizeof(T)) + 31) / 32 * 32 / int64_t(sizeof(T));
+    Writing w("TEXPANDS", frame, caller, 2);
+    put(TILE), put(numbersType(ElementOf<T>::name, where, 1, room)), put(1), put(count);
+    site(value);
+    w.values();
+    put(int64_t(local));
+    machine::values(value);
 }
 } // namespace machine
 } // namespace pto
@@ -83,6 +102,17 @@ PTO_COPY(copy_cbuf_to_gm, false, Mat, d, s, s, d, 32, P(int64_t from, int64_t to
 #define PTO_ALIGNED(BITS) \
     PTO_COPY(copy_gm_to_ubuf_align_b##BITS, true, Vec, d, s, d, s, 1, P(int64_t, int64_t, int64_t from, int64_t to), to, from, 32, 1) \
     PTO_COPY(copy_ubuf_to_gm_align_b##BITS, false, Vec, d, s, s, d, 1, P(int64_t, int64_t, int64_t from, int64_t to), from, to, 32, 1)
+#define PTO_BY_PITCH(NAME, LOAD, WHERE, DST, SRC, LOCAL, GLOBAL, REST, LPITCH, GPITCH) \
+    template <class D, class S> void NAME(D* DST, S* SRC, int64_t, int64_t bursts, int64_t bytes, REST) \
+    { \
+        const int64_t room = (bytes + 31) / 32 * 32; \
+        pto::machine::transfer(LOAD, PTO_HERE, pto::TileType::WHERE, LOCAL, GLOBAL, bursts, bytes, \
+            bursts > 1 ? int64_t(LPITCH) : room, bursts > 1 ? int64_t(GPITCH) : bytes); \
+    }
+PTO_BY_PITCH(copy_gm_to_ubuf_align_v2, true, Vec, d, s, d, s, P(int64_t, int64_t, bool, int64_t, int64_t from, int64_t to), to, from)
+PTO_BY_PITCH(copy_gm_to_cbuf_align_v2, true, Mat, d, s, d, s, P(int64_t, int64_t, bool, int64_t, int64_t from, int64_t to), to, from)
+PTO_BY_PITCH(copy_ubuf_to_gm_align_v2, false, Vec, d, s, s, d, P(int64_t, int64_t to, int64_t from), from, to)
+#undef PTO_BY_PITCH
 PTO_ALIGNED(8)
 PTO_ALIGNED(16)
 PTO_ALIGNED(32)
@@ -99,13 +129,81 @@ PTO_LOCAL_COPY(copy_ubuf_to_cbuf)
 PTO_LOCAL_COPY(copy_cbuf_to_ubuf)
 #undef PTO_LOCAL_COPY
 template <class T> T* __cce_get_tile_ptr(T* p) { return p; }
+// Fill L1: bits 0 to 15 say how often, then 15 bits how many blocks, then the gap between in blocks.
+template <class T> void create_cbuf_matrix(T* p, int64_t repeat, int64_t value)
+{
+    const int64_t times = repeat & 0xffff, blocks = repeat >> 16 & 0x7fff, gap = repeat >> 32 & 0x7fff;
+    for (int64_t n = 0; n < times; ++n)
+        pto::machine::fill(PTO_HERE, pto::TileType::Mat, (char*)p + n * (blocks + gap) * 32, blocks * 16, uint16_t(value));
+}
+
+// ---- registers: what they hold is not written down, but one number in every lane and where it goes is
+constexpr int CCE_VL = 256;
+#define __VEC_SCOPE__
+enum PtoRegisterWord { MODE_ZEROING, MODE_MERGING, NORM_B8, NORM_B16, NORM_B32, VST_VLD, VLD_VST, VST_VST };
+inline void mem_bar(PtoRegisterWord) {}
+namespace pto {
+struct MaskReg { uint32_t lanes = 0; };
+template <class T> struct RegTensor { T number = {}; };
+template <class T> MaskReg CreatePredicate(uint32_t& left)
+{
+    const uint32_t lanes = CCE_VL / sizeof(T), found = left < lanes ? left : lanes;
+    left -= found;
+    return {found};
+}
+}
+namespace pto::machine {
+[[noreturn]] inline void refuse(const char* name)
+{
+    throw std::runtime_error(std::string(name) + ": intrinsics of the register level are not taken here");
+}
+}
+struct UnalignReg {};
+#define PTO_REFUSED(NAME) template <class... A> void NAME(A&&...) { pto::machine::refuse(#NAME); }
+PTO_REFUSED(vldas) PTO_REFUSED(vldus) PTO_REFUSED(vlds) PTO_REFUSED(vstus) PTO_REFUSED(vstas)
+PTO_REFUSED(load_cbuf_to_ca_mx) PTO_REFUSED(load_cbuf_to_cb_mx) PTO_REFUSED(load_cbuf_to_ca) PTO_REFUSED(load_cbuf_to_cb)
+PTO_REFUSED(mad_mx) PTO_REFUSED(mad)
+#undef PTO_REFUSED
+template <class T, class N> void vdup(pto::RegTensor<T>& reg, N number, pto::MaskReg, PtoRegisterWord) { reg.number = T(number); }
+template <class T, class P> void vsts(const pto::RegTensor<T>& reg, P* to, int64_t offset, PtoRegisterWord, pto::MaskReg mask)
+{
+    pto::machine::fill(PTO_HERE, pto::TileType::Vec, to + offset, mask.lanes, reg.number);
+}
 namespace pto {
 template <MaskPattern M> constexpr int GetTimesByMask() { return machine::maskStep<M>; }
 template <MaskPattern M, uint16_t Pitch> constexpr int GetStrideByMask(int i)
 {
     return (i * machine::maskStep<M> + machine::maskFirst<M>) * Pitch;
 }
+// Rows of a plain tile as fractals of another, row by row: TMOV by pointers.
+template <class T, class D, class S> void TMovToVecNd2Nz(T* to, T* from, uint32_t rows, uint32_t cols, uint32_t sourceRows, unsigned = 0)
+{
+    Tile<TileType::Vec, T, D::Rows, D::Cols, D::BFractal, DYNAMIC, DYNAMIC, D::SFractal, D::SFractalSize, PadValue::Null, D::Compact> dst(rows, cols);
+    Tile<TileType::Vec, T, S::Rows, S::Cols, S::BFractal, DYNAMIC, DYNAMIC, S::SFractal, S::SFractalSize> src(sourceRows, cols);
+    dst.place = int64_t(to), src.place = int64_t(from);
+    machine::record("TMOV", PTO_HERE, dst, src);
+}
+constexpr uint32_t BLOCK_SIZE = 32;
 constexpr int32_t CeilDivision(int32_t a, int32_t b) { return b == 0 ? 0 : (a + b - 1) / b; }
-inline uint64_t GetScaleAddr(const void* p) { return uint64_t(p) >> 4; }
+inline uint64_t GetScaleAddr(const void* p)
+{
+#if PTO_MACHINE_PROFILE == 1  // a pointer into the buffer of the payload
+    for (char* base : {NPUMemoryModel::base<TileType::Left>(), NPUMemoryModel::base<TileType::Right>()})
+        if (p >= base && p < base + (64 << 10)) return uint64_t((const char*)p - base) >> 4;
+#endif
+    return uint64_t(p) >> 4;
+}
+// An element of memory, where two share a byte the half that is meant.
+template <class T, class V> void SetProperDataPart(T* p, size_t at, V value)
+{
+    if constexpr (!IsTwinType<T>()) p[at] = value;
+    else p[at / 2] = T(at % 2 ? (p[at / 2] & 15) | uint8_t(value) << 4 : (p[at / 2] & 240) | (uint8_t(value) & 15));
+}
+template <class T> T GetProperDataPart(T* p, size_t at)
+{
+    if constexpr (!IsTwinType<T>()) return p[at];
+    else return T(p[at / 2] >> (at % 2 ? 4 : 0) & 15);
+}
 }
 #define PTO_CEIL(a, b) (((a) + (b) - 1) / (b) * (b))
+#define PTO_DIV_ROUNDUP(a, b) (((a) + (b) - 1) / (b))

@@ -158,7 +158,16 @@ struct NPUMemoryModel {
     char* GetL0BBase() { return base<TileType::Right>(); }
     char* GetL0CBase() { return base<TileType::Acc>(); }
 };
+namespace machine {
+struct Thread {  // a host's threads run one after the other, each to its end
+    Thread() = default;
+    template <class F, class... A> explicit Thread(F&& f, A&&... a) { std::invoke(std::forward<F>(f), std::forward<A>(a)...); }
+    bool joinable() const { return true; }
+    void join() {}
+};
+}
 namespace cpu_sim {
+inline void set_task_cookie(uint64_t) {}
 struct ScopedExecutionContext {
     int64_t block, sub, subs;
     ScopedExecutionContext(int64_t b, int64_t s, int64_t n)
@@ -172,6 +181,8 @@ inline void reset_execution_context() { machine::now->block = machine::now->sub 
 inline void set_execution_context(int64_t b, int64_t s, int64_t n) { machine::now->block = b, machine::now->sub = s, machine::now->subs = n; }
 } // namespace cpu_sim
 } // namespace pto
+namespace std { using pto_machine_thread = pto::machine::Thread; }
+#define thread pto_machine_thread
 #define NPU_MEMORY_INIT(arch) ((void)0)
 #define NPU_MEMORY_CLEAR() ((void)0)
 #endif

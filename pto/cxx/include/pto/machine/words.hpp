@@ -7,7 +7,11 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <limits>
+#include <stdexcept>
+#include <string>
+#include <thread>
 #include <type_traits>
 #include <utility>
 #include <vector>

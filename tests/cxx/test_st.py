@@ -1,0 +1,162 @@
+"""System tests in the layout of C++ projects: a kernel, a host with its judge, a generator."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pto.cxx import st
+
+GENERATOR = """
+import os
+import numpy as np
+for name, wrong in (("Twice.right", 0), ("Twice.wrong", 1)):
+    os.makedirs(name)
+    x = np.arange(64, dtype=np.float32)
+    x.tofile(name + "/input.bin")
+    (x * 2 + wrong).tofile(name + "/golden.bin")
+"""
+KERNEL = """
+#include <pto/pto-inst.hpp>
+using namespace pto;
+using Row = GlobalTensor<float, Shape<1, 1, 1, 1, 64>, Stride<64, 64, 64, 64, 1>>;
+__global__ AICORE void twice(__gm__ float* out, __gm__ float* in)
+{
+    Tile<TileType::Vec, float, 1, 64> t;
+    TASSIGN(t, 0);
+    Row from(in), to(out);
+    TLOAD(t, from);
+    set_flag(PIPE_MTE2, PIPE_V, EVENT_ID0);
+    wait_flag(PIPE_MTE2, PIPE_V, EVENT_ID0);
+    TADD(t, t, t);
+    set_flag(PIPE_V, PIPE_MTE3, EVENT_ID0);
+    wait_flag(PIPE_V, PIPE_MTE3, EVENT_ID0);
+    TSTORE(to, t);
+}
+void launchTwice(float* out, float* in, void* stream) { twice<<<1, nullptr, stream>>>(out, in); }
+"""
+HOST = """
+#include <acl/acl.h>
+#include <gtest/gtest.h>
+#include <fstream>
+void launchTwice(float* out, float* in, void* stream);
+struct Twice : testing::Test {
+    void go()
+    {
+        auto* info = testing::UnitTest::GetInstance()->current_test_info();
+        std::string folder = std::string("../Twice.") + info->name();
+        float host[64], golden[64], *in, *out;
+        std::ifstream(folder + "/input.bin", std::ios::binary).read((char*)host, sizeof host);
+        std::ifstream(folder + "/golden.bin", std::ios::binary).read((char*)golden, sizeof golden);
+        aclrtMalloc((void**)&in, sizeof host, 0);
+        aclrtMalloc((void**)&out, sizeof host, 0);
+        aclrtMemcpy(in, sizeof host, host, sizeof host, ACL_MEMCPY_HOST_TO_DEVICE);
+        launchTwice(out, in, nullptr);
+        aclrtMemcpy(host, sizeof host, out, sizeof host, ACL_MEMCPY_DEVICE_TO_HOST);
+        std::ofstream(folder + "/output.bin", std::ios::binary).write((char*)host, sizeof host);
+        for (int i = 0; i < 64; ++i) ASSERT_EQ(host[i], golden[i]);
+        aclrtFree(in);
+        aclrtFree(out);
+    }
+};
+TEST_F(Twice, right) { go(); }
+TEST_F(Twice, wrong) { go(); }
+"""
+# Each rank adds its number to a word of the next one, and waits for its own.
+RANKS_KERNEL = """
+#include <pto/pto-inst.hpp>
+using namespace pto;
+__global__ AICORE void ring(__gm__ int32_t* mine, __gm__ int32_t* next, int32_t number)
+{
+    comm::Signal there(next), here(mine);
+    comm::TNOTIFY(there, number, comm::NotifyOp::AtomicAdd);
+    comm::TWAIT(here, 1, comm::WaitCmp::GE);
+    while (!comm::TTEST(here, 1, comm::WaitCmp::GE)) {}
+}
+void launchRing(int32_t* mine, int32_t* next, int32_t number)
+{
+    ring<<<1, nullptr, nullptr>>>(mine, next, number);
+}
+"""
+RANKS_HOST = """
+#include <pto/pto-inst.hpp>
+#include <dlfcn.h>
+#include <cstdlib>
+#include <gtest/gtest.h>
+void launchRing(int32_t* mine, int32_t* next, int32_t number);
+struct Ring : testing::Test {};
+static int ask(const char* name)
+{
+    void* mpi = dlopen(std::getenv("MPI_LIB_PATH"), RTLD_NOW);
+    int found = 0;
+    reinterpret_cast<int (*)(int, int*)>(dlsym(mpi, name))(0, &found);
+    return found;
+}
+TEST_F(Ring, three)
+{
+    if (ask("MPI_Comm_size") != 3) GTEST_SKIP() << "three ranks";
+    struct Context { uint64_t work, bytes; uint32_t rank, ranks; uint64_t size, in[64]; } *context;
+    HcclComm comm;
+    HcclCommInitRootInfo(3, nullptr, 0, &comm);
+    HcclAllocComResourceByTiling(comm, nullptr, nullptr, (void**)&context);
+    const int rank = ask("MPI_Comm_rank");
+    HcclBarrier(comm, nullptr);
+    int32_t *mine = (int32_t*)context->in[rank], *next = (int32_t*)context->in[(rank + 1) % 3];
+    launchRing(mine, next, rank + 1);
+    HcclBarrier(comm, nullptr);
+    ASSERT_EQ(*mine, (rank + 2) % 3 + 1);
+}
+"""
+# On cpu a host calls kernels as functions and looks into tiles; its threads run in order.
+CPU_HOST = """
+#include <pto/pto-inst.hpp>
+#include <gtest/gtest.h>
+#include <thread>
+using namespace pto;
+struct Tiles : testing::Test {};
+TEST_F(Tiles, looked_into)
+{
+    Tile<TileType::Vec, float, 1, 16> a, b;
+    TASSIGN(a, 0), TASSIGN(b, 64);
+    for (int i = 0; i < 16; ++i) a.data()[i] = float(i);
+    std::thread other([&] { TADD(b, a, a); });
+    other.join();
+    for (int i = 0; i < 16; ++i) ASSERT_EQ(b.data()[i], 2.0f * i);
+    TASSIGN(b, reinterpret_cast<uintptr_t>(a.data()) + 32);
+    ASSERT_EQ(b.GetValue(1), 9.0f);
+}
+"""
+
+
+def _run(folder: Path, profile: str) -> dict[str, str]:
+    cases = st.run(st.find([folder], profile, ()), "", 1, 60.0, lambda case: None)
+    assert not [str(d) for case in cases for d in case.findings]
+    return {case.name: case.status for case in cases}
+
+
+def _written(folder: Path, **texts: str) -> Path:
+    folder.mkdir()
+    for name, text in texts.items():
+        (folder / name.replace("__", ".")).write_text(text, encoding="utf-8")
+    return folder
+
+
+@pytest.mark.usefixtures("a_compiler")
+def test_a_case_is_compared_with_its_golden_file(tmp_path: Path) -> None:
+    folder = _written(
+        tmp_path / "twice", twice_kernel__cpp=KERNEL, main__cpp=HOST, gen_data__py=GENERATOR
+    )
+    assert _run(folder, "a2a3") == {"Twice.right": "exact", "Twice.wrong": "wrong"}
+
+
+@pytest.mark.usefixtures("a_compiler")
+def test_ranks_of_a_host_take_turns(tmp_path: Path) -> None:
+    folder = _written(tmp_path / "ring", ring_kernel__cpp=RANKS_KERNEL, main__cpp=RANKS_HOST)
+    assert _run(folder, "a2a3") == {"Ring.three": "judged"}
+
+
+@pytest.mark.usefixtures("a_compiler")
+def test_on_cpu_tiles_are_memory_of_the_program(tmp_path: Path) -> None:
+    folder = _written(tmp_path / "tiles", main__cpp=CPU_HOST)
+    assert _run(folder, "cpu") == {"Tiles.looked_into": "judged"}
