@@ -214,3 +214,38 @@ def sine(a: Any) -> Lanes:
 def cosine(a: Any) -> Lanes:
     """Of f64, in radians."""
     return _COSINE(a)
+
+
+@primitive
+def fused(a: Any, b: Any, c: Any) -> Lanes:
+    """a * b + c of f64, rounded once. An array does it with the errors of a product and of sums,
+    which are exact far from overflow, the last but one rounded to odd (Boldo, Melquiond 2008)."""
+    product, low = _exact_product(a, b)
+    near, left = _exact_sum(c, low)
+    total, right = _exact_sum(product, near)
+    rest, lost = _exact_sum(left, right)
+    bits = rest.view(np.int64)
+    toward = np.where((lost > 0) == (rest > 0), 1, -1)
+    odd = np.where((lost != 0) & (bits & 1 == 0), bits + toward, bits).view(np.float64)
+    return np.where(np.isfinite(total), total + odd, product + c)
+
+
+def _exact_product(a: Any, b: Any) -> tuple[Lanes, Lanes]:
+    """Rounded, and what was lost."""
+    product = np.asarray(a * b, np.float64)
+    (high, low), (top, rest) = _halves(a), _halves(b)
+    return product, ((high * top - product) + high * rest + low * top) + low * rest
+
+
+def _halves(a: Any) -> tuple[Any, Any]:
+    """26 bits of a mantissa, and the others."""
+    far = a * 134217729.0
+    high = far - (far - a)
+    return high, a - high
+
+
+def _exact_sum(a: Any, b: Any) -> tuple[Lanes, Lanes]:
+    """Rounded, and what was lost."""
+    total = np.asarray(a + b, np.float64)
+    part = total - a
+    return total, (a - (total - part)) + (b - part)

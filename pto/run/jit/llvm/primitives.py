@@ -272,6 +272,10 @@ def _intrinsic(name: str) -> Callable[[Symbol], Symbol]:
     return _through_f32(emit)
 
 
+def _fused(a: Symbol, b: Symbol, c: Symbol) -> Symbol:
+    return Symbol(a.lanes, a.dtype, a.lanes.intrinsic("fma", a.dtype, a.name, b.name, c.name))
+
+
 def _absolute(a: Symbol) -> Symbol:
     if a.dtype.kind == "u":
         return a
@@ -346,6 +350,7 @@ PRIMITIVES.update(
             "floor": _intrinsic("floor"),
             "ceil": _intrinsic("ceil"),
             "trunc": _intrinsic("trunc"),
+            "fused": _fused,
             "quotient": _quotient,
             "remainder": _remainder,
             "fmod": _fmod,
