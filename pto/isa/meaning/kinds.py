@@ -146,6 +146,7 @@ class Do:
     blocks: bool = False
     looks: bool = False  # reads what other agents change: a loop over it lets them go on
     binds: str = ""  # the operand that gets what fn returns: a handle that was only declared
+    stays: str = ""  # why compiled code leaves it to Python, where nothing else says it
 
 
 @dataclass(frozen=True, slots=True)

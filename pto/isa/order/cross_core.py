@@ -163,10 +163,10 @@ for _name, _meaning, _body, _order in (
     (
         "set_cross_block",
         "tell all cores of this kind that pipe has come here",
-        meaning.SEND,
+        meaning.ARRIVE,
         Send(),
     ),
-    ("wait_cross_block", "hold pipe until all cores of this kind have come", meaning.HEAR, Hear()),
+    ("wait_cross_block", "hold pipe until all cores of this kind have come", meaning.MEET, Hear()),
 ):
     instr(
         _name,

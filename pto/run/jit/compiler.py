@@ -13,7 +13,7 @@ from typing import Any
 
 from pto.ir.graph import Module, Operation, Region, Value
 from pto.isa.meaning import Do
-from pto.isa.meaning.handle.view import TENSOR_VIEW
+from pto.isa.meaning.handle.view import ALLOC_TILE, TENSOR_VIEW
 from pto.isa.row.traits import Control
 from pto.plan.placement import Placement
 from pto.run.jit.border.context import context_of
@@ -276,6 +276,8 @@ class NativeCompiler(Compiler):
         body = op.body
         if body is None or op.regions:
             return False
+        if isinstance(body, Do) and body.binds and _binds_own(op, body.binds):
+            return True
         return not (isinstance(body, Do) and (body.blocks or body.binds or body.looks))
 
     def _inside(self, op: Operation) -> list[Operation]:
@@ -301,6 +303,13 @@ class NativeCompiler(Compiler):
 
 def _hands_on(op: Operation) -> bool:
     return op.control is not None and op.control.is_terminator
+
+
+def _binds_own(op: Operation, name: str) -> bool:
+    """Whether what is given another place has one of its own: it was not only declared."""
+    makers = [value.maker for value in op.group(name)]
+    plain = all(maker is not None and maker.body is ALLOC_TILE for maker in makers)
+    return plain and emitter_of(op) is not None
 
 
 def _is_work(op: Operation) -> bool:

@@ -87,3 +87,27 @@ def test_bytes_go_to_l1_and_on_by_steps() -> None:
         "pto.load_cbuf_to_ca %m, %a, %i1, %i2, %i3, %i2, %i4, %i3 "
         ": M, A, i64, i64, i64, i64, i64, i64",
     )
+
+
+@pytest.mark.parametrize("transpose", [0, 1])
+def test_elements_of_four_bits(transpose: int) -> None:
+    """Transposed they are the reference's."""
+    for op, to, type in (("ca", "%a", "A"), ("cb", "%b", "B")):
+        steps = f"%i1, %i1, %i4, %i2, %i8, %i4, %i{transpose}"
+        text = f"pto.load_cbuf_to_{op}_s4 %m, {to}, {steps} : M, {type}" + ", i64" * 7
+        _run("f16", text, native=not transpose)
+
+
+@pytest.mark.parametrize("bits", [16, 32])
+def test_a_pattern_in_l1(bits: int) -> None:
+    for times, blocks, gap in ((1, 3, 0), (4, 2, 5), (0, 3, 1), (3, 0, 1)):
+        sizes = f"%i64, %word, %i{times}, %i{blocks}, %i{gap} {{fill_word_bits = {bits} : i64}}"
+        body = "%word = arith.constant -559038737 : i32\n"
+        _run("f16", body + f"pto.raw_fill_l1 %m, {sizes} : M, i64, i32, i64, i64, i64")
+
+
+def test_a_pattern_outside_l1_is_told_alike() -> None:
+    body = "%word = arith.constant 7 : i32\n"
+    body += "pto.raw_fill_l1 %m, %i64, %word, %i32000, %i2, %i0 {fill_word_bits = 32 : i64}"
+    text, args = _text("f16", body + " : M, i64, i32, i64, i64, i64")
+    assert fails_alike(text, args, check=False).startswith("PTO-M")

@@ -368,4 +368,4 @@ def _raw_half(name: str, words: Words) -> Split:
     return (words.field(18, 1), "split_m", "split_n")[dual]
 
 
-COPY_MATRIX = Do(_copy_matrix)
+COPY_MATRIX = Do(_copy_matrix, stays="layout and scales are fields of two words: on arrays")

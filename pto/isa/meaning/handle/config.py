@@ -76,7 +76,7 @@ SYNC_ALL = Do(_sync_all, blocks=True)
 
 # ---- storage
 
-_SCALES_SHIFT = 4  # machine.yaml#mx_scale.address_link
+SCALES_SHIFT = 4  # machine.yaml#mx_scale.address_link
 
 
 def _assign(case: Case) -> Callable[..., Any]:
@@ -127,7 +127,7 @@ def _part(src: Tile, dst: Tile, at: list[int]) -> tuple[Memory, int]:
 ASSIGN = Do(_assign)
 SUBVIEW = _bound(_part)
 ALIAS = _bound(lambda src, dst, numbers: (src.memory, src.address))
-SCALE_ADDRESS = _bound(lambda src, dst, numbers: (dst.memory, src.address >> _SCALES_SHIFT))
+SCALE_ADDRESS = _bound(lambda src, dst, numbers: (dst.memory, src.address >> SCALES_SHIFT))
 
 # ---- mode registers
 
@@ -154,6 +154,7 @@ def _tf32(case: Case) -> Callable[..., None]:
     return run
 
 
+_SCALES = "keeps what later pushes scale by, a number or a tile"
 _SIGN = 46  # of a scale word: bytes are signed
 
 
@@ -184,5 +185,5 @@ def _quant_vector(case: Case) -> Callable[..., None]:
 
 HF32_MODE = Move(_hf32)
 TF32_MODE = Move(_tf32)
-QUANT_SCALAR = Do(_quant_scalar)
-QUANT_VECTOR = Do(_quant_vector)
+QUANT_SCALAR = Do(_quant_scalar, stays=_SCALES)
+QUANT_VECTOR = Do(_quant_vector, stays=_SCALES)

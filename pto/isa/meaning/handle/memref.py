@@ -373,4 +373,6 @@ def is_global(type: t.Type | None) -> bool:
     return isinstance(type, t.View) or (isinstance(type, t.MemRef) and type.space is Space.GM)
 
 
-DECLARE = Do(lambda case: lambda core: Unbound(_result(case)))
+DECLARE = Do(
+    lambda case: lambda core: Unbound(_result(case)), stays="a handle that has no place yet"
+)

@@ -9,7 +9,7 @@ takes an address of its own heap for the same place on that rank.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -90,24 +90,20 @@ TRANSFER = Do(_transfer)
 # ---- asynchronous: done when started, so that events are complete at once
 
 
-@dataclass(frozen=True, slots=True)
-class Session:
-    """A transfer engine with its workspace."""
-
-    workspace: Any
+class Token:
+    """A transfer engine, or the event of a transfer that is over: there is nothing to hold."""
 
 
-class Transfer:
-    """The event of a transfer that is over."""
+TOKEN = Token()
 
 
 def _start(far: str) -> Do:
     """`far` is the side that is on the peer."""
 
-    def make(case: Case) -> Callable[..., Transfer]:
+    def make(case: Case) -> Callable[..., Token]:
         types = case.type("dst"), case.type("src")
 
-        def run(core: Machine, dst: Any, src: Any, session: Session, peer: int | None) -> Transfer:
+        def run(core: Machine, dst: Any, src: Any, session: Token, peer: int | None) -> Token:
             target, source = map(as_view, (dst, src), types)
             require_flat(target)
             require_flat(source)
@@ -116,7 +112,7 @@ def _start(far: str) -> Do:
                 there = _on_peer(core, target if far == "dst" else source, peer)
                 target, source = (there, source) if far == "dst" else (target, there)
             target.as_array()[...] = source.as_array()
-            return Transfer()
+            return TOKEN
 
         return run
 
@@ -135,7 +131,7 @@ def _on_peer(core: Machine, view: GlobalTensor, peer: int) -> GlobalTensor:
     return replace(view, memory=core.device.twin(view.memory, peer))
 
 
-BUILD_SESSION = do(lambda core, scratch, workspace: Session(workspace))
+BUILD_SESSION = do(lambda core, scratch, workspace: TOKEN)
 PUT_ASYNC = _start("dst")
 GET_ASYNC = _start("src")
 EVENT_DONE = Do(lambda case: lambda core, event, session: 1, looks=True)

@@ -87,8 +87,8 @@ def _receivers(core: Machine, signal: int) -> list[tuple[str, int, int]]:
 
 
 def _sent(case: Case) -> Callable[..., None]:
-    signal, mode = _signal_id(case), case.word("ffts_mode")
-    if mode in (_ALL_CORES, _VECTOR_PAIR):
+    signal, mode = _signal_id(case), case.word("ffts_mode") or ""
+    if is_meeting(case):
         return lambda core, *operands: _arrive(core, mode, signal(operands))
 
     def run(core: Machine, *operands: Any) -> None:
@@ -148,5 +148,13 @@ def _meeting(core: Machine, mode: str, number: int) -> tuple[str, str, int]:
     return mode, core.side, number
 
 
+def is_meeting(case: Case) -> bool:
+    """Whether a signal tells all cores of a kind, or both sub-blocks, that one has come."""
+    return case.word("ffts_mode") in (_ALL_CORES, _VECTOR_PAIR)
+
+
 SEND = Do(_sent)
 HEAR = Do(_heard, blocks=True)
+# the same, of signals that are meetings of all cores whatever their attributes say
+ARRIVE = Do(_sent)
+MEET = Do(_heard, blocks=True)

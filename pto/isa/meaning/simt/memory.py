@@ -125,7 +125,7 @@ def _own_store(case: Case) -> Callable[..., None]:
     return lambda items, ptr, value: items.store(ptr, value, _stored(case))
 
 
-OWN_ARRAY = Do(_array)
+OWN_ARRAY = Do(_array, stays="takes memory, once for a launch")
 OWN_ELEMENT = Together(_element)
 OWN_LOAD = Together(_own_load)
 OWN_STORE = Together(_own_store)

@@ -78,7 +78,7 @@ def _word(number: float) -> str:
     return f"{number:.4f}" if plain else f"{number:.4e}"
 
 
-PRINT_TILE = Do(_print)
+PRINT_TILE = Do(_print, stays="prints")
 
 # ---- single elements
 

@@ -17,7 +17,7 @@ from pto.isa.meaning.cube.accumulator import Outlet
 from pto.isa.meaning.handle.view import as_tile, as_view, element, tile_type
 from pto.isa.meaning.kinds import Do, Move, do
 from pto.isa.meaning.machine import Machine
-from pto.isa.meaning.memory.collective import Session
+from pto.isa.meaning.memory.collective import TOKEN
 from pto.isa.meaning.tile.mover import Mover
 from pto.isa.meaning.tile.patch import cut
 from pto.isa.meaning.tile.regions import put
@@ -205,7 +205,7 @@ def combination(case: Case, stored: DType) -> Callable[[Array, Array], Array] | 
 
 
 STORE = Do(_store)
-STORE_SCALED = Do(_store_scaled)
+STORE_SCALED = Do(_store_scaled, stays="a scale for each column, out of a table: on arrays")
 
 # ---- tile to tile
 
@@ -233,10 +233,10 @@ MOVE_SCALED = Move(_move_scaled)
 
 def _started(case: Case) -> Callable[..., Any]:
     """A transfer into a cache changes no value; its event is over at once."""
-    return lambda core, src, session: None
+    return lambda core, src, session: TOKEN
 
 
 PREFETCH = Do(lambda case: lambda core, src, dst: None)
 PREFETCH_ASYNC = Do(_started)
-PREFETCH_CONTEXT = do(lambda core, workspace: Session(workspace))
+PREFETCH_CONTEXT = do(lambda core, workspace: TOKEN)
 PREFETCH_SESSION = do(lambda core, ctx: ctx)

@@ -228,4 +228,4 @@ def _as_type(values: F32s, dst: DType) -> Lanes:
 
 QUANTISE = Move(_quantise)
 DEQUANTISE = Move(_dequantise)
-QUANTISE_GROUPS = Do(_quantise_groups)
+QUANTISE_GROUPS = Do(_quantise_groups, stays="groups of 32 share an exponent: on arrays")

@@ -14,7 +14,7 @@ from pto.core.memory import Memory, Space
 from pto.isa.meaning.order.ring import Pipe, register_of
 from pto.run.jit.border import clock
 from pto.run.jit.border.shadow import Shadow
-from pto.run.jit.border.state import Flags, Registers
+from pto.run.jit.border.state import Flags, Registers, Signals
 from pto.run.machine.core import Cluster, Core
 from pto.run.reference.code import Wait
 
@@ -27,7 +27,8 @@ STATUS, PASSED, ROOMY = 14, 15, 16  # of a coroutine: how it stands, waits met, 
 QUEUES, PEERS = 17, 18  # rings by queue and way; UB of either sub-block and L1 of the cube
 AT, EXPLAINS = 19, 20  # the wait a coroutine stands at (0: Python knows); whether Python is asked
 ITEMS, KEPT, KEPT_VALUES = 21, 22, 23  # of work items: scratch memory; counts and values of slots
-_WORDS: Final = 24
+SIGNALS: Final = 24  # counts of signals between the agents of a core
+_WORDS: Final = 25
 QUEUE_IDS: Final = 16
 QUEUE_WORDS: Final = (
     5  # of a ring: state, slots, bytes of one, where they begin, whether it is plain
@@ -120,6 +121,7 @@ class Context:
             self._log = np.empty(HEAD + TOUCHES * TOUCH, np.int64)
             self._log[:HEAD] = 0, TOUCHES
             self.words[LOG] = self._log.ctypes.data
+        self._hear()
         self.pointer = self.words.ctypes.data
         for number in needs.spaces:
             self.memory(number)
@@ -199,8 +201,17 @@ class Context:
                 memory.data[:] = 0
         self.objects.clear()
 
+    def _hear(self) -> None:
+        """Signals of the core it belongs to now."""
+        if SIGNALS in self.needs.words:
+            cluster = self.core.cluster
+            if not isinstance(cluster.cross_flags, Signals):
+                cluster.cross_flags = Signals(cluster.cross_flags, cluster.vectors)
+            self.words[SIGNALS] = cluster.cross_flags.words.ctypes.data
+
     def turn_to(self, core: Core) -> None:
         """Another launch."""
+        self._hear()
         self.words[BLOCK : SUBS + 1] = core.block, core.blocks, core.sub, core.subs
 
     def renew(self) -> None:

@@ -15,6 +15,7 @@ from pto.run.jit.border.values import (
     Handle,
     Mask,
     Native,
+    Nothing,
     OwnPlace,
     Place,
     Reg,
@@ -56,6 +57,8 @@ def form_of(type: t.Type) -> Native:
         return Array(("", ""), type.size)
     if isinstance(type, t.Opaque) and type.text == "!llvm.ptr":
         return OwnPlace(("", "", ""))
+    if isinstance(type, t.Async):
+        return Nothing(())
     if isinstance(type, t.Struct):
         return Array(("", ""), words_of(type))
     if isinstance(type, t.LogicalVReg | t.LogicalMask):

@@ -45,7 +45,7 @@ class Piece:
         self._ins = ins
         self._outs = outs
         self._sizes = sizes  # constants: form, place in the frame, value
-        self._kept = kept  # tiles of before whose valid region is set here
+        self._kept = kept  # tiles of before whose place or valid region is set here
         self.outside = emitter.outside
         self.nbytes = emitter.border + emitter.area
         self._reference = reference
@@ -88,7 +88,9 @@ class Piece:
     def _come_back(self, context: Context, frame: memoryview, regs: Regs) -> None:
         for slot, form, at in self._kept:
             tile, now = regs[slot], form.decode(frame, at, context)
-            if isinstance(tile, Tile) and isinstance(now, Tile):
+            if not isinstance(tile, Tile) or tile.address != now.address:
+                regs[slot] = now
+            else:
                 tile.set_valid(*now.get_valid())
         for slot, form, at in self._outs:
             regs[slot] = form.decode(frame, at, context)

@@ -70,6 +70,64 @@ class Flags(MutableMapping[Flag, int]):
         return int(np.count_nonzero(self.array)) + len(self._others)
 
 
+SIGNAL_IDS: Final = 64
+_RECEIVERS: Final = (("cube", 0), ("vector", 0), ("vector", 1), ("both", 0))
+Signal = tuple[tuple[str, int, int], int]  # side, sub-block and id of who hears it; who sends it
+
+
+def receiver(side: str) -> int:
+    """The number of a side among those that hear signals; sub-block 1 comes after sub-block 0."""
+    return _RECEIVERS.index((side, 0))
+
+
+def signal_offset(heard: int) -> int:
+    """Bytes to what one receiver hears: a count for each id and sender."""
+    return 8 * (1 + heard * SIGNAL_IDS * 2)
+
+
+class Signals(MutableMapping[Signal, int]):
+    """Counts of signals between the agents of a core; the first word: how many vectors it has."""
+
+    def __init__(self, before: Mapping[Signal, int], vectors: int) -> None:
+        self.words = np.zeros(1 + len(_RECEIVERS) * SIGNAL_IDS * 2, np.int64)
+        self.words[0] = vectors
+        self._array = self.words[1:].reshape(len(_RECEIVERS), SIGNAL_IDS, 2)
+        self._others: dict[Signal, int] = {}
+        self.update(before)
+
+    def _place(self, key: Signal) -> tuple[int, int, int] | None:
+        (side, sub, number), sender = key
+        known = (side, sub) in _RECEIVERS and 0 <= number < SIGNAL_IDS and 0 <= sender < 2
+        return (_RECEIVERS.index((side, sub)), number, sender) if known else None
+
+    def __getitem__(self, key: Signal) -> int:
+        place = self._place(key)
+        return self._others.get(key, 0) if place is None else int(self._array[place])
+
+    def __setitem__(self, key: Signal, value: int) -> None:
+        place = self._place(key)
+        if place is None:
+            self._others[key] = value
+        else:
+            self._array[place] = value
+
+    def __delitem__(self, key: Signal) -> None:
+        self[key] = 0
+        self._others.pop(key, None)
+
+    def clear(self) -> None:
+        self._array[:] = 0
+        self._others.clear()
+
+    def __iter__(self) -> Iterator[Signal]:
+        for heard, number, sender in np.argwhere(self._array):
+            yield (*_RECEIVERS[heard], int(number)), int(sender)
+        yield from self._others
+
+    def __len__(self) -> int:
+        return int(np.count_nonzero(self._array)) + len(self._others)
+
+
 def _words(name: str) -> int:
     """Words of a register in the array; 0: it is no number."""
     first = registers.first(name)

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from pto.core.compact import Compact
 from pto.core.constants import BLOCK_BYTE_SIZE, VREG_BYTES
 from pto.core.dtypes import DType
 from pto.core.global_layout import GlobalLayout
@@ -22,6 +23,7 @@ from pto.core.global_tensor import GlobalTensor
 from pto.core.memory import Space
 from pto.core.pointer import Pointer
 from pto.core.tile import Tile, TileType
+from pto.isa.meaning.memory.collective import TOKEN, Token
 from pto.isa.meaning.scalar.arith import from_bits, to_bits
 from pto.isa.meaning.simt.memory import Own
 from pto.isa.meaning.vector.unaligned import LoadState, StoreState
@@ -295,8 +297,11 @@ class TilePlace(Native):
 
     def decode(self, frame: Any, offset: int, context: Context) -> Any:
         address, rows, cols = struct.unpack_from("<qqq", frame, offset)
-        memory = context.memory(SPACE_NUMBERS[self.type.role.space])
-        return Tile(self.type, memory, address, (rows, cols), pitch=self.pitch)
+        memory, type = context.memory(SPACE_NUMBERS[self.type.role.space]), self.type
+        pitch = self.pitch
+        if pitch is None and type.compact is Compact.NULL:  # its place was judged when it was made
+            pitch = type.shape[type.layout.pitch_axis]
+        return Tile(type, memory, address, (rows, cols), pitch=pitch)
 
 
 @dataclass(frozen=True, slots=True)
@@ -350,6 +355,17 @@ class Handle(Native):
     def decode(self, frame: Any, offset: int, context: Context) -> Any:
         (number,) = struct.unpack_from("<q", frame, offset)
         return context.objects[number]
+
+
+@dataclass(frozen=True, slots=True)
+class Nothing(Native):
+    """A session or an event: there is nothing to hold."""
+
+    def encode(self, frame: Any, offset: int, value: Any, context: Context) -> bool:
+        return isinstance(value, Token)
+
+    def decode(self, frame: Any, offset: int, context: Context) -> Any:
+        return TOKEN
 
 
 _PENDING: Final = BLOCK_BYTE_SIZE  # bytes a store stream holds back, at most

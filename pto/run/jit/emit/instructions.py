@@ -19,21 +19,22 @@ def load() -> None:
         import_module(module.name)
 
 
+UNTOLD = "nobody says why"
+
+
 def why_not(row: Instr) -> str:
     """Why the reference engine runs a row inside compiled code."""
+    if isinstance(row.body, Do) and row.body.stays:
+        return row.body.stays
     if isinstance(row.body, Do) and row.body.blocks:
         return "may wait for another agent"
     if isinstance(row.body, Do) and row.body.binds:
         return "gives a place to a handle that was only declared"
     if row.family.section == "comm":
         return "reaches the memory of another rank"
-    if row.family.section == "simt":
-        return "runs for every work item"
     if row.order is not None:
         return "tells another agent, or changes a queue"
-    if row.results:
-        return "makes an object of Python"
-    return "written on arrays (`Do`)"
+    return UNTOLD
 
 
 def compiled_as(row: Instr) -> Literal["meaning", "structure", "emitter"] | None:

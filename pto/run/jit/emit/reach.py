@@ -38,7 +38,7 @@ class Reach:
         self.pointers(op)
         for value in op.results:
             if isinstance(value.type, t.TileBuf):
-                self._name(self._e.value(value), value.type)
+                self.name(self._e.value(value), value.type)
         if op.row is None or op.traits.names_only:
             return
         exact = isinstance(op.row.body, Lane | Fold)
@@ -69,7 +69,7 @@ class Reach:
         space, first, end = span
         return any(s == space and a <= first and end <= b for s, a, b in self.sure)
 
-    def _name(self, native: Native, type: t.TileBuf) -> None:
+    def name(self, native: Native, type: t.TileBuf) -> None:
         span = _span(native) if isinstance(native, TilePlace) else None
         if span is not None:
             self._needs.spans.add(span)

@@ -98,7 +98,7 @@ class Emitter:
         self.compiler = compiler
         self.env: dict[int, Native] = {}
         self.lifted: dict[int, Native] = {}  # constants that are read from the frame, by operation
-        self.cells: dict[int, str] = {}  # tiles whose valid region the code sets: where it is kept
+        self.cells: dict[int, str] = {}  # tiles whose place or region the code sets: kept there
         self.outside: list[Action] = []
         self.border = 0  # bytes of the frame that values of the piece's border take
         self.area = 0  # most bytes behind them that a call outside needs
@@ -113,10 +113,11 @@ class Emitter:
     # ---- values
 
     def prepare_cells(self, ops: Sequence[Operation]) -> None:
-        """Tiles whose valid region is set keep it on the stack: every use sees the last one."""
+        """Tiles whose place or region is set keep it on the stack: every use sees the last one."""
         for op in ops:
-            if op.body is SET_VALID:
-                self.cells[id(op.operands[0])] = self.text.stack("{i64, i64}")
+            bound = op.group(op.body.binds) if isinstance(op.body, Do) and op.body.binds else ()
+            for value in op.operands[:1] if op.body is SET_VALID else bound:
+                self.cells[id(value)] = self.text.stack("{i64, i64, i64}")
 
     def value(self, value: Value) -> Native:
         found = self.env.get(id(value))
@@ -125,21 +126,19 @@ class Emitter:
         cell = self.cells.get(id(value))
         if cell is None or not isinstance(found, TilePlace):
             return found
-        x = self.text
-        rows, cols = x.load(I64, cell, 8), x.load(I64, x.at(cell, 8), 8)
-        return found.renamed((found.address, rows, cols))
+        return found.renamed([self.text.load(I64, self.text.at(cell, n), 8) for n in (0, 8, 16)])
 
     def bind(self, value: Value, native: Native) -> None:
         self.env[id(value)] = native
         if id(value) in self.cells and isinstance(native, TilePlace):
+            self.text.store(I64, native.address, self.cells[id(value)], 8)
             self.set_valid(value, *native.valid)
         elif id(value) in self.cells:
             raise NotNative("the valid region of a handle is set")
 
     def set_valid(self, value: Value, rows: Val, cols: Val) -> None:
-        cell = self.cells[id(value)]
-        self.text.store(I64, rows, cell, 8)
-        self.text.store(I64, cols, self.text.at(cell, 8), 8)
+        for n, extent in ((8, rows), (16, cols)):
+            self.text.store(I64, extent, self.text.at(self.cells[id(value)], n), 8)
 
     # ---- the context
 
@@ -271,6 +270,8 @@ class Emitter:
         """The reference step of an operation; its results. What Python uses of global memory
         nobody tells: always, or if it happens at all (`seldom`). One that has to wait is tried
         once more, from `again` on."""
+        if isinstance(op.body, Do) and op.body.binds:
+            raise NotNative("a place that only Python knows")
         values = list({id(v): v for v in (*op.operands, *captured(op))}.values())
         if any(is_global(v.type) for v in values):
             if not seldom:

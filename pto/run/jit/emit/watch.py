@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Protocol
 
 from pto.ir.graph import Operation
+from pto.isa.row import types as t
+from pto.run.jit.border.values import Native
 from pto.run.jit.llvm.text import Val
 
 
@@ -25,3 +27,4 @@ class Follows(Protocol):
 
     def operation(self, op: Operation) -> None: ...
     def pointers(self, op: Operation) -> None: ...
+    def name(self, native: Native, type: t.TileBuf) -> None: ...

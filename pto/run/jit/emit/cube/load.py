@@ -294,6 +294,15 @@ def _load_cbuf(s: Spot) -> Sequence[Native]:
     return []
 
 
+@emits(operands.LOAD_CBUF_S4)
+def _load_cbuf_s4(s: Spot) -> Sequence[Native]:
+    """Bytes as they are; what is transposed is the reference's."""
+    source, target = _places(s)
+    *steps, transpose = words(s, *(o.name for o in s.case.row.operands[2:]))
+    _fractals(s, source, target, steps, s.x.compare("eq", transpose, 0))
+    return []
+
+
 # ---- MX scales and parameters: bytes as they are
 
 

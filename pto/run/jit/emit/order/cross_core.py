@@ -1,0 +1,146 @@
+"""Signals between the cube and the vector sub-blocks of a core, in compiled code.
+
+Where an agent has to wait, others go on until the count is there. Meetings of many cores are
+Python's: only it sees all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pto.isa.meaning.order import flags
+from pto.isa.row.flag import event_of
+from pto.isa.rules.rule import Case
+from pto.run.jit.border.context import SIGNALS, SUB
+from pto.run.jit.border.state import SIGNAL_IDS, receiver, signal_offset
+from pto.run.jit.border.values import Native, Word
+from pto.run.jit.emit import coroutine
+from pto.run.jit.emit.table import Spot, emits
+from pto.run.jit.emit.tile import planes
+from pto.run.jit.llvm.text import I64, NotNative, Val
+from pto.verify.operation import constant
+
+
+def _id(s: Spot) -> Val:
+    """The last operand there is, else the attribute."""
+    given = s.all()
+    if not given:
+        return event_of(s.case)
+    word = given[-1]
+    if not isinstance(word, Word):
+        raise NotNative("an id that is no number")
+    wide = isinstance(word.name, int) or word.types[0] == I64
+    return word.name if wide else s.x.new(f"sext {word.types[0]} {word.name} to i64")
+
+
+class _Counts:
+    """Where signals are counted, as the agent at hand sees it."""
+
+    def __init__(self, s: Spot) -> None:
+        self.s, self.x, self.side = s, s.x, s.e.compiler.side
+        self.offset = s.case.profile.sync.second_vector_id_offset
+        self.sub: Val = 0
+        if self.side == "vector":
+            self.sub = self.x.load(I64, self.x.at("%ctx", 8 * SUB), 8)
+
+    def place(self, heard: Val, number: Val, sender: Val) -> str:
+        x = self.x
+        first = signal_offset(heard) if isinstance(heard, int) else x.add(8, x.mul(heard, _EACH))
+        within = x.mul(x.add(x.mul(number, 2), sender), 8)
+        return x.at(self.s.e.word(SIGNALS), x.add(first, within))
+
+    def sent(self, number: Val) -> list[str]:
+        """Counts that a set of the agent reaches (`flags._receivers`)."""
+        x, sender = self.x, 0 if self.offset else self.sub
+        if self.side == "vector":
+            number = x.add(number, x.mul(self.sub, self.offset))
+        if self.side != "cube":
+            return [
+                self.place(receiver("cube" if self.side == "vector" else "both"), number, sender)
+            ]
+        first = receiver("vector")
+        if not self.offset:
+            return [self.place(first + n, number, sender) for n in range(2)]
+        second = x.add(x.over(number, self.offset), first)
+        return [self.place(second, x.rest(number, self.offset), sender)]
+
+    def heard(self, number: Val) -> tuple[str, str | None]:
+        """The count a wait of the agent takes; of signals that are combined, the other one too."""
+        if self.side == "vector":
+            return self.place(self.x.add(receiver("vector"), self.sub), number, 0), None
+        own = receiver(self.side)
+        both = self.side == "cube" and not self.offset
+        return self.place(own, number, 0), self.place(own, number, 1) if both else None
+
+
+_EACH = signal_offset(1) - signal_offset(0)
+
+
+@emits(flags.SEND, cheap=True)
+def _send(s: Spot) -> Sequence[Native]:
+    if flags.is_meeting(s.case):
+        raise NotNative("a meeting of many cores")
+    x, number, made = s.x, _id(s), _Counts(s)
+    most = s.case.profile.sync.cross_core_counter_max
+    limit = 2 * made.offset if made.side == "cube" and made.offset else SIGNAL_IDS // 2
+
+    def run() -> None:
+        places = made.sent(number)
+        counts = [x.add(x.load(I64, place, 8), 1) for place in places]
+        for count in counts if most is not None else ():
+            s.fault_unless(x.compare("sle", count, most or 0))
+        for place, count in zip(places, counts, strict=True):
+            x.store(I64, count, place, 8)
+
+    planes.either_way(s, x.compare("ult", number, limit), run)
+    return []
+
+
+@emits(flags.HEAR)
+def _hear(s: Spot) -> Sequence[Native]:
+    """Where many cores may meet, Python says whether they have."""
+    x, number = s.x, _id(s)
+    again, words = x.fresh("again"), ("look", "yes", "stuck", "slow", "done")
+    look, yes, stuck, slow, done = map(x.fresh, words)
+    x.jump(again)
+    x.label(again)
+    x.branch(x.compare("ult", number, SIGNAL_IDS), look, slow)
+    x.label(look)
+    made = _Counts(s)
+    place, other = made.heard(number)
+    fine = x.compare("sgt", x.load(I64, place, 8), 0)
+    vectors = x.load(I64, s.e.word(SIGNALS), 8)
+    alone = x.compare("slt", vectors, 2)
+    if other is not None:
+        fine = x.both(fine, x.either(alone, x.compare("sgt", x.load(I64, other, 8), 0)))
+    x.branch(fine, yes, stuck)
+    x.label(stuck)
+    if _may_meet(s):
+        x.jump(slow)
+    else:
+        coroutine.nap(x, s.e.unit.site(s.op), slow, again)
+    x.label(slow)
+    s.e.run_outside(s.op, again=again)
+    x.jump(done)
+    x.label(yes)
+    _take(s, place)
+    if other is not None:
+        planes.when(x, x.negated(alone), lambda: _take(s, other))
+    coroutine.passed(x)
+    x.jump(done)
+    x.label(done)
+    return []
+
+
+def _take(s: Spot, place: str) -> None:
+    s.x.store(I64, s.x.sub(s.x.load(I64, place, 8), 1), place, 8)
+
+
+def _may_meet(s: Spot) -> bool:
+    """Whether the program tells many cores of anything."""
+    profile, ops = s.e.compiler.profile, s.e.compiler.module.walk()
+    cases = [Case(op, op.row, profile, constant) for op in ops if op.row and op.body in _SENDS]
+    return any(map(flags.is_meeting, cases))
+
+
+_SENDS = flags.SEND, flags.ARRIVE
