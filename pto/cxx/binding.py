@@ -7,7 +7,7 @@ from typing import Any
 
 from pto.core.dtypes import dtype
 from pto.core.errors import fail
-from pto.cxx.forms import Argument, Form, attribute_of, by_name
+from pto.cxx.forms import Argument, Form, attribute_of, by_name, enumerators
 from pto.cxx.records import (
     FLOAT,
     INTEGER,
@@ -19,7 +19,6 @@ from pto.cxx.records import (
     TILE,
     Call,
     Passed,
-    Tables,
     element,
 )
 from pto.cxx.sizes import Bound, Late, counted
@@ -30,28 +29,28 @@ from pto.isa.row.instr import Attr, Instr, Operand
 from pto.isa.row.types import Scalar, TileBuf
 
 
-def bind(call: Call, tables: Tables, profile: str) -> Bound:
+def bind(call: Call, profile: str) -> Bound:
     """The first form of the called name that takes these arguments."""
     forms = by_name().get(call.name)
     if forms is None:
         raise fail("PTO-U240", f"the header knows {call.name}, the table does not")
     why = ""
     for form in forms:
-        found = _matched(form, call, tables, profile)
+        found = _matched(form, call, profile)
         if not isinstance(found, str):
             return found
         why = why or found
     raise fail("PTO-U240", f"no form of {call.name} takes these arguments: {why}")
 
 
-def _matched(form: Form, call: Call, tables: Tables, profile: str) -> Bound | str:
+def _matched(form: Form, call: Call, profile: str) -> Bound | str:
     enums = [o for o in (*call.operands, *call.literals) if o.word is not None]
     attrs: dict[str, Attribute] = {}
     chosen = {name: word for name, word in form.fixed if form.row.attr(name) is None}
     for operand in enums:
         enum, number = operand.word or ("", 0)
         if enum in chosen:
-            if _enumerator(enum, number, tables) != chosen.pop(enum):
+            if enumerators()[enum].get(number) != chosen.pop(enum):
                 return f"{enum} is another"
             if attribute_of(form.row, enum) is None:
                 continue
@@ -103,27 +102,9 @@ def settled(attrs: dict[str, Attribute], values: Sequence[int]) -> dict[str, Att
     }
 
 
-def _enumerator(enum: str, number: int, tables: Tables) -> str:
-    words = {
-        "TFillPadMode": ("Normal", "InPlace", "Expand"),
-        "QuantType": ("MXFP8", "MXFP4_E2M1", "INT8_SYM", "INT8_ASYM"),
-    }
-    return words[enum][number] if enum in words else str(number)
+_SPELLED = {("RoundMode", 1): "RINT"}  # where the header numbers words otherwise than the table
 
 
-_SPELLED = {  # where the header numbers words otherwise than the table
-    ("QuantType", 0): "MXFP8",
-    ("QuantType", 1): "MXFP4_E2M1",
-    ("QuantType", 2): "INT8_SYM",
-    ("QuantType", 3): "INT8_ASYM",
-    ("RoundMode", 1): "RINT",
-}
-_WORDS = {
-    "SyncCoreType": ("AIVOnly", "AICOnly", "Mix"),
-    "SyncAllMode": ("Hard", "Soft"),
-    "QuantScaleAlg": ("OCP", "NV"),
-    "VecStoreMode": ("ND", "NZ"),
-}
 # Enumerators that say what execution does not depend on.
 _IDLE = ("PrintFormat", "PadValue", "ScatterConflict", "TCopyMode", "STPhase", "AccPhase")
 
@@ -137,10 +118,12 @@ def _set(row: Instr, attrs: dict[str, Attribute], enum: str, number: int) -> str
         return f"no place for a {enum}"
     kinds = kinds_of(attr.kind)
     if not kinds:
-        word = _WORDS[enum][number] if enum in _WORDS else None
+        word = enumerators()[enum][number] if "str" in attr.kind else None
         attrs[attr.name] = _number(attr, number) if word is None else Str(word)
         return ""
     word = _SPELLED.get((enum, number)) or kinds[0].word(number)
+    if kinds[0].name == "quant_type":
+        word = enumerators()[enum].get(number)
     if word is None:
         return f"{enum} has no number {number}"
     attrs[attr.name] = Enum(kinds[0].name, word)

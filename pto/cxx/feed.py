@@ -34,7 +34,11 @@ if TYPE_CHECKING:
 
 _COUNTS = Vector((4,), scalar_type(dtype("i16")))  # of records merged from each list
 _NAME = 1 << 40  # tile.hpp: names of tiles without an address count down in this
-_SIMULATED = ("PTO-X002", "PTO-X003")  # what cpu lacks by its table, the library of C++ simulates
+_SIMULATED = (
+    "PTO-X001",
+    "PTO-X002",
+    "PTO-X003",
+)  # what cpu lacks by its table, the library of C++ simulates
 _LARGE = 1 << 40  # where pointers begin; a buffer's addresses are smaller
 
 
@@ -137,7 +141,7 @@ class Side:
         try:
             if found is None:
                 call = r.read(words, self.build)
-                found = self.calls[key] = (call, b.bind(call, self.build, self.profile.name))
+                found = self.calls[key] = (call, b.bind(call, self.profile.name))
                 self.late[key] = (0,) if call.name == "TPIPE" else found[1].late
             return self._make(*found, values, where, state)
         except PtoError as error:

@@ -19,6 +19,7 @@ import re
 from collections.abc import Container
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 
 from pto.isa.row.instr import Attr, Instr
 from pto.isa.table import rows
@@ -134,6 +135,24 @@ def by_name() -> dict[str, tuple[Form, ...]]:
     return {name: tuple(each) for name, each in found.items()}
 
 
+_ENUM = re.compile(r"enum (?:class )?(\w+)[^{;]*\{([^}]*)\}")
+
+
+@cache
+def enumerators() -> dict[str, dict[int, str]]:
+    """Enumerations of the header: name -> number -> word, the first of those that share one."""
+    text = (Path(__file__).parent / "include/pto/machine/words.hpp").read_text(encoding="utf-8")
+    found: dict[str, dict[int, str]] = {}
+    for name, body in _ENUM.findall(text):
+        words, number = found.setdefault(name, {}), 0
+        for each in body.split(","):
+            word, _, value = (part.strip() for part in each.partition("="))
+            number = int(value.rstrip("UL"), 0) if value else number
+            words.setdefault(number, word)
+            number += 1
+    return found
+
+
 # Enumerations of the header -> the kind of attribute they are; others are found by name.
 ENUM_KINDS = {
     "CmpMode": "cmp",
@@ -146,6 +165,8 @@ ENUM_KINDS = {
     "AccPhase": "acc_phase",
     "MaskPattern": "mask_pattern",
     "QuantType": "quant_type",
+    "QuantScaleAlg": "quant_scale_alg",
+    "VecStoreMode": "vec_store_mode",
     "Coalesce": "coalesce",
     "GatherOOB": "gather_oob",
     "ScatterAtomicOp": "scatter_atomic_op",
@@ -176,8 +197,6 @@ ENUM_NAMES = {
     "TileSplitAxis": "split",
     "HistByte": "byte",
     "TInsertMode": "mode",
-    "QuantScaleAlg": "scale_alg",
-    "VecStoreMode": "store_mode",
     "SyncCoreType": "core_type",
     "SyncAllMode": "mode",
     "SetFmatrixMode": "fmatrix",

@@ -115,7 +115,8 @@ def instructions() -> str:
                 f' {{ machine::record<{passed}V...>("{name}", PTO_HERE, a...); return {{}}; }}'
             )
         lines += ["#endif"] if name in queues else []
-        lines += ["}"] if space else [f"#define {name}_IMPL {name}"]
+        lines += ["}"] if space else []
+        lines += [f"#define {short}_IMPL {short}"]
     return "\n".join([*lines, "}", ""])
 
 

@@ -25,7 +25,7 @@ def rewritten(text: str, file: str = "") -> str:
     while (arrow := text.find("<<<", at)) >= 0:
         end = text.find(">>>", arrow)
         begin = _callee(text, arrow)
-        if end < 0 or begin is None:
+        if end < 0 or begin is None or _directive(text, begin):
             out.append(text[at : arrow + 3])
             at = arrow + 3
             continue
@@ -53,6 +53,11 @@ def _without_assembly(text: str, file: str) -> str:
             out += [text[at : found.start()], "((void)0)", kept]
             at = end
     return "".join([*out, text[at:]])
+
+
+def _directive(text: str, at: int) -> bool:
+    """A launch that a condition of the preprocessor takes out: `kernel`, `#ifndef`, `<<<..>>>`."""
+    return text[text.rfind("\n", 0, at) + 1 : at].lstrip().startswith("#if")
 
 
 def _callee(text: str, arrow: int) -> int | None:

@@ -215,7 +215,7 @@ def generate(folder: Folder, work: Path, seconds: float) -> Diagnostic | None:
     script = work / "gen_data.py"
     if not script.exists():
         return None
-    above = [str(p) for p in list(folder.path.parents)[:2]]  # modules that tests share lie there
+    above = [str(p) for p in list(folder.path.parents)[:6]]  # modules that tests share lie there
     paths = os.pathsep.join([*above, *filter(None, [os.environ.get("PYTHONPATH")])])
     try:
         ran = subprocess.run(

@@ -47,3 +47,8 @@ def test_included_files_with_launches_are_rewritten_too(tmp_path):
     assert "launch<0>(2" in copied.read_text(encoding="utf-8")
     assert folders == [tmp_path]
     assert len(texts) == 2
+
+
+def test_a_launch_that_a_condition_takes_out_stays() -> None:
+    text = "k<float>\n#ifndef __CPU_SIM\n<<<1, nullptr, s>>>\n#endif\n(a, b);\n"
+    assert rewritten(text) == text

@@ -87,8 +87,8 @@ instr(
     " !pto.tile_buf<vec, 16x8xf32>) outs(%dst : !pto.tile_buf<vec, 16x64xi8>)"
     " {quant_type = #pto<quant_type INT8_SYM>}",
     cite=("pto-isa docs/isa/TQUANT.md", "PTOAS docs/PTO_IR_manual.md"),
-    cxx="TQUANT<QuantType=INT8_SYM> dst src fp _? | TQUANT dst src fp offset"
-    " | TQUANT dst src fp _ offset",
+    cxx="TQUANT<QuantType=INT8_SYM> dst src fp _? | TQUANT<QuantType=INT8_ASYM> dst src fp offset"
+    " | TQUANT<QuantType=INT8_ASYM> dst src fp _ offset",
 )
 instr(
     "tdequant",
@@ -228,5 +228,19 @@ instr(
     " !pto.tile_buf<vec, 1x32xui8>, !pto.tile_buf<vec, 1x32xf32>, !pto.tile_buf<vec, 1x32xf32>)"
     " {quant_type = #pto<quant_type MXFP8>}",
     cite=("pto-isa docs/isa/TQUANT.md", "pto-isa docs/isa/TQUANT_DN.md"),
-    cxx="TQUANT dst src exp max scaling exp_zz?",
+    cxx=" | ".join(
+        [
+            *(
+                f"TQUANT<grpAxis interleave MxQuantAlg={alg} quant_type={kind} quantScaleAlg={nv}>"
+                " dst src exp max scaling"
+                for alg, kind, nv in (
+                    ("OcpMxFp8E4M3", 2, 0),
+                    ("NvMxFp8E4M3", 2, 1),
+                    ("OcpMxFp4E2M1", 3, 0),
+                    ("NvMxFp4E2M1", 3, 1),
+                )
+            ),
+            "TQUANT dst src exp max scaling exp_zz?",
+        ]
+    ),
 )

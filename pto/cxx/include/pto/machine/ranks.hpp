@@ -116,6 +116,14 @@ enum { HCCL_SUCCESS = 0, HCCL_ROOT_INFO_BYTES = 4108 };
 struct HcclRootInfo { char internal[HCCL_ROOT_INFO_BYTES]; };
 enum aclDataType { ACL_DT_UNDEFINED = -1, ACL_FLOAT, ACL_FLOAT16, ACL_INT8, ACL_INT32 };
 enum aclFormat { ACL_FORMAT_UNDEFINED = -1, ACL_FORMAT_NCHW, ACL_FORMAT_NHWC, ACL_FORMAT_ND };
+#if PTO_MACHINE_PROFILE == 1
+constexpr uint32_t HCCL_MAX_RANK_NUM = 64;
+struct CommDeviceContext {
+    uint64_t workSpace, workSpaceSize;
+    uint32_t rankId, rankNum;
+    uint64_t winSize, windowsIn[HCCL_MAX_RANK_NUM], windowsOut[HCCL_MAX_RANK_NUM];
+};
+#endif
 extern "C" {
 int MPI_Barrier(int);
 int HcclGetRootInfo(HcclRootInfo*);

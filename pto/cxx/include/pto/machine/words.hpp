@@ -197,8 +197,10 @@ template <class N> constexpr PadValue PadValueCustom(N n)
 constexpr PadValue PadValueCustom16(uint16_t bits) { return PadValueCustom(bits); }
 template <auto N> constexpr PadValue PadCustom = PadValueCustom(N);
 
+template <class T> constexpr int GetTypeSize() { return int(sizeof(T)); }
 template <class T> constexpr bool IsTwinType()
 {
     return std::is_same_v<T, float4_e2m1x2_t> || std::is_same_v<T, float4_e1m2x2_t> || std::is_same_v<T, int4b_t>;
 }
 } // namespace pto
+using pto::IsTwinType;
