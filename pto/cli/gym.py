@@ -18,7 +18,7 @@ from pto.gym import mutate, report, timed
 from pto.gym.cases import expected_cases, find_programs
 from pto.gym.pool import ENGINE, MUTATED, SANITIZED, TIMED, Options, default_jobs, run_programs
 from pto.gym.result import Result
-from pto.gym.selection import select
+from pto.gym.selection import sampled, select
 from pto.run.launch import place as places
 from pto.run.launch.engine import chosen_engine, wants_sanitizer
 from pto.run.order.schedule import parse_schedule
@@ -39,6 +39,7 @@ _SAY_EVERY = 5.0  # seconds between lines of progress in a pipe
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("path", metavar="PATH", help="a checkout of PTO-Gym, or a folder inside")
     parser.add_argument("-k", metavar="EXPR", default="", help="only cases whose names match")
+    parser.add_argument("--sample", metavar="N[:SEED]", help="only N programs, drawn by a seed")
     parser.add_argument("-j", metavar="N", type=int, help="processes; default: the processors")
     parser.add_argument("--engine", metavar="E", help="what computes")
     parser.add_argument("--profile", metavar="P", help="cpu, a2a3 or a5; default: as declared")
@@ -77,6 +78,8 @@ def run(args: argparse.Namespace) -> int:
     programs = find_programs(path, selection)
     if args.mutate:
         programs = mutate.worth_mutating(programs)
+    if args.sample:
+        programs = sampled(programs, args.sample)
     options = Options(
         engine=args.engine,
         profile=args.profile,

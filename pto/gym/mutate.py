@@ -20,7 +20,6 @@ from pto.ir.graph import Module
 from pto.ir.text.parser import parse_file
 from pto.observe.mutants import SCHEDULES, Mutant, mutants
 from pto.plan.mode import mode_of
-from pto.run.launch.entry import entry_functions
 from pto.run.launch.host import Report, launch
 
 _COLUMNS = ("found", "harmless", "missed")
@@ -64,14 +63,17 @@ class _Launch:
         self._module: Module | None = None  # of the program at hand
         self._entries: set[str | None] = set()
 
+    def worth(self, program: Program, cases: list[str]) -> list[str]:
+        """Many cases of a tile program differ in nothing but sizes: of those one counts."""
+        is_alike = mode_of(list(parse_file(program.kernel).functions())) == "automatic"
+        return cases[:1] if is_alike else cases
+
     def __call__(self, module: Module, *, args: Sequence[Any], **options: Any) -> Mutated:
         if module is not self._module:
             self._module, self._entries = module, set()
         entry = options.get("entry")
         found: tuple[Mutant, ...] = ()
-        # many entries of a tile program differ in nothing but sizes: of those one counts
-        is_alike = self._entries and mode_of(entry_functions(module, entry)) == "automatic"
-        if entry not in self._entries and not is_alike:
+        if entry not in self._entries:
             self._entries.add(entry)
             kept = {k: v for k, v in options.items() if k != "check"}
             found = tuple(mutants(module, args=args, **kept))

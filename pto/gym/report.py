@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from pto.core import render
@@ -144,6 +144,7 @@ def _plain(result: Result) -> Mapping[str, Any]:
         "seconds": result.seconds,
         "us": result.us or None,
         "judged": result.judged or None,
+        **({"mutants": [asdict(m) for m in result.mutants]} if result.mutants else {}),
         "target": result.target,
         "difference": None
         if difference is None

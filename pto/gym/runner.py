@@ -106,6 +106,7 @@ class Runner:
             return
         wanted = [c for c in cases if selection.holds(program.case_name(c))]
         wanted = [c for c in wanted if program.case_name(c) not in skip]
+        wanted = getattr(self.launch, "worth", _all)(program, wanted)
         if wanted:
             yield from self._run_cases(program, host, wanted, work, started)
         yield from _orphans(program, cases, selection, work, skip)
@@ -258,6 +259,10 @@ def _rejection(program: Program, outcome: Outcome, difference: Difference | None
     said = (f"{program.judge.name}: {line}" for line in _last_lines(outcome.output))
     found = Diagnostic("PTO-U067", message, notes=tuple(Note(line) for line in said))
     return "failed", "compare", (found,), difference
+
+
+def _all(program: Program, cases: list[str]) -> list[str]:
+    return cases
 
 
 def _cases_of(program: Program, host: HostProgram) -> list[str]:

@@ -6,11 +6,14 @@ A word holds for a case whose name contains it. What cases there are lives in `c
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from random import Random
+from typing import TypeVar
 
 from pto.core.errors import PtoError, fail
 
+T = TypeVar("T")
 Bounds = tuple[bool, bool]  # (holds for certain, may hold)
 _TOKEN = re.compile(r"[()]|[^\s()]+")
 _DEEPEST = 50
@@ -121,3 +124,12 @@ def _not(a: Selection) -> Selection:
         return not possible, not certain
 
     return Selection(bounds)
+
+
+def sampled(found: Sequence[T], text: str) -> list[T]:
+    """`N` or `N:SEED` of all, drawn by the seed, in an order that is drawn too: who stops early has
+    looked at a sample all the same."""
+    count, _, seed = text.partition(":")
+    if not count.isdecimal() or not (seed or "0").isdecimal() or not int(count):
+        raise fail("PTO-U061", f"--sample {text}: a number, and a seed, as 100:7")
+    return Random(int(seed or 0)).sample(found, min(int(count), len(found)))

@@ -69,7 +69,8 @@ class Subject:
         tiles, and at data nobody has written, which is the same in every order."""
         options = self.options
         if closer:
-            verdict = sanitize(self.module, args=copied(self.args), check=False, **options)
+            given: dict[str, Any] = {**options, "args": copied(self.args), "check": False, "fixes": False}
+            verdict = sanitize(self.module, **given)
             return list(verdict.findings), verdict.report is not None
         target = target_of(
             self.module, profile=options.get("profile"), device=options.get("device")
@@ -92,7 +93,7 @@ def mutants(module: Module, *, args: Sequence[Any], **options: Any) -> Iterator[
         module, profile=options.get("profile"), device=options.get("device")
     ).profile
     # schedules and observers are the reference engine's
-    given = {**options, "engine": "reference"}
+    given: dict[str, Any] = {**options, "engine": "reference"}
     subject = Subject(ordered(module, profile), args, given)
     functions = subject.functions()
     mode = mode_of(functions)

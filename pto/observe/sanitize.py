@@ -310,11 +310,13 @@ def sanitize(
     check: bool = True,
     timeout: float | None = None,
     automatic: bool = False,
+    fixes: bool = True,
     progress: Progress | None = None,
 ) -> Verdict:
     """Run a kernel as `launch` does, and find what is wrong with its order.
 
     `automatic`: a compiler will insert synchronisation, although tiles have addresses already.
+    `fixes`: the first races come with a fix that was tried, which takes runs of its own.
     """
     module = load(program)
     target = target_of(module, profile=profile, device=device)
@@ -360,7 +362,7 @@ def sanitize(
         seen = (*unordered, *watcher.findings(), *looks, *ended)
         return Verdict(seen, mode, report, about)
     watcher.look_at_lost(again)
-    helped = _with_fixes(watcher, found_again)
+    helped = _with_fixes(watcher, found_again) if fixes else watcher.findings()
     late = undefined.findings(watcher.origins, again)
     return Verdict((*unordered, *helped, *looks, *late), mode, report, about)
 
