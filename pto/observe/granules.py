@@ -90,7 +90,6 @@ class Conflict:
     other_writes: bool
     first: int  # byte
     last: int  # behind the last byte
-    is_lost: bool = False  # a write of the same thread, of which nothing is left
 
 
 class Granules:
@@ -117,9 +116,8 @@ class Granules:
 
     # ---- questions
 
-    def unordered_writes(self, cells: Cells, clock: Clock, thread: int) -> list[Conflict]:
-        """Of every thread the newest write that a clock does not know, before a write of `thread`
-        (-1: before a read)."""
+    def unordered_writes(self, cells: Cells, clock: Clock) -> list[Conflict]:
+        """Of every thread the newest write that a clock does not know."""
         self._refine(cells)
         marks = self._get(self.written, cells)
         times, writers = marks >> _THREAD_BITS, marks & _THREADS
@@ -130,7 +128,7 @@ class Granules:
         for mark in np.unique(marks[late]).tolist():  # in order of time
             newest[mark & _THREADS] = mark >> _THREAD_BITS
         return [
-            self._conflict(cells, marks == (n << _THREAD_BITS | w), w, n, True, w == thread)
+            self._conflict(cells, marks == (n << _THREAD_BITS | w), w, n, True)
             for w, n in newest.items()
         ]
 
@@ -148,10 +146,6 @@ class Granules:
                 found.append(self._conflict(cells, times == n, reader, n, False))
         return found
 
-    def newest_reads(self, cells: Cells) -> dict[int, int]:
-        """By thread, where it has read any of these bytes."""
-        return {r: int(self._get(times, cells).max()) for r, times in self.read.items()}
-
     def unwritten(self, cells: Cells) -> Times | None:
         """Byte addresses of granules nobody has written; None where there are none."""
         self._refine(cells)
@@ -160,24 +154,15 @@ class Granules:
             return None
         return self._addresses(cells)[np.broadcast_to(times == 0, self._shape(cells))]
 
-    def _conflict(
-        self,
-        cells: Cells,
-        where: Any,
-        thread: int,
-        time: int,
-        writes: bool,
-        is_own: bool = False,
-    ) -> Conflict:
-        places = self._addresses(cells)[np.broadcast_to(where, self._shape(cells))]
-        first, last = int(places.min()), int(places.max()) + self.grain
-        is_lost = is_own and self._is_lost(time << _THREAD_BITS | thread, cells)
-        return Conflict(thread, time, writes, first, last, is_lost)
+    def writers(self, cells: Cells) -> list[tuple[int, int]]:
+        """Who has written any of these bytes last: threads and times."""
+        marks = np.unique(self._get(self.written, cells)).tolist()
+        return [(mark & _THREADS, mark >> _THREAD_BITS) for mark in marks if mark]
 
-    def _is_lost(self, mark: int, cells: Cells) -> bool:
-        """Whether all that is left of an earlier write is about to be overwritten."""
-        left = np.count_nonzero(self.written == mark)
-        return left == np.count_nonzero(self._get(self.written, cells) == mark)
+    def _conflict(self, cells: Cells, where: Any, thread: int, time: int, writes: bool) -> Conflict:
+        places = self._addresses(cells)[np.broadcast_to(where, self._shape(cells))]
+        first = int(places.min())
+        return Conflict(thread, time, writes, first, int(places.max()) + self.grain)
 
     # ---- granules
 

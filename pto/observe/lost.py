@@ -1,42 +1,134 @@
-"""Two writes of one pipe to the same bytes, in either order: what one of them loses.
+"""Two writes of one pipe to the same bytes that nothing orders: is anybody's data gone?
 
-Programs rely on the later to win where transfers overlap in part. Where nothing of the earlier is
-left, and it had other values, somebody's data is gone whichever comes first.
+Programs rely on the later to win: who reads what it wrote, and nothing else, sees it whole. Data is
+gone where the earlier had other values and either nothing of it is left and nobody has read it, or
+somebody reads what is left of it together with what took its place.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
+from pto.core.memory import Space
 from pto.run.watch.events import Event, Observer
 from pto.run.watch.memory import Access
 
 Pair = tuple[int, int]  # operations by id: the earlier, the later
+Places = npt.NDArray[np.int64]
+_MOST = 64  # places of one pair that are followed at a time
+
+
+@dataclass(slots=True)
+class _Write:
+    """What an operation has written last: bytes, by their addresses on the host, and values."""
+
+    places: Places
+    values: Any
+    was_read: bool = False
+
+
+@dataclass(slots=True)
+class _Change:
+    """Bytes of an earlier write that have other values now, and all that the later wrote."""
+
+    places: Places
+    later: Places
+    is_global: bool
 
 
 class Lost(Observer):
-    """Compares what was overwritten with what took its place."""
+    """Follows the bytes that two writes leave different, until somebody reads them."""
 
     def __init__(self, pairs: Collection[Pair]) -> None:
-        self._pairs = pairs
+        self._pairs = set(pairs)
         self._first = {first for first, _ in pairs}
-        self._kept: dict[tuple[int, int], list[tuple[Any, Any, Any]]] = {}
+        self._kept: dict[tuple[int, int], list[_Write]] = {}  # by core and operation
+        self._open: dict[Pair, list[_Change]] = {}
         self.harmful: set[Pair] = set()
 
     def event(self, event: Event) -> None:
         core, op = id(event.core), id(event.op)
-        for first, second in self._pairs:
-            kept = self._kept.get((core, first), ()) if second == op else ()
-            if any((raw[places] != before).any() for raw, places, before in kept):
-                self.harmful.add((first, second))
+        for access in event.accesses if self._kept or self._open else ():
+            self._follow(access)
+        written = [a for a in event.accesses if a.writes]
+        for pair in [p for p in self._pairs if p[1] == op] if written else ():
+            for before in self._kept.get((core, pair[0]), ()):
+                self._compare(pair, before, written)
         if op in self._first:
-            written = [a for a in event.accesses if a.writes]
-            self._kept[core, op] = [_copied(access) for access in written]
+            self._kept[core, op] = [_Write(_bytes(access), _values(access)) for access in written]
+
+    def _compare(self, pair: Pair, before: _Write, written: list[Access]) -> None:
+        """Bytes of the earlier write that have other values now."""
+        for access in written:
+            places, values = _bytes(access), _values(access)
+            _, mine, theirs = np.intersect1d(places, before.places, return_indices=True)
+            other = places[mine[values[mine] != before.values[theirs]]]
+            if not other.size:
+                continue
+            if mine.size == before.places.size and not before.was_read:
+                self._tell(pair)
+            elif pair[0] != pair[1]:  # a stream of stores, each over the tail of the last
+                found = self._open.setdefault(pair, [])
+                found.append(_Change(other, places, access.memory.space is Space.GM))
+                del found[:-_MOST]
+
+    def _follow(self, access: Access) -> None:
+        base, (low, high) = access.memory.base, span_of(access)
+        low, high = base + low, base + high
+        if not access.writes:
+            for each in (write for kept in self._kept.values() for write in kept):
+                if not each.was_read and each.places[0] < high and each.places[-1] >= low:
+                    each.was_read = bool(np.isin(_bytes(access), each.places).any())
+        for pair, found in list(self._open.items()):
+            near = [c for c in found if c.places[0] < high and c.places[-1] >= low]
+            if any(self._sees(change, access) for change in near):
+                self._tell(pair)
+            elif near:
+                self._open[pair] = [c for c in found if c.places.size]
+
+    def _sees(self, change: _Change, access: Access) -> bool:
+        """Whether both writes are read at once; what is written over is of no interest any more."""
+        touched = _bytes(access)
+        meets = np.isin(change.places, touched)
+        if access.writes:
+            change.places = change.places[~meets]
+            return False
+        return bool(meets.any()) and not np.isin(touched, change.later).all()
+
+    def _tell(self, pair: Pair) -> None:
+        self.harmful.add(pair)
+        self._pairs.discard(pair)
+        self._open.pop(pair, None)
+
+    def end(self) -> None:
+        """The host reads all that is left in global memory."""
+        for pair, found in list(self._open.items()):
+            if any(change.is_global for change in found):
+                self._tell(pair)
 
 
-def _copied(access: Access) -> tuple[Any, Any, Any]:
-    places = (access.addresses()[:, None] + np.arange(access.width)).reshape(-1)
-    return access.memory.raw, places, access.memory.raw[places]
+def _bytes(access: Access) -> Places:
+    """The bytes of an access, by their addresses on the host, in order."""
+    places = access.addresses()[:, None] + np.arange(access.width)
+    return np.unique(places) + access.memory.base
+
+
+def span_of(access: Access) -> tuple[int, int]:
+    """The first byte of an access in its memory, and the one behind the last."""
+    if access.array is None:
+        starts = access.addresses()
+        return int(starts.min()), int(starts.max()) + access.width
+    low = high = access.start
+    for count, stride in zip(access.array.shape, access.array.strides, strict=True):
+        reach = (count - 1) * stride
+        low, high = low + min(reach, 0), high + max(reach, 0)
+    return low, high + access.width
+
+
+def _values(access: Access) -> Any:
+    return access.memory.raw[_bytes(access) - access.memory.base]

@@ -2,7 +2,8 @@
 
 Each change of `mutations.py` is made alone. A mutant is found when the sanitizer reports what it
 did not report before, or the run ends in a deadlock; harmless when schedules as different as can be
-all give the bits of the whole program; missed when one does not and the sanitizer was silent.
+all give the bits of the whole program; missed when one does not and the sanitizer was silent. Bytes
+that the whole program leaves undefined, copies of what nobody has written, are no bits of it.
 """
 
 from __future__ import annotations
@@ -24,12 +25,16 @@ from pto.plan.sync import ordered
 from pto.run.launch.arrays import copied
 from pto.run.launch.entry import entry_functions
 from pto.run.launch.host import launch
+from pto.run.machine.core import Core
+from pto.run.watch.events import Observer
+from pto.run.watch.memory import WatchedMemory
 from pto.verify.target import target_of
 
 Judgement = Literal["found", "harmless", "missed"]
 SCHEDULES = ("program", "early", "late", *(f"random:{seed}" for seed in range(1, 5)))
 # Order that is superfluous is no fault, and what is left of a pair may become so.
 _NEEDLESS = frozenset({"PTO-R014", "PTO-R015", "PTO-R016"})
+_SEED = 30
 _JUDGED = ("PTO-R", "PTO-D", "PTO-M201", "PTO-V21")
 
 
@@ -44,32 +49,56 @@ class Mutant:
     why: str  # the code of the finding, the schedules that agree, or what differed
 
 
-@dataclass(frozen=True, slots=True)
+class _Filled(Observer):
+    """Local buffers hold something when a run begins."""
+
+    def memory(self, memory: WatchedMemory, core: Core | None) -> None:
+        if core is not None:
+            memory.raw[:] = np.random.default_rng(_SEED).integers(1, 256, memory.size, np.uint8)
+
+
+@dataclass(slots=True)
 class Subject:
     """A launch: what a mutant is compared with."""
 
     module: Module
     args: Sequence[Any]
     options: dict[str, Any]  # of `launch`
+    undefined: Any = None  # bytes of all arrays that depend on what buffers held before
 
     def functions(self) -> list[Operation]:
         return entry_functions(self.module, self.options.get("entry"))
 
-    def outcome(self, schedule: str) -> bytes | str:
+    def outcome(self, **how: Any) -> bytes | str:
         """The bits of all arrays, or why there are none."""
         args = copied(self.args)
         try:
-            launch(self.module, args=args, check=False, schedule=schedule, **self.options)
+            launch(self.module, args=args, check=False, **how, **self.options)
         except PtoError as error:
-            return f"{schedule}: {error.diagnostics[0].message}"
-        return b"".join(a.tobytes() for a in args if isinstance(a, np.ndarray))
+            return error.diagnostics[0].message
+        found = b"".join(a.tobytes() for a in args if isinstance(a, np.ndarray))
+        if self.undefined is None:
+            return found
+        return np.where(self.undefined, 0, np.frombuffer(found, np.uint8)).tobytes()
+
+    def outcomes(self) -> set[bytes | str]:
+        """Of all schedules; finds out which bytes are undefined first."""
+        plain, other = self.outcome(), self.outcome(observer=_Filled())
+        if isinstance(plain, bytes) and isinstance(other, bytes) and plain != other:
+            self.undefined = np.frombuffer(plain, np.uint8) != np.frombuffer(other, np.uint8)
+        return {self.outcome(schedule=schedule) for schedule in SCHEDULES}
 
     def findings(self, mode: Any, *, closer: bool = False) -> tuple[list[Diagnostic], bool]:
         """What the sanitizer reports, and whether the run came to its end. `closer`: with a look at
         tiles, and at data nobody has written, which is the same in every order."""
         options = self.options
         if closer:
-            given: dict[str, Any] = {**options, "args": copied(self.args), "check": False, "fixes": False}
+            given: dict[str, Any] = {
+                **options,
+                "args": copied(self.args),
+                "check": False,
+                "fixes": False,
+            }
             verdict = sanitize(self.module, **given)
             return list(verdict.findings), verdict.report is not None
         target = target_of(
@@ -98,7 +127,7 @@ def mutants(module: Module, *, args: Sequence[Any], **options: Any) -> Iterator[
     functions = subject.functions()
     mode = mode_of(functions)
     known: dict[bool, set[tuple[Any, ...]]] = {}
-    outcomes = {subject.outcome(schedule) for schedule in SCHEDULES}
+    outcomes = subject.outcomes()
     for change in changes(with_peers(functions, Names())):
         closer = change.kind == PLACES
         if closer not in known:
@@ -123,11 +152,12 @@ def _judged(
     if found or not is_ended:
         return "found", (found or findings)[0].code
     for schedule in SCHEDULES:
-        outcome = subject.outcome(schedule)
+        outcome = subject.outcome(schedule=schedule)
         if outcome not in outcomes:
-            return "missed", outcome if isinstance(outcome, str) else f"{schedule}: other values"
+            what = outcome if isinstance(outcome, str) else "other values"
+            return "missed", f"{schedule}: {what}"
     return "harmless", f"{len(SCHEDULES)} schedules give the same bits"
 
 
 def _key(d: Diagnostic) -> tuple[Any, ...]:
-    return d.code, d.loc, d.notes[0].loc if d.notes else None
+    return d.code, d.severity, d.loc, d.notes[0].loc if d.notes else None

@@ -69,8 +69,8 @@ class Races:
     def __init__(self, target: str) -> None:
         self.target = target
         self._found: dict[tuple[str, int, int], _Race] = {}  # by place and operations
-        self.lost: set[Pair] = set()  # of two writes of one pipe, where the earlier is gone
-        self.harmful: set[Pair] = set()  # of those, where it had other values
+        self.lost: set[Pair] = set()  # two writes of one pipe, of which one is lost in part
+        self.harmful: set[Pair] = set()  # of those, where somebody's data is gone
 
     def add(
         self,
@@ -107,7 +107,7 @@ class Races:
             self._found[key] = race
         if race.code != code:
             return
-        if code == _SAME_PIPE_WRITES and conflict.is_lost:
+        if code == _SAME_PIPE_WRITES:
             self.lost.add(key[1:])
         race.count += 1
         if len(race.counters) < _REMEMBERED:

@@ -22,6 +22,7 @@ from pto.observe.log import GlobalLog, GlobalShadow
 from pto.observe.lost import Lost
 from pto.observe.mode import Mode, looked_at, mode_of, placed_by_hand
 from pto.observe.order import Order
+from pto.observe.places import PlaceTap, placed
 from pto.observe.races import Races
 from pto.observe.reserved import Reserved
 from pto.observe.roots import Roots
@@ -57,6 +58,8 @@ class Sanitizer(Observer):
         self.origins = undefined.Origins()
         self._reserved = Reserved(profile)
         self._buffers: dict[int, undefined.Buffer] = {}
+        self._shadows: dict[int, list[Shadow]] = {}  # of cores at work
+        self.is_mixed = False  # writes of a local buffer that begin at different places have met
         self._global = GlobalLog()
         self._caches = Caches(self._order.clocks)
         self._ended = False
@@ -72,6 +75,7 @@ class Sanitizer(Observer):
 
     def finish(self, core: Core) -> None:
         self._order.finish(core)
+        self.is_mixed |= any(shadow.is_mixed for shadow in self._shadows.pop(id(core), ()))
 
     def memory(self, memory: WatchedMemory, core: Core | None) -> None:
         if core is None:
@@ -79,6 +83,7 @@ class Sanitizer(Observer):
             return
         self._buffers[id(memory)] = undefined.buffer_of(core, memory)
         memory.shadow = Shadow(memory)
+        self._shadows.setdefault(id(core), []).append(memory.shadow)
 
     def event(self, event: Event) -> None:
         order, core = self._order, id(event.core)
@@ -134,7 +139,7 @@ class Sanitizer(Observer):
         return self._order
 
     def look_at_lost(self, again: Callable[[Observer], None]) -> None:
-        """Decide by a second run which writes that are gone had values of their own."""
+        """Decide by a second run which of two writes of a pipe have cost somebody data."""
         races = self._races
         if races.lost:
             look = Lost(races.lost)
@@ -240,20 +245,8 @@ class Sanitizer(Observer):
                     if not barrier:
                         continue
             other = self._order.clocks.threads[conflict.thread]
-            if conflict.is_lost and self._was_read(shadow, cells, other.moments[conflict.time - 1]):
-                conflict = replace(conflict, is_lost=False)
             where = f"{space.value.upper()}[{conflict.first:#06x}..{conflict.last:#06x})"
             self._races.add(conflict, where, other, thread, moment, access.writes, barrier)
-
-    def _was_read(self, shadow: Shadow | GlobalShadow, cells: Cells, written: Moment) -> bool:
-        """Whether anybody has read what was written, in the order of the program."""
-        if not isinstance(shadow, Shadow):
-            return True
-        threads = self._order.clocks.threads
-        return any(
-            time and threads[r].moments[time - 1].number > written.number
-            for r, time in shadow.newest_reads(cells).items()
-        )
 
     def _touch_registers(
         self,
@@ -278,7 +271,11 @@ class Sanitizer(Observer):
         places = shadow.unwritten(cells, id(moment.op))
         buffer = self._buffers.get(id(shadow.memory))
         if places is not None and buffer is not None:
-            self.origins.add(moment.op, moment.counters, buffer, shadow.grain, places)
+            origin = self.origins.add(moment.op, moment.counters, buffer, shadow.grain, places)
+            threads = self._order.clocks.threads
+            origin.beside.update(
+                threads[thread].moments[time - 1].op for thread, time in shadow.writers(cells)
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -356,7 +353,7 @@ def sanitize(
 
     if not watcher.has_begun:
         return Verdict((*unordered, *found), mode, report, about)
-    looks = _closer_looks(module, target.profile, step_again)
+    looks = _closer_looks(module, target.profile, step_again, watcher.is_mixed)
     if report is None:
         ended = [flags.explained(error, watcher.order) for error in found]
         seen = (*unordered, *watcher.findings(), *looks, *ended)
@@ -387,7 +384,7 @@ def watch_run(
 
 
 def _closer_looks(
-    module: Module, profile: Profile, step_again: Callable[[Tap], None]
+    module: Module, profile: Profile, step_again: Callable[[Tap], None], is_mixed: bool
 ) -> list[Diagnostic]:
     """Tiles and their places, and store streams, where the program itself leaves a doubt."""
     functions = [f for f in module.functions() if is_defined(f)]
@@ -397,6 +394,11 @@ def _closer_looks(
         tiles = TileTap(roots, profile.outside_valid == "poison")
         step_again(tiles)
         found += tiles.findings()
+    pointers = placed(functions) if is_mixed else {}
+    if pointers:
+        places = PlaceTap(pointers)
+        step_again(places)
+        found += places.findings()
     stores = dropped(functions)
     if stores:
         streams = StreamTap(stores)

@@ -46,6 +46,7 @@ class Shadow:
 
     def __init__(self, memory: WatchedMemory) -> None:
         self.memory = memory
+        self.is_mixed = False  # writes that begin at different places have met
         self._granules = Granules(memory.size)
         self._known: dict[Any, Footprint] = {}
         self._short: dict[int, list[Footprint]] = {}  # by page
@@ -125,7 +126,7 @@ class Shadow:
         own = thread if keeps else -1
         found: list[Conflict] = []
         if self._may_be_late(cells, clock, own):
-            found = self._marks().unordered_writes(cells, clock, -1)
+            found = self._marks().unordered_writes(cells, clock)
         cells.reads[thread] = self._last_read[thread] = time
         self._note(cells, thread, time, self._gone_reads)
         return found
@@ -137,9 +138,11 @@ class Shadow:
         own = thread if keeps else -1
         found: list[Conflict] = []
         if self._may_be_late(cells, clock, own):
-            found = self._marks().unordered_writes(cells, clock, thread)
+            found = self._marks().unordered_writes(cells, clock)
         if self._may_be_read(cells, clock, own, thread, time):
             found += self._marks().unordered_reads(cells, clock, thread, time)
+        if not (cells.written or self.is_mixed):
+            self.is_mixed = any(o.written and o.start != cells.start for o in cells.near)
         self._turn += 1
         cells.writer, cells.turn = thread, self._turn
         cells.written = self._last_write[thread] = time
@@ -167,10 +170,6 @@ class Shadow:
                     return True
         return bool(self._gone_reads) and _knows_not(clock, self._gone_reads)
 
-    def newest_reads(self, cells: Cells) -> dict[int, int]:
-        """By thread, where it has read any of these bytes."""
-        return self._marks().newest_reads(cells)
-
     def unwritten(self, cells: Footprint, reader: int) -> Times | None:
         """Byte addresses of granules nobody has written; None where there are none, or this reader
         was told of them."""
@@ -186,6 +185,10 @@ class Shadow:
         if cells.near:  # it stays
             self._told.add(key)
         return found
+
+    def writers(self, cells: Footprint) -> list[tuple[int, int]]:
+        """Who has written any of these bytes last: threads and times."""
+        return self._marks().writers(cells)
 
     # ---- granules
 

@@ -4,13 +4,16 @@ A read of such bytes is no mistake in itself: registers are loaded whole, blocks
 one when something a person sees depends on them. That is found out by running the program again
 with other bytes in the places it read unwritten, and comparing what leaves the chip: a finding is a
 value that really changed, never a guess.
+
+Bytes that a transfer copies as they are, because it is longer than what was computed, are a warning
+as long as nobody misses what they took the place of, or takes them for data.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +21,7 @@ import numpy.typing as npt
 from pto.core.errors import Diagnostic, Note, PtoError
 from pto.core.memory import Space
 from pto.ir.graph import Operation
+from pto.isa.row import types as t
 from pto.observe.races import counters_text
 from pto.run.machine.core import Core
 from pto.run.watch.events import Event, Observer
@@ -28,6 +32,7 @@ Places = npt.NDArray[np.int64]
 Run = Callable[[Observer], None]  # once more, on fresh copies of the same arguments
 _TRIED = 16  # origins that are tried one by one
 _SEED = 20
+_BLOCK = 32  # bytes: what transfers move whole
 
 
 def buffer_of(core: Core, memory: WatchedMemory) -> Buffer:
@@ -47,11 +52,19 @@ class Origin:
     buffer: Buffer
     grain: int
     places: list[Places] = field(default_factory=list[Places])
+    beside: set[Operation] = field(default_factory=set[Operation])  # have written what it read too
 
     @property
     def bytes(self) -> Places:
         starts = np.unique(np.concatenate(self.places))
         return (starts[:, None] + np.arange(self.grain)).reshape(-1)
+
+    @property
+    def is_loaded_in_part(self) -> bool:
+        """Whether the rest was loaded, and whole blocks were not: no padding of others."""
+        _, counts = np.unique(self.bytes // _BLOCK, return_counts=True)
+        loads = all(op.row is not None and op.row.pipe == "MTE2" for op in self.beside)
+        return loads and bool((counts == _BLOCK).any())
 
     def __str__(self) -> str:
         found = self.bytes
@@ -74,7 +87,7 @@ class Origins:
         buffer: Buffer,
         grain: int,
         places: Places,
-    ) -> None:
+    ) -> Origin:
         key = (id(event_op), buffer)
         origin = self.found.get(key)
         if origin is None:
@@ -87,16 +100,17 @@ class Origins:
         elif grain > origin.grain:
             places = (places[:, None] + np.arange(0, grain, origin.grain)).reshape(-1)
         origin.places.append(places)
+        return origin
 
 
 @dataclass(frozen=True, slots=True)
 class _Sink:
-    """What left the chip, or reached the scalar unit, at one operation."""
+    """What left the chip, came back, or reached the scalar unit, at one operation."""
 
     op: Operation
     counters: tuple[int, ...]
     agent: str
-    is_store: bool
+    kind: Literal["store", "load", "look"]  # of the scalar unit, in a local buffer
     values: int
 
 
@@ -108,9 +122,11 @@ class _Watcher(Observer):
         self._random = np.random.default_rng(_SEED)
         self.sinks: dict[str, list[_Sink]] = {}
         self.error: PtoError | None = None
+        self._global: list[tuple[Any, Any]] = []  # arrays of the host, as they are and as they were
 
     def memory(self, memory: WatchedMemory, core: Core | None) -> None:
         if core is None:
+            self._global.append((memory.raw, memory.raw.copy()))
             return
         places = self._fill.get(buffer_of(core, memory))
         if places is not None:
@@ -119,14 +135,17 @@ class _Watcher(Observer):
 
     def event(self, event: Event) -> None:
         for access in event.accesses:
-            is_store = access.writes and access.memory.space is Space.GM
-            is_look = (
-                not access.writes and event.pipe == "S" and access.memory.space is not Space.GM
-            )
-            if is_store or is_look:
+            is_global = access.memory.space is Space.GM
+            if is_global or (event.pipe == "S" and not access.writes):
                 agent = event.core.name
-                sink = _Sink(event.op, event.counters, agent, is_store, hash(_values(access)))
+                kind = "look" if not is_global else "store" if access.writes else "load"
+                sink = _Sink(event.op, event.counters, agent, kind, hash(_values(access)))
                 self.sinks.setdefault(agent, []).append(sink)
+
+    def replaces_data(self, other: _Watcher) -> bool:
+        """Whether values the host had put into its arrays gave way to what differs at the end."""
+        pairs = zip(self._global, other._global, strict=False)
+        return any((was[now != then] != 0).any() for (now, was), (then, _) in pairs)
 
 
 def _values(access: Access) -> bytes:
@@ -147,13 +166,14 @@ def findings(origins: Origins, run: Run) -> list[Diagnostic]:
         return []
     out: list[Diagnostic] = []
     for origin in known[:_TRIED]:
-        found = _difference(plain, _watched(_fills([origin]), run))
+        other = _watched(_fills([origin]), run)
+        found = _difference(plain, other)
         if found is not None:
-            out.append(_diagnostic(found, (origin,)))
+            out.append(_diagnostic(found, (origin,), plain, other))
     if out:
         return out
     together = _difference(plain, whole)
-    return [_diagnostic(together, known[:_TRIED])] if together is not None else []
+    return [] if together is None else [_diagnostic(together, known[:_TRIED], plain, whole)]
 
 
 def _fills(origins: Sequence[Origin]) -> dict[Buffer, Places]:
@@ -174,14 +194,36 @@ def _watched(fill: dict[Buffer, Places], run: Run) -> _Watcher:
 
 def _difference(plain: _Watcher, other: _Watcher) -> _Sink | PtoError | None:
     """The first thing of any agent that is not the same; an error that only one run has."""
+    first = next((sink for sink in _differences(plain, other) if sink.kind != "load"), None)
+    return first or (other.error if plain.error is None else None)
+
+
+def _differences(plain: _Watcher, other: _Watcher) -> Iterator[_Sink]:
     for agent, sinks in plain.sinks.items():
         for a, b in zip(sinks, other.sinks.get(agent, []), strict=False):
             if (id(a.op), a.counters, a.values) != (id(b.op), b.counters, b.values):
-                return a
-    return other.error if plain.error is None else None
+                yield a
 
 
-def _diagnostic(found: _Sink | PtoError, origins: Sequence[Origin]) -> Diagnostic:
+def _harm(found: _Sink, origins: Sequence[Origin], plain: _Watcher, other: _Watcher) -> str:
+    """What comes of bytes that a transfer has copied as they are; nothing, as far as one knows."""
+    reader = next((sink for sink in _differences(plain, other) if sink.kind == "load"), None)
+    if reader is not None:
+        line = f", line {reader.op.loc.line}" if reader.op.loc else ""
+        return f"{reader.op.name.removeprefix('pto.')}{line} reads them there"
+    if plain.replaces_data(other):
+        return "the host had put values there, which are gone"
+    if not any(origin.beside for origin in origins):
+        return "nothing of what it copies was ever written"
+    is_tile = any(isinstance(v.type, t.TileBuf) for v in found.op.operands)
+    if is_tile and any(origin.is_loaded_in_part for origin in origins):
+        return "they are elements of a tile that was loaded in part"
+    return ""
+
+
+def _diagnostic(
+    found: _Sink | PtoError, origins: Sequence[Origin], plain: _Watcher, other: _Watcher
+) -> Diagnostic:
     notes = tuple(Note(f"origin: {origin}", origin.op.loc) for origin in origins)
     if isinstance(found, PtoError):
         first: Any = found.diagnostics[0]
@@ -190,10 +232,13 @@ def _diagnostic(found: _Sink | PtoError, origins: Sequence[Origin]) -> Diagnosti
     where = counters_text(found.op, found.counters)
     place = f" on {found.agent}{f', {where}' if where else ''}"
     name = found.op.name.removeprefix("pto.")
-    if found.is_store and all(origin.op is found.op for origin in origins):
+    if found.kind == "store" and all(origin.op is found.op for origin in origins):
         message = f"{name}{place} copies bytes to global memory that nobody has written"
-        return Diagnostic("PTO-V214", message, found.op.loc, "warning", notes=notes)
-    if found.is_store:
+        harm = _harm(found, origins, plain, other)
+        if not harm:
+            return Diagnostic("PTO-V214", message, found.op.loc, "warning", notes=notes)
+        return Diagnostic("PTO-V214", f"{message}: {harm}", found.op.loc, notes=notes)
+    if found.kind == "store":
         message = f"undefined data is stored to global memory by {name}{place}"
         return Diagnostic("PTO-V210", message, found.op.loc, notes=notes)
     message = f"undefined data is read by the scalar unit in {name}{place}"

@@ -25,7 +25,7 @@ module attributes {{pto.target_arch = "a5", pto.kernel_kind = #pto.kernel_kind<v
     pto.mte_gm_ub %y, %b, %zero, %bytes nburst(%one, %bytes, %bytes)
       : !g, !p, i64, i64, i64, i64, i64
     pto.barrier #pto.pipe<PIPE_ALL>
-    pto.mte_ub_gm %b, %z, %bytes nburst(%one, %bytes, %bytes) : !p, !g, i64, i64, i64, i64
+    pto.mte_ub_gm %{read}, %z, %bytes nburst(%one, %bytes, %bytes) : !p, !g, i64, i64, i64, i64
     return
   }}
 }}
@@ -33,19 +33,61 @@ module attributes {{pto.target_arch = "a5", pto.kernel_kind = #pto.kernel_kind<v
 
 
 @pytest.mark.parametrize(
-    ("at", "same", "between", "expected"),
+    ("at", "read", "same", "between", "expected"),
     [
-        (0, False, "", ["error"]),  # one of two operands is gone
-        (0, True, "", ["warning"]),  # loaded twice, the same
-        (128, False, "", ["warning"]),  # the first reaches into the second
-        (0, False, "pto.barrier #pto.pipe<PIPE_MTE2>", []),
-        (256, False, "", []),
+        (0, "b", False, "", ["PTO-R006 error"]),  # one of two operands is gone
+        (0, "b", True, "", ["PTO-R006 warning"]),  # loaded twice, the same
+        (128, "b", False, "", ["PTO-R006 warning"]),  # the first reaches into the second
+        (128, "a", False, "", ["PTO-M201 error", "PTO-R006 error"]),  # the first lost its end
+        (128, "a", True, "", ["PTO-R006 warning"]),
+        (128, "b", False, "pto.barrier #pto.pipe<PIPE_MTE2>", []),
+        (128, "a", False, "pto.barrier #pto.pipe<PIPE_MTE2>", ["PTO-M201 error"]),
+        (0, "a", False, "pto.barrier #pto.pipe<PIPE_MTE2>", []),  # two names of one buffer
+        (256, "a", False, "", []),
+        (256, "b", False, "", []),
     ],
 )
-def test_a_load_of_which_nothing_is_left(
-    at: int, same: bool, between: str, expected: list[str]
+def test_what_one_load_takes_from_another(
+    at: int, read: str, same: bool, between: str, expected: list[str]
 ) -> None:
-    x = np.arange(64, dtype=np.float32)
-    args = [x, x.copy() if same else x + 100, np.zeros(64, np.float32)]
-    found = sanitize(parse(_PROGRAM.format(at=at, between=between)), args=args).findings
-    assert [d.severity for d in found if d.code == "PTO-R006"] == expected
+    x = np.zeros(64, np.float32) if same else np.arange(64, dtype=np.float32)
+    args = [x, x + (not same) * 100, np.zeros(64, np.float32)]
+    found = sanitize(parse(_PROGRAM.format(at=at, between=between, read=read)), args=args).findings
+    assert sorted(f"{d.code} {d.severity}" for d in found) == expected
+
+
+_TURNS = """
+!g = !pto.ptr<f32, gm>
+!p = !pto.ptr<f32, ub>
+module attributes {{pto.target_arch = "a5", pto.kernel_kind = #pto.kernel_kind<vector>}} {{
+  func.func @kernel(%x: !g, %z: !g) attributes {{pto.aicore}} {{
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c2 = arith.constant 2 : index
+    %step = arith.constant {step} : i64
+    %far = arith.constant 1024 : i64
+    %zero = arith.constant 0 : i64
+    %one = arith.constant 1 : i64
+    %bytes = arith.constant 256 : i64
+    %out = pto.castptr %far : i64 -> !p
+    scf.for %i = %c0 to %c2 step %c1 {{
+      %n = arith.index_cast %i : index to i64
+      %at = arith.muli %n, %step : i64
+      %t = pto.castptr %at : i64 -> !p
+      pto.mte_gm_ub %x, %t, %zero, %bytes nburst(%one, %bytes, %bytes)
+        : !g, !p, i64, i64, i64, i64, i64
+      pto.barrier #pto.pipe<PIPE_ALL>
+    }}
+    %first = pto.castptr %zero : i64 -> !p
+    pto.mte_ub_gm %first, %z, %bytes nburst(%one, %bytes, %bytes) : !p, !g, i64, i64, i64, i64
+    return
+  }}
+}}
+"""
+
+
+@pytest.mark.parametrize(("step", "expected"), [(64, ["PTO-M201"]), (256, [])])
+def test_turns_of_a_loop_place_buffers_over_each_other(step: int, expected: list[str]) -> None:
+    args = [np.arange(64, dtype=np.float32), np.zeros(64, np.float32)]
+    found = sanitize(parse(_TURNS.format(step=step)), args=args).findings
+    assert [d.code for d in found if d.severity == "error"] == expected
