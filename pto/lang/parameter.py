@@ -39,7 +39,24 @@ def parameters_of(function: Callable[..., Any]) -> list[Parameter]:
     except NameError as error:
         raise mistake("PTO-U210", f"an annotation of {function.__name__}: {error}") from None
     names = inspect.signature(function).parameters
-    return [_parameter(name, hints.get(name)) for name in names]
+    found = [_parameter(name, hints.get(name)) for name in names]
+    _require_own_names(found)
+    return found
+
+
+def _require_own_names(found: list[Parameter]) -> None:
+    """Sizes become parameters of the program, beside the arrays and numbers."""
+    taken = {p.name: p.kind for p in found if p.kind != "constant"}
+    for p in found:
+        for axis, size in enumerate(p.sizes or ()):
+            if isinstance(size, str) and size in taken:
+                what = "array" if taken[size] == "array" else "number"
+                raise mistake(
+                    "PTO-U210",
+                    f'{p.name}: the size "{size}" has the name of a parameter, the {what} {size}',
+                    help=f"name it otherwise, or leave the parameter out: {p.name}.shape[{axis}] is"
+                    " the size",
+                )
 
 
 def _parameter(name: str, hint: Any) -> Parameter:

@@ -210,3 +210,37 @@ def test_a_typical_mistake_is_answered_with_what_to_write(
     (found,) = caught.value.diagnostics
     first = function.__code__.co_firstlineno
     assert found.loc is not None and first < found.loc.line < first + 6, "it points at their line"
+
+
+@pytest.mark.parametrize("engine", ["jit", "reference"])
+def test_factors_that_differ_when_the_kernel_runs(engine: str):
+    """Python cannot know that `k` and `l` are one size: the run does."""
+
+    @pto.kernel
+    def product(
+        x: pto.Global[pto.f16, "m", "k"],
+        y: pto.Global[pto.f16, "l", "n"],
+        z: pto.Global[pto.f32, "m", "n"],
+    ) -> None:
+        pto.store(z, pto.dot(pto.load(x, 16, 32), pto.load(y, 32, 16)))
+
+    x, z = np.ones((16, 13), np.float16), np.zeros((16, 16), np.float32)
+    product(x, np.ones((13, 16), np.float16), z, engine=engine)
+    assert (z == 13).all()
+    for inner in (12, 20):
+        with pytest.raises(pto.PtoError, match="PTO-S135") as caught:
+            product(x, np.ones((inner, 16), np.float16), z, engine=engine)
+        (found,) = caught.value.diagnostics
+        assert "the columns of the left tile are not the rows of the right one" in found.message
+        assert [note.message for note in found.notes] == ["columns = 13", f"rows = {inner}"]
+
+
+def test_a_size_with_the_name_of_a_parameter():
+    @pto.kernel
+    def copied(x: pto.Global[pto.f32, "n"], n: pto.Scalar[pto.i32]) -> None:
+        pto.store(x, pto.load(x, 64))
+
+    with pytest.raises(pto.PtoError, match="PTO-U210") as caught:
+        copied(np.ones(64, np.float32), 3)
+    assert 'the size "n" has the name of a parameter' in str(caught.value)
+    assert "x.shape[0] is the size" in str(caught.value)

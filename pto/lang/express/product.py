@@ -19,7 +19,8 @@ from pto.lang.values.tiles import Tile, tile, tile_type
 def dot(a: Tile, b: Tile, *, acc: Tile | None = None) -> Tile:
     """The product of two tiles, added to `acc` where that is given: in an accumulator (f32, i32).
 
-    Operands are moved to the matrix unit: tmov, tmov, tmatmul. The first product into
+    Operands are moved to the matrix unit: tmov, tmov, tmatmul. Where only the run knows whether
+    their sizes agree along k, it is asserted (`pto.assert_`). The first product into
     `pto.zeros(m, n, pto.f32, role="acc")` fills it, so in a loop there is a branch on its counter.
     """
     left, right = _factor(a, "left"), _factor(b, "right")
@@ -107,6 +108,11 @@ def _require_factors(a: Tile, b: Tile) -> None:
             " the right one",
             help="load it turned: x.T[...] of the array" if turned else "load equal sizes along k",
         )
+    if getattr(inner, "value", inner) is not getattr(other, "value", other):
+        from pto.lang.debug import assert_  # debugging is built on expressions
+
+        told = "pto.dot: the columns of the left tile are not the rows of the right one"
+        assert_(inner == other, told, "columns =", inner, "rows =", other)
     if a.dtype.itemsize != b.dtype.itemsize:
         raise mistake(
             "PTO-U082",
