@@ -55,6 +55,8 @@ def main() -> None:
     registers()
     if "--emit" in sys.argv:
         for text in texts:
+            if "@llvm.x86." in text:  # which another processor never gets
+                continue
             image = native.emit_for(ARM, text)
             assert image.startswith(_ELF), "no object"
             assert image[_MACHINE] == _AARCH64, "an object of another machine"
