@@ -6,7 +6,7 @@ Where its work is queued is in `stream.py`; how agents take turns, in `agents.py
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -118,7 +118,8 @@ class Device:
 
     def attach(self, array: npt.NDArray[Any], *, heap: bool = False) -> Memory:
         """Make a host array global memory; nothing is copied."""
-        if not array.flags.c_contiguous or not array.flags.writeable:
+        flags = array.flags
+        if not flags.c_contiguous or not flags.writeable:
             raise fail("PTO-M113", "an argument array must be contiguous and writeable")
         memory = Memory.over(Space.GM, array.reshape(-1).view(np.uint8))
         if self.tap is not None:
@@ -169,10 +170,9 @@ class Device:
 
     def _count(self, memories: Iterable[Memory], step: int) -> None:
         wanted = {id(m) for m in memories}
-        for device in self._devices:
-            for attached in device._arrays:
-                if id(attached.memory) in wanted:
-                    attached.users += step
+        for attached in self._everywhere():
+            if id(attached.memory) in wanted:
+                attached.users += step
 
     def address(self, pointer: Pointer) -> int:
         """The number of a global address, as ptr-to-integer casts give it."""
@@ -190,15 +190,17 @@ class Device:
 
     def memory_of(self, array: npt.NDArray[Any]) -> Memory | None:
         """The global memory that an array already is, on this rank or another."""
-        size, pointer = array.nbytes, _address(array)
-        for attached in self._everywhere():
+        everywhere = self._everywhere()
+        size, pointer = array.nbytes, _address(array) if everywhere else 0
+        for attached in everywhere:
             if attached.pointer == pointer and attached.memory.size == size:
                 return attached.memory
         return None
 
-    def _everywhere(self) -> Iterator[_Attached]:
-        for device in self._devices:
-            yield from device._arrays
+    def _everywhere(self) -> list[_Attached]:
+        if self._world is None:
+            return self._arrays
+        return [attached for device in self._world.devices for attached in device._arrays]
 
     @property
     def _devices(self) -> tuple[Device, ...]:

@@ -128,7 +128,8 @@ class Context:
 
     def _set(self, number: int, memory: Memory) -> Memory:
         self._memories[number] = memory
-        self._table[number] = memory.data.ctypes.data, memory.size
+        data = memory.data
+        self._table[number] = data.__array_interface__["data"][0], data.size  # sooner than ctypes
         self._numbers[id(memory)] = number
         return memory
 

@@ -167,8 +167,8 @@ class _Shift:
 
     def run(self) -> None:
         end, (worker, *_) = self._end, self._workers
-        threads = min(count(), end - self._done)
-        if threads > 1:
+        blocks = end - self._done
+        if blocks > 1 and (threads := min(count(), blocks)) > 1:
             self._share(threads)
         if self._done < end:
             worker.run(self._done, end, self._tell)
