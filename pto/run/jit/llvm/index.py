@@ -151,15 +151,22 @@ class Number:
 
 
 class Index(Symbol):
-    """An int64 for every lane: start + step * lane, or any (`step` None, `start` its name).
+    """An int64 for every lane: start + step * (lane // repeat), or any (`step` None, `vector` its
+    name).
 
     `multiple`: what the start is known to be a multiple of.
     """
 
-    __slots__ = ("multiple", "start", "step", "vector")
+    __slots__ = ("multiple", "repeat", "start", "step", "vector")
 
     def __init__(
-        self, lanes: Lanes, start: Number, step: int | None, multiple: int = 1, vector: str = ""
+        self,
+        lanes: Lanes,
+        start: Number,
+        step: int | None,
+        multiple: int = 1,
+        vector: str = "",
+        repeat: int = 1,
     ) -> None:
         self.lanes = lanes
         self.dtype = INT64
@@ -167,6 +174,7 @@ class Index(Symbol):
         self.step = step
         self.multiple = multiple if start.known is None else start.known
         self.vector = vector
+        self.repeat = repeat
 
     @classmethod
     def of(cls, symbol: Symbol) -> Index:
@@ -183,7 +191,7 @@ class Index(Symbol):
         spread = str(self.lanes.spread(INT64, self.start.value).name)  # blocks come and go
         if not self.step:
             return spread
-        listed = ", ".join(f"i64 {self.step * n}" for n in range(self.lanes.count))
+        listed = ", ".join(f"i64 {self.step * (n // self.repeat)}" for n in range(self.lanes.count))
         return self.lanes.x.new(f"add {self.type} {spread}, <{listed}>")
 
     def _affine(self, other: Any) -> Index | None:
@@ -211,20 +219,24 @@ class Index(Symbol):
         return Index(self.lanes, self.start, None, vector=found)
 
     def __add__(self, other: Any) -> Any:
+        return self._summed("add", other)
+
+    def _summed(self, op: str, other: Any) -> Any:
         b = self._affine(other)
         if b is None or self.step is None or b.step is None:
-            return self._vector("add", other)
-        start = self.start + b.start
-        return Index(self.lanes, start, self.step + b.step, gcd(self.multiple, b.multiple))
+            return self._vector(op, other)
+        if self.step and b.step and self.repeat != b.repeat:
+            return self._vector(op, other)
+        sign = 1 if op == "add" else -1
+        start = self.start + b.start if op == "add" else self.start - b.start
+        repeat = self.repeat if self.step else b.repeat
+        multiple = gcd(self.multiple, b.multiple)
+        return Index(self.lanes, start, self.step + sign * b.step, multiple, repeat=repeat)
 
     __radd__ = __add__
 
     def __sub__(self, other: Any) -> Any:
-        b = self._affine(other)
-        if b is None or self.step is None or b.step is None:
-            return self._vector("sub", other)
-        start = self.start - b.start
-        return Index(self.lanes, start, self.step - b.step, gcd(self.multiple, b.multiple))
+        return self._summed("sub", other)
 
     def __rsub__(self, other: Any) -> Any:
         return Index.of(self._lanes_of(other)) - self
@@ -239,7 +251,8 @@ class Index(Symbol):
         times = self.step * (by or 0) if self.step else b.step * (self.start.known or 0)
         if b.step and self.start.known is None:
             return self._vector("mul", other)
-        return Index(self.lanes, self.start * b.start, times, self.multiple * b.multiple)
+        repeat, multiple = self.repeat if self.step else b.repeat, self.multiple * b.multiple
+        return Index(self.lanes, self.start * b.start, times, multiple, repeat=repeat)
 
     __rmul__ = __mul__
 
@@ -252,10 +265,15 @@ class Index(Symbol):
             start = self.start // b.start if whole else self.start % b.start
             return Index(self.lanes, start, 0)
         # lanes of one strip lie in one part
-        if self.step == 1 and size and size % count == 0 and self.multiple % count == 0:
+        if self.step == self.repeat == 1 and size and size % count == self.multiple % count == 0:
             if whole:
                 return Index(self.lanes, self.start // size, 0)
             return Index(self.lanes, self.start % size, 1, gcd(self.multiple, size))
+        if self.step == self.repeat == 1 and size and count % size == self.multiple % size == 0:
+            if whole:  # so many lanes each
+                return Index(self.lanes, self.start // size, 1, self.multiple // size, repeat=size)
+            listed = ", ".join(f"i64 {n % size}" for n in range(count))
+            return Index(self.lanes, self.start, None, vector=f"<{listed}>")
         power = size.bit_length() - 1 if size and size & (size - 1) == 0 else None
         if power is not None:
             shift, mask = ("lshr", power) if whole else ("and", (size or 1) - 1)

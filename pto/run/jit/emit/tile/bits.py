@@ -71,7 +71,7 @@ def pack(m: Mover, rows: Any, cols: Any, cell: Any, dst: TileRef, pitch: Any, nb
 
 def bit(m: Mover, mask: TileRef, i: Index, j: Index) -> Symbol:
     x, count, size = m.x, j.lanes.count, mask.type.itemsize
-    if i.step != 0 or j.step != 1 or j.multiple % count:
+    if i.step != 0 or j.step != 1 or j.repeat != 1 or j.multiple % count:
         return _single(m, mask, i, j)
     if len(mask.field.cols) > 1 or "cols" not in mask.field.units:
         raise NotNative("rows that do not lie in one piece")

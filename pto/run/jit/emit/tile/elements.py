@@ -16,7 +16,7 @@ from pto.run.jit.border.values import TilePlace, ViewPlace
 from pto.run.jit.emit.tile import planes
 from pto.run.jit.emit.tile.boxes import REST, Axis, Field
 from pto.run.jit.emit.tile.numbers import Numbers
-from pto.run.jit.llvm import lanes
+from pto.run.jit.llvm import lanes, shuffles
 from pto.run.jit.llvm.index import Index, Number
 from pto.run.jit.llvm.lanes import Symbol
 from pto.run.jit.llvm.text import NotNative, Text, Val, element, mangled, vector
@@ -114,7 +114,10 @@ class Elements(Numbers):
         x, spot, dtype = self.x, self._lanes, tile.dtype
         kind, item, size = _seen(dtype), element(dtype), dtype.itemsize
         mask = self._both(where)
-        if at.step == 1 or (at.step == 0 and where is None):
+        woven = self._woven(tile, at, mask)
+        if woven is not None:
+            return woven
+        if (at.step == at.repeat == 1) or (at.step == 0 and where is None):
             pointer = x.at(tile.pointer, x.mul(at.start.value, size))
             if at.step == 0:
                 return spot.spread(kind, x.load(item, pointer))
@@ -123,6 +126,39 @@ class Elements(Numbers):
             name = planes.load_lanes(x, self.declare, dtype, spot.count, pointer, mask)
             return spot.symbol(kind, name)
         return self.gather(tile, at * size, dtype, mask)
+
+    def _woven(self, tile: TileRef | ViewRef, at: Index, mask: str | None) -> Symbol | None:
+        """Elements that several lanes share, or every second one: those between the first and the
+        last, in one piece, and the lanes they belong to. None: they lie elsewhere."""
+        x, count, dtype = self.x, self._lanes.count, tile.dtype
+        if at.step == 1 and 1 < at.repeat < count:
+            near, picks = count // at.repeat, [n // at.repeat for n in range(count)]
+        elif at.step == 2 and at.repeat == 1 and count > 1:
+            near, picks = 2 * count, list(range(0, 2 * count, 2))
+        else:
+            return None
+        if mask is None and near > count:  # what lies behind the last may be nobody's
+            only = shuffles.constants("i1", [int(n < near - 1) for n in range(near)])
+        elif mask is None:
+            only = None
+        elif mask not in x.heads and near > count:
+            bits, apart = (
+                vector(count, "i1"),
+                (n // 2 if n % 2 == 0 else count for n in range(near)),
+            )
+            order = shuffles.numbers(list(apart))
+            only = x.new(f"shufflevector {bits} {mask}, {bits} zeroinitializer, {order}")
+        elif mask not in x.heads:
+            return None
+        else:
+            many = x.heads[mask]
+            whole = x.sub(x.mul(many, 2), 1) if near > count else x.up(many, at.repeat)
+            only = planes.head(x, near, whole)
+        pointer = x.at(tile.pointer, x.mul(at.start.value, dtype.itemsize))
+        found = planes.load_lanes(x, self.declare, dtype, near, pointer, only)
+        return self._lanes.symbol(
+            _seen(dtype), shuffles.shuffle(x, element(dtype), near, found, picks)
+        )
 
     def gather(
         self, tile: TileRef | ViewRef, nbytes: Index, dtype: DType, mask: str | None
@@ -139,7 +175,7 @@ class Elements(Numbers):
 
     def _store(self, tile: TileRef | ViewRef, at: Index, items: Val, mask: str | None) -> None:
         x, count, dtype = self.x, self._lanes.count, tile.dtype
-        if at.step == 1:
+        if at.step == at.repeat == 1:
             pointer = x.at(tile.pointer, x.mul(at.start.value, dtype.itemsize))
             planes.store_lanes(x, self.declare, dtype, count, items, pointer, mask)
             return

@@ -268,9 +268,11 @@ class Mover(Elements):
         def step(k: Index, best: Symbol, number: Symbol) -> tuple[Symbol, Symbol]:
             value = at(k)
             better = value > best if greatest else value < best
-            return select(better, value, best), select(better, k, number)
+            narrow = self.x.new(f"trunc i64 {k.start.value} to i32")  # no tile has more
+            here = self._lanes.spread(number.dtype, narrow)
+            return select(better, value, best), select(better, here, number)
 
-        return self.fold(count, (at(Number(self.x, 0)), np.int64(0)), step)
+        return self.fold(count, (at(Number(self.x, 0)), np.int32(0)), step)
 
     def index(self, value: Any) -> Index:
         return self._index(value)
