@@ -57,7 +57,8 @@ instr(
     aliases="vmi.iota vmi.group_iota",
     cite=DOC,
 )
-_DENSE_TEXT = re.compile(r"dense<.*>\s*:\s*(?:tensor|vector)<(\d+)x(\w+)>", re.DOTALL)
+_DENSE_TEXT = re.compile(r"dense<(.*)>\s*:\s*(?:tensor|vector)<(\d+)x(\w+)>", re.DOTALL)
+_LITERAL = re.compile(r"true|false|[-+]?(0[xX][\da-fA-F]+|\d+(\.\d*)?([eE][-+]?\d+)?)")
 
 
 def _dense(case: Case) -> str | None:
@@ -65,7 +66,12 @@ def _dense(case: Case) -> str | None:
     found = _DENSE_TEXT.fullmatch(value.text) if isinstance(value, Raw) else None
     if found is None:
         return "it is no list"
-    lanes, elem = int(found[1]), found[2]
+    lanes, elem = int(found[2]), found[3]
+    words = [word.strip() for word in found[1].strip("[] \n").split(",")]
+    if wrong := [word for word in words if not _LITERAL.fullmatch(word)]:
+        return f"`{wrong[0]}` is no number"
+    if len(words) not in (1, lanes):
+        return f"it lists {len(words)} of {lanes}"
     if isinstance(type, t.LogicalVReg) and (lanes, elem) != (type.lanes, type.elem.name):
         return f"it is {lanes}x{elem}, result is {type.lanes}x{type.elem.name}"
     if isinstance(type, t.LogicalMask) and (lanes, elem) != (type.lanes, "i1"):
