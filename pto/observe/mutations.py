@@ -14,9 +14,11 @@ from typing import Any
 
 from pto.core.memory import Space
 from pto.ir.graph import Block, Operation, Value
+from pto.ir.liveness import aliases
 from pto.isa.row import order as kinds
 from pto.isa.row import types as t
 from pto.isa.row.attributes import Enum, Int, Str
+from pto.isa.row.traits import Control
 from pto.isa.scalar.arith import CONSTANT
 from pto.isa.table import lookup
 from pto.observe.scopes import pairs_of
@@ -153,11 +155,13 @@ def _of_memory_barrier(op: Operation, order: kinds.MemoryBarrier) -> Iterator[Ch
 
 
 def _of_places(ops: Sequence[Operation]) -> Iterator[Change]:
-    """A buffer put over the one before it: whole, and from its middle on."""
+    """A buffer put over the one before it: whole, and from its middle on. What is only read through
+    a pointer is another's."""
     known: dict[Space, tuple[int, int]] = {}  # the last two addresses
+    written = {id(v) for op in ops for v in _outs(op)}
     for op in ops:
         place = _place(op)
-        if place is None:
+        if place is None or (isinstance(op.results[0].type, t.Ptr) and not _flows(op, written)):
             continue
         space, at, now = place
         before = known.get(space)
@@ -167,6 +171,18 @@ def _of_places(ops: Sequence[Operation]) -> Iterator[Change]:
         middle = (before[0] + now) // 2 // _ALIGNED * _ALIGNED
         for address in {before[0], middle} - {now}:
             yield Change(PLACES, op, partial(_with_number, op, at, address))
+
+
+def _outs(op: Operation) -> Iterator[Value]:
+    for operand in op.row.operands if op.row is not None else ():
+        if operand.role in ("out", "inout"):
+            yield from op.group(operand.name)
+
+
+def _flows(op: Operation, into: set[int]) -> bool:
+    """Whether a pointer, or one made from it, is among some values."""
+    function = next(op.around(Control.FUNCTION))
+    return not into.isdisjoint(aliases(function, [op.results[0]]))
 
 
 def _place(op: Operation) -> tuple[Space, int, int] | None:

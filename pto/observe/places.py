@@ -3,7 +3,8 @@
 A pointer made from a number is the beginning of a buffer that nobody has measured. What was written
 through it and is read through it again, and was changed meanwhile through a pointer to another
 place, is gone: two buffers in use lie over each other. Pointers to one place are one buffer,
-whatever their element types are.
+whatever their element types are, unless what was written through one of them is overwritten through
+the other before anybody has read it, and then read.
 """
 
 from __future__ import annotations
@@ -28,10 +29,11 @@ from pto.run.reference.code import Regs, Step
 from pto.run.reference.compile import Compiler
 from pto.run.watch.events import Tap
 from pto.run.watch.memory import Access, WatchedMemory
+from pto.verify.operation import constant
 
 _READS, _WRITES = ("in", "inout", "tmp"), ("out", "inout", "tmp")
 _NOBODY = -1
-Bytes = npt.NDArray[np.uint8]
+Bits = npt.NDArray[np.bool_]
 
 
 def placed(functions: Sequence[Operation]) -> dict[int, list[Value]]:
@@ -44,6 +46,21 @@ def placed(functions: Sequence[Operation]) -> dict[int, list[Value]]:
     return out
 
 
+def has_twins(functions: Sequence[Operation]) -> bool:
+    """Whether two pointers are made from one number: their writes may look like one buffer's."""
+    seen: set[tuple[int, Any, int]] = set()
+    for function in functions:
+        for op in function.walk():
+            number = constant(op.operands[0]) if len(op.operands) == 1 else None
+            for value in op.results if number is not None else ():
+                if isinstance(value.type, t.Ptr) and _is_made(op, value):
+                    key = id(function), value.type.space, int(number or 0)
+                    if key in seen:
+                        return True
+                    seen.add(key)
+    return False
+
+
 def _is_made(op: Operation, value: Value) -> bool:
     is_local = isinstance(value.type, t.Ptr) and value.type.space.is_local
     return is_local and not any(isinstance(v.type, t.Ptr | t.TileBuf) for v in op.operands)
@@ -51,18 +68,43 @@ def _is_made(op: Operation, value: Value) -> bool:
 
 @dataclass(slots=True)
 class _Buffer:
-    """What was last written through the pointers to one place."""
+    """What was last written through a pointer, or through all pointers to one place."""
 
     value: Value  # one of them
-    has: npt.NDArray[np.bool_]
-    bytes: Bytes
+    has: Bits
+    bytes: npt.NDArray[np.uint8]
+    gone: Bits  # overwritten through another before anybody has read it
+
+    @classmethod
+    def of(cls, value: Value, size: int) -> _Buffer:
+        bits = np.zeros(size, np.bool_)
+        return cls(value, bits, np.zeros(size, np.uint8), bits.copy())
+
+    def write(self, where: Any, raw: Any) -> None:
+        self.has[where] = True
+        self.gone[where] = False
+        self.bytes[where] = raw[where]
 
 
 @dataclass(slots=True)
 class _Memory:
-    owner: npt.NDArray[np.int64]  # the place through which each byte was last written
+    place: npt.NDArray[np.int64]  # of the pointer that each byte was last written through
     writer: npt.NDArray[np.int32]  # the operation, as an index
-    buffers: dict[int, _Buffer] = field(default_factory=dict[int, _Buffer])  # by address
+    unread: Bits  # since then
+    places: dict[int, _Buffer] = field(default_factory=dict[int, _Buffer])  # by address
+    names: dict[tuple[int, int], _Buffer] = field(
+        default_factory=dict[tuple[int, int], _Buffer]
+    )  # by address and maker
+
+    def overwrite(self, place: int | None, value: Value | None, where: Any, number: int) -> None:
+        """Bytes are about to be written, through a pointer if one is known."""
+        for (_, maker), buffer in self.names.items():
+            if maker != id(value):
+                buffer.gone[where] |= self.unread[where] & buffer.has[where]
+                buffer.has[where] = False
+        self.place[where] = _NOBODY if place is None else place
+        self.writer[where] = number
+        self.unread[where] = True
 
 
 class PlaceTap(Tap):
@@ -100,6 +142,7 @@ class PlaceTap(Tap):
                 if isinstance(regs[slot], Pointer):
                     self._at[id(core), id(value)] = regs[slot].address
             used = [(role, regs[slot], root) for role, slot, root in plan] if log else []
+            used = [each for each in used if isinstance(each[1], Pointer)]
             for access in sorted(log, key=lambda a: a.writes):
                 if access.memory.space.is_local:
                     self._touch(core, number, used, access, lambda: tuple(regs[i] for i in loops))
@@ -110,34 +153,34 @@ class PlaceTap(Tap):
     def _touch(self, core: Core, number: int, used: Any, access: Access, counters: Any) -> None:
         known, where = _known(access.memory), _where(access)
         roles = _WRITES if access.writes else _READS
-        mine = [
-            root
-            for role, pointer, root in used
-            if role in roles and isinstance(pointer, Pointer) and pointer.memory is access.memory
-        ]
+        space = access.memory.space  # a cube reaches the buffers of vector cores by its own names
+        mine = [root for role, at, root in used if role in roles and at.memory.space is space]
         place = self._at.get((id(core), id(mine[0]))) if len(mine) == 1 else None
         if access.writes:
-            known.owner[where] = _NOBODY if place is None else place
-            known.writer[where] = number
+            known.overwrite(place, mine[0] if place is not None else None, where, number)
+        else:
+            known.unread[where] = False
         if place is None:
             return
-        buffer = known.buffers.get(place)
-        if buffer is None:
-            size = access.memory.size
-            empty = np.zeros(size, np.bool_), np.zeros(size, np.uint8)
-            buffer = known.buffers[place] = _Buffer(mine[0], *empty)
+        size, raw, name = access.memory.size, access.memory.raw, (place, id(mine[0]))
+        if place not in known.places:
+            known.places[place] = _Buffer.of(mine[0], size)
+        if name not in known.names:
+            known.names[name] = _Buffer.of(mine[0], size)
+        buffer, own = known.places[place], known.names[name]
         if access.writes:
-            buffer.has[where] = True
-            buffer.bytes[where] = access.memory.raw[where]
+            buffer.write(where, raw)
+            own.write(where, raw)
             return
-        owners = known.owner[where]
-        lost = buffer.has[where] & (owners != place) & (owners != _NOBODY)
-        lost &= buffer.bytes[where] != access.memory.raw[where]
+        others = known.place[where]
+        lost = buffer.has[where] & (others != place) & (others != _NOBODY)
+        lost &= buffer.bytes[where] != raw[where]
+        lost |= own.gone[where] & (others != _NOBODY) & (own.bytes[where] != raw[where])
         if lost.any():
             first = int(np.flatnonzero(lost)[0])
-            theirs = known.buffers[int(owners[first])].value
+            theirs = known.places[int(others[first])].value
             writer = int(known.writer[where][first])
-            self._tell(core, number, buffer.value, theirs, writer, access, counters())
+            self._tell(core, number, own.value, theirs, writer, access, counters())
 
     def _tell(
         self,
@@ -170,7 +213,8 @@ class PlaceTap(Tap):
 def _known(memory: WatchedMemory) -> _Memory:
     if memory.shadow is None:
         size = memory.size
-        memory.shadow = _Memory(np.full(size, _NOBODY, np.int64), np.zeros(size, np.int32))
+        nobody, nothing = np.full(size, _NOBODY, np.int64), np.zeros(size, np.int32)
+        memory.shadow = _Memory(nobody, nothing, np.zeros(size, np.bool_))
     return memory.shadow
 
 

@@ -22,7 +22,7 @@ from pto.observe.log import GlobalLog, GlobalShadow
 from pto.observe.lost import Lost
 from pto.observe.mode import Mode, looked_at, mode_of, placed_by_hand
 from pto.observe.order import Order
-from pto.observe.places import PlaceTap, placed
+from pto.observe.places import PlaceTap, has_twins, placed
 from pto.observe.races import Races
 from pto.observe.reserved import Reserved
 from pto.observe.roots import Roots
@@ -394,7 +394,7 @@ def _closer_looks(
         tiles = TileTap(roots, profile.outside_valid == "poison")
         step_again(tiles)
         found += tiles.findings()
-    pointers = placed(functions) if is_mixed else {}
+    pointers = placed(functions) if is_mixed or has_twins(functions) else {}
     if pointers:
         places = PlaceTap(pointers)
         step_again(places)

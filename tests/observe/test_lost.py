@@ -32,6 +32,12 @@ module attributes {{pto.target_arch = "a5", pto.kernel_kind = #pto.kernel_kind<v
 """
 
 
+_READ = """
+    pto.barrier #pto.pipe<PIPE_ALL>
+    pto.mte_ub_gm %a, %z, %bytes nburst(%one, %bytes, %bytes) : !p, !g, i64, i64, i64, i64
+    pto.barrier #pto.pipe<PIPE_ALL>"""
+
+
 @pytest.mark.parametrize(
     ("at", "read", "same", "between", "expected"),
     [
@@ -42,7 +48,9 @@ module attributes {{pto.target_arch = "a5", pto.kernel_kind = #pto.kernel_kind<v
         (128, "a", True, "", ["PTO-R006 warning"]),
         (128, "b", False, "pto.barrier #pto.pipe<PIPE_MTE2>", []),
         (128, "a", False, "pto.barrier #pto.pipe<PIPE_MTE2>", ["PTO-M201 error"]),
-        (0, "a", False, "pto.barrier #pto.pipe<PIPE_MTE2>", []),  # two names of one buffer
+        (0, "b", False, "pto.barrier #pto.pipe<PIPE_MTE2>", []),  # loaded again
+        (0, "a", False, "pto.barrier #pto.pipe<PIPE_MTE2>", ["PTO-M201 error"]),  # unread, and gone
+        (0, "a", False, _READ, []),  # two names of one buffer, one after the other
         (256, "a", False, "", []),
         (256, "b", False, "", []),
     ],
