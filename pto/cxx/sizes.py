@@ -11,6 +11,7 @@ from pto.cxx.records import GLOBAL, Passed, element
 from pto.isa.row.attributes import Attribute
 from pto.isa.row.instr import Attr, Instr
 from pto.isa.row.types import TileBuf, View
+from pto.isa.tile.convert import CONVERT
 from pto.isa.tile.matmul import GEMV, MATMUL
 from pto.isa.tile.move import LOAD, STORE
 from pto.isa.tile.rearrange import FILLPAD
@@ -50,15 +51,14 @@ def counted(bound: Bound, profile: str) -> Bound:
         return _staged(bound)
     if bound.row.family is FILLPAD:
         return _padded(bound)
+    if bound.row.family in (LOAD, STORE, CONVERT):
+        bound = _paired(bound)
     if bound.row.family not in (LOAD, STORE):
         return bound
     names = {type(v[0][0].type): name for name, v in bound.operands.items() if v[0][0] is not None}
     if TileBuf not in names or View not in names:
         return bound
     tile, view = (bound.operands[names[kind]][0][0] for kind in (TileBuf, View))
-    if tile is not None and view is not None and tile.facts.slayout:
-        view = _paired(view)
-        bound.operands[names[View]] = [(view, 0)]
     fitted = None if tile is None or view is None else _fitted(tile, view, profile)
     if fitted is not None:
         bound.operands[names[TileBuf]] = [(fitted[0], 0)]
@@ -88,15 +88,26 @@ def _multiplied(bound: Bound) -> Bound:
     return bound
 
 
-def _paired(view: Passed) -> Passed:
-    """A tensor of packed values that goes with a box counts single values, the machine bytes."""
-    kind = element(view.element)
-    if kind is None or not kind.is_packed or not isinstance(view.type, View):
-        return view
-    axis = 3 if GLOBAL[view.facts.layout] == "DN" else 4
-    shape = list(view.type.shape)
-    shape[axis] = -(-(shape[axis] or 0) // 2)
-    return replace(view, type=replace(view.type, shape=tuple(shape)), paired=axis)
+def _paired(bound: Bound) -> Bound:
+    """Tensors and plain tiles of packed values count single values, the machine bytes."""
+    for name, ((each, _), *_) in bound.operands.items():
+        kind = None if each is None else element(each.element)
+        if each is None or kind is None or not kind.is_packed:
+            continue
+        if isinstance(each.type, View):
+            axis = 3 if GLOBAL[each.facts.layout] == "DN" else 4
+            shape = list(each.type.shape)
+            shape[axis] = -(-(shape[axis] or 0) // 2)
+            made = replace(each, type=replace(each.type, shape=tuple(shape)), paired=axis)
+            bound.operands[name] = [(made, 0)]
+        elif isinstance(each.type, TileBuf) and not each.facts.slayout:
+            own, (rows, cols) = each.type.tile, _valid(each)
+            if each.facts.blayout:
+                tile = replace(own, rows=own.rows // 2, valid=(-(-rows // 2), cols))
+            else:
+                tile = replace(own, cols=own.cols // 2, valid=(rows, -(-cols // 2)))
+            bound.operands[name] = [(replace(each, type=replace(each.type, tile=tile)), 0)]
+    return bound
 
 
 def _padded(bound: Bound) -> Bound:
