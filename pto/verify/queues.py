@@ -6,17 +6,16 @@ from collections.abc import Hashable, Iterable, Iterator
 
 from pto.core.errors import Diagnostic, Note
 from pto.ir.graph import Module, Operation
-from pto.isa.handle.config import SET_QUANT_SCALAR, SET_QUANT_VECTOR
-from pto.isa.row.attributes import Raw, Str, Symbol
-from pto.isa.row.order import Pop, Push, Slots
+from pto.isa.row.attributes import Str, Symbol
+from pto.isa.row.order import Slots
 from pto.isa.row.traits import Control
 from pto.target.facts import Profile
 from pto.target.npu import CROSS_CORE_IDS
+from pto.verify import epilogues
 from pto.verify.functions import is_defined, name_of
 from pto.verify.pipes import buffers, concerns, is_end, is_lowered, number, order_of, slots
 
 __all__ = ["check", "concerns"]
-_BY_WORD = {"scalar": SET_QUANT_SCALAR, "vec": SET_QUANT_VECTOR}
 
 
 def check(module: Module, profile: Profile) -> list[Diagnostic]:
@@ -26,8 +25,8 @@ def check(module: Module, profile: Profile) -> list[Diagnostic]:
         queues = [op for op in ops if is_end(op)]
         found += [*_ids(queues), *_names(ops)]
         found += [*_flags(queues, function), *_buffers(queues, function)]
-        found += [*_peers(module, ops), *_scales(ops, queues), *_heard(queues, module)]
-    return found
+        found += _peers(module, ops)
+    return found + epilogues.check(module, profile)
 
 
 def _peers(module: Module, ops: list[Operation]) -> Iterator[Diagnostic]:
@@ -56,41 +55,6 @@ def _called(function: Operation) -> str:
 def _is_public(function: Operation) -> bool:
     word = function.attrs.get("sym_visibility")
     return isinstance(word, Str) and word.value == "public"
-
-
-def _epilogue(op: Operation) -> str:
-    written = op.attrs.get("acc_push_epilogue")
-    return written.text if isinstance(written, Raw) else ""
-
-
-def _scales(ops: list[Operation], queues: list[Operation]) -> Iterator[Diagnostic]:
-    """A push that scales comes after what it scales by, in the same block."""
-    wanted = {number(q, "id") or 0: _epilogue(q) for q in queues if _epilogue(q)}
-    for op in ops:
-        if not isinstance(order_of(op), Push) or op.parent is None:
-            continue
-        text = wanted.get(number(op, "id") or 0, "")
-        rows = [r for word, r in _BY_WORD.items() if f"_{word}" in text]
-        before = op.parent.ops[: op.parent.ops.index(op)]
-        for row in rows:
-            same = [
-                b for b in before if b.row is row and (number(b, "id") or 0) == number(op, "id")
-            ]
-            if not same:
-                message = f"'{op.name}' op scales, and no {row.name} of its queue comes before it"
-                yield Diagnostic("PTO-D116", message, op.loc)
-
-
-def _heard(queues: list[Operation], module: Module) -> Iterator[Diagnostic]:
-    """A queue that scales tells by what is popped which type it has."""
-    for op in queues:
-        if not _epilogue(op) or op.side() != "vector":
-            continue
-        around = next(op.around(Control.FUNCTION))
-        ids = [number(p, "id") or 0 for p in around.walk() if isinstance(order_of(p), Pop)]
-        if (number(op, "id") or 0) not in ids:
-            message = f"'{op.name}' op: nothing pops from this queue, so its type is not known"
-            yield Diagnostic("PTO-D116", message, op.loc)
 
 
 def _repeated(

@@ -254,7 +254,7 @@ SET_QUANT_VECTOR = instr(
     rules=(
         on(NPU, in_role("fp", "scaling")),
         on("a2a3", dtype_in("fp", "i64 u64")),
-        on("a5", dtype_in("fp", "f16 bf16 f32 i64 u64")),
+        on("a5", dtype_in("fp", "f16 bf16 f32")),
     ),
     notes=(_CPP_ONLY,),
     cite="pto-isa docs/isa/SET_QUANT_VECTOR.md",

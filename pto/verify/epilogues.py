@@ -1,0 +1,168 @@
+"""What a queue does to accumulators on their way (`acc_push_epilogue`): modes, types, both ends."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from pto.core.errors import Diagnostic
+from pto.ir.graph import Module, Operation
+from pto.isa.handle.config import SET_QUANT_SCALAR, SET_QUANT_VECTOR
+from pto.isa.row.attributes import Raw
+from pto.isa.row.order import Pop, Push
+from pto.isa.row.types import TileBuf
+from pto.target.facts import Profile
+from pto.verify.pipes import Key, buffers, is_end, number, order_of
+
+# PTOAS include/PTO/IR/PTOAttrs.td (2026-08): what is pushed, and what may be popped.
+_BYTES = ("si8", "ui8")
+_MODES: dict[str, tuple[str, tuple[str, ...]]] = {
+    "f32_f16": ("f32", ("f16",)),
+    "f32_bf16": ("f32", ("bf16",)),
+    "req8_scalar": ("i32", _BYTES),
+    "req8_vec": ("i32", ("si8",)),
+    "deqf16_scalar": ("i32", ("f16",)),
+    "deqf16_vec": ("i32", ("f16",)),
+    "qf322b8_pre_scalar": ("f32", _BYTES),
+    "qf322b8_pre_vec": ("f32", ("si8",)),
+    "qf322f16_pre_scalar": ("f32", ("f16",)),
+    "qf322bf16_pre_scalar": ("f32", ("bf16",)),
+    "qs322bf16_pre_scalar": ("i32", ("bf16",)),
+    "qs322bf16_pre_vec": ("i32", ("bf16",)),
+    "qf322hif8_pre_scalar": ("f32", ("!pto.hif8",)),
+    "qf322fp8_pre_scalar": ("f32", ("f8E4M3FN", "f8E4M3")),
+}
+_NO_CONVERT = "no_convert"  # f32 or i32, as they are
+_ONLY_A5 = ("qs322bf16", "qf322hif8", "qf322fp8")
+_LAYOUTS = {"nz2nd": "ND", "nz2dn": "DN", "nz2nz": "NZ"}
+_RELUS = ("no_relu", "normal_relu")
+_BY_WORD = {"scalar": SET_QUANT_SCALAR, "vec": SET_QUANT_VECTOR}
+_TEXT = re.compile(r"layout\s*=\s*(\w+)\s*,\s*quant\s*=\s*(\w+)\s*,\s*relu\s*=\s*(\w+)")
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """One end of a queue, and what goes through it."""
+
+    op: Operation
+    keys: frozenset[Key]
+    written: tuple[str, ...]  # layout, quant, relu; nothing: it leaves accumulators alone
+    moves: tuple[Operation, ...]  # pushes or pops
+
+    def says(self, message: str) -> Diagnostic:
+        return Diagnostic("PTO-D116", f"'{self.op.name}' op {message}", self.op.loc)
+
+
+def check(module: Module, profile: Profile) -> list[Diagnostic]:
+    found: list[Diagnostic] = []
+    ends: list[End] = []
+    for function in module.functions():
+        ops = list(function.walk())
+        mine = [_end(op, ops, function) for op in ops if is_end(op) and not op.results]
+        found += _set_for(ops, mine)
+        for end in mine:
+            found += [*_known(end, profile), *_fits(end), *_scaled(end)]
+        ends += mine
+    return found + list(_agree(ends))
+
+
+def _end(op: Operation, ops: list[Operation], function: Operation) -> End:
+    written = op.attrs.get("acc_push_epilogue")
+    words = _TEXT.search(written.text) if isinstance(written, Raw) else None
+    keys = frozenset(key for key, _ in buffers(op, function))
+    moves = [m for m in ops if isinstance(order_of(m), Push | Pop) and _id(m) == _id(op)]
+    return End(op, keys, words.groups() if words else (), tuple(moves))
+
+
+def _id(op: Operation) -> int:
+    return number(op, "id") or 0
+
+
+def _known(end: End, profile: Profile) -> Iterator[Diagnostic]:
+    if not end.written:
+        return
+    layout, quant, relu = end.written
+    for word, known in ((layout, _LAYOUTS), (quant, (*_MODES, _NO_CONVERT)), (relu, _RELUS)):
+        if word not in known:
+            yield end.says(f"expects one of {', '.join(known)}: it is {word}")
+    if profile.name != "a5" and quant.startswith(_ONLY_A5):
+        yield end.says(f"expects a mode that {profile} has: {quant} is for a5")
+
+
+def _elem(op: Operation) -> str:
+    values = [*op.results, *op.operands]
+    types = [v.type for v in values if isinstance(v.type, TileBuf)]
+    return types[0].elem.name if types else ""
+
+
+def _fits(end: End) -> Iterator[Diagnostic]:
+    """Elements that are pushed and popped are those of the mode."""
+    if not end.written or end.written[1] not in (*_MODES, _NO_CONVERT):
+        return
+    layout, quant, _ = end.written
+    pushed, popped = _MODES.get(quant, ("", ()))
+    for move in end.moves:
+        elem, pushes = _elem(move), isinstance(order_of(move), Push)
+        wanted = ("f32", "i32") if quant == _NO_CONVERT else (pushed,) if pushes else popped
+        if elem and elem not in wanted:
+            way = "pushes" if pushes else "pops"
+            message = f"'{move.name}' op {way} {elem}, {quant} has {' or '.join(wanted)}"
+            yield Diagnostic("PTO-D116", message, move.loc)
+    pops = [m for m in end.moves if isinstance(order_of(m), Pop)]
+    if end.op.side() != "vector":
+        return
+    if not pops:
+        yield end.says("nothing pops from this queue, so its type is not known")
+    if len({m.results[0].type for m in pops if m.results}) > 1:
+        yield end.says("expects all pops of this queue to give one type of tile")
+    for type in [m.results[0].type for m in pops if m.results][:1]:
+        if not isinstance(type, TileBuf):
+            continue
+        actual, slot = type.tile.layout.name, number(end.op, "slot_size") or 0
+        if layout in _LAYOUTS and actual != _LAYOUTS[layout]:
+            yield end.says(f"expects {layout} tiles at the other end: they are {actual}")
+        if slot < type.tile.nbytes:
+            yield end.says(f"expects slots of {type.tile.nbytes} bytes or more: they have {slot}")
+
+
+def _scaled(end: End) -> Iterator[Diagnostic]:
+    """A push that scales comes after what it scales by, in the same block."""
+    quant = end.written[1] if end.written else ""
+    rows = [row for word, row in _BY_WORD.items() if quant.endswith(f"_{word}")]
+    for op in end.moves:
+        if not isinstance(order_of(op), Push) or op.parent is None:
+            continue
+        before = op.parent.ops[: op.parent.ops.index(op)]
+        for row in rows:
+            if not any(b.row is row and _id(b) == _id(op) for b in before):
+                message = f"'{op.name}' op scales, and no {row.name} of its queue comes before it"
+                yield Diagnostic("PTO-D116", message, op.loc)
+
+
+def _set_for(ops: list[Operation], ends: list[End]) -> Iterator[Diagnostic]:
+    """A scale is set for a queue that scales in that way."""
+    for op in ops:
+        word = next((w for w, row in _BY_WORD.items() if op.row is row), None)
+        if word is None or "id" not in op.attrs or not ends:
+            continue
+        queue = next((e for e in ends if _id(e.op) == _id(op)), None)
+        quant = queue.written[1] if queue and queue.written else _NO_CONVERT
+        if queue is None or (queue.written and not quant.endswith(f"_{word}")):
+            why = f"there is no queue {_id(op)}" if queue is None else f"its queue has {quant}"
+            message = f"'{op.name}' op expects a queue that scales by a {word}: {why}"
+            yield Diagnostic("PTO-D116", message, op.loc)
+
+
+def _agree(ends: list[End]) -> Iterator[Diagnostic]:
+    """Both ends say the same, and what one pushes without a change is what the other pops."""
+    for cube in (e for e in ends if e.op.side() == "cube"):
+        for other in (e for e in ends if e.op.side() == "vector" and e.keys & cube.keys):
+            if cube.written != other.written:
+                one, two = (", ".join(e.written) or "nothing" for e in (cube, other))
+                yield cube.says(f"expects the other end to do the same: {one} and {two}")
+            elif cube.written and cube.written[1] == _NO_CONVERT:
+                elems = {_elem(m) for m in (*cube.moves, *other.moves)} - {""}
+                if len(elems) > 1:
+                    what = " and ".join(sorted(elems))
+                    yield other.says(f"expects elements that stay as they are: they are {what}")
