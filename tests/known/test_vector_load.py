@@ -337,3 +337,13 @@ def test_the_older_names_of_loads_and_stores_that_move_on():
         f'pto.vsts %w, %s[%zero], %m {{dist = "ONEPT_B32"}} : {reg("f32")}, {{p}}, {{m}}'
     )
     assert live[128:192].tolist() == list(range(64)) and live[192] == 64 and live[193] == 193
+
+
+def test_bytes_are_gathered_into_16_bit_lanes_with_zeros_in_front():
+    bench = Registers()
+    bench.pointer("p", "ui8, ub", np.arange(256))
+    index = (np.arange(128) * 7) % 256
+    bench.vreg("i", "ui16", index)
+    bench.mask("m", 16)
+    text = f"%r = pto.vgather2 %p, %i, %m : {{p}}, {{i}}, {{m}} -> {reg('ui16')}"
+    assert bench.one(text, reg("ui16")).tolist() == index.tolist()

@@ -12,7 +12,7 @@ from pto.isa.memory.dma import BURST, LOOP, LOOPS, NBURST, listed, numbers
 from pto.isa.row.attributes import Int
 from pto.isa.row.instr import Attr, Family, instr, read, write
 from pto.isa.rules.buffer import LOOP_GROUPS, complete, same_width, within
-from pto.isa.rules.rule import Case, Rule
+from pto.isa.rules.rule import Case, Rule, dtype_in, same_dtype
 
 ELSEWHERE = "documented for a5; other profiles are accepted, as nothing says they lack it"
 _SPEC = "PTO-Gym docs/PTO-micro-Instruction-SPEC.md"
@@ -307,6 +307,27 @@ for _name, (_to, _meaning, _rules, _pipe, _line, _old) in _PAYLOADS.items():
 # ---- low-level forms
 
 _FRACTALS = numbers("m_start", "k_start", "m_step", "k_step", "src_stride", "dst_stride")
+_FIELDS = (  # bits of the fields: VPTOOps.td
+    *(within(name, 0, 65535) for name in ("m_start", "k_start")),
+    *(within(name, 1, 255) for name in ("m_step", "k_step")),
+    *(within(name, 1, 65535) for name in ("src_stride", "dst_stride")),
+)
+_FP4 = "float4_e1m2x2 float4_e2m1x2"
+_FOURS = (
+    dtype_in("source", _FP4),
+    dtype_in("destination", _FP4),
+    same_dtype("source", "destination"),
+    within("transpose", 0, 1),
+)
+
+
+def _packed(case: Case) -> str | None:
+    elems = [e for name in ("source", "destination") if (e := case.elem(name))]
+    packed = [e.name for e in elems if set(e.names) & set(_FP4.split())]
+    return f"it has {packed[0]}" if packed else None
+
+
+_WHOLE = Rule("whole-elements", "PTO-T021", "expects elements of 8 bits or more", _packed)
 _ND = numbers("sid", "loop1_src_stride", "l2_cache_ctrl", "n_value", "d_value", "loop4_src_stride")
 # name: source, destination, further operands, pipe, meaning, td line
 _LOW_LEVEL = {
@@ -388,6 +409,7 @@ for _name, (_from, _to, _rest, _pipe, _meaning, _line) in _LOW_LEVEL.items():
         body=_LOW_LEVEL_BODIES[_name],
         operands=_operands,
         text=listed(_operands),
+        rules=(*_FIELDS, *_FOURS) if _name.endswith("_s4") else (),
         pipe=_pipe,
         notes=(ELSEWHERE,),
         cite=f"PTOAS VPTOOps.td:{_line}",
@@ -403,6 +425,7 @@ for _name, _to, _line in (("load_cbuf_to_ca", "l0a", 1142), ("load_cbuf_to_cb", 
         operands=_operands,
         attrs=(_TRANSPOSE,),
         text=listed(_operands),
+        rules=(*_FIELDS, _WHOLE),
         notes=(ELSEWHERE,),
         cite=f"PTOAS VPTOOps.td:{_line}",
     )

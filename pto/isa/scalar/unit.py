@@ -130,6 +130,7 @@ for _name, _like in (("ld_dev", "load_scalar"), ("st_dev", "store_scalar")):
         attrs=(*_row.attrs, Attr("volatile", "any", meaning="never left out, which holds anyway")),
         text=_row.text,
         profiles="a5",
+        scope="outside simt entry",
         rules=_row.rules,
         cite="PTOAS include/PTO/IR/VPTOOps.td (2026-08)",
     )

@@ -124,9 +124,12 @@ def _ungrouped(case: Case) -> str | None:
     src = case.tile("src")
     if src is None:
         return None
-    sides = {"axis1": (src.cols, "columns"), "axis0": (src.rows, "rows")}
-    size, what = sides.get(case.word("grpAxis") or "", (0, ""))
-    return None if size % _GROUP == 0 else f"src has {size} {what}"
+    sides = {"axis1": (1, "columns"), "axis0": (0, "rows")}
+    axis, what = sides.get(case.word("grpAxis") or "", (0, ""))
+    for size, kind in ((src.shape[axis], ""), (src.valid[axis], "valid ")) if what else ():
+        if size is not None and size % _GROUP:
+            return f"src has {size} {kind}{what}"
+    return None
 
 
 def _half_pair(case: Case) -> str | None:
