@@ -41,7 +41,7 @@ GOOD = sorted((Path(__file__).parent.parent / "pto" / "good").glob("*.pto"))
         ("!pto.tensor_view<?x?x1x16x64xui8>", "!pto.tensor_view<?x?x1x16x64xui8>"),
         (
             "memref<16x?xf16, strided<[?, 1], offset: ?>>",
-            "memref<16x?xf16, strided<[?, 1], offset: ?>, #pto.address_space<gm>>",
+            "memref<16x?xf16, strided<[?, 1], offset: ?>>",
         ),
         ("!pto.eventid_array<4>", "!pto.eventid_array<4>"),
     ],
@@ -113,3 +113,20 @@ def test_shadowed_names_are_told_apart() -> None:
 def test_the_generic_form_loads_in_xdsl(path: Path) -> None:
     generic = print_module(parse_file(path), generic=True)
     XdslParser(Context(allow_unregistered=True), generic).parse_module()
+
+
+def test_what_a_compiler_reads_back_stays_as_written():
+    text = """module attributes {pto.target_arch = "a5"} {
+  func.func @k(%p: !pto.ptr<f32>, %m: memref<256xi64>) {
+    %0 = builtin.unrealized_conversion_cast %m : memref<256xi64> to memref<16xi64>
+    return
+  }
+}
+"""
+    assert print_module(parse(text)) == text
+    queue = """module { func.func @f(%t: !pto.tile_buf<vec, 16x16xf32>) attributes
+      {pto.kernel_kind = #pto.kernel_kind<vector>} {
+      pto.tpush_to_aic(%t : !pto.tile_buf<vec, 16x16xf32>) {id = 1, split = 2}
+      return } }"""
+    assert "{id = 1, split = 2}" in print_module(parse(queue))
+    assert "{id = 1 : i32, split = 2 : i8}" in print_module(parse(queue), generic=True)

@@ -140,7 +140,7 @@ def write_region(line: Line, op: Operation) -> None:
     before = op.row is not None and op.row.family.dialect == "scf."
     if types and before:
         line.put(f"-> ({types})")
-    line.region(op.regions[0])
+    line.region(op.regions[0], label=bool(op.regions[0].block.args))
     line.dictionary(op.attrs)
     if types and not before:
         line.put(f": {types}")

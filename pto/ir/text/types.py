@@ -197,7 +197,7 @@ def _logical_layout(head: str, parts: list[str]) -> str:
 def _memref(head: str, body: str) -> t.Type:
     parts = _split(body)
     shape, elem = _shaped(parts[0], head)
-    where, layout = Space.GM, ""
+    where, layout = None, ""
     for part in parts[1:]:
         number = ENUMS["address_space"].word(int(part)) if re.fullmatch(r"\d{1,2}", part) else None
         if number or _ADDRESS_SPACE.fullmatch(part):
@@ -206,7 +206,7 @@ def _memref(head: str, body: str) -> t.Type:
             raise fail("PTO-T031", f"`{part}` is no layout of a memref")
         else:
             layout = part
-    return t.MemRef(shape, elem, layout, where)
+    return t.MemRef(shape, elem, layout, where or Space.GM, where is None)
 
 
 def _word(kind: str, word: str) -> str:
@@ -406,7 +406,7 @@ def _memref_text(type: t.MemRef) -> str:
     if type.layout:
         parts.append(type.layout)
     word = _ADDRESS_WORDS.get(type.space, type.space.value)
-    parts.append(f"#pto.address_space<{word}>")
+    parts += [] if type.bare else [f"#pto.address_space<{word}>"]
     return f"memref<{', '.join(parts)}>"
 
 

@@ -13,8 +13,9 @@ from pto.isa.rules.global_memory import shape_text
 from pto.isa.rules.rule import Case, Rule, attr_in, in_role, on
 from pto.isa.rules.tile import NPU
 
-_SPLIT = Attr("split", "int", required=True, meaning="0 whole tile, 1 upper/lower, 2 left/right")
-_ID = Attr("id", "int", default=0, meaning="which queue of the function")
+_SPLIT = Attr("split", "i8", required=True, meaning="0 whole tile, 1 upper/lower, 2 left/right")
+_ID = Attr("id", "i32", default=0, meaning="which queue of the function")
+_QUEUE = "<? { <|, id = @id | split = @split > } >"
 _INITS = ("pto.initialize_l2l_pipe", "pto.initialize_l2g2l_pipe")
 _ODD = "C++ also has split 3 and 4, halves of odd size; PTOAS knows 0, 1 and 2"
 
@@ -95,7 +96,7 @@ QUEUE = Family(
     "hand tiles from one side of the core to the other, in order",
     operands=(read("tile", "tile or view"), read("pipe_handle", "pipe")),
     attrs=(_SPLIT,),
-    text="( $tile , $pipe_handle : types ) {}",
+    text="( $tile , $pipe_handle : types ) <? { split = @split } > {}",
     scope="cube or vector",
     subject="tile",
     rules=(_from_init(), attr_in("split", "0", "1", "2", "3", "4")),
@@ -141,7 +142,7 @@ instr(
     body=meaning.ALLOCATE,
     order=Allocate(),
     operands=(write("entry", "view"), read("pipe_handle", "pipe")),
-    text="( $entry , $pipe_handle : types ) {}",
+    text="( $entry , $pipe_handle : types ) <? { split = @split } > {}",
     pipe="MTE3",
     subject="entry",
     rules=(_entry_fits("entry"),),
@@ -156,7 +157,7 @@ instr(
     body=meaning.FREE,
     order=Free(),
     operands=(read("entry?", "tile or view"), read("pipe_handle", "pipe")),
-    text="( $ins ) {}",
+    text="( $ins ) <? { split = @split } > {}",
     pipe="S",
     subject="entry",
     rules=(_entry_fits("entry"),),
@@ -193,7 +194,7 @@ for _side, _peer, _to in (("cube", "aiv", "C2V"), ("vector", "aic", "V2C")):
         order=Allocate(),
         cxx=_BY_ID,
         results=(Result("entry", "view"),),
-        text="{} -> results",
+        text=f"{_QUEUE} {{}} -> results",
         profiles=NPU,
         pipe="MTE3",
         subject="entry",
@@ -208,7 +209,7 @@ for _side, _peer, _to in (("cube", "aiv", "C2V"), ("vector", "aic", "V2C")):
         order=Push(),
         cxx=_BY_ID,
         operands=(read("tile", "tile or view"),),
-        text="( $tile : types ) {}",
+        text=f"( $tile : types ) {_QUEUE} {{}}",
         profiles=NPU,
         pipe=_PUSHED,
         subject="tile",
@@ -230,7 +231,7 @@ for _side, _peer, _from in (("vector", "aic", "C2V"), ("cube", "aiv", "V2C")):
         cxx=_BY_ID,
         operands=(read("valid_row?", "index"), read("valid_col?", "index")),
         results=(Result("tile", "tile or view"),),
-        text="<? ( $valid_row , $valid_col ) > {} -> results",
+        text=f"<? ( $valid_row , $valid_col ) > {_QUEUE} {{}} -> results",
         profiles=NPU,
         pipe=_POPPED,
         subject="tile",
@@ -249,7 +250,7 @@ for _side, _peer, _from in (("vector", "aic", "C2V"), ("cube", "aiv", "V2C")):
         order=Free(),
         cxx=_BY_ID,
         operands=(read("entry?", "tile or view"),),
-        text="<? ( $entry : types ) > {}",
+        text=f"<? ( $entry : types ) > {_QUEUE} {{}}",
         profiles=NPU,
         pipe="S",
         subject="entry",

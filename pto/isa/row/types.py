@@ -5,7 +5,7 @@ Every type is frozen and hashable; two spellings of one type are equal.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from pto.core.dtypes import DType
@@ -107,6 +107,7 @@ class MemRef(Type):
     elem: Scalar
     layout: str  # the layout as written (`strided<[?, 1]>`), empty when contiguous
     space: Space
+    bare: bool = field(default=False, compare=False)  # no space is written: global memory
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,7 +76,7 @@ def _counted(
         if local is None or not isinstance(whole, t.View):
             return None
         inside, outside = _count(local.valid), _count(whole.shape)
-        if inside is None or outside is None or holds(inside, outside):
+        if not inside or outside is None or holds(inside, outside):  # nothing is moved
             return None
         if bool(case.op.group("fp")) is not scaled:
             return None

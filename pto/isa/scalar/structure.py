@@ -50,7 +50,7 @@ instr(
     BUILTIN,
     "reinterpret a value as another type of the same bits",
     body=SCALAR["builtin.unrealized_conversion_cast"],
-    traits=Traits(short="printed"),
+    traits=Traits(short="read"),
     operands=(read("inputs*", "any"),),
     results=(Result("outputs", "any"),),
     text="$inputs* {} : types to results",
