@@ -6,7 +6,7 @@ another in `core/convert.py`; which type a target allows in `pto/target`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 import ml_dtypes
@@ -40,17 +40,16 @@ class DType:
     numpy: np.dtype[Any]  # what arithmetic sees; the storage type where NumPy has no such type
     spellings: tuple[str, ...]
     form: FloatFormat | None = None
+    itemsize: int = field(init=False)  # bytes of one item
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "itemsize", self.storage.itemsize)
 
     def __repr__(self) -> str:
         return self.name
 
     def __reduce__(self) -> tuple[Any, ...]:
         return dtype, (self.name,)  # a copy or an unpickled type is the type itself
-
-    @property
-    def itemsize(self) -> int:
-        """Bytes of one item."""
-        return self.storage.itemsize
 
     @property
     def lanes(self) -> int:

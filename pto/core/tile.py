@@ -142,8 +142,8 @@ class TileType:
     @property
     def nbytes(self) -> int:
         """Bytes from the tile's address to its end; at most this much with compact storage."""
-        compact = Compact.NULL if self.compact is Compact.NORMAL else self.compact
-        rows, cols = storage_shape(self.layout, compact, self.shape, self.shape, self.itemsize)
+        plain = self.compact is not Compact.ROW_PLUS_ONE
+        rows, cols = self.shape if plain else self.storage_shape(self.shape)
         return self.layout.extent(rows, cols, self.itemsize) * self.itemsize
 
     def storage_shape(self, valid: tuple[int, int]) -> tuple[int, int]:

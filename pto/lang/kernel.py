@@ -80,7 +80,7 @@ class Kernel:
         peer: Callable[..., Any] | None = None,
         debug: bool = True,
     ) -> None:
-        find_profile(profile)
+        self._profile = find_profile(profile)
         _require_function(function)
         self.function = function
         self.profile = profile
@@ -144,7 +144,7 @@ class Kernel:
         if wants_sanitizer():
             self._require_clean(made, given, blocks)
         seen = _writes() if coverage else None
-        chip = Device(find_profile(self.profile), engine=engine, observer=seen)
+        chip = Device(self._profile, engine=engine, observer=seen)
         launch = self._launch(made, chip, (arrays, given), blocks)
         launch.progress, launch.timeout = progress or None, timeout
         launch.say = _say if made.speaks else None

@@ -89,9 +89,8 @@ class NativeCompiler(Compiler):
         if made is not None:
             return made
         code = super()._function(function)
-        steps, last = code.body.steps, code.body.ops[-1:]
-        if len(steps) == 1 + bool(last and last[0].control is Control.RETURN):
-            owner = getattr(steps[0], "__self__", None)
+        if len(code.body.steps) == 1:
+            owner = getattr(code.body.steps[0], "__self__", None)
             self.whole = owner if isinstance(owner, Piece) and owner.is_whole else None
         return code
 

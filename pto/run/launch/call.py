@@ -171,7 +171,8 @@ class Launch:
         self._held = [m for m in memories if isinstance(m, Memory)]
         self.device.hold(self._held)
         grid = Grid(self.kernel, self.device, values, self.blocks, plain)
-        grid.progress, grid.limit = self.progress, Limit.of(self.timeout)
+        grid.progress = self.progress
+        grid.limit = None if self.timeout is None else Limit.of(self.timeout)
         grid.say = self.say
         return grid
 

@@ -30,10 +30,8 @@ class Limit:
     stopped: bool = False
 
     @classmethod
-    def of(cls, timeout: float | None) -> Limit | None:
-        """From now on; None where nothing is to be looked at."""
-        if timeout is None:
-            return None
+    def of(cls, timeout: float) -> Limit:
+        """From now on."""
         if not isinstance(timeout, Real) or not timeout > 0:
             raise fail("PTO-U094", f"timeout is a number of seconds above 0, not {timeout!r}")
         return cls(float(timeout), monotonic() + float(timeout))

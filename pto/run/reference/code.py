@@ -29,13 +29,6 @@ class Wait:
     looks: bool = False
 
 
-class Return(Exception):
-    """Leaves a function; caught where it was called."""
-
-    def __init__(self, values: list[Any]) -> None:
-        self.values = values
-
-
 @dataclass(slots=True)
 class Block:
     """Steps in program order. `waits` holds the generator form of the steps that can wait."""
@@ -92,29 +85,24 @@ def until_ready(op: Operation, step: Step) -> Callable[[Core, Regs], Waits]:
 
 @dataclass(slots=True)
 class Code:
-    """One function: its registers, its arguments' places and its body."""
+    """One function: its registers, the places of its arguments and results, and its body."""
 
     function: Operation
     size: int
     args: list[int]
     body: Block
     can_wait: bool
+    results: list[int] = field(default_factory=list[int])
 
     def call(self, core: Core, values: list[Any]) -> list[Any]:
         regs = self.frame(values)
-        try:
-            self.body.run(core, regs)
-        except Return as done:
-            return done.values
-        return []
+        self.body.run(core, regs)
+        return [regs[i] for i in self.results]
 
     def gen(self, core: Core, values: list[Any]) -> Waits:
         regs = self.frame(values)
-        try:
-            yield from self.body.gen(core, regs)
-        except Return as done:
-            return done.values
-        return []
+        yield from self.body.gen(core, regs)
+        return [regs[i] for i in self.results]
 
     def frame(self, values: list[Any]) -> Regs:
         regs: Regs = [None] * self.size

@@ -85,7 +85,9 @@ class Compiler:
         block = function.regions[0].block
         args = [self.slot(a) for a in block.args]
         body = self.block(function.regions[0])
-        code = Code(function, len(self._slots), args, body, bool(body.waits))
+        ends = block.ops[-1:] if block.ops and block.ops[-1].control is Control.RETURN else []
+        results = [self.slot(v) for op in ends for v in op.operands]
+        code = Code(function, len(self._slots), args, body, bool(body.waits), results)
         self._slots = outer
         return code
 

@@ -15,7 +15,7 @@ from pto.isa.meaning import Blocked, Do
 from pto.isa.row.traits import Control
 from pto.plan.polling import polls
 from pto.run.machine.core import Core
-from pto.run.reference.code import Regs, Return, Step, Wait, Waits
+from pto.run.reference.code import Regs, Step, Wait, Waits
 
 if TYPE_CHECKING:
     from pto.run.reference.compile import Compiler
@@ -195,15 +195,6 @@ def _differ(old: list[Any], new: list[Any]) -> bool:
     return any(a is not b and not (isinstance(a, int | float) and a == b) for a, b in pairs)
 
 
-def _return(c: Compiler, op: Operation) -> Made:
-    values = c.slots(op.operands)
-
-    def step(core: Core, regs: Regs) -> None:
-        raise Return([regs[i] for i in values])
-
-    return step, None
-
-
 def _call(c: Compiler, op: Operation) -> Made | None:
     callee = c.callee(op)
     if callee.side() not in (None, c.side) and c.side != "both":
@@ -256,7 +247,7 @@ CONTROL: dict[Control, Callable[[Compiler, Operation], Made | None]] = {
     Control.WHILE: _while,
     Control.YIELD: _nothing,
     Control.CONDITION: _nothing,
-    Control.RETURN: _return,
+    Control.RETURN: lambda c, op: None,  # the function knows where its results are
     Control.CALL: _call,
     Control.SECTION: _section,
     Control.SCOPE: _scope,

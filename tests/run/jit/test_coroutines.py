@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -119,3 +120,103 @@ def test_interrupted_work_can_be_done_again() -> None:
         flash_attention[2](q, kt, v, o, room, False, engine="jit", timeout=1e-9)
     flash_attention[2](q, kt, v, o, room, False, engine="jit", timeout=60)
     assert np.allclose(o, 1)
+
+
+@pytest.mark.parametrize(("split", "given"), [(0, ""), (1, ""), (1, "(%n, %n)")])
+def test_a_region_that_the_pusher_tells(split: int, given: str) -> None:
+    """12 x 10 of 16 x 16 are pushed, whole or in halves."""
+    rows = 16 // (1 + split)
+    tile = f"!pto.tile_buf<vec, {rows}x16xf32, valid=?x?>"
+    text = QUEUE.format(pushes=2, pops=2, split=split, rows=rows)
+    text = text.replace("acc, 16x16xf32>", "acc, 16x16xf32, valid=12x10>")
+    text = re.sub(
+        r"%t = pto.tpop_from_aic .*",
+        f"""%t = pto.tpop_from_aic{given} {{{{split = {split}}}}} -> {tile}
+      %r, %c = pto.get_validshape %t : {tile}
+      %rows = arith.index_cast %r : index to i32
+      %cols = arith.index_cast %c : index to i32
+      pto.store_scalar %rows, %seen[%c0] : !pto.ptr<i32, gm>, i32
+      pto.store_scalar %cols, %seen[%c1] : !pto.ptr<i32, gm>, i32""".replace("{{", "{").replace(
+            "}}", "}"
+        ),
+        text,
+    )
+    text = text.replace("%y: !pto.ptr<f32>)", "%y: !pto.ptr<f32>, %seen: !pto.ptr<i32>)")
+    wanted = [2, 2] if given else [12 // (1 + split), 10]
+    for engine in ("jit", "reference"):
+        x, seen = np.zeros(64, np.float32), np.zeros(2, np.int32)
+        report = pto.launch(pto.parse(text), args=[x, x.copy(), seen], engine=engine)
+        assert seen.tolist() == wanted
+        assert not report.left_out, dict(report.left_out)
+
+
+HALVES = """
+!view = !pto.tensor_view<?x?xf32>
+!part = !pto.partition_tensor_view<16x16xf32>
+!mat = !pto.tile_buf<mat, 16x16xf32, blayout=col_major, slayout=row_major>
+!left = !pto.tile_buf<left, 16x16xf32, blayout=col_major, slayout=row_major>
+!right = !pto.tile_buf<right, 16x16xf32, blayout=row_major, slayout=col_major>
+!acc = !pto.tile_buf<acc, 16x16xf32, blayout=col_major, slayout=row_major, fractal=1024>
+!half = !pto.tile_buf<vec, 8x16xf32>
+module attributes {pto.target_arch = "a5"} {
+  func.func @cube(%a: !pto.ptr<f32>, %b: !pto.ptr<f32>, %out: !pto.ptr<f32>)
+      attributes {pto.kernel_kind = #pto.kernel_kind<cube>} {
+    %buf = pto.import_reserved_buffer {name = "slots", peer_func = @vector} -> i32
+    %none = arith.constant 0 : i32
+    pto.aic_initialize_pipe {id = 0, dir_mask = 1, slot_size = 1024}
+      (c2v_consumer_buf = %buf : i32, v2c_consumer_buf = %none : i32)
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c16 = arith.constant 16 : index
+    %va = pto.make_tensor_view %a, shape = [%c16, %c16], strides = [%c16, %c1] : !view
+    %vb = pto.make_tensor_view %b, shape = [%c16, %c16], strides = [%c16, %c1] : !view
+    %pa = pto.partition_view %va, offsets = [%c0, %c0], sizes = [%c16, %c16] : !view -> !part
+    %pb = pto.partition_view %vb, offsets = [%c0, %c0], sizes = [%c16, %c16] : !view -> !part
+    %ma = pto.alloc_tile : !mat
+    %mb = pto.alloc_tile : !mat
+    %l = pto.alloc_tile : !left
+    %r = pto.alloc_tile : !right
+    %acc = pto.alloc_tile : !acc
+    pto.tload ins(%pa : !part) outs(%ma : !mat)
+    pto.tload ins(%pb : !part) outs(%mb : !mat)
+    pto.tmov ins(%ma : !mat) outs(%l : !left)
+    pto.tmov ins(%mb : !mat) outs(%r : !right)
+    pto.tmatmul ins(%l, %r : !left, !right) outs(%acc : !acc)
+    pto.tpush_to_aiv(%acc : !acc) {split = 1}
+    return
+  }
+  func.func @vector(%a: !pto.ptr<f32>, %b: !pto.ptr<f32>, %out: !pto.ptr<f32>)
+      attributes {pto.kernel_kind = #pto.kernel_kind<vector>} {
+    %buf = pto.reserve_buffer {name = "slots", size = 8192,
+      location = #pto.address_space<vec>, auto = true} -> i32
+    %none = arith.constant 0 : i32
+    pto.aiv_initialize_pipe {id = 0, dir_mask = 1, slot_size = 1024}
+      (c2v_consumer_buf = %buf : i32, v2c_consumer_buf = %none : i32)
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c8 = arith.constant 8 : index
+    %c16 = arith.constant 16 : index
+    %sub = pto.get_subblock_idx
+    %n = arith.index_cast %sub : i64 to index
+    %row = arith.muli %n, %c8 : index
+    %vo = pto.make_tensor_view %out, shape = [%c16, %c16], strides = [%c16, %c1] : !view
+    %po = pto.partition_view %vo, offsets = [%row, %c0], sizes = [%c8, %c16]
+      : !view -> !pto.partition_tensor_view<8x16xf32>
+    %t = pto.tpop_from_aic {split = 1} -> !half
+    pto.tstore ins(%t : !half) outs(%po : !pto.partition_tensor_view<8x16xf32>)
+    pto.tfree_from_aic {split = 1}
+    return
+  }
+}
+"""
+
+
+def test_a_half_may_begin_inside_a_box() -> None:
+    """Boxes of an accumulator have 16 rows: the second vector gets the lower 8 of one."""
+    rng = np.random.default_rng(4)
+    a, b = rng.integers(-8, 8, (2, 16, 16)).astype(np.float32)
+    for engine in ("jit", "reference"):
+        out = np.zeros((16, 16), np.float32)
+        report = pto.launch(pto.parse(HALVES), args=[a.copy(), b.copy(), out], engine=engine)
+        np.testing.assert_array_equal(out, a @ b)  # small integers: exact in any order
+        assert not report.left_out, dict(report.left_out)

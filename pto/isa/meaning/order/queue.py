@@ -35,6 +35,15 @@ _LAYOUTS = {"nz2dn": DN, "nz2nz": NZ}  # of an acc_push_epilogue; others leave r
 # ---- halves
 
 
+def by_rows(split: int) -> bool:
+    return split in _BY_ROWS
+
+
+def is_odd(split: int) -> bool:
+    """Whether the first half may have one more."""
+    return split in _ODD
+
+
 def part(split: int, sub: int, rows: int, cols: int) -> tuple[int, int]:
     """Where the half of a sub-block begins; of an odd number the first has one more."""
     if sub == 0 or split == WHOLE:

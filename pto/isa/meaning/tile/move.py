@@ -19,8 +19,7 @@ from pto.isa.meaning.kinds import Do, Move, do
 from pto.isa.meaning.machine import Machine
 from pto.isa.meaning.memory.collective import TOKEN
 from pto.isa.meaning.tile.mover import Mover
-from pto.isa.meaning.tile.patch import cut
-from pto.isa.meaning.tile.regions import put
+from pto.isa.meaning.tile.regions import put, region
 from pto.isa.meaning.tile.transfer import Transfer
 from pto.isa.meaning.tile.window import Array, Window, candidates, one_matrix, read
 from pto.isa.rules.rule import Case
@@ -173,7 +172,7 @@ def _store(case: Case) -> Callable[..., None]:
         window = one_matrix(view, rows, cols)
         if window is None:
             window = Window(view, layouts, rows, cols)
-        values = cut(tile, 0, 0, rows, cols)
+        values = region(tile, rows, cols)
         if from_acc:
             values = outlet(core, values, fp, word)
         elif not same:

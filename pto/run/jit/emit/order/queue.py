@@ -20,6 +20,7 @@ from pto.isa.row.traits import Control
 from pto.run.jit.border.context import PEERS, QUEUE_IDS, QUEUE_WORDS, QUEUES, SUB, Context
 from pto.run.jit.border.values import Native, TilePlace, Word
 from pto.run.jit.emit import coroutine
+from pto.run.jit.emit.handle.view import number as index
 from pto.run.jit.emit.handle.view import placed
 from pto.run.jit.emit.table import Spot, emits
 from pto.run.jit.emit.tile import boxes
@@ -231,12 +232,14 @@ def _peer(s: Spot, number: int) -> str:
     return s.x.load("ptr", s.x.at(s.e.word(PEERS), 8 * number), 8)
 
 
-def _moved(s: Spot, side: Side, tile: TilePlace, at: tuple[int, int]) -> tuple[int, Side]:
+def _moved(
+    s: Spot, side: Side, tile: TilePlace, at: tuple[int, int], size: tuple[int, int]
+) -> tuple[int, Side]:
     """A side that begins at another element: bytes to it, and what it is."""
     skipped: Val = 0
     axes = side.field.rows, side.field.cols
-    for first, box, along in zip(at, tile.type.box, axes, strict=True):
-        if first % box:
+    for first, many, box, along in zip(at, size, tile.type.box, axes, strict=True):
+        if first % box and first % box + many > box:
             raise NotNative("a half across boxes")
         skipped = s.x.add(skipped, boxes.position(s.x, along, first))
     if not isinstance(skipped, int):
@@ -251,7 +254,8 @@ def _to_vectors(s: Spot, made: _Ring, tile: TilePlace, slot: TileType, address: 
     cols //= 1 + (made.split == queue.BY_COLS)
     source = tile_side(s, tile)
     for sub in made.vectors:
-        _, half = _moved(s, source, tile, queue.part(made.split, sub, rows, cols))
+        part = queue.part(made.split, sub, rows, cols)
+        _, half = _moved(s, source, tile, part, (rows, cols))
         target = TilePlace((0, rows, cols), slot)
         to = Side(boxes.field(target), s.x.at(_peer(s, sub), address))
         transfer(s, rows, cols, to, half)
@@ -261,7 +265,8 @@ def _to_cube(s: Spot, made: _Ring, tile: TilePlace, slot: TileType, address: Val
     rows, cols = (int(n) for n in tile.valid)
     whole = TilePlace((0, *slot.shape), slot)
     begin = Side(boxes.field(whole), s.x.at(_peer(s, _L1), address))
-    skipped, _ = _moved(s, begin, whole, queue.part(made.split, 1, rows, cols))
+    part = queue.part(made.split, 1, rows, cols)
+    skipped, _ = _moved(s, begin, whole, part, (rows, cols))
     to = Side(begin.field, s.x.at(begin.pointer, s.x.mul(made.me, skipped)))
     transfer(s, rows, cols, to, tile_side(s, tile))
 
@@ -272,12 +277,12 @@ def _to_cube(s: Spot, made: _Ring, tile: TilePlace, slot: TileType, address: Val
 @emits(queue.POP_FROM)
 def _pop(s: Spot) -> Sequence[Native]:
     result = s.op.results[0].type
-    if not isinstance(result, t.TileBuf) or s.op.operands:
-        raise NotNative("an entry, or a region known only when it runs")
+    if not isinstance(result, t.TileBuf) or tile_type(result).compact is not Compact.NULL:
+        raise NotNative("an entry in global memory, or a compact tile")
     type = tile_type(result)
-    rows, cols = type.valid
-    if rows is None or cols is None or type.compact is not Compact.NULL:
-        raise NotNative("a region that the pusher tells")
+    told = [s.operand(name) for name in s.case.row.operand_names]
+    words = [None if word is None else index(word) for word in told]
+    region = [own if word is None else word for own, word in zip(type.valid, words, strict=True)]
     again = _begin(s)
     made = _Ring(s, out=False)
     number: list[Val] = [0]
@@ -291,11 +296,34 @@ def _pop(s: Spot) -> Sequence[Native]:
         return made.has_entry(number[0])
 
     def quick() -> list[Val]:
+        pushed = _pushed(made, number[0]) if None in region else (0, 0)
+        rows, cols = (p if own is None else own for own, p in zip(region, pushed, strict=True))
+        for extent, most in zip((rows, cols), type.shape, strict=True):
+            s.fault_unless(s.x.compare("ule", extent, most))
         made.add(ring.POPPED)
         return [made.slot(number[0]), rows, cols]
 
-    address, _, _ = _try(s, made, (fits, condition), quick, again)
-    return [form.renamed((address, rows, cols))]
+    found = _try(s, made, (fits, condition), quick, again)
+    fixed = [
+        own if isinstance(own, int) else word for own, word in zip(region, found[1:], strict=True)
+    ]
+    return [form.renamed((found[0], *fixed))]
+
+
+def _pushed(made: _Ring, number: Val) -> tuple[Val, Val]:
+    """`queue._sent`: what lies in an entry; for a vector sub-block its half."""
+    x = made.s.x
+    place = x.at(made.state, x.mul(x.add(ring.REGIONS, x.mul(_turn(made, number), 2)), 8))
+    rows, cols = x.load(I64, place, 8), x.load(I64, x.at(place, 8), 8)
+    if made.way != ring.TO_VECTOR or made.split == ring.WHOLE:
+        return rows, cols
+    first = x.new(f"zext i1 {x.compare('eq', made.me, 0)} to i64")
+    more = first if queue.is_odd(made.split) else 0
+
+    def half(extent: Val) -> Val:
+        return x.over(x.add(extent, more), 2)
+
+    return (half(rows), cols) if queue.by_rows(made.split) else (rows, half(cols))
 
 
 # ---- free
