@@ -21,7 +21,6 @@ from pto.isa.vmi.families import (
     MASK_RESULT,
     NUMBERS,
     PMODE,
-    TD,
     family,
     mask,
     mask_width,
@@ -63,7 +62,6 @@ for _name, _meaning, _body, _types, _aliases in (
         _meaning,
         body=_body,
         a5=_types,
-        profiles="a5",
         rules=(written_as("source", *_SIGNED[_name]),) if _name in _SIGNED else (),
         aliases=_older(_aliases),
         cite=DOC,
@@ -76,7 +74,6 @@ instr(
     operands=(read("source", _EITHER), MASK),
     results=(Result("result", _EITHER),),
     a5=INTEGERS,
-    profiles="a5",
     rules=(MASK_LOGIC,),
     aliases=_older("not mask_not"),
     cite=DOC,
@@ -110,7 +107,6 @@ for _name, _meaning, _body, _types, _aliases in (
         _meaning,
         body=_body,
         a5=_types,
-        profiles="a5",
         aliases=_older(_aliases),
         notes=(_ORDERED,) if _name in ("vmax", "vmin", "vshr") else (),
         cite=DOC,
@@ -128,7 +124,6 @@ for _name, _fn, _aliases in (
         operands=(read("lhs", _EITHER), read("rhs", _EITHER), MASK),
         results=(Result("result", _EITHER),),
         a5=INTEGERS,
-        profiles="a5",
         rules=(MASK_LOGIC,),
         aliases=_older(_aliases),
         cite=DOC,
@@ -146,8 +141,6 @@ for _name, _sign, _body in (
         attrs=(),
         text="$lhs , $rhs {} : types -> results",
         a5=INTEGERS,
-        profiles="a5",
-        cite=TD,
     )
 
 SCALAR = replace(
@@ -177,7 +170,6 @@ for _name, _meaning, _body, _types in (
         body=_body,
         operands=(vector("src"), read("scalar", "i16" if _shift else "element"), mask("mask")),
         a5=_types,
-        profiles="a5",
         rules=() if _shift else (scalar_matches("scalar", "src"),),
         cite=DOC,
     )
@@ -200,7 +192,6 @@ for _name, _meaning, _body, _names, _types in (
         attrs=(PMODE,),
         text=f"{' , '.join('$' + n for n in _names.split())} <? , $mask > {{}} : types -> results",
         a5=_types,
-        profiles="a5",
         rules=(same_lanes(*_names.split(), "mask", "result"), same_elements(*_names.split())),
         cite=DOC,
     )
@@ -212,9 +203,7 @@ instr(
     operands=(vector("lhs"), vector("rhs"), vector("acc")),
     text="$lhs , $rhs , $acc {} : types -> results",
     a5=FLOATS,
-    profiles="a5",
     rules=(same_lanes("lhs", "rhs", "acc", "result"), same_elements("lhs", "rhs", "acc")),
-    cite=TD,
 )
 for _name, _meaning, _body, _names in (
     ("vaxpy", "alpha * x + acc", lanewise(arithmetic.axpy), ("x", "acc", "alpha")),
@@ -230,7 +219,6 @@ for _name, _meaning, _body, _names in (
         attrs=(PMODE,),
         text=f"{' , '.join('$' + n for n in _names)} , $mask {{}} : types -> results",
         a5="f16 f32",
-        profiles="a5",
         rules=(same_lanes(*_vectors, "mask", "result"), scalar_matches(_factor, "x")),
         cite=DOC,
     )
@@ -243,7 +231,6 @@ instr(
     attrs=(PMODE,),
     text="$x , $max , $mask {} : types -> results",
     a5="f16 f32",
-    profiles="a5",
     rules=(same_lanes("x", "max", "mask", "result"), same_elements("x", "max")),
     cite=DOC,
 )
@@ -264,7 +251,6 @@ instr(
     attrs=(PMODE,),
     text="$a , $b , $mask {} : types -> results",
     a5="i32 u32",
-    profiles="a5",
     rules=(
         same_lanes("a", "b", "mask", "low", "high"),
         same_vreg("a", "b", "low", "high"),
@@ -283,9 +269,7 @@ for _name, _carries in (("vaddc", ()), ("vaddcs", ("carry_in",))):
         results=(Result("result", "logical vreg"), Result("carry", "logical mask")),
         text=f"$lhs , $rhs , {'$carry_in , ' * len(_carries)}$mask {{}} : types -> results",
         a5="i32 u32",
-        profiles="a5",
         rules=(same_lanes("lhs", "rhs", *_carries, "mask", "result", "carry"),),
-        cite=TD,
     )
 
 COMPARE = replace(
@@ -314,7 +298,6 @@ for _name, _first, _second in (
         text=f"${_first} , ${_second.name} , $seed <? , @cmp > {{}} : types -> results",
         a5=NUMBERS,
         subject=_first,
-        profiles="a5",
         rules=(
             same_lanes(_first, "rhs", "seed", "result"),
             mask_width(_first, "seed", "result"),
@@ -341,9 +324,7 @@ for _name, _kind in (("cmpf", "cmpf_predicate"), ("cmpi", "cmpi_predicate")):
         text="@predicate , $lhs , $rhs {} : types -> results",
         a5=NUMBERS,
         subject="lhs",
-        profiles="a5",
         rules=(same_lanes("lhs", "rhs", "result"), same_elements("lhs", "rhs")),
-        cite=TD,
     )
 instr(
     "vmi.vsel",
@@ -353,7 +334,6 @@ instr(
     operands=(mask("mask"), vector("true_value"), vector("false_value")),
     attrs=(PMODE,),
     text="$mask , $true_value , $false_value {} : types -> results",
-    profiles="a5",
     aliases="vmi.select",
     rules=(
         same_lanes("mask", "true_value", "false_value", "result"),

@@ -122,4 +122,14 @@ MASK_LOGIC = Rule(
 
 
 def family(name: str, meaning: str, *, subject: str = "result") -> Family:
-    return Family(name, "vector", meaning, results=RESULT, pipe="V", subject=subject, cost="lane")
+    return Family(
+        name,
+        "vector",
+        meaning,
+        results=RESULT,
+        pipe="V",
+        subject=subject,
+        cost="lane",
+        profiles="a5",
+        cite=TD,
+    )

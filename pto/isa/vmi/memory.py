@@ -11,7 +11,6 @@ from pto.isa.vmi.families import (
     GROUPS_DIVIDE,
     MASK,
     PMODE,
-    TD,
     family,
     mask,
     mask_width,
@@ -100,7 +99,6 @@ instr(
     attrs=(_MODES, GROUP, PMODE),
     text="$source [ $offset ] <? , $stride > <? , $block_stride <? , $repeat_stride > > {}"
     " : types(source,stride?,block_stride?,repeat_stride?) -> results",
-    profiles="a5",
     aliases="vmi.load",
     rules=(
         _ONE_WAY,
@@ -130,7 +128,6 @@ instr(
     text="$value <? , $second > , $destination [ $offset ] <? , $stride >"
     " <? , $block_stride <? , $repeat_stride > > <? , $mask > {}"
     " : types(value,second,destination,stride?,block_stride?,repeat_stride?,mask)",
-    profiles="a5",
     aliases="vmi.store vmi.masked_store",
     rules=(
         _ONE_WAY,
@@ -154,7 +151,6 @@ instr(
     attrs=(PMODE,),
     text="$value , $destination [ $offset ] , $block_stride , $mask {}"
     " : types(value,destination,block_stride?,mask)",
-    profiles="a5",
     rules=(
         same_lanes("value", "mask"),
         mask_width("value", "mask"),
@@ -171,7 +167,6 @@ instr(
     operands=(read("source", "ub buffer"), vector("offsets"), mask("mask")),
     attrs=(PMODE,),
     text="$source , $offsets , $mask {} : types -> results",
-    profiles="a5",
     rules=(same_lanes("offsets", "mask", "result"), dtype_in("offsets", _INDICES)),
     cite=DOC,
 )
@@ -183,7 +178,6 @@ instr(
     operands=(read("source", "ub buffer"), vector("offsets"), mask("mask")),
     attrs=(PMODE,),
     text="$source , $offsets , $mask {} : types -> results",
-    profiles="a5",
     rules=(same_lanes("mask", "result"),),
     cite=DOC,
 )
@@ -196,7 +190,6 @@ instr(
     results=(),
     attrs=(PMODE,),
     text="$value , $destination , $offsets , $mask {} : types",
-    profiles="a5",
     rules=(same_lanes("value", "offsets", "mask"), dtype_in("offsets", _INDICES)),
     notes=("which of several lanes with one offset wins is not defined; here it is the last",),
     cite=DOC,
@@ -223,9 +216,7 @@ for _name, _meaning, _body, _stride in (
         operands=(*_SOURCE, read(_stride, "index")),
         attrs=(_GROUPS,),
         text=f"$source [ $offset ] , ${_stride} {{}} : types(source) -> results",
-        profiles="a5",
         rules=(GROUPS_DIVIDE,),
-        cite=TD,
     )
 instr(
     "vmi.group_store",
@@ -236,9 +227,7 @@ instr(
     results=(),
     attrs=(_GROUPS,),
     text="$value , $destination [ $offset ] , $row_stride {} : types(value,destination)",
-    profiles="a5",
     rules=(GROUPS_DIVIDE,),
-    cite=TD,
 )
 for _name, _meaning, _body in (
     ("masked_load", "active lanes from a run in memory", meaning.MASKED_LOAD),
@@ -251,9 +240,7 @@ for _name, _meaning, _body in (
         body=_body,
         operands=(*_SOURCE, mask("mask"), vector("passthru")),
         text="$source [ $offset ] , $mask , $passthru {} : types(source,mask,passthru) -> results",
-        profiles="a5",
         rules=(same_lanes("mask", "passthru", "result"), same_elements("passthru", "result")),
-        cite=TD,
     )
 instr(
     "vmi.gather",
@@ -262,12 +249,10 @@ instr(
     body=meaning.GATHER,
     operands=(read("source", "ub buffer"), vector("indices"), mask("mask"), vector("passthru")),
     text="$source [ $indices ] , $mask , $passthru {} : types -> results",
-    profiles="a5",
     rules=(
         same_lanes("indices", "mask", "passthru", "result"),
         dtype_in("indices", _INDICES),
     ),
-    cite=TD,
 )
 instr(
     "vmi.scatter",
@@ -277,9 +262,7 @@ instr(
     operands=(vector("value"), _TARGET[0], vector("indices"), mask("mask")),
     results=(),
     text="$value , $destination [ $indices ] , $mask {} : types",
-    profiles="a5",
     rules=(same_lanes("value", "indices", "mask"), dtype_in("indices", _INDICES)),
-    cite=TD,
 )
 instr(
     "vmi.compress_store",
@@ -289,9 +272,7 @@ instr(
     operands=(vector("value"), *_TARGET, mask("mask")),
     results=(),
     text="$value , $destination [ $offset ] , $mask {} : types(value,destination,mask)",
-    profiles="a5",
     rules=(same_lanes("value", "mask"),),
-    cite=TD,
 )
 _STRIDES = (read("block_stride", "i16"), read("repeat_stride", "i16"), mask("mask"))
 _STRIDE_NAMES = "block_stride?,repeat_stride?,mask"
@@ -303,10 +284,8 @@ instr(
     operands=(*_SOURCE, *_STRIDES),
     text="$source [ $offset ] , $block_stride , $repeat_stride , $mask {}"
     f" : types(source,{_STRIDE_NAMES}) -> results",
-    profiles="a5",
     rules=(same_lanes("mask", "result"),),
     notes=("the repeat stride of one access moves nothing",),
-    cite=TD,
 )
 instr(
     "vmi.stride_store",
@@ -317,9 +296,7 @@ instr(
     results=(),
     text="$value , $destination [ $offset ] , $block_stride , $repeat_stride , $mask {}"
     f" : types(value,destination,{_STRIDE_NAMES})",
-    profiles="a5",
     rules=(same_lanes("value", "mask"),),
-    cite=TD,
 )
 instr(
     "vmi.deinterleave_load",
@@ -329,9 +306,7 @@ instr(
     operands=_SOURCE,
     results=(Result("low", "logical vreg"), Result("high", "logical vreg")),
     text="$source [ $offset ] {} : types(source) -> results",
-    profiles="a5",
     rules=(same_lanes("low", "high"), same_elements("low", "high")),
-    cite=TD,
 )
 instr(
     "vmi.interleave_store",
@@ -341,8 +316,6 @@ instr(
     operands=(vector("low"), vector("high"), *_TARGET),
     results=(),
     text="$low , $high , $destination [ $offset ] {} : types(low,high,destination)",
-    profiles="a5",
     subject="low",
     rules=(same_lanes("low", "high"), same_elements("low", "high")),
-    cite=TD,
 )

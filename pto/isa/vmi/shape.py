@@ -17,7 +17,6 @@ from pto.isa.vmi.families import (
     MASK_RESULT,
     NUMBERS,
     PMODE,
-    TD,
     family,
     mask,
     mask_width,
@@ -38,7 +37,6 @@ instr(
     operands=(read("value", "logical vreg or scalar"),),
     attrs=(GROUP,),
     text="$value {} : types -> results",
-    profiles="a5",
     rules=(GROUPS_DIVIDE, scalar_matches("value", "result"), same_elements("value", "result")),
     aliases="vmi.broadcast vmi.group_broadcast",
     cite=DOC,
@@ -52,7 +50,6 @@ instr(
     attrs=(_ORDER, GROUP),
     text="$base {} : types -> results",
     a5="i8 u8 i16 u16 i32 u32 f16 f32",
-    profiles="a5",
     rules=(GROUPS_DIVIDE, scalar_matches("base", "result")),
     aliases="vmi.iota vmi.group_iota",
     cite=DOC,
@@ -87,9 +84,7 @@ instr(
     body=meaning.CONSTANT,
     attrs=(Attr("value", "any", required=True),),
     text="{} : results",
-    profiles="a5",
     rules=(_DENSE,),
-    cite=TD,
 )
 
 MASKS = family("logical masks", "which lanes are on")
@@ -101,7 +96,6 @@ instr(
     operands=(read("active_lanes", "index"),),
     results=MASK_RESULT,
     text="$active_lanes {} : types -> results",
-    profiles="a5",
     cite=DOC,
 )
 
@@ -121,7 +115,6 @@ instr(
     results=MASK_RESULT,
     attrs=(Attr("num_groups", "int", required=True), Attr("group_size", "int", required=True)),
     text="$active_elems_per_group {} : types -> results",
-    profiles="a5",
     rules=(Rule("group-lanes", "PTO-S084", "expects num_groups x group_size lanes", _group_lanes),),
     cite=DOC,
 )
@@ -134,9 +127,7 @@ for _name in ("pset", "pge"):
         results=MASK_RESULT,
         attrs=(Attr("pattern", "str", required=True), GROUP),
         text="@pattern {} : results",
-        profiles="a5",
         rules=(GROUPS_DIVIDE,),
-        cite=TD,
     )
 instr(
     "vmi.plt",
@@ -146,8 +137,6 @@ instr(
     operands=(read("scalar", "i32"),),
     results=(Result("mask", "logical mask"), Result("scalar_out", "i32")),
     text="$scalar {} : types -> results",
-    profiles="a5",
-    cite=TD,
 )
 instr(
     "vmi.constant_mask",
@@ -157,8 +146,6 @@ instr(
     results=MASK_RESULT,
     attrs=(Attr("value", "any", required=True),),
     text="{} : results",
-    profiles="a5",
-    cite=TD,
     rules=(_DENSE,),
 )
 
@@ -216,7 +203,6 @@ for _name, _meaning, _body, _attrs, _aliases in (
         attrs=_attrs,
         text="$source , $mask {} : types -> results",
         a5=NUMBERS,
-        profiles="a5",
         rules=(
             same_lanes("source", "mask"),
             same_elements("source", "result"),
@@ -245,9 +231,7 @@ for _name, _kind in (
         operands=(read("source", _kind),),
         results=(Result("result", _kind),),
         text=_ONE,
-        profiles="a5",
         rules=(same_lanes("source", "result"),),
-        cite=TD,
     )
 _LAID_OUT = "!pto.vmi.vreg<64xf32, #pto.vmi.layout<contiguous>>"
 for _name, _ins, _outs, _example in (
@@ -271,10 +255,8 @@ for _name, _ins, _outs, _example in (
         operands=_ins,
         results=_outs,
         text=f"{'$parts*' if _name == 'pack' else '$source'} {{}} : types -> results",
-        profiles="a5",
         notes=("a step inside the compiler: which lanes a register holds is its matter",),
         example=_example,
-        cite=TD,
     )
 
 # ---- order of lanes
@@ -293,7 +275,6 @@ for _name, _meaning, _body in (
         results=(Result("low", "logical vreg"), Result("high", "logical vreg")),
         attrs=(PMODE,),
         text="$lhs , $rhs , $mask {} : types -> results",
-        profiles="a5",
         rules=(
             same_lanes("lhs", "rhs", "mask", "low", "high"),
             same_elements("lhs", "rhs", "low", "high"),
@@ -307,7 +288,6 @@ instr(
     body=meaning.BY_INDEX,
     operands=(vector("source"), vector("index")),
     text="$source , $index {} : types -> results",
-    profiles="a5",
     rules=(
         same_lanes("index", "result"),
         same_elements("source", "result"),
@@ -337,12 +317,10 @@ instr(
     operands=(vector("source"),),
     attrs=(Attr("indices", "any", required=True),),
     text=_ONE,
-    profiles="a5",
     rules=(
         same_elements("source", "result"),
         Rule("shuffle-indices", "PTO-S084", "expects a lane of source for each", _shuffled),
     ),
-    cite=TD,
 )
 instr(
     "vmi.channel_split",
@@ -355,8 +333,6 @@ instr(
     text=_ONE,
     example="%even, %odd = pto.vmi.channel_split %source : !pto.vmi.vreg<128xf32>"
     " -> !pto.vmi.vreg<64xf32>, !pto.vmi.vreg<64xf32>",
-    profiles="a5",
-    cite=TD,
 )
 instr(
     "vmi.channel_merge",
@@ -366,8 +342,6 @@ instr(
     operands=(read("inputs*", "logical vreg"),),
     rules=(_CHANNELS,),
     text="$inputs* {} : types -> results",
-    profiles="a5",
-    cite=TD,
 )
 instr(
     "vmi.compress",
@@ -376,9 +350,7 @@ instr(
     body=meaning.COMPRESS,
     operands=(vector("source"), mask("mask")),
     text="$source , $mask {} : types -> results",
-    profiles="a5",
     rules=(same_lanes("source", "mask", "result"), same_elements("source", "result")),
-    cite=TD,
 )
 instr(
     "vmi.active_prefix_index",
@@ -388,7 +360,5 @@ instr(
     operands=(mask("mask"),),
     text="$mask {} : types -> results",
     a5="i8 u8 i16 u16 i32 u32",
-    profiles="a5",
     rules=(same_lanes("mask", "result"),),
-    cite=TD,
 )
