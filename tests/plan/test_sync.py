@@ -17,6 +17,7 @@ from pto.observe.sanitize import sanitize
 from pto.plan.sync import insert, ordered
 from pto.target.profile import profile
 from pto.verify import verify
+from tests.plan.paths import with_flags
 
 VEC = "!pto.tile_buf<vec, 16x64xf32>"
 VIEW = "!pto.tensor_view<?x64xf32>"
@@ -520,7 +521,7 @@ def test_a_program_with_a_flag_is_refused_with_its_place():
     assert ordered(module, profile("a5")) is module
 
 
-def test_calls_are_kept_apart_by_barriers_where_both_sides_work():
+def test_calls_are_ordered_by_flags_of_the_pipes_they_have_work_for():
     text = f"""
 module {{
   func.func private @twice(%t: {VEC}) {{
@@ -543,15 +544,12 @@ module {{
   }}
 }}"""
     made = insert(parse(text), profile("a2a3"))
-    names = [op.name for op in made.walk() if op.name in ("func.call", "pto.barrier", "pto.tload")]
-    assert names == [
-        "func.call",
-        "pto.barrier",
-        "pto.tload",
-        "pto.barrier",
-        "func.call",
-        "pto.barrier",
-    ]
+    entry = next(f for f in made.functions() if "pto.entry" in f.attrs)
+    shown = ("func.call", "pto.tload", "pto.tstore", "pto.set_flag", "pto.wait_flag", "pto.barrier")
+    names = [op.name.rpartition(".")[2] for op in entry.walk() if op.name in shown]
+    flag = ["set_flag", "wait_flag"]
+    assert names == ["call", *flag, "tload", *flag, "call", *flag, "tstore"]
+    assert with_flags(made, [np.ones(16 * 64, np.float32)], "a2a3") == 4  # one after the other
     x = np.ones(16 * 64, np.float32)
     verdict = sanitize(made, args=[x], profile="a2a3")
     assert [d.code for d in verdict.findings if d.code[:5] in ("PTO-R", "PTO-D")] == []

@@ -24,6 +24,7 @@ from pto.verify.operation import constant
 
 PIPES = ("S", "V", "M", "MTE1", "MTE2", "MTE3", "FIX")
 NUMBER = {name: n for n, name in enumerate(PIPES)}
+_PLACES = (t.Ptr, t.TileBuf, t.View, t.MemRef)
 # Meanings that take a tile for its address or shape alone.
 _NAMES_ONLY = (
     rearrange.RESHAPE,
@@ -80,6 +81,18 @@ class Effects:
             return None
         is_scalar = pipe_of(case) == "S" and not isinstance(row.order, Free)
         return Work(NUMBER[pipe], tuple(accesses), inner_flags(case), is_scalar)
+
+    def pipes(self, op: Operation) -> set[int]:
+        """The pipes an operation of another function works on: nobody asks at what."""
+        row = op.row
+        touches = any(isinstance(v.type, _PLACES) for v in op.operands)
+        if row is None or row.family.section == "support" or not (touches or row.order):
+            return set()
+        pipe = pipe_of(Case(op, row, self.profile, constant))
+        if pipe in NUMBER:
+            return {NUMBER[pipe]}
+        is_quiet = pipe == "none" and row.order is None and row.family.section != "comm"
+        return set() if is_quiet else set(NUMBER.values())
 
     def of_scope(self, op: Operation) -> Work | None:
         """A vector scope is one piece of work of V."""

@@ -7,8 +7,7 @@ from collections.abc import Set as AbstractSet
 
 from pto.core.errors import fail
 from pto.ir.copied import copied
-from pto.ir.graph import Module, Operation
-from pto.isa.row import types as t
+from pto.ir.graph import Module
 from pto.plan.calls import Names, callees_first
 from pto.plan.memory import plan_memory
 from pto.plan.mode import first_order, mode_of
@@ -25,7 +24,6 @@ from pto.target.facts import Profile
 from pto.verify.functions import is_defined
 
 _ROUNDS = 8  # plans that new operations may change before we give up
-_PLACES = (t.Ptr, t.TileBuf, t.View, t.MemRef)
 Starts = tuple[tuple[int, ...], ...]  # of every buffer of every function
 
 
@@ -102,7 +100,7 @@ class _Function:
         """Put the fences in; the flags they take."""
         writer, taken = Writer(), set[Flag]()
         for side in self._sides():
-            reader = Reader(self.effects, self.names, side, _works)
+            reader = Reader(self.effects, self.names, side)
             items = reader.block(self.function.regions[0].block)
             taken |= self._order(items, writer, side)
         writer.finish()
@@ -136,16 +134,3 @@ class _Function:
                 writer.write(placer.fences, ids, side)
                 return {(places.name(fence), n) for fence, n in ids.items()}
             stops.append(without[0].before)
-
-
-def _works(function: Operation) -> bool:
-    """Whether a function, or one it calls, may touch memory."""
-    return any(
-        "callee" in op.attrs
-        or (
-            op.row is not None
-            and op.row.family.section != "support"
-            and any(isinstance(v.type, _PLACES) for v in op.operands)
-        )
-        for op in function.walk()
-    )

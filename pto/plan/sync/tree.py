@@ -5,13 +5,13 @@ Sections of the side are part of the code around them; those of the other side a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from pto.ir.graph import Block, Operation, Region
 from pto.isa.row.traits import Control
 from pto.plan.calls import Names
-from pto.plan.sync.effects import Effects, Work
+from pto.plan.sync.effects import NUMBER, Effects, Work
 from pto.verify.operation import constant
 
 
@@ -29,9 +29,10 @@ class Leaf(Item):
 
 @dataclass(slots=True, eq=False)
 class Call(Item):
-    """A called function: whatever it does, on whatever pipes."""
+    """A called function: whatever it does, on these pipes."""
 
     callee: Operation
+    pipes: tuple[int, ...]
 
 
 @dataclass(slots=True, eq=False)
@@ -52,7 +53,6 @@ class Reader:
     effects: Effects
     names: Names
     side: str | None
-    works: Callable[[Operation], bool]  # whether a function touches memory at all
     items: dict[int, Item] = field(default_factory=dict[int, Item])
 
     def block(self, block: Block) -> list[Item]:
@@ -89,11 +89,24 @@ class Reader:
     def _call(self, op: Operation) -> Iterator[Item]:
         function = next(op.around(Control.FUNCTION))
         callee = self.names.find(op.attrs.get("callee"), function)
-        if callee is None or not self.works(callee):
+        if callee is None or self.side not in (None, callee.side() or self.side):
             return
-        kind = callee.side()
-        if self.side is None or kind in (None, self.side):
-            yield Call(op, callee)
+        pipes = self._pipes(callee)
+        if pipes:
+            yield Call(op, callee, tuple(sorted(pipes)))
+
+    def _pipes(self, function: Operation) -> set[int]:
+        """The pipes that a function, and those it calls, have work for."""
+        found: set[int] = set()
+        for op in function.walk():
+            callee = self.names.find(op.attrs.get("callee"), function)
+            if callee is not None:
+                found |= self._pipes(callee)
+            elif op.control is Control.SCOPE:
+                found.add(NUMBER["V"])
+            else:
+                found |= self.effects.pipes(op)
+        return found
 
 
 def _surely_runs(loop: Operation) -> bool:

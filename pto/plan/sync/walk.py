@@ -79,6 +79,7 @@ class Saved(NamedTuple):
     state: State
     now: int
     work: Clock
+    calls: Clock
     raised: dict[Fence, Clock]
 
 
@@ -97,17 +98,20 @@ class Walk:
         self.now = 0
         self.state = State()
         self.before = self.state  # after the last item, before flags of a loop are taken down
-        self.work: Clock = [0] * (ALL + 1)  # when each pipe worked; ALL: when functions were called
+        self.work: Clock = [0] * len(PIPES)  # when each pipe worked
+        self.calls: Clock = [0] * len(PIPES)  # when it did so inside a function that was called
         self.raised: dict[Fence, Clock] = {}  # flags that are set, with what they tell
         self.needs: list[Need] = []
         self.tries = False  # leave no trace of work that needs more
 
     def save(self) -> Saved:
-        return Saved(self.state.copy(), self.now, self.work.copy(), self.raised.copy())
+        state, work, calls = self.state.copy(), self.work.copy(), self.calls.copy()
+        return Saved(state, self.now, work, calls, self.raised.copy())
 
     def restore(self, saved: Saved) -> None:
         self.state, self.now = saved.state.copy(), saved.now
-        self.work, self.raised = saved.work.copy(), saved.raised.copy()
+        self.work, self.calls = saved.work.copy(), saved.calls.copy()
+        self.raised = saved.raised.copy()
 
     # ---- items
 
@@ -129,7 +133,7 @@ class Walk:
         elif isinstance(item, Loop):
             after = self._loop(item)
         elif isinstance(item, Call):
-            self._call()
+            self._call(item.pipes)
         for fence in self.fences.sets.get(item, ()):
             self._set(fence)
         self.before = self.state
@@ -150,31 +154,37 @@ class Walk:
         clock = state.clocks[pipe]
         before = self.shadow.before(work, self.now, self.until, self.turns)
         for source, times in enumerate(before):
-            self._need(times & ~clock[source], source, pipe)
-            self._need(self.work[ALL] & ~clock[source], ALL, pipe)
+            self._need((times | self.calls[source]) & ~clock[source], source, pipe)
         if self.needs and self.tries:
             return
         self.now += 1
         self.shadow.mark(work, self.now)
+        self._did(pipe, work.is_scalar)
+
+    def _did(self, pipe: int, touches: bool) -> None:
         self.work[pipe] |= 1 << self.now
-        if work.is_scalar:
-            state.touched |= 1 << self.now
+        if touches:
+            self.state.touched |= 1 << self.now
         if pipe in self.ordered:
-            state.settle(pipe, self.now)
+            self.state.settle(pipe, self.now)
 
     def _need(self, missing: Times, source: int, target: int) -> None:
         if missing:
             self.needs.append(Need(missing.bit_length() - 1, source, target))
 
-    def _call(self) -> None:
-        """A function may do anything: all is done before, and all of it before what follows."""
-        for clock in self.state.clocks:
-            for source, known in enumerate(clock):
-                self._need((self.work[source] | self.work[ALL]) & ~known, ALL, ALL)
+    def _call(self, pipes: Iterable[int]) -> None:
+        """A function may touch anything with the pipes it has work for: each of them comes after
+        all before, and what follows after all of them."""
+        for pipe in pipes:
+            self.state.hear_scalar(pipe, self.now)
+            for source, known in enumerate(self.state.clocks[pipe]):
+                self._need(self.work[source] & ~known, source, pipe)
         if self.needs and self.tries:
             return
         self.now += 1
-        self.work[ALL] |= 1 << self.now
+        for pipe in pipes:
+            self.calls[pipe] |= 1 << self.now
+            self._did(pipe, touches=PIPES[pipe] == "S")
 
     def _branch(self, item: Branch) -> None:
         start, ways = self.state, list[tuple[State, Times]]()
