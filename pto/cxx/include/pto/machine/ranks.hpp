@@ -41,13 +41,15 @@ template <class G, class F> void eachElement(const G& g, F f)
         for (int64_t d = 0; d < n[3]; ++d) for (int64_t e = 0; e < n[4]; ++e)
             f(a * s[0] + b * s[1] + c * s[2] + d * s[3] + e * s[4]);
 }
-template <class D, class S> void copyElements(D& to, S& from)
+template <class D, class S> void copyElements(D& to, S& from, uint64_t offset)
 {
     drain();
+    auto* source = (typename S::DType*)((char*)from.data_ + offset);
+    auto* target = (typename D::DType*)((char*)to.data_ + offset);
     std::vector<typename S::DType> held;
-    eachElement(from, [&](int64_t at) { held.push_back(from.data_[at]); });
+    eachElement(from, [&](int64_t at) { held.push_back(source[at]); });
     size_t next = 0;
-    eachElement(to, [&](int64_t at) { if (next < held.size()) to.data_[at] = held[next++]; });
+    eachElement(to, [&](int64_t at) { if (next < held.size()) target[at] = held[next++]; });
 }
 } // namespace pto::machine
 
@@ -66,9 +68,14 @@ template <class S, class... E> bool TTEST(S& signal, int32_t value, WaitCmp cmp,
     return all;
 }
 // Transfers that go on while the core works: done when they are asked for, so events are complete at once.
+namespace sdma {
+constexpr uint32_t UB_ALIGN_SIZE = 256, kDefaultSdmaBlockBytes = 1 << 20;
+struct SdmaBaseConfig { uint64_t block_bytes = kDefaultSdmaBlockBytes, comm_block_offset = 0; uint32_t queue_num = 1; };
+}
 struct AsyncSession {
     bool valid = true;
     DmaEngine engine = DmaEngine::SDMA;
+    uint64_t offset = 0;  // in bytes, of both sides
 };
 struct AsyncEvent {
     uint64_t handle = 0;
@@ -81,31 +88,38 @@ struct AsyncEvent {
 };
 template <DmaEngine E = DmaEngine::SDMA, class... A> bool BuildAsyncSession(A&&... a)
 {
-    auto set = [](auto& x) { if constexpr (std::is_same_v<std::decay_t<decltype(x)>, AsyncSession>) x = {true, E}; };
+    uint64_t offset = 0;
+    auto get = [&](auto& x) { if constexpr (std::is_same_v<std::decay_t<decltype(x)>, sdma::SdmaBaseConfig>) offset = x.comm_block_offset; };
+    auto set = [&](auto& x) { if constexpr (std::is_same_v<std::decay_t<decltype(x)>, AsyncSession>) x = {true, E, offset}; };
+    (get(a), ...);
     (set(a), ...);
     return true;
 }
-template <DmaEngine E = DmaEngine::SDMA, class D, class S, class... A> AsyncEvent TPUT_ASYNC(D& dst, S& src, const AsyncSession&, A&&...)
+template <DmaEngine E = DmaEngine::SDMA, class D, class S, class... A> AsyncEvent TPUT_ASYNC(D& dst, S& src, const AsyncSession& session, A&&...)
 {
-    machine::copyElements(dst, src);
+    machine::copyElements(dst, src, session.offset);
     return {1, E};
 }
-template <DmaEngine E = DmaEngine::SDMA, class D, class S, class... A> AsyncEvent TGET_ASYNC(D& dst, S& src, const AsyncSession&, A&&...)
+template <DmaEngine E = DmaEngine::SDMA, class D, class S, class... A> AsyncEvent TGET_ASYNC(D& dst, S& src, const AsyncSession& session, A&&...)
 {
-    machine::copyElements(dst, src);
+    machine::copyElements(dst, src, session.offset);
     return {1, E};
 }
 namespace sdma {
-constexpr uint32_t UB_ALIGN_SIZE = 256, kDefaultSdmaBlockBytes = 1 << 20;
-struct SdmaBaseConfig { uint64_t block_bytes = kDefaultSdmaBlockBytes, comm_block_offset = 0; uint32_t queue_num = 1; };
 struct SdmaWorkspaceManager {
     bool Init(...) { return true; }
     void Finalize() {}
     void* GetWorkspaceAddr() { static uint8_t words[64]; return words; }
 };
 } // namespace sdma
-namespace urma {
-struct UrmaWorkspaceManager : sdma::SdmaWorkspaceManager {};
+namespace urma {  // every rank tells where its memory begins
+inline uint64_t bases[64];
+struct UrmaWorkspaceManager {
+    bool Init(void*, uint32_t rank, uint32_t, void* address, uint64_t) { bases[rank] = uint64_t(address); return true; }
+    void Finalize() {}
+    void* GetWorkspaceAddr() { return bases; }
+};
+inline uint64_t UrmaPeerMrBaseAddr(const void* workspace, uint32_t peer) { return static_cast<const uint64_t*>(workspace)[peer]; }
 }
 } // namespace pto::comm
 
@@ -116,7 +130,15 @@ enum { HCCL_SUCCESS = 0, HCCL_ROOT_INFO_BYTES = 4108 };
 struct HcclRootInfo { char internal[HCCL_ROOT_INFO_BYTES]; };
 enum aclDataType { ACL_DT_UNDEFINED = -1, ACL_FLOAT, ACL_FLOAT16, ACL_INT8, ACL_INT32 };
 enum aclFormat { ACL_FORMAT_UNDEFINED = -1, ACL_FORMAT_NCHW, ACL_FORMAT_NHWC, ACL_FORMAT_ND };
-#if PTO_MACHINE_PROFILE == 1
+#if PTO_MACHINE_PROFILE == 5
+#define PTO_URMA_SUPPORTED 1
+#elif PTO_MACHINE_PROFILE == 1
+#define HcclHostBarrier(...) ((void)0)
+#define SKIP_IF_RANKS_LT(n) ((void)0)
+template <class... A> bool CommMpiInit(A&&...) { return true; }
+inline void CommMpiFinalize() {}
+inline int CommMpiRank() { return 0; }
+inline int CommMpiSize() { return 1; }
 constexpr uint32_t HCCL_MAX_RANK_NUM = 64;
 struct CommDeviceContext {
     uint64_t workSpace, workSpaceSize;

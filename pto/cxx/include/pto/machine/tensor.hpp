@@ -75,14 +75,14 @@ struct TileShape2D : machine::Matrix<T, R, C, L>::Sizes {
     using Parent = typename machine::Matrix<T, R, C, L>::Sizes;
     using Parent::Parent;
     TileShape2D() = default;
-    TileShape2D(int64_t r, int64_t c) : Parent(machine::Matrix<T, R, C, L>::sizes(r, c)) {}
+    template <class N, class M> TileShape2D(N r, M c) : Parent(machine::Matrix<T, R, C, L>::sizes(r, c)) {}
 };
 template <class T, int64_t R = DYNAMIC, int64_t C = DYNAMIC, Layout L = Layout::ND>
 struct BaseShape2D : machine::Matrix<T, R, C, L>::Steps {
     using Parent = typename machine::Matrix<T, R, C, L>::Steps;
     using Parent::Parent;
     BaseShape2D() = default;
-    BaseShape2D(int64_t r, int64_t c) : Parent(machine::Matrix<T, R, C, L>::steps(r, c)) {}
+    template <class N, class M> BaseShape2D(N r, M c) : Parent(machine::Matrix<T, R, C, L>::steps(r, c)) {}
 };
 
 template <class Element, class Shape_, class Stride_, Layout Layout_ = Layout::ND>
