@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pto.core.errors import Diagnostic
-from pto.ir.graph import Module, Operation, Value
+from pto.ir.graph import Module, Operation
 from pto.ir.text.types import type_text
-from pto.isa.meaning.simt.memory import OWN_ARRAY, OWN_ELEMENT
-from pto.isa.row.attributes import Attribute, Int, Symbol
+from pto.isa.row.attributes import Int, Symbol
 from pto.isa.row.traits import Control
 from pto.isa.row.types import Vector
 from pto.isa.rules.simt import slot_words
@@ -22,11 +21,10 @@ from pto.isa.simt.launch import (
     SYNCTHREADS,
 )
 from pto.isa.simt.memory import ATOMIC
+from pto.verify import fragments
 from pto.verify.functions import name_of, signature_of
 
 ENTRY = "pto.simt_entry"
-PERSISTENT = "pto.persistent"
-_KERNEL = ("pto.entry", "pto.aicore", "pto.kernel", "pto.kernel_kind")
 _PLACES = (INSIDE, OUTSIDE)
 _LIMITS = {"pto.simt_max_threads": 2048, "pto.simt_max_regs": 128}
 
@@ -44,7 +42,7 @@ def check(module: Module) -> list[Diagnostic]:
                 found += _launch(op, functions)
         if entry:
             found += _groups(function)
-        found += _arrays(function)
+        found += fragments.check(function)
         found += _old_values(function, ours)
     return found
 
@@ -98,45 +96,6 @@ def _launch(op: Operation, functions: dict[str, Operation]) -> Iterator[Diagnost
             f"it is {type_text(wanted)}, the launch is ({shown}) -> ()"
         )
         yield Diagnostic("PTO-S098", message, op.loc)
-
-
-def _arrays(function: Operation) -> Iterator[Diagnostic]:
-    """Arrays of a work item that outlive a section: sections of one size use them, at the top."""
-    for op in function.walk():
-        if op.body is not OWN_ARRAY or PERSISTENT not in op.attrs:
-            continue
-        if not any(mark in function.attrs for mark in _KERNEL):
-            message = f"'{op.name}' op makes an array that outlives a section: only a kernel may"
-            yield Diagnostic("PTO-S143", message, op.loc)
-        sizes: set[tuple[Attribute | None, ...]] = set()
-        for use in _uses(function, op.results[0]):
-            around = [above for above in use.ancestors() if above.row is SIMT_SECTION]
-            chosen = any(above.control in (Control.IF, Control.WHILE) for above in use.ancestors())
-            if not around or chosen:
-                where = "where all of a section pass" if around else "in a section of work items"
-                message = f"'{use.name}' op must stand {where}"
-                yield Diagnostic("PTO-S143", message, use.loc)
-                continue
-            sizes.add(tuple(around[0].attrs.get(f"dim{d}") for d in "XYZ"))
-            if len(sizes) > 1:
-                message = f"'{use.name}' op: the sections that use an array have one size"
-                yield Diagnostic("PTO-S143", message, use.loc)
-            value = (use.group("value") or use.results)[:1]
-            if value and isinstance(value[0].type, Vector) and value[0].type.shape[0] not in (2, 4):
-                lanes = value[0].type.shape[0]
-                message = f"'{use.name}' op takes 1, 2 or 4 elements at once, not {lanes}"
-                yield Diagnostic("PTO-S143", message, use.loc)
-
-
-def _uses(function: Operation, value: Value) -> Iterator[Operation]:
-    """Loads and stores through a pointer, or through one made from it."""
-    for op in function.walk():
-        if not any(v is value for v in op.operands):
-            continue
-        if op.body is OWN_ELEMENT:
-            yield from _uses(function, op.results[0])
-        else:
-            yield op
 
 
 def _groups(function: Operation) -> Iterator[Diagnostic]:
