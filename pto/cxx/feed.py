@@ -40,6 +40,8 @@ _SIMULATED = (
     "PTO-X003",
 )  # what cpu lacks by its table, the library of C++ simulates
 _ASSERTED = ("PTO-L022",)  # layouts that PTOAS refuses; the library of C++ has asserts of its own
+_MOVING = ("queue", "counts")  # operands that are not the same the next time
+_KEPT = 1 << 15  # records of an agent that are kept ready
 _LARGE = 1 << 40  # where pointers begin; a buffer's addresses are smaller
 
 
@@ -258,27 +260,39 @@ class AgentState:
         self.places = s.Places(core)
         self.queues: dict[int, tuple[Any, Any]] = {}
         self._made: dict[Any, Any] = {}
+        self._ready: dict[tuple[int, ...], s.Fed] = {}  # records seen before
 
     def records(self, words: list[int]) -> Iterator[s.Fed]:
         """The instructions of a stretch of words, each made when the one before is done."""
-        at, named = 0, self._named(words)
+        at, named = 0, self._named(words) if words and min(words) < 0 else None
         if named:
             self.places.plan(named)
         while at < len(words):
-            length, middle = words[at], at + 2 + words[at + 1]
-            key = tuple(words[at + 2 : middle])
-            values = words[middle : at + length]
-            late = self.side.late.get(key)
-            plan = None
-            if late is not None:
-                whole = (*key, *(values[n] for n in late)) if late else key
-                plan = self.side.plans.get(whole)
-            if plan is None:
-                plan = self.side.plan(key, values, self)
-                late = self.side.late[key]
-                self.side.plans[(*key, *(values[n] for n in late))] = plan
-            yield plan.site, self._values(plan, values), self._then(plan, values)
-            at += length
+            end = at + words[at]
+            record = tuple(words[at:end])
+            fed = self._ready.get(record)
+            yield self._fed(record) if fed is None else fed
+            at = end
+
+    def _fed(self, record: tuple[int, ...]) -> s.Fed:
+        """One record; kept for the next that is alike, unless what it names may move."""
+        middle = 2 + record[1]
+        key, values = record[2:middle], record[middle:]
+        late = self.side.late.get(key)
+        plan = None
+        if late is not None:
+            whole = (*key, *(values[n] for n in late)) if late else key
+            plan = self.side.plans.get(whole)
+        if plan is None:
+            plan = self.side.plan(key, values, self)
+            late = self.side.late[key]
+            self.side.plans[(*key, *(values[n] for n in late))] = plan
+        fed = plan.site, self._values(plan, values), self._then(plan, values)
+        if fed[2] is None and not any(maker[0] in _MOVING for maker in plan.makers):
+            if len(self._ready) >= _KEPT:
+                self._ready.clear()
+            self._ready[record] = fed
+        return fed
 
     def _values(self, plan: Plan, values: Sequence[int]) -> list[Any]:
         try:
@@ -308,6 +322,7 @@ class AgentState:
     def forget(self, kind: str = "") -> None:
         """Tiles that a queue has moved, or everything when memory is another."""
         self._made = {k: v for k, v in self._made.items() if kind and k[0] != kind}
+        self._ready.clear()
 
     def _value(self, maker: tuple[Any, ...], values: Sequence[int]) -> Any:
         kind = maker[0]

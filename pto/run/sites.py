@@ -58,6 +58,7 @@ class Site:
     bound: int | None  # the operand that execution gives a place
     made: Value | None  # the handle it makes, as later sites are judged by
     results: bool
+    blocks: bool  # it may have to wait
 
     def run(self, core: Core, values: Sequence[Any]) -> Any:
         """Blocked, what it gives, or the operand that it gave a place."""
@@ -115,7 +116,8 @@ class Sites:
         code = self._compiler.code(function)
         binds = row.body.binds if isinstance(row.body, Do) else ""
         bound = code.args[list(operands).index(binds)] if binds else None
-        return Site(op, code, bound, op.results[0] if results else None, bool(results))
+        blocks = isinstance(row.body, Do) and row.body.blocks
+        return Site(op, code, bound, op.results[0] if results else None, bool(results), blocks)
 
     def _judge(
         self,
@@ -245,7 +247,7 @@ def _program(core: Core, feed: Iterator[Fed | Looks]) -> Waits:
                 yield Wait(site.op, found)
         except PtoError as error:
             raise located(error, site.op) from None
-        if isinstance(site.op.row and site.op.row.body, Do) and site.op.row.body.blocks:  # type: ignore[union-attr]
+        if site.blocks:
             core.progress += 1
         if then is not None:
             then(found)
