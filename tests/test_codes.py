@@ -161,7 +161,8 @@ def no_cluster() -> None:
     def init(**_: Any) -> None:
         raise ConnectionError("nobody")
 
-    connect(SimpleNamespace(init=init), "ray://nowhere")
+    errors = SimpleNamespace(AuthenticationError=PermissionError)
+    connect(SimpleNamespace(init=init, exceptions=errors), "ray://nowhere")
 
 
 def push_without_a_scale() -> None:
@@ -199,7 +200,7 @@ HOST: dict[str, Callable[[], Any]] = {
         p="*i64, ub",
         n=0,
     ),
-    "PTO-U240": lambda: bind(Call("TNOTHING", 0, (), ()), cast(Any, None), "a5"),
+    "PTO-U240": lambda: bind(Call("TNOTHING", 0, (), ()), "a5"),
     "PTO-U302": no_cluster,
     "PTO-U303": lambda: Hello("node", "host", 1, "0.0", "3.0").require_alike(),
     "PTO-U304": lambda: Crew.require_somebody(cast(Any, SimpleNamespace(ready=()))),

@@ -195,7 +195,7 @@ class _Custom:
 
     def block(self, block: Block, depth: int, label: bool) -> None:
         self.names.scopes.append({})
-        if label:
+        if label or any(id(a) not in self.names.given for a in block.args):
             args = ", ".join(f"{self.names.define(a)}: {type_text(a.type)}" for a in block.args)
             self.lines.append(_INDENT * (depth - 1) + f"^bb0({args}):")
         for op in block.ops:

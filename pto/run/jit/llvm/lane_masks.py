@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -10,7 +10,7 @@ import numpy.typing as npt
 from pto.core.constants import VREG_BYTES
 from pto.run.jit.border.values import Mask
 from pto.run.jit.llvm.shuffles import NONE, shuffle
-from pto.run.jit.llvm.text import Text, vector
+from pto.run.jit.llvm.text import Text, Val, mangled, vector
 
 Places = npt.NDArray[np.int64]
 _WIDTHS = (8, 4, 2, 1)
@@ -99,3 +99,35 @@ def image(x: Text, mask: Mask) -> Mask:
 def type_of(width: int) -> str:
     """Of the bits that elements of `width` bytes look at."""
     return vector(VREG_BYTES // width, "i1")
+
+
+def store(
+    x: Text,
+    declare: Callable[[str], None],
+    item: str,
+    lanes: int,
+    value: Val,
+    pointer: str,
+    bits: str,
+) -> None:
+    """The lanes of a vector whose bit is on, to memory; nothing else there is written."""
+    type, ones = vector(lanes, item), vector(lanes, "i1")
+    name = f"@llvm.masked.store.v{lanes}{mangled(item)}.p0"
+    declare(f"declare void {name}({type}, ptr, i32, {ones})")
+    value = _fenced(x, declare, item, lanes, value)
+    x.do(f"call void {name}({type} {value}, ptr {pointer}, i32 1, {ones} {bits})")
+
+
+def _fenced(x: Text, declare: Callable[[str], None], item: str, lanes: int, value: Val) -> Val:
+    """The same bits, of which LLVM does not see how they were made.
+
+    LLVM 22 writes one lane of integers that were narrowed as wide as they were before: a store of
+    one i16 behind a `trunc` from i32 writes four bytes. Between the two it may not look.
+    """
+    if not item.startswith("i") or lanes * int(item[1:]) % 32:
+        return value
+    type, words = vector(lanes, item), lanes * int(item[1:]) // 32
+    floats, name = vector(words, "float"), f"@llvm.arithmetic.fence.v{words}f32"
+    declare(f"declare {floats} {name}({floats})")
+    seen = x.new(f"bitcast {type} {value} to {floats}")
+    return x.new(f"bitcast {floats} {x.new(f'call {floats} {name}({floats} {seen})')} to {type}")

@@ -13,7 +13,7 @@ from typing import Any
 from pto.core.dtypes import DType
 from pto.run.jit.border.values import TilePlace
 from pto.run.jit.emit.table import Spot
-from pto.run.jit.llvm import native
+from pto.run.jit.llvm import lane_masks, native
 from pto.run.jit.llvm.text import NotNative, Text, Val, element, mangled, vector
 
 VECTOR_BYTES = 256
@@ -194,7 +194,7 @@ def store_lanes(
     mask: str | None,
 ) -> None:
     item = element(dtype)
-    type, bits = vector(lanes, item), vector(lanes, "i1")
+    type = vector(lanes, item)
     if mask is None:
         x.store(type, value, pointer)
         return
@@ -203,9 +203,7 @@ def store_lanes(
         x.store(type, value, room, 64)
         _copy(x, declare, pointer, room, x.heads[mask], dtype.itemsize)
         return
-    name = f"@llvm.masked.store.v{lanes}{mangled(item)}.p0"
-    declare(f"declare void {name}({type}, ptr, i32, {bits})")
-    x.do(f"call void {name}({type} {value}, ptr {pointer}, i32 1, {bits} {mask})")
+    lane_masks.store(x, declare, item, lanes, value, pointer, mask)
 
 
 def strips(x: Text, lanes: int, count: Val, body: Callable[[Val, str | None], None]) -> None:

@@ -10,7 +10,7 @@ from pto.core.dtypes import DType
 from pto.run.jit.border.values import Word
 from pto.run.jit.emit.table import Spot
 from pto.run.jit.emit.tile.planes import loop, when
-from pto.run.jit.llvm import lanes, native
+from pto.run.jit.llvm import lane_masks, lanes, native
 from pto.run.jit.llvm.text import NotNative, Text, Val, element, vector
 
 
@@ -98,9 +98,7 @@ def store_lanes(s: Spot, item: str, count: int, value: Val, pointer: str, bits: 
         chosen = s.x.new(f"select {ones} {bits}, {type} {value}, {type} {old}")
         s.x.store(type, chosen, pointer)
         return
-    name = f"@llvm.masked.store.v{count}{item}.p0"
-    s.e.unit.declare(f"declare void {name}({type}, ptr, i32, {ones})")
-    s.x.do(f"call void {name}({type} {value}, ptr {pointer}, i32 1, {ones} {bits})")
+    lane_masks.store(s.x, s.e.unit.declare, item, count, value, pointer, bits)
 
 
 def scattered(
