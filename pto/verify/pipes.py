@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from pto.core.errors import Diagnostic, Note
 from pto.ir.graph import Module, Operation
+from pto.isa.order.queue_setup import LOCAL_QUEUE
 from pto.isa.row.attributes import Bool, Int, Str, Symbol
 from pto.isa.row.instr import Instr
 from pto.isa.row.order import Allocate, OfQueue, Open, Order, Push, Slots
@@ -15,6 +16,7 @@ from pto.verify.functions import name_of
 
 # The bit of dir_mask that a frontend user needs, by the side it stands on: cube to vector, back.
 _PRODUCER, _CONSUMER = {"cube": 1, "vector": 2}, {"vector": 1, "cube": 2}
+_ODD = {3, 4}  # splits into halves that differ
 _BOTH = 3  # dir_mask of a queue that goes both ways
 
 # Which way the buffer of an operand serves; one way: the lowered forms have one buffer for it.
@@ -162,6 +164,9 @@ def _anchored(op: Operation, end: End) -> list[Diagnostic]:
 
 
 def _own_split(end: End) -> list[Diagnostic]:
+    if end.splits & _ODD and is_lowered(end.op) and end.op.row is LOCAL_QUEUE:
+        message = f"'{end.op.name}' op: halves of odd size need a queue through global memory"
+        return [Diagnostic("PTO-S122", message, end.op.loc)]
     unsplit = {s == 0 for s in end.splits}
     if len(unsplit) > 1:
         return [_conflict(end, sorted(end.splits))]

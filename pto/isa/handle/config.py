@@ -124,6 +124,12 @@ instr(
 BIND = Family(
     "bind", "tile", "which bytes a tile stands for; no data moves", pipe="none", cost="free"
 )
+
+
+def _lowered(case: Case) -> str | None:
+    return "it is a memref" if isinstance(case.type("tile"), t.MemRef) else None
+
+
 TASSIGN = instr(
     "tassign",
     BIND,
@@ -134,7 +140,10 @@ TASSIGN = instr(
     results=(Result("result", "tile or view"),),
     text="$tile , $addr {} : types(tile) -> results",
     subject="tile",
-    rules=(same_type("tile", "result"),),
+    rules=(
+        same_type("tile", "result"),
+        Rule("a-tile", "PTO-T025", "expects tile to be a tile or a view", _lowered),
+    ),
     cite="pto-isa docs/isa/TASSIGN.md",
     cxx="TASSIGN",
 )

@@ -196,6 +196,13 @@ def _slot_fits(case: Case) -> str | None:
     return None if slot is None or 0 <= slot < type.count else f"slot is {slot} of {type.count}"
 
 
+_PLANNED = "pto.multi_buffer_addrs"
+
+
+def _is_planned(case: Case) -> str | None:
+    return "it is there" if _PLANNED in case.op.attrs else None
+
+
 ALLOC_MULTI_TILE = instr(
     "alloc_multi_tile",
     MULTI,
@@ -212,6 +219,7 @@ ALLOC_MULTI_TILE = instr(
             f"expects 2 to {_MOST_SLOTS} tiles that lie close together",
             _slots,
         ),
+        Rule("planned", "PTO-T027", f"expects no {_PLANNED}, which a planner writes", _is_planned),
     ),
     example="%t = pto.alloc_multi_tile : !pto.multi_tile_buf<vec, 16x16xf16, count=2>",
 )

@@ -66,7 +66,7 @@ instr(
     rules=(
         on(NPU, in_layout("src", "ND", "DN")),
         same_valid_rows("src", "dst"),
-        on(NPU, not_empty("src", "dst")),
+        on(NPU, not_empty("src", "dst", unless="dst")),
     ),
     example=f"pto.trowexpand ins(%src : {_COLUMN}) outs(%dst : {_FULL})",
     cite="pto-isa docs/isa/TROWEXPAND.md",

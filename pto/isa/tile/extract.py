@@ -159,7 +159,7 @@ instr(
         on("a5", out_of("vec", into("vec", dtype_in("src", f"{_EXTRACTED_A5} u8 i32")))),
         current(on("a5", out_of("vec", into("vec", in_layout("src", "ND", "DN"))))),
         current(on(NPU, into("left", in_layout("dst", "NZ", "ZZ")))),
-        current(on("a5", out_of("mat", into("left", in_layout("src", "NZ", "ZN"))))),
+        current(on("a5", out_of("mat", into("left", in_layout("src", "NZ", "ZN", "ND"))))),
         current(on(NPU, into("right", in_layout("dst", "ZN")))),
         current(on("a5", out_of("mat", into("right", in_layout("src", "NZ", "ZN"))))),
     ),

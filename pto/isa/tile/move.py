@@ -300,6 +300,13 @@ _TABLES = {"bias": "i32 f32 f16:f32", "scaling": "u64 i64"}
 _TABLES_A5 = {"bias": "i32 f32 f16:f32 bf16:f32"}
 
 
+def _grouped(case: Case) -> str | None:
+    third = case.role("fp")
+    if "grpAxis" not in case.op.attrs or third == "vec":
+        return None
+    return f"the third tile is in {third}" if third else "there is no third tile"
+
+
 def _ungrouped(rule: Rule) -> Rule:
     """Not where MX exponents are regrouped: the second tile is working space then."""
     return replace(rule, test=lambda c: None if regroups(c) else rule.test(c))
@@ -340,6 +347,7 @@ instr(
         acc_to_vec(),
         quant_forms(),
         on(NPU, _ungrouped(in_role("fp", "scaling"))),
+        Rule("grouped", "PTO-T064", "expects grpAxis for MX exponents into ZZ", _grouped),
         on(NPU, _bias_row()),
         on("a2a3", fractal_512()),
     ),

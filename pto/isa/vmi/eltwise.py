@@ -280,9 +280,9 @@ _PLAIN = ("eq", "ne", "lt", "le", "gt", "ge")
 _CMP = Attr(
     "cmp",
     "str",
-    tuple(dict.fromkeys((*_PLAIN, *(f"{w}{c}" for w in "osu" for c in _PLAIN)))),
+    (*_PLAIN, *(f"o{c}" for c in _PLAIN)),
     required=True,
-    meaning="o ordered, s signed, u unsigned; without, as the element type says",
+    meaning="o: ordered, as floats are; integers by the sign of their type",
 )
 for _name, _first, _second in (
     ("vcmp", "lhs", vector("rhs")),
