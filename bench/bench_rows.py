@@ -169,7 +169,7 @@ def _spelled(name: str) -> str:
 def _operands(line: str) -> Iterator[tuple[str, t.Type]]:
     for found in _TYPED.finditer(line):
         names = re.findall(r"%(\w+)", found[0])
-        listed = re.findall(r"!pto\.\w+<[^<>]*>|\w+", found[3])
+        listed = re.findall(r"!?[\w.]+(?:<[^<>]*>)?", found[3])
         yield from zip(names, map(parse_type, listed), strict=True)
 
 

@@ -88,6 +88,8 @@ def minimum(a: Lanes, b: Lanes) -> Lanes:
 def relu(a: Lanes) -> Lanes:
     """maximum(a, +0): NaN stays, -0 becomes +0."""
     zero = const(a, 0)
+    if a.dtype.itemsize == 2:  # no unit adds these
+        return maximum(a, zero)
     found = greater_of(a, zero)
     return found if is_integer(a) else found + zero
 

@@ -149,18 +149,13 @@ def _first_rank(kind: np.dtype[Any], greatest: bool) -> int:
 
 
 def _best(greatest: bool) -> Callable[..., Symbol]:
-    """IEEE maximum and minimum. Of equal zeros their sum has the sign that is wanted."""
+    """IEEE maximum and minimum."""
 
     def emit(a: Symbol, b: Symbol) -> Symbol:
         a, b = common(a, b)
-        either = _extreme(greatest)
-        if a.dtype in SMALL:
-            return ranked(either(rank(a, greatest), rank(b, greatest)), a.dtype, greatest)
-        found = either(a, b)
-        if a.dtype.kind in "iu":
-            return found
-        total = a + b if greatest else -(-a - b)
-        return where(a.lanes, (found == 0) & (a == b), total, found)
+        ranks = (a, b) if a.dtype.kind in "iu" else (rank(a, greatest), rank(b, greatest))
+        first = ranks[0] >= ranks[1] if greatest else ranks[0] <= ranks[1]
+        return where(a.lanes, first, a, b)
 
     return emit
 

@@ -265,14 +265,18 @@ class Mover(Elements):
         return self.gather(tile, Index.of(at), dtype, self._both(where))
 
     def best(self, count: Any, at: Callable[[Any], Symbol], greatest: bool) -> Any:
+        first = at(Number(self.x, 0))
+        wide = lanes.F32 if first.dtype in lanes.SMALL else first.dtype  # which are compared there
+
         def step(k: Index, best: Symbol, number: Symbol) -> tuple[Symbol, Symbol]:
-            value = at(k)
+            value = at(k).astype(wide)
             better = value > best if greatest else value < best
             narrow = self.x.new(f"trunc i64 {k.start.value} to i32")  # no tile has more
             here = self._lanes.spread(number.dtype, narrow)
             return select(better, value, best), select(better, here, number)
 
-        return self.fold(count, (at(Number(self.x, 0)), np.int32(0)), step)
+        best, number = self.fold(count, (first.astype(wide), np.int32(0)), step)
+        return best.astype(first.dtype), number
 
     def index(self, value: Any) -> Index:
         return self._index(value)
