@@ -18,7 +18,7 @@ from bench.measure import Rows
 
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "PTO_THREADS")
 ONE_THREAD = dict.fromkeys(_THREADS, "1")
-ROUNDS = 9
+ROUNDS = 15
 Work = dict[str, Callable[[], object]]
 
 
