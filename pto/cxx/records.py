@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from math import prod
 from typing import Any, Protocol
 
 import numpy as np
@@ -115,6 +116,16 @@ def tile_type(facts: Any, element_name: str, valid: tuple[int, int]) -> TileBuf:
     return TileBuf(scalar_type(kind), made)
 
 
+def _flat(facts: Any, element_name: str, shape: Sequence[int]) -> TileBuf:
+    """A convolution tile as it lies: lines of its last dimension, one after the other."""
+    kind = element(element_name)
+    if kind is None:
+        raise fail("PTO-T001", f"a tile of {element_name} is not known")
+    rows = prod(shape[:-1])
+    made = TileType.of(ROLES[facts.loc], kind, rows, shape[-1], find_layout("ND", 512))
+    return TileBuf(scalar_type(kind), made)
+
+
 def global_layout(facts: Any) -> Any:
     return GLOBAL_LAYOUTS[GLOBAL[facts.layout]]
 
@@ -174,7 +185,9 @@ def _operand(
             0,
         )
     if tag == CONV:
-        return [Passed(tag, None, "", (words[at + 1], words[at + 2 : at + 28]), place)], 28, 1
+        facts = tables.facts(words[at + 1])
+        name, shape = tables.string(facts.element), words[at + 2 : at + 2 + facts.cols]
+        return [Passed(TILE, _flat(facts, name, shape), name, facts, place)], 28, 1
     if tag == QUEUE:
         return [Passed(tag, PipeHandle(), "", tables.facts(words[at + 1]), place)], 2, 1
     name = tables.string(words[at + 1]) if words[at + 1] else ""

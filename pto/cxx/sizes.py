@@ -16,6 +16,8 @@ from pto.isa.tile.matmul import GEMV, MATMUL
 from pto.isa.tile.move import LOAD, STORE
 from pto.isa.tile.rearrange import FILLPAD
 
+_CONVOLUTION = 2  # TypeFacts of record.hpp: the kind of a convolution tile
+
 
 class Late(Attribute):
     """An attribute whose number stands among the values of the record: part of the site."""
@@ -59,6 +61,11 @@ def counted(bound: Bound, profile: str) -> Bound:
     if TileBuf not in names or View not in names:
         return bound
     tile, view = (bound.operands[names[kind]][0][0] for kind in (TileBuf, View))
+    if tile is not None and view is not None and tile.facts.kind == _CONVOLUTION:
+        plain = type(view.facts).from_buffer_copy(view.facts)
+        plain.layout = GLOBAL.index("ND")  # dimensions of both come in one order
+        view = replace(view, facts=plain)
+        bound.operands[names[View]] = [(view, 0)]
     fitted = None if tile is None or view is None else _fitted(tile, view, profile)
     if fitted is not None:
         bound.operands[names[TileBuf]] = [(fitted[0], 0)]

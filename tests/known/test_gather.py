@@ -383,10 +383,14 @@ def test_a_write_beyond_a_table_changes_nothing_where_nothing_is_said():
     assert (bench.memory == 0).all()
 
 
+@pytest.mark.parametrize("beyond", ["undefined", "clamp", "wrap", "zero"])
 @pytest.mark.parametrize(("by", "shape"), [("row", (1, 16)), ("elem", (16, 16))])
-def test_a_gather_into_l1_takes_its_indices_from_global_memory(by: str, shape: tuple[int, int]):
+def test_a_gather_into_l1_takes_its_indices_from_global_memory(
+    by: str, shape: tuple[int, int], beyond: str
+):
     table = rng.integers(0, 100, (64, 16)).astype(np.float16)
-    indices = rng.integers(0, 64 if by == "row" else 1024, shape).astype(np.int32)
+    most = 64 if by == "row" else 1024
+    indices = rng.integers(0, most * (1 if beyond == "undefined" else 2), shape).astype(np.int32)
     bench = Table(table, "f16")
     bench.pointer("q", "i32, gm", indices)
     bench.scalar("high", "index", shape[0])
@@ -396,7 +400,10 @@ def test_a_gather_into_l1_takes_its_indices_from_global_memory(by: str, shape: t
     bench.run(
         "%i = pto.make_tensor_view %q, shape = [%high, %wide], strides = [%wide, %one] : "
         f"{list_view}\npto.mgather ins(%m, %i : {{m}}, {list_view}) outs(%d : {{d}})"
-        f" {{coalesce = #pto<coalesce {by}>}}"
+        f" {{coalesce = #pto<coalesce {by}>, gatherOob = #pto<gather_oob {beyond}>}}"
     )
-    wanted = table[indices[0]] if by == "row" else table.reshape(-1)[indices]
+    inside = indices % most if beyond == "wrap" else np.minimum(indices, most - 1)
+    wanted = table[inside[0]] if by == "row" else table.reshape(-1)[inside]
+    if beyond == "zero":
+        wanted = wanted * (indices < most).reshape(-1, 1 if by == "row" else 16)
     assert np.array_equal(bench["d"], wanted)

@@ -44,6 +44,12 @@ struct Fail {  // `Fail() = Message() << ...` so that a failed check may return 
         if (!m.text.str().empty()) std::cerr << m.text.str() << "\n";
     }
 };
+template <class T> std::string PrintToString(const T& all)
+{
+    std::ostringstream text;
+    for (auto& x : all) text << x << " ";
+    return text.str();
+}
 inline void InitGoogleTest(int*, char**) {}
 inline void InitGoogleTest() {}
 } // namespace testing

@@ -29,7 +29,7 @@ class Access:
     """
 
     def __init__(self, case: Case, policy: str) -> None:
-        self._asked, self._oob = case.word("coalesce"), case.word(policy) or "undefined"
+        self._asked, self.oob = case.word("coalesce"), case.word(policy) or "undefined"
 
     def run(
         self,
@@ -69,7 +69,7 @@ class Access:
         self._require(x, table, idx, (rows, 1), key, height)
 
         def at(i: Lanes, j: Lanes) -> tuple[Lanes, Lanes, Lanes | None]:
-            row, inside = self._tamed(x, key(i, j), height)
+            row, inside = self.tamed(x, key(i, j), height)
             return row, j, inside
 
         return at
@@ -83,7 +83,7 @@ class Access:
         self._require(x, table, idx, size, key, height * width)
 
         def at(i: Lanes, j: Lanes) -> tuple[Lanes, Lanes, Lanes | None]:
-            k, inside = self._tamed(x, key(i, j), height * width)
+            k, inside = self.tamed(x, key(i, j), height * width)
             return k // width, k % width, inside
 
         return at
@@ -99,7 +99,7 @@ class Access:
     ) -> None:
         """Indices beyond the table are an error, unless the program says what they are."""
         fine = x.all(*size, lambda i, j: key(i, j) < most)
-        if self._oob != "undefined":
+        if self.oob != "undefined":
             fine = fine | (most > 0)
 
         def error() -> PtoError:
@@ -108,13 +108,13 @@ class Access:
 
         x.require(fine, error)
 
-    def _tamed(self, x: Mover, key: Lanes, most: int) -> tuple[Lanes, Lanes | None]:
+    def tamed(self, x: Mover, key: Lanes, most: int) -> tuple[Lanes, Lanes | None]:
         """Clamped, wrapped, or left out."""
-        if self._oob == "clamp":
+        if self.oob == "clamp":
             return x.index(less_of(key, most - 1)), None
-        if self._oob == "wrap":
+        if self.oob == "wrap":
             return x.index(key) % most, None
-        return x.index(key), key < most if self._oob in ("zero", "skip") else None
+        return x.index(key), key < most if self.oob in ("zero", "skip") else None
 
 
 def _neither(idx: tuple[int, int], data: tuple[int, int]) -> PtoError:
@@ -149,7 +149,7 @@ def _gather(case: Case) -> Callable[..., None]:
 
 def _gather_listed(case: Case) -> Callable[..., None]:
     """Indices in global memory, one after the other: of rows, or of elements row by row."""
-    by_row = case.word("coalesce") == "row"
+    by_row, access = case.word("coalesce") == "row", Access(case, "gatherOob")
 
     def gather(x: Mover, mem: GlobalTensor, idx: GlobalTensor, scratch: Any, dst: Tile) -> None:
         (rows, cols), (height, width) = dst.get_valid(), mem.matrix_shape
@@ -160,11 +160,15 @@ def _gather_listed(case: Case) -> Callable[..., None]:
             return unsigned(x.read(idx, n // wide, n % wide))
 
         fine = x.all(rows, 1 if by_row else cols, lambda i, j: key(i, j) < most)
+        if access.oob != "undefined":
+            fine = fine | (most > 0)
         x.require(fine, lambda: fail("PTO-S170", f"an index lies beyond the {most} of {mem}"))
 
         def cell(i: Lanes, j: Lanes) -> Lanes:
-            at = x.index(key(i, j))
-            return x.read(mem, at, j) if by_row else x.read(mem, at // width, at % width)
+            at, inside = access.tamed(x, key(i, j), most)
+            place = (at, j) if by_row else (at // width, at % width)
+            found = x.read(mem, *place, inside)
+            return found if inside is None else select(inside, found, const(found, 0))
 
         x.each(rows, cols, cell, dst)
 

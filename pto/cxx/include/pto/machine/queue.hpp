@@ -191,6 +191,7 @@ struct TPipe : machine::QueueTag {
     {
         machine::record("TPIPE", PTO_HERE, *this, (void*)gm, int64_t(toVector), int64_t(toCube));
     }
+    static void reset_for_cpu_sim() {}
     static int64_t number()
     {
         static int64_t n = machine::typeNumber({"none", 3, Dir, SlotSize, SlotNum, LocalSlotNum, FlagID, NoSplit});
