@@ -9,10 +9,13 @@ import pytest
 
 import pto
 from examples import gemm_double_buffered as gemm_by_hand
+from examples.flash_attention import CHUNK, DEPTH, ROWS, SLOT, SLOTS, flash_attention
 from pto.ir.text.parser import parse
 from pto.ir.text.printer import print_module
 from pto.observe import sanitize
 from pto.plan.sync import insert
+from pto.run.launch.arrays import copied
+from pto.run.launch.host import launch
 from pto.run.order.resolve import is_ordering
 from pto.target.profile import profile as find
 from tests.plan.paths import least, with_flags
@@ -255,3 +258,47 @@ def test_flags_written_by_hand_take_no_less() -> None:
         op.parent.ops.remove(op)
     made = insert(bare, find("a5"))
     assert with_flags(made, args, "a5") <= with_flags(by_hand, args, "a5")
+
+
+def attention(profile: str) -> tuple[Any, list[Any]]:
+    """Cube and vector side, which answer each other through queues."""
+    shapes = [(ROWS, DEPTH), (DEPTH, 2 * CHUNK), (2 * CHUNK, DEPTH)]
+    rng = np.random.default_rng(5)
+    args: list[Any] = [rng.standard_normal(shape).astype(np.float16) for shape in shapes]
+    args += [np.zeros((ROWS, DEPTH), np.float32), np.zeros(2 * SLOTS * SLOT // 4, np.float32)]
+    return flash_attention.module(*args, profile == "a2a3"), args
+
+
+@pytest.mark.parametrize("profile", ["a2a3", "a5"])
+def test_what_a_queue_orders_needs_no_flag(profile: str) -> None:
+    module, args = attention(profile)
+    made = insert(module, find(profile))
+    assert sanitize(made, args=copied(args), profile=profile, check=False).findings == ()
+    # on a5 the scalar unit waits for V before it gives a slot back
+    steps = least(made, copied(args), profile) + (profile == "a5")
+    assert with_flags(made, copied(args), profile) == steps
+    results: list[bytes] = []
+    for schedule in ("program", "early", "late", "random:1", "random:2"):
+        given = copied(args)
+        launch(made, args=given, profile=profile, check=False, schedule=schedule)
+        results.append(given[3].tobytes())
+    assert len(set(results)) == 1
+
+
+@pytest.mark.parametrize("profile", ["a2a3", "a5"])
+def test_a_peer_that_pushes_before_it_pops_tells_nothing(profile: str) -> None:
+    """The vector side sends weights before it has taken the scores: flags stay."""
+    module, _ = attention(profile)
+    text = print_module(module).splitlines()
+    pop = next(n for n, line in enumerate(text) if "tpop_from_aic" in line)
+    push = next(n for n, line in enumerate(text) if "tpush_to_aic" in line)
+    answering = print_module(insert(module, find(profile)))
+    text.insert(pop, text.pop(push))
+    boxed = next(n for n, line in enumerate(text) if "%boxed = " in line)
+    text.insert(pop, text.pop(boxed))
+    places = [n for n, line in enumerate(text) if "%boxed" in line and "arith" in line]
+    assert not places
+    greeting = print_module(insert(parse("\n".join(text)), find(profile)))
+    cube = slice(0, answering.index("func.func @running_softmax"))
+    there = slice(0, greeting.index("func.func @running_softmax"))
+    assert greeting[there].count("set_flag") > answering[cube].count("set_flag")

@@ -7,7 +7,7 @@ before the item that holds the later. The latest work comes first: it may imply 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from pto.plan.sync.clocks import State
@@ -23,10 +23,19 @@ _TRIES = len(PIPES) ** 2 + 2  # each need that is met is of another pair of pipe
 class Placer:
     """Places the fences of one function, as one side runs it."""
 
-    def __init__(self, shadow: Footprint, ordered: frozenset[int], stops: Sequence[Item]) -> None:
+    def __init__(
+        self,
+        shadow: Footprint,
+        ordered: frozenset[int],
+        stops: Sequence[Item],
+        known: Iterable[Fence] = (),
+    ) -> None:
+        """`stops`: a barrier of all before each; `known`: order that is there already."""
         self.shadow = shadow
         self.ordered = ordered
         self.fences = Fences()
+        for fence in known:
+            self.fences.know(fence)
         for item in stops:
             self.fences.add_barrier(ALL, item)
 

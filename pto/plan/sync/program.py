@@ -17,6 +17,7 @@ from pto.plan.sync.footprint import Footprint
 from pto.plan.sync.ids import Flag, Places, allocate, join_two
 from pto.plan.sync.outside import Outside
 from pto.plan.sync.place import Placer
+from pto.plan.sync.queues import known_order
 from pto.plan.sync.rewrite import Writer
 from pto.plan.sync.storage import Storage
 from pto.plan.sync.tree import Item, Leaf, Reader, walk
@@ -122,9 +123,10 @@ class _Function:
         """Where ids run out, flags are joined; where none can be, a barrier takes their place."""
         works = [item.work for item in walk(items) if isinstance(item, Leaf)]
         places, stops = Places(items, self.profile.sync, self.used), list[Item]()
+        known = list(known_order(self.function, items, self.names))
         while True:
             footprint = Footprint(works, self.outside, self.profile.sync)
-            placer = Placer(footprint, self.ordered, stops)
+            placer = Placer(footprint, self.ordered, stops, known)
             placer.place(items)
             count, fences = self.profile.sync.event_ids, placer.fences
             ids, without = allocate(fences.flags, places, count)

@@ -55,6 +55,10 @@ class Fences:
 
     def add(self, fence: Fence) -> None:
         self.flags.append(fence)
+        self.know(fence)
+
+    def know(self, fence: Fence) -> None:
+        """Order that is there already: as of a flag, which nobody has to write."""
         self.sets.setdefault(fence.after, []).append(fence)
         self.waits.setdefault(fence.before, []).append(fence)
         if fence.loop is not None:

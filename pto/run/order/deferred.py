@@ -126,7 +126,8 @@ class Scheduler(Tap):
         body = made[0]
 
         def scope(core: Core, regs: Regs) -> Any:
-            return self._issue(self._pipes.agents[id(core)], op, "V", body, list(regs), None)
+            found = self._issue(self._pipes.agents[id(core)], op, "V", body, list(regs), None)
+            return found if isinstance(found, Blocked) else None
 
         return scope, until_ready(op, scope)
 
@@ -194,10 +195,12 @@ class Scheduler(Tap):
             made = None if effect is None else effect(core, named)
             where = pipe(named)
             waits = bool(outs) or where in _AT_ONCE
-            full = self._issue(unit, op, "S" if where in _AT_ONCE else where, step, values, made)
-            if full is not None or not waits:
-                return full
-            unit.stalled = unit.newest()
+            found = self._issue(unit, op, "S" if where in _AT_ONCE else where, step, values, made)
+            if isinstance(found, Blocked):
+                return found
+            if not waits:
+                return None
+            unit.stalled = found  # which may be done by now
             return self._go_on(unit, regs, outs)
 
         return issue
@@ -210,7 +213,7 @@ class Scheduler(Tap):
         step: Step,
         values: Any,
         effect: fx.Effect | None,
-    ) -> Blocked | None:
+    ) -> Blocked | Issued:
         """Hand an operation to its pipe, whose queue may be full."""
         depth = self._pipes.sync.queue_depth
         queue = self._pipes.pipe(unit, pipe).queue
@@ -230,7 +233,7 @@ class Scheduler(Tap):
         unit.registers.take(number)
         self._pipes.put(unit, item)
         self._choice.issued(self._pipes)
-        return None
+        return item
 
     def _go_on(self, unit: Agent, regs: Regs, outs: Sequence[int]) -> Blocked | None:
         """The scalar unit needs what it has issued last, or its result."""

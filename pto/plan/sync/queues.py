@@ -1,0 +1,97 @@
+"""Order that a pair of queues gives for nothing: a pop comes after the push that it answers.
+
+Two functions that push to each other and pop in turns wait for each other: the peer's push that a
+pop takes comes after the pops the peer has done before it, and those after our pushes. No flag is
+needed for what came before such a push. Said only where both do so in one loop each, as often in
+every turn, and on every way through it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pto.ir.graph import Block, Operation
+from pto.isa.order.queue_setup import IMPORT_BUFFER
+from pto.isa.row.order import Allocate, OfQueue, Order, Pop, Push
+from pto.isa.row.traits import Control
+from pto.plan.calls import Names
+from pto.plan.sync.effects import NUMBER
+from pto.plan.sync.tree import Item, Leaf, walk
+from pto.plan.sync.walk import Fence
+
+_TURNING = (Push, Pop)
+
+
+def known_order(function: Operation, items: list[Item], names: Names) -> Iterator[Fence]:
+    """Flags that need not be written: from a push to the pop that tells of its end."""
+    peer = _peer(function, names)
+    if peer is None or _peer(peer, names) is not function:
+        return
+    ours, theirs = _turn(function), _turn(peer)
+    pushes, pops = _of(ours, Push), _of(ours, Pop)
+    answers = _of(theirs, Push)
+    if not (pushes and pops) or (len(pushes), len(pops)) != (len(_of(theirs, Pop)), len(answers)):
+        return
+    by_op = {id(item.op): item for item in walk(items)}
+    for pop, answer in zip(pops, answers, strict=True):
+        done = len(_of(theirs[: _at(theirs, answer)], Pop))
+        push = pushes[done - 1] if done else None
+        before = _next_item(pop, by_op)
+        after = None if push is None else by_op.get(id(push))
+        if push is None or not isinstance(after, Leaf) or before is None:
+            continue
+        if _at(ours, push) < _at(ours, pop):
+            own = by_op.get(id(pop))
+            target = own.work.pipe if isinstance(own, Leaf) else NUMBER["S"]
+            yield Fence(after.work.pipe, target, after, before)
+
+
+def _peer(function: Operation, names: Names) -> Operation | None:
+    found = {
+        id(other): other
+        for op in function.walk()
+        if op.row is IMPORT_BUFFER
+        and (other := names.find(op.attrs.get("peer_func"), function)) is not None
+    }
+    return next(iter(found.values())) if len(found) == 1 else None
+
+
+def _turn(function: Operation) -> list[Operation]:
+    """Pushes and pops of one turn of the only loop that has any; none where it is not as simple."""
+    found = [op for op in function.walk() if isinstance(_order(op), OfQueue)]
+    turning = [op for op in found if isinstance(_order(op), _TURNING)]
+    if any(isinstance(_order(op), Allocate) for op in found) or len(set(map(_name, turning))) != 1:
+        return []
+    blocks = {id(op.parent): op.parent for op in turning}
+    block = next(iter(blocks.values())) if len(blocks) == 1 else None
+    loop = block.region.owner if isinstance(block, Block) else None
+    if loop is None or loop.control is not Control.FOR:
+        return []
+    around = (op for op in loop.ancestors() if op.control is not Control.FUNCTION)
+    return [] if any(op.is_loop or op.control is Control.IF for op in around) else turning
+
+
+def _order(op: Operation) -> Order | None:
+    return op.row.order if op.row is not None else None
+
+
+def _name(op: Operation) -> object:
+    """Which queue: one that a handle names is another each time."""
+    order, names = _order(op), op.row.operand_names if op.row is not None else ()
+    if not isinstance(order, OfQueue) or (order.handle in names and op.group(order.handle)):
+        return id(op)
+    return str(op.attrs.get(order.id))
+
+
+def _of(ops: list[Operation], kind: type) -> list[Operation]:
+    return [op for op in ops if isinstance(_order(op), kind)]
+
+
+def _at(ops: list[Operation], op: Operation) -> int:
+    return next(n for n, each in enumerate(ops) if each is op)
+
+
+def _next_item(op: Operation, by_op: dict[int, Item]) -> Item | None:
+    """The operation itself, or the next in its block that matters for order."""
+    behind = op.parent.ops if op.parent is not None else []
+    return next((by_op[id(e)] for e in behind[_at(behind, op) :] if id(e) in by_op), None)
