@@ -6,7 +6,7 @@ with other bytes in the places it read unwritten, and comparing what leaves the 
 value that really changed, never a guess.
 
 Bytes that a transfer copies as they are, because it is longer than what was computed, are a warning
-as long as nobody misses what they took the place of, or takes them for data.
+as long as nobody takes them for data.
 """
 
 from __future__ import annotations
@@ -211,8 +211,6 @@ def _harm(found: _Sink, origins: Sequence[Origin], plain: _Watcher, other: _Watc
     if reader is not None:
         line = f", line {reader.op.loc.line}" if reader.op.loc else ""
         return f"{reader.op.name.removeprefix('pto.')}{line} reads them there"
-    if plain.replaces_data(other):
-        return "the host had put values there, which are gone"
     if not any(origin.beside for origin in origins):
         return "nothing of what it copies was ever written"
     is_tile = any(isinstance(v.type, t.TileBuf) for v in found.op.operands)
@@ -236,6 +234,8 @@ def _diagnostic(
         message = f"{name}{place} copies bytes to global memory that nobody has written"
         harm = _harm(found, origins, plain, other)
         if not harm:
+            if plain.replaces_data(other):
+                message += ", over values that the host had put there"
             return Diagnostic("PTO-V214", message, found.op.loc, "warning", notes=notes)
         return Diagnostic("PTO-V214", f"{message}: {harm}", found.op.loc, notes=notes)
     if found.kind == "store":
