@@ -59,6 +59,42 @@ def test_the_base_moves_on() -> None:
     bench("f32").run(body, results="%s : !pto.vreg<64xf32>; %u : !pto.ptr<f32, ub>")
 
 
+V, A, P = "!pto.vreg<64xf32>", "!pto.align", "!pto.ptr<f32, ub>"
+MOVES_ON = {
+    "pairs": f'%u, %v, %q = pto.vldsx2 %p[%i], "DINTLV_B32" : {P}, index -> {V}, {V}, {P}',
+    "blocks": f"%u, %q = pto.vsldb %p, %two, %two, %m : {P}, i16, i16, {{m}} -> {V}, {P}",
+    "blocks out": f"%q = pto.vsstb %x, %p, %two, %two, %m : {V}, {P}, i16, i16, {{m}} -> {P}",
+    "a stream": f"""%a = pto.vldas %p : {P} -> {A}
+      %u, %b, %q = pto.vldus %p, %a, %i : {P}, {A}, index -> {V}, {A}, {P}""",
+    "a stream out": f"""%a = pto.init_align : {A}
+      %b, %o = pto.vstus %a, %three, %x, %p : {A}, i32, {V}, {P} -> {A}, {P}
+      %q = pto.vstas %b, %o, %zero : {A}, {P}, i32 -> {P}""",
+}
+
+
+@pytest.mark.parametrize("name", MOVES_ON)
+def test_bases_of_every_access_move_on(name: str) -> None:
+    at = bench("f32")
+    for word, type, value in (("two", "i16", 2), ("three", "i32", 3), ("zero", "i32", 0)):
+        at.scalar(word, type, value)
+    body = MOVES_ON[name] + f"\n%w = pto.vlds %q[%i] : {P} -> {V}"
+    found = "%u : " + V + "; " if "%u," in body else ""
+    at.run(body.replace("%q[%i]", "%p[%i]") if "out" in name else body, results=f"{found}%q : {P}")
+
+
+@pytest.mark.parametrize("load", ["plds", "pldi"])
+def test_bases_of_masks_move_on(load: str) -> None:
+    at = bench("ui8")
+    at.scalar("one", "index", 1 if load == "pldi" else 32)
+    store, ptr, mask = load.replace("pld", "pst"), "!pto.ptr<ui8, ub>", "!pto.mask<b8>"
+    at.run(
+        f"""%a, %q = pto.{load} %p[%one], "NORM" : {ptr}, index -> {mask}, {ptr}
+            %b, %r = pto.{load} %q[%one], "NORM" : {ptr}, index -> {mask}, {ptr}
+            %s = pto.{store} %b, %r[%one], "NORM" : {mask}, {ptr}, index -> {ptr}""",
+        results=f"%a : {mask}; %b : {mask}; %s : {ptr}",
+    )
+
+
 @pytest.mark.parametrize("dist", ["BDINTLV", "DINTLV_B8", "DINTLV_B16", "DINTLV_B32"])
 def test_loads_of_two(dist: str) -> None:
     elem = _elem(int(dist.partition("_B")[2] or 16))

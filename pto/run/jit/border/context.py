@@ -73,6 +73,11 @@ class Needs:
 
 
 _SPACES: Final = tuple(Space)
+# Buffers of the other agents of the core have the numbers behind the own ones: space, sub-block.
+PEER_BUFFERS: Final = {
+    peer: len(_SPACES) + n for n, peer in enumerate(((Space.UB, 0), (Space.UB, 1), (Space.L1, 0)))
+}
+_FIXED: Final = len(_SPACES) + len(PEER_BUFFERS)
 
 
 class Context:
@@ -81,7 +86,7 @@ class Context:
     def __init__(self, core: Core, needs: Needs) -> None:
         self.core = core
         self.needs = needs
-        self._memories: list[Memory | None] = [None] * len(_SPACES)
+        self._memories: list[Memory | None] = [None] * _FIXED
         self.objects: list[Any] = []
         self.error: BaseException | None = None
         self.wait: Wait | None = None  # what a coroutine stands at
@@ -138,9 +143,18 @@ class Context:
         found = self._memories[number]
         if found is not None:
             return found
+        if number >= len(_SPACES):
+            return self._set(number, self._peer(number - len(_SPACES)))
         space = _SPACES[number]
         has = self.core.profile.buffers.get(space.value, 0)
         return self._set(number, self.core.memory(space) if has else Memory(space, 0))
+
+    def _peer(self, number: int) -> Memory:
+        """A buffer of another agent; nobody's has no bytes."""
+        space, sub = list(PEER_BUFFERS)[number]
+        side = "vector" if space is Space.UB else "cube"
+        found = [a for a in self.core.cluster.agents if (a.side, a.sub) == (side, sub)]
+        return found[0].memory(space) if found else Memory(space, 0)
 
     def number(self, memory: Memory, *, own: bool = False) -> int | None:
         """The number of a memory, given when first asked; None: there are too many."""
@@ -227,7 +241,7 @@ class Context:
 
     def forget(self) -> None:
         """The end of a launch: arrays and objects of it have no number any more."""
-        del self._memories[len(_SPACES) :]
+        del self._memories[_FIXED:]
         self._numbers.clear()
         self.objects.clear()
 

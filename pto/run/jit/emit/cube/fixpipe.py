@@ -24,8 +24,8 @@ from pto.run.jit.border.values import Native, Place, Word, known
 from pto.run.jit.emit.memory.burst import (
     SMALL,
     distinct,
-    is_own,
     noted,
+    owned,
     plain_writes,
     reach_of,
     words,
@@ -86,12 +86,21 @@ def _optional(s: Spot, name: str, default: Val) -> Val:
     return default if s.op.operand(name) is None else words(s, name)[0]
 
 
+def _sub_block(s: Spot) -> int:
+    """Whose UB it is."""
+    mode = s.case.word("dst_mode")
+    if mode is None:
+        return 0
+    found = _number(s, "sub_blockid") if mode == "single" else None
+    if found not in (0, 1):
+        raise NotNative("a half for each sub-block")
+    return int(found)
+
+
 @emits(fixpipe.MTE_L0C)
 def _mte_l0c(s: Spot) -> Sequence[Native]:
-    x, source, target = s.x, s.need(Place, "source"), s.need(Place, "destination")
+    x, source, target = s.x, s.need(Place, "source"), owned(s, "destination", _sub_block(s))
     src, dst = element(s.case, "source"), element(s.case, "destination")
-    if not is_own(s, "destination") or s.case.word("dst_mode") is not None:
-        raise NotNative("a buffer of another agent")
     if s.case.word("atomic_type") is not None or dst.is_packed:
         raise NotNative("a combined write, or packed elements")
     work, key, fine = _finish(s, src, dst)

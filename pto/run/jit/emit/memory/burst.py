@@ -21,7 +21,7 @@ from pto.run.jit.emit.tile import boxes, planes
 from pto.run.jit.emit.tile import move as tile_moves
 from pto.run.jit.emit.tile.boxes import Field
 from pto.run.jit.emit.tile.move import Arguments, Side
-from pto.run.jit.llvm.text import Val
+from pto.run.jit.llvm.text import NotNative, Val
 
 SMALL = 1 << 30  # products of two such numbers, and a few of those added, fit 64 bits
 
@@ -220,11 +220,22 @@ def alignment(s: Spot) -> int:
 
 
 def is_own(s: Spot, name: str) -> bool:
-    """`burst.owned`: this agent has the buffer that an operand names."""
+    """Whether this agent has the buffer that an operand names."""
     value = s.op.operand(name)
     space = getattr(value.type if value else None, "space", None)
     side = s.e.compiler.side
     return (space, side) not in ((Space.UB, "cube"), (Space.L1, "vector"))
+
+
+def owned(s: Spot, name: str, sub: int = 0) -> Place:
+    """`burst.owned`: the same address in the buffer of the agent that has it."""
+    place, value = s.need(Place, name), s.op.operand(name)
+    space = getattr(value.type if value else None, "space", None)
+    if space is Space.UB and s.e.compiler.side == "both" and sub:
+        raise NotNative("a buffer of another agent")
+    if is_own(s, name) or not isinstance(space, Space):
+        return place
+    return Place((context.PEER_BUFFERS[space, sub], place.address), place.elem)
 
 
 def register_loops(s: Spot, way: str) -> list[Loop]:

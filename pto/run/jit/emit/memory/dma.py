@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from pto.core.constants import BLOCK_BYTE_SIZE
 from pto.core.dtypes import DType
+from pto.core.memory import Space
 from pto.isa.meaning.memory import dma
 from pto.run.jit.border.values import Native, Place, Word
 from pto.run.jit.emit.memory.burst import (
@@ -17,10 +18,10 @@ from pto.run.jit.emit.memory.burst import (
     Transfer,
     aligned,
     alignment,
-    is_own,
     loops_of,
     move_bursts,
     multiple,
+    owned,
     plain_writes,
     register_loops,
     words,
@@ -135,12 +136,9 @@ def _copy_ubuf_to_gm(s: Spot) -> Sequence[Native]:
 # ---- between local buffers
 
 
-def _local(s: Spot, gaps: Sequence[Val], loops: Sequence[Loop] = ()) -> None:
+def _local(s: Spot, gaps: Sequence[Val], loops: Sequence[Loop] = (), sub: int = 0) -> None:
     """Blocks of 32 bytes; `gaps` are the count, the length and the two gaps."""
-    if not is_own(s, "source") or not is_own(s, "destination"):
-        raise NotNative("a buffer of another agent")
-    x = s.x
-    source, target = s.need(Place, "source"), s.need(Place, "destination")
+    x, source, target = s.x, owned(s, "source"), owned(s, "destination", sub)
     fine = x.both(*(aligned(s, p.address, alignment(s)) for p in (source, target)))
     for each in gaps:
         fine = x.both(fine, x.compare("ult", each, SMALL >> 6))
@@ -150,18 +148,26 @@ def _local(s: Spot, gaps: Sequence[Val], loops: Sequence[Loop] = ()) -> None:
     move_bursts(s, Transfer(source, target, width, [Loop(count, *strides), *loops]), fine)
 
 
+_BURSTS = ("n_burst", "len_burst", "src_stride", "dst_stride")
+
+
 @emits(dma.MTE_LOCAL)
 def _mte_local(s: Spot) -> Sequence[Native]:
-    _local(s, words(s, "n_burst", "len_burst", "src_stride", "dst_stride"))
+    _local(s, words(s, *_BURSTS))
     return []
 
 
 @emits(dma.COPY_LOCAL)
 def _copy_local(s: Spot) -> Sequence[Native]:
+    """sid is a hint but where the cube, or who is all of a core, writes UB."""
     (sub,) = words(s, "sid")
-    if s.e.compiler.side == "both" and sub != 0:
-        raise NotNative("a buffer of another agent")
-    return _mte_local(s)
+    to_ub = getattr(s.case.type("destination"), "space", None) is Space.UB
+    if s.e.compiler.side == "vector" or not to_ub:
+        sub = 0
+    if sub not in (0, 1):
+        raise NotNative("a sub-block known only when it runs")
+    _local(s, words(s, *_BURSTS), sub=int(sub))
+    return []
 
 
 @emits(dma.MTE_L1_UB)

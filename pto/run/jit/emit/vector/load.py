@@ -45,6 +45,11 @@ def behind(s: Spot, place: Place, name: str) -> Val:
     return s.x.mul(count, place.elem.itemsize)
 
 
+def moved_on(s: Spot, place: Place, nbytes: Val) -> Place:
+    """A base after the access, in the post-update form."""
+    return Place((place.memory, s.x.add(place.address, nbytes)), place.elem)
+
+
 def wide(s: Spot, word: Word, signed: bool = True) -> Val:
     """A scalar as 64 bits."""
     kind = word.types[0]
@@ -101,7 +106,7 @@ def _vlds(s: Spot) -> Sequence[Native]:
     reg = _distributed(s, kind, place, 0 if update else offset)
     if not update:
         return [reg]
-    return [reg, place.renamed((place.memory, s.x.add(place.address, offset)))]
+    return [reg, moved_on(s, place, offset)]
 
 
 def _distributed(s: Spot, kind: DType, place: Place, offset: Val) -> Reg:
@@ -122,17 +127,18 @@ def _vldsx2(s: Spot) -> Sequence[Native]:
     blocks = dist == "BDINTLV"
     bits = 8 * kind.itemsize if blocks else int(dist.removeprefix("DINTLV_B"))
     count = 2 * 8 * VREG_BYTES // bits
-    at = access(
-        s, place, behind(s, place, "offset"), 2 * VREG_BYTES, element_alignment(s.case, bits // 8)
-    )
+    offset, update = behind(s, place, "offset"), len(s.op.results) == 3
+    align = element_alignment(s.case, bits // 8)
+    at = access(s, place, 0 if update else offset, 2 * VREG_BYTES, align)
     order = np.arange(count).reshape(VLANE_COUNT, 2, -1) if blocks else np.arange(count)
     halves = (order[:, 0], order[:, 1]) if blocks else (order[::2], order[1::2])
     item, fill = f"i{bits}", count // 2
     low, high = (s.x.load(vector(fill, item), s.x.at(at, n * VREG_BYTES)) for n in range(2))
-    return [
+    found = [
         as_register(s, kind, item, shuffles.shuffle(s.x, item, fill, low, half.reshape(-1), high))
         for half in halves
     ]
+    return [*found, moved_on(s, place, offset)] if update else found
 
 
 @emits(load.VSLD)
@@ -223,7 +229,10 @@ def _load_blocks(s: Spot, offsets: str) -> Sequence[Native]:
 
 @emits(load.VSLDB)
 def _vsldb(s: Spot) -> Sequence[Native]:
-    return _load_blocks(s, block_offsets(s, repeat_stride(s)))
+    repeat, update = repeat_stride(s), len(s.op.results) == 2
+    found = _load_blocks(s, block_offsets(s, 0 if update else repeat))
+    step = s.x.mul(repeat, BLOCK_BYTE_SIZE)
+    return [*found, moved_on(s, s.need(Place, "source"), step)] if update else found
 
 
 @emits(load.VGATHERB)

@@ -10,7 +10,7 @@ from pto.core.constants import VREG_BYTES
 from pto.isa.meaning.vector import predicate
 from pto.run.jit.border.values import Mask, Native, Place, Word
 from pto.run.jit.emit.table import Spot, emits
-from pto.run.jit.emit.vector.load import access, wide
+from pto.run.jit.emit.vector.load import access, moved_on, wide
 from pto.run.jit.llvm import lane_masks as masks
 from pto.run.jit.llvm.shuffles import shuffle, spread
 from pto.run.jit.llvm.text import NotNative, Val, vector
@@ -52,28 +52,31 @@ def _unit(s: Spot) -> int:
     return predicate.WORD if s.body in words else 1
 
 
-def _image_at(s: Spot, name: str, nbytes: int) -> str:
-    word = s.all()[-1]  # called offset, or areg in the older form
+def _image_at(s: Spot, name: str, nbytes: int, update: bool) -> tuple[str, list[Native]]:
+    """Where an image lies; and the base that has moved on, which is then where it lay."""
+    word, place = s.all()[-1], s.need(Place, name)  # called offset, or areg in the older form
     if not isinstance(word, Word):
         raise NotNative("an offset that is no scalar")
     offset = s.x.mul(wide(s, word), _unit(s))
-    return access(s, s.need(Place, name), offset, nbytes, predicate.WORD)
+    at = access(s, place, 0 if update else offset, nbytes, predicate.WORD)
+    return at, [moved_on(s, place, offset)] if update else []
 
 
 @emits(predicate.LOAD_IMAGE, predicate.LOAD_IMAGE_AT, predicate.LOAD_IMAGE_WORDS)
 def _load(s: Spot) -> Sequence[Native]:
     nbytes, build = predicate.LOADS[s.case.word("dist") or "NORM"]
     count = 8 * nbytes
-    raw = s.x.load(f"i{count}", _image_at(s, "source", nbytes))
+    at, base = _image_at(s, "source", nbytes, len(s.op.results) == 2)
+    raw = s.x.load(f"i{count}", at)
     bits = s.x.new(f"bitcast i{count} {raw} to <{count} x i1>")
-    return [Mask((shuffle(s.x, "i1", count, bits, build(np.arange(count))),), 1)]
+    return [Mask((shuffle(s.x, "i1", count, bits, build(np.arange(count))),), 1), *base]
 
 
 @emits(predicate.STORE_IMAGE, predicate.STORE_IMAGE_AT, predicate.STORE_IMAGE_WORDS)
 def _store(s: Spot) -> Sequence[Native]:
     step = 2 if s.case.word("dist") == "PK" else 1
     count = VREG_BYTES // step
-    at = _image_at(s, "destination", count // 8)
+    at, base = _image_at(s, "destination", count // 8, bool(s.op.results))
     bits = masks.strided(s.x, s.need(Mask, "value"), 0, step)
     s.x.store(f"i{count}", s.x.new(f"bitcast <{count} x i1> {bits} to i{count}"), at)
-    return []
+    return base

@@ -22,6 +22,7 @@ from pto.run.jit.emit.vector.load import (
     behind,
     block_offsets,
     item_places,
+    moved_on,
     repeat_stride,
     vector_alignment,
 )
@@ -40,7 +41,7 @@ def _vsts(s: Spot) -> Sequence[Native]:
     dist = s.case.word("dist") or "NORM_B32"
     write = next(fn for start, fn in _WRITES.items() if dist.startswith(start))
     write(s, reg, place, 0 if update else offset, dist)
-    return [place.renamed((place.memory, s.x.add(place.address, offset)))] if update else []
+    return [moved_on(s, place, offset)] if update else []
 
 
 def _norm(s: Spot, reg: Reg, place: Place, offset: Val, dist: str) -> None:
@@ -110,10 +111,7 @@ def _vsstb(s: Spot) -> Sequence[Native]:
         block = shuffles.shuffle(x, "i8", VREG_BYTES, value, picks)
         pointer = blocks.pointer(n)
         when(x, blocks.open(n), lambda b=block, p=pointer: x.store(_BLOCK, b, p))
-    if not update:
-        return []
-    step = x.mul(repeat, BLOCK_BYTE_SIZE)
-    return [place.renamed((place.memory, x.add(place.address, step)))]
+    return [moved_on(s, place, x.mul(repeat, BLOCK_BYTE_SIZE))] if update else []
 
 
 @emits(store.VSCATTER)

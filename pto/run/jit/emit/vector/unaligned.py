@@ -10,7 +10,7 @@ from pto.isa.meaning.vector.ub import dtype_of, element_alignment
 from pto.run.jit.border.values import Mask, Native, Place, Reg, Stream, Word, register_type
 from pto.run.jit.emit.table import Spot, emits
 from pto.run.jit.emit.tile.planes import copy_bytes
-from pto.run.jit.emit.vector.load import access, behind, wide
+from pto.run.jit.emit.vector.load import access, behind, moved_on, wide
 from pto.run.jit.llvm import lane_masks as masks
 from pto.run.jit.llvm.text import NotNative, Val, vector
 
@@ -52,7 +52,11 @@ def _vldus(s: Spot) -> Sequence[Native]:
     at = access(s, place, 0, VREG_BYTES, element_alignment(s.case, kind.itemsize))
     end = _block(s, x.add(place.address, VREG_BYTES))
     found = Reg((x.load(register_type(kind), at),), kind)
-    return [found, Stream((place.memory, end, _LOADS, 0, _NOTHING))]
+    after = [found, Stream((place.memory, end, _LOADS, 0, _NOTHING))]
+    if len(s.op.results) < 3:
+        return after
+    name = s.case.row.operand_names[-1]
+    return [*after, moved_on(s, place, 0 if s.operand(name) is None else behind(s, place, name))]
 
 
 # ---- stores
@@ -110,7 +114,8 @@ def _vstus(s: Spot) -> Sequence[Native]:
     s.fault_unless(x.compare("ule", count, kind.lanes))
     nbytes = x.mul(count, kind.itemsize)
     data = register_type(kind), reg.name
-    return [append(s, base.memory, base.address, data, nbytes, stays=False)]
+    after = append(s, base.memory, base.address, data, nbytes, stays=False)
+    return [after, moved_on(s, base, behind(s, base, "offset"))] if s.op.results[1:] else [after]
 
 
 @emits(unaligned.VSTU)
@@ -159,6 +164,6 @@ def flush(s: Spot, state: Stream, memory: Val, named: Val) -> None:
 @emits(unaligned.VSTAS)
 def _vstas(s: Spot) -> Sequence[Native]:
     place = s.need(Place, "destination")
-    named = s.x.add(place.address, behind(s, place, "offset"))
-    flush(s, s.need(Stream, "value"), place.memory, named)
-    return []
+    moved = moved_on(s, place, behind(s, place, "offset"))
+    flush(s, s.need(Stream, "value"), place.memory, moved.address)
+    return [moved] if s.op.results else []
