@@ -215,14 +215,15 @@ def dims(rows: int | None, cols: int | None) -> str:
 
 
 def same_dtype(*names: str) -> Rule:
-    """A signless `i8` agrees with both i8 and u8."""
+    """Signs count: `i8`, `si8` and `ui8` are three types to a compiler and its headers."""
 
     def test(case: Case) -> str | None:
         elems = [(n, case.elem(n)) for n in names or case.row.operand_names]
         known = [(n, e) for n, e in elems if e is not None]
         for name, elem in known[:-1]:
             last_name, last = known[-1]
-            if not set(elem.names) & set(last.names):
+            alike = elem.name == last.name if elem.is_integer else set(elem.names) & set(last.names)
+            if not alike:
                 return f"{name} is {elem.name}, {last_name} is {last.name}"
         return None
 

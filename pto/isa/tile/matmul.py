@@ -112,10 +112,13 @@ def _scale_shape(scale: str, operand: str, axis: int) -> Rule:
         scales, tile = case.tile(scale), case.tile(operand)
         if scales is None or tile is None:
             return None
-        grouped = list(tile.shape)
         pairs = 2 if tile.dtype.name in _FP4 else 1  # a packed element holds two
-        grouped[axis] = -(-tile.shape[axis] * pairs // _MX_GROUP)
-        if scales.shape in (tile.shape, tuple(grouped)):
+        allowed = [tile.shape]
+        for extent in (tile.shape[axis], tile.valid[axis] or tile.shape[axis]):
+            grouped = list(tile.shape)
+            grouped[axis] = -(-extent * pairs // _MX_GROUP)
+            allowed.append((grouped[0], grouped[1]))
+        if scales.shape in allowed:
             return None
         return f"{scale} is {dims(*scales.shape)}, {operand} is {dims(*tile.shape)}"
 
