@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from math import prod
 
+from pto.core.errors import fail
 from pto.core.pad import pad
 from pto.core.tile import Role
 from pto.cxx.records import GLOBAL, Passed, element
@@ -47,6 +48,7 @@ def counted(bound: Bound, profile: str) -> Bound:
     valid region says how long they are; on a2a3 the gap between lines stays, elsewhere their
     distance: decisions.md.
     """
+    _require_plain(bound)
     if bound.row.family in (MATMUL, GEMV):
         return _multiplied(bound)
     if bound.row.family.section == "comm":
@@ -62,6 +64,9 @@ def counted(bound: Bound, profile: str) -> Bound:
         return bound
     tile, view = (bound.operands[names[kind]][0][0] for kind in (TileBuf, View))
     if tile is not None and view is not None and tile.facts.kind == _CONVOLUTION:
+        if tile.facts.layout != view.facts.layout:
+            between = f"{GLOBAL[view.facts.layout]} and {GLOBAL[tile.facts.layout]}"
+            raise fail("PTO-U240", f"a transfer between {between} is not taken from C++")
         plain = type(view.facts).from_buffer_copy(view.facts)
         plain.layout = GLOBAL.index("ND")  # dimensions of both come in one order
         view = replace(view, facts=plain)
@@ -93,6 +98,15 @@ def _multiplied(bound: Bound) -> Bound:
                 type = replace(each.type, tile=replace(own, valid=size))
                 bound.operands[name] = [(replace(each, type=type), 0)]
     return bound
+
+
+def _require_plain(bound: Bound) -> None:
+    """Convolution tiles are filled and transferred; what else C++ does with them is not taken."""
+    shaped = [each for given in bound.operands.values() for each, _ in given if each is not None]
+    shaped = [each for each in shaped if isinstance(each.type, TileBuf | View)]
+    conv = any(isinstance(e.type, TileBuf) and e.facts.kind == _CONVOLUTION for e in shaped)
+    if conv and len(shaped) > 1 and bound.row.family not in (LOAD, STORE):
+        raise fail("PTO-U240", f"'{bound.row.name}' op takes no convolution tile from C++")
 
 
 def _paired(bound: Bound) -> Bound:
