@@ -25,11 +25,11 @@ percent of the time, measured/predicted. *Bound* says whether the busiest pipe i
 `python -m docs.make.timing` writes this page.
 """
 _REASONS = """\
-What it does not know: that the L2 cache gives whole lines, so that loads of 128 bytes out of it are
-up to three times slower, and that blocks which read one address at a time wait for each other (both
-in the rows "all blocks all of"; no rule was found that fits them and the products); that the FIX
-pipe works beside the product with unit flags; the scalar work of a library. Not replayed: vector
-adds that pass by the L2 cache, and flash attention.
+What it does not know: that blocks which read one address at a time wait for each other ("the same
+at a time"), and what else slows loads of 128 bytes out of the L2 cache of the 910B, which are rows
+"all blocks all of" (that the cache gives whole lines of 512 bytes explains those of the 950, and a
+third of these); that the FIX pipe works beside the product with unit flags; the scalar work of a
+library. Not replayed: flash attention.
 """
 
 

@@ -1,5 +1,6 @@
 """z = x + y in f16, as published in its variants: one core or all, small or large copies, one
-buffer or two in turn, sources in one bank group or in different ones."""
+buffer or two in turn, sources that the L2 cache keeps or that pass by it, in one bank group or in
+different ones."""
 
 import pto
 
@@ -13,8 +14,12 @@ def vector_add(
     z: pto.Global[pto.f16],
     columns: int,
     buffers: int,
+    hint: int = 0,
 ) -> None:
-    """Rows of `columns` elements, shared among the blocks; `buffers` sets of three tiles."""
+    """Rows of `columns` elements, shared among the blocks; `buffers` sets of three tiles.
+
+    `hint` is what the loads ask of the L2 cache: with 4 it keeps nothing of them.
+    """
     nbytes = columns * 2
     tiles = [
         [pto.tile(1, columns, pto.f16, address=(3 * b + n) * nbytes) for n in range(3)]
@@ -29,8 +34,12 @@ def vector_add(
         for b, (a, c, out) in enumerate(tiles):
             at = first + row + b
             pto.wait_flag("V", "MTE2", b)
-            pto.tload(a, x[at : at + 1, :])
-            pto.tload(c, y[at : at + 1, :])
+            for array, tile in ((x, a), (y, c)):
+                if hint:
+                    start = pto.addptr(array, at * columns)
+                    pto.mte_gm_ub(start, tile, hint, nbytes, 1, nbytes, nbytes)
+                else:
+                    pto.tload(tile, array[at : at + 1, :])
             pto.set_flag("MTE2", "V", b)
             pto.wait_flag("MTE2", "V", b)
             pto.wait_flag("MTE3", "V", b)

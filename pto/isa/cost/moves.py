@@ -15,6 +15,9 @@ from pto.isa.rules.rule import Case
 
 _FRACTAL_PATHS = frozenset({"l1>l0a", "l1>l0b"})
 _COLUMN = 32  # bytes of k in one column of boxes
+_HINTS = ("l2_cache_ctl", "l2_cache_ctrl")
+# nakeep naclean nadrop of loads, naci napw napi nared of stores (PTOAS: a raw value 4 is naci)
+_NOT_KEPT = range(4, 8)
 
 
 def ends(case: Case) -> tuple[int, int] | None:
@@ -36,12 +39,38 @@ def described(case: Case) -> Callable[[list[Any]], Work] | None:
         return None
     src, dst = found
     types = [case.type(case.row.operands[i].name) for i in found]
+    if all(isinstance(type, t.Ptr) for type in types):
+        return _bursts(case)
     if not all(isinstance(type, t.TileBuf | t.View) for type in types):
         return None
 
     def work(values: list[Any]) -> Work:
         source, target = _thing(values[src], types[0]), _thing(values[dst], types[1])
         return between(source, target)
+
+    return work
+
+
+_BURSTS = ("source", "destination", "len_burst", "n_burst", "nburst_src_stride")
+
+
+def _bursts(case: Case) -> Callable[[list[Any]], Work] | None:
+    """Bursts at a distance, from or to global memory; loops of them only a run can tell."""
+    names = case.row.operand_names
+    if not set(_BURSTS) <= set(names) or case.op.group("loop_counts"):
+        return None
+    places = [names.index(name) for name in (*_BURSTS, "nburst_dst_stride")]
+
+    def work(values: list[Any]) -> Work:
+        source, target, length, count, read, written = (values[i] for i in places)
+        writes = target.memory.space is Space.GM
+        there, step = (target, written) if writes else (source, read)
+        path = f"{source.memory.space.value}>{target.memory.space.value}"
+        if there.memory.space is not Space.GM:
+            return Transfer(path, length * count, 1)
+        pitch = step if count > 1 else length
+        region = Region(there.memory.base + there.address, count, length, pitch, writes)
+        return Transfer(path, region.nbytes, runs(region), region)
 
     return work
 
@@ -109,6 +138,19 @@ def touched(accesses: Iterable[Any]) -> Work | None:
     if path in _FRACTAL_PATHS:
         return Fractals(path, nbytes, max(1, nbytes // 512))
     return Transfer(path, nbytes, 1 if region is None else runs(region), region)
+
+
+def hinted(case: Case) -> Callable[[list[Any], Work | None], Work | None]:
+    """What the hint of a copy asks of the L2 cache, added to the work that it is."""
+    at = next((i for i, o in enumerate(case.row.operands) if o.name in _HINTS), None)
+
+    def asked(values: list[Any], work: Work | None) -> Work | None:
+        if at is None or values[at] not in _NOT_KEPT or not isinstance(work, Transfer):
+            return work
+        region = work.region
+        return work if region is None else work._replace(region=region._replace(passes_by=True))
+
+    return asked
 
 
 def _region_of(access: Any) -> Region:

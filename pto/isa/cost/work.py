@@ -13,6 +13,7 @@ class Region(NamedTuple):
     row_bytes: int
     pitch: int  # bytes from row to row
     writes: bool
+    passes_by: bool = False  # the L2 cache: it is asked not to keep what is moved
 
     @property
     def nbytes(self) -> int:

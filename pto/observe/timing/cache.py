@@ -34,16 +34,11 @@ class Cache:
     """The lines of global memory: when each was last touched, in lines brought in since."""
 
     def __init__(
-        self,
-        l2_bytes: float,
-        arrays: Sequence[tuple[int, int]],
-        dirty: float = 0.0,
-        line: int = LINE,
+        self, l2_bytes: float, arrays: Sequence[tuple[int, int]], line: int = LINE
     ) -> None:
         """`arrays`: where each begins on the host, and its bytes.
 
-        The cache is full of other data at first, `dirty` lines of it not yet written back: what a
-        launch finds that comes after one of its like.
+        The cache is full of other data at first.
         """
         self._line = line
         self._lines = max(1.0, l2_bytes / line)
@@ -55,11 +50,19 @@ class Cache:
             total += -(-size // line) + 1
         self._touched = np.full(total, -1.0)
         self._winner = np.zeros(total, np.int64)
+        self._written = np.zeros(total, bool)
         self._brought = self._lines  # lines so far
-        self.dirty = dirty  # lines in the cache that differ from memory
+        self.dirty = 0.0  # lines in the cache that differ from memory
+
+    def forget_inputs(self) -> None:
+        """What a launch finds that comes after one of its like, on other inputs: results that are
+        not written back yet, and other data."""
+        self._touched[~self._written] = -1.0
 
     def transfer(self, region: Region, addresses: Sequence[int]) -> Traffic:
         """The same transfer by several cores at a time, each at its own address."""
+        if region.passes_by:
+            return Traffic(float(not region.writes), float(region.nbytes * len(addresses)))
         lines = self._lines_of(region, np.asarray(addresses, np.int64))
         last = self._touched[lines]
         number = np.arange(lines.size)
@@ -72,7 +75,9 @@ class Cache:
         self._touched[lines] = self._brought
         share = brought / max(1, lines.size)
         if region.writes:
-            self.dirty = min(self._lines, self.dirty + float(first.sum()))
+            clean = np.where(first & ~self._written[lines], 1.0, missing)
+            self._written[lines] = True
+            self.dirty = min(self._lines, self.dirty + float(clean.sum()))
             return Traffic(0.0, written_back * self._line)
         return Traffic(share, (brought + written_back) * self._line)
 

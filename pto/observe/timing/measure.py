@@ -152,10 +152,10 @@ def time_core(launch: Described, bench: Bench, kinds: list[Kind], sequence: Sequ
     cores = min(cores_for(kinds[0].stream, bench), launch.blocks)
     shortest = min((r.row_bytes for kind in kinds for r in regions_of(kind.stream)), default=LINE)
     line = LINE if shortest >= LINE else LINE // 4
-    first = Cache(bench.l2_bytes, launch.arrays, line=line)
-    traffic_of(first, kinds, sequence, cores)
-    again = Cache(bench.l2_bytes, launch.arrays, first.dirty, line)
-    traffic = traffic_of(again, kinds, sequence, cores)
+    cache = Cache(bench.l2_bytes, launch.arrays, line)
+    traffic_of(cache, kinds, sequence, cores)
+    cache.forget_inputs()
+    traffic = traffic_of(cache, kinds, sequence, cores)
     stream = joined([kinds[which].stream for which in sequence])
     prices = priced(stream, bench)
     load = _load(stream, traffic, cores, launch.arrays, bench.chip.unaligned)
@@ -203,7 +203,17 @@ def _load(
         np.array([memory for _, _, memory in traffic]) * padded,
         cores,
         np.array([region.writes for region in regions], bool),
+        np.array([_lines(region) for region in regions]) * padded,
     )
+
+
+def _lines(region: Region) -> float:
+    """Bytes that the L2 cache gives for a load: of rows that are shorter than a line, all of it."""
+    if region.writes:
+        return 0.0
+    if region.pitch == region.row_bytes:
+        return float(region.nbytes)
+    return float(region.rows * max(LINE, region.row_bytes))
 
 
 def _padding(region: Region, starts: list[int], unaligned: int) -> float:

@@ -35,6 +35,7 @@ class Load:
     memory: Array  # bytes of all cores together
     cores: int
     writes: Array
+    lines: Array  # bytes of the whole lines that the L2 cache gives for what is read
 
 
 @dataclass(slots=True)
@@ -94,7 +95,7 @@ def settle(stream: Stream, chip: Chip, mhz: float, prices: list[Price], load: Lo
             break
     seconds = times.end / mhz / 1e6
     hbm = float(load.memory.sum())
-    l2 = float(load.nbytes[~load.writes].sum()) * load.cores
+    l2 = float(load.lines.sum()) * load.cores
     return Shared(
         times,
         hbm,
@@ -155,10 +156,8 @@ def _adjust(
     shortest = end / (8 * WINDOWS)  # agents overlap: a window may begin before the one in front
     length = np.maximum(np.diff(np.append(first, end)), max(shortest, 1e-9)) / mhz / 1e6
     asked = np.array([load.memory[window == w].sum() for w in used]) / length / gives
-    reads = np.where(load.writes, 0.0, load.nbytes)
-    asked_l2 = (
-        np.array([reads[window == w].sum() for w in used]) * load.cores / length / chip.l2_read
-    )
+    lines = np.array([load.lines[window == w].sum() for w in used])
+    asked_l2 = lines * load.cores / length / chip.l2_read
     filled[used] = 0.5 * filled[used] + 0.5 * np.minimum(1.0, asked)
     changed = False
     for level, want in ((slow, asked), (slow_l2, asked_l2)):

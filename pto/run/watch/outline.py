@@ -14,7 +14,7 @@ from pto.core.errors import fail
 from pto.core.memory import Space
 from pto.ir.graph import Operation
 from pto.isa.cost.describe import REGISTERS, Describe, work_of
-from pto.isa.cost.moves import touched
+from pto.isa.cost.moves import hinted, touched
 from pto.isa.cost.vectors import class_of
 from pto.isa.cost.work import Function, Region, Transfer, Work
 from pto.isa.meaning import Blocked
@@ -94,10 +94,11 @@ class Outline(Tap):
 
     def _described(self, compiler: Compiler, op: Operation, case: Case, describe: Describe) -> Step:
         tell = self._teller(compiler, op, case)
-        slots = _slots(compiler, op)
+        slots, asked = _slots(compiler, op), hinted(case)
 
         def said(core: Core, regs: Regs) -> None:
-            tell(core, regs, describe([None if i is None else regs[i] for i in slots]))
+            values = [None if i is None else regs[i] for i in slots]
+            tell(core, regs, asked(values, describe(values)))
 
         return said
 
@@ -111,7 +112,7 @@ class Outline(Tap):
     ) -> Step:
         """Executed on what memory holds: the bytes it moves are known from the run alone."""
         recorder, tell = self.recorder, self._teller(compiler, op, case)
-        slots = _slots(compiler, op)
+        slots, asked = _slots(compiler, op), hinted(case)
 
         def ran(core: Core, regs: Regs) -> Any:
             found = step(core, regs)
@@ -119,7 +120,7 @@ class Outline(Tap):
             if isinstance(found, Blocked):
                 return found
             values = [None if i is None else regs[i] for i in slots]
-            tell(core, regs, describe(values) if describe else touched(accesses))
+            tell(core, regs, asked(values, describe(values) if describe else touched(accesses)))
             return found
 
         return ran

@@ -1,0 +1,69 @@
+"""What the L2 cache keeps from launch to launch, and what passes by it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from examples.timing.vector_add import vector_add
+from pto.isa.cost.work import Region
+from pto.observe.timing.cache import LINE, Cache
+
+LINES = 100  # the cache holds
+
+
+def stretch(first: int, count: int, *, writes: bool = False, passes_by: bool = False) -> Region:
+    return Region(first * LINE, 1, count * LINE, count * LINE, writes, passes_by)
+
+
+def cache() -> Cache:
+    return Cache(LINES * LINE, [(0, 400 * LINE)])
+
+
+def test_results_that_fit_stay_and_are_never_written_back() -> None:
+    found, sums = cache(), stretch(0, 40, writes=True)
+    found.transfer(sums, [0])
+    found.forget_inputs()
+    assert found.transfer(sums, [0]).memory_bytes == pytest.approx(0, abs=2 * LINE)
+    assert found.dirty == pytest.approx(40, abs=2)
+
+
+def test_inputs_that_are_kept_drive_results_out() -> None:
+    found, sums = cache(), stretch(0, 40, writes=True)
+    for _ in range(2):
+        back = [
+            found.transfer(stretch(40 + n, 1), [(40 + n) * LINE]).memory_bytes for n in range(300)
+        ]
+        back.append(found.transfer(sums, [0]).memory_bytes)
+        found.forget_inputs()
+    assert sum(back) == pytest.approx((300 + 40) * LINE, rel=0.1)
+
+
+def test_inputs_that_pass_by_leave_them_in_peace() -> None:
+    found, sums = cache(), stretch(0, 40, writes=True)
+    for _ in range(2):
+        past = [
+            found.transfer(stretch(40 + n, 1, passes_by=True), [(40 + n) * LINE])
+            for n in range(300)
+        ]
+        last = found.transfer(sums, [0])
+        found.forget_inputs()
+    assert {each.missed for each in past} == {1.0}
+    assert sum(each.memory_bytes for each in past) == 300 * LINE
+    assert last.memory_bytes == pytest.approx(0, abs=2 * LINE)
+
+
+@pytest.mark.parametrize("hint", [0, 4])
+def test_bursts_are_told_from_their_numbers_as_a_run_tells_them(hint: int) -> None:
+    x, y, z = np.zeros((3, 64, 1024), np.float16)
+    kernel = vector_add.on("a5")
+    told, ran = (kernel.time(x, y, z, 1024, 2, hint, blocks=4, data=data) for data in (False, True))
+    assert (told.us, told.busy) == (ran.us, ran.busy)
+
+
+def test_vector_add_adds_however_it_loads() -> None:
+    x = np.random.default_rng(1).integers(0, 99, (8, 1024)).astype(np.float16)
+    for hint in (0, 4):
+        z = np.zeros_like(x)
+        vector_add.on("a5")[2](x, x, z, 1024, 2, hint)
+        assert np.array_equal(z, x + x)
