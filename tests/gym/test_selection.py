@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pto.core.errors import PtoError
-from pto.gym.selection import select
+from pto.gym.selection import sampled, select
 
 NAMES = ["tileop/tadd/f32", "tileop/tadds/f16", "pto/micro-op/vadd", "pto/kernels/softmax"]
 
@@ -66,3 +66,16 @@ def test_a_program_without_a_case_asked_for_is_passed_over():
     assert not select("tsub").may_hold("tileop/tadd/", '{"f32_16x64", 16, 64}')
     assert not select("tadd and not f32").may_hold("tileop/tsub/", '{"f32"}')
     assert not select("tsub/f32").may_hold("tileop/tadd/", '{"f32"}')
+
+
+def test_a_sample_is_drawn_by_its_seed() -> None:
+    found = list(range(20))
+    assert sampled(found, "5:1") == sampled(found, "5:1")
+    assert sampled(found, "5:1") != sampled(found, "5:2")
+    assert sorted(sampled(found, "99")) == found
+
+
+@pytest.mark.parametrize("text", ["", "0", "x", "3:x", "-1"])
+def test_a_sample_that_is_no_number(text: str) -> None:
+    with pytest.raises(PtoError, match="--sample"):
+        sampled([1, 2, 3], text)
