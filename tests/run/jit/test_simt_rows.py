@@ -318,3 +318,30 @@ def test_sizes_are_judged() -> None:
     args = [values("i32"), np.zeros(MAX_ITEMS, np.int32)]
     for x, y in ((0, 1), (MAX_ITEMS + 1, 1), (64, 64), (1 << 30, 1 << 30)):
         assert fails_alike(program(""), [*args, x, y]) == "PTO-S095"
+
+
+ALONE = """
+module attributes {pto.target_arch = "a5", pto.kernel_kind = #pto.kernel_kind<vector>} {
+  func.func @kernel(%x: !pto.ptr<f32, gm>) attributes {pto.aicore} {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c2 = arith.constant 2 : index
+    %c3 = arith.constant 3 : index
+    %v = arith.constant 15.0 : f32
+    %cell = pto.addptr %x, %c1 : !pto.ptr<f32, gm> -> !pto.ptr<f32, gm>
+    %old = pto.atomic_max %cell, %v : !pto.ptr<f32, gm>, f32 -> f32
+    %a = pto.load %x[%c0] : !pto.ptr<f32, gm> -> f32
+    %s = arith.addf %a, %old : f32
+    pto.store %s, %x[%c2] : !pto.ptr<f32, gm>, f32
+    %tid = pto.get_tid_x : i32
+    %t = arith.sitofp %tid : i32 to f32
+    pto.store %t, %x[%c3] : !pto.ptr<f32, gm>, f32
+    return
+  }
+}
+"""
+
+
+def test_the_scalar_unit_is_a_work_item_of_its_own() -> None:
+    (x,) = agree(ALONE, [np.array([3, 10, 0, 7], np.float32)])
+    assert x.tolist() == [3, 15, 13, 0]

@@ -83,6 +83,8 @@ class Body:
     def _is_uniform(self, op: Operation) -> bool:
         if any(isinstance(r.type, t.Vector) for r in op.results) or not op.results:
             return False
+        if op.body is ADD_POINTER and element(op.operands[0].type) is None:
+            return False  # of packed elements, which only work items count in
         kind = isinstance(op.body, Lane | Known) or is_cheap(op)
         return kind and all(map(self.p.is_uniform, op.operands))
 

@@ -50,6 +50,7 @@ def _launch(s: Spot) -> Sequence[Native]:
 def _alone(s: Spot) -> Sequence[Native]:
     """A work item of its own: what the scalar unit does with such an instruction."""
     body = _body(s, (1, 1, 1), 1, [s.op])
+    body.p.wanted = {id(result) for result in s.op.results}
     body.operation(s.op)
     body.p.flush()
     return [body.p.single(result) for result in s.op.results]

@@ -71,6 +71,7 @@ class Phases:
         self.size, self.total = size, total
         self.warps = self.x.up(total, WARP)
         self.kept: dict[int, Kept] = {}
+        self.wanted: set[int] = set()  # values that somebody asks for when all is over
         self._users: dict[int, set[int]] = {}
         for op in ops:
             for value in op.operands:
@@ -218,7 +219,8 @@ class Phases:
     def _is_needed(self, value: Value) -> bool:
         """Whether anybody behind this phase asks for it, or who tells what is wrong."""
         inside = {id(entry.op): entry.faults for entry in self._running}
-        return any(inside.get(user, True) for user in self._users.get(id(value), ()))
+        used = any(inside.get(user, True) for user in self._users.get(id(value), ()))
+        return used or id(value) in self.wanted
 
     _running: Sequence[Entry] = ()
 
