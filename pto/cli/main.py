@@ -6,6 +6,7 @@ What a verb does lives in `pto/cli/<verb>.py`; a new verb is that file and one l
 from __future__ import annotations
 
 import argparse
+import gc
 import os
 import sys
 from collections.abc import Sequence
@@ -53,6 +54,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         code = _dispatch(list(sys.argv[1:] if argv is None else argv))
         sys.stdout.flush()  # a reader that left shows up here, not at interpreter exit
+        if argv is None:
+            gc.freeze()  # the process ends: nobody needs to look through what it has
     except PtoError as error:
         console.show(error.diagnostics)
         return USAGE if error.code.startswith(("PTO-U", "PTO-P004")) else FINDINGS

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pto.core.collection import no_collection
 from pto.core.errors import Diagnostic
 from pto.ir.graph import Module
 from pto.target.facts import Profile
 from pto.verify import buffers, flags, functions, masks, operation, pipes, queues, scopes, simt
 
 
+@no_collection()
 def verify(
     module: Module,
     profile: Profile,

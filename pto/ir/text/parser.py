@@ -6,11 +6,10 @@ size and the number of findings are bounded: a hostile file costs time linear in
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 
+from pto.core.collection import no_collection
 from pto.core.errors import Diagnostic, PtoError
 from pto.ir.canonical import canonical
 from pto.ir.graph import Block, Module, Operation, Region, Source, Value
@@ -31,24 +30,12 @@ from pto.isa.table import lookup, suggest
 
 def parse(text: str, file: str = "<text>") -> Module:
     """The program in `text`. Raises PtoError with every finding when it is not well formed."""
-    with _no_collection():
+    with no_collection():
         parser = Parser(Source(file, text))
         module = parser.program()
     if parser.findings:
         raise PtoError(*parser.findings)
     return module
-
-
-@contextmanager
-def _no_collection() -> Generator[None]:
-    """All that a parser makes stays: to look for garbage there takes a third of its time."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
 
 
 def parse_file(path: str | Path) -> Module:
