@@ -129,3 +129,39 @@ def test_sources_of_either_sign_count_as_the_destination_does(
     assert first == second
     found = np.frombuffer(first[1][last], dtype(types[last]).numpy)
     assert found[: len(wanted)].tolist() == wanted
+
+
+@pytest.mark.parametrize("rows", [1, 8, 20])
+@pytest.mark.parametrize("kind", ["i64", "ui64", "i32", "i16"])
+@pytest.mark.parametrize("name", ["trowmax", "trowmin"])
+def test_extremes_of_rows_of_any_width(name: str, kind: str, rows: int):
+    """Rows are folded side by side, of wide elements fewer than of narrow ones."""
+    import numpy as np
+
+    from pto.core.dtypes import dtype
+    from pto.ir.text.parser import parse
+    from tests.random_programs import outcome
+
+    tile, view = f"!pto.tile_buf<vec, {rows}x64x{kind}>", f"!pto.tensor_view<{rows}x64x{kind}>"
+    text = f"""
+module attributes {{pto.target_arch = "cpu"}} {{
+  func.func @f(%p: !pto.ptr<{kind}>, %q: !pto.ptr<{kind}>) {{
+    %one = arith.constant 1 : index
+    %rows = arith.constant {rows} : index
+    %wide = arith.constant 64 : index
+    %v = pto.make_tensor_view %p, shape = [%rows, %wide], strides = [%wide, %one] : {view}
+    %w = pto.make_tensor_view %q, shape = [%rows, %wide], strides = [%wide, %one] : {view}
+    %t = pto.alloc_tile : {tile}
+    %u = pto.alloc_tile : {tile}
+    pto.tload ins(%v : {view}) outs(%t : {tile})
+    pto.tload ins(%w : {view}) outs(%u : {tile})
+    "pto.{name}"(%t, %u) : ({tile}, {tile}) -> ()
+    pto.tstore ins(%u : {tile}) outs(%w : {view})
+    return
+  }}
+}}"""
+    x = np.random.default_rng(0).integers(0, 30000, (rows, 64)).astype(dtype(kind).numpy)
+    first, second = (outcome(parse(text), [x, np.zeros_like(x)], e) for e in ("reference", "jit"))
+    assert first == second
+    found = np.frombuffer(second[1][1], x.dtype).reshape(rows, 64)[:, 0]
+    assert (found == (x.max(axis=1) if name == "trowmax" else x.min(axis=1))).all()

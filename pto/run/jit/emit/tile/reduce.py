@@ -161,7 +161,7 @@ def _rows(f: _Fold) -> None:
     x = f.x
     count = 64 // f.held.itemsize if f.extreme else STRANDS
     spot = f.spot(count)
-    group = min(16, 1024 // (count * f.held.itemsize))
+    group = min(16, count, 1024 // (count * f.held.itemsize))  # one lane for each in the end
     whole = x.new(f"and i64 %p1, {-count}")
     rest = x.sub("%p1", whole)
     mask = planes.head(x, count, rest)
