@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ml_dtypes
+import numpy as np
 import pytest
 
-from pto.run.jit.llvm.text import Text
+from pto.run.jit.llvm.text import Text, scalar_type
 
 
 def test_numbers_are_folded_and_names_are_not() -> None:
@@ -39,3 +41,9 @@ def test_an_unsigned_comparison_of_a_negative_number_is_left_to_llvm(
     a: int, b: int, word: str
 ) -> None:
     assert Text().compare(word, a, b).startswith("%")
+
+
+@pytest.mark.parametrize("name", ["float8_e5m2", "float8_e4m3fn", "float8_e8m0fnu"])
+def test_floats_of_a_byte_are_their_bits(name: str):
+    """Of these NumPy calls only e5m2 a float."""
+    assert scalar_type(np.dtype(getattr(ml_dtypes, name))) == "i8"

@@ -38,10 +38,10 @@ def number(dtype: DType) -> str:
 
 
 def scalar_type(kind: np.dtype[Any]) -> str:
-    """The LLVM type of a NumPy type; bf16 is `bfloat` nowhere: its bits are an i16."""
+    """The LLVM type of a NumPy type; bf16 is `bfloat` nowhere: its bits are an i16, fp8 an i8."""
     if kind.kind == "b":
         return I1
-    if kind.kind == "f":
+    if kind.kind == "f" and kind.itemsize > 1:
         return {2: "half", 4: "float", 8: "double"}[kind.itemsize]
     return f"i{8 * kind.itemsize}"
 
