@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
-from tests.random_programs import ROWS, attempt
+from pto.core.dtypes import dtype
+from pto.ir.text.parser import parse
+from tests.random_programs import ROWS, attempt, outcome
 
 
 def test_there_are_rows_to_try():
@@ -22,12 +25,6 @@ def test_an_accepted_program_is_the_same_on_both_engines(part: int):
 @pytest.mark.parametrize("types", [("i64", "ui64", "i64"), ("ui64", "i64", "ui64")])
 @pytest.mark.parametrize("name", ["tshl", "tshr"])
 def test_integers_of_one_width_count_as_the_destination_does(name: str, types: tuple[str, ...]):
-    import numpy as np
-
-    from pto.core.dtypes import dtype
-    from pto.ir.text.parser import parse
-    from tests.random_programs import outcome
-
     tile, view = "!pto.tile_buf<vec, 1x64x{}>", "!pto.tensor_view<1x64x{}>"
     lines = ["%c1 = arith.constant 1 : index", "%c64 = arith.constant 64 : index"]
     for n, t in enumerate(types):
@@ -58,11 +55,6 @@ def test_integers_of_one_width_count_as_the_destination_does(name: str, types: t
 
 def test_an_index_that_no_signed_number_holds_is_outside():
     """It was read as a negative one, which passed for small: compiled code wrote there."""
-    import numpy as np
-
-    from pto.ir.text.parser import parse
-    from tests.random_programs import outcome
-
     tile, view = "!pto.tile_buf<vec, 1x64xi64>", "!pto.tensor_view<1x64xi64>"
     lines = ["%c1 = arith.constant 1 : index", "%c64 = arith.constant 64 : index"]
     for n in range(3):
@@ -97,12 +89,6 @@ def test_sources_of_either_sign_count_as_the_destination_does(
     name: str, types: tuple[str, ...], wanted: list[int]
 ):
     """One engine refused them; NumPy compares signed with unsigned words as floats."""
-    import numpy as np
-
-    from pto.core.dtypes import dtype
-    from pto.ir.text.parser import parse
-    from tests.random_programs import outcome
-
     tile, view = "!pto.tile_buf<vec, 1x8x{}>", "!pto.tensor_view<1x8x{}>"
     lines = ["%c1 = arith.constant 1 : index", "%c8 = arith.constant 8 : index"]
     for n, t in enumerate(types):
@@ -136,12 +122,6 @@ def test_sources_of_either_sign_count_as_the_destination_does(
 @pytest.mark.parametrize("name", ["trowmax", "trowmin"])
 def test_extremes_of_rows_of_any_width(name: str, kind: str, rows: int):
     """Rows are folded side by side, of wide elements fewer than of narrow ones."""
-    import numpy as np
-
-    from pto.core.dtypes import dtype
-    from pto.ir.text.parser import parse
-    from tests.random_programs import outcome
-
     tile, view = f"!pto.tile_buf<vec, {rows}x64x{kind}>", f"!pto.tensor_view<{rows}x64x{kind}>"
     text = f"""
 module attributes {{pto.target_arch = "cpu"}} {{

@@ -18,7 +18,6 @@ from examples import (
     top_k,
 )
 from pto.cli.main import main
-from pto.cxx import compiler
 from pto.lang.kernel import Kernel
 
 EXAMPLES = [
@@ -55,11 +54,8 @@ def bits(array):
 @pytest.mark.parametrize(
     ("module", "profile"), EXAMPLES, ids=lambda x: getattr(x, "__name__", x).rpartition(".")[2]
 )
+@pytest.mark.usefixtures("a_compiler")
 def test_an_example_comes_back_through_the_compiler(module, profile, launched, tmp_path):
-    try:
-        compiler.find()
-    except pto.PtoError as error:
-        pytest.skip(f"no C++ compiler: {error}")
     module.example(profile)
     text, before, after, blocks = launched[0]
     path = tmp_path / "k.cpp"
