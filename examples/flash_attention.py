@@ -111,8 +111,8 @@ def running_softmax(
         pto.tmul(total_row, total_row, shrink_row)
         pto.tadd(total_row, total_row, now_row)
         send(weights)
+        pto.trowexpandmul(out, out, shrink)  # while the cube multiplies
         part = pto.tpop_from_aic(UPPER_LOWER, to=popped)
-        pto.trowexpandmul(out, out, shrink)
         pto.tadd(out, out, part)
         pto.tfree_from_aic(UPPER_LOWER)
     pto.trowexpanddiv(out, out, total)

@@ -68,7 +68,9 @@ class _Launch:
         is_alike = mode_of(list(parse_file(program.kernel).functions())) == "automatic"
         return cases[:1] if is_alike else cases
 
-    def __call__(self, module: Module, *, args: Sequence[Any], **options: Any) -> Mutated:
+    def __call__(
+        self, module: Module, *, args: Sequence[Any], asked: Sequence[int] = (), **options: Any
+    ) -> Mutated:
         if module is not self._module:
             self._module, self._entries = module, set()
         entry = options.get("entry")
@@ -76,7 +78,7 @@ class _Launch:
         if entry not in self._entries:
             self._entries.add(entry)
             kept = {k: v for k, v in options.items() if k != "check"}
-            found = tuple(mutants(module, args=args, **kept))
+            found = tuple(mutants(module, args=args, asked=asked, **kept))
         return Mutated(launch(module, args=args, **options), found)
 
 

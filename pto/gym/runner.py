@@ -209,6 +209,7 @@ class Runner:
             profile=kernel.profile,
             engine=self.engine,
             check=False,  # done once for all cases
+            **({"asked": launch.asked} if hasattr(self.launch, "worth") else {}),
             **self.more,
         )
 

@@ -3,7 +3,8 @@
 Each change of `mutations.py` is made alone. A mutant is found when the sanitizer reports what it
 did not report before, or the run ends in a deadlock; harmless when schedules as different as can be
 all give the bits of the whole program; missed when one does not and the sanitizer was silent. Bytes
-that the whole program leaves undefined, copies of what nobody has written, are no bits of it.
+that the whole program leaves undefined, copies of what nobody has written, are no bits of it; nor
+are those behind the end of what the host owns, which no host can read.
 """
 
 from __future__ import annotations
@@ -64,6 +65,9 @@ class Subject:
     module: Module
     args: Sequence[Any]
     options: dict[str, Any]  # of `launch`
+    asked: Sequence[
+        int
+    ] = ()  # bytes of each argument that the host owns; all where nothing is said
     undefined: Any = None  # bytes of all arrays that depend on what buffers held before
 
     def functions(self) -> list[Operation]:
@@ -76,7 +80,9 @@ class Subject:
             launch(self.module, args=args, check=False, **how, **self.options)
         except PtoError as error:
             return error.diagnostics[0].message
-        found = b"".join(a.tobytes() for a in args if isinstance(a, np.ndarray))
+        asked = self.asked or [None] * len(args)
+        arrays = [(a, n) for a, n in zip(args, asked, strict=True) if isinstance(a, np.ndarray)]
+        found = b"".join(a.tobytes()[:n] for a, n in arrays)
         if self.undefined is None:
             return found
         return np.where(self.undefined, 0, np.frombuffer(found, np.uint8)).tobytes()
@@ -113,7 +119,9 @@ class Subject:
         return watcher.findings(), True
 
 
-def mutants(module: Module, *, args: Sequence[Any], **options: Any) -> Iterator[Mutant]:
+def mutants(
+    module: Module, *, args: Sequence[Any], asked: Sequence[int] = (), **options: Any
+) -> Iterator[Mutant]:
     """Every mutant of one launch, judged; `args` stay as they are.
 
     A program that a compiler is to order is taken as `pto sync` orders it.
@@ -123,7 +131,7 @@ def mutants(module: Module, *, args: Sequence[Any], **options: Any) -> Iterator[
     ).profile
     # schedules and observers are the reference engine's
     given: dict[str, Any] = {**options, "engine": "reference"}
-    subject = Subject(ordered(module, profile), args, given)
+    subject = Subject(ordered(module, profile), args, given, asked)
     functions = subject.functions()
     mode = mode_of(functions)
     known: dict[bool, set[tuple[Any, ...]]] = {}

@@ -58,6 +58,7 @@ class Shadow:
         self._gone_reads: dict[int, int] = {}
         self._late: list[Footprint] = []  # that granules do not know of yet
         self._told: set[tuple[int, int]] = set()  # footprints, and who read what nobody has written
+        self._scattered = (0, 0)  # of writes that are not kept: the first byte of all, and the last
         self._turn = 0
         self._marked = 0  # the turn up to which granules know writes
         self._marked_reads: dict[int, int] = {}  # by thread, the time
@@ -106,6 +107,8 @@ class Shadow:
 
     def _forget(self) -> None:
         for each in self._known.values():
+            if each.written:
+                self._scatter(*each.span())
             if each.written > self._gone_writes.get(each.writer, 0):
                 self._gone_writes[each.writer] = each.written
             for thread, time in each.reads.items():
@@ -142,12 +145,31 @@ class Shadow:
         if self._may_be_read(cells, clock, own, thread, time):
             found += self._marks().unordered_reads(cells, clock, thread, time)
         if not (cells.written or self.is_mixed):
-            self.is_mixed = any(o.written and o.start != cells.start for o in cells.near)
+            self.is_mixed = self._mixes(cells)
         self._turn += 1
         cells.writer, cells.turn = thread, self._turn
         cells.written = self._last_write[thread] = time
         self._note(cells, thread, time, self._gone_writes)
         return found
+
+    def _mixes(self, cells: Footprint) -> bool:
+        """Whether a first write meets one that begins elsewhere. Those that are not kept may meet
+        all in their span, and whatever comes later inside the span of all of them."""
+        low, high = cells.span()
+        first, last = self._scattered
+        if cells.near:
+            is_among = low < last and high > first
+            return is_among or any(o.written and o.start != cells.start for o in cells.near)
+        if first <= low and high <= last:
+            return False  # looked at before
+        self._scatter(low, high)
+        first, last = self._scattered
+        spans = [o.span() for o in self._known.values() if o.written]
+        return any(begin < last and end > first for begin, end in spans)
+
+    def _scatter(self, low: int, high: int) -> None:
+        first, last = self._scattered
+        self._scattered = (min(first, low), max(last, high)) if last else (low, high)
 
     def _may_be_late(self, cells: Footprint, clock: Clock, own: int) -> bool:
         """Whether bytes have to be asked for writes that a clock does not know."""

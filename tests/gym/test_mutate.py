@@ -14,8 +14,10 @@ from pto.gym import mutate
 from pto.gym.cases import find_programs
 from pto.gym.result import Result
 from pto.gym.selection import select
-from pto.ir.text.parser import parse_file
+from pto.ir.text.parser import parse, parse_file
+from pto.ir.text.printer import print_module
 from pto.observe.mutants import Mutant
+from pto.observe.mutations import PLACES
 from tests.observe.test_mutation import ARGS, PROGRAMS
 
 KERNEL = """\
@@ -130,6 +132,24 @@ def test_each_entry_of_a_program_is_mutated_once() -> None:
     assert len([m for m in first.mutants if m.op in ("set_flag", "wait_flag")]) == 4
     assert again.mutants == ()
     assert np.abs(args[1]).max() > 0  # the whole program ran too
+
+
+def test_bytes_behind_what_the_host_owns_are_no_result() -> None:
+    """The store is longer than the array, whose page goes on: behind 32 bytes of result it takes
+    what was loaded, from wherever the result is put."""
+    text = KERNEL.replace("%bytes, %bytes)", "%more, %more)").replace('"PAT_ALL"', '"PAT_VL16"')
+    text = text.replace("%v1, %a, %z, %bytes", "%v1, %a, %z, %more").replace(
+        "%b, %v2, %bytes", "%b, %v2, %more"
+    )
+    module = parse(text.replace("%at =", "%more = arith.constant 1024 : i64\n    %at ="))
+    args = [np.arange(1, 513, dtype=np.float16), np.zeros(512, np.float16), 2.0, 512]
+
+    def places(*asked: int) -> list[str]:
+        launched = mutate.launch_mutated(parse(print_module(module)), args=args, asked=asked)
+        return [m.judgement for m in launched.mutants if m.op == PLACES]
+
+    assert places(1024, 32, 0, 0) == ["harmless", "harmless"]
+    assert places(1024, 64, 0, 0) == ["missed", "missed"]
 
 
 # ---- schedules of a checkout

@@ -99,3 +99,54 @@ def test_turns_of_a_loop_place_buffers_over_each_other(step: int, expected: list
     args = [np.arange(64, dtype=np.float32), np.zeros(64, np.float32)]
     found = sanitize(parse(_TURNS.format(step=step)), args=args).findings
     assert [d.code for d in found if d.severity == "error"] == expected
+
+
+_BLOCKS = """
+!g = !pto.ptr<f32, gm>
+!p = !pto.ptr<f32, ub>
+!m = !pto.mask<b32>
+module attributes {{pto.target_arch = "a5", pto.kernel_kind = #pto.kernel_kind<vector>}} {{
+  func.func @kernel(%x: !g, %z: !g) attributes {{pto.aicore}} {{
+    %c0 = arith.constant 0 : index
+    %two = arith.constant 2 : i16
+    %zero = arith.constant 0 : i64
+    %one = arith.constant 1 : i64
+    %at = arith.constant {at} : i64
+    %bytes = arith.constant 2048 : i64
+    %a = pto.castptr %zero : i64 -> !p
+    %b = pto.castptr %at : i64 -> !p
+    {before}
+    pto.mte_gm_ub %x, %a, %zero, %bytes nburst(%one, %bytes, %bytes)
+      : !g, !p, i64, i64, i64, i64, i64
+    pto.barrier #pto.pipe<PIPE_ALL>
+    {behind}
+    pto.barrier #pto.pipe<PIPE_ALL>
+    pto.mte_ub_gm %{read}, %z, %bytes nburst(%one, %bytes, %bytes) : !p, !g, i64, i64, i64, i64
+    return
+  }}
+}}
+"""
+_SPREAD = """pto.vecscope {{
+      %all = pto.pset_b32 "PAT_ALL" : !m
+      %v = pto.vlds %{source}[%c0] : !p -> !pto.vreg<64xf32>
+      pto.vsstb %v, %b, %two, %two, %all : !pto.vreg<64xf32>, !p, i16, i16, !m
+    }}"""
+
+
+@pytest.mark.parametrize(("at", "expected"), [(1024, ["PTO-M201"]), (2048, [])])
+def test_blocks_at_a_stride_are_put_into_another_buffer(at: int, expected: list[str]) -> None:
+    """Every second block of 32 bytes, over the second half of what was loaded, or behind it."""
+    args = [np.arange(512, dtype=np.float32), np.zeros(512, np.float32)]
+    text = _BLOCKS.format(at=at, before="", behind=_SPREAD.format(source="a"), read="a")
+    found = sanitize(parse(text), args=args).findings
+    assert [d.code for d in found] == expected
+
+
+@pytest.mark.parametrize(("at", "expected"), [(1024, ["PTO-M201"]), (2048, [])])
+def test_a_load_over_blocks_at_a_stride(at: int, expected: list[str]) -> None:
+    """The other way round: the blocks are there first, and are read when they are gone."""
+    first = f"{_SPREAD.format(source='a')}\n    pto.barrier #pto.pipe<PIPE_ALL>"
+    args = [np.arange(512, dtype=np.float32) + 1, np.zeros(512, np.float32)]
+    text = _BLOCKS.format(at=at, before=first, behind="", read="b")
+    found = sanitize(parse(text), args=args).findings
+    assert [d.code for d in found if d.code == "PTO-M201"] == expected

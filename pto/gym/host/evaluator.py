@@ -53,6 +53,7 @@ class KernelCall:
     arguments: tuple[npt.NDArray[np.uint8] | Scalar, ...]
     names: tuple[str, ...]
     loc: Loc
+    asked: tuple[int, ...] = ()  # bytes of each that the host owns; pages behind are nobody's
 
 
 def constant_of(expr: s.Expr) -> Value:
@@ -309,7 +310,8 @@ class Evaluator:
         except PtoError as error:
             raise located(error, expr.at) from None
         names = tuple(p.name for p in kernel.params)
-        self.launch(KernelCall(expr.kernel, blocks, arguments, names, expr.loc))
+        asked = tuple(v.block.data.size - v.offset if isinstance(v, Pointer) else 0 for v in values)
+        self.launch(KernelCall(expr.kernel, blocks, arguments, names, expr.loc, asked))
         return None
 
 
