@@ -248,10 +248,12 @@ class Mover:
         found = tile.memory.strided(tile.address, shape, (1, 1))[at]
         return np.ascontiguousarray(found).view(dtype.numpy)[..., 0]
 
-    def best(self, count: int, at: Callable[[Any], Lanes], greatest: bool) -> tuple[Lanes, Lanes]:
-        """The first best of at(0) .. at(count - 1), and its number: strictly better replaces, so
-        that a NaN stays only where it is the first."""
-        lines = at(_numbers(0, count))
+    def best(
+        self, line: Any, count: int, at: Callable[[Any, Any], Lanes], greatest: bool
+    ) -> tuple[Lanes, Lanes]:
+        """The first best of at(line, 0) .. at(line, count - 1), and its number: strictly better
+        replaces, so that a NaN stays only where it is the first."""
+        lines = at(line, _numbers(0, count))
         found = lines.argmax(axis=0) if greatest else lines.argmin(axis=0)
         places = _down(found.shape[0]), _across(found.shape[1])
         best = lines[found, *places]

@@ -27,10 +27,13 @@ def search(axis: Axis, greatest: bool) -> Move:
             outs = (dst,) if value is None else (dst, value)
 
             def cell(i: Lanes, j: Lanes) -> Any:
-                count, at = (cols, lambda k: (i, k)) if by_row else (rows, lambda k: (k, j))
-                best, number = x.best(count, lambda k: x.read(src, *at(k)), greatest)
-                found = number.astype(index)
-                return found if value is None else (found, best)
+                if by_row:
+                    found = x.best(i, cols, lambda i, k: x.read(src, i, k), greatest)
+                else:
+                    found = x.best(j, rows, lambda j, k: x.read(src, k, j), greatest)
+                best, number = found
+                place = number.astype(index)
+                return place if value is None else (place, best)
 
             def run() -> None:
                 for out in outs:

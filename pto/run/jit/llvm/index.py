@@ -285,3 +285,47 @@ class Index(Symbol):
 
     def __mod__(self, other: Any) -> Any:
         return self._divided(other, False)
+
+    def _against(self, word: str, other: Any) -> Any:
+        """Affine lanes and numbers: which lanes come before one of them, in elements as narrow as
+        a strip has room for."""
+        b = self._affine(other)
+        if b is None or self.step is None or b.step is None:
+            return self.primitive(word, (self, other))
+        if self.step and b.step and self.repeat != b.repeat:
+            return self.primitive(word, (self, other))
+        if self.step < b.step:
+            return b._against(_TURNED[word], self)
+        rest, x, count = self - b, self.lanes.x, self.lanes.count
+        if rest.step == 0:
+            return Fact(x, x.compare(f"s{word}", rest.start.value, 0)).in_lanes(self.lanes)
+        for limit in ("smin", "smax"):
+            self.lanes.declare(f"declare i64 @llvm.{limit}.i64(i64, i64)")
+        far = x.sub(0 if word in ("ge", "lt") else 1, rest.start.value)  # of the first that is not
+        near = x.smaller(x.greater(far, 0), rest.step * count)
+        bits, ahead = max(8, 512 // max(count, 8)), x.up(near, rest.step)
+        kind = np.dtype(f"u{bits // 8}")
+        small = (
+            ahead
+            if bits == 64 or isinstance(ahead, int)
+            else x.new(f"trunc i64 {ahead} to i{bits}")
+        )
+        lane = self.lanes.constant(kind, np.arange(count) // rest.repeat)
+        first = self.lanes.spread(kind, small)
+        op = "uge" if word in ("ge", "gt") else "ult"
+        return lane.new(f"icmp {op} {lane.type} {lane.name}, {first.name}", np.dtype(np.bool_))
+
+    def __lt__(self, other: Any) -> Any:
+        return self._against("lt", other)
+
+    def __le__(self, other: Any) -> Any:
+        return self._against("le", other)
+
+    def __gt__(self, other: Any) -> Any:
+        return self._against("gt", other)
+
+    def __ge__(self, other: Any) -> Any:
+        return self._against("ge", other)
+
+
+_TURNED: Final = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le"}

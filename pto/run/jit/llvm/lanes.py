@@ -236,10 +236,12 @@ def cast(a: Symbol, to: np.dtype[Any]) -> Symbol:
         return a
     if have in SMALL and to != BOOL:
         return cast(to_f32(a), to)
+    if have == BOOL and (to.kind == "f" or to in SMALL):
+        return where(a.lanes, a, a.lanes.constant(to, 1), a.lanes.constant(to, 0))
     if to in SMALL:
         return _to_small(a, to)
     if have == BOOL:
-        return _from_bool(a, to)
+        return a.new(f"zext {a.type} {a.name} to {a.lanes.type(to)}", to)
     if to == BOOL:
         return a.primitive("ne", (a, 0))
     if have.kind == "f" and to.kind == "f":
@@ -259,11 +261,6 @@ def cast(a: Symbol, to: np.dtype[Any]) -> Symbol:
     return a.new(f"{op} {a.type} {a.name} to {a.lanes.type(to)}", to)
 
 
-def _from_bool(a: Symbol, to: np.dtype[Any]) -> Symbol:
-    op = "uitofp" if to.kind == "f" else "zext"
-    return a.new(f"{op} {a.type} {a.name} to {a.lanes.type(to)}", to)
-
-
 def to_f32(a: Symbol) -> Symbol:
     if a.dtype == F16:  # the fence: LLVM would compute in half, which no vector unit does
         wide = a.new(f"fpext {a.type} {a.name} to {a.lanes.type(F32)}", F32)
@@ -273,7 +270,7 @@ def to_f32(a: Symbol) -> Symbol:
 
 
 def _to_small(a: Symbol, to: np.dtype[Any]) -> Symbol:
-    if a.dtype == BOOL or (a.dtype.kind in "iu" and a.dtype.itemsize < 4):
+    if a.dtype.kind in "iu" and a.dtype.itemsize < 4:
         a = cast(a, F32)  # exact: up to 16 bits
     if a.dtype == F64 or a.dtype.kind in "iu":
         a = to_odd(cast(a, F64))

@@ -216,6 +216,12 @@ class Text:
             return min(a, b)
         return self.new(f"call i64 @llvm.smin.i64(i64 {a}, i64 {b})")
 
+    def greater(self, a: Val, b: Val) -> Val:
+        """The greater of two, signed."""
+        if isinstance(a, int) and isinstance(b, int):
+            return max(a, b)
+        return self.new(f"call i64 @llvm.smax.i64(i64 {a}, i64 {b})")
+
     def function(self, head: str, without: str = "\n") -> str:
         """The whole text of the function, but for lines that begin so."""
         entry, *rest = (line for line in self.lines if not line.startswith(without))

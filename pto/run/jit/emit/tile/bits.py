@@ -23,13 +23,60 @@ _BYTES = vector(_WORD, "i8")
 
 
 def pack(m: Mover, rows: Any, cols: Any, cell: Any, dst: TileRef, pitch: Any, nbytes: Any) -> None:
-    """A byte for each bit in scratch memory first, so that nothing is written before all is read;
-    then eight of them in one."""
+    """Lanes of a strip as the bits of a word, where rows begin at bytes."""
     x, by_row = m.x, isinstance(nbytes, int) and nbytes == 0
     height, width, bits = m.number(rows), m.number(cols), 8 * dst.type.itemsize
     step = (width + (bits - 1)) // bits * bits if by_row else m.number(pitch)
-    total = height * step if by_row else m.number(nbytes) * 8
-    if dst.nbytes * 10 > SCRATCH or (not by_row and dst.place.pitch is not None):
+    if not by_row and (step.known is None or step.known % 8):
+        _through_bytes(m, height, width, cell, dst, step, m.number(nbytes))
+        return
+    if (by_row and not _in_one_piece(dst)) or (not by_row and dst.place.pitch is not None):
+        raise NotNative("rows that do not lie in one piece")
+    m.declare("declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)")
+    finish, each = m.apart((dst,)), x.over(step.value, 8)
+    full = step.known is not None and step.known == width.known
+
+    def clear(at: str, count: Val) -> None:
+        x.do(f"call void @llvm.memset.p0.i64(ptr {at}, i8 0, i64 {count}, i1 false)")
+
+    whole = m.number(nbytes)
+    if not by_row and not (full and whole.known and whole.known == (height * each).known):
+        clear(dst.pointer, whole.value)
+
+    def line(i: Val) -> None:
+        first = m.offset(dst, Number(x, i), 0).start.value if by_row else 0
+        begin = x.at(dst.pointer, x.mul(first, dst.type.itemsize) if by_row else x.mul(i, each))
+        if by_row and not full:
+            clear(begin, each)
+
+        def put(_: Index, j: Index) -> None:
+            found, count = m.symbol(cell(Index(j.lanes, Number(x, i), 0), j)).name, j.lanes.count
+            kind, word, at = vector(count, "i1"), f"i{count}", x.at(begin, x.over(j.start.value, 8))
+            if m.mask is None:
+                x.store(word, x.new(f"bitcast {kind} {found} to {word}"), at)
+                return
+            found, room = x.new(f"and {kind} {found}, {m.mask}"), x.stack(word)
+            x.store(word, x.new(f"bitcast {kind} {found} to {word}"), room, 8)
+            planes.copy_bytes(x, m.declare, at, room, x.up(x.heads[m.mask], 8))
+
+        m.strips(Number(x, i), width, put, [], upright=False)
+
+    planes.loop(x, height.value, 1, line)
+    finish()
+
+
+def _in_one_piece(tile: TileRef) -> bool:
+    """Whether the elements of a row follow each other."""
+    return len(tile.field.cols) == 1 and "cols" in tile.field.units
+
+
+def _through_bytes(
+    m: Mover, height: Number, width: Number, cell: Any, dst: TileRef, step: Number, nbytes: Number
+) -> None:
+    """A byte for each bit in scratch memory first, so that nothing is written before all is read;
+    then eight of them in one."""
+    x, total = m.x, nbytes * 8
+    if dst.nbytes * 10 > SCRATCH or dst.place.pitch is not None:
         raise NotNative("a mask with gaps, or larger than scratch memory")
     image = m.context(ROOM)
     packed = x.at(image, -(-dst.nbytes * 8 // _WORD) * _WORD + _WORD)
@@ -55,25 +102,14 @@ def pack(m: Mover, rows: Any, cols: Any, cell: Any, dst: TileRef, pitch: Any, nb
         x.store(f"i{_WORD}", value, x.at(packed, x.over(at, 8)))
 
     planes.loop(x, total.value, _WORD, word)
-    if not by_row:
-        planes.copy_bytes(x, m.declare, dst.pointer, packed, m.number(nbytes).value)
-        return
-    if len(dst.field.cols) > 1 or "cols" not in dst.field.units:
-        raise NotNative("rows that do not lie in one piece")
-    each = x.over(step.value, 8)
-
-    def row(i: Val) -> None:
-        to = x.at(dst.pointer, x.mul(m.offset(dst, Number(x, i), 0).start.value, dst.type.itemsize))
-        planes.copy_bytes(x, m.declare, to, x.at(packed, x.mul(i, each)), each)
-
-    planes.loop(x, height.value, 1, row)
+    planes.copy_bytes(x, m.declare, dst.pointer, packed, nbytes.value)
 
 
 def bit(m: Mover, mask: TileRef, i: Index, j: Index) -> Symbol:
     x, count, size = m.x, j.lanes.count, mask.type.itemsize
     if i.step != 0 or j.step != 1 or j.repeat != 1 or j.multiple % count:
         return _single(m, mask, i, j)
-    if len(mask.field.cols) > 1 or "cols" not in mask.field.units:
+    if not _in_one_piece(mask):
         raise NotNative("rows that do not lie in one piece")
     begin = x.mul(m.offset(mask, i.start, 0).start.value, size)
     at = x.at(mask.pointer, x.add(begin, x.over(j.start.value, 8)))

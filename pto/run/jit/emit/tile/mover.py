@@ -17,7 +17,7 @@ from pto.core.primitives import select
 from pto.isa.row import types as t
 from pto.run.jit.border.context import ROOM
 from pto.run.jit.border.values import Word
-from pto.run.jit.emit.tile import bits, planes
+from pto.run.jit.emit.tile import bits, planes, searches
 from pto.run.jit.emit.tile.boxes import position
 from pto.run.jit.emit.tile.copies import Copier, Work, fill
 from pto.run.jit.emit.tile.elements import Elements, TileRef, ViewRef
@@ -29,6 +29,7 @@ from pto.run.jit.llvm.lanes import Symbol
 from pto.run.jit.llvm.text import NotNative, Text, Val, element, mangled, vector
 
 _STRIP: Final = 64  # bytes of the widest element in a strip of lanes
+_ABREAST: Final = 4  # strips of a single row that are worked on together
 _BOOL: Final = np.dtype(np.bool_)
 
 
@@ -46,13 +47,14 @@ class Mover(Elements):
         super().__init__(x, declare, word)
         self.alone = alone  # no other agent has buffers of its own
         self.tiles = tiles  # all that the instruction names
+        self.upright = False  # whether lanes are rows
 
     # ---- what happens
 
     def each(self, rows: Any, cols: Any, cell: Callable[..., Any], *dsts: TileRef) -> None:
         for dst in dsts:
             self.within(dst, rows, cols)
-        finish = self._apart(dsts)
+        finish = self.apart(dsts)
 
         def store(i: Index, j: Index) -> None:
             found = cell(i, j)
@@ -73,7 +75,7 @@ class Mover(Elements):
     ) -> None:
         if combine is not None:
             raise NotNative("writes that are combined, one after the other")
-        finish = self._apart((dst,) if isinstance(dst, TileRef) else ())
+        finish = self.apart((dst,) if isinstance(dst, TileRef) else ())
 
         def store(i: Index, j: Index) -> None:
             found = cell(i, j)
@@ -105,7 +107,7 @@ class Mover(Elements):
         self.holds(src, at, (cols, rows) if turned else (rows, cols))
         if turned:
             field = field.swapped
-        finish = self._apart((dst,))
+        finish = self.apart((dst,))
         begins = self._begins(dst, to) & self._begins(src, at)
         work = None if change is None else Work(lambda values: change(values, None))
 
@@ -170,7 +172,7 @@ class Mover(Elements):
         return x.at(tile.pointer, x.mul(place, tile.type.itemsize))
 
     def merge_runs(self, src: TileRef, dst: TileRef, run: Any, groups: Any, kind: DType) -> None:
-        finish = self._apart((dst,))
+        finish = self.apart((dst,))
         for tile in (src, dst):
             if len(tile.field.cols) > 1 or "cols" not in tile.field.units:
                 raise NotNative("a row that does not lie in one piece")
@@ -210,7 +212,7 @@ class Mover(Elements):
     def compress(
         self, rows: Any, cols: Any, cell: Callable[..., Any], dst: TileRef, counts: TileRef
     ) -> None:
-        x, total, finish = self.x, self.x.stack("i64"), self._apart((dst, counts))
+        x, total, finish = self.x, self.x.stack("i64"), self.apart((dst, counts))
 
         def some(i: Index, j: Index) -> None:
             value, kept = cell(i, j)
@@ -264,19 +266,13 @@ class Mover(Elements):
     def bytes_at(self, tile: TileRef, at: Any, dtype: DType, where: Any = None) -> Symbol:
         return self.gather(tile, Index.of(at), dtype, self._both(where))
 
-    def best(self, count: Any, at: Callable[[Any], Symbol], greatest: bool) -> Any:
-        first = at(Number(self.x, 0))
-        wide = lanes.F32 if first.dtype in lanes.SMALL else first.dtype  # which are compared there
+    def best(self, line: Any, count: Any, at: searches.At, greatest: bool) -> Any:
+        write = searches.best_along if self.upright else searches.best
+        return write(self, line, count, at, greatest)
 
-        def step(k: Index, best: Symbol, number: Symbol) -> tuple[Symbol, Symbol]:
-            value = at(k).astype(wide)
-            better = value > best if greatest else value < best
-            narrow = self.x.new(f"trunc i64 {k.start.value} to i32")  # no tile has more
-            here = self._lanes.spread(number.dtype, narrow)
-            return select(better, value, best), select(better, here, number)
-
-        best, number = self.fold(count, (first.astype(wide), np.int32(0)), step)
-        return best.astype(first.dtype), number
+    def use(self, spot: lanes.Lanes, mask: str | None) -> None:
+        """From here on these lanes, and of them those of the mask."""
+        self._lanes, self.mask = spot, mask
 
     def index(self, value: Any) -> Index:
         return self._index(value)
@@ -358,10 +354,13 @@ class Mover(Elements):
         if upright:
             height, width = width, height
 
-        def line(i: str) -> None:
+        def line(i: Val) -> None:
             self.strips(Number(self.x, i), width, cell, sizes, upright=upright)
 
-        planes.loop(self.x, height.value, 1, line)
+        if height.known == 1:
+            line(0)
+        else:
+            planes.loop(self.x, height.value, 1, line)
 
     def strips(
         self,
@@ -373,10 +372,13 @@ class Mover(Elements):
         upright: bool,
     ) -> None:
         widest = max([*sizes, *(tile.type.itemsize for tile in self.tiles)])
-        spot = self._lanes = lanes.Lanes(self.x, _STRIP // widest, self.declare)
+        count = _STRIP // widest
+        if not upright and i.known == 0 and width.known and width.known % (_ABREAST * count) == 0:
+            count *= _ABREAST
+        spot = self._lanes = lanes.Lanes(self.x, count, self.declare)
 
         def strip(j: Val, mask: str | None) -> None:
-            self.mask = mask
+            self.mask, self.upright = mask, upright
             across = Index(spot, i, 0)
             along = Index(spot, Number(self.x, j), 1, spot.count)
             cell(*((along, across) if upright else (across, along)))
@@ -384,7 +386,7 @@ class Mover(Elements):
 
         planes.strips(self.x, spot.count, width.value, strip)
 
-    def _apart(self, dsts: Sequence[TileRef]) -> Callable[[], None]:
+    def apart(self, dsts: Sequence[TileRef]) -> Callable[[], None]:
         """Destinations that share bytes with another operand become copies of themselves."""
         x, room = self.x, 0
         undo: list[Callable[[], None]] = []
