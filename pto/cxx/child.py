@@ -194,9 +194,10 @@ class Server:
     """Answers requests about one program."""
 
     def __init__(self) -> None:
+        from pto.target.library import library
         from pto.target.profile import profile
 
-        self._find = profile
+        self._find = lambda name: library(profile(name))
 
     def load(self, builds: Mapping[str, str], profile: str) -> dict[str, Any]:
         from pto.cxx.native import Native

@@ -51,6 +51,7 @@ class GlobalMemory:
     def __init__(
         self, device: Device, allocations: Sequence[tuple[int, int]], all_memory: bool = False
     ) -> None:
+        self._device = device
         self._all_memory = all_memory  # on cpu whatever the program has is global memory
         self._starts = [address for address, _ in allocations]
         self._sizes = [size for _, size in allocations]
@@ -62,7 +63,7 @@ class GlobalMemory:
         if at >= 0 and address <= self._starts[at] + self._sizes[at]:
             return self._memories[at], address - self._starts[at]
         if self._all_memory and address >= _LARGE:
-            return n.host_memory(address, Space.GM), 0
+            return self._device.attach(n.bytes_at(address, n.UNKNOWN)), 0
         raise fail("PTO-M114", f"{address:#x} is in no memory of the device")
 
 
@@ -111,7 +112,7 @@ class Side:
         while True:
             status = agent.resume()
             words = agent.words()
-            yield from state.records(words)
+            yield from state.records(words, status in n.PAUSES)
             if status == n.DONE:
                 agent.end()
                 return
@@ -262,9 +263,12 @@ class AgentState:
         self._made: dict[Any, Any] = {}
         self._ready: dict[tuple[int, ...], s.Fed] = {}  # records seen before
 
-    def records(self, words: list[int]) -> Iterator[s.Fed]:
-        """The instructions of a stretch of words, each made when the one before is done."""
-        at, named = 0, self._named(words) if words and min(words) < 0 else None
+    def records(self, words: list[int], pauses: bool) -> Iterator[s.Fed]:
+        """The instructions of a stretch of words, each made when the one before is done.
+
+        Where the agent only pauses, it may use every tile again that it has used.
+        """
+        at, named = 0, self._named(words, pauses) if words and min(words) < 0 else None
         if named:
             self.places.plan(named)
         while at < len(words):
@@ -376,7 +380,7 @@ class AgentState:
             return memory, offset
         return n.host_memory(place, space), 0  # a program's own bytes as a tile
 
-    def _named(self, words: list[int]) -> dict[int, tuple[Space, int, int, int]]:
+    def _named(self, words: list[int], pauses: bool) -> dict[int, tuple[Space, int, int, int]]:
         """Tiles without an address in a stretch of records: where they belong, and how long."""
         found: dict[int, tuple[Space, int, int, int]] = {}
         at, number, bound = 0, 0, set[int]()
@@ -390,7 +394,8 @@ class AgentState:
                 if pops:
                     bound.add(name)
                 space, size, first, _ = found.get(name, (type.role.space, 0, number, 0))
-                found[name] = (space, max(size, inside + type.nbytes), first, number)
+                last = len(words) if pauses else number
+                found[name] = (space, max(size, inside + type.nbytes), first, last)
             at, number = at + length, number + 1
         return {k: v for k, v in found.items() if k not in bound and k not in self.places.starts}
 

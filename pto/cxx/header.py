@@ -107,12 +107,14 @@ def instructions() -> str:
         space, _, short = name.rpartition("::")
         lines += [f"namespace {space} {{"] if space else []
         lines += ["#if PTO_MACHINE_PROFILE != 2"] if name in queues else []
+        seen = "machine::pause(); " if space else ""  # others look at what it does
         for head in _heads(name):
             before = re.findall(r"auto (P\d)", head)
             passed = "".join(f"{each}, " for each in before)
             lines.append(
                 f"template <{head}auto... V, class... A> RecordEvent {short}(A&&... a)"
-                f' {{ machine::record<{passed}V...>("{name}", PTO_HERE, a...); return {{}}; }}'
+                f' {{ machine::record<{passed}V...>("{name}", PTO_HERE, a...); {seen}'
+                "return {}; }"
             )
         lines += ["#endif"] if name in queues else []
         lines += ["}"] if space else []

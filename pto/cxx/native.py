@@ -18,7 +18,8 @@ from pto.core.memory import Memory, Space
 from pto.ir.graph import Source, Span
 from pto.run.machine.core import Core
 
-DONE, FLUSH, LOOK, LAUNCH, FAILED = range(5)
+DONE, FLUSH, LOOK, LAUNCH, FAILED, PAUSE = range(6)
+PAUSES = (LOOK, PAUSE)  # it goes on with the tiles that it has
 _FACTS = [
     "kind",
     "loc",
@@ -32,7 +33,7 @@ _FACTS = [
     "layout",
 ]
 _DEPTH = 12
-_UNKNOWN = 1 << 32  # bytes behind a pointer that no allocation covers
+UNKNOWN = 1 << 32  # bytes behind a pointer that no allocation covers
 _SIDES = {"both": 0, "vector": 1, "cube": 2}
 
 
@@ -198,7 +199,7 @@ def bytes_at(address: int, size: int) -> npt.NDArray[np.uint8]:
 
 def host_memory(address: int, space: Space) -> Memory:
     """Bytes of the program itself from an address on; how many there are nobody knows."""
-    return Memory.over(space, bytes_at(address, _UNKNOWN))
+    return Memory.over(space, bytes_at(address, UNKNOWN))
 
 
 # ---- places in the source

@@ -129,11 +129,11 @@ class Itself:
         state, last = self._now(), [status]
 
         def feed(core: Core) -> Iterator[Any]:
-            yield from state.records(words)
+            yield from state.records(words, last[0] in n.PAUSES)
             while last[0] == n.LOOK:
                 state.answer(agent)
                 last[0] = agent.resume()
-                yield from state.records(agent.words())
+                yield from state.records(agent.words(), last[0] in n.PAUSES)
 
         self._program.printed += s.carry_on(state.core, feed)
         return last[0]

@@ -101,7 +101,7 @@ void stop(Status status)
 void makeRoom(int64_t)
 {
     if (!now) { std::fprintf(stderr, "pto-machine: an instruction before the machine has started\n"); std::abort(); }
-    stop(FLUSH);
+    stop(PAUSE);
 }
 void* allocate(size_t bytes)
 {

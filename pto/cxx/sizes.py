@@ -59,7 +59,8 @@ def counted(bound: Bound, profile: str) -> Bound:
         bound = _paired(bound)
     if bound.row.family not in (LOAD, STORE):
         return bound
-    names = {type(v[0][0].type): name for name, v in bound.operands.items() if v[0][0] is not None}
+    moved = [(name, v[0][0]) for name, v in bound.operands.items() if name != "fp"]
+    names = {type(each.type): name for name, each in moved if each is not None}
     if TileBuf not in names or View not in names:
         return bound
     tile, view = (bound.operands[names[kind]][0][0] for kind in (TileBuf, View))
@@ -116,7 +117,7 @@ def _paired(bound: Bound) -> Bound:
         if each is None or kind is None or not kind.is_packed:
             continue
         if isinstance(each.type, View):
-            axis = 3 if GLOBAL[each.facts.layout] == "DN" else 4
+            axis = _pairs_along(bound, each)
             shape = list(each.type.shape)
             shape[axis] = -(-(shape[axis] or 0) // 2)
             made = replace(each, type=replace(each.type, shape=tuple(shape)), paired=axis)
@@ -129,6 +130,14 @@ def _paired(bound: Bound) -> Bound:
                 tile = replace(own, cols=own.cols // 2, valid=(rows, -(-cols // 2)))
             bound.operands[name] = [(replace(each, type=replace(each.type, tile=tile)), 0)]
     return bound
+
+
+def _pairs_along(bound: Bound, view: Passed) -> int:
+    """The dimension whose neighbours share a byte: as in a plain tile, else by the layout."""
+    for (each, _), *_ in bound.operands.values():
+        if each is not None and isinstance(each.type, TileBuf) and not each.facts.slayout:
+            return 3 if each.facts.blayout else 4
+    return 3 if GLOBAL[view.facts.layout] == "DN" else 4
 
 
 def _padded(bound: Bound) -> Bound:
@@ -172,6 +181,11 @@ def _fitted(tile: Passed, view: Passed, profile: str) -> tuple[Passed, Passed] |
     own, width = (rows, cols) if layout == "ND" else (cols, rows)
     if (lines, length) == (own, width):
         return None
+    if profile == "cpu" and (lines == own or own <= shape[across]):
+        if lines != own:
+            shape[:3], shape[across] = (1, 1, 1), own
+        shape[along] = width  # the simulator follows the strides, however long the lines
+        return tile, replace(view, type=replace(view.type, shape=tuple(shape)))
     whole = of.role is Role.ACC and layout == "ND" and lines == shape[across]
     if whole:  # the fixpipe counts the valid region alone
         shape[across], shape[along] = own, width

@@ -43,6 +43,14 @@ STATUSES = {
     "skipped": "the test skips itself",
 }
 PASSED = ("exact", "near", "judged")
+# A generator without our source tree on its path, whose `tests` would hide those of its project.
+_GENERATOR = """
+import os, runpy, sys
+marks = "pyproject.toml", "pto/cxx/st.py"
+ours = lambda p: all(os.path.exists(os.path.join(p, m)) for m in marks)
+sys.argv, sys.path[:] = sys.argv[1:], [p for p in sys.path if not ours(p)]
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
 _KINDS = {"vec": ("vector",), "cube": ("cube",), "mix": ("vector", "cube")}
 _TEST = re.compile(r"^\s*TEST(?:_F)?\s*\(\s*(\w+)\s*,\s*(\w+)\s*\)", re.MULTILINE)
 
@@ -219,7 +227,7 @@ def generate(folder: Folder, work: Path, seconds: float) -> Diagnostic | None:
     paths = os.pathsep.join([*above, *filter(None, [os.environ.get("PYTHONPATH")])])
     try:
         ran = subprocess.run(
-            [sys.executable, script.name],
+            [sys.executable, "-c", _GENERATOR, script.name],
             cwd=work,
             env={**os.environ, "PYTHONPATH": paths},
             capture_output=True,

@@ -53,8 +53,12 @@ class VectorUnit:
     vlanes: int
     # "contiguous": lanes 0..7; "vlane_first": the first lane of each VLane.
     group_reduction_slots: Literal["contiguous", "vlane_first"]
-    # Where tcmps puts the bits of row i: at row i of dst, or right behind those of row i - 1.
-    scalar_compare_mask: Literal["rows", "dense"] = "rows"
+    # Where tcmps puts the bits of row i: at row i of dst, right behind those of row i - 1, or there
+    # with eight bits an element of the valid region of dst.
+    scalar_compare_mask: Literal["rows", "dense", "bytes"] = "rows"
+    # Where tsel finds them: at row i of its mask, or in one stream, eight bits an element of its
+    # valid region.
+    select_mask: Literal["rows", "bytes"] = "rows"
     # What the immediate of pldi and psti counts: bytes, or the bytes of its distribution.
     predicate_immediate: Literal["byte", "image"] = "image"
 
@@ -122,6 +126,22 @@ class Alignment:
 
 
 @dataclass(frozen=True, slots=True)
+class Scaling:
+    """What scales and clips elements on their way from one tile to another."""
+
+    sources: Literal["acc", "any"] = "acc"  # roles of the tiles it stands behind
+    # The offset in a scale word, nine bits. Signed: the product is rounded into its range before;
+    # unsigned: it is added to the product, and the sum is rounded.
+    offset: Literal["signed", "unsigned"] = "signed"
+    relu_of_nan: Literal["nan", "zero"] = "nan"
+    # What is kept where nothing scales and the element types differ but in name: bits, or values.
+    unlike: Literal["bits", "values"] = "bits"
+
+
+FIXPIPE = Scaling()
+
+
+@dataclass(frozen=True, slots=True)
 class Profile:
     """What one target allows, in one edition. A device narrows it, never widens it."""
 
@@ -148,6 +168,11 @@ class Profile:
     features: tuple[Support, ...]
     element_types: frozenset[str]
     cells: tuple[Cell, ...]
+    scaling: Scaling = FIXPIPE
+    # How TQUANT shares an exponent: as the chip does, or as the C++ simulator does, whose greatest
+    # value leaves out what an MXFP8 group has of NaN, is cut to bf16 for MXFP4, and stands with the
+    # factor in memory order; a code of negative zero is zero there.
+    shared_exponents: Literal["chip", "simulator"] = "chip"
     device: str | None = None  # set when a device has narrowed this profile
 
     def __str__(self) -> str:

@@ -64,6 +64,8 @@ def same_size(src: str, dst: str) -> Rule:
         a, b = case.elem(src), case.elem(dst)
         if case.role(src) == "acc" or a is None or b is None or not (a.dtype and b.dtype):
             return None
+        if case.profile.scaling.unlike == "values":
+            return None
         if a.dtype.itemsize == b.dtype.itemsize:
             return None
         return f"{src} is {a.name}, {dst} is {b.name}"
@@ -209,8 +211,8 @@ def acc_options() -> Rule:
         given = [name for name in _QUANT if case.op.operand(name) is not None]
         if case.word("reluPreMode") not in (None, "no_relu"):
             given.append("reluPreMode")
-        role = case.role("src")
-        if not given or role in (None, "acc") or (given == ["fp"] and regroups(case)):
+        role, anywhere = case.role("src"), case.profile.scaling.sources == "any"
+        if not given or role in (None, "acc") or anywhere or (given == ["fp"] and regroups(case)):
             return None
         return f"{given[0]} is given, src is in {role}"
 

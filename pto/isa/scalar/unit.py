@@ -213,6 +213,7 @@ instr(
         " 48 keeps inf and NaN, 50 saturates but keeps NaN, 51 n first.",
     ),
     cite=_VTD,
+    cxx="set_ctrl value",
 )
 for _bit, _verb in {0: "cleared", 1: "set"}.items():
     instr(

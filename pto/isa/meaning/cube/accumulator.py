@@ -17,14 +17,15 @@ from pto.core.convert import Round
 from pto.core.dtypes import BF16, F8E4M3, F16, F32, HIFLOAT8, I8, I16, I32, U64, DType, dtype
 from pto.core.errors import fail
 from pto.core.memory import Memory, Space
-from pto.core.primitives import const, isfinite, isnan, select
+from pto.core.primitives import isfinite, select
 from pto.core.tile import Role, Tile, TileType
-from pto.isa.meaning.cube.quantise import Finish, Scale, limited
+from pto.isa.meaning.cube.quantise import Finish, Scale, limited, rectified
 from pto.isa.meaning.lanes import Lanes, convert
 from pto.isa.meaning.machine import Machine
 from pto.isa.meaning.memory import registers
 from pto.isa.meaning.tile.mover import Mover
 from pto.isa.meaning.tile.patch import cut
+from pto.target.facts import FIXPIPE, Scaling
 
 Words = npt.NDArray[np.uint64]
 
@@ -34,7 +35,9 @@ _SHIFT = 32
 class Outlet:
     """Elements of `src` on their way to `dst`; made once, called with a tile's elements."""
 
-    def __init__(self, src: DType, dst: DType, relu: str | None = None) -> None:
+    def __init__(
+        self, src: DType, dst: DType, relu: str | None = None, scaling: Scaling = FIXPIPE
+    ) -> None:
         if relu not in (None, "no_relu", "normal_relu"):
             raise fail(
                 "PTO-T172",
@@ -43,6 +46,7 @@ class Outlet:
             )
         self.src, self.dst = src, dst
         self.relu = relu or "no_relu"
+        self.scaling = scaling
 
     def __call__(
         self, core: Machine, values: Lanes, fp: Tile | None, word: int | None, column: int = 0
@@ -56,6 +60,8 @@ class Outlet:
         self, x: Mover, fp: Tile | None, word: Any, column: Any, then: Callable[[Any], None]
     ) -> None:
         """then(change), as the control register tells what overflow becomes."""
+        if self.scaling.sources == "any" and not self._has_mode(fp is not None):
+            fp = word = None  # the simulator takes a scale and has no use for it
         plain = fp is None and word is None
         if plain and self.src is self.dst and self.relu == "no_relu":
             then(None)
@@ -84,9 +90,19 @@ class Outlet:
             if self.dst.is_float:
                 return self._rounded(values, scale, saturate)
             mode = "qf322b8_pre" if self.src is F32 else "req8"
-            return Finish(mode, scale, self.relu).apply(values, self.src, self.dst)
+            return Finish(mode, scale, self.relu, scaling=self.scaling).apply(
+                values, self.src, self.dst
+            )
 
         return scaled
+
+    def _has_mode(self, by_column: bool) -> bool:
+        """Whether headers name a quantisation of these types: GetScalarPreQuantMode of pto-isa."""
+        to = {F32: {F16, BF16}, I32: {F16, I16}}.get(self.src, set[DType]())
+        if by_column and self.src is F32:
+            to = set[DType]()
+        byte = self.dst.is_integer and self.dst.bits == 8 and self.src in (F32, I32)
+        return byte or self.dst in to
 
     def _require_scaled(self) -> None:
         byte = self.dst.is_integer and self.dst.itemsize == 1
@@ -96,9 +112,9 @@ class Outlet:
     def cast(self, values: Lanes, saturate: bool) -> Lanes:
         """Without a scale: one rounding to nearest even; the control register tells overflow."""
         if self.src is self.dst:
-            return Finish(relu=self.relu).apply(values, self.src, self.dst)
+            return Finish(relu=self.relu, scaling=self.scaling).apply(values, self.src, self.dst)
         if self.relu == "normal_relu":
-            values = select((values > 0) | isnan(values), values, const(values, 0))
+            values = rectified(values, self.scaling)
         return convert(values, self.src, self.dst, Round.RINT, saturate or not self.dst.is_float)
 
     def _rounded(self, values: Lanes, scale: Scale, saturate: bool) -> Lanes:
@@ -107,7 +123,8 @@ class Outlet:
         if self.dst is not F32:
             inside = limited(product, np.float32(self.dst.min), np.float32(self.dst.max))
             product = select(isfinite(product), inside, product)
-        return Finish(relu=self.relu, saturate=saturate).apply(product, F32, self.dst)
+        finish = Finish(relu=self.relu, saturate=saturate, scaling=self.scaling)
+        return finish.apply(product, F32, self.dst)
 
     def _shifted(self, values: Lanes, words: Words) -> Lanes:
         """i32 to i16: shifted right by 1 to 16 bits, limited."""
@@ -158,7 +175,7 @@ def finished(core: Machine, tile: Tile, how: Epilogue, queue: int) -> Tile:
     result = _RESULTS.get(mode, tile.type.dtype)
     rows, cols = tile.get_valid()
     words = None if mode == how.quant else _words(core, queue, cols, result)
-    outlet = Outlet(tile.type.dtype, result, how.relu)
+    outlet = Outlet(tile.type.dtype, result, how.relu, core.profile.scaling)
     values = cut(tile, 0, 0, rows, cols)
     if words is None:
         values = outlet(core, values, None, None)
@@ -211,5 +228,6 @@ def outgoing(core: Machine, tile: Tile) -> Tile:
     result = dtype(kind or "i8")
     fp, word = (None, scale) if kind else (scale, None)
     rows, cols = tile.get_valid()
-    values = Outlet(tile.type.dtype, result)(core, cut(tile, 0, 0, rows, cols), fp, word)
+    outlet = Outlet(tile.type.dtype, result, scaling=core.profile.scaling)
+    values = outlet(core, cut(tile, 0, 0, rows, cols), fp, word)
     return _sent(tile, result, values)

@@ -18,6 +18,7 @@ from pto.core.dtypes import F16, F32, DType
 from pto.core.errors import fail
 from pto.core.primitives import const, isnan, less_of, rint, select
 from pto.isa.meaning.lanes import convert
+from pto.target.facts import FIXPIPE, Scaling
 
 Array = npt.NDArray[Any]
 F32s = npt.NDArray[np.float32]
@@ -72,6 +73,12 @@ def limited(values: Array, low: Any, high: Any) -> Array:
     return select(values < low, low, select(values > high, high, values))
 
 
+def rectified(values: Array, scaling: Scaling) -> Array:
+    """0 below zero."""
+    kept = values > 0 if scaling.relu_of_nan == "zero" else (values > 0) | isnan(values)
+    return select(kept, values, const(values, 0))
+
+
 def _numbers(values: Array) -> Array:
     """0 for NaN."""
     return select(values != values, values.dtype.type(0), values)
@@ -88,6 +95,7 @@ class Finish:
     clip: Any = None
     saturate: bool = True
     keep_nan: bool = False
+    scaling: Scaling = FIXPIPE
 
     def apply(self, values: Array, src: DType, dst: DType) -> Array:
         """Items of `dst` (codes of 4 bits, unpacked, for a packed one) of the same shape."""
@@ -118,10 +126,7 @@ class Finish:
         if self.mode is None:
             whole = values.astype(np.float64)
         else:
-            stage = _STAGE.get(dst.bits, (dst.min, dst.max))
-            whole = rint(limited(_numbers(self._scaled(values).astype(np.float64)), *stage))
-            if self.scale is not None:
-                whole = whole + self.scale.offset.astype(np.float64)
+            whole = self._shifted(self._scaled(values), dst)
         inside = limited(rint(_numbers(whole)), low, high)
         found = limited(rint(self._rectified(inside)), low, high).astype(np.int64)
         if self.clip is not None:
@@ -129,6 +134,15 @@ class Finish:
         mask = (1 << dst.bits) - 1
         codes = (found & mask).astype(dst.storage)
         return codes if dst.is_packed else codes.view(dst.numpy)
+
+    def _shifted(self, scaled: F32s, dst: DType) -> Array:
+        """The scaled elements with the offset of their words."""
+        offset = None if self.scale is None else self.scale.offset
+        if self.scaling.offset == "unsigned":
+            return scaled if offset is None else scaled + (offset & 0x1FF).astype(np.float32)
+        stage = _STAGE.get(dst.bits, (dst.min, dst.max))
+        whole = rint(limited(_numbers(scaled.astype(np.float64)), *stage))
+        return whole if offset is None else whole + offset.astype(np.float64)
 
     def _range(self, dst: DType) -> tuple[Any, Any]:
         """Ends of the result: bytes are signed as their parameter says, not as the pointer."""
@@ -139,12 +153,12 @@ class Finish:
         return least, select(signed, np.float64(127), np.float64(255))
 
     def _rectified(self, x: Array) -> Array:
-        """Below zero: 0, or x times a slope. NaN stays."""
+        """Below zero: 0, or x times a slope."""
         if self.relu == "no_relu":
             return x
         below = x * 0 if self.alpha is None else x * self.alpha
         if self.relu == "normal_relu":
-            return select((x > 0) | isnan(x), x, const(x, 0))
+            return rectified(x, self.scaling)
         return select(x >= 0, x, below)
 
     def _clipped(self, items: Array) -> Array:

@@ -46,7 +46,8 @@ def _compare_scalar(case: Case) -> Callable[..., None]:
     require_arithmetic(case)
     kind, type = element(case, "src"), case.type("scalar")
     test, is_scalar = lanes.MODES[case.word("cmpMode") or "eq"], isinstance(type, t.Scalar)
-    dense = case.profile.vector.scalar_compare_mask == "dense" and kind.itemsize < 8
+    packing = case.profile.vector.scalar_compare_mask
+    dense = packing == "dense" and kind.itemsize < 8
     wide = case.profile.vector.lanes(kind.itemsize)
 
     def step(x: Mover, src: Tile, value: Any, dst: Tile) -> None:
@@ -56,8 +57,17 @@ def _compare_scalar(case: Case) -> Callable[..., None]:
             other = x.lane(value, type, kind) if is_scalar else x.read(value, 0, 0)
             return test(x.read(src, i, j), other)
 
+        def inside(r: Lanes, c: Lanes) -> Lanes:
+            """The bit of (r, c), zero outside the valid region."""
+            fine = (r < rows) & (c < cols)
+            other = x.lane(value, type, kind) if is_scalar else x.read(value, r, c, fine)
+            return fine & test(x.read(src, r, c, fine), other)
+
         def run() -> None:
             x.within(src, rows, cols)
+            if packing == "bytes":
+                _by_bytes(x, src.type.cols, inside, dst)
+                return
             if not dense:
                 _by_rows(x, rows, cols, cell, dst)
                 return
@@ -90,6 +100,22 @@ def _by_rows(x: Mover, rows: int, cols: int, cell: Callable[..., Lanes], mask: T
     x.pack(rows, cols, cell, mask)
 
 
+def _by_bytes(x: Mover, pitch: int, bit: Callable[..., Lanes], mask: Tile) -> None:
+    """Eight bits an element of the valid region, rows one behind the other; zero elsewhere."""
+    rows, cols = mask.get_valid()
+    kind = mask.type.dtype.numpy.type
+
+    def byte(i: Lanes, j: Lanes) -> Lanes:
+        found = kind(0)
+        for n in range(8):
+            at = (i * cols + j) * 8 + n
+            there = (i < rows) & (j < cols) & bit(at // pitch, at % pitch)
+            found = lanes.select(there, kind(1 << n), kind(0)) | found
+        return found
+
+    x.each(mask.type.rows, mask.type.cols, byte, mask)
+
+
 def _row_bits(case: Case, name: str) -> int | None:
     mask = case.tile(name)
     return None if mask is None else mask.cols * mask.itemsize * 8
@@ -98,6 +124,8 @@ def _row_bits(case: Case, name: str) -> int | None:
 def _scalar_row_bits(case: Case) -> int | None:
     """What `_compare_scalar` writes; None where the run decides."""
     src = case.tile("src")
+    if src is not None and case.profile.vector.scalar_compare_mask == "bytes":
+        return src.cols
     if src is None or case.profile.vector.scalar_compare_mask != "dense" or src.itemsize == 8:
         return _row_bits(case, "dst")
     lanes_in_register, cols = case.profile.vector.lanes(src.itemsize), src.valid[1]
@@ -106,20 +134,35 @@ def _scalar_row_bits(case: Case) -> int | None:
     return -(-cols // lanes_in_register) * lanes_in_register
 
 
-def _select(x: Mover, mask: Tile, src0: Tile, src1: Tile, tmp: Tile, dst: Tile) -> None:
-    rows, cols = dst.get_valid()
+def _select(case: Case) -> Callable[..., None]:
+    in_bytes = case.profile.vector.select_mask == "bytes"
 
-    def run() -> None:
-        for src in (src0, src1):
-            x.within(src, rows, cols)
-        _require_bits(x, mask, rows, cols)
+    def step(x: Mover, mask: Tile, src0: Tile, src1: Tile, tmp: Tile, dst: Tile) -> None:
+        rows, cols = dst.get_valid()
 
-        def cell(i: Lanes, j: Lanes) -> Lanes:
-            return lanes.select(x.bit(mask, i, j), x.read(src0, i, j), x.read(src1, i, j))
+        def bit(i: Lanes, j: Lanes) -> Lanes:
+            if not in_bytes:
+                return x.bit(mask, i, j)
+            at, width = i * cols + j, mask.get_valid()[1]
+            byte = x.read(mask, at // 8 // width, at // 8 % width)
+            return byte >> (at % 8).astype(byte.dtype) & byte.dtype.type(1) != byte.dtype.type(0)
 
-        x.each(rows, cols, cell, dst)
+        def run() -> None:
+            for src in (src0, src1):
+                x.within(src, rows, cols)
+            if in_bytes:
+                _require_stream(x, mask, rows * cols)
+            else:
+                _require_bits(x, mask, rows, cols)
 
-    x.when((rows > 0) & (cols > 0), run)
+            def cell(i: Lanes, j: Lanes) -> Lanes:
+                return lanes.select(bit(i, j), x.read(src0, i, j), x.read(src1, i, j))
+
+            x.each(rows, cols, cell, dst)
+
+        x.when((rows > 0) & (cols > 0), run)
+
+    return step
 
 
 def _select_scalar(case: Case) -> Callable[..., None]:
@@ -142,6 +185,14 @@ def _select_scalar(case: Case) -> Callable[..., None]:
     return step
 
 
+def _require_stream(x: Mover, mask: Tile, bits: int) -> None:
+    height, width = mask.get_valid()
+    x.require(
+        bits <= height * width * 8,
+        lambda: fail("PTO-S042", f"{mask.type} has {height}x{width} bytes, not {bits} bits"),
+    )
+
+
 def _require_bits(x: Mover, mask: Tile, rows: int, cols: int) -> None:
     bits = 8 * mask.type.itemsize
     x.within(mask, rows, (cols + (bits - 1)) // bits)
@@ -149,7 +200,7 @@ def _require_bits(x: Mover, mask: Tile, rows: int, cols: int) -> None:
 
 COMPARE = Move(_compare)
 COMPARE_SCALAR = Move(_compare_scalar)
-SELECT = Move(lambda case: _select)
+SELECT = Move(_select)
 SELECT_SCALAR = Move(_select_scalar)
 
 # The operand that is a mask, and the bits from one of its rows to the next, by body.

@@ -11,7 +11,7 @@ from pto.core.constants import BLOCK_BYTE_SIZE
 from pto.core.dtypes import DType
 from pto.core.errors import fail
 from pto.core.pad import Pad
-from pto.core.tile import Role, Tile, TileType
+from pto.core.tile import Tile, TileType
 from pto.isa.meaning import lanes
 from pto.isa.meaning.cube.accumulator import Outlet
 from pto.isa.meaning.handle.view import as_tile, as_view, element, tile_type
@@ -20,7 +20,7 @@ from pto.isa.meaning.machine import Machine
 from pto.isa.meaning.memory.collective import TOKEN
 from pto.isa.meaning.tile.mover import Mover
 from pto.isa.meaning.tile.regions import put, region
-from pto.isa.meaning.tile.transfer import Transfer
+from pto.isa.meaning.tile.transfer import Transfer, changed, passes_outlet
 from pto.isa.meaning.tile.window import Array, Window, candidates, one_matrix, read
 from pto.isa.rules.rule import Case
 from pto.target.facts import Profile
@@ -161,8 +161,9 @@ def _store(case: Case) -> Callable[..., None]:
     layouts = candidates(type, case.word("layout"))
     stored = element(view_type) or type.dtype
     combine = combination(case, stored)
-    outlet = Outlet(type.dtype, stored, case.word("reluPreMode"))
-    from_acc, same = type.role is Role.ACC, stored is type.dtype
+    outlet = Outlet(type.dtype, stored, case.word("reluPreMode"), case.profile.scaling)
+    converted, change = passes_outlet(case, type), changed(type.dtype, stored, case.profile.scaling)
+    by_rows = case.profile.scaling.sources == "any" and type.layout.name == "DN"  # a scale a row
 
     def store(core: Machine, src: Any, dst: Any, word: int | None, fp: Any = None) -> None:
         tile, view = as_tile(src, src_type), as_view(dst, view_type)
@@ -173,10 +174,12 @@ def _store(case: Case) -> Callable[..., None]:
         if window is None:
             window = Window(view, layouts, rows, cols)
         values = region(tile, rows, cols)
-        if from_acc:
-            values = outlet(core, values, fp, word)
-        elif not same:
-            values = values.view(stored.numpy)
+        if converted:
+            values = (
+                outlet(core, values.T, fp, word).T if by_rows else outlet(core, values, fp, word)
+            )
+        elif change is not None:
+            values = change(values, 0)
         if combine is not None:
             values = combine(window[...], values)
         window[...] = values

@@ -139,11 +139,15 @@ class _Shared:
     """Values with an exponent for each group along axis 1, or 0: data and one value a group."""
 
     def __init__(
-        self, values: F32s, axis: int, exponents: Callable[[F32s], npt.NDArray[np.uint8]]
+        self,
+        values: F32s,
+        axis: int,
+        exponents: Callable[[F32s], npt.NDArray[np.uint8]],
+        greatest_of: Callable[[F32s], F32s],
     ) -> None:
         lines = values if axis == 1 else values.T
         groups = _groups(lines)
-        greatest = np.abs(groups).max(axis=2)
+        greatest = greatest_of(np.abs(groups))
         codes = exponents(greatest)
         factors = _scaling(codes)
         scaled = (groups * factors[:, :, None]).reshape(len(lines), -1)[:, : lines.shape[1]]
@@ -154,9 +158,32 @@ class _Shared:
         self.exponents: npt.NDArray[np.uint8] = turn(codes)
 
 
-def _place(tile: Tile, values: Lanes) -> None:
+def _plainly(sizes: F32s) -> F32s:
+    return sizes.max(axis=2)
+
+
+def _without_nan(sizes: F32s) -> F32s:
+    return np.fmax.reduce(sizes, axis=2, initial=np.float32(0))
+
+
+def _upper_half(sizes: F32s) -> F32s:
+    """The greatest, cut to bf16."""
+    return (sizes.view(np.uint32) & np.uint32(0xFFFF0000)).max(axis=2).view(np.float32)
+
+
+_SIMULATED = {("MXFP8", "ocp"): _without_nan, ("MXFP8", "nv"): _without_nan,
+    ("MXFP4_E2M1", "ocp"): _upper_half}  # fmt: skip
+
+
+def _zeros(codes: npt.NDArray[np.uint8], values: F32s, nv: bool) -> npt.NDArray[np.uint8]:
+    """E4M3 codes as the simulator has them: NV keeps the sign of less than half the smallest."""
+    drops = (codes == 0x80) & ~(nv & (np.abs(values) < np.float32(2**-10)))
+    return np.where(drops, np.uint8(0), codes)
+
+
+def _place(tile: Tile, values: Lanes, in_order: bool = False) -> None:
     """At [i,j] where the tile's valid region has the values' shape, else in memory order."""
-    if tile.get_valid() == values.shape:
+    if tile.get_valid() == values.shape and not in_order:
         rows, cols = tile.get_valid()
         put(tile, rows, cols, values)
         return
@@ -190,9 +217,12 @@ def _zigzag(exponents: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
 
 def _quantise_groups(case: Case) -> Callable[..., None]:
     kind, axis = case.word("quant_type") or "MXFP8", int((case.word("grpAxis") or "axis1")[-1])
-    exponents = _EXPONENTS[kind, (case.word("quantScaleAlg") or "ocp").upper()]
+    algorithm = case.word("quantScaleAlg") or "ocp"
+    exponents = _EXPONENTS[kind, algorithm.upper()]
     src_type = element(case, "src")
     interleave = case.word("interleave") == "true"
+    simulated = case.profile.shared_exponents == "simulator"
+    greatest_of = _SIMULATED.get((kind, algorithm), _plainly) if simulated else _plainly
 
     def step(
         core: Machine, src: Tile, dst: Tile, exp: Tile, max: Tile, scaling: Tile, zz: Tile | None
@@ -200,10 +230,13 @@ def _quantise_groups(case: Case) -> Callable[..., None]:
         rows, cols = src.get_valid()
         if rows == 0 or cols == 0:
             return
-        shared = _Shared(_as_f32(region(src, rows, cols), src_type), axis, exponents)
+        shared = _Shared(_as_f32(region(src, rows, cols), src_type), axis, exponents, greatest_of)
         shown = _interleaved(shared.exponents) if interleave else shared.exponents
+        codes = _encode(shared.scaled, kind)
+        if simulated and kind == "MXFP8":
+            codes = _zeros(codes, shared.scaled, algorithm == "nv")
         results: list[tuple[Tile, Lanes]] = [
-            (dst, _encode(shared.scaled, kind)),
+            (dst, codes),
             (exp, shown),
             (max, _as_type(shared.greatest, max.type.dtype)),
             (scaling, _as_type(shared.factors, scaling.type.dtype)),
@@ -213,7 +246,8 @@ def _quantise_groups(case: Case) -> Callable[..., None]:
         for tile, values in results:
             _require_room(tile, values)
         for tile, values in results:
-            _place(tile, values.view(tile.type.dtype.storage))
+            in_order = simulated and (tile is max or tile is scaling)
+            _place(tile, values.view(tile.type.dtype.storage), in_order)
 
     return step
 

@@ -5,19 +5,28 @@ from __future__ import annotations
 from typing import Any
 
 from pto.core.compact import Packing
+from pto.core.convert import Round
 from pto.core.dtypes import DType
 from pto.core.errors import PtoError, fail
 from pto.core.memory import Space
-from pto.core.tile import Role, Tile
+from pto.core.tile import Role, Tile, TileType
 from pto.isa.meaning.cube.accumulator import Outlet
 from pto.isa.meaning.handle.view import tile_type
 from pto.isa.meaning.lanes import convert
 from pto.isa.meaning.tile.mover import Change, Mover
 from pto.isa.rules.rule import Case
+from pto.target.facts import Scaling
 
 Place = tuple[Any, Any]  # row and column of the first element
 _SUB_BLOCKS = {None: None, "single_mode_vec0": 0, "single_mode_vec1": 1}
 _SPLIT_AXES = {"dual_mode_split_m": 0, "dual_mode_split_n": 1}
+
+
+def passes_outlet(case: Case, src: TileType) -> bool:
+    """Whether elements of src are converted on their way: out of an accumulator, or when asked."""
+    relu = case.word("reluPreMode") not in (None, "no_relu")
+    asked = relu or any(case.op.operand(name) for name in ("fp", "preQuantScalar"))
+    return src.role is Role.ACC or (asked and case.profile.scaling.sources == "any")
 
 
 class Transfer:
@@ -31,10 +40,11 @@ class Transfer:
         self._stays = (src.role.space is Space.UB) == (dst.role.space is Space.UB)  # on one side
         self._axis = _SPLIT_AXES.get(mode or "")
         self._sub = _SUB_BLOCKS.get(mode)
-        self._change = _bits(src.dtype, dst.dtype)
+        self._change = changed(src.dtype, dst.dtype, case.profile.scaling)
         self._outlet = None
-        if src.role is Role.ACC:
-            self._outlet = Outlet(src.dtype, dst.dtype, case.word("reluPreMode"))
+        if passes_outlet(case, src):
+            scaling = case.profile.scaling
+            self._outlet = Outlet(src.dtype, dst.dtype, case.word("reluPreMode"), scaling)
 
     def __call__(
         self,
@@ -92,9 +102,13 @@ def _uneven(axis: int, count: int) -> PtoError:
     return fail("PTO-V171", f"{count} {what} do not split evenly over two vector sub-blocks")
 
 
-def _bits(src: DType, dst: DType) -> Change | None:
+def changed(src: DType, dst: DType, scaling: Scaling) -> Change | None:
+    """What becomes of an element that nothing scales; None: it stays as it is."""
     if src is dst:
         return None
+    if scaling.unlike == "values":
+        rounding = Round.TRUNC if dst.is_integer else Round.RINT
+        return lambda values, j: convert(values, src, dst, rounding)
     if src.itemsize == dst.itemsize:
         return lambda values, j: values.view(dst.storage)
     return lambda values, j: convert(values, src, dst)

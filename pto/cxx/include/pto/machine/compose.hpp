@@ -23,6 +23,13 @@ template <class D, class S, MaskPattern M, GatherAxis Axis> RecordEvent TGATHER(
             machine::line<least>(src, i * machine::maskStep<M> + machine::maskFirst<M>, dst.GetValidCol()));
     return {};
 }
+#if PTO_MACHINE_PROFILE == 1  // the simulator copies a tile
+template <class D, class S, class = std::enable_if_t<is_tile_data_v<D> && is_tile_data_v<S>>> RecordEvent TPREFETCH(D& d, S& s)
+{
+    machine::record("TMOV", PTO_HERE, d, s);
+    return {};
+}
+#endif
 // Rows, or columns, of src to the places that a pattern gives; zero elsewhere.
 template <MaskPattern M, auto Axis = ScatterAxis::SCATTER_ROW, class D, class S> RecordEvent TSCATTER(D& dst, S& src)
 {

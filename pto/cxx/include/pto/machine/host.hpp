@@ -1,6 +1,6 @@
 // The host's side: launches, device memory, and the little of the Ascend runtime that test hosts use.
 #pragma once
-#include <pto/machine/compose.hpp>
+#include <pto/machine/quant.hpp>
 
 namespace pto::machine {
 using Call = void (*)(const void*);

@@ -167,7 +167,8 @@ struct Thread {  // a host's threads run one after the other, each to its end
 };
 }
 namespace cpu_sim {
-inline void set_task_cookie(uint64_t) {}
+// Bit 48 makes results finite; as CTRL it keeps what is not.
+inline void set_task_cookie(uint64_t n) { machine::record("set_ctrl", PTO_HERE, int64_t(n ^ 1ull << 48)); }
 struct ScopedExecutionContext {
     int64_t block, sub, subs;
     ScopedExecutionContext(int64_t b, int64_t s, int64_t n)

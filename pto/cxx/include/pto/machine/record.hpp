@@ -26,7 +26,7 @@ struct TypeFacts {
     int64_t more[6];
 };
 enum Tag : int64_t { TILE = 1, TENSOR, INTEGER, FLOAT, ENUM, POINTER, QUEUE, CONV, LITERAL, NUMBERS, GROUP };
-enum Status : int64_t { DONE, FLUSH, LOOK, LAUNCH, FAILED };
+enum Status : int64_t { DONE, FLUSH, LOOK, LAUNCH, FAILED, PAUSE };
 
 // One side of one block, or the host: it runs on a stack of its own, and stops where the machine is needed.
 struct Agent {
@@ -125,11 +125,18 @@ __attribute__((noinline)) void record(const char* op, void** frame, void* caller
     auto two = [](const auto& x) { if constexpr (!isEvent<std::remove_cv_t<std::remove_reference_t<decltype(x)>>>) values(x); };
     (two(a), ...);
     start[0] = now->at - start;
-    if (now->eager) stop(FLUSH);
+    if (now->eager) stop(PAUSE);
 }
 // Where the calling function was called: the line a person wrote.
 #define PTO_HERE ((void**)__builtin_frame_address(0)), __builtin_return_address(0)
 
+// On cpu instructions are executed at once: where a program can see that, it waits for the machine.
+inline void pause()
+{
+#if PTO_MACHINE_PROFILE == 1
+    if (now && now->at != now->words) stop(PAUSE);
+#endif
+}
 // Everything written so far has been executed when this returns.
 inline void drain() { if (now && now->at != now->words) stop(FLUSH); }
 } // namespace pto::machine

@@ -102,7 +102,7 @@ struct GlobalTensor : machine::TensorTag {
 
     GlobalTensor() = default;
     GlobalTensor(DType* p, const Shape& s = Shape(), const Stride& t = Stride()) : data_(p), shape_(s), stride_(t) {}
-    DType* data() const { return data_; }
+    DType* data() const { machine::pause(); return data_; }
     int64_t GetShape(int d) const { return shape_.shape[d]; }
     int64_t GetStride(int d) const { return stride_.stride[d]; }
     template <int D> static constexpr int64_t GetShape() { return staticShape[D]; }

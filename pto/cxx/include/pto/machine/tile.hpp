@@ -46,6 +46,9 @@ template <class T> T readTile(int64_t type, int64_t place, int64_t offset)
 }
 } // namespace machine
 
+template <class T> size_t GetTileElementOffset(int row, int col);
+template <class T, class V> void SetProperDataPart(T* p, size_t at, V value);
+template <class T> T GetProperDataPart(T* p, size_t at);
 template <TileType Loc_, class Element, int Rows_, int Cols_, BLayout B = BLayout::RowMajor, int RowValid = Rows_,
     int ColValid = Cols_, SLayout S = SLayout::NoneBox, int Fractal = TileConfig::fractalABSize,
     PadValue Pad = PadValue::Null, CompactMode Compact_ = CompactMode::Null>
@@ -96,6 +99,10 @@ struct Tile : machine::TileTag {
     DType GetValue(int64_t offset) const { return machine::readTile<DType>(number(), place, offset); }
     void SetValue(int64_t offset, DType value) { machine::record("TSETVAL", PTO_HERE, *this, offset, value); }
 
+#if PTO_MACHINE_PROFILE == 1  // by row and column, of two that share a byte the one that is meant
+    DType GetElement(int row, int col) const { return GetProperDataPart(data(), GetTileElementOffset<Tile>(row, col)); }
+    void SetElement(int row, int col, DType v) { SetProperDataPart(data(), GetTileElementOffset<Tile>(row, col), v); }
+#endif
     static int64_t number()
     {
         static int64_t n = machine::typeNumber({machine::ElementOf<DType>::name, 0, int64_t(Loc), Rows, Cols, int64_t(B),

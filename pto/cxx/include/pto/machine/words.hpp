@@ -90,6 +90,8 @@ template <int Kind> struct Byte {
     constexpr Byte() = default;
     constexpr Byte(int n) : bits(uint8_t(n)) {}
     constexpr operator uint8_t() const { return bits; }
+    constexpr uint8_t RawData() const { return bits; }
+    static constexpr Byte FromRaw(uint8_t n) { return Byte(n); }
 };
 }
 using float8_e4m3_t = pto::machine::Byte<0>;

@@ -19,7 +19,7 @@ from pto.run.jit.emit.tile.copies import Work
 def with_outlet(s: Spot, src: DType, dst: DType, then: Callable[[Work | None, str], None]) -> None:
     """Calls `then` with the work on each element, once for each thing CTRL may ask for."""
     relu = s.case.word("reluPreMode")
-    outlet, x = Outlet(src, dst, relu), s.x
+    outlet, x = Outlet(src, dst, relu, s.case.profile.scaling), s.x
     if src is dst and outlet.relu == "no_relu":
         then(None, "")
         return

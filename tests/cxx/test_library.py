@@ -1,0 +1,156 @@
+"""Where the headers of C++ decide otherwise than the manual: the simulator of cpu, masks of a5."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+MASKS = """
+using G = GlobalTensor<float, Shape<1, 1, 1, 4, 16>, Stride<1, 1, 1, 16, 1>>;
+using B = GlobalTensor<uint8_t, Shape<1, 1, 1, 4, 32>, Stride<1, 1, 1, 32, 1>>;
+using V = Tile<TileType::Vec, float, 4, 16>;
+using M = Tile<TileType::Vec, uint8_t, 4, 32, BLayout::RowMajor, -1, -1>;
+__global__ AICORE void k(__gm__ float* out, __gm__ uint8_t* bits, __gm__ float* x)
+{
+    V a, b, c, tmp;
+    M mask(4, WIDTH), all(4, 32);
+    TASSIGN(a, 0x0); TASSIGN(b, 0x400); TASSIGN(c, 0x800); TASSIGN(tmp, 0xc00);
+    TASSIGN(mask, 0x1000); TASSIGN(all, 0x1000);
+    G gx(x), go(out);
+    B gb(bits);
+    TEXPANDS(all, 0);
+    TLOAD(a, gx);
+    set_flag(PIPE_MTE2, PIPE_V, EVENT_ID0);
+    wait_flag(PIPE_MTE2, PIPE_V, EVENT_ID0);
+    pipe_barrier(PIPE_V);
+    TCMPS(mask, a, 0.0f, CmpMode::GT);
+    TEXPANDS(b, -1.0f);
+    pipe_barrier(PIPE_V);
+    TSEL(c, mask, a, b, tmp);
+    set_flag(PIPE_V, PIPE_MTE3, EVENT_ID0);
+    wait_flag(PIPE_V, PIPE_MTE3, EVENT_ID0);
+    TSTORE(go, c);
+    TSTORE(gb, all);
+}
+"""
+
+
+def run_masks(kernel, profile: str, width: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    x = np.random.default_rng(3).standard_normal((4, 16)).astype(np.float32)
+    out, bits = np.zeros_like(x), np.zeros((4, 32), np.uint8)
+    kernel(MASKS, profile=profile, defines=[f"WIDTH={width}"])(out, bits, x)
+    return x, out, bits
+
+
+@pytest.mark.parametrize("width", [2, 32])
+def test_the_simulator_streams_bits_through_the_valid_bytes_of_a_mask(kernel, width):
+    x, out, bits = run_masks(kernel, "cpu", width)
+    stream = np.packbits((x > 0).reshape(-1), bitorder="little")
+    assert np.array_equal(bits[:, :width].reshape(-1)[:8], stream)
+    assert np.array_equal(out, np.where(x > 0, x, np.float32(-1)))
+
+
+def test_on_a5_the_headers_keep_a_row_of_bits_for_each_row(kernel):
+    x, out, bits = run_masks(kernel, "a5", 32)
+    assert np.array_equal(bits[:, :2], np.packbits(x > 0, axis=1, bitorder="little"))
+    assert np.array_equal(out, np.where(x > 0, x, np.float32(-1)))
+
+
+SCALED = """
+template <class T, class R>
+__global__ AICORE void k(__gm__ R* out, __gm__ T* x, uint64_t word)
+{
+    using L = Tile<TileType::Mat, T, 8, 32>;
+    using S = Tile<TileType::Mat, R, 4, 32, BLayout::RowMajor, 4, 16>;
+    L a;
+    S b;
+    TASSIGN(a, 0x0); TASSIGN(b, 0x4000);
+    GlobalTensor<T, Shape<1, 1, 1, 8, 32>, Stride<1, 1, 1, 32, 1>> gx(x);
+    GlobalTensor<R, Shape<1, 1, 1, 4, 16>, Stride<1, 1, 1, 16, 1>> go(out);
+    TLOAD(a, gx);
+    MOVE;
+    TSTORE(go, b);
+}
+"""
+PLAIN = SCALED.replace("MOVE", "TEXTRACT(b, a, uint16_t(2), uint16_t(8))")
+BY_A_WORD = SCALED.replace(
+    "MOVE", "TEXTRACT<S, L, ReluPreMode::NormalRelu>(b, a, word, uint16_t(2), uint16_t(8))"
+)
+
+
+def test_the_simulator_scales_any_tile_and_adds_an_unsigned_offset(kernel):
+    x = np.arange(-128, 128, dtype=np.int32).reshape(8, 32)
+    out = np.zeros((4, 16), np.uint8)
+    word = int(np.float32(0.75).view(np.uint32)) | 300 << 37  # 300 is -212 in nine signed bits
+    kernel(BY_A_WORD, "k<int32_t, uint8_t>", profile="cpu")(out, x, word)
+    product = np.rint(x[2:6, 8:24] * np.float32(0.75) + np.float32(300))
+    assert np.array_equal(out, np.clip(product, 0, 255).astype(np.uint8))
+
+
+def test_relu_of_nan_is_zero_in_the_simulator(kernel):
+    x = np.full((8, 32), np.nan, np.float32)
+    x[2:6, 8:24] = np.where(np.arange(16) % 3 == 0, np.nan, np.arange(-8.0, 8.0))
+    out = np.ones((4, 16), np.float16)
+    word = int(np.float32(2).view(np.uint32))
+    kernel(BY_A_WORD, "k<float, half>", profile="cpu")(out, x, word)
+    assert np.array_equal(out, np.nan_to_num(np.maximum(x[2:6, 8:24], 0) * 2).astype(np.float16))
+
+
+def test_without_a_scale_the_simulator_converts_values(kernel):
+    x = np.arange(256, dtype=np.float32).reshape(8, 32) - np.float32(100.75)
+    out = np.zeros((4, 16), np.int32)
+    kernel(PLAIN, "k<float, int32_t>", profile="cpu")(out, x, 0)
+    assert np.array_equal(out, np.trunc(x[2:6, 8:24]).astype(np.int32))
+
+
+GROUPS = """
+__global__ AICORE void k(__gm__ float* most, __gm__ int8_t* codes, __gm__ float* x)
+{
+    Tile<TileType::Vec, float, 4, 32> a, factor;
+    Tile<TileType::Vec, int8_t, 4, 32> b;
+    Tile<TileType::Vec, uint8_t, 4, 32, BLayout::RowMajor, 4, 1> exp;
+    Tile<TileType::Vec, float, 4, 8, BLayout::RowMajor, 4, 1> max;
+    Tile<TileType::Vec, float, 1, 8, BLayout::RowMajor, 1, 4> line;
+    TASSIGN(a, 0x0); TASSIGN(factor, 0x400); TASSIGN(b, 0x800); TASSIGN(exp, 0xa00);
+    TASSIGN(max, 0xc00); TASSIGN(line, 0xc00);
+    GlobalTensor<float, Shape<1, 1, 1, 4, 32>, Stride<1, 1, 1, 32, 1>> gx(x);
+    GlobalTensor<int8_t, Shape<1, 1, 1, 4, 32>, Stride<1, 1, 1, 32, 1>> gb(codes);
+    GlobalTensor<float, Shape<1, 1, 1, 1, 4>, Stride<1, 1, 1, 4, 1>> gm(most);
+    TLOAD(a, gx);
+    TQUANT<QuantType::MXFP8>(b, a, &exp, &max, &factor);
+    TSTORE(gb, b);
+    TSTORE(gm, line);
+}
+"""
+
+
+def test_the_simulator_puts_group_maxima_in_memory_order_and_has_no_negative_zero(kernel):
+    x = np.random.default_rng(5).uniform(-400, 400, (4, 32)).astype(np.float32)
+    x[1, 3], x[2, 5] = np.nan, -1e-9
+    most, codes = np.zeros(4, np.float32), np.zeros((4, 32), np.int8)
+    kernel(GROUPS, profile="cpu")(most, codes, x)
+    assert np.array_equal(most, np.nanmax(np.abs(x), axis=1))
+    assert codes[2, 5] == 0
+    assert codes[1, 3] == 0x7F
+
+
+AGAIN = """
+__global__ AICORE void k(__gm__ float* out, __gm__ float* x)
+{
+    using V = Tile<TileType::Vec, float, 8, 16>;
+    GlobalTensor<float, Shape<1, 1, 1, 8, 16>, Stride<1, 1, 1, 16, 1>> gx(x), go(out);
+    V kept, other, sum;
+    TLOAD(kept, gx);
+    TADDS(other, kept, 1.0f);
+    TMULS(sum, other, 2.0f);
+    if (sum.GetValue(0) > -1e30f) TADD(sum, sum, kept);
+    TSTORE(go, sum);
+}
+"""
+
+
+def test_a_tile_without_an_address_lives_on_after_a_look(kernel):
+    x = np.random.default_rng(7).standard_normal((8, 16)).astype(np.float32)
+    out = np.zeros_like(x)
+    kernel(AGAIN, profile="cpu")(out, x)
+    assert np.array_equal(out, (x + 1) * 2 + x)
