@@ -38,8 +38,10 @@ _SIMULATED = (
     "PTO-X001",
     "PTO-X002",
     "PTO-X003",
+    "PTO-S040",
 )  # what cpu lacks by its table, the library of C++ simulates
-_ASSERTED = ("PTO-L022",)  # layouts that PTOAS refuses; the library of C++ has asserts of its own
+# Layouts and scratch that PTOAS refuses; the library of C++ has asserts of its own.
+_ASSERTED = ("PTO-L022", "PTO-S040")
 _MOVING = ("queue", "counts")  # operands that are not the same the next time
 _KEPT = 1 << 15  # records of an agent that are kept ready
 _LARGE = 1 << 40  # where pointers begin; a buffer's addresses are smaller
@@ -403,7 +405,8 @@ class AgentState:
         """Tell an agent the bits of the element of a tile that it asks for."""
         type, place, offset, pointer = agent.state.question
         facts = self.side.build.facts(type)
-        tile = r.looked_at(facts, self.side.build.string(facts.element)).tile
+        element = self.side.build.string(facts.element)
+        tile = r.tile_type(facts, element, (1, 1)).tile
         space = tile.role.space
         name = place // _NAME
         if name < 0 and name not in self.places.starts:  # looked at before it is written

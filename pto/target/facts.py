@@ -59,6 +59,8 @@ class VectorUnit:
     # Where tsel finds them: at row i of its mask, or in one stream, eight bits an element of its
     # valid region.
     select_mask: Literal["rows", "bytes"] = "rows"
+    odd_neighbour: Literal["alone", "left"] = "alone"  # the last of a row of tpairreducesum
+    equal_parts: Literal["src0", "src1"] = "src1"  # whose index tpartarg* takes of equal values
     # What the immediate of pldi and psti counts: bytes, or the bytes of its distribution.
     predicate_immediate: Literal["byte", "image"] = "image"
 

@@ -8,20 +8,26 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pto.target.facts import Profile, Scaling
+from pto.target.facts import Profile, Scaling, VectorUnit
 
 
 def library(profile: Profile) -> Profile:
     """A profile as C++ kernels meet it."""
-    vector = profile.vector
-    if profile.name == "cpu":
-        return replace(
-            profile,
-            # TCmps.hpp and TSel.hpp of pto-isa include/pto/cpu
-            vector=replace(vector, scalar_compare_mask="bytes", select_mask="bytes"),
-            shared_exponents="simulator",  # TQuant.hpp
-            buffers=replace(profile.buffers, bias=profile.buffers.ub, fixpipe=profile.buffers.ub),
-            # common.hpp, quantize_element; TExtract.hpp and TInsert.hpp ask for no role
-            scaling=Scaling("any", offset="unsigned", relu_of_nan="zero", unlike="values"),
-        )
-    return replace(profile, vector=replace(vector, scalar_compare_mask="rows"))
+    if profile.name != "cpu":
+        return replace(profile, vector=_chip(profile))
+    buffers = profile.buffers
+    return replace(
+        profile,
+        # TCmps.hpp and TSel.hpp of pto-isa include/pto/cpu
+        vector=replace(profile.vector, scalar_compare_mask="bytes", select_mask="bytes"),
+        shared_exponents="simulator",  # TQuant.hpp
+        # common.hpp, quantize_element; TExtract.hpp and TInsert.hpp ask for no role
+        scaling=Scaling("any", offset="unsigned", relu_of_nan="zero", unlike="values"),
+        buffers=replace(buffers, bias=buffers.ub, fixpipe=buffers.ub),  # both lie in UB there
+    )
+
+
+def _chip(profile: Profile) -> VectorUnit:
+    """TCmps.hpp of a5, TPairReduceSum.hpp of both, TPartArgOp.hpp of a2a3."""
+    vector = replace(profile.vector, scalar_compare_mask="rows", odd_neighbour="left")
+    return replace(vector, equal_parts="src0") if profile.name == "a2a3" else vector

@@ -56,6 +56,73 @@ def test_on_a5_the_headers_keep_a_row_of_bits_for_each_row(kernel):
     assert np.array_equal(out, np.where(x > 0, x, np.float32(-1)))
 
 
+PAIRS = """
+__global__ AICORE void k(__gm__ float* out, __gm__ float* x)
+{
+    using V = Tile<TileType::Vec, float, 4, 16, BLayout::RowMajor, 4, 7>;
+    V a, b;
+    TASSIGN(a, 0x0); TASSIGN(b, 0x400);
+    GlobalTensor<float, Shape<1, 1, 1, 4, 7>, Stride<1, 1, 1, 7, 1>> gx(x), go(out);
+    TLOAD(a, gx);
+    TLOAD(b, go);
+    set_flag(PIPE_MTE2, PIPE_V, EVENT_ID0);
+    wait_flag(PIPE_MTE2, PIPE_V, EVENT_ID0);
+    TPAIRREDUCESUM(b, a);
+    set_flag(PIPE_V, PIPE_MTE3, EVENT_ID0);
+    wait_flag(PIPE_V, PIPE_MTE3, EVENT_ID0);
+    TSTORE(go, b);
+}
+"""
+
+
+@pytest.mark.parametrize("profile", ["a2a3", "a5", "cpu"])
+def test_chips_sum_whole_pairs_alone_and_the_simulator_adds_the_odd_one_to_zero(kernel, profile):
+    x = np.arange(28, dtype=np.float32).reshape(4, 7)
+    out = np.full_like(x, 99)
+    kernel(PAIRS, profile=profile)(out, x)
+    pairs = x[:, 0:6:2] + x[:, 1:6:2]
+    assert np.array_equal(out[:, :3], pairs)
+    assert np.array_equal(out[:, 3], x[:, 6] if profile == "cpu" else np.full(4, 99))
+
+
+EQUALS = """
+using F = GlobalTensor<float, Shape<1, 1, 1, 4, 8>, Stride<1, 1, 1, 8, 1>>;
+using U = GlobalTensor<uint32_t, Shape<1, 1, 1, 4, 8>, Stride<1, 1, 1, 8, 1>>;
+__global__ AICORE void k(__gm__ float* out, __gm__ uint32_t* which, __gm__ float* x,
+    __gm__ uint32_t* n)
+{
+    using V = Tile<TileType::Vec, float, 4, 8>;
+    using I = Tile<TileType::Vec, uint32_t, 4, 8>;
+    V a, b;
+    I first, second, found;
+    TASSIGN(a, 0x0); TASSIGN(b, 0x400);
+    TASSIGN(first, 0x800); TASSIGN(second, 0xc00); TASSIGN(found, 0x1000);
+    F gx(x), go(out);
+    U g0(n), g1(n + 32), gw(which);
+    TLOAD(a, gx);
+    TLOAD(first, g0);
+    TLOAD(second, g1);
+    set_flag(PIPE_MTE2, PIPE_V, EVENT_ID0);
+    wait_flag(PIPE_MTE2, PIPE_V, EVENT_ID0);
+    TPARTARGMAX(b, a, a, found, first, second);
+    set_flag(PIPE_V, PIPE_MTE3, EVENT_ID0);
+    wait_flag(PIPE_V, PIPE_MTE3, EVENT_ID0);
+    TSTORE(go, b);
+    TSTORE(gw, found);
+}
+"""
+
+
+@pytest.mark.parametrize(("profile", "which"), [("a2a3", 0), ("a5", 1)])
+def test_of_equal_parts_a2a3_takes_the_first_index_and_a5_the_second(kernel, profile, which):
+    x = np.arange(32, dtype=np.float32).reshape(4, 8)
+    numbers = np.arange(64, dtype=np.uint32).reshape(2, 4, 8)
+    out, found = np.zeros_like(x), np.zeros((4, 8), np.uint32)
+    kernel(EQUALS, profile=profile)(out, found, x, numbers)
+    assert np.array_equal(out, x)
+    assert np.array_equal(found, numbers[which])
+
+
 SCALED = """
 template <class T, class R>
 __global__ AICORE void k(__gm__ R* out, __gm__ T* x, uint64_t word)

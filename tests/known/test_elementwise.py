@@ -98,6 +98,13 @@ def test_shift_by_a_scalar_of_another_width():
     assert apply("tshrs", "ui8", [251, 4], scalar=("i16", 256)).tolist() == [0, 0]
 
 
+def test_64_bit_elements_are_shifted_by_the_count_modulo_64():
+    value, count = [5, 5, 5, -8], [63, 64, 65, 66]
+    assert apply("tshl", "i64", value, count).tolist() == [-(2**63), 5, 10, -32]
+    assert apply("tshr", "i64", value, count).tolist() == [0, 5, 2, -2]
+    assert apply("tshls", "i64", [3, -3], scalar=("i16", 65)).tolist() == [6, -6]
+
+
 def test_bits():
     a, b = [0b1100, -1, 0x5A], [0b1010, 0x0F, -1]
     assert apply("txor", "i16", a, b, a).tolist() == [0b0110, ~0x0F, ~0x5A]

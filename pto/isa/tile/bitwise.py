@@ -18,7 +18,8 @@ _WITH_I64 = f"{_INTS} i64 u64"
 _NARROWER = "PTO_IR_manual.md lists {} on a2a3; the page lists all integers of up to 32 bits."
 _BY_WIDTH = (
     "A shift by the width of the element or more, or by a negative count, is not defined by the"
-    " ISA; here it shifts everything out."
+    " ISA; here it shifts everything out. 64-bit elements take the count modulo 64, as the header"
+    " of a5 does."
 )
 
 
@@ -71,8 +72,8 @@ instr(
 )
 _RIGHT = "dst = {} >> {}, arithmetic for signed types, logical for unsigned ones"
 for _name, _sign, _meaning, _fn in (
-    ("tshl", "<<", "dst = src0 << src1", lanes.shift_left),
-    ("tshr", ">>", _RIGHT.format("src0", "src1"), lanes.shift_right),
+    ("tshl", "<<", "dst = src0 << src1", arithmetic.shift_left),
+    ("tshr", ">>", _RIGHT.format("src0", "src1"), arithmetic.shift_right),
 ):
     instr(
         _name,

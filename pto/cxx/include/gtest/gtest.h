@@ -74,7 +74,7 @@ inline void InitGoogleTest() {}
 #define EXPECT_GT(a, b) PTO_EXPECT_((a) > (b))
 #define EXPECT_GE(a, b) PTO_EXPECT_((a) >= (b))
 #define EXPECT_NEAR(a, b, d) PTO_EXPECT_(std::abs(double(a) - double(b)) <= double(d))
-#define EXPECT_FLOAT_EQ(a, b) PTO_EXPECT_(std::abs(float(a) - float(b)) <= 4e-7f * std::abs(float(b)))
+#define EXPECT_FLOAT_EQ(a, b) PTO_EXPECT_(float(a) == float(b) || std::abs(float(a) - float(b)) <= 4e-7f * std::abs(float(b)))
 #define ASSERT_TRUE(c) PTO_ASSERT_(bool(c))
 #define ASSERT_FALSE(c) PTO_ASSERT_(!(c))
 #define ASSERT_EQ(a, b) PTO_ASSERT_((a) == (b))

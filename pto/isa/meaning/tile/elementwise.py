@@ -31,12 +31,31 @@ def exp_difference(a: Lanes, b: Lanes) -> Lanes:
     return mathlib.exp(lanes.sub(a, b))
 
 
+def shift_left(a: Lanes, count: Lanes) -> Lanes:
+    return lanes.shift_left(a, _bounded(count))
+
+
+def shift_right(a: Lanes, count: Lanes) -> Lanes:
+    return lanes.shift_right(a, _bounded(count))
+
+
+def _bounded(count: Lanes) -> Lanes:
+    """64-bit elements, which a5 makes of two registers, are shifted by the count modulo 64."""
+    return lanes.width_modulo(count) if count.dtype.itemsize == 8 else count
+
+
 def shift_left_by(a: Lanes, count: Lanes) -> Lanes:
-    return lanes.shift_left(a, lanes.shift_amount(count, a))
+    return shift_left(a, _amount(count, a))
 
 
 def shift_right_by(a: Lanes, count: Lanes) -> Lanes:
-    return lanes.shift_right(a, lanes.shift_amount(count, a))
+    return shift_right(a, _amount(count, a))
+
+
+def _amount(count: Lanes, like: Lanes) -> Lanes:
+    """A scalar as a count; what is too large stays too large where it is not taken modulo 64."""
+    wide = like.dtype.itemsize == 8
+    return count.astype(like.dtype) if wide else lanes.shift_amount(count, like)
 
 
 def add_add(a: Lanes, b: Lanes, c: Lanes) -> Lanes:

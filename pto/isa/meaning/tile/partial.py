@@ -76,15 +76,28 @@ def _require_parts(x: Mover, dst: Tile, *sources: Tile) -> None:
 
 
 def partial_search(better: Callable[[Lanes, Lanes], Lanes]) -> Move:
-    """The pair of src0 where its value is strictly better, else src1's; 0 where neither has one."""
+    """The pair of src0 where its value is better, of equals as the profile says, else src1's; 0
+    where neither has one."""
 
-    def step(x: Mover, a: Tile, b: Tile, i0: Tile, i1: Tile, dst: Tile, index: Tile) -> None:
+    def run(
+        first_of_equals: bool,
+        x: Mover,
+        a: Tile,
+        b: Tile,
+        i0: Tile,
+        i1: Tile,
+        dst: Tile,
+        index: Tile,
+    ) -> None:
         _require_parts(x, dst, a, b)
 
         def cell(i: Lanes, j: Lanes) -> tuple[Lanes, Lanes]:
             first, second = _covers(a, i, j), _covers(b, i, j)
             mine, other = x.read(a, i, j, first), x.read(b, i, j, second)
-            left = first & (better(mine, other) | ~second)
+            wins = better(mine, other)
+            if first_of_equals:
+                wins = wins | (mine == other)
+            left = first & (wins | ~second)
 
             def chosen(p: Lanes, q: Lanes) -> Lanes:
                 return select(left, p, select(second, q, const(q, 0)))
@@ -96,6 +109,7 @@ def partial_search(better: Callable[[Lanes, Lanes], Lanes]) -> Move:
 
     def make(case: Case) -> Callable[..., None]:
         require_arithmetic(case)
-        return step
+        first = case.profile.vector.equal_parts == "src0"
+        return lambda x, *tiles: run(first, x, *tiles)
 
     return Move(make)

@@ -62,4 +62,19 @@ def _sum_neighbours(x: Mover, src: Tile, dst: Tile) -> None:
     x.each(rows, cols, cell, dst)
 
 
-SUM_NEIGHBOURS = Move(lambda case: _sum_neighbours)
+def _sum_pairs(x: Mover, src: Tile, dst: Tile) -> None:
+    """Whole pairs alone; the rest of dst stays."""
+    rows, cols = dst.get_valid()
+    x.within(src, rows, cols)
+
+    def cell(i: Lanes, j: Lanes) -> Lanes:
+        return add(x.read(src, i, j * 2), x.read(src, i, j * 2 + 1))
+
+    x.each(rows, cols // 2, cell, dst)
+
+
+def _neighbours(case: Case) -> Callable[..., None]:
+    return _sum_pairs if case.profile.vector.odd_neighbour == "left" else _sum_neighbours
+
+
+SUM_NEIGHBOURS = Move(_neighbours)
