@@ -182,11 +182,11 @@ class Launcher:
         self._words = (c.c_int64 * len(words))(*words)
         self.printed: list[str] = []
 
-    def _run(self, observer: Observer | None = None) -> Program:
+    def _run(self, observer: Observer | None = None, tap: Tap | None = None) -> Program:
         """Once, from the arrays as they were given."""
         for at, array in self._arrays:
             array[:] = self._raw[at : at + array.size]
-        return self._host(Program(self._builds, self._profile, observer))
+        return self._host(Program(self._builds, self._profile, observer, tap))
 
     def described(self, tap: Tap, number: int) -> None:
         """One block, which `tap` describes instead of executing it."""
@@ -220,7 +220,10 @@ class Launcher:
         """Run under the sanitizer, again as often as it wants to."""
         from pto.observe.sanitize import watch_run
 
-        return watch_run(self._profile, lambda observer: self._run(observer) and None, self._keep)
+        def run(observer: Observer) -> None:
+            self._run(observer)
+
+        return watch_run(self._profile, run, self._keep, lambda tap: self._run(tap=tap) and None)
 
     def release(self) -> None:
         for place in self._places:

@@ -41,7 +41,7 @@ class Caches:
         self._clocks = clocks
         self._flushed: dict[int, _Flushed] = {}  # by agent
         self._stores = GlobalLog()  # of scalar units
-        self._has_stores = False
+        self.has_stores = False  # a scalar has written to global memory
         self._found: dict[tuple[str, int, int], Diagnostic] = {}
 
     def findings(self) -> list[Diagnostic]:
@@ -58,7 +58,7 @@ class Caches:
 
     def store(self, thread: Thread, time: int, cells: Cells, base: int) -> None:
         """A scalar write, which stays in the cache for now."""
-        self._has_stores = True
+        self.has_stores = True
         self._stores.touch(cells, base, thread.index, time, thread.clock, "write")
 
     def load(self, thread: Thread, moment: Moment, cells: Cells, base: int, log: GlobalLog) -> None:
@@ -78,7 +78,7 @@ class Caches:
         self, thread: Thread, moment: Moment, cells: Cells, base: int, is_scalar: bool
     ) -> None:
         """A read of anybody: has what a scalar wrote been written back?"""
-        if not self._has_stores:
+        if not self.has_stores:
             return
         for writer, time, first, last in self._stores.writers(cells, base):
             other = self._clocks.threads[writer]

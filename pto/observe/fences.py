@@ -54,13 +54,12 @@ class Fences:
 
     def wait(self, thread: Thread, item: Event, flag: Flag, setter: Event, clock: Clock) -> None:
         """A wait is about to take what `setter` has published."""
-        self.done.add(id(item.op))
         found = self._pairings.get((id(setter.op), id(item.op)))
         if found is None:
+            self.done.add(id(item.op))
             found = self._pair(thread.agent, flag, setter.op, item.op)
         if not found.is_useful and bool((clock > thread.clock[: clock.size]).any()):
             found.is_useful = True
-        thread.agent.taken.add(flag)
         if self._tells_reuse:  # only then a wait counts as an operation of its own
             self._freed[id(thread.agent), flag] = thread, thread.tick(item), item
 
@@ -69,7 +68,11 @@ class Fences:
         self.done.add(id(item.op))
         if self._tells_shared:
             self._look_beside(thread.agent, item, flag)
-        freed = self._freed.get((id(thread.agent), flag)) if self._tells_reuse else None
+        if self._tells_reuse:
+            self._look_before(thread, item, flag, clock)
+
+    def _look_before(self, thread: Thread, item: Event, flag: Flag, clock: Clock) -> None:
+        freed = self._freed.get((id(thread.agent), flag))
         if freed is None or id(item.op) in self._early:
             return
         waiter, time, wait = freed

@@ -49,7 +49,9 @@ class Conflicts:
         """A barrier, or the beginning of a launch: what follows comes after all before."""
         self._stretch += 1
 
-    def touch(self, items: Items, at: Pointers, nbytes: int, writes: bool, atomic: bool) -> None:
+    def touch(
+        self, items: Items, at: Pointers, nbytes: int, writes: bool, atomic: bool, raw: Ints
+    ) -> None:
         memory, op = at.memory, getattr(items, "op", None)
         if op is None or not isinstance(memory, WatchedMemory):
             return
@@ -59,7 +61,7 @@ class Conflicts:
         warp = np.repeat(items.active // WARP, nbytes).astype(np.int32)
         self._compare(marks, memory, places, warp, op, writes, atomic)
         if writes and not atomic:
-            self._same_store(memory, items, at, op)
+            self._same_store(memory, at, raw, op)
         self._mark(marks, places, warp, number, writes, atomic)
 
     def _compare(
@@ -105,18 +107,26 @@ class Conflicts:
             found = Diagnostic("PTO-R041", message, op.loc, notes=(note,), help=_HELP)
             self._found[key] = found
 
-    def _same_store(self, memory: WatchedMemory, items: Items, at: Pointers, op: Operation) -> None:
-        first, counts = np.unique(at.addresses, return_counts=True)
-        if (counts < 2).all() or (id(op), id(op), "same") in self._found:
+    def _same_store(self, memory: WatchedMemory, at: Pointers, raw: Ints, op: Operation) -> None:
+        """Several items, one place: whoever wins, it matters where their values differ."""
+        _, group, counts = np.unique(at.addresses, return_inverse=True, return_counts=True)
+        if (counts < 2).all():
             return
-        place, count = int(first[np.argmax(counts)]), int(counts.max())
+        first = np.zeros(counts.size, np.int64)
+        first[group] = np.arange(group.size)
+        differs = (raw != raw[first[group]]).any(axis=1)
+        one = int(np.argmax(differs if differs.any() else counts[group] > 1))
+        severity = "error" if differs.any() else "warning"
         message = (
-            f"'{op.name}' op: {count} work items store {memory.space.value} {place:#x} at once;"
-            " which of them wins is not defined"
+            f"'{op.name}' op: {int(counts[group[one]])} work items store"
+            f" {'different values to' if differs.any() else 'the same value to'}"
+            f" {memory.space.value} {int(at.addresses[one]):#x} at once; which of them wins is not"
+            " defined"
         )
-        self._found[id(op), id(op), "same"] = Diagnostic(
-            "PTO-R042", message, op.loc, severity="warning"
-        )
+        known = self._found.get((id(op), id(op), "same"))
+        if known is None or known.severity == "warning" != severity:
+            found = Diagnostic("PTO-R042", message, op.loc, severity=severity)
+            self._found[id(op), id(op), "same"] = found
 
     def _mark(
         self, marks: _Marks, places: Ints, warp: Ints, number: int, writes: bool, atomic: bool

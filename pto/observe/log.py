@@ -42,10 +42,11 @@ class Log:
         self.spans: dict[int, tuple[int, int, int]] = {}  # newest, low and high, by thread
 
     def add(self, row: Row) -> None:
-        time, thread, low, high = row[:4]
+        time, thread, low, high, *_ = row
         known = self.spans.get(thread)
         if known is not None:
-            low, high = min(low, known[1]), max(high, known[2])
+            low = low if low < known[1] else known[1]
+            high = high if high > known[2] else known[2]
         self.spans[thread] = time, low, high
         self.fresh.append(row)
         if len(self.fresh) == _FRESH:

@@ -4,7 +4,8 @@ Each change of `mutations.py` is made alone. A mutant is found when the sanitize
 did not report before, or the run ends in a deadlock; harmless when schedules as different as can be
 all give the bits of the whole program; missed when one does not and the sanitizer was silent. Bytes
 that the whole program leaves undefined, copies of what nobody has written, are no bits of it; nor
-are those behind the end of what the host owns, which no host can read.
+are those behind the end of what the host owns, which no host can read. Where the whole program is
+reported itself, schedules in which it computes something else say nothing about a mutant.
 """
 
 from __future__ import annotations
@@ -87,12 +88,12 @@ class Subject:
             return found
         return np.where(self.undefined, 0, np.frombuffer(found, np.uint8)).tobytes()
 
-    def outcomes(self) -> set[bytes | str]:
-        """Of all schedules; finds out which bytes are undefined first."""
+    def outcomes(self) -> dict[str, bytes | str]:
+        """By schedule; finds out which bytes are undefined first."""
         plain, other = self.outcome(), self.outcome(observer=_Filled())
         if isinstance(plain, bytes) and isinstance(other, bytes) and plain != other:
             self.undefined = np.frombuffer(plain, np.uint8) != np.frombuffer(other, np.uint8)
-        return {self.outcome(schedule=schedule) for schedule in SCHEDULES}
+        return {schedule: self.outcome(schedule=schedule) for schedule in SCHEDULES}
 
     def findings(self, mode: Any, *, closer: bool = False) -> tuple[list[Diagnostic], bool]:
         """What the sanitizer reports, and whether the run came to its end. `closer`: with a look at
@@ -134,8 +135,12 @@ def mutants(
     subject = Subject(ordered(module, profile), args, given, asked)
     functions = subject.functions()
     mode = mode_of(functions)
-    known: dict[bool, set[tuple[Any, ...]]] = {}
+    plain = subject.findings(mode)[0]
+    known = {False: {_key(d) for d in plain}}
     outcomes = subject.outcomes()
+    if any(d.severity == "error" for d in plain):
+        first = outcomes[SCHEDULES[0]]
+        outcomes = {schedule: found for schedule, found in outcomes.items() if found == first}
     for change in changes(with_peers(functions, Names())):
         closer = change.kind == PLACES
         if closer not in known:
@@ -151,7 +156,7 @@ def _judged(
     subject: Subject,
     mode: Any,
     known: set[tuple[Any, ...]],
-    outcomes: set[bytes | str],
+    outcomes: dict[str, bytes | str],
     closer: bool,
 ) -> tuple[Judgement, str]:
     findings, is_ended = subject.findings(mode, closer=closer)
@@ -159,12 +164,13 @@ def _judged(
     found = [d for d in fresh if d.code not in _NEEDLESS]
     if found or not is_ended:
         return "found", (found or findings)[0].code
-    for schedule in SCHEDULES:
+    right = set(outcomes.values())
+    for schedule in outcomes:
         outcome = subject.outcome(schedule=schedule)
-        if outcome not in outcomes:
+        if outcome not in right:
             what = outcome if isinstance(outcome, str) else "other values"
             return "missed", f"{schedule}: {what}"
-    return "harmless", f"{len(SCHEDULES)} schedules give the same bits"
+    return "harmless", f"{len(outcomes)} schedules give the same bits"
 
 
 def _key(d: Diagnostic) -> tuple[Any, ...]:

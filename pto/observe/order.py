@@ -106,8 +106,7 @@ class Order(Model[Clock, Thread, Event]):
         return joined(a, b)
 
     def work(self, unit: Agent, pipe: Thread, item: Event) -> Blocked | None:
-        effect = item.effect
-        if effect is None or item.accesses or type(effect) is fx.Flush:
+        if item.accesses or item.effect is None or type(item.effect) is fx.Flush:
             self._work(pipe, item)
         return None
 
@@ -128,6 +127,7 @@ class Order(Model[Clock, Thread, Event]):
         self, unit: Agent, pipe: Thread, item: Event, flag: Flag, by: tuple[Clock, Event]
     ) -> None:
         self.fences.wait(pipe, item, flag, by[1], by[0])
+        unit.taken.add(flag)
         source = unit.pipes.get(flag.src) or self.pipe(unit, flag.src)
         pipe.heard[source.index] = (flag, item.op)
 

@@ -151,7 +151,7 @@ class PlaceTap(Tap):
         return watched
 
     def _touch(self, core: Core, number: int, used: Any, access: Access, counters: Any) -> None:
-        known, where = _known(access.memory), _where(access)
+        known, where = _known(access.memory), bytes_of(access)
         roles = _WRITES if access.writes else _READS
         space = access.memory.space  # a cube reaches the buffers of vector cores by its own names
         mine = [root for role, at, root in used if role in roles and at.memory.space is space]
@@ -218,7 +218,7 @@ def _known(memory: WatchedMemory) -> _Memory:
     return memory.shadow
 
 
-def _where(access: Access) -> Any:
+def bytes_of(access: Access) -> Any:
     """The bytes of an access, as an index."""
     array = access.array
     if array is not None and array.flags.c_contiguous:

@@ -12,6 +12,7 @@ from pto.core.errors import Diagnostic, PtoError
 from pto.core.memory import Space
 from pto.ir.graph import Module, Operation
 from pto.observe import flags, undefined
+from pto.observe.assigned import AssignedTap
 from pto.observe.atomic import combination, footprints
 from pto.observe.caches import Caches
 from pto.observe.clocks import Agent, Clock, Moment, ScopeEvent, Thread
@@ -165,9 +166,10 @@ class Sanitizer(Observer):
             self._touch_registers(thread, moment, time, event.reads, event.leaves)
         if type(event.effect) is fx.Flush:
             self._caches.flush(thread, event.effect.address, time)
+        is_scalar = event.pipe == "S"
         for cells, access, atomic in footprints(event.accesses):
-            if access.memory.space is Space.GM:
-                self._look_into_cache(thread, event.pipe == "S", time, cells, access)
+            if (is_scalar or self._caches.has_stores) and access.memory.space is Space.GM:
+                self._look_into_cache(thread, is_scalar, time, cells, access)
             by = combination(event.op, agent.core) if atomic else ""
             self._touch(thread, thread.clock, moment, time, cells, access, by)
         thread.done()
@@ -365,9 +367,13 @@ def sanitize(
 
 
 def watch_run(
-    profile: Profile, run: Callable[[Observer], None], ended: Callable[[], None]
+    profile: Profile,
+    run: Callable[[Observer], None],
+    ended: Callable[[], None],
+    step: Callable[[Tap], None] = lambda tap: None,
 ) -> list[Diagnostic]:
-    """As `sanitize`, for programs that are no module: `run` runs one, from its beginning.
+    """As `sanitize`, for programs that are no module: `run` runs one, from its beginning, `step`
+    does so step by step.
 
     `ended` is called when the first run has come to its end. A program that orders nothing itself
     is taken for one that a compiler is yet to order.
@@ -380,7 +386,11 @@ def watch_run(
         return [*watcher.findings(), *told]
     ended()
     watcher.look_at_lost(run)
-    return [*watcher.findings(), *undefined.findings(watcher.origins, run)]
+    tiles = AssignedTap()
+    if watcher.is_mixed:
+        step(tiles)
+    late = undefined.findings(watcher.origins, run)
+    return [*watcher.findings(), *tiles.findings(), *late]
 
 
 def _closer_looks(

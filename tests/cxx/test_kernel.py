@@ -58,6 +58,37 @@ def test_a_removed_wait_is_found_at_its_line(kernel):
     assert any(n.loc and "TLOAD" in lines[n.loc.line - 1] for n in race.notes)
 
 
+PLACED = """
+__global__ AICORE void k(__gm__ float* out, __gm__ float* a, __gm__ float* b)
+{
+    using G = GlobalTensor<float, Shape<1, 1, 1, 8, 64>, Stride<1, 1, 1, 64, 1>>;
+    Tile<TileType::Vec, float, 8, 64> x, y, z;
+    Tile<TileType::Vec, float, 4, 64> part;
+    TASSIGN(x, 0x0); TASSIGN(y, PLACE); TASSIGN(z, 0x8000); TASSIGN(part, 0x400);
+    G ga(a), gb(b), go(out);
+    TLOAD(x, ga);
+    pipe_barrier(PIPE_MTE2);
+    TLOAD(y, gb);
+    set_flag(PIPE_MTE2, PIPE_V, EVENT_ID0);
+    wait_flag(PIPE_MTE2, PIPE_V, EVENT_ID0);
+    TMULS(part, part, 2.0f);
+    pipe_barrier(PIPE_V);
+    TADD(z, x, y);
+    set_flag(PIPE_V, PIPE_MTE3, EVENT_ID0);
+    wait_flag(PIPE_V, PIPE_MTE3, EVENT_ID0);
+    TSTORE(go, z);
+}
+"""
+
+
+@pytest.mark.parametrize(("place", "codes"), [("0x600", ["PTO-M201"]), ("0x800", [])])
+def test_a_tile_that_lies_across_another_takes_its_bytes(kernel, place: str, codes: list[str]):
+    """Half a tile is a part of it, and may be changed by itself."""
+    a = np.arange(512, dtype=np.float32).reshape(8, 64)
+    found = kernel(PLACED, defines=[f"PLACE={place}"]).sanitize(np.zeros_like(a), a, a + 1000)
+    assert [d.code for d in found] == codes
+
+
 def test_a_finding_in_a_helper_names_its_caller(kernel):
     text = """
 template <class T, class G> void loadOnly(T& t, G& g) { TLOAD(t, g); }

@@ -244,11 +244,28 @@ def test_warps_that_exchange_need_a_barrier():
     np.testing.assert_array_equal(run(EXCHANGE.format(between="pto.syncthreads")), 63 - n)
 
 
-def test_items_that_store_one_place_at_once_are_told():
-    body = """
+@pytest.mark.parametrize(
+    ("value", "place", "severities"),
+    [
+        ("%lane", "%zero", {"error"}),
+        ("%c3", "%zero", {"warning"}),  # all of them say the same
+        ("%ty", "%half", {"warning"}),
+        ("%odd", "%half", {"error"}),  # two and two, apart
+        ("%lane", "%i", set[str]()),
+    ],
+)
+def test_items_that_store_one_place_at_once_are_told(value: str, place: str, severities: set[str]):
+    body = f"""
     %zero = arith.constant 0 : index
-    pto.store %lane, %out[%zero] : !pto.ptr<i32, gm>, i32"""
-    assert "PTO-R042" in codes(body)
+    %two = arith.constant 2 : index
+    %half = arith.divui %i, %two : index
+    %odd = arith.andi %n, %c1 : i32
+    pto.store {value}, %out[{place}] : !pto.ptr<i32, gm>, i32"""
+    found = sanitize(program(body), args=[np.zeros(64, np.int32)]).findings
+    assert {d.severity for d in found if d.code == "PTO-R042"} == severities
+
+
+def test_items_that_combine_one_place_are_in_order():
     assert codes("    %o = pto.atomic_add %out, %c1 : !pto.ptr<i32, gm>, i32 -> i32") == set()
 
 

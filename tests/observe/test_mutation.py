@@ -15,7 +15,7 @@ from pto.ir.text.printer import print_module
 from pto.lang.kernel import Kernel
 from pto.observe import Sanitizer, Verdict, sanitize
 from pto.observe.mutants import Mutant, mutants
-from pto.observe.mutations import changes
+from pto.observe.mutations import PLACES, changes
 
 PROGRAMS = Path(__file__).parent / "programs"
 _SYNC = (
@@ -248,3 +248,39 @@ def test_each_way_to_break_order_is_tried_and_taken_back() -> None:
         "barrier of another pipe",
         "overlapping addresses",
     }
+
+
+_RACY = """
+!g = !pto.ptr<f32, gm>
+!p = !pto.ptr<f32, ub>
+!m = !pto.mask<b32>
+module attributes {pto.target_arch = "a5", pto.kernel_kind = #pto.kernel_kind<vector>} {
+  func.func @kernel(%x: !g, %y: !g) attributes {pto.aicore} {
+    %c0 = arith.constant 0 : index
+    %f = arith.constant 1.0 : f32
+    %zero = arith.constant 0 : i64
+    %one = arith.constant 1 : i64
+    %bytes = arith.constant 256 : i64
+    %a = pto.castptr %zero : i64 -> !p
+    %b = pto.castptr %bytes : i64 -> !p
+    pto.vecscope {
+      %all = pto.pset_b32 "PAT_ALL" : !m
+      %v = pto.vbr %f : f32 -> !pto.vreg<64xf32>
+      pto.vsts %v, %b[%c0], %all : !pto.vreg<64xf32>, !p, !m
+    }
+    pto.barrier #pto.pipe<PIPE_ALL>
+    pto.mte_gm_ub %x, %a, %zero, %bytes nburst(%one, %bytes, %bytes)
+      : !g, !p, i64, i64, i64, i64, i64
+    pto.mte_ub_gm %a, %y, %bytes nburst(%one, %bytes, %bytes) : !p, !g, i64, i64, i64, i64
+    return
+  }
+}
+"""
+
+
+def test_where_the_program_itself_is_wrong_a_schedule_says_nothing_about_its_mutants() -> None:
+    """Nobody waits for the load: stored early, it is what was there before, in the mutant the ones
+    that nobody wants."""
+    args = [f32(64), np.zeros(64, np.float32)]
+    found = [m for m in mutants(parse(_RACY), args=args) if m.op == PLACES]
+    assert [m.judgement for m in found] == ["harmless", "harmless"]

@@ -279,27 +279,29 @@ class Model(ABC, Generic[S, P, I]):
 
     def _begin(self, unit: Unit[S, P, I], pipe: P, item: I) -> bool:
         """Run one operation; False when it has to wait."""
-        effect = item.effect
+        effect, mark = item.effect, item.mark
         kind = type(effect)
-        if kind in self._met and not self._met[kind](unit, item, effect):
+        met = self._met.get(kind)
+        if met is not None and not met(unit, item, effect):
             return False
-        if item.mark is not None and self._marker(unit, item) is not None:
+        if mark is not None and self._marker(unit, item) is not None:
             return False
-        if pipe.seen != unit.version or item.stamp is not None or item.mark is not None:
+        if pipe.seen != unit.version or item.stamp is not None or mark is not None:
             self._catch_up(unit, pipe, item)
         if effect is None:
             item.reason = self.work(unit, pipe, item)
             if item.reason is not None:
                 return False
         else:
-            if kind in self._joins:
-                self._joins[kind](unit, pipe, item, effect)
+            join, tell = self._joins.get(kind), self._tells.get(kind)
+            if join is not None:
+                join(unit, pipe, item, effect)
             self.work(unit, pipe, item)
-            if kind in self._tells:
-                self._tells[kind](unit, pipe, item, effect)
-        if item.mark is not None and item.mark.tells:
-            stamp, old = pipe.publish(), unit.marks.get(item.mark.tells)
-            unit.marks[item.mark.tells] = stamp if old is None else self.merged(stamp, old)
+            if tell is not None:
+                tell(unit, pipe, item, effect)
+        if mark is not None and mark.tells:
+            stamp, old = pipe.publish(), unit.marks.get(mark.tells)
+            unit.marks[mark.tells] = stamp if old is None else self.merged(stamp, old)
         item.is_done = True
         if pipe is unit.pipes.get("S"):
             unit.version += 1

@@ -97,8 +97,9 @@ class Group:
     def store(self, at: Pointers, value: Values, type: t.Type) -> None:
         elem = held(type)
         raw = np.ascontiguousarray(value.astype(elem.kind, copy=False)).view(np.uint8)
-        places = self._places(at, elem.nbytes, writes=True)
-        at.memory.data[places] = raw.reshape(len(value), elem.nbytes)
+        raw = raw.reshape(len(value), elem.nbytes)
+        places = self._places(at, elem.nbytes, writes=True, raw=raw)
+        at.memory.data[places] = raw
 
     def update(
         self, at: Pointers, new: Callable[..., Values], given: Sequence[Values], see: Element
@@ -115,8 +116,10 @@ class Group:
         found = old.view(given[0].dtype)
         return found if given[0].ndim > 1 else found[:, 0]
 
-    def _places(self, at: Pointers, nbytes: int, *, writes: bool, atomic: bool = False) -> Any:
-        """Indices of the bytes that the items touch; all lie inside."""
+    def _places(
+        self, at: Pointers, nbytes: int, *, writes: bool, atomic: bool = False, raw: Any = None
+    ) -> Any:
+        """Indices of the bytes that the items touch; all lie inside. `raw`: what they store."""
         first, size = at.addresses, at.memory.size
         bad = np.flatnonzero((first < 0) | (first + nbytes > size))
         if bad.size:
@@ -134,7 +137,7 @@ class Group:
                 f" {int(first[crooked[0]]):#x} is not a multiple of {nbytes} bytes",
             )
         if self.watch is not None:
-            self.watch.touch(self, at, nbytes, writes, atomic)
+            self.watch.touch(self, at, nbytes, writes, atomic, raw)
         return first[:, None] + np.arange(nbytes)
 
     # ---- what outlives an entry

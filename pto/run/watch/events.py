@@ -152,6 +152,8 @@ class Tap(Pace):
             slots = [compiler.slots(op.group(name)) for name in op.row.operand_names]
             both = (effect, arrival_of(case))
             return self._ordering(op, step, both, issuing_pipe(case), slots, loops)
+        if op.row.traits.names_only:
+            return step
         values = (*op.operands, *op.results)
         pipe = issuing_pipe(case)([]) if compiler.launched(op) is None else "V"
         if not any(isinstance(v.type, _PLACES) for v in values) and not _may_ask(op, pipe):

@@ -186,10 +186,16 @@ class Watched(NDArrayOperatorsMixin):
 
     def _behind(self, key: Any) -> int | None:
         """The address of a slice, which is known without asking it in one dimension."""
-        array = self._array
-        if type(key) is slice and self._start is not None and array.ndim == 1:
-            return self._start + key.indices(array.size)[0] * array.strides[0]
-        return self._start if key is Ellipsis else None
+        if type(key) is not slice or self._start is None:
+            return self._start if key is Ellipsis else None
+        first, array = key.start, self._array
+        if first is None and key.step is None:
+            return self._start
+        if array.ndim != 1:
+            return None
+        if first is None or first < 0 or key.step is not None:
+            first = key.indices(array.size)[0]
+        return self._start + first * array.strides[0]
 
     def _read(self) -> Array:
         self._note(False, self._array)
@@ -291,8 +297,13 @@ class Watched(NDArrayOperatorsMixin):
 
 
 def _is_plain(key: Any) -> bool:
-    if isinstance(key, tuple):
-        return all(isinstance(k, _PLAIN_KEYS) for k in key)
+    if type(key) is slice or key is Ellipsis:  # most are
+        return True
+    if type(key) is tuple:
+        for each in key:
+            if type(each) is not slice and not isinstance(each, _PLAIN_KEYS):
+                return False
+        return True
     return isinstance(key, _PLAIN_KEYS)
 
 
