@@ -234,13 +234,12 @@ def _blocks(case: Case) -> Callable[..., None]:
             what = f"the {nbytes} bytes of {src.type}"
             x.require(fine, lambda: stray(places(offsets, rows, count), starts, what))
 
-        def cell(i: Lanes, j: Lanes) -> Lanes:
-            at = _index(x, offsets, i, j // per_block)
-            inside = at < starts if harmless else None
-            found = x.bytes_at(src, at + j % per_block * kind.itemsize, kind, inside)
-            return found if inside is None else select(inside, found, x.read(dst, i, j))
+        def start(i: Lanes, k: Lanes) -> tuple[Lanes, Lanes | None]:
+            at = _index(x, offsets, i, k)
+            return at, at < starts if harmless else None
 
-        x.each(rows, cols, cell, dst)
+        x.within(dst, rows, cols)
+        x.blocks(rows, count, BLOCK_BYTE_SIZE, start, src, dst)
 
     return gather
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from pto.core.dtypes import U32
 from pto.core.tile import Tile
 from pto.isa.meaning.kinds import Move
-from pto.isa.meaning.lanes import Lanes, add, narrow, select, sub, widen
+from pto.isa.meaning.lanes import Lanes, add, narrow, sub, widen
 from pto.isa.meaning.tile.mover import Mover
 from pto.isa.meaning.tile.regions import element
 from pto.isa.rules.rule import Case
@@ -105,15 +105,13 @@ def _random(case: Case) -> Callable[..., None]:
         def word(value: Any, type: Any) -> Words:
             return x.lane(value, type, U32).astype(np.uint64) & _LOW
 
-        def cell(i: Lanes, j: Lanes) -> Lanes:
+        def cell(i: Lanes, k: Lanes) -> list[Lanes]:
             first, second, *base = (word(v, t) for v, t in zip(given, types, strict=False))
-            by = (i * per_row + j // _WORDS).astype(np.uint64)
-            *others, found = philox(_advanced(base, by), (first, second), rounds)
-            for n, each in enumerate(others):
-                found = select(j % _WORDS == n, each, found)
-            return found.astype(np.uint32).view(kind)
+            by = (i * per_row + k).astype(np.uint64)
+            found = philox(_advanced(base, by), (first, second), rounds)
+            return [each.astype(np.uint32).view(kind) for each in found]
 
-        x.each(rows, cols, cell, dst)
+        x.groups(rows, cols, _WORDS, cell, dst)
 
     return fill
 

@@ -24,6 +24,7 @@ from pto.isa.meaning.machine import Machine
 from pto.isa.meaning.memory import registers
 from pto.isa.meaning.scalar.arith import bits_of, from_bits, to_bits
 from pto.isa.meaning.tile import bits, merge
+from pto.isa.meaning.tile.indices import across, crosses, down, is_first, numbers, picked
 from pto.isa.meaning.tile.patch import copy, cut, landing, paste, require_window
 from pto.isa.meaning.tile.regions import put, region, require_inside, scalar
 from pto.isa.meaning.tile.window import one_matrix
@@ -49,7 +50,7 @@ class Mover:
             require_inside(dst, rows, cols, "written")
         if rows <= 0 or cols <= 0:
             return
-        found = cell(_down(rows), _across(cols))
+        found = cell(down(rows), across(cols))
         if len(dsts) == 1:
             put(dsts[0], rows, cols, _signed_as(dsts[0], np.asarray(found)))
             return
@@ -70,7 +71,7 @@ class Mover:
         (row, column); or a list of such."""
         if rows <= 0 or cols <= 0:
             return
-        found = cell(_down(rows), _across(cols))
+        found = cell(down(rows), across(cols))
         for k, value, where in found if isinstance(found, list) else [found]:
             if combine is None and where is None and _put_rows(dst, k, value):
                 continue
@@ -150,7 +151,7 @@ class Mover:
 
     def all(self, rows: int, cols: int, cell: Cell) -> bool:
         """Whether cell(i, j) holds everywhere."""
-        return rows <= 0 or cols <= 0 or bool(cell(_down(rows), _across(cols)).all())
+        return rows <= 0 or cols <= 0 or bool(cell(down(rows), across(cols)).all())
 
     def require(self, fact: bool, error: Callable[[], PtoError]) -> None:
         """A program that does otherwise stops here; nothing has been written yet."""
@@ -177,12 +178,46 @@ class Mover:
         elif otherwise is not None:
             otherwise()
 
+    def groups(self, rows: int, cols: int, many: int, cell: Callable[..., Any], dst: Tile) -> None:
+        """dst[i, many * k + n] = value n of cell(i, k): so many for each k, as far as cols goes."""
+        require_inside(dst, rows, cols, "written")
+        if rows > 0 and cols > 0:
+            found = np.stack(cell(down(rows), across(-(-cols // many))), axis=2)
+            put(dst, rows, cols, found.reshape(rows, -1)[:, :cols])
+
+    def blocks(self, rows: int, count: int, size: int, at: Cell, src: Tile, dst: Tile) -> None:
+        """Block k of row i of dst, of so many bytes, is what lies from byte b of src on:
+        (b, where) = at(i, k). `where` None: always."""
+        if rows <= 0 or count <= 0:
+            return
+        places, where = at(down(rows), across(count))
+        safe = places if where is None else np.where(where, places, 0)
+        shape = max(0, src.memory.size - src.address - size + 1), size
+        found = np.ascontiguousarray(src.memory.strided(src.address, shape, (1, 1))[safe])
+        cols = count * size // dst.type.itemsize
+        found = found.reshape(rows, -1).view(dst.type.dtype.storage)
+        if where is not None:
+            own = region(dst, rows, cols).view(found.dtype)
+            found = np.where(np.repeat(where, cols // count, axis=1), found, own)
+        put(dst, rows, cols, found)
+
+    def at_most(self, rows: int, cols: int, bins: int, cell: Cell, dst: Tile) -> None:
+        """dst[i, b] = how many k below cols are counted and have a number up to b, b below bins:
+        (number, counted) = cell(i, k). `counted` None: all are."""
+        held = np.zeros((rows, bins + 1), np.int64)
+        if cols > 0:
+            number, counted = cell(down(rows), across(cols))
+            number = number if counted is None else np.where(counted, number, bins)
+            np.add.at(held, (down(rows), number), 1)
+        found = np.cumsum(held[:, :bins], axis=1)
+        self.each(rows, bins, lambda i, j: found.astype(dst.type.dtype.numpy), dst)
+
     def compress(self, rows: int, cols: int, cell: Cell, dst: Tile, counts: Tile) -> None:
         """The values of each row that are kept, (value, kept) = cell(i, j), from column 0 of dst
         on; item i of counts is how many. Both have room."""
         if rows <= 0:
             return
-        value, kept = cell(_down(rows), _across(cols))
+        value, kept = cell(down(rows), across(cols))
         number, (r, c) = kept.sum(axis=1), np.nonzero(kept)
         start, held = np.cumsum(number) - number, dst.read()
         held.view(dst.type.dtype.storage)[r, np.arange(r.size) - start[r]] = value[r, c]
@@ -194,7 +229,7 @@ class Mover:
     ) -> None:
         """The bits cell(i, j), those of row i in row i of dst, in whole elements; or, with a pitch
         of bits from row to row, in so many bytes from the first of dst on. Both have room."""
-        found = cell(_down(rows), _across(cols))
+        found = cell(down(rows), across(cols))
         if nbytes:
             bits.pack_stream(dst, found, pitch, nbytes)
         else:
@@ -204,7 +239,7 @@ class Mover:
 
     def bit(self, mask: Tile, i: Any, j: Any) -> Lanes:
         """Bit j of row i of a mask."""
-        if _is_first(i, i.size) and _is_first(j, j.size) and _crosses(i, j):
+        if is_first(i, i.size) and is_first(j, j.size) and crosses(i, j):
             return bits.unpack(mask, i.size, j.size)
         return bits.unpack(mask, *mask.type.shape)[i, j]
 
@@ -216,12 +251,12 @@ class Mover:
         height, width = tile.matrix_shape if is_view else tile.type.shape
         if where is not None:
             r, c = np.where(where, r, 0), np.where(where, c, 0)
-        down, across = _is_first(r, height), _is_first(c, width)
-        if down and across and not is_view and _crosses(r, c):
+        down, across = is_first(r, height), is_first(c, width)
+        if down and across and not is_view and crosses(r, c):
             return region(tile, r.shape[0], c.shape[1])
         plain = one_matrix(tile, height, width) if is_view else tile.view()
         if plain is not None:
-            return _picked(plain, r, c, down, across)
+            return picked(plain, r, c, down, across)
         items, at = self._items(tile, (r, c))
         return items[at].view(tile.dtype.numpy if is_view else tile.type.dtype.numpy)
 
@@ -230,6 +265,10 @@ class Mover:
         if where is not None:
             k = np.where(where, k, 0)
         return tile.items[k].view(tile.type.dtype.numpy)
+
+    def count(self, tile: Tile, r: Any, c: Any) -> Lanes:
+        """Elements (r, c) that are integers, to count with."""
+        return self.read(tile, r, c).astype(np.int64)
 
     def line(self, tile: Tile, i: Any) -> Lanes:
         """Element i of a tile of one valid row, or of one valid column."""
@@ -253,9 +292,9 @@ class Mover:
     ) -> tuple[Lanes, Lanes]:
         """The first best of at(line, 0) .. at(line, count - 1), and its number: strictly better
         replaces, so that a NaN stays only where it is the first."""
-        lines = at(line, _numbers(0, count))
+        lines = at(line, numbers(0, count))
         found = lines.argmax(axis=0) if greatest else lines.argmin(axis=0)
-        places = _down(found.shape[0]), _across(found.shape[1])
+        places = down(found.shape[0]), across(found.shape[1])
         best = lines[found, *places]
         if lines.dtype.kind not in "iu":
             nan = lines if lines.dtype.kind != "f" else best  # NumPy's own: of any, the first NaN
@@ -356,27 +395,6 @@ class Mover:
         return registers.get(self.core, register) is not None
 
 
-# ---- indices that engines give to cells, made once; who is asked for them knows them again
-
-
-_FIRST: dict[int, Lanes] = {}  # by identity
-_MADE: dict[tuple[int, int], Lanes] = {}  # by axis and size
-_MOST = 1000
-
-
-def _numbers(axis: int, size: int) -> Lanes:
-    """0, 1, .. along one of the axes depth, down and across."""
-    found = _MADE.get((axis, size))
-    if found is None:
-        if len(_MADE) == _MOST:
-            _MADE.clear()
-            _FIRST.clear()
-        found = np.arange(size, dtype=np.int64).reshape(((-1, 1, 1), (-1, 1), (1, -1))[axis])
-        found.flags.writeable = False
-        _MADE[axis, size] = _FIRST[id(found)] = found
-    return found
-
-
 def _signed_as(dst: Tile, values: Lanes) -> Lanes:
     """Integers of the width of a tile count as its elements do, whatever sign they came with."""
     own = dst.type.dtype.numpy
@@ -384,45 +402,12 @@ def _signed_as(dst: Tile, values: Lanes) -> Lanes:
     return values.view(own) if alike else values
 
 
-def _down(rows: int) -> Lanes:
-    return _numbers(1, rows)
-
-
-def _across(cols: int) -> Lanes:
-    return _numbers(2, cols)
-
-
-def _is_first(index: Any, limit: int) -> bool:
-    """Whether an index is 0, 1, .. below a limit, along an axis of its own."""
-    return _FIRST.get(id(index)) is index and index.size <= limit
-
-
-def _picked(plain: Lanes, r: Any, c: Any, down: bool, across: bool) -> Lanes:
-    """plain[r, c], by slices and whole rows and columns where the indices are such."""
-    if _crosses(r, c):
-        if down:
-            return plain[: r.shape[0]].take(c[0], axis=1)
-        if across:
-            return plain[:, : c.shape[1]].take(r[:, 0], axis=0)
-    elif down and across and r.ndim != c.ndim:  # one is the depth
-        if r.ndim == 2 and r.shape[1] == 1:
-            return plain[: r.size, : c.size].T[:, :, None]
-        if c.ndim == 2 and c.shape[0] == 1:
-            return plain[: r.size, None, : c.size]
-    return plain[r, c]
-
-
-def _crosses(r: Any, c: Any) -> bool:
-    """Whether indices are a column of rows and a row of columns."""
-    return np.ndim(r) == np.ndim(c) == 2 and r.shape[1] == c.shape[0] == 1
-
-
 def _put_rows(dst: Tile | GlobalTensor, k: Any, values: Any) -> bool:
     """Whole rows of a matrix in memory, one after the other; whether that is what is asked."""
     if not isinstance(dst, GlobalTensor) or not isinstance(k, tuple):
         return False
     r, c = k
-    if not _is_first(c, dst.matrix_shape[1]) or c.ndim != 2 or np.shape(r) != (r.size, 1):
+    if not is_first(c, dst.matrix_shape[1]) or c.ndim != 2 or np.shape(r) != (r.size, 1):
         return False
     plain = one_matrix(dst, *dst.matrix_shape)
     if plain is None:

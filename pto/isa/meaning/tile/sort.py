@@ -137,20 +137,14 @@ def _histogram(case: Case) -> Callable[..., None]:
                 found = found << kind.storage.type(8) | x.read(idx, n, 0).astype(kind.storage)
             return found
 
-        def cell(i: Lanes, j: Lanes) -> Lanes:
-            above = wanted(i) if byte < last else None
+        def cell(i: Lanes, k: Lanes) -> tuple[Lanes, Lanes | None]:
+            value = raw(x.read(src, i, k))
+            low = (value >> kind.storage.type(8 * byte)) & kind.storage.type(0xFF)
+            if byte == last:
+                return low, None
+            return low, value >> kind.storage.type(8 * byte + 8) == wanted(i)
 
-            def step(k: Any, total: Lanes) -> tuple[Lanes]:
-                value = raw(x.read(src, i, k))
-                low = (value >> kind.storage.type(8 * byte)) & kind.storage.type(0xFF)
-                counts = low.astype(np.int64) <= j
-                if above is not None:
-                    counts = counts & (value >> kind.storage.type(8 * byte + 8) == above)
-                return (total + counts.astype(np.uint32),)
-
-            return x.fold(cols, (np.uint32(0),), step)[0]
-
-        x.when(rows > 0, lambda: x.each(rows, _BINS, cell, dst))
+        x.when(rows > 0, lambda: x.at_most(rows, cols, _BINS, cell, dst))
 
     return histogram
 

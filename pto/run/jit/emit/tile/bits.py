@@ -30,7 +30,7 @@ def pack(m: Mover, rows: Any, cols: Any, cell: Any, dst: TileRef, pitch: Any, nb
     if not by_row and (step.known is None or step.known % 8):
         _through_bytes(m, height, width, cell, dst, step, m.number(nbytes))
         return
-    if (by_row and not _in_one_piece(dst)) or (not by_row and dst.place.pitch is not None):
+    if (by_row and not in_one_piece(dst)) or (not by_row and dst.place.pitch is not None):
         raise NotNative("rows that do not lie in one piece")
     m.declare("declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)")
     finish, each = m.apart((dst,)), x.over(step.value, 8)
@@ -65,7 +65,7 @@ def pack(m: Mover, rows: Any, cols: Any, cell: Any, dst: TileRef, pitch: Any, nb
     finish()
 
 
-def _in_one_piece(tile: TileRef) -> bool:
+def in_one_piece(tile: TileRef) -> bool:
     """Whether the elements of a row follow each other."""
     return len(tile.field.cols) == 1 and "cols" in tile.field.units
 
@@ -109,7 +109,7 @@ def bit(m: Mover, mask: TileRef, i: Index, j: Index) -> Symbol:
     x, count, size = m.x, j.lanes.count, mask.type.itemsize
     if i.step != 0 or j.step != 1 or j.repeat != 1 or j.multiple % count:
         return _single(m, mask, i, j)
-    if not _in_one_piece(mask):
+    if not in_one_piece(mask):
         raise NotNative("rows that do not lie in one piece")
     begin = x.mul(m.offset(mask, i.start, 0).start.value, size)
     at = x.at(mask.pointer, x.add(begin, x.over(j.start.value, 8)))

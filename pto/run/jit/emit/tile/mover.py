@@ -17,7 +17,7 @@ from pto.core.primitives import select
 from pto.isa.row import types as t
 from pto.run.jit.border.context import ROOM
 from pto.run.jit.border.values import Word
-from pto.run.jit.emit.tile import bits, planes, searches
+from pto.run.jit.emit.tile import bits, pieces, planes, searches
 from pto.run.jit.emit.tile.boxes import position
 from pto.run.jit.emit.tile.copies import Copier, Work, fill
 from pto.run.jit.emit.tile.elements import Elements, TileRef, ViewRef
@@ -209,6 +209,15 @@ class Mover(Elements):
         """What lies behind a tile is the reference's."""
         self.leave_unless(self.number(nbytes) <= tile.nbytes)
 
+    def groups(self, rows: Any, cols: Any, many: int, cell: Any, dst: TileRef) -> None:
+        pieces.groups(self, rows, cols, many, cell, dst)
+
+    def blocks(self, rows: Any, count: Any, size: int, at: Any, src: TileRef, dst: TileRef) -> None:
+        pieces.blocks(self, rows, count, size, at, src, dst)
+
+    def at_most(self, rows: Any, cols: Any, bins: int, cell: Any, dst: TileRef) -> None:
+        pieces.at_most(self, rows, cols, bins, cell, dst)
+
     def compress(
         self, rows: Any, cols: Any, cell: Callable[..., Any], dst: TileRef, counts: TileRef
     ) -> None:
@@ -255,6 +264,16 @@ class Mover(Elements):
 
     def read(self, tile: TileRef | ViewRef, r: Any, c: Any, where: Any = None) -> Symbol:
         return self._load(tile, self.offset(tile, r, c), where)
+
+    def count(self, tile: TileRef, r: Any, c: Any) -> Index:
+        """Of one row the same in all lanes: a number."""
+        at, x, bits = self.offset(tile, r, c), self.x, 8 * tile.type.itemsize
+        if at.step != 0:
+            return self._index(self._load(tile, at, None))
+        found = x.load(f"i{bits}", x.at(tile.pointer, x.mul(at.start.value, bits // 8)))
+        sign = "sext" if tile.type.dtype.numpy.kind == "i" else "zext"
+        wide = found if bits == 64 else x.new(f"{sign} i{bits} {found} to i64")
+        return Index(self._lanes, Number(x, wide), 0)
 
     def line(self, tile: TileRef, i: Any) -> Symbol:
         down = self.choose(tile.valid[0] == 1, lambda: 0, 1)

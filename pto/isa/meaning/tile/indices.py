@@ -1,0 +1,60 @@
+"""Indices of rows and columns that cells get, made once: who is asked for elements by them knows
+them again, and takes slices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pto.isa.meaning.lanes import Lanes
+
+_FIRST: dict[int, Lanes] = {}  # by identity
+_MADE: dict[tuple[int, int], Lanes] = {}  # by axis and size
+_MOST = 1000
+
+
+def numbers(axis: int, size: int) -> Lanes:
+    """0, 1, .. along one of the axes depth, down and across."""
+    found = _MADE.get((axis, size))
+    if found is None:
+        if len(_MADE) == _MOST:
+            _MADE.clear()
+            _FIRST.clear()
+        found = np.arange(size, dtype=np.int64).reshape(((-1, 1, 1), (-1, 1), (1, -1))[axis])
+        found.flags.writeable = False
+        _MADE[axis, size] = _FIRST[id(found)] = found
+    return found
+
+
+def down(rows: int) -> Lanes:
+    return numbers(1, rows)
+
+
+def across(cols: int) -> Lanes:
+    return numbers(2, cols)
+
+
+def is_first(index: Any, limit: int) -> bool:
+    """Whether an index is 0, 1, .. below a limit, along an axis of its own."""
+    return _FIRST.get(id(index)) is index and index.size <= limit
+
+
+def picked(plain: Lanes, r: Any, c: Any, down: bool, across: bool) -> Lanes:
+    """plain[r, c], by slices and whole rows and columns where the indices are such."""
+    if crosses(r, c):
+        if down:
+            return plain[: r.shape[0]].take(c[0], axis=1)
+        if across:
+            return plain[:, : c.shape[1]].take(r[:, 0], axis=0)
+    elif down and across and r.ndim != c.ndim:  # one is the depth
+        if r.ndim == 2 and r.shape[1] == 1:
+            return plain[: r.size, : c.size].T[:, :, None]
+        if c.ndim == 2 and c.shape[0] == 1:
+            return plain[: r.size, None, : c.size]
+    return plain[r, c]
+
+
+def crosses(r: Any, c: Any) -> bool:
+    """Whether indices are a column of rows and a row of columns."""
+    return np.ndim(r) == np.ndim(c) == 2 and r.shape[1] == c.shape[0] == 1
