@@ -212,6 +212,16 @@ class Mover:
         found = np.cumsum(held[:, :bins], axis=1)
         self.each(rows, bins, lambda i, j: found.astype(dst.type.dtype.numpy), dst)
 
+    def sort(self, rows: int, cols: int, block: int, key: Cell, record: Cell, dst: Tile) -> None:
+        """Records of 64 bits, record(i, j), from the first byte of row i of dst on: of each block
+        of columns those of the greatest key(i, j) first, of equals the first. dst has room."""
+        i, j = down(rows), across(cols)
+        keys, blocks = np.broadcast_arrays(~key(i, j), j // block)
+        found = np.take_along_axis(record(i, j), np.lexsort((keys, blocks)), 1)
+        put(
+            dst, rows, found.nbytes // rows // dst.type.itemsize, found.view(dst.type.dtype.storage)
+        )
+
     def compress(self, rows: int, cols: int, cell: Cell, dst: Tile, counts: Tile) -> None:
         """The values of each row that are kept, (value, kept) = cell(i, j), from column 0 of dst
         on; item i of counts is how many. Both have room."""
@@ -305,15 +315,6 @@ class Mover:
                 found = np.where(nan[0], 0, found)
                 best = lines[found, *places]
         return best, found
-
-    def rank(self, key: Callable[[Any], Lanes], j: Any, first: Any, last: Any) -> Lanes:
-        """How many of the keys from `first` to `last`, j among them, come before key j: those that
-        are greater, and equal ones before it."""
-        keys, starts = np.broadcast_arrays(~key(j), first)
-        order = np.lexsort((keys, starts))
-        place = np.empty_like(order)
-        np.put_along_axis(place, order, np.broadcast_to(np.arange(order.shape[1]), order.shape), 1)
-        return place - first
 
     def fold(self, count: int, start: Sequence[Any], step: Callable[..., Sequence[Any]]) -> Any:
         """state = step(k, *state) for k = 0, 1, .. count - 1."""

@@ -32,7 +32,6 @@ def _sort_blocks(case: Case) -> Callable[..., None]:
     a tail of less than a block is one block, and one row of indices may serve all rows."""
     kind = element(case, "src")
     per_record = RECORD // kind.itemsize
-    bits = 8 * kind.itemsize
 
     def sort(x: Mover, src: Tile, idx: Tile, tmp: Tile | None, dst: Tile) -> None:
         rows, cols = dst.get_valid()[0], src.get_valid()[1]
@@ -40,14 +39,12 @@ def _sort_blocks(case: Case) -> Callable[..., None]:
         some = (rows > 0) & (cols > 0)
         room = dst.type.cols // per_record
 
-        def cell(i: Lanes, j: Lanes) -> list[Any]:
-            first = j // BLOCK * BLOCK
-            last = x.least(first + BLOCK, cols)
-            place = x.rank(lambda k: sort_key(x.read(src, i, k)), j, first, last) + first
-            number = raw(x.read(idx, x.least(i, height - 1), j))
-            words = [raw(x.read(src, i, j)), *([np.zeros((), kind.storage)] * (32 // bits - 1))]
-            words += [(number >> np.uint32(n)).astype(kind.storage) for n in range(0, 32, bits)]
-            return [((i, place * per_record + n), word, None) for n, word in enumerate(words)]
+        def key(i: Lanes, j: Lanes) -> Lanes:
+            return sort_key(x.read(src, i, j))
+
+        def record(i: Lanes, j: Lanes) -> Lanes:
+            number = raw(x.read(idx, x.least(i, height - 1), j)).astype(np.uint64)
+            return raw(x.read(src, i, j)).astype(np.uint64) | number << np.uint64(32)
 
         def run() -> None:
             x.require(
@@ -63,7 +60,7 @@ def _sort_blocks(case: Case) -> Callable[..., None]:
                     "PTO-S058", f"idx is {height}x{width}, {rows}x{cols} elements are sorted"
                 ),
             )
-            x.place(rows, cols, cell, dst)
+            x.sort(rows, cols, BLOCK, key, record, dst)
 
         x.when(some, run)
 

@@ -13,11 +13,10 @@ import numpy as np
 
 from pto.core.dtypes import DType
 from pto.core.errors import PtoError
-from pto.core.primitives import select
 from pto.isa.row import types as t
 from pto.run.jit.border.context import ROOM
 from pto.run.jit.border.values import Word
-from pto.run.jit.emit.tile import bits, pieces, planes, searches
+from pto.run.jit.emit.tile import bits, pieces, planes, searches, sorts
 from pto.run.jit.emit.tile.boxes import position
 from pto.run.jit.emit.tile.copies import Copier, Work, fill
 from pto.run.jit.emit.tile.elements import Elements, TileRef, ViewRef
@@ -218,6 +217,9 @@ class Mover(Elements):
     def at_most(self, rows: Any, cols: Any, bins: int, cell: Any, dst: TileRef) -> None:
         pieces.at_most(self, rows, cols, bins, cell, dst)
 
+    def sort(self, rows: Any, cols: Any, block: int, key: Any, record: Any, dst: TileRef) -> None:
+        sorts.sort(self, rows, cols, block, key, record, dst)
+
     def compress(
         self, rows: Any, cols: Any, cell: Callable[..., Any], dst: TileRef, counts: TileRef
     ) -> None:
@@ -295,21 +297,6 @@ class Mover(Elements):
 
     def index(self, value: Any) -> Index:
         return self._index(value)
-
-    def rank(self, key: Callable[[Any], Symbol], j: Index, first: Index, last: Index) -> Symbol:
-        mine = key(j)
-        less = mine - mine.dtype.type(1)
-        # nothing is less than the lowest: all are equal or greater
-        lowest: Any = mine == np.iinfo(mine.dtype).min
-
-        def step(k: Index, count: Symbol) -> tuple[Symbol]:
-            at = first + k
-            other = key(at)
-            early = at < j
-            ahead = other > select(early & ~lowest, less, mine)
-            return (count + (ahead | (early & lowest)).astype(np.int32),)
-
-        return self.fold(last - first, (np.int32(0),), step)[0]
 
     def fold(self, count: Any, start: Sequence[Any], step: Callable[..., Sequence[Any]]) -> Any:
         x, spot = self.x, self._lanes

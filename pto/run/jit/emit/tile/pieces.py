@@ -25,7 +25,7 @@ _SUMS: Final = 16  # counts that are added up side by side
 _WAYS: Final = 2  # counters of one number: no count waits for the one before it
 
 
-def _row(m: Mover, dst: TileRef, i: Val) -> str:
+def row_of(m: Mover, dst: TileRef, i: Val) -> str:
     """Where a row begins."""
     if not in_one_piece(dst):
         raise NotNative("rows that do not lie in one piece")
@@ -41,7 +41,7 @@ def groups(m: Mover, rows: Any, cols: Any, many: int, cell: Any, dst: TileRef) -
     m.declare("declare i64 @llvm.smin.i64(i64, i64)")
 
     def line(i: Val) -> None:
-        begin = _row(m, dst, i)
+        begin = row_of(m, dst, i)
 
         def put(down: Index, k: Index) -> None:
             count = k.lanes.count
@@ -71,7 +71,7 @@ def blocks(m: Mover, rows: Any, count: Any, size: int, at: Any, src: TileRef, ds
         return x.new(f"extractelement <1 x {kind}> {m.symbol(found).name}, i64 0")
 
     def line(i: Val) -> None:
-        begin = _row(m, dst, i)
+        begin = row_of(m, dst, i)
 
         def block(k: Val) -> None:
             spot = lanes.Lanes(x, 1, m.declare)
@@ -114,7 +114,7 @@ def at_most(m: Mover, rows: Any, cols: Any, bins: int, cell: Any, dst: TileRef) 
         for each in counters:
             x.do(f"call void @llvm.memset.p0.i64(ptr {each}, i8 0, i64 {4 * room}, i1 false)")
         m.strips(Number(x, i), m.number(cols), add, [], upright=False)
-        begin, spot = _row(m, dst, i), lanes.Lanes(x, _SUMS, m.declare)
+        begin, spot = row_of(m, dst, i), lanes.Lanes(x, _SUMS, m.declare)
         x.store("i32", 0, total)
 
         def some(b: Val) -> None:
