@@ -163,10 +163,16 @@ class Elements(Numbers):
     def gather(
         self, tile: TileRef | ViewRef, nbytes: Index, dtype: DType, mask: str | None
     ) -> Symbol:
-        """Items so many bytes behind the first."""
+        """Items so many bytes behind the first: of a tile fewer than 2^31."""
         x, count, item = self.x, self._lanes.count, element(dtype)
         type, pointers, bits = (vector(count, each) for each in (item, "ptr", "i1"))
-        places = x.new(f"getelementptr i8, ptr {tile.pointer}, {nbytes.type} {nbytes.name}")
+        offsets, index = nbytes.name, nbytes.type
+        if isinstance(tile, TileRef):
+            index, offsets = (
+                vector(count, "i32"),
+                x.new(f"trunc {index} {offsets} to <{count} x i32>"),
+            )
+        places = x.new(f"getelementptr i8, ptr {tile.pointer}, {index} {offsets}")
         name = f"@llvm.masked.gather.v{count}{mangled(item)}.v{count}p0"
         self.declare(f"declare {type} {name}({pointers}, i32, {bits}, {type})")
         on = mask or "splat (i1 true)"
