@@ -25,11 +25,11 @@ percent of the time, measured/predicted. *Bound* says whether the busiest pipe i
 `python -m docs.make.timing` writes this page.
 """
 _REASONS = """\
-What it does not know: that blocks which read one address at a time wait for each other ("the same
-at a time"), and what else slows loads of 128 bytes out of the L2 cache of the 910B, which are rows
-"all blocks all of" (that the cache gives whole lines of 512 bytes explains those of the 950, and a
-third of these); that the FIX pipe works beside the product with unit flags; the scalar work of a
-library. Not replayed: flash attention.
+What it does not know: what slows loads of 128 bytes out of the L2 cache of the 910B by half where
+blocks read all of a small matrix, even each elsewhere (loads of 256 bytes of a large one are not
+slowed); that 16 blocks of flash attention take a third longer than 8 or 24 (2048, and the last
+round of 8192; another published table of the kernel shows the same); that the FIX pipe works
+beside the product with unit flags; the scalar work of a library.
 """
 
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from examples.timing.conv2d import conv2d
 from examples.timing.data_copy import data_copy, read_together
+from examples.timing.flash_attention import ROWS, flash_attention, shapes
 from examples.timing.gemm import Tiling, gemm
 from examples.timing.gemm_mx import gemm_mx
 from examples.timing.top_k import top_k
@@ -22,7 +23,8 @@ from pto.lang.kernel import Kernel
 from pto.observe.timing import Timing
 
 A2, A5 = "910b1", "950pr"
-CUBES = {A2: 24, A5: 32}
+B2 = "910b2"
+CUBES = {A2: 24, B2: 24, A5: 32}
 DEVKIT = "asc-devkit, examples/01_simd_cpp_api/05_best_practices"
 KERNELS = "pto-isa, kernels/manual"
 
@@ -295,8 +297,35 @@ def copies() -> Iterator[Published]:
 
 _BUFFER = {"vec": "UB", "mat": "L1"}
 
+# rows of q, and of k and v; us. The table does not say how it is cut: as the kernel is by default.
+_ATTENTION = (
+    (1024, 20.96),
+    (2048, 32.461),
+    (4096, 88.902),
+    (8192, 292.626),
+    (16384, 909.058),
+    (32768, 3262.645),
+)
+
+
+def attentions() -> Iterator[Published]:
+    """One head of 128; what is read has been brought into the L2 cache before."""
+    for size, us in _ATTENTION:
+        yield Published(
+            f"flash attention {size}x{size}",
+            B2,
+            us,
+            {},
+            f"{KERNELS}/common/flash_atten",
+            False,
+            flash_attention,
+            size // ROWS,
+            shapes(size, size, CUBES[B2]),
+        )
+
 
 def published() -> Iterator[Published]:
     """Every row."""
-    for rows in (gemms, convolutions, mx_products, top_ks, vendor_matmuls, adds, copies):
+    every = (gemms, convolutions, mx_products, attentions, top_ks, vendor_matmuls, adds, copies)
+    for rows in every:
         yield from rows()

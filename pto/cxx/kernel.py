@@ -236,9 +236,11 @@ class CppKernel:
             raise fail("PTO-U032", f"{self.entry} takes {wanted} arguments, got {len(args)}")
 
     def _given(self, n: int, pointer: bool, element: str, value: Any) -> Borrowed | int:
-        """An array for a pointer, the bits of a number for anything else."""
+        """An array for a pointer (None: null), the bits of a number for anything else."""
         if not pointer:
             return _bits(self.entry, n, element, value)
+        if value is None:
+            return 0
         found = borrow(value)
         if found is None:
             raise fail("PTO-U212", f"{self.entry}: parameter {n} is a pointer, got {value!r}")

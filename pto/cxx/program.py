@@ -188,8 +188,10 @@ class Launcher:
             array[:] = self._raw[at : at + array.size]
         return self._host(Program(self._builds, self._profile, observer, tap))
 
-    def described(self, tap: Tap, number: int) -> None:
-        """One block, which `tap` describes instead of executing it."""
+    def described(self, tap: Tap, number: int, cores: int) -> None:
+        """One block, which `tap` describes instead of executing it; so many run at a time."""
+        for build in self._builds.values():
+            c.c_int64.in_dll(build.lib, "pto_cores").value = cores
         self._host(Program(self._builds, self._profile, None, tap, [number]))
 
     @property

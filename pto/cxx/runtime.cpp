@@ -123,6 +123,7 @@ void release(void* p)
 
 using namespace pto::machine;
 #define DOOR extern "C" __attribute__((visibility("default")))
+DOOR int64_t pto_cores = 0;
 DOOR void pto_signals()
 {
     static char other[1 << 16];

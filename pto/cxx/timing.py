@@ -15,7 +15,7 @@ from pto.cxx.program import Launcher
 from pto.ir.graph import Operation
 from pto.isa.cost.work import Region
 from pto.observe.timing.chips import bench
-from pto.observe.timing.measure import regions_of
+from pto.observe.timing.kinds import regions_of
 from pto.observe.timing.remedies import remedies
 from pto.observe.timing.report import time_launch
 from pto.observe.timing.result import Timing
@@ -31,12 +31,13 @@ class CppLaunch:
     launcher: Launcher
     profile: Profile
     blocks: int
+    cores: int
     _last: tuple[int, Stream] = field(default_factory=lambda: (-1, Stream()))
 
     def record(self, number: int) -> Stream:
         if self._last[0] != number:
             recording = Recording(self.profile.sync)
-            self.launcher.described(Outline(recording), number)
+            self.launcher.described(Outline(recording), number, self.cores)
             recording.end()
             self._last = number, recording.stream
         return self._last[1]
@@ -54,7 +55,7 @@ def written(
 ) -> None:
     """Time a launch, and write what came of it for `read`."""
     chip = bench(device or profile.device, profile.name)
-    found = time_launch(CppLaunch(launcher, profile, blocks), chip, "")
+    found = time_launch(CppLaunch(launcher, profile, blocks, chip.device.cube_cores), chip, "")
     for change, saves_us in remedies(found, chip, None):
         found.offer(change, saves_us)
     plain: dict[int, Operation] = {}

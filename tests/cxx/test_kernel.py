@@ -285,6 +285,31 @@ def test_time_wants_what_the_kernel_takes(kernel):
         kernel(ADD, "k<float, 16, 64>").time((4, 16, 64))
 
 
+OPTIONAL = """
+__global__ AICORE void k(__gm__ float* out, __gm__ float* in)
+{
+    using G = GlobalTensor<float, Shape<1, 1, 1, 1, 64>, Stride<64, 64, 64, 64, 1>>;
+    Tile<TileType::Vec, float, 1, 64> t;
+    TASSIGN(t, 0);
+    TEXPANDS(t, in == nullptr ? 1.0f : 2.0f);
+    set_flag(PIPE_V, PIPE_MTE3, EVENT_ID0);
+    wait_flag(PIPE_V, PIPE_MTE3, EVENT_ID0);
+    G g(out);
+    TSTORE(g, t);
+}
+"""
+
+
+def test_none_is_a_null_pointer(kernel):
+    out = np.zeros(64, np.float32)
+    optional = kernel(OPTIONAL, "k")
+    optional(out, None)
+    assert (out == 1).all()
+    optional(out, out.copy())
+    assert (out == 2).all()
+    assert optional.time(out, None).us > 0
+
+
 MERGE = """
 __global__ AICORE void k(
     __gm__ float* out, __gm__ uint32_t* counts, __gm__ float* a, __gm__ float* b)

@@ -28,6 +28,7 @@ class Traffic(NamedTuple):
 
     missed: float  # share of its bytes that come from memory
     memory_bytes: float  # read from or written back to memory, all cores together
+    alike: float = 1.0  # cores that want the same line
 
 
 class Cache:
@@ -59,7 +60,7 @@ class Cache:
         not written back yet, and other data."""
         self._touched[~self._written] = -1.0
 
-    def transfer(self, region: Region, addresses: Sequence[int]) -> Traffic:
+    def transfer(self, region: Region, addresses: Sequence[int] | Array) -> Traffic:
         """The same transfer by several cores at a time, each at its own address."""
         if region.passes_by:
             return Traffic(float(not region.writes), float(region.nbytes * len(addresses)))
@@ -74,12 +75,13 @@ class Cache:
         written_back = self._evict(brought)
         self._touched[lines] = self._brought
         share = brought / max(1, lines.size)
+        alike = lines.size / max(1, int(first.sum()))
         if region.writes:
             clean = np.where(first & ~self._written[lines], 1.0, missing)
             self._written[lines] = True
             self.dirty = min(self._lines, self.dirty + float(clean.sum()))
-            return Traffic(0.0, written_back * self._line)
-        return Traffic(share, (brought + written_back) * self._line)
+            return Traffic(0.0, written_back * self._line, alike)
+        return Traffic(share, (brought + written_back) * self._line, alike)
 
     def _still_there(self, brought: Array) -> Array:
         return np.exp(-((brought / self._lines) ** _SHARP))

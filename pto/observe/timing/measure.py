@@ -1,8 +1,4 @@
-"""Times a launch: records one block of each kind without its data, then puts times on the record.
-
-Blocks whose transfers have the same shapes in the same order are of one kind; where theirs begin is
-asked of each block, since cores share what the L2 cache holds.
-"""
+"""Times a launch: records a block of each kind without its data, then puts times on the record."""
 
 from __future__ import annotations
 
@@ -10,7 +6,7 @@ from bisect import bisect
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,6 +14,7 @@ from pto.ir.graph import Module, Operation
 from pto.isa.cost.work import Region, Transfer
 from pto.observe.timing.cache import LINE, Cache
 from pto.observe.timing.chips import Bench
+from pto.observe.timing.kinds import Blocks, Described, regions_of
 from pto.observe.timing.price import Price, price
 from pto.observe.timing.shared import Load, Shared, settle
 from pto.observe.timing.stream import FENCE, Line, Recording, Stream, Track
@@ -29,30 +26,7 @@ from pto.run.watch.events import Tap
 from pto.run.watch.outline import Addresses, Outline, meets_others, needs_registers
 from pto.target.facts import Profile
 
-_CUBE = frozenset({"M", "MTE1", "FIX"})
-ROUNDS = 4  # of blocks on a core that are simulated; the others take as long as the last of these
 _BLOCK = 32  # bytes
-_ASKED = 512  # blocks that are asked where their transfers begin
-
-
-class Described(Protocol):
-    """A launch that can be asked block by block what it would do."""
-
-    @property
-    def blocks(self) -> int: ...
-
-    @property
-    def arrays(self) -> list[tuple[int, int]]:
-        """Where its arrays lie, and their bytes."""
-        ...
-
-    def record(self, number: int) -> Stream:
-        """The stream of a block."""
-        ...
-
-    def regions(self, number: int) -> list[Region]:
-        """What a block transfers, in order."""
-        ...
 
 
 @dataclass(slots=True)
@@ -102,40 +76,6 @@ class Launch:
         return [(a.ctypes.data, a.nbytes) for a in found]
 
 
-def regions_of(stream: Stream) -> list[Region]:
-    works = (job.work for job in stream.jobs)
-    return [w.region for w in works if isinstance(w, Transfer) and w.region is not None]
-
-
-@dataclass(slots=True)
-class Kind:
-    """Blocks that do the same at other addresses."""
-
-    stream: Stream
-    blocks: dict[int, list[int]]  # where the transfers of each begin
-
-
-def kinds_of(launch: Described) -> tuple[list[Kind], bool]:
-    """Every kind of block of a launch; False when there were too many to ask all."""
-    found: dict[tuple[Any, ...], Kind] = {}
-    asked = range(min(launch.blocks, _ASKED))
-    for number in asked:
-        regions = launch.regions(number)
-        shape = tuple(region[1:] for region in regions)
-        kind = found.get(shape)
-        if kind is None:
-            kind = found[shape] = Kind(launch.record(number), {})
-        kind.blocks[number] = [region.address for region in regions]
-    return list(found.values()), len(asked) == launch.blocks
-
-
-def cores_for(stream: Stream, bench: Bench) -> int:
-    """How many blocks run side by side; code without a matrix unit runs on the vector cores."""
-    if "cube" in stream.sides or _CUBE & {pipe.name for pipe in stream.pipes}:
-        return bench.device.cube_cores
-    return bench.device.vector_cores // max(1, len(stream.sides))
-
-
 @dataclass(slots=True)
 class Timed:
     """The blocks of one core, one after the other, with times on them."""
@@ -143,67 +83,77 @@ class Timed:
     stream: Stream
     prices: list[Price]
     shared: Shared
-    rounds: int
     load: Load
+    rounds: int
+    last: float  # cycles of the last round
 
 
-def time_core(launch: Described, bench: Bench, kinds: list[Kind], sequence: Sequence[int]) -> Timed:
+def time_core(launch: Described, bench: Bench, blocks: Blocks, sequence: Sequence[int]) -> Timed:
     """The blocks of one core, while the others do the like."""
-    cores = min(cores_for(kinds[0].stream, bench), launch.blocks)
+    kinds = blocks.kinds
     shortest = min((r.row_bytes for kind in kinds for r in regions_of(kind.stream)), default=LINE)
     line = LINE if shortest >= LINE else LINE // 4
     cache = Cache(bench.l2_bytes, launch.arrays, line)
-    traffic_of(cache, kinds, sequence, cores)
+    traffic_of(cache, launch.blocks, blocks, sequence)
     cache.forget_inputs()
-    traffic = traffic_of(cache, kinds, sequence, cores)
+    traffic = traffic_of(cache, launch.blocks, blocks, sequence)
     stream = joined([kinds[which].stream for which in sequence])
     prices = priced(stream, bench)
-    load = _load(stream, traffic, cores, launch.arrays, bench.chip.unaligned)
+    load = _load(stream, traffic, launch.arrays, bench.chip.unaligned)
     shared = settle(stream, bench.chip, bench.mhz, prices, load)
-    return Timed(stream, prices, shared, len(sequence), load)
+    before = len(stream.jobs) - len(kinds[sequence[-1]].stream.jobs)
+    last = shared.times.end - max(shared.times.done[:before], default=0.0)
+    return Timed(stream, prices, shared, load, len(sequence), last)
 
 
-def traffic_of(
-    cache: Cache, kinds: list[Kind], sequence: Sequence[int], cores: int
-) -> list[tuple[int, float, float]]:
-    """For every transfer of one core: its job, the share that misses, bytes of memory for all."""
-    traffic: list[tuple[int, float, float]] = []
-    jobs = 0
+class Moved(NamedTuple):
+    """A transfer of one core, and what the others do at the same time."""
+
+    job: int
+    region: Region
+    cores: int  # that make it
+    missed: float  # share that is not in the cache
+    memory: float  # bytes, of all cores
+    alike: float  # cores that want the same bytes
+
+
+def traffic_of(cache: Cache, count: int, blocks: Blocks, sequence: Sequence[int]) -> list[Moved]:
+    """Every transfer of one core."""
+    traffic: list[Moved] = []
+    jobs, cores = 0, blocks.cores
     for n, which in enumerate(sequence):
-        kind = kinds[which]
+        kind = blocks.kinds[which]
+        active = min(cores, max(1, count - n * cores))
         together = [b for b in kind.blocks if n * cores <= b < (n + 1) * cores] or list(kind.blocks)
-        share = cores / max(1, len(together))
+        places = np.stack([kind.blocks[b] for b in together])
+        share = active / len(together)
         at = 0
         for number, job in enumerate(kind.stream.jobs):
             if not isinstance(job.work, Transfer) or job.work.region is None:
                 continue
-            found = cache.transfer(job.work.region, [kind.blocks[b][at] for b in together])
-            traffic.append((jobs + number, found.missed, found.memory_bytes * share))
+            region = job.work.region
+            found = cache.transfer(region, places[:, at])
+            memory = found.memory_bytes * share
+            traffic.append(Moved(jobs + number, region, active, found.missed, memory, found.alike))
             at += 1
         jobs += len(kind.stream.jobs)
     return traffic
 
 
 def _load(
-    stream: Stream,
-    traffic: list[tuple[int, float, float]],
-    cores: int,
-    arrays: list[tuple[int, int]],
-    unaligned: int,
+    stream: Stream, traffic: list[Moved], arrays: list[tuple[int, int]], unaligned: int
 ) -> Load:
-    items = np.array([job for job, _, _ in traffic], np.int64)
-    works = [stream.jobs[job].work for job in items]
-    regions = [w.region for w in works if isinstance(w, Transfer) and w.region is not None]
     starts = sorted(start for start, _ in arrays)
-    padded = np.array([_padding(region, starts, unaligned) for region in regions])
+    padded = np.array([_padding(each.region, starts, unaligned) for each in traffic])
+    lines = np.array([_lines(each.region) for each in traffic]) * padded
     return Load(
-        items,
-        np.array([float(region.nbytes) for region in regions]) * padded,
-        np.array([missed for _, missed, _ in traffic]),
-        np.array([memory for _, _, memory in traffic]) * padded,
-        cores,
-        np.array([region.writes for region in regions], bool),
-        np.array([_lines(region) for region in regions]) * padded,
+        np.array([each.job for each in traffic], np.int64),
+        np.array([float(each.region.nbytes) for each in traffic]) * padded,
+        np.array([each.missed for each in traffic]),
+        np.array([each.memory for each in traffic]) * padded,
+        np.array([each.region.writes for each in traffic], bool),
+        lines * np.array([each.cores for each in traffic]),
+        lines * np.array([each.alike for each in traffic]),
     )
 
 

@@ -24,6 +24,7 @@ class Price(NamedTuple):
     lat_hit: float = 0.0
     lat_miss: float = 0.0
     lat_load: float = 0.0
+    same: float = 0.0  # bytes a cycle for all cores that want the same lines; 0: no limit
     status: Status = "measured"
     cost: str = ""
 
@@ -51,6 +52,7 @@ def _transfer(work: Transfer, costs: Costs) -> Price:
             cost["lat_hit"],
             cost["lat_miss"],
             cost["lat_load"],
+            cost["same"],
             cost.status,
             work.cost,
         )

@@ -8,14 +8,8 @@ from typing import Any
 
 from pto.observe.timing import clock, result
 from pto.observe.timing.chips import Bench
-from pto.observe.timing.measure import (
-    ROUNDS,
-    Described,
-    Timed,
-    cores_for,
-    kinds_of,
-    time_core,
-)
+from pto.observe.timing.kinds import Described, blocks_of
+from pto.observe.timing.measure import Timed, time_core
 from pto.observe.timing.result import Roofline, Timing, Waiting
 
 _TRIED, _SHOWN = 5, 3  # waits: the longest, and those of them that cost most
@@ -23,20 +17,14 @@ _TRIED, _SHOWN = 5, 3  # waits: the longest, and those of them that cost most
 
 def time_launch(launch: Described, bench: Bench, name: str, notes: tuple[str, ...] = ()) -> Timing:
     """How long a launch takes on a chip."""
-    kinds, complete = kinds_of(launch)
-    cores = min(cores_for(kinds[0].stream, bench), launch.blocks)
-    which = {block: n for n, kind in enumerate(kinds) for block in kind.blocks}
-    last = kinds[0] if complete else kinds[-1]
-    rounds = -(-launch.blocks // cores)
-    sequences: Counter[tuple[int, ...]] = Counter()
-    for core in range(cores):
-        mine = range(core, launch.blocks, cores)[:ROUNDS]
-        sequences[tuple(which.get(b, kinds.index(last)) for b in mine)] += 1
-    timed = [time_core(launch, bench, kinds, sequence) for sequence, _ in sequences.most_common(4)]
+    blocks = blocks_of(launch, bench)
+    rounds = -(-launch.blocks // blocks.cores)
+    sequences = Counter(blocks.sequence(core, launch.blocks) for core in range(blocks.cores))
+    timed = [time_core(launch, bench, blocks, sequence) for sequence, _ in sequences.most_common(4)]
     slowest = max(timed, key=lambda t: t.shared.times.end)
-    if not complete:
-        notes = (*notes, f"{len(which)} of {launch.blocks} blocks were asked for their addresses")
-    return _timing(launch, bench, name, slowest, cores, rounds, notes)
+    if blocks.asked < launch.blocks:
+        notes = (*notes, f"{blocks.asked} of {launch.blocks} blocks were asked for their addresses")
+    return _timing(launch, bench, name, slowest, blocks.cores, rounds, notes)
 
 
 def _timing(
@@ -49,8 +37,9 @@ def _timing(
     notes: tuple[str, ...],
 ) -> Timing:
     shared, stream, chip = timed.shared, timed.stream, bench.chip
-    more = rounds / timed.rounds  # rounds that were not simulated take as long
-    core_us = shared.times.end * more / bench.mhz
+    end = shared.times.end
+    more = 1 + (rounds - timed.rounds) * timed.last / max(end, 1e-9)  # as long as the last one
+    core_us = end * more / bench.mhz
     us = core_us + chip.launch_us
     busy = result.shares(stream, shared.times, us * bench.mhz / more)
     bound, runner_up = result.busiest(busy, shared.hbm_share, shared.l2_share)

@@ -33,9 +33,9 @@ class Load:
     nbytes: Array
     missed: Array  # share of them
     memory: Array  # bytes of all cores together
-    cores: int
     writes: Array
-    lines: Array  # bytes of the whole lines that the L2 cache gives for what is read
+    lines: Array  # bytes of the whole lines that the L2 cache gives for reads, of all cores
+    alike: Array  # the same, of the cores that want the same lines
 
 
 @dataclass(slots=True)
@@ -48,6 +48,63 @@ class Shared:
     hbm_share: float  # of what memory gives, over the whole run
     l2_share: float
     passes: int
+
+
+class Windows:
+    """Stretches of the run with equal traffic, and how much slower memory and cache are in each.
+
+    A transfer asks evenly from its start to its end. Stretches are numbered by traffic, not by
+    time, so that what is known of one stays true when those before it grow.
+    """
+
+    def __init__(self) -> None:
+        self._slow = np.ones((2, WINDOWS))  # of memory, of the L2 cache
+        self._filled = np.zeros(WINDOWS)
+        self._edges = np.zeros(WINDOWS + 1)
+
+    def adjust(self, begins: Array, ends: Array, load: Load, rates: tuple[float, float]) -> bool:
+        """Slow down where too much is asked for, let go elsewhere; False when all is well.
+
+        `rates`: bytes a cycle of memory and of the cache.
+        """
+        ends = np.maximum(ends, begins + 1e-6)
+        at, traffic = _asked(begins, ends, load.nbytes)
+        self._edges = np.interp(np.linspace(0.0, traffic[-1], WINDOWS + 1), traffic, at)
+        length = np.maximum(np.diff(self._edges), 1e-6)
+        changed = False
+        for n, asks in enumerate((load.memory, load.lines)):
+            so_far = np.interp(self._edges, *_asked(begins, ends, asks))
+            want = np.diff(so_far) / length / rates[n]
+            if n == 0:
+                self._filled = 0.5 * self._filled + 0.5 * np.minimum(1.0, want)
+            off = (want > 1.01) | ((want < 0.98) & (self._slow[n] > 1))
+            changed |= bool(off.any())
+            other = np.maximum(1.0, self._slow[n] * np.maximum(want, 1e-9) ** 0.8)
+            self._slow[n] = np.where(off, other, self._slow[n])
+        return changed
+
+    def felt(self, begins: Array, ends: Array) -> tuple[Array, Array, Array]:
+        """For each transfer, the mean over its time: slow-down of memory, of the cache, load."""
+        ends = np.maximum(ends, begins + 1e-6)
+        length = np.diff(self._edges)
+
+        def mean(each: Array) -> Array:
+            total = np.append(0.0, np.cumsum(each * length))
+            took = np.interp(ends, self._edges, total) - np.interp(begins, self._edges, total)
+            return took / (ends - begins)
+
+        slow, slow_l2 = (np.maximum(1.0, mean(each)) for each in self._slow)
+        return slow, slow_l2, mean(self._filled)
+
+
+def _asked(begins: Array, ends: Array, nbytes: Array) -> tuple[Array, Array]:
+    """Bytes asked for so far, at every time at which a transfer begins or ends."""
+    rate = nbytes / (ends - begins)
+    times = np.concatenate((begins, ends))
+    order = np.argsort(times, kind="stable")
+    at = times[order]
+    rates = np.cumsum(np.concatenate((rate, -rate))[order])
+    return at, np.append(0.0, np.cumsum(rates[:-1] * np.diff(at)))
 
 
 def settle(stream: Stream, chip: Chip, mhz: float, prices: list[Price], load: Load) -> Shared:
@@ -66,36 +123,40 @@ def settle(stream: Stream, chip: Chip, mhz: float, prices: list[Price], load: Lo
             "lat_hit",
             "lat_miss",
             "lat_load",
+            "same",
         )
     }
-    window = _windows(load.nbytes)
-    slow, slow_l2, filled = np.ones(WINDOWS), np.ones(WINDOWS), np.zeros(WINDOWS)
+    windows = Windows()
     gives = _memory_rate(chip, load)
     missed = load.missed * load.nbytes
+    limited = table["same"] > 0  # requests for one line are served one after the other
+    one_by_one = np.where(limited, load.alike / np.maximum(table["same"], 1e-9), 0.0)
+    slow, slow_l2, filled = (np.full(load.items.size, each) for each in (1.0, 1.0, 0.0))
     passes = 0
     while True:
         passes += 1
-        hit = (load.nbytes - missed) / np.maximum(table["hit_rate"], 1e-9) * slow_l2[window]
-        miss = missed / np.maximum(table["miss_rate"], 1e-9) * slow[window]
+        hit = (load.nbytes - missed) / np.maximum(table["hit_rate"], 1e-9) * slow_l2
+        miss = missed / np.maximum(table["miss_rate"], 1e-9) * slow
         least = table["least_hit"] + (table["least_miss"] - table["least_hit"]) * load.missed
+        least = np.maximum(least, one_by_one)
         bytes_take = np.where(table["hit_rate"] > 0, hit + miss, 0.0)
         occupancy[load.items] = start[load.items] + np.maximum(least, bytes_take)
-        late = table["lat_miss"] * (1 + table["lat_load"] * np.minimum(1.0, filled[window]))
+        late = table["lat_miss"] * (1 + table["lat_load"] * np.minimum(1.0, filled))
         latency[load.items] = _latency(load, table["lat_hit"], late, table["hit_rate"])
         if (load.missed > 0).any():
             latency[load.items[int(np.argmax(load.missed > 0))]] += chip.cold_start_us * mhz
         times = clock.run(stream, chip, occupancy.tolist(), latency.tolist())
         if not load.items.size or passes == PASSES:
             break
-        begins = np.array(times.start)[load.items]
-        changed = _adjust(
-            begins, times.end, mhz, window, load, gives, chip, (slow, slow_l2, filled)
-        )
+        begins, ends = np.array(times.start)[load.items], np.array(times.free)[load.items]
+        rates = (gives / mhz / 1e6, chip.l2_read / mhz / 1e6)
+        changed = windows.adjust(begins, ends, load, rates)
+        slow, slow_l2, filled = windows.felt(begins, ends)
         if not changed and passes > 2:
             break
     seconds = times.end / mhz / 1e6
     hbm = float(load.memory.sum())
-    l2 = float(load.lines.sum()) * load.cores
+    l2 = float(load.lines.sum())
     return Shared(
         times,
         hbm,
@@ -122,46 +183,9 @@ def _latency(load: Load, hit: Array, miss: Array, rate: Array) -> Array:
     return hit + np.clip(felt, 0.0, more)
 
 
-def _windows(nbytes: Array) -> Array:
-    total = nbytes.sum()
-    if not total:
-        return np.zeros(nbytes.size, np.int64)
-    return np.minimum(
-        WINDOWS - 1, (WINDOWS * (np.cumsum(nbytes) - nbytes) / total).astype(np.int64)
-    )
-
-
 def _memory_rate(chip: Chip, load: Load) -> float:
     """Bytes a second: less where copies are small, other where writes come between reads."""
     written = float(load.memory[load.writes].sum()) if load.items.size else 0.0
     gives = chip.hbm_mixed if written else chip.hbm_read
     mean = float(load.nbytes.mean()) if load.items.size else 0.0
     return gives * (chip.small_copies if mean <= _SMALL else 1.0)
-
-
-def _adjust(
-    begins: Array,
-    end: float,
-    mhz: float,
-    window: Array,
-    load: Load,
-    gives: float,
-    chip: Chip,
-    state: tuple[Array, Array, Array],
-) -> bool:
-    """Slow down windows that ask for too much, let go those that do not; False when all is well."""
-    slow, slow_l2, filled = state
-    used = np.unique(window)
-    first = np.array([begins[window == w].min() for w in used])
-    shortest = end / (8 * WINDOWS)  # agents overlap: a window may begin before the one in front
-    length = np.maximum(np.diff(np.append(first, end)), max(shortest, 1e-9)) / mhz / 1e6
-    asked = np.array([load.memory[window == w].sum() for w in used]) / length / gives
-    lines = np.array([load.lines[window == w].sum() for w in used])
-    asked_l2 = lines * load.cores / length / chip.l2_read
-    filled[used] = 0.5 * filled[used] + 0.5 * np.minimum(1.0, asked)
-    changed = False
-    for level, want in ((slow, asked), (slow_l2, asked_l2)):
-        off = (want > 1.01) | ((want < 0.98) & (level[used] > 1))
-        changed |= bool(off.any())
-        level[used] = np.where(off, np.maximum(1.0, level[used] * want**0.8), level[used])
-    return changed

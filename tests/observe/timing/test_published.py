@@ -8,6 +8,7 @@ import pytest
 
 from docs.make.timing import PAGE, replayed
 from examples.timing.conv2d import conv2d
+from examples.timing.flash_attention import flash_attention, shapes
 from examples.timing.gemm import Tiling, gemm
 from examples.timing.gemm_mx import gemm_mx
 from examples.timing.published import Published, published
@@ -20,6 +21,7 @@ QUICK = (
     "conv2d 4x128x8x48 to 1536",
     "conv2d 4x256x12x64 to 3072",
     "MXFP8 matmul 4096",
+    "flash attention 1024x1024",
     "top-k float32 2304x1024, best 1000",
 )
 ROWS = {row.name: row for row in published()}
@@ -97,6 +99,21 @@ def test_gemm_mx(parts: int):
         for x, s in zip((a, b), scales, strict=True)
     ]
     assert (c == (wide[0] @ wide[1].T).astype(ml_dtypes.bfloat16)).all()
+
+
+@pytest.mark.parametrize("keys", [1024, 4096])
+def test_flash_attention(keys: int):
+    sizes = shapes(128, keys, 1)
+    q, k, v = (rng.standard_normal(size).astype(np.float16) for size in sizes[:3])
+    kinds = (np.float32, np.float32, np.float16, np.float32)
+    o, *rings = (np.zeros(size, kind) for size, kind in zip(sizes[3:7], kinds, strict=True))
+    args = (q, k, v, o, *rings, 1)
+    flash_attention(*args)
+    scores = q.astype(np.float64) @ k.astype(np.float64).T / np.sqrt(128)
+    weights = np.exp(scores - scores.max(axis=1, keepdims=True))
+    wanted = weights / weights.sum(axis=1, keepdims=True) @ v.astype(np.float64)
+    assert np.allclose(o, wanted, atol=1e-3)
+    assert not [each for each in races(flash_attention.sanitize(*args)) if "error" in each]
 
 
 @pytest.mark.parametrize(("dtype", "best"), [(np.float32, 1000), (np.float16, 1008)])

@@ -113,18 +113,12 @@ def _rates(timing: Timing) -> dict[str, list[float]]:
     if times is None or load is None or not times.end:
         return found
     seconds = times.end / timing.mhz / 1e6 / _STEPS
-    for job, nbytes, memory, writes in zip(
-        load.items.tolist(),
-        load.nbytes.tolist(),
-        load.memory.tolist(),
-        load.writes.tolist(),
-        strict=True,
-    ):
+    rows = zip(load.items.tolist(), load.memory.tolist(), load.lines.tolist(), strict=True)
+    for job, memory, lines in rows:
         first = times.start[job] / times.end * _STEPS
         last = max(first + 1e-9, times.free[job] / times.end * _STEPS)
         for step in range(int(first), min(_STEPS, int(last) + 1)):
             share = (min(last, step + 1) - max(first, step)) / (last - first)
             found["hbm"][step] += memory * share / seconds / timing.memory_rate
-            if not writes:
-                found["l2"][step] += nbytes * load.cores * share / seconds / timing.l2_rate
+            found["l2"][step] += lines * share / seconds / timing.l2_rate
     return {key: [round(value, 3) for value in values] for key, values in found.items()}

@@ -31,6 +31,7 @@ template <class V, class P> void st_dev(V v, P* p, int64_t offset)
     pto::machine::drain();
     *reinterpret_cast<P*>(reinterpret_cast<char*>(p) + offset) = P(v);
 }
+extern "C" int64_t pto_cores;  // how many blocks run at a time; 0: all
 inline int64_t get_block_idx() { return pto::machine::now ? pto::machine::now->block : 0; }
 inline int64_t get_block_num() { return pto::machine::now ? pto::machine::now->blocks : 1; }
 inline int64_t get_subblockid() { return pto::machine::now ? pto::machine::now->sub : 0; }
@@ -55,8 +56,8 @@ template <auto... V, class... A> void PTO_PREFETCH(A&&...) {}  // into a cache t
 
 namespace pto {
 constexpr int kCvMaxCores = 25;
-// The slot that both sides of a core agree on: every block is a core of its own here.
-template <auto... V, class P> int TSYNC_CVID(int block, P) { return block; }
+// The slot that both sides of a core agree on: every block is a core of its own here, unless a chip is timed.
+template <auto... V, class P> int TSYNC_CVID(int block, P) { return pto_cores ? block % pto_cores : block; }
 constexpr pipe_t pipeOf(Op op) { return machine::opPipes[int(op)]; }
 inline uint16_t getFFTSMsg(uint16_t mode, uint16_t id, uint16_t base = 1)
 {
