@@ -192,6 +192,11 @@ class TileType:
 
 
 def _require_valid(tile_type: TileType, valid: Valid) -> None:
+    rows, cols = valid
+    if (rows is None or 0 <= rows <= tile_type.rows) and (
+        cols is None or 0 <= cols <= tile_type.cols
+    ):
+        return
     for what, size, limit in zip(("rows", "columns"), valid, tile_type.shape, strict=True):
         if size is not None and not 0 <= size <= limit:
             raise fail(
@@ -206,6 +211,9 @@ def _require_space(tile_type: TileType, memory: Memory) -> None:
         raise fail("PTO-M004", f"{tile_type} belongs in {home.value}, not in {memory.space.value}")
 
 
+_new = object.__new__
+
+
 class Tile:
     """A tile type at an address of a buffer, with its current valid region.
 
@@ -214,7 +222,7 @@ class Tile:
     its own lie as far apart as.
     """
 
-    __slots__ = ("_pitch", "_plain", "_valid", "address", "memory", "nbytes", "type")
+    __slots__ = ("_part", "_pitch", "_plain", "_valid", "address", "memory", "nbytes", "type")
 
     def __init__(
         self,
@@ -235,16 +243,19 @@ class Tile:
         self._valid: Valid = region
         self._pitch = None if pitch == own else pitch
         self._plain: tuple[npt.NDArray[Any] | None] | None = None  # made once: `view`
+        self._part: tuple[tuple[int, int], npt.NDArray[Any]] | None = None  # the last: `part`
         # bytes from the first element to the end of the last, gaps of a window included
         self.nbytes: int = self._extent()
         memory.check(address, self.nbytes, memory.align if pitch is None else 1)
 
     def again(self, valid: Valid) -> Tile:
         """Another handle of the same bytes, with a valid region of its own."""
-        _require_valid(self.type, valid)
-        made = Tile.__new__(Tile)
+        if valid != self._valid:
+            _require_valid(self.type, valid)
+        made = _new(Tile)
         made.type, made.memory, made.address = self.type, self.memory, self.address
-        made._valid, made._pitch, made._plain = valid, self._pitch, self._plain
+        made._valid, made._pitch = valid, self._pitch
+        made._plain, made._part = self._plain, self._part
         made.nbytes = self.nbytes
         return made
 
@@ -353,6 +364,17 @@ class Tile:
             plain = self._view()
             self._plain = (None if plain is None else plain.view(self.type.dtype.numpy),)
         return self._plain[0]
+
+    def part(self, rows: int, cols: int) -> npt.NDArray[Any] | None:
+        """The first rows and columns of `view`, as many of them as there are."""
+        if self._part is not None and self._part[0] == (rows, cols):
+            return self._part[1]
+        plain = self.view()
+        if plain is None:
+            return None
+        found = plain[:rows, :cols]
+        self._part = (rows, cols), found
+        return found
 
     def read(self) -> npt.NDArray[Any]:
         """A copy of all rows x cols elements, valid or not, of type `dtype.numpy`."""

@@ -305,7 +305,9 @@ class Kernel:
             bound = self._signature.bind(*args, **named)
         except TypeError as error:
             listed = ", ".join(f"{p.name}: {p}" for p in self.parameters)
-            raise mistake("PTO-U210", f"{self.name}({listed}): {error}") from None
+            other = f'{self.name}.on("a2a3") is this kernel for another profile'
+            help = other if "profile" in named else None
+            raise mistake("PTO-U210", f"{self.name}({listed}): {error}", help=help) from None
         bound.apply_defaults()
         return list(bound.arguments.values())
 

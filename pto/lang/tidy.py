@@ -16,13 +16,11 @@ from pto.isa.handle.window import SUBVIEW
 from pto.isa.meaning.tile.rearrange import RESHAPE
 from pto.isa.row.attributes import Int
 from pto.isa.row.traits import Control
-from pto.isa.row.types import TileBuf
+from pto.isa.row.types import Scalar, TileBuf
 
 Extents = tuple[int | Value, int | Value]  # of a region; numbers where constants say them
 Idle = tuple[Operation, Extents | None]  # a setting that nothing has used yet, what it was before
 Known = dict[int, Extents]  # the region of tiles, by id of their values
-# of Python's operators, those that never fail: a loop without a turn may have them done before it
-_SAFE = {"+", "-", "*", "min", "max", "compare", "select", "index"}
 
 
 def tidy(function: Operation) -> None:
@@ -55,9 +53,10 @@ def _is_inside(value: Value, loop: Operation) -> bool:
 
 
 def _is_number(op: Operation) -> bool:
-    """It computes a number of numbers, and cannot fail."""
-    safe = op.traits.pure and op.traits.operator in _SAFE
-    return safe and not any(isinstance(v.type, TileBuf) for v in op.operands)
+    """It computes a number of numbers and cannot fail, so that a loop without a turn may have it
+    done before."""
+    safe = op.traits.pure and op.traits.operator and getattr(op.body, "needs", None) is None
+    return bool(safe) and all(isinstance(v.type, Scalar) for v in (*op.operands, *op.results))
 
 
 def _hoist_numbers(function: Operation) -> None:

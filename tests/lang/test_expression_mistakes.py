@@ -39,6 +39,16 @@ def _turned(x: F32, y: F32) -> None:
     pto.store(y[0:16, 0:64], pto.load(x[0:16, 0:64]) + pto.load(x[0:64, 0:32])[0:64, 0:16])
 
 
+def _two_types_compared(x: F32, y: F32) -> None:
+    t = pto.load(x[0:16, :])
+    pto.store(y[0:16, :], pto.where(t < t.to(pto.f16), t, 0.0))
+
+
+def _two_types_chosen(x: F32, y: F32) -> None:
+    t = pto.load(x[0:16, :])
+    pto.store(y[0:16, :], pto.where(t > 0.0, t, t.to(pto.i32)))
+
+
 def _factors(x: F32, y: F32) -> None:
     pto.store(y[0:16, 0:16], pto.dot(pto.load(x[0:16, :]), pto.load(x[0:16, :])))
 
@@ -164,6 +174,8 @@ def _rest_left_out(x: F32, y: F32) -> None:
 MISTAKES: list[tuple[Callable[..., None], str, str]] = [
     (_rebound, "PTO-U217", "total += ..."),
     (_two_types, "PTO-U082", ".to(pto.f32)"),
+    (_two_types_compared, "PTO-U082", ".to(pto.f32)"),
+    (_two_types_chosen, "PTO-U082", ".to(pto.f32)"),
     (_float_into_integers, "PTO-U082", "t.to(pto.f32)"),
     (_two_shapes, "PTO-U083", "load both with the same sizes"),
     (_turned, "PTO-U083", ".T"),
@@ -244,3 +256,10 @@ def test_a_size_with_the_name_of_a_parameter():
         copied(np.ones(64, np.float32), 3)
     assert 'the size "n" has the name of a parameter' in str(caught.value)
     assert "x.shape[0] is the size" in str(caught.value)
+
+
+def test_a_profile_is_not_an_argument():
+    x = np.ones((16, 128), np.float32)
+    with pytest.raises(pto.PtoError, match="PTO-U210") as caught:
+        pto.kernel(_two_shapes)[1](x, x, profile="a2a3")
+    assert '_two_shapes.on("a2a3")' in str(caught.value)

@@ -305,12 +305,20 @@ def unlike(regions: Sequence[tuple[str, TileType, Valid]], axes: Sequence[int]) 
 
 def open_regions(case: Case) -> list[tuple[Rule, tuple[str, ...]]]:
     """Rules about valid regions that types do not decide, and the tiles each is about."""
-    given = [(o.name, case.tile(o.name)) for o in case.row.operands if o.role != "tmp"]
-    tiles = {name: tile for name, tile in given if tile is not None}
-    if not any(None in tile.valid for tile in tiles.values()):
-        return []
     asked = [rule for rule in case.row.rules if rule.alike and rule.applies(case.profile)]
-    return [(rule, tuple(name for name in rule.alike if name in tiles)) for rule in asked]
+    found = [(rule, _asked(case, rule)) for rule in asked]
+    return [(rule, names) for rule, names in found if len(names) > 1]
+
+
+def _asked(case: Case, rule: Rule) -> tuple[str, ...]:
+    """The tiles of a rule, each once; none where types say it all."""
+    scratch = {o.name for o in case.row.operands if o.role == "tmp"}
+    tiles = {n: case.tile(n) for n in rule.alike if n not in scratch and case.op.operand(n)}
+    given = {n: tile for n, tile in tiles.items() if tile is not None}
+    if all(tile.valid[axis] is not None for tile in given.values() for axis in rule.axes):
+        return ()
+    last = {id(case.op.operand(name)): name for name in given}  # dst, where it is a source too
+    return tuple(name for name in given if name in last.values())
 
 
 def in_role(name: str, *roles: str) -> Rule:

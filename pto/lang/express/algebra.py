@@ -45,7 +45,7 @@ def binary(sign: str, a: Any, b: Any, into: Tile | None = None) -> Tile:
     """`a sign b`, of which one is a tile, in a tile of its own or in `into`."""
     a, b = (_operand(sign, each) for each in (a, b))
     if isinstance(a, Tile) and isinstance(b, Tile):
-        _require_one_type(sign, a, b)
+        require_one_type(sign, a, b)
         a, b = _single(a, b), _single(b, a)
     if not isinstance(a, Tile):
         return _number_first(sign, a, b, into)
@@ -86,7 +86,7 @@ def accumulate(sign: str, t: Tile, other: Any) -> Tile:
         )
     if isinstance(other, Tile) and other.shape == t.shape:
         other = vector(other)
-        _require_one_type(sign, t, other)
+        require_one_type(sign, t, other)
         row = None if t.is_filled else _find(f"part {sign}", t, other)
         if row is not None and not same_region(session.region(t), session.region(other)):
             region = session.region(t)
@@ -104,7 +104,7 @@ def assign(t: Tile, value: Any) -> None:
         instructions.texpands(flat(t), value)
         return
     value = vector(value)
-    _require_one_type("=", t, value)
+    require_one_type("=", t, value)
     if t.shape != value.shape:
         raise mistake(
             "PTO-U083",
@@ -120,8 +120,8 @@ def assign(t: Tile, value: Any) -> None:
 
 
 def spread_like(narrow: Tile, wide: Tile) -> Tile:
-    """A row or a column repeated over a tile like `wide` (trowexpand, tcolexpand)."""
-    dst = like(wide)
+    """A row or a column repeated over a tile of the shape of `wide` (trowexpand, tcolexpand)."""
+    dst = like(wide, narrow.dtype)
     current().set_region(dst, *current().region(wide))
     spread = "row" if is_column(narrow) else "column"
     _fill(_served("spread", narrow, spread=spread), dst, narrow)
@@ -148,6 +148,25 @@ def adapted(a: Tile, b: Tile, spread: str | None) -> Generator[None]:
     yield
     for one, region in before:
         set_region(one, *region)
+
+
+@contextmanager
+def everywhere(dst: Tile, *sources: Tile) -> Generator[None]:
+    """What is computed of tiles that are filled everywhere is filled everywhere too."""
+    session = current()
+    if not all(each.is_filled and not each.fixed for each in sources):
+        yield
+        return
+    before = [(each, session.region(each)) for each in sources]
+    alike = [region for each, region in before if each.shape == dst.shape]
+    shown = alike[0] if alike else session.region(dst)
+    for each in sources:
+        set_region(each, min(each.rows, dst.rows) if is_column(each) else each.rows, each.cols)
+    set_region(dst, *dst.shape)
+    yield
+    dst.is_filled = True
+    for each, region in (*before, (dst, shown)):
+        set_region(each, *region)
 
 
 # ---- shapes
@@ -205,7 +224,7 @@ def _crossed(a: Tile, b: Tile) -> tuple[Tile, Tile]:
     """The column of the two repeated to the width of the row."""
     tall, wide = (a, b) if is_column(a) else (b, a)
     session = current()
-    dst = tile(tall.rows, wide.cols, tall.dtype)
+    dst = tile(tall.asked[0], wide.cols, tall.dtype)
     session.set_region(dst, session.region(tall)[0], session.region(wide)[1])
     _fill(_served("spread", tall, spread="row"), dst, tall)
     return (dst, b) if tall is a else (a, dst)
@@ -251,7 +270,7 @@ def _kind(value: Any) -> str:
     )
 
 
-def _require_one_type(sign: str, a: Tile, b: Tile) -> None:
+def require_one_type(sign: str, a: Tile, b: Tile) -> None:
     if a.dtype is b.dtype:
         return
     wide = max((a.dtype, b.dtype), key=lambda kind: (kind.is_float, kind.itemsize))
@@ -354,9 +373,10 @@ def _shown(sign: str) -> str:
 
 def _fill(row: Instr, dst: Tile, *sources: Any) -> None:
     """The instruction, on rows where its operands are columns."""
-    if is_column(dst):
-        first = next(each for each in sources if isinstance(each, Tile))
-        current().set_region(dst, *current().region(first))
-        dst = flat(dst)
-        sources = tuple(flat(each) if isinstance(each, Tile) else each for each in sources)
-    invoke(row, [dst, *sources], {})
+    tiles = [each for each in sources if isinstance(each, Tile)]
+    with everywhere(dst, *tiles):
+        if is_column(dst):
+            set_region(dst, *current().region(tiles[0]))
+            dst = flat(dst)
+            sources = tuple(flat(each) if isinstance(each, Tile) else each for each in sources)
+        invoke(row, [dst, *sources], {})

@@ -10,16 +10,19 @@ from contextlib import ExitStack
 from typing import Any
 
 from pto.core.constants import BLOCK_BYTE_SIZE
-from pto.core.dtypes import U8
+from pto.core.dtypes import F32, U8, DType
 from pto.lang.call import instructions
 from pto.lang.call.invoke import invoke
 from pto.lang.call.place import mistake
 from pto.lang.call.session import current
-from pto.lang.express.algebra import adapted, spread_like
+from pto.lang.express.algebra import adapted, require_one_type, spread_like
 from pto.lang.express.shapes import flat, is_column, is_row, like, vector
-from pto.lang.values.operators import Comparison, operations
+from pto.lang.values.operators import COMPARED, Comparison, operations
 from pto.lang.values.scalars import Scalar, is_number
-from pto.lang.values.tiles import Tile, tile
+from pto.lang.values.tiles import Tile, same_region, tile
+
+
+_SIGNS = {word: sign for sign, word in COMPARED.items()}
 
 
 def where(cond: Any, a: Any, b: Any, *, dst: Tile | None = None) -> Tile:
@@ -40,17 +43,28 @@ def where(cond: Any, a: Any, b: Any, *, dst: Tile | None = None) -> Tile:
     sources = [vector(each) if isinstance(each, Tile) else each for each in (a, b)]
     found = [each for each in (*sources, *cond.tiles()) if isinstance(each, Tile)]
     wide = max(found, key=lambda t: (not is_column(t) and not is_row(t), not t.is_filled))
-    kinds = [each.dtype for each in sources if isinstance(each, Tile)]
-    into = like(wide, kinds[0] if kinds else wide.dtype) if dst is None else dst
+    chosen = [each for each in sources if isinstance(each, Tile)]
+    if len(chosen) == 2:
+        require_one_type("pto.where(.., a, b)", *chosen)
+    into = like(wide, _kind(chosen, sources, wide)) if dst is None else dst
     with ExitStack() as narrowed:
-        for each in {id(t): t for t in found if t is not wide and t.shape == wide.shape}.values():
-            narrowed.enter_context(adapted(wide, each, None))
+        for each in {id(t): t for t in found if t is not wide}.values():
+            spread = None if each.shape == wide.shape else "row" if is_column(each) else "column"
+            narrowed.enter_context(adapted(wide, each, spread))
         first, second = (_like(each, wide, into.dtype) for each in sources)
         mask = _mask(cond, wide)
         if is_column(into):
             current().set_region(into, *current().region(wide))
         instructions.tsel(flat(into), mask, flat(first), flat(second))
+    regions = [(each, current().region(each)) for each in found]
+    into.is_filled |= all(t.is_filled and same_region(r, t.shape) for t, r in regions)
     return into
+
+
+def _kind(chosen: list[Tile], sources: list[Any], wide: Tile) -> DType:
+    """The type of what is chosen: a tile's, that of what is compared, f32 for floats beside it."""
+    floats = any(isinstance(each, float) for each in sources) and not wide.dtype.is_float
+    return chosen[0].dtype if chosen else F32 if floats else wide.dtype
 
 
 def full_like(t: Tile, number: Any, dtype: Any = None) -> Tile:
@@ -84,6 +98,8 @@ def _mask(cond: Comparison, wide: Tile) -> Tile:
         parts = [_mask(each, wide) for each in (cond.left, cond.right)]
         invoke(operations(cond.mode, mask.type, mask.type)[0], [mask, *parts], {})
         return mask
+    if isinstance(cond.right, Tile):
+        require_one_type(_SIGNS[cond.mode], cond.left, cond.right)
     left, right = (_like(each, wide, cond.left.dtype) for each in (cond.left, cond.right))
     instructions.tcmp(mask, flat(left), flat(right), cmpMode=cond.mode)
     return mask

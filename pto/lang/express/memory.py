@@ -10,9 +10,9 @@ from pto.core.dtypes import F32, I32, DType
 from pto.lang.call import instructions
 from pto.lang.call.place import mistake
 from pto.lang.call.session import Session, current
-from pto.lang.express.shapes import column, flat, is_column, vector, whole_lines
+from pto.lang.express.shapes import column, flat, is_column, set_region, vector, whole_lines
 from pto.lang.values.elements import element
-from pto.lang.values.scalars import Scalar, arith, is_number
+from pto.lang.values.scalars import Scalar, is_number
 from pto.lang.values.tiles import Tile, tile
 from pto.lang.values.views import Global, View
 
@@ -41,6 +41,7 @@ def load(
         made = column(rows, kind)
     else:
         made = tile(*room_for(rows, cols, kind, role or "vec"), kind, role=role or "vec", pad=pad)
+        made.asked = rows, cols
     limited = window.within(rows, cols)
     instructions.tload(made, limited)
     made.origin = limited if role is None and pad is None else None
@@ -133,13 +134,12 @@ def _clipped(session: Session, t: Tile, window: View) -> tuple[Any, Any]:
     if t.fixed:
         return region
     spans = [None if axis is None else window.spans[axis] for axis in window.axes()]
-    kept: list[Any] = []
-    for size, most, span in zip(region, t.shape, spans, strict=True):
-        if span is None or not span.is_open or not is_number(size) or window.has_inner_rows:
-            kept.append(size)
-            continue
-        room = span.size_for(most)
-        kept.append(room if size == most or not is_number(room) else arith("min", size, room))
+    kept = [
+        span.size_for(size)
+        if span is not None and span.is_open and is_number(size) and not window.has_inner_rows
+        else size
+        for size, span in zip(region, spans, strict=True)
+    ]
     return kept[0], kept[1]
 
 
@@ -174,9 +174,14 @@ def full(rows: int, cols: int, number: Any = None, dtype: Any = None) -> Tile:
         made = column(rows, element(dtype))
     else:
         made = tile(rows, whole_lines(cols), dtype)
-    current().set_region(made, rows, cols)
     instructions.texpands(flat(made), number)
-    made.is_filled = True
+    return _filled(made, rows, cols)
+
+
+def _filled(made: Tile, rows: int, cols: int) -> Tile:
+    """A tile with numbers everywhere, also where its lines are longer than what was asked for."""
+    made.is_filled, made.asked = True, (rows, cols)
+    set_region(made, rows, cols)
     return made
 
 
@@ -184,15 +189,13 @@ def arange(count: int, start: Any = 0, *, dtype: Any = I32) -> Tile:
     """A row start, start + 1, ...: one tci, and for floats a tcvt. `.T` is the same as a column."""
     kind = element(dtype)
     made = tile(1, whole_lines(count), I32 if kind.is_float else kind)
-    current().set_region(made, 1, count)
     instructions.tci(made, start)
+    made = _filled(made, 1, count)
     return made if made.dtype is kind else made.to(kind)
 
 
 def tri(rows: int, cols: int, diagonal: Any = 0, *, dtype: Any = F32) -> Tile:
     """Ones on and below a diagonal, zeros above it: one ttri. Row i has i + diagonal + 1 ones."""
     made = tile(rows, whole_lines(cols), dtype)
-    current().set_region(made, rows, cols)
     instructions.ttri(made, diagonal.to(I32) if isinstance(diagonal, Scalar) else diagonal)
-    made.is_filled = True
-    return made
+    return _filled(made, rows, cols)

@@ -10,8 +10,9 @@ from pto.isa.tile.convert import CONVERSIONS
 from pto.lang.call import instructions
 from pto.lang.call.place import mistake
 from pto.lang.call.session import current
+from pto.lang.express.algebra import everywhere
 from pto.lang.express.memory import room_for
-from pto.lang.express.shapes import flat, is_column, is_row, like, upright, vector
+from pto.lang.express.shapes import flat, is_column, is_row, like, set_region, upright, vector
 from pto.lang.values.elements import element
 from pto.lang.values.tiles import Tile, tile, tile_type
 
@@ -149,11 +150,12 @@ def convert(t: Tile, dtype: Any, mode: str | None) -> Tile:
         return t
     _require_conversion(t.dtype, kind)
     made = like(t, kind)
-    source, into = t, made
-    if is_column(t):
-        current().set_region(made, *current().region(t))
-        source, into = flat(t), flat(made)
-    instructions.tcvt(into, source, rmode=mode)
+    with everywhere(made, t):
+        source, into = t, made
+        if is_column(t):
+            set_region(made, *current().region(t))
+            source, into = flat(t), flat(made)
+        instructions.tcvt(into, source, rmode=mode)
     return made
 
 

@@ -37,13 +37,15 @@ def like(t: Tile, kind: Any = None) -> Tile:
     """A tile of its own for a result of this shape, in the vector buffer."""
     kind = kind or t.dtype
     made = column(t.rows, kind) if is_column(t) else tile(t.rows, t.cols, kind)
-    made.is_temporary = True
+    made.is_temporary, made.asked = True, t.asked
     return made
 
 
 def column(rows: int, kind: DType) -> Tile:
     """A tile for one number a row."""
-    return tile(whole_lines(rows), 1, kind, "DN")
+    made = tile(whole_lines(rows), 1, kind, "DN")
+    made.asked = rows, 1
+    return made
 
 
 def flat(t: Tile) -> Tile:
@@ -56,7 +58,7 @@ def flat(t: Tile) -> Tile:
     seen = t.alias
     if seen is None or not session.sees(seen):
         seen = t.alias = session.adopt(instructions.treshape(t, to=to), (1, t.rows))
-        seen.alias = t
+        seen.alias, seen.asked = t, t.asked[::-1]
     session.set_region(seen, 1, rows)
     return seen
 
@@ -69,7 +71,7 @@ def upright(t: Tile) -> Tile:
     if seen is None or not session.sees(seen):
         to = tile_type(t.cols, 1, t.dtype, "DN")
         seen = t.alias = session.adopt(instructions.treshape(t, to=to), (t.cols, 1))
-        seen.alias = t
+        seen.alias, seen.asked, seen.is_filled = t, t.asked[::-1], t.is_filled
     session.set_region(seen, cols, 1)
     return seen
 

@@ -52,7 +52,7 @@ class Tile(Expressions, Handle):
 
     __slots__ = (
         *("__weakref__", "alias", "fixed", "is_empty", "is_filled", "known_region", "origin"),
-        *("is_temporary", "seen", "settings"),
+        *("asked", "is_temporary", "seen", "settings"),
     )
 
     def __init__(self, value: Value, home: Session, fixed: bool, region: Extents) -> None:
@@ -63,6 +63,7 @@ class Tile(Expressions, Handle):
         self.settings: list[Operation] = []
         self.alias: Tile | None = None  # a column seen as a row, or the other way round
         self.origin: Any = None  # the window that it was loaded from, and nothing else done since
+        self.asked = self.shape  # before lines were made whole: what it is spread to
         self.is_empty = False  # an accumulator that waits for its first product
         self.is_temporary = False  # the result of an expression
         self.is_filled = False  # it holds numbers everywhere, and any part of it may be used

@@ -110,7 +110,7 @@ class Kernel:
     @property
     def is_reusable(self) -> bool:
         """Whether an agent may go on with another block: nobody watches, nothing is checked."""
-        return self.engine == "jit" and self._tap is None and not wants_checks(self.checks)
+        return self._tap is None and not wants_checks(self.checks)
 
     @cached_property
     def is_closed(self) -> bool:

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pto.core.errors import Diagnostic, PtoError, fail
+from pto.core.tile import Tile
 from pto.ir.graph import Module, Operation, Region, Value
+from pto.isa.handle.tile import ALLOC_TILE
 from pto.isa.meaning import (
     Blocked,
     Do,
@@ -152,7 +154,22 @@ class Compiler:
             fn = self._function_of(op, row)
         except PtoError as error:
             raise PtoError(*(d.at(op.loc) for d in error.diagnostics)) from None
-        return self._bind(op, row, _agreeing(op, row, self.profile, _addressed(op, row, fn)))
+        step = self._bind(op, row, _agreeing(op, row, self.profile, _addressed(op, row, fn)))
+        return self._kept(op, step) if _is_kept(op) else step
+
+    def _kept(self, op: Operation, step: Step) -> Step:
+        """In a loop the register may hold the tile of the turn before, with the same region."""
+        (out,), valid = self.slots(op.results), self.slots(op.operands)
+        if not valid:
+            return lambda core, regs: step(core, regs) if regs[out] is None else None
+        rows, cols = valid
+
+        def again(core: Core, regs: Regs) -> None:
+            tile: Tile | None = regs[out]
+            if tile is None or tile.known_valid != (regs[rows], regs[cols]):
+                step(core, regs)
+
+        return again
 
     def _function_of(self, op: Operation, row: Instr) -> Function:
         case = Case(op, row, self.profile, constant)
@@ -209,6 +226,15 @@ def known(value: Any) -> Function:
     return lambda core: value
 
 
+def _is_kept(op: Operation) -> bool:
+    """Whether a tile is always at one place, and nobody has it when it is made again."""
+    if op.row is not ALLOC_TILE or len(op.operands) not in (0, 2) or op.group("addr"):
+        return False
+    blocks = [each.parent for each in (op, *op.ancestors()) if each.parent is not None]
+    ends = [block.ops[-1] for block in blocks if block.ops[-1].control is not None]
+    return not any(isinstance(v.type, t.TileBuf) for end in ends for v in end.operands)
+
+
 def _addressed(op: Operation, row: Instr, fn: Function) -> Function:
     """A memref where a pointer could stand is the address of its first element."""
     places = [i for i, operand in enumerate(row.operands) if _is_address(op, operand)]
@@ -226,15 +252,21 @@ def _addressed(op: Operation, row: Instr, fn: Function) -> Function:
 
 def _agreeing(op: Operation, row: Instr, profile: Profile, fn: Function) -> Function:
     """Valid regions that only the run knows are held to the rules that types answer to."""
-    rules = open_regions(Case(op, row, profile, constant))
-    if not rules:
-        return fn
+    case = Case(op, row, profile, constant)
     places = {operand.name: i for i, operand in enumerate(row.operands)}
+    asked = [(rule, n, [places[name] for name in n]) for rule, n in open_regions(case)]
+    if not asked:
+        return fn
+    even = len({tile.dtype.values_per_item for _, tile in case.tiles()}) == 1  # equal is alike
 
     def call(core: Core, *operands: Any) -> Any:
-        for rule, names in rules:
-            tiles = [(name, operands[places[name]]) for name in names]
-            found = unlike([(n, tile.type, tile.known_valid) for n, tile in tiles], rule.axes)
+        for rule, names, at in asked:
+            tiles: list[Tile] = [operands[i] for i in at]
+            regions = [tile.known_valid for tile in tiles]
+            if even and regions.count(regions[0]) == len(regions):
+                continue
+            kinds = [tile.type for tile in tiles]
+            found = unlike([*zip(names, kinds, regions, strict=True)], rule.axes)
             if found:
                 message = f"'{op.name}' op {rule.sentence}: {found}"
                 raise fail(rule.code, message, help=rule.help)

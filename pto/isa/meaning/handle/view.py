@@ -12,9 +12,9 @@ from pto.core.dtypes import DType
 from pto.core.errors import fail
 from pto.core.global_layout import global_layout
 from pto.core.global_tensor import GlobalTensor
-from pto.core.memory import Space
+from pto.core.memory import Memory, Space
 from pto.core.pointer import Pointer
-from pto.core.tile import Compact, Role, Tile, TileType
+from pto.core.tile import Compact, Role, Tile, TileType, Valid
 from pto.isa.meaning.kinds import Do, do
 from pto.isa.meaning.machine import Machine
 from pto.isa.row import types as t
@@ -189,20 +189,30 @@ def valid_region(
 
 def _alloc(case: Case) -> Callable[..., Tile]:
     type, op = tile_type(_result(case)), case.op
-    before: list[Tile] = []  # what the last turn of a loop has made: checked, and seen by NumPy
-    fixed = type.compact is Compact.NULL  # its bytes do not depend on its region
+    space, (all_rows, all_cols) = type.role.space, type.valid
+    make = _remembering(type)
 
     def alloc(core: Machine, address: int | None, rows: int | None, cols: int | None) -> Tile:
         start = core.place(op) if address is None else address
-        region = valid_region(type, rows, cols)
-        memory, last = core.memory(type.role.space), before[0] if before else None
-        if not fixed or last is None or last.memory is not memory or last.address != start:
-            last = Tile(type, memory, start, region)
-            before[:] = [last]
-            return last
-        return last.again(region)
+        region = all_rows if rows is None else rows, all_cols if cols is None else cols
+        return make(core.memory(space), start, region)
 
     return alloc
+
+
+def _remembering(type: TileType) -> Callable[[Memory, int, Valid], Tile]:
+    """Makes tiles, as a rule the one of the last turn again: checked, and seen by NumPy already."""
+    last: Tile | None = None
+    fixed = type.compact is Compact.NULL  # its bytes do not depend on its region
+
+    def make(memory: Memory, address: int, region: Valid) -> Tile:
+        nonlocal last
+        if last is not None and last.memory is memory and last.address == address and fixed:
+            return last.again(region)
+        last = Tile(type, memory, address, region)
+        return last
+
+    return make
 
 
 def _multi_get(case: Case) -> Callable[..., Tile]:
@@ -223,16 +233,25 @@ def _set_valid(core: Machine, tile: Tile, rows: int, cols: int) -> None:
     tile.set_valid(rows, cols)
 
 
+def renaming(type: TileType) -> Callable[[Tile, Valid], Tile]:
+    """The bytes of a tile under another type, with a valid region."""
+    make = _remembering(type)
+
+    def rename(tile: Tile, region: Valid) -> Tile:
+        if tile.window_pitch is None:
+            return make(tile.memory, tile.address, region)
+        return tile.retyped(type, region)
+
+    return rename
+
+
 def _retyped(case: Case) -> Callable[..., Tile]:
     """The same bytes under another tile type, with that type's valid region."""
     type = tile_type(_result(case))
-    dynamic = None in type.valid
-
-    def view(core: Machine, tile: Tile) -> Tile:
-        region = tile.get_valid() if dynamic else type.valid
-        return tile.retyped(type, region)
-
-    return view
+    rename = renaming(type)
+    if None in type.valid:
+        return lambda core, tile: rename(tile, tile.get_valid())
+    return lambda core, tile: rename(tile, type.valid)
 
 
 def _tile_pointer(case: Case) -> Callable[..., Any]:

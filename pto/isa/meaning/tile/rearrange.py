@@ -9,7 +9,7 @@ import numpy as np
 
 from pto.core.errors import PtoError, fail
 from pto.core.tile import Tile, TileType
-from pto.isa.meaning.handle.view import as_tile, tile_type
+from pto.isa.meaning.handle.view import as_tile, renaming, tile_type
 from pto.isa.meaning.kinds import Do, Move
 from pto.isa.meaning.lanes import Lanes, select
 from pto.isa.meaning.machine import Machine
@@ -59,10 +59,11 @@ def _reshape(case: Case) -> Callable[..., Tile]:
     """The same bytes. An extent the result's type leaves open is src's where shapes agree, else
     all there is."""
     src_type, result = case.type("src"), tile_type(case.op.results[0].type)
+    rename = renaming(result)
 
     def run(core: Machine, src: Any) -> Tile:
         tile = as_tile(src, src_type)
-        return tile.retyped(result, _extents(tile, result))
+        return rename(tile, _extents(tile, result))
 
     return run
 

@@ -22,16 +22,16 @@ def region(tile: Tile, rows: int, cols: int) -> Lanes:
 
     Often the tile's memory itself: read it before writing.
     """
-    plain = tile.view()
+    plain = tile.part(rows, cols)
     if plain is not None and plain.shape == (rows, cols):
         return plain
     require_inside(tile, rows, cols, "read")
-    return cut(tile, 0, 0, rows, cols) if plain is None else plain[:rows, :cols]
+    return cut(tile, 0, 0, rows, cols)
 
 
 def put(tile: Tile, rows: int, cols: int, values: Lanes) -> None:
     """Store values, spread to rows x cols, over the first elements; the rest of the tile stays."""
-    plain = tile.view()
+    plain = tile.part(rows, cols)
     if plain is None:
         _put_boxed(tile, rows, cols, values)
         return
@@ -39,7 +39,6 @@ def put(tile: Tile, rows: int, cols: int, values: Lanes) -> None:
         values = items_of(tile.type.dtype, values).view(plain.dtype)
     if plain.shape != (rows, cols):
         require_inside(tile, rows, cols, "written")
-        plain = plain[:rows, :cols]
     plain[...] = values
 
 
