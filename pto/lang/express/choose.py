@@ -21,7 +21,6 @@ from pto.lang.values.operators import COMPARED, Comparison, operations
 from pto.lang.values.scalars import Scalar, is_number
 from pto.lang.values.tiles import Tile, same_region, tile
 
-
 _SIGNS = {word: sign for sign, word in COMPARED.items()}
 
 
