@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from enum import Enum
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,73 +15,13 @@ import numpy.typing as npt
 from pto.core.compact import Compact, storage_shape
 from pto.core.constants import BLOCK_BYTE_SIZE
 from pto.core.dtypes import DType, items_of
-from pto.core.errors import Diagnostic, PtoError, fail, nearest
+from pto.core.errors import Diagnostic, PtoError, fail
 from pto.core.layout import FRACTAL_ACC, FRACTAL_MX, ND, Layout
-from pto.core.memory import Memory, Space
+from pto.core.memory import Memory
 from pto.core.pad import Pad
+from pto.core.role import Role
 
 Valid = tuple[int | None, int | None]  # None: known only when the program runs
-
-
-class Role(Enum):
-    """What a tile is for; decides the buffer it lives in and the unit that works on it."""
-
-    VEC = "vec"
-    MAT = "mat"
-    LEFT = "left"
-    RIGHT = "right"
-    ACC = "acc"
-    BIAS = "bias"
-    SCALING = "scaling"
-    SCALE_LEFT = "scale_left"
-    SCALE_RIGHT = "scale_right"
-    SCALAR = "scalar"
-
-    @property
-    def space(self) -> Space:
-        return _PLACES[self][0]
-
-    @property
-    def unit(self) -> str:
-        """V vector, M matrix, S scalar (PTO manual, Tiles And Valid Regions: TileType)."""
-        return _PLACES[self][1]
-
-
-# PTO manual, hardware mapping of local tile buffers; machine.yaml#buffers_bytes for the others. No
-# buffer is named for scalar tiles: ours lie in UB.
-_PLACES: Final = {
-    Role.VEC: (Space.UB, "V"),
-    Role.MAT: (Space.L1, "M"),
-    Role.LEFT: (Space.L0A, "M"),
-    Role.RIGHT: (Space.L0B, "M"),
-    Role.ACC: (Space.L0C, "M"),
-    Role.BIAS: (Space.BIAS, "M"),
-    Role.SCALING: (Space.FIXPIPE, "M"),
-    Role.SCALE_LEFT: (Space.SCALE_A, "M"),
-    Role.SCALE_RIGHT: (Space.SCALE_B, "M"),
-    Role.SCALAR: (Space.UB, "S"),
-}
-
-ROLE_NAMES: Final = {
-    **{each.value: each for each in Role},
-    # tmov text spells the location of a scaling tile so (machine.yaml#tile_types.ir_loc)
-    "scale": Role.SCALING,
-    # ScaleLeft and ScaleRight of the manual
-    "scaleleft": Role.SCALE_LEFT,
-    "scaleright": Role.SCALE_RIGHT,
-}
-
-
-def role(name: str) -> Role:
-    """The role a program calls `name`: `vec`, `Vec`, `ScaleLeft`, `scale_left`, ..."""
-    found = ROLE_NAMES.get(name.lower())
-    if found is None:
-        raise fail(
-            "PTO-S003",
-            f"unknown tile role `{name}`; the roles are {', '.join(each.value for each in Role)}",
-            help=nearest(name.lower(), ROLE_NAMES),
-        )
-    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,8 @@ from pto.core.layout import (
 )
 from pto.core.memory import Memory, Space
 from pto.core.pad import Pad
-from pto.core.tile import Role, Tile, TileType, role
+from pto.core.role import Role, role
+from pto.core.tile import Tile, TileType
 
 LAYOUTS = (ND, DN, NZ, ZN, ZZ, NN, NZ_ACC, ZZ_MX, NN_MX)
 GARBAGE = 0xA5

@@ -24,7 +24,8 @@ from pto.core.layout import (
 )
 from pto.core.memory import Memory
 from pto.core.pad import Pad, pad
-from pto.core.tile import Role, Tile, TileType, role
+from pto.core.role import Role, role
+from pto.core.tile import Tile, TileType
 
 
 def placed(tile_type: TileType) -> Tile:

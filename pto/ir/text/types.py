@@ -13,7 +13,8 @@ from pto.core.errors import PtoError, fail, nearest
 from pto.core.layout import BLayout, Layout, SLayout
 from pto.core.memory import Space, space
 from pto.core.pad import pad
-from pto.core.tile import Compact, Role, TileType, role
+from pto.core.role import Role, role
+from pto.core.tile import Compact, TileType
 from pto.isa.row import types as t
 from pto.isa.row.enums import ENUMS
 

@@ -12,8 +12,8 @@ from pto.core.layout import FRACTAL_ACC, FRACTAL_MX, Layout
 from pto.core.layout import layout as layout_named
 from pto.core.pad import Pad
 from pto.core.pad import pad as pad_named
+from pto.core.role import role as role_named
 from pto.core.tile import Role, TileType
-from pto.core.tile import role as role_named
 from pto.ir.builder import INDEX, scalar_type
 from pto.ir.graph import Operation, Value
 from pto.isa.handle.tile import ALLOC_TILE
