@@ -23,8 +23,8 @@ _REMEMBER = _MAX_SPELLING = 4096  # more distinct ones mean hostile input, which
 
 # How a space is spelled in a pointer (global memory is not: released compilers refuse the word) and
 # in an address_space attribute, where it is not its name.
-_POINTER_SPACE = {s: [s.value] for s in Space}
-_POINTER_SPACE |= {Space.BIAS: ["bt"], Space.FIXPIPE: ["fb"], Space.GM: []}
+_POINTER_SPACE = {**{s: [s.value] for s in Space}, Space.BIAS: ["bt"], Space.FIXPIPE: ["fb"]}
+_POINTER_SPACE[Space.GM] = []
 _ADDRESS_WORDS = {
     Space.UB: "vec",
     Space.L1: "mat",
