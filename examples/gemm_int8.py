@@ -35,7 +35,7 @@ def gemm_int8(
     scaling = pto.tile(1, N, pto.u64, role="scaling")
     pto.tload(words, scale[j : j + N])
     pto.tmov(scaling, words)
-    pto.tstore_fp(c[:, j:], acc, scaling)
+    pto.tstore(c[:, j:], acc, fp=scaling)
 
 
 def as_the_fixpipe_reads(scale: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:

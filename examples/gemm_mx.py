@@ -26,8 +26,8 @@ def gemm_mxfp8(
         sb_mat = pto.tile(K // GROUP, N, pto.e8m0, role="mat", layout="NN", fractal=32)
         left = pto.tile(M, K, pto.f8e4m3, role="left")
         right = pto.tile(K, N, pto.f8e4m3, role="right")
-        scale_left = pto.tile(M, K // GROUP, pto.e8m0, role="scale_left")
-        scale_right = pto.tile(K // GROUP, N, pto.e8m0, role="scale_right")
+        scale_left = pto.tile(M, K // GROUP, pto.e8m0, role="scaling", layout="ZZ", fractal=32)
+        scale_right = pto.tile(K // GROUP, N, pto.e8m0, role="scaling", layout="NN", fractal=32)
         g = k // GROUP
         pto.tload(a_mat, a[:, k:])
         pto.tload(b_mat, b[k:, :])

@@ -30,8 +30,8 @@ def gemm_mxfp4(
         sb_mat = pto.tile(K // GROUP, N, pto.e8m0, role="mat", layout="NN", fractal=32)
         left = pto.tile(M, PAIRS, pto.float4_e2m1x2, role="left")
         right = pto.tile(PAIRS, N, pto.float4_e2m1x2, role="right")
-        scale_left = pto.tile(M, K // GROUP, pto.e8m0, role="scale_left")
-        scale_right = pto.tile(K // GROUP, N, pto.e8m0, role="scale_right")
+        scale_left = pto.tile(M, K // GROUP, pto.e8m0, role="scaling", layout="ZZ", fractal=32)
+        scale_right = pto.tile(K // GROUP, N, pto.e8m0, role="scaling", layout="NN", fractal=32)
         pair, group = k // 2, k // GROUP
         pto.tload(a_mat, a[:, pair:])
         pto.tload(b_mat, b[pair:, j:])

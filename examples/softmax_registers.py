@@ -17,14 +17,15 @@ def softmax_registers(x: pto.Global[pto.f32], y: pto.Global[pto.f32]) -> None:
     pto.set_flag("MTE2", "V", 0)
     pto.wait_flag("MTE2", "V", 0)
     with pto.vecscope():
+        every = pto.pset_b32("PAT_ALL")
         for row in pto.range(ROWS):
             start = row * (2 * LANES)
             a = pto.vlds(t, start)
             b = pto.vlds(t, start + LANES)
-            greatest = pto.vdup(pto.vcmax(pto.vmax(a, b)))  # lane 0 holds it; spread it
+            greatest = pto.vdup(pto.vcmax(pto.vmax(a, b)), every)  # lane 0 holds it; spread it
             a = pto.vexp(a - greatest)
             b = pto.vexp(b - greatest)
-            total = pto.vdup(pto.vcadd(a + b))
+            total = pto.vdup(pto.vcadd(a + b), every)
             pto.vsts(a / total, t, start)
             pto.vsts(b / total, t, start + LANES)
     pto.set_flag("V", "MTE3", 0)

@@ -25,8 +25,8 @@ def top_k(
     pto.tmrgsort(records, merged, blockLen=256)  # one run of 512
     best = pto.tile(1, WIDTH, pto.f32)
     where = pto.tile(1, WIDTH, pto.i32)
-    pto.tgather(best, records, maskPattern="P0101")
-    pto.tgather(where, records, maskPattern="P1010")
+    pto.tgather(best, records, maskPattern="P0101", axis="row")
+    pto.tgather(where, records, maskPattern="P1010", axis="row")
     pto.tstore(values[row, 0:k], best[0:1, 0:k])
     pto.tstore(columns[row, 0:k], where[0:1, 0:k])
 

@@ -91,17 +91,18 @@ MX_B_DN: Final = GlobalLayout("MX_B_DN", (3, 4), (2,), _PAIR)
 NC1HWC0: Final = GlobalLayout("NC1HWC0", (0, 2, 3), (1, 4))
 NDC1HWC0: Final = GlobalLayout("NDC1HWC0", (0, 3, 4), (1, 2, C0_AXIS))
 FRACTAL_Z: Final = GlobalLayout("FRACTAL_Z", (0, 1, 2, 4), (3,))
+NHWC: Final = GlobalLayout("NHWC", (1, 2, 3), (0, 4))  # these: pto-isa tstore_common.hpp
+NCHW: Final = GlobalLayout("NCHW", (0, 1, 3, 4), (2,))
+NCDHW: Final = GlobalLayout("NCDHW", (0, 2, 3, 4), (1,))
 
 # Named by machine.yaml#global_layouts.enum without an index map.
-_NAMES_ONLY: Final = (
-    "SCALE HIF4_A_ZZ HIF4_B_NN GNC1HWC0 NCHW GNCHW NHWC NCDHW FRACTAL_Z_S16S8 FRACTAL_Z_3D"
-)
+_NAMES_ONLY: Final = "SCALE HIF4_A_ZZ HIF4_B_NN GNC1HWC0 GNCHW FRACTAL_Z_S16S8 FRACTAL_Z_3D"
 
 GLOBAL_LAYOUTS: Final = {
     each.name: each
     for each in (
         *(ND, DN, NZ, MX_A_ZZ, MX_A_ND, MX_A_DN, MX_B_NN, MX_B_ND, MX_B_DN),
-        *(NC1HWC0, NDC1HWC0, FRACTAL_Z),
+        *(NC1HWC0, NDC1HWC0, FRACTAL_Z, NHWC, NCHW, NCDHW),
         *(GlobalLayout(name) for name in _NAMES_ONLY.split()),
     )
 }

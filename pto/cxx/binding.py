@@ -7,6 +7,7 @@ from typing import Any
 
 from pto.core.dtypes import dtype
 from pto.core.errors import fail
+from pto.cxx.convolution import shaped
 from pto.cxx.forms import Argument, Form, attribute_of, by_name, enumerators
 from pto.cxx.records import (
     FLOAT,
@@ -85,7 +86,7 @@ def _matched(form: Form, call: Call, profile: str) -> Bound | str:
                 many: list[tuple[Passed | None, int]] = [(g, 0) for g in given]
                 operands[name] = many or [(None, argument.default or 0)]
     ordered = {n: operands[n] for n in form.row.operand_names if n in operands}
-    return counted(Bound(form.row, ordered, attrs), profile)
+    return counted(shaped(Bound(form.row, ordered, attrs)), profile)
 
 
 def _dynamic(attr: Attr, given: Passed | None, argument: Argument, number: int | None) -> Any:

@@ -405,8 +405,7 @@ class AgentState:
         """Tell an agent the bits of the element of a tile that it asks for."""
         type, place, offset, pointer = agent.state.question
         facts = self.side.build.facts(type)
-        element = self.side.build.string(facts.element)
-        tile = r.tile_type(facts, element, (1, 1)).tile
+        tile = r.looked_at(facts, self.side.build.string(facts.element)).tile
         space = tile.role.space
         name = place // _NAME
         if name < 0 and name not in self.places.starts:  # looked at before it is written

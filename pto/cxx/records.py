@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from math import prod
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from pto.ir.builder import scalar_type
 from pto.isa.row.types import PipeHandle, TileBuf, Type, View
 
 TILE, TENSOR, INTEGER, FLOAT, ENUM, POINTER, QUEUE, CONV, LITERAL, NUMBERS, GROUP = range(1, 12)
+CONVOLUTION = 2  # TypeFacts of record.hpp: the kind of a convolution tile, whose rows are elements
 ROLES = tuple(Role)[:-1]  # in the header's order; its last one, Ctrl, is a scalar tile
 _LAYOUTS = {(0, 0): "ND", (1, 0): "DN", (1, 1): "NZ", (0, 1): "ZZ", (0, 2): "ZN", (1, 2): "NN"}
 GLOBAL = [
@@ -61,6 +62,29 @@ class Tables(Protocol):
     def enum(self, number: int) -> tuple[str, dict[int, str]]: ...
 
 
+class Conv(NamedTuple):
+    """What a convolution tile knows of itself: `facts` of tile.hpp."""
+
+    shape: tuple[int, ...]
+    pads: tuple[int, ...]  # left, right, top, bottom
+    h: int
+    w: int
+    filter_h: int
+    filter_w: int
+    dilation_h: int
+    dilation_w: int
+    stride_h: int
+    stride_w: int
+    pad_value: int  # bits
+    channels: int
+    repeat_stride: int
+    repeat_time: int
+    repeat_mode: int
+    dst_stride: int
+    dst_position: int
+    transpose: int
+
+
 @dataclass(frozen=True, slots=True)
 class Passed:
     """One argument of a call: what it is, and where its values stand in the record."""
@@ -74,6 +98,7 @@ class Passed:
     number: int | None = None  # of a literal, or an element of an array
     widen: tuple[int, int] = (0, 0)  # of a tensor: add to the stride of this dimension
     paired: int | None = None  # of a tensor: along this dimension the record counts single values
+    conv: Conv | None = None  # of a convolution tile
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +149,13 @@ def _flat(facts: Any, element_name: str, shape: Sequence[int]) -> TileBuf:
     rows = prod(shape[:-1])
     made = TileType.of(ROLES[facts.loc], kind, rows, shape[-1], find_layout("ND", 512))
     return TileBuf(scalar_type(kind), made)
+
+
+def looked_at(facts: Any, element_name: str) -> TileBuf:
+    """The type of a tile whose elements or whose address somebody asks for."""
+    if facts.kind == CONVOLUTION:
+        return _flat(facts, element_name, (1, facts.rows))
+    return tile_type(facts, element_name, (1, 1))
 
 
 def global_layout(facts: Any) -> Any:
@@ -187,7 +219,8 @@ def _operand(
     if tag == CONV:
         facts = tables.facts(words[at + 1])
         name, shape = tables.string(facts.element), words[at + 2 : at + 2 + facts.cols]
-        return [Passed(TILE, _flat(facts, name, shape), name, facts, place)], 28, 1
+        conv = Conv(tuple(shape), tuple(words[at + 8 : at + 12]), *words[at + 12 : at + 28])
+        return [Passed(TILE, _flat(facts, name, shape), name, facts, place, conv=conv)], 28, 1
     if tag == QUEUE:
         return [Passed(tag, PipeHandle(), "", tables.facts(words[at + 1]), place)], 2, 1
     name = tables.string(words[at + 1]) if words[at + 1] else ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from math import prod
 
-from pto.core.errors import fail
+from pto.core.compact import Compact
 from pto.core.pad import pad
 from pto.core.tile import Role
 from pto.cxx.records import GLOBAL, Passed, element
@@ -16,8 +16,6 @@ from pto.isa.tile.convert import CONVERT
 from pto.isa.tile.matmul import GEMV, MATMUL
 from pto.isa.tile.move import LOAD, STORE
 from pto.isa.tile.rearrange import FILLPAD
-
-_CONVOLUTION = 2  # TypeFacts of record.hpp: the kind of a convolution tile
 
 
 class Late(Attribute):
@@ -48,7 +46,6 @@ def counted(bound: Bound, profile: str) -> Bound:
     valid region says how long they are; on a2a3 the gap between lines stays, elsewhere their
     distance: decisions.md.
     """
-    _require_plain(bound)
     bound = _scratched(bound)
     if bound.row.family in (MATMUL, GEMV):
         return _multiplied(bound)
@@ -65,19 +62,26 @@ def counted(bound: Bound, profile: str) -> Bound:
     if TileBuf not in names or View not in names:
         return bound
     tile, view = (bound.operands[names[kind]][0][0] for kind in (TileBuf, View))
-    if tile is not None and view is not None and tile.facts.kind == _CONVOLUTION:
-        if tile.facts.layout != view.facts.layout:
-            between = f"{GLOBAL[view.facts.layout]} and {GLOBAL[tile.facts.layout]}"
-            raise fail("PTO-U240", f"a transfer between {between} is not taken from C++")
-        plain = type(view.facts).from_buffer_copy(view.facts)
-        plain.layout = GLOBAL.index("ND")  # dimensions of both come in one order
-        view = replace(view, facts=plain)
-        bound.operands[names[View]] = [(view, 0)]
     fitted = None if tile is None or view is None else _fitted(tile, view, profile)
     if fitted is not None:
         bound.operands[names[TileBuf]] = [(fitted[0], 0)]
         bound.operands[names[View]] = [(fitted[1], 0)]
     return bound
+
+
+def packed(operand: Passed) -> Passed:
+    """A factor as the matrix unit sees it: the boxes of its valid region lie side by side."""
+    if not isinstance(operand.type, TileBuf) or operand.type.tile.compact is not Compact.NULL:
+        return operand
+    own, (rows, cols) = operand.type.tile, _valid(operand)
+    if not own.layout.is_boxed or not rows or not cols:
+        return operand
+    high, wide = (max(side, 16) for side in own.layout.box(own.itemsize))  # k of f32: two boxes
+    shape = -(-rows // high) * high, -(-cols // wide) * wide
+    if shape == own.shape:
+        return operand
+    tile = replace(own, rows=shape[0], cols=shape[1])
+    return replace(operand, type=replace(operand.type, tile=tile))
 
 
 def _scratched(bound: Bound) -> Bound:
@@ -100,6 +104,10 @@ def _scratched(bound: Bound) -> Bound:
 
 def _multiplied(bound: Bound) -> Bound:
     """A product takes its size from its factors; the valid region of the result is not asked."""
+    for name in ("lhs", "rhs", "a", "b") if bound.row.family is MATMUL else ():
+        factor = bound.operands.get(name, [(None, 0)])[0][0]
+        if factor is not None:
+            bound.operands[name] = [(packed(factor), 0)]
     tiles = {
         name: given[0][0]
         for name, given in bound.operands.items()
@@ -118,15 +126,6 @@ def _multiplied(bound: Bound) -> Bound:
                 type = replace(each.type, tile=replace(own, valid=size))
                 bound.operands[name] = [(replace(each, type=type), 0)]
     return bound
-
-
-def _require_plain(bound: Bound) -> None:
-    """Convolution tiles are filled and transferred; what else C++ does with them is not taken."""
-    shaped = [each for given in bound.operands.values() for each, _ in given if each is not None]
-    shaped = [each for each in shaped if isinstance(each.type, TileBuf | View)]
-    conv = any(isinstance(e.type, TileBuf) and e.facts.kind == _CONVOLUTION for e in shaped)
-    if conv and len(shaped) > 1 and bound.row.family not in (LOAD, STORE):
-        raise fail("PTO-U240", f"'{bound.row.name}' op takes no convolution tile from C++")
 
 
 def _paired(bound: Bound) -> Bound:
@@ -193,6 +192,9 @@ def _fitted(tile: Passed, view: Passed, profile: str) -> tuple[Passed, Passed] |
         return None
     of, layout = tile.type.tile, GLOBAL[view.facts.layout]
     (rows, cols), shape = of.valid, [n or 0 for n in view.type.shape]
+    if layout == "NC1HWC0" and of.role is Role.ACC and rows and rows < shape[2] * shape[3]:
+        shape[2:4] = 1, rows  # the fixpipe writes as many places as there are valid rows
+        return tile, replace(view, type=replace(view.type, shape=tuple(shape)))
     along, across = (4, 3) if layout == "ND" else (3, 4)  # the dimension of a line, and of lines
     if layout not in ("ND", "DN") or rows is None or cols is None:
         return None

@@ -19,7 +19,7 @@ from pto.isa.row.instr import Instr
 from pto.isa.row.kinds import KINDS
 from pto.isa.row.types import Function, Scalar, Type
 from pto.isa.scalar.arith import CONSTANT
-from pto.isa.scalar.structure import FUNCTION, MODULE
+from pto.isa.scalar.structure import CAST, FUNCTION, MODULE
 
 Given = Value | Sequence[Value] | None
 Operands = Mapping[str, Given] | None  # by the row's names
@@ -33,7 +33,7 @@ _SPELLED = {
     "u64": "ui64",
     "f8e4m3": "f8E4M3FN",
     "f8e5m2": "f8E5M2",
-    "e8m0": "f8E8M0FNU",
+    "e8m0": "!pto.f8E8M0",
     "hifloat8": "!pto.hif8",
     "float4_e1m2x2": "!pto.f4E1M2x2",
     "float4_e2m1x2": "!pto.f4E2M1x2",
@@ -137,12 +137,22 @@ class Builder:
         found = self._constants.get(key)
         if found is None:
             name = f"c{number}" if isinstance(attr, Int) and attr.value >= 0 else "cst"
-            op = self.make(CONSTANT, attrs={"value": attr}, results=[type], names=[name])
+            if type.name[0] in "us":  # constants of MLIR have no sign
+                plain = parse_type(type.name[1:])
+                assert isinstance(plain, Scalar)
+                bits = self.constant(_signed(int(number), type), plain)
+                op = self.make(CAST, {"inputs": [bits]}, results=[type], names=[name])
+            else:
+                op = self.make(CONSTANT, attrs={"value": attr}, results=[type], names=[name])
+            entry, op.parent = self.blocks[0], self.blocks[0]
+            entry.ops.insert(len(self._constants), op)
             found = self._constants[key] = op.results[0]
-            entry = self.blocks[0]
-            op.parent = entry
-            entry.ops.insert(len(self._constants) - 1, op)
         return found
+
+
+def _signed(number: int, type: Scalar) -> int:
+    bits = int(type.name[2:])
+    return (number + (1 << bits - 1)) % (1 << bits) - (1 << bits - 1)
 
 
 def constant_attribute(number: float | int | bool, type: Scalar) -> Attribute:

@@ -13,7 +13,7 @@ __all__ = ["lookup", "rows", "suggest"]
 # One file a family; each adds its rows when it is imported.
 _FILES = """
     tile: elementwise elementwise_scalar bitwise fused compare convert quant reduce expand partial
-        sort gather gather_memory generate move rearrange extract img2col matmul
+        sort gather gather_memory generate move rearrange extract img2col convolution matmul
     order: queue
     handle: config
     tile: debug

@@ -65,6 +65,27 @@ MAPS: dict[str, Map] = {
         1: (r // (s[2] * s[4])) % s[1],
         0: r // (s[1] * s[2] * s[4]),
     },
+    "NHWC": lambda r, c, s: {
+        4: c % s[4],
+        0: c // s[4],
+        3: r % s[3],
+        2: (r // s[3]) % s[2],
+        1: r // (s[2] * s[3]),
+    },
+    "NCHW": lambda r, c, s: {
+        2: c,
+        4: r % s[4],
+        3: (r // s[4]) % s[3],
+        1: (r // (s[3] * s[4])) % s[1],
+        0: r // (s[1] * s[3] * s[4]),
+    },
+    "NCDHW": lambda r, c, s: {
+        1: c,
+        4: r % s[4],
+        3: (r // s[4]) % s[3],
+        2: (r // (s[3] * s[4])) % s[2],
+        0: r // (s[2] * s[3] * s[4]),
+    },
     "MX_A_ZZ": lambda r, c, s: {1: r // 16, 2: c // 2, 3: r % 16, 4: c % 2},
     "MX_B_NN": lambda r, c, s: {1: c // 16, 2: r // 2, 3: c % 16, 4: r % 2},
     "MX_A_ND": lambda r, c, s: {2: r, 3: c // 2, 4: c % 2},
@@ -149,7 +170,7 @@ def test_a_layout_that_fixes_a_dimension_is_checked():
         each.check((1, 2, 4, 8, 2))
 
 
-@pytest.mark.parametrize("name", ["SCALE", "NHWC", "FRACTAL_Z_3D"])
+@pytest.mark.parametrize("name", ["SCALE", "GNCHW", "FRACTAL_Z_3D"])
 def test_layouts_without_an_index_map_say_so(name: str):
     with pytest.raises(PtoError, match=f"layout {name}: .* not defined by the ISA") as caught:
         global_layout(name).matrix_shape((1, 1, 1, 1, 1), 2)

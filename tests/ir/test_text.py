@@ -130,3 +130,45 @@ def test_what_a_compiler_reads_back_stays_as_written():
       return } }"""
     assert "{id = 1, split = 2}" in print_module(parse(queue))
     assert "{id = 1 : i32, split = 2 : i8}" in print_module(parse(queue), generic=True)
+
+
+_TILE = "!pto.tile_buf<vec, 4x8xf32>"
+
+
+@pytest.mark.parametrize(
+    ("written", "printed"),
+    [
+        # Logical vectors that PTOAS reads in MLIR's generic form alone.
+        (
+            "%r = pto.vmi.constant {value = dense<1.0> : tensor<8xf32>} : !pto.vmi.vreg<8xf32>",
+            '%r = "pto.vmi.constant"() {value = dense<1.0> : tensor<8xf32>}'
+            " : () -> !pto.vmi.vreg<8xf32>",
+        ),
+        # Words that only stand in quotes or in angles.
+        ('pto.dsb "DDR"', 'pto.dsb "DDR"'),
+        ("pto.fence.barrier_all <gm>", "pto.fence.barrier_all #pto.fence_scope<gm>"),
+        # The dictionary of tcolsum: inside beside a tmp, behind without.
+        (
+            f"pto.tcolsum ins(%a {{isBinary = true}} : {_TILE}) outs(%b : {_TILE})",
+            f"pto.tcolsum ins(%a : {_TILE}) outs(%b : {_TILE}) {{isBinary = true}}",
+        ),
+        (
+            f"pto.tcolsum ins(%a, %b : {_TILE}, {_TILE}) outs(%b : {_TILE}) {{isBinary = true}}",
+            f"pto.tcolsum ins(%a, %b {{isBinary = true}} : {_TILE}, {_TILE}) outs(%b : {_TILE})",
+        ),
+        # A scale of tmov: as text it would be taken for fp.
+        (
+            f"pto.tmov ins(%a : {_TILE}, %n : i64) outs(%b : {_TILE})",
+            '"pto.tmov"(%a, %b, %n) {operandSegmentSizes = array<i32: 1, 1, 0, 1>}'
+            f" : ({_TILE}, {_TILE}, i64) -> ()",
+        ),
+        ('pto.get_buf_dyn "PIPE_V", %i, 0', 'pto.get_buf_dyn "PIPE_V", %i, 0'),
+    ],
+)
+def test_an_operation_is_printed_as_its_compiler_reads_it(written: str, printed: str) -> None:
+    text = (
+        f"func.func @f(%a: {_TILE}, %b: {_TILE}, %n: i64, %i: index) {{\n  {written}\n  return\n}}"
+    )
+    module = parse(text)
+    assert printed in print_module(module)
+    assert same(parse(print_module(module)).op, module.op)

@@ -13,6 +13,7 @@ from pto.ir.graph import Operation
 from pto.ir.text import lexer as lx
 from pto.ir.text.draft import Draft
 from pto.isa.row.attributes import Enum, Int
+from pto.isa.row.types import Scalar
 
 if TYPE_CHECKING:
     from pto.ir.text.parser import Parser
@@ -33,8 +34,7 @@ def read_buffer_id(p: Parser, draft: Draft) -> None:
         _read_number(p, draft, "mode")
     if bracketed:
         p.expect("]")
-    if draft.pending:
-        p.expect(":")
+    if p.accept(":"):
         p.types_of(draft)
     if p.at("{"):
         p.attr_dict(draft)
@@ -61,7 +61,10 @@ def write_buffer_id(line: Line, op: Operation) -> None:
             parts.append(str(number.value))
         elif value is not None:
             parts.append(line.name(value))
-            line.pending.append(("", value))
+            if not (
+                isinstance(value.type, Scalar) and value.type.is_index
+            ):  # ids of get_buf_dyn are indices, and their type goes unsaid
+                line.pending.append(("", value))
     listed = ", ".join(parts)
     line.put(listed if is_pipe else f"[{listed}]")
     if line.pending:

@@ -29,7 +29,7 @@ from pto.isa.row.attributes import Enum
 from pto.isa.row.instr import Instr
 
 _PIECE = re.compile(
-    r"'\w+'|\$ins\{\}|types\([\w,?]+\)|<[|?*1]|\{\}|->|!\w+=\w+|[$@&~#]\w+\*?|[\w.]+|[(){}\[\],:=<>|]"
+    r"'\w+'|\$ins\{\w*\}|types\([\w,?]+\)|<[|?*1]|\{\}|->|!\w+=\w+|[$@&~#]\w+\*?|[\w.]+|[(){}\[\],:=<>|]"
 )
 
 
@@ -68,7 +68,7 @@ class _Builder:
         if make is not None:
             return make(piece[1:])
         words: dict[str, Step] = {
-            "{}": Dictionary(self.elsewhere, "$ins{}" in self.pieces),
+            "{}": Dictionary(self.elsewhere, self.inside()),
             "types": Types(False),
             "type": Types(True),
             "results": ResultTypes(),
@@ -96,17 +96,20 @@ class _Builder:
         return Optional(steps) if opener == "<?" else Repeated(steps)
 
     def operand(self, name: str) -> Step:
-        if name in ("ins", "ins{}", "outs"):
+        if name in ("ins", "outs") or name.startswith("ins{"):
             outs = ("out", "inout")
             chosen = (o for o in self.row.operands if (o.role in outs) == (name == "outs"))
-            inside = Dictionary(self.elsewhere) if name == "ins{}" else None
-            return InsOuts(tuple(chosen), inside)
+            return InsOuts(tuple(chosen), self.elsewhere, name[4:-1] if "{" in name else None)
         if name.endswith("*"):
             return OperandList(name[:-1])
         if name not in self.row.operand_names:
             raise RuntimeError(f"{self.row.name}: text names ${name}, no such operand")
         kind = next(o.kind if o.optional else "" for o in self.row.operands if o.name == name)
         return OneOperand(name, kind)
+
+    def inside(self) -> str | None:
+        """The operand beside which the dictionary stands inside ins(..); "" always, None never."""
+        return next((p[5:-1] for p in self.pieces if p.startswith("$ins{")), None)
 
     def attribute(self, name: str) -> Step:
         spec = self.row.attr(name)

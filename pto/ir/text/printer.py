@@ -106,8 +106,8 @@ class Line:
     def in_place(self, value: Attribute) -> None:
         """A word where a word reads back, else the full attribute."""
         if isinstance(value, Enum):
-            bare = value.kind not in _ANGLED
-            self.put(value.value if bare else ENUMS[value.kind].spell(value.value))
+            word = f'"{value.value}"' if value.kind in _QUOTED else value.value
+            self.put(ENUMS[value.kind].spell(word) if value.kind in _ANGLED else word)
             return
         self.put(attribute_text.write(value))
 
@@ -142,8 +142,10 @@ _ANGLED = frozenset(
     (
         *("pipe", "event", "sync_op_type", "pipe_event_type"),
         *("address_space", "membar", "mask_pattern", "padmode"),
+        *("fence_scope", "sync_all_mode", "sync_core_type"),
     )
 )
+_QUOTED = frozenset(("dsb_mem", "dcci_cache_line", "dcci_dst"))
 
 
 def _spaced(last: str, text: str) -> bool:
@@ -179,6 +181,9 @@ class _Custom:
         row = op.row
         if row is None:
             raise RuntimeError(f"{op.name} has no row")
+        if _asks_for_generic(op, row.traits.generic):
+            self.lines.append(_INDENT * depth + _generic_text(op, self.names))
+            return
         line = Line(self, depth)
         if op.results:
             line.put(", ".join(map(self.names.define, op.results)))
@@ -199,7 +204,7 @@ class _Custom:
             args = ", ".join(f"{self.names.define(a)}: {type_text(a.type)}" for a in block.args)
             self.lines.append(_INDENT * (depth - 1) + f"^bb0({args}):")
         for op in block.ops:
-            if not (op.control is Control.YIELD and not op.operands):
+            if op.control is not Control.YIELD or op.operands or _must_end(block):
                 self.operation(op, depth)
         if self.remarks is not None:
             self.lines += _indented(self.remarks.inside(depth), depth)
@@ -213,27 +218,11 @@ class _Generic:
         self.lines: list[str] = []
         self.names = _Names()
 
-    def operation(self, op: Operation, depth: int, tail: str = "") -> None:
-        operands = ", ".join(map(self.names, op.operands))
-        results = ""
-        if op.results:
-            results = ", ".join(self.names.define(r) for r in op.results) + " = "
-        head = f'{_INDENT * depth}{results}"{op.name}"({operands})'
+    def operation(self, op: Operation, depth: int) -> None:
+        head = _INDENT * depth + _generic_head(op, self.names)
         if op.regions:
             head = self._regions(op, head, depth)
-        inputs = tuple(v.type for v in op.operands)
-        signature = type_text(Function(inputs, tuple(r.type for r in op.results)))
-        self.lines.append(f"{head}{self._attrs(op)} : {signature}{tail}")
-
-    def _attrs(self, op: Operation) -> str:
-        attrs = dict(op.attrs)
-        row = op.row
-        open_ended = sum(o.optional or o.variadic for o in row.operands) if row else 0
-        if op.segments is not None and open_ended > 1:  # one is found by counting, as MLIR does
-            attrs["operandSegmentSizes"] = Ints("i32", op.segments)
-        if not attrs:
-            return ""
-        return " {" + ", ".join(attribute_text.item(k, v) for k, v in attrs.items()) + "}"
+        self.lines.append(f"{head}{_generic_tail(op)}")
 
     def _regions(self, op: Operation, head: str, depth: int) -> str:
         opener = f"{head} ("
@@ -252,3 +241,39 @@ class _Generic:
         for op in block.ops:
             self.operation(op, depth + 1)
         self.names.scopes.pop()
+
+
+def _must_end(block: Block) -> bool:
+    """A region that runs once says that it ends; other empty ones read back as they are."""
+    return len(block.ops) == 1 and block.region.owner.control is Control.REGION
+
+
+def _asks_for_generic(op: Operation, word: str) -> bool:
+    return word == "*" or (bool(word) and (word in op.attrs or bool(op.group(word))))
+
+
+def _generic_text(op: Operation, names: _Names) -> str:
+    return f"{_generic_head(op, names)}{_generic_tail(op)}"
+
+
+def _generic_head(op: Operation, names: _Names) -> str:
+    operands = ", ".join(map(names, op.operands))
+    results = ", ".join(map(names.define, op.results)) + " = " * bool(op.results)
+    return f'{results}"{op.name}"({operands})'
+
+
+def _generic_tail(op: Operation) -> str:
+    inputs = tuple(v.type for v in op.operands)
+    signature = type_text(Function(inputs, tuple(r.type for r in op.results)))
+    return f"{_generic_attrs(op)} : {signature}"
+
+
+def _generic_attrs(op: Operation) -> str:
+    attrs = dict(op.attrs)
+    row = op.row
+    open_ended = sum(o.optional or o.variadic for o in row.operands) if row else 0
+    if op.segments is not None and open_ended > 1:  # one is found by counting, as MLIR does
+        attrs["operandSegmentSizes"] = Ints("i32", op.segments)
+    if not attrs:
+        return ""
+    return " {" + ", ".join(attribute_text.item(k, v) for k, v in attrs.items()) + "}"

@@ -99,11 +99,12 @@ class InsOuts:
     """All operands of one side with their types; optional ones are told apart by count and type.
 
     Some tools write the attribute dictionary inside (`ins(%a {cmpMode = ..} : T)`) or the types
-    piecemeal (`ins(%a : T, %scale : i64)`): both are read. `dictionary` prints it inside.
+    piecemeal (`ins(%a : T, %scale : i64)`): both are read. `inside` says where it is printed so.
     """
 
     operands: tuple[Operand, ...]
-    dictionary: Dictionary | None = None
+    elsewhere: frozenset[str] = frozenset()
+    inside: str | None = None
 
     def starts(self, p: Parser) -> bool:
         return p.kind == lx.VALUE
@@ -130,13 +131,17 @@ class InsOuts:
 
     def write(self, line: Line, op: Operation) -> None:
         line.operands([v for o in self.operands for v in op.group(o.name)])
-        if self.dictionary:
-            self.dictionary.write(line, op)
+        if _stands_inside(op, self.inside):
+            Dictionary(self.elsewhere).write(line, op)
         line.put(":")
         line.types(shared=False)
 
     def present(self, op: Operation) -> bool:
         return any(op.group(o.name) for o in self.operands)
+
+
+def _stands_inside(op: Operation, operand: str | None) -> bool:
+    return operand is not None and (operand == "" or bool(op.group(operand)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +224,7 @@ class Dictionary:
     """The attribute dictionary; prints what no other step prints."""
 
     elsewhere: frozenset[str]
-    read_only: bool = False  # another place prints it
+    inside: str | None = None  # beside this operand ("" any) it stands inside ins(..) instead
 
     def starts(self, p: Parser) -> bool:
         return p.text == "{"
@@ -229,7 +234,7 @@ class Dictionary:
             p.attr_dict(draft)
 
     def write(self, line: Line, op: Operation) -> None:
-        if self.read_only:
+        if _stands_inside(op, self.inside):
             return
         line.dictionary({k: v for k, v in op.attrs.items() if k not in self.elsewhere})
 

@@ -244,7 +244,7 @@ SET_QUANT_SCALAR = instr(
         Attr("id", "i32", default=0, meaning="the queue whose acc_push_epilogue scales by it"),
         Attr("out_type", "str", values=("i8", "u8", "i16", "f16", "bf16"), meaning="C++ only"),
     ),
-    text="<1 ( $preQuantScalar : types ) | ins( $preQuantScalar : types ) > {}",
+    text="<1 ( $preQuantScalar : types ) <? { id = @id } > | ins( $preQuantScalar : types ) > {}",
     subject="preQuantScalar",
     types="f32",
     notes=(_CPP_ONLY, "i8 sets the sign bit, 46, of the scale word"),
@@ -258,7 +258,7 @@ SET_QUANT_VECTOR = instr(
     body=config.QUANT_VECTOR,
     operands=(read("fp"),),
     attrs=(Attr("id", "i32", meaning="the queue whose acc_push_epilogue scales by it"),),
-    text="<1 ( $fp : types ) | ins( $fp : types ) > {}",
+    text="<1 ( $fp : types ) <? { id = @id } > | ins( $fp : types ) > {}",
     subject="fp",
     rules=(
         on(NPU, in_role("fp", "scaling")),

@@ -277,7 +277,7 @@ DYNAMIC_BUFFER_ID = Family(
     "a buffer id that is known when it runs",
     operands=(read("buf_id_dyn", "index"),),
     attrs=(BUFFER_ID.attrs[0], BUFFER_ID.attrs[2]),
-    text="@op_type , $buf_id_dyn <? , @mode > {}",
+    text="=buffer_id",
     pipe="@op_type",
     rules=BUFFER_ID.rules[1:],
     scope="outside vecscope",

@@ -237,6 +237,7 @@ GLOBAL_QUEUE = instr(
     " (%gm : !pto.ptr<f32, gm>, %buffer : i32) -> !pto.pipe",
     cite=_TD,
     cxx="TPIPE pipe gm_addr local_addr peer_local_addr",
+    traits=Traits(generic="flag_base"),
 )
 LOCAL_QUEUE = instr(
     "initialize_l2l_pipe",

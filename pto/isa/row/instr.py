@@ -5,7 +5,8 @@ none of them knows an instruction by name. A family holds what its rows share.
 
 Text syntax (`text`) is a small pattern language, compiled in `ir/text/format.py`:
     $x          operand x; $x* all values of a variadic one
-    $ins $outs  all operands read / written with their types; $ins{} with the dictionary inside
+    $ins $outs  all operands read / written with their types; $ins{} with the dictionary inside,
+                $ins{x} where operand x is there
     @x          attribute x in place, in any spelling its kind allows; &x a bare word that sets x
     {}          attribute dictionary
     types       a type for each operand since the last types; type one for all

@@ -65,6 +65,9 @@ class Traits:
     pure: bool = False  # no effect but its results: dropped where nobody uses them
     mask_bits: int = 0  # of masks it gives: 8, 16 or 32, one of them a lane
     short: Literal["", "read", "printed"] = ""  # text may leave its dialect out, or does
+    # printed in MLIR's generic form, the only one PTOAS reads: "*" always, else beside this operand
+    # or attribute
+    generic: str = ""
     # the Python API
     # of Python, or a word: min, max, cdiv, exp, sum, amax, spread, compare, select, cast, ..
     operator: str = ""

@@ -45,7 +45,7 @@ MODULE = instr(
     text="=module",
     pipe="none",
 )
-instr(
+CAST = instr(
     "unrealized_conversion_cast",
     BUILTIN,
     "reinterpret a value as another type of the same bits",

@@ -199,7 +199,7 @@ instr(
     "dst[indexRow+i, indexCol+j] = src[i,j] over src's valid region; the rest of dst stays",
     body=extract.INSERT,
     phases={"a5": "V S V"},
-    operands=(read("src"), *_AT, update("dst"), read("preQuantScalar?", "i64"), read("fp?")),
+    operands=(read("src"), *_AT, update("dst"), read("fp?"), read("preQuantScalar?", "i64")),
     attrs=(
         Attr(
             "mode",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pto.isa.meaning.tile import generate as meaning
-from pto.isa.row.instr import INS_OUTS_INSIDE, Attr, Family, instr, read, scratch, write
+from pto.isa.row.instr import Attr, Family, instr, read, scratch, write
 from pto.isa.rules.rule import Case, Rule, attr_in, dtype_in, on, scalar_matches
 from pto.isa.rules.tile import VECTOR_UNIT, holds_bytes, scratch_when
 
@@ -11,7 +11,6 @@ GENERATE = Family(
     "generate",
     "tile",
     "dst from scalars alone",
-    text=INS_OUTS_INSIDE,
     pipe="V",
     rules=VECTOR_UNIT,
     cost="rearrange",

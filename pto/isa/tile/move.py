@@ -226,7 +226,7 @@ instr(
     STORE,
     "dst element (r,c) = src[r,c] over src's valid region; combined with memory by atomicType",
     body=move.STORE,
-    operands=(read("src"), write("dst", "view"), read("preQuantScalar?", "i64"), read("fp?")),
+    operands=(read("src"), write("dst", "view"), read("fp?"), read("preQuantScalar?", "i64")),
     attrs=(
         Attr("stPhase", "st_phase", default="unspecified", meaning="unit flag with the cube"),
         _ATOMIC,
@@ -325,6 +325,7 @@ instr(
     ),
     text="ins( $src : types <? , $fp : types > <? , $preQuantScalar : types > )"
     " outs( $dst : types ) {}",
+    traits=Traits(generic="preQuantScalar"),
     rules=(
         on("a2a3", joined("src", "dst", f"{_FROM_MAT} vec->vec acc->mat acc->vec")),
         on(

@@ -212,7 +212,7 @@ instr(
     notes=(
         "the IR manual says a5 transposes the whole shape; TTRANS.md and the header use src's valid"
         " region",
-        "the convolution forms (NCHW to NC1HWC0, ...) need a ConvTile, which the text lacks",
+        "C++: between convolution tiles it is `ttrans_conv`",
     ),
     cite="pto-isa docs/isa/TTRANS.md",
     phases={"a2a3": "V S V"},

@@ -8,7 +8,7 @@ from pto.core.constants import BLOCK_BYTE_SIZE, VREG_BYTES
 from pto.isa.meaning import Fold, lanes
 from pto.isa.meaning.tile.reduce import SUM_NEIGHBOURS, search
 from pto.isa.row import types as t
-from pto.isa.row.instr import INS_OUTS_INSIDE, Attr, Family, instr, read, scratch, write
+from pto.isa.row.instr import Attr, Family, instr, read, scratch, write
 from pto.isa.row.traits import Region, Traits, operators
 from pto.isa.rules.rule import (
     Case,
@@ -303,7 +303,7 @@ instr(
             meaning="add neighbouring rows pair by pair in tmp instead of one row after another",
         ),
     ),
-    text=INS_OUTS_INSIDE,
+    text="ins( $ins{tmp} ) outs( $outs ) {}",
     a2a3=_INT_FLOAT,
     a5=_ANY_A5,
     rules=(

@@ -78,8 +78,8 @@ instr(
         Result("updated_align", "align"),
         Result("updated_base", "ub pointer", optional=True),
     ),
-    text="$source <1 , $align <? , $increment > | [ $increment ] , $align > {}"
-    " : types(source,align,increment?) -> results",
+    text="$source <1 , $align <? , $increment > {} : types"
+    " | [ $increment ] , $align {} : types(source,align) > -> results",
     rules=(state_from("align", "load"), same_base("updated_base", "source")),
     notes=(
         _A5_ONLY,

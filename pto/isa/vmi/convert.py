@@ -68,8 +68,8 @@ def _attributes(case: Case) -> str | None:
 
 
 def _signs(case: Case) -> str | None:
-    """extsi keeps signs and extui does not, so the types may not say the opposite."""
-    wrong = "u" if case.op.name.endswith("extsi") else "s"
+    """Names that say a sign: the types may not say the opposite."""
+    wrong = "u" if case.op.row and case.op.row.body is meaning.CONVERT_SIGNED else "s"
     for name in ("source", "result"):
         elem = case.elem(name)
         if elem is not None and elem.name.startswith(wrong):
@@ -86,10 +86,13 @@ _SIGNS = Rule("logical-signs", "PTO-T098", "expects types that say the same sign
 CONVERT = family("logical conversion", "lanes under another type", subject="source")
 _ROUNDING = Attr("rounding", "str", ("R", "A", "H", "Z", "F", "C", "O"))
 _SATURATE = Attr("saturate", "str", ("SAT", "NOSAT"))
-for _name, _meaning, _body, _aliases in (
-    ("vcvt", "source converted", meaning.CONVERT, "vmi.extf vmi.truncf vmi.trunci"),
-    ("extsi", "source with its sign extended", meaning.CONVERT_SIGNED, "vmi.sitofp vmi.fptosi"),
-    ("extui", "source with zeros in front", meaning.CONVERT_UNSIGNED, "vmi.fptoui"),
+for _name, _meaning, _body in (
+    ("vcvt", "source converted", meaning.CONVERT),
+    ("extsi", "source with its sign extended", meaning.CONVERT_SIGNED),
+    ("sitofp", "signed integers as floats", meaning.CONVERT_SIGNED),
+    ("fptosi", "floats as signed integers", meaning.CONVERT_SIGNED),
+    ("extui", "source with zeros in front", meaning.CONVERT_UNSIGNED),
+    ("fptoui", "floats as unsigned integers", meaning.CONVERT_UNSIGNED),
 ):
     instr(
         f"vmi.{_name}",
@@ -99,8 +102,8 @@ for _name, _meaning, _body, _aliases in (
         operands=(vector("source"),),
         attrs=(_ROUNDING, _SATURATE, PMODE),
         text=_ONE,
-        rules=(*_RULES, *(_SIGNS,) * _name.startswith("ext")),
-        aliases=_aliases,
+        rules=(*_RULES, *(_SIGNS,) * (_name != "vcvt")),
+        aliases="vmi.extf vmi.truncf vmi.trunci" * (_name == "vcvt"),
         notes=("signless integers count as unsigned beside integers, as signed beside floats",),
         cite=DOC if _name == "vcvt" else TD,
     )

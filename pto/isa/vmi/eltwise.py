@@ -15,6 +15,7 @@ from pto.isa.rules.vector import same_vreg
 from pto.isa.vmi.families import (
     DOC,
     FLOATS,
+    GENERIC,
     INTEGERS,
     MASK,
     MASK_LOGIC,
@@ -218,6 +219,7 @@ for _name, _meaning, _body, _names in (
         operands=(*map(vector, _vectors), read(_factor, "float"), mask("mask")),
         attrs=(PMODE,),
         text=f"{' , '.join('$' + n for n in _names)} , $mask {{}} : types -> results",
+        traits=GENERIC,
         a5="f16 f32",
         rules=(same_lanes(*_vectors, "mask", "result"), scalar_matches(_factor, "x")),
         cite=DOC,
@@ -295,7 +297,7 @@ for _name, _first, _second in (
         body=meaning.COMPARE,
         operands=(vector(_first), _second, mask("seed")),
         attrs=(_CMP, PMODE),
-        text=f"${_first} , ${_second.name} , $seed <? , @cmp > {{}} : types -> results",
+        text=f"${_first} , ${_second.name} , $seed {{}} : types -> results",
         a5=NUMBERS,
         subject=_first,
         rules=(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pto.isa.row import types as t
 from pto.isa.row.instr import Attr, Family, Operand, Result, read
+from pto.isa.row.traits import Traits
 from pto.isa.rules.rule import Case, Rule, listing
 from pto.isa.rules.vector import shown
 
@@ -14,6 +15,7 @@ INTEGERS = "i8 u8 i16 u16 i32 u32"
 FLOATS = "f16 bf16 f32"
 PMODE = Attr("pmode", "str", ("zero", "merge"), default="zero", meaning="lanes whose mask is off")
 GROUP = Attr("group", "int", meaning="how many groups of lanes there are", older=("num_groups",))
+GENERIC = Traits(generic="*")
 MASK = read("mask?", "logical mask")
 RESULT = (Result("result", "logical vreg"),)
 MASK_RESULT = (Result("result", "logical mask"),)

@@ -275,7 +275,7 @@ instr(
     rules=(same_lanes("value", "mask"),),
 )
 _STRIDES = (read("block_stride", "i16"), read("repeat_stride", "i16"), mask("mask"))
-_STRIDE_NAMES = "block_stride?,repeat_stride?,mask"
+_STRIDE_NAMES = "block_stride,repeat_stride,mask"
 instr(
     "vmi.stride_load",
     LOAD,

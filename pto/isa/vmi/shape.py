@@ -12,6 +12,7 @@ from pto.isa.rules.buffer import same_width
 from pto.isa.rules.rule import Case, Rule, scalar_matches
 from pto.isa.vmi.families import (
     DOC,
+    GENERIC,
     GROUP,
     GROUPS_DIVIDE,
     MASK_RESULT,
@@ -83,6 +84,7 @@ instr(
     "one value for all lanes, or one for each",
     body=meaning.CONSTANT,
     attrs=(Attr("value", "any", required=True),),
+    traits=GENERIC,
     text="{} : results",
     rules=(_DENSE,),
 )
@@ -145,6 +147,7 @@ instr(
     body=meaning.CONSTANT,
     results=MASK_RESULT,
     attrs=(Attr("value", "any", required=True),),
+    traits=GENERIC,
     text="{} : results",
     rules=(_DENSE,),
 )
@@ -254,6 +257,7 @@ for _name, _ins, _outs, _example in (
         "between a logical value and its registers, by the layout of its type",
         operands=_ins,
         results=_outs,
+        traits=GENERIC,
         text=f"{'$parts*' if _name == 'pack' else '$source'} {{}} : types -> results",
         notes=("a step inside the compiler: which lanes a register holds is its matter",),
         example=_example,
@@ -316,6 +320,7 @@ instr(
     body=meaning.SHUFFLE,
     operands=(vector("source"),),
     attrs=(Attr("indices", "any", required=True),),
+    traits=GENERIC,
     text=_ONE,
     rules=(
         same_elements("source", "result"),
@@ -330,6 +335,7 @@ instr(
     operands=(vector("source"),),
     results=(),
     rules=(_CHANNELS,),
+    traits=GENERIC,
     text=_ONE,
     example="%even, %odd = pto.vmi.channel_split %source : !pto.vmi.vreg<128xf32>"
     " -> !pto.vmi.vreg<64xf32>, !pto.vmi.vreg<64xf32>",
@@ -341,6 +347,7 @@ instr(
     body=meaning.MERGE,
     operands=(read("inputs*", "logical vreg"),),
     rules=(_CHANNELS,),
+    traits=GENERIC,
     text="$inputs* {} : types -> results",
 )
 instr(

@@ -62,7 +62,7 @@ def _insert(case: Case) -> Callable[..., None]:
     """Into dst, over src's valid region."""
     transfer, packed = Transfer(case), _packings(case)
 
-    def run(x: Mover, src: Tile, r: Any, c: Any, dst: Tile, word: Any, fp: Any) -> None:
+    def run(x: Mover, src: Tile, r: Any, c: Any, dst: Tile, fp: Any, word: Any) -> None:
         to = x.number(r), x.number(c)
         transfer(x, src, (0, 0), dst, to, src.get_valid(), fp=fp, word=word, packed=packed)
 

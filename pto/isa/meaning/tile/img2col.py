@@ -19,7 +19,8 @@ from pto.isa.rules.rule import Case
 _FAR = 1 << 31  # no matrix has so many rows or columns
 
 
-def _number(case: Case, name: str) -> int:
+def number(case: Case, name: str) -> int:
+    """An attribute, its default where it is unwritten; 0 where it has none."""
     value = case.op.attrs.get(name)
     if isinstance(value, Int):
         return value.value
@@ -39,7 +40,7 @@ class Plane(NamedTuple):
     @classmethod
     def of(cls, case: Case) -> Plane:
         sides = (f"pad_{side}" for side in ("left", "right", "top", "bottom"))
-        return cls(*(_number(case, name) for name in ("h", "w", *sides)))
+        return cls(*(number(case, name) for name in ("h", "w", *sides)))
 
 
 def _matrix(case: Case) -> tuple[str, bool]:
@@ -71,8 +72,8 @@ class Filter:
 
 def _img2col(case: Case) -> Callable[..., None]:
     own, (matrix, auto) = Plane.of(case), _matrix(case)
-    steps = Filter(*(_number(case, name) for name in Filter.__slots__))
-    channels, pad = _number(case, "channels"), _number(case, "pad_value")
+    steps = Filter(*(number(case, name) for name in Filter.__slots__))
+    channels, pad = number(case, "channels"), number(case, "pad_value")
     place, beside = f"{registers.FMATRIX} {matrix}", f"{registers.IMG2COL_PADDING} {matrix}"
 
     def run(x: Mover, src: Tile, pos_m: Any, pos_k: Any, dst: Tile) -> None:
@@ -153,5 +154,5 @@ _REPEATS = ("repeat_stride", "repeat_time", "repeat_mode", "dst_stride")
 IMG2COL = Move(_img2col)
 SET_FMATRIX = _set(registers.FMATRIX, Plane.of)
 # How the hardware walks; timg2col covers the valid region of dst whatever it is.
-SET_REPEAT = _set(registers.IMG2COL_RPT, lambda case: tuple(_number(case, n) for n in _REPEATS))
-SET_PADDING = _set(registers.IMG2COL_PADDING, lambda case: (_number(case, "pad_value"),))
+SET_REPEAT = _set(registers.IMG2COL_RPT, lambda case: tuple(number(case, n) for n in _REPEATS))
+SET_PADDING = _set(registers.IMG2COL_PADDING, lambda case: (number(case, "pad_value"),))

@@ -165,7 +165,7 @@ def _store(case: Case) -> Callable[..., None]:
     converted, change = passes_outlet(case, type), changed(type.dtype, stored, case.profile.scaling)
     by_rows = case.profile.scaling.sources == "any" and type.layout.name == "DN"  # a scale a row
 
-    def store(core: Machine, src: Any, dst: Any, word: int | None, fp: Any = None) -> None:
+    def store(core: Machine, src: Any, dst: Any, fp: Any, word: int | None = None) -> None:
         tile, view = as_tile(src, src_type), as_view(dst, view_type)
         rows, cols = tile.get_valid()
         if rows == 0 or cols == 0:
@@ -192,7 +192,7 @@ def _store_scaled(case: Case) -> Callable[..., None]:
     store, fp_type = _store(case), case.type("fp")
 
     def run(core: Machine, src: Any, fp: Any, dst: Any) -> None:
-        store(core, src, dst, None, as_tile(fp, fp_type))
+        store(core, src, dst, as_tile(fp, fp_type))
 
     return run
 

@@ -159,16 +159,16 @@ struct ConvTile : machine::ConvTag {
     template <class... I> void SetDynamicShape(I... n) { copy(Shape_(n...)); }
     int64_t GetShape(int d) const { return d < 0 || d >= totalDimCount ? -1 : shape[d]; }
     TileDType& data() const { return place.point(number()); }
-#define PTO_REGISTER(type, Name) \
+#define PTO_REGISTER(type, Name, first) \
     type Get##Name() const { return Name##_; } \
     void Set##Name(type n) { Name##_ = n; } \
-    type Name##_ = {};
-    PTO_REGISTER(uint16_t, FmapH) PTO_REGISTER(uint16_t, FmapW) PTO_REGISTER(uint16_t, FilterH)
-    PTO_REGISTER(uint16_t, FilterW) PTO_REGISTER(uint8_t, DilationH) PTO_REGISTER(uint8_t, DilationW)
-    PTO_REGISTER(uint8_t, StrideH) PTO_REGISTER(uint8_t, StrideW) PTO_REGISTER(DType, PadValue)
-    PTO_REGISTER(uint16_t, ChannelSize) PTO_REGISTER(uint16_t, RepeatStride) PTO_REGISTER(uint8_t, RepeatTime)
-    PTO_REGISTER(uint8_t, RepeatMode) PTO_REGISTER(uint16_t, DstStride) PTO_REGISTER(uint16_t, DstMposition)
-    PTO_REGISTER(bool, Transpose)
+    type Name##_ = first;
+    PTO_REGISTER(uint16_t, FmapH, 0) PTO_REGISTER(uint16_t, FmapW, 0) PTO_REGISTER(uint16_t, FilterH, 1)
+    PTO_REGISTER(uint16_t, FilterW, 1) PTO_REGISTER(uint8_t, DilationH, 1) PTO_REGISTER(uint8_t, DilationW, 1)
+    PTO_REGISTER(uint8_t, StrideH, 1) PTO_REGISTER(uint8_t, StrideW, 1) PTO_REGISTER(DType, PadValue, {})
+    PTO_REGISTER(uint16_t, ChannelSize, 0) PTO_REGISTER(uint16_t, RepeatStride, 0) PTO_REGISTER(uint8_t, RepeatTime, 1)
+    PTO_REGISTER(uint8_t, RepeatMode, 0) PTO_REGISTER(uint16_t, DstStride, 0) PTO_REGISTER(uint16_t, DstMposition, 0)
+    PTO_REGISTER(bool, Transpose, false)
 #undef PTO_REGISTER
     uint8_t GetPadList(int i) const { return pads_[i]; }
     void SetPadList(int i, uint8_t n) { pads_[i] = n; }
@@ -185,8 +185,10 @@ struct ConvTile : machine::ConvTag {
     {
         for (auto n : shape) machine::put(n);
         for (auto n : pads_) machine::put(n);
+        int64_t outside = 0;
+        std::memcpy(&outside, &PadValue_, sizeof(DType));
         const int64_t more[] = {FmapH_, FmapW_, FilterH_, FilterW_, DilationH_, DilationW_, StrideH_, StrideW_,
-            int64_t(float(PadValue_)), ChannelSize_, RepeatStride_, RepeatTime_, RepeatMode_, DstStride_, DstMposition_,
+            outside, ChannelSize_, RepeatStride_, RepeatTime_, RepeatMode_, DstStride_, DstMposition_,
             Transpose_};
         for (auto n : more) machine::put(n);
     }

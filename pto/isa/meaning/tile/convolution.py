@@ -1,0 +1,103 @@
+"""Feature maps and filters in another order: NCHW as NC1HWC0, NC1HWC0 as FRACTAL_Z, ..."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pto.core.errors import fail
+from pto.core.tile import Tile
+from pto.isa.meaning.kinds import Move
+from pto.isa.meaning.lanes import Lanes, select
+from pto.isa.meaning.tile.img2col import number
+from pto.isa.meaning.tile.mover import Mover
+from pto.isa.rules.rule import Case
+
+# Axes of each order, slowest first: group, n, channel, depth, height, width; a channel is also
+# its block of c0 (k) and its place in there (o). Filters count n up to a multiple of 16.
+ORDERS = {
+    "NCHW": "nchw",
+    "GNCHW": "gnchw",
+    "NCDHW": "ncdhw",
+    "NHWC": "nhwc",
+    "NC1HWC0": "nkhwo",
+    "GNC1HWC0": "gnkhwo",
+    "NDC1HWC0": "ndkhwo",
+    "FRACTAL_Z": "gkhwno",
+    "FRACTAL_Z_3D": "dkhwno",
+}
+LOADED = {**ORDERS, "FRACTAL_Z_3D": "kdhwno"}  # a5 TLoad.hpp: [C1DHW, N/16, 16, C0]
+
+
+def _sizes(case: Case, room: int) -> dict[str, int]:
+    found = {axis: number(case, axis) for axis in "gncdhw"}
+    c0 = number(case, "c0")
+    return {**found, "n": room or found["n"], "k": -(-found["c"] // c0), "o": c0}
+
+
+def _split(flat: Lanes, order: str, sizes: Mapping[str, int]) -> dict[str, Lanes]:
+    """The index along every axis of an element of memory."""
+    found: dict[str, Lanes] = {}
+    for axis in reversed(order):
+        found[axis], flat = flat % sizes[axis], flat // sizes[axis]
+    if "k" in order:
+        found["c"] = found["k"] * sizes["o"] + found["o"]
+    else:
+        found["k"], found["o"] = found["c"] // sizes["o"], found["c"] % sizes["o"]
+    return found
+
+
+def _joined(at: Mapping[str, Any], order: str, sizes: Mapping[str, int]) -> Any:
+    """The element of memory of an index; axes that it lacks are 0."""
+    flat: Any = 0
+    for axis in order:
+        flat = flat * sizes[axis] + at.get(axis, 0)
+    return flat
+
+
+def _count(order: str, sizes: Mapping[str, int]) -> int:
+    found = 1
+    for axis in order:
+        found *= sizes[axis]
+    return found
+
+
+def _reorder(case: Case, orders: Mapping[str, str]) -> Callable[..., None]:
+    """dst, item after item: where it comes from in src, zero where src has no such n or c.
+
+    A view is memory in its own order, and may have gaps between its dimensions.
+    """
+    source, target = (orders[case.word(name) or ""] for name in ("from", "to"))
+    theirs, own = (_sizes(case, number(case, name)) for name in ("pitch", "room"))
+    n, c, is_view = number(case, "n"), number(case, "c"), case.tile("src") is None
+    needs, makes = _count(source, theirs), _count(target, own)
+
+    def run(x: Mover, src: Any, *rest: Tile) -> None:
+        dst, (rows, width) = rest[-1], src.matrix_shape if is_view else (1, x.items(src))
+        _enough(x, "src", needs, rows * width)
+        _enough(x, "dst", makes, x.items(dst))
+        stored = dst.type.dtype.storage
+
+        def cell(_: Lanes, j: Lanes) -> Any:
+            at = _split(j, target, own)
+            inside, flat = (at["n"] < n) & (at["c"] < c), _joined(at, source, theirs)
+            if is_view:
+                found = x.read(src, flat // width, flat % width, inside)
+            else:
+                found = x.item(src, flat, inside)
+            return j, select(inside, found.view(stored), x.word(0, stored)), None
+
+        x.place(1, makes, cell, dst)
+
+    return run
+
+
+def _enough(x: Mover, name: str, count: int, have: int) -> None:
+    x.require(
+        count <= have,
+        lambda: fail("PTO-S173", f"{name} has {have} elements, the sizes say {count}"),
+    )
+
+
+TRANSPOSE = Move(lambda case: _reorder(case, ORDERS))
+LOAD = Move(lambda case: _reorder(case, LOADED))

@@ -1,0 +1,108 @@
+"""Feature maps and filters in another order.
+
+C++ has one TTRANS and one TLOAD, and ConvTiles that know their order and sizes. The text has no
+such type: tiles are memory here, and orders and sizes stand in attributes.
+"""
+
+from __future__ import annotations
+
+from pto.isa.meaning.tile import convolution
+from pto.isa.row.instr import Attr, Family, instr, read, scratch, write
+from pto.isa.rules.paths import item_size
+from pto.isa.rules.rule import Case, Rule, attr_at_least, in_role, on, same_dtype
+from pto.isa.rules.tile import NPU
+from pto.isa.tile.move import LOAD as _LOAD
+from pto.isa.tile.rearrange import TRANSPOSE as _TRANSPOSE
+
+_ORDERS = tuple(convolution.ORDERS)
+_ATTRS = (
+    Attr("from", "str", values=_ORDERS, required=True, meaning="order of src"),
+    Attr("to", "str", values=_ORDERS, required=True, meaning="order of dst"),
+    Attr("n", "int", required=True, meaning="batches of a map, or filters"),
+    Attr("c", "int", required=True, meaning="channels"),
+    Attr("h", "int", required=True),
+    Attr("w", "int", required=True),
+    Attr("c0", "int", required=True, meaning="channels of a block, where an order has blocks"),
+    Attr("g", "int", default=1, meaning="groups"),
+    Attr("d", "int", default=1, meaning="depth"),
+    Attr("pitch", "int", meaning="n from group to group of src, where it is not n"),
+    Attr("room", "int", meaning="n that dst has places for, where it is not n"),
+)
+_RULES = tuple(attr_at_least(name, 1) for name in (*"nchwgd", "c0"))
+_CPP = "PTOAS has no such operation: operands and attributes are those of C++ ConvTiles"
+_COMMON = "i8 u8 i16 u16 i32 u32 f16 bf16 f32"
+
+# What the headers convert: TTrans.hpp, TLoad.hpp.
+_BLOCKED = (("NCHW", "NC1HWC0"), ("GNCHW", "GNC1HWC0"))
+_FILTERS = (("NC1HWC0", "FRACTAL_Z"), ("GNC1HWC0", "FRACTAL_Z"))
+_TURNED = {
+    "a5": (*_BLOCKED, *_FILTERS),
+    "": (
+        *(*_BLOCKED, *_FILTERS, ("NCDHW", "FRACTAL_Z_3D")),
+        *(("NC1HWC0", "NCHW"), ("GNC1HWC0", "GNCHW")),
+    ),
+}
+_SAME = (("NDC1HWC0", "NDC1HWC0"), ("FRACTAL_Z_3D", "FRACTAL_Z_3D"))
+_LOADED = {
+    "a2a3": _SAME,
+    "": (
+        *(*_SAME, ("NHWC", "NC1HWC0"), ("NCHW", "NC1HWC0"), ("NCHW", "FRACTAL_Z")),
+        *(("NCDHW", "NDC1HWC0"), ("NCDHW", "FRACTAL_Z_3D")),
+    ),
+}
+
+
+def _known(pairs: dict[str, tuple[tuple[str, str], ...]]) -> Rule:
+    def test(case: Case) -> str | None:
+        asked = (case.word("from") or "", case.word("to") or "")
+        known = pairs.get(case.profile.name, pairs[""])
+        return None if asked in known else f"{asked[0]} to {asked[1]} is not among them"
+
+    return Rule("orders", "PTO-L061", "expects two orders that the target has a way between", test)
+
+
+ORDER = Family(
+    "convolution orders",
+    "tile",
+    "the elements of a feature map or of filters in another order",
+    operands=(read("src"), scratch("tmp?"), write("dst")),
+    attrs=_ATTRS,
+    pipe="V",
+    rules=(*_RULES, same_dtype("src", "dst"), item_size("src"), on(NPU, in_role("src", "vec"))),
+    cost=_TRANSPOSE.cost,
+)
+TURN = instr(
+    "ttrans_conv",
+    ORDER,
+    "dst = the elements of src in another order; zero for n and channels that src lacks",
+    body=convolution.TRANSPOSE,
+    a2a3=_COMMON,
+    a5=_COMMON,
+    rules=(_known(_TURNED),),
+    notes=(_CPP,),
+    cite="pto-isa docs/isa/TTRANS.md",
+    phases={"a2a3": "V S V"},
+    cxx="- TTRANS, where tiles are ConvTiles",
+)
+ORDERED_LOAD = Family(
+    "convolution loads",
+    "tile",
+    "dst = a map or filters in global memory, in dst's order",
+    operands=(read("src", "view"), write("dst")),
+    attrs=_ATTRS,
+    pipe=_LOAD.pipe,
+    rules=(*_RULES, same_dtype("src", "dst"), on(NPU, in_role("dst", "mat"))),
+    cost=_LOAD.cost,
+)
+LOAD_IN_ORDER = instr(
+    "tload_conv",
+    ORDERED_LOAD,
+    "dst = the elements of src in another order; zero for n and channels that src lacks",
+    body=convolution.LOAD,
+    a2a3=_COMMON,
+    a5=_COMMON + " f8e4m3 f8e5m2",
+    rules=(_known(_LOADED),),
+    notes=(_CPP, "src is memory in its own order, of five dimensions that may have gaps"),
+    cite="pto-isa docs/isa/TLOAD.md",
+    cxx="- TLOAD, where dst is a ConvTile of another order",
+)
