@@ -30,9 +30,10 @@ ITEMS, KEPT, KEPT_VALUES = 21, 22, 23  # of work items: scratch memory; counts a
 SIGNALS: Final = 24  # counts of signals between the agents of a core
 _WORDS: Final = 25
 QUEUE_IDS: Final = 16
-QUEUE_WORDS: Final = (
-    5  # of a ring: state, slots, bytes of one, where they begin, whether it is plain
-)
+# of a ring: state, slots, bytes of one, where they begin in the consumer's buffer and how many are
+# there, where slots are (LOCAL, GLOBAL), of those in global memory the first and how many bytes
+QUEUE_WORDS: Final = 8
+LOCAL, GLOBAL = 1, 2  # 0: a queue that Python alone knows
 FINE, FAILED, WAITS = range(3)  # what Python answers to compiled code
 RUNS, BROKEN, DONE = range(3)  # values of STATUS
 LOOK: Final = -1  # the operation that only looks up: signals, and the limit of the launch
@@ -246,11 +247,16 @@ class Context:
         self.objects.clear()
 
     def open_queue(self, number: int) -> None:
-        """Compiled code may use a queue with slots in local buffers; Python does all others."""
+        """Compiled code may use a queue whose slots have a place; Python does all others."""
         pipe: Pipe = self.core.registers[register_of(number)]
         for way, ring in pipe.rings.items():
-            plain = ring.entry is None and ring.local is not None and ring.epilogue is None
-            words = ring.state.ctypes.data, ring.slots, ring.slot_size, ring.local or 0, plain
+            kind, first, room = LOCAL if ring.local is not None else 0, 0, 0
+            if ring.entry is not None:
+                data, at = ring.entry.memory.data, ring.entry.address
+                kind, first, room = GLOBAL, data.ctypes.data + at, max(data.size - at, 0)
+            kind = 0 if ring.epilogue is not None else kind
+            state, local = ring.state.ctypes.data, ring.local or 0
+            words = state, ring.slots, ring.slot_size, local, ring.local_slots, kind, first, room
             self._queues[number, way - 1] = words
 
     def touches(self) -> Words | None:

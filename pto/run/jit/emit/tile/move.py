@@ -206,13 +206,13 @@ def _load(s: Spot) -> Sequence[Native]:
     def load() -> None:
         s.fault_unless(found.fits)
         transfer(s, rows, cols, target, found.side)
-        _beside(s, tile, target)
+        beside(s, tile, target)
 
     planes.either_way(s, found.known, load)
     return []
 
 
-def _beside(s: Spot, tile: TilePlace, target: Side) -> None:
+def beside(s: Spot, tile: TilePlace, target: Side) -> None:
     """What a load leaves beside the valid region."""
     found = move.beside(tile.type, s.case.profile)
     if found is None or tile.valid == tuple(map(str, tile.type.shape)):

@@ -1,0 +1,116 @@
+"""Queues in compiled code, their slots in global memory (a3) or at the consumer (a5): every split
+and region, the same bytes in every slot as the reference, and nothing of it left to Python."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pto
+
+_SLOT, _SLOTS, _TURNS = 2048, 8, 11  # more entries than slots
+
+
+def _program(profile: str, to_cube: bool, split: int) -> str:
+    """The producer pushes r x c of a tile `turns` times, the consumer tells what it has got."""
+    gm = "gm_slot_buffer = %slots : !pto.ptr<f32>, " if profile == "a3" else ""
+    acc = "acc, 16x32xf32, valid=?x?, blayout=col_major, slayout=row_major, fractal=1024"
+    boxed = ", blayout=col_major, slayout=row_major" if profile == "a5" else ""
+    given = "%slots: !pto.ptr<f32>, %x: !pto.ptr<f32>, %seen: !pto.ptr<f32>, %r: index, %c: index"
+    begin = f"""
+        %zero = arith.constant 0 : i32
+        %c0 = arith.constant 0 : index
+        %c1 = arith.constant 1 : index
+        %c32 = arith.constant 32 : index
+        %turns = arith.constant {_TURNS} : index"""
+    queue = f"id = 0, dir_mask = {2 if to_cube else 1}, slot_size = {_SLOT}, slot_num = {_SLOTS}"
+    buffers = ("%zero", "%buf") if to_cube else ("%buf", "%zero")
+    where = f"({gm}c2v_consumer_buf = {buffers[0]} : i32, v2c_consumer_buf = {buffers[1]} : i32)"
+    own, other = ("cube", "vector") if to_cube else ("vector", "cube")
+    location = "mat" if to_cube else "vec"
+    mine = f"""
+        %buf = pto.reserve_buffer {{name = "in", size = {_SLOT * _SLOTS},
+          location = #pto.address_space<{location}>, auto = true}} -> i32"""
+    theirs = f"""
+        %buf = pto.import_reserved_buffer {{name = "in", peer_func = @{own}}} -> i32"""
+    fill = f"""
+        %v = pto.make_tensor_view %x, shape = [%r, %c], strides = [%c32, %c1] : !view
+        %p = pto.partition_view %v, offsets = [%c0, %c0], sizes = [%r, %c] : !view -> !part
+        %u = pto.alloc_tile valid_row = %r valid_col = %c : !plain
+        pto.tload ins(%p : !part) outs(%u : !plain)
+        {"pto.tmov ins(%u : !plain) outs(%t : !pushed)" if boxed else ""}"""
+    to, back = ("aic", "aiv") if to_cube else ("aiv", "aic")
+    use = "%u : !plain" if to_cube and not boxed else "%t : !pushed"
+    high, wide = 16 * (2 if to_cube and split == 1 else 1), 32 * (1 + (to_cube and split == 2))
+    popped = f"mat, {high}x{wide}xf32, valid=?x?, blayout=col_major, slayout=row_major"
+    popped = popped if to_cube else "vec, 16x32xf32, valid=?x?"
+    init = {"cube": "aic", "vector": "aiv"}
+    return f"""
+    !view = !pto.tensor_view<?x?xf32>
+    !part = !pto.partition_tensor_view<?x?xf32>
+    !plain = !pto.tile_buf<vec, 16x32xf32, valid=?x?>
+    !pushed = !pto.tile_buf<{f"vec, 16x32xf32, valid=?x?{boxed}" if to_cube else acc}>
+    !popped = !pto.tile_buf<{popped}>
+    module attributes {{pto.target_arch = "{profile}"}} {{
+      func.func @{other}({given}) attributes {{pto.kernel_kind = #pto.kernel_kind<{other}>}} {{
+        {begin}{theirs}
+        pto.{init[other]}_initialize_pipe {{{queue}}} {where}
+        %t = pto.alloc_tile valid_row = %r valid_col = %c : !pushed
+        {fill if to_cube else ""}
+        scf.for %i = %c0 to %turns step %c1 {{
+          pto.tpush_to_{to}({use}) {{split = {split}}}
+        }}
+        return
+      }}
+      func.func @{own}({given}) attributes {{pto.kernel_kind = #pto.kernel_kind<{own}>}} {{
+        {begin}{mine}
+        pto.{init[own]}_initialize_pipe {{{queue}}} {where}
+        scf.for %i = %c0 to %turns step %c1 {{
+          %t = pto.tpop_from_{back} {{split = {split}}} -> !popped
+          %rows, %cols = pto.get_validshape %t : !popped
+          %rows64 = arith.index_cast %rows : index to i64
+          %cols64 = arith.index_cast %cols : index to i64
+          %high = arith.sitofp %rows64 : i64 to f32
+          %wide = arith.sitofp %cols64 : i64 to f32
+          pto.store_scalar %high, %seen[%c0] : !pto.ptr<f32, gm>, f32
+          pto.store_scalar %wide, %seen[%c1] : !pto.ptr<f32, gm>, f32
+          pto.tfree_from_{back} {{split = {split}}}
+        }}
+        return
+      }}
+    }}
+    """
+
+
+@pytest.mark.parametrize("region", [(16, 32), (11, 7), (1, 32), (10, 6)])
+@pytest.mark.parametrize("split", [0, 1, 2])
+@pytest.mark.parametrize("to_cube", [True, False])
+def test_slots_in_global_memory_are_compiled(
+    to_cube: bool, split: int, region: tuple[int, int]
+) -> None:
+    found: list[Any] = []
+    for engine in ("jit", "reference"):
+        slots = np.full(_SLOT * _SLOTS // 4 + 64, 7, np.float32)
+        x, seen = np.arange(512, dtype=np.float32).reshape(16, 32), np.zeros(2, np.float32)
+        text = _program("a3", to_cube, split)
+        try:
+            report = pto.launch(pto.parse(text), args=[slots, x, seen, *region], engine=engine)
+        except pto.PtoError as error:  # two halves of all rows are more than a slot
+            found.append(str(error))
+            continue
+        assert not report.left_out, dict(report.left_out)
+        found.append((slots.tobytes(), seen.tolist()))
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("to_cube", [True, False])
+def test_a_region_known_only_when_it_runs_goes_to_the_consumer(to_cube: bool) -> None:
+    for engine in ("jit", "reference"):
+        slots, seen = np.zeros(1, np.float32), np.zeros(2, np.float32)
+        x = np.arange(512, dtype=np.float32).reshape(16, 32)
+        text = _program("a5", to_cube, 0)
+        report = pto.launch(pto.parse(text), args=[slots, x, seen, 11, 7], engine=engine)
+        assert seen.tolist() == [11, 7]
+        assert not report.left_out, dict(report.left_out)
