@@ -23,6 +23,7 @@ from pto.run.jit.border.piece import Piece
 from pto.run.jit.border.shadow import Shadow, noted
 from pto.run.jit.border.values import Native
 from pto.run.jit.emit import instructions
+from pto.run.jit.emit.fusion import FusingEmitter
 from pto.run.jit.emit.reach import Reach
 from pto.run.jit.emit.scalar.control import STRUCTURES
 from pto.run.jit.emit.table import Emitter, emitter_of, is_cheap
@@ -153,16 +154,15 @@ class NativeCompiler(Compiler):
 
     def _piece(self, ops: list[Operation], *, waits: bool = False) -> Piece | None:
         inner = [op for outer in ops for op in self._reached(outer)]
-        ins, outs = _border(ops, inner, self._arguments(inner), self._total(ops[0]))
-        emitter, name = Emitter(self.unit, self), self.unit.new_name()
+        ins, outs = _border(ops, inner, self._arguments(inner), self.uses(ops[0]))
+        emitter, name = FusingEmitter(self.unit, self), self.unit.new_name()
         emitter.watch = Written(emitter) if self.checks else None
         emitter.reach = Reach(emitter, self.unit.needs)
         emitter.prepare_cells(inner)
         try:
             before = _come_in(emitter, ins, outs)
             sizes = _lift(emitter, inner, self._sized(ops[0]))
-            for op in ops:
-                emitter.operation(op)
+            emitter.operations(ops)
             after = _go_out(emitter, outs, sum(form.nbytes for _, form, _ in before))
             kept = _keep(emitter, before)
         except NotNative as why:
@@ -226,7 +226,7 @@ class NativeCompiler(Compiler):
         calls = [self.callee(op) for op in inner if op.control is Control.CALL]
         return {id(a) for callee in calls for a in callee.regions[0].block.args}
 
-    def _total(self, op: Operation) -> Counter[int]:
+    def uses(self, op: Operation) -> Counter[int]:
         """How often each value is used in the function around an operation."""
         function = next(op.around(Control.FUNCTION), op)
         found = self._uses.get(id(function))

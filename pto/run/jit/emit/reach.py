@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING
 from pto.core.memory import Space
 from pto.ir.graph import Operation
 from pto.isa.meaning import Fold, Lane
+from pto.isa.meaning.tile.rearrange import RESHAPE
 from pto.isa.row import types as t
 from pto.run.jit.border.context import Needs
 from pto.run.jit.border.values import SPACE_NUMBERS, Native, TilePlace
+from pto.run.jit.emit.tile import planes
 from pto.run.jit.emit.tile.boxes import extent
 from pto.run.jit.emit.written import fills_valid
 
@@ -39,22 +41,34 @@ class Reach:
         for value in op.results:
             if isinstance(value.type, t.TileBuf):
                 self.name(self._e.value(value), value.type)
-        if op.row is None or op.traits.names_only:
+        if op.row is None or op.traits.names_only or op.body is RESHAPE:
             return
         exact = isinstance(op.row.body, Lane | Fold)
         fills = exact or fills_valid(op)
+        region = self._region(op) if exact else None
         made: list[Span] = []
         for operand in op.row.operands:
             for value in op.group(operand.name):
                 native = self._e.value(value)
                 if not isinstance(native, TilePlace):
                     continue
-                span = _span(native)
-                if operand.role in ("in", "inout") and not self._is_written(span):
+                if operand.role in ("in", "inout") and not self._is_written(_used(native, region)):
                     self._needs.unsure.add(native.memory)
-                if operand.role == "out" and fills and span is not None and _is_full(native):
+                span = _filled(native) if operand.role == "out" and fills else None
+                if span is not None:
                     made.append(span)
         self.sure.update(made)
+
+    def _region(self, op: Operation) -> tuple[int, int] | None:
+        """What an elementwise instruction or a fold reads of its sources at most; None: all."""
+        most = [0, 0]
+        for value in op.operands:
+            native = self._e.value(value)
+            for axis, extent in enumerate(native.valid if isinstance(native, TilePlace) else ()):
+                if not isinstance(extent, int):
+                    return None
+                most[axis] = max(most[axis], extent)
+        return most[0], most[1]
 
     def pointers(self, op: Operation) -> None:
         """What lies behind them may be any byte of the buffer."""
@@ -93,7 +107,25 @@ def _span(tile: TilePlace) -> Span | None:
     return tile.memory, tile.address, tile.address + size
 
 
-def _is_full(tile: TilePlace) -> bool:
-    """Whether all of its bytes are of its valid region."""
-    values = tile.type.rows * tile.type.cols * tile.type.itemsize
-    return tile.pitch is None and tile.valid == tile.type.shape and values == tile.type.nbytes
+def _used(tile: TilePlace, region: tuple[int, int] | None) -> Span | None:
+    """The bytes an instruction may read of a tile: those of a region, else all."""
+    span = _span(tile)
+    if span is None or region is None or tile.type.layout.is_boxed or tile.type.dtype.is_packed:
+        return span
+    rows, cols = map(min, region, tile.type.shape)
+    step = planes.plane(tile)
+    nbytes = ((rows - 1) * step.rows + (cols - 1) * step.cols + 1) * tile.type.itemsize
+    return (span[0], span[1], span[1] + max(0, nbytes)) if rows and cols else None
+
+
+def _filled(tile: TilePlace) -> Span | None:
+    """The bytes of the valid region, where there are no others between them."""
+    span, (rows, cols) = _span(tile), tile.valid
+    if span is None or not isinstance(rows, int) or not isinstance(cols, int):
+        return None
+    values = rows * cols * tile.type.itemsize
+    if tile.type.layout.is_boxed or tile.type.dtype.is_packed:
+        whole = tile.pitch is None and tile.valid == tile.type.shape and values == tile.type.nbytes
+        return span if whole else None
+    used = _used(tile, (rows, cols))
+    return used if used is not None and used[2] - used[1] == values else None

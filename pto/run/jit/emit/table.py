@@ -1,9 +1,8 @@
-"""Operations as LLVM text. Which emitter an operation has is found by its row's body, not its name.
+"""Operations as LLVM text, by their row's body.
 
-An operation without an emitter, or one whose emitter gives up (`NotNative`), is a call outside: its
-operands go to the frame, Python runs the reference step, its results come back. The same way ends
-what compiled code finds wrong: the reference step says what it is.
-"""
+An operation whose emitter gives up (`NotNative`), or that has none, is a call outside: its operands
+go to the frame, Python runs the reference step, its results come back. What compiled code finds
+wrong ends the same way: the reference step says what it is."""
 
 from __future__ import annotations
 
@@ -53,7 +52,6 @@ _WRITE: Final = -(1 << 63)
 _COLD: Final = ", !prof !1"
 _INVARIANT: Final = ", !invariant.load !0"
 _HEAD: Final = "define i32 @{}(ptr noalias %ctx, ptr %frame) noinline"
-
 _SPACES: Final = tuple(Space)
 
 # The body of a row -> its emitter. Rows that share a body share the emitter.
@@ -107,6 +105,7 @@ class Emitter:
         self._bases: dict[str, str] = {}
         self.watch: Watch | None = None
         self.reach: Follows | None = None
+        self.owners: dict[int, int] = {}  # of tiles that few use: `fusion.py`
         self._head = self.text.allocas
         self._words: dict[int, str] = {}
 
@@ -212,15 +211,16 @@ class Emitter:
         words = ", ".join(f"i64 {w}" for w in (number, address, rows, nbytes, pitch))
         self.text.do(f"call void {name}(ptr {self.word(LOG)}, {words})")
 
-    # ---- operations
-
     def block(self, block: Block, end: bool = False) -> None:
         """The operations of a block; its last one, which hands values on, only with `end`."""
         before = set(self.reach.sure) if self.reach else set[tuple[int, int, int]]()
-        for op in block.ops if end else block.ops[:-1]:
-            self.operation(op)
+        self.operations(block.ops if end else block.ops[:-1])
         if self.reach is not None:
             self.reach.sure = before  # who knows whether it was run
+
+    def operations(self, ops: Sequence[Operation]) -> None:
+        for op in ops:
+            self.operation(op)
 
     def operation(self, op: Operation) -> None:
         launched = self.compiler.launched(op)

@@ -37,6 +37,7 @@ class Unit:
         self._surveys: list[Any] | None = None
         self.needs = Needs(logs)
         self.leaving: set[str] = set()  # shared functions that may leave the work to the reference
+        self.fused: dict[str, int] = {}  # functions that do several instructions: how many
         self._names = 0
         self._declared: dict[str, None] = {}
         self._code: native.Code | None = None

@@ -85,7 +85,7 @@ def _share(s: Spot, valid: Val, offset: Val, size: int) -> Val:
     return x.new(f"select i1 {some}, i64 {seen}, i64 0")
 
 
-@emits(rearrange.RESHAPE)
+@emits(rearrange.RESHAPE, cheap=True)
 def _reshape(s: Spot) -> Sequence[Native]:
     """Tile.retyped: the same bytes under another type."""
     tile, type = s.need(TilePlace, "src"), view.tile_type(s.op.results[0].type)
@@ -96,7 +96,7 @@ def _reshape(s: Spot) -> Sequence[Native]:
         tile.type.itemsize,
     ):
         raise NotNative("a window with gaps becomes another tile")
-    known = tile.valid if tile.type.shape == type.shape else tuple(map(str, type.shape))
+    known = tile.valid if tile.type.shape == type.shape else type.shape
     region = [k if own is None else own for k, own in zip(known, type.valid, strict=True)]
     return [retyped(s, tile, type, tile.address, region, tile.pitch)]
 

@@ -9,13 +9,14 @@ from pto.core.rounding import round_integral
 from pto.isa.meaning.tile.convert import Conversion
 from pto.run.jit.border.values import Native, TilePlace
 from pto.run.jit.emit.table import KINDS, Spot
-from pto.run.jit.emit.tile.elementwise import emit_map
+from pto.run.jit.emit.tile.elementwise import Mapped, emit_map
 from pto.run.jit.llvm import conversions
 from pto.run.jit.llvm.lanes import Symbol
 from pto.run.jit.llvm.text import NotNative
 
 
-def _convert(s: Spot) -> Sequence[Native]:
+def converted(s: Spot) -> Mapped:
+    """What a conversion does to an element."""
     body = s.body
     if not isinstance(body, Conversion) or body.choose is None:
         raise NotNative("a conversion that nobody chooses")
@@ -27,7 +28,12 @@ def _convert(s: Spot) -> Sequence[Native]:
             return round_integral(a, mode)  # type: ignore[arg-type, return-value]
         return conversions.convert(a, src, dst, mode, saturate)
 
-    emit_map(s, change, target, dst, [source], key=pair)
+    return Mapped(change, target, dst, [source], key=pair)
+
+
+def _convert(s: Spot) -> Sequence[Native]:
+    found = converted(s)
+    emit_map(s, found.fn, found.dst, found.dtype, found.given, key=found.key)
     return []
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -34,8 +34,21 @@ class _Source:
     llvm: str
 
 
-def emit_lane(s: Spot) -> Sequence[Native]:
-    """dst[i,j] = fn(sources[i,j]) over dst's valid region."""
+class Mapped(NamedTuple):
+    """dst = fn(given), element by element, in items of `dtype`; `ones` may be spread along `axis`
+    (see `_spread`). `key` is what `fn` depends on beside the attributes of the operation."""
+
+    fn: Callable[..., Any]
+    dst: TilePlace
+    dtype: DType
+    given: list[Native | None]
+    ones: tuple[TilePlace | None, ...] = (None,)
+    axis: Axis | None = None
+    key: object = None
+
+
+def mapped(s: Spot) -> Mapped:
+    """What the lane function of a row does."""
     body = s.body
     if not isinstance(body, Lane):
         raise NotNative("no lane function")
@@ -48,11 +61,17 @@ def emit_lane(s: Spot) -> Sequence[Native]:
     dtype = element_of(s.case, operands[at].name)
     given = [s.operand(o.name) for o in operands if o.role in ("in", "inout")]
     tiles = [v for v in given if isinstance(v, TilePlace)]
-    ways = _spread(body, tiles, dst.valid[1])
-    fn = body.function(s.case)
+    ones = _spread(body, tiles, dst.valid[1])
+    return Mapped(body.function(s.case), dst, dtype, given, ones, body.spread)
+
+
+def emit_lane(s: Spot) -> Sequence[Native]:
+    """dst[i,j] = fn(sources[i,j]) over dst's valid region."""
+    fn, dst, dtype, given, ways, axis, _ = mapped(s)
     if len(ways) == 1:
-        emit_map(s, fn, dst, dtype, given, ways[0], body.spread)
+        emit_map(s, fn, dst, dtype, given, ways[0], axis)
         return []
+    tiles = [v for v in given if isinstance(v, TilePlace)]
     first = s.x.less(tiles[0].valid[1], dst.valid[1])
     yes, no, done = (s.x.fresh(word) for word in ("first", "second", "done"))
     s.x.branch(first, yes, no)
@@ -60,7 +79,7 @@ def emit_lane(s: Spot) -> Sequence[Native]:
         s.x.label(label)
         state = s.x.mark()
         try:
-            emit_map(s, fn, dst, dtype, given, one, body.spread)
+            emit_map(s, fn, dst, dtype, given, one, axis)
         except NotNative:  # the unlikely way: the reference knows it
             s.x.back_to(state)
             s.e.run_outside(s.op)
@@ -88,7 +107,7 @@ def emit_map(
     for value in given:
         if isinstance(value, TilePlace):
             p, (height, width) = planes.plane(value), (rows, cols)
-            if value is one and axis == "row" and _repeats(s, value, given):
+            if value is one and axis == "row" and repeated(s, value, given):
                 width = _at_least_one(s, value.valid[1])
                 s.fault_unless(planes.enough(s, value, rows, width))
                 pointer = _repeated(s, value, p, (rows, width, cols), dst.type.cols, room)
@@ -99,7 +118,7 @@ def emit_map(
                     p, height, width = _one(axis, p, rows, cols)
                 s.fault_unless(planes.enough(s, value, height, width))
                 pointer, room = planes.kept(s, value, safe(s, dst, value, value is one), room)
-            sources.append(_Source(p, _seen(read_as(value.type.dtype, dtype)), "ptr"))
+            sources.append(_Source(p, seen(read_as(value.type.dtype, dtype)), "ptr"))
             names.append(("ptr", pointer))
         elif isinstance(value, Word):
             kind = scalar_kind(value, dtype)
@@ -137,7 +156,7 @@ def _spread(body: Lane, tiles: Sequence[TilePlace], cols: Val) -> tuple[TilePlac
     return tiles[0], tiles[1]
 
 
-def _repeats(s: Spot, one: TilePlace, given: Sequence[Native | None]) -> bool:
+def repeated(s: Spot, one: TilePlace, given: Sequence[Native | None]) -> bool:
     """Whether a source may have more than one column for each row."""
     tiles = [value for value in given if isinstance(value, TilePlace)]
     return repeats(s.case) and len(tiles) > 1 and one.type.cols != 1 and one.valid[1] != 1
@@ -185,7 +204,7 @@ def _repeated(
     return to
 
 
-def _seen(dtype: DType) -> np.dtype[Any]:
+def seen(dtype: DType) -> np.dtype[Any]:
     """What symbols see: bits, of types nobody computes with."""
     return dtype.numpy if lanes.computes(dtype.numpy) else dtype.storage
 
@@ -346,7 +365,7 @@ def as_items(spot: lanes.Lanes, found: Any, dtype: DType) -> Val:
         found = spot.constant(dtype.numpy, found)
     if not isinstance(found, lanes.Symbol):
         raise NotNative("a result that is no lane")
-    kind = _seen(dtype)
+    kind = seen(dtype)
     if found.dtype == kind:
         return found.name
     if found.dtype.itemsize != dtype.itemsize or found.dtype.kind == "b":

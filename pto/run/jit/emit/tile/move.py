@@ -215,11 +215,11 @@ def _load(s: Spot) -> Sequence[Native]:
 def beside(s: Spot, tile: TilePlace, target: Side) -> None:
     """What a load leaves beside the valid region."""
     found = move.beside(tile.type, s.case.profile)
-    if found is None or tile.valid == tuple(map(str, tile.type.shape)):
+    if found is None or tile.valid == tile.type.shape:
         return
     pad, everywhere = found
     value = pad_item(pad, tile.type.dtype)
-    x, (rows, cols), (height, width) = s.x, tile.valid, map(str, tile.type.shape)
+    x, (rows, cols), (height, width) = s.x, tile.valid, tile.type.shape
     some = x.both(x.compare("ne", rows, 0), x.compare("ne", cols, 0))
 
     def whole() -> None:
@@ -289,7 +289,7 @@ def _store(s: Spot) -> Sequence[Native]:
         made = work if combine is None else _combined(combine, work, stored)
         transfer(s, rows, cols, found.side, source, made, f"{key} {how}")
 
-    planes.either_way(s, s.x.both(found.known, _separate(s, view)), store)
+    planes.either_way(s, s.x.both(found.known, separate(s, view)), store)
     return []
 
 
@@ -304,7 +304,7 @@ def _combined(
     return copies.Work(both, combines=True)
 
 
-def _separate(s: Spot, view: ViewPlace) -> str:
+def separate(s: Spot, view: ViewPlace) -> str:
     """No element of a view lies on another: each dimension steps over the ones before it.
 
     Looked at from the last dimension outwards, or with the last two exchanged.

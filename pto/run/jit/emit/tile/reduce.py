@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,10 +22,27 @@ from pto.run.jit.llvm.shuffles import shuffle
 from pto.run.jit.llvm.text import NotNative, Text, Val, scalar_type
 from pto.run.reference.tiles import accumulator
 
+Declare = Callable[[str], None]
 _LANES = 64  # columns at a time of a fold over rows
 
 
-def emit_fold(s: Spot) -> Sequence[Native]:
+class Folded(NamedTuple):
+    """A fold of src to dst: lines of `a` along rows where `by_row`, in the accumulator's type."""
+
+    body: Fold
+    src: TilePlace
+    dst: TilePlace
+    a: Plane
+    b: Plane
+    rows: Val
+    cols: Val
+    by_row: bool
+    kind: np.dtype[Any]
+    empty: str
+
+
+def folded(s: Spot) -> Folded:
+    """What the fold of a row does, on tiles that fit."""
     body = s.body
     if not isinstance(body, Fold) or (body.pairs is not None and body.pairs(s.case)):
         raise NotNative("a fold in pairs")
@@ -47,16 +64,21 @@ def emit_fold(s: Spot) -> Sequence[Native]:
         raise NotNative("a tile whose lines do not follow each other")
     if by_row != (body.axis == "row") and body.fn.__name__ in ("add", "mul"):
         raise NotNative("the order of the other axis")
-    write = _rows if by_row else _columns
-    key = planes.key_of(s, a, b, by_row)
-    name = s.e.unit.shared(key, lambda n: _function(s, n, body, a, b, kind, write))
+    return Folded(body, src, dst, a, b, rows, cols, by_row, kind, empty)
+
+
+def emit_fold(s: Spot) -> Sequence[Native]:
+    x, f = s.x, folded(s)
+    write = _rows if f.by_row else _columns
+    key = planes.key_of(s, f.a, f.b, f.by_row)
+    name = s.e.unit.shared(key, lambda n: _function(s, n, f.body, f.a, f.b, f.kind, write))
 
     def call() -> None:
-        to, (source, _) = planes.machine_address(s, dst), planes.kept(s, src, apart, 0)
-        x.do(f"call void {name}(i64 {rows}, i64 {cols}, ptr {to}, ptr {source})")
+        to, (source, _) = planes.machine_address(s, f.dst), planes.kept(s, f.src, apart, 0)
+        x.do(f"call void {name}(i64 {f.rows}, i64 {f.cols}, ptr {to}, ptr {source})")
 
-    apart = planes.apart(s, dst, src)
-    planes.when(x, x.negated(empty), call)
+    apart = planes.apart(s, f.dst, f.src)
+    planes.when(x, x.negated(f.empty), call)
     return []
 
 
@@ -65,20 +87,20 @@ def _function(
 ) -> str:
     """void f(rows, cols, dst, src)"""
     x = Text()
-    write(_Fold(s, x, body, a, b, kind))
+    write(Folder(s.e.unit.declare, x, body, a, b, kind))
     x.do("ret void")
     listed, _ = planes.parameters(["i64", "i64", "ptr", "ptr"])
     return x.function(f"define internal void {name}({listed}) noinline nounwind")
 
 
-class _Fold:
+class Folder:
     """How elements are folded: sums and products in the accumulator's type and the order that
     `kinds.Fold` spells out; extremes in any order, floats by their rank."""
 
     def __init__(
-        self, s: Spot, x: Text, body: Fold, a: Plane, b: Plane, kind: np.dtype[Any]
+        self, declare: Declare, x: Text, body: Fold, a: Plane, b: Plane, kind: np.dtype[Any]
     ) -> None:
-        self.x, self.a, self.b, self.kind, self.declare = x, a, b, kind, s.e.unit.declare
+        self.x, self.a, self.b, self.kind, self.declare = x, a, b, kind, declare
         self.combine = body.fn
         self.extreme = body.fn in (maximum, minimum)
         self.greatest = body.fn is maximum
@@ -96,7 +118,11 @@ class _Fold:
     def load(self, spot: lanes.Lanes, pointer: str, mask: str | None) -> lanes.Symbol:
         a = self.a.dtype
         item = planes.load_lanes(self.x, self.declare, a, spot.count, pointer, mask)
-        value = lanes.cast(spot.symbol(a.numpy, item), self.kind)
+        return self.taken(spot.symbol(a.numpy, item))
+
+    def taken(self, item: lanes.Symbol) -> lanes.Symbol:
+        """An element as it is folded."""
+        value = lanes.cast(item, self.kind)
         return rank(value, self.greatest) if self.ranks else value
 
     def both(self, p: lanes.Symbol, q: lanes.Symbol) -> lanes.Symbol:
@@ -111,7 +137,7 @@ class _Fold:
         planes.store_lanes(self.x, self.declare, b, count, found.name, pointer, mask)
 
 
-def _columns(f: _Fold) -> None:
+def _columns(f: Folder) -> None:
     """Strips of columns, each from the first row to the last."""
     x, a, b, spot = f.x, f.a, f.b, f.spot(_LANES)
     if b.cols != 1:
@@ -156,7 +182,7 @@ def reduced(
     return accs
 
 
-def _rows(f: _Fold) -> None:
+def _rows(f: Folder) -> None:
     """Rows side by side, so that none waits for itself; the last ones one by one."""
     x = f.x
     count = 64 // f.held.itemsize if f.extreme else STRANDS
@@ -195,14 +221,14 @@ def _rows(f: _Fold) -> None:
             spot.symbol(f.held, x.phi(s.type, [(str(s.name), before), (str(m.name), ended)]))
             for s, m in zip(strands, more, strict=True)
         ]
-        _stored(f, _joined(f, totals), i, many)
+        stored(f, joined(f, totals), "%p2", i, many)
 
     full = x.new(f"and i64 %p0, {-group}")
     planes.loop(x, full, group, lambda i: lines(i, group))
     planes.loop(x, "%p0", 1, lambda i: lines(i, 1), start=full)
 
 
-def _joined(f: _Fold, totals: Sequence[lanes.Symbol]) -> lanes.Symbol:
+def joined(f: Folder, totals: Sequence[lanes.Symbol]) -> lanes.Symbol:
     """One lane for each: strands n and n+8, then n and n+4, ... down to one. Vectors are halved two
     at a time, so that lanes stay full."""
     width = totals[0].lanes.count  # strands of one total
@@ -213,7 +239,7 @@ def _joined(f: _Fold, totals: Sequence[lanes.Symbol]) -> lanes.Symbol:
     return totals[0]
 
 
-def _halved(f: _Fold, width: int, p: lanes.Symbol, q: lanes.Symbol | None) -> lanes.Symbol:
+def _halved(f: Folder, width: int, p: lanes.Symbol, q: lanes.Symbol | None) -> lanes.Symbol:
     have, item = p.lanes.count, scalar_type(p.dtype)
     spot = f.spot(have if q is not None else have // 2)
     first = [n for n in range(have * (1 if q is None else 2)) if n % width < width // 2]
@@ -225,15 +251,16 @@ def _halved(f: _Fold, width: int, p: lanes.Symbol, q: lanes.Symbol | None) -> la
     return f.both(low, high)
 
 
-def _stored(f: _Fold, found: lanes.Symbol, i: Val, many: int) -> None:
+def stored(f: Folder, found: lanes.Symbol, base: str, i: Val, many: int) -> None:
+    """One lane for each row from the i-th on."""
     x, size = f.x, f.b.dtype.itemsize
     if f.b.rows == 1 or many == 1:
-        f.store(found, planes.offset(x, "%p2", i, f.b.rows, size), None)
+        f.store(found, planes.offset(x, base, i, f.b.rows, size), None)
         return
     one, item = f.spot(1), scalar_type(found.dtype)
     for n in range(many):
         lane = shuffle(x, item, many, found.name, [n])
-        to = planes.offset(x, "%p2", x.add(i, n), f.b.rows, size)
+        to = planes.offset(x, base, x.add(i, n), f.b.rows, size)
         f.store(one.symbol(f.held, lane), to, None)
 
 

@@ -1,0 +1,296 @@
+"""Stretches of instructions that work row by row become one function: `tile/group.py`.
+
+Between them may stand what touches no tile: numbers, names of places, flags.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from pto.core.errors import PtoError
+from pto.ir.graph import Operation, Value
+from pto.isa.meaning import Fold, Lane
+from pto.isa.meaning.handle.view import ALLOC_TILE
+from pto.isa.meaning.order.flags import IN_ORDER, SET_FLAG, WAIT_FLAG
+from pto.isa.meaning.tile import move
+from pto.isa.meaning.tile.convert import Conversion
+from pto.isa.meaning.tile.rearrange import RESHAPE
+from pto.run.jit.border.values import TilePlace
+from pto.run.jit.emit.regions import require_regions
+from pto.run.jit.emit.table import Emitter, Spot, emitter_of, is_cheap
+from pto.run.jit.emit.tile import group as groups
+from pto.run.jit.emit.tile import strips
+from pto.run.jit.emit.tile.convert import converted
+from pto.run.jit.emit.tile.elementwise import mapped
+from pto.run.jit.emit.tile.group import Group, Ref, Step
+from pto.run.jit.llvm.text import NotNative
+
+if TYPE_CHECKING:
+    from pto.run.jit.compiler import NativeCompiler
+    from pto.run.jit.emit.unit import Unit
+
+_STEPS = 96  # of a kernel: more take LLVM longer than they save; then it is one by one
+_LARGE = 256  # operations of a block that is not looked at
+
+Row = tuple[Operation, int, Ref, str]  # a load, how many steps it comes after, its source, when
+
+
+@dataclass
+class Held:
+    """A group under construction, its operations, and those that are to be done before it: how
+    many steps they come after."""
+
+    group: Group
+    all: Sequence[Operation]  # of the block
+    ops: list[Operation] = field(default_factory=list[Operation])
+    before: dict[int, int] = field(default_factory=dict[int, int])
+    rows: dict[int, Row] = field(default_factory=dict[int, Row])  # by number of their tile
+
+
+class FusingEmitter(Emitter):
+    """Holds back instructions that may go together, until one comes that may not."""
+
+    def __init__(self, unit: Unit, compiler: NativeCompiler) -> None:
+        super().__init__(unit, compiler)
+        self.own: dict[int, int] = {}  # tiles that only some instructions use, numbered
+
+    def operations(self, ops: Sequence[Operation]) -> None:
+        if self.watch is not None or len(ops) > _LARGE:
+            super().operations(ops)
+            return
+        held: Held | None = None
+        for n, op in enumerate(ops):
+            if _is_aside(op):
+                self.operation(op)
+            elif _may(op) and (held is not None or _goes_on(ops, n)):
+                held = self._joined(held, ops, n)
+            else:
+                self._write(held)
+                held = None
+                self.operation(op)
+        self._write(held)
+
+    def _joined(self, held: Held | None, ops: Sequence[Operation], n: int) -> Held | None:
+        """What is held with one more instruction; or only that, or nothing, after the others."""
+        op = ops[n]
+        self._own(ops, n)
+        group = self._taken(op, None if held is None else held.group)
+        if group is None and held is not None:
+            if self._is_row(op, held):
+                pass
+            elif self._comes_before(op, held):
+                held.before[id(op)] = len(held.group.steps)
+            else:
+                self._write(held)
+                held = None
+                group = self._taken(op, None) if _goes_on(ops, n) else None
+        if held is None:
+            if group is None:
+                self.operation(op)
+                return None
+            held = Held(group, ops)
+        held.ops.append(op)
+        if self.reach is not None:
+            self.reach.operation(op)
+        return held
+
+    def _own(self, ops: Sequence[Operation], n: int) -> None:
+        """Note a tile that an instruction writes where only it and some that follow use it."""
+        value = ops[n].operand("dst")
+        base = None if value is None else _base(value)
+        maker = None if base is None else base.maker
+        if base is None or maker is None or maker.body is not ALLOC_TILE or maker.operands:
+            return
+        near = ops[n : n + 2 * groups.MOST]
+        if self._uses(base, near) == self._all_uses(base, ops) and _only_writes(ops[n], base):
+            self.own.setdefault(id(base), len(self.own) + 1)
+
+    def _uses(self, base: Value, ops: Sequence[Operation]) -> int:
+        """How often instructions that may be held use a tile, by whatever name."""
+        return sum(_base(v) is base for op in ops if _may(op) for v in op.operands)
+
+    def _all_uses(self, base: Value, ops: Sequence[Operation]) -> int:
+        """How often anybody uses it; names that it is given here are none."""
+        total = self.compiler.uses(ops[0])
+        names = [op for op in ops if op.body is RESHAPE and _base(op.results[0]) is base]
+        values = [base, *(op.results[0] for op in names)]
+        if any(id(v) in self.cells for v in values):
+            return -1
+        return sum(total[id(v)] for v in values) - len(names)
+
+    def _taken(self, op: Operation, held: Group | None) -> Group | None:
+        """The group with one more; None where it cannot join."""
+        state = self.text.mark()
+        try:
+            spot = Spot(self, op)
+            require_regions(spot)
+            self.owners = {id(self.env[id(v)]): self.own.get(id(_base(v)), 0) for v in op.operands}
+            found, step, fine = _step(spot, held)
+            found.add(spot, step, fine)
+        except (NotNative, PtoError):
+            self.text.back_to(state)
+            return None
+        return found
+
+    def _is_row(self, op: Operation, held: Held) -> bool:
+        """Whether a load brings values a column, which may as well be read where they are."""
+        number = self.own.get(id(_base(op.operands[-1]))) if op.body is move.LOAD else None
+        if number is None or any(step.dst.memory < 0 for step in held.group.steps):
+            return False
+        state = self.text.mark()
+        try:
+            held.rows[number] = (
+                op,
+                len(held.group.steps),
+                *groups.row_of_view(Spot(self, op), held.group),
+            )
+        except (NotNative, PtoError):
+            self.text.back_to(state)
+            return False
+        return True
+
+    def _comes_before(self, op: Operation, held: Held) -> bool:
+        """Whether a load may be done before what is held: nobody there uses its tile, or stores."""
+        value = op.operand("dst") if op.body is move.LOAD else None
+        tile = None if value is None else self.value(value)
+        if not isinstance(tile, TilePlace) or not isinstance(tile.address, int):
+            return False
+        return held.group.placed(self._own_here(held)).leaves_alone(tile)
+
+    def _write(self, held: Held | None) -> None:
+        """Writes what is held."""
+        if held is None:
+            return
+        found = self._call(held) if len(held.group.steps) > 1 else None
+        if found is None:
+            for op in held.ops:
+                self._alone(op)
+            return
+        x, (call, fine) = self.text, found
+        together, apart, done = x.fresh("together"), x.fresh("apart"), x.fresh("done")
+        if fine != "true":
+            x.branch(fine, together, apart, ", !prof !2")
+            x.label(apart)
+            for op in held.ops:
+                self.run_outside(op, seldom=True)
+            x.jump(done)
+            x.label(together)
+        for op in held.ops:
+            if id(op) in held.before:
+                self._alone(op)
+        x.do(call)
+        if fine != "true":
+            x.jump(done)
+            x.label(done)
+
+    def _call(self, held: Held) -> tuple[str, str] | None:
+        """What calls the function of a group, and when; None where it has none."""
+        x, unit = self.text, self.unit
+        here = self._own_here(held)
+        group = held.group.placed(here)
+        for number, (op, count, ref, fine) in held.rows.items():
+            if number in here:
+                group = group.reading(x, number, ref, fine)
+            else:
+                held.before[id(op)] = count
+        if group.overlaps() or not self._are_before(held, group):
+            return None
+        rows, cols = (1, x.mul(group.rows, group.cols)) if strips.is_flat(group) else group.size
+        given = strips.Parameters(self.room() if any(ref.owner for ref in group.refs) else None)
+        rows, cols = given.name("i64", rows), given.name("i64", cols)
+        steps = [given.step(step) for step in group.steps]
+        key = repr((rows, cols, [(s.key, s.dst, s.sources, s.dtype) for s in steps]))
+        unit.fused.setdefault(key, len(steps))
+        if sum(unit.fused.values()) > _STEPS:
+            del unit.fused[key]
+            return None
+        write = strips.Strips(unit.declare, rows, cols, steps).write
+        try:
+            name = unit.shared(key, lambda name: write(name, given.types))
+        except NotNative:
+            return None
+        listed = ", ".join(f"{type} {value}" for type, value in given.given)
+        return f"call void {name}({listed})", group.fine
+
+    def _are_before(self, held: Held, group: Group) -> bool:
+        for op in held.ops:
+            count, value = held.before.get(id(op)), op.operand("dst")
+            tile = None if count is None or value is None else self.value(value)
+            if isinstance(tile, TilePlace):
+                earlier = Group(*group.size, group.steps[:count])
+                if not earlier.leaves_alone(tile):
+                    return False
+        return True
+
+    def _own_here(self, held: Held) -> set[int]:
+        """Numbers of tiles that only what is held uses: they need not be where they were placed."""
+        if not isinstance(held.group.cols, int):
+            return set()
+        bases = {id(b): b for op in held.ops for b in map(_base, op.operands)}
+        for op in held.ops:
+            for value in op.operands if id(op) in held.before else ():
+                bases.pop(id(_base(value)), None)
+        return {
+            self.own[n]
+            for n, base in bases.items()
+            if n in self.own
+            and held.group.is_plain(self.own[n])
+            and self._uses(base, held.ops) == self._all_uses(base, held.all)
+        }
+
+    def _alone(self, op: Operation) -> None:
+        """An instruction that was held back, by itself."""
+        reach, self.reach = self.reach, None
+        self.operation(op)
+        self.reach = reach
+
+
+def _base(value: Value) -> Value:
+    """The tile that this one is another name of."""
+    while value.maker is not None and value.maker.body is RESHAPE:
+        value = value.maker.operands[0]
+    return value
+
+
+def _only_writes(op: Operation, base: Value) -> bool:
+    """Whether a tile is what an instruction writes and nothing else."""
+    roles = {o.name: o.role for o in op.row.operands} if op.row is not None else {}
+    return roles.get("dst") == "out" and sum(_base(v) is base for v in op.operands) == 1
+
+
+def _is_aside(op: Operation) -> bool:
+    """Whether it touches no tile."""
+    if op.control is not None or not is_cheap(op):
+        return False
+    return bool(op.results) or op.body in (SET_FLAG, WAIT_FLAG, IN_ORDER)
+
+
+def _may(op: Operation) -> bool:
+    body = op.body
+    if op.results or op.control is not None:
+        return False
+    return isinstance(body, Lane | Fold | Conversion) or body in (move.LOAD, move.STORE)
+
+
+def _goes_on(ops: Sequence[Operation], n: int) -> bool:
+    """Whether an instruction follows that may join this one."""
+    for op in ops[n + 1 :]:
+        if not _is_aside(op):
+            return _may(op)
+    return False
+
+
+def _step(s: Spot, held: Group | None) -> tuple[Group, Step, str]:
+    body = s.body
+    if body is move.LOAD:
+        return groups.of_load(s, held)
+    if body is move.STORE:
+        return groups.of_store(s, held)
+    if emitter_of(s.op) is None:
+        raise NotNative("no emitter")
+    if isinstance(body, Fold):
+        return *groups.of_fold(s, held), "true"
+    found = converted(s) if isinstance(body, Conversion) else mapped(s)
+    return *groups.of_map(s, found, held), "true"

@@ -1,0 +1,404 @@
+"""A group of instructions as one function: blocks of rows that stay in the cache, and for each
+pass after pass over its rows. What a pass makes and uses again stays in registers.
+
+A pass ends where a value is needed that all of a row goes into, as the greatest of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from pto.run.jit.border.clock import SCRATCH
+from pto.run.jit.border.values import Word
+from pto.run.jit.emit.tile import planes
+from pto.run.jit.emit.tile.elementwise import as_items, seen
+from pto.run.jit.emit.tile.group import Group, Ref, Source, Step
+from pto.run.jit.emit.tile.planes import Plane
+from pto.run.jit.emit.tile.reduce import Folder, joined, reduced, stored
+from pto.run.jit.llvm import lanes
+from pto.run.jit.llvm.text import NotNative, Text, Val, scalar_type
+
+_CACHED = 24 << 10  # bytes of a block of rows
+_GAP = 16  # elements
+_LONG = 60  # lines of text of a pass: with more, fewer lanes at a time
+Declare = Callable[[str], None]
+
+
+class Parameters:
+    """What a function is called with, and what it calls that."""
+
+    def __init__(self, room: str | None) -> None:
+        self.given: list[tuple[str, Val]] = [] if room is None else [("ptr", room)]
+        self._places: dict[tuple[object, ...], str] = {}
+
+    def name(self, type: str, value: Val) -> Val:
+        if isinstance(value, int) and type == "i64":
+            return value
+        if (type, value) not in self.given:
+            self.given.append((type, value))
+        return f"%p{self.given.index((type, value))}"
+
+    def ref(self, ref: Ref) -> Ref:
+        if ref.owner:  # by another plane it is another; then who reads it finds nothing
+            place = (ref.owner, ref.first, ref.shape, ref.dtype.itemsize)
+            name = self._places.setdefault(place, f"%own{len(self._places)}")
+            return Ref(ref.shape, ref.dtype, 0, name, owner=1)
+        if ref.place not in self._places:
+            self._places[ref.place] = str(self.name("ptr", ref.pointer))
+        step, name = self.name("i64", ref.step), self._places[ref.place]
+        return Ref(ref.shape, ref.dtype, step, name, min(0, ref.memory))
+
+    def source(self, source: Source) -> Source:
+        value, kind = source
+        if isinstance(value, Ref):
+            return self.ref(value), kind
+        return Word((self.name(value.types[0], value.name),), value.type), kind
+
+    def step(self, step: Step) -> Step:
+        sources = tuple(map(self.source, step.sources))
+        return replace(step, dst=self.ref(step.dst), sources=sources)
+
+    @property
+    def types(self) -> list[str]:
+        return [type for type, _ in self.given]
+
+
+def is_flat(group: Group) -> bool:
+    """Whether all rows follow each other without gaps, and each element is by itself."""
+    refs = [ref for step in group.steps for ref in (step.dst, *step.refs)]
+    return all(ref.shape == "matrix" and ref.step == group.cols for ref in refs)
+
+
+class Strips:
+    """Writes the function."""
+
+    def __init__(self, declare: Declare, rows: Val, cols: Val, steps: Sequence[Step]) -> None:
+        self.x, self.declare = Text(), declare
+        self.rows, self.cols, self.steps = rows, cols, steps
+        self.passes = list(passes(steps))
+        self.rooms = left_over(self.passes)
+
+    def write(self, name: str, types: Sequence[str]) -> str:
+        x, size = self.x, self._block()
+        self._make_room(size)
+        if isinstance(self.rows, int) and self.rows <= size:
+            self._rows(0, self.rows)
+        else:
+            planes.loop(x, self.rows, size, lambda i: self._rows(i, self._count(i, size)))
+        x.do("ret void")
+        listed, _ = planes.parameters(types)
+        return x.function(f"define internal void {name}({listed}) noinline nounwind")
+
+    def _block(self) -> int:
+        """Rows that stay in the cache while all passes go over them."""
+        if not isinstance(self.cols, int):
+            return 8
+        refs = [ref for step in self.steps for ref in (step.dst, *step.refs)]
+        items = {ref.pointer: ref.dtype.itemsize for ref in refs if ref.shape == "matrix"}
+        return min(64, max(4, _CACHED // (self.cols * sum(items.values())) & -4))
+
+    def _make_room(self, size: int) -> None:
+        """For rows of no fixed place that one pass leaves to another, as many as a block has."""
+        offset, size = 0, min(size, self.rows) if isinstance(self.rows, int) else size
+        for name, ref in self.rooms.items():
+            self.x.do(f"{name} = getelementptr i8, ptr %p0, i64 {offset}")
+            nbytes = size * ref.dtype.itemsize * (self.pitch if ref.shape == "matrix" else 1)
+            offset += -(-nbytes // 64) * 64
+        if offset > SCRATCH:
+            raise NotNative("more than there is room for")
+
+    @property
+    def pitch(self) -> int:
+        """Elements from row to row there; lines of the cache do not fight for one place."""
+        return int(self.cols) + _GAP
+
+    def _count(self, i: Val, size: int) -> Val:
+        if isinstance(self.rows, int) and self.rows % size == 0:
+            return size
+        self.declare("declare i64 @llvm.smin.i64(i64, i64)")
+        return self.x.smaller(self.x.sub(self.rows, i), size)
+
+    def _rows(self, first: Val, count: Val) -> None:
+        for n, steps in enumerate(self.passes):
+            wanted = set(left_over(self.passes[n:], steps))
+            kind = _Column if _is_column(steps[0]) else _Pass
+            kind(self, steps, wanted).write(first, count)
+
+
+def left_over(passes: Sequence[Sequence[Step]], of: Sequence[Step] | None = None) -> dict[str, Ref]:
+    """Refs of no fixed place that one pass leaves to another; or the first one leaves."""
+    found: dict[str, Ref] = {}
+    made = set[str]()
+    for steps in passes:
+        own = set[str]()
+        for step in steps:
+            found |= {r.pointer: r for r in step.refs if r.owner and r.pointer in made - own}
+            own.add(step.dst.pointer)
+        made = made | own if of is None or steps is of else made - own
+    return found
+
+
+def _is_column(step: Step) -> bool:
+    return step.dst.shape == "column" and step.fold is None
+
+
+def passes(steps: Sequence[Step]) -> Iterator[list[Step]]:
+    found: list[Step] = []
+    made = set[object]()  # values a row, of this pass
+    for step in steps:
+        needs = any(ref.shape == "column" and ref.place in made for ref in step.refs)
+        if found and (needs or _is_column(step) != _is_column(found[0])):
+            yield found
+            found, made = [], set()
+        found.append(step)
+        if step.fold is not None:
+            made.add(step.dst.place)
+    yield found
+
+
+Values = dict[str, lanes.Symbol]  # by the pointer of a ref
+
+
+class _Work:
+    """The steps of a pass on some lanes."""
+
+    def __init__(self, strips: Strips, steps: Sequence[Step], wanted: Collection[str]) -> None:
+        self.x, self.declare, self.steps, self.cols = strips.x, strips.declare, steps, strips.cols
+        self.strips, self.wanted = strips, wanted
+
+    def is_kept(self, ref: Ref) -> bool:
+        """Whether what was made of it is to be found in memory."""
+        return not ref.owner or ref.pointer in self.wanted
+
+    def scalars(self, spot: lanes.Lanes) -> dict[Val, lanes.Symbol]:
+        return {
+            value.name: spot.spread(kind, value.name)
+            for step in self.steps
+            for value, kind in step.sources
+            if isinstance(value, Word)
+        }
+
+    def apply(self, spot: lanes.Lanes, step: Step, given: list[lanes.Symbol]) -> lanes.Symbol:
+        if step.dtype is None:
+            raise RuntimeError("a fold has no elements")
+        found = as_items(spot, step.fn(*given), step.dtype)
+        return spot.symbol(seen(step.dst.dtype), found)
+
+
+class _Column(_Work):
+    """Steps on one value a row."""
+
+    def write(self, first: Val, count: Val) -> None:
+        x, spot = self.x, lanes.Lanes(self.x, 16, self.declare)
+        scalars = self.scalars(spot)
+
+        def strip(j: Val, mask: str | None) -> None:
+            values: Values = {}
+            made: dict[str, Ref] = {}
+
+            def place(ref: Ref) -> str:
+                at = j if ref.owner else x.add(first, j)
+                return planes.offset(x, ref.pointer, at, 1, ref.dtype.itemsize)
+
+            for step in self.steps:
+                given: list[lanes.Symbol] = []
+                for value, kind in step.sources:
+                    if isinstance(value, Word):
+                        given.append(scalars[value.name])
+                        continue
+                    if value.pointer not in values:
+                        item = planes.load_lanes(
+                            x, self.declare, value.dtype, 16, place(value), mask
+                        )
+                        values[value.pointer] = spot.symbol(seen(value.dtype), item)
+                    given.append(values[value.pointer].view(kind))
+                values[step.dst.pointer] = self.apply(spot, step, given)
+                made[step.dst.pointer] = step.dst
+            for name, ref in made.items():
+                if not self.is_kept(ref):
+                    continue
+                item = values[name].name
+                planes.store_lanes(x, self.declare, ref.dtype, 16, item, place(ref), mask)
+
+        planes.strips(x, 16, count, strip)
+
+
+class _Pass(_Work):
+    """Steps on all elements of some rows, side by side."""
+
+    def __init__(self, strips: Strips, steps: Sequence[Step], wanted: Collection[str]) -> None:
+        super().__init__(strips, steps, wanted)
+        self.folds = [
+            (step, Folder(self.declare, self.x, step.fold[0], _plane(step.refs[0]),
+                          _plane(step.dst), step.fold[1]))
+            for step in steps
+            if step.fold is not None
+        ]  # fmt: skip
+        weight, widest = self._weight()
+        self.count = 16 if self.folds or weight > _LONG else 256 // widest
+        self.many = 4 if self.folds else 1  # rows whose totals are put together
+        self.spot = lanes.Lanes(self.x, self.count, self.declare)
+
+    def _weight(self) -> tuple[int, int]:
+        """Lines of text of the work on some lanes, and bytes of the widest elements in it."""
+        x = Text()
+        spot, sizes = lanes.Lanes(x, 16, self.declare), [1]
+        for step in self.steps:
+            sizes += [ref.dtype.itemsize for ref in (step.dst, *step.refs)]
+            if step.fold is None:
+                self.apply(spot, step, [spot.symbol(kind, "%v") for _, kind in step.sources])
+        sizes += [8 for line in x.lines if "x double>" in line]
+        sizes += [4 for line in x.lines if "x float>" in line]
+        return len(x.lines) * (2 if max(sizes) == 8 else 1), max(sizes)
+
+    def write(self, first: Val, count: Val) -> None:
+        x, many = self.x, self.many
+        self.first = first
+        while isinstance(count, int) and count < many:
+            many //= 2
+        full = (
+            count // many * many if isinstance(count, int) else x.new(f"and i64 {count}, -{many}")
+        )
+        end, last = x.add(first, full), x.add(first, count)
+        if full == many:
+            self._lines(first, many)
+        else:
+            planes.loop(x, end, many, lambda i: self._lines(i, many), start=first)
+        if full != count:
+            planes.loop(x, last, 1, lambda i: self._lines(i, 1), start=end)
+
+    def _lines(self, i: Val, many: int) -> None:
+        """Some rows, one after the other: side by side they would be so many streams of memory."""
+        scalars = self.scalars(self.spot)
+        totals = [self._line(self.x.add(i, k), scalars) for k in range(many)]
+        for n, (step, folder) in enumerate(self.folds):
+            at = self.x.sub(i, self.first) if step.dst.owner else i
+            if self.is_kept(step.dst):
+                found = joined(folder, [each[n] for each in totals])
+                stored(folder, found, step.dst.pointer, at, many)
+
+    def _line(self, i: Val, scalars: dict[Val, lanes.Symbol]) -> list[lanes.Symbol]:
+        row = _Row(self, i)
+
+        def strip(j: Val, accs: Sequence[lanes.Symbol], mask: str | None = None) -> Any:
+            row.begin(j, mask, scalars)
+            for step in self.steps:
+                row.step(step)
+            row.end()
+            pairs = zip(self.folds, accs, strict=True)
+            return [f.both(acc, row.folded[id(step)](f)) for (step, f), acc in pairs]
+
+        return self._along([f.first(self.spot) for _, f in self.folds], strip)
+
+    def _along(self, begin: list[lanes.Symbol], strip: Any) -> list[lanes.Symbol]:
+        """All columns of the rows: whole strips, then what is left under a mask."""
+        x, width = self.x, self.cols
+        if isinstance(width, int):
+            whole, accs = width // self.count * self.count, begin
+            if whole == self.count:
+                accs = strip(0, accs)
+            elif whole:
+                accs = reduced(x, whole, accs, strip, self.count)
+            if whole != width:
+                accs = strip(whole, accs, planes.head(x, self.count, width - whole))
+            return accs
+        whole = x.new(f"and i64 {width}, -{self.count}")
+        accs = reduced(x, whole, begin, strip, self.count)
+        rest = x.sub(width, whole)
+        before, last, done = x.here, x.fresh("last"), x.fresh("done")
+        x.branch(x.compare("ne", rest, 0), last, done)
+        x.label(last)
+        more = strip(whole, accs, planes.head(x, self.count, rest))
+        ended = x.here
+        x.jump(done)
+        x.label(done)
+        return [
+            a.lanes.symbol(a.dtype, x.phi(a.type, [(a.name, before), (m.name, ended)]))
+            for a, m in zip(accs, more, strict=True)
+        ]
+
+
+class _Row:
+    """One row of a pass, strip after strip."""
+
+    def __init__(self, owner: _Pass, i: Val) -> None:
+        self.o, self.x = owner, owner.x
+        self._starts: dict[str, str] = {}
+        self._ones: dict[tuple[str, np.dtype[Any]], lanes.Symbol] = {}
+        for step in owner.steps:
+            for ref in (step.dst, *step.refs):
+                if ref.owner and ref.pointer not in owner.strips.rooms:
+                    continue
+                if ref.shape != "column" and ref.pointer not in self._starts:
+                    self._starts[ref.pointer] = self._start(ref, i)
+            for ref, kind in step.sources:
+                if isinstance(ref, Ref) and ref.shape == "column":
+                    one = self.x.load(scalar_type(kind), self._start(ref, i))
+                    self._ones[ref.pointer, kind] = owner.spot.spread(kind, one)
+
+    def _start(self, ref: Ref, i: Val) -> str:
+        """Where the row begins, or its value is."""
+        x, step = self.x, ref.step
+        if ref.owner:
+            i = x.sub(i, self.o.first)
+            step = 1 if ref.shape == "column" else self.o.strips.pitch
+        return x.at(ref.pointer, x.mul(i, x.mul(step, ref.dtype.itemsize)))
+
+    def begin(self, j: Val, mask: str | None, scalars: dict[Val, lanes.Symbol]) -> None:
+        self.j, self.mask, self.scalars = j, mask, scalars
+        self.values: Values = {}
+        self.made: dict[str, Ref] = {}
+        self.folded: dict[int, Callable[[Folder], lanes.Symbol]] = {}
+
+    def step(self, step: Step) -> None:
+        given = [self._value(value, kind) for value, kind in step.sources]
+        if step.fold is not None:
+            self._fold(step, given[0])
+            return
+        self.values[step.dst.pointer] = self.o.apply(self.o.spot, step, given)
+        self.made.pop(step.dst.pointer, None)
+        self.made[step.dst.pointer] = step.dst
+
+    def _value(self, value: Ref | Word, kind: np.dtype[Any]) -> lanes.Symbol:
+        if isinstance(value, Word):
+            return self.scalars[value.name]
+        if value.shape == "column":
+            return self._ones[value.pointer, kind]
+        found = self.values.get(value.pointer)
+        if found is None:
+            item = planes.load_lanes(
+                self.x, self.o.declare, value.dtype, self.o.count, self._at(value), self.mask
+            )
+            found = self.o.spot.symbol(seen(value.dtype), item)
+            self.values[value.pointer] = found
+        return found.view(kind)
+
+    def _fold(self, step: Step, item: lanes.Symbol) -> None:
+        def taken(folder: Folder) -> lanes.Symbol:
+            found = folder.taken(item)
+            if self.mask is None:
+                return found
+            bits = self.o.spot.symbol(lanes.BOOL, self.mask)
+            return lanes.where(self.o.spot, bits, found, folder.first(self.o.spot))
+
+        self.folded[id(step)] = taken
+
+    def _at(self, ref: Ref) -> str:
+        return self.x.at(self._starts[ref.pointer], self.x.mul(self.j, ref.dtype.itemsize))
+
+    def end(self) -> None:
+        for name, ref in self.made.items():
+            if not self.o.is_kept(ref):
+                continue
+            item = self.values[name].name
+            count, at = self.o.count, self._at(ref)
+            planes.store_lanes(self.x, self.o.declare, ref.dtype, count, item, at, self.mask)
+
+
+def _plane(ref: Ref) -> Plane:
+    step = 1 if ref.owner else int(ref.step) if isinstance(ref.step, int) else 0
+    return Plane(ref.dtype, step, 1)

@@ -1,0 +1,169 @@
+"""Instructions that work row by row, done together by the fast engine: the same bytes as one after
+the other on the reference engine, whatever lies on what."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pto
+from tests.run.jit.both import same
+
+RNG = np.random.default_rng(11)
+Array = Any
+
+
+def normal(*shape: int, kind: Any = np.float32) -> Array:
+    return RNG.standard_normal(shape).astype(kind)
+
+
+def agree(kernel: Any, *args: Any, blocks: int = 1) -> None:
+    ours, theirs = ([np.copy(a) if isinstance(a, np.ndarray) else a for a in args] for _ in "ab")
+    kernel[blocks](*theirs, engine="reference")
+    kernel[blocks](*ours, engine="jit")
+    for mine, other in zip(ours, theirs, strict=True):
+        same(mine, other)
+
+
+@pytest.mark.parametrize(("rows", "cols"), [(4, 64), (7, 100), (64, 128), (33, 16), (5, 1024)])
+def test_softmax(rows: int, cols: int) -> None:
+    @pto.kernel(profile="a5")
+    def softmax(x: pto.Global[pto.f32], y: pto.Global[pto.f32]) -> None:
+        t = pto.load(x[pto.block_idx() * 8 :, :], 8, cols)
+        e = pto.exp(t - t.max(axis=1))
+        pto.store(y[pto.block_idx() * 8 :, :], e / e.sum(axis=1))
+
+    x = normal(rows, cols)
+    x[0, :3] = np.nan, np.inf, -np.inf
+    agree(softmax, x, np.zeros_like(x), blocks=pto.cdiv(rows, 8))
+
+
+@pytest.mark.parametrize("kind", [pto.f32, pto.f16, pto.bf16])
+@pytest.mark.parametrize("rows", [1, 6, 16])
+def test_layernorm(kind: Any, rows: int) -> None:
+    @pto.kernel(profile="a5")
+    def layernorm(
+        x: pto.Global[Any], weight: pto.Global[Any], bias: pto.Global[Any], y: pto.Global[Any]
+    ) -> None:
+        t = pto.load(x[:, :], rows, 256).to(pto.f32)
+        t -= t.mean(axis=1)
+        t /= pto.sqrt((t * t).mean(axis=1) + 1e-5)
+        scaled = t.to(kind) * pto.load(weight, 256) + pto.load(bias, 256)
+        pto.store(y[:, :], scaled)
+
+    x, w, b = normal(rows, 256, kind=kind.numpy), normal(256, kind=kind.numpy), normal(256)
+    agree(layernorm, x, w, b.astype(kind.numpy), np.zeros_like(x))
+
+
+@pto.kernel(profile="a5")
+def shifted(x: pto.Global[pto.f32], i: int, o: int, j: int, p: int) -> None:
+    """From one window of an array to another."""
+    t, u = pto.tile(24, 64, pto.f32), pto.tile(24, 64, pto.f32)
+    pto.tload(t, x[i : i + 24, o : o + 64])
+    pto.tadds(u, t, 1.0)
+    pto.tmul(t, t, u)
+    pto.tstore(x[j : j + 24, p : p + 64], t)
+
+
+@pytest.mark.parametrize("where", [(0, 0, 0, 0), (0, 0, 1, 0), (1, 0, 0, 0), (0, 0, 0, 64),
+                                   (0, 64, 0, 32), (3, 0, 0, 64), (0, 0, 40, 0)])  # fmt: skip
+def test_windows_of_one_array(where: tuple[int, ...]) -> None:
+    agree(shifted, normal(64, 128), *where)
+
+
+@pto.kernel(profile="a5")
+def read_again(x: pto.Global[pto.f32], y: pto.Global[pto.f32]) -> None:
+    t, u = pto.tile(8, 64, pto.f32), pto.tile(8, 64, pto.f32)
+    pto.tload(t, x[0:8, :])
+    pto.tadds(t, t, 1.0)
+    pto.tstore(x[4:12, :], t)
+    pto.tload(u, x[0:8, :])
+    pto.tadd(u, u, t)
+    pto.tstore(y[0:8, :], u)
+
+
+def test_what_was_stored_is_loaded() -> None:
+    agree(read_again, normal(16, 64), np.zeros((8, 64), np.float32))
+
+
+@pto.kernel(profile="a5")
+def two_halves(x: pto.Global[pto.f32], y: pto.Global[pto.f32]) -> None:
+    """Columns beside each other, turned as positions are."""
+    a, b = pto.load(x[:, 0:32], 16, 32), pto.load(x[:, 32:64], 16, 32)
+    pto.store(y[:, 0:32], a * 0.5 - b)
+    pto.store(y[:, 32:64], b * 0.5 + a)
+
+
+def test_columns_beside_each_other() -> None:
+    agree(two_halves, normal(16, 64), np.zeros((16, 64), np.float32))
+    x = normal(16, 64)
+    agree(two_halves, x, x)
+
+
+def overlapping(first: int, second: int, third: int) -> str:
+    tile = "!pto.tile_buf<vec, 16x64xf32>"
+    return f"""
+    module attributes {{pto.target_arch = "a5"}} {{
+      func.func @f(%x: !pto.ptr<f32>, %y: !pto.ptr<f32>) {{
+        %c0 = arith.constant 0 : index
+        %c1 = arith.constant 1 : index
+        %c16 = arith.constant 16 : index
+        %c64 = arith.constant 64 : index
+        %s = arith.constant 3.0 : f32
+        %p = arith.constant {first} : i64
+        %q = arith.constant {second} : i64
+        %r = arith.constant {third} : i64
+        %v = pto.make_tensor_view %x, shape = [%c16, %c64], strides = [%c64, %c1]
+          : !pto.tensor_view<16x64xf32>
+        %w = pto.make_tensor_view %y, shape = [%c16, %c64], strides = [%c64, %c1]
+          : !pto.tensor_view<16x64xf32>
+        %a = pto.alloc_tile addr = %p : {tile}
+        %b = pto.alloc_tile addr = %q : {tile}
+        %m = pto.alloc_tile addr = %r : !pto.tile_buf<vec, 16x1xf32, blayout=col_major>
+        pto.tload ins(%v : !pto.tensor_view<16x64xf32>) outs(%a : {tile})
+        pto.trowmax ins(%a : {tile}) outs(%m : !pto.tile_buf<vec, 16x1xf32, blayout=col_major>)
+        pto.tadds ins(%a, %s : {tile}, f32) outs(%b : {tile})
+        pto.trowexpandsub ins(%b, %m : {tile}, !pto.tile_buf<vec, 16x1xf32, blayout=col_major>)
+          outs(%b : {tile})
+        pto.tmul ins(%b, %a : {tile}, {tile}) outs(%a : {tile})
+        pto.tstore ins(%a : {tile}) outs(%w : !pto.tensor_view<16x64xf32>)
+        return
+      }}
+    }}
+    """
+
+
+@pytest.mark.parametrize(
+    "places", [(0, 4096, 8192), (0, 0, 8192), (0, 256, 8192), (0, 4096, 64), (256, 0, 4096 + 64)]
+)
+def test_tiles_that_overlap(places: tuple[int, int, int]) -> None:
+    x = normal(16, 64)
+    ours, theirs = ([x.copy(), np.zeros_like(x)] for _ in "ab")
+    module = pto.parse(overlapping(*places))
+    pto.launch(module, args=theirs, engine="reference", check=False)
+    pto.launch(module, args=ours, engine="jit", check=False)
+    same(ours[1], theirs[1])
+
+
+@pto.kernel(profile="a5")
+def carried(x: pto.Global[pto.f32], y: pto.Global[pto.f32]) -> None:
+    """A maximum that goes from turn to turn, one value a row, under two names."""
+    tall = pto.tile(16, 1, pto.f32, layout="DN")
+    line = pto.treshape(tall, to=pto.tile_type(1, 16, pto.f32))
+    now = pto.tile(16, 1, pto.f32, layout="DN")
+    now_line = pto.treshape(now, to=pto.tile_type(1, 16, pto.f32))
+    pto.texpands(line, float("-inf"))
+    for j in pto.range(0, 256, 64):
+        t = pto.tile(16, 64, pto.f32)
+        pto.tload(t, x[:, j : j + 64])
+        pto.trowmax(now, t)
+        pto.tmax(line, line, now_line)
+        pto.trowexpandsub(t, t, tall)
+        pto.texp(t, t)
+        pto.tstore(y[:, j : j + 64], t)
+
+
+def test_values_a_row_that_go_around() -> None:
+    agree(carried, normal(16, 256), np.zeros((16, 256), np.float32))
