@@ -126,7 +126,9 @@ class FusingEmitter(Emitter):
         try:
             spot = Spot(self, op)
             require_regions(spot)
-            self.owners = {id(self.env[id(v)]): self.own.get(id(_base(v)), 0) for v in op.operands}
+            self.owners = {
+                id(self.env.get(id(v))): self.own.get(id(_base(v)), 0) for v in op.operands
+            }
             found, step, fine = _step(spot, held)
             found.add(spot, step, fine)
         except (NotNative, PtoError):
@@ -154,10 +156,12 @@ class FusingEmitter(Emitter):
     def _comes_before(self, op: Operation, held: Held) -> bool:
         """Whether a load may be done before what is held: nobody there uses its tile, or stores."""
         value = op.operand("dst") if op.body is move.LOAD else None
-        tile = None if value is None else self.value(value)
+        tile = None if value is None else self.env.get(id(value))
         if not isinstance(tile, TilePlace) or not isinstance(tile.address, int):
             return False
-        return held.group.placed(self._own_here(held)).leaves_alone(tile)
+        return id(value) not in self.cells and held.group.placed(self._own_here(held)).leaves_alone(
+            tile
+        )
 
     def _write(self, held: Held | None) -> None:
         """Writes what is held."""

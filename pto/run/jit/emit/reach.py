@@ -64,10 +64,10 @@ class Reach:
         most = [0, 0]
         for value in op.operands:
             native = self._e.value(value)
-            for axis, extent in enumerate(native.valid if isinstance(native, TilePlace) else ()):
-                if not isinstance(extent, int):
+            for axis, count in enumerate(native.valid if isinstance(native, TilePlace) else ()):
+                if not isinstance(count, int):
                     return None
-                most[axis] = max(most[axis], extent)
+                most[axis] = max(most[axis], count)
         return most[0], most[1]
 
     def pointers(self, op: Operation) -> None:

@@ -106,10 +106,8 @@ class Emitter:
         self.watch: Watch | None = None
         self.reach: Follows | None = None
         self.owners: dict[int, int] = {}  # of tiles that few use: `fusion.py`
-        self._head = self.text.allocas
+        self._head, self._moving = self.text.allocas, set[int]()  # tiles that get another place
         self._words: dict[int, str] = {}
-
-    # ---- values
 
     def prepare_cells(self, ops: Sequence[Operation]) -> None:
         """Tiles whose place or region is set keep it on the stack: every use sees the last one."""
@@ -117,6 +115,7 @@ class Emitter:
             bound = op.group(op.body.binds) if isinstance(op.body, Do) and op.body.binds else ()
             for value in op.operands[:1] if op.body is SET_VALID else bound:
                 self.cells[id(value)] = self.text.stack("{i64, i64, i64}")
+            self._moving |= {id(value) for value in bound}
 
     def value(self, value: Value) -> Native:
         found = self.env.get(id(value))
@@ -125,7 +124,8 @@ class Emitter:
         cell = self.cells.get(id(value))
         if cell is None or not isinstance(found, TilePlace):
             return found
-        return found.renamed([self.text.load(I64, self.text.at(cell, n), 8) for n in (0, 8, 16)])
+        now = [self.text.load(I64, self.text.at(cell, n), 8) for n in (0, 8, 16)]
+        return found.renamed([now[0] if id(value) in self._moving else found.address, *now[1:]])
 
     def bind(self, value: Value, native: Native) -> None:
         self.env[id(value)] = native
