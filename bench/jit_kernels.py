@@ -102,6 +102,38 @@ def layernorm(
     pto.store(y[i:, :], t / deviation * pto.load(weight, 1024) + pto.load(bias, 1024))
 
 
+C0, TAPS = 16, 9  # channels of a group, places of a filter
+
+
+@pto.kernel(profile="a5")
+def convolution(
+    x: pto.Global[pto.f16], filters: pto.Global[pto.f16], y: pto.Global[pto.f32]
+) -> None:
+    """3 x 3, padded by one: `x` has a row for each group of channels and line, `filters` for each
+    group, tap and channel, `y` for each pixel."""
+    k, pixels, n = TAPS * C0, 224, filters.shape[1]
+    groups, width = filters.shape[0] // k, x.shape[1] // C0
+    height = x.shape[0] // groups
+    image = pto.tile(*x.shape, pto.f16, role="mat", layout="ND")
+    weights = pto.tile(*filters.shape, pto.f16, role="mat")
+    pto.tload(image, x[:, :])
+    pto.tload(weights, filters[:, :])
+    for m in pto.range(0, height * width, pixels):
+        acc = pto.tile(pixels, n, pto.f32, role="acc")
+        left = pto.tile(pixels, k, pto.f16, role="left")
+        right = pto.tile(k, n, pto.f16, role="right")
+        for group in range(groups):
+            pads = dict.fromkeys(("pad_left", "pad_right", "pad_top", "pad_bottom"), 1)
+            at = (groups, height, width, m, group * k)
+            pto.timg2col(left, image, *at, filter_h=3, filter_w=3, **pads)
+            pto.textract(right, weights, group * k, 0)
+            if group == 0:
+                pto.tmatmul(acc, left, right)
+            else:
+                pto.tmatmul_acc(acc, acc, left, right)
+        pto.tstore(y[m : m + pixels, :], acc)
+
+
 # W1: %ub holds three arrays of ROWS x 64 floats
 ROWS = 256
 VECTOR_ADD = f"""

@@ -122,6 +122,30 @@ def attention() -> Work:
     return work
 
 
+def convolution() -> Work:
+    """64 channels of 56 x 56, and as many filters."""
+    channels, size, c0 = 64, 56, kernels.C0
+    x, w = (_normal(channels, *rest, kind=np.float16) for rest in ((size, size), (channels, 3, 3)))
+    groups = channels // c0
+    lines = x.reshape(groups, c0, size, size).transpose(0, 2, 3, 1)
+    taps = w.reshape(channels, groups, c0, 3, 3).transpose(1, 3, 4, 2, 0)
+    given = [np.ascontiguousarray(lines).reshape(-1, size * c0)]
+    given.append(np.ascontiguousarray(taps).reshape(-1, channels))
+    y, wide = aligned((size * size, channels), np.float32), given[1].astype(np.float32)
+    padded = np.pad(x.astype(np.float32), ((0, 0), (1, 1), (1, 1)))
+
+    def plain() -> Any:
+        seen = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), axis=(1, 2))
+        seen = seen.reshape(groups, c0, size, size, 3, 3).transpose(2, 3, 0, 4, 5, 1)
+        return seen.reshape(size * size, -1) @ wide
+
+    work: Work = {"pto": lambda: kernels.convolution[1](*given, y, engine="jit"), "NumPy": plain}
+    if torch is not None:
+        image, filters = (_tensor(a.astype(np.float32)) for a in (x, w))
+        work["torch"] = lambda: torch.nn.functional.conv2d(image[None], filters, padding=1)
+    return work
+
+
 def best_of_rows() -> Work:
     x, k = _normal(512, 512), 16
     values, columns = np.zeros((512, k), np.float32), np.zeros((512, k), np.int32)
@@ -178,6 +202,7 @@ def workloads() -> dict[str, Work]:
         "softmax of 64,000 rows of 128, f32": softmax(),
         "layer norm of 4,096 rows of 1,024, f32": layernorm(),
         "attention, 2,048 tokens, depth 64": attention(),
+        "3x3 convolution, 64 channels of 56x56": convolution(),
         "the 16 greatest of 512 rows of 512": best_of_rows(),
         "1024x1024x1024, f32": products(np.float32),
         "1024x1024x1024, bf16 (NumPy: f32)": products(BF16),

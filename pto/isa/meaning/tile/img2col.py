@@ -122,21 +122,29 @@ def _move(
     out_h, out_w = high // steps.stride_h + 1, wide // steps.stride_w + 1
     most = channels or steps.c1 * c0
 
-    def cell(i: Lanes, j: Lanes) -> Lanes:
-        m, k = i + first[0], j + first[1]
+    def cell(i: Lanes, tap: Lanes, channel: Lanes) -> Lanes:
+        m = i + row
         n, rest = m // (out_h * out_w * steps.d), m % (out_h * out_w * steps.d)
         d, spot = rest // (out_h * out_w), rest % (out_h * out_w)
-        c1, tap = k // (steps.filter_h * steps.filter_w * c0), k // c0
+        c1 = tap // (steps.filter_h * steps.filter_w)
         kh, kw = tap // steps.filter_w % steps.filter_h, tap % steps.filter_w
         h = spot // out_w * steps.stride_h + kh * steps.dilation_h - plane.top
         w = spot % out_w * steps.stride_w + kw * steps.dilation_w - plane.left
-        inside = (n < steps.n) & (c1 < steps.c1) & (c1 * c0 + k % c0 < most)
+        inside = (n < steps.n) & (c1 < steps.c1) & (c1 * c0 + channel < most)
         inside = inside & (h >= 0) & (h < plane.h) & (w >= 0) & (w < plane.w)
         at = (((n * steps.d + d) * steps.c1 + c1) * plane.h + h) * plane.w + w
-        found = x.item(src, at * c0 + k % c0, inside).view(stored)
+        found = x.item(src, at * c0 + channel, inside).view(stored)
         return select(inside, found, x.word(outside, stored))
 
-    x.each(*dst.get_valid(), cell, dst)
+    def taps() -> None:
+        """Lanes of one tap."""
+        x.each(*size, lambda i, j: cell(i, j // c0 + col // c0, j % c0), dst, by=c0)
+
+    def anywhere() -> None:
+        x.each(*size, lambda i, j: cell(i, (j + col) // c0, (j + col) % c0), dst)
+
+    size = dst.get_valid()
+    x.when(col % c0 == 0, taps, anywhere)
 
 
 def _set(name: str, words: Callable[[Case], tuple[int, ...]]) -> Move:

@@ -44,8 +44,9 @@ class Mover:
 
     # ---- what happens
 
-    def each(self, rows: int, cols: int, cell: Cell, *dsts: Tile) -> None:
-        """dst[i, j] = cell(i, j) for i < rows, j < cols; of several tiles one value each."""
+    def each(self, rows: int, cols: int, cell: Cell, *dsts: Tile, by: int = 0) -> None:
+        """dst[i, j] = cell(i, j) for i < rows, j < cols; of several tiles one value each. `by`: so
+        many columns are alike, for who does not compute all of them at once."""
         for dst in dsts:
             require_inside(dst, rows, cols, "written")
         if rows <= 0 or cols <= 0:

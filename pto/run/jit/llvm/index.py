@@ -89,6 +89,9 @@ class Number:
             return Number(self.text, a // b if whole else a % b)
         if b == 1:
             return self if whole else Number(self.text, 0)
+        if not isinstance(b, int):  # what is never 0 may be divided by before it is needed
+            none = self.text.compare("eq", b, 0)
+            b = self.text.new(f"select i1 {none}, i64 1, i64 {b}")
         return Number(self.text, self.text.new(f"{'udiv' if whole else 'urem'} i64 {a}, {b}"))
 
     def __floordiv__(self, other: Any) -> Number:

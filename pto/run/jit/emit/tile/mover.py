@@ -50,7 +50,9 @@ class Mover(Elements):
 
     # ---- what happens
 
-    def each(self, rows: Any, cols: Any, cell: Callable[..., Any], *dsts: TileRef) -> None:
+    def each(
+        self, rows: Any, cols: Any, cell: Callable[..., Any], *dsts: TileRef, by: int = 0
+    ) -> None:
         for dst in dsts:
             self.within(dst, rows, cols)
         finish = self.apart(dsts)
@@ -61,7 +63,7 @@ class Mover(Elements):
                 items = as_items(self._lanes, self.symbol(value), dst.type.dtype)
                 self._store(dst, self.offset(dst, i, j), items, self.mask)
 
-        self._walk(rows, cols, store, [dst.type.itemsize for dst in dsts])
+        self._walk(rows, cols, store, [dst.type.itemsize for dst in dsts], by)
         finish()
 
     def place(
@@ -352,16 +354,21 @@ class Mover(Elements):
     # ---- loops
 
     def _walk(
-        self, rows: Any, cols: Any, cell: Callable[[Index, Index], None], sizes: Sequence[int]
+        self,
+        rows: Any,
+        cols: Any,
+        cell: Callable[[Index, Index], None],
+        sizes: Sequence[int],
+        by: int = 0,
     ) -> None:
-        """cell(i, j) for all, lanes along j; of a single column along i."""
+        """cell(i, j) for all, lanes along j, so many at a time; of a single column along i."""
         height, width = self.number(rows), self.number(cols)
         upright = width.known == 1
         if upright:
             height, width = width, height
 
         def line(i: Val) -> None:
-            self.strips(Number(self.x, i), width, cell, sizes, upright=upright)
+            self.strips(Number(self.x, i), width, cell, sizes, upright=upright, by=by)
 
         if height.known == 1:
             line(0)
@@ -376,12 +383,13 @@ class Mover(Elements):
         sizes: Sequence[int],
         *,
         upright: bool,
+        by: int = 0,
     ) -> None:
         widest = max([*sizes, *(tile.type.itemsize for tile in self.tiles)])
         count = _STRIP // widest
         if not upright and i.known == 0 and width.known and width.known % (_ABREAST * count) == 0:
             count *= _ABREAST
-        spot = self._lanes = lanes.Lanes(self.x, count, self.declare)
+        spot = self._lanes = lanes.Lanes(self.x, by or count, self.declare)
 
         def strip(j: Val, mask: str | None) -> None:
             self.mask, self.upright = mask, upright
