@@ -9,10 +9,17 @@ import numpy as np
 import pytest
 
 import pto
+from pto.run.jit.emit.fusion import FusingEmitter
 from tests.run.jit.both import same
 
 RNG = np.random.default_rng(11)
 Array = Any
+
+
+@pytest.fixture(autouse=True)
+def lends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As it is where nobody looks into buffers."""
+    monkeypatch.setattr(FusingEmitter, "lends", True)
 
 
 def normal(*shape: int, kind: Any = np.float32) -> Array:

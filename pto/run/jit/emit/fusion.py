@@ -52,6 +52,10 @@ class Held:
 class FusingEmitter(Emitter):
     """Holds back instructions that may go together, until one comes that may not."""
 
+    # Whether tiles that nobody else uses need not be where they were placed; a harness that looks
+    # into buffers says no.
+    lends = True
+
     def __init__(self, unit: Unit, compiler: NativeCompiler) -> None:
         super().__init__(unit, compiler)
         self.own: dict[int, int] = {}  # tiles that only some instructions use, numbered
@@ -101,7 +105,9 @@ class FusingEmitter(Emitter):
         value = ops[n].operand("dst")
         base = None if value is None else _base(value)
         maker = None if base is None else base.maker
-        if base is None or maker is None or maker.body is not ALLOC_TILE or maker.operands:
+        if not self.lends or base is None or maker is None or maker.operands:
+            return
+        if maker.body is not ALLOC_TILE:
             return
         near = ops[n : n + 2 * groups.MOST]
         if self._uses(base, near) == self._all_uses(base, ops) and _only_writes(ops[n], base):

@@ -177,7 +177,9 @@ class Mover(Elements):
         for tile in (src, dst):
             if len(tile.field.cols) > 1 or "cols" not in tile.field.units:
                 raise NotNative("a row that does not lie in one piece")
-        merge_runs(self, dst.pointer, src.pointer, self.number(run), self.number(groups), kind)
+        room = self.x.at(self.context(ROOM), -(-dst.nbytes // 64) * 64)
+        lengths = self.number(run), self.number(groups)
+        merge_runs(self, dst.pointer, src.pointer, *lengths, kind, room)
         finish()
 
     def merge_lists(self, *_: Any) -> None:
