@@ -132,6 +132,7 @@ INTRA_BLOCK = Family(
         id_below("event_id", "event_id_dyn", _cross_core_ids, "a cross-core id"),
         id_below("", "event_dyn", _cross_core_ids, "a cross-core id"),
         pipe_exists("pipe"),
+        _cross_pipe(*_A5_PIPES),
     ),
     cost="semaphore",
 )
@@ -175,6 +176,7 @@ for _name, _meaning, _body, _order in (
         body=_body,
         order=_order,
         attrs=(_LOCAL_PIPE, _EVENT_ID, replace(_FFTS_MODE, default=0)),
+        rules=(_cross_pipe(*_A5_PIPES),),
         profiles="a2a3 a5",
         notes=("sync.set and sync.wait with ffts_mode 0",),
         example=f"pto.{_name} #pto.pipe<PIPE_MTE3>, 1",

@@ -64,6 +64,10 @@ def _is(*classes: type[t.Type]) -> Callable[[t.Type], bool]:
     return lambda type: isinstance(type, classes)
 
 
+def _is_async(*words: str) -> Callable[[t.Type], bool]:
+    return lambda type: isinstance(type, t.Async) and type.what in words
+
+
 def _is_index(type: t.Type) -> bool:
     return isinstance(type, t.Scalar) and type.is_index
 
@@ -126,7 +130,13 @@ KINDS: dict[str, Kind] = {
     "event ids": Kind("an event id array", _is(t.EventIdArray)),
     "struct": Kind("a struct", _is(t.Struct)),
     "local array": Kind("a local array", _is(t.LocalArray)),
-    "async": Kind("an async session or event", _is(t.Async)),
+    "async session": Kind("an async session", _is_async("async_session")),
+    "async event": Kind("an async event", _is_async("async_event")),
+    "prefetch context": Kind("a prefetch context", _is_async("prefetch_async_context")),
+    "session or context": Kind(
+        "an async session or a prefetch context",
+        _is_async("async_session", "prefetch_async_context"),
+    ),
     "any": Kind("any value", lambda _: True),
     "scalar or pointer": Kind("a scalar or a pointer", _is(t.Scalar, t.Ptr)),
     "gm or ub pointer": Kind("a pointer in gm or ub", _in(Space.GM, Space.UB, classes=(t.Ptr,))),

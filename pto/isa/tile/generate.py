@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pto.isa.meaning.tile import generate as meaning
-from pto.isa.row.instr import Attr, Family, instr, read, scratch, write
+from pto.isa.row.instr import INS_OUTS, INS_OUTS_INSIDE, Attr, Family, instr, read, scratch, write
 from pto.isa.rules.rule import Case, Rule, attr_in, dtype_in, on, scalar_matches
 from pto.isa.rules.tile import VECTOR_UNIT, holds_bytes, scratch_when
 
@@ -11,6 +11,7 @@ GENERATE = Family(
     "generate",
     "tile",
     "dst from scalars alone",
+    text=INS_OUTS_INSIDE,
     pipe="V",
     rules=VECTOR_UNIT,
     cost="rearrange",
@@ -37,6 +38,7 @@ instr(
         on("a2a3", holds_bytes("tmp", "dst", {2: 1792, 4: 768})),
         on("a2a3", scratch_when("", lambda _: True)),
     ),
+    text=INS_OUTS,
     example="pto.tci ins(%S : i32) outs(%dst : !pto.tile_buf<vec, 1x64xi32>)",
     cite=("pto-isa docs/isa/TCI.md", "tile.yaml#pto.tci"),
     notes=(

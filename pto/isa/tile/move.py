@@ -7,6 +7,7 @@ from dataclasses import replace
 from pto.isa.meaning.tile import move
 from pto.isa.row.instr import INS_OUTS, Attr, Family, PipeBy, Result, instr, read, write
 from pto.isa.row.traits import Region, Traits
+from pto.isa.row.types import View
 from pto.isa.rules.global_memory import (
     atomic_store,
     enough,
@@ -55,13 +56,24 @@ _ATOMIC = Attr(
 )
 _GM_LAYOUT = Attr("layout", "layout", meaning="layout of the global side, where no view tells it")
 
+
+def _part(name: str) -> Rule:
+    """PTOAS moves parts of views; the whole of one is a part too."""
+
+    def test(case: Case) -> str | None:
+        type = case.type(name)
+        return "it is a tensor view" if isinstance(type, View) and not type.partition else None
+
+    return Rule("part", "PTO-T025", f"expects {name} to be a partition view or a memref", test)
+
+
 LOAD = Family(
     "load",
     "tile",
     "dst = global memory, over the valid region of dst",
     operands=(read("src", "view"), write("dst")),
     pipe="MTE2",
-    rules=(on(NPU, in_role("dst", "vec", "mat")), same_size("src", "dst")),
+    rules=(on(NPU, in_role("dst", "vec", "mat")), same_size("src", "dst"), _part("src")),
     cost="move",
     traits=Traits(region=Region.VIEW, sized_by_tile=True),
 )
@@ -168,8 +180,8 @@ instr(
     LOAD,
     "start bringing src into the L2 cache; no tile is written",
     body=move.PREFETCH_ASYNC,
-    operands=(read("src", "view"), read("session", "async")),
-    results=(Result("event", "async"),),
+    operands=(read("src", "view"), read("session", "session or context")),
+    results=(Result("event", "async event"),),
     text="( $src , $session : types ) {} -> results",
     subject="src",
     pipe="none",
@@ -184,16 +196,17 @@ instr(
     "ctx = what asynchronous prefetches share, over a workspace in global memory",
     body=move.PREFETCH_CONTEXT,
     operands=(read("workspace", "gm pointer"),),
-    results=(Result("ctx", "async"),),
+    results=(Result("ctx", "prefetch context"),),
     text="( $workspace : types ) {} -> results",
+    rules=(dtype_in("workspace", "i8 u8"),),
 )
 instr(
     "get_prefetch_async_session",
     PREFETCH,
     "session = the one that events of this context are waited for with",
     body=move.PREFETCH_SESSION,
-    operands=(read("ctx", "async"),),
-    results=(Result("session", "async"),),
+    operands=(read("ctx", "prefetch context"),),
+    results=(Result("session", "async session"),),
     text="$ctx {} : types -> results",
 )
 
@@ -240,6 +253,7 @@ instr(
         on("a2a3", in_role("src", "vec", "mat", "acc")),
         on("a5", in_role("src", "vec", "acc")),
         *_STORE_RULES,
+        _part("dst"),
         same_count("src", "dst"),
         same_count_scaled("src", "dst"),
         on(NPU, in_role("fp", "scaling")),

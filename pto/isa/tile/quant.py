@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pto.isa.meaning.tile import quant as meaning
 from pto.isa.row.instr import Attr, Family, instr, read, write
+from pto.isa.rules.microscaling import GROUP, MX_SHAPES
 from pto.isa.rules.rule import (
     Case,
     Rule,
@@ -11,6 +12,7 @@ from pto.isa.rules.rule import (
     dtype_in,
     on,
     row_major,
+    same_dtype,
     same_shape,
     same_valid_rows,
     warn,
@@ -21,7 +23,6 @@ from pto.isa.rules.tile import NPU, dtype_pairs, same_domain, scratch_when
 _PLACES = (on(NPU, all_in("vec")), on(NPU, row_major("src", "dst")))
 _KINDS = ("INT8_SYM", "INT8_ASYM")
 _GROUPED_KINDS = ("MXFP8", "MXFP4_E2M1")
-_GROUP = 32  # PTO manual, Data Format: Constants Reference: MX_BLOCK_SIZE
 
 
 def _offset_of_kind(case: Case) -> str | None:
@@ -126,10 +127,8 @@ def _ungrouped(case: Case) -> str | None:
         return None
     sides = {"axis1": (1, "columns"), "axis0": (0, "rows")}
     axis, what = sides.get(case.word("grpAxis") or "", (0, ""))
-    for size, kind in ((src.shape[axis], ""), (src.valid[axis], "valid ")) if what else ():
-        if size is not None and size % _GROUP:
-            return f"src has {size} {kind}{what}"
-    return None
+    size = src.valid[axis] if what else None
+    return f"src has {size} valid {what}" if size is not None and size % GROUP else None
 
 
 def _half_pair(case: Case) -> str | None:
@@ -139,18 +138,7 @@ def _half_pair(case: Case) -> str | None:
     if case.word("grpAxis") != "axis0":
         return f"grpAxis is {case.word('grpAxis')}"
     rows = src.valid[0]
-    return None if rows is None or rows % (2 * _GROUP) == 0 else f"src has {rows} valid rows"
-
-
-def _too_few_groups(case: Case) -> str | None:
-    src = case.tile("src")
-    if src is None:
-        return None
-    need = src.rows * src.cols // _GROUP
-    for name, tile in case.tiles(("exp", "max", "scaling", "exp_zz")):
-        if tile.rows * tile.cols < need:
-            return f"{name} has {tile.rows * tile.cols}, src has {need} groups"
-    return None
+    return None if rows is None or rows % (2 * GROUP) == 0 else f"src has {rows} valid rows"
 
 
 def _kind_of_dst(case: Case) -> str | None:
@@ -212,7 +200,8 @@ instr(
         dtype_in("exp", "u8 e8m0"),
         Rule("mx-groups", "PTO-S044", "expects groups of 32 elements", _ungrouped),
         Rule("mx-interleave", "PTO-S044", "expects pairs of row groups to interleave", _half_pair),
-        Rule("mx-exponents", "PTO-S044", "expects one value for each group", _too_few_groups),
+        *(same_dtype("src", name) for name in ("max", "scaling")),
+        MX_SHAPES,
     ),
     notes=(
         "C++ overloads TQUANT; PTOAS has no text for it, so the name and text here are ours.",

@@ -302,6 +302,7 @@ for _name, _first, _second in (
         subject=_first,
         rules=(
             same_lanes(_first, "rhs", "seed", "result"),
+            same_elements(_first, "rhs"),
             mask_width(_first, "seed", "result"),
             scalar_matches("scalar", _first),
         ),

@@ -94,12 +94,12 @@ def mask_width(data: str, *names: str) -> Rule:
 
 def _divides(case: Case) -> str | None:
     word = case.word("group") or case.word("num_groups")
-    for name in ("source", "result", "value"):
-        type = case.type(name)
-        if word and isinstance(type, t.LogicalVReg | t.LogicalMask) and type.lanes >= int(word):
-            odd = int(word) < 1 or type.lanes % int(word)
-            return f"{word} groups of {type.lanes} lanes" if odd else None
-    return None
+    types = [case.type(name) for name in ("source", "result", "value")]
+    lanes = [type.lanes for type in types if isinstance(type, t.LogicalVReg | t.LogicalMask)]
+    if not word or not lanes:
+        return None
+    odd = int(word) < 1 or max(lanes) % int(word)
+    return f"{word} groups of {max(lanes)} lanes" if odd else None
 
 
 GROUPS_DIVIDE = Rule("groups-divide", "PTO-S084", "expects groups that divide the lanes", _divides)

@@ -190,7 +190,11 @@ instr(
     results=(),
     attrs=(PMODE,),
     text="$value , $destination , $offsets , $mask {} : types",
-    rules=(same_lanes("value", "offsets", "mask"), dtype_in("offsets", _INDICES)),
+    rules=(
+        same_lanes("value", "offsets", "mask"),
+        dtype_in("offsets", _INDICES),
+        _of_memory("value", "destination"),
+    ),
     notes=("which of several lanes with one offset wins is not defined; here it is the last",),
     cite=DOC,
 )
@@ -198,6 +202,14 @@ instr(
 # ---- operations of the compiler's older form
 
 _GROUPS = Attr("num_groups", "int", required=True)
+
+
+def _slots(case: Case) -> str | None:
+    lanes, groups = getattr(case.type("result"), "lanes", None), int(case.word("num_groups") or 0)
+    return None if lanes in (None, groups) else f"result has {lanes} lanes, groups are {groups}"
+
+
+_SLOTS = Rule("slots", "PTO-S084", "expects one lane for each group", _slots)
 for _name, _meaning, _body, _stride in (
     ("group_load", "a row of L / num_groups elements a group", meaning.GROUP_LOAD, "row_stride"),
     ("group_slot_load", "one element a group", meaning.GROUP_SLOTS, "source_group_stride"),
@@ -216,7 +228,7 @@ for _name, _meaning, _body, _stride in (
         operands=(*_SOURCE, read(_stride, "index")),
         attrs=(_GROUPS,),
         text=f"$source [ $offset ] , ${_stride} {{}} : types(source) -> results",
-        rules=(GROUPS_DIVIDE,),
+        rules=(GROUPS_DIVIDE, *(_SLOTS,) * (_name == "group_slot_load")),
     )
 instr(
     "vmi.group_store",
@@ -227,7 +239,7 @@ instr(
     results=(),
     attrs=(_GROUPS,),
     text="$value , $destination [ $offset ] , $row_stride {} : types(value,destination)",
-    rules=(GROUPS_DIVIDE,),
+    rules=(GROUPS_DIVIDE, _of_memory("value", "destination")),
 )
 for _name, _meaning, _body in (
     ("masked_load", "active lanes from a run in memory", meaning.MASKED_LOAD),

@@ -9,12 +9,13 @@ from pto.isa.row import types as t
 from pto.isa.row.attributes import Ints, Raw
 from pto.isa.row.instr import Attr, Result, instr, read
 from pto.isa.rules.buffer import same_width
-from pto.isa.rules.rule import Case, Rule, scalar_matches
+from pto.isa.rules.rule import Case, Rule, dtype_in, scalar_matches
 from pto.isa.vmi.families import (
     DOC,
     GENERIC,
     GROUP,
     GROUPS_DIVIDE,
+    INTEGERS,
     MASK_RESULT,
     NUMBERS,
     PMODE,
@@ -30,6 +31,12 @@ _ONE = "$source {} : types -> results"
 _ORDER = Attr("order", "str", ("ASC", "DESC"), default="ASC")
 MAKE = family("logical make", "lanes from scalars, slots and constants")
 
+
+def _one_a_group(case: Case) -> str | None:
+    lanes, groups = getattr(case.type("value"), "lanes", None), int(case.word("group") or 1)
+    return None if lanes in (None, groups) else f"value has {lanes} lanes, groups are {groups}"
+
+
 instr(
     "vmi.vbrc",
     MAKE,
@@ -38,7 +45,12 @@ instr(
     operands=(read("value", "logical vreg or scalar"),),
     attrs=(GROUP,),
     text="$value {} : types -> results",
-    rules=(GROUPS_DIVIDE, scalar_matches("value", "result"), same_elements("value", "result")),
+    rules=(
+        GROUPS_DIVIDE,
+        scalar_matches("value", "result"),
+        same_elements("value", "result"),
+        Rule("one-a-group", "PTO-S084", "expects one lane for each group", _one_a_group),
+    ),
     aliases="vmi.broadcast vmi.group_broadcast",
     cite=DOC,
 )
@@ -127,7 +139,7 @@ for _name in ("pset", "pge"):
         "the lanes a pattern names, in every group",
         body=meaning.MASK_PATTERN,
         results=MASK_RESULT,
-        attrs=(Attr("pattern", "str", required=True), GROUP),
+        attrs=(Attr("pattern", "str", ("PAT_ALL",) * (_name == "pset"), required=True), GROUP),
         text="@pattern {} : results",
         rules=(GROUPS_DIVIDE,),
     )
@@ -221,6 +233,22 @@ for _name, _meaning, _body, _attrs, _aliases in (
 
 # ---- where a compiler keeps lanes
 
+
+def _laid_out(case: Case) -> str | None:
+    """What a compiler writes once it has chosen: layouts of vectors, granularities of masks."""
+    by_width = case.row.name.endswith("granularity")
+    types = [(name, case.type(name)) for name in ("source", "result")]
+    known = [(n, k) for n, k in types if isinstance(k, t.LogicalVReg | t.LogicalMask)]
+    for name, type in known:
+        if by_width and getattr(type, "granularity", "") in ("", "pred"):
+            return f"{name} has no granularity"
+        if not by_width and not type.layout:
+            return f"{name} has no layout"
+    if len({bool(type.layout) for _, type in known}) > 1:
+        return "one of source and result has a layout"
+    return None
+
+
 for _name, _kind in (
     ("ensure_layout", "logical vreg"),
     ("ensure_mask_layout", "logical mask"),
@@ -234,7 +262,11 @@ for _name, _kind in (
         operands=(read("source", _kind),),
         results=(Result("result", _kind),),
         text=_ONE,
-        rules=(same_lanes("source", "result"),),
+        rules=(
+            same_lanes("source", "result"),
+            same_elements("source", "result"),
+            Rule("laid-out", "PTO-T081", "expects types that say how lanes are kept", _laid_out),
+        ),
     )
 _LAID_OUT = "!pto.vmi.vreg<64xf32, #pto.vmi.layout<contiguous>>"
 for _name, _ins, _outs, _example in (
@@ -296,6 +328,7 @@ instr(
         same_lanes("index", "result"),
         same_elements("source", "result"),
         same_width("index", "source"),
+        dtype_in("index", INTEGERS),
     ),
     cite=DOC,
 )

@@ -1,0 +1,150 @@
+"""Shapes of `tquant.mx`: what the tiles beside src and dst hold, by the axis of the groups.
+
+An exponent, a maximum and a scale belong to 32 elements; the code behind the instruction walks the
+tiles in ways that depend on the axis, so each has its own pitch and room.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from pto.core.tile import TileType
+from pto.isa.rules.rule import Case, Rule
+
+GROUP = 32  # PTO manual, Data Format: Constants Reference: MX_BLOCK_SIZE
+_LANES_16 = 128  # of 16 bits in a register
+_LONG = 1024  # elements above which the flat form goes by two registers a turn
+
+
+def _aligned(n: int, to: int) -> int:
+    return -(-n // to) * to
+
+
+def _text(shape: tuple[int | None, int | None]) -> str:
+    return "x".join("?" if n is None else str(n) for n in shape)
+
+
+@dataclass(frozen=True, slots=True)
+class _Shapes:
+    src: TileType
+    tiles: dict[str, TileType]
+    m: int  # valid rows and columns of src
+    n: int
+    kind: str
+    algorithm: str
+    interleaved: bool
+
+    @property
+    def groups(self) -> int:
+        return self.m * self.n // GROUP
+
+    @property
+    def packed(self) -> int:
+        """Elements of src to one of dst."""
+        return 2 if self.kind == "MXFP4_E2M1" else 1
+
+    @property
+    def is_f32(self) -> bool:
+        return self.src.dtype.itemsize == 4
+
+    def region(self, name: str, *wanted: tuple[int, int]) -> Iterator[str]:
+        tile = self.tiles[name]
+        if tile.valid not in wanted:
+            listed = " or ".join(map(_text, wanted))
+            yield f"the valid region of {name} is {_text(tile.valid)}, it takes {listed}"
+
+    def pitch(self, name: str, cols: int) -> Iterator[str]:
+        found = self.tiles[name].cols
+        if found != cols:
+            yield f"{name} has {found} columns, src {self.src.cols}: it takes {cols}"
+
+    def room(self, name: str, elements: int) -> Iterator[str]:
+        tile = self.tiles[name]
+        if tile.rows * tile.cols < elements:
+            yield f"{name} has {tile.rows * tile.cols} elements, {elements} are needed"
+
+    def all(self) -> Iterator[str]:
+        m, n, src = self.m, self.n, self.src
+        yield from self.region("dst", (m, n // self.packed))
+        if self.packed == 2 and src.cols % 2:
+            yield f"src has {src.cols} columns, and two share a byte"
+        padded = n < src.cols and _LANES_16 % src.cols == 0
+        if not self.is_f32 and padded and m * src.cols % _LANES_16:
+            yield f"rows of {src.cols} columns, {n} of them valid, end inside a register"
+
+    def down(self) -> Iterator[str]:
+        """Groups along columns."""
+        m, n, cols = self.m, self.n, self.src.cols
+        for name in ("max", "scaling", *("exp",) * (not self.interleaved)):
+            yield from self.region(name, (m // GROUP, n))
+            yield from self.pitch(name, cols)
+            yield from self.room(name, m // GROUP * cols)
+        if self.packed == 2:
+            yield from self.pitch("dst", cols // 2)
+            if self.src.dtype.name == "f16" and cols // 2 % GROUP:
+                yield f"rows of {cols // 2} bytes of f16 into four bits have no code"
+        if self.interleaved:
+            yield from self.region("exp", (m // (2 * GROUP), 2 * n))
+            yield from self.pitch("exp", _aligned(2 * cols, GROUP))
+            if self.tiles["exp"].rows != self.src.rows // (2 * GROUP):
+                yield f"exp has {self.tiles['exp'].rows} rows, src {self.src.rows}"
+            if self.is_f32:
+                yield "exponents of f32 are not interleaved"
+
+    def along(self) -> Iterator[str]:
+        """Groups along rows: exponents row by row, or all in one."""
+        m, n, exp = self.m, self.n, self.tiles["exp"]
+        shapes = ((m, n // GROUP), (1, self.groups))
+        yield from self.pitch("dst", self.src.cols // self.packed)
+        for name in ("max", "scaling"):
+            tile = self.tiles[name]
+            yield from self.region(name, *shapes)
+            if tile.valid[0] != 1 and tile.cols != tile.valid[1]:
+                yield f"{name} has {tile.cols} columns for {tile.valid[1]} valid ones"
+            yield from self.room(name, self.groups)
+        yield from self.region("exp", *shapes)
+        if exp.rows > 1:
+            if exp.valid[0] == 1:
+                yield f"exp has {exp.rows} rows, and all of its values in one"
+            if not self.is_f32:
+                yield "exponents of 16-bit elements lie in one row"
+            return
+        yield from self.in_one_row()
+
+    def in_one_row(self) -> Iterator[str]:
+        src, scaling = self.src, self.tiles["scaling"]
+        yield from self.region("exp", (1, self.groups))
+        if src.cols != self.n:
+            yield f"src has {src.cols} columns, {self.n} of them valid, beside exponents in one row"
+        if not self.is_f32 and self.algorithm != "ocp":
+            yield "16-bit elements beside exponents in one row are scaled by ocp alone"
+        size, valid = src.rows * src.cols, self.m * src.cols
+        unrolled = size > _LONG and size % 256 == 0 and valid % 256 == 0
+        count = self.groups * (2 if unrolled and self.is_f32 else 1)
+        need = _aligned(count, 64 if self.is_f32 else _LANES_16) * src.dtype.itemsize
+        if scaling.nbytes < need:
+            yield f"scaling has {scaling.nbytes} bytes, {need} are needed"
+
+
+def _misfit(case: Case) -> str | None:
+    src = case.tile("src")
+    tiles = dict(case.tiles(("dst", "exp", "max", "scaling")))
+    if src is None or len(tiles) < 4:
+        return None
+    for name, tile in {"src": src, **tiles}.items():
+        if None in tile.valid:
+            return f"the valid region of {name} is known when it runs"
+    axis0, interleaved = case.word("grpAxis") == "axis0", case.word("interleave") == "true"
+    m, n = src.valid[0] or 0, src.valid[1] or 0
+    if (m if axis0 else n) % GROUP or (interleaved and (not axis0 or m % (2 * GROUP))):
+        return None  # said by another rule
+    if axis0 and case.op.operand("exp_zz") is not None:
+        return "exp_zz goes with groups along rows"
+    kind, algorithm = case.word("quant_type") or "", case.word("quantScaleAlg") or "ocp"
+    shapes = _Shapes(src, tiles, m, n, kind, algorithm, interleaved)
+    yielded = (*shapes.all(), *(shapes.down() if axis0 else shapes.along()))
+    return yielded[0] if yielded else None
+
+
+MX_SHAPES = Rule("mx-shapes", "PTO-S044", "expects tiles that hold a value for each group", _misfit)
