@@ -195,6 +195,15 @@ def every(a: Any) -> Lanes:
     return np.all(np.asarray(a), -1, keepdims=True)
 
 
+@primitive
+def repeated(step: Callable[..., tuple[Any, ...]], *state: Any) -> tuple[Any, ...]:
+    """state = step(*state) while the first of it is not 0 in all lanes: where it is 0 in some, a
+    step changes nothing that matters there."""
+    while np.any(state[0]):
+        state = step(*state)
+    return state
+
+
 def _library(name: str) -> Callable[[Any], Any]:
     """A function of the C library, which every engine calls; NaN where it has no value."""
     one = np.frompyfunc(lambda x: getattr(math, name)(x) if math.isfinite(x) else math.nan, 1, 1)
@@ -218,16 +227,25 @@ def cosine(a: Any) -> Lanes:
 
 @primitive
 def fused(a: Any, b: Any, c: Any) -> Lanes:
-    """a * b + c of f64, rounded once. An array does it with the errors of a product and of sums,
-    which are exact far from overflow, the last but one rounded to odd (Boldo, Melquiond 2008)."""
+    """a * b + c of f64 or f32, rounded once. An array does it with the errors of a product and of
+    sums, which are exact far from overflow, the last but one rounded to odd (Boldo, Melquiond
+    2008); of f32 in f64, where the product is exact."""
+    if np.result_type(a, b, c) == np.float32:
+        wide = np.asarray(a, np.float64) * b
+        return np.asarray(_to_odd(*_exact_sum(wide, np.asarray(c, np.float64))), np.float32)
     product, low = _exact_product(a, b)
     near, left = _exact_sum(c, low)
     total, right = _exact_sum(product, near)
-    rest, lost = _exact_sum(left, right)
-    bits = rest.view(np.int64)
-    toward = np.where((lost > 0) == (rest > 0), 1, -1)
-    odd = np.where((lost != 0) & (bits & 1 == 0), bits + toward, bits).view(np.float64)
+    odd = _to_odd(*_exact_sum(left, right))
     return np.where(np.isfinite(total), total + odd, product + c)
+
+
+def _to_odd(total: Lanes, lost: Lanes) -> Lanes:
+    """A sum, and what was lost: the last bit tells that something was."""
+    bits = total.view(np.int64)
+    toward = np.where((lost > 0) == (total > 0), 1, -1)
+    even = (lost != 0) & np.isfinite(total) & (bits & 1 == 0)
+    return np.where(even, bits + toward, bits).view(np.float64)
 
 
 def _exact_product(a: Any, b: Any) -> tuple[Lanes, Lanes]:

@@ -12,42 +12,63 @@ from typing import Any, Final
 import numpy as np
 
 from pto.core import primitives
-from pto.core.primitives import const, isnan, select
+from pto.core.primitives import const, fused, isnan, select
 from pto.isa.meaning.lanes import Lanes
 
-_LOG2E = 1.4426950408889634
-_LN2_HIGH = 0.693145751953125  # 16 bits of ln 2: times a power of two's exponent it is exact
-_LN2_LOW = 1.4286068203094172e-06
+_F16: Final = np.dtype(np.float16)
+_LOG2E, _LN2 = 1.4426950408889634, 0.6931471805599453
 _TO_INTEGER = 1.5 * 2.0**23  # added, it rounds to an integer, whose low bits stay in the sum
-_EXP_TERMS = (1 / 720, 1 / 120, 1 / 24, 1 / 6, 1 / 2)
-_FAR = {np.dtype(np.float16): (-20.0, 12.0)}  # where e**x is 0 or infinite at last
-_FARTHEST = (-95.0, 90.0)
-# (log(1 + f) - f + f^2 / 2) / f^3 between the roots of 1/2 and 2, least squares
-_LOG_TERMS = (
-    0.086427703499794,
-    -0.14262831211090088,
-    0.14934174716472626,
-    -0.16578958928585052,
-    0.19961147010326385,
-    -0.25001260638237,
-    0.3333396911621094,
+_ONE_BITS, _ROOT_BITS = 0x3F800000, 0x3F3504F3  # of 1 and of the root of 1/2
+_EXACT_BITS, _EXACT = 0x4B000000, 2.0**23  # whose last digit is 1
+# (e**x is 0 or infinite at last, e**r between the roots of 1/2 and 2), highest power first. Near
+# Chebyshev's; among such, polynomials were sought that round right for every input.
+_EXP_F16: Final = (
+    (-20.0, 12.0),
+    (
+        0.008369626477360725,
+        0.041917622089385986,
+        0.16666507720947266,
+        0.4999927580356598,
+        1.0000001192092896,
+        1.0,
+    ),
+)
+_EXP_BF16: Final = (
+    (-95.0, 90.0),
+    (0.04187639802694321, 0.1679297387599945, 0.5000190138816833, 0.9999629259109497, 1.0),
 )
 # f16 inputs whose f32 results are ties, and what they are
 _EXP_TIES: Final = {0.007297515869140625: 1.0068359375, 0.0226898193359375: 1.0224609375}
-_LOG_TIES: Final = {0.005340576171875: -5.23046875}
+# (log(1 + f) - f) / f^2 between the roots of 1/2 and 2
+_LOG_F16: Final = (
+    -0.10189095884561539,
+    0.15982691943645477,
+    -0.17131708562374115,
+    0.1993006467819214,
+    -0.2498190701007843,
+    0.3333415687084198,
+    -0.5000007748603821,
+)
+_LOG_BF16: Final = (
+    -0.14430730044841766,
+    0.21747174859046936,
+    -0.2526598274707794,
+    0.3327908515930176,
+    -0.4999392330646515,
+)
 
 
 def exp(x: Lanes) -> Lanes:
-    """x = n ln2 + r, Taylor in r; times 2^n, in two steps where f32 has subnormals."""
-    low, high = _FAR.get(x.dtype, _FARTHEST)
+    """x = n ln2 + r; e**r times 2^n, in two steps where f32 has subnormals."""
+    (low, high), terms = _EXP_F16 if x.dtype == _F16 else _EXP_BF16
     wide = x.astype(np.float32)
     clear = select(wide < low, const(wide, low), wide)
     clear = select(clear > high, const(wide, high), clear)
-    turned = clear * _LOG2E + _TO_INTEGER
-    n = turned - _TO_INTEGER
-    r = (clear - n * _LN2_HIGH) - n * _LN2_LOW
-    y = _settled(wide, (r + (r * r) * _horner(r, _EXP_TERMS)) + 1.0, x, _EXP_TIES)
-    if x.dtype == np.float16:
+    turned = fused(clear, const(wide, _LOG2E), const(wide, _TO_INTEGER))
+    y = _horner(fused(turned - _TO_INTEGER, const(wide, -_LN2), clear), terms)
+    if x.dtype == _F16:
+        for at, right in _EXP_TIES.items():
+            y = select(wide == const(wide, at), const(y, right), y)
         found = _times_two_to(y, turned.view(np.int32))
     else:
         half = (turned.view(np.int32) << 10) >> 11  # its low 22 bits, signed and halved
@@ -57,19 +78,17 @@ def exp(x: Lanes) -> Lanes:
 
 
 def log(x: Lanes) -> Lanes:
-    """x = m 2^k with m in [sqrt(1/2), sqrt(2)); f = m - 1 and f * f are exact."""
+    """x = m 2^k with m from the root of 1/2 to that of 2; f = m - 1 and f * f are exact."""
     wide = x.astype(np.float32)
     tiny = wide < 2.0**-126  # none of f16
-    scaled = wide if x.dtype == np.float16 else select(tiny, wide * 2.0**24, wide)
-    bits = scaled.view(np.int32)
-    m = ((bits & 0x007FFFFF) | (127 << 23)).view(np.float32)
-    high = m > 1.4142135
-    f = select(high, m * 0.5, m) - 1.0
-    k = select(high, (bits >> 23) - 126, (bits >> 23) - 127)
-    k = (k if x.dtype == np.float16 else select(tiny, k - 24, k)).astype(np.float32)
-    z = f * f
-    y = k * _LN2_HIGH + ((k * _LN2_LOW + ((z * f) * _horner(f, _LOG_TERMS) - 0.5 * z)) + f)
-    return log_edges(wide, _settled(wide, y, x, _LOG_TIES)).astype(x.dtype)
+    bits = wide if x.dtype == _F16 else select(tiny, wide * 2.0**24, wide)
+    bits = bits.view(np.uint32)
+    biased = (bits + (_ONE_BITS - _ROOT_BITS)) >> 23
+    f = (bits - (biased << 23) + _ONE_BITS).view(np.float32) - 1.0
+    k = (biased | _EXACT_BITS).view(np.float32) - (_EXACT + 127)
+    k = k if x.dtype == _F16 else select(tiny, k - 24, k)
+    y = fused(f * f, _horner(f, _LOG_F16 if x.dtype == _F16 else _LOG_BF16), f)
+    return log_edges(wide, fused(k, const(k, _LN2), y)).astype(x.dtype)
 
 
 def log_edges(x: Any, y: Any) -> Any:
@@ -87,16 +106,10 @@ def rsqrt(x: Lanes) -> Lanes:
 def _horner(r: Any, terms: tuple[float, ...]) -> Any:
     p = const(r, terms[0])
     for term in terms[1:]:
-        p = p * r + const(r, term)
+        p = fused(p, r, const(r, term))
     return p
 
 
 def _times_two_to(y: Any, n: Any) -> Any:
     """y 2^n by its bits, in range."""
     return (y.view(np.int32) + (n << 23)).view(np.float32)
-
-
-def _settled(wide: Any, y: Any, like: Lanes, ties: dict[float, float]) -> Any:
-    for at, right in ties.items() if like.dtype == np.float16 else ():
-        y = select(wide == const(wide, at), const(y, right), y)
-    return y

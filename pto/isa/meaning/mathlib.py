@@ -24,6 +24,7 @@ from pto.core.primitives import (
     isinf,
     isnan,
     less_of,
+    repeated,
     rint,
     select,
     shortcut,
@@ -177,11 +178,24 @@ def sqrt(x: Lanes) -> Lanes:
     return primitives.sqrt(x) if x.dtype.kind == "f" else narrow(primitives.sqrt(widen(x)), x)
 
 
+def _rsqrt_on_arrays(x: Lanes) -> Lanes:
+    return narrow(1.0 / primitives.sqrt(widen(x)), x)
+
+
+@shortcut(_rsqrt_on_arrays)
 def rsqrt(x: Lanes) -> Lanes:
-    """1 / sqrt(x), rounded once."""
+    """1 / sqrt(x), rounded once. Of f32, what f32 gives and one step of Newton's in f64: exact for
+    every mantissa (`tests/known/test_halves.py`)."""
     if x.dtype.itemsize == 2:
         return halves.rsqrt(x)
-    return narrow(1.0 / primitives.sqrt(widen(x)), x)
+    if x.dtype == np.float64:
+        return _rsqrt_on_arrays(x)
+    first = const(x, 1) / primitives.sqrt(x)
+    y = widen(first)
+    error = fused(-(widen(x) * y), y, const(y, 1.0))
+    step = fused(error, const(y, 0.375), const(y, 0.5))
+    found = narrow(fused(y * error, step, y), x)
+    return select(isfinite(first) & (first != 0), found, first)
 
 
 def tanh(x: Lanes) -> Lanes:
@@ -329,11 +343,16 @@ def pow64(x: F64, y: F64) -> F64:
 
 
 def _integer_power(x: Lanes, y: Lanes) -> Lanes:
-    """To a negative power: 0, except that 1 and -1 have integer inverses."""
+    """To a negative power: 0, except that 1 and -1 have integer inverses. Of bytes in two bytes,
+    which machines multiply."""
     unit = (x == 1) | (x == -1)
-    base, left = x, select(unit, absolute(y), greater_of(y, const(y, 0))).astype(np.uint64)
-    out = const(x, 1)
-    for _ in range(8 * y.dtype.itemsize):
-        out = select((left & 1) != 0, out * base, out)
-        base, left = base * base, left >> 1
-    return select((y < 0) & ~unit, const(x, 0), out)
+    bits = np.dtype(f"u{max(2, x.dtype.itemsize)}")
+    left = select(unit, y & const(y, 1), greater_of(y, const(y, 0))).astype(bits)
+    base = x.astype(bits)
+
+    def step(left: Lanes, base: Lanes, out: Lanes) -> tuple[Lanes, Lanes, Lanes]:
+        taken = select((left & 1) != 0, out * base, out)
+        return left >> 1, base * base, taken
+
+    _, _, out = repeated(step, left, base, const(base, 1))
+    return select((y < 0) & ~unit, const(x, 0), out.astype(x.dtype))

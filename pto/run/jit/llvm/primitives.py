@@ -208,29 +208,30 @@ def _fmod(a: Symbol, b: Symbol) -> Symbol:
 _DIGITS = {F16: 11, BF16: 8, F32: 24}  # of a mantissa
 
 
-def _float_rest(a: Symbol, b: Symbol, digits: int) -> Symbol:
+def _float_rest(a: Symbol, b: Symbol, digits: int, wide: np.dtype[Any] = F32) -> Symbol:
     """A quotient below 2^n has n digits before the point, and if it is no integer misses one by
-    2^-digits at least: where n + digits fit f64, its division tells, and its product is exact.
-    Where one quotient of all lanes is greater, or there is but one lane, by the library."""
-    rest = f"frem {a.type} {a.name}, {b.name}"
+    2^-digits at least: where n + digits fit a wider float, its division tells, and its product is
+    exact. Where one quotient of all lanes is greater in f64 too, or there is but one lane, by the
+    library."""
     if not a.lanes.count or digits == 53:
-        return a.new(rest, a.dtype)
-    x, n, d = a.lanes.x, cast(a, F64), cast(b, F64)
+        return a.new(f"frem {a.type} {a.name}, {b.name}", a.dtype)
+    wide = F64 if digits == 24 else wide
+    x, n, d = a.lanes.x, cast(a, wide), cast(b, wide)
     share = n / d
-    far = absolute(share) >= share.like(2.0 ** (52 - digits))  # infinite by 0; NaN is not far
+    far = absolute(share) >= share.like(2.0 ** (np.finfo(wide).nmant - digits))  # infinite by 0
     bits = f"i{a.lanes.count}"
-    some = x.compare("ne", bits_of(x, a.lanes.count, str(far.name)), 0, bits)
-    before, library, done = x.here, x.fresh("library"), x.fresh("rest")
+    some = x.compare("ne", bits_of(x, a.lanes.count, str(far.name)), 0, bits)  # NaN is not far
     near = n - trunc(share) * d
     near = where(a.lanes, absolute(d) == d.like(np.inf), where(a.lanes, isfinite(n), n, near), near)
     near = _copysign(cast(near, a.dtype), a)
-    x.branch(some, library, done)
-    x.label(library)
-    slow = a.new(rest, a.dtype)
+    before, farther, done = x.here, x.fresh("farther"), x.fresh("rest")
+    x.branch(some, farther, done)
+    x.label(farther)
+    slow, ended = _float_rest(a, b, 53 if wide == F64 else digits, F64), x.here
     x.jump(done)
     x.label(done)
     return a.lanes.symbol(
-        a.dtype, x.phi(a.type, [(str(near.name), before), (str(slow.name), library)])
+        a.dtype, x.phi(a.type, [(str(near.name), before), (str(slow.name), ended)])
     )
 
 
@@ -238,15 +239,19 @@ def _remainder(a: Symbol, b: Symbol) -> Symbol:
     """With the sign of b, as Python has it."""
     a, b = common(a, b)
     if a.dtype in SMALL:
-        return cast(_remainder(to_f32(a), to_f32(b)), a.dtype)
+        wide, by = to_f32(a), to_f32(b)
+        return cast(_signed_as(_float_rest(wide, by, _DIGITS[a.dtype]), by), a.dtype)
     rest = _fmod(a, b)
-    if a.dtype.kind == "u":
-        return rest
+    return rest if a.dtype.kind == "u" else _signed_as(rest, b)
+
+
+def _signed_as(rest: Symbol, b: Symbol) -> Symbol:
+    """A rest with the sign of what it was divided by."""
     other = (rest != 0) & ((b < 0) != (rest < 0)) & (b != 0)
-    found = where(a.lanes, other, rest + b, rest)
-    if a.dtype.kind == "i":
+    found = where(b.lanes, other, rest + b, rest)
+    if b.dtype.kind == "i":
         return found
-    return where(a.lanes, (rest == 0) & (b != 0), _copysign(rest, b), found)
+    return where(b.lanes, (rest == 0) & (b != 0), _copysign(rest, b), found)
 
 
 def _through_f32(fn: Callable[[Symbol], Symbol]) -> Callable[[Symbol], Symbol]:
@@ -363,6 +368,27 @@ def _every(lanes: Lanes, a: Symbol) -> Symbol:
     return lanes.spread(BOOL, lanes.x.compare("eq", bits, -1, f"i{lanes.count}"))
 
 
+def _repeated(lanes: Lanes, step: Callable[..., Any], *state: Any) -> tuple[Symbol, ...]:
+    x, first = lanes.x, [s if isinstance(s, Symbol) else lanes.constant(s.dtype, s) for s in state]
+    before, head, inside, done = x.here, x.fresh("again"), x.fresh("in"), x.fresh("out")
+    x.jump(head)
+    x.label(head)
+    place, held = len(x.lines), tuple(Symbol(lanes, s.dtype, x.name()) for s in first)
+    some = held[0] != held[0].like(0)
+    if lanes.count:
+        some = x.compare("ne", bits_of(x, lanes.count, str(some.name)), 0, f"i{lanes.count}")
+    x.branch(some if isinstance(some, str) else str(some.name), inside, done)
+    x.label(inside)
+    after = step(*held)
+    x.lines[place:place] = [
+        f"  {h.name} = phi {h.type} [ {f.name}, %{before} ], [ {a.name}, %{x.here} ]"
+        for h, f, a in zip(held, first, after, strict=True)
+    ]
+    x.jump(head)
+    x.label(done)
+    return held
+
+
 def _library(name: str) -> Callable[[Lanes, Symbol], Symbol]:
     """Lane by lane: both engines call the function of the C library."""
 
@@ -380,7 +406,9 @@ def _library(name: str) -> Callable[[Lanes, Symbol], Symbol]:
     return write
 
 
-PRIMITIVES.update({"every": _every, "sine": _library("sin"), "cosine": _library("cos")})
+PRIMITIVES.update(
+    {"every": _every, "repeated": _repeated, "sine": _library("sin"), "cosine": _library("cos")}
+)
 
 
 def _converted(lanes: Lanes, a: Symbol, *how: Any) -> Symbol:
