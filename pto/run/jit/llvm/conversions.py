@@ -190,6 +190,9 @@ def _float_of_float(
     a: Symbol, src: DType, dst: DType, mode: Round, saturate: bool, keep_nan: bool
 ) -> Symbol:
     wide, form = _exact(a, src), _form(dst)
+    nearest = dst is F16 and wide.dtype == lanes.F32 and mode is Round.RINT
+    if nearest and saturate and clamps_specials(src, dst):
+        return _limited_half(lanes.cast(wide, lanes.F16), form, keep_nan)
     if saturate and form.saturates:
         limited = _clip(wide, form)
         if clamps_specials(src, dst):
@@ -197,6 +200,17 @@ def _float_of_float(
         else:
             wide = select(isinf(wide), wide, limited) if form.inf else limited
     return _rounded(wide, dst, mode)
+
+
+def _limited_half(a: Symbol, form: FloatFormat, keep_nan: bool) -> Symbol:
+    """What rounded to infinity is the greatest number, a NaN 0 or the positive quiet one: by the
+    bits of the result, which are half as many as before."""
+    bits = a.view(np.uint16)
+    size = bits & 0x7FFF
+    most, nan = (int(np.array(v, np.float16).view(np.uint16)) for v in (form.max, np.nan))
+    found: Any = less_of(size, _like(size, most)) | (bits & 0x8000)
+    by = _like(size, nan if keep_nan else 0)
+    return select(size > most + 1, by, found).view(np.float16)
 
 
 def _form(dst: DType) -> FloatFormat:
