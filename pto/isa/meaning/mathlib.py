@@ -351,8 +351,9 @@ def _integer_power(x: Lanes, y: Lanes) -> Lanes:
     base = x.astype(bits)
 
     def step(left: Lanes, base: Lanes, out: Lanes) -> tuple[Lanes, Lanes, Lanes]:
-        taken = select((left & 1) != 0, out * base, out)
-        return left >> 1, base * base, taken
+        for bit in (1, 2):  # two at a time: asking whether something is left takes time
+            out, base = select((left & bit) != 0, out * base, out), base * base
+        return left >> 2, base, out
 
     _, _, out = repeated(step, left, base, const(base, 1))
     return select((y < 0) & ~unit, const(x, 0), out.astype(x.dtype))

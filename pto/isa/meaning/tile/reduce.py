@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from pto.core.tile import Tile
 from pto.isa.meaning.kinds import Axis, Move
 from pto.isa.meaning.lanes import Lanes, add, const, select
@@ -52,14 +54,20 @@ def search(axis: Axis, greatest: bool) -> Move:
 def _sum_neighbours(x: Mover, src: Tile, dst: Tile) -> None:
     """An odd last element is added to 0; the rest of the valid row is 0."""
     rows, cols = dst.get_valid()
+    half = (cols + 1) // 2
     x.within(src, rows, cols)
 
-    def cell(i: Lanes, j: Lanes) -> Lanes:
-        even, odd = j * 2 < cols, j * 2 + 1 < cols
-        a, b = x.read(src, i, j * 2, even), x.read(src, i, j * 2 + 1, odd)
-        return select(even, add(a, select(odd, b, const(b, 0))), const(a, 0))
+    def pair(i: Lanes, j: Lanes) -> Lanes:
+        return add(x.read(src, i, j * 2), x.read(src, i, j * 2 + 1))
 
-    x.each(rows, cols, cell, dst)
+    def last(i: Lanes, j: Lanes) -> Lanes:
+        even, odd = x.read(src, i, j * 2), j * 2 + 1 < cols
+        return add(even, select(odd, x.read(src, i, j * 2 + 1, odd), const(even, 0)))
+
+    x.when(
+        cols % 2 == 0, lambda: x.each(rows, half, pair, dst), lambda: x.each(rows, half, last, dst)
+    )
+    x.fill(dst, np.zeros((), dst.type.dtype.numpy), (0, rows), (half, cols))
 
 
 def _sum_pairs(x: Mover, src: Tile, dst: Tile) -> None:

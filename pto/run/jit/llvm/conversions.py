@@ -100,23 +100,23 @@ def _of_float(a: Symbol, src: DType, dst: DType, mode: Round, saturate: bool) ->
         return _limited(whole, dst.numpy)
     # the 64-bit pattern wraps; beyond it all ones, or the lowest
     if whole.dtype == lanes.F32 and dst.bits <= 32:
-        return lanes.cast(_low_word(whole), dst.numpy)
+        return lanes.cast(_low_word(whole, src), dst.numpy)
     signed, unsigned = (_limited(whole, np.dtype(k)) for k in (np.int64, np.uint64))
     low = whole < whole.lanes.constant(whole.dtype, 2.0**63)
     return lanes.cast(select(low, signed.view(np.uint64), unsigned), dst.numpy)
 
 
-def _low_word(whole: Symbol) -> Symbol:
+def _low_word(whole: Symbol, src: DType) -> Symbol:
     """The low 32 bits of an integral f32 as a 64-bit integer has them. What whole multiples of 2^32
-    leave is exact, and half of one has two names in 32 bits."""
+    leave is exact, and half of one has two names in 32 bits; f16 does not reach so far."""
     half, full, word = 2.0**31, 2.0**32, np.dtype(np.int32)
-    rest = whole - rint(whole * (1 / full)) * full
-    rest = select(rest < half, rest, _like(whole, -half))
-    low = absolute(whole) < _like(whole, full * full)
-    rest = select(low, rest, _like(whole, 0.0))
+    rest, beyond = whole, _like(whole, np.inf if src is F16 else full * full)
+    if src is not F16:
+        rest = whole - rint(whole * (1 / full)) * full
+        rest = select(rest < half, rest, _like(whole, -half))
+    rest = select(absolute(whole) < beyond, rest, _like(whole, 0.0))
     found = rest.new(f"fptosi {rest.type} {rest.name} to {rest.lanes.type(word)}", word)
-    above = whole >= _like(whole, full * full)
-    return select(above, _like(found, -1), found)
+    return select(whole >= beyond, _like(found, -1), found)
 
 
 def _limited(a: Symbol, kind: np.dtype[Any]) -> Symbol:

@@ -374,10 +374,10 @@ def _repeated(lanes: Lanes, step: Callable[..., Any], *state: Any) -> tuple[Symb
     x.jump(head)
     x.label(head)
     place, held = len(x.lines), tuple(Symbol(lanes, s.dtype, x.name()) for s in first)
-    some = held[0] != held[0].like(0)
+    some = str(_compare("une", "ne")(held[0], held[0].like(0)).name)
     if lanes.count:
-        some = x.compare("ne", bits_of(x, lanes.count, str(some.name)), 0, f"i{lanes.count}")
-    x.branch(some if isinstance(some, str) else str(some.name), inside, done)
+        some = x.compare("ne", bits_of(x, lanes.count, some), 0, f"i{lanes.count}")
+    x.branch(some, inside, done)
     x.label(inside)
     after = step(*held)
     x.lines[place:place] = [

@@ -25,7 +25,8 @@ _I64: Final = np.dtype(np.int64)
 
 
 def sort(m: Mover, rows: Any, cols: Any, block: int, key: Any, record: Any, dst: TileRef) -> None:
-    """A key carries its number, the first the greatest, so that no two are equal."""
+    """The lowest byte of a key says where its record is, of the first the greatest: no two are
+    equal."""
     x, width, finish = m.x, m.number(cols), m.apart((dst,))
     keys, records = (x.stack(f"[{block} x i64]") for _ in range(2))
     spot = lanes.Lanes(x, _LANES, m.declare)
@@ -44,8 +45,8 @@ def sort(m: Mover, rows: Any, cols: Any, block: int, key: Any, record: Any, dst:
             def put(n: Val) -> None:
                 parts = block // _LANES  # record n is in lane n // parts of vector n % parts
                 at = x.add(x.mul(x.rest(n, parts), _LANES * 8), x.mul(x.over(n, parts), 8))
-                low = x.new(f"and i64 {x.load('i64', x.at(keys, at), 8)}, {block - 1}")
-                found = x.load("i64", x.at(records, x.mul(x.sub(block - 1, low), 8)), 8)
+                place = x.new(f"zext i8 {x.load('i8', x.at(keys, at))} to i64")
+                found = x.load("i64", x.at(records, place), 8)
                 x.store("i64", found, x.at(begin, x.mul(x.add(b, n), RECORD)))
 
             if full:
@@ -58,10 +59,12 @@ def sort(m: Mover, rows: Any, cols: Any, block: int, key: Any, record: Any, dst:
             mask = None if full else planes.head(x, _LANES, x.greater(x.sub(left, n), 0))
             m.use(spot, mask)
             at = Index(spot, Number(x, i), 0), Index(spot, Number(x, x.add(b, n)), 1, _LANES)
-            item = m.symbol(record(*at))
-            x.store(item.type, item.name, x.at(records, n * 8), 64)
-            number = spot.constant(_I64, block - 1 - n - np.arange(_LANES))
-            found: Any = (m.symbol(key(*at)).astype(_I64) << (block - 1).bit_length()) | number
+            item, turned = m.symbol(record(*at)), range(_LANES - 1, -1, -1)
+            name = shuffles.shuffle(x, "i64", _LANES, item.name, list(turned))
+            first = block - _LANES - n  # records lie the last first
+            x.store(item.type, name, x.at(records, first * RECORD), 64)
+            places = spot.constant(_I64, (first + np.arange(_LANES)[::-1]) * RECORD)
+            found: Any = (m.symbol(key(*at)).astype(_I64) << 8) | places
             if mask is None:
                 return found
             return select(spot.symbol(lanes.BOOL, mask), found, np.iinfo(_I64).min)  # type: ignore[return-value]
