@@ -16,7 +16,7 @@ import numpy.typing as npt
 from pto.core.dtypes import DType
 from pto.core.errors import fail
 from pto.core.global_tensor import GlobalTensor
-from pto.core.memory import Memory, Space
+from pto.core.memory import Memory, Space, address_of
 from pto.core.pointer import Pointer
 from pto.isa.meaning.handle.memref import argument_view
 from pto.isa.meaning.scalar.arith import wrapper
@@ -121,12 +121,13 @@ class Device:
         flags = array.flags
         if not flags.c_contiguous or not flags.writeable:
             raise fail("PTO-M113", "an argument array must be contiguous and writeable")
-        memory = Memory.over(Space.GM, array.reshape(-1).view(np.uint8))
+        bytes = array.reshape(-1).view(np.uint8)
+        memory = Memory.over(Space.GM, bytes)
         if self.tap is not None:
             memory = self.tap.adopt(memory)
         taken = -(-max(memory.size, 1) // _PAGE) * _PAGE + _PAGE
         base = self._heap if heap else self._next
-        self._arrays.append(_Attached(base, memory, _address(array), stays=heap))
+        self._arrays.append(_Attached(base, memory, address_of(bytes), stays=heap))
         self._heap, self._next = (
             (self._heap + taken, self._next) if heap else (self._heap, self._next + taken)
         )
@@ -139,7 +140,7 @@ class Device:
     def open_window(self, base: int, array: npt.NDArray[np.uint8], heap: bool) -> None:
         """Global memory at an address that another process has given it; it stays."""
         memory = Memory.over(Space.GM, array)
-        pointer = _address(array)
+        pointer = address_of(array)
         self._arrays.append(_Attached(base, memory, pointer, int(not heap), heap))
 
     def watch(self, tap: Tap | None) -> None:
@@ -191,7 +192,7 @@ class Device:
     def memory_of(self, array: npt.NDArray[Any]) -> Memory | None:
         """The global memory that an array already is, on this rank or another."""
         everywhere = self._everywhere()
-        size, pointer = array.nbytes, _address(array) if everywhere else 0
+        size, pointer = array.nbytes, address_of(array) if everywhere else 0
         for attached in everywhere:
             if attached.pointer == pointer and attached.memory.size == size:
                 return attached.memory
@@ -288,11 +289,6 @@ class Device:
         if elem is None or array.dtype != elem.numpy:
             of_elements(name, Borrowed(array, array), elem)
         return self.memory_of(array) or self.attach(array)
-
-
-def _address(array: npt.NDArray[Any]) -> int:
-    """Where an array begins; `array.ctypes` takes longer."""
-    return array.__array_interface__["data"][0]
 
 
 def _tap(observer: Observer) -> Tap:

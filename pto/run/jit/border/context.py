@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pto.core.errors import PtoError
-from pto.core.memory import Memory, Space
+from pto.core.memory import Memory, Space, address_of
 from pto.isa.meaning.order.ring import Pipe, register_of
 from pto.run.jit.border import clock
 from pto.run.jit.border.shadow import Shadow
@@ -97,6 +97,7 @@ class Context:
         self._numbers: dict[int, int] = {}
         self._table = np.zeros((MEMORIES, 2), np.uint64)
         self.words = np.zeros(_WORDS, np.uint64)
+        self._rows, self._cells = self._table.data, self.words.data  # written sooner
         self._callback = _Callback(self._outside)
         self.words[CALL] = ctypes.cast(self._callback, ctypes.c_void_p).value or 0
         self.words[TABLE] = self._table.ctypes.data
@@ -135,7 +136,7 @@ class Context:
     def _set(self, number: int, memory: Memory) -> Memory:
         self._memories[number] = memory
         data = memory.data
-        self._table[number] = data.__array_interface__["data"][0], data.size  # sooner than ctypes
+        self._rows[number, 0], self._rows[number, 1] = address_of(data), data.size
         self._numbers[id(memory)] = number
         return memory
 
@@ -179,7 +180,7 @@ class Context:
 
     def lend(self, hand: clock.Hand) -> None:
         """What the thread has for compiled code."""
-        self.words[ROOM], self.words[DUE] = hand.room_address, hand.word_address
+        self._cells[ROOM], self._cells[DUE] = hand.room_address, hand.word_address
 
     def _outside(self, words: int, number: int) -> int:
         """Compiled code asks Python for one operation. No exception may pass through it."""
@@ -228,7 +229,9 @@ class Context:
     def turn_to(self, core: Core) -> None:
         """Another launch."""
         self._hear()
-        self.words[BLOCK : SUBS + 1] = core.block, core.blocks, core.sub, core.subs
+        cells = self._cells
+        cells[BLOCK], cells[BLOCKS] = core.block, core.blocks
+        cells[SUB], cells[SUBS] = core.sub, core.subs
 
     def renew(self) -> None:
         """Another block of the same launch, for which the agent is as new."""
