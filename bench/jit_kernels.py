@@ -166,54 +166,61 @@ module attributes {{pto.target_arch = "a5", pto.kernel_kind = #pto.kernel_kind<v
 PER_ROW = 5  # plt, vlds, vlds, vadd, vsts
 
 
-@pto.kernel(profile="a5")
-def attention_alone(
-    q: pto.Global[pto.f16],
-    kt: pto.Global[pto.f16],
-    v: pto.Global[pto.f16],
-    o: pto.Global[pto.f32],
-) -> None:
-    """`examples/flash_attention.py` as one function: what its queues carry stays where it is."""
-    first = pto.block_idx() * flash.ROWS
-    rows, chunk, depth = flash.ROWS, flash.CHUNK, flash.DEPTH
-    queries = pto.tile(rows, depth, pto.f16, role="mat")
-    pto.tload(queries, q[first:, :])
-    out, weights = pto.tile(rows, depth, pto.f32), pto.tile(rows, chunk, pto.f32)
-    work, part = pto.tile(rows, chunk, pto.f32), pto.tile(rows, depth, pto.f32)
-    half, boxed = pto.tile(rows, chunk, pto.f16), pto.tile(rows, chunk, pto.f16, role="mat")
-    highest, highest_row = _column(rows)
-    total, total_row = _column(rows)
-    now, now_row = _column(rows)
-    shrink, shrink_row = _column(rows)
-    pto.texpands(highest_row, float("-inf"))
-    pto.texpands(total_row, 0.0)
-    pto.texpands(out, 0.0)
-    for j in pto.range(0, kt.shape[1], chunk):
-        keys = pto.tile(depth, chunk, pto.f16, role="mat")
-        values = pto.tile(chunk, depth, pto.f16, role="mat")
-        pto.tload(keys, kt[:, j:])
-        pto.tload(values, v[j:, :])
-        pto.tmov(weights, flash.product(queries, keys))
-        pto.tmuls(weights, weights, depth**-0.5)
-        pto.trowmax(now, weights, work)
-        pto.tmax(now_row, now_row, highest_row)
-        pto.tsub(shrink_row, highest_row, now_row)
-        pto.texp(shrink_row, shrink_row)
-        pto.tmov(highest_row, now_row)
-        pto.trowexpandsub(weights, weights, highest)
-        pto.texp(weights, weights)
-        pto.trowsum(now, weights, work)
-        pto.tmul(total_row, total_row, shrink_row)
-        pto.tadd(total_row, total_row, now_row)
-        pto.tcvt(half, weights)
-        pto.tmov(boxed, half)
-        pto.tmov(part, flash.product(boxed, values))
-        pto.trowexpandmul(out, out, shrink)
-        pto.tadd(out, out, part)
-    pto.trowexpanddiv(out, out, total)
-    pto.tstore(o[first : first + rows, :], out)
+def attention(rows: int, chunk: int) -> Kernel:
+    """`examples/flash_attention.py` as one function, so many rows a block and keys a turn: what its
+    queues carry stays where it is."""
+
+    @pto.kernel(profile="a5")
+    def alone(
+        q: pto.Global[pto.f16],
+        kt: pto.Global[pto.f16],
+        v: pto.Global[pto.f16],
+        o: pto.Global[pto.f32],
+    ) -> None:
+        first, depth = pto.block_idx() * rows, flash.DEPTH
+        queries = pto.tile(rows, depth, pto.f16, role="mat")
+        pto.tload(queries, q[first:, :])
+        out, weights = pto.tile(rows, depth, pto.f32), pto.tile(rows, chunk, pto.f32)
+        work, part = pto.tile(rows, chunk, pto.f32), pto.tile(rows, depth, pto.f32)
+        half, boxed = pto.tile(rows, chunk, pto.f16), pto.tile(rows, chunk, pto.f16, role="mat")
+        highest, highest_row = _column(rows)
+        total, total_row = _column(rows)
+        now, now_row = _column(rows)
+        shrink, shrink_row = _column(rows)
+        pto.texpands(highest_row, float("-inf"))
+        pto.texpands(total_row, 0.0)
+        pto.texpands(out, 0.0)
+        for j in pto.range(0, kt.shape[1], chunk):
+            keys = pto.tile(depth, chunk, pto.f16, role="mat")
+            values = pto.tile(chunk, depth, pto.f16, role="mat")
+            pto.tload(keys, kt[:, j:])
+            pto.tload(values, v[j:, :])
+            pto.tmov(weights, flash.product(queries, keys))
+            pto.tmuls(weights, weights, depth**-0.5)
+            pto.trowmax(now, weights, work)
+            pto.tmax(now_row, now_row, highest_row)
+            pto.tsub(shrink_row, highest_row, now_row)
+            pto.texp(shrink_row, shrink_row)
+            pto.tmov(highest_row, now_row)
+            pto.trowexpandsub(weights, weights, highest)
+            pto.texp(weights, weights)
+            pto.trowsum(now, weights, work)
+            pto.tmul(total_row, total_row, shrink_row)
+            pto.tadd(total_row, total_row, now_row)
+            pto.tcvt(half, weights)
+            pto.tmov(boxed, half)
+            pto.tmov(part, flash.product(boxed, values))
+            pto.trowexpandmul(out, out, shrink)
+            pto.tadd(out, out, part)
+        pto.trowexpanddiv(out, out, total)
+        pto.tstore(o[first : first + rows, :], out)
+
+    return alone
 
 
 def _column(rows: int) -> tuple[Any, Any]:
     tall = pto.tile(rows, 1, pto.f32, layout="DN")
     return tall, pto.treshape(tall, to=pto.tile_type(1, rows, pto.f32))
+
+
+attention_alone = attention(flash.ROWS, flash.CHUNK)
