@@ -56,7 +56,8 @@ def sort(m: Mover, rows: Any, cols: Any, block: int, key: Any, record: Any, dst:
                 planes.loop(x, left, 1, put)
 
         def part(b: Val, left: Val, n: int) -> Symbol:
-            mask = None if full else planes.head(x, _LANES, x.greater(x.sub(left, n), 0))
+            count = 0 if full else x.smaller(x.greater(x.sub(left, n), 0), _LANES)
+            mask = None if full else planes.head(x, _LANES, count)
             m.use(spot, mask)
             at = Index(spot, Number(x, i), 0), Index(spot, Number(x, x.add(b, n)), 1, _LANES)
             item, turned = m.symbol(record(*at)), range(_LANES - 1, -1, -1)
