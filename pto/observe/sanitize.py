@@ -437,8 +437,9 @@ def _tried(
 
 
 def launch_sanitized(module: Module, **options: Any) -> Report:
-    """As `launch`; raises what is wrong. Warnings alone do not stop a run."""
-    verdict = sanitize(module, **options)
+    """As `launch`; raises what is wrong. Warnings alone do not stop a run. Checkouts give tile
+    programs to a compiler that inserts synchronisation, wherever their tiles lie."""
+    verdict = sanitize(module, automatic=True, **options)
     if verdict.report is None or any(d.severity == "error" for d in verdict.findings):
         raise PtoError(*verdict.findings)
     return verdict.report

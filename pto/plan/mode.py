@@ -10,15 +10,18 @@ from pto.isa.row.order import Fence, MemoryBarrier, Within
 from pto.isa.row.traits import Control
 
 Mode = Literal["flags", "automatic"]
+_TILES = ("tile", "comm")
 
 
 def mode_of(functions: Sequence[Operation]) -> Mode:
-    """A tile program without a single flag is written for a compiler that inserts them."""
+    """A tile program without a single flag is written for a compiler that inserts them; also one
+    that only hands tiles from rank to rank."""
     roots = _roots(functions)
     if first_order(roots) is not None:
         return "flags"
     rows = (op.row for f in roots for op in f.walk())
-    return "automatic" if any(row and row.family.section == "tile" for row in rows) else "flags"
+    is_of_tiles = any(row and row.family.section in _TILES for row in rows)
+    return "automatic" if is_of_tiles else "flags"
 
 
 def first_order(functions: Sequence[Operation]) -> Operation | None:

@@ -53,6 +53,16 @@ def test_flags_are_there_when_a_program_is_run_and_watched(
     assert waits == [expected]
 
 
+def test_a_compiler_inserts_flags_wherever_tiles_lie(
+    checkout: Path, scripts: Scripts, tmp_path: Path
+) -> None:
+    placed = KERNEL.replace("pto.alloc_tile", "pto.alloc_tile addr = %zero")
+    placed = placed.replace("%t =", "%zero = arith.constant 0 : i64\n    %t =")
+    last = placed.rindex("%zero = arith")
+    results, _ = _run(checkout, scripts, tmp_path, placed[:last] + placed[last + 32 :], False)
+    assert [r.status for r in results] == ["passed"]
+
+
 def test_a_program_with_flags_of_its_own_keeps_them(
     checkout: Path, scripts: Scripts, tmp_path: Path
 ) -> None:

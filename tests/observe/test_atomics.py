@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 
 import pto
+from pto.ir.text.parser import parse
 from pto.observe import sanitize
 
 
@@ -69,3 +71,79 @@ def test_scattered_sums_of_blocks_are_no_race() -> None:
     assert _scattered("add") == set()
     assert _scattered("max") == set()
     assert _scattered("none") == {"PTO-R023"}
+
+
+_BOTH_SIDES = """
+!mat = !pto.tile_buf<mat, 16x16xf16, blayout=col_major, slayout=row_major>
+!left = !pto.tile_buf<left, 16x16xf16, blayout=row_major, slayout=row_major>
+!right = !pto.tile_buf<right, 16x16xf16, blayout=row_major, slayout=col_major>
+!acc = !pto.tile_buf<acc, 16x16xf32, blayout=col_major, slayout=row_major, fractal=1024>
+!vec = !pto.tile_buf<vec, 16x16xf32>
+!in = !pto.tensor_view<16x16xf16>
+!out = !pto.tensor_view<16x16xf32>
+module attributes {{pto.target_arch = "a3"}} {{
+  func.func @kernel(%x: !pto.ptr<f16>, %total: !pto.ptr<f32>, %y: !pto.ptr<f32>)
+      attributes {{pto.aicore}} {{
+    %c1 = arith.constant 1 : index
+    %c16 = arith.constant 16 : index
+    %zero = arith.constant 0 : i64
+    %one = arith.constant 1.0 : f32
+    %at = arith.constant 4096 : i64
+    %sum = pto.make_tensor_view %total, shape = [%c16, %c16], strides = [%c16, %c1] : !out
+    pto.section.cube {{
+      %from = pto.make_tensor_view %x, shape = [%c16, %c16], strides = [%c16, %c1] : !in
+      %l1 = pto.alloc_tile addr = %zero : !mat
+      %a = pto.alloc_tile addr = %zero : !left
+      %b = pto.alloc_tile addr = %zero : !right
+      %c = pto.alloc_tile addr = %zero : !acc
+      pto.tload ins(%from : !in) outs(%l1 : !mat)
+      pto.barrier #pto.pipe<PIPE_ALL>
+      pto.tmov ins(%l1 : !mat) outs(%a : !left)
+      pto.tmov ins(%l1 : !mat) outs(%b : !right)
+      pto.barrier #pto.pipe<PIPE_ALL>
+      pto.tmatmul ins(%a, %b : !left, !right) outs(%c : !acc)
+      pto.barrier #pto.pipe<PIPE_ALL>
+      pto.tstore ins(%c : !acc) outs(%sum : !out) {{atomicType = #pto<atomic_type {fix}>}}
+      {tell}
+    }}
+    pto.section.vector {{
+      %to = pto.make_tensor_view %y, shape = [%c16, %c16], strides = [%c16, %c1] : !out
+      %sub = pto.get_subblock_idx
+      %is_first = arith.cmpi eq, %sub, %zero : i64
+      %t = pto.alloc_tile addr = %zero : !vec
+      %u = pto.alloc_tile addr = %at : !vec
+      scf.if %is_first {{
+        pto.texpands ins(%one : f32) outs(%t : !vec)
+        pto.barrier #pto.pipe<PIPE_ALL>
+        pto.tstore ins(%t : !vec) outs(%sum : !out) {{atomicType = #pto<atomic_type atomic_add>}}
+        pto.barrier #pto.pipe<PIPE_ALL>
+        {hear}
+        pto.tload ins(%sum : !out) outs(%u : !vec)
+        pto.barrier #pto.pipe<PIPE_ALL>
+        pto.tstore ins(%u : !vec) outs(%to : !out)
+      }} else {{
+        {hear}
+      }}
+    }}
+    return
+  }}
+}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("fix", "waits", "codes"),
+    [
+        ("atomic_add", True, set[str]()),
+        ("atomic_add", False, {"PTO-R011"}),  # FIX has added too, and nothing orders that
+        ("atomic_max", True, {"PTO-R013"}),
+    ],
+)
+def test_both_sides_of_a_core_add_to_one_place(fix: str, waits: bool, codes: set[str]) -> None:
+    """FIX of the cube and MTE3 of the first vector sub-block, which then reads the sum."""
+    tell = "pto.sync.set <PIPE_FIX>, 1 {ffts_mode = 2 : i32}" if waits else ""
+    hear = "pto.sync.wait <PIPE_MTE2>, 1" if waits else ""
+    args: list[Any] = [np.ones((16, 16), np.float16)]
+    args += [np.zeros((16, 16), np.float32) for _ in range(2)]
+    found = sanitize(parse(_BOTH_SIDES.format(fix=fix, tell=tell, hear=hear)), args=args)
+    assert {d.code for d in found.findings if d.severity == "error"} == codes

@@ -14,7 +14,7 @@ from pto.isa.meaning.handle import config
 from pto.isa.meaning.tile import img2col, rearrange
 from pto.isa.row import types as t
 from pto.isa.row.instr import Instr
-from pto.isa.row.order import Free, Pop
+from pto.isa.row.order import Free, Notify, Pop
 from pto.isa.row.pipe_of import inner_flags, pipe_of
 from pto.isa.rules.rule import Case
 from pto.plan.sync.outside import Outside, Window
@@ -79,7 +79,7 @@ class Effects:
         accesses = dict.fromkeys(self._accesses(op, row, pipe))
         if not accesses:
             return None
-        is_scalar = pipe_of(case) == "S" and not isinstance(row.order, Free)
+        is_scalar = pipe_of(case) == "S" and not isinstance(row.order, Free | Notify)
         return Work(NUMBER[pipe], tuple(accesses), inner_flags(case), is_scalar)
 
     def pipes(self, op: Operation) -> set[int]:
@@ -110,6 +110,9 @@ class Effects:
             return
         if isinstance(row.order, Pop):
             yield from self._taken(op, pipe)
+            return
+        if isinstance(row.order, Notify):
+            yield Access(_ANYWHERE, writes=True)
             return
         for operand in row.operands:
             if self.profile.name in operand.idle:
@@ -144,6 +147,8 @@ def _popped_values(function: Operation) -> list[Value]:
     return [v for op in function.walk() for v in popped(op)]
 
 
+# What another rank may be told of: that it is filled, or that it may be filled again.
+_ANYWHERE = Window(None)
 # The slots of queues, wherever they are.
 _SLOTS = Stretch(Space.GM, 0, 1)
 
