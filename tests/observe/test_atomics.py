@@ -51,6 +51,21 @@ def test_writes_that_combine_in_different_ways_need_order() -> None:
     assert _added(meet=True, second="atomic_max") == {"PTO-R023"}
 
 
+@pytest.mark.parametrize("meet", [True, False])
+def test_a_sum_begins_behind_its_first_value(meet: bool) -> None:
+    @pto.kernel(profile="a5")
+    def kernel(x: pto.Global[pto.f32], total: pto.Global[pto.f32], y: pto.Global[pto.f32]) -> None:
+        t = pto.tile(1, 64, pto.f32)
+        pto.tload(t, x[0:1, :])
+        with pto.If(pto.get_block_idx() == 0):
+            pto.tstore(total, t)
+        if meet:
+            pto.syncall()
+        pto.tstore(total, t, atomicType="atomic_add")
+
+    assert _codes(kernel, blocks=3) == (set() if meet else {"PTO-R023"})
+
+
 def _scattered(word: str) -> set[str]:
     """Both blocks combine with the same elements, found by index."""
 

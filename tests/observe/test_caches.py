@@ -22,11 +22,15 @@ module attributes {{pto.target_arch = "a5", pto.kernel_kind = #pto.kernel_kind<v
     %is_first = arith.cmpi eq, %block, %z : i64
     scf.if %is_first {{
       {first}
+    }} else {{
+      {early}
     }}
     pto.syncall()
     %is_second = arith.cmpi eq, %block, %n : i64
     scf.if %is_second {{
       {second}
+    }} else {{
+      {late}
     }}
     return
   }}
@@ -45,11 +49,16 @@ WHOLE = "pto.cmo.cacheinvalid all #pto.address_space<gm>"
 DCCI = "pto.dcci %x #pto.dcci_cache_line<SINGLE_CACHE_LINE> : !p"
 FLAG = """pto.set_flag["PIPE_S", "PIPE_MTE2", "EVENT_ID0"]
       pto.wait_flag["PIPE_S", "PIPE_MTE2", "EVENT_ID0"]"""
+DSB = 'pto.dsb "DDR"'
 DROPS = (LINE, WHOLE, DCCI)
 
 
-def _codes(first: tuple[str, ...], second: tuple[str, ...] = ()) -> set[str]:
-    text = _PROGRAM.format(first="\n      ".join(first), second="\n      ".join(second))
+def _codes(
+    first: tuple[str, ...], second: tuple[str, ...] = (), early: str = "", late: str = ""
+) -> set[str]:
+    """Of block 0 before they meet and block 1 behind; `early`, `late`: the other one, then."""
+    parts = {"first": "\n      ".join(first), "second": "\n      ".join(second)}
+    text = _PROGRAM.format(**parts, early=early, late=late)
     args = [np.zeros(64, np.int32), np.zeros(64, np.int32)]
     found = sanitize(parse(text), args=args, blocks=2).findings
     return {d.code for d in found if d.severity == "error"} - {"PTO-V210", "PTO-V214"}
@@ -83,3 +92,10 @@ def test_a_transfer_of_the_same_core_does_not_look_into_the_cache() -> None:
 
 def test_a_scalar_sees_its_own_writes() -> None:
     assert _codes((WRITE, READ)) == set()
+
+
+def test_the_meeting_comes_between_the_write_back_and_the_drop() -> None:
+    assert _codes((WRITE, LINE), (READ,), early=LINE) == {"PTO-R038"}
+    assert _codes((WRITE,), (LINE, READ), late=LINE) == {"PTO-R039"}
+    assert _codes((WRITE, DCCI, DSB), (DCCI, READ)) == set()
+    assert _codes((WRITE, DSB), (DSB, READ)) == {"PTO-R038", "PTO-R039"}

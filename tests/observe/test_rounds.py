@@ -63,6 +63,25 @@ def test_a_later_meeting_orders_nothing_that_came_before() -> None:
     assert _codes(shifted_twice_met, rows) == set()
 
 
+@pytest.mark.parametrize("buffers", [1, 2])
+def test_a_ring_of_three_needs_two_buffers_for_one_meeting_a_round(buffers: int) -> None:
+    @pto.kernel(profile="a5")
+    def ring(x: pto.Global[pto.f32], y: pto.Global[pto.f32]) -> None:
+        block = pto.get_block_idx()
+        t = pto.tile(1, 64, pto.f32)
+        pto.tload(t, x[block : block + 1, :])
+        for n in range(4):
+            first = n % buffers * 3
+            mine, other = first + block, first + (block + 1) % 3
+            pto.tstore(y[mine : mine + 1, :], t)
+            pto.syncall()
+            pto.tload(t, y[other : other + 1, :])
+
+    rows = [np.zeros((6, 64), np.float32) for _ in range(2)]
+    found = _codes(ring, *rows, blocks=3)
+    assert found == (set() if buffers == 2 else {"PTO-R021", "PTO-R022"})
+
+
 # ---- words in global memory
 
 
@@ -144,3 +163,33 @@ def test_a_buffer_that_is_filled_again_before_it_is_read(waits: bool) -> None:
         world.synchronize()
     codes = {d.code for d in found.findings()}
     assert codes == (set() if waits else {"PTO-R034"})
+
+
+@pytest.mark.parametrize("need", [1, 2])
+def test_two_send_and_one_of_them_is_waited_for(need: int) -> None:
+    @pto.kernel(profile="a5")
+    def send(x: pto.Global[pto.f32], w: pto.Global[pto.f32], s: pto.Global[pto.i32]) -> None:
+        t = pto.tile(1, 64, pto.f32)
+        pto.tload(t, x)
+        pto.tstore(w, t)
+        pto.comm_tnotify(s, 1, "atomic_add")
+
+    @pto.kernel(profile="a5")
+    def add(w: pto.Global[pto.f32], y: pto.Global[pto.f32], s: pto.Global[pto.i32]) -> None:
+        t, u = pto.tile(1, 64, pto.f32), pto.tile(1, 64, pto.f32)
+        pto.comm_twait(s, need, "ge")
+        pto.tload(t, w[0:1, :])
+        pto.tload(u, w[1:2, :])
+        pto.tadd(t, t, u)
+        pto.tstore(y, t)
+
+    world = pto.World(3, "a5")
+    x, y = (world.symmetric((1, 64), "f32") for _ in range(2))
+    w, s = world.symmetric((2, 64), "f32")[2], world.symmetric((1,), "i32")[2]
+    with watch(world) as found:
+        streams = [device.stream() for device in world.devices]
+        for n in range(2):
+            streams[n].launch(send, x[n], w[n : n + 1], s)
+        streams[2].launch(add, w, y[2], s)
+        world.synchronize()
+    assert {d.code for d in found.findings()} == (set() if need == 2 else {"PTO-R034"})
