@@ -138,16 +138,16 @@ def mutants(
     plain = subject.findings(mode)[0]
     known = {False: {_key(d) for d in plain}}
     outcomes = subject.outcomes()
+    right, schedules = set(outcomes.values()), SCHEDULES
     if any(d.severity == "error" for d in plain):
-        first = outcomes[SCHEDULES[0]]
-        outcomes = {schedule: found for schedule, found in outcomes.items() if found == first}
+        schedules = tuple(s for s in SCHEDULES if outcomes[s] == outcomes[SCHEDULES[0]])
     for change in changes(with_peers(functions, Names())):
         closer = change.kind == PLACES
         if closer not in known:
             known[closer] = {_key(d) for d in subject.findings(mode, closer=closer)[0]}
         text = print_operation(change.op).strip()
         with change.edit():
-            judgement, why = _judged(subject, mode, known[closer], outcomes, closer)
+            judgement, why = _judged(subject, mode, known[closer], closer, schedules, right)
         line = change.op.loc.line if change.op.loc else 0
         yield Mutant(change.kind, text, line, judgement, why)
 
@@ -156,21 +156,21 @@ def _judged(
     subject: Subject,
     mode: Any,
     known: set[tuple[Any, ...]],
-    outcomes: dict[str, bytes | str],
     closer: bool,
+    schedules: Sequence[str],
+    right: set[bytes | str],
 ) -> tuple[Judgement, str]:
     findings, is_ended = subject.findings(mode, closer=closer)
     fresh = [d for d in findings if d.code.startswith(_JUDGED) and _key(d) not in known]
     found = [d for d in fresh if d.code not in _NEEDLESS]
     if found or not is_ended:
         return "found", (found or findings)[0].code
-    right = set(outcomes.values())
-    for schedule in outcomes:
+    for schedule in schedules:
         outcome = subject.outcome(schedule=schedule)
         if outcome not in right:
             what = outcome if isinstance(outcome, str) else "other values"
             return "missed", f"{schedule}: {what}"
-    return "harmless", f"{len(outcomes)} schedules give the same bits"
+    return "harmless", f"{len(schedules)} schedules give the same bits"
 
 
 def _key(d: Diagnostic) -> tuple[Any, ...]:
