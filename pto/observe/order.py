@@ -23,6 +23,7 @@ from pto.run.watch.events import Event
 from pto.target.facts import Sync
 
 Work = Callable[[Thread, Event], None]
+_FLAGS = (fx.SetFlag, fx.WaitFlag)
 
 
 class Order(Model[Clock, Thread, Event]):
@@ -87,6 +88,22 @@ class Order(Model[Clock, Thread, Event]):
 
     def agent(self, core: Core) -> Agent:
         return self.agents[id(core)]
+
+    def issue(self, unit: Unit[Clock, Thread, Event], item: Event) -> None:
+        """Most operations are flags of an agent that nothing holds up: a short way to the same."""
+        effect, pipe = item.effect, unit.pipes.get(item.pipe)
+        if type(effect) not in _FLAGS or self.parked or pipe is None or pipe.seen != unit.version:
+            super().issue(unit, item)
+            return
+        if type(effect) is fx.SetFlag:
+            self._set_flag(unit, pipe, item, effect)
+        elif type(effect) is fx.WaitFlag and unit.flags.get(effect.key):
+            self._wait_flag(unit, pipe, item, effect)
+        else:
+            super().issue(unit, item)
+            return
+        item.is_done = True
+        unit.version += item.pipe == "S"
 
     # ---- what the model asks for
 

@@ -185,7 +185,11 @@ class Watched(NDArrayOperatorsMixin):
         memory.recorder.log.append(Access(writes, memory, array, None, array.itemsize, start))
 
     def _behind(self, key: Any) -> int | None:
-        """The address of a slice, which is known without asking it in one dimension."""
+        """The address of a slice, which is known without asking it in one dimension, and where it
+        begins with the first of all."""
+        if type(key) is tuple:
+            first = all(type(k) is slice and k.start is None and k.step is None for k in key)
+            return self._start if first else None
         if type(key) is not slice or self._start is None:
             return self._start if key is Ellipsis else None
         first, array = key.start, self._array
