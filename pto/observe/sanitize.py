@@ -60,7 +60,7 @@ class Sanitizer(Observer):
         self._reserved = Reserved(profile)
         self._buffers: dict[int, undefined.Buffer] = {}
         self._shadows: dict[int, list[Shadow]] = {}  # of cores at work
-        self.is_mixed = False  # writes of a local buffer that begin at different places have met
+        self.is_mixed = False  # writes of a local buffer, by two operations or places, have met
         self._global = GlobalLog()
         self._caches = Caches(self._order.clocks)
         self._ended = False
@@ -228,10 +228,12 @@ class Sanitizer(Observer):
         keeps = least is not None and _nbytes(access) >= least
         found: list[Conflict]
         if isinstance(cells, Footprint):
-            touch = shadow.stores if writes else shadow.loads
-            found = touch(cells, thread.index, time, clock, keeps)
-            if not (writes or cells.is_full):
-                self._look(shadow, cells, moment)
+            if writes:
+                found = shadow.stores(cells, thread.index, time, clock, keeps, id(moment.op))
+            else:
+                found = shadow.loads(cells, thread.index, time, clock, keeps)
+                if not cells.is_full:
+                    self._look(shadow, cells, moment)
         elif writes:
             found = shadow.stores(cells, thread.index, time, clock, combined)
         else:

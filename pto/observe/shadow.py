@@ -33,6 +33,7 @@ class Footprint(Cells):
     turn: int = 0  # of the last write, among all of the buffer
     is_marked: bool = True  # its granules know all of this
     is_full: bool = False  # every byte was written once
+    by: int = 0  # the operation that wrote first
 
     def holds(self, low: int, high: int) -> bool:
         """Whether it is one burst with these bytes inside."""
@@ -46,7 +47,7 @@ class Shadow:
 
     def __init__(self, memory: WatchedMemory) -> None:
         self.memory = memory
-        self.is_mixed = False  # writes that begin at different places have met
+        self.is_mixed = False  # writes of two operations, or of two places, have met
         self._granules = Granules(memory.size)
         self._known: dict[Any, Footprint] = {}
         self._short: dict[int, list[Footprint]] = {}  # by page
@@ -135,17 +136,24 @@ class Shadow:
         return found
 
     def stores(
-        self, cells: Footprint, thread: int, time: int, clock: Clock, keeps: bool = False
+        self,
+        cells: Footprint,
+        thread: int,
+        time: int,
+        clock: Clock,
+        keeps: bool = False,
+        by: int = 0,
     ) -> list[Conflict]:
-        """A write: what it is not ordered after, then its mark."""
+        """A write of an operation: what it is not ordered after, then its mark."""
         own = thread if keeps else -1
         found: list[Conflict] = []
         if self._may_be_late(cells, clock, own):
             found = self._marks().unordered_writes(cells, clock)
         if self._may_be_read(cells, clock, own, thread, time):
             found += self._marks().unordered_reads(cells, clock, thread, time)
-        if not (cells.written or self.is_mixed):
-            self.is_mixed = self._mixes(cells)
+        if not self.is_mixed:
+            self.is_mixed = cells.by != by if cells.written else self._mixes(cells)
+            cells.by = by
         self._turn += 1
         cells.writer, cells.turn = thread, self._turn
         cells.written = self._last_write[thread] = time

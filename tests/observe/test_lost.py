@@ -150,3 +150,48 @@ def test_a_load_over_blocks_at_a_stride(at: int, expected: list[str]) -> None:
     text = _BLOCKS.format(at=at, before=first, behind="", read="b")
     found = sanitize(parse(text), args=args).findings
     assert [d.code for d in found if d.code == "PTO-M201"] == expected
+
+
+_STEPS = """
+!g = !pto.ptr<f32, gm>
+!p = !pto.ptr<f32, ub>
+!v = !pto.vreg<64xf32>
+!m = !pto.mask<b32>
+module attributes {{pto.target_arch = "a5", pto.kernel_kind = #pto.kernel_kind<vector>}} {{
+  func.func @kernel(%x: !g, %z: !g) attributes {{pto.aicore}} {{
+    %c0 = arith.constant 0 : index
+    %c64 = arith.constant 64 : index
+    %c256 = arith.constant 256 : index
+    %f = arith.constant 1.0 : f32
+    %h = arith.constant 2.0 : f32
+    %zero = arith.constant 0 : i64
+    %one = arith.constant 1 : i64
+    %bytes = arith.constant 1024 : i64
+    %at = arith.constant {at} : i64
+    %a = pto.castptr %zero : i64 -> !p
+    %b = pto.castptr %at : i64 -> !p
+    pto.vecscope {{
+      %all = pto.pset_b32 "PAT_ALL" : !m
+      %v = pto.vbr %f : f32 -> !v
+      %w = pto.vbr %h : f32 -> !v
+      scf.for %i = %c0 to %c256 step %c64 {{
+        pto.vsts %v, %a[%i], %all : !v, !p, !m
+        pto.mem_bar "VST_VST"
+        pto.vsts %w, %b[%i], %all : !v, !p, !m
+        pto.mem_bar "VST_VST"
+      }}
+    }}
+    pto.barrier #pto.pipe<PIPE_ALL>
+    pto.mte_ub_gm %b, %z, %bytes nburst(%one, %bytes, %bytes) : !p, !g, i64, i64, i64, i64
+    return
+  }}
+}}
+"""
+
+
+@pytest.mark.parametrize(("at", "expected"), [(512, ["PTO-M201"]), (1024, [])])
+def test_steps_of_two_buffers_fall_on_each_other(at: int, expected: list[str]) -> None:
+    """Whole steps: each write has the bytes of one through the other pointer."""
+    args = [np.zeros(64, np.float32), np.zeros(256, np.float32)]
+    found = sanitize(parse(_STEPS.format(at=at)), args=args).findings
+    assert [d.code for d in found if d.severity == "error"] == expected
