@@ -225,7 +225,7 @@ class Sanitizer(Observer):
         shadow: Any = access.memory.shadow  # GlobalShadow where cells are no footprint
         writes, space = access.writes, access.memory.space
         least = thread.own_order.get(space) if thread.own_order else None
-        keeps = least is not None and _nbytes(access) >= least
+        keeps = least is not None and access.nbytes >= least
         found: list[Conflict]
         if isinstance(cells, Footprint):
             if writes:
@@ -445,8 +445,3 @@ def launch_sanitized(module: Module, **options: Any) -> Report:
     if verdict.report is None or any(d.severity == "error" for d in verdict.findings):
         raise PtoError(*verdict.findings)
     return verdict.report
-
-
-def _nbytes(access: Access) -> int:
-    elements = access.array if access.array is not None else access.places
-    return 0 if elements is None else elements.size * access.width

@@ -37,6 +37,11 @@ class Access(NamedTuple):
     width: int
     start: int = 0
 
+    @property
+    def nbytes(self) -> int:
+        elements = self.array if self.array is not None else self.places
+        return 0 if elements is None else elements.size * self.width
+
     def addresses(self) -> npt.NDArray[np.int64]:
         """The byte address of every element."""
         if self.array is None:
