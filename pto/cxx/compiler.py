@@ -89,20 +89,25 @@ def _base(profile: str) -> Path:
     texts = [p.read_text(encoding="utf-8") for p in sorted(header.INCLUDE.rglob("*.h*"))]
     texts += [header.RUNTIME.read_text(encoding="utf-8"), header.kinds(), header.instructions()]
     flags = compiler.flags(profile)
-    folder = cache_folder() / f"{profile}-{_digest(texts, compiler, flags)}"
-    if (folder / "runtime.o").exists():
-        return folder
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    made = Path(tempfile.mkdtemp(dir=folder.parent))
-    include = header.write(made / "include")
-    common = [compiler.path, *flags, f"-I{include}"]
-    head = include / header.PRELUDE
-    _run([*common, "-x", "c++-header", str(head), "-o", f"{head}.gch"])
-    _run([*common, "-c", str(header.RUNTIME), "-o", str(made / "runtime.o")])
-    try:
-        made.rename(folder)
-    except OSError:  # another process was first
-        shutil.rmtree(made, ignore_errors=True)
+    digest = _digest(texts, compiler, flags, "head in place")
+    folder = cache_folder() / f"{profile}-{digest}"
+    if not (folder / "runtime.o").exists():
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        made = Path(tempfile.mkdtemp(dir=folder.parent))
+        include = header.write(made / "include")
+        command = [compiler.path, *flags, f"-I{include}", "-c", str(header.RUNTIME)]
+        _run([*command, "-o", str(made / "runtime.o")])
+        try:
+            made.rename(folder)
+        except OSError:  # another process was first
+            shutil.rmtree(made, ignore_errors=True)
+    head = folder / "include" / header.PRELUDE
+    ready = head.with_name(f"{head.name}.gch")
+    if not ready.exists():  # made where it stays: clang writes down where its headers lie
+        made = head.with_name(f"{os.getpid()}.gch")
+        command = [compiler.path, *flags, f"-I{folder / 'include'}", "-x", "c++-header", str(head)]
+        _run([*command, "-o", str(made)])
+        made.rename(ready)
     return folder
 
 

@@ -175,6 +175,8 @@ class Profile:
     # value leaves out what an MXFP8 group has of NaN, is cut to bf16 for MXFP4, and stands with the
     # factor in memory order; a code of negative zero is zero there.
     shared_exponents: Literal["chip", "simulator"] = "chip"
+    tf32_round: Literal["even", "away"] = "even"  # what ROUND does to ties of settf32mode
+    tf32_mantissa: int = 10  # bits that a factor keeps in that mode; HF32 of a2a3 keeps 11
     device: str | None = None  # set when a device has narrowed this profile
 
     def __str__(self) -> str:

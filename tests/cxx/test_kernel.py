@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+
 import numpy as np
 import pytest
 
@@ -264,6 +266,25 @@ def test_without_a_compiler_the_message_says_so(monkeypatch, tmp_path):
         compiler.find()
     compiler.find.cache_clear()
     assert caught.value.code == "PTO-U242"
+
+
+def test_clang_builds_what_gcc_builds(kernel, monkeypatch):
+    from pto.cxx import compiler
+
+    names = ("clang++", *(f"clang++-{n}" for n in range(25, 13, -1)))
+    found = next(filter(None, map(shutil.which, names)), None)
+    if found is None:
+        pytest.skip("no clang++")
+    monkeypatch.setenv("CXX", found)
+    out, a, b = arrays(1)
+    for cached in (compiler.find, compiler._base):
+        cached.cache_clear()
+    try:
+        kernel(ADD, "k<float, 16, 64>")(out, a, b, 2.0)
+    finally:
+        for cached in (compiler.find, compiler._base):
+            cached.cache_clear()
+    assert np.array_equal(out, (a + b) * 2)
 
 
 def test_a_kernel_is_timed_at_its_own_lines(kernel):

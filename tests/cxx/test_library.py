@@ -123,6 +123,43 @@ def test_of_equal_parts_a2a3_takes_the_first_index_and_a5_the_second(kernel, pro
     assert np.array_equal(found, numbers[which])
 
 
+PRODUCT = """
+__global__ AICORE void k(__gm__ float* out, __gm__ float* x, __gm__ float* y)
+{
+    using M = Tile<TileType::Mat, float, 16, 16, BLayout::ColMajor, 16, 16, SLayout::RowMajor, 512>;
+    M a, b;
+    TileLeft<float, 16, 16> left;
+    TileRight<float, 16, 16> right;
+    TileAcc<float, 16, 16> sum;
+    TASSIGN(a, 0x0); TASSIGN(b, 0x4000); TASSIGN(left, 0x0); TASSIGN(right, 0x0); TASSIGN(sum, 0x0);
+    using G = GlobalTensor<float, Shape<1, 1, 1, 16, 16>, Stride<1, 1, 1, 16, 1>>;
+    G gx(x), gy(y), go(out);
+    TLOAD(a, gx);
+    TLOAD(b, gy);
+    set_flag(PIPE_MTE2, PIPE_MTE1, EVENT_ID0);
+    wait_flag(PIPE_MTE2, PIPE_MTE1, EVENT_ID0);
+    TMOV(left, a);
+    TMOV(right, b);
+    left.SetMadTF32Mode(RoundMode::CAST_ROUND);
+    set_flag(PIPE_MTE1, PIPE_M, EVENT_ID0);
+    wait_flag(PIPE_MTE1, PIPE_M, EVENT_ID0);
+    TMATMUL(sum, left, right);
+    set_flag(PIPE_M, PIPE_FIX, EVENT_ID0);
+    wait_flag(PIPE_M, PIPE_FIX, EVENT_ID0);
+    TSTORE(go, sum);
+}
+"""
+
+
+@pytest.mark.parametrize(("profile", "bits"), [("a2a3", 11), ("a5", 10)])
+def test_rounded_factors_keep_eleven_bits_on_a2a3_and_ten_on_a5(kernel, profile, bits):
+    x = np.random.default_rng(9).uniform(1, 2, (16, 16)).astype(np.float32)
+    out = np.zeros_like(x)
+    kernel(PRODUCT, profile=profile)(out, x, np.eye(16, dtype=np.float32))
+    steps = np.float64(2.0**bits)
+    assert np.array_equal(out, np.floor(x.astype(np.float64) * steps + 0.5) / steps)
+
+
 SCALED = """
 template <class T, class R>
 __global__ AICORE void k(__gm__ R* out, __gm__ T* x, uint64_t word)

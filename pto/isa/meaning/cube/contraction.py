@@ -33,7 +33,7 @@ _LONG: Final = np.uint32(0xFFF)  # set in a significand of more than 12 bits
 _BELOW_F32: Final = (1 << 29) - 1  # bits of f64 that f32 lacks
 _HALF_F32: Final = 1 << 28
 _TINY: Final = 2.0**-126
-_TF32_DROPPED: Final = 13  # mantissa bits of f32 that tf32 lacks
+_MANTISSA: Final = 23  # bits of f32
 
 
 def values_of(items: Array, kind: DType) -> Array:
@@ -45,15 +45,15 @@ def values_of(items: Array, kind: DType) -> Array:
     return convert(items.view(kind.numpy), kind, F32)
 
 
-def rounded_to_tf32(values: F32s, *, away: bool) -> F32s:
+def rounded_to_tf32(values: F32s, *, away: bool, mantissa: int = 10) -> F32s:
     """f32 with the 10 mantissa bits of tf32: to nearest, ties to even or away from zero.
 
     dma_cube.yaml#pto.mad, tf32_mode. NaN stays NaN.
     """
-    bits = values.view(np.uint32)
-    half = np.uint32(1 << (_TF32_DROPPED - 1))
-    last = np.uint32(0) if away else np.uint32(1) - (bits >> np.uint32(_TF32_DROPPED) & 1)
-    kept = (bits + half - last) & ~np.uint32((1 << _TF32_DROPPED) - 1)
+    bits, dropped = values.view(np.uint32), _MANTISSA - mantissa
+    half = np.uint32(1 << (dropped - 1))
+    last = np.uint32(0) if away else np.uint32(1) - (bits >> np.uint32(dropped) & 1)
+    kept = (bits + half - last) & ~np.uint32((1 << dropped) - 1)
     return select(isnan(values), values, kept.view(np.float32))
 
 

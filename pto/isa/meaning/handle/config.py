@@ -140,16 +140,19 @@ def _hf32(case: Case) -> Callable[..., None]:
 def _tf32(case: Case) -> Callable[..., None]:
     """Where the matrix unit knows tf32, as the bits of CTRL that `mad` reads too.
 
-    The page: CAST_ROUND rounds to nearest even, other modes are reserved.
+    The page: CAST_ROUND rounds to nearest even, other modes are reserved. Headers of C++ set ties
+    to go away from zero with it.
     """
     enabled, mode = case.word("enable") == "true", case.word("mode")
     if mode not in ("ROUND", "RINT"):
         raise fail("PTO-T174", f"tf32 rounds to nearest even; {mode} is reserved")
     kept = ~(1 << registers.TF32 | 1 << registers.TF32_AWAY)
+    away = enabled and mode == "ROUND" and case.profile.tf32_round == "away"
+    bits = enabled << registers.TF32 | away << registers.TF32_AWAY
 
     def run(x: Mover) -> None:
         if case.profile.tf32:
-            x.put(registers.CTRL, x.get(registers.CTRL) & kept | enabled << registers.TF32)
+            x.put(registers.CTRL, x.get(registers.CTRL) & kept | bits)
 
     return run
 

@@ -86,7 +86,8 @@ def _narrowed(core: Machine, values: Array) -> Array:
     if not registers.ctrl_bit(core, registers.TF32):
         return values
     away = registers.ctrl_bit(core, registers.TF32_AWAY)
-    return rounded_to_tf32(np.ascontiguousarray(values), away=away)
+    mantissa = core.profile.tf32_mantissa
+    return rounded_to_tf32(np.ascontiguousarray(values), away=away, mantissa=mantissa)
 
 
 def _scales(tile: Tile, rows: int, cols: int, layout: Layout) -> Array:
