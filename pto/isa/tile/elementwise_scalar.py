@@ -210,7 +210,7 @@ def _fill_blocks(case: Case) -> str | None:
     return f"dst has {tile.nbytes // 32}"
 
 
-_FILL_ORDER = Rule("fill-order", "PTO-L023", "expects a vec dst to be row-major", _fill_order)
+_FILL_ORDER = Rule("fill-order", "PTO-L022", "expects a vec dst to be row-major", _fill_order)
 _FILL_BLOCKS = Rule(
     "fill-blocks", "PTO-S043", "expects a mat dst of at most 32767 blocks", _fill_blocks
 )
