@@ -199,7 +199,7 @@ def _operand(
         name, kind = tables.string(facts.element), element(tables.string(facts.element))
         if kind is None:
             raise fail("PTO-T001", f"a tensor of {name} is not known")
-        view = View(tuple(words[at + 2 : at + 7]), scalar_type(kind), False)
+        view = View(tuple(words[at + 2 : at + 7]), scalar_type(kind), True)
         return [Passed(tag, view, name, facts, place)], 7, 6
     if tag == ENUM:
         enum, _ = tables.enum(words[at + 1])

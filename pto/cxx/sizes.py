@@ -12,7 +12,9 @@ from pto.cxx.records import GLOBAL, Passed, element
 from pto.isa.row.attributes import Attribute
 from pto.isa.row.instr import Attr, Instr
 from pto.isa.row.types import TileBuf, View
+from pto.isa.tile.compare import SELECT
 from pto.isa.tile.convert import CONVERT
+from pto.isa.tile.expand import BY_ROW
 from pto.isa.tile.matmul import GEMV, MATMUL
 from pto.isa.tile.move import LOAD, STORE
 from pto.isa.tile.rearrange import FILLPAD
@@ -46,7 +48,8 @@ def counted(bound: Bound, profile: str) -> Bound:
     valid region says how long they are; on a2a3 the gap between lines stays, elsewhere their
     distance: decisions.md.
     """
-    bound = _scratched(bound)
+    if bound.row.family in (SELECT, BY_ROW):
+        bound = _scratched(bound)
     if bound.row.family in (MATMUL, GEMV):
         return _multiplied(bound)
     if bound.row.family.section == "comm":
@@ -85,7 +88,7 @@ def packed(operand: Passed) -> Passed:
 
 
 def _scratched(bound: Bound) -> Bound:
-    """Scratch is bytes: headers take a tile of any element type for it."""
+    """Scratch is bytes: headers of these take a tile of any element type for it."""
     like = bound.operands.get("src") or bound.operands.get("src0") or [(None, 0)]
     kind = like[0][0] and like[0][0].type
     for operand in bound.row.operands:
