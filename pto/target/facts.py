@@ -177,6 +177,7 @@ class Profile:
     shared_exponents: Literal["chip", "simulator"] = "chip"
     tf32_round: Literal["even", "away"] = "even"  # what ROUND does to ties of settf32mode
     tf32_mantissa: int = 10  # bits that a factor keeps in that mode; HF32 of a2a3 keeps 11
+    headers: bool = False  # as C++ kernels meet it: `library.py`
     device: str | None = None  # set when a device has narrowed this profile
 
     def __str__(self) -> str:

@@ -13,6 +13,7 @@ from pto.target.facts import Profile, Scaling, VectorUnit
 
 def library(profile: Profile) -> Profile:
     """A profile as C++ kernels meet it."""
+    profile = replace(profile, headers=True)
     if profile.name == "a2a3":  # SetMadTF32Mode of pto_tile.hpp sets CTRL, which is HF32 there
         profile = replace(profile, tf32=True, tf32_mantissa=11)
     if profile.name != "cpu":

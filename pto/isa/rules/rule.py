@@ -188,6 +188,12 @@ def current(rule: Rule) -> Rule:
     return replace(rule, except_in="manual")
 
 
+def compiled(rule: Rule) -> Rule:
+    """The same rule, not for C++ kernels: the compiler asks it, the headers do not."""
+    test = rule.test
+    return replace(rule, test=lambda case: None if case.profile.headers else test(case))
+
+
 def at_level(level: int, rule: Rule) -> Rule:
     """The same rule, where programs place their memory (3) or leave it to a compiler (2)."""
     return replace(rule, level=level)

@@ -9,6 +9,7 @@ from pto.isa.rules.rule import (
     Case,
     Rule,
     all_in,
+    compiled,
     dtype_in,
     on,
     row_major,
@@ -200,8 +201,8 @@ instr(
         dtype_in("exp", "u8 e8m0"),
         Rule("mx-groups", "PTO-S044", "expects groups of 32 elements", _ungrouped),
         Rule("mx-interleave", "PTO-S044", "expects pairs of row groups to interleave", _half_pair),
-        *(same_dtype("src", name) for name in ("max", "scaling")),
-        MX_SHAPES,
+        *(compiled(same_dtype("src", name)) for name in ("max", "scaling")),
+        compiled(MX_SHAPES),
     ),
     notes=(
         "C++ overloads TQUANT; PTOAS has no text for it, so the name and text here are ours.",
