@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from pto.core.errors import fail
 from pto.core.memory import Space
+from pto.core.pointer import Pointer
 from pto.ir.graph import Operation
 from pto.isa.cost.describe import REGISTERS, Describe, work_of
 from pto.isa.cost.moves import hinted, touched
 from pto.isa.cost.vectors import class_of
-from pto.isa.cost.work import Function, Region, Transfer, Work
+from pto.isa.cost.work import Cycles, Function, Region, Transfer, Work
 from pto.isa.meaning import Blocked
 from pto.isa.row import types as t
 from pto.isa.row.traits import Control
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 _REGISTERS = (t.VReg, t.Mask, t.Align, t.LogicalVReg, t.LogicalMask)
 _NO_PIPE = ("none", "S")
+_CACHE_LINE, _CACHE_LINES = 64, 512  # of the scalar unit's data cache, 32 KiB
 
 
 def threads_registers(op: Operation) -> bool:
@@ -71,6 +73,7 @@ class Outline(Tap):
         self.data = data
         self.registers = registers or data
         self._counts: Counter[str] = Counter()
+        self._lines: dict[int, dict[tuple[int, int], bool]] = {}  # of the data caches, by core
 
     def step(self, compiler: Compiler, op: Operation, step: Step) -> Step:
         row = op.row
@@ -84,7 +87,9 @@ class Outline(Tap):
         if row.cost == "simt":  # work items go where their data lead them
             return step if self.data else _refused(op)
         if row.cost == "element":
-            return step if self.data or not op.results else _refused(op)
+            return (
+                _refused(op) if op.results and not self.data else self._by_one(compiler, op, step)
+            )
         if issuing_pipe(case)([]) in _NO_PIPE:
             return step
         describe = work_of(case)
@@ -101,6 +106,35 @@ class Outline(Tap):
             tell(core, regs, asked(values, describe(values)))
 
         return said
+
+    def _by_one(self, compiler: Compiler, op: Operation, step: Step) -> Step:
+        """The scalar unit reads or writes an element; of global memory through its data cache."""
+        recorder, tell, data = self.recorder, self.observer.event, self.data
+        slots, loops = _slots(compiler, op), compiler.counters(op)
+        usual = "gm" if _is_global(op.operands[0].type) else "ub"
+
+        def ran(core: Core, regs: Regs) -> Any:
+            found = step(core, regs) if data else None
+            recorder.log.clear()
+            place, offset = (None if i is None else regs[i] for i in slots[:2])
+            how = usual
+            if how == "gm" and isinstance(place, Pointer) and place.dtype is not None:
+                at = place.address + int(offset or 0) * place.itemsize
+                how = "ub" if self._cached(core, (id(place.memory), at // _CACHE_LINE)) else "gm"
+            counters = tuple([regs[i] for i in loops])
+            tell(Event(op, core, "S", [], counters, None, Cycles("element", how)))
+            return found
+
+        return ran
+
+    def _cached(self, core: Core, line: tuple[int, int]) -> bool:
+        """Whether the data cache has it; the line that was touched longest ago makes room."""
+        lines = self._lines.setdefault(id(core), {})
+        known = lines.pop(line, False)
+        lines[line] = True
+        if len(lines) > _CACHE_LINES:
+            del lines[next(iter(lines))]
+        return known
 
     def _executed(
         self,

@@ -93,7 +93,24 @@ def test_what_data_decides_needs_data():
     x, y = np.full(8, 3, np.int32), np.zeros((8, 64), np.int32)
     with pytest.raises(PtoError, match="PTO-C010"):
         by_data.time(x, y)
-    assert len(by_data.time(x, y, data=True).stream.jobs) == 3
+    jobs = by_data.time(x, y, data=True).stream.jobs
+    assert [job.op.name for job in jobs] == ["pto.load_scalar", *["pto.tload"] * 3]
+
+
+@pto.kernel(profile="a2a3")
+def counts(x: pto.Global[pto.i32], step: int) -> None:
+    for i in pto.range(0, 64):
+        pto.store_scalar(x, i * step, 7)
+
+
+def test_the_scalar_unit_takes_its_time_and_has_a_cache():
+    """64 words in 4 lines of its data cache, or in a line each; cycles of `element`."""
+    x = np.zeros(64 * 16, np.int32)
+    near, far = (counts.time(x, step) for step in (1, 16))
+    assert near.core_us * near.mhz == pytest.approx(4 * 350 + 60 * 20, rel=0.2)
+    assert far.core_us * far.mhz == pytest.approx(64 * 350, rel=0.2)
+    assert far.bound == "core S"
+    assert not x.any()
 
 
 def test_every_executable_row_has_a_cost_on_every_chip():
