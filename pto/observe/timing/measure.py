@@ -14,6 +14,7 @@ from pto.ir.graph import Module, Operation
 from pto.isa.cost.work import Region, Transfer
 from pto.observe.timing.cache import LINE, Cache
 from pto.observe.timing.chips import Bench
+from pto.observe.timing.fold import Folded, Unsteady, busy, left_out, weights
 from pto.observe.timing.kinds import Blocks, Described, regions_of
 from pto.observe.timing.price import Price, price
 from pto.observe.timing.shared import Load, Shared, settle
@@ -39,16 +40,26 @@ class Launch:
     args: Sequence[Any]
     blocks: int
     data: bool = False
+    whole: bool = False  # loops are described to their end
+    _folded: bool = False
 
     def record(self, number: int) -> Stream:
         recording = Recording(self.profile.sync)
         registers = needs_registers(self.functions)
-        self._run(Outline(recording, data=self.data, registers=registers), number)
+        if self.whole or self.data or meets_others(self.functions):
+            self._run(Outline(recording, data=self.data, registers=registers), number)
+        else:
+            try:
+                self._run(Folded(recording, registers=registers), number)
+            except Unsteady:
+                self.whole = True
+                return self.record(number)
         recording.end()
+        self._folded = bool(recording.stream.folds)
         return recording.stream
 
     def regions(self, number: int) -> list[Region]:
-        if self.data or meets_others(self.functions):
+        if self.data or self._folded or meets_others(self.functions):
             return regions_of(self.record(number))
         tap = Addresses(registers=needs_registers(self.functions))
         self._run(tap, number)
@@ -86,6 +97,7 @@ class Timed:
     load: Load
     rounds: int
     last: float  # cycles of the last round
+    left_out: float  # cycles of iterations that were not simulated
 
 
 def time_core(launch: Described, bench: Bench, blocks: Blocks, sequence: Sequence[int]) -> Timed:
@@ -101,9 +113,15 @@ def time_core(launch: Described, bench: Bench, blocks: Blocks, sequence: Sequenc
     prices = priced(stream, bench)
     load = _load(stream, traffic, launch.arrays, bench.chip.unaligned)
     shared = settle(stream, bench.chip, bench.mhz, prices, load)
+    times = shared.times
+    if stream.folds:
+        weight = weights(stream)
+        times.busy = busy(stream, times, weight.tolist())
+        shared.hbm_bytes = float((load.memory * weight[load.items]).sum())
+        shared.l2_bytes = float((load.lines * weight[load.items]).sum())
     before = len(stream.jobs) - len(kinds[sequence[-1]].stream.jobs)
-    last = shared.times.end - max(shared.times.done[:before], default=0.0)
-    return Timed(stream, prices, shared, load, len(sequence), last)
+    last = times.end - max(times.done[:before], default=0.0) + left_out(stream, times, before)
+    return Timed(stream, prices, shared, load, len(sequence), last, left_out(stream, times))
 
 
 class Moved(NamedTuple):
@@ -208,6 +226,9 @@ def joined(streams: Sequence[Stream]) -> Stream:
             moved = tuple((pipes[p], count + before[pipes[p]]) for p, count in after)
             whole.lines.append(Line(kind, to, agent, job + first if job >= 0 else -1, moved))
             done[to] += kind != 0
+        whole.folds += [
+            fold._replace(first=fold.first + first, last=fold.last + first) for fold in stream.folds
+        ]
         whole.lines += [Line(FENCE, -1, agent, -1, ()) for agent in range(len(stream.sides))]
     whole.pipes = list(numbers)
     return whole

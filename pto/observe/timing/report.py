@@ -37,7 +37,10 @@ def _timing(
     notes: tuple[str, ...],
 ) -> Timing:
     shared, stream, chip = timed.shared, timed.stream, bench.chip
-    end = shared.times.end
+    skipped = sum(fold.skipped for fold in stream.folds)
+    if skipped:
+        notes = (*notes, f"{skipped:,} iterations like others were not simulated one by one")
+    end = shared.times.end + timed.left_out
     more = 1 + (rounds - timed.rounds) * timed.last / max(end, 1e-9)  # as long as the last one
     core_us = end * more / bench.mhz
     us = core_us + chip.launch_us

@@ -55,6 +55,15 @@ class Track(NamedTuple):
     name: str
 
 
+class Fold(NamedTuple):
+    """Iterations that were left out after job `last`: each is like those since job `first`."""
+
+    first: int
+    last: int
+    iterations: int  # between the two
+    skipped: int
+
+
 @dataclass(slots=True)
 class Stream:
     """The record of one or more blocks."""
@@ -64,6 +73,7 @@ class Stream:
     pipes: list[Track] = field(default_factory=list[Track])
     sides: list[str] = field(default_factory=list[str])  # of agents: cube, vector, core
     names: list[str] = field(default_factory=list[str])  # of agents: "block 0 cube"
+    folds: list[Fold] = field(default_factory=list[Fold])
 
 
 @dataclass(slots=True, eq=False)

@@ -6,7 +6,7 @@ when the operation needs no step on this side of the core.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from pto.core.errors import fail
@@ -37,12 +37,14 @@ def _for(c: Compiler, op: Operation) -> Made:
     body.drop_end()
     yielded = c.slots(region.block.ops[-1].operands)
     outs = c.slots(op.results)
+    tap = c.tap
 
-    def start(regs: Regs) -> range:
+    def start(core: Core, regs: Regs) -> Iterable[int]:
         require_step(regs[stride])
         for to, source in zip(carried, inits, strict=True):
             regs[to] = regs[source]
-        return range(regs[lower], regs[upper], regs[stride])
+        counted = range(regs[lower], regs[upper], regs[stride])
+        return counted if tap is None else tap.trips(core, op, counted)
 
     def carry(regs: Regs) -> None:
         values = [regs[i] for i in yielded]
@@ -55,7 +57,7 @@ def _for(c: Compiler, op: Operation) -> Made:
 
     def step(core: Core, regs: Regs) -> None:
         limit = core.cluster.limit
-        for i in start(regs):
+        for i in start(core, regs):
             regs[counter] = i
             body.run(core, regs)
             carry(regs)
@@ -65,7 +67,7 @@ def _for(c: Compiler, op: Operation) -> Made:
 
     def gen(core: Core, regs: Regs) -> Waits:
         limit = core.cluster.limit
-        for i in start(regs):
+        for i in start(core, regs):
             regs[counter] = i
             yield from body.gen(core, regs)
             carry(regs)

@@ -6,7 +6,7 @@ ever: nothing here is called.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
@@ -241,6 +241,10 @@ class Tap(Pace):
             return found
 
         return watched
+
+    def trips(self, core: Core, op: Operation, counted: range) -> Iterable[int]:
+        """The iterations of a loop that run."""
+        return counted
 
     def control(self, op: Operation, made: Made) -> Made:
         """A vector scope tells where it begins and ends; other regions are steps one by one."""

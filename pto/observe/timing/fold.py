@@ -1,0 +1,117 @@
+"""Long loops in steady state: some iterations are described, the others take as long as those.
+
+An iteration counts as like another when it does the same work in the same order, wherever in
+memory. A loop is left out where the last iterations were alike, then looked at again here and
+there, and at its end; when anything is new there, everything is described after all.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pto.ir.graph import Operation
+from pto.isa.cost.work import Transfer
+from pto.observe.timing.clock import Times
+from pto.observe.timing.stream import Fold, Job, Recording, Stream
+from pto.run.machine.core import Core
+from pto.run.watch.outline import Outline
+
+WINDOW = 16  # iterations that are compared; buffers in turn come round in it
+ENOUGH = 40_000  # instructions of a loop that are described before anything is left out
+LOOKS = 8  # how often what is left out is looked at
+MANY = 2 * LOOKS * WINDOW  # iterations of a loop that is looked at
+
+
+class Unsteady(Exception):
+    """A loop did something new where that was not expected."""
+
+
+class Folded(Outline):
+    """A description that leaves out iterations like those before."""
+
+    def __init__(self, recording: Recording, *, registers: bool = False) -> None:
+        super().__init__(recording, registers=registers)
+        self._stream = recording.stream
+
+    def trips(self, core: Core, op: Operation, counted: range) -> Iterable[int]:
+        return counted if len(counted) < MANY or op.results else self._steady(counted)
+
+    def _steady(self, counted: range) -> Iterator[int]:
+        jobs, folds, total = self._stream.jobs, self._stream.folds, len(counted)
+        marks = [len(jobs)]  # where each window begins
+        at = 0
+        while at < total:
+            yield counted[at]
+            at += 1
+            if at % WINDOW:
+                continue
+            marks.append(len(jobs))
+            if len(jobs) - marks[0] < ENOUGH or total - at < 2 * at or len(marks) < 3:
+                continue
+            first, last = marks[-2:]
+            window = jobs[first:last]
+            if not window or not _alike(jobs[marks[-3] : first], window):
+                continue
+            ends = total - WINDOW - (total - at) % WINDOW
+            step = (ends - at) // (LOOKS * WINDOW) * WINDOW
+            for to in (*range(at + step, at + LOOKS * step, step), ends):
+                folds.append(Fold(first, last, WINDOW, to - at))
+                at, first = to + WINDOW, len(jobs)
+                yield from counted[to:at]
+                last = len(jobs)
+                if not _alike(window, jobs[first:last]):
+                    raise Unsteady
+
+
+def _alike(some: Sequence[Job], others: Sequence[Job]) -> bool:
+    return len(some) == len(others) and all(
+        a.op is b.op and _shape(a.work) == _shape(b.work) for a, b in zip(some, others, strict=True)
+    )
+
+
+def _shape(work: Any) -> Any:
+    if not isinstance(work, Transfer) or work.region is None:
+        return work
+    return work._replace(region=work.region._replace(address=0))
+
+
+def left_out(stream: Stream, times: Times, begin: int = 0) -> float:
+    """Cycles of the iterations that were left out of jobs from `begin` on; agents run side by side.
+
+    Loops inside others were left out first, and count for those around.
+    """
+    found: dict[int, list[tuple[int, float]]] = defaultdict(list)
+    for fold in stream.folds:
+        if fold.first < begin:
+            continue
+        mine = found[stream.pipes[stream.jobs[fold.first].pipe].agent]
+        inner = sum(cycles for at, cycles in mine if fold.first < at <= fold.last)
+        after = min(fold.last, len(stream.jobs) - 1)
+        span = times.start[after] - times.start[fold.first] + inner
+        mine.append((fold.last, fold.skipped * span / fold.iterations))
+    return max((sum(cycles for _, cycles in each) for each in found.values()), default=0.0)
+
+
+def weights(stream: Stream) -> npt.NDArray[np.float64]:
+    """How often each job stands for itself and for those that were left out."""
+    found = np.ones(len(stream.jobs))
+    for fold in stream.folds:
+        found[fold.first : fold.last] *= 1 + fold.skipped / fold.iterations
+    return found
+
+
+def busy(stream: Stream, times: Times, weight: Sequence[float]) -> list[float]:
+    """Cycles that pipes are busy, with what was left out."""
+    found, over = [0.0] * len(stream.pipes), [0.0] * len(stream.pipes)
+    for job, start, done, times_over in zip(
+        stream.jobs, times.start, times.done, weight, strict=True
+    ):
+        pipe = job.pipe
+        found[pipe] += max(0.0, done - max(start, over[pipe])) * times_over
+        over[pipe] = max(over[pipe], done)
+    return found

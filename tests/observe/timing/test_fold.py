@@ -1,0 +1,75 @@
+"""Loops in steady state: what is left out takes as long as it would have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import pto
+from pto.observe.timing import Timing, fold
+
+SHAPE = (1, 4096)
+
+
+@pytest.fixture
+def early(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    for name, value in (("ENOUGH", 100), ("WINDOW", 4), ("LOOKS", 2), ("MANY", 16)):
+        monkeypatch.setattr(fold, name, value)
+    yield
+
+
+def chain(x: Any, y: Any, tile: pto.Tile, turn: int, width: Any) -> None:
+    pto.wait_flag("MTE3", "MTE2", turn)
+    pto.tload(tile, x[:, 0:width])
+    pto.set_flag("MTE2", "V", 0)
+    pto.wait_flag("MTE2", "V", 0)
+    pto.tadds(tile, tile, 1.0)
+    pto.set_flag("V", "MTE3", 0)
+    pto.wait_flag("V", "MTE3", 0)
+    pto.tstore(y[:, 0:width], tile)
+    pto.set_flag("MTE3", "MTE2", turn)
+
+
+@pto.kernel(profile="a2a3")
+def two_loops(
+    x: pto.Global[pto.f32], y: pto.Global[pto.f32], outer: int, inner: int, change: int
+) -> None:
+    """`inner` pairs of tiles, `outer` times; from iteration `change` on wider ones."""
+    tiles = [pto.tile(1, 1024, pto.f32, address=n * 4096) for n in (0, 1)]
+    for turn in (0, 1):
+        pto.set_flag("MTE3", "MTE2", turn)
+    for i in pto.range(0, outer):
+        for _ in pto.range(0, inner):
+            for turn, tile in enumerate(tiles):
+                with pto.If(i < change):
+                    chain(x, y, tile, turn, 256)
+                with pto.Else():
+                    chain(x, y, tile, turn, 1024)
+    for turn in (0, 1):
+        pto.wait_flag("MTE3", "MTE2", turn)
+
+
+def both(*numbers: int) -> tuple[Timing, Timing]:
+    folded = two_loops.time(SHAPE, SHAPE, *numbers, blocks=2)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fold, "ENOUGH", 10**9)
+        return folded, two_loops.time(SHAPE, SHAPE, *numbers, blocks=2)
+
+
+@pytest.mark.parametrize("trips", [(1, 301), (201, 1), (24, 61), (2, 111)])
+def test_as_long_as_the_whole(trips: tuple[int, int], early: None):
+    folded, whole = both(*trips, 10**6)
+    assert len(folded.stream.jobs) < 0.6 * len(whole.stream.jobs)
+    assert folded.us == pytest.approx(whole.us, rel=0.01)
+    assert folded.l2_bytes == pytest.approx(whole.l2_bytes, rel=0.02)
+    for pipe, share in whole.busy["core"].items():
+        assert folded.busy["core"][pipe] == pytest.approx(share, abs=0.01)
+    assert any("were not simulated" in note for note in folded.notes)
+
+
+def test_a_loop_that_changes_is_described_to_its_end(early: None):
+    folded, whole = both(150, 1, 110)
+    assert folded.us == whole.us
+    assert len(folded.stream.jobs) == len(whole.stream.jobs)
