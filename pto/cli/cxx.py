@@ -39,6 +39,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     test.add_argument("-k", metavar="EXPR", default="", help="only cases whose names match")
     test.add_argument("-j", metavar="N", type=int, help="processes; default: the processors")
     test.add_argument("-I", metavar="DIR", type=Path, action="append", default=[], dest="include")
+    test.add_argument("-D", dest="define", action="append", default=[], metavar="NAME[=VALUE]")
+    test.add_argument("--ranks", metavar="N", type=int, help="hosts; default: as many as it takes")
     test.add_argument("--profile", metavar="P", help="cpu, a2a3 or a5; default: by the path")
     test.add_argument("--timeout", metavar="S", type=float, default=300.0, help="for one case")
     test.add_argument("--json", nargs="?", const="all", choices=("all", "lines"), help=_JSON)
@@ -58,7 +60,11 @@ def run(args: argparse.Namespace) -> int:
     jobs = (os.cpu_count() or 1) if args.j is None else args.j
     if jobs < 1:
         raise fail("PTO-U061", f"-j {jobs}: at least one process is needed")
-    folders = st.find(args.path, args.profile, args.include)
+    if args.ranks is not None and args.ranks < 1:
+        raise fail("PTO-U061", f"--ranks {args.ranks}: at least one host is needed")
+    ranks = st.RANKS if args.ranks is None else (args.ranks,)
+    how = st.How(args.profile, tuple(args.include), tuple(args.define), ranks)
+    folders = st.find(args.path, how)
     select(args.k)  # refuses what is no expression, before anything runs
     start = time.perf_counter()
     with _Progress(sum(len(f.cases) for f in folders)) as seen:

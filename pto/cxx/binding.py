@@ -86,7 +86,7 @@ def _matched(form: Form, call: Call, profile: str) -> Bound | str:
                 many: list[tuple[Passed | None, int]] = [(g, 0) for g in given]
                 operands[name] = many or [(None, argument.default or 0)]
     ordered = {n: operands[n] for n in form.row.operand_names if n in operands}
-    return counted(shaped(Bound(form.row, ordered, attrs)), profile)
+    return counted(shaped(Bound(form.row, ordered, attrs), profile), profile)
 
 
 def _dynamic(attr: Attr, given: Passed | None, argument: Argument, number: int | None) -> Any:

@@ -17,6 +17,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -204,23 +205,23 @@ class Server:
 
         self.profile = self._find(profile)
         self.builds = {side: Native(Path(path)) for side, path in builds.items()}
-        os.environ["MPI_LIB_PATH"] = next(iter(builds.values()))  # where a host finds its MPI
+        os.environ["MPI_LIB_PATH"] = str(_as_mpi(Path(next(iter(builds.values())))))
         return {}
 
     def names(self) -> dict[str, Any]:
         """The tests of a host program."""
         return {"tests": next(iter(self.builds.values())).tests()}
 
-    def test(self, number: int, folder: str) -> dict[str, Any]:
-        """Run one test of a host program in a folder."""
+    def test(self, number: int, folder: str, ranks: Sequence[int] = RANKS) -> dict[str, Any]:
+        """Run one test of a host program in a folder, with the first number of ranks that fits."""
         from pto.cxx.program import Program
 
         os.chdir(folder)
         program, index = Program(self.builds, self.profile), c.c_int64(number)
         lib = program.main.lib
         run = c.cast(lib.pto_run_test, c.c_void_p).value or 0
-        for ranks in RANKS:
-            program.host(run, c.addressof(index), ranks)
+        for many in ranks:
+            program.host(run, c.addressof(index), many)
             if not lib.pto_failures() or not lib.pto_asked_for_ranks():
                 break
         return {"failures": lib.pto_failures(), "launches": program.launches}
@@ -260,6 +261,14 @@ class Server:
             return {}
         finally:
             launcher.release()
+
+
+def _as_mpi(build: Path) -> Path:
+    """Where a host finds its MPI, which it looks for by name: the build itself."""
+    link = build.with_name(f"libmpi-{build.name}")
+    with suppress(FileExistsError):
+        link.symlink_to(build.name)
+    return link
 
 
 def _serve(asked: int, answers: int) -> None:

@@ -10,21 +10,33 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 
-from pto.core.errors import fail
+from pto.core.errors import PtoError, fail
 from pto.cxx import header
 from pto.cxx.source import forward, prepared
 
 PROFILES = {"cpu": 1, "a2a3": 2, "a5": 5}
 _STANDARD = {"cpu": "c++20", "a2a3": "c++17", "a5": "c++17"}  # what kernels of each are written in
 SIDES = {
-    "both": (),
-    "vector": ("-D__DAV_VEC__=1", "-D__DAV_C220_VEC__=1", "-D__DAV_C310_VEC__=1"),
-    "cube": ("-D__DAV_CUBE__=1", "-D__DAV_C220_CUBE__=1", "-D__DAV_C310_CUBE__=1"),
+    "both": ("-DPTO_MACHINE_SIDE=0",),
+    "vector": (
+        "-DPTO_MACHINE_SIDE=1",
+        "-D__DAV_VEC__=1",
+        "-D__DAV_C220_VEC__=1",
+        "-D__DAV_C310_VEC__=1",
+    ),
+    "cube": (
+        "-DPTO_MACHINE_SIDE=2",
+        "-D__DAV_CUBE__=1",
+        "-D__DAV_C220_CUBE__=1",
+        "-D__DAV_C310_CUBE__=1",
+    ),
 }
 _FLAGS = [
     "-O0",
@@ -35,33 +47,60 @@ _FLAGS = [
     "-fvisibility=hidden",
     "-fpermissive",
 ]
+_NEWER = "c++20"
+_CLANGS = ("clang++", *(f"clang++-{n}" for n in range(22, 13, -1)))
 _SECONDS = 300  # of one compilation
 
 
 @dataclass(frozen=True, slots=True)
 class Compiler:
-    """A C++ compiler and what it calls itself."""
+    """A C++ compiler, what it calls itself, and the language it is to take."""
 
     path: str
     version: str
+    newer: bool = False  # C++20, whatever kernels of a profile are written in
 
     def flags(self, profile: str) -> list[str]:
         """-fno-gnu-unique: two builds of one kernel in a process keep their own variables."""
-        gcc = "clang" not in self.version.lower()
-        own = [f"-std={_STANDARD[profile]}", f"-DPTO_MACHINE_PROFILE={PROFILES[profile]}"]
+        gcc, standard = not self.is_clang, _NEWER if self.newer else _STANDARD[profile]
+        own = [f"-std={standard}", f"-DPTO_MACHINE_PROFILE={PROFILES[profile]}"]
         return [*own, *_FLAGS, *(["-fno-gnu-unique"] if gcc else ["-Wno-everything"])]
+
+    @property
+    def is_clang(self) -> bool:
+        return "clang" in self.version.lower()
+
+
+@cache
+def _named(name: str) -> Compiler | None:
+    path = shutil.which(name) if name else None
+    if path is None:
+        return None
+    ran = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=30)
+    return Compiler(path, ran.stdout.splitlines()[0]) if ran.returncode == 0 else None
+
+
+def others() -> Iterator[Compiler]:
+    """What else to try with a source that the first compiler does not take.
+
+    Kernels are written for a compiler made of clang, which takes what g++ does not: some explicit
+    instantiations, and templates that arguments alone make visible, as C++20 has them.
+    """
+    first = find()
+    if not os.environ.get("CXX"):
+        clang = next(filter(None, map(_named, _CLANGS)), None)
+        if clang is not None and not first.is_clang:
+            yield clang
+    yield replace(first, newer=True)
 
 
 @cache
 def find() -> Compiler:
     """CXX, else g++ or clang++ on the PATH."""
-    for name in (os.environ.get("CXX", ""), "g++", "clang++"):
-        path = shutil.which(name) if name else None
-        if path is None:
-            continue
-        ran = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=30)
-        if ran.returncode == 0:
-            return Compiler(path, ran.stdout.splitlines()[0])
+    for name in (os.environ.get("CXX", ""), "g++", *_CLANGS):
+        found = _named(name)
+        if found is not None:
+            return found
     raise fail(
         "PTO-U242",
         "running C++ kernels needs a C++17 compiler, and there is none",
@@ -83,9 +122,8 @@ def _digest(*parts: object) -> str:
 
 
 @cache
-def _base(profile: str) -> Path:
+def _base(profile: str, compiler: Compiler) -> Path:
     """The header tree of a profile with its runtime, compiled once."""
-    compiler = find()
     texts = [p.read_text(encoding="utf-8") for p in sorted(header.INCLUDE.rglob("*.h*"))]
     texts += [header.RUNTIME.read_text(encoding="utf-8"), header.kinds(), header.instructions()]
     flags = compiler.flags(profile)
@@ -141,19 +179,45 @@ def build(
     include: Sequence[Path] = (),
     defines: Sequence[str] = (),
     extra: str = "",
+    own: Mapping[str, str] = MappingProxyType({}),
 ) -> Path:
-    """A shared object of these sources for a side; `extra` is text of one more source."""
-    base, compiler = _base(profile), find()
+    """A shared object of these sources for a side, or for their `own` one, by name of the file;
+    `extra` is text of one more source."""
+    wanted = Wanted(sources, side, include, defines, extra, own)
+    try:
+        return _built(profile, find(), wanted)
+    except PtoError as error:
+        for compiler in others() if error.diagnostics[0].code == "PTO-U243" else ():
+            with suppress(PtoError):
+                return _built(profile, compiler, wanted)
+        raise
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What `build` makes, whoever compiles it."""
+
+    sources: Sequence[Path]
+    side: str
+    include: Sequence[Path]
+    defines: Sequence[str]
+    extra: str
+    own: Mapping[str, str]
+
+
+def _built(profile: str, compiler: Compiler, wanted: Wanted) -> Path:
+    base, sources, extra = _base(profile, compiler), wanted.sources, wanted.extra
     with tempfile.TemporaryDirectory(dir=base) as scratch:
         work = Path(scratch)
         if extra:
             (work / "entry.cpp").write_text(extra, encoding="utf-8")
         ready = [prepared(source, work) for source in sources]
-        key = _digest([texts for _, _, texts in ready], side, defines, include, extra)
-        target = base / f"{sources[0].stem}-{side}-{key}.so"
+        given = (wanted.side, wanted.defines, wanted.include, extra, sorted(wanted.own.items()))
+        key = _digest([texts for _, _, texts in ready], *given)
+        target = base / f"{sources[0].stem}-{wanted.side}-{key}.so"
         if target.exists():
             return target
-        flags = [*compiler.flags(profile), *SIDES[side], *(f"-D{d}" for d in defines)]
+        flags = [*compiler.flags(profile), *(f"-D{d}" for d in wanted.defines)]
         objects: list[str] = []
         for n, (file, folders, texts) in enumerate(ready):
             if extra and n == 0:  # the entry is compiled with the first source, which it names
@@ -162,9 +226,10 @@ def build(
                 file = whole
             out = work / f"{n}.o"
             more = forward(texts, base / "include", work / "forward")
-            seen = [f"-I{f}" for f in (base / "include", more, *folders, *include)]
+            seen = [f"-I{f}" for f in (base / "include", more, *folders, *wanted.include)]
             head = str(base / "include" / header.PRELUDE)
-            command = [compiler.path, *flags, *seen, "-include", head]
+            alone = SIDES[wanted.own.get(sources[n].name, wanted.side)]
+            command = [compiler.path, *flags, *alone, *seen, "-include", head]
             _run([*command, "-c", str(file), "-o", str(out)])
             objects.append(str(out))
         made = work / "made.so"

@@ -28,7 +28,7 @@ _FILTERS = ("FRACTAL_Z", "FRACTAL_Z_3D")
 _PADS = ("pad_left", "pad_right", "pad_top", "pad_bottom")
 
 
-def shaped(bound: Bound) -> Bound:
+def shaped(bound: Bound, profile: str) -> Bound:
     """A call with convolution tiles as the instruction it is; any other as it was."""
     given = {name: each[0][0] for name, each in bound.operands.items() if each[0][0] is not None}
     tiles = {name: each for name, each in given.items() if each.conv is not None}
@@ -42,7 +42,7 @@ def shaped(bound: Bound) -> Bound:
     if family in (LOAD, STORE):
         return _transferred(bound, given)
     if family is TRANSPOSE and {"src", "dst"} <= tiles.keys():
-        return _turned(bound, tiles["src"], tiles["dst"])
+        return _turned(bound, tiles["src"], tiles["dst"], profile)
     if family in (MOVE, WINDOW) and "dst" not in tiles and _order(tiles["src"]) in _FILTERS:
         bound.operands["src"] = [(_filters(tiles["src"]), 0)]
         bound.operands["dst"] = [(packed(given["dst"]), 0)]
@@ -115,10 +115,10 @@ def _geometry(bound: Bound, src: Passed) -> Bound:
 # ---- orders
 
 
-def _turned(bound: Bound, src: Passed, dst: Passed) -> Bound:
+def _turned(bound: Bound, src: Passed, dst: Passed, profile: str) -> Bound:
     have, into = _axes(src), _axes(dst)
     attrs, count = _sizes(src, have, dst), prod(_conv(src).shape)
-    if "g" in have and "room" in attrs:  # TTrans.hpp: groups of both lie as far apart
+    if "g" in have and "room" in attrs and profile != "cpu":  # TTrans.hpp: both lie as far apart
         attrs["pitch"], count = attrs["room"], count // have["n"] * into["room"]
     operands: Operands = {**bound.operands}
     operands |= {"src": [(_line(src, count), 0)], "dst": [(_line(dst), 0)]}

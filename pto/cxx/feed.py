@@ -124,7 +124,7 @@ class Side:
                 raise fail("PTO-U244", f"the kernel threw: {message}")
             if status == n.LOOK:
                 state.answer(agent)
-            elif not words:
+            elif not words or status == n.FLUSH:  # it looks at what others write
                 yield s.Looks()
 
     def tiles(self, key: tuple[int, ...]) -> tuple[bool, list[tuple[TileType, int]]]:

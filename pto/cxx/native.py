@@ -18,7 +18,7 @@ from pto.core.memory import Memory, Space
 from pto.ir.graph import Source, Span
 from pto.run.machine.core import Core
 
-DONE, FLUSH, LOOK, LAUNCH, FAILED, PAUSE = range(6)
+DONE, FLUSH, LOOK, LAUNCH, FAILED, PAUSE, WAIT = range(7)
 PAUSES = (LOOK, PAUSE)  # it goes on with the tiles that it has
 _FACTS = [
     "kind",
@@ -34,7 +34,7 @@ _FACTS = [
 ]
 _DEPTH = 12
 UNKNOWN = 1 << 32  # bytes behind a pointer that no allocation covers
-_SIDES = {"both": 0, "vector": 1, "cube": 2}
+_SIDES = ("both", "vector", "cube")  # by number
 
 
 class Facts(c.Structure):
@@ -83,6 +83,7 @@ class Native:
             "pto_enum": (c.c_char_p, [c.c_int64]),
             "pto_path": (c.c_int64, [c.c_int64, c.POINTER(c.c_int64)]),
             "pto_kernel": (c.c_void_p, [c.c_char_p]),
+            "pto_side": (c.c_int64, [c.c_char_p]),
             "pto_allocate": (c.c_void_p, [c.c_int64]),
             "pto_release": (None, [c.c_void_p]),
             "pto_changes": (c.c_int64, []),
@@ -144,12 +145,16 @@ class Native:
     ) -> NativeAgent:
         """A stack for a function, as an agent of a core; a host says which of how many it is."""
         if core is not None:
-            who = (core.block, core.blocks, core.sub, core.subs, _SIDES[core.side])
+            who = (core.block, core.blocks, core.sub, core.subs, _SIDES.index(core.side))
         return NativeAgent(self, self.lib.pto_agent(call, closure, *who))
 
     def kernel(self, key: bytes) -> int | None:
         """This build's own code of a launch."""
         return self.lib.pto_kernel(key)
+
+    def side(self, key: bytes) -> str:
+        """The side that a launch is for, where its source was compiled for one."""
+        return _SIDES[self.lib.pto_side(key)]
 
     # ---- device memory
 

@@ -19,7 +19,8 @@ from pto.run.watch.events import Observer, Tap
 from pto.target.facts import Profile
 
 SUB_BLOCKS = 2
-_ROUNDS = 50  # in which agents of a rank look at memory, before other ranks go on
+_ROUNDS = 50  # of the agents of a launch, before other launches or ranks go on
+_MANY = 2000  # the same, where there is no other, before the host goes on
 _PATIENCE = 2000  # times that no rank gets anywhere, before that is called a deadlock
 
 
@@ -36,6 +37,7 @@ class Program:
     ) -> None:
         self.profile = profile
         self.sides = [Side(build, name, profile) for name, build in builds.items()]
+        self._others: dict[str, Side] = {}
         self.observer = observer
         self._tap, self._only = tap, only  # who describes it instead, and which blocks
         self.printed: list[str] = []
@@ -63,7 +65,7 @@ class Program:
     def _host(self, call: int, closure: int, rank: int, ranks: int) -> Iterator[bool]:
         """The host of one rank; yields where it waits for others, True when it got anywhere."""
         agent = self.main.agent(call, closure, who=(rank, ranks, 0, 1, 0))
-        itself = Itself(self)
+        itself, pending = Itself(self), list[s.Launch]()
         try:
             while True:
                 status, words = agent.resume(), agent.words()
@@ -71,21 +73,35 @@ class Program:
                     status = itself.go_on(agent, words, status)
                 if status == n.LAUNCH:
                     blocks, address, key = agent.state.question[:3]
-                    launch = self._launch(blocks, address, self.main.string(key).encode())
-                    while not launch.go_on(_ROUNDS if ranks > 1 else None):
-                        if ranks == 1:
-                            raise launch.deadlock
-                        self._stuck = launch.deadlock
-                        yield launch.moved
-                    self.printed += launch.printed
+                    pending.append(self._launch(blocks, address, self.main.string(key).encode()))
+                    self._advance(pending, ranks)
+                while pending and status in (n.WAIT, n.DONE):
+                    moved = self._advance(pending, ranks)
+                    if pending and ranks == 1 and not moved:
+                        raise pending[0].deadlock
+                    if pending:
+                        self._stuck = pending[0].deadlock
+                        yield moved
                 if status == n.FAILED:
                     raise fail("PTO-U244", f"the host threw: {agent.error()}")
                 if status == n.DONE:
                     return
                 if ranks > 1:
-                    yield bool(words) or status == n.LAUNCH
+                    yield bool(words) or status in (n.LAUNCH, n.WAIT)
         finally:
             agent.end()
+
+    def _advance(self, pending: list[s.Launch], ranks: int) -> bool:
+        """Launches under way as far as they get: those that wait for others stay in the list."""
+        alone = ranks == 1 and len(pending) == 1
+        moved = False
+        for launch in list(pending):
+            done = launch.go_on(_MANY if alone else _ROUNDS)
+            moved |= launch.moved
+            if done:
+                self.printed += launch.printed
+                pending.remove(launch)
+        return moved
 
     def device(self) -> tuple[Device, GlobalMemory]:
         device = Device(self.profile, observer=self.observer, engine="reference")
@@ -103,9 +119,11 @@ class Program:
         found: list[s.Side] = []
         mixed = len(self.sides) > 1
         for side in self.sides:
-            call = side.build.kernel(key)
+            call, name = side.build.kernel(key), side.build.side(key)
             if call is None:
                 raise fail("PTO-U244", f"the build for the {side.name} side lacks a launch")
+            if name not in ("both", side.name):
+                side = self._special(side.build, name)
             side.begin(device)
             agents = SUB_BLOCKS if mixed and side.name == "vector" else 1
 
@@ -114,6 +132,12 @@ class Program:
 
             found.append(s.Side(side.name, agents, feed))
         return s.Launch(device, self.profile, found, blocks, self._only)
+
+    def _special(self, build: n.Native, name: str) -> Side:
+        """A side of a build whose sources are for different ones."""
+        if name not in self._others:
+            self._others[name] = Side(build, name, self.profile)
+        return self._others[name]
 
 
 class Itself:

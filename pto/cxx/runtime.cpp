@@ -25,7 +25,8 @@ struct Fiber {
 };
 std::vector<TypeFacts>& types() { static std::vector<TypeFacts> v; return v; }
 std::vector<std::string>& enums() { static std::vector<std::string> v; return v; }
-std::map<std::string, Call>& kernels() { static std::map<std::string, Call> m; return m; }
+struct Known { Call call; int side; };
+std::map<std::string, Known>& kernels() { static std::map<std::string, Known> m; return m; }
 std::map<char*, size_t>& memory() { static std::map<char*, size_t> m; return m; }
 std::vector<std::vector<void*>>& paths() { static std::vector<std::vector<void*>> v; return v; }
 int64_t changes = 0;  // of device memory
@@ -72,7 +73,7 @@ int64_t numbersType(const char* element, TileType where, int64_t rows, int64_t p
         : typeNumber({element, 0, int64_t(where), rows, pitch, 0, 0, 512});
     return at->second;
 }
-bool addKernel(const char* key, Call call) { kernels()[key] = call; return true; }
+bool addKernel(const char* key, Call call, int side) { kernels()[key] = {call, side}; return true; }
 
 // The chain of calls that leads to an instruction, as a number.
 int64_t pathNumber(void** frame, void* caller)
@@ -180,7 +181,8 @@ DOOR int64_t pto_path(int64_t n, int64_t* out)
     for (void* p : paths()[size_t(n)]) out[count++] = (char*)p - base();
     return count;
 }
-DOOR Call pto_kernel(const char* key) { auto at = kernels().find(key); return at == kernels().end() ? nullptr : at->second; }
+DOOR Call pto_kernel(const char* key) { auto at = kernels().find(key); return at == kernels().end() ? nullptr : at->second.call; }
+DOOR int64_t pto_side(const char* key) { auto at = kernels().find(key); return at == kernels().end() ? 0 : at->second.side; }
 DOOR void* pto_allocate(int64_t bytes) { return allocate(size_t(bytes)); }
 DOOR void pto_release(void* p) { release(p); }
 DOOR int64_t pto_changes() { return changes; }
@@ -197,6 +199,7 @@ static std::vector<char> sent;
 static char* windows[64] = {};
 static void meet()
 {
+    finish();
     const int64_t turn = meetings;
     if (++arrived >= now->blocks) { arrived = 0, ++meetings; return; }
     while (meetings == turn) stop(FLUSH);
@@ -249,9 +252,20 @@ DOOR int rtSetDevice(int32_t) { return 0; }
 DOOR int rtStreamCreate(void** stream, int32_t) { *stream = (void*)1; return 0; }
 DOOR int rtStreamDestroy(void*) { return 0; }
 
-// ---- tests
-DOOR int64_t pto_tests() { return int64_t(testing::all().size()); }
-DOOR const char* pto_test(int64_t n) { static std::string s; auto& t = testing::all()[size_t(n)]; s = t.suite + "." + t.label; return s.c_str(); }
+// ---- tests; a host without any is one itself
+extern "C" int pto_host_main(int, char**) __asm__("main") __attribute__((weak, visibility("hidden")));
+static void runMain()
+{
+    static char name[] = "host";
+    char* words[] = {name, nullptr};
+    if (pto_host_main(1, words)) ++testing::failures();
+}
+DOOR int64_t pto_tests()
+{
+    if (testing::all().empty() && pto_host_main) testing::all().push_back({"", "main", runMain});
+    return int64_t(testing::all().size());
+}
+DOOR const char* pto_test(int64_t n) { static std::string s; auto& t = testing::all()[size_t(n)]; s = t.suite.empty() ? t.label : t.suite + "." + t.label; return s.c_str(); }
 DOOR void pto_run_test(const void* number)
 {
     auto& test = testing::all()[size_t(*static_cast<const int64_t*>(number))];

@@ -34,7 +34,8 @@ def rewritten(text: str, file: str = "") -> str:
         blocks = _first(text[arrow + 3 : end])
         callee, arguments = text[begin:arrow].strip(), text[open_ : close + 1]
         call = (
-            f"::pto::machine::launch<{count}>({blocks}, [=]() mutable {{ {callee}{arguments}; }})"
+            f"::pto::machine::launch<{count}, PTO_MACHINE_SIDE>({blocks},"
+            f" [=]() mutable {{ {callee}{arguments}; }})"
         )
         lost = text.count("\n", begin, close + 1) - call.count("\n")
         continued = "\\\n" if "\\\n" in text[begin : close + 1] else "\n"

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from pto.core.errors import Diagnostic, PtoError, fail
 from pto.cxx import compiler
-from pto.cxx.child import Child, Crash
+from pto.cxx.child import RANKS, Child, Crash
 from pto.gym.selection import select
 from pto.run.launch import place
 
@@ -52,7 +52,20 @@ sys.argv, sys.path[:] = sys.argv[1:], [p for p in sys.path if not ours(p)]
 runpy.run_path(sys.argv[0], run_name="__main__")
 """
 _KINDS = {"vec": ("vector",), "cube": ("cube",), "mix": ("vector", "cube")}
+_SCRIPTS = ("gen_data.py", "scripts/gen_data.py")
+_LIBRARY = re.compile(r"add_library\(\s*(\w+)\s+SHARED\s+([\w.]+)\s*\)")
+_COMPILED = re.compile(r"target_compile_options\(\s*(\w+)\b[^)]*?dav-\w+?-(vec|cube)\b")
 _TEST = re.compile(r"^\s*TEST(?:_F)?\s*\(\s*(\w+)\s*,\s*(\w+)\s*\)", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class How:
+    """What the command line says about all folders."""
+
+    profile: str | None = None
+    include: tuple[Path, ...] = ()
+    defines: tuple[str, ...] = ()
+    ranks: tuple[int, ...] = RANKS
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +76,8 @@ class Folder:
     profile: str
     sides: tuple[str, ...]
     include: tuple[Path, ...]
+    own: tuple[tuple[str, str], ...] = ()  # sources that are for one side each: (name, side)
+    how: How = How()
 
     @property
     def name(self) -> str:
@@ -77,7 +92,7 @@ class Folder:
     def cases(self) -> list[str]:
         """Tests as written; macros that write some are seen when it is built."""
         text = (self.path / "main.cpp").read_text(encoding="utf-8", errors="replace")
-        return [f"{suite}.{name}" for suite, name in _TEST.findall(text)]
+        return [f"{suite}.{name}" for suite, name in _TEST.findall(text)] or ["main"]
 
 
 @dataclass(slots=True)
@@ -95,28 +110,38 @@ class Case:
         return {**asdict(self), "findings": [str(d) for d in self.findings]}
 
 
-def find(paths: Sequence[Path], profile: str | None, include: Sequence[Path]) -> list[Folder]:
+def find(paths: Sequence[Path], how: How | None = None) -> list[Folder]:
     """Every folder with a main.cpp below these."""
     found: list[Folder] = []
     for path in paths:
         if not path.is_dir():
             raise fail("PTO-U246", f"{path} is no folder")
         for main in sorted(path.rglob("main.cpp")):
-            found.append(_folder(main.parent.resolve(), profile, include))
+            found.append(_folder(main.parent.resolve(), how or How()))
     if not found:
         raise fail("PTO-U246", "no folder with a main.cpp: that is what a system test is")
     return found
 
 
-def _folder(path: Path, profile: str | None, include: Sequence[Path]) -> Folder:
+def _folder(path: Path, how: How) -> Folder:
     parts = [p for p in path.parts if p in compiler.PROFILES]
-    chosen = profile or (parts[-1] if parts else "a2a3")
+    chosen = how.profile or (parts[-1] if parts else "a2a3")
     shared = [p / "common" for p in path.parents if (p / "common" / "test_common.h").exists()]
     lists = path / "CMakeLists.txt"
     text = lists.read_text(encoding="utf-8", errors="replace") if lists.exists() else ""
     kind = re.search(r"pto_(vec|cube|mix)_st|aicore-arch=dav-\w+?-(vec|cube)", text)
+    own = _own_sides(text)
     sides = _KINDS[kind[1] or kind[2]] if kind and chosen != "cpu" else ("both",)
-    return Folder(path, chosen, sides, (*include, path, path.parent, *shared))
+    if len({side for _, side in own}) > 1:
+        sides = ("both",)
+    return Folder(path, chosen, sides, (*how.include, path, path.parent, *shared), own, how)
+
+
+def _own_sides(text: str) -> tuple[tuple[str, str], ...]:
+    """Libraries of a CMakeLists.txt that are compiled for one side, by their source."""
+    sources = dict(_LIBRARY.findall(text))
+    found = ((sources.get(name, ""), _KINDS[kind][0]) for name, kind in _COMPILED.findall(text))
+    return tuple((source, side) for source, side in found if source)
 
 
 def run(
@@ -195,7 +220,14 @@ def _cases(folder: Folder, wanted: Callable[[str], bool], seconds: float) -> Ite
     if folder.cases and not any(wanted(f"{folder.name}/{name}") for name in folder.cases):
         return
     builds = {
-        side: compiler.build(folder.sources, folder.profile, side, include=folder.include)
+        side: compiler.build(
+            folder.sources,
+            folder.profile,
+            side,
+            include=folder.include,
+            defines=folder.how.defines,
+            own=dict(folder.own) if side == "both" else {},
+        )
         for side in folder.sides
     }
     if set(builds) == {"vector"} or set(builds) == {"cube"}:
@@ -209,7 +241,7 @@ def _cases(folder: Folder, wanted: Callable[[str], bool], seconds: float) -> Ite
             for number, name in enumerate(child.ask({"do": "names"})["tests"]):
                 if not wanted(f"{folder.name}/{name}"):
                     continue
-                if trouble and not (work / name).is_dir():
+                if trouble and name != "main" and not (work / name).is_dir():
                     yield Case(folder.name, name, "no data", findings=[trouble])
                     continue
                 yield _case(folder, child, work, number, name, seconds)
@@ -220,14 +252,14 @@ def _cases(folder: Folder, wanted: Callable[[str], bool], seconds: float) -> Ite
 def generate(folder: Folder, work: Path, seconds: float) -> Diagnostic | None:
     """Run the generator in a copy of the folder; what it says when it fails."""
     shutil.copytree(folder.path, work)
-    script = work / "gen_data.py"
-    if not script.exists():
+    script = next((p for p in _SCRIPTS if (work / p).exists()), None)
+    if script is None:
         return None
     above = [str(p) for p in list(folder.path.parents)[:6]]  # modules that tests share lie there
     paths = os.pathsep.join([*above, *filter(None, [os.environ.get("PYTHONPATH")])])
     try:
         ran = subprocess.run(
-            [sys.executable, "-c", _GENERATOR, script.name],
+            [sys.executable, "-c", _GENERATOR, script],
             cwd=work,
             env={**os.environ, "PYTHONPATH": paths},
             capture_output=True,
@@ -236,19 +268,21 @@ def generate(folder: Folder, work: Path, seconds: float) -> Diagnostic | None:
             errors="replace",
         )
     except subprocess.TimeoutExpired:
-        return Diagnostic("PTO-U247", f"{script.name} did not end within {seconds:g} s")
+        return Diagnostic("PTO-U247", f"{script} did not end within {seconds:g} s")
     if ran.returncode == 0:
         return None
     last = (ran.stderr.strip().splitlines() or ["it says nothing"])[-1]
-    return Diagnostic("PTO-U247", f"{script.name} failed: {last}")
+    return Diagnostic("PTO-U247", f"{script} failed: {last}")
 
 
 def _case(folder: Folder, child: Child, work: Path, number: int, name: str, seconds: float) -> Case:
     start = time.perf_counter()
-    before = _files(work / name)
+    place = work if name == "main" else work / name
+    before = _files(place)
     status, findings = "", list[Diagnostic]()
     try:
-        answer = child.ask({"do": "test", "number": number, "folder": str(work / "build")}, seconds)
+        request = {"do": "test", "number": number, "folder": str(work / "build")}
+        answer = child.ask({**request, "ranks": folder.how.ranks}, seconds)
         failures = answer["failures"]
         status = "skipped" if failures < 0 else "wrong" if failures else ""
     except PtoError as error:
@@ -256,7 +290,7 @@ def _case(folder: Folder, child: Child, work: Path, number: int, name: str, seco
     except Crash as crash:
         status, findings = "crashed", [crash.finding]
     if not status:
-        status = _compared(work / name, before)
+        status = _compared(place, before)
     return Case(folder.name, name, status, time.perf_counter() - start, findings)
 
 

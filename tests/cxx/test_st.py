@@ -130,7 +130,7 @@ TEST_F(Tiles, looked_into)
 
 
 def _run(folder: Path, profile: str) -> dict[str, str]:
-    cases = st.run(st.find([folder], profile, ()), "", 1, 60.0, lambda case: None)
+    cases = st.run(st.find([folder], st.How(profile)), "", 1, 60.0, lambda case: None)
     assert not [str(d) for case in cases for d in case.findings]
     return {case.name: case.status for case in cases}
 
@@ -160,3 +160,77 @@ def test_ranks_of_a_host_take_turns(tmp_path: Path) -> None:
 def test_on_cpu_tiles_are_memory_of_the_program(tmp_path: Path) -> None:
     folder = _written(tmp_path / "tiles", main__cpp=CPU_HOST)
     assert _run(folder, "cpu") == {"Tiles.looked_into": "judged"}
+
+
+# A consumer on the vector side is launched before its producer on the cube side: two streams.
+STREAMS = {
+    "CMakeLists.txt": """
+add_library(give SHARED give.cpp)
+target_compile_options(give PRIVATE ${OPTIONS} --cce-aicore-arch=dav-c220-cube)
+add_library(take SHARED take.cpp)
+target_compile_options(take PRIVATE ${OPTIONS} --cce-aicore-arch=dav-c220-vec)
+""",
+    "give.cpp": """
+#include <pto/pto-inst.hpp>
+using namespace pto;
+__global__ AICORE void give(__gm__ int32_t* word)
+{
+#ifdef __DAV_CUBE__
+    comm::Signal there(word);
+    comm::TNOTIFY(there, COUNT, comm::NotifyOp::Set);
+#endif
+}
+void launchGive(int32_t* word, void* stream) { give<<<1, nullptr, stream>>>(word); }
+""",
+    "take.cpp": """
+#include <pto/pto-inst.hpp>
+using namespace pto;
+__global__ AICORE void take(__gm__ int32_t* word, __gm__ int32_t* out)
+{
+#ifdef __DAV_VEC__
+    comm::Signal here(word);
+    comm::TWAIT(here, 1, comm::WaitCmp::GE);
+    while (!comm::TTEST(here, COUNT, comm::WaitCmp::EQ)) comm::TWAIT(here, 0, comm::WaitCmp::GE);
+    *out = *word + 1;
+#endif
+}
+void launchTake(int32_t* word, int32_t* out, void* stream)
+{
+    take<<<1, nullptr, stream>>>(word, out);
+}
+""",
+    "main.cpp": """
+#include <acl/acl.h>
+void launchGive(int32_t* word, void* stream);
+void launchTake(int32_t* word, int32_t* out, void* stream);
+int main()
+{
+    int32_t *word, *out, found = 0;
+    aclrtStream one, two;
+    aclrtCreateStream(&one);
+    aclrtCreateStream(&two);
+    aclrtMalloc((void**)&word, 4, 0);
+    aclrtMalloc((void**)&out, 4, 0);
+    aclrtMemset(word, 4, 0, 4);
+    aclrtMemset(out, 4, 0, 4);
+    launchTake(word, out, one);
+    if (WANTED) launchGive(word, two);
+    aclrtSynchronizeStream(one);
+    aclrtMemcpy(&found, 4, out, 4, ACL_MEMCPY_DEVICE_TO_HOST);
+    return found == COUNT + 1 ? 0 : 1;
+}
+""",
+}
+
+
+@pytest.mark.parametrize(("wanted", "status"), [(1, "judged"), (0, "refused")])
+def test_launches_on_two_streams_wait_for_each_other(tmp_path, a_compiler, wanted, status):
+    for name, text in STREAMS.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    (folder,) = st.find([tmp_path], st.How("a2a3", defines=("COUNT=3", f"WANTED={wanted}")))
+    assert dict(folder.own) == {"give.cpp": "cube", "take.cpp": "vector"}
+    (case,) = st.run([folder], "", 1, 60.0, lambda case: None)
+    assert (case.name, case.status) == ("main", status)
+    lines = (tmp_path / "take.cpp").read_text().splitlines()
+    places = [note.loc for finding in case.findings for note in finding.notes if note.loc]
+    assert wanted or any("TWAIT" in lines[loc.line - 1] for loc in places)

@@ -83,8 +83,8 @@ class Turns:
     ) -> bool:
         """Until all are done; False: nobody can go on. `start` gives the agents that may begin now,
         none when there are none. `pace` is asked before it is said that nobody can. Those who look
-        at memory do so `patience` times in vain, and where there are `rounds`, not more often at
-        all."""
+        at memory do so `patience` times in vain. Where there are `rounds` it is False after so many
+        too, whoever got on: others may have to, for these to come to an end."""
         pace = Pace() if pace is None else pace
         start = pace.paced(start)
         idle, count, self.moved = 0, 0, False
@@ -102,7 +102,7 @@ class Turns:
             self.live = [agent for agent in self.live if agent.wait is not None]
             idle, count = 0 if any(moved) else idle + 1, count + 1
             self.moved |= not idle
-            if rounds is not None and count >= rounds and self._look():
+            if rounds is not None and count >= rounds:
                 return False
 
     def _look(self) -> bool:

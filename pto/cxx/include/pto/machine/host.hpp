@@ -4,23 +4,27 @@
 
 namespace pto::machine {
 using Call = void (*)(const void*);
-extern bool addKernel(const char* key, Call);
+extern bool addKernel(const char* key, Call, int side);
 extern void* allocate(size_t bytes);
 extern void release(void*);
-// `k<<<n, x, s>>>(a)` becomes `launch<number>(n, [=]() mutable { k(a); })`: each side of a core has a
-// build of its own, and finds its own closure under the same key.
-template <int N, class F> struct Kernel {
+// Launches are done: those that wait for others go on while the host does.
+inline void finish() { drain(); stop(WAIT); }
+// `k<<<n, x, s>>>(a)` becomes `launch<number, side>(n, [=]() mutable { k(a); })`: each side of a core has a
+// build of its own, and finds its own closure under the same key; side 0 is that of the build.
+template <int N, int Side, class F> struct Kernel {
     static const char* key() { return __PRETTY_FUNCTION__; }
     static void call(const void* f) { F copy = *static_cast<const F*>(f); copy(); }
     static const bool known;
 };
-template <int N, class F> const bool Kernel<N, F>::known = addKernel(Kernel<N, F>::key(), &Kernel<N, F>::call);
-template <int N, class B, class F> void launch(B blocks, F f)
+template <int N, int Side, class F>
+const bool Kernel<N, Side, F>::known = addKernel(Kernel<N, Side, F>::key(), &Kernel<N, Side, F>::call, Side);
+template <int N, int Side = 0, class B, class F> void launch(B blocks, F f)
 {
-    if (!Kernel<N, F>::known || !now) makeRoom(512);
+    using K = Kernel<N, Side, F>;
+    if (!K::known || !now) makeRoom(512);
     now->question[0] = int64_t(blocks);
-    now->question[1] = int64_t(&f);
-    now->question[2] = int64_t(Kernel<N, F>::key());
+    now->question[1] = int64_t(new F(f));  // stays: blocks may begin when this has returned
+    now->question[2] = int64_t(K::key());
     stop(LAUNCH);
 }
 // A kernel called from Python: one word for each parameter.
@@ -69,15 +73,15 @@ inline aclError aclrtSetDevice(int) { return 0; }
 inline aclError aclrtResetDevice(int) { return 0; }
 inline aclError aclrtCreateStream(aclrtStream* s) { *s = nullptr; return 0; }
 inline aclError aclrtDestroyStream(aclrtStream) { return 0; }
-inline aclError aclrtSynchronizeStream(aclrtStream) { pto::machine::drain(); return 0; }
-inline aclError aclrtSynchronizeDevice() { pto::machine::drain(); return 0; }
+inline aclError aclrtSynchronizeStream(aclrtStream) { pto::machine::finish(); return 0; }
+inline aclError aclrtSynchronizeDevice() { pto::machine::finish(); return 0; }
 template <class P> aclError aclrtMalloc(P** p, size_t n, int = 0) { *p = (P*)pto::machine::allocate(n); return 0; }
-inline aclError aclrtFree(void* p) { pto::machine::drain(); pto::machine::release(p); return 0; }
+inline aclError aclrtFree(void* p) { pto::machine::finish(); pto::machine::release(p); return 0; }
 template <class P> aclError aclrtMallocHost(P** p, size_t n) { *p = (P*)std::calloc(1, n + 64); return 0; }
 inline aclError aclrtFreeHost(void* p) { std::free(p); return 0; }
-inline aclError aclrtMemcpy(void* d, size_t, const void* s, size_t n, int) { pto::machine::drain(); std::memcpy(d, s, n); return 0; }
+inline aclError aclrtMemcpy(void* d, size_t, const void* s, size_t n, int) { pto::machine::finish(); std::memcpy(d, s, n); return 0; }
 inline aclError aclrtMemcpyAsync(void* d, size_t m, const void* s, size_t n, int k, aclrtStream) { return aclrtMemcpy(d, m, s, n, k); }
-inline aclError aclrtMemset(void* d, size_t, int v, size_t n) { pto::machine::drain(); std::memset(d, v, n); return 0; }
+inline aclError aclrtMemset(void* d, size_t, int v, size_t n) { pto::machine::finish(); std::memset(d, v, n); return 0; }
 inline const char* aclGetRecentErrMsg() { return ""; }
 inline int rtGetC2cCtrlAddr(uint64_t* p, uint32_t* n) { *p = 0; *n = 0; return 0; }
 inline int rtGetAiCoreCount(uint32_t* n) { *n = 24; return 0; }

@@ -26,7 +26,7 @@ struct TypeFacts {
     int64_t more[6];
 };
 enum Tag : int64_t { TILE = 1, TENSOR, INTEGER, FLOAT, ENUM, POINTER, QUEUE, CONV, LITERAL, NUMBERS, GROUP };
-enum Status : int64_t { DONE, FLUSH, LOOK, LAUNCH, FAILED, PAUSE };
+enum Status : int64_t { DONE, FLUSH, LOOK, LAUNCH, FAILED, PAUSE, WAIT };
 
 // One side of one block, or the host: it runs on a stack of its own, and stops where the machine is needed.
 struct Agent {

@@ -133,7 +133,7 @@ PTO_TILE(TileRightScale, ScaleRight, ColMajor, ColMajor, 32)
 // ---- convolution tiles: feature maps and filters, with the registers of img2col beside them
 template <int64_t... N> struct ConvTileShape {
     static constexpr int totalDimCount = sizeof...(N), dynamicDimCount = (0 + ... + int(N == DYNAMIC));
-    static constexpr int64_t staticShape[sizeof...(N)] = {N...};
+    static constexpr int64_t staticShape[sizeof...(N)] = {N...}, elements = dynamicDimCount ? 0 : (1 * ... * N);
     int64_t shape[6] = {(N == DYNAMIC ? 1 : N)...};
     ConvTileShape() = default;
     template <class... I, class = std::enable_if_t<machine::numbers<I...>>> ConvTileShape(I... given)
@@ -177,8 +177,8 @@ struct ConvTile : machine::ConvTag {
 
     static int64_t number()
     {
-        static int64_t n = machine::typeNumber({machine::ElementOf<DType>::name, 2, int64_t(Loc), BufferSize,
-            totalDimCount, 0, 0, 0, 0, 0, int64_t(Layout_)});
+        static int64_t n = machine::typeNumber({machine::ElementOf<DType>::name, 2, int64_t(Loc),
+            Shape_::elements ? Shape_::elements : BufferSize, totalDimCount, 0, 0, 0, 0, 0, int64_t(Layout_)});
         return n;
     }
     void facts() const  // in the order that readers of records name them
