@@ -13,12 +13,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pto import __version__
 from pto.cli import console
+from pto.core import render
 from pto.core.dtypes import dtype
 from pto.core.errors import Diagnostic, fail
 from pto.ir.builder import scalar_type
 from pto.isa.row.types import Ptr
 from pto.run.launch.arguments import Parameter, build, parse_args
+from pto.target.device import device as find_device
 
 if TYPE_CHECKING:
     from pto.cxx.kernel import CppKernel
@@ -36,9 +39,36 @@ def is_source(file: str) -> bool:
     return file.endswith(SUFFIXES)
 
 
+# Options of `pto run` and `pto check` that nothing of a C++ kernel answers.
+_OTHERS = {
+    "step": "--step",
+    "schedule": "--schedule",
+    "fix": "--fix",
+    "checks": "--checks",
+    "automatic": "--automatic",
+    "level": "--level",
+    "all_profiles": "--all-profiles",
+    "on": "--on",
+}
+
+
+def _require_taken(file: str, args: argparse.Namespace) -> None:
+    given = [option for name, option in _OTHERS.items() if getattr(args, name, None)]
+    engine = getattr(args, "engine", None)
+    given += [f"--engine {engine}"] if engine not in (None, "reference") else []
+    if given:
+        raise fail(
+            "PTO-U280",
+            f"{given[0]} is for programs of .pto text and Python kernels, and {file} is C++",
+            help="its instructions are fed to the reference engine as they come;"
+            " --sanitize, --time and --profile are there",
+        )
+
+
 def _kernel(file: str, args: argparse.Namespace) -> CppKernel:
     from pto.cxx.kernel import cpp
 
+    _require_taken(file, args)
     if not args.entry:
         text = (
             Path(file).read_text(encoding="utf-8", errors="replace") if Path(file).exists() else ""
@@ -50,7 +80,8 @@ def _kernel(file: str, args: argparse.Namespace) -> CppKernel:
             f"which kernel of {file} is to run?{listed}",
             help='--entry "NAME<template arguments>"',
         )
-    profile = args.profile or "a2a3"
+    chip = getattr(args, "device", None)
+    profile = args.profile or (find_device(chip).profile if chip not in (None, "all") else "a2a3")
     source = cpp(file, profile=profile, include=args.include, defines=args.define)
     return source[args.entry]
 
@@ -73,18 +104,22 @@ def _parameters(kernel: CppKernel) -> list[Parameter]:
 
 def run(args: argparse.Namespace) -> int:
     """`pto run kernel.cpp`: what it changed, or what the sanitizer finds."""
-    from pto.cli.run import change, save
+    from pto.cli.run import change, require_fitting, save
 
+    require_fitting(args)
     kernel = _kernel(args.file, args)
     params = _parameters(kernel)
     values = build(params, parse_args(args.arg), args.seed)
     if args.time:
         return _timed(kernel, values, args)
     before = [v.copy() if isinstance(v, np.ndarray) else v for v in values]
+    how: dict[str, Any] = {"blocks": args.blocks}
+    if args.timeout is not None:
+        how["seconds"] = args.timeout
     if args.sanitize:
-        found = kernel.sanitize(*values, blocks=args.blocks)
-        return _told(found, "sanitizer: no findings")
-    report = kernel.run(*values, blocks=args.blocks)
+        found = kernel.sanitize(*values, **how)
+        return _told(found, "sanitizer: no findings", args.format)
+    report = kernel.run(*values, **how)
     for line in report.printed:
         print(line)
     console.write([("title", f"{report!r}\n")])
@@ -115,12 +150,16 @@ def check(file: str, args: argparse.Namespace) -> int:
     values: list[Any] = build(params, parse_args(args.arg), args.seed)
     found = kernel.check(*values, blocks=args.blocks)
     said = f"{file}: no findings in a run of {args.blocks} blocks with these arguments"
-    return _told(found, said)
+    return _told(found, said, args.format)
 
 
-def _told(found: Sequence[Diagnostic], clean: str) -> int:
-    if not found:
+def _told(found: Sequence[Diagnostic], clean: str, format: str) -> int:
+    if format == "json":
+        print(render.as_json(list(found)))
+    elif format == "sarif":
+        print(render.as_sarif(list(found), __version__))
+    elif not found:
         console.write([("title", f"{clean}\n")])
-        return 0
-    console.show(found)
+    else:
+        console.show(found)
     return 1 if any(d.severity == "error" for d in found) else 0

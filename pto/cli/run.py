@@ -98,7 +98,7 @@ def run(args: argparse.Namespace) -> int:
     if cpp.is_source(args.file):
         return cpp.run(args)
     engine = chosen_engine(args.engine)
-    _require_fitting(args)
+    require_fitting(args)
     if args.fix:
         require_text(args.file, "--fix")
     called = read_launch(args)
@@ -145,7 +145,7 @@ def run(args: argparse.Namespace) -> int:
     return code
 
 
-def _require_fitting(args: argparse.Namespace) -> None:
+def require_fitting(args: argparse.Namespace) -> None:
     """Options that mean something only beside another one."""
     if args.fix and not args.sanitize:
         raise fail("PTO-U232", "--fix needs --sanitize: fixes are proven by a watched run")

@@ -367,3 +367,19 @@ def test_lists_are_merged_and_the_kernel_reads_how_many(kernel):
     kernel(MERGE)(out, counts, records[0].copy(), records[1].copy())
     assert np.array_equal(out[:, 0], np.arange(63, -1, -1, dtype=np.float32))
     assert counts.tolist() == [32, 32]
+
+
+def test_the_command_line_says_what_it_does_not_do(kernel, capsys):
+    from pto.cli.main import main
+
+    path = str(kernel(ADD, "k<float, 16, 64>").source.path)
+    sizes = [f"--arg={name}=zeros:16x64xf32" for name in ("out", "a", "b")]
+    words = ["run", path, "--entry", "k<float, 16, 64>", *sizes, "--arg=scale=2"]
+    assert main([*words, "--schedule", "late"]) != 0
+    assert "PTO-U280" in capsys.readouterr().err
+    assert main([*words, "--trace", "t.json"]) != 0
+    assert "PTO-U232" in capsys.readouterr().err
+    assert main([*words, "--profile", "a5"]) == 0
+    assert "profile a5" in capsys.readouterr().out
+    assert main([*words, "--sanitize", "--format", "json"]) == 0
+    assert '"findings": []' in capsys.readouterr().out
