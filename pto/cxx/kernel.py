@@ -190,6 +190,12 @@ class CppKernel:
             return Findings(error.diagnostics)
         return Findings(unpacked(d) for d in answer["findings"])
 
+    def close(self) -> None:
+        """End the process that it runs in; the next call begins another."""
+        if self._child is not None:
+            self._child.end()
+            self._child = None
+
     # ---- the child
 
     def _ask(self, request: Mapping[str, Any], seconds: float = SECONDS) -> Any:

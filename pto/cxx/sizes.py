@@ -6,6 +6,8 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from pto.core.compact import Compact
+from pto.core.constants import MX_ROW_LEN
+from pto.core.layout import FRACTAL_MX
 from pto.core.pad import pad
 from pto.core.tile import Role
 from pto.cxx.records import GLOBAL, Passed, element
@@ -16,7 +18,7 @@ from pto.isa.tile.compare import SELECT
 from pto.isa.tile.convert import CONVERT
 from pto.isa.tile.expand import BY_ROW
 from pto.isa.tile.matmul import GEMV, MATMUL
-from pto.isa.tile.move import LOAD, STORE
+from pto.isa.tile.move import LOAD, MOVE, STORE
 from pto.isa.tile.rearrange import FILLPAD
 
 
@@ -58,6 +60,8 @@ def counted(bound: Bound, profile: str) -> Bound:
         return _padded(bound)
     if bound.row.family in (LOAD, STORE, CONVERT):
         bound = _paired(bound)
+    if bound.row.family is MOVE and profile == "a5":
+        return _exponents(bound)
     if bound.row.family not in (LOAD, STORE):
         return bound
     moved = [(name, v[0][0]) for name, v in bound.operands.items() if name != "fp"]
@@ -131,6 +135,27 @@ def _multiplied(bound: Bound) -> Bound:
     return bound
 
 
+def _exponents(bound: Bound) -> Bound:
+    """Exponents in one line become a matrix of scales: rows as long as those of dst, in boxes."""
+    src, dst = (bound.operands[name][0][0] for name in ("src", "dst"))
+    if src is None or dst is None:
+        return bound
+    if not isinstance(src.type, TileBuf) or not isinstance(dst.type, TileBuf):
+        return bound
+    line, boxes, (rows, cols) = src.type.tile, dst.type.tile, _valid(dst)
+    flat = line.role is Role.VEC and line.rows == 1 and line.layout.name == "ND"
+    if not flat or boxes.layout.name != "ZZ" or boxes.layout.fractal != FRACTAL_MX or rows < 2:
+        return bound
+    whole = min(-(-rows // MX_ROW_LEN) * MX_ROW_LEN, boxes.rows)  # what fills the last box is zero
+    for name, given, tile in (
+        ("src", src, replace(line, rows=whole, cols=cols, valid=(whole, cols))),
+        ("dst", dst, replace(boxes, valid=(whole, cols))),
+    ):
+        assert isinstance(given.type, TileBuf)
+        bound.operands[name] = [(replace(given, type=replace(given.type, tile=tile)), 0)]
+    return bound
+
+
 def _paired(bound: Bound) -> Bound:
     """Tensors and plain tiles of packed values count single values, the machine bytes."""
     for name, ((each, _), *_) in bound.operands.items():
@@ -195,8 +220,9 @@ def _fitted(tile: Passed, view: Passed, profile: str) -> tuple[Passed, Passed] |
         return None
     of, layout = tile.type.tile, GLOBAL[view.facts.layout]
     (rows, cols), shape = of.valid, [n or 0 for n in view.type.shape]
-    if layout == "NC1HWC0" and of.role is Role.ACC and rows and rows < shape[2] * shape[3]:
-        shape[2:4] = 1, rows  # the fixpipe writes as many places as there are valid rows
+    blocks = (Role.ACC, "NC1HWC0"), (Role.VEC, "NZ")
+    if (of.role, layout) in blocks and rows and rows < shape[2] * shape[3]:
+        shape[2:4] = 1, rows  # as many lines of a block are written as there are valid rows
         return tile, replace(view, type=replace(view.type, shape=tuple(shape)))
     along, across = (4, 3) if layout == "ND" else (3, 4)  # the dimension of a line, and of lines
     if layout not in ("ND", "DN") or rows is None or cols is None:

@@ -52,6 +52,7 @@ sys.argv, sys.path[:] = sys.argv[1:], [p for p in sys.path if not ours(p)]
 runpy.run_path(sys.argv[0], run_name="__main__")
 """
 _KINDS = {"vec": ("vector",), "cube": ("cube",), "mix": ("vector", "cube")}
+_FOLDERS = re.compile(r"\$\{(?:PROJECT|CMAKE|CMAKE_CURRENT)_SOURCE_DIR\}(/[\w./-]*)")
 _SCRIPTS = ("gen_data.py", "scripts/gen_data.py")
 _LIBRARY = re.compile(r"add_library\(\s*(\w+)\s+SHARED\s+([\w.]+)\s*\)")
 _COMPILED = re.compile(r"target_compile_options\(\s*(\w+)\b[^)]*?dav-\w+?-(vec|cube)\b")
@@ -134,7 +135,14 @@ def _folder(path: Path, how: How) -> Folder:
     sides = _KINDS[kind[1] or kind[2]] if kind and chosen != "cpu" else ("both",)
     if len({side for _, side in own}) > 1:
         sides = ("both",)
-    return Folder(path, chosen, sides, (*how.include, path, path.parent, *shared), own, how)
+    include = (*how.include, path, *_included(path, text), path.parent, *shared)
+    return Folder(path, chosen, sides, include, own, how)
+
+
+def _included(path: Path, text: str) -> list[Path]:
+    """Folders that a CMakeLists.txt names by where it lies, but the library's own."""
+    found = (path / each.strip("/") for each in _FOLDERS.findall(text))
+    return [f.resolve() for f in found if f.is_dir() and not (f / "pto" / "pto-inst.hpp").exists()]
 
 
 def _own_sides(text: str) -> tuple[tuple[str, str], ...]:

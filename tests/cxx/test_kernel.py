@@ -383,3 +383,34 @@ def test_the_command_line_says_what_it_does_not_do(kernel, capsys):
     assert "profile a5" in capsys.readouterr().out
     assert main([*words, "--sanitize", "--format", "json"]) == 0
     assert '"findings": []' in capsys.readouterr().out
+
+
+EXPONENTS = """
+__global__ AICORE void k(__gm__ uint8_t* out, __gm__ uint8_t* in)
+{
+    using Line = Tile<TileType::Vec, uint8_t, 1, 128>;
+    using Boxes =
+        Tile<TileType::Vec, uint8_t, 32, 4, BLayout::RowMajor, 29, 4, SLayout::RowMajor, 32>;
+    using G = GlobalTensor<uint8_t, Shape<1, 1, 1, 1, 128>, Stride<128, 128, 128, 128, 1>>;
+    Line x, y, tmp;
+    Boxes z;
+    TASSIGN(x, 0x0); TASSIGN(y, 0x1000); TASSIGN(z, 0x1000); TASSIGN(tmp, 0x2000);
+    G gi(in), go(out);
+    TLOAD(x, gi);
+    set_flag(PIPE_MTE2, PIPE_V, EVENT_ID0);
+    wait_flag(PIPE_MTE2, PIPE_V, EVENT_ID0);
+    TMOV(z, x, tmp);
+    set_flag(PIPE_V, PIPE_MTE3, EVENT_ID0);
+    wait_flag(PIPE_V, PIPE_MTE3, EVENT_ID0);
+    TSTORE(go, y);
+}
+"""
+
+
+def test_exponents_in_a_line_become_boxes_of_scales(kernel):
+    """29 rows of 4 exponents: boxes of 16 rows by 2, the last rows zero."""
+    x = np.zeros((32, 4), np.uint8)
+    x[:29] = np.arange(1, 117).reshape(29, 4)
+    out = np.full(128, 255, np.uint8)
+    kernel(EXPONENTS, profile="a5", sides=("vector",))(out, x.reshape(-1))
+    assert np.array_equal(out, x.reshape(2, 16, 2, 2).transpose(0, 2, 1, 3).reshape(-1))

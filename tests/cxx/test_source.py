@@ -10,15 +10,16 @@ from pto.cxx.source import prepared, rewritten
 
 def test_a_launch_becomes_a_call_with_its_first_argument_as_blocks():
     found = rewritten("add<float, 64><<<n + 1, nullptr, s>>>(x, y);")
-    assert found == ("::pto::machine::launch<0>(n + 1, [=]() mutable { add<float, 64>(x, y); });")
+    call = "launch<0, PTO_MACHINE_SIDE>(n + 1, [=]() mutable { add<float, 64>(x, y); });"
+    assert found == f"::pto::machine::{call}"
 
 
 def test_launches_are_numbered_and_lines_are_kept():
     text = "a<<<1, 0, s>>>(x);\nb<int,\n  2>\n    <<<f(1, 2), 0, s>>>(\n    x,\n    y);\nint z;\n"
     found = rewritten(text)
     assert found.count("\n") == text.count("\n")
-    assert "launch<0>(1," in found
-    assert "launch<1>(f(1, 2)," in found
+    assert "launch<0, PTO_MACHINE_SIDE>(1," in found
+    assert "launch<1, PTO_MACHINE_SIDE>(f(1, 2)," in found
     assert found.splitlines()[6] == "int z;"
 
 
@@ -44,7 +45,7 @@ def test_included_files_with_launches_are_rewritten_too(tmp_path):
     main.write_text('#include "run.hpp"\n', encoding="utf-8")
     file, folders, texts = prepared(main, tmp_path / "work")
     copied = file.parent / "run.hpp"
-    assert "launch<0>(2" in copied.read_text(encoding="utf-8")
+    assert "launch<0, PTO_MACHINE_SIDE>(2" in copied.read_text(encoding="utf-8")
     assert folders == [tmp_path]
     assert len(texts) == 2
 
