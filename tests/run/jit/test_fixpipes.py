@@ -18,6 +18,7 @@ _NUMPY: dict[str, Any] = {
     "f16": np.float16,
     "bf16": ml_dtypes.bfloat16,
     "i32": np.int32,
+    "i8": np.int8,
 }
 
 
@@ -76,6 +77,65 @@ def test_accumulators_go_out_again_and_again() -> None:
     sizes = "%i16, %i20, %i16, %i32"
     body = _move("gm", "f32", "f32", sizes, ", nz2nd, loop3(%i3, %i40, %i700)", ", i64, i64, i64")
     text, args = _text("f32", "f32", body)
+    agree(text, args, check=False)
+
+
+_TABLES = [  # source, destination, mode, slopes of a table
+    ("f32", "f16", "qf322f16_pre", False),
+    ("f32", "f16", "qf322f16_pre", True),
+    ("f32", "bf16", "qf322bf16_pre", False),
+    ("f32", "i8", "qf322b8_pre", False),
+    ("i32", "i8", "req8", False),
+    ("i32", "f16", "deqf16", True),
+]
+
+
+def _scaled(src: str, dst: str, clauses: str, types: str, to: str, layout: str) -> str:
+    """Scales and slopes are read from L1, so that they lie in the buffer of the fixpipe."""
+    tables = (
+        "%l = pto.castptr %i8192 : i64 -> !pto.ptr<ui64, l1>\n"
+        "%q = pto.castptr %i0 : i64 -> !pto.ptr<ui64, fb>\n"
+        "%a = pto.castptr %i1024 : i64 -> !pto.ptr<f32, fb>\n"
+        "pto.mte_l1_fb %l, %q, %i32 nburst(%i1, %i0, %i0)"
+        " : !pto.ptr<ui64, l1>, !pto.ptr<ui64, fb>, i64, i64, i64, i64\n"
+        "%s = pto.load_scalar %g[%n0] : !pto.ptr<{dst}> -> {dst}\n"
+    ).replace("{dst}", dst)
+    stride = {"nz2nd": 64, "nz2dn": 48, "nz2nz": 1024}[layout]
+    body = _move(to, src, dst, f"%i30, %i41, %i32, %i{stride}", f"{clauses}, {layout}", types)
+    return tables + body
+
+
+@pytest.mark.parametrize("to", ["gm", "l1"])
+@pytest.mark.parametrize("layout", ["nz2nd", "nz2dn", "nz2nz"])
+@pytest.mark.parametrize(("src", "dst", "mode", "slopes"), _TABLES)
+def test_scales_of_a_table(
+    to: str, layout: str, src: str, dst: str, mode: str, slopes: bool
+) -> None:
+    quant = f", pre_quant(%q, mode = {mode}_vec)"
+    relu = ", pre_relu(%a, mode = vector_relu)" if slopes else ""
+    types = ", !pto.ptr<ui64, fb>" + (", !pto.ptr<f32, fb>" if slopes else "")
+    text, args = _text(src, dst, _scaled(src, dst, quant + relu, types, to, layout))
+    agree(text, args, check=False)
+
+
+@pytest.mark.parametrize("layout", ["nz2nd", "nz2dn", "nz2nz"])
+@pytest.mark.parametrize("how", ["add", "max", "min"])
+@pytest.mark.parametrize("quant", ["", ", pre_quant(%q, mode = qf322f32_pre_vec)"])
+def test_writes_that_are_combined(layout: str, how: str, quant: str) -> None:
+    clauses = f"{quant}, {layout}, atomic(type = f32, op = {how})"
+    stride = {"nz2nd": 64, "nz2dn": 48, "nz2nz": 1024}[layout]
+    body = _scaled("f32", "f32", "", "", "gm", layout).rsplit("pto.mte_l0c", 1)[0]
+    more = ", !pto.ptr<ui64, fb>" if quant else ""
+    body += _move("gm", "f32", "f32", f"%i30, %i41, %i32, %i{stride}", clauses, more)
+    text, args = _text("f32", "f32", body)
+    agree(text, args, check=False)
+
+
+def test_a_scale_known_only_when_it_runs() -> None:
+    """The first element of the destination is the scale."""
+    clauses = ", pre_quant(%s, mode = qf322f32_pre_scalar)"
+    text, args = _text("f32", "f32", _scaled("f32", "f32", clauses, ", f32", "gm", "nz2nd"))
+    args[0][:64] = 0.75
     agree(text, args, check=False)
 
 

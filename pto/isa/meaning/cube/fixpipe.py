@@ -242,7 +242,7 @@ def _mte_l0c(case: Case) -> Callable[..., None]:
     fixpipe, finish = Fixpipe.of(case), _finish(case)
     layout, dst_mode = case.word("mode") or "nz2nd", case.word("dst_mode")
     to_gm = getattr(case.type("destination"), "space", None) is Space.GM
-    atomic = _written_atomic(case)
+    atomic = written_atomic(case)
 
     def run(core: Machine, src: Pointer, dst: Pointer, *operands: Any) -> None:
         sizes, (payload, slope, clip), rest = operands[:4], operands[4:7], operands[7:]
@@ -264,7 +264,7 @@ def _sub_block(name: str, sub: int) -> int:
     return sub
 
 
-def _written_atomic(case: Case) -> tuple[DType, str] | None:
+def written_atomic(case: Case) -> tuple[DType, str] | None:
     word, op = case.word("atomic_type"), case.word("atomic_op")
     if word is None or op is None:
         return None

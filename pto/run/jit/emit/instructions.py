@@ -31,7 +31,7 @@ def why_not(row: Instr) -> str:
     if isinstance(row.body, Do) and row.body.binds:
         return "gives a place to a handle that was only declared"
     if row.family.section == "comm":
-        return "reaches the memory of another rank"
+        return "reaches the memory of another rank, which may be on another machine"
     if row.order is not None:
         return "tells another agent, or changes a queue"
     return UNTOLD

@@ -1,29 +1,31 @@
 """Accumulators of L0C out by pointer in compiled code: relu and one rounding, in three layouts.
 
-Scales, slopes and clips are constants; those of a table, combined writes, and saturation that
-registers ask for are the reference's.
+What each element becomes is known where scales and slopes are constants; else `channels.py` has it.
+Saturation that registers ask for, packed elements and clips known only when it runs are the
+reference's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
-
-import numpy as np
 
 from pto.core.constants import C0_SIZE_BYTE, FRACTAL_NZ_ROW
 from pto.core.dtypes import DType
 from pto.core.memory import Space
 from pto.isa.meaning.cube import fixpipe
-from pto.isa.meaning.cube.quantise import CASTS, Finish, Scale
+from pto.isa.meaning.cube.quantise import CASTS, Finish
 from pto.isa.meaning.memory import burst, registers
 from pto.isa.meaning.memory.dma import element
 from pto.run.jit.border import context
 from pto.run.jit.border.state import register_offset
 from pto.run.jit.border.values import Native, Place, Word, known
+from pto.run.jit.emit.cube import channels as channel
 from pto.run.jit.emit.memory.burst import (
     SMALL,
     distinct,
+    multiple,
     noted,
     owned,
     plain_writes,
@@ -36,38 +38,63 @@ from pto.run.jit.emit.tile import move as tile_moves
 from pto.run.jit.emit.tile.boxes import REST, Digit, Field
 from pto.run.jit.emit.tile.copies import Work
 from pto.run.jit.emit.tile.move import Arguments, Side
+from pto.run.jit.llvm.lanes import Lanes, Symbol
 from pto.run.jit.llvm.text import NotNative, Val
 
 
-def _finish(s: Spot, src: DType, dst: DType) -> tuple[Work | None, str, str]:
-    """What becomes of its name, and when: `fixpipe._finish` without parameters."""
+@dataclass(frozen=True, slots=True)
+class _Outlet:
+    """What becomes of elements: `fixpipe._finish`. `work` where it is the same for all."""
+
+    work: Work | None
+    key: str
+    fine: str
+    finish: Callable[[Lanes, Val, str | None], Finish]
+    by_strips: bool
+
+
+def _outlet(s: Spot, src: DType, dst: DType, channels: Val) -> _Outlet:
     quant, relu = s.case.word("pre_quant_mode"), s.case.word("pre_relu_mode") or "no_relu"
     mode = None if quant in (None, "no_convert") else quant
     family = mode and mode.removesuffix("_vec").removesuffix("_scalar")
-    if relu == "vector_relu":
-        raise NotNative("slopes of a table")
-    slope, clip = (_number(s, name) for name in ("pre_relu", "clip_value"))
-    factor = None if family in (None, *CASTS) else _number(s, "pre_quant")
-    if src is dst and mode is None and relu == "no_relu" and clip is None:
-        return None, "", "true"
-    written = s.case.word("sat_mode")
+    clip, written = _clip(s), s.case.word("sat_mode")
     saturate, keep_nan = (False, False) if written is None else _written(written)
-    scale = None if factor is None else Scale.number(factor)
-    alpha = np.float32(slope).reshape(1) if relu == "scalar_relu" else None
-    finish = Finish(family, scale, relu, alpha, clip, saturate, keep_nan)
-    key = f"fixpipe {family} {factor!r} {relu} {slope!r} {clip!r} {saturate} {keep_nan}"
-    work = Work(lambda values: finish.apply(values, src, dst))
-    return work, key, "true" if written is not None else _keeps_specials(s)
+    fine, scale, slope = "true" if written is not None else _keeps_specials(s), None, None
+    payload, given = s.operand("pre_quant"), s.operand("pre_relu")
+    if family not in (None, *CASTS) and payload is not None:
+        scale = channel.scale_of(s, payload, channels)
+        fine = s.x.both(fine, scale.fine)
+    if relu in ("vector_relu", "scalar_relu") and given is not None:
+        slope = channel.slope_of(s, given, channels)
+        fine = s.x.both(fine, slope.fine)
+
+    def finish(e: Lanes, col: Val, mask: str | None) -> Finish:
+        by = None if scale is None else scale.of(e, col, mask)
+        alpha = None if slope is None else slope.of(e, col, mask)
+        return Finish(family, by, relu, alpha, clip, saturate, keep_nan)
+
+    numbers = [_constant(each) for each in (payload, given)]
+    by_strips = (scale is not None and numbers[0] is None) or (
+        slope is not None and numbers[1] is None
+    )
+    same = src is dst and mode is None and relu == "no_relu" and clip is None
+    key = f"fixpipe {family} {numbers!r} {relu} {clip!r} {saturate} {keep_nan}"
+
+    def apply(values: Symbol) -> Any:
+        return finish(values.lanes, 0, None).apply(values, src, dst)  # pyright: ignore
+
+    return _Outlet(None if same else Work(apply), key, "true" if same else fine, finish, by_strips)
 
 
-def _number(s: Spot, name: str) -> Any:
-    """A scalar operand that is a constant; None where there is none."""
-    word = s.operand(name)
-    if word is None:
-        return None
-    found = known(word) if isinstance(word, Word) else None
-    if found is None:
-        raise NotNative("a scale, slope or clip of a table, or known only when it runs")
+def _constant(word: Native | None) -> Any:
+    return known(word) if isinstance(word, Word) else None
+
+
+def _clip(s: Spot) -> Any:
+    word = s.operand("clip_value")
+    found = _constant(word)
+    if word is not None and found is None:
+        raise NotNative("a clip known only when it runs")
     return found
 
 
@@ -86,72 +113,156 @@ def _optional(s: Spot, name: str, default: Val) -> Val:
     return default if s.op.operand(name) is None else words(s, name)[0]
 
 
-def _sub_block(s: Spot) -> int:
-    """Whose UB it is."""
-    mode = s.case.word("dst_mode")
-    if mode is None:
-        return 0
-    found = _number(s, "sub_blockid") if mode == "single" else None
-    if found not in (0, 1):
-        raise NotNative("a half for each sub-block")
-    return int(found)
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """What goes to one buffer: rows and columns of the tile from `row` and `col` on."""
+
+    place: Place
+    rows: Val
+    cols: Val
+    row: Val = 0
+    col: Val = 0
+
+
+def _parts(s: Spot, m: Val, n: Val) -> tuple[list[_Part], str]:
+    """The whole, or a half for each sub-block; and when it may be so."""
+    x, mode, subs = s.x, s.case.word("dst_mode"), (0, 1)
+    if mode in (None, "single"):
+        sub = 0 if mode is None else _constant(s.operand("sub_blockid"))
+        if sub not in subs:
+            raise NotNative("a sub-block known only when it runs")
+        return [_Part(owned(s, "destination", int(sub)), m, n)], "true"
+    places = [owned(s, "destination", sub) for sub in subs]
+    if mode == "split_m":
+        half = x.over(m, 2)
+        return [
+            _Part(place, half, n, x.mul(half, sub)) for sub, place in enumerate(places)
+        ], multiple(s, m, 2)
+    half = x.over(n, 2)
+    parts = [_Part(place, m, half, 0, x.mul(half, sub)) for sub, place in enumerate(places)]
+    return parts, multiple(s, n, 2 * FRACTAL_NZ_ROW)
+
+
+def _combined(s: Spot, dst: DType) -> Callable[[Any, Any], Any] | None:
+    how = fixpipe.written_atomic(s.case)
+    if how is not None and how[0] is not dst:
+        raise NotNative("a combination in another type")
+    return None if how is None else burst.COMBINE[how[1]]
 
 
 @emits(fixpipe.MTE_L0C)
 def _mte_l0c(s: Spot) -> Sequence[Native]:
-    x, source, target = s.x, s.need(Place, "source"), owned(s, "destination", _sub_block(s))
-    src, dst = element(s.case, "source"), element(s.case, "destination")
-    if s.case.word("atomic_type") is not None or dst.is_packed:
-        raise NotNative("a combined write, or packed elements")
-    work, key, fine = _finish(s, src, dst)
-    if work is None and src.itemsize != dst.itemsize:
-        raise NotNative("elements of other widths")
-    if getattr(s.case.type("destination"), "space", None) is Space.GM:
-        fine = x.both(fine, plain_writes(s))
-    m, n, src_stride, dst_stride = words(s, "m", "n", "src_stride", "dst_stride")
-    step, count = _optional(s, "loop0_src_stride", 1), _optional(s, "loop3_count", 1)
-    src_step, dst_step = (_optional(s, f"loop3_{e}_stride", 0) for e in ("src", "dst"))
-    for each in (m, n, src_stride, dst_stride, step, count, src_step, dst_step):
-        fine = x.both(fine, x.compare("ult", each, SMALL >> 8))
-    for each in (m, n, count):
-        fine = x.both(fine, x.compare("ne", each, 0))
-    fine = x.both(fine, x.compare("ule", x.mul(m, n), SMALL))
-    total = x.mul(x.mul(m, n), count)
-    fine = x.both(fine, x.compare("ule", total, burst.MOST_BYTES))
-    given, row = Arguments(), FRACTAL_NZ_ROW * src.itemsize
-    acc = Field(
-        src,
-        boxes.line(given.name(x.mul(step, FRACTAL_NZ_ROW))),
-        (
-            Digit(FRACTAL_NZ_ROW, 1),
-            Digit(REST, given.name(x.mul(src_stride, FRACTAL_NZ_ROW))),
-        ),
-    )
-    strips = s.x.up(n, FRACTAL_NZ_ROW)
-    steps = [x.mul(each, row) for each in (step, src_stride, src_step)]
-    read = reach_of(s, row, (m, strips, count), steps)
-    out, width, counts, strides = _out(s, dst, given, m, n, dst_stride)
-    again = x.mul(dst_step, dst.itemsize)
-    written = reach_of(s, width, (*counts, count), (*strides, again))
-    fine = x.both(fine, distinct(s, width, counts, strides))
-    fine = x.both(fine, s.e.inside(source.memory, source.address, read))
-    fine = x.both(fine, s.e.inside(target.memory, target.address, written))
-    names = tuple(given.names)
+    x, made = s.x, _Move(s)
+    fine = made.in_range()
+    writers: list[Callable[[], None]] = []
+    for part in made.parts:
+        possible, write = made.writer(part)
+        fine = x.both(fine, possible)
+        writers.append(write)
 
     def run() -> None:
-        repeated = (*counts, count), (*strides, again)
-        to = noted(s, target, width, *repeated, written, writes=True)
-        from_ = s.pointer(source.memory, source.address)
-
-        def once(i: Val) -> None:
-            place = Side(out, x.at(to, x.mul(i, again)))
-            values = Side(acc, x.at(from_, x.mul(i, steps[2])), names)
-            tile_moves.transfer(s, m, n, place, values, work, key)
-
-        planes.loop(x, count, 1, once)
+        for write in writers:
+            write()
 
     planes.either_way(s, fine, run)
     return []
+
+
+class _Move:
+    """One instruction: its operands, and what must hold."""
+
+    def __init__(self, s: Spot) -> None:
+        x = s.x
+        self.s, self.source = s, s.need(Place, "source")
+        self.src, self.dst = element(s.case, "source"), element(s.case, "destination")
+        if self.dst.is_packed:
+            raise NotNative("packed elements")
+        self.m, self.n, self.pitch, self.stride = words(s, "m", "n", "src_stride", "dst_stride")
+        self.step, self.count = (
+            _optional(s, name, 1) for name in ("loop0_src_stride", "loop3_count")
+        )
+        self.src_step, self.dst_step = (
+            _optional(s, f"loop3_{each}_stride", 0) for each in ("src", "dst")
+        )
+        self.combine, self.outlet = _combined(s, self.dst), _outlet(s, self.src, self.dst, self.n)
+        if self.outlet.work is None and self.src.itemsize != self.dst.itemsize:
+            raise NotNative("elements of other widths")
+        self.parts, self.halved = _parts(s, self.m, self.n)
+        row = FRACTAL_NZ_ROW * self.src.itemsize
+        self.steps = [x.mul(each, row) for each in (self.step, self.pitch, self.src_step)]
+        self.again = x.mul(self.dst_step, self.dst.itemsize)
+
+    def in_range(self) -> str:
+        s, x, m, n, count = self.s, self.s.x, self.m, self.n, self.count
+        fine = x.both(self.halved, self.outlet.fine)
+        if getattr(s.case.type("destination"), "space", None) is Space.GM and not self.combine:
+            fine = x.both(fine, plain_writes(s))
+        numbers = (self.pitch, self.stride, self.step, self.src_step, self.dst_step)
+        for each in (m, n, count, *numbers):
+            fine = x.both(fine, x.compare("ult", each, SMALL >> 8))
+        for each in (m, n, count):
+            fine = x.both(fine, x.compare("ne", each, 0))
+        fine = x.both(fine, x.compare("ule", x.mul(m, n), SMALL))
+        fine = x.both(fine, x.compare("ule", x.mul(x.mul(m, n), count), burst.MOST_BYTES))
+        row = FRACTAL_NZ_ROW * self.src.itemsize
+        read = reach_of(s, row, (m, x.up(n, FRACTAL_NZ_ROW), count), self.steps)
+        return x.both(fine, s.e.inside(self.source.memory, self.source.address, read))
+
+    def writer(self, part: _Part) -> tuple[str, Callable[[], None]]:
+        """When a part may be written, and what writes it."""
+        s, x, given = self.s, self.s.x, Arguments()
+        rows = boxes.line(given.name(x.mul(self.step, FRACTAL_NZ_ROW)))
+        strips = Digit(REST, given.name(x.mul(self.pitch, FRACTAL_NZ_ROW)))
+        acc = Field(self.src, rows, (Digit(FRACTAL_NZ_ROW, 1), strips))
+        out, width, counts, strides = _out(s, self.dst, given, part.rows, part.cols, self.stride)
+        repeated = (*counts, self.count), (*strides, self.again)
+        written = reach_of(s, width, *repeated)
+        fine = x.both(
+            distinct(s, width, counts, strides),
+            s.e.inside(part.place.memory, part.place.address, written),
+        )
+
+        def write() -> None:
+            to = noted(s, part.place, width, *repeated, written, writes=True)
+            skipped = x.mul(x.over(part.col, FRACTAL_NZ_ROW), self.steps[1])
+            skipped = x.add(x.mul(part.row, self.steps[0]), skipped)
+            from_ = x.at(s.pointer(self.source.memory, self.source.address), skipped)
+
+            def once(i: Val) -> None:
+                place, values = x.at(to, x.mul(i, self.again)), x.at(from_, x.mul(i, self.steps[2]))
+                if self.outlet.by_strips:
+                    shape = self._strips(part, strides, width)
+                    types, ends = (self.src, self.dst), (place, values)
+                    channel.move(s, types, ends, shape, self.outlet.finish, self.combine)
+                    return
+                sides = Side(out, place), Side(acc, values, tuple(given.names))
+                tile_moves.transfer(s, part.rows, part.cols, *sides, *self._work())
+
+            planes.loop(x, self.count, 1, once)
+
+        return fine, write
+
+    def _work(self) -> tuple[Work | None, str]:
+        outlet, combine, dst = self.outlet, self.combine, self.dst
+        if combine is None:
+            return outlet.work, outlet.key
+        both = tile_moves.combined(combine, outlet.work, dst)
+        return both, f"{outlet.key} {self.s.case.word('atomic_op')}"
+
+    def _strips(self, part: _Part, strides: Sequence[Val], width: Val) -> channel.Strips:
+        layout, size = self.s.case.word("mode") or "nz2nd", self.dst.itemsize
+        wide = int(width) // size if layout == "nz2nz" else 0
+        return channel.Strips(
+            part.rows,
+            part.cols,
+            part.col,
+            from_row=self.steps[0],
+            from_strip=self.steps[1],
+            row=strides[0],
+            pitch=strides[-1],
+            wide=wide,
+            turned=layout == "nz2dn",
+        )
 
 
 def _out(

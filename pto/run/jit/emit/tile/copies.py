@@ -274,7 +274,7 @@ class Copier:
                 old = planes.load_lanes(x, self.declare, dst, lanes, to, mask)
                 given.append(spot.symbol(dst.numpy, old))
             made = self.work.fn(*given)
-            value = _items(made, dst)
+            value = items(made, dst)
         elif element(src) != element(dst):
             a, b = vector(lanes, element(src)), vector(lanes, element(dst))
             value = x.new(f"bitcast {a} {value} to {b}")
@@ -336,7 +336,7 @@ def _narrow_boxes(a: Axis, b: Axis) -> int:
     return width if len(boxed) == 2 and len(plain) == 1 and isinstance(width, int) else 0
 
 
-def _items(made: Any, dtype: DType) -> Val:
+def items(made: Any, dtype: DType) -> Val:
     if not isinstance(made, Symbol):
         raise TypeError("no lanes")
     return made.name if made.dtype == dtype.numpy else made.view(dtype.numpy).name

@@ -286,14 +286,14 @@ def _store(s: Spot) -> Sequence[Native]:
             put(None, "")
 
     def put(work: copies.Work | None, key: str) -> None:
-        made = work if combine is None else _combined(combine, work, stored)
+        made = work if combine is None else combined(combine, work, stored)
         transfer(s, rows, cols, found.side, source, made, f"{key} {how}")
 
     planes.either_way(s, s.x.both(found.known, separate(s, view)), store)
     return []
 
 
-def _combined(
+def combined(
     combine: Callable[[Any, Any], Any], work: copies.Work | None, stored: DType
 ) -> copies.Work:
     """What a store makes of an element and of what lies there."""

@@ -1,0 +1,137 @@
+"""Accumulators out by strips of up to 16 columns: where a scale or slope comes out of a table or is
+known only when it runs, and where what is written is combined with what lies there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pto.core.constants import FRACTAL_NZ_ROW
+from pto.core.dtypes import F32, U64, DType
+from pto.isa.meaning.cube.load import SEGMENT
+from pto.isa.meaning.cube.quantise import Finish, Scale
+from pto.run.jit.border.values import Native, Place, Word, known
+from pto.run.jit.emit.memory.burst import multiple
+from pto.run.jit.emit.table import Spot
+from pto.run.jit.emit.tile import planes
+from pto.run.jit.emit.tile.copies import items
+from pto.run.jit.llvm.lanes import Lanes
+from pto.run.jit.llvm.text import NotNative, Val
+
+Combine = Callable[[Any, Any], Any]
+Of = Callable[[Lanes, Val, str | None], Any]  # what lanes from a column on are scaled by
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A number of each channel: what lanes have of it, and what must hold for that."""
+
+    of: Of
+    fine: str
+
+
+def scale_of(s: Spot, payload: Native, channels: Val) -> Parameter:
+    """`fixpipe._scales`, or a float of the program."""
+    if isinstance(payload, Place):
+        read, fine = _table(s, payload, U64, channels, 128)
+        return Parameter(lambda e, col, mask: Scale.words(read(e, col, mask)), fine)
+    number = _spread(payload)
+    none = np.zeros(1, np.int64)
+    return Parameter(lambda e, col, mask: Scale(number(e), none, None), "true")
+
+
+def slope_of(s: Spot, payload: Native, channels: Val) -> Parameter:
+    """`fixpipe._slopes`, or a float of the program."""
+    if isinstance(payload, Place):
+        return Parameter(*_table(s, payload, F32, channels, 64))
+    number = _spread(payload)
+    return Parameter(lambda e, col, mask: number(e), "true")
+
+
+def _spread(payload: Native) -> Callable[[Lanes], Any]:
+    if not isinstance(payload, Word) or payload.types[0] != "float":
+        raise NotNative("a scale or slope that is no f32")
+    found = known(payload)
+    if found is not None:
+        return lambda e: np.float32(found).reshape(1)
+    return lambda e: e.spread(np.dtype(np.float32), payload.name)
+
+
+def _table(s: Spot, place: Place, kind: DType, channels: Val, line: int) -> tuple[Of, str]:
+    """Entries of a table in the fixpipe buffer; the segment of slopes is Python's."""
+    x, size = s.x, kind.itemsize
+    fine = x.both(multiple(s, place.address, line), x.compare("ult", place.address, SEGMENT))
+    fine = x.both(fine, s.e.inside(place.memory, place.address, x.mul(channels, size)))
+
+    def read(e: Lanes, col: Val, mask: str | None) -> Any:
+        at = x.at(s.pointer(place.memory, place.address), x.mul(col, size))
+        return e.symbol(kind.numpy, planes.load_lanes(x, s.e.unit.declare, kind, e.count, at, mask))
+
+    return read, fine
+
+
+@dataclass(frozen=True, slots=True)
+class Strips:
+    """Where elements of L0C go. Strides are bytes; `wide` columns of the destination lie side by
+    side (0: all), blocks of them at `pitch`, as rows do where there is one block."""
+
+    rows: Val
+    cols: Val
+    first: Val  # the channel of the first column
+    from_row: Val
+    from_strip: Val
+    row: Val
+    pitch: Val
+    wide: int
+    turned: bool  # a column is a row of the destination
+
+    @property
+    def lanes(self) -> int:
+        if self.turned:
+            return 1
+        return min(FRACTAL_NZ_ROW, self.wide or FRACTAL_NZ_ROW)
+
+
+def move(
+    s: Spot,
+    types: tuple[DType, DType],
+    places: tuple[str, str],
+    shape: Strips,
+    finish: Callable[[Lanes, Val, str | None], Finish],
+    combine: Combine | None,
+) -> None:
+    """All elements of one tile, from the second of the places to the first."""
+    x, (src, dst), (to, from_) = s.x, types, places
+    declare, e = s.e.unit.declare, Lanes(s.x, shape.lanes, s.e.unit.declare)
+
+    def target(i: Val, col: Val) -> Val:
+        if shape.turned:
+            return x.add(x.mul(col, shape.pitch), x.mul(i, dst.itemsize))
+        if not shape.wide:
+            return x.add(x.mul(i, shape.row), x.mul(col, dst.itemsize))
+        block, rest = x.over(col, shape.wide), x.rest(col, shape.wide)
+        inner = x.add(x.mul(i, shape.row), x.mul(rest, dst.itemsize))
+        return x.add(x.mul(block, shape.pitch), inner)
+
+    def source(i: Val, col: Val) -> Val:
+        strip, rest = x.over(col, FRACTAL_NZ_ROW), x.rest(col, FRACTAL_NZ_ROW)
+        inner = x.add(x.mul(i, shape.from_row), x.mul(rest, src.itemsize))
+        return x.add(x.mul(strip, shape.from_strip), inner)
+
+    def row(i: Val) -> None:
+        def strip(col: Val, mask: str | None) -> None:
+            place, lanes = x.at(to, target(i, col)), shape.lanes
+            value = planes.load_lanes(x, declare, src, lanes, x.at(from_, source(i, col)), mask)
+            how = finish(e, x.add(shape.first, col), mask)
+            made = how.apply(e.symbol(src.numpy, value), src, dst)  # pyright: ignore
+            if combine is not None:
+                old = planes.load_lanes(x, declare, dst, lanes, place, mask)
+                made = combine(e.symbol(dst.numpy, old), made)
+            planes.store_lanes(x, declare, dst, lanes, items(made, dst), place, mask)
+
+        planes.strips(x, shape.lanes, shape.cols, strip)
+
+    planes.loop(x, shape.rows, 1, row)
