@@ -12,7 +12,7 @@ from pto.run.jit.emit.table import Spot, emits
 from pto.run.jit.emit.tile.planes import copy_bytes
 from pto.run.jit.emit.vector.load import access, behind, moved_on, wide
 from pto.run.jit.llvm import lane_masks as masks
-from pto.run.jit.llvm.text import NotNative, Val, vector
+from pto.run.jit.llvm.text import Val, vector
 
 _HELD = vector(BLOCK_BYTE_SIZE, "i8")
 _LOADS = -1  # the count of bytes of a state that loads
@@ -28,12 +28,13 @@ def _block(s: Spot, address: Val) -> str:
 
 @emits(unaligned.VLDAS)
 def _vldas(s: Spot) -> Sequence[Native]:
-    place = s.need(Place, "source")
+    place, address = s.need(Place, "source"), s.need(Place, "source").address
     if s.operand("offset") is not None:
-        raise NotNative("an offset")
-    start = s.x.new(f"and i64 {place.address}, {-BLOCK_BYTE_SIZE}")
+        elements = wide(s, s.need(Word, "offset"))
+        address = s.x.add(address, s.x.mul(elements, dtype_of(s.case, "source").itemsize))
+    start = s.x.new(f"and i64 {address}, {-BLOCK_BYTE_SIZE}")
     s.fault_unless(s.e.inside(place.memory, start, 1))
-    return [Stream((place.memory, _block(s, place.address), _LOADS, 0, _NOTHING))]
+    return [Stream((place.memory, _block(s, address), _LOADS, 0, _NOTHING))]
 
 
 @emits(unaligned.VLDUS)
