@@ -12,6 +12,8 @@ import pto
 from examples import gemm_mx
 from pto.ir.graph import Module
 from tests.run.jit.both import agree, same
+from tests.run.jit.tiles import Tile
+from tests.run.jit.tiles import program as tile_program
 
 KINDS: dict[str, Any] = {
     "f16": np.float16,
@@ -102,3 +104,23 @@ def test_products_with_block_scales(spread: int) -> None:
         found.append(c)
     assert not report.left_out
     same(found[1], found[0])
+
+
+def test_scales_for_the_valid_part_of_a_factor() -> None:
+    """The left tile has room for 256 along k; 64 are valid, and there are scales for those."""
+    tiles = [
+        Tile("a", 1, 256, "f8E4M3FN", "NZ", (1, 64), "left"),
+        Tile("b", 64, 32, "f8E5M2", "ZN", (64, 16), "right"),
+        Tile("s", 1, 2, "!pto.f8E8M0", "ZZ", None, "scale_left", fractal=32),
+        Tile("t", 2, 32, "!pto.f8E8M0", "NN", (2, 16), "scale_right", fractal=32),
+        Tile("c", 1, 32, "f32", "NZ", (1, 16), "acc", fractal=1024),
+    ]
+    a, b, left, right, c = tiles
+    ins = ", ".join(f"%{tile.name}" for tile in (a, left, b, right))
+    types = ", ".join(tile.type for tile in (a, left, b, right))
+    body = f"pto.tgemv.mx ins({ins} : {types}) outs({c.ref()})"
+    rng = np.random.default_rng(4)
+    args: list[Any] = []
+    for tile in tiles:
+        args += [rng.integers(100, 140, tile.nbytes, np.uint8), np.zeros(tile.nbytes, np.uint8)]
+    agree(tile_program([], tiles, body), args, check=False)

@@ -38,8 +38,9 @@ def _product(s: Spot) -> Sequence[Native]:
     factors = unpacked(s, (m, k, n), _matrix(s, a), _matrix(s, b))
     if "a_scale" in names:
         tiles = s.need(TilePlace, "a_scale"), s.need(TilePlace, "b_scale")
-        limits = a.type.rows, a.type.cols, b.type.cols
-        fine = x.both(fine, scaled(s, (m, k, n), factors, of_tiles(s, limits, *tiles)))
+        most = zip((m, k, n), (*a.type.shape, b.type.cols), strict=True)
+        rows, deep, cols = (size if isinstance(size, int) else limit for size, limit in most)
+        fine = x.both(fine, scaled(s, (m, k, n), factors, of_tiles(s, (rows, deep, cols), *tiles)))
 
     def run() -> None:
         old = None if start is None else _matrix(s, start)
