@@ -286,3 +286,20 @@ def test_a_destination_that_shares_bytes_with_its_sources(op: str, address: int)
     line = f"pto.{op} " + form.format(a=a.type, b=b.type, d=d.type)
     args = [bytes_of[t.name] for t in (d, *tiles) for _ in range(2)]
     agree(tile_program([], [d, *tiles], line), args)
+
+
+@pytest.mark.parametrize("kind", ["f32", "f16", "i32"])
+@pytest.mark.parametrize("cols", [8, 13, 64, 75])
+@pytest.mark.parametrize("word", ["max", "min"])
+def test_the_best_of_rows_of_any_length(kind: str, cols: int, word: str) -> None:
+    src = Tile("a", 16, 80, kind, valid=(16, cols))
+    tmp, dst = (
+        Tile("t", 16, 80, kind, address=8192),
+        Tile("d", 16, 8, "i32", valid=(16, 1), address=16384),
+    )
+    body = f"pto.trowarg{word} ins(%a, %t : {src.type}, {tmp.type}) outs({dst.ref()})"
+    args: list[Any] = []
+    for tile in (src, tmp, dst):
+        raw = np.random.default_rng(cols).integers(0, 256, tile.nbytes, np.uint8)
+        args += [raw, np.zeros(tile.nbytes, np.uint8)]
+    agree(tile_program([], [src, tmp, dst], body), args, check=False)

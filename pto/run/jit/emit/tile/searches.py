@@ -139,9 +139,9 @@ def _lines(m: Mover, search: _Search, rows: list[Number], count: Val, at: At) ->
     def step(j: Val, held: Sequence[Symbol], mask: str | None = None) -> list[Symbol]:
         m.use(spot, mask)
         along, here = Index(spot, Number(x, j), 1, spot.count), search.place(spot, j) + lane
-        only, after = mask and spot.symbol(lanes.BOOL, mask), list[Symbol]()
+        only, after = None if mask is None else spot.symbol(lanes.BOOL, mask), list[Symbol]()
         for n, row in enumerate(rows):
-            after += search.against(held[3 * n : 3 * n + 3], at(row, along), here, only or None)
+            after += search.against(held[3 * n : 3 * n + 3], at(row, along), here, only)
         return after
 
     firsts = [search.begin(at(row, Number(x, 0))) for row in rows]
