@@ -139,6 +139,16 @@ def test_a_scale_known_only_when_it_runs() -> None:
     agree(text, args, check=False)
 
 
+@pytest.mark.parametrize("kind", ["f32", "f16", "bf16"])
+def test_scales_and_slopes_of_every_float_type(kind: str) -> None:
+    clauses = ", pre_quant(%k, mode = qf322f16_pre_scalar), pre_relu(%k, mode = scalar_relu)"
+    body = f"%k = arith.constant 0.25 : {kind}\n" + _move(
+        "gm", "f32", "f16", "%i30, %i41, %i32, %i64", f"{clauses}, nz2nd", f", {kind}, {kind}"
+    )
+    text, args = _text("f32", "f16", body)
+    agree(text, args, check=False)
+
+
 def test_what_leaves_global_memory_is_named() -> None:
     body = _move("gm", "f32", "f32", "%i32, %i32, %i32, %i60000", ", nz2nd")
     text, args = _text("f32", "f32", body)

@@ -52,11 +52,12 @@ def slope_of(s: Spot, payload: Native, channels: Val) -> Parameter:
 
 
 def _spread(payload: Native) -> Callable[[Lanes], Any]:
-    if not isinstance(payload, Word) or payload.types[0] != "float":
-        raise NotNative("a scale or slope that is no f32")
-    found = known(payload)
+    """A number of the program in every lane; known ones may be of any type."""
+    found = known(payload) if isinstance(payload, Word) else None
     if found is not None:
         return lambda e: np.float32(found).reshape(1)
+    if not isinstance(payload, Word) or payload.types[0] != "float":
+        raise NotNative("a scale or slope known only when it runs that is no f32")
     return lambda e: e.spread(np.dtype(np.float32), payload.name)
 
 
