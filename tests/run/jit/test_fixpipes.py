@@ -80,13 +80,12 @@ def test_accumulators_go_out_again_and_again() -> None:
     agree(text, args, check=False)
 
 
-_TABLES = [  # source, destination, mode, slopes of a table
-    ("f32", "f16", "qf322f16_pre", False),
-    ("f32", "f16", "qf322f16_pre", True),
-    ("f32", "bf16", "qf322bf16_pre", False),
-    ("f32", "i8", "qf322b8_pre", False),
-    ("i32", "i8", "req8", False),
-    ("i32", "f16", "deqf16", True),
+_TABLES = [  # source, destination, mode, slopes of a table, where to
+    ("f32", "f16", "qf322f16_pre", True, "gm"),
+    ("f32", "bf16", "qf322bf16_pre", False, "l1"),
+    ("f32", "i8", "qf322b8_pre", False, "gm"),
+    ("i32", "i8", "req8", False, "l1"),
+    ("i32", "f16", "deqf16", True, "l1"),
 ]
 
 
@@ -105,11 +104,10 @@ def _scaled(src: str, dst: str, clauses: str, types: str, to: str, layout: str) 
     return tables + body
 
 
-@pytest.mark.parametrize("to", ["gm", "l1"])
 @pytest.mark.parametrize("layout", ["nz2nd", "nz2dn", "nz2nz"])
-@pytest.mark.parametrize(("src", "dst", "mode", "slopes"), _TABLES)
+@pytest.mark.parametrize(("src", "dst", "mode", "slopes", "to"), _TABLES)
 def test_scales_of_a_table(
-    to: str, layout: str, src: str, dst: str, mode: str, slopes: bool
+    layout: str, src: str, dst: str, mode: str, slopes: bool, to: str
 ) -> None:
     quant = f", pre_quant(%q, mode = {mode}_vec)"
     relu = ", pre_relu(%a, mode = vector_relu)" if slopes else ""
@@ -118,8 +116,7 @@ def test_scales_of_a_table(
     agree(text, args, check=False)
 
 
-@pytest.mark.parametrize("layout", ["nz2nd", "nz2dn", "nz2nz"])
-@pytest.mark.parametrize("how", ["add", "max", "min"])
+@pytest.mark.parametrize(("layout", "how"), [("nz2nd", "add"), ("nz2dn", "max"), ("nz2nz", "min")])
 @pytest.mark.parametrize("quant", ["", ", pre_quant(%q, mode = qf322f32_pre_vec)"])
 def test_writes_that_are_combined(layout: str, how: str, quant: str) -> None:
     clauses = f"{quant}, {layout}, atomic(type = f32, op = {how})"
