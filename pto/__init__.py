@@ -26,6 +26,16 @@ def __getattr__(name: str) -> Any:
     return found
 
 
+# Functions that other languages have and no instruction is, and what to write.
+_WRITTEN = {
+    "tanh": "1.0 - 2.0 / (pto.exp(t * 2.0) + 1.0)",
+    "sigmoid": "1.0 / (1.0 + pto.exp(-t))",
+    "silu": "t / (1.0 + pto.exp(-t))",
+    "gelu": "as examples/gallery/gelu.py does",
+    "softmax": "e = pto.exp(t - t.max(axis=1)); e / e.sum(axis=1)",
+}
+
+
 def _generated(name: str) -> Any:
     """An element type or an instruction."""
     for home in ("pto.lang.values.elements", "pto.lang.call.instructions"):
@@ -34,7 +44,8 @@ def _generated(name: str) -> Any:
             return found
     from pto.core.errors import nearest
 
-    advice = nearest(name, __dir__()) or "`pto isa` lists the instructions"
+    written = f"write {_WRITTEN[name]}" if name in _WRITTEN else None
+    advice = written or nearest(name, __dir__()) or "`pto isa` lists the instructions"
     raise AttributeError(f"module 'pto' has no attribute {name!r}; {advice}")
 
 
