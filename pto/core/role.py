@@ -25,17 +25,17 @@ class Role(Enum):
 
     @property
     def space(self) -> Space:
-        return _PLACES[self][0]
+        return PLACES[self][0]
 
     @property
     def unit(self) -> str:
         """V vector, M matrix, S scalar (PTO manual, Tiles And Valid Regions: TileType)."""
-        return _PLACES[self][1]
+        return PLACES[self][1]
 
 
 # PTO manual, hardware mapping of local tile buffers; machine.yaml#buffers_bytes for the others. No
 # buffer is named for scalar tiles: ours lie in UB.
-_PLACES: Final = {
+PLACES: Final = {
     Role.VEC: (Space.UB, "V"),
     Role.MAT: (Space.L1, "M"),
     Role.LEFT: (Space.L0A, "M"),

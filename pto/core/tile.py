@@ -19,7 +19,7 @@ from pto.core.errors import Diagnostic, PtoError, fail
 from pto.core.layout import FRACTAL_ACC, FRACTAL_MX, ND, Layout
 from pto.core.memory import Memory
 from pto.core.pad import Pad
-from pto.core.role import Role
+from pto.core.role import PLACES, Role
 
 Valid = tuple[int | None, int | None]  # None: known only when the program runs
 
@@ -145,7 +145,7 @@ def _require_valid(tile_type: TileType, valid: Valid) -> None:
 
 
 def _require_space(tile_type: TileType, memory: Memory) -> None:
-    home = tile_type.role.space
+    home, _ = PLACES[tile_type.role]
     if memory.space is not home:
         raise fail("PTO-M004", f"{tile_type} belongs in {home.value}, not in {memory.space.value}")
 
