@@ -303,3 +303,14 @@ def test_the_best_of_rows_of_any_length(kind: str, cols: int, word: str) -> None
         raw = np.random.default_rng(cols).integers(0, 256, tile.nbytes, np.uint8)
         args += [raw, np.zeros(tile.nbytes, np.uint8)]
     agree(tile_program([], [src, tmp, dst], body), args, check=False)
+
+
+def test_instructions_on_no_element_at_all() -> None:
+    a, b = Tile("a", 8, 64, valid=(8, 0)), Tile("b", 8, 64, valid=(8, 0), address=8192)
+    both = f"%a, %b : {a.type}, {b.type}"
+    body = f"pto.tadd ins({both}) outs({b.ref()})\npto.tmul ins({both}) outs({b.ref()})"
+    args: list[Any] = []
+    for tile in (a, b):
+        raw = np.arange(tile.nbytes, dtype=np.uint8)
+        args += [raw, np.zeros(tile.nbytes, np.uint8)]
+    agree(tile_program([], [a, b], body), args, check=False)

@@ -83,6 +83,8 @@ class Strips:
         self.rooms = left_over(self.passes)
 
     def write(self, name: str, types: Sequence[str]) -> str:
+        if 0 in (self.rows, self.cols):
+            raise NotNative("no element at all")
         x, size = self.x, self._block()
         self._make_room(size)
         if isinstance(self.rows, int) and self.rows <= size:
