@@ -113,6 +113,8 @@ def _used(tile: TilePlace, region: tuple[int, int] | None) -> Span | None:
     if span is None or region is None or tile.type.layout.is_boxed or tile.type.dtype.is_packed:
         return span
     rows, cols = map(min, region, tile.type.shape)
+    if (rows, cols) == tile.type.shape:
+        return span
     step = planes.plane(tile)
     nbytes = ((rows - 1) * step.rows + (cols - 1) * step.cols + 1) * tile.type.itemsize
     return (span[0], span[1], span[1] + max(0, nbytes)) if rows and cols else None
@@ -120,12 +122,10 @@ def _used(tile: TilePlace, region: tuple[int, int] | None) -> Span | None:
 
 def _filled(tile: TilePlace) -> Span | None:
     """The bytes of the valid region, where there are no others between them."""
-    span, (rows, cols) = _span(tile), tile.valid
-    if span is None or not isinstance(rows, int) or not isinstance(cols, int):
+    rows, cols = tile.valid
+    if not isinstance(rows, int) or not isinstance(cols, int):
         return None
-    values = rows * cols * tile.type.itemsize
-    if tile.type.layout.is_boxed or tile.type.dtype.is_packed:
-        whole = tile.pitch is None and tile.valid == tile.type.shape and values == tile.type.nbytes
-        return span if whole else None
-    used = _used(tile, (rows, cols))
-    return used if used is not None and used[2] - used[1] == values else None
+    used, values = _used(tile, (rows, cols)), rows * cols * tile.type.itemsize
+    plain = not (tile.type.layout.is_boxed or tile.type.dtype.is_packed)
+    whole = plain or (tile.pitch is None and tile.valid == tile.type.shape)
+    return used if whole and used is not None and used[2] - used[1] == values else None
