@@ -37,6 +37,7 @@ NAVIGATION: list[tuple[str, Any]] = [
             ("How long on the chip", "guide/timing.md"),
             ("Times, measured and predicted", "timing.md"),
             ("The sanitizer", "guide/sanitizer.md"),
+            ("Who orders the pipes", "study.md"),
             ("Testing and debugging", "guide/testing.md"),
             ("Python kernels on the command line", "guide/command_line.md"),
             ("From a laptop to a cluster", "guide/cluster.md"),

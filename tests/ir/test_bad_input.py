@@ -81,6 +81,11 @@ def test_a_value_whose_definition_failed_causes_no_second_finding() -> None:
         ("module {\n  \x00\n}", "PTO-P002"),
         ("%x", "PTO-P010"),
         ("func.func @k(%t: !pto.multi_tile_buf<!pto.tile_buf<vec, 8x8xf32>>) {\n}", "PTO-T038"),
+        (
+            "func.func @k(%t: !pto.multi_tile_buf<!pto.tile_buf<vec, 8x8xf32>, !pto.align,"
+            " count=2>) {\n}",
+            "PTO-T038",
+        ),
         (")", "PTO-P020"),
     ],
 )

@@ -274,7 +274,7 @@ def _multi_tile(head: str, body: str) -> t.Type:
     *rest, last = _split(body)
     slot = parse_type(rest[0]) if rest and body[0] == "!" else _tile_buf(head, ", ".join(rest))
     name, _, number = last.partition("=")
-    if name.strip() != "count" or not isinstance(slot, t.TileBuf):
+    if name.strip() != "count" or (body[0] == "!" and rest[1:]) or not isinstance(slot, t.TileBuf):
         raise fail("PTO-T038", "a multiple tile type needs a tile and count")
     return t.MultiTile(slot, _int(number.strip(), "count"))
 

@@ -89,6 +89,8 @@ class _Shapes:
             yield from self.pitch("exp", _aligned(2 * cols, GROUP))
             if self.tiles["exp"].rows != self.src.rows // (2 * GROUP):
                 yield f"exp has {self.tiles['exp'].rows} rows, src {self.src.rows}"
+            if self.src.rows % (2 * GROUP):
+                yield f"src has {self.src.rows} rows, and exponents go in pairs"
             if self.is_f32:
                 yield "exponents of f32 are not interleaved"
 

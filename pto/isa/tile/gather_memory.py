@@ -80,6 +80,14 @@ def _listed(case: Case) -> str | None:
     return f"dst is in {dst}, idx {'in global memory' if listed else 'a tile'}"
 
 
+def _spare_room(case: Case) -> str | None:
+    """Elements that go to L1 are collected in global memory first; rows go at once."""
+    word, scratch = case.word("coalesce"), case.op.operand("scratch")
+    if case.role("dst") != "mat" or word is None or (word == "elem") is (scratch is not None):
+        return None
+    return f"coalesce is {word}, and {'no ' * (scratch is None)}scratch is given"
+
+
 instr(
     "mgather",
     Family(
@@ -99,6 +107,7 @@ instr(
             on(NPU, in_role("dst", "vec", "mat")),
             dtype_in("idx", _INDEX),
             Rule("list-in-memory", "PTO-S058", "expects idx in global memory for mat", _listed),
+            Rule("spare-room", "PTO-S058", "expects scratch for elements into mat", _spare_room),
         ),
         cost="move",
         traits=Traits(region=Region.INDEXED),

@@ -250,7 +250,7 @@ instr(
     body=meaning.MULL,
     operands=(vector("a"), vector("b"), mask("mask")),
     results=(Result("low", "logical vreg"), Result("high", "logical vreg")),
-    attrs=(PMODE,),
+    attrs=(replace(PMODE, values=("zero",)),),
     text="$a , $b , $mask {} : types -> results",
     a5="i32 u32",
     rules=(

@@ -8,6 +8,7 @@ from collections.abc import Set as AbstractSet
 from pto.core.errors import fail
 from pto.ir.copied import copied
 from pto.ir.graph import Module
+from pto.isa.row.attributes import Enum
 from pto.plan.calls import Names, callees_first
 from pto.plan.memory import plan_memory
 from pto.plan.mode import first_order, mode_of
@@ -24,6 +25,7 @@ from pto.plan.sync.tree import Item, Leaf, Reader, walk
 from pto.target.facts import Profile
 from pto.verify.functions import is_defined
 
+_CUBE, _VECTOR = ("M", "MTE1", "FIX"), ("V", "MTE3")  # pipes that one side of a core has
 _ROUNDS = 8  # plans that new operations may change before we give up
 Starts = tuple[tuple[int, ...], ...]  # of every buffer of every function
 
@@ -99,13 +101,24 @@ class _Function:
 
     def write(self) -> set[Flag]:
         """Put the fences in; the flags they take."""
-        writer, taken = Writer(), set[Flag]()
-        for side in self._sides():
+        writer, taken, pipes = Writer(), set[Flag](), set[int]()
+        sides = self._sides()
+        for side in sides:
             reader = Reader(self.effects, self.names, side)
             items = reader.block(self.function.regions[0].block)
             taken |= self._order(items, writer, side)
+            pipes |= {item.work.pipe for item in walk(items) if isinstance(item, Leaf)}
         writer.finish()
+        if sides == [None] and self.function.side() is None:
+            self._name_side(pipes)
         return taken
+
+    def _name_side(self, pipes: AbstractSet[int]) -> None:
+        """Flags alone do not tell whose they are, and PTOAS asks: what uses them does."""
+        cube, vector = (any(NUMBER[p] in pipes for p in own) for own in (_CUBE, _VECTOR))
+        if cube != vector:
+            kind = Enum("kernel_kind", "cube" if cube else "vector")
+            self.function.attrs["pto.kernel_kind"] = kind
 
     def _sides(self) -> Sequence[str | None]:
         """The sides of a core that run parts of this function; None: it is all for one agent."""
