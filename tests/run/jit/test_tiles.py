@@ -261,6 +261,37 @@ def test_comparisons_and_selection(kind: str, mode: str, cols: int) -> None:
     program.agree("tsel")
 
 
+@pytest.mark.parametrize(("rows", "cols"), [(1, 8), (2, 40), (29, 24), (48, 64), (64, 100)])
+@pytest.mark.parametrize("kind", ["f32", "f16", "i16"])
+def test_column_sums_in_pairs(kind: str, rows: int, cols: int) -> None:
+    program, width = Program(), width_of(cols, kind)
+    a = program.load("a", values(kind, rows, cols), kind, width)
+    t = program.load("t", values(kind, rows, cols), kind, width)
+    d = program.load("d", values(kind, 1, cols), kind, width)
+    program.lines.append(f"pto.tcolsum ins(%a, %t {{isBinary = true}} : {a}, {t}) outs(%d : {d})")
+    program.store("d")
+    program.agree("tcolsum")
+
+
+@pytest.mark.parametrize("kind", ["f32", "f16", "bf16", "i16", "ui32"])
+@pytest.mark.parametrize(("rows", "cols"), [(1, 1), (5, 20), (16, 64), (33, 100)])
+@pytest.mark.parametrize("op", ["trowargmax", "trowargmin"])
+def test_the_first_best_of_a_row(op: str, kind: str, rows: int, cols: int) -> None:
+    """Also of equal ones, of zeros of both signs, and with a NaN first or later."""
+    given = values(kind, rows, cols)
+    given[:, cols // 2 :] = given[:, : cols - cols // 2]
+    if kind in ("f32", "f16", "bf16"):
+        given[rows // 2, 0], given[-1, :] = np.nan, -0.0
+        given[-1, cols // 2] = 0.0
+    program, width = Program(), width_of(cols, kind)
+    a = program.load("a", given, kind, width)
+    t = program.load("t", values(kind, rows, cols), kind, width)
+    d = program.load("d", np.zeros((rows, 1), np.uint32), "ui32", 8)
+    program.lines.append(f"pto.{op} ins(%a, %t : {a}, {t}) outs(%d : {d})")
+    program.store("d")
+    program.agree(op)
+
+
 _SHARED = {
     "tcvt": ("f32", "bf16", "ins(%a {{rmode = #pto<round_mode RINT>}} : {a}) outs(%d : {d})"),
     "trowexpandmul": ("f32", "f32", "ins(%a, %b : {a}, {b}) outs(%d : {d})"),

@@ -41,10 +41,10 @@ class Folded(NamedTuple):
     empty: str
 
 
-def folded(s: Spot) -> Folded:
-    """What the fold of a row does, on tiles that fit."""
+def folded(s: Spot, paired: bool = False) -> Folded:
+    """What the fold of a row does, on tiles that fit; in pairs where the caller does so."""
     body = s.body
-    if not isinstance(body, Fold) or (body.pairs is not None and body.pairs(s.case)):
+    if not isinstance(body, Fold) or (body.pairs is not None and body.pairs(s.case) != paired):
         raise NotNative("a fold in pairs")
     require_arithmetic(s.case)
     src, dst = s.need(TilePlace, "src"), s.need(TilePlace, "dst")
@@ -68,9 +68,12 @@ def folded(s: Spot) -> Folded:
 
 
 def emit_fold(s: Spot) -> Sequence[Native]:
-    x, f = s.x, folded(s)
-    write = _rows if f.by_row else _columns
-    key = planes.key_of(s, f.a, f.b, f.by_row)
+    x, paired = s.x, isinstance(s.body, Fold) and s.body.pairs is not None and s.body.pairs(s.case)
+    f = folded(s, paired)
+    if paired and (f.by_row or not isinstance(f.rows, int)):
+        raise NotNative("pairs along a line, or of nobody knows how many")
+    write = _rows if f.by_row else (lambda g: _pairs(g, f.rows)) if paired else _columns
+    key = planes.key_of(s, f.a, f.b, f.by_row, f.rows if paired else 0)
     name = s.e.unit.shared(key, lambda n: _function(s, n, f.body, f.a, f.b, f.kind, write))
 
     def call() -> None:
@@ -154,6 +157,47 @@ def _columns(f: Folder) -> None:
         f.store(total[0], planes.offset(x, "%p2", j, 1, b.dtype.itemsize), mask)
 
     planes.strips(x, _LANES, "%p1", strip)
+
+
+def _pairs(f: Folder, rows: Any) -> None:
+    """Strips of columns; results of neighbours lie on the stack, eight lines in one where there are
+    as many as eights."""
+    x, a, b = f.x, f.a, f.b
+    spot = f.spot(64 // f.held.itemsize)
+    type, pitch = spot.type(f.held), 64
+    if b.cols != 1:
+        raise NotNative("a result whose elements do not follow each other")
+    room = x.stack(f"[{max(1, rows // 2) * pitch} x i8]")
+
+    def strip(j: Val, mask: str | None) -> None:
+        source = planes.offset(x, "%p3", j, 1, a.dtype.itemsize)
+
+        def read(i: Val) -> lanes.Symbol:
+            return f.load(spot, planes.offset(x, source, i, a.rows, a.dtype.itemsize), mask)
+
+        def held(i: Val) -> lanes.Symbol:
+            return spot.symbol(f.held, x.load(type, x.at(room, x.mul(i, pitch)), 64))
+
+        count, line = rows, read
+        while count > 1:
+            many = 8 if count % 8 == 0 else 2
+
+            def level(i: Val, line: Any = line, many: int = many) -> None:
+                found = [line(x.add(x.mul(i, many), n)) for n in range(many)]
+                while len(found) > 1:
+                    found = [f.both(*pair) for pair in zip(found[::2], found[1::2], strict=True)]
+                x.store(type, found[0].name, x.at(room, x.mul(i, pitch)), 64)
+
+            odd = line(count - 1) if count % 2 else None
+            planes.loop(x, count // many, 1, level)
+            count, line = count // many, held
+            if odd is not None:
+                x.store(
+                    type, f.both(odd, held(count - 1)).name, x.at(room, (count - 1) * pitch), 64
+                )
+        f.store(line(0), planes.offset(x, "%p2", j, 1, b.dtype.itemsize), mask)
+
+    planes.strips(x, spot.count, "%p1", strip)
 
 
 def reduced(
