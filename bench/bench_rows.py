@@ -40,6 +40,13 @@ from pto.target.choose import choose
 
 ROUNDS, LONG = 15, 8e-4  # and seconds of the long run of a round, at least
 SIZE = 64  # rows of a tile whose example has 16
+# Rows that computing bounds, not bytes: the same bits everywhere take so many steps an element.
+_EXACT = "an exact function: f64 inside, or f32 that was tried on all inputs"
+EXPLAINED = {
+    **dict.fromkeys(("texp", "tlog", "tpow", "tpows"), _EXACT),
+    **dict.fromkeys(("trowexpandexpdif", "tcolexpandexpdif"), _EXACT),
+    "tsort32": "a network of 240 comparisons for 32 records",
+}
 _RNG = np.random.default_rng(3)
 _TYPES = ("f32", "f16", "bf16", "i32", "u32", "i16", "u16", "i8", "u8", "i64", "u64")
 _TYPED = re.compile(r"%(\w+)((?:, %\w+)*)(?: \{[^}]*\})? : ((?:[^()<>]|<[^<>]*>)*)\)")
@@ -309,12 +316,21 @@ def run(only: str = "") -> Rows:
     found = measured(only)
     picture(found, Path("rows.png"))
     near = sum(took <= 2 * limit for _, took, limit in found)
-    beyond = sum(took > 20 * limit for _, took, limit in found)
+    far = [name for name, took, limit in found if took > 20 * limit]
+    open_ = [name for name in far if name.split()[0] not in EXPLAINED]
     return [
-        *((name, took, f"ns, {took / limit:7.2f} x the limit") for name, took, limit in found),
+        *(
+            (name, took, f"ns, {took / limit:7.2f} x the limit{_why(name, took / limit)}")
+            for name, took, limit in found
+        ),
         ("cases", len(found), f"of which within 2x: {100 * near / max(1, len(found)):.0f} %"),
-        ("beyond 20x", beyond, ""),
+        ("beyond 20x", len(far), f"of which unexplained: {', '.join(open_) or 'none'}"),
     ]
+
+
+def _why(name: str, times: float) -> str:
+    why = EXPLAINED.get(name.split()[0])
+    return f" ({why})" if why and times > 20 else ""
 
 
 if __name__ == "__main__":
