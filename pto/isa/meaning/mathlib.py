@@ -343,17 +343,18 @@ def pow64(x: F64, y: F64) -> F64:
 
 
 def _integer_power(x: Lanes, y: Lanes) -> Lanes:
-    """To a negative power: 0, except that 1 and -1 have integer inverses. Of bytes in two bytes,
-    which machines multiply."""
-    unit = (x == 1) | (x == -1)
+    """To a negative power: 0, except that 1 and -1 have integer inverses: of them only the last
+    digit counts, whatever the sign. Of bytes in two bytes, which machines multiply."""
     bits = np.dtype(f"u{max(2, x.dtype.itemsize)}")
-    left = select(unit, y & const(y, 1), greater_of(y, const(y, 0))).astype(bits)
-    base = x.astype(bits)
+    left, base = y.view(f"u{y.dtype.itemsize}").astype(bits), x.astype(bits)
 
     def step(left: Lanes, base: Lanes, out: Lanes) -> tuple[Lanes, Lanes, Lanes]:
-        for bit in (1, 2):  # two at a time: asking whether something is left takes time
+        for bit in (1, 2, 4):  # three at a time: asking whether something is left takes time
             out, base = select((left & bit) != 0, out * base, out), base * base
-        return left >> 2, base, out
+        return left >> 3, base, out
 
     _, _, out = repeated(step, left, base, const(base, 1))
-    return select((y < 0) & ~unit, const(x, 0), out.astype(x.dtype))
+    found = out.astype(x.dtype)
+    if x.dtype.kind == "u":
+        return found
+    return select((y < 0) & (x != 1) & (x != -1), const(x, 0), found)
