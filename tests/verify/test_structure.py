@@ -303,3 +303,15 @@ def test_the_example_of_a_scaled_store_is_legal():
     module = parse(f"func.func @f({params}) {{\n{text}\nreturn\n}}")
     for name in ("a2a3", "a5"):
         assert not [d for d in verify(module, profile(name)) if d.severity == "error"]
+
+
+# ---- views
+
+
+def test_a_whole_view_that_is_loaded_is_a_warning() -> None:
+    """PTOAS wants a part of it; here a view is its own whole part."""
+    view, tile = "!pto.tensor_view<16x64xf32>", "!pto.tile_buf<vec, 16x64xf32>"
+    load = f"pto.tload ins(%v : {view}) outs(%t : {tile})"
+    (found,) = findings(f"func.func @k(%v: {view}, %t: {tile}) {{\n{load}\nreturn\n}}")
+    assert (found.severity, found.code) == ("warning", "PTO-T025")
+    assert "expects src to be a partition view or a memref" in found.message

@@ -47,6 +47,7 @@ from pto.isa.rules.rule import (
     in_role,
     on,
     same_shape,
+    warn,
 )
 from pto.isa.rules.tile import NPU
 
@@ -58,13 +59,14 @@ _GM_LAYOUT = Attr("layout", "layout", meaning="layout of the global side, where 
 
 
 def _part(name: str) -> Rule:
-    """PTOAS moves parts of views; the whole of one is a part too."""
+    """PTOAS moves parts of views alone. Here a view is its own whole part: a warning."""
 
     def test(case: Case) -> str | None:
         type = case.type(name)
         return "it is a tensor view" if isinstance(type, View) and not type.partition else None
 
-    return Rule("part", "PTO-T025", f"expects {name} to be a partition view or a memref", test)
+    sentence = f"expects {name} to be a partition view or a memref"
+    return warn(Rule("part", "PTO-T025", sentence, test))
 
 
 LOAD = Family(

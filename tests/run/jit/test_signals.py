@@ -51,10 +51,10 @@ def program(arch: str, sends: int, turns: int, *, answers: bool = True) -> str:
     return PROGRAM.format(arch=arch, sends=sends, turns=turns, send=send, hear=hear)
 
 
-def run(engine: str, text: str) -> tuple[str, list[int], object]:
+def run(engine: str, text: str, blocks: int = 1) -> tuple[str, list[int], object]:
     x = np.zeros(2, np.int32)
     try:
-        report = pto.launch(pto.parse(text), args=[x], engine=engine)
+        report = pto.launch(pto.parse(text), args=[x], engine=engine, blocks=blocks)
     except PtoError as error:
         return str(error.diagnostics), x.tolist(), None
     return "", x.tolist(), report
@@ -66,6 +66,13 @@ def test_agents_take_turns(arch: str, turns: int) -> None:
     assert (said, counts) == ("", [turns, turns])
     assert not report.left_out  # type: ignore[attr-defined]
     assert run("reference", program(arch, turns, turns))[1] == counts
+
+
+@pytest.mark.parametrize("arch", ["a5", "a3"])
+def test_a_cube_hears_both_vectors_in_every_block(arch: str) -> None:
+    """More turns than a counter can count: one that only one vector took down would run over."""
+    for engine in ("jit", "reference"):
+        assert run(engine, program(arch, 20, 20), blocks=3)[:2] == ("", [60, 60])
 
 
 @pytest.mark.parametrize("arch", ["a5", "a3"])

@@ -219,11 +219,12 @@ class Context:
         self.objects.clear()
 
     def _hear(self) -> None:
-        """Signals of the core it belongs to now."""
-        if SIGNALS in self.needs.words:
-            cluster = self.core.cluster
-            if not isinstance(cluster.cross_flags, Signals):
-                cluster.cross_flags = Signals(cluster.cross_flags, cluster.vectors)
+        """Signals of the core it belongs to now, which has one agent more."""
+        cluster = self.core.cluster
+        if SIGNALS in self.needs.words and not isinstance(cluster.cross_flags, Signals):
+            cluster.cross_flags = Signals(cluster.cross_flags)
+        if isinstance(cluster.cross_flags, Signals):
+            cluster.cross_flags.count_vectors(cluster.vectors)
             self.words[SIGNALS] = cluster.cross_flags.words.ctypes.data
 
     def turn_to(self, core: Core) -> None:

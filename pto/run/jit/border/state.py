@@ -88,12 +88,15 @@ def signal_offset(heard: int) -> int:
 class Signals(MutableMapping[Signal, int]):
     """Counts of signals between the agents of a core; the first word: how many vectors it has."""
 
-    def __init__(self, before: Mapping[Signal, int], vectors: int) -> None:
+    def __init__(self, before: Mapping[Signal, int]) -> None:
         self.words = np.zeros(1 + len(_RECEIVERS) * SIGNAL_IDS * 2, np.int64)
-        self.words[0] = vectors
         self._array = self.words[1:].reshape(len(_RECEIVERS), SIGNAL_IDS, 2)
         self._others: dict[Signal, int] = {}
         self.update(before)
+
+    def count_vectors(self, number: int) -> None:
+        """An agent has come to the core: how many vector sub-blocks it has now."""
+        self.words[0] = number
 
     def _place(self, key: Signal) -> tuple[int, int, int] | None:
         (side, sub, number), sender = key
