@@ -29,6 +29,7 @@ from pto.isa.row.types import Mask, TileBuf, Type, View
 from pto.isa.row.types import Scalar as ScalarType
 from pto.isa.scalar.structure import RETURN
 from pto.isa.vector.predicate import PSET
+from pto.lang.call.misused import misused
 from pto.lang.call.place import KernelError, here, located, mistake
 from pto.lang.call.session import enter, leave
 from pto.lang.picture import picture
@@ -82,9 +83,11 @@ class Eager:
         self._token = enter(self)
         return self
 
-    def __exit__(self, *exc: object) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         leave(self._token)
         self.is_open = False
+        if isinstance(error, AttributeError | TypeError) and (found := misused(error)):
+            raise found from None
 
     # ---- values
 

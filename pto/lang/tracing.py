@@ -16,6 +16,7 @@ from pto.ir.builder import INDEX, new_function, new_module, scalar_type
 from pto.ir.graph import Module
 from pto.isa.row.attributes import Enum, OfType, Str
 from pto.isa.row.types import Function, Type
+from pto.lang.call.misused import misused
 from pto.lang.call.place import endless, mistake
 from pto.lang.parameter import Parameter
 from pto.lang.trace import GRID, Trace
@@ -114,6 +115,8 @@ class Tracing:
                 result = function(*self._arguments(trace))
             except RecursionError as error:
                 raise endless(name, error) from None
+            except (AttributeError, TypeError) as error:
+                raise misused(error) or error from None
             if result is not None:
                 raise mistake(
                     "PTO-U211",

@@ -171,6 +171,43 @@ def _rest_left_out(x: F32, y: F32) -> None:
     pto.load(x[0:16, :], 16, 64)
 
 
+def _reshaped(x: F32, y: F32) -> None:
+    pto.store(y[0:32, 0:64], pto.load(x[0:16, :]).reshape(32, 64))  # pyright: ignore
+
+
+def _running_sum(x: F32, y: F32) -> None:
+    pto.store(y[0:16, :], pto.load(x[0:16, :]).cumsum(axis=1))  # pyright: ignore
+
+
+def _function_as_method(x: F32, y: F32) -> None:
+    pto.store(y[0:16, :], pto.load(x[0:16, :]).exp())  # pyright: ignore
+
+
+def _instruction_as_method(x: F32, y: F32) -> None:
+    pto.load(x[0:16, :]).concat(pto.load(x[0:16, :]))  # pyright: ignore
+
+
+def _misspelt_method(x: F32, y: F32) -> None:
+    pto.load(x[0:16, :]).maxx(axis=1)  # pyright: ignore
+
+
+def _where_of_two(x: F32, y: F32) -> None:
+    t = pto.load(x[0:16, :])
+    pto.store(y[0:16, :], pto.where(t > 0.0, t))  # pyright: ignore
+
+
+def _three_logarithms(x: F32, y: F32) -> None:
+    pto.log(pto.load(x[0:16, :]), 2, 3)  # pyright: ignore
+
+
+def _renamed_function(x: F32, y: F32) -> None:
+    pto.sum(pto.load(x[0:16, :]), 1, True)  # pyright: ignore
+
+
+def _unknown_keyword(x: F32, y: F32) -> None:
+    pto.load(x[0:16, :]).sum(dim=1)  # pyright: ignore
+
+
 MISTAKES: list[tuple[Callable[..., None], str, str]] = [
     (_rebound, "PTO-U217", "total += ..."),
     (_two_types, "PTO-U082", ".to(pto.f32)"),
@@ -205,6 +242,15 @@ MISTAKES: list[tuple[Callable[..., None], str, str]] = [
     (_python_range, "PTO-U203", "pto.range(n)"),
     (_unknown_size, "PTO-U203", "pto.load(x[i:, :], 16, 128)"),
     (_half_stored, "PTO-U082", "t.to(pto.f32)"),
+    (_reshaped, "PTO-U081", "pto.treshape(t, to=pto.tile_type(32, 64, pto.f32))"),
+    (_running_sum, "PTO-U081", "examples/gallery/cumulative_sum.py"),
+    (_function_as_method, "PTO-U081", "it is a function: pto.exp(t)"),
+    (_instruction_as_method, "PTO-U081", "pto.tconcat"),
+    (_misspelt_method, "PTO-U081", "`max`"),
+    (_where_of_two, "PTO-U205", "pto.where(cond, a, b, dst=None): `a` where the comparison holds"),
+    (_three_logarithms, "PTO-U205", "the call is pto.log(t)"),
+    (_renamed_function, "PTO-U205", "pto.sum(t, axis=None)"),
+    (_unknown_keyword, "PTO-U205", "t.sum(axis=None, keepdims=True)"),
     (_rest_left_out, "PTO-U080", "a larger tile"),
 ]
 
@@ -263,3 +309,44 @@ def test_a_profile_is_not_an_argument():
     with pytest.raises(pto.PtoError, match="PTO-U210") as caught:
         pto.kernel(_two_shapes)[1](x, x, profile="a2a3")
     assert '_two_shapes.on("a2a3")' in str(caught.value)
+
+
+def test_the_same_answers_at_once():
+    t = np.ones((16, 128), np.float32)
+    with pytest.raises(pto.PtoError, match="PTO-U081"), pto.eager("a5"):
+        pto.load(t).reshape(32, 64)  # pyright: ignore
+    with pytest.raises(pto.PtoError, match="PTO-U205"), pto.eager("a5"):
+        pto.where(pto.load(t) > 0.0, 1.0)  # pyright: ignore
+
+
+def test_what_is_not_ours_stays_python_s():
+    """A function of theirs, an object of theirs: the error is as Python wrote it."""
+
+    def where(cond: object, a: object, b: object) -> None: ...
+
+    def called(x: F32) -> None:
+        where(1, 2)  # pyright: ignore
+
+    def asked(x: F32) -> None:
+        "text".reshape()  # pyright: ignore
+
+    for function, kind in ((called, TypeError), (asked, AttributeError)):
+        with pytest.raises(kind):
+            pto.kernel(function)(np.ones(64, np.float32))
+
+
+def test_the_advice_about_methods_is_right():
+    """What the help of `reshape` and `copy` says, in a kernel."""
+
+    @pto.kernel(profile="a5")
+    def k(x: F32, y: F32, z: F32) -> None:
+        t = pto.load(x)
+        pto.store(y, pto.treshape(t, to=pto.tile_type(32, 64, pto.f32)))
+        u = pto.zeros_like(t)
+        u[:] = t
+        pto.store(z, u)
+
+    x = np.arange(16 * 128, dtype=np.float32).reshape(16, 128)
+    y, z = np.zeros((32, 64), np.float32), np.zeros_like(x)
+    k(x, y, z)
+    assert (y == x.reshape(32, 64)).all() and (z == x).all()

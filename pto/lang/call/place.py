@@ -60,7 +60,7 @@ def user_frame() -> FrameType | None:
 def here() -> Loc | None:
     """The user's call that is being executed."""
     frame = user_frame()
-    return None if frame is None else _loc(frame.f_code, frame.f_lasti)
+    return None if frame is None else place_of(frame.f_code, frame.f_lasti)
 
 
 def assigned_names() -> tuple[str, ...]:
@@ -95,7 +95,7 @@ def endless(kernel: str, error: RecursionError) -> KernelError:
     (code, offset), _ = calls.most_common(1)[0]
     message = f"{code.co_name} calls itself without end, while kernel {kernel} is traced"
     help = "Python's `if` must end it, by numbers that Python knows; pto.range is a loop"
-    return KernelError(Diagnostic("PTO-U218", message, _loc(code, offset), help=help))
+    return KernelError(Diagnostic("PTO-U218", message, place_of(code, offset), help=help))
 
 
 def mistake(code: str, message: str, *, help: str | None = None) -> KernelError:
@@ -104,7 +104,8 @@ def mistake(code: str, message: str, *, help: str | None = None) -> KernelError:
 
 
 @lru_cache(maxsize=4096)
-def _loc(code: CodeType, offset: int) -> Loc:
+def place_of(code: CodeType, offset: int) -> Loc:
+    """Line and columns of an instruction of Python."""
     position = next(islice(code.co_positions(), offset // 2, None), (None,) * 4)
     line, last, start, end = position
     if line is None:
