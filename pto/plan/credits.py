@@ -83,7 +83,8 @@ def _of_control(op: Operation, keys: Keys) -> _Credits:
     inner = [_of_region(region, keys) for region in op.regions]
     total = inner[0]
     if op.control is Control.IF:
-        total.worse(inner[1] if len(inner) > 1 else _Credits())
+        for each in inner[1:] or [_Credits()]:
+            total.worse(each)
         return total
     for each in inner[1:]:
         total.then(each)

@@ -177,7 +177,7 @@ def _terminator(op: Operation) -> list[Diagnostic]:
             *_carried(op, op.operands[3:], op.regions[0].block.args[1:]),
         ]
     if op.control is Control.IF:
-        if op.results and not op.regions[1].blocks:
+        if op.results and not all(region.blocks for region in op.regions):
             message = f"'{op.name}' op with results needs an else region"
             return [Diagnostic("PTO-S106", message, op.loc)]
         wanted = _types(op.results)
@@ -185,7 +185,7 @@ def _terminator(op: Operation) -> list[Diagnostic]:
             d
             for n, region in enumerate(op.regions)
             if region.blocks
-            for d in _ends_with(op, n, YIELD, wanted, "the if gives")
+            for d in _ends_with(op, n, YIELD, wanted, f"{op.name} gives")
         ]
     if op.control is Control.WHILE:
         return _while(op)

@@ -133,6 +133,85 @@ module attributes {pto.target_arch = "a5", pto.kernel_kind = #pto.kernel_kind<ve
 """
 
 
+SWITCH = """
+module attributes {pto.target_arch = "a5", pto.kernel_kind = #pto.kernel_kind<vector>} {
+  func.func @kernel(%out: !pto.ptr<i32, gm>, %n: index) attributes {pto.aicore} {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %a = arith.constant 10 : i32
+    %b = arith.constant 20 : i32
+    %r, %s = scf.index_switch %n -> i32, i32
+    case 7 {
+      scf.yield %a, %b : i32, i32
+    }
+    case -3 {
+      %y = arith.addi %a, %b : i32
+      pto.store_scalar %y, %out[%c1] : !pto.ptr<i32, gm>, i32
+      scf.yield %b, %y : i32, i32
+    }
+    default {
+      scf.yield %a, %a : i32, i32
+    }
+    %t = arith.subi %s, %r : i32
+    pto.store_scalar %t, %out[%c0] : !pto.ptr<i32, gm>, i32
+    scf.index_switch %n
+    case 0 {
+      pto.store_scalar %b, %out[%c1] : !pto.ptr<i32, gm>, i32
+    }
+    default {
+    }
+    return
+  }
+}
+"""
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(
+    ("number", "expected"), [(7, [10, -1]), (-3, [10, 30]), (0, [0, 20]), (8, [0, -1])]
+)
+def test_a_number_chooses_a_region(engine: str, number: int, expected: list[int]):
+    out = np.full(2, -1, np.int32)
+    report = launch(parse(SWITCH), args=[out, number], engine=engine)
+    assert not report.left_out
+    assert out.tolist() == expected
+
+
+WORK_ITEMS = """
+module attributes {pto.target_arch = "a5", pto.kernel_kind = #pto.kernel_kind<vector>} {
+  func.func @kernel(%out: !pto.ptr<i32, gm>) attributes {pto.entry} {
+    pto.section.simt<<<32, 1, 1>>> {
+      %three = arith.constant 3 : i32
+      %tx = pto.get_tid_x : i32
+      %left = arith.remsi %tx, %three : i32
+      %which = arith.index_cast %left : i32 to index
+      %r = scf.index_switch %which -> i32
+      case 0 {
+        scf.yield %tx : i32
+      }
+      case 2 {
+        %y = arith.muli %tx, %tx : i32
+        scf.yield %y : i32
+      }
+      default {
+        scf.yield %three : i32
+      }
+      %i = arith.index_cast %tx : i32 to index
+      pto.store %r, %out[%i] : !pto.ptr<i32, gm>, i32
+    }
+    return
+  }
+}
+"""
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_each_work_item_chooses_its_region(engine: str):
+    out = np.full(32, -1, np.int32)
+    launch(parse(WORK_ITEMS), args=[out], engine=engine)
+    assert out.tolist() == [(n, 3, n * n)[n % 3] for n in range(32)]
+
+
 @pytest.mark.parametrize("engine", ENGINES)
 def test_records_and_regions_hand_on_values(engine: str):
     out = np.full(2, -1, np.int32)

@@ -11,6 +11,7 @@ from pto.cxx.export.calls import call
 from pto.cxx.export.places import PLACES, Tensor, parameter_type
 from pto.cxx.export.queues import of_queue
 from pto.cxx.forms import expression, forms, reason
+from pto.ir.choice import ways
 from pto.ir.graph import Block, Operation, Value
 from pto.isa.row import types as t
 from pto.isa.row.attributes import Enum, Symbol
@@ -198,11 +199,22 @@ class Writer:
 
     def if_else(self, op: Operation) -> None:
         results = self._variables(op.results)
+        if "cases" in op.attrs:
+            return self._switch(op, results)
         self.line(f"if ({self.text(op.operands[0])}) {{")
         for n, region in enumerate(r for r in op.regions if r.blocks):
             if n:
                 self.line("} else {")
             self.block(region.block, lambda end: self._assigned(results, end.operands))
+        self.line("}")
+
+    def _switch(self, op: Operation, results: Sequence[str]) -> None:
+        self.line(f"switch ({self.text(op.operands[0])}) {{")
+        numbers = {n: number for number, n in ways(op).items()}
+        for n, region in enumerate(op.regions):
+            self.line(f"case {numbers[n]}: {{" if n in numbers else "default: {")
+            self.block(region.block, lambda end: self._assigned(results, end.operands))
+            self.line("} break;")
         self.line("}")
 
     def section(self, op: Operation) -> None:

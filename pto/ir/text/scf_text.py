@@ -8,6 +8,7 @@ from pto.ir.graph import Operation, Region, Value
 from pto.ir.text import lexer as lx
 from pto.ir.text.draft import Draft
 from pto.ir.text.types import type_text
+from pto.isa.row.attributes import Int, Ints
 from pto.isa.row.traits import Control
 from pto.isa.row.types import Function
 from pto.isa.scalar.structure import YIELD
@@ -118,6 +119,48 @@ def write_if(line: Line, op: Operation) -> None:
         line.put("else")
         line.region(op.regions[1])
     line.dictionary(op.attrs)
+
+
+def read_switch(p: Parser, draft: Draft) -> None:
+    """`%n {attrs} -> T, T case 0 { .. } case 1 { .. } default { .. }`; the default is region 0."""
+    if p.kind != lx.VALUE:
+        p.fail("PTO-P020", f"expected the number that chooses, got {p.shown()}")
+    draft.bound["arg"] = [p.use()]
+    if p.text == "{":
+        p.attr_dict(draft)
+    if p.accept("->"):
+        draft.result_types = [p.type()]
+        while p.accept(","):
+            draft.result_types.append(p.type())
+    default, cases = new_region(draft.op), list[int]()
+    while p.accept("case"):
+        at, number = p.i, p.attribute()
+        if not isinstance(number, Int):
+            p.fail("PTO-P020", "expected the number of a case", at=at)
+        cases.append(number.value)
+        region = new_region(draft.op)
+        p.region(region)
+        _end(region)
+    p.expect("default")
+    p.region(default)
+    _end(default)
+    draft.op.attrs["cases"] = Ints("i64", tuple(cases))
+
+
+def write_switch(line: Line, op: Operation) -> None:
+    line.put(line.name(op.operands[0]))
+    line.dictionary({k: v for k, v in op.attrs.items() if k != "cases"})
+    if op.results:
+        line.put("-> " + ", ".join(type_text(r.type) for r in op.results))
+    default, *regions = op.regions
+    cases = op.attrs["cases"]
+    for number, region in zip(
+        cases.values if isinstance(cases, Ints) else (), regions, strict=True
+    ):
+        line.put(f"case {number}")
+        line.region(region)
+    line.put("default")
+    line.region(default)
 
 
 def read_region(p: Parser, draft: Draft) -> None:

@@ -24,10 +24,12 @@ from pto.ir.text.scf_text import (
     read_for,
     read_if,
     read_region,
+    read_switch,
     read_while,
     write_for,
     write_if,
     write_region,
+    write_switch,
     write_while,
 )
 from pto.ir.text.types import parse_type, type_text
@@ -362,6 +364,7 @@ READERS: dict[str, Callable[[Parser, Draft], None]] = {
     "=select": _read_select,
     "=scf.for": read_for,
     "=scf.if": read_if,
+    "=scf.index_switch": read_switch,
     "=scf.while": read_while,
     "=region": read_region,
     "=strict_vecscope": _read_captures,
@@ -380,6 +383,7 @@ WRITERS: dict[str, Callable[[Line, Operation], None]] = {
     "=select": _write_select,
     "=scf.for": write_for,
     "=scf.if": write_if,
+    "=scf.index_switch": write_switch,
     "=scf.while": write_while,
     "=region": write_region,
     "=strict_vecscope": _write_captures,

@@ -9,6 +9,7 @@ from pto.isa.meaning.handle import memref
 from pto.isa.meaning.scalar.arith import SCALAR
 from pto.isa.meaning.simt.math import BITS, PICK
 from pto.isa.meaning.simt.memory import OWN_ARRAY, OWN_ELEMENT, OWN_LOAD, OWN_STORE
+from pto.isa.row.attributes import Ints
 from pto.isa.row.instr import Attr, Family, Result, instr, read, write
 from pto.isa.row.traits import Control, Traits
 from pto.isa.rules.rule import Case, Rule
@@ -114,6 +115,28 @@ IF = instr(
     body=Control.IF,
     operands=(read("condition", "i1"),),
     text="=scf.if",
+)
+
+
+def _cases(case: Case) -> str | None:
+    cases = case.op.attrs.get("cases")
+    numbers = cases.values if isinstance(cases, Ints) else ()
+    if len(case.op.regions) != len(numbers) + 1:
+        return f"there are {len(numbers)} numbers and {len(case.op.regions)} regions"
+    twice = [n for n in numbers if numbers.count(n) > 1]
+    return f"{twice[0]} is there {numbers.count(twice[0])} times" if twice else None
+
+
+instr(
+    "index_switch",
+    SCF,
+    "choose the region of a number, or the default",
+    body=Control.IF,
+    operands=(read("arg", "index"),),
+    attrs=(Attr("cases", "any", required=True),),
+    text="=scf.index_switch",
+    rules=(Rule("cases", "PTO-S109", "expects a region for each number and a default", _cases),),
+    example="%r = scf.index_switch %n -> i32 case 2 { .. } default { .. }",
 )
 instr(
     "while",

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from pto.core.errors import fail
+from pto.ir.choice import ways
 from pto.ir.graph import Operation
 from pto.isa.meaning import Blocked, Do
 from pto.isa.row.traits import Control
@@ -79,7 +80,8 @@ def _for(c: Compiler, op: Operation) -> Made:
 
 
 def _if(c: Compiler, op: Operation) -> Made:
-    (condition,) = c.slots(op.operands)
+    (chosen,) = c.slots(op.operands)
+    numbers = ways(op)
     outs = c.slots(op.results)
     arms: list[tuple[Any, list[int]]] = []
     for region in op.regions:
@@ -96,13 +98,13 @@ def _if(c: Compiler, op: Operation) -> Made:
             regs[to] = value
 
     def step(core: Core, regs: Regs) -> None:
-        body, yielded = arms[0 if regs[condition] else 1]
+        body, yielded = arms[numbers.get(regs[chosen], 0)]
         if body is not None:
             body.run(core, regs)
             finish(regs, yielded)
 
     def gen(core: Core, regs: Regs) -> Waits:
-        body, yielded = arms[0 if regs[condition] else 1]
+        body, yielded = arms[numbers.get(regs[chosen], 0)]
         if body is not None:
             yield from body.gen(core, regs)
             finish(regs, yielded)

@@ -12,6 +12,7 @@ import numpy as np
 from pto.core.errors import PtoError, fail
 from pto.core.pointer import Pointer
 from pto.core.primitives import on_arrays
+from pto.ir.choice import ways
 from pto.ir.graph import Operation, Region, Value
 from pto.isa.meaning import Do, Known, Lane, Launch, Together
 from pto.isa.meaning.handle.view import ADD_POINTER, pointer_to
@@ -287,11 +288,13 @@ def _gathered(found: list[Any], type: t.Type) -> Any:
 
 def _if(c: Compiler, op: Operation) -> Do_:
     arms = [_Body(c, region) if region.blocks else None for region in op.regions]
+    numbers = ways(op)
 
     def step(group: Group, frame: Frame) -> None:
-        holds = group.taken(frame[id(op.operands[0])]).astype(np.bool_)
+        given = group.taken(frame[id(op.operands[0])])
         found: list[Any] = [None] * len(op.results)
-        for arm, chosen in zip(arms, (holds, ~holds), strict=False):
+        of_number = [given == number for number in numbers]
+        for arm, chosen in zip(arms, (~np.logical_or.reduce(of_number), *of_number), strict=False):
             if arm is None or not chosen.any():
                 continue
             part = group.of(group.active[chosen])

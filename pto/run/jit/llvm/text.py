@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -118,6 +118,10 @@ class Text:
 
     def branch(self, condition: str, yes: str, no: str, weights: str = "") -> None:
         self.do(f"br i1 {condition}, label %{yes}, label %{no}{weights}")
+
+    def switch(self, type: str, value: Val, other: str, labels: Mapping[int, str]) -> None:
+        listed = " ".join(f"{type} {number}, label %{label}" for number, label in labels.items())
+        self.do(f"switch {type} {value}, label %{other} [ {listed} ]")
 
     def phi(self, type: str, pairs: Sequence[tuple[Val, str]]) -> str:
         listed = ", ".join(f"[ {value}, %{label} ]" for value, label in pairs)

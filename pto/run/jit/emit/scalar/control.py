@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pto.core.errors import PtoError
+from pto.ir import choice
 from pto.ir.graph import Operation, Region, Value
 from pto.isa.row import types as t
 from pto.isa.row.traits import Control
@@ -165,12 +166,14 @@ def _word(e: Emitter, value: Value) -> Word:
 
 def _if(e: Emitter, op: Operation) -> None:
     x = e.text
-    condition = _word(e, op.operands[0])
-    yes, no, done = x.fresh("yes"), x.fresh("no"), x.fresh("done")
-    x.branch(str(condition.name), yes, no)
+    chosen, done = _word(e, op.operands[0]), x.fresh("done")
+    arms = [x.fresh("arm") for _ in op.regions]
+    x.switch(
+        chosen.types[0], chosen.name, arms[0], {k: arms[n] for k, n in choice.ways(op).items()}
+    )
     ways: list[list[Native]] = []
     labels: list[str] = []
-    for label, region in zip((yes, no), op.regions, strict=True):
+    for label, region in zip(arms, op.regions, strict=True):
         x.label(label)
         if region.blocks:
             e.block(region.block)

@@ -182,6 +182,8 @@ class Body:
 
     def _if(self, op: Operation) -> None:
         condition, x = op.operands[0], self.x
+        if "cases" in op.attrs:
+            raise NotNative("a switch of work items")
         for result in op.results:
             self.p.kept.pop(id(result), None)
         results: list[Any] = [None] * len(op.results)
