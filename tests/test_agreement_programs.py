@@ -51,7 +51,6 @@ STOPS = {
     "mad_products.products": ("PTO-S164", "the word of sizes 1 has n = 0"),
     "move_a5.a5": ("PTO-M111", "there is no second vector agent"),
     "predicate_masks.memory": ("PTO-M080", "an offset of 1 is not aligned"),
-    "quant.a5": ("PTO-S044", "the exponents do not fill their boxes"),
     "scalar.scalars": ("PTO-S135", "it ends in a trap"),
     "scope.scopes": ("PTO-M140", "an offset of 1 is not aligned"),
     "shared.packed": ("no value", "vectors of two floats are made by SIMT code alone"),

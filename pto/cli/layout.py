@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pto.cli import console
-from pto.core import dtypes, layout, tile
+from pto.core import dtypes, layout
 from pto.core.compact import Compact
 from pto.core.errors import Diagnostic, PtoError, fail
 from pto.core.render import Piece
+from pto.core.role import role
 from pto.core.tile import TileType, Valid
 from pto.target import Profile, Target, check_tile, choose
 from pto.view.tile_picture import draw, strokes
@@ -90,7 +91,7 @@ def _from_short_form(text: str) -> TileType:
     if len(names) > 1 or len(pairs) > len(options) or not options.keys() <= {"valid", "fractal"}:
         raise _unreadable(text, "more after the shape than one layout, valid= and fractal=")
     return TileType.of(
-        tile.role(words[0] if at else "vec"),
+        role(words[0] if at else "vec"),
         dtypes.dtype(element),
         int(rows),
         int(cols),

@@ -177,5 +177,5 @@ def _sizes(src: Passed, have: dict[str, int], dst: Passed) -> dict[str, Attribut
     numbers |= {"c": channels, "c0": c0}
     if into.get("room", have["n"]) != have["n"]:
         numbers["room"] = into["room"]
-    words = {"from": Str(_order(src)), "to": Str(_order(dst))}
+    words = {"src_order": Str(_order(src)), "dst_order": Str(_order(dst))}
     return {**words, **{name: _int(number) for name, number in numbers.items()}}

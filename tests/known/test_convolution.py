@@ -37,7 +37,7 @@ LATER = np.moveaxis(DEEP, 2, 1)  # depth before channels
 def attrs(source: str, target: str, **more: int) -> str:
     given = {"n": N, "c": C, "h": H, "w": W, "c0": C0, **more}
     listed = "".join(f", {name} = {number} : i64" for name, number in given.items())
-    return f'{{from = "{source}", to = "{target}"{listed}}}'
+    return f'{{src_order = "{source}", dst_order = "{target}"{listed}}}'
 
 
 def turned(profile: str, text: str, src: np.ndarray, count: int) -> np.ndarray:

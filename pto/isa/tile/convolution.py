@@ -16,8 +16,8 @@ from pto.isa.tile.rearrange import TRANSPOSE as _TRANSPOSE
 
 _ORDERS = tuple(convolution.ORDERS)
 _ATTRS = (
-    Attr("from", "str", values=_ORDERS, required=True, meaning="order of src"),
-    Attr("to", "str", values=_ORDERS, required=True, meaning="order of dst"),
+    Attr("src_order", "str", values=_ORDERS, required=True, meaning="order of src"),
+    Attr("dst_order", "str", values=_ORDERS, required=True, meaning="order of dst"),
     Attr("n", "int", required=True, meaning="batches of a map, or filters"),
     Attr("c", "int", required=True, meaning="channels"),
     Attr("h", "int", required=True),
@@ -54,7 +54,7 @@ _LOADED = {
 
 def _known(pairs: dict[str, tuple[tuple[str, str], ...]]) -> Rule:
     def test(case: Case) -> str | None:
-        asked = (case.word("from") or "", case.word("to") or "")
+        asked = (case.word("src_order") or "", case.word("dst_order") or "")
         known = pairs.get(case.profile.name, pairs[""])
         return None if asked in known else f"{asked[0]} to {asked[1]} is not among them"
 

@@ -282,9 +282,9 @@ def set_img2col_rpt(src: Tile, *, repeat_stride: int | None = None, repeat_time:
     """repeat register = how often and how far apart timg2col repeats"""
 def set_img2col_padding(src: Tile, *, pad_value: int | None = None, fmatrix: str | None = None) -> None:
     """padding register = bits of the element outside the map"""
-def ttrans_conv(dst: Tile, src: Tile, from_: str, to: str, n: int, c: int, h: int, w: int, c0: int, tmp: Tile | None = None, *, g: int | None = None, d: int | None = None, pitch: int | None = None, room: int | None = None) -> None:
+def ttrans_conv(dst: Tile, src: Tile, src_order: str, dst_order: str, n: int, c: int, h: int, w: int, c0: int, tmp: Tile | None = None, *, g: int | None = None, d: int | None = None, pitch: int | None = None, room: int | None = None) -> None:
     """dst = the elements of src in another order; zero for n and channels that src lacks"""
-def tload_conv(dst: Tile, src: Array, from_: str, to: str, n: int, c: int, h: int, w: int, c0: int, *, g: int | None = None, d: int | None = None, pitch: int | None = None, room: int | None = None) -> None:
+def tload_conv(dst: Tile, src: Array, src_order: str, dst_order: str, n: int, c: int, h: int, w: int, c0: int, *, g: int | None = None, d: int | None = None, pitch: int | None = None, room: int | None = None) -> None:
     """dst = the elements of src in another order; zero for n and channels that src lacks"""
 def tmatmul(dst: Tile, lhs: Tile, rhs: Tile, *, accPhase: str | int | None = None) -> None:
     """dst[i,j] = sum over k of lhs[i,k] * rhs[k,j]"""

@@ -67,7 +67,7 @@ def _reorder(case: Case, orders: Mapping[str, str]) -> Callable[..., None]:
 
     A view is memory in its own order, and may have gaps between its dimensions.
     """
-    source, target = (orders[case.word(name) or ""] for name in ("from", "to"))
+    source, target = (orders[case.word(name) or ""] for name in ("src_order", "dst_order"))
     theirs, own = (_sizes(case, number(case, name)) for name in ("pitch", "room"))
     n, c, is_view = number(case, "n"), number(case, "c"), case.tile("src") is None
     needs, makes = _count(source, theirs), _count(target, own)
