@@ -41,8 +41,10 @@ def cpp(module: Module, profile: Profile, name: str = "kernel") -> str:
     defined = [f for f in made.functions() if is_defined(f)]
     several = len(entries) > 1
     helpers = [f for f in defined if id(f) not in chosen]
-    parts += [function(f, placement, entry=False) for f in helpers]
-    parts += [function(f, placement, entry=not several) for f in entries]
+    sides = {name_of(f): f.own_side() for f in module.functions()}  # as the program says
+    for f in [*helpers, *entries]:
+        entry = not several and id(f) in chosen
+        parts.append(function(f, placement, entry=entry, side=sides[name_of(f)]))
     if several:
         parts.append(_both_sides(entries, name))
     return "\n".join(parts)

@@ -10,7 +10,7 @@ from pto.cxx.export.places import parameter_type
 from pto.cxx.forms import Argument, Form, forms
 from pto.ir.graph import Operation, Value
 from pto.isa.row import types as t
-from pto.isa.row.attributes import Attribute, Bool, Enum
+from pto.isa.row.attributes import Attribute, Bool, Enum, Str
 from pto.isa.row.instr import Attr, Instr
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def _is_default(value: Attribute, attr: Attr) -> bool:
     """Whether the row says so anyway; a flag that is not set needs no word either."""
     if isinstance(value, Bool):
         return value.value == bool(attr.default)
-    return isinstance(value, Enum) and value.value == attr.default
+    return isinstance(value, Enum | Str) and value.value == attr.default
 
 
 def _literal(row: Instr, value: Attribute | None, name: str) -> str:

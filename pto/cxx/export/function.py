@@ -255,8 +255,8 @@ def identifier(name: str) -> str:
     return re.sub(r"\W", "_", name)
 
 
-def function(op: Operation, placement: Placement, *, entry: bool) -> str:
-    """A function with its body; an entry is a kernel."""
+def function(op: Operation, placement: Placement, *, entry: bool, side: str | None) -> str:
+    """A function with its body; an entry is a kernel. `side` is the only one that has the body."""
     writer = Writer(placement)
     body = op.regions[0].block
     given = ", ".join(f"{parameter_type(a.type)} {writer.name(a)}" for a in body.args)
@@ -273,7 +273,6 @@ def function(op: Operation, placement: Placement, *, entry: bool) -> str:
     writer.block(body, ends)
     kind = "__global__ AICORE" if entry else "AICORE inline"
     lines = writer.lines
-    side = op.own_side()
     if side is not None:
         lines = [f"#if defined({_SIDES[side]})", *lines, "#endif"]
     head = f"{kind} {returned[0] if returned else 'void'} {identifier(name_of(op))}({given})"

@@ -55,6 +55,7 @@ CAST = instr(
     operands=(read("inputs*", "any"),),
     results=(Result("outputs", "any"),),
     text="$inputs* {} : types to results",
+    cxx="= {inputs}",
 )
 FUNCTION = instr("func", FUNC, "a function", body=Control.FUNCTION, text="=func", pipe="none")
 RETURN = instr(

@@ -89,7 +89,13 @@ def _dense(name: str) -> Rule:
     return Rule("dense", "PTO-S059", f"expects every column of {name} to be valid", test)
 
 
-_AXIS = Attr("axis", "str", ("row", "col"), meaning="of the mask form: along rows or columns")
+_AXIS = Attr(
+    "axis",
+    "str",
+    ("row", "col"),
+    default="row",
+    meaning="of the mask form: along rows or columns",
+)
 GATHER = Family(
     "gather",
     "tile",
@@ -243,7 +249,7 @@ def _scatter_index_test(case: Case) -> str | None:
 def _one_way(case: Case) -> str | None:
     ways = bool(case.op.group("indexes")), case.word("maskPattern") is not None
     if ways[0] is not ways[1]:
-        axis = ways[0] and case.word("axis") is not None
+        axis = ways[0] and "axis" in case.op.attrs
         return "axis is given with indexes" if axis else None
     return "both are given" if ways[0] else "neither is given"
 
