@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from pto.core.compact import Compact
-from pto.core.constants import MX_ROW_LEN
+from pto.core.constants import MX_COL_LEN, MX_ROW_LEN
+from pto.core.global_layout import GLOBAL_LAYOUTS, matrix_view
 from pto.core.layout import FRACTAL_MX
 from pto.core.pad import pad
 from pto.core.tile import Role
@@ -20,6 +21,8 @@ from pto.isa.tile.expand import BY_ROW
 from pto.isa.tile.matmul import GEMV, MATMUL
 from pto.isa.tile.move import LOAD, MOVE, STORE
 from pto.isa.tile.rearrange import FILLPAD
+
+_SCALES = ("MX_A_ND", "MX_A_DN", "MX_B_ND", "MX_B_DN")  # of MX elements, in lines
 
 
 class Late(Attribute):
@@ -224,6 +227,10 @@ def _fitted(tile: Passed, view: Passed, profile: str) -> tuple[Passed, Passed] |
     if (of.role, layout) in blocks and rows and rows < shape[2] * shape[3]:
         shape[2:4] = 1, rows  # as many lines of a block are written as there are valid rows
         return tile, replace(view, type=replace(view.type, shape=tuple(shape)))
+    if layout in _SCALES and rows and cols and shape[4] != MX_COL_LEN:
+        # not looked at: as many scales are loaded as are valid, line after line by the strides
+        shape, _ = matrix_view(GLOBAL_LAYOUTS[layout], rows, cols, 1)
+        return tile, replace(view, type=replace(view.type, shape=shape))
     along, across = (4, 3) if layout == "ND" else (3, 4)  # the dimension of a line, and of lines
     if layout not in ("ND", "DN") or rows is None or cols is None:
         return None

@@ -28,6 +28,9 @@ CHIP = Chip(
 
 _LATENCY = {"lat_hit": 120, "lat_miss": 560, "lat_load": 0.6}
 _BURSTS = {"issue": 39.4, "burst_hit": 2.8, "burst_miss": 5.4}
+# pto-isa's table of MXFP4, 2048 x 8192 x 8192: products no faster than of fp8, extracts far slower
+_FP4_PASSES = {"float4_e2m1x2_passes": 2, "float4_e1m2x2_passes": 2}
+_FP4_RATE = {"float4_e2m1x2_rate": 34, "float4_e1m2x2_rate": 34}
 _LOADS = "datacopy, vendor matmul, mxfp8, add"
 
 CLASSES = {
@@ -42,8 +45,8 @@ CLASSES = {
     "gm>gm": cost("store", "guess", "transfers between ranks", start=1000, rate=13),
     "l1>gm": cost("store", "guess", "as ub>gm", start=0, rate=40),
     # ---- inside a core
-    "l1>l0a": cost("fractals", "measured", "vendor matmul, mxfp8", column=9, rate=256),
-    "l1>l0b": cost("fractals", "measured", "vendor matmul", column=9, rate=256),
+    "l1>l0a": cost("fractals", "measured", "vendor matmul, mxfp8", column=9, rate=256, **_FP4_RATE),
+    "l1>l0b": cost("fractals", "measured", "vendor matmul", column=9, rate=256, **_FP4_RATE),
     "img2col": cost("store", "guess", "as a2a3", start=27, rate=256),
     "l1>bias": cost("store", "guess", "as a2a3", start=20, rate=32),
     "l1>fixpipe": cost("store", "guess", "as a2a3", start=20, rate=32),
@@ -57,7 +60,7 @@ CLASSES = {
     "l1>l1": cost("store", "guess", "as ub>l1", start=30, rate=128),
     "ub>ub": cost("vector", "guess", "256 bytes a cycle", fixed=24, slope=1),
     # f32: the platform file says 8 of k a cycle, pypto's fit eight passes of that
-    "product": cost("product", "measured", "vendor matmul, mxfp8", head=8, f32_passes=1),
+    "product": cost("product", "measured", "vendor matmul, mxfp8", head=8, **_FP4_PASSES),
     # ---- one vector scope, or one tile operation, is one vector function
     "scope": cost(
         "function", "sim", "vfsim; add measured 28.8 + 2.07 a repeat", startup=23, drain=12,

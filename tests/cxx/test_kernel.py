@@ -414,3 +414,27 @@ def test_exponents_in_a_line_become_boxes_of_scales(kernel):
     out = np.full(128, 255, np.uint8)
     kernel(EXPONENTS, profile="a5", sides=("vector",))(out, x.reshape(-1))
     assert np.array_equal(out, x.reshape(2, 16, 2, 2).transpose(0, 2, 1, 3).reshape(-1))
+
+
+SCALES = """
+template <class Shape2D>
+__global__ AICORE void k(__gm__ uint8_t* in)
+{
+    using X = float8_e8m0_t;
+    using G = GlobalTensor<X, Shape2D, BaseShape2D<X, 128, 64, Layout::MX_A_ND>, Layout::MX_A_ND>;
+    Tile<TileType::Mat, X, 32, 16, BLayout::RowMajor, 32, 16, SLayout::RowMajor, 32> t;
+    TASSIGN(t, 0x0);
+    G g(reinterpret_cast<__gm__ X*>(in), Shape2D(SIZES));
+    TLOAD(t, g);
+}
+"""
+
+
+def test_scales_are_loaded_as_many_as_are_valid(kernel):
+    """The header looks at the strides of such a tensor, and not at its shape."""
+    shapes = ("Shape<1, 1, -1, -1, 2>", "32, 8"), ("Shape<1, 1, 1, -1, -1>", "32, 16")
+    for shape, sizes in shapes:
+        load = kernel(SCALES.replace("SIZES", sizes), f"k<{shape}>", "a5")
+        (job,) = load.time((128 * 64,)).stream.jobs
+        region = job.work.region
+        assert (region.rows, region.row_bytes, region.pitch) == (32, 16, 64)

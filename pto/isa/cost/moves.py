@@ -87,11 +87,12 @@ def between(source: Tile | GlobalTensor, target: Tile | GlobalTensor) -> Work:
     if isinstance(other, Tile):
         there = other.get_valid()
         rows, cols = min(rows, there[0]), min(cols, there[1])
-    size = tile.type.itemsize if isinstance(tile, Tile) else tile.dtype.itemsize
+    kind = tile.type.dtype if isinstance(tile, Tile) else tile.dtype
+    size = kind.itemsize
     path = f"{source.memory.space.value}>{target.memory.space.value}"
     if path in _FRACTAL_PATHS:
         k = (cols if path == "l1>l0a" else rows) * size
-        return Fractals(path, rows * cols * size, -(-k // _COLUMN))
+        return Fractals(path, rows * cols * size, -(-k // _COLUMN), kind.name)
     if isinstance(other, GlobalTensor):
         region = window(other, rows, cols, writes=other is target)
         return Transfer(path, region.nbytes, runs(region), region)
@@ -106,10 +107,15 @@ def window(view: GlobalTensor, rows: int, cols: int, *, writes: bool) -> Region:
         line, pitch = (cols, steps[3]) if steps[4] == 1 or cols == 1 else (rows, steps[4])
         count = rows if line == cols and (steps[4] == 1 or cols == 1) else cols
         return Region(base + view.address, count, line * size, pitch * size, writes)
-    inner = max(1, view.shape[4]) * (steps[4] == 1) or 1
-    total = max(1, rows * cols)
-    count = -(-total // inner)
-    return Region(base + view.address, count, inner * size, steps[3] * size, writes)
+    # more than two dimensions: those that lie side by side are one stretch
+    run, pitch, total = 1, 0, max(1, rows * cols)
+    for step, length in sorted(zip(steps, view.shape, strict=True)):
+        if length > 1 and step == run:
+            run *= length
+        elif length > 1 and not pitch:
+            pitch = step
+    run = min(run, total)
+    return Region(base + view.address, -(-total // run), run * size, (pitch or run) * size, writes)
 
 
 def runs(region: Region) -> int:

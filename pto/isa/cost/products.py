@@ -41,7 +41,7 @@ def product(case: Case) -> Callable[[list[Any]], Work] | None:
 
 def _sizes(a: Tile, b: Tile, kind: DType) -> tuple[int, int, int]:
     (m, k), (_, n) = a.get_valid(), b.get_valid()
-    return m, k * kind.lanes, n
+    return m, k * kind.values_per_item, n
 
 
 def _packed(case: Case, kind: DType) -> Callable[[list[Any]], Work] | None:
@@ -55,6 +55,6 @@ def _packed(case: Case, kind: DType) -> Callable[[list[Any]], Work] | None:
 
 
 def _work(case: Case, kind: DType, m: int, k: int, n: int) -> Work:
-    each = max(1, _K_BITS * kind.lanes // (8 * kind.itemsize))
+    each = max(1, _K_BITS * kind.values_per_item // (8 * kind.itemsize))
     steps = -(-m // _SIDE) * -(-k // each) * -(-n // _SIDE)
-    return Product(case.row.cost, steps, each, kind.name == "f32")
+    return Product(case.row.cost, steps, each, kind.name)

@@ -35,6 +35,7 @@ class Fractals(NamedTuple):
     cost: str
     nbytes: int
     columns: int
+    element: str = ""
 
 
 class Product(NamedTuple):
@@ -43,7 +44,7 @@ class Product(NamedTuple):
     cost: str
     steps: int
     k0: int
-    is_f32: bool
+    element: str
 
 
 class Step(NamedTuple):

@@ -64,13 +64,18 @@ def _transfer(work: Transfer, costs: Costs) -> Price:
 
 def _fractals(work: Fractals, costs: Costs) -> Price:
     cost = costs.of(work.cost)
-    return _fixed(cost["column"] * work.columns + work.nbytes / cost["rate"], cost, work.cost)
+    rate = cost[f"{work.element}_rate"] or cost["rate"]
+    return _fixed(cost["column"] * work.columns + work.nbytes / rate, cost, work.cost)
 
 
 def _product(work: Product, costs: Costs) -> Price:
     cost = costs.of(work.cost)
-    passes = cost["f32_passes"] if work.is_f32 else 1.0
-    return _fixed(cost["head"] + work.steps * passes, cost, work.cost)
+    return _fixed(cost["head"] + work.steps * passes(work, costs), cost, work.cost)
+
+
+def passes(work: Product, costs: Costs) -> float:
+    """Cycles of one step."""
+    return costs.of(work.cost)[f"{work.element}_passes"] or 1.0
 
 
 def _cycles(work: Cycles, costs: Costs) -> Price:

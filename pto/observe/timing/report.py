@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from dataclasses import replace
-from typing import Any
 
+from pto.ir.graph import Operation
 from pto.observe.timing import clock, result
 from pto.observe.timing.chips import Bench
+from pto.observe.timing.fold import left_out, weights
 from pto.observe.timing.kinds import Described, blocks_of
 from pto.observe.timing.measure import Timed, time_core
 from pto.observe.timing.result import Roofline, Timing, Waiting
 
+_Wait = tuple[int, int, str]  # who, for whom, on which pipe
 _TRIED, _SHOWN = 5, 3  # waits: the longest, and those of them that cost most
 
 
@@ -46,7 +48,7 @@ def _timing(
     us = core_us + chip.launch_us
     busy = result.shares(stream, shared.times, us * bench.mhz / more)
     bound, runner_up = result.busiest(busy, shared.hbm_share, shared.l2_share)
-    return Timing(
+    found = Timing(
         kernel=name,
         device=bench.device.name,
         blocks=launch.blocks,
@@ -63,7 +65,7 @@ def _timing(
         l2_share=shared.l2_share,
         guessed=result.guessed_share(timed.prices, shared.times),
         waits=waits_of(timed, bench),
-        roofline=_roofline(timed, bench, cores, core_us),
+        roofline=None,
         notes=notes,
         stream=stream,
         times=shared.times,
@@ -73,35 +75,39 @@ def _timing(
         memory_rate=chip.hbm_read,
         l2_rate=chip.l2_read,
     )
+    found.roofline = _roofline(launch, timed, bench, found)
+    return found
 
 
-def _roofline(timed: Timed, bench: Bench, cores: int, core_us: float) -> Roofline | None:
-    work = result.flops(timed.stream.jobs) * cores
-    if not work:
+def _roofline(launch: Described, timed: Timed, bench: Bench, t: Timing) -> Roofline | None:
+    """All blocks; the peak is that of the matrix unit, were it to do these products alone."""
+    block, cycles = result.products(timed.stream, bench.costs)
+    if not block:
         return None
-    peak = cores * bench.mhz * 1e6 * 2 * 16 * 16 * 16
-    seconds = timed.shared.times.end / bench.mhz / 1e6
-    return Roofline(
-        work, timed.shared.hbm_bytes, work / max(seconds, 1e-12), peak, bench.chip.hbm_read
-    )
+    work = block / timed.rounds * launch.blocks
+    peak = t.cores * bench.mhz * 1e6 * block / cycles
+    return Roofline(work, t.hbm_bytes, work / t.core_us * 1e6, peak, bench.chip.hbm_read)
 
 
 def waits_of(timed: Timed, bench: Bench) -> list[Waiting]:
     """The longest waits of pipes for other pipes, with what it would save to have none."""
     times, stream = timed.shared.times, timed.stream
-    lost: dict[tuple[int, int, str], list[float]] = defaultdict(list)
-    ops: dict[int, Any] = {}
+    weight = weights(stream)  # iterations that were left out wait as those that were not
+    cycles, counts = defaultdict[_Wait, float](float), defaultdict[_Wait, float](float)
+    ops: dict[int, Operation] = {}
     for job, why in enumerate(times.cause):
         if why < 0 or times.start[job] <= times.ready[job]:
             continue
         here, there = stream.jobs[job], stream.jobs[why]
         ops[id(here.op)], ops[id(there.op)] = here.op, there.op
         key = (id(here.op), id(there.op), stream.pipes[here.pipe].name)
-        lost[key].append(times.start[job] - times.ready[job])
-    longest = sorted(lost.items(), key=lambda item: -sum(item[1]))[:_TRIED]
+        cycles[key] += (times.start[job] - times.ready[job]) * weight[job]
+        counts[key] += weight[job]
+    longest = sorted(cycles, key=lambda key: -cycles[key])[:_TRIED]
     found = [
-        Waiting(ops[op], ops[behind], pipe, sum(each) / bench.mhz, len(each))
-        for (op, behind, pipe), each in longest
+        Waiting(ops[op], ops[behind], pipe, float(cycles[key] / bench.mhz), round(counts[key]))
+        for key in longest
+        for op, behind, pipe in (key,)
     ]
     tried = [replace(wait, saves_us=_saved(timed, bench, wait)) for wait in found]
     return sorted(tried, key=lambda wait: -wait.saves_us)[:_SHOWN]
@@ -117,4 +123,5 @@ def _saved(timed: Timed, bench: Bench, wait: Waiting) -> float:
         if job.op is wait.behind:
             took[n] = late[n] = 0.0
     again = clock.run(timed.stream, bench.chip, took, late)
-    return max(0.0, (times.end - again.end) / bench.mhz)
+    less = times.end + timed.left_out - again.end - left_out(timed.stream, again)
+    return max(0.0, less / bench.mhz)

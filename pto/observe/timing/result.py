@@ -15,9 +15,11 @@ from pto.core.output import write_whole
 from pto.ir.graph import Operation
 from pto.isa.cost.work import Product
 from pto.observe.timing.clock import Times
-from pto.observe.timing.price import Price
+from pto.observe.timing.fold import weights
+from pto.observe.timing.price import Price, passes
 from pto.observe.timing.shared import Load
 from pto.observe.timing.stream import Job, Stream
+from pto.target.costs import Costs
 
 _FULL = 0.9  # of what memory gives: it is the bound
 _FULL_L2 = 0.93
@@ -287,10 +289,12 @@ def guessed_share(prices: Sequence[Price], times: Times) -> float:
     return guessed / total if total else 0.0
 
 
-def flops(jobs: Sequence[Job]) -> float:
-    """Of the matrix unit: one step is 16 x 16 x k0 products and sums."""
-    return sum(
-        2.0 * 16 * 16 * work.k0 * work.steps
-        for job in jobs
-        if isinstance(work := job.work, Product)
-    )
+def products(stream: Stream, costs: Costs) -> tuple[float, float]:
+    """Of the matrix unit: operations, one step is 16 x 16 x k0 products and sums; and cycles."""
+    flops = cycles = 0.0
+    for job, times_over in zip(stream.jobs, weights(stream), strict=True):
+        work = job.work
+        if isinstance(work, Product):
+            flops += 2.0 * 16 * 16 * work.k0 * work.steps * times_over
+            cycles += work.steps * passes(work, costs) * times_over
+    return flops, cycles

@@ -67,6 +67,11 @@ def test_as_long_as_the_whole(trips: tuple[int, int], early: None):
     for pipe, share in whole.busy["core"].items():
         assert folded.busy["core"][pipe] == pytest.approx(share, abs=0.01)
     assert any("were not simulated" in note for note in folded.notes)
+    kinds = [{(w.op.name, w.behind.name): w for w in each.waits} for each in (folded, whole)]
+    for kind, wait in kinds[1].items():
+        assert kinds[0][kind].times == pytest.approx(wait.times, rel=0.05)
+        assert kinds[0][kind].us == pytest.approx(wait.us, rel=0.05, abs=1)
+        assert kinds[0][kind].saves_us == pytest.approx(wait.saves_us, rel=0.05, abs=1)
 
 
 def test_a_loop_that_changes_is_described_to_its_end(early: None):
