@@ -82,6 +82,9 @@ def _id(op: Operation) -> int:
 def _known(end: End, profile: Profile) -> Iterator[Diagnostic]:
     if not end.written:
         return
+    if not end.keys:
+        where = "pto.reserve_buffer or pto.import_reserved_buffer"
+        yield end.says(f"expects c2v_consumer_buf to come from {where} with acc_push_epilogue")
     layout, quant, relu = end.written
     for word, known in ((layout, _LAYOUTS), (quant, (*_MODES, _NO_CONVERT)), (relu, _RELUS)):
         if word not in known:

@@ -44,6 +44,20 @@ def _peers(module: Module, ops: list[Operation]) -> Iterator[Diagnostic]:
             how = "none" if not count else f"{count} of them"
             message = f"'{op.name}' op imports from @{peer.name}: there is {how} to import from"
             yield Diagnostic("PTO-S197", message, op.loc)
+        elif not any(_reserves(f, op) for f in near or open_):
+            message = f"'{op.name}' op imports {_shown(op)}, which @{peer.name} does not reserve"
+            yield Diagnostic("PTO-S197", message, op.loc)
+
+
+def _reserves(function: Operation, imported: Operation) -> bool:
+    wanted = imported.attrs.get("name")
+    ops = (op for op in function.walk() if order_of(op) == Slots())
+    return any(op.attrs.get("name") == wanted for op in ops)
+
+
+def _shown(op: Operation) -> str:
+    name = op.attrs.get("name")
+    return f'"{name.value}"' if isinstance(name, Str) else "a buffer"
 
 
 def _called(function: Operation) -> str:

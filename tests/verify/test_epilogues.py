@@ -15,7 +15,8 @@ module attributes {{pto.target_arch = "a5"}} {{
   func.func @cube(%acc: !acc, %x: f32) attributes {{pto.kernel_kind = #pto.kernel_kind<cube>}} {{
     %none = arith.constant 0 : i32
     %there = pto.import_reserved_buffer {{name = "q", peer_func = @vector}} -> i32
-    pto.aic_initialize_pipe {{id = 0, dir_mask = 1, slot_size = 1024, acc_push_epilogue =
+    pto.aic_initialize_pipe {{id = 0, dir_mask = 1, slot_size = 1024, nosplit = true,
+      acc_push_epilogue =
       #pto.acc_push_epilogue<layout = nz2nd, quant = {quant}, relu = no_relu>}}
       (c2v_consumer_buf = %there : i32, v2c_consumer_buf = %none : i32)
     {scale}
@@ -26,9 +27,10 @@ module attributes {{pto.target_arch = "a5"}} {{
     %none = arith.constant 0 : i32
     %here = pto.reserve_buffer {{name = "q", size = 8192, location = #pto.address_space<vec>,
       auto = true}} -> i32
-    pto.aiv_initialize_pipe {{id = 0, dir_mask = 1, slot_size = {slot}, acc_push_epilogue =
+    pto.aiv_initialize_pipe {{id = 0, dir_mask = 1, slot_size = {slot}, nosplit = true,
+      acc_push_epilogue =
       #pto.acc_push_epilogue<layout = nz2nd, quant = {other}, relu = {relu}>}}
-      (c2v_consumer_buf = %here : i32, v2c_consumer_buf = %none : i32)
+      (c2v_consumer_buf = {buffer} : i32, v2c_consumer_buf = %none : i32)
     {pop}
     return
   }}
@@ -40,7 +42,7 @@ _SCALE = "pto.set_quant_scalar(%x : f32) {id = 0}"
 
 def errors(target: str = "a5", **words: str) -> list[str]:
     usual = {"pushed": "f32", "popped": "f32", "order": "", "quant": "no_convert", "scale": ""}
-    given = {**usual, "slot": "1024", "relu": "no_relu", "pop": _POP, **words}
+    given = {**usual, "slot": "1024", "buffer": "%here", "relu": "no_relu", "pop": _POP, **words}
     given.setdefault("other", given["quant"])
     found = verify(parse(_PROGRAM.format(**given)), profile(target))
     return [d.message for d in found if d.code == "PTO-D116"]
@@ -63,6 +65,7 @@ def test_both_ends_agree() -> None:
         ({"pushed": "i32"}, "expects elements that stay as they are: they are f32 and i32"),
         ({"order": ", blayout=col_major"}, "expects nz2nd tiles at the other end: they are DN"),
         ({"slot": "512"}, "expects slots of 1024 bytes or more: they have 512"),
+        ({"buffer": "%none"}, "expects c2v_consumer_buf to come from pto.reserve_buffer"),
         ({"pop": ""}, "nothing pops from this queue"),
         ({"quant": "qf322f16_pre_scalar", "popped": "f16"}, "no pto.set_quant_scalar of its queue"),
         ({"scale": _SCALE}, "expects a queue that scales by a scalar: its queue has no_convert"),

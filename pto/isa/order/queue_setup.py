@@ -85,6 +85,11 @@ def _one_way(case: Case) -> str | None:
     return f"it is {mask}" if pushes and mask != 1 else None
 
 
+def _unsplit(case: Case) -> str | None:
+    pushes = case.op.attrs.get("acc_push_epilogue") is not None
+    return "it is not" if pushes and case.word("nosplit") != "true" else None
+
+
 def _global_has_no_slots(case: Case) -> str | None:
     buffer = "gm_slot_tensor" if case.row.attr("id") else "local_addr"
     is_local = bool(case.op.group(buffer)) is (buffer == "local_addr")
@@ -174,6 +179,7 @@ SETUP = Family(
         attr_at_least("id", 0),
         on("a5", Rule("no-local-slots", "PTO-S079", "expects no local_slot_num", _local_slots)),
         Rule("one-way-push", "PTO-S079", "expects dir_mask 1 with acc_push_epilogue", _one_way),
+        Rule("push", "PTO-S079", "expects nosplit = true with acc_push_epilogue", _unsplit),
         Rule(
             "belong-together",
             "PTO-S079",

@@ -9,7 +9,7 @@ from operator import eq, le
 from pto.core.layout import FRACTAL_MX
 from pto.isa.row import types as t
 from pto.isa.row.attributes import Enum
-from pto.isa.rules.rule import Case, Rule, dims
+from pto.isa.rules.rule import Case, Rule, dims, warn
 
 # PTO manual, TLOAD; machine.yaml#global_layouts. A tile of one row or column is ND and DN at once.
 _GM_LAYOUTS = {
@@ -146,3 +146,14 @@ def atomic_store() -> Rule:
         return f"atomicType is {word} on {case.profile}"
 
     return Rule("atomic-store", "PTO-X003", "expects a profile with atomic stores", test)
+
+
+def part_of_view(name: str) -> Rule:
+    """PTOAS moves parts of views alone. Here a view is its own whole part: a warning."""
+
+    def test(case: Case) -> str | None:
+        type = case.type(name)
+        return "it is a tensor view" if isinstance(type, t.View) and not type.partition else None
+
+    sentence = f"expects {name} to be a partition view or a memref"
+    return warn(Rule("part", "PTO-T025", sentence, test))

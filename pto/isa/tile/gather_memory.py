@@ -6,6 +6,7 @@ from pto.isa.meaning.tile import gather_memory as meaning
 from pto.isa.row import types as t
 from pto.isa.row.instr import Attr, Family, instr, read, scratch, write
 from pto.isa.row.traits import Region, Traits
+from pto.isa.rules.global_memory import part_of_view
 from pto.isa.rules.rule import (
     Case,
     Rule,
@@ -129,6 +130,7 @@ instr(
     rules=(
         _mode_said(": row or elem"),
         same_dtype("mem", "dst"),
+        part_of_view("mem"),
         on(NPU, not_empty("dst")),
         _index_shapes("dst"),
     ),
@@ -199,6 +201,7 @@ instr(
     rules=(
         _mode_said(" with another of its words", *_WORDS),
         same_dtype("src", "mem"),
+        part_of_view("mem"),
         on("a2a3", attr_in("scatterAtomicOp", "none", "add")),
         Rule("atomic-type", "PTO-T052", "expects a type the atomic has", _atomic_test),
         Rule("atomic-feature", "PTO-X003", "expects atomic stores", _atomic_feature_test),

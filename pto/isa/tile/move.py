@@ -7,12 +7,12 @@ from dataclasses import replace
 from pto.isa.meaning.tile import move
 from pto.isa.row.instr import INS_OUTS, Attr, Family, PipeBy, Result, instr, read, write
 from pto.isa.row.traits import Region, Traits
-from pto.isa.row.types import View
 from pto.isa.rules.global_memory import (
     atomic_store,
     enough,
     flat,
     gm_layout,
+    part_of_view,
     same_count,
     same_count_scaled,
 )
@@ -47,9 +47,8 @@ from pto.isa.rules.rule import (
     in_role,
     on,
     same_shape,
-    warn,
 )
-from pto.isa.rules.tile import NPU
+from pto.isa.rules.tile import NPU, distinct
 
 _STANDARD = "i8 u8 i16 u16 i32 u32 i64 u64 f16 bf16 f32"
 _ATOMIC = Attr(
@@ -58,24 +57,13 @@ _ATOMIC = Attr(
 _GM_LAYOUT = Attr("layout", "layout", meaning="layout of the global side, where no view tells it")
 
 
-def _part(name: str) -> Rule:
-    """PTOAS moves parts of views alone. Here a view is its own whole part: a warning."""
-
-    def test(case: Case) -> str | None:
-        type = case.type(name)
-        return "it is a tensor view" if isinstance(type, View) and not type.partition else None
-
-    sentence = f"expects {name} to be a partition view or a memref"
-    return warn(Rule("part", "PTO-T025", sentence, test))
-
-
 LOAD = Family(
     "load",
     "tile",
     "dst = global memory, over the valid region of dst",
     operands=(read("src", "view"), write("dst")),
     pipe="MTE2",
-    rules=(on(NPU, in_role("dst", "vec", "mat")), same_size("src", "dst"), _part("src")),
+    rules=(on(NPU, in_role("dst", "vec", "mat")), same_size("src", "dst"), part_of_view("src")),
     cost="move",
     traits=Traits(region=Region.VIEW, sized_by_tile=True),
 )
@@ -255,7 +243,7 @@ instr(
         on("a2a3", in_role("src", "vec", "mat", "acc")),
         on("a5", in_role("src", "vec", "acc")),
         *_STORE_RULES,
-        _part("dst"),
+        part_of_view("dst"),
         same_count("src", "dst"),
         same_count_scaled("src", "dst"),
         on(NPU, in_role("fp", "scaling")),
@@ -323,6 +311,18 @@ def _grouped(case: Case) -> str | None:
     return f"the third tile is in {third}" if third else "there is no third tile"
 
 
+def _into_boxes(case: Case) -> str | None:
+    dst = case.tile("dst")
+    if dst is None or "grpAxis" not in case.op.attrs or dst.layout.name == "ZZ":
+        return None
+    return f"it is {dst.layout.name}"
+
+
+def _grouping(rule: Rule) -> Rule:
+    """Only where MX exponents are regrouped."""
+    return replace(rule, test=lambda c: rule.test(c) if c.role("fp") == "vec" else None)
+
+
 def _ungrouped(rule: Rule) -> Rule:
     """Not where MX exponents are regrouped: the second tile is working space then."""
     return replace(rule, test=lambda c: None if regroups(c) else rule.test(c))
@@ -365,6 +365,8 @@ instr(
         quant_forms(),
         on(NPU, _ungrouped(in_role("fp", "scaling"))),
         Rule("grouped", "PTO-T064", "expects grpAxis for MX exponents into ZZ", _grouped),
+        Rule("into-boxes", "PTO-T064", "expects dst to be ZZ with grpAxis", _into_boxes),
+        on("a5", _grouping(distinct("src", "fp", "dst"))),
         on(NPU, _bias_row()),
         on("a2a3", fractal_512()),
     ),
