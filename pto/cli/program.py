@@ -28,6 +28,7 @@ from pto.isa.row.types import Ptr, Scalar
 from pto.run.launch.arguments import (
     Parameter,
     build,
+    integers,
     parameters,
     parse_args,
     require_names,
@@ -101,9 +102,9 @@ def read_launch(args: argparse.Namespace) -> Launch:
     """The program `args.file` with its arguments."""
     if is_python(args.file):
         return _traced(args.file, args)
-    module = parse_file(args.file)
-    params = parameters(*entry_functions(module, args.entry))
-    return Launch(module, params, build(params, parse_args(args.arg), args.seed))
+    module, given = parse_file(args.file), parse_args(args.arg)
+    params = parameters(*entry_functions(module, args.entry), numbers=integers(given))
+    return Launch(module, params, build(params, given, args.seed))
 
 
 def _traced(

@@ -9,7 +9,7 @@ import pytest
 
 from pto.core.errors import PtoError
 from pto.ir.text.parser import parse
-from pto.run.launch.arguments import build, parameters
+from pto.run.launch.arguments import build, integers, parameters
 from pto.run.launch.entry import entry_functions
 
 VIEW = """
@@ -146,3 +146,21 @@ def test_files_that_hold_no_array(data: bytes, tmp_path: Path) -> None:
     with pytest.raises(PtoError) as caught:
         _built(str(path))
     assert caught.value.code == "PTO-U037"
+
+
+def test_numbers_that_are_passed_say_how_far_a_view_reaches() -> None:
+    """Of a command line alone: `--arg x=zeros --arg n=0x20` is an array of 32 rows."""
+    text = """func.func @f(%x: !pto.ptr<f32>, %n: index, %by: f32) {
+      %c1 = arith.constant 1 : index
+      %cols = arith.constant 64 : index
+      %v = pto.make_tensor_view %x, shape = [%n, %cols], strides = [%cols, %c1]
+        : !pto.tensor_view<?x?xf32>
+      return
+    }"""
+    functions = entry_functions(parse(text), None)
+    given = {"x": "zeros", "n": "0x20", "by": "1.5"}
+    assert integers(given) == {"n": 32}
+    array, *_ = build(parameters(*functions, numbers=integers(given)), given, 0)
+    assert array.size == 32 * 64
+    with pytest.raises(PtoError, match="does not say how much of x it reaches"):
+        build(parameters(*functions), given, 0)

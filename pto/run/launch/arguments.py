@@ -39,6 +39,7 @@ _RANK = 32  # dimensions of a NumPy array, of any version
 # PyPTO's name for the number of the vector sub-block; its compiler puts the number in each lane's
 # code, so what a launch passes does not count.
 SUBBLOCK = "__pypto_spmd_subblock_idx"
+_INTEGER = re.compile(r"[-+]?(0|[1-9]\d*|0[xX][\da-fA-F]+)")
 _SPEC = re.compile(r"(rand|zeros|ones|range|full\(([-+.\w]+)\))(?::((?:\d+x)*)([!\w.]+))?")
 
 
@@ -78,6 +79,11 @@ def parameters(*functions: Operation, numbers: Mapping[str, int] = _NONE) -> lis
                 most = max(reach, found[name].elements or 0)
                 found[name] = Parameter(name, found[name].type, most)
     return list(found.values())
+
+
+def integers(given: Mapping[str, str]) -> dict[str, int]:
+    """The numbers among the words of a command line: `n=1024`, `n=0x400`."""
+    return {name: int(text, 0) for name, text in given.items() if _INTEGER.fullmatch(text)}
 
 
 def names_of(args: Sequence[Value], names: Sequence[str]) -> Sequence[str]:
@@ -215,7 +221,10 @@ def _value(p: Parameter, text: str, rng: np.random.Generator) -> Any:
     count = math.prod(shape)
     if count <= 0:
         raise fail(
-            "PTO-U036", f"{p.name}: `{text}` needs a size, as in {found[1]}:1024x{kind.name}"
+            "PTO-U036",
+            f"{p.name}: `{text}` needs a size: the program does not say how much of {p.name} it"
+            " reaches",
+            help=f"as in {found[1]}:1024x{kind.name}",
         )
     if len(shape) > _RANK:
         raise fail("PTO-U036", f"{p.name}: {len(shape)} dimensions are more than {_RANK}")
