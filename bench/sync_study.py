@@ -1,10 +1,11 @@
 """Who orders pipes: the passes of PTOAS against `pto sync`, on random programs of an A3 core.
 
-`python -m bench.sync_study PTOAS [COUNT] [SEED]` takes the path of a built `ptoas` (August 2026)
-and prints the table of docs/study.md; without the path it says so. A program loads, computes and
-stores tiles of different sizes, and leaves addresses and flags to a compiler. What comes out of
-each compiler is run on the same numbers in program order, and with effects as late, as early and in
-random orders as the flags allow: other bytes are a race that happens. The sanitizer names it.
+`python -m bench.sync_study PTOAS [COUNT] [SEED] [TURNS]` takes the path of a built `ptoas` (August
+2026) and prints a table of docs/study.md; without the path it says so. A program loads, computes
+and stores tiles of different sizes, with TURNS in a loop, and leaves addresses and flags to a
+compiler. What comes out of each compiler is run on the same numbers in program order, and with
+effects as late, as early and in random orders as the flags allow: other bytes are a race that
+happens. The sanitizer names it.
 """
 
 from __future__ import annotations
@@ -112,8 +113,8 @@ def _part(shape: tuple[int, int]) -> str:
     return f"!pto.partition_tensor_view<{shape[0]}x{shape[1]}xf32>"
 
 
-def random_program(seed: int, steps: int = 32) -> tuple[str, list[tuple[int, int]]]:
-    """The text, and the shapes of its arrays."""
+def random_program(seed: int, steps: int = 32, turns: int = 0) -> tuple[str, list[tuple[int, int]]]:
+    """The text, and the shapes of its arrays; with turns, all steps are in a loop."""
     draft = Draft(random.Random(seed))
     for _ in range(steps):
         kind = draft.rng.random()
@@ -124,7 +125,9 @@ def random_program(seed: int, steps: int = 32) -> tuple[str, list[tuple[int, int
             (draft.compute if kind < 0.7 else draft.store)(shape)
     for shape in {size: None for _, size in draft.tiles}:
         draft.store(shape)
-    sizes = sorted({0, 1} | {n for shape in draft.shapes for n in shape})
+    if turns:
+        draft.lines = [f"scf.for %i = %c0 to %c{turns} step %c1 {{", *draft.lines, "}"]
+    sizes = sorted({0, 1, turns} | {n for shape in draft.shapes for n in shape})
     constants = [f"%c{n} = arith.constant {n} : index" for n in sizes]
     params = ", ".join(f"%a{n}: !pto.ptr<f32>" for n in range(len(draft.shapes)))
     body = "\n    ".join([*constants, *draft.lines, "return"])
@@ -152,6 +155,11 @@ def by_pto(text: str, ptoas: Path | None = None) -> str:
     chip = choose(device_name=DEVICE).profile
     made = print_module(addressed(insert(parse(text), chip), chip))
     return made if ptoas is None else by_ptoas(ptoas, made, ("--pto-level=level3",))
+
+
+def placed(text: str) -> str:
+    """The program with the addresses of `pto plan`, without flags."""
+    return print_module(addressed(parse(text), choose(device_name=DEVICE).profile))
 
 
 # ---- verdicts
@@ -204,14 +212,15 @@ def _result(module: Module, shapes: Sequence[tuple[int, int]], seed: int, schedu
 
 def main(arguments: Sequence[str]) -> int:
     if not arguments:
-        print("usage: python -m bench.sync_study PTOAS [COUNT] [SEED]")
+        print("usage: python -m bench.sync_study PTOAS [COUNT] [SEED] [TURNS]")
         print("PTOAS is the path of a built ptoas; without one there is nothing to compare with.")
         return 2
     ptoas, count = Path(arguments[0]), int(arguments[1]) if len(arguments) > 1 else 40
     first = int(arguments[2]) if len(arguments) > 2 else 1
+    turns = int(arguments[3]) if len(arguments) > 3 else 0
     found: dict[str, list[Verdict]] = {}
     for seed in range(first, first + count):
-        text, shapes = random_program(seed)
+        text, shapes = random_program(seed, 12 if turns else 32, turns)
         for way, made in compiled(ptoas, text).items():
             verdict = judged(made, shapes, seed)
             found.setdefault(way, []).append(verdict)
@@ -242,7 +251,9 @@ def compiled(ptoas: Path, text: str) -> dict[str, str]:
     for way, options in WAYS.items():
         try:
             made[way] = by_ptoas(ptoas, text, options)
-        except RuntimeError as error:
+            own = by_ptoas(ptoas, placed(text), ("--pto-level=level3", *options))
+            made[f"{way}, addresses of pto plan"] = own
+        except (PtoError, RuntimeError) as error:
             print(f"{way} stops: {error}")
     try:
         made["pto sync"] = by_pto(text)

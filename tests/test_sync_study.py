@@ -14,10 +14,11 @@ def test_without_a_compiler_it_says_so(capsys: pytest.CaptureFixture[str]):
     assert "without one there is nothing to compare with" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("seed", [12, 13])
-def test_a_random_program_is_legal_and_pto_sync_orders_it(seed: int):
-    text, shapes = random_program(seed, steps=8)
-    assert text == random_program(seed, steps=8)[0]
+@pytest.mark.parametrize(("seed", "turns"), [(12, 0), (13, 0), (12, 3)])
+def test_a_random_program_is_legal_and_pto_sync_orders_it(seed: int, turns: int):
+    text, shapes = random_program(seed, 8, turns)
+    assert text == random_program(seed, 8, turns)[0]
+    assert text.count("scf.for") == bool(turns)
     assert [d for d in judge(parse(text))[1] if d.severity == "error"] == []
     made = by_pto(text)
     assert "pto.kernel_kind = #pto.kernel_kind<vector>" in made
