@@ -30,6 +30,8 @@ blocks read all of a small matrix, even each elsewhere (loads of 256 bytes of a 
 slowed); that 16 blocks of flash attention take a third longer than 8 or 24 (2048, and the last
 round of 8192; another published table of the kernel shows the same); that the FIX pipe works
 beside the product with unit flags; the scalar work of a library.
+
+Kernels of others in C++, unmodified, have [a table of their own](timing_cpp.md).
 """
 
 
