@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from pto.core.compact import Compact
+from pto.core.constants import C0_SIZE_BYTE
 from pto.core.dtypes import DType, dtype
 from pto.core.errors import fail
 from pto.core.global_layout import GLOBAL_LAYOUTS
@@ -218,8 +219,11 @@ def _operand(
         )
     if tag == CONV:
         facts = tables.facts(words[at + 1])
-        name, shape = tables.string(facts.element), words[at + 2 : at + 2 + facts.cols]
-        conv = Conv(tuple(shape), tuple(words[at + 8 : at + 12]), *words[at + 12 : at + 28])
+        name, shape = tables.string(facts.element), tuple(words[at + 2 : at + 2 + facts.cols])
+        if len(shape) == 4 and GLOBAL[facts.layout] == "NC1HWC0":  # the block goes without saying
+            kind = element(name)
+            shape += (C0_SIZE_BYTE // (kind.itemsize if kind else 1),)
+        conv = Conv(shape, tuple(words[at + 8 : at + 12]), *words[at + 12 : at + 28])
         return [Passed(TILE, _flat(facts, name, shape), name, facts, place, conv=conv)], 28, 1
     if tag == QUEUE:
         return [Passed(tag, PipeHandle(), "", tables.facts(words[at + 1]), place)], 2, 1

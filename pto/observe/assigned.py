@@ -2,7 +2,8 @@
 
 A tile inside another is a part of it, and two of the same bytes are names of one. Tiles that lie
 over each other in part are two buffers: what was written through one of them, has other values
-since a write through the other, and is read through the first again, is gone.
+since a write through the other, and is read through the first again, is gone. A tile reaches as far
+as it was written: a window of some columns ends with its last row, not where a whole one would.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ class _Memory:
     slots: list[_Slot] = field(default_factory=list[_Slot])
     has: dict[_Slot, npt.NDArray[np.bool_]] = field(default_factory=dict[_Slot, Any])
     bytes: dict[_Slot, npt.NDArray[np.uint8]] = field(default_factory=dict[_Slot, Any])
+    reach: dict[_Slot, int] = field(default_factory=dict[_Slot, int])  # behind the last written
 
     @classmethod
     def of(cls, memory: WatchedMemory) -> _Memory:
@@ -48,19 +50,23 @@ class _Memory:
             memory.shadow = cls(nobody, nobody.copy())
         return memory.shadow
 
-    def write(self, slot: _Slot, where: Any, raw: npt.NDArray[np.uint8]) -> None:
+    def write(self, slot: _Slot, where: Any, high: int, raw: npt.NDArray[np.uint8]) -> None:
         if slot not in self.has:
             self.slots.append(slot)
             self.has[slot], self.bytes[slot] = np.zeros(raw.size, np.bool_), raw.copy()
         self.owner[where] = self.slots.index(slot)
         self.has[slot][where] = True
         self.bytes[slot][where] = raw[where]
+        self.reach[slot] = max(self.reach.get(slot, 0), high)
 
     def lost(self, slot: _Slot, where: Any, raw: npt.NDArray[np.uint8]) -> int | None:
         """A byte that was written through a tile and is another's now."""
         if slot not in self.has:
             return None
-        others = [n for n, other in enumerate(self.slots) if _lie_across(slot, other)]
+        mine, others = (slot[0], self.reach[slot]), list[int]()
+        for n, other in enumerate(self.slots):
+            if _lie_across(mine, (other[0], self.reach[other])):
+                others.append(n)
         gone = self.has[slot][where] & np.isin(self.owner[where], others)
         gone &= self.bytes[slot][where] != raw[where]
         return int(np.arange(raw.size)[where][np.argmax(gone)]) if gone.any() else None
@@ -120,7 +126,7 @@ class AssignedTap(Tap):
         if access.writes:
             known.owner[where], known.writer[where] = _NOBODY, number
             if len(mine) == 1:
-                known.write(mine[0], where, raw)
+                known.write(mine[0], where, high, raw)
         elif len(mine) == 1:
             byte = known.lost(mine[0], where, raw)
             if byte is not None:

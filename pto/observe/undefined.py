@@ -113,6 +113,15 @@ class _Sink:
     kind: Literal["store", "load", "look"]  # of the scalar unit, in a local buffer
     values: int
 
+    @property
+    def told(self) -> tuple[Any, ...]:
+        """By what two runs are compared: a run of C++ makes its operations anew."""
+        return _told(self.op), self.counters, self.values
+
+
+def _told(op: Operation) -> Any:
+    return (op.name, op.loc) if op.loc else id(op)
+
 
 class _Watcher(Observer):
     """Fills buffers before a run, and remembers what reaches a sink."""
@@ -201,7 +210,7 @@ def _difference(plain: _Watcher, other: _Watcher) -> _Sink | PtoError | None:
 def _differences(plain: _Watcher, other: _Watcher) -> Iterator[_Sink]:
     for agent, sinks in plain.sinks.items():
         for a, b in zip(sinks, other.sinks.get(agent, []), strict=False):
-            if (id(a.op), a.counters, a.values) != (id(b.op), b.counters, b.values):
+            if a.told != b.told:
                 yield a
 
 
@@ -230,7 +239,7 @@ def _diagnostic(
     where = counters_text(found.op, found.counters)
     place = f" on {found.agent}{f', {where}' if where else ''}"
     name = found.op.name.removeprefix("pto.")
-    if found.kind == "store" and all(origin.op is found.op for origin in origins):
+    if found.kind == "store" and all(_told(origin.op) == _told(found.op) for origin in origins):
         message = f"{name}{place} copies bytes to global memory that nobody has written"
         harm = _harm(found, origins, plain, other)
         if not harm:

@@ -132,3 +132,21 @@ def test_orders_without_a_way_between_them_are_a_finding(kernel):
     x = np.zeros((2, 32, 4, 4), np.int16)
     with pytest.raises(PtoError, match="PTO-L061"):
         kernel(TURN, defines=["ORDER=FRACTAL_Z", "SIZES=32,1,16,2"])(x.copy(), x)
+
+
+def test_the_block_of_a_map_goes_without_saying(kernel):
+    """Four sizes of NC1HWC0 are those of blocks of 32 bytes."""
+    text = """
+    __global__ AICORE void k(__gm__ float* out, __gm__ float* in)
+    {
+        using S = Shape<1, 2, 3, 4, 8>;
+        GlobalTensor<float, S, Stride<192, 96, 32, 8, 1>, Layout::NC1HWC0> g(in);
+        ConvTile<TileType::Mat, float, 768, Layout::NC1HWC0, ConvTileShape<1, 2, 3, 4>> x;
+        TASSIGN(x, 0x0);
+        TLOAD(x, g);
+        for (int i = 0; i < 192; i++) out[i] = x.data()[i];
+    }
+    """
+    source, out = np.arange(192, dtype=np.float32), np.zeros(192, np.float32)
+    kernel(text, profile="cpu")[1](out, source)
+    np.testing.assert_array_equal(out, source)

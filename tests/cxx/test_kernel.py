@@ -91,6 +91,69 @@ def test_a_tile_that_lies_across_another_takes_its_bytes(kernel, place: str, cod
     assert [d.code for d in found] == codes
 
 
+WINDOWS = """
+__global__ AICORE void k(__gm__ float* out, __gm__ float* a)
+{
+    using Half = GlobalTensor<float, Shape<1, 1, 1, 8, 32>, Stride<1, 1, 1, 64, 1>>;
+    using Whole = GlobalTensor<float, Shape<1, 1, 1, 8, 64>, Stride<1, 1, 1, 64, 1>>;
+    Tile<TileType::Vec, float, 8, 64> x, z;
+    Tile<TileType::Vec, float, 8, 64, BLayout::RowMajor, 8, 32> left, right;
+    TASSIGN(x, 0x0); TASSIGN(left, 0x0); TASSIGN(right, 0x80); TASSIGN(z, 0x8000);
+    Half ga(a), gb(a + 32);
+    Whole go(out);
+    for (int i = 0; i < 2; i++) {
+        TLOAD(left, ga);
+        TLOAD(right, gb);
+        set_flag(PIPE_MTE2, PIPE_V, EVENT_ID0);
+        wait_flag(PIPE_MTE2, PIPE_V, EVENT_ID0);
+        TADDS(z, x, 1.0f);
+        pipe_barrier(PIPE_V);
+        TMULS(x, z, 2.0f);
+        pipe_barrier(PIPE_ALL);
+    }
+    TSTORE(go, z);
+}
+"""
+
+
+def test_windows_of_columns_are_parts_of_a_tile(kernel):
+    """The right one has rows of a whole tile, but ends with the last of them."""
+    a = np.arange(512, dtype=np.float32).reshape(8, 64)
+    out = np.zeros_like(a)
+    windows = kernel(WINDOWS)
+    assert windows.sanitize(out, a) == []
+    windows[1](out, a)
+    np.testing.assert_array_equal(out, a + 1)
+
+
+UNWRITTEN = """
+__global__ AICORE void k(__gm__ float* out, __gm__ float* a)
+{
+    GlobalTensor<float, Shape<1, 1, 1, 1, 96>, Stride<96, 96, 96, 96, 1>> ga(a);
+    GlobalTensor<float, Shape<1, 1, 1, 1, KEPT>, Stride<64, 64, 64, 64, 1>> go(out);
+    Tile<TileType::Vec, float, 1, 96> loaded;
+    Tile<TileType::Vec, float, 1, 128> x;
+    Tile<TileType::Vec, float, 1, 64, BLayout::RowMajor, 1, KEPT> z;
+    TASSIGN(loaded, 0x0); TASSIGN(x, 0x0); TASSIGN(z, 0x1000);
+    TLOAD(loaded, ga);
+    set_flag(PIPE_MTE2, PIPE_V, EVENT_ID0);
+    wait_flag(PIPE_MTE2, PIPE_V, EVENT_ID0);
+    TGATHER<decltype(z), decltype(x), MaskPattern::P0101>(z, x);
+    set_flag(PIPE_V, PIPE_MTE3, EVENT_ID0);
+    wait_flag(PIPE_V, PIPE_MTE3, EVENT_ID0);
+    TSTORE(go, z);
+}
+"""
+
+
+@pytest.mark.parametrize(("kept", "codes"), [(48, []), (64, ["PTO-V210"])])
+def test_unwritten_bytes_are_found_where_they_are_stored(kernel, kept: int, codes: list[str]):
+    """A run of C++ makes its operations anew: values are compared, at the same lines."""
+    a, out = np.arange(96, dtype=np.float32), np.zeros(64, np.float32)
+    found = kernel(UNWRITTEN, defines=[f"KEPT={kept}"]).sanitize(out, a)
+    assert [d.code for d in found] == codes
+
+
 def test_a_finding_in_a_helper_names_its_caller(kernel):
     text = """
 template <class T, class G> void loadOnly(T& t, G& g) { TLOAD(t, g); }
