@@ -324,10 +324,13 @@ def test_without_a_compiler_the_message_says_so(monkeypatch, tmp_path):
 
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("CXX", raising=False)
-    compiler.find.cache_clear()
+    cached = (compiler.find, compiler._named)
+    for each in cached:
+        each.cache_clear()
     with pytest.raises(PtoError) as caught:
         compiler.find()
-    compiler.find.cache_clear()
+    for each in cached:
+        each.cache_clear()
     assert caught.value.code == "PTO-U242"
 
 
