@@ -128,3 +128,20 @@ def test_within_a_buffer(shift: int) -> None:
     %there = pto.castptr %to : i64 -> UB
     pto.mte_ub_ub %ub, %there, %n2 nburst( %n4 , %n1 , %n0 ) : UB, UB, i64, i64, i64, i64"""
     agree(_program(body), _arrays(), check=False, all_native=shift == 4096)
+
+
+_OVERLAPPING = [
+    (64, [(8, 64, 32)]),
+    (256, [(5, 96, 0)]),
+    (32, [(4, 64, 32), (3, 512, 64)]),
+    (32, [(4, 64, 1024), (3, 512, 32)]),  # apart, but for the order of the loops
+    (96, [(3, 32, 32), (2, 96, 64), (2, 1024, 32)]),
+]
+
+
+@pytest.mark.parametrize(("width", "loops"), _OVERLAPPING)
+def test_of_bursts_that_write_over_each_other_the_later_one_wins(
+    width: int, loops: list[tuple[int, int, int]], python_is_silent: None
+) -> None:
+    agree(_program(_load(width, loops)), _arrays(), check=False)
+    agree(_program(_store(width, loops)), _arrays(), check=False)

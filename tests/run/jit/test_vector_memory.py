@@ -199,3 +199,22 @@ def test_blocks_by_offset() -> None:
     at.vreg("n", "ui32", np.arange(64)[::-1] * 32)
     at.mask("m", 32, [0, 1, 2, 5, 7, 9])
     at.one("%r = pto.vgatherb %p, %n, %m : {p}, {n}, {m} -> {x}", reg("f32"))
+
+
+@pytest.mark.parametrize("count", [-3, 0, 5, 64, 900])
+def test_items_are_gathered_by_a_number_of_lanes(count: int) -> None:
+    at = bench("f32")
+    at.vreg("j", "ui32", np.arange(64) * 37 % 1024)
+    at.scalar("n", "index", count)
+    at.one(f"%r = pto.vgather2 %p, %j, %n : {{p}}, {{j}}, index -> {reg('f32')}", reg("f32"))
+
+
+def test_bytes_are_gathered_into_lanes_of_16_bits() -> None:
+    at = bench("ui8")
+    at.vreg("j", "ui16", np.arange(128) * 31 % 4096)
+    at.mask("h", 16, _SOME)
+    body = f"%r = pto.vgather2 %p, %j, %h : {{p}}, {{j}}, {{h}} -> {reg('ui16')}"
+    at.one(body, reg("ui16"))
+    at.vreg("j", "ui16", np.arange(128) + (65535 - 127))
+    at.pointer("p", "ui8, ub", np.arange(8))
+    at.one(body, reg("ui16"))

@@ -23,7 +23,7 @@ from pto.isa.meaning import lanes
 from pto.isa.meaning.machine import Machine
 
 MOST_BYTES: Final = 1 << 31  # one instruction moves; more is a mistake or an attack
-_MOST_OVERLAPPING: Final = 1 << 20  # bursts that can only be written one by one
+MOST_OVERLAPPING: Final = 1 << 20  # bursts that can only be written one by one
 
 COMBINE: Final[dict[str, Callable[[Any, Any], Any]]] = {
     "add": lanes.add,
@@ -199,11 +199,11 @@ def update(writes: Side, values: npt.NDArray[Any], kind: DType, op: str) -> None
 def _one_by_one(writes: Side, values: npt.NDArray[Any]) -> Any:
     """(index, burst) in program order, all read before the first is written."""
     count = prod(writes.counts)
-    if count > _MOST_OVERLAPPING:
+    if count > MOST_OVERLAPPING:
         raise fail(
             "PTO-M162",
             f"'{writes.name}' op writes {count} bursts over each other, more than "
-            f"{_MOST_OVERLAPPING}",
+            f"{MOST_OVERLAPPING}",
         )
     kept = values.copy()
     return ((index, kept[index]) for index in product(*map(range, writes.counts)))

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from pto.core.constants import VREG_BYTES
 from pto.run.jit.border.values import Mask
-from pto.run.jit.llvm.shuffles import NONE, shuffle
+from pto.run.jit.llvm.shuffles import NONE, shuffle, spread
 from pto.run.jit.llvm.text import Text, Val, mangled, vector
 
 Places = npt.NDArray[np.int64]
@@ -19,6 +19,15 @@ _WIDTHS = (8, 4, 2, 1)
 def at_width(x: Text, mask: Mask, width: int) -> str:
     """The bits that elements of `width` bytes look at: `<256/width x i1>`."""
     return strided(x, mask, 0, width)
+
+
+def first(x: Text, width: int, count: Val) -> Mask:
+    """The first `count` lanes of `width` bytes; the count is not negative."""
+    lanes = VREG_BYTES // width
+    small = x.new(f"trunc i64 {x.smaller(count, lanes)} to i32")
+    numbers = ", ".join(f"i32 {n}" for n in range(lanes))
+    every = spread(x, "i32", lanes, small)
+    return Mask((x.new(f"icmp ult {vector(lanes, 'i32')} <{numbers}>, {every}"),), width)
 
 
 def strided(x: Text, mask: Mask, start: int, step: int) -> str:

@@ -1,13 +1,13 @@
 """Bursts in compiled code: what must hold before a byte is written, and rows of bytes copied.
 
-What is unusual (bursts that write over each other, what is wrong) is the reference's.
+What is unusual (padded bursts that write over each other, what is wrong) is the reference's.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, reduce
 
 from pto.core.dtypes import U8
 from pto.core.memory import Space
@@ -137,7 +137,11 @@ def move_bursts(
         reach = reach_of(s, width, move.counts, steps)
         fine = x.both(fine, s.e.inside(place.memory, place.address, reach))
         ends.append(reach)
-    fine = x.both(fine, distinct(s, long, move.counts, writes))
+    order = distinct(s, long, move.counts, writes)
+    if pads is None:  # one by one, as they come: the later one wins
+        many = reduce(x.mul, move.counts)
+        order = x.either(order, x.compare("ule", many, burst.MOST_OVERLAPPING))
+    fine = x.both(fine, order)
     fine = x.both(fine, apart(s, move.source, move.target, *ends))
 
     def run() -> None:

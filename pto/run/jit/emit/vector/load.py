@@ -250,19 +250,22 @@ def _vgatherb(s: Spot) -> Sequence[Native]:
 # ---- items by index
 
 
-def item_places(s: Spot, place: Place, kind: DType, mask: Mask) -> tuple[str, str]:
-    """Byte addresses of the items that `offsets` names, those of active lanes checked; the bits."""
+def item_places(
+    s: Spot, place: Place, kind: DType, mask: Mask, size: int | None = None
+) -> tuple[str, str]:
+    """Byte addresses of the items that `offsets` names, those of active lanes checked; the bits.
+    Items are as wide as lanes, or `size` bytes."""
     x, index = s.x, s.need(Reg, "offsets")
     if index.dtype.lanes != kind.lanes:
         raise NotNative("indices of another width")
-    count, size = kind.lanes, kind.itemsize
+    count, size = kind.lanes, size or kind.itemsize
     type, bits = vector(count, "i64"), vector(count, "i1")
     signed = index.dtype.is_signed and index.dtype.itemsize != 2
     name = as_items(s, index, 8 * index.dtype.itemsize)
     if index.dtype.itemsize < 8:
         op = "sext" if signed else "zext"
         name = x.new(f"{op} {vector(count, f'i{8 * index.dtype.itemsize}')} {name} to {type}")
-    active = masks.at_width(x, mask, size)
+    active = masks.at_width(x, mask, kind.itemsize)
     base = shuffles.spread(x, "i64", count, place.address)
     places = x.new(f"add {type} {x.new(f'mul {type} {name}, splat (i64 {size})')}, {base}")
     last = shuffles.spread(x, "i64", count, x.sub(s.e.size(place.memory), size))
@@ -275,14 +278,21 @@ def item_places(s: Spot, place: Place, kind: DType, mask: Mask) -> tuple[str, st
 
 @emits(load.VGATHER2)
 def _vgather2(s: Spot) -> Sequence[Native]:
-    kind, x = dtype_of(s.case, "result"), s.x
-    if dtype_of(s.case, "source").itemsize < kind.itemsize:
-        raise NotNative("elements that are widened")
-    place = s.need(Place, "source")
-    places, active = item_places(s, place, kind, s.need(Mask, "mask"))
-    type, bits, item = vector(kind.lanes, "i64"), vector(kind.lanes, "i1"), f"i{8 * kind.itemsize}"
+    """Narrow items are extended by zeros."""
+    kind, held, x = dtype_of(s.case, "result"), dtype_of(s.case, "source"), s.x
+    size = min(held.itemsize, kind.itemsize)
+    place, mask, count = s.need(Place, "source"), s.operand("mask"), kind.lanes
+    if isinstance(mask, Word):
+        positive = x.new(f"call i64 @llvm.smax.i64(i64 {wide(s, mask)}, i64 0)")
+        mask = masks.first(x, kind.itemsize, positive)
+    if not isinstance(mask, Mask):
+        raise NotNative("a mask of another form")
+    places, active = item_places(s, place, kind, mask, size)
+    type, bits, item = vector(count, "i64"), vector(count, "i1"), f"i{8 * kind.itemsize}"
     safe = x.new(f"select {bits} {active}, {type} {places}, {type} zeroinitializer")
-    found = gathered(s, 8 * kind.itemsize, s.e.base(place.memory), safe, kind.lanes)
-    items = vector(kind.lanes, item)
+    found = gathered(s, 8 * size, s.e.base(place.memory), safe, count)
+    items = vector(count, item)
+    if size < kind.itemsize:
+        found = x.new(f"zext {vector(count, f'i{8 * size}')} {found} to {items}")
     found = x.new(f"select {bits} {active}, {items} {found}, {items} zeroinitializer")
     return [as_register(s, kind, item, found)]

@@ -12,19 +12,10 @@ from pto.run.jit.border.values import Mask, Native, Place, Word
 from pto.run.jit.emit.table import Spot, emits
 from pto.run.jit.emit.vector.load import access, moved_on, wide
 from pto.run.jit.llvm import lane_masks as masks
-from pto.run.jit.llvm.shuffles import shuffle, spread
-from pto.run.jit.llvm.text import NotNative, Val, vector
+from pto.run.jit.llvm.shuffles import shuffle
+from pto.run.jit.llvm.text import NotNative
 
 _WIDTHS = (1, 2, 4)
-
-
-def first_lanes(s: Spot, width: int, count: Val) -> Mask:
-    """The first `count` lanes of `width` bytes; the count is not negative."""
-    lanes = VREG_BYTES // width
-    small = s.x.new(f"trunc i64 {s.x.smaller(count, lanes)} to i32")
-    numbers = ", ".join(f"i32 {n}" for n in range(lanes))
-    every = spread(s.x, "i32", lanes, small)
-    return Mask((s.x.new(f"icmp ult {vector(lanes, 'i32')} <{numbers}>, {every}"),), width)
 
 
 def _tail(s: Spot) -> Sequence[Native]:
@@ -36,7 +27,7 @@ def _tail(s: Spot) -> Sequence[Native]:
     left = x.sub(positive, VREG_BYTES // width)
     rest = x.new(f"call i64 @llvm.smax.i64(i64 {left}, i64 0)")
     narrow = rest if kind == "i64" else x.new(f"trunc i64 {rest} to {kind}")
-    return [first_lanes(s, width, positive), Word((narrow,), count.type)]
+    return [masks.first(x, width, positive), Word((narrow,), count.type)]
 
 
 emits(*(predicate.tail(w) for w in _WIDTHS))(_tail)
