@@ -92,7 +92,20 @@ def test_merges(elem: str, lengths: list[int], valid: int, repeat: int) -> None:
 @pytest.mark.parametrize("spoil", [np.nan, -np.inf])
 def test_what_is_no_plain_merge_is_left_to_the_reference(spoil: float) -> None:
     _merge("f32", [5, 2], 3 << 8 | 1, spoil).run(_BODY, results=_TAKEN)
-    _merge("f32", [5, 2], 1 << 12 | 3 << 8 | 1).run(_BODY, results=_TAKEN)
+
+
+@pytest.mark.parametrize("elem", ["f32", "f16"])
+@pytest.mark.parametrize(
+    "lengths, valid", [([5, 2], 3), ([1, 1, 1], 7), ([9, 1, 3, 30], 15), ([6, 0, 2, 5], 15)]
+)
+@pytest.mark.parametrize("repeat", [0, 1, 2])
+def test_merges_that_stop_where_a_list_runs_out(
+    elem: str, lengths: list[int], valid: int, repeat: int, python_is_silent: None
+) -> None:
+    at = _merge(elem, lengths, 1 << 12 | valid << 8 | repeat)
+    taken = at.run(_BODY, results=_TAKEN)
+    out = any(n and n == length for n, length in zip(taken, lengths, strict=False))
+    assert out == (repeat > 0) and sum(taken) <= sum(lengths)
 
 
 def test_a_list_that_rises_is_refused() -> None:

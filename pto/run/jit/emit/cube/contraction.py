@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final
 
 from pto.core.dtypes import F32, I8, I32, U8, DType
@@ -145,16 +146,13 @@ def _byte_products(x: Text, declare: Callable[[str], None], a: Val, b: Val, tota
 # ---- products
 
 
-def changed(
-    s: Spot,
-    sizes: tuple[int, int, int],
-    factors: Factors,
-    key: str,
-    change: Callable[[Any], Any],
-) -> None:
-    """Every element of both factors, f32, becomes change(element), in place."""
+Change = tuple[str, Callable[[Any], Any]]  # by its name
 
-    def make(name: str) -> str:
+
+def changed(s: Spot, sizes: tuple[int, int, int], factors: Factors, *changes: Change) -> None:
+    """Every element of either factor, f32, becomes change(element), in place."""
+
+    def make(name: str, change: Callable[[Any], Any]) -> str:
         x = Text()
         spot = lanes.Lanes(x, _LANES, s.e.unit.declare)
 
@@ -167,10 +165,16 @@ def changed(
         x.do("ret void")
         return x.function(f"define internal void {name}(ptr %p0, i64 %p1) noinline nounwind")
 
-    (m, _, n), name = sizes, s.e.unit.shared(key, make)
+    m, _, n = sizes
     left, right = m * factors.rooms[0].line, -(-n // _PANEL) * factors.rooms[1].panel
-    for place, count in ((factors.left, left), (factors.right, right)):
+    places = (factors.left, left), (factors.right, right)
+    for (place, count), (key, change) in zip(places, changes, strict=True):
+        name = s.e.unit.shared(key, partial(make, change=change))
         s.x.do(f"call void {name}(ptr {place}, i64 {4 * count})")
+
+
+# How sums that overflow end: as they do, or at the largest number, which all of finite numbers do.
+ENDLESS, LIMITED, LIMITED_IF_FINITE = range(3)
 
 
 def multiply(
@@ -181,16 +185,19 @@ def multiply(
     start: Matrix | None,
     *,
     is_row: bool = False,
+    limit: int = ENDLESS,
 ) -> None:
     """dst = left x right, plus `start`: a matrix, or one row for all, or dst itself; nothing else
-    may overlap."""
+    may overlap. LIMITED: all factors are finite."""
     x, (m, k, n), rooms = s.x, sizes, factors.rooms
     of_bytes = bool(factors.begins)
     k = x.up(k, 4) if of_bytes else k
     kind = "float" if dst.grid.dtype is F32 else "i32"
     first, shape = ("null", None) if start is None else (start.pointer, (start.grid, is_row))
-    key = repr(("product", kind, rooms, dst.grid, shape, of_bytes))
-    name = s.e.unit.shared(key, lambda f: _multiply(s, f, kind, rooms, dst.grid, shape, of_bytes))
+    key = repr(("product", kind, rooms, dst.grid, shape, of_bytes, limit))
+    name = s.e.unit.shared(
+        key, lambda f: _multiply(s, f, kind, rooms, dst.grid, shape, of_bytes, limit)
+    )
     places = dst.pointer, factors.left, factors.right, first, factors.begins or "null"
     pointers = ", ".join(f"ptr {p}" for p in places)
     x.do(f"call void {name}(i64 {m}, i64 {k}, i64 {n}, {pointers})")
@@ -204,12 +211,13 @@ def _multiply(
     out: Grid,
     start: tuple[Grid, bool] | None,
     of_bytes: bool,
+    limit: int,
 ) -> str:
     """void f(m, k, n, dst, lhs, rhs, start, begins)"""
     x = Text()
     panels = x.new(f"udiv i64 %p2, {_PANEL}")
     fours = x.new("and i64 %p0, -4")
-    block = _Block(s, x, kind, rooms, out, start, of_bytes)
+    block = _Block(s, x, kind, rooms, out, start, of_bytes, limit)
 
     def strip(first: Val, wide: int) -> None:
         planes.loop(x, fours, 4, lambda i: block.write(i, first, _HIGH, wide))
@@ -235,8 +243,10 @@ class _Block:
         out: Grid,
         start: tuple[Grid, bool] | None,
         of_bytes: bool,
+        limit: int,
     ) -> None:
         self.x = x
+        self.limit = limit
         self.of_bytes = of_bytes
         self.kind = kind
         self.type = vector(_LANES, kind)
@@ -290,7 +300,24 @@ class _Block:
             return x.new(f"add {type} {total}, {term}")
         name = f"@llvm.fma.v{_LANES}f32"
         self.declare(f"declare {type} {name}({type}, {type}, {type})")
-        return x.new(f"call {type} {name}({type} {a}, {type} {b}, {type} {total})")
+        found = x.new(f"call {type} {name}({type} {a}, {type} {b}, {type} {total})")
+        asked = (a, b, total) if self.limit == LIMITED_IF_FINITE else ()
+        return self._limited(found, asked) if self.limit else found
+
+    def _limited(self, total: str, asked: Sequence[Val]) -> str:
+        """Within the finite numbers, if all that are asked were."""
+        x, type, found = self.x, self.type, total
+        for word, end in (("minnum", "47EFFFFFE0000000"), ("maxnum", "C7EFFFFFE0000000")):
+            name = f"@llvm.{word}.v{_LANES}f32"
+            self.declare(f"declare {type} {name}({type}, {type})")
+            found = x.new(f"call {type} {name}({type} {found}, {type} splat (float 0x{end}))")
+        for each in asked:
+            name, bits = f"@llvm.fabs.v{_LANES}f32", vector(_LANES, "i1")
+            self.declare(f"declare {type} {name}({type})")
+            size = x.new(f"call {type} {name}({type} {each})")
+            whole = x.new(f"fcmp one {type} {size}, splat (float 0x7FF0000000000000)")
+            found = x.new(f"select {bits} {whole}, {type} {found}, {type} {total}")
+        return found
 
     def _finish(self, i: Val, j: Val, total: Val, wide: int) -> None:
         """Add what the sum starts with, and store; the last columns masked."""
@@ -302,8 +329,10 @@ class _Block:
             g, is_row = self.start
             where = self._place(g, 0 if is_row else i, j)
             old = planes.load_lanes(x, self.declare, self.dtype, _LANES, x.at("%p6", where), mask)
-            op = "fadd" if self.kind == "float" else "add"
+            op, parts = "fadd" if self.kind == "float" else "add", (old, total)
             total = x.new(f"{op} {self.type} {old}, {total}")
+            if self.limit:
+                total = self._limited(total, parts)
         to = x.at("%p3", self._place(self.out, i, j))
         planes.store_lanes(x, self.declare, self.dtype, _LANES, total, to, mask)
 

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from pto.core.constants import C0_SIZE_BYTE, FRACTAL_NZ_ROW
 from pto.core.dtypes import F32, DType
 from pto.isa.meaning.cube import mad
-from pto.isa.meaning.cube.contraction import rounded_to_tf32
+from pto.isa.meaning.cube.contraction import finite, rounded_to_tf32
 from pto.isa.meaning.cube.fractal import padded
 from pto.isa.meaning.memory import registers
 from pto.isa.meaning.memory.dma import element
 from pto.run.jit.border import context
-from pto.run.jit.border.clock import SCRATCH
 from pto.run.jit.border.state import register_offset
 from pto.run.jit.border.values import Native, Place, Word
 from pto.run.jit.emit.cube.contraction import (
-    RIGHT_AT,
+    ENDLESS,
+    LIMITED,
+    LIMITED_IF_FINITE,
     Matrix,
     changed,
     kind_of,
@@ -28,9 +30,7 @@ from pto.run.jit.emit.cube.scales import fragments, scaled
 from pto.run.jit.emit.table import Spot, emits
 from pto.run.jit.emit.tile import planes
 from pto.run.jit.emit.tile.grids import Grid
-from pto.run.jit.llvm.text import NotNative, Text, Val
-
-_TRIAL = 3 * RIGHT_AT + RIGHT_AT // 2  # in the scratch memory, behind factors and scales
+from pto.run.jit.llvm.text import NotNative, Val
 
 
 @emits(mad.MAD, mad.MAD_ACC, mad.MAD_BIAS)
@@ -85,22 +85,42 @@ def _product(
     rhs = Matrix(right.turned, s.pointer(b.memory, b.address), k, n)
     known = m, k, n
     factors = unpacked(s, known, lhs, rhs)
-    tf32 = s.case.word("tf32_mode")
-    if tf32 is not None and kinds[0] is F32:
-        away = tf32 == "round_away"
-        changed(s, known, factors, f"tf32 {away}", lambda v: rounded_to_tf32(v, away=away))
-    if s.case.row.needs == "mx":
-        fine = s.x.both(fine, scaled(s, known, factors, _scales(s, known, a, b, is_row)))
+    scales = _scales(s, known, a, b, is_row) if s.case.row.needs == "mx" else None
+    tf32 = s.case.word("tf32_mode") if kinds[0] is F32 else None
 
-    def product(to: Matrix) -> None:
-        multiply(s, known, factors, to, start, is_row=biased)
+    def product(limited: bool) -> None:
+        limit = ENDLESS
+        if limited:
+            limit = LIMITED if tf32 is None else LIMITED_IF_FINITE
+            left, right = ((f"finite {kind}", partial(finite, kind=kind)) for kind in kinds[:2])
+            changed(s, known, factors, left, right)
+        if tf32 is not None:
+            away = tf32 == "round_away"
+            change = f"tf32 {away}", partial(rounded_to_tf32, away=away)
+            changed(s, known, factors, change, change)
+        exact = "true" if scales is None else scaled(s, known, factors, scales)
+        planes.either_way(
+            s, exact, lambda: multiply(s, known, factors, into, start, is_row=biased, limit=limit)
+        )
 
-    if s.case.word("sat_mode") == "sat" and kinds[2].is_float:
-        fine = s.x.both(fine, _stays_finite(s, out, _reach(out, m, n), product))
-    elif kinds[2].is_float:
-        fine = s.x.both(fine, _keeps_specials(s))
-    planes.either_way(s, fine, lambda: product(into))
+    planes.either_way(s, fine, lambda: _as_limited(s, kinds[2], product))
     return []
+
+
+def _as_limited(s: Spot, kind: DType, product: Callable[[bool], None]) -> None:
+    """The product of one of both kinds: the instruction says it, else CTRL."""
+    mode = s.case.word("sat_mode")
+    if mode is not None or not kind.is_float:
+        product(kind.is_float and mode == "sat")
+        return
+    x, plain, limited, done = s.x, *(s.x.fresh(each) for each in ("plain", "limited", "done"))
+    kept = x.new(f"and i64 {_ctrl(s)}, {1 << registers.KEEP_SPECIALS}")
+    x.branch(x.compare("ne", kept, 0), plain, limited)
+    for label in (plain, limited):
+        x.label(label)
+        product(label == limited)
+        x.jump(done)
+    x.label(done)
 
 
 def _scales(
@@ -116,38 +136,6 @@ def _scales(
         found.append(Matrix(grid, s.pointer(beside.memory, beside.address), high, wide))
     across = found[1]
     return found[0], Matrix(across.grid.turned, across.pointer, across.cols, across.rows)
-
-
-def _stays_finite(s: Spot, out: Grid, nbytes: int, product: Callable[[Matrix], None]) -> str:
-    """Whether a product that does not saturate is finite: then one that does is the same, since
-    what has overflowed once never is finite again. Tried in scratch memory."""
-    x, room = s.x, -(-nbytes // 64) * 64
-    if room > SCRATCH - _TRIAL:
-        raise NotNative("a product larger than the scratch memory")
-    place = x.at(s.e.room(), _TRIAL)
-    s.e.unit.declare("declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)")
-    x.do(f"call void @llvm.memset.p0.i64(ptr {place}, i8 0, i64 {room}, i1 false)")
-    product(Matrix(out, place, 0, 0))
-    name = s.e.unit.shared("all finite", _all_finite)
-    return x.new(f"call i1 {name}(ptr {place}, i64 {room})")
-
-
-def _all_finite(name: str) -> str:
-    """i1 f(values, nbytes)"""
-    x, words = Text(), "<16 x i32>"
-    bad = x.stack(words)
-    x.store(words, "zeroinitializer", bad, 64)
-
-    def some(at: Val) -> None:
-        special = x.new(f"and {words} {x.load(words, x.at('%p0', at))}, splat (i32 2139095040)")
-        found = x.new(f"icmp eq {words} {special}, splat (i32 2139095040)")
-        more = x.new(f"sext <16 x i1> {found} to {words}")
-        x.store(words, x.new(f"or {words} {x.load(words, bad, 64)}, {more}"), bad, 64)
-
-    planes.loop(x, "%p1", 64, some)
-    whole = x.new(f"bitcast {words} {x.load(words, bad, 64)} to i512")
-    x.do(f"ret i1 {x.compare('eq', whole, 0, 'i512')}")
-    return x.function(f"define internal i1 {name}(ptr %p0, i64 %p1) noinline nounwind")
 
 
 def _size(word: Val) -> int:
@@ -179,14 +167,6 @@ def _reach(g: Grid, rows: int, cols: int) -> int:
     """Bytes from the first to the last row of the last strip."""
     wide = g.box[1]
     return ((-(-cols // wide) - 1) * g.right + rows * wide) * g.dtype.itemsize
-
-
-def _keeps_specials(s: Spot) -> str:
-    """Neither the instruction nor CTRL asks for saturation."""
-    if s.case.word("sat_mode") is not None:
-        return "true"
-    kept = s.x.new(f"and i64 {_ctrl(s)}, {1 << registers.KEEP_SPECIALS}")
-    return s.x.compare("ne", kept, 0)
 
 
 def _ctrl(s: Spot) -> str:

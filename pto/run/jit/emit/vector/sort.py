@@ -1,7 +1,7 @@
 """Sorting, merging and transposing in UB in compiled code.
 
-What is not the plain case (operands that overlap, NaN among lists to be merged, exhausted lists
-that stop a merge, everything that is an error) is left to the reference step.
+What is not the plain case (operands that overlap, NaN among lists to be merged, everything that is
+an error) is left to the reference step.
 """
 
 from __future__ import annotations
@@ -205,7 +205,8 @@ def _vmrgsort4(s: Spot) -> Sequence[Native]:
     kind, x = _scores(s, "destination"), s.x
     to, *sources = (s.need(Place, o.name) for o in s.case.row.operands[: WAYS + 1])
     count, config = (wide(s, s.need(Word, name)) for name in ("count", "config"))
-    valid = x.new(f"and i64 {x.new(f'lshr i64 {config}, 8')}, {31}")  # the fifth bit: stop early
+    valid = x.new(f"and i64 {x.new(f'lshr i64 {config}, 8')}, {15}")
+    stop = x.new(f"and i64 {config}, {1 << 12}")  # where the first list runs out
     named = [x.compare("eq", valid, v) for v in (0b0011, 0b0111, 0b1111)]
     good = x.either(named[0], x.either(named[1], named[2]))
     lengths = [_length(s, count, valid, n) for n in range(WAYS)]
@@ -221,7 +222,7 @@ def _vmrgsort4(s: Spot) -> Sequence[Native]:
         unused = x.compare("eq", length, 0)
         fits = x.both(_fits(s, source, size, align), _apart(s, to, whole, source, size))
         good = x.both(good, x.either(unused, fits))
-    _merge(s, kind, good, [to, *sources], [*lengths, total, repeats])
+    _merge(s, kind, good, [to, *sources], [*lengths, total, repeats, stop])
     return []
 
 
@@ -239,7 +240,7 @@ def _merge(s: Spot, kind: DType, good: str, places: list[Place], words: list[Val
     check = s.e.unit.shared(f"descending {kind}", lambda name: _check(name, kind))
     merge = s.e.unit.shared(f"merge {kind}", lambda name: _merged(name, kind))
     to, *sources = places
-    *lengths, total, repeats = words
+    *lengths, total, repeats, _ = words
     state = x.stack("i8")
     x.store("i8", 0, state)
 
@@ -255,12 +256,7 @@ def _merge(s: Spot, kind: DType, good: str, places: list[Place], words: list[Val
 
     def fast() -> None:
         numbers = ", ".join(f"i64 {w}" for w in words)
-        x.do(f"call void {merge}({_pointers(s, to, *sources)}, {numbers})")
-        taken = 0
-        for n, length in enumerate(lengths):
-            taken = x.new(f"or i64 {taken}, {x.new(f'shl i64 {length}, {16 * n}')}")
-        some = x.compare("ne", repeats, 0)
-        taken = x.new(f"select i1 {some}, i64 {taken}, i64 0")
+        taken = x.new(f"call i64 {merge}({_pointers(s, to, *sources)}, {numbers})")
         x.store("i64", taken, _taken_cell(s), 8)
 
     either_way(s, plain, fast)
@@ -296,13 +292,16 @@ def _check(name: str, kind: DType) -> str:
 
 
 def _merged(name: str, kind: DType) -> str:
-    """The highest head goes next; of equal ones that of the first list."""
+    """The highest head goes next; of equal ones that of the first list. How many of each list the
+    last repetition took, 16 bits each."""
     x, item = Text(), element(kind)
-    heads = x.stack(f"[{WAYS} x i64]")
+    heads, left = x.stack(f"[{WAYS} x i64]"), x.stack("i64")
+    x.store(f"[{WAYS} x i64]", "zeroinitializer", heads, 8)
 
     def repetition(k: Val) -> None:
         begin = x.mul(x.mul(k, "%total"), RECORD)
         x.store(f"[{WAYS} x i64]", "zeroinitializer", heads, 8)
+        x.store("i64", "%total", left, 8)
 
         def next_record(i: Val) -> None:
             best, at, place = _none(item), f"{WAYS}", "null"
@@ -310,16 +309,31 @@ def _merged(name: str, kind: DType) -> str:
                 best, at, place = _better(x, item, heads, begin, n, (best, at, place))
             x.store("i64", x.load("i64", place), x.at("%to", x.add(begin, x.mul(i, RECORD))))
             cell = x.new(f"getelementptr i64, ptr {heads}, i64 {at}")
-            x.store("i64", x.add(x.load("i64", cell, 8), 1), cell, 8)
+            taken = x.add(x.load("i64", cell, 8), 1)
+            x.store("i64", taken, cell, 8)
+            length = "%length0"
+            for n in range(1, WAYS):
+                here = x.compare("eq", at, n)
+                length = x.new(f"select i1 {here}, i64 %length{n}, i64 {length}")
+            ends = x.both(x.compare("eq", taken, length), x.compare("ne", "%stop", 0))
+            when(x, ends, lambda: x.store("i64", 0, left, 8))
 
-        loop(x, "%total", 1, next_record)
+        def unless_over(i: Val) -> None:
+            more = x.compare("slt", i, x.load("i64", left, 8))
+            when(x, more, lambda: next_record(i))
+
+        loop(x, "%total", 1, unless_over)
 
     loop(x, "%repeats", 1, repetition)
-    x.do("ret void")
+    found: Val = 0
+    for n in range(WAYS):
+        taken = x.new(f"shl i64 {x.load('i64', x.at(heads, 8 * n), 8)}, {16 * n}")
+        found = x.new(f"or i64 {found}, {taken}")
+    x.do(f"ret i64 {found}")
     lists = ", ".join(f"ptr %list{n}" for n in range(WAYS))
     lengths = ", ".join(f"i64 %length{n}" for n in range(WAYS))
-    words = f"{lengths}, i64 %total, i64 %repeats"
-    return x.function(f"define internal void {name}(ptr %to, {lists}, {words}) noinline")
+    words = f"{lengths}, i64 %total, i64 %repeats, i64 %stop"
+    return x.function(f"define internal i64 {name}(ptr %to, {lists}, {words}) noinline")
 
 
 def _none(item: str) -> str:
