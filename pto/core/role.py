@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum
+from functools import cached_property
 from typing import Final
 
 from pto.core.errors import fail, nearest
@@ -23,7 +24,7 @@ class Role(Enum):
     SCALE_RIGHT = "scale_right"
     SCALAR = "scalar"
 
-    @property
+    @cached_property
     def space(self) -> Space:
         return PLACES[self][0]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from typing import Any
 
 from pto.ir.graph import Operation
@@ -28,7 +28,7 @@ class Unit:
 
     def __init__(self, logs: bool = False) -> None:
         self._pieces: dict[str, str] = {}
-        self._shared: dict[str, tuple[str, str]] = {}  # key -> name, text
+        self._shared: dict[Hashable, tuple[str, str]] = {}  # key -> name, text
         self.ordered = False  # global memory is used, and nobody tells where
         self.has_coroutines = False
         self.sites: list[Operation] = []  # where coroutines may wait without asking Python
@@ -62,7 +62,7 @@ class Unit:
         text = next((text for own, text in self._shared.values() if own == name), "")
         return set(_RETURN.findall(text)) == {"0"}
 
-    def shared(self, key: str, make: Callable[[str], str]) -> str:
+    def shared(self, key: Hashable, make: Callable[[str], str]) -> str:
         """The name of a function that many places call, made once; `make(name)` gives its text."""
         found = self._shared.get(key)
         if found is None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,8 +24,7 @@ _SHORT = 512  # elements of a line
 _LONG = 60  # lines of a lane function beyond which fewer lanes at a time keep it in registers
 
 
-@dataclass(frozen=True, slots=True)
-class _Source:
+class _Source(NamedTuple):
     """A tile, at its steps; or a scalar of a type."""
 
     plane: Plane | None
@@ -135,7 +133,7 @@ def emit_map(
     rows, cols = _flat(s, target, sources, rows, cols)
     # short lines of a known length need no loop; the length stays a parameter
     width = cols if isinstance(cols, int) and cols <= _SHORT else "%p1"
-    known = planes.key_of(s, key, width, target, *sources)
+    known = planes.key_of(s, key), width, target, *sources
     name = s.e.unit.shared(known, lambda n: _function(s, n, fn, target, sources, width))
     listed = ", ".join(f"{ty} {v}" for ty, v in [("ptr", planes.machine_address(s, dst)), *names])
     s.x.do(f"call void {name}(i64 {rows}, i64 {cols}, {listed})")
@@ -217,11 +215,9 @@ def _one(axis: Axis | None, p: Plane, rows: Val, cols: Val) -> tuple[Plane, Val,
 
 def safe(s: Spot, dst: TilePlace, source: TilePlace, spread: bool = False) -> str:
     """Reading and writing strip by strip is as good as reading all first."""
-    x, separate = s.x, planes.apart(s, dst, source)
-    if spread or planes.plane(dst) != planes.plane(source):
-        same_width = planes.plane(dst).dtype.itemsize == planes.plane(source).dtype.itemsize
-        if spread or not same_width or planes.plane(dst).rows != planes.plane(source).rows:
-            return separate
+    x, separate, a, b = s.x, planes.apart(s, dst, source), planes.plane(dst), planes.plane(source)
+    if spread or (a != b and (a.dtype.itemsize, a.rows) != (b.dtype.itemsize, b.rows)):
+        return separate
     if dst.memory != source.memory:
         return "true"
     return x.either(separate, x.compare("eq", dst.address, source.address))

@@ -7,8 +7,7 @@ steps and are not handled here.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from pto.core.dtypes import DType
 from pto.run.jit.border.values import TilePlace
@@ -19,8 +18,7 @@ from pto.run.jit.llvm.text import NotNative, Text, Val, element, mangled, vector
 VECTOR_BYTES = 256
 
 
-@dataclass(frozen=True, slots=True)
-class Plane:
+class Plane(NamedTuple):
     """Steps in elements from row to row and from column to column; 0: the same for all."""
 
     dtype: DType
