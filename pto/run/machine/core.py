@@ -110,6 +110,7 @@ class Core:
         self.progress = 0  # grows with every wait that was met
         self.native: Any = None  # what compiled code of this agent needs, once there is any
         self._buffers: dict[Space, Memory] = {}
+        self._slopes: Memory | None = None
         self._kept: Kept | None = None
         cluster.agents.append(self)
 
@@ -125,6 +126,13 @@ class Core:
                 found = self.device.tap.adopt(found, self)
             self._buffers[space] = found
         return found
+
+    @property
+    def slopes(self) -> Memory:
+        """The segment of the fixpipe buffer that holds slopes of relu, made when first touched."""
+        if self._slopes is None:
+            self._slopes = Memory(Space.FIXPIPE, self.memory(Space.FIXPIPE).size)
+        return self._slopes
 
     @property
     def kept(self) -> Kept:
@@ -172,6 +180,8 @@ class Core:
         self.registers.clear()
         if self._kept is not None:
             self._kept.clear()
+        if self._slopes is not None:
+            self._slopes.data[:] = 0
 
     @property
     def name(self) -> str:

@@ -116,6 +116,51 @@ def test_scales_of_a_table(
     agree(text, args, check=False)
 
 
+_SLOPES = (
+    "%l = pto.castptr %i8192 : i64 -> !pto.ptr<f32, l1>\n"
+    "%a = pto.castptr %i65600 : i64 -> !pto.ptr<f32, fb>\n"
+    "pto.mte_l1_fb %l, %a, %i4 nburst(%i1, %i0, %i0)"
+    " : !pto.ptr<f32, l1>, !pto.ptr<f32, fb>, i64, i64, i64, i64\n"
+)
+
+
+@pytest.mark.parametrize("to", ["gm", "l1"])
+def test_slopes_of_the_relu_table(to: str, python_is_silent: None) -> None:
+    """Bit 16 of a fixpipe address: a segment of its own."""
+    clauses = ", pre_relu(%a, mode = vector_relu), nz2nd"
+    move = _move(to, "f32", "f32", "%i30, %i41, %i32, %i64", clauses, ", !pto.ptr<f32, fb>")
+    text, args = _text("f32", "f32", _SLOPES + move)
+    given = [np.random.default_rng(n).normal(size=4096).astype(np.float32) for n in range(2)]
+    args[1], args[3] = (values.view(np.uint8) for values in given)
+    out = agree(text, args, check=False)[0 if to == "gm" else -1].view(np.float32)
+    acc, slopes = given[0].reshape(-1, 32, 16), given[1][2048 : 2048 + 41]
+    want = np.concatenate(acc[:3], axis=1)[:30, :41]
+    want = np.where(want > 0, want, want * slopes)
+    assert np.array_equal(out[: 30 * 64].reshape(30, 64)[:, :41], want)
+
+
+def test_slopes_of_one_block_are_not_those_of_the_next(python_is_silent: None) -> None:
+    head, _, tail = _SLOPES.rpartition("pto.mte_l1_fb")
+    load = f"""%b = pto.get_block_idx
+    %n = arith.constant 1 : i64
+    %here = arith.cmpi slt, %b, %n : i64
+    scf.if %here {{
+      pto.mte_l1_fb{tail}
+    }}
+    """
+    clauses = ", pre_relu(%a, mode = vector_relu), nz2nd"
+    move = _move("gm", "f32", "f32", "%i30, %i41, %i32, %i64", clauses, ", !pto.ptr<f32, fb>")
+    body = f"{head}{load}%h = pto.addptr %g, %far : !pto.ptr<f32> -> !pto.ptr<f32>\n"
+    far = "%wide = arith.constant 2048 : i64\n%fari = arith.muli %b, %wide : i64\n"
+    far += "%far = arith.index_cast %fari : i64 to index\n"
+    body = body.replace("%h =", far + "%h =") + move.replace("%c, %g", "%c, %h")
+    text, args = _text("f32", "f32", body)
+    args[1] = np.full(4096, -1.0, np.float32).view(np.uint8)
+    args[3] = np.full(4096, 0.5, np.float32).view(np.uint8)
+    out = agree(text, args, check=False, blocks=3)[0].view(np.float32).reshape(-1, 2048)
+    assert [float(each[0]) for each in out[:3]] == [-0.5, 0.0, 0.0]
+
+
 @pytest.mark.parametrize(("layout", "how"), [("nz2nd", "add"), ("nz2dn", "max"), ("nz2nz", "min")])
 @pytest.mark.parametrize("quant", ["", ", pre_quant(%q, mode = qf322f32_pre_vec)"])
 def test_writes_that_are_combined(layout: str, how: str, quant: str) -> None:

@@ -18,7 +18,7 @@ from pto.core.errors import fail
 from pto.core.memory import Space
 from pto.core.pointer import Pointer
 from pto.isa.meaning.cube.fractal import Array, accumulator, logical
-from pto.isa.meaning.cube.load import parameters, relu_table
+from pto.isa.meaning.cube.load import parameters
 from pto.isa.meaning.cube.quantise import Finish, Scale
 from pto.isa.meaning.kinds import Do
 from pto.isa.meaning.machine import Machine
@@ -327,7 +327,7 @@ def _raw_finish(core: Machine, fixpipe: Fixpipe, words: Words, channels: int) ->
         word = registers.get(core, registers.QUANT_PRE)
         scale = Scale.word(np.array([word], np.uint64))
     if relu == "vector_relu":
-        place = Pointer(relu_table(core), (fpc & 0xFF) * _RELU_ROW, None)
+        place = Pointer(core.slopes, (fpc & 0xFF) * _RELU_ROW, None)
         alpha = _slopes(fixpipe.name, place, channels)
     elif relu == "scalar_relu":
         bits = registers.get(core, registers.RELU_ALPHA) & 0xFFFFFFFF

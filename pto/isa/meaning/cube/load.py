@@ -15,7 +15,6 @@ from pto.core.constants import BLOCK_BYTE_SIZE, C0_SIZE_BYTE
 from pto.core.convert import convert
 from pto.core.dtypes import BF16, F16, F32, DType
 from pto.core.errors import fail
-from pto.core.memory import Memory, Space
 from pto.core.pointer import Pointer
 from pto.isa.meaning.kinds import Do
 from pto.isa.meaning.machine import Machine
@@ -237,17 +236,8 @@ def parameters(core: Machine, pointer: Pointer) -> Pointer:
     """Where a fixpipe address lies: bit 16 selects the relu table, the low 16 bits the byte."""
     memory = pointer.memory
     if pointer.address & SEGMENT:
-        memory = relu_table(core)
+        memory = core.slopes
     return Pointer(memory, pointer.address & (SEGMENT - 1), pointer.dtype)
-
-
-def relu_table(core: Machine) -> Memory:
-    """The segment of the fixpipe buffer that holds slopes, made when first touched."""
-    found = core.registers.get(registers.RELU_TABLE)
-    if found is None:
-        found = Memory(Space.FIXPIPE, core.memory(Space.FIXPIPE).size)
-        core.registers[registers.RELU_TABLE] = found
-    return found
 
 
 def _to_parameters(

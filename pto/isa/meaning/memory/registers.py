@@ -25,7 +25,6 @@ QUANT_PRE: Final = "quant pre"
 RELU_ALPHA: Final = "relu alpha"
 CLIP_RELU: Final = "fix clip relu"
 FPC: Final = "fpc"
-RELU_TABLE: Final = "relu table"  # the second segment of the fixpipe buffer
 HF32: Final = "hf32"  # whether products of f32 tiles round their factors to HF32
 TILE_QUANT: Final = "tile quant"  # of the next tpush: (result type, word) or (None, tile of words)
 FMATRIX: Final = "fmatrix"  # of a matrix, A or B: height, width and padding of a feature map

@@ -78,7 +78,8 @@ _SPACES: Final = tuple(Space)
 PEER_BUFFERS: Final = {
     peer: len(_SPACES) + n for n, peer in enumerate(((Space.UB, 0), (Space.UB, 1), (Space.L1, 0)))
 }
-_FIXED: Final = len(_SPACES) + len(PEER_BUFFERS)
+SLOPES: Final = len(_SPACES) + len(PEER_BUFFERS)  # the second segment of the fixpipe buffer
+_FIXED: Final = SLOPES + 1
 
 
 class Context:
@@ -145,6 +146,9 @@ class Context:
         found = self._memories[number]
         if found is not None:
             return found
+        if number == SLOPES:
+            has = self.core.profile.buffers.get(Space.FIXPIPE.value, 0)
+            return self._set(number, self.core.slopes if has else Memory(Space.FIXPIPE, 0))
         if number >= len(_SPACES):
             return self._set(number, self._peer(number - len(_SPACES)))
         space = _SPACES[number]

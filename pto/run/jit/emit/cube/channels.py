@@ -11,9 +11,9 @@ import numpy as np
 
 from pto.core.constants import FRACTAL_NZ_ROW
 from pto.core.dtypes import F32, U64, DType
-from pto.isa.meaning.cube.load import SEGMENT
 from pto.isa.meaning.cube.quantise import Finish, Scale
 from pto.run.jit.border.values import Native, Place, Word, known
+from pto.run.jit.emit.cube.load import segment
 from pto.run.jit.emit.memory.burst import multiple
 from pto.run.jit.emit.table import Spot
 from pto.run.jit.emit.tile import planes
@@ -62,9 +62,10 @@ def _spread(payload: Native) -> Callable[[Lanes], Any]:
 
 
 def _table(s: Spot, place: Place, kind: DType, channels: Val, line: int) -> tuple[Of, str]:
-    """Entries of a table in the fixpipe buffer; the segment of slopes is Python's."""
+    """Entries of a table in the fixpipe buffer."""
     x, size = s.x, kind.itemsize
-    fine = x.both(multiple(s, place.address, line), x.compare("ult", place.address, SEGMENT))
+    place, fine = segment(s, place)
+    fine = x.both(multiple(s, place.address, line), fine)
     fine = x.both(fine, s.e.inside(place.memory, place.address, x.mul(channels, size)))
 
     def read(e: Lanes, col: Val, mask: str | None) -> Any:

@@ -15,6 +15,7 @@ from pto.core.constants import (
     MX_ROW_LEN,
 )
 from pto.core.dtypes import BF16, F16, F32, U32, DType
+from pto.core.memory import Space
 from pto.isa.meaning import lanes
 from pto.isa.meaning.cube import factors as operands
 from pto.isa.meaning.cube import load as cube
@@ -359,11 +360,23 @@ def _load_cbuf_mx(s: Spot) -> Sequence[Native]:
     return []
 
 
+def segment(s: Spot, place: Place) -> tuple[Place, str]:
+    """`cube.parameters`: where a fixpipe address lies, and what must hold for that. Slopes at an
+    address that is known only when it runs are the reference's, and those that it watches."""
+    address = place.address
+    if not isinstance(address, int) or not address & cube.SEGMENT or s.e.watch is not None:
+        return place, s.x.compare("ult", address, cube.SEGMENT)
+    needs, size = s.e.unit.needs, s.case.profile.buffers[Space.FIXPIPE.value]
+    needs.unsure.add(context.SLOPES)
+    needs.spans.add((context.SLOPES, 0, size))
+    return Place((context.SLOPES, address & (cube.SEGMENT - 1)), place.elem), "true"
+
+
 def _parameters(s: Spot, *names: str) -> Sequence[Native]:
-    """`cube._to_parameters`: the relu table, another memory, is the reference's."""
+    """`cube._to_parameters`."""
     source, target = _places(s)
     x, gaps = s.x, words(s, *names)
-    fine = x.compare("ult", target.address, cube.SEGMENT)
+    target, fine = segment(s, target)
     for each in gaps:
         fine = x.both(fine, x.compare("ult", each, SMALL >> 6))
     count, length, *between = gaps
