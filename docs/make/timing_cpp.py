@@ -22,7 +22,8 @@ _INTRO = """\
 Kernels of [pto-isa](https://github.com/PTO-ISA/pto-isa) (`kernels/manual`) as they are, with the
 times that their READMEs give beside what `pto.cpp(...)[...].time(...)` says.
 `python -m docs.make.timing_cpp CHECKOUT` writes this page; [timing.md](timing.md) has the rows of
-our own kernels. One row is marked *fit*: how long products and extracts of fp4 take is from there.
+our own kernels. Costs were fitted to rows marked *fit*: those that timing.md marks too, and one for
+how long products and extracts of fp4 take.
 """
 _REASONS = """\
 Flash attention on few cores: the table gives 1,024 and 2,048 keys as much time as 4,096 or more,
@@ -62,6 +63,40 @@ class Case(NamedTuple):
 
 
 def cases() -> Iterator[Case]:
+    for size, us in ((1536, 38.8), (3072, 206.7)):
+        shape = (size, size, size, size // 4, size, size // 6, 128, 64, 256, 1, 4, 4, 1)
+        yield Case(
+            f"GEMM {size}",
+            "910b1",
+            us,
+            "a2a3/gemm_performance/gemm_performance_kernel.cpp",
+            f"GemmPerformance<half, 24, {', '.join(map(str, shape))}>",
+            (4 * size**2, 2 * size**2, 2 * size**2),
+            24,
+        )
+    for rows, us in ((4800, 324.106), (2304, 161.375)):
+        yield Case(
+            f"top-k float32 {rows}x1024, best 1000",
+            "910b1",
+            us,
+            "a2a3/topk/topk_kernel.cpp",
+            f"Topk<float, 1, 1, 1, {rows}, 1024, 1, 1, 1, {rows}, 1280, 1000, 48>",
+            (4000 * rows, 4000 * rows, 5120 * rows, 4096),
+            48,
+            rows == 4800,
+        )
+    for size, us in ((2048, 38.3), (4096, 187.9)):
+        shape = (size, size, size, size // 4, size, size // 8, 128, 128, 256, 1, 4, 4, 1)
+        yield Case(
+            f"MXFP8 matmul {size}",
+            "950pr",
+            us,
+            "a5/matmul_mxfp8_performance/mxmatmul_performance_kernel.cpp",
+            f"MxMatmulPerformance<32, {', '.join(map(str, shape))}>",
+            (2 * size**2, size**2, size**2, size**2 // 32, size**2 // 32),
+            32,
+            size == 4096,
+        )
     for (m, k, n), us in _MXFP4:
         part_m, part_n = (-(-size // (256 * parts)) * 256 for size, parts in ((m, 4), (n, 8)))
         sizes = (m, k, n, part_m, k, part_n, 256, 256, 256, 1, 2, 2, 1)
