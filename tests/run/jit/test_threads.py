@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from typing import Any
 
 import numpy as np
@@ -204,6 +206,19 @@ def test_other_sizes_share_compiled_code(monkeypatch: pytest.MonkeyPatch) -> Non
         double[blocks](x, y, engine="jit")
         assert np.array_equal(y, x + x)
     assert len(compiled) <= 1
+
+
+@pytest.mark.parametrize("blocks", [1, 2])
+def test_a_module_that_is_kept_keeps_no_arrays(blocks: int) -> None:
+    """Programs stay for later launches, what they worked on does not: it may be large."""
+    x, y = data(blocks), data(blocks)
+    module = double.module(x, y)
+    pto.launch(module, args=[x, y], engine="jit", blocks=blocks)
+    assert np.array_equal(y, x + x)
+    seen = weakref.ref(x), weakref.ref(y)
+    del x, y
+    gc.collect()
+    assert [ref() for ref in seen] == [None, None]
 
 
 def test_a_program_that_has_changed_is_prepared_again() -> None:

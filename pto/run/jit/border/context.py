@@ -249,7 +249,9 @@ class Context:
             self._queues[:] = 0
 
     def forget(self) -> None:
-        """The end of a launch: arrays and objects of it have no number any more."""
+        """The end of a launch: arrays and objects of it have no number any more, and who heard of
+        its blocks, which knows them, goes too."""
+        self.seen = None
         del self._memories[_FIXED:]
         self._numbers.clear()
         self.objects.clear()
