@@ -142,10 +142,11 @@ def _base(profile: str, compiler: Compiler) -> Path:
     head = folder / "include" / header.PRELUDE
     ready = head.with_name(f"{head.name}.gch")
     if not ready.exists():  # made where it stays: clang writes down where its headers lie
-        made = head.with_name(f"{os.getpid()}.gch")
         command = [compiler.path, *flags, f"-I{folder / 'include'}", "-x", "c++-header", str(head)]
-        _run([*command, "-o", str(made)])
-        made.rename(ready)
+        with tempfile.TemporaryDirectory(dir=head.parent) as scratch:
+            made = Path(scratch) / ready.name
+            _run([*command, "-o", str(made)])
+            made.replace(ready)  # of several that make it at a time the last one stays
     return folder
 
 

@@ -151,6 +151,23 @@ def test_a_case_is_compared_with_its_golden_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("a_compiler")
+def test_both_sides_of_a_core_find_their_part_of_a_launch(tmp_path: Path) -> None:
+    """Each side has a build of its own; the host is in one of them."""
+    begin, end = KERNEL.index("    Tile<"), KERNEL.index("}\nvoid")
+    wait = "    wait_flag_dev(1);\n"
+    told = "#ifdef __DAV_CUBE__\n    ffts_cross_core_sync(PIPE_FIX, 0x121);\n#endif\n"
+    body = f"{told}#ifdef __DAV_VEC__\n{wait}{KERNEL[begin:end]}#endif\n"
+    folder = _written(
+        tmp_path / "twice",
+        twice_kernel__cpp=KERNEL[:begin] + body + KERNEL[end:],
+        main__cpp=HOST,
+        gen_data__py=GENERATOR,
+        CMakeLists__txt="pto_mix_st(twice)\n",
+    )
+    assert _run(folder, "a2a3") == {"Twice.right": "exact", "Twice.wrong": "wrong"}
+
+
+@pytest.mark.usefixtures("a_compiler")
 def test_ranks_of_a_host_take_turns(tmp_path: Path) -> None:
     folder = _written(tmp_path / "ring", ring_kernel__cpp=RANKS_KERNEL, main__cpp=RANKS_HOST)
     assert _run(folder, "a2a3") == {"Ring.three": "judged"}

@@ -10,9 +10,11 @@ extern void release(void*);
 // Launches are done: those that wait for others go on while the host does.
 inline void finish() { drain(); stop(WAIT); }
 // `k<<<n, x, s>>>(a)` becomes `launch<number, side>(n, [=]() mutable { k(a); })`: each side of a core has a
-// build of its own, and finds its own closure under the same key; side 0 is that of the build.
+// build of its own, and finds its own closure under the same key, which does not name the side; side 0 is that
+// of the build.
+template <int N, class F> const char* keyOf() { return __PRETTY_FUNCTION__; }
 template <int N, int Side, class F> struct Kernel {
-    static const char* key() { return __PRETTY_FUNCTION__; }
+    static const char* key() { return keyOf<N, F>(); }
     static void call(const void* f) { F copy = *static_cast<const F*>(f); copy(); }
     static const bool known;
 };
