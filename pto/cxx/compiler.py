@@ -48,7 +48,7 @@ _FLAGS = [
     "-fpermissive",
 ]
 _NEWER = "c++20"
-_CLANGS = ("clang++", *(f"clang++-{n}" for n in range(22, 13, -1)))
+CLANGS = ("clang++", *(f"clang++-{n}" for n in range(22, 13, -1)))
 _SECONDS = 300  # of one compilation
 
 
@@ -88,7 +88,7 @@ def others() -> Iterator[Compiler]:
     """
     first = find()
     if not os.environ.get("CXX"):
-        clang = next(filter(None, map(_named, _CLANGS)), None)
+        clang = next(filter(None, map(_named, CLANGS)), None)
         if clang is not None and not first.is_clang:
             yield clang
     yield replace(first, newer=True)
@@ -97,7 +97,7 @@ def others() -> Iterator[Compiler]:
 @cache
 def find() -> Compiler:
     """CXX, else g++ or clang++ on the PATH."""
-    for name in (os.environ.get("CXX", ""), "g++", *_CLANGS):
+    for name in (os.environ.get("CXX", ""), "g++", *CLANGS):
         found = _named(name)
         if found is not None:
             return found
