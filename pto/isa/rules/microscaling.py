@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from pto.core.constants import MX_BLOCK_SIZE
 from pto.core.tile import TileType
 from pto.isa.rules.rule import Case, Rule
 
-GROUP = 32  # PTO manual, Data Format: Constants Reference: MX_BLOCK_SIZE
 _LANES_16 = 128  # of 16 bits in a register
 _LONG = 1024  # elements above which the flat form goes by two registers a turn
 
@@ -37,7 +37,7 @@ class _Shapes:
 
     @property
     def groups(self) -> int:
-        return self.m * self.n // GROUP
+        return self.m * self.n // MX_BLOCK_SIZE
 
     @property
     def packed(self) -> int:
@@ -77,19 +77,19 @@ class _Shapes:
         """Groups along columns."""
         m, n, cols = self.m, self.n, self.src.cols
         for name in ("max", "scaling", *("exp",) * (not self.interleaved)):
-            yield from self.region(name, (m // GROUP, n))
+            yield from self.region(name, (m // MX_BLOCK_SIZE, n))
             yield from self.pitch(name, cols)
-            yield from self.room(name, m // GROUP * cols)
+            yield from self.room(name, m // MX_BLOCK_SIZE * cols)
         if self.packed == 2:
             yield from self.pitch("dst", cols // 2)
-            if self.src.dtype.name == "f16" and cols // 2 % GROUP:
+            if self.src.dtype.name == "f16" and cols // 2 % MX_BLOCK_SIZE:
                 yield f"rows of {cols // 2} bytes of f16 into four bits have no code"
         if self.interleaved:
-            yield from self.region("exp", (m // (2 * GROUP), 2 * n))
-            yield from self.pitch("exp", _aligned(2 * cols, GROUP))
-            if self.tiles["exp"].rows != self.src.rows // (2 * GROUP):
+            yield from self.region("exp", (m // (2 * MX_BLOCK_SIZE), 2 * n))
+            yield from self.pitch("exp", _aligned(2 * cols, MX_BLOCK_SIZE))
+            if self.tiles["exp"].rows != self.src.rows // (2 * MX_BLOCK_SIZE):
                 yield f"exp has {self.tiles['exp'].rows} rows, src {self.src.rows}"
-            if self.src.rows % (2 * GROUP):
+            if self.src.rows % (2 * MX_BLOCK_SIZE):
                 yield f"src has {self.src.rows} rows, and exponents go in pairs"
             if self.is_f32:
                 yield "exponents of f32 are not interleaved"
@@ -97,7 +97,7 @@ class _Shapes:
     def along(self) -> Iterator[str]:
         """Groups along rows: exponents row by row, or all in one."""
         m, n, exp = self.m, self.n, self.tiles["exp"]
-        shapes = ((m, n // GROUP), (1, self.groups))
+        shapes = ((m, n // MX_BLOCK_SIZE), (1, self.groups))
         yield from self.pitch("dst", self.src.cols // self.packed)
         for name in ("max", "scaling"):
             tile = self.tiles[name]
@@ -139,7 +139,9 @@ def _misfit(case: Case) -> str | None:
             return f"the valid region of {name} is known when it runs"
     axis0, interleaved = case.word("grpAxis") == "axis0", case.word("interleave") == "true"
     m, n = src.valid[0] or 0, src.valid[1] or 0
-    if (m if axis0 else n) % GROUP or (interleaved and (not axis0 or m % (2 * GROUP))):
+    if (m if axis0 else n) % MX_BLOCK_SIZE or (
+        interleaved and (not axis0 or m % (2 * MX_BLOCK_SIZE))
+    ):
         return None  # said by another rule
     if axis0 and case.op.operand("exp_zz") is not None:
         return "exp_zz goes with groups along rows"

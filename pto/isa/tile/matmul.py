@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import product
 
+from pto.core.constants import MX_BLOCK_SIZE
 from pto.isa.meaning.tile.matmul import PRODUCT
 from pto.isa.row.instr import Attr, Family, Operand, instr, read, write
 from pto.isa.row.traits import Region, Traits, operators
@@ -21,7 +22,6 @@ from pto.isa.rules.rule import (
 from pto.isa.rules.tile import NPU
 
 _LARGEST = 4095  # m, k and n are counted in 12 bits: tile.yaml#pto.tmatmul
-_MX_GROUP = 32  # elements along k that share a scale: machine.yaml#mx_scale
 _PHASE = (Attr("accPhase", "acc_phase", default="unspecified", meaning="unit flag with tstore"),)
 
 _TRIPLES = (
@@ -116,13 +116,13 @@ def _scale_shape(scale: str, operand: str, axis: int) -> Rule:
         allowed = [tile.shape]
         for extent in (tile.shape[axis], tile.valid[axis] or tile.shape[axis]):
             grouped = list(tile.shape)
-            grouped[axis] = -(-extent * pairs // _MX_GROUP)
+            grouped[axis] = -(-extent * pairs // MX_BLOCK_SIZE)
             allowed.append((grouped[0], grouped[1]))
         if scales.shape in allowed:
             return None
         return f"{scale} is {dims(*scales.shape)}, {operand} is {dims(*tile.shape)}"
 
-    sentence = f"expects {scale} to be as large as {operand}, or 1/{_MX_GROUP} of it along k"
+    sentence = f"expects {scale} to be as large as {operand}, or 1/{MX_BLOCK_SIZE} of it along k"
     return Rule("scale-shape", "PTO-S063", sentence, test)
 
 

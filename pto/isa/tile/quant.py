@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from pto.core.constants import MX_BLOCK_SIZE
 from pto.isa.meaning.tile import quant as meaning
 from pto.isa.row.instr import Attr, Family, instr, read, write
-from pto.isa.rules.microscaling import GROUP, MX_SHAPES
+from pto.isa.rules.microscaling import MX_SHAPES
 from pto.isa.rules.rule import (
     Case,
     Rule,
@@ -129,7 +130,7 @@ def _ungrouped(case: Case) -> str | None:
     sides = {"axis1": (1, "columns"), "axis0": (0, "rows")}
     axis, what = sides.get(case.word("grpAxis") or "", (0, ""))
     size = src.valid[axis] if what else None
-    return f"src has {size} valid {what}" if size is not None and size % GROUP else None
+    return f"src has {size} valid {what}" if size is not None and size % MX_BLOCK_SIZE else None
 
 
 def _half_pair(case: Case) -> str | None:
@@ -139,7 +140,7 @@ def _half_pair(case: Case) -> str | None:
     if case.word("grpAxis") != "axis0":
         return f"grpAxis is {case.word('grpAxis')}"
     rows = src.valid[0]
-    return None if rows is None or rows % (2 * GROUP) == 0 else f"src has {rows} valid rows"
+    return None if rows is None or rows % (2 * MX_BLOCK_SIZE) == 0 else f"src has {rows} valid rows"
 
 
 def _kind_of_dst(case: Case) -> str | None:
