@@ -5,7 +5,7 @@ Data comes from the kernel's own script where it has one, else it is drawn here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,9 +23,6 @@ from pto.isa.row import types as t
 from pto.run.launch.arguments import SUBBLOCK, Parameter, parameters
 
 Array = npt.NDArray[Any]
-# Sizes that are arguments and that upstream leaves open: the first with which a kernel stays inside
-# its arrays and tiles.
-EXTENTS = (128, 64, 32, 16, 8, 4, 1)
 _LEAST = 1024  # elements where no view says how many
 _DRAWN = 1 << 20  # numbers drawn at most; a longer array repeats them
 _SEED = 19
@@ -49,7 +46,7 @@ class Data:
 
 
 def prepare(
-    functions: Sequence[Operation], rules: Rules, extent: int = EXTENTS[0], *, exact: bool = True
+    functions: Sequence[Operation], rules: Rules, extent: int, *, exact: bool = True
 ) -> Data:
     """Scalars as upstream sets them, arrays of zeros as large as the views of the kernel.
 
@@ -143,15 +140,29 @@ def _destinations(op: Operation) -> list[Value]:
 def draw(data: Data) -> None:
     """Numbers for what the kernel reads; integers wider than a byte stay 0: they choose places."""
     rng = np.random.default_rng(_SEED)
+    for kind, array in _inputs(data):
+        if kind.is_float or kind.itemsize == 1:
+            count = min(array.size, _DRAWN) * kind.values_per_item
+            _repeat(array, encode(kind, _numbers(kind, count, rng)))
+
+
+def choose(data: Data, integers: Sequence[int]) -> None:
+    """Let these, over and over, be the integers wider than a byte that the kernel reads."""
+    for kind, array in _inputs(data):
+        if not kind.is_float and kind.itemsize > 1 and any(integers):
+            _repeat(array, np.resize(encode(kind, np.asarray(integers)), min(array.size, _DRAWN)))
+
+
+def _repeat(array: Array, values: Array) -> None:
+    for at in range(0, array.size, values.size):
+        part = array[at : at + values.size]
+        part[:] = values[: part.size]
+
+
+def _inputs(data: Data) -> Iterator[tuple[DType, Array]]:
     for n, (p, array) in enumerate(zip(data.params, data.values, strict=True)):
-        kind = p.dtype
-        if kind is None or n in data.outputs or not isinstance(array, np.ndarray):
-            continue
-        if not kind.is_float and kind.itemsize > 1:
-            continue
-        count = min(array.size, _DRAWN) * kind.values_per_item
-        drawn = _numbers(kind, count, rng)
-        array[:] = np.resize(encode(kind, drawn), array.size)
+        if p.dtype is not None and n not in data.outputs and isinstance(array, np.ndarray):
+            yield p.dtype, array
 
 
 def _numbers(kind: DType, count: int, rng: np.random.Generator) -> Array:

@@ -13,16 +13,18 @@ import numpy.typing as npt
 
 from pto.core.errors import Diagnostic, PtoError
 from pto.gym.models.compare import bits_differ, differs
-from pto.gym.models.data import EXTENTS, Data, draw, generate, prepare
+from pto.gym.models.data import Data, choose, draw, generate, prepare
 from pto.gym.models.kernels import ModelKernel
 from pto.gym.models.peers import launch_on_ranks, reaches_others
 from pto.gym.models.rules import Rules, ask
+from pto.gym.models.tries import Try, may_fit_otherwise, tries
 from pto.gym.result import Difference, Result, Stage
 from pto.gym.runner import LaunchKernel, defect
 from pto.gym.scripts import Scripts
 from pto.gym.selection import Selection
 from pto.ir.graph import Module, Operation
 from pto.ir.text.parser import parse_file
+from pto.isa.row.attributes import Str
 from pto.observe.sanitize import launch_sanitized
 from pto.plan.sync import ordered
 from pto.run.launch.engine import ENGINES
@@ -32,11 +34,6 @@ from pto.verify.target import judge
 
 Array = npt.NDArray[Any]
 BOTH = "both"
-# What a run says where views, tiles and arrays are too small for what it was told.
-_DO_NOT_FIT = frozenset(
-    f"PTO-{code}"
-    for code in ("M001", "M006", "M050", "M161", "S021", "S050", "S062", "S133", "V001")
-)
 
 
 class _Ended(Exception):
@@ -102,31 +99,35 @@ class ModelRunner:
         yield replace(found, seconds=time.perf_counter() - began)
 
     def _case(self, program: ModelKernel, work: Path, blank: Result) -> Result:
-        module, target = self._program(program)
         try:
             rules = ask(program, self.scripts, work)
         except PtoError as error:
             raise _Ended("generate", *error.diagnostics) from None
-        data, golden, runs = self._runs(program, module, target, rules, work)
+        target, data, golden, runs = self._runs(program, rules, work)
         _judge(data, runs, golden, rules)
         how = "golden" if golden else "engines" if len(runs) > 1 else "ran"
         return replace(blank, status="passed", target=str(target), judged=how)
 
     def _runs(
-        self, program: ModelKernel, module: Module, target: Target, rules: Rules, work: Path
-    ) -> tuple[Data, Mapping[int, Array], dict[str, list[Any]]]:
-        """Arguments, golden and results of the first extent that fits, else of the last tried."""
-        functions = entry_functions(module, None)
-        *tried, last = [(own, extent) for own in rules.tried() for extent in EXTENTS]
-        for own, extent in tried:
-            data, golden = self._data(program, functions, own, extent, work)
+        self, program: ModelKernel, rules: Rules, work: Path
+    ) -> tuple[Target, Data, Mapping[int, Array], dict[str, list[Any]]]:
+        """Arguments, golden and results of the first try that fits, else what the first says."""
+        said: PtoError | None = None
+        read: dict[str, tuple[Module, Target]] = {}
+        for own in tries(rules):
+            if own.edition not in read:
+                read[own.edition] = self._program(program, own.edition)
+            module, target = read[own.edition]
+            functions = entry_functions(module, None)
+            data, golden = self._data(program, functions, own, work)
             try:
-                return data, golden, self._engines(module, functions, target, data)
+                return target, data, golden, self._engines(module, functions, target, data)
             except PtoError as error:
-                if error.code not in _DO_NOT_FIT:
+                if not may_fit_otherwise(error):
                     raise
-        data, golden = self._data(program, functions, *last, work)
-        return data, golden, self._engines(module, functions, target, data)
+                said = said or error
+        assert said is not None
+        raise said
 
     def _engines(
         self, module: Module, functions: list[Operation], target: Target, data: Data
@@ -134,28 +135,29 @@ class ModelRunner:
         return {e: self._launch(module, functions, target, data, e) for e in self.engines}
 
     def _data(
-        self,
-        program: ModelKernel,
-        functions: list[Operation],
-        rules: Rules,
-        extent: int,
-        work: Path,
+        self, program: ModelKernel, functions: list[Operation], own: Try, work: Path
     ) -> tuple[Data, Mapping[int, Array]]:
         """Arguments of a launch, and the results a golden expects, by position."""
         try:
-            data = prepare(functions, rules, extent, exact=program.golden is not None)
+            data = prepare(functions, own.rules, own.extent, exact=program.golden is not None)
+            golden: Mapping[int, Array] = {}
             if program.golden is not None:
-                return data, generate(program.golden, data, self.scripts, work)
-            draw(data)
-            return data, {}
+                golden = generate(program.golden, data, self.scripts, work)
+            else:
+                draw(data)
+            if not golden:
+                choose(data, own.integers)
+            return data, golden
         except PtoError as error:
             raise _Ended("generate", *error.diagnostics) from None
 
-    def _program(self, program: ModelKernel) -> tuple[Module, Target]:
+    def _program(self, program: ModelKernel, edition: str) -> tuple[Module, Target]:
+        """The kernel, ordered, and what it is for; where it names no edition, in this one."""
         try:
             module = parse_file(program.kernel)
         except PtoError as error:
             raise _Ended("parse", *error.diagnostics) from None
+        module.op.attrs.setdefault("pto.edition", Str(edition))
         target, findings = judge(module, profile=self.profile)
         errors = [d for d in findings if d.severity == "error"]
         if errors:
