@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -150,6 +151,26 @@ def _base(profile: str, compiler: Compiler) -> Path:
     return folder
 
 
+def _mentions(command: Sequence[str], file: Path, entry: str) -> bool:
+    """Is the kernel, `ns::name<..>`, named in what the preprocessor leaves of the user's files?"""
+    name = re.escape(entry.partition("<")[0].rpartition("::")[2].strip())
+    ran = subprocess.run(
+        [*command, "-E", str(file)],
+        capture_output=True,
+        text=True,
+        timeout=_SECONDS,
+        errors="replace",
+    )
+    pieces = re.split(r'^# \d+ "([^"]*)".*$', ran.stdout, flags=re.MULTILINE)[1:]
+    folders = ("/usr/", "<", str(cache_folder()))
+    theirs = (
+        text
+        for origin, text in zip(pieces[::2], pieces[1::2], strict=True)
+        if origin == str(file) or not origin.startswith(folders)
+    )
+    return ran.returncode != 0 or any(re.search(rf"\b{name}\b", text) for text in theirs)
+
+
 def _run(command: Sequence[str]) -> None:
     try:
         ran = subprocess.run(
@@ -180,11 +201,12 @@ def build(
     include: Sequence[Path] = (),
     defines: Sequence[str] = (),
     extra: str = "",
+    entry: str = "",
     own: Mapping[str, str] = MappingProxyType({}),
 ) -> Path:
     """A shared object of these sources for a side, or for their `own` one, by name of the file;
-    `extra` is text of one more source."""
-    wanted = Wanted(sources, side, include, defines, extra, own)
+    `extra` is text of one more source, which calls `entry`: Absent where this side has no such."""
+    wanted = Wanted(sources, side, include, defines, extra, entry, own)
     try:
         return _built(profile, find(), wanted)
     except PtoError as error:
@@ -203,7 +225,12 @@ class Wanted:
     include: Sequence[Path]
     defines: Sequence[str]
     extra: str
+    entry: str
     own: Mapping[str, str]
+
+
+class Absent(Exception):
+    """The preprocessor leaves nothing of the kernel on this side of a core."""
 
 
 def _built(profile: str, compiler: Compiler, wanted: Wanted) -> Path:
@@ -216,22 +243,31 @@ def _built(profile: str, compiler: Compiler, wanted: Wanted) -> Path:
         given = (wanted.side, wanted.defines, wanted.include, extra, sorted(wanted.own.items()))
         key = _digest([texts for _, _, texts in ready], *given)
         target = base / f"{sources[0].stem}-{wanted.side}-{key}.so"
+        absent = target.with_suffix(".absent")
         if target.exists():
             return target
+        if absent.exists():
+            raise Absent
         flags = [*compiler.flags(profile), *(f"-D{d}" for d in wanted.defines)]
         objects: list[str] = []
         for n, (file, folders, texts) in enumerate(ready):
+            whole = file
             if extra and n == 0:  # the entry is compiled with the first source, which it names
                 whole = work / "whole.cpp"
                 whole.write_text(f'#include "{file}"\n{extra}', encoding="utf-8")
-                file = whole
             out = work / f"{n}.o"
             more = forward(texts, base / "include", work / "forward")
             seen = [f"-I{f}" for f in (base / "include", more, *folders, *wanted.include)]
             head = str(base / "include" / header.PRELUDE)
             alone = SIDES[wanted.own.get(sources[n].name, wanted.side)]
             command = [compiler.path, *flags, *alone, *seen, "-include", head]
-            _run([*command, "-c", str(file), "-o", str(out)])
+            try:
+                _run([*command, "-c", str(whole), "-o", str(out)])
+            except PtoError:
+                if n == 0 and wanted.entry and not _mentions(command, file, wanted.entry):
+                    absent.touch()
+                    raise Absent from None
+                raise
             objects.append(str(out))
         made = work / "made.so"
         linked = [*objects, str(base / "runtime.o"), "-Wl,-Bsymbolic", "-Wl,-z,defs", "-ldl"]

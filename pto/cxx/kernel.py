@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
@@ -19,6 +20,7 @@ from pto.core.dtypes import dtype
 from pto.core.errors import PtoError, fail
 from pto.cxx import compiler
 from pto.cxx.child import SECONDS, Child, Crash, unpacked
+from pto.cxx.source import read_included
 from pto.lang.findings import Findings
 from pto.observe.timing.result import Timing
 from pto.run.launch.arrays import Borrowed, borrow
@@ -28,7 +30,15 @@ from pto.target.device import device as find_device
 from pto.target.profile import profile as find_profile
 
 Blocks = int | tuple[int, ...]
-_SIDES = re.compile(r"__DAV_(?:C\d+_)?(?:CUBE|VEC)__|\bDAV_(?:CUBE|VEC)\b")
+_WORDS = {  # by which a source tells one side of a core from the other
+    "vector": re.compile(r"__DAV_(?:C\d+_)?VEC__|\bDAV_VEC\b"),
+    "cube": re.compile(r"__DAV_(?:C\d+_)?CUBE__|\bDAV_CUBE\b"),
+}
+_BESIDE_A_CUBE = re.compile(  # work of a cube, sub-blocks of one, signals and queues to it
+    r"TMATMUL|TGEMV|Tile(?:Type::)?(?:Left|Right|Acc)\b|TPUSH|TPOP|ffts|cross_core|intra_block"
+    r"|sub_?block(?:id|_?idx|dim|_?num)",
+    re.IGNORECASE,
+)
 _ENTRY = """
 extern "C" __attribute__((visibility("default"))) void pto_main(const void* given)
 {{
@@ -56,25 +66,44 @@ class Source:
     def __getitem__(self, entry: str) -> CppKernel:
         return CppKernel(self, entry)
 
+    def _sides(self) -> tuple[str, ...]:
+        """Both where the source, or what it includes from its folder, tells one from the other.
+
+        One that names vector cores alone, and nothing of a cube, is launched on vector cores.
+        """
+        text = "".join(read_included(self.path).values())
+        named = tuple(side for side, words in _WORDS.items() if words.search(text))
+        if self.profile == "cpu" or not named:
+            return ("both",)
+        if named == ("vector",) and not _BESIDE_A_CUBE.search(text):
+            return named
+        return tuple(_WORDS)
+
     def builds(self, entry: str) -> dict[str, Path]:
         """A shared object for each side."""
         find_profile(self.profile)
         if not self.path.is_file():
             raise fail("PTO-U248", f"there is no file {self.path}")
-        text = self.path.read_text(encoding="utf-8", errors="replace")
-        tells = self.profile != "cpu" and _SIDES.search(text) is not None
-        sides = self.sides or (("vector", "cube") if tells else ("both",))
-        return {
-            side: compiler.build(
-                [self.path],
-                self.profile,
-                side,
-                include=self.include,
-                defines=self.defines,
-                extra=_ENTRY.format(entry),
+        sides = self.sides or self._sides()
+        made: dict[str, Path] = {}
+        for side in sides:
+            with suppress(compiler.Absent):  # `#ifdef __DAV_C220_VEC__` around the whole kernel
+                made[side] = compiler.build(
+                    [self.path],
+                    self.profile,
+                    side,
+                    include=self.include,
+                    defines=self.defines,
+                    extra=_ENTRY.format(entry),
+                    entry=entry,
+                )
+        if not made:
+            raise fail(
+                "PTO-U243",
+                f"{self.path.name} has no {entry} on {self.profile}, {' or '.join(sides)}: nothing"
+                " that the preprocessor leaves of it names one",
             )
-            for side in sides
-        }
+        return made
 
 
 def cpp(
@@ -251,7 +280,8 @@ class CppKernel:
         if found is None:
             raise fail("PTO-U212", f"{self.entry}: parameter {n} is a pointer, got {value!r}")
         kind = None if element in ("none", "?") else dtype(element)
-        if kind is not None and found.array.itemsize != kind.itemsize:
+        # GM_ADDR, a pointer to bytes, stands for a pointer to anything.
+        if kind is not None and kind.name != "u8" and found.array.itemsize != kind.itemsize:
             raise fail(
                 "PTO-U213",
                 f"{self.entry}: parameter {n} points to {element}, the array is"

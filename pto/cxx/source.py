@@ -110,6 +110,14 @@ def _included(path: Path, seen: dict[Path, str]) -> Iterator[Path]:
         yield from _included(path.parent / name, seen)
 
 
+def read_included(path: Path) -> dict[Path, str]:
+    """The texts of a file and of those that it includes from its own folder."""
+    texts: dict[Path, str] = {}
+    for _ in _included(path, texts):
+        pass
+    return texts
+
+
 def forward(texts: Iterable[str], tree: Path, folder: Path) -> Path:
     """Headers of the library that texts include and the tree lacks: all are the one header."""
     for name in {found for text in texts for found in _LIBRARY.findall(text)}:
@@ -122,8 +130,8 @@ def forward(texts: Iterable[str], tree: Path, folder: Path) -> Path:
 
 def prepared(source: Path, folder: Path) -> tuple[Path, list[Path], list[str]]:
     """The file to compile, folders to include first, and all texts that it was made of."""
-    texts: dict[Path, str] = {}
-    files = list(_included(source, texts))
+    texts = read_included(source)
+    files = list(texts)
     launching = [p for p in files if _CHANGED.search(texts[p])]
     if not launching:
         return source, [source.parent], list(texts.values())

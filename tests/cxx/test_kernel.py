@@ -503,3 +503,50 @@ def test_scales_are_loaded_as_many_as_are_valid(kernel):
         (job,) = load.time((128 * 64,)).stream.jobs
         region = job.work.region
         assert (region.rows, region.row_bytes, region.pitch) == (32, 16, 64)
+
+
+ALONE = """
+#define GM_ADDR __gm__ uint8_t*
+%s
+extern "C" __global__ AICORE void k(GM_ADDR x)
+{
+#if __CCE_AICORE__ == 220 && defined(__DAV_C220_VEC__)
+    using G = GlobalTensor<float, Shape<1, 1, 1, 8, 32>, Stride<1, 1, 1, 32, 1>>;
+    Tile<TileType::Vec, float, 8, 32> t;
+    TASSIGN(t, 0x0);
+    G g((__gm__ float*)x + %s * 8 * 32);
+    TLOAD(t, g);
+    set_flag(PIPE_MTE2, PIPE_V, EVENT_ID0);
+    wait_flag(PIPE_MTE2, PIPE_V, EVENT_ID0);
+    TADDS(t, t, 1.0f);
+    set_flag(PIPE_V, PIPE_MTE3, EVENT_ID0);
+    wait_flag(PIPE_V, PIPE_MTE3, EVENT_ID0);
+    TSTORE(g, t);
+#endif
+}
+%s
+"""
+GUARD = "#if __CCE_AICORE__ == 220 && defined(__DAV_C220_VEC__)", "#endif"
+BLOCK, SUB_BLOCK = "block_idx", "(get_block_idx() * 2 + get_subblockid())"
+
+
+@pytest.mark.parametrize(
+    ("guard", "place", "blocks"),
+    [(("", ""), BLOCK, 4), (GUARD, BLOCK, 4), (("", ""), SUB_BLOCK, 2)],
+    ids=["body", "file", "sub-blocks"],
+)
+def test_a_kernel_that_names_vector_cores_alone(kernel, guard, place: str, blocks: int):
+    """Its blocks are vector cores, unless it counts the sub-blocks beside a cube. Where all of it
+    stands under the word of one side, the other is not built. GM_ADDR takes any array."""
+    k = kernel(ALONE % (guard[0], place, guard[1]))
+    x = np.arange(4 * 8 * 32, dtype=np.float32)
+    before = x.copy()
+    assert not k.sanitize(x, blocks=blocks)
+    np.testing.assert_array_equal(x, before + 1)
+
+
+def test_a_kernel_that_no_side_has(kernel):
+    text = ALONE % (GUARD[0], SUB_BLOCK, GUARD[1])
+    with pytest.raises(PtoError, match="has no scale<float> on a2a3, vector or cube") as caught:
+        kernel(text, "scale<float>")(np.zeros(256, np.float32))
+    assert caught.value.code == "PTO-U243"

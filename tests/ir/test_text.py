@@ -132,6 +132,15 @@ def test_what_a_compiler_reads_back_stays_as_written():
     assert "{id = 1 : i32, split = 2 : i8}" in print_module(parse(queue), generic=True)
 
 
+def test_strides_without_a_comma_before_them_are_those_of_march() -> None:
+    text = """func.func @f(%p: !pto.ptr<f32>, %n: index) {
+  %0 = pto.make_tensor_view %p, shape = [%n, %n] strides = [%n, %n] : !pto.tensor_view<?x?xf32>
+  return
+}
+"""
+    assert "shape = [%n, %n], strides = [%n, %n] :" in print_module(parse(text))
+
+
 _TILE = "!pto.tile_buf<vec, 4x8xf32>"
 
 

@@ -208,6 +208,10 @@ def _unknown_keyword(x: F32, y: F32) -> None:
     pto.load(x[0:16, :]).sum(dim=1)  # pyright: ignore
 
 
+def _misspelt_address(x: F32, y: F32) -> None:
+    pto.tile(16, 128, pto.f32, addr=0)  # pyright: ignore
+
+
 MISTAKES: list[tuple[Callable[..., None], str, str]] = [
     (_rebound, "PTO-U217", "total += ..."),
     (_two_types, "PTO-U082", ".to(pto.f32)"),
@@ -251,6 +255,7 @@ MISTAKES: list[tuple[Callable[..., None], str, str]] = [
     (_three_logarithms, "PTO-U205", "the call is pto.log(t)"),
     (_renamed_function, "PTO-U205", "pto.sum(t, axis=None)"),
     (_unknown_keyword, "PTO-U205", "t.sum(axis=None, keepdims=True)"),
+    (_misspelt_address, "PTO-U205", "address=None"),
     (_rest_left_out, "PTO-U080", "a larger tile"),
 ]
 

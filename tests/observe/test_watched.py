@@ -56,6 +56,11 @@ READS: dict[str, tuple[Callable[[Any], object], set[int]]] = {
         {0, 1, 4, 5, 8, 9},
     ),
     "a fold": (lambda m: np.add.reduce(m[3:6]), {3, 4, 5}),
+    "columns by number": (
+        lambda m: m[:12].reshape(3, 4).take(np.array([3, 1]), axis=1),
+        {1, 3, 5, 7, 9, 11},
+    ),
+    "rows by number": (lambda m: m[:12].reshape(3, 4).take([2], axis=0), {8, 9, 10, 11}),
     "backwards": (lambda m: m[6:2:-1].copy(), {3, 4, 5, 6}),
     "a reshape that copies": (lambda m: m[:8].reshape(2, 4).T.reshape(-1), set(range(8))),
     "into another array": (

@@ -220,7 +220,9 @@ MAKE_TENSOR_VIEW = instr(
     operands=(read("ptr", "pointer"), read("shape*", "index"), read("strides*", "index")),
     results=(Result("result", "tensor view"),),
     attrs=(Attr("layout", "layout", meaning="how tiles of this tensor lie: nd, dn or nz"),),
-    text="$ptr , shape = [ $shape* ] , strides = [ $strides* ] {} : results",
+    # March 2026 wrote no comma before the strides.
+    text="$ptr , shape = [ $shape* ] <1 , strides = [ $strides* ] | strides = [ $strides* ] > {}"
+    " : results",
     rules=(
         _in_gm("ptr"),
         same_dtype("ptr", "result"),

@@ -40,6 +40,7 @@ _SAME = {
 }
 _CALL = re.compile(r"(?:(\w+)\.)?(\w+)\(\) ((?:missing|takes|got) .*)")
 _EXPRESSIONS = "pto.lang.express."
+_OURS = "pto.lang."
 
 
 def misused(error: AttributeError | TypeError) -> KernelError | None:
@@ -83,8 +84,7 @@ def _instead(name: str) -> str:
 
 
 def _call(said: str, frame: FrameType) -> tuple[str, str, str] | None:
-    """Python's sentence about a call, if what was called is a method of tiles or a function of
-    expressions."""
+    """Python's sentence about a call, if what was called is a method of tiles or our function."""
     parts = _CALL.match(said)
     if parts is None:
         return None
@@ -96,11 +96,11 @@ def _call(said: str, frame: FrameType) -> tuple[str, str, str] | None:
         shown = f"t.{name}"
         return "PTO-U205", f"{shown} {complaint}", f"the call is {_usage(shown, method)}"
     own = frame.f_locals.get(name, frame.f_globals.get(name))
-    if own is not None and not getattr(own, "__module__", "").startswith(_EXPRESSIONS):
+    if own is not None and not getattr(own, "__module__", "").startswith(_OURS):
         return None  # a function of theirs
     public = {attribute: each for each, (_, attribute) in RENAMED.items()}.get(name, name)
     home = RENAMED.get(public, (PUBLIC.get(public, ""), ""))[0]
-    if not home.startswith(_EXPRESSIONS):
+    if not home.startswith(_OURS):
         return None
     shown = f"pto.{public}"
     return "PTO-U205", f"{shown} {complaint}", f"the call is {_usage(shown, _function(public))}"

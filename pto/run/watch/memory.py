@@ -232,6 +232,12 @@ class Watched(NDArrayOperatorsMixin):
             target = self._array[(*key, ...) if isinstance(key, tuple) else (key, ...)]
         self._note(True, target, self._behind(key))
 
+    def take(self, indices: Any, axis: int | None = None) -> Any:
+        """Rows or columns by number: the others are not read. Without an axis all is read."""
+        if axis is None:
+            return self._read().take(_unwatched(indices))
+        return self._gathered((*(slice(None),) * axis, np.asarray(_unwatched(indices))))
+
     def _gathered(self, key: Any) -> Any:
         key = _unwatched(key)
         self._note_places(False, key)
