@@ -29,7 +29,7 @@ from pto.isa.scalar.structure import RETURN
 from pto.plan.memory import alignment
 from pto.plan.packing import Item, pack
 from pto.run.machine.agents import Agent, Turns, deadlock, take_turns, waits_of
-from pto.run.machine.core import Cluster, Core
+from pto.run.machine.core import Arrivals, Cluster, Core
 from pto.run.machine.device import Device
 from pto.run.reference.code import Code, Regs, Wait, Waits, located
 from pto.run.reference.compile import Compiler
@@ -278,7 +278,7 @@ class Launch:
             raise fail("PTO-U039", f"a launch needs at least one block, got {blocks}")
         self._device, self._profile, self._sides, self._blocks = device, profile, sides, blocks
         self._numbers = iter(range(blocks) if only is None else only)
-        self._arrivals: dict[Any, int] = defaultdict(int)
+        self._arrivals = Arrivals()
         self._cores: list[Core] = []
         self._turns = Turns()
 

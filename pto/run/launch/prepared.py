@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
@@ -22,7 +21,7 @@ from pto.run.launch.arguments import SUBBLOCK, names_of, taken
 from pto.run.launch.engine import wants_checks
 from pto.run.launch.progress import Progress
 from pto.run.machine.agents import DEADLOCK, Agent, take_turns
-from pto.run.machine.core import Cluster, Core
+from pto.run.machine.core import Arrivals, Cluster, Core
 from pto.run.machine.limit import Limit
 from pto.run.machine.sides import sides
 from pto.run.reference.compile import Compiler
@@ -257,7 +256,7 @@ class Grid:
         self.limit: Limit | None = None
         self.device = device
         self.values = values
-        self._arrivals: dict[Any, int] = defaultdict(int)
+        self._arrivals = Arrivals()
         self._started = 0
         self._end = blocks  # where those that this grid runs end
         self.ended: Callable[[Cluster], None] | None = None  # hears of each block that is done
@@ -316,7 +315,7 @@ class Grid:
 
     def _forget(self) -> None:
         """As if no block had started."""
-        self._arrivals, self._started, self._left, self._printed = defaultdict(int), 0, {}, {}
+        self._arrivals, self._started, self._left, self._printed = Arrivals(), 0, {}, {}
         self._idle = []
 
     def cluster(self, block: int = 0) -> Cluster:

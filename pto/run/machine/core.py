@@ -9,8 +9,11 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, MutableMapping
 from typing import Any
 
+import numpy as np
+
 from pto.core.errors import fail
 from pto.core.memory import Memory, Space
+from pto.isa.meaning.memory.registers import CORE_TYPES
 from pto.isa.meaning.simt.items import Kept
 from pto.plan.placement import Placement
 from pto.run.machine.limit import Limit
@@ -20,19 +23,36 @@ SIDES = ("cube", "vector", "both")
 _LOCAL = tuple(s for s in Space if s.is_local)
 
 
+class Arrivals(dict[Any, int]):
+    """Where the cores of a launch meet: who has come how often, for all of its blocks. Agents that
+    come to `syncall` count by their kind, in an array that compiled code shares."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.come = np.zeros(len(CORE_TYPES), np.int64)
+
+    def __getitem__(self, key: Any) -> int:
+        return int(self.come[CORE_TYPES.index(key)]) if key in CORE_TYPES else self.get(key, 0)
+
+    def __setitem__(self, key: Any, value: int) -> None:
+        if key in CORE_TYPES:
+            self.come[CORE_TYPES.index(key)] = value
+        else:
+            super().__setitem__(key, value)
+
+
 class Cluster:
     """What the agents of one core share: cross-core flags, queues, each other's buffers."""
 
     def __init__(
-        self, device: Any, block: int, blocks: int, arrivals: MutableMapping[Any, int] | None = None
+        self, device: Any, block: int, blocks: int, arrivals: Arrivals | None = None
     ) -> None:
         self.device = device
         self.block = block
         self.blocks = blocks
         self.agents: list[Core] = []
         self.cross_flags: MutableMapping[Any, int] = defaultdict(int)
-        # where all cores of a launch meet: one mapping for all of its blocks
-        self.arrivals: MutableMapping[Any, int] = defaultdict(int) if arrivals is None else arrivals
+        self.arrivals: MutableMapping[Any, int] = Arrivals() if arrivals is None else arrivals
         self.queues: dict[Any, Any] = {}
         self.limit: Limit | None = None  # of the launch
         self.native: Any = None  # the coroutines of compiled agents

@@ -223,6 +223,11 @@ class Device:
         if self._world is not None and self._world.added is not None:
             self._world.added.append((target, np.array(values)))
 
+    @property
+    def tells_sums(self) -> bool:
+        """Whether somebody has to hear of `combined`."""
+        return self._world is not None and self._world.added is not None
+
     def owner(self, memory: Memory) -> int | None:
         """The rank whose memory this is."""
         base = next((a.base for a in self._everywhere() if a.memory is memory), None)

@@ -18,9 +18,7 @@ DERIVED = 510  # may only grow
 # All rows that Python does inside compiled code; `pto isa --coverage` says why of each.
 LEFT = """
 tpush tpop talloc tfree talloc_to_aiv talloc_to_aic initialize_l2g2l_pipe initialize_l2l_pipe
-syncall set_cross_block wait_cross_block
-comm.tput comm.tget comm.tput_async comm.tget_async comm.wait_async_event comm.test_async_event
-comm.tnotify comm.ttest comm.twait comm.tbroadcast comm.tgather comm.tscatter comm.treduce
+set_cross_block wait_cross_block comm.ttest
 declare_global declare_tile declare_tile_memref llvm.alloca
 tprint print set_quant_scalar set_quant_vector tquant.mx tstore_fp
 copy_matrix_cc_to_gm copy_matrix_cc_to_cbuf copy_matrix_cc_to_ub

@@ -26,28 +26,23 @@ from pto.isa.rules.rule import Case
 def _sync_all(case: Case) -> Callable[..., Any]:
     """Nobody of core_type goes on before all blocks have come as often as this agent."""
     kind = case.word("core_type") or "mix"
-    key, mine = f"syncall {kind}", _passed(kind)
+    mine = f"{registers.SYNC_ALL} {kind}"
 
     def run(core: Machine, workspace: Any, used: int | None) -> Any:
         everyone = all_cores(core, kind, used)
         if not everyone:
             return None
-        passed, waiting = core.registers.get(mine, (0, False))
-        arrivals = core.cluster.arrivals
+        passed, waiting = registers.get(core, mine)
         if not waiting:
-            arrivals[key] += 1
-            core.registers[mine] = (passed, True)
-        missing = (passed + 1) * everyone - arrivals[key]
+            core.cluster.arrivals[kind] += 1
+            registers.put(core, mine, (passed, 1))
+        missing = (passed + 1) * everyone - core.cluster.arrivals[kind]
         if missing > 0:
             return Blocked(f"{missing} of {everyone} cores to reach it")
-        core.registers[mine] = (passed + 1, False)
+        registers.put(core, mine, (passed + 1, 0))
         return None
 
     return run
-
-
-def _passed(kind: str) -> str:
-    return f"syncall {kind} passed"
 
 
 def all_cores(core: Machine, kind: str, used: int | None) -> int:
@@ -58,8 +53,7 @@ def all_cores(core: Machine, kind: str, used: int | None) -> int:
 
 def round_of(core: Machine, kind: str) -> int:
     """The number of the meeting that an agent waits at, or has passed last."""
-    passed, waiting = core.registers.get(_passed(kind), (0, False))
-    return passed + waiting
+    return sum(registers.get(core, f"{registers.SYNC_ALL} {kind}"))
 
 
 def _participants(core: Machine, kind: str) -> int:

@@ -9,51 +9,59 @@ takes an address of its own heap for the same place on that rank.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import reduce
+from operator import and_, or_
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from pto.core.errors import fail
+from pto.core.errors import PtoError, fail
 from pto.core.global_tensor import GlobalTensor
 from pto.core.pointer import Pointer
+from pto.core.tile import Tile
 from pto.isa.meaning import lanes
 from pto.isa.meaning.handle.view import as_tile, as_view, tile_type
-from pto.isa.meaning.kinds import Blocked, Do, do
+from pto.isa.meaning.kinds import Blocked, Do, Make, Move, do
 from pto.isa.meaning.machine import Machine
+from pto.isa.meaning.memory.views import Combine
+from pto.isa.meaning.tile.mover import Mover
 from pto.isa.row import types as t
 from pto.isa.rules.rule import Case
 
 Array = npt.NDArray[Any]
-Combine = Callable[[Array, Array], Array]
 _ROWS, _COLS = 3, 4  # the dimensions a staging tile cuts
 
 
-def require_alike(a: GlobalTensor, b: GlobalTensor, what: str) -> None:
-    if a.shape != b.shape:
-        raise fail("PTO-S193", f"{what} have one shape: they are {a} and {b}")
+def require_alike(x: Mover, a: GlobalTensor, b: GlobalTensor, what: str) -> None:
+    alike = reduce(and_, (m == n for m, n in zip(a.shape, b.shape, strict=True)))
+    x.require(alike, lambda: fail("PTO-S193", f"{what} have one shape: they are {a} and {b}"))
 
 
 class _Staging:
     """The tile that data goes through. Its content afterwards is undefined: ours stays."""
 
     def __init__(self, case: Case, name: str) -> None:
-        self._type = case.type(name)
-        self._valid = tile_type(self._type).valid
+        self._valid = tile_type(case.type(name)).valid
 
-    def check(self, tile: Any, view: GlobalTensor) -> None:
+    def check(self, x: Mover, tile: Tile, view: GlobalTensor) -> None:
         """A tensor larger than the tile is cut; an extent fixed by the type must divide it."""
-        region = as_tile(tile, self._type).get_valid()
         axes = (("rows", _ROWS), ("columns", _COLS))
-        for (what, axis), size, fixed in zip(axes, region, self._valid, strict=True):
+        for (what, axis), size, fixed in zip(axes, tile.get_valid(), self._valid, strict=True):
             whole = view.shape[axis]
-            if (size == 0 and whole) or (fixed is not None and whole > size and whole % size):
-                raise fail(
-                    "PTO-S191",
-                    f"{whole} {what} are cut into pieces of {size}, the valid {what} of the tile",
-                    help="a tile with a dynamic valid region may leave a rest",
-                )
+            fits = (size > 0) | (whole == 0)
+            if fixed:
+                fits = (whole <= fixed) | (whole % fixed == 0)
+            x.require(fits, lambda now=(whole, what, size): _uncut(*now))
+
+
+def _uncut(whole: int, what: str, size: int) -> PtoError:
+    return fail(
+        "PTO-S191",
+        f"{whole} {what} are cut into pieces of {size}, the valid {what} of the tile",
+        help="a tile with a dynamic valid region may leave a rest",
+    )
 
 
 def _arithmetic(case: Case, name: str, combine: Combine) -> Combine:
@@ -69,23 +77,21 @@ def _arithmetic(case: Case, name: str, combine: Combine) -> Combine:
 
 
 def _transfer(case: Case) -> Callable[..., None]:
-    types, staging = (case.type("dst"), case.type("src")), _Staging(case, "ping")
-    adds = case.word("atomicType") == "atomic_add"
+    staging, adds = _Staging(case, "ping"), case.word("atomicType") == "atomic_add"
     combine = _arithmetic(case, "dst", lanes.add) if adds else None
 
-    def run(core: Machine, dst: Any, src: Any, ping: Any, pong: Any) -> None:
-        target, source = map(as_view, (dst, src), types)
-        require_alike(target, source, "both sides of a transfer")
-        staging.check(ping, source)
-        out, values = target.as_array(), source.as_array()
-        out[...] = values if combine is None else combine(out, values)
-        if combine is not None:
-            core.device.combined(target, values)
+    def run(x: Mover, dst: GlobalTensor, src: GlobalTensor, ping: Tile, pong: Any) -> None:
+        require_alike(x, dst, src, "both sides of a transfer")
+        staging.check(x, ping, src)
+        if combine is None:
+            x.assign(dst, [src])
+        else:
+            x.add_to(dst, src, combine)
 
     return run
 
 
-TRANSFER = Do(_transfer)
+TRANSFER = Move(_transfer)
 
 # ---- asynchronous: done when started, so that events are complete at once
 
@@ -97,44 +103,42 @@ class Token:
 TOKEN = Token()
 
 
-def _start(far: str) -> Do:
+def _start(far: str) -> Move:
     """`far` is the side that is on the peer."""
 
     def make(case: Case) -> Callable[..., Token]:
-        types = case.type("dst"), case.type("src")
-
-        def run(core: Machine, dst: Any, src: Any, session: Token, peer: int | None) -> Token:
-            target, source = map(as_view, (dst, src), types)
-            require_flat(target)
-            require_flat(source)
-            require_alike(target, source, "both sides of a transfer")
+        def run(x: Mover, dst: GlobalTensor, src: GlobalTensor, session: Any, peer: Any) -> Token:
+            require_flat(x, dst)
+            require_flat(x, src)
+            require_alike(x, dst, src, "both sides of a transfer")
             if peer is not None:
-                there = _on_peer(core, target if far == "dst" else source, peer)
-                target, source = (there, source) if far == "dst" else (target, there)
-            target.as_array()[...] = source.as_array()
+                there = x.on_peer(dst if far == "dst" else src, peer)
+                dst, src = (there, src) if far == "dst" else (dst, there)
+            x.assign(dst, [src])
             return TOKEN
 
         return run
 
-    return Do(make)
+    return Move(make)
 
 
-def require_flat(view: GlobalTensor) -> None:
-    wide = [(n, step) for n, step in zip(view.shape, view.strides, strict=True) if n != 1]
-    if len(wide) > 1 or (wide and wide[0][1] != 1):
-        raise fail("PTO-S192", f"an asynchronous transfer is one run of elements, not {view}")
-
-
-def _on_peer(core: Machine, view: GlobalTensor, peer: int) -> GlobalTensor:
-    if core.device.owner(view.memory) == peer:
-        return view
-    return replace(view, memory=core.device.twin(view.memory, peer))
+def require_flat(x: Mover, view: GlobalTensor) -> None:
+    """At most one dimension has elements beside each other, without gaps."""
+    one = [n == 1 for n in view.shape]
+    lines = [
+        reduce(and_, one[:k] + one[k + 1 :]) & (one[k] | (step == 1))
+        for k, step in enumerate(view.strides)
+    ]
+    x.require(
+        reduce(or_, lines),
+        lambda: fail("PTO-S192", f"an asynchronous transfer is one run of elements, not {view}"),
+    )
 
 
 BUILD_SESSION = do(lambda core, scratch, workspace: TOKEN)
 PUT_ASYNC = _start("dst")
 GET_ASYNC = _start("src")
-EVENT_DONE = Do(lambda case: lambda core, event, session: 1, looks=True)
+EVENT_DONE = Move(lambda case: lambda x, event, session: x.scalar(1, case.op.results[0].type))
 
 # ---- signals
 
@@ -204,34 +208,55 @@ TEST = Do(_test, looks=True)
 # ---- collectives
 
 Members = Sequence[GlobalTensor]
-Work = Callable[[GlobalTensor, Members, int], None]
+Work = Callable[[Mover, GlobalTensor, Members], None]
 
 
-def _collective(whole: str, staging: str, work: Callable[[Case], Work]) -> Do:
-    """`work(whole, members, root)`, done by the root; on the CCU all ranks come together for it."""
+@dataclass(frozen=True, slots=True)
+class Collective(Do):
+    """Done by the root alone, whose work is `moves(case)`, fn(mover, *operands); on the CCU all
+    ranks come together for it."""
 
-    def make(case: Case) -> Callable[..., Any]:
-        root, together = int(case.word("root") or 0), case.word("engine") == "CCU"
-        types = case.type(whole), case.type("group")
+    moves: Make | None = None
+
+
+def by_ccu(case: Case) -> bool:
+    return case.word("engine") == "CCU"
+
+
+def root_of(case: Case) -> int:
+    return int(case.word("root") or 0)
+
+
+def _collective(staging: str, work: Callable[[Case], Work]) -> Collective:
+    def moves(case: Case) -> Callable[..., None]:
         stage, act = _Staging(case, staging), work(case)
 
-        def run(core: Machine, data: Any, *rest: Any) -> Any:
-            tiles, group = rest[:-1], rest[-1]
-            members = [as_view(member, types[1]) for member in group]
-            if together:
-                return _meet(core, members, root, lambda: finish(core, data, tiles, members))
-            _require_root(core, members, root)
-            return finish(core, data, tiles, members)
-
-        def finish(core: Machine, data: Any, tiles: Sequence[Any], members: Members) -> None:
+        def run(x: Mover, whole: GlobalTensor, tile: Tile, *rest: Any) -> None:
+            members: Members = rest[-1]
             for member in members[1:]:
-                require_alike(members[0], member, "all members of a group")
-            stage.check(tiles[0], members[0])
-            act(as_view(data, types[0]), members, root)
+                require_alike(x, members[0], member, "all members of a group")
+            stage.check(x, tile, members[0])
+            act(x, whole, members)
 
         return run
 
-    return Do(make, blocks=True)
+    def make(case: Case) -> Callable[..., Any]:
+        root, together, move = root_of(case), by_ccu(case), moves(case)
+        names = [o.name for o in case.row.operands]
+        whole, tile, group = (case.type(names[n]) for n in (0, 1, -1))
+
+        def run(core: Machine, *operands: Any) -> Any:
+            data, first, *others, listed = operands
+            members = [as_view(member, group) for member in listed]
+            given = as_view(data, whole), as_tile(first, tile), *others, members
+            if together:
+                return _meet(core, members, root, lambda: move(Mover(core), *given))
+            _require_root(core, members, root)
+            return move(Mover(core), *given)
+
+        return run
+
+    return Collective(make, blocks=True, moves=moves)
 
 
 def _require_root(core: Machine, members: Members, root: int) -> None:
@@ -282,40 +307,42 @@ def turn_of(core: Machine, first: GlobalTensor) -> tuple[Any, int] | None:
 
 
 def _broadcast(case: Case) -> Work:
-    def work(src: GlobalTensor, members: Members, root: int) -> None:
-        require_alike(src, members[0], "src and the members of a group")
+    def work(x: Mover, src: GlobalTensor, members: Members) -> None:
+        require_alike(x, src, members[0], "src and the members of a group")
         for member in members:
-            member.as_array()[...] = src.as_array()
+            x.assign(member, [src])
 
     return work
 
 
-def _rows_of(whole: GlobalTensor, members: Members) -> list[Array]:
+def _parts(x: Mover, whole: GlobalTensor, members: Members) -> list[GlobalTensor]:
     """The part of the whole that belongs to each member: its rows, one member after the other."""
     *outer, rows, cols = members[0].shape
-    if whole.shape[:3] != tuple(outer) or whole.shape[_COLS] != cols:
-        raise fail("PTO-S193", f"the whole {whole} is as wide as its members {members[0]}")
-    if whole.shape[_ROWS] < rows * len(members):
-        raise fail(
-            "PTO-S066",
-            f"the whole has {whole.shape[_ROWS]} rows, {len(members)} members have {rows} each",
-        )
-    array = whole.as_array()
-    return [array[:, :, :, n * rows : (n + 1) * rows] for n in range(len(members))]
+    pairs = zip((*outer, cols), (*whole.shape[:_ROWS], whole.shape[_COLS]), strict=True)
+    x.require(
+        reduce(and_, (m == n for m, n in pairs)),
+        lambda: fail("PTO-S193", f"the whole {whole} is as wide as its members {members[0]}"),
+    )
+    have, count = whole.shape[_ROWS], len(members)
+    x.require(
+        have >= rows * count,
+        lambda: fail("PTO-S066", f"the whole has {have} rows, {count} members have {rows} each"),
+    )
+    return [x.rows(whole, rows * n, rows) for n in range(count)]
 
 
 def _gather(case: Case) -> Work:
-    def work(dst: GlobalTensor, members: Members, root: int) -> None:
-        for part, member in zip(_rows_of(dst, members), members, strict=True):
-            part[...] = member.as_array()
+    def work(x: Mover, dst: GlobalTensor, members: Members) -> None:
+        for part, member in zip(_parts(x, dst, members), members, strict=True):
+            x.assign(part, [member])
 
     return work
 
 
 def _scatter(case: Case) -> Work:
-    def work(src: GlobalTensor, members: Members, root: int) -> None:
-        for part, member in zip(_rows_of(src, members), members, strict=True):
-            member.as_array()[...] = part
+    def work(x: Mover, src: GlobalTensor, members: Members) -> None:
+        for part, member in zip(_parts(x, src, members), members, strict=True):
+            x.assign(member, [part])
 
     return work
 
@@ -326,19 +353,17 @@ _REDUCE: dict[str, Combine] = {"sum": lanes.add, "max": lanes.maximum, "min": la
 def _reduce(case: Case) -> Work:
     """The root's data first, then every other rank in ascending order."""
     combine = _arithmetic(case, "dst", _REDUCE[case.word("reduceOp") or "sum"])
+    root = root_of(case)
 
-    def work(dst: GlobalTensor, members: Members, root: int) -> None:
-        require_alike(dst, members[0], "dst and the members of a group")
-        total = members[root].as_array()
-        for number, member in enumerate(members):
-            if number != root:
-                total = combine(total, member.as_array())
-        dst.as_array()[...] = total
+    def work(x: Mover, dst: GlobalTensor, members: Members) -> None:
+        require_alike(x, dst, members[0], "dst and the members of a group")
+        others = [member for n, member in enumerate(members) if n != root]
+        x.assign(dst, [members[root], *others], combine)
 
     return work
 
 
-BROADCAST = _collective("src", "ping", _broadcast)
-GATHER = _collective("dst", "ping", _gather)
-SCATTER = _collective("src", "ping", _scatter)
-REDUCE = _collective("dst", "acc", _reduce)
+BROADCAST = _collective("ping", _broadcast)
+GATHER = _collective("ping", _gather)
+SCATTER = _collective("ping", _scatter)
+REDUCE = _collective("acc", _reduce)

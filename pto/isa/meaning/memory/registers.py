@@ -36,8 +36,10 @@ LANES: Final = "vector mask"  # 128 bits in two words: lanes of a repeat that ta
 COUNTS: Final = "vector mask counts"  # 1: the first word says how many elements there are in all
 VMS4_SR: Final = "vms4_sr"  # records the last merge took of each list: four fields of 16 bits
 
+SYNC_ALL: Final = "syncall"  # of a kind of cores: meetings an agent has passed; is it at one
 LAUNCH_SIZE: Final = "simt launch size"  # of following calls of entries: work items in x, y, z
 
+CORE_TYPES: Final = ("aiv_only", "aic_only", "mix")
 WAYS: Final = ("outtoub", "ubtoout", "outtol1")
 
 # CTRL: dma_cube.yaml#meta.common.ctrl_bits
@@ -74,6 +76,7 @@ _FIRST: Final[dict[str, Any]] = {
     LANES: (-1, -1),
     COUNTS: 0,
     LAUNCH_SIZE: None,
+    **{f"{SYNC_ALL} {kind}": (0, 0) for kind in CORE_TYPES},
     **{f"{name} {m}": None for name in (FMATRIX, IMG2COL_RPT, IMG2COL_PADDING) for m in "AB"},
 }
 

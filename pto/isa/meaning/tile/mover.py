@@ -20,8 +20,8 @@ from pto.core.errors import PtoError
 from pto.core.global_tensor import GlobalTensor
 from pto.core.tile import Tile
 from pto.isa.meaning.lanes import Lanes, widen
-from pto.isa.meaning.machine import Machine
 from pto.isa.meaning.memory import registers
+from pto.isa.meaning.memory.views import Views
 from pto.isa.meaning.scalar.arith import bits_of, from_bits, to_bits
 from pto.isa.meaning.tile import bits, merge
 from pto.isa.meaning.tile.indices import across, crosses, down, is_first, numbers, picked
@@ -34,13 +34,10 @@ Change = Callable[[Any, Any], Any]  # (elements, their columns) -> what becomes 
 Cell = Callable[[Lanes, Lanes], Any]  # (i, j) -> what is there
 
 
-class Mover:
+class Mover(Views):
     """Moves at once, on arrays. All of a step is read before any of it is written."""
 
-    __slots__ = ("core",)
-
-    def __init__(self, core: Machine) -> None:
-        self.core = core
+    __slots__ = ()
 
     # ---- what happens
 

@@ -15,7 +15,7 @@ from pto.isa.meaning.order.ring import Pipe, register_of
 from pto.run.jit.border import clock
 from pto.run.jit.border.shadow import Shadow
 from pto.run.jit.border.state import Flags, Registers, Signals
-from pto.run.machine.core import Cluster, Core
+from pto.run.machine.core import Arrivals, Cluster, Core
 from pto.run.reference.code import Wait
 
 MEMORIES: Final = 256  # that one agent can name
@@ -28,7 +28,9 @@ QUEUES, PEERS = 17, 18  # rings by queue and way; UB of either sub-block and L1 
 AT, EXPLAINS = 19, 20  # the wait a coroutine stands at (0: Python knows); whether Python is asked
 ITEMS, KEPT, KEPT_VALUES = 21, 22, 23  # of work items: scratch memory; counts and values of slots
 SIGNALS: Final = 24  # counts of signals between the agents of a core
-_WORDS: Final = 25
+OWNED, TELLS = 25, 26  # memories of the own rank; whether somebody has to hear of what is added
+COME: Final = 27  # agents that have come to where all cores meet, by kind
+_WORDS: Final = 28
 QUEUE_IDS: Final = 16
 # of a ring: state, slots, bytes of one, where they begin in the consumer's buffer and how many are
 # there, where slots are (LOCAL, GLOBAL), of those in global memory the first and how many bytes
@@ -125,6 +127,8 @@ class Context:
         if PEERS in needs.words:
             self._peers = np.array(_peers(core.cluster), np.uint64)
             self.words[PEERS] = self._peers.ctypes.data
+        self._owned = np.zeros(MEMORIES, np.int64)
+        self.words[OWNED] = self._owned.ctypes.data
         if needs.logs:
             self._log = np.empty(HEAD + TOUCHES * TOUCH, np.int64)
             self._log[:HEAD] = 0, TOUCHES
@@ -139,6 +143,9 @@ class Context:
         data = memory.data
         self._rows[number, 0], self._rows[number, 1] = address_of(data), data.size
         self._numbers[id(memory)] = number
+        if OWNED in self.needs.words:
+            device = self.core.device
+            self._owned[number] = device.ranks == 1 or device.owner(memory) == device.rank
         return memory
 
     def memory(self, number: int) -> Memory:
@@ -223,12 +230,15 @@ class Context:
         self.objects.clear()
 
     def _hear(self) -> None:
-        """Signals of the core it belongs to now, which has one agent more."""
+        """Signals of the core it belongs to now, which has one agent more, and of its device."""
         cluster = self.core.cluster
+        self.words[TELLS] = self.core.device.tells_sums
+        if COME in self.needs.words and isinstance(cluster.arrivals, Arrivals):
+            self.words[COME] = cluster.arrivals.come.ctypes.data
         if SIGNALS in self.needs.words and not isinstance(cluster.cross_flags, Signals):
             cluster.cross_flags = Signals(cluster.cross_flags)
         if isinstance(cluster.cross_flags, Signals):
-            cluster.cross_flags.count_vectors(cluster.vectors)
+            cluster.cross_flags.count_agents(cluster.vectors, int(cluster.has_cube))
             self.words[SIGNALS] = cluster.cross_flags.words.ctypes.data
 
     def turn_to(self, core: Core) -> None:

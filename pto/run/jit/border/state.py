@@ -71,6 +71,7 @@ class Flags(MutableMapping[Flag, int]):
 
 
 SIGNAL_IDS: Final = 64
+VECTORS, CUBES, _HEAD = 0, 1, 2  # words ahead of the counts
 _RECEIVERS: Final = (("cube", 0), ("vector", 0), ("vector", 1), ("both", 0))
 Signal = tuple[tuple[str, int, int], int]  # side, sub-block and id of who hears it; who sends it
 
@@ -82,21 +83,21 @@ def receiver(side: str) -> int:
 
 def signal_offset(heard: int) -> int:
     """Bytes to what one receiver hears: a count for each id and sender."""
-    return 8 * (1 + heard * SIGNAL_IDS * 2)
+    return 8 * (_HEAD + heard * SIGNAL_IDS * 2)
 
 
 class Signals(MutableMapping[Signal, int]):
-    """Counts of signals between the agents of a core; the first word: how many vectors it has."""
+    """Counts of signals between the agents of a core, behind how many of them there are."""
 
     def __init__(self, before: Mapping[Signal, int]) -> None:
-        self.words = np.zeros(1 + len(_RECEIVERS) * SIGNAL_IDS * 2, np.int64)
-        self._array = self.words[1:].reshape(len(_RECEIVERS), SIGNAL_IDS, 2)
+        self.words = np.zeros(_HEAD + len(_RECEIVERS) * SIGNAL_IDS * 2, np.int64)
+        self._array = self.words[_HEAD:].reshape(len(_RECEIVERS), SIGNAL_IDS, 2)
         self._others: dict[Signal, int] = {}
         self.update(before)
 
-    def count_vectors(self, number: int) -> None:
-        """An agent has come to the core: how many vector sub-blocks it has now."""
-        self.words[0] = number
+    def count_agents(self, vectors: int, cubes: int) -> None:
+        """An agent has come to the core: how many of each kind it has now."""
+        self.words[VECTORS], self.words[CUBES] = vectors, cubes
 
     def _place(self, key: Signal) -> tuple[int, int, int] | None:
         (side, sub, number), sender = key

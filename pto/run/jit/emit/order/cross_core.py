@@ -1,18 +1,26 @@
-"""Signals between the cube and the vector sub-blocks of a core, in compiled code.
+"""Signals between the cube and the vector sub-blocks of a core, and `syncall`, in compiled code.
 
-Where an agent has to wait, others go on until the count is there. Meetings of many cores are
-Python's: only it sees all of them.
+Where an agent has to wait, others go on until the count is there. Meetings by signals are Python's.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pto.isa.meaning.handle import config
+from pto.isa.meaning.memory import registers
 from pto.isa.meaning.order import flags
 from pto.isa.row.flag import event_of
 from pto.isa.rules.rule import Case
-from pto.run.jit.border.context import SIGNALS, SUB
-from pto.run.jit.border.state import SIGNAL_IDS, receiver, signal_offset
+from pto.run.jit.border.context import BLOCK, BLOCKS, COME, REGISTERS, SIGNALS, SUB
+from pto.run.jit.border.state import (
+    CUBES,
+    SIGNAL_IDS,
+    VECTORS,
+    receiver,
+    register_offset,
+    signal_offset,
+)
 from pto.run.jit.border.values import Native, Word
 from pto.run.jit.emit import coroutine
 from pto.run.jit.emit.table import Spot, emits
@@ -29,6 +37,10 @@ def _id(s: Spot) -> Val:
     word = given[-1]
     if not isinstance(word, Word):
         raise NotNative("an id that is no number")
+    return _wide(s, word)
+
+
+def _wide(s: Spot, word: Word) -> Val:
     wide = isinstance(word.name, int) or word.types[0] == I64
     return word.name if wide else s.x.new(f"sext {word.types[0]} {word.name} to i64")
 
@@ -45,7 +57,8 @@ class _Counts:
 
     def place(self, heard: Val, number: Val, sender: Val) -> str:
         x = self.x
-        first = signal_offset(heard) if isinstance(heard, int) else x.add(8, x.mul(heard, _EACH))
+        known = isinstance(heard, int)
+        first = signal_offset(heard) if known else x.add(signal_offset(0), x.mul(heard, _EACH))
         within = x.mul(x.add(x.mul(number, 2), sender), 8)
         return x.at(self.s.e.word(SIGNALS), x.add(first, within))
 
@@ -109,7 +122,7 @@ def _hear(s: Spot) -> Sequence[Native]:
     made = _Counts(s)
     place, other = made.heard(number)
     fine = x.compare("sgt", x.load(I64, place, 8), 0)
-    vectors = x.load(I64, s.e.word(SIGNALS), 8)
+    vectors = _agents(s, VECTORS)
     alone = x.compare("slt", vectors, 2)
     if other is not None:
         fine = x.both(fine, x.either(alone, x.compare("sgt", x.load(I64, other, 8), 0)))
@@ -130,6 +143,68 @@ def _hear(s: Spot) -> Sequence[Native]:
     x.jump(done)
     x.label(done)
     return []
+
+
+def _agents(s: Spot, kind: int) -> str:
+    """How many vectors or cubes the core has."""
+    return s.x.load(I64, s.x.at(s.e.word(SIGNALS), 8 * kind), 8)
+
+
+@emits(config.SYNC_ALL)
+def _sync_all(s: Spot) -> Sequence[Native]:
+    """`config._sync_all`."""
+    x, kind, used = s.x, s.case.word("core_type") or "mix", s.operand("used_cores")
+    everyone = x.mul(_here(s, kind), x.load(I64, x.at("%ctx", 8 * BLOCKS), 8))
+    takes_part = x.compare("ne", everyone, 0)
+    if isinstance(used, Word):
+        count = _wide(s, used)
+        block = x.load(I64, x.at("%ctx", 8 * BLOCK), 8)
+        takes_part, everyone = x.compare("slt", block, count), x.mul(_here(s, kind), count)
+        takes_part = x.both(takes_part, x.compare("ne", everyone, 0))
+    planes.when(x, takes_part, lambda: _come(s, kind, everyone))
+    return []
+
+
+def _here(s: Spot, kind: str) -> Val:
+    """`config._participants`."""
+    side = s.e.compiler.side
+    if side == "both":
+        return 1
+    if kind == "mix":
+        return s.x.add(_agents(s, VECTORS), _agents(s, CUBES))
+    if (kind == "aiv_only") != (side == "vector"):
+        return 0
+    return _agents(s, VECTORS) if side == "vector" else 1
+
+
+def _come(s: Spot, kind: str, everyone: Val) -> None:
+    x, again = s.x, s.x.fresh("again")
+    yes, stuck, slow, done = map(x.fresh, ("yes", "stuck", "slow", "done"))
+    x.jump(again)
+    x.label(again)
+    passed = x.at(s.e.word(REGISTERS), register_offset(f"{registers.SYNC_ALL} {kind}"))
+    waiting = x.at(passed, 8)
+    count = x.at(s.e.word(COME), 8 * registers.CORE_TYPES.index(kind))
+
+    def arrive() -> None:
+        x.store(I64, x.add(x.load(I64, count, 8), 1), count, 8)
+        x.store(I64, 1, waiting, 8)
+
+    planes.when(x, x.compare("eq", x.load(I64, waiting, 8), 0), arrive)
+    following = x.add(x.load(I64, passed, 8), 1)
+    wanted = x.mul(following, everyone)
+    x.branch(x.compare("sge", x.load(I64, count, 8), wanted), yes, stuck)
+    x.label(stuck)
+    coroutine.nap(x, s.e.unit.site(s.op), slow, again)
+    x.label(slow)
+    s.e.run_outside(s.op, again=again)
+    x.jump(done)
+    x.label(yes)
+    x.store(I64, following, passed, 8)
+    x.store(I64, 0, waiting, 8)
+    coroutine.passed(x)
+    x.jump(done)
+    x.label(done)
 
 
 def _take(s: Spot, place: str) -> None:

@@ -5,7 +5,7 @@ An index that counts lanes is a vector in memory, any other a gather or a scatte
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -22,6 +22,8 @@ from pto.run.jit.llvm.lanes import Symbol
 from pto.run.jit.llvm.text import NotNative, Text, Val, element, mangled, vector
 
 _BOOL: Final = np.dtype(np.bool_)
+_STRIP: Final = 64  # bytes of the widest element in a strip of lanes
+_ABREAST: Final = 4  # strips of a single row that are worked on together
 
 
 @dataclass(eq=False)
@@ -74,11 +76,19 @@ class Elements(Numbers):
     """Where an instruction reads and writes: the text, the lanes at hand, and which of them."""
 
     def __init__(
-        self, x: Text, declare: Callable[[str], None], context: Callable[[int], str]
+        self,
+        x: Text,
+        declare: Callable[[str], None],
+        tiles: Sequence[TileRef],
+        context: Callable[[int], str],
+        alone: bool,
     ) -> None:
         super().__init__(x, declare, context)
         self._lanes = lanes.Lanes(x, 1, declare)
         self.mask: str | None = None
+        self.alone = alone  # no other agent has buffers of its own
+        self.tiles = tiles  # all that the instruction names
+        self.upright = False  # whether lanes are rows
 
     def _wide(self, index: Any) -> Any:
         return Number(self.x, int(index)) if isinstance(index, int | np.integer) else index
@@ -110,7 +120,7 @@ class Elements(Numbers):
             return found
         return self.x.new(f"and {vector(self._lanes.count, 'i1')} {found}, {self.mask}")
 
-    def _load(self, tile: TileRef | ViewRef, at: Index, where: Any) -> Symbol:
+    def load(self, tile: TileRef | ViewRef, at: Index, where: Any) -> Symbol:
         x, spot, dtype = self.x, self._lanes, tile.dtype
         kind, item, size = _seen(dtype), element(dtype), dtype.itemsize
         mask = self._both(where)
@@ -179,7 +189,7 @@ class Elements(Numbers):
         given = f"{pointers} {places}, i32 1, {bits} {on}, {type} zeroinitializer"
         return self._lanes.symbol(_seen(dtype), x.new(f"call {type} {name}({given})"))
 
-    def _store(self, tile: TileRef | ViewRef, at: Index, items: Val, mask: str | None) -> None:
+    def store(self, tile: TileRef | ViewRef, at: Index, items: Val, mask: str | None) -> None:
         x, count, dtype = self.x, self._lanes.count, tile.dtype
         if at.step == at.repeat == 1:
             pointer = x.at(tile.pointer, x.mul(at.start.value, dtype.itemsize))
@@ -192,6 +202,55 @@ class Elements(Numbers):
         self.declare(f"declare void {name}({type}, {pointers}, i32, {bits})")
         on = mask or "splat (i1 true)"
         x.do(f"call void {name}({type} {items}, {pointers} {places}, i32 1, {bits} {on})")
+
+    # ---- loops
+
+    def walk(
+        self,
+        rows: Any,
+        cols: Any,
+        cell: Callable[[Index, Index], None],
+        sizes: Sequence[int],
+        by: int = 0,
+    ) -> None:
+        """cell(i, j) for all, lanes along j, so many at a time; of a single column along i."""
+        height, width = self.number(rows), self.number(cols)
+        upright = width.known == 1
+        if upright:
+            height, width = width, height
+
+        def line(i: Val) -> None:
+            self.strips(Number(self.x, i), width, cell, sizes, upright=upright, by=by)
+
+        if height.known == 1:
+            line(0)
+        else:
+            planes.loop(self.x, height.value, 1, line)
+
+    def strips(
+        self,
+        i: Number,
+        width: Number,
+        cell: Callable[[Index, Index], None],
+        sizes: Sequence[int],
+        *,
+        upright: bool,
+        by: int = 0,
+    ) -> None:
+        widest = max([*sizes, *(tile.type.itemsize for tile in self.tiles)])
+        count = _STRIP // widest
+        if not upright and i.known == 0 and width.known and width.known % (_ABREAST * count) == 0:
+            count *= _ABREAST
+        spot = self._lanes = lanes.Lanes(self.x, by or count, self.declare)
+
+        def strip(j: Val, mask: str | None) -> None:
+            self.mask, self.upright = mask, upright
+            across = Index(spot, i, 0)
+            along = Index(spot, Number(self.x, j), 1, spot.count)
+            cell(*((along, across) if upright else (across, along)))
+            self.mask = None
+
+        planes.strips(self.x, spot.count, width.value, strip)
 
 
 def _position(along: Axis, number: Index) -> Index:

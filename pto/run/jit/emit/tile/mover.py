@@ -7,7 +7,7 @@ of it is written, and copied back.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
@@ -16,37 +16,21 @@ from pto.core.errors import PtoError
 from pto.isa.row import types as t
 from pto.run.jit.border.context import ROOM
 from pto.run.jit.border.values import Word
+from pto.run.jit.emit.memory.views import Views
 from pto.run.jit.emit.tile import bits, pieces, planes, searches, sorts
 from pto.run.jit.emit.tile.boxes import position
 from pto.run.jit.emit.tile.copies import Copier, Work, fill
-from pto.run.jit.emit.tile.elements import Elements, TileRef, ViewRef
+from pto.run.jit.emit.tile.elements import TileRef, ViewRef
 from pto.run.jit.emit.tile.elementwise import as_items, scalar_kind
 from pto.run.jit.emit.tile.merges import merge_runs
 from pto.run.jit.llvm import lanes
 from pto.run.jit.llvm.index import Fact, Index, Number
 from pto.run.jit.llvm.lanes import Symbol
-from pto.run.jit.llvm.text import NotNative, Text, Val, element, mangled, vector
-
-_STRIP: Final = 64  # bytes of the widest element in a strip of lanes
-_ABREAST: Final = 4  # strips of a single row that are worked on together
-_BOOL: Final = np.dtype(np.bool_)
+from pto.run.jit.llvm.text import NotNative, element, mangled, vector
 
 
-class Mover(Elements):
+class Mover(Views):
     """Writes the function of one instruction."""
-
-    def __init__(
-        self,
-        x: Text,
-        declare: Callable[[str], None],
-        tiles: Sequence[TileRef],
-        word: Callable[[int], str],
-        alone: bool,
-    ) -> None:
-        super().__init__(x, declare, word)
-        self.alone = alone  # no other agent has buffers of its own
-        self.tiles = tiles  # all that the instruction names
-        self.upright = False  # whether lanes are rows
 
     # ---- what happens
 
@@ -61,9 +45,9 @@ class Mover(Elements):
             found = cell(i, j)
             for dst, value in zip(dsts, found if len(dsts) > 1 else (found,), strict=True):
                 items = as_items(self._lanes, self.symbol(value), dst.type.dtype)
-                self._store(dst, self.offset(dst, i, j), items, self.mask)
+                self.store(dst, self.offset(dst, i, j), items, self.mask)
 
-        self._walk(rows, cols, store, [dst.type.itemsize for dst in dsts], by)
+        self.walk(rows, cols, store, [dst.type.itemsize for dst in dsts], by)
         finish()
 
     def place(
@@ -83,9 +67,9 @@ class Mover(Elements):
             for k, value, where in found if isinstance(found, list) else [found]:
                 at = self.offset(dst, *k) if isinstance(k, tuple) else self._index(k)
                 items = as_items(self._lanes, self.symbol(value), dst.dtype)
-                self._store(dst, at, items, self._both(where))
+                self.store(dst, at, items, self._both(where))
 
-        self._walk(rows, cols, store, [dst.dtype.itemsize])
+        self.walk(rows, cols, store, [dst.dtype.itemsize])
         finish()
 
     def copy(
@@ -118,9 +102,9 @@ class Mover(Elements):
                 found = self.read(src, r + at[0], c + at[1])
                 found = found if change is None else change(found, j)
                 items = as_items(self._lanes, found, dst.type.dtype)
-                self._store(dst, self.offset(dst, i + to[0], j + to[1]), items, self.mask)
+                self.store(dst, self.offset(dst, i + to[0], j + to[1]), items, self.mask)
 
-            self._walk(rows, cols, cell, [])
+            self.walk(rows, cols, cell, [])
 
         def by_line() -> None:
             target, source = self._pointer(dst, to), self._pointer(src, at)
@@ -200,7 +184,7 @@ class Mover(Elements):
             some = x.new(f"zext i1 {x.compare('ne', word, 0, f'i{self._lanes.count}')} to i8")
             x.store("i8", x.new(f"or i8 {x.load('i8', bad)}, {some}"), bad)
 
-        self._walk(rows, cols, look, [])
+        self.walk(rows, cols, look, [])
         return Fact(x, x.compare("eq", x.load("i8", bad), 0, "i8"))
 
     def within(self, tile: TileRef, rows: Any, cols: Any) -> None:
@@ -269,13 +253,13 @@ class Mover(Elements):
         return bits.bit(self, mask, i, j)
 
     def read(self, tile: TileRef | ViewRef, r: Any, c: Any, where: Any = None) -> Symbol:
-        return self._load(tile, self.offset(tile, r, c), where)
+        return self.load(tile, self.offset(tile, r, c), where)
 
     def count(self, tile: TileRef, r: Any, c: Any) -> Index:
         """Of one row the same in all lanes: a number."""
         at, x, bits = self.offset(tile, r, c), self.x, 8 * tile.type.itemsize
         if at.step != 0:
-            return self._index(self._load(tile, at, None))
+            return self._index(self.load(tile, at, None))
         found = x.load(f"i{bits}", x.at(tile.pointer, x.mul(at.start.value, bits // 8)))
         sign = "sext" if tile.type.dtype.numpy.kind == "i" else "zext"
         wide = found if bits == 64 else x.new(f"{sign} i{bits} {found} to i64")
@@ -286,7 +270,7 @@ class Mover(Elements):
         return self.read(tile, i * down, i * (1 - down))
 
     def item(self, tile: TileRef, k: Any, where: Any = None) -> Symbol:
-        return self._load(tile, self._index(k), where)
+        return self.load(tile, self._index(k), where)
 
     def bytes_at(self, tile: TileRef, at: Any, dtype: DType, where: Any = None) -> Symbol:
         return self.gather(tile, Index.of(at), dtype, self._both(where))
@@ -352,55 +336,6 @@ class Mover(Elements):
         if size < 8:
             value = x.new(f"trunc i64 {value} to i{8 * size}")
         x.store(f"i{8 * size}", value, x.at(tile.pointer, x.mul(k.value, size)))
-
-    # ---- loops
-
-    def _walk(
-        self,
-        rows: Any,
-        cols: Any,
-        cell: Callable[[Index, Index], None],
-        sizes: Sequence[int],
-        by: int = 0,
-    ) -> None:
-        """cell(i, j) for all, lanes along j, so many at a time; of a single column along i."""
-        height, width = self.number(rows), self.number(cols)
-        upright = width.known == 1
-        if upright:
-            height, width = width, height
-
-        def line(i: Val) -> None:
-            self.strips(Number(self.x, i), width, cell, sizes, upright=upright, by=by)
-
-        if height.known == 1:
-            line(0)
-        else:
-            planes.loop(self.x, height.value, 1, line)
-
-    def strips(
-        self,
-        i: Number,
-        width: Number,
-        cell: Callable[[Index, Index], None],
-        sizes: Sequence[int],
-        *,
-        upright: bool,
-        by: int = 0,
-    ) -> None:
-        widest = max([*sizes, *(tile.type.itemsize for tile in self.tiles)])
-        count = _STRIP // widest
-        if not upright and i.known == 0 and width.known and width.known % (_ABREAST * count) == 0:
-            count *= _ABREAST
-        spot = self._lanes = lanes.Lanes(self.x, by or count, self.declare)
-
-        def strip(j: Val, mask: str | None) -> None:
-            self.mask, self.upright = mask, upright
-            across = Index(spot, i, 0)
-            along = Index(spot, Number(self.x, j), 1, spot.count)
-            cell(*((along, across) if upright else (across, along)))
-            self.mask = None
-
-        planes.strips(self.x, spot.count, width.value, strip)
 
     def apart(self, dsts: Sequence[TileRef]) -> Callable[[], None]:
         """Destinations that share bytes with another operand become copies of themselves."""

@@ -8,8 +8,9 @@ from typing import Any
 
 from pto.core.errors import PtoError
 from pto.core.global_layout import C0_AXIS, RANK
-from pto.isa.meaning.kinds import Move
-from pto.run.jit.border.values import Array, Native, TilePlace, ViewPlace, Word
+from pto.isa.meaning.kinds import Make, Move
+from pto.run.jit.border.forms import form_of
+from pto.run.jit.border.values import Array, Native, Nothing, TilePlace, ViewPlace, Word
 from pto.run.jit.emit.table import KINDS, Spot
 from pto.run.jit.emit.tile import boxes, planes
 from pto.run.jit.emit.tile.elements import TileRef, ViewRef
@@ -65,6 +66,9 @@ class _Parameters:
             return inner, pointer
         if isinstance(native, ViewPlace):
             return self._view(native, role)
+        if isinstance(native, Nothing):
+            self.key.append(native)
+            return native
         if isinstance(native, Word):
             inner = replace(native, names=(self.name(native.types[0], native.name),))
             self.key.append(inner)
@@ -95,11 +99,17 @@ def _emit(s: Spot) -> Sequence[Native]:
     body = s.body
     if not isinstance(body, Move):
         raise NotNative("no move")
+    return emit_move(s, body.make)
+
+
+def emit_move(s: Spot, meaning: Make) -> Sequence[Native]:
     row, tiles = s.case.row, list[TileRef]()
     natives = [s.operands(o.name) if o.variadic else s.operand(o.name) for o in row.operands]
-    if row.results or not any(isinstance(native, TilePlace) for native in natives):
+    results = [form_of(result.type) for result in s.op.results]
+    alone = all(isinstance(result, Nothing) for result in results)  # nothing comes back
+    if not alone or not any(isinstance(native, TilePlace | ViewPlace) for native in natives):
         seen = [_seen(s, native, tiles) for native in natives]
-        found = body.make(s.case)(_Inline(s, tiles), *seen)
+        found = meaning(s.case)(_Inline(s, tiles), *seen)
         return [] if found is None else [found]
     given = _Parameters(s)
     operands = [
@@ -118,7 +128,7 @@ def _emit(s: Spot) -> Sequence[Native]:
 
         seen = [_inside(x, o, tiles) for o in operands]
         mover = Mover(x, unit.declare, tiles, word, _is_alone(s))
-        body.make(s.case)(mover, *seen)
+        meaning(s.case)(mover, *seen)
         x.do("ret i32 0")
         if mover.leaves:
             unit.leaving.add(name)
@@ -128,7 +138,7 @@ def _emit(s: Spot) -> Sequence[Native]:
 
     name = s.e.unit.shared(planes.key_of(s, *given.key), make)
     planes.either_way(s, given.inside, lambda: _call(s, name, given))
-    return []
+    return results
 
 
 def _call(s: Spot, name: str, given: _Parameters) -> None:
@@ -152,7 +162,7 @@ def _seen(s: Spot, native: Native | list[Native] | None, tiles: list[TileRef]) -
         return [_seen(s, each, tiles) for each in native]
     if isinstance(native, TilePlace):
         return _inside(s.x, (native, planes.machine_address(s, native)), tiles)
-    if native is None or isinstance(native, Word | Array):
+    if native is None or isinstance(native, Word | Array | Nothing):
         return native
     raise NotNative(f"an operand that is {type(native).__name__}")
 

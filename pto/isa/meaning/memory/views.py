@@ -1,0 +1,49 @@
+"""The words of a mover about views of global memory, here on NumPy: no tile takes part."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import reduce
+from typing import Any
+
+from pto.core.global_tensor import GlobalTensor
+from pto.isa.meaning.machine import Machine
+
+Combine = Callable[[Any, Any], Any]
+_ROWS = 3  # the dimension
+
+
+class Views:
+    """Views as wholes, element by element in five dimensions; all have one shape."""
+
+    __slots__ = ("core",)
+
+    def __init__(self, core: Machine) -> None:
+        self.core = core
+
+    def assign(
+        self, dst: GlobalTensor, sources: Sequence[GlobalTensor], combine: Combine | None = None
+    ) -> None:
+        """dst = the sources, combined one after the other; all is read before it is written."""
+        values = [source.as_array() for source in sources]
+        dst.as_array()[...] = values[0] if combine is None else reduce(combine, values)
+
+    def add_to(self, dst: GlobalTensor, src: GlobalTensor, add: Combine) -> None:
+        """dst = dst + src, of which ranks hear that share the memory and run elsewhere."""
+        out, values = dst.as_array(), src.as_array()
+        out[...] = add(out, values)
+        self.core.device.combined(dst, values)
+
+    def rows(self, view: GlobalTensor, first: int, count: int) -> GlobalTensor:
+        """So many rows of a view, which has them."""
+        outer, cols = view.shape[:_ROWS], view.shape[-1]
+        address = view.address + first * view.strides[_ROWS] * view.dtype.itemsize
+        return replace(view, address=address, shape=(*outer, count, cols))
+
+    def on_peer(self, view: GlobalTensor, peer: int) -> GlobalTensor:
+        """The same place on another rank."""
+        device = self.core.device
+        if device.owner(view.memory) == peer:
+            return view
+        return replace(view, memory=device.twin(view.memory, peer))
