@@ -84,6 +84,14 @@ class Mover(Views):
             for turn in _turns(at):
                 numbers[at[turn]] = combine(numbers[at[turn]], new[turn])
 
+    def hold(
+        self, rows: int, cols: int, cell: Cell, dtype: DType, most: tuple[int, int]
+    ) -> Callable[[Any, Any], Lanes]:
+        """cell(i, j) of all i < rows, j < cols, computed once, of a type that is computed with: a
+        function of (i, j). `most`: no more rows and columns than these."""
+        found = cell(down(rows), across(cols))
+        return lambda i, j: found[i, j]
+
     def _items(self, dst: Tile | GlobalTensor, k: Any) -> tuple[Lanes, Any]:
         """Stored items, and which of them are meant."""
         if isinstance(dst, GlobalTensor):

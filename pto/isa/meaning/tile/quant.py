@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from pto.core.convert import Round, convert
-from pto.core.dtypes import F8E4M3, F32, FLOAT4_E2M1X2, I8, U8, DType
+from pto.core.constants import MX_BLOCK_SIZE
+from pto.core.convert import Round
+from pto.core.dtypes import F8E4M3, F32, FLOAT4_E2M1X2, I8, U8, U32, DType, decode
 from pto.core.errors import fail
+from pto.core.primitives import absolute, const, greater_of, select, signbit
 from pto.core.tile import Tile
 from pto.isa.meaning import lanes
-from pto.isa.meaning.kinds import Do, Move
+from pto.isa.meaning.kinds import Move
 from pto.isa.meaning.lanes import Lanes
-from pto.isa.meaning.machine import Machine
 from pto.isa.meaning.tile.mover import Mover
-from pto.isa.meaning.tile.regions import element, put, region, stream
+from pto.isa.meaning.tile.regions import element, gaps
 from pto.isa.rules.rule import Case
-
-F32s = npt.NDArray[np.float32]
-GROUP = 32  # PTO manual, Data Format: Constants Reference: MX_BLOCK_SIZE
-
 
 # ---- one scale a row
 
@@ -84,182 +81,268 @@ def _dequantise(case: Case) -> Callable[..., None]:
     return step
 
 
-# ---- one exponent a group
+# ---- one exponent a group: bits of magnitudes are compared, where NaN is the greatest
+
+_INF, _NAN, _HALF = 0x7F80_0000, 0x7FC0_0000, 0x0040_0000  # f32; the last is 2**-127
 
 
-def _exponents_ocp(greatest: F32s, below: int) -> npt.NDArray[np.uint8]:
-    """The exponent field less `below`, at least 0; 0xFF for NaN."""
-    field = (greatest.view(np.uint32) >> 23).astype(np.int64)
-    found = np.maximum(field - below, 0)
-    return np.where(np.isnan(greatest), 0xFF, found).astype(np.uint8)
+def _plainly(sizes: Lanes) -> Lanes:
+    return sizes
 
 
-def _exponents_nv(greatest: F32s, most: float) -> npt.NDArray[np.uint8]:
-    """The exponent of greatest / most, rounded up; inf is 0xFE."""
-    bits = (greatest * np.float32(1 / np.float32(most))).view(np.uint32)
-    field, fraction = (bits >> 23).astype(np.int64), bits & np.uint32(0x7FFFFF)
-    tiny = (field == 0) & (fraction <= 0x400000)
-    up = (fraction > 0) & (field < 0xFE) & ~tiny
-    found = np.where(field == 0xFF, np.where(fraction == 0, 0xFE, 0xFF), field + up)
-    return found.astype(np.uint8)
+def _without_nan(sizes: Lanes) -> Lanes:
+    return select(sizes > _INF, const(sizes, 0), sizes)
 
 
-_EXPONENTS: dict[tuple[str, str], Callable[[F32s], npt.NDArray[np.uint8]]] = {
-    ("MXFP8", "OCP"): lambda m: _exponents_ocp(m, 8),
-    ("MXFP8", "NV"): lambda m: _exponents_nv(m, 448.0),
-    ("MXFP4_E2M1", "OCP"): lambda m: _exponents_ocp(m, 2),
-    ("MXFP4_E2M1", "NV"): lambda m: _exponents_nv(m, 6.0),
-}
-
-
-def _scaling(exponents: npt.NDArray[np.uint8]) -> F32s:
-    """2**(127 - e), NaN for 0xFF."""
-    power = np.ldexp(np.float32(1), 127 - exponents.astype(np.int32))
-    return np.where(exponents == 0xFF, np.float32(np.nan), power).astype(np.float32)
-
-
-def _encode(values: F32s, kind: str) -> npt.NDArray[np.uint8]:
-    """To nearest even, saturating. NaN stays in e4m3; e2m1 has none and takes its greatest."""
-    if kind == "MXFP8":
-        return convert(values, F32, F8E4M3, Round.RINT, True, keep_nan=True).view(np.uint8)
-    values = np.where(np.isnan(values), np.float32(np.inf), values)
-    return convert(values, F32, FLOAT4_E2M1X2, Round.RINT, True)
-
-
-def _groups(values: F32s) -> F32s:
-    """(line, group, member) of the lines along axis 1; a short last group ends in zeros."""
-    lines, length = values.shape
-    count = -(-length // GROUP)
-    padded = np.zeros((lines, count * GROUP), np.float32)
-    padded[:, :length] = values
-    return padded.reshape(lines, count, GROUP)
-
-
-class _Shared:
-    """Values with an exponent for each group along axis 1, or 0: data and one value a group."""
-
-    def __init__(
-        self,
-        values: F32s,
-        axis: int,
-        exponents: Callable[[F32s], npt.NDArray[np.uint8]],
-        greatest_of: Callable[[F32s], F32s],
-    ) -> None:
-        lines = values if axis == 1 else values.T
-        groups = _groups(lines)
-        greatest = greatest_of(np.abs(groups))
-        codes = exponents(greatest)
-        factors = _scaling(codes)
-        scaled = (groups * factors[:, :, None]).reshape(len(lines), -1)[:, : lines.shape[1]]
-        turn = np.ascontiguousarray if axis == 1 else lambda part: np.ascontiguousarray(part.T)
-        self.scaled: F32s = turn(scaled)
-        self.greatest: F32s = turn(greatest)
-        self.factors: F32s = turn(factors)
-        self.exponents: npt.NDArray[np.uint8] = turn(codes)
-
-
-def _plainly(sizes: F32s) -> F32s:
-    return sizes.max(axis=2)
-
-
-def _without_nan(sizes: F32s) -> F32s:
-    return np.fmax.reduce(sizes, axis=2, initial=np.float32(0))
-
-
-def _upper_half(sizes: F32s) -> F32s:
-    """The greatest, cut to bf16."""
-    return (sizes.view(np.uint32) & np.uint32(0xFFFF0000)).max(axis=2).view(np.float32)
+def _upper_half(sizes: Lanes) -> Lanes:
+    """Cut to bf16."""
+    return sizes & 0xFFFF_0000
 
 
 _SIMULATED = {("MXFP8", "ocp"): _without_nan, ("MXFP8", "nv"): _without_nan,
     ("MXFP4_E2M1", "ocp"): _upper_half}  # fmt: skip
 
 
-def _zeros(codes: npt.NDArray[np.uint8], values: F32s, nv: bool) -> npt.NDArray[np.uint8]:
-    """E4M3 codes as the simulator has them: NV keeps the sign of less than half the smallest."""
-    drops = (codes == 0x80) & ~(nv & (np.abs(values) < np.float32(2**-10)))
-    return np.where(drops, np.uint8(0), codes)
+def _exponents_ocp(greatest: Lanes, below: int) -> Lanes:
+    """The exponent field less `below`, at least 0; 0xFF for NaN."""
+    field = greatest >> 23
+    found = select(field > below, field - below, const(field, 0))
+    return select(greatest > _INF, const(field, 0xFF), found)
 
 
-def _place(tile: Tile, values: Lanes, in_order: bool = False) -> None:
-    """At [i,j] where the tile's valid region has the values' shape, else in memory order."""
-    if tile.get_valid() == values.shape and not in_order:
-        rows, cols = tile.get_valid()
-        put(tile, rows, cols, values)
-        return
-    stream(tile)[: values.size] = values.reshape(-1)
+def _exponents_nv(greatest: Lanes, most: float) -> Lanes:
+    """The exponent of greatest / most, rounded up; inf is 0xFE."""
+    bits = (greatest.view(np.float32) * np.float32(1 / np.float32(most))).view(np.uint32)
+    field, fraction = bits >> 23, bits & 0x7F_FFFF
+    tiny = (field == 0) & (fraction <= _HALF)
+    up = (fraction > 0) & (field < 0xFE) & ~tiny
+    infinite = select(fraction == 0, const(field, 0xFE), const(field, 0xFF))
+    return select(field == 0xFF, infinite, select(up, field + 1, field))
 
 
-def _require_room(tile: Tile, values: Lanes) -> None:
-    if tile.get_valid() == values.shape:
-        return
-    have = stream(tile).size
-    if values.size > have:
-        raise fail("PTO-S044", f"{tile.type} has room for {have} values, not {values.size}")
+_EXPONENTS: dict[tuple[str, str], Callable[[Lanes], Lanes]] = {
+    ("MXFP8", "ocp"): lambda m: _exponents_ocp(m, 8),
+    ("MXFP8", "nv"): lambda m: _exponents_nv(m, 448.0),
+    ("MXFP4_E2M1", "ocp"): lambda m: _exponents_ocp(m, 2),
+    ("MXFP4_E2M1", "nv"): lambda m: _exponents_nv(m, 6.0),
+}
 
 
-def _interleaved(exponents: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
-    """Rows 2p and 2p+1 of the exponents side by side, element by element (TQUANT_DN.md)."""
-    pairs, cols = exponents.shape[0] // 2, exponents.shape[1]
-    return exponents.reshape(pairs, 2, cols).transpose(0, 2, 1).reshape(pairs, 2 * cols)
+def _scaling(exponents: Lanes) -> Lanes:
+    """2**(127 - e), NaN for 0xFF."""
+    power = select(exponents == 0xFE, const(exponents, _HALF), (254 - exponents) << 23)
+    return select(exponents == 0xFF, const(exponents, _NAN), power).view(np.float32)
 
 
-def _zigzag(exponents: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
-    """Boxes of 16x2, row by row: what the cube takes beside NZ data."""
-    rows, groups = exponents.shape
-    if rows % 16 or groups % 2:
-        raise fail(
-            "PTO-S044", f"exponents of {rows}x{groups} do not fill the 16x2 boxes of storeMode nz"
+def _e4m3(values: Lanes) -> Lanes:
+    """To nearest even, saturating; NaN stays."""
+    return lanes.convert(values, F32, F8E4M3, Round.RINT, True, True).view(np.uint8)
+
+
+def _e4m3_simulated(values: Lanes, nv: bool) -> Lanes:
+    """Codes as the simulator has them: NV keeps the sign of less than half the smallest."""
+    codes = _e4m3(values)
+    drops = codes == 0x80
+    if nv:
+        drops = drops & ~(absolute(values) < np.float32(2**-10))
+    return select(drops, const(codes, 0), codes)
+
+
+_MAGNITUDES = decode(FLOAT4_E2M1X2, np.arange(8, dtype=np.uint8))[::2]
+
+
+def _e2m1(values: Lanes) -> Lanes:
+    """To nearest even, saturating, of a nibble; there is no NaN, which takes the greatest."""
+    size = absolute(values)
+    codes = select(signbit(values), np.uint8(8), np.uint8(0))
+    for code, (low, high) in enumerate(pairwise(_MAGNITUDES), 1):
+        middle = np.float32((low + high) / 2)
+        above = size > middle if code % 2 else size >= middle  # halfway goes to the even code
+        codes = codes + select(above, np.uint8(1), np.uint8(0))
+    return select(values != values, np.uint8(7), codes)
+
+
+class _Groups:
+    """Groups of 32 along an axis of src: the bits of their greatest magnitudes."""
+
+    def __init__(self, case: Case) -> None:
+        kind, algorithm = case.word("quant_type") or "MXFP8", case.word("quantScaleAlg") or "ocp"
+        self.axis = int((case.word("grpAxis") or "axis1")[-1])
+        self.simulated = case.profile.shared_exponents == "simulator"
+        self.packs, self._dtype = kind != "MXFP8", element(case, "src")
+        self._nv, self._exponents = algorithm == "nv", _EXPONENTS[kind, algorithm]
+        cut = _SIMULATED.get((kind, algorithm), _plainly)
+        self._cut = cut if self.simulated else _plainly
+
+    def read(self, x: Mover, src: Tile, i: Lanes, j: Lanes, where: Any = None) -> Lanes:
+        found = x.read(src, i, j, where)
+        if self._dtype is F32:
+            return found
+        return lanes.convert(found, self._dtype, F32, Round.RINT, False)
+
+    def greatest(self, x: Mover, src: Tile, shape: tuple[int, int]) -> Callable[..., Lanes]:
+        """Computed once; a short last group ends in zeros."""
+        length, across = src.get_valid()[self.axis], self.axis == 1
+
+        def one(i: Lanes, j: Lanes) -> Lanes:
+            def longer(k: Lanes, best: Lanes) -> tuple[Lanes]:
+                at = (j if across else i) * MX_BLOCK_SIZE + k
+                r, c = (i, at) if across else (at, j)
+                size = self.read(x, src, r, c, at < length).view(np.uint32) & 0x7FFF_FFFF
+                return (greater_of(best, select(at < length, self._cut(size), const(size, 0))),)
+
+            return x.fold(MX_BLOCK_SIZE, [np.zeros(1, np.uint32)], longer)[0]
+
+        height, width = src.type.shape
+        most = (height, -(-width // MX_BLOCK_SIZE))
+        most = most if across else (-(-height // MX_BLOCK_SIZE), width)
+        return x.hold(*shape, one, U32, most)
+
+    def codes(self, greatest: Lanes) -> Lanes:
+        return self._exponents(greatest)
+
+    def encoded(self, x: Mover, src: Tile, greatest: Callable[..., Lanes]) -> Callable[..., Lanes]:
+        """What an item of dst is: one element, or a pair."""
+
+        def scaled(i: Lanes, j: Lanes) -> Lanes:
+            at = (i, j // MX_BLOCK_SIZE) if self.axis == 1 else (i // MX_BLOCK_SIZE, j)
+            return lanes.mul(self.read(x, src, i, j), _scaling(self.codes(greatest(*at))))
+
+        def item(i: Lanes, j: Lanes) -> Lanes:
+            if self.packs:
+                return _e2m1(scaled(i, j * 2)) | _e2m1(scaled(i, j * 2 + 1)) << 4
+            if self.simulated:
+                return _e4m3_simulated(scaled(i, j), self._nv)
+            return _e4m3(scaled(i, j))
+
+        return item
+
+
+class _Result(NamedTuple):
+    """What becomes of a tile: cell(i, j) of a shape, at [i,j] where the tile's valid region has it,
+    else, or `in_order`, one after the other in memory."""
+
+    tile: Tile
+    shape: tuple[int, int]
+    cell: Callable[..., Lanes]
+    in_order: bool = False
+
+    def _has_region(self) -> Any:
+        (rows, cols), (height, width) = self.tile.get_valid(), self.shape
+        return (rows == height) & (cols == width)
+
+    def check(self, x: Mover) -> None:
+        tile, (rows, cols) = self.tile, self.shape
+        plain, room = tile.nbytes == tile.type.nbytes, x.items(tile)
+        fits, regular = rows * cols <= room, self._has_region()
+        if self.in_order:
+            x.require(plain, lambda: gaps(tile))
+        elif not plain:
+            x.require(regular, lambda: gaps(tile))
+        x.require(
+            fits | regular,
+            lambda: fail("PTO-S044", f"{tile.type} has room for {room} values, not {rows * cols}"),
         )
-    boxes = exponents.reshape(rows // 16, 16, groups // 2, 2)
-    return boxes.transpose(0, 2, 1, 3).reshape(1, -1)
+
+    def put(self, x: Mover) -> None:
+        rows, cols = self.shape
+
+        def stream() -> None:
+            x.place(rows, cols, lambda i, j: (i * cols + j, self.cell(i, j), None), self.tile)
+
+        def each() -> None:
+            x.each(rows, cols, self.cell, self.tile)
+
+        if self.in_order:
+            stream()
+        else:
+            x.when(self._has_region(), each, stream)
+
+
+def _zigzag(x: Mover, shape: tuple[int, int], cell: Callable[..., Lanes]) -> Callable[..., Lanes]:
+    """Boxes of 16x2, row by row: what the cube takes beside NZ data."""
+    rows, cols = shape
+    x.require(
+        (rows % 16 == 0) & (cols % 2 == 0),
+        lambda: fail(
+            "PTO-S044", f"exponents of {rows}x{cols} do not fill the 16x2 boxes of storeMode nz"
+        ),
+    )
+    across = cols // 2
+
+    def at(_: Lanes, k: Lanes) -> Lanes:
+        box = k // 32
+        return cell(box // across * 16 + k // 2 % 16, box % across * 2 + k % 2)
+
+    return at
+
+
+def _interleaved(
+    x: Mover, shape: tuple[int, int], cell: Callable[..., Lanes]
+) -> tuple[tuple[int, int], Callable[..., Lanes]]:
+    """Rows 2p and 2p+1 of the exponents side by side, element by element (TQUANT_DN.md)."""
+    rows, cols = shape
+    x.require(
+        rows % 2 == 0,
+        lambda: fail("PTO-S044", f"{rows} rows of exponents do not pair up to be interleaved"),
+    )
+    return (rows // 2, cols * 2), lambda i, j: cell(i * 2 + j % 2, j // 2)
 
 
 def _quantise_groups(case: Case) -> Callable[..., None]:
-    kind, axis = case.word("quant_type") or "MXFP8", int((case.word("grpAxis") or "axis1")[-1])
-    algorithm = case.word("quantScaleAlg") or "ocp"
-    exponents = _EXPONENTS[kind, algorithm.upper()]
-    src_type = element(case, "src")
-    interleave = case.word("interleave") == "true"
-    simulated = case.profile.shared_exponents == "simulator"
-    greatest_of = _SIMULATED.get((kind, algorithm), _plainly) if simulated else _plainly
+    groups, interleave = _Groups(case), case.word("interleave") == "true"
 
-    def step(
-        core: Machine, src: Tile, dst: Tile, exp: Tile, max: Tile, scaling: Tile, zz: Tile | None
+    def some(
+        x: Mover, src: Tile, dst: Tile, exp: Tile, max: Tile, scaling: Tile, zz: Tile | None
     ) -> None:
         rows, cols = src.get_valid()
-        if rows == 0 or cols == 0:
-            return
-        shared = _Shared(_as_f32(region(src, rows, cols), src_type), axis, exponents, greatest_of)
-        shown = _interleaved(shared.exponents) if interleave else shared.exponents
-        codes = _encode(shared.scaled, kind)
-        if simulated and kind == "MXFP8":
-            codes = _zeros(codes, shared.scaled, algorithm == "nv")
-        results: list[tuple[Tile, Lanes]] = [
-            (dst, codes),
-            (exp, shown),
-            (max, _as_type(shared.greatest, max.type.dtype)),
-            (scaling, _as_type(shared.factors, scaling.type.dtype)),
+        if groups.packs:
+            x.require(
+                cols % 2 == 0,
+                lambda: fail("PTO-T003", f"a byte has two values, and {cols} do not pair up"),
+            )
+        lines = (rows, _up(cols)) if groups.axis == 1 else (_up(rows), cols)
+        greatest = groups.greatest(x, src, lines)
+
+        def exponent(i: Lanes, j: Lanes) -> Lanes:
+            return groups.codes(greatest(i, j)).astype(np.uint8)
+
+        def largest(i: Lanes, j: Lanes) -> Lanes:
+            return _as_type(greatest(i, j).view(np.float32), max.type.dtype)
+
+        def factor(i: Lanes, j: Lanes) -> Lanes:
+            return _as_type(_scaling(groups.codes(greatest(i, j))), scaling.type.dtype)
+
+        shown = _interleaved(x, lines, exponent) if interleave else (lines, exponent)
+        items = (rows, cols // 2 if groups.packs else cols)
+        results = [
+            _Result(dst, items, groups.encoded(x, src, greatest)),
+            _Result(exp, *shown),
+            _Result(max, lines, largest, groups.simulated),
+            _Result(scaling, lines, factor, groups.simulated),
         ]
         if zz is not None:
-            results.append((zz, _zigzag(shared.exponents)))
-        for tile, values in results:
-            _require_room(tile, values)
-        for tile, values in results:
-            in_order = simulated and (tile is max or tile is scaling)
-            _place(tile, values.view(tile.type.dtype.storage), in_order)
+            results.append(_Result(zz, (1, lines[0] * lines[1]), _zigzag(x, lines, exponent)))
+        for result in results:
+            result.check(x)
+        for result in results:
+            result.put(x)
+
+    def step(x: Mover, src: Tile, *rest: Any) -> None:
+        rows, cols = src.get_valid()
+        x.when((rows > 0) & (cols > 0), lambda: some(x, src, *rest))
 
     return step
 
 
-def _as_f32(values: Lanes, src: DType) -> Any:
-    return values if src is F32 else lanes.convert(values, src, F32, Round.RINT, False)
+def _up(length: int) -> int:
+    return (length + MX_BLOCK_SIZE - 1) // MX_BLOCK_SIZE
 
 
-def _as_type(values: F32s, dst: DType) -> Lanes:
+def _as_type(values: Lanes, dst: DType) -> Lanes:
     return values if dst is F32 else lanes.convert(values, F32, dst, Round.RINT, False)
 
 
 QUANTISE = Move(_quantise)
 DEQUANTISE = Move(_dequantise)
-QUANTISE_GROUPS = Do(_quantise_groups, stays="groups of 32 share an exponent: on arrays")
+QUANTISE_GROUPS = Move(_quantise_groups)

@@ -51,14 +51,19 @@ def _put_boxed(tile: Tile, rows: int, cols: int, values: Lanes) -> None:
     paste(tile, 0, 0, np.broadcast_to(items, (rows, cols)))
 
 
+def gaps(tile: Tile) -> PtoError:
+    """Storage items of a tile are to be written one after the other, and do not lie so."""
+    return fail(
+        "PTO-L150",
+        f"{tile.type} is a window with gaps between its lines, and this result has none",
+        help="write it to a tile of its own",
+    )
+
+
 def stream(tile: Tile) -> Lanes:
     """The storage items of a tile in memory order, to be written one after the other."""
     if tile.nbytes != tile.type.nbytes:
-        raise fail(
-            "PTO-L150",
-            f"{tile.type} is a window with gaps between its lines, and this result has none",
-            help="write it to a tile of its own",
-        )
+        raise gaps(tile)
     return tile.items
 
 

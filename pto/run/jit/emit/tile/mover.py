@@ -13,9 +13,11 @@ import numpy as np
 
 from pto.core.dtypes import DType
 from pto.core.errors import PtoError
+from pto.core.global_layout import ND
 from pto.isa.row import types as t
+from pto.run.jit.border.clock import SCRATCH
 from pto.run.jit.border.context import ROOM
-from pto.run.jit.border.values import Word
+from pto.run.jit.border.values import ViewPlace, Word
 from pto.run.jit.emit.memory.views import Views
 from pto.run.jit.emit.tile import bits, pieces, planes, searches, sorts
 from pto.run.jit.emit.tile.boxes import position
@@ -71,6 +73,20 @@ class Mover(Views):
 
         self.walk(rows, cols, store, [dst.dtype.itemsize])
         finish()
+
+    def hold(
+        self, rows: Any, cols: Any, cell: Callable[..., Any], dtype: DType, most: tuple[int, int]
+    ) -> Callable[[Any, Any], Symbol]:
+        """In the second half of scratch memory; copies of destinations are in the first."""
+        (height, width), half = most, SCRATCH // 2
+        if height * width * dtype.itemsize > half or sum(t.nbytes for t in self.tiles) > half:
+            raise NotNative("more values than scratch memory holds")
+        sizes = [Number(self.x, n) for n in (1, 1, 1, height, width)]
+        steps = [Number(self.x, n) for n in (0, 0, 0, width, 1)]
+        place = ViewPlace(("",) * 12, dtype, ND)
+        held = ViewRef(place, self.x.at(self.context(ROOM), half), tuple(sizes), tuple(steps))
+        self.place(rows, cols, lambda i, j: ((i, j), cell(i, j), None), held)
+        return lambda i, j: self.read(held, i, j)
 
     def copy(
         self,
