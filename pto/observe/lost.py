@@ -7,7 +7,7 @@ somebody reads what is left of it together with what took its place.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Hashable
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,12 +15,18 @@ import numpy as np
 import numpy.typing as npt
 
 from pto.core.memory import Space
+from pto.ir.graph import Operation
 from pto.run.watch.events import Event, Observer
 from pto.run.watch.memory import Access
 
-Pair = tuple[int, int]  # operations by id: the earlier, the later
+Pair = tuple[Operation, Operation]  # the earlier, the later
 Places = npt.NDArray[np.int64]
 _MOST = 64  # places of one pair that are followed at a time
+
+
+def told(op: Operation) -> Hashable:
+    """By what an operation is known in another run: one of C++ makes its operations anew."""
+    return (op.name, op.loc) if op.loc else id(op)
 
 
 @dataclass(slots=True)
@@ -47,19 +53,21 @@ class Lost(Observer):
     def __init__(self, pairs: Collection[Pair]) -> None:
         self._pairs = set(pairs)
         self._first = {first for first, _ in pairs}
-        self._kept: dict[tuple[int, int], list[_Write]] = {}  # by core and operation
+        self._ops = {op: op for pair in pairs for op in pair}
+        self._names = {told(op): op for op in self._ops}
+        self._kept: dict[tuple[int, Operation], list[_Write]] = {}  # by core and operation
         self._open: dict[Pair, list[_Change]] = {}
         self.harmful: set[Pair] = set()
 
     def event(self, event: Event) -> None:
-        core, op = id(event.core), id(event.op)
+        core, op = id(event.core), self._ops.get(event.op) or self._names.get(told(event.op))
         for access in event.accesses if self._kept or self._open else ():
             self._follow(access)
         written = [a for a in event.accesses if a.writes]
         for pair in [p for p in self._pairs if p[1] == op] if written else ():
             for before in self._kept.get((core, pair[0]), ()):
                 self._compare(pair, before, written)
-        if op in self._first:
+        if op is not None and op in self._first:
             self._kept[core, op] = [_Write(_bytes(access), _values(access)) for access in written]
 
     def _compare(self, pair: Pair, before: _Write, written: list[Access]) -> None:

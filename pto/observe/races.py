@@ -56,7 +56,7 @@ def described(thread: Thread, moment: Moment) -> str:
 class _Race:
     code: str
     message: str
-    op: Operation
+    pair: Pair
     notes: tuple[Note, ...]
     gap: Gap | None
     counters: list[tuple[int, ...]] = field(default_factory=list[tuple[int, ...]])
@@ -103,12 +103,12 @@ class Races:
             gap = None
             if other.agent is thread.agent:
                 gap = Gap(earlier.op, moment.op, other.pipe, thread.pipe, barrier)
-            race = _Race(code, message, moment.op, notes, gap)
+            race = _Race(code, message, (earlier.op, moment.op), notes, gap)
             self._found[key] = race
         if race.code != code:
             return
         if code == _SAME_PIPE_WRITES:
-            self.lost.add(key[1:])
+            self.lost.add(race.pair)
         race.count += 1
         if len(race.counters) < _REMEMBERED:
             race.counters.append(moment.counters)
@@ -118,14 +118,14 @@ class Races:
 
     def with_gaps(self) -> list[tuple[Diagnostic, Gap | None]]:
         """Every finding with the two operations that a flag or barrier may order."""
-        return [(self._diagnostic(key[1:], race), race.gap) for key, race in self._found.items()]
+        return [(self._diagnostic(race), race.gap) for race in self._found.values()]
 
-    def _diagnostic(self, pair: Pair, race: _Race) -> Diagnostic:
-        is_kept = race.code == _SAME_PIPE_WRITES and pair not in self.harmful
+    def _diagnostic(self, race: _Race) -> Diagnostic:
+        is_kept = race.code == _SAME_PIPE_WRITES and race.pair not in self.harmful
         return Diagnostic(
             race.code,
             race.message,
-            race.op.loc,
+            race.pair[1].loc,
             "warning" if is_kept else "error",
             notes=(*race.notes, Note(f"target: {self.target}{_alike(race)}")),
         )
@@ -181,7 +181,7 @@ def _alike(race: _Race) -> str:
     if race.count == 1:
         return ""
     last = [c[-1] for c in race.counters if c]
-    loops = list(race.op.around(Control.FOR))
+    loops = list(race.pair[1].around(Control.FOR))
     if not last or not loops:
         return f"; {race.count} alike"
     name = loops[0].regions[0].block.args[0].name

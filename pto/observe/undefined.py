@@ -22,6 +22,7 @@ from pto.core.errors import Diagnostic, Note, PtoError
 from pto.core.memory import Space
 from pto.ir.graph import Operation
 from pto.isa.row import types as t
+from pto.observe.lost import told
 from pto.observe.races import counters_text
 from pto.run.machine.core import Core
 from pto.run.watch.events import Event, Observer
@@ -115,12 +116,8 @@ class _Sink:
 
     @property
     def told(self) -> tuple[Any, ...]:
-        """By what two runs are compared: a run of C++ makes its operations anew."""
-        return _told(self.op), self.counters, self.values
-
-
-def _told(op: Operation) -> Any:
-    return (op.name, op.loc) if op.loc else id(op)
+        """By what two runs are compared."""
+        return told(self.op), self.counters, self.values
 
 
 class _Watcher(Observer):
@@ -239,7 +236,7 @@ def _diagnostic(
     where = counters_text(found.op, found.counters)
     place = f" on {found.agent}{f', {where}' if where else ''}"
     name = found.op.name.removeprefix("pto.")
-    if found.kind == "store" and all(_told(origin.op) == _told(found.op) for origin in origins):
+    if found.kind == "store" and all(told(origin.op) == told(found.op) for origin in origins):
         message = f"{name}{place} copies bytes to global memory that nobody has written"
         harm = _harm(found, origins, plain, other)
         if not harm:

@@ -91,6 +91,16 @@ def test_a_tile_that_lies_across_another_takes_its_bytes(kernel, place: str, cod
     assert [d.code for d in found] == codes
 
 
+@pytest.mark.parametrize(("same", "severity"), [(False, "error"), (True, "warning")])
+def test_two_loads_to_one_place_lose_data_that_differs(kernel, same: bool, severity: str):
+    """Who wrote what is told by a second run, which has other operations of the same names."""
+    apart = PLACED.replace("pipe_barrier(PIPE_MTE2);", "")
+    a = np.arange(512, dtype=np.float32).reshape(8, 64)
+    b = a if same else a + 1000
+    found = kernel(apart, defines=["PLACE=0x0"]).sanitize(np.zeros_like(a), a, b)
+    assert ("PTO-R006", severity) in [(d.code, d.severity) for d in found]
+
+
 WINDOWS = """
 __global__ AICORE void k(__gm__ float* out, __gm__ float* a)
 {
