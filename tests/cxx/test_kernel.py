@@ -368,7 +368,7 @@ def test_a_kernel_is_timed_at_its_own_lines(kernel):
     )
     lines = ("#include\n\n" + ADD).splitlines()
     assert timing.device == "910b1"
-    assert timing.busy["core"]["MTE2"] > 0
+    assert timing.busy["vector"]["MTE2"] > 0
     assert timing.hbm_bytes == pytest.approx(2 * 4 * 16 * 64 * 4, rel=0.01)  # what is read, once
     told = {job.op.name: job.op.loc for job in timing.stream.jobs}
     assert "TMULS" in lines[told["pto.tmuls"].line - 1]

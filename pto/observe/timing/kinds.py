@@ -20,7 +20,6 @@ from pto.observe.timing.stream import Stream
 ROUNDS = 4  # of blocks on a core that are simulated; the others take as long as the last of these
 _LONG = 20_000  # lines of a stream, beyond which fewer rounds are simulated
 _ASKED = 512  # blocks that are asked where their transfers begin
-_CUBE = frozenset({"M", "MTE1", "FIX"})
 Array = npt.NDArray[np.int64]
 
 
@@ -51,7 +50,7 @@ def regions_of(stream: Stream) -> list[Region]:
 
 def cores_for(stream: Stream, bench: Bench) -> int:
     """How many blocks run side by side; code without a matrix unit runs on the vector cores."""
-    if "cube" in stream.sides or _CUBE & {pipe.name for pipe in stream.pipes}:
+    if {"cube", "core"} & {stream.side(agent) for agent in range(len(stream.sides))}:
         return bench.device.cube_cores
     return bench.device.vector_cores // max(1, len(stream.sides))
 

@@ -268,7 +268,7 @@ def shares(stream: Stream, times: Times, whole: float) -> dict[str, dict[str, fl
     """Busy share of each pipe in the `whole` time; sub-blocks of one side are averaged."""
     total: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for number, pipe in enumerate(stream.pipes):
-        side = stream.sides[pipe.agent]
+        side = stream.side(pipe.agent)
         total[side][pipe.name].append(times.busy[number] / whole if whole else 0.0)
     return {
         side: {

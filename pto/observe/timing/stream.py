@@ -64,6 +64,9 @@ class Fold(NamedTuple):
     skipped: int
 
 
+_CUBE = frozenset({"M", "MTE1", "FIX"})
+
+
 @dataclass(slots=True)
 class Stream:
     """The record of one or more blocks."""
@@ -71,9 +74,17 @@ class Stream:
     lines: list[Line] = field(default_factory=list[Line])
     jobs: list[Job] = field(default_factory=list[Job])
     pipes: list[Track] = field(default_factory=list[Track])
-    sides: list[str] = field(default_factory=list[str])  # of agents: cube, vector, core
+    sides: list[str] = field(default_factory=list[str])  # of agents: cube, vector, both
     names: list[str] = field(default_factory=list[str])  # of agents: "block 0 cube"
     folds: list[Fold] = field(default_factory=list[Fold])
+
+    def side(self, agent: int) -> str:
+        """Which unit an agent is on a chip, where the cube and the vector unit have pipes of their
+        own: of code without sides its pipes tell; `core` where it uses both."""
+        if self.sides[agent] != "both":
+            return self.sides[agent]
+        used = {pipe.name for pipe in self.pipes if pipe.agent == agent}
+        return "vector" if not used & _CUBE else "core" if "V" in used else "cube"
 
 
 @dataclass(slots=True, eq=False)
@@ -127,7 +138,7 @@ class Recording(Model[Stamp, _Recorded, _Task], Observer):
 
     def begin(self, core: Core) -> None:
         agent = _Agent(len(self.stream.sides), block=core.block)
-        self.stream.sides.append("core" if core.side == "both" else core.side)
+        self.stream.sides.append(core.side)
         self.stream.names.append(core.name)
         self._agents[id(core)] = agent
 

@@ -53,7 +53,7 @@ class Rows:
     asked: list[int] = field(default_factory=list[int])
 
     def record(self, number: int) -> Stream:
-        return Stream(sides=["core"])
+        return Stream(sides=["both"])
 
     def regions(self, number: int) -> list[Region]:
         self.asked.append(number)

@@ -14,6 +14,7 @@ from pto.isa.cost.describe import FIXED, REGISTERS, RUN
 from pto.isa.meaning.kinds import Do
 from pto.isa.table import rows
 from pto.observe import timing
+from pto.observe.timing.stream import Stream, Track
 from pto.observe.timing.trace import chrome
 from pto.target import costs_a2a3, costs_a5
 
@@ -109,7 +110,7 @@ def test_the_scalar_unit_takes_its_time_and_has_a_cache():
     near, far = (counts.time(x, step) for step in (1, 16))
     assert near.core_us * near.mhz == pytest.approx(4 * 350 + 60 * 20, rel=0.2)
     assert far.core_us * far.mhz == pytest.approx(64 * 350, rel=0.2)
-    assert far.bound == "core S"
+    assert far.bound == "vector S"
     assert not x.any()
 
 
@@ -160,3 +161,13 @@ def test_an_address_that_comes_out_of_a_stream_is_followed_in_every_block():
     """Blocks that were only asked for addresses did not run the registers which give them."""
     found = timing.time(pto.parse(STREAM), args=[np.zeros(16, np.uint32)], blocks=2)
     assert found.us > 0
+
+
+@pytest.mark.parametrize(
+    ("pipes", "side"),
+    [("S", "vector"), ("MTE2 V MTE3", "vector"), ("MTE2 MTE1 M FIX", "cube"), ("M V", "core")],
+)
+def test_pipes_of_code_without_sides_tell_which_unit_it_is(pipes: str, side: str):
+    stream = Stream(sides=["both", "vector"])
+    stream.pipes = [Track(0, name) for name in pipes.split()] + [Track(1, "M")]
+    assert [stream.side(agent) for agent in (0, 1)] == [side, "vector"]
