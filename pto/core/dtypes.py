@@ -199,11 +199,10 @@ def dtype(spelling: str | DType | np.dtype[Any]) -> DType:
     """The type a program names, in the case programs write it, or the type of a NumPy array."""
     if isinstance(spelling, DType):
         return spelling
-    if isinstance(spelling, str):
-        name, found = spelling, _BY_SPELLING.get(spelling)
-    else:
-        name, found = spelling.name, _BY_NUMPY.get(spelling)
+    is_word = isinstance(spelling, str)
+    found = _BY_SPELLING.get(spelling) if is_word else _BY_NUMPY.get(spelling)
     if found is None:
+        name = spelling if is_word else spelling.name
         raise fail("PTO-T001", f"`{name}` is not an element type", help=_help_for(name))
     return found
 

@@ -66,7 +66,8 @@ def _other_type(kernel: str, name: str, kind: DType, own: str) -> Exception:
 
 
 def _kind_of(value: Any) -> DType:
+    known = None if isinstance(value, np.ndarray) else named_type(value)
     try:
-        return named_type(value) or dtype(getattr(value, "dtype", ""))
+        return known or dtype(getattr(value, "dtype", ""))
     except PtoError as error:
         raise mistake("PTO-U213", error.diagnostics[0].message) from None

@@ -189,3 +189,21 @@ def test_a_share_of_a_tile(valid: tuple[int, int]) -> None:
         f"pto.tmov ins(%w : {part.type}) outs({b.ref()})"
     )
     _run([a, b], body)
+
+
+@pytest.mark.parametrize(
+    ("kind", "rows", "cols", "valid"),
+    [("f32", 5, 96, 96), ("f16", 11, 32, 32), ("i32", 8, 32, 32), ("f32", 7, 64, 45)],
+)
+def test_blocks_are_sorted_many_at_a_time_and_one_by_one(
+    kind: str, rows: int, cols: int, valid: int
+) -> None:
+    per_record = 2 if kind in ("f32", "i32") else 4
+    s = Tile("s", rows, cols, kind, "ND", (rows, valid))
+    i = Tile("i", rows, cols, "ui32", "ND", (rows, valid), address=16384)
+    d = Tile("d", rows, cols * per_record, kind, address=65536)
+    body = f"pto.tsort32 ins(%s, %i : {s.type}, {i.type}) outs(%d : {d.type})"
+    for most in (255, 1):  # of two bytes only: many are equal
+        around = _around([s, i, d])
+        around[0] &= most
+        agree(program([], [s, i, d], body), around, check=False, all_native=True)

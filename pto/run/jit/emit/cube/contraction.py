@@ -18,8 +18,8 @@ from pto.run.jit.llvm import lanes, native, shuffles
 from pto.run.jit.llvm.text import NotNative, Text, Val, vector
 
 _LANES: Final = 16
-_HIGH, _WIDE = 4, 4  # rows, and vectors of columns, whose sums stay in registers
-_PANEL: Final = _WIDE * _LANES  # columns of the right factor that lie together: they stay in cache
+_HIGH, _WIDE = 8, 2  # rows, and vectors of columns, whose sums stay in registers
+_PANEL: Final = 4 * _LANES  # columns of the right factor that lie together: they stay in cache
 _TALLEST: Final = 32  # rows of a box
 RIGHT_AT: Final = 1 << 19  # where the right factor lies in the scratch memory
 
@@ -216,14 +216,16 @@ def _multiply(
     """void f(m, k, n, dst, lhs, rhs, start, begins)"""
     x = Text()
     panels = x.new(f"udiv i64 %p2, {_PANEL}")
-    fours = x.new("and i64 %p0, -4")
+    many = x.mul(x.over("%p0", _HIGH), _HIGH)
     block = _Block(s, x, kind, rooms, out, start, of_bytes, limit)
 
     def strip(first: Val, wide: int) -> None:
-        planes.loop(x, fours, 4, lambda i: block.write(i, first, _HIGH, wide))
-        planes.loop(x, "%p0", 1, lambda i: block.write(i, first, 1, wide), start=fours)
+        for n in range(0, wide, _WIDE):
+            j, some = x.add(first, n * _LANES), min(_WIDE, wide - n)
+            planes.loop(x, many, _HIGH, lambda i, j=j, some=some: block.write(i, j, _HIGH, some))
+        planes.loop(x, "%p0", 1, lambda i: block.write(i, first, 1, wide), start=many)
 
-    planes.loop(x, panels, 1, lambda g: strip(x.mul(g, _PANEL), _WIDE))
+    planes.loop(x, panels, 1, lambda g: strip(x.mul(g, _PANEL), _PANEL // _LANES))
     done = x.mul(panels, _PANEL)
     planes.loop(x, "%p2", _LANES, lambda j: strip(j, 1), start=done)
     x.do("ret void")

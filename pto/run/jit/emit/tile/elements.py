@@ -24,6 +24,7 @@ from pto.run.jit.llvm.text import NotNative, Text, Val, element, mangled, vector
 _BOOL: Final = np.dtype(np.bool_)
 _STRIP: Final = 64  # bytes of the widest element in a strip of lanes
 _ABREAST: Final = 4  # strips of a single row that are worked on together
+_WRITTEN_OUT: Final = 16  # strips of columns that are alike, at most: what they share is found once
 
 
 @dataclass(eq=False)
@@ -250,7 +251,11 @@ class Elements(Numbers):
             cell(*((along, across) if upright else (across, along)))
             self.mask = None
 
-        planes.strips(self.x, spot.count, width.value, strip)
+        if by and width.known is not None and width.known in range(by, _WRITTEN_OUT * by + 1, by):
+            for j in range(0, width.known, by):
+                strip(j, None)
+        else:
+            planes.strips(self.x, spot.count, width.value, strip)
 
 
 def _position(along: Axis, number: Index) -> Index:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -18,86 +19,92 @@ from pto.run.jit.llvm.text import Text, Val
 
 _I64 = np.dtype(np.int64)
 _LANES = 8
-_NONE = -(1 << 63)  # the key behind a run, less than every other; ~_NONE is before it
+_PLACE = 18  # low bits of a key: where its record is, of the first the greatest
+FARTHEST = 1 << _PLACE  # bytes of records
 
 
 def merge_runs(
     e: Elements, to: str, source: str, run: Number, groups: Number, kind: DType, room: str
 ) -> None:
-    """Four runs into one, so many times. A head waits for all before it in its run: its key is
-    the least key so far, which tells the order also of runs that do not descend. Keys are written
-    down first. So the order is known from both ends: two records at a time, which do not wait for
-    each other, the next one and the next from behind."""
+    """Four runs into one, so many times: two and two, and those again. A record waits for all
+    before it in its run: its key is the least so far, which tells the order also of runs that do
+    not descend. Keys are written down first; no two are equal. So the order is known from both
+    ends, and of each pair two records are taken at a time, which do not wait for each other."""
     x = e.x
-    total, pitch = run * WAYS, run + 2  # a key before each run, and one behind it
-    half = x.over(total.value, 2)
-    starts = [x.add(x.mul(pitch.value, n), 1) for n in range(WAYS)]
-    ends = [x.add(n, x.sub(run.value, 1)) for n in starts]
+    total = run * WAYS
+    between = x.at(room, x.mul(total.value, 8))  # keys of the first two merges
 
     def group(g: str) -> None:
         start = x.mul(x.mul(g, total.value), RECORD)
         first, out = x.at(source, start), x.at(to, start)
-        for n, begin in enumerate(starts):
-            records = x.at(first, x.mul(x.mul(run.value, n), RECORD))
-            _write_keys(e, kind, records, run, x.at(room, x.mul(begin, 8)))
+        for n in range(WAYS):
+            _write_keys(e, kind, first, n, run, x.at(room, x.mul(x.mul(run.value, n), 8)))
 
-        def taken(places: list[str], greatest: bool, to: Val) -> list[str]:
-            keys = [x.load("i64", x.at(room, x.mul(place, 8))) for place in places]
-            before = [2 * n + 1 for n in range(WAYS)]  # keys that are none of records
-            (_, place, more), chosen = _extreme(
-                x, list(zip(keys, places, before, strict=True)), greatest
-            )
-            record = x.load("i64", x.at(first, x.mul(x.sub(place, more), RECORD)))
-            x.store("i64", record, x.at(out, x.mul(to, RECORD)))
-            steps = [x.new(f"zext i1 {bit} to i64") for bit in chosen]
-            move = x.add if greatest else x.sub
-            return [str(move(place, step)) for place, step in zip(places, steps, strict=True)]
+        def put_key(key: str, at: Val) -> None:
+            x.store("i64", key, x.at(between, x.mul(at, 8)))
 
-        def two(i: str, now: list[str]) -> list[str]:
-            last = x.sub(x.sub(total.value, 1), i)
-            return [*taken(now[:WAYS], True, i), *taken(now[WAYS:], False, last)]
+        def put_record(key: str, at: Val) -> None:
+            behind = x.new(f"and i64 {key}, {FARTHEST - 1}")
+            place = x.at(first, x.sub(FARTHEST - RECORD, behind))
+            x.store("i64", x.load("i64", place), x.at(out, x.mul(at, RECORD)))
 
-        reduced_many(x, half, "i64", [str(n) for n in (*starts, *ends)], two)
+        _merge_pairs(x, room, WAYS // 2, run, put_key)
+        _merge_pairs(x, between, 1, run * 2, put_record)
 
     planes.loop(x, groups.value, 1, group)
 
 
-def _write_keys(e: Elements, kind: DType, records: str, run: Number, to: str) -> None:
+def _merge_pairs(
+    x: Text, keys: str, pairs: int, run: Number, put: Callable[[str, Val], None]
+) -> None:
+    """Of so many pairs of runs that follow each other: put(key, place) from both ends."""
+
+    def taken(pair: int, step: str, own: str, greatest: bool) -> str:
+        """`own`: how many the first run of the pair has given, of as many as there were steps."""
+        begin = x.mul(run.value, 2 * pair)
+        places, at = (own, x.sub(step, own)), x.add(begin, step)
+        if not greatest:
+            last = x.sub(run.value, 1)
+            places = tuple(x.sub(last, place) for place in places)
+            at = x.add(begin, x.sub(x.sub(x.mul(run.value, 2), 1), step))
+        starts = begin, x.add(begin, run.value)
+        a, b = (
+            x.load("i64", x.at(keys, x.mul(x.add(start, place), 8)), 8)
+            for start, place in zip(starts, places, strict=True)
+        )
+        is_first = x.compare("sgt" if greatest else "slt", a, b)
+        put(x.new(f"select i1 {is_first}, i64 {a}, i64 {b}"), at)
+        return str(x.add(own, x.new(f"zext i1 {is_first} to i64")))
+
+    ways = [(pair, greatest) for pair in range(pairs) for greatest in (True, False)]
+
+    def step(n: str, now: list[str]) -> list[str]:
+        return [taken(pair, n, own, way) for (pair, way), own in zip(ways, now, strict=True)]
+
+    reduced_many(x, run.value, "i64", ["0"] * len(ways), step)
+
+
+def _write_keys(e: Elements, kind: DType, first: str, number: int, run: Number, to: str) -> None:
     """The least key so far of each record of a run, which has a whole number of strips."""
     x, spot = e.x, Lanes(e.x, _LANES, e.declare)
     words, bits = spot.type(_I64), np.dtype(f"u{kind.itemsize}")
+    begin = x.mul(x.mul(run.value, number), RECORD)
+    lane = spot.constant(_I64, FARTHEST - RECORD * (1 + np.arange(_LANES)))
 
     def some(i: str, least: list[str]) -> list[str]:
         at = x.mul(i, _LANES * RECORD)
-        items = cast(spot.symbol(_I64, x.load(words, x.at(records, at))), bits)
+        behind = x.add(begin, at)
+        items = cast(spot.symbol(_I64, x.load(words, x.at(first, behind))), bits)
         keys = sort_key(items.view(kind.numpy)).astype(_I64)  # type: ignore[arg-type]
         found = str(keys.name)  # type: ignore[attr-defined]
         for far in (1, 2, 4):
             order = [n - far if n >= far else n for n in range(_LANES)]
             found = spot.intrinsic("smin", _I64, found, shuffle(x, "i64", _LANES, found, order))
         found = spot.intrinsic("smin", _I64, found, least[0])
-        x.store(words, found, x.at(to, at))
+        places: Any = lane - spot.spread(_I64, behind)
+        key: Any = (spot.symbol(_I64, found) << _PLACE) | places
+        x.store(words, key.name, x.at(to, at))
         return [shuffle(x, "i64", _LANES, found, [_LANES - 1] * _LANES)]
 
-    most = str(spot.constant(_I64, ~_NONE).name)
+    most = str(spot.constant(_I64, np.iinfo(_I64).max).name)
     reduced_many(x, x.over(run.value, _LANES), words, [most], some)
-    x.store("i64", ~_NONE, x.at(to, -8))
-    x.store("i64", _NONE, x.at(to, x.mul(run.value, 8)))
-
-
-def _extreme(
-    x: Text, given: list[tuple[Any, ...]], greatest: bool
-) -> tuple[tuple[Any, ...], list[str]]:
-    """Of tuples that of the greatest number, the first of equals, or of the least, the last; and
-    for each whether it is that. Two and two."""
-    if len(given) == 1:
-        return given[0], ["true"]
-    middle = len(given) // 2
-    low, left = _extreme(x, given[:middle], greatest)
-    high, right = _extreme(x, given[middle:], greatest)
-    later = x.compare("sgt" if greatest else "sle", high[0], low[0])
-    best = tuple(
-        x.new(f"select i1 {later}, i64 {b}, i64 {a}") for a, b in zip(low, high, strict=True)
-    )
-    earlier = x.negated(later)
-    return best, [*(x.both(earlier, w) for w in left), *(x.both(later, w) for w in right)]

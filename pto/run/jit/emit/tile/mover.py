@@ -24,7 +24,7 @@ from pto.run.jit.emit.tile.boxes import position
 from pto.run.jit.emit.tile.copies import Copier, Work, fill
 from pto.run.jit.emit.tile.elements import TileRef, ViewRef
 from pto.run.jit.emit.tile.elementwise import as_items, scalar_kind
-from pto.run.jit.emit.tile.merges import merge_runs
+from pto.run.jit.emit.tile.merges import FARTHEST, merge_runs
 from pto.run.jit.llvm import lanes
 from pto.run.jit.llvm.index import Fact, Index, Number
 from pto.run.jit.llvm.lanes import Symbol
@@ -177,6 +177,8 @@ class Mover(Views):
         for tile in (src, dst):
             if len(tile.field.cols) > 1 or "cols" not in tile.field.units:
                 raise NotNative("a row that does not lie in one piece")
+        if src.nbytes > FARTHEST:
+            raise NotNative("more records than keys can count")
         room = self.x.at(self.context(ROOM), -(-dst.nbytes // 64) * 64)
         lengths = self.number(run), self.number(groups)
         merge_runs(self, dst.pointer, src.pointer, *lengths, kind, room)
