@@ -140,8 +140,11 @@ class _Watcher(Observer):
             memory.raw[inside] = self._random.integers(1, 256, inside.size, np.uint8)
 
     def event(self, event: Event) -> None:
+        written = {_place(access) for access in event.accesses if access.writes}
         for access in event.accesses:
             is_global = access.memory.space is Space.GM
+            if is_global and not access.writes and _place(access) in written:
+                continue  # a store that combines with what is there: it takes nothing for data
             if is_global or (event.pipe == "S" and not access.writes):
                 agent = event.core.name
                 kind = "look" if not is_global else "store" if access.writes else "load"
@@ -152,6 +155,11 @@ class _Watcher(Observer):
         """Whether values the host had put into its arrays gave way to what differs at the end."""
         pairs = zip(self._global, other._global, strict=False)
         return any((was[now != then] != 0).any() for (now, was), (then, _) in pairs)
+
+
+def _place(access: Access) -> tuple[Any, ...]:
+    places = None if access.places is None else access.places.tobytes()
+    return id(access.memory), access.start, access.nbytes, places
 
 
 def _values(access: Access) -> bytes:

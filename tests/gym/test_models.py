@@ -103,6 +103,71 @@ module attributes {pto.target_arch = "a5"} {
   }
 }
 """
+DISTANCE = PUSH[PUSH.index("  func.func private") :]
+ROW = VIEW
+WORD = "!pto.partition_tensor_view<1x1xi32>"
+# Each of two ranks writes its row of both arrays, tells the other, and adds up what it was told of.
+MEET = f"""
+module attributes {{pto.target_arch = "a5"}} {{
+  func.func @meet(%x: !pto.ptr<f32>, %s: !pto.ptr<i32>, %y: !pto.ptr<f32>, %rank: i32,
+      %xs: !pto.ptr<i64>, %ss: !pto.ptr<i64>)
+      attributes {{pto.kernel_kind = #pto.kernel_kind<vector>}} {{
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c2 = arith.constant 2 : index
+    %c32 = arith.constant 32 : index
+    %one = arith.constant 1 : i32
+    %at = arith.constant 0 : i64
+    %bt = arith.constant 128 : i64
+    %r = arith.index_cast %rank : i32 to index
+    %f = arith.sitofp %rank : i32 to f32
+    %t = pto.alloc_tile addr = %at : {TILE}
+    %u = pto.alloc_tile addr = %bt : {TILE}
+    pto.texpands ins(%f : f32) outs(%t : {TILE})
+    scf.for %peer = %c0 to %c2 step %c1 {{
+      %d = func.call @distance(%xs, %peer) : (!pto.ptr<i64>, index) -> index
+      %p = pto.addptr %x, %d : !pto.ptr<f32> -> !pto.ptr<f32>
+      %v = pto.make_tensor_view %p, shape = [%c2, %c32], strides = [%c32, %c1]
+        : !pto.tensor_view<?x?xf32>
+      %w = pto.partition_view %v, offsets = [%r, %c0], sizes = [%c1, %c32]
+        : !pto.tensor_view<?x?xf32> -> {ROW}
+      pto.tstore ins(%t : {TILE}) outs(%w : {ROW})
+      %other = arith.cmpi ne, %peer, %r : index
+      scf.if %other {{
+        %e = func.call @distance(%ss, %peer) : (!pto.ptr<i64>, index) -> index
+        %q = pto.addptr %s, %e : !pto.ptr<i32> -> !pto.ptr<i32>
+        %sv = pto.make_tensor_view %q, shape = [%c2, %c1], strides = [%c1, %c1]
+          : !pto.tensor_view<?x?xi32>
+        %sw = pto.partition_view %sv, offsets = [%r, %c0], sizes = [%c1, %c1]
+          : !pto.tensor_view<?x?xi32> -> {WORD}
+        pto.barrier <PIPE_ALL>
+        pto.comm.tnotify(%sw, %one : {WORD}, i32) {{notifyOp = #pto<notify_op atomic_add>}}
+      }}
+    }}
+    %ov = pto.make_tensor_view %s, shape = [%c2, %c1], strides = [%c1, %c1]
+      : !pto.tensor_view<?x?xi32>
+    %xv = pto.make_tensor_view %x, shape = [%c2, %c32], strides = [%c32, %c1]
+      : !pto.tensor_view<?x?xf32>
+    %yv = pto.make_tensor_view %y, shape = [%c1, %c32], strides = [%c32, %c1]
+      : !pto.tensor_view<?x?xf32>
+    %yw = pto.partition_view %yv, offsets = [%c0, %c0], sizes = [%c1, %c32]
+      : !pto.tensor_view<?x?xf32> -> {ROW}
+    scf.for %from = %c0 to %c2 step %c1 {{
+      %other = arith.cmpi ne, %from, %r : index
+      scf.if %other {{
+        %ow = pto.partition_view %ov, offsets = [%from, %c0], sizes = [%c1, %c1]
+          : !pto.tensor_view<?x?xi32> -> {WORD}
+        pto.comm.twait(%ow, %one : {WORD}, i32) {{cmp = #pto<wait_cmp ge>}}
+      }}
+      %xw = pto.partition_view %xv, offsets = [%from, %c0], sizes = [%c1, %c32]
+        : !pto.tensor_view<?x?xf32> -> {ROW}
+      pto.tload ins(%xw : {ROW}) outs(%u : {TILE})
+      pto.tadd ins(%t, %u : {TILE}, {TILE}) outs(%t : {TILE})
+    }}
+    pto.tstore ins(%t : {TILE}) outs(%yw : {ROW})
+    return
+  }}
+{DISTANCE}"""
 # Upstream sets nothing for these: a divisor that an array holds, a view that needs more than 128
 # columns, and a maximum of two columns and eight, which only the manual's edition knows.
 DIVIDE = """
@@ -225,6 +290,19 @@ def test_a_kernel_that_never_fits_says_what_the_first_try_did(
     (kernels / "zero.pto").write_text(zero)
     found = results(checkout, capsys, "-k", "zero")["zero"]
     assert (found["status"], found["findings"][0]["code"]) == ("failed", "PTO-S132")
+
+
+def test_ranks_know_who_they_are_and_what_the_others_told_them(
+    checkout: Path, capsys: pytest.CaptureFixture[str]
+):
+    kernels = checkout / "test" / "samples" / "Tiny" / "kernels"
+    (kernels / "meet.pto").write_text(MEET)
+    waits = MEET.replace("pto.comm.twait(%ow, %one : ", "pto.comm.twait(%ow, %none : ")
+    waits = waits.replace("%one = ", "%none = arith.constant 0 : i32\n    %one = ")
+    (kernels / "hasty.pto").write_text(waits)  # waits for what is there from the start
+    found = results(checkout, capsys, "-k", "meet or hasty", "--sanitize")
+    assert (found["meet"]["status"], found["meet"]["findings"]) == ("passed", [])
+    assert {f["code"] for f in found["hasty"]["findings"]} == {"PTO-R034", "PTO-R035"}
 
 
 def test_a_folder_without_models_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]):

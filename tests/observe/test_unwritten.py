@@ -73,8 +73,22 @@ def loaded_rows(x: pto.Global[pto.f32], y: pto.Global[pto.f32]) -> None:
     pto.tstore(y[0:4, :], t[0:4, :])
 
 
+@pto.kernel(profile="a5")
+def added_rows(x: pto.Global[pto.f32], y: pto.Global[pto.f32]) -> None:
+    """Adds eight rows of a tile to what is there, of which four were computed; nobody reads it."""
+    t = pto.tile(8, 64, pto.f32)
+    pto.tload(t[0:4, :], x[0:4, :])
+    pto.tadds(t[0:4, :], t[0:4, :], 1.0)
+    pto.tstore(y[0:8, :], t, atomicType="atomic_add")
+
+
 @pytest.mark.parametrize(
-    ("kernel", "expected"), [(all_rows, ["PTO-V214 error"]), (loaded_rows, [])]
+    ("kernel", "expected"),
+    [
+        (all_rows, ["PTO-V214 error"]),
+        (loaded_rows, []),
+        (added_rows, ["PTO-V214 warning"]),
+    ],
 )
 def test_a_store_of_a_tile_that_was_loaded_in_part(kernel: Any, expected: list[str]) -> None:
     args: list[Any] = [np.ones((8, 64), np.float32), np.zeros((8, 64), np.float32)]

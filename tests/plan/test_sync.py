@@ -512,12 +512,46 @@ def test_the_program_given_stays_as_it_is():
     assert same(parse(print_module(made)).op, made.op)
 
 
+ALL = "pto.barrier #pto.pipe<PIPE_ALL>\n"
+
+
+def test_what_a_barrier_of_the_program_orders_needs_no_flag():
+    module = program(load("a") + ALL + add("a", "a", "b") + store("b"))
+    assert inserted(module, "a5") == "tload barrier:ALL tadd set:V:MTE3:0 wait:V:MTE3:0 tstore"
+    assert outline(ordered(module, profile("a5"))) == outline(insert(module, profile("a5")))
+
+
+def test_a_barrier_in_a_turn_orders_the_turns_too():
+    module = program(loop(load("a", "xi") + ALL + add("a", "a", "b") + ALL + store("b", "yi")))
+    assert inserted(module, "a5") == "for( tload barrier:ALL tadd barrier:ALL tstore )"
+    once = program(loop(load("a", "xi") + ALL + store("a", "yi")))
+    assert inserted(once, "a5") == (
+        "set:MTE3:MTE2:0 for( wait:MTE3:MTE2:0 tload barrier:ALL tstore set:MTE3:MTE2:0 )"
+        " wait:MTE3:MTE2:0"
+    )
+
+
+def test_a_barrier_of_one_pipe_orders_that_pipe_alone():
+    vector = ALL.replace("ALL", "V")
+    chain = add("a", "a", "b") + vector + add("b", "b", "c")
+    assert inserted(program(load("a") + chain), "a2a3") == (
+        "tload set:MTE2:V:0 wait:MTE2:V:0 tadd barrier:V tadd"
+    )
+
+
+def test_a_barrier_on_one_way_is_none_on_the_other():
+    made = insert(program(load("a") + branch(ALL) + add("a", "a", "b")), profile("a5"))
+    assert findings(made, "a5", n=20) == []
+    assert outline(made) == "tload set:MTE2:V:0 if( barrier:ALL ) wait:MTE2:V:0 tadd"
+
+
 def test_a_program_with_a_flag_is_refused_with_its_place():
-    module = program(load("a") + "pto.barrier #pto.pipe<PIPE_ALL>\n" + add("a", "a", "b"))
+    flag = "pto.set_flag[#pto.pipe<PIPE_MTE2>, #pto.pipe<PIPE_V>, #pto.event<EVENT_ID0>]\n"
+    module = program(load("a") + flag + add("a", "a", "b"))
     with pytest.raises(PtoError) as caught:
         insert(module, profile("a5"))
     assert caught.value.code == "PTO-U250"
-    assert "pto.barrier" in str(caught.value)
+    assert "pto.set_flag" in str(caught.value)
     assert ordered(module, profile("a5")) is module
 
 

@@ -79,7 +79,7 @@ def _extents(functions: Sequence[Operation], most: int) -> dict[str, int]:
     for op in (op for function in functions for op in function.walk()):
         sizes = op.group("shape") if op.row is MAKE_TENSOR_VIEW else []
         sizes += [*op.group("valid_row"), *op.group("valid_col")]
-        for name in (name for value in sizes for name in _arguments(value)):
+        for name in (name for value in sizes for name in arguments_of(value)):
             found.setdefault(name, most)
         made = op.results[0].type if op.results else None
         for axis, group in enumerate(("valid_row", "valid_col")):
@@ -89,11 +89,11 @@ def _extents(functions: Sequence[Operation], most: int) -> dict[str, int]:
     return {name: size for name, size in found.items() if name not in _ONE_BLOCK}
 
 
-def _arguments(value: Value) -> set[str]:
+def arguments_of(value: Value) -> set[str]:
     """Names of what a number is reckoned from."""
     if value.maker is None:
         return {value.name}
-    return {name for operand in value.maker.operands for name in _arguments(operand)}
+    return {name for operand in value.maker.operands for name in arguments_of(operand)}
 
 
 def _zeros(p: Parameter, least: int) -> Array:

@@ -1,8 +1,8 @@
 """Kernels that reach into the memory of other ranks: each runs on every rank of a small world.
 
 PyPTO passes a table for each array that others reach: the rank as its third word, then, from the
-fifth on, where the array lies on each rank. Signals that a kernel waits for come from kernels that
-ran before it; they are there from the start.
+fifth on, where the array lies on each rank. Signals that a kernel waits for and does not send come
+from kernels that ran before it; they are there from the start.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from pto.core.errors import PtoError
-from pto.gym.models.data import Data, origin
-from pto.ir.graph import Module, Operation
-from pto.isa.row.order import Await, Poll
+from pto.gym.models.data import Data, arguments_of, origin
+from pto.ir.graph import Module, Operation, Value
+from pto.isa.row.order import Await, Notify, Poll
 from pto.isa.row.traits import Control
 from pto.observe.sanitize import watch_run
 from pto.run.machine.world import World
@@ -39,22 +39,32 @@ class Peers:
 
     def __init__(self, function: Operation) -> None:
         args = function.regions[0].block.args
-        place = {id(a): n for n, a in enumerate(args)}
-        self.signals: set[int] = set()
+        self._place = {a.name: n for n, a in enumerate(args)}
         self.windows: dict[int, int] = {}  # a table: the array it is about
         self.ranks: set[int] = set()  # numbers that are the rank
+        bases: set[int] = set()  # numbers that a rank is counted from
+        sent: set[int] = set()
+        awaited: set[int] = set()
         for op in function.walk():
-            if op.row is not None and isinstance(op.row.order, Await | Poll):
-                self.signals.add(place[id(origin(op.operands[0]))])
+            order = op.row.order if op.row is not None else None
+            if isinstance(order, Await | Poll | Notify):
+                known = sent if isinstance(order, Notify) else awaited
+                known |= self._arguments(origin(op.operands[0]))
+                # nobody tells itself: who it is decides whether it does
+                for guard in op.around(Control.IF):
+                    self.ranks |= self._arguments(guard.operands[0])
             for base, offset in zip(op.operands, op.operands[1:], strict=False):
                 call = offset.maker
                 if call is not None and call.control is Control.CALL:
-                    self.windows[place[id(call.operands[0])]] = place[id(origin(base))]
-        self.ranks = {
-            n
-            for n, a in enumerate(args)
-            if a.type.kind == "i32" and not a.name.startswith("__pypto")
-        }
+                    (table,) = self._arguments(call.operands[0])
+                    (self.windows[table],) = self._arguments(origin(base))
+                    bases |= self._arguments(call.operands[1])
+        self.zeros = bases - self.ranks
+        self.signals = awaited - sent  # that are there from the start
+
+    def _arguments(self, value: Value) -> set[int]:
+        """Positions of the arguments that a value is reckoned from."""
+        return {self._place[name] for name in arguments_of(value) if name in self._place}
 
 
 def launch_on_ranks(
@@ -113,7 +123,13 @@ def _arguments(world: World, peers: Peers, data: Data) -> list[list[Any]]:
             words[_TABLE_AT : _TABLE_AT + _NAMED] = np.resize(bases, _NAMED)
     return [
         [
-            shared[n][rank] if p.is_array else rank if n in peers.ranks else value
+            shared[n][rank]
+            if p.is_array
+            else rank
+            if n in peers.ranks
+            else 0
+            if n in peers.zeros
+            else value
             for n, (p, value) in enumerate(zip(data.params, data.values, strict=True))
         ]
         for rank in ranks

@@ -82,6 +82,11 @@ class Effects:
         is_scalar = pipe_of(case) == "S" and not isinstance(row.order, Free | Notify)
         return Work(NUMBER[pipe], tuple(accesses), inner_flags(case), is_scalar)
 
+    def barred(self, op: Operation, row: Instr) -> frozenset[int]:
+        """The pipes that a barrier holds: one, else all."""
+        pipe = pipe_of(Case(op, row, self.profile, constant))
+        return frozenset([NUMBER[pipe]] if pipe in NUMBER else NUMBER.values())
+
     def pipes(self, op: Operation) -> set[int]:
         """The pipes an operation of another function works on: nobody asks at what."""
         row = op.row

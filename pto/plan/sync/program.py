@@ -11,7 +11,7 @@ from pto.ir.graph import Module
 from pto.isa.row.attributes import Enum
 from pto.plan.calls import Names, callees_first
 from pto.plan.memory import plan_memory
-from pto.plan.mode import first_order, mode_of
+from pto.plan.mode import first_flag, may_lack_order
 from pto.plan.placement import FunctionPlan, Placement
 from pto.plan.sync.effects import NUMBER, Effects
 from pto.plan.sync.footprint import Footprint
@@ -33,13 +33,15 @@ Starts = tuple[tuple[int, ...], ...]  # of every buffer of every function
 def insert(module: Module, profile: Profile) -> Module:
     """The same program with every dependence between its pipes ordered; `module` stays as it is.
 
+    Barriers that are there count, and stay.
+
     New operations lengthen lifetimes, so that a plan of the result may place tiles elsewhere. Then
     every place a tile had is reckoned with, until the plan of the result is a known one.
     """
-    order = first_order([module.op])
-    if order is not None:
-        message = f"the program orders its pipes itself: it has '{order.name}' already"
-        raise fail("PTO-U250", message, loc=order.loc, help=_JUDGE)
+    flag = first_flag([module.op])
+    if flag is not None:
+        message = f"the program orders its pipes itself: it has '{flag.name}' already"
+        raise fail("PTO-U250", message, loc=flag.loc, help=_JUDGE)
     known: list[Starts] = []
     for _ in range(_ROUNDS):
         result = copied(module)
@@ -69,7 +71,7 @@ def _write(placement: Placement, known: Sequence[Starts]) -> None:
 def ordered(module: Module, profile: Profile) -> Module:
     """With synchronisation inserted where a compiler is to do it; else the program itself."""
     functions = [f for f in module.functions() if is_defined(f)]
-    needs = bool(functions) and mode_of(functions) == "automatic"
+    needs = bool(functions) and may_lack_order(functions)
     return insert(module, profile) if needs else module
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from pto.ir.graph import Block, Operation, Region
+from pto.isa.row.order import Barrier
 from pto.isa.row.traits import Control
 from pto.plan.calls import Names
 from pto.plan.sync.effects import NUMBER, Effects, Work
@@ -25,6 +26,13 @@ class Item:
 @dataclass(slots=True, eq=False)
 class Leaf(Item):
     work: Work
+
+
+@dataclass(slots=True, eq=False)
+class Stop(Item):
+    """A barrier of the program itself, of the pipes it names."""
+
+    pipes: frozenset[int]
 
 
 @dataclass(slots=True, eq=False)
@@ -79,6 +87,8 @@ class Reader:
             yield from self._leaf(op, self.effects.of_scope(op))
         elif "callee" in op.attrs:
             yield from self._call(op)
+        elif op.row is not None and isinstance(op.row.order, Barrier):
+            yield Stop(op, self.effects.barred(op, op.row))
         else:
             yield from self._leaf(op, self.effects.of(op))
 

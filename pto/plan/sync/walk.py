@@ -13,7 +13,7 @@ from pto.plan.sync.clocks import Clock, State, Times, between, common
 from pto.plan.sync.effects import PIPES, Work
 from pto.plan.sync.footprint import Footprint
 from pto.plan.sync.outside import Turns
-from pto.plan.sync.tree import Branch, Call, Item, Leaf, Loop
+from pto.plan.sync.tree import Branch, Call, Item, Leaf, Loop, Stop
 
 ALL = len(PIPES)  # stands for every pipe at once
 
@@ -138,6 +138,8 @@ class Walk:
             after = self._loop(item)
         elif isinstance(item, Call):
             self._call(item.pipes)
+        elif isinstance(item, Stop):
+            self._settle(ALL if len(item.pipes) > 1 else min(item.pipes))
         for fence in self.fences.sets.get(item, ()):
             self._set(fence)
         self.before = self.state
