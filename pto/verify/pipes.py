@@ -164,7 +164,9 @@ def _anchored(op: Operation, end: End) -> list[Diagnostic]:
 
 
 def _own_split(end: End) -> list[Diagnostic]:
-    if end.splits & _ODD and is_lowered(end.op) and end.op.row is LOCAL_QUEUE:
+    in_global = any(end.op.group(n) for n in ("gm_slot_tensor", "gm_slot_buffer"))
+    through_local = end.op.row is LOCAL_QUEUE if is_lowered(end.op) else not in_global
+    if end.splits & _ODD and through_local:
         message = f"'{end.op.name}' op: halves of odd size need a queue through global memory"
         return [Diagnostic("PTO-S122", message, end.op.loc)]
     unsplit = {s == 0 for s in end.splits}

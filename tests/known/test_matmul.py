@@ -330,6 +330,21 @@ def test_mx_of_packed_pairs_along_k(elem: str, kind: Any):
     assert np.array_equal(mx(elem, packed_a, packed_b, sa, sb), scaled(a, b, sa, sb))
 
 
+def test_mx_of_packed_pairs_whose_tiles_count_values():
+    """64 values of k in tiles of 64: half of the bytes hold them, with two scales."""
+    rng = np.random.default_rng(11)
+    codes_a = rng.integers(0, 16, (16, 64)).astype(np.uint8)
+    codes_b = rng.integers(0, 16, (64, 16)).astype(np.uint8)
+    kind = ml_dtypes.float4_e2m1fn
+    a, b = codes_a.view(kind).astype(np.float32), codes_b.view(kind).astype(np.float32)
+    sa = rng.integers(124, 131, (16, 2)).astype(np.uint8)
+    sb = rng.integers(124, 131, (2, 16)).astype(np.uint8)
+    wide, high = np.full((16, 64), 0x77, np.uint8), np.full((64, 16), 0x77, np.uint8)
+    wide[:, :32] = codes_a[:, 0::2] | codes_a[:, 1::2] << 4
+    high[:32] = codes_b[0::2] | codes_b[1::2] << 4
+    assert np.array_equal(mx("!pto.f4E2M1x2", wide, high, sa, sb), scaled(a, b, sa, sb))
+
+
 def test_a_scale_of_255_is_nan():
     a, b = np.ones((16, 64), KINDS["f8E4M3FN"]), np.ones((64, 16), KINDS["f8E4M3FN"])
     sa, sb = np.full((16, 2), 127, np.uint8), np.full((2, 16), 127, np.uint8)

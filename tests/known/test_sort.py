@@ -165,7 +165,10 @@ def test_each_four_runs_are_merged(type: str, sort: bool, length: int, groups: i
 @pytest.mark.parametrize("sizes", [(32, 64), (64, 32, 96), (32, 64, 32, 128)])
 @pytest.mark.parametrize("stop", ["true", "false"])
 @pytest.mark.parametrize("room", [1000, 40])
-def test_lists_are_merged_and_counted(type: str, sizes: tuple[int, ...], stop: str, room: int):
+@pytest.mark.parametrize("scratch", [True, False])
+def test_lists_are_merged_and_counted(
+    type: str, sizes: tuple[int, ...], stop: str, room: int, scratch: bool
+):
     bench, width = Bench("a5"), 8 // np.dtype(NUMPY[type]).itemsize
     lists = [random_list(n, type) for n in sizes]
     total = sum(sizes)
@@ -178,7 +181,8 @@ def test_lists_are_merged_and_counted(type: str, sizes: tuple[int, ...], stop: s
     types = ", ".join(f"{{s{n}}}" for n in range(len(sizes)))
     found = bench.run(
         "%c = arith.constant dense<0> : vector<4xi16>\n"
-        f"pto.tmrgsort ins({names}, %t {{exhausted = {stop}}} : {types}, {{t}})"
+        f"pto.tmrgsort ins({names}{', %t' if scratch else ' no_tmp'} {{exhausted = {stop}}}"
+        f" : {types}{', {t}' if scratch else ''})"
         " outs(%d, %c : {d}, vector<4xi16>)",
         results="%c : vector<4xi16>",
     )

@@ -198,6 +198,13 @@ def test_scatter_writes_active_lanes_at_their_index():
     assert (np.delete(some, [index[2], index[9]]) == -1).all()
 
 
+def test_scatter_of_bytes_sends_those_of_even_number():
+    got = scattered("ui8", "ui16", np.arange(127, -1, -1), 16, range(0, 128, 2))
+    even = np.arange(0, 128, 2)
+    sent = np.resize(np.arange(128), 256)[2 * even]  # the register repeats its values
+    assert [got[127 - i] for i in even] == sent.tolist()
+
+
 def test_scatter_of_16_bit_values_has_16_bit_indices():
     got = scattered("f16", "ui16", np.arange(127, -1, -1), 16)
     assert got.tolist() == list(range(127, -1, -1))

@@ -100,6 +100,7 @@ class InsOuts:
 
     Some tools write the attribute dictionary inside (`ins(%a {cmpMode = ..} : T)`) or the types
     piecemeal (`ins(%a : T, %scale : i64)`): both are read. `inside` says where it is printed so.
+    Behind a list an operand that a compiler makes is left out by a word, `no_tmp`.
     """
 
     operands: tuple[Operand, ...]
@@ -111,8 +112,12 @@ class InsOuts:
 
     def read(self, p: Parser, draft: Draft) -> None:
         values: list[Value] = []
+        operands = self.operands
         while True:
-            if p.kind == lx.VALUE:
+            if p.kind == lx.WORD and any(p.text == _left_out(o) for o in operands):
+                operands = tuple(o for o in operands if p.text != _left_out(o))
+                p.i += 1
+            elif p.kind == lx.VALUE:
                 values.append(p.use())
                 draft.pending.append(values[-1])
             elif p.at("{"):
@@ -126,11 +131,14 @@ class InsOuts:
                 break
             if p.text == "," and (p.kinds[p.i + 1] == lx.VALUE or p.texts[p.i + 1] == "{"):
                 p.i += 1
-        for name, chunk in distribute(p, draft.row, self.operands, values):
+        for name, chunk in distribute(p, draft.row, operands, values):
             draft.bound[name] = chunk
 
     def write(self, line: Line, op: Operation) -> None:
         line.operands([v for o in self.operands for v in op.group(o.name)])
+        if any(o.variadic and len(op.group(o.name)) > 1 for o in self.operands):
+            for word in (_left_out(o) for o in self.operands if not op.group(o.name)):
+                line.put(word) if word else None
         if _stands_inside(op, self.inside):
             Dictionary(self.elsewhere).write(line, op)
         line.put(":")
@@ -138,6 +146,10 @@ class InsOuts:
 
     def present(self, op: Operation) -> bool:
         return any(op.group(o.name) for o in self.operands)
+
+
+def _left_out(o: Operand) -> str:
+    return f"no_{o.name}" if o.role == "tmp" and o.optional else ""
 
 
 def _stands_inside(op: Operation, operand: str | None) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from pto.core.dtypes import dtype
 from pto.core.errors import PtoError, fail, nearest
-from pto.core.layout import BLayout, Layout, SLayout
+from pto.core.layout import ZZ, ZZ_MX, BLayout, Layout, SLayout
 from pto.core.memory import Space, space
 from pto.core.pad import pad
 from pto.core.role import Role, role
@@ -38,7 +38,7 @@ _ADDRESS_SPACE = re.compile(r"#pto\.address_space<\s*(\w+)\s*>")
 _VMI_KEPT = r"contiguous|(?:block_)?deinterleaved = [24]|num_groups = \d+(?:, slots = \d+)?"
 _VMI_LAYOUT = re.compile(rf"#pto\.vmi\.layout<(?:{_VMI_KEPT})(?:, lane_stride = \d+)?>")
 _SCALAR = re.compile(r"index|[su]?i\d+|b?f\d+\w*|tf32")
-_SHAPED = re.compile(r"((?:(?:\d+|\?)x)*)(.+)", re.DOTALL)
+_SHAPED = re.compile(r"((?:(?:\d+|\?) ?x ?)*)(.+)", re.DOTALL)
 
 
 def is_scalar_word(text: str) -> bool:
@@ -109,7 +109,7 @@ def _shaped(text: str, what: str) -> tuple[tuple[t.Dim, ...], t.Scalar]:
     found = _SHAPED.fullmatch(text)
     if not found:
         raise fail("PTO-T031", f"{what} needs a shape and an element type, got `{text}`")
-    sizes = found[1].split("x")[:-1]
+    sizes = found[1].replace(" ", "").split("x")[:-1]
     return tuple(None if s == "?" else _int(s, what) for s in sizes), _elem(found[2].strip())
 
 
@@ -122,7 +122,7 @@ def _elem(text: str) -> t.Scalar:
 
 def _int(text: str, what: str) -> int:
     digits = text.split(":")[0].strip()
-    if not re.fullmatch(r"\d{1,18}", digits):
+    if not re.fullmatch(r"\d{1,19}", digits) or int(digits) >= 1 << 63:
         raise fail("PTO-T031", f"{what} needs a number, got `{text}`")
     return int(digits)
 
@@ -256,8 +256,11 @@ def _tile_buf(head: str, body: str) -> t.Type:
     )
     if elem.dtype is None:
         raise fail("PTO-T031", "a tile holds elements, not index values")
+    role = _role(fields["loc"])
+    if role is Role.VEC and layout == ZZ and elem.dtype.itemsize == 1 and cols % 32:
+        layout = ZZ_MX  # exponents of MX groups: tmov writes boxes of 16x2 whatever the type says
     tile = TileType(
-        role=_role(fields["loc"]),
+        role=role,
         dtype=elem.dtype,
         rows=rows,
         cols=cols,
@@ -385,20 +388,17 @@ def _shape_text(shape: tuple[t.Dim, ...]) -> str:
 
 def _tile_text(type: t.TileBuf) -> str:
     tile = type.tile
-    parts = [tile.role.value, f"{tile.rows}x{tile.cols}x{type.elem.name}"]
-    if tile.valid != (tile.rows, tile.cols):
-        parts.append("valid=" + _shape_text(tile.valid)[:-1])
-    if tile.layout.blayout is not BLayout.ROW_MAJOR:
-        parts.append(f"blayout={tile.layout.blayout.value}")
-    if tile.layout.slayout is not SLayout.NONE_BOX:
-        parts.append(f"slayout={tile.layout.slayout.value}")
-    if tile.layout.fractal != 512:
-        parts.append(f"fractal={tile.layout.fractal}")
-    if tile.pad.code:
-        parts.append(f"pad={tile.pad.code}")
-    if tile.compact is not Compact.NULL:
-        parts.append(f"compact={tile.compact.value}")
-    return f"!pto.tile_buf<{', '.join(parts)}>"
+    blayout, slayout, fractal = tile.layout.blayout, tile.layout.slayout, tile.layout.fractal
+    fields = (
+        ("valid", _shape_text(tile.valid)[:-1], tile.valid != tile.shape),
+        ("blayout", blayout.value, blayout is not BLayout.ROW_MAJOR),
+        ("slayout", slayout.value, slayout is not SLayout.NONE_BOX),
+        ("fractal", fractal, fractal != 512),
+        ("pad", tile.pad.code, tile.pad.code),
+        ("compact", tile.compact.value, tile.compact is not Compact.NULL),
+    )
+    said = "".join(f", {name}={value}" for name, value, differs in fields if differs)
+    return f"!pto.tile_buf<{tile.role.value}, {tile.rows}x{tile.cols}x{type.elem.name}{said}>"
 
 
 def _memref_text(type: t.MemRef) -> str:

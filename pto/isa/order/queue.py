@@ -10,14 +10,14 @@ from pto.isa.row import types as t
 from pto.isa.row.instr import Attr, Family, PipeBy, Result, instr, read, write
 from pto.isa.row.order import Allocate, Free, Pop, Push
 from pto.isa.rules.global_memory import shape_text
-from pto.isa.rules.rule import Case, Rule, attr_in, in_role, on
+from pto.isa.rules.rule import Case, Rule, attr_in, dims, in_role, on
 from pto.isa.rules.tile import NPU
 
 _SPLIT = Attr("split", "i8", required=True, meaning="0 whole tile, 1 upper/lower, 2 left/right")
 _ID = Attr("id", "i32", default=0, meaning="which queue of the function")
 _QUEUE = "<? { <|, id = @id | split = @split > } >"
 _INITS = ("pto.initialize_l2l_pipe", "pto.initialize_l2g2l_pipe")
-_ODD = "C++ also has split 3 and 4, halves of odd size; PTOAS knows 0, 1 and 2"
+_ODD = "split 3 and 4 are halves of odd size, the first of which has one more"
 
 
 def _from_init() -> Rule:
@@ -67,6 +67,9 @@ def _halves(name: str) -> Rule:
             return f"split is 1, {name} has {rows} valid rows"
         if split == "2" and cols is not None and cols % 32:
             return f"split is 2, {name} has {cols} valid columns"
+        whole = rows if split == "3" else cols if split == "4" else None
+        if whole is not None and whole % 2 == 0:
+            return f"split is {split}, {name} has {dims(rows, cols)} valid elements"
         return None
 
     sentence = "expects even valid rows to split in two, or valid columns in multiples of 32"
@@ -86,6 +89,25 @@ def _dynamic_valid() -> Rule:
     return Rule("dynamic-valid", "PTO-V060", sentence, test)
 
 
+def _own_half() -> Rule:
+    """The C++ call offsets by it: another number than one's own would race with the other half."""
+
+    def test(case: Case) -> str | None:
+        if case.op.operand(_SUB.name) is None:
+            return None
+        if case.word("split") == "0":
+            return "split is 0, and nothing is halved"
+        maker = case.maker(_SUB.name, "arith.index_cast", "arith.extsi", "arith.trunci")
+        if maker is not None and maker.name == "pto.get_subblock_idx":
+            return None
+        return "it is an argument" if maker is None else f"it comes from {maker.name}"
+
+    sentence = f"expects {_SUB.name} to come from pto.get_subblock_idx"
+    return Rule("own-half", "PTO-M061", sentence, test)
+
+
+_SUB = read("aiv_subblockid?", "int")
+_SUB_TEXT = f"<? {_SUB.name} ( ${_SUB.name} ) >"
 _PUSHED = PipeBy(("tile",), ((("acc",), "FIX"), (("vec",), "MTE3")), "none")
 # a2a3 loads a slot from global memory; on a5 the data already is where the tile is bound.
 _POPPED = PipeBy(("@profile", "tile"), ((("a5", "*"), "S"), (("*", "*"), "MTE2")), "MTE2")
@@ -94,12 +116,12 @@ QUEUE = Family(
     "queue",
     "tile",
     "hand tiles from one side of the core to the other, in order",
-    operands=(read("tile", "tile or view"), read("pipe_handle", "pipe")),
+    operands=(read("tile", "tile or view"), read("pipe_handle", "pipe"), _SUB),
     attrs=(_SPLIT,),
-    text="( $tile , $pipe_handle : types ) <? { split = @split } > {}",
+    text=f"( $tile , $pipe_handle : types ) <? {{ split = @split }} > {_SUB_TEXT} {{}}",
     scope="cube or vector",
     subject="tile",
-    rules=(_from_init(), attr_in("split", "0", "1", "2", "3", "4")),
+    rules=(_from_init(), attr_in("split", *"01234"), _own_half()),
     cost="queue",
 )
 instr(
@@ -124,7 +146,7 @@ instr(
     "wait for a full slot, bind or load it into the tile",
     body=meaning.POP,
     order=Pop(),
-    operands=(write("tile", "tile or view"), read("pipe_handle", "pipe")),
+    operands=(write("tile", "tile or view"), read("pipe_handle", "pipe"), _SUB),
     pipe=_POPPED,
     rules=(on(NPU, in_role("tile", "vec", "mat")), _entry_fits("tile")),
     notes=(
@@ -166,26 +188,25 @@ instr(
     cxx="TFREE<split=0> pipe_handle entry?",
 )
 
-_FRONTEND_RULES = (attr_in("split", "0", "1", "2"),)
 _LOWERED = "frontend form, lowered to {}; the queue is made by aic_ or aiv_initialize_pipe"
 _BY_ID = "- C++ holds the queue: TPipe"
 _GM_ONLY_A2A3 = "entries in global memory: a2a3 only, says the IR manual"
 
 
-def _family(what: str, side: str, meaning: str) -> Family:
+def _family(what: str, side: str, way: str, meaning: str) -> Family:
     return Family(
         f"{what}, {side} side",
         "tile",
         meaning,
         attrs=(_ID, _SPLIT),
         scope=side,
-        rules=_FRONTEND_RULES,
+        rules=(attr_in("split", *"01234" if way == "C2V" else "012"),),
         cost="queue",
     )
 
 
 for _side, _peer, _to in (("cube", "aiv", "C2V"), ("vector", "aic", "V2C")):
-    _queue = _family("queue", _side, "hand tiles to the other side of the core, in order")
+    _queue = _family("queue", _side, _to, "hand tiles to the other side of the core, in order")
     instr(
         f"talloc_to_{_peer}",
         _queue,
@@ -198,6 +219,7 @@ for _side, _peer, _to in (("cube", "aiv", "C2V"), ("vector", "aic", "V2C")):
         profiles=NPU,
         pipe="MTE3",
         subject="entry",
+        rules=(attr_in("split", *"012"),),
         notes=(_LOWERED.format("talloc"), _GM_ONLY_A2A3),
         cite="PTOAS docs/PTO_IR_manual.md, pto.talloc_to_aiv",
     )
@@ -208,20 +230,21 @@ for _side, _peer, _to in (("cube", "aiv", "C2V"), ("vector", "aic", "V2C")):
         body=meaning.PUSH_TO,
         order=Push(),
         cxx=_BY_ID,
-        operands=(read("tile", "tile or view"),),
-        text=f"( $tile : types ) {_QUEUE} {{}}",
+        operands=(read("tile", "tile or view"), *((_SUB,) if _side == "vector" else ())),
+        text=f"( $tile : types ) {_QUEUE} {_SUB_TEXT if _side == 'vector' else ''} {{}}",
         profiles=NPU,
         pipe=_PUSHED,
         subject="tile",
         rules=(
             on(NPU, in_role("tile", "acc" if _side == "cube" else "vec")),
             on("a5", _halves("tile")),
+            *((_own_half(),) if _side == "vector" else ()),
         ),
         notes=(_LOWERED.format("tpush"), _GM_ONLY_A2A3),
         cite="PTOAS docs/PTO_IR_manual.md, pto.tpush_to_aiv",
     )
 for _side, _peer, _from in (("vector", "aic", "C2V"), ("cube", "aiv", "V2C")):
-    _queue = _family("queue end", _side, "take tiles from the other side of the core, in order")
+    _queue = _family("queue end", _side, _from, "take tiles of the other side of the core in order")
     instr(
         f"tpop_from_{_peer}",
         _queue,
@@ -229,15 +252,21 @@ for _side, _peer, _from in (("vector", "aic", "C2V"), ("cube", "aiv", "V2C")):
         body=meaning.POP_FROM,
         order=Pop(),
         cxx=_BY_ID,
-        operands=(read("valid_row?", "index"), read("valid_col?", "index")),
+        operands=(
+            read("valid_row?", "index"),
+            read("valid_col?", "index"),
+            *((_SUB,) if _side == "vector" else ()),
+        ),
         results=(Result("tile", "tile or view"),),
-        text=f"<? ( $valid_row , $valid_col ) > {_QUEUE} {{}} -> results",
+        text=f"<? ( $valid_row , $valid_col ) > {_QUEUE}"
+        f" {_SUB_TEXT if _side == 'vector' else ''} {{}} -> results",
         profiles=NPU,
         pipe=_POPPED,
         subject="tile",
         rules=(
             on(NPU, in_role("tile", "vec" if _side == "vector" else "mat")),
             _dynamic_valid(),
+            *((_own_half(),) if _side == "vector" else ()),
         ),
         notes=(_LOWERED.format("tpop"), _GM_ONLY_A2A3),
         cite="PTOAS docs/PTO_IR_manual.md, pto.tpop_from_aic",

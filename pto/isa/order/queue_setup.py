@@ -43,14 +43,16 @@ def _both_ways(case: Case) -> bool:
 
 def _belong_together(case: Case) -> str | None:
     given = [o.name for o in case.row.operands if case.op.group(o.name)]
-    wanted = ["gm_slot_tensor"] if "gm_slot_tensor" in given else _CONSUMERS
-    allowed = wanted if "gm_slot_tensor" in given else ["gm_slot_buffer", *_CONSUMERS]
-    if all(n in given for n in wanted) and all(n in allowed for n in given):
-        return None
-    return f"it has {', '.join(given) or 'none'}"
-
-
-_CONSUMERS = ["c2v_consumer_buf", "v2c_consumer_buf"]
+    mask, shown = _number(case, "dir_mask") or 0, f"it has {', '.join(given) or 'none'}"
+    if "gm_slot_tensor" in given:
+        entries = given == ["gm_slot_tensor"]
+        tiles = given == ["gm_slot_tensor", "c2v_consumer_buf"] and mask == meaning.TO_VECTOR
+        return None if entries or tiles else shown
+    ways = zip(
+        (meaning.TO_VECTOR, meaning.TO_CUBE), ("c2v_consumer_buf", "v2c_consumer_buf"), strict=True
+    )
+    missing = [name for way, name in ways if mask & way and name not in given]
+    return shown if missing else None
 
 
 def _local_slots_fit(case: Case) -> str | None:
@@ -183,7 +185,8 @@ SETUP = Family(
         Rule(
             "belong-together",
             "PTO-S079",
-            "expects both consumer buffers, or gm_slot_tensor alone",
+            "expects a consumer buffer for each direction, or gm_slot_tensor (with"
+            " c2v_consumer_buf where dir_mask is 1 and tiles go through it)",
             _belong_together,
         ),
         Rule(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from pto.core.constants import MX_BLOCK_SIZE
+from pto.core.constants import MX_BLOCK_SIZE, MX_ROW_LEN
 from pto.core.tile import TileType
 from pto.isa.rules.rule import Case, Rule
 
@@ -151,4 +151,45 @@ def _misfit(case: Case) -> str | None:
     return yielded[0] if yielded else None
 
 
+def _regrouped(case: Case) -> str | None:
+    """The checks of TMOV X->ZZ, and what its code reads and writes beside the valid regions."""
+    src, dst, tmp = (case.tile(name) for name in ("src", "dst", "fp"))
+    if src is None or dst is None or tmp is None or {case.role("src"), case.role("dst")} != {"vec"}:
+        return None
+    if case.role("fp") != "vec":
+        return f"fp is in {case.role('fp')}"
+    if None in (*src.valid, *dst.valid):
+        return "a valid region is known when it runs"
+    kinds = {tile.dtype.name for tile in (src, dst, tmp)}
+    if len(kinds) > 1 or not kinds <= {"u8", "hifloat8", "e8m0"}:
+        return f"the tiles hold {', '.join(sorted(kinds))}"
+    if src.layout.name != "ND" or dst.layout.name != "ZZ":
+        return f"src is {src.layout.name}, dst is {dst.layout.name}"
+    (high, wide), (rows, groups) = src.valid, dst.valid
+    high, wide, rows, groups = high or 0, wide or 0, rows or 0, groups or 0
+    if high * wide != rows * groups:
+        return f"src has {high * wide} exponents, dst {rows * groups}"
+    if case.word("grpAxis") == "axis0":
+        if high < 2 or high % 2 or wide % MX_ROW_LEN or src.cols != wide:
+            return f"src is {high}x{wide} of {src.rows}x{src.cols}, not pairs of rows of 16s"
+        return None
+    if groups % 2:
+        return f"dst has {groups} groups"
+    if high != 1 and src.cols != wide:
+        return f"src has {wide} of {src.cols} columns valid, and is read in one piece"
+    bands = -(-rows // MX_ROW_LEN)
+    needed = bands * MX_ROW_LEN * groups, 64 + bands * groups
+    for name, tile, bytes in (
+        ("src", src, needed[0]),
+        ("dst", dst, needed[0]),
+        ("fp", tmp, needed[1]),
+    ):
+        if tile.rows * tile.cols < bytes:
+            return f"{name} has {tile.rows * tile.cols} bytes, {bytes} are needed"
+    return None
+
+
+REGROUPED = Rule(
+    "mx-boxes", "PTO-S044", "expects exponents that fill boxes of 16x2 with room to pad", _regrouped
+)
 MX_SHAPES = Rule("mx-shapes", "PTO-S044", "expects tiles that hold a value for each group", _misfit)

@@ -24,6 +24,12 @@ def _shown(type: t.Type | None) -> str:
     return names[0] if names else "absent" if type is None else type.kind
 
 
+def _is_pack(type: t.Type) -> bool:
+    """fp8 elements that fill one word of 32 or 64 bits."""
+    eight = isinstance(type, t.Vector) and bool({"f8e4m3", "f8e5m2"} & set(type.elem.names))
+    return isinstance(type, t.Vector) and eight and type.shape in ((4,), (8,))
+
+
 def value_in(name: str, allowed: str) -> Rule:
     words = tuple(allowed.split())
 
@@ -53,6 +59,8 @@ def element_of(value: str, ptr: str) -> Rule:
     def test(case: Case) -> str | None:
         held, elem = case.type(value), getattr(case.type(ptr), "elem", None)
         if held is None or elem is None or set(_names(held)) & set(_names(elem)):
+            return None
+        if held == elem and _is_pack(held):
             return None
         return f"{value} is {_shown(held)}, {ptr} holds {_shown(elem)}"
 

@@ -77,6 +77,21 @@ def same_vreg(*names: str) -> Rule:
     return Rule("same-vreg", "PTO-T080", f"expects {listing(names)} to have one vector type", test)
 
 
+def same_lane_type(*names: str) -> Rule:
+    """As `same_vreg`, where a signless integer goes beside any of its width."""
+
+    def test(case: Case) -> str | None:
+        types = [(n, case.type(n)) for n in names]
+        found = [(n, x) for n, x in types if isinstance(x, t.LogicalVReg)]
+        for name, type in found[:-1]:
+            last_name, last = found[-1]
+            if type.lanes != last.lanes or not set(type.elem.names) & set(last.elem.names):
+                return f"{name} is {shown(type)}, {last_name} is {shown(last)}"
+        return None
+
+    return Rule("same-lanes", "PTO-T080", f"expects {listing(names)} to have one vector type", test)
+
+
 def same_lanes(index: str, data: str) -> Rule:
     """Registers are 256 bytes, so the lane count also fixes the width of the elements."""
 

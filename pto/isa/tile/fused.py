@@ -156,6 +156,17 @@ FUSED = Family(
     cost="fused",
 )
 instr(
+    "taddrelu",
+    FUSED,
+    "dst = max(0, src0 + src1)",
+    body=Lane(arithmetic.add_relu),
+    profiles="cpu a2a3",
+    a2a3=f"i16 {_FLOATS}",
+    notes=("the headers have no such call",),
+    cite="PTOAS include/PTO/IR/PTOOps.td, TAddReluOp",
+    cxx="- C++ has TADDRELUCONV alone",
+)
+instr(
     "tsubrelu",
     FUSED,
     "dst = max(0, src0 - src1)",

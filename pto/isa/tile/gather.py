@@ -28,7 +28,7 @@ _INDEX = "i32 u32"
 
 _GATHER_TYPES = {
     ("index", "a2a3"): "i16 u16 i32 u32 f16 bf16 f32",
-    ("index", "a5"): "i8 u8 i16 u16 i32 u32 i64 u64 f16 bf16 f32",
+    ("index", "a5"): "i8 u8 i16 u16 i32 u32 i64 u64 f16 bf16 f32 f8e4m3 f8e5m2 hifloat8",
     ("compare", "a2a3"): "f16 f32",
     ("compare", "a5"): "i8 u8 i16 u16 i32 u32 f16 f32",
     ("mask", "a2a3"): "i16 u16 i32 u32 f16 bf16 f32",

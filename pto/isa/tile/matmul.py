@@ -112,12 +112,12 @@ def _scale_shape(scale: str, operand: str, axis: int) -> Rule:
         scales, tile = case.tile(scale), case.tile(operand)
         if scales is None or tile is None:
             return None
-        pairs = 2 if tile.dtype.name in _FP4 else 1  # a packed element holds two
         allowed = [tile.shape]
         for extent in (tile.shape[axis], tile.valid[axis] or tile.shape[axis]):
-            grouped = list(tile.shape)
-            grouped[axis] = -(-extent * pairs // MX_BLOCK_SIZE)
-            allowed.append((grouped[0], grouped[1]))
+            for values in (1, 2) if tile.dtype.name in _FP4 else (1,):  # an item of fp4 holds two
+                grouped = list(tile.shape)
+                grouped[axis] = -(-extent * values // MX_BLOCK_SIZE)
+                allowed.append((grouped[0], grouped[1]))
         if scales.shape in allowed:
             return None
         return f"{scale} is {dims(*scales.shape)}, {operand} is {dims(*tile.shape)}"

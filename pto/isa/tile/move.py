@@ -16,6 +16,7 @@ from pto.isa.rules.global_memory import (
     same_count,
     same_count_scaled,
 )
+from pto.isa.rules.microscaling import REGROUPED
 from pto.isa.rules.paths import (
     ACC_TO_VEC,
     CUBE_A2A3,
@@ -337,7 +338,7 @@ instr(
     attrs=(
         ACC_TO_VEC,
         RELU,
-        Attr("grpAxis", "any", meaning="of MX exponents: the axis a group of 32 lies along"),
+        Attr("grpAxis", "mx_group_axis", meaning="of MX exponents: the axis of a group of 32"),
     ),
     text="ins( $src : types <? , $fp : types > <? , $preQuantScalar : types > )"
     " outs( $dst : types ) {}",
@@ -367,12 +368,13 @@ instr(
         Rule("grouped", "PTO-T064", "expects grpAxis for MX exponents into ZZ", _grouped),
         Rule("into-boxes", "PTO-T064", "expects dst to be ZZ with grpAxis", _into_boxes),
         on("a5", _grouping(distinct("src", "fp", "dst"))),
+        on("a5", REGROUPED),
         on(NPU, _bias_row()),
         on("a2a3", fractal_512()),
     ),
     notes=(
         "acc->vec on a2a3: PTOAS and its programs have it, the header asserts against it",
-        "the grouping form of C++ (grp_axis, tmp) has no text: X->ZZ follows from the layouts",
+        "with a vec tile in place of fp, working space, exponents of MX groups go into boxes",
         "TMOV.md proposes tmov.m2l, m2r, m2b, m2s, a2v, v2v; PTOAS reads tmov and tmov.fp only",
     ),
     cite="pto-isa docs/isa/TMOV.md",

@@ -32,12 +32,6 @@ _ROW_LIMIT = 255 * BLOCK  # elements on a2a3, bytes on a5: the longest row copie
 # ---- tsort32
 
 
-def _whole_blocks_test(case: Case) -> str | None:
-    src = case.tile("src")
-    cols = None if src is None or case.type("tmp") else src.valid[1]
-    return None if cols is None or cols % BLOCK == 0 else f"it has {cols} and there is no tmp"
-
-
 def _records_test(case: Case) -> str | None:
     src, dst = case.tile("src"), case.tile("dst")
     cols = None if src is None else src.valid[1]
@@ -98,12 +92,6 @@ instr(
             "expects one idx for each element of src (or one row of them for all rows)",
             _index_row_test,
         ),
-        Rule(
-            "whole-blocks",
-            "PTO-S056",
-            "expects the valid columns of src to be a multiple of 32",
-            _whole_blocks_test,
-        ),
         warn(
             Rule(
                 "room-for-records",
@@ -142,7 +130,7 @@ def _form_test(case: Case) -> str | None:
     count = len(case.op.group("srcs"))
     extra = [n for n in ("blockLen", "tmp", "excuted") if case.type(n)]
     single = count == 1 and extra == ["blockLen"]
-    lists = 2 <= count <= 4 and extra == ["tmp", "excuted"]
+    lists = 2 <= count <= 4 and extra[-1:] == ["excuted"] and "blockLen" not in extra
     if len(case.op.group("dsts")) == 1 and (single or lists):
         return None
     sources = f"{count} source{'s' * (count != 1)}"
@@ -224,7 +212,7 @@ instr(
             Rule(
                 "merge-form",
                 "PTO-S055",
-                "expects one source with blockLen, or two to four with tmp and excuted",
+                "expects one source with blockLen, or two to four with excuted",
                 _form_test,
             ),
             Rule("merge-row", "PTO-S051", "expects tiles of one row", _one_row_test),
@@ -246,6 +234,7 @@ instr(
             ),
             Rule("merge-width", "PTO-S057", "expects dst to be as wide as src", _as_wide_test),
             scratch_holds("the merged list", _merged_bytes),
+            scratch_when(" for lists", _is_merge_of_lists),
             Rule(
                 "merge-counts",
                 "PTO-T051",

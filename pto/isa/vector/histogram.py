@@ -1,4 +1,4 @@
-"""Histograms over logical vectors: the two instructions of the `pto.vmi` level the machine has."""
+"""Histograms: of registers, half the byte values at a time, and over logical vectors."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pto.isa.meaning.vmi import shape
 from pto.isa.row import types as t
 from pto.isa.row.instr import Family, Result, instr, read
 from pto.isa.rules.rule import Case, Rule, dtype_in
-from pto.isa.rules.vector import same_vreg, shown
+from pto.isa.rules.vector import mask_fits, same_lane_type, same_vreg, shown
 
 _BINS = (128, 256)
 
@@ -38,7 +38,7 @@ HISTOGRAM = Family(
     text="$acc , $src , $mask {} : types -> results",
     pipe="V",
     rules=(
-        same_vreg("acc", "result"),
+        same_lane_type("acc", "result"),
         dtype_in("src", "u8"),
         Rule("bins", "PTO-S083", "expects acc to have 128 or 256 bins", _bins),
         Rule("mask-lanes", "PTO-S083", "expects mask to have as many lanes as src", _mask_lanes),
@@ -46,6 +46,41 @@ HISTOGRAM = Family(
     subject="acc",
     cost="lane",
 )
+
+HALF_HISTOGRAM = Family(
+    "half histogram",
+    "vector",
+    "counts of 128 byte values in the active lanes of source, added to acc",
+    operands=(
+        read("acc", "vreg"),
+        read("source", "vreg"),
+        read("mask", "mask"),
+        read("bin", "i32"),
+    ),
+    results=(Result("result", "vreg"),),
+    text="$acc , $source , $mask , $bin {} : types -> results",
+    pipe="V",
+    scope="vecscope",
+    rules=(same_vreg("acc", "result"), dtype_in("source", "u8"), mask_fits("source", "mask")),
+    subject="acc",
+    cost="lane",
+)
+for _name, _which, _body in (
+    ("chistv2", "<=", shape.CUMULATIVE_HALF),
+    ("dhistv2", "==", shape.HALF),
+):
+    instr(
+        _name,
+        HALF_HISTOGRAM,
+        f"result[b] = acc[b] + number of active source[i] {_which} b + 128 * bin",
+        body=_body,
+        types="u16",
+        profiles="a5",
+        notes=("bin is 0 or 1 (Bin_N0, Bin_N1 of the headers); of others no source says what",),
+        example=f"%h = pto.{_name} %acc, %src, %mask, %bin : !pto.vreg<128xui16>,"
+        " !pto.vreg<256xui8>, !pto.mask<b8>, i32 -> !pto.vreg<128xui16>",
+        cite="PTOAS docs/isa/micro-isa/10-reduction-ops.md",
+    )
 
 for _name, (_which, _body, _line) in {
     "vmi.vchist": ("<= b", shape.CUMULATIVE_HISTOGRAM, 2055),

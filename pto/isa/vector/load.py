@@ -120,7 +120,7 @@ instr(
         "repeat_stride is an initial offset in the golden: stride 4 starts at block 4",
     ),
     cite=spec(2605),
-    **widths(*_ITEMS),
+    **widths(*_ITEMS, 64),
 )
 
 GATHER = Family(

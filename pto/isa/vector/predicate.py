@@ -85,6 +85,21 @@ for _bits in (8, 16, 32):
         example=f"%m, %left = pto.plt_b{_bits} %count : i32 -> !pto.mask<b{_bits}>, i32",
         cite=spec(3206),
     )
+    instr(
+        f"pltm_b{_bits}",
+        GENERATE,
+        f"mask[i] = i + loop * {_lanes} < bound, i < {_lanes}",
+        body=predicate.tail_of_turn(_bits // 8),
+        traits=Traits(mask_bits=_bits),
+        operands=(read("loop", "i16"), read("bound", "i32")),
+        results=(Result("mask", "mask"),),
+        attrs=(),
+        text="$loop , $bound {} : types -> results",
+        rules=(mask_is(_bits, "mask"),),
+        profiles="a5",
+        example=f"%m = pto.pltm_b{_bits} %loop, %bound : i16, i32 -> !pto.mask<b{_bits}>",
+        cite="PTOAS docs/isa/micro-isa/05-materialization-predicate.md",
+    )
 
 _PYTHON = operators("pand & por | pxor ^ pnot ~")
 LOGIC = Family(

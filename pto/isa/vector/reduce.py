@@ -11,6 +11,7 @@ from pto.isa.rules.vector import (
     HALVES_AND_WORDS,
     INTEGERS,
     mask_fits,
+    same_mask,
     same_vreg,
     shown,
     spec,
@@ -79,6 +80,22 @@ for _name, (_meaning, _body, _line) in {
             "NaN wins; without an active lane the neutral value and index 0",
         ),
         cite=spec(_line),
+    )
+for _name, _what, _body in (
+    ("vcbmax", "maximum", reduce.VCBMAX),
+    ("vcbmin", "minimum", reduce.VCBMIN),
+):
+    instr(
+        _name,
+        REDUCE,
+        f"value[0] = {_what}, the others 0; predicate = the active lanes equal to it",
+        body=_body,
+        results=(Result("value", "vreg"), Result("predicate", "mask")),
+        types=f"{INTEGERS} {FLOATS}",
+        rules=(same_vreg("input", "value"), same_mask("mask", "predicate")),
+        notes=("zeros of both signs are equal; a NaN wins, and every NaN is then marked",),
+        profiles="a5",
+        cite="PTOAS docs/isa/micro-isa/10-reduction-ops.md",
     )
 for _name, (_what, _body, _line) in {
     "vcgadd": ("sum", reduce.VCGADD, 4591),

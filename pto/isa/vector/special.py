@@ -99,6 +99,46 @@ instr(
     cite=spec(5270),
 )
 instr(
+    "vmadd",
+    FUSED,
+    "result[i] = acc[i] * lhs[i] + rhs[i], rounded once",
+    body=Lane(arithmetic.multiply_into),
+    operands=(read("acc", "vreg"), read("lhs", "vreg"), read("rhs", "vreg"), _MASK),
+    text="$acc , $lhs , $rhs , $mask {} : types -> results",
+    types=WIDE_FLOATS,
+    subject="acc",
+    rules=(same_vreg("acc", "lhs", "rhs", "result"), mask_fits("acc", "mask")),
+    profiles="a5",
+    cite="PTOAS docs/isa/micro-isa/07-binary-vector-ops.md",
+)
+instr(
+    "vmulscvt",
+    FUSED,
+    "result = input * scalar in f32, then converted to f16: into lanes 0,2,.. (EVEN) or 1,3,..",
+    body=special.VMULSCVT,
+    operands=(read("input", "vreg"), read("scalar", "element"), _MASK),
+    attrs=(
+        Attr("rnd", "str", ("A",), required=True, meaning="A nearest, ties away"),
+        Attr("part", "str", ("EVEN", "ODD"), required=True, meaning="which lanes are filled"),
+    ),
+    text="$input , $scalar , $mask , @rnd , @part {} : types -> results",
+    types="f32",
+    subject="input",
+    rules=(
+        scalar_matches("scalar", "input"),
+        mask_fits("input", "mask"),
+        dtype_in("result", "f16"),
+    ),
+    notes=(
+        "beyond the range of f16 it saturates, as vcvt of its header does; no text says so",
+        "the text rounds by A alone; no source says whether the product is rounded to f32 before",
+    ),
+    profiles="a5",
+    example='%h = pto.vmulscvt %v, %scale, %mask, "A", "EVEN" : !pto.vreg<64xf32>, f32,'
+    " !pto.mask<b32> -> !pto.vreg<128xf16>",
+    cite="PTOAS docs/isa/micro-isa/13-dsa-sfu-ops.md",
+)
+instr(
     "vmull",
     FUSED,
     "low and high word of the 64-bit product lhs[i] * rhs[i]; signed for signed elements",

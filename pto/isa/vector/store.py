@@ -15,7 +15,6 @@ from pto.isa.rules.vector import (
     mask_fits,
     page,
     same_base,
-    same_lanes,
     same_vreg,
     spec,
     widths,
@@ -161,10 +160,19 @@ instr(
     cite=spec(2781),
     **widths(*_ITEMS),
 )
+
+
+def _requests(case: Case) -> str | None:
+    value, offsets = bits_of(case, "value"), bits_of(case, "offsets")
+    if value is None or offsets is None or offsets == max(value, 16):
+        return None
+    return f"offsets have {offsets} bits, value has {value}"
+
+
 instr(
     "vscatter",
     STORE,
-    "UB[destination + offsets[i] elements] = value[i] where mask[i]",
+    "UB[destination + offsets[i] elements] = value[i] where mask[i]; of bytes value[2i]",
     body=store.VSCATTER,
     operands=(
         read("value", "vreg"),
@@ -175,18 +183,22 @@ instr(
     text="$value , $destination , $offsets , $mask {} : types",
     rules=(
         dtype_in("offsets", HALVES_AND_WORDS),
-        same_lanes("offsets", "value"),
-        mask_fits("value", "mask"),
+        Rule(
+            "requests",
+            "PTO-S080",
+            "expects offsets as wide as the elements, 16 bits for bytes",
+            _requests,
+        ),
+        mask_fits("offsets", "mask"),
     ),
     notes=(
         "where two lanes hit one address one write wins, and which is not defined: here the higher",
         "PTOAS takes 32-bit offsets only, the text also 16-bit values, whose offsets are 16-bit",
-        "the text lists 8-bit values too, but no index register has 256 lanes",
     ),
     example="pto.vscatter %v, %ub, %offsets, %mask : !pto.vreg<64xf32>, !pto.ptr<f32, ub>,"
     " !pto.vreg<64xi32>, !pto.mask<b32>",
-    cite=spec(2808),
-    **widths(16, 32),
+    cite=(spec(2808), "PTOAS docs/isa/micro-isa/03-vector-load-store.md"),
+    **widths(8, 16, 32),
 )
 instr(
     "vsst",

@@ -10,6 +10,7 @@ import numpy as np
 from pto.core.dtypes import DType
 from pto.core.primitives import on_arrays
 from pto.isa.meaning import Lane, Vectors
+from pto.isa.meaning.vector.masks import image, mask_width
 from pto.isa.meaning.vector.ub import Items, dtype_of
 from pto.isa.meaning.vector.values import lane_maker
 from pto.isa.meaning.vmi.words import Words
@@ -80,18 +81,20 @@ def vectors(case: Case, body: Vectors) -> Step:
     fn, words = body.make(case), Words(case)
     kinds = [_shown(case, n) for n in range(len(case.op.results))]
     types = [case.type(o.name) for o in case.row.operands]
-    masks = [n for n, type in enumerate(types) if isinstance(type, t.Mask)]
-    width = next((k.itemsize for k in map(_element, types) if k is not None), 1)
+    lanes = next((k.itemsize for k in map(_element, types) if k is not None), 1)
+    masks = {n: mask_width(m, lanes) for n, m in enumerate(types) if isinstance(m, t.Mask)}
+    images = [mask_width(r.type, lanes) for r in case.op.results]
 
     def step(core: Core, *given: Any) -> Any:
         if masks:
             given = tuple(
-                v[::width] if n in masks and v is not None else v for n, v in enumerate(given)
+                v[:: masks[n]] if n in masks and v is not None else v for n, v in enumerate(given)
             )
         found = fn(words, *given)
         if isinstance(found, tuple):
-            return tuple(_as(v, kind) for v, kind in zip(found, kinds, strict=True))
-        return _as(found, kinds[0]) if kinds else None
+            shown = zip(found, kinds, images, strict=True)
+            return tuple(_as(v, kind, image) for v, kind, image in shown)
+        return _as(found, kinds[0], images[0]) if kinds else None
 
     return step
 
@@ -106,5 +109,7 @@ def _element(type: t.Type | None) -> DType | None:
     return type.elem.dtype if isinstance(type, t.VReg | t.LogicalVReg) else None
 
 
-def _as(value: Any, kind: np.dtype[Any] | None) -> Any:
+def _as(value: Any, kind: np.dtype[Any] | None, width: int) -> Any:
+    if width:
+        return image(value, width)
     return value if kind is None else value.view(kind)

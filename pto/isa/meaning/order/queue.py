@@ -277,16 +277,20 @@ def _free(case: Case, has_entry: bool) -> Callable[..., None]:
 
 def _push_to(case: Case) -> Callable[..., Any]:
     find, push = by_id(case), _push(case, case.type("tile"))
-    return lambda core, tile: push(core, find(core), tile)
+    return lambda core, tile, sub=None: push(core, find(core), tile)  # sub is its own, by rule
 
 
 def _pop_from(case: Case) -> Callable[..., Any]:
     type = case.op.results[0].type
     find, pop = by_id(case), _pop(case, type)
     if is_global(type):
-        return lambda core, rows, cols: pop(core, find(core), None)
+        return lambda core, rows, cols, sub=None: pop(core, find(core), None)
     tile = tile_type(type)
-    return lambda core, rows, cols: pop(core, find(core), valid_region(tile, rows, cols))
+
+    def run(core: Machine, rows: Any, cols: Any, sub: Any = None) -> Any:
+        return pop(core, find(core), valid_region(tile, rows, cols))
+
+    return run
 
 
 def _allocate_to(case: Case) -> Callable[..., Any]:
@@ -301,7 +305,7 @@ def _free_from(case: Case) -> Callable[..., None]:
 
 def _push_handle(case: Case) -> Callable[..., Any]:
     push = _push(case, case.type("tile"))
-    return lambda core, tile, pipe: push(core, pipe, tile)
+    return lambda core, tile, pipe, sub=None: push(core, pipe, tile)
 
 
 def _pop_handle(case: Case) -> Callable[..., Any]:
@@ -309,7 +313,7 @@ def _pop_handle(case: Case) -> Callable[..., Any]:
     type = case.op.operands[0].type
     pop = _pop(case, type)
 
-    def run(core: Machine, handle: Any, pipe: Pipe) -> Any:
+    def run(core: Machine, handle: Any, pipe: Pipe, sub: Any = None) -> Any:
         valid = handle.valid if isinstance(handle, Unbound) else None
         if isinstance(handle, Tile):
             valid = handle.get_valid()

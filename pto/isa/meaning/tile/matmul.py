@@ -1,7 +1,7 @@
 """Products of tiles. What a product is: `cube/contraction.py`; here, which elements take part.
 
 m and k are the valid rows and columns of the left tile, n the valid columns of the right one; each
-tile is read in its own layout. Packed fp4 tiles count pairs along k.
+tile is read in its own layout. Packed fp4 tiles count pairs along k, or values (`_counts_values`).
 """
 
 from __future__ import annotations
@@ -38,7 +38,11 @@ def _product(case: Case) -> Callable[..., None]:
         tile = dict(zip(names, map(as_tile, operands, types), strict=True))
         dst = tile["dst"]
         m, k, n = _sizes(tile[lhs], tile[rhs], dst)
-        a, b = _factors(core, tile[lhs], m, k, 1), _factors(core, tile[rhs], k, n, 0)
+        counts_values = "a_scale" in has and _counts_values(tile[lhs], tile["a_scale"])
+        items = -(-k // 2) if counts_values else k
+        a, b = _factors(core, tile[lhs], m, items, 1), _factors(core, tile[rhs], items, n, 0)
+        if counts_values:
+            a, b = a[:, :k], b[:k]
         start = scales = None
         if added is not None:
             start = cut(tile[added], 0, 0, 1 if added == "bias" else m, n)
@@ -65,6 +69,16 @@ def _sizes(lhs: Tile, rhs: Tile, dst: Tile) -> tuple[int, int, int]:
             help="the valid region of the left tile is m x k, n are the valid columns of the right",
         )
     return m, k, n
+
+
+def _counts_values(lhs: Tile, scale: Tile) -> bool:
+    """Whether the columns of a left tile of fp4 are values, so that half its bytes are in use.
+
+    Its scales tell, of which there is one for 32 values (decisions.md, Shapes of packed float4
+    tiles).
+    """
+    packed = lhs.type.dtype.is_packed
+    return packed and scale.type.cols == -(-lhs.type.cols // MX_BLOCK_SIZE)
 
 
 def _factors(core: Machine, tile: Tile, rows: int, cols: int, along: int) -> Array:

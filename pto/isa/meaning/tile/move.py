@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pto.core.constants import BLOCK_BYTE_SIZE
+from pto.core.constants import BLOCK_BYTE_SIZE, MX_COL_LEN, MX_ROW_LEN
 from pto.core.dtypes import DType
 from pto.core.errors import fail
 from pto.core.pad import Pad
@@ -212,8 +212,30 @@ STORE_SCALED = Do(_store_scaled, stays="a scale for each column, out of a table:
 # ---- tile to tile
 
 
+def _regroup(case: Case) -> Callable[..., None]:
+    """Exponents of MX groups in boxes of 16 by 2, as the cube takes them; flat in src and dst."""
+    by_rows = case.word("grpAxis") == "axis0"  # a group lies along rows, so that src is turned
+
+    def move(x: Mover, src: Tile, dst: Tile, tmp: Any = None, word: Any = None) -> None:
+        (high, wide), (m, groups) = src.get_valid(), dst.get_valid()
+        pitch, pairs = (src.type.cols, high // 2) if by_rows else (groups, groups // 2)
+
+        def cell(i: Any, j: Any) -> Any:
+            row, group = (j, i) if by_rows else (i, j)
+            box = row // MX_ROW_LEN * pairs + group // MX_COL_LEN
+            at = (box * MX_ROW_LEN + row % MX_ROW_LEN) * MX_COL_LEN + group % MX_COL_LEN
+            return at, x.item(src, i * pitch + j), None
+
+        rows, cols = (high, wide) if by_rows else (m, groups)
+        x.place(rows, cols, cell, dst)
+
+    return move
+
+
 def _move(case: Case) -> Callable[..., None]:
     """dst = src over what is valid in both, converted out of an accumulator."""
+    if case.role("fp") == "vec":
+        return _regroup(case)
     transfer = Transfer(case)
 
     def move(x: Mover, src: Tile, dst: Tile, fp: Any = None, word: Any = None) -> None:

@@ -62,6 +62,10 @@ def multiply_add(acc: Lanes, a: Lanes, b: Lanes) -> Lanes:
     return lanes.fma(a, b, acc)
 
 
+def multiply_into(acc: Lanes, a: Lanes, b: Lanes) -> Lanes:
+    return lanes.fma(a, acc, b)
+
+
 def add_carry(a: Lanes, b: Lanes) -> Two:
     total = lanes.raw(a) + lanes.raw(b)
     return lanes.from_raw(total, a), total < lanes.raw(a)

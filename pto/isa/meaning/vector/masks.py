@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pto.core.constants import VREG_BYTES
+from pto.isa.row import types as t
 
 Mask = npt.NDArray[np.bool_]
 WIDEST = 4  # bytes: there is no b64, 64-bit elements go by a b32 mask
@@ -36,6 +37,14 @@ def full(width: int) -> Mask:
     """All lanes, in the granularity the masks of elements of `width` bytes have."""
     width = min(width, WIDEST)
     return first(width, lanes_of(width))
+
+
+def mask_width(type: t.Type, lanes: int) -> int:
+    """Bytes of a lane of a predicate, those of the registers beside it where its type does not say;
+    0: it is none."""
+    if not isinstance(type, t.Mask):
+        return 0
+    return lanes if type.granularity is None or lanes > WIDEST else type.granularity // 8
 
 
 def image(lanes: npt.NDArray[Any], width: int) -> Mask:

@@ -67,6 +67,17 @@ def tail(width: int) -> Do:
     return do(count)
 
 
+@cache
+def tail_of_turn(width: int) -> Do:
+    """Lanes whose number in a loop, `turn` registers on, is below `bound`."""
+    lanes = lanes_of(width)
+
+    def count(core: Machine, turn: int, bound: int) -> Mask:
+        return first(width, min(max(bound - turn * lanes, 0), lanes))
+
+    return do(count)
+
+
 PAND = Lane(lambda a, b, mask: a & b & mask)
 POR = Lane(lambda a, b, mask: (a | b) & mask)
 PXOR = Lane(lambda a, b, mask: (a ^ b) & mask)

@@ -11,11 +11,15 @@ import numpy as np
 
 from pto.core.constants import VLANE_COUNT
 from pto.core.dtypes import DType
+from pto.core.primitives import const, select
 from pto.isa.meaning import lanes
-from pto.isa.meaning.kinds import Do, Neighbours
+from pto.isa.meaning.kinds import Do, Neighbours, Vectors
+from pto.isa.meaning.lanes import Lanes
 from pto.isa.meaning.machine import Machine
 from pto.isa.meaning.vector import masks
 from pto.isa.meaning.vector.ub import Items, dtype_of
+from pto.isa.meaning.vmi.shape import by_neighbours
+from pto.isa.meaning.vmi.words import NONE, Words
 from pto.isa.rules.rule import Case
 
 
@@ -57,6 +61,26 @@ def _extreme(case: Case, neutral: Any, find: Callable[[Items], Any]) -> Callable
     return reduce
 
 
+def _matching(fn: Callable[[Any, Any], Any], neutral: Callable[[DType], Any]) -> Vectors:
+    """The extreme in lane 0, and the active lanes that are equal to it (or NaN, where it is)."""
+
+    def make(case: Case) -> Callable[..., tuple[Lanes, Lanes]]:
+        kind = dtype_of(case, "input")
+        everywhere, alone = np.zeros(kind.lanes, np.int64), np.full(kind.lanes, NONE)
+        alone[0] = 0
+
+        def run(x: Words, source: Lanes, mask: Lanes) -> tuple[Lanes, Lanes]:
+            active = select(mask, source, const(source, neutral(kind)))
+            found = by_neighbours(x, fn, active, 1, kind.lanes)
+            beside = x.take([found], everywhere)
+            equal = (source == beside) | ((source != source) & (beside != beside))
+            return x.take([found], alone), equal & mask
+
+        return run
+
+    return Vectors(make)
+
+
 def _first(case: Case) -> slice:
     return slice(0, 1)
 
@@ -76,6 +100,8 @@ def _half(case: Case) -> int:
 VCADD = Neighbours(lanes.add, lambda case: 1, _first, wide=True)
 VCMAX = Do(lambda case: _extreme(case, lowest(dtype_of(case, "input")), np.argmax))
 VCMIN = Do(lambda case: _extreme(case, highest(dtype_of(case, "input")), np.argmin))
+VCBMAX = _matching(lanes.maximum, lowest)
+VCBMIN = _matching(lanes.minimum, highest)
 VCGADD = _groups(lanes.add, wide=True)
 VCGMAX = _groups(lanes.maximum)
 VCGMIN = _groups(lanes.minimum)

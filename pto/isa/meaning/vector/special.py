@@ -40,6 +40,12 @@ def _converted(case: Case, fn: Callable[[Lanes, Lanes], Lanes]) -> Callable[...,
     return fused
 
 
+def _scaled(case: Case) -> Callable[[Lanes, Lanes], Lanes]:
+    change = converter(dtype_of(case, "input"), dtype_of(case, "result"), Round.ROUND, True)
+    return lambda x, scalar: change(lanes.mul(x, scalar))
+
+
+VMULSCVT = Lane(make=_scaled, part=part_of)
 VEXPDIF = Lane(make=_vexpdif, part=part_of)
 VADDRELUCONV = Vectors(lambda case: _converted(case, add_relu))
 VMULCONV = Vectors(lambda case: _converted(case, lanes.mul))

@@ -157,16 +157,20 @@ def _vsstb(case: Case) -> Callable[..., Any]:
 
 
 def _vscatter(case: Case) -> Callable[..., Any]:
-    """Where two lanes hit one place the higher lane wins; the ISA leaves open which does."""
-    kind = dtype_of(case, "value")
+    """Where two lanes hit one place the higher lane wins; the ISA leaves open which does.
+
+    Bytes go by 16-bit offsets: those of even number.
+    """
+    kind, width = dtype_of(case, "value"), dtype_of(case, "offsets").itemsize
     view, index = whole(kind.numpy), index_lanes(case, "offsets")
-    all_lanes, width = masks.full(kind.itemsize), kind.itemsize
+    all_lanes, step = masks.full(width), width // kind.itemsize
 
     def store(core: Machine, value: Items, to: Pointer, offsets: Items, mask: masks.Mask) -> None:
         typed, start = view(to)
         active = None if mask is all_lanes else mask[::width]
         where = positions(case, typed, start, index(offsets), active)
-        typed[where] = value if active is None else value[active]
+        sent = value[::step]
+        typed[where] = sent if active is None else sent[active]
 
     return store
 

@@ -223,7 +223,7 @@ PREFIX = Vectors(_prefix)
 # ---- reductions: sums by neighbours, floats in f32 and rounded once, as on registers
 
 
-def _by_neighbours(x: Words, fn: Function, value: Lanes, groups: int, size: int) -> Lanes:
+def by_neighbours(x: Words, fn: Function, value: Lanes, groups: int, size: int) -> Lanes:
     """Lanes 0 and 1 of every group, 2 and 3, .., and those again; an odd last one is kept."""
     while size > 1:
         begin, half = np.arange(groups)[:, None] * size, size // 2
@@ -244,7 +244,7 @@ def _sum(case: Case) -> Function:
 
     def run(x: Words, source: Lanes, mask: Lanes) -> Lanes:
         active = zeroed(source, mask).astype(wide)
-        return _by_neighbours(x, lanes.add, active, groups, size // groups).astype(kind.numpy)
+        return by_neighbours(x, lanes.add, active, groups, size // groups).astype(kind.numpy)
 
     return run
 
@@ -262,7 +262,7 @@ def _extreme(fn: Function, largest: bool) -> Vectors:
 
         def run(x: Words, source: Lanes, mask: Lanes) -> Lanes:
             seen = source.view(kind.numpy)
-            return _by_neighbours(
+            return by_neighbours(
                 x, fn, select(mask, seen, const(seen, neutral)), groups, size // groups
             )
 
@@ -291,6 +291,26 @@ def _histogram(cumulative: bool) -> Vectors:
     return Vectors(make)
 
 
+def _half_histogram(cumulative: bool) -> Vectors:
+    """Counts of half the byte values: below 128, or from there on, counting up over all."""
+
+    def make(case: Case) -> Function:
+        def run(x: Words, acc: Lanes, src: Lanes, mask: Lanes, given: Any) -> Lanes:
+            half = x.number(given)
+            x.require(
+                (half >= 0) & (half < 2),
+                lambda: fail("PTO-S140", f"'{case.row.name}' op takes bin 0 or 1, got {given}"),
+            )
+            found = x.counts(lanes.raw(src), mask, 256)
+            found = _running(x, found, 256) if cumulative else found
+            return lanes.raw(acc) + x.window([found], half * 128, 128)
+
+        return run
+
+    return Vectors(make)
+
+
+CUMULATIVE_HALF, HALF = _half_histogram(cumulative=True), _half_histogram(cumulative=False)
 CUMULATIVE_HISTOGRAM = _histogram(cumulative=True)
 HISTOGRAM = _histogram(cumulative=False)
 

@@ -249,7 +249,7 @@ def _pop(s: Spot) -> Sequence[Native]:
     type = tile_type(result)
     if type.dtype.is_packed:
         raise NotNative("packed elements")
-    told = [s.operand(name) for name in s.case.row.operand_names]
+    told = [s.operand(name) for name in ("valid_row", "valid_col")]
     words = [None if word is None else index(word) for word in told]
     region = [own if word is None else word for own, word in zip(type.valid, words, strict=True)]
     again = _begin(s)

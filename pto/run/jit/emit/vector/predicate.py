@@ -30,7 +30,15 @@ def _tail(s: Spot) -> Sequence[Native]:
     return [masks.first(x, width, positive), Word((narrow,), count.type)]
 
 
+def _tail_of_turn(s: Spot) -> Sequence[Native]:
+    x, width = s.x, next(w for w in _WIDTHS if predicate.tail_of_turn(w) is s.body)
+    before = x.mul(wide(s, s.need(Word, "loop")), VREG_BYTES // width)
+    left = x.sub(wide(s, s.need(Word, "bound")), before)
+    return [masks.first(x, width, x.new(f"call i64 @llvm.smax.i64(i64 {left}, i64 0)"))]
+
+
 emits(*(predicate.tail(w) for w in _WIDTHS))(_tail)
+emits(*(predicate.tail_of_turn(w) for w in _WIDTHS))(_tail_of_turn)
 
 
 # ---- images in UB

@@ -118,10 +118,14 @@ def _vsstb(s: Spot) -> Sequence[Native]:
 def _vscatter(s: Spot) -> Sequence[Native]:
     """One lane after the other: where two hit one place the higher wins."""
     reg, place = s.need(Reg, "value"), s.need(Place, "destination")
-    kind = reg.dtype
-    places, active = item_places(s, place, kind, s.need(Mask, "mask"))
-    spot = lanes.Lanes(s.x, kind.lanes, s.e.unit.declare)
-    value = spot.symbol(kind.storage, as_items(s, reg, 8 * kind.itemsize))
+    kind, index = reg.dtype, s.need(Reg, "offsets").dtype
+    places, active = item_places(s, place, index, s.need(Mask, "mask"), kind.itemsize)
+    spot = lanes.Lanes(s.x, index.lanes, s.e.unit.declare)
+    name = as_items(s, reg, 8 * kind.itemsize)
+    if index.lanes != kind.lanes:  # of bytes those of even number
+        evens = np.arange(0, kind.lanes, 2)
+        name = shuffles.shuffle(s.x, f"i{8 * kind.itemsize}", kind.lanes, name, evens)
+    value = spot.symbol(kind.storage, name)
     on, at = spot.symbol(lanes.BOOL, active), spot.symbol(np.dtype(np.int64), places)
     scattered(s, s.e.base(place.memory), value, at, on)
     return []

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from pto.core.constants import VREG_BYTES
 from pto.core.dtypes import DType
 from pto.isa.meaning import Lane
 from pto.isa.row import types as t
-from pto.run.jit.border.values import Native, Reg, Vector, Word
+from pto.run.jit.border.values import Mask, Native, Reg, Vector, Word
 from pto.run.jit.emit.table import Spot
 from pto.run.jit.emit.vector.items import items_of, scalar_as, seen
 from pto.run.jit.llvm import lanes
@@ -65,10 +66,12 @@ def symbol(s: Spot, value: Vector) -> lanes.Symbol:
     return spot.symbol(kind, value.name)
 
 
-def result(found: Any, type: t.Type) -> Vector | Reg:
-    """What a function returned, as a register, a logical vector or a logical mask."""
+def result(found: Any, type: t.Type) -> Vector | Reg | Mask:
+    """What a function returned, as a register, a logical vector or a mask of either."""
     if not isinstance(found, lanes.Symbol):
         raise NotNative("a result that is no lane")
+    if isinstance(type, t.Mask):
+        return Mask((found.name,), VREG_BYTES // found.lanes.count)
     if isinstance(type, t.LogicalMask):
         return Vector((found.name,), None, type.lanes)
     kind = type.elem.dtype if isinstance(type, t.VReg | t.LogicalVReg) else None
@@ -81,7 +84,7 @@ def result(found: Any, type: t.Type) -> Vector | Reg:
     return Vector((name,), kind, count) if isinstance(type, t.LogicalVReg) else Reg((name,), kind)
 
 
-def known(s: Spot, value: Any, type: t.Type) -> Vector | Reg:
+def known(s: Spot, value: Any, type: t.Type) -> Vector | Reg | Mask:
     """A constant."""
     if not isinstance(type, t.LogicalVReg | t.LogicalMask):
         raise NotNative("a constant that is no vector")

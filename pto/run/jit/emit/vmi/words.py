@@ -11,7 +11,9 @@ from pto.core.constants import VREG_BYTES
 from pto.core.dtypes import DType
 from pto.core.errors import PtoError
 from pto.isa.meaning import Vectors
+from pto.isa.meaning.vector.masks import mask_width
 from pto.isa.meaning.vmi.words import NONE, Picks, Run
+from pto.isa.row import types as t
 from pto.run.jit.border.values import Mask, Native, Place, Reg, TilePlace, Vector, Word
 from pto.run.jit.emit.handle.view import FAR, near
 from pto.run.jit.emit.table import KINDS, Spot
@@ -230,17 +232,17 @@ def _operand(s: Spot, name: str) -> Any:
     operand = next(o for o in s.case.row.operands if o.name == name)
     if operand.variadic:
         return [_seen(s, each) for each in s.operands(name)]
-    return _seen(s, s.operand(name))
+    return _seen(s, s.operand(name), s.case.type(name))
 
 
-def _seen(s: Spot, native: Native | None) -> Any:
+def _seen(s: Spot, native: Native | None, of: t.Type | None = None) -> Any:
     if isinstance(native, Vector):
         return symbol(s, native)
     if isinstance(native, Reg):
         spot = Lanes(s.x, native.dtype.lanes, s.e.unit.declare)
         return spot.symbol(seen(native.dtype), native.name)
     if isinstance(native, Mask):
-        return _lanes_on(s, native)
+        return _lanes_on(s, native, of)
     if isinstance(native, TilePlace):  # a memref where a pointer could stand
         return Place((native.memory, native.address), native.type.dtype)
     if native is None or isinstance(native, Word | Place):
@@ -248,9 +250,10 @@ def _seen(s: Spot, native: Native | None) -> Any:
     raise NotNative(f"an operand that is {type(native).__name__}")
 
 
-def _lanes_on(s: Spot, mask: Mask) -> Symbol:
-    """A bool for each lane of the first register."""
-    width = next(n.dtype.itemsize for n in s.all() if isinstance(n, Reg))
+def _lanes_on(s: Spot, mask: Mask, of: t.Type | None) -> Symbol:
+    """A bool for each of its lanes."""
+    lanes_of = next(n.dtype.itemsize for n in s.all() if isinstance(n, Reg))
+    width = mask_width(of, lanes_of) if of is not None else lanes_of
     spot = Lanes(s.x, VREG_BYTES // width, s.e.unit.declare)
     return spot.symbol(lanes.BOOL, masks.at_width(s.x, mask, width))
 
