@@ -64,6 +64,7 @@ class State(c.Structure):
         ("question", c.c_int64 * 4),
         ("answer", c.c_int64),
         ("eager", c.c_int64),
+        ("atomic", c.c_int64),
     ]
 
 

@@ -233,12 +233,11 @@ Feed = Callable[[Core], Iterable[Fed | Looks]]
 
 def _program(core: Core, feed: Iterator[Fed | Looks]) -> Waits:
     """Execute what is fed, in order; the next record is asked for when the last one is done."""
-    last: Operation | None = None
+    last = Operation("pto.ld_dev")  # stands for a look before the first instruction
     looking = Blocked("others to change what it looks at")
     for fed in feed:
         if isinstance(fed, Looks):
-            if last is not None:
-                yield Wait(last, looking, looks=True)
+            yield Wait(last, looking, looks=True)
             continue
         site, values, then = fed
         last = site.op

@@ -515,6 +515,28 @@ def test_scales_are_loaded_as_many_as_are_valid(kernel):
         assert (region.rows, region.row_bytes, region.pitch) == (32, 16, 64)
 
 
+ARRIVALS = """
+__global__ AICORE void k(__gm__ int32_t* words, __gm__ int32_t* seen)
+{
+    const int32_t me = int32_t(get_block_idx());
+    set_st_atomic_cfg(ATOMIC_S32, ATOMIC_MAX);
+    st_atomic<int32_t>(me * 10, words + 1);
+    set_st_atomic_cfg(ATOMIC_S32, ATOMIC_SUM);
+    st_atomic<int32_t>(1, words);
+    while (ld_dev(words, 0) < int32_t(get_block_num())) {}
+    seen[me] = ld_dev(words, 4);
+}
+"""
+
+
+def test_blocks_wait_until_a_counter_has_them_all(kernel):
+    """A scalar store that adds, or keeps the greatest: whoever passes has seen what all wrote."""
+    words, seen = np.zeros(2, np.int32), np.zeros(5, np.int32)
+    kernel(ARRIVALS).run(words, seen, blocks=5)
+    assert words.tolist() == [5, 40]
+    assert seen.tolist() == [40] * 5
+
+
 ALONE = """
 #define GM_ADDR __gm__ uint8_t*
 %s

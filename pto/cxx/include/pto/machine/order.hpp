@@ -31,6 +31,17 @@ template <class V, class P> void st_dev(V v, P* p, int64_t offset)
     pto::machine::drain();
     *reinterpret_cast<P*>(reinterpret_cast<char*>(p) + offset) = P(v);
 }
+// A scalar store that combines with what is there, seen by all at once; its type is the operand's.
+inline void set_st_atomic_cfg(atomic_type_t, atomic_op_t op)
+{
+    if (pto::machine::now) pto::machine::now->atomic = op;
+}
+template <class V, class P> void st_atomic(V v, P* p)
+{
+    pto::machine::drain();
+    const auto op = pto::machine::now ? pto::machine::now->atomic : int64_t(ATOMIC_SUM);
+    *p = P(op == ATOMIC_SUM ? *p + v : (op == ATOMIC_MAX) == (*p < v) ? v : *p);
+}
 extern "C" int64_t pto_cores;  // how many blocks run at a time; 0: all
 inline int64_t get_block_idx() { return pto::machine::now ? pto::machine::now->block : 0; }
 inline int64_t get_block_num() { return pto::machine::now ? pto::machine::now->blocks : 1; }

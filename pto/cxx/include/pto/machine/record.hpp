@@ -36,6 +36,7 @@ struct Agent {
     int64_t tokens[16][16];  // the next event id between two pipes
     int64_t question[4], answer;
     int64_t eager;         // somebody holds a pointer into a local buffer: each instruction is executed at once
+    int64_t atomic;        // what a scalar store does to global memory: atomic_op_t
     const void* last;      // where the last instruction was called
     void* fiber;
 };
