@@ -258,7 +258,10 @@ def cast(a: Symbol, to: np.dtype[Any]) -> Symbol:
         op = "trunc"
     else:
         op = "sext" if have.kind == "i" else "zext"
-    return a.new(f"{op} {a.type} {a.name} to {a.lanes.type(to)}", to)
+    found = a.new(f"{op} {a.type} {a.name} to {a.lanes.type(to)}", to)
+    if op == "zext" and str(a.name) in a.lanes.x.held:
+        a.lanes.x.held[str(found.name)] = a.lanes.x.held[str(a.name)]
+    return found
 
 
 def to_f32(a: Symbol) -> Symbol:

@@ -188,22 +188,25 @@ class Mover(Views):
         raise NotNative("lists of their own")
 
     def all(self, rows: Any, cols: Any, cell: Callable[..., Any]) -> Fact:
-        x = self.x
-        bad = x.stack("i8")
-        x.store("i8", 0, bad)
+        x, wrong = self.x, dict[int, str]()  # where lanes are told that it does not, by their count
 
         def look(i: Index, j: Index) -> None:
-            wrong = ~lanes.in_lanes(self._lanes, cell(i, j))
-            bits = vector(self._lanes.count, "i1")
-            found = wrong.name
+            count = self._lanes.count
+            bits, word = vector(count, "i1"), f"i{count}"
+            found = (~lanes.in_lanes(self._lanes, cell(i, j))).name
             if self.mask is not None:
                 found = x.new(f"and {bits} {found}, {self.mask}")
-            word = x.new(f"bitcast {bits} {found} to i{self._lanes.count}")
-            some = x.new(f"zext i1 {x.compare('ne', word, 0, f'i{self._lanes.count}')} to i8")
-            x.store("i8", x.new(f"or i8 {x.load('i8', bad)}, {some}"), bad)
+            here = wrong[count] = wrong.get(count) or x.stack(word)
+            some = x.new(f"bitcast {bits} {found} to {word}")
+            x.store(word, x.new(f"or {word} {x.load(word, here)}, {some}"), here)
 
+        begin = len(x.lines)
         self.walk(rows, cols, look, [])
-        return Fact(x, x.compare("eq", x.load("i8", bad), 0, "i8"))
+        x.lines[begin:begin] = [f"  store i{n} 0, ptr {here}" for n, here in wrong.items()]
+        fine = Fact(x, "true")
+        for n, here in wrong.items():
+            fine = fine & Fact(x, x.compare("eq", x.load(f"i{n}", here), 0, f"i{n}"))
+        return fine
 
     def within(self, tile: TileRef, rows: Any, cols: Any) -> None:
         height, width = tile.type.shape
