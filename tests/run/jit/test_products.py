@@ -124,3 +124,44 @@ def test_scales_for_the_valid_part_of_a_factor() -> None:
     for tile in tiles:
         args += [rng.integers(100, 140, tile.nbytes, np.uint8), np.zeros(tile.nbytes, np.uint8)]
     agree(tile_program([], tiles, body), args, check=False)
+
+
+STORED: dict[str, Any] = {"f16": np.float16, "bf16": ml_dtypes.bfloat16, "i8": np.int8}
+
+
+@pytest.mark.parametrize("how", ["word", "column", "fp"])
+@pytest.mark.parametrize("out", STORED)
+@pytest.mark.parametrize("kind", ["i8", "f16"])
+def test_products_scaled_on_their_way_to_memory(kind: str, out: str, how: str) -> None:
+    """A word for all, or one a column: f32, an offset in bits 37 to 45, bit 46 where signed."""
+    elem, into = getattr(pto, kind), pto.i32 if kind == "i8" else pto.f32
+    m, k, n = 20, 64, 96
+
+    @pto.kernel(profile="a5")
+    def scaled(a: pto.Global, b: pto.Global, w: pto.Global, word: pto.i64, c: pto.Global) -> None:
+        a_mat, b_mat = pto.tile(32, k, elem, role="mat"), pto.tile(k, n, elem, role="mat")
+        left, right = pto.tile(32, k, elem, role="left"), pto.tile(k, n, elem, role="right")
+        acc = pto.tile(32, n, into, role="acc")
+        words = pto.tile(1, n, pto.u64, role="mat")
+        scaling = pto.tile(1, n, pto.u64, role="scaling")
+        pto.tload(a_mat, a[:, :])
+        pto.tload(b_mat, b[:, :])
+        pto.tmov(left, a_mat)
+        pto.tmov(right, b_mat)
+        pto.tmatmul(acc, left, right)
+        pto.tload(words, w[:])
+        pto.tmov(scaling, words)
+        if how == "word":
+            pto.tstore(c[:, :], acc, preQuantScalar=word, reluPreMode="normal_relu")
+        elif how == "column":
+            pto.tstore(c[:, :], acc, fp=scaling)
+        else:
+            pto.tstore_fp(c[:, :], acc, scaling, reluPreMode="normal_relu")
+
+    a, b, _ = factors(kind, m, k, n)
+    random = np.random.default_rng(5)
+    scales = random.uniform(-2e-3, 2e-3, n).astype(np.float32).view(np.uint32).astype(np.uint64)
+    offsets = random.integers(0, 512, n).astype(np.uint64) << np.uint64(37)
+    words = scales | np.uint64(1 << 46) | (offsets if out == "i8" else np.uint64(0))
+    given = [a, b, words, int(words[3]), np.ones((m, n), STORED[out])]
+    agree(scaled.module(*given), given)

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pto.core.dtypes import DType
+from pto.core.errors import PtoError
 from pto.core.global_layout import C0_AXIS, RANK, GlobalLayout
 from pto.core.global_layout import ND as GLOBAL_ND
 from pto.core.pad import Pad
 from pto.core.tile import Role
+from pto.isa.meaning.cube.accumulator import Outlet
 from pto.isa.meaning.tile import move, window
+from pto.isa.rules.rule import Case
 from pto.run.jit.border.values import Native, TilePlace, ViewPlace
 from pto.run.jit.emit.cube.accumulator import with_outlet
 from pto.run.jit.emit.handle.view import inside
 from pto.run.jit.emit.table import Spot, emits
 from pto.run.jit.emit.tile import boxes, copies, planes
 from pto.run.jit.emit.tile.boxes import Digit, Field
+from pto.run.jit.emit.tile.moves import emit_move
 from pto.run.jit.llvm.text import NotNative, Text, Val
 
 _FIRST = 4  # parameters of every copy: rows, cols, to, from
@@ -269,7 +273,7 @@ def bits_item(bits: int, item: str) -> Val:
 def _store(s: Spot) -> Sequence[Native]:
     tile, view = s.need(TilePlace, "src"), s.need(ViewPlace, "dst")
     if s.operand("preQuantScalar") is not None or s.operand("fp") is not None:
-        raise NotNative("a scale")
+        return _store_scaled(s)
     stored, is_acc = view.dtype, tile.type.role is Role.ACC
     if not is_acc:
         require_same_width(stored, tile.type.dtype)
@@ -291,6 +295,47 @@ def _store(s: Spot) -> Sequence[Native]:
 
     planes.either_way(s, s.x.both(found.known, separate(s, view)), store)
     return []
+
+
+@emits(move.STORE_SCALED)
+def _store_scaled(s: Spot) -> Sequence[Native]:
+    """An accumulator times a word, or a word a column, element by element (`Outlet.run`)."""
+    tile, view = s.need(TilePlace, "src"), s.need(ViewPlace, "dst")
+    layout, known = _layout(s, view, tile, s.case.word("layout"))
+    if known != "true" or not move.passes_outlet(s.case, tile.type):
+        raise NotNative("a view whose layout is known only when it runs, or no accumulator")
+    seen = replace(view, layout=layout)
+    planes.either_way(s, separate(s, view), lambda: emit_move(s, _scaled, dst=seen))
+    return []
+
+
+def _scaled(case: Case) -> Callable[..., None]:
+    names, profile = case.row.operand_names, case.profile
+
+    def run(x: Any, *operands: Any) -> None:
+        given = dict(zip(names, operands, strict=True))
+        src, dst, fp, word = (given.get(n) for n in ("src", "dst", "fp", "preQuantScalar"))
+        combine, relu = move.combination(case, dst.dtype), case.word("reluPreMode")
+        outlet = Outlet(src.type.dtype, dst.dtype, relu, profile.scaling)
+        by_rows = move.scales_rows(src.type, profile)
+        (rows, cols), (height, width) = src.get_valid(), dst.matrix_shape
+
+        def put(change: Any) -> None:
+            def cell(i: Any, j: Any) -> Any:
+                value = x.read(src, i, j)
+                value = value if change is None else change(value, i if by_rows else j)
+                value = value if combine is None else combine(x.read(dst, i, j), value)
+                return (i, j), value, None
+
+            x.place(rows, cols, cell, dst)
+
+        def store() -> None:
+            x.require((rows <= height) & (cols <= width), PtoError)
+            outlet.run(x, fp, word, 0, put)
+
+        x.when((rows > 0) & (cols > 0), store)
+
+    return run
 
 
 def combined(
