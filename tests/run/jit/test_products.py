@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import pto
-from examples import gemm_mx
+from examples import gemm_mx, gemm_mx_fp4
 from pto.ir.graph import Module
 from tests.run.jit.both import agree, same
 from tests.run.jit.tiles import Tile
@@ -101,6 +101,24 @@ def test_products_with_block_scales(spread: int) -> None:
     for engine in ("reference", "jit"):
         c = np.zeros((m, n), np.float32)
         report = gemm_mx.gemm_mxfp8.run(a, left, b, right, c, engine=engine)
+        found.append(c)
+    assert not report.left_out
+    same(found[1], found[0])
+
+
+@pytest.mark.parametrize("spread", [4, 120], ids=["scales near 1", "scales at the ends"])
+def test_products_of_pairs_of_four_bits(spread: int) -> None:
+    """Every byte is two elements along k."""
+    rng = np.random.default_rng(spread)
+    m, k, n = gemm_mx_fp4.M, 128, 2 * gemm_mx_fp4.N
+    a, b = (rng.integers(0, 256, shape).astype(np.uint8) for shape in ((m, k // 2), (k // 2, n)))
+    shapes = (m, k // 32), (k // 32, n)
+    scales = [rng.integers(127 - spread, 128 + spread, each).astype(np.uint8) for each in shapes]
+    left, right = (x.view(ml_dtypes.float8_e8m0fnu) for x in scales)
+    found: list[Any] = []
+    for engine in ("reference", "jit"):
+        c = np.zeros((m, n), np.float32)
+        report = gemm_mx_fp4.gemm_mxfp4.run(a, left, b, right, c, engine=engine, blocks=2)
         found.append(c)
     assert not report.left_out
     same(found[1], found[0])

@@ -305,7 +305,11 @@ def _store_scaled(s: Spot) -> Sequence[Native]:
     if known != "true" or not move.passes_outlet(s.case, tile.type):
         raise NotNative("a view whose layout is known only when it runs, or no accumulator")
     seen = replace(view, layout=layout)
-    planes.either_way(s, separate(s, view), lambda: emit_move(s, _scaled, dst=seen))
+
+    def store() -> None:
+        emit_move(s, _scaled, dst=seen)
+
+    planes.either_way(s, separate(s, view), store)
     return []
 
 
@@ -313,8 +317,8 @@ def _scaled(case: Case) -> Callable[..., None]:
     names, profile = case.row.operand_names, case.profile
 
     def run(x: Any, *operands: Any) -> None:
-        given = dict(zip(names, operands, strict=True))
-        src, dst, fp, word = (given.get(n) for n in ("src", "dst", "fp", "preQuantScalar"))
+        given: dict[str, Any] = dict(zip(names, operands, strict=True))
+        src, dst, fp, word = given["src"], given["dst"], given["fp"], given.get("preQuantScalar")
         combine, relu = move.combination(case, dst.dtype), case.word("reluPreMode")
         outlet = Outlet(src.type.dtype, dst.dtype, relu, profile.scaling)
         by_rows = move.scales_rows(src.type, profile)
