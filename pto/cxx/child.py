@@ -255,7 +255,8 @@ class Server:
         from pto.cxx.program import Launcher
         from pto.cxx.timing import written
 
-        launcher = Launcher(self.builds, self.profile, blocks, given, np.zeros(0, np.uint8))
+        launcher = Launcher(self.builds, self.profile, blocks, given, np.fromfile(file, np.uint8))
+        launcher.fill()
         try:
             written(launcher, self.profile, blocks, device, Path(file))
             return {}

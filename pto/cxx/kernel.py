@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
@@ -187,7 +187,8 @@ class CppKernel:
     ) -> Timing:
         """How long a launch takes on a chip, at the lines of the source.
 
-        Arrays give their sizes, and a shape may stand for one; nothing is computed or written.
+        Arrays are there for what the kernel itself reads, as lengths or offsets; where it reads
+        none, shapes do. Nothing is computed or written.
         """
         from pto.cxx.timing import read  # only here: a plain run needs no observer
 
@@ -195,19 +196,17 @@ class CppKernel:
         if wanted != self.source.profile:
             return self.on(wanted).time(*args, blocks=blocks, device=device, seconds=seconds)
         self._require(args)
-        given: list[dict[str, int]] = []
+        given: list[Borrowed | Mapping[str, int] | int] = []
         for n, ((pointer, element), arg) in enumerate(zip(self.parameters, args, strict=True)):
             if pointer and isinstance(arg, tuple):
                 kind = dtype("i8" if element in ("none", "?") else element)
-                given.append({"at": 0, "size": prod(arg) * kind.itemsize})
-                continue
-            found = self._given(n, pointer, element, arg)
-            is_array = isinstance(found, Borrowed)
-            given.append({"at": 0, "size": found.array.nbytes} if is_array else {"word": found})
+                given.append({"size": prod(arg) * kind.itemsize})
+            else:
+                given.append(self._given(n, pointer, element, arg))
         count = blocks if isinstance(blocks, int) else prod(blocks)
         with tempfile.NamedTemporaryFile(prefix="pto-") as file:
-            request = {"do": "time", "blocks": count, "given": given, "device": device}
-            self._ask({**request, "file": file.name}, seconds)
+            request = {"do": "time", "blocks": count, "given": _listed(given, file)}
+            self._ask({**request, "device": device, "file": file.name}, seconds)
             return read(Path(file.name), self.entry)
 
     def check(self, *args: Any, blocks: Blocks = 1, seconds: float = SECONDS) -> Findings:
@@ -243,16 +242,7 @@ class CppKernel:
         arrays = [g for g in given if isinstance(g, Borrowed)]
         count = blocks if isinstance(blocks, int) else prod(blocks)
         with tempfile.NamedTemporaryFile(prefix="pto-") as file:
-            listed: list[dict[str, int]] = []
-            at = 0
-            for each in given:
-                if isinstance(each, Borrowed):
-                    listed.append({"at": at, "size": each.array.nbytes})
-                    file.write(np.ascontiguousarray(each.array).view(np.uint8).tobytes())
-                    at += each.array.nbytes
-                else:
-                    listed.append({"word": each})
-            file.flush()
+            listed = _listed(given, file)
             request = {"do": "call", "blocks": count, "given": listed, "file": file.name}
             answer = self._ask({**request, "watch": watch}, seconds)
             raw = np.fromfile(file.name, np.uint8)
@@ -288,6 +278,23 @@ class CppKernel:
                 f" {found.array.dtype}",
             )
         return found
+
+
+def _listed(
+    given: Sequence[Borrowed | Mapping[str, int] | int], file: IO[bytes]
+) -> list[Mapping[str, int]]:
+    """What a child is told of arguments: the bytes of arrays stand in the file one by one."""
+    listed: list[Mapping[str, int]] = []
+    at = 0
+    for each in given:
+        if isinstance(each, Borrowed):
+            listed.append({"at": at, "size": each.array.nbytes})
+            file.write(np.ascontiguousarray(each.array).view(np.uint8).tobytes())
+            at += each.array.nbytes
+        else:
+            listed.append({"word": each} if isinstance(each, int) else each)
+    file.flush()
+    return listed
 
 
 def _bits(entry: str, n: int, element: str, value: Any) -> int:

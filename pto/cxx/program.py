@@ -153,11 +153,11 @@ class Itself:
         state, last = self._now(), [status]
 
         def feed(core: Core) -> Iterator[Any]:
-            yield from state.records(words, last[0] in n.PAUSES)
+            yield from state.records(words, last[0] != n.DONE)
             while last[0] == n.LOOK:
                 state.answer(agent)
                 last[0] = agent.resume()
-                yield from state.records(agent.words(), last[0] in n.PAUSES)
+                yield from state.records(agent.words(), last[0] != n.DONE)
 
         self._program.printed += s.carry_on(state.core, feed)
         return last[0]
@@ -201,15 +201,20 @@ class Launcher:
                 continue
             place = self._main.lib.pto_allocate(each["size"])
             self._places.append(place)
-            self._arrays.append((each["at"], n.bytes_at(place, each["size"])))
+            self._arrays.append((each.get("at", -1), n.bytes_at(place, each["size"])))
             words.append(place)
         self._words = (c.c_int64 * len(words))(*words)
         self.printed: list[str] = []
 
+    def fill(self) -> None:
+        """Arrays as they were given; of some only the size is."""
+        for at, array in self._arrays:
+            if at >= 0:
+                array[:] = self._raw[at : at + array.size]
+
     def _run(self, observer: Observer | None = None, tap: Tap | None = None) -> Program:
         """Once, from the arrays as they were given."""
-        for at, array in self._arrays:
-            array[:] = self._raw[at : at + array.size]
+        self.fill()
         return self._host(Program(self._builds, self._profile, observer, tap))
 
     def described(self, tap: Tap, number: int, cores: int) -> None:

@@ -281,6 +281,52 @@ __global__ AICORE void k(__gm__ float* x, __gm__ float* y)
     assert np.array_equal(y, x + 20)
 
 
+IN_TURN = """
+__global__ AICORE void k(__gm__ float* x, __gm__ float* y, int again)
+{
+    using G = GlobalTensor<float, Shape<1, 1, 1, 64, 128>, Stride<1, 1, 1, 128, 1>>;
+    using V = Tile<TileType::Vec, float, 64, 128>;
+    G gx(x), gy(y);
+    V first;
+    TLOAD(first, gx);
+    for (int i = 0; i < 12; ++i) {  // a new name each time, and each is looked at
+        V next;
+        TLOAD(next, gx);
+        TADDS(next, next, float(i));
+        if (next.GetValue(0) < 0) return;
+        TSTORE(gy, next);
+    }
+    if (again) TSTORE(gy, first);
+}
+"""
+
+
+def test_names_that_are_not_used_again_make_room(kernel):
+    x, y = np.ones((64, 128), np.float32), np.zeros((64, 128), np.float32)
+    made = kernel(IN_TURN)
+    made(x, y, 0)
+    assert np.array_equal(y, x + 11)
+    with pytest.raises(PtoError, match="PTO-M120"):  # 13 of 32 KiB: the first one is gone
+        made(x, y, 1)
+
+
+@pytest.mark.parametrize("profile", ["a2a3", "a5"])
+def test_signals_of_the_custom_kind_go_both_ways(kernel, profile: str):
+    text = (
+        BOTH.replace("ffts_cross_core_sync(PIPE_FIX, getFFTSMsg(CV_CORES_SYNC, 3));", "s.record();")
+        .replace("TSTORE(to, c);", "s.allocate(); TSTORE(to, c);")
+        .replace("TASSIGN(t, 0x0);", "TASSIGN(t, 0x0); s.free();")
+        .replace("wait_flag_dev(3);", "s.wait();")
+        .replace("{\n", "{ TSync_Custom<SyncOpType::TSTORE_C2GM, SyncOpType::TLOAD> s{3};\n", 1)
+    )
+    a, b = np.eye(16, dtype=np.float16), np.arange(256).reshape(16, 16).astype(np.float16)
+    gm, out = np.zeros((16, 16), np.float32), np.zeros((16, 16), np.float32)
+    mixed = kernel(SIDES + text, profile=profile)
+    mixed(a, b, gm, out)
+    assert np.array_equal(out, 2 * b.astype(np.float32))
+    assert mixed.sanitize(a, b, gm, out) == []
+
+
 def test_a_crash_is_a_finding_at_the_last_line(kernel):
     text = """
 __global__ AICORE void k(__gm__ float* x)
@@ -374,6 +420,17 @@ def test_a_kernel_is_timed_at_its_own_lines(kernel):
     assert "TMULS" in lines[told["pto.tmuls"].line - 1]
     assert timing.waits
     assert all(w.loc.file.endswith("kernel.cpp") for w in timing.waits)
+
+
+def test_numbers_that_the_kernel_itself_reads_are_there_when_it_is_timed(kernel):
+    text = ADD.replace("T scale)", "__gm__ int32_t* times)").replace("scale", "T(1)")
+    text = text.replace(
+        "    TADD(z, x, y);", "    for (int i = 0; i < times[2]; ++i) TADD(z, x, y);"
+    )
+    made = kernel(text, "k<float, 16, 64>")
+    found = [made.time(*((16, 64),) * 3, np.array([0, 0, n], np.int32)) for n in (9, 3)]
+    adds = [sum(job.op.name == "pto.tadd" for job in each.stream.jobs) for each in found]
+    assert adds == [9, 3]
 
 
 def test_time_wants_what_the_kernel_takes(kernel):
