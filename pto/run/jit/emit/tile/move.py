@@ -70,29 +70,53 @@ class Met:
 
 def met(
     s: Spot, view: ViewPlace, tile: TilePlace, written: str | None, *, writes: bool = False
-) -> Met:
-    """The first elements of a view as a matrix of the tile's valid region: `window.read`."""
-    rows, cols = tile.valid
-    x, given = s.x, Arguments()
-    layout, known = _layout(s, view, tile, written)
-    sizes, steps = (tuple(map(given.name, each)) for each in (view.shape, view.strides))
-    fits = "true"
-    for axes, wanted in ((layout.row_axes, rows), (layout.col_axes, cols)):
+) -> list[Met]:
+    """The first elements of a view as a matrix of the tile's valid region (`window.read`), by each
+    layout that it may have."""
+    note(s, view, *tile.valid, writes=writes)
+    pointer, whole = s.pointer(view.memory, view.address, noted=True), inside(s, view)
+    found: list[Met] = []
+    for layout, known in _layouts(s, view, tile, written):
+        given = Arguments()
+        sizes, steps = (tuple(map(given.name, each)) for each in (view.shape, view.strides))
+        fits = _matrix(s.x, layout, view, tile, "sle")
+        for extent in tile.valid:
+            fits = s.x.either(fits, s.x.compare("eq", extent, 0))
+        down, across = (
+            boxes.axis([Digit(sizes[a], steps[a]) for a in reversed(axes)])
+            for axes in (layout.row_axes, layout.col_axes)
+        )
+        side = Side(Field(view.dtype, down, across), pointer, tuple(given.names))
+        found.append(Met(side, fits, s.x.both(known, whole)))
+    return found
+
+
+def _matrix(x: Text, layout: GlobalLayout, view: ViewPlace, tile: TilePlace, word: str) -> str:
+    """How a tile's valid region compares with the rows and columns of a view."""
+    found = "true"
+    for axes, wanted in zip((layout.row_axes, layout.col_axes), tile.valid, strict=True):
         count = 1
         for a in axes:
             count = x.mul(count, view.shape[a])
-        fits = x.both(fits, x.compare("sle", wanted, count))
-    for extent in (rows, cols):
-        fits = x.either(fits, x.compare("eq", extent, 0))
-    down, across = (
-        boxes.axis([Digit(sizes[a], steps[a]) for a in reversed(axes)])
-        for axes in (layout.row_axes, layout.col_axes)
-    )
-    field = Field(view.dtype, down, across)
-    note(s, view, rows, cols, writes=writes)
-    pointer = s.pointer(view.memory, view.address, noted=True)
-    known = x.both(known, inside(s, view))
-    return Met(Side(field, pointer, tuple(given.names)), fits, known)
+        found = x.both(found, x.compare(word, wanted, count))
+    return found
+
+
+def by_layout(s: Spot, ways: Sequence[Met], body: Callable[[Met], None]) -> None:
+    """`body` of the layout that a view turns out to have; else the reference does it."""
+    x, (found, *others) = s.x, ways
+    if not others:
+        planes.either_way(s, found.known, lambda: body(found))
+        return
+    yes, no, done = x.fresh("yes"), x.fresh("no"), x.fresh("done")
+    x.branch(found.known, yes, no)
+    x.label(yes)
+    body(found)
+    x.jump(done)
+    x.label(no)
+    by_layout(s, others, body)
+    x.jump(done)
+    x.label(done)
 
 
 def note(s: Spot, view: ViewPlace, rows: Val, cols: Val, *, writes: bool) -> None:
@@ -110,16 +134,16 @@ def note(s: Spot, view: ViewPlace, rows: Val, cols: Val, *, writes: bool) -> Non
     s.e.touched(view.memory, view.address, 1, nbytes, 0, writes=writes)
 
 
-def _layout(
+def _layouts(
     s: Spot, view: ViewPlace, tile: TilePlace, written: str | None
-) -> tuple[GlobalLayout, str]:
-    """The layout a view has for a tile, and when."""
+) -> list[tuple[GlobalLayout, str]]:
+    """The layouts a view may have for a tile, and when: `window.chosen`."""
     x, outer = s.x, "true"
     for size in view.shape[: RANK - 2]:
         outer = x.both(outer, x.compare("eq", size, 1))
     single = view.layout.name in window.ONE_MATRIX
     if single and outer == "true":
-        return GLOBAL_ND, "true"
+        return [(GLOBAL_ND, "true")]
     layouts = [view.layout]
     if view.layout is GLOBAL_ND:
         layouts = list(window.candidates(tile.type, written))
@@ -130,14 +154,20 @@ def _layout(
         if chosen is None:
             raise NotNative("a view that does not fit its tile")
         layouts = [chosen]
-    layout, *others = layouts
-    if others and (not single or outer == "false"):
-        raise NotNative("a view whose layout is known only when it runs")
-    if others:
-        return GLOBAL_ND, outer
-    if layout.sizes or not layout.is_defined or C0_AXIS in layout.col_axes:
+    unusual = [n for n in layouts if n.sizes or not n.is_defined or C0_AXIS in n.col_axes]
+    if unusual and single and len(layouts) > 1 and outer != "false":
+        return [(GLOBAL_ND, outer)]
+    if unusual:
         raise NotNative("a view of an unusual layout")
-    return layout, "true"
+    if len(layouts) == 1:
+        return [(layouts[0], "true")]
+    exact, room = ([_matrix(x, n, view, tile, word) for n in layouts] for word in ("eq", "sle"))
+    left, found = "true", dict.fromkeys(layouts, "false")
+    for facts in (exact, room):  # the first that is as large, else the first that is larger
+        for layout, fact in zip(layouts, facts, strict=True):
+            found[layout] = x.either(found[layout], x.both(left, fact))
+            left = x.both(left, x.negated(fact))
+    return list(found.items())
 
 
 # ---- functions
@@ -205,14 +235,14 @@ def _load(s: Spot) -> Sequence[Native]:
         raise NotNative("columns beside the loaded ones")
     require_same_width(view.dtype, tile.type.dtype)
     rows, cols = tile.valid
-    found, target = met(s, view, tile, s.case.word("layout")), tile_side(s, tile)
+    ways, target = met(s, view, tile, s.case.word("layout")), tile_side(s, tile)
 
-    def load() -> None:
+    def load(found: Met) -> None:
         s.fault_unless(found.fits)
         transfer(s, rows, cols, target, found.side)
         beside(s, tile, target)
 
-    planes.either_way(s, found.known, load)
+    by_layout(s, ways, load)
     return []
 
 
@@ -280,20 +310,21 @@ def _store(s: Spot) -> Sequence[Native]:
     combine = move.combination(s.case, stored)
     how = s.case.word("atomicType") or ""
     rows, cols = tile.valid
-    found, source = met(s, view, tile, s.case.word("layout"), writes=True), tile_side(s, tile)
+    ways, source = met(s, view, tile, s.case.word("layout"), writes=True), tile_side(s, tile)
 
-    def store() -> None:
+    def store(found: Met) -> None:
+        def put(work: copies.Work | None, key: str) -> None:
+            made = work if combine is None else combined(combine, work, stored)
+            transfer(s, rows, cols, found.side, source, made, f"{key} {how}")
+
         s.fault_unless(found.fits)
         if is_acc:
             with_outlet(s, tile.type.dtype, stored, put)
         else:
             put(None, "")
 
-    def put(work: copies.Work | None, key: str) -> None:
-        made = work if combine is None else combined(combine, work, stored)
-        transfer(s, rows, cols, found.side, source, made, f"{key} {how}")
-
-    planes.either_way(s, s.x.both(found.known, separate(s, view)), store)
+    apart = separate(s, view)
+    by_layout(s, [replace(each, known=s.x.both(each.known, apart)) for each in ways], store)
     return []
 
 
@@ -301,7 +332,7 @@ def _store(s: Spot) -> Sequence[Native]:
 def _store_scaled(s: Spot) -> Sequence[Native]:
     """An accumulator times a word, or a word a column, element by element (`Outlet.run`)."""
     tile, view = s.need(TilePlace, "src"), s.need(ViewPlace, "dst")
-    layout, known = _layout(s, view, tile, s.case.word("layout"))
+    (layout, known), *_ = _layouts(s, view, tile, s.case.word("layout"))
     if known != "true" or not move.passes_outlet(s.case, tile.type):
         raise NotNative("a view whose layout is known only when it runs, or no accumulator")
     seen = replace(view, layout=layout)
