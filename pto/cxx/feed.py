@@ -365,7 +365,7 @@ class AgentState:
         key = ("tile", type, place)
         found = self._made.get(key)
         if found is None:
-            found = Tile(type, *self._place(type.role.space, place))
+            found = Tile(type, *self._place(type.space, place))
             self._made[key] = found
         return found
 
@@ -395,7 +395,7 @@ class AgentState:
                     continue
                 if pops:
                     bound.add(name)
-                space, size, first, _ = found.get(name, (type.role.space, 0, number, 0))
+                space, size, first, _ = found.get(name, (type.space, 0, number, 0))
                 found[name] = (space, max(size, inside + type.nbytes), first, number)
             at, number = at + length, number + 1
         return {k: v for k, v in found.items() if k not in bound}
@@ -405,7 +405,7 @@ class AgentState:
         type, place, offset, pointer = agent.state.question
         facts = self.side.build.facts(type)
         tile = r.looked_at(facts, self.side.build.string(facts.element)).tile
-        space = tile.role.space
+        space = tile.space
         name = place // _NAME
         if name < 0:  # it may be looked at before it is written
             self.places.plan({name: (space, tile.nbytes, 0, 0)})

@@ -11,6 +11,7 @@ import pytest
 import pto
 from examples import gemm_mx, gemm_mx_fp4
 from pto.ir.graph import Module
+from pto.ir.text.parser import parse
 from tests.run.jit.both import agree, same
 from tests.run.jit.tiles import Tile
 from tests.run.jit.tiles import program as tile_program
@@ -183,3 +184,64 @@ def test_products_scaled_on_their_way_to_memory(kind: str, out: str, how: str) -
     words = scales | np.uint64(1 << 46) | (offsets if out == "i8" else np.uint64(0))
     given = [a, b, words, int(words[3]), np.ones((m, n), STORED[out])]
     agree(scaled.module(*given), given)
+
+
+_STOP = "pto.barrier #pto.pipe<PIPE_ALL>"
+
+
+@pytest.mark.parametrize("rows", [16, 1])
+def test_accumulators_of_tiles_are_stored_by_pointer(rows: int) -> None:
+    """L0C has boxes of 16 x 16, of which one row is the first; a tile that names none has them."""
+    boxes = ", blayout=col_major, slayout=row_major"
+    a, b, c = (f"{rows}x32xf16{boxes}", f"32x48xf16{boxes}", f"{rows}x48xf32{boxes}")
+    left, right = f"!pto.tile_buf<left, {a}>", "!pto.tile_buf<right, 32x48xf16, slayout=col_major>"
+    module = parse(f"""
+!a = !pto.tile_buf<mat, {a}>
+!b = !pto.tile_buf<mat, {b}>
+!c = !pto.tile_buf<acc, {c}>
+!x = !pto.partition_tensor_view<{rows}x32xf16>
+!y = !pto.partition_tensor_view<32x48xf16>
+module attributes {{pto.target_arch = "a5", pto.kernel_kind = #pto.kernel_kind<cube>}} {{
+  func.func @product(%x: !pto.ptr<f16>, %y: !pto.ptr<f16>, %z: !pto.ptr<f32>) {{
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c32 = arith.constant 32 : index
+    %c48 = arith.constant 48 : index
+    %m = arith.constant {rows} : index
+    %i0 = arith.constant 0 : i64
+    %i1 = arith.constant {rows} : i64
+    %i16 = arith.constant 16 : i64
+    %i48 = arith.constant 48 : i64
+    %far = arith.constant 4096 : i64
+    %xv = pto.make_tensor_view %x, shape = [%m, %c32], strides = [%c32, %c1]
+      : !pto.tensor_view<?x?xf16>
+    %yv = pto.make_tensor_view %y, shape = [%c32, %c48], strides = [%c48, %c1]
+      : !pto.tensor_view<?x?xf16>
+    %xp = pto.partition_view %xv, offsets = [%c0, %c0], sizes = [%m, %c32]
+      : !pto.tensor_view<?x?xf16> -> !x
+    %yp = pto.partition_view %yv, offsets = [%c0, %c0], sizes = [%c32, %c48]
+      : !pto.tensor_view<?x?xf16> -> !y
+    %a = pto.alloc_tile addr = %i0 : !a
+    %b = pto.alloc_tile addr = %far : !b
+    %l = pto.alloc_tile addr = %i0 : {left}
+    %r = pto.alloc_tile addr = %i0 : {right}
+    %c = pto.alloc_tile addr = %i0 : !c
+    pto.tload ins(%xp : !x) outs(%a : !a)
+    pto.tload ins(%yp : !y) outs(%b : !b)
+    {_STOP}
+    pto.tmov ins(%a : !a) outs(%l : {left})
+    pto.tmov ins(%b : !b) outs(%r : {right})
+    {_STOP}
+    pto.{"tgemv" if rows == 1 else "tmatmul"} ins(%l, %r : {left}, {right}) outs(%c : !c)
+    {_STOP}
+    %p = pto.tile_buf_addr %c : !c -> !pto.ptr<f32, l0c>
+    pto.mte_l0c_gm %p, %z, %i1, %i48, %i16, %i48, %i0, %i0, nz2nd
+      : !pto.ptr<f32, l0c>, !pto.ptr<f32>, i64, i64, i64, i64, i64, i64
+    return
+  }}
+}}""")
+    rng = np.random.default_rng(rows)
+    x = rng.integers(-9, 9, (rows, 32)).astype(np.float16)
+    y = rng.integers(-9, 9, (32, 48)).astype(np.float16)
+    *_, z = agree(module, [x, y, np.zeros((rows, 48), np.float32)], all_native=False)
+    assert np.array_equal(z, x.astype(np.float32) @ y.astype(np.float32))
