@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from pto.core.dtypes import F32
 from pto.isa.meaning.memory import registers
-from pto.isa.meaning.tile.matmul import PRODUCT
+from pto.isa.meaning.tile.matmul import PRODUCT, counts_values
 from pto.run.jit.border.context import REGISTERS
 from pto.run.jit.border.state import register_offset
 from pto.run.jit.border.values import Native, TilePlace
@@ -37,7 +37,9 @@ def _product(s: Spot) -> Sequence[Native]:
         fine = x.both(fine, _apart(s, start, dst))
     s.fault_unless(fits)
 
-    factors = unpacked(s, (m, k, n), _matrix(s, a), _matrix(s, b))
+    by_value = "a_scale" in names and counts_values(a.type, s.need(TilePlace, "a_scale").type)
+    items, deep = (x.up(k, deep), 1) if by_value else (k, deep)
+    factors = unpacked(s, (m, items, n), _matrix(s, a), _matrix(s, b))
     sizes = m, x.mul(k, deep), n
     if "a_scale" in names:
         tiles = s.need(TilePlace, "a_scale"), s.need(TilePlace, "b_scale")
