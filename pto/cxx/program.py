@@ -12,6 +12,7 @@ import numpy.typing as npt
 from pto.core.errors import Diagnostic, PtoError, fail
 from pto.cxx import native as n
 from pto.cxx.feed import AgentState, GlobalMemory, Side
+from pto.plan.mode import Mode
 from pto.run import sites as s
 from pto.run.machine.core import Cluster, Core
 from pto.run.machine.device import Device
@@ -247,14 +248,17 @@ class Launcher:
         self._keep()
         return [d for side in program.sides for d in side.warnings]
 
-    def watched(self) -> list[Diagnostic]:
+    def watched(self, mode: Mode) -> list[Diagnostic]:
         """Run under the sanitizer, again as often as it wants to."""
         from pto.observe.sanitize import watch_run
 
         def run(observer: Observer) -> None:
             self._run(observer)
 
-        return watch_run(self._profile, run, self._keep, lambda tap: self._run(tap=tap) and None)
+        def step(tap: Tap) -> None:
+            self._run(tap=tap)
+
+        return watch_run(self._profile, run, self._keep, step, mode)
 
     def release(self) -> None:
         for place in self._places:

@@ -235,6 +235,33 @@ def test_cube_and_two_vector_sub_blocks_meet_at_a_signal(kernel):
     assert mixed.sanitize(a, b, gm, out) == []
 
 
+SLOT = "constexpr TSync_Custom<SyncOpType::TSTORE_C2GM, SyncOpType::TLOAD> slot = {4};"
+
+
+@pytest.mark.parametrize("profile", ["a2a3", "a5"])
+@pytest.mark.parametrize("given_back", [True, False])
+def test_a_slot_between_the_sides_is_filled_and_given_back(kernel, profile: str, given_back: bool):
+    """Twice through one slot of global memory; if nobody gave it back, the cube would wait."""
+    text = BOTH.replace("    if constexpr (DAV", f"    {SLOT}\n    if constexpr (DAV", 1)
+    text = text.replace(
+        "TSTORE(to, c);\n        ffts_cross_core_sync(PIPE_FIX, getFFTSMsg(CV_CORES_SYNC, 3));",
+        "for (int n = 0; n < 2; ++n) { if (n) slot.allocate(); TSTORE(to, c); slot.record(); }\n"
+        "        slot.allocate();",
+    )
+    text = text.replace("wait_flag_dev(3);", "for (int n = 0; n < 2; ++n) { slot.wait();", 1)
+    text = text.replace("TLOAD(t, from);", "TLOAD(t, from);" + " slot.free();" * given_back)
+    text = text.replace("TSTORE(to, t);", "TSTORE(to, t); pipe_barrier(PIPE_ALL); }")
+    a, b = (np.full((16, 16), n, np.float16) for n in (1, 2))
+    gm, out = np.zeros((16, 16), np.float32), np.zeros((16, 16), np.float32)
+    k = kernel(SIDES + text, profile=profile)
+    if not given_back:
+        with pytest.raises(PtoError, match="deadlock"):
+            k(a, b, gm, out)
+        return
+    assert not k.sanitize(a, b, gm, out)
+    np.testing.assert_array_equal(out, np.full((16, 16), 64, np.float32))
+
+
 def test_a_value_read_back_decides_what_runs(kernel):
     text = """
 __global__ AICORE void k(__gm__ int32_t* x)
@@ -570,6 +597,18 @@ def test_scales_are_loaded_as_many_as_are_valid(kernel):
         (job,) = load.time((128 * 64,)).stream.jobs
         region = job.work.region
         assert (region.rows, region.row_bytes, region.pitch) == (32, 16, 64)
+
+
+def test_pipes_that_a_compiler_orders_are_not_looked_at(kernel):
+    """`__PTO_AUTO__` of the build says so."""
+    out, a, b = arrays(1)
+    unordered = ADD.replace("set_flag(PIPE_MTE2, PIPE_V, EVENT_ID0);", "")
+    racy = kernel(unordered, "k<float, 16, 64>", defines=["RACE"])
+    assert "PTO-R001" in {d.code for d in racy.sanitize(out, a, b, 1.0)}
+    left = kernel(unordered, "k<float, 16, 64>", defines=["RACE", "__PTO_AUTO__"])
+    found = left.sanitize(out, a, b, 1.0)
+    assert not found
+    assert "__PTO_AUTO__" in str(found)
 
 
 ARRIVALS = """

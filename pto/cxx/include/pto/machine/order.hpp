@@ -76,6 +76,7 @@ inline uint16_t getFFTSMsg(uint16_t mode, uint16_t id, uint16_t base = 1)
 }
 enum CVSyncMode : uint16_t { C_ALL_CORE_SYNC, V_ALL_CORE_SYNC = 0, V_SUBCORES_SYNC, CV_CORE_SYNC };
 inline uint16_t _getFFTSMsg(uint16_t mode, uint16_t id, uint16_t base = 1) { return getFFTSMsg(mode, id, base); }
+enum CVCommFftsEvent : uint16_t { CV_COMM_CTRL = 12, CV_COMM_RSVD_13, CV_COMM_RSVD_14, CV_COMM_RSVD_15 };
 template <pipe_t A, pipe_t B> void PtoSetWaitFlag(event_t set = EVENT_ID0, event_t wait = EVENT_ID0)
 {
     machine::record("set_flag", PTO_HERE, A, B, int64_t(set));
