@@ -63,6 +63,9 @@ def add(x: pto.Global[pto.f32], y: pto.Global[pto.f32], z: pto.Global[pto.f32]) 
     pto.tstore(z[i : i + 16, :], a)
 
 
+WORTH = 1e-4  # seconds of a block that threads are to be worth for
+
+
 def took(work: Callable[[], object], rounds: int, clock: Callable[[], float]) -> float:
     work()
     times: list[float] = []
@@ -97,9 +100,11 @@ def blocks() -> Rows:
 def threads() -> Rows:
     x = RNG.standard_normal((200 * 64, 64)).astype(np.float32)
     y, times = np.zeros_like(x), {}
+    few = alone(lambda: worth[200](x, y, 8, engine="jit")) / 200
+    turns = max(1, round(8 * WORTH / few))
     for count in ("1", "2"):
         os.environ["PTO_THREADS"] = count
-        times[count] = took(lambda: worth[200](x, y, 8, engine="jit"), 9, time.perf_counter)
+        times[count] = took(lambda: worth[200](x, y, turns, engine="jit"), 9, time.perf_counter)
     a, b = RNG.standard_normal((2, 195_312, 512)).astype(np.float32)
     c = np.zeros_like(a)
     plain = took(lambda: np.add(a, b, out=c), 5, time.perf_counter)

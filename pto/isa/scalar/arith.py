@@ -230,7 +230,7 @@ instr(
     text="$operand <? fastmath @fastmath > {} : type",
     cxx="= -{operand}",
 )
-CMPI = instr(
+instr(
     "cmpi",
     ARITH,
     "compare two integers",

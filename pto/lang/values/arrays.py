@@ -20,6 +20,10 @@ from pto.run.launch.arrays import Borrowed, borrow, holds, named_type
 
 def as_array(kernel: str, name: str, wanted: DType | None, value: Any) -> tuple[Borrowed, DType]:
     """The memory of an argument, of the element type the parameter has."""
+    if type(value) is np.ndarray and wanted is not None and value.dtype == wanted.numpy:
+        flags = value.flags  # most are so, and used as they are
+        if flags.c_contiguous and flags.writeable and value.ndim and value.size:
+            return Borrowed(value, value), wanted
     if isinstance(value, Handle):
         raise mistake(
             "PTO-U212",

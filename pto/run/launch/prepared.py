@@ -182,8 +182,11 @@ class Kernel:
         """The agents of one block; all exist before the first begins. `idle` are those of another
         block that is over."""
         place, again = self._placement, iter(idle)
+        spoilt = any(core.is_spoilt for core in idle)
+        if idle and not spoilt:
+            cluster.take_queues(idle[0].cluster)
         for core in idle:
-            core.renew(cluster)
+            core.renew(cluster, spoilt)
         found = [
             (
                 next(again, None)

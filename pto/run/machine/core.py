@@ -59,6 +59,12 @@ class Cluster:
         self.told: list[tuple[int, tuple[str, ...]]] = []  # what blocks before this one printed
         self.say: Callable[[str], None] | None = None  # hears what is printed
 
+    def take_queues(self, other: Cluster) -> None:
+        """Those of a core whose agents go on here, empty."""
+        self.queues = other.queues
+        for ring in self.queues.values():
+            ring.state[:] = 0
+
     @property
     def vectors(self) -> int:
         """How many vector sub-blocks run."""
@@ -171,16 +177,24 @@ class Core:
         self.cluster, self.device, self.blocks = cluster, cluster.device, cluster.blocks
         self.block = cluster.block
 
-    def renew(self, cluster: Cluster) -> None:
-        """The same agent for another block, as if it were a new one."""
+    @property
+    def is_spoilt(self) -> bool:
+        """Whether anything may be left of its block in any buffer of its core."""
+        return self.native is None or self.native.spoilt
+
+    def renew(self, cluster: Cluster, spoilt: bool) -> None:
+        """The same agent for another block, as if it were a new one. Where nothing is `spoilt`,
+        compiled code knows what it has left."""
         self.turn_to(cluster)
         self._forget()
         self.printed.clear()
         self.progress = 0
-        for memory in self._buffers.values():
+        for memory in self._buffers.values() if spoilt else ():
             memory.data[:] = 0
         if self.native is not None:
-            self.native.renew()
+            if not spoilt:
+                self.native.clear()
+            self.native.renew(spoilt)
 
     def at_block(self, block: int) -> None:
         """Compiled code has gone on to this block."""

@@ -170,9 +170,9 @@ class Device:
         self._arrays = [a for a in self._arrays if a.users > 0 or a.stays]
 
     def _count(self, memories: Iterable[Memory], step: int) -> None:
-        wanted = {id(m) for m in memories}
+        held = list(map(id, memories))
         for attached in self._everywhere():
-            if id(attached.memory) in wanted:
+            if id(attached.memory) in held:
                 attached.users += step
 
     def address(self, pointer: Pointer) -> int:

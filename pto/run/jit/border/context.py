@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy.typing as npt
 
 from pto.core.errors import PtoError
 from pto.core.memory import Memory, Space, address_of
-from pto.isa.meaning.order.ring import Pipe, register_of
+from pto.isa.meaning.order.ring import TO_VECTOR, Pipe, Ring, register_of
 from pto.run.jit.border import clock
 from pto.run.jit.border.shadow import Shadow
 from pto.run.jit.border.state import Flags, Registers, Signals
@@ -61,6 +62,7 @@ class Needs:
         self.spans: set[tuple[int, int, int]] = set()  # buffers, from where to where it is written
         self.items = 0  # bytes of scratch memory for the values of work items
         self.unsure: set[int] = set()  # buffers that may be read where nothing is written
+        self.popped = 0  # bytes of the largest tile that is taken out of a queue
 
     @property
     def cleared(self) -> list[tuple[int, int, int]]:
@@ -76,6 +78,7 @@ class Needs:
 
 
 _SPACES: Final = tuple(Space)
+_UB, _L1 = _SPACES.index(Space.UB), _SPACES.index(Space.L1)
 # Buffers of the other agents of the core have the numbers behind the own ones: space, sub-block.
 PEER_BUFFERS: Final = {
     peer: len(_SPACES) + n for n, peer in enumerate(((Space.UB, 0), (Space.UB, 1), (Space.L1, 0)))
@@ -97,6 +100,9 @@ class Context:
         self.seen: Callable[[int], None] | None = None  # hears now and then which block runs
         self.outside: list[Action] = []  # of the piece that runs
         self.frame: memoryview = memoryview(b"")
+        self.spoilt = True  # whether Python may have written to buffers in this block
+        self._pipes: dict[int, Pipe] = {}  # queues that are open
+        self.rooms: tuple[Any, ...] = ()  # where the frame of a coroutine lies, and itself
         self._numbers: dict[int, int] = {}
         self._table = np.zeros((MEMORIES, 2), np.uint64)
         self.words = np.zeros(_WORDS, np.uint64)
@@ -203,7 +209,9 @@ class Context:
                 self._clear()
             else:
                 self.words[DIRTY] = 1
-                self.wait = self.outside[number](self, self.frame)
+                action = self.outside[number]
+                self.spoilt |= getattr(action, "writes", True)
+                self.wait = action(self, self.frame)
                 self.words[AT] = 0
                 return FINE if self.wait is None else WAITS
         except BaseException as error:
@@ -248,14 +256,38 @@ class Context:
         cells[BLOCK], cells[BLOCKS] = core.block, core.blocks
         cells[SUB], cells[SUBS] = core.sub, core.subs
 
-    def renew(self) -> None:
-        """Another block of the same launch, for which the agent is as new."""
+    def clear(self) -> None:
+        """What compiled code, of this agent or of those it has queues with, has left in buffers."""
+        slots = map(self._slots, self.core.cluster.queues.values())
+        for number, first, end in (*self._cleared, *slots):
+            memory = self._memories[number]
+            if memory is not None:
+                memory.data[first:end] = 0
+        for number, pipe in self._pipes.items():
+            self.core.registers[register_of(number)] = pipe
+
+    def _slots(self, ring: Ring) -> tuple[int, int, int]:
+        """Those of a queue, as a span of the consumer's buffer."""
+        number, first = (_UB if ring.way == TO_VECTOR else _L1), ring.local or 0
+        end = first + (ring.slots - 1) * ring.slot_size
+        return number, first, end + max(ring.slot_size, self.needs.popped)
+
+    @cached_property
+    def _cleared(self) -> list[tuple[int, int, int]]:
+        return self.needs.cleared
+
+    def renew(self, spoilt: bool) -> None:
+        """Another block of the same launch, for which the agent is as new. Where nothing is spoilt,
+        its queues are open."""
+        self.spoilt = True
+        if spoilt:
+            self._pipes.clear()
         self.turn_to(self.core)
         self.words[[DIRTY, STATUS, PASSED, AT]] = 0
         self.objects.clear()
         if self.needs.logs:
             self._log[0] = 0
-        if QUEUES in self.needs.words:
+        if spoilt and QUEUES in self.needs.words:
             self._queues[:] = 0
 
     def forget(self) -> None:
@@ -269,6 +301,7 @@ class Context:
     def open_queue(self, number: int) -> None:
         """Compiled code may use a queue whose slots have a place; Python does all others."""
         pipe: Pipe = self.core.registers[register_of(number)]
+        self._pipes[number] = pipe
         for way, ring in pipe.rings.items():
             kind, first, room = LOCAL if ring.local is not None else 0, 0, 0
             if ring.entry is not None:
@@ -276,6 +309,7 @@ class Context:
                 kind, first, room = GLOBAL, data.ctypes.data + at, max(data.size - at, 0)
             kind = 0 if ring.epilogue is not None else kind
             state, local = ring.state.ctypes.data, ring.local or 0
+            self.spoilt |= kind != LOCAL
             words = state, ring.slots, ring.slot_size, local, ring.local_slots, kind, first, room
             self._queues[number, way - 1] = words
 

@@ -33,6 +33,16 @@ from pto.run.reference.code import Code, Wait, Waits
 _ROOM: Final = 1 << 14  # bytes that most coroutines do with
 
 
+class _Room:
+    """Memory that compiled code is given, from a whole line on."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        array = np.empty(size + 64, np.uint8)
+        begin = -array.ctypes.data % 64
+        self.data, self.address = array[begin:].data, array.ctypes.data + begin
+
+
 class Crowd:
     """The coroutines of the agents of one core: whoever goes on takes the others along."""
 
@@ -97,11 +107,15 @@ class Coroutine(Code):
     _functions: tuple[Any, Any, Any] | None = None
 
     def gen(self, core: Core, values: list[Any]) -> Waits:
-        context, raw = context_of(core, self.unit.needs), np.empty(self.piece.nbytes + 64, np.uint8)
-        if not self.piece.fill(raw.data, self.frame(values), context):
+        context = context_of(core, self.unit.needs)
+        if context.outside is not self.piece.outside:
+            context.outside = self.piece.outside
+            context.rooms = _Room(self.piece.nbytes), _Room(_ROOM)
+        frame = context.rooms[0].data
+        if not self.piece.fill(frame, self.frame(values), context):
             return (yield from self.plain().gen(core, values))
-        context.outside, context.frame = self.piece.outside, raw.data
-        me, crowd = self._start(context, raw), self._crowd(core)
+        context.frame, context.spoilt = frame, False
+        me, crowd = self._start(context), self._crowd(core)
         crowd.members.append(me)
         while True:
             core.progress = int(context.words[PASSED])
@@ -110,25 +124,25 @@ class Coroutine(Code):
             if me.status == BROKEN:
                 raise context.failed()
             yield self._wait(me)
-            crowd.go_on(self._linked()[2])
+            if me.status == RUNS:  # else another one has taken it along
+                crowd.go_on(self._linked()[2])
 
     def _crowd(self, core: Core) -> Crowd:
         if core.cluster.native is None:
             core.cluster.native = Crowd()
         return core.cluster.native
 
-    def _start(self, context: Context, raw: Any) -> Member:
+    def _start(self, context: Context) -> Member:
         """A coroutine that stands at its first wait, or is over."""
-        size, begin = _ROOM, self._linked()[0]
+        begin = self._linked()[0]
         while True:
-            room = np.empty(size + 64, np.uint8)
-            start = room.ctypes.data + -room.ctypes.data % 64
+            frame, room = context.rooms
             context.words[STATUS] = RUNS
-            pointers = context.pointer, raw.ctypes.data, start
-            handle = self._enter(context, lambda: begin(*pointers, size))  # noqa: B023
+            pointers = context.pointer, frame.address, room.address
+            handle = self._enter(context, lambda: begin(*pointers, room.size))  # noqa: B023
             if handle:
-                return Member(context, handle, (raw, room))
-            size = int(context.words[ROOMY])
+                return Member(context, handle, context.rooms)
+            context.rooms = frame, _Room(int(context.words[ROOMY]))
 
     def _enter(self, context: Context, call: Callable[[], Any]) -> Any:
         hand = context.begin()

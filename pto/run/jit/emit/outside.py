@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pto.core.errors import PtoError
 from pto.ir.graph import Operation, Value
 from pto.isa.meaning import Blocked
+from pto.isa.meaning.order.ring import INIT_FRONTEND
 from pto.isa.row import types as t
 from pto.run.jit.border.context import Context
 from pto.run.jit.border.forms import form_of
@@ -56,6 +57,7 @@ class Outside:
         self._given = ins, outs
         self._made: tuple[Step, list[Bound], list[Bound], int] | None = None
         self._ends = ends
+        self.writes = op.body is not INIT_FRONTEND  # to buffers, for all that anybody knows
         if not ends:
             self._make()
 

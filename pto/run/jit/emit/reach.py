@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from pto.core.memory import Space
 from pto.ir.graph import Operation
 from pto.isa.meaning import Fold, Lane
+from pto.isa.meaning.order.queue import POP_FROM
 from pto.isa.meaning.tile.rearrange import RESHAPE
 from pto.isa.row import types as t
 from pto.run.jit.border.context import Needs
@@ -39,8 +40,12 @@ class Reach:
         """After an operation that is not control flow."""
         self.pointers(op)
         for value in op.results:
-            if isinstance(value.type, t.TileBuf):
-                self.name(self._e.value(value), value.type)
+            native = self._e.value(value) if isinstance(value.type, t.TileBuf) else None
+            if native is not None and isinstance(native, TilePlace) and op.body is POP_FROM:
+                self._needs.unsure.add(native.memory)  # a slot: who opens the queue knows of it
+                self._needs.popped = max(self._needs.popped, native.type.nbytes)
+            elif native is not None and isinstance(value.type, t.TileBuf):
+                self.name(native, value.type)
         if op.row is None or op.traits.names_only or op.body is RESHAPE:
             return
         exact = isinstance(op.row.body, Lane | Fold)
@@ -88,9 +93,9 @@ class Reach:
         if span is not None:
             self._needs.spans.add(span)
         elif isinstance(native, TilePlace):
-            self._anywhere([native.type.space])
+            self._anywhere([native.type.role.space])
         else:
-            self._anywhere([type.tile.space])
+            self._anywhere([type.tile.role.space])
 
     def _anywhere(self, spaces: Iterable[Space]) -> None:
         for space in spaces:
