@@ -108,7 +108,7 @@ class Machine:
         for name, text in TILES.items():
             type = parse_type(f"!pto.tile_buf<{text}>")
             assert isinstance(type, t.TileBuf)
-            space = type.tile.role.space
+            space = type.tile.space
             tile = Tile(type.tile, self.core.memory(space), room.get(space, 0))
             room[space] = tile.address + -(-tile.nbytes // 512) * 512
             numbers = np.random.default_rng(1).random(type.tile.shape) * 64

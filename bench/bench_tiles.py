@@ -146,7 +146,7 @@ class Machine:
         for name, text in TILES.items():
             type = parse_type(f"!pto.tile_buf<vec, {text}>")
             assert isinstance(type, t.TileBuf)
-            tile = Tile(type.tile, self.core.memory(type.tile.role.space), address)
+            tile = Tile(type.tile, self.core.memory(type.tile.space), address)
             address += -(-type.tile.nbytes // 512) * 512
             numbers = rng.uniform(0.5, 9, type.tile.shape)
             view = tile.view()

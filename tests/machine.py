@@ -59,8 +59,8 @@ class Bench:
         """A tile at a fresh address; bytes not given hold `fill`, so that stray writes show."""
         parsed = parse_type(f"!pto.tile_buf<{type}>")
         assert isinstance(parsed, t.TileBuf)
-        memory = self.core.memory(parsed.tile.role.space)
-        address = self._room(parsed.tile.role.space, parsed.tile.nbytes)
+        memory = self.core.memory(parsed.tile.space)
+        address = self._room(parsed.tile.space, parsed.tile.nbytes)
         tile = Tile(parsed.tile, memory, address, valid)
         memory.view(address, parsed.tile.nbytes)[:] = fill
         if values is not None:

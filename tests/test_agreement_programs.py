@@ -129,8 +129,8 @@ class Values:
 
     def _tile(self, type: t.TileBuf) -> Tile:
         tile = type.tile
-        memory = self._filled(tile.role.space)
-        address = self._room(tile.role.space, tile.nbytes)
+        memory = self._filled(tile.space)
+        address = self._room(tile.space, tile.nbytes)
         return Tile(tile, memory, address, tile.shape if None in tile.valid else None)
 
     def _room(self, space: Space, nbytes: int) -> int:

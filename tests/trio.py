@@ -55,7 +55,7 @@ class Trio:
     ) -> Tile:
         parsed = parse_type(f"!pto.tile_buf<{type}>")
         assert isinstance(parsed, t.TileBuf)
-        memory = self.cores[agent].memory(parsed.tile.role.space)
+        memory = self.cores[agent].memory(parsed.tile.space)
         tile = Tile(parsed.tile, memory, address, valid)
         if values is not None:
             whole = tile.read()

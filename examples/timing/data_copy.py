@@ -2,6 +2,8 @@
 
 import pto
 
+PAST = 4  # what a load says to the L2 cache, that it keep nothing of it
+
 
 @pto.kernel(profile="a2a3")
 def data_copy(
@@ -35,14 +37,23 @@ def data_copy(
 
 @pto.kernel(profile="a2a3")
 def read_together(x: pto.Global[pto.f16], rows: int, cols: int, role: str, apart: bool) -> None:
-    """All blocks read all of `x`: each from the top, or each from a place of its own (`apart`)."""
+    """All blocks read all of `x`: each from the top, or each from a place of its own (`apart`).
+
+    The loads pass by the L2 cache, as the published ones do.
+    """
     height, width = x.shape
     layout = "NZ" if role == "mat" else "ND"
     tile = pto.tile(rows, cols, pto.f16, role=role, layout=layout, address=0)
     for i in pto.range(0, height, rows):
         top = (i + pto.block_idx() * rows) % height if apart else i
         for j in pto.range(0, width, cols):
-            pto.tload(tile, x[top : top + rows, j : j + cols])
+            start = pto.addptr(x, top * width + j)
+            if role == "mat":
+                pto.mte_gm_l1_frac(
+                    *(start, tile, rows, cols, width * 2, 1, 1, rows, 0, PAST, False), mode="nd2nz"
+                )
+            else:
+                pto.mte_gm_ub(start, tile, PAST, cols * 2, rows, width * 2, cols * 2)
     _end()
 
 

@@ -1,6 +1,7 @@
 """C = A x B in MXFP8 on all cubes of a 950: e5m2 elements, a scale for 32 of k.
 
-As `gemm.py`; scales are small, so one load brings those of many panels.
+As `gemm.py`; scales are small, so one load brings those of eight panels: 128 of each row, whether a
+row has so many or not.
 """
 
 from collections.abc import Callable
@@ -15,6 +16,7 @@ BASE_M, BASE_K, BASE_N = 128, 128, 256
 STEP = 4  # pieces of k that one load of elements brings
 A_PANEL, B_PANEL = BASE_M * BASE_K * STEP, BASE_N * BASE_K * STEP
 PIECE = BASE_K // GROUP
+SCALES = 8 * STEP * PIECE  # of a row, that one load of scales brings
 
 
 class Scales(NamedTuple):
@@ -55,20 +57,18 @@ def gemm_mx(
     c: pto.Global[pto.bf16],
     blocks: int,
     grid: int,
-    parts: int,
 ) -> None:
-    """`a` is m x k, `b` n x k; scales of all k come in `parts`. `grid` blocks share the rows."""
+    """`a` is m x k, `b` n x k; rows of scales are whole loads. `grid` blocks share the rows."""
     (m, k), n = a.shape, b.shape[0]
     b_columns, b_scales = b.T, b_scale.T
-    rows, cols, depth = m // grid, n // (blocks // grid), k // parts
-    groups = depth // GROUP
+    rows, cols = m // grid, n // (blocks // grid)
     top, left = pto.block_idx() % grid * rows, pto.block_idx() // grid * cols
     a_mats = in_turn(BASE_M, BASE_K * STEP, pto.f8e5m2, "mat")
     b_mats = in_turn(BASE_K * STEP, BASE_N, pto.f8e5m2, "mat", "ZN", 2 * A_PANEL)
     behind = 2 * (A_PANEL + B_PANEL)
     scales = [
-        in_turn(BASE_M, groups, pto.e8m0, "mat", "ZZ", behind, 32),
-        in_turn(groups, BASE_N, pto.e8m0, "mat", "NN", behind + 2 * BASE_M * groups, 32),
+        in_turn(BASE_M, SCALES, pto.e8m0, "mat", "ZZ", behind, 32),
+        in_turn(SCALES, BASE_N, pto.e8m0, "mat", "NN", behind + 2 * BASE_M * SCALES, 32),
     ]
     operands = list(
         zip(
@@ -92,11 +92,12 @@ def gemm_mx(
     all_free(pto.set_flag)
     for i in pto.range(0, rows, 2 * BASE_M):
         # two rows of tiles, so that it is known which of the two lists of scales is in use
-        tiles = product((0, BASE_M), range(0, cols, BASE_N), range(parts))
-        for turn, (down, across, part) in enumerate(tiles):
+        tiles = product((0, BASE_M), range(0, cols, BASE_N), range(0, k, SCALES * GROUP))
+        for turn, (down, across, begin) in enumerate(tiles):
+            depth = min(SCALES * GROUP, k - begin)
             row, column = top + i + down, left + across
             of_a, of_b = Scales(scales[0][turn % 2], True), Scales(scales[1][turn % 2], False)
-            some = slice(part * groups, (part + 1) * groups)
+            some = slice(begin // GROUP, begin // GROUP + SCALES)
             for at in pto.range(0, depth, 2 * STEP * BASE_K):
                 panels = [lefts, of_a.piece(at), rights, of_b.piece(at)]
                 load_a = of_a.load(a_scale[row : row + BASE_M, some], at)
@@ -104,7 +105,7 @@ def gemm_mx(
                 for piece in range(2 * STEP):
                     number, inside = divmod(piece, STEP)
                     if inside == 0:
-                        here = part * depth + at + piece * BASE_K
+                        here = begin + at + piece * BASE_K
                         there = here + BASE_K * STEP
                         first = piece == 0
                         lefts.load(
@@ -112,10 +113,10 @@ def gemm_mx(
                         )
                         window = b_columns[here:there, column : column + BASE_N]
                         rights.load(number, window, load_b if first else None)
-                    begun = part * depth + at
+                    begun = begin + at
                     multiply(
                         acc, operands, panels, piece, begun, (pto.tmatmul_mx, pto.tmatmul_mx_acc)
                     )
-            if part == parts - 1:
+            if begin + depth == k:
                 store(c[row : row + BASE_M, column : column + BASE_N], acc)
     all_free(pto.wait_flag)

@@ -137,7 +137,7 @@ def _legality(described: TileType, target: Profile) -> list[Diagnostic]:
     )
     room = _room(described, target)
     if described.nbytes > room:
-        where = described.role.space.value.upper()
+        where = described.space.value.upper()
         found.append(
             Diagnostic(
                 "PTO-M001",
@@ -149,7 +149,7 @@ def _legality(described: TileType, target: Profile) -> list[Diagnostic]:
 
 
 def _room(described: TileType, target: Profile) -> int:
-    return target.buffers[described.role.space.value]
+    return target.buffers[described.space.value]
 
 
 def report(described: TileType, target: Target | None = None) -> list[Piece]:
@@ -167,7 +167,7 @@ def _facts(t: TileType, target: Target | None) -> list[tuple[str, str]]:
     packed = f", {t.dtype.values_per_item} values packed in it" if t.dtype.is_packed else ""
     spelled = f"blayout={form.blayout.value} slayout={form.slayout.value}"
     facts = [
-        ("role", f"{t.role.value}, in {t.role.space.value.upper()}"),
+        ("role", f"{t.role.value}, in {t.space.value.upper()}"),
         ("element", f"{t.dtype.name}, {_counted(t.itemsize, 'byte')}{packed}"),
         ("size", f"{t.nbytes} bytes"),
         ("layout", f"{form.name}: {spelled}" + (f" fractal={form.fractal}" * form.is_boxed)),
@@ -183,7 +183,7 @@ def _facts(t: TileType, target: Target | None) -> list[tuple[str, str]]:
     if t.compact is not Compact.NULL:
         facts.append(("compact", t.compact.name.lower()))
     if target is not None:
-        room = f"{t.role.space.value.upper()} has {_room(t, target.profile)} bytes"
+        room = f"{t.space.value.upper()} has {_room(t, target.profile)} bytes"
         facts.append(("legal", f"under {target}, where {room}"))
     return facts
 

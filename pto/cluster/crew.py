@@ -18,7 +18,7 @@ from pto.core.errors import PtoError, fail
 _SMALL = 1 << 15  # bytes that travel with a job itself
 _TICK = 0.1  # seconds between looks at the clock
 _CENSUS = 2.0  # seconds between looks at how many processors there are
-_PATIENCE = 60.0  # seconds until somebody has to come to work
+_PATIENCE = 180.0  # seconds until somebody has to come to work: a busy node starts slowly
 _COMING = 3.0  # for the others, once there is one
 
 

@@ -6,7 +6,7 @@ What an instruction does with a tile is not known here, nor which combinations a
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -16,12 +16,13 @@ from pto.core.compact import Compact, storage_shape
 from pto.core.constants import BLOCK_BYTE_SIZE
 from pto.core.dtypes import DType, items_of
 from pto.core.errors import Diagnostic, PtoError, fail
-from pto.core.layout import FRACTAL_ACC, FRACTAL_MX, ND, Layout
-from pto.core.memory import Memory
+from pto.core.layout import FRACTAL_ACC, FRACTAL_MX, ND, NN_MX, ZZ_MX, Layout
+from pto.core.memory import Memory, Space
 from pto.core.pad import Pad
-from pto.core.role import PLACES, Role
+from pto.core.role import Role
 
 Valid = tuple[int | None, int | None]  # None: known only when the program runs
+_SCALES = {ZZ_MX: Space.SCALE_A, NN_MX: Space.SCALE_B}
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,7 @@ class TileType:
     pad: Pad
     valid: Valid
     compact: Compact = Compact.NULL
+    space: Space = field(init=False, compare=False, repr=False)  # the buffer it lives in
 
     @classmethod
     def of(
@@ -59,6 +61,12 @@ class TileType:
         return cls(role, dtype, rows, cols, layout, pad, region, compact)
 
     def __post_init__(self) -> None:
+        space = self.role.space
+        if self.role is Role.ACC and self.layout.is_boxed:  # L0C has no other boxes
+            object.__setattr__(self, "layout", replace(self.layout, fractal=FRACTAL_ACC))
+        elif self.role is Role.SCALING:  # a name for both buffers of MX scales too
+            space = _SCALES.get(self.layout, space)
+        object.__setattr__(self, "space", space)
         if self.rows < 1 or self.cols < 1:
             raise fail("PTO-S001", f"tile shape {self.rows}x{self.cols} must be positive")
         _require_valid(self, self.valid)
@@ -79,15 +87,21 @@ class TileType:
         return self.layout.box(self.itemsize)
 
     @property
+    def is_dense(self) -> bool:
+        """Whether its elements fill its storage, in the order of the layout."""
+        return self.compact is Compact.NULL and self.storage_shape(self.shape) == self.shape
+
+    @property
     def nbytes(self) -> int:
         """Bytes from the tile's address to its end; at most this much with compact storage."""
-        plain = self.compact is not Compact.ROW_PLUS_ONE
-        rows, cols = self.shape if plain else self.storage_shape(self.shape)
+        rows, cols = self.storage_shape(self.shape)
         return self.layout.extent(rows, cols, self.itemsize) * self.itemsize
 
     def storage_shape(self, valid: tuple[int, int]) -> tuple[int, int]:
-        """The shape in the address formula; differs from `shape` for compact tiles only."""
-        return storage_shape(self.layout, self.compact, self.shape, valid, self.itemsize)
+        """The shape in the address formula; differs from `shape` for compact tiles, and for a row
+        of an accumulator: L0C has whole boxes."""
+        rows, cols = storage_shape(self.layout, self.compact, self.shape, valid, self.itemsize)
+        return (max(rows, self.box[0]) if self.role is Role.ACC else rows), cols
 
     def findings(self, block: int = BLOCK_BYTE_SIZE) -> list[Diagnostic]:
         """Everything wrong with the shape. `block` is the row alignment of the target in bytes."""
@@ -145,7 +159,7 @@ def _require_valid(tile_type: TileType, valid: Valid) -> None:
 
 
 def _require_space(tile_type: TileType, memory: Memory) -> None:
-    home, _ = PLACES[tile_type.role]
+    home = tile_type.space
     if memory.space is not home:
         raise fail("PTO-M004", f"{tile_type} belongs in {home.value}, not in {memory.space.value}")
 
@@ -263,7 +277,7 @@ class Tile:
     @property
     def is_whole(self) -> bool:
         """Whether `items` are the elements of this tile alone, in the order of its layout."""
-        return self._pitch is None and self.type.compact is Compact.NULL
+        return self._pitch is None and self.type.is_dense
 
     @property
     def pitch(self) -> int:
@@ -382,13 +396,13 @@ class Tile:
         if self._pitch is not None:
             return (rows, self._pitch) if self.type.layout.pitch_axis else (self._pitch, cols)
         if self.type.compact is Compact.NULL:
-            return rows, cols
+            return self.type.storage_shape(self.type.shape)
         return self.type.storage_shape(self.get_valid())
 
     def _view(self) -> npt.NDArray[Any] | None:
         layout, size = self.type.layout, self.type.itemsize
         if self._pitch is None or layout.is_boxed:
-            return layout.view(self.items, *self.type.shape, size)
+            return layout.view(self.items, *self._stored(), size) if self.type.is_dense else None
         step = self._pitch * size
         strides = (step, size) if layout.pitch_axis else (size, step)
         storage = self.type.dtype.storage

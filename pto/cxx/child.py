@@ -19,11 +19,14 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pto.core.errors import Diagnostic, Loc, Note, PtoError
+
+if TYPE_CHECKING:
+    from pto.plan.mode import Mode
 
 MEMORY = 16 << 30  # bytes of address space of a child
 SECONDS = 600.0  # of one request, unless the caller says otherwise
@@ -234,7 +237,7 @@ class Server:
         return {"found": list(zip(words[::2], words[1::2], strict=True))}
 
     def call(
-        self, blocks: int, given: Sequence[Mapping[str, int]], file: str, watch: bool
+        self, blocks: int, given: Sequence[Mapping[str, int]], file: str, watch: Mode | None
     ) -> dict[str, Any]:
         """Launch the kernel on arrays in a file, which gets what they become."""
         from pto.cxx.program import Launcher
@@ -242,7 +245,7 @@ class Server:
         raw = np.fromfile(file, np.uint8)
         launcher = Launcher(self.builds, self.profile, blocks, given, raw)
         try:
-            found = launcher.watched() if watch else launcher.plain()
+            found = launcher.watched(watch) if watch else launcher.plain()
             raw.tofile(file)
             return {"findings": [packed(d) for d in found], "printed": launcher.printed}
         finally:
@@ -255,7 +258,8 @@ class Server:
         from pto.cxx.program import Launcher
         from pto.cxx.timing import written
 
-        launcher = Launcher(self.builds, self.profile, blocks, given, np.zeros(0, np.uint8))
+        launcher = Launcher(self.builds, self.profile, blocks, given, np.fromfile(file, np.uint8))
+        launcher.fill()
         try:
             written(launcher, self.profile, blocks, device, Path(file))
             return {}

@@ -114,7 +114,7 @@ class Side:
         while True:
             status = agent.resume()
             words = agent.words()
-            yield from state.records(words, status in n.PAUSES)
+            yield from state.records(words, status != n.DONE)
             if status == n.DONE:
                 agent.end()
                 return
@@ -270,9 +270,9 @@ class AgentState:
 
         Where the agent only pauses, it may use every tile again that it has used.
         """
-        at, named = 0, self._named(words, pauses) if words and min(words) < 0 else None
+        at, named = 0, self._named(words) if words and min(words) < 0 else None
         if named:
-            self.places.plan(named)
+            self.places.plan(named, pauses)
         while at < len(words):
             end = at + words[at]
             record = tuple(words[at:end])
@@ -365,7 +365,7 @@ class AgentState:
         key = ("tile", type, place)
         found = self._made.get(key)
         if found is None:
-            found = Tile(type, *self._place(type.role.space, place))
+            found = Tile(type, *self._place(type.space, place))
             self._made[key] = found
         return found
 
@@ -382,7 +382,7 @@ class AgentState:
             return memory, offset
         return n.host_memory(place, space), 0  # a program's own bytes as a tile
 
-    def _named(self, words: list[int], pauses: bool) -> dict[int, tuple[Space, int, int, int]]:
+    def _named(self, words: list[int]) -> dict[int, tuple[Space, int, int, int]]:
         """Tiles without an address in a stretch of records: where they belong, and how long."""
         found: dict[int, tuple[Space, int, int, int]] = {}
         at, number, bound = 0, 0, set[int]()
@@ -395,20 +395,19 @@ class AgentState:
                     continue
                 if pops:
                     bound.add(name)
-                space, size, first, _ = found.get(name, (type.role.space, 0, number, 0))
-                last = len(words) if pauses else number
-                found[name] = (space, max(size, inside + type.nbytes), first, last)
+                space, size, first, _ = found.get(name, (type.space, 0, number, 0))
+                found[name] = (space, max(size, inside + type.nbytes), first, number)
             at, number = at + length, number + 1
-        return {k: v for k, v in found.items() if k not in bound and k not in self.places.starts}
+        return {k: v for k, v in found.items() if k not in bound}
 
     def answer(self, agent: n.NativeAgent) -> None:
         """Tell an agent the bits of the element of a tile that it asks for."""
         type, place, offset, pointer = agent.state.question
         facts = self.side.build.facts(type)
         tile = r.looked_at(facts, self.side.build.string(facts.element)).tile
-        space = tile.role.space
+        space = tile.space
         name = place // _NAME
-        if name < 0 and name not in self.places.starts:  # looked at before it is written
+        if name < 0:  # it may be looked at before it is written
             self.places.plan({name: (space, tile.nbytes, 0, 0)})
         memory, address = self._place(space, place)
         if pointer:

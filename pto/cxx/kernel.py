@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from pto.cxx.child import SECONDS, Child, Crash, unpacked
 from pto.cxx.source import read_included
 from pto.lang.findings import Findings
 from pto.observe.timing.result import Timing
+from pto.plan.mode import Mode
 from pto.run.launch.arrays import Borrowed, borrow
 from pto.run.launch.host import Report
 from pto.target.choose import Target
@@ -34,6 +35,8 @@ _WORDS = {  # by which a source tells one side of a core from the other
     "vector": re.compile(r"__DAV_(?:C\d+_)?VEC__|\bDAV_VEC\b"),
     "cube": re.compile(r"__DAV_(?:C\d+_)?CUBE__|\bDAV_CUBE\b"),
 }
+_AUTO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+__PTO_AUTO__\b", re.MULTILINE)
+AUTOMATIC = "built with __PTO_AUTO__: a compiler orders the pipes, and their order is not checked"
 _BESIDE_A_CUBE = re.compile(  # work of a cube, sub-blocks of one, signals and queues to it
     r"TMATMUL|TGEMV|Tile(?:Type::)?(?:Left|Right|Acc)\b|TPUSH|TPOP|ffts|cross_core|intra_block"
     r"|sub_?block(?:id|_?idx|dim|_?num)",
@@ -65,6 +68,12 @@ class Source:
 
     def __getitem__(self, entry: str) -> CppKernel:
         return CppKernel(self, entry)
+
+    @property
+    def is_automatic(self) -> bool:
+        """Whether a compiler is left to order the pipes."""
+        words = [d.partition("=")[0] for d in self.defines]
+        return "__PTO_AUTO__" in words or any(map(_AUTO.search, read_included(self.path).values()))
 
     def _sides(self) -> tuple[str, ...]:
         """Both where the source, or what it includes from its folder, tells one from the other.
@@ -168,15 +177,20 @@ class CppKernel:
 
     def run(self, *args: Any, blocks: Blocks = 1, seconds: float = SECONDS) -> Report:
         """Run on arrays, which are changed in place."""
-        answer = self._call(args, blocks, seconds, watch=False)
+        answer = self._call(args, blocks, seconds)
         count = blocks if isinstance(blocks, int) else prod(blocks)
         target = Target(find_profile(self.source.profile), None, "as the kernel says")
         return Report(target, "reference", self.entry, count, tuple(answer["printed"]))
 
     def sanitize(self, *args: Any, blocks: Blocks = 1, seconds: float = SECONDS) -> Findings:
-        """Run under the sanitizer: races, flags that do not match, reads of undefined data."""
-        answer = self._call(args, blocks, seconds, watch=True)
-        return Findings(unpacked(d) for d in answer["findings"])
+        """Run under the sanitizer: races, flags that do not match, reads of undefined data.
+
+        Of a source that is built with `__PTO_AUTO__` a compiler orders the pipes.
+        """
+        mode: Mode = "automatic" if self.source.is_automatic else "flags"
+        answer = self._call(args, blocks, seconds, watch=mode)
+        about = AUTOMATIC if self.source.is_automatic else ""
+        return Findings((unpacked(d) for d in answer["findings"]), about)
 
     def time(
         self,
@@ -187,7 +201,8 @@ class CppKernel:
     ) -> Timing:
         """How long a launch takes on a chip, at the lines of the source.
 
-        Arrays give their sizes, and a shape may stand for one; nothing is computed or written.
+        Arrays are there for what the kernel itself reads, as lengths or offsets; where it reads
+        none, shapes do. Nothing is computed or written.
         """
         from pto.cxx.timing import read  # only here: a plain run needs no observer
 
@@ -195,26 +210,24 @@ class CppKernel:
         if wanted != self.source.profile:
             return self.on(wanted).time(*args, blocks=blocks, device=device, seconds=seconds)
         self._require(args)
-        given: list[dict[str, int]] = []
+        given: list[Borrowed | Mapping[str, int] | int] = []
         for n, ((pointer, element), arg) in enumerate(zip(self.parameters, args, strict=True)):
             if pointer and isinstance(arg, tuple):
                 kind = dtype("i8" if element in ("none", "?") else element)
-                given.append({"at": 0, "size": prod(arg) * kind.itemsize})
-                continue
-            found = self._given(n, pointer, element, arg)
-            is_array = isinstance(found, Borrowed)
-            given.append({"at": 0, "size": found.array.nbytes} if is_array else {"word": found})
+                given.append({"size": prod(arg) * kind.itemsize})
+            else:
+                given.append(self._given(n, pointer, element, arg))
         count = blocks if isinstance(blocks, int) else prod(blocks)
         with tempfile.NamedTemporaryFile(prefix="pto-") as file:
-            request = {"do": "time", "blocks": count, "given": given, "device": device}
-            self._ask({**request, "file": file.name}, seconds)
+            request = {"do": "time", "blocks": count, "given": _listed(given, file)}
+            self._ask({**request, "device": device, "file": file.name}, seconds)
             return read(Path(file.name), self.entry)
 
     def check(self, *args: Any, blocks: Blocks = 1, seconds: float = SECONDS) -> Findings:
         """Findings of a run with these arguments, on copies; C++ decides what it executes."""
         copies = [np.copy(a) if isinstance(a, np.ndarray) else a for a in args]
         try:
-            answer = self._call(copies, blocks, seconds, watch=False)
+            answer = self._call(copies, blocks, seconds)
         except PtoError as error:
             return Findings(error.diagnostics)
         return Findings(unpacked(d) for d in answer["findings"])
@@ -235,7 +248,9 @@ class CppKernel:
         except Crash as crash:
             raise PtoError(crash.finding) from None
 
-    def _call(self, args: Sequence[Any], blocks: Blocks, seconds: float, *, watch: bool) -> Any:
+    def _call(
+        self, args: Sequence[Any], blocks: Blocks, seconds: float, watch: Mode | None = None
+    ) -> Any:
         """Arrays go over in a file, and come back in it."""
         self._require(args)
         pairs = zip(self.parameters, args, strict=True)
@@ -243,16 +258,7 @@ class CppKernel:
         arrays = [g for g in given if isinstance(g, Borrowed)]
         count = blocks if isinstance(blocks, int) else prod(blocks)
         with tempfile.NamedTemporaryFile(prefix="pto-") as file:
-            listed: list[dict[str, int]] = []
-            at = 0
-            for each in given:
-                if isinstance(each, Borrowed):
-                    listed.append({"at": at, "size": each.array.nbytes})
-                    file.write(np.ascontiguousarray(each.array).view(np.uint8).tobytes())
-                    at += each.array.nbytes
-                else:
-                    listed.append({"word": each})
-            file.flush()
+            listed = _listed(given, file)
             request = {"do": "call", "blocks": count, "given": listed, "file": file.name}
             answer = self._ask({**request, "watch": watch}, seconds)
             raw = np.fromfile(file.name, np.uint8)
@@ -288,6 +294,23 @@ class CppKernel:
                 f" {found.array.dtype}",
             )
         return found
+
+
+def _listed(
+    given: Sequence[Borrowed | Mapping[str, int] | int], file: IO[bytes]
+) -> list[Mapping[str, int]]:
+    """What a child is told of arguments: the bytes of arrays stand in the file one by one."""
+    listed: list[Mapping[str, int]] = []
+    at = 0
+    for each in given:
+        if isinstance(each, Borrowed):
+            listed.append({"at": at, "size": each.array.nbytes})
+            file.write(np.ascontiguousarray(each.array).view(np.uint8).tobytes())
+            at += each.array.nbytes
+        else:
+            listed.append({"word": each} if isinstance(each, int) else each)
+    file.flush()
+    return listed
 
 
 def _bits(entry: str, n: int, element: str, value: Any) -> int:

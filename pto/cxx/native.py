@@ -19,7 +19,6 @@ from pto.ir.graph import Source, Span
 from pto.run.machine.core import Core
 
 DONE, FLUSH, LOOK, LAUNCH, FAILED, PAUSE, WAIT = range(7)
-PAUSES = (LOOK, PAUSE)  # it goes on with the tiles that it has
 _FACTS = [
     "kind",
     "loc",

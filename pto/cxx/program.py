@@ -12,6 +12,7 @@ import numpy.typing as npt
 from pto.core.errors import Diagnostic, PtoError, fail
 from pto.cxx import native as n
 from pto.cxx.feed import AgentState, GlobalMemory, Side
+from pto.plan.mode import Mode
 from pto.run import sites as s
 from pto.run.machine.core import Cluster, Core
 from pto.run.machine.device import Device
@@ -153,11 +154,11 @@ class Itself:
         state, last = self._now(), [status]
 
         def feed(core: Core) -> Iterator[Any]:
-            yield from state.records(words, last[0] in n.PAUSES)
+            yield from state.records(words, last[0] != n.DONE)
             while last[0] == n.LOOK:
                 state.answer(agent)
                 last[0] = agent.resume()
-                yield from state.records(agent.words(), last[0] in n.PAUSES)
+                yield from state.records(agent.words(), last[0] != n.DONE)
 
         self._program.printed += s.carry_on(state.core, feed)
         return last[0]
@@ -201,15 +202,20 @@ class Launcher:
                 continue
             place = self._main.lib.pto_allocate(each["size"])
             self._places.append(place)
-            self._arrays.append((each["at"], n.bytes_at(place, each["size"])))
+            self._arrays.append((each.get("at", -1), n.bytes_at(place, each["size"])))
             words.append(place)
         self._words = (c.c_int64 * len(words))(*words)
         self.printed: list[str] = []
 
+    def fill(self) -> None:
+        """Arrays as they were given; of some only the size is."""
+        for at, array in self._arrays:
+            if at >= 0:
+                array[:] = self._raw[at : at + array.size]
+
     def _run(self, observer: Observer | None = None, tap: Tap | None = None) -> Program:
         """Once, from the arrays as they were given."""
-        for at, array in self._arrays:
-            array[:] = self._raw[at : at + array.size]
+        self.fill()
         return self._host(Program(self._builds, self._profile, observer, tap))
 
     def described(self, tap: Tap, number: int, cores: int) -> None:
@@ -242,14 +248,17 @@ class Launcher:
         self._keep()
         return [d for side in program.sides for d in side.warnings]
 
-    def watched(self) -> list[Diagnostic]:
+    def watched(self, mode: Mode) -> list[Diagnostic]:
         """Run under the sanitizer, again as often as it wants to."""
         from pto.observe.sanitize import watch_run
 
         def run(observer: Observer) -> None:
             self._run(observer)
 
-        return watch_run(self._profile, run, self._keep, lambda tap: self._run(tap=tap) and None)
+        def step(tap: Tap) -> None:
+            self._run(tap=tap)
+
+        return watch_run(self._profile, run, self._keep, step, mode)
 
     def release(self) -> None:
         for place in self._places:

@@ -22,6 +22,7 @@ from pto.isa.row import types as t
 from pto.verify.functions import is_defined, name_of, signature_of
 
 _MOST_NAMES = 8
+_LEAST = 64  # bytes behind a pointer that nobody uses
 Argument = npt.NDArray[Any] | int | float
 
 
@@ -36,11 +37,21 @@ def arguments_of(functions: Mapping[str, Operation], launch: KernelCall) -> list
     if function is None:
         known = ", ".join(f"@{name}" for name in list(functions)[:_MOST_NAMES])
         raise _misfit(launch, f"the program has no @{launch.kernel}, only {known}")
-    inputs = signature_of(function).inputs
-    if len(inputs) != len(launch.arguments):
-        counts = f"{len(launch.arguments)} arguments, and the function takes {len(inputs)}"
+    inputs, given = signature_of(function).inputs, len(launch.arguments)
+    if given > len(inputs) or _are_used(function, given):
+        counts = f"{given} arguments, and the function takes {len(inputs)}"
         raise _misfit(launch, f"{launch.kernel} is launched with {counts}")
-    return [_argument(launch, i, inputs) for i in range(len(inputs))]
+    rest: list[Argument] = [
+        0 if isinstance(wanted, t.Scalar) else _elements(np.zeros(_LEAST, np.uint8), wanted)
+        for wanted in inputs[given:]
+    ]
+    return [*(_argument(launch, i, inputs) for i in range(given)), *rest]
+
+
+def _are_used(function: Operation, first: int) -> bool:
+    """Whether an operation takes a parameter from the one at `first` on: hosts leave out others."""
+    rest = function.regions[0].block.args[first:]
+    return any(value in rest for op in function.walk() for value in op.operands)
 
 
 def _argument(launch: KernelCall, index: int, inputs: Sequence[t.Type]) -> Argument:

@@ -8,11 +8,12 @@ from pto.ir.graph import Block, Module, Operation, Region, Value
 
 def copied(module: Module) -> Module:
     """A copy that can be edited without touching the original."""
-    return Module(_operation(module.op, {}), module.source)
+    return Module(copied_operation(module.op, {}), module.source)
 
 
-def _operation(op: Operation, twins: dict[int, Value]) -> Operation:
-    operands = [twins[id(v)] for v in op.operands]
+def copied_operation(op: Operation, twins: dict[int, Value]) -> Operation:
+    """One operation and all inside; `twins` has what values have become, and gets its results."""
+    operands = [twins.get(id(v), v) for v in op.operands]
     new = Operation(op.name, op.row, operands, dict(op.attrs), op.where)
     new.segments = op.segments
     for value in op.results:
@@ -32,7 +33,7 @@ def _region(region: Region, owner: Operation, twins: dict[int, Value]) -> Region
             twins[id(arg)] = value = Value(arg.type, arg.name, twin)
             twin.args.append(value)
         for op in block.ops:
-            inner = _operation(op, twins)
+            inner = copied_operation(op, twins)
             inner.parent = twin
             twin.ops.append(inner)
     return new

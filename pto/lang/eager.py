@@ -151,7 +151,7 @@ class Eager:
     def alloc(self, type: TileBuf, valid: Any, address: Any) -> Tile:
         region = type.tile.shape if valid is None else (int(valid[0]), int(valid[1]))
         static = TileBuf(type.elem, replace(type.tile, valid=region))
-        space, size = type.tile.role.space, type.tile.nbytes
+        space, size = type.tile.space, type.tile.nbytes
         start = self._free(space, size) if address is None else int(address)
         addr = self.constant(start, scalar_type(I64))
         (value,) = self.emit(ALLOC_TILE, {"addr": addr}, results=[static], names=["tile"])

@@ -191,7 +191,7 @@ def _place(op: Operation) -> tuple[Space, int, int] | None:
         return None
     made, name = op.results[0].type, op.row.traits.allocates
     if name and isinstance(made, t.TileBuf):
-        group, space = op.group(name), made.tile.role.space
+        group, space = op.group(name), made.tile.space
     elif isinstance(made, t.Ptr) and made.space.is_local and len(op.operands) == 1:
         group, space = op.operands, made.space
     else:

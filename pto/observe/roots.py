@@ -75,7 +75,7 @@ class Roots:
             at, tile = constant(address), root.value.type.tile
             if at is None:
                 return True
-            placed = known.setdefault(tile.role.space, [])
+            placed = known.setdefault(tile.space, [])
             if any(at < end and start < at + tile.nbytes for start, end in placed):
                 return True
             placed.append((at, at + tile.nbytes))

@@ -373,14 +373,14 @@ def watch_run(
     run: Callable[[Observer], None],
     ended: Callable[[], None],
     step: Callable[[Tap], None] = lambda tap: None,
+    mode: Mode = "flags",
 ) -> list[Diagnostic]:
     """As `sanitize`, for programs that are no module: `run` runs one, from its beginning, `step`
     does so step by step.
 
-    `ended` is called when the first run has come to its end. A program that orders nothing itself
-    is taken for one that a compiler is yet to order.
+    `ended` is called when the first run has come to its end.
     """
-    watcher = Sanitizer(profile)
+    watcher = Sanitizer(profile, mode)
     try:
         run(watcher)
     except PtoError as error:

@@ -99,10 +99,10 @@ def _handle(op: Operation, address: Value | None) -> Iterator[Buffer]:
     name, type = f"%{value.name}", value.type
     if isinstance(type, t.TileBuf):
         tile = type.tile
-        yield Buffer(op, name, str(tile), tile.role.space, tile.nbytes, value, at)
+        yield Buffer(op, name, str(tile), tile.space, tile.nbytes, value, at)
     elif isinstance(type, t.MultiTile):
         tile, size = type.slot.tile, type.count * type.slot.tile.nbytes
-        yield Buffer(op, name, f"{type.count} of {tile}", tile.role.space, size, value, at)
+        yield Buffer(op, name, f"{type.count} of {tile}", tile.space, size, value, at)
     elif isinstance(type, t.MemRef) and type.space.is_local:
         shape = "x".join("?" if n is None else str(n) for n in type.shape)
         words = f"{type.space.value} {shape}x{type.elem.name}"

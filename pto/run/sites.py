@@ -187,36 +187,80 @@ def scalar_value(type: Scalar, number: int | float) -> Any:
 
 # ---- tiles without an address
 
+_ENDLESS = 1 << 62
+
 
 @dataclass(slots=True)
 class Places:
-    """Where tiles that have only a name lie, for one agent: the planner's packing, run by run."""
+    """Where tiles that have only a name lie, for one agent: the planner's packing, run by run.
+
+    Whether a name is used again only the program knows. It stays where it is as long as there is
+    room; then those go first that were not used for longest, and to use one of them is an error.
+    """
 
     core: Core
     starts: dict[int, int] = field(default_factory=dict[int, int])
-    _taken: dict[Space, list[Item]] = field(
-        default_factory=lambda: defaultdict[Space, list[Item]](list)
+    # by space: what is kept, the longest unused first
+    _kept: dict[Space, dict[int, Item]] = field(
+        default_factory=lambda: defaultdict[Space, dict[int, Item]](dict)
     )
+    _gone: set[int] = field(default_factory=set[int])
 
-    def plan(self, wanted: Mapping[int, tuple[Space, int, int, int]]) -> None:
-        """Place names used from record `first` to `last`: name -> (space, bytes, first, last)."""
+    def plan(self, wanted: Mapping[int, tuple[Space, int, int, int]], pauses: bool = False) -> None:
+        """Place names used from record `first` to `last`: name -> (space, bytes, first, last).
+
+        Where the program only `pauses` behind these records, it may use all of them again.
+        """
         spaces: dict[Space, list[tuple[int, Item]]] = defaultdict(list)
         for name, (space, nbytes, first, last) in wanted.items():
-            if name not in self.starts:
+            kept = self._kept[space]
+            if name in self._gone:
+                raise self._full(space, nbytes + sum(item.size for item in kept.values()))
+            if name in kept:
+                kept[name] = kept.pop(name)
+            elif name not in self.starts:
                 spaces[space].append((name, Item(first, last, nbytes)))
         for space, named in spaces.items():
-            capacity = self.core.profile.buffers[space.value]
-            align = max(alignment(space, self.core.profile), self.core.memory(space).align)
-            found = pack([item for _, item in named], self._taken[space], align, capacity)
-            if found.high > capacity:
-                raise fail(
-                    "PTO-M120",
-                    f"tiles without an address need {found.high} bytes of {space.value} at once,"
-                    f" which has {capacity}",
-                )
-            for (name, item), start in zip(named, found.starts, strict=True):
-                self.starts[name] = start
-                self._taken[space].append(Item(0, 1 << 62, item.size, start))
+            idle = [name for name in self._kept[space] if name not in wanted]
+            self._place(space, named, idle, pauses)
+
+    def _place(
+        self, space: Space, named: list[tuple[int, Item]], idle: list[int], pauses: bool
+    ) -> None:
+        kept, profile = self._kept[space], self.core.profile
+        capacity = profile.buffers[space.value]
+        align = max(alignment(space, profile), self.core.memory(space).align)
+        items = [item for _, item in named]
+        end = max(item.last for item in items)
+        longer = [Item(item.first, end, item.size) for item in items] if pauses else items
+        while (found := pack(longer, list(kept.values()), align, capacity)).high > capacity:
+            if not idle:
+                break
+            self._forget(space, idle.pop(0))
+        crowded = found.high > capacity
+        if crowded:
+            found = pack(items, list(kept.values()), align, capacity)
+        if found.high > capacity:
+            raise self._full(space, found.high)
+        placed = zip(named, found.starts, strict=True)
+        for (name, item), start in sorted(placed, key=lambda each: each[0][1].first):
+            if crowded:
+                top = start + item.size
+                for other in [n for n, o in kept.items() if o.start < top and start < o.end]:
+                    self._forget(space, other)
+            self.starts[name] = start
+            kept[name] = Item(0, _ENDLESS, item.size, start)
+
+    def _forget(self, space: Space, name: int) -> None:
+        del self._kept[space][name]
+        self._gone.add(name)
+
+    def _full(self, space: Space, need: int) -> PtoError:
+        return fail(
+            "PTO-M120",
+            f"tiles without an address need {need} bytes of {space.value} at once,"
+            f" which has {self.core.profile.buffers[space.value]}",
+        )
 
 
 # ---- agents

@@ -54,6 +54,7 @@ class Chip:
     small_copies: float  # share of that which copies of at most 8 KiB reach
     l2_read: float  # bytes a second
     l2_bytes: float
+    past_row: float  # bytes that memory loses with each row that passes by the cache
     unaligned: int  # bytes that rows which begin off 32 are rounded up to, at both ends together
     flag: float  # cycles from the end of the work to the pipe that waits
     cross_core: float  # the same between cores

@@ -19,6 +19,7 @@ CHIP = Chip(
     small_copies=0.9,  # datacopy, add
     l2_read=5.9e12,  # datacopy of slices that stay in the cache
     l2_bytes=192.0e6,  # write-back: add cases 4 and 5
+    past_row=66,  # datacopy to UB, all blocks read all elsewhere: rows of 128 at 1 TB/s
     unaligned=512,  # datacopy of 12287 columns: rows of 2048 take 1.28, of 512 twice as long
     flag=10,  # add
     cross_core=200,  # guess
@@ -29,9 +30,10 @@ CHIP = Chip(
 
 _LOADS = "datacopy, vendor matmul, gemm, conv2d, add"
 _LATENCY = {"lat_hit": 120, "lat_miss": 440, "lat_load": 0.6}
+# burst_past: of loads that pass by the L2 cache; datacopy to L1, all blocks read all elsewhere
 # same: datacopy where all blocks read the same; 24 cores and 48 get as much together. That requests
 # within 512 bytes are served one after the other: Ascend C guide, "Avoiding Same-Address Access"
-_BURSTS = {"issue": 20.6, "burst_hit": 3.6, "burst_miss": 5.3, "same": 1365}
+_BURSTS = {"issue": 20.6, "burst_hit": 3.9, "burst_miss": 5.3, "burst_past": 7.9, "same": 1365}
 
 CLASSES = {
     # ---- global memory

@@ -107,7 +107,7 @@ def _placed(function: Operation) -> Iterator[Placed]:
         start = None if address is None else constant(address)
         if start is not None:
             end = start + tile.nbytes
-            yield Placed(op, tile, tile.role.space.value, start, end, alive)
+            yield Placed(op, tile, tile.space.value, start, end, alive)
 
 
 def _fits(placed: Placed, profile: Profile) -> list[Diagnostic]:
@@ -153,7 +153,7 @@ def _too_large(function: Operation, profile: Profile) -> list[Diagnostic]:
     """A tile without an address that no plan can place."""
     found: list[Diagnostic] = []
     for op, _, tile in _allocs(function):
-        space = tile.role.space.value
+        space = tile.space.value
         if op.group("addr") or not tile.nbytes:
             continue
         size = profile.buffers[space]

@@ -193,6 +193,7 @@ def _peers(ends: list[End]) -> list[Diagnostic]:
     found: list[Diagnostic] = []
     for n, end in enumerate(ends):
         others = [e for e in ends if e.function != end.function and e.keys & end.keys]
+        others += _only_namesake(end, ends)
         if _is_alone(end, others):
             message = (
                 f"'{end.op.name}' op requires a complete peer init pair when its buffer comes from "
@@ -207,6 +208,15 @@ def _peers(ends: list[End]) -> list[Diagnostic]:
                 found.append(_conflict(end, sorted(end.splits | other.splits), other))
             found += _disagreement(end, other)
     return found
+
+
+def _only_namesake(end: End, ends: list[End]) -> list[End]:
+    """The other end of a queue of entries in global memory, where only one has its id."""
+    if end.keys or is_lowered(end.op):
+        return []
+    named = [e for e in ends if not is_lowered(e.op) and _id(e.op) == _id(end.op) and e is not end]
+    alone = len(named) == 1 and not named[0].keys and named[0].op.row is not end.op.row
+    return named if alone and named[0].function != end.function else []
 
 
 def _is_alone(end: End, others: list[End]) -> bool:

@@ -409,6 +409,7 @@ def test_sixty_four_ranks_on_two_nodes(ray_place: Any) -> None:
     """An all-gather, an all-reduce and a ring attention, byte by byte (it raises)."""
     from bench.bench_cluster import worlds
 
+    ray_place.crew.muster(2)
     before = len(ray_place.travelled)
     with pto.on("ray"):
         worlds(ray_place, 64)

@@ -32,7 +32,7 @@ GARBAGE = 0xA5
 
 def placed(tile_type: TileType, address: int = 64) -> Tile:
     """The tile in a memory full of garbage, so that untouched bytes can be told."""
-    memory = Memory(tile_type.role.space, address + tile_type.nbytes + 64, align=32)
+    memory = Memory(tile_type.space, address + tile_type.nbytes + 64, align=32)
     memory.data[:] = GARBAGE
     return Tile(tile_type, memory, address)
 

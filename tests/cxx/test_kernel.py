@@ -235,6 +235,33 @@ def test_cube_and_two_vector_sub_blocks_meet_at_a_signal(kernel):
     assert mixed.sanitize(a, b, gm, out) == []
 
 
+SLOT = "constexpr TSync_Custom<SyncOpType::TSTORE_C2GM, SyncOpType::TLOAD> slot = {4};"
+
+
+@pytest.mark.parametrize("profile", ["a2a3", "a5"])
+@pytest.mark.parametrize("given_back", [True, False])
+def test_a_slot_between_the_sides_is_filled_and_given_back(kernel, profile: str, given_back: bool):
+    """Twice through one slot of global memory; if nobody gave it back, the cube would wait."""
+    text = BOTH.replace("    if constexpr (DAV", f"    {SLOT}\n    if constexpr (DAV", 1)
+    text = text.replace(
+        "TSTORE(to, c);\n        ffts_cross_core_sync(PIPE_FIX, getFFTSMsg(CV_CORES_SYNC, 3));",
+        "for (int n = 0; n < 2; ++n) { if (n) slot.allocate(); TSTORE(to, c); slot.record(); }\n"
+        "        slot.allocate();",
+    )
+    text = text.replace("wait_flag_dev(3);", "for (int n = 0; n < 2; ++n) { slot.wait();", 1)
+    text = text.replace("TLOAD(t, from);", "TLOAD(t, from);" + " slot.free();" * given_back)
+    text = text.replace("TSTORE(to, t);", "TSTORE(to, t); pipe_barrier(PIPE_ALL); }")
+    a, b = (np.full((16, 16), n, np.float16) for n in (1, 2))
+    gm, out = np.zeros((16, 16), np.float32), np.zeros((16, 16), np.float32)
+    k = kernel(SIDES + text, profile=profile)
+    if not given_back:
+        with pytest.raises(PtoError, match="deadlock"):
+            k(a, b, gm, out)
+        return
+    assert not k.sanitize(a, b, gm, out)
+    np.testing.assert_array_equal(out, np.full((16, 16), 64, np.float32))
+
+
 def test_a_value_read_back_decides_what_runs(kernel):
     text = """
 __global__ AICORE void k(__gm__ int32_t* x)
@@ -279,6 +306,52 @@ __global__ AICORE void k(__gm__ float* x, __gm__ float* y)
     y = np.zeros_like(x)
     kernel(text)(x, y)
     assert np.array_equal(y, x + 20)
+
+
+IN_TURN = """
+__global__ AICORE void k(__gm__ float* x, __gm__ float* y, int again)
+{
+    using G = GlobalTensor<float, Shape<1, 1, 1, 64, 128>, Stride<1, 1, 1, 128, 1>>;
+    using V = Tile<TileType::Vec, float, 64, 128>;
+    G gx(x), gy(y);
+    V first;
+    TLOAD(first, gx);
+    for (int i = 0; i < 12; ++i) {  // a new name each time, and each is looked at
+        V next;
+        TLOAD(next, gx);
+        TADDS(next, next, float(i));
+        if (next.GetValue(0) < 0) return;
+        TSTORE(gy, next);
+    }
+    if (again) TSTORE(gy, first);
+}
+"""
+
+
+def test_names_that_are_not_used_again_make_room(kernel):
+    x, y = np.ones((64, 128), np.float32), np.zeros((64, 128), np.float32)
+    made = kernel(IN_TURN)
+    made(x, y, 0)
+    assert np.array_equal(y, x + 11)
+    with pytest.raises(PtoError, match="PTO-M120"):  # 13 of 32 KiB: the first one is gone
+        made(x, y, 1)
+
+
+@pytest.mark.parametrize("profile", ["a2a3", "a5"])
+def test_signals_of_the_custom_kind_go_both_ways(kernel, profile: str):
+    text = (
+        BOTH.replace("ffts_cross_core_sync(PIPE_FIX, getFFTSMsg(CV_CORES_SYNC, 3));", "s.record();")
+        .replace("TSTORE(to, c);", "s.allocate(); TSTORE(to, c);")
+        .replace("TASSIGN(t, 0x0);", "TASSIGN(t, 0x0); s.free();")
+        .replace("wait_flag_dev(3);", "s.wait();")
+        .replace("{\n", "{ TSync_Custom<SyncOpType::TSTORE_C2GM, SyncOpType::TLOAD> s{3};\n", 1)
+    )
+    a, b = np.eye(16, dtype=np.float16), np.arange(256).reshape(16, 16).astype(np.float16)
+    gm, out = np.zeros((16, 16), np.float32), np.zeros((16, 16), np.float32)
+    mixed = kernel(SIDES + text, profile=profile)
+    mixed(a, b, gm, out)
+    assert np.array_equal(out, 2 * b.astype(np.float32))
+    assert mixed.sanitize(a, b, gm, out) == []
 
 
 def test_a_crash_is_a_finding_at_the_last_line(kernel):
@@ -374,6 +447,17 @@ def test_a_kernel_is_timed_at_its_own_lines(kernel):
     assert "TMULS" in lines[told["pto.tmuls"].line - 1]
     assert timing.waits
     assert all(w.loc.file.endswith("kernel.cpp") for w in timing.waits)
+
+
+def test_numbers_that_the_kernel_itself_reads_are_there_when_it_is_timed(kernel):
+    text = ADD.replace("T scale)", "__gm__ int32_t* times)").replace("scale", "T(1)")
+    text = text.replace(
+        "    TADD(z, x, y);", "    for (int i = 0; i < times[2]; ++i) TADD(z, x, y);"
+    )
+    made = kernel(text, "k<float, 16, 64>")
+    found = [made.time(*((16, 64),) * 3, np.array([0, 0, n], np.int32)) for n in (9, 3)]
+    adds = [sum(job.op.name == "pto.tadd" for job in each.stream.jobs) for each in found]
+    assert adds == [9, 3]
 
 
 def test_time_wants_what_the_kernel_takes(kernel):
@@ -513,6 +597,18 @@ def test_scales_are_loaded_as_many_as_are_valid(kernel):
         (job,) = load.time((128 * 64,)).stream.jobs
         region = job.work.region
         assert (region.rows, region.row_bytes, region.pitch) == (32, 16, 64)
+
+
+def test_pipes_that_a_compiler_orders_are_not_looked_at(kernel):
+    """`__PTO_AUTO__` of the build says so."""
+    out, a, b = arrays(1)
+    unordered = ADD.replace("set_flag(PIPE_MTE2, PIPE_V, EVENT_ID0);", "")
+    racy = kernel(unordered, "k<float, 16, 64>", defines=["RACE"])
+    assert "PTO-R001" in {d.code for d in racy.sanitize(out, a, b, 1.0)}
+    left = kernel(unordered, "k<float, 16, 64>", defines=["RACE", "__PTO_AUTO__"])
+    found = left.sanitize(out, a, b, 1.0)
+    assert not found
+    assert "__PTO_AUTO__" in str(found)
 
 
 ARRIVALS = """

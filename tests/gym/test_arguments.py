@@ -18,6 +18,7 @@ module attributes {{pto.target_arch = "a5"}} {{
 }}
 """
 MEMORY = np.zeros(16, np.uint8)
+_USE = "%t = arith.addi %s, %s : i32\n    return"
 
 
 def launch(*arguments: object, kernel: str = "k") -> KernelCall:
@@ -75,10 +76,17 @@ def test_numbers_that_do_not_fit(type_: str, c_type: str, value: float, words: s
     ],
 )
 def test_launches_that_do_not_fit(made: KernelCall, words: str):
-    functions = functions_of(parse(PROGRAM.format(type="i32")))
+    functions = functions_of(parse(PROGRAM.format(type="i32").replace("return", _USE)))
     with pytest.raises(PtoError, match="PTO-U068") as caught:
         arguments_of(functions, made)
     assert words in caught.value.diagnostics[0].message
+
+
+@pytest.mark.parametrize("type_", ["i32", "!pto.ptr<i16>"])
+def test_what_no_operation_takes_may_be_left_out(type_: str):
+    first, rest = arguments_of(functions_of(parse(PROGRAM.format(type=type_))), launch(MEMORY))
+    assert isinstance(first, np.ndarray)
+    assert rest == 0 if type_ == "i32" else rest.dtype == np.int16  # type: ignore[union-attr]
 
 
 def test_memory_goes_as_it_is():

@@ -95,8 +95,15 @@ def test_the_default_is_nearest_even():
 def test_into_hifloat8_ties_go_away_from_zero_whatever_the_mode(rmode: str):
     x = np.float32([17.0, -17.0, 18.9, 1.0625, 3e4, 1e9])  # steps of 2 from 16 on, of 0.125 from 1
     want = oracle.rounded("hifloat8", x.astype(np.float64), "ROUND", True)
-    found = oracle.values_of_codes("hifloat8")[convert("f32", "hifloat8", x, rmode)]
+    found = oracle.values_of_codes("hifloat8")[convert("f32", "hifloat8", x, rmode, "ON")]
     assert found.tolist() == want.tolist()
+
+
+@pytest.mark.parametrize("src", ["f32", "f16"])
+def test_hifloat8_keeps_infinities_and_nan_unless_told_to_saturate(src: str):
+    x = np.array([np.nan, np.inf, -np.inf, 60000.0], np.float32 if src == "f32" else np.float16)
+    assert convert(src, "hifloat8", x).tolist() == [0x80, 0x6F, 0xEF, 0x6F]
+    assert convert(src, "hifloat8", x, sat="ON").tolist() == [0, 0x6E, 0xEE, 0x6E]
 
 
 # ---- saturation

@@ -140,6 +140,7 @@ def test_interleaving_and_its_inverse():
         ("[%at], %stride {group = 2}", [4, 5, 24, 25]),
         ("[%at], %stride {group = 4}", [4, 24, 44, 64]),
         ('[%at] {dist_mode = "brc"}', [4] * 4),
+        ('[%at], %stride {dist_mode = "brc", group = 2}', [4, 4, 24, 24]),
     ],
 )
 def test_loads_by_runs_rows_and_single_elements(form: str, expected: list[int]):

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from pto.core.errors import PtoError
+from pto.core.memory import Space
 from tests.known.places import TILES, inside, numbered, untouched
 from tests.machine import Bench
 
@@ -383,6 +384,42 @@ def test_scales_in_a_tile_of_another_type_are_read_as_bytes():
     bench.tile("c", f"acc, 16x16xf32{TILES['ACC']}")
     bench.run("pto.tmatmul.mx ins(%a, %x, %b, %y : {a}, {x}, {b}, {y}) outs(%c : {c})")
     assert bench["c"][:3, 0].tolist() == [64, 128, 64]
+
+
+def test_scaling_tiles_in_boxes_of_scales_lie_beside_l0a_and_l0b():
+    """MX loads by pointer put the scales of L0A[0x400..] at SCALE_A[0x40..]: so do these tiles."""
+    bench = Bench("a5")
+    x = bench.tile("x", "scaling, 16x2xf16, slayout=row_major, fractal=32")
+    y = bench.tile("y", "scaling, 2x16xf16, blayout=col_major, slayout=col_major, fractal=32")
+    spaces = [tile.memory.space for tile in (x, y, bench.tile("z", "scaling, 1x32xui64"))]
+    assert spaces == [Space.SCALE_A, Space.SCALE_B, Space.FIXPIPE]
+
+
+# ---- where accumulators lie
+
+
+@pytest.mark.parametrize("fractal", ["", ", fractal=512", ", fractal=1024"])
+def test_l0c_has_boxes_of_sixteen_by_sixteen_whatever_a_program_calls_them(fractal: str):
+    rng = np.random.default_rng(8)
+    a, b = rng.integers(-9, 9, (16, 32)), rng.integers(-9, 9, (32, 32))
+    bench = Bench("a5")
+    place(bench, "i8", a, b, acc="i32")
+    c = bench.tile("c", f"acc, 16x32xi32{TILES['NZ']}{fractal}")
+    bench.run(PLAIN)
+    strips = c.memory.view(c.address, c.nbytes).view(np.int32).reshape(2, 16, 16)
+    assert np.array_equal(np.hstack(list(strips)), a @ b)
+
+
+def test_a_row_of_an_accumulator_is_the_first_of_whole_boxes():
+    rng = np.random.default_rng(9)
+    a, b = rng.integers(-9, 9, (1, 32)), rng.integers(-9, 9, (32, 48))
+    bench = Bench("a5")
+    bench.tile("a", f"left, 1x32xf16{TILES['NZ']}", a)
+    bench.tile("b", f"right, 32x48xf16{TILES['ZN']}", b)
+    c = bench.tile("c", f"acc, 1x48xf32{TILES['ACC']}")
+    bench.run("pto.tgemv ins(%a, %b : {a}, {b}) outs(%c : {c})")
+    strips = c.memory.view(c.address, 3 * 1024).view(np.float32).reshape(3, 16, 16)
+    assert np.array_equal(strips[:, 0].reshape(1, 48), a @ b)
 
 
 # ---- precision of f32 factors

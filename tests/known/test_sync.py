@@ -22,9 +22,11 @@ def program(body: str, arch: str, params: str = "%out: !pto.ptr<i32>") -> str:
     )
 
 
-def run(body: str, arch: str = "a5", *, blocks: int = 1, check: bool = True) -> list[int]:
+def run(
+    body: str, arch: str = "a5", *, blocks: int = 1, check: bool = True, engine: str = "reference"
+) -> list[int]:
     out = np.zeros(8, np.int32)
-    launch(parse(program(body, arch)), args=[out], blocks=blocks, check=check)
+    launch(parse(program(body, arch)), args=[out], blocks=blocks, check=check, engine=engine)
     return out.tolist()
 
 
@@ -187,6 +189,22 @@ def test_a5_the_cube_hears_each_sub_block_under_its_own_id() -> None:
         + copy(1, 3, "b")
     )
     assert run(sections(cube, vector))[:4] == [20, 30, 21, 31]
+
+
+@pytest.mark.parametrize("engine", ["reference", "jit"])
+def test_a5_the_second_sub_block_may_use_the_id_that_the_cube_does(engine: str) -> None:
+    cube = (
+        store(10, 0) + "pto.set_intra_block <PIPE_FIX>, 17\npto.wait_intra_block <PIPE_FIX>, 18\n"
+    )
+    told = copy(0, 1, "b") + "pto.set_intra_block <PIPE_MTE3>, 18\n"
+    vector = only(1, "pto.wait_intra_block <PIPE_V>, 17\n" + told)
+    assert run(sections(cube + copy(1, 2, "c"), vector), engine=engine)[:3] == [10, 11, 12]
+
+
+def test_a5_the_first_sub_block_does_not_hear_the_second() -> None:
+    cube = "pto.set_intra_block <PIPE_FIX>, 17\n"
+    found = finding(sections(cube, only(0, "pto.wait_intra_block <PIPE_V>, 17\n")))
+    assert found.code == "PTO-D110"
 
 
 def test_a5_semaphores_by_operand_are_the_same_semaphores() -> None:

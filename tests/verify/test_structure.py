@@ -219,6 +219,17 @@ def test_at_level_3_a_program_places_tiles_buffers_and_scratch() -> None:
     assert seen(found) == [("error", "PTO-M107", line) for line in (2, 3, 4, 6, 7)]
 
 
+def test_a_compiler_makes_no_scratch_for_a_region_it_does_not_know() -> None:
+    src, dst = (f"!pto.tile_buf<vec, 32x32x{t}, valid=?x?>" for t in ("f32", "i8"))
+    fp = "!pto.tile_buf<vec, 32x1xf32, blayout=col_major>"
+    text = f"""func.func @k(%s: {src}, %f: {fp}, %d: {dst}) {{
+    pto.tquant ins(%s, %f : {src}, {fp}) outs(%d : {dst}) {{quant_type = #pto<quant_type INT8_SYM>}}
+    return
+    }}"""
+    assert seen(judge(parse(text), profile="a2a3")[1]) == []
+    assert seen(judge(parse(text), profile="a2a3", level=2)[1]) == [("error", "PTO-M107", 2)]
+
+
 # ---- which target
 
 PLAIN = tiles("%t = pto.alloc_tile : !pto.tile_buf<vec, 8x16xf32>")

@@ -16,6 +16,7 @@ from pto.ir.graph import Block, Module, Operation, Region, Source, Value
 from pto.ir.infer import FROM_NUMBERS, INFERRED
 from pto.ir.text import lexer as lx
 from pto.ir.text import structured
+from pto.ir.text.branches import Branch, Lifter, is_branch, read_branch
 from pto.ir.text.cursor import POISON, Cursor, ParseFailed
 from pto.ir.text.draft import Draft
 from pto.ir.text.format import compile_format
@@ -65,6 +66,7 @@ class Parser(Cursor):
     def __init__(self, source: Source) -> None:
         super().__init__(source)
         self.repeats = Repeats()
+        self.ends: dict[int, Branch] = {}  # of the region at hand: how blocks end that branch
         self.counted = False  # whether values of constants decided a type of the operation at hand
 
     def program(self) -> Module:
@@ -95,6 +97,9 @@ class Parser(Cursor):
                 continue
             start, scopes = self.i, len(self.scopes)
             try:
+                if is_branch(self):
+                    self.ends[id(block)] = read_branch(self)
+                    return
                 op = self.operation()
             except ParseFailed as failed:
                 del self.scopes[scopes:]
@@ -180,7 +185,7 @@ class Parser(Cursor):
         else:
             self.fail("PTO-P020", f"expected an operation, got {self.shown()}")
         if self.kind == lx.WORD and self.text == "loc":
-            self._skip_location()
+            self.skip_location()
         self._bind_results(op, names, at)
         if len(self.findings) == wrong and not (self.counted or any(n > 1 for _, _, n in names)):
             self.repeats.remember(self, op, start, at, [token for _, token, _ in names])
@@ -270,15 +275,24 @@ class Parser(Cursor):
             value.owner = block
             block.args.append(value)
             self.define(name, value, at)
+        outer, self.ends = self.ends, {}
+        labels: dict[str, Block] = {}
         if self.kind == lx.LABEL:
-            self._label(block)
+            self._label(block, labels)
         self.operations(block, "}")
-        if self.kind == lx.LABEL:
-            self.fail("PTO-P024", "branches between blocks are not part of PTO; use scf")
+        while self.kind == lx.LABEL:
+            region.blocks.append(Block(region))
+            self._label(region.blocks[-1], labels)
+            self.operations(region.blocks[-1], "}")
         self.expect("}")
+        if len(region.blocks) > 1 or self.ends:
+            Lifter(self, region, labels, self.ends).structured()
+        self.ends = outer
         self.scopes.pop()
 
-    def _label(self, block: Block) -> None:
+    def _label(self, block: Block, labels: dict[str, Block]) -> None:
+        if labels.setdefault(self.text, block) is not block:
+            self.note("PTO-P015", f"block {self.text} is defined twice", self.i)
         self.i += 1
         if self.accept("("):
             while not self.accept(")"):
@@ -299,7 +313,7 @@ class Parser(Cursor):
             else:
                 draft.op.attrs[spec.name] = canonical(self, spec, value)
 
-    def _skip_location(self) -> None:
+    def skip_location(self) -> None:
         """`loc("file":1:2)`: the place in another tool's source; ours is the text itself."""
         self.i += 1
         self.expect("(")

@@ -11,7 +11,7 @@ from pto.isa.meaning.memory import dma
 from pto.isa.memory.dma import BURST, LOOP, LOOPS, NBURST, listed, numbers
 from pto.isa.row.attributes import Int
 from pto.isa.row.instr import Attr, Family, instr, read, write
-from pto.isa.rules.buffer import LOOP_GROUPS, complete, same_width, within
+from pto.isa.rules.buffer import LOOP_GROUPS, complete, known_aligned, same_width, within
 from pto.isa.rules.rule import Case, Rule, dtype_in, same_dtype
 
 ELSEWHERE = "documented for a5; other profiles are accepted, as nothing says they lack it"
@@ -223,6 +223,9 @@ for _name, (_a, _b, _to, _holds, _line, _old) in _TILES.items():
         ),
         cite=(f"{_SPEC}:{_line}", f"{_MANUAL}/{_name.replace('_', '-')}.md"),
     )
+
+
+_MX_ALIGNED = known_aligned("source", 32), known_aligned("destination", 16)
 _SCALES = {
     "mte_l1_l0a_mx": ("m", "k", "l0a", "scale[m][k/32] of the left tile", 6267),
     "mte_l1_l0b_mx": ("k", "n", "l0b", "scale[k/32][n] of the right tile, n-major", 6300),
@@ -239,7 +242,7 @@ for _name, (_a, _b, _to, _holds, _line) in _SCALES.items():
             *numbers(_a, _b, "start_row?", "start_col?"),
         ),
         text=f"$source , $destination , ${_a} , ${_b} {_OFFSET} {{}} : types",
-        rules=(_SAME_WIDTH, *_STARTS),
+        rules=(_SAME_WIDTH, *_STARTS, *_MX_ALIGNED),
         needs="mx",
         notes=(
             "destination is the pointer of the data tile; mad_mx finds the scales by it",
@@ -259,12 +262,8 @@ def _bias_pair(case: Case) -> str | None:
 
 
 _BIAS_PAIRS = (("f32", "f32"), ("i32", "i32"), ("f16", "f32"), ("bf16", "f32"))
-_BIAS_TYPES = Rule(
-    "bias-types",
-    "PTO-T091",
-    "expects f32 to f32, i32 to i32, f16 to f32 or bf16 to f32",
-    _bias_pair,
-)
+_BIAS_SENTENCE = "expects f32 to f32, i32 to i32, f16 to f32 or bf16 to f32"
+_BIAS_TYPES = Rule("bias-types", "PTO-T091", _BIAS_SENTENCE, _bias_pair)
 _PAYLOADS = {
     "mte_l1_bt": (
         "bias",

@@ -8,7 +8,7 @@ from pto.isa.memory.dma import listed, numbers
 from pto.isa.row.instr import Attr, Family, Operand, instr, read, update, write
 from pto.isa.row.types import Scalar
 from pto.isa.rules.buffer import multiple_of, within
-from pto.isa.rules.rule import Case, Rule, on, same_dtype
+from pto.isa.rules.rule import Case, Rule, on, same_dtype, warn
 
 _SPEC = "PTO-Gym docs/PTO-micro-Instruction-SPEC.md"
 _MANUAL = "pto-isa docs/isa/cube/ops/mad"
@@ -69,6 +69,18 @@ _TF32 = Rule("tf32-f32", "PTO-T093", "expects f32 where tf32_mode is written", _
 _SIZES = tuple(within(name, 1, 4095) for name in ("m", "n", "k"))  # fields of 12 bits
 _BIAS_TYPE = same_dtype("bias", "dst")
 
+_FP8, _FP4 = ("f8e4m3", "f8e5m2"), ("float4_e1m2x2", "float4_e2m1x2")
+
+
+def _mx_pair(case: Case) -> str | None:
+    elems = [case.elem(name) for name in ("lhs", "rhs")]
+    found = [set(e.names) for e in elems if e is not None]
+    if len(found) < 2 or any(all(f & set(kinds) for f in found) for kinds in (_FP8, _FP4)):
+        return None
+    return _shown([e for e in elems if e is not None])
+
+
+_MX_PAIR = Rule("mx-pair", "PTO-T063", "expects two factors of fp8 or two of fp4", _mx_pair)
 _ATTRS = (
     Attr("unit_flag_mode", "mad_unit_flag_mode", meaning="wait for the tile; set: mark it ready"),
     Attr("disable_gemv", "unit", meaning="m = 1 only: the left tile is laid out as for a matrix"),
@@ -116,7 +128,7 @@ for _name, (_meaning, _adds, _bias, _line) in _PRODUCT_ROWS.items():
     _mx = "_mx" in _name
     _dst = update("dst", "l0c pointer") if _adds else write("dst", "l0c pointer")
     _operands = (*_tiles(_dst, _bias), *numbers("m", "n", "k"))
-    _own = (same_dtype("lhs", "rhs"), multiple_of("k", 64)) if _mx else (*_COMBINATION, _TF32)
+    _own = (_MX_PAIR, warn(multiple_of("k", 64))) if _mx else (*_COMBINATION, _TF32)
     instr(
         _name,
         MAD,
@@ -125,7 +137,7 @@ for _name, (_meaning, _adds, _bias, _line) in _PRODUCT_ROWS.items():
         operands=_operands,
         attrs=_PLAIN_ATTRS if _mx else _ATTRS,
         text=_text(_operands, tf32=not _mx),
-        a5="f8e4m3" if _mx else None,
+        a5=" ".join((*_FP8, *_FP4)) if _mx else None,
         needs="mx" if _mx else "",
         rules=(*_own, _FLOATS, *_SIZES, *((_BIAS_TYPE,) if _bias else ())),
         notes=(
@@ -154,10 +166,10 @@ for _name, _bias, _mx, _line in (
         body=mad.MAD_RAW,
         operands=_operands,
         text=listed(_operands),
-        a5="f8e4m3" if _mx else None,
+        a5=" ".join((*_FP8, *_FP4)) if _mx else None,
         needs="mx" if _mx else "",
         rules=(
-            *((same_dtype("lhs", "rhs"),) if _mx else _COMBINATION),
+            *((_MX_PAIR,) if _mx else _COMBINATION),
             *((_BIAS_TYPE,) if _bias else ()),
         ),
         cite=f"PTOAS VPTOOps.td:{_line}",

@@ -27,7 +27,7 @@ def space_of(type: t.Type | None) -> Space | None:
     if isinstance(type, t.Ptr | t.MemRef):
         return type.space
     if isinstance(type, t.TileBuf):
-        return type.tile.role.space
+        return type.tile.space
     return Space.GM if isinstance(type, t.View) else None
 
 

@@ -8,7 +8,7 @@ from pto.isa.rules.buffer import LOOP_GROUPS, complete, same_width, within
 from pto.isa.rules.rule import dtype_in
 
 NBURST = "nburst ( $n_burst , $nburst_src_stride , $nburst_dst_stride )"
-LOOPS = "<* loop ( ~loop $loop_counts , $loop_src_strides , $loop_dst_strides ) >"
+LOOPS = "<* <1 loop1 | loop > ( ~loop $loop_counts , $loop_src_strides , $loop_dst_strides ) >"
 GAPS = (
     "$source , $destination , $len_burst nburst ( $n_burst , $src_stride , $dst_stride ) {} :"
     " types(source,destination,n_burst,len_burst,src_stride,dst_stride)"

@@ -78,9 +78,10 @@ def _halves(name: str) -> Rule:
 
 def _dynamic_valid() -> Rule:
     def test(case: Case) -> str | None:
-        if case.op.operand("valid_row") is None:
-            return None
         tile = case.tile("tile")
+        if case.op.operand("valid_row") is None:
+            odd = case.word("split") in ("3", "4") and tile is not None and None in tile.valid
+            return "halves of odd size have one each, and no operand gives it" if odd else None
         if tile is None:
             return "the result is no tile"
         return None if tile.valid == (None, None) else f"it is {shape_text(tile.valid)}"

@@ -61,4 +61,17 @@ def multiple_of(name: str, step: int) -> Rule:
     return Rule("multiple-of", "PTO-S092", sentence, test)
 
 
+def known_aligned(name: str, step: int) -> Rule:
+    """Of pointers that are made of a number."""
+
+    def test(case: Case) -> str | None:
+        maker = case.maker(name)
+        if maker is None or maker.name != "pto.castptr":
+            return None
+        address = case.constant(maker.operands[0])
+        return f"it is at {address}" if address is not None and address % step else None
+
+    return Rule("known-aligned", "PTO-M002", f"expects {name} at a multiple of {step} bytes", test)
+
+
 LOOP_GROUPS = complete("each loop group", "loop_counts", "loop_src_strides", "loop_dst_strides")

@@ -8,10 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Literal
 
+from pto.core.tile import TileType
 from pto.isa.row.instr import Attr
 from pto.isa.rules.rule import (
     Case,
     Rule,
+    ValueLike,
     all_in,
     at_level,
     current,
@@ -151,6 +153,50 @@ def distinct(*names: str) -> Rule:
 
     sentence = f"expects {listing(names)} to be different tiles"
     return Rule("distinct", "PTO-M040", sentence, test)
+
+
+_Bytes = tuple[int | None, int, int]  # of a tile: what addresses count from, start, end
+_VIEWS = ("pto.treshape", "pto.bitcast", "pto.subview")
+
+
+def _bytes(case: Case, value: ValueLike, type: TileType) -> _Bytes:
+    """The bytes of a tile, from the address its program gives, or from where its root begins."""
+    start, end, maker = 0, type.nbytes, value.maker
+    while maker is not None and maker.name in _VIEWS:
+        root = getattr(maker.operands[0].type, "tile", None)
+        at = [case.constant(v) for v in maker.group("offsets")]
+        if maker.name == "pto.subview" and (not isinstance(root, TileType) or None in at):
+            return id(maker), 0, 0
+        if at and isinstance(root, TileType):
+            row, col = at[0] or 0, at[1] or 0
+            start = (row * root.cols + col) * type.itemsize
+            end = start + ((type.rows - 1) * root.cols + type.cols) * type.itemsize
+        value, maker = maker.operands[0], maker.operands[0].maker
+    given = None if maker is None or maker.row is None else maker.operand("addr")
+    address = None if given is None else case.constant(given)
+    return (id(value), start, end) if address is None else (None, address + start, address + end)
+
+
+def apart(*names: str) -> Rule:
+    """Different tiles that share no byte, as far as the program shows."""
+
+    def test(case: Case) -> str | None:
+        case.asked_makers = True
+        seen: list[tuple[str, _Bytes]] = []
+        values: list[ValueLike] = []
+        for name, tile in case.tiles(names):
+            value = case.op.operand(name)
+            if value is None or value in values:
+                continue
+            values.append(value)
+            root, start, end = _bytes(case, value, tile)
+            for other, (base, first, last) in seen:
+                if base == root and first < end and start < last:
+                    return f"{other} has bytes {first} to {last - 1}, {name} {start} to {end - 1}"
+            seen.append((name, (root, start, end)))
+        return None
+
+    return Rule("apart", "PTO-M040", f"expects {listing(names)} to share no bytes", test)
 
 
 def dtype_pairs(src: str, dst: str, pairs: Pairs) -> Rule:

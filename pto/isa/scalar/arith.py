@@ -230,7 +230,7 @@ instr(
     text="$operand <? fastmath @fastmath > {} : type",
     cxx="= -{operand}",
 )
-instr(
+CMPI = instr(
     "cmpi",
     ARITH,
     "compare two integers",

@@ -48,7 +48,9 @@ CONVERSIONS: Pairs = {  # a profile absent here converts whatever it has
 }
 
 _LOW_BITS = {"f32": "i16", "f16": "i8 u8 i16", "i64": "i32", "i32": "i16"}
-CUTS: Pairs = {"a2a3": _LOW_BITS, "a5": _LOW_BITS}  # cut to low bits by default; cpu: all pairs
+_INTO_HIF8 = {"f32": "i16 hifloat8", "f16": "i8 u8 i16 hifloat8"}  # TCvt.hpp of a5: RS_DISABLE
+# Pairs that are cut to low bits, or overflow, by default; cpu: all.
+CUTS: Pairs = {"a2a3": _LOW_BITS, "a5": {**_LOW_BITS, **_INTO_HIF8}}
 
 
 def _float_to_i16(rows: int, cols: int, stride: int) -> int:

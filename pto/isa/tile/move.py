@@ -49,7 +49,7 @@ from pto.isa.rules.rule import (
     on,
     same_shape,
 )
-from pto.isa.rules.tile import NPU, distinct
+from pto.isa.rules.tile import NPU, apart, distinct
 
 _STANDARD = "i8 u8 i16 u16 i32 u32 i64 u64 f16 bf16 f32"
 _ATOMIC = Attr(
@@ -369,6 +369,7 @@ instr(
         Rule("into-boxes", "PTO-T064", "expects dst to be ZZ with grpAxis", _into_boxes),
         on("a5", _grouping(distinct("src", "fp", "dst"))),
         on("a5", REGROUPED),
+        on("a5", _grouping(apart("src", "fp", "dst"))),
         on(NPU, _bias_row()),
         on("a2a3", fractal_512()),
     ),

@@ -10,6 +10,7 @@ from pto.isa.rules.rule import (
     Case,
     Rule,
     all_in,
+    at_level,
     compiled,
     dtype_in,
     on,
@@ -19,12 +20,19 @@ from pto.isa.rules.rule import (
     same_valid_rows,
     warn,
 )
-from pto.isa.rules.tile import NPU, dtype_pairs, same_domain, scratch_when
+from pto.isa.rules.tile import NPU, apart, dtype_pairs, same_domain, scratch_when
 
 # Only src and dst must be row-major: scales are often columns.
 _PLACES = (on(NPU, all_in("vec")), on(NPU, row_major("src", "dst")))
 _KINDS = ("INT8_SYM", "INT8_ASYM")
+_MADE = "expects tmp where the valid region of src is dynamic: a compiler makes none like it"
 _GROUPED_KINDS = ("MXFP8", "MXFP4_E2M1")
+
+
+def _unmade_scratch(case: Case) -> str | None:
+    src = case.tile("src")
+    dynamic = src is not None and None in src.valid and not case.type("tmp")
+    return "there is none" if dynamic else None
 
 
 def _offset_of_kind(case: Case) -> str | None:
@@ -77,6 +85,7 @@ instr(
         warn(on("a2a3", _down_a_column("offset"))),
         on("a2a3", same_shape("tmp", "src")),
         on("a2a3", scratch_when("", lambda _: True)),
+        on("a2a3", at_level(2, Rule("made-scratch", "PTO-M107", _MADE, _unmade_scratch))),
     ),
     notes=(
         "The page divides by the scale and adds the offset after rounding; all code multiplies,"
@@ -204,6 +213,7 @@ instr(
         Rule("mx-interleave", "PTO-S044", "expects pairs of row groups to interleave", _half_pair),
         *(compiled(same_dtype("src", name)) for name in ("max", "scaling")),
         compiled(MX_SHAPES),
+        compiled(apart("src", "dst", "exp", "max", "scaling", "exp_zz")),
     ),
     notes=(
         "C++ overloads TQUANT; PTOAS has no text for it, so the name and text here are ours.",

@@ -215,12 +215,17 @@ instr(
 )
 
 
+def _moves_on(case: Case) -> bool:
+    return any(r.type.kind != "mask" for r in case.op.results)
+
+
 def _constant(case: Case) -> str | None:
     return "it is computed" if case.number("offset") is None else None
 
 
 def _word_aligned(case: Case) -> str | None:
-    offset = case.number("offset")
+    """With a base that moves on, it is where the next access lies."""
+    offset = None if _moves_on(case) else case.number("offset")
     return None if offset is None or offset % 8 == 0 else f"it is {offset}"
 
 

@@ -35,9 +35,10 @@ _MODES = Attr(
 
 
 def _one_way(case: Case) -> str | None:
+    alone = ("continuous", "brc") if case.word("group") and case.op.results else ("continuous",)
     ways = {
         "group": case.word("group") is not None,
-        "dist_mode": "dist_mode" in case.op.attrs and case.word("dist_mode") != "continuous",
+        "dist_mode": "dist_mode" in case.op.attrs and case.word("dist_mode") not in alone,
         "block_stride": case.op.operand("block_stride") is not None,
     }
     given = [name for name, is_given in ways.items() if is_given]
@@ -92,7 +93,8 @@ STORE = family("logical store", "active lanes to UB", subject="value")
 instr(
     "vmi.vload",
     LOAD,
-    "L elements from source + offset: a run, a row a group, 32-byte blocks, or by dist_mode",
+    "L elements from source + offset: a run, a row a group (brc: one element a group), 32-byte"
+    " blocks, or by dist_mode",
     body=meaning.LOAD,
     operands=(*_SOURCE, _STRIDE, _BLOCKS, _REPEAT),
     results=(Result("result", "logical vreg"), Result("odd", "logical vreg", optional=True)),

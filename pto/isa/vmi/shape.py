@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from pto.core.constants import VREG_BYTES
 from pto.isa.meaning.vmi import shape as meaning
 from pto.isa.row import types as t
 from pto.isa.row.attributes import Ints, Raw
@@ -198,6 +199,28 @@ def _channels(case: Case) -> str | None:
     return None if counts[0] == counts[1] else f"{counts[0]} and {counts[1]} lanes"
 
 
+def _channel_layout(case: Case) -> str | None:
+    """A source that a compiler keeps apart is kept in as many parts as there are results."""
+    layout = getattr(case.type("source"), "layout", "")
+    kept = re.search(r"deinterleaved = (\d)", layout)
+    same = kept is None or int(kept[1]) == len(case.op.results)
+    return None if same else f"{len(case.op.results)} results of {layout}"
+
+
+def _parts(case: Case) -> str | None:
+    whole = case.type("result") or case.type("source")
+    layout = getattr(whole, "layout", "")
+    if (
+        not isinstance(whole, t.LogicalVReg)
+        or whole.elem.dtype is None
+        or "=" in layout.replace("deinterleaved =", "")
+    ):
+        return None
+    wanted = -(-whole.lanes * whole.elem.dtype.itemsize // VREG_BYTES)
+    given = len(case.op.results if case.type("source") else case.op.operands)
+    return None if given == wanted else f"{given} registers, it takes {wanted}"
+
+
 _CHANNELS = Rule(
     "channels", "PTO-S084", "expects channels of one type with as many lanes as all", _channels
 )
@@ -291,6 +314,7 @@ for _name, _ins, _outs, _example in (
         results=_outs,
         traits=GENERIC,
         text=f"{'$parts*' if _name == 'pack' else '$source'} {{}} : types -> results",
+        rules=(Rule("parts", "PTO-S084", "expects a register for each 256 bytes", _parts),),
         notes=("a step inside the compiler: which lanes a register holds is its matter",),
         example=_example,
     )
@@ -367,7 +391,10 @@ instr(
     body=meaning.SPLIT,
     operands=(vector("source"),),
     results=(),
-    rules=(_CHANNELS,),
+    rules=(
+        _CHANNELS,
+        Rule("channel-layout", "PTO-S084", "expects a source kept by channels", _channel_layout),
+    ),
     traits=GENERIC,
     text=_ONE,
     example="%even, %odd = pto.vmi.channel_split %source : !pto.vmi.vreg<128xf32>"

@@ -90,7 +90,7 @@ def _address(tile: Tile) -> Value:
     type = tile.value.type
     if not isinstance(type, TileBuf):
         return value
-    pointer = Ptr(type.elem, type.tile.role.space)
+    pointer = Ptr(type.elem, type.tile.space)
     names = [f"{value.name}_addr"]
     (found,) = current().emit(TILE_BUF_ADDR, {"src": value}, results=[pointer], names=names)
     return found

@@ -1033,7 +1033,7 @@ def vmi_fptoui(source: Any, *, rounding: str | None = None, saturate: str | None
 def vmi_vinterpret_cast(source: Any, *, to: Any | None = None) -> Any:
     """the same bits as lanes of another type"""
 def vmi_vload(source: Address, offset: Number, stride: Number | None = None, block_stride: Number | None = None, repeat_stride: Number | None = None, *, dist_mode: str | None = None, group: int | None = None, pmode: str | None = None, to: Any | None = None) -> Any:
-    """L elements from source + offset: a run, a row a group, 32-byte blocks, or by dist_mode"""
+    """L elements from source + offset: a run, a row a group (brc: one element a group), 32-byte blocks, or by dist_mode"""
 def vmi_vstore(value: Any, destination: Address, offset: Number, second: Any | None = None, stride: Number | None = None, block_stride: Number | None = None, repeat_stride: Number | None = None, mask: Any | None = None, *, dist_mode: str | None = None, group: int | None = None, pmode: str | None = None) -> None:
     """active lanes to destination + offset: a run, a row a group, or 32-byte blocks"""
 def vmi_vsstb(value: Any, destination: Address, offset: Number, block_stride: Number, mask: Any, *, pmode: str | None = None) -> None:

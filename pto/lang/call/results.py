@@ -72,7 +72,7 @@ def _mask(row: Instr, values: list[Value], to: DType | None) -> t.Type | None:
 def _pointer(row: Instr, values: list[Value], to: DType | None) -> t.Type | None:
     for value in values:
         if isinstance(value.type, t.TileBuf):
-            return t.Ptr(value.type.elem, value.type.tile.role.space)
+            return t.Ptr(value.type.elem, value.type.tile.space)
         if isinstance(value.type, t.View):
             return t.Ptr(value.type.elem)
         if isinstance(value.type, t.Ptr):

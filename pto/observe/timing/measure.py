@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -12,7 +12,7 @@ import numpy as np
 
 from pto.ir.graph import Module, Operation
 from pto.isa.cost.work import Region, Transfer
-from pto.observe.timing.cache import LINE, Cache
+from pto.observe.timing.cache import LINE, SECTOR, Cache
 from pto.observe.timing.chips import Bench
 from pto.observe.timing.fold import Folded, Unsteady, busy, left_out, weights
 from pto.observe.timing.kinds import Blocks, Described, regions_of
@@ -25,6 +25,7 @@ from pto.run.machine.core import Cluster
 from pto.run.machine.device import Device
 from pto.run.watch.events import Tap
 from pto.run.watch.outline import Addresses, Outline, meets_others, needs_registers
+from pto.target.costs import Chip
 from pto.target.facts import Profile
 
 _BLOCK = 32  # bytes
@@ -100,18 +101,19 @@ class Timed:
     left_out: float  # cycles of iterations that were not simulated
 
 
-def time_core(launch: Described, bench: Bench, blocks: Blocks, sequence: Sequence[int]) -> Timed:
-    """The blocks of one core, while the others do the like."""
-    kinds = blocks.kinds
-    shortest = min((r.row_bytes for kind in kinds for r in regions_of(kind.stream)), default=LINE)
-    line = LINE if shortest >= LINE else LINE // 4
-    cache = Cache(bench.l2_bytes, launch.arrays, line)
-    traffic_of(cache, launch.blocks, blocks, sequence)
-    cache.forget_inputs()
-    traffic = traffic_of(cache, launch.blocks, blocks, sequence)
-    stream = joined([kinds[which].stream for which in sequence])
+def time_core(
+    launch: Described, bench: Bench, blocks: Blocks, sequence: Sequence[int], traffic: Rounds
+) -> Timed:
+    """The blocks of one core, while the others do theirs."""
+    streams = [blocks.kinds[which].stream for which in sequence]
+    stream = joined(streams)
     prices = priced(stream, bench)
-    load = _load(stream, traffic, launch.arrays, bench.chip.unaligned)
+    moved: list[Moved] = []
+    before = 0
+    for n, which in enumerate(sequence):
+        moved += [each._replace(job=each.job + before) for each in traffic[n][which]]
+        before += len(streams[n].jobs)
+    load = _load(moved, launch.arrays, bench.chip)
     shared = settle(stream, bench.chip, bench.mhz, prices, load)
     times = shared.times
     if stream.folds:
@@ -119,9 +121,18 @@ def time_core(launch: Described, bench: Bench, blocks: Blocks, sequence: Sequenc
         times.busy = busy(stream, times, weight.tolist())
         shared.hbm_bytes = float((load.memory * weight[load.items]).sum())
         shared.l2_bytes = float((load.lines * weight[load.items]).sum())
-    before = len(stream.jobs) - len(kinds[sequence[-1]].stream.jobs)
+    before = len(stream.jobs) - len(streams[-1].jobs)
     last = times.end - max(times.done[:before], default=0.0) + left_out(stream, times, before)
     return Timed(stream, prices, shared, load, len(sequence), last, left_out(stream, times))
+
+
+def alone(stream: Stream, bench: Bench) -> float:
+    """Cycles of the busiest pipe of a block, were everything in the cache and nobody else there."""
+    cycles = [0.0] * len(stream.pipes)
+    for job, each in zip(stream.jobs, priced(stream, bench), strict=True):
+        nbytes = job.work.nbytes if isinstance(job.work, Transfer) else 0
+        cycles[job.pipe] += each.start + max(each.least_hit, nbytes / (each.hit_rate or 1e12))
+    return max(cycles, default=0.0)
 
 
 class Moved(NamedTuple):
@@ -129,59 +140,93 @@ class Moved(NamedTuple):
 
     job: int
     region: Region
-    cores: int  # that make it
+    cores: int  # that make it, or the like
     missed: float  # share that is not in the cache
     memory: float  # bytes, of all cores
     alike: float  # cores that want the same bytes
 
 
-def traffic_of(cache: Cache, count: int, blocks: Blocks, sequence: Sequence[int]) -> list[Moved]:
-    """Every transfer of one core."""
-    traffic: list[Moved] = []
-    jobs, cores = 0, blocks.cores
-    for n, which in enumerate(sequence):
-        kind = blocks.kinds[which]
-        active = min(cores, max(1, count - n * cores))
-        together = [b for b in kind.blocks if n * cores <= b < (n + 1) * cores] or list(kind.blocks)
-        places = np.stack([kind.blocks[b] for b in together])
-        share = active / len(together)
-        at = 0
-        for number, job in enumerate(kind.stream.jobs):
-            if not isinstance(job.work, Transfer) or job.work.region is None:
-                continue
-            region = job.work.region
-            found = cache.transfer(region, places[:, at])
-            memory = found.memory_bytes * share
-            traffic.append(Moved(jobs + number, region, active, found.missed, memory, found.alike))
-            at += 1
-        jobs += len(kind.stream.jobs)
-    return traffic
+Rounds = list[dict[int, list[Moved]]]  # what blocks of each kind move, round by round
 
 
-def _load(
-    stream: Stream, traffic: list[Moved], arrays: list[tuple[int, int]], unaligned: int
-) -> Load:
+def traffic_of(launch: Described, bench: Bench, blocks: Blocks) -> Rounds:
+    """Every transfer of a launch that comes after one of its like."""
+    shortest = min(
+        (r.row_bytes for kind in blocks.kinds for r in regions_of(kind.stream)), default=LINE
+    )
+    cache = Cache(bench.l2_bytes, launch.arrays, LINE if shortest >= LINE else SECTOR)
+    _through(cache, blocks)
+    cache.forget_inputs()
+    return _through(cache, blocks)
+
+
+def _through(cache: Cache, blocks: Blocks) -> Rounds:
+    """All blocks of a round at a time, each with its first transfer, then its second, ..."""
+    transfers = [_transfers(kind.stream) for kind in blocks.kinds]
+    found: Rounds = []
+    for n in range(blocks.rounds):
+        here = range(n * blocks.cores, (n + 1) * blocks.cores)
+        places = {
+            which: np.stack(mine)
+            for which, kind in enumerate(blocks.kinds)
+            if (mine := [starts for block, starts in kind.blocks.items() if block in here])
+        }
+        moved: dict[int, list[Moved]] = {which: [] for which in places}
+        for i in range(max((len(transfers[which]) for which in places), default=0)):
+            groups: dict[Any, list[int]] = defaultdict(list)  # kinds that move the like
+            for which in places:
+                if i < len(transfers[which]):
+                    region = transfers[which][i][1]
+                    groups[cache.array_of(region), region[1:]].append(which)
+            running = sum(len(places[which]) for kinds in groups.values() for which in kinds)
+            for kinds in groups.values():
+                addresses = np.concatenate([places[which][:, i] for which in kinds])
+                each = cache.transfer(transfers[kinds[0]][i][1], addresses)
+                memory = each.memory_bytes * running / addresses.size
+                for which in kinds:
+                    job, region = transfers[which][i]
+                    moved[which].append(
+                        Moved(job, region, running, each.missed, memory, each.alike)
+                    )
+        found.append(moved)
+    return found
+
+
+def _transfers(stream: Stream) -> list[tuple[int, Region]]:
+    """The jobs that move to or from global memory, and what."""
+    return [
+        (number, job.work.region)
+        for number, job in enumerate(stream.jobs)
+        if isinstance(job.work, Transfer) and job.work.region is not None
+    ]
+
+
+def _load(traffic: list[Moved], arrays: list[tuple[int, int]], chip: Chip) -> Load:
     starts = sorted(start for start, _ in arrays)
-    padded = np.array([_padding(each.region, starts, unaligned) for each in traffic])
-    lines = np.array([_lines(each.region) for each in traffic]) * padded
+    padded = np.array([_padding(each.region, starts, chip.unaligned) for each in traffic])
+    lines, sectors = (
+        np.array([_given(each.region, unit) for each in traffic]) * padded
+        for unit in (LINE, SECTOR)
+    )
+    past = np.array([each.region.rows * each.cores * each.region.passes_by for each in traffic])
     return Load(
         np.array([each.job for each in traffic], np.int64),
         np.array([float(each.region.nbytes) for each in traffic]) * padded,
         np.array([each.missed for each in traffic]),
-        np.array([each.memory for each in traffic]) * padded,
+        np.array([each.memory for each in traffic]) * padded + past * chip.past_row,
         np.array([each.region.writes for each in traffic], bool),
-        lines * np.array([each.cores for each in traffic]),
+        sectors * np.array([each.cores for each in traffic]),
         lines * np.array([each.alike for each in traffic]),
     )
 
 
-def _lines(region: Region) -> float:
-    """Bytes that the L2 cache gives for a load: of rows that are shorter than a line, all of it."""
+def _given(region: Region, unit: int) -> float:
+    """Bytes of whole units that the L2 cache gives for a load, whose rows may be shorter."""
     if region.writes:
         return 0.0
     if region.pitch == region.row_bytes:
         return float(region.nbytes)
-    return float(region.rows * max(LINE, region.row_bytes))
+    return float(region.rows * max(unit, region.row_bytes))
 
 
 def _padding(region: Region, starts: list[int], unaligned: int) -> float:
@@ -199,10 +244,11 @@ def priced(stream: Stream, bench: Bench) -> list[Price]:
     for job in stream.jobs:
         work = job.work
         key = work._replace(region=None) if isinstance(work, Transfer) else work
-        is_global = isinstance(work, Transfer) and work.region is not None
-        found = known.get((key, is_global))
+        region = work.region if isinstance(work, Transfer) else None
+        key = (key, None if region is None else region.passes_by)
+        found = known.get(key)
         if found is None:
-            found = known[(key, is_global)] = price(work, bench.costs)
+            found = known[key] = price(work, bench.costs)
         prices.append(found)
     return prices
 

@@ -43,10 +43,11 @@ def _transfer(work: Transfer, costs: Costs) -> Price:
     if cost.form == "vector":
         return _fixed(cost["fixed"] + -(-work.nbytes // 256) * cost["slope"], cost, work.cost)
     if cost.form == "load":
+        past = work.region is not None and work.region.passes_by
         return Price(
             0.0,
             max(cost["issue"], work.bursts * cost["burst_hit"]),
-            max(cost["issue"], work.bursts * cost["burst_miss"]),
+            max(cost["issue"], work.bursts * cost["burst_past" if past else "burst_miss"]),
             cost["r_hit"],
             cost["r_miss"],
             cost["lat_hit"],

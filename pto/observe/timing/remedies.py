@@ -140,7 +140,7 @@ class Room:
 def _extent(root: Root) -> tuple[Space, int]:
     type = root.value.type
     if isinstance(type, t.TileBuf):
-        return type.tile.role.space, type.tile.nbytes
+        return type.tile.space, type.tile.nbytes
     return Space.GM, 0
 
 

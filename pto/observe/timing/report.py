@@ -10,10 +10,11 @@ from pto.observe.timing import clock, result
 from pto.observe.timing.chips import Bench
 from pto.observe.timing.fold import left_out, weights
 from pto.observe.timing.kinds import Described, blocks_of
-from pto.observe.timing.measure import Timed, time_core
+from pto.observe.timing.measure import Timed, alone, time_core, traffic_of
 from pto.observe.timing.result import Roofline, Timing, Waiting
 
 _Wait = tuple[int, int, str]  # who, for whom, on which pipe
+_CORES = 3  # that have most to do, whose times are computed; and of the most common sort
 _TRIED, _SHOWN = 5, 3  # waits: the longest, and those of them that cost most
 
 
@@ -22,8 +23,12 @@ def time_launch(launch: Described, bench: Bench, name: str, notes: tuple[str, ..
     blocks = blocks_of(launch, bench)
     rounds = -(-launch.blocks // blocks.cores)
     sequences = Counter(blocks.sequence(core, launch.blocks) for core in range(blocks.cores))
-    timed = [time_core(launch, bench, blocks, sequence) for sequence, _ in sequences.most_common(4)]
-    slowest = max(timed, key=lambda t: t.shared.times.end)
+    work = [alone(kind.stream, bench) for kind in blocks.kinds]
+    longest = sorted(sequences, key=lambda kinds: -sum(work[which] for which in kinds))[:_CORES]
+    tried = dict.fromkeys([*longest, *(kinds for kinds, _ in sequences.most_common(1))])
+    traffic = traffic_of(launch, bench, blocks)
+    timed = [time_core(launch, bench, blocks, sequence, traffic) for sequence in tried]
+    slowest = max(timed, key=lambda t: t.shared.times.end + t.left_out)
     if blocks.asked < launch.blocks:
         notes = (*notes, f"{blocks.asked} of {launch.blocks} blocks were asked for their addresses")
     return _timing(launch, bench, name, slowest, blocks.cores, rounds, notes)

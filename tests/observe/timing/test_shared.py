@@ -107,3 +107,37 @@ def test_cores_that_want_the_same_lines_wait_for_each_other():
 
     same, apart = (read.time((48 * 64, 1024), each, blocks=48).core_us for each in (False, True))
     assert same > 1.8 * apart
+
+
+@pto.kernel(profile="a2a3")
+def some_longer(x: pto.Global[pto.f16], more: int) -> None:
+    """All blocks read the same 64 MB; `more` of them read four rows of tiles more."""
+    tile = pto.tile(64, 1024, pto.f16, address=0)
+    rounds = pto.select(pto.block_idx() < more, 516, 512)
+    for i in pto.range(0, rounds):
+        top = i % 512 * 64
+        pto.tload(tile, x[top : top + 64, :])
+    pto.set_flag("MTE2", "V", 0)
+    pto.wait_flag("MTE2", "V", 0)
+
+
+def test_blocks_of_another_kind_bring_lines_too():
+    """Two blocks have more to do; the others still read what they read, so memory gives it once."""
+    alike, mixed = (some_longer.time((512 * 64, 1024), more, blocks=48) for more in (0, 2))
+    assert mixed.hbm_bytes == pytest.approx(alike.hbm_bytes, rel=0.02)
+    assert alike.core_us < mixed.core_us < 1.03 * alike.core_us
+
+
+@pto.kernel(profile="a2a3")
+def triangle(x: pto.Global[pto.f16]) -> None:
+    """Block n reads n + 1 tiles, as causal attention does."""
+    tile = pto.tile(64, 1024, pto.f16, address=0)
+    for i in pto.range(0, pto.block_idx() + 1):
+        pto.tload(tile, x[i * 64 : i * 64 + 64, :])
+    pto.set_flag("MTE2", "V", 0)
+    pto.wait_flag("MTE2", "V", 0)
+
+
+def test_the_core_with_most_to_do_decides():
+    found = triangle.time((48 * 64, 1024), blocks=48)
+    assert sum(job.op.name == "pto.tload" for job in found.stream.jobs) == 48

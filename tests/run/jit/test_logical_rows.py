@@ -72,6 +72,7 @@ def test_conversions(source: str, target: str) -> None:
 _FORMS = {
     "a run": ("vload %p[%at]", ""),
     "rows": ("vload %p[%at], %k {group = 4}", ""),
+    "one a group": ('vload %p[%at], %k {dist_mode = "brc", group = 2}', ""),
     "blocks": ("stride_load %p[%at], %b, %b, %m", ", i16, i16, {m}"),
     "gaps": ("expand_load %p[%at], %m, %v", ", {m}, {v}"),
     "single": ("gather %p[%i], %m, %v", ", {i}, {m}, {v}"),

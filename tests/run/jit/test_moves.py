@@ -149,3 +149,51 @@ def test_a_view_outside_its_memory_is_named() -> None:
         f"{made}pto.tload ins(%v : !pto.tensor_view<?x?xf32>) outs({tile.ref()})",
     )
     assert fails_alike(text, [_items("f32", 256), *_around([tile])], check=False) == "PTO-M001"
+
+
+FIVE = """
+!whole = !pto.tensor_view<?x?x?x?x?xf16>
+!part = !pto.partition_tensor_view<?x?x?x?x?xf16>
+!tile = !pto.tile_buf<mat, 32x64xf16, valid=?x?, blayout=col_major, slayout=row_major>
+module attributes {pto.target_arch = "a3"} {
+  func.func @f(%x: !pto.ptr<f16>, %y: !pto.ptr<f16>, %a: index, %b: index, %c: index, %d: index,
+      %e: index, %rows: index, %cols: index) {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %s3 = arith.muli %d, %e : index
+    %s2 = arith.muli %s3, %c : index
+    %s1 = arith.muli %s2, %b : index
+    %v = pto.make_tensor_view %x, shape = [%a, %b, %c, %d, %e], strides = [%s1, %s2, %s3, %e, %c1]
+      : !whole
+    %p = pto.partition_view %v, offsets = [%c0, %c0, %c0, %c0, %c0], sizes = [%a, %b, %c, %d, %e]
+      : !whole -> !part
+    %w = pto.make_tensor_view %y, shape = [%a, %b, %c, %d, %e], strides = [%s1, %s2, %s3, %e, %c1]
+      : !whole
+    %q = pto.partition_view %w, offsets = [%c0, %c0, %c0, %c0, %c0], sizes = [%a, %b, %c, %d, %e]
+      : !whole -> !part
+    %t = pto.alloc_tile valid_row = %rows valid_col = %cols : !tile
+    pto.tload ins(%p : !part) outs(%t : !tile)
+    pto.tstore ins(%t : !tile) outs(%q : !part)
+    return
+  }
+}
+"""
+
+
+@pytest.mark.usefixtures("python_is_silent")
+@pytest.mark.parametrize(
+    ("shape", "region"),
+    [
+        ((1, 8, 1, 4, 64), (32, 64)),  # rows by all dimensions but the last
+        ((1, 4, 2, 16, 16), (32, 64)),  # boxes of 16x16, column by column
+        ((1, 1, 1, 32, 64), (20, 50)),
+        ((1, 8, 1, 4, 64), (30, 60)),  # larger than the region, in the first layout
+        ((1, 4, 2, 16, 16), (30, 60)),
+        ((1, 8, 1, 4, 64), (0, 64)),
+    ],
+)
+def test_a_view_whose_layout_its_sizes_tell(
+    shape: tuple[int, ...], region: tuple[int, int]
+) -> None:
+    x = np.arange(np.prod(shape), dtype=np.float16)
+    agree(FIVE, [x, np.zeros_like(x), *shape, *region])

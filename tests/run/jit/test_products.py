@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 import pto
-from examples import gemm_mx
+from examples import gemm_mx, gemm_mx_fp4
 from pto.ir.graph import Module
+from pto.ir.text.parser import parse
 from tests.run.jit.both import agree, same
 from tests.run.jit.tiles import Tile
 from tests.run.jit.tiles import program as tile_program
@@ -106,6 +107,24 @@ def test_products_with_block_scales(spread: int) -> None:
     same(found[1], found[0])
 
 
+@pytest.mark.parametrize("spread", [4, 120], ids=["scales near 1", "scales at the ends"])
+def test_products_of_pairs_of_four_bits(spread: int) -> None:
+    """Every byte is two elements along k."""
+    rng = np.random.default_rng(spread)
+    m, k, n = gemm_mx_fp4.M, 128, 2 * gemm_mx_fp4.N
+    a, b = (rng.integers(0, 256, shape).astype(np.uint8) for shape in ((m, k // 2), (k // 2, n)))
+    shapes = (m, k // 32), (k // 32, n)
+    scales = [rng.integers(127 - spread, 128 + spread, each).astype(np.uint8) for each in shapes]
+    left, right = (x.view(ml_dtypes.float8_e8m0fnu) for x in scales)
+    found: list[Any] = []
+    for engine in ("reference", "jit"):
+        c = np.zeros((m, n), np.float32)
+        report = gemm_mx_fp4.gemm_mxfp4.run(a, left, b, right, c, engine=engine, blocks=2)
+        found.append(c)
+    assert not report.left_out
+    same(found[1], found[0])
+
+
 def test_scales_for_the_valid_part_of_a_factor() -> None:
     """The left tile has room for 256 along k; 64 are valid, and there are scales for those."""
     tiles = [
@@ -124,3 +143,105 @@ def test_scales_for_the_valid_part_of_a_factor() -> None:
     for tile in tiles:
         args += [rng.integers(100, 140, tile.nbytes, np.uint8), np.zeros(tile.nbytes, np.uint8)]
     agree(tile_program([], tiles, body), args, check=False)
+
+
+STORED: dict[str, Any] = {"f16": np.float16, "bf16": ml_dtypes.bfloat16, "i8": np.int8}
+
+
+@pytest.mark.parametrize("how", ["word", "column", "fp"])
+@pytest.mark.parametrize("out", STORED)
+@pytest.mark.parametrize("kind", ["i8", "f16"])
+def test_products_scaled_on_their_way_to_memory(kind: str, out: str, how: str) -> None:
+    """A word for all, or one a column: f32, an offset in bits 37 to 45, bit 46 where signed."""
+    elem, into = getattr(pto, kind), pto.i32 if kind == "i8" else pto.f32
+    m, k, n = 20, 64, 96
+
+    @pto.kernel(profile="a5")
+    def scaled(a: pto.Global, b: pto.Global, w: pto.Global, word: pto.i64, c: pto.Global) -> None:
+        a_mat, b_mat = pto.tile(32, k, elem, role="mat"), pto.tile(k, n, elem, role="mat")
+        left, right = pto.tile(32, k, elem, role="left"), pto.tile(k, n, elem, role="right")
+        acc = pto.tile(32, n, into, role="acc")
+        words = pto.tile(1, n, pto.u64, role="mat")
+        scaling = pto.tile(1, n, pto.u64, role="scaling")
+        pto.tload(a_mat, a[:, :])
+        pto.tload(b_mat, b[:, :])
+        pto.tmov(left, a_mat)
+        pto.tmov(right, b_mat)
+        pto.tmatmul(acc, left, right)
+        pto.tload(words, w[:])
+        pto.tmov(scaling, words)
+        if how == "word":
+            pto.tstore(c[:, :], acc, preQuantScalar=word, reluPreMode="normal_relu")
+        elif how == "column":
+            pto.tstore(c[:, :], acc, fp=scaling)
+        else:
+            pto.tstore_fp(c[:, :], acc, scaling, reluPreMode="normal_relu")
+
+    a, b, _ = factors(kind, m, k, n)
+    random = np.random.default_rng(5)
+    scales = random.uniform(-2e-3, 2e-3, n).astype(np.float32).view(np.uint32).astype(np.uint64)
+    offsets = random.integers(0, 512, n).astype(np.uint64) << np.uint64(37)
+    words = scales | np.uint64(1 << 46) | (offsets if out == "i8" else np.uint64(0))
+    given = [a, b, words, int(words[3]), np.ones((m, n), STORED[out])]
+    agree(scaled.module(*given), given)
+
+
+_STOP = "pto.barrier #pto.pipe<PIPE_ALL>"
+
+
+@pytest.mark.parametrize("rows", [16, 1])
+def test_accumulators_of_tiles_are_stored_by_pointer(rows: int) -> None:
+    """L0C has boxes of 16 x 16, of which one row is the first; a tile that names none has them."""
+    boxes = ", blayout=col_major, slayout=row_major"
+    a, b, c = (f"{rows}x32xf16{boxes}", f"32x48xf16{boxes}", f"{rows}x48xf32{boxes}")
+    left, right = f"!pto.tile_buf<left, {a}>", "!pto.tile_buf<right, 32x48xf16, slayout=col_major>"
+    module = parse(f"""
+!a = !pto.tile_buf<mat, {a}>
+!b = !pto.tile_buf<mat, {b}>
+!c = !pto.tile_buf<acc, {c}>
+!x = !pto.partition_tensor_view<{rows}x32xf16>
+!y = !pto.partition_tensor_view<32x48xf16>
+module attributes {{pto.target_arch = "a5", pto.kernel_kind = #pto.kernel_kind<cube>}} {{
+  func.func @product(%x: !pto.ptr<f16>, %y: !pto.ptr<f16>, %z: !pto.ptr<f32>) {{
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c32 = arith.constant 32 : index
+    %c48 = arith.constant 48 : index
+    %m = arith.constant {rows} : index
+    %i0 = arith.constant 0 : i64
+    %i1 = arith.constant {rows} : i64
+    %i16 = arith.constant 16 : i64
+    %i48 = arith.constant 48 : i64
+    %far = arith.constant 4096 : i64
+    %xv = pto.make_tensor_view %x, shape = [%m, %c32], strides = [%c32, %c1]
+      : !pto.tensor_view<?x?xf16>
+    %yv = pto.make_tensor_view %y, shape = [%c32, %c48], strides = [%c48, %c1]
+      : !pto.tensor_view<?x?xf16>
+    %xp = pto.partition_view %xv, offsets = [%c0, %c0], sizes = [%m, %c32]
+      : !pto.tensor_view<?x?xf16> -> !x
+    %yp = pto.partition_view %yv, offsets = [%c0, %c0], sizes = [%c32, %c48]
+      : !pto.tensor_view<?x?xf16> -> !y
+    %a = pto.alloc_tile addr = %i0 : !a
+    %b = pto.alloc_tile addr = %far : !b
+    %l = pto.alloc_tile addr = %i0 : {left}
+    %r = pto.alloc_tile addr = %i0 : {right}
+    %c = pto.alloc_tile addr = %i0 : !c
+    pto.tload ins(%xp : !x) outs(%a : !a)
+    pto.tload ins(%yp : !y) outs(%b : !b)
+    {_STOP}
+    pto.tmov ins(%a : !a) outs(%l : {left})
+    pto.tmov ins(%b : !b) outs(%r : {right})
+    {_STOP}
+    pto.{"tgemv" if rows == 1 else "tmatmul"} ins(%l, %r : {left}, {right}) outs(%c : !c)
+    {_STOP}
+    %p = pto.tile_buf_addr %c : !c -> !pto.ptr<f32, l0c>
+    pto.mte_l0c_gm %p, %z, %i1, %i48, %i16, %i48, %i0, %i0, nz2nd
+      : !pto.ptr<f32, l0c>, !pto.ptr<f32>, i64, i64, i64, i64, i64, i64
+    return
+  }}
+}}""")
+    rng = np.random.default_rng(rows)
+    x = rng.integers(-9, 9, (rows, 32)).astype(np.float16)
+    y = rng.integers(-9, 9, (32, 48)).astype(np.float16)
+    *_, z = agree(module, [x, y, np.zeros((rows, 48), np.float32)], all_native=False)
+    assert np.array_equal(z, x.astype(np.float32) @ y.astype(np.float32))

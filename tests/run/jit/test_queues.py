@@ -116,6 +116,88 @@ def test_a_region_known_only_when_it_runs_goes_to_the_consumer(to_cube: bool) ->
         assert not report.left_out, dict(report.left_out)
 
 
+_HALVES = """
+!a = !pto.tile_buf<mat, 32x16xf16, blayout=col_major, slayout=row_major>
+!b = !pto.tile_buf<mat, 16x32xf16, blayout=col_major, slayout=row_major>
+!left = !pto.tile_buf<left, 32x16xf16, blayout=col_major, slayout=row_major>
+!right = !pto.tile_buf<right, 16x32xf16, blayout=row_major, slayout=col_major>
+!acc = !pto.tile_buf<acc, 32x32xf32, valid=?x?, blayout=col_major, slayout=row_major, fractal=1024>
+!half = !pto.tile_buf<vec, {0}xf32, valid=?x?>
+module attributes {{pto.target_arch = "a5"}} {{
+  func.func @cube(%x: !pto.ptr<f16>, %w: !pto.ptr<f16>, %y: !pto.ptr<f32>, %r: index, %c: index)
+      attributes {{pto.kernel_kind = #pto.kernel_kind<cube>}} {{
+    %zero = arith.constant 0 : i32
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c16 = arith.constant 16 : index
+    %c32 = arith.constant 32 : index
+    %buf = pto.import_reserved_buffer {{name = "in", peer_func = @vector}} -> i32
+    pto.aic_initialize_pipe {{id = 0, dir_mask = 1, slot_size = 2048, slot_num = 4}}
+      (c2v_consumer_buf = %buf : i32, v2c_consumer_buf = %zero : i32)
+    %xv = pto.make_tensor_view %x, shape = [%c32, %c16], strides = [%c16, %c1] : !pto.tensor_view<?x?xf16>
+    %xp = pto.partition_view %xv, offsets = [%c0, %c0], sizes = [%c32, %c16] : !pto.tensor_view<?x?xf16> -> !pto.partition_tensor_view<?x?xf16>
+    %wv = pto.make_tensor_view %w, shape = [%c16, %c32], strides = [%c32, %c1] : !pto.tensor_view<?x?xf16>
+    %wp = pto.partition_view %wv, offsets = [%c0, %c0], sizes = [%c16, %c32] : !pto.tensor_view<?x?xf16> -> !pto.partition_tensor_view<?x?xf16>
+    %a = pto.alloc_tile : !a
+    %b = pto.alloc_tile : !b
+    %left = pto.alloc_tile : !left
+    %right = pto.alloc_tile : !right
+    %acc = pto.alloc_tile valid_row = %r valid_col = %c : !acc
+    pto.tload ins(%xp : !pto.partition_tensor_view<?x?xf16>) outs(%a : !a)
+    pto.tload ins(%wp : !pto.partition_tensor_view<?x?xf16>) outs(%b : !b)
+    pto.tmov ins(%a : !a) outs(%left : !left)
+    pto.tmov ins(%b : !b) outs(%right : !right)
+    pto.tmatmul ins(%left, %right : !left, !right) outs(%acc : !acc)
+    pto.tpush_to_aiv(%acc : !acc) {{split = {1}}}
+    return
+  }}
+  func.func @vector(%x: !pto.ptr<f16>, %w: !pto.ptr<f16>, %y: !pto.ptr<f32>, %r: index, %c: index)
+      attributes {{pto.kernel_kind = #pto.kernel_kind<vector>}} {{
+    %zero = arith.constant 0 : i32
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c32 = arith.constant 32 : index
+    %c1024 = arith.constant 1024 : index
+    %buf = pto.reserve_buffer {{name = "in", size = 8192, location = #pto.address_space<vec>, auto = true}} -> i32
+    pto.aiv_initialize_pipe {{id = 0, dir_mask = 1, slot_size = 2048, slot_num = 4}}
+      (c2v_consumer_buf = %buf : i32, v2c_consumer_buf = %zero : i32)
+    %s = pto.get_subblock_idx
+    %sub = arith.index_cast %s : i64 to index
+    %at = arith.muli %sub, %c1024 : index
+    %to = pto.addptr %y, %at : !pto.ptr<f32> -> !pto.ptr<f32>
+    %t = pto.tpop_from_aic {{split = {1}}} -> !half
+    %rows, %cols = pto.get_validshape %t : !half
+    %v = pto.make_tensor_view %to, shape = [%rows, %cols], strides = [%c32, %c1] : !pto.tensor_view<?x?xf32>
+    %p = pto.partition_view %v, offsets = [%c0, %c0], sizes = [%rows, %cols] : !pto.tensor_view<?x?xf32> -> !pto.partition_tensor_view<?x?xf32>
+    pto.tstore ins(%t : !half) outs(%p : !pto.partition_tensor_view<?x?xf32>)
+    pto.tfree_from_aic {{split = {1}}}
+    return
+  }}
+}}
+"""  # noqa: E501
+
+
+@pytest.mark.parametrize("region", [(32, 32), (8, 32), (32, 12), (20, 24), (22, 20)])
+@pytest.mark.parametrize(("split", "shape"), [(1, "16x32"), (2, "32x16")])
+def test_halves_of_a_region_known_only_when_it_runs(
+    split: int, shape: str, region: tuple[int, int]
+) -> None:
+    """Of 32 rows the second half begins with a box, of 8 it lies in the first one, of 20 neither:
+    that one is Python's."""
+    random = np.random.default_rng(3)
+    x, w = (random.integers(-8, 8, n).astype(np.float16) for n in ((32, 16), (16, 32)))
+    product = x.astype(np.float32) @ w.astype(np.float32)
+    for engine in ("jit", "reference"):
+        y = np.zeros((2, 32, 32), np.float32)
+        text = _HALVES.format(shape, split)
+        report = pto.launch(pto.parse(text), args=[x, w, y, *region], engine=engine)
+        assert not report.left_out, dict(report.left_out)
+        rows, cols = region
+        first, second = np.array_split(product[:rows, :cols], 2, axis=split - 1)
+        high, wide = first.shape
+        assert (y[0, :high, :wide] == first).all() and (y[1, :high, :wide] == second).all()
+
+
 def _pushes(x: pto.Global[pto.f32], seen: pto.Global[pto.f32]) -> None:
     """The cube: twice its block's number, in every element."""
     there = pto.import_reserved_buffer("in", "_looks_first")

@@ -82,7 +82,7 @@ def _alloc(case: Case) -> Callable[..., Tile]:
         for at, size in zip(open_sizes, sizes, strict=True):
             shape[at] = size
         type = tile_type(replace(result, shape=tuple(shape)))
-        return Tile(type, core.memory(type.role.space), core.place(op))
+        return Tile(type, core.memory(type.space), core.place(op))
 
     return alloc
 
@@ -328,7 +328,7 @@ def _pointer_cast(case: Case) -> Callable[..., Tile]:
         turn = core.registers.get(key, 0)
         core.registers[key] = turn + 1
         place = addresses[turn % len(addresses)]
-        return Tile(type, core.memory(type.role.space), place, valid_region(type, rows, cols))
+        return Tile(type, core.memory(type.space), place, valid_region(type, rows, cols))
 
     return cast
 

@@ -189,7 +189,7 @@ def valid_region(
 
 def _alloc(case: Case) -> Callable[..., Tile]:
     type, op = tile_type(_result(case)), case.op
-    space, (all_rows, all_cols) = type.role.space, type.valid
+    space, (all_rows, all_cols) = type.space, type.valid
     make = _remembering(type)
 
     def alloc(core: Machine, address: int | None, rows: int | None, cols: int | None) -> Tile:

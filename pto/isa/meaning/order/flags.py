@@ -69,6 +69,13 @@ def _signal_id(case: Case) -> Callable[[tuple[Any, ...]], int]:
     return lambda operands: next((o for o in reversed(operands) if o is not None), event)
 
 
+def _own(core: Machine, signal: int) -> int:
+    """The id as the second sub-block has it, which may also call it what the cube does."""
+    offset = core.profile.sync.second_vector_id_offset
+    other = core.side == "vector" and core.sub and offset and signal >= offset
+    return signal - offset if other and offset else signal
+
+
 def _receivers(core: Machine, signal: int) -> list[tuple[str, int, int]]:
     """(side, sub-block, id) that a set reaches.
 
@@ -80,7 +87,7 @@ def _receivers(core: Machine, signal: int) -> list[tuple[str, int, int]]:
     if core.side == "both":
         return [("both", 0, signal)]
     if core.side == "vector":
-        return [("cube", 0, signal + (offset * core.sub if offset else 0))]
+        return [("cube", 0, _own(core, signal) + (offset * core.sub if offset else 0))]
     if offset:
         return [("vector", signal // offset, signal % offset)]
     return [("vector", 0, signal), ("vector", 1, signal)]
@@ -109,7 +116,7 @@ def _heard(case: Case) -> Callable[..., Any]:
 
     def run(core: Machine, *operands: Any) -> Any:
         number = signal(operands)
-        key = (core.side, core.sub if core.side == "vector" else 0, number)
+        key = (core.side, core.sub if core.side == "vector" else 0, _own(core, number))
         flags, senders = core.cluster.cross_flags, _senders(core)
         if all(flags[key, sender] > 0 for sender in senders):
             for sender in senders:

@@ -153,7 +153,7 @@ def _to_cube(core: Machine, ring: Ring, tile: Tile, split: int, number: int) -> 
 
 def _receive(core: Machine, ring: Ring, type: TileType, valid: Valid | None, split: int) -> Tile:
     number = int(ring.popped[own(core)])
-    memory = core.memory(type.role.space)
+    memory = core.memory(type.space)
     if valid is not None and None in valid:
         valid = _sent(core, ring, valid, split, number)
     if ring.entry is None:

@@ -16,7 +16,7 @@ from pto.core.convert import convert
 from pto.core.dtypes import E8M0, F32, F64, DType, decode
 from pto.core.errors import fail
 from pto.core.layout import NN_MX, ZZ_MX, Layout
-from pto.core.tile import Tile
+from pto.core.tile import Tile, TileType
 from pto.isa.meaning.cube.contraction import Array, contract, rounded_to_tf32, values_of
 from pto.isa.meaning.handle.view import as_tile
 from pto.isa.meaning.kinds import Do
@@ -38,10 +38,10 @@ def _product(case: Case) -> Callable[..., None]:
         tile = dict(zip(names, map(as_tile, operands, types), strict=True))
         dst = tile["dst"]
         m, k, n = _sizes(tile[lhs], tile[rhs], dst)
-        counts_values = "a_scale" in has and _counts_values(tile[lhs], tile["a_scale"])
-        items = -(-k // 2) if counts_values else k
+        by_value = "a_scale" in has and counts_values(tile[lhs].type, tile["a_scale"].type)
+        items = -(-k // 2) if by_value else k
         a, b = _factors(core, tile[lhs], m, items, 1), _factors(core, tile[rhs], items, n, 0)
-        if counts_values:
+        if by_value:
             a, b = a[:, :k], b[:k]
         start = scales = None
         if added is not None:
@@ -71,14 +71,13 @@ def _sizes(lhs: Tile, rhs: Tile, dst: Tile) -> tuple[int, int, int]:
     return m, k, n
 
 
-def _counts_values(lhs: Tile, scale: Tile) -> bool:
+def counts_values(lhs: TileType, scale: TileType) -> bool:
     """Whether the columns of a left tile of fp4 are values, so that half its bytes are in use.
 
     Its scales tell, of which there is one for 32 values (decisions.md, Shapes of packed float4
     tiles).
     """
-    packed = lhs.type.dtype.is_packed
-    return packed and scale.type.cols == -(-lhs.type.cols // MX_BLOCK_SIZE)
+    return lhs.dtype.is_packed and scale.cols == -(-lhs.cols // MX_BLOCK_SIZE)
 
 
 def _factors(core: Machine, tile: Tile, rows: int, cols: int, along: int) -> Array:

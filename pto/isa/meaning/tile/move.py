@@ -163,7 +163,7 @@ def _store(case: Case) -> Callable[..., None]:
     combine = combination(case, stored)
     outlet = Outlet(type.dtype, stored, case.word("reluPreMode"), case.profile.scaling)
     converted, change = passes_outlet(case, type), changed(type.dtype, stored, case.profile.scaling)
-    by_rows = case.profile.scaling.sources == "any" and type.layout.name == "DN"  # a scale a row
+    by_rows = scales_rows(type, case.profile)
 
     def store(core: Machine, src: Any, dst: Any, fp: Any, word: int | None = None) -> None:
         tile, view = as_tile(src, src_type), as_view(dst, view_type)
@@ -187,6 +187,11 @@ def _store(case: Case) -> Callable[..., None]:
     return store
 
 
+def scales_rows(type: TileType, profile: Profile) -> bool:
+    """Whether there is a scale for each row, not for each column."""
+    return profile.scaling.sources == "any" and type.layout.name == "DN"
+
+
 def _store_scaled(case: Case) -> Callable[..., None]:
     """The scales of the columns stand in a tile."""
     store, fp_type = _store(case), case.type("fp")
@@ -207,7 +212,7 @@ def combination(case: Case, stored: DType) -> Callable[[Array, Array], Array] | 
 
 
 STORE = Do(_store)
-STORE_SCALED = Do(_store_scaled, stays="a scale for each column, out of a table: on arrays")
+STORE_SCALED = Do(_store_scaled)
 
 # ---- tile to tile
 

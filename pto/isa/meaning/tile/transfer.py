@@ -37,7 +37,7 @@ class Transfer:
     def __init__(self, case: Case) -> None:
         mode = case.word("accToVecMode")
         src, dst = (tile_type(case.type(name)) for name in ("src", "dst"))
-        self._stays = (src.role.space is Space.UB) == (dst.role.space is Space.UB)  # on one side
+        self._stays = (src.space is Space.UB) == (dst.space is Space.UB)  # on one side
         self._axis = _SPLIT_AXES.get(mode or "")
         self._sub = _SUB_BLOCKS.get(mode)
         self._change = changed(src.dtype, dst.dtype, case.profile.scaling)

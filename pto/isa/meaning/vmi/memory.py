@@ -39,8 +39,8 @@ def _blocks(x: Words, count: int, kind: DType, offset: Any, stride: Any) -> list
 
 
 def _load(case: Case) -> Function:
-    """One result: a run, rows, blocks, one element everywhere, or narrow ones widened; two
-    results: even and odd elements."""
+    """One result: a run, rows, blocks, one element everywhere (or in each group), or narrow ones
+    widened; two results: even and odd elements."""
     require_zeroing(case)
     if len(case.op.results) == 2:
         return _pairs(case, "source", "result")
@@ -52,12 +52,14 @@ def _load(case: Case) -> Function:
         if blocks is not None:
             runs = _blocks(x, count, kind, offset, blocks)
         elif is_grouped:
-            runs = _rows(x, count, count // groups, offset, stride)
+            runs = _rows(
+                x, *(groups, 1) if everywhere else (count, count // groups), offset, stride
+            )
         else:
             runs = _run(x, 1 if everywhere else count, offset)
         found = x.runs(source, kind.storage, runs)
         if everywhere:
-            found = x.take([found], np.zeros(count, np.int64))
+            found = x.take([found], np.arange(count) // (count // groups if is_grouped else count))
         return found.astype(result.storage)  # `unpack`: into the low bits of a wide lane
 
     return run

@@ -278,7 +278,7 @@ class TilePlace(Native):
 
     @property
     def memory(self) -> int:
-        return SPACE_NUMBERS[self.type.role.space]
+        return SPACE_NUMBERS[self.type.space]
 
     def encode(self, frame: Any, offset: int, value: Any, context: Context) -> bool:
         if (
@@ -287,7 +287,7 @@ class TilePlace(Native):
             or value.window_pitch != self.pitch
         ):
             return False
-        if value.memory is not context.memory(SPACE_NUMBERS[self.type.role.space]):
+        if value.memory is not context.memory(SPACE_NUMBERS[self.type.space]):
             return False
         rows, cols = value.known_valid
         if rows is None or cols is None:
@@ -297,7 +297,7 @@ class TilePlace(Native):
 
     def decode(self, frame: Any, offset: int, context: Context) -> Any:
         address, rows, cols = struct.unpack_from("<qqq", frame, offset)
-        memory, type = context.memory(SPACE_NUMBERS[self.type.role.space]), self.type
+        memory, type = context.memory(SPACE_NUMBERS[self.type.space]), self.type
         pitch = self.pitch
         if pitch is None and type.compact is Compact.NULL:  # its place was judged when it was made
             pitch = type.shape[type.layout.pitch_axis]

@@ -93,9 +93,9 @@ class Reach:
         if span is not None:
             self._needs.spans.add(span)
         elif isinstance(native, TilePlace):
-            self._anywhere([native.type.role.space])
+            self._anywhere([native.type.space])
         else:
-            self._anywhere([type.tile.role.space])
+            self._anywhere([type.tile.space])
 
     def _anywhere(self, spaces: Iterable[Space]) -> None:
         for space in spaces:

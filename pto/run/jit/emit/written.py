@@ -159,7 +159,7 @@ class Written:
             some, none = self.x.compare("ne", count, 0), self.x.compare("eq", total, 0)
             fine = self.x.either(some, none)
         words = [Word((name,), _INDEX) for name in (count, total)]
-        self.e.fail_with(fine, _unwritten(op, operand.name, tile.type.role.space), *words)
+        self.e.fail_with(fine, _unwritten(op, operand.name, tile.type.space), *words)
 
     def _mark(self, tile: TilePlace, rows: Val, cols: Val) -> None:
         steps, turned = _steps(tile)

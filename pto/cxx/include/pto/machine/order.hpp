@@ -74,6 +74,9 @@ inline uint16_t getFFTSMsg(uint16_t mode, uint16_t id, uint16_t base = 1)
 {
     return uint16_t((base & 15) + ((mode & 3) << 4) + ((id & 15) << 8));
 }
+enum CVSyncMode : uint16_t { C_ALL_CORE_SYNC, V_ALL_CORE_SYNC = 0, V_SUBCORES_SYNC, CV_CORE_SYNC };
+inline uint16_t _getFFTSMsg(uint16_t mode, uint16_t id, uint16_t base = 1) { return getFFTSMsg(mode, id, base); }
+enum CVCommFftsEvent : uint16_t { CV_COMM_CTRL = 12, CV_COMM_RSVD_13, CV_COMM_RSVD_14, CV_COMM_RSVD_15 };
 template <pipe_t A, pipe_t B> void PtoSetWaitFlag(event_t set = EVENT_ID0, event_t wait = EVENT_ID0)
 {
     machine::record("set_flag", PTO_HERE, A, B, int64_t(set));
@@ -136,6 +139,46 @@ private:
         else machine::record("wait_flag", frame, caller, srcPipe, dstPipe, int64_t(token));
 #endif
     }
+};
+// Signals between the sides of a core: data is there (`flag_id`), its place is free again (the next one).
+enum class SyncOpType : uint8_t { TSTORE_C2GM, TSTORE_V2GM, TMOV_C2UB, TINSERT_V2L1, TLOAD };
+template <SyncOpType Producer, SyncOpType Consumer> struct TSync_Custom {
+    static_assert(Consumer == SyncOpType::TLOAD);
+    static constexpr bool is_c2v = Producer == SyncOpType::TSTORE_C2GM || Producer == SyncOpType::TMOV_C2UB;
+    static constexpr bool is_v2c = !is_c2v, isLocal = Producer == SyncOpType::TMOV_C2UB || Producer == SyncOpType::TINSERT_V2L1;
+    static constexpr pipe_t made = is_c2v ? PIPE_FIX : PIPE_MTE3;
+    static constexpr pipe_t used = !isLocal ? PIPE_MTE2 : is_c2v ? PIPE_V : PIPE_MTE1;
+    uint16_t flag_id;
+    void record() const { signal(PTO_HERE, made, flag_id, is_c2v); }
+    void wait() const { await(PTO_HERE, used, flag_id, is_v2c); }
+    void allocate() const { await(PTO_HERE, made, flag_id + 1, is_c2v); }
+#if PTO_MACHINE_PROFILE == 5
+    void free() const { signal(PTO_HERE, is_c2v ? used : PIPE_MTE1, flag_id + 1, is_v2c); }
+
+private:  // the cube has an id for each of its two vector units
+    static void signal(void** frame, void* caller, pipe_t pipe, int64_t id, bool isCube)
+    {
+        machine::record("set_intra_block", frame, caller, pipe, id);
+        if (isCube) machine::record("set_intra_block", frame, caller, pipe, id + 16);
+    }
+    static void await(void** frame, void* caller, pipe_t pipe, int64_t id, bool isCube)
+    {
+        machine::record("wait_intra_block", frame, caller, pipe, id);
+        if (isCube) machine::record("wait_intra_block", frame, caller, pipe, id + 16);
+    }
+#else
+    void free() const { signal(PTO_HERE, PIPE_MTE2, flag_id + 1, is_v2c); }
+
+private:
+    static void signal(void** frame, void* caller, pipe_t pipe, int64_t id, bool)
+    {
+        machine::record("ffts_cross_core_sync", frame, caller, pipe, id, int64_t(2));
+    }
+    static void await(void** frame, void* caller, pipe_t, int64_t id, bool)
+    {
+        machine::record("wait_flag_dev", frame, caller, id);
+    }
+#endif
 };
 template <class T> struct is_event : std::is_base_of<machine::EventTag, T> {};
 template <class... T> constexpr bool all_events_v = (is_event<T>::value && ...);

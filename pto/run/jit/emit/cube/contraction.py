@@ -34,10 +34,11 @@ class Matrix:
     cols: int
 
 
-def kind_of(a: DType, b: DType, dst: DType) -> str:
-    """What factors are unpacked to, and sums are kept in."""
+def kind_of(a: DType, b: DType, dst: DType, *, pairs: bool = False) -> str:
+    """What factors are unpacked to, and sums are kept in; `pairs` of packed elements along k."""
     into = {F32: "float", I32: "i32"}.get(dst)
-    if into is None or {FACTORS.get(a), FACTORS.get(b)} != {into}:
+    mixed = {a.is_packed, b.is_packed} != {pairs}
+    if into is None or mixed or {FACTORS.get(a), FACTORS.get(b)} != {into}:
         raise NotNative("a product of these types")
     return into
 
@@ -53,14 +54,15 @@ class Factors:
 
 
 def unpacked(s: Spot, sizes: tuple[Val, Val, Val], a: Matrix, b: Matrix) -> Factors:
+    """Both have items of m x k and k x n."""
     words = _in_words(a.grid, b.grid)
     if words is not None:
         return _bytes_unpacked(s, sizes, replace(a, grid=words[0]), replace(b, grid=words[1]), a)
-    m, k, n = sizes
-    rooms = _rooms(a, b)
+    (m, k, n), deep = sizes, a.grid.dtype.values_per_item
+    rooms = _rooms(replace(a, cols=a.cols * deep), replace(b, rows=b.rows * deep))
     left, right = s.e.room(), s.x.at(s.e.room(), RIGHT_AT)
     unpack(s, left, rooms[0], a.grid, a.pointer, m, k)
-    unpack(s, right, rooms[1], b.grid, b.pointer, k, n)
+    unpack(s, right, rooms[1], b.grid, b.pointer, k, n, across=False)
     return Factors(left, right, rooms)
 
 

@@ -1,4 +1,8 @@
-"""Factors in any layout with runs, unpacked to plain f32 (or i32) arrays, row by row."""
+"""Factors in any layout with runs, unpacked to plain f32 (or i32) arrays, row by row.
+
+An item of a packed type is a pair along k: side by side in the left factor, one below the other in
+the right one.
+"""
 
 from __future__ import annotations
 
@@ -8,17 +12,32 @@ from typing import Final
 
 import numpy as np
 
-from pto.core.dtypes import BF16, F8E4M3, F8E5M2, F16, F32, HIFLOAT8, I8, I32, U8, DType
+from pto.core.dtypes import (
+    BF16,
+    F8E4M3,
+    F8E5M2,
+    F16,
+    F32,
+    FLOAT4_E1M2X2,
+    FLOAT4_E2M1X2,
+    HIFLOAT8,
+    I8,
+    I32,
+    U8,
+    DType,
+    decode,
+)
 from pto.run.jit.emit.table import Spot
 from pto.run.jit.emit.tile import planes
 from pto.run.jit.emit.tile.grids import Grid
-from pto.run.jit.llvm import conversions, lanes
+from pto.run.jit.llvm import conversions, lanes, shuffles
 from pto.run.jit.llvm.text import NotNative, Text, Val, element, vector
 
 # What an element is unpacked to: exactly.
 _BYTES: Final = (F8E4M3, F8E5M2, HIFLOAT8)
+_NIBBLES: Final = (FLOAT4_E2M1X2, FLOAT4_E1M2X2)
 FACTORS: Final = {
-    **dict.fromkeys((F32, F16, BF16, *_BYTES), "float"),
+    **dict.fromkeys((F32, F16, BF16, *_BYTES, *_NIBBLES), "float"),
     **dict.fromkeys((I8, U8), "i32"),
 }
 
@@ -51,22 +70,70 @@ def in_words(g: Grid, across: bool) -> Grid | None:
 
 
 def unpack(
-    s: Spot, to: str, room: Room, g: Grid, source: str, rows: Val, cols: Val, flip: int = 0
+    s: Spot,
+    to: str,
+    room: Room,
+    g: Grid,
+    source: str,
+    rows: Val,
+    cols: Val,
+    flip: int = 0,
+    *,
+    across: bool = True,
 ) -> None:
-    """The first rows x cols elements, to `to`; edges as whole boxes. `flip`: bits of words that are
-    turned round."""
-    key = repr(("unpack", g, room, flip))
-    name = s.e.unit.shared(key, lambda f: _unpack_function(s, f, g, room, flip))
+    """The first rows x cols items, to `to`; edges as whole boxes. `flip`: bits of words that are
+    turned round. `across`: pairs lie side by side."""
+    key = repr(("unpack", g, room, flip, across))
+    pairs = (1, 2) if across else (2, 1)
+    kind = _Kind(g.dtype, *(pairs if g.dtype.is_packed else (1, 1)), room.line, flip)
+    name = s.e.unit.shared(key, lambda f: _unpack_function(s, f, g, room, kind))
     s.x.do(f"call void {name}(i64 {rows}, i64 {cols}, ptr {to}, ptr {source})")
 
 
-def _unpack_function(s: Spot, name: str, g: Grid, room: Room, flip: int) -> str:
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """What becomes of an item: `high` x `wide` elements in lines of so many."""
+
+    dtype: DType
+    high: int
+    wide: int
+    line: int
+    flip: int
+
+    def put(self, x: Text, spot: lanes.Lanes, items: str, place: str) -> None:
+        """Items of a row, where the first of them goes."""
+        if self.high * self.wide == 1:
+            value, type = _widened(spot, self.dtype, items), _wide_type(spot.count, self.dtype)
+            if self.flip:
+                value = x.new(f"xor {type} {value}, splat (i32 {self.flip})")
+            x.store(type, value, place)
+            return
+        pair, type = _nibbles(spot, self.dtype, items), vector(spot.count, "float")
+        if self.wide == 1:
+            for n, value in enumerate(pair):
+                x.store(type, value, x.at(place, n * self.line * 4))
+            return
+        both = shuffles.joined(x, "float", spot.count, pair)
+        picks = [n * spot.count + lane for lane in range(spot.count) for n in (0, 1)]
+        woven = shuffles.shuffle(x, "float", 2 * spot.count, both, picks)
+        x.store(vector(2 * spot.count, "float"), woven, place)
+
+
+def _nibbles(spot: lanes.Lanes, dtype: DType, items: str) -> list[str]:
+    """Both values of each byte, the low nibble first."""
+    table = decode(dtype, np.arange(16, dtype=np.uint8))[::2].astype(np.float32)
+    found = spot.symbol(np.dtype(np.uint8), items)
+    pair = (conversions.lookup(code, table) for code in (found & 15, found >> 4))
+    return [str(each.view(np.float32).name) for each in pair]
+
+
+def _unpack_function(s: Spot, name: str, g: Grid, room: Room, kind: _Kind) -> str:
     """void f(rows, cols, dst, src)"""
     x = Text()
     if g.col == 1:
-        _unpack_lines(s, x, g, room, flip)
+        _unpack_lines(s, x, g, room, kind)
     elif g.row == 1:
-        _unpack_turned(s, x, g, room)
+        _unpack_turned(s, x, g, room, kind)
     else:
         raise NotNative("a layout without runs")
     x.do("ret void")
@@ -74,7 +141,7 @@ def _unpack_function(s: Spot, name: str, g: Grid, room: Room, flip: int) -> str:
     return x.function(f"define internal void {name}({listed}) noinline nounwind")
 
 
-def _unpack_lines(s: Spot, x: Text, g: Grid, room: Room, flip: int) -> None:
+def _unpack_lines(s: Spot, x: Text, g: Grid, room: Room, kind: _Kind) -> None:
     """Rows of a box are runs of its width."""
     (h, w), size = g.box, g.dtype.itemsize
     if w == 1:
@@ -89,22 +156,18 @@ def _unpack_lines(s: Spot, x: Text, g: Grid, room: Room, flip: int) -> None:
                 size,
             ),
         )
-        to = x.at("%p2", x.mul(i, room.line * 4))
+        to = x.at("%p2", x.mul(i, kind.high * room.line * 4))
 
         def run(c: Val) -> None:
             item = x.load(vector(w, element(g.dtype)), planes.offset(x, source, c, g.right, size))
-            place = x.at(to, room.column(x, x.mul(c, w)))
-            value = _widened(wide, g.dtype, item)
-            if flip:
-                value = x.new(f"xor {_wide_type(w, g.dtype)} {value}, splat (i32 {flip})")
-            x.store(_wide_type(w, g.dtype), value, place)
+            kind.put(x, wide, item, x.at(to, room.column(x, x.mul(c, w * kind.wide))))
 
         planes.loop(x, x.up("%p1", w), 1, run)
 
     planes.loop(x, "%p0", 1, row)
 
 
-def _unpack_turned(s: Spot, x: Text, g: Grid, room: Room) -> None:
+def _unpack_turned(s: Spot, x: Text, g: Grid, room: Room, kind: _Kind) -> None:
     """Columns of a box are runs of its height: each box is turned in registers."""
     (h, w), size = g.box, g.dtype.itemsize
     item, type = element(g.dtype), vector(h, element(g.dtype))
@@ -116,13 +179,12 @@ def _unpack_turned(s: Spot, x: Text, g: Grid, room: Room) -> None:
             place = x.add(x.mul(r, g.down), x.mul(c, g.right))
             source = x.at("%p3", x.mul(place, size))
             columns = [x.load(type, x.at(source, n * g.col * size)) for n in range(w)]
-            row_at = x.mul(r, h * room.line * 4)
-            to = x.at("%p2", x.add(row_at, room.column(x, x.mul(c, w))))
+            row_at = x.mul(r, h * kind.high * room.line * 4)
+            to = x.at("%p2", x.add(row_at, room.column(x, x.mul(c, w * kind.wide))))
             for n, part in enumerate(_cut(x, item, h, count, turn(x, item, h, columns))):
                 row, col = divmod(n * count, w)
-                value = _widened(wide, g.dtype, part)
-                at = x.at(to, (row * room.line + col) * 4)
-                x.store(_wide_type(count, g.dtype), value, at)
+                at = x.at(to, (row * kind.high * room.line + col * kind.wide) * 4)
+                kind.put(x, wide, part, at)
 
         planes.loop(x, x.up("%p1", w), 1, right)
 

@@ -290,7 +290,7 @@ def _retyped(s: Spot) -> Sequence[Native]:
     tile, type = _tile(s), view.tile_type(s.op.results[0].type)
     if tile.pitch is not None or type.compact is not Compact.NULL:
         raise NotNative("a window")
-    if type.role.space is not tile.type.role.space:
+    if type.space is not tile.type.space:
         raise NotNative("a tile of another buffer")
     known = [v for v in type.valid if v is not None]
     region = tile.valid if len(known) < len(type.valid) else known

@@ -113,7 +113,7 @@ def retyped(
     s: Spot, tile: TilePlace, type: TileType, address: Val, valid: Sequence[Val], pitch: int | None
 ) -> TilePlace:
     """A tile of another type in the same buffer, inside it and aligned."""
-    if type.role.space is not tile.type.role.space or type.compact is Compact.NORMAL:
+    if type.space is not tile.type.space or type.compact is Compact.NORMAL:
         raise NotNative("a tile of another buffer")
     x, made = s.x, TilePlace((address, *valid), type, pitch)
     nbytes = type.nbytes if pitch is None else boxes.extent(made)

@@ -62,11 +62,19 @@ class _Counts:
         within = x.mul(x.add(x.mul(number, 2), sender), 8)
         return x.at(self.s.e.word(SIGNALS), x.add(first, within))
 
+    def own(self, number: Val) -> Val:
+        """`flags._own`."""
+        x = self.x
+        if not self.offset or (isinstance(number, int) and number < self.offset):
+            return number
+        named = x.mul(x.over(number, self.offset), self.sub)
+        return x.add(number, x.mul(named, -self.offset))
+
     def sent(self, number: Val) -> list[str]:
         """Counts that a set of the agent reaches (`flags._receivers`)."""
         x, sender = self.x, 0 if self.offset else self.sub
         if self.side == "vector":
-            number = x.add(number, x.mul(self.sub, self.offset))
+            number = x.add(self.own(number), x.mul(self.sub, self.offset))
         if self.side != "cube":
             return [
                 self.place(receiver("cube" if self.side == "vector" else "both"), number, sender)
@@ -80,7 +88,8 @@ class _Counts:
     def heard(self, number: Val) -> tuple[str, str | None]:
         """The count a wait of the agent takes; of signals that are combined, the other one too."""
         if self.side == "vector":
-            return self.place(self.x.add(receiver("vector"), self.sub), number, 0), None
+            heard = self.x.add(receiver("vector"), self.sub)
+            return self.place(heard, self.own(number), 0), None
         own = receiver(self.side)
         both = self.side == "cube" and not self.offset
         return self.place(own, number, 0), self.place(own, number, 1) if both else None

@@ -175,18 +175,42 @@ def _into_global(s: Spot, made: Ring, tile: TilePlace) -> Way:
 
 
 def _into_local(s: Spot, made: Ring, tile: TilePlace) -> Way:
-    x, known = s.x, all(isinstance(extent, int) and extent for extent in tile.valid)
-    if made.split != ring.WHOLE and not known:
-        raise NotNative("halves of a region known only when it runs")
-    parts = _to_vectors if made.way == ring.TO_VECTOR else _to_cube
-    slot = _slot_type(made, tile)
-    has = s.case.profile.buffers["ub" if made.way == ring.TO_VECTOR else "l1"]
+    x, slot, to_vector = s.x, _slot_type(made, tile), made.way == ring.TO_VECTOR
+    half = _divided(x, made.split, *tile.valid) if to_vector else tile.valid
+    apart = _in_boxes(x, made, tile.type.box if to_vector else slot.box, half)
+    if apart == "false":
+        raise NotNative("a half across boxes")
+    parts = _to_vectors if to_vector else _to_cube
+    has = s.case.profile.buffers["ub" if to_vector else "l1"]
 
     def fits(number: Val) -> str:
         inside = x.compare("ule", made.slot(number), has - slot.nbytes)
-        return x.both(inside, x.compare("sge", made.size, slot.nbytes))
+        return x.both(apart, x.both(inside, x.compare("sge", made.size, slot.nbytes)))
 
     return fits, lambda number: parts(s, made, tile, slot, made.slot(number))
+
+
+def _divided(x: Text, split: int, rows: Val, cols: Val) -> tuple[Val, Val]:
+    """The half of a region."""
+    return (
+        x.over(rows, 1 + (split == queue.BY_ROWS)),
+        x.over(cols, 1 + (split == queue.BY_COLS)),
+    )
+
+
+def _second(split: int, rows: Val, cols: Val) -> tuple[Val, Val]:
+    """Where the second half begins, of which there are so many rows and columns: `queue.part`."""
+    return rows if split == queue.BY_ROWS else 0, cols if split == queue.BY_COLS else 0
+
+
+def _in_boxes(x: Text, made: Ring, box: tuple[int, int], half: tuple[Val, Val]) -> str:
+    """Whether the second half begins with a box, or lies inside one."""
+    fine = "true"
+    for first, many, side in zip(_second(made.split, *half), half, box, strict=True):
+        into = x.rest(first, side)
+        near = x.compare("sle", x.add(into, many), side)
+        fine = x.both(fine, x.either(x.compare("eq", into, 0), near))
+    return fine
 
 
 def _turn(made: Ring, number: Val) -> Val:
@@ -223,45 +247,28 @@ def _peer(s: Spot, number: int) -> str:
     return s.x.load("ptr", s.x.at(s.e.word(PEERS), 8 * number), 8)
 
 
-def _moved(
-    s: Spot, side: Side, tile: TilePlace, at: tuple[int, int], size: tuple[int, int]
-) -> tuple[int, Side]:
-    """A side that begins at another element: bytes to it, and what it is."""
-    skipped: Val = 0
-    axes = side.field.rows, side.field.cols
-    for first, many, box, along in zip(at, size, tile.type.box, axes, strict=True):
-        if first % box and first % box + many > box:
-            raise NotNative("a half across boxes")
-        skipped = s.x.add(skipped, boxes.position(s.x, along, first))
-    if not isinstance(skipped, int):
-        raise NotNative("a half whose place is not known")
-    nbytes = skipped * tile.type.itemsize
-    return nbytes, Side(side.field, s.x.at(side.pointer, nbytes), side.arguments)
+def _skipped(s: Spot, side: Side, at: tuple[Val, Val]) -> Val:
+    """Bytes to an element."""
+    field, x = side.field, s.x
+    rows, cols = boxes.position(x, field.rows, at[0]), boxes.position(x, field.cols, at[1])
+    return x.mul(x.add(rows, cols), field.dtype.itemsize)
 
 
 def _to_vectors(s: Spot, made: Ring, tile: TilePlace, slot: TileType, address: Val) -> None:
-    rows, cols = tile.valid
-    source = half = tile_side(s, tile)
+    x, source = s.x, tile_side(s, tile)
+    rows, cols = _divided(x, made.split, *tile.valid)
     for sub in made.vectors:
-        if made.split != ring.WHOLE:
-            rows, cols = (int(n) for n in tile.valid)
-            rows //= 1 + (made.split == queue.BY_ROWS)
-            cols //= 1 + (made.split == queue.BY_COLS)
-            part = queue.part(made.split, sub, rows, cols)
-            _, half = _moved(s, source, tile, part, (rows, cols))
+        skipped = _skipped(s, source, _second(made.split, rows, cols)) if sub else 0
+        half = Side(source.field, x.at(source.pointer, skipped), source.arguments)
         target = TilePlace((0, rows, cols), slot)
-        to = Side(boxes.field(target), s.x.at(_peer(s, sub), address))
-        transfer(s, rows, cols, to, half)
+        transfer(s, rows, cols, Side(boxes.field(target), x.at(_peer(s, sub), address)), half)
 
 
 def _to_cube(s: Spot, made: Ring, tile: TilePlace, slot: TileType, address: Val) -> None:
-    whole = TilePlace((0, *slot.shape), slot)
-    to = begin = Side(boxes.field(whole), s.x.at(_peer(s, _L1), address))
-    if made.split != ring.WHOLE:
-        rows, cols = (int(n) for n in tile.valid)
-        part = queue.part(made.split, 1, rows, cols)
-        skipped, _ = _moved(s, begin, whole, part, (rows, cols))
-        to = Side(begin.field, s.x.at(begin.pointer, s.x.mul(made.me, skipped)))
+    x, whole = s.x, TilePlace((0, *slot.shape), slot)
+    begin = Side(boxes.field(whole), x.at(_peer(s, _L1), address))
+    skipped = x.mul(made.me, _skipped(s, begin, _second(made.split, *tile.valid)))
+    to = Side(begin.field, x.at(begin.pointer, skipped))
     transfer(s, *tile.valid, to, tile_side(s, tile))
 
 

@@ -47,7 +47,7 @@ def grid(tile: TilePlace) -> Grid:
         raise NotNative("a window, or a layout that is only a name")
     if type.compact is Compact.NORMAL and type.layout.is_boxed:
         kept_shape(type, tile.valid)
-    frame = type.layout.frame(*type.shape, type.itemsize)
+    frame = type.layout.frame(*type.storage_shape(type.shape), type.itemsize)
     if frame.mirrored and frame.order is Order.BOX_COLUMNS and frame.rows % frame.h:
         raise NotNative("columns that are no whole boxes")
     box = (1, 1) if frame.order is Order.PLAIN else (frame.h, frame.w)

@@ -348,9 +348,9 @@ def of_store(s: Spot, group: Group | None) -> tuple[Group, Step, str]:
 
 def _view_ref(s: Spot, view: ViewPlace, tile: TilePlace, *, writes: bool) -> tuple[Ref, str]:
     require_same_width(view.dtype, tile.type.dtype)
-    found = met(s, view, tile, s.case.word("layout"), writes=writes)
+    found, *others = met(s, view, tile, s.case.word("layout"), writes=writes)
     field, names = found.side.field, found.side.arguments
-    if field.cols != boxes.line(1) or len(field.rows) != 1:
+    if others or field.cols != boxes.line(1) or len(field.rows) != 1:
         raise NotNative("a view of other lines")
     step = field.rows[0].step
     if not isinstance(step, int):

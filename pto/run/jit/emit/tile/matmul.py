@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from pto.core.dtypes import F32
 from pto.isa.meaning.memory import registers
-from pto.isa.meaning.tile.matmul import PRODUCT
+from pto.isa.meaning.tile.matmul import PRODUCT, counts_values
 from pto.run.jit.border.context import REGISTERS
 from pto.run.jit.border.state import register_offset
 from pto.run.jit.border.values import Native, TilePlace
@@ -25,7 +25,9 @@ def _product(s: Spot) -> Sequence[Native]:
     a, b, dst = (s.need(TilePlace, name) for name in (left, right, "dst"))
     added = next((name for name in ("acc_in", "c_in", "bias") if name in names), None)
     start = None if added is None else s.need(TilePlace, added)
-    if kind_of(a.type.dtype, b.type.dtype, dst.type.dtype) != "float" and "a_scale" in names:
+    deep = a.type.dtype.values_per_item  # elements of an item, along k
+    kind = kind_of(a.type.dtype, b.type.dtype, dst.type.dtype, pairs=deep > 1)
+    if kind != "float" and "a_scale" in names:
         raise NotNative("scaled integers")
     x, (m, k), (_, n) = s.x, a.valid, b.valid
     fits = x.both(planes.enough(s, b, k, n), planes.enough(s, dst, m, n))
@@ -35,16 +37,20 @@ def _product(s: Spot) -> Sequence[Native]:
         fine = x.both(fine, _apart(s, start, dst))
     s.fault_unless(fits)
 
-    factors = unpacked(s, (m, k, n), _matrix(s, a), _matrix(s, b))
+    by_value = "a_scale" in names and counts_values(a.type, s.need(TilePlace, "a_scale").type)
+    items, deep = (x.up(k, deep), 1) if by_value else (k, deep)
+    factors = unpacked(s, (m, items, n), _matrix(s, a), _matrix(s, b))
+    sizes = m, x.mul(k, deep), n
     if "a_scale" in names:
         tiles = s.need(TilePlace, "a_scale"), s.need(TilePlace, "b_scale")
-        most = zip((m, k, n), (*a.type.shape, b.type.cols), strict=True)
-        rows, deep, cols = (size if isinstance(size, int) else limit for size, limit in most)
-        fine = x.both(fine, scaled(s, (m, k, n), factors, of_tiles(s, (rows, deep, cols), *tiles)))
+        limits = a.type.rows, a.type.cols * deep, b.type.cols
+        pairs = zip(sizes, limits, strict=True)
+        rows, long, cols = (size if isinstance(size, int) else limit for size, limit in pairs)
+        fine = x.both(fine, scaled(s, sizes, factors, of_tiles(s, (rows, long, cols), *tiles)))
 
     def run() -> None:
         old = None if start is None else _matrix(s, start)
-        multiply(s, (m, k, n), factors, _matrix(s, dst), old, is_row=added == "bias")
+        multiply(s, sizes, factors, _matrix(s, dst), old, is_row=added == "bias")
 
     planes.either_way(s, fine, run)
     return []

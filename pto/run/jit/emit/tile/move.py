@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pto.core.dtypes import DType
+from pto.core.errors import PtoError
 from pto.core.global_layout import C0_AXIS, RANK, GlobalLayout
 from pto.core.global_layout import ND as GLOBAL_ND
 from pto.core.pad import Pad
 from pto.core.tile import Role
+from pto.isa.meaning.cube.accumulator import Outlet
 from pto.isa.meaning.tile import move, window
+from pto.isa.rules.rule import Case
 from pto.run.jit.border.values import Native, TilePlace, ViewPlace
 from pto.run.jit.emit.cube.accumulator import with_outlet
 from pto.run.jit.emit.handle.view import inside
 from pto.run.jit.emit.table import Spot, emits
 from pto.run.jit.emit.tile import boxes, copies, planes
 from pto.run.jit.emit.tile.boxes import Digit, Field
+from pto.run.jit.emit.tile.moves import emit_move
 from pto.run.jit.llvm.text import NotNative, Text, Val
 
 _FIRST = 4  # parameters of every copy: rows, cols, to, from
@@ -66,29 +70,53 @@ class Met:
 
 def met(
     s: Spot, view: ViewPlace, tile: TilePlace, written: str | None, *, writes: bool = False
-) -> Met:
-    """The first elements of a view as a matrix of the tile's valid region: `window.read`."""
-    rows, cols = tile.valid
-    x, given = s.x, Arguments()
-    layout, known = _layout(s, view, tile, written)
-    sizes, steps = (tuple(map(given.name, each)) for each in (view.shape, view.strides))
-    fits = "true"
-    for axes, wanted in ((layout.row_axes, rows), (layout.col_axes, cols)):
+) -> list[Met]:
+    """The first elements of a view as a matrix of the tile's valid region (`window.read`), by each
+    layout that it may have."""
+    note(s, view, *tile.valid, writes=writes)
+    pointer, whole = s.pointer(view.memory, view.address, noted=True), inside(s, view)
+    found: list[Met] = []
+    for layout, known in _layouts(s, view, tile, written):
+        given = Arguments()
+        sizes, steps = (tuple(map(given.name, each)) for each in (view.shape, view.strides))
+        fits = _matrix(s.x, layout, view, tile, "sle")
+        for extent in tile.valid:
+            fits = s.x.either(fits, s.x.compare("eq", extent, 0))
+        down, across = (
+            boxes.axis([Digit(sizes[a], steps[a]) for a in reversed(axes)])
+            for axes in (layout.row_axes, layout.col_axes)
+        )
+        side = Side(Field(view.dtype, down, across), pointer, tuple(given.names))
+        found.append(Met(side, fits, s.x.both(known, whole)))
+    return found
+
+
+def _matrix(x: Text, layout: GlobalLayout, view: ViewPlace, tile: TilePlace, word: str) -> str:
+    """How a tile's valid region compares with the rows and columns of a view."""
+    found = "true"
+    for axes, wanted in zip((layout.row_axes, layout.col_axes), tile.valid, strict=True):
         count = 1
         for a in axes:
             count = x.mul(count, view.shape[a])
-        fits = x.both(fits, x.compare("sle", wanted, count))
-    for extent in (rows, cols):
-        fits = x.either(fits, x.compare("eq", extent, 0))
-    down, across = (
-        boxes.axis([Digit(sizes[a], steps[a]) for a in reversed(axes)])
-        for axes in (layout.row_axes, layout.col_axes)
-    )
-    field = Field(view.dtype, down, across)
-    note(s, view, rows, cols, writes=writes)
-    pointer = s.pointer(view.memory, view.address, noted=True)
-    known = x.both(known, inside(s, view))
-    return Met(Side(field, pointer, tuple(given.names)), fits, known)
+        found = x.both(found, x.compare(word, wanted, count))
+    return found
+
+
+def by_layout(s: Spot, ways: Sequence[Met], body: Callable[[Met], None]) -> None:
+    """`body` of the layout that a view turns out to have; else the reference does it."""
+    x, (found, *others) = s.x, ways
+    if not others:
+        planes.either_way(s, found.known, lambda: body(found))
+        return
+    yes, no, done = x.fresh("yes"), x.fresh("no"), x.fresh("done")
+    x.branch(found.known, yes, no)
+    x.label(yes)
+    body(found)
+    x.jump(done)
+    x.label(no)
+    by_layout(s, others, body)
+    x.jump(done)
+    x.label(done)
 
 
 def note(s: Spot, view: ViewPlace, rows: Val, cols: Val, *, writes: bool) -> None:
@@ -106,16 +134,16 @@ def note(s: Spot, view: ViewPlace, rows: Val, cols: Val, *, writes: bool) -> Non
     s.e.touched(view.memory, view.address, 1, nbytes, 0, writes=writes)
 
 
-def _layout(
+def _layouts(
     s: Spot, view: ViewPlace, tile: TilePlace, written: str | None
-) -> tuple[GlobalLayout, str]:
-    """The layout a view has for a tile, and when."""
+) -> list[tuple[GlobalLayout, str]]:
+    """The layouts a view may have for a tile, and when: `window.chosen`."""
     x, outer = s.x, "true"
     for size in view.shape[: RANK - 2]:
         outer = x.both(outer, x.compare("eq", size, 1))
     single = view.layout.name in window.ONE_MATRIX
     if single and outer == "true":
-        return GLOBAL_ND, "true"
+        return [(GLOBAL_ND, "true")]
     layouts = [view.layout]
     if view.layout is GLOBAL_ND:
         layouts = list(window.candidates(tile.type, written))
@@ -126,14 +154,20 @@ def _layout(
         if chosen is None:
             raise NotNative("a view that does not fit its tile")
         layouts = [chosen]
-    layout, *others = layouts
-    if others and (not single or outer == "false"):
-        raise NotNative("a view whose layout is known only when it runs")
-    if others:
-        return GLOBAL_ND, outer
-    if layout.sizes or not layout.is_defined or C0_AXIS in layout.col_axes:
+    unusual = [n for n in layouts if n.sizes or not n.is_defined or C0_AXIS in n.col_axes]
+    if unusual and single and len(layouts) > 1 and outer != "false":
+        return [(GLOBAL_ND, outer)]
+    if unusual:
         raise NotNative("a view of an unusual layout")
-    return layout, "true"
+    if len(layouts) == 1:
+        return [(layouts[0], "true")]
+    exact, room = ([_matrix(x, n, view, tile, word) for n in layouts] for word in ("eq", "sle"))
+    left, found = "true", dict.fromkeys(layouts, "false")
+    for facts in (exact, room):  # the first that is as large, else the first that is larger
+        for layout, fact in zip(layouts, facts, strict=True):
+            found[layout] = x.either(found[layout], x.both(left, fact))
+            left = x.both(left, x.negated(fact))
+    return list(found.items())
 
 
 # ---- functions
@@ -201,14 +235,14 @@ def _load(s: Spot) -> Sequence[Native]:
         raise NotNative("columns beside the loaded ones")
     require_same_width(view.dtype, tile.type.dtype)
     rows, cols = tile.valid
-    found, target = met(s, view, tile, s.case.word("layout")), tile_side(s, tile)
+    ways, target = met(s, view, tile, s.case.word("layout")), tile_side(s, tile)
 
-    def load() -> None:
+    def load(found: Met) -> None:
         s.fault_unless(found.fits)
         transfer(s, rows, cols, target, found.side)
         beside(s, tile, target)
 
-    planes.either_way(s, found.known, load)
+    by_layout(s, ways, load)
     return []
 
 
@@ -269,28 +303,74 @@ def bits_item(bits: int, item: str) -> Val:
 def _store(s: Spot) -> Sequence[Native]:
     tile, view = s.need(TilePlace, "src"), s.need(ViewPlace, "dst")
     if s.operand("preQuantScalar") is not None or s.operand("fp") is not None:
-        raise NotNative("a scale")
+        return _store_scaled(s)
     stored, is_acc = view.dtype, tile.type.role is Role.ACC
     if not is_acc:
         require_same_width(stored, tile.type.dtype)
     combine = move.combination(s.case, stored)
     how = s.case.word("atomicType") or ""
     rows, cols = tile.valid
-    found, source = met(s, view, tile, s.case.word("layout"), writes=True), tile_side(s, tile)
+    ways, source = met(s, view, tile, s.case.word("layout"), writes=True), tile_side(s, tile)
 
-    def store() -> None:
+    def store(found: Met) -> None:
+        def put(work: copies.Work | None, key: str) -> None:
+            made = work if combine is None else combined(combine, work, stored)
+            transfer(s, rows, cols, found.side, source, made, f"{key} {how}")
+
         s.fault_unless(found.fits)
         if is_acc:
             with_outlet(s, tile.type.dtype, stored, put)
         else:
             put(None, "")
 
-    def put(work: copies.Work | None, key: str) -> None:
-        made = work if combine is None else combined(combine, work, stored)
-        transfer(s, rows, cols, found.side, source, made, f"{key} {how}")
-
-    planes.either_way(s, s.x.both(found.known, separate(s, view)), store)
+    apart = separate(s, view)
+    by_layout(s, [replace(each, known=s.x.both(each.known, apart)) for each in ways], store)
     return []
+
+
+@emits(move.STORE_SCALED)
+def _store_scaled(s: Spot) -> Sequence[Native]:
+    """An accumulator times a word, or a word a column, element by element (`Outlet.run`)."""
+    tile, view = s.need(TilePlace, "src"), s.need(ViewPlace, "dst")
+    (layout, known), *_ = _layouts(s, view, tile, s.case.word("layout"))
+    if known != "true" or not move.passes_outlet(s.case, tile.type):
+        raise NotNative("a view whose layout is known only when it runs, or no accumulator")
+    seen = replace(view, layout=layout)
+
+    def store() -> None:
+        emit_move(s, _scaled, dst=seen)
+
+    planes.either_way(s, separate(s, view), store)
+    return []
+
+
+def _scaled(case: Case) -> Callable[..., None]:
+    names, profile = case.row.operand_names, case.profile
+
+    def run(x: Any, *operands: Any) -> None:
+        given: dict[str, Any] = dict(zip(names, operands, strict=True))
+        src, dst, fp, word = given["src"], given["dst"], given["fp"], given.get("preQuantScalar")
+        combine, relu = move.combination(case, dst.dtype), case.word("reluPreMode")
+        outlet = Outlet(src.type.dtype, dst.dtype, relu, profile.scaling)
+        by_rows = move.scales_rows(src.type, profile)
+        (rows, cols), (height, width) = src.get_valid(), dst.matrix_shape
+
+        def put(change: Any) -> None:
+            def cell(i: Any, j: Any) -> Any:
+                value = x.read(src, i, j)
+                value = value if change is None else change(value, i if by_rows else j)
+                value = value if combine is None else combine(x.read(dst, i, j), value)
+                return (i, j), value, None
+
+            x.place(rows, cols, cell, dst)
+
+        def store() -> None:
+            x.require((rows <= height) & (cols <= width), PtoError)
+            outlet.run(x, fp, word, 0, put)
+
+        x.when((rows > 0) & (cols > 0), store)
+
+    return run
 
 
 def combined(

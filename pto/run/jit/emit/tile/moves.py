@@ -102,14 +102,18 @@ def _emit(s: Spot) -> Sequence[Native]:
     return emit_move(s, body.make)
 
 
-def emit_move(s: Spot, meaning: Make) -> Sequence[Native]:
+def emit_move(s: Spot, meaning: Make, **seen: Native) -> Sequence[Native]:
+    """A meaning in the words of a mover; operands that are `seen` as something else."""
     row, tiles = s.case.row, list[TileRef]()
-    natives = [s.operands(o.name) if o.variadic else s.operand(o.name) for o in row.operands]
+    natives = [
+        s.operands(o.name) if o.variadic else seen.get(o.name) or s.operand(o.name)
+        for o in row.operands
+    ]
     results = [form_of(result.type) for result in s.op.results]
     alone = all(isinstance(result, Nothing) for result in results)  # nothing comes back
     if not alone or not any(isinstance(native, TilePlace | ViewPlace) for native in natives):
-        seen = [_seen(s, native, tiles) for native in natives]
-        found = meaning(s.case)(_Inline(s, tiles), *seen)
+        values = [_seen(s, native, tiles) for native in natives]
+        found = meaning(s.case)(_Inline(s, tiles), *values)
         return [] if found is None else [found]
     given = _Parameters(s)
     operands = [
@@ -126,9 +130,9 @@ def emit_move(s: Spot, meaning: Make) -> Sequence[Native]:
             unit.needs.words.add(index)
             return x.load("ptr", x.at("%ctx", 8 * index), 8, ", !invariant.load !0")
 
-        seen = [_inside(x, o, tiles) for o in operands]
+        values = [_inside(x, o, tiles) for o in operands]
         mover = Mover(x, unit.declare, tiles, word, _is_alone(s))
-        meaning(s.case)(mover, *seen)
+        meaning(s.case)(mover, *values)
         x.do("ret i32 0")
         if mover.leaves:
             unit.leaving.add(name)
