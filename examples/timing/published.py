@@ -71,7 +71,7 @@ def gemms() -> Iterator[Published]:
 
 # groups of 16 channels, lines, columns, groups of 16 outputs; us; busy. In the first row the shares
 # of loads and extracts contradict the others: they are left out.
-_CONVOLUTIONS = (
+CONVOLUTIONS = (
     ((8, 8, 48, 96), 32.2, {"M": 0.529, "FIX": 0.056}),
     ((16, 12, 64, 192), 147.3, {"M": 0.861, "MTE2": 0.751, "MTE1": 0.573, "FIX": 0.04}),
     ((24, 12, 96, 288), 470.9, {"M": 0.893, "MTE2": 0.788, "MTE1": 0.616, "FIX": 0.028}),
@@ -82,7 +82,7 @@ _CONVOLUTIONS = (
 
 def convolutions() -> Iterator[Published]:
     """Four images by 3 x 3 filters; a grid of 4 x 6 cubes."""
-    for (groups, height, width, outputs), us, busy in _CONVOLUTIONS:
+    for (groups, height, width, outputs), us, busy in CONVOLUTIONS:
         x, y = (4 * groups * height, width * 16), (4 * height * width, outputs * 16)
         yield Published(
             f"conv2d 4x{groups * 16}x{height}x{width} to {outputs * 16}",
@@ -138,7 +138,7 @@ def vendor_matmuls() -> Iterator[Published]:
 
 
 # us; shares of M, MTE1, MTE2, FIX
-_MX = {
+MX = {
     2048: (38.3, (0.582, 0.351, 0.846, 0.073)),
     4096: (187.9, (0.877, 0.542, 0.963, 0.053)),
     6144: (602.0, (0.916, 0.573, 0.982, 0.035)),
@@ -149,7 +149,7 @@ _MX = {
 def mx_products() -> Iterator[Published]:
     """A grid of 4 x 8 cubes. The published loads of scales reach beyond short rows: ours have
     more of them."""
-    for size, (us, busy) in _MX.items():
+    for size, (us, busy) in MX.items():
         matrix, scales = (size, size), (size, -(-size // 4096) * SCALES)
         yield Published(
             f"MXFP8 matmul {size}",
@@ -165,7 +165,7 @@ def mx_products() -> Iterator[Published]:
 
 
 # element type, rows, best of a row; us; shares of V, MTE2, MTE3
-_TOP_K = (
+TOP_K = (
     (np.float32, 4800, 1000, 324.106, (0.94, 0.117, 0.104)),
     (np.float32, 3456, 1000, 238.819, (0.915, 0.123, 0.105)),
     (np.float32, 2304, 1000, 161.375, (0.887, 0.124, 0.101)),
@@ -175,7 +175,7 @@ _TOP_K = (
 
 def top_ks() -> Iterator[Published]:
     """The best of 1024 in rows of 1280, on 48 vector cores."""
-    for dtype, rows, best, us, busy in _TOP_K:
+    for dtype, rows, best, us, busy in TOP_K:
         values, columns = np.empty((rows, best), dtype), np.empty((rows, best), np.uint32)
         yield Published(
             f"top-k {np.dtype(dtype)} {rows}x1024, best {best}",
@@ -299,7 +299,7 @@ def copies() -> Iterator[Published]:
 _BUFFER = {"vec": "UB", "mat": "L1"}
 
 # rows of q, and of k and v; us. The table does not say how it is cut: as the kernel is by default.
-_ATTENTION = (
+ATTENTION = (
     (1024, 20.96),
     (2048, 32.461),
     (4096, 88.902),
@@ -311,7 +311,7 @@ _ATTENTION = (
 
 def attentions() -> Iterator[Published]:
     """One head of 128; what is read has been brought into the L2 cache before."""
-    for size, us in _ATTENTION:
+    for size, us in ATTENTION:
         yield Published(
             f"flash attention {size}x{size}",
             B2,

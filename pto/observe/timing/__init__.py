@@ -26,6 +26,7 @@ from pto.observe.timing.report import time_launch
 from pto.observe.timing.result import Timing
 from pto.plan.mode import mode_of
 from pto.plan.sync import insert
+from pto.run.launch.call import count_of
 from pto.run.launch.host import entry_functions
 from pto.target.device import device as find_device
 from pto.verify import judge
@@ -65,7 +66,7 @@ def time(
     chip = bench(device or target.profile.device, target.profile.name)
     writes = data or _moves_by_pointer(functions)
     given = [a.copy() if writes and isinstance(a, np.ndarray) else a for a in args]
-    launch = Launch(module, functions, target.profile, given, int(np.prod(blocks)), data)
+    launch = Launch(module, functions, target.profile, given, count_of(blocks), data)
     name = ", ".join(map(name_of, functions))
     found = time_launch(launch, chip, name, notes)
     for change, saves_us in remedies(found, chip, Room(functions, target.profile)):

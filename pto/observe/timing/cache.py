@@ -62,8 +62,13 @@ class Cache:
         not written back yet, and other data."""
         self._touched[~self._written] = -1.0
 
-    def transfer(self, region: Region, addresses: Sequence[int] | Array) -> Traffic:
-        """The same transfer by several cores at a time, each at its own address."""
+    def transfer(
+        self, region: Region, addresses: Sequence[int] | Array, times: float = 1.0
+    ) -> Traffic:
+        """The same transfer by several cores at a time, each at its own address.
+
+        It stands for as many as `times` says: the others bring in as much, from other places.
+        """
         lines = self._lines_of(region, np.asarray(addresses, np.int64))
         if region.passes_by:
             alike = lines.size / np.unique(lines).size
@@ -79,10 +84,14 @@ class Cache:
         self._touched[lines] = self._brought
         share = brought / max(1, lines.size)
         alike = lines.size / max(1, int(first.sum()))
+        made = 0.0
         if region.writes:
-            clean = np.where(first & ~self._written[lines], 1.0, missing)
+            made = float(np.where(first & ~self._written[lines], 1.0, missing).sum())
             self._written[lines] = True
-            self.dirty = min(self._lines, self.dirty + float(clean.sum()))
+            self.dirty = min(self._lines, self.dirty + made)
+        if times > 1:
+            self._others(brought * (times - 1), made * (times - 1))
+        if region.writes:
             return Traffic(0.0, written_back * self._line, alike)
         return Traffic(share, (brought + written_back) * self._line, alike)
 
@@ -95,6 +104,13 @@ class Cache:
         out = brought * self.dirty / self._lines
         self.dirty -= out
         return out
+
+    def _others(self, brought: float, made: float) -> None:
+        """Lines that come in elsewhere, some of them written: the share of those comes near."""
+        self._brought += brought
+        left = float(np.exp(-brought / self._lines))
+        near = self._lines * made / brought if brought else self.dirty
+        self.dirty = min(self._lines, near + (self.dirty - near) * left)
 
     def array_of(self, region: Region) -> int:
         """The number of the array that it lies in; -1: before all of them."""

@@ -104,7 +104,8 @@ class Timed:
 def time_core(
     launch: Described, bench: Bench, blocks: Blocks, sequence: Sequence[int], traffic: Rounds
 ) -> Timed:
-    """The blocks of one core, while the others do theirs."""
+    """The blocks of one core, while the others do theirs; bytes are those of the whole launch."""
+    left = -(-launch.blocks // blocks.cores) - len(sequence)  # rounds like the last of these
     streams = [blocks.kinds[which].stream for which in sequence]
     stream = joined(streams)
     prices = priced(stream, bench)
@@ -114,14 +115,16 @@ def time_core(
         moved += [each._replace(job=each.job + before) for each in traffic[n][which]]
         before += len(streams[n].jobs)
     load = _load(moved, launch.arrays, bench.chip)
+    load.drifts = left > 0
     shared = settle(stream, bench.chip, bench.mhz, prices, load)
     times = shared.times
+    weight = weights(stream)
     if stream.folds:
-        weight = weights(stream)
         times.busy = busy(stream, times, weight.tolist())
-        shared.hbm_bytes = float((load.memory * weight[load.items]).sum())
-        shared.l2_bytes = float((load.lines * weight[load.items]).sum())
     before = len(stream.jobs) - len(streams[-1].jobs)
+    often = weight[load.items] * np.where(load.items >= before, 1 + left, 1)
+    shared.hbm_bytes = float((load.memory * often).sum())
+    shared.l2_bytes = float((load.lines * often).sum())
     last = times.end - max(times.done[:before], default=0.0) + left_out(stream, times, before)
     return Timed(stream, prices, shared, load, len(sequence), last, left_out(stream, times))
 
@@ -155,16 +158,22 @@ def traffic_of(launch: Described, bench: Bench, blocks: Blocks) -> Rounds:
         (r.row_bytes for kind in blocks.kinds for r in regions_of(kind.stream)), default=LINE
     )
     cache = Cache(bench.l2_bytes, launch.arrays, LINE if shortest >= LINE else SECTOR)
-    _through(cache, blocks)
+    rounds = -(-launch.blocks // blocks.cores)
+    _through(cache, blocks, rounds)
     cache.forget_inputs()
-    return _through(cache, blocks)
+    return _through(cache, blocks, rounds)
 
 
-def _through(cache: Cache, blocks: Blocks) -> Rounds:
-    """All blocks of a round at a time, each with its first transfer, then its second, ..."""
+def _through(cache: Cache, blocks: Blocks, rounds: int) -> Rounds:
+    """All blocks of a round at a time, each with its first transfer, then its second, ...
+
+    The last round that is simulated stands for all that follow.
+    """
     transfers = [_transfers(kind.stream) for kind in blocks.kinds]
+    often = [weights(kind.stream) for kind in blocks.kinds]
     found: Rounds = []
     for n in range(blocks.rounds):
+        left = max(1, rounds - n) if n == blocks.rounds - 1 else 1
         here = range(n * blocks.cores, (n + 1) * blocks.cores)
         places = {
             which: np.stack(mine)
@@ -181,7 +190,8 @@ def _through(cache: Cache, blocks: Blocks) -> Rounds:
             running = sum(len(places[which]) for kinds in groups.values() for which in kinds)
             for kinds in groups.values():
                 addresses = np.concatenate([places[which][:, i] for which in kinds])
-                each = cache.transfer(transfers[kinds[0]][i][1], addresses)
+                job, region = transfers[kinds[0]][i]
+                each = cache.transfer(region, addresses, float(often[kinds[0]][job]) * left)
                 memory = each.memory_bytes * running / addresses.size
                 for which in kinds:
                     job, region = transfers[which][i]

@@ -68,7 +68,8 @@ def _trials(found: Timing, bench: Bench, room: Room | None) -> Iterator[Trial]:
             for job, old in zip(stream.jobs, prices, strict=True)
         ]
         yield Trial(words, stream, chip, longer)
-    if room is not None and room.holds_double():
+    moved = [job.op for job in stream.jobs if isinstance(job.work, Transfer)]
+    if room is not None and room.holds_double() and len(set(moved)) < len(moved):
         half = replace(chip, issue=chip.issue / 2, flag=chip.flag / 2)
         larger = [_half(price(_double(job.work), bench.costs)) for job in stream.jobs]
         yield Trial("tiles twice as large, half as many of them", stream, half, larger)

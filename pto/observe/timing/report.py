@@ -15,6 +15,7 @@ from pto.observe.timing.result import Roofline, Timing, Waiting
 
 _Wait = tuple[int, int, str]  # who, for whom, on which pipe
 _CORES = 3  # that have most to do, whose times are computed; and of the most common sort
+_LEAST = 0.05  # us that a wait takes to be told
 _TRIED, _SHOWN = 5, 3  # waits: the longest, and those of them that cost most
 
 
@@ -64,12 +65,12 @@ def _timing(
         busy=busy,
         bound=bound,
         runner_up=runner_up,
-        hbm_bytes=shared.hbm_bytes * more,
-        l2_bytes=shared.l2_bytes * more,
+        hbm_bytes=shared.hbm_bytes,
+        l2_bytes=shared.l2_bytes,
         hbm_share=shared.hbm_share,
         l2_share=shared.l2_share,
         guessed=result.guessed_share(timed.prices, shared.times),
-        waits=waits_of(timed, bench),
+        waits=waits_of(timed, bench, more, rounds / timed.rounds),
         roofline=None,
         notes=notes,
         stream=stream,
@@ -94,8 +95,11 @@ def _roofline(launch: Described, timed: Timed, bench: Bench, t: Timing) -> Roofl
     return Roofline(work, t.hbm_bytes, work / t.core_us * 1e6, peak, bench.chip.hbm_read)
 
 
-def waits_of(timed: Timed, bench: Bench) -> list[Waiting]:
-    """The longest waits of pipes for other pipes, with what it would save to have none."""
+def waits_of(timed: Timed, bench: Bench, more: float, rounds: float) -> list[Waiting]:
+    """The longest waits of pipes for other pipes, with what it would save to have none.
+
+    The run takes `more` times as long as what was simulated of it, and has `rounds` as many blocks.
+    """
     times, stream = timed.shared.times, timed.stream
     weight = weights(stream)  # iterations that were left out wait as those that were not
     cycles, counts = defaultdict[_Wait, float](float), defaultdict[_Wait, float](float)
@@ -108,13 +112,17 @@ def waits_of(timed: Timed, bench: Bench) -> list[Waiting]:
         key = (id(here.op), id(there.op), stream.pipes[here.pipe].name)
         cycles[key] += (times.start[job] - times.ready[job]) * weight[job]
         counts[key] += weight[job]
-    longest = sorted(cycles, key=lambda key: -cycles[key])[:_TRIED]
+    felt = [key for key in cycles if cycles[key] >= _LEAST * bench.mhz]
+    longest = sorted(felt, key=lambda key: -cycles[key])[:_TRIED]
     found = [
-        Waiting(ops[op], ops[behind], pipe, float(cycles[key] / bench.mhz), round(counts[key]))
+        Waiting(
+            *(ops[op], ops[behind], pipe),
+            *(float(cycles[key] / bench.mhz * more), round(counts[key] * rounds)),
+        )
         for key in longest
         for op, behind, pipe in (key,)
     ]
-    tried = [replace(wait, saves_us=_saved(timed, bench, wait)) for wait in found]
+    tried = [replace(wait, saves_us=_saved(timed, bench, wait) * more) for wait in found]
     return sorted(tried, key=lambda wait: -wait.saves_us)[:_SHOWN]
 
 

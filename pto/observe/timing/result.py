@@ -23,6 +23,7 @@ from pto.target.costs import Costs
 
 _FULL = 0.9  # of what memory gives: it is the bound
 _FULL_L2 = 0.93
+_WIDE = 20  # characters of a column
 _WORTH = 0.98  # of the time: a remedy that saves less is not offered
 
 
@@ -129,9 +130,9 @@ class Timing:
     def __str__(self) -> str:
         low, high = self.band
         lines = [
-            f"{self.kernel} on {self.device}, {self.blocks} blocks on {self.cores} cores:"
-            f" {self.us:.1f} us ({low:.1f} to {high:.1f})",
-            f"bound by {self.bound}, then {self.runner_up}",
+            f"{self.kernel} on {self.device}, {_count(self.blocks, 'block')} on"
+            f" {_count(self.cores, 'core')}: {self.us:.1f} us ({low:.1f} to {high:.1f})",
+            f"bound by {self.bound}, then {self.runner_up}" if self.busy else "it does nothing",
         ]
         for side, pipes in self.busy.items():
             shown = "  ".join(f"{pipe} {share:4.0%}" for pipe, share in pipes.items())
@@ -162,12 +163,19 @@ class Timing:
 
     def compare(self, other: Timing) -> str:
         """This one beside another, figure by figure."""
+        names = [f"{each.kernel} {each.device}"[-_WIDE:] for each in (self, other)]
         rows = [("time us", self.us, other.us)]
-        for side in self.busy:
-            for pipe, share in self.busy[side].items():
-                rows.append((f"{side} {pipe}", share, other.busy.get(side, {}).get(pipe, 0.0)))
+        sides = {side: self.busy.get(side, {}) | pipes for side, pipes in other.busy.items()}
+        for side, pipes in (self.busy | sides).items():
+            for pipe in sorted(pipes):
+                a, b = (100 * t.busy.get(side, {}).get(pipe, 0.0) for t in (self, other))
+                rows.append((f"{side} {pipe} %", a, b))
         rows.append(("memory MB", self.hbm_bytes / 1e6, other.hbm_bytes / 1e6))
-        return "\n".join(f"{name:14} {a:10.2f} {b:10.2f} {_ratio(a, b):>8}" for name, a, b in rows)
+        rows.append(("L2 MB", self.l2_bytes / 1e6, other.l2_bytes / 1e6))
+        head = f"{'':14} {names[0]:>{_WIDE}} {names[1]:>{_WIDE}}"
+        return "\n".join(
+            [head, *(f"{n:14} {a:{_WIDE}.1f} {b:{_WIDE}.1f} {_ratio(a, b):>8}" for n, a, b in rows)]
+        )
 
     def html(self, path: str | None = None, *others: Timing) -> str:
         """The timeline as a page that needs nothing else; written to `path` where one is given."""
@@ -226,8 +234,12 @@ def _write(path: str, text: str) -> None:
     write_whole(Path(path), text)
 
 
+def _count(n: int, what: str) -> str:
+    return f"{n} {what}" if n == 1 else f"{n} {what}s"
+
+
 def _ratio(a: float, b: float) -> str:
-    return "-" if not a else f"{b / a:.2f}x"
+    return f"{b / a:.2f}x" if a and b else "-"
 
 
 def _size(nbytes: float) -> str:
@@ -295,6 +307,6 @@ def products(stream: Stream, costs: Costs) -> tuple[float, float]:
     for job, times_over in zip(stream.jobs, weights(stream), strict=True):
         work = job.work
         if isinstance(work, Product):
-            flops += 2.0 * 16 * 16 * work.k0 * work.steps * times_over
-            cycles += work.steps * passes(work, costs) * times_over
+            flops += 2.0 * 16 * 16 * work.k0 * work.steps * float(times_over)
+            cycles += work.steps * passes(work, costs) * float(times_over)
     return flops, cycles

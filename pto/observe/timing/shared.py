@@ -23,6 +23,7 @@ Array = npt.NDArray[Any]
 WINDOWS = 48
 PASSES = 12
 _SMALL = 8192  # bytes of a copy
+_DRIFT = 8  # transfers
 
 
 @dataclass(slots=True)
@@ -36,6 +37,7 @@ class Load:
     writes: Array
     lines: Array  # bytes of the whole lines that the L2 cache gives for reads, of all cores
     alike: Array  # the same, of the cores that want the same lines
+    drifts: bool = False  # far more blocks follow on each core
 
 
 @dataclass(slots=True)
@@ -57,10 +59,10 @@ class Windows:
     time, so that what is known of one stays true when those before it grow.
     """
 
-    def __init__(self) -> None:
-        self._slow = np.ones((2, WINDOWS))  # of memory, of the L2 cache
-        self._filled = np.zeros(WINDOWS)
-        self._edges = np.zeros(WINDOWS + 1)
+    def __init__(self, count: int = WINDOWS) -> None:
+        self._slow = np.ones((2, count))  # of memory, of the L2 cache
+        self._filled = np.zeros(count)
+        self._edges = np.zeros(count + 1)
 
     def adjust(self, begins: Array, ends: Array, load: Load, rates: tuple[float, float]) -> bool:
         """Slow down where too much is asked for, let go elsewhere; False when all is well.
@@ -69,7 +71,8 @@ class Windows:
         """
         ends = np.maximum(ends, begins + 1e-6)
         at, traffic = _asked(begins, ends, load.nbytes)
-        self._edges = np.interp(np.linspace(0.0, traffic[-1], WINDOWS + 1), traffic, at)
+        edges = np.linspace(0.0, traffic[-1], self._edges.size)
+        self._edges = np.interp(edges, traffic, at)
         length = np.maximum(np.diff(self._edges), 1e-6)
         changed = False
         for n, asks in enumerate((load.memory, load.lines)):
@@ -108,7 +111,11 @@ def _asked(begins: Array, ends: Array, nbytes: Array) -> tuple[Array, Array]:
 
 
 def settle(stream: Stream, chip: Chip, mhz: float, prices: list[Price], load: Load) -> Shared:
-    """Times in which nobody gets more than there is."""
+    """Times in which nobody gets more than there is.
+
+    Where blocks follow each other for long, cores come out of step: what one does at a time is then
+    shared over stretches of several transfers, not with others that do the same.
+    """
     start = np.array([p.start for p in prices])
     latency = np.array([p.lat_hit for p in prices])
     occupancy = start.copy()
@@ -126,7 +133,7 @@ def settle(stream: Stream, chip: Chip, mhz: float, prices: list[Price], load: Lo
             "same",
         )
     }
-    windows = Windows()
+    windows = Windows(min(WINDOWS, max(1, load.items.size // _DRIFT)) if load.drifts else WINDOWS)
     gives = _memory_rate(chip, load)
     missed = load.missed * load.nbytes
     limited = table["same"] > 0  # requests for one line are served one after the other

@@ -211,7 +211,8 @@ def _refused(op: Operation) -> Step:
         raise fail(
             "PTO-C010",
             f"'{op.name}' op reads data, and this run has none: what follows from it is unknown",
-            help="give arrays with their data, and ask for a run with data: --time=data",
+            help="give arrays with their data, and ask for a run with it: pto time --data, pto run"
+            " --time=data, kernel.time(..., data=True)",
         )
 
     return refused

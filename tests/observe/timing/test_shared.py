@@ -141,3 +141,31 @@ def triangle(x: pto.Global[pto.f16]) -> None:
 def test_the_core_with_most_to_do_decides():
     found = triangle.time((48 * 64, 1024), blocks=48)
     assert sum(job.op.name == "pto.tload" for job in found.stream.jobs) == 48
+
+
+@pto.kernel(profile="a2a3")
+def doubled(x: pto.Global[pto.f32], y: pto.Global[pto.f32], rows: int) -> None:
+    """Tiles of 64 KB, `rows` of them a block."""
+    t = pto.tile(16, 1024, pto.f32, address=0)
+    for i in pto.range(0, rows):
+        at = (pto.block_idx() * rows + i) * 16
+        pto.tload(t, x[at : at + 16, :])
+        pto.set_flag("MTE2", "V", 0)
+        pto.wait_flag("MTE2", "V", 0)
+        pto.tadd(t, t, t)
+        pto.set_flag("V", "MTE3", 0)
+        pto.wait_flag("V", "MTE3", 0)
+        pto.tstore(y[at : at + 16, :], t)
+        pto.set_flag("MTE3", "MTE2", 0)
+        pto.wait_flag("MTE3", "MTE2", 0)
+
+
+def test_many_small_blocks_move_as_much_as_few_large_ones():
+    """1.2 GB go in and out, more than the cache keeps: all of it through memory."""
+    shape = (48 * 400 * 16, 1024)
+    few, many = (doubled.time(shape, shape, rows, blocks=48 * 400 // rows) for rows in (400, 4))
+    nbytes = 2 * 4 * shape[0] * shape[1]
+    assert few.hbm_bytes == pytest.approx(nbytes, rel=0.08)
+    assert many.hbm_bytes == pytest.approx(nbytes, rel=0.08)
+    assert many.core_us == pytest.approx(few.core_us, rel=0.1)
+    assert many.waits[0].times == few.waits[0].times == 400

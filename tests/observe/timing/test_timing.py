@@ -47,6 +47,26 @@ def test_a_copy_by_hand():
     assert [w.pipe for w in found.waits] == ["MTE3"]
 
 
+def test_a_launch_without_blocks_is_refused():
+    with pytest.raises(PtoError, match="PTO-U039"):
+        copy.time((64, 128), (64, 128), blocks=0)
+
+
+def test_two_runs_beside_each_other():
+    one, other = (copy.time((64, 128), (64, 128), device=d) for d in ("910b1", "910b4"))
+    other.busy = {"cube": {"M": 0.5}}
+    head, *rows = one.compare(other).splitlines()
+    assert head.split() == ["copy", "910b1", "copy", "910b4"]
+    shown = {row[:14].strip(): row[14:].split() for row in rows}
+    assert shown["time us"][:2] == [f"{one.us:.1f}", f"{other.us:.1f}"]
+    assert shown["cube M %"] == ["0.0", "50.0", "-"]
+    assert shown["vector MTE2 %"][1] == "0.0"
+
+
+def test_one_tile_is_not_to_be_cut_in_half():
+    assert not copy.time((64, 128), (64, 128)).remedies
+
+
 def test_blocks_beyond_the_cores_take_turns():
     one = copy.time((64, 128), (64, 128), blocks=48, device="910b1")
     two = copy.time((64, 128), (64, 128), blocks=49, device="910b1")
