@@ -36,6 +36,7 @@ from pto.run.launch.call import Program, count_of, load
 from pto.run.launch.entry import entry_functions
 from pto.run.launch.host import Report, launch
 from pto.run.launch.progress import Progress
+from pto.run.launch.written import may_be_written
 from pto.run.machine.core import Core
 from pto.run.order import effects as fx
 from pto.run.watch.events import Event, Observer, Tap
@@ -334,7 +335,8 @@ def sanitize(
         "engine": engine,
         "timeout": timeout,
     }
-    before = copied(args)
+    written = may_be_written(functions, len(args))
+    before = copied(args, written)
     report: Report | None = None
     found: Sequence[Diagnostic] = ()
     try:
@@ -344,7 +346,7 @@ def sanitize(
         found = error.diagnostics
 
     def again(observer: Observer) -> None:
-        launch(module, args=copied(before), check=False, observer=observer, **options)
+        launch(module, args=copied(before, written), check=False, observer=observer, **options)
 
     def found_again() -> list[Diagnostic]:
         other = Sanitizer(target.profile, mode)
@@ -353,7 +355,9 @@ def sanitize(
 
     def step_again(tap: Tap) -> None:
         with suppress(*([PtoError] if report is None else [])):  # it ends where the first did
-            launch(module, args=copied(before), check=False, stepper=cast(Any, tap), **options)
+            launch(
+                module, args=copied(before, written), check=False, stepper=cast(Any, tap), **options
+            )
 
     if not watcher.has_begun:
         return Verdict((*unordered, *found), mode, report, about)

@@ -137,18 +137,24 @@ def _destinations(op: Operation) -> list[Value]:
     ]
 
 
-def draw(data: Data) -> None:
-    """Numbers for what the kernel reads; integers wider than a byte stay 0: they choose places."""
-    rng = np.random.default_rng(_SEED)
-    for kind, array in _inputs(data):
+def draw(data: Data, drawn: dict[Any, Array]) -> None:
+    """Numbers for what the kernel reads; integers wider than a byte stay 0: they choose places.
+
+    What was `drawn` for another try serves again.
+    """
+    for n, kind, array in _inputs(data):
         if kind.is_float or kind.itemsize == 1:
-            count = min(array.size, _DRAWN) * kind.values_per_item
-            _repeat(array, encode(kind, _numbers(kind, count, rng)))
+            key = n, kind, array.size
+            if key not in drawn:
+                count = min(array.size, _DRAWN) * kind.values_per_item
+                rng = np.random.default_rng((_SEED, n))
+                _repeat(array, encode(kind, _numbers(kind, count, rng)))
+            data.values[n] = drawn.setdefault(key, array)
 
 
 def choose(data: Data, integers: Sequence[int]) -> None:
     """Let these, over and over, be the integers wider than a byte that the kernel reads."""
-    for kind, array in _inputs(data):
+    for _, kind, array in _inputs(data):
         if not kind.is_float and kind.itemsize > 1 and any(integers):
             _repeat(array, np.resize(encode(kind, np.asarray(integers)), min(array.size, _DRAWN)))
 
@@ -159,10 +165,10 @@ def _repeat(array: Array, values: Array) -> None:
         part[:] = values[: part.size]
 
 
-def _inputs(data: Data) -> Iterator[tuple[DType, Array]]:
+def _inputs(data: Data) -> Iterator[tuple[int, DType, Array]]:
     for n, (p, array) in enumerate(zip(data.params, data.values, strict=True)):
         if p.dtype is not None and n not in data.outputs and isinstance(array, np.ndarray):
-            yield p.dtype, array
+            yield n, p.dtype, array
 
 
 def _numbers(kind: DType, count: int, rng: np.random.Generator) -> Array:

@@ -29,6 +29,7 @@ from pto.observe.sanitize import launch_sanitized
 from pto.plan.sync import ordered
 from pto.run.launch.engine import ENGINES
 from pto.run.launch.entry import entry_functions
+from pto.run.launch.host import launch
 from pto.target.choose import Target
 from pto.verify.target import judge
 
@@ -114,13 +115,16 @@ class ModelRunner:
         """Arguments, golden and results of the first try that fits, else what the first says."""
         said: PtoError | None = None
         read: dict[str, tuple[Module, Target]] = {}
+        drawn: dict[Any, Array] = {}
         for own in tries(rules):
             if own.edition not in read:
                 read[own.edition] = self._program(program, own.edition)
             module, target = read[own.edition]
             functions = entry_functions(module, None)
-            data, golden = self._data(program, functions, own, work)
+            data, golden = self._data(program, functions, own, work, drawn)
             try:
+                if said is not None and self.watched:  # watching costs more than one run
+                    self._launch(module, functions, target, data, self.engines[0], watched=False)
                 return target, data, golden, self._engines(module, functions, target, data)
             except PtoError as error:
                 if not may_fit_otherwise(error):
@@ -132,10 +136,18 @@ class ModelRunner:
     def _engines(
         self, module: Module, functions: list[Operation], target: Target, data: Data
     ) -> dict[str, list[Any]]:
-        return {e: self._launch(module, functions, target, data, e) for e in self.engines}
+        return {
+            e: self._launch(module, functions, target, data, e, watched=self.watched)
+            for e in self.engines
+        }
 
     def _data(
-        self, program: ModelKernel, functions: list[Operation], own: Try, work: Path
+        self,
+        program: ModelKernel,
+        functions: list[Operation],
+        own: Try,
+        work: Path,
+        drawn: dict[Any, Array],
     ) -> tuple[Data, Mapping[int, Array]]:
         """Arguments of a launch, and the results a golden expects, by position."""
         try:
@@ -144,7 +156,7 @@ class ModelRunner:
             if program.golden is not None:
                 golden = generate(program.golden, data, self.scripts, work)
             else:
-                draw(data)
+                draw(data, drawn)
             if not golden:
                 choose(data, own.integers)
             return data, golden
@@ -165,17 +177,25 @@ class ModelRunner:
         return (ordered(module, target.profile) if self.sync else module), target
 
     def _launch(
-        self, module: Module, functions: list[Operation], target: Target, data: Data, engine: str
+        self,
+        module: Module,
+        functions: list[Operation],
+        target: Target,
+        data: Data,
+        engine: str,
+        *,
+        watched: bool,
     ) -> list[Any]:
         """The arrays after a run, those of all ranks one after the other."""
         if reaches_others(functions):
             ranks = launch_on_ranks(
-                module, functions, data, target.profile, engine, watched=self.watched
+                module, functions, data, target.profile, engine, watched=watched
             )
             return [value for rank in ranks for value in rank]
         values = data.copied()
         more = {"schedule": self.schedule} if self.schedule else {}
-        self.launch(
+        start = self.launch if watched or not self.watched else launch
+        start(
             module,
             args=[_elements(v, p.dtype) for v, p in zip(values, data.params, strict=True)],
             profile=target.profile.name,

@@ -7,7 +7,7 @@ what a kernel changed in the copy is written back.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -173,10 +173,15 @@ def holds(given: Borrowed, wanted: DType) -> bool:
     return is_bits and (known.isbuiltin != 1 or known.kind == "b")
 
 
-def copied(args: Sequence[Any]) -> list[Any]:
-    """Arguments for another run: arrays that overlap still do."""
-    out = [a.copy() if isinstance(a, np.ndarray) else a for a in args]
-    dense = [n for n, a in enumerate(args) if isinstance(a, np.ndarray) and a.flags.c_contiguous]
+def copied(args: Sequence[Any], written: Collection[int] | None = None) -> list[Any]:
+    """Arguments for another run: arrays that overlap still do. `written`: the only ones that a run
+    may write, so that others stay the same arrays."""
+    arrays = {n: a for n, a in enumerate(args) if isinstance(a, np.ndarray)}
+    if written is not None:
+        own = [arrays[n] for n in written if n in arrays]
+        arrays = {n: a for n, a in arrays.items() if any(np.may_share_memory(a, o) for o in own)}
+    out = [a.copy() if n in arrays else a for n, a in enumerate(args)]
+    dense = [n for n, a in arrays.items() if a.flags.c_contiguous]
     dense = sorted((n for n in dense if args[n].nbytes), key=lambda n: args[n].ctypes.data)
     start = end = 0
     groups: list[list[int]] = []

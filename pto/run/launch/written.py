@@ -1,0 +1,53 @@
+"""Which arguments a launch may write: the others need no copies of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pto.ir.graph import Operation, Value
+from pto.isa.row import types as t
+
+
+def may_be_written(functions: Sequence[Operation], count: int) -> set[int]:
+    """Positions of the arguments that an operation may write, as far as the text tells.
+
+    Whatever is carried by a loop, given to a function or a queue, or made a number, may be.
+    """
+    found: set[int] = set()
+    for function in functions:
+        args = function.regions[0].block.args
+        if len(args) != count:
+            return set(range(count))
+        found |= _Trace(args).follow(function)
+    return found
+
+
+class _Trace:
+    """The arguments that values are made from."""
+
+    def __init__(self, args: Sequence[Value]) -> None:
+        self._of = {id(a): {n} for n, a in enumerate(args) if not isinstance(a.type, t.Scalar)}
+        self.written: set[int] = set()
+
+    def follow(self, function: Operation) -> set[int]:
+        for op in function.walk():
+            if any(id(value) in self._of for value in op.operands):
+                self._use(op)
+        return self.written
+
+    def _use(self, op: Operation) -> None:
+        row, given = op.row, self._behind(op.operands)
+        if row is None or row.order is not None or op.control is not None or op.regions:
+            self.written |= given
+            return
+        read = [v for x in row.operands if x.role == "in" for v in op.group(x.name)]
+        known = {id(value) for value in read}
+        self.written |= self._behind([v for v in op.operands if id(v) not in known])
+        for result in op.results:
+            if not isinstance(result.type, t.Scalar):
+                self._of[id(result)] = given
+            elif row.traits.names_only:  # no load: the number may become an address again
+                self.written |= given
+
+    def _behind(self, values: Sequence[Value]) -> set[int]:
+        return set[int]().union(*(self._of.get(id(value), ()) for value in values))

@@ -1,0 +1,82 @@
+"""Which arguments a launch may write, by the text alone, and that only those are copied."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pto.ir.text.parser import parse
+from pto.observe.sanitize import sanitize
+from pto.run.launch.arrays import copied
+from pto.run.launch.entry import entry_functions
+from pto.run.launch.written import may_be_written
+
+_HEAD = """
+module attributes {pto.target_arch = "a5"} {
+  func.func private @other(%p: !pto.ptr<i32>) -> index {
+    %c0 = arith.constant 0 : index
+    return %c0 : index
+  }
+  func.func @k(%x: !pto.ptr<i32>, %y: !pto.ptr<i32>, %n: i32) {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c8 = arith.constant 8 : index
+    %v = pto.load_scalar %x[%c0] : !pto.ptr<i32> -> i32
+"""
+_COPY = "pto.store_scalar %v, %y[%c0] : !pto.ptr<i32>, i32\n"
+_LATER = """
+    %p = pto.addptr %x, %c1 : !pto.ptr<i32> -> !pto.ptr<i32>
+    pto.store_scalar %v, %p[%c0] : !pto.ptr<i32>, i32
+"""
+_LOOP = """
+    %last = scf.for %i = %c0 to %c8 step %c1 iter_args(%p = %x) -> (!pto.ptr<i32>) {
+      pto.store_scalar %v, %p[%i] : !pto.ptr<i32>, i32
+      scf.yield %p : !pto.ptr<i32>
+    }
+"""
+_CALL = "%d = func.call @other(%x) : (!pto.ptr<i32>) -> index\n"
+_NUMBER = "%a = pto.castptr %x : !pto.ptr<i32> -> i64\n"
+
+
+def program(body: str) -> str:
+    return f"{_HEAD}{body}    return\n  }}\n}}\n"
+
+
+@pytest.mark.parametrize(
+    ("body", "written"),
+    [
+        ("", set()),
+        (_COPY, {1}),
+        (_LATER, {0}),
+        (_LOOP, {0}),
+        (_CALL, {0}),
+        (_NUMBER, {0}),
+        (_LATER + _COPY, {0, 1}),
+    ],
+    ids=["nothing", "plain", "by a pointer", "in a loop", "called", "as a number", "both"],
+)
+def test_what_may_be_written(body: str, written: set[int]) -> None:
+    functions = entry_functions(parse(program(body)), "k")
+    assert may_be_written(functions, 3) == written
+
+
+def test_arguments_that_nobody_can_match_may_all_be_written() -> None:
+    assert may_be_written(entry_functions(parse(program("")), "k"), 2) == {0, 1}
+
+
+def test_only_what_may_be_written_is_copied_with_all_that_lies_over_it() -> None:
+    room = np.arange(24)
+    args = [room[:8], room[4:12], room[16:], 5]
+    first, over, apart, number = copied(args, {0})
+    assert apart is args[2]
+    assert number == 5
+    first[6] = 99
+    assert over[2] == 99  # they still lie over each other
+    assert room[6] == 6
+    assert copied(args, set())[0] is args[0]
+
+
+def test_a_sanitized_run_leaves_each_array_as_one_run_does() -> None:
+    x, y = np.full(8, 7, np.int32), np.zeros(8, np.int32)
+    assert sanitize(parse(program(_COPY)), entry="k", args=[x, y, 1]).report is not None
+    assert (x.tolist(), y.tolist()) == ([7] * 8, [7] + [0] * 7)
