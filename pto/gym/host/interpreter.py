@@ -17,6 +17,7 @@ from pto.gym.host.values import (
     Array,
     Cell,
     Function,
+    Pointer,
     Scope,
     Value,
     cannot_follow,
@@ -178,6 +179,9 @@ class Interpreter(Evaluator):
 
     def for_each(self, stmt: s.ForEach, scope: Scope) -> None:
         over = self.evaluate(stmt.over, scope)
+        if isinstance(over, Pointer) and over.type is not None:  # C++ has arrays of numbers here
+            steps = range(over.block.data.size // over.step)
+            over = Array([over.moved(n).place.get() for n in steps], over.type)
         if not isinstance(over, Array):
             raise cannot_follow(f"a loop over {described(over)}", stmt.loc)
         for item in over.items:

@@ -295,6 +295,7 @@ def _calls() -> dict[str, Callable[..., Value]]:
         "fprintf": Runtime.print_to,
         "perror": lambda r, text: r.tell(Sink(True), text_of(text)),
         "strcmp": lambda _r, a, b: _order(text_of(a), text_of(b)),
+        "strncmp": lambda _r, a, b, n: _order(text_of(a)[: int(n)], text_of(b)[: int(n)]),
         "strlen": lambda _r, a: len(text_of(a)),
         "getenv": lambda _r, *_: None,  # a case runs the same everywhere
         "atoi": lambda _r, a: _leading_integer(text_of(a)),

@@ -259,7 +259,7 @@ def _bound(macro: Macro, call: Token, arguments: list[list[Token]]) -> dict[str,
 def _substitute(
     macro: Macro, call: Token, written: list[list[Token]], ready: list[list[Token]]
 ) -> list[Token]:
-    """A macro's body with its arguments: as written behind #, expanded elsewhere."""
+    """A macro's body with its arguments: as written beside # and ##, expanded elsewhere."""
     shown_as, bound = _bound(macro, call, written), _bound(macro, call, ready)
     out: list[Token] = []
     body, at = macro.body, 0
@@ -271,11 +271,22 @@ def _substitute(
             out.append(replace(_moved(token, call), kind="string", text=f'"{shown}"'))
             at += 2
             continue
-        if token.text == "##":
-            raise not_understood("token pasting (##) in a macro", call.loc)
-        out += bound.get(token.text, [_moved(token, call)])
+        is_joined = at + 2 < len(body) and body[at + 1].text == "##"
+        found = (shown_as if is_joined else bound).get(token.text, [_moved(token, call)])
         at += 1
+        while at + 1 < len(body) and body[at].text == "##":
+            right = body[at + 1]
+            found = _pasted(found, shown_as.get(right.text, [_moved(right, call)]))
+            at += 2
+        out += found
     return out
+
+
+def _pasted(left: list[Token], right: list[Token]) -> list[Token]:
+    """The last token of one and the first of another as one."""
+    if not left or not right:
+        return left + right
+    return [*left[:-1], replace(left[-1], text=left[-1].text + right[0].text), *right[1:]]
 
 
 def _comma(call: Token) -> Token:

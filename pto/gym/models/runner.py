@@ -193,8 +193,8 @@ class ModelRunner:
             )
             return [value for rank in ranks for value in rank]
         values = data.copied()
-        more = {"schedule": self.schedule} if self.schedule else {}
-        start = self.launch if watched or not self.watched else launch
+        more: dict[str, Any] = {"schedule": self.schedule} if self.schedule else {}
+        start: LaunchKernel = self.launch if watched or not self.watched else launch
         start(
             module,
             args=[_elements(v, p.dtype) for v, p in zip(values, data.params, strict=True)],

@@ -63,6 +63,8 @@ def test_arithmetic(follow: Follow, expression: str, value: int):
         ('char t[8]; std::snprintf(t, sizeof(t), "v%02d", 7); return std::strlen(t);', 3),
         ('std::string s = std::string("a") + "bc"; return s.size();', 3),
         ('return std::strcmp("abc", "abd");', -1),
+        ('return std::strncmp("abc", "abd", 2);', 0),
+        ('return std::strncmp("abc", "abd", 3);', -1),
         ("std::vector<uint16_t> v(5, 3); return v[4] * v.size();", 15),
         ("uint32_t b = 0x3F800000; float f; std::memcpy(&f, &b, sizeof(f)); return f == 1.0f;", 1),
         ("uint16_t v[3]; std::fill_n(v, 3, 258); uint8_t *p = (uint8_t *)v; return p[5];", 1),

@@ -48,6 +48,13 @@ def test_control_flow(follow: Follow, body: str, value: int):
             7,
         ),
         ("namespace a { namespace b { int k() { return 6; } } }", "a::b::k()", 6),
+        ("#define N 4\n#define P(a, b) int v_ ## a ## b() { return 7; }\nP(N, _x)", "v_N_x()", 7),
+        ("#define P(a, b) a ## b + b", "P(1, 2)", 14),
+        (
+            "int f() { const int k[3] = {2, 3, 4}; int s = 0; for (int x : k) s += x; return s; }",
+            "f()",
+            9,
+        ),
         ("enum class D : uint8_t { A, B = 5, C };", "(int)D::C * 10 + (int)D::A", 60),
         ("enum { X = 2, Y };", "X + Y", 5),
         (
@@ -171,7 +178,6 @@ def test_the_command_line_selects(follow: Follow):
         ("int x = 3b4;\nint main() {}", 1),
         ("#if 1 +\n#endif\nint main() {}", 1),
         ("#error no\n", 1),
-        ("#define P(a) a ## 1\nint main() {\n return P(2); }", 3),
     ],
 )
 def test_what_cannot_be_read_is_told_at_its_line(follow: Follow, text: str, line: int):
