@@ -337,11 +337,10 @@ def sanitize(
     }
     written = may_be_written(functions, len(args))
     before = copied(args, written)
-    report: Report | None = None
-    found: Sequence[Diagnostic] = ()
+    report, found = None, tuple[Diagnostic, ...]()
     try:
-        watched: dict[str, Any] = {"observer": watcher, "progress": progress}
-        report = launch(module, args=args, check=check, **watched, **options)
+        more: dict[str, Any] = {"observer": watcher, "progress": progress, **options}
+        report = launch(module, args=args, check=check, **more)
     except PtoError as error:
         found = error.diagnostics
 

@@ -60,6 +60,19 @@ def test_what_may_be_written(body: str, written: set[int]) -> None:
     assert may_be_written(functions, 3) == written
 
 
+def test_a_memref_may_be_written() -> None:
+    text = """
+module attributes {pto.target_arch = "a5"} {
+  func.func @k(%x: memref<8xi32>, %y: !pto.ptr<i32>) {
+    %c0 = arith.constant 0 : index
+    %v = pto.load_scalar %y[%c0] : !pto.ptr<i32> -> i32
+    memref.store %v, %x[%c0] : memref<8xi32>
+    return
+  }
+}"""
+    assert may_be_written(entry_functions(parse(text), "k"), 2) == {0}
+
+
 def test_arguments_that_nobody_can_match_may_all_be_written() -> None:
     assert may_be_written(entry_functions(parse(program("")), "k"), 2) == {0, 1}
 

@@ -37,7 +37,8 @@ class _Trace:
 
     def _use(self, op: Operation) -> None:
         row, given = op.row, self._behind(op.operands)
-        if row is None or row.order is not None or op.control is not None or op.regions:
+        is_plain = row is not None and row.order is None and op.control is None
+        if row is None or not is_plain or op.regions or _takes_memref(op):
             self.written |= given
             return
         read = [v for x in row.operands if x.role == "in" for v in op.group(x.name)]
@@ -51,3 +52,8 @@ class _Trace:
 
     def _behind(self, values: Sequence[Value]) -> set[int]:
         return set[int]().union(*(self._of.get(id(value), ()) for value in values))
+
+
+def _takes_memref(op: Operation) -> bool:
+    """Stores to a memref have no destination among their operands, as rows tell it."""
+    return any(isinstance(value.type, t.MemRef) for value in (*op.operands, *op.results))
