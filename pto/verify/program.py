@@ -8,7 +8,18 @@ from pto.core.collection import no_collection
 from pto.core.errors import Diagnostic
 from pto.ir.graph import Module
 from pto.target.facts import Profile
-from pto.verify import buffers, flags, functions, masks, operation, pipes, queues, scopes, simt
+from pto.verify import (
+    buffers,
+    flags,
+    functions,
+    masks,
+    operation,
+    pipes,
+    queues,
+    scopes,
+    simt,
+    streams,
+)
 
 
 @no_collection()
@@ -33,7 +44,7 @@ def verify(
         *simt.check(module),
     ]
     present = {op.row for op in module.walk() if op.row is not None}
-    for few in (masks, flags, pipes, queues):  # that look at operations few programs have
+    for few in (masks, flags, pipes, queues, streams):  # that look at operations few programs have
         if any(map(few.concerns, present)):
             found += few.check(module, profile)
     return sorted(found, key=_place)

@@ -147,12 +147,13 @@ instr(
     cxx="TLOAD dst src",
 )
 
+_PART = replace(part_of_view("src"), severity="error")  # newer than programs with whole views
 instr(
     "tprefetch",
     LOAD,
     "bring src near, a hint: no value changes",
     body=move.PREFETCH,
-    rules=(gm_layout("dst", "src"), on("a2a3", dtype_in("src", _STANDARD))),
+    rules=(gm_layout("dst", "src"), on("a2a3", dtype_in("src", _STANDARD)), _PART),
     attrs=(_GM_LAYOUT,),
     notes=("dst is room for the transfer; targets leave pieces of src in it, or nothing",),
     cite="pto-isa docs/isa/TPREFETCH.md",
@@ -176,7 +177,7 @@ instr(
     text="( $src , $session : types ) {} -> results",
     subject="src",
     pipe="none",
-    rules=(flat("src"),),
+    rules=(flat("src"), _PART),
     notes=("session is one of C++, or the context of make_prefetch_async_context",),
     cite="pto-isa docs/isa/TPREFETCH_ASYNC.md",
     cxx="- sessions of asynchronous prefetches are not modelled for C++",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pto.isa.meaning.vector import store
 from pto.isa.row import types as t
 from pto.isa.row.instr import Attr, Family, instr, read, write
-from pto.isa.rules.rule import Case, Rule, dtype_in
+from pto.isa.rules.rule import Case, Rule, dtype_in, same_dtype
 from pto.isa.rules.vector import (
     HALVES_AND_WORDS,
     MOVED_BASE,
@@ -190,6 +190,7 @@ instr(
             _requests,
         ),
         mask_fits("offsets", "mask"),
+        same_dtype("value", "destination"),
     ),
     notes=(
         "where two lanes hit one address one write wins, and which is not defined: here the higher",

@@ -207,16 +207,20 @@ def _channel_layout(case: Case) -> str | None:
     return None if same else f"{len(case.op.results)} results of {layout}"
 
 
+_KEPT = re.compile(r"#pto\.vmi\.layout<(?:contiguous|deinterleaved = (\d))>")
+
+
 def _parts(case: Case) -> str | None:
+    """Each part of a vector that is kept apart begins with a register of its own."""
     whole = case.type("result") or case.type("source")
-    layout = getattr(whole, "layout", "")
-    if (
-        not isinstance(whole, t.LogicalVReg)
-        or whole.elem.dtype is None
-        or "=" in layout.replace("deinterleaved =", "")
-    ):
+    if not isinstance(whole, t.LogicalVReg) or whole.elem.dtype is None:
         return None
-    wanted = -(-whole.lanes * whole.elem.dtype.itemsize // VREG_BYTES)
+    kept = _KEPT.fullmatch(whole.layout)
+    if kept is None:
+        return None
+    apart = int(kept[1] or 1)
+    each = -(-whole.lanes // apart) * whole.elem.dtype.itemsize
+    wanted = apart * -(-each // VREG_BYTES)
     given = len(case.op.results if case.type("source") else case.op.operands)
     return None if given == wanted else f"{given} registers, it takes {wanted}"
 
