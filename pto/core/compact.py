@@ -6,9 +6,10 @@ elements alone. Neither moves data.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -102,13 +103,19 @@ class Packing:
         """Array of shape (valid_rows, valid_cols): the place of each element, 0, 1, 2, ..."""
         if valid_rows < 0 or valid_cols < 0:
             raise fail("PTO-V001", f"valid region {valid_rows}x{valid_cols} is negative")
-        width = self.layout.box(itemsize)[1] if self.layout else max(1, valid_cols)
-        height = self.band or max(1, valid_rows)
         r = np.arange(valid_rows, dtype=np.intp)[:, None]
         c = np.arange(valid_cols, dtype=np.intp)[None, :]
+        return self.place(r, c, valid_rows, valid_cols, itemsize, np.minimum)
+
+    def place(
+        self, r: Any, c: Any, rows: Any, cols: Any, itemsize: int, least: Callable[[Any, Any], Any]
+    ) -> Any:
+        """The place of element (r, c) of so many valid rows and columns; `least` of two numbers."""
+        width = self.layout.box(itemsize)[1] if self.layout else cols
+        height = self.band or rows
         top, left = r // height * height, c // width * width
-        tall, wide = np.minimum(height, valid_rows - top), np.minimum(width, valid_cols - left)
-        return top * valid_cols + left * tall + (r - top) * wide + (c - left)
+        tall, wide = least(rows - top, height), least(cols - left, width)
+        return top * cols + left * tall + (r - top) * wide + (c - left)
 
 
 PACKED_ND: Final = Packing("ND")

@@ -103,10 +103,6 @@ class GlobalTensor:
         """The elements as a five-dimensional array over the same memory: no copy, writable."""
         return self._strided(self.shape, self.strides)
 
-    def as_plane(self) -> npt.NDArray[Any]:
-        """The last two dimensions, where the others have one element; no copy, writable."""
-        return self._strided(self.shape[3:], self.strides[3:])
-
     def as_matrix(self) -> npt.NDArray[Any]:
         """The elements as an array whose first axes make the row and last axes the column.
 

@@ -18,6 +18,7 @@ from pto.ir.text.parser import parse
 from pto.lang import kernel as kernels
 from pto.lang.kernel import Kernel
 from pto.lang.tracing import Tracing
+from pto.run.jit.emit.outside import Outside
 from pto.verify import judge
 
 FOLDER = Path(examples.__file__).parent
@@ -51,6 +52,26 @@ def test_example_agrees_with_numpy(name: str, profile: str):
     assert np.abs(wide).max() > 0
     error = np.abs(np.asarray(actual, np.float64) - wide).max() / np.abs(wide).max()
     assert error <= ROUNDED.get(name, 0.0)
+
+
+OPENS_QUEUES = {"flash_attention": {"pto.aic_initialize_pipe", "pto.aiv_initialize_pipe"}}
+
+
+@pytest.mark.parametrize(("name", "profile"), runs())
+def test_compiled_code_asks_python_for_nothing_but_queues(
+    name: str, profile: str, monkeypatch: pytest.MonkeyPatch
+):
+    asked: set[str] = set()
+    call = Outside.__call__
+
+    def hear(self: Outside, *given: Any) -> Any:
+        asked.add(self._op.name)
+        return call(self, *given)
+
+    monkeypatch.setenv("PTO_ENGINE", "jit")
+    monkeypatch.setattr(Outside, "__call__", hear)
+    importlib.import_module(f"examples.{name}").example(profile)
+    assert asked == OPENS_QUEUES.get(name, set())
 
 
 @pytest.mark.parametrize(("name", "profile"), runs())

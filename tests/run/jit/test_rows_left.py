@@ -14,7 +14,7 @@ import pto
 from pto.isa.table import rows
 from pto.run.jit.emit.instructions import UNTOLD, compiled_as, why_not
 
-DERIVED = 510  # may only grow
+DERIVED = 533  # may only grow
 # All rows that Python does inside compiled code; `pto isa --coverage` says why of each.
 LEFT = """
 tpush tpop talloc tfree talloc_to_aiv talloc_to_aic initialize_l2g2l_pipe initialize_l2l_pipe
@@ -23,7 +23,7 @@ declare_global declare_tile declare_tile_memref llvm.alloca
 tprint print set_quant_scalar set_quant_vector
 copy_matrix_cc_to_gm copy_matrix_cc_to_cbuf copy_matrix_cc_to_ub
 """
-MOST = 40
+MOST = 25  # may only fall
 OPENED = {"jit": 20, "reference": 28}  # files; may only fall
 
 

@@ -112,11 +112,6 @@ def ctrl_bit(core: Machine, index: int) -> bool:
     return bool(get(core, CTRL) >> index & 1)
 
 
-def select_atomic(core: Machine, number: int) -> None:
-    """Set the type of atomic writes; the operation in CTRL stays."""
-    put(core, CTRL, get(core, CTRL) & ~(7 << ATOMIC_TYPE) & MASK | number << ATOMIC_TYPE)
-
-
 def selected_atomic(core: Machine) -> tuple[DType, str] | None:
     """Type and operation that writes to global memory combine with; None: plain writes."""
     ctrl = get(core, CTRL)

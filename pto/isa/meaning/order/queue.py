@@ -39,11 +39,6 @@ def by_rows(split: int) -> bool:
     return split in _BY_ROWS
 
 
-def is_odd(split: int) -> bool:
-    """Whether the first half may have one more."""
-    return split in _ODD
-
-
 def part(split: int, sub: int, rows: int, cols: int) -> tuple[int, int]:
     """Where the half of a sub-block begins; of an odd number the first has one more."""
     if sub == 0 or split == WHOLE:

@@ -7,6 +7,7 @@ of the context tells how it stands.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from pto.run.jit.border.context import (
     AT,
@@ -22,6 +23,9 @@ from pto.run.jit.border.context import (
     STATUS,
 )
 from pto.run.jit.llvm.text import I64, Text
+
+if TYPE_CHECKING:
+    from pto.run.jit.emit.table import Spot
 
 RESUME, TURNS = "resume", "turns"
 _DECLARED = """
@@ -68,6 +72,39 @@ def nap(x: Text, site: int, ask: str, again: str) -> None:
     x.label(rest)
     how = x.new("call i8 @llvm.coro.suspend(token none, i1 false)")
     x.do(f"switch i8 {how}, label %gone [ i8 0, label %{again} i8 1, label %gone ]")
+
+
+def until(
+    s: Spot,
+    met: Callable[[], str],
+    take: Callable[[], None] | None = None,
+    *,
+    known: str = "true",
+    naps: bool = True,
+) -> None:
+    """Others go on until `met` holds, which is looked at anew each time; then `take` is done. What
+    is not `known` Python does; without `naps` it is asked each time whether a wait is met."""
+    x, again = s.x, s.x.fresh("again")
+    look, yes, stuck, slow, done = map(x.fresh, ("look", "yes", "stuck", "slow", "done"))
+    x.jump(again)
+    x.label(again)
+    x.branch(known, look, slow)
+    x.label(look)
+    x.branch(met(), yes, stuck)
+    x.label(stuck)
+    if naps:
+        nap(x, s.e.unit.site(s.op), slow, again)
+    else:
+        x.jump(slow)
+    x.label(slow)
+    s.e.run_outside(s.op, again=again)
+    x.jump(done)
+    x.label(yes)
+    if take is not None:
+        take()
+    passed(x)
+    x.jump(done)
+    x.label(done)
 
 
 def passed(x: Text) -> None:

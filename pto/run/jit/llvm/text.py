@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -68,11 +67,6 @@ def constant(kind: np.dtype[Any], value: Any) -> str:
     if kind.kind in "iu":
         return str(int(item))
     return str(int(item.view(f"u{kind.itemsize}")))  # bf16 and its like: the bits
-
-
-def float_bits(value: float) -> str:
-    """A double, exactly."""
-    return f"0x{struct.unpack('<Q', struct.pack('<d', value))[0]:016X}"
 
 
 def splat(lanes: int, item: str, value: str) -> str:

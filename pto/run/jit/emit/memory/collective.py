@@ -66,22 +66,9 @@ def _notify(s: Spot) -> Sequence[Native]:
 
 @emits(collective.WAIT)
 def _wait(s: Spot) -> Sequence[Native]:
-    view, value = _signal(s)
-    x, again = s.x, s.x.fresh("again")
-    yes, stuck, slow, done = map(x.fresh, ("yes", "stuck", "slow", "done"))
-    x.jump(again)
-    x.label(again)
-    sign, _ = collective.comparison(s.case)
-    x.branch(_all(s, view, lambda word: x.compare(_COMPARE[sign], word, value, I32)), yes, stuck)
-    x.label(stuck)
-    coroutine.nap(x, s.e.unit.site(s.op), slow, again)
-    x.label(slow)
-    s.e.run_outside(s.op, again=again)
-    x.jump(done)
-    x.label(yes)
-    coroutine.passed(x)
-    x.jump(done)
-    x.label(done)
+    (view, value), (sign, _) = _signal(s), collective.comparison(s.case)
+    word = _COMPARE[sign]
+    coroutine.until(s, lambda: _all(s, view, lambda found: s.x.compare(word, found, value, I32)))
     return []
 
 

@@ -121,36 +121,24 @@ def _send(s: Spot) -> Sequence[Native]:
 @emits(flags.HEAR)
 def _hear(s: Spot) -> Sequence[Native]:
     """Where many cores may meet, Python says whether they have."""
-    x, number = s.x, _id(s)
-    again, words = x.fresh("again"), ("look", "yes", "stuck", "slow", "done")
-    look, yes, stuck, slow, done = map(x.fresh, words)
-    x.jump(again)
-    x.label(again)
-    x.branch(x.compare("ult", number, SIGNAL_IDS), look, slow)
-    x.label(look)
-    made = _Counts(s)
-    place, other = made.heard(number)
-    fine = x.compare("sgt", x.load(I64, place, 8), 0)
-    vectors = _agents(s, VECTORS)
-    alone = x.compare("slt", vectors, 2)
-    if other is not None:
-        fine = x.both(fine, x.either(alone, x.compare("sgt", x.load(I64, other, 8), 0)))
-    x.branch(fine, yes, stuck)
-    x.label(stuck)
-    if _may_meet(s):
-        x.jump(slow)
-    else:
-        coroutine.nap(x, s.e.unit.site(s.op), slow, again)
-    x.label(slow)
-    s.e.run_outside(s.op, again=again)
-    x.jump(done)
-    x.label(yes)
-    _take(s, place)
-    if other is not None:
-        planes.when(x, x.negated(alone), lambda: _take(s, other))
-    coroutine.passed(x)
-    x.jump(done)
-    x.label(done)
+    x, number, taken = s.x, _id(s), list[tuple[str, str]]()
+
+    def met() -> str:
+        place, other = _Counts(s).heard(number)
+        taken[:] = [(place, "true")]
+        fine = x.compare("sgt", x.load(I64, place, 8), 0)
+        if other is not None:
+            alone = x.compare("slt", _agents(s, VECTORS), 2)
+            fine = x.both(fine, x.either(alone, x.compare("sgt", x.load(I64, other, 8), 0)))
+            taken.append((other, x.negated(alone)))
+        return fine
+
+    def take() -> None:
+        for place, condition in taken:
+            planes.when(x, condition, lambda place=place: _take(s, place))
+
+    known = x.compare("ult", number, SIGNAL_IDS)
+    coroutine.until(s, met, take, known=known, naps=not _may_meet(s))
     return []
 
 
@@ -187,10 +175,7 @@ def _here(s: Spot, kind: str) -> Val:
 
 
 def _come(s: Spot, kind: str, everyone: Val) -> None:
-    x, again = s.x, s.x.fresh("again")
-    yes, stuck, slow, done = map(x.fresh, ("yes", "stuck", "slow", "done"))
-    x.jump(again)
-    x.label(again)
+    x = s.x
     passed = x.at(s.e.word(REGISTERS), register_offset(f"{registers.SYNC_ALL} {kind}"))
     waiting = x.at(passed, 8)
     count = x.at(s.e.word(COME), 8 * registers.CORE_TYPES.index(kind))
@@ -199,21 +184,16 @@ def _come(s: Spot, kind: str, everyone: Val) -> None:
         x.store(I64, x.add(x.load(I64, count, 8), 1), count, 8)
         x.store(I64, 1, waiting, 8)
 
-    planes.when(x, x.compare("eq", x.load(I64, waiting, 8), 0), arrive)
-    following = x.add(x.load(I64, passed, 8), 1)
-    wanted = x.mul(following, everyone)
-    x.branch(x.compare("sge", x.load(I64, count, 8), wanted), yes, stuck)
-    x.label(stuck)
-    coroutine.nap(x, s.e.unit.site(s.op), slow, again)
-    x.label(slow)
-    s.e.run_outside(s.op, again=again)
-    x.jump(done)
-    x.label(yes)
-    x.store(I64, following, passed, 8)
-    x.store(I64, 0, waiting, 8)
-    coroutine.passed(x)
-    x.jump(done)
-    x.label(done)
+    def met() -> str:
+        planes.when(x, x.compare("eq", x.load(I64, waiting, 8), 0), arrive)
+        wanted = x.mul(x.add(x.load(I64, passed, 8), 1), everyone)
+        return x.compare("sge", x.load(I64, count, 8), wanted)
+
+    def take() -> None:
+        x.store(I64, x.add(x.load(I64, passed, 8), 1), passed, 8)
+        x.store(I64, 0, waiting, 8)
+
+    coroutine.until(s, met, take)
 
 
 def _take(s: Spot, place: str) -> None:

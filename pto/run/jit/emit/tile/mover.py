@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from pto.core.compact import Packing
 from pto.core.dtypes import DType
 from pto.core.errors import PtoError
 from pto.core.global_layout import ND
@@ -101,11 +102,9 @@ class Mover(Views):
         by_column: bool = False,
         packed: tuple[Any, Any] = (None, None),
     ) -> None:
-        if packed != (None, None):
-            raise NotNative("packed elements")
         (rows, cols), field = map(self.number, size), src.field
-        self.holds(dst, to, (rows, cols))
-        self.holds(src, at, (cols, rows) if turned else (rows, cols))
+        self._holds(dst, to, (rows, cols), packed[1])
+        self._holds(src, at, (cols, rows) if turned else (rows, cols), packed[0])
         if turned:
             field = field.swapped
         finish = self.apart((dst,))
@@ -115,10 +114,10 @@ class Mover(Views):
         def by_element() -> None:
             def cell(i: Index, j: Index) -> None:
                 r, c = (j, i) if turned else (i, j)
-                found = self.read(src, r + at[0], c + at[1])
+                found = self.load(src, self._at(src, r + at[0], c + at[1], packed[0]), None)
                 found = found if change is None else change(found, j)
                 items = as_items(self._lanes, found, dst.type.dtype)
-                self.store(dst, self.offset(dst, i + to[0], j + to[1]), items, self.mask)
+                self.store(dst, self._at(dst, i + to[0], j + to[1], packed[1]), items, self.mask)
 
             self.walk(rows, cols, cell, [])
 
@@ -128,7 +127,7 @@ class Mover(Views):
             copier.copy(dst.field, field, rows.value, cols.value, target, source)
 
         some = (rows > 0) & (cols > 0)
-        if by_column:
+        if by_column or packed != (None, None):
             self.when(some, by_element)
         else:
             self.when(some, lambda: self.when(begins, by_line, by_element))
@@ -152,9 +151,20 @@ class Mover(Views):
             raise NotNative("a tile of another agent")
         return tile
 
+    def _at(self, tile: TileRef, r: Any, c: Any, packed: Packing | None) -> Index:
+        """Where an element lies; of packed ones padding takes no place."""
+        if packed is None:
+            return self.offset(tile, r, c)
+        place = self._index(r), self._index(c)
+        return self._index(packed.place(*place, *tile.valid, tile.type.itemsize, self.least))
+
     def holds(self, tile: TileRef, at: tuple[Any, Any], size: tuple[Any, Any]) -> None:
-        """A window lies inside a tile."""
-        for first, count, limit in zip(at, size, tile.type.shape, strict=True):
+        self._holds(tile, at, size, None)
+
+    def _holds(self, tile: TileRef, at: Any, size: Any, packed: Packing | None) -> None:
+        """A window lies inside a tile, or inside what is valid of it."""
+        limits = tile.valid if packed else tile.type.shape
+        for first, count, limit in zip(at, size, limits, strict=True):
             start, size_along = self.number(first), self.number(count)
             some = (start >= 0) & (start <= limit) & (size_along <= limit)  # so no sum wraps
             self.require(some & (start + size_along <= limit), PtoError)
