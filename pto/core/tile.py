@@ -100,6 +100,8 @@ class TileType:
     def storage_shape(self, valid: tuple[int, int]) -> tuple[int, int]:
         """The shape in the address formula; differs from `shape` for compact tiles, and for a row
         of an accumulator: L0C has whole boxes."""
+        if self.compact is Compact.NULL and self.role is not Role.ACC:
+            return self.shape
         rows, cols = storage_shape(self.layout, self.compact, self.shape, valid, self.itemsize)
         return (max(rows, self.box[0]) if self.role is Role.ACC else rows), cols
 

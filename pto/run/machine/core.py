@@ -144,7 +144,7 @@ class Core:
         """A local buffer of this agent, made when first touched."""
         found = self._buffers.get(space)
         if found is None:
-            size = self.profile.buffers[space.value]
+            size: int = getattr(self.profile.buffers, space.value)
             if size == 0:
                 raise fail("PTO-M112", f"profile {self.profile} has no {space.value} buffer")
             found = Memory(space, size, self.profile.alignment.base)
