@@ -95,8 +95,7 @@ def between(source: Tile | GlobalTensor, target: Tile | GlobalTensor) -> Work:
         return Fractals(path, rows * cols * size, -(-k // _COLUMN), kind.name)
     if isinstance(other, GlobalTensor):
         region = window(other, rows, cols, writes=other is target)
-        boxed = isinstance(tile, Tile) and tile.type.layout.is_boxed
-        return Transfer(path, region.nbytes, region.rows if boxed else runs(region), region)
+        return Transfer(path, region.nbytes, runs(region), region)
     return Transfer(path, rows * cols * size, 1)
 
 

@@ -53,7 +53,7 @@ class Waiting:
         saved = f", {self.saves_us:.1f} us less if it took no time" if self.saves_us else ""
         return (
             f"{self.pipe} waits {self.us:.1f} us for '{self.behind.name}'{whom} before"
-            f" '{self.op.name}'{place}, {self.times} times{saved}"
+            f" '{self.op.name}'{place}, {_count(self.times, 'time')}{saved}"
         )
 
 
@@ -132,7 +132,7 @@ class Timing:
         lines = [
             f"{self.kernel} on {self.device}, {_count(self.blocks, 'block')} on"
             f" {_count(self.cores, 'core')}: {self.us:.1f} us ({low:.1f} to {high:.1f})",
-            f"bound by {self.bound}, then {self.runner_up}" if self.busy else "it does nothing",
+            self.limits,
         ]
         for side, pipes in self.busy.items():
             shown = "  ".join(f"{pipe} {share:4.0%}" for pipe, share in pipes.items())
@@ -145,6 +145,11 @@ class Timing:
         if self.guessed >= 0.005:
             lines.append(f"  {self.guessed:.0%} of the busy time rests on guesses")
         return "\n".join([*lines, *(f"  {note}" for note in self.notes)])
+
+    @property
+    def limits(self) -> str:
+        """What bounds it, and what would next."""
+        return f"bound by {self.bound}, then {self.runner_up}" if self.busy else "it does nothing"
 
     @property
     def critical_path(self) -> list[tuple[Job, float, float]]:

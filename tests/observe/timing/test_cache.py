@@ -5,11 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import pto
 from examples.timing.vector_add import vector_add
 from pto.isa.cost.work import Region
 from pto.observe.timing.cache import LINE, Cache
-from pto.target.costs_a2a3 import CHIP, CLASSES
 
 LINES = 100  # the cache holds
 
@@ -59,24 +57,6 @@ def test_cores_that_want_the_same_past_the_cache_are_counted() -> None:
     region = stretch(0, 4, passes_by=True)
     assert cache().transfer(region, [0] * 8).alike == 8
     assert cache().transfer(region, [n * 4 * LINE for n in range(8)]).alike == 1
-
-
-@pto.kernel(profile="a2a3")
-def rows_of(x: pto.Global[pto.f16], boxed: bool) -> None:
-    """All of `x`, whose rows follow each other without a gap, into L1; again from the cache."""
-    layout = "NZ" if boxed else "ND"
-    tile = pto.tile(*x.shape, pto.f16, role="mat", layout=layout, address=0)
-    for _ in pto.range(0, 20):
-        pto.tload(tile, x)
-    pto.set_flag("MTE2", "MTE1", 0)
-    pto.wait_flag("MTE2", "MTE1", 0)
-
-
-def test_rows_that_go_into_boxes_are_bursts_of_their_own() -> None:
-    boxed, plain = (rows_of.time((1024, 32), each).core_us for each in (True, False))
-    load = CLASSES["gm>l1"]
-    hit, miss = load["burst_hit"] - 64 / load["r_hit"], load["burst_miss"] - 64 / load["r_miss"]
-    assert boxed - plain == pytest.approx(1024 * (19 * hit + miss) / CHIP.mhz, rel=0.01)
 
 
 @pytest.mark.parametrize("hint", [0, 4])

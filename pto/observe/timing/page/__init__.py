@@ -22,10 +22,9 @@ _DIGITS = 5  # of a microsecond
 
 def page(*timings: Timing) -> str:
     """The page of one launch, or of several to compare."""
-    first = timings[0]
     text = {
-        "TITLE": html.escape(f"{first.kernel} on {first.device}: {first.us:.1f} us"),
-        "SUMMARY": html.escape(f"bound by {first.bound}, then {first.runner_up}"),
+        "TITLE": html.escape(" beside ".join(f"{t.kernel} on {t.device}" for t in timings)),
+        "SUMMARY": html.escape("; ".join(map(_summary, timings))),
         "CSS": _file("timeline.css"),
         "JS": _file("timeline.js"),
         # `<` must not end the script: the names in it come from programs
@@ -33,6 +32,11 @@ def page(*timings: Timing) -> str:
     }
     parts = _file("timeline.html").split("@")
     return "".join(text.get(part, part) if n % 2 else part for n, part in enumerate(parts))
+
+
+def _summary(timing: Timing) -> str:
+    launch = f"{timing.us:.1f} us, {timing.us - timing.core_us:.1f} of them the launch"
+    return f"{launch}, {timing.limits}"
 
 
 @cache
