@@ -115,7 +115,7 @@ def time_core(
         moved += [each._replace(job=each.job + before) for each in traffic[n][which]]
         before += len(streams[n].jobs)
     load = _load(moved, launch.arrays, bench.chip)
-    load.drifts = left > 0
+    load.drifts = left > 2 * len(sequence)
     shared = settle(stream, bench.chip, bench.mhz, prices, load)
     times = shared.times
     weight = weights(stream)
