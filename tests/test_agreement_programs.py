@@ -44,6 +44,7 @@ STOPS = {
     "extract_a5.windows": ("PTO-M111", "there is no second vector agent"),
     "fence.fences": ("PTO-D110", "there is no other agent"),
     "fifo_frontend.cube": ("PTO-D110", "nobody takes from the queue"),
+    "fifo_frontend.odd_vector": ("PTO-D191", "one agent is both ends"),
     "fifo_frontend.vector": ("PTO-D110", "nobody puts into the queue"),
     "fifo_frontend.vector_to_cube": ("PTO-D191", "one agent is both ends"),
     "fifo_handles.vector": ("PTO-D191", "one agent is both ends"),

@@ -29,6 +29,7 @@ from pto.ir.text.parser import parse
 from pto.isa.meaning.cube.accumulator import Epilogue, finished
 from pto.isa.meaning.cube.load import Fractals
 from pto.isa.meaning.memory.collective import require_alike, require_flat
+from pto.isa.meaning.tile.mover import Mover
 from pto.observe.sanitize import Sanitizer
 from pto.observe.streams import watch
 from pto.plan.sync import program as sync
@@ -173,7 +174,7 @@ def push_without_a_scale() -> None:
 
 def members_of_another_shape() -> None:
     views = [GlobalTensor.of(Memory(Space.GM, 64), 0, pto.f32, (n,)) for n in (4, 2)]
-    require_alike(*views, "src and dst")
+    require_alike(Mover(new_core("a5")), *views, "src and dst")
 
 
 HOST: dict[str, Callable[[], Any]] = {
@@ -185,7 +186,7 @@ HOST: dict[str, Callable[[], Any]] = {
     "PTO-S131": of("pto.tadd ins(%a, %a : {a}, {a}) outs(%d : {d})", a=_SMALL, d=_LARGE),
     "PTO-S162": lambda: Fractals(1, 5, 1, 1, 1, 1, 1, 1, small=True).check("load"),
     "PTO-S192": lambda: require_flat(
-        GlobalTensor.of(Memory(Space.GM, 64), 0, pto.f32, (2, 2), (4, 1))
+        Mover(new_core("a5")), GlobalTensor.of(Memory(Space.GM, 64), 0, pto.f32, (2, 2), (4, 1))
     ),
     "PTO-S193": members_of_another_shape,
     "PTO-T150": of("pto.tadd ins(%a, %a : {a}, {a}) outs(%a : {a})", a="vec, 8x32x!pto.hif8"),
