@@ -116,6 +116,32 @@ def test_a_region_known_only_when_it_runs_goes_to_the_consumer(to_cube: bool) ->
         assert not report.left_out, dict(report.left_out)
 
 
+_ECHO = """
+        %sub = pto.get_subblock_idx
+        %second = arith.index_cast %sub : i64 to index
+        %first = arith.subi %c1, %second : index
+        %own_rows = arith.muli %r, %first : index
+        %own_cols = arith.muli %c, %first : index
+        pto.set_validshape %u, %own_rows, %own_cols : !plain
+        scf.for %i = %c0 to %turns step %c1 {
+          pto.tpush"""
+
+
+def test_a_second_sub_block_that_has_nothing_of_a_tile_does_not_tell_its_region() -> None:
+    """As in kernels of PyPTO: both sub-blocks push the whole tile, the second with no element."""
+    plain = "\n        scf.for %i = %c0 to %turns step %c1 {\n          pto.tpush"
+    text = _program("a3", True, 0)
+    assert text.count(plain) == 1
+    for engine in ("jit", "reference"):
+        slots, seen = np.full(_SLOT * _SLOTS // 4 + 64, 7, np.float32), np.zeros(2, np.float32)
+        x = np.arange(512, dtype=np.float32).reshape(16, 32)
+        program = pto.parse(text.replace(plain, _ECHO))
+        report = pto.launch(program, args=[slots, x, seen, 11, 8], engine=engine)
+        assert seen.tolist() == [11, 8]
+        assert slots[: 11 * 8].tolist() == x[:11, :8].reshape(-1).tolist()
+        assert not report.left_out, dict(report.left_out)
+
+
 _HALVES = """
 !a = !pto.tile_buf<mat, 32x16xf16, blayout=col_major, slayout=row_major>
 !b = !pto.tile_buf<mat, 16x32xf16, blayout=col_major, slayout=row_major>

@@ -83,7 +83,9 @@ def _send(core: Machine, ring: Ring, tile: Tile, split: int) -> None:
     number = int(ring.taken[own(core)])
     region = tile.get_valid()
     whole = region if ring.way == TO_VECTOR else whole_of(split, core.sub, *region)
-    ring.set_region(number, whole)
+    echoes = ring.way != TO_VECTOR and split == WHOLE and core.sub
+    if not (echoes and 0 in region):  # a second sub-block that only goes along tells no region
+        ring.set_region(number, whole)
     if ring.entry is not None:
         _to_global(core, ring, tile, split, number)
     elif ring.way == TO_VECTOR:

@@ -30,7 +30,7 @@ from pto.run.jit.emit.handle.view import number as index
 from pto.run.jit.emit.handle.view import placed
 from pto.run.jit.emit.order.ring import Matrix, Ring, number_of
 from pto.run.jit.emit.table import Spot, emits
-from pto.run.jit.emit.tile import boxes
+from pto.run.jit.emit.tile import boxes, planes
 from pto.run.jit.emit.tile.move import Side, beside, tile_side, transfer
 from pto.run.jit.llvm.text import I64, NotNative, Text, Val
 
@@ -146,8 +146,7 @@ def _push(s: Spot) -> Sequence[Native]:
     def quick() -> list[Val]:
         region = x.at(made.state, x.mul(x.add(ring.REGIONS, x.mul(_turn(made, number[0]), 2)), 8))
         whole = tile.valid if made.way == ring.TO_VECTOR else _joined(x, made.split, *tile.valid)
-        x.store(I64, whole[0], region, 8)
-        x.store(I64, whole[1], x.at(region, 8), 8)
+        planes.when(x, _tells_region(made, whole), lambda: _store_two(x, region, *whole))
         put(number[0])
         made.add(ring.TAKEN)
         made.add(ring.PUSHED)
@@ -155,6 +154,20 @@ def _push(s: Spot) -> Sequence[Native]:
 
     _try(s, made, (possible, lambda: made.has_room(number[0])), quick, again)
     return []
+
+
+def _tells_region(made: Ring, whole: tuple[Val, Val]) -> str:
+    """`queue._send`: of two sub-blocks that push one tile, the second may have nothing of it."""
+    if made.way == ring.TO_VECTOR or made.split != ring.WHOLE:
+        return "true"
+    x = made.s.x
+    some = x.both(x.compare("ne", whole[0], 0), x.compare("ne", whole[1], 0))
+    return x.either(x.compare("eq", made.me, 0), some)
+
+
+def _store_two(x: Text, place: str, first: Val, second: Val) -> None:
+    x.store(I64, first, place, 8)
+    x.store(I64, second, x.at(place, 8), 8)
 
 
 Way = tuple[Callable[[Val], str], Callable[[Val], None]]  # whether an entry fits, and putting it
