@@ -32,6 +32,7 @@ _READS, _WRITES = ("in", "inout", "tmp"), ("out", "inout", "tmp")
 _NOBODY = -1  # also: nobody we know by name
 _PUSHED = -2  # from the other side of a queue
 Bits = npt.NDArray[np.bool_]
+Raw = npt.NDArray[np.uint8]
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +101,7 @@ class TileTap(Tap):
         self._ops: list[Operation] = []
         self._wrote: dict[tuple[int, int], int] = {}  # by core and root: the operation, as an index
         self._found: dict[tuple[str, int, Any], Diagnostic] = {}
+        self._before: list[tuple[Any, int, Raw]] = []  # memory, address and bytes: see `_kept`
 
     def findings(self) -> list[Diagnostic]:
         return list(self._found.values())
@@ -129,6 +131,7 @@ class TileTap(Tap):
             return used
 
         def watched(core: Core, regs: Regs) -> Any:
+            self._before = _kept([(role, regs[slot]) for _, role, slot, _ in plan])
             try:
                 found = step(core, regs)
             except PtoError:
@@ -140,13 +143,20 @@ class TileTap(Tap):
             for slot, roots in made:
                 is_own = len(roots) == 1 and self._roots.all[roots[0]].op is op  # no window on it
                 if is_own and isinstance(regs[slot], Tile):
-                    self._slots[id(core), roots[0]] = regs[slot]
+                    self._begin(core, roots[0], regs[slot])
             used = look(core, regs, log)
             if around is not None:
                 around(core, used, log)
             return found
 
         return watched
+
+    def _begin(self, core: Core, root: int, tile: Tile) -> None:
+        """An allocation that runs again is a new tile: it has nothing of what lay there."""
+        shadow: Any = getattr(tile.memory, "shadow", None)
+        if (id(core), root) in self._slots and isinstance(shadow, _Bytes):
+            shadow.has.pop(shadow.slots.get((tile.address, tile.nbytes), -1), None)
+        self._slots[id(core), root] = tile
 
     def _queue_step(
         self, op: Operation, plan: list[tuple[str, str, int, tuple[int, ...]]]
@@ -228,7 +238,8 @@ class TileTap(Tap):
         slot = known.slot(tile, root)
         if access.writes:
             self._wrote[id(place.core), root] = number
-            self._own(known, _index(access), slot, number)
+            if not self._leaves(known, access, slot):
+                self._own(known, _index(access), slot, number)
         else:
             self._look_overlap(place, root, slot, access)
             self._look_freed(place, root)
@@ -244,6 +255,19 @@ class TileTap(Tap):
             and _holds(slot, used.value.address, used.value.address + used.value.nbytes)
         ]
         return at[0] if len(at) == 1 else None
+
+    def _leaves(self, known: _Bytes, access: Access, slot: int) -> bool:
+        """Whether a write into what the operation reads leaves all as it was, as that of a part of
+        a tile to its own place: then the new tile is a name for what the old one has."""
+        low, high = _span(access)
+        for memory, start, before in self._before:
+            if memory is access.memory and start <= low and high <= start + before.size:
+                if not np.array_equal(memory.raw[low:high], before[low - start : high - start]):
+                    return False
+                if slot in known.has:
+                    known.has[slot][low:high] = False
+                return True
+        return False
 
     @staticmethod
     def _own(known: _Bytes, where: Any, slot: int, number: int) -> None:
@@ -364,6 +388,24 @@ class TileTap(Tap):
             f"{rows}x{cols} of {tile.type.rows}x{tile.type.cols} are valid, {place}"
         )
         self._found.setdefault(key, Diagnostic("PTO-V211", message, place.op.loc))
+
+
+def _kept(operands: Sequence[tuple[str, Any]]) -> list[tuple[Any, int, Raw]]:
+    """The bytes of tiles that an operation is about to write over parts of one it reads."""
+    tiles = [(role, tile) for role, tile in operands if isinstance(tile, Tile)]
+    return [
+        (tile.memory, tile.address, tile.memory.raw[slice_of(tile)].copy())
+        for role, tile in tiles
+        if role in _WRITES
+        and isinstance(tile.memory, WatchedMemory)
+        and any(r in _READS and _lies_over(other, tile) for r, other in tiles)
+    ]
+
+
+def _lies_over(a: Tile, b: Tile) -> bool:
+    """Whether two tiles share bytes, and are not of one place."""
+    apart = a.address >= b.address + b.nbytes or b.address >= a.address + a.nbytes
+    return a.memory is b.memory and not apart and _place_of(a) != _place_of(b)
 
 
 def slice_of(tile: Tile) -> slice:

@@ -7,6 +7,8 @@ import pytest
 
 from pto.ir.text.parser import parse
 from pto.observe import sanitize
+from pto.plan.sync import ordered
+from pto.target.profile import profile
 
 _PROGRAM = """
 !g = !pto.ptr<f32, gm>
@@ -194,4 +196,64 @@ def test_steps_of_two_buffers_fall_on_each_other(at: int, expected: list[str]) -
     """Whole steps: each write has the bytes of one through the other pointer."""
     args = [np.zeros(64, np.float32), np.zeros(256, np.float32)]
     found = sanitize(parse(_STEPS.format(at=at)), args=args).findings
+    assert [d.code for d in found if d.severity == "error"] == expected
+
+
+# Two turns over one row: its first half gets a name of its own at its own place, and is used.
+_NAMES = """
+!row = !pto.tile_buf<vec, 1x128xf32>
+!half = !pto.tile_buf<vec, 1x64xf32>
+!v = !pto.tensor_view<?x?xf32>
+!p = !pto.partition_tensor_view<1x128xf32>
+!q = !pto.partition_tensor_view<1x64xf32>
+module attributes {{pto.target_arch = "a5"}} {{
+  func.func @kernel(%x: !pto.ptr<f32>, %z: !pto.ptr<f32>)
+      attributes {{pto.kernel_kind = #pto.kernel_kind<vector>}} {{
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c2 = arith.constant 2 : index
+    %c64 = arith.constant 64 : index
+    %c128 = arith.constant 128 : index
+    %f = arith.constant 1.0 : f32
+    %i0 = arith.constant 0 : i64
+    %i512 = arith.constant 512 : i64
+    %xv = pto.make_tensor_view %x, shape = [%c1, %c128], strides = [%c128, %c1] : !v
+    %zv = pto.make_tensor_view %z, shape = [%c1, %c64], strides = [%c64, %c1] : !v
+    %xp = pto.partition_view %xv, offsets = [%c0, %c0], sizes = [%c1, %c128] : !v -> !p
+    %zp = pto.partition_view %zv, offsets = [%c0, %c0], sizes = [%c1, %c64] : !v -> !q
+    %row = pto.alloc_tile addr = %i0 : !row
+    {before}
+    scf.for %i = %c0 to %c2 step %c1 {{
+      {inside}
+      %half = pto.alloc_tile addr = %i0 : !half
+      {taken}
+      %out = pto.alloc_tile addr = %i512 : !half
+      pto.tadds ins(%half, %f : !half, f32) outs(%out : !half)
+      {after}
+      pto.tstore ins(%out : !half) outs(%zp : !q)
+    }}
+    return
+  }}
+}}
+"""
+_LOAD = "pto.tload ins(%xp : !p) outs(%row : !row)"
+_CUT = "pto.textract ins(%row, %c0, %c0 : !row, index, index) outs(%half : !half)"
+_OVER = "pto.tadds ins(%half, %f : !half, f32) outs(%half : !half)"
+
+
+@pytest.mark.parametrize(
+    ("before", "inside", "taken", "after", "expected"),
+    [
+        (_LOAD, "", _CUT, "", []),  # the half is written as it was: the row is whole
+        (_LOAD, "", _CUT, _OVER, ["PTO-M201"]),  # the next turn takes what is gone
+        ("", _LOAD, "", _OVER, []),  # a row and a half of each turn
+        (_LOAD, "", "", _OVER, []),  # the half alone is used, as a name
+    ],
+)
+def test_a_part_of_a_tile_by_another_name(
+    before: str, inside: str, taken: str, after: str, expected: list[str]
+) -> None:
+    text = _NAMES.format(before=before, inside=inside, taken=taken, after=after)
+    args = [np.arange(128, dtype=np.float32) + 1, np.zeros(64, np.float32)]
+    found = sanitize(ordered(parse(text), profile("a5")), args=args).findings
     assert [d.code for d in found if d.severity == "error"] == expected
