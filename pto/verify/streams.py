@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pto.core.errors import Diagnostic, Note
-from pto.ir.graph import Module, Operation
+from pto.ir.graph import Module, Operation, Value
 from pto.isa.row import types as t
 from pto.isa.row.instr import Instr
-from pto.isa.rules.vector import STORE_STATES
+from pto.isa.rules.vector import LOAD_STATES, STORE_STATES
 from pto.target.facts import Profile
+
+_STORES = (*STORE_STATES, "pto.vstar", "pto.vstas")
 
 
 def concerns(row: Instr) -> bool:
@@ -20,7 +22,10 @@ def check(module: Module, profile: Profile) -> list[Diagnostic]:
     taken: dict[tuple[int, int], Operation] = {}
     for op in module.walk():
         for value in op.operands:
-            if not isinstance(value.type, t.Align) or _is_load(value.maker):
+            if not isinstance(value.type, t.Align):
+                continue
+            if _is_load(value):
+                found += _mixed(op) if value.maker and value.maker.is_loop else []
                 continue
             first = taken.setdefault((id(value), id(op.parent)), op)
             if first is not op:
@@ -30,5 +35,17 @@ def check(module: Module, profile: Profile) -> list[Diagnostic]:
     return found
 
 
-def _is_load(maker: Operation | None) -> bool:
-    return maker is not None and maker.name not in STORE_STATES
+def _is_load(value: Value) -> bool:
+    """Whether a stream of loads made it, before the loops it has come through."""
+    maker = value.maker
+    while maker is not None and maker.is_loop and value in maker.results:
+        value = maker.operands[maker.results.index(value) - len(maker.results)]
+        maker = value.maker
+    return maker is not None and maker.name in LOAD_STATES
+
+
+def _mixed(op: Operation) -> list[Diagnostic]:
+    if op.name not in _STORES:
+        return []
+    message = f"'{op.name}' op expects a state of stores, and gets one of loads"
+    return [Diagnostic("PTO-M081", message, op.loc)]

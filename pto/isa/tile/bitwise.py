@@ -8,8 +8,8 @@ from pto.isa.meaning import Lane, lanes
 from pto.isa.meaning.tile import elementwise as arithmetic
 from pto.isa.row.instr import instr, read, scratch, write
 from pto.isa.row.traits import Traits
-from pto.isa.rules.rule import Case, Rule, on, same_dtype, same_valid, warn
-from pto.isa.rules.tile import distinct
+from pto.isa.rules.rule import Case, Rule, on, same_dtype, same_valid
+from pto.isa.rules.tile import NPU, distinct
 from pto.isa.tile.elementwise import BINARY, BINARY_WITH_TMP, UNARY
 from pto.isa.tile.elementwise_scalar import SCALAR
 
@@ -100,8 +100,7 @@ instr(
     cite="pto-isa docs/isa/TNOT.md",
 )
 
-_IN_PLACE = warn(on("a5", distinct("src", "dst")))
-_IN_PLACE_NOTE = "PTOAS refuses src as dst on a5 too; no header there needs it, so it is a warning."
+_IN_PLACE_NOTE = "PTOAS refuses src as dst on a5 too, where no header needs it"
 for _name, _sign, _fn in (("tands", "&", lanes.bit_and), ("tors", "|", lanes.bit_or)):
     instr(
         _name,
@@ -112,7 +111,7 @@ for _name, _sign, _fn in (("tands", "&", lanes.bit_and), ("tors", "|", lanes.bit
         cpu=_WITH_I64,
         a2a3=_INTS,
         a5=_INTS,
-        rules=(on("a2a3", distinct("src", "dst")), _IN_PLACE),
+        rules=(on(NPU, distinct("src", "dst")),),
         notes=(_NARROWER.format("i8 and i16"), _IN_PLACE_NOTE),
         cite=f"pto-isa docs/isa/{_name.upper()}.md",
     )
@@ -129,7 +128,7 @@ instr(
     rules=(
         on("a2a3", distinct("src", "tmp", "dst")),
         on("a2a3", same_dtype("src", "tmp")),
-        _IN_PLACE,
+        on("a5", distinct("src", "dst")),
     ),
     notes=(_NARROWER.format("i8 and i16"), "tmp is used on a2a3 only.", _IN_PLACE_NOTE),
     cite="pto-isa docs/isa/TXORS.md",

@@ -11,6 +11,7 @@ from pto.isa.rules.rule import (
     Rule,
     all_in,
     attr_in,
+    compiled,
     dims,
     dtype_in,
     on,
@@ -77,6 +78,21 @@ def _same_width_test(case: Case) -> str | None:
     if src is None or dst is None or src.itemsize == dst.itemsize:
         return None
     return f"src is {src.dtype.name}, dst is {dst.dtype.name}"
+
+
+def _picked_test(case: Case) -> str | None:
+    src, dst, pattern = case.tile("src"), case.tile("dst"), case.word("maskPattern") or ""
+    if src is None or dst is None:
+        return None
+    every = {"P1111": 1, "P0101": 2, "P1010": 2}.get(pattern, 4)
+    times = (every, 1) if case.word("axis") == "col" else (1, every)
+    sizes = zip(src.valid, dst.valid, times, strict=True)
+    if all(a is None or b is None or a == b * n for a, b, n in sizes):
+        return None
+    return f"src is {dims(*src.valid)}, dst {dims(*dst.valid)}, pattern {pattern}"
+
+
+_PICKED = Rule("picked", "PTO-S058", "expects dst to hold what is picked", _picked_test)
 
 
 def _dense(name: str) -> Rule:
@@ -150,6 +166,7 @@ instr(
         _only("compare", attr_in("cmpMode", "eq", "gt")),
         _only("mask", Rule("width", "PTO-T020", "expects elements of one width", _same_width_test)),
         _only("mask", on(NPU, _dense("dst"))),
+        compiled(_only("mask", on(NPU, _PICKED))),
     ),
     example="pto.tgather ins(%src, %indices, %tmp : !pto.tile_buf<vec, 1x64xf32>,"
     " !pto.tile_buf<vec, 1x64xi32>, !pto.tile_buf<vec, 1x64xi32>)"

@@ -63,6 +63,11 @@ def _pair(case: Case) -> str | None:
     )
 
 
+def _two_stored(case: Case) -> str | None:
+    two, mode = case.op.operand("second") is not None, case.word("dist_mode")
+    return None if two is (mode == "dintlv") else f"{1 + two} values, dist_mode is {mode}"
+
+
 def _stored(case: Case) -> str | None:
     return "pmode is merge" if case.word("pmode") == "merge" else None
 
@@ -132,6 +137,7 @@ instr(
     " : types(value,second,destination,stride?,block_stride?,repeat_stride?,mask)",
     aliases="vmi.store vmi.masked_store",
     rules=(
+        Rule("two-values", "PTO-T089", "expects two values with dintlv alone", _two_stored),
         _ONE_WAY,
         GROUPS_DIVIDE,
         _NO_MERGE,
