@@ -96,7 +96,8 @@ class TileTap(Tap):
         self._roots = roots
         self._poisoned = poisoned
         self._slots: dict[tuple[int, int], Tile] = {}  # by core and root
-        self._popped: dict[int, list[int]] = {}  # by core: roots, in the order they were popped
+        # by core: roots in the order they were popped, None for what was copied out of its slot
+        self._popped: dict[int, list[int | None]] = {}
         self._freed: dict[tuple[int, int], Operation] = {}
         self._ops: list[Operation] = []
         self._wrote: dict[tuple[int, int], int] = {}  # by core and root: the operation, as an index
@@ -175,22 +176,24 @@ class TileTap(Tap):
     ) -> None:
         for root in made[:1]:
             self._freed.pop((id(core), root), None)
-            self._popped.setdefault(id(core), []).append(root)
             tile = self._slots.get((id(core), root))
             bound = next((u.value for u in used if isinstance(u.value, Tile)), tile)
+            copied = any(a.writes and a.memory is getattr(bound, "memory", None) for a in log)
+            self._popped.setdefault(id(core), []).append(None if copied else root)
             if isinstance(bound, Tile) and isinstance(bound.memory, WatchedMemory):
                 self._slots[id(core), root] = bound
                 known = _Bytes.of(bound.memory)
                 slot = known.slot(bound, root)
-                if not any(a.writes and a.memory is bound.memory for a in log):
+                if not copied:
                     self._look_lost(_Place(op, core, ()), known, bound, root)
                 self._own(known, slice_of(bound), slot, _NOBODY)
 
     def _free(self, core: Core, op: Operation) -> None:
         """The oldest tile that was popped and not given back."""
         waiting = self._popped.get(id(core), [])
-        if waiting:
-            self._freed[id(core), waiting.pop(0)] = op
+        root = waiting.pop(0) if waiting else None
+        if root is not None:
+            self._freed[id(core), root] = op
 
     def _look_lost(self, place: _Place, known: _Bytes, tile: Tile, root: int) -> None:
         """What was pushed lies in its slot: has anything else been written there since?"""

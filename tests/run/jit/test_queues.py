@@ -142,6 +142,19 @@ def test_a_second_sub_block_that_has_nothing_of_a_tile_does_not_tell_its_region(
         assert not report.left_out, dict(report.left_out)
 
 
+@pytest.mark.parametrize(("profile", "expected"), [("a3", []), ("a5", ["PTO-V215"])])
+def test_a_tile_may_be_read_behind_its_free_where_it_is_a_copy(
+    profile: str, expected: list[str]
+) -> None:
+    free = "pto.tfree_from_aic {split = 0}"
+    read = f"{free}\n          %w = pto.alloc_tile valid_row = %r valid_col = %c : !popped\n"
+    read += "          pto.tadd ins(%t, %t : !popped, !popped) outs(%w : !popped)"
+    program = pto.parse(_program(profile, False, 0).replace(free, read))
+    slots, seen = np.full(_SLOT * _SLOTS // 4 + 64, 7, np.float32), np.zeros(2, np.float32)
+    found = pto.sanitize(program, args=[slots, np.zeros((16, 32), np.float32), seen, 11, 8])
+    assert [d.code for d in found.findings if d.code == "PTO-V215"] == expected
+
+
 _HALVES = """
 !a = !pto.tile_buf<mat, 32x16xf16, blayout=col_major, slayout=row_major>
 !b = !pto.tile_buf<mat, 16x32xf16, blayout=col_major, slayout=row_major>
