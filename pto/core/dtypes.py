@@ -192,7 +192,7 @@ ALL: Final[tuple[DType, ...]] = (
 # fmt: on
 
 _BY_SPELLING: Final = {spelling: t for t in ALL for spelling in t.spellings}
-_BY_NUMPY: Final = {t.numpy: t for t in ALL if t.numpy != t.storage or t.kind == "uint"}
+BY_NUMPY: Final = {t.numpy: t for t in ALL if t.numpy != t.storage or t.kind == "uint"}
 
 
 def dtype(spelling: str | DType | np.dtype[Any]) -> DType:
@@ -200,7 +200,7 @@ def dtype(spelling: str | DType | np.dtype[Any]) -> DType:
     if isinstance(spelling, DType):
         return spelling
     is_word = isinstance(spelling, str)
-    found = _BY_SPELLING.get(spelling) if is_word else _BY_NUMPY.get(spelling)
+    found = _BY_SPELLING.get(spelling) if is_word else BY_NUMPY.get(spelling)
     if found is None:
         name = spelling if is_word else spelling.name
         raise fail("PTO-T001", f"`{name}` is not an element type", help=_help_for(name))

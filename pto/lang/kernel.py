@@ -319,7 +319,8 @@ class Kernel:
         shapes: list[tuple[tuple[int, ...], DType]] = []
         key: list[Any] = []
         given: list[Any] = []
-        for param, value in zip(self.parameters, values, strict=True):
+        parameters = self.parameters
+        for param, value in zip(parameters, values, strict=True):
             if param.kind == "array":
                 array, kind = as_array(self.name, param.name, param.dtype, value)
                 arrays.append(array)
@@ -331,7 +332,7 @@ class Kernel:
             else:
                 # -0.0 equals 0.0, and NaN not even itself: floats are told apart by their digits.
                 key.append((type(value), repr(value) if isinstance(value, float) else value))
-        named, sizes = sizes_of(self.name, self.parameters, shapes)
+        named, sizes = sizes_of(self.name, parameters, shapes)
         made = self._find((*key, *named), values, named)
         self._last = made
         return made, arrays, [*given, *made.numbers(self.name, sizes, blocks)]

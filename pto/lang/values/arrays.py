@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pto.core.dtypes import DType, dtype
+from pto.core.dtypes import BY_NUMPY, DType, dtype
 from pto.core.errors import PtoError
 from pto.lang.call.place import located, mistake
 from pto.lang.call.session import Handle
@@ -20,10 +20,10 @@ from pto.run.launch.arrays import Borrowed, borrow, holds, named_type
 
 def as_array(kernel: str, name: str, wanted: DType | None, value: Any) -> tuple[Borrowed, DType]:
     """The memory of an argument, of the element type the parameter has."""
-    if type(value) is np.ndarray and wanted is not None and value.dtype == wanted.numpy:
-        flags = value.flags  # most are so, and used as they are
-        if flags.c_contiguous and flags.writeable and value.ndim and value.size:
-            return Borrowed(value, value), wanted
+    if type(value) is np.ndarray and value.ndim and value.size:  # as most are
+        known, flags = wanted or BY_NUMPY.get(value.dtype), value.flags
+        if known and known.numpy == value.dtype and flags.c_contiguous and flags.writeable:
+            return Borrowed(value, value), known
     if isinstance(value, Handle):
         raise mistake(
             "PTO-U212",

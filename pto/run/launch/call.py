@@ -155,9 +155,13 @@ class Launch:
         """With the memory of its arrays, which belong to the kernel until it is done."""
         kernel.require(len(args))
         pairs = zip(kernel.parameters.items(), args, strict=True)
-        given = {name: _argument(name, type, arg) for (name, type), arg in pairs}
+        given = {
+            name: arg if isinstance(arg, Borrowed) else _argument(name, type, arg)
+            for (name, type), arg in pairs
+        }
         for name, writer in kernel.writers.items():
-            _require_writable(name, given[name], writer)
+            if isinstance(given[name], Borrowed) and given[name].read_only:
+                _require_writable(name, writer)
         return cls(kernel, device, list(given.values()), count_of(blocks), progress, timeout)
 
     def again(self) -> Launch:
@@ -210,8 +214,9 @@ class Launch:
         self._held = []
 
 
-def _require_writable(name: str, given: Any, writer: Operation | None) -> None:
-    if isinstance(given, Borrowed) and given.read_only and writer is not None:
+def _require_writable(name: str, writer: Operation | None) -> None:
+    """Of an array that is read-only."""
+    if writer is not None:
         raise fail(
             "PTO-M194",
             f"%{name} is written to here, and its array is read-only",
@@ -221,8 +226,7 @@ def _require_writable(name: str, given: Any, writer: Operation | None) -> None:
 
 
 def _argument(name: str, type: t.Type, value: Any) -> Any:
-    if isinstance(value, Borrowed):  # and judged already
-        return value
+    """What is not borrowed, and judged, already."""
     given = borrow(value)
     if given is None:
         return value

@@ -177,7 +177,7 @@ class Context:
 
     def number(self, memory: Memory, *, own: bool = False) -> int | None:
         """The number of a memory, given when first asked; None: there are too many."""
-        if memory.space.is_local and not own:
+        if memory.space is not Space.GM and not own:
             number = _SPACES.index(memory.space)
             return number if self.memory(number) is memory else None
         found = self._numbers.get(id(memory))
@@ -243,11 +243,12 @@ class Context:
         self.words[TELLS] = self.core.device.tells_sums
         if COME in self.needs.words and isinstance(cluster.arrivals, Arrivals):
             self.words[COME] = cluster.arrivals.come.ctypes.data
-        if SIGNALS in self.needs.words and not isinstance(cluster.cross_flags, Signals):
-            cluster.cross_flags = Signals(cluster.cross_flags)
-        if isinstance(cluster.cross_flags, Signals):
-            cluster.cross_flags.count_agents(cluster.vectors, int(cluster.has_cube))
-            self.words[SIGNALS] = cluster.cross_flags.words.ctypes.data
+        flags = cluster.cross_flags
+        if SIGNALS in self.needs.words and type(flags) is not Signals:
+            flags = cluster.cross_flags = Signals(flags)
+        if type(flags) is Signals:  # `isinstance` takes its time with what is abstract
+            flags.count_agents(cluster.vectors, int(cluster.has_cube))
+            self.words[SIGNALS] = flags.words.ctypes.data
 
     def turn_to(self, core: Core) -> None:
         """Another launch."""
