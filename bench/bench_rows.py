@@ -45,7 +45,6 @@ _EXACT = "an exact function: f64 inside, or f32 that was tried on all inputs"
 EXPLAINED = {
     **dict.fromkeys(("texp", "tlog", "tpow", "tpows"), _EXACT),
     **dict.fromkeys(("trowexpandexpdif", "tcolexpandexpdif"), _EXACT),
-    "tsort32": "a network of 240 comparisons for 32 records",
 }
 _RNG = np.random.default_rng(3)
 _TYPES = ("f32", "f16", "bf16", "i32", "u32", "i16", "u16", "i8", "u8", "i64", "u64")

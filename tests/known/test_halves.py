@@ -42,6 +42,20 @@ def test_elementary_functions(name: str, kind: Any) -> None:
     same(compiled(getattr(mathlib, name), kind, 1, kind)(x), wanted)
 
 
+_EDGES = (0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 0.5, -0.5, 2.0, -2.0, 3.0, -7.0, 1 / 3)
+_POWERS = (*_EDGES, 1.5, 10.0, 127.0, -133.0, 0.003, 2e4, -3e-5)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("kind", KINDS)
+def test_powers_of_all_by_some(kind: Any) -> None:
+    """As the definition has them, in f64; of each type all 2^32 pairs were tried once."""
+    run, x = compiled(mathlib.power, kind, 2, kind), every(kind)
+    for power in (*_POWERS, *np.random.default_rng(5).uniform(-9, 9, 9)):
+        y = np.full_like(x, power)
+        same(run(x, y), mathlib.power(x, y))
+
+
 @pytest.mark.filterwarnings("ignore")
 def test_rsqrt_of_every_mantissa_of_f32() -> None:
     """Two exponents are all: a power of four changes nothing but the exponent."""

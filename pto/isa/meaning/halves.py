@@ -56,6 +56,24 @@ _LOG_BF16: Final = (
     0.3327908515930176,
     -0.4999392330646515,
 )
+# 2 atanh(t) / t by ln 2, in t^2; 2**r between the roots of 1/2 and 2
+_LOG2_NEAR: Final = (
+    0.43173301219940186,
+    0.5767145156860352,
+    0.9617988467216492,
+    2.885390043258667,
+)
+_EXP2_NEAR: Final = (
+    0.00015469732170458883,
+    0.0013400432653725147,
+    0.00961802527308464,
+    0.05550327152013779,
+    0.24022650718688965,
+    0.6931471824645996,
+    1.0,
+)
+_FAR: Final = 2.0**20  # a power so high is 0, 1 or infinite
+_ERROR: Final = 2.0**-23  # of the power, and of each digit of its logarithm that y multiplied
 
 
 def exp(x: Lanes) -> Lanes:
@@ -69,26 +87,67 @@ def exp(x: Lanes) -> Lanes:
     if x.dtype == _F16:
         for at, right in _EXP_TIES.items():
             y = select(wide == const(wide, at), const(y, right), y)
-        found = _times_two_to(y, turned.view(np.int32))
-    else:
-        half = (turned.view(np.int32) << 10) >> 11  # its low 22 bits, signed and halved
-        rest = ((turned.view(np.int32) << 10) >> 10) - half
-        found = _times_two_to(y, half) * ((rest + 127) << 23).view(np.float32)
+    found = _scaled(y, turned.view(np.int32), x.dtype)
     return select(isnan(wide), const(wide, np.nan), found).astype(x.dtype)
+
+
+def _scaled(y: Any, n: Any, kind: Any) -> Any:
+    """y 2^n, n in the low 22 bits: in two steps where the type has subnormals of f32."""
+    if kind == _F16:
+        return _times_two_to(y, n)
+    half = (n << 10) >> 11
+    rest = ((n << 10) >> 10) - half
+    return _times_two_to(y, half) * ((rest + 127) << 23).view(np.float32)
 
 
 def log(x: Lanes) -> Lanes:
     """x = m 2^k with m from the root of 1/2 to that of 2; f = m - 1 and f * f are exact."""
     wide = x.astype(np.float32)
+    f, k = _split(wide, x.dtype)
+    y = fused(f * f, _horner(f, _LOG_F16 if x.dtype == _F16 else _LOG_BF16), f)
+    return log_edges(wide, fused(k, const(k, _LN2), y)).astype(x.dtype)
+
+
+def _split(wide: Any, kind: Any) -> tuple[Any, Any]:
+    """f and k."""
     tiny = wide < 2.0**-126  # none of f16
-    bits = wide if x.dtype == _F16 else select(tiny, wide * 2.0**24, wide)
+    bits = wide if kind == _F16 else select(tiny, wide * 2.0**24, wide)
     bits = bits.view(np.uint32)
     biased = (bits + (_ONE_BITS - _ROOT_BITS)) >> 23
     f = (bits - (biased << 23) + _ONE_BITS).view(np.float32) - 1.0
     k = (biased | _EXACT_BITS).view(np.float32) - (_EXACT + 127)
-    k = k if x.dtype == _F16 else select(tiny, k - 24, k)
-    y = fused(f * f, _horner(f, _LOG_F16 if x.dtype == _F16 else _LOG_BF16), f)
-    return log_edges(wide, fused(k, const(k, _LN2), y)).astype(x.dtype)
+    return f, k if kind == _F16 else select(tiny, k - 24, k)
+
+
+def power(size: Any, y: Any, kind: Any) -> tuple[Any, Any]:
+    """|x|**y in f32, and whether that does not tell what it is in 16 bits: with y (k + l) = n + r,
+    k and n integers, y k - n is exact."""
+    low, high = (-40.0, 40.0) if kind == _F16 else (-140.0, 130.0)
+    far = select(y > _FAR, const(y, _FAR), select(y < -_FAR, const(y, -_FAR), y))
+    f, k = _split(size, kind)
+    t = f / (f + 2.0)
+    digits = t * _horner(t * t, _LOG2_NEAR)
+    whole, part = far * k, far * digits
+    total = fused(far, digits, whole)
+    clear = select(total > low, total, const(total, low))
+    clear = select(clear < high, clear, const(total, high))
+    turned = clear + _TO_INTEGER
+    r = fused(far, digits, whole - (turned - _TO_INTEGER))
+    r = select(r > -0.6, r, const(r, -0.6))
+    near = _horner(select(r < 0.6, r, const(r, 0.6)), _EXP2_NEAR)
+    found = _scaled(near, turned.view(np.int32), kind)
+    error = fused(primitives.absolute(part), const(part, _ERROR), const(part, _ERROR))
+    if kind == _F16:
+        sides = (fused(found, side, found).astype(kind).view(np.uint16) for side in (error, -error))
+        doubt = next(sides) != next(sides)
+    else:  # near the middle of what 16 bits hold, or rounded once already, as subnormals are
+        past = ((found.view(np.int32) & 0xFFFF) - 0x8000).astype(np.float32)
+        doubt = primitives.absolute(past) <= error * 2.0**24
+        doubt = doubt | ((total > -138.0) & (total < -125.0))
+    edge = (size == 0) | (size == np.inf)
+    high_end = (y > 0) == (size == np.inf)
+    found = select(edge, select(high_end, const(found, np.inf), const(found, 0.0)), found)
+    return found, doubt & (clear == total) & ~edge
 
 
 def log_edges(x: Any, y: Any) -> Any:

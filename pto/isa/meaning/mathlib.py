@@ -144,7 +144,7 @@ def power(x: Lanes, y: Lanes) -> Lanes:
     """x**y; integers by repeated squaring, wrapping."""
     if x.dtype.kind in "iu":
         return _integer_power(x, y)
-    return _power_of(x)(x, y)
+    return _power_of_halves(x, y) if x.dtype.itemsize == 2 else _power_of(x)(x, y)
 
 
 def _power_of(x: Lanes) -> Callable[..., Lanes]:
@@ -265,6 +265,20 @@ def _power_of_small(x: Lanes, y: Lanes) -> Lanes:
         near = _horner(found - (turned - _TO_INTEGER), _EXP2_NEAR)
         scaled = (near.view(np.int64) + (turned.view(np.int64) << 52)).view(np.float64)
         return _power_edges(given, by, narrow(scaled, x))
+
+
+def _power_of_halves(x: Lanes, y: Lanes) -> Lanes:
+    """_power_of_small by f32; where that does not tell, of one in hundreds, by itself."""
+    given, by = x.astype(np.float32), y.astype(np.float32)
+    size, doubt = halves.power(absolute(given), by, x.dtype)
+    near = _power_edges(given, by, size).astype(x.dtype).view(np.uint16)
+
+    def step(left: Lanes, out: Lanes) -> tuple[Lanes, Lanes]:
+        exact = _power_of_small(x, y).view(np.uint16)
+        return left ^ left, select(left != 0, exact, out)
+
+    _, out = repeated(step, select(doubt, const(near, 1), const(near, 0)), near)
+    return out.view(x.dtype)
 
 
 def _power_edges(x: Lanes, y: Lanes, size: Lanes) -> Lanes:
