@@ -367,7 +367,7 @@ def _integer_power(x: Lanes, y: Lanes) -> Lanes:
             out, base = select((left & bit) != 0, out * base, out), base * base
         return left >> 3, base, out
 
-    _, _, out = repeated(step, left, base, const(base, 1))
+    _, _, out = repeated(step, *step(left, base, const(base, 1)))
     found = out.astype(x.dtype)
     if x.dtype.kind == "u":
         return found
