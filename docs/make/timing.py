@@ -25,14 +25,25 @@ percent of the time, measured/predicted. *Bound* says whether the busiest pipe i
 `python -m docs.make.timing` writes this page.
 """
 _REASONS = """\
-What it does not know: what slows loads of 128 bytes out of the L2 cache of the 910B by half where
-blocks read all of a small matrix, even each elsewhere (loads of 256 bytes of a large one are not
-slowed); that 16 blocks of flash attention take a third longer than 8 or 24 (2048, and the last
-round of 8192; another published table of the kernel shows the same); that the FIX pipe works
-beside the product with unit flags; the scalar work of a library.
+Where it is wrong, and why:
+
+- Flash attention in 16 blocks (2048, and the last round of 8192) takes a third longer for each key
+  than in 8 or in 24: by the published table of the JIT 2.1 us for 256 keys in 8 blocks and 2.7 to
+  3.0 in 16, by this one 2.3 in 24. No public text says what 16 cores meet that 24 do not. Of 8192
+  another table (`kernels/python/flash_atten`) has 239 us.
+- The smallest of a table (MXFP8 2048, conv2d to 1536): what a launch takes and what cold memory
+  takes are each one number for a chip, from other tables; 3 to 5 us are missing here.
+- Long runs of the 910B (GEMM 7680, conv2d, vendor matmul) are 3 to 8 % faster here than measured,
+  with as many cycles of the matrix unit: within the band that a report gives for the clock, whose
+  upper end is at 110 %. The share of the matrix unit is too high by as much.
+- Where all blocks read the same, 33 to 57 us of the measured time lie before the cores begin
+  (task less core time), 6 to 13 in the other rows.
+- The share of MTE3 under full memory, of FIX with unit flags, and the scalar work of a library are
+  not modelled.
 
 Kernels of others in C++, unmodified, have [a table of their own](timing_cpp.md).
 """
+_TIGHT = ("GEMM", "conv2d", "MXFP8", "vendor matmul")  # goal: 10 %, of others 15 %
 
 
 class Row(NamedTuple):
@@ -91,13 +102,25 @@ def page(rows: list[Row]) -> str:
 def _summary(rows: list[Row]) -> str:
     errors = [abs(row.error) for row in rows]
     told = [row.bound for row in rows if row.bound]
-    within = sum(error <= 0.10 for error in errors)
     tests = [abs(row.error) for row in rows if not row.measured.fitted]
-    return (
-        f"{len(rows)} rows, {len(tests)} of them tests. Median error {median(errors):.1%}"
-        f" ({median(tests):.1%} of the tests), {within} within 10 %, the largest"
-        f" {max(errors):.0%}. The busiest pipe is right in {told.count('right')} of {len(told)}."
+    tight = [abs(row.error) for row in rows if row.measured.name.startswith(_TIGHT)]
+    loose = [abs(row.error) for row in rows if not row.measured.name.startswith(_TIGHT)]
+    cubes = [abs(row.busy.get("M", 0) - m) for row in rows if (m := row.measured.busy.get("M"))]
+    return "\n".join(
+        [
+            f"{len(rows)} rows, {len(tests)} of them tests. Median error {median(errors):.1%}"
+            f" ({median(tests):.1%} of the tests), the largest {max(errors):.0%}.",
+            f"Within 10 %: {_within(errors, 0.10)} of all, {_within(tight, 0.10)} of GEMM,"
+            " convolution, MX and vendor matmul.",
+            f"Within 15 %: {_within(loose, 0.15)} of the rest. The busiest pipe is right in"
+            f" {told.count('right')} of {len(told)}, the",
+            f"share of the matrix unit within 5 points in {_within(cubes, 0.05)}.",
+        ]
     )
+
+
+def _within(errors: list[float], most: float) -> str:
+    return f"{sum(error <= most for error in errors)} of {len(errors)}"
 
 
 if __name__ == "__main__":
