@@ -111,11 +111,11 @@ def _summary(rows: list[Row]) -> str:
         [
             f"{len(rows)} rows, {len(tests)} of them tests. Median error {median(errors):.1%}"
             f" ({median(tests):.1%} of the tests), the largest {max(errors):.0%}.",
-            f"Within 10 %: {_within(errors, 0.10)} of all, {_within(tight, 0.10)} of GEMM,"
-            " convolution, MX and vendor matmul.",
-            f"Within 15 %: {_within(loose, 0.15)} of the rest. The busiest pipe is right in"
-            f" {told.count('right')} of {len(told)}, the",
-            f"share of the matrix unit within 5 points in {_within(cubes, 0.05)}.",
+            f"Within 10 %: {_within(errors, 0.10)}; of GEMM, convolution, MX and vendor matmul"
+            f" {_within(tight, 0.10)}.",
+            f"Within 15 %: of the others {_within(loose, 0.15)}. The busiest pipe is right in"
+            f" {told.count('right')} of {len(told)},",
+            f"the share of the matrix unit within 5 points in {_within(cubes, 0.05)}.",
         ]
     )
 

@@ -252,7 +252,12 @@ class Server:
             launcher.release()
 
     def time(
-        self, blocks: int, given: Sequence[Mapping[str, int]], device: str | None, file: str
+        self,
+        blocks: int,
+        given: Sequence[Mapping[str, int]],
+        device: str | None,
+        file: str,
+        automatic: bool,
     ) -> dict[str, Any]:
         """How long a launch takes on a chip: written to a file."""
         from pto.cxx.program import Launcher
@@ -261,7 +266,7 @@ class Server:
         launcher = Launcher(self.builds, self.profile, blocks, given, np.fromfile(file, np.uint8))
         launcher.fill()
         try:
-            written(launcher, self.profile, blocks, device, Path(file))
+            written(launcher, self.profile, blocks, device, Path(file), automatic)
             return {}
         finally:
             launcher.release()

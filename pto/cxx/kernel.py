@@ -220,7 +220,9 @@ class CppKernel:
         count = blocks if isinstance(blocks, int) else prod(blocks)
         with tempfile.NamedTemporaryFile(prefix="pto-") as file:
             request = {"do": "time", "blocks": count, "given": _listed(given, file)}
-            self._ask({**request, "device": device, "file": file.name}, seconds)
+            automatic = self.source.is_automatic
+            request |= {"device": device, "file": file.name, "automatic": automatic}
+            self._ask(request, seconds)
             return read(Path(file.name), self.entry)
 
     def check(self, *args: Any, blocks: Blocks = 1, seconds: float = SECONDS) -> Findings:

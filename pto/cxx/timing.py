@@ -15,6 +15,7 @@ from pto.cxx.program import Launcher
 from pto.ir.graph import Operation
 from pto.isa.cost.work import Region
 from pto.observe.timing.chips import bench
+from pto.observe.timing.depends import Dependent
 from pto.observe.timing.kinds import regions_of
 from pto.observe.timing.remedies import remedies
 from pto.observe.timing.report import time_launch
@@ -32,12 +33,14 @@ class CppLaunch:
     profile: Profile
     blocks: int
     cores: int
+    automatic: bool = False  # a compiler orders the pipes
     _last: tuple[int, Stream] = field(default_factory=lambda: (-1, Stream()))
 
     def record(self, number: int) -> Stream:
         if self._last[0] != number:
             recording = Recording(self.profile.sync)
-            self.launcher.described(Outline(recording), number, self.cores)
+            tap = Dependent(recording) if self.automatic else Outline(recording)
+            self.launcher.described(tap, number, self.cores)
             recording.end()
             self._last = number, recording.stream
         return self._last[1]
@@ -50,12 +53,23 @@ class CppLaunch:
         return self.launcher.arrays
 
 
+_AUTOMATIC = (
+    "built with __PTO_AUTO__: timed with its tiles where pto places them, and the order they need"
+)
+
+
 def written(
-    launcher: Launcher, profile: Profile, blocks: int, device: str | None, file: Path
+    launcher: Launcher,
+    profile: Profile,
+    blocks: int,
+    device: str | None,
+    file: Path,
+    automatic: bool,
 ) -> None:
     """Time a launch, and write what came of it for `read`."""
     chip = bench(device or profile.device, profile.name)
-    found = time_launch(CppLaunch(launcher, profile, blocks, chip.device.cube_cores), chip, "")
+    launch = CppLaunch(launcher, profile, blocks, chip.device.cube_cores, automatic)
+    found = time_launch(launch, chip, "", (_AUTOMATIC,) if automatic else ())
     for change, saves_us in remedies(found, chip, None):
         found.offer(change, saves_us)
     plain: dict[int, Operation] = {}

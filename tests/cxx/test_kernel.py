@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 
 import numpy as np
@@ -458,6 +459,17 @@ def test_numbers_that_the_kernel_itself_reads_are_there_when_it_is_timed(kernel)
     found = [made.time(*((16, 64),) * 3, np.array([0, 0, n], np.int32)) for n in (9, 3)]
     adds = [sum(job.op.name == "pto.tadd" for job in each.stream.jobs) for each in found]
     assert adds == [9, 3]
+
+
+def test_pipes_that_a_compiler_orders_are_timed_in_the_order_of_their_tiles(kernel):
+    """The first addition waits for the loads, the store for the product, as with flags."""
+    shapes = ((16, 64),) * 3
+    ordered = kernel(ADD, "k<float, 16, 64>").time(*shapes, 1.0)
+    bare = re.sub(r" *(set_flag|wait_flag|pipe_barrier)\(.*;\n", "", ADD)
+    found = kernel(bare, "k<float, 16, 64>", defines=["__PTO_AUTO__"]).time(*shapes, 1.0)
+    assert found.core_us == pytest.approx(ordered.core_us, rel=0.02)
+    assert "__PTO_AUTO__" in str(found) and "__PTO_AUTO__" not in str(ordered)
+    assert {w.op.name for w in found.waits} == {"pto.tadd", "pto.tstore"}
 
 
 def test_time_wants_what_the_kernel_takes(kernel):

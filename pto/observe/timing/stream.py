@@ -88,13 +88,17 @@ class Stream:
 
 
 @dataclass(slots=True, eq=False)
-class _Task(Item):
+class Task(Item):
+    """An instruction on its way."""
+
     job: int = -1
     line: int = -1  # where its issue stands
+    needs: Sequence[Task] = ()  # whose results it uses, where no flag says so
+    place: Place | None = None  # once it has started
 
 
 @dataclass(slots=True, eq=False)
-class _Recorded(Pipe[Stamp, _Task]):
+class _Recorded(Pipe[Stamp, Task]):
     """A pipe whose stamps name places."""
 
     index: int
@@ -118,17 +122,19 @@ class _Recorded(Pipe[Stamp, _Task]):
 
 
 @dataclass(slots=True, eq=False)
-class _Agent(Unit[Stamp, _Recorded, _Task]):
+class _Agent(Unit[Stamp, _Recorded, Task]):
     number: int
     count: int = 0
 
 
-class Recording(Model[Stamp, _Recorded, _Task], Observer):
+class Recording(Model[Stamp, _Recorded, Task], Observer):
     """The order of pipes, written down as it unfolds. It is an observer of a run."""
 
     def __init__(self, sync: Sync) -> None:
         super().__init__(sync)
         self.stream = Stream()
+        self.needs: Sequence[Task] = ()  # of the next event
+        self.last: Task  # of the last event
         self._agents: dict[int, _Agent] = {}
 
     # ---- what the engine tells
@@ -148,7 +154,8 @@ class Recording(Model[Stamp, _Recorded, _Task], Observer):
     def event(self, event: Event) -> None:
         agent, stream = self._agents[id(event.core)], self.stream
         agent.count += 1
-        task = _Task(event.op, event.pipe, agent.count, event.effect)
+        task = Task(event.op, event.pipe, agent.count, event.effect, needs=self.needs)
+        self.last, self.needs = task, ()
         work = event.work or (touched(event.accesses) if event.accesses else None)
         if work is not None:
             task.job = len(stream.jobs)
@@ -168,18 +175,19 @@ class Recording(Model[Stamp, _Recorded, _Task], Observer):
                 latest[pipe] = count
         return tuple(latest.items())
 
-    def issuing(self, unit: _Agent, item: _Task) -> None:
+    def issuing(self, unit: _Agent, item: Task) -> None:
         if item.pipe == "ALL":
             return
         item.line = len(self.stream.lines)
         pipe = self.pipe(unit, item.pipe).index
         self.stream.lines.append(Line(ISSUED, pipe, unit.number, item.job, ()))
 
-    def work(self, unit: _Agent, pipe: _Recorded, item: _Task) -> Blocked | None:
+    def work(self, unit: _Agent, pipe: _Recorded, item: Task) -> Blocked | None:
         lines, jobs = self.stream.lines, self.stream.jobs
-        after = tuple(pipe.after)
+        after = (*pipe.after, *(each.place for each in item.needs if each.place is not None))
         pipe.after.clear()
         pipe.count += 1
+        item.place = (pipe.index, pipe.count)
         if item.line == len(lines) - 1:
             lines[-1] = Line(BOTH, pipe.index, unit.number, item.job, after)
         else:
@@ -188,7 +196,7 @@ class Recording(Model[Stamp, _Recorded, _Task], Observer):
             jobs[item.job] = jobs[item.job]._replace(pipe=pipe.index)
         return None
 
-    def fence(self, unit: Unit[Stamp, _Recorded, _Task], item: _Task) -> None:
+    def fence(self, unit: Unit[Stamp, _Recorded, Task], item: Task) -> None:
         number = unit.number if isinstance(unit, _Agent) else 0
         self.stream.lines.append(Line(FENCE, -1, number, -1, ()))
         unit.version += 1

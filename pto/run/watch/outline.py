@@ -99,7 +99,7 @@ class Outline(Tap):
 
     def _described(self, compiler: Compiler, op: Operation, case: Case, describe: Describe) -> Step:
         tell = self._teller(compiler, op, case)
-        slots, asked = _slots(compiler, op), hinted(case)
+        slots, asked = slots_of(compiler, op), hinted(case)
 
         def said(core: Core, regs: Regs) -> None:
             values = [None if i is None else regs[i] for i in slots]
@@ -110,7 +110,7 @@ class Outline(Tap):
     def _by_one(self, compiler: Compiler, op: Operation, step: Step) -> Step:
         """The scalar unit reads or writes an element; of global memory through its data cache."""
         recorder, tell, data = self.recorder, self.observer.event, self.data
-        slots, loops = _slots(compiler, op), compiler.counters(op)
+        slots, loops = slots_of(compiler, op), compiler.counters(op)
         usual = "gm" if _is_global(op.operands[0].type) else "ub"
 
         def ran(core: Core, regs: Regs) -> Any:
@@ -146,7 +146,7 @@ class Outline(Tap):
     ) -> Step:
         """Executed on what memory holds: the bytes it moves are known from the run alone."""
         recorder, tell = self.recorder, self._teller(compiler, op, case)
-        slots, asked = _slots(compiler, op), hinted(case)
+        slots, asked = slots_of(compiler, op), hinted(case)
 
         def ran(core: Core, regs: Regs) -> Any:
             found = step(core, regs)
@@ -199,7 +199,8 @@ class Outline(Tap):
         return scope, wait
 
 
-def _slots(compiler: Compiler, op: Operation) -> list[int | None]:
+def slots_of(compiler: Compiler, op: Operation) -> list[int | None]:
+    """Where the first value of each operand of its row stands."""
     groups = [op.group(o.name) for o in op.row.operands] if op.row else []
     return [compiler.slot(g[0]) if g else None for g in groups]
 

@@ -1,0 +1,75 @@
+"""Order that a compiler is left to find: who uses a tile comes after who wrote it, and who writes
+one after who used it. For sources whose pipes have no flags of their own."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from pto.core.tile import Tile
+from pto.ir.graph import Operation
+from pto.isa.cost.describe import Describe
+from pto.isa.rules.rule import Case
+from pto.observe.timing.stream import Recording, Task
+from pto.run.machine.core import Core
+from pto.run.reference.code import Regs, Step
+from pto.run.reference.compile import Compiler
+from pto.run.watch.outline import Outline, slots_of
+
+_Place = tuple[Any, int, int]  # a buffer, from byte to byte
+
+
+@dataclass(slots=True)
+class _Users:
+    """Of one stretch of a buffer: who wrote it last, and who has read it since."""
+
+    writer: Task | None = None
+    readers: list[Task] = field(default_factory=list[Task])
+
+
+class Dependent(Outline):
+    """Steps that describe, and say which tiles they use."""
+
+    def __init__(self, recording: Recording) -> None:
+        super().__init__(recording)
+        self._recording = recording
+        self._used: dict[_Place, _Users] = defaultdict(_Users)
+
+    def _described(self, compiler: Compiler, op: Operation, case: Case, describe: Describe) -> Step:
+        said = super()._described(compiler, op, case, describe)
+        slots = slots_of(compiler, op)
+        roles = [operand.role for operand in op.row.operands] if op.row else []
+
+        def ordered(core: Core, regs: Regs) -> None:
+            pairs = zip(slots, roles, strict=True)
+            tiles = [(regs[at], role) for at, role in pairs if at is not None]
+            uses = [(_place(tile), role) for tile, role in tiles if isinstance(tile, Tile)]
+            recording = self._recording
+            recording.needs = [each for use in uses for each in self._before(*use)]
+            said(core, regs)
+            for place, role in uses:
+                self._uses(place, role, recording.last)
+
+        return ordered
+
+    def _before(self, place: _Place, role: str) -> Iterator[Task]:
+        buffer, start, end = place
+        for (other, first, last), users in self._used.items():
+            if other is buffer and first < end and start < last:
+                if users.writer is not None:
+                    yield users.writer
+                if role != "in":
+                    yield from users.readers
+
+    def _uses(self, place: _Place, role: str, task: Task) -> None:
+        users = self._used[place]
+        if role == "in":
+            users.readers.append(task)
+        else:
+            users.writer, users.readers = task, []
+
+
+def _place(tile: Tile) -> _Place:
+    return tile.memory, tile.address, tile.address + tile.type.nbytes
