@@ -38,7 +38,7 @@ def check(module: Module, profile: Profile) -> list[Diagnostic]:
 def _is_load(value: Value) -> bool:
     """Whether a stream of loads made it, before the loops it has come through."""
     maker = value.maker
-    while maker is not None and maker.is_loop and value in maker.results:
+    while maker is not None and maker.is_loop and len(maker.operands) >= len(maker.results):
         value = maker.operands[maker.results.index(value) - len(maker.results)]
         maker = value.maker
     return maker is not None and maker.name in LOAD_STATES

@@ -12,7 +12,7 @@ from pto.isa.row.order import Barrier, Meet
 from pto.isa.row.pipe_of import named_pipe
 from pto.isa.row.traits import Traits
 from pto.isa.rules.paths import same_role, same_type, window_inside
-from pto.isa.rules.rule import Case, Rule, dtype_in, in_role, on
+from pto.isa.rules.rule import Case, Rule, compiled, dtype_in, in_role, on
 from pto.isa.rules.tile import NPU
 
 _CPP_ONLY = "PTOAS has no such operation: operands and attributes are those of C++"
@@ -85,6 +85,11 @@ def _counter_fits(case: Case) -> str | None:
     return None if count >= _COUNTERS else f"it has {count} elements"
 
 
+def _half_said(case: Case) -> str | None:
+    given = [name for name in ("mode", "core_type") if name in case.op.attrs]
+    return f"{given[0]} is given" if len(given) == 1 else None
+
+
 _COUNTERS = 16
 instr(
     "syncall",
@@ -102,6 +107,7 @@ instr(
     subject="workspace",
     rules=(
         _counter(),
+        compiled(Rule("both-words", "PTO-T026", "expects mode and core_type together", _half_said)),
         dtype_in("workspace", "i32"),
         Rule(
             "counter-fits",

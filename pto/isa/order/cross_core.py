@@ -72,7 +72,7 @@ instr(
     body=meaning.HEAR,
     order=Hear(),
     attrs=(_LOCAL_PIPE, _EVENT_ID, _FFTS_MODE),
-    rules=(_cross_pipe(*_A5_PIPES),),
+    rules=(attr_in("ffts_mode", "0", "1", "2"), _cross_pipe(*_A5_PIPES)),
     notes=("On a5 the cube waits for each sub-block by its own id.",),
     example="pto.sync.wait #pto.pipe<PIPE_V>, 1",
     cite=(_MANUAL, _TD),
@@ -132,7 +132,7 @@ INTRA_BLOCK = Family(
         id_below("event_id", "event_id_dyn", _cross_core_ids, "a cross-core id"),
         id_below("", "event_dyn", _cross_core_ids, "a cross-core id"),
         pipe_exists("pipe"),
-        _cross_pipe(*_A5_PIPES),
+        on("a2a3 a5", _cross_pipe(*_A5_PIPES)),
     ),
     cost="semaphore",
 )

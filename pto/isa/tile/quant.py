@@ -209,6 +209,7 @@ instr(
         dtype_pairs("src", "dst", {"a5": _MX_PAIRS}),
         Rule("mx-kind", "PTO-T044", "expects a dst of the kind quant_type names", _kind_of_dst),
         dtype_in("exp", "u8 e8m0"),
+        compiled(dtype_in("exp_zz", "u8")),
         Rule("mx-groups", "PTO-S044", "expects groups of 32 elements", _ungrouped),
         Rule("mx-interleave", "PTO-S044", "expects pairs of row groups to interleave", _half_pair),
         *(compiled(same_dtype("src", name)) for name in ("max", "scaling")),
