@@ -19,6 +19,7 @@ from pto.lang.call.place import is_own
 
 _LOADS = ("LOAD_GLOBAL", "LOAD_NAME")
 _DEEP = 4  # levels of containers and objects that are looked into
+_NONE = object()  # what a name without a value has
 _PLAIN = (int, str, bytes, type(None), DType)
 
 
@@ -27,16 +28,33 @@ class Captured:
 
     def __init__(self, *functions: Callable[..., Any] | None) -> None:
         self._functions = functions
+        self._is_plain = False
         self._own: set[int] = set()  # containers that the functions themselves change
         self._held: dict[int, Hashable] = {}  # the others, as last seen
+        self._last: tuple[Hashable, ...] | None = None  # the key, where all of it cannot change ..
+        self._names: list[tuple[dict[str, Any], str, Any]] = []  # .. but by other values for names,
+        self._cells: list[tuple[Any, Any]] = []  # for cells,
+        self._codes: list[tuple[Any, Any, Any]] = []  # or in the functions
 
     def key(self) -> tuple[Hashable, ...]:
+        """The same object as before where nothing has changed and nothing can be looked into."""
+        if (
+            self._last is not None
+            and all(around.get(name, _NONE) is value for around, name, value in self._names)
+            and all(cell.cell_contents is value for cell, value in self._cells)
+            and all(f.__code__ is code and f.__defaults__ is d for f, code, d in self._codes)
+        ):
+            return self._last
         found: list[Hashable] = []
         seen: set[int] = set()
-        self._held.clear()
+        for kept in (self._held, self._names, self._cells, self._codes):
+            kept.clear()
+        self._is_plain = True
         for function in self._functions:
             self._function(function, found, seen)
-        return tuple(found)
+        key = tuple(found)
+        self._last = key if self._is_plain else None
+        return key
 
     def leave_out_changed(self) -> None:
         """After a trace: what it changed itself, as a list of its calls, is its own affair."""
@@ -49,19 +67,23 @@ class Captured:
             return
         seen.add(id(function))
         code, around = function.__code__, function.__globals__
+        self._codes.append((function, code, function.__defaults__))
+        self._is_plain &= not function.__kwdefaults__
         found.append(code)
         names = _names(code)
         for default in (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()):
             self._value(default, names, found, seen, 0)
         for name in _globals(code):
+            self._names.append((around, name, around.get(name, _NONE)))
             if name in around:
                 found.append(name)
                 self._value(around[name], names, found, seen, 0)
         for cell in function.__closure__ or ():
             try:
                 content = cell.cell_contents
+                self._cells.append((cell, content))
             except ValueError:  # not bound yet
-                content = None
+                content, self._is_plain = None, False
             self._value(content, names, found, seen, 0)
 
     def _value(
@@ -75,8 +97,10 @@ class Captured:
             if not is_own(value.__code__.co_filename):
                 self._function(value, found, seen)
         elif isinstance(value, np.ndarray | np.generic):
+            self._is_plain &= isinstance(value, np.generic)
             found.append((str(value.dtype), value.shape, value.tobytes()))
         elif depth < _DEEP and id(value) not in self._own and not _is_library(value):
+            self._is_plain = False
             inner: list[Hashable] = [type(value)]
             for each in _parts(value, names):
                 self._value(each, names, inner, seen, depth + 1)

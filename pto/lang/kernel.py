@@ -95,6 +95,8 @@ class Kernel:
         self._cache: dict[Any, Specialised] = {}
         self._last: Specialised | None = None
         self._captured = Captured(function, peer)
+        self._seen: Any = None  # what the function saw the last time,
+        self._recent: dict[Any, Specialised] = {}  # and its programs for that
 
     @property
     def parameters(self) -> list[Parameter]:
@@ -339,8 +341,11 @@ class Kernel:
 
     def _find(self, key: Any, values: list[Any], shapes: list[Shape]) -> Specialised:
         key = (*key, self.debug and wants_debugging())
+        seen = self._captured.key()
+        if seen is not self._seen:
+            self._seen, self._recent = seen, {}
         try:
-            found = self._cache.get((key, self._captured.key()))
+            found = self._recent.get(key) or self._cache.get((key, seen))
         except TypeError:
             raise unhashable(self.name, self.parameters, values) from None
         if found is None:
@@ -349,6 +354,7 @@ class Kernel:
             )
             self._captured.leave_out_changed()
             self._cache[key, self._captured.key()] = found
+        self._recent[key] = found
         return found
 
 

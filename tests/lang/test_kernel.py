@@ -248,3 +248,42 @@ def test_a_watched_run_says_what_it_looked_at():
     placed = copy[4].sanitize(x, x.copy(), 0)
     assert [d.code for d in placed] == ["PTO-R037"]
     assert not copy[4].sanitize(x, x.copy(), 0, automatic=True)
+
+
+_STEP = 2.0
+
+
+def _stepped(t: pto.Tile) -> pto.Tile:
+    return t + _STEP
+
+
+def test_what_a_kernel_sees_may_change_between_calls_and_back() -> None:
+    """Numbers of a module, cells and helpers, which are compared by identity where they can be."""
+    own = 1.0
+
+    @pto.kernel
+    def add(x: pto.Global[pto.f32], y: pto.Global[pto.f32]) -> None:
+        pto.store(y, _stepped(pto.load(x, 8, 8)) * own)
+
+    x, y = np.ones((8, 8), np.float32), np.zeros((8, 8), np.float32)
+
+    def found() -> float:
+        add(x, y)
+        return float(y[0, 0])
+
+    space = globals()
+    helper = _stepped
+    assert [found(), found()] == [3, 3]
+    try:
+        space["_STEP"] = 4.0
+        assert found() == 5
+        own = 10.0
+        assert found() == 50
+        space["_stepped"] = lambda t: t
+        assert found() == 10
+        space["_stepped"], space["_STEP"] = helper, 2.0
+        assert found() == 30
+        own = 1.0
+        assert [found(), found()] == [3, 3]
+    finally:
+        space["_stepped"], space["_STEP"] = helper, 2.0
