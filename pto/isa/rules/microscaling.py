@@ -156,6 +156,8 @@ def _regrouped(case: Case) -> str | None:
     src, dst, tmp = (case.tile(name) for name in ("src", "dst", "fp"))
     if src is None or dst is None or tmp is None or {case.role("src"), case.role("dst")} != {"vec"}:
         return None
+    if case.profile.scaling.sources == "any" and dst.layout.name != "ZZ":
+        return None  # fp scales
     if case.role("fp") != "vec":
         return f"fp is in {case.role('fp')}"
     if None in (*src.valid, *dst.valid):

@@ -369,7 +369,7 @@ instr(
         Rule("grouped", "PTO-T064", "expects grpAxis for MX exponents into ZZ", _grouped),
         Rule("into-boxes", "PTO-T064", "expects dst to be ZZ with grpAxis", _into_boxes),
         on("a5", _grouping(distinct("src", "fp", "dst"))),
-        on("a5", REGROUPED),
+        on("cpu a5", REGROUPED),
         on("a5", _grouping(apart("src", "fp", "dst"))),
         on(NPU, _bias_row()),
         on("a2a3", fractal_512()),

@@ -238,9 +238,13 @@ def _regroup(case: Case) -> Callable[..., None]:
 
 
 def _move(case: Case) -> Callable[..., None]:
+    dst = case.tile("dst")
+    into_boxes = dst is not None and dst.layout.name == "ZZ"
+    return _regroup(case) if case.role("fp") == "vec" and into_boxes else _transfer(case)
+
+
+def _transfer(case: Case) -> Callable[..., None]:
     """dst = src over what is valid in both, converted out of an accumulator."""
-    if case.role("fp") == "vec":
-        return _regroup(case)
     transfer = Transfer(case)
 
     def move(x: Mover, src: Tile, dst: Tile, fp: Any = None, word: Any = None) -> None:
@@ -252,7 +256,7 @@ def _move(case: Case) -> Callable[..., None]:
 
 
 def _move_scaled(case: Case) -> Callable[..., None]:
-    move = _move(case)
+    move = _transfer(case)
     return lambda x, src, fp, dst: move(x, src, dst, fp)
 
 
