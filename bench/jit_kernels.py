@@ -94,12 +94,12 @@ def layernorm(
     bias: pto.Global[pto.f32],
     y: pto.Global[pto.f32],
 ) -> None:
-    """Rows of 1,024, sixteen a block."""
-    i = pto.block_idx() * 16
-    t = pto.load(x[i:, :], 16, 1024)
-    t -= t.mean(axis=1)
-    deviation = pto.sqrt((t * t).mean(axis=1) + 1e-5)
-    pto.store(y[i:, :], t / deviation * pto.load(weight, 1024) + pto.load(bias, 1024))
+    """Rows of 1,024, sixteen at a time."""
+    for i in pto.range(0, x.shape[0], 16):
+        t = pto.load(x[i : i + 16, :], 16, 1024)
+        t -= t.mean(axis=1)
+        scale = pto.rsqrt((t * t).mean(axis=1) + 1e-5)
+        pto.store(y[i : i + 16, :], t * scale * pto.load(weight, 1024) + pto.load(bias, 1024))
 
 
 C0, TAPS = 16, 9  # channels of a group, places of a filter
@@ -166,9 +166,9 @@ module attributes {{pto.target_arch = "a5", pto.kernel_kind = #pto.kernel_kind<v
 PER_ROW = 5  # plt, vlds, vlds, vadd, vsts
 
 
-def attention(rows: int, chunk: int) -> Kernel:
-    """`examples/flash_attention.py` as one function, so many rows a block and keys a turn: what its
-    queues carry stays where it is."""
+def attention(rows: int, chunk: int, tiles: int = 1) -> Kernel:
+    """`examples/flash_attention.py` as one function: what its queues carry stays where it is. So
+    many rows a tile, keys a turn, and tiles of a block that go over the same keys."""
 
     @pto.kernel(profile="a5")
     def alone(
@@ -177,45 +177,68 @@ def attention(rows: int, chunk: int) -> Kernel:
         v: pto.Global[pto.f16],
         o: pto.Global[pto.f32],
     ) -> None:
-        first, depth = pto.block_idx() * rows, flash.DEPTH
-        queries = pto.tile(rows, depth, pto.f16, role="mat")
-        pto.tload(queries, q[first:, :])
-        out, weights = pto.tile(rows, depth, pto.f32), pto.tile(rows, chunk, pto.f32)
-        work, part = pto.tile(rows, chunk, pto.f32), pto.tile(rows, depth, pto.f32)
+        depth = flash.DEPTH
+        firsts = [(pto.block_idx() * tiles + n) * rows for n in range(tiles)]
+        states = [_begun(q[first:, :], rows, depth) for first in firsts]
+        scores, part = pto.tile(rows, chunk, pto.f32), pto.tile(rows, depth, pto.f32)
         half, boxed = pto.tile(rows, chunk, pto.f16), pto.tile(rows, chunk, pto.f16, role="mat")
-        highest, highest_row = _column(rows)
-        total, total_row = _column(rows)
+        weights = pto.tile(rows, chunk, pto.f16, role="left")
         now, now_row = _column(rows)
         shrink, shrink_row = _column(rows)
-        pto.texpands(highest_row, float("-inf"))
-        pto.texpands(total_row, 0.0)
-        pto.texpands(out, 0.0)
         for j in pto.range(0, kt.shape[1], chunk):
-            keys = pto.tile(depth, chunk, pto.f16, role="mat")
-            values = pto.tile(chunk, depth, pto.f16, role="mat")
-            pto.tload(keys, kt[:, j:])
-            pto.tload(values, v[j:, :])
-            pto.tmov(weights, flash.product(queries, keys))
-            pto.tmuls(weights, weights, depth**-0.5)
-            pto.trowmax(now, weights, work)
-            pto.tmax(now_row, now_row, highest_row)
-            pto.tsub(shrink_row, highest_row, now_row)
-            pto.texp(shrink_row, shrink_row)
-            pto.tmov(highest_row, now_row)
-            pto.trowexpandsub(weights, weights, highest)
-            pto.texp(weights, weights)
-            pto.trowsum(now, weights, work)
-            pto.tmul(total_row, total_row, shrink_row)
-            pto.tadd(total_row, total_row, now_row)
-            pto.tcvt(half, weights)
-            pto.tmov(boxed, half)
-            pto.tmov(part, flash.product(boxed, values))
-            pto.trowexpandmul(out, out, shrink)
-            pto.tadd(out, out, part)
-        pto.trowexpanddiv(out, out, total)
-        pto.tstore(o[first : first + rows, :], out)
+            keys, values = _right(kt[:, j:], depth, chunk), _right(v[j:, :], chunk, depth)
+            for queries, out, (highest, highest_row), (_, total_row) in states:
+                pto.tmov(scores, _product(queries, keys))
+                pto.tmuls(scores, scores, depth**-0.5)
+                pto.trowmax(now, scores)
+                pto.tmax(now_row, now_row, highest_row)
+                pto.tsub(shrink_row, highest_row, now_row)
+                pto.texp(shrink_row, shrink_row)
+                pto.tmax(highest_row, highest_row, now_row)
+                pto.trowexpandsub(scores, scores, highest)
+                pto.texp(scores, scores)
+                pto.tcvt(half, scores)
+                pto.tmov(boxed, half)
+                pto.tmov(weights, boxed)
+                pto.trowsum(now, scores)
+                pto.tmul(total_row, total_row, shrink_row)
+                pto.tadd(total_row, total_row, now_row)
+                pto.tmov(part, _product(weights, values))
+                pto.trowexpandmul(out, out, shrink)
+                pto.tadd(out, out, part)
+        for first, (_, out, _, (total, _)) in zip(firsts, states, strict=True):
+            pto.trowexpanddiv(out, out, total)
+            pto.tstore(o[first : first + rows, :], out)
 
     return alone
+
+
+def _begun(q: Any, rows: int, depth: int) -> tuple[Any, Any, Any, Any]:
+    """Queries where the cube wants them, and output, greatest score and sum of weights so far."""
+    queries, out = pto.tile(rows, depth, pto.f16, role="mat"), pto.tile(rows, depth, pto.f32)
+    left = pto.tile(rows, depth, pto.f16, role="left")
+    pto.tload(queries, q)
+    pto.tmov(left, queries)
+    highest, total = _column(rows), _column(rows)
+    pto.texpands(highest[1], float("-inf"))
+    pto.texpands(total[1], 0.0)
+    pto.texpands(out, 0.0)
+    return left, out, highest, total
+
+
+def _right(window: Any, rows: int, cols: int) -> Any:
+    """A window of memory where the cube wants a right factor."""
+    held = pto.tile(rows, cols, pto.f16, role="mat")
+    right = pto.tile(rows, cols, pto.f16, role="right")
+    pto.tload(held, window)
+    pto.tmov(right, held)
+    return right
+
+
+def _product(left: Any, right: Any) -> Any:
+    acc = pto.tile(left.rows, right.cols, pto.f32, role="acc")
+    pto.tmatmul(acc, left, right)
+    return acc
 
 
 def _column(rows: int) -> tuple[Any, Any]:

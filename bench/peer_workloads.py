@@ -90,7 +90,7 @@ def layernorm() -> Work:
         return t / np.sqrt((t * t).mean(axis=1, keepdims=True) + 1e-5) * w + b
 
     work: Work = {
-        "pto": lambda: kernels.layernorm[256](x, w, b, y, engine="jit"),
+        "pto": lambda: kernels.layernorm.run(x, w, b, y, engine="jit"),
         "NumPy": plain,
     }
     if torch is not None:
@@ -111,8 +111,8 @@ def attention() -> Work:
         e = np.exp(s - s.max(axis=1, keepdims=True))
         return e @ wide[2] / e.sum(axis=1, keepdims=True)
 
-    rows = 128  # as many as accumulator and vector buffer hold
-    ours, count = kernels.attention(rows, rows), length // rows
+    rows, tiles = 128, 2  # as many as accumulator and vector buffer hold
+    ours, count = kernels.attention(rows, rows, tiles), length // (rows * tiles)
     work: Work = {
         "pto": lambda: ours[count](q, kt, v, o, engine="jit"),
         "NumPy": plain,

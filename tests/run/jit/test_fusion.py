@@ -10,6 +10,7 @@ import pytest
 
 import pto
 from pto.run.jit.emit.fusion import FusingEmitter
+from tests.run.jit import both
 from tests.run.jit.both import same
 
 RNG = np.random.default_rng(11)
@@ -174,3 +175,135 @@ def carried(x: pto.Global[pto.f32], y: pto.Global[pto.f32]) -> None:
 
 def test_values_a_row_that_go_around() -> None:
     agree(carried, normal(16, 256), np.zeros((16, 256), np.float32))
+
+
+def test_in_place() -> None:
+    """A row is read in every pass, the last of which writes it."""
+
+    @pto.kernel(profile="a5")
+    def centred(x: pto.Global[pto.f32]) -> None:
+        t = pto.load(x[:, :], 16, 192)
+        u = t - t.max(axis=1)
+        pto.store(x[:, :], u * u.mean(axis=1) + t)
+
+    agree(centred, normal(16, 192))
+
+
+def test_what_a_value_was_made_of_has_changed() -> None:
+    """The second sum is of values whose column is another by then; the third of what was stored."""
+
+    @pto.kernel(profile="a5")
+    def twice(x: pto.Global[pto.f32], y: pto.Global[pto.f32], z: pto.Global[pto.f32]) -> None:
+        t, u, v = (pto.tile(8, 256, pto.f32) for _ in range(3))
+        most, total = (pto.tile(8, 1, pto.f32, layout="DN") for _ in range(2))
+        pto.tload(t, x[:, :])
+        pto.trowmax(most, t)
+        pto.trowexpandsub(u, t, most)
+        pto.trowsum(most, u)
+        pto.trowexpandmul(v, u, most)
+        pto.trowsum(total, v)
+        pto.tstore(y[:, :], v)
+        pto.trowexpandadd(v, v, total)
+        pto.trowmax(most, v)
+        pto.trowexpandsub(u, u, most)
+        pto.tmul(t, t, u)
+        pto.tstore(z[:, :], t)
+
+    x = normal(8, 256)
+    agree(twice, x, np.zeros_like(x), np.zeros_like(x))
+
+
+def test_a_tile_that_is_used_again() -> None:
+    """For other rows it is written as a whole; at last what is left in it is stored."""
+
+    @pto.kernel(profile="a5")
+    def again(x: pto.Global[pto.f32], y: pto.Global[pto.f32], left: pto.Global[pto.f32]) -> None:
+        t, u = pto.tile(8, 128, pto.f32), pto.tile(8, 128, pto.f32)
+        most = pto.tile(8, 1, pto.f32, layout="DN")
+        for i in pto.range(0, 48, 16):
+            for n in range(2):
+                pto.tload(t, x[i + 8 * n : i + 8 * n + 8, :])
+                pto.tadds(u, t, 1.0)
+                pto.trowmax(most, u)
+                pto.trowexpandsub(u, u, most)
+                pto.tstore(y[i + 8 * n : i + 8 * n + 8, :], u)
+        pto.tstore(left[:, :], u)
+
+    x = normal(48, 128)
+    agree(again, x, np.zeros_like(x), np.zeros((8, 128), np.float32))
+
+
+def test_a_tile_that_the_next_turn_reads_first() -> None:
+    @pto.kernel(profile="a5")
+    def carried(x: pto.Global[pto.f32], y: pto.Global[pto.f32]) -> None:
+        t, u, w = (pto.tile(8, 128, pto.f32) for _ in range(3))
+        pto.tload(u, x[0:8, :])
+        for i in pto.range(0, 32, 8):
+            pto.tmuls(w, u, 0.5)
+            pto.tstore(y[i : i + 8, :], w)
+            pto.tload(t, x[i : i + 8, :])
+            pto.tadds(u, t, 1.0)
+            pto.tadd(u, u, t)
+
+    x = normal(32, 128)
+    agree(carried, x, np.zeros_like(x))
+
+
+FIRST_ROW = """
+module attributes {pto.target_arch = "a5"} {
+  func.func @first(%p: !pto.ptr<f32, gm>, %q: !pto.ptr<f32, gm>) {
+    %c1 = arith.constant 1 : index
+    %c8 = arith.constant 8 : index
+    %c64 = arith.constant 64 : index
+    %x = pto.make_tensor_view %p, shape = [%c8, %c64], strides = [%c64, %c1]
+      : !pto.tensor_view<8x64xf32>
+    %y = pto.make_tensor_view %q, shape = [%c8, %c64], strides = [%c64, %c1]
+      : !pto.tensor_view<8x64xf32>
+    %t = pto.alloc_tile : !pto.tile_buf<vec, 8x64xf32>
+    %u = pto.alloc_tile : !pto.tile_buf<vec, 8x64xf32>
+    pto.tload ins(%x : !pto.tensor_view<8x64xf32>) outs(%t : !pto.tile_buf<vec, 8x64xf32>)
+    pto.tload ins(%y : !pto.tensor_view<8x64xf32>) outs(%u : !pto.tile_buf<vec, 8x64xf32>)
+    pto.tcolsum ins(%t : !pto.tile_buf<vec, 8x64xf32>) outs(%u : !pto.tile_buf<vec, 8x64xf32>)
+    pto.tstore ins(%u : !pto.tile_buf<vec, 8x64xf32>) outs(%y : !pto.tensor_view<8x64xf32>)
+    return
+  }
+}
+"""
+
+
+def test_a_fold_writes_a_row_of_a_tile() -> None:
+    """The others are as they were loaded."""
+    both.agree(FIRST_ROW, [normal(8, 64), normal(8, 64)], check=False)
+
+
+@pytest.mark.parametrize("kind", [pto.f16, pto.f32])
+def test_rows_and_boxes(kind: Any) -> None:
+    """Out of an accumulator, row by row, and into the boxes of a left factor."""
+
+    @pto.kernel(profile="a5")
+    def twice(a: pto.Global[Any], b: pto.Global[Any], y: pto.Global[pto.f32]) -> None:
+        held, right = (pto.tile(48, 48, kind, role=role) for role in ("mat", "right"))
+        left, boxed = (pto.tile(48, 48, kind, role=role) for role in ("left", "mat"))
+        acc, scores = pto.tile(48, 48, pto.f32, role="acc"), pto.tile(48, 48, pto.f32)
+        rounded, most = pto.tile(48, 48, kind), pto.tile(48, 1, pto.f32, layout="DN")
+        pto.tload(held, a[:, :])
+        pto.tmov(left, held)
+        pto.tload(held, b[:, :])
+        pto.tmov(right, held)
+        pto.tmatmul(acc, left, right)
+        pto.tmov(scores, acc)
+        pto.trowmax(most, scores)
+        pto.trowexpandsub(scores, scores, most)
+        if kind is pto.f32:
+            pto.tmuls(rounded, scores, 0.5)
+        else:
+            pto.tcvt(rounded, scores)
+        pto.tmov(boxed, rounded)
+        pto.tmov(left, boxed)
+        pto.tmatmul(acc, left, right)
+        pto.tmov(scores, acc)
+        pto.tadds(scores, scores, 1.0)
+        pto.tstore(y[:, :], scores)
+
+    a, b = normal(48, 48, kind=kind.numpy), normal(48, 48, kind=kind.numpy)
+    agree(twice, a, b, np.zeros((48, 48), np.float32))

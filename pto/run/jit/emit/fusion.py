@@ -101,7 +101,7 @@ class FusingEmitter(Emitter):
         return held
 
     def _own(self, ops: Sequence[Operation], n: int) -> None:
-        """Note a tile that an instruction writes where only it and some that follow use it."""
+        """Note a tile that an instruction writes where only it and others here use it."""
         value = ops[n].operand("dst")
         base = None if value is None else _base(value)
         maker = None if base is None else base.maker
@@ -109,8 +109,7 @@ class FusingEmitter(Emitter):
             return
         if maker.body is not ALLOC_TILE:
             return
-        near = ops[n : n + 2 * groups.MOST]
-        if self._uses(base, near) == self._all_uses(base, ops) and _only_writes(ops[n], base):
+        if self._uses(base, ops) == self._all_uses(base, ops) and _only_writes(ops[n], base):
             self.own.setdefault(id(base), len(self.own) + 1)
 
     def _uses(self, base: Value, ops: Sequence[Operation]) -> int:
@@ -245,9 +244,7 @@ class FusingEmitter(Emitter):
         return {
             self.own[n]
             for n, base in bases.items()
-            if n in self.own
-            and held.group.is_plain(self.own[n])
-            and self._uses(base, held.ops) == self._all_uses(base, held.all)
+            if n in self.own and held.group.is_plain(self.own[n]) and _ends_here(base, held)
         }
 
     def _alone(self, op: Operation) -> None:
@@ -267,7 +264,29 @@ def _base(value: Value) -> Value:
 def _only_writes(op: Operation, base: Value) -> bool:
     """Whether a tile is what an instruction writes and nothing else."""
     roles = {o.name: o.role for o in op.row.operands} if op.row is not None else {}
-    return roles.get("dst") == "out" and sum(_base(v) is base for v in op.operands) == 1
+    dst, count = op.operand("dst"), sum(_base(v) is base for v in op.operands)
+    return roles.get("dst") == "out" and dst is not None and _base(dst) is base and count == 1
+
+
+def _ends_here(base: Value, held: Held) -> bool:
+    """Whether what is held writes all of a tile before it reads it, and who comes next does so too;
+    after the last comes the first, in a loop."""
+    uses = [op for op in held.all if any(_base(v) is base for v in op.operands)]
+    ids = {id(op) for op in held.ops}
+    inside = [n for n, op in enumerate(uses) if id(op) in ids]
+    if len(inside) == len(uses):
+        return True
+    named = all(v is base for op in uses for v in op.operands if _base(v) is base)
+    first, after = uses[inside[0]], uses[(inside[-1] + 1) % len(uses)]
+    return named and all(_only_writes(op, base) and _is_whole(op) for op in (first, after))
+
+
+def _is_whole(op: Operation) -> bool:
+    """Whether all valid elements are written. A fold may write a row of many, and a move those that
+    both tiles have."""
+    if op.body is move.MOVE:
+        return len({getattr(value.type, "valid", None) for value in op.operands}) == 1
+    return isinstance(op.body, Lane | Conversion) or op.body is move.LOAD
 
 
 def _is_aside(op: Operation) -> bool:
@@ -281,7 +300,7 @@ def _may(op: Operation) -> bool:
     body = op.body
     if op.results or op.control is not None:
         return False
-    return isinstance(body, Lane | Fold | Conversion) or body in (move.LOAD, move.STORE)
+    return isinstance(body, Lane | Fold | Conversion) or body in (move.LOAD, move.STORE, move.MOVE)
 
 
 def _goes_on(ops: Sequence[Operation], n: int) -> bool:
@@ -298,6 +317,8 @@ def _step(s: Spot, held: Group | None) -> tuple[Group, Step, str]:
         return groups.of_load(s, held)
     if body is move.STORE:
         return groups.of_store(s, held)
+    if body is move.MOVE:
+        return *groups.of_move(s, held), "true"
     if emitter_of(s.op) is None:
         raise NotNative("no emitter")
     if isinstance(body, Fold):

@@ -14,7 +14,8 @@ from pto.run.jit.emit.table import EMITTERS, KINDS, STRUCTURES
 
 
 def load() -> None:
-    import_module("pto.run.jit.llvm.primitives")  # fills a table too
+    for name in ("primitives", "exponential"):  # which fill tables too
+        import_module(f"pto.run.jit.llvm.{name}")
     for module in walk_packages(package.__path__, f"{package.__name__}."):
         import_module(module.name)
 

@@ -27,6 +27,9 @@ _FLOATS: Final = (F16, BF16, F32, F64)
 
 # How primitives and operators are written: `primitives.py` fills it. fn(lanes, arguments...)
 PRIMITIVES: Final[dict[str, Callable[..., Any]]] = {}
+# Ways to the bits of a definition, by its name, for some types and machines; None: not for these.
+# fn(definition, arguments...)
+SHORTCUTS: Final[dict[str, Callable[..., Any]]] = {}
 
 
 def computes(dtype: np.dtype[Any]) -> bool:
@@ -130,6 +133,11 @@ class Symbol(Symbolic):
         if known is None:
             raise NotNative(f"{name} has no form in compiled code")
         return known(self.lanes, *args)
+
+    def shortcut(self, definition: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+        known = SHORTCUTS.get(definition.__name__)
+        found = None if known is None else known(definition, *args)
+        return definition(*args) if found is None else found
 
     __add__, __radd__ = _binary("add")
     __sub__, __rsub__ = _binary("sub")

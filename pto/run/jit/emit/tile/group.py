@@ -15,6 +15,7 @@ from typing import Any, Literal
 import numpy as np
 
 from pto.core.dtypes import DType
+from pto.core.layout import Digit
 from pto.core.tile import Role
 from pto.isa.meaning import Fold
 from pto.isa.meaning.tile import move
@@ -28,14 +29,16 @@ from pto.run.jit.emit.tile.planes import Plane
 from pto.run.jit.emit.tile.reduce import folded
 from pto.run.jit.llvm.text import NotNative, Text, Val
 
+BOX = 16  # columns
 MOST = 32  # instructions of a group: longer functions take LLVM longer than they save
 Shape = Literal["matrix", "column", "row"]  # of a ref: all elements, one a row, one a column
 
 
 @dataclass(frozen=True, slots=True)
 class Ref:
-    """Elements of an operand: `step` elements from row to row (of a row: none). Where they lie is a
-    buffer and a range of bytes in it; views have a pointer alone."""
+    """Elements of an operand: `step` elements from row to row (of a row: none), and `across` from
+    one box of sixteen columns to the next (0: there are none). Where they lie is a buffer and a
+    range of bytes in it; views have a pointer alone."""
 
     shape: Shape
     dtype: DType
@@ -45,6 +48,7 @@ class Ref:
     first: int = 0
     end: int = 0
     owner: int = 0  # of a tile that only the instructions of a stretch use: its number
+    across: int = 0
 
     def placed(self, here: Collection[int]) -> Ref:
         return self if self.owner in here else replace(self, owner=0)
@@ -59,7 +63,8 @@ class Ref:
     def place(self) -> tuple[object, ...]:
         """What refs to the same elements have in common."""
         where = self.first if self.memory >= 0 else self.pointer
-        return self.memory, where, self.shape, self.step, self.dtype.itemsize, self.owner
+        steps = self.step, self.across
+        return self.memory, where, self.shape, steps, self.dtype.itemsize, self.owner
 
 
 Source = tuple[Ref | Word, np.dtype[Any]]  # and as what it is read
@@ -313,6 +318,40 @@ def of_fold(s: Spot, group: Group | None) -> tuple[Group, Step]:
         planes.key_of(s), target, ((source, found.a.dtype.numpy),), fold=(found.body, found.kind)
     )
     return _fitting(group, rows, cols), step
+
+
+def of_move(s: Spot, group: Group | None) -> tuple[Group, Step]:
+    """Tile to tile, bits as they are, in rows or in boxes."""
+    src, dst = s.need(TilePlace, "src"), s.need(TilePlace, "dst")
+    asked = (s.operand("fp"), s.operand("preQuantScalar"), s.case.word("accToVecMode"))
+    plain = s.case.word("reluPreMode") in (None, "no_relu") and not any(asked)
+    if not plain or src.type.dtype is not dst.type.dtype or src.valid != dst.valid:
+        raise NotNative("more than a copy")
+    if s.e.compiler.side != "both" and src.type.role is not dst.type.role:
+        raise NotNative("a tile of another core")
+    own, other = _lines(s, src), _lines(s, dst)
+    step = Step("copy", other, ((own, seen(src.type.dtype)),), lambda a: a, dst.type.dtype)
+    return _fitting(group, *dst.valid), step
+
+
+def _lines(s: Spot, tile: TilePlace) -> Ref:
+    """Rows of a tile, or of boxes of it."""
+    if not tile.type.layout.is_boxed:
+        p = planes.plane(tile)
+        if p.cols != 1:
+            raise NotNative("lines with gaps")
+        return tile_ref(s, tile, "matrix", p.rows, p.dtype)
+    found, dtype = boxes.field(tile), tile.type.dtype
+    (down, *more), (box, *boxes_) = found.rows, found.cols
+    if more or box != Digit(BOX, 1) or len(boxes_) != 1 or dtype.is_packed:
+        raise NotNative("other boxes")
+    steps = down.step, boxes_[0].step
+    if not (isinstance(tile.address, int) and all(isinstance(step, int) for step in steps)):
+        raise NotNative("a place that is known only when it runs")
+    pointer, end = planes.machine_address(s, tile), tile.address + boxes.extent(tile)
+    owner = s.e.owners.get(id(tile), 0)
+    place = tile.memory, tile.address, end, owner
+    return Ref("matrix", dtype, steps[0], pointer, *place, int(steps[1]))
 
 
 def of_load(s: Spot, group: Group | None) -> tuple[Group, Step, str]:

@@ -1,13 +1,12 @@
-"""A group of instructions as one function: blocks of rows that stay in the cache, and for each
-pass after pass over its rows. What a pass makes and uses again stays in registers.
-
-A pass ends where a value is needed that all of a row goes into, as the greatest of it.
+"""A group of instructions as one function: blocks of few rows, and for each pass after pass over
+its rows. What a pass makes and uses again stays in registers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -15,14 +14,17 @@ import numpy as np
 from pto.run.jit.border.clock import SCRATCH
 from pto.run.jit.border.values import Word
 from pto.run.jit.emit.tile import planes
+from pto.run.jit.emit.tile.again import Again
 from pto.run.jit.emit.tile.elementwise import as_items, seen
-from pto.run.jit.emit.tile.group import Group, Ref, Source, Step
+from pto.run.jit.emit.tile.group import BOX, Group, Ref, Source, Step
+from pto.run.jit.emit.tile.passes import is_column, is_view, left_over, passes
 from pto.run.jit.emit.tile.planes import Plane
 from pto.run.jit.emit.tile.reduce import Folder, joined, reduced, stored
 from pto.run.jit.llvm import lanes
 from pto.run.jit.llvm.text import NotNative, Text, Val, scalar_type
 
-_CACHED = 24 << 10  # bytes of a block of rows
+_CACHED = 24 << 10  # bytes of a block of rows that stays in the cache
+_AT_ONCE = 128  # elements of one that does not
 _GAP = 16  # elements
 _LONG = 60  # lines of text of a pass: with more, fewer lanes at a time
 Declare = Callable[[str], None]
@@ -50,7 +52,7 @@ class Parameters:
         if ref.place not in self._places:
             self._places[ref.place] = str(self.name("ptr", ref.pointer))
         step, name = self.name("i64", ref.step), self._places[ref.place]
-        return Ref(ref.shape, ref.dtype, step, name, min(0, ref.memory))
+        return Ref(ref.shape, ref.dtype, step, name, min(0, ref.memory), across=ref.across)
 
     def source(self, source: Source) -> Source:
         value, kind = source
@@ -70,7 +72,8 @@ class Parameters:
 def is_flat(group: Group) -> bool:
     """Whether all rows follow each other without gaps, and each element is by itself."""
     refs = [ref for step in group.steps for ref in (step.dst, *step.refs)]
-    return all(ref.shape == "matrix" and ref.step == group.cols for ref in refs)
+    whole = (ref.shape == "matrix" and ref.step == group.cols and not ref.across for ref in refs)
+    return all(whole)
 
 
 class Strips:
@@ -79,7 +82,8 @@ class Strips:
     def __init__(self, declare: Declare, rows: Val, cols: Val, steps: Sequence[Step]) -> None:
         self.x, self.declare = Text(), declare
         self.rows, self.cols, self.steps = rows, cols, steps
-        self.passes = list(passes(steps))
+        again = Again(lambda step: _lines(declare, step))
+        self.passes = [again.of(each) for each in passes(steps)]
         self.rooms = left_over(self.passes)
 
     def write(self, name: str, types: Sequence[str]) -> str:
@@ -96,12 +100,30 @@ class Strips:
         return x.function(f"define internal void {name}({listed}) noinline nounwind")
 
     def _block(self) -> int:
-        """Rows that stay in the cache while all passes go over them."""
+        """Rows that all passes go over before the next ones: as many as stay in the cache. Where
+        passes read global memory again, so few that it is read in order, and that a processor
+        begins with the next while it ends these."""
         if not isinstance(self.cols, int):
             return 8
+        if self._streams:
+            few = max(1, _AT_ONCE // self.cols)
+            return min(64, few & -4 or few & -2 or few)
         refs = [ref for step in self.steps for ref in (step.dst, *step.refs)]
-        items = {ref.pointer: ref.dtype.itemsize for ref in refs if ref.shape == "matrix"}
+        items = {
+            ref.pointer: ref.dtype.itemsize
+            for ref in refs
+            if ref.shape == "matrix" and (not ref.owner or ref.pointer in self.rooms)
+        }
         return min(64, max(4, _CACHED // (self.cols * sum(items.values())) & -4))
+
+    @property
+    def _streams(self) -> bool:
+        """Whether more than one pass reads the same elements of global memory."""
+        seen = [
+            {ref.pointer for step in each for ref in step.refs if is_view(ref)}
+            for each in self.passes
+        ]
+        return any(a & b for a, b in combinations(seen, 2))
 
     def _make_room(self, size: int) -> None:
         """For rows of no fixed place that one pass leaves to another, as many as a block has."""
@@ -127,42 +149,27 @@ class Strips:
     def _rows(self, first: Val, count: Val) -> None:
         for n, steps in enumerate(self.passes):
             wanted = set(left_over(self.passes[n:], steps))
-            kind = _Column if _is_column(steps[0]) else _Pass
+            kind = _Column if is_column(steps[0]) else _Pass
             kind(self, steps, wanted).write(first, count)
 
 
-def left_over(passes: Sequence[Sequence[Step]], of: Sequence[Step] | None = None) -> dict[str, Ref]:
-    """Refs of no fixed place that one pass leaves to another; or the first one leaves."""
-    found: dict[str, Ref] = {}
-    made = set[str]()
-    for steps in passes:
-        own = set[str]()
-        for step in steps:
-            found |= {r.pointer: r for r in step.refs if r.owner and r.pointer in made - own}
-            own.add(step.dst.pointer)
-        made = made | own if of is None or steps is of else made - own
-    return found
-
-
-def _is_column(step: Step) -> bool:
-    return step.dst.shape == "column" and step.fold is None
-
-
-def passes(steps: Sequence[Step]) -> Iterator[list[Step]]:
-    found: list[Step] = []
-    made = set[object]()  # values a row, of this pass
-    for step in steps:
-        needs = any(ref.shape == "column" and ref.place in made for ref in step.refs)
-        if found and (needs or _is_column(step) != _is_column(found[0])):
-            yield found
-            found, made = [], set()
-        found.append(step)
-        if step.fold is not None:
-            made.add(step.dst.place)
-    yield found
-
-
 Values = dict[str, lanes.Symbol]  # by the pointer of a ref
+
+
+def _applied(spot: lanes.Lanes, step: Step, given: list[lanes.Symbol]) -> lanes.Symbol:
+    if step.dtype is None:
+        raise RuntimeError("a fold has no elements")
+    found = as_items(spot, step.fn(*given), step.dtype)
+    return spot.symbol(seen(step.dst.dtype), found)
+
+
+def _lines(declare: Declare, *steps: Step) -> list[str]:
+    """Lines of text of the work on some lanes."""
+    spot = lanes.Lanes(Text(), 16, declare)
+    for step in steps:
+        if step.fold is None:
+            _applied(spot, step, [spot.symbol(kind, "%v") for _, kind in step.sources])
+    return spot.x.lines[1:]
 
 
 class _Work:
@@ -184,18 +191,13 @@ class _Work:
             if isinstance(value, Word)
         }
 
-    def apply(self, spot: lanes.Lanes, step: Step, given: list[lanes.Symbol]) -> lanes.Symbol:
-        if step.dtype is None:
-            raise RuntimeError("a fold has no elements")
-        found = as_items(spot, step.fn(*given), step.dtype)
-        return spot.symbol(seen(step.dst.dtype), found)
-
 
 class _Column(_Work):
     """Steps on one value a row."""
 
     def write(self, first: Val, count: Val) -> None:
-        x, spot = self.x, lanes.Lanes(self.x, 16, self.declare)
+        many = 1 if count == 1 else 16
+        x, spot = self.x, lanes.Lanes(self.x, many, self.declare)
         scalars = self.scalars(spot)
 
         def strip(j: Val, mask: str | None) -> None:
@@ -214,19 +216,19 @@ class _Column(_Work):
                         continue
                     if value.pointer not in values:
                         item = planes.load_lanes(
-                            x, self.declare, value.dtype, 16, place(value), mask
+                            x, self.declare, value.dtype, many, place(value), mask
                         )
                         values[value.pointer] = spot.symbol(seen(value.dtype), item)
                     given.append(values[value.pointer].view(kind))
-                values[step.dst.pointer] = self.apply(spot, step, given)
+                values[step.dst.pointer] = _applied(spot, step, given)
                 made[step.dst.pointer] = step.dst
             for name, ref in made.items():
                 if not self.is_kept(ref):
                     continue
                 item = values[name].name
-                planes.store_lanes(x, self.declare, ref.dtype, 16, item, place(ref), mask)
+                planes.store_lanes(x, self.declare, ref.dtype, many, item, place(ref), mask)
 
-        planes.strips(x, 16, count, strip)
+        planes.strips(x, many, count, strip)
 
 
 class _Pass(_Work):
@@ -241,21 +243,18 @@ class _Pass(_Work):
             if step.fold is not None
         ]  # fmt: skip
         weight, widest = self._weight()
-        self.count = 16 if self.folds or weight > _LONG else 256 // widest
+        boxed = any(ref.across for step in steps for ref in (step.dst, *step.refs))
+        self.count = BOX if self.folds or boxed or weight > _LONG else 256 // widest
         self.many = 4 if self.folds else 1  # rows whose totals are put together
         self.spot = lanes.Lanes(self.x, self.count, self.declare)
 
     def _weight(self) -> tuple[int, int]:
         """Lines of text of the work on some lanes, and bytes of the widest elements in it."""
-        x = Text()
-        spot, sizes = lanes.Lanes(x, 16, self.declare), [1]
-        for step in self.steps:
-            sizes += [ref.dtype.itemsize for ref in (step.dst, *step.refs)]
-            if step.fold is None:
-                self.apply(spot, step, [spot.symbol(kind, "%v") for _, kind in step.sources])
-        sizes += [8 for line in x.lines if "x double>" in line]
-        sizes += [4 for line in x.lines if "x float>" in line]
-        return len(x.lines) * (2 if max(sizes) == 8 else 1), max(sizes)
+        refs = [ref for step in self.steps for ref in (step.dst, *step.refs)]
+        lines, sizes = _lines(self.declare, *self.steps), [1, *(r.dtype.itemsize for r in refs)]
+        sizes += [8 for line in lines if "x double>" in line]
+        sizes += [4 for line in lines if "x float>" in line]
+        return len(lines) * (2 if max(sizes) == 8 else 1), max(sizes)
 
     def write(self, first: Val, count: Val) -> None:
         x, many = self.x, self.many
@@ -361,7 +360,7 @@ class _Row:
         if step.fold is not None:
             self._fold(step, given[0])
             return
-        self.values[step.dst.pointer] = self.o.apply(self.o.spot, step, given)
+        self.values[step.dst.pointer] = _applied(self.o.spot, step, given)
         self.made.pop(step.dst.pointer, None)
         self.made[step.dst.pointer] = step.dst
 
@@ -390,7 +389,8 @@ class _Row:
         self.folded[id(step)] = taken
 
     def _at(self, ref: Ref) -> str:
-        return self.x.at(self._starts[ref.pointer], self.x.mul(self.j, ref.dtype.itemsize))
+        step = ref.dtype.itemsize * (ref.across // BOX or 1)
+        return self.x.at(self._starts[ref.pointer], self.x.mul(self.j, step))
 
     def end(self) -> None:
         for name, ref in self.made.items():
