@@ -11,14 +11,13 @@ def touched(name: str) -> str:
     x = Text()
     count, room = x.load(I64, "%p0", 8), x.load(I64, x.at("%p0", 8), 8)
     x.store(I64, x.new(f"add i64 {count}, 1"), "%p0", 8)
-    keep, done = x.fresh("keep"), x.fresh("done")
-    x.branch(x.new(f"icmp ult i64 {count}, {room}"), keep, done)
-    x.label(keep)
-    place = x.at("%p0", x.add(x.mul(count, 8 * TOUCH), 8 * HEAD))
-    for n in range(TOUCH):
-        x.store(I64, f"%p{n + 1}", x.at(place, 8 * n), 8)
-    x.jump(done)
-    x.label(done)
+
+    def keep() -> None:
+        place = x.at("%p0", x.add(x.mul(count, 8 * TOUCH), 8 * HEAD))
+        for n in range(TOUCH):
+            x.store(I64, f"%p{n + 1}", x.at(place, 8 * n), 8)
+
+    x.when(x.new(f"icmp ult i64 {count}, {room}"), keep)
     x.do("ret void")
     words = ", ".join(f"i64 %p{n + 1}" for n in range(TOUCH))
     return x.function(f"define internal void {name}(ptr %p0, {words}) nounwind")

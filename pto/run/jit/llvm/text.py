@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -113,6 +113,25 @@ class Text:
 
     def branch(self, condition: str, yes: str, no: str, weights: str = "") -> None:
         self.do(f"br i1 {condition}, label %{yes}, label %{no}{weights}")
+
+    def when(
+        self, condition: str, body: Callable[[], None], otherwise: Callable[[], None] | None = None
+    ) -> None:
+        """One of two ways, by a condition that may be known now."""
+        if condition in ("true", "false"):
+            way = body if condition == "true" else otherwise
+            if way is not None:
+                way()
+            return
+        yes, done = self.fresh("yes"), self.fresh("done")
+        no = done if otherwise is None else self.fresh("no")
+        self.branch(condition, yes, no)
+        for label, way in ((yes, body), (no, otherwise)):
+            if way is not None:
+                self.label(label)
+                way()
+                self.jump(done)
+        self.label(done)
 
     def switch(self, type: str, value: Val, other: str, labels: Mapping[int, str]) -> None:
         listed = " ".join(f"{type} {number}, label %{label}" for number, label in labels.items())

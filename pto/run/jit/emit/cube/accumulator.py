@@ -33,10 +33,4 @@ def with_outlet(s: Spot, src: DType, dst: DType, then: Callable[[Work | None, st
         return
     place = x.at(s.e.word(context.REGISTERS), register_offset(registers.CTRL))
     bit = x.new(f"and i64 {x.load('i64', place, 8)}, {1 << registers.KEEP_SPECIALS}")
-    keeps, limits, done = x.fresh("keeps"), x.fresh("limits"), x.fresh("done")
-    x.branch(x.compare("ne", bit, 0), keeps, limits)
-    for label, saturate in ((keeps, False), (limits, True)):
-        x.label(label)
-        then(*work(saturate))
-        x.jump(done)
-    x.label(done)
+    x.when(x.compare("ne", bit, 0), lambda: then(*work(False)), lambda: then(*work(True)))

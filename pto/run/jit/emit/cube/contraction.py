@@ -122,7 +122,7 @@ def _begins(s: Spot, name: str, room: Room, each: int) -> str:
                 place = x.at(column, x.mul(words, room.line * 4))
                 x.store(type, x.new(f"and {type} {x.load(type, place)}, {masks}"), place)
 
-            planes.when(x, odd, last)
+            x.when(odd, last)
 
             def step(k: Val, sums: list[str], column: str = column) -> list[str]:
                 right = x.load(type, x.at(column, x.mul(k, room.line * 4)))

@@ -135,7 +135,7 @@ def _hear(s: Spot) -> Sequence[Native]:
 
     def take() -> None:
         for place, condition in taken:
-            planes.when(x, condition, lambda place=place: _take(s, place))
+            x.when(condition, lambda place=place: _take(s, place))
 
     known = x.compare("ult", number, SIGNAL_IDS)
     coroutine.until(s, met, take, known=known, naps=not _may_meet(s))
@@ -158,7 +158,7 @@ def _sync_all(s: Spot) -> Sequence[Native]:
         block = x.load(I64, x.at("%ctx", 8 * BLOCK), 8)
         takes_part, everyone = x.compare("slt", block, count), x.mul(_here(s, kind), count)
         takes_part = x.both(takes_part, x.compare("ne", everyone, 0))
-    planes.when(x, takes_part, lambda: _come(s, kind, everyone))
+    x.when(takes_part, lambda: _come(s, kind, everyone))
     return []
 
 
@@ -185,7 +185,7 @@ def _come(s: Spot, kind: str, everyone: Val) -> None:
         x.store(I64, 1, waiting, 8)
 
     def met() -> str:
-        planes.when(x, x.compare("eq", x.load(I64, waiting, 8), 0), arrive)
+        x.when(x.compare("eq", x.load(I64, waiting, 8), 0), arrive)
         wanted = x.mul(x.add(x.load(I64, passed, 8), 1), everyone)
         return x.compare("sge", x.load(I64, count, 8), wanted)
 

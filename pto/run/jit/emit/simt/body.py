@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -202,12 +203,7 @@ class Body:
             ways = list(zip(masks, map(self._some, cells), strict=True))
         for region, (mask, holds) in zip(op.regions, ways, strict=False):
             if region.blocks:
-                go, done = x.fresh("arm"), x.fresh("done")
-                x.branch(holds, go, done)
-                x.label(go)
-                self._arm(op, region, mask, results)
-                x.jump(done)
-                x.label(done)
+                x.when(holds, partial(self._arm, op, region, mask, results))
 
     def _word(self, value: Value) -> Word:
         found = self.e.value(value)
@@ -316,12 +312,7 @@ class Body:
 
         def turn() -> None:
             self._under(live, test)
-            go, done = x.fresh("go"), x.fresh("done")
-            x.branch(self._some(cell), go, done)
-            x.label(go)
-            self._under(live, repeat)
-            x.jump(done)
-            x.label(done)
+            x.when(self._some(cell), lambda: self._under(live, repeat))
 
         self._while_some(cell, turn)
 

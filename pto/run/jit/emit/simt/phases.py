@@ -245,14 +245,14 @@ class Phases:
                     entry.run(w, env)
 
             skip = self.mask != self.all and not any(entry.every for entry in entries)
-            planes.when(x, x.compare("ne", bits, 0, I32) if skip else "true", all)
+            x.when(x.compare("ne", bits, 0, I32) if skip else "true", all)
 
         planes.loop(x, self.warps, 1, warp)
         self._running = ()
         for entry in entries:
             if entry.faults:
                 bad = x.compare("ne", x.load(I32, entry.cell, 4), 0, I32)
-                planes.when(x, bad, lambda op=entry.op: self.fault(op))
+                x.when(bad, lambda op=entry.op: self.fault(op))
 
     # ---- numbers of a launch of one item
 

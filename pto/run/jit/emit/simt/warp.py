@@ -271,18 +271,18 @@ class Warp:
         base, bits = self._reached(at, elem.nbytes)
         name, width = self._whole(stored)
         plain, first = self._in_line(at, elem.nbytes, bits)
-        near, far, done = x.fresh("near"), x.fresh("far"), x.fresh("done")
-        x.branch(plain, near, far)
-        x.label(near)
-        x.store(vector(WARP, f"i{width}"), name, x.at(base, first))
-        x.jump(done)
-        x.label(far)
-        room, item = x.stack(vector(WARP, f"i{width}")), f"i{width}"
-        x.store(vector(WARP, item), name, room, 64)
-        call = self.p.e.unit.shared(f"items store {item}", lambda name: _stores(name, item))
-        x.do(f"call void {call}(ptr {room}, ptr {base}, ptr {self._places(at)}, i32 {bits})")
-        x.jump(done)
-        x.label(done)
+        item = f"i{width}"
+
+        def near() -> None:
+            x.store(vector(WARP, item), name, x.at(base, first))
+
+        def far() -> None:
+            room = x.stack(vector(WARP, item))
+            x.store(vector(WARP, item), name, room, 64)
+            call = self.p.e.unit.shared(f"items store {item}", lambda name: _stores(name, item))
+            x.do(f"call void {call}(ptr {room}, ptr {base}, ptr {self._places(at)}, i32 {bits})")
+
+        x.when(plain, near, far)
 
     def update(
         self, at: At, new: Callable[..., Symbol], given: Sequence[Symbol], see: Element
@@ -337,7 +337,7 @@ class Warp:
 def _active_lanes(x: Text, bits: str, body: Callable[[Val], None]) -> None:
     def lane(i: Val) -> None:
         moved = x.new(f"lshr i32 {bits}, {x.new(f'trunc i64 {i} to i32')}")
-        planes.when(x, x.new(f"trunc i32 {moved} to i1"), lambda: body(i))
+        x.when(x.new(f"trunc i32 {moved} to i1"), lambda: body(i))
 
     planes.loop(x, WARP, 1, lane)
 

@@ -44,6 +44,18 @@ class Rect:
     most: int | None
 
 
+def _joined(x: Text, r: Rect, steps: tuple[Val, Val]) -> Rect:
+    """Lines that follow each other without gaps are one long line."""
+    flat = x.both(x.compare("eq", steps[0], r.cols), x.compare("eq", steps[1], r.cols))
+    if flat == "false":
+        return r
+    whole = x.mul(r.rows, r.cols)
+    if flat == "true":
+        return replace(r, rows=1, cols=whole)
+    rows = x.new(f"select i1 {flat}, i64 1, i64 {r.rows}")
+    return replace(r, rows=rows, cols=x.new(f"select i1 {flat}, i64 {whole}, i64 {r.cols}"))
+
+
 class Copier:
     """Writes one copy function."""
 
@@ -97,8 +109,7 @@ class Copier:
             x.at(base, x.mul(position(x, f.cols, whole), f.dtype.itemsize))
             for base, f in ((to, dst), (from_, src))
         ]
-        planes.when(
-            x,
+        x.when(
             x.compare("ne", rest, 0),
             lambda: self._walk(dst, src, rows, rest, places[0], places[1], self._lines(dst, src)),
         )
@@ -185,77 +196,59 @@ class Copier:
     # ---- lines that are contiguous in both
 
     def _lines(self, dst: Field, src: Field) -> Callable[[Rect], None]:
-        x = self.x
-        widest = max(dst.dtype.itemsize, src.dtype.itemsize)
-        to_step, from_step = dst.rows[0].step, src.rows[0].step
-
-        def narrow(r: Rect, lanes: int, mask: str | None) -> None:
-            def one(i: Val) -> None:
-                self._move(dst.dtype, src.dtype, lanes, *self._line(dst, src, r, i), mask)
-
-            planes.loop(x, r.rows, 1, one)
+        x, widest = self.x, max(dst.dtype.itemsize, src.dtype.itemsize)
+        steps = dst.rows[0].step, src.rows[0].step
 
         def part(r: Rect) -> None:
-            if r.most is not None and r.most * widest <= _LANES_BYTES:
-                most = r.most
-                whole, rest, done = x.fresh("whole"), x.fresh("rest"), x.fresh("done")
-                x.branch(x.compare("eq", r.cols, most), whole, rest)
-                x.label(whole)
-                if to_step == from_step == most:  # the rows of boxes follow each other
-                    wide(replace(r, rows=1, cols=x.mul(r.rows, most)))
+            if r.most is None or r.most * widest > _LANES_BYTES:
+                self._long_lines(dst, src, _joined(x, r, steps))
+                return
+            most, full = r.most, x.compare("eq", r.cols, r.most)
+
+            def whole() -> None:
+                if steps[0] == steps[1] == most:  # the rows of boxes follow each other
+                    self._long_lines(dst, src, replace(r, rows=1, cols=x.mul(r.rows, most)))
                 else:
-                    narrow(r, most, None)
-                x.jump(done)
-                x.label(rest)
-                narrow(r, most, planes.head(x, most, r.cols))
-                x.jump(done)
-                x.label(done)
-                return
-            flat = x.both(x.compare("eq", to_step, r.cols), x.compare("eq", from_step, r.cols))
-            if flat == "false":
-                rows, cols = r.rows, r.cols
-            elif flat == "true":
-                rows, cols = 1, x.mul(r.rows, r.cols)
-            else:  # lines that follow each other without gaps are one long line
-                rows = x.new(f"select i1 {flat}, i64 1, i64 {r.rows}")
-                cols = x.new(f"select i1 {flat}, i64 {x.mul(r.rows, r.cols)}, i64 {r.cols}")
-            wide(replace(r, rows=rows, cols=cols))
+                    self._short_lines(dst, src, r, most, None)
 
-        def wide(r: Rect) -> None:
-            if self.work is not None:
-                planes.loop(x, r.rows, 1, lambda i: by_strips(r, i))
-                return
-            nbytes = x.mul(r.cols, widest)
-            is_long = x.compare("sge", nbytes, _LONG)
-            if is_long == "false":
-                planes.loop(x, r.rows, 1, lambda i: by_strips(r, i))
-                return
-            long, short, done = x.fresh("long"), x.fresh("short"), x.fresh("done")
-            x.branch(is_long, long, short)
-            x.label(long)
-            planes.loop(x, r.rows, 1, lambda i: by_bytes(r, i, nbytes))
-            x.jump(done)
-            x.label(short)
-            planes.loop(x, r.rows, 1, lambda i: by_strips(r, i))
-            x.jump(done)
-            x.label(done)
+            def rest() -> None:
+                self._short_lines(dst, src, r, most, planes.head(x, most, r.cols))
 
-        def by_bytes(r: Rect, i: Val, nbytes: Val) -> None:
-            to, from_ = self._line(dst, src, r, i)
-            planes.copy_bytes(x, self.declare, to, from_, nbytes)
+            x.when(full, whole, rest)
 
-        def by_strips(r: Rect, i: Val) -> None:
-            to, from_ = self._line(dst, src, r, i)
-            lanes = _LANES_BYTES // widest
+        return part
+
+    def _short_lines(self, dst: Field, src: Field, r: Rect, lanes: int, mask: str | None) -> None:
+        """A vector each."""
+
+        def one(i: Val) -> None:
+            self._move(dst.dtype, src.dtype, lanes, *self._line(dst, src, r, i), mask)
+
+        planes.loop(self.x, r.rows, 1, one)
+
+    def _long_lines(self, dst: Field, src: Field, r: Rect) -> None:
+        """Bytes as they are, of lines that are worth a call; else strips of vectors."""
+        x, sizes = self.x, (dst.dtype.itemsize, src.dtype.itemsize)
+        lanes, nbytes = _LANES_BYTES // max(sizes), x.mul(r.cols, max(sizes))
+
+        def by_bytes(i: Val) -> None:
+            planes.copy_bytes(x, self.declare, *self._line(dst, src, r, i), nbytes)
+
+        def by_strips(i: Val) -> None:
+            line = self._line(dst, src, r, i)
 
             def strip(j: Val, mask: str | None) -> None:
-                a = planes.offset(x, to, j, 1, dst.dtype.itemsize)
-                b = planes.offset(x, from_, j, 1, src.dtype.itemsize)
+                a, b = (planes.offset(x, p, j, 1, n) for p, n in zip(line, sizes, strict=True))
                 self._move(dst.dtype, src.dtype, lanes, a, b, mask)
 
             planes.strips(x, lanes, r.cols, strip)
 
-        return part
+        is_long = "false" if self.work is not None else x.compare("sge", nbytes, _LONG)
+        x.when(
+            is_long,
+            lambda: planes.loop(x, r.rows, 1, by_bytes),
+            lambda: planes.loop(x, r.rows, 1, by_strips),
+        )
 
     def _line(self, dst: Field, src: Field, r: Rect, i: Val) -> tuple[str, str]:
         x = self.x

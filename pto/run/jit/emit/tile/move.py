@@ -104,19 +104,11 @@ def _matrix(x: Text, layout: GlobalLayout, view: ViewPlace, tile: TilePlace, wor
 
 def by_layout(s: Spot, ways: Sequence[Met], body: Callable[[Met], None]) -> None:
     """`body` of the layout that a view turns out to have; else the reference does it."""
-    x, (found, *others) = s.x, ways
-    if not others:
+    found, *others = ways
+    if others:
+        s.x.when(found.known, lambda: body(found), lambda: by_layout(s, others, body))
+    else:
         planes.either_way(s, found.known, lambda: body(found))
-        return
-    yes, no, done = x.fresh("yes"), x.fresh("no"), x.fresh("done")
-    x.branch(found.known, yes, no)
-    x.label(yes)
-    body(found)
-    x.jump(done)
-    x.label(no)
-    by_layout(s, others, body)
-    x.jump(done)
-    x.label(done)
 
 
 def note(s: Spot, view: ViewPlace, rows: Val, cols: Val, *, writes: bool) -> None:
@@ -192,7 +184,7 @@ def transfer(
         x = Text()
         copier = copies.Copier(x, declare, work)
         some = x.both(x.compare("sgt", "%p0", 0), x.compare("sgt", "%p1", 0))
-        planes.when(x, some, lambda: copier.copy(dst.field, src.field, "%p0", width, "%p2", "%p3"))
+        x.when(some, lambda: copier.copy(dst.field, src.field, "%p0", width, "%p2", "%p3"))
         x.do("ret void")
         listed, _ = planes.parameters(["i64", "i64", "ptr", "ptr", *["i64"] * len(arguments)])
         return x.function(f"define internal void {name}({listed}) noinline nounwind")
@@ -267,15 +259,7 @@ def beside(s: Spot, tile: TilePlace, target: Side) -> None:
         else:
             fill(s, target, value, (rows, _up(x, rows, block, height)), (0, cols))
 
-    guarded(x, some, whole if everywhere else to_block)
-
-
-def guarded(x: Text, condition: str, body: Callable[[], None]) -> None:
-    """Only where a condition holds, which may be known now."""
-    if condition == "true":
-        body()
-    elif condition != "false":
-        planes.when(x, condition, body)
+    x.when(some, whole if everywhere else to_block)
 
 
 def _up(x: Text, count: Val, block: int, limit: Val) -> Val:

@@ -397,12 +397,12 @@ class Mover(Views):
         x, own = self.x, dst.pointer
         copy, nbytes = x.at(self.context(ROOM), offset), dst.nbytes
         shared = x.new(f"xor i1 {fine}, true")
-        planes.when(x, shared, lambda: planes.copy_bytes(x, self.declare, copy, own, nbytes))
+        x.when(shared, lambda: planes.copy_bytes(x, self.declare, copy, own, nbytes))
         target = x.new(f"select i1 {fine}, ptr {own}, ptr {copy}")
         dst.pointer = target
 
         def back() -> None:
             dst.pointer = own
-            planes.when(x, shared, lambda: planes.copy_bytes(x, self.declare, own, copy, nbytes))
+            x.when(shared, lambda: planes.copy_bytes(x, self.declare, own, copy, nbytes))
 
         return back

@@ -150,7 +150,7 @@ def _call(s: Spot, name: str, given: _Parameters) -> None:
     s.fault_unless(s.x.compare("ne", status, FAULT, "i32"))
     if name in s.e.unit.leaving:
         left = s.x.compare("eq", status, LEFT, "i32")
-        planes.when(s.x, left, lambda: _leave(s))
+        s.x.when(left, lambda: _leave(s))
 
 
 def _leave(s: Spot) -> None:

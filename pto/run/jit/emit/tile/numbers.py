@@ -54,19 +54,7 @@ class Numbers:
         self, fact: Any, body: Callable[[], None], otherwise: Callable[[], None] | None = None
     ) -> None:
         known = fact.name if isinstance(fact, Fact) else "true" if fact else "false"
-        if known == "true":
-            body()
-        elif known == "false" and otherwise is not None:
-            otherwise()
-        elif known != "false":
-            x = self.x
-            yes, no, done = x.fresh("yes"), x.fresh("no"), x.fresh("done")
-            x.branch(known, yes, no)
-            for label, way in ((yes, body), (no, otherwise or (lambda: None))):
-                x.label(label)
-                way()
-                x.jump(done)
-            x.label(done)
+        self.x.when(known, body, otherwise)
 
     def least(self, a: Any, b: Any) -> Any:
         self.declare("declare i64 @llvm.smin.i64(i64, i64)")

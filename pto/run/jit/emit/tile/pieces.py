@@ -82,7 +82,7 @@ def blocks(m: Mover, rows: Any, count: Any, size: int, at: Any, src: TileRef, ds
                 found = x.load(type, x.at(src.pointer, one(start, "i64")))
                 x.store(type, found, x.at(begin, x.mul(k, size)))
 
-            planes.when(x, "true" if where is None else one(where, "i1"), move)
+            x.when("true" if where is None else one(where, "i1"), move)
 
         planes.loop(x, m.number(count).value, 1, block)
 

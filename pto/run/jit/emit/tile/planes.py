@@ -69,7 +69,7 @@ def kept(s: Spot, tile: TilePlace, fine: str, room: int) -> tuple[str, int]:
         return own, room
     copy, nbytes = x.at(s.e.room(), room), extent(tile)
     shared = x.negated(fine)
-    when(x, shared, lambda: copy_bytes(x, s.e.unit.declare, copy, own, nbytes))
+    x.when(shared, lambda: copy_bytes(x, s.e.unit.declare, copy, own, nbytes))
     return x.new(f"select i1 {shared}, ptr {copy}, ptr {own}"), room + -(-nbytes // 64) * 64
 
 
@@ -82,21 +82,13 @@ def enough(s: Spot, tile: TilePlace, rows: Val, cols: Val) -> str:
 
 def either_way(s: Spot, condition: str, fast: Callable[[], None]) -> None:
     """Compiled code where the condition holds, else the reference step; no results."""
-    if condition == "true":
-        fast()
-        return
     if condition == "false":
         raise NotNative("always done by the reference")
-    x = s.x
-    quick, slow, done = x.fresh("quick"), x.fresh("slow"), x.fresh("done")
-    x.branch(condition, quick, slow)
-    x.label(slow)
-    s.e.run_outside(s.op, seldom=True)
-    x.jump(done)
-    x.label(quick)
-    fast()
-    x.jump(done)
-    x.label(done)
+
+    def slow() -> None:
+        s.e.run_outside(s.op, seldom=True)
+
+    s.x.when(condition, fast, slow)
 
 
 def loop(x: Text, count: Val, step: Val, body: Callable[[str], None], start: Val = 0) -> None:
@@ -112,19 +104,6 @@ def loop(x: Text, count: Val, step: Val, body: Callable[[str], None], start: Val
     following = x.new(f"add nsw i64 {i}, {step}")
     x.lines.insert(place, f"  {i} = phi i64 [ {start}, %{before} ], [ {following}, %{x.here} ]")
     x.jump(head)
-    x.label(done)
-
-
-def when(x: Text, condition: str, body: Callable[[], None]) -> None:
-    if condition in ("true", "false"):
-        if condition == "true":
-            body()
-        return
-    yes, done = x.fresh("yes"), x.fresh("done")
-    x.branch(condition, yes, done)
-    x.label(yes)
-    body()
-    x.jump(done)
     x.label(done)
 
 
@@ -214,7 +193,7 @@ def strips(x: Text, lanes: int, count: Val, body: Callable[[Val, str | None], No
     rest = x.sub(count, whole)
     if rest == 0:
         return
-    when(x, x.compare("ne", rest, 0), lambda: body(whole, head(x, lanes, rest)))
+    x.when(x.compare("ne", rest, 0), lambda: body(whole, head(x, lanes, rest)))
 
 
 def key_of(s: Spot, *parts: Any) -> str:

@@ -81,7 +81,7 @@ def emit_fold(s: Spot) -> Sequence[Native]:
         x.do(f"call void {name}(i64 {f.rows}, i64 {f.cols}, ptr {to}, ptr {source})")
 
     apart = planes.apart(s, f.dst, f.src)
-    planes.when(x, x.negated(f.empty), call)
+    x.when(x.negated(f.empty), call)
     return []
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from pto.core.dtypes import DType
 from pto.run.jit.border.values import Word
 from pto.run.jit.emit.table import Spot
-from pto.run.jit.emit.tile.planes import loop, when
+from pto.run.jit.emit.tile.planes import loop
 from pto.run.jit.llvm import lane_masks, lanes, native
 from pto.run.jit.llvm.text import NotNative, Text, Val, element, vector
 
@@ -126,7 +126,7 @@ def _scatter(name: str, width: int, count: int) -> str:
             offset = x.load("i64", x.new(f"getelementptr i64, ptr %places, i64 {i}"))
             x.store(f"i{width}", value, x.at("%base", offset))
 
-        when(x, x.compare("ne", on, 0, "i8"), one)
+        x.when(x.compare("ne", on, 0, "i8"), one)
 
     loop(x, count, 1, lane)
     x.do("ret void")

@@ -17,7 +17,7 @@ from pto.run.jit.border import context
 from pto.run.jit.border.state import register_offset
 from pto.run.jit.border.values import Native, Place, Word, word_type
 from pto.run.jit.emit.table import Spot, emits
-from pto.run.jit.emit.tile.planes import either_way, loop, when
+from pto.run.jit.emit.tile.planes import either_way, loop
 from pto.run.jit.emit.vector.load import wide
 from pto.run.jit.llvm import shuffles
 from pto.run.jit.llvm.text import NotNative, Text, Val, element, vector
@@ -251,7 +251,7 @@ def _merge(s: Spot, kind: DType, good: str, places: list[Place], words: list[Val
             found = x.both(found, x.new(f"call i1 {check}({_pointers(s, source)}, {numbers})"))
         x.store("i8", x.new(f"zext i1 {found} to i8"), state)
 
-    when(x, good, look)
+    x.when(good, look)
     plain = x.compare("ne", x.load("i8", state), 0, "i8")
 
     def fast() -> None:
@@ -316,11 +316,11 @@ def _merged(name: str, kind: DType) -> str:
                 here = x.compare("eq", at, n)
                 length = x.new(f"select i1 {here}, i64 %length{n}, i64 {length}")
             ends = x.both(x.compare("eq", taken, length), x.compare("ne", "%stop", 0))
-            when(x, ends, lambda: x.store("i64", 0, left, 8))
+            x.when(ends, lambda: x.store("i64", 0, left, 8))
 
         def unless_over(i: Val) -> None:
             more = x.compare("slt", i, x.load("i64", left, 8))
-            when(x, more, lambda: next_record(i))
+            x.when(more, lambda: next_record(i))
 
         loop(x, "%total", 1, unless_over)
 

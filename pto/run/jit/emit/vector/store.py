@@ -12,7 +12,7 @@ from pto.isa.meaning.vector.load import STRIDES
 from pto.isa.meaning.vector.ub import element_alignment
 from pto.run.jit.border.values import Mask, Native, Place, Reg
 from pto.run.jit.emit.table import Spot, emits
-from pto.run.jit.emit.tile.planes import loop, when
+from pto.run.jit.emit.tile.planes import loop
 from pto.run.jit.emit.vector.arithmetic import under
 from pto.run.jit.emit.vector.items import scattered, store_lanes
 from pto.run.jit.emit.vector.load import (
@@ -110,7 +110,7 @@ def _vsstb(s: Spot) -> Sequence[Native]:
         picks = range(begin, begin + BLOCK_BYTE_SIZE)
         block = shuffles.shuffle(x, "i8", VREG_BYTES, value, picks)
         pointer = blocks.pointer(n)
-        when(x, blocks.open(n), lambda b=block, p=pointer: x.store(_BLOCK, b, p))
+        x.when(blocks.open(n), lambda b=block, p=pointer: x.store(_BLOCK, b, p))
     return [moved_on(s, place, x.mul(repeat, BLOCK_BYTE_SIZE))] if update else []
 
 
