@@ -211,7 +211,7 @@ class TileTap(Tap):
     def _judge(self, place: _Place, number: int, used: Sequence[_Used], log: list[Access]) -> None:
         self._look_twins(place, [u for u in used if u.role in ("in", "inout")])
         for access in sorted(log, key=lambda a: a.writes):
-            if access.memory.space.is_local:
+            if access.memory.space.is_local and access.nbytes:
                 self._access(place, number, used, access)
 
     def _access(self, place: _Place, number: int, used: Sequence[_Used], access: Access) -> None:
@@ -244,7 +244,9 @@ class TileTap(Tap):
             if not self._leaves(known, access, slot):
                 self._own(known, _index(access), slot, number)
         else:
-            self._look_overlap(place, root, slot, access)
+            owners = known.owner[low:high]
+            if ((owners != slot) & (owners >= 0)).any():
+                self._look_overlap(place, root, slot, access)
             self._look_freed(place, root)
 
     def _root(self, core: Core, used: _Used) -> int | None:
@@ -433,11 +435,16 @@ def _index(access: Access) -> Any:
     if array is not None and array.flags.c_contiguous:
         start = access.start
         return slice(start, start + array.nbytes)
-    return (access.addresses()[:, None] + np.arange(access.width)).reshape(-1)
+    places, width = access.addresses(), access.width
+    low, high = int(places.min()), int(places.max()) + width
+    if access.writes and places.size * width == high - low:  # all of them, in another order
+        return slice(low, high)
+    return (places[:, None] + np.arange(width)).reshape(-1)
 
 
 def _span(access: Access) -> tuple[int, int]:
-    where = _index(access)
-    if isinstance(where, slice):
-        return where.start, where.stop
-    return int(where.min()), int(where.max()) + 1
+    array = access.array
+    if array is not None and array.flags.c_contiguous:
+        return access.start, access.start + array.nbytes
+    places = access.addresses()
+    return int(places.min()), int(places.max()) + access.width
