@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from pto.core.errors import PtoError
 from tests.machine import Bench
 
 
@@ -47,3 +48,17 @@ def test_groups_along_a_column_are_turned() -> None:
     bench.run(body)
     found = z.memory.view(z.address, 128)
     assert np.array_equal(found, boxes(exponents.T))
+
+
+@pytest.mark.parametrize(("source", "valid"), [((8, 4), (16, 4)), ((16, 4), (16, 3))])
+def test_boxes_that_are_not_there_are_refused(
+    source: tuple[int, int], valid: tuple[int, int]
+) -> None:
+    bench = Bench("a5")
+    bench.tile("s", f"vec, {source[0]}x{source[1]}xui8")
+    bench.tile("t", "vec, 1x160xui8")
+    bench.tile("z", "vec, 16x4xui8, slayout=row_major", valid=valid)
+    with pytest.raises(PtoError) as caught:
+        bench.run("pto.tmov ins(%s : {s}, %t : {t}) outs(%z : {z})")
+    assert caught.value.code == "PTO-S044"
+    assert (bench["z"] == 0xA5).all()

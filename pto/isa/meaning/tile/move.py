@@ -232,6 +232,17 @@ def _regroup(case: Case) -> Callable[..., None]:
             return at, x.item(src, i * pitch + j), None
 
         rows, cols = (high, wide) if by_rows else (m, groups)
+        long, many = (cols, rows) if by_rows else (rows, cols)
+        filled = (long + MX_ROW_LEN - 1) // MX_ROW_LEN * MX_ROW_LEN * many
+        read = (rows - 1) * pitch + cols
+        x.require(
+            (many % MX_COL_LEN == 0) & (filled <= x.items(dst)) & (read <= x.items(src)),
+            lambda: fail(
+                "PTO-S044",
+                f"exponents of {rows}x{cols} in boxes of {MX_ROW_LEN}x{MX_COL_LEN} are {filled}"
+                f" items: {src.type} has {x.items(src)}, {dst.type} {x.items(dst)}",
+            ),
+        )
         x.place(rows, cols, cell, dst)
 
     return move

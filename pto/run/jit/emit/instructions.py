@@ -31,8 +31,8 @@ def why_not(row: Instr) -> str:
         return "may wait for another agent"
     if isinstance(row.body, Do) and row.body.binds:
         return "gives a place to a handle that was only declared"
-    if row.family.section == "comm":
-        return "reaches the memory of another rank, which may be on another machine"
+    if isinstance(row.body, Do) and row.body.looks:
+        return "looks at what others change, who go on meanwhile"
     if row.order is not None:
         return "tells another agent, or changes a queue"
     return UNTOLD
