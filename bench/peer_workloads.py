@@ -111,8 +111,8 @@ def attention() -> Work:
         e = np.exp(s - s.max(axis=1, keepdims=True))
         return e @ wide[2] / e.sum(axis=1, keepdims=True)
 
-    rows, tiles = 128, 2  # as many as accumulator and vector buffer hold
-    ours, count = kernels.attention(rows, rows, tiles), length // (rows * tiles)
+    rows, chunk, tiles = 64, 256, 4  # as many as the buffers of cube and vector hold
+    ours, count = kernels.attention(rows, chunk, tiles), length // (rows * tiles)
     work: Work = {
         "pto": lambda: ours[count](q, kt, v, o, engine="jit"),
         "NumPy": plain,
