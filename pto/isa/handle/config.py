@@ -240,6 +240,12 @@ for _name, _kind, _body in (
         notes=(_CPP_ONLY, _OLDER, *("a no-op on a2a3",) * (_name == "tf32")),
         cite=f"PTO-ISA pto-isa docs/isa/TSET{_kind}MODE.md",
     )
+
+
+def _nobodys(case: Case) -> str | None:
+    return None if {"id", "out_type"} & case.op.attrs.keys() else "neither is given"
+
+
 SET_QUANT_SCALAR = instr(
     "set_quant_scalar",
     MODE,
@@ -252,6 +258,7 @@ SET_QUANT_SCALAR = instr(
     ),
     text="<1 ( $preQuantScalar : types ) <? { id = @id } > | ins( $preQuantScalar : types ) > {}",
     subject="preQuantScalar",
+    rules=(compiled(Rule("whose", "PTO-T026", "expects id, or out_type of C++", _nobodys)),),
     types="f32",
     notes=(_CPP_ONLY, "i8 sets the sign bit, 46, of the scale word"),
     cite="pto-isa docs/isa/SET_QUANT_SCALAR.md",

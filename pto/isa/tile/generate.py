@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pto.isa.meaning.tile import generate as meaning
 from pto.isa.row.instr import INS_OUTS, INS_OUTS_INSIDE, Attr, Family, instr, read, scratch, write
-from pto.isa.rules.rule import Case, Rule, attr_in, dtype_in, on, scalar_matches
+from pto.isa.rules.rule import Case, Rule, attr_in, compiled, dtype_in, on, scalar_matches
 from pto.isa.rules.tile import VECTOR_UNIT, holds_bytes, scratch_when
 
 GENERATE = Family(
@@ -77,7 +77,7 @@ instr(
     attrs=(Attr("rounds", "i32", default=10, meaning="rounds of the cipher, 7 or 10"),),
     profiles="cpu a5",
     types="i32 u32",
-    rules=(*(dtype_in(name, "i32 u32") for name in _WORDS), attr_in("rounds", "7", "10")),
+    rules=(*(compiled(dtype_in(name, "i32")) for name in _WORDS), attr_in("rounds", "7", "10")),
     example="pto.trandom ins(%key0, %key1, %counter0, %counter1, %counter2, %counter3 :"
     " i32, i32, i32, i32, i32, i32) outs(%dst : !pto.tile_buf<vec, 16x64xi32>)",
     cite=("pto-isa docs/isa/TRANDOM.md", "tile.yaml#pto.trandom"),

@@ -211,6 +211,7 @@ ROW_INDICES = Family(
             _row_index_types,
         ),
         on("a2a3", scratch_holds("the stages of the search", _row_stages)),
+        on("a2a3", row_major("tmp")),
     ),
     cost="search",
     traits=Traits(region=Region.COLUMN),

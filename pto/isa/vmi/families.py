@@ -115,6 +115,8 @@ def _mask_logic(case: Case) -> str | None:
     for name, type in masks[1:]:
         if type.granularity != masks[0][1].granularity:
             return f"{masks[0][0]} is {masks[0][1].granularity}, {name} is {type.granularity}"
+        if type.layout and masks[0][1].layout and type.layout != masks[0][1].layout:
+            return f"{masks[0][0]} is kept as {masks[0][1].layout}, {name} as {type.layout}"
     return None
 
 

@@ -58,13 +58,12 @@ def binary(sign: str, a: Any, b: Any, into: Tile | None = None) -> Tile:
     wide, spread = _broadcast(sign, a, b)
     if wide is None:  # a column and a row: one number a row, one a column
         return binary(sign, *_crossed(a, b), into)
+    if spread and wide is b and sign in _ALIKE:
+        a, b = b, a
     row = _find(sign, a, b, spread=spread)
     if spread and (row is None or (spread == "column" and wide is b)):
-        if spread == "column" and row is not None and sign in _ALIKE:
-            a, b = b, a
-        else:
-            a, b = (each if each is wide else spread_like(each, wide) for each in (a, b))
-            spread = None
+        a, b = (each if each is wide else spread_like(each, wide) for each in (a, b))
+        spread = None
     row = _served(sign, a, b, spread=spread)
     dst = into or like(wide)
     with adapted(a, b, spread):
