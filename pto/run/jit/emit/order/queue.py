@@ -30,7 +30,7 @@ from pto.run.jit.emit.handle.view import number as index
 from pto.run.jit.emit.handle.view import placed
 from pto.run.jit.emit.order.ring import Matrix, Ring, number_of
 from pto.run.jit.emit.table import Spot, emits
-from pto.run.jit.emit.tile import boxes, planes
+from pto.run.jit.emit.tile import boxes
 from pto.run.jit.emit.tile.move import Side, beside, tile_side, transfer
 from pto.run.jit.llvm.text import I64, NotNative, Text, Val
 
@@ -146,7 +146,7 @@ def _push(s: Spot) -> Sequence[Native]:
     def quick() -> list[Val]:
         region = x.at(made.state, x.mul(x.add(ring.REGIONS, x.mul(_turn(made, number[0]), 2)), 8))
         whole = tile.valid if made.way == ring.TO_VECTOR else _joined(x, made.split, *tile.valid)
-        planes.when(x, _tells_region(made, whole), lambda: _store_two(x, region, *whole))
+        x.when(_tells_region(made, whole), lambda: _store_two(x, region, *whole))
         put(number[0])
         made.add(ring.TAKEN)
         made.add(ring.PUSHED)
