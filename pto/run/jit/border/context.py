@@ -62,6 +62,7 @@ class Needs:
         self.spans: set[tuple[int, int, int]] = set()  # buffers, from where to where it is written
         self.items = 0  # bytes of scratch memory for the values of work items
         self.unsure: set[int] = set()  # buffers that may be read where nothing is written
+        self.used: set[tuple[str, int]] = set()  # buffers that the code of a side names
         self.popped = 0  # bytes of the largest tile that is taken out of a queue
 
     @property
@@ -262,7 +263,8 @@ class Context:
         slots = map(self._slots, self.core.cluster.queues.values())
         for number, first, end in (*self._cleared, *slots):
             memory = self._memories[number]
-            if memory is not None:
+            known = number >= len(_SPACES) or (self.core.side, number) in self.needs.used
+            if memory is not None and known:
                 memory.data[first:end] = 0
         for number, pipe in self._pipes.items():
             self.core.registers[register_of(number)] = pipe

@@ -39,6 +39,9 @@ class Reach:
     def operation(self, op: Operation) -> None:
         """After an operation that is not control flow."""
         self.pointers(op)
+        for value in (*op.operands, *op.results):
+            if isinstance(value.type, t.TileBuf):
+                self._uses(value.type.tile.space)
         for value in op.results:
             native = self._e.value(value) if isinstance(value.type, t.TileBuf) else None
             if native is not None and isinstance(native, TilePlace) and op.body is POP_FROM:
@@ -97,8 +100,12 @@ class Reach:
         else:
             self._anywhere([type.tile.space])
 
+    def _uses(self, space: Space) -> None:
+        self._needs.used.add((self._e.compiler.side, SPACE_NUMBERS[space]))
+
     def _anywhere(self, spaces: Iterable[Space]) -> None:
         for space in spaces:
+            self._uses(space)
             number = SPACE_NUMBERS[space]
             self._needs.unsure.add(number)
             self._needs.spans.add((number, 0, self._e.compiler.profile.buffers[space.value]))
