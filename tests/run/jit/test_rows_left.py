@@ -23,7 +23,7 @@ declare_global declare_tile declare_tile_memref llvm.alloca
 tprint print set_quant_scalar set_quant_vector
 copy_matrix_cc_to_gm copy_matrix_cc_to_cbuf copy_matrix_cc_to_ub
 """
-MOST = 25  # may only fall
+MOST = 22  # may only fall
 OPENED = {"jit": 19, "reference": 26}  # files; may only fall
 
 
