@@ -7,7 +7,7 @@ somebody reads what is left of it together with what took its place.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,17 +16,13 @@ import numpy.typing as npt
 
 from pto.core.memory import Space
 from pto.ir.graph import Operation
+from pto.observe.again import told
 from pto.run.watch.events import Event, Observer
 from pto.run.watch.memory import Access
 
 Pair = tuple[Operation, Operation]  # the earlier, the later
 Places = npt.NDArray[np.int64]
 _MOST = 64  # places of one pair that are followed at a time
-
-
-def told(op: Operation) -> Hashable:
-    """By what an operation is known in another run: one of C++ makes its operations anew."""
-    return (op.name, op.loc) if op.loc else id(op)
 
 
 @dataclass(slots=True)

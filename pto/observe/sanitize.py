@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any
 
 from pto.core import html
 from pto.core.errors import Diagnostic, PtoError
 from pto.core.memory import Space
 from pto.ir.graph import Module, Operation
 from pto.observe import flags, undefined
+from pto.observe.again import Again
 from pto.observe.assigned import AssignedTap
 from pto.observe.atomic import combination, footprints
 from pto.observe.caches import Caches
@@ -344,30 +344,23 @@ def sanitize(
     except PtoError as error:
         found = error.diagnostics
 
-    def again(observer: Observer) -> None:
-        launch(module, args=copied(before, written), check=False, observer=observer, **options)
-
-    def found_again() -> list[Diagnostic]:
-        other = Sanitizer(target.profile, mode)
-        again(other)
-        return other.findings()
-
-    def step_again(tap: Tap) -> None:
-        with suppress(*([PtoError] if report is None else [])):  # it ends where the first did
-            launch(
-                module, args=copied(before, written), check=False, stepper=cast(Any, tap), **options
-            )
-
     if not watcher.has_begun:
         return Verdict((*unordered, *found), mode, report, about)
-    looks = _closer_looks(module, target.profile, step_again, watcher.is_mixed)
+    again = Again(module, before, written, options, report is None)
+    looks = _closer_looks(module, target.profile, again.step, watcher.is_mixed)
     if report is None:
         ended = [flags.explained(error, watcher.order) for error in found]
         seen = (*unordered, *watcher.findings(), *looks, *ended)
         return Verdict(seen, mode, report, about)
-    watcher.look_at_lost(again)
+    watcher.look_at_lost(again.watch)
+
+    def found_again() -> list[Diagnostic]:
+        other = Sanitizer(target.profile, mode)
+        again.watch(other)
+        return other.findings()
+
     helped = _with_fixes(watcher, found_again) if fixes else watcher.findings()
-    late = undefined.findings(watcher.origins, again)
+    late = undefined.findings(watcher.origins, again.watch)
     return Verdict((*unordered, *helped, *looks, *late), mode, report, about)
 
 

@@ -22,7 +22,7 @@ from pto.core.errors import Diagnostic, Note, PtoError
 from pto.core.memory import Space
 from pto.ir.graph import Operation
 from pto.isa.row import types as t
-from pto.observe.lost import told
+from pto.observe.again import told
 from pto.observe.races import counters_text
 from pto.run.machine.core import Core
 from pto.run.watch.events import Event, Observer
