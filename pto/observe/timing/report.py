@@ -24,9 +24,11 @@ def time_launch(launch: Described, bench: Bench, name: str, notes: tuple[str, ..
     blocks = blocks_of(launch, bench)
     rounds = -(-launch.blocks // blocks.cores)
     sequences = Counter(blocks.sequence(core, launch.blocks) for core in range(blocks.cores))
-    work = [alone(kind.stream, bench) for kind in blocks.kinds]
-    longest = sorted(sequences, key=lambda kinds: -sum(work[which] for which in kinds))[:_CORES]
-    tried = dict.fromkeys([*longest, *(kinds for kinds, _ in sequences.most_common(1))])
+    tried = list(sequences)
+    if len(tried) > _CORES:
+        work = [alone(kind.stream, bench) for kind in blocks.kinds]
+        tried.sort(key=lambda kinds: -sum(work[which] for which in kinds))
+        tried = list(dict.fromkeys([*tried[:_CORES], sequences.most_common(1)[0][0]]))
     traffic = traffic_of(launch, bench, blocks)
     timed = [time_core(launch, bench, blocks, sequence, traffic) for sequence in tried]
     slowest = max(timed, key=lambda t: t.shared.times.end + t.left_out)

@@ -184,7 +184,9 @@ class Recording(Model[Stamp, _Recorded, Task], Observer):
 
     def work(self, unit: _Agent, pipe: _Recorded, item: Task) -> Blocked | None:
         lines, jobs = self.stream.lines, self.stream.jobs
-        after = (*pipe.after, *(each.place for each in item.needs if each.place is not None))
+        after = tuple(pipe.after)
+        if item.needs:
+            after += tuple(each.place for each in item.needs if each.place is not None)
         pipe.after.clear()
         pipe.count += 1
         item.place = (pipe.index, pipe.count)
