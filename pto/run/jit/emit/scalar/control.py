@@ -78,14 +78,8 @@ def _for(e: Emitter, op: Operation) -> None:
     back = _carried(e, region.block.ops[-1].operands)
     if not quick:
         e.look_up()
-    # a counter that would pass the end of its type ends the loop, as a range of numbers does
-    pair = x.new(
-        f"call {{{kind}, i1}} @llvm.sadd.with.overflow.{kind}({kind} {counter}, {kind} {by.name})"
-    )
-    following = x.new(f"extractvalue {{{kind}, i1}} {pair}, 0")
-    over = x.new(f"extractvalue {{{kind}, i1}} {pair}, 1")
+    following, over = _following(e, kind, counter, by.name)
     latch, leave = x.here, x.fresh("leave")
-    e.unit.declare(f"declare {{{kind}, i1}} @llvm.sadd.with.overflow.{kind}({kind}, {kind})")
     x.branch(over, leave, head)
     x.label(leave)
     x.jump(done)
@@ -117,6 +111,15 @@ def _for(e: Emitter, op: Operation) -> None:
     ends = _phi(e, around, [around, back], [check if quick else head, leave])
     for result, value in zip(op.results, ends, strict=True):
         e.bind(result, value)
+
+
+def _following(e: Emitter, kind: str, counter: str, step: Val) -> tuple[str, str]:
+    """The next number, and whether it would pass the end of its type: that ends a loop, as it does
+    a range of numbers."""
+    x, pair, name = e.text, f"{{{kind}, i1}}", f"@llvm.sadd.with.overflow.{kind}"
+    e.unit.declare(f"declare {pair} {name}({kind}, {kind})")
+    found = x.new(f"call {pair} {name}({kind} {counter}, {kind} {step})")
+    return x.new(f"extractvalue {pair} {found}, 0"), x.new(f"extractvalue {pair} {found}, 1")
 
 
 def _first_of(e: Emitter, kind: str, start: Val, end: Val, step: Val) -> Val:
