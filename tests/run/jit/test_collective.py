@@ -176,3 +176,21 @@ def test_another_rank_may_not_call_what_the_root_calls(monkeypatch: pytest.Monke
         with pytest.raises(PtoError) as caught:
             world.synchronize()
         assert caught.value.code == "PTO-D196"
+
+
+@pytest.mark.parametrize("engine", ["reference", "jit"])
+def test_sums_are_told_where_ranks_run_elsewhere(
+    engine: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker of a cluster has to hear what is added to memory that others add to too."""
+    monkeypatch.setenv("PTO_ENGINE", engine)
+    world = pto.World(2, "a5")
+    world.added = []
+    words, total = world.symmetric(1, "i32"), np.zeros((16, 32), np.float32)
+    notify = "pto.comm.tnotify(%mine, %n : !word, i32) {notifyOp = #pto<notify_op atomic_add>}"
+    put = "pto.comm.tput(%v_dst, %v_src, buf(%t) : !view, !view, !tile) {atomicType = #pto<atomic_type atomic_add>}"
+    world.launch(signal_program(notify, 1), args=[[w, w, 3, w] for w in words])
+    world.launch(program(POINTERS, put), args=[[total, numbers(r)] for r in range(2)])
+    world.synchronize()
+    assert (total == numbers(0) + numbers(1)).all() and [int(w[0]) for w in words] == [3, 3]
+    assert sorted(values.size for _, values in world.added) == [1, 1, 512, 512]
