@@ -97,9 +97,11 @@ def test_text_of_an_example_is_legal_and_gives_the_same_bits(
     monkeypatch.setattr(Tracing, "program", through_text)
     for value in kept:
         value._cache.clear()
+        value._recent.clear()
     again = module.example(profile)[0].tobytes()
     for value in kept:
         value._cache.clear()  # programs out of text know no line of the example
+        value._recent.clear()
     assert again == traced
     assert seen
     assert all(seen)
