@@ -30,8 +30,8 @@ from pto.isa.meaning.cube.accumulator import Epilogue, finished
 from pto.isa.meaning.cube.load import Fractals
 from pto.isa.meaning.memory.collective import require_alike, require_flat
 from pto.isa.meaning.tile.mover import Mover
+from pto.observe.order.streams import watch
 from pto.observe.sanitize import Sanitizer
-from pto.observe.streams import watch
 from pto.plan.sync import program as sync
 from pto.run.jit.llvm.native import Target
 from pto.run.watch.step import Stepper

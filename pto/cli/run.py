@@ -169,7 +169,7 @@ def _sanitized(
 
 def _fixed(module: Module, args: argparse.Namespace, before: Sequence[Any]) -> int:
     from pto.cli.fix import write_fixed
-    from pto.observe.repair import Trial
+    from pto.observe.mend.repair import Trial
 
     names = ("entry", "blocks", "profile", "device")
     run = Trial(before, {name: getattr(args, name) for name in names})

@@ -1,7 +1,7 @@
 """`pto gym --mutate`: the order of every program broken in one place, in many ways, and judged.
 
-The ways are in `observe/mutations.py`, what a judgement means in `observe/mutants.py`; here are the
-programs that count and the table.
+The ways are in `observe/mend/mutations.py`, what a judgement means in `observe/mend/mutants.py`;
+here are the programs that count and the table.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pto.gym.cases import Program
 from pto.gym.result import Result
 from pto.ir.graph import Module
 from pto.ir.text.parser import parse_file
-from pto.observe.mutants import SCHEDULES, Mutant, mutants
+from pto.observe.mend.mutants import SCHEDULES, Mutant, mutants
 from pto.plan.mode import mode_of
 from pto.run.launch.host import Report, launch
 

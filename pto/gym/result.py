@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from pto.core.errors import Diagnostic
-from pto.observe.mutants import Mutant
+from pto.observe.mend.mutants import Mutant
 
 Status = Literal["passed", "failed", "not run"]
 Stage = Literal["read", "generate", "parse", "check", "run", "compare"]

@@ -23,7 +23,7 @@ from pto.gym.scripts import TIMED_OUT, Outcome, Scripts
 from pto.gym.selection import Selection
 from pto.ir.graph import Module, Operation
 from pto.ir.text.parser import parse_file
-from pto.observe.mutants import Mutant
+from pto.observe.mend.mutants import Mutant
 from pto.plan.sync import ordered
 from pto.verify.functions import entries, name_of
 from pto.verify.target import judge

@@ -35,7 +35,7 @@ from pto.target.profile import profile as find_profile
 from pto.verify import verify
 
 if TYPE_CHECKING:
-    from pto.observe.coverage import Writes
+    from pto.observe.memory.coverage import Writes
     from pto.observe.timing import Timing
 
 
@@ -359,7 +359,7 @@ class Kernel:
 
 
 def _writes() -> Writes:
-    from pto.observe.coverage import Writes  # only here: a plain run needs no observer
+    from pto.observe.memory.coverage import Writes  # only here: a plain run needs no observer
 
     return Writes()
 

@@ -4,8 +4,8 @@ An `Observer` of your own is given to `pto.launch(..., observer=...)` and told e
 `Stepper` stops a run before an instruction.
 """
 
+from pto.observe.order.streams import watch
 from pto.observe.sanitize import Sanitizer, Verdict, sanitize
-from pto.observe.streams import watch
 from pto.run.watch.events import Event, Observer
 from pto.run.watch.step import Stepper, Stop
 

@@ -17,9 +17,9 @@ from pto.core.errors import Diagnostic, PtoError
 from pto.ir.graph import Module, Operation
 from pto.isa.meaning.scalar.unit import BLOCK_INDEX
 from pto.isa.row import types as t
-from pto.observe.repair import Trial
+from pto.observe.mend.repair import Trial
+from pto.observe.order.scopes import values_behind
 from pto.observe.sanitize import Verdict, sanitize
-from pto.observe.scopes import values_behind
 from pto.run.launch.arguments import Parameter, parameters
 from pto.run.launch.arrays import copied
 from pto.run.launch.entry import entry_functions

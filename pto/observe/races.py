@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from pto.core.errors import Diagnostic, Note
 from pto.ir.graph import Operation
 from pto.isa.row.traits import Control
-from pto.observe.clocks import Moment, Thread
-from pto.observe.fix import Gap
-from pto.observe.granules import Conflict
-from pto.observe.lost import Pair
+from pto.observe.memory.granules import Conflict
+from pto.observe.memory.lost import Pair
+from pto.observe.mend.fix import Gap
+from pto.observe.order.clocks import Moment, Thread
 
 # (earlier writes, later writes) -> its name and its column in _CODES
 _KINDS = {

@@ -10,27 +10,28 @@ from pto.core import html
 from pto.core.errors import Diagnostic, PtoError
 from pto.core.memory import Space
 from pto.ir.graph import Module, Operation
-from pto.observe import flags, undefined
 from pto.observe.again import Again
-from pto.observe.assigned import AssignedTap
-from pto.observe.atomic import combination, footprints
-from pto.observe.caches import Caches
-from pto.observe.clocks import Agent, Clock, Moment, ScopeEvent, Thread
-from pto.observe.fix import Gap, suggestion
-from pto.observe.granules import Cells, Conflict
-from pto.observe.items import Conflicts
-from pto.observe.log import GlobalLog, GlobalShadow
-from pto.observe.lost import Lost
+from pto.observe.memory import undefined
+from pto.observe.memory.atomic import combination, footprints
+from pto.observe.memory.caches import Caches
+from pto.observe.memory.granules import Cells, Conflict
+from pto.observe.memory.items import Conflicts
+from pto.observe.memory.log import GlobalLog, GlobalShadow
+from pto.observe.memory.lost import Lost
+from pto.observe.memory.shadow import Footprint, Shadow
+from pto.observe.memory.unflushed import StreamTap, dropped
+from pto.observe.mend.fix import Gap, suggestion
 from pto.observe.mode import Mode, looked_at, mode_of, placed_by_hand
-from pto.observe.order import Order
-from pto.observe.places import PlaceTap, has_twins, placed
+from pto.observe.order import flags
+from pto.observe.order.clocks import Agent, Clock, Moment, ScopeEvent, Thread
+from pto.observe.order.pipes import Order
+from pto.observe.order.reserved import Reserved
+from pto.observe.order.scopes import Scope
 from pto.observe.races import Races
-from pto.observe.reserved import Reserved
-from pto.observe.roots import Roots
-from pto.observe.scopes import Scope
-from pto.observe.shadow import Footprint, Shadow
-from pto.observe.tiles import TileTap
-from pto.observe.unflushed import StreamTap, dropped
+from pto.observe.storage.assigned import AssignedTap
+from pto.observe.storage.places import PlaceTap, has_twins, placed
+from pto.observe.storage.roots import Roots
+from pto.observe.storage.tiles import TileTap
 from pto.run.launch.arrays import copied
 from pto.run.launch.call import Program, count_of, load
 from pto.run.launch.entry import entry_functions

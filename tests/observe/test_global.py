@@ -14,7 +14,7 @@ import pto
 from pto.core.memory import Memory, Space
 from pto.ir.text.parser import parse
 from pto.observe import Sanitizer, sanitize, watch
-from pto.observe.log import GlobalLog
+from pto.observe.memory.log import GlobalLog
 from pto.run.launch.arrays import copied
 from pto.run.launch.host import launch
 from pto.run.watch.memory import Recorder, WatchedMemory

@@ -14,8 +14,8 @@ from pto.ir.text.parser import parse, parse_file
 from pto.ir.text.printer import print_module
 from pto.lang.kernel import Kernel
 from pto.observe import Sanitizer, Verdict, sanitize
-from pto.observe.mutants import Mutant, mutants
-from pto.observe.mutations import PLACES, changes
+from pto.observe.mend.mutants import Mutant, mutants
+from pto.observe.mend.mutations import PLACES, changes
 
 PROGRAMS = Path(__file__).parent / "programs"
 _SYNC = (

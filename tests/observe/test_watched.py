@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pto.core.memory import Memory, Space
-from pto.observe import shadow as shadows
-from pto.observe.granules import cells_of
-from pto.observe.shadow import Shadow
+from pto.observe.memory import shadow as shadows
+from pto.observe.memory.granules import cells_of
+from pto.observe.memory.shadow import Shadow
 from pto.run.watch.memory import Recorder, WatchedMemory
 
 SIZE = 1024

@@ -16,7 +16,7 @@ from pto.lang.diff.compare import Tolerance, differs, distance, values_of
 from pto.lang.diff.difference import Difference, Element, Part
 from pto.lang.diff.expected import Expected, by_reference, by_value, copied
 from pto.lang.kernel import Blocks, Bound, Kernel
-from pto.observe.blame import Blame, Repeatable, blame
+from pto.observe.memory.blame import Blame, Repeatable, blame
 from pto.run.launch.entry import entry_functions
 from pto.run.launch.host import Report
 from pto.target.profile import profile as find_profile

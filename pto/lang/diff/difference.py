@@ -10,7 +10,7 @@ from pto.core.dtypes import DType
 from pto.core.errors import Diagnostic, Note
 from pto.lang.call.place import KernelError, rendered, sources_of
 from pto.lang.diff.compare import Tolerance
-from pto.observe.blame import Blame
+from pto.observe.memory.blame import Blame
 from pto.run.launch.host import Report
 
 _DIGITS = {64: 17, 32: 9, 16: 5, 8: 5, 4: 3}  # by the width of a float

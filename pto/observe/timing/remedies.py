@@ -15,7 +15,7 @@ from pto.core.memory import Space
 from pto.ir.graph import Operation
 from pto.isa.cost.work import Fractals, Function, Product, Transfer, Vector, Work
 from pto.isa.row import types as t
-from pto.observe.roots import Root, Roots
+from pto.observe.storage.roots import Root, Roots
 from pto.observe.timing import clock
 from pto.observe.timing.chips import Bench
 from pto.observe.timing.price import Price, price

@@ -5,10 +5,10 @@ operation starts when it is the first of its queue and what it waits for has hap
 means for flags and the rest stands here once. Who uses the model brings
 
 - **a clock**: a subclass of `Pipe` whose `publish`, `join` and `settle` work on stamps of its own,
-  and `Model.merged`. The sanitizer's stamps are vector clocks (`observe/clocks.py`); a schedule
-  needs none (`NoClock`); of time, a stamp is the cycle at which everything told is done, `join`
-  and `merged` are the maximum, `publish` is when the pipe's last operation is done, `settle` makes
-  the pipe free only then.
+  and `Model.merged`. The sanitizer's stamps are vector clocks (`observe/order/clocks.py`); a
+  schedule needs none (`NoClock`); of time, a stamp is the cycle at which everything told is done,
+  `join` and `merged` are the maximum, `publish` is when the pipe's last operation is done, `settle`
+  makes the pipe free only then.
 - **work**: `Model.work` is called when an operation starts, after all it waits for was joined: it
   looks at accesses, runs the step, or adds a duration to its pipe. `Model.issuing` is called when
   the scalar unit hands an operation out: a clock of time moves the scalar pipe on there.

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pto.observe.clocks import Clock
+from pto.observe.order.clocks import Clock
 from pto.run.watch.memory import Access
 
 Times = npt.NDArray[np.int64]

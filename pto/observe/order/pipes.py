@@ -13,8 +13,8 @@ import numpy as np
 from pto.core.memory import Space
 from pto.isa.meaning import Blocked
 from pto.isa.row.flag import Flag
-from pto.observe.clocks import Agent, Clock, Clocks, Thread, joined
-from pto.observe.fences import Fences
+from pto.observe.order.clocks import Agent, Clock, Clocks, Thread, joined
+from pto.observe.order.fences import Fences
 from pto.run.machine.core import Core
 from pto.run.order import effects as fx
 from pto.run.order.model import Model

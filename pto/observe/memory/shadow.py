@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
-from pto.observe.clocks import Clock
-from pto.observe.granules import Cells, Conflict, Granules, Times, cells_of
+from pto.observe.memory.granules import Cells, Conflict, Granules, Times, cells_of
+from pto.observe.order.clocks import Clock
 from pto.run.watch.memory import Access, WatchedMemory
 
 _KEPT = 4096  # footprints that are remembered

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pto.core.errors import Diagnostic, Note
 from pto.ir.graph import Operation
 from pto.isa.row.flag import Flag
-from pto.observe.clocks import Agent, Clock, Thread
+from pto.observe.order.clocks import Agent, Clock, Thread
 from pto.run.watch.events import Event
 from pto.target.facts import Sync
 

@@ -6,7 +6,7 @@ from pto.core.errors import Diagnostic, Note
 from pto.isa.row.flag import Flag, key_of
 from pto.isa.row.pipe_of import inner_flags
 from pto.isa.rules.rule import Case
-from pto.observe.clocks import Agent
+from pto.observe.order.clocks import Agent
 from pto.observe.races import counters_text
 from pto.run.watch.events import Event
 from pto.target.facts import Profile

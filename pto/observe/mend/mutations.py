@@ -21,7 +21,7 @@ from pto.isa.row.attributes import Enum, Int, Str
 from pto.isa.row.traits import Control
 from pto.isa.scalar.arith import CONSTANT
 from pto.isa.table import lookup
-from pto.observe.scopes import pairs_of
+from pto.observe.order.scopes import pairs_of
 from pto.run.order.resolve import is_ordering
 from pto.verify.operation import constant
 

@@ -21,7 +21,7 @@ from pto.ir.graph import Operation
 from pto.isa.meaning import Blocked
 from pto.isa.row.order import Free, Pop
 from pto.observe.races import counters_text
-from pto.observe.roots import Root, Roots, is_local
+from pto.observe.storage.roots import Root, Roots, is_local
 from pto.run.machine.core import Core
 from pto.run.reference.code import Regs, Step
 from pto.run.reference.compile import Compiler

@@ -11,8 +11,8 @@ from __future__ import annotations
 from itertools import product
 
 from pto.ir.graph import Block, Operation, Value
-from pto.observe.clocks import Thread
-from pto.observe.granules import Conflict
+from pto.observe.memory.granules import Conflict
+from pto.observe.order.clocks import Thread
 
 Class = str  # VLD, VST, LD, ST
 _ALL = {"V": ("VLD", "VST"), "S": ("LD", "ST")}

@@ -10,7 +10,7 @@ from pto.core.memory import Space
 from pto.ir.graph import Operation
 from pto.isa.meaning.memory import registers
 from pto.isa.row.attributes import Enum
-from pto.observe.granules import Cells
+from pto.observe.memory.granules import Cells
 from pto.run.watch.memory import Access
 
 _KINDS = frozenset({"atomic_type", "acc_store_atomic_op", "scatter_atomic_op"})  # of attributes

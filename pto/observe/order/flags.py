@@ -11,8 +11,8 @@ from pto.isa.row import order as kinds
 from pto.isa.row.flag import Flag, flag_of
 from pto.isa.row.traits import Control
 from pto.isa.rules.rule import Case
-from pto.observe.clocks import Agent, Thread
-from pto.observe.order import Order
+from pto.observe.order.clocks import Agent, Thread
+from pto.observe.order.pipes import Order
 from pto.observe.races import counters_text
 from pto.run.order import effects as fx
 from pto.run.order.state import answers, wanted

@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from pto.core.errors import Diagnostic, Note
-from pto.observe.clocks import Clock, Clocks, Moment, Thread
-from pto.observe.granules import Cells
-from pto.observe.log import GlobalLog
+from pto.observe.memory.granules import Cells
+from pto.observe.memory.log import GlobalLog
+from pto.observe.order.clocks import Clock, Clocks, Moment, Thread
 from pto.observe.races import described
 
 LINE = 64  # bytes

@@ -19,8 +19,8 @@ from pto.core.tile import Tile
 from pto.ir.graph import Operation
 from pto.isa.meaning import Blocked
 from pto.isa.row import types as t
-from pto.observe.lost import span_of
-from pto.observe.places import bytes_of
+from pto.observe.memory.lost import span_of
+from pto.observe.storage.places import bytes_of
 from pto.run.machine.core import Core
 from pto.run.reference.code import Regs, Step
 from pto.run.reference.compile import Compiler

@@ -14,7 +14,7 @@ from pto.ir.graph import Operation
 from pto.isa.row.attributes import Enum
 from pto.isa.row.flag import Flag
 from pto.isa.row.traits import Control
-from pto.observe.edits import Edit, applied
+from pto.observe.mend.edits import Edit, applied
 
 Rerun = Callable[[], list[Diagnostic]]
 Candidate = tuple[str, list[Edit]]  # in words, and what it puts in

@@ -19,8 +19,8 @@ import numpy as np
 from pto.core.errors import Diagnostic, PtoError
 from pto.ir.graph import Module, Operation
 from pto.ir.text.printer import print_operation
+from pto.observe.mend.mutations import PLACES, changes
 from pto.observe.mode import mode_of
-from pto.observe.mutations import PLACES, changes
 from pto.observe.sanitize import Sanitizer, sanitize
 from pto.plan.calls import Names, with_peers
 from pto.plan.sync import ordered

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pto.observe.clocks import Clock
-from pto.observe.granules import Cells, Conflict, cells_of
+from pto.observe.memory.granules import Cells, Conflict, cells_of
+from pto.observe.order.clocks import Clock
 from pto.run.watch.memory import Access, WatchedMemory
 
 Rows = npt.NDArray[np.int64]

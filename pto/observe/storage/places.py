@@ -22,7 +22,7 @@ from pto.ir.graph import Operation, Value
 from pto.ir.liveness import aliases
 from pto.isa.meaning import Blocked
 from pto.isa.row import types as t
-from pto.observe.lost import span_of
+from pto.observe.memory.lost import span_of
 from pto.observe.races import counters_text
 from pto.run.machine.core import Core
 from pto.run.reference.code import Regs, Step

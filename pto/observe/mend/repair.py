@@ -14,8 +14,8 @@ from pto.core.errors import Diagnostic, PtoError
 from pto.ir.graph import Module, Operation
 from pto.isa.row.flag import Flag
 from pto.isa.row.traits import Control
-from pto.observe.edits import Edit, applied, apply, take_out, text_of
-from pto.observe.fix import Candidate, Gap, candidates, named, place_of, set_text, wait_text
+from pto.observe.mend.edits import Edit, applied, apply, take_out, text_of
+from pto.observe.mend.fix import Candidate, Gap, candidates, named, place_of, set_text, wait_text
 from pto.observe.mode import mode_of
 from pto.observe.sanitize import Sanitizer
 from pto.run.launch.arrays import copied

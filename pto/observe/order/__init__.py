@@ -1,0 +1,1 @@
+"""Who comes before whom: clocks of pipes, flags and fences, scopes, streams."""
