@@ -169,7 +169,8 @@ class Core:
 
     def place(self, op: object) -> int:
         """The address the planner gave an allocation, in its buffer."""
-        return self.placement.address(op)
+        found = self.placement.addresses.get(id(op))
+        return self.placement.address(op) if found is None else found
 
     def turn_to(self, cluster: Cluster) -> None:
         """The same agent in another launch."""
