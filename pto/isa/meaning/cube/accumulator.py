@@ -77,16 +77,25 @@ class Outlet:
         """fn(values, j): elements of column j, converted."""
         if fp is None and word is None:
             return lambda values, j: self.cast(values, saturate)
+
+        def words(j: Lanes) -> Lanes:
+            if fp is None:
+                return x.word(x.number(word), np.dtype(np.uint64))
+            return x.bytes_at(fp, (j + column) * 8, U64)
+
+        return self.scaled(words, fp is not None, saturate)
+
+    def scaled(
+        self, words_of: Callable[[Lanes], Lanes], by_column: bool, saturate: bool
+    ) -> Callable[[Lanes, Lanes], Lanes]:
+        """fn(values, j): elements of column j, scaled by its word."""
         self._require_scaled()
 
         def scaled(values: Lanes, j: Lanes) -> Lanes:
-            if fp is None:
-                words = x.word(x.number(word), np.dtype(np.uint64))
-            else:
-                words = x.bytes_at(fp, (j + column) * 8, U64)
+            words = words_of(j)
             if self.dst is I16:
                 return self._shifted(values, words)
-            scale = Scale.word(words) if fp is None else Scale.words(words)
+            scale = Scale.words(words) if by_column else Scale.word(words)
             if self.dst.is_float:
                 return self._rounded(values, scale, saturate)
             mode = "qf322b8_pre" if self.src is F32 else "req8"
@@ -152,7 +161,7 @@ _RESULTS = {
     "qf322fp8_pre": F8E4M3,
     "qf322hif8_pre": HIFLOAT8,
 }
-_SIGN = 46  # of a scale word: bytes are signed
+SIGN = 46  # of a scale word: bytes are signed
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,18 +172,26 @@ class Epilogue:
     quant: str
     relu: str
 
+    @property
+    def scales(self) -> bool:
+        """By what `set_quant_scalar` or `set_quant_vector` said."""
+        return self.quant.endswith(("_scalar", "_vec"))
+
+    def result(self, src: DType) -> DType:
+        """The type of what is sent."""
+        return _RESULTS.get(self.quant.removesuffix("_scalar").removesuffix("_vec"), src)
+
 
 def quant_of(queue: int) -> str:
     """The register that holds the scale, or the tile of scales, of a queue."""
-    return f"quant of queue {queue}"
+    return f"{registers.QUEUE_QUANT} {queue}"
 
 
 def finished(core: Machine, tile: Tile, how: Epilogue, queue: int) -> Tile:
     """An accumulator as the epilogue of its queue sends it."""
-    mode = how.quant.removesuffix("_scalar").removesuffix("_vec")
-    result = _RESULTS.get(mode, tile.type.dtype)
+    result = how.result(tile.type.dtype)
     rows, cols = tile.get_valid()
-    words = None if mode == how.quant else _words(core, queue, cols, result)
+    words = _words(core, queue, cols, result) if how.scales else None
     outlet = Outlet(tile.type.dtype, result, how.relu, core.profile.scaling)
     values = cut(tile, 0, 0, rows, cols)
     if words is None:
@@ -203,8 +220,12 @@ def _words(core: Machine, queue: int, cols: int, result: DType) -> Words:
             return values.view(np.uint64)
     else:
         values = np.array([found])
-    bits = values.astype(np.float32).view(np.uint32).astype(np.uint64)
-    return bits | np.uint64((result is I8) << _SIGN)
+    return word_of(values.astype(np.float32), result)
+
+
+def word_of(scale: Lanes, result: DType) -> Lanes:
+    """An f32 as the word of a scale."""
+    return scale.view(np.uint32).astype(np.uint64) | np.uint64((result is I8) << SIGN)
 
 
 def _sent(tile: Tile, result: DType, values: Lanes) -> Tile:
@@ -212,6 +233,10 @@ def _sent(tile: Tile, result: DType, values: Lanes) -> Tile:
     sent = Tile(type, Memory(Space.L0C, type.nbytes), 0, tile.get_valid())
     sent.write_valid(values)
     return sent
+
+
+def next_result(kind: str | None) -> DType:
+    return dtype(kind or "i8")
 
 
 def outgoing(core: Machine, tile: Tile) -> Tile:
@@ -225,7 +250,7 @@ def outgoing(core: Machine, tile: Tile) -> Tile:
         return tile
     registers.put(core, registers.TILE_QUANT, None)
     kind, scale = asked
-    result = dtype(kind or "i8")
+    result = next_result(kind)
     fp, word = (None, scale) if kind else (scale, None)
     rows, cols = tile.get_valid()
     outlet = Outlet(tile.type.dtype, result, scaling=core.profile.scaling)

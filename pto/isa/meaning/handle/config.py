@@ -12,7 +12,7 @@ from pto.core.errors import fail
 from pto.core.global_tensor import GlobalTensor
 from pto.core.memory import Memory
 from pto.core.tile import Tile
-from pto.isa.meaning.cube.accumulator import quant_of
+from pto.isa.meaning.cube.accumulator import SIGN, quant_of
 from pto.isa.meaning.handle.view import as_tile, as_view
 from pto.isa.meaning.kinds import Blocked, Do, Move
 from pto.isa.meaning.machine import Machine
@@ -151,36 +151,38 @@ def _tf32(case: Case) -> Callable[..., None]:
     return run
 
 
-_SCALES = "keeps what later pushes scale by, a number or a tile"
-_SIGN = 46  # of a scale word: bytes are signed
+def scale_register(case: Case) -> str:
+    """Where a scale is kept: for the pushes to one queue, or for the next one to any."""
+    queue = case.word("id")
+    if case.row.body is QUANT_SCALAR:
+        queue = None if case.word("out_type") else queue or "0"
+    return registers.TILE_QUANT if queue is None else quant_of(int(queue))
 
 
 def _quant_scalar(case: Case) -> Callable[..., None]:
-    kind, queue = case.word("out_type"), int(case.word("id") or 0)
+    kind, register = case.word("out_type"), scale_register(case)
 
     def run(core: Machine, scale: Any) -> None:
         if kind is None:
-            core.registers[quant_of(queue)] = np.float32(scale)
+            core.registers[register] = np.float32(scale)
             return
-        bits = int(np.float32(scale).view(np.uint32)) | (kind == "i8") << _SIGN
-        registers.put(core, registers.TILE_QUANT, (kind, bits))
+        bits = int(np.float32(scale).view(np.uint32)) | (kind == "i8") << SIGN
+        registers.put(core, register, (kind, bits))
 
     return run
 
 
 def _quant_vector(case: Case) -> Callable[..., None]:
-    type, queue = case.type("fp"), case.word("id")
+    type, register = case.type("fp"), scale_register(case)
 
     def run(core: Machine, fp: Any) -> None:
-        if queue is None:
-            registers.put(core, registers.TILE_QUANT, (None, as_tile(fp, type)))
-        else:
-            core.registers[quant_of(int(queue))] = as_tile(fp, type)
+        tile = as_tile(fp, type)
+        core.registers[register] = (None, tile) if register == registers.TILE_QUANT else tile
 
     return run
 
 
 HF32_MODE = Move(_hf32)
 TF32_MODE = Move(_tf32)
-QUANT_SCALAR = Do(_quant_scalar, stays=_SCALES)
-QUANT_VECTOR = Do(_quant_vector, stays=_SCALES)
+QUANT_SCALAR = Do(_quant_scalar)
+QUANT_VECTOR = Do(_quant_vector)

@@ -27,6 +27,8 @@ CLIP_RELU: Final = "fix clip relu"
 FPC: Final = "fpc"
 HF32: Final = "hf32"  # whether products of f32 tiles round their factors to HF32
 TILE_QUANT: Final = "tile quant"  # of the next tpush: (result type, word) or (None, tile of words)
+QUEUE_QUANT: Final = "quant of queue"  # by its id: an f32, or a tile of scales
+QUEUE_IDS: Final = 16
 FMATRIX: Final = "fmatrix"  # of a matrix, A or B: height, width and padding of a feature map
 IMG2COL_RPT: Final = "img2col repeat"
 IMG2COL_PADDING: Final = "img2col padding"  # bits of the element outside the map
@@ -52,6 +54,9 @@ ATOMIC_OP: Final = 9
 ATOMIC_TYPES: Final[dict[int, DType]] = {1: F32, 2: F16, 3: I16, 4: I32, 5: I8, 6: BF16}
 ATOMIC_OPS: Final = ("add", "max", "min")
 
+# What pushes of accumulators scale by; nothing at first.
+SCALES: Final = (TILE_QUANT, *(f"{QUEUE_QUANT} {n}" for n in range(QUEUE_IDS)))
+
 _FIRST: Final[dict[str, Any]] = {
     # A program that never writes CTRL keeps inf and NaN: golden fixpipe-acc-store-sat-f16-cv, whose
     # product runs before the program touches CTRL.
@@ -69,7 +74,7 @@ _FIRST: Final[dict[str, Any]] = {
     CLIP_RELU: 0,
     FPC: 0,
     HF32: False,
-    TILE_QUANT: None,
+    **dict.fromkeys(SCALES),
     AR: 0,
     SQZN: None,
     VMS4_SR: 0,

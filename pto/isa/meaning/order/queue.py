@@ -30,7 +30,7 @@ from pto.isa.rules.rule import Case
 BY_ROWS, BY_COLS, _ODD_ROWS, _ODD_COLS = range(1, 5)  # split: tile.yaml#pto.tpush
 _BY_ROWS, _BY_COLS, _ODD = (BY_ROWS, _ODD_ROWS), (BY_COLS, _ODD_COLS), (_ODD_ROWS, _ODD_COLS)
 
-_LAYOUTS = {"nz2dn": DN, "nz2nz": NZ}  # of an acc_push_epilogue; others leave rows
+LAYOUTS = {"nz2dn": DN, "nz2nz": NZ}  # of an acc_push_epilogue; others leave rows
 
 # ---- halves
 
@@ -124,7 +124,7 @@ def _to_vectors(core: Machine, ring: Ring, tile: Tile, split: int, number: int) 
         rows, high = rows // 2, high // 2
     elif split == BY_COLS:
         cols, wide = cols // 2, wide // 2
-    layout = _LAYOUTS.get(ring.epilogue.layout if ring.epilogue else "", ND)
+    layout = LAYOUTS.get(ring.epilogue.layout if ring.epilogue else "", ND)
     type = TileType.of(Role.VEC, tile.type.dtype, high, wide, layout)
     ring.require_room(type.nbytes, type)
     subs = vectors(core, split)

@@ -185,7 +185,7 @@ def _open(core: Machine, made: Ring) -> Ring:
 _EPILOGUE = re.compile(r"layout\s*=\s*(\w+)\s*,\s*quant\s*=\s*(\w+)\s*,\s*relu\s*=\s*(\w+)")
 
 
-def _epilogue(case: Case) -> Epilogue | None:
+def epilogue_of(case: Case) -> Epilogue | None:
     written = case.op.attrs.get("acc_push_epilogue")
     found = _EPILOGUE.search(written.text) if isinstance(written, Raw) else None
     return Epilogue(*found.groups()) if found else None
@@ -211,7 +211,7 @@ def _pipe(core: Machine, name: str, case: Case, gm: Any, buffers: dict[int, int 
         entry = None if start is None else _moved(start, behind)
         label = f"{name}, {_WAYS[way]}"
         made = Ring(label, way, slots, size, buffers[way], local_slots or slots, entry)
-        made.epilogue, made.number = _epilogue(case), int(case.word("id") or 0)
+        made.epilogue, made.number = epilogue_of(case), int(case.word("id") or 0)
         rings[way] = _open(core, made)
     return Pipe(name, rings)
 

@@ -6,12 +6,15 @@ import ctypes
 from collections.abc import Callable
 from functools import cached_property
 from typing import Any, Final
+from zlib import crc32
 
 import numpy as np
 import numpy.typing as npt
 
 from pto.core.errors import PtoError
 from pto.core.memory import Memory, Space, address_of
+from pto.isa.meaning.cube.accumulator import Epilogue
+from pto.isa.meaning.memory.registers import QUEUE_IDS
 from pto.isa.meaning.order.ring import TO_VECTOR, Pipe, Ring, register_of
 from pto.run.jit.border import clock
 from pto.run.jit.border.shadow import Shadow
@@ -32,11 +35,10 @@ SIGNALS: Final = 24  # counts of signals between the agents of a core
 OWNED, TELLS = 25, 26  # memories of the own rank; whether somebody has to hear of what is added
 COME: Final = 27  # agents that have come to where all cores meet, by kind
 _WORDS: Final = 28
-QUEUE_IDS: Final = 16
 # of a ring: state, slots, bytes of one, where they begin in the consumer's buffer and how many are
 # there, where slots are (LOCAL, GLOBAL), of those in global memory the first and how many bytes
 QUEUE_WORDS: Final = 8
-LOCAL, GLOBAL = 1, 2  # 0: a queue that Python alone knows
+LOCAL, GLOBAL, PLACE = 1, 2, 3  # 0: a queue that Python alone knows; bits above tell the epilogue
 FINE, FAILED, WAITS = range(3)  # what Python answers to compiled code
 RUNS, BROKEN, DONE = range(3)  # values of STATUS
 LOOK: Final = -1  # the operation that only looks up: signals, and the limit of the launch
@@ -116,7 +118,7 @@ class Context:
             core.flags = flags = Flags(core.flags)
             self.words[FLAGS] = flags.array.ctypes.data
         if REGISTERS in needs.words:
-            core.registers = registers_ = Registers(core.registers)
+            core.registers = registers_ = Registers(core.registers, core.memory)
             self.words[REGISTERS] = registers_.array.ctypes.data
             self._first = registers_.array.copy()
             self.words[FIRST] = self._first.ctypes.data
@@ -310,9 +312,9 @@ class Context:
             if ring.entry is not None:
                 data, at = ring.entry.memory.data, ring.entry.address
                 kind, first, room = GLOBAL, data.ctypes.data + at, max(data.size - at, 0)
-            kind = 0 if ring.epilogue is not None else kind
             state, local = ring.state.ctypes.data, ring.local or 0
             self.spoilt |= kind != LOCAL
+            kind |= epilogue_bits(ring.epilogue, ring.number) if kind else 0
             words = state, ring.slots, ring.slot_size, local, ring.local_slots, kind, first, room
             self._queues[number, way - 1] = words
 
@@ -326,6 +328,11 @@ class Context:
     def failed(self) -> BaseException:
         error, self.error = self.error, None
         return error or clock.interrupted() or PtoError()
+
+
+def epilogue_bits(epilogue: Epilogue | None, number: int) -> int:
+    """What tells a queue of this id and epilogue from others, beside where its slots are."""
+    return 0 if epilogue is None else (1 + crc32(repr((epilogue, number)).encode())) * (PLACE + 1)
 
 
 def context_of(core: Core, needs: Needs) -> Context:

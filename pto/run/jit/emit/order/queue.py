@@ -13,7 +13,6 @@ from typing import Final
 from pto.core.compact import Compact
 from pto.core.layout import ND
 from pto.core.tile import Role, TileType
-from pto.isa.meaning.handle import config
 from pto.isa.meaning.handle.view import tile_type
 from pto.isa.meaning.order import queue, ring
 from pto.isa.row import types as t
@@ -29,13 +28,13 @@ from pto.run.jit.emit import coroutine
 from pto.run.jit.emit.handle.view import number as index
 from pto.run.jit.emit.handle.view import placed
 from pto.run.jit.emit.order.ring import Matrix, Ring, number_of
+from pto.run.jit.emit.order.scales import Leaving, leaving
 from pto.run.jit.emit.table import Spot, emits
 from pto.run.jit.emit.tile import boxes
 from pto.run.jit.emit.tile.move import Side, beside, tile_side, transfer
 from pto.run.jit.llvm.text import I64, NotNative, Text, Val
 
 _L1: Final = 2  # the cube's place among the peers
-_SETS_SCALES: Final = (config.QUANT_SCALAR, config.QUANT_VECTOR)
 
 
 @emits(ring.RESERVE, cheap=True)
@@ -132,16 +131,18 @@ def _begin(s: Spot) -> str:
 @emits(queue.PUSH_TO)
 def _push(s: Spot) -> Sequence[Native]:
     tile = s.need(TilePlace, "tile")
-    if tile.type.compact is not Compact.NULL or tile.type.dtype.is_packed or _may_scale(s, tile):
+    if tile.type.compact is not Compact.NULL or tile.type.dtype.is_packed:
         raise NotNative("a tile that is not plain")
+    how = leaving(s, tile)
     again = _begin(s)
-    made = Ring(s, out=True)
-    fits, put = (_into_global if made.in_global else _into_local)(s, made, tile)
+    made = Ring(s, out=True, epilogue=0 if how is None else how.epilogue)
+    fits, put = (_into_global if made.in_global else _into_local)(s, made, tile, how)
     x, number = s.x, list[Val]([0])
 
     def possible() -> str:
         number[0] = made.count(ring.TAKEN, made.me)
-        return fits(number[0])
+        ready = "true" if how is None else how.ready(s, tile.valid[1])
+        return x.both(ready, fits(number[0]))
 
     def quick() -> list[Val]:
         region = x.at(made.state, x.mul(x.add(ring.REGIONS, x.mul(_turn(made, number[0]), 2)), 8))
@@ -173,34 +174,44 @@ def _store_two(x: Text, place: str, first: Val, second: Val) -> None:
 Way = tuple[Callable[[Val], str], Callable[[Val], None]]  # whether an entry fits, and putting it
 
 
-def _into_global(s: Spot, made: Ring, tile: TilePlace) -> Way:
+def _into_global(s: Spot, made: Ring, tile: TilePlace, how: Leaving | None) -> Way:
     """`queue._to_global`: the cube stores the whole tile, a vector sub-block its half."""
     split = ring.WHOLE if made.way == ring.TO_VECTOR else made.split
     rows, cols = tile.valid
+    kind = tile.type.dtype if how is None else how.dtype
 
     def matrix(number: Val) -> Matrix:
-        return made.matrix(number, split, tile.type.dtype, rows, cols)
+        return made.matrix(number, split, kind, rows, cols)
 
     def put(number: Val) -> None:
-        transfer(s, rows, cols, made.side(matrix(number)), tile_side(s, tile))
+        slot = made.side(matrix(number))
+        if how is None:
+            transfer(s, rows, cols, slot, tile_side(s, tile))
+        else:
+            how.send(s, tile, slot)
 
     return lambda number: matrix(number).fits, put
 
 
-def _into_local(s: Spot, made: Ring, tile: TilePlace) -> Way:
-    x, slot, to_vector = s.x, _slot_type(made, tile), made.way == ring.TO_VECTOR
+def _into_local(s: Spot, made: Ring, tile: TilePlace, how: Leaving | None) -> Way:
+    x, slot, to_vector = s.x, _slot_type(made, tile, how), made.way == ring.TO_VECTOR
     half = _divided(x, made.split, *tile.valid) if to_vector else tile.valid
     apart = _in_boxes(x, made, tile.type.box if to_vector else slot.box, half)
     if apart == "false":
         raise NotNative("a half across boxes")
-    parts = _to_vectors if to_vector else _to_cube
     has = s.case.profile.buffers["ub" if to_vector else "l1"]
 
     def fits(number: Val) -> str:
         inside = x.compare("ule", made.slot(number), has - slot.nbytes)
         return x.both(apart, x.both(inside, x.compare("sge", made.size, slot.nbytes)))
 
-    return fits, lambda number: parts(s, made, tile, slot, made.slot(number))
+    def put(number: Val) -> None:
+        if to_vector:
+            _to_vectors(s, made, tile, slot, made.slot(number), how)
+        else:
+            _to_cube(s, made, tile, slot, made.slot(number))
+
+    return fits, put
 
 
 def _divided(x: Text, split: int, rows: Val, cols: Val) -> tuple[Val, Val]:
@@ -236,13 +247,7 @@ def _joined(x: Text, split: int, rows: Val, cols: Val) -> tuple[Val, Val]:
     return x.mul(rows, 1 + by_rows), x.mul(cols, 1 + by_cols)
 
 
-def _may_scale(s: Spot, tile: TilePlace) -> bool:
-    """Whether an accumulator may be scaled on its way (`accumulator.outgoing`)."""
-    function = next(s.op.around(Control.FUNCTION), s.op)
-    return tile.type.role is Role.ACC and any(op.body in _SETS_SCALES for op in function.walk())
-
-
-def _slot_type(made: Ring, tile: TilePlace) -> TileType:
+def _slot_type(made: Ring, tile: TilePlace, how: Leaving | None) -> TileType:
     """What lies in a slot: a half for each vector sub-block, or all of it for the cube."""
     (high, wide), type = tile.type.shape, tile.type
     if made.way == ring.TO_CUBE:
@@ -253,6 +258,8 @@ def _slot_type(made: Ring, tile: TilePlace) -> TileType:
         return TileType.of(Role.MAT, type.dtype, high, wide, type.layout)
     high //= 1 + (made.split == queue.BY_ROWS)
     wide //= 1 + (made.split == queue.BY_COLS)
+    if how is not None:
+        return TileType.of(Role.VEC, how.dtype, high, wide, how.layout)
     return TileType.of(Role.VEC, type.dtype, high, wide, ND)
 
 
@@ -267,14 +274,20 @@ def _skipped(s: Spot, side: Side, at: tuple[Val, Val]) -> Val:
     return x.mul(x.add(rows, cols), field.dtype.itemsize)
 
 
-def _to_vectors(s: Spot, made: Ring, tile: TilePlace, slot: TileType, address: Val) -> None:
+def _to_vectors(
+    s: Spot, made: Ring, tile: TilePlace, slot: TileType, address: Val, how: Leaving | None
+) -> None:
     x, source = s.x, tile_side(s, tile)
     rows, cols = _divided(x, made.split, *tile.valid)
     for sub in made.vectors:
         skipped = _skipped(s, source, _second(made.split, rows, cols)) if sub else 0
         half = Side(source.field, x.at(source.pointer, skipped), source.arguments)
         target = TilePlace((0, rows, cols), slot)
-        transfer(s, rows, cols, Side(boxes.field(target), x.at(_peer(s, sub), address)), half)
+        to = Side(boxes.field(target), x.at(_peer(s, sub), address))
+        if how is None:
+            transfer(s, rows, cols, to, half)
+        else:
+            how.send(s, tile, to)
 
 
 def _to_cube(s: Spot, made: Ring, tile: TilePlace, slot: TileType, address: Val) -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pto.core.dtypes import DType
+from pto.isa.meaning.memory.registers import QUEUE_IDS
 from pto.isa.meaning.order import queue, ring
-from pto.run.jit.border.context import GLOBAL, LOCAL, QUEUE_IDS, QUEUE_WORDS, QUEUES, SUB
+from pto.run.jit.border.context import GLOBAL, LOCAL, PLACE, QUEUE_WORDS, QUEUES, SUB
 from pto.run.jit.emit.table import Spot
 from pto.run.jit.emit.tile import boxes
 from pto.run.jit.emit.tile.boxes import Field
@@ -34,7 +35,8 @@ class Matrix:
 class Ring:
     """One direction of a queue, as the agent at hand sees it."""
 
-    def __init__(self, s: Spot, *, out: bool) -> None:
+    def __init__(self, s: Spot, *, out: bool, epilogue: int = 0) -> None:
+        """`epilogue`: bits of what is done to what is pushed; who pops does not care."""
         self.s = s
         x, side = s.x, s.e.compiler.side
         self.way = ring.TO_VECTOR if (side == "vector") is not out else ring.TO_CUBE
@@ -48,7 +50,8 @@ class Ring:
             x.load(I64, x.at(table, 8 * n), 8) for n in range(1, QUEUE_WORDS)
         )
         self.in_global = s.case.profile.sync.queue_slots == "gm"
-        self.is_plain = x.compare("eq", kind, GLOBAL if self.in_global else LOCAL)
+        kind = kind if out else x.new(f"and i64 {kind}, {PLACE}")
+        self.is_plain = x.compare("eq", kind, (GLOBAL if self.in_global else LOCAL) | epilogue)
         self.first = x.new(f"inttoptr i64 {first} to ptr")
         self.me: Val = x.load(I64, x.at("%ctx", 8 * SUB), 8) if side == "vector" else 0
 
