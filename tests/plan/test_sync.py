@@ -131,6 +131,19 @@ def test_one_flag_orders_two_loads_before_the_vector_unit_uses_them(target: str)
     )
 
 
+def test_an_element_that_the_scalar_unit_stores_is_waited_for():
+    """memref.store writes what it names: S comes between the load and the vector unit."""
+    memory = "memref<16x64xf32, #pto.address_space<vec>>"
+    module = program(
+        load("a")
+        + f"%m = builtin.unrealized_conversion_cast %a : {VEC} to {memory}\n"
+        + "%one = arith.constant 1.0 : f32\n"
+        + f"memref.store %one, %m[%c0, %c0] : {memory}\n"
+        + add("a", "a", "c")
+    )
+    assert inserted(module, "a5") == ("tload set:MTE2:S:0 wait:MTE2:S:0 set:S:V:0 wait:S:V:0 tadd")
+
+
 def test_a_tile_that_is_needed_later_is_waited_for_later():
     module = program(load("a") + load("b") + add("a", "a", "c") + add("b", "b", "d"))
     assert inserted(module, "a5") == (

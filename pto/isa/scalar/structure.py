@@ -10,7 +10,7 @@ from pto.isa.meaning.scalar.arith import SCALAR
 from pto.isa.meaning.simt.math import BITS, PICK
 from pto.isa.meaning.simt.memory import OWN_ARRAY, OWN_ELEMENT, OWN_LOAD, OWN_STORE
 from pto.isa.row.attributes import Ints
-from pto.isa.row.instr import Attr, Family, Result, instr, read, write
+from pto.isa.row.instr import Attr, Family, Result, instr, read, update, write
 from pto.isa.row.traits import Control, Traits
 from pto.isa.rules.rule import Case, Rule
 
@@ -243,7 +243,7 @@ instr(
     MEMREF,
     "write one element",
     body=memref.STORE,
-    operands=(read("value", "scalar"), read("memref", "address"), read("indices*", "index")),
+    operands=(read("value", "scalar"), update("memref", "address"), read("indices*", "index")),
     text="$value , $memref [ <? $indices* > ] {} : types(memref)",
 )
 _WINDOW = (

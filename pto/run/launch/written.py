@@ -38,7 +38,7 @@ class _Trace:
     def _use(self, op: Operation) -> None:
         row, given = op.row, self._behind(op.operands)
         is_plain = row is not None and row.order is None and op.control is None
-        if row is None or not is_plain or op.regions or _takes_memref(op):
+        if row is None or not is_plain or op.regions:
             self.written |= given
             return
         read = [v for x in row.operands if x.role == "in" for v in op.group(x.name)]
@@ -52,8 +52,3 @@ class _Trace:
 
     def _behind(self, values: Sequence[Value]) -> set[int]:
         return set[int]().union(*(self._of.get(id(value), ()) for value in values))
-
-
-def _takes_memref(op: Operation) -> bool:
-    """Stores to a memref have no destination among their operands, as rows tell it."""
-    return any(isinstance(value.type, t.MemRef) for value in (*op.operands, *op.results))
