@@ -84,6 +84,31 @@ def tiled_product(kind: Any, into: Any, size: int, deep: int) -> Kernel:
     return gemm
 
 
+def product_of_kept(kind: Any, into: Any, size: int, deep: int) -> Kernel:
+    """The same, where L1 has room for all tiles of a row of the left factor: each loads once."""
+
+    @pto.kernel(profile="a5")
+    def gemm(a: pto.Global[Any], b: pto.Global[Any], c: pto.Global[Any]) -> None:
+        steps = range(0, a.shape[1], deep)
+        for i in pto.range(0, a.shape[0], size):
+            kept = [pto.tile(size, deep, kind, role="mat") for _ in steps]
+            for k, held in zip(steps, kept, strict=True):
+                pto.tload(held, a[i : i + size, k : k + deep])
+            for j in pto.range(0, b.shape[1], size):
+                acc = pto.tile(size, size, into, role="acc")
+                for k, held in zip(steps, kept, strict=True):
+                    left = pto.tile(size, deep, kind, role="left")
+                    pto.tmov(left, held)
+                    right = _right(b[k:, j:], deep, size, kind)
+                    if k == 0:
+                        pto.tmatmul(acc, left, right)
+                    else:
+                        pto.tmatmul_acc(acc, acc, left, right)
+                pto.tstore(c[i : i + size, j : j + size], acc)
+
+    return gemm
+
+
 gemm = tiled_product(pto.bf16, pto.f32, 128, 128)  # W3
 
 
@@ -166,9 +191,10 @@ module attributes {{pto.target_arch = "a5", pto.kernel_kind = #pto.kernel_kind<v
 PER_ROW = 5  # plt, vlds, vlds, vadd, vsts
 
 
-def attention(rows: int, chunk: int, tiles: int = 1) -> Kernel:
+def attention(rows: int, chunk: int, tiles: int = 1, *, once: bool = False) -> Kernel:
     """`examples/flash_attention.py` as one function: what its queues carry stays where it is. So
-    many rows a tile, keys a turn, and tiles of a block that go over the same keys."""
+    many rows a tile, keys a turn, and tiles of a block that go over the same keys; `once`: queries
+    are scaled, not all scores."""
 
     @pto.kernel(profile="a5")
     def alone(
@@ -179,7 +205,8 @@ def attention(rows: int, chunk: int, tiles: int = 1) -> Kernel:
     ) -> None:
         depth = flash.DEPTH
         firsts = [(pto.block_idx() * tiles + n) * rows for n in range(tiles)]
-        states = [_begun(q[first:, :], rows, depth) for first in firsts]
+        scale = depth**-0.5
+        states = [_begun(q[first:, :], rows, depth, scale if once else 1) for first in firsts]
         scores, part = pto.tile(rows, chunk, pto.f32), pto.tile(rows, depth, pto.f32)
         half, boxed = pto.tile(rows, chunk, pto.f16), pto.tile(rows, chunk, pto.f16, role="mat")
         weights = pto.tile(rows, chunk, pto.f16, role="left")
@@ -189,7 +216,8 @@ def attention(rows: int, chunk: int, tiles: int = 1) -> Kernel:
             keys, values = _right(kt[:, j:], depth, chunk), _right(v[j:, :], chunk, depth)
             for queries, out, (highest, highest_row), (_, total_row) in states:
                 pto.tmov(scores, _product(queries, keys))
-                pto.tmuls(scores, scores, depth**-0.5)
+                if not once:
+                    pto.tmuls(scores, scores, scale)
                 pto.trowmax(now, scores)
                 pto.tmax(now_row, now_row, highest_row)
                 pto.tsub(shrink_row, highest_row, now_row)
@@ -213,11 +241,17 @@ def attention(rows: int, chunk: int, tiles: int = 1) -> Kernel:
     return alone
 
 
-def _begun(q: Any, rows: int, depth: int) -> tuple[Any, Any, Any, Any]:
+def _begun(q: Any, rows: int, depth: int, scale: float) -> tuple[Any, Any, Any, Any]:
     """Queries where the cube wants them, and output, greatest score and sum of weights so far."""
     queries, out = pto.tile(rows, depth, pto.f16, role="mat"), pto.tile(rows, depth, pto.f32)
     left = pto.tile(rows, depth, pto.f16, role="left")
-    pto.tload(queries, q)
+    if scale == 1:
+        pto.tload(queries, q)
+    else:
+        given = pto.tile(rows, depth, pto.f16)
+        pto.tload(given, q)
+        pto.tmuls(given, given, scale)
+        pto.tmov(queries, given)
     pto.tmov(left, queries)
     highest, total = _column(rows), _column(rows)
     pto.texpands(highest[1], float("-inf"))
@@ -226,10 +260,10 @@ def _begun(q: Any, rows: int, depth: int) -> tuple[Any, Any, Any, Any]:
     return left, out, highest, total
 
 
-def _right(window: Any, rows: int, cols: int) -> Any:
+def _right(window: Any, rows: int, cols: int, kind: Any = pto.f16) -> Any:
     """A window of memory where the cube wants a right factor."""
-    held = pto.tile(rows, cols, pto.f16, role="mat")
-    right = pto.tile(rows, cols, pto.f16, role="right")
+    held = pto.tile(rows, cols, kind, role="mat")
+    right = pto.tile(rows, cols, kind, role="right")
     pto.tload(held, window)
     pto.tmov(right, held)
     return right

@@ -49,7 +49,8 @@ def products(kind: Any, size: int = 1024) -> Work:
     else:
         a, b = _normal(size, size, kind=kind), _normal(size, size, kind=kind)
     c = aligned((size, size), into)
-    ours = kernels.tiled_product(dtype(np.dtype(kind)), dtype(np.dtype(into)), 256, deep)
+    make = kernels.product_of_kept if kind is np.int8 else kernels.tiled_product
+    ours = make(dtype(np.dtype(kind)), dtype(np.dtype(into)), 256, deep)
     wide, plain = (a.astype(np.float32), b.astype(np.float32)), np.empty((size, size), np.float32)
     work: Work = {
         "pto": lambda: ours.run(a, b, c, engine="jit"),
@@ -111,8 +112,9 @@ def attention() -> Work:
         e = np.exp(s - s.max(axis=1, keepdims=True))
         return e @ wide[2] / e.sum(axis=1, keepdims=True)
 
-    rows, chunk, tiles = 64, 256, 4  # as many as the buffers of cube and vector hold
-    ours, count = kernels.attention(rows, chunk, tiles), length // (rows * tiles)
+    rows, chunk, tiles = 128, 128, 2  # as many as the buffers of cube and vector hold
+    ours = kernels.attention(rows, chunk, tiles, once=True)
+    count = length // (rows * tiles)
     work: Work = {
         "pto": lambda: ours[count](q, kt, v, o, engine="jit"),
         "NumPy": plain,

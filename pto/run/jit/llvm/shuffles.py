@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -46,6 +46,33 @@ def joined(x: Text, item: str, count: int, parts: Sequence[str]) -> str:
         ]
         count *= 2
     return names[0]
+
+
+_PART = 16  # bytes within which the machine interleaves fastest
+
+
+def transposed(
+    x: Text, item: str, size: int, high: int, wide: int, load: Callable[[int, int, int], str]
+) -> list[str]:
+    """`high` rows of `wide` lanes, from `wide` columns of `high` elements of so many bytes each;
+    load(column, first, count) gives some of a column.
+
+    A vector holds the same few rows of several columns, in parts. Interleaving the two halves of
+    the vectors moves the highest bit of a column's number to the lowest place of a lane's; after
+    as many rounds as there are bits, rows and columns of each part have changed places.
+    """
+    count = min(_PART // size, high, wide)
+    low = [n - n % count + n % count // 2 + n % 2 * wide for n in range(wide)]
+    halves = low, [n + count // 2 for n in low]
+    found: list[str] = []
+    for first in range(0, high, count):
+        parts = [[load(c, first, count) for c in range(n, wide, count)] for n in range(count)]
+        rows = [joined(x, item, count, each) for each in parts]
+        for _ in range(count.bit_length() - 1):
+            pairs = zip(rows[: count // 2], rows[count // 2 :], strict=True)
+            rows = [shuffle(x, item, wide, a, half, b) for a, b in pairs for half in halves]
+        found += rows
+    return found
 
 
 def spread(x: Text, item: str, count: int, scalar: Val) -> str:

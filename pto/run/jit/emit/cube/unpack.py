@@ -169,40 +169,25 @@ def _unpack_lines(s: Spot, x: Text, g: Grid, room: Room, kind: _Kind) -> None:
 
 def _unpack_turned(s: Spot, x: Text, g: Grid, room: Room, kind: _Kind) -> None:
     """Columns of a box are runs of its height: each box is turned in registers."""
-    (h, w), size = g.box, g.dtype.itemsize
-    item, type = element(g.dtype), vector(h, element(g.dtype))
-    count = min(h, w)
-    wide = lanes.Lanes(x, count, s.e.unit.declare)
+    (h, w), size, item = g.box, g.dtype.itemsize, element(g.dtype)
+    wide = lanes.Lanes(x, w, s.e.unit.declare)
 
     def down(r: Val) -> None:
         def right(c: Val) -> None:
             place = x.add(x.mul(r, g.down), x.mul(c, g.right))
             source = x.at("%p3", x.mul(place, size))
-            columns = [x.load(type, x.at(source, n * g.col * size)) for n in range(w)]
+
+            def load(column: int, first: int, count: int) -> str:
+                return x.load(vector(count, item), x.at(source, (column * g.col + first) * size))
+
             row_at = x.mul(r, h * kind.high * room.line * 4)
             to = x.at("%p2", x.add(row_at, room.column(x, x.mul(c, w * kind.wide))))
-            for n, part in enumerate(_cut(x, item, h, count, turn(x, item, h, columns))):
-                row, col = divmod(n * count, w)
-                at = x.at(to, (row * kind.high * room.line + col * kind.wide) * 4)
-                kind.put(x, wide, part, at)
+            for n, row in enumerate(shuffles.transposed(x, item, size, h, w, load)):
+                kind.put(x, wide, row, x.at(to, n * kind.high * room.line * 4))
 
         planes.loop(x, x.up("%p1", w), 1, right)
 
     planes.loop(x, x.up("%p0", h), 1, down)
-
-
-def _cut(x: Text, item: str, lanes_: int, count: int, parts: Sequence[str]) -> list[str]:
-    """Vectors in pieces of `count` lanes."""
-    if lanes_ == count:
-        return list(parts)
-    type, found = vector(lanes_, item), list[str]()
-    for part in parts:
-        for start in range(0, lanes_, count):
-            picks = ", ".join(f"i32 {start + n}" for n in range(count))
-            found.append(
-                x.new(f"shufflevector {type} {part}, {type} poison, <{count} x i32> <{picks}>")
-            )
-    return found
 
 
 def turn(x: Text, item: str, lanes_: int, columns: Sequence[str]) -> list[str]:

@@ -14,6 +14,7 @@ from pto.core.dtypes import DType
 from pto.core.layout import Axis
 from pto.run.jit.emit.tile import planes
 from pto.run.jit.emit.tile.boxes import Digit, Field, position, stretches
+from pto.run.jit.llvm import shuffles
 from pto.run.jit.llvm.lanes import Lanes, Symbol
 from pto.run.jit.llvm.text import Text, Val, element, vector
 
@@ -336,31 +337,14 @@ def items(made: Any, dtype: DType) -> Val:
 
 
 def _turn(x: Text, side: int, size: int, to: str, from_: str, to_step: Val, from_step: Val) -> None:
-    """side x side elements with rows and columns exchanged, in registers.
-
-    Stage n exchanges bit n of the row with bit n of the column.
-    """
+    """side x side elements with rows and columns exchanged, in registers."""
     item = f"i{8 * size}"
-    type = vector(side, item)
-    rows = [x.load(type, x.at(from_, x.mul(from_step, n))) for n in range(side)]
-    bit = 1
-    while bit < side:
-        low = [n if not n & bit else side + n - bit for n in range(side)]
-        high = [n + bit if not n & bit else side + n for n in range(side)]
-        made = list(rows)
-        for n in range(side):
-            if n & bit:
-                continue
-            for to_row, picks in ((n, low), (n + bit, high)):
-                listed = ", ".join(f"i32 {p}" for p in picks)
-                made[to_row] = x.new(
-                    f"shufflevector {type} {rows[n]}, {type} {rows[n + bit]}, "
-                    f"<{side} x i32> <{listed}>"
-                )
-        rows = made
-        bit *= 2
-    for n, row in enumerate(rows):
-        x.store(type, row, x.at(to, x.mul(to_step, n)))
+
+    def load(row: int, first: int, count: int) -> str:
+        return x.load(vector(count, item), x.at(from_, x.add(x.mul(from_step, row), first * size)))
+
+    for n, row in enumerate(shuffles.transposed(x, item, size, side, side, load)):
+        x.store(vector(side, item), row, x.at(to, x.mul(to_step, n)))
 
 
 # ---- fills
