@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from math import gcd
 from typing import Any
 
 from pto.core.dtypes import DType
@@ -20,6 +21,7 @@ from pto.run.jit.llvm.text import Text, Val, element, vector
 
 _LANES_BYTES = planes.VECTOR_BYTES
 _AT_ONCE = 128  # bytes of a line that are moved together, to as many boxes as that is
+_WHOLE, _CACHE_LINE = 512, 64  # the same where rows of boxes are whole lines of the cache
 _LONG = 512  # bytes from which the C library copies faster than our vectors (measured)
 
 
@@ -91,6 +93,8 @@ class Copier:
         x, size = self.x, max(dst.dtype.itemsize, src.dtype.itemsize)
         wide = _narrow_boxes(dst.cols, src.cols)
         many = _AT_ONCE // size
+        if wide * size >= _CACHE_LINE and isinstance(cols, int):
+            many = max(many, gcd(int(cols), _WHOLE // size))
         if wide == 0 or many <= wide or (isinstance(cols, int) and cols < many):
             self._walk(dst, src, rows, cols, to, from_, self._lines(dst, src))
             return
