@@ -44,10 +44,9 @@ def products(kind: Any, size: int = 1024) -> Work:
     into, deep = (
         (np.int32, 256) if kind is np.int8 else (np.float32, 256 // np.dtype(kind).itemsize)
     )
+    a, b = _normal(size, size, kind=kind), _normal(size, size, kind=kind)
     if kind is np.int8:
-        a, b = RNG.integers(-128, 128, (2, size, size)).astype(np.int8)
-    else:
-        a, b = _normal(size, size, kind=kind), _normal(size, size, kind=kind)
+        a[...], b[...] = RNG.integers(-128, 128, (2, size, size))
     c = aligned((size, size), into)
     make = kernels.product_of_kept if kind is np.int8 else kernels.tiled_product
     ours = make(dtype(np.dtype(kind)), dtype(np.dtype(into)), 256, deep)
