@@ -1,7 +1,7 @@
 """Agreement of the engines: what a test runs on the reference engine also runs compiled.
 
 The harnesses of the tests and every launch come here. `pytest --agree` compares every program and
-`--no-agree` none; otherwise a sample does: one in eight by its text, and the first one of a file
+`--no-agree` none; otherwise a sample does: one in twelve by its text, and the first one of a file
 that has a row, a profile and element types together. Any NaN is as good as another.
 """
 
@@ -28,7 +28,7 @@ from pto.run.machine.core import Cluster, Core
 from pto.run.reference.compile import Compiler
 from pto.target.facts import Profile
 
-ONE_IN = 8
+ONE_IN = 12
 Outcome = list[Any] | PtoError
 
 

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from pto.cli.main import main
+
 ROOT = Path(__file__).parents[2]
 ADD = ROOT / "examples" / "add.pto"
 ARRAYS = [f"--arg={name}={kind}:40x64xf32" for name, kind in (("a", "rand"), ("b", "ones"))]
@@ -99,6 +101,6 @@ def test_a_program_for_a_target_that_there_is_not(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("verb", ["check", "plan", "sync", "fmt", "run", "time"])
-def test_a_file_that_there_is_not(verb: str) -> None:
-    code, _, said = pto(verb, "none.pto")
-    assert code == 2 and "none.pto" in said
+def test_a_file_that_there_is_not(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([verb, "none.pto"]) == 2
+    assert "none.pto" in capsys.readouterr().err

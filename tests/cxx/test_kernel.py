@@ -236,33 +236,6 @@ def test_cube_and_two_vector_sub_blocks_meet_at_a_signal(kernel):
     assert mixed.sanitize(a, b, gm, out) == []
 
 
-SLOT = "constexpr TSync_Custom<SyncOpType::TSTORE_C2GM, SyncOpType::TLOAD> slot = {4};"
-
-
-@pytest.mark.parametrize("profile", ["a2a3", "a5"])
-@pytest.mark.parametrize("given_back", [True, False])
-def test_a_slot_between_the_sides_is_filled_and_given_back(kernel, profile: str, given_back: bool):
-    """Twice through one slot of global memory; if nobody gave it back, the cube would wait."""
-    text = BOTH.replace("    if constexpr (DAV", f"    {SLOT}\n    if constexpr (DAV", 1)
-    text = text.replace(
-        "TSTORE(to, c);\n        ffts_cross_core_sync(PIPE_FIX, getFFTSMsg(CV_CORES_SYNC, 3));",
-        "for (int n = 0; n < 2; ++n) { if (n) slot.allocate(); TSTORE(to, c); slot.record(); }\n"
-        "        slot.allocate();",
-    )
-    text = text.replace("wait_flag_dev(3);", "for (int n = 0; n < 2; ++n) { slot.wait();", 1)
-    text = text.replace("TLOAD(t, from);", "TLOAD(t, from);" + " slot.free();" * given_back)
-    text = text.replace("TSTORE(to, t);", "TSTORE(to, t); pipe_barrier(PIPE_ALL); }")
-    a, b = (np.full((16, 16), n, np.float16) for n in (1, 2))
-    gm, out = np.zeros((16, 16), np.float32), np.zeros((16, 16), np.float32)
-    k = kernel(SIDES + text, profile=profile)
-    if not given_back:
-        with pytest.raises(PtoError, match="deadlock"):
-            k(a, b, gm, out)
-        return
-    assert not k.sanitize(a, b, gm, out)
-    np.testing.assert_array_equal(out, np.full((16, 16), 64, np.float32))
-
-
 def test_a_value_read_back_decides_what_runs(kernel):
     text = """
 __global__ AICORE void k(__gm__ int32_t* x)
