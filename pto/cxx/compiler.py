@@ -154,13 +154,7 @@ def _base(profile: str, compiler: Compiler) -> Path:
 def _mentions(command: Sequence[str], file: Path, entry: str) -> bool:
     """Is the kernel, `ns::name<..>`, named in what the preprocessor leaves of the user's files?"""
     name = re.escape(entry.partition("<")[0].rpartition("::")[2].strip())
-    ran = subprocess.run(
-        [*command, "-E", str(file)],
-        capture_output=True,
-        text=True,
-        timeout=_SECONDS,
-        errors="replace",
-    )
+    ran = _ran([*command, "-E", str(file)])
     pieces = re.split(r'^# \d+ "([^"]*)".*$', ran.stdout, flags=re.MULTILINE)[1:]
     folders = ("/usr/", "<", str(cache_folder()))
     theirs = (
@@ -171,13 +165,17 @@ def _mentions(command: Sequence[str], file: Path, entry: str) -> bool:
     return ran.returncode != 0 or any(re.search(rf"\b{name}\b", text) for text in theirs)
 
 
-def _run(command: Sequence[str]) -> None:
+def _ran(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
     try:
-        ran = subprocess.run(
+        return subprocess.run(
             command, capture_output=True, text=True, timeout=_SECONDS, errors="replace"
         )
     except subprocess.TimeoutExpired:
         raise fail("PTO-U243", f"{command[0]} did not end within {_SECONDS} s") from None
+
+
+def _run(command: Sequence[str]) -> None:
+    ran = _ran(command)
     if ran.returncode:
         raise fail("PTO-U243", f"{Path(command[0]).name} says:\n{_errors(ran.stderr)}")
 
