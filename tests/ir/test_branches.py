@@ -82,8 +82,14 @@ def test_a_helper_that_returns_early(c: bool, engine: str) -> None:
 @pytest.mark.parametrize(
     ("body", "words"),
     [
-        ("cf.br ^x\n^x:\ncf.br ^x", "goes back"),
-        ("cf.br ^x\n^x:\ncf.br ^y\n^y:\ncf.br ^x", "goes back"),
+        ("cf.br ^x\n^x:\ncf.br ^x", "no way leads out of this loop"),
+        ("cf.br ^x\n^x:\ncf.br ^y\n^y:\ncf.br ^x", "no way leads out of this loop"),
+        ("^e:\ncf.cond_br %c, ^e, ^x\n^x:\nreturn", "goes back to the first block"),
+        (
+            "cf.cond_br %c, ^x, ^y\n^x:\ncf.br ^y\n^y:\ncf.cond_br %c, ^x, ^z\n^z:\nreturn",
+            "goes back into a loop that has another entry",
+        ),
+        ("%f = arith.constant 1.0 : f32\ncf.br ^y(%f : f32)\n^y(%i: i32):\nreturn", "takes i32"),
         ("cf.br ^nope", "there is no block ^nope here"),
         ("cf.br ^y(%c : i1)\n^y:\nreturn", "block ^y takes 0 values, got 1"),
         ("cf.br ^b0\n" + "".join(f"^b{n}:\ncf.br ^b{n + 1}\n" for n in range(300)), "256 at most"),
@@ -94,6 +100,49 @@ def test_what_cannot_be_structured(body: str, words: str) -> None:
         parse(f"func.func @g(%c: i1) {{\n{body}\n}}")
     found = caught.value.diagnostics[0]
     assert found.code == "PTO-P024" and words in found.message
+
+
+def test_a_value_is_made_on_every_way_to_its_use() -> None:
+    body = "cf.cond_br %c, ^x, ^y\n^x:\n%v = arith.xori %c, %c : i1\ncf.br ^y\n^y:\n"
+    with pytest.raises(PtoError) as caught:
+        parse(f"func.func @g(%c: i1) {{\n{body}%w = arith.xori %v, %c : i1\nreturn\n}}")
+    (found,) = caught.value.diagnostics
+    assert found.code == "PTO-P011" and "%v is not defined on every way here" in found.message
+    assert found.loc is not None and found.loc.line == 7
+
+
+def test_the_generic_form_of_branches() -> None:
+    text = """
+    "func.func"() <{function_type = (i32) -> (), sym_name = "f"}> ({
+    ^bb0(%n: i32):
+      %c = "arith.cmpi"(%n, %n) <{predicate = 0 : i64}> : (i32, i32) -> i1
+      "cf.switch"(%n, %n)[^some, ^none, ^some] <{case_operand_segments = array<i32: 0, 0>,
+        case_values = dense<[3, -5]> : vector<2xi32>,
+        operandSegmentSizes = array<i32: 1, 1, 0>}> : (i32, i32) -> ()
+    ^some(%x: i32):
+      "cf.cond_br"(%c, %x)[^some, ^none] <{operandSegmentSizes = array<i32: 1, 1, 0>}>
+        : (i1, i32) -> ()
+    ^none:
+      "func.return"() : () -> ()
+    }) : () -> ()
+    """
+    custom = """
+    func.func @f(%n: i32) {
+      %c = arith.cmpi eq, %n, %n : i32
+      cf.switch %n : i32, [default: ^some(%n : i32), 3: ^none, -5: ^some]
+    ^some(%x: i32):
+      cf.cond_br %c, ^some(%x : i32), ^none
+    ^none:
+      return
+    }
+    """
+    with pytest.raises(PtoError) as caught:
+        parse(text)
+    assert "block ^some takes 1 values, got 0" in caught.value.diagnostics[0].message
+    mended = text.replace("(%n, %n)[^some", "(%n, %n, %n)[^some").replace("0, 0>", "0, 1>")
+    mended = mended.replace("1, 1, 0>}> : (i32, i32)", "1, 1, 1>}> : (i32, i32, i32)")
+    custom = custom.replace("-5: ^some", "-5: ^some(%n : i32)")
+    assert print_module(parse(mended)) == print_module(parse(custom))
 
 
 def test_deep_chains_and_diamonds_are_bounded() -> None:

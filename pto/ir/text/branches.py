@@ -1,30 +1,21 @@
-"""Branches between blocks (`cf.br`, `cf.cond_br`, `cf.switch`), read as structured control flow.
+"""Branches between blocks (`cf.br`, `cf.cond_br`, `cf.switch`): how they are written.
 
-A program has regions of one block; what branches forward becomes `scf.if` as it is read, with the
-operations of a block that several ways lead to behind it, or copied where they part for good. Loops
-are written with `scf`.
+`lifted.py` makes structured control flow of them.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from pto.core.dtypes import I1
-from pto.core.errors import Loc
-from pto.ir.copied import copied_operation
-from pto.ir.graph import Block, Operation, Region, Span, Value
+from pto.ir.graph import Block, Span, Value
 from pto.ir.text import lexer as lx
-from pto.isa.row.attributes import Enum, Int
-from pto.isa.row.instr import Instr
-from pto.isa.row.types import Scalar, Type
-from pto.isa.scalar.arith import CMPI, CONSTANT
-from pto.isa.scalar.structure import IF, RETURN, YIELD
+from pto.ir.text.generic import read_operands
+from pto.isa.row.attributes import Attribute, Ints, Raw
 
 if TYPE_CHECKING:
     from pto.ir.text.parser import Parser
-
-_MOST_BLOCKS, _MOST_COPIES = 256, 4096  # more of them mean hostile input
 
 
 @dataclass(slots=True)
@@ -34,6 +25,13 @@ class Target:
     label: str
     token: int
     values: list[Value] = field(default_factory=list[Value])
+    found: Block | None = None  # the block of this name, once all are read
+
+    @property
+    def block(self) -> Block:
+        if self.found is None:
+            raise RuntimeError(f"{self.label} is not looked up yet")
+        return self.found
 
 
 @dataclass(slots=True)
@@ -52,15 +50,48 @@ class Branch:
 # ---- reading
 
 
+def places(p: Parser, first: Branch | None) -> tuple[list[int], int]:
+    """Where the blocks behind the first one begin, each behind those that make values for it, as
+    text may have them in any order; and where the region ends."""
+    starts, named, at, depth = dict[str, int](), dict[int, list[str]](), p.i, 0
+    while p.kinds[at] != lx.END and (depth or p.texts[at] != "}"):
+        text, kind = p.texts[at], p.kinds[at]
+        if kind == lx.PUNCT:
+            depth += (text in "{([") - (text in "})]")
+        elif kind == lx.LABEL:
+            if depth == 0 and p.texts[at - 1] != "," and p.texts[at - 1] not in _READERS:
+                starts.setdefault(text, at)
+                named[at] = []
+            else:
+                named[next(reversed(named))].append(text)
+        at += 1
+    named[-1] = [target.label for target in first.targets()] if first else []
+    done, path = list[int](), [(-1, iter(named[-1]))]
+    left = dict.fromkeys(starts)
+    while path:
+        place, labels = path[-1]
+        label = next((each for each in labels if each in left), None)
+        if label is None:
+            done.append(place)
+            path.pop()
+        else:
+            del left[label]
+            path.append((starts[label], iter(named[starts[label]])))
+    reached = set(done)
+    return [*done[-2::-1], *(start for start in named if start not in reached)], at
+
+
 def is_branch(p: Parser) -> bool:
-    return p.kind == lx.WORD and p.text in _READERS
+    return p.kind in (lx.WORD, lx.STRING) and p.text.strip('"') in _READERS
 
 
 def read_branch(p: Parser) -> Branch:
     """One of the three, up to its last target."""
     start, outer = p.i, p.uses
     p.uses = []
-    branch = _READERS[p.take()](p, p.span(start))
+    read = _read_generic if p.kind == lx.STRING else _READERS[p.text]
+    p.i += 1
+    branch = read(p, p.span(start))
     if p.kind == lx.WORD and p.text == "loc":
         p.skip_location()
     found = {id(here): value for _, here, value in p.uses}
@@ -84,7 +115,8 @@ def _target(p: Parser) -> Target:
         for n, value in enumerate(target.values):
             if n:
                 p.expect(",")
-            p.type(value.type)
+            at = p.i
+            p.agree(value, p.type(value.type), at)
         p.expect(")")
     return target
 
@@ -121,152 +153,41 @@ def _read_switch(p: Parser, where: Span) -> Branch:
     return branch
 
 
+def _read_generic(p: Parser, where: Span) -> Branch:
+    """`(%flag, %x) [^a, ^b] <{operandSegmentSizes = array<i32: 1, 1, 0>}> : (i1, T) -> ()`."""
+    values, at = read_operands(p), p.i
+    p.expect("[")
+    targets = [_target(p)]
+    while p.accept(","):
+        targets.append(_target(p))
+    p.expect("]")
+    attrs: dict[str, Attribute] = {}
+    if p.accept("<"):
+        attrs = dict(p.attr_items("{", "}"))
+        p.expect(">")
+    p.expect(":")
+    for value, type in zip(values, p.function_type().inputs, strict=False):
+        p.agree(value, type, at)
+    numbers = attrs.get("case_values")
+    cases = _CASES.findall(numbers.text.partition(">")[0]) if isinstance(numbers, Raw) else []
+    flags, *sizes = _numbers(attrs, "operandSegmentSizes") or [0, len(values)]
+    sizes = [*sizes[:1], *_numbers(attrs, "case_operand_segments")] if cases else sizes
+    fits = len(sizes) == len(targets) and len(cases) in (0, len(targets) - 1)
+    if not fits or flags > 1 or flags + sum(sizes) != len(values):
+        p.fail("PTO-P012", f"{len(values)} operands cannot be divided among the targets", at=at)
+    left = iter(values)
+    on = next(left) if flags else None
+    for target, size in zip(targets, sizes, strict=True):
+        target.values = [next(left) for _ in range(size)]
+    if cases:  # the default is the first target
+        return Branch(where, targets[0], on, list(zip(map(int, cases), targets[1:], strict=True)))
+    return Branch(where, targets[-1], on, [(None, target) for target in targets[:-1]])
+
+
+def _numbers(attrs: dict[str, Attribute], name: str) -> list[int]:
+    found = attrs.get(name)
+    return list(found.values) if isinstance(found, Ints) else []
+
+
+_CASES = re.compile(r"-?\d+")
 _READERS = {"cf.br": _read_plain, "cf.cond_br": _read_condition, "cf.switch": _read_switch}
-
-# ---- what is read, structured
-
-
-class Lifter:
-    """Makes one block of the blocks of a region."""
-
-    def __init__(
-        self, p: Parser, region: Region, labels: dict[str, Block], ends: dict[int, Branch]
-    ) -> None:
-        self.p, self.region, self.labels, self.ends = p, region, labels, ends
-        self.twins: dict[int, Value] = {}
-        self.left, self.depth = _MOST_COPIES, 0
-        self.behind: dict[int, set[int]] = {}  # block -> blocks every way out of it comes through
-        self.order: list[Block] = []  # each behind those it branches to
-        if len(region.blocks) > _MOST_BLOCKS:
-            p.fail("PTO-P024", f"a region has {len(region.blocks)} blocks, {_MOST_BLOCKS} at most")
-        self._visit(region.blocks[0], set())
-
-    def structured(self) -> None:
-        """The region with one block."""
-        first, made = self.region.blocks[0], Block(self.region)
-        made.args = first.args
-        for value in made.args:
-            value.owner = made
-        values = self._walk(first, None, None, made)
-        end = next((b.ops[-1] for b in self.order if b.ops and b.ops[-1].row is RETURN), None)
-        if end is not None:
-            _append(made, _end(RETURN, values, end.where))
-        self.region.blocks = [made]
-
-    def _block(self, target: Target) -> Block:
-        found = self.labels.get(target.label)
-        if found is None:
-            self.p.fail("PTO-P024", f"there is no block {target.label} here", at=target.token)
-        if len(found.args) != len(target.values):
-            wanted, given = len(found.args), len(target.values)
-            message = f"block {target.label} takes {wanted} values, got {given}"
-            self.p.fail("PTO-P024", message, at=target.token)
-        return found
-
-    def _visit(self, block: Block, above: set[int]) -> None:
-        """Successors first; a way back is a loop."""
-        branch, ways = self.ends.get(id(block)), list[set[int]]()
-        for target in branch.targets() if branch else ():
-            found = self._block(target)
-            if id(found) in above or found is block:
-                self.p.fail(
-                    "PTO-P024",
-                    f"the branch to {target.label} goes back: loops are written with scf",
-                    help="use scf.for or scf.while",
-                    at=target.token,
-                )
-            if id(found) not in self.behind:
-                self._visit(found, above | {id(block)})
-            ways.append(self.behind[id(found)])
-        self.behind[id(block)] = {id(block)} | (set.intersection(*ways) if ways else set())
-        self.order.append(block)
-
-    def _join(self, block: Block) -> Block | None:
-        """The nearest block that every way out of this one comes through."""
-        later = self.behind[id(block)] - {id(block)}
-        return max(
-            (b for b in self.order if id(b) in later),
-            key=lambda b: len(self.behind[id(b)]),
-            default=None,
-        )
-
-    def _seen(self, values: list[Value]) -> list[Value]:
-        return [self.twins.get(id(v), v) for v in values]
-
-    def _walk(
-        self, block: Block, values: list[Value] | None, stop: Block | None, into: Block
-    ) -> list[Value]:
-        """Operations from a block on, up to `stop`; what `stop` gets, or the function returns."""
-        while block is not stop or values is None:
-            if values is not None:
-                self.twins.update(zip(map(id, block.args), values, strict=True))
-            self.left -= 1
-            if self.left < 0:
-                self.p.fail("PTO-P024", f"blocks are copied more than {_MOST_COPIES} times")
-            branch, ops = self.ends.get(id(block)), block.ops
-            returns = branch is None and bool(ops) and ops[-1].row is RETURN
-            for op in ops[:-1] if returns else ops:
-                _append(into, copied_operation(op, self.twins))
-            if branch is None:
-                return self._seen(ops[-1].operands) if returns else []
-            if not branch.cases:
-                block, values = self._block(branch.otherwise), self._seen(branch.otherwise.values)
-                continue
-            join = self._join(block)
-            found = self._choice(branch, 0, join, into)
-            if join is None:
-                return found
-            block, values = join, found
-        return values
-
-    def _choice(self, branch: Branch, n: int, join: Block | None, into: Block) -> list[Value]:
-        if n == len(branch.cases):
-            other = branch.otherwise
-            return self._walk(self._block(other), self._seen(other.values), join, into)
-        self.depth += 1
-        if self.depth > lx.MAX_DEPTH:
-            self.p.fail("PTO-P023", f"branches are nested more than {lx.MAX_DEPTH} deep")
-        number, target = branch.cases[n]
-        op = Operation.of(IF, [self._condition(branch, number, into)], where=branch.where)
-        _append(into, op)
-        results: list[Value] = []
-        for taken in (True, False):
-            region = Region(op)
-            inner = Block(region)
-            region.blocks.append(inner)
-            op.regions.append(region)
-            if taken:
-                results = self._walk(self._block(target), self._seen(target.values), join, inner)
-            else:
-                results = self._choice(branch, n + 1, join, inner)
-            _append(inner, _end(YIELD, results, branch.where))
-        op.results = [Value(v.type, v.name, op) for v in results]
-        self.depth -= 1
-        return list(op.results)
-
-    def _condition(self, branch: Branch, number: int | None, into: Block) -> Value:
-        (flag,) = self._seen([branch.on] if branch.on is not None else [])
-        if number is None:
-            return flag
-        known = Operation.of(CONSTANT, attrs={"value": Int(number, flag.type)}, where=branch.where)
-        (case,) = known.results = [Value(flag.type, "case", known)]
-        eq = {"predicate": Enum("cmpi_predicate", "eq")}
-        compared = Operation.of(CMPI, [flag, case], dict(eq), branch.where)
-        (holds,) = compared.results = [Value(_I1, "is_case", compared)]
-        _append(into, known)
-        _append(into, compared)
-        return holds
-
-
-_I1: Type = Scalar("i1", I1)
-
-
-def _end(row: Instr, values: list[Value], where: Span | Loc | None) -> Operation:
-    op = Operation.of(row, values, where=where)
-    op.segments = (len(values),)
-    return op
-
-
-def _append(block: Block, op: Operation) -> None:
-    op.parent = block
-    block.ops.append(op)

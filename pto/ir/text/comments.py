@@ -17,6 +17,9 @@ from pto.ir.text.printer import print_module
 # Strings are passed over: `"//"` is no comment in one.
 _TOKEN = re.compile(r'"(?:[^"\\\n]|\\.)*"|(//[^\n]*)|([{}])|(\n[ \t]*\n)')
 
+# What MLIR's printer says beside the label of a block; what is printed here has no labels.
+_PREDECESSORS = re.compile(r"// (\d+ preds|pred|no predecessors)\b")
+
 
 @dataclass(frozen=True, slots=True)
 class _Remark:
@@ -87,6 +90,6 @@ def _found(text: str) -> list[_Remark]:
         pos = found.end() - bool(found[3])  # the newline may begin another blank line
         if found[2]:
             depth += 1 if found[2] == "{" else -1
-        elif found[1] or found[3]:
+        elif (found[1] or found[3]) and not _PREDECESSORS.match(found[1] or ""):
             out.append(_Remark(found.start(), (found[1] or "").rstrip(), depth))
     return out

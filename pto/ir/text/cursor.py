@@ -194,7 +194,7 @@ class Cursor:
             message = f"{wanted} operands need {wanted} types, got {len(type.inputs)}"
             self.fail("PTO-P017", message, at=at)
         for value, written in zip(draft.pending, type.inputs, strict=True):
-            self._agree(value, written, at)
+            self.agree(value, written, at)
         draft.pending.clear()
         draft.result_types = list(type.results)
 
@@ -217,19 +217,19 @@ class Cursor:
             while self.kind == lx.WORD and not is_scalar_word(self.text):
                 self.i += 1  # a label: `loop i64, i64`
             at = self.i
-            self._agree(value, self.type(value.type), at)
+            self.agree(value, self.type(value.type), at)
         draft.pending.clear()
 
     def shared_type(self, draft: Draft) -> None:
         at = self.i
         written = self.type(draft.pending[0].type if draft.pending else None)
         for value in draft.pending:
-            self._agree(value, written, at)
+            self.agree(value, written, at)
         if not draft.pending:
             draft.result_types.append(written)
         draft.pending.clear()
 
-    def _agree(self, value: Value, written: Type, at: int) -> None:
+    def agree(self, value: Value, written: Type, at: int) -> None:
         if value.type == written or value.type is POISON:
             return
         actual = type_text(value.type)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pto.ir.canonical import canonical
+from pto.ir.canonical import ARITH_FLAGS, canonical
 from pto.ir.graph import Operation, Region, Value
 from pto.ir.text import lexer as lx
 from pto.ir.text.draft import Draft, distribute
-from pto.isa.row.attributes import Attribute, Ints
+from pto.isa.row.attributes import Attribute, Ints, Raw
 from pto.isa.row.instr import Instr
 from pto.isa.table import lookup, suggest
 
@@ -24,7 +24,7 @@ def read_generic(p: Parser, start: int) -> Operation:
         p.fail("PTO-P021", f"unknown operation `{name}`", help=suggest(name), at=at)
     op = Operation(row.name, row)
     draft = Draft(row, op)
-    operands = _operands(p)
+    operands = read_operands(p)
     if p.accept("<"):
         _attrs(p, draft, p.attr_items("{", "}"))
         p.expect(">")
@@ -40,7 +40,7 @@ def read_generic(p: Parser, start: int) -> Operation:
     return op
 
 
-def _operands(p: Parser) -> list[Value]:
+def read_operands(p: Parser) -> list[Value]:
     p.expect("(")
     operands: list[Value] = []
     while not p.accept(")"):
@@ -73,7 +73,7 @@ def _attrs(p: Parser, draft: Draft, items: list[tuple[str, Attribute]]) -> None:
         spec = draft.row.attr(key)
         if spec is None:
             draft.op.attrs[key] = value
-        else:
+        elif spec.kind not in ARITH_FLAGS or value != Raw(f"#{spec.kind}<none>"):
             draft.op.attrs[spec.name] = canonical(p, spec, value)
 
 

@@ -16,11 +16,12 @@ from pto.ir.graph import Block, Module, Operation, Region, Source, Value
 from pto.ir.infer import FROM_NUMBERS, INFERRED
 from pto.ir.text import lexer as lx
 from pto.ir.text import structured
-from pto.ir.text.branches import Branch, Lifter, is_branch, read_branch
+from pto.ir.text.branches import Branch, is_branch, places, read_branch
 from pto.ir.text.cursor import POISON, Cursor, ParseFailed
 from pto.ir.text.draft import Draft
 from pto.ir.text.format import compile_format
 from pto.ir.text.generic import read_generic
+from pto.ir.text.lifted import lift
 from pto.ir.text.repeats import Repeats
 from pto.ir.text.steps import Step
 from pto.ir.text.types import parse_type
@@ -280,15 +281,24 @@ class Parser(Cursor):
         if self.kind == lx.LABEL:
             self._label(block, labels)
         self.operations(block, "}")
-        while self.kind == lx.LABEL:
+        if self.kind == lx.LABEL:
+            self._blocks(region, labels)
+        self.expect("}")
+        if len(region.blocks) > 1 or self.ends:
+            lift(self, region, labels, self.ends)
+        self.ends = outer
+        self.scopes.pop()
+
+    def _blocks(self, region: Region, labels: dict[str, Block]) -> None:
+        """Blocks behind the first one, in an order in which values are made before their uses."""
+        starts, end = places(self, self.ends.get(id(region.block)))
+        for self.i in starts:
             region.blocks.append(Block(region))
             self._label(region.blocks[-1], labels)
             self.operations(region.blocks[-1], "}")
-        self.expect("}")
-        if len(region.blocks) > 1 or self.ends:
-            Lifter(self, region, labels, self.ends).structured()
-        self.ends = outer
-        self.scopes.pop()
+            if self.i != end and self.kind != lx.LABEL:
+                self.fail("PTO-P020", f"expected a block, got {self.shown()}")
+        self.i = end
 
     def _label(self, block: Block, labels: dict[str, Block]) -> None:
         if labels.setdefault(self.text, block) is not block:

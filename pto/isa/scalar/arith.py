@@ -5,7 +5,7 @@ from __future__ import annotations
 from pto.isa.meaning.scalar.arith import SCALAR
 from pto.isa.row import types as t
 from pto.isa.row.attributes import Float, Int
-from pto.isa.row.instr import Attr, Family, Result, instr, read
+from pto.isa.row.instr import Attr, Family, Instr, Result, instr, read
 from pto.isa.row.traits import NONE, Traits, operators
 from pto.isa.rules.rule import Case, Rule, listing, warn
 
@@ -158,6 +158,7 @@ CONSTANT = instr(
     rules=(_FITS, _IS_FINITE),
 )
 _WRAPPING = ("addi", "subi", "muli", "shli")
+_WHOLE: dict[str, Instr] = {}  # what takes two integers
 for _name, _meaning in {
     "addi": "lhs + rhs, wrapping",
     "subi": "lhs - rhs, wrapping",
@@ -180,7 +181,7 @@ for _name, _meaning in {
     "minsi": "signed minimum",
     "minui": "unsigned minimum",
 }.items():
-    instr(
+    _WHOLE[_name] = instr(
         _name,
         ARITH,
         _meaning,
@@ -195,6 +196,7 @@ for _name, _meaning in {
         rules=(_one_type("lhs", "rhs"),),
         cxx=_cxx(_name),
     )
+ADDI, XORI = _WHOLE["addi"], _WHOLE["xori"]
 for _name, _meaning in {
     "addf": "lhs + rhs",
     "subf": "lhs - rhs",

@@ -139,7 +139,7 @@ instr(
     rules=(Rule("cases", "PTO-S109", "expects a region for each number and a default", _cases),),
     example="%r = scf.index_switch %n -> i32 case 2 { .. } default { .. }",
 )
-instr(
+WHILE = instr(
     "while",
     SCF,
     "loop while a condition holds",

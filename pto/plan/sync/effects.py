@@ -68,8 +68,8 @@ class Effects:
     def of(self, op: Operation) -> Work | None:
         """None for an operation that touches no memory."""
         row = op.row
-        if row is None or row.body in _NAMES_ONLY:
-            return None
+        if row is None or row.body in _NAMES_ONLY or op.control is not None:
+            return None  # the end of a region hands names on
         case = Case(op, row, self.profile, constant)
         pipe = pipe_of(case)
         if pipe == "none" and row.family.section == "comm":
@@ -91,7 +91,9 @@ class Effects:
         """The pipes an operation of another function works on: nobody asks at what."""
         row = op.row
         touches = any(isinstance(v.type, _PLACES) for v in op.operands)
-        if row is None or row.family.section == "support" or not (touches or row.order):
+        if row is None or op.control is not None or row.family.section == "support":
+            return set()
+        if not (touches or row.order):
             return set()
         pipe = pipe_of(Case(op, row, self.profile, constant))
         if pipe in NUMBER:

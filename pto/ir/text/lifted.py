@@ -1,0 +1,338 @@
+"""Branches between blocks become structured control flow.
+
+A program has regions of one block. What branches forward becomes `scf.if` as it is read, with the
+operations of a block that several ways lead to behind it, or copied where they part for good. What
+branches back becomes `scf.for` where it counts, else `scf.while`: its test is the header where that
+decides alone, and all of the loop otherwise, which then says whether and where it is left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from pto.core.dtypes import I1, I32
+from pto.core.errors import Loc
+from pto.ir.builder import constant_attribute, new_block
+from pto.ir.copied import copied_operation
+from pto.ir.graph import Block, Operation, Region, Span, Value
+from pto.ir.text import lexer as lx
+from pto.ir.text.blocks import Graph, Loop, made_in
+from pto.ir.text.branches import Branch, Target
+from pto.ir.text.counted import Count, Way, counted, tested
+from pto.ir.text.types import type_text
+from pto.isa.row.attributes import Attribute, Enum
+from pto.isa.row.instr import Instr
+from pto.isa.row.traits import Control
+from pto.isa.row.types import Scalar
+from pto.isa.scalar.arith import CMPI, CONSTANT, XORI
+from pto.isa.scalar.structure import CONDITION, FOR, IF, WHILE, YIELD
+
+if TYPE_CHECKING:
+    from pto.ir.text.parser import Parser
+
+_MOST_COPIES = 4096  # more of them mean hostile input
+_FLAG, _NUMBER = Scalar("i1", I1), Scalar("i32", I32)
+
+
+def lift(p: Parser, region: Region, labels: dict[str, Block], ends: dict[int, Branch]) -> None:
+    """Makes one block of the blocks of a region."""
+    graph, made = Graph(p, region, labels, ends), Block(region)
+    made.args = region.blocks[0].args
+    for value in made.args:
+        value.owner = made
+    values = _Lifter(p, graph).walk(graph.top, graph.top.header, None, None, made)
+    end = next((b.ops[-1] for b in graph.blocks if _hands_on(graph, b)), None)
+    if end is not None and end.row is not None:
+        _append(made, _end(end.row, values, end.where))
+    region.blocks = [made]
+
+
+def _hands_on(graph: Graph, block: Block) -> bool:
+    """Whether a block ends the region, with values for what is around it."""
+    if id(block) in graph.ends or not block.ops:
+        return False
+    return block.ops[-1].control in (Control.RETURN, Control.YIELD)
+
+
+class _Lifter:
+    def __init__(self, p: Parser, graph: Graph) -> None:
+        self.p, self.graph, self.ends = p, graph, graph.ends
+        self.twins: dict[int, Value] = {}  # a value that was read -> what it has become
+        self.left, self.depth = _MOST_COPIES, 0
+        self.dropped: set[int] = set()  # operations that a counted loop does itself
+        self.escapes: dict[int, list[Value]] = {}  # loop left from inside -> what is used behind
+
+    def seen(self, values: Sequence[Value]) -> list[Value]:
+        return [self.twins.get(id(v), v) for v in values]
+
+    def bind(self, values: Sequence[Value], twins: Sequence[Value]) -> None:
+        self.twins.update(zip(map(id, values), twins, strict=True))
+
+    def walk(
+        self, loop: Loop, block: Block, values: list[Value] | None, stop: Block | None, into: Block
+    ) -> list[Value]:
+        """Operations from a block on, up to `stop`; what `stop` gets, or the region hands on."""
+        while block is not stop or values is None:
+            inner = loop.inner.get(id(block))
+            if inner is not None:
+                branch = self._repeated(inner, values or [], into)
+            else:
+                if values is not None:
+                    self.bind(block.args, values)
+                ended = self._copy(block, into)
+                branch = self.ends.get(id(block))
+                if branch is None:
+                    return ended
+            if not branch.cases:
+                block, values = self._next(loop, block, branch.otherwise, into)
+                continue
+            turn = self._turn(loop, block, branch, into)
+            if turn is not None:
+                return turn
+            join = loop.join(block)
+            values = self._choice(loop, block, branch, 0, join, into)
+            if join is None:
+                return values
+            block = join
+        return values
+
+    def _copy(self, block: Block, into: Block) -> list[Value]:
+        """The operations of a block; what it hands on to what is around the region, if it does."""
+        self.left -= 1
+        if self.left < 0:
+            self.p.fail("PTO-P024", f"blocks are copied more than {_MOST_COPIES} times")
+        ends = _hands_on(self.graph, block)
+        for op in block.ops[:-1] if ends else block.ops:
+            if id(op) not in self.dropped:
+                _append(into, copied_operation(op, self.twins))
+        return self.seen(block.ops[-1].operands) if ends else []
+
+    def _next(
+        self, loop: Loop, block: Block, target: Target, into: Block
+    ) -> tuple[Block, list[Value]]:
+        """Where a branch goes, and with what: the latch, if it goes back or leaves the loop."""
+        values = self.seen(target.values)
+        if not loop.ends_at(target.block):
+            return target.block, values
+        if id(loop) not in self.escapes:
+            return loop.latch, values
+        again = target.block is loop.header
+        carried = values if again else self.seen(loop.header.args)
+        more = _number(again, _FLAG, into)
+        escape = self._escape(loop, block, None if again else target, into)
+        return loop.latch, [more, *carried, *escape]
+
+    def _open(self) -> None:
+        self.depth += 1
+        if self.depth > lx.MAX_DEPTH:
+            self.p.fail("PTO-P023", f"branches are nested more than {lx.MAX_DEPTH} deep")
+
+    # ---- conditions
+
+    def _choice(
+        self, loop: Loop, block: Block, branch: Branch, n: int, join: Block | None, into: Block
+    ) -> list[Value]:
+        if n == len(branch.cases):
+            return self._arm(loop, block, branch.otherwise, join, into)
+        self._open()
+        number, target = branch.cases[n]
+        op = Operation.of(IF, [self._condition(branch, number, into)], where=branch.where)
+        _append(into, op)
+        then, other = new_block(op), new_block(op)
+        results = self._arm(loop, block, target, join, then)
+        _append(then, _end(YIELD, results, branch.where))
+        results = self._choice(loop, block, branch, n + 1, join, other)
+        _append(other, _end(YIELD, results, branch.where))
+        op.results = _like(results, op)
+        if not results and len(other.ops) == 1:
+            op.regions[1].blocks.clear()  # nothing is done otherwise
+        self.depth -= 1
+        return list(op.results)
+
+    def _arm(
+        self, loop: Loop, block: Block, target: Target, join: Block | None, into: Block
+    ) -> list[Value]:
+        there, values = self._next(loop, block, target, into)
+        return self.walk(loop, there, values, join, into)
+
+    def _condition(self, branch: Branch, number: int | None, into: Block) -> Value:
+        (flag,) = self.seen([branch.on] if branch.on is not None else [])
+        if number is None or not isinstance(flag.type, Scalar):
+            return flag
+        case = _number(number, flag.type, into)
+        eq = {"predicate": Enum("cmpi_predicate", "eq")}
+        return _made(CMPI, [flag, case], eq, _FLAG, "is_case", into)
+
+    # ---- loops
+
+    def _repeated(self, loop: Loop, values: list[Value], into: Block) -> Branch:
+        """A loop, appended; where the program goes on behind it."""
+        self._open()
+        way = tested(self.graph, loop)
+        count = counted(self.graph, loop, way) if way else None
+        if way and count:
+            branch = self._for(loop, way, count, values, into)
+        elif way:
+            branch = self._while(loop, way, values, into)
+        else:
+            branch = self._until(loop, values, into)
+        self.depth -= 1
+        return branch
+
+    def _body(self, loop: Loop, way: Way, into: Block) -> list[Value]:
+        """All but the header; what the header gets next."""
+        return self._arm(loop, loop.header, way.inside, loop.latch, into)
+
+    def _for(self, loop: Loop, way: Way, count: Count, values: list[Value], into: Block) -> Branch:
+        """The header only compares, and each turn adds the step."""
+        lower = values.pop(count.place)
+        op = Operation.of(FOR, [lower, *self.seen([count.upper, count.step]), *values])
+        op.segments, op.where = (1, 1, 1, len(values)), way.where
+        _append(into, op)
+        variable, carried = count.variable, [v for v in loop.header.args if v is not count.variable]
+        body = new_block(op, _like([variable, *carried]))
+        self.bind([variable, *carried], body.args)
+        self.dropped.add(id(count.advance))
+        latch = self._body(loop, way, body)
+        latch.pop(count.place)
+        _append(body, _end(YIELD, latch, way.where))
+        op.results = _like(carried, op)
+        self.bind(carried, op.results)
+        return Branch(way.where, way.outside)
+
+    def _while(self, loop: Loop, way: Way, values: list[Value], into: Block) -> Branch:
+        """The header decides; what it makes is handed on to the body, and to what is behind."""
+        op, before = self._begin(WHILE, loop, values, way.where, into)
+        self._copy(loop.header, before)
+        handed = self.graph.handed(loop.header)
+        (flag,) = self.seen([way.flag])
+        flag = _inverted(flag, before) if way.inverted else flag
+        after = _hand_on(op, flag, self.seen(handed))
+        self.bind(handed, after.args)
+        _append(after, _end(YIELD, self._body(loop, way, after), way.where))
+        self.bind(handed, op.results)
+        return Branch(way.where, way.outside)
+
+    def _until(self, loop: Loop, values: list[Value], into: Block) -> Branch:
+        """All of the loop is its test: whether it goes on, with what, and else where it leads."""
+        where = self.ends[id(loop.header)].where
+        op, before = self._begin(WHILE, loop, values, where, into)
+        self.escapes[id(loop)] = live = self.graph.escaping(loop)
+        more, *handed = self.walk(loop, loop.header, None, loop.latch, before)
+        distinct = list({id(v): v for v in handed}.values())
+        places = {id(v): n for n, v in enumerate(distinct)}
+        after = _hand_on(op, more, distinct)
+        results = [op.results[places[id(v)]] for v in handed]
+        count = len(loop.header.args)
+        again = [after.args[places[id(v)]] for v in handed[:count]]
+        _append(after, _end(YIELD, again, where))
+        left = iter(results[count:])
+        number = next(left) if len(loop.exits) > 1 else None
+        targets = [Target("", 0, [next(left) for _ in b.args], b) for b in loop.exits]
+        self.bind(live, list(left))
+        return Branch(where, targets[-1], number, list(enumerate(targets[:-1])))
+
+    def _begin(
+        self, row: Instr, loop: Loop, values: list[Value], where: Span, into: Block
+    ) -> tuple[Operation, Block]:
+        op = _end(row, values, where)
+        _append(into, op)
+        before = new_block(op, _like(loop.header.args))
+        self.bind(loop.header.args, before.args)
+        return op, before
+
+    def _turn(self, loop: Loop, block: Block, branch: Branch, into: Block) -> list[Value] | None:
+        """A condition that goes back or leaves is the loop's own."""
+        if id(loop) not in self.escapes or len(branch.cases) > 1 or branch.cases[0][0] is not None:
+            return None
+        back, out = targets = branch.targets()
+        inverted = out.block is loop.header
+        back, out = targets[::-1] if inverted else targets
+        if back.block is not loop.header or id(out.block) in loop.blocks:
+            return None
+        flag = self._condition(branch, None, into)
+        flag = _inverted(flag, into) if inverted else flag
+        return [flag, *self.seen(back.values), *self._escape(loop, block, out, into)]
+
+    def _escape(self, loop: Loop, block: Block, target: Target | None, into: Block) -> list[Value]:
+        """Which exit is taken, what each exit gets, what is used behind the loop; any value where
+        it is not read: going back (no target), of other exits, or not made on this way."""
+        values: list[Value] = []
+        if len(loop.exits) > 1:
+            values.append(_number(loop.exits.index(target.block) if target else 0, _NUMBER, into))
+        for each in loop.exits:
+            if target and each is target.block:
+                values += self.seen(target.values)
+            else:
+                values += [self._any(v, loop, into) for v in each.args]
+        for value in self.escapes[id(loop)]:
+            made = self.graph.made[id(value)]
+            known = self.graph.dominates(made, target.block if target else block)
+            values.append(self.seen([value])[0] if known else self._any(value, loop, into))
+        return values
+
+    def _any(self, like: Value, loop: Loop, into: Block) -> Value:
+        """A value of a type that nobody will read."""
+        if isinstance(like.type, Scalar) and like.type.name[0] in "ifb":  # others have no constants
+            return _number(0, like.type, into)
+        for block in self.graph.blocks:
+            if self.graph.dominates(block, loop.header):
+                for value in made_in(block):
+                    if value.type == like.type:
+                        return self.seen([value])[0]
+        self.p.fail(
+            "PTO-P024",
+            f"%{like.name} leaves a loop by one way, and by another there is no "
+            f"{type_text(like.type)} that could stand for it",
+            help="leave the loop in one place",
+        )
+
+
+def _like(values: Sequence[Value], op: Operation | None = None) -> list[Value]:
+    return [Value(v.type, v.name, op) for v in values]
+
+
+def _hand_on(op: Operation, flag: Value, values: list[Value]) -> Block:
+    """The end of a loop's test, its results, and the block that goes on with the same values."""
+    test = Operation.of(CONDITION, [flag, *values], where=op.where)
+    test.segments = (1, len(values))
+    _append(op.regions[0].block, test)
+    op.results = _like(values, op)
+    return new_block(op, _like(values))
+
+
+def _number(number: int, type: Scalar, into: Block) -> Value:
+    value = constant_attribute(number, type)
+    name = f"c{number}" if number >= 0 else "cst"
+    return _made(CONSTANT, [], {"value": value}, type, name, into)
+
+
+def _inverted(flag: Value, into: Block) -> Value:
+    return _made(XORI, [flag, _number(True, _FLAG, into)], {}, _FLAG, "otherwise", into)
+
+
+def _made(
+    row: Instr,
+    operands: list[Value],
+    attrs: Mapping[str, Attribute],
+    type: Scalar,
+    name: str,
+    into: Block,
+) -> Value:
+    op = Operation.of(row, operands, dict(attrs))
+    op.results = [Value(type, name, op)]
+    _append(into, op)
+    return op.results[0]
+
+
+def _end(row: Instr, values: list[Value], where: Span | Loc | None) -> Operation:
+    """An operation that takes a list of values, and nothing else."""
+    op = Operation.of(row, values, where=where)
+    op.segments = (len(values),)
+    return op
+
+
+def _append(block: Block, op: Operation) -> None:
+    op.parent = block
+    block.ops.append(op)
