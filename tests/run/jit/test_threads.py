@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import gc
+import os
+import sys
+import threading
+import time
 import weakref
 from typing import Any
 
@@ -13,12 +17,22 @@ import pto
 from pto.core.errors import PtoError
 from pto.run.jit.border import threads
 
+WORK = threads._Shift._work
+
 
 @pytest.fixture(autouse=True)
 def _eager(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Threads are used for the smallest block, not only where they are worth it."""
-    for name in ("_BLOCK", "_LAUNCH", "_TRIAL"):
+    """Threads are used for the smallest block, not only where they are worth it; and the first one
+    waits until it is known whether blocks meet, instead of going on in their order."""
+    for name in ("_BLOCK", "_LAUNCH", "_TRIAL", "_TURN"):
         monkeypatch.setattr(threads, name, 0.0)
+
+    def patient(shift: Any, worker: Any) -> None:
+        while shift._apart is None and shift._error is None:
+            time.sleep(1e-4)
+        WORK(shift, worker)
+
+    monkeypatch.setattr(threads._Shift, "_work", patient)
 
 
 @pto.kernel(profile="a5")
@@ -81,6 +95,38 @@ def test_of_blocks_that_write_one_place_the_last_is_seen(
     y = np.zeros((8, 64), np.float32)
     one_place[24](x, y, engine="jit")
     assert np.array_equal(y, x[-8:])
+
+
+@pytest.mark.parametrize("meet", [False, True])
+def test_blocks_go_on_in_their_order_until_it_is_known_whether_they_meet(
+    meet: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(threads._Shift, "_work", WORK)
+    monkeypatch.setenv("PTO_THREADS", "3")
+    survey, run = threads.Worker.survey, threads.Worker.run
+    ran, ten_are_done = list[range](), threading.Event()
+
+    def late(worker: Any, first: int, end: int) -> Any:
+        assert ten_are_done.wait(10)
+        return survey(worker, first, end)
+
+    def noted(worker: Any, first: int, end: int, *more: Any) -> None:
+        run(worker, first, end, *more)
+        ran.append(range(first, end))
+        if end >= 10:
+            ten_are_done.set()
+
+    monkeypatch.setattr(threads.Worker, "survey", late)
+    monkeypatch.setattr(threads.Worker, "run", noted)
+    x, y = data(41), np.zeros((41 * 8, 64), np.float32)
+    if meet:
+        next_to_each_other[40](y, engine="jit")
+        assert y[::8, 0].tolist() == list(range(41))
+    else:
+        double[40](x, y, engine="jit")
+        assert np.array_equal(y[:-8], x[:-8] + x[:-8])
+    assert ran[:5] == [range(1), range(1, 2), range(2, 3), range(3, 5), range(5, 9)]
+    assert sorted(n for blocks in ran for n in blocks) == list(range(40))
 
 
 @pytest.mark.parametrize("number", ["1", "4"])
@@ -231,3 +277,39 @@ def test_a_program_that_has_changed_is_prepared_again() -> None:
     ops.remove(add)
     pto.launch(module, args=[x, y])
     assert np.array_equal(y, x)
+
+
+def test_threads_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PTO_THREADS", "3")
+    x = data(40)
+
+    def workers() -> set[int | None]:
+        y = np.zeros_like(x)
+        double[40](x, y, engine="jit")
+        assert np.array_equal(y, x + x)
+        return {t.ident for t in threading.enumerate() if t.name == "pto worker"}
+
+    first = workers()
+    assert len(first) >= 2
+    assert all(workers() == first for _ in range(5))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="forks only on Linux")
+def test_a_process_that_forks_has_threads_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PTO_THREADS", "2")
+    x = data(40)
+    double[40](x, np.zeros_like(x), engine="jit")
+    child = os.fork()
+    if not child:
+        y = np.zeros_like(x)
+        double[40](x, y, engine="jit")
+        os._exit(0 if np.array_equal(y, x + x) else 1)
+    for _ in range(300):
+        done, status = os.waitpid(child, os.WNOHANG)
+        if done:
+            break
+        time.sleep(0.1)
+    else:
+        os.kill(child, 9)
+        pytest.fail("the child hangs")
+    assert status == 0

@@ -107,12 +107,12 @@ class Context:
         self._pipes: dict[int, Pipe] = {}  # queues that are open
         self.rooms: tuple[Any, ...] = ()  # where the frame of a coroutine lies, and itself
         self._numbers: dict[int, int] = {}
-        self._table = np.zeros((MEMORIES, 2), np.uint64)
+        self.table = np.zeros((MEMORIES, 2), np.uint64)
         self.words = np.zeros(_WORDS, np.uint64)
-        self._rows, self._cells = self._table.data, self.words.data  # written sooner
+        self._rows, self._cells = self.table.data, self.words.data  # written sooner
         self._callback = _Callback(self._outside)
         self.words[CALL] = ctypes.cast(self._callback, ctypes.c_void_p).value or 0
-        self.words[TABLE] = self._table.ctypes.data
+        self.words[TABLE] = self.table.ctypes.data
         self.words[BLOCK : SUBS + 1] = core.block, core.blocks, core.sub, core.subs
         if FLAGS in needs.words:
             core.flags = flags = Flags(core.flags)
@@ -345,9 +345,7 @@ def context_of(core: Core, needs: Needs) -> Context:
 
 def by_machine_address(words: Words, context: Context) -> Words:
     """Uses of global memory, of which arrays of a host may overlap."""
-    numbers = words[:, 0] & _NUMBER
-    for number in np.unique(numbers):
-        words[numbers == number, 1] += context.memory(int(number)).data.ctypes.data
+    words[:, 1] += context.table[words[:, 0] & _NUMBER, 0].view(np.int64)
     return words
 
 

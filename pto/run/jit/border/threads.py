@@ -1,8 +1,8 @@
 """Blocks in compiled code, one after the other or on several threads, where that changes nothing.
 
-A kernel that is one piece runs in a compiled loop over blocks. Before threads are used, a skeleton
-of the piece tells which global memory each block will read and write; where two blocks meet and one
-of them writes, or one would fail, or nobody can tell, they run in their order.
+A kernel that is one piece runs in a compiled loop over blocks. A skeleton of the piece tells which
+global memory each block will read and write; where two blocks meet and one of them writes, or one
+would fail, or nobody can tell, they run in their order, on one thread.
 """
 
 from __future__ import annotations
@@ -10,15 +10,18 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
+from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+import numpy.typing as npt
 
 from pto.core.errors import PtoError, fail
 from pto.run.jit.border import clock
 from pto.run.jit.border.context import HEAD, LOG, TOUCH, Words, by_machine_address, context_of
 from pto.run.jit.border.piece import Piece
+from pto.run.jit.border.pool import Job
 from pto.run.jit.emit.unit import Unit
 from pto.run.machine.core import Cluster, Core
 from pto.run.machine.limit import Limit, Stopped
@@ -28,11 +31,12 @@ if TYPE_CHECKING:
     from pto.run.launch.prepared import Grid
 
 WAVE: Final = 1 << 17  # blocks that are looked at together: what they use is remembered
-_ROOM: Final = 1 << 20  # uses of global memory that are written down
+_FEW: Final = 1 << 11  # uses of global memory that most launches have no more of
+_ROOM: Final = 1 << 20  # of more, so many are written down
 _BLOCK: Final = 4e-6  # seconds that a block must take to be worth a look
 _LAUNCH: Final = 1e-3  # seconds that all of them must take to be worth threads
 _TRIAL: Final = 1e-4  # seconds of blocks in their order, to know what one takes
-_SHARE: Final = 8  # in how many parts each thread takes its blocks
+_TURN: Final = 1e-4  # seconds of blocks that a thread takes at least
 _LINES: Final = 1 << 23  # rows of what is used that are compared; more run in order
 
 
@@ -84,26 +88,28 @@ class Worker:
         finally:
             clock.leave(hand)
 
-    def survey(self, first: int, end: int) -> tuple[int, Words, Words] | None:
+    def survey(self, first: int, end: int, room: int = _FEW) -> tuple[int, Words, Words] | None:
         """What the next blocks will use, up to which block: by machine address, and the block of
         each use. None: nobody knows, or one would fail."""
         function = self._unit.surveys()
         if function is None:
             return None
-        log, ends = np.empty(HEAD + _ROOM * TOUCH, np.int64), np.zeros(end - first, np.int64)
-        log[:HEAD] = 0, _ROOM
+        log, ends = np.empty(HEAD + room * TOUCH, np.int64), np.zeros(1 + end - first, np.int64)
+        log[:HEAD] = 0, room
         context, context.seen = self._context, None
         context.words[LOG] = log.ctypes.data
-        if self._call(function, first, end, ends.ctypes.data) < end:
+        if self._call(function, first, end, ends[1:].ctypes.data) < end:
             error, context.error = context.error or clock.interrupted(), None
             if error is not None:
                 raise error
             return None
-        blocks = int(np.searchsorted(ends, _ROOM, "right"))
-        ends = ends[:blocks]
-        words = log[HEAD : HEAD + int(ends[-1] if blocks else 0) * TOUCH].reshape(-1, TOUCH)
+        if (uses := int(ends[-1])) > room < _ROOM:
+            return self.survey(first, end, min(uses, _ROOM))
+        ends = ends[: np.searchsorted(ends, room, "right")]
+        words = log[HEAD : HEAD + int(ends[-1]) * TOUCH].reshape(-1, TOUCH)
+        blocks = np.arange(len(ends) - 1)
         words = by_machine_address(words, context)
-        return first + blocks, words, np.repeat(np.arange(blocks), np.diff(ends, prepend=0))
+        return first + len(blocks), words, np.repeat(blocks, np.diff(ends))
 
 
 class Crew:
@@ -153,7 +159,8 @@ class Crew:
 
 
 class _Shift:
-    """One launch: the first worker goes through the blocks, with others where they are worth it."""
+    """One launch: the first worker goes through the blocks in their order, while another one finds
+    out whether they meet. Where they do not, all go on side by side."""
 
     def __init__(self, crew: Crew, grid: Grid, regs: Regs, workers: list[Worker]) -> None:
         self._crew = crew
@@ -161,62 +168,109 @@ class _Shift:
         self._regs = regs
         self._workers = workers
         self._lock = threading.Lock()
-        self._next, self._end = grid.here
+        self._next, self._end = grid.here  # blocks that nobody has begun with
         self._done = self._next
+        self._wave = range(0)  # blocks that are looked at together
+        self._apart: bool | None = None  # whether they do not meet, once that is known
+        self._threads = self._least = 1
+        self._jobs: list[Job] = []
         self._error: BaseException | None = None
 
     def run(self) -> None:
         end, (worker, *_) = self._end, self._workers
-        blocks = end - self._done
-        if blocks > 1 and (threads := min(count(), blocks)) > 1:
-            self._share(threads)
-        if self._done < end:
-            worker.run(self._done, end, self._tell)
+        blocks = end - self._next
+        self._threads = min(count(), blocks) if blocks > 1 else 1
+        if self._threads > 1:
+            self._share()
+        if self._next < end:
+            worker.run(self._next, end, self._tell)
         self._tell(end)
 
     def _tell(self, done: int) -> None:
         if self._grid.progress is not None:
             self._grid.progress(done, self._grid.blocks)
 
-    def _share(self, threads: int) -> None:
+    def _share(self) -> None:
         """As many of the blocks as threads are worth."""
-        took, end = self._trial(1), self._end
-        took = self._trial(min(int(_TRIAL / took), end - self._done)) or took
-        while took > _BLOCK and (end - self._done) * took > _LAUNCH:
-            found = self._workers[0].survey(self._done, min(self._done + WAVE, end))
-            if found is None or found[0] == self._done or _meet(*found[1:]):
+        took = self._trial(1)
+        if (more := min(int(_TRIAL / took), self._end - self._next)) > 1:
+            took = self._trial(more)
+        self._least = max(1, int(_TURN / took))
+        while took > _BLOCK and (self._end - self._next) * took > _LAUNCH:
+            if not self._together():
                 return
-            self._side_by_side(found[0], threads)
 
     def _trial(self, blocks: int) -> float:
         """Seconds of one of the next blocks."""
-        began, first = perf_counter(), self._done
+        began, first = perf_counter(), self._next
         self._workers[0].run(first, first + blocks, self._tell)
-        self._done = first + blocks
-        return (perf_counter() - began) / blocks if blocks else 0.0
+        self._next = self._done = first + blocks
+        return (perf_counter() - began) / blocks
 
-    def _side_by_side(self, end: int, threads: int) -> None:
-        """Up to this block. The first error of any thread is told, when all have stopped."""
+    def _together(self) -> bool:
+        """A wave of blocks; False: some are left, that meet. The first error of any thread is told,
+        when all have stopped."""
         grid, workers = self._grid, self._workers
         grid.limit = grid.limit or Limit()
-        while len(workers) < threads:
+        if len(workers) == 1:
             self._crew.add(workers, grid, self._regs)
         workers[0].core.cluster.limit = grid.limit
-        self._next, size = self._done, max(1, (end - self._done) // (threads * _SHARE))
-        others = [threading.Thread(target=self._work, args=(w, end, size)) for w in workers[1:]]
-        for thread in others:
-            thread.start()
-        self._work(workers[0], end, size)
-        for thread in others:
-            self._wait(thread)
+        self._wave = range(self._next, min(self._next + WAVE, self._end))
+        self._apart, self._jobs = None, []
+        self._guarded(self._lead)
+        for job in self._jobs:  # the first adds the others, before it ends
+            self._wait(job)
         if self._error is not None:
             raise self._error
+        return self._apart is True
 
-    def _wait(self, thread: threading.Thread) -> None:
-        """Until a thread has ended, which an interrupt makes it do."""
-        while thread.is_alive():
+    def _lead(self) -> None:
+        self._jobs.append(Job(partial(self._guarded, self._scout)))
+        self._work(self._workers[0])
+
+    def _scout(self) -> None:
+        """Finds out whether blocks meet; where not, this thread and others take some of them."""
+        workers = self._workers
+        first, end = self._wave.start, self._wave.stop
+        found = workers[1].survey(first, end)
+        apart = found is not None and found[0] > first and not _meet(*found[1:])
+        with self._lock:
+            self._apart = apart
+            if found is not None:
+                self._wave = range(self._wave.start, found[0])
+        if not self._apart:
+            return
+        for n in range(2, self._threads):
+            if n == len(workers):
+                self._crew.add(workers, self._grid, self._regs)
+            self._jobs.append(Job(partial(self._guarded, self._work, workers[n])))
+        self._work(workers[1])
+
+    def _work(self, worker: Worker) -> None:
+        while blocks := self._taken():
+            worker.run(blocks.start, blocks.stop)
+            with self._lock:
+                self._done += len(blocks)
+                self._tell(self._done)
+
+    def _taken(self) -> range:
+        """The next blocks for a thread: ever fewer, so that all end together. As long as nobody
+        knows whether they meet, only the first asks, and its turns get longer."""
+        with self._lock:
+            first, end = self._next, self._wave.stop
+            if self._error is not None or self._apart is False or first >= end:
+                return range(0)
+            size = (end - first) // (2 * self._threads)
+            if self._apart is None:
+                size = min(size, first - self._wave.start)
+            self._next = min(first + max(size, self._least), end)
+            return range(first, self._next)
+
+    def _wait(self, job: Job) -> None:
+        """Until it has ended, which an interrupt makes it do."""
+        while not job.is_over:
             try:
-                thread.join()
+                job.wait()
             except BaseException as error:
                 self._stop(error)
 
@@ -226,17 +280,11 @@ class _Shift:
         if self._grid.limit is not None:
             self._grid.limit.stopped = True
 
-    def _work(self, worker: Worker, end: int, size: int) -> None:
+    def _guarded(self, work: Callable[..., None], *given: Any) -> None:
+        """What a thread does. No error passes."""
         try:
-            while self._error is None and self._next < end:
-                with self._lock:
-                    first = self._next
-                    self._next = last = min(first + size, end)
-                with np.errstate(all="ignore"):
-                    worker.run(first, last)
-                with self._lock:
-                    self._done += last - first
-                    self._tell(self._done)
+            with np.errstate(all="ignore"):
+                work(*given)
         except Stopped:
             pass
         except BaseException as error:
@@ -245,27 +293,31 @@ class _Shift:
 
 def _meet(words: Words, block: Words) -> bool:
     """Whether two blocks use the same bytes, and one of them writes there."""
-    writes = words[:, 0] < 0
-    if not writes.any():
-        return False
-    rows, nbytes, pitch = words[:, 2], words[:, 3], words[:, 4]
+    writes, (start, rows, nbytes, pitch) = words[:, 0] < 0, words[:, 1:].T
     dense = pitch == nbytes  # rows that follow each other without gaps are one long row
     nbytes, rows = np.where(dense, nbytes * rows, nbytes), np.where(dense, 1, rows)
-    last = words[:, 1] + (rows - 1) * pitch * ~dense + nbytes
-    near = (last > words[writes, 1].min()) & (words[:, 1] < last[writes].max())
-    near &= (rows > 0) & (nbytes > 0)
-    rows, nbytes, writes, block = rows[near], nbytes[near], writes[near], block[near]
+    far, some = (rows - 1) * pitch, (rows > 0) & (nbytes > 0)
+    low, high = start + np.minimum(far, 0), start + np.maximum(far, 0) + nbytes
+    if not _share_bytes(low[some], high[some], block[some], writes[some]):
+        return False
+    near = some & (high > low[writes].min()) & (low < high[writes].max())
+    start, rows, nbytes, pitch = start[near], rows[near], nbytes[near], pitch[near]
     if rows.sum() > _LINES:
         return True
     # one line for each row of each use
     which = np.repeat(np.arange(len(rows)), rows)
     nth = np.arange(len(which)) - np.repeat(np.cumsum(rows) - rows, rows)
-    start = words[near, 1][which] + nth * pitch[near][which]
-    end = start + nbytes[which]
+    start = start[which] + nth * pitch[which]
+    return _share_bytes(start, start + nbytes[which], block[near][which], writes[near][which])
+
+
+def _share_bytes(start: Words, end: Words, owner: Words, writes: npt.NDArray[np.bool_]) -> bool:
+    """Whether lines of several blocks hang together, and one among them is written."""
+    if not writes.any():
+        return False
     order = np.argsort(start, kind="stable")
     start, farthest = start[order], np.maximum.accumulate(end[order])
-    owner, writes = block[which][order], writes[which][order]
-    # lines that hang together, and those of several blocks among them
+    owner, writes = owner[order], writes[order]
     first = np.flatnonzero(np.concatenate([[True], start[1:] >= farthest[:-1]]))
     shared = np.minimum.reduceat(owner, first) != np.maximum.reduceat(owner, first)
     return bool((shared & np.logical_or.reduceat(writes, first)).any())
