@@ -222,7 +222,7 @@ class _Shift:
             self._wait(job)
         if self._error is not None:
             raise self._error
-        return self._apart is True
+        return bool(self._apart)
 
     def _lead(self) -> None:
         self._jobs.append(Job(partial(self._guarded, self._scout)))
@@ -255,14 +255,12 @@ class _Shift:
 
     def _taken(self) -> range:
         """The next blocks for a thread: ever fewer, so that all end together. As long as nobody
-        knows whether they meet, only the first asks, and its turns get longer."""
+        knows whether they meet, only the first asks."""
         with self._lock:
             first, end = self._next, self._wave.stop
             if self._error is not None or self._apart is False or first >= end:
                 return range(0)
             size = (end - first) // (2 * self._threads)
-            if self._apart is None:
-                size = min(size, first - self._wave.start)
             self._next = min(first + max(size, self._least), end)
             return range(first, self._next)
 
