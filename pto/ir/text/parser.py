@@ -16,6 +16,7 @@ from pto.ir.graph import Block, Module, Operation, Region, Source, Value
 from pto.ir.infer import FROM_NUMBERS, INFERRED
 from pto.ir.text import lexer as lx
 from pto.ir.text import structured
+from pto.ir.text.affine import is_affine, read_affine
 from pto.ir.text.branches import Branch, is_branch, places, read_branch
 from pto.ir.text.cursor import POISON, Cursor, ParseFailed
 from pto.ir.text.draft import Draft
@@ -68,6 +69,7 @@ class Parser(Cursor):
         super().__init__(source)
         self.repeats = Repeats()
         self.ends: dict[int, Branch] = {}  # of the region at hand: how blocks end that branch
+        self.steps: list[Operation] = []  # of the operation at hand: what is done before it
         self.counted = False  # whether values of constants decided a type of the operation at hand
 
     def program(self) -> Module:
@@ -107,8 +109,10 @@ class Parser(Cursor):
                 self.record(failed.diagnostics[0])
                 self._skip(start)
                 continue
-            op.parent = block
-            block.ops.append(op)
+            for each in (*self.steps, op):
+                each.parent = block
+                block.ops.append(each)
+            self.steps.clear()
 
     def _alias(self) -> None:
         name = self.take()
@@ -198,6 +202,8 @@ class Parser(Cursor):
         at = self.i
         name = structured.SHORT_NAMES.get(self.text, self.text)
         row = lookup(name)
+        if row is None and is_affine(name):
+            return read_affine(self, start)
         if row is None:
             self.fail("PTO-P021", f"unknown operation `{name}`", help=suggest(name))
         self.i += 1
@@ -207,7 +213,7 @@ class Parser(Cursor):
             structured.READERS[row.text](self, draft)
         else:
             self._steps(compile_format(row), draft)
-        self._assemble(draft, at)
+        self.assemble(draft, at)
         op.where = self.span(start, at)
         return op
 
@@ -215,7 +221,7 @@ class Parser(Cursor):
         for step in steps:
             step.read(self, draft)
 
-    def _assemble(self, draft: Draft, at: int) -> None:
+    def assemble(self, draft: Draft, at: int) -> None:
         """Operands in the row's order, results with their types."""
         row, op = draft.row, draft.op
         if draft.bound:

@@ -44,6 +44,11 @@ def read_for(p: Parser, draft: Draft) -> None:
     for word, operand in (("=", "lower"), ("to", "upper"), ("step", "step")):
         p.expect(word)
         draft.bound[operand] = [p.use()]
+    read_turns(p, draft, name, at)
+
+
+def read_turns(p: Parser, draft: Draft, name: str, at: int) -> None:
+    """A counted loop behind its bounds: what it carries, and its body."""
     inits: list[Named] = []
     if p.accept("iter_args"):
         inits = _initial_values(p, draft)

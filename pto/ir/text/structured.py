@@ -46,14 +46,16 @@ from pto.isa.row.attributes import (
     Symbol,
 )
 from pto.isa.row.types import Function, Type
+from pto.isa.scalar.structure import YIELD
 from pto.isa.table import rows
 
 if TYPE_CHECKING:
     from pto.ir.text.parser import Parser
     from pto.ir.text.printer import Line
 
-# Names MLIR allows without their dialect.
+# Names MLIR allows without their dialect, and the end of a loop that is read as `scf.for`.
 SHORT_NAMES = {row.name.partition(".")[2]: row.name for row in rows() if row.traits.short}
+SHORT_NAMES["affine.yield"] = YIELD.name
 
 
 def _arguments(p: Parser) -> tuple[list[Named], list[Type], list[Attribute]]:

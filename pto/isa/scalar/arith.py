@@ -196,7 +196,9 @@ for _name, _meaning in {
         rules=(_one_type("lhs", "rhs"),),
         cxx=_cxx(_name),
     )
-ADDI, XORI = _WHOLE["addi"], _WHOLE["xori"]
+ADDI, SUBI, MULI, XORI = (_WHOLE[n] for n in ("addi", "subi", "muli", "xori"))
+FLOORDIVSI, CEILDIVSI = _WHOLE["floordivsi"], _WHOLE["ceildivsi"]
+MINSI, MAXSI = _WHOLE["minsi"], _WHOLE["maxsi"]
 for _name, _meaning in {
     "addf": "lhs + rhs",
     "subf": "lhs - rhs",
