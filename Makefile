@@ -3,11 +3,20 @@
 # engines, where `make test` takes a sample.
 PYTHON ?= python3
 BIN := .venv/bin
+TYPES := $(BIN)/basedpyright --warnings
+# Tests start hundreds of processes: modules are compiled once, whatever the environment says.
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: test quick agree demo lint types bench docs tables pictures clean
 
-test: .venv/ready lint types
-	$(BIN)/pytest
+# Types are judged beside the tests, since they take one thread, and told behind them.
+test: .venv/ready lint
+	@$(TYPES) > .venv/types.txt 2>&1 & pid=$$!; \
+	echo "$(BIN)/pytest"; $(BIN)/pytest; tests=$$?; \
+	echo "$(TYPES)"; wait $$pid; types=$$?; cat .venv/types.txt; \
+	test $$tests = 0 || echo "make test: tests failed" >&2; \
+	test $$types = 0 || echo "make test: types failed" >&2; \
+	test $$tests = 0 -a $$types = 0
 
 quick: .venv/ready
 	$(BIN)/pytest --quick
@@ -23,7 +32,7 @@ lint: .venv/ready
 	$(BIN)/ruff check .
 
 types: .venv/ready
-	$(BIN)/basedpyright --warnings
+	$(TYPES)
 
 bench: .venv/ready
 	$(BIN)/python -m bench

@@ -31,6 +31,8 @@ def pto(
             resource.setrlimit(name, (value, value))
 
     kept = {k: v for k, v in os.environ.items() if k not in ("HOME", "XDG_CACHE_HOME")}
+    if limits:  # else Python leaves the beginnings of its .pyc files in this tree
+        kept["PYTHONDONTWRITEBYTECODE"] = "1"
     done = subprocess.run(
         [sys.executable, "-m", "pto.cli.main", *words],
         env={**kept, "PTO_ENGINE": "reference", **(env or {})},
