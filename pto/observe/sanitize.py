@@ -54,7 +54,7 @@ class Sanitizer(Observer):
 
     def __init__(self, profile: Profile, mode: Mode = "flags") -> None:
         self.mode: Mode = mode
-        self._profile = profile
+        self.profile = profile
         self._order = Order(profile.sync, self._work, mode == "automatic")
         self._races = Races(str(profile))
         self._scopes: dict[int, ScopeEvent | None] = {}  # that are being told, by core
@@ -131,7 +131,7 @@ class Sanitizer(Observer):
 
     def findings(self) -> list[Diagnostic]:
         """Everything found so far; about flags only when the launch came to its end."""
-        found = flags.findings(self._order, self._profile) if self._ended else []
+        found = flags.findings(self._order, self.profile) if self._ended else []
         if self._ended and self.mode == "flags":
             found += self._order.fences.findings()
         others = [*self._items.findings(), *found, *self._reserved.findings()]
@@ -344,25 +344,30 @@ def sanitize(
         report = launch(module, args=args, check=check, **more)
     except PtoError as error:
         found = error.diagnostics
+    if watcher.has_begun:
+        again = Again(module, before, written, options, report is None)
+        found = _judged(watcher, again, found, fixes)
+    return Verdict((*unordered, *found), mode, report, about)
 
-    if not watcher.has_begun:
-        return Verdict((*unordered, *found), mode, report, about)
-    again = Again(module, before, written, options, report is None)
-    looks = _closer_looks(module, target.profile, again.step, watcher.is_mixed)
-    if report is None:
-        ended = [flags.explained(error, watcher.order) for error in found]
-        seen = (*unordered, *watcher.findings(), *looks, *ended)
-        return Verdict(seen, mode, report, about)
+
+def _judged(
+    watcher: Sanitizer, again: Again, ended: tuple[Diagnostic, ...], fixes: bool
+) -> tuple[Diagnostic, ...]:
+    """What was seen in a run, what it takes further runs to see, and what `ended` it early."""
+    looks = _closer_looks(again.module, watcher.profile, again.step, watcher.is_mixed)
+    if again.fails:
+        told = (flags.explained(error, watcher.order) for error in ended)
+        return (*watcher.findings(), *looks, *told)
     watcher.look_at_lost(again.watch)
 
     def found_again() -> list[Diagnostic]:
-        other = Sanitizer(target.profile, mode)
+        other = Sanitizer(watcher.profile, watcher.mode)
         again.watch(other)
         return other.findings()
 
     helped = _with_fixes(watcher, found_again) if fixes else watcher.findings()
     late = undefined.findings(watcher.origins, again.watch)
-    return Verdict((*unordered, *helped, *looks, *late), mode, report, about)
+    return (*helped, *looks, *late)
 
 
 def watch_run(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from pto.observe.timing.stream import BOTH, FENCE, ISSUED, STARTED, Stream
+from pto.observe.timing.stream import FENCE, ISSUED, STARTED, Stream
 from pto.target.costs import Chip
 
 PIPE, ISSUE = -1, -2  # why an instruction did not start before: its own pipe, its issue
@@ -30,89 +30,125 @@ class Times:
     end: float = 0.0
 
 
+@dataclass(slots=True, eq=False)
+class _Unit:
+    """The scalar unit of an agent."""
+
+    now: float = 0.0
+    pipes: list[_Pipe] = field(default_factory=list["_Pipe"])
+    stall: tuple[float, float, int] = (0.0, -1.0, ISSUE)  # its last: since, until, for what
+
+    def fence(self) -> None:
+        """Nothing behind it is issued or starts before all before it is done."""
+        self.now = max([self.now, *(max(pipe.free, pipe.over[-1]) for pipe in self.pipes)])
+        for pipe in self.pipes:
+            pipe.free = self.now
+
+
+@dataclass(slots=True, eq=False)
+class _Pipe:
+    """A pipe, after so many of its instructions."""
+
+    unit: _Unit
+    is_scalar: bool
+    free: float = 0.0
+    busy: float = 0.0
+    issues: int = 0
+    starts: list[float] = field(default_factory=list[float])
+    over: list[float] = field(default_factory=lambda: [0.0])  # when the first n are all done
+    last: list[int] = field(default_factory=lambda: [-1])  # the job done last of these
+    held: tuple[float, int] = (-1.0, PIPE)  # by a wait: since when, for what
+
+    def issue(self, chip: Chip) -> float:
+        """The scalar unit puts an instruction into the queue, as soon as there is room."""
+        at = self.unit.now + chip.issue
+        full = self.issues - chip.queue_depth
+        if full >= 0 and self.starts[full] > at:
+            at = self.starts[full]
+        self.issues += 1
+        self.unit.now = at
+        return at
+
+    def order(self, at: float, ready: float, why: int) -> None:
+        """What only orders is over when it starts; what it waited for keeps those behind it."""
+        before, unit = self.over[-1], self.unit
+        self.free = at
+        self.over.append(max(before, at))
+        self.last.append(why if why >= 0 and at > before else self.last[-1])
+        if at > ready and why >= 0:
+            self.held = (self.held[0] if self.held[0] >= 0 else ready, why)
+        if self.is_scalar and at > unit.now:
+            if why >= 0:
+                unit.stall = (unit.now, at, why)
+            unit.now = at
+
+    def reason(self, ready: float, why: int) -> tuple[float, int]:
+        """Since when the next job has waited and for what, with the waits in front of it."""
+        since, whom = self.held
+        if since >= 0:
+            self.held = (-1.0, PIPE)
+            if why == PIPE:
+                return since, whom
+        began, until, what = self.unit.stall
+        if why == ISSUE and until > self.free:
+            return max(self.free, began), what
+        return ready, why
+
+    def work(self, job: int, at: float, occupancy: float, latency: float) -> float:
+        """A job starts; when it is done."""
+        before = self.over[-1]
+        self.free = at + occupancy
+        if self.is_scalar and self.free > self.unit.now:
+            self.unit.now = self.free
+        done = self.free + latency
+        self.busy += max(0.0, done - max(at, before))
+        self.over.append(max(done, before))
+        self.last.append(job if done >= before else self.last[-1])
+        return done
+
+
 def run(stream: Stream, chip: Chip, occupancy: Sequence[float], latency: Sequence[float]) -> Times:
     """One pass over the record."""
-    jobs, pipes = len(stream.jobs), len(stream.pipes)
+    jobs = len(stream.jobs)
     zeros = [0.0] * jobs
     times = Times([*zeros], [*zeros], [*zeros], [*zeros], [*zeros], [ISSUE] * jobs, [-1] * jobs)
-    times.busy = [0.0] * pipes
-    now = [0.0] * len(stream.sides)  # of the scalar units
-    free = [0.0] * pipes
-    over: list[list[float]] = [[0.0] for _ in range(pipes)]  # by pipe: the first n are all done
-    last: list[list[int]] = [[-1] for _ in range(pipes)]  # by pipe: the job done last of these
-    starts: list[list[float]] = [[] for _ in range(pipes)]
-    issues = [0] * pipes
-    held: list[tuple[float, int]] = [(-1.0, PIPE)] * pipes  # by a wait: since when, for what
-    # scalar units that waited: since when, until when, for what
-    stall: list[tuple[float, float, int]] = [(0.0, -1.0, ISSUE)] * len(stream.sides)
-    owner = [pipe.agent for pipe in stream.pipes]
-    scalar = [pipe.name == "S" for pipe in stream.pipes]
-    mine: list[list[int]] = [[] for _ in stream.sides]
-    for n, who in enumerate(owner):
-        mine[who].append(n)
-    depth, step, flag, cross = chip.queue_depth, chip.issue, chip.flag, chip.cross_core
-    issued, start, done, freed = times.issued, times.start, times.done, times.free
+    units = [_Unit() for _ in stream.sides]
+    pipes = [_Pipe(units[track.agent], track.name == "S") for track in stream.pipes]
+    for pipe in pipes:
+        pipe.unit.pipes.append(pipe)
 
-    for kind, pipe, agent, job, after in stream.lines:
+    for kind, number, agent, job, after in stream.lines:
         if kind == FENCE:
-            at = max([now[agent], *(max(free[p], over[p][-1]) for p in mine[agent])])
-            now[agent] = at
-            for p in mine[agent]:
-                free[p] = at
+            units[agent].fence()
             continue
+        pipe, issued = pipes[number], 0.0
         if kind != STARTED:
-            at = now[agent] + step
-            full = issues[pipe] - depth
-            if full >= 0 and starts[pipe][full] > at:
-                at = starts[pipe][full]
-            now[agent] = at
-            issues[pipe] += 1
+            issued = pipe.issue(chip)
             if job >= 0:
-                issued[job] = at
+                times.issued[job] = issued
             if kind == ISSUED:
                 continue
-        at, why = free[pipe], PIPE
-        if job >= 0 and issued[job] > at:
-            at, why = issued[job], ISSUE
-        elif job < 0 and kind == BOTH and now[agent] > at:
-            at = now[agent]
-        ready, (since, whom) = at, held[pipe]
+        elif job >= 0:
+            issued = times.issued[job]
+        ready, why = (issued, ISSUE) if issued > pipe.free else (pipe.free, PIPE)
+        at = ready
         for other, count in after:
-            when = over[other][count]
-            if other != pipe:
-                when += flag if owner[other] == agent else cross
+            source = pipes[other]
+            when = source.over[count]
+            if source is not pipe:
+                when += chip.flag if source.unit is pipe.unit else chip.cross_core
             if when > at:
-                at, why = when, last[other][count]
-        starts[pipe].append(at)
-        before = over[pipe][-1]
+                at, why = when, source.last[count]
+        pipe.starts.append(at)
         if job < 0:
-            free[pipe] = at
-            over[pipe].append(max(before, at))
-            last[pipe].append(why if why >= 0 and at > before else last[pipe][-1])
-            if at > ready and why >= 0:
-                held[pipe] = (since if since >= 0 else ready, why)
-            if scalar[pipe] and at > now[agent]:
-                if why >= 0:
-                    stall[agent] = (now[agent], at, why)
-                now[agent] = at
+            pipe.order(at, ready, why)
             continue
-        if since >= 0:
-            held[pipe] = (-1.0, PIPE)
-            if why == PIPE:
-                ready, why = since, whom
-        if why == ISSUE and stall[agent][1] > free[pipe]:
-            began, _, why = stall[agent]
-            ready = max(free[pipe], began)
-        start[job], times.ready[job], times.cause[job] = at, ready, why
-        times.before[job] = why if why >= 0 else last[pipe][-1]
-        end = at + occupancy[job]
-        free[pipe] = freed[job] = end
-        if scalar[pipe] and end > now[agent]:
-            now[agent] = end
-        end += latency[job]
-        done[job] = end
-        times.busy[pipe] += max(0.0, end - max(at, before))
-        over[pipe].append(max(end, before))
-        last[pipe].append(job if end >= before else last[pipe][-1])
-    times.end = max([0.0, *now, *free, *(each[-1] for each in over)])
+        times.start[job] = at
+        times.ready[job], times.cause[job] = ready, why = pipe.reason(ready, why)
+        times.before[job] = why if why >= 0 else pipe.last[-1]
+        times.done[job] = pipe.work(job, at, occupancy[job], latency[job])
+        times.free[job] = pipe.free
+    times.busy = [pipe.busy for pipe in pipes]
+    ends = (end for pipe in pipes for end in (pipe.free, pipe.over[-1]))
+    times.end = max([0.0, *(unit.now for unit in units), *ends])
     return times

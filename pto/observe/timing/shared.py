@@ -110,68 +110,65 @@ def _asked(begins: Array, ends: Array, nbytes: Array) -> tuple[Array, Array]:
     return at, np.append(0.0, np.cumsum(rates[:-1] * np.diff(at)))
 
 
+class _Transfers:
+    """How long transfers take, from their prices and what they ask for."""
+
+    def __init__(self, prices: list[Price], load: Load) -> None:
+        numbers = np.array([p[:9] for p in prices], np.float64).reshape(-1, 9).T
+        self._start, least_hit, least_miss, hit_rate, miss_rate, *late, same = numbers
+        self._lat_hit, self._lat_miss, self._lat_load = late
+        self._load, self._rate = load, hit_rate
+        missed = load.missed * load.nbytes
+        self._hit = (load.nbytes - missed) / np.maximum(hit_rate, 1e-9)
+        self._miss = missed / np.maximum(miss_rate, 1e-9)
+        # requests for one line are served one after the other
+        one_by_one = np.where(same > 0, load.alike / np.maximum(same, 1e-9), 0.0)
+        self._least = np.maximum(least_hit + (least_miss - least_hit) * load.missed, one_by_one)
+
+    def occupancy(self, slow: Array, slow_l2: Array) -> Array:
+        """Where memory and cache are so many times slower."""
+        took = np.where(self._rate > 0, self._hit * slow_l2 + self._miss * slow, 0.0)
+        return self._start + np.maximum(self._least, took)
+
+    def latency(self, filled: Array) -> Array:
+        """Where memory gives this share of what it can."""
+        late = self._lat_miss * (1 + self._lat_load * np.minimum(1.0, filled))
+        return _latency(self._load, self._lat_hit, late, self._rate)
+
+
 def settle(stream: Stream, chip: Chip, mhz: float, prices: list[Price], load: Load) -> Shared:
     """Times in which nobody gets more than there is.
 
     Where blocks follow each other for long, cores come out of step: what one does at a time is then
     shared over stretches of several transfers, not with others that do the same.
     """
-    start = np.array([p.start for p in prices])
-    latency = np.array([p.lat_hit for p in prices])
-    occupancy = start.copy()
-    mine = [prices[i] for i in load.items]
-    table = {
-        name: np.array([getattr(p, name) for p in mine])
-        for name in (
-            "least_hit",
-            "least_miss",
-            "hit_rate",
-            "miss_rate",
-            "lat_hit",
-            "lat_miss",
-            "lat_load",
-            "same",
-        )
-    }
-    windows = Windows(min(WINDOWS, max(1, load.items.size // _DRIFT)) if load.drifts else WINDOWS)
+    items = load.items
+    occupancy = np.array([p.start for p in prices], np.float64)
+    latency = np.array([p.lat_hit for p in prices], np.float64)
+    transfers = _Transfers([prices[i] for i in items], load)
+    windows = Windows(min(WINDOWS, max(1, items.size // _DRIFT)) if load.drifts else WINDOWS)
     gives = _memory_rate(chip, load)
-    missed = load.missed * load.nbytes
-    limited = table["same"] > 0  # requests for one line are served one after the other
-    one_by_one = np.where(limited, load.alike / np.maximum(table["same"], 1e-9), 0.0)
-    slow, slow_l2, filled = (np.full(load.items.size, each) for each in (1.0, 1.0, 0.0))
+    rates = (gives / mhz / 1e6, chip.l2_read / mhz / 1e6)  # bytes a cycle
+    slow, slow_l2, filled = (np.full(items.size, each) for each in (1.0, 1.0, 0.0))
+    missing = items[load.missed > 0]
     passes = 0
     while True:
         passes += 1
-        hit = (load.nbytes - missed) / np.maximum(table["hit_rate"], 1e-9) * slow_l2
-        miss = missed / np.maximum(table["miss_rate"], 1e-9) * slow
-        least = table["least_hit"] + (table["least_miss"] - table["least_hit"]) * load.missed
-        least = np.maximum(least, one_by_one)
-        bytes_take = np.where(table["hit_rate"] > 0, hit + miss, 0.0)
-        occupancy[load.items] = start[load.items] + np.maximum(least, bytes_take)
-        late = table["lat_miss"] * (1 + table["lat_load"] * np.minimum(1.0, filled))
-        latency[load.items] = _latency(load, table["lat_hit"], late, table["hit_rate"])
-        if (load.missed > 0).any():
-            latency[load.items[int(np.argmax(load.missed > 0))]] += chip.cold_start_us * mhz
+        occupancy[items] = transfers.occupancy(slow, slow_l2)
+        latency[items] = transfers.latency(filled)
+        latency[missing[:1]] += chip.cold_start_us * mhz
         times = clock.run(stream, chip, occupancy.tolist(), latency.tolist())
-        if not load.items.size or passes == PASSES:
+        if not items.size or passes == PASSES:
             break
-        begins, ends = np.array(times.start)[load.items], np.array(times.free)[load.items]
-        rates = (gives / mhz / 1e6, chip.l2_read / mhz / 1e6)
+        begins, ends = np.array(times.start)[items], np.array(times.free)[items]
         changed = windows.adjust(begins, ends, load, rates)
         slow, slow_l2, filled = windows.felt(begins, ends)
         if not changed and passes > 2:
             break
-    seconds = times.end / mhz / 1e6
-    hbm = float(load.memory.sum())
-    l2 = float(load.lines.sum())
-    return Shared(
-        times,
-        hbm,
-        l2,
-        hbm / max(seconds, 1e-12) / gives,
-        l2 / max(seconds, 1e-12) / chip.l2_read,
-        passes,
-    )
+    seconds = max(times.end / mhz / 1e6, 1e-12)
+    hbm, l2 = float(load.memory.sum()), float(load.lines.sum())
+    shares = (hbm / seconds / gives, l2 / seconds / chip.l2_read)
+    return Shared(times, hbm, l2, *shares, passes)
 
 
 def _latency(load: Load, hit: Array, miss: Array, rate: Array) -> Array:
