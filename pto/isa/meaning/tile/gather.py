@@ -89,18 +89,25 @@ def _by_index(case: Case) -> Callable[..., None]:
     def gather(x: Mover, src: Tile, dst: Tile, cdst: None, indices: Tile, *rest: Any) -> None:
         (rows, cols), bound = dst.get_valid(), _count(x, src)
         x.within(indices, rows, cols)
-        if not harmless:
-            fine = x.all(rows, cols, lambda i, j: _index(x, indices, i, j) < bound)
-            x.require(fine, lambda: stray(places(indices, rows, cols), bound, str(src.type)))
+        fine = x.all(rows, cols, lambda i, j: _index(x, indices, i, j) < bound)
 
         def cell(i: Lanes, j: Lanes) -> Lanes:
+            return _counted(x, src, _index(x, indices, i, j), None)
+
+        def careful(i: Lanes, j: Lanes) -> Lanes:
             at = _index(x, indices, i, j)
-            if not harmless:
-                return _counted(x, src, at, None)
             inside = at < bound
             found = _counted(x, src, at, inside)
             return select(inside, found, const(found, 0))
 
+        if harmless:
+            x.when(
+                fine,
+                lambda: x.each(rows, cols, cell, dst),
+                lambda: x.each(rows, cols, careful, dst),
+            )
+            return
+        x.require(fine, lambda: stray(places(indices, rows, cols), bound, str(src.type)))
         x.each(rows, cols, cell, dst)
 
     return gather

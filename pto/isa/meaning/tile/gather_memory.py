@@ -39,14 +39,15 @@ class Access:
         size: tuple[int, int],
         then: Callable[[Callable[..., Any]], None],
     ) -> None:
-        """then(at), where at(i, j) is row, column, and whether the index counts (None: it does)."""
+        """then(at), where at(i, j) is the element, as row and column or by its number, and whether
+        the index counts (None: it does)."""
         (rows, cols), (high, wide) = size, idx.get_valid()
         elements = (high == rows) & (wide == cols)
         lines = ((high == 1) & (wide == rows)) | ((high == rows) & (wide == 1))
         known = {"row": lines, "elem": elements}.get(self._asked or "", elements | lines)
         x.require(known, lambda: _neither(idx.get_valid(), size))
         by_row = lambda: then(self._rows(x, table, idx, size))  # noqa: E731
-        by_element = lambda: then(self._elements(x, table, idx, size))  # noqa: E731
+        by_element = lambda: self._elements(x, table, idx, size, then)  # noqa: E731
         if self._asked == "row":
             by_row()
         else:
@@ -68,13 +69,20 @@ class Access:
 
         self._require(x, table, idx, (rows, 1), key, height)
 
-        def at(i: Lanes, j: Lanes) -> tuple[Lanes, Lanes, Lanes | None]:
+        def at(i: Lanes, j: Lanes) -> tuple[tuple[Lanes, Lanes], Lanes | None]:
             row, inside = self.tamed(x, key(i, j), height)
-            return row, j, inside
+            return (row, j), inside
 
         return at
 
-    def _elements(self, x: Mover, table: GlobalTensor, idx: Tile, size: tuple[int, int]) -> Any:
+    def _elements(
+        self,
+        x: Mover,
+        table: GlobalTensor,
+        idx: Tile,
+        size: tuple[int, int],
+        then: Callable[..., None],
+    ) -> None:
         height, width = table.matrix_shape
 
         def key(i: Lanes, j: Lanes) -> Lanes:
@@ -82,11 +90,14 @@ class Access:
 
         self._require(x, table, idx, size, key, height * width)
 
-        def at(i: Lanes, j: Lanes) -> tuple[Lanes, Lanes, Lanes | None]:
-            k, inside = self.tamed(x, key(i, j), height * width)
-            return k // width, k % width, inside
+        def number(i: Lanes, j: Lanes) -> tuple[Lanes, Lanes | None]:
+            return self.tamed(x, key(i, j), height * width)
 
-        return at
+        def place(i: Lanes, j: Lanes) -> tuple[tuple[Lanes, Lanes], Lanes | None]:
+            k, inside = number(i, j)
+            return (k // width, k % width), inside
+
+        x.when(x.numbered(table), lambda: then(number), lambda: then(place))
 
     def _require(
         self,
@@ -125,6 +136,14 @@ def _neither(idx: tuple[int, int], data: tuple[int, int]) -> PtoError:
     )
 
 
+def _element(x: Mover, table: GlobalTensor, place: Any, inside: Lanes | None) -> Lanes:
+    """By row and column, or by its number."""
+    if not isinstance(place, tuple):
+        return x.item(table, place, inside)
+    row, col = place
+    return x.read(table, row, col, inside)
+
+
 # ---- mgather
 
 
@@ -136,8 +155,8 @@ def _gather(case: Case) -> Callable[..., None]:
 
         def move(at: Callable[..., Any]) -> None:
             def cell(i: Lanes, j: Lanes) -> Lanes:
-                r, c, inside = at(i, j)
-                found = x.read(mem, r, c, inside)
+                place, inside = at(i, j)
+                found = _element(x, mem, place, inside)
                 return found if inside is None else select(inside, found, const(found, 0))
 
             x.each(rows, cols, cell, dst)
@@ -195,8 +214,8 @@ def _scatter(case: Case) -> Callable[..., None]:
 
         def move(at: Callable[..., Any]) -> None:
             def cell(i: Lanes, j: Lanes) -> Any:
-                r, c, inside = at(i, j)
-                return (r, c), x.read(src, i, j).view(mem.dtype.numpy), inside
+                place, inside = at(i, j)
+                return place, x.read(src, i, j).view(mem.dtype.numpy), inside
 
             x.place(rows, cols, cell, mem, combine)
 

@@ -276,11 +276,20 @@ class Mover(Views):
         items, at = self._items(tile, (r, c))
         return items[at].view(tile.dtype.numpy if is_view else tile.type.dtype.numpy)
 
-    def item(self, tile: Tile, k: Any, where: Lanes | None = None) -> Lanes:
-        """Stored items k of a tile, in the order of memory, gaps of a window counted."""
+    def item(self, tile: Tile | GlobalTensor, k: Any, where: Lanes | None = None) -> Lanes:
+        """Stored items k of a tile, in the order of memory, gaps of a window counted; elements of
+        a view that are `numbered`."""
+        if isinstance(tile, GlobalTensor):
+            width = tile.matrix_shape[1]
+            return self.read(tile, k // width, k % width, where)
         if where is not None:
             k = np.where(where, k, 0)
         return tile.items[k].view(tile.type.dtype.numpy)
+
+    def numbered(self, view: GlobalTensor) -> bool:
+        """Whether elements are named by their number, not by row and column: compiled code does so
+        where no gap lies between rows."""
+        return False
 
     def count(self, tile: Tile, r: Any, c: Any) -> Lanes:
         """Elements (r, c) that are integers, to count with."""

@@ -185,7 +185,10 @@ class Index(Symbol):
         if isinstance(symbol, Index):
             return symbol
         wide = symbol.astype(INT64)
-        return cls(wide.lanes, Number(wide.lanes.x, 0), None, vector=str(wide.name))
+        x, name = wide.lanes.x, str(wide.name)
+        if name in x.same:
+            return cls(wide.lanes, Number(x, x.same[name]), 0)
+        return cls(wide.lanes, Number(x, 0), None, vector=name)
 
     @property
     def name(self) -> str:  # type: ignore[override]

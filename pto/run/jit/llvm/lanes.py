@@ -72,6 +72,8 @@ class Lanes:
     def spread(self, dtype: np.dtype[Any], scalar: Val) -> Symbol:
         """One scalar in every lane."""
         name = spread(self.x, scalar_type(dtype), self.count, scalar)
+        if dtype.kind in "iu":
+            self.x.same[name] = scalar
         return Symbol(self, dtype, name)
 
     def intrinsic(self, name: str, dtype: np.dtype[Any], *names: Val) -> str:
@@ -267,9 +269,19 @@ def cast(a: Symbol, to: np.dtype[Any]) -> Symbol:
     else:
         op = "sext" if have.kind == "i" else "zext"
     found = a.new(f"{op} {a.type} {a.name} to {a.lanes.type(to)}", to)
-    if op == "zext" and str(a.name) in a.lanes.x.held:
-        a.lanes.x.held[str(found.name)] = a.lanes.x.held[str(a.name)]
+    if op == "zext":
+        _remember(a, found)
     return found
+
+
+def _remember(a: Symbol, wide: Symbol) -> None:
+    """What is known of narrow numbers holds of wide ones."""
+    x, old, new = a.lanes.x, str(a.name), str(wide.name)
+    if old in x.held:
+        x.held[new] = x.held[old]
+    if old in x.same:
+        one = f"{scalar_type(a.dtype)} {x.same[old]}"
+        x.same[new] = x.new(f"zext {one} to {scalar_type(wide.dtype)}")
 
 
 def to_f32(a: Symbol) -> Symbol:

@@ -84,7 +84,8 @@ class Text:
         self.allocas: list[str] = []
         self.zeroed: dict[str, tuple[str, str]] = {}  # lanes off are 0: of what, under which bits
         self.heads: dict[str, Val] = {}  # predicates of the first lanes: how many
-        self.held: dict[str, str] = {}  # numbers of 32 bits, or made of them: where they lie too
+        self.held: dict[str, Any] = {}  # unsigned numbers, or made of them: where they lie too
+        self.same: dict[str, Val] = {}  # integers that are one in all lanes: which
 
     def name(self) -> str:
         self._names += 1

@@ -82,6 +82,13 @@ class Views(Elements):
             reach = reach + (size - 1) * step
         return fine
 
+    def numbered(self, view: ViewRef) -> Fact:
+        fine, reach = Fact(self.x, str(view.view.layout.name == "ND").lower()), Number(self.x, 1)
+        for size, step in reversed(list(zip(view.shape, view.strides, strict=True))):
+            fine = fine & ((size == 1) | (step == reach))
+            reach = reach * size
+        return fine
+
     def _same(self, a: ViewRef, b: ViewRef) -> Fact:
         found = Fact(self.x, self.x.compare("eq", a.pointer, b.pointer, "ptr"))
         for one, other in zip(a.strides, b.strides, strict=True):

@@ -16,7 +16,7 @@ from pto.run.jit.border.values import TilePlace, ViewPlace
 from pto.run.jit.emit.tile import planes
 from pto.run.jit.emit.tile.boxes import REST, Axis, Field
 from pto.run.jit.emit.tile.numbers import Numbers
-from pto.run.jit.llvm import lanes, shuffles
+from pto.run.jit.llvm import lanes, picks, shuffles
 from pto.run.jit.llvm.index import Index, Number
 from pto.run.jit.llvm.lanes import Symbol
 from pto.run.jit.llvm.text import NotNative, Text, Val, element, mangled, vector
@@ -135,12 +135,12 @@ class Elements(Numbers):
             if where is not None and mask is not None:
                 x.heads.pop(mask, None)
             name = planes.load_lanes(x, self.declare, dtype, spot.count, pointer, mask)
-            if mask is None and kind.kind in "iu" and size == 4:
-                x.held[name] = pointer
+            if mask is None and kind.kind in "iu" and size < 8:
+                x.held[name] = picks.Numbers(pointer, 8 * size)
             return spot.symbol(kind, name)
-        if at.vector in x.held and mask is None and spot.count % 2 == 0:
-            found = _picked(x, tile.pointer, spot.count, item, x.held[at.vector])
-            return spot.symbol(kind, found)
+        if mask is None and at.vector in x.held and spot.count > 1:
+            numbers = x.held[at.vector]._replace(unit=size)
+            return spot.symbol(kind, picks.pick(x, tile.pointer, spot.count, item, numbers))
         return self.gather(tile, at * size, dtype, mask)
 
     def _woven(self, tile: TileRef | ViewRef, at: Index, mask: str | None) -> Symbol | None:
@@ -181,7 +181,8 @@ class Elements(Numbers):
     ) -> Symbol:
         """Items so many bytes behind the first: of a tile fewer than 2^31."""
         x, count, item = self.x, self._lanes.count, element(dtype)
-        type, pointers, bits = (vector(count, each) for each in (item, "ptr", "i1"))
+        word = "i16" if item == "half" else item  # else LLVM makes vectors of one and joins them
+        type, pointers, bits = (vector(count, each) for each in (word, "ptr", "i1"))
         offsets, index = nbytes.name, nbytes.type
         if isinstance(tile, TileRef):
             index, offsets = (
@@ -189,11 +190,14 @@ class Elements(Numbers):
                 x.new(f"trunc {index} {offsets} to <{count} x i32>"),
             )
         places = x.new(f"getelementptr i8, ptr {tile.pointer}, {index} {offsets}")
-        name = f"@llvm.masked.gather.v{count}{mangled(item)}.v{count}p0"
+        name = f"@llvm.masked.gather.v{count}{mangled(word)}.v{count}p0"
         self.declare(f"declare {type} {name}({pointers}, i32, {bits}, {type})")
         on = mask or "splat (i1 true)"
         given = f"{pointers} {places}, i32 1, {bits} {on}, {type} zeroinitializer"
-        return self._lanes.symbol(_seen(dtype), x.new(f"call {type} {name}({given})"))
+        found = x.new(f"call {type} {name}({given})")
+        if word != item:
+            found = x.new(f"bitcast {type} {found} to {vector(count, item)}")
+        return self._lanes.symbol(_seen(dtype), found)
 
     def store(self, tile: TileRef | ViewRef, at: Index, items: Val, mask: str | None) -> None:
         x, count, dtype = self.x, self._lanes.count, tile.dtype
@@ -202,6 +206,10 @@ class Elements(Numbers):
             planes.store_lanes(x, self.declare, dtype, count, items, pointer, mask)
             return
         item, pointers, bits = element(dtype), vector(count, "ptr"), vector(count, "i1")
+        if mask is None and at.vector in x.held and count > 1:
+            numbers = x.held[at.vector]._replace(unit=dtype.itemsize)
+            picks.put(x, tile.pointer, count, item, numbers, items)
+            return
         type, nbytes = vector(count, item), at * dtype.itemsize
         places = x.new(f"getelementptr i8, ptr {tile.pointer}, {nbytes.type} {nbytes.name}")
         name = f"@llvm.masked.scatter.v{count}{mangled(item)}.v{count}p0"
@@ -261,19 +269,6 @@ class Elements(Numbers):
                 strip(j, None)
         else:
             planes.strips(self.x, spot.count, width.value, strip)
-
-
-def _picked(x: Text, base: str, count: int, item: str, numbers: str) -> str:
-    """Items by numbers of 32 bits that lie in memory, which are loaded once more, two at a time:
-    no machine gathers faster than it loads, and lanes leave a register one by one."""
-    found, type = "poison", vector(count, item)
-    for n in range(0, count, 2):
-        pair = x.load("i64", x.at(numbers, 4 * n), 4)
-        both = x.new(f"and i64 {pair}, {0xFFFFFFFF}"), x.new(f"lshr i64 {pair}, 32")
-        for k, number in enumerate(both):
-            one = x.load(item, x.new(f"getelementptr {item}, ptr {base}, i64 {number}"))
-            found = x.new(f"insertelement {type} {found}, {item} {one}, i64 {n + k}")
-    return found
 
 
 def _position(along: Axis, number: Index) -> Index:

@@ -300,7 +300,7 @@ class Mover(Views):
         down = self.choose(tile.valid[0] == 1, lambda: 0, 1)
         return self.read(tile, i * down, i * (1 - down))
 
-    def item(self, tile: TileRef, k: Any, where: Any = None) -> Symbol:
+    def item(self, tile: TileRef | ViewRef, k: Any, where: Any = None) -> Symbol:
         return self.load(tile, self._index(k), where)
 
     def bytes_at(self, tile: TileRef, at: Any, dtype: DType, where: Any = None) -> Symbol:

@@ -1,0 +1,55 @@
+"""Items here and there in memory, by numbers that lie in memory too.
+
+Loads and stores one by one: no machine gathers or scatters faster than that, and many do so at half
+the speed. Lanes leave a register slowly, so numbers are loaded, as many as a word holds at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from pto.run.jit.llvm.text import Text, Val, vector
+
+_WORD: Final = 64
+_WIDTHS: Final = {"half": 16, "bfloat": 16, "float": 32, "double": 64}
+
+
+class Numbers(NamedTuple):
+    """Unsigned, so many bits each, one after the other; each counts `unit` bytes."""
+
+    place: str
+    bits: int
+    unit: int = 1
+
+
+def _addresses(x: Text, base: str, count: int, numbers: Numbers) -> Iterator[str]:
+    """Where the items of the numbers lie."""
+    place, bits, unit = numbers
+    in_word = min(_WORD // bits, count)
+    for n in range(0, count, in_word):
+        size = min(in_word, count - n) * bits
+        word = x.load(f"i{size}", x.at(place, n * bits // 8))
+        if size < _WORD:
+            word = x.new(f"zext i{size} {word} to i64")
+        for k in range(size // bits):
+            number = x.new(f"lshr i64 {word}, {k * bits}") if k else word
+            if (k + 1) * bits < size:
+                number = x.new(f"and i64 {number}, {(1 << bits) - 1}")
+            yield x.new(f"getelementptr i{8 * unit}, ptr {base}, i64 {number}")
+
+
+def pick(x: Text, base: str, count: int, item: str, numbers: Numbers) -> str:
+    """Items as lanes. As integers: of halves LLVM would make vectors of one and join them."""
+    word = f"i{_WIDTHS.get(item) or item[1:]}"
+    type, found = vector(count, word), "poison"
+    for n, address in enumerate(_addresses(x, base, count, numbers)):
+        found = x.new(f"insertelement {type} {found}, {word} {x.load(word, address)}, i64 {n}")
+    return found if word == item else x.new(f"bitcast {type} {found} to {vector(count, item)}")
+
+
+def put(x: Text, base: str, count: int, item: str, numbers: Numbers, values: Val) -> None:
+    """Lanes, one after the other: the last of equal numbers stays."""
+    for n, address in enumerate(_addresses(x, base, count, numbers)):
+        one = x.new(f"extractelement {vector(count, item)} {values}, i64 {n}")
+        x.store(item, one, address)
