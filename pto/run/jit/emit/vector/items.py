@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import gcd
 from typing import Any
 
 import numpy as np
@@ -10,8 +11,11 @@ from pto.core.dtypes import DType
 from pto.run.jit.border.values import Word
 from pto.run.jit.emit.table import Spot
 from pto.run.jit.emit.tile.planes import loop
-from pto.run.jit.llvm import lane_masks, lanes, native
+from pto.run.jit.llvm import lane_masks, lanes, native, shuffles
+from pto.run.jit.llvm.picks import Numbers, pick, put
 from pto.run.jit.llvm.text import NotNative, Text, Val, element, vector
+
+_TOGETHER = 16  # lanes that are written out, at most
 
 
 def seen(kind: DType) -> np.dtype[Any]:
@@ -57,32 +61,25 @@ def scalar_as(s: Spot, word: Word, kind: DType) -> Val:
 
 def gathered(s: Spot, width: int, base: str, offsets: str, count: int) -> str:
     """Items of so many bits at byte offsets (`<count x i64>`) that are known to lie inside."""
-    item, x = f"i{width}", s.x
-    type, places = vector(count, item), vector(count, "i64")
-    if width < 32:  # no machine gathers these; written out lane by lane they compile for minutes
-        room, at = x.stack(type), x.stack(places)
-        x.store(places, offsets, at, 64)
-        call = s.e.unit.shared(f"gather {width} {count}", lambda name: _gather(name, width, count))
-        x.do(f"call void {call}(ptr {room}, ptr {base}, ptr {at})")
-        return x.load(type, room, 64)
-    pointers, bits = vector(count, "ptr"), vector(count, "i1")
-    where = x.new(f"getelementptr i8, ptr {base}, {places} {offsets}")
-    name = f"@llvm.masked.gather.v{count}{item}.v{count}p0"
-    s.e.unit.declare(f"declare {type} {name}({pointers}, i32, {bits}, {type})")
-    return x.new(
-        f"call {type} {name}({pointers} {where}, i32 1, {bits} splat (i1 true), {type} poison)"
-    )
+    x, type, places = s.x, vector(count, f"i{width}"), vector(count, "i64")
+    room, at = x.stack(type), x.stack(places)
+    x.store(places, offsets, at, 64)
+    call = s.e.unit.shared(f"gather {width} {count}", lambda name: _gather(name, width, count))
+    x.do(f"call void {call}(ptr {room}, ptr {base}, ptr {at})")
+    return x.load(type, room, 64)
 
 
 def _gather(name: str, width: int, count: int) -> str:
-    x, item = Text(), f"i{width}"
+    """Written out for all lanes of a register it would compile for minutes."""
+    x, item, some = Text(), f"i{width}", gcd(count, _TOGETHER)
 
-    def lane(i: Val) -> None:
-        offset = x.load("i64", x.new(f"getelementptr i64, ptr %at, i64 {i}"))
-        value = x.load(item, x.at("%base", offset))
-        x.store(item, value, x.new(f"getelementptr {item}, ptr %out, i64 {i}"))
+    def part(i: Val) -> None:
+        numbers = Numbers(x.new(f"getelementptr i64, ptr %at, i64 {i}"), 64)
+        found = pick(x, "%base", some, item, numbers)
+        to = x.new(f"getelementptr {item}, ptr %out, i64 {i}")
+        x.store(vector(some, item), found, to)
 
-    loop(x, count, 1, lane)
+    loop(x, count, some, part)
     x.do("ret void")
     return x.function(f"define internal void {name}(ptr %out, ptr %base, ptr %at) noinline")
 
@@ -111,11 +108,39 @@ def scattered(
     rooms = [x.stack(ty) for ty in types]
     for type, name, room in zip(types, (values.name, places.name, bits), rooms, strict=True):
         x.store(type, name, room, 64)
-    call = s.e.unit.shared(f"scatter {width} {count}", lambda name: _scatter(name, width, count))
-    x.do(f"call void {call}(ptr {base}, {', '.join(f'ptr {r}' for r in rooms)})")
+    given = f"(ptr {base}, {', '.join(f'ptr {r}' for r in rooms)})"
+
+    def all(name: str) -> str:
+        return _scatter(name, width, count)
+
+    def some(name: str) -> str:
+        return _scatter_active(name, width, count)
+
+    shared, word = s.e.unit.shared, shuffles.bits_of(x, count, str(active.name))
+    x.when(
+        x.compare("eq", word, -1, f"i{count}"),
+        lambda: x.do(f"call void {shared(f'scatter {width} {count}', all)}{given}"),
+        lambda: x.do(f"call void {shared(f'scatter {width} {count} active', some)}{given}"),
+    )
+
+
+_SCATTER = "define internal void {}(ptr %base, ptr %values, ptr %places, ptr %active) noinline"
 
 
 def _scatter(name: str, width: int, count: int) -> str:
+    x, item, some = Text(), f"i{width}", gcd(count, _TOGETHER)
+
+    def part(i: Val) -> None:
+        values = x.load(vector(some, item), x.new(f"getelementptr {item}, ptr %values, i64 {i}"))
+        numbers = Numbers(x.new(f"getelementptr i64, ptr %places, i64 {i}"), 64)
+        put(x, "%base", some, item, numbers, values)
+
+    loop(x, count, some, part)
+    x.do("ret void")
+    return x.function(_SCATTER.format(name))
+
+
+def _scatter_active(name: str, width: int, count: int) -> str:
     x = Text()
 
     def lane(i: Val) -> None:
@@ -130,5 +155,4 @@ def _scatter(name: str, width: int, count: int) -> str:
 
     loop(x, count, 1, lane)
     x.do("ret void")
-    head = f"define internal void {name}(ptr %base, ptr %values, ptr %places, ptr %active) noinline"
-    return x.function(head)
+    return x.function(_SCATTER.format(name))
