@@ -117,6 +117,12 @@ class Kernel:
         return not self.can_wait or not need_each_other(self.functions)
 
     @cached_property
+    def goes_on(self) -> bool:
+        """Whether compiled agents may go on with the next block by themselves."""
+        logs = self._unit is None or self._unit.needs.logs
+        return not logs and self.is_reusable and self.is_closed
+
+    @cached_property
     def logged(self) -> Kernel:
         """The same, with code that writes down what each block uses of global memory."""
         if self._unit is None or self._unit.needs.logs:
@@ -263,7 +269,8 @@ class Grid:
         self._started = 0
         self._end = blocks  # where those that this grid runs end
         self.ended: Callable[[Cluster], None] | None = None  # hears of each block that is done
-        self._left: dict[int, int] = {}  # agents by block; a finished block is forgotten
+        self._left: dict[Cluster, int] = {}  # agents by block; a finished block is forgotten
+        self._latest: Cluster | None = None
         self._printed: dict[int, list[str]] = {}  # of blocks that printed anything
         self._idle: list[Sequence[Core]] = []  # agents of blocks that are over
 
@@ -341,13 +348,26 @@ class Grid:
         self._started += 1
         idle = self._idle.pop() if self._idle else ()
         agents = self.kernel.agents(cluster, self.values, lambda: self._finished(cluster), idle)
-        self._left[cluster.block] = len(agents)
+        self._left[cluster] = len(agents)
+        if self._latest is not None:
+            self._latest.ahead = None
+        self._latest = cluster
+        if self.kernel.goes_on and self.say is None and self.ended is None:
+            cluster.end, cluster.ahead = self._end, partial(self._gone_on, cluster)
         return agents
 
+    def _gone_on(self, cluster: Cluster, block: int) -> None:
+        """Its agents are done with all blocks before this one."""
+        for core in cluster.agents:
+            core.at_block(block)
+        if self._started <= block:
+            self._started = block + 1
+            self._tell()
+
     def _finished(self, cluster: Cluster) -> None:
-        self._left[cluster.block] -= 1
-        if not self._left[cluster.block]:
-            del self._left[cluster.block]
+        self._left[cluster] -= 1
+        if not self._left[cluster]:
+            del self._left[cluster]
             lines = [x for core in cluster.agents for x in core.printed]
             if lines:
                 self._printed[cluster.block] = lines
@@ -355,8 +375,11 @@ class Grid:
                 self.ended(cluster)
             if self.kernel.is_reusable:
                 self._idle.append(cluster.agents)
-            if self.progress is not None:
-                self.progress(self._started - len(self._left), self.blocks)
+            self._tell()
+
+    def _tell(self) -> None:
+        if self.progress is not None:
+            self.progress(self._started - len(self._left), self.blocks)
 
     def told(self, printed: Mapping[int, list[str]]) -> None:
         """What blocks printed that ran elsewhere."""

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, MutableMapping
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from pto.core.errors import fail
 from pto.core.memory import Memory, Space
@@ -56,6 +57,8 @@ class Cluster:
         self.queues: dict[Any, Any] = {}
         self.limit: Limit | None = None  # of the launch
         self.native: Any = None  # the coroutines of compiled agents
+        self.end = block + 1  # up to where these may go on with blocks by themselves
+        self.ahead: Callable[[int], None] | None = None  # hears which one they have come to
         self.told: list[tuple[int, tuple[str, ...]]] = []  # what blocks before this one printed
         self.say: Callable[[str], None] | None = None  # hears what is printed
 
@@ -213,10 +216,14 @@ class Core:
     def _forget(self) -> None:
         self.flags.clear()
         self.registers.clear()
-        if self._kept is not None:
-            self._kept.clear()
-        if self._slopes is not None:
-            self._slopes.data[:] = 0
+        for array in self.counts_and_slopes:
+            array[:] = 0
+
+    @property
+    def counts_and_slopes(self) -> list[npt.NDArray[Any]]:
+        """What is zero when a block begins, beside its buffers."""
+        found = [] if self._kept is None else [self._kept.counts]
+        return found if self._slopes is None else [*found, self._slopes.data]
 
     @property
     def name(self) -> str:

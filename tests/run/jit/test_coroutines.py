@@ -11,7 +11,7 @@ import pytest
 import pto
 from examples.flash_attention import ROWS, SLOT, SLOTS, flash_attention
 from pto.core.errors import PtoError
-from pto.run.jit.border.coroutine import Coroutine
+from pto.run.jit.border.coroutine import Coroutine, Crowd
 from pto.run.launch.call import prepare
 from pto.target.choose import choose
 
@@ -220,3 +220,86 @@ def test_a_half_may_begin_inside_a_box() -> None:
         report = pto.launch(pto.parse(HALVES), args=[a.copy(), b.copy(), out], engine=engine)
         np.testing.assert_array_equal(out, a @ b)  # small integers: exact in any order
         assert not report.left_out, dict(report.left_out)
+
+
+def entries(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Blocks in which Python has let coroutines go on."""
+    seen: list[int] = []
+    go_on = Crowd.go_on
+
+    def noted(crowd: Crowd, blocks: Any) -> None:
+        seen.append(crowd._cluster.block)
+        go_on(crowd, blocks)
+
+    monkeypatch.setattr(Crowd, "go_on", noted)
+    return seen
+
+
+def test_agents_go_on_with_the_next_block_by_themselves(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first block opens the queue, which Python does; all others run in compiled code."""
+    rng, seen, told = np.random.default_rng(1), entries(monkeypatch), list[tuple[int, int]]()
+    q, k, v = rng.standard_normal((3, 256, 64)).astype(np.float16)
+    kt, room = np.ascontiguousarray(k.T), np.zeros(1, np.float32)
+    ours, theirs = np.zeros((2, 256, 64), np.float32)
+    launch = flash_attention[8]
+    launch(q, kt, v, ours, room, False, engine="jit", progress=lambda *done: told.append(done))
+    assert seen == [0, 1]
+    assert told[0] == (1, 8) and told[-1] == (8, 8) and told == sorted(told)
+    launch(q, kt, v, theirs, room, False, engine="reference")
+    assert np.array_equal(ours.view(np.uint32), theirs.view(np.uint32))
+
+
+# Of the vectors, each block says how often it pops, and that it has been there.
+DIFFERENT = QUEUE.format(pushes=3, pops=3, split=1, rows=8).replace(
+    "%n = arith.constant 3 : index\n    scf.for %i", "{count}\n    scf.for %i"
+)
+COUNT = """
+    %b = pto.get_block_idx
+    %which = arith.constant {which} : i64
+    %is = arith.cmpi eq, %b, %which : i64
+    %more = arith.constant {pops} : index
+    %usual = arith.constant 3 : index
+    %n = arith.select %is, %more, %usual : index
+    %k = arith.index_cast %b : i64 to index
+    %one = arith.constant 1.0 : f32
+    {work}
+    pto.store_scalar %one, %y[%k] : !pto.ptr<f32>, f32
+"""
+PRINT = """
+    scf.if %is {
+      pto.print ins("block %d", %b : i64)
+    }
+"""
+FLAG = """
+    scf.if %is {
+      pto.wait_flag["PIPE_MTE2", "PIPE_V", "EVENT_ID0"]
+    } else {
+      pto.set_flag["PIPE_MTE2", "PIPE_V", "EVENT_ID0"]
+    }
+"""
+
+
+@pytest.mark.parametrize(
+    ("pops", "size", "work", "says"),
+    [
+        (3, 8, "", ""),
+        (1, 8, "", ""),  # what it leaves in its queue is nobody's
+        (4, 8, "", "deadlock"),
+        (3, 6, "", "PTO-M"),  # block 6 stores behind the end
+        (3, 8, PRINT, ""),
+        (3, 8, FLAG, "PTO-D"),  # flags of the blocks before it are gone
+    ],
+)
+def test_a_block_may_differ_from_the_others(pops: int, size: int, work: str, says: str) -> None:
+    text = DIFFERENT.replace("{count}", COUNT.format(which=2, pops=pops, work=work))
+    found: list[Any] = []
+    for engine in ("jit", "reference"):
+        x, y = np.zeros(64, np.float32), np.zeros(size, np.float32)
+        try:
+            report = pto.launch(pto.parse(text), args=[x, y], engine=engine, blocks=8)
+            found.append(("", tuple(report.printed), y.tolist()))
+        except PtoError as error:
+            found.append((str(error.diagnostics), (), y.tolist()))
+    assert found[0] == found[1]
+    assert says in found[0][0] and bool(says) == bool(found[0][0])
+    assert found[0][1] == (("block 2",) * 2 if work is PRINT else ())

@@ -49,9 +49,6 @@ class Kept:
         self.counts = np.zeros(SLOTS, np.int64)  # of the work items that kept it; 0: nobody has
         self.values = np.zeros((SLOTS, MAX_ITEMS), np.uint64)
 
-    def clear(self) -> None:
-        self.counts[:] = 0
-
 
 class Items(Protocol):
     """The words that meanings of work items are written in, for those that are active. Values are

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import Any, Final
 from zlib import crc32
@@ -18,7 +18,7 @@ from pto.isa.meaning.memory.registers import QUEUE_IDS
 from pto.isa.meaning.order.ring import TO_VECTOR, Pipe, Ring, register_of
 from pto.run.jit.border import clock
 from pto.run.jit.border.shadow import Shadow
-from pto.run.jit.border.state import Flags, Registers, Signals
+from pto.run.jit.border.state import EVENT_IDS, REGISTER_BYTES, Flags, Registers, Signals
 from pto.run.machine.core import Arrivals, Cluster, Core
 from pto.run.reference.code import Wait
 
@@ -262,14 +262,31 @@ class Context:
 
     def clear(self) -> None:
         """What compiled code, of this agent or of those it has queues with, has left in buffers."""
+        for stretch in self._left():
+            stretch[:] = 0
+        for number, pipe in self._pipes.items():
+            self.core.registers[register_of(number)] = pipe
+
+    def _left(self) -> Iterator[npt.NDArray[np.uint8]]:
         slots = map(self._slots, self.core.cluster.queues.values())
         for number, first, end in (*self._cleared, *slots):
             memory = self._memories[number]
             known = number >= len(_SPACES) or (self.core.side, number) in self.needs.used
             if memory is not None and known:
-                memory.data[first:end] = 0
-        for number, pipe in self._pipes.items():
-            self.core.registers[register_of(number)] = pipe
+                yield memory.data[first:end]
+
+    def news(self) -> Iterator[tuple[int, int, int]]:
+        """What has to be as new for each block: where, what is copied there (0: zeros), bytes."""
+        cells, cluster, words = self.words, self.core.cluster, self.needs.words
+        zeros: list[npt.NDArray[Any]] = [*self._left(), *self.core.counts_and_slopes]
+        zeros += [ring.state for ring in cluster.queues.values()]
+        if isinstance(cluster.cross_flags, Signals):
+            zeros.append(cluster.cross_flags.counts)
+        yield from ((array.ctypes.data, 0, array.nbytes) for array in zeros)
+        if FLAGS in words:
+            yield from ((int(cells[FLAGS]) + at, 0, 4 * EVENT_IDS) for at in self.needs.flags)
+        if REGISTERS in words:
+            yield int(cells[REGISTERS]), int(cells[FIRST]), REGISTER_BYTES
 
     def _slots(self, ring: Ring) -> tuple[int, int, int]:
         """Those of a queue, as a span of the consumer's buffer."""

@@ -5,6 +5,7 @@ Where an argument has no form in compiled code the steps of the reference engine
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -16,6 +17,7 @@ from pto.run.jit.border import clock
 from pto.run.jit.border.context import (
     AT,
     BROKEN,
+    DIRTY,
     DONE,
     EXPLAINS,
     PASSED,
@@ -26,8 +28,9 @@ from pto.run.jit.border.context import (
     context_of,
 )
 from pto.run.jit.border.piece import Piece
+from pto.run.jit.emit.turns import HANDLES
 from pto.run.jit.emit.unit import Unit
-from pto.run.machine.core import Core
+from pto.run.machine.core import Cluster, Core
 from pto.run.reference.code import Code, Wait, Waits
 
 _ROOM: Final = 1 << 14  # bytes that most coroutines do with
@@ -44,28 +47,47 @@ class _Room:
 
 
 class Crowd:
-    """The coroutines of the agents of one core: whoever goes on takes the others along."""
+    """The coroutines of the agents of one core: whoever goes on takes the others along, and where
+    the launch lets them all go on with its next blocks."""
 
-    def __init__(self) -> None:
+    def __init__(self, cluster: Cluster) -> None:
         self.members: list[Member] = []
-        self._pointers = np.zeros((2, 0), np.uint64)
+        self.has_gone_on = False
+        self._cluster = cluster
+        self._table = np.zeros((0, 0), np.uint64)
+        self._news = np.zeros((0, 3), np.uint64)
 
-    def go_on(self, turns: Any) -> None:
+    def go_on(self, blocks: Any) -> None:
         """Until one fails, all are done, or none can."""
-        members = self.members
+        members, cluster = self.members, self._cluster
+        self.has_gone_on = True
         if any(member.status == BROKEN for member in members):
             return
-        if self._pointers.shape[1] != len(members):
-            words = [(m.handle, m.context.pointer) for m in members]
-            self._pointers = np.array(words, np.uint64).T.copy()
-        handles = self._pointers.ctypes.data
+        if len(self._table.T) != len(members):
+            self._table = np.array([m.words for m in members], np.uint64).T.copy()
+        first, ahead = cluster.block, cluster.ahead if self._is_clean() else None
+        if ahead is not None and not len(self._news):
+            news = [stretch for member in members for stretch in member.context.news()]
+            self._news = np.array(news, np.uint64)
         hand = clock.enter()
         try:
             for member in members:
                 member.context.lend(hand)
-            turns(handles, handles + 8 * len(members), len(members))
+            members[0].context.seen = ahead
+            tables = self._table.ctypes.data, len(members), self._news.ctypes.data, len(self._news)
+            now = blocks(*tables, first, first + 1 if ahead is None else cluster.end)
         finally:
             clock.leave(hand)
+            members[0].context.seen = None
+        for member, handle in zip(members, self._table[HANDLES], strict=True):
+            member.handle = int(handle)
+        if ahead is not None:
+            ahead(now)
+
+    def _is_clean(self) -> bool:
+        """Whether compiled code alone does what there is in this block."""
+        whole = len(self.members) == len(self._cluster.agents)
+        return whole and not any(m.context.words[DIRTY] for m in self.members)
 
 
 @dataclass(slots=True)
@@ -74,7 +96,15 @@ class Member:
 
     context: Context
     handle: int
-    memory: tuple[Any, ...]
+    begin: Any
+    rooms: tuple[_Room, ...]
+
+    @property
+    def words(self) -> tuple[int, ...]:
+        """As compiled code has it: `emit/turns.py`."""
+        frame, room = self.rooms
+        begin = ctypes.cast(self.begin, ctypes.c_void_p).value or 0
+        return self.handle, self.context.pointer, begin, frame.address, room.address, room.size
 
     @property
     def status(self) -> int:
@@ -117,6 +147,10 @@ class Coroutine(Code):
         context.frame, context.spoilt = frame, False
         me, crowd = self._start(context), self._crowd(core)
         crowd.members.append(me)
+        if me.status == DONE and core.cluster.ahead is not None:
+            yield Wait(self.piece.op, Blocked("the other agents of its core"))
+            if not crowd.has_gone_on:
+                crowd.go_on(self._linked()[2])
         while True:
             core.progress = int(context.words[PASSED])
             if me.status == DONE:
@@ -129,7 +163,7 @@ class Coroutine(Code):
 
     def _crowd(self, core: Core) -> Crowd:
         if core.cluster.native is None:
-            core.cluster.native = Crowd()
+            core.cluster.native = Crowd(core.cluster)
         return core.cluster.native
 
     def _start(self, context: Context) -> Member:
@@ -141,7 +175,7 @@ class Coroutine(Code):
             pointers = context.pointer, frame.address, room.address
             handle = self._enter(context, lambda: begin(*pointers, room.size))  # noqa: B023
             if handle:
-                return Member(context, handle, context.rooms)
+                return Member(context, handle, begin, context.rooms)
             context.rooms = frame, _Room(int(context.words[ROOMY]))
 
     def _enter(self, context: Context, call: Callable[[], Any]) -> Any:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 
 from pto.core.memory import Memory, Space
 from pto.isa.meaning.memory import registers
@@ -96,6 +97,10 @@ class Signals(MutableMapping[Signal, int]):
         self._array = self.words[_HEAD:].reshape(len(_RECEIVERS), SIGNAL_IDS, 2)
         self._others: dict[Signal, int] = {}
         self.update(before)
+
+    @property
+    def counts(self) -> npt.NDArray[np.int64]:
+        return self._array
 
     def count_agents(self, vectors: int, cubes: int) -> None:
         """An agent has come to the core: how many of each kind it has now."""

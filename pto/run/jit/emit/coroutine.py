@@ -9,25 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from pto.run.jit.border.context import (
-    AT,
-    BROKEN,
-    CALL,
-    DONE,
-    DUE,
-    EXPLAINS,
-    LOOK,
-    PASSED,
-    ROOMY,
-    RUNS,
-    STATUS,
-)
+from pto.run.jit.border.context import AT, BROKEN, DONE, EXPLAINS, PASSED, ROOMY, STATUS
 from pto.run.jit.llvm.text import I64, Text
 
 if TYPE_CHECKING:
     from pto.run.jit.emit.table import Spot
 
-RESUME, TURNS = "resume", "turns"
 _DECLARED = """
 declare token @llvm.coro.id(i32, ptr, ptr, ptr)
 declare ptr @llvm.coro.begin(token, ptr)
@@ -136,71 +123,3 @@ def finish(x: Text, name: str, declare: Callable[[str], None], without: str) -> 
     others = [line for line in x.allocas if " = alloca " not in line]
     x.allocas = [*rooms, _BEGIN, *others]
     return x.function(head, without).replace("%entry ]", "%body ]")
-
-
-def resume() -> str:
-    """i32 f(handle, _)."""
-    return (
-        f"define i32 @{RESUME}(ptr %handle, ptr %none) {{\n"
-        "  call void @llvm.coro.resume(ptr %handle)\n  ret i32 0\n}"
-    )
-
-
-def turns() -> str:
-    """i32 f(handles, contexts, count): agents go on in turns until one fails, or none can."""
-    x = Text()
-
-    def word(context: str, index: int) -> str:
-        return x.load(I64, x.at(context, 8 * index), 8)
-
-    moved, left, place = x.stack(I64), x.stack(I64), x.stack(I64)
-    whole, one, off, on, end = (x.fresh(w) for w in ("round", "one", "off", "on", "end"))
-    x.jump(whole)
-    x.label(whole)
-    for cell in (moved, left, place):
-        x.store(I64, 0, cell, 8)
-    first = x.load("ptr", "%p1", 8)
-    look, go = x.fresh("look"), x.fresh("go")
-    due = x.load("ptr", x.at(first, 8 * DUE), 8)
-    flag = x.new(f"load volatile i64, ptr {due}, align 8")
-    x.branch(x.compare("ne", flag, 0), look, go)
-    x.label(look)
-    call = x.load("ptr", x.at(first, 8 * CALL), 8)
-    status = x.new(f"call i32 {call}(ptr {first}, i32 {LOOK})")
-    bad = x.fresh("bad")
-    x.branch(x.compare("eq", status, 0, "i32"), go, bad)
-    x.label(bad)
-    x.store(I64, BROKEN, x.at(first, 8 * STATUS), 8)
-    x.do("ret i32 0")
-    x.label(go)
-    x.jump(one)
-    x.label(one)
-    i = x.load(I64, place, 8)
-    context = x.load("ptr", x.at("%p1", x.mul(i, 8)), 8)
-    x.branch(x.compare("eq", word(context, STATUS), RUNS), on, off)
-    x.label(on)
-    before = word(context, PASSED)
-    x.do(f"call void @llvm.coro.resume(ptr {x.load('ptr', x.at('%p0', x.mul(i, 8)), 8)})")
-    now = word(context, STATUS)
-    broken, fine = x.fresh("broken"), x.fresh("fine")
-    x.branch(x.compare("eq", now, BROKEN), broken, fine)
-    x.label(broken)
-    x.do("ret i32 0")
-    x.label(fine)
-    runs = x.compare("eq", now, RUNS)
-    same = x.both(runs, x.compare("eq", before, word(context, PASSED)))
-    for cell, yes in ((left, runs), (moved, x.negated(same))):
-        more = x.new(f"zext i1 {yes} to i64")
-        x.store(I64, x.new(f"or i64 {x.load(I64, cell, 8)}, {more}"), cell, 8)
-    x.jump(off)
-    x.label(off)
-    following = x.add(x.load(I64, place, 8), 1)
-    x.store(I64, following, place, 8)
-    x.branch(x.compare("slt", following, "%p2"), one, end)
-    x.label(end)
-    both = x.new(f"and i64 {x.load(I64, moved, 8)}, {x.load(I64, left, 8)}")
-    stop = x.fresh("stop")
-    x.branch(x.compare("ne", both, 0), whole, stop)
-    x.label(stop)
-    x.do("ret i32 0")
-    return x.function(f"define i32 @{TURNS}(ptr %p0, ptr %p1, i64 %p2)")

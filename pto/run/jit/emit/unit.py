@@ -10,8 +10,8 @@ from typing import Any
 
 from pto.ir.graph import Operation
 from pto.run.jit.border.context import Needs
-from pto.run.jit.emit.coroutine import RESUME, TURNS, resume, turns
 from pto.run.jit.emit.rounds import MEMCPY, MEMSET, rounds
+from pto.run.jit.emit.turns import BLOCKS, RESUME, blocks, resume
 from pto.run.jit.llvm import native
 
 ROUNDS, SURVEY, TOUCHED = "rounds", "survey", "touched"
@@ -74,12 +74,12 @@ class Unit:
     @property
     def _functions(self) -> dict[str, str]:
         """Those that Python calls."""
-        if self.has_coroutines:
-            return {**self._pieces, RESUME: resume(), TURNS: turns()}
-        if self.whole is None:
+        if self.whole is None and not self.has_coroutines:
             return self._pieces
         self.declare(MEMSET)
         self.declare(MEMCPY)
+        if self.whole is None:
+            return {**self._pieces, RESUME: resume(), BLOCKS: blocks()}
         return {**self._pieces, ROUNDS: rounds(ROUNDS, self.whole, self.needs)}
 
     @property
@@ -99,9 +99,9 @@ class Unit:
         return native.rounds(self._linked().address(ROUNDS))
 
     def coroutine(self, name: str) -> tuple[Any, Any, Any]:
-        """What starts a linked coroutine, what resumes one, and several in turns."""
+        """What starts a linked coroutine, what resumes one, and several from block to block."""
         code = self._linked()
-        resumes = native.function(code.address(RESUME)), native.turns(code.address(TURNS))
+        resumes = native.function(code.address(RESUME)), native.blocks(code.address(BLOCKS))
         return native.coroutine(code.address(name)), *resumes
 
     def site(self, op: Operation) -> int:

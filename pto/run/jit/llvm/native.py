@@ -216,7 +216,8 @@ def coroutine(address: int) -> Any:
     return ctypes.CFUNCTYPE(ctypes.c_void_p, *kinds)(address)
 
 
-def turns(address: int) -> Any:
-    """int f(void **handles, void **contexts, int64 count)."""
-    kinds = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
-    return ctypes.CFUNCTYPE(ctypes.c_int, *kinds)(address)
+def blocks(address: int) -> Any:
+    """int64 f(void *agents, int64 count, void *news, int64 many, int64 block, int64 end)."""
+    table = (ctypes.c_void_p, ctypes.c_int64)
+    kinds = (*table, *table, ctypes.c_int64, ctypes.c_int64)
+    return ctypes.CFUNCTYPE(ctypes.c_int64, *kinds)(address)

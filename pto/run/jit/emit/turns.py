@@ -1,0 +1,163 @@
+"""The agents of a core take turns in compiled code, and go on with the next block by themselves."""
+
+from __future__ import annotations
+
+from pto.run.jit.border.context import (
+    AT,
+    BLOCK,
+    BROKEN,
+    CALL,
+    DIRTY,
+    DONE,
+    DUE,
+    LOOK,
+    PASSED,
+    RUNS,
+    STATUS,
+)
+from pto.run.jit.emit.tile.planes import loop
+from pto.run.jit.llvm.text import I64, Text
+
+RESUME, BLOCKS = "resume", "blocks"
+_TURNS = "turns"
+# of the table of agents: handles, contexts, and what each of them begins with
+HANDLES, CONTEXTS, BEGINS, FRAMES, ROOMS, SIZES = range(6)
+
+
+def resume() -> str:
+    """i32 f(handle, _)."""
+    return (
+        f"define i32 @{RESUME}(ptr %handle, ptr %none) {{\n"
+        "  call void @llvm.coro.resume(ptr %handle)\n  ret i32 0\n}"
+    )
+
+
+def _turns() -> str:
+    """i32 f(handles, contexts, count): agents go on in turns until one fails, or none can."""
+    x = Text()
+
+    def word(context: str, index: int) -> str:
+        return x.load(I64, x.at(context, 8 * index), 8)
+
+    moved, left, place = x.stack(I64), x.stack(I64), x.stack(I64)
+    whole, one, off, on, end = (x.fresh(w) for w in ("round", "one", "off", "on", "end"))
+    x.jump(whole)
+    x.label(whole)
+    for cell in (moved, left, place):
+        x.store(I64, 0, cell, 8)
+    first = x.load("ptr", "%p1", 8)
+    look, go = x.fresh("look"), x.fresh("go")
+    due = x.load("ptr", x.at(first, 8 * DUE), 8)
+    flag = x.new(f"load volatile i64, ptr {due}, align 8")
+    x.branch(x.compare("ne", flag, 0), look, go)
+    x.label(look)
+    call = x.load("ptr", x.at(first, 8 * CALL), 8)
+    status = x.new(f"call i32 {call}(ptr {first}, i32 {LOOK})")
+    bad = x.fresh("bad")
+    x.branch(x.compare("eq", status, 0, "i32"), go, bad)
+    x.label(bad)
+    x.store(I64, BROKEN, x.at(first, 8 * STATUS), 8)
+    x.do("ret i32 0")
+    x.label(go)
+    x.jump(one)
+    x.label(one)
+    i = x.load(I64, place, 8)
+    context = x.load("ptr", x.at("%p1", x.mul(i, 8)), 8)
+    x.branch(x.compare("eq", word(context, STATUS), RUNS), on, off)
+    x.label(on)
+    before = word(context, PASSED)
+    x.do(f"call void @llvm.coro.resume(ptr {x.load('ptr', x.at('%p0', x.mul(i, 8)), 8)})")
+    now = word(context, STATUS)
+    broken, fine = x.fresh("broken"), x.fresh("fine")
+    x.branch(x.compare("eq", now, BROKEN), broken, fine)
+    x.label(broken)
+    x.do("ret i32 0")
+    x.label(fine)
+    runs = x.compare("eq", now, RUNS)
+    same = x.both(runs, x.compare("eq", before, word(context, PASSED)))
+    for cell, yes in ((left, runs), (moved, x.negated(same))):
+        more = x.new(f"zext i1 {yes} to i64")
+        x.store(I64, x.new(f"or i64 {x.load(I64, cell, 8)}, {more}"), cell, 8)
+    x.jump(off)
+    x.label(off)
+    following = x.add(x.load(I64, place, 8), 1)
+    x.store(I64, following, place, 8)
+    x.branch(x.compare("slt", following, "%p2"), one, end)
+    x.label(end)
+    both = x.new(f"and i64 {x.load(I64, moved, 8)}, {x.load(I64, left, 8)}")
+    stop = x.fresh("stop")
+    x.branch(x.compare("ne", both, 0), whole, stop)
+    x.label(stop)
+    x.do("ret i32 0")
+    return x.function(f"define internal i32 @{_TURNS}(ptr %p0, ptr %p1, i64 %p2)")
+
+
+def blocks() -> str:
+    """i64 f(agents, count, news, many, block, end): they go on in turns, and when all are done with
+    the next block; the number of the one they stand in.
+
+    `news` are stretches of memory that are as new for each block: where, what is copied there
+    (null: zeros), and bytes. A block in which Python has done anything is the last one.
+    """
+    x = Text()
+
+    def cell(word: int, n: str) -> str:
+        return x.at("%p0", x.mul(x.add(x.mul("%p1", word), n), 8))
+
+    def given(word: int, n: str) -> str:
+        return x.load("ptr", cell(word, n), 8)
+
+    now, following = x.stack(I64), x.name()
+    head, leave, on = x.fresh("head"), x.fresh("leave"), x.fresh("on")
+
+    def is_over(n: str) -> None:
+        context, go = given(CONTEXTS, n), x.fresh("go")
+        done = x.compare("eq", x.load(I64, x.at(context, 8 * STATUS), 8), DONE)
+        clean = x.compare("eq", x.load(I64, x.at(context, 8 * DIRTY), 8), 0)
+        x.branch(x.both(done, clean), go, leave)
+        x.label(go)
+
+    def renew(n: str) -> None:
+        row = x.at("%p2", x.mul(n, 24))
+        to, source = x.load("ptr", row, 8), x.load("ptr", x.at(row, 8), 8)
+        size = x.load(I64, x.at(row, 16), 8)
+        x.when(
+            x.compare("eq", source, "null", "ptr"),
+            lambda: x.do(f"call void @llvm.memset.p0.i64(ptr {to}, i8 0, i64 {size}, i1 false)"),
+            lambda: x.do(
+                f"call void @llvm.memcpy.p0.p0.i64(ptr {to}, ptr {source}, i64 {size}, i1 false)"
+            ),
+        )
+
+    def turn_to(n: str) -> None:
+        context = given(CONTEXTS, n)
+        for word, value in ((BLOCK, following), (STATUS, RUNS), (AT, 0)):
+            x.store(I64, value, x.at(context, 8 * word), 8)
+
+    def begin(n: str) -> None:
+        context, go = given(CONTEXTS, n), x.fresh("go")
+        words = f"ptr {context}, ptr {given(FRAMES, n)}, ptr {given(ROOMS, n)}"
+        size = x.load(I64, cell(SIZES, n), 8)
+        handle = x.new(f"call ptr {given(BEGINS, n)}({words}, i64 {size})")
+        x.store("ptr", handle, cell(HANDLES, n), 8)
+        broken = x.compare("eq", x.load(I64, x.at(context, 8 * STATUS), 8), BROKEN)
+        x.branch(broken, leave, go)
+        x.label(go)
+
+    x.store(I64, "%p4", now, 8)
+    x.jump(head)
+    x.label(head)
+    x.do(f"call i32 @{_TURNS}(ptr %p0, ptr {cell(CONTEXTS, '0')}, i64 %p1)")
+    loop(x, "%p1", 1, is_over)
+    x.do(f"{following} = add i64 {x.load(I64, now, 8)}, 1")
+    x.branch(x.compare("slt", following, "%p5"), on, leave)
+    x.label(on)
+    x.store(I64, following, now, 8)
+    loop(x, "%p3", 1, renew)
+    loop(x, "%p1", 1, turn_to)
+    loop(x, "%p1", 1, begin)
+    x.jump(head)
+    x.label(leave)
+    x.do(f"ret i64 {x.load(I64, now, 8)}")
+    words = "ptr %p0, i64 %p1, ptr %p2, i64 %p3, i64 %p4, i64 %p5"
+    return f"{_turns()}\n{x.function(f'define i64 @{BLOCKS}({words})')}"
