@@ -136,8 +136,8 @@ def launches() -> Rows:
 
     known = calls(lambda: pto.launch(module, args=[x, y], engine="jit"))
     return [
-        ("pto.launch of a known module", known, "us (goal 100)"),
-        ("a kernel called again", calls(lambda: small[1](x, y, engine="jit")), "us (goal 50)"),
+        ("pto.launch of a known module", known, "us (goal 30)"),
+        ("a kernel called again", calls(lambda: small[1](x, y, engine="jit")), "us (goal 25)"),
         ("a kernel called with another shape", alone(other_shape) * 1e3, "ms (goal 15)"),
     ]
 

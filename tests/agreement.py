@@ -253,7 +253,13 @@ def install() -> None:
     """From now on every launch without an observer is one of two."""
     _watch_kernels()
     FusingEmitter.lends = False  # buffers are compared too
-    original = Grid.run
+    original, direct = Grid.run, Kernel.direct
+
+    def launched(self: Kernel, *given: Any) -> Any:
+        """Calls like one before are launches too."""
+        return None if STATE.here else direct(self, *given)
+
+    Kernel.direct = launched  # type: ignore[method-assign]
 
     def both(self: Grid) -> None:
         kernel, chip = self.kernel, self.device

@@ -16,6 +16,7 @@ import numpy as np
 
 from pto.core.dtypes import DType
 from pto.lang.call.place import is_own
+from pto.run.launch.call import Calls
 
 _LOADS = ("LOAD_GLOBAL", "LOAD_NAME")
 _DEEP = 4  # levels of containers and objects that are looked into
@@ -35,15 +36,11 @@ class Captured:
         self._names: list[tuple[dict[str, Any], str, Any]] = []  # .. but by other values for names,
         self._cells: list[tuple[Any, Any]] = []  # for cells,
         self._codes: list[tuple[Any, Any, Any]] = []  # or in the functions
+        self._calls: tuple[Any, Calls[Any]] = None, Calls()
 
     def key(self) -> tuple[Hashable, ...]:
         """The same object as before where nothing has changed and nothing can be looked into."""
-        if (
-            self._last is not None
-            and all(around.get(name, _NONE) is value for around, name, value in self._names)
-            and all(cell.cell_contents is value for cell, value in self._cells)
-            and all(f.__code__ is code and f.__defaults__ is d for f, code, d in self._codes)
-        ):
+        if self._last is not None and self._is_same():
             return self._last
         found: list[Hashable] = []
         seen: set[int] = set()
@@ -55,6 +52,28 @@ class Captured:
         key = tuple(found)
         self._last = key if self._is_plain else None
         return key
+
+    def calls(self) -> Calls[Any]:
+        """What is known of calls in which the functions saw what they see now."""
+        last, known = self._calls
+        if last is None or last is not self._last or not self._is_same():
+            seen = self.key()
+            if seen != last:
+                known = Calls[Any]()
+            self._calls = seen, known
+        return known
+
+    def _is_same(self) -> bool:
+        for around, name, value in self._names:
+            if around.get(name, _NONE) is not value:
+                return False
+        for cell, value in self._cells:
+            if cell.cell_contents is not value:
+                return False
+        for f, code, defaults in self._codes:
+            if f.__code__ is not code or f.__defaults__ is not defaults:
+                return False
+        return True
 
     def leave_out_changed(self) -> None:
         """After a trace: what it changed itself, as a list of its calls, is its own affair."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast, overload
 
 import numpy as np
@@ -20,12 +21,12 @@ from pto.ir.text.printer import print_module
 from pto.lang.call.place import KernelError, mistake, placed
 from pto.lang.captured import Captured
 from pto.lang.findings import Findings
-from pto.lang.parameter import Parameter, parameters_of, unhashable
+from pto.lang.parameter import Parameter, exact, parameters_of, unhashable
 from pto.lang.tracing import Shape, Source, Specialised, Tracing, sizes_of
 from pto.lang.values.arrays import as_array
 from pto.run.launch.arrays import Borrowed
-from pto.run.launch.call import Blocks, Launch
-from pto.run.launch.engine import wants_debugging, wants_sanitizer
+from pto.run.launch.call import Blocks, Launch, kind_of
+from pto.run.launch.engine import switches, wants_debugging, wants_sanitizer
 from pto.run.launch.host import Report, report
 from pto.run.launch.progress import Bar, Progress
 from pto.run.machine.device import Device
@@ -91,18 +92,21 @@ class Kernel:
         self.__doc__ = function.__doc__
         self.__name__ = self.name
         self._signature = inspect.signature(function)
-        self._parameters: list[Parameter] | None = None
         self._cache: dict[Any, Specialised] = {}
         self._last: Specialised | None = None
         self._captured = Captured(function, peer)
-        self._seen: Any = None  # what the function saw the last time,
-        self._recent: dict[Any, Specialised] = {}  # and its programs for that
 
-    @property
+    @cached_property
     def parameters(self) -> list[Parameter]:
-        if self._parameters is None:
-            self._parameters = parameters_of(self.function)
-        return self._parameters
+        return parameters_of(self.function)
+
+    @cached_property
+    def _constants(self) -> list[int]:
+        return [n for n, p in enumerate(self.parameters) if p.kind == "constant"]
+
+    @cached_property
+    def _passed(self) -> list[int]:
+        return [n for n, p in enumerate(self.parameters) if p.kind != "constant"]
 
     def on(self, profile: str) -> Kernel:
         """The same kernel for another profile."""
@@ -142,8 +146,19 @@ class Kernel:
             with Bar() as seen:
                 how: dict[str, Any] = {"blocks": blocks, "engine": engine, "timeout": timeout}
                 return self.run(*args, progress=seen, **how, **named)
-        made, arrays, given = self.specialise(self.values(args, named), blocks)
-        if wants_sanitizer():
+        values = self.values(args, named)
+        fixed = [exact(values[n]) for n in self._constants] if self._constants else ()
+        calls, key = self._captured.calls(), (engine, *switches(), *kind_of(blocks, values), *fixed)
+        try:
+            like = None if progress or coverage else calls.get(key)
+        except TypeError:  # a value that nothing can be found by: to specialise will say which
+            like = None
+        if like is not None:
+            self._last, direct = like
+            return direct.run(values, timeout)
+        made, arrays, given = self.specialise(values, blocks)
+        sanitized = wants_sanitizer()
+        if sanitized:
             self._require_clean(made, given, blocks)
         seen = _writes() if coverage else None
         chip = Device(self._profile, engine=engine, observer=seen)
@@ -152,11 +167,13 @@ class Kernel:
         launch.say = _say if made.speaks else None
         target = Target(chip.profile, None, "as the kernel says")
         done = report(chip.run(launch), target, name=self.name)
-        if seen is None:
-            return done
-        names = [p.name for p in self.parameters if p.kind == "array"]
-        held = {name: each.array for name, each in zip(names, arrays, strict=True)}
-        return replace(done, coverage=seen.coverage(made.module, held))
+        if seen is not None:
+            names = [p.name for p in self.parameters if p.kind == "array"]
+            held = {name: each.array for name, each in zip(names, arrays, strict=True)}
+            return replace(done, coverage=seen.coverage(made.module, held))
+        if not sanitized and (direct := launch.kernel.direct(launch, self._passed, done)):
+            calls.keep(key, (made, direct))
+        return done
 
     @placed
     def launched(
@@ -332,8 +349,7 @@ class Kernel:
                 given.append(value)
                 key.append(None)
             else:
-                # -0.0 equals 0.0, and NaN not even itself: floats are told apart by their digits.
-                key.append((type(value), repr(value) if isinstance(value, float) else value))
+                key.append((type(value), exact(value)))
         named, sizes = sizes_of(self.name, parameters, shapes)
         made = self._find((*key, *named), values, named)
         self._last = made
@@ -341,11 +357,8 @@ class Kernel:
 
     def _find(self, key: Any, values: list[Any], shapes: list[Shape]) -> Specialised:
         key = (*key, self.debug and wants_debugging())
-        seen = self._captured.key()
-        if seen is not self._seen:
-            self._seen, self._recent = seen, {}
         try:
-            found = self._recent.get(key) or self._cache.get((key, seen))
+            found = self._cache.get((key, self._captured.key()))
         except TypeError:
             raise unhashable(self.name, self.parameters, values) from None
         if found is None:
@@ -354,7 +367,6 @@ class Kernel:
             )
             self._captured.leave_out_changed()
             self._cache[key, self._captured.key()] = found
-        self._recent[key] = found
         return found
 
 

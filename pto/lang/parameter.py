@@ -93,6 +93,11 @@ def _is_name(text: str) -> bool:
     return text.isidentifier()
 
 
+def exact(constant: Any) -> Any:
+    """-0.0 equals 0.0, and NaN not even itself: floats are told apart by their digits."""
+    return repr(constant) if isinstance(constant, float) else constant
+
+
 def unhashable(kernel: str, parameters: list[Parameter], values: list[Any]) -> KernelError:
     """An array whose parameter says nothing, most often."""
     given = zip(parameters, values, strict=True)

@@ -22,6 +22,7 @@ from pto.lang.parameter import Parameter
 from pto.lang.trace import GRID, Trace
 from pto.lang.values.views import contiguous, pointer_type, view_of
 from pto.run.launch.call import Blocks, extents_of, prepare
+from pto.run.launch.engine import wants_checks
 from pto.run.launch.prepared import Kernel as Ready
 from pto.run.machine.device import Device
 
@@ -42,7 +43,7 @@ class Specialised:
         """Checked once, planned once, compiled once; a device that is watched has its own."""
         if device.tap is not None:
             return device.kernel(self.module)
-        key = device.engine, device.checks
+        key = device.engine, device.checks, wants_checks()
         found, profile = self.ready.get(key), device.profile
         if found is None or (found.profile is not profile and found.profile != profile):
             found = prepare(self.module, None, profile, engine=key[0], checks=key[1])

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import operator
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from pto.run.machine.device import Device
     from pto.run.watch.events import Tap
 
+_CALLS: Final = 1024
+_Made = TypeVar("_Made")
 Program = Module | Path | str
 Blocks = int | tuple[int, ...]
 
@@ -91,6 +93,26 @@ def extents_of(blocks: Blocks) -> tuple[int, ...]:
     if not found or min(found) < 1:
         raise fail("PTO-U039", f"a launch needs at least one block, got {blocks}")
     return found
+
+
+def kind_of(blocks: Blocks, values: Sequence[Any]) -> list[Hashable]:
+    """What tells a call from others, but for its values: the grid, all that is judged of arrays."""
+    found: list[Hashable] = [blocks if type(blocks) is int else extents_of(blocks)]
+    for value in values:
+        if type(value) is np.ndarray:
+            found += value.dtype, value.shape, value.flags.num
+        else:
+            found.append(type(value))
+    return found
+
+
+class Calls(dict[Hashable, _Made]):
+    """What is known of calls, by all that decides how they are made; of so many at most."""
+
+    def keep(self, key: Hashable, made: _Made) -> None:
+        if len(self) >= _CALLS:
+            self.clear()
+        self[key] = made
 
 
 _SHOWN: dict[Any, Any] = {}  # what Python remembers to have shown

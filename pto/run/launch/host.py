@@ -11,8 +11,17 @@ import numpy.typing as npt
 from pto.core.errors import fail
 from pto.ir.graph import Module
 from pto.plan.mode import mode_of
-from pto.run.launch.call import Launch, Program, count_of, load, require_legal
-from pto.run.launch.engine import chosen_engine, wants_checks
+from pto.run.launch.call import (
+    Blocks,
+    Calls,
+    Launch,
+    Program,
+    count_of,
+    kind_of,
+    load,
+    require_legal,
+)
+from pto.run.launch.engine import chosen_engine, switches
 from pto.run.launch.entry import entry_functions
 from pto.run.launch.known import Known
 from pto.run.launch.prepared import Kernel
@@ -24,13 +33,11 @@ from pto.verify import judge
 from pto.verify.target import target_of
 
 if TYPE_CHECKING:  # whoever watches a run brings these along
+    from pto.run.jit.border.direct import Direct
     from pto.run.watch.events import Observer, Tap
     from pto.run.watch.step import Stepper
 
 Argument = npt.NDArray[Any] | int | float | bool
-
-
-_known: Known[tuple[Target, Kernel]] = Known()
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +59,43 @@ class Report:
         return f"@{self.entry} on {self.target}, engine {self.engine}, {blocks}{how}"
 
 
+@dataclass(slots=True)
+class _Ready:
+    """A program made ready for a target, and what is known of its calls."""
+
+    target: Target
+    kernel: Kernel
+    calls: Calls[Direct] = field(default_factory=Calls["Direct"])
+
+    def run(
+        self,
+        args: Sequence[Argument],
+        blocks: Blocks,
+        progress: Progress | None,
+        timeout: float | None,
+    ) -> Report:
+        key = tuple(kind_of(blocks, args))
+        like = self.calls.get(key) if progress is None else None
+        if like is not None:
+            return like.run(args, timeout)
+        kernel = self.kernel
+        chip = Device(self.target.profile, engine=kernel.engine, checks=kernel.checks)
+        done = chip.run(Launch.of(kernel, chip, args, blocks, progress, timeout))
+        found = report(done, self.target)
+        if direct := kernel.direct(done, range(len(args)), found):
+            self.calls.keep(key, direct)
+        return found
+
+
+_known: Known[_Ready] = Known()
+
+
 def launch(
     program: Program,
     *,
     entry: str | None = None,
     args: Sequence[Argument] = (),
-    blocks: int | tuple[int, ...] = 1,
+    blocks: Blocks = 1,
     profile: str | None = None,
     device: str | None = None,
     engine: str | None = None,
@@ -76,29 +114,33 @@ def launch(
     `timeout` ends a launch that takes longer, in seconds.
     `checks`: the jit engine reports reads of local memory that nobody has written.
     """
-    module, chosen = load(program), chosen_engine(engine)
-    if checks and chosen != "jit":
-        raise fail("PTO-U092", "checks are code of the jit engine; the sanitizer watches this one")
-    watched = bool(observer or stepper)
-    when = _schedule(schedule, watched=watched)
+    module, watched = load(program), bool(observer or stepper)
+    when = PROGRAM if schedule is None else _schedule(schedule, watched=watched)
 
-    def prepare() -> tuple[Target, Kernel]:
+    def prepare() -> _Ready:
+        chosen = _engine(engine, checks)
         target, kernels = _target(module, profile, device, check), entry_functions(module, entry)
-        return target, Kernel(module, kernels, target.profile, None, chosen, checks)
+        return _Ready(target, Kernel(module, kernels, target.profile, None, chosen, checks))
 
-    if when == PROGRAM and not watched:
-        how = entry, profile, device, chosen, wants_checks(checks), check
-        target, kernel = _known.get(module, how, prepare)
-        chip = Device(target.profile, engine=chosen, checks=checks)
-    else:
-        target, kernels = _target(module, profile, device, check), entry_functions(module, entry)
-        chip = Device(target.profile, observer=observer, engine=chosen, checks=checks)
-        automatic = mode_of(kernels) == "automatic"
-        if automatic and count_of(blocks) == 1:
-            when = PROGRAM  # a compiler is yet to order the pipes, and there is nothing else
-        chip.tap = stepper or (_scheduler(when, target, automatic) if when != PROGRAM else chip.tap)
-        kernel = Kernel(module, kernels, target.profile, chip.tap, chosen, checks)
+    if not watched and (when is PROGRAM or when == PROGRAM):
+        how = entry, profile, device, engine, check, checks, *switches()
+        return _known.get(module, how, prepare).run(args, blocks, progress, timeout)
+    chosen = _engine(engine, checks)
+    target, kernels = _target(module, profile, device, check), entry_functions(module, entry)
+    chip = Device(target.profile, observer=observer, engine=chosen, checks=checks)
+    automatic = mode_of(kernels) == "automatic"
+    if automatic and count_of(blocks) == 1:
+        when = PROGRAM  # a compiler is yet to order the pipes, and there is nothing else
+    chip.tap = stepper or (_scheduler(when, target, automatic) if when != PROGRAM else chip.tap)
+    kernel = Kernel(module, kernels, target.profile, chip.tap, chosen, checks)
     return report(chip.run(Launch.of(kernel, chip, args, blocks, progress, timeout)), target, when)
+
+
+def _engine(asked: str | None, checks: bool) -> str:
+    found = chosen_engine(asked)
+    if checks and found != "jit":
+        raise fail("PTO-U092", "checks are code of the jit engine; the sanitizer watches this one")
+    return found
 
 
 def report(

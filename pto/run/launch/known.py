@@ -8,9 +8,10 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from typing import Final, Generic, TypeVar
+from operator import attrgetter
+from typing import Any, Final, Generic, TypeVar
 
-from pto.ir.graph import Module, Operation
+from pto.ir.graph import Module
 
 _KEPT: Final = 64
 _Made = TypeVar("_Made")
@@ -20,37 +21,63 @@ class Known(Generic[_Made]):
     """What was made of modules; those that were used longest ago are forgotten."""
 
     def __init__(self) -> None:
-        self._made: OrderedDict[Hashable, tuple[Module, int, _Made]] = OrderedDict()
+        self._made: OrderedDict[Hashable, tuple[_Snapshot, _Made]] = OrderedDict()
         self._lock = threading.Lock()
 
     def get(self, module: Module, how: Hashable, make: Callable[[], _Made]) -> _Made:
         """What `make` gave for this module and these options, made anew where it has changed."""
-        key, marks = (id(module), how), _marks(module)
+        key = id(module), how
         with self._lock:
             found = self._made.get(key)
-            if found is not None and found[1] == marks:
+            if found is not None and found[0].is_as_it_was():
                 self._made.move_to_end(key)
-                return found[2]
-        made = make()
+                return found[1]
+        before, made = _Snapshot(module), make()
         with self._lock:
-            self._made[key] = module, marks, made
+            self._made[key] = before, made
             if len(self._made) > _KEPT:
                 self._made.popitem(last=False)
         return made
 
 
-def _marks(module: Module) -> int:
-    """A number that changes with operations, their order, operands, types and attributes."""
-    found: list[int] = []
-    left: list[Operation] = [module.op]
-    while left:
-        op = left.pop()
-        found.append(id(op))
-        found += map(id, op.operands)
-        found += map(id, op.attrs.values())
-        for result in op.results:
-            found.append(id(result.type))
-        for region in op.regions:
-            for block in region.blocks:
-                left += block.ops
-    return hash(tuple(found))
+_OF_OPERATION: Final = attrgetter("row", "operands", "attrs", "results", "regions", "segments")
+_OF_BLOCK: Final = attrgetter("ops", "args")
+
+
+class _Snapshot:
+    """A module, and what it was: operations in their order, what they hold, types of values.
+
+    Lists of the same objects are compared without a line of Python.
+    """
+
+    def __init__(self, module: Module) -> None:
+        self._module = module
+        ops = self._ops = list(module.walk())
+        regions = [region for op in ops for region in op.regions]
+        blocks = [block for region in regions for block in region.blocks]
+        values = [value for op in ops for value in op.results]
+        values += [value for block in blocks for value in block.args]
+        self._parts = [
+            (of, objects, _kept(list(map(of, objects))))
+            for of, objects in (
+                (_OF_OPERATION, ops),
+                (_OF_BLOCK, blocks),
+                (attrgetter("blocks"), regions),
+                (attrgetter("type"), values),
+            )
+        ]
+
+    def is_as_it_was(self) -> bool:
+        if self._module.op is not self._ops[0]:
+            return False
+        for of, objects, kept in self._parts:  # noqa: SIM110 - a call less
+            if list(map(of, objects)) != kept:
+                return False
+        return True
+
+
+def _kept(part: Any) -> Any:
+    """As it is now, whatever becomes of the lists in it."""
+    if isinstance(part, list | tuple):
+        return type(part)(map(_kept, part))  # pyright: ignore[reportUnknownVariableType]
+    return dict(part) if isinstance(part, dict) else part  # pyright: ignore

@@ -17,6 +17,7 @@ from pto.plan.memory import plan_memory
 from pto.plan.placement import Placement
 from pto.plan.together import need_each_other, wait_in_global
 from pto.plan.written import writers
+from pto.run.launch import place
 from pto.run.launch.arguments import SUBBLOCK, names_of, taken
 from pto.run.launch.engine import wants_checks
 from pto.run.launch.progress import Progress
@@ -29,8 +30,13 @@ from pto.target.facts import Profile
 from pto.verify.functions import name_of
 
 if TYPE_CHECKING:
+    from pto.run.jit.border.direct import Direct
+    from pto.run.jit.border.piece import Piece
     from pto.run.jit.border.threads import Crew
+    from pto.run.jit.border.values import Native
     from pto.run.jit.emit.unit import Unit
+    from pto.run.launch.call import Launch
+    from pto.run.launch.host import Report
     from pto.run.watch.events import Tap
 
 
@@ -94,17 +100,36 @@ class Kernel:
 
     def run_compiled(self, grid: Grid) -> bool:
         """All blocks in compiled code; False: that cannot be, and nothing has run."""
-        return self._crew is not None and self._crew.run(grid, self._frame(grid))
+        return self._crew is not None and self._crew.run(grid, self.frame(grid))
 
     def survey(self, grid: Grid) -> Any:
         """What the blocks of a grid will use of global memory, by machine address; None: nobody
         knows, or one uses what another writes."""
-        return None if self._crew is None else self._crew.survey(grid, self._frame(grid))
+        return None if self._crew is None else self._crew.survey(grid, self.frame(grid))
 
-    def _frame(self, grid: Grid) -> list[Any]:
+    def frame(self, grid: Grid) -> list[Any]:
+        """What the registers of its one agent begin with."""
         (_, code), *_ = self._sides
         names = self._names[id(code.function)]
         return code.frame([0 if n == SUBBLOCK else grid.values[n] for n in names])
+
+    def direct(self, done: Launch, passed: Sequence[int], report: Report) -> Direct | None:
+        """How calls like a launch that is done go to compiled code at once; None: they cannot."""
+        if self._crew is None or self.may_wait_early or done.say or place.current() is not None:
+            return None
+        from pto.run.jit.border.direct import Direct
+
+        return Direct.of(self, self._crew, done, passed, report)
+
+    def places(self, piece: Piece) -> Mapping[str, list[tuple[Native, int]]]:
+        """Where parameters of its one agent are in the frame of a piece."""
+        (_, code), *_ = self._sides
+        names = dict(zip(code.args, self._names[id(code.function)], strict=True))
+        found: dict[str, list[tuple[Native, int]]] = {}
+        for slot, form, at in piece.ins:
+            if names.get(slot, SUBBLOCK) != SUBBLOCK:
+                found.setdefault(names[slot], []).append((form, at))
+        return found
 
     @property
     def is_reusable(self) -> bool:

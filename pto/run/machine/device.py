@@ -276,7 +276,7 @@ class Device:
         if isinstance(type, t.View):
             return self._view(name, type, value)
         if isinstance(type, t.Scalar):
-            return _scalar(name, type, value)
+            return scalar(name, type, value)
         where = f" into {type.space.value}" if isinstance(type, t.Ptr | t.MemRef) else ""
         raise fail("PTO-U033", f"%{name} is a {type.kind}{where}, which no host value can be")
 
@@ -302,7 +302,7 @@ def _tap(observer: Observer) -> Tap:
     return Tap(observer)
 
 
-def _scalar(name: str, type: t.Scalar, value: Any) -> Any:
+def scalar(name: str, type: t.Scalar, value: Any) -> Any:
     """A number that the type can hold; the bits of a signless integer may be given unsigned."""
     if not isinstance(value, int | float | np.generic | np.ndarray) or np.ndim(value):
         shown = "an array" if isinstance(value, np.ndarray) else repr(value)

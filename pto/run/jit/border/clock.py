@@ -54,6 +54,7 @@ class _Clock:
             self._started = True
             threading.Thread(target=self._tick, name="pto clock", daemon=True).start()
         self._awake.set()
+        self.is_running = True  # who is inside now keeps it so
 
     def _tick(self) -> None:
         quiet = 0
@@ -92,11 +93,10 @@ class _Interrupts:
     def __init__(self) -> None:
         self.came = False
         self._other: Any = None  # who hears of such exceptions otherwise
-        self._hook = self._heard
+        self.hook = self._heard
 
     def listen(self) -> None:
-        if sys.unraisablehook is not self._hook:
-            self._other, sys.unraisablehook = sys.unraisablehook, self._hook
+        self._other, sys.unraisablehook = sys.unraisablehook, self.hook
 
     def _heard(self, what: Any) -> None:
         if (
@@ -118,7 +118,8 @@ _interrupts = _Interrupts()
 
 def enter() -> Hand:
     """Before compiled code runs, on the thread it runs on."""
-    _interrupts.listen()
+    if sys.unraisablehook is not _interrupts.hook:
+        _interrupts.listen()
     hand = _local.hand
     hand.inside = True
     if not _clock.is_running:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Iterator
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, Final, Protocol
 from zlib import crc32
 
 import numpy as np
@@ -90,6 +90,12 @@ SLOPES: Final = len(_SPACES) + len(PEER_BUFFERS)  # the second segment of the fi
 _FIXED: Final = SLOPES + 1
 
 
+class Unmade(Protocol):
+    """A launch whose machine, the device, its memories, who belongs to a core, is not there yet."""
+
+    def make(self, context: Context) -> None: ...
+
+
 class Context:
     """One agent's. Memory number n is a local buffer, by its space, or an array behind those."""
 
@@ -101,6 +107,7 @@ class Context:
         self.error: BaseException | None = None
         self.wait: Wait | None = None  # what a coroutine stands at
         self.seen: Callable[[int], None] | None = None  # hears now and then which block runs
+        self.unmade: Unmade | None = None  # a launch of which only addresses are here so far
         self.outside: list[Action] = []  # of the piece that runs
         self.frame: memoryview = memoryview(b"")
         self.spoilt = True  # whether Python may have written to buffers in this block
@@ -109,7 +116,7 @@ class Context:
         self._numbers: dict[int, int] = {}
         self.table = np.zeros((MEMORIES, 2), np.uint64)
         self.words = np.zeros(_WORDS, np.uint64)
-        self._rows, self._cells = self.table.data, self.words.data  # written sooner
+        self.rows, self._cells = self.table.data, self.words.data  # written sooner
         self._callback = _Callback(self._outside)
         self.words[CALL] = ctypes.cast(self._callback, ctypes.c_void_p).value or 0
         self.words[TABLE] = self.table.ctypes.data
@@ -150,7 +157,7 @@ class Context:
     def _set(self, number: int, memory: Memory) -> Memory:
         self._memories[number] = memory
         data = memory.data
-        self._rows[number, 0], self._rows[number, 1] = address_of(data), data.size
+        self.rows[number, 0], self.rows[number, 1] = address_of(data), data.size
         self._numbers[id(memory)] = number
         if OWNED in self.needs.words:
             device = self.core.device
@@ -192,6 +199,11 @@ class Context:
             self._set(found, memory)
         return found
 
+    def adopt(self, number: int, memory: Memory) -> None:
+        """The memory that compiled code has under this number already."""
+        self._memories += [None] * (number + 1 - len(self._memories))
+        self._set(number, memory)
+
     def begin(self) -> clock.Hand:
         """Before compiled code runs, on the thread it runs on."""
         hand = clock.enter()
@@ -214,13 +226,20 @@ class Context:
                 self.words[DIRTY] = 1
                 action = self.outside[number]
                 self.spoilt |= getattr(action, "writes", True)
-                self.wait = action(self, self.frame)
+                self.wait = action(self, self.frame) if self.unmade is None else self._make(action)
                 self.words[AT] = 0
                 return FINE if self.wait is None else WAITS
         except BaseException as error:
             self.error = error
             return FAILED
         return FINE
+
+    def _make(self, action: Action) -> Wait | None:
+        """An operation that is left to Python: it finds the machine that every launch has."""
+        with np.errstate(all="ignore"):
+            if self.unmade is not None:
+                self.unmade.make(self)
+            return action(self, self.frame)
 
     def _look(self) -> None:
         """Between two turns of a loop, or two blocks."""

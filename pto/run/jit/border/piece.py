@@ -42,7 +42,7 @@ class Piece:
         self.name = name
         self.op = op  # its first operation
         self.skeleton = emitter.skeleton
-        self._ins = ins
+        self.ins = ins
         self._outs = outs
         self._sizes = sizes  # constants: form, place in the frame, value
         self._kept = kept  # tiles of before whose place or valid region is set here
@@ -83,7 +83,7 @@ class Piece:
         """Write what compiled code begins with; False where a value has no form there."""
         for form, at, value in self._sizes:
             form.encode(frame, at, value, context)
-        return all(form.encode(frame, at, regs[n], context) for n, form, at in self._ins)
+        return all(form.encode(frame, at, regs[n], context) for n, form, at in self.ins)
 
     def _come_back(self, context: Context, frame: memoryview, regs: Regs) -> None:
         for slot, form, at in self._kept:

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable
 from functools import partial
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +29,7 @@ from pto.run.reference.code import Regs, located
 
 if TYPE_CHECKING:
     from pto.run.launch.prepared import Grid
+    from pto.run.launch.progress import Progress
 
 WAVE: Final = 1 << 17  # blocks that are looked at together: what they use is remembered
 _FEW: Final = 1 << 11  # uses of global memory that most launches have no more of
@@ -55,34 +56,33 @@ class Worker:
 
     def __init__(self, unit: Unit, piece: Piece, core: Core) -> None:
         self.core = core
+        self.context = context_of(core, unit.needs)
+        self.context.outside = piece.outside
+        self.aim: object = None  # the kind of calls that it was last set up for, if any,
+        self.numbers: list[Any] = []  # and the numbers of the last one
         self._unit = unit
         self._piece = piece
         self._rounds = unit.rounds()
-        self._context = context_of(core, unit.needs)
-        self._context.outside = piece.outside
         self._raw = np.zeros(piece.nbytes + 64, np.uint8)
-        self._context.frame = self._raw.data
-        self._pointers = self._context.pointer, self._raw.ctypes.data
+        self.context.frame = self._raw.data
+        self._pointers = self.context.pointer, self._raw.ctypes.data
 
-    def begin(self, grid: Grid, regs: Regs) -> bool:
+    def begin(self, cluster: Cluster, regs: Regs) -> bool:
         """For a launch; False where an argument has no form in compiled code."""
-        self.core.turn_to(grid.cluster())
-        self._context.turn_to(self.core)
-        return self._piece.fill(self._raw.data, regs, self._context)
-
-    def end(self) -> None:
-        """Arrays of a launch are not kept."""
-        self._context.forget()
+        self.aim = None
+        self.core.turn_to(cluster)
+        self.context.turn_to(self.core)
+        return self._piece.fill(self._raw.data, regs, self.context)
 
     def run(self, first: int, end: int, seen: Callable[[int], None] | None = None) -> None:
         """These blocks in their order; `seen` hears now and then which one begins."""
-        self._context.seen = seen
+        self.context.seen = seen
         if self._call(self._rounds, first, end, 0) < end:
-            error = self._context.failed()
+            error = self.context.failed()
             raise located(error, self._piece.op) if isinstance(error, PtoError) else error
 
     def _call(self, function: Any, first: int, end: int, where: int) -> int:
-        hand = self._context.begin()
+        hand = self.context.begin()
         try:
             return function(*self._pointers, first, end, where)
         finally:
@@ -96,7 +96,7 @@ class Worker:
             return None
         log, ends = np.empty(HEAD + room * TOUCH, np.int64), np.zeros(1 + end - first, np.int64)
         log[:HEAD] = 0, room
-        context, context.seen = self._context, None
+        context, context.seen = self.context, None
         context.words[LOG] = log.ctypes.data
         if self._call(function, first, end, ends[1:].ctypes.data) < end:
             error, context.error = context.error or clock.interrupted(), None
@@ -112,63 +112,106 @@ class Worker:
         return first + len(blocks), words, np.repeat(blocks, np.diff(ends))
 
 
+class Task(Protocol):
+    """A launch, as those see it who go through its blocks: from which to which, and how it ends."""
+
+    here: tuple[int, int]
+    blocks: int  # of the whole launch
+    limit: Limit | None
+    progress: Progress | None
+
+    def cluster(self) -> Cluster: ...
+    def begin(self, worker: Worker) -> bool: ...
+    def end(self, worker: Worker) -> None: ...
+
+
+class OfGrid(Task):
+    """A launch whose grid and arguments are there."""
+
+    def __init__(self, grid: Grid, regs: Regs) -> None:
+        self._grid = grid
+        self._regs = regs
+        self.here, self.blocks = grid.here, grid.blocks
+        self.limit, self.progress = grid.limit, grid.progress
+
+    def cluster(self) -> Cluster:
+        return self._grid.cluster()
+
+    def begin(self, worker: Worker) -> bool:
+        return worker.begin(self._grid.cluster(), self._regs)
+
+    def end(self, worker: Worker) -> None:
+        self._grid.hear(worker.core)
+        worker.context.forget()
+
+
 class Crew:
     """The workers of a kernel, one a thread, and how its blocks are shared out among them."""
 
     def __init__(self, unit: Unit, piece: Piece, make: Callable[[Cluster], Core]) -> None:
+        self.piece = piece
+        self.needs = unit.needs
         self._make = lambda cluster: Worker(unit, piece, make(cluster))
         self._idle: list[Worker] = []
 
     def run(self, grid: Grid, regs: Regs) -> bool:
         """All blocks of a launch; False where its arguments are none for compiled code."""
-        workers = [self._take(grid)]
+        return self.do(OfGrid(grid, regs))
+
+    def do(self, task: Task) -> bool:
+        """The same, where addresses of arguments may do."""
+        first, end = task.here
+        workers = [self._take(task)]
         try:
-            if not workers[0].begin(grid, regs):
+            if not task.begin(workers[0]):
                 return False
-            _Shift(self, grid, regs, workers).run()
+            if end - first > 1 or task.progress is not None:
+                _Shift(self, task, workers).run()
+            else:
+                workers[0].run(first, end)
         finally:
             for worker in workers:
-                grid.hear(worker.core)
-                worker.end()
+                task.end(worker)
             self._idle += workers
         return True
 
     def survey(self, grid: Grid, regs: Regs) -> Words | None:
         """What all blocks of a launch will use; None: nobody knows, or they meet."""
-        worker, (first, end) = self._take(grid), grid.here
+        task = OfGrid(grid, regs)
+        worker, (first, end) = self._take(task), task.here
         try:
-            if end - first > WAVE or not worker.begin(grid, regs):
+            if end - first > WAVE or not task.begin(worker):
                 return None
             found = worker.survey(first, end)
             if found is None or found[0] < end or _meet(*found[1:]):
                 return None
             return found[1]
         finally:
-            worker.end()
+            worker.context.forget()
             self._idle.append(worker)
 
-    def add(self, workers: list[Worker], grid: Grid, regs: Regs) -> None:
-        workers.append(self._take(grid))
-        workers[-1].begin(grid, regs)
+    def add(self, workers: list[Worker], task: Task) -> None:
+        workers.append(self._take(task))
+        task.begin(workers[-1])
+        workers[-1].core.cluster.limit = task.limit
 
-    def _take(self, grid: Grid) -> Worker:
+    def _take(self, task: Task) -> Worker:
         try:
             return self._idle.pop()
         except IndexError:
-            return self._make(grid.cluster())
+            return self._make(task.cluster())
 
 
 class _Shift:
     """One launch: the first worker goes through the blocks in their order, while another one finds
     out whether they meet. Where they do not, all go on side by side."""
 
-    def __init__(self, crew: Crew, grid: Grid, regs: Regs, workers: list[Worker]) -> None:
+    def __init__(self, crew: Crew, task: Task, workers: list[Worker]) -> None:
         self._crew = crew
-        self._grid = grid
-        self._regs = regs
+        self._task = task
         self._workers = workers
         self._lock = threading.Lock()
-        self._next, self._end = grid.here  # blocks that nobody has begun with
+        self._next, self._end = task.here  # blocks that nobody has begun with
         self._done = self._next
         self._wave = range(0)  # blocks that are looked at together
         self._apart: bool | None = None  # whether they do not meet, once that is known
@@ -187,8 +230,8 @@ class _Shift:
         self._tell(end)
 
     def _tell(self, done: int) -> None:
-        if self._grid.progress is not None:
-            self._grid.progress(done, self._grid.blocks)
+        if self._task.progress is not None:
+            self._task.progress(done, self._task.blocks)
 
     def _share(self) -> None:
         """As many of the blocks as threads are worth."""
@@ -210,11 +253,11 @@ class _Shift:
     def _together(self) -> bool:
         """A wave of blocks; False: some are left, that meet. The first error of any thread is told,
         when all have stopped."""
-        grid, workers = self._grid, self._workers
-        grid.limit = grid.limit or Limit()
+        task, workers = self._task, self._workers
+        task.limit = task.limit or Limit()
         if len(workers) == 1:
-            self._crew.add(workers, grid, self._regs)
-        workers[0].core.cluster.limit = grid.limit
+            self._crew.add(workers, task)
+        workers[0].core.cluster.limit = task.limit
         self._wave = range(self._next, min(self._next + WAVE, self._end))
         self._apart, self._jobs = None, []
         self._guarded(self._lead)
@@ -242,7 +285,7 @@ class _Shift:
             return
         for n in range(2, self._threads):
             if n == len(workers):
-                self._crew.add(workers, self._grid, self._regs)
+                self._crew.add(workers, self._task)
             self._jobs.append(Job(partial(self._guarded, self._work, workers[n])))
         self._work(workers[1])
 
@@ -275,8 +318,8 @@ class _Shift:
     def _stop(self, error: BaseException) -> None:
         """All threads end at their next turn of a loop. The first reason is told."""
         self._error = self._error or error
-        if self._grid.limit is not None:
-            self._grid.limit.stopped = True
+        if self._task.limit is not None:
+            self._task.limit.stopped = True
 
     def _guarded(self, work: Callable[..., None], *given: Any) -> None:
         """What a thread does. No error passes."""

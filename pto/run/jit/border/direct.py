@@ -1,0 +1,197 @@
+"""Calls like one before: compiled code gets other addresses and numbers, and nothing else is made.
+
+A launch has a device, memories, a grid and its agents, for operations that Python does and for the
+errors they find. Most calls end without either. So an agent that was set up for one call goes on to
+the next of its kind, and the machine around it is made when somebody asks for it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from ctypes import addressof, c_char
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from pto.core.memory import Memory
+from pto.isa.row import types as t
+from pto.run.jit.border.context import COME, SIGNALS, Context
+from pto.run.jit.border.threads import Crew, Worker
+from pto.run.jit.border.values import Native
+from pto.run.launch.arrays import Borrowed
+from pto.run.launch.call import Launch
+from pto.run.machine.core import Cluster
+from pto.run.machine.device import Device, scalar
+from pto.run.machine.limit import Limit
+
+if TYPE_CHECKING:
+    from pto.run.launch.host import Report
+    from pto.run.launch.prepared import Grid, Kernel
+    from pto.run.launch.progress import Progress
+
+Number = tuple[int, str, t.Scalar, list[tuple[Native, int]]]  # where among values, name, in a frame
+
+_BYTE: Final = np.dtype(np.uint8)
+_OF_A_CORE: Final = {SIGNALS, COME}  # what compiled code shares with the others of its launch
+_first = c_char.from_buffer
+_making = threading.Lock()
+
+
+class Direct:
+    """All calls of a kernel on one grid whose arrays have the types, shapes and flags of the first.
+
+    The first one has been launched, and `report` says how it was.
+    """
+
+    def __init__(
+        self, kernel: Kernel, crew: Crew, done: Launch, passed: Sequence[int], report: Report
+    ) -> None:
+        """`passed`: which of the values of a call each argument is; those behind are always the
+        same."""
+        self.kernel, self.crew, self.blocks = kernel, crew, done.blocks
+        self.rows: list[int] = []  # numbers of the arrays in the context of an agent
+        self.names: list[str] = []  # of those
+        self.arrays: list[tuple[int, bool]] = []  # which value, whether NumPy lends its bytes
+        self.numbers: list[Number] = []
+        self._report = report
+        self._passed = passed
+        self._fixed = done.args[len(passed) :]
+        places = kernel.places(crew.piece)
+        for at, arg, name in zip(passed, done.args, kernel.parameters, strict=False):
+            type = kernel.parameters[name]
+            if isinstance(type, t.Scalar):
+                self.numbers.append((at, name, type, places.get(name, [])))
+            else:
+                self.names.append(name)
+                self.arrays.append((at, _is_lent(arg.array)))
+
+    @classmethod
+    def of(
+        cls, kernel: Kernel, crew: Crew, done: Launch, passed: Sequence[int], report: Report
+    ) -> Direct | None:
+        """Calls like a launch that is done; None where each has to be launched."""
+        if _OF_A_CORE & crew.needs.words or not all(map(_is_plain, done.args)):
+            return None
+        return cls(kernel, crew, done, passed, replace(report, printed=()))
+
+    def run(self, values: Sequence[Any], timeout: float | None = None) -> Report:
+        """One call."""
+        call = _Call(self, values, None if timeout is None else Limit.of(timeout))
+        try:
+            done = self.crew.do(call)
+        finally:
+            if call.launch is not None:
+                call.launch.release()
+        if not done:
+            return self._launched(values, timeout)
+        lines = call.grid and call.grid.printed()
+        return replace(self._report, printed=tuple(lines)) if lines else self._report
+
+    def _launched(self, values: Sequence[Any], timeout: float | None) -> Report:
+        """Where an argument has no form in compiled code."""
+        launch = self.launch(values)
+        launch.timeout = timeout
+        return replace(self._report, printed=launch.device.run(launch).printed)
+
+    def launch(self, values: Sequence[Any]) -> Launch:
+        """The launch that a call is."""
+        kernel = self.kernel
+        chip = Device(kernel.profile, engine=kernel.engine, checks=kernel.checks)
+        args = [*(values[at] for at in self._passed), *self._fixed]
+        return Launch(kernel, chip, args, self.blocks)
+
+
+class _Call:
+    """One of them, for those who go through its blocks."""
+
+    progress: Progress | None = None
+
+    def __init__(self, direct: Direct, values: Sequence[Any], limit: Limit | None) -> None:
+        self._direct = direct
+        self._values = values
+        self.here, self.blocks, self.limit = (0, direct.blocks), direct.blocks, limit
+        self.launch: Launch | None = None
+        self.grid: Grid | None = None
+
+    def begin(self, worker: Worker) -> bool:
+        direct, values, context = self._direct, self._values, worker.context
+        context.unmade = self
+        if worker.aim is not direct:
+            return self._set_up(worker)
+        rows, places = context.rows, set[int]()
+        for row, (at, lent) in zip(direct.rows, direct.arrays, strict=True):
+            array = values[at]
+            place = rows[row, 0] = addressof(_first(array if lent else array.view(_BYTE)))
+            places.add(place)
+        if len(places) < len(direct.rows):
+            return self._set_up(worker)
+        for n, (at, name, type, frame) in enumerate(direct.numbers):
+            if values[at] is not worker.numbers[n]:
+                number = scalar(name, type, values[at])
+                for form, where in frame:
+                    form.encode(context.frame, where, number, context)
+                worker.numbers[n] = values[at]
+        worker.core.cluster.limit = self.limit
+        return True
+
+    def _set_up(self, worker: Worker) -> bool:
+        """An agent that has done something else: as for every launch, and what will be the same."""
+        direct, grid = self._direct, self._made()
+        if not worker.begin(grid.cluster(), direct.kernel.frame(grid)):
+            return False
+        found = [worker.context.number(m) for m in self._memories(grid)]
+        rows = [n for n in found if n is not None]
+        if len(set(rows)) == len(direct.names) and not worker.context.objects:
+            # an array that is passed twice has one number, and a handle would have none later on
+            direct.rows = direct.rows or rows
+            worker.numbers = [self._values[at] for at, *_ in direct.numbers]
+            worker.aim = direct if direct.rows == rows else None
+        return True
+
+    def _memories(self, grid: Grid) -> list[Memory]:
+        return [grid.values[name].memory for name in self._direct.names]
+
+    def _made(self) -> Grid:
+        """The machine of this call."""
+        with _making:  # threads of one call have one
+            if self.grid is None:
+                self.launch = self._direct.launch(self._values)
+                self.grid = self.launch.begin()
+                self.grid.limit = self.limit
+            return self.grid
+
+    def make(self, context: Context) -> None:
+        """For an agent that asks for it."""
+        grid, core = self._made(), context.core
+        if core.device is grid.device:
+            return
+        core.turn_to(grid.cluster(core.block))
+        core.cluster.limit = self.limit
+        for row, memory in zip(self._direct.rows, self._memories(grid), strict=True):
+            context.adopt(row, memory)
+
+    def cluster(self) -> Cluster:
+        return self._made().cluster()
+
+    def end(self, worker: Worker) -> None:
+        worker.context.seen = worker.context.unmade = None
+        if self.grid is not None and worker.core.device is self.grid.device:
+            self.grid.hear(worker.core)
+            worker.context.forget()
+
+
+def _is_plain(arg: Any) -> bool:
+    """An array that is used where it lies, or a number that stays what it is."""
+    if isinstance(arg, Borrowed):
+        return arg.array is arg.source and type(arg.array) is np.ndarray and arg.give_back is None
+    return isinstance(arg, int | float | np.generic)
+
+
+def _is_lent(array: Any) -> bool:
+    """Whether NumPy shows the bytes of its type to others; it does not for those of ml_dtypes."""
+    try:
+        return bool(addressof(_first(array)))
+    except (TypeError, ValueError):
+        return False
