@@ -10,7 +10,7 @@ from pto.core.errors import nearest
 from pto.ir.text import lexer as lx
 from pto.ir.text.draft import Draft
 from pto.ir.text.types import parse_type
-from pto.isa.row.attributes import Attribute, Bool, Enum, Float, Int, Raw, Str, Symbol
+from pto.isa.row.attributes import Array, Attribute, Bool, Enum, Float, Int, Ints, Raw, Str, Symbol
 from pto.isa.row.enums import kinds_of
 from pto.isa.row.instr import Attr
 
@@ -69,6 +69,8 @@ def canonical(p: Parser, spec: Attr, value: Attribute) -> Attribute:
         p.fail("PTO-P025", f"expected flags like #{spec.kind}<fast>", at=p.i - 1)
     if spec.kind in INT_TYPES and isinstance(value, Int):
         return Int(value.value, INT_TYPES[spec.kind])
+    if spec.kind == "numbers" and isinstance(value, Ints):
+        return Array(tuple(Int(n) for n in value.values))
     if spec.kind == "bool" and isinstance(value, Int):
         return Bool(bool(value.value))
     if isinstance(value, Str) and spec.renamed:

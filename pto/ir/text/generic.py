@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import cache
+from typing import TYPE_CHECKING, NamedTuple
 
 from pto.ir.canonical import ARITH_FLAGS, canonical
 from pto.ir.graph import Operation, Region, Value
@@ -14,6 +15,8 @@ from pto.isa.table import lookup, suggest
 
 if TYPE_CHECKING:
     from pto.ir.text.parser import Parser
+
+SIZES = "operandSegmentSizes"
 
 
 def read_generic(p: Parser, start: int) -> Operation:
@@ -80,17 +83,68 @@ def _attrs(p: Parser, draft: Draft, items: list[tuple[str, Attribute]]) -> None:
 def _segments(p: Parser, draft: Draft, operands: list[Value], at: int) -> None:
     row, op = draft.row, draft.op
     op.operands = operands
-    sizes = op.attrs.pop("operandSegmentSizes", None)
+    given = op.attrs.pop(SIZES, None)
+    sizes = given.values if isinstance(given, Ints) else None
+    groups = _divided(_parts(row, row.generic), sizes, operands) if row.generic else None
+    if groups is not None:
+        op.operands = [v for name in row.operand_names for v in groups.get(name, ())]
+        sizes = tuple(len(groups.get(name, ())) for name in row.operand_names)
     if row.fixed_operands:
         if len(operands) != len(row.operands):
             wanted = len(row.operands)
             message = f"'{row.name}' op expects {wanted} operands, got {len(operands)}"
             p.fail("PTO-P012", message, at=at)
-    elif isinstance(sizes, Ints):
-        op.segments = _checked(p, row, sizes.values, len(operands), at)
+    elif sizes is not None:
+        op.segments = _checked(p, row, sizes, len(operands), at)
     else:
         chunks = distribute(p, row, row.operands, operands)
         op.segments = tuple(len(values) for _, values in chunks)
+
+
+class _Part(NamedTuple):
+    """Operands of a row that are one in the generic form, and whether there may be less of it."""
+
+    names: tuple[str, ...]
+    is_open: bool
+
+
+@cache
+def _parts(row: Instr, layout: str = "") -> tuple[_Part, ...]:
+    if not layout:
+        return tuple(_Part((o.name,), o.optional or o.variadic) for o in row.operands)
+    words = layout.split()
+    return tuple(_Part(tuple(w.rstrip("?*").split("+")), w[-1] in "?*") for w in words)
+
+
+def arranged(op: Operation) -> tuple[list[Value], Ints | None]:
+    """Operands as the generic form has them, and the sizes it needs to tell which are there."""
+    if op.row is None:
+        return op.operands, None
+    parts = _parts(op.row, op.row.generic)
+    groups = [[v for name in part.names for v in op.group(name)] for part in parts]
+    if sum(map(len, groups)) != len(op.operands):  # PTOAS has no such form
+        parts = _parts(op.row)
+        groups = [op.group(name) for name in op.row.operand_names]
+    count = sum(part.is_open for part in parts)  # one is found by counting, as MLIR does
+    sizes = Ints("i32", tuple(map(len, groups))) if count > 1 else None
+    return [v for group in groups for v in group], sizes
+
+
+def _divided(
+    parts: tuple[_Part, ...], sizes: tuple[int, ...] | None, operands: list[Value]
+) -> dict[str, list[Value]] | None:
+    """Which operand has which values; None where they are written as the row orders them."""
+    if sizes is None:
+        spare = len(operands) - sum(not part.is_open for part in parts)
+        sizes = tuple(spare if part.is_open else 1 for part in parts)
+    if len(sizes) != len(parts) or sum(sizes) != len(operands) or min(sizes) < 0:
+        return None
+    left, found = iter(operands), dict[str, list[Value]]()
+    for part, size in zip(parts, sizes, strict=True):
+        if size > len(part.names) or (size != 1 and not part.is_open):
+            return None
+        found |= {name: [next(left)] for name in part.names[:size]}
+    return found
 
 
 def _checked(p: Parser, row: Instr, sizes: tuple[int, ...], total: int, at: int) -> tuple[int, ...]:

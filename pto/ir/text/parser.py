@@ -21,7 +21,7 @@ from pto.ir.text.branches import Branch, is_branch, places, read_branch
 from pto.ir.text.cursor import POISON, Cursor, ParseFailed
 from pto.ir.text.draft import Draft
 from pto.ir.text.format import compile_format
-from pto.ir.text.generic import read_generic
+from pto.ir.text.generic import SIZES, read_generic
 from pto.ir.text.lifted import lift
 from pto.ir.text.repeats import Repeats
 from pto.ir.text.steps import Step
@@ -324,6 +324,8 @@ class Parser(Cursor):
     def attr_dict(self, draft: Draft) -> None:
         for key, value in self.attr_items("{", "}"):
             spec = draft.row.attr(key)
+            if key == SIZES:
+                continue  # a tool's own; the text says which operands are there
             if spec is None:
                 draft.op.attrs[key] = value
             else:

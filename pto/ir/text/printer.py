@@ -8,9 +8,10 @@ from typing import Protocol
 from pto.ir.graph import Block, Module, Operation, Region, Value
 from pto.ir.text import attribute_text
 from pto.ir.text.format import compile_format
+from pto.ir.text.generic import SIZES, arranged
 from pto.ir.text.structured import WRITERS
 from pto.ir.text.types import type_text
-from pto.isa.row.attributes import Attribute, Enum, Ints
+from pto.isa.row.attributes import Array, Attribute, Enum, Int, Ints
 from pto.isa.row.enums import ENUMS
 from pto.isa.row.traits import Control
 from pto.isa.row.types import Function
@@ -257,23 +258,22 @@ def _generic_text(op: Operation, names: _Names) -> str:
 
 
 def _generic_head(op: Operation, names: _Names) -> str:
-    operands = ", ".join(map(names, op.operands))
+    operands = ", ".join(map(names, arranged(op)[0]))
     results = ", ".join(map(names.define, op.results)) + " = " * bool(op.results)
     return f'{results}"{op.name}"({operands})'
 
 
 def _generic_tail(op: Operation) -> str:
-    inputs = tuple(v.type for v in op.operands)
-    signature = type_text(Function(inputs, tuple(r.type for r in op.results)))
-    return f"{_generic_attrs(op)} : {signature}"
+    operands, sizes = arranged(op)
+    attrs = [_generic_item(op, *each) for each in op.attrs.items()]
+    attrs += [attribute_text.item(SIZES, sizes)] if sizes else []
+    shown = f" {{{', '.join(attrs)}}}" if attrs else ""
+    inputs = tuple(v.type for v in operands)
+    return f"{shown} : {type_text(Function(inputs, tuple(r.type for r in op.results)))}"
 
 
-def _generic_attrs(op: Operation) -> str:
-    attrs = dict(op.attrs)
-    row = op.row
-    open_ended = sum(o.optional or o.variadic for o in row.operands) if row else 0
-    if op.segments is not None and open_ended > 1:  # one is found by counting, as MLIR does
-        attrs["operandSegmentSizes"] = Ints("i32", op.segments)
-    if not attrs:
-        return ""
-    return " {" + ", ".join(attribute_text.item(k, v) for k, v in attrs.items()) + "}"
+def _generic_item(op: Operation, name: str, value: Attribute) -> str:
+    spec = op.row.attr(name) if op.row else None
+    if spec and spec.kind == "numbers" and isinstance(value, Array):
+        value = Ints("i64", tuple(n.value for n in value.items if isinstance(n, Int)))
+    return attribute_text.item(spec.generic or name if spec else name, value)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from pto.ir.canonical import canonical
 from pto.ir.graph import Operation, Value
 from pto.ir.text import lexer as lx
 from pto.ir.text.buffer_ids import read_buffer_id, write_buffer_id
@@ -40,6 +41,7 @@ from pto.isa.row.attributes import (
     Dict,
     Float,
     Int,
+    Ints,
     OfType,
     Raw,
     Str,
@@ -226,7 +228,8 @@ def _read_simt_section(p: Parser, draft: Draft) -> None:
     for n, name in enumerate(_SIZES):
         if n:
             p.expect(",")
-        draft.op.attrs[name] = p.attribute()
+        spec = draft.row.attr(name)
+        draft.op.attrs[name] = canonical(p, spec, p.attribute()) if spec else p.attribute()
     for _ in range(3):
         p.expect(">")
     p.region(new_region(draft.op))
@@ -263,12 +266,16 @@ def _read_gep(p: Parser, draft: Draft) -> None:
     draft.result_types.append(p.type())
     p.expect(",")
     draft.op.attrs["elem_type"] = OfType(p.type())
+    draft.op.attrs[_INDICES] = Ints("i32", (-(2**31),))  # MLIR's word for "an operand"
+
+
+_INDICES = "rawConstantIndices"
 
 
 def _write_gep(line: Line, op: Operation) -> None:
     base, index = op.operands
     line.put(f"{line.name(base)}[{line.name(index)}] ")
-    line.dictionary({k: v for k, v in op.attrs.items() if k != "elem_type"})
+    line.dictionary({k: v for k, v in op.attrs.items() if k not in ("elem_type", _INDICES)})
     found, elem = op.results[0].type, op.attrs["elem_type"]
     whole = type_text(Function((base.type, index.type), (found,)))
     line.put(f": {whole}, {type_text(elem.type) if isinstance(elem, OfType) else ''}")

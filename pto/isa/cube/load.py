@@ -192,6 +192,7 @@ _STARTS = (
     within("start_col", 0),
 )
 _TRANSPOSE = Attr("transpose", "bool", default=False, meaning="transpose on the way")
+_STEPS = "start_row? start_col? -? -? -? -? -? -?"  # positions, steps and strides of the unit's own
 # name: operands of the size, destination, what it holds, spec line, older name
 _TILES = {
     "mte_l1_l0a": ("m", "k", "l0a", "[m,k], or [k,m] with transpose", 6186, "left_load"),
@@ -210,6 +211,7 @@ for _name, (_a, _b, _to, _holds, _line, _old) in _TILES.items():
         ),
         attrs=(_TRANSPOSE,),
         text=f"$source , $destination , ${_a} , ${_b} {_OFFSET} {{}} : types",
+        generic=f"source destination {_a}? {_b}? {_STEPS}",
         rules=(_SAME_WIDTH, within(_a, 1), within(_b, 1), *_STARTS),
         aliases=_old,
         notes=(
@@ -242,6 +244,7 @@ for _name, (_a, _b, _to, _holds, _line) in _SCALES.items():
             *numbers(_a, _b, "start_row?", "start_col?"),
         ),
         text=f"$source , $destination , ${_a} , ${_b} {_OFFSET} {{}} : types",
+        generic=f"source destination {_a}? {_b}? {_STEPS}",
         rules=(_SAME_WIDTH, *_STARTS, *_MX_ALIGNED),
         needs="mx",
         notes=(

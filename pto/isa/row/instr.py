@@ -81,7 +81,8 @@ def scratch(name: str, kind: str = "tile", idle: str = "") -> Operand:
 
 @dataclass(frozen=True, slots=True)
 class Attr:
-    """One attribute. `kind`: int, i32, bool, str, unit, symbol, type, any, an enum, two (`a|b`)."""
+    """One attribute. `kind`: int, i32, numbers, bool, str, unit, symbol, type, any, an enum,
+    two (`a|b`)."""
 
     name: str
     kind: str
@@ -91,6 +92,7 @@ class Attr:
     meaning: str = ""
     older: tuple[str, ...] = ()  # names it had; the kind then lists the older enum last
     renamed: tuple[tuple[str, str], ...] = ()  # words it had, and what they are called now
+    generic: str = ""  # its name in the generic form, where that is another
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +178,9 @@ class Instr:
     operand_names: tuple[str, ...] = field(default=(), compare=False)
     places: Mapping[str, int] = field(default_factory=dict[str, int], compare=False)  # of operands
     control: Control | None = None  # how it decides what runs next, where it does
+    # operands in the generic form, where PTOAS has others: `src dst indexes?`, `a+b*` for a list of
+    # two of ours, `-?` for one we do not have
+    generic: str = ""
     file: str = ""  # the module that defines the row
 
     @property
@@ -230,6 +235,7 @@ def instr(
     traits: Traits | None = None,
     order: Order | None = None,
     cxx: str = "",
+    generic: str = "",
 ) -> Instr:
     """Add a row. `types` is short for the same list on every profile; None leaves a profile open.
 
@@ -262,6 +268,7 @@ def instr(
         cost=family.cost if cost is None else cost,
         traits=family.traits.joined(traits),
         cxx=cxx,
+        generic=generic,
         body=body,
         order=order,
         operand_names=tuple(o.name for o in used),

@@ -325,7 +325,7 @@ instr(
     body=OWN_ELEMENT,
     operands=(read("base", "any"), read("index", "int")),
     results=(Result("res", "any"),),
-    attrs=(_ELEMENT,),
+    attrs=(_ELEMENT, Attr("rawConstantIndices", "any", meaning="MLIR's own: index is an operand")),
     text="=gep",
 )
 instr(
@@ -344,6 +344,7 @@ instr(
     body=OWN_STORE,
     operands=(write("ptr", "any"), read("value", "number")),
     text="$value , $ptr {} : types(value,ptr)",
+    generic="value ptr",
 )
 instr(
     "extractelement",

@@ -129,6 +129,7 @@ for _name, _like in (("ld_dev", "load_scalar"), ("st_dev", "store_scalar")):
         results=_row.results,
         attrs=(*_row.attrs, Attr("volatile", "any", meaning="never left out, which holds anyway")),
         text=_row.text,
+        generic="value ptr offset" if _name == "st_dev" else "",
         profiles="a5",
         scope="outside simt entry",
         rules=_row.rules,
@@ -263,7 +264,7 @@ _RECORD = Family(
     cost="register",
     cite="PTOAS docs/PTO_IR_manual.md:10646",
 )
-_PATH = (Attr("path", "any", required=True, meaning="the field, from the outside in"),)
+_PATH = (Attr("path", "numbers", required=True, meaning="the field, from the outside in"),)
 
 
 def _fields(case: Case) -> str | None:

@@ -78,7 +78,7 @@ SIMT_SECTION = instr(
     "dimX * dimY * dimZ work items run the body; it sees the values around it",
     body=meaning.SECTION,
     attrs=tuple(
-        Attr(f"dim{d}", "int", required=True, meaning=f"work items in {d.lower()}") for d in "XYZ"
+        Attr(f"dim{d}", "i32", required=True, meaning=f"work items in {d.lower()}") for d in "XYZ"
     ),
     text="=simt_section",
     rules=(SECTION_SIZE,),

@@ -111,8 +111,10 @@ instr(
             "saturation_mode",
             meaning="unwritten: what the pair of types implies",
             older=("sat_mode",),
+            generic="sat_mode",
         ),
     ),
+    generic="src tmp? dst",
     cxx="TCVT dst src tmp? rmode?",
     rules=(
         dtype_pairs("src", "dst", CONVERSIONS),

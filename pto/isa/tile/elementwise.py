@@ -158,6 +158,7 @@ instr(
     body=Lane(mathlib.power),
     traits=Traits(operator="**"),
     operands=(*BINARY_WITH_TMP[:2], scratch("tmp?"), BINARY_WITH_TMP[3]),
+    generic="src0 src1 dst tmp?",
     attrs=(precision("pow"),),
     a2a3=f"{_INTS} f32",
     a5=f"{_INTS} f16 bf16 f32",

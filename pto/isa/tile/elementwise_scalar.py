@@ -151,6 +151,7 @@ instr(
     body=Lane(mathlib.power),
     traits=_PYTHON["tpows"],
     operands=(*_WITH_TMP[:2], scratch("tmp?"), _WITH_TMP[3]),
+    generic="src scalar dst tmp?",
     attrs=(precision("pow"),),
     a2a3=f"{_INTS} f32",
     a5=f"{_INTS} f16 bf16 f32",

@@ -113,6 +113,7 @@ instr(
         read("preQuantScalar?", "i64"),
         read("fp?"),
     ),
+    generic="src indexRow indexCol dst fp? preQuantScalar?",
     attrs=(
         Attr("mode", "str", values=_MODES, meaning="the change of layout, else told by the types"),
         RELU,

@@ -303,6 +303,7 @@ instr(
     "flat(dst)[indexes[i,j]] = src[i,j] over indexes' valid region; the last writer wins; mask: the"
     " places that the pattern picks get src, those between zeros",
     body=meaning.SCATTER,
+    generic="src dst indexes?",
     a2a3=_PLAIN,
     a5="i8 u8 i16 u16 i32 u32 i64 u64 f16 bf16 f32",
     rules=(

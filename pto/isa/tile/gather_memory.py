@@ -115,6 +115,7 @@ instr(
     ),
     "row: dst[r,:] = mem[idx[r],:]; elem: dst[r,c] = flat(mem)[idx[r,c]]",
     body=meaning.MEMORY_GATHER,
+    generic="mem idx dst scratch?",
     phases={"a2a3": "V S MTE2", "a5": "V S MTE2"},
     attrs=(
         _COALESCE,

@@ -74,6 +74,7 @@ instr(
     "INT8_SYM: dst = clamp(rint(src * fp[i]), -128, 127);"
     " INT8_ASYM: dst = clamp(rint(src * fp[i] + offset[i]), 0, 255)",
     body=meaning.QUANTISE,
+    generic="src fp offset? tmp? dst",
     attrs=(Attr("quant_type", "quant_type", values=_KINDS, required=True),),
     types="f32",
     rules=(

@@ -135,6 +135,7 @@ instr(
     text="$value <? , $second > , $destination [ $offset ] <? , $stride >"
     " <? , $block_stride <? , $repeat_stride > > <? , $mask > {}"
     " : types(value,second,destination,stride?,block_stride?,repeat_stride?,mask)",
+    generic="value+second* destination offset stride? block_stride? repeat_stride? mask*",
     aliases="vmi.store vmi.masked_store",
     rules=(
         Rule("two-values", "PTO-T089", "expects two values with dintlv alone", _two_stored),
