@@ -340,7 +340,10 @@ class Optional:
                 step.write(line, op)
 
     def present(self, op: Operation) -> bool:
-        return any(s.present(op) for s in self.steps)
+        """By an operand, where one is in it: what words stand for may be there without them."""
+        named = [s for s in self.steps if isinstance(s, OneOperand)]
+        sets = any(isinstance(s, Sets) for s in self.steps)
+        return any(s.present(op) for s in (named if named and sets else self.steps))
 
 
 @dataclass(frozen=True, slots=True)

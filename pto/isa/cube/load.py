@@ -185,14 +185,13 @@ instr(
 
 # ---- L1 to the operand buffers
 
-_OFFSET = "<? , $start_row , $start_col >"
+_OFFSET, _STEPS = "<? , $start_row , $start_col >", "start_row? start_col? -? -? -? -? -? -?"
 _STARTS = (
     complete("a window", "start_row", "start_col"),
     within("start_row", 0),
     within("start_col", 0),
 )
 _TRANSPOSE = Attr("transpose", "bool", default=False, meaning="transpose on the way")
-_STEPS = "start_row? start_col? -? -? -? -? -? -?"  # positions, steps and strides of the unit's own
 # name: operands of the size, destination, what it holds, spec line, older name
 _TILES = {
     "mte_l1_l0a": ("m", "k", "l0a", "[m,k], or [k,m] with transpose", 6186, "left_load"),

@@ -25,7 +25,7 @@ instr(
     order=Flush("addr"),
     operands=(read("addr?", "gm place"),),
     attrs=(Attr("space", "address_space", values=("gm",)),),
-    text="<1 all @space | $addr single_cache_line !space=gm : types > {}",
+    text="<1 $addr single_cache_line !space=gm : types | all @space > {}",
     profiles="a2a3 a5",
     example="pto.cmo.cacheinvalid all #pto.address_space<gm>",
     cite=_TD,
