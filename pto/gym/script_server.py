@@ -27,12 +27,14 @@ _SPY = Path(__file__).resolve().with_name("spy.py")
 _LIBC = ctypes.CDLL(None)
 
 
-def main() -> None:
+def main(cache: str) -> None:
+    """`cache`: where compiled scripts are kept; libraries have theirs beside them."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever started this ends it
     die_with_parent()
     for name in _WARM:
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
+    sys.pycache_prefix = os.environ["PYTHONPYCACHEPREFIX"] = cache
     gc.freeze()
     for line in sys.stdin:
         answer = _answer(json.loads(line))
@@ -134,4 +136,4 @@ def _watched(script: str) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1])

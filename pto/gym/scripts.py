@@ -84,25 +84,22 @@ class Scripts:
         runs: list[dict[str, Any]] = json.loads(answer)
         return [Outcome(run["code"], run["output"], run["difference"]) for run in runs]
 
-    def _environment(self) -> dict[str, str]:
-        return {**os.environ, **_FIXED, "PYTHONPYCACHEPREFIX": str(self._cache)}
-
     def _start(self) -> subprocess.Popen[str]:
         return subprocess.Popen(
-            [sys.executable, "-P", str(_SERVER)],
+            [sys.executable, "-P", str(_SERVER), str(self._cache)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            env=self._environment(),
+            env={**os.environ, **_FIXED},
             text=True,
         )
 
     def _run_alone(self, script: Path, directory: Path, arguments: Sequence[str]) -> Outcome:
-        above = {"PYTHONPATH": str(script.parent.parent)}
+        own = {"PYTHONPATH": str(script.parent.parent), "PYTHONPYCACHEPREFIX": str(self._cache)}
         try:
             done = subprocess.run(
                 [sys.executable, str(script), *arguments],
                 cwd=directory,
-                env=self._environment() | above,
+                env={**os.environ, **_FIXED, **own},
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,

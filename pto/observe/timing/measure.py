@@ -18,7 +18,7 @@ from pto.observe.timing.fold import Folded, Unsteady, busy, left_out, weights
 from pto.observe.timing.kinds import Blocks, Described, regions_of
 from pto.observe.timing.price import Price, price
 from pto.observe.timing.shared import Load, Shared, settle
-from pto.observe.timing.stream import FENCE, Line, Recording, Stream, Track
+from pto.observe.timing.stream import FENCE, ISSUED, Line, Recording, Stream, Track
 from pto.run.launch.prepared import Kernel
 from pto.run.machine.agents import Agent, take_turns
 from pto.run.machine.core import Cluster
@@ -281,7 +281,7 @@ def joined(streams: Sequence[Stream]) -> Stream:
             to = pipes[pipe]
             moved = tuple((pipes[p], count + before[pipes[p]]) for p, count in after)
             whole.lines.append(Line(kind, to, agent, job + first if job >= 0 else -1, moved))
-            done[to] += kind != 0
+            done[to] += kind != ISSUED
         whole.folds += [
             fold._replace(first=fold.first + first, last=fold.last + first) for fold in stream.folds
         ]

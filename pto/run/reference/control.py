@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from pto.run.reference.compile import Compiler
 
 Made = tuple[Step, Callable[[Core, Regs], Waits] | None]
-MAX_TRIPS = 1 << 40  # a loop that long is a mistake, not a program
 
 
 def require_step(step: int) -> None:

@@ -100,7 +100,6 @@ class Program:
     """A function as work items run it: made once, run with any group of them."""
 
     def __init__(self, c: Compiler, function: Operation) -> None:
-        self._c = c
         block = function.regions[0].block
         self.args = block.args
         self._body = _Body(c, function.regions[0])

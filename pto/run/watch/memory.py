@@ -8,7 +8,7 @@ cannot follow raises instead of slipping by. Plain runs never see this file.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -367,6 +367,3 @@ def _offsets(array: Array) -> npt.NDArray[np.int64]:
         shape[axis] = count
         total = total + (np.arange(count, dtype=np.int64) * step).reshape(shape)
     return np.broadcast_to(total, array.shape)
-
-
-Adopt = Callable[[Memory], Memory]

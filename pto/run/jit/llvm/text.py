@@ -13,7 +13,6 @@ I1: Final = "i1"
 I8: Final = "i8"
 I32: Final = "i32"
 I64: Final = "i64"
-PTR: Final = "ptr"
 _FLOATS: Final = {F16: "half", F32: "float", F64: "double"}
 
 

@@ -83,34 +83,43 @@ def _for(e: Emitter, op: Operation) -> None:
     x.branch(over, leave, head)
     x.label(leave)
     x.jump(done)
-    again, ahead = "", limit
-    if quick:  # so many turns are done: is it the end, and does anybody want to stop?
-        x.label(check)
-        rest = x.fresh("again")
-        x.branch(x.new(f"icmp slt {kind} {counter}, {high.name}"), rest, done)
-        x.label(rest)
-        e.look_up()
-        ahead, again = _first_of(e, kind, counter, high.name, by.name), x.here
-        x.jump(head)
-    phis: list[str] = []
-
-    def meet(name: Val, type: str, first: Val, last: Val, stay: Val) -> None:
-        third = f", [ {stay}, %{again} ]" if quick else ""
-        phis.append(f"  {name} = phi {type} [ {first}, %{before} ], [ {last}, %{latch} ]{third}")
-
-    meet(counter, kind, low.name, following, counter)
+    ahead, again = _look_up(e, kind, (check, head, done), counter, high, by) if quick else ("", "")
+    phis = [(counter, kind, low.name, following, counter)]
     if quick:
-        meet(until, kind, limit, until, ahead)
+        phis.append((until, kind, limit, until, ahead))
     for value, first, last in zip(around, start, back, strict=True):
         if not value.is_like(last):
             raise NotNative("a loop carries values of different forms")
-        for type, name, a, b in zip(value.types, value.names, first.names, last.names, strict=True):
-            meet(name, type, a, b, name)
-    x.lines[place:place] = phis
+        pairs = zip(first.names, last.names, strict=True)
+        phis += [
+            (name, type, a, b, name)
+            for type, name, (a, b) in zip(value.types, value.names, pairs, strict=True)
+        ]
+    x.lines[place:place] = [
+        f"  {name} = phi {type} [ {a}, %{before} ], [ {b}, %{latch} ]"
+        + (f", [ {stay}, %{again} ]" if quick else "")
+        for name, type, a, b, stay in phis
+    ]
     x.label(done)
     ends = _phi(e, around, [around, back], [check if quick else head, leave])
     for result, value in zip(op.results, ends, strict=True):
         e.bind(result, value)
+
+
+def _look_up(
+    e: Emitter, kind: str, labels: tuple[str, str, str], counter: str, high: Word, by: Word
+) -> tuple[Val, str]:
+    """Of a quick loop, when so many turns are done: is it the end, and does anybody want to stop?
+    The end of its next turns, and where they are begun."""
+    x, (check, head, done) = e.text, labels
+    x.label(check)
+    rest = x.fresh("again")
+    x.branch(x.new(f"icmp slt {kind} {counter}, {high.name}"), rest, done)
+    x.label(rest)
+    e.look_up()
+    ahead, again = _first_of(e, kind, counter, high.name, by.name), x.here
+    x.jump(head)
+    return ahead, again
 
 
 def _following(e: Emitter, kind: str, counter: str, step: Val) -> tuple[str, str]:
