@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,7 @@ MNEMONICS = {name.partition(".")[2] for name in NAMES}
 DIALECTS = tuple({row.family.dialect for row in rows()})
 # words that can mean nothing else, wherever they stand: `load` and `select` can
 SURE = NAMES | {name.removeprefix("pto.") for name in NAMES if name[:4] == "pto." and "_" in name}
+SHORT = MNEMONICS - SURE
 # what takes the name of an operation, and what usually holds an operation or a row
 TAKES_A_NAME = {"lookup", "emit", "append", "make", "call", "Operation"}
 HOLDERS = {"op", "row", "user", "maker", "owner", "made", "loop", "last", "around", "inner"}
@@ -30,11 +32,10 @@ SHOWS_TITLES = {"cli/isa.py", "view/reference.py"}  # documentation
 Found = tuple[str, int, str]  # file, line, what stands there
 
 
-def _files() -> Iterator[tuple[str, ast.Module]]:
-    for path in sorted(ROOT.rglob("*.py")):
-        name = path.relative_to(ROOT).as_posix()
-        if not name.startswith("isa/"):
-            yield name, ast.parse(path.read_text())
+@cache
+def _files() -> list[tuple[str, ast.Module]]:
+    named = ((path.relative_to(ROOT).as_posix(), path) for path in sorted(ROOT.rglob("*.py")))
+    return [(name, ast.parse(path.read_text())) for name, path in named if name[:4] != "isa/"]
 
 
 def _docstrings(tree: ast.Module) -> set[int]:
@@ -73,14 +74,14 @@ def names_in(tree: ast.Module) -> Iterator[tuple[int, str]]:
         elif isinstance(node, ast.Call) and node.args:
             word = getattr(node.func, "attr", getattr(node.func, "id", ""))
             if word in TAKES_A_NAME:
-                texts = [t for t in _texts(node.args[0]) if t in MNEMONICS - SURE]
+                texts = [t for t in _texts(node.args[0]) if t in SHORT]
                 yield from ((node.lineno, t) for t in texts)
-                text = ast.unparse(node.args[0]).lstrip("f'")
-                if isinstance(node.args[0], ast.JoinedStr) and text.startswith(DIALECTS):
-                    yield node.lineno, text
+                if isinstance(node.args[0], ast.JoinedStr):
+                    text = ast.unparse(node.args[0]).lstrip("f'")
+                    yield from [(node.lineno, text)] if text.startswith(DIALECTS) else []
         elif isinstance(node, ast.Compare) and any(map(_is_name, [node.left, *node.comparators])):
             for side in (node.left, *node.comparators):
-                yield from ((node.lineno, t) for t in _texts(side) if t in MNEMONICS - SURE)
+                yield from ((node.lineno, t) for t in _texts(side) if t in SHORT)
 
 
 def matches_in(tree: ast.Module) -> Iterator[tuple[int, str]]:
@@ -94,7 +95,7 @@ def matches_in(tree: ast.Module) -> Iterator[tuple[int, str]]:
         elif isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.In | ast.NotIn):
             if _is_name(node.comparators[0]):
                 yield node.lineno, ast.unparse(node)
-        elif isinstance(node, ast.Attribute) and ast.unparse(node).endswith(".family.name"):
+        elif getattr(node, "attr", "") == "name" and getattr(node.value, "attr", "") == "family":
             yield node.lineno, ast.unparse(node)
 
 
