@@ -84,7 +84,7 @@ def _for(e: Emitter, op: Operation) -> None:
     x.label(leave)
     x.jump(done)
     ahead, again = _look_up(e, kind, (check, head, done), counter, high, by) if quick else ("", "")
-    phis = [(counter, kind, low.name, following, counter)]
+    phis: list[tuple[Val, str, Val, Val, Val]] = [(counter, kind, low.name, following, counter)]
     if quick:
         phis.append((until, kind, limit, until, ahead))
     for value, first, last in zip(around, start, back, strict=True):
