@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from pathlib import Path
 
@@ -87,6 +88,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     home = Path(__file__).parent
     places = {home / name: n for n, name in enumerate(_LONGEST)}
     items.sort(key=lambda item: places.get(item.path, len(_LONGEST)))
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()  # thousands of tests stay until the end: nobody need ask whether they are garbage
 
 
 @pytest.fixture(scope="module", autouse=True)
