@@ -35,6 +35,7 @@ class Captured:
         self._last: tuple[Hashable, ...] | None = None  # the key, where all of it cannot change ..
         self._names: list[tuple[dict[str, Any], str, Any]] = []  # .. but by other values for names,
         self._cells: list[tuple[Any, Any]] = []  # for cells,
+        self._objects: list[tuple[Any, Any]] = []  # in objects, by what their attributes are in,
         self._codes: list[tuple[Any, Any, Any]] = []  # or in the functions
         self._calls: tuple[Any, Calls[Any]] = None, Calls()
 
@@ -44,7 +45,7 @@ class Captured:
             return self._last
         found: list[Hashable] = []
         seen: set[int] = set()
-        for kept in (self._held, self._names, self._cells, self._codes):
+        for kept in (self._held, self._names, self._cells, self._objects, self._codes):
             kept.clear()
         self._is_plain = True
         for function in self._functions:
@@ -69,6 +70,9 @@ class Captured:
                 return False
         for cell, value in self._cells:
             if cell.cell_contents is not value:
+                return False
+        for each, attributes in self._objects:
+            if each.__dict__ is not attributes:
                 return False
         for f, code, defaults in self._codes:
             if f.__code__ is not code or f.__defaults__ is not defaults:
@@ -119,12 +123,23 @@ class Captured:
             self._is_plain &= isinstance(value, np.generic)
             found.append((str(value.dtype), value.shape, value.tobytes()))
         elif depth < _DEEP and id(value) not in self._own and not _is_library(value):
-            self._is_plain = False
+            self._is_plain &= self._is_watched(value, names)
             inner: list[Hashable] = [type(value)]
             for each in _parts(value, names):
                 self._value(each, names, inner, seen, depth + 1)
             found.append(tuple(inner))
             self._held[id(value)] = found[-1]
+
+    def _is_watched(self, value: Any, names: tuple[str, ...]) -> bool:
+        """Whether what is looked for in it can only change in ways that are noticed at once."""
+        if isinstance(value, dict | list | set | partial):
+            return False
+        attributes = getattr(value, "__dict__", None)
+        if attributes is not None and not isinstance(value, tuple | frozenset):
+            self._names += [(attributes, name, attributes.get(name, _NONE)) for name in names]
+            if isinstance(attributes, dict):  # that of a class is never another one
+                self._objects.append((value, attributes))
+        return True
 
 
 @lru_cache(maxsize=1024)

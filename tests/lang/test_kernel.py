@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import ml_dtypes
@@ -287,3 +288,38 @@ def test_what_a_kernel_sees_may_change_between_calls_and_back() -> None:
         assert [found(), found()] == [3, 3]
     finally:
         space["_stepped"], space["_STEP"] = helper, 2.0
+
+
+def test_attributes_of_what_a_kernel_sees_may_change_between_calls() -> None:
+    class Kind:
+        size, inner, area = 1.0, SimpleNamespace(size=1.0), 1.0
+
+    module: Any = ModuleType("settings")
+    module.size, space = 1.0, Kind()
+    space.size, space.inner = 1.0, SimpleNamespace(size=1.0)
+    pair, many = (SimpleNamespace(size=1.0), 2.0), SimpleNamespace(sizes=[1.0])
+
+    @pto.kernel
+    def scale(y: pto.Global[pto.f32]) -> None:
+        found = module.size * space.size * space.inner.size * Kind.size * pair[0].size
+        found *= many.sizes[0] * math.sqrt(space.area)
+        pto.store(y, pto.full(8, 8, found, pto.f32))
+
+    def product() -> float:
+        y = np.zeros((8, 8), np.float32)
+        scale(y)
+        return float(y[0, 0])
+
+    space.area = 1.0
+    assert [product(), product()] == [1, 1]
+    for n, holder in enumerate((module, space, space.inner, Kind, pair[0]), 1):
+        holder.size = 2.0
+        assert [product(), product()] == [2.0**n] * 2
+    space.inner = SimpleNamespace(size=4.0)
+    assert product() == 64
+    space.__dict__ = {**vars(space), "size": 1.0}
+    assert product() == 32
+    space.area = 4.0
+    assert product() == 64
+    many.sizes[0] = 0.5
+    assert [product(), product()] == [32, 32]

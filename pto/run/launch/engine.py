@@ -17,13 +17,13 @@ ENGINES: Final = ("jit", "reference")
 DEFAULT: Final = "jit"
 _RUN: Final = ("PTO_ENGINE", "PTO_CHECKS", "PTO_SANITIZE", "PTO_DEBUG", "PTO_ON")
 _NAMES: Final = tuple(map(environ.encodekey, (*_RUN, *SIZE_VARIABLES.values())))
-_SAID: Final[dict[Any, Any]] = vars(environ)["_data"]  # `environ.get` takes thirty times as long
+SAID: Final[dict[Any, Any]] = vars(environ)["_data"]  # `environ.get` takes thirty times as long
 
 
 def switches() -> list[Any]:
     """What decides how a call is made beside its arguments: a `with` block, the environment."""
     where = chosen.get()
-    return [where if isinstance(where, str) else where is None, *map(_SAID.get, _NAMES)]
+    return [where if isinstance(where, str) else where is None, *map(SAID.get, _NAMES)]
 
 
 def chosen_engine(option: str | None = None) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
-from functools import partial
+from functools import lru_cache, partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -23,6 +23,7 @@ from pto.run.jit.border.context import HEAD, LOG, TOUCH, Words, by_machine_addre
 from pto.run.jit.border.piece import Piece
 from pto.run.jit.border.pool import Job
 from pto.run.jit.emit.unit import Unit
+from pto.run.launch.engine import SAID
 from pto.run.machine.core import Cluster, Core
 from pto.run.machine.limit import Limit, Stopped
 from pto.run.reference.code import Regs, located
@@ -38,12 +39,18 @@ _BLOCK: Final = 4e-6  # seconds that a block must take to be worth a look
 _LAUNCH: Final = 1e-3  # seconds that all of them must take to be worth threads
 _TRIAL: Final = 1e-4  # seconds of blocks in their order, to know what one takes
 _TURN: Final = 1e-4  # seconds of blocks that a thread takes at least
+_ASKED: Final = os.environ.encodekey("PTO_THREADS")
 _LINES: Final = 1 << 23  # rows of what is used that are compared; more run in order
 
 
 def count() -> int:
     """PTO_THREADS, else one for each processor."""
-    asked = os.environ.get("PTO_THREADS", "")
+    return _count(SAID.get(_ASKED))
+
+
+@lru_cache(maxsize=16)
+def _count(said: bytes | str | None) -> int:
+    asked = os.fsdecode(said or "")
     if not asked:
         return os.cpu_count() or 1
     if not asked.isascii() or not asked.isdigit() or int(asked) < 1:
@@ -165,8 +172,9 @@ class Crew:
         try:
             if not task.begin(workers[0]):
                 return False
-            if end - first > 1 or task.progress is not None:
-                _Shift(self, task, workers).run()
+            threads = min(count(), end - first) if end - first > 1 else 1
+            if threads > 1 or task.progress is not None:
+                _Shift(self, task, workers, threads).run()
             else:
                 workers[0].run(first, end)
         finally:
@@ -206,7 +214,7 @@ class _Shift:
     """One launch: the first worker goes through the blocks in their order, while another one finds
     out whether they meet. Where they do not, all go on side by side."""
 
-    def __init__(self, crew: Crew, task: Task, workers: list[Worker]) -> None:
+    def __init__(self, crew: Crew, task: Task, workers: list[Worker], threads: int) -> None:
         self._crew = crew
         self._task = task
         self._workers = workers
@@ -215,14 +223,13 @@ class _Shift:
         self._done = self._next
         self._wave = range(0)  # blocks that are looked at together
         self._apart: bool | None = None  # whether they do not meet, once that is known
-        self._threads = self._least = 1
+        self._threads = threads
+        self._least = 1  # blocks that one takes
         self._jobs: list[Job] = []
         self._error: BaseException | None = None
 
     def run(self) -> None:
         end, (worker, *_) = self._end, self._workers
-        blocks = end - self._next
-        self._threads = min(count(), blocks) if blocks > 1 else 1
         if self._threads > 1:
             self._share()
         if self._next < end:
