@@ -16,7 +16,7 @@ from pto.isa.meaning.tile.mover import Mover
 from pto.isa.row.attributes import Int
 from pto.isa.rules.rule import Case
 
-_FAR = 1 << 31  # no matrix has so many rows or columns
+FAR = 1 << 31  # no matrix has so many rows or columns
 
 
 def number(case: Case, name: str) -> int:
@@ -43,7 +43,7 @@ class Plane(NamedTuple):
         return cls(*(number(case, name) for name in ("h", "w", *sides)))
 
 
-def _matrix(case: Case) -> tuple[str, bool]:
+def matrix_of(case: Case) -> tuple[str, bool]:
     """Which register, A or B, and whether timg2col sets it by itself."""
     words = (case.word("fmatrix") or "FMATRIX_A_MANUAL").split("_")
     return words[1], words[2] == "AUTO"
@@ -71,7 +71,7 @@ class Filter:
 
 
 def _img2col(case: Case) -> Callable[..., None]:
-    own, (matrix, auto) = Plane.of(case), _matrix(case)
+    own, (matrix, auto) = Plane.of(case), matrix_of(case)
     steps = Filter(*(number(case, name) for name in Filter.__slots__))
     channels, pad = number(case, "channels"), number(case, "pad_value")
     place, beside = f"{registers.FMATRIX} {matrix}", f"{registers.IMG2COL_PADDING} {matrix}"
@@ -116,7 +116,7 @@ def _move(
     )
     row, col = first
     x.require(
-        (row >= 0) & (row < _FAR) & (col >= 0) & (col < _FAR),
+        (row >= 0) & (row < FAR) & (col >= 0) & (col < FAR),
         lambda: fail("PTO-S175", f"a matrix has no element ({row}, {col}): positions begin at 0"),
     )
     out_h, out_w = high // steps.stride_h + 1, wide // steps.stride_w + 1
@@ -151,7 +151,7 @@ def _set(name: str, words: Callable[[Case], tuple[int, ...]]) -> Move:
     """Load a register of matrix A or B."""
 
     def make(case: Case) -> Callable[..., None]:
-        register, content = f"{name} {_matrix(case)[0]}", words(case)
+        register, content = f"{name} {matrix_of(case)[0]}", words(case)
         return lambda x, src: x.put(register, *content)
 
     return Move(make)

@@ -17,7 +17,8 @@ from pto.isa.meaning.order.flags import IN_ORDER, SET_FLAG, WAIT_FLAG
 from pto.isa.meaning.tile import move
 from pto.isa.meaning.tile.convert import Conversion
 from pto.isa.meaning.tile.rearrange import RESHAPE
-from pto.run.jit.border.values import TilePlace
+from pto.run.jit.border.values import Native, TilePlace
+from pto.run.jit.emit.cube.lent import fills_factor, is_lent, lent
 from pto.run.jit.emit.regions import require_regions
 from pto.run.jit.emit.table import Emitter, Spot, emitter_of, is_cheap
 from pto.run.jit.emit.tile import group as groups
@@ -68,13 +69,42 @@ class FusingEmitter(Emitter):
         for n, op in enumerate(ops):
             if _is_aside(op):
                 self.operation(op)
-            elif _may(op) and (held is not None or _goes_on(ops, n)):
+            elif _may(op) and not fills_factor(op) and (held is not None or _goes_on(ops, n)):
                 held = self._joined(held, ops, n)
             else:
                 self._write(held)
                 held = None
-                self.operation(op)
+                if not self._lend(ops, n):
+                    self.operation(op)
         self._write(held)
+
+    def _lend(self, ops: Sequence[Operation], n: int) -> bool:
+        """Products read a factor where it comes from, so that nothing need be done here."""
+        op, tile = ops[n], ops[n].operand("dst")
+        if tile is None or not fills_factor(op):
+            return False
+        self.lent.pop(id(tile), None)
+        if not self.lends or not is_lent(self, ops, n):
+            return False
+        state = self.text.mark()
+        try:
+            spot = Spot(self, op)
+            require_regions(spot)
+            self.lent[id(tile)] = lent(spot)
+        except (NotNative, PtoError):
+            self.text.back_to(state)
+            return False
+        if self.reach is not None:
+            self.reach.operation(op)
+        return True
+
+    def run_outside(self, op: Operation, *, seldom: bool = False, again: str = "") -> list[Native]:
+        """Python looks for a factor where the program says that it is."""
+        for fill in {
+            id(v): self.lent[id(v)].fill for v in op.operands if id(v) in self.lent
+        }.values():
+            self._alone(fill)
+        return super().run_outside(op, seldom=seldom, again=again)
 
     def _joined(self, held: Held | None, ops: Sequence[Operation], n: int) -> Held | None:
         """What is held with one more instruction; or only that, or nothing, after the others."""

@@ -45,6 +45,7 @@ from pto.verify.operation import constant
 
 if TYPE_CHECKING:
     from pto.run.jit.compiler import NativeCompiler
+    from pto.run.jit.emit.cube.lent import Lent
     from pto.run.jit.emit.unit import Unit
 
 Emit = Callable[["Spot"], Sequence[Native]]
@@ -106,6 +107,7 @@ class Emitter:
         self.watch: Watch | None = None
         self.reach: Follows | None = None
         self.owners: dict[int, int] = {}  # of tiles that few use: `fusion.py`
+        self.lent: dict[int, Lent] = {}  # tiles that are not filled: `cube/lent.py`
         self._head, self._moving = self.text.allocas, set[int]()  # tiles that get another place
         self._words: dict[int, str] = {}
 
@@ -202,8 +204,7 @@ class Emitter:
     def touched(
         self, memory: Val, address: Val, rows: Val, nbytes: Val, pitch: Val, *, writes: bool
     ) -> None:
-        """A use of global memory: so many rows of `nbytes`, `pitch` bytes apart. The skeleton
-        writes it down."""
+        """A use of global memory, for the skeleton: rows of `nbytes`, `pitch` bytes apart."""
         if isinstance(memory, int):
             return
         number = self.text.new(f"or i64 {memory}, {_WRITE}") if writes else memory
@@ -267,9 +268,8 @@ class Emitter:
     # ---- calls outside
 
     def run_outside(self, op: Operation, *, seldom: bool = False, again: str = "") -> list[Native]:
-        """The reference step of an operation; its results. What Python uses of global memory
-        nobody tells: always, or if it happens at all (`seldom`). One that has to wait is tried
-        once more, from `again` on."""
+        """The reference step of an operation; its results. What Python uses of global memory nobody
+        tells: always, or if at all (`seldom`). One that has to wait is tried again from `again`."""
         if isinstance(op.body, Do) and op.body.binds:
             raise NotNative("a place that only Python knows")
         values = list({id(v): v for v in (*op.operands, *captured(op))}.values())

@@ -19,12 +19,10 @@ from pto.run.jit.emit.cube.contraction import (
     ENDLESS,
     LIMITED,
     LIMITED_IF_FINITE,
-    Matrix,
     changed,
-    kind_of,
     multiply,
-    unpacked,
 )
+from pto.run.jit.emit.cube.factors import Matrix, kind_of, unpacked
 from pto.run.jit.emit.cube.load import scales_beside
 from pto.run.jit.emit.cube.scales import fragments, scaled
 from pto.run.jit.emit.table import Spot, emits

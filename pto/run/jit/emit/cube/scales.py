@@ -14,8 +14,8 @@ from pto.core.constants import MX_BLOCK_SIZE, MX_COL_LEN, MX_ROW_LEN
 from pto.core.dtypes import U8
 from pto.isa.meaning.cube import factors as operands
 from pto.run.jit.border.values import TilePlace
-from pto.run.jit.emit.cube.contraction import RIGHT_AT, Factors, Matrix
-from pto.run.jit.emit.cube.unpack import Room, unpack
+from pto.run.jit.emit.cube.factors import Factors, Matrix
+from pto.run.jit.emit.cube.unpack import RIGHT_AT, Room, unpack
 from pto.run.jit.emit.table import Spot
 from pto.run.jit.emit.tile import planes
 from pto.run.jit.emit.tile.grids import Grid, grid

@@ -33,6 +33,8 @@ from pto.run.jit.emit.tile.grids import Grid
 from pto.run.jit.llvm import conversions, lanes, shuffles
 from pto.run.jit.llvm.text import NotNative, Text, Val, element, vector
 
+RIGHT_AT: Final = 1 << 19  # where the right factor lies in the scratch memory, behind the left one
+
 # What an element is unpacked to: exactly.
 _BYTES: Final = (F8E4M3, F8E5M2, HIFLOAT8)
 _NIBBLES: Final = (FLOAT4_E2M1X2, FLOAT4_E1M2X2)
@@ -69,6 +71,46 @@ def in_words(g: Grid, across: bool) -> Grid | None:
     return Grid(I32, (h, w // 4) if across else (h // 4, w), down, right, row, col)
 
 
+def can_weave(g: Grid) -> bool:
+    """Whether four bytes of a column lie one below the other in a box."""
+    return g.col == 1 and g.box[0] % 4 == 0 and g.box[1] > 1
+
+
+def weave(s: Spot, to: str, room: Room, g: Grid, source: str, rows: Val, cols: Val) -> None:
+    """Bytes, four of a column as one word: so many rows of them, edges as whole boxes."""
+    key = repr(("weave", g, room))
+    name = s.e.unit.shared(key, lambda f: _weave_function(f, g, room))
+    s.x.do(f"call void {name}(i64 {rows}, i64 {cols}, ptr {to}, ptr {source})")
+
+
+def _weave_function(name: str, g: Grid, room: Room) -> str:
+    """void f(rows of words, cols, dst, src)"""
+    x, (h, w) = Text(), g.box
+    both = [n // 2 + n % 2 * w for n in range(2 * w)]  # of two vectors by turns
+
+    def row(i: Val) -> None:
+        first = x.mul(i, 4)
+        at = x.add(x.mul(x.over(first, h), g.down), x.mul(x.rest(first, h), g.row))
+        line, to = x.at("%p3", at), x.at("%p2", x.mul(i, room.line * 4))
+
+        def run(c: Val) -> None:
+            place = x.at(line, x.mul(c, g.right))
+            found = [x.load(vector(w, "i8"), x.at(place, n * g.row)) for n in range(4)]
+            pairs: list[str] = []
+            for a, b in (found[:2], found[2:]):
+                woven = shuffles.shuffle(x, "i8", w, a, both, b)
+                pairs.append(x.new(f"bitcast {vector(2 * w, 'i8')} {woven} to {vector(w, 'i16')}"))
+            woven = shuffles.shuffle(x, "i16", w, pairs[0], both, pairs[1])
+            x.store(vector(2 * w, "i16"), woven, x.at(to, room.column(x, x.mul(c, w))))
+
+        planes.loop(x, x.up("%p1", w), 1, run)
+
+    planes.loop(x, "%p0", 1, row)
+    x.do("ret void")
+    listed, _ = planes.parameters(["i64", "i64", "ptr", "ptr"])
+    return x.function(f"define internal void {name}({listed}) noinline nounwind")
+
+
 def unpack(
     s: Spot,
     to: str,
@@ -103,7 +145,7 @@ class _Kind:
     def put(self, x: Text, spot: lanes.Lanes, items: str, place: str) -> None:
         """Items of a row, where the first of them goes."""
         if self.high * self.wide == 1:
-            value, type = _widened(spot, self.dtype, items), _wide_type(spot.count, self.dtype)
+            value, type = widened(spot, self.dtype, items), _wide_type(spot.count, self.dtype)
             if self.flip:
                 value = x.new(f"xor {type} {value}, splat (i32 {self.flip})")
             x.store(type, value, place)
@@ -216,7 +258,7 @@ def _wide_type(count: int, dtype: DType) -> str:
     return vector(count, FACTORS.get(dtype, "i32"))
 
 
-def _widened(spot: lanes.Lanes, dtype: DType, name: str) -> Val:
+def widened(spot: lanes.Lanes, dtype: DType, name: str) -> Val:
     if dtype in _BYTES:
         return conversions.convert(spot.symbol(dtype.storage, name), dtype, F32).name
     to = np.dtype(np.float32) if dtype.is_float else np.dtype(np.int32)

@@ -10,7 +10,9 @@ from pto.isa.meaning.tile.matmul import PRODUCT, counts_values
 from pto.run.jit.border.context import REGISTERS
 from pto.run.jit.border.state import register_offset
 from pto.run.jit.border.values import Native, TilePlace
-from pto.run.jit.emit.cube.contraction import Matrix, kind_of, multiply, unpacked
+from pto.run.jit.emit.cube.contraction import multiply
+from pto.run.jit.emit.cube.factors import Matrix, kind_of, unpacked
+from pto.run.jit.emit.cube.image import Image
 from pto.run.jit.emit.cube.scales import of_tiles, scaled
 from pto.run.jit.emit.table import Spot, emits
 from pto.run.jit.emit.tile import planes
@@ -39,20 +41,38 @@ def _product(s: Spot) -> Sequence[Native]:
 
     by_value = "a_scale" in names and counts_values(a.type, s.need(TilePlace, "a_scale").type)
     items, deep = (x.up(k, deep), 1) if by_value else (k, deep)
-    factors = unpacked(s, (m, items, n), _matrix(s, a), _matrix(s, b))
-    sizes = m, x.mul(k, deep), n
-    if "a_scale" in names:
-        tiles = s.need(TilePlace, "a_scale"), s.need(TilePlace, "b_scale")
-        limits = a.type.rows, a.type.cols * deep, b.type.cols
-        pairs = zip(sizes, limits, strict=True)
-        rows, long, cols = (size if isinstance(size, int) else limit for size, limit in pairs)
-        fine = x.both(fine, scaled(s, sizes, factors, of_tiles(s, (rows, long, cols), *tiles)))
 
-    def run() -> None:
-        old = None if start is None else _matrix(s, start)
-        multiply(s, sizes, factors, _matrix(s, dst), old, is_row=added == "bias")
+    def product(lhs: Matrix | Image, rhs: Matrix | Image) -> None:
+        factors = unpacked(s, (m, items, n), lhs, rhs)
+        sizes, plain = (m, x.mul(k, deep), n), fine
+        if "a_scale" in names:
+            tiles = s.need(TilePlace, "a_scale"), s.need(TilePlace, "b_scale")
+            limits = a.type.rows, a.type.cols * deep, b.type.cols
+            pairs = zip(sizes, limits, strict=True)
+            rows, long, cols = (size if isinstance(size, int) else limit for size, limit in pairs)
+            plain = x.both(
+                plain, scaled(s, sizes, factors, of_tiles(s, (rows, long, cols), *tiles))
+            )
 
-    planes.either_way(s, fine, run)
+        def run() -> None:
+            old = None if start is None else _matrix(s, start)
+            multiply(s, sizes, factors, _matrix(s, dst), old, is_row=added == "bias")
+
+        planes.either_way(s, plain, run)
+
+    def filled() -> None:
+        for each in lent:
+            if each is not None:
+                s.e.operation(each.fill)
+        product(_matrix(s, a), _matrix(s, b))
+
+    lent = [s.e.lent.get(id(s.op.operand(name))) for name in (left, right)]
+    known = x.both(*("true" if each is None else each.known for each in lent))
+    first, second = (
+        _matrix(s, tile) if each is None else each.source
+        for each, tile in zip(lent, (a, b), strict=True)
+    )
+    x.when(known, lambda: product(first, second), filled)
     return []
 
 

@@ -9,7 +9,6 @@ import numpy as np
 
 from pto.core.dtypes import DType
 from pto.isa.meaning.tile.merge import RECORD, WAYS, sort_key
-from pto.run.jit.emit.cube.contraction import reduced_many
 from pto.run.jit.emit.tile import planes
 from pto.run.jit.emit.tile.elements import Elements
 from pto.run.jit.llvm.index import Number
@@ -81,7 +80,7 @@ def _merge_pairs(
     def step(n: str, now: list[str]) -> list[str]:
         return [taken(pair, n, own, way) for (pair, way), own in zip(ways, now, strict=True)]
 
-    reduced_many(x, run.value, "i64", ["0"] * len(ways), step)
+    planes.reduced(x, run.value, "i64", ["0"] * len(ways), step)
 
 
 def _write_keys(e: Elements, kind: DType, first: str, number: int, run: Number, to: str) -> None:
@@ -107,4 +106,4 @@ def _write_keys(e: Elements, kind: DType, first: str, number: int, run: Number, 
         return [shuffle(x, "i64", _LANES, found, [_LANES - 1] * _LANES)]
 
     most = str(spot.constant(_I64, np.iinfo(_I64).max).name)
-    reduced_many(x, x.over(run.value, _LANES), words, [most], some)
+    planes.reduced(x, x.over(run.value, _LANES), words, [most], some)

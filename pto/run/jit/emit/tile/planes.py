@@ -107,6 +107,36 @@ def loop(x: Text, count: Val, step: Val, body: Callable[[str], None], start: Val
     x.label(done)
 
 
+def reduced(
+    x: Text,
+    count: Val,
+    type: str,
+    first: Sequence[str],
+    step: Callable[[str, list[str]], list[str]],
+) -> list[str]:
+    """Several running values: values = step(i, values) for i below count."""
+    before, head, inside, done = x.here, x.fresh("sum"), x.fresh("in"), x.fresh("out")
+    x.jump(head)
+    x.label(head)
+    place, i = len(x.lines), x.name()
+    values = [x.name() for _ in first]
+    more = x.new(f"icmp slt i64 {i}, {count}")
+    x.branch(more, inside, done)
+    x.label(inside)
+    found = step(i, values)
+    following = x.new(f"add nsw i64 {i}, 1")
+    x.lines[place:place] = [
+        f"  {i} = phi i64 [ 0, %{before} ], [ {following}, %{x.here} ]",
+        *(
+            f"  {name} = phi {type} [ {a}, %{before} ], [ {b}, %{x.here} ]"
+            for name, a, b in zip(values, first, found, strict=True)
+        ),
+    ]
+    x.jump(head)
+    x.label(done)
+    return values
+
+
 def offset(x: Text, base: str, index: Val, step: int, itemsize: int) -> str:
     """base + index * step elements."""
     if step == 0:

@@ -1,0 +1,207 @@
+"""A convolution whose matrix nobody writes: products read the left factor off the image.
+
+Each row of that matrix is what a filter sees at one place, and neighbours see nearly the same. So
+the lines that some rows need are unpacked once, with their padding; a row is where its window
+begins, and along k a window is a few runs of elements, one a line of the filter.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pto.core.constants import C0_SIZE_BYTE
+from pto.core.dtypes import DType
+from pto.isa.meaning.memory import registers
+from pto.isa.meaning.tile.img2col import FAR, Filter, Plane, matrix_of, number
+from pto.run.jit.border.values import TilePlace
+from pto.run.jit.emit.cube.unpack import FACTORS, RIGHT_AT, widened
+from pto.run.jit.emit.table import Spot
+from pto.run.jit.emit.tile import planes
+from pto.run.jit.emit.tile.numbers import Numbers
+from pto.run.jit.llvm import lanes
+from pto.run.jit.llvm.text import NotNative, Text, Val, element, vector
+
+
+@dataclass(frozen=True, slots=True)
+class Windows:
+    """Where rows of a left factor lie that share elements: all in elements."""
+
+    across: int  # windows side by side
+    step: int  # from a window to the one beside it
+    down: int  # from a window to the one below it
+    run: int  # along k so many follow each other
+    jump: int  # from run to run
+    high: int  # runs of a group of channels
+    group: int  # from group to group
+
+    def rows(self, x: Text, base: str, i: Val, count: int) -> list[str]:
+        """Where windows begin, from number i on."""
+        line, col = x.over(i, self.across), x.rest(i, self.across)
+        first = x.at(base, x.mul(x.add(x.mul(line, self.down), x.mul(col, self.step)), 4))
+        found = [first]
+        for n in range(1, count):
+            if n >= self.across:
+                found += self.rows(x, base, x.add(i, n), 1)
+                continue
+            below = x.compare("sge", x.add(col, n), self.across)
+            back = 4 * (self.down - self.across * self.step)
+            more = x.new(f"select i1 {below}, i64 {back}, i64 0")
+            found.append(x.at(first, x.add(more, 4 * n * self.step)))
+        return found
+
+    def skipped(self, x: Text, run: Val) -> Val:
+        """Bytes from the first run of a window to another."""
+        group, line = x.over(run, self.high), x.rest(run, self.high)
+        return x.mul(x.add(x.mul(group, self.group), x.mul(line, self.jump)), 4)
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """The matrix of a convolution as TIMG2COL would write it."""
+
+    dtype: DType
+    plane: Plane
+    steps: Filter
+    rows: int
+    groups: int  # of channels, in a row
+    pad: int
+    pointer: str
+    row: Val  # of the whole matrix: the first here
+    group: Val  # the first here
+
+    @property
+    def windows(self) -> Windows:
+        c0, steps, pitch = self._c0, self.steps, self._pitch
+        across = steps.span(self.plane)[1] // steps.stride_w + 1
+        return Windows(
+            across,
+            steps.stride_w * c0,
+            steps.stride_h * pitch,
+            steps.filter_w * c0,
+            steps.dilation_h * pitch,
+            steps.filter_h,
+            self._most * pitch,
+        )
+
+    @property
+    def nbytes(self) -> int:
+        """Unpacked, at most."""
+        return self.groups * self.windows.group * 4
+
+    @property
+    def _c0(self) -> int:
+        return C0_SIZE_BYTE // self.dtype.itemsize
+
+    @property
+    def _pitch(self) -> int:
+        return (self.plane.left + self.plane.w + self.plane.right) * self._c0
+
+    @property
+    def _most(self) -> int:
+        """Lines that windows can need, wherever the first of them begins."""
+        across = self.steps.span(self.plane)[1] // self.steps.stride_w + 1
+        return self._lines(-(-(self.rows - 1) // across) + 1)
+
+    def _lines(self, high: int) -> int:
+        steps = self.steps
+        return (high - 1) * steps.stride_h + (steps.filter_h - 1) * steps.dilation_h + 1
+
+    def unpack(self, s: Spot, to: str) -> Val:
+        """The lines of the windows at hand; the number of the first window in its line."""
+        x, across, steps = s.x, self.windows.across, self.steps
+        first = x.rest(self.row, across)
+        top = x.sub(x.mul(x.over(self.row, across), steps.stride_h), self.plane.top)
+        last = x.over(x.add(first, self.rows - 1), across)
+        lines = x.add(x.mul(last, steps.stride_h), self._lines(1))
+        key = repr(("image", self.dtype, self.plane, self._pitch, self._most, self.pad))
+        name = s.e.unit.shared(key, lambda name: self._function(s, name))
+        size = self.plane.h * self.plane.w * C0_SIZE_BYTE
+        for n in range(self.groups):
+            source = x.at(self.pointer, x.mul(x.add(self.group, n), size))
+            place = x.at(to, n * self.windows.group * 4)
+            x.do(f"call void {name}(i64 {lines}, i64 {top}, ptr {place}, ptr {source})")
+        return first
+
+    def _function(self, s: Spot, name: str) -> str:
+        """void f(lines, the first of them, dst, src)"""
+        x, c0, plane, dtype = Text(), self._c0, self.plane, self.dtype
+        spot, type = lanes.Lanes(x, c0, s.e.unit.declare), vector(c0, FACTORS[dtype])
+        item = vector(c0, element(dtype))
+        bits = f"splat (i{8 * dtype.itemsize} {self.pad})"
+        pad = x.new(f"bitcast {vector(c0, f'i{8 * dtype.itemsize}')} {bits} to {item}")
+        beside = str(widened(spot, dtype, pad))
+
+        def fill(place: str, pixels: int) -> None:
+            planes.loop(
+                x, pixels, 1, lambda n: x.store(type, beside, x.at(place, x.mul(n, 4 * c0)))
+            )
+
+        def line(n: Val) -> None:
+            y, place = x.add("%p1", n), x.at("%p2", x.mul(n, self._pitch * 4))
+
+            def inside() -> None:
+                source = x.at("%p3", x.mul(y, plane.w * C0_SIZE_BYTE))
+                target = x.at(place, plane.left * 4 * c0)
+
+                def pixel(at: Val) -> None:
+                    found = widened(
+                        spot, dtype, x.load(item, x.at(source, x.mul(at, C0_SIZE_BYTE)))
+                    )
+                    x.store(type, found, x.at(target, x.mul(at, 4 * c0)))
+
+                fill(place, plane.left)
+                planes.loop(x, plane.w, 1, pixel)
+                fill(x.at(target, plane.w * 4 * c0), plane.right)
+
+            pixels = plane.left + plane.w + plane.right
+            x.when(x.compare("ult", y, plane.h), inside, lambda: fill(place, pixels))
+
+        planes.loop(x, "%p0", 1, line)
+        x.do("ret void")
+        listed, _ = planes.parameters(["i64", "i64", "ptr", "ptr"])
+        return x.function(f"define internal void {name}({listed}) noinline nounwind")
+
+
+def image(s: Spot, src: TilePlace, dst: TilePlace) -> tuple[Image, str]:
+    """What a TIMG2COL would write, and when that is so; NotNative where it has to."""
+    plane, (matrix, auto) = Plane.of(s.case), matrix_of(s.case)
+    steps = Filter(*(number(s.case, name) for name in Filter.__slots__))
+    c0, pad = C0_SIZE_BYTE // src.type.itemsize, number(s.case, "pad_value")
+    deep = c0 * steps.filter_h * steps.filter_w
+    (rows, cols), channels = dst.valid, number(s.case, "channels")
+    if auto or FACTORS.get(src.type.dtype) != "float" or steps.dilation_w > 1:
+        raise NotNative("an image of an unusual kind")
+    if not isinstance(rows, int) or not isinstance(cols, int) or cols % deep or rows < 1:
+        raise NotNative("rows that are no whole windows")
+    high, wide = steps.span(plane)
+    count = plane.h * plane.w * steps.c1 * c0
+    if steps.n * steps.d != 1 or min(high, wide) < 0 or count * src.type.itemsize > src.type.nbytes:
+        raise NotNative("several images, or none")
+    if channels and channels < steps.c1 * c0:
+        raise NotNative("channels that do not count")
+    x, table = s.x, Numbers(s.x, s.e.unit.declare, s.e.word)
+    row, col = (table.number(s.operand(name)).value for name in ("posM", "posK"))
+    begins = x.both(x.compare("ult", row, FAR), x.compare("ult", col, FAR))
+    s.fault_unless(begins)
+    known = _agrees(table, f"{registers.FMATRIX} {matrix}", *plane)
+    known = x.both(known, _agrees(table, f"{registers.IMG2COL_PADDING} {matrix}", pad))
+    known = x.both(known, x.compare("eq", x.rest(col, deep), 0))
+    known = x.both(known, x.compare("sle", x.add(col, cols), steps.c1 * deep))
+    places = (high // steps.stride_h + 1) * (wide // steps.stride_w + 1)
+    known = x.both(known, x.compare("sle", x.add(row, rows), places))
+    if known == "false":
+        raise NotNative("rows beyond the image")
+    group, kind = x.over(col, deep), src.type.dtype
+    pointer = planes.machine_address(s, src)
+    found = Image(kind, plane, steps, rows, cols // deep, pad, pointer, row, group)
+    if found.nbytes > RIGHT_AT:
+        raise NotNative("an image larger than the scratch memory")
+    return found, known
+
+
+def _agrees(table: Numbers, register: str, *words: int) -> str:
+    """Whether a register that the program may have set holds this, or is not set."""
+    x, same = table.x, "true"
+    for n, word in enumerate(words):
+        same = x.both(same, x.compare("eq", table.get(register, n).value, word))
+    return x.either(x.negated(table.has(register).name), same)

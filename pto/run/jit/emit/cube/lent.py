@@ -1,0 +1,165 @@
+"""Factors that products read where they come from.
+
+A tile of L0 that a move fills from L1, and that only products read, need not be filled: what it
+would hold lies in L1 until the last of these products, if nothing writes there meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from pto.core.memory import Space
+from pto.core.tile import Role
+from pto.ir.graph import Operation, Value
+from pto.isa.meaning import Fold, Lane
+from pto.isa.meaning.handle.view import ALLOC_TILE
+from pto.isa.meaning.kinds import Move
+from pto.isa.meaning.order.flags import IN_ORDER, SET_FLAG, WAIT_FLAG
+from pto.isa.meaning.tile import extract, move
+from pto.isa.meaning.tile.convert import Conversion
+from pto.isa.meaning.tile.img2col import IMG2COL, matrix_of
+from pto.isa.meaning.tile.matmul import PRODUCT
+from pto.isa.row import types as t
+from pto.isa.row.traits import Control
+from pto.run.jit.border.values import TilePlace, Word
+from pto.run.jit.emit.cube.factors import Matrix, takes
+from pto.run.jit.emit.cube.image import Image, image
+from pto.run.jit.emit.table import is_cheap
+from pto.run.jit.emit.tile import planes
+from pto.run.jit.emit.tile.grids import grid
+from pto.run.jit.llvm.text import NotNative, Val
+
+if TYPE_CHECKING:
+    from pto.run.jit.emit.table import Emitter, Spot
+
+_FILLS: Final = (move.MOVE, extract.EXTRACT, IMG2COL)
+_CONTROL: Final = (Control.FOR, Control.IF, Control.YIELD)
+_FLAGS: Final = (SET_FLAG, WAIT_FLAG, IN_ORDER)
+
+
+@dataclass(frozen=True, slots=True)
+class Lent:
+    """What a tile would be filled with."""
+
+    fill: Operation
+    source: Matrix | Image
+    known: str  # whether it is that when the program runs; else the tile is to be filled
+
+
+def fills_factor(op: Operation) -> bool:
+    dst = op.operand("dst") if op.body in _FILLS and not op.results else None
+    if dst is None or not isinstance(dst.type, t.TileBuf):
+        return False
+    return dst.type.tile.role in (Role.LEFT, Role.RIGHT)
+
+
+def is_lent(e: Emitter, ops: Sequence[Operation], n: int) -> bool:
+    """Whether only products read what ops[n] fills a tile with, and its source stays as it is until
+    they have done so."""
+    tile, source = ops[n].operand("dst"), ops[n].operand("src")
+    if tile is None or source is None or not (_is_plain(e, tile) and id(source) not in e.cells):
+        return False
+    uses = [(m, op) for m, outer in enumerate(ops) for op in outer.walk() if tile in op.operands]
+    if sum(op.operands.count(tile) for _, op in uses) != e.compiler.uses(ops[n])[id(tile)]:
+        return False
+    fills = [m for m, op in uses if op is ops[m] and fills_factor(op)]
+    reads = [m for m, op in uses if op.body is PRODUCT and op.operand("dst") is not tile]
+    if len(fills) + len(reads) != len(uses) or min(m for m, _ in uses) != fills[0]:
+        return False
+    end = next((m for m in fills if m > n), len(ops))
+    last = max((m for m in reads if n < m < end), default=n)
+    between = [op for outer in ops[n + 1 : last + 1] for op in outer.walk()]
+    return last > n and all(_leaves_alone(e, op, source) for op in between)
+
+
+def _is_plain(e: Emitter, tile: Value) -> bool:
+    """Whether it lies where the planner put it, all of it valid or a known part."""
+    maker = tile.maker
+    return (
+        maker is not None
+        and maker.body is ALLOC_TILE
+        and not maker.operands
+        and id(tile) not in e.cells
+    )
+
+
+def _leaves_alone(e: Emitter, op: Operation, source: Value) -> bool:
+    """Whether an operation surely does not write where a tile lies, and waits for nobody."""
+    if op.control is not None:
+        return op.control in _CONTROL
+    if op.row is None or op.body in _FLAGS:
+        return op.row is not None
+    if op.results:
+        return is_cheap(op)
+    body = op.body
+    if body is IMG2COL and matrix_of(e.case(op))[1]:
+        return False  # sets a register that others of its kind read
+    moves = (move.LOAD, move.STORE, PRODUCT)
+    if not (isinstance(body, Lane | Fold | Conversion | Move) or body in moves):
+        return False
+    written = [v for o in op.row.operands if o.role != "in" for v in op.group(o.name)]
+    return bool(written) and all(_is_elsewhere(e, value, source) for value in written)
+
+
+def _is_elsewhere(e: Emitter, value: Value, source: Value) -> bool:
+    if not isinstance(value.type, t.TileBuf) or not isinstance(source.type, t.TileBuf):
+        return isinstance(value.type, t.View)  # of global memory
+    if value.type.tile.space is not source.type.tile.space:
+        return True
+    if not (_is_plain(e, value) and _is_plain(e, source)):
+        return False
+    first, second = (e.compiler.placement.address(v.maker) for v in (value, source))
+    sizes = value.type.tile.nbytes, source.type.tile.nbytes
+    return first + sizes[0] <= second or second + sizes[1] <= first
+
+
+def lent(s: Spot) -> Lent:
+    """What the instruction at hand would fill its tile with; NotNative where that has to be done.
+    A window outside its tile is the mistake that it is."""
+    src, dst = s.need(TilePlace, "src"), s.need(TilePlace, "dst")
+    if s.body is IMG2COL:
+        return Lent(s.op, *image(s, src, dst))
+    others = ("fp", "preQuantScalar", "dst1")
+    if any(s.op.operand(name) for name in others) or s.case.word("reluPreMode") not in (
+        None,
+        "no_relu",
+    ):
+        raise NotNative("more than a move")
+    if src.type.space is not Space.L1 or src.type.dtype is not dst.type.dtype:
+        raise NotNative("elements that change on their way")
+    if dst.type.dtype.is_packed:
+        raise NotNative("pairs, which lie along k in either factor")
+    at: tuple[Val, Val] = (0, 0)
+    if s.body is move.MOVE:
+        if src.valid != dst.valid:
+            raise NotNative("a part of a tile")
+    else:
+        if s.case.word("mode") is not None:
+            raise NotNative("packed elements")
+        at = s.need(Word, "indexRow").name, s.need(Word, "indexCol").name
+        s.fault_unless(_is_inside(s, src, at, dst.valid))
+    return Lent(s.op, *_window(s, src, at, dst))
+
+
+def _is_inside(s: Spot, src: TilePlace, at: tuple[Val, Val], size: tuple[Val, Val]) -> str:
+    x, fine = s.x, "true"
+    for first, count, limit in zip(at, size, src.type.shape, strict=True):
+        fine = x.both(fine, x.compare("ule", first, limit))
+        fine = x.both(fine, x.compare("ule", x.add(first, count), limit))
+    return fine
+
+
+def _window(s: Spot, src: TilePlace, at: tuple[Val, Val], dst: TilePlace) -> tuple[Matrix, str]:
+    x, g = s.x, grid(src)
+    if not takes(g, left=dst.type.role is Role.LEFT):
+        raise NotNative("a layout that products do not take")
+    place, known = 0, "true"
+    for first, side, step in zip(at, g.box, (g.down, g.right), strict=True):
+        known = x.both(known, x.compare("eq", x.rest(first, side), 0))
+        place = x.add(place, x.mul(x.over(first, side), step))
+    if known == "false":
+        raise NotNative("a window that begins inside a box")
+    pointer = x.at(planes.machine_address(s, src), x.mul(place, g.dtype.itemsize))
+    return Matrix(g, pointer, *dst.type.shape), known

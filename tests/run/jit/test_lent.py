@@ -1,0 +1,241 @@
+"""Factors that products of the fast engine read in L1, not in L0: the same bytes as with every move
+done, whatever comes between."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pto
+from pto.run.jit.emit.cube import lent
+from pto.run.jit.emit.fusion import FusingEmitter
+from tests.run.jit.test_fusion import agree, lends, normal
+
+__all__ = ["lends"]
+Kernel = Any
+
+
+@pytest.fixture
+def read_there(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Of each move into a factor, whether it was left out."""
+    found: list[bool] = []
+    plain = FusingEmitter._lend
+
+    def noted(self: FusingEmitter, ops: Any, n: int) -> bool:
+        done = plain(self, ops, n)
+        if lent.fills_factor(ops[n]):
+            found.append(done)
+        return done
+
+    monkeypatch.setattr(FusingEmitter, "_lend", noted)
+    return found
+
+
+def factors(kind: Any, m: int, k: int, n: int) -> tuple[Any, ...]:
+    mats = pto.tile(m, k, kind, role="mat"), pto.tile(k, n, kind, role="mat")
+    small = pto.tile(m, k, kind, role="left"), pto.tile(k, n, kind, role="right")
+    into = pto.i32 if kind in (pto.i8, pto.u8) else pto.f32
+    return *mats, *small, pto.tile(m, n, into, role="acc")
+
+
+@pytest.mark.parametrize("kind", [pto.f32, pto.f16, pto.bf16, pto.i8])
+@pytest.mark.parametrize("shape", [(32, 32, 32), (48, 64, 64), (128, 96, 96)])
+def test_moves_and_a_product(
+    kind: Any, shape: tuple[int, int, int], read_there: list[bool]
+) -> None:
+    m, k, n = shape
+
+    @pto.kernel(profile="a5")
+    def product(a: pto.Global[Any], b: pto.Global[Any], c: pto.Global[Any]) -> None:
+        a_mat, b_mat, left, right, acc = factors(kind, m, k, n)
+        pto.tload(a_mat, a[:, :])
+        pto.tload(b_mat, b[:, :])
+        pto.tmov(left, a_mat)
+        pto.tmov(right, b_mat)
+        pto.tmatmul(acc, left, right)
+        pto.tmatmul_acc(acc, acc, left, right)
+        pto.tstore(c[:, :], acc)
+
+    a, b = (8 * normal(*size) for size in ((m, k), (k, n)))
+    into = np.int32 if kind is pto.i8 else np.float32
+    agree(product, a.astype(kind.numpy), b.astype(kind.numpy), np.zeros((m, n), into))
+    assert read_there == [True, True]
+
+
+def _late_load(a: Any, a_mat: Any, left: Any) -> None:
+    pto.tmov(left, a_mat)
+    pto.tload(a_mat, a[0:32, 0:64])  # what the product is about to read
+
+
+def _other_load(a: Any, a_mat: Any, left: Any) -> None:
+    pto.tmov(left, a_mat)
+    beside = pto.tile(32, 64, pto.f16, role="mat")
+    pto.tload(beside, a[0:32, 0:64])
+    pto.tmov(pto.tile(32, 64, pto.f16, role="left"), a_mat)  # which keeps its place so long
+
+
+def _twice(a: Any, a_mat: Any, left: Any) -> None:
+    pto.tload(a_mat, a[0:32, 0:64])
+    pto.tmov(left, a_mat)
+    pto.tload(a_mat, a[32:64, 0:64])
+    pto.tmov(left, a_mat)
+
+
+@pytest.mark.parametrize(
+    ("fill", "left_out"),
+    [(_late_load, [False]), (_other_load, [True, False]), (_twice, [False, True])],
+)
+def test_what_comes_between(
+    fill: Callable[..., None], left_out: list[bool], read_there: list[bool]
+) -> None:
+    @pto.kernel(profile="a5")
+    def product(a: pto.Global[pto.f16], b: pto.Global[pto.f16], c: pto.Global[pto.f32]) -> None:
+        a_mat, b_mat, left, right, acc = factors(pto.f16, 32, 64, 32)
+        pto.tload(b_mat, b[:, :])
+        pto.tmov(right, b_mat)
+        pto.tload(a_mat, a[32:64, :])
+        fill(a, a_mat, left)
+        pto.tmatmul(acc, left, right)
+        pto.tstore(c[:, :], acc)
+
+    given = normal(64, 64, kind=np.float16), normal(64, 32, kind=np.float16)
+    agree(product, *given, np.zeros((32, 32), np.float32))
+    assert read_there[1:] == left_out
+
+
+@pytest.mark.parametrize("step", [16, 8])
+def test_windows_of_l1_in_a_loop(step: int, read_there: list[bool]) -> None:
+    """Where boxes do not begin at a window the tile is filled after all."""
+
+    @pto.kernel(profile="a5")
+    def product(a: pto.Global[pto.f16], b: pto.Global[pto.f16], c: pto.Global[pto.f32]) -> None:
+        a_mat = pto.tile(32, 64, pto.f16, role="mat")
+        b_mat = pto.tile(64, 32, pto.f16, role="mat")
+        acc = pto.tile(32, 32, pto.f32, role="acc")
+        pto.tload(a_mat, a[:, :])
+        pto.tload(b_mat, b[:, :])
+        for k in pto.range(0, 64 - 16 + step, step):
+            left = pto.tile(32, 16, pto.f16, role="left")
+            right = pto.tile(16, 32, pto.f16, role="right")
+            pto.textract(left, a_mat, 0, k)
+            pto.textract(right, b_mat, k, 0)
+            with pto.If(k == 0):
+                pto.tmatmul(acc, left, right)
+            with pto.Else():
+                pto.tmatmul_acc(acc, acc, left, right)
+        pto.tstore(c[:, :], acc)
+
+    given = normal(32, 64, kind=np.float16), normal(64, 32, kind=np.float16)
+    agree(product, *given, np.zeros((32, 32), np.float32))
+    assert read_there == [True, True]
+
+
+def test_a_window_outside_its_tile_is_told() -> None:
+    @pto.kernel(profile="a5")
+    def product(a: pto.Global[pto.f16], c: pto.Global[pto.f32], at: pto.i32) -> None:
+        mat = pto.tile(64, 64, pto.f16, role="mat")
+        left = pto.tile(32, 32, pto.f16, role="left")
+        right = pto.tile(32, 32, pto.f16, role="right")
+        acc = pto.tile(32, 32, pto.f32, role="acc")
+        pto.tload(mat, a[:, :])
+        pto.textract(left, mat, at, 0)
+        pto.textract(right, mat, 0, 0)
+        pto.tmatmul(acc, left, right)
+        pto.tstore(c[:, :], acc)
+
+    for engine in ("reference", "jit"):
+        c = np.zeros((32, 32), np.float32)
+        with pytest.raises(pto.PtoError, match="PTO-S060") as found:
+            product[1](normal(64, 64, kind=np.float16), c, 48, engine=engine)
+        assert "32x32 at (48, 0)" in str(found.value)
+        assert not c.any()
+
+
+def test_factors_with_fewer_bits() -> None:
+    """The reference engine rounds f32 factors in that mode, and finds them in L0."""
+
+    @pto.kernel(profile="a5")
+    def product(a: pto.Global[pto.f32], b: pto.Global[pto.f32], c: pto.Global[pto.f32]) -> None:
+        a_mat, b_mat, left, right, acc = factors(pto.f32, 32, 64, 32)
+        pto.tload(a_mat, a[:, :])
+        pto.tload(b_mat, b[:, :])
+        pto.tmov(left, a_mat)
+        pto.tmov(right, b_mat)
+        pto.settf32mode(enable=True)
+        pto.tmatmul(acc, left, right)
+        pto.tstore(c[:, :], acc)
+
+    agree(product, normal(32, 64), normal(64, 32), np.zeros((32, 32), np.float32))
+
+
+MAP = {"c1": 2, "h": 11, "w": 9}
+PADS = ("pad_left", "pad_right", "pad_top", "pad_bottom")
+
+
+@pytest.mark.parametrize(
+    ("given", "first", "rows"),
+    [
+        ({"filter_h": 3, "filter_w": 3, **dict.fromkeys(PADS, 1)}, 0, 96),
+        ({"filter_h": 3, "filter_w": 3, **dict.fromkeys(PADS, 1)}, 13, 48),
+        ({"filter_h": 3, "filter_w": 3, **dict.fromkeys(PADS, 1)}, 80, 32),  # beyond the map
+        ({"filter_h": 2, "filter_w": 3, "pad_top": 2, "pad_right": 3, "pad_value": 0x3C00}, 5, 64),
+        ({"filter_h": 5, "filter_w": 1, "stride_h": 2, "pad_bottom": 4}, 3, 48),
+        ({"filter_h": 3, "filter_w": 3, "stride_w": 2, "dilation_h": 2}, 0, 16),
+        ({"filter_h": 3, "filter_w": 3, "dilation_w": 2}, 0, 16),
+        ({"filter_h": 1, "filter_w": 1}, 32, 48),
+    ],
+)
+@pytest.mark.parametrize("kind", [pto.f16, pto.f32])
+def test_convolutions(given: dict[str, int], first: int, rows: int, kind: Any) -> None:
+    c0 = 32 // kind.itemsize
+    k = given["filter_h"] * given["filter_w"] * c0
+    deep = k if 2 * k * rows * kind.itemsize > 65536 else 2 * k
+    image = MAP["c1"] * MAP["h"] * MAP["w"] * c0
+
+    @pto.kernel(profile="a5")
+    def convolution(
+        x: pto.Global[Any], w: pto.Global[Any], y: pto.Global[pto.f32], m: pto.i32
+    ) -> None:
+        mat = pto.tile(image // c0, c0, kind, role="mat", layout="ND")
+        filters = pto.tile(2 * k, 16, kind, role="mat")
+        acc = pto.tile(rows, 16, pto.f32, role="acc")
+        pto.tload(mat, x[:, :])
+        pto.tload(filters, w[:, :])
+        for n in range(0, 2 * k, deep):
+            left = pto.tile(rows, deep, kind, role="left")
+            right = pto.tile(deep, 16, kind, role="right")
+            pto.timg2col(left, mat, MAP["c1"], MAP["h"], MAP["w"], m, n, **given)
+            pto.textract(right, filters, n, 0)
+            if n == 0:
+                pto.tmatmul(acc, left, right)
+            else:
+                pto.tmatmul_acc(acc, acc, left, right)
+        pto.tstore(y[:, :], acc)
+
+    x, w = normal(image // c0, c0, kind=kind.numpy), normal(2 * k, 16, kind=kind.numpy)
+    agree(convolution, x, w, np.zeros((rows, 16), np.float32), first)
+
+
+@pytest.mark.parametrize("word", [0, 0x7E00])
+def test_registers_that_say_otherwise(word: int) -> None:
+    @pto.kernel(profile="a5")
+    def convolution(x: pto.Global[pto.f16], w: pto.Global[pto.f16], y: pto.Global[pto.f32]) -> None:
+        mat = pto.tile(198, 16, pto.f16, role="mat", layout="ND")
+        filters = pto.tile(144, 16, pto.f16, role="mat")
+        acc = pto.tile(48, 16, pto.f32, role="acc")
+        left = pto.tile(48, 144, pto.f16, role="left")
+        right = pto.tile(144, 16, pto.f16, role="right")
+        pto.tload(mat, x[:, :])
+        pto.tload(filters, w[:, :])
+        pto.setfmatrix(mat, 9, 11, pad_left=1)
+        pto.set_img2col_padding(mat, pad_value=word)
+        pto.timg2col(left, mat, 2, 11, 9, 0, 0, filter_h=3, filter_w=3)
+        pto.textract(right, filters, 0, 0)
+        pto.tmatmul(acc, left, right)
+        pto.tstore(y[:, :], acc)
+
+    given = normal(198, 16, kind=np.float16), normal(144, 16, kind=np.float16)
+    agree(convolution, *given, np.zeros((48, 16), np.float32))
