@@ -138,7 +138,8 @@ instr(
         on("a5", _pad_64()),
     ),
     notes=(
-        "TLOAD.md lists acc as a destination; headers, PTOAS and the manual have vec and mat only",
+        "TLOAD.md lists acc as a destination; headers and the manual have vec and mat only, and on"
+        " a5 TLOAD into any other tile does nothing",
         "the padding operands have no C++ counterpart, which pads by the tile's own pad value",
         "outside the valid region: CPU fills the whole tile with the pad, NPUs pad each row to the"
         " next 32 bytes",
