@@ -230,3 +230,30 @@ def test_the_next_push_is_scaled(scale: str, src: str, dst: str, asked: list[str
     found = _sent(text, "a3", (src, dst), (16, 32), np.linspace(-1.5, 1.5, 32))
     assert found.view(np.uint8).any()
     assert set(asked) <= _OPENS
+
+
+@pytest.mark.parametrize("profile", ["a3", "a5"])
+def test_a_push_without_a_scale_beside_one_that_has_it(profile: str, asked: list[str]) -> None:
+    """The first of three is scaled to integers of as many bits, the others go as they are."""
+    kinds = "f32", "f32"
+    scale = """%is_first = arith.cmpi eq, %i, %c0 : index
+          scf.if %is_first {
+            pto.set_quant_scalar ins(%scale : f32) {out_type = "bf16"}
+          }"""
+    text = _program(profile, "", scale, kinds, "nz2nd no_relu")
+    found = _sent(text, profile, kinds, (16, 32), np.ones(32)).reshape(16, 32)
+    assert np.array_equal(found, _factor(kinds))  # of the last push
+    assert set(asked) <= _OPENS
+
+
+def test_a_queue_with_an_epilogue_beside_a_scale_of_the_next_push(asked: list[str]) -> None:
+    """A push to it that nothing is set for is compiled."""
+    kinds, scales = ("i32", "f16"), np.tile([0.5, -2.0, 4.0, 0.25], 8)
+    never = """%none = arith.cmpi slt, %i, %c0 : index
+          scf.if %none {
+            pto.set_quant_scalar ins(%scale : f32) {out_type = "bf16"}
+          }"""
+    text = _program("a3", "deqf16_vec", f"{_VECTOR}\n{never}", kinds, "nz2nd no_relu")
+    found = _sent(text, "a3", kinds, (16, 32), scales).reshape(16, 32)
+    assert np.array_equal(found, _factor(kinds) * scales)
+    assert set(asked) <= _OPENS

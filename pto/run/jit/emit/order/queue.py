@@ -135,20 +135,26 @@ def _push(s: Spot) -> Sequence[Native]:
         raise NotNative("a tile that is not plain")
     how = leaving(s, tile)
     again = _begin(s)
-    made = Ring(s, out=True, epilogue=0 if how is None else how.epilogue)
-    fits, put = (_into_global if made.in_global else _into_local)(s, made, tile, how)
+    made = Ring(s, out=True, epilogue=how.usual.epilogue if how.usual else 0)
+    into = _into_global if made.in_global else _into_local
+    ways = [(each, *into(s, made, tile, each)) for each in (how.usual, how.next)[: 1 + how.twice]]
     x, number = s.x, list[Val]([0])
 
     def possible() -> str:
         number[0] = made.count(ring.TAKEN, made.me)
-        ready = "true" if how is None else how.ready(s, tile.valid[1])
-        return x.both(ready, fits(number[0]))
+        usual, *others = (
+            x.both(each.ready(s, tile.valid[1]) if each else "true", fits(number[0]))
+            for each, fits, _ in ways
+        )
+        usual = x.both(how.has_usual(s), usual)
+        return x.either(usual, others[0]) if others else usual
 
     def quick() -> list[Val]:
         region = x.at(made.state, x.mul(x.add(ring.REGIONS, x.mul(_turn(made, number[0]), 2)), 8))
         whole = tile.valid if made.way == ring.TO_VECTOR else _joined(x, made.split, *tile.valid)
         x.when(_tells_region(made, whole), lambda: _store_two(x, region, *whole))
-        put(number[0])
+        is_usual = how.has_usual(s) if how.twice else "true"
+        x.when(is_usual, lambda: ways[0][2](number[0]), lambda: ways[-1][2](number[0]))
         made.add(ring.TAKEN)
         made.add(ring.PUSHED)
         return []

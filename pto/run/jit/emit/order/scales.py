@@ -1,7 +1,8 @@
 """Accumulators on their way into a queue, in compiled code: scales are set, elements scaled.
 
 A push is compiled for one form of scale: that of every instruction that sets it. Where a scale
-turns out to be another one, or there is none, Python does it.
+turns out to be another one, Python does it. What is set for the next push alone is looked at when
+it comes: without it a push is as any other.
 """
 
 from __future__ import annotations
@@ -190,24 +191,49 @@ class Leaving:
 # ---- what a push does
 
 
-def leaving(s: Spot, tile: TilePlace) -> Leaving | None:
-    """What happens to an accumulator that is pushed here; None: it goes as it is."""
+@dataclass(frozen=True, slots=True)
+class Leave:
+    """What a push may do to an accumulator; None: it goes as it is."""
+
+    usual: Leaving | None = None
+    asks: bool = False  # whether something may be set for this push alone
+    next: Leaving | None = None  # what happens then; None: that is Python's
+
+    @property
+    def twice(self) -> bool:
+        """Whether it is compiled both ways."""
+        return self.next is not None
+
+    def has_usual(self, s: Spot) -> str:
+        """Whether nothing is set for this push alone."""
+        if not self.asks:
+            return "true"
+        return s.x.compare("eq", s.x.load(I64, _place(s, registers.TILE_QUANT, _FORM), 8), 0)
+
+
+def leaving(s: Spot, tile: TilePlace) -> Leave:
+    """What happens to an accumulator that is pushed here."""
     if tile.type.role is not Role.ACC:
-        return None
-    number, src = number_of(s), tile.type.dtype
+        return Leave()
     found = list(s.e.compiler.module.walk())
     sets = [s.e.case(op) for op in found if op.body in _SETS]
     by_next = [case for case in sets if config.scale_register(case) == registers.TILE_QUANT]
-    how = _epilogue(s, number)
-    if how is None and not by_next:
-        return None
-    if (how is not None and by_next) or int(s.case.word("split") or 0) != ring.WHOLE:
-        raise NotNative("two scales at once, or halves of what is scaled")
-    if how is None:
-        form = _only(by_next)
-        if form.element is not None and form.element.itemsize != U64.itemsize:
-            raise NotNative("scales that are no words")
-        return Leaving(next_result(form.kind), ND, None, 0, registers.TILE_QUANT, form)
+    how = _epilogue(s, number_of(s))
+    is_whole = int(s.case.word("split") or 0) == ring.WHOLE
+    if how is not None and not is_whole:
+        raise NotNative("halves of what is scaled")
+    usual = None if how is None else _finished(s, how, sets, tile.type.dtype)
+    forms = {_form(case) for case in by_next}
+    form = next(iter(forms)) if how is None and is_whole and len(forms) == 1 else None
+    if form is None or (form.element is not None and form.element.itemsize != U64.itemsize):
+        return Leave(usual, bool(by_next))
+    after = Leaving(next_result(form.kind), ND, None, 0, registers.TILE_QUANT, form)
+    return Leave(usual, True, after)
+
+
+def _finished(s: Spot, how: Epilogue, sets: Sequence[Case], src: DType) -> Leaving:
+    """By the epilogue of the queue."""
+    number = number_of(s)
     layout, bits = queue.LAYOUTS.get(how.layout, ND), epilogue_bits(how, number)
     plain = Leaving(how.result(src), layout, how.relu, bits)
     if not how.scales:
