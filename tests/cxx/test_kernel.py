@@ -347,7 +347,7 @@ __global__ AICORE void k(__gm__ float* x)
 def test_an_endless_loop_ends(kernel):
     text = "__global__ AICORE void k(__gm__ float* x) { for (volatile int i = 0;; ++i) {} }"
     with pytest.raises(PtoError, match="did not end within"):
-        kernel(text).run(np.zeros(8, np.float32), seconds=2)
+        kernel(text).run(np.zeros(8, np.float32), seconds=1)
 
 
 def test_what_the_compiler_says_is_told(kernel, monkeypatch):

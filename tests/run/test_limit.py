@@ -155,7 +155,7 @@ def test_an_interrupt_ends_a_launch(who: str, blocks: int) -> None:
     )
     assert run.stdout is not None
     assert run.stdout.readline() == "ready\n"
-    time.sleep(1.0)  # it compiles, and turns
+    time.sleep(0.5)  # it compiles, and turns
     run.send_signal(signal.SIGINT)
     try:
         said, _ = run.communicate(timeout=60)
