@@ -59,16 +59,17 @@ class Hand:
 
 @dataclass(slots=True)
 class Crew:
+    """The workers of a cluster, and who of them has which job."""
+
     ray: Any
     hands: list[Hand] = field(default_factory=list[Hand])
-    _seen: float = 0.0
-    _alone: float = 0.0
+    _seen: float = 0.0  # when processors were counted last
+    _alone: float = 0.0  # since when nobody has been at work
+    _actor: Any = None  # what a worker is started from
 
     def __post_init__(self) -> None:
         made = self.ray.remote(num_cpus=1, max_restarts=0, max_concurrency=1)(Worker)
         self._actor = made.options(scheduling_strategy="SPREAD")
-
-    _actor: Any = None
 
     # ---- people
 

@@ -35,6 +35,7 @@ _NEAR_ZERO, _NOTHING = 87.0, -104.0  # |x| up to which results are normal; x bel
 
 
 def exponential(definition: Callable[[Symbol], Symbol], x: Symbol) -> Symbol | None:
+    """The quick way, or None where this processor or type has none."""
     count = x.lanes.count
     whole = count >= _LANES and not count & (count - 1)  # registers
     if x.dtype != F32 or not whole or not native.target().has_masks:

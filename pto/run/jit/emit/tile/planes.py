@@ -177,6 +177,7 @@ def load_lanes(
     pointer: str,
     mask: str | None,
 ) -> str:
+    """Loads elements under a mask: nothing is read where that is off, and 0 given."""
     item = element(dtype)
     type, bits = vector(lanes, item), vector(lanes, "i1")
     if mask is None:
@@ -200,6 +201,7 @@ def store_lanes(
     pointer: str,
     mask: str | None,
 ) -> None:
+    """Stores elements under a mask: memory is left alone where that is off."""
     item = element(dtype)
     type = vector(lanes, item)
     if mask is None:
