@@ -29,6 +29,13 @@ def require_step(step: int) -> None:
         raise fail("PTO-S130", f"'scf.for' op needs a positive step, got {step}")
 
 
+def _hand(regs: Regs, sources: list[int], targets: list[int]) -> None:
+    """All are read before the first is written: values may change places."""
+    values = [regs[i] for i in sources]
+    for to, value in zip(targets, values, strict=True):
+        regs[to] = value
+
+
 def _for(c: Compiler, op: Operation) -> Made:
     region = op.regions[0]
     lower, upper, stride, *inits = c.slots(op.operands)
@@ -41,39 +48,29 @@ def _for(c: Compiler, op: Operation) -> Made:
 
     def start(core: Core, regs: Regs) -> Iterable[int]:
         require_step(regs[stride])
-        for to, source in zip(carried, inits, strict=True):
-            regs[to] = regs[source]
+        _hand(regs, inits, carried)
         counted = range(regs[lower], regs[upper], regs[stride])
         return counted if tap is None else tap.trips(core, op, counted)
-
-    def carry(regs: Regs) -> None:
-        values = [regs[i] for i in yielded]
-        for to, value in zip(carried, values, strict=True):
-            regs[to] = value
-
-    def finish(regs: Regs) -> None:
-        for to, source in zip(outs, carried, strict=True):
-            regs[to] = regs[source]
 
     def step(core: Core, regs: Regs) -> None:
         limit = core.cluster.limit
         for i in start(core, regs):
             regs[counter] = i
             body.run(core, regs)
-            carry(regs)
+            _hand(regs, yielded, carried)
             if limit is not None:
                 limit.look(core.name)
-        finish(regs)
+        _hand(regs, carried, outs)
 
     def gen(core: Core, regs: Regs) -> Waits:
         limit = core.cluster.limit
         for i in start(core, regs):
             regs[counter] = i
             yield from body.gen(core, regs)
-            carry(regs)
+            _hand(regs, yielded, carried)
             if limit is not None:
                 limit.look(core.name)
-        finish(regs)
+        _hand(regs, carried, outs)
 
     return step, gen if body.waits else None
 
@@ -91,22 +88,17 @@ def _if(c: Compiler, op: Operation) -> Made:
         body.drop_end()
         arms.append((body, c.slots(region.block.ops[-1].operands)))
 
-    def finish(regs: Regs, yielded: list[int]) -> None:
-        values = [regs[i] for i in yielded]
-        for to, value in zip(outs, values, strict=True):
-            regs[to] = value
-
     def step(core: Core, regs: Regs) -> None:
         body, yielded = arms[numbers.get(regs[chosen], 0)]
         if body is not None:
             body.run(core, regs)
-            finish(regs, yielded)
+            _hand(regs, yielded, outs)
 
     def gen(core: Core, regs: Regs) -> Waits:
         body, yielded = arms[numbers.get(regs[chosen], 0)]
         if body is not None:
             yield from body.gen(core, regs)
-            finish(regs, yielded)
+            _hand(regs, yielded, outs)
 
     can_wait = any(body is not None and body.waits for body, _ in arms)
     return step, gen if can_wait else None
@@ -117,18 +109,13 @@ def _region(c: Compiler, op: Operation) -> Made:
     body.drop_end()
     yielded, outs = c.slots(op.regions[0].block.ops[-1].operands), c.slots(op.results)
 
-    def finish(regs: Regs) -> None:
-        values = [regs[i] for i in yielded]
-        for to, value in zip(outs, values, strict=True):
-            regs[to] = value
-
     def step(core: Core, regs: Regs) -> None:
         body.run(core, regs)
-        finish(regs)
+        _hand(regs, yielded, outs)
 
     def gen(core: Core, regs: Regs) -> Waits:
         yield from body.gen(core, regs)
-        finish(regs)
+        _hand(regs, yielded, outs)
 
     return step, gen if body.waits else None
 
@@ -144,45 +131,40 @@ def _while(c: Compiler, op: Operation) -> Made:
     condition, *passed = c.slots(before_region.block.ops[-1].operands)
     yielded = c.slots(after_region.block.ops[-1].operands)
 
-    def move(regs: Regs, sources: list[int], targets: list[int]) -> None:
-        values = [regs[i] for i in sources]
-        for to, value in zip(targets, values, strict=True):
-            regs[to] = value
-
     def step(core: Core, regs: Regs) -> None:
         limit = core.cluster.limit
-        move(regs, inits, before_args)
+        _hand(regs, inits, before_args)
         while True:
             before.run(core, regs)
             if not regs[condition]:
                 break
-            move(regs, passed, after_args)
+            _hand(regs, passed, after_args)
             after.run(core, regs)
-            move(regs, yielded, before_args)
+            _hand(regs, yielded, before_args)
             if limit is not None:
                 limit.look(core.name)
-        move(regs, passed, outs)
+        _hand(regs, passed, outs)
 
     watches = any(looks(inner) for inner in op.walk())
     steady = polls(op)  # then nothing but others can end it
     wait = Wait(op, Blocked("others to change what its loop looks at"), not steady)
 
     def gen(core: Core, regs: Regs) -> Waits:
-        move(regs, inits, before_args)
+        _hand(regs, inits, before_args)
         while True:
             yield from before.gen(core, regs)
             if not regs[condition]:
                 break
-            move(regs, passed, after_args)
+            _hand(regs, passed, after_args)
             yield from after.gen(core, regs)
             old = [regs[i] for i in before_args]
-            move(regs, yielded, before_args)
+            _hand(regs, yielded, before_args)
             if core.cluster.limit is not None:
                 core.cluster.limit.look(core.name)
             if watches:
                 core.progress += _differ(old, [regs[i] for i in before_args])
                 yield wait
-        move(regs, passed, outs)
+        _hand(regs, passed, outs)
 
     return step, gen if watches or before.waits or after.waits else None
 
