@@ -71,7 +71,7 @@ def test_compiled_code_asks_python_for_nothing_but_queues(
     monkeypatch.setenv("PTO_ENGINE", "jit")
     monkeypatch.setattr(Outside, "__call__", hear)
     importlib.import_module(f"examples.{name}").example(profile)
-    assert asked == OPENS_QUEUES.get(name, set())
+    assert asked <= OPENS_QUEUES.get(name, set())  # those of an earlier launch are open
 
 
 @pytest.mark.parametrize(("name", "profile"), runs())

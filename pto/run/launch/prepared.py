@@ -81,6 +81,7 @@ class Kernel:
         # whether agents may have to wait for others, of this launch or of another
         self.can_wait = any(code.can_wait for _, code in self._sides)
         self._crew = self._gathered(compilers)
+        self._resting: list[Sequence[Core]] = []  # agents of a launch that is over
 
     def _gathered(self, compilers: Mapping[str, Any]) -> Crew | None:
         """Who goes through all blocks, where compiled code does all of one by itself."""
@@ -140,6 +141,21 @@ class Kernel:
     def is_closed(self) -> bool:
         """Whether no block needs another one, another launch or another rank to go on."""
         return not self.can_wait or not need_each_other(self.functions)
+
+    def rest(self, idle: Sequence[Sequence[Core]], device: Any) -> None:
+        """A launch is over: agents of one block are kept for the next one; not those of ranks."""
+        clean = (agents for agents in idle if not any(core.is_spoilt for core in agents))
+        agents = next(clean, None) if device.ranks == 1 and not self._resting else None
+        if agents is not None:
+            for core in agents:
+                core.rest()
+            self._resting.append(agents)
+
+    def rested(self, device: Any) -> Sequence[Core]:
+        try:
+            return self._resting.pop() if device.ranks == 1 else ()
+        except IndexError:
+            return ()
 
     @cached_property
     def goes_on(self) -> bool:
@@ -371,7 +387,7 @@ class Grid:
             return []
         cluster = self.cluster(self._started)
         self._started += 1
-        idle = self._idle.pop() if self._idle else ()
+        idle = self._idle.pop() if self._idle else self.kernel.rested(self.device)
         agents = self.kernel.agents(cluster, self.values, lambda: self._finished(cluster), idle)
         self._left[cluster] = len(agents)
         if self._latest is not None:
@@ -401,6 +417,8 @@ class Grid:
             if self.kernel.is_reusable:
                 self._idle.append(cluster.agents)
             self._tell()
+            if self.is_done:
+                self.kernel.rest(self._idle, self.device)
 
     def _tell(self) -> None:
         if self.progress is not None:

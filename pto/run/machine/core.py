@@ -48,7 +48,7 @@ class Cluster:
     def __init__(
         self, device: Any, block: int, blocks: int, arrivals: Arrivals | None = None
     ) -> None:
-        self.device = device
+        self.device: Any = device
         self.block = block
         self.blocks = blocks
         self.agents: list[Core] = []
@@ -131,7 +131,7 @@ class Core:
         self.subs = subs
         self.block = cluster.block
         self.blocks = cluster.blocks
-        self.device = cluster.device
+        self.device: Any = cluster.device
         self.flags: MutableMapping[tuple[str, str, int], int] = defaultdict(int)
         self.registers: MutableMapping[str, Any] = {}
         self.printed = Lines()
@@ -180,6 +180,13 @@ class Core:
         cluster.agents.append(self)
         self.cluster, self.device, self.blocks = cluster, cluster.device, cluster.blocks
         self.block = cluster.block
+        self.printed.say = cluster.say
+
+    def rest(self) -> None:
+        """A launch is over: nothing is kept of what the host gave."""
+        self.cluster.ahead = self.cluster.say = self.printed.say = None
+        self.device = self.cluster.device = None
+        self.native.forget()
 
     @property
     def is_spoilt(self) -> bool:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import re
+import weakref
 from typing import Any
 
 import numpy as np
@@ -303,3 +305,44 @@ def test_a_block_may_differ_from_the_others(pops: int, size: int, work: str, say
     assert found[0] == found[1]
     assert says in found[0][0] and bool(says) == bool(found[0][0])
     assert found[0][1] == (("block 2",) * 2 if work is PRINT else ())
+
+
+def attention(q: Any, o: Any, **options: Any) -> None:
+    blocks, room = len(q) // ROWS, np.zeros(1, np.float32)
+    flash_attention[blocks](q, np.ascontiguousarray(q.T), q, o, room, False, **options)
+
+
+def test_agents_are_kept_for_later_launches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Queues are open then: even the first block runs in compiled code alone."""
+    rng, launches = np.random.default_rng(2), list[list[int]]()
+    q = rng.standard_normal((128, 64)).astype(np.float16)
+    for _ in range(3):
+        with monkeypatch.context() as patched:
+            launches.append(entries(patched))
+            ours, theirs = np.zeros((2, 128, 64), np.float32)
+            attention(q, ours, engine="jit")
+        attention(q, theirs, engine="reference")
+        assert np.array_equal(ours.view(np.uint32), theirs.view(np.uint32))
+        q = q[::-1].copy()
+    assert launches[1:] == [[0], [0]]
+
+
+def test_agents_that_are_kept_keep_no_arrays() -> None:
+    q, o = np.ones((64, 64), np.float16), np.zeros((64, 64), np.float32)
+    attention(q, o, engine="jit")
+    assert np.allclose(o, 1)
+    seen = weakref.ref(q), weakref.ref(o)
+    del q, o
+    gc.collect()
+    assert [ref() for ref in seen] == [None, None]
+
+
+def test_a_launch_after_one_that_failed_begins_anew() -> None:
+    text = DIFFERENT.replace("{count}", COUNT.format(which=2, pops=4, work=""))
+    module, x = pto.parse(text), np.zeros(64, np.float32)
+    for _ in range(2):
+        y = np.zeros(8, np.float32)
+        pto.launch(module, args=[x, y], engine="jit", blocks=2)
+        assert y.tolist() == [1, 1, 0, 0, 0, 0, 0, 0]
+        with pytest.raises(PtoError, match="deadlock"):
+            pto.launch(module, args=[x, y], engine="jit", blocks=3)
