@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -97,6 +99,13 @@ def test_f16_times_f16_into_f32_is_exact():
 def test_relu_after_the_sum():
     assert apply("tfusedmuladdrelu", "f32", [2, 2], [1, 1], into=[3, -3]).tolist() == [7, 0]
     assert apply("tsubrelu", "f32", [3, 1], [1, 3]).tolist() == [2, 0]
+
+
+def test_taddrelu_rounds_the_sum_and_takes_what_is_positive():
+    add = partial(apply, "taddrelu", profile="a2a3")
+    assert add("f32", [1.5, -4, 2**24], [2, 1, 1]).tolist() == [3.5, 0, 2**24]
+    assert add("f16", [2048, 65504, -1, 0.5], [1, 65504, 0.5, -1]).tolist() == [2048, INF, 0, 0]
+    assert add("i16", [300, -300, 7], [45, 299, -7]).tolist() == [345, 0, 0]
 
 
 def test_narrowing_after_relu_rounds_to_even_and_saturates():

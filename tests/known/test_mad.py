@@ -301,10 +301,13 @@ def test_raw_products_round_to_tf32_as_control_says(bits, want):
 # ---- block scales
 
 
-def mx(op, a, b, sa, sb, *, clauses="", word=None, start=None, bias=None, low_level=False):
-    """L0C after an MX product; scale codes are (m, k/32) and (k/32, n)."""
+def mx(op, a, b, sa, sb, *, kinds=None, word=None, start=None, bias=None, low_level=False):
+    """L0C after an MX product; scale codes are (m, k/32) and (k/32, n). Of kinds of fp4 the factors
+    are codes, two of which are a byte along k, the first one low."""
     (m, k), n = a.shape, b.shape[1]
     bench = Transfers()
+    left_kind, right_kind = kinds or ("f8E4M3FN", "f8E4M3FN")
+    factors = [x[:, ::2] | x[:, 1::2] << 4 if kinds else x for x in (a, b.T.copy())]
     left = np.zeros((up(m, 16) // 16, -(-k // 64), 16, 2), np.uint8)
     right = np.zeros((up(n, 16) // 16, -(-k // 64), 16, 2), np.uint8)
     for g in range(sa.shape[1]):
@@ -314,8 +317,8 @@ def mx(op, a, b, sa, sb, *, clauses="", word=None, start=None, bias=None, low_le
             right[j // 16, g // 2, j % 16, g % 2] = sb[g, j]
     bench.at("sa", "f8E4M3FN, l1", 0, left)
     bench.at("sb", "f8E4M3FN, l1", 4096, right)
-    bench.at("a", "f8E4M3FN, l0a", 512, nz(a))
-    bench.at("b", "f8E4M3FN, l0b", 1024, nz(b.T.copy()))
+    bench.at("a", f"{left_kind}, l0a", 512, nz(factors[0]))
+    bench.at("b", f"{right_kind}, l0b", 1024, nz(factors[1]))
     out = bench.at("c", "f32, l0c", 0, np.full((up(m, 16) * up(n, 16)), start or 0, np.float32))
     if low_level:
         x, y = right.shape[:2]
@@ -333,7 +336,7 @@ def mx(op, a, b, sa, sb, *, clauses="", word=None, start=None, bias=None, low_le
     if bias is not None:
         bench.at("t", "f32, bt", 0, bias)
         table, types = "%t, ", "{t}, "
-    numbers, count = (f"#{word}", 1) if word is not None else (f"#{m}, #{n}, #{k} {clauses}", 3)
+    numbers, count = (f"#{word}", 1) if word is not None else (f"#{m}, #{n}, #{k}", 3)
     bench.go(
         f"{loads}pto.{op} %a, %b, %c, {table}{numbers} : {{a}}, {{b}}, {{c}}, {types}i64*{count}"
     )
@@ -357,6 +360,29 @@ def mx_case():
 def test_mad_mx_scales_each_group_of_32(low_level):
     a, b, sa, sb, want = mx_case()
     assert mx("mad_mx", a, b, sa, sb, low_level=low_level).tobytes() == want.tobytes()
+
+
+# sign, exponents and fractions as the bits say: e2m1 has bias 1, e1m2 has bias 1
+_CODES = {
+    "!pto.f4E2M1x2": np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6]),
+    "!pto.f4E1M2x2": np.array([0, 0.25, 0.5, 0.75, 1, 1.25, 1.5, 1.75]),
+}
+
+
+@pytest.mark.parametrize("left", _CODES)
+@pytest.mark.parametrize("right", _CODES)
+@pytest.mark.parametrize(("m", "n", "k"), [(16, 16, 64), (20, 33, 128), (2, 5, 192)])
+def test_mad_mx_of_pairs_of_four_bits(left, right, m, n, k):
+    """Every sum is exact: multiples of 2^-4 below 2^17, scaled by 2^-4 to 2^3."""
+    rng = np.random.default_rng(k)
+    a, b = rng.integers(0, 16, (m, k)).astype(np.uint8), rng.integers(0, 16, (k, n))
+    sa = rng.integers(125, 129, (m, k // 32)).astype(np.uint8)
+    sb = rng.integers(125, 129, (k // 32, n)).astype(np.uint8)
+    values = [np.concatenate([_CODES[kind], -_CODES[kind]]) for kind in (left, right)]
+    x = values[0][a] * np.repeat(2.0 ** (sa.astype(int) - 127), 32, 1)
+    y = values[1][b] * np.repeat(2.0 ** (sb.astype(int) - 127), 32, 0)
+    found = mx("mad_mx", a, b.astype(np.uint8), sa, sb, kinds=(left, right))
+    assert np.array_equal(found, x @ y)
 
 
 def test_mad_mx_acc_and_bias():
