@@ -132,6 +132,20 @@ def test_what_a_compiler_reads_back_stays_as_written():
     assert "{id = 1 : i32, split = 2 : i8}" in print_module(parse(queue), generic=True)
 
 
+def test_names_of_march_that_end_in_dps_are_those_of_today() -> None:
+    tile, view = "!pto.tile_buf<vec, 8x8xf32>", "!pto.partition_tensor_view<8x8xf32>"
+    text = f"""func.func @f(%t: {tile}, %v: {view}) {{
+  pto.tabs_dps ins(%t : {tile}) outs(%t : {tile})
+  pto.store_dps ins(%t : {tile}) outs(%v : {view})
+  return
+}}
+"""
+    today = text.replace("tabs_dps", "tabs").replace("store_dps", "tstore")
+    assert print_module(parse(text)) == print_module(parse(today))
+    with pytest.raises(PtoError, match="unknown operation `pto.nothing_dps`"):
+        parse(text.replace("tabs_dps", "nothing_dps"))
+
+
 def test_strides_without_a_comma_before_them_are_those_of_march() -> None:
     text = """func.func @f(%p: !pto.ptr<f32>, %n: index) {
   %0 = pto.make_tensor_view %p, shape = [%n, %n] strides = [%n, %n] : !pto.tensor_view<?x?xf32>

@@ -385,8 +385,9 @@ def test_a_write_beyond_a_table_changes_nothing_where_nothing_is_said():
 
 @pytest.mark.parametrize("beyond", ["undefined", "clamp", "wrap", "zero"])
 @pytest.mark.parametrize(("by", "shape"), [("row", (1, 16)), ("elem", (16, 16))])
+@pytest.mark.parametrize("lowered", [False, True])
 def test_a_gather_into_l1_takes_its_indices_from_global_memory(
-    by: str, shape: tuple[int, int], beyond: str
+    by: str, shape: tuple[int, int], beyond: str, lowered: bool
 ):
     table = rng.integers(0, 100, (64, 16)).astype(np.float16)
     most = 64 if by == "row" else 1024
@@ -396,10 +397,15 @@ def test_a_gather_into_l1_takes_its_indices_from_global_memory(
     bench.scalar("high", "index", shape[0])
     bench.scalar("wide", "index", shape[1])
     bench.tile("d", "mat, 16x16xf16, blayout=col_major, slayout=row_major")
-    list_view = f"!pto.tensor_view<{shape[0]}x{shape[1]}xi32>"
+    listed = f"!pto.tensor_view<{shape[0]}x{shape[1]}xi32>"
+    made = (
+        f"%i = pto.make_tensor_view %q, shape = [%high, %wide], strides = [%wide, %one] : {listed}"
+    )
+    if lowered:
+        listed = f"memref<{shape[0]}x{shape[1]}xi32, #pto.address_space<gm>>"
+        made = f"%i = builtin.unrealized_conversion_cast %q : {{q}} to {listed}"
     bench.run(
-        "%i = pto.make_tensor_view %q, shape = [%high, %wide], strides = [%wide, %one] : "
-        f"{list_view}\npto.mgather ins(%m, %i : {{m}}, {list_view}) outs(%d : {{d}})"
+        f"{made}\npto.mgather ins(%m, %i : {{m}}, {listed}) outs(%d : {{d}})"
         f" {{coalesce = #pto<coalesce {by}>, gatherOob = #pto<gather_oob {beyond}>}}"
     )
     inside = indices % most if beyond == "wrap" else np.minimum(indices, most - 1)

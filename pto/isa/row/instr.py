@@ -296,11 +296,12 @@ def _add(row: Instr) -> None:
 
 
 def lookup(name: str) -> Instr | None:
-    """The row of an operation name, older spellings included."""
-    row = _ROWS.get(name)
-    if row is None and name in _ALIASES:
-        row = _ROWS[_ALIASES[name]]
-    return row
+    """The row of an operation name, older spellings included.
+
+    March's compiler wrote `_dps` behind the name of what has its destination among the operands.
+    """
+    name = _ALIASES.get(name, name)
+    return _ROWS.get(name) or _ROWS.get(name.removesuffix("_dps"))
 
 
 def rows() -> Iterator[Instr]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from pto.isa.meaning.handle.memref import is_global
 from pto.isa.meaning.tile import gather_memory as meaning
-from pto.isa.row import types as t
 from pto.isa.row.instr import Attr, Family, instr, read, scratch, write
 from pto.isa.row.traits import Region, Traits
 from pto.isa.rules.global_memory import part_of_view
@@ -75,7 +75,7 @@ _LAYOUT_NOTE = "a2a3 also takes NZ tables with NZ tiles, a5 tiles of either majo
 
 def _listed(case: Case) -> str | None:
     """The vector unit, which reads indices in UB, does not reach L1."""
-    dst, listed = case.role("dst"), isinstance(case.type("idx"), t.View)
+    dst, listed = case.role("dst"), is_global(case.type("idx"))
     if dst not in ("vec", "mat") or listed is (dst == "mat"):
         return None
     return f"dst is in {dst}, idx {'in global memory' if listed else 'a tile'}"

@@ -260,6 +260,7 @@ instr(
         "a scale is a word of 64 bits: f32 in bits 0-31, offset in 37-45, sign in 46",
     ),
     cite=("pto-isa docs/isa/TSTORE.md", "PTO manual, Data Movement: TSTORE"),
+    aliases="store_dps",
 )
 instr(
     "tstore_fp",

@@ -13,11 +13,11 @@ from pto.core.global_tensor import GlobalTensor
 from pto.core.primitives import less_of
 from pto.core.tile import Tile
 from pto.isa.meaning import lanes
+from pto.isa.meaning.handle.memref import is_global
 from pto.isa.meaning.kinds import Move
 from pto.isa.meaning.lanes import Lanes, const, select
 from pto.isa.meaning.tile.gather import places, stray, unsigned
 from pto.isa.meaning.tile.mover import Mover
-from pto.isa.row import types as t
 from pto.isa.rules.rule import Case
 
 
@@ -195,7 +195,7 @@ def _gather_listed(case: Case) -> Callable[..., None]:
 
 
 def _chosen(case: Case) -> Callable[..., None]:
-    return _gather_listed(case) if isinstance(case.type("idx"), t.View) else _gather(case)
+    return _gather_listed(case) if is_global(case.type("idx")) else _gather(case)
 
 
 MEMORY_GATHER = Move(_chosen)
