@@ -8,6 +8,7 @@ import pytest
 from xdsl.context import Context
 from xdsl.parser import Parser as XdslParser
 
+from pto.core.errors import PtoError
 from pto.ir.graph import same
 from pto.ir.text.parser import parse, parse_file
 from pto.ir.text.printer import print_module
@@ -142,7 +143,7 @@ def test_names_of_march_that_end_in_dps_are_those_of_today() -> None:
 """
     today = text.replace("tabs_dps", "tabs").replace("store_dps", "tstore")
     assert print_module(parse(text)) == print_module(parse(today))
-    with pytest.raises(PtoError, match="unknown operation `pto.nothing_dps`"):
+    with pytest.raises(PtoError, match=r"unknown operation `pto\.nothing_dps`"):
         parse(text.replace("tabs_dps", "nothing_dps"))
 
 
