@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from pto.cli import console
 from pto.core.errors import PtoError, fail
+from pto.core.excerpt import excerpt
 from pto.core.global_tensor import GlobalTensor
 from pto.core.pointer import Pointer
 from pto.core.render import Piece, Sources, place
@@ -133,7 +134,9 @@ def _pointer(pointer: Pointer) -> list[Piece]:
 def _table(array: npt.NDArray[Any], valid: tuple[int, int] | None = None) -> list[Piece]:
     """Some rows and columns; what is outside the valid region stands in brackets."""
     rows, cols = valid or array.shape
-    picked = [_picked(size, edge) for size, edge in zip(array.shape, (rows, cols), strict=True)]
+    picked = [
+        excerpt(size, edge, _MOST) for size, edge in zip(array.shape, (rows, cols), strict=True)
+    ]
 
     def word(r: int, c: int) -> str:
         shown = _number(array[r, c])
@@ -152,15 +155,6 @@ def _table(array: npt.NDArray[Any], valid: tuple[int, int] | None = None) -> lis
             out.append((style, f" {words.get((r, c), gap):>{width}}"))
         out.append(("", "\n"))
     return out
-
-
-def _picked(size: int, edge: int) -> list[int]:
-    """The first of so many, both sides of the edge of the valid region, the last; -1 is a gap."""
-    if size <= _MOST:
-        return list(range(size))
-    wanted = sorted({*range(_MOST - 3), edge - 1, edge, size - 1} & set(range(size)))
-    pairs = zip([-1, *wanted], wanted, strict=False)
-    return [n for before, here in pairs for n in ((-1, here) if here > before + 1 else (here,))]
 
 
 def _number(value: Any) -> str:

@@ -10,11 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from pto.core.dtypes import decode
+from pto.core.excerpt import GAP, excerpt
 from pto.core.html import block
 from pto.core.tile import Tile
 
 _MOST = 16  # rows and columns shown
-_GAP = -1
 _CELL = "padding:1px 6px;text-align:right;border:1px solid #8884"
 _VALID = f"{_CELL};background:#4a7fd033"
 _OUTSIDE = f"{_CELL};color:#888"
@@ -25,7 +25,9 @@ def tile_html(tile: Tile) -> str:
     """Values; the valid region is shaded, and small numbers tell the order in memory."""
     rows, cols = tile.get_valid()
     values, order = decode(tile.type.dtype, tile.read()), _order(tile)
-    picked = [_picked(size, edge) for size, edge in zip(values.shape, (rows, cols), strict=True)]
+    picked = [
+        excerpt(size, edge, _MOST) for size, edge in zip(values.shape, (rows, cols), strict=True)
+    ]
     per_item = tile.type.dtype.values_per_item
     head = "".join(_head(c) for c in picked[1])
     lines = [f"<tr><th></th>{head}</tr>"]
@@ -49,17 +51,8 @@ def _order(tile: Tile) -> npt.NDArray[np.intp]:
     return found
 
 
-def _picked(size: int, edge: int) -> list[int]:
-    """The first of so many, both sides of the edge of the valid region, and the last."""
-    if size <= _MOST:
-        return list(range(size))
-    wanted = sorted({*range(_MOST - 3), edge - 1, edge, size - 1} & set(range(size)))
-    pairs = zip([-1, *wanted], wanted, strict=False)
-    return [n for before, here in pairs for n in ((_GAP, here) if here > before + 1 else (here,))]
-
-
 def _head(number: int) -> str:
-    return f'<th style="{_CELL}">{"…" if number == _GAP else number}</th>'
+    return f'<th style="{_CELL}">{"…" if number == GAP else number}</th>'
 
 
 def _cell(
@@ -70,7 +63,7 @@ def _cell(
     inside: bool,
     per_item: int,
 ) -> str:
-    if _GAP in (row, col):
+    if GAP in (row, col):
         return f'<td style="{_CELL}">…</td>'
     item = int(order[row, col // per_item])
     mark = "" if item < 0 else f'<span style="{_ORDER}">{item}</span>'
