@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Mapping
 
 import numpy as np
@@ -217,6 +218,17 @@ def test_shapes_of_loops(name: str) -> None:
     assert {n: run(text, n) for n in wanted} == wanted
     printed = print_module(parse(text))
     assert " cf." not in printed and print_module(parse(printed)) == printed
+
+
+def test_numbers_as_names_stay_names_that_mlir_reads() -> None:
+    """It has `%5` and `%v5_1`, and no `%5_1`."""
+    text = COUNTED
+    for n, old in enumerate(("i", "sum", "more", "next", "j"), 1):
+        text = re.sub(rf"%{old}\b", f"%{n}", text)
+    text = text.replace("%3 = arith.cmpi slt", "%3 = arith.cmpi ult")
+    printed = print_module(parse(text))
+    assert "%v1_1" in printed and not re.search(r"%\d+_", printed)
+    assert print_module(parse(printed)) == printed
 
 
 def test_text_may_have_blocks_in_any_order() -> None:

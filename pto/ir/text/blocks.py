@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from pto.core.errors import Diagnostic
 from pto.ir.graph import Block, Operation, Region, Value
 from pto.ir.text.branches import Branch, Target
+from pto.ir.text.cursor import POISON
 from pto.ir.text.types import type_text
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ class Graph:
             message = f"block {target.label} takes {len(wanted)} values, got {len(given)}"
             self.p.fail("PTO-P024", message, at=target.token)
         for take, give in zip(wanted, given, strict=True):
-            if take != give:
+            if take != give and POISON not in (take, give):
                 message = f"block {target.label} takes {type_text(take)}, got {type_text(give)}"
                 self.p.fail("PTO-P024", message, at=target.token)
         target.found = found

@@ -59,7 +59,7 @@ class _Names:
         name, n = hint, 0
         while any(name in scope for scope in self.scopes):
             n += 1
-            name = f"{hint}_{n}"
+            name = f"{'v' * hint.isdecimal()}{hint}_{n}"  # MLIR has no name like %5_1
         self.scopes[-1][name] = 1
         self.given[id(value)] = name
         return f"%{name}"
