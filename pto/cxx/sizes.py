@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import prod
+from typing import Final
 
 from pto.core.compact import Compact
 from pto.core.constants import MX_COL_LEN, MX_ROW_LEN
@@ -13,7 +15,7 @@ from pto.core.pad import pad
 from pto.core.tile import Role
 from pto.cxx.records import GLOBAL, Passed, element
 from pto.isa.row.attributes import Attribute
-from pto.isa.row.instr import Attr, Instr
+from pto.isa.row.instr import Attr, Family, Instr
 from pto.isa.row.types import TileBuf, View
 from pto.isa.tile.compare import SELECT
 from pto.isa.tile.convert import CONVERT
@@ -47,26 +49,25 @@ class Bound:
 
 
 def counted(bound: Bound, profile: str) -> Bound:
-    """Transfers whose tensor and valid region differ in size, as the headers of C++ do them.
-
-    They assert that both agree, in debug builds alone. Otherwise the tensor counts the lines, the
-    valid region says how long they are; on a2a3 the gap between lines stays, elsewhere their
-    distance: decisions.md.
-    """
-    if bound.row.family in (SELECT, BY_ROW):
-        bound = _scratched(bound)
-    if bound.row.family in (MATMUL, GEMV):
-        return _multiplied(bound)
+    """A call with its sizes as the headers of C++ take them."""
     if bound.row.family.section == "comm":
         return _staged(bound)
-    if bound.row.family is FILLPAD:
-        return _padded(bound)
-    if bound.row.family in (LOAD, STORE, CONVERT):
-        bound = _paired(bound)
-    if bound.row.family is MOVE and profile == "a5":
-        return _exponents(bound)
-    if bound.row.family not in (LOAD, STORE):
-        return bound
+    ways = (way for families, way in _WAYS if bound.row.family in families)
+    return next(ways, _as_it_is)(bound, profile)
+
+
+def _as_it_is(bound: Bound, profile: str) -> Bound:
+    return bound
+
+
+def _transferred(bound: Bound, profile: str) -> Bound:
+    """Transfers whose tensor and valid region differ in size.
+
+    Headers assert that both agree, in debug builds alone. Otherwise the tensor counts the lines,
+    the valid region says how long they are; on a2a3 the gap between lines stays, elsewhere their
+    distance: decisions.md.
+    """
+    bound = _paired(bound, profile)
     moved = [(name, v[0][0]) for name, v in bound.operands.items() if name != "fp"]
     names = {type(each.type): name for name, each in moved if each is not None}
     if TileBuf not in names or View not in names:
@@ -94,7 +95,7 @@ def packed(operand: Passed) -> Passed:
     return replace(operand, type=replace(operand.type, tile=tile))
 
 
-def _scratched(bound: Bound) -> Bound:
+def _scratched(bound: Bound, profile: str) -> Bound:
     """Scratch is bytes: headers of these take a tile of any element type for it."""
     like = bound.operands.get("src") or bound.operands.get("src0") or [(None, 0)]
     kind = like[0][0] and like[0][0].type
@@ -112,7 +113,7 @@ def _scratched(bound: Bound) -> Bound:
     return bound
 
 
-def _multiplied(bound: Bound) -> Bound:
+def _multiplied(bound: Bound, profile: str) -> Bound:
     """A product takes its size from its factors; the valid region of the result is not asked."""
     for name in ("lhs", "rhs", "a", "b") if bound.row.family is MATMUL else ():
         factor = bound.operands.get(name, [(None, 0)])[0][0]
@@ -138,8 +139,11 @@ def _multiplied(bound: Bound) -> Bound:
     return bound
 
 
-def _exponents(bound: Bound) -> Bound:
-    """Exponents in one line become a matrix of scales: rows as long as those of dst, in boxes."""
+def _exponents(bound: Bound, profile: str) -> Bound:
+    """On a5 exponents in one line become a matrix of scales: rows as long as those of dst, in
+    boxes."""
+    if profile != "a5":
+        return bound
     src, dst = (bound.operands[name][0][0] for name in ("src", "dst"))
     if src is None or dst is None:
         return bound
@@ -159,7 +163,7 @@ def _exponents(bound: Bound) -> Bound:
     return bound
 
 
-def _paired(bound: Bound) -> Bound:
+def _paired(bound: Bound, profile: str) -> Bound:
     """Tensors and plain tiles of packed values count single values, the machine bytes."""
     for name, ((each, _), *_) in bound.operands.items():
         kind = None if each is None else element(each.element)
@@ -189,7 +193,7 @@ def _pairs_along(bound: Bound, view: Passed) -> int:
     return 3 if GLOBAL[view.facts.layout] == "DN" else 4
 
 
-def _padded(bound: Bound) -> Bound:
+def _padded(bound: Bound, profile: str) -> Bound:
     """A tile without a pad value is padded with zeros."""
     given = bound.operands["dst"][0][0]
     if given is None or not isinstance(given.type, TileBuf) or given.type.tile.pad.name != "null":
@@ -259,3 +263,13 @@ def _fitted(tile: Passed, view: Passed, profile: str) -> tuple[Passed, Passed] |
     new_tile = replace(tile, type=replace(tile.type, tile=seen))
     new_view = replace(view, type=replace(view.type, shape=tuple(shape)), widen=(across, wider))
     return new_tile, new_view
+
+
+_WAYS: Final[tuple[tuple[tuple[Family, ...], Callable[[Bound, str], Bound]], ...]] = (
+    ((LOAD, STORE), _transferred),
+    ((SELECT, BY_ROW), _scratched),
+    ((MATMUL, GEMV), _multiplied),
+    ((FILLPAD,), _padded),
+    ((CONVERT,), _paired),
+    ((MOVE,), _exponents),
+)
