@@ -7,6 +7,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -42,6 +43,14 @@ ROUNDED = {
 def runs() -> list[tuple[str, str]]:
     modules = {name: importlib.import_module(f"examples.{name}") for name in NAMES}
     return [(name, profile) for name, module in modules.items() for profile in module.PROFILES]
+
+
+def forget(module: ModuleType) -> None:
+    """The kernels of an example are traced again when they are called next."""
+    for value in vars(module).values():
+        if isinstance(value, Kernel):
+            value._cache.clear()
+            value._captured.calls().clear()
 
 
 @pytest.mark.parametrize(("name", "profile"), runs())
@@ -93,15 +102,10 @@ def test_text_of_an_example_is_legal_and_gives_the_same_bits(
         assert [d for d in findings if d.severity == "error"] == []
         return replace(made, module=again)
 
-    kept = [value for value in vars(module).values() if isinstance(value, Kernel)]
     monkeypatch.setattr(Tracing, "program", through_text)
-    for value in kept:
-        value._cache.clear()
-        value._recent.clear()
+    forget(module)
     again = module.example(profile)[0].tobytes()
-    for value in kept:
-        value._cache.clear()  # programs out of text know no line of the example
-        value._recent.clear()
+    forget(module)  # programs out of text know no line of the example
     assert again == traced
     assert seen
     assert all(seen)

@@ -12,7 +12,7 @@ from pto.lang.kernel import Kernel
 from pto.lang.tracing import Tracing
 from pto.plan.sync import ordered
 from pto.target.profile import profile as find
-from tests.examples.test_examples import runs
+from tests.examples.test_examples import forget, runs
 
 NAMES = ("embedding", "flash_attention", "gemm_int8", "layernorm", "softmax", "top_k")
 # Between the cube and the vector side more is in order than one side can know.
@@ -40,16 +40,10 @@ def test_an_example_with_flags_is_clean_and_gives_the_same_bits(
 
     monkeypatch.setattr(Tracing, "program", synchronised)
     monkeypatch.setattr(Kernel, "run", run)
-    for value in vars(module).values():
-        if isinstance(value, Kernel):
-            value._cache.clear()
-            value._recent.clear()
+    forget(module)
     try:
         assert module.example(profile)[0].tobytes() == expected
     finally:
-        for value in vars(module).values():
-            if isinstance(value, Kernel):
-                value._cache.clear()
-                value._recent.clear()
+        forget(module)
     assert flags and all(flags)
     assert [code for code in found if code not in NEEDLESS] == []
