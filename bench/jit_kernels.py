@@ -99,7 +99,7 @@ def product_of_kept(kind: Any, into: Any, size: int, deep: int) -> Kernel:
                 for k, held in zip(steps, kept, strict=True):
                     left = pto.tile(size, deep, kind, role="left")
                     pto.tmov(left, held)
-                    right = _right(b[k:, j:], deep, size, kind)
+                    (right,) = _rights((b[k:, j:], deep, size), kind=kind)
                     if k == 0:
                         pto.tmatmul(acc, left, right)
                     else:
@@ -213,7 +213,7 @@ def attention(rows: int, chunk: int, tiles: int = 1, *, once: bool = False) -> K
         now, now_row = _column(rows)
         shrink, shrink_row = _column(rows)
         for j in pto.range(0, kt.shape[1], chunk):
-            keys, values = _right(kt[:, j:], depth, chunk), _right(v[j:, :], chunk, depth)
+            keys, values = _rights((kt[:, j:], depth, chunk), (v[j:, :], chunk, depth))
             for queries, out, (highest, highest_row), (_, total_row) in states:
                 pto.tmov(scores, _product(queries, keys))
                 if not once:
@@ -260,13 +260,15 @@ def _begun(q: Any, rows: int, depth: int, scale: float) -> tuple[Any, Any, Any, 
     return left, out, highest, total
 
 
-def _right(window: Any, rows: int, cols: int, kind: Any = pto.f16) -> Any:
-    """A window of memory where the cube wants a right factor."""
-    held = pto.tile(rows, cols, kind, role="mat")
-    right = pto.tile(rows, cols, kind, role="right")
-    pto.tload(held, window)
-    pto.tmov(right, held)
-    return right
+def _rights(*windows: tuple[Any, int, int], kind: Any = pto.f16) -> list[Any]:
+    """Windows of memory, and their sizes, where the cube wants right factors: loads come first."""
+    held = [pto.tile(*size, kind, role="mat") for _, *size in windows]
+    rights = [pto.tile(*size, kind, role="right") for _, *size in windows]
+    for mat, (window, *_) in zip(held, windows, strict=True):
+        pto.tload(mat, window)
+    for right, mat in zip(rights, held, strict=True):
+        pto.tmov(right, mat)
+    return rights
 
 
 def _product(left: Any, right: Any) -> Any:

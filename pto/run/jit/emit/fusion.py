@@ -69,29 +69,33 @@ class FusingEmitter(Emitter):
         for n, op in enumerate(ops):
             if _is_aside(op):
                 self.operation(op)
+            elif fills_factor(op) and self._lend(ops, n, quiet=held is not None):
+                pass
             elif _may(op) and not fills_factor(op) and (held is not None or _goes_on(ops, n)):
                 held = self._joined(held, ops, n)
             else:
                 self._write(held)
                 held = None
-                if not self._lend(ops, n):
+                if not (fills_factor(op) and self._lend(ops, n)):
                     self.operation(op)
         self._write(held)
 
-    def _lend(self, ops: Sequence[Operation], n: int) -> bool:
-        """Products read a factor where it comes from, so that nothing need be done here."""
+    def _lend(self, ops: Sequence[Operation], n: int, *, quiet: bool = False) -> bool:
+        """Products read a factor where it comes from, so that nothing need be done here. `quiet`:
+        not even look whether that is right, since what is held comes first."""
         op, tile = ops[n], ops[n].operand("dst")
-        if tile is None or not fills_factor(op):
-            return False
         self.lent.pop(id(tile), None)
-        if not self.lends or not is_lent(self, ops, n):
+        if tile is None or not self.lends or not is_lent(self, ops, n):
             return False
         state = self.text.mark()
         try:
             spot = Spot(self, op)
             require_regions(spot)
             self.lent[id(tile)] = lent(spot)
+            if quiet and self.text.here != state[1]:
+                raise NotNative("a branch")
         except (NotNative, PtoError):
+            self.lent.pop(id(tile), None)
             self.text.back_to(state)
             return False
         if self.reach is not None:
