@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Iterator
 from functools import cached_property
-from typing import Any, Final, Protocol
+from typing import Any, Final
 from zlib import crc32
 
 import numpy as np
@@ -90,12 +90,6 @@ SLOPES: Final = len(_SPACES) + len(PEER_BUFFERS)  # the second segment of the fi
 _FIXED: Final = SLOPES + 1
 
 
-class Unmade(Protocol):
-    """A launch whose machine, the device, its memories, who belongs to a core, is not there yet."""
-
-    def make(self, context: Context) -> None: ...
-
-
 class Context:
     """One agent's. Memory number n is a local buffer, by its space, or an array behind those."""
 
@@ -107,7 +101,8 @@ class Context:
         self.error: BaseException | None = None
         self.wait: Wait | None = None  # what a coroutine stands at
         self.seen: Callable[[int], None] | None = None  # hears now and then which block runs
-        self.unmade: Unmade | None = None  # a launch of which only addresses are here so far
+        # makes the device, memories and core of a launch of which only addresses are here so far
+        self.unmade: Callable[[], None] | None = None
         self.outside: list[Action] = []  # of the piece that runs
         self.frame: memoryview = memoryview(b"")
         self.spoilt = True  # whether Python may have written to buffers in this block
@@ -238,7 +233,7 @@ class Context:
         """An operation that is left to Python: it finds the machine that every launch has."""
         with np.errstate(all="ignore"):
             if self.unmade is not None:
-                self.unmade.make(self)
+                self.unmade()
             return action(self, self.frame)
 
     def _look(self) -> None:

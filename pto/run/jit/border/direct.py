@@ -11,13 +11,14 @@ import threading
 from collections.abc import Sequence
 from ctypes import addressof, c_char
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from pto.core.memory import Memory
 from pto.isa.row import types as t
-from pto.run.jit.border.context import COME, SIGNALS, Context
+from pto.run.jit.border.context import COME, SIGNALS
 from pto.run.jit.border.threads import Crew, Worker
 from pto.run.jit.border.values import Native
 from pto.run.launch.arrays import Borrowed
@@ -51,8 +52,7 @@ class Direct:
         """`passed`: which of the values of a call each argument is; those behind are always the
         same."""
         self.kernel, self.crew, self.blocks = kernel, crew, done.blocks
-        self.rows: list[int] = []  # numbers of the arrays in the context of an agent
-        self.names: list[str] = []  # of those
+        self.names: list[str] = []  # of arrays
         self.arrays: list[tuple[int, bool]] = []  # which value, whether NumPy lends its bytes
         self.numbers: list[Number] = []
         self._report = report
@@ -117,15 +117,16 @@ class _Call:
 
     def begin(self, worker: Worker) -> bool:
         direct, values, context = self._direct, self._values, worker.context
-        context.unmade = self
+        context.unmade = partial(self._make, worker)
         if worker.aim is not direct:
             return self._set_up(worker)
-        rows, places = context.rows, set[int]()
-        for row, (at, lent) in zip(direct.rows, direct.arrays, strict=True):
+        rows, places = context.rows, dict[int, int]()
+        for row, (at, lent) in zip(worker.arrays, direct.arrays, strict=True):
             array = values[at]
             place = rows[row, 0] = addressof(_first(array if lent else array.view(_BYTE)))
-            places.add(place)
-        if len(places) < len(direct.rows):
+            if places.setdefault(row, place) != place:
+                return self._set_up(worker)
+        if len(set(places.values())) < len(places):  # one array, for what were several
             return self._set_up(worker)
         for n, (at, name, type, frame) in enumerate(direct.numbers):
             if values[at] is not worker.numbers[n]:
@@ -142,12 +143,10 @@ class _Call:
         if not worker.begin(grid.cluster(), direct.kernel.frame(grid)):
             return False
         found = [worker.context.number(m) for m in self._memories(grid)]
-        rows = [n for n in found if n is not None]
-        if len(set(rows)) == len(direct.names) and not worker.context.objects:
-            # an array that is passed twice has one number, and a handle would have none later on
-            direct.rows = direct.rows or rows
-            worker.numbers = [self._values[at] for at, *_ in direct.numbers]
-            worker.aim = direct if direct.rows == rows else None
+        worker.arrays = [n for n in found if n is not None]
+        worker.numbers = [self._values[at] for at, *_ in direct.numbers]
+        if len(worker.arrays) == len(found) and not worker.context.objects:  # which are forgotten
+            worker.aim = direct
         return True
 
     def _memories(self, grid: Grid) -> list[Memory]:
@@ -162,15 +161,15 @@ class _Call:
                 self.grid.limit = self.limit
             return self.grid
 
-    def make(self, context: Context) -> None:
+    def _make(self, worker: Worker) -> None:
         """For an agent that asks for it."""
-        grid, core = self._made(), context.core
+        grid, core = self._made(), worker.core
         if core.device is grid.device:
             return
         core.turn_to(grid.cluster(core.block))
         core.cluster.limit = self.limit
-        for row, memory in zip(self._direct.rows, self._memories(grid), strict=True):
-            context.adopt(row, memory)
+        for row, memory in zip(worker.arrays, self._memories(grid), strict=True):
+            worker.context.adopt(row, memory)
 
     def cluster(self) -> Cluster:
         return self._made().cluster()

@@ -66,6 +66,7 @@ class Worker:
         self.context = context_of(core, unit.needs)
         self.context.outside = piece.outside
         self.aim: object = None  # the kind of calls that it was last set up for, if any,
+        self.arrays: list[int] = []  # what their arrays are in its context,
         self.numbers: list[Any] = []  # and the numbers of the last one
         self._unit = unit
         self._piece = piece
