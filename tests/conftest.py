@@ -42,6 +42,8 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ.setdefault("PTO_CACHE_DIR", str(config.rootpath / ".pytest_cache" / "jit"))
     if agreement.STATE.mode != "off":
         agreement.install()
+    if config.getoption("numprocesses", None) and not hasattr(config, "workerinput"):
+        gc.disable()  # this process hears and keeps 50,000 reports, and makes no garbage
 
 
 # The smoke tier, for work in progress: folders and files that together take seconds and touch every
@@ -92,6 +94,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_collection_finish() -> None:
     gc.freeze()  # thousands of tests stay until the end: nobody need ask whether they are garbage
+
+
+def pytest_sessionfinish() -> None:
+    gc.freeze()  # pytest asks that of everything, five times
 
 
 @pytest.fixture(scope="module", autouse=True)
