@@ -17,7 +17,7 @@ from pto.ir.text.types import type_text
 if TYPE_CHECKING:
     from pto.ir.text.parser import Parser
 
-_MOST_BLOCKS = 256  # more of them mean hostile input
+_MOST_BLOCKS = 1024  # more of them mean hostile input
 
 
 @dataclass(slots=True)
