@@ -92,7 +92,10 @@ def test_a_helper_that_returns_early(c: bool, engine: str) -> None:
         ("%f = arith.constant 1.0 : f32\ncf.br ^y(%f : f32)\n^y(%i: i32):\nreturn", "takes i32"),
         ("cf.br ^nope", "there is no block ^nope here"),
         ("cf.br ^y(%c : i1)\n^y:\nreturn", "block ^y takes 0 values, got 1"),
-        ("cf.br ^b0\n" + "".join(f"^b{n}:\ncf.br ^b{n + 1}\n" for n in range(1100)), "1024 at most"),
+        (
+            "cf.br ^b0\n" + "".join(f"^b{n}:\ncf.br ^b{n + 1}\n" for n in range(1100)),
+            "1024 at most",
+        ),
     ],
 )
 def test_what_cannot_be_structured(body: str, words: str) -> None:

@@ -233,7 +233,7 @@ module attributes {pto.target_arch = "a5", pto.kernel_kind = #pto.kernel_kind<ve
     }
     pto.section.simt<<<40, 1, 1>>> {
       %tx = pto.get_tid_x : i32
-      %next = llvm.getelementptr %own[%four] : (!llvm.ptr, i64) -> !llvm.ptr, i8
+      %next = llvm.getelementptr %own[1] : (!llvm.ptr) -> !llvm.ptr, i32
       %v = llvm.load %next : !llvm.ptr -> i32
       %w = arith.addi %v, %x : i32
       %i = arith.index_castui %tx : i32 to index

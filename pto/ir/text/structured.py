@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from pto.core.dtypes import I32
 from pto.ir.canonical import canonical
 from pto.ir.graph import Operation, Value
 from pto.ir.text import lexer as lx
@@ -47,7 +48,8 @@ from pto.isa.row.attributes import (
     Str,
     Symbol,
 )
-from pto.isa.row.types import Function, Type
+from pto.isa.row.types import Function, Scalar, Type
+from pto.isa.scalar.arith import CONSTANT
 from pto.isa.scalar.structure import YIELD
 from pto.isa.table import rows
 
@@ -249,21 +251,21 @@ _SIZES = ("dimX", "dimY", "dimZ")
 
 
 def _read_gep(p: Parser, draft: Draft) -> None:
-    """`%base[%index] : (T, i64) -> T, f32`."""
-    draft.bound["base"] = [p.use()]
+    """`%base[%index] : (T, i64) -> T, f32`; of `%base[2] : (T) -> T, f32` the number is made."""
+    draft.bind("base", p.use())
     p.expect("[")
-    draft.bound["index"] = [p.use()]
+    if p.text.isdecimal():
+        type, number = Scalar("i32", I32), int(p.take())
+        made = Operation.of(CONSTANT, attrs={"value": Int(number, type)}, where=p.span(p.i - 1))
+        made.results = [Value(type, f"c{number}", made)]
+        p.steps, draft.bound["index"] = [made], list(made.results)
+    else:
+        draft.bind("index", p.use())
     p.expect("]")
     if p.text == "{":
         p.attr_dict(draft)
-    for word in (":", "("):
-        p.expect(word)
-    p.type()
-    p.expect(",")
-    p.type()
-    for word in (")", "->"):
-        p.expect(word)
-    draft.result_types.append(p.type())
+    p.expect(":")
+    p.signature(draft)
     p.expect(",")
     draft.op.attrs["elem_type"] = OfType(p.type())
     draft.op.attrs[_INDICES] = Ints("i32", (-(2**31),))  # MLIR's word for "an operand"
