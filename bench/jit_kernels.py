@@ -143,20 +143,24 @@ def convolution(
     weights = pto.tile(*filters.shape, pto.f16, role="mat")
     pto.tload(image, x[:, :])
     pto.tload(weights, filters[:, :])
-    for m in pto.range(0, height * width, pixels):
-        acc = pto.tile(pixels, n, pto.f32, role="acc")
+    tiles = 2 if height * width % (2 * pixels) == 0 else 1  # that a right factor is good for
+    for m in pto.range(0, height * width, tiles * pixels):
+        accs = [pto.tile(pixels, n, pto.f32, role="acc") for _ in range(tiles)]
         left = pto.tile(pixels, k, pto.f16, role="left")
         right = pto.tile(k, n, pto.f16, role="right")
         for group in range(groups):
             pads = dict.fromkeys(("pad_left", "pad_right", "pad_top", "pad_bottom"), 1)
-            at = (groups, height, width, m, group * k)
-            pto.timg2col(left, image, *at, filter_h=3, filter_w=3, **pads)
             pto.textract(right, weights, group * k, 0)
-            if group == 0:
-                pto.tmatmul(acc, left, right)
-            else:
-                pto.tmatmul_acc(acc, acc, left, right)
-        pto.tstore(y[m : m + pixels, :], acc)
+            for turn, acc in enumerate(accs):
+                at = (groups, height, width, m + turn * pixels, group * k)
+                pto.timg2col(left, image, *at, filter_h=3, filter_w=3, **pads)
+                if group == 0:
+                    pto.tmatmul(acc, left, right)
+                else:
+                    pto.tmatmul_acc(acc, acc, left, right)
+        for turn, acc in enumerate(accs):
+            first = m + turn * pixels
+            pto.tstore(y[first : first + pixels, :], acc)
 
 
 # W1: %ub holds three arrays of ROWS x 64 floats

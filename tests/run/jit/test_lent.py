@@ -14,7 +14,7 @@ from pto.run.jit.emit.fusion import FusingEmitter
 from tests.run.jit.test_fusion import agree, lends, normal
 
 __all__ = ["lends"]
-Kernel = Any
+FACTORS = (32, 64, "left"), (64, 32, "right")
 
 
 @pytest.fixture
@@ -133,6 +133,34 @@ def test_windows_of_l1_in_a_loop(step: int, read_there: list[bool]) -> None:
     given = normal(32, 64, kind=np.float16), normal(64, 32, kind=np.float16)
     agree(product, *given, np.zeros((32, 32), np.float32))
     assert read_there == [True, True]
+
+
+def test_a_right_factor_of_several_products() -> None:
+    """Unpacked once, as long as it is the same."""
+
+    @pto.kernel(profile="a5")
+    def products(a: pto.Global[pto.f16], b: pto.Global[pto.f16], c: pto.Global[pto.f32]) -> None:
+        mats = [pto.tile(32, 64, pto.f16, role="mat") for _ in range(2)]
+        b_mat = pto.tile(64, 64, pto.f16, role="mat")
+        accs = [pto.tile(32, 32, pto.f32, role="acc") for _ in range(2)]
+        left, right = (pto.tile(*size, pto.f16, role=role) for *size, role in FACTORS)
+        for n, mat in enumerate(mats):
+            pto.tload(mat, a[32 * n : 32 * n + 32, :])
+        pto.tload(b_mat, b[:, :])
+        for col in (0, 32):
+            pto.textract(right, b_mat, 0, col)
+            for mat, acc in zip(mats, accs, strict=True):
+                pto.tmov(left, mat)
+                if col == 0:
+                    pto.tmatmul(acc, left, right)
+                else:
+                    pto.tmatmul_acc(acc, acc, left, right)
+            pto.tmatmul_acc(accs[1], accs[1], left, right)
+        for n, acc in enumerate(accs):
+            pto.tstore(c[32 * n : 32 * n + 32, :], acc)
+
+    given = normal(64, 64, kind=np.float16), normal(64, 64, kind=np.float16)
+    agree(products, *given, np.zeros((64, 32), np.float32))
 
 
 def test_a_window_outside_its_tile_is_told() -> None:

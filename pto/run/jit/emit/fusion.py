@@ -16,6 +16,7 @@ from pto.isa.meaning.handle.view import ALLOC_TILE
 from pto.isa.meaning.order.flags import IN_ORDER, SET_FLAG, WAIT_FLAG
 from pto.isa.meaning.tile import move
 from pto.isa.meaning.tile.convert import Conversion
+from pto.isa.meaning.tile.matmul import PRODUCT
 from pto.isa.meaning.tile.rearrange import RESHAPE
 from pto.run.jit.border.values import Native, TilePlace
 from pto.run.jit.emit.cube.lent import fills_factor, is_lent, lent
@@ -66,6 +67,7 @@ class FusingEmitter(Emitter):
             super().operations(ops)
             return
         held: Held | None = None
+        self.unpacked = None
         for n, op in enumerate(ops):
             if _is_aside(op):
                 self.operation(op)
@@ -77,8 +79,15 @@ class FusingEmitter(Emitter):
                 self._write(held)
                 held = None
                 if not (fills_factor(op) and self._lend(ops, n)):
-                    self.operation(op)
+                    self._other(op)
         self._write(held)
+        self.unpacked = None
+
+    def _other(self, op: Operation) -> None:
+        """Not one of a stretch. All but products may use the memory of what they unpack."""
+        if op.body is not PRODUCT:
+            self.unpacked = None
+        self.operation(op)
 
     def _lend(self, ops: Sequence[Operation], n: int, *, quiet: bool = False) -> bool:
         """Products read a factor where it comes from, so that nothing need be done here. `quiet`:
@@ -206,6 +215,7 @@ class FusingEmitter(Emitter):
         """Writes what is held."""
         if held is None:
             return
+        self.unpacked = None
         found = self._call(held) if len(held.group.steps) > 1 else None
         if found is None:
             for op in held.ops:

@@ -103,13 +103,15 @@ class Emitter:
         self.area = 0  # most bytes behind them that a call outside needs
         self.leaving: set[int] = set()  # results that operations behind the piece use
         self.depth = 0  # of calls written in place
-        self._bases: dict[str, str] = {}
         self.watch: Watch | None = None
         self.reach: Follows | None = None
         self.owners: dict[int, int] = {}  # of tiles that few use: `fusion.py`
         self.lent: dict[int, Lent] = {}  # tiles that are not filled: `cube/lent.py`
+        self.unpacked: Any = (
+            None  # the right factor that the last product has unpacked, and how far
+        )
         self._head, self._moving = self.text.allocas, set[int]()  # tiles that get another place
-        self._words: dict[int, str] = {}
+        self._bases, self._words = dict[str, str](), dict[int, str]()
 
     def prepare_cells(self, ops: Sequence[Operation]) -> None:
         """Tiles whose place or region is set keep it on the stack: every use sees the last one."""
@@ -177,8 +179,7 @@ class Emitter:
             last = size - nbytes
             return "false" if last < 0 else x.compare("ule", address, last)
         last = x.sub(size, nbytes)
-        enough = x.compare("sge", last, 0)
-        return x.both(enough, x.compare("ule", address, last))
+        return x.both(x.compare("sge", last, 0), x.compare("ule", address, last))
 
     def _entry(self, memory: Val, type: str, offset: int) -> str:
         table = self.word(TABLE)
@@ -443,8 +444,7 @@ class Spot:
         self.e.fault(self.op, condition)
 
     def pointer(self, memory: Val, address: Val, *, noted: bool = False) -> str:
-        """A machine address. What is done in global memory is to be noted (`Emitter.touched`);
-        otherwise blocks run one after the other."""
+        """A machine address; in global memory, blocks run one by one but for `noted` uses."""
         if not isinstance(memory, int) and not noted:
             self.e.unit.ordered = True
         return self.x.at(self.e.base(memory), address)

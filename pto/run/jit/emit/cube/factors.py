@@ -71,27 +71,39 @@ class Factors:
     first: Val = 0  # of them
 
 
-def unpacked(s: Spot, sizes: tuple[Val, Val, Val], a: Matrix | Image, b: Matrix | Image) -> Factors:
-    """Both have items of m x k and k x n."""
+def unpacked(
+    s: Spot,
+    sizes: tuple[Val, Val, Val],
+    a: Matrix | Image,
+    b: Matrix | Image,
+    *,
+    again: bool = False,
+) -> Factors:
+    """Both have items of m x k and k x n. `again`: the product before had the same right one, of
+    floats, which lies unpacked."""
     if isinstance(b, Image):
         raise NotNative("an image as the right factor")
     if isinstance(a, Image):
-        return _image_unpacked(s, sizes, a, b)
+        return _image_unpacked(s, sizes, a, b, again)
     if _are_bytes(a.grid, b.grid):
         return _bytes_unpacked(s, sizes, a, b)
     (m, k, n), deep = sizes, a.grid.dtype.values_per_item
     rooms = _rooms(replace(a, cols=a.cols * deep), replace(b, rows=b.rows * deep))
     left, right = s.e.room(), s.x.at(s.e.room(), RIGHT_AT)
     unpack(s, left, rooms[0], a.grid, a.pointer, m, k)
-    unpack(s, right, rooms[1], b.grid, b.pointer, k, n, across=False)
+    if not again:
+        unpack(s, right, rooms[1], b.grid, b.pointer, k, n, across=False)
     return Factors(left, right, rooms)
 
 
-def _image_unpacked(s: Spot, sizes: tuple[Val, Val, Val], a: Image, b: Matrix) -> Factors:
+def _image_unpacked(
+    s: Spot, sizes: tuple[Val, Val, Val], a: Image, b: Matrix, again: bool
+) -> Factors:
     rooms = _rooms(Matrix(b.grid, "", 0, 0), b)
     left, right = s.e.room(), s.x.at(s.e.room(), RIGHT_AT)
     first = a.unpack(s, left)
-    unpack(s, right, rooms[1], b.grid, b.pointer, *sizes[1:])
+    if not again:
+        unpack(s, right, rooms[1], b.grid, b.pointer, *sizes[1:])
     return Factors(left, right, rooms, "", a.windows, first)
 
 

@@ -42,8 +42,8 @@ def _product(s: Spot) -> Sequence[Native]:
     by_value = "a_scale" in names and counts_values(a.type, s.need(TilePlace, "a_scale").type)
     items, deep = (x.up(k, deep), 1) if by_value else (k, deep)
 
-    def product(lhs: Matrix | Image, rhs: Matrix | Image) -> None:
-        factors = unpacked(s, (m, items, n), lhs, rhs)
+    def product(lhs: Matrix | Image, rhs: Matrix | Image, *, again: bool = False) -> None:
+        factors = unpacked(s, (m, items, n), lhs, rhs, again=again)
         sizes, plain = (m, x.mul(k, deep), n), fine
         if "a_scale" in names:
             tiles = s.need(TilePlace, "a_scale"), s.need(TilePlace, "b_scale")
@@ -72,7 +72,10 @@ def _product(s: Spot) -> Sequence[Native]:
         _matrix(s, tile) if each is None else each.source
         for each, tile in zip(lent, (a, b), strict=True)
     )
-    x.when(known, lambda: product(first, second), filled)
+    kept = lent[1] if kind == "float" and "a_scale" not in names else None
+    again = kept is not None and kept is s.e.unpacked
+    x.when(known, lambda: product(first, second, again=again), filled)
+    s.e.unpacked = kept
     return []
 
 
