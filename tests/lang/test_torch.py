@@ -131,3 +131,23 @@ def test_gradients_are_registered_as_for_any_operator() -> None:
 def test_mistakes_are_named(given, told: str) -> None:
     with pytest.raises(pto.KernelError, match=told):
         pto.torch_op(scaled, "pto_test::wrong", **given)
+
+
+@needs_torch
+def test_tensors_of_calls_like_one_before() -> None:
+    """From the second call on only their addresses go to compiled code."""
+    for n in range(1, 5):
+        x, y = torch.randn(16, 64), torch.zeros(16, 64)
+        scaled[2](x, y, float(n), engine="jit")
+        assert torch.equal(y, n * x)
+        half = torch.randn(8, 64).to(torch.bfloat16)
+        low, high = torch.zeros_like(half), torch.zeros_like(half)
+        parts(half, low, high, engine="jit")
+        assert torch.equal(low, half.clamp(max=0)) and torch.equal(high, half.clamp(min=0))
+        parts(half, low, low, engine="jit")
+        assert torch.equal(low, half.clamp(min=0))
+    turned = torch.zeros(64, 16).T
+    scaled[2](x, turned, 3.0, engine="jit")
+    assert torch.equal(turned, 3 * x)
+    with pytest.raises(pto.PtoError, match="PTO-U191"):
+        scaled[2](x.to("meta"), turned, 3.0, engine="jit")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -82,6 +83,12 @@ def _array(value: Any) -> Borrowed | None:
 def _is_tensor(value: Any) -> bool:
     """As torch spells it; torch itself is never imported."""
     return all(hasattr(value, n) for n in ("data_ptr", "element_size", "is_contiguous", "numel"))
+
+
+@lru_cache(maxsize=256)
+def are_tensors(kind: type) -> bool:
+    """Whether all values of a type are so."""
+    return _is_tensor(kind)
 
 
 def _tensor(value: Any) -> Borrowed:

@@ -22,7 +22,7 @@ from pto.ir.graph import Module, Operation
 from pto.ir.text.parser import parse, parse_file
 from pto.isa.row import types as t
 from pto.run.launch import place
-from pto.run.launch.arrays import Borrowed, borrow, of_elements
+from pto.run.launch.arrays import Borrowed, are_tensors, borrow, of_elements
 from pto.run.launch.entry import entry_functions
 from pto.run.launch.prepared import Grid, Kernel, Say
 from pto.run.launch.progress import Progress
@@ -99,10 +99,13 @@ def kind_of(blocks: Blocks, values: Sequence[Any]) -> list[Hashable]:
     """What tells a call from others, but for its values: the grid, all that is judged of arrays."""
     found: list[Hashable] = [blocks if type(blocks) is int else extents_of(blocks)]
     for value in values:
-        if type(value) is np.ndarray:
+        kind = type(value)
+        found.append(kind)
+        if kind is np.ndarray:
             found += value.dtype, value.shape, value.flags.num
-        else:
-            found.append(type(value))
+        elif are_tensors(kind):
+            found += getattr(value, "dtype", None), value.element_size(), value.shape
+            found += getattr(value, "device", None), value.is_contiguous()
     return found
 
 

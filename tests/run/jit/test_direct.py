@@ -20,6 +20,7 @@ from pto.run.jit.border import direct, threads
 from pto.run.jit.emit import fusion, table
 from pto.run.launch import place
 from pto.run.launch.call import Launch
+from tests.run.test_host import Tensor
 from tests.run.test_limit import WHILE, timed_out
 
 Matrix = pto.Global[pto.f32, "m", "n"]  # type: ignore[name-defined]
@@ -427,6 +428,30 @@ def test_arrays_that_overlap_run_in_order(number: str, monkeypatch: pytest.Monke
         kernel[16](memory[:-8], memory[8:], 2.0, 1, engine="jit")
         assert memory[::8, 0].tolist() == [2.0**n for n in range(17)]
         called(kernel, 16)
+
+
+def test_tensors_are_used_where_they_lie(count: Count) -> None:
+    kernel = scaled()
+    for n in range(5):
+        x, y = data(), data()
+        kernel(Tensor(x), Tensor(y) if n < 4 else y, float(n), 1, engine="jit")
+        assert np.array_equal(y, n * x)
+    assert count.direct == 3 and count.made == 1 + 1 + 1  # NumPy and tensors are another call
+    x, y = data(2)[::2], data(2)[::2]
+    for n in range(3):  # copied, and given back
+        kernel(Tensor(x), Tensor(y), float(n), 1, engine="jit")
+        assert np.array_equal(y, n * x)
+    for _ in range(2):
+        with pytest.raises(PtoError, match="PTO-U191"):
+            kernel(Tensor(data(), "cuda:0"), Tensor(y), 1.0, 1, engine="jit")
+        with pytest.raises(PtoError, match="PTO-U213"):
+            kernel(Tensor(np.zeros((8, 64), np.float16)), Tensor(y), 1.0, 1, engine="jit")
+    x = data()
+    kernel(Tensor(x), Tensor(x), 2.0, 3, engine="jit")
+    seen = weakref.ref(x)
+    del x
+    gc.collect()
+    assert seen() is None
 
 
 # ---- what is around a call

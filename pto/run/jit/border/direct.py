@@ -21,7 +21,7 @@ from pto.isa.row import types as t
 from pto.run.jit.border.context import COME, SIGNALS
 from pto.run.jit.border.threads import Crew, Worker
 from pto.run.jit.border.values import Native
-from pto.run.launch.arrays import Borrowed
+from pto.run.launch.arrays import Borrowed, are_tensors
 from pto.run.launch.call import Launch
 from pto.run.machine.core import Cluster
 from pto.run.machine.device import Device, scalar
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 Number = tuple[int, str, t.Scalar, list[tuple[Native, int]]]  # where among values, name, in a frame
 
+_LENT, _HIDDEN, _TENSOR = range(3)  # NumPy shows the bytes of an array, or not; a tensor does
 _BYTE: Final = np.dtype(np.uint8)
 _OF_A_CORE: Final = {SIGNALS, COME}  # what compiled code shares with the others of its launch
 _first = c_char.from_buffer
@@ -53,7 +54,7 @@ class Direct:
         same."""
         self.kernel, self.crew, self.blocks = kernel, crew, done.blocks
         self.names: list[str] = []  # of arrays
-        self.arrays: list[tuple[int, bool]] = []  # which value, whether NumPy lends its bytes
+        self.arrays: list[tuple[int, int]] = []  # which value, how it tells where it is
         self.numbers: list[Number] = []
         self._report = report
         self._passed = passed
@@ -65,7 +66,7 @@ class Direct:
                 self.numbers.append((at, name, type, places.get(name, [])))
             else:
                 self.names.append(name)
-                self.arrays.append((at, _is_lent(arg.array)))
+                self.arrays.append((at, _way(arg)))
 
     @classmethod
     def of(
@@ -100,7 +101,7 @@ class Direct:
         kernel = self.kernel
         chip = Device(kernel.profile, engine=kernel.engine, checks=kernel.checks)
         args = [*(values[at] for at in self._passed), *self._fixed]
-        return Launch(kernel, chip, args, self.blocks)
+        return Launch.of(kernel, chip, args, self.blocks)
 
 
 class _Call:
@@ -121,9 +122,13 @@ class _Call:
         if worker.aim is not direct:
             return self._set_up(worker)
         rows, places = context.rows, dict[int, int]()
-        for row, (at, lent) in zip(worker.arrays, direct.arrays, strict=True):
+        for row, (at, way) in zip(worker.arrays, direct.arrays, strict=True):
             array = values[at]
-            place = rows[row, 0] = addressof(_first(array if lent else array.view(_BYTE)))
+            if way is _TENSOR:
+                place = array.data_ptr()
+            else:
+                place = addressof(_first(array if way is _LENT else array.view(_BYTE)))
+            rows[row, 0] = place
             if places.setdefault(row, place) != place:
                 return self._set_up(worker)
         if len(set(places.values())) < len(places):  # one array, for what were several
@@ -183,14 +188,18 @@ class _Call:
 
 def _is_plain(arg: Any) -> bool:
     """An array that is used where it lies, or a number that stays what it is."""
-    if isinstance(arg, Borrowed):
-        return arg.array is arg.source and type(arg.array) is np.ndarray and arg.give_back is None
-    return isinstance(arg, int | float | np.generic)
+    if not isinstance(arg, Borrowed):
+        return isinstance(arg, int | float | np.generic)
+    own = type(arg.source) is np.ndarray and arg.array is arg.source
+    return arg.give_back is None and (own or are_tensors(type(arg.source)))
 
 
-def _is_lent(array: Any) -> bool:
-    """Whether NumPy shows the bytes of its type to others; it does not for those of ml_dtypes."""
+def _way(arg: Any) -> int:
+    """NumPy shows the bytes of its own types, but not those of ml_dtypes."""
+    if are_tensors(type(arg.source)):
+        return _TENSOR
     try:
-        return bool(addressof(_first(array)))
+        _first(arg.array)
     except (TypeError, ValueError):
-        return False
+        return _HIDDEN
+    return _LENT
