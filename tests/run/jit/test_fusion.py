@@ -307,3 +307,80 @@ def test_rows_and_boxes(kind: Any) -> None:
 
     a, b = normal(48, 48, kind=kind.numpy), normal(48, 48, kind=kind.numpy)
     agree(twice, a, b, np.zeros((48, 48), np.float32))
+
+
+@pytest.mark.parametrize(("first", "rows"), [(0, 37), (5, 40), (30, 30), (3, 16)])
+def test_rows_known_at_run_time(first: int, rows: int) -> None:
+    """A last tile of fewer rows, and values a row under another name whose region is set."""
+
+    @pto.kernel(profile="a5")
+    def norm(
+        x: pto.Global[pto.f32],
+        weight: pto.Global[pto.f32],
+        y: pto.Global[pto.f32],
+        first: pto.Scalar[pto.i32],
+    ) -> None:
+        for i in pto.range(first, x.shape[0], 16):
+            t = pto.load(x[i : i + 16, :], 16, 128)
+            t -= t.mean(axis=1)
+            scale = pto.rsqrt((t * t).mean(axis=1) + 1e-5)
+            pto.store(y[i : i + 16, :], t * scale * pto.load(weight, 128))
+
+    x = normal(rows, 128)
+    agree(norm, x, normal(128), np.zeros_like(x), first)
+
+
+REGIONS = """
+module attributes {pto.target_arch = "a5"} {
+  func.func @regions(%p: !pto.ptr<f32, gm>, %q: !pto.ptr<f32, gm>) {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c3 = arith.constant 3 : index
+    %c8 = arith.constant 8 : index
+    %c64 = arith.constant 64 : index
+    %one = arith.constant 1.0 : f32
+    %x = pto.make_tensor_view %p, shape = [%c8, %c64], strides = [%c64, %c1]
+      : !pto.tensor_view<8x64xf32>
+    %y = pto.make_tensor_view %q, shape = [%c8, %c64], strides = [%c64, %c1]
+      : !pto.tensor_view<8x64xf32>
+    scf.for %i = %c1 to %c8 step %c1 {
+      %few = pto.partition_view %x, offsets = [%c0, %c0], sizes = [%i, %c64]
+        : !pto.tensor_view<8x64xf32> -> !pto.partition_tensor_view<?x64xf32>
+      %out = pto.partition_view %y, offsets = [%c0, %c0], sizes = [%i, %c64]
+        : !pto.tensor_view<8x64xf32> -> !pto.partition_tensor_view<?x64xf32>
+      %t = pto.alloc_tile valid_row = %c8 valid_col = %c64
+        : !pto.tile_buf<vec, 8x64xf32, valid=?x?>
+      %u = pto.alloc_tile valid_row = %c8 valid_col = %c64
+        : !pto.tile_buf<vec, 8x64xf32, valid=?x?>
+      pto.set_validshape %u, %i, %c64 : !pto.tile_buf<vec, 8x64xf32, valid=?x?>
+      {when}
+      pto.tload ins(%few : !pto.partition_tensor_view<?x64xf32>)
+        outs(%t : !pto.tile_buf<vec, 8x64xf32, valid=?x?>)
+      pto.tadds ins(%t, %one : !pto.tile_buf<vec, 8x64xf32, valid=?x?>, f32)
+        outs(%u : !pto.tile_buf<vec, 8x64xf32, valid=?x?>)
+      pto.tmul ins(%u, %t : !pto.tile_buf<vec, 8x64xf32, valid=?x?>,
+        !pto.tile_buf<vec, 8x64xf32, valid=?x?>)
+        outs(%u : !pto.tile_buf<vec, 8x64xf32, valid=?x?>)
+      pto.tstore ins(%u : !pto.tile_buf<vec, 8x64xf32, valid=?x?>)
+        outs(%out : !pto.partition_tensor_view<?x64xf32>)
+      {again}
+    }
+    return
+  }
+}
+"""
+_SET = "pto.set_validshape %t, %i, %c64 : !pto.tile_buf<vec, 8x64xf32, valid=?x?>"
+
+
+@pytest.mark.parametrize(
+    ("when", "again"),
+    [
+        (_SET, ""),
+        (_SET, _SET.replace("%i", "%c3")),
+        ("%on = arith.cmpi sge, %i, %c1 : index\nscf.if %on {\n" + _SET + "\n}", ""),
+    ],
+    ids=["once", "twice", "in a branch"],
+)
+def test_regions_that_are_set(when: str, again: str) -> None:
+    text = REGIONS.replace("{when}", when).replace("{again}", again)
+    both.agree(text, [normal(8, 64), normal(8, 64)], check=False)

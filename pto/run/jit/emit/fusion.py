@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from pto.core.errors import PtoError
 from pto.ir.graph import Operation, Value
 from pto.isa.meaning import Fold, Lane
-from pto.isa.meaning.handle.view import ALLOC_TILE
+from pto.isa.meaning.handle.view import ALLOC_TILE, SET_VALID
 from pto.isa.meaning.order.flags import IN_ORDER, SET_FLAG, WAIT_FLAG
 from pto.isa.meaning.tile import move
 from pto.isa.meaning.tile.convert import Conversion
@@ -69,7 +69,7 @@ class FusingEmitter(Emitter):
         held: Held | None = None
         self.unpacked = None
         for n, op in enumerate(ops):
-            if _is_aside(op):
+            if _is_aside(op) or self._only_names(op):
                 self.operation(op)
             elif fills_factor(op) and self._lend(ops, n, quiet=held is not None):
                 pass
@@ -119,6 +119,10 @@ class FusingEmitter(Emitter):
             self._alone(fill)
         return super().run_outside(op, seldom=seldom, again=again)
 
+    def _only_names(self, op: Operation) -> bool:
+        """Whether it sets the region of a tile that nobody has used yet."""
+        return op.body is SET_VALID and id(op.operands[0]) not in self.cells
+
     def _joined(self, held: Held | None, ops: Sequence[Operation], n: int) -> Held | None:
         """What is held with one more instruction; or only that, or nothing, after the others."""
         op = ops[n]
@@ -148,9 +152,9 @@ class FusingEmitter(Emitter):
         value = ops[n].operand("dst")
         base = None if value is None else _base(value)
         maker = None if base is None else base.maker
-        if not self.lends or base is None or maker is None or maker.operands:
+        if not self.lends or base is None or maker is None or maker.body is not ALLOC_TILE:
             return
-        if maker.body is not ALLOC_TILE:
+        if maker.operand("addr") is not None:
             return
         if self._uses(base, ops) == self._all_uses(base, ops) and _only_writes(ops[n], base):
             self.own.setdefault(id(base), len(self.own) + 1)
@@ -166,7 +170,8 @@ class FusingEmitter(Emitter):
         values = [base, *(op.results[0] for op in names)]
         if any(id(v) in self.cells for v in values):
             return -1
-        return sum(total[id(v)] for v in values) - len(names)
+        sets = sum(op.body is SET_VALID and _base(op.operands[0]) is base for op in ops)
+        return sum(total[id(v)] for v in values) - len(names) - sets
 
     def _taken(self, op: Operation, held: Group | None) -> Group | None:
         """The group with one more; None where it cannot join."""
@@ -315,7 +320,7 @@ def _only_writes(op: Operation, base: Value) -> bool:
 def _ends_here(base: Value, held: Held) -> bool:
     """Whether what is held writes all of a tile before it reads it, and who comes next does so too;
     after the last comes the first, in a loop."""
-    uses = [op for op in held.all if any(_base(v) is base for v in op.operands)]
+    uses = [op for op in held.all if _may(op) and any(_base(v) is base for v in op.operands)]
     ids = {id(op) for op in held.ops}
     inside = [n for n, op in enumerate(uses) if id(op) in ids]
     if len(inside) == len(uses):
@@ -350,7 +355,7 @@ def _may(op: Operation) -> bool:
 def _goes_on(ops: Sequence[Operation], n: int) -> bool:
     """Whether an instruction follows that may join this one."""
     for op in ops[n + 1 :]:
-        if not _is_aside(op):
+        if not _is_aside(op) and op.body is not SET_VALID:
             return _may(op)
     return False
 

@@ -1,10 +1,17 @@
-"""Valid regions that types leave open: compared where a rule of the row says that they agree."""
+"""Valid regions that types leave open: compared where a rule of the row says that they agree, and
+known where they are set once."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise, product
 from typing import TYPE_CHECKING
 
+from pto.core.compact import Compact
+from pto.ir.graph import Operation
+from pto.isa.meaning.handle.view import ALLOC_TILE, SET_VALID
+from pto.isa.meaning.tile.rearrange import RESHAPE
+from pto.isa.row import types as t
 from pto.isa.rules.rule import open_regions
 from pto.run.jit.border.values import TilePlace
 
@@ -24,3 +31,25 @@ def require_regions(s: Spot) -> None:
             )
             fine = x.both(fine, x.compare("eq", first, second))
     s.fault_unless(fine)
+
+
+def set_once(ops: Sequence[Operation]) -> set[int]:
+    """Operations that set the region of a tile which nobody has used yet, and nobody sets again: as
+    if it was made so. `ops` are in the order of the text."""
+    found, again, fresh = dict[int, int](), set[int](), set[int]()
+    for op in ops:
+        if op.body is SET_VALID:
+            tile = id(op.operands[0])
+            again |= set() if tile in fresh else {tile}
+            found[tile] = id(op)
+        fresh -= {id(v) for v in op.operands}
+        if op.regions or "callee" in op.attrs:  # who knows whether they are run
+            fresh.clear()
+        if op.body in (ALLOC_TILE, RESHAPE):
+            fresh |= {id(v) for v in op.results if _has_one_form(v.type)}
+    return {op for tile, op in found.items() if tile not in again}
+
+
+def _has_one_form(type: t.Type) -> bool:
+    """Whether a tile lies the same whatever is valid."""
+    return isinstance(type, t.TileBuf) and type.tile.compact is Compact.NULL

@@ -35,7 +35,7 @@ from pto.run.jit.border.context import (
 from pto.run.jit.border.values import Native, TilePlace
 from pto.run.jit.emit import coroutine, frame
 from pto.run.jit.emit.outside import Outside, is_global, outside_form
-from pto.run.jit.emit.regions import require_regions
+from pto.run.jit.emit.regions import require_regions, set_once
 from pto.run.jit.emit.touches import touched
 from pto.run.jit.emit.watch import Follows, Watch
 from pto.run.jit.llvm.skeleton import Skeleton
@@ -115,9 +115,10 @@ class Emitter:
 
     def prepare_cells(self, ops: Sequence[Operation]) -> None:
         """Tiles whose place or region is set keep it on the stack: every use sees the last one."""
+        once = set_once(ops)
         for op in ops:
             bound = op.group(op.body.binds) if isinstance(op.body, Do) and op.body.binds else ()
-            for value in op.operands[:1] if op.body is SET_VALID else bound:
+            for value in op.operands[: id(op) not in once] if op.body is SET_VALID else bound:
                 self.cells[id(value)] = self.text.stack("{i64, i64, i64}")
             self._moving |= {id(value) for value in bound}
 
@@ -133,15 +134,11 @@ class Emitter:
 
     def bind(self, value: Value, native: Native) -> None:
         self.env[id(value)] = native
-        if id(value) in self.cells and isinstance(native, TilePlace):
-            self.text.store(I64, native.address, self.cells[id(value)], 8)
-            self.set_valid(value, *native.valid)
-        elif id(value) in self.cells:
+        cell = self.cells.get(id(value))
+        if cell is not None and not isinstance(native, TilePlace):
             raise NotNative("the valid region of a handle is set")
-
-    def set_valid(self, value: Value, rows: Val, cols: Val) -> None:
-        for n, extent in ((8, rows), (16, cols)):
-            self.text.store(I64, extent, self.text.at(self.cells[id(value)], n), 8)
+        for n, name in enumerate(() if cell is None else native.names):
+            self.text.store(I64, name, self.text.at(str(cell), 8 * n), 8)
 
     # ---- the context
 

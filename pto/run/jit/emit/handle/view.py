@@ -259,7 +259,7 @@ def _set_valid(s: Spot) -> Sequence[Native]:
     for name, limit in zip(names, tile.type.shape, strict=True):
         fine = s.x.both(fine, s.x.compare("ule", name, limit))
     s.fault_unless(fine)
-    s.e.set_valid(s.op.operands[0], *names)
+    s.e.bind(s.op.operands[0], tile.renamed((tile.address, *names)))
     return []
 
 

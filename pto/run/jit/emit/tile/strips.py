@@ -141,7 +141,7 @@ class Strips:
         return int(self.cols) + _GAP
 
     def _count(self, i: Val, size: int) -> Val:
-        if isinstance(self.rows, int) and self.rows % size == 0:
+        if size == 1 or (isinstance(self.rows, int) and self.rows % size == 0):
             return size
         self.declare("declare i64 @llvm.smin.i64(i64, i64)")
         return self.x.smaller(self.x.sub(self.rows, i), size)
