@@ -45,30 +45,12 @@ def bind(call: Call, profile: str) -> Bound:
 
 
 def _matched(form: Form, call: Call, profile: str) -> Bound | str:
-    enums = [o for o in (*call.operands, *call.literals) if o.word is not None]
+    """The call as this form, or why it is not."""
     attrs: dict[str, Attribute] = {}
-    chosen = {name: word for name, word in form.fixed if form.row.attr(name) is None}
-    for operand in enums:
-        enum, number = operand.word or ("", 0)
-        if enum in chosen:
-            if enumerators()[enum].get(number) != chosen.pop(enum):
-                return f"{enum} is another"
-            if attribute_of(form.row, enum) is None:
-                continue
-        problem = _set(form.row, attrs, enum, number)
-        if problem:
-            return problem
-    if chosen:
-        return f"{next(iter(chosen))} is missing"
-    for name, word in form.fixed:
-        attr = form.row.attr(name)
-        if attr is not None and name not in attrs:
-            attrs[name] = _number(attr, int(word))
-    literals = [o.number or 0 for o in call.literals if o.tag == LITERAL]
-    for name, number in zip(form.literals, literals, strict=False):
-        attr = form.row.attr(name)
-        if attr is not None:
-            attrs[name] = _number(attr, number)
+    problem = _take_enumerators(form, call, attrs)
+    if problem:
+        return problem
+    _take_literals(form, call, attrs)
     rest = [o for o in call.operands if o.word is None]
     wanted = [a for a in form.arguments if not a.names or a.names[0] not in attrs]
     assigned = _assign(form.row, wanted, rest)
@@ -79,20 +61,46 @@ def _matched(form: Form, call: Call, profile: str) -> Bound | str:
         for name in argument.names:
             attr = form.row.attr(name)
             if attr is not None and name not in form.row.operand_names:
-                number = given[0].number if given and given[0].number is not None else None
-                attrs[name] = _dynamic(attr, given[0] if given else None, argument, number)
-                continue
-            if given or argument.default is not None:
+                attrs[name] = _dynamic(attr, given[0] if given else None, argument)
+            elif given or argument.default is not None:
                 many: list[tuple[Passed | None, int]] = [(g, 0) for g in given]
                 operands[name] = many or [(None, argument.default or 0)]
     ordered = {n: operands[n] for n in form.row.operand_names if n in operands}
     return counted(shaped(Bound(form.row, ordered, attrs), profile), profile)
 
 
-def _dynamic(attr: Attr, given: Passed | None, argument: Argument, number: int | None) -> Any:
+def _take_enumerators(form: Form, call: Call, attrs: dict[str, Attribute]) -> str:
+    """Enumerators choose the form or are attributes; why they do not choose this one."""
+    chosen = {name: word for name, word in form.fixed if form.row.attr(name) is None}
+    for operand in (*call.operands, *call.literals):
+        if operand.word is None:
+            continue
+        enum, number = operand.word
+        if enum in chosen:
+            if enumerators()[enum].get(number) != chosen.pop(enum):
+                return f"{enum} is another"
+            if attribute_of(form.row, enum) is None:
+                continue
+        problem = _set(form.row, attrs, enum, number)
+        if problem:
+            return problem
+    return f"{next(iter(chosen))} is missing" if chosen else ""
+
+
+def _take_literals(form: Form, call: Call, attrs: dict[str, Attribute]) -> None:
+    """Attributes that the form fixes, unless they are given, and those that are literals of it."""
+    literals = [o.number or 0 for o in call.literals if o.tag == LITERAL]
+    fixed = [(name, word) for name, word in form.fixed if name not in attrs]
+    for name, word in (*fixed, *zip(form.literals, literals, strict=False)):
+        attr = form.row.attr(name)
+        if attr is not None:
+            attrs[name] = _number(attr, int(word))
+
+
+def _dynamic(attr: Attr, given: Passed | None, argument: Argument) -> Any:
     if given is None:
         return _number(attr, argument.default or 0)
-    return Late(attr, given.at) if number is None else _number(attr, number)
+    return Late(attr, given.at) if given.number is None else _number(attr, given.number)
 
 
 def settled(attrs: dict[str, Attribute], values: Sequence[int]) -> dict[str, Attribute]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import prod
-from typing import Final
+from typing import Any, Final
 
+from pto.core.dtypes import DType
 from pto.core.global_layout import ND
 from pto.core.memory import Space
 from pto.isa.meaning.handle.view import tile_type
@@ -31,39 +33,46 @@ _LONGEST: Final = 4096  # bytes of a logical vector that compiled code keeps in 
 
 def form_of(type: t.Type) -> Native:
     """The form a value has where it crosses the border, by its type alone."""
-    if isinstance(type, t.Scalar):
-        return Word(("",), type)
-    if isinstance(type, t.VReg) and type.elem.dtype is not None:
-        return Reg(("",), type.elem.dtype)
-    if isinstance(type, t.Mask):
-        return Mask(("",), 1)
-    if isinstance(type, t.Ptr):
-        elem = type.elem.dtype if isinstance(type.elem, t.Scalar) else None
-        return Place(("", ""), elem)
-    if isinstance(type, t.TileBuf | t.MultiTile):
-        return TilePlace(("", "", ""), tile_type(type))
-    if isinstance(type, t.View) and type.elem.dtype is not None:
+    form = _FORMS.get(type.__class__)
+    return (form and form(type)) or Handle(("",))
+
+
+def _of_memory(type: t.MemRef) -> Native | None:
+    if type.elem.dtype is not None and type.space is Space.GM:
         return ViewPlace(("",) * 12, type.elem.dtype, ND)
-    if isinstance(type, t.MemRef) and type.elem.dtype is not None:
-        if type.space is Space.GM:
-            return ViewPlace(("",) * 12, type.elem.dtype, ND)
-        if all(type.shape):
-            return TilePlace(("", "", ""), tile_type(type))
-    if isinstance(type, t.Align):
-        return Stream(("",) * 5)
-    if isinstance(type, t.LocalArray):
-        return Array(("", ""), prod(type.shape))
-    if isinstance(type, t.EventIdArray):
-        return Array(("", ""), type.size)
-    if isinstance(type, t.Opaque) and type.text == "!llvm.ptr":
-        return OwnPlace(("", "", ""))
-    if isinstance(type, t.Async):
-        return Nothing(())
-    if isinstance(type, t.Struct):
-        return Array(("", ""), words_of(type))
-    if isinstance(type, t.LogicalVReg | t.LogicalMask):
-        kind = type.elem.dtype if isinstance(type, t.LogicalVReg) else None
-        found = Vector(("",), kind, type.lanes)
-        if found.nbytes <= _LONGEST and (kind is not None or isinstance(type, t.LogicalMask)):
-            return found
-    return Handle(("",))
+    if type.elem.dtype is not None and all(type.shape):
+        return TilePlace(("", "", ""), tile_type(type))
+    return None
+
+
+def _of_pointer(type: t.Ptr) -> Native:
+    return Place(("", ""), type.elem.dtype if isinstance(type.elem, t.Scalar) else None)
+
+
+def _of_tile(type: t.TileBuf | t.MultiTile) -> Native:
+    return TilePlace(("", "", ""), tile_type(type))
+
+
+def _of_lanes(kind: DType | None, lanes: int) -> Native | None:
+    found = Vector(("",), kind, lanes)
+    return found if found.nbytes <= _LONGEST else None
+
+
+_FORMS: Final[dict[type[t.Type], Callable[[Any], Native | None]]] = {
+    t.Scalar: lambda type: Word(("",), type),
+    t.VReg: lambda type: type.elem.dtype and Reg(("",), type.elem.dtype),
+    t.Mask: lambda type: Mask(("",), 1),
+    t.Ptr: _of_pointer,
+    t.TileBuf: _of_tile,
+    t.MultiTile: _of_tile,
+    t.View: lambda type: type.elem.dtype and ViewPlace(("",) * 12, type.elem.dtype, ND),
+    t.MemRef: _of_memory,
+    t.Align: lambda type: Stream(("",) * 5),
+    t.LocalArray: lambda type: Array(("", ""), prod(type.shape)),
+    t.EventIdArray: lambda type: Array(("", ""), type.size),
+    t.Opaque: lambda type: OwnPlace(("", "", "")) if type.text == "!llvm.ptr" else None,
+    t.Async: lambda type: Nothing(()),
+    t.Struct: lambda type: Array(("", ""), words_of(type)),
+    t.LogicalVReg: lambda type: type.elem.dtype and _of_lanes(type.elem.dtype, type.lanes),
+    t.LogicalMask: lambda type: _of_lanes(None, type.lanes),
+}
