@@ -69,8 +69,9 @@ class Kernel:
         self._unit: Unit | None = None
         # whoever watches a run watches the reference engine
         self.engine = engine if tap is None else "reference"
+        self._is_checked = self.engine == "jit" and wants_checks(checks)
         if self.engine == "jit":
-            make, self._unit = _native(self._placement, wants_checks(checks), logs)
+            make, self._unit = _native(self._placement, self._is_checked, logs)
             self.left_out = self._unit.skipped
         else:
             make = partial(_plain, tap)
@@ -89,6 +90,8 @@ class Kernel:
         whole = getattr(compilers[side.name], "whole", None)
         alone = not more and side.agents == 1 and not self.can_wait
         if self._unit is None or whole is None or self._unit.needs.logs or not alone:
+            return None
+        if self._is_checked:  # what a block has written is not written for the next one
             return None
         from pto.run.jit.border.threads import Crew
 
@@ -135,7 +138,7 @@ class Kernel:
     @property
     def is_reusable(self) -> bool:
         """Whether an agent may go on with another block: nobody watches, nothing is checked."""
-        return self._tap is None and not wants_checks(self.checks)
+        return self._tap is None and not self._is_checked
 
     @cached_property
     def is_closed(self) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import pto
 from examples import flash_attention, gemm_f16, softmax, softmax_registers
 from pto.cli.main import main
 from pto.core.errors import Diagnostic, PtoError
@@ -131,6 +132,27 @@ def test_checks_change_no_result(example: Any, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setenv("PTO_CHECKS", "1")
     checked, _ = example.example()
     assert np.array_equal(plain, checked)
+
+
+def test_what_another_block_or_launch_has_written_does_not_count(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    @pto.kernel(profile="a5")
+    def part(y: pto.Global[pto.f32], n: pto.Scalar[pto.i64]) -> None:
+        t = pto.tile(8, 64, pto.f32)
+        with pto.If(pto.block_idx() < n):
+            pto.texpands(t, 1.0)
+        pto.tstore(y, t)
+
+    monkeypatch.setenv("PTO_CHECKS", "1")
+    y = np.zeros((8, 64), np.float32)
+    for blocks in (1, 3):
+        for n in (blocks, blocks, blocks - 1, blocks):
+            if n == blocks:
+                part[blocks](y, n, engine="jit")
+                continue
+            with pytest.raises(PtoError, match="PTO-V250"):
+                part[blocks](y, n, engine="jit")
 
 
 def test_the_reference_engine_has_none() -> None:

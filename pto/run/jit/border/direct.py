@@ -38,7 +38,6 @@ _LENT, _HIDDEN, _TENSOR = range(3)  # NumPy shows the bytes of an array, or not;
 _BYTE: Final = np.dtype(np.uint8)
 _OF_A_CORE: Final = {SIGNALS, COME}  # what compiled code shares with the others of its launch
 _first = c_char.from_buffer
-_making = threading.Lock()
 
 
 class Direct:
@@ -115,6 +114,7 @@ class _Call:
         self.here, self.blocks, self.limit = (0, direct.blocks), direct.blocks, limit
         self.launch: Launch | None = None
         self.grid: Grid | None = None
+        self._making = threading.Lock()  # its threads have one machine
 
     def begin(self, worker: Worker) -> bool:
         direct, values, context = self._direct, self._values, worker.context
@@ -159,7 +159,7 @@ class _Call:
 
     def _made(self) -> Grid:
         """The machine of this call."""
-        with _making:  # threads of one call have one
+        with self._making:
             if self.grid is None:
                 self.launch = self._direct.launch(self._values)
                 self.grid = self.launch.begin()
