@@ -163,6 +163,29 @@ def test_a_right_factor_of_several_products() -> None:
     agree(products, *given, np.zeros((64, 32), np.float32))
 
 
+@pytest.mark.parametrize("rows", [1, 17, 32])
+def test_rows_known_when_it_runs(rows: int, read_there: list[bool]) -> None:
+    @pto.kernel(profile="a5")
+    def product(
+        a: pto.Global[pto.f16], b: pto.Global[pto.f16], c: pto.Global[pto.f32], m: pto.i32
+    ) -> None:
+        a_mat = pto.tile(32, 64, pto.f16, role="mat", valid=(m, 64))
+        b_mat = pto.tile(64, 32, pto.f16, role="mat")
+        left = pto.tile(32, 64, pto.f16, role="left", valid=(m, 64))
+        right = pto.tile(64, 32, pto.f16, role="right")
+        acc = pto.tile(32, 32, pto.f32, role="acc", valid=(m, 32))
+        pto.tload(a_mat, a[0:m, :])
+        pto.tload(b_mat, b[:, :])
+        pto.tmov(left, a_mat)
+        pto.tmov(right, b_mat)
+        pto.tmatmul(acc, left, right)
+        pto.tstore(c[0:m, :], acc)
+
+    given = normal(32, 64, kind=np.float16), normal(64, 32, kind=np.float16)
+    agree(product, *given, np.zeros((32, 32), np.float32), rows)
+    assert read_there == [True, True]
+
+
 def test_a_window_outside_its_tile_is_told() -> None:
     @pto.kernel(profile="a5")
     def product(a: pto.Global[pto.f16], c: pto.Global[pto.f32], at: pto.i32) -> None:

@@ -14,7 +14,7 @@ from pto.core.memory import Space
 from pto.core.tile import Role
 from pto.ir.graph import Operation, Value
 from pto.isa.meaning import Fold, Lane
-from pto.isa.meaning.handle.view import ALLOC_TILE
+from pto.isa.meaning.handle.view import ALLOC_TILE, SET_VALID
 from pto.isa.meaning.kinds import Move
 from pto.isa.meaning.order.flags import IN_ORDER, SET_FLAG, WAIT_FLAG
 from pto.isa.meaning.tile import extract, move
@@ -64,6 +64,7 @@ def is_lent(e: Emitter, ops: Sequence[Operation], n: int) -> bool:
     uses = [(m, op) for m, outer in enumerate(ops) for op in outer.walk() if tile in op.operands]
     if sum(op.operands.count(tile) for _, op in uses) != e.compiler.uses(ops[n])[id(tile)]:
         return False
+    uses = [(m, op) for m, op in uses if op.body is not SET_VALID]  # once, before all others
     fills = [m for m, op in uses if op is ops[m] and fills_factor(op)]
     reads = [m for m, op in uses if op.body is PRODUCT and op.operand("dst") is not tile]
     if len(fills) + len(reads) != len(uses) or min(m for m, _ in uses) != fills[0]:
@@ -75,12 +76,12 @@ def is_lent(e: Emitter, ops: Sequence[Operation], n: int) -> bool:
 
 
 def _is_plain(e: Emitter, tile: Value) -> bool:
-    """Whether it lies where the planner put it, all of it valid or a known part."""
+    """Whether it lies where the planner put it, and always has one valid region."""
     maker = tile.maker
     return (
         maker is not None
         and maker.body is ALLOC_TILE
-        and not maker.operands
+        and maker.operand("addr") is None
         and id(tile) not in e.cells
     )
 
