@@ -19,7 +19,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from pto.core.errors import PtoError, fail
-from pto.cxx import header
+from pto.cxx import header, kept
 from pto.cxx.source import forward, prepared
 
 PROFILES = {"cpu": 1, "a2a3": 2, "a5": 5}
@@ -109,15 +109,6 @@ def find() -> Compiler:
     )
 
 
-def cache_folder() -> Path:
-    """Where builds are kept: PTO_CXX_CACHE, else beside other caches of the user."""
-    given = os.environ.get("PTO_CXX_CACHE")
-    if given:
-        return Path(given)
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "pto-machine" / "cxx"
-
-
 def _digest(*parts: object) -> str:
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:20]
 
@@ -129,8 +120,9 @@ def _base(profile: str, compiler: Compiler) -> Path:
     texts += [header.RUNTIME.read_text(encoding="utf-8"), header.kinds(), header.instructions()]
     flags = compiler.flags(profile)
     digest = _digest(texts, compiler, flags, "head in place")
-    folder = cache_folder() / f"{profile}-{digest}"
-    if not (folder / "runtime.o").exists():
+    folder = kept.folder() / f"{profile}-{digest}"
+    is_new = not (folder / "runtime.o").exists()
+    if is_new:
         folder.parent.mkdir(parents=True, exist_ok=True)
         made = Path(tempfile.mkdtemp(dir=folder.parent))
         include = header.write(made / "include")
@@ -148,6 +140,7 @@ def _base(profile: str, compiler: Compiler) -> Path:
             made = Path(scratch) / ready.name
             _run([*command, "-o", str(made)])
             made.replace(ready)  # of several that make it at a time the last one stays
+    kept.note_use(folder, is_new)
     return folder
 
 
@@ -156,7 +149,7 @@ def _mentions(command: Sequence[str], file: Path, entry: str) -> bool:
     name = re.escape(entry.partition("<")[0].rpartition("::")[2].strip())
     ran = _ran([*command, "-E", str(file)])
     pieces = re.split(r'^# \d+ "([^"]*)".*$', ran.stdout, flags=re.MULTILINE)[1:]
-    folders = ("/usr/", "<", str(cache_folder()))
+    folders = ("/usr/", "<", str(kept.folder()))
     theirs = (
         text
         for origin, text in zip(pieces[::2], pieces[1::2], strict=True)

@@ -25,6 +25,7 @@ ROOT = Path(__file__).parents[3]
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("PTO_CACHE_DIR", str(tmp_path / "objects"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "own"))
+    monkeypatch.delenv("PTO_CXX_CACHE", raising=False)
     return tmp_path / "objects"
 
 
@@ -260,7 +261,7 @@ def test_a_user_without_a_home(compiled: list[str], monkeypatch: pytest.MonkeyPa
     def nowhere() -> Path:
         raise RuntimeError("Could not determine home directory.")
 
-    for name in ("PTO_CACHE_DIR", "XDG_CACHE_HOME"):
+    for name in ("PTO_CACHE_DIR", "PTO_CXX_CACHE", "XDG_CACHE_HOME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(Path, "home", nowhere)
     assert [run(), run()] == [41, 41] and len(compiled) == 2

@@ -1,0 +1,72 @@
+"""Builds of C++ kernels kept on disk: where, how much there is, and forgetting them.
+
+A folder holds the header, compiled for a profile by a compiler, and what was built against it. Each
+state of the header is another: those that nothing has asked for in a month go when one is made.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from pto.core.errors import PtoError, fail
+
+_NAME: Final = re.compile(r"\w+-[0-9a-f]{20}")
+_MARK: Final = Path("include", "pto", "machine")  # what a folder of ours has inside
+_MONTH: Final = 30 * 24 * 3600.0  # seconds
+
+
+def folder() -> Path:
+    """Where builds are kept: PTO_CXX_CACHE, else beside other caches of the user."""
+    given, base = os.environ.get("PTO_CXX_CACHE"), os.environ.get("XDG_CACHE_HOME")
+    if given:
+        return Path(given)
+    try:
+        return (Path(base) if base else Path.home() / ".cache") / "pto-machine" / "cxx"
+    except RuntimeError:
+        raise fail(
+            "PTO-U011",
+            "builds of C++ kernels cannot be kept: the user has no home",
+            help="set PTO_CXX_CACHE to a folder of the user's own",
+        ) from None
+
+
+def _folders() -> Iterator[Path]:
+    with suppress(OSError, PtoError):
+        for path in folder().iterdir():
+            if _NAME.fullmatch(path.name) and not path.is_symlink() and (path / _MARK).is_dir():
+                yield path
+
+
+def _files(home: Path) -> list[Path]:
+    return [path for path in home.rglob("*") if path.is_file() and not path.is_symlink()]
+
+
+def info() -> tuple[int, int]:
+    """How many files there are, and their bytes."""
+    sizes = [path.stat().st_size for home in _folders() for path in _files(home)]
+    return len(sizes), sum(sizes)
+
+
+def clear(unused: float = 0.0) -> int:
+    """Forget what nothing has asked for in so many seconds; how many files that were."""
+    count = 0
+    for home in list(_folders()):
+        if not unused or home.stat().st_mtime < time.time() - unused:
+            count += len(_files(home))
+            shutil.rmtree(home, ignore_errors=True)
+    return count
+
+
+def note_use(home: Path, is_new: bool) -> None:
+    """A folder is asked for: it stays, and a new one takes the place of old ones."""
+    with suppress(OSError):
+        os.utime(home)
+        if is_new:
+            clear(_MONTH)

@@ -1,0 +1,66 @@
+"""Builds on disk: `pto cache` counts and forgets them, old ones go, nothing else does."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from pto.cli.main import main
+from pto.core.errors import PtoError
+from pto.cxx import kept
+
+DAY = 24 * 3600
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("PTO_CXX_CACHE", str(tmp_path / "cxx"))
+    monkeypatch.setenv("PTO_CACHE_DIR", str(tmp_path / "jit"))
+    return tmp_path / "cxx"
+
+
+def built(home: Path, name: str, days: int) -> Path:
+    """A folder as `compiler` leaves it, last asked for so many days ago."""
+    folder = home / name
+    (folder / "include" / "pto" / "machine").mkdir(parents=True)
+    (folder / "kernel-both-0.so").write_bytes(bytes(1 << 20))
+    os.utime(folder, (time.time() - days * DAY,) * 2)
+    return folder
+
+
+def test_the_command_counts_and_forgets_them(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ours = [built(home, f"{profile}-{'0' * 20}", 0) for profile in ("cpu", "a2a3")]
+    theirs = [home / "notes.txt", home / f"a5-{'1' * 20}"]  # not of our making
+    theirs[0].write_text("of the user")
+    theirs[1].mkdir()
+    assert main(["cache", "info"]) == 0
+    said = capsys.readouterr().out
+    assert f"{home}  (PTO_CXX_CACHE" in said and "2 files, 2.0 MB" in said
+    assert main(["cache", "clear"]) == 0
+    assert "removed 2 files" in capsys.readouterr().out
+    assert not any(each.exists() for each in ours) and all(each.exists() for each in theirs)
+
+
+def test_a_new_folder_takes_the_place_of_those_a_month_old(home: Path) -> None:
+    old, used, new = (built(home, f"a5-{n:020x}", days) for n, days in enumerate((31, 31, 0)))
+    kept.note_use(used, is_new=False)
+    assert old.exists()
+    kept.note_use(new, is_new=True)
+    assert [each.exists() for each in (old, used, new)] == [False, True, True]
+
+
+def test_a_user_without_a_home(monkeypatch: pytest.MonkeyPatch) -> None:
+    def nowhere() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    for name in ("PTO_CXX_CACHE", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(Path, "home", nowhere)
+    with pytest.raises(PtoError, match="the user has no home"):
+        kept.folder()
+    assert kept.info() == (0, 0)
