@@ -113,10 +113,9 @@ class FusingEmitter(Emitter):
 
     def run_outside(self, op: Operation, *, seldom: bool = False, again: str = "") -> list[Native]:
         """Python looks for a factor where the program says that it is."""
-        for fill in {
-            id(v): self.lent[id(v)].fill for v in op.operands if id(v) in self.lent
-        }.values():
-            self._alone(fill)
+        for value in op.operands:
+            if id(value) in self.lent:
+                self._alone(self.lent[id(value)].fill)
         return super().run_outside(op, seldom=seldom, again=again)
 
     def _only_names(self, op: Operation) -> bool:

@@ -122,11 +122,8 @@ def lent(s: Spot) -> Lent:
     src, dst = s.need(TilePlace, "src"), s.need(TilePlace, "dst")
     if s.body is IMG2COL:
         return Lent(s.op, *image(s, src, dst))
-    others = ("fp", "preQuantScalar", "dst1")
-    if any(s.op.operand(name) for name in others) or s.case.word("reluPreMode") not in (
-        None,
-        "no_relu",
-    ):
+    relu = s.case.word("reluPreMode") not in (None, "no_relu")
+    if relu or any(s.op.operand(name) for name in ("fp", "preQuantScalar", "dst1")):
         raise NotNative("more than a move")
     if src.type.space is not Space.L1 or src.type.dtype is not dst.type.dtype:
         raise NotNative("elements that change on their way")
