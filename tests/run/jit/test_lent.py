@@ -239,6 +239,8 @@ PADS = ("pad_left", "pad_right", "pad_top", "pad_bottom")
         ({"filter_h": 3, "filter_w": 3, "stride_w": 2, "dilation_h": 2}, 0, 16),
         ({"filter_h": 3, "filter_w": 3, "dilation_w": 2}, 0, 16),
         ({"filter_h": 1, "filter_w": 1}, 32, 48),
+        ({"filter_h": 3, "filter_w": 2, "n": 2, "pad_left": 1}, 82, 80),  # of the second image
+        ({"filter_h": 3, "filter_w": 2, "n": 3, "pad_left": 1}, 100, 80),  # of two images
     ],
 )
 @pytest.mark.parametrize("kind", [pto.f16, pto.f32])
@@ -246,7 +248,7 @@ def test_convolutions(given: dict[str, int], first: int, rows: int, kind: Any) -
     c0 = 32 // kind.itemsize
     k = given["filter_h"] * given["filter_w"] * c0
     deep = k if 2 * k * rows * kind.itemsize > 65536 else 2 * k
-    image = MAP["c1"] * MAP["h"] * MAP["w"] * c0
+    image = given.get("n", 1) * MAP["c1"] * MAP["h"] * MAP["w"] * c0
 
     @pto.kernel(profile="a5")
     def convolution(

@@ -66,7 +66,7 @@ class Image:
     groups: int  # of channels, in a row
     pad: int
     pointer: str
-    row: Val  # of the whole matrix: the first here
+    row: Val  # of its image: the first here
     group: Val  # the first here
 
     @property
@@ -174,9 +174,9 @@ def image(s: Spot, src: TilePlace, dst: TilePlace) -> tuple[Image, str]:
     if not isinstance(rows, int) or not isinstance(cols, int) or cols % deep or rows < 1:
         raise NotNative("rows that are no whole windows")
     high, wide = steps.span(plane)
-    count = plane.h * plane.w * steps.c1 * c0
-    if steps.n * steps.d != 1 or min(high, wide) < 0 or count * src.type.itemsize > src.type.nbytes:
-        raise NotNative("several images, or none")
+    size, images = plane.h * plane.w * steps.c1 * C0_SIZE_BYTE, steps.n * steps.d
+    if min(high, wide) < 0 or images * size > src.type.nbytes:
+        raise NotNative("an image that is not there")
     if channels and channels < steps.c1 * c0:
         raise NotNative("channels that do not count")
     x, table = s.x, Numbers(s.x, s.e.unit.declare, s.e.word)
@@ -188,11 +188,13 @@ def image(s: Spot, src: TilePlace, dst: TilePlace) -> tuple[Image, str]:
     known = x.both(known, x.compare("eq", x.rest(col, deep), 0))
     known = x.both(known, x.compare("sle", x.add(col, cols), steps.c1 * deep))
     places = (high // steps.stride_h + 1) * (wide // steps.stride_w + 1)
-    known = x.both(known, x.compare("sle", x.add(row, rows), places))
+    which, row = x.over(row, places), x.rest(row, places)
+    known = x.both(known, x.compare("slt", which, images))
+    known = x.both(known, x.compare("sle", x.add(row, rows), places))  # all of one image
     if known == "false":
         raise NotNative("rows beyond the image")
     group, kind = x.over(col, deep), src.type.dtype
-    pointer = planes.machine_address(s, src)
+    pointer = x.at(planes.machine_address(s, src), x.mul(which, size))
     found = Image(kind, plane, steps, rows, cols // deep, pad, pointer, row, group)
     if found.nbytes > RIGHT_AT:
         raise NotNative("an image larger than the scratch memory")
