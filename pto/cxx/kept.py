@@ -44,13 +44,19 @@ def _folders() -> Iterator[Path]:
                 yield path
 
 
-def _files(home: Path) -> list[Path]:
-    return [path for path in home.rglob("*") if path.is_file() and not path.is_symlink()]
+def _sizes(home: Path) -> list[int]:
+    """Bytes of each file; those that another process takes away meanwhile do not count."""
+    found: list[int] = []
+    for top, _, names in os.walk(home):
+        for name in names:
+            with suppress(OSError):
+                found.append(Path(top, name).lstat().st_size)
+    return found
 
 
 def info() -> tuple[int, int]:
     """How many files there are, and their bytes."""
-    sizes = [path.stat().st_size for home in _folders() for path in _files(home)]
+    sizes = [size for home in _folders() for size in _sizes(home)]
     return len(sizes), sum(sizes)
 
 
@@ -59,7 +65,7 @@ def clear(unused: float = 0.0) -> int:
     count = 0
     for home in list(_folders()):
         if not unused or home.stat().st_mtime < time.time() - unused:
-            count += len(_files(home))
+            count += len(_sizes(home))
             shutil.rmtree(home, ignore_errors=True)
     return count
 
