@@ -10,6 +10,7 @@ import re
 
 import pytest
 
+from pto.core.errors import PtoError
 from pto.ir.graph import same
 from pto.ir.text.parser import parse
 from pto.ir.text.printer import print_module
@@ -115,3 +116,39 @@ def test_sizes_in_the_order_of_the_row_are_read_too() -> None:
         module = parse(f"func.func @f({args}) {{\n{op}\nreturn\n}}")
         found = next(each for each in module.walk() if each.name == "pto.tquant")
         assert found.operand("dst") is found.operands[2] and found.operand("tmp") is None
+
+
+_VALUES = "%c: i1, %n: index, %x: i32"
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "words"),
+    [
+        ('"scf.for"(%n, %n, %n) : (index, index, index) -> ()', "PTO-P028", "has 1 regions, got 0"),
+        ('"scf.while"() ({}) : () -> ()', "PTO-P028", "has 2 regions, got 1"),
+        ('"arith.addi"(%x, %x) ({}) : (i32, i32) -> i32', "PTO-P028", "has 0 regions, got 1"),
+        (
+            '"pto.section.simt"() ({}) {dimX = 1 : i32} : () -> ()',
+            "PTO-T026",
+            "needs attribute dimY",
+        ),
+        ('"arith.constant"() : () -> i32', "PTO-T026", "needs attribute value"),
+        (
+            '"scf.index_switch"(%n) ({"scf.yield"() : () -> ()})'
+            " {cases = array<i64: 1>} : (index) -> ()",
+            "PTO-P028",
+            "has 2 regions, got 1",
+        ),
+        ('"func.func"() ({}) {sym_name = "g"} : () -> ()', "PTO-T026", "attribute function_type"),
+    ],
+)
+def test_parts_that_are_missing(text: str, code: str, words: str) -> None:
+    with pytest.raises(PtoError) as caught:
+        parse(f"func.func @f({_VALUES}) {{\n{text}\nreturn\n}}")
+    found = caught.value.diagnostics[0]
+    assert found.code == code and words in found.message
+
+
+def test_braces_with_nothing_inside_are_a_body_that_does_nothing() -> None:
+    text = 'func.func @f() {\n"pto.vecscope"() ({\n}) : () -> ()\nreturn\n}'
+    assert same(parse(text).op, parse("func.func @f() {\npto.vecscope {\n}\nreturn\n}").op)

@@ -11,6 +11,8 @@ from pto.ir.text import lexer as lx
 from pto.ir.text.draft import Draft, distribute
 from pto.isa.row.attributes import Attribute, Ints, Raw
 from pto.isa.row.instr import Instr
+from pto.isa.row.traits import Control
+from pto.isa.simt.launch import SIMT_SECTION
 from pto.isa.table import lookup, suggest
 
 if TYPE_CHECKING:
@@ -40,7 +42,30 @@ def read_generic(p: Parser, start: int) -> Operation:
     _segments(p, draft, operands, at)
     op.results = [Value(t, "", op) for t in draft.result_types]
     op.where = p.span(start, at)
+    _check_parts(p, op, row, at)
     return op
+
+
+_REGIONS = {c: 0 if c.is_terminator else 1 for c in Control} | {
+    Control.CALL: 0,
+    Control.IF: 2,
+    Control.WHILE: 2,
+}
+
+
+def _check_parts(p: Parser, op: Operation, row: Instr, at: int) -> None:
+    """What its own text cannot lack: regions, and attributes that are words there."""
+    cases = op.attrs.get("cases")
+    wanted = 1 if row is SIMT_SECTION else 0 if row.control is None else _REGIONS[row.control]
+    wanted = 1 + len(cases.values) if isinstance(cases, Ints) else wanted
+    if len(op.regions) != wanted:
+        message = f"'{row.name}' op has {wanted} regions, got {len(op.regions)}"
+        p.fail("PTO-P028", message, at=at)
+    named = ("sym_name", "function_type") if row.control is Control.FUNCTION else ()
+    needed = (*named, *(a.name for a in row.attrs if a.required and row.text.startswith("=")))
+    missing = next((name for name in needed if name not in op.attrs), None)
+    if missing is not None:
+        p.fail("PTO-T026", f"'{row.name}' op needs attribute {missing}", at=at)
 
 
 def read_operands(p: Parser) -> list[Value]:
@@ -55,6 +80,9 @@ def read_operands(p: Parser) -> list[Value]:
     return operands
 
 
+_MAY_LACK = (Control.FUNCTION, Control.IF)  # declarations have no body, conditions no other way
+
+
 def _regions(p: Parser, op: Operation) -> None:
     if not (p.text == "(" and p.texts[p.i + 1] == "{"):
         return
@@ -62,8 +90,8 @@ def _regions(p: Parser, op: Operation) -> None:
     while True:
         region = Region(op)
         op.regions.append(region)
-        if p.at("{") and p.texts[p.i + 1] == "}":
-            p.i += 2  # a declaration has no body
+        if p.at("{") and p.texts[p.i + 1] == "}" and op.control in _MAY_LACK:
+            p.i += 2
         else:
             p.region(region)
         if not p.accept(","):
