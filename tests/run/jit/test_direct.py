@@ -150,7 +150,7 @@ def test_other_types_shapes_and_grids_are_other_calls() -> None:
                     assert not y[8 * blocks :].any()
 
 
-def test_sizes_with_names_are_those_of_the_call() -> None:
+def test_sizes_with_names_are_those_of_the_call(count: Count) -> None:
     @pto.kernel(profile="a5")
     def add(x: Matrix, y: Matrix) -> None:
         for i in pto.range(x.shape[0]):
@@ -159,11 +159,26 @@ def test_sizes_with_names_are_those_of_the_call() -> None:
             pto.tadds(t, t, 1.0)
             pto.tstore(y[i : i + 1, :], t)
 
-    for _ in range(3):
+    for n in range(4):
         for rows in (3, 5, 9):
-            x, y = np.ones((rows, 48), np.float32), np.zeros((rows, 48), np.float32)
+            x, y = np.full((rows, 48), n, np.float32), np.zeros((rows, 48), np.float32)
             add(x, y, engine="jit")
-            assert (y == 2).all()
+            assert (y == n + 1).all()
+    assert count.direct == 9 and count.made == 3 + 3  # of each size one as any, one to remember
+
+
+def test_grids_and_numbers_of_calls_that_take_turns(count: Count) -> None:
+    kernel = scaled()
+    for n in range(5):
+        for blocks in (1, 2, 4):
+            for a in (2.0, 3.0):
+                x, y = data(4), np.zeros((32, 64), np.float32)
+                kernel[blocks](x, y, a + blocks, 1, engine="jit")
+                assert np.array_equal(y[: 8 * blocks], (a + blocks) * x[: 8 * blocks])
+                assert not y[8 * blocks :].any()
+        if n == 1:
+            before = count.made
+    assert count.made == before
 
 
 def test_constants_and_what_the_function_sees_are_looked_at_each_time() -> None:

@@ -12,13 +12,13 @@ from collections.abc import Sequence
 from ctypes import addressof, c_char
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
 from pto.core.memory import Memory
 from pto.isa.row import types as t
-from pto.run.jit.border.context import COME, SIGNALS
+from pto.run.jit.border.context import BLOCKS, COME, OWNED, SIGNALS
 from pto.run.jit.border.threads import Crew, Worker
 from pto.run.jit.border.values import Native
 from pto.run.launch.arrays import Borrowed, are_tensors
@@ -36,8 +36,17 @@ Number = tuple[int, str, t.Scalar, list[tuple[Native, int]]]  # where among valu
 
 _LENT, _HIDDEN, _TENSOR = range(3)  # NumPy shows the bytes of an array, or not; a tensor does
 _BYTE: Final = np.dtype(np.uint8)
-_OF_A_CORE: Final = {SIGNALS, COME}  # what compiled code shares with the others of its launch
+_OF_A_LAUNCH: Final = {SIGNALS, COME, OWNED}  # what compiled code shares with others of its own
 _first = c_char.from_buffer
+
+
+class _State(NamedTuple):
+    """What an agent is set up with for a kind of calls."""
+
+    frame: bytes
+    arrays: list[int]  # what they are in its context
+    sizes: list[int]
+    numbers: list[Any]  # that are in the frame
 
 
 class Direct:
@@ -55,6 +64,7 @@ class Direct:
         self.names: list[str] = []  # of arrays
         self.arrays: list[tuple[int, int]] = []  # which value, how it tells where it is
         self.numbers: list[Number] = []
+        self.state: _State | None = None
         self._report = report
         self._passed = passed
         self._fixed = done.args[len(passed) :]
@@ -72,7 +82,7 @@ class Direct:
         cls, kernel: Kernel, crew: Crew, done: Launch, passed: Sequence[int], report: Report
     ) -> Direct | None:
         """Calls like a launch that is done; None where each has to be launched."""
-        if _OF_A_CORE & crew.needs.words or not all(map(_is_plain, done.args)):
+        if _OF_A_LAUNCH & crew.needs.words or not all(map(_is_plain, done.args)):
             return None
         return cls(kernel, crew, done, passed, replace(report, printed=()))
 
@@ -94,6 +104,18 @@ class Direct:
         launch = self.launch(values)
         launch.timeout = timeout
         return replace(self._report, printed=launch.device.run(launch).printed)
+
+    def recall(self, worker: Worker) -> bool:
+        """An agent that has done other calls of the kernel is set up as one was for these."""
+        if self.state is None or worker.aim is None:
+            return False
+        context, worker.aim, worker.numbers = worker.context, self, list(self.state.numbers)
+        worker.arrays = self.state.arrays
+        context.words[BLOCKS] = self.blocks
+        context.frame[:] = self.state.frame
+        for row, size in zip(worker.arrays, self.state.sizes, strict=True):
+            context.rows[row, 1] = size
+        return True
 
     def launch(self, values: Sequence[Any]) -> Launch:
         """The launch that a call is."""
@@ -119,7 +141,7 @@ class _Call:
     def begin(self, worker: Worker) -> bool:
         direct, values, context = self._direct, self._values, worker.context
         context.unmade = partial(self._make, worker)
-        if worker.aim is not direct:
+        if worker.aim is not direct and not direct.recall(worker):
             return self._set_up(worker)
         rows, places = context.rows, dict[int, int]()
         for row, (at, way) in zip(worker.arrays, direct.arrays, strict=True):
@@ -147,11 +169,13 @@ class _Call:
         direct, grid = self._direct, self._made()
         if not worker.begin(grid.cluster(), direct.kernel.frame(grid)):
             return False
-        found = [worker.context.number(m) for m in self._memories(grid)]
-        worker.arrays = [n for n in found if n is not None]
-        worker.numbers = [self._values[at] for at, *_ in direct.numbers]
-        if len(worker.arrays) == len(found) and not worker.context.objects:  # which are forgotten
-            worker.aim = direct
+        context, memories = worker.context, self._memories(grid)
+        arrays = [n for m in memories if (n := context.number(m)) is not None]
+        if len(arrays) == len(memories) and not context.objects:  # which are forgotten
+            worker.aim, worker.arrays = direct, arrays
+            worker.numbers = [self._values[at] for at, *_ in direct.numbers]
+            sizes = [memory.size for memory in memories]
+            direct.state = _State(bytes(context.frame), arrays, sizes, list(worker.numbers))
         return True
 
     def _memories(self, grid: Grid) -> list[Memory]:
