@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, get_args, get_origin
 
+import numpy as np
+
 from pto.core.dtypes import DType
 from pto.lang.call.place import KernelError, mistake
 from pto.lang.values.scalars import Scalar
@@ -94,8 +96,13 @@ def _is_name(text: str) -> bool:
 
 
 def exact(constant: Any) -> Any:
-    """-0.0 equals 0.0, and NaN not even itself: floats are told apart by their digits."""
-    return repr(constant) if isinstance(constant, float) else constant
+    """-0.0 equals 0.0, and NaN not even itself: floats are told apart by their digits; and 1 equals
+    1.0: what a tuple holds, by its type too."""
+    if isinstance(constant, float | complex | np.inexact):
+        return repr(constant)
+    if isinstance(constant, tuple):
+        return tuple((type(each), exact(each)) for each in constant)  # pyright: ignore[reportUnknownVariableType]
+    return constant
 
 
 def unhashable(kernel: str, parameters: list[Parameter], values: list[Any]) -> KernelError:

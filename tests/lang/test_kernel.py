@@ -323,3 +323,21 @@ def test_attributes_of_what_a_kernel_sees_may_change_between_calls() -> None:
     assert product() == 64
     many.sizes[0] = 0.5
     assert [product(), product()] == [32, 32]
+
+
+def test_constants_that_are_equal_and_not_the_same() -> None:
+    @pto.kernel
+    def quotient(y: pto.Global[pto.f32], pair: Any) -> None:
+        number = pair[0] if isinstance(pair, tuple) else pair
+        shown = 1.0 if isinstance(number, int) else math.copysign(2.0, number)
+        pto.store(y, pto.full(8, 8, shown, pto.f32))
+
+    def found(pair: Any) -> float:
+        y = np.zeros((8, 8), np.float32)
+        quotient(y, pair)
+        return float(y[0, 0])
+
+    for _ in range(2):
+        assert [found(0), found(0.0), found(-0.0)] == [1, 2, -2]
+        assert [found((0,)), found((0.0,)), found((-0.0,))] == [1, 2, -2]
+        assert [found(np.float32(0.0)), found(np.float32(-0.0))] == [2, -2]
