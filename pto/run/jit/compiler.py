@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
 
 from pto.ir.graph import Module, Operation, Region, Value
@@ -24,6 +24,7 @@ from pto.run.jit.border.shadow import Shadow, noted
 from pto.run.jit.border.values import Native
 from pto.run.jit.emit import instructions
 from pto.run.jit.emit.fusion import FusingEmitter
+from pto.run.jit.emit.names import Names
 from pto.run.jit.emit.reach import Reach
 from pto.run.jit.emit.scalar.control import STRUCTURES
 from pto.run.jit.emit.table import Emitter, emitter_of, is_cheap
@@ -225,6 +226,11 @@ class NativeCompiler(Compiler):
         """Arguments of functions that are called, and so written in place."""
         calls = [self.callee(op) for op in inner if op.control is Control.CALL]
         return {id(a) for callee in calls for a in callee.regions[0].block.args}
+
+    @cached_property
+    def names(self) -> Names:
+        addresses = self.placement.addresses
+        return Names(self.module, lambda op: addresses.get(id(op)))
 
     def uses(self, op: Operation) -> Counter[int]:
         """How often each value is used in the function around an operation."""

@@ -10,6 +10,7 @@ import pytest
 
 import pto
 from pto.run.jit.emit.fusion import FusingEmitter
+from pto.run.jit.emit.names import Names
 from tests.run.jit import both
 from tests.run.jit.both import same
 
@@ -384,3 +385,48 @@ _SET = "pto.set_validshape %t, %i, %c64 : !pto.tile_buf<vec, 8x64xf32, valid=?x?
 def test_regions_that_are_set(when: str, again: str) -> None:
     text = REGIONS.replace("{when}", when).replace("{again}", again)
     both.agree(text, [normal(8, 64), normal(8, 64)], check=False)
+
+
+@pytest.mark.parametrize("other", [0, 4096, 16384])
+def test_tiles_at_addresses_of_their_own(other: int) -> None:
+    """What one tile leaves another one may find, by its own name."""
+
+    @pto.kernel(profile="a5")
+    def named(x: pto.Global[pto.f32], y: pto.Global[pto.f32], z: pto.Global[pto.f32]) -> None:
+        t = pto.tile(64, 64, pto.f32, address=0)
+        u = pto.tile(64, 64, pto.f32, address=32768)
+        seen = pto.tile(64, 64, pto.f32, address=other)
+        pto.tload(t, x[:, :])
+        pto.texp(t, t)
+        pto.tadds(u, t, 1.0)
+        pto.tstore(y[:, :], u)
+        pto.tmuls(u, seen, 2.0)
+        pto.tstore(z[:, :], u)
+
+    x = normal(64, 64)
+    agree(named, x, np.zeros_like(x), np.zeros_like(x))
+
+
+def test_where_only_one_name_leads() -> None:
+    """Tiles with addresses are kept in registers as planned ones are, if nobody else names them."""
+    text = """module attributes {{pto.target_arch = "a5"}} {{
+      func.func @f(%x: !pto.ptr<f32, gm>) attributes {{pto.kernel}} {{
+        %a = arith.constant 0 : i64
+        %b = arith.constant {second} : i64
+        %t = pto.alloc_tile addr = %a : !pto.tile_buf<vec, 8x64xf32>
+        %u = pto.alloc_tile addr = %b : !pto.tile_buf<vec, 8x64xf32>
+        {more}
+        return
+      }}
+    }}"""
+    pointer = "%p = pto.castptr %a : i64 -> !pto.ptr<f32, ub>"
+
+    def alone(second: int, more: str = "") -> list[bool]:
+        module = pto.parse(text.format(second=second, more=more))
+        names = Names(module, lambda op: None)
+        tiles = [op.results[0] for op in module.walk() if op.name == "pto.alloc_tile"]
+        return [names.is_alone(tile) for tile in tiles]
+
+    assert alone(2048) == [True, True]
+    assert alone(2047) == alone(0) == [False, False]
+    assert alone(2048, pointer) == [False, False]

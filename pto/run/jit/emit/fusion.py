@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from pto.core.errors import PtoError
 from pto.ir.graph import Operation, Value
 from pto.isa.meaning import Fold, Lane
-from pto.isa.meaning.handle.view import ALLOC_TILE, SET_VALID
+from pto.isa.meaning.handle.view import SET_VALID
 from pto.isa.meaning.order.flags import IN_ORDER, SET_FLAG, WAIT_FLAG
 from pto.isa.meaning.tile import move
 from pto.isa.meaning.tile.convert import Conversion
@@ -150,10 +150,7 @@ class FusingEmitter(Emitter):
         """Note a tile that an instruction writes where only it and others here use it."""
         value = ops[n].operand("dst")
         base = None if value is None else _base(value)
-        maker = None if base is None else base.maker
-        if not self.lends or base is None or maker is None or maker.body is not ALLOC_TILE:
-            return
-        if maker.operand("addr") is not None:
+        if not self.lends or base is None or not self.compiler.names.is_alone(base):
             return
         if self._uses(base, ops) == self._all_uses(base, ops) and _only_writes(ops[n], base):
             self.own.setdefault(id(base), len(self.own) + 1)

@@ -14,7 +14,7 @@ from pto.core.memory import Space
 from pto.core.tile import Role
 from pto.ir.graph import Operation, Value
 from pto.isa.meaning import Fold, Lane
-from pto.isa.meaning.handle.view import ALLOC_TILE, SET_VALID
+from pto.isa.meaning.handle.view import SET_VALID
 from pto.isa.meaning.kinds import Move
 from pto.isa.meaning.order.flags import IN_ORDER, SET_FLAG, WAIT_FLAG
 from pto.isa.meaning.tile import extract, move
@@ -26,6 +26,7 @@ from pto.isa.row.traits import Control
 from pto.run.jit.border.values import TilePlace, Word
 from pto.run.jit.emit.cube.factors import Matrix, takes
 from pto.run.jit.emit.cube.image import Image, image
+from pto.run.jit.emit.names import meet
 from pto.run.jit.emit.table import is_cheap
 from pto.run.jit.emit.tile import planes
 from pto.run.jit.emit.tile.grids import grid
@@ -59,7 +60,9 @@ def is_lent(e: Emitter, ops: Sequence[Operation], n: int) -> bool:
     """Whether only products read what ops[n] fills a tile with, and its source stays as it is until
     they have done so."""
     tile, source = ops[n].operand("dst"), ops[n].operand("src")
-    if tile is None or source is None or not (_is_plain(e, tile) and id(source) not in e.cells):
+    if tile is None or source is None or id(tile) in e.cells or id(source) in e.cells:
+        return False
+    if not e.compiler.names.is_alone(tile):
         return False
     uses = [(m, op) for m, outer in enumerate(ops) for op in outer.walk() if tile in op.operands]
     if sum(op.operands.count(tile) for _, op in uses) != e.compiler.uses(ops[n])[id(tile)]:
@@ -73,17 +76,6 @@ def is_lent(e: Emitter, ops: Sequence[Operation], n: int) -> bool:
     last = max((m for m in reads if n < m < end), default=n)
     between = [op for outer in ops[n + 1 : last + 1] for op in outer.walk()]
     return last > n and all(_leaves_alone(e, op, source) for op in between)
-
-
-def _is_plain(e: Emitter, tile: Value) -> bool:
-    """Whether it lies where the planner put it, and always has one valid region."""
-    maker = tile.maker
-    return (
-        maker is not None
-        and maker.body is ALLOC_TILE
-        and maker.operand("addr") is None
-        and id(tile) not in e.cells
-    )
 
 
 def _leaves_alone(e: Emitter, op: Operation, source: Value) -> bool:
@@ -109,11 +101,10 @@ def _is_elsewhere(e: Emitter, value: Value, source: Value) -> bool:
         return isinstance(value.type, t.View)  # of global memory
     if value.type.tile.space is not source.type.tile.space:
         return True
-    if not (_is_plain(e, value) and _is_plain(e, source)):
+    if id(value) in e.cells or id(source) in e.cells:
         return False
-    first, second = (e.compiler.placement.address(v.maker) for v in (value, source))
-    sizes = value.type.tile.nbytes, source.type.tile.nbytes
-    return first + sizes[0] <= second or second + sizes[1] <= first
+    first, second = (e.compiler.names.span(each) for each in (value, source))
+    return first is not None and second is not None and not meet(first, second)
 
 
 def lent(s: Spot) -> Lent:
