@@ -17,6 +17,7 @@ import pytest
 import pto
 from pto.core.errors import PtoError
 from pto.run.jit.border import direct, threads
+from pto.run.jit.border.values import Word
 from pto.run.jit.emit import fusion, table
 from pto.run.launch import place
 from pto.run.launch.call import Launch
@@ -294,6 +295,23 @@ def test_an_interrupt_ends_a_call(count: Count) -> None:
     assert count.direct == before + 1
     pto.launch(module, args=[array, False], engine="jit")
     assert array[0] == 1
+
+
+def test_an_interrupt_before_compiled_code_runs_leaves_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    kernel, encode = scaled(), Word.encode
+    called(kernel)
+
+    def interrupted(self: Any, *given: Any) -> bool:
+        encode(self, *given)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Word, "encode", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        kernel(data(), data(), 5.0, 1, engine="jit")
+    monkeypatch.undo()
+    called(kernel)  # with the number that it had before
 
 
 # ---- errors, and operations that Python does

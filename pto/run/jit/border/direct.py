@@ -109,12 +109,13 @@ class Direct:
         """An agent that has done other calls of the kernel is set up as one was for these."""
         if self.state is None or worker.aim is None:
             return False
-        context, worker.aim, worker.numbers = worker.context, self, list(self.state.numbers)
-        worker.arrays = self.state.arrays
+        context, worker.aim = worker.context, None  # an interrupt may come at any time
+        worker.arrays, worker.numbers = self.state.arrays, list(self.state.numbers)
         context.words[BLOCKS] = self.blocks
         context.frame[:] = self.state.frame
         for row, size in zip(worker.arrays, self.state.sizes, strict=True):
             context.rows[row, 1] = size
+        worker.aim = self
         return True
 
     def launch(self, values: Sequence[Any]) -> Launch:
@@ -139,10 +140,17 @@ class _Call:
         self._making = threading.Lock()  # its threads have one machine
 
     def begin(self, worker: Worker) -> bool:
+        if not self._repeats(worker) and not self._set_up(worker):
+            return False
+        worker.core.cluster.limit = self.limit
+        worker.context.unmade = partial(self._make, worker)
+        return True
+
+    def _repeats(self, worker: Worker) -> bool:
+        """An agent that is set up gets addresses and numbers; False: it has to be set up."""
         direct, values, context = self._direct, self._values, worker.context
-        context.unmade = partial(self._make, worker)
         if worker.aim is not direct and not direct.recall(worker):
-            return self._set_up(worker)
+            return False
         rows, places = context.rows, dict[int, int]()
         for row, (at, way) in zip(worker.arrays, direct.arrays, strict=True):
             array = values[at]
@@ -152,16 +160,15 @@ class _Call:
                 place = addressof(_first(array if way is _LENT else array.view(_BYTE)))
             rows[row, 0] = place
             if places.setdefault(row, place) != place:
-                return self._set_up(worker)
+                return False
         if len(set(places.values())) < len(places):  # one array, for what were several
-            return self._set_up(worker)
+            return False
         for n, (at, name, type, frame) in enumerate(direct.numbers):
             if values[at] is not worker.numbers[n]:
-                number = scalar(name, type, values[at])
+                number, worker.numbers[n] = scalar(name, type, values[at]), None
                 for form, where in frame:
                     form.encode(context.frame, where, number, context)
                 worker.numbers[n] = values[at]
-        worker.core.cluster.limit = self.limit
         return True
 
     def _set_up(self, worker: Worker) -> bool:
@@ -172,10 +179,11 @@ class _Call:
         context, memories = worker.context, self._memories(grid)
         arrays = [n for m in memories if (n := context.number(m)) is not None]
         if len(arrays) == len(memories) and not context.objects:  # which are forgotten
-            worker.aim, worker.arrays = direct, arrays
-            worker.numbers = [self._values[at] for at, *_ in direct.numbers]
+            numbers = [self._values[at] for at, *_ in direct.numbers]
             sizes = [memory.size for memory in memories]
-            direct.state = _State(bytes(context.frame), arrays, sizes, list(worker.numbers))
+            direct.state = _State(bytes(context.frame), arrays, sizes, numbers)
+            worker.arrays, worker.numbers = arrays, list(numbers)
+            worker.aim = direct
         return True
 
     def _memories(self, grid: Grid) -> list[Memory]:

@@ -77,7 +77,7 @@ class Worker:
 
     def begin(self, cluster: Cluster, regs: Regs) -> bool:
         """For a launch; False where an argument has no form in compiled code."""
-        self.aim = None
+        self.aim = self.context.unmade = None
         self.core.turn_to(cluster)
         self.context.turn_to(self.core)
         return self._piece.fill(self._raw.data, regs, self.context)
