@@ -342,6 +342,57 @@ def test_tiles_of_a_loop_are_ordered_and_watched(target: str) -> None:
         np.testing.assert_array_equal(out, 2 * data)
 
 
+ITEMS = """
+module attributes {pto.target_arch = "a5", pto.kernel_kind = #pto.kernel_kind<vector>} {
+  func.func @item(%out: !pto.ptr<i32, gm>) attributes {pto.simt_entry} {
+    %zero = arith.constant 0 : i32
+    %one = arith.constant 1 : i32
+    %three = arith.constant 3 : i32
+    %tx = pto.get_tid_x : i32
+    %start = arith.addi %tx, %one : i32
+    cf.br ^head(%start, %zero : i32, i32)
+  ^head(%n: i32, %count: i32):
+    %done = arith.cmpi eq, %n, %one : i32
+    cf.cond_br %done, ^end, ^step
+  ^step:
+    %bit = arith.andi %n, %one : i32
+    %odd = arith.cmpi eq, %bit, %one : i32
+    %next = arith.addi %count, %one : i32
+    cf.cond_br %odd, ^up, ^down
+  ^up:
+    %m = arith.muli %n, %three : i32
+    %p = arith.addi %m, %one : i32
+    cf.br ^head(%p, %next : i32, i32)
+  ^down:
+    %h = arith.shrsi %n, %one : i32
+    cf.br ^head(%h, %next : i32, i32)
+  ^end:
+    %i = arith.index_castui %tx : i32 to index
+    pto.store %count, %out[%i] : !pto.ptr<i32, gm>, i32
+    return
+  }
+  func.func @kernel(%out: !pto.ptr<i32, gm>) attributes {pto.aicore} {
+    %x = arith.constant 64 : i32
+    %y = arith.constant 1 : i32
+    pto.simt_launch @item<<<%x, %y, %y>>>(%out) : (!pto.ptr<i32, gm>) -> ()
+    return
+  }
+}
+"""
+
+
+@pytest.mark.parametrize("engine", ["reference", "jit"])
+def test_work_items_go_round_as_often_as_each_needs(engine: str) -> None:
+    """Collatz: a number becomes 3 n + 1 or its half until it is 1."""
+
+    def turns(n: int) -> int:
+        return 0 if n == 1 else 1 + turns(3 * n + 1 if n % 2 else n // 2)
+
+    out = np.full(64, -1, np.int32)
+    launch(parse(ITEMS), args=[out], engine=engine)
+    assert out.tolist() == [turns(n) for n in range(1, 65)]
+
+
 # ---- graphs at random, against an interpreter that goes from block to block
 
 Ways = list[tuple[int, list[str]]]  # block, and what it gets
