@@ -69,20 +69,23 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return None if chosen & {collection_path, *collection_path.parents} else True
 
 
-# Files that take longest go first, so that no process has one left when the others are done.
+# Files that take longest go first, so that no process has one left when the others are done; those
+# that wait for others before all, while types are judged. xdist is told to keep the order.
 _LONGEST = (
-    "cluster/test_ray.py",
-    "gym/test_pool.py",
-    "test_agreement.py",
-    "examples/test_examples.py",
-    "run/jit/test_levels.py",
-    "run/jit/test_rearrange.py",
-    "run/jit/test_moves.py",
-    "gym/test_runner.py",
-    "run/jit/test_tiles.py",
-    "gym/test_scripts.py",
-    "gym/test_mutate.py",
-    "test_agreement_programs.py",
+    *(
+        "cluster/test_ray.py",
+        "gym/test_pool.py",
+        "run/test_limit.py",
+    ),  # these wait, while types are judged
+    *("cxx/test_kernel.py", "examples/test_examples.py", "run/jit/test_rearrange.py"),
+    *("lang/test_expressions.py", "test_agreement.py", "run/jit/test_tiles.py"),
+    *("run/jit/test_moves.py", "run/jit/test_cube_moves.py", "observe/timing/test_published.py"),
+    *("run/jit/test_push_scales.py", "test_agreement_programs.py", "examples/test_gallery.py"),
+    *("run/jit/test_simt_rows.py", "run/jit/test_quant.py", "run/jit/test_levels.py"),
+    *("cxx/test_library.py", "cxx/test_export.py", "gym/test_models.py", "known/test_halves.py"),
+    *("examples/test_decoder.py", "run/jit/test_fixpipes.py", "gym/test_mutate.py"),
+    *("gym/test_runner.py", "run/jit/test_products.py", "cli/test_surroundings.py"),
+    *("known/test_matmul.py", "cxx/test_st.py", "observe/test_mutation.py", "gym/test_scripts.py"),
 )
 
 
