@@ -147,7 +147,7 @@ class Kernel:
 
     def rest(self, idle: Sequence[Sequence[Core]], device: Any) -> None:
         """A launch is over: agents of one block are kept for the next one; not those of ranks."""
-        clean = (agents for agents in idle if not any(core.is_spoilt for core in agents))
+        clean = (agents for agents in idle if all(core.may_rest for core in agents))
         agents = next(clean, None) if device.ranks == 1 and not self._resting else None
         if agents is not None:
             for core in agents:

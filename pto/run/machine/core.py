@@ -182,6 +182,11 @@ class Core:
         self.block = cluster.block
         self.printed.say = cluster.say
 
+    @property
+    def may_rest(self) -> bool:
+        """Whether it can be kept for another launch: of this one it knows nothing then."""
+        return not (self.is_spoilt or self.native.abroad)
+
     def rest(self) -> None:
         """A launch is over: nothing is kept of what the host gave."""
         self.cluster.ahead = self.cluster.say = self.printed.say = None

@@ -13,7 +13,9 @@ import pytest
 import pto
 from examples.flash_attention import ROWS, SLOT, SLOTS, flash_attention
 from pto.core.errors import PtoError
+from pto.run.jit.border.context import BLOCK
 from pto.run.jit.border.coroutine import Coroutine, Crowd
+from pto.run.jit.emit.order import queue
 from pto.run.launch.call import prepare
 from pto.target.choose import choose
 
@@ -346,3 +348,36 @@ def test_a_launch_after_one_that_failed_begins_anew() -> None:
         assert y.tolist() == [1, 1, 0, 0, 0, 0, 0, 0]
         with pytest.raises(PtoError, match="deadlock"):
             pto.launch(module, args=[x, y], engine="jit", blocks=3)
+
+
+@pytest.mark.parametrize("pushes", ["compiled", "by Python from block 2 on"])
+@pytest.mark.parametrize("apart", [0, 4096])
+def test_a_queue_in_global_memory_has_slots_in_every_block(
+    apart: int, pushes: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Compiled code opens it again. Where its ends name different places the first one counts."""
+    rng, seen = np.random.default_rng(3), entries(monkeypatch)
+    q = rng.standard_normal((128, 64)).astype(np.float16)
+    size = 2 * SLOTS * SLOT // 4  # of a block, in elements
+    given = q, np.ascontiguousarray(q.T), q
+    room = np.zeros(4 * size + 3 * apart, np.float32)
+    o = np.zeros((128, 64), np.float32)
+    text = pto.print_module(flash_attention.on("a2a3").module(*given, o, room, True))
+    head, cube, vector = text.split("func.func")
+    text = "func.func".join([head, cube, vector.replace(f" {size} :", f" {size + apart} :")])
+    if pushes == "by Python from block 2 on":
+        into = queue._into_global
+
+        def early(s: Any, *more: Any) -> Any:
+            fits, put = into(s, *more)
+            block = s.x.load("i64", s.x.at("%ctx", 8 * BLOCK), 8)
+            return lambda number: s.x.both(fits(number), s.x.less(block, 2)), put
+
+        monkeypatch.setattr(queue, "_into_global", early)
+    found: list[Any] = []
+    for engine in ("jit", "reference"):
+        o, room = np.zeros_like(o), np.zeros_like(room)
+        pto.launch(pto.parse(text), args=[*given, o, room], engine=engine, blocks=4)
+        found.append((o.tobytes(), room.tobytes()))
+    assert found[0] == found[1] and np.any(o)
+    assert seen[:2] == [0, 1] and (len(seen) == 2) == (pushes == "compiled")

@@ -25,8 +25,7 @@ from pto.isa.rules.rule import Case
 
 TO_VECTOR, TO_CUBE = 1, 2  # bits of dir_mask
 _WAYS = {TO_VECTOR: "cube to vector", TO_CUBE: "vector to cube"}
-_COUNTS, _AGENTS = 4, 2
-TAKEN, PUSHED, POPPED, FREED, REGIONS = range(0, _COUNTS * _AGENTS + 1, _AGENTS)  # in `state`
+TAKEN, PUSHED, POPPED, FREED, ENTRY, REGIONS = range(0, 12, 2)  # in `state`
 Counts = npt.NDArray[np.int64]
 WHOLE = 0  # the split of a tile that goes to one consumer as it is
 
@@ -44,11 +43,12 @@ class Ring:
     entry: Pointer | GlobalTensor | None  # the first slot in global memory; None: slots are local
     epilogue: Epilogue | None = None  # what is done to accumulators that are pushed
     number: int = 0  # the id of a queue that users name by it
-    # words that compiled code shares: the four counts below, then extents of what each slot holds
+    # words that compiled code shares: the four counts below, where the first slot in global memory
+    # lies in the machine's and how many bytes there are, then extents of what each slot holds
     state: Counts = field(init=False)
 
     def __post_init__(self) -> None:
-        self.state = np.zeros(_COUNTS * _AGENTS + 2 * self.slots, np.int64)
+        self.state = np.zeros(REGIONS + 2 * self.slots, np.int64)
 
     @property
     def taken(self) -> Counts:

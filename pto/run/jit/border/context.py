@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, Final
 from zlib import crc32
@@ -15,7 +16,7 @@ from pto.core.errors import PtoError
 from pto.core.memory import Memory, Space, address_of
 from pto.isa.meaning.cube.accumulator import Epilogue
 from pto.isa.meaning.memory.registers import QUEUE_IDS
-from pto.isa.meaning.order.ring import TO_VECTOR, Pipe, Ring, register_of
+from pto.isa.meaning.order.ring import ENTRY, TO_VECTOR, Pipe, Ring, register_of
 from pto.run.jit.border import clock
 from pto.run.jit.border.shadow import Shadow
 from pto.run.jit.border.state import EVENT_IDS, REGISTER_BYTES, Flags, Registers, Signals
@@ -37,7 +38,7 @@ COME: Final = 27  # agents that have come to where all cores meet, by kind
 _WORDS: Final = 28
 # of a ring: state, slots, bytes of one, where they begin in the consumer's buffer and how many are
 # there, where slots are (LOCAL, GLOBAL), of those in global memory the first and how many bytes
-QUEUE_WORDS: Final = 8
+FIRST_SLOT, QUEUE_WORDS = 6, 8
 LOCAL, GLOBAL, PLACE = 1, 2, 3  # 0: a queue that Python alone knows; bits above tell the epilogue
 FINE, FAILED, WAITS = range(3)  # what Python answers to compiled code
 RUNS, BROKEN, DONE = range(3)  # values of STATUS
@@ -107,6 +108,7 @@ class Context:
         self.frame: memoryview = memoryview(b"")
         self.spoilt = True  # whether Python may have written to buffers in this block
         self._pipes: dict[int, Pipe] = {}  # queues that are open
+        self.abroad: list[Ring] = []  # those of them that lie in global memory
         self.rooms: tuple[Any, ...] = ()  # where the frame of a coroutine lies, and itself
         self._numbers: dict[int, int] = {}
         self.table = np.zeros((MEMORIES, 2), np.uint64)
@@ -219,6 +221,7 @@ class Context:
                 self._clear()
             else:
                 self.words[DIRTY] = 1
+                self._follow()
                 action = self.outside[number]
                 self.spoilt |= getattr(action, "writes", True)
                 self.wait = action(self, self.frame) if self.unmade is None else self._make(action)
@@ -235,6 +238,13 @@ class Context:
             if self.unmade is not None:
                 self.unmade()
             return action(self, self.frame)
+
+    def _follow(self) -> None:
+        """Queues that compiled code has opened in this block have their slots there."""
+        for ring in self.abroad:
+            first, entry = int(ring.state[ENTRY]), ring.entry
+            if first and entry is not None:
+                ring.entry = replace(entry, address=first - address_of(entry.memory.data))
 
     def _look(self) -> None:
         """Between two turns of a loop, or two blocks."""
@@ -318,6 +328,7 @@ class Context:
         self.spoilt = True
         if spoilt:
             self._pipes.clear()
+            self.abroad.clear()
         self.turn_to(self.core)
         self.words[[DIRTY, STATUS, PASSED, AT]] = 0
         self.objects.clear()
@@ -334,8 +345,9 @@ class Context:
         self._numbers.clear()
         self.objects.clear()
 
-    def open_queue(self, number: int) -> None:
-        """Compiled code may use a queue whose slots have a place; Python does all others."""
+    def open_queue(self, number: int, stays: bool) -> None:
+        """Compiled code may use a queue whose slots have a place; Python does all others. One that
+        `stays` it opens by itself in the next block."""
         pipe: Pipe = self.core.registers[register_of(number)]
         self._pipes[number] = pipe
         for way, ring in pipe.rings.items():
@@ -343,8 +355,10 @@ class Context:
             if ring.entry is not None:
                 data, at = ring.entry.memory.data, ring.entry.address
                 kind, first, room = GLOBAL, data.ctypes.data + at, max(data.size - at, 0)
+                ring.state[ENTRY : ENTRY + 2] = first, room
+                self.abroad.append(ring)
             state, local = ring.state.ctypes.data, ring.local or 0
-            self.spoilt |= kind != LOCAL
+            self.spoilt |= kind != LOCAL and not (stays and kind)
             kind |= epilogue_bits(ring.epilogue, ring.number) if kind else 0
             words = state, ring.slots, ring.slot_size, local, ring.local_slots, kind, first, room
             self._queues[number, way - 1] = words

@@ -16,14 +16,10 @@ from pto.core.tile import Role, TileType
 from pto.isa.meaning.handle.view import tile_type
 from pto.isa.meaning.order import queue, ring
 from pto.isa.row import types as t
+from pto.isa.row.attributes import Int
 from pto.isa.row.traits import Control
-from pto.run.jit.border.context import (
-    PEERS,
-    QUEUE_WORDS,
-    QUEUES,
-    Context,
-)
-from pto.run.jit.border.values import Native, TilePlace, Word
+from pto.run.jit.border.context import FIRST_SLOT, PEERS, QUEUE_WORDS, QUEUES, Context
+from pto.run.jit.border.values import Native, Place, TilePlace, Word
 from pto.run.jit.emit import coroutine
 from pto.run.jit.emit.handle.view import number as index
 from pto.run.jit.emit.handle.view import placed
@@ -48,28 +44,63 @@ def _reserve(s: Spot) -> Sequence[Native]:
 @emits(ring.INIT_FRONTEND)
 def _open(s: Spot) -> Sequence[Native]:
     x, number, table = s.x, number_of(s), s.e.word(QUEUES)
-    done = x.fresh("done")
-    if _stays(s):
-        rows = (x.at(table, 8 * QUEUE_WORDS * (2 * number + way)) for way in range(2))
-        states = [x.load(I64, row, 8) for row in rows]
-        make = x.fresh("make")
-        x.branch(x.compare("ne", x.new(f"or i64 {states[0]}, {states[1]}"), 0), done, make)
+    again, make, done = x.fresh("again"), x.fresh("make"), x.fresh("done")
+    stays = _stays(s)
+    if stays:
+        rows = {w: x.at(table, 8 * QUEUE_WORDS * (2 * number + w - 1)) for w in _ways(s)}
+        state = x.load(I64, next(iter(rows.values())), 8)
+        x.branch(x.compare("ne", state, 0), again, make)
+        x.label(again)
+        gm = s.operand("gm_slot_buffer")
+        if isinstance(gm, Place) and s.case.profile.sync.queue_slots == "gm":
+            for way, row in rows.items():
+                _turn_to(s, gm, row, behind=way == ring.TO_CUBE and len(rows) == 2)
+        x.jump(done)
         x.label(make)
     s.e.run_outside(s.op)
-    s.e.call(_Opened(number))
+    s.e.call(_Opened(number, stays))
     x.jump(done)
     x.label(done)
     return []
 
 
+def _ways(s: Spot) -> list[int]:
+    mask = s.op.attrs.get("dir_mask")
+    value = mask.value if isinstance(mask, Int) else 0
+    return [way for way in (ring.TO_VECTOR, ring.TO_CUBE) if value & way]
+
+
+def _turn_to(s: Spot, gm: Place, row: str, *, behind: bool) -> None:
+    """In global memory each block has slots of its own: who opens the queue first says where."""
+    x = s.x
+    entry = x.at(x.load("ptr", row, 8), 8 * ring.ENTRY)
+
+    def tell() -> None:
+        slots = x.mul(x.load(I64, x.at(row, 8), 8), x.load(I64, x.at(row, 16), 8))
+        at = x.add(gm.address, slots) if behind else gm.address
+        first = x.new(f"ptrtoint ptr {x.at(s.e.base(gm.memory), at)} to i64")
+        _store_two(x, entry, first, x.greater(x.sub(s.e.size(gm.memory), at), 0))
+
+    x.when(x.compare("eq", x.load(I64, entry, 8), 0), tell)
+    words = x.load(I64, entry, 8), x.load(I64, x.at(entry, 8), 8)
+    _store_two(x, x.at(row, 8 * FIRST_SLOT), *words)
+
+
 def _stays(s: Spot) -> bool:
-    """Whether this opens the same queue in every block, and nothing else does."""
+    """Whether this opens the same queue in every block, and nothing else does. Its slots may lie
+    elsewhere in the same argument."""
     function = next(s.op.around(Control.FUNCTION), s.op)
     alike = [op for op in function.walk() if op.body is ring.INIT_FRONTEND]
+    args = [s.e.env.get(id(arg)) for arg in function.regions[0].block.args]
+    given = {native.memory for native in args if isinstance(native, Place)}
+
+    def is_same(native: Native | None) -> bool:
+        if isinstance(native, Place):
+            return native.memory in given
+        return native is None or (isinstance(native, Word) and isinstance(native.name, int))
+
     known = (s.operand(o.name) for o in s.op.row.operands) if s.op.row else ()
-    return len(alike) == 1 and all(
-        n is None or (isinstance(n, Word) and isinstance(n.name, int)) for n in known
-    )
+    return len(alike) == 1 and all(map(is_same, known))
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +108,11 @@ class _Opened:
     """Python has made a queue: compiled code may use it."""
 
     number: int
+    stays: bool
     writes: bool = False
 
     def __call__(self, context: Context, frame: memoryview) -> None:
-        context.open_queue(self.number)
+        context.open_queue(self.number, self.stays)
 
 
 def _try(
