@@ -72,11 +72,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 # Files that take longest go first, so that no process has one left when the others are done; those
 # that wait for others before all, while types are judged. xdist is told to keep the order.
 _LONGEST = (
-    *(
-        "cluster/test_ray.py",
-        "gym/test_pool.py",
-        "run/test_limit.py",
-    ),  # these wait, while types are judged
+    *("cluster/test_ray.py", "gym/test_pool.py", "run/test_limit.py"),
     *("cxx/test_kernel.py", "examples/test_examples.py", "run/jit/test_rearrange.py"),
     *("lang/test_expressions.py", "test_agreement.py", "run/jit/test_tiles.py"),
     *("run/jit/test_moves.py", "run/jit/test_cube_moves.py", "observe/timing/test_published.py"),
