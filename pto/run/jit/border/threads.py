@@ -23,7 +23,7 @@ from pto.run.jit.border.context import HEAD, LOG, TOUCH, Words, by_machine_addre
 from pto.run.jit.border.piece import Piece
 from pto.run.jit.border.pool import Job
 from pto.run.jit.emit.unit import Unit
-from pto.run.launch.engine import SAID
+from pto.run.launch.engine import SAID, variable
 from pto.run.machine.core import Cluster, Core
 from pto.run.machine.limit import Limit, Stopped
 from pto.run.reference.code import Regs, located
@@ -39,7 +39,7 @@ _BLOCK: Final = 4e-6  # seconds that a block must take to be worth a look
 _LAUNCH: Final = 1e-3  # seconds that all of them must take to be worth threads
 _TRIAL: Final = 1e-4  # seconds of blocks in their order, to know what one takes
 _TURN: Final = 1e-4  # seconds of blocks that a thread takes at least
-_ASKED: Final = os.environ.encodekey("PTO_THREADS")
+_ASKED: Final = variable("PTO_THREADS")
 _LINES: Final = 1 << 23  # rows of what is used that are compared; more run in order
 
 
