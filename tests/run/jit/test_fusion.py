@@ -11,6 +11,7 @@ import pytest
 import pto
 from pto.run.jit.emit.fusion import FusingEmitter
 from pto.run.jit.emit.names import Names
+from pto.run.jit.emit.tile import group
 from tests.run.jit import both
 from tests.run.jit.both import same
 
@@ -308,6 +309,27 @@ def test_rows_and_boxes(kind: Any) -> None:
 
     a, b = normal(48, 48, kind=kind.numpy), normal(48, 48, kind=kind.numpy)
     agree(twice, a, b, np.zeros((48, 48), np.float32))
+
+
+def test_stores_past_the_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of large arrays, where rows are whole lines of the cache; here all arrays are large."""
+    monkeypatch.setattr(group, "FAR", 0)
+
+    @pto.kernel(profile="a5")
+    def softmax(x: pto.Global[pto.f32], y: pto.Global[pto.f16]) -> None:
+        for i in pto.range(0, x.shape[0], 8):
+            t = pto.load(x[i : i + 8, :], 8, 160)
+            e = pto.exp(t - t.max(axis=1))
+            pto.store(y[i : i + 8, :], (e / e.sum(axis=1)).to(pto.f16))
+
+    x, theirs = normal(37, 160), np.zeros((37, 160), np.float16)
+    softmax.run(x, theirs, engine="reference")
+    room = np.zeros(theirs.nbytes + 128, np.uint8)
+    for beside in (0, 2):
+        start = -room.ctypes.data % 64 + beside
+        ours = room[start : start + theirs.nbytes].view(np.float16).reshape(theirs.shape)
+        softmax.run(x, ours, engine="jit")
+        same(ours, theirs)
 
 
 @pytest.mark.parametrize(("first", "rows"), [(0, 37), (5, 40), (30, 30), (3, 16)])

@@ -165,8 +165,8 @@ class Text:
     def load(self, type: str, pointer: str, align: int = 1, extra: str = "") -> str:
         return self.new(f"load {type}, ptr {pointer}, align {align}{extra}")
 
-    def store(self, type: str, value: Val, pointer: str, align: int = 1) -> None:
-        self.do(f"store {type} {value}, ptr {pointer}, align {align}")
+    def store(self, type: str, value: Val, pointer: str, align: int = 1, extra: str = "") -> None:
+        self.do(f"store {type} {value}, ptr {pointer}, align {align}{extra}")
 
     # ---- integers of 64 bits, folded where both are numbers
 

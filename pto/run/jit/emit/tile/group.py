@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from itertools import combinations
+from math import prod
 from typing import Any, Literal
 
 import numpy as np
@@ -17,9 +18,11 @@ import numpy as np
 from pto.core.dtypes import DType
 from pto.core.layout import Digit
 from pto.core.tile import Role
+from pto.ir.graph import Value
 from pto.isa.meaning import Fold
 from pto.isa.meaning.tile import move
 from pto.isa.meaning.tile.regions import read_as
+from pto.isa.row import types as t
 from pto.run.jit.border.values import Native, TilePlace, ViewPlace, Word
 from pto.run.jit.emit.table import Spot
 from pto.run.jit.emit.tile import boxes, planes
@@ -30,6 +33,7 @@ from pto.run.jit.emit.tile.reduce import folded
 from pto.run.jit.llvm.text import NotNative, Text, Val
 
 BOX = 16  # columns
+FAR = 8 << 20  # bytes of an array that is written past the cache: it would not stay there
 MOST = 32  # instructions of a group: longer functions take LLVM longer than they save
 Shape = Literal["matrix", "column", "row"]  # of a ref: all elements, one a row, one a column
 
@@ -49,6 +53,7 @@ class Ref:
     end: int = 0
     owner: int = 0  # of a tile that only the instructions of a stretch use: its number
     across: int = 0
+    size: Val = 0  # of a view that is written: bytes of its memory, where they may be many
 
     def placed(self, here: Collection[int]) -> Ref:
         return self if self.owner in here else replace(self, owner=0)
@@ -395,7 +400,22 @@ def _view_ref(s: Spot, view: ViewPlace, tile: TilePlace, *, writes: bool) -> tup
     if not isinstance(step, int):
         step = names[int(str(step).removeprefix("%p")) - 4]
     s.fault_unless(found.fits)
-    return Ref("matrix", view.dtype, step, found.side.pointer), found.known
+    large = writes and _may_be_large(s.op.operand("dst"), view.dtype.itemsize)
+    size = s.e.size(view.memory) if large else 0
+    return Ref("matrix", view.dtype, step, found.side.pointer, size=size), found.known
+
+
+def _may_be_large(value: Value | None, itemsize: int) -> bool:
+    """Whether the type of what this is a window of leaves room for `FAR` bytes."""
+    while value is not None and value.maker is not None and value.maker.operands:
+        outer = value.maker.operands[0]
+        if not isinstance(outer.type, t.View):
+            break
+        value = outer
+    if value is None or not isinstance(value.type, t.View):
+        return True
+    sizes = [size for size in value.type.shape if isinstance(size, int)]
+    return len(sizes) < len(value.type.shape) or prod(sizes) * itemsize >= FAR
 
 
 def _moved(

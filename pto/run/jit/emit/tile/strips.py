@@ -13,7 +13,7 @@ import numpy as np
 
 from pto.run.jit.border.clock import SCRATCH
 from pto.run.jit.border.values import Word
-from pto.run.jit.emit.tile import planes
+from pto.run.jit.emit.tile import group, planes
 from pto.run.jit.emit.tile.again import Again
 from pto.run.jit.emit.tile.elementwise import as_items, seen
 from pto.run.jit.emit.tile.group import BOX, Group, Ref, Source, Step
@@ -21,12 +21,13 @@ from pto.run.jit.emit.tile.passes import is_column, is_view, left_over, passes
 from pto.run.jit.emit.tile.planes import Plane
 from pto.run.jit.emit.tile.reduce import Folder, joined, reduced, stored
 from pto.run.jit.llvm import lanes
-from pto.run.jit.llvm.text import NotNative, Text, Val, scalar_type
+from pto.run.jit.llvm.text import NotNative, Text, Val, element, scalar_type, vector
 
 _CACHED = 24 << 10  # bytes of a block of rows that stays in the cache
 _AT_ONCE = 128  # elements of one that does not
 _GAP = 16  # elements
 _LONG = 60  # lines of text of a pass: with more, fewer lanes at a time
+_LINE = 64  # bytes of a line of the cache
 Declare = Callable[[str], None]
 
 
@@ -52,7 +53,8 @@ class Parameters:
         if ref.place not in self._places:
             self._places[ref.place] = str(self.name("ptr", ref.pointer))
         step, name = self.name("i64", ref.step), self._places[ref.place]
-        return Ref(ref.shape, ref.dtype, step, name, min(0, ref.memory), across=ref.across)
+        memory, size = min(0, ref.memory), self.name("i64", ref.size)
+        return Ref(ref.shape, ref.dtype, step, name, memory, across=ref.across, size=size)
 
     def source(self, source: Source) -> Source:
         value, kind = source
@@ -91,13 +93,29 @@ class Strips:
             raise NotNative("no element at all")
         x, size = self.x, self._block()
         self._make_room(size)
+        self.far = self._is_far()
         if isinstance(self.rows, int) and self.rows <= size:
             self._rows(0, self.rows)
         else:
             planes.loop(x, self.rows, size, lambda i: self._rows(i, self._count(i, size)))
+        x.when(self.far, lambda: x.do("fence seq_cst"))  # who is told of it sees it
         x.do("ret void")
         listed, _ = planes.parameters(types)
         return x.function(f"define internal void {name}({listed}) noinline nounwind")
+
+    def _is_far(self) -> str:
+        """Whether stores to global memory are whole lines of the cache, of large arrays."""
+        x, found = self.x, "false"
+        for ref in {step.dst.pointer: step.dst for step in self.steps if step.dst.size}.values():
+            size = ref.dtype.itemsize
+            if not isinstance(self.cols, int) or self.cols * size % _LINE:
+                return "false"
+            start = x.new(f"ptrtoint ptr {ref.pointer} to i64")
+            both = x.new(f"or i64 {start}, {0 if self.rows == 1 else x.mul(ref.step, size)}")
+            whole = x.compare("eq", x.new(f"and i64 {both}, {_LINE - 1}"), 0)
+            fine = x.both(whole, x.compare("uge", ref.size, group.FAR))
+            found = fine if found == "false" else x.both(found, fine)
+        return found
 
     def _block(self) -> int:
         """Rows that all passes go over before the next ones: as many as stay in the cache. Where
@@ -275,6 +293,14 @@ class _Pass(_Work):
     def _lines(self, i: Val, many: int) -> None:
         """Some rows, one after the other: side by side they would be so many streams of memory."""
         scalars = self.scalars(self.spot)
+
+        def line(far: bool) -> None:
+            self._line(i, scalars, far)
+
+        if not self.folds:
+            far = self.strips.far if any(step.dst.size for step in self.steps) else "false"
+            self.x.when(far, lambda: line(True), lambda: line(False))
+            return
         totals = [self._line(self.x.add(i, k), scalars) for k in range(many)]
         for n, (step, folder) in enumerate(self.folds):
             at = self.x.sub(i, self.first) if step.dst.owner else i
@@ -282,8 +308,10 @@ class _Pass(_Work):
                 found = joined(folder, [each[n] for each in totals])
                 stored(folder, found, step.dst.pointer, at, many)
 
-    def _line(self, i: Val, scalars: dict[Val, lanes.Symbol]) -> list[lanes.Symbol]:
-        row = _Row(self, i)
+    def _line(
+        self, i: Val, scalars: dict[Val, lanes.Symbol], far: bool = False
+    ) -> list[lanes.Symbol]:
+        row = _Row(self, i, far)
 
         def strip(j: Val, accs: Sequence[lanes.Symbol], mask: str | None = None) -> Any:
             row.begin(j, mask, scalars)
@@ -326,8 +354,8 @@ class _Pass(_Work):
 class _Row:
     """One row of a pass, strip after strip."""
 
-    def __init__(self, owner: _Pass, i: Val) -> None:
-        self.o, self.x = owner, owner.x
+    def __init__(self, owner: _Pass, i: Val, far: bool) -> None:
+        self.o, self.x, self._far = owner, owner.x, far
         self._starts: dict[str, str] = {}
         self._ones: dict[tuple[str, np.dtype[Any]], lanes.Symbol] = {}
         for step in owner.steps:
@@ -398,6 +426,11 @@ class _Row:
                 continue
             item = self.values[name].name
             count, at = self.o.count, self._at(ref)
+            if self._far and ref.size and self.mask is None:
+                type = vector(count, element(ref.dtype))
+                align = min(_LINE, count * ref.dtype.itemsize)
+                self.x.store(type, item, at, align, ", !nontemporal !3")
+                continue
             planes.store_lanes(self.x, self.o.declare, ref.dtype, count, item, at, self.mask)
 
 
