@@ -311,7 +311,7 @@ class _Shift:
             first, end = self._next, self._wave.stop
             if self._error is not None or self._apart is False or first >= end:
                 return range(0)
-            size = (end - first) // (2 * self._threads)
+            size = (end - first) // (4 * self._threads)
             self._next = min(first + max(size, self._least), end)
             return range(first, self._next)
 
