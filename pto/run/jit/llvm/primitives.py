@@ -139,7 +139,10 @@ def ranked(rank: Symbol, kind: np.dtype[Any], greatest: bool) -> Symbol:
 def _sign_folded(bits: Symbol) -> Symbol:
     """Below zero the other bits turned round, so that all count up. Its own inverse."""
     width = 8 * bits.dtype.itemsize
-    return bits ^ ((bits >> (width - 1)) & ((1 << (width - 1)) - 1))
+    sign = bits >> (width - 1)
+    if width == 16:  # of `&` LLVM makes a choice under a mask
+        return bits ^ (sign.view(np.uint16) >> 1).view(bits.dtype)
+    return bits ^ (sign & ((1 << (width - 1)) - 1))
 
 
 def _first_rank(kind: np.dtype[Any], greatest: bool) -> int:
