@@ -33,7 +33,7 @@ from pto.run.jit.emit.tile.reduce import folded
 from pto.run.jit.llvm.text import NotNative, Text, Val
 
 BOX = 16  # columns
-FAR = 8 << 20  # bytes of an array that is written past the cache: it would not stay there
+FAR = 16 << 20  # bytes of an array that is written past the cache: it would not stay there
 MOST = 32  # instructions of a group: longer functions take LLVM longer than they save
 Shape = Literal["matrix", "column", "row"]  # of a ref: all elements, one a row, one a column
 
