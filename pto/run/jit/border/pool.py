@@ -39,7 +39,8 @@ class Job:
 
 
 _idle: Final = list[SimpleQueue[Job]]()  # threads that wait, by where they hear of a job
-os.register_at_fork(after_in_child=_idle.clear)  # threads do not survive a fork
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_idle.clear)  # threads do not survive a fork
 
 
 def _run(jobs: SimpleQueue[Job]) -> None:
