@@ -23,7 +23,8 @@ from pto.run.jit.llvm.text import NotNative, Text, Val, scalar_type
 from pto.run.reference.tiles import accumulator
 
 Declare = Callable[[str], None]
-_LANES = 64  # columns at a time of a fold over rows
+_LANES = 64  # columns at a time of a fold over rows,
+_TURNS = 8  # and rows
 
 
 class Folded(NamedTuple):
@@ -153,7 +154,15 @@ def _columns(f: Folder) -> None:
             row = planes.offset(x, source, i, a.rows, a.dtype.itemsize)
             return [f.both(acc[0], f.load(spot, row, mask))]
 
-        total = reduced(x, "%p0", [f.first(spot)], add)
+        def some(i: Val, acc: Sequence[lanes.Symbol]) -> Sequence[lanes.Symbol]:
+            for n in range(_TURNS):
+                acc = add(x.add(i, n), acc)
+            return acc
+
+        # from turn to turn 16-bit floats are packed: so there are few
+        whole = x.mul(x.over("%p0", _TURNS), _TURNS)
+        total = reduced(x, whole, [f.first(spot)], some, _TURNS)
+        total = reduced(x, "%p0", total, add, start=whole)
         f.store(total[0], planes.offset(x, "%p2", j, 1, b.dtype.itemsize), mask)
 
     planes.strips(x, _LANES, "%p1", strip)
@@ -201,9 +210,14 @@ def _pairs(f: Folder, rows: Any) -> None:
 
 
 def reduced(
-    x: Text, count: Val, first: Sequence[lanes.Symbol], step: Any, by: Val = 1
+    x: Text,
+    count: Val,
+    first: Sequence[lanes.Symbol],
+    step: Any,
+    by: Val = 1,
+    start: Val = 0,
 ) -> list[lanes.Symbol]:
-    """accs = first; for i in 0, by, .. below count: accs = step(i, accs)."""
+    """accs = first; for i in start, start + by, .. below count: accs = step(i, accs)."""
     before, head, inside, done = x.here, x.fresh("fold"), x.fresh("in"), x.fresh("out")
     x.jump(head)
     x.label(head)
@@ -215,7 +229,7 @@ def reduced(
     found = step(i, accs)
     following = x.new(f"add nsw i64 {i}, {by}")
     x.lines[place:place] = [
-        f"  {i} = phi i64 [ 0, %{before} ], [ {following}, %{x.here} ]",
+        f"  {i} = phi i64 [ {start}, %{before} ], [ {following}, %{x.here} ]",
         *(
             f"  {a.name} = phi {a.type} [ {v.name}, %{before} ], [ {n.name}, %{x.here} ]"
             for a, v, n in zip(accs, first, found, strict=True)
