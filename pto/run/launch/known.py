@@ -10,6 +10,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from operator import attrgetter
 from typing import Any, Final, Generic, TypeVar
+from weakref import WeakValueDictionary
 
 from pto.ir.graph import Module
 
@@ -22,6 +23,7 @@ class Known(Generic[_Made]):
 
     def __init__(self) -> None:
         self._made: OrderedDict[Hashable, tuple[_Snapshot, _Made]] = OrderedDict()
+        self._seen = WeakValueDictionary[int, _Snapshot]()  # of modules that have several entries
         self._lock = threading.Lock()
 
     def get(self, module: Module, how: Hashable, make: Callable[[], _Made]) -> _Made:
@@ -32,8 +34,12 @@ class Known(Generic[_Made]):
             if found is not None and found[0].is_as_it_was():
                 self._made.move_to_end(key)
                 return found[1]
-        before, made = _Snapshot(module), make()
+            before = self._seen.get(id(module))
+        if before is None or not before.is_as_it_was():
+            before = _Snapshot(module)
+        made = make()
         with self._lock:
+            self._seen[id(module)] = before
             self._made[key] = before, made
             if len(self._made) > _KEPT:
                 self._made.popitem(last=False)

@@ -16,10 +16,11 @@ import pytest
 
 import pto
 from pto.core.errors import PtoError
+from pto.isa.row.attributes import Bool
 from pto.run.jit.border import direct, threads
 from pto.run.jit.border.values import Word
 from pto.run.jit.emit import fusion, table
-from pto.run.launch import place
+from pto.run.launch import known, place
 from pto.run.launch.call import Launch
 from tests.run.test_host import Tensor
 from tests.run.test_limit import WHILE, timed_out
@@ -683,3 +684,25 @@ module attributes {{pto.target_arch = "a5"}} {{
         pto.launch(module, args=[*arrays, n], engine="jit")
         assert [a[0] for a in arrays] == [n] * used + [0] * (300 - used)
     assert count.direct == 2
+
+
+def test_entries_of_a_module_are_compared_with_one_picture(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A module of hundreds of functions is not copied for each of them."""
+    made: list[object] = []
+    begin = known._Snapshot.__init__
+
+    def noted(self: Any, module: Any) -> None:
+        made.append(module)
+        begin(self, module)
+
+    monkeypatch.setattr(known._Snapshot, "__init__", noted)
+    name = "func.func @{}(%p: !pto.ptr<i32, gm>) attributes {{pto.kernel}} {{ return }}"
+    both = "\n".join(name.format(each) for each in ("one", "two"))
+    module = pto.parse(f'module attributes {{pto.target_arch = "a5"}} {{\n{both}\n}}')
+    for entry in ("one", "two", "one", "two"):
+        pto.launch(module, entry=entry, args=[np.zeros(1, np.int32)])
+    assert made == [module]
+    next(iter(module.functions())).attrs["more"] = Bool(True)
+    for entry in ("two", "one"):
+        pto.launch(module, entry=entry, args=[np.zeros(1, np.int32)])
+    assert made == [module, module]
