@@ -13,15 +13,14 @@ from pto.core.errors import PtoError
 from pto.ir.graph import Operation, Value
 from pto.isa.meaning import Fold, Lane
 from pto.isa.meaning.handle.view import SET_VALID
-from pto.isa.meaning.order.flags import IN_ORDER, SET_FLAG, WAIT_FLAG
 from pto.isa.meaning.tile import move
 from pto.isa.meaning.tile.convert import Conversion
 from pto.isa.meaning.tile.matmul import PRODUCT
 from pto.isa.meaning.tile.rearrange import RESHAPE
 from pto.run.jit.border.values import Native, TilePlace
-from pto.run.jit.emit.cube.lent import fills_factor, is_lent, lent
+from pto.run.jit.emit.cube.lent import fills_factor, is_lent, lent, touches_no_tile
 from pto.run.jit.emit.regions import require_regions
-from pto.run.jit.emit.table import Emitter, Spot, emitter_of, is_cheap
+from pto.run.jit.emit.table import Emitter, Spot, emitter_of
 from pto.run.jit.emit.tile import group as groups
 from pto.run.jit.emit.tile import strips
 from pto.run.jit.emit.tile.convert import converted
@@ -69,7 +68,7 @@ class FusingEmitter(Emitter):
         held: Held | None = None
         self.unpacked = None
         for n, op in enumerate(ops):
-            if _is_aside(op) or self._only_names(op):
+            if touches_no_tile(op) or self._only_names(op):
                 self.operation(op)
             elif fills_factor(op) and self._lend(ops, n, quiet=held is not None):
                 pass
@@ -334,13 +333,6 @@ def _is_whole(op: Operation) -> bool:
     return isinstance(op.body, Lane | Conversion) or op.body is move.LOAD
 
 
-def _is_aside(op: Operation) -> bool:
-    """Whether it touches no tile."""
-    if op.control is not None or not is_cheap(op):
-        return False
-    return bool(op.results) or op.body in (SET_FLAG, WAIT_FLAG, IN_ORDER)
-
-
 def _may(op: Operation) -> bool:
     body = op.body
     if op.results or op.control is not None:
@@ -351,7 +343,7 @@ def _may(op: Operation) -> bool:
 def _goes_on(ops: Sequence[Operation], n: int) -> bool:
     """Whether an instruction follows that may join this one."""
     for op in ops[n + 1 :]:
-        if not _is_aside(op) and op.body is not SET_VALID:
+        if not touches_no_tile(op) and op.body is not SET_VALID:
             return _may(op)
     return False
 

@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 
 _FILLS: Final = (move.MOVE, extract.EXTRACT, IMG2COL)
 _CONTROL: Final = (Control.FOR, Control.IF, Control.YIELD)
-_FLAGS: Final = (SET_FLAG, WAIT_FLAG, IN_ORDER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +53,13 @@ def fills_factor(op: Operation) -> bool:
     if dst is None or not isinstance(dst.type, t.TileBuf):
         return False
     return dst.type.tile.role in (Role.LEFT, Role.RIGHT)
+
+
+def touches_no_tile(op: Operation) -> bool:
+    """Numbers, names of places, flags."""
+    if op.control is not None or not is_cheap(op):
+        return False
+    return bool(op.results) or op.body in (SET_FLAG, WAIT_FLAG, IN_ORDER)
 
 
 def is_lent(e: Emitter, ops: Sequence[Operation], n: int) -> bool:
@@ -82,10 +88,8 @@ def _leaves_alone(e: Emitter, op: Operation, source: Value) -> bool:
     """Whether an operation surely does not write where a tile lies, and waits for nobody."""
     if op.control is not None:
         return op.control in _CONTROL
-    if op.row is None or op.body in _FLAGS:
-        return op.row is not None
-    if op.results:
-        return is_cheap(op)
+    if touches_no_tile(op) or op.row is None or op.results:
+        return touches_no_tile(op)
     body = op.body
     if body is IMG2COL and matrix_of(e.case(op))[1]:
         return False  # sets a register that others of its kind read

@@ -110,11 +110,15 @@ def loop(x: Text, count: Val, step: Val, body: Callable[[str], None], start: Val
 def reduced(
     x: Text,
     count: Val,
-    type: str,
-    first: Sequence[str],
-    step: Callable[[str, list[str]], list[str]],
+    type: str | Sequence[str],
+    first: Sequence[Val],
+    step: Callable[[str, list[str]], Sequence[Val]],
+    by: Val = 1,
+    start: Val = 0,
 ) -> list[str]:
-    """Several running values: values = step(i, values) for i below count."""
+    """Running values, of one type or one each: values = first; for i = start; i < count; i += by:
+    values = step(i, values)."""
+    types = [type] * len(first) if isinstance(type, str) else type
     before, head, inside, done = x.here, x.fresh("sum"), x.fresh("in"), x.fresh("out")
     x.jump(head)
     x.label(head)
@@ -124,12 +128,12 @@ def reduced(
     x.branch(more, inside, done)
     x.label(inside)
     found = step(i, values)
-    following = x.new(f"add nsw i64 {i}, 1")
+    following = x.new(f"add nsw i64 {i}, {by}")
     x.lines[place:place] = [
-        f"  {i} = phi i64 [ 0, %{before} ], [ {following}, %{x.here} ]",
+        f"  {i} = phi i64 [ {start}, %{before} ], [ {following}, %{x.here} ]",
         *(
-            f"  {name} = phi {type} [ {a}, %{before} ], [ {b}, %{x.here} ]"
-            for name, a, b in zip(values, first, found, strict=True)
+            f"  {name} = phi {kind} [ {a}, %{before} ], [ {b}, %{x.here} ]"
+            for name, kind, a, b in zip(values, types, first, found, strict=True)
         ),
     ]
     x.jump(head)

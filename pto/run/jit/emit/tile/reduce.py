@@ -217,27 +217,16 @@ def reduced(
     by: Val = 1,
     start: Val = 0,
 ) -> list[lanes.Symbol]:
-    """accs = first; for i in start, start + by, .. below count: accs = step(i, accs)."""
-    before, head, inside, done = x.here, x.fresh("fold"), x.fresh("in"), x.fresh("out")
-    x.jump(head)
-    x.label(head)
-    place, i = len(x.lines), x.name()
-    accs = [v.lanes.symbol(v.dtype, x.name()) for v in first]
-    more = x.new(f"icmp slt i64 {i}, {count}")
-    x.branch(more, inside, done)
-    x.label(inside)
-    found = step(i, accs)
-    following = x.new(f"add nsw i64 {i}, {by}")
-    x.lines[place:place] = [
-        f"  {i} = phi i64 [ {start}, %{before} ], [ {following}, %{x.here} ]",
-        *(
-            f"  {a.name} = phi {a.type} [ {v.name}, %{before} ], [ {n.name}, %{x.here} ]"
-            for a, v, n in zip(accs, first, found, strict=True)
-        ),
-    ]
-    x.jump(head)
-    x.label(done)
-    return accs
+    """`planes.reduced` of lanes."""
+
+    def named(names: Sequence[str]) -> list[lanes.Symbol]:
+        return [v.lanes.symbol(v.dtype, n) for v, n in zip(first, names, strict=True)]
+
+    def turn(i: str, names: list[str]) -> list[Val]:
+        return [each.name for each in step(i, named(names))]
+
+    types, begin = [v.type for v in first], [v.name for v in first]
+    return named(planes.reduced(x, count, types, begin, turn, by, start))
 
 
 def _rows(f: Folder) -> None:
