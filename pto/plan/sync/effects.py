@@ -102,7 +102,7 @@ class Effects:
         return set() if is_quiet else set(NUMBER.values())
 
     def of_scope(self, op: Operation) -> Work | None:
-        """A vector scope is one piece of work of V."""
+        """The work of V that a vector scope, or a section of work items, is."""
         found: dict[Access, None] = {}
         for inner in op.walk():
             if inner.row is not None and inner is not op:

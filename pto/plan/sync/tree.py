@@ -9,11 +9,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from pto.ir.graph import Block, Operation, Region
+from pto.isa.meaning import Launch
 from pto.isa.row.order import Barrier
 from pto.isa.row.traits import Control
 from pto.plan.calls import Names
 from pto.plan.sync.effects import NUMBER, Effects, Work
 from pto.verify.operation import constant
+from pto.verify.simt import ENTRY
 
 
 @dataclass(slots=True, eq=False)
@@ -83,7 +85,7 @@ class Reader:
             parts = [self.region(r) for r in op.regions]
             if any(parts):
                 yield Loop(op, parts, _surely_runs(op))
-        elif op.control is Control.SCOPE:
+        elif op.control is Control.SCOPE or (op.regions and isinstance(op.body, Launch)):
             yield from self._leaf(op, self.effects.of_scope(op))
         elif "callee" in op.attrs:
             yield from self._call(op)
@@ -107,12 +109,14 @@ class Reader:
 
     def _pipes(self, function: Operation) -> set[int]:
         """The pipes that a function, and those it calls, have work for."""
+        if ENTRY in function.attrs:
+            return {NUMBER["V"]}
         found: set[int] = set()
         for op in function.walk():
             callee = self.names.find(op.attrs.get("callee"), function)
             if callee is not None:
                 found |= self._pipes(callee)
-            elif op.control is Control.SCOPE:
+            elif op.control is Control.SCOPE or isinstance(op.body, Launch):
                 found.add(NUMBER["V"])
             else:
                 found |= self.effects.pipes(op)

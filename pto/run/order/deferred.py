@@ -28,6 +28,7 @@ from pto.run.order.pipes import Agent, Issued, Pipes
 from pto.run.order.resolve import effect_of, issuing_pipe, mark_of
 from pto.run.order.schedule import Schedule
 from pto.run.reference.code import Regs, Step, Wait, Waits, until_ready
+from pto.run.reference.simt import captured
 from pto.run.watch.events import Made, Tap
 from pto.target.facts import Sync
 from pto.verify.operation import constant
@@ -136,8 +137,9 @@ class Scheduler(Tap):
         if op.row is None or _in_scope(op):
             return step
         case = Case(op, op.row, compiler.profile, constant)
-        order, pipe = op.row.order, issuing_pipe(case)
-        is_data = any(isinstance(v.type, _PLACES) for v in (*op.operands, *op.results))
+        launches = compiler.launched(op) is not None
+        order, pipe = op.row.order, _on_vector if launches else issuing_pipe(case)
+        is_data = launches or any(isinstance(v.type, _PLACES) for v in (*op.operands, *op.results))
         if not (is_data or isinstance(order, _ISSUED)) or isinstance(order, kinds.MemoryBarrier):
             return step
         self._issued[id(op)] = mark_of(op)
@@ -146,7 +148,7 @@ class Scheduler(Tap):
         is_signal = isinstance(order, kinds.Signal)  # whose pipe an operand may name
         if isinstance(order, kinds.Meet) or (not is_signal and pipe([]) == "ALL"):
             return self._after_all(step)
-        return self._deferred(compiler, op, case, step)
+        return self._deferred(compiler, op, case, step, pipe)
 
     def _in_turn(self, step: Step) -> Step:
         """Done at once, when others have been let go on."""
@@ -174,10 +176,17 @@ class Scheduler(Tap):
 
         return drained
 
-    def _deferred(self, compiler: Compiler, op: Operation, case: Case, step: Step) -> Step:
+    def _deferred(
+        self,
+        compiler: Compiler,
+        op: Operation,
+        case: Case,
+        step: Step,
+        pipe: Callable[[list[Any]], str],
+    ) -> Step:
         effect = effect_of(case) if isinstance(case.row.order, kinds.Within) else None
-        pipe, body = issuing_pipe(case), case.row.body
-        reads = compiler.slots(op.operands)
+        body = case.row.body
+        reads = compiler.slots([*op.operands, *captured(op)])
         binds = body.binds if isinstance(body, Do) else ""
         outs = compiler.slots(op.group(binds) if binds else op.results)
         groups = [compiler.slots(op.group(name)) for name in case.row.operand_names]
@@ -263,6 +272,11 @@ class Scheduler(Tap):
 def _kept(value: Any) -> Any:
     """A value as it is now: the valid region of a tile may change before the tile is used."""
     return copy(value) if isinstance(value, Tile | Unbound) else value
+
+
+def _on_vector(values: list[Any]) -> str:
+    """The pipe of a launch of work items."""
+    return "V"
 
 
 def _in_scope(op: Operation) -> bool:

@@ -154,8 +154,9 @@ class Tap(Pace):
             return self._ordering(op, step, both, issuing_pipe(case), slots, loops)
         if op.row.traits.names_only:
             return step
-        values = (*op.operands, *op.results)
-        pipe = issuing_pipe(case)([]) if compiler.launched(op) is None else "V"
+        if compiler.launched(op) is not None:  # work items may reach memory without an operand
+            return self._working(op, step, "V", loops)
+        values, pipe = (*op.operands, *op.results), issuing_pipe(case)([])
         if not any(isinstance(v.type, _PLACES) for v in values) and not _may_ask(op, pipe):
             return step
         return self._working(op, step, pipe, loops)
