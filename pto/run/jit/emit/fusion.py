@@ -189,6 +189,8 @@ class FusingEmitter(Emitter):
         number = self.own.get(id(_base(op.operands[-1]))) if op.body is move.LOAD else None
         if number is None or any(step.dst.memory < 0 for step in held.group.steps):
             return False
+        if _is_used(op.operands[-1], held):  # an earlier step reads another row of this tile
+            return False
         state = self.text.mark()
         try:
             held.rows[number] = (
@@ -206,6 +208,8 @@ class FusingEmitter(Emitter):
         value = op.operand("dst") if op.body is move.LOAD else None
         tile = None if value is None else self.env.get(id(value))
         if not isinstance(tile, TilePlace) or not isinstance(tile.address, int):
+            return False
+        if value is None or _is_used(value, held):
             return False
         return id(value) not in self.cells and held.group.placed(self._own_here(held)).leaves_alone(
             tile
@@ -305,6 +309,12 @@ def _base(value: Value) -> Value:
     return value
 
 
+def _is_used(value: Value, held: Held) -> bool:
+    """Whether an instruction of the pending group uses a tile, by whatever name."""
+    base = _base(value)
+    return any(_base(v) is base for op in held.ops for v in op.operands)
+
+
 def _only_writes(op: Operation, base: Value) -> bool:
     """Whether a tile is what an instruction writes and nothing else."""
     roles = {o.name: o.role for o in op.row.operands} if op.row is not None else {}
@@ -318,10 +328,10 @@ def _ends_here(base: Value, held: Held) -> bool:
     uses = [op for op in held.all if _may(op) and any(_base(v) is base for v in op.operands)]
     ids = {id(op) for op in held.ops}
     inside = [n for n, op in enumerate(uses) if id(op) in ids]
-    if len(inside) == len(uses):
-        return True
-    named = all(v is base for op in uses for v in op.operands if _base(v) is base)
     first, after = uses[inside[0]], uses[(inside[-1] + 1) % len(uses)]
+    if len(inside) == len(uses):
+        return _only_writes(first, base)
+    named = all(v is base for op in uses for v in op.operands if _base(v) is base)
     return named and all(_only_writes(op, base) and _is_whole(op) for op in (first, after))
 
 

@@ -107,9 +107,7 @@ class Emitter:
         self.reach: Follows | None = None
         self.owners: dict[int, int] = {}  # of tiles that few use: `fusion.py`
         self.lent: dict[int, Lent] = {}  # tiles that are not filled: `cube/lent.py`
-        self.unpacked: Any = (
-            None  # the right factor that the last product has unpacked, and how far
-        )
+        self.unpacked: Any = None  # the right factor that the last product unpacked, and its size
         self._head, self._moving = self.text.allocas, set[int]()  # tiles that get another place
         self._bases, self._words = dict[str, str](), dict[int, str]()
 

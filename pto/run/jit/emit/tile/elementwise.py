@@ -33,14 +33,15 @@ class _Source(NamedTuple):
 
 
 class Mapped(NamedTuple):
-    """dst = fn(given), element by element, in items of `dtype`; `ones` may be spread along `axis`
-    (see `_spread`). `key` is what `fn` depends on beside the attributes of the operation."""
+    """dst = fn(given), element by element, in items of `dtype`. `ones` are the positions in `given`
+    of the source that is spread along `axis` (see `_spread`); a position, because one tile may be
+    both sources. `key` is what `fn` depends on beside the attributes of the operation."""
 
     fn: Callable[..., Any]
     dst: TilePlace
     dtype: DType
     given: list[Native | None]
-    ones: tuple[TilePlace | None, ...] = (None,)
+    ones: tuple[int | None, ...] = (None,)
     axis: Axis | None = None
     key: object = None
 
@@ -58,8 +59,7 @@ def mapped(s: Spot) -> Mapped:
     dst = s.need(TilePlace, operands[at].name)
     dtype = element_of(s.case, operands[at].name)
     given = [s.operand(o.name) for o in operands if o.role in ("in", "inout")]
-    tiles = [v for v in given if isinstance(v, TilePlace)]
-    ones = _spread(body, tiles, dst.valid[1])
+    ones = _spread(body, given, dst.valid[1])
     return Mapped(body.function(s.case), dst, dtype, given, ones, body.spread)
 
 
@@ -69,8 +69,8 @@ def emit_lane(s: Spot) -> Sequence[Native]:
     if len(ways) == 1:
         emit_map(s, fn, dst, dtype, given, ways[0], axis)
         return []
-    tiles = [v for v in given if isinstance(v, TilePlace)]
-    first = s.x.less(tiles[0].valid[1], dst.valid[1])
+    narrow = next(v for v in given if isinstance(v, TilePlace))
+    first = s.x.less(narrow.valid[1], dst.valid[1])
     yes, no, done = (s.x.fresh(word) for word in ("first", "second", "done"))
     s.x.branch(first, yes, no)
     for label, one in zip((yes, no), ways, strict=True):
@@ -92,30 +92,30 @@ def emit_map(
     dst: TilePlace,
     dtype: DType,
     given: Sequence[Native | None],
-    one: TilePlace | None = None,
+    one: int | None = None,
     axis: Axis | None = None,
     key: object = None,
 ) -> None:
-    """dst = fn(given), element by element. `one` is the source that is spread along an axis;
-    `key` is what `fn` depends on beside the attributes of the operation."""
+    """dst = fn(given), element by element. `one` is the position of the source that is spread along
+    an axis; `key` is what `fn` depends on beside the attributes of the operation."""
     rows, cols = dst.valid
     sources: list[_Source] = []
     names: list[tuple[str, Val]] = []
     room = 0
-    for value in given:
+    for at, value in enumerate(given):
         if isinstance(value, TilePlace):
             p, (height, width) = planes.plane(value), (rows, cols)
-            if value is one and axis == "row" and repeated(s, value, given):
+            if at == one and axis == "row" and repeated(s, value, given):
                 width = _at_least_one(s, value.valid[1])
                 s.fault_unless(planes.enough(s, value, rows, width))
                 pointer = _repeated(s, value, p, (rows, width, cols), dst.type.cols, room)
                 p = Plane(p.dtype, dst.type.cols, 1)
                 room += -(-dst.type.rows * dst.type.cols * p.dtype.itemsize // 64) * 64
             else:
-                if value is one:
+                if at == one:
                     p, height, width = _one(axis, p, rows, cols)
                 s.fault_unless(planes.enough(s, value, height, width))
-                pointer, room = planes.kept(s, value, safe(s, dst, value, value is one), room)
+                pointer, room = planes.kept(s, value, safe(s, dst, value, at == one), room)
             sources.append(_Source(p, seen(read_as(value.type.dtype, dtype)), "ptr"))
             names.append(("ptr", pointer))
         elif isinstance(value, Word):
@@ -139,19 +139,21 @@ def emit_map(
     s.x.do(f"call void {name}(i64 {rows}, i64 {cols}, {listed})")
 
 
-def _spread(body: Lane, tiles: Sequence[TilePlace], cols: Val) -> tuple[TilePlace | None, ...]:
-    """The source that has one value for a row, or a column, of the domain; two candidates where
-    the extents, which decide, are known only when it runs."""
+def _spread(body: Lane, given: Sequence[Native | None], cols: Val) -> tuple[int | None, ...]:
+    """The position of the source that has one value for a row, or a column, of the domain; two
+    candidates where the extents, which decide, are known only when it runs."""
     if body.spread is None:
         return (None,)
+    tiles = [(n, value) for n, value in enumerate(given) if isinstance(value, TilePlace)]
+    (at, first), last = tiles[0], tiles[-1][0]
     if body.spread == "column":
-        return (tiles[-1],)
-    if len(tiles) == 1 or tiles[0].type.cols == 1:
-        return (tiles[0],)  # of a single column it does not matter which
-    width = tiles[0].valid[1]
+        return (last,)
+    if len(tiles) == 1 or first.type.cols == 1:
+        return (at,)  # of a single column it does not matter which
+    width = first.valid[1]
     if isinstance(width, int) and isinstance(cols, int):
-        return (tiles[0] if width < cols else tiles[1],)
-    return tiles[0], tiles[1]
+        return (at if width < cols else last,)
+    return at, last
 
 
 def repeated(s: Spot, one: TilePlace, given: Sequence[Native | None]) -> bool:

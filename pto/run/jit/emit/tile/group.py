@@ -23,7 +23,7 @@ from pto.isa.meaning import Fold
 from pto.isa.meaning.tile import move
 from pto.isa.meaning.tile.regions import read_as
 from pto.isa.row import types as t
-from pto.run.jit.border.values import Native, TilePlace, ViewPlace, Word
+from pto.run.jit.border.values import TilePlace, ViewPlace, Word
 from pto.run.jit.emit.table import Spot
 from pto.run.jit.emit.tile import boxes, planes
 from pto.run.jit.emit.tile.elementwise import Mapped, repeated, scalar_kind, seen
@@ -235,8 +235,8 @@ def of_map(s: Spot, found: Mapped, group: Group | None) -> tuple[Group, Step]:
     if along is None:
         rows, cols = (cols, rows) if turned else (rows, cols)
     sources: list[Source] = []
-    for value in found.given:
-        sources.append(_source(s, found, value, turned, along))
+    for at in range(len(found.given)):
+        sources.append(_source(s, found, at, turned, along))
     if along is not None:
         ref = _one_a_row(s, dst, target, along)
     else:
@@ -261,16 +261,15 @@ def _values_a_row(group: Group | None, rows: Val, cols: Val) -> int | None:
     return 1 if (rows, cols) == (1, group.rows) else None
 
 
-def _source(
-    s: Spot, found: Mapped, value: Native | None, turned: bool, along: int | None
-) -> Source:
+def _source(s: Spot, found: Mapped, at: int, turned: bool, along: int | None) -> Source:
+    value = found.given[at]
     if isinstance(value, Word):
         return value, scalar_kind(value, found.dtype)
     if not isinstance(value, TilePlace):
         raise NotNative("an operand with no native form")
     rows, cols = found.dst.valid
     p, kind = planes.plane(value), seen(read_as(value.type.dtype, found.dtype))
-    if value is found.ones[0]:
+    if at == found.ones[0]:
         return _spread(s, found, value, p, turned), kind
     s.fault_unless(planes.enough(s, value, rows, cols))
     if along is not None:

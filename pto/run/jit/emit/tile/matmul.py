@@ -72,8 +72,9 @@ def _product(s: Spot) -> Sequence[Native]:
         _matrix(s, tile) if each is None else each.source
         for each, tile in zip(lent, (a, b), strict=True)
     )
-    kept = lent[1] if kind == "float" and "a_scale" not in names else None
-    again = kept is not None and kept is s.e.unpacked
+    plain = lent[1] is not None and kind == "float" and "a_scale" not in names
+    kept = (lent[1], items, n) if plain else None
+    again = kept is not None and kept == s.e.unpacked
     x.when(known, lambda: product(first, second, again=again), filled)
     s.e.unpacked = kept
     return []

@@ -32,7 +32,11 @@ Declare = Callable[[str], None]
 
 
 class Parameters:
-    """What a function is called with, and what it calls that."""
+    """The arguments of a call, and the names of the function's parameters.
+
+    Inside the function a pointer stands for one access (`Ref.place`): address, shape, strides and
+    element width. Two accesses at one address, as a matrix and its first row, are two parameters.
+    """
 
     def __init__(self, room: str | None) -> None:
         self.given: list[tuple[str, Val]] = [] if room is None else [("ptr", room)]
@@ -51,7 +55,8 @@ class Parameters:
             name = self._places.setdefault(place, f"%own{len(self._places)}")
             return Ref(ref.shape, ref.dtype, 0, name, owner=1)
         if ref.place not in self._places:
-            self._places[ref.place] = str(self.name("ptr", ref.pointer))
+            self._places[ref.place] = f"%p{len(self.given)}"
+            self.given.append(("ptr", ref.pointer))
         step, name = self.name("i64", ref.step), self._places[ref.place]
         memory, size = min(0, ref.memory), self.name("i64", ref.size)
         return Ref(ref.shape, ref.dtype, step, name, memory, across=ref.across, size=size)
@@ -171,7 +176,7 @@ class Strips:
             kind(self, steps, wanted).write(first, count)
 
 
-Values = dict[str, lanes.Symbol]  # by the pointer of a ref
+Values = dict[str, lanes.Symbol]  # by the pointer of a ref, which stands for one access
 
 
 def _applied(spot: lanes.Lanes, step: Step, given: list[lanes.Symbol]) -> lanes.Symbol:

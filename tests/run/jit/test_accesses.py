@@ -1,0 +1,203 @@
+"""One tile or address under several accesses: whole, as a row, as a column, in another iteration.
+
+Expectations are NumPy's, written here; both engines are compared with them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pto
+from pto.isa.meaning import Lane
+from pto.isa.table import rows
+from tests.run.jit.both import agree, same
+from tests.run.jit.test_fusion import lends, normal
+
+__all__ = ["lends"]
+Array = Any
+F32 = pto.Global[pto.f32]
+
+
+def gives(kernel: Any, expected: Callable[..., Array], *args: Array) -> None:
+    """Both engines store the expected array into the last argument."""
+    want = expected(*args)
+    for engine in ("reference", "jit"):
+        out = np.zeros_like(want)
+        kernel(*args, out, engine=engine)
+        same(out, want)
+
+
+# ---- a tile that is read whole and as its first row or column
+
+
+@pytest.mark.parametrize("shape", [(4, 8), (8, 64), (5, 24), (3, 200)])
+def test_a_tile_less_its_first_row(shape: tuple[int, int]) -> None:
+    @pto.kernel(profile="a5")
+    def less(x: F32, y: F32) -> None:
+        t, u, w = (pto.tile(*shape, pto.f32) for _ in range(3))
+        pto.tload(t, x)
+        for _ in pto.range(2):  # the load is not part of the group
+            pto.tcolexpand(u, t)
+            pto.tsub(w, t, u)
+            pto.tstore(y, w)
+
+    gives(less, lambda x: x - x[0], normal(*shape))
+
+
+def test_a_row_of_what_was_scaled() -> None:
+    @pto.kernel(profile="a5")
+    def scaled(x: F32, y: F32) -> None:
+        t, u, w = (pto.tile(8, 64, pto.f32) for _ in range(3))
+        pto.tload(t, x)
+        for _ in pto.range(2):
+            pto.tmuls(u, t, 2.0)
+            pto.tcolexpandadd(w, u, t)
+            pto.tstore(y, w)
+
+    gives(scaled, lambda x: 2 * x + x[0], normal(8, 64))
+
+
+SPREAD = sorted(
+    (row.name, row.body.spread)
+    for row in rows()
+    if isinstance(row.body, Lane) and row.body.spread and len(row.operands) > 2
+)
+NUMPY = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide,
+         "max": np.maximum, "min": np.minimum}  # fmt: skip
+
+
+def expansion(op: str, profile: str, dst: str) -> str:
+    tile, view = "!pto.tile_buf<vec, 4x8xf32>", "!pto.partition_tensor_view<4x8xf32>"
+    whole = "!pto.tensor_view<4x8xf32>"
+    return f"""
+    module attributes {{pto.target_arch = "{profile}"}} {{
+      func.func @f(%x: !pto.ptr<f32, gm>, %y: !pto.ptr<f32, gm>) {{
+        %c0 = arith.constant 0 : index
+        %c1 = arith.constant 1 : index
+        %c4 = arith.constant 4 : index
+        %c8 = arith.constant 8 : index
+        %v = pto.make_tensor_view %x, shape = [%c4, %c8], strides = [%c8, %c1] : {whole}
+        %w = pto.make_tensor_view %y, shape = [%c4, %c8], strides = [%c8, %c1] : {whole}
+        %i = pto.partition_view %v, offsets = [%c0, %c0], sizes = [%c4, %c8] : {whole} -> {view}
+        %o = pto.partition_view %w, offsets = [%c0, %c0], sizes = [%c4, %c8] : {whole} -> {view}
+        %t = pto.alloc_tile : {tile}
+        %u = pto.alloc_tile : {tile}
+        pto.tload ins(%i : {view}) outs(%t : {tile})
+        {op} ins(%t, %t : {tile}, {tile}) outs(%{dst} : {tile})
+        pto.tstore ins(%{dst} : {tile}) outs(%o : {view})
+        return
+      }}
+    }}
+    """
+
+
+@pytest.mark.parametrize("dst", ["t", "u"])
+@pytest.mark.parametrize(("op", "axis"), SPREAD)
+def test_one_tile_as_both_operands(op: str, axis: str, dst: str) -> None:
+    """Whole and expanded, in place and elsewhere. On a2a3 a row expansion refuses such tiles."""
+    x = normal(4, 8)
+    fn = next((fn for word, fn in NUMPY.items() if op.endswith(f"expand{word}")), None)
+    for profile in ("a5", "a2a3") if axis == "column" else ("a5",):
+        found = agree(expansion(op, profile, dst), [x, np.zeros_like(x)])[1]
+        if fn is not None:
+            same(found, fn(x, x[:1] if axis == "column" else x[:, :1]))
+
+
+def test_the_expansions_are_all_there() -> None:
+    """Seven along columns, seven along rows."""
+    axes = [axis for _, axis in SPREAD]
+    assert axes.count("column") >= 7 and axes.count("row") >= 7
+
+
+# ---- a row of global memory that a group reads where it lies
+
+
+def test_a_row_that_is_loaded_twice() -> None:
+    """Each expansion reads the row of its own load."""
+
+    @pto.kernel(profile="a5")
+    def rows_of(x: F32, y: F32) -> None:
+        t, u, w = (pto.tile(8, 64, pto.f32) for _ in range(3))
+        row = pto.tile(1, 64, pto.f32)
+        pto.tload(t, x)
+        pto.tload(row, x[0:1, :])
+        pto.tcolexpandadd(u, t, row)
+        pto.tload(row, x[1:2, :])
+        pto.tcolexpandmul(w, u, row)
+        pto.tstore(y, w)
+
+    gives(rows_of, lambda x: (x + x[0]) * x[1], normal(8, 64))
+
+
+# ---- a tile that an iteration reads before it writes it
+
+
+def test_a_row_that_the_next_iteration_reads() -> None:
+    @pto.kernel(profile="a5")
+    def carried(x: F32, y: F32) -> None:
+        t, u, w = (pto.tile(8, 64, pto.f32) for _ in range(3))
+        row = pto.tile(1, 64, pto.f32)
+        for i in pto.range(2):
+            pto.tload(t, x)
+            pto.tcolexpandadd(u, t, row)
+            pto.tload(row, x[i : i + 1, :])
+            pto.tcolexpandadd(w, u, row)
+            pto.tstore(y, w)
+
+    gives(carried, lambda x: (x + x[0]) + x[1], normal(8, 64))
+
+
+def test_a_tile_that_the_next_iteration_reads() -> None:
+    """Every use is in one group, and the first is a read: the tile needs its memory."""
+
+    @pto.kernel(profile="a5")
+    def carried(x: F32, y: F32) -> None:
+        t, u, w, last = (pto.tile(8, 64, pto.f32) for _ in range(4))
+        for _ in pto.range(2):
+            pto.tload(t, x)
+            pto.tadd(u, t, last)
+            pto.tmuls(last, t, 2.0)
+            pto.tadd(w, u, last)
+            pto.tstore(y, w)
+
+    gives(carried, lambda x: (x + 2 * x) + 2 * x, normal(8, 64))
+
+
+# ---- a right factor that two products unpack to different depths
+
+
+def test_a_right_factor_under_two_depths() -> None:
+    """The second product reads twice as many rows of it as the first."""
+
+    @pto.kernel(profile="a5")
+    def products(
+        a: pto.Global[pto.f16], b: pto.Global[pto.f16], n: pto.Scalar[pto.i64], y: F32
+    ) -> None:
+        a_mat, b_mat = pto.tile(16, 32, pto.f16, role="mat"), pto.tile(32, 16, pto.f16, role="mat")
+        short = pto.tile(16, 32, pto.f16, role="left", valid=(16, n))
+        left, right = (
+            pto.tile(*shape, pto.f16, role=role, valid=valid)
+            for shape, role, valid in (((16, 32), "left", (16, 2 * n)), ((32, 16), "right", None))
+        )
+        acc = pto.tile(16, 16, pto.f32, role="acc")
+        pto.tload(a_mat, a)
+        pto.tload(b_mat, b)
+        pto.textract(short, a_mat, 0, 0)
+        pto.textract(left, a_mat, 0, 0)
+        pto.textract(right, b_mat, 0, 0)
+        pto.tmatmul(acc, short, right)
+        pto.tmatmul_acc(acc, acc, left, right)
+        pto.tstore(y, acc)
+
+    rng = np.random.default_rng(3)
+    a, b = (rng.integers(-8, 8, shape).astype(np.float16) for shape in ((16, 32), (32, 16)))
+    wide = a.astype(np.float32), b.astype(np.float32)
+    want = wide[0][:, :16] @ wide[1][:16] + wide[0] @ wide[1]
+    for engine in ("reference", "jit"):
+        out = np.zeros((16, 16), np.float32)
+        products(a, b, 16, out, engine=engine)
+        same(out, want)
