@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from io import BytesIO
@@ -11,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from pto.cli import console, cpp, place
+from pto.cli import compiled, console, cpp, place
 from pto.cli.program import BLOCKS, FILE, grid, read_launch, require_text
 from pto.cli.time import add_outputs, timed
 from pto.core.errors import fail
@@ -80,7 +81,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 _ENGINE = f"{' or '.join(ENGINES)}; default: PTO_ENGINE, else {DEFAULT}"
 _CHECKS = "the jit engine also reports reads of local memory that nobody has written"
-_VERBOSE = "also say what the jit engine left to the reference engine, and why"
+_VERBOSE = "also show fused groups, forwarded copies and host fallbacks of the jit engine"
 _STEP = "stop before a line, or before instruction N (the first), and ask what to do"
 _SANITIZE = "find races, deadlocks and flags that do not match"
 _AUTOMATIC = (
@@ -89,7 +90,7 @@ _AUTOMATIC = (
 _SCHEDULE = "when effects happen: program (default), early, late or random:SEED; a race shows so"
 _FIX = "with --sanitize: write FILE.fixed.pto, with fixes that were proven by a run"
 _FORMATS = ("text", "json", "sarif", "html")
-_FORMAT = "how --sanitize (text, json, sarif) and --time (text, json, html) show what they find"
+_FORMAT = "text or json; also sarif with --sanitize, html with --time"
 _TIME = "how long on the chip, as `pto time`: from shapes, or with the arrays' data"
 _ARG = "data.npy, rand[:1024xf32], zeros, ones, range, full(1.5), or a number"
 
@@ -129,6 +130,9 @@ def run(args: argparse.Namespace) -> int:
         with Bar() as seen:
             how = {"schedule": args.schedule, "checks": args.checks}
             report = launch(module, **options, progress=seen, **how)
+    arrays = [(p, o, n) for p, o, n in zip(params, before, values, strict=True) if _is_array(o)]
+    if report is not None and args.format == "json" and not args.sanitize:
+        print(_json(report, {p.name: int(changed(o, n).sum()) for p, o, n in arrays}))
     if report is None or args.format != "text":
         return code
     for line in report.printed:
@@ -136,10 +140,9 @@ def run(args: argparse.Namespace) -> int:
     console.write(_header(report, args.schedule))
     console.write(place.moved())
     if args.verbose:
-        console.write(_left_out(report))
-    for param, old, new in zip(params, before, values, strict=True):
-        if isinstance(old, np.ndarray):
-            console.write(change(param, old, new, show=args.print))
+        console.write(compiled.lines(report))
+    for param, old, new in arrays:
+        console.write(change(param, old, new, show=args.print))
     if args.out:
         save(Path(args.out), params, values)
     return code
@@ -188,17 +191,21 @@ def _stepped(module: Module, where: str, options: Mapping[str, Any]) -> Report |
         return None
 
 
-def _left_out(report: Report) -> list[Piece]:
-    """Operations that the reference engine ran inside compiled code."""
-    if report.engine != "jit":
-        return [("dim", f"engine {report.engine}: nothing is compiled\n")]
-    if not report.left_out:
-        return [("dim", "every operation was compiled\n")]
-    lines = sorted(report.left_out.items())
-    return [
-        ("dim", "run by the reference engine inside compiled code:\n"),
-        *(("", f"  {count} x {name}: {why}\n") for (name, why), count in lines),
-    ]
+def _json(report: Report, changed: Mapping[str, int]) -> str:
+    """A run for another program: what it was, what it printed and changed."""
+    return json.dumps(
+        {
+            "entry": report.entry,
+            "target": str(report.target),
+            "engine": report.engine,
+            "blocks": report.blocks,
+            "schedule": str(report.schedule),
+            "printed": report.printed,
+            "changed": changed,
+            "compiled": compiled.facts(report),
+        },
+        indent=2,
+    )
 
 
 def _header(report: Report, asked: str | None) -> list[Piece]:
@@ -210,16 +217,25 @@ def _header(report: Report, asked: str | None) -> list[Piece]:
     return line
 
 
+def _is_array(value: Any) -> bool:
+    return isinstance(value, np.ndarray)
+
+
+def changed(old: Any, new: Any) -> Any:
+    """Where the bits of two arrays differ."""
+    bits = np.dtype(f"u{old.dtype.itemsize}")
+    return old.view(bits) != new.view(bits)
+
+
 def change(param: Parameter, old: Any, new: Any, *, show: bool) -> list[Piece]:
     """One line an array: how many elements changed, and the range of the new values."""
-    bits = np.dtype(f"u{old.dtype.itemsize}")
-    changed = old.view(bits) != new.view(bits)
-    count = int(changed.sum())
+    moved = changed(old, new)
+    count = int(moved.sum())
     name: Piece = ("name", f"  {param.name:<12} ")
     if not count:
         return [name, ("dim", f"unchanged, {old.size:,} elements\n")]
     out: list[Piece] = [name, ("value", f"{count:,} of {old.size:,} elements changed")]
-    out.append(("", f"{_range(new[changed])}\n"))
+    out.append(("", f"{_range(new[moved])}\n"))
     return [*out, ("", f"{new}\n")] if show else out
 
 

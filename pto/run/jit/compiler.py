@@ -12,7 +12,7 @@ from functools import cache, cached_property
 from typing import Any
 
 from pto.ir.graph import Module, Operation, Region, Value
-from pto.isa.meaning import Do
+from pto.isa.meaning import Blocked, Do
 from pto.isa.meaning.handle.view import ALLOC_TILE, TENSOR_VIEW
 from pto.isa.row.traits import Control
 from pto.plan.placement import Placement
@@ -32,7 +32,7 @@ from pto.run.jit.emit.unit import Unit
 from pto.run.jit.emit.written import Written
 from pto.run.jit.llvm.text import NotNative
 from pto.run.machine.core import Core
-from pto.run.reference.code import Block, Code, Step
+from pto.run.reference.code import Block, Code, Regs, Step, until_ready
 from pto.run.reference.compile import Compiler
 from pto.run.reference.control import looks
 from pto.target.facts import Profile
@@ -76,7 +76,7 @@ class NativeCompiler(Compiler):
             if not self._can_enter(op):
                 self._close(out, run)
                 run, weight = [], 0
-                self._add(out, op)
+                self._on_host(out, op, _why_not(op))
                 continue
             run.append(op)
             weight += self._weight(op)
@@ -104,14 +104,18 @@ class NativeCompiler(Compiler):
             return None
         if sum(map(self._weight, ops)) > _LARGEST:
             return None
-        outer, self._slots = self._slots, {}
+        outer, self._slots, noted = self._slots, {}, self.unit.noted
         try:
             args = [self.slot(a) for a in function.regions[0].block.args]
             piece = self._piece(ops, waits=True)
             size = len(self._slots)
+        except NotNative as why:
+            self.unit.left_out(ops[0], str(why))
+            return None
         finally:
             self._slots = outer
-        if piece is None or not piece.is_whole:
+        if not piece.is_whole:
+            self.unit.noted = noted
             return None
         self.unit.has_coroutines = True
         more: dict[str, Any] = {"unit": self.unit, "piece": piece}
@@ -145,15 +149,41 @@ class NativeCompiler(Compiler):
 
     def _close(self, out: Block, ops: list[Operation]) -> None:
         """A run of operations as one piece, where that is worth a call."""
-        piece = self._piece(ops) if any(_is_work(op) for op in ops) else None
-        if piece is None:
+        if not any(_is_work(op) for op in ops):
             for op in ops:
                 self._add(out, op)
+            return
+        try:
+            piece = self._piece(ops)
+        except NotNative as why:
+            for op in ops:
+                self._on_host(out, op, str(why))
             return
         out.ops.append(ops[0])
         out.steps.append(piece.step)
 
-    def _piece(self, ops: list[Operation], *, waits: bool = False) -> Piece | None:
+    def _on_host(self, out: Block, op: Operation, why: str) -> None:
+        """A reference step between compiled regions; it counts as a host fallback."""
+        n = len(out.steps)
+        self._add(out, op)
+        if op.control is not None or len(out.steps) == n:
+            return
+        self.unit.left_out(op, why)
+        step, key = out.steps[n], (op.name, why)
+
+        def counted(core: Core, regs: Regs) -> Any:
+            found = step(core, regs)
+            if not isinstance(found, Blocked):
+                core.cluster.fallbacks[key] += 1
+            return found
+
+        out.steps[n] = counted
+        if n in out.waits:
+            out.waits[n] = until_ready(op, counted)
+
+    def _piece(self, ops: list[Operation], *, waits: bool = False) -> Piece:
+        """One compiled region; NotNative where there is none."""
+        noted = self.unit.noted
         inner = [op for outer in ops for op in self._reached(outer)]
         ins, outs = _border(ops, inner, self._arguments(inner), self.uses(ops[0]))
         emitter, name = FusingEmitter(self.unit, self), self.unit.new_name()
@@ -166,9 +196,9 @@ class NativeCompiler(Compiler):
             emitter.operations(ops)
             after = _go_out(emitter, outs, sum(form.nbytes for _, form, _ in before))
             kept = _keep(emitter, before)
-        except NotNative as why:
-            self.unit.left_out(ops[0], str(why))
-            return None
+        except NotNative:
+            self.unit.noted = noted
+            raise
         self.unit.add(name, emitter.finish_coroutine(name) if waits else emitter.finish(name))
         self._reserve(inner)
         ins, outs, kept = (
@@ -304,6 +334,13 @@ class NativeCompiler(Compiler):
         yield op
         for inner in self._inside(op):
             yield from self._reached(inner)
+
+
+def _why_not(op: Operation) -> str:
+    """Why an operation has no place in compiled code."""
+    if isinstance(op.body, Do) and op.body.blocks:
+        return "a wait in a function that is no coroutine"
+    return "it defines the place of a tile" if isinstance(op.body, Do) else "no lowering"
 
 
 def _hands_on(op: Operation) -> bool:

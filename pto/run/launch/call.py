@@ -164,6 +164,7 @@ class Launch:
     say: Say | None = None  # hears each line that a block prints, as it comes
     is_done: bool = False
     printed: tuple[str, ...] = ()
+    fallbacks: Mapping[tuple[str, str], int] = field(default_factory=dict[tuple[str, str], int])
     error: BaseException | None = None  # why it was given up
     _held: list[Memory] = field(default_factory=list[Memory])
 
@@ -229,7 +230,7 @@ class Launch:
 
     def end(self, grid: Grid) -> None:
         self.release()
-        self.printed, self.is_done = tuple(grid.printed()), True
+        self.printed, self.fallbacks, self.is_done = tuple(grid.printed()), grid.fallbacks, True
         for arg in self.args:
             if isinstance(arg, Borrowed) and arg.give_back is not None:
                 arg.give_back()

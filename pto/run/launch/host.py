@@ -42,7 +42,13 @@ Argument = npt.NDArray[Any] | int | float | bool
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a run was, and what it printed."""
+    """What a run was, and what it printed. Of the jit engine:
+
+    `left_out`: (instruction, reason) without a lowering, and how often the program has it.
+    `fallbacks`: (instruction, reason) that Python ran inside compiled code: how often in this run.
+    `fused`: the instructions of each group that runs as one loop.
+    `forwarded`: copies that are not made, since their readers use the source.
+    """
 
     target: Target
     engine: str
@@ -51,6 +57,9 @@ class Report:
     printed: tuple[str, ...]
     schedule: Schedule = PROGRAM
     left_out: Mapping[tuple[str, str], int] = field(default_factory=dict[tuple[str, str], int])
+    fallbacks: Mapping[tuple[str, str], int] = field(default_factory=dict[tuple[str, str], int])
+    fused: tuple[tuple[str, ...], ...] = ()
+    forwarded: tuple[str, ...] = ()
     coverage: Any = None  # how much of its outputs was written, where a kernel was run with it
 
     def __repr__(self) -> str:
@@ -148,8 +157,18 @@ def report(
 ) -> Report:
     """What a launch was."""
     kernel, name = done.kernel, name or done.kernel.name
-    engine, skipped = kernel.engine, kernel.left_out
-    return Report(target, engine, name, done.blocks, done.printed, schedule, skipped)
+    return Report(
+        target,
+        kernel.engine,
+        name,
+        done.blocks,
+        done.printed,
+        schedule,
+        left_out=kernel.left_out,
+        fallbacks=done.fallbacks,
+        fused=tuple(kernel.fused),
+        forwarded=tuple(kernel.forwarded),
+    )
 
 
 def _scheduler(when: Schedule, target: Target, automatic: bool) -> Tap:

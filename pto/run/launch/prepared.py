@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 
 
 Say = Callable[[int, str], None]  # a block, and a line that it prints
+_AHEAD = "a flag is waited for before it is set: pipes run ahead of each other"
 
 
 class Kernel:
@@ -64,15 +66,18 @@ class Kernel:
         self.parameters = dict(taken(functions))
         plan = sides(functions, profile)
         self._placement = plan_memory(functions, profile)
-        # what the reference does for the jit: why
+        # of the jit engine, as `Report` has them
         self.left_out: Mapping[tuple[str, str], int] = {}
+        self.fused: Sequence[tuple[str, ...]] = ()
+        self.forwarded: Sequence[str] = ()
         self._unit: Unit | None = None
         # whoever watches a run watches the reference engine
         self.engine = engine if tap is None else "reference"
         self._is_checked = self.engine == "jit" and wants_checks(checks)
         if self.engine == "jit":
             make, self._unit = _native(self._placement, self._is_checked, logs)
-            self.left_out = self._unit.skipped
+            self.left_out, self.fused = self._unit.skipped, self._unit.groups
+            self.forwarded = self._unit.forwarded
         else:
             make = partial(_plain, tap)
         compilers = {side: make(module, profile, side) for side in sorted({s.name for s in plan})}
@@ -316,6 +321,7 @@ class Grid:
         self._left: dict[Cluster, int] = {}  # agents by block; a finished block is forgotten
         self._latest: Cluster | None = None
         self._printed: dict[int, list[str]] = {}  # of blocks that printed anything
+        self.fallbacks: Counter[tuple[str, str]] = Counter()  # of all blocks that are done
         self._idle: list[Sequence[Core]] = []  # agents of blocks that are over
 
     @property
@@ -368,7 +374,8 @@ class Grid:
             raise error if other.code == DEADLOCK else other from None
 
     def _forget(self) -> None:
-        """As if no block had started."""
+        """As if no block had started. The reference engine runs them all."""
+        self.fallbacks = Counter({(f"@{self.kernel.name}", _AHEAD): 1})
         self._arrivals, self._started, self._left, self._printed = Arrivals(), 0, {}, {}
         self._idle = []
 
@@ -380,8 +387,9 @@ class Grid:
         return made
 
     def hear(self, core: Core) -> None:
-        """What an agent has printed in all of its blocks."""
+        """What an agent has printed in all of its blocks, and what Python did for it."""
         core.at_block(-1)
+        self.fallbacks += core.cluster.fallbacks
         self._printed.update((n, list(lines)) for n, lines in core.cluster.told)
 
     def next_block(self) -> list[Agent]:
@@ -412,6 +420,7 @@ class Grid:
         self._left[cluster] -= 1
         if not self._left[cluster]:
             del self._left[cluster]
+            self.fallbacks += cluster.fallbacks
             lines = [x for core in cluster.agents for x in core.printed]
             if lines:
                 self._printed[cluster.block] = lines

@@ -5,7 +5,7 @@ An agent runs one program; agents of a core meet only at cross-core flags, queue
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable, MutableMapping
 from typing import Any
 
@@ -61,6 +61,8 @@ class Cluster:
         self.ahead: Callable[[int], None] | None = None  # hears which one they have come to
         self.told: list[tuple[int, tuple[str, ...]]] = []  # what blocks before this one printed
         self.say: Callable[[str], None] | None = None  # hears what is printed
+        # (instruction, reason) that Python did for compiled code: how often
+        self.fallbacks: Counter[tuple[str, str]] = Counter()
 
     def take_queues(self, other: Cluster) -> None:
         """Those of a core whose agents go on here, empty."""

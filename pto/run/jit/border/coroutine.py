@@ -27,7 +27,7 @@ from pto.run.jit.border.context import (
     Context,
     context_of,
 )
-from pto.run.jit.border.piece import Piece
+from pto.run.jit.border.piece import NO_FORM, Piece
 from pto.run.jit.emit.turns import HANDLES
 from pto.run.jit.emit.unit import Unit
 from pto.run.machine.core import Cluster, Core
@@ -143,6 +143,7 @@ class Coroutine(Code):
             context.rooms = _Room(self.piece.nbytes), _Room(_ROOM)
         frame = context.rooms[0].data
         if not self.piece.fill(frame, self.frame(values), context):
+            core.cluster.fallbacks[self.piece.op.name, NO_FORM] += 1
             return (yield from self.plain().gen(core, values))
         context.frame, context.spoilt = frame, False
         me, crowd = self._start(context), self._crowd(core)

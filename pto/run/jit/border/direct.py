@@ -84,7 +84,7 @@ class Direct:
         """Calls like a launch that is done; None where each has to be launched."""
         if _OF_A_LAUNCH & crew.needs.words or not all(map(_is_plain, done.args)):
             return None
-        return cls(kernel, crew, done, passed, replace(report, printed=()))
+        return cls(kernel, crew, done, passed, replace(report, printed=(), fallbacks={}))
 
     def run(self, values: Sequence[Any], timeout: float | None = None) -> Report:
         """One call."""
@@ -96,14 +96,17 @@ class Direct:
                 call.launch.release()
         if not done:
             return self._launched(values, timeout)
-        lines = call.grid and call.grid.printed()
-        return replace(self._report, printed=tuple(lines)) if lines else self._report
+        if call.grid is None:  # Python was never asked
+            return self._report
+        more: Any = {"printed": tuple(call.grid.printed()), "fallbacks": call.grid.fallbacks}
+        return replace(self._report, **more)
 
     def _launched(self, values: Sequence[Any], timeout: float | None) -> Report:
         """Where an argument has no form in compiled code."""
         launch = self.launch(values)
         launch.timeout = timeout
-        return replace(self._report, printed=launch.device.run(launch).printed)
+        done = launch.device.run(launch)
+        return replace(self._report, printed=done.printed, fallbacks=done.fallbacks)
 
     def recall(self, worker: Worker) -> bool:
         """An agent that has done other calls of the kernel is set up as one was for these."""

@@ -6,7 +6,7 @@ Where a value has no form in compiled code, the reference steps of the same oper
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from pto.run.machine.core import Core
 from pto.run.reference.code import Block, Regs
 
 Bound = tuple[int, Native, int]  # register, form, place in the frame
+NO_FORM: Final = "an argument has no form in compiled code"
 
 
 class Piece:
@@ -97,6 +98,7 @@ class Piece:
         context.objects.clear()
 
     def _run_reference(self, core: Core, regs: Regs) -> None:
+        core.cluster.fallbacks[self.op.name, NO_FORM] += 1
         if self._block is None:
             self._block, self._size = self._reference()
         regs += [None] * (self._size - len(regs))  # operands that are absent have one too

@@ -84,7 +84,7 @@ def until(
     else:
         x.jump(slow)
     x.label(slow)
-    s.e.run_outside(s.op, again=again)
+    s.e.run_outside(s.op, "only the host knows whether all have come", again=again)
     x.jump(done)
     x.label(yes)
     if take is not None:

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 _STEPS = 96  # of a kernel: more take LLVM longer than they save; then it is one by one
 _LARGE = 256  # operations of a block that is not looked at
 
+_UNLESS = "views of a fused group overlap, or are not plain"
+
 Row = tuple[Operation, int, Ref, str]  # a load, how many steps it comes after, its source, when
 
 
@@ -106,16 +108,19 @@ class FusingEmitter(Emitter):
             self.lent.pop(id(tile), None)
             self.text.back_to(state)
             return False
+        self.unit.forwarded.append(op.name)
         if self.reach is not None:
             self.reach.operation(op)
         return True
 
-    def run_outside(self, op: Operation, *, seldom: bool = False, again: str = "") -> list[Native]:
+    def run_outside(
+        self, op: Operation, why: str, *, seldom: bool = False, again: str = ""
+    ) -> list[Native]:
         """Python looks for a factor where the program says that it is."""
         for value in op.operands:
             if id(value) in self.lent:
                 self._alone(self.lent[id(value)].fill)
-        return super().run_outside(op, seldom=seldom, again=again)
+        return super().run_outside(op, why, seldom=seldom, again=again)
 
     def _only_names(self, op: Operation) -> bool:
         """Whether it sets the region of a tile that nobody has used yet."""
@@ -231,13 +236,15 @@ class FusingEmitter(Emitter):
             x.branch(fine, together, apart, ", !prof !2")
             x.label(apart)
             for op in held.ops:
-                self.run_outside(op, seldom=True)
+                self.run_outside(op, _UNLESS, seldom=True)
             x.jump(done)
             x.label(together)
         for op in held.ops:
             if id(op) in held.before:
                 self._alone(op)
         x.do(call)
+        together = (op.name for op in held.ops if id(op) not in held.before)
+        self.unit.groups.append(tuple(together))
         if fine != "true":
             x.jump(done)
             x.label(done)

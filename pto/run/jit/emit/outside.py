@@ -41,8 +41,8 @@ def outside_form(type: t.Type, *, plain: bool = False) -> Native:
 
 
 class Outside:
-    """The reference step of one operation, on values in the frame. Where it only says what is wrong
-    (`ends`) it is made when it is asked to."""
+    """The reference step of one operation, on values in the frame: a host fallback, counted under
+    its reason `why`. Without a reason the step only says what is wrong, and is made when asked."""
 
     def __init__(
         self,
@@ -50,15 +50,15 @@ class Outside:
         op: Operation,
         ins: Sequence[tuple[Value, Native, int]],
         outs: Sequence[tuple[Value, Native, int]],
-        ends: bool = False,
+        why: str | None,
     ) -> None:
         self._compiler = compiler
         self._op = op
         self._given = ins, outs
         self._made: tuple[Step, list[Bound], list[Bound], int] | None = None
-        self._ends = ends
+        self._why = why
         self.writes = op.body is not INIT_FRONTEND  # to buffers, for all that anybody knows
-        if not ends:
+        if why is not None:
             self._make()
 
     def _make(self) -> tuple[Step, list[Bound], list[Bound], int]:
@@ -81,8 +81,9 @@ class Outside:
             raise located(error, self._op) from None
         if isinstance(found, Blocked):
             return Wait(self._op, found)
-        if self._ends:
+        if self._why is None:
             raise RuntimeError(f"compiled code refused {self._op!r}, which the reference accepts")
+        context.core.cluster.fallbacks[self._op.name, self._why] += 1
         for slot, form, at in outs:
             if not form.encode(frame, at, regs[slot], context):
                 raise RuntimeError(f"a result of {self._op!r} has no form in compiled code")

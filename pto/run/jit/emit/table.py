@@ -232,7 +232,7 @@ class Emitter:
             self.reach.operation(op)
 
     def _operation(self, op: Operation, emit: Emit | None) -> None:
-        state = self.text.mark()
+        state, reason = self.text.mark(), "no emitter"
         if emit is not None:
             try:
                 if self.watch is not None:
@@ -246,14 +246,13 @@ class Emitter:
                     self.watch.after(op)
             except (NotNative, PtoError) as why:  # what is wrong, the reference step says
                 self.text.back_to(state)
-                self.unit.left_out(op, str(why))
+                reason = str(why)
             else:
                 for value, native in zip(op.results, results, strict=True):
                     self.bind(value, native)
                 return
-        else:
-            self.unit.left_out(op, "no emitter")
-        for value, native in zip(op.results, self.run_outside(op), strict=True):
+        self.unit.left_out(op, reason)
+        for value, native in zip(op.results, self.run_outside(op, reason), strict=True):
             self.bind(value, native)
 
     def case(self, op: Operation) -> Case:
@@ -263,9 +262,12 @@ class Emitter:
 
     # ---- calls outside
 
-    def run_outside(self, op: Operation, *, seldom: bool = False, again: str = "") -> list[Native]:
-        """The reference step of an operation; its results. What Python uses of global memory nobody
-        tells: always, or if at all (`seldom`). One that has to wait is tried again from `again`."""
+    def run_outside(
+        self, op: Operation, why: str, *, seldom: bool = False, again: str = ""
+    ) -> list[Native]:
+        """A host fallback: the reference step of an operation, counted under its reason; the
+        results. What Python uses of global memory nobody tells: always, or if at all (`seldom`).
+        One that has to wait is tried again from `again`."""
         if isinstance(op.body, Do) and op.body.binds:
             raise NotNative("a place that only Python knows")
         values = list({id(v): v for v in (*op.operands, *captured(op))}.values())
@@ -282,7 +284,7 @@ class Emitter:
         for value, form in zip(op.results, forms, strict=True):
             outs.append((value, form, self.border + start))
             start += form.nbytes
-        self.call(Outside(self.compiler, op, ins, outs), start, waits=waits, again=again)
+        self.call(Outside(self.compiler, op, ins, outs, why), start, waits=waits, again=again)
         return [self.get(form, offset) for _, form, offset in outs]
 
     def _area(self, values: Sequence[Value]) -> list[tuple[Value, int]]:
@@ -347,7 +349,7 @@ class Emitter:
         values = list({id(v): v for v in op.operands}.values())
         ins = [self._put(v, offset) for v, offset in self._area(values)]
         nbytes = sum(native.nbytes for _, native, _ in ins)
-        self.call(Outside(self.compiler, op, ins, [], ends=True), nbytes)
+        self.call(Outside(self.compiler, op, ins, [], None), nbytes)
         x.jump("failed")
         x.label(go)
 

@@ -39,6 +39,8 @@ class Unit:
         self.needs = Needs(logs)
         self.leaving: set[str] = set()  # shared functions that may leave the work to the reference
         self.fused: dict[str, int] = {}  # functions that do several instructions: how many
+        self.groups: list[tuple[str, ...]] = []  # instructions that run as one loop, in order
+        self.forwarded: list[str] = []  # copies that are not made: products read their source
         self._names = 0
         self._declared: dict[str, None] = {}
         self._code: native.Code | None = None
@@ -48,6 +50,17 @@ class Unit:
     def left_out(self, op: Operation, why: str) -> None:
         """Note an operation that the reference engine runs inside compiled code."""
         self.skipped[op.name, why] += 1
+
+    @property
+    def noted(self) -> tuple[int, int]:
+        """How many groups and forwarded copies there are; set, to drop those of a region that is
+        given up."""
+        return len(self.groups), len(self.forwarded)
+
+    @noted.setter
+    def noted(self, counts: tuple[int, int]) -> None:
+        groups, forwarded = counts
+        del self.groups[groups:], self.forwarded[forwarded:]
 
     def declare(self, line: str) -> None:
         self._declared[line] = None

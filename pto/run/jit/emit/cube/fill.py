@@ -49,5 +49,5 @@ def _raw_fill(s: Spot) -> Sequence[Native]:
 
         planes.loop(x, times, 1, turn)
 
-    planes.either_way(s, fine, fill)
+    planes.either_way(s, fine, fill, "a number is out of range, or not aligned")
     return []

@@ -113,6 +113,9 @@ def _optional(s: Spot, name: str, default: Val) -> Val:
     return default if s.op.operand(name) is None else words(s, name)[0]
 
 
+_UNLESS = "CTRL changes what is written, rows overlap, or a number is out of range"
+
+
 @dataclass(frozen=True, slots=True)
 class _Part:
     """What goes to one buffer: rows and columns of the tile from `row` and `col` on."""
@@ -164,7 +167,7 @@ def _mte_l0c(s: Spot) -> Sequence[Native]:
         for write in writers:
             write()
 
-    planes.either_way(s, fine, run)
+    planes.either_way(s, fine, run, _UNLESS)
     return []
 
 

@@ -163,7 +163,7 @@ def _to_fractals(
 
         planes.loop(x, groups, 1, group)
 
-    planes.either_way(s, fine, run)
+    planes.either_way(s, fine, run, "packed channels, overlapping fractals or too many bytes")
     return []
 
 
@@ -265,7 +265,7 @@ def _turned(
         to = Side(other, s.pointer(target.memory, target.address))
         tile_moves.transfer(s, cols, rows, to, Side(matrix.swapped, from_, tuple(given.names)))
 
-    planes.either_way(s, fine, run)
+    planes.either_way(s, fine, run, "a number is out of range")
 
 
 @emits(operands.MTE_L1_L0A)

@@ -98,10 +98,14 @@ def _product(
             changed(s, known, factors, change, change)
         exact = "true" if scales is None else scaled(s, known, factors, scales)
         planes.either_way(
-            s, exact, lambda: multiply(s, known, factors, into, start, is_row=biased, limit=limit)
+            s,
+            exact,
+            lambda: multiply(s, known, factors, into, start, is_row=biased, limit=limit),
+            "a factor times its scale is not exact",
         )
 
-    planes.either_way(s, fine, lambda: _as_limited(s, kinds[2], product))
+    unless = "CTRL selects TF32"
+    planes.either_way(s, fine, lambda: _as_limited(s, kinds[2], product), unless)
     return []
 
 

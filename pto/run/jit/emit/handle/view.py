@@ -28,6 +28,9 @@ def number(native: Native) -> Val:
 # ---- pointers
 
 
+_FAR = "the pointer leaves its array for one of another rank"
+
+
 @emits(view.ADD_POINTER, cheap=True)
 def _add(s: Spot) -> Sequence[Native]:
     pointer, offset = s.all()
@@ -43,7 +46,7 @@ def _add(s: Spot) -> Sequence[Native]:
     own, far, done = x.fresh("own"), x.fresh("far"), x.fresh("done")
     x.branch(x.compare("ule", address, s.e.size(pointer.memory)), own, far)
     x.label(far)
-    (other,), there = s.e.run_outside(s.op, seldom=True), x.here
+    (other,), there = s.e.run_outside(s.op, _FAR, seldom=True), x.here
     x.jump(done)
     x.label(own)
     x.jump(done)

@@ -125,6 +125,9 @@ class Transfer:
         return [p.source for p in self.loops], [p.destination for p in self.loops]
 
 
+_UNLESS = "CTRL combines what is written, bursts overlap, or a number is out of range"
+
+
 def move_bursts(
     s: Spot, move: Transfer, fine: str, *, pads: Callable[..., None] | None = None
 ) -> None:
@@ -151,7 +154,7 @@ def move_bursts(
         ]
         _around(s, move.loops, pointers, partial(_rows, s, move, pads))
 
-    planes.either_way(s, fine, run)
+    planes.either_way(s, fine, run, _UNLESS)
 
 
 def apart(s: Spot, a: Place, b: Place, a_reach: Val, b_reach: Val) -> str:

@@ -60,7 +60,8 @@ def _notify(s: Spot) -> Sequence[Native]:
     def add() -> None:
         x.store(I32, x.new(f"add i32 {x.load(I32, place, 4)}, {value}"), place, 4)
 
-    planes.either_way(s, x.compare("eq", s.e.word(TELLS), "null", "ptr"), add)
+    plain = x.compare("eq", s.e.word(TELLS), "null", "ptr")
+    planes.either_way(s, plain, add, "another rank is told of the sum")
     return []
 
 

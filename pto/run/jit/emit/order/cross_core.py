@@ -114,7 +114,7 @@ def _send(s: Spot) -> Sequence[Native]:
         for place, count in zip(places, counts, strict=True):
             x.store(I64, count, place, 8)
 
-    planes.either_way(s, x.compare("ult", number, limit), run)
+    planes.either_way(s, x.compare("ult", number, limit), run, "no such signal")
     return []
 
 

@@ -57,7 +57,7 @@ def _open(s: Spot) -> Sequence[Native]:
                 _turn_to(s, gm, row, behind=way == ring.TO_CUBE and len(rows) == 2)
         x.jump(done)
         x.label(make)
-    s.e.run_outside(s.op)
+    s.e.run_outside(s.op, "a queue is opened")
     s.e.call(_Opened(number, stays))
     x.jump(done)
     x.label(done)
@@ -115,6 +115,9 @@ class _Opened:
         context.open_queue(self.number, self.stays)
 
 
+_UNLESS = "the slots of the queue have no place that compiled code knows"
+
+
 def _try(
     s: Spot,
     made: Ring,
@@ -136,7 +139,7 @@ def _try(
     x.label(stuck)
     coroutine.nap(x, s.e.unit.site(s.op), no, again)
     x.label(no)
-    slow = [name for native in s.e.run_outside(s.op, again=again) for name in native.names]
+    slow = [name for native in s.e.run_outside(s.op, _UNLESS, again=again) for name in native.names]
     left = x.here
     x.jump(done)
     x.label(yes)
@@ -420,7 +423,7 @@ def _free(s: Spot) -> Sequence[Native]:
     freed, popped = made.count(ring.FREED, made.me), made.count(ring.POPPED, made.me)
     x.branch(x.compare("slt", freed, popped), yes, no)
     x.label(no)
-    s.e.run_outside(s.op)
+    s.e.run_outside(s.op, _UNLESS)
     x.jump(done)
     x.label(yes)
     made.add(ring.FREED)

@@ -66,7 +66,8 @@ def _vector(s: Spot) -> Sequence[Native]:
     if form is None or rows != 1 or tile.pitch not in (None, form.cols):
         raise NotNative("scales that are no plain row")
     inside = s.e.inside(tile.memory, tile.address, tile.type.nbytes)
-    planes.either_way(s, inside, lambda: _keep(s, form, tile.address, cols))
+    unless = "scales that leave their buffer"
+    planes.either_way(s, inside, lambda: _keep(s, form, tile.address, cols), unless)
     return []
 
 

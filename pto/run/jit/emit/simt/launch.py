@@ -124,6 +124,8 @@ def _total(s: Spot, size: Sequence[Val]) -> Val:
 
 # ---- what Python does for the active items
 
+_WORK_ITEMS = "work items have no lowering of it"
+
 
 def _call(s: Spot, phases: Phases, op: Operation, *, ends: bool = False) -> None:
     """The reference step of an instruction, on values of all items; it may only say what is
@@ -167,6 +169,7 @@ def _call(s: Spot, phases: Phases, op: Operation, *, ends: bool = False) -> None
             raise located(error, op) from None
         if ends:
             raise RuntimeError(f"compiled code refused {op!r}, which the reference accepts")
+        context.core.cluster.fallbacks[op.name, _WORK_ITEMS] += 1
         for result, kept in outs:
             _put(context, kept, values[id(result)])
 

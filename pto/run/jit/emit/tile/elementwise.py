@@ -80,7 +80,7 @@ def emit_lane(s: Spot) -> Sequence[Native]:
             emit_map(s, fn, dst, dtype, given, one, axis)
         except NotNative:  # the unlikely way: the reference knows it
             s.x.back_to(state)
-            s.e.run_outside(s.op)
+            s.e.run_outside(s.op, "the other operand is the vector")
         s.x.jump(done)
     s.x.label(done)
     return []

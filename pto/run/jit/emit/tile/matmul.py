@@ -19,6 +19,8 @@ from pto.run.jit.emit.tile import planes
 from pto.run.jit.emit.tile.grids import grid
 from pto.run.jit.llvm.text import NotNative
 
+_UNLESS = "a register selects TF32 or HF32, accumulators overlap, or a scaled factor is not exact"
+
 
 @emits(PRODUCT)
 def _product(s: Spot) -> Sequence[Native]:
@@ -58,7 +60,7 @@ def _product(s: Spot) -> Sequence[Native]:
             old = None if start is None else _matrix(s, start)
             multiply(s, sizes, factors, _matrix(s, dst), old, is_row=added == "bias")
 
-        planes.either_way(s, plain, run)
+        planes.either_way(s, plain, run, _UNLESS)
 
     def filled() -> None:
         for each in lent:

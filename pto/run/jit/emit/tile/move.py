@@ -102,13 +102,16 @@ def _matrix(x: Text, layout: GlobalLayout, view: ViewPlace, tile: TilePlace, wor
     return found
 
 
+_UNLESS = "the view has an unusual layout, leaves its memory, or its elements overlap"
+
+
 def by_layout(s: Spot, ways: Sequence[Met], body: Callable[[Met], None]) -> None:
     """`body` of the layout that a view turns out to have; else the reference does it."""
     found, *others = ways
     if others:
         s.x.when(found.known, lambda: body(found), lambda: by_layout(s, others, body))
     else:
-        planes.either_way(s, found.known, lambda: body(found))
+        planes.either_way(s, found.known, lambda: body(found), _UNLESS)
 
 
 def note(s: Spot, view: ViewPlace, rows: Val, cols: Val, *, writes: bool) -> None:
@@ -324,7 +327,7 @@ def _store_scaled(s: Spot) -> Sequence[Native]:
     def store() -> None:
         emit_move(s, _scaled, dst=seen)
 
-    planes.either_way(s, separate(s, view), store)
+    planes.either_way(s, separate(s, view), store, "elements of the view overlap")
     return []
 
 

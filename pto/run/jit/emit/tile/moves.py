@@ -141,7 +141,7 @@ def emit_move(s: Spot, meaning: Make, **seen: Native) -> Sequence[Native]:
         )
 
     name = s.e.unit.shared(planes.key_of(s, *given.key), make)
-    planes.either_way(s, given.inside, lambda: _call(s, name, given))
+    planes.either_way(s, given.inside, lambda: _call(s, name, given), "a view leaves its memory")
     return results
 
 
@@ -154,7 +154,7 @@ def _call(s: Spot, name: str, given: _Parameters) -> None:
 
 
 def _leave(s: Spot) -> None:
-    s.e.run_outside(s.op, seldom=True)
+    s.e.run_outside(s.op, "operands overlap, or another rank is told of a sum", seldom=True)
 
 
 def _is_alone(s: Spot) -> bool:

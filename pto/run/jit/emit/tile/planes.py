@@ -80,13 +80,14 @@ def enough(s: Spot, tile: TilePlace, rows: Val, cols: Val) -> str:
     return x.both(x.compare("sle", rows, height), x.compare("sle", cols, width))
 
 
-def either_way(s: Spot, condition: str, fast: Callable[[], None]) -> None:
-    """Compiled code where the condition holds, else the reference step; no results."""
+def either_way(s: Spot, condition: str, fast: Callable[[], None], unless: str) -> None:
+    """Compiled code where the condition holds, else a host fallback; no results. `unless` says in
+    words when the condition does not hold."""
     if condition == "false":
         raise NotNative("always done by the reference")
 
     def slow() -> None:
-        s.e.run_outside(s.op, seldom=True)
+        s.e.run_outside(s.op, unless, seldom=True)
 
     s.x.when(condition, fast, slow)
 

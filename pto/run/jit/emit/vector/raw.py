@@ -68,7 +68,7 @@ def _emit(s: Spot) -> Sequence[Native]:
 
         planes.loop(x, repeat, 1, turn)
 
-    planes.either_way(s, fine, turns)
+    planes.either_way(s, fine, turns, "a stride or a repeat is out of range")
     return []
 
 

@@ -70,7 +70,8 @@ def _vbitsort(s: Spot) -> Sequence[Native]:
         good = x.both(good, _apart(s, to, sizes[0], place, size))
     call = s.e.unit.shared(f"bitsort {kind}", lambda name: _sort_groups(name, kind))
     pointers = _pointers(s, to, source, indices)
-    either_way(s, good, lambda: x.do(f"call void {call}({pointers}, i64 {repeat})"))
+    run = f"call void {call}({pointers}, i64 {repeat})"
+    either_way(s, good, lambda: x.do(run), "records overlap, or a number is out of range")
     return []
 
 
@@ -193,7 +194,8 @@ def _one_block(
         good = x.both(good, _fits(s, place, nbytes, element_alignment(s.case, kind.itemsize)))
     good = x.both(good, _apart(s, to, nbytes, source, nbytes))
     call = s.e.unit.shared(key, write)
-    either_way(s, good, lambda: x.do(f"call void {call}({_pointers(s, to, source)})"))
+    run = f"call void {call}({_pointers(s, to, source)})"
+    either_way(s, good, lambda: x.do(run), "a configuration other than 0, or blocks overlap")
     return []
 
 
@@ -259,7 +261,7 @@ def _merge(s: Spot, kind: DType, good: str, places: list[Place], words: list[Val
         taken = x.new(f"call i64 {merge}({_pointers(s, to, *sources)}, {numbers})")
         x.store("i64", taken, _taken_cell(s), 8)
 
-    either_way(s, plain, fast)
+    either_way(s, plain, fast, "lists that overlap, do not descend, or hold NaN")
 
 
 def _taken_cell(s: Spot) -> str:

@@ -78,7 +78,7 @@ class Words(Numbers):
             self.s.fault_unless(fine)
             write()
         else:  # where lanes that are off lie outside, the reference tells them apart
-            planes.either_way(self.s, fine, write)
+            planes.either_way(self.s, fine, write, "a lane that is off lies outside the memory")
 
     def _places(self, place: Place, size: int, places: Any, mask: Symbol) -> Symbol:
         """Byte addresses; of active lanes they lie inside, of others they are 0."""
