@@ -7,10 +7,11 @@ every instruction of the ISA as a function (`pto.tadd`, `pto.vlds`), every eleme
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from typing import Any
 
-from pto.lang.names import MODULES, PUBLIC, RENAMED
+from pto.lang.names import MODULES, PUBLIC, RENAMED, WRITTEN
 
 __version__ = "0.1.0"
 
@@ -26,16 +27,6 @@ def __getattr__(name: str) -> Any:
     return found
 
 
-# Functions that other languages have and no instruction is, and what to write.
-_WRITTEN = {
-    "tanh": "1.0 - 2.0 / (pto.exp(t * 2.0) + 1.0)",
-    "sigmoid": "1.0 / (1.0 + pto.exp(-t))",
-    "silu": "t / (1.0 + pto.exp(-t))",
-    "gelu": "as examples/gallery/gelu.py does",
-    "softmax": "e = pto.exp(t - t.max(axis=1)); e / e.sum(axis=1)",
-}
-
-
 def _generated(name: str) -> Any:
     """An element type or an instruction."""
     for home in ("pto.lang.values.elements", "pto.lang.call.instructions"):
@@ -44,9 +35,10 @@ def _generated(name: str) -> Any:
             return found
     from pto.core.errors import nearest
 
-    written = f"write {_WRITTEN[name]}" if name in _WRITTEN else None
+    written = f"write {WRITTEN[name]}" if name in WRITTEN else None
     advice = written or nearest(name, __dir__()) or "`pto isa` lists the instructions"
-    raise AttributeError(f"module 'pto' has no attribute {name!r}; {advice}")
+    told = f"module 'pto' has no attribute {name!r}; {advice}"
+    raise AttributeError(told, name=name, obj=sys.modules[__name__])
 
 
 def __dir__() -> list[str]:

@@ -6,7 +6,6 @@ that is called again after one has changed is traced again.
 
 from __future__ import annotations
 
-import dis
 from collections.abc import Callable, Hashable, Iterator
 from functools import lru_cache, partial
 from types import CodeType, FunctionType, ModuleType
@@ -15,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from pto.core.dtypes import DType
+from pto.lang.call.bytecode import global_reads, instructions_of
 from pto.lang.call.place import is_own
 from pto.run.launch.call import Calls
 
-_LOADS = ("LOAD_GLOBAL", "LOAD_NAME")
 _DEEP = 4  # levels of containers and objects that are looked into
 _NONE = object()  # what a name without a value has
 _PLAIN = (int, str, bytes, type(None), DType)
@@ -152,7 +151,7 @@ def _names(code: CodeType) -> tuple[str, ...]:
 @lru_cache(maxsize=1024)
 def _globals(code: CodeType) -> tuple[str, ...]:
     """Those of the names that are globals; an attribute may have the name of one."""
-    own = (each.argval for each in dis.get_instructions(code) if each.opname in _LOADS)
+    own = global_reads(instructions_of(code)[1])
     inner = (n for each in code.co_consts if isinstance(each, CodeType) for n in _globals(each))
     return tuple(dict.fromkeys((*own, *inner)))
 

@@ -122,6 +122,12 @@ def range(start: Any, stop: Any = None, step: Any = 1) -> Iterator[Any]:
     """A loop of the program: `for i in pto.range(n)`; bounds are Python numbers or Scalars."""
     session = current()
     low, high = (0, start) if stop is None else (start, stop)
+    if is_number(step) and step < 1:
+        raise mistake(
+            "PTO-U220",
+            f"pto.range counts upwards: the step is {step}",
+            help="count up and subtract: for j in pto.range(n): i = n - 1 - j",
+        )
     if not isinstance(session, Trace):
         yield from builtins.range(low, high, step)
         return

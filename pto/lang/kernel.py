@@ -18,7 +18,7 @@ from pto.core.dtypes import DType
 from pto.core.errors import PtoError
 from pto.ir.graph import Module
 from pto.ir.text.printer import print_module
-from pto.lang.call.place import KernelError, mistake, placed
+from pto.lang.call.place import KernelError, defines_kernel, mistake, placed
 from pto.lang.captured import Captured
 from pto.lang.findings import Findings
 from pto.lang.parameter import Parameter, exact, parameters_of, unhashable
@@ -83,6 +83,7 @@ class Kernel:
     ) -> None:
         self._profile = find_profile(profile)
         _require_function(function)
+        defines_kernel(function.__code__.co_filename)
         self.function = function
         self.profile = profile
         self.kind = kind

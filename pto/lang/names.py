@@ -50,5 +50,13 @@ RENAMED: Final = {
     "sum": ("pto.lang.express.functions", "total"),
     "abs": ("pto.lang.express.functions", "absolute"),
 }
+# Functions that other libraries have and no instruction is, and what to write.
+WRITTEN: Final = {
+    "tanh": "1.0 - 2.0 / (pto.exp(t * 2.0) + 1.0)",
+    "sigmoid": "1.0 / (1.0 + pto.exp(-t))",
+    "silu": "t / (1.0 + pto.exp(-t))",
+    "gelu": "it as examples/gallery/gelu.py does",
+    "softmax": "e = pto.exp(t - t.max(axis=1)); e / e.sum(axis=1)",
+}
 MODULES: Final = ("observe",)  # whoever writes an observer of a run finds its parts there
 PUBLIC: Final = {name: home for home, names in HOMES.items() for name in names.split()}

@@ -10,7 +10,8 @@ from typing import Any, Literal, get_args, get_origin
 import numpy as np
 
 from pto.core.dtypes import DType
-from pto.lang.call.place import KernelError, mistake
+from pto.core.errors import Diagnostic, Loc, PtoError, fail
+from pto.lang.call.place import KernelError, located, mistake
 from pto.lang.values.scalars import Scalar
 from pto.lang.values.views import Global
 
@@ -35,14 +36,19 @@ class Parameter:
 
 
 def parameters_of(function: Callable[..., Any]) -> list[Parameter]:
-    """The parameters, by their annotations."""
+    """The parameters, by their annotations; a mistake in one is shown where the function begins."""
+    code = function.__code__
+    place = Loc(code.co_filename, code.co_firstlineno)
     try:
         hints = inspect.get_annotations(function, eval_str=True)
-    except NameError as error:
-        raise mistake("PTO-U210", f"an annotation of {function.__name__}: {error}") from None
-    names = inspect.signature(function).parameters
-    found = [_parameter(name, hints.get(name)) for name in names]
-    _require_own_names(found)
+        names = inspect.signature(function).parameters
+        found = [_parameter(name, hints.get(name)) for name in names]
+        _require_own_names(found)
+    except PtoError as error:
+        raise located(error, place) from None
+    except Exception as error:  # an annotation is any expression of the user's
+        message = f"an annotation of {function.__name__}: {error}"
+        raise KernelError(Diagnostic("PTO-U210", message, place)) from None
     return found
 
 
@@ -53,7 +59,7 @@ def _require_own_names(found: list[Parameter]) -> None:
         for axis, size in enumerate(p.sizes or ()):
             if isinstance(size, str) and size in taken:
                 what = "array" if taken[size] == "array" else "number"
-                raise mistake(
+                raise fail(
                     "PTO-U210",
                     f'{p.name}: the size "{size}" has the name of a parameter, the {what} {size}',
                     help=f"name it otherwise, or leave the parameter out: {p.name}.shape[{axis}] is"
@@ -70,7 +76,7 @@ def _parameter(name: str, hint: Any) -> Parameter:
         return Parameter(name, "array", kinds[0] if kinds else None, _sizes(name, hint))
     if origin is Scalar:
         if not kinds:
-            raise mistake(
+            raise fail(
                 "PTO-U210", f"{name}: pto.Scalar needs an element type, as pto.Scalar[pto.i32]"
             )
         return Parameter(name, "scalar", kinds[0])
@@ -83,7 +89,7 @@ def _sizes(name: str, hint: Any) -> tuple[int | str | None, ...] | None:
     sizes = tuple(get_args(each)[0] if get_origin(each) is Literal else each for each in parts)
     for each in sizes:
         if not isinstance(each, int | str | None) or (isinstance(each, str) and not _is_name(each)):
-            raise mistake(
+            raise fail(
                 "PTO-U210",
                 f"{name}: a size in an annotation is a name, a number or None, got {each!r}",
                 help='write pto.Global[pto.f32, "m", "n"]',

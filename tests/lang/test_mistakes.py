@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -256,7 +257,7 @@ def test_mistake_is_explained_at_the_line(function: Callable[..., Any], code: st
     text = str(caught.value)
     assert words in text
     assert lines[line - first].rstrip() in text
-    assert "^^^" in text
+    assert re.search(r"\| +\^+\n", text)
 
 
 def test_caret_covers_the_call():

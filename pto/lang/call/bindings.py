@@ -7,7 +7,6 @@ value ever after, so a later use of it, or one in the next iteration, would be w
 from __future__ import annotations
 
 import ast
-import dis
 import inspect
 from collections.abc import Iterator
 from functools import lru_cache
@@ -15,7 +14,8 @@ from textwrap import dedent
 from types import CodeType, FrameType
 from typing import Any
 
-from pto.lang.call.place import KernelError, instructions_of, mistake, user_frame
+from pto.lang.call.bytecode import instructions_of, is_read_first
+from pto.lang.call.place import KernelError, mistake, user_frame
 from pto.lang.call.session import Handle
 
 _MISSING = object()
@@ -46,7 +46,7 @@ class Bindings:
         end = code[here].argval if code[here].opname.startswith("FOR_ITER") else frame.f_lasti
         after = [each for each in code if each.offset > end]
         body = [each for each in code if frame.f_lasti < each.offset < end]
-        return _reads_first(after, name) or _reads_first(body, name)
+        return is_read_first(after, name) or is_read_first(body, name)
 
 
 def require_no_return() -> None:
@@ -83,14 +83,6 @@ def _own_returns(node: ast.AST) -> Iterator[ast.Return]:
             yield each
         elif not isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
             yield from _own_returns(each)
-
-
-def _reads_first(code: list[dis.Instruction], name: str) -> bool:
-    """Whether the first instruction about a name takes its value."""
-    for each in code:
-        if each.argval == name and each.opname.startswith(("LOAD_", "STORE_", "DELETE_")):
-            return each.opname.startswith(("LOAD_FAST", "LOAD_DEREF", "LOAD_NAME", "LOAD_CLOSURE"))
-    return False
 
 
 def _differ(before: Any, after: Any, loop: bool) -> bool:

@@ -1,22 +1,25 @@
-"""What Python itself objects to in a kernel, as findings: a method that tiles do not have, a call
-with too few or too many arguments. What to write is read off the names that there are."""
+"""Errors that Python raises in a kernel, as findings: a method that tiles do not have, an operator
+that no instruction is, a call with too few arguments. The help is found among the public names."""
 
 from __future__ import annotations
 
 import inspect
 import re
 from importlib import import_module
-from types import FrameType
+from types import FrameType, ModuleType
 from typing import Any
 
 from pto.core.errors import Diagnostic, nearest
-from pto.lang.call.place import KernelError, is_own, place_of
+from pto.lang.call.place import KernelError, is_own, place_of, user_step
 from pto.lang.call.signature import instructions
-from pto.lang.names import PUBLIC, RENAMED
+from pto.lang.names import PUBLIC, RENAMED, WRITTEN
+from pto.lang.values.operators import Comparison
+from pto.lang.values.scalars import Scalar
 from pto.lang.values.tiles import Tile
+from pto.lang.values.views import Global, View
 
 # Methods that arrays have elsewhere, and what does it here.
-_WRITTEN = {
+_METHODS = {
     "reshape": "pto.treshape(t, to=pto.tile_type(32, 64, pto.f32)) sees the same bytes otherwise; a"
     " window of an array is loaded in any shape: pto.load(x[i:, :], 32, 64)",
     "cumsum": "row by row, total += t[r : r + 1, :]: examples/gallery/cumulative_sum.py",
@@ -37,58 +40,131 @@ _SAME = {
     "ndim": "size",
     "std": "var",
     "clone": "copy",
+    "absolute": "abs",
+    "amax": "max",
+    "amin": "min",
+    "fabs": "abs",
+    "multiply": "a * b",
+    "add": "a + b",
+    "subtract": "a - b",
+    "divide": "a / b",
+    "matmul": "dot",
+}
+# The classes of a kernel's values, as a user knows them, and a general help for each.
+_LOAD = "instructions compute on tiles: t = pto.load(x[i:, :], 16, 128)"
+_KINDS: dict[type, tuple[str, str]] = {
+    Tile: ("a tile", "`pto isa` lists the instructions; all are functions of pto"),
+    Global: ("an array in global memory", _LOAD),
+    View: ("a window on global memory", f"index at once, x[i : i + 16, j:]; {_LOAD}"),
+    Comparison: (
+        "a comparison of tiles",
+        "choose by it, pto.where(t > 0.0, a, b); exchange a and b for the opposite; join"
+        " comparisons in brackets with & and |",
+    ),
+    Scalar: ("a number of the program", "+ - * // % << >> & | ^, comparisons and .to() work on it"),
+}
+_TURNED = "turn the array before the window: x.T[j : j + 64, i : i + 16]"
+_WINDOW_HELP = {
+    "T": _TURNED,
+    "transpose": _TURNED,
+    "shape": "x.shape is that of the array; t.shape and t.valid are those of the tile it fills",
 }
 _CALL = re.compile(r"(?:(\w+)\.)?(\w+)\(\) ((?:missing|takes|got) .*)")
 _EXPRESSIONS = "pto.lang.express."
 _OURS = "pto.lang."
+Told = tuple[str, str, str | None]  # code, message, help
 
 
-def misused(error: AttributeError | TypeError) -> KernelError | None:
-    """The finding, where the line of a kernel is to blame and it is about tiles or our calls."""
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    if trace is None:
+def misused(error: Exception) -> KernelError | None:
+    """The finding for an error in a kernel, at the user's line; None if the error is not about the
+    values of a kernel or a function of ours."""
+    step = user_step(error)
+    if step is None:
         return None
-    frame = trace.tb_frame
-    if is_own(frame.f_code.co_filename):
-        return None
-    if isinstance(error, TypeError):
-        told = _call(str(error), frame)
-    else:
+    told = None
+    if isinstance(error, AttributeError):
         told = _attribute(error.name or "", error.obj)
+    elif isinstance(error, TypeError):
+        told = _call(str(error), step.tb_frame) or _operation(str(error))
+    if told is None and _raised_here(error):
+        told = "PTO-U205", f"the call does not take these arguments: {error}", None
     if told is None:
         return None
     code, message, help = told
-    return KernelError(Diagnostic(code, message, place_of(frame.f_code, trace.tb_lasti), help=help))
+    place = place_of(step.tb_frame.f_code, step.tb_lasti)
+    made = KernelError(Diagnostic(code, message, place, help=help))
+    made.__cause__ = error if _raised_here(error) else None
+    return made
 
 
-def _attribute(name: str, owner: Any) -> tuple[str, str, str] | None:
-    if not isinstance(owner, Tile):
+def _raised_here(error: Exception) -> bool:
+    """True if a function of ours raised an error about the arguments it was given."""
+    step = error.__traceback__
+    while step is not None and step.tb_next is not None:
+        step = step.tb_next
+    is_about = isinstance(error, TypeError | ValueError | AttributeError | LookupError)
+    return is_about and step is not None and is_own(step.tb_frame.f_code.co_filename)
+
+
+def words_of(value: Any) -> str:
+    """A value of a kernel as a user knows it."""
+    found = (words for kind, (words, _) in _KINDS.items() if isinstance(value, kind))
+    return next(found, f"a {type(value).__name__}")
+
+
+def _attribute(name: str, owner: Any) -> Told | None:
+    if isinstance(owner, ModuleType) and owner.__name__ == "pto":
+        return "PTO-U081", f"pto has no `{name}`", instead(name) or nearest(name, dir(owner))
+    for kind, (words, general) in _KINDS.items():
+        if isinstance(owner, kind):
+            help = instead(name) if kind is Tile else _WINDOW_HELP.get(name) if kind is View else ""
+            return "PTO-U081", f"{words} has no `{name}`", help or _close(name, kind) or general
+    return None
+
+
+def _operation(said: str) -> Told | None:
+    """Python's sentence about an operator or a builtin, if it names a class of values."""
+    named = {kind.__name__: told for kind, told in _KINDS.items()}
+    found = [name for name in re.findall(r"\w+", said) if name in named]
+    if not found:
         return None
-    return "PTO-U081", f"tiles have no `{name}`", _instead(name)
+    shown = re.sub(
+        r"(?:object of )?(?:type )?'?(\w+)'?(?: object)?",
+        lambda m: named[m[1]][0] if m[1] in named else m[0],
+        said,
+    )
+    return "PTO-U081", shown, named[found[0]][1]
 
 
-def _instead(name: str) -> str:
-    """A function of the same name, an instruction, or a name that is close."""
-    written = _WRITTEN.get(_SAME.get(name, name))
-    if written is not None:
-        return written
+def instead(name: str) -> str | None:
+    """What to write for a function or method of that name: a function, an instruction, or None."""
+    name = _SAME.get(name, name)
+    if name in _METHODS:
+        return _METHODS[name]
+    if name in WRITTEN:
+        return f"write {WRITTEN[name]}"
     home, _ = RENAMED.get(name) or (PUBLIC.get(name, ""), name)
     if home.startswith(_EXPRESSIONS):
         return f"it is a function: {_usage(f'pto.{name}', _function(name))}"
+    if hasattr(Tile, name):
+        return f"it is a method: {_usage(f't.{name}', getattr(Tile, name))}"
     if f"t{name}" in instructions():
         return f"it is an instruction into a tile of yours: pto.t{name}"
-    known = [each for each in dir(Tile) if not each.startswith("_")]
-    return nearest(name, known) or "`pto isa` lists the instructions; all are functions of pto"
+    return f"write {name}" if " " in name else None
 
 
-def _call(said: str, frame: FrameType) -> tuple[str, str, str] | None:
-    """Python's sentence about a call, if what was called is a method of tiles or our function."""
+def _close(name: str, kind: type) -> str | None:
+    return nearest(name, [each for each in dir(kind) if not each.startswith("_")])
+
+
+def _call(said: str, frame: FrameType) -> Told | None:
+    """Python's sentence about a call, if a method of tiles or a function of ours was called."""
     parts = _CALL.match(said)
     if parts is None:
         return None
     owner, name, complaint = parts.groups()
+    if name == "__init__" and owner in PUBLIC:
+        owner, name = None, owner
     if owner is not None:
         method = getattr(Tile, name, None)
         if owner not in {each.__name__ for each in Tile.__mro__} or method is None:
@@ -112,11 +188,13 @@ def _function(name: str) -> Any:
 
 
 def _usage(shown: str, function: Any) -> str:
-    """`pto.where(cond, a, b, dst=None)`, and the first line of what it is about."""
+    """`pto.where(cond, a, b, dst=None)`, and the first line of its documentation."""
+    about = (inspect.getdoc(function) or "").partition("\n")[0]
+    if not callable(function):  # a property
+        return f"{shown}: {about}"
     named = [
         each.name if each.default is each.empty else f"{each.name}={each.default!r}"
         for each in inspect.signature(function).parameters.values()
         if each.name != "self"
     ]
-    about = (inspect.getdoc(function) or "").partition("\n")[0]
     return f"{shown}({', '.join(named)}): {about}"

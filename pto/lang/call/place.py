@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
-import dis
 import linecache
+import os
+import re
 import sys
 import traceback
-from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Sequence
-from functools import lru_cache, wraps
+from functools import cache, lru_cache, wraps
 from itertools import islice
 from pathlib import Path
-from types import CodeType, FrameType
+from types import CodeType, FrameType, TracebackType
 from typing import ParamSpec, TypeVar
 
 from pto.core import render
 from pto.core.errors import Diagnostic, Loc, PtoError
+from pto.lang.call.bytecode import names_assigned
 
-_HERE = str(Path(__file__).parents[2])
+_HERE = str(Path(__file__).parents[2]) + os.sep
+_COMMAND = str(Path(_HERE) / "cli" / "main.py")  # nothing outside it was written by the user
+_PYTHON = str(Path(os.__file__).parent) + os.sep
+_INSTALLED = re.compile(r".*[/\\](?:site|dist)-packages[/\\][^/\\]+")
 P = ParamSpec("P")
 R = TypeVar("R")
-_STORES = ("STORE_FAST", "STORE_NAME", "STORE_DEREF", "STORE_GLOBAL")
 
 
 class KernelError(PtoError):
@@ -45,16 +48,51 @@ def sources_of(diagnostics: Sequence[Diagnostic]) -> render.Sources:
 
 
 def is_own(file: str) -> bool:
-    """Whether a file belongs to this package."""
+    """True for a file of this package."""
     return file.startswith(_HERE)
 
 
+_kernel_packages: set[str] = set()
+
+
+def defines_kernel(file: str) -> None:
+    """Count the installed package that a file belongs to as the user's: it defines kernels."""
+    found = _INSTALLED.match(file)
+    if found and found[0] not in _kernel_packages:
+        _kernel_packages.add(found[0])
+        is_users.cache_clear()
+
+
+@cache
+def is_users(file: str) -> bool:
+    """True for the user's files: not this package, not Python's library, not an installed package
+    unless it defines kernels."""
+    if is_own(file) or file.startswith("<frozen "):
+        return False
+    found = _INSTALLED.match(file)
+    return found[0] in _kernel_packages if found else not file.startswith(_PYTHON)
+
+
 def user_frame() -> FrameType | None:
-    """The innermost frame outside this package."""
+    """The innermost frame of the user's files, or None."""
     frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
-    while frame is not None and is_own(frame.f_code.co_filename):
-        frame = frame.f_back
-    return frame
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if is_users(file):
+            return frame
+        frame = None if file == _COMMAND else frame.f_back
+    return None
+
+
+def user_step(error: BaseException) -> TracebackType | None:
+    """The innermost step of an error's traceback that is in the user's files, or None."""
+    found: TracebackType | None = None
+    step = error.__traceback__
+    while step is not None:
+        if is_users(step.tb_frame.f_code.co_filename):
+            found = step
+        step = step.tb_next
+    return found
 
 
 def here() -> Loc | None:
@@ -66,7 +104,7 @@ def here() -> Loc | None:
 def assigned_names() -> tuple[str, ...]:
     """The variables the user's call is assigned to: `a` of `a = f()`, `a, b` of `a, b = f()`."""
     frame = user_frame()
-    return () if frame is None else _names(frame.f_code, frame.f_lasti)
+    return () if frame is None else names_assigned(frame.f_code, frame.f_lasti)
 
 
 def located(error: PtoError, loc: Loc | None = None) -> KernelError:
@@ -91,7 +129,7 @@ def placed(function: Callable[P, R]) -> Callable[P, R]:
 def endless(kernel: str, error: RecursionError) -> KernelError:
     """The error for a kernel whose functions call each other without end, at such a call."""
     trace = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
-    calls = Counter((f.f_code, f.f_lasti) for f in trace if not is_own(f.f_code.co_filename))
+    calls = Counter((f.f_code, f.f_lasti) for f in trace if is_users(f.f_code.co_filename))
     (code, offset), _ = calls.most_common(1)[0]
     message = f"{code.co_name} calls itself without end, while kernel {kernel} is traced"
     help = "Python's `if` must end it, by numbers that Python knows; pto.range is a loop"
@@ -121,21 +159,3 @@ def place_of(code: CodeType, offset: int) -> Loc:
 def _characters(text: str, offset: int) -> int:
     """Python counts columns in UTF-8 bytes."""
     return len(text.encode()[:offset].decode(errors="ignore")) if text else offset
-
-
-@lru_cache(maxsize=256)
-def instructions_of(code: CodeType) -> tuple[list[int], list[dis.Instruction]]:
-    """Where the instructions of a code object begin, and what they are."""
-    found = list(dis.get_instructions(code))
-    return [each.offset for each in found], found
-
-
-@lru_cache(maxsize=4096)
-def _names(code: CodeType, offset: int) -> tuple[str, ...]:
-    offsets, found = instructions_of(code)
-    at = bisect_right(offsets, offset)
-    count = 1
-    if at < len(found) and found[at].opname == "UNPACK_SEQUENCE":
-        count, at = found[at].arg or 0, at + 1
-    names = [str(each.argval) for each in found[at : at + count] if each.opname in _STORES]
-    return tuple(names) if len(names) == count else ()

@@ -7,11 +7,13 @@ one is spread first.
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Collection, Generator
 from contextlib import contextmanager
 from typing import Any
 
+from pto.core.dtypes import DType, dtype
 from pto.isa.row.instr import Instr
+from pto.isa.tile.convert import CONVERSIONS
 from pto.lang.call import instructions
 from pto.lang.call.invoke import invoke
 from pto.lang.call.place import mistake
@@ -350,11 +352,23 @@ def _served(
             "PTO-U085",
             f"`{_shown(sign)}` of {a.dtype}: {row.mnemonic} takes {' '.join(sorted(types))} on"
             f" {profile}",
-            help=f"compute in {'f32' if 'f32' in types else 'i32'}: .to(pto.f32), and back"
-            if a.dtype.is_float
-            else "convert first: .to(pto.i32)",
+            help=type_help(a.dtype, types),
         )
     return row
+
+
+def type_help(own: DType, types: Collection[str]) -> str | None:
+    """The nearest of the element types to compute in, one that the profile converts to and back."""
+    table = CONVERSIONS.get(current().profile)
+
+    def converts(a: str, b: str) -> bool:
+        return table is None or b in table.get(a, "").split()
+
+    found = [dtype(n) for n in types if converts(own.name, n) and converts(n, own.name)]
+    if not found:
+        return None
+    best = max(found, key=lambda kind: (kind.is_float == own.is_float, kind.itemsize, kind.name))
+    return f"compute in {best}: t.to(pto.{best}), and .to(pto.{own}) of the result"
 
 
 def _missing_help(sign: str) -> str:

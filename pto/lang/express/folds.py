@@ -9,7 +9,7 @@ from pto.isa.row.traits import Region
 from pto.lang.call.invoke import invoke
 from pto.lang.call.place import mistake
 from pto.lang.call.session import current
-from pto.lang.express.algebra import binary
+from pto.lang.express.algebra import binary, type_help
 from pto.lang.express.shapes import column, flat, is_column, vector
 from pto.lang.values.operators import operations
 from pto.lang.values.scalars import Scalar
@@ -56,7 +56,7 @@ def _require_type(word: str, types: Any, t: Tile) -> None:
             "PTO-U085",
             f"`.{word.removeprefix('a') if word in ('amax', 'amin') else word}()` of {t.dtype}:"
             f" {current().profile} has it for {' '.join(sorted(types))}",
-            help="convert first: t.to(pto.f32)",
+            help=type_help(t.dtype, types),
         )
 
 

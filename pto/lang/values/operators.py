@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, NoReturn
+
+import numpy as np
 
 from pto.core.dtypes import F32, I16, I32, I64
 from pto.ir.builder import INDEX, scalar_type
@@ -45,8 +48,36 @@ def _takes(row: Instr, types: tuple[Type | None, ...]) -> bool:
     )
 
 
+class Opaque:
+    """A value without elements while the kernel is traced: NumPy cannot compute with it."""
+
+    __slots__ = ()
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **named: Any) -> NoReturn:
+        self._refuse(ufunc.__name__, inputs)
+
+    def __array_function__(self, function: Any, types: Any, args: Any, named: Any) -> NoReturn:
+        self._refuse(function.__name__, ())
+
+    def __array__(self, *args: Any, **named: Any) -> NoReturn:
+        self._refuse("array", ())
+
+    def _refuse(self, name: str, inputs: Sequence[Any]) -> NoReturn:
+        from pto.lang.call.misused import instead, words_of  # built on these values
+
+        help = instead(name) or "results are read from the array that pto.store writes"
+        if any(isinstance(each, np.generic) for each in inputs):
+            help = "write the number as Python's: c.item()"
+        raise mistake(
+            "PTO-U081",
+            f"NumPy's {name} cannot compute with {words_of(self)}: it has elements only when the"
+            " kernel runs",
+            help=help,
+        )
+
+
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(Opaque):
     """A comparison of tiles, element by element: what `pto.where` chooses by."""
 
     mode: str  # eq, ne, lt, ...; & and | of two comparisons
@@ -78,12 +109,12 @@ class Comparison:
             "PTO-U202",
             "a comparison of tiles has a truth for each element, and Python's `if`, `and`, `or` and"
             " `not` need one",
-            help="choose between elements with pto.where(t < 0.0, a, b); join comparisons in"
-            " brackets with & and |",
+            help="choose between elements with pto.where(t < 0.0, a, b), pto.max or pto.min; for"
+            " `assert` write pto.assert_(t < 0.0); join comparisons in brackets with & and |",
         )
 
 
-class Operators:
+class Operators(Opaque):
     """Every operator as `operate(sign, a, b)`, in the order written; `self` is a or b."""
 
     __slots__ = ()

@@ -79,10 +79,11 @@ class Scalar(Comparisons, Operators, Handle, Generic[E]):
     def __bool__(self) -> NoReturn:
         raise mistake(
             "PTO-U202",
-            "Python's `if`, `while`, `and`, `or` and `not` decide while the kernel is traced, when"
-            f" the value of %{self.value.name} is not known",
-            help="write `with pto.If(condition):` and `with pto.Else():`; join conditions with &"
-            " and |, and choose between two numbers with pto.select",
+            "Python's `if`, `while`, `assert`, `and`, `or` and `not` decide while the kernel is"
+            f" traced, when the value of %{self.value.name} is not known",
+            help="write `with pto.If(condition):` and `with pto.Else():`, and for `assert`"
+            " pto.assert_(condition); join conditions with & and |, and choose between two numbers"
+            " with pto.select, pto.max or pto.min",
         )
 
     def __index__(self) -> NoReturn:

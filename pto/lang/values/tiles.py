@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from operator import index
-from typing import Any, NoReturn
+from typing import Any
 
 from pto.core.dtypes import I64, DType, encode
 from pto.core.errors import PtoError
@@ -99,19 +99,15 @@ class Tile(Expressions, Handle):
         """Not equal, element by element."""
         return Comparison("ne", self, other)
 
-    def __array__(self, *args: Any, **named: Any) -> NoReturn:
+    def __float__(self) -> float:
         raise mistake(
             "PTO-U081",
-            "NumPy and math cannot see into a tile: it lives in a buffer of the core",
-            help="write pto.exp(t) for np.exp(t); read results from the array that pto.store"
-            " writes",
+            "Python needs one number, and a tile has elements only when the kernel runs",
+            help="write pto.exp(t) for math.exp(t); pto.tgetval(t, 0) is one element",
         )
 
-    def __float__(self) -> float:
-        self.__array__()
-
     def __int__(self) -> int:
-        self.__array__()
+        return int(float(self))
 
     def numpy(self) -> Any:
         """Eager mode: a copy of the valid region, as a NumPy array."""
@@ -181,7 +177,11 @@ class Tile(Expressions, Handle):
         """A window on the tile: `t[0:8, 64:128]`. Sizes are Python numbers, offsets any."""
         pairs = key if isinstance(key, tuple) else (key, slice(None))
         if len(pairs) != 2 or not all(isinstance(each, slice) for each in pairs):
-            raise mistake("PTO-S200", "a window on a tile is two slices, as in t[0:8, 64:128]")
+            raise mistake(
+                "PTO-S200",
+                "a window on a tile is two slices, as in t[0:8, 64:128]",
+                help="t[0:1, :] is one row; t.sum(axis=1) and the like fold all of them",
+            )
         bounds = [_bounds(each, size) for each, size in zip(pairs, self.shape, strict=True)]
         return _window(self, [low for low, _ in bounds], [size for _, size in bounds])
 

@@ -40,9 +40,6 @@ class Elsewhere(Operators):
             help="load a tile first: t = pto.load(x[i:, :], 16, 128); pto.store(y[i:, :], t + 1.0)",
         )
 
-    def __array__(self, *args: Any, **named: Any) -> NoReturn:
-        self.operate("np", self, None)
-
 
 class Global(Elsewhere, Handle, Generic[*E]):
     """An array in global memory. `pto.Global[pto.f32]` annotates a parameter that is one.
@@ -82,7 +79,10 @@ class Global(Elsewhere, Handle, Generic[*E]):
         return self.shape[0]
 
     def __getitem__(self, key: Any) -> View:
-        """A window: `x[i * 16 :, :]`, `x[b, 0:64]`; an index keeps a dimension of size one."""
+        """A window: `x[i * 16 :, :]`, `x[b, 0:64]`; an index keeps a dimension of size one.
+
+        As in NumPy, the last two slices are rows and columns: indices after them move to the front.
+        """
         keys = list(key) if isinstance(key, tuple) else [key]
         if Ellipsis in [k for k in keys if k is Ellipsis]:
             at = next(n for n, k in enumerate(keys) if k is Ellipsis)
@@ -91,7 +91,13 @@ class Global(Elsewhere, Handle, Generic[*E]):
             raise mistake("PTO-S201", f"{len(keys)} indices for an array of {self.ndim} dimensions")
         keys += [slice(None)] * (self.ndim - len(keys))
         spans = [_span(k, n) for k, n in zip(keys, self.shape, strict=True)]
-        return View(cast("Global[Any]", self), spans)
+        sliced = [n for n, span in enumerate(spans) if not span.is_index]
+        if len(sliced) < 2 or sliced[-1] == self.ndim - 1:
+            return View(cast("Global[Any]", self), spans)
+        order = [n for n, span in enumerate(spans) if span.is_index] + sliced
+        shape, strides = (tuple(each[n] for n in order) for each in (self.shape, self.strides))
+        turned = view_of(current(), self.pointer, self.dtype, shape, strides)
+        return View(turned, [spans[n] for n in order])
 
     def __iter__(self) -> NoReturn:
         raise mistake(
@@ -317,10 +323,14 @@ class View(Elsewhere):
     def _left_out(self, what: str, room: int, extent: int, times: int) -> Exception:
         name = self.array.pointer.name
         each = f"{name}[..., j : j + {room}] with j of pto.range(0, {extent}, {room})"
+        sizes = [span.extent for span in self.spans if not span.is_index]
+        whole = all(span.is_whole for span in self.spans)
+        has = f"{name} has" if whole else f"the window of {name} has"
+        more = f" ({' x '.join(map(str, sizes[:-1]))}, of all dimensions but the last)"
         return mistake(
             "PTO-U080",
-            f"the tile takes {room} {what}, and {name} has {extent * times}: the rest would be left"
-            " out",
+            f"the tile takes {room} {what}, and {has} {extent * times}{more if times > 1 else ''}:"
+            " the rest would be left out",
             help=f"index the outer dimensions, one tile at a time: {name}[i, ...]"
             if times > 1
             else f"say which {what}: a slice from a loop counter, {each}; or use a larger tile",

@@ -1,0 +1,168 @@
+"""Operators, methods and functions that the values of a kernel do not have: always a finding, at
+the user's line, that says what to write."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pto
+from pto.core.errors import Diagnostic
+from pto.lang.call.misused import instead
+from pto.lang.names import HOMES
+
+F32 = pto.Global[pto.f32]
+X = np.zeros((16, 64), np.float32)
+Body = Callable[[Any, Any, Any], object]
+
+
+def told(body: Body, profile: str = "a5") -> Diagnostic:
+    """The finding about an expression of a tile, its array and a number of the program."""
+
+    def k(x: F32, y: F32) -> None:
+        pto.store(y, pto.load(x, 16, 64))
+        body(pto.load(x, 16, 64), x, pto.block_idx())
+
+    with pytest.raises(pto.PtoError) as caught:
+        pto.kernel(profile=profile)(k).module(X, X.copy())
+    return caught.value.diagnostics[0]
+
+
+MISUSES: dict[str, tuple[Body, str, str]] = {
+    "not of a mask": (lambda t, x, n: ~(t > 0.0), "~: a comparison of tiles", "exchange a and b"),
+    "minus a mask": (lambda t, x, n: -(t > 0.0), "a comparison of tiles", "pto.where"),
+    "mask plus one": (lambda t, x, n: (t > 0.0) + 1, "a comparison of tiles and 'int'", "where"),
+    "fold of a mask": (lambda t, x, n: (t > 0.0).sum(), "has no `sum`", "pto.where"),
+    "turned window": (lambda t, x, n: x[0:16, 0:64].T, "a window on global memory", "x.T[j :"),
+    "window of a window": (lambda t, x, n: x[0][1], "is not subscriptable", "index at once"),
+    "window's shape": (lambda t, x, n: x[0:4].shape, "has no `shape`", "t.valid"),
+    "array's maximum": (lambda t, x, n: x.max(), "an array in global memory", "pto.load"),
+    "minus an array": (lambda t, x, n: -x, "an array in global memory", "pto.load"),
+    "array compared": (lambda t, x, n: x < 1.0, "an array in global memory", "pto.load"),
+    "number's method": (lambda t, x, n: n.sqrt(), "a number of the program", ".to()"),
+    "power of a number": (lambda t, x, n: n**2, "a number of the program", ".to()"),
+    "tile called": (lambda t, x, n: t(), "a tile is not callable", "pto isa"),
+    "length of a tile": (lambda t, x, n: len(t), "a tile has no len()", "pto isa"),
+    "rounded tile": (lambda t, x, n: round(t), "a tile", "pto isa"),
+    "no such function": (lambda t, x, n: pto.tanh(t), "pto has no `tanh`", "pto.exp(t * 2.0)"),
+    "misspelt": (lambda t, x, n: pto.zerosl(t), "pto has no `zerosl`", "`zeros`"),
+    "NumPy's maximum": (lambda t, x, n: np.maximum(t, t), "NumPy's maximum", "pto.maximum(a, b"),
+    "NumPy's exp": (lambda t, x, n: np.exp(t), "NumPy's exp", "pto.exp(t)"),
+    "NumPy's sum": (lambda t, x, n: np.sum(t), "NumPy's sum", "pto.sum(t"),
+    "NumPy's tanh": (lambda t, x, n: np.tanh(t), "NumPy's tanh", "pto.exp(t * 2.0)"),
+    "NumPy's transpose": (lambda t, x, n: np.transpose(t), "NumPy's transpose", "t.T"),
+    "NumPy's where": (lambda t, x, n: np.where(t > 0.0, t, t), "NumPy's where", "pto.where(cond"),
+    "NumPy's add": (lambda t, x, n: np.add(t, t), "NumPy's add", "write a + b"),
+    "NumPy of an array": (lambda t, x, n: np.sum(x[0:4]), "a window on global", "pto.sum(t"),
+    "NumPy of a number": (lambda t, x, n: np.maximum(n, 3), "a number of the", "pto.maximum(a, b"),
+    "NumPy's number": (lambda t, x, n: np.float32(2.0) * t, "NumPy's multiply", "c.item()"),
+    "NumPy's array": (lambda t, x, n: np.asarray(t), "NumPy's array", "pto.store"),
+    "math": (lambda t, x, n: math.exp(t), "Python needs one number", "pto.exp(t) for math.exp"),
+    "our TypeError": (lambda t, x, n: pto.arange("a"), "does not take these arguments", ""),
+    "one element": (lambda t, x, n: t[0], "two slices", "t[0:1, :]"),
+    "iteration": (lambda t, x, n: [*t], "two slices", "fold"),
+    "greater of tiles": (lambda t, x, n: max(t, t), "a truth for each element", "pto.max"),
+}
+
+
+@pytest.mark.parametrize("name", MISUSES)
+def test_a_misuse_is_explained_at_the_line(name: str):
+    body, message, help = MISUSES[name]
+    found = told(body)
+    assert message in found.message
+    assert help in (found.help or "")
+    assert found.loc is not None and found.loc.file == __file__
+    assert found.loc.line == body.__code__.co_firstlineno
+
+
+def test_assert_points_to_the_one_of_the_program():
+    def number(t: Any, x: Any, n: Any) -> None:
+        assert n > 0
+
+    def tiles(t: Any, x: Any, n: Any) -> None:
+        assert t > 0.0
+
+    for body in (number, tiles):
+        found = told(body)
+        assert "pto.assert_(" in (found.help or "")
+        assert found.loc is not None and found.loc.line == body.__code__.co_firstlineno + 1
+
+
+@pytest.mark.parametrize("step", [0, -1, -8])
+def test_a_loop_that_does_not_count_up(step: int):
+    found = told(lambda t, x, n: list(pto.range(10, 0, step)))
+    assert found.code == "PTO-U220" and str(step) in found.message
+    assert "i = n - 1 - j" in (found.help or "") and "scf" not in found.message
+
+
+@pytest.mark.parametrize(
+    ("profile", "body", "help"),
+    [
+        ("a2a3", lambda t, x, n: t.to(pto.i32) / t.to(pto.i32), "t.to(pto.f32), and .to(pto.i32)"),
+        ("a5", lambda t, x, n: pto.exp(t.to(pto.i32)), "t.to(pto.f32), and .to(pto.i32)"),
+        ("a2a3", lambda t, x, n: t & t, "t.to(pto.i32), and .to(pto.f32)"),
+        ("a2a3", lambda t, x, n: t.to(pto.f16).to(pto.i8).sum(axis=1), "t.to(pto.f16)"),
+    ],
+)
+def test_the_help_names_a_type_that_the_instruction_takes(profile: str, body: Body, help: str):
+    found = told(body, profile)
+    assert found.code == "PTO-U085"
+    assert help in (found.help or "")
+
+
+def test_a_user_s_own_exception_stays_what_it_is():
+    def raises(x: F32, y: F32) -> None:
+        {}["not there"]
+
+    def wrong(x: F32, y: F32) -> None:
+        len(3)  # pyright: ignore[reportArgumentType]
+
+    for function, kind in ((raises, KeyError), (wrong, TypeError)):
+        with pytest.raises(kind):
+            pto.kernel(function).module(X, X.copy())
+
+
+def test_what_is_offered_exists():
+    for name in ("maximum", "exp", "sum", "absolute", "amax", "matmul", "where", "mean"):
+        assert "pto." in (instead(name) or "") or "t." in (instead(name) or ""), name
+    assert Path("examples/gallery/gelu.py").exists()
+    assert instead("nothing_like_it") is None
+
+
+ODD: tuple[Callable[[Any, Any, Any], Any], ...] = (
+    lambda t, x, n: t,
+    lambda t, x, n: x,
+    lambda t, x, n: x[0:4, :],
+    lambda t, x, n: t > 0.0,
+    lambda t, x, n: n,
+    lambda t, x, n: "word",
+    lambda t, x, n: None,
+    lambda t, x, n: [1],
+    lambda t, x, n: -1,
+    lambda t, x, n: 1.5,
+    lambda t, x, n: np.float32(2.0),
+    lambda t, x, n: object(),
+)
+EXPRESSED = [n for home, names in HOMES.items() if ".express." in home for n in names.split()]
+
+
+@pytest.mark.parametrize("name", [*EXPRESSED, "carry", "If", "range", "cdiv", "select", "tile"])
+def test_no_argument_of_a_function_makes_an_error_that_is_no_finding(name: str):
+    function = getattr(pto, name)
+    for count, every in ((1, 1), (2, 11), (3, 131)):
+        for made in [*itertools.product(ODD, repeat=count)][::every]:
+
+            def k(x: F32, y: F32, made: Any = made) -> None:
+                t, n = pto.load(x, 16, 64), pto.block_idx()
+                function(*(each(t, x, n) for each in made))
+
+            try:
+                pto.kernel(k).module(X, X.copy())
+            except pto.PtoError as error:
+                assert error.diagnostics[0].loc is not None
