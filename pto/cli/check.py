@@ -196,10 +196,10 @@ def _deep(name: str, module: Module, args: argparse.Namespace) -> tuple[list[Dia
     found: list[Diagnostic] = []
     runs, modes = 0, dict[str, None]()
     try:
-        for verdict, stopped in deep(module, profile=args.profile, device=args.device):
-            runs, modes = runs + 1, {**modes, ASSUMED[verdict.mode]: None}
-            found += [d for d in verdict.findings if d not in found]
-            found += [stopped] if stopped is not None else []
+        for looked in deep(module, profile=args.profile, device=args.device):
+            runs, modes = runs + looked.runs, {**modes, ASSUMED[looked.verdict.mode]: None}
+            found += [d for d in looked.verdict.findings if d not in found]
+            found += [looked.stopped] if looked.stopped is not None else []
     except PtoError as error:
         found += error.diagnostics
     early = sum(d.code == EARLY for d in found)

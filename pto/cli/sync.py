@@ -62,10 +62,10 @@ def _proof(module: Module, target: Target) -> tuple[list[Diagnostic], list[str]]
     reasons: list[str] = []
     profile = target.profile
     try:
-        for verdict, stopped in deep(module, profile=profile.name, device=profile.device):
-            found += [d for d in verdict.findings if _is_about_order(d)]
-            if stopped is not None:
-                reasons.append(stopped.message)
+        for looked in deep(module, profile=profile.name, device=profile.device):
+            found += [d for d in looked.verdict.findings if _is_about_order(d)]
+            if looked.stopped is not None:
+                reasons.append(looked.stopped.message)
     except PtoError as error:
         reasons.append(f"it cannot be run: {error.diagnostics[0].message} [{error.code}]")
     return found, reasons

@@ -1,158 +1,116 @@
-"""A sanitized run on made-up inputs, for `pto check --deep`: nothing but the program is needed.
+"""Sanitized runs on generated inputs, for `pto check --deep`: only the program is needed.
 
-Order rarely depends on values, so zeros and a few small numbers show most of it; conditions are
-tried both ways. Where the program does not say how large an argument is, there is room for what its
-addresses reach. A number that the program refuses is made smaller: what it bounds, it bounds so.
+The inputs are those of `trials.py`. A finding about order counts from every run. Undefined data
+count where no loop and no tile is empty that is not so in the first run. A flag or barrier is
+needless only if it was so in every run that executed it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
-import numpy as np
-
-from pto.core.dtypes import I1
-from pto.core.errors import Diagnostic, PtoError
-from pto.ir.graph import Module, Operation
-from pto.isa.meaning.scalar.unit import BLOCK_INDEX
-from pto.isa.row import types as t
+from pto.core.errors import Diagnostic, Note
+from pto.ir.graph import Module
 from pto.observe.mend.repair import Trial
-from pto.observe.order.scopes import values_behind
 from pto.observe.sanitize import Verdict, sanitize
-from pto.run.launch.arguments import Parameter, parameters
+from pto.observe.trials import Chosen, Found, choose, entry_names
+from pto.run.launch.arguments import parameters
 from pto.run.launch.arrays import copied
 from pto.run.launch.entry import entry_functions
-from pto.run.launch.host import launch
-from pto.verify.functions import entries, is_defined, name_of
+from pto.verify.functions import name_of
 
-EARLY = "PTO-U233"  # a run on made-up inputs that did not come to its end
-_ROOM = 1 << 20  # elements of an argument whose size nothing tells
-_BLOCKS = 2  # enough for one block to meet another, where blocks do different work
-_SMALL = 16  # what a number of rows, columns or steps is taken to be
-_ATTEMPTS = 8  # to find numbers that a program takes
-# what does not depend on the size of made-up inputs
-_KEPT = ("PTO-R", "PTO-D", "PTO-V21", "PTO-M201", "PTO-M202")
+EARLY = "PTO-U233"  # a run on generated inputs that did not come to its end
+_ORDER = ("PTO-R", "PTO-D", "PTO-M201", "PTO-M202")
+_DATA = ("PTO-V21",)
+_NEEDLESS = ("PTO-R014", "PTO-R015", "PTO-R016")
+_WORK = 30_000  # instructions of watched runs beside the first
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """What watched runs of one kernel found, and why they could not look at all of it."""
+
+    verdict: Verdict
+    stopped: Diagnostic | None
+    runs: int
 
 
 def launches(module: Module, *, profile: str | None, device: str | None) -> list[Trial]:
-    """Every kernel on made-up inputs; more than once where conditions are given."""
-    is_divided = any(op.body is BLOCK_INDEX for op in module.walk())
-    given = {"blocks": _BLOCKS if is_divided else 1, "profile": profile, "device": device}
+    """Every kernel on every trial."""
     return [
-        Trial([_value(each, choice) for each in found], {**given, "entry": entry})
-        for entry in _entries(module)
-        for found in [parameters(*entry_functions(module, entry))]
-        for choice in ((True, False) if any(map(_is_condition, found)) else (True,))
+        found.trial
+        for entry in entry_names(module)
+        for found in choose(module, entry, profile=profile, device=device).trials
     ]
 
 
-def deep(
-    module: Module, *, profile: str | None, device: str | None
-) -> Iterator[tuple[Verdict, Diagnostic | None]]:
-    """For every run: what the sanitizer finds, and why it ended early where it did."""
-    for run in launches(module, profile=profile, device=device):
-        verdict = sanitize(module, args=copied(run.args), **run.options)
-        kept, stopped = _divided(verdict)
-        if stopped is not None and (fitted := _fitted(module, run, stopped)) is not None:
-            verdict = sanitize(module, args=fitted.args, **fitted.options)
-            kept, stopped = _divided(verdict)
-        if stopped is not None:
-            stopped = _ended_early(module, run, stopped)
-        yield Verdict(kept, verdict.mode, verdict.report), stopped
+def deep(module: Module, *, profile: str | None, device: str | None) -> Iterator[Looked]:
+    """What the sanitizer finds, kernel by kernel."""
+    for entry in entry_names(module):
+        yield _looked(module, choose(module, entry, profile=profile, device=device))
 
 
-def _divided(verdict: Verdict) -> tuple[tuple[Diagnostic, ...], Diagnostic | None]:
-    """What holds for any inputs, and what ended the run."""
-    kept = tuple(d for d in verdict.findings if d.code.startswith(_KEPT))
-    other = [d for d in verdict.findings if d not in kept]
-    return kept, None if verdict.report is not None or not other else other[0]
+def _looked(module: Module, chosen: Chosen) -> Looked:
+    first, *others = chosen.trials
+    seen = [(first, _verdict(module, first))]
+    work = 0
+    for found in others:
+        work += found.paths.steps
+        if work <= _WORK:
+            seen.append((found, _verdict(module, found)))
+    kept = dict[tuple[object, ...], Diagnostic]()
+    for found, verdict in seen:
+        for d in verdict.findings:
+            if _counts(d, found) and not _has_a_use(d, seen):
+                note = (Note(f"inputs: {found.words}"),) if found.words else ()
+                kept.setdefault(_key(d), replace(d, notes=(*d.notes, *note)))
+    verdict = seen[0][1]
+    stopped = _stopped(module, first, verdict)
+    findings = (*kept.values(), *chosen.negative)
+    return Looked(Verdict(findings, verdict.mode, verdict.report), stopped, len(seen))
 
 
-def _ended_early(module: Module, run: Trial, stopped: Diagnostic) -> Diagnostic:
-    functions = entry_functions(module, run.options["entry"])
+def _verdict(module: Module, found: Found) -> Verdict:
+    return sanitize(module, args=copied(found.trial.args), **found.trial.options)
+
+
+def _counts(finding: Diagnostic, found: Found) -> bool:
+    """Whether a finding holds for any inputs, not only for the generated ones."""
+    return finding.code.startswith(_ORDER if found.is_degenerate else _ORDER + _DATA)
+
+
+def _has_a_use(finding: Diagnostic, seen: list[tuple[Found, Verdict]]) -> bool:
+    """Whether a fence that was needless in one run was executed and not so in another."""
+    if finding.code not in _NEEDLESS:
+        return False
+    return any(
+        finding.loc in found.paths.fences and all(_key(d) != _key(finding) for d in v.findings)
+        for found, v in seen
+    )
+
+
+def _key(finding: Diagnostic) -> tuple[object, ...]:
+    """The same mistake in two runs: its code and places, not its counters."""
+    return finding.code, finding.loc, *(note.loc for note in finding.notes if note.loc is not None)
+
+
+def _stopped(module: Module, first: Found, verdict: Verdict) -> Diagnostic | None:
+    """A finding for a first run that did not come to its end; one about order says so itself."""
+    other = [d for d in verdict.findings if not _counts(d, first)]
+    if verdict.report is not None or not other:
+        return None
+    functions = entry_functions(module, first.trial.options["entry"])
     numbers = [
         f"{p.name}={int(a)}"
-        for p, a in zip(parameters(*functions), run.args, strict=True)
+        for p, a in zip(parameters(*functions), first.trial.args, strict=True)
         if isinstance(a, int)
     ]
     given = f" ({', '.join(numbers)})" if numbers else ""
     return Diagnostic(
         EARLY,
-        f"@{name_of(functions[0])} was not looked at to its end: on made-up inputs{given} it"
-        f" stopped at {stopped.code}: {stopped.message}",
-        stopped.loc,
+        f"@{name_of(functions[0])} was not looked at to its end: on generated inputs{given} it"
+        f" stopped at {other[0].code}: {other[0].message}",
+        other[0].loc,
         help="pto run FILE --arg NAME=VALUE --sanitize looks at it with inputs of yours",
     )
-
-
-def _fitted(module: Module, run: Trial, stopped: Diagnostic) -> Trial | None:
-    """The run with smaller numbers, at last with one block, where it then comes to its end."""
-    functions = entry_functions(module, run.options["entry"])
-    found, args, options = parameters(*functions), list(run.args), dict(run.options)
-    for _ in range(_ATTEMPTS):
-        names = _asked_for(functions, stopped)
-        chosen = [
-            n
-            for n, p in enumerate(found)
-            if _is_number(p) and args[n] > 0 and (names is None or p.name in names)
-        ]
-        if not chosen and options["blocks"] == 1:
-            return None
-        if not chosen:
-            options["blocks"] = 1
-        for n in chosen:
-            args[n] = 1 if args[n] > 1 else 0
-        try:
-            launch(module, args=copied(args), check=False, **options)
-        except PtoError as error:
-            stopped = error.diagnostics[0]
-        else:
-            return Trial(args, options)
-    return None
-
-
-def _asked_for(functions: Sequence[Operation], stopped: Diagnostic) -> set[str] | None:
-    """Arguments that the operation which stopped a run depends on; None: nobody knows."""
-    for function in functions:
-        for op in function.walk():
-            if op.loc is not None and op.loc == stopped.loc:
-                own = {id(a): a.name for a in function.regions[0].block.args}
-                return {own[id(v)] for v in values_behind(op) if id(v) in own}
-    return None
-
-
-def _entries(module: Module) -> list[str | None]:
-    """None where it is clear what runs; else every kernel by its name."""
-    try:
-        entry_functions(module, None)
-    except PtoError as error:
-        found = entries([f for f in module.functions() if is_defined(f)])
-        if not found:
-            raise error from None
-        return [name_of(f) for f in found]
-    return [None]
-
-
-def _is_condition(parameter: Parameter) -> bool:
-    return isinstance(parameter.type, t.Scalar) and parameter.dtype is I1
-
-
-def _is_number(parameter: Parameter) -> bool:
-    kind = parameter.dtype
-    is_whole = kind is None or not kind.is_float
-    return isinstance(parameter.type, t.Scalar) and is_whole and not _is_condition(parameter)
-
-
-def _value(parameter: Parameter, choice: bool) -> Any:
-    kind = parameter.dtype
-    if _is_condition(parameter):
-        return choice
-    if isinstance(parameter.type, t.Scalar):
-        return 1.0 if kind is not None and kind.is_float else _SMALL
-    shape = getattr(parameter.type, "shape", None)
-    if shape is not None:
-        sizes = [_SMALL if n is None else n for n in shape]
-    else:
-        sizes = [max(parameter.elements or 0, _ROOM)]
-    return np.zeros(sizes, np.uint8 if kind is None else kind.numpy)

@@ -35,7 +35,6 @@ from pto.verify.target import target_of
 if TYPE_CHECKING:  # whoever watches a run brings these along
     from pto.run.jit.border.direct import Direct
     from pto.run.watch.events import Observer, Tap
-    from pto.run.watch.step import Stepper
 
 Argument = npt.NDArray[Any] | int | float | bool
 
@@ -111,7 +110,7 @@ def launch(
     check: bool = True,
     checks: bool = False,
     observer: Observer | None = None,
-    stepper: Stepper | None = None,
+    stepper: Tap | None = None,
     progress: Progress | None = None,
     schedule: Schedule | str | None = None,
     timeout: float | None = None,

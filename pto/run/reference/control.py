@@ -88,14 +88,22 @@ def _if(c: Compiler, op: Operation) -> Made:
         body.drop_end()
         arms.append((body, c.slots(region.block.ops[-1].operands)))
 
+    tap = c.tap
+
+    def choose(regs: Regs) -> tuple[Any, list[int]]:
+        number = numbers.get(regs[chosen], 0)
+        if tap is not None:
+            tap.took(op, number)
+        return arms[number]
+
     def step(core: Core, regs: Regs) -> None:
-        body, yielded = arms[numbers.get(regs[chosen], 0)]
+        body, yielded = choose(regs)
         if body is not None:
             body.run(core, regs)
             _hand(regs, yielded, outs)
 
     def gen(core: Core, regs: Regs) -> Waits:
-        body, yielded = arms[numbers.get(regs[chosen], 0)]
+        body, yielded = choose(regs)
         if body is not None:
             yield from body.gen(core, regs)
             _hand(regs, yielded, outs)
@@ -130,13 +138,20 @@ def _while(c: Compiler, op: Operation) -> Made:
         block.drop_end()
     condition, *passed = c.slots(before_region.block.ops[-1].operands)
     yielded = c.slots(after_region.block.ops[-1].operands)
+    tap = c.tap
+
+    def goes_on(regs: Regs) -> bool:
+        found = bool(regs[condition])
+        if tap is not None:
+            tap.took(op, int(found))
+        return found
 
     def step(core: Core, regs: Regs) -> None:
         limit = core.cluster.limit
         _hand(regs, inits, before_args)
         while True:
             before.run(core, regs)
-            if not regs[condition]:
+            if not goes_on(regs):
                 break
             _hand(regs, passed, after_args)
             after.run(core, regs)
@@ -153,7 +168,7 @@ def _while(c: Compiler, op: Operation) -> Made:
         _hand(regs, inits, before_args)
         while True:
             yield from before.gen(core, regs)
-            if not regs[condition]:
+            if not goes_on(regs):
                 break
             _hand(regs, passed, after_args)
             yield from after.gen(core, regs)

@@ -247,6 +247,9 @@ class Tap(Pace):
         """The iterations of a loop that run."""
         return counted
 
+    def took(self, op: Operation, way: int) -> None:
+        """A branch runs its region `way`; a while loop goes on (1) or ends (0)."""
+
     def control(self, op: Operation, made: Made) -> Made:
         """A vector scope tells where it begins and ends; other regions are steps one by one."""
         if op.control is not Control.SCOPE:

@@ -31,7 +31,7 @@ from pto.verify.operation import constant
 if TYPE_CHECKING:
     from pto.run.reference.compile import Compiler
 
-_REGISTERS = (t.VReg, t.Mask, t.Align, t.LogicalVReg, t.LogicalMask)
+REGISTER_TYPES = (t.VReg, t.Mask, t.Align, t.LogicalVReg, t.LogicalMask)
 _NO_PIPE = ("none", "S")
 _CACHE_LINE, _CACHE_LINES = 64, 512  # of the scalar unit's data cache, 32 KiB
 
@@ -43,8 +43,8 @@ def threads_registers(op: Operation) -> bool:
     """
     if op.row is None or op.row.cost not in REGISTERS:
         return False
-    given = any(isinstance(v.type, _REGISTERS) for v in op.operands)
-    return given and any(not isinstance(v.type, _REGISTERS) for v in op.results)
+    given = any(isinstance(v.type, REGISTER_TYPES) for v in op.operands)
+    return given and any(not isinstance(v.type, REGISTER_TYPES) for v in op.results)
 
 
 def needs_registers(functions: Iterable[Operation]) -> bool:
@@ -173,7 +173,7 @@ class Outline(Tap):
 
     def _in_scope(self, op: Operation, step: Step, kind: str) -> Step:
         counts = self._counts
-        pure = all(isinstance(v.type, _REGISTERS) for v in op.results)
+        pure = all(isinstance(v.type, REGISTER_TYPES) for v in op.results)
         runs = self.registers or not pure
 
         def counted(core: Core, regs: Regs) -> Any:

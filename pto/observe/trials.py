@@ -1,0 +1,338 @@
+"""Inputs for `pto check --deep`, made from the program alone, and chosen by the ways it takes.
+
+Arrays are zeros and numbers small. Where the program does not say how large an array is, there is
+room for what its addresses reach. A number that the program refuses is made smaller. Further trials
+change one number, one condition or the number of blocks; a trial is kept when a dry run shows that
+control flow goes a way that no earlier trial went: the other region of a branch, no iteration of a
+loop, one or several, a valid region that is empty or not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from pto.core.dtypes import I1
+from pto.core.errors import Diagnostic, PtoError
+from pto.ir.graph import Module, Operation, Value
+from pto.isa.meaning.scalar.unit import BLOCK_INDEX
+from pto.isa.row import types as t
+from pto.isa.row.traits import Control
+from pto.observe.mend.repair import Trial
+from pto.observe.order.scopes import values_behind
+from pto.plan.calls import Names, with_peers
+from pto.run.launch.arguments import Parameter, names_of, parameters
+from pto.run.launch.arrays import copied
+from pto.run.launch.entry import entry_functions
+from pto.run.launch.host import launch
+from pto.run.watch.outline import needs_registers
+from pto.run.watch.paths import Outcome, Paths, extents_of
+from pto.verify.functions import entries, is_defined, name_of, signature_of
+from pto.verify.operation import constant
+from pto.verify.simt import ENTRY
+
+_ROOM = 1 << 20  # elements of an argument whose size nothing tells
+_BLOCKS = 2  # enough for one block to meet another, where blocks do different work
+_SMALL = 16  # a number of rows, columns or steps
+_ATTEMPTS = 8  # to find numbers that a program takes
+_LARGEST = 4096  # number that is tried, and constant that is taken for a limit
+_MOST_BLOCKS = 64
+_KEPT = 6  # trials beside the first
+_DRY_RUNS = 120
+_DRY_STEPS = 200_000  # of all dry runs together
+# An order that is wrong ends a run too, and is worth a watched one.
+_ABOUT_ORDER = ("PTO-R", "PTO-D")
+Behind = dict[int, Value]  # values that a decision is made of, by id
+
+
+@dataclass(slots=True)
+class Found:
+    """One trial, and what a dry run showed of it."""
+
+    trial: Trial
+    paths: Paths
+    stopped: Diagnostic | None = None
+    words: str = ""  # what is special about its inputs
+    is_degenerate: bool = False  # a loop or a tile is empty that is not so in the first trial
+
+
+@dataclass(slots=True)
+class Chosen:
+    """The trials of one kernel, the first one first."""
+
+    trials: list[Found]
+    negative: list[Diagnostic] = field(default_factory=list[Diagnostic])
+
+
+def entry_names(module: Module) -> list[str | None]:
+    """None where it is clear which functions run; else every kernel by its name.
+
+    Without marks a function that no other function calls is a kernel.
+    """
+    try:
+        entry_functions(module, None)
+    except PtoError as error:
+        defined = [f for f in module.functions() if is_defined(f)]
+        found = entries(defined) or _uncalled(defined)
+        if not found:
+            raise error from None
+        return _without_peers(module, [name_of(f) for f in found])
+    return [None]
+
+
+def _uncalled(functions: Sequence[Operation]) -> list[Operation]:
+    names = Names()
+    called = {
+        id(names.find(op.attrs["callee"], function))
+        for function in functions
+        for op in function.walk()
+        if "callee" in op.attrs
+    }
+    return [
+        f
+        for f in functions
+        if id(f) not in called and ENTRY not in f.attrs and not signature_of(f).results
+    ]
+
+
+def _without_peers(module: Module, names: Sequence[str]) -> list[str | None]:
+    """Functions at two ends of a queue run together: once."""
+    found, covered = list[str | None](), set[str]()
+    for name in names:
+        if name not in covered:
+            found.append(name)
+            covered |= {name_of(f) for f in entry_functions(module, name)}
+    return found
+
+
+def choose(module: Module, entry: str | None, *, profile: str | None, device: str | None) -> Chosen:
+    """The first trial of a kernel, which its program takes if any does, and others beside it."""
+    return _Search(module, entry, {"profile": profile, "device": device}).run()
+
+
+class _Search:
+    """Looks for trials of one kernel by dry runs."""
+
+    def __init__(self, module: Module, entry: str | None, target: dict[str, str | None]) -> None:
+        self.module = module
+        self.functions = entry_functions(module, entry)
+        self.parameters = parameters(*self.functions)
+        self.code = with_peers(self.functions, Names())
+        self.sites = [op for f in self.code for op in f.walk() if _decides(op)]
+        self._behind = {id(op): {id(v): v for v in values_behind(_asked(op))} for op in self.sites}
+        divided = any(op.body is BLOCK_INDEX for f in self.code for op in f.walk())
+        self.options = {**target, "entry": entry, "blocks": _BLOCKS if divided else 1}
+        self._data = needs_registers(self.code) or any(map(self._depends_on_data, self.sites))
+        self._runs = self._steps = 0
+
+    def run(self) -> Chosen:
+        first = self._fitted(Trial([_value(p) for p in self.parameters], self.options))
+        found = Chosen([first])
+        if first.stopped is not None and not _is_about_order(first.stopped):
+            return found
+        known = set(first.paths.outcomes)
+        empty = {o for o in known if _is_empty(o)}
+        self._note_negative(first, found)
+        for other in self._others(first):
+            self._note_negative(other, found)
+            fresh = other.paths.outcomes - known
+            is_legal = other.stopped is None or _is_about_order(other.stopped)
+            if len(found.trials) > _KEPT or not is_legal or not (fresh or other.stopped):
+                continue
+            if other.stopped and any(other.stopped == each.stopped for each in found.trials):
+                continue
+            other.is_degenerate = any(_is_empty(o) for o in other.paths.outcomes - empty)
+            known |= fresh
+            found.trials.append(other)
+        return found
+
+    # ---- trials beside the first
+
+    def _others(self, first: Found) -> Iterator[Found]:
+        for n, parameter in enumerate(self.parameters):
+            for value in self._values(parameter, first.trial.args[n]):
+                args = [*first.trial.args]
+                args[n] = value
+                yield from self._tried(
+                    Trial(args, first.trial.options), f"{parameter.name}={value}"
+                )
+        for blocks in self._block_counts(first.trial.options["blocks"]):
+            options = {**first.trial.options, "blocks": blocks}
+            yield from self._tried(Trial(first.trial.args, options), f"{blocks} blocks")
+        if self._data:
+            args = [np.ones_like(a) if isinstance(a, np.ndarray) else a for a in first.trial.args]
+            yield from self._tried(Trial(args, first.trial.options), "arrays of ones")
+
+    def _tried(self, trial: Trial, words: str) -> Iterator[Found]:
+        if self._runs < _DRY_RUNS and self._steps < _DRY_STEPS:
+            found = self._dry(trial)
+            found.words = words
+            yield found
+
+    def _values(self, parameter: Parameter, now: Any) -> list[Any]:
+        """Other values of a parameter: near the constants that it meets where ways part."""
+        if _is_condition(parameter):
+            return [not now]
+        near = self._constants(lambda behind: parameter.name in self._arguments(behind))
+        if not _is_number(parameter) or near is None:
+            return []
+        values = {0, 1, 2, _SMALL - 1, _SMALL, _SMALL + 1}
+        values |= {v for c in near for v in (c - 1, c, c + 1, 2 * c)}
+        return sorted(v for v in values if 0 <= v <= _LARGEST and v != now)
+
+    def _block_counts(self, now: int) -> list[int]:
+        """Other numbers of blocks, where a condition asks for the index of a block."""
+        near = self._constants(_asks_block)
+        counts = {v for c in near or () for v in (c, c + 1)}
+        return sorted(v for v in counts if 0 < v <= _MOST_BLOCKS and v != now)
+
+    def _constants(self, concerns: Callable[[Behind], bool]) -> set[int] | None:
+        """Constants at the sites that something concerns; None where it concerns none."""
+        sites = [behind for behind in self._behind.values() if concerns(behind)]
+        found = (constant(v) for behind in sites for v in behind.values())
+        near = {int(c) for c in found if isinstance(c, int) and abs(c) <= _LARGEST}
+        return near if sites else None
+
+    def _arguments(self, behind: Behind) -> set[str]:
+        """Scalars of the kernel among some values, by name; for those of a callee, all."""
+        names, found = [p.name for p in self.parameters], set[str]()
+        for function in self.code:
+            args = function.regions[0].block.args
+            is_first = any(function is each for each in self.functions)
+            if is_first:
+                pairs = zip(args, names_of(args, names), strict=True)
+                found |= {name for a, name in pairs if id(a) in behind}
+            elif any(id(a) in behind for a in args):
+                found |= set(names)
+        return found - {p.name for p in self.parameters if p.is_array}
+
+    def _depends_on_data(self, op: Operation) -> bool:
+        """Whether a value that decides was read from memory."""
+        makers = (v.maker for v in self._behind[id(op)].values())
+        return any(m is not None and _reads(m) for m in makers)
+
+    # ---- negative extents
+
+    def _note_negative(self, found: Found, chosen: Chosen) -> None:
+        """Report extents below zero that one argument alone decides.
+
+        Where several arguments or the grid decide, their relation is the host's to keep.
+        """
+        for op, name, extent in found.paths.negative.values():
+            behind = self._behind.get(id(op), {})
+            asks = _asks_block(behind) or len(self._arguments(behind)) > 1
+            if asks or any(d.loc == op.loc for d in chosen.negative):
+                continue
+            given = f" where {found.words}" if found.words else ""
+            message = f"'{op.name}' op gets {name} = {extent}{given}: on hardware a transfer hangs"
+            help = "keep the extent at 0 or more (arith.maxsi), or skip the tile where it is not"
+            chosen.negative.append(Diagnostic("PTO-V001", message, op.loc, "warning", help=help))
+
+    # ---- dry runs
+
+    def _dry(self, trial: Trial, data: bool = False) -> Found:
+        paths = Paths(data=data or self._data)
+        stopped = None
+        try:
+            launch(
+                self.module,
+                args=copied(trial.args),
+                check=False,
+                stepper=paths,
+                engine="reference",
+                **trial.options,
+            )
+        except PtoError as error:
+            stopped = error.diagnostics[0]
+        self._runs, self._steps = self._runs + 1, self._steps + paths.steps
+        return Found(trial, paths, stopped)
+
+    def _fitted(self, trial: Trial) -> Found:
+        """The trial with smaller numbers, at last with one block, where its program takes those.
+
+        Data are moved: a transfer may be the one that refuses a number.
+        """
+        first = found = self._dry(trial, data=True)
+        args, options = list(trial.args), dict(trial.options)
+        for _ in range(_ATTEMPTS):
+            if found.stopped is None or _is_about_order(found.stopped):
+                return found
+            names = self._asked_for(found.stopped)
+            chosen = [
+                n
+                for n, p in enumerate(self.parameters)
+                if _is_number(p) and args[n] > 0 and (names is None or p.name in names)
+            ]
+            if not chosen and options["blocks"] == 1:
+                return first
+            if not chosen:
+                options["blocks"] = 1
+            for n in chosen:
+                args[n] = 1 if args[n] > 1 else 0
+            found = self._dry(Trial([*args], {**options}), data=True)
+        return first
+
+    def _asked_for(self, stopped: Diagnostic) -> set[str] | None:
+        """Arguments that the operation which stopped a run depends on; None: unknown."""
+        for function in self.functions:
+            for op in function.walk():
+                if op.loc is not None and op.loc == stopped.loc:
+                    return self._arguments({id(v): v for v in values_behind(op)})
+        return None
+
+
+def _decides(op: Operation) -> bool:
+    """Whether a branch, a loop, or the size of a tile or window."""
+    return op.is_loop or op.control is Control.IF or bool(extents_of(op))
+
+
+def _asked(op: Operation) -> Operation:
+    """The operation whose operands decide: of a while loop the one that ends its test."""
+    is_while = op.is_loop and op.control is not Control.FOR
+    return op.regions[0].block.ops[-1] if is_while else op
+
+
+def _is_empty(outcome: Outcome) -> bool:
+    return outcome[1] != "way" and outcome[2] == 0
+
+
+def _is_about_order(finding: Diagnostic) -> bool:
+    return finding.code.startswith(_ABOUT_ORDER)
+
+
+def _asks_block(behind: Behind) -> bool:
+    makers = (v.maker for v in behind.values())
+    return any(m is not None and m.body is BLOCK_INDEX for m in makers)
+
+
+def _reads(op: Operation) -> bool:
+    places = (t.Ptr, t.TileBuf, t.View, t.MemRef)
+    reads = any(isinstance(v.type, places) for v in op.operands)
+    return reads and any(isinstance(v.type, t.Scalar) for v in op.results)
+
+
+def _is_condition(parameter: Parameter) -> bool:
+    return isinstance(parameter.type, t.Scalar) and parameter.dtype is I1
+
+
+def _is_number(parameter: Parameter) -> bool:
+    kind = parameter.dtype
+    is_whole = kind is None or not kind.is_float
+    return isinstance(parameter.type, t.Scalar) and is_whole and not _is_condition(parameter)
+
+
+def _value(parameter: Parameter) -> Any:
+    kind = parameter.dtype
+    if _is_condition(parameter):
+        return True
+    if isinstance(parameter.type, t.Scalar):
+        return 1.0 if kind is not None and kind.is_float else _SMALL
+    shape = getattr(parameter.type, "shape", None)
+    if shape is not None:
+        sizes = [_SMALL if n is None else n for n in shape]
+    else:
+        sizes = [max(parameter.elements or 0, _ROOM)]
+    return np.zeros(sizes, np.uint8 if kind is None else kind.numpy)
