@@ -12,13 +12,18 @@ from docs.make import pictures, porting, site
 ROOT = Path(__file__).parent.parent
 
 
-def test_tables_of_the_porting_guide_are_current() -> None:
-    text = porting.PAGE.read_text("utf-8")
+@pytest.mark.parametrize("page", porting.PAGES, ids=lambda page: page.stem)
+def test_tables_of_the_guides_are_current(page: Path) -> None:
+    text = page.read_text("utf-8")
     assert text == porting.rewritten(text), "run `make tables`"
 
 
 def test_every_table_stands_on_the_page() -> None:
-    marked = re.findall(r"<!-- table: (\w+) -->", porting.PAGE.read_text("utf-8"))
+    marked = [
+        m
+        for page in porting.PAGES
+        for m in re.findall(r"<!-- table: (\w+) -->", page.read_text("utf-8"))
+    ]
     assert sorted(marked) == sorted(porting.TABLES)
 
 

@@ -1,5 +1,5 @@
-"""The tables of docs/guide/porting.md, from profiles and instruction rows: `make tables` rewrites
-them between their marks. What they mean is told by the page."""
+"""The tables of docs/guide/porting.md and cpp.md, from profiles, instruction rows and the table of
+names that C++ kernels get: `make tables` rewrites them between their marks."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from pto.cxx import provided
 from pto.isa import table
 from pto.isa.row import describe
 from pto.isa.row.instr import Instr
@@ -14,7 +15,7 @@ from pto.target import profile
 from pto.target.facts import Profile
 from pto.target.feature import FEATURES
 
-PAGE = Path(__file__).parents[1] / "guide" / "porting.md"
+PAGES = [Path(__file__).parents[1] / "guide" / f"{name}.md" for name in ("porting", "cpp")]
 OLD, NEW = "a2a3", "a5"
 _MARKED = re.compile(r"(<!-- table: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
@@ -149,11 +150,17 @@ def rules() -> str:
     return _table((f"{NEW} expects", "code", "instructions"), rows)
 
 
-TABLES = {"facts": facts, "gone": gone, "new": new, "types": types, "rules": rules}
+def names() -> str:
+    """Names that builds for the chip provide to C++ kernels."""
+    return _table(("name", "provided on", "by", "source"), provided.table())
+
+
+TABLES = {"facts": facts, "gone": gone, "new": new, "types": types, "rules": rules, "names": names}
 
 
 def main() -> None:
-    PAGE.write_text(rewritten(PAGE.read_text("utf-8")), "utf-8")
+    for page in PAGES:
+        page.write_text(rewritten(page.read_text("utf-8")), "utf-8")
 
 
 if __name__ == "__main__":

@@ -19,26 +19,11 @@ from pathlib import Path
 from types import MappingProxyType
 
 from pto.core.errors import PtoError, fail
-from pto.cxx import header, kept
-from pto.cxx.source import forward, prepared
+from pto.cxx import header, kept, provided
+from pto.cxx.complaints import refusal
+from pto.cxx.source import forward, prepared, redefines
 
-PROFILES = {"cpu": 1, "a2a3": 2, "a5": 5}
 _STANDARD = {"cpu": "c++20", "a2a3": "c++17", "a5": "c++17"}  # what kernels of each are written in
-SIDES = {
-    "both": ("-DPTO_MACHINE_SIDE=0",),
-    "vector": (
-        "-DPTO_MACHINE_SIDE=1",
-        "-D__DAV_VEC__=1",
-        "-D__DAV_C220_VEC__=1",
-        "-D__DAV_C310_VEC__=1",
-    ),
-    "cube": (
-        "-DPTO_MACHINE_SIDE=2",
-        "-D__DAV_CUBE__=1",
-        "-D__DAV_C220_CUBE__=1",
-        "-D__DAV_C310_CUBE__=1",
-    ),
-}
 _FLAGS = [
     "-O0",
     "-g1",
@@ -64,7 +49,7 @@ class Compiler:
     def flags(self, profile: str) -> list[str]:
         """-fno-gnu-unique: two builds of one kernel in a process keep their own variables."""
         gcc, standard = not self.is_clang, _NEWER if self.newer else _STANDARD[profile]
-        own = [f"-std={standard}", f"-DPTO_MACHINE_PROFILE={PROFILES[profile]}"]
+        own = [f"-std={standard}", f"-DPTO_MACHINE_PROFILE={provided.profile_number(profile)}"]
         return [*own, *_FLAGS, *(["-fno-gnu-unique"] if gcc else ["-Wno-everything"])]
 
     @property
@@ -118,6 +103,7 @@ def _base(profile: str, compiler: Compiler) -> Path:
     """The header tree of a profile with its runtime, compiled once."""
     texts = [p.read_text(encoding="utf-8") for p in sorted(header.INCLUDE.rglob("*.h*"))]
     texts += [header.RUNTIME.read_text(encoding="utf-8"), header.kinds(), header.instructions()]
+    texts += [provided.macros_text(), provided.names_text()]
     flags = compiler.flags(profile)
     digest = _digest(texts, compiler, flags, "head in place")
     folder = kept.folder() / f"{profile}-{digest}"
@@ -167,21 +153,11 @@ def _ran(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
         raise fail("PTO-U243", f"{command[0]} did not end within {_SECONDS} s") from None
 
 
-def _run(command: Sequence[str]) -> None:
+def _run(command: Sequence[str], ours: Path | None = None) -> None:
+    """`ours`: the folder of the header tree, in which no error is placed."""
     ran = _ran(command)
     if ran.returncode:
-        raise fail("PTO-U243", f"{Path(command[0]).name} says:\n{_errors(ran.stderr)}")
-
-
-def _errors(text: str) -> str:
-    """The first errors of a compiler's output, with their lines of source."""
-    lines, kept = text.splitlines(), list[str]()
-    for n, line in enumerate(lines):
-        if "error:" in line or "undefined reference" in line:
-            kept += [x for x in lines[n : n + 3] if len(x) < 400 or "error:" in x]
-        if len(kept) > 12:
-            break
-    return "\n".join(line[:600] for line in kept or lines[:12])
+        raise refusal(Path(command[0]).name, ran.stderr, str(ours or header.INCLUDE))
 
 
 def build(
@@ -249,11 +225,12 @@ def _built(profile: str, compiler: Compiler, wanted: Wanted) -> Path:
             out = work / f"{n}.o"
             more = forward(texts, base / "include", work / "forward")
             seen = [f"-I{f}" for f in (base / "include", more, *folders, *wanted.include)]
-            head = str(base / "include" / header.PRELUDE)
-            alone = SIDES[wanted.own.get(sources[n].name, wanted.side)]
-            command = [compiler.path, *flags, *alone, *seen, "-include", head]
+            head = [] if redefines(texts) else ["-include", str(base / "include" / header.PRELUDE)]
+            side = wanted.own.get(sources[n].name, wanted.side)
+            alone = provided.side_options(profile, side)
+            command = [compiler.path, *flags, *alone, *seen, *head]
             try:
-                _run([*command, "-c", str(whole), "-o", str(out)])
+                _run([*command, "-c", str(whole), "-o", str(out)], base)
             except PtoError:
                 if n == 0 and wanted.entry and not _mentions(command, file, wanted.entry):
                     absent.touch()

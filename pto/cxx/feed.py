@@ -20,6 +20,7 @@ from pto.cxx import binding as b
 from pto.cxx import native as n
 from pto.cxx import records as r
 from pto.ir.builder import scalar_type
+from pto.isa.meaning.memory import registers
 from pto.isa.order.queue_setup import GLOBAL_QUEUE, LOCAL_QUEUE
 from pto.isa.row.attributes import Bool, Int
 from pto.isa.row.types import PipeHandle, Ptr, Scalar, TileBuf, Vector, View
@@ -401,8 +402,12 @@ class AgentState:
         return {k: v for k, v in found.items() if k not in bound}
 
     def answer(self, agent: n.NativeAgent) -> None:
-        """Tell an agent the bits of the element of a tile that it asks for."""
+        """Give an agent the element of a tile, the address or the register that it asks for."""
         type, place, offset, pointer = agent.state.question
+        if type == n.CONTROL:
+            core: Any = self.core
+            agent.state.answer = registers.get(core, registers.CTRL)
+            return
         facts = self.side.build.facts(type)
         tile = r.looked_at(facts, self.side.build.string(facts.element)).tile
         space = tile.space

@@ -11,6 +11,7 @@ import shutil
 from functools import cache
 from pathlib import Path
 
+from pto.cxx import provided
 from pto.cxx.forms import by_name, cxx_name
 from pto.isa.row.pipe_of import OP_PIPES
 from pto.isa.table import rows
@@ -24,16 +25,6 @@ PRELUDE = Path("pto", "machine", "prelude.hpp")  # what is compiled once: much t
 _STANDARD = """algorithm array cassert cstdint fstream functional iomanip iostream map memory
  random sstream string thread vector gtest/gtest.h"""
 _TYPES, _VALUES = 7, 2  # template heads: so many types behind so many values
-
-# Other headers of the library that kernels include: all are this one.
-_FORWARDS = """pto/common/constants.hpp pto/common/type.hpp pto/common/pto_tile.hpp
- pto/common/utils.hpp
- pto/common/pto_instr.hpp pto/common/event.hpp pto/common/fifo.hpp pto/common/memory.hpp
- pto/common/arch_macro.hpp pto/common/cpu_stub.hpp pto/common/arch_capability.hpp
- pto/common/fixpipe.hpp pto/common/buffer_limits.hpp pto/common/kernel_meta.hpp pto/common/debug.h
- pto/common/arch_cce_intrinsic.hpp pto/comm/pto_comm_inst.hpp pto/comm/comm_types.hpp acl/acl.h
- acl/acl_rt.h runtime/rt.h runtime/kernel.h acl.h hccl/hccl.h hccl/hccl_comm.h
- hccl/hccl_types.h pto/cpu/tile_offsets.hpp pto/cpu/MXTypes.hpp"""
 
 # Kinds of operation that events name by the places data moves between, and other exceptions.
 _KINDS = {
@@ -130,12 +121,14 @@ def _generated() -> list[str]:
 def write(folder: Path) -> Path:
     """The whole tree, for compilers and editors; returns the folder to pass as -I."""
     shutil.copytree(INCLUDE, folder, dirs_exist_ok=True)
-    for name in _FORWARDS.split():
+    for name in provided.header_names():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("#include <pto/pto-inst.hpp>\n", encoding="utf-8")
     machine = folder / "pto" / "machine"
     (machine / "kinds.hpp").write_text(kinds(), encoding="utf-8")
+    (machine / "target.hpp").write_text(provided.macros_text(), encoding="utf-8")
+    (machine / "names.hpp").write_text(provided.names_text(), encoding="utf-8")
     (machine / "instructions.hpp").write_text(instructions(), encoding="utf-8")
     names = ["pto/pto-inst.hpp", *_STANDARD.split()]
     prelude = "".join(f"#include <{name}>\n" for name in names)

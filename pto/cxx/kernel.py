@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import tempfile
+import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -17,9 +18,11 @@ from typing import IO, Any
 import numpy as np
 
 from pto.core.dtypes import dtype
-from pto.core.errors import PtoError, fail
+from pto.core.errors import Diagnostic, PtoError, fail
 from pto.cxx import compiler
+from pto.cxx.branches import unknown
 from pto.cxx.child import SECONDS, Child, Crash, unpacked
+from pto.cxx.reach import used
 from pto.cxx.source import read_included
 from pto.lang.findings import Findings
 from pto.observe.timing.result import Timing
@@ -64,7 +67,7 @@ class Source:
     profile: str = "a2a3"
     include: tuple[Path, ...] = ()
     defines: tuple[str, ...] = ()
-    sides: tuple[str, ...] = ()  # cube, vector; empty: both where the source tells them apart
+    sides: tuple[str, ...] = ()  # cube, vector; empty: as the code of the entry decides
 
     def __getitem__(self, entry: str) -> CppKernel:
         return CppKernel(self, entry)
@@ -75,14 +78,24 @@ class Source:
         words = [d.partition("=")[0] for d in self.defines]
         return "__PTO_AUTO__" in words or any(map(_AUTO.search, read_included(self.path).values()))
 
-    def _sides(self) -> tuple[str, ...]:
-        """Both where the source, or what it includes from its folder, tells one from the other.
+    @property
+    def warnings(self) -> list[Diagnostic]:
+        """Branches of the source that an unknown macro selects."""
+        return list(unknown(read_included(self.path), self.defines, self.profile))
 
-        One that names vector cores alone, and nothing of a cube, is launched on vector cores.
+    def sides_of(self, entry: str) -> tuple[str, ...]:
+        """The sides of a core that a kernel runs on, decided by the code that its entry uses.
+
+        Both where that code tells one side from the other. A kernel that names vector cores alone
+        and uses nothing of a cube runs on vector cores. `sides` of the source overrides it.
         """
-        text = "".join(read_included(self.path).values())
+        if self.sides:
+            return self.sides
+        if self.profile == "cpu":
+            return ("both",)
+        text = used(entry, read_included(self.path).values())
         named = tuple(side for side, words in _WORDS.items() if words.search(text))
-        if self.profile == "cpu" or not named:
+        if not named:
             return ("both",)
         if named == ("vector",) and not _BESIDE_A_CUBE.search(text):
             return named
@@ -93,7 +106,7 @@ class Source:
         find_profile(self.profile)
         if not self.path.is_file():
             raise fail("PTO-U248", f"there is no file {self.path}")
-        sides = self.sides or self._sides()
+        sides = self.sides_of(entry)
         made: dict[str, Path] = {}
         for side in sides:
             with suppress(compiler.Absent):  # `#ifdef __DAV_C220_VEC__` around the whole kernel
@@ -178,6 +191,8 @@ class CppKernel:
     def run(self, *args: Any, blocks: Blocks = 1, seconds: float = SECONDS) -> Report:
         """Run on arrays, which are changed in place."""
         answer = self._call(args, blocks, seconds)
+        for finding in self.source.warnings:
+            warnings.warn(str(finding), stacklevel=2)
         count = blocks if isinstance(blocks, int) else prod(blocks)
         target = Target(find_profile(self.source.profile), None, "as the kernel says")
         return Report(target, "reference", self.entry, count, tuple(answer["printed"]))
@@ -190,7 +205,7 @@ class CppKernel:
         mode: Mode = "automatic" if self.source.is_automatic else "flags"
         answer = self._call(args, blocks, seconds, watch=mode)
         about = AUTOMATIC if self.source.is_automatic else ""
-        return Findings((unpacked(d) for d in answer["findings"]), about)
+        return Findings([*self.source.warnings, *map(unpacked, answer["findings"])], about)
 
     def time(
         self,
@@ -231,8 +246,8 @@ class CppKernel:
         try:
             answer = self._call(copies, blocks, seconds)
         except PtoError as error:
-            return Findings(error.diagnostics)
-        return Findings(unpacked(d) for d in answer["findings"])
+            return Findings([*self.source.warnings, *error.diagnostics])
+        return Findings([*self.source.warnings, *map(unpacked, answer["findings"])])
 
     def close(self) -> None:
         """End the process that it runs in; the next call begins another."""

@@ -32,6 +32,7 @@ _FACTS = [
     "layout",
 ]
 _DEPTH = 12
+CONTROL = -1  # record.hpp: in the place of a type, the control register
 UNKNOWN = 1 << 32  # bytes behind a pointer that no allocation covers
 _SIDES = ("both", "vector", "cube")  # by number
 

@@ -9,6 +9,10 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+// Variables of `[[block_local]]` lie in one section: every agent has its own values of them.
+extern "C" char __start_pto_block_local[] __attribute__((weak, visibility("hidden")));
+extern "C" char __stop_pto_block_local[] __attribute__((weak, visibility("hidden")));
+
 namespace pto::machine {
 Agent* now = nullptr;
 namespace {
@@ -22,7 +26,10 @@ struct Fiber {
     Status status;
     std::string error;
     bool ended = false;
+    std::vector<char> locals;  // its values of [[block_local]] variables while another agent runs
 };
+size_t localBytes() { return size_t(__stop_pto_block_local - __start_pto_block_local); }
+std::vector<char> localsNow() { return {__start_pto_block_local, __stop_pto_block_local}; }
 std::vector<TypeFacts>& types() { static std::vector<TypeFacts> v; return v; }
 std::vector<std::string>& enums() { static std::vector<std::string> v; return v; }
 struct Known { Call call; int side; };
@@ -153,6 +160,7 @@ DOOR Agent* pto_agent(Call call, const void* closure, int64_t block, int64_t blo
     f->own.uc_link = nullptr;
     makecontext(&f->own, body, 0);
     a->fiber = f;
+    f->locals = localsNow();
     return a;
 }
 // Run an agent until it needs the machine; its records are [words, at).
@@ -161,9 +169,14 @@ DOOR int64_t pto_resume(Agent* a)
     Agent* before = now;
     a->at = a->words;
     now = a;
-    if (!fiber(a)->ended) swapcontext(&fiber(a)->back, &fiber(a)->own);
+    Fiber* f = fiber(a);
+    const size_t bytes = localBytes();
+    std::vector<char> outer = bytes ? localsNow() : std::vector<char>();
+    if (bytes) std::memcpy(__start_pto_block_local, f->locals.data(), bytes);
+    if (!f->ended) swapcontext(&f->back, &f->own);
+    if (bytes) f->locals = localsNow(), std::memcpy(__start_pto_block_local, outer.data(), bytes);
     now = before;
-    return fiber(a)->status;
+    return f->status;
 }
 DOOR void pto_end(Agent* a)
 {

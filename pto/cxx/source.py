@@ -14,7 +14,11 @@ from pto.core.errors import fail
 
 _LIBRARY = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"](pto/[^>"]+)[>"]', re.MULTILINE)
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"]+)"', re.MULTILINE)
-_CHANGED = re.compile(r"<<<|\[aicore\]|\basm\b")
+_CHANGED = re.compile(r"<<<|\[aicore\]|\basm\b|\[\[block_local\]\]")
+_BLOCK_LOCAL = '__attribute__((section("pto_block_local")))'  # runtime.cpp keeps it for each agent
+_REDEFINED = re.compile(
+    r"^[ \t]*#[ \t]*define[ \t]+get_(?:block_(?:idx|num)|subblock(?:id|dim)|coreid)\(", re.MULTILINE
+)
 _ASSEMBLY = re.compile(r"\b(?:__)?asm(?:__)?\s*(?:volatile\s*)?\(")
 _CALLEE = re.compile(r"[A-Za-z_][\w:#]*$")
 
@@ -41,7 +45,8 @@ def rewritten(text: str, file: str = "") -> str:
         continued = "\\\n" if "\\\n" in text[begin : close + 1] else "\n"
         out += [text[at:begin], call, continued * max(0, lost)]
         at, count = close + 1, count + 1
-    return _without_assembly("".join([*out, text[at:]]).replace("[aicore]", ""), file)
+    plain = "".join([*out, text[at:]]).replace("[aicore]", "")
+    return _without_assembly(plain.replace("[[block_local]]", _BLOCK_LOCAL), file)
 
 
 def _without_assembly(text: str, file: str) -> str:
@@ -116,6 +121,11 @@ def read_included(path: Path) -> dict[Path, str]:
     for _ in _included(path, texts):
         pass
     return texts
+
+
+def redefines(texts: Iterable[str]) -> bool:
+    """True if a source makes a macro of a device function: the header has to see it."""
+    return any(map(_REDEFINED.search, texts))
 
 
 def forward(texts: Iterable[str], tree: Path, folder: Path) -> Path:

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pto.core.errors import Diagnostic, PtoError, fail
-from pto.cxx import compiler
+from pto.cxx import compiler, provided
 from pto.cxx.child import RANKS, Child, Crash
 from pto.gym.selection import select
 from pto.run.launch import place
@@ -125,7 +125,7 @@ def find(paths: Sequence[Path], how: How | None = None) -> list[Folder]:
 
 
 def _folder(path: Path, how: How) -> Folder:
-    parts = [p for p in path.parts if p in compiler.PROFILES]
+    parts = [p for p in path.parts if p in provided.profiles()]
     chosen = how.profile or (parts[-1] if parts else "a2a3")
     shared = [p / "common" for p in path.parents if (p / "common" / "test_common.h").exists()]
     lists = path / "CMakeLists.txt"

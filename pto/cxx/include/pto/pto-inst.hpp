@@ -4,4 +4,5 @@
 #define PTO_INST_HPP
 #include <pto/machine/ranks.hpp>
 #include <pto/machine/instructions.hpp>
+#include <pto/machine/names.hpp>
 #endif

@@ -136,6 +136,31 @@ PTO_LOCAL_COPY(copy_ubuf_to_cbuf)
 PTO_LOCAL_COPY(copy_cbuf_to_ubuf)
 #undef PTO_LOCAL_COPY
 template <class T> T* __cce_get_tile_ptr(T* p) { return p; }
+// ---- conversions with repeats of 128 lanes to packed int4, of which each is one row of a tile
+namespace pto {
+inline void SetContinuousMask(unsigned lanes) { machine::now->lanes = lanes; }
+namespace machine {
+inline void toInt4(void** frame, void* caller, RoundMode mode, void* dst, const half* src, int64_t repeats, int64_t dstGap, int64_t srcGap)
+{
+    if (now->lanes < 0) throw std::runtime_error("vconv_f162s4: the mask is not one run of lanes");
+    for (int64_t n = 0; n < repeats; ++n) {
+        Tile<TileType::Vec, half, 1, 128, BLayout::RowMajor, 1, DYNAMIC> from(now->lanes);
+        Tile<TileType::Vec, int4b_t, 1, 128, BLayout::RowMajor, 1, DYNAMIC> to(now->lanes);
+        from.place = int64_t(src) + n * srcGap * 32, to.place = int64_t(dst) + n * dstGap * 32;
+        record("TCVT", frame, caller, to, from, mode, SaturationMode::ON);
+    }
+}
+} // namespace machine
+} // namespace pto
+#define PTO_TO_INT4(SUFFIX, MODE) \
+    inline void vconv_f162s4##SUFFIX(void* d, const half* s, int64_t repeats, int64_t dstBlock, int64_t srcBlock, int64_t dstGap, int64_t srcGap) \
+    { \
+        if (dstBlock != 1 || srcBlock != 1) throw std::runtime_error("vconv_f162s4: blocks that do not lie side by side"); \
+        pto::machine::toInt4(PTO_HERE, pto::RoundMode::MODE, d, s, repeats, dstGap, srcGap); \
+    }
+PTO_TO_INT4(, CAST_NONE) PTO_TO_INT4(r, CAST_RINT) PTO_TO_INT4(a, CAST_ROUND)
+PTO_TO_INT4(f, CAST_FLOOR) PTO_TO_INT4(c, CAST_CEIL) PTO_TO_INT4(z, CAST_TRUNC)
+#undef PTO_TO_INT4
 // Fill L1: bits 0 to 15 say how often, then 15 bits how many blocks, then the gap between in blocks.
 template <class T> void create_cbuf_matrix(T* p, int64_t repeat, int64_t value)
 {

@@ -43,11 +43,12 @@ template <class V, class P> void st_atomic(V v, P* p)
     *p = P(op == ATOMIC_SUM ? *p + v : (op == ATOMIC_MAX) == (*p < v) ? v : *p);
 }
 extern "C" int64_t pto_cores;  // how many blocks run at a time; 0: all
-inline int64_t get_block_idx() { return pto::machine::now ? pto::machine::now->block : 0; }
-inline int64_t get_block_num() { return pto::machine::now ? pto::machine::now->blocks : 1; }
-inline int64_t get_subblockid() { return pto::machine::now ? pto::machine::now->sub : 0; }
-inline int64_t get_subblockdim() { return pto::machine::now ? pto::machine::now->subs : 1; }
-inline int64_t get_coreid() { return get_block_idx() * get_subblockdim() + get_subblockid(); }
+// In parentheses, since a source may define a macro of the name: the header then uses the macro, as the library does.
+inline int64_t (get_block_idx)() { return pto::machine::now ? pto::machine::now->block : 0; }
+inline int64_t (get_block_num)() { return pto::machine::now ? pto::machine::now->blocks : 1; }
+inline int64_t (get_subblockid)() { return pto::machine::now ? pto::machine::now->sub : 0; }
+inline int64_t (get_subblockdim)() { return pto::machine::now ? pto::machine::now->subs : 1; }
+inline int64_t (get_coreid)() { return get_block_idx() * get_subblockdim() + get_subblockid(); }
 inline int64_t get_sys_cnt() { static int64_t ticks = 0; return ticks += 50; }
 // Names of the device language that kernels read, and may give to variables of their own.
 namespace pto::machine { template <int64_t (*Ask)()> struct Number { operator int64_t() const { return Ask(); } }; }
@@ -56,7 +57,11 @@ inline constexpr pto::machine::Number<get_block_num> block_num;
 // Registers of vector instructions that tile instructions set for themselves.
 template <class... A> void set_mask_norm(A...) {}
 template <class... A> void set_mask_count(A...) {}
-template <class... A> void set_vector_mask(A...) {}
+inline void set_vector_mask(uint64_t high, uint64_t low)
+{
+    const bool run = high ? !(high & (high + 1)) && low == ~uint64_t(0) : !(low & (low + 1));
+    if (pto::machine::now) pto::machine::now->lanes = run ? __builtin_popcountll(high) + __builtin_popcountll(low) : -1;
+}
 template <class... A> void set_atomic_none(A...) {}
 template <class... A> void set_padding(A...) {}
 template <class... A> void trap(A...) { std::abort(); }

@@ -26,6 +26,7 @@ struct TypeFacts {
     int64_t more[6];
 };
 enum Tag : int64_t { TILE = 1, TENSOR, INTEGER, FLOAT, ENUM, POINTER, QUEUE, CONV, LITERAL, NUMBERS, GROUP };
+constexpr int64_t CONTROL = -1;  // in the place of a type: the question is about the control register
 enum Status : int64_t { DONE, FLUSH, LOOK, LAUNCH, FAILED, PAUSE, WAIT };
 
 // One side of one block, or the host: it runs on a stack of its own, and stops where the machine is needed.
@@ -39,6 +40,7 @@ struct Agent {
     int64_t atomic;        // what a scalar store does to global memory: atomic_op_t
     const void* last;      // where the last instruction was called
     void* fiber;
+    int64_t lanes = 128;   // that the mask register lets through, from the first; -1: not a run of lanes
 };
 extern Agent* now;
 extern int64_t typeNumber(const TypeFacts&);

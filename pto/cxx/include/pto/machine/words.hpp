@@ -20,19 +20,7 @@
 #ifndef PTO_MACHINE_PROFILE  // 1 cpu, 2 a2a3, 5 a5
 #define PTO_MACHINE_PROFILE 2
 #endif
-#if PTO_MACHINE_PROFILE == 1
-#define __CPU_SIM 1
-#elif PTO_MACHINE_PROFILE == 5
-#define __CCE_AICORE__ 310
-#define __NPU_ARCH__ 3101
-#define PTO_NPU_ARCH_A5 1
-#define REGISTER_BASE 1
-#else
-#define __CCE_AICORE__ 220
-#define __NPU_ARCH__ 2201
-#define PTO_NPU_ARCH_A2A3 1
-#define MEMORY_BASE 1
-#endif
+#include <pto/machine/target.hpp>
 
 #define __global__
 #define __aicore__
@@ -94,12 +82,19 @@ template <int Kind> struct Byte {
     static constexpr Byte FromRaw(uint8_t n) { return Byte(n); }
 };
 }
-using float8_e4m3_t = pto::machine::Byte<0>;
-using float8_e5m2_t = pto::machine::Byte<1>;
-using float8_e8m0_t = pto::machine::Byte<2>;
-using hifloat8_t = pto::machine::Byte<3>;
-using float4_e2m1x2_t = pto::machine::Byte<4>;
-using float4_e1m2x2_t = pto::machine::Byte<5>;
+// The compiler for a2a3 has none of the small floats: sources may define types of these names.
+namespace pto::machine {
+using float8_e4m3_t = Byte<0>;
+using float8_e5m2_t = Byte<1>;
+using float8_e8m0_t = Byte<2>;
+using hifloat8_t = Byte<3>;
+using float4_e2m1x2_t = Byte<4>;
+using float4_e1m2x2_t = Byte<5>;
+}
+#if PTO_MACHINE_PROFILE != 2
+using pto::machine::float8_e4m3_t, pto::machine::float8_e5m2_t, pto::machine::float8_e8m0_t;
+using pto::machine::hifloat8_t, pto::machine::float4_e2m1x2_t, pto::machine::float4_e1m2x2_t;
+#endif
 namespace pto { using int4b_t = machine::Byte<6>; }
 using pto::int4b_t;
 
@@ -204,7 +199,7 @@ template <auto N> constexpr PadValue PadCustom = PadValueCustom(N);
 template <class T> constexpr int GetTypeSize() { return int(sizeof(T)); }
 template <class T> constexpr bool IsTwinType()
 {
-    return std::is_same_v<T, float4_e2m1x2_t> || std::is_same_v<T, float4_e1m2x2_t> || std::is_same_v<T, int4b_t>;
+    return std::is_same_v<T, machine::float4_e2m1x2_t> || std::is_same_v<T, machine::float4_e1m2x2_t> || std::is_same_v<T, int4b_t>;
 }
 } // namespace pto
 using pto::IsTwinType;

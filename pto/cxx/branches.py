@@ -1,0 +1,63 @@
+"""Branches of the preprocessor that a macro selects which nothing is known to define.
+
+Names with two underscores belong to the compiler and its headers. A source that tests one which
+neither the table of provided names nor the source itself has is compiled as if it were undefined on
+the chip too, which may be the branch of another architecture.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+
+from pto.core.errors import Diagnostic, Loc
+from pto.cxx import header, provided
+
+_CONDITION = re.compile(r"^[ \t]*#[ \t]*(?:if|ifdef|ifndef|elif)\b(.*)$", re.MULTILINE)
+_DEFINE = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)", re.MULTILINE)
+_RESERVED = re.compile(r"\b(?:__\w+|_[A-Z]\w*)\b")
+_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+# Of the host's compiler and of the language.
+_HOST = re.compile(
+    r"__(?:has_\w+|cplusplus|cpp_\w+|GNUC\w*|GLIBC\w*|clang\w*|STDC\w*|FILE__|LINE__|VA_OPT__|x86_64\w*"
+    r"|aarch64\w*|linux\w*|unix\w*|APPLE__|SANITIZE_\w+|EXCEPTIONS|OPTIMIZE__|SIZEOF_\w+|INTEL\w*)"
+    r"|_(?:WIN32|MSC_VER|GNU_SOURCE|GLIBCXX\w*)"
+)
+
+
+@cache
+def _ours() -> frozenset[str]:
+    """Macros of the header tree."""
+    paths = sorted(header.INCLUDE.rglob("*.h*"))
+    return frozenset(m for p in paths for m in _DEFINE.findall(p.read_text(encoding="utf-8")))
+
+
+def unknown(
+    texts: Mapping[Path, str], defines: Sequence[str], profile: str
+) -> Iterator[Diagnostic]:
+    """A finding for each such macro, at the first condition that tests it."""
+    plain = {path: _without_comments(text) for path, text in texts.items()}
+    known = {name for text in plain.values() for name in _DEFINE.findall(text)}
+    known |= {d.partition("=")[0] for d in defines} | provided.known_macros() | _ours()
+    for path, text in plain.items():
+        for condition in _CONDITION.finditer(text):
+            for name in _RESERVED.findall(condition[1]):
+                if name in known or _HOST.fullmatch(name):
+                    continue
+                known.add(name)
+                line = text.count("\n", 0, condition.start()) + 1
+                yield Diagnostic(
+                    "PTO-U252",
+                    f"`{name}` selects a branch, and neither the device compiler for {profile} nor"
+                    " this source is known to define it: it counts as undefined",
+                    Loc(str(path), line),
+                    "warning",
+                    help=f"define it as the build for the chip does: -D {name}, or"
+                    f' pto.cpp(..., defines=["{name}"])',
+                )
+
+
+def _without_comments(text: str) -> str:
+    return _COMMENT.sub(lambda m: "\n" * m[0].count("\n"), text)

@@ -1,0 +1,81 @@
+"""The part of a source that one kernel uses: functions, types and macros reachable from its entry.
+
+An approximation by names, which never leaves out a definition: an overload or a template of a name
+that is mentioned counts as used.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+_STRING = re.compile(r'"(?:\\.|[^"\\\n])*"')
+_HEAD = re.compile(
+    r"\b(?:struct|class|union)\s+(?P<type>[A-Za-z_]\w*)[^;{}()]*\{"
+    r"|\b(?P<function>[A-Za-z_]\w*)\s*\((?:[^;{}()]|\([^;{}()]*\))*\)\s*(?:(?:const|noexcept|override)\b\s*)*"
+    r"(?::[^;{}]*)?\{"
+)
+_ALIAS = re.compile(r"\busing\s+(\w+)\s*=[^;]*;")
+_MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)((?:[^\n]*\\\n)*[^\n]*)", re.MULTILINE)
+_DIRECTIVE = re.compile(r"^[ \t]*#[^\n]*", re.MULTILINE)
+_WORD = re.compile(r"[A-Za-z_]\w*")
+_STATEMENTS = frozenset(("if", "for", "while", "switch", "catch", "return", "sizeof", "constexpr"))
+
+
+def without_comments(text: str) -> str:
+    """The text with comments and the contents of strings taken out; lines stay where they are."""
+    plain = _COMMENT.sub(lambda m: "\n" * m[0].count("\n"), text)
+    return _STRING.sub('""', plain)
+
+
+def used(entry: str, texts: Iterable[str]) -> str:
+    """Everything that `entry` mentions, directly or through others, and text between definitions.
+
+    Text between definitions has the conditions that stand around a whole kernel.
+    """
+    definitions, outside = dict[str, list[str]](), list[str]()
+    for text in texts:
+        _collect(without_comments(text), definitions, outside)
+    name = entry.partition("<")[0].rpartition("::")[2].strip()
+    if name not in definitions:  # a macro writes it, or it lies elsewhere: everything counts
+        return "\n".join([*outside, *(b for bodies in definitions.values() for b in bodies)])
+    seen, waiting, found = {name}, [name], list[str]()
+    while waiting:
+        for body in definitions.get(waiting.pop(), ()):
+            found.append(body)
+            fresh = {w for w in _WORD.findall(body) if w in definitions} - seen
+            seen |= fresh
+            waiting += fresh
+    return "\n".join([*outside, *found])
+
+
+def _collect(text: str, definitions: dict[str, list[str]], outside: list[str]) -> None:
+    """Definitions of a text by name; `outside` gets the rest."""
+    for pattern in (_ALIAS, _MACRO):
+        for found in pattern.finditer(text):
+            definitions.setdefault(found[1], []).append(found[0])
+    text = _MACRO.sub("", text)
+    code = _DIRECTIVE.sub(lambda line: " " * len(line[0]), text)
+    at = 0
+    for head in _HEAD.finditer(code):
+        name = head["type"] or head["function"]
+        if head.start() < at or name in _STATEMENTS:
+            continue
+        outside.append(text[at : head.start()])
+        at = _closing(code, head.end() - 1)
+        definitions.setdefault(name, []).append(text[head.start() : at])
+        if head["type"]:  # its members are used through it
+            inner: list[str] = []
+            _collect(text[head.end() : at - 1], definitions, inner)
+    outside.append(text[at:])
+
+
+def _closing(text: str, brace: int) -> int:
+    """One past the brace that closes the one at `brace`."""
+    depth = 0
+    for found in re.compile(r"[{}]").finditer(text, brace):
+        depth += 1 if found[0] == "{" else -1
+        if not depth:
+            return found.end()
+    return len(text)
