@@ -17,7 +17,7 @@ from pto.ir.text.format import compile_format
 from pto.isa import table
 from pto.isa.cost.shown import cost_texts
 from pto.isa.row import describe
-from pto.isa.row.instr import INNER_EVENT, PROFILES, Instr
+from pto.isa.row.instr import PROFILES, Instr
 from pto.target.profile import profile_name
 
 _NAME = re.compile(r"\b(?:pto|arith|scf|func|memref|math|builtin|llvm)\.[\w.]+")
@@ -105,8 +105,9 @@ def page(row: Instr) -> list[Piece]:
     for a in row.attrs:
         out += _line(a.name, describe.attr_text(a))
     out += [("", "\n"), *_line("pipe", describe.pipe_text(row.pipe))]
-    if row.phases:
-        out += _line("inside", f"{describe.phases_text(row)} (flags of id {INNER_EVENT})")
+    for name, forms in row.phases.items():
+        for form in forms:
+            out += _line(f"phases {name}", str(form))
     if row.scope:
         out += _line("stands", row.scope)
     for p in PROFILES:

@@ -81,8 +81,10 @@ class Races:
         moment: Moment,
         writes: bool,
         barrier: str = "",
+        costs_data: bool = False,
     ) -> None:
-        """`barrier`: the one that would order two accesses of a vector scope."""
+        """`barrier`: the one that would order two accesses of a vector scope. `costs_data`: one of
+        two writes fills working space, the other holds a result."""
         kind, column = _KINDS[conflict.other_writes, writes]
         place = _place(other, thread, barrier)
         code = _SAME_PIPE_WRITES if barrier == _STORES else _CODES[place][column]
@@ -107,7 +109,9 @@ class Races:
             self._found[key] = race
         if race.code != code:
             return
-        if code == _SAME_PIPE_WRITES:
+        if code == _SAME_PIPE_WRITES and costs_data:
+            self.harmful.add(race.pair)
+        elif code == _SAME_PIPE_WRITES:
             self.lost.add(race.pair)
         race.count += 1
         if len(race.counters) < _REMEMBERED:

@@ -20,6 +20,7 @@ from pto.observe.memory.log import GlobalLog, GlobalShadow
 from pto.observe.memory.lost import Lost
 from pto.observe.memory.shadow import Footprint, Shadow
 from pto.observe.memory.unflushed import StreamTap, dropped
+from pto.observe.memory.working import WorkingSpace
 from pto.observe.mend.fix import Gap, suggestion
 from pto.observe.mode import Mode, looked_at, mode_of, placed_by_hand
 from pto.observe.order import flags
@@ -55,7 +56,7 @@ class Sanitizer(Observer):
     def __init__(self, profile: Profile, mode: Mode = "flags") -> None:
         self.mode: Mode = mode
         self.profile = profile
-        self._order = Order(profile.sync, self._work, mode == "automatic")
+        self.order = Order(profile.sync, self._work, mode == "automatic")
         self._races = Races(str(profile))
         self._scopes: dict[int, ScopeEvent | None] = {}  # that are being told, by core
         self.origins = undefined.Origins()
@@ -64,20 +65,21 @@ class Sanitizer(Observer):
         self._shadows: dict[int, list[Shadow]] = {}  # of cores at work
         self.is_mixed = False  # writes of a local buffer, by two operations or places, have met
         self._global = GlobalLog()
-        self._caches = Caches(self._order.clocks)
+        self._caches = Caches(self.order.clocks)
         self._ended = False
         self._items = Conflicts()
+        self._working = WorkingSpace()
 
     # ---- what the engine tells
 
     def launch(self, number: int, after: Collection[int], functions: Sequence[Operation]) -> None:
-        self._order.launch(number, after, mode_of(functions) == "automatic")
+        self.order.launch(number, after, mode_of(functions) == "automatic")
 
     def begin(self, core: Core) -> None:
-        self._order.begin(core)
+        self.order.begin(core)
 
     def finish(self, core: Core) -> None:
-        self._order.finish(core)
+        self.order.finish(core)
         self.is_mixed |= any(shadow.is_mixed for shadow in self._shadows.pop(id(core), ()))
 
     def memory(self, memory: WatchedMemory, core: Core | None) -> None:
@@ -89,9 +91,9 @@ class Sanitizer(Observer):
         self._shadows.setdefault(id(core), []).append(memory.shadow)
 
     def event(self, event: Event) -> None:
-        order, core = self._order, id(event.core)
+        order, core = self.order, id(event.core)
         agent = order.agents[core]
-        agent.count += 1
+        agent.count += not event.phase
         event.number = agent.count
         if self._scopes and core in self._scopes:
             self._in_scope(agent, core, event)
@@ -103,7 +105,7 @@ class Sanitizer(Observer):
         whole = self._scopes[core]
         if whole is None:
             whole = self._scopes[core] = ScopeEvent(event)
-            self._order.issue(agent, whole)
+            self.order.issue(agent, whole)
         if whole.begun is None:
             whole.kept.append(event)
         else:
@@ -127,19 +129,15 @@ class Sanitizer(Observer):
     @property
     def has_begun(self) -> bool:
         """False for a program that was refused before it ran."""
-        return bool(self._order.all)
+        return bool(self.order.all)
 
     def findings(self) -> list[Diagnostic]:
         """Everything found so far; about flags only when the launch came to its end."""
-        found = flags.findings(self._order, self.profile) if self._ended else []
+        found = flags.findings(self.order, self.profile) if self._ended else []
         if self._ended and self.mode == "flags":
-            found += self._order.fences.findings()
+            found += self.order.fences.findings()
         others = [*self._items.findings(), *found, *self._reserved.findings()]
         return [*self._races.findings(), *self._caches.findings(), *others]
-
-    @property
-    def order(self) -> Order:
-        return self._order
 
     def look_at_lost(self, again: Callable[[Observer], None]) -> None:
         """Decide by a second run which of two writes of a pipe have cost somebody data."""
@@ -201,7 +199,7 @@ class Sanitizer(Observer):
         thread, op = scope.thread, event.op
         if isinstance(event.effect, fx.MemoryBarrier):
             orders = scope.barrier(event.effect.kind, thread.now)
-            self._order.fences.memory_barrier(op, event.effect.kind, orders)
+            self.order.fences.memory_barrier(op, event.effect.kind, orders)
             return
         time, is_scalar = thread.tick(event), event.pipe == "S"
         moment = thread.moments[-1]
@@ -231,7 +229,9 @@ class Sanitizer(Observer):
         found: list[Conflict]
         if isinstance(cells, Footprint):
             if writes:
-                found = shadow.stores(cells, thread.index, time, clock, keeps, id(moment.op))
+                found = shadow.stores(
+                    cells, thread.index, time, clock, keeps, id(moment.op), access.is_scratch
+                )
             else:
                 found = shadow.loads(cells, thread.index, time, clock, keeps)
                 if not cells.is_full:
@@ -250,9 +250,12 @@ class Sanitizer(Observer):
                     barrier = scope.missing(conflict, moment.op, is_scalar, access.writes)
                     if not barrier:
                         continue
-            other = self._order.clocks.threads[conflict.thread]
+            other = self.order.clocks.threads[conflict.thread]
             where = f"{space.value.upper()}[{conflict.first:#06x}..{conflict.last:#06x})"
-            self._races.add(conflict, where, other, thread, moment, access.writes, barrier)
+            costs = self._working.costs_data(access, conflict)
+            self._races.add(conflict, where, other, thread, moment, access.writes, barrier, costs)
+        if access.is_scratch and writes:
+            self._working.fill(thread.index, time, access)
 
     def _touch_registers(
         self,
@@ -278,7 +281,7 @@ class Sanitizer(Observer):
         buffer = self._buffers.get(id(shadow.memory))
         if places is not None and buffer is not None:
             origin = self.origins.add(moment.op, moment.counters, buffer, shadow.grain, places)
-            threads = self._order.clocks.threads
+            threads = self.order.clocks.threads
             origin.beside.update(
                 threads[thread].moments[time - 1].op for thread, time in shadow.writers(cells)
             )
@@ -328,14 +331,8 @@ def sanitize(
     about = looked_at(mode, functions, count_of(blocks))
     unordered = [] if automatic or mode == "flags" else placed_by_hand(functions)
     watcher = Sanitizer(target.profile, mode)
-    options: dict[str, Any] = {
-        "entry": entry,
-        "blocks": blocks,
-        "profile": profile,
-        "device": device,
-        "engine": engine,
-        "timeout": timeout,
-    }
+    options: dict[str, Any] = {"entry": entry, "blocks": blocks, "profile": profile}
+    options |= {"device": device, "engine": engine, "timeout": timeout}
     written = may_be_written(functions, len(args))
     before = copied(args, written)
     report, found = None, tuple[Diagnostic, ...]()

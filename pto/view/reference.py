@@ -80,6 +80,8 @@ def _row(row: Instr) -> list[str]:
     parts += [f"- `{r.name}`: {r.kind}, result" for r in row.results]
     parts += [f"- `{a.name}`: {describe.attr_text(a)}" for a in row.attrs]
     parts.append(f"- pipe: {describe.pipe_text(row.pipe)}")
+    phases = ((name, form) for name, forms in row.phases.items() for form in forms)
+    parts += [f"- phases on {name}: `{form}`" for name, form in phases]
     if row.scope:
         parts.append(f"- stands: {row.scope}")
     lines += [*parts, ""]

@@ -73,10 +73,11 @@ class Function(NamedTuple):
 
 
 class Cycles(NamedTuple):
-    """A fixed number of cycles, `how` says which of the class's numbers."""
+    """A fixed number of cycles, `how` says which of the class's numbers; `times` that many."""
 
     cost: str
     how: str = "cycles"
+    times: int = 1
 
 
 Work = Transfer | Fractals | Product | Vector | Function | Cycles

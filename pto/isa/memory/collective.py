@@ -65,6 +65,12 @@ _REMOTE = (
     "a remote view is made like any other: of a peer's array passed as an argument, or of an"
     " address out of a table; the symmetric heap has the same offset on every rank"
 )
+# pto-isa comm/a2a3/TPut.hpp, TGet.hpp, which a5 shares: a staging tile is loaded, then stored; with
+# two of them the next load goes on meanwhile.
+_COPY = """
+    +pong: MTE2(src->ping,pong) MTE2>MTE3:0,1 MTE3(ping,pong->dst) MTE3>MTE2:0,1
+    MTE2(src->ping) MTE2>MTE3 MTE3(ping->dst) MTE3>MTE2
+"""
 instr(
     "comm.tput",
     POINT_TO_POINT,
@@ -81,6 +87,7 @@ instr(
     ),
     aliases="tput",
     rules=(atomic_store(),),
+    phases={"a2a3": _COPY, "a5": _COPY},
     notes=(_STAGED, _REMOTE),
     cite=f"{_PAGES}/TPUT.md",
 )
@@ -91,6 +98,7 @@ instr(
     body=meaning.TRANSFER,
     operands=(write("dst", "view"), read("src", "view"), scratch("ping"), scratch("pong?")),
     aliases="tget",
+    phases={"a2a3": _COPY, "a5": _COPY},
     notes=(_STAGED, _REMOTE),
     cite=f"{_PAGES}/TGET.md",
 )
@@ -333,6 +341,19 @@ def _collective(whole: str, meaning: str) -> Family:
     )
 
 
+def _tile_by_tile(source: str, target: str) -> dict[str, str]:
+    """pto-isa comm/a2a3/TBroadCast.hpp, TGather.hpp, TScatter.hpp; CCU has no pipe of the core."""
+    lines = _COPY.replace("src", source).replace("dst", target)
+    return {"a2a3": lines, "a5": f"engine=CCU:\n{lines}"}
+
+
+# pto-isa comm/a2a3/TReduce.hpp.
+_IDS = ":0,1,2"
+_FOLD = f"""
+    +recvPong: MTE2(group->acc,recvPing,recvPong) MTE2>V{_IDS} V(acc,recvPing,recvPong->acc)\
+ V>MTE2 V>MTE3 MTE3(acc->dst) MTE3>MTE2
+    MTE2(group->acc,recvPing) MTE2>V:0,1 V(acc,recvPing->acc) V>MTE2 V>MTE3 MTE3(acc->dst) MTE3>MTE2
+"""
 _STAGING = (same_type("ping", "pong"), in_role("ping", "vec"))
 FROM_ROOT = _collective("src", "the root's data for all members")
 TO_ROOT = _collective("dst", "all members' data for the root")
@@ -345,6 +366,7 @@ instr(
     order=Gather(),
     operands=(read("src", "view"), scratch("ping"), scratch("pong?"), write("group*", "view")),
     aliases="tbroadcast",
+    phases=_tile_by_tile("src", "group"),
     rules=(*_STAGING, same_dtype("ping", "src"), same_view_shape("src", "group")),
     notes=(_STAGED, _BY_ROOT),
     cxx="comm::TBROADCAST src ping pong? root group*",
@@ -358,6 +380,7 @@ instr(
     order=Gather(),
     operands=(write("dst", "view"), scratch("ping"), scratch("pong?"), read("group*", "view")),
     rules=(*_STAGING, same_dtype("ping", "dst"), _rows_hold("dst")),
+    phases=_tile_by_tile("group", "dst"),
     notes=(_STAGED, _BY_ROOT, "rows of dst beyond the last member stay"),
     cxx="comm::TGATHER dst ping pong? root group*",
     cite=f"{_PAGES}/TGATHER.md",
@@ -370,6 +393,7 @@ instr(
     order=Gather(),
     operands=(read("src", "view"), scratch("ping"), scratch("pong?"), write("group*", "view")),
     rules=(*_STAGING, same_dtype("ping", "src"), _rows_hold("src")),
+    phases=_tile_by_tile("src", "group"),
     notes=(_STAGED, _BY_ROOT, "rows of src beyond the last member are ignored"),
     cxx="comm::TSCATTER src ping pong? root group*",
     cite=f"{_PAGES}/TSCATTER.md",
@@ -390,6 +414,7 @@ instr(
     attrs=(Attr("reduceOp", "reduce_op", required=True), _ROOT, _ENGINE),
     text="( $dst , $acc , recv( $recvPing <? , $recvPong > ) , group( $group* ) : types ) {}",
     aliases="treduce",
+    phases={"a2a3": _FOLD, "a5": f"engine=CCU:\n{_FOLD}"},
     rules=(
         in_role("acc", "vec"),
         same_type("acc", "recvPing", "recvPong"),

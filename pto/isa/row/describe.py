@@ -58,7 +58,7 @@ def as_data(row: Instr) -> dict[str, Any]:
         "types": {p: by_width(names) for p, names in row.types.items()},
         "subject": row.subject,
         "pipe": pipe_text(row.pipe),
-        "phases": {profile: list(pipes) for profile, pipes in row.phases.items()},
+        "phases": {profile: list(map(str, forms)) for profile, forms in row.phases.items()},
         "scope": row.scope,
         "rules": [
             {"id": r.id, "code": r.code, "sentence": r.sentence, "profiles": list(r.profiles)}
@@ -85,11 +85,6 @@ def attr_words(attr: Attr) -> tuple[str, ...]:
     if attr.values:
         return attr.values
     return ENUMS[attr.kind].words if attr.kind in ENUMS else ()
-
-
-def phases_text(row: Instr) -> str:
-    """`V, S, V on a2a3`: the pipes of an instruction that is made of several."""
-    return "; ".join(f"{', '.join(pipes)} on {name}" for name, pipes in row.phases.items())
 
 
 def pipe_text(pipe: Pipe) -> str:

@@ -25,11 +25,11 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal
 
 from pto.core.errors import nearest
 from pto.isa.row.order import Order
+from pto.isa.row.phases import Form, forms
 from pto.isa.row.traits import NONE, Control, Traits
 
 if TYPE_CHECKING:
@@ -39,7 +39,6 @@ Role = Literal["in", "out", "inout", "tmp"]
 INS_OUTS = "ins( $ins ) outs( $outs ) {}"
 INS_OUTS_INSIDE = "ins( $ins{} ) outs( $outs ) {}"  # PTOAS prints attributes inside ins(...)
 PROFILES = ("cpu", "a2a3", "a5")
-INNER_EVENT = 0  # set_flag(PIPE_V, PIPE_S, EVENT_ID0) inside pto-isa's TROWMAX, TEXTRACT, MGATHER
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,9 +166,7 @@ class Instr:
     example: str
     notes: tuple[str, ...]
     cite: tuple[str, ...]
-    # profile -> the pipes it goes through in turn, where it is made of several instructions; from
-    # pipe to pipe it goes by flags of `INNER_EVENT`, which are not the program's meanwhile
-    phases: Mapping[str, tuple[str, ...]]
+    phases: Mapping[str, tuple[Form, ...]]  # by profile, where it is made of several instructions
     traits: Traits
     cost: str = ""  # the class of work it is on a chip: `isa/cost`
     cxx: str = ""  # C++ where it is not derived: calls, "= text", "- why not": cxx/forms.py
@@ -191,11 +188,6 @@ class Instr:
     def fixed_operands(self) -> bool:
         """Every operand is there exactly once, so positions name them."""
         return not any(o.optional or o.variadic for o in self.operands)
-
-    def inner_flags(self, profile: str) -> tuple[tuple[str, str, int], ...]:
-        """Flags it sets and waits for by itself."""
-        pipes = self.phases.get(profile, ())
-        return tuple((a, b, INNER_EVENT) for a, b in pairwise(pipes))
 
     def attr(self, name: str) -> Attr | None:
         """The attribute of this name, or that once had it."""
@@ -264,7 +256,7 @@ def instr(
         example=example,
         notes=notes,
         cite=(cited,) if isinstance(cited, str) else cited,
-        phases={p: tuple(pipes.split()) for p, pipes in (phases or {}).items()},
+        phases={p: forms(lines) for p, lines in (phases or {}).items()},
         cost=family.cost if cost is None else cost,
         traits=family.traits.joined(traits),
         cxx=cxx,

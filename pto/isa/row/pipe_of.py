@@ -1,4 +1,4 @@
-"""Which pipe runs one operation: what a row says, resolved by its attributes and operands."""
+"""Which pipes run one operation: what a row says, resolved by its attributes and operands."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from pto.isa.row.attributes import Enum
 from pto.isa.row.enums import ENUMS
 from pto.isa.row.instr import PipeBy
 from pto.isa.row.order import Barrier
+from pto.isa.row.phases import Form, Step, Touch
 from pto.isa.rules.rule import Case
 
 # The pipe that runs each kind of operation: PTOAS mapSyncOpTypeToPipe.
@@ -38,10 +39,16 @@ def named_pipe(case: Case, name: str) -> str | None:
 
 
 def pipe_of(case: Case) -> str:
-    """MTE2, V, ...; ALL; or `none` where nothing is issued to a pipe."""
+    """MTE2, V, ...; ALL; or `none` where nothing is issued to a pipe.
+
+    Of an operation of several pipes: the one that its row names.
+    """
     pipe, order = case.row.pipe, case.row.order
     if isinstance(order, Barrier):
         return named_pipe(case, order.pipe) or "ALL"
+    form = form_of(case) if case.row.phases else None
+    if form is not None and len(form.pipes()) == 1:
+        return form.pipes()[0]
     if isinstance(pipe, PipeBy):
         places = [case.profile.name if n == "@profile" else _role(case, n) for n in pipe.operands]
         for roles, name in pipe.cases:
@@ -53,13 +60,64 @@ def pipe_of(case: Case) -> str:
     return pipe
 
 
-def inner_flags(case: Case) -> tuple[tuple[str, str, int], ...]:
-    """Flags an operation sets and waits for by itself: (source, target, id).
+def form_of(case: Case) -> Form | None:
+    """The form of an operation that its row writes down phase by phase; None: it is one phase."""
+    for form in case.row.phases.get(case.profile.name, ()):
+        if all(_holds(case, word) for word in form.when):
+            return form if form.steps else None
+    return None
 
-    A row with several forms goes through these pipes where its own is among them.
-    """
-    found = case.row.inner_flags(case.profile.name)
-    return found if found and any(pipe_of(case) in flag[:2] for flag in found) else ()
+
+def phases_of(case: Case) -> tuple[Step, ...]:
+    """The phases of an operation with the operands of each; () where it is work of no pipe."""
+    pipe, form = pipe_of(case), form_of(case)
+    if form is None:
+        return () if pipe in ("none", "ALL") else (_whole(case, Touch(pipe)),)
+    steps = (_whole(case, s) if isinstance(s, Touch) and s.is_of_all else s for s in form.steps)
+    return tuple(steps)
+
+
+def _whole(case: Case, touch: Touch) -> Touch:
+    """All operands, each as its role says, on the pipe of a phase."""
+    used = [o for o in case.row.operands if case.profile.name not in o.idle]
+    return Touch(
+        touch.pipe,
+        tuple(o.name for o in used if o.role != "out"),
+        tuple(o.name for o in used if o.role != "in"),
+        touch.nested,
+    )
+
+
+def is_scalar_loop(case: Case) -> bool:
+    """Whether the library writes the instruction as a loop of the scalar unit alone."""
+    form = form_of(case)
+    return form is not None and form.pipes() == ("S",)
+
+
+def inner_flags(case: Case) -> tuple[tuple[str, str, int], ...]:
+    """Flags an operation sets and waits for by itself: (source, target, id)."""
+    form = form_of(case)
+    return form.flags() if form is not None else ()
+
+
+def _holds(case: Case, word: str) -> bool:
+    """One condition of a form: see `phases.py`."""
+    if word[0] in "+-":
+        name, row = word[1:], case.row
+        is_there = name in case.op.attrs or (name in row.places and bool(case.op.group(name)))
+        return is_there is (word[0] == "+")
+    if "~" in word:
+        first, second = (case.tile(name) for name in word.split("~"))
+        return first is not None and second is not None and first.valid == second.valid
+    if "@" in word:
+        name, _, role = word.partition("@")
+        return case.role(name) == role
+    name, sign, value = word.partition("=")
+    if sign:
+        return case.word(name) == value
+    name, _, types = word.partition(":")
+    elem = case.elem(name)
+    return elem is not None and bool(set(elem.names) & set(types.split(",")))
 
 
 def _role(case: Case, name: str) -> str | None:

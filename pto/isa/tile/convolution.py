@@ -81,7 +81,7 @@ TURN = instr(
     rules=(_known(_TURNED),),
     notes=(_CPP,),
     cite="pto-isa docs/isa/TTRANS.md",
-    phases={"a2a3": "V S V"},
+    phases={"a2a3": "V[S]"},
     cxx="- TTRANS, where tiles are ConvTiles",
 )
 ORDERED_LOAD = Family(

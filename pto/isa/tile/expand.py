@@ -72,7 +72,7 @@ instr(
     ),
     example=f"pto.trowexpand ins(%src : {_COLUMN}) outs(%dst : {_FULL})",
     cite="pto-isa docs/isa/TROWEXPAND.md",
-    phases={"a2a3": "V S V"},
+    phases={"a2a3": "V[S]"},
     notes=(
         "i64 and u64 are in the a5 headers, not in the IR manual",
         "the page wants src row-major, the a5 header and PTOAS also take column-major",

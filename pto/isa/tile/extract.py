@@ -102,7 +102,7 @@ instr(
     WINDOW,
     "dst[i,j] = src[indexRow+i, indexCol+j] over dst's valid region; dst1 the same at its indices",
     body=extract.EXTRACT,
-    phases={"a2a3": "V S V", "a5": "V S V"},
+    phases=dict.fromkeys(("a2a3", "a5"), "src@vec dst@vec: V[S]"),
     operands=(
         read("src"),
         *_AT,
@@ -199,7 +199,7 @@ instr(
     WINDOW,
     "dst[indexRow+i, indexCol+j] = src[i,j] over src's valid region; the rest of dst stays",
     body=extract.INSERT,
-    phases={"a5": "V S V"},
+    phases={"a5": "src@vec dst@vec: V[S]"},
     operands=(read("src"), *_AT, update("dst"), read("fp?"), read("preQuantScalar?", "i64")),
     attrs=(
         Attr(

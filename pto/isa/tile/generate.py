@@ -39,11 +39,12 @@ instr(
         on("a2a3", scratch_when("", lambda _: True)),
     ),
     text=INS_OUTS,
+    phases={"a2a3": "-tmp: S(->dst)", "a5": "S(->dst)"},
     example="pto.tci ins(%S : i32) outs(%dst : !pto.tile_buf<vec, 1x64xi32>)",
     cite=("pto-isa docs/isa/TCI.md", "tile.yaml#pto.tci"),
     notes=(
-        "PTOAS gives it the vector pipe and so places the flags of its programs; event.hpp the"
-        " scalar pipe",
+        "without tmp every header writes dst in a scalar loop: event.hpp and newer PTOAS give it"
+        " the scalar pipe, older PTOAS the vector pipe",
         "the IR manual also defines it for several rows; every header asserts one row",
         "on a2a3 the page takes floats too; PTOAS integers only",
         "tmp is for the vector path of a2a3",

@@ -116,7 +116,7 @@ instr(
         cost="convert",
     ),
     "dst = (f32(src) - offset[i]) * scale[i]",
-    phases={"a2a3": "V S V"},
+    phases={"a2a3": "V[S]"},
     body=meaning.DEQUANTISE,
     types="i8 i16",
     rules=(

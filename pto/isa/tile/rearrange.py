@@ -78,7 +78,7 @@ instr(
     rules=(_holds("dst", "src"), on(NPU, into("mat", same_type("src", "dst")))),
     notes=(_EXTENT, "a dst that is larger than src is the newer spelling of tfillpad_expand"),
     cite="pto-isa docs/isa/TFILLPAD.md",
-    phases={"a2a3": "V S V"},
+    phases={"a2a3": "V[S]"},
     cxx="TFILLPAD dst src | TFILLPAD src+dst",
 )
 instr(
@@ -215,7 +215,7 @@ instr(
         "C++: between convolution tiles it is `ttrans_conv`",
     ),
     cite="pto-isa docs/isa/TTRANS.md",
-    phases={"a2a3": "V S V"},
+    phases={"a2a3": "V[S]"},
 )
 
 CONCAT = Family(
@@ -254,7 +254,7 @@ instr(
     a5=_COMMON,
     rules=(same_valid_rows("src0", "src1", "dst"), _columns_fit()),
     cite="pto-isa docs/isa/TCONCAT.md",
-    phases={"a2a3": "V S"},
+    phases={"a2a3": "V[S]"},
 )
 instr(
     "tconcatidx",

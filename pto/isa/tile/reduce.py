@@ -120,7 +120,7 @@ instr(
     operands=_MAYBE_TMP,
     example=_TO_COLUMN.format("trowsum", "f32"),
     cite="pto-isa docs/isa/TROWSUM.md",
-    phases={"a2a3": "V S V"},
+    phases={"a2a3": "V[S]"},
     notes=(
         _TMP_NOTE,
         _NO_TMP_NOTE,
@@ -157,7 +157,7 @@ for _name, _word, _fn, _operands in (
         a5="i8 u8 i16 i32 i64 u64 f16 f32",
         rules=(same_dtype("src", "dst"),),
         cite=f"pto-isa docs/isa/{_name.upper()}.md",
-        phases={"a2a3": "V S V"},
+        phases={"a2a3": "V[S]"},
         notes=(
             _TMP_NOTE,
             *((_NO_TMP_NOTE,) if _operands is _MAYBE_TMP else ()),
@@ -228,7 +228,7 @@ for _name, _word in {"trowargmax": "greatest", "trowargmin": "least"}.items():
         a2a3=_INT_FLOAT,
         a5="i16 u16 i32 u32 f16 bf16 f32",
         cite=(f"pto-isa docs/isa/{_name.upper()}.md", f"tile.yaml#pto.{_name}"),
-        phases={"a2a3": "V S V"},
+        phases={"a2a3": "V[S]"},
         notes=(
             "of equal elements the CPU simulator and we take the first; the hardware's choice is"
             " not stated. NaN counts only where it is the first element",

@@ -100,6 +100,7 @@ class Granules:
         count = -(-nbytes // _COARSE)
         self.written = np.zeros(count, np.int64)  # time and thread of the last write; 0: never
         self.read: dict[int, Times] = {}  # by thread
+        self.scratch: npt.NDArray[np.bool_] | None = None  # last written as working space
 
     # ---- marks
 
@@ -110,9 +111,13 @@ class Granules:
             times = self.read[thread] = np.zeros(self.written.size, np.int64)
         self._put(times, cells, time)
 
-    def mark_written(self, cells: Cells, thread: int, time: int) -> None:
+    def mark_written(self, cells: Cells, thread: int, time: int, is_scratch: bool = False) -> None:
         self._refine(cells)
         self._put(self.written, cells, time << _THREAD_BITS | thread)
+        if is_scratch and self.scratch is None:
+            self.scratch = np.zeros(self.written.size, np.bool_)
+        if self.scratch is not None:
+            self._put(self.scratch, cells, is_scratch)
 
     # ---- questions
 
@@ -147,12 +152,14 @@ class Granules:
         return found
 
     def unwritten(self, cells: Cells) -> Times | None:
-        """Byte addresses of granules nobody has written; None where there are none."""
+        """Byte addresses of granules with no defined content; None where there are none."""
         self._refine(cells)
-        times = self._get(self.written, cells)
-        if times.all():
+        absent = self._get(self.written, cells) == 0
+        if self.scratch is not None:
+            absent = absent | self._get(self.scratch, cells)
+        if not absent.any():
             return None
-        return self._addresses(cells)[np.broadcast_to(times == 0, self._shape(cells))]
+        return self._addresses(cells)[np.broadcast_to(absent, self._shape(cells))]
 
     def writers(self, cells: Cells) -> list[tuple[int, int]]:
         """Who has written any of these bytes last: threads and times."""
@@ -173,6 +180,7 @@ class Granules:
             return
         times = self.grain // grain
         self.written = self.written.repeat(times)
+        self.scratch = None if self.scratch is None else self.scratch.repeat(times)
         self.read = {thread: marks.repeat(times) for thread, marks in self.read.items()}
         self.grain = grain
 

@@ -34,6 +34,7 @@ class Footprint(Cells):
     is_marked: bool = True  # its granules know all of this
     is_full: bool = False  # every byte was written once
     by: int = 0  # the operation that wrote first
+    is_scratch: bool = False  # the last write filled working space
 
     def holds(self, low: int, high: int) -> bool:
         """Whether it is one burst with these bytes inside."""
@@ -143,6 +144,7 @@ class Shadow:
         clock: Clock,
         keeps: bool = False,
         by: int = 0,
+        is_scratch: bool = False,
     ) -> list[Conflict]:
         """A write of an operation: what it is not ordered after, then its mark."""
         own = thread if keeps else -1
@@ -155,7 +157,7 @@ class Shadow:
             self.is_mixed = cells.by != by if cells.written else self._mixes(cells)
             cells.by = by
         self._turn += 1
-        cells.writer, cells.turn = thread, self._turn
+        cells.writer, cells.turn, cells.is_scratch = thread, self._turn, is_scratch
         cells.written = self._last_write[thread] = time
         self._note(cells, thread, time, self._gone_writes)
         return found
@@ -204,7 +206,7 @@ class Shadow:
         """Byte addresses of granules nobody has written; None where there are none, or this reader
         was told of them."""
         low, high = cells.span()
-        if any(other.written and other.holds(low, high) for other in cells.near):
+        if any(o.written and not o.is_scratch and o.holds(low, high) for o in cells.near):
             cells.is_full = True
             return None
         key = id(cells), reader
@@ -239,7 +241,7 @@ class Shadow:
         done, times = self._marked, self._marked_reads
         writes = [f for f in self._late if f.turn > done]
         for each in sorted(writes, key=_turn):
-            self._granules.mark_written(each, each.writer, each.written)
+            self._granules.mark_written(each, each.writer, each.written, each.is_scratch)
         reads = [
             (time, thread, n)
             for n, each in enumerate(self._late)

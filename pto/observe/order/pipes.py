@@ -136,6 +136,8 @@ class Order(Model[Clock, Thread, Event]):
         stamp: Clock,
         before: Sequence[tuple[Clock, Event]],
     ) -> None:
+        if flag.id == fx.INNER:
+            return
         if before:
             self.set_twice.setdefault(id(item.op), (unit, flag, before[-1][1], item))
         self.fences.set(pipe, item, flag, stamp)
@@ -143,6 +145,8 @@ class Order(Model[Clock, Thread, Event]):
     def was_taken(
         self, unit: Agent, pipe: Thread, item: Event, flag: Flag, by: tuple[Clock, Event]
     ) -> None:
+        if flag.id == fx.INNER:
+            return
         self.fences.wait(pipe, item, flag, by[1], by[0])
         unit.taken.add(flag)
         source = unit.pipes.get(flag.src) or self.pipe(unit, flag.src)

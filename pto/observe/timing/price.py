@@ -81,7 +81,7 @@ def passes(work: Product, costs: Costs) -> float:
 
 def _cycles(work: Cycles, costs: Costs) -> Price:
     cost = costs.of(work.cost)
-    return _fixed(cost[work.how], cost, work.cost)
+    return _fixed(work.times * cost[work.how], cost, work.cost)
 
 
 def _vector(work: Vector, costs: Costs) -> Price:

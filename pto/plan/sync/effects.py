@@ -1,4 +1,4 @@
-"""What one operation touches, and on which pipe: read from its row, its operands and the plan.
+"""What one operation touches, and on which pipes: read from its row, its operands and the plan.
 
 Only what the operation does to memory; how control flow strings operations together is `tree.py`.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from pto.core.memory import Space
 from pto.ir.graph import Operation, Value
@@ -15,7 +16,8 @@ from pto.isa.meaning.tile import img2col, rearrange
 from pto.isa.row import types as t
 from pto.isa.row.instr import Instr
 from pto.isa.row.order import Free, Notify, Pop
-from pto.isa.row.pipe_of import inner_flags, pipe_of
+from pto.isa.row.phases import Touch
+from pto.isa.row.pipe_of import form_of, inner_flags, phases_of, pipe_of
 from pto.isa.rules.rule import Case
 from pto.plan.sync.outside import Outside, Window
 from pto.plan.sync.storage import Storage, Stretch, popped
@@ -45,13 +47,36 @@ class Access:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Work:
-    """What an operation does to memory, all on one pipe."""
+class Phase:
+    """Accesses of an operation on one pipe."""
 
     pipe: int
     accesses: tuple[Access, ...]
-    inner: tuple[tuple[str, str, int], ...] = ()  # flags it uses by itself: (source, target, id)
     is_scalar: bool = False  # the scalar unit touches memory
+
+
+class Handoff(NamedTuple):
+    """A flag inside an operation: `target` goes on after all earlier work of `source`."""
+
+    source: int
+    target: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Work:
+    """What an operation does to memory, phase by phase."""
+
+    parts: tuple[Phase | Handoff, ...]
+    inner: tuple[tuple[str, str, int], ...] = ()  # flags it uses by itself: (source, target, id)
+
+    @property
+    def phases(self) -> list[Phase]:
+        return [part for part in self.parts if isinstance(part, Phase)]
+
+    @property
+    def pipe(self) -> int:
+        """The pipe that ends it."""
+        return self.phases[-1].pipe
 
 
 class Effects:
@@ -71,6 +96,8 @@ class Effects:
         if row is None or row.body in _NAMES_ONLY or op.control is not None:
             return None  # the end of a region hands names on
         case = Case(op, row, self.profile, constant)
+        if form_of(case) is not None:
+            return self._in_phases(op, row, case)
         pipe = pipe_of(case)
         if pipe == "none" and row.family.section == "comm":
             pipe = "S"
@@ -80,7 +107,26 @@ class Effects:
         if not accesses:
             return None
         is_scalar = pipe_of(case) == "S" and not isinstance(row.order, Free | Notify)
-        return Work(NUMBER[pipe], tuple(accesses), inner_flags(case), is_scalar)
+        return Work((Phase(NUMBER[pipe], tuple(accesses), is_scalar),))
+
+    def _in_phases(self, op: Operation, row: Instr, case: Case) -> Work | None:
+        """An operation that its row writes down phase by phase."""
+        parts: list[Phase | Handoff] = []
+        for step in phases_of(case):
+            if not isinstance(step, Touch):
+                parts.append(Handoff(NUMBER[step.src], NUMBER[step.dst]))
+                continue
+            touched = dict.fromkeys((*step.writes, *step.reads))
+            found = dict.fromkeys(
+                access
+                for name in touched
+                for value in op.group(name)
+                for access in self._touch(value, name in step.writes)
+            )
+            if found:
+                parts.append(Phase(NUMBER[step.pipe], tuple(found), step.pipe == "S"))
+        work = Work(tuple(parts), inner_flags(case))
+        return work if work.phases else None
 
     def barred(self, op: Operation, row: Instr) -> frozenset[int]:
         """The pipes that a barrier holds: one, else all."""
@@ -95,7 +141,10 @@ class Effects:
             return set()
         if not (touches or row.order):
             return set()
-        pipe = pipe_of(Case(op, row, self.profile, constant))
+        case = Case(op, row, self.profile, constant)
+        form, pipe = form_of(case), pipe_of(case)
+        if form is not None:
+            return {NUMBER[each] for each in form.pipes()}
         if pipe in NUMBER:
             return {NUMBER[pipe]}
         is_quiet = pipe == "none" and row.order is None and row.family.section != "comm"
@@ -107,7 +156,7 @@ class Effects:
         for inner in op.walk():
             if inner.row is not None and inner is not op:
                 found.update(dict.fromkeys(self._accesses(inner, inner.row, "V")))
-        return Work(NUMBER["V"], tuple(found)) if found else None
+        return Work((Phase(NUMBER["V"], tuple(found)),)) if found else None
 
     def _accesses(self, op: Operation, row: Instr, pipe: str) -> Iterator[Access]:
         if row.family.section == "support":

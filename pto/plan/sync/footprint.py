@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from pto.core.memory import Space
 from pto.plan.sync.clocks import Times, until
-from pto.plan.sync.effects import PIPES, Work
+from pto.plan.sync.effects import PIPES, Phase
 from pto.plan.sync.outside import Outside, Turns, Window
 from pto.plan.sync.storage import Stretch
 from pto.target.facts import Sync
@@ -31,12 +31,12 @@ class Footprint:
     Marks of later times than are asked for are left over from a way that was given up.
     """
 
-    def __init__(self, works: Iterable[Work], outside: Outside, sync: Sync) -> None:
+    def __init__(self, phases: Iterable[Phase], outside: Outside, sync: Sync) -> None:
         self._outside = outside
         self._sync = sync
         edges: dict[Space, set[int]] = {}
-        for work in works:
-            for access in work.accesses:
+        for phase in phases:
+            for access in phase.accesses:
                 if isinstance(access.place, Stretch):
                     place = access.place
                     edges.setdefault(place.space, set()).update((place.start, place.end))
@@ -57,9 +57,9 @@ class Footprint:
         cells = self._cells[place.space]
         return self._marks[place.space][cells[place.start] : cells[place.end]]
 
-    def mark(self, work: Work, time: int) -> None:
-        bit, pipe = 1 << time, work.pipe
-        for n, access in enumerate(work.accesses):
+    def mark(self, phase: Phase, time: int) -> None:
+        bit, pipe = 1 << time, phase.pipe
+        for n, access in enumerate(phase.accesses):
             place = access.place
             if isinstance(place, Window):
                 self._touches[time, n] = _Touch(time, pipe, access.writes, place)
@@ -67,19 +67,19 @@ class Footprint:
             for cell in self._of(place):
                 cell[pipe][access.writes] |= bit
 
-    def before(self, work: Work, now: int, last: int, turns: Turns) -> list[Times]:
+    def before(self, phase: Phase, now: int, last: int, turns: Turns) -> list[Times]:
         """For each pipe when it did work that this must come after.
 
         Of memory outside only what happened up to `last` counts, related by `turns`.
         """
         found = [0] * len(PIPES)
-        for access in work.accesses:
+        for access in phase.accesses:
             place, writes = access.place, access.writes
             if isinstance(place, Window):
                 self._outside_before(place, writes, last, turns, found)
                 continue
-            pipe_name, space = PIPES[work.pipe], place.space.value
-            own = work.pipe if self._sync.keeps_order(pipe_name, space, access.least) else -1
+            pipe_name, space = PIPES[phase.pipe], place.space.value
+            own = phase.pipe if self._sync.keeps_order(pipe_name, space, access.least) else -1
             for cell in self._of(place):
                 for pipe, marks in enumerate(cell):
                     if pipe != own:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
 from pto.core.errors import fail
@@ -13,7 +13,7 @@ from pto.plan.calls import Names, callees_first
 from pto.plan.memory import plan_memory
 from pto.plan.mode import first_flag, may_lack_order
 from pto.plan.placement import FunctionPlan, Placement
-from pto.plan.sync.effects import NUMBER, Effects
+from pto.plan.sync.effects import NUMBER, Effects, Phase
 from pto.plan.sync.footprint import Footprint
 from pto.plan.sync.ids import Flag, Places, allocate, join_two
 from pto.plan.sync.outside import Outside
@@ -82,6 +82,10 @@ def _starts(placement: Placement) -> Starts:
     return tuple(tuple(p.start for p in plan.placed) for plan in placement.functions)
 
 
+def _phases(items: list[Item]) -> Iterator[Phase]:
+    return (p for item in walk(items) if isinstance(item, Leaf) for p in item.work.phases)
+
+
 class _Function:
     """One function: its fences, side by side, and their ids."""
 
@@ -109,7 +113,7 @@ class _Function:
             reader = Reader(self.effects, self.names, side)
             items = reader.block(self.function.regions[0].block)
             taken |= self._order(items, writer, side)
-            pipes |= {item.work.pipe for item in walk(items) if isinstance(item, Leaf)}
+            pipes |= {phase.pipe for phase in _phases(items)}
         writer.finish()
         if sides == [None] and self.function.side() is None:
             self._name_side(pipes)
@@ -136,11 +140,11 @@ class _Function:
 
     def _order(self, items: list[Item], writer: Writer, side: str | None) -> set[Flag]:
         """Where ids run out, flags are joined; where none can be, a barrier takes their place."""
-        works = [item.work for item in walk(items) if isinstance(item, Leaf)]
+        phases = list(_phases(items))
         places, stops = Places(items, self.profile.sync, self.used), list[Item]()
         known = list(known_order(self.function, items, self.names))
         while True:
-            footprint = Footprint(works, self.outside, self.profile.sync)
+            footprint = Footprint(phases, self.outside, self.profile.sync)
             placer = Placer(footprint, self.ordered, stops, known)
             placer.place(items)
             count, fences = self.profile.sync.event_ids, placer.fences

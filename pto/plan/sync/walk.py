@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from pto.plan.sync.clocks import Clock, State, Times, between, common
-from pto.plan.sync.effects import PIPES, Work
+from pto.plan.sync.effects import PIPES, Handoff, Phase, Work
 from pto.plan.sync.footprint import Footprint
 from pto.plan.sync.outside import Turns
 from pto.plan.sync.tree import Branch, Call, Item, Leaf, Loop, Stop
@@ -155,17 +155,29 @@ class Walk:
             self.state.settle(pipe, self.now)
 
     def _do(self, work: Work) -> None:
-        pipe, state = work.pipe, self.state
+        """Its phases one after the other; what they need of each other is the operation's own."""
+        begin, saved = self.now, self.save() if self.tries and len(work.parts) > 1 else None
+        for part in work.parts:
+            if isinstance(part, Handoff):
+                self.state.hear(part.target, self.state.published(part.source, self.now))
+                continue
+            self._look(part, begin)
+            if self.needs and self.tries:
+                if saved is not None:
+                    self.restore(saved)
+                return
+            self.now += 1
+            self.shadow.mark(part, self.now)
+            self._did(part.pipe, part.is_scalar)
+
+    def _look(self, phase: Phase, begin: int) -> None:
+        """Add what a phase needs of the work before its operation, which began after `begin`."""
+        pipe, state = phase.pipe, self.state
         state.hear_scalar(pipe, self.now)
         clock = state.clocks[pipe]
-        before = self.shadow.before(work, self.now, self.until, self.turns)
+        before = self.shadow.before(phase, begin, self.until, self.turns)
         for source, times in enumerate(before):
             self._need((times | self.calls[source]) & ~clock[source], source, pipe)
-        if self.needs and self.tries:
-            return
-        self.now += 1
-        self.shadow.mark(work, self.now)
-        self._did(pipe, work.is_scalar)
 
     def _did(self, pipe: int, touches: bool) -> None:
         self.work[pipe] |= 1 << self.now

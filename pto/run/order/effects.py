@@ -15,6 +15,7 @@ from pto.isa.row.flag import Flag
 # What a key of `Meet` begins with: all cores meet, or all ranks, whatever launches they are in.
 ALL_CORES = "syncall"
 RANKS = "collective"
+INNER = -1  # the id of a flag that an instruction sets and waits for by itself
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ from pto.run.order.resolve import MakeEffect, arrival_of, effect_of, issuing_pip
 from pto.run.order.state import Item
 from pto.run.reference.code import Regs, Step, Waits
 from pto.run.watch.memory import Access, Recorder, WatchedMemory
+from pto.run.watch.phases import Part, Parts, is_plain
 from pto.run.watch.registers import WatchedRegisters
 from pto.verify.operation import constant
 
@@ -38,7 +39,7 @@ _PLACES = (t.Ptr, t.TileBuf, t.View, t.MemRef)
 class Event(Item):
     """One instruction, executed: exactly the bytes it touched, and what it orders."""
 
-    __slots__ = ("accesses", "core", "counters", "leaves", "reads", "work")
+    __slots__ = ("accesses", "core", "counters", "leaves", "phase", "reads", "work")
 
     def __init__(
         self,
@@ -52,6 +53,7 @@ class Event(Item):
         reads: tuple[str, ...] = (),  # special registers that an operation of a pipe has left
         leaves: tuple[str, ...] = (),  # special registers written by an operation of a pipe
         mark: Mark | None = None,
+        phase: int = 0,  # its number among the events of the same execution
     ) -> None:
         # by hand: every operation of a run is one of these
         self.op, self.pipe, self.effect, self.mark = op, pipe, effect, mark
@@ -64,6 +66,7 @@ class Event(Item):
         self.work = work
         self.reads = reads
         self.leaves = leaves
+        self.phase = phase
 
 
 class Observer:
@@ -148,10 +151,11 @@ class Tap(Pace):
         if effect is not None and isinstance(op.row.order, OfFlag):
             at = compiler.slot(op.operands[0])
             return self._choosing(op, step, effect, issuing_pipe(case)([]), at, loops)
+        parts = None if is_plain(case) else Parts(case, _named_slots(compiler, op, case))
         if effect is not None:
             slots = [compiler.slots(op.group(name)) for name in op.row.operand_names]
             both = (effect, arrival_of(case))
-            return self._ordering(op, step, both, issuing_pipe(case), slots, loops)
+            return self._ordering(op, step, both, issuing_pipe(case), slots, loops, parts)
         if op.row.traits.names_only:
             return step
         if compiler.launched(op) is not None:  # work items may reach memory without an operand
@@ -159,7 +163,7 @@ class Tap(Pace):
         values, pipe = (*op.operands, *op.results), issuing_pipe(case)([])
         if not any(isinstance(v.type, _PLACES) for v in values) and not _may_ask(op, pipe):
             return step
-        return self._working(op, step, pipe, loops)
+        return self._working(op, step, pipe, loops, parts)
 
     def _telling(self, op: Operation, effect: MakeEffect, pipe: str, loops: list[int]) -> Step:
         """A flag or barrier that nothing but its text decides: there is nothing to do but tell."""
@@ -191,7 +195,9 @@ class Tap(Pace):
 
         return watched
 
-    def _working(self, op: Operation, step: Step, pipe: str, loops: list[int]) -> Step:
+    def _working(
+        self, op: Operation, step: Step, pipe: str, loops: list[int], parts: Parts | None
+    ) -> Step:
         recorder, tell = self.recorder, self.observer.event
         is_scalar, mark, counters = pipe in ("S", "none"), mark_of(op), counted(loops)
 
@@ -207,13 +213,34 @@ class Tap(Pace):
             if special.is_touched:
                 reads, leaves = special.take(is_scalar)
             accesses = recorder.log
-            if accesses or reads or leaves:
+            if parts is not None:
+                recorder.log = []
+                phases = parts.of(accesses, regs)
+                self._tell_parts(op, core, phases, counters(regs), reads, leaves, mark)
+            elif accesses or reads or leaves:
                 recorder.log = []
                 now = counters(regs)
                 tell(Event(op, core, pipe, accesses, now, None, None, reads, leaves, mark))
             return found
 
         return watched
+
+    def _tell_parts(
+        self,
+        op: Operation,
+        core: Core,
+        parts: Iterable[Part],
+        counters: tuple[int, ...],
+        reads: tuple[str, ...] = (),
+        leaves: tuple[str, ...] = (),
+        mark: Mark | None = None,
+    ) -> None:
+        """An event for each phase; special registers are the matter of the first."""
+        for n, (pipe, accesses, effect) in enumerate(parts):
+            own = (reads, leaves) if not n else ((), ())
+            self.observer.event(
+                Event(op, core, pipe, accesses, counters, effect, None, *own, mark, n)
+            )
 
     def _ordering(
         self,
@@ -223,6 +250,7 @@ class Tap(Pace):
         pipe: Callable[[list[Any]], str],
         slots: list[list[int]],
         loops: list[int],
+        parts: Parts | None,
     ) -> Step:
         recorder, tell = self.recorder, self.observer.event
         # words that ranks tell each other something by are no data
@@ -238,7 +266,12 @@ class Tap(Pace):
                 accesses = []
             if made is not None:
                 counters = tuple([regs[i] for i in loops])
-                tell(Event(op, core, pipe(values), accesses, counters, made))
+                told = 0
+                if parts is not None:
+                    phases = list(parts.of(accesses, regs))
+                    self._tell_parts(op, core, phases, counters)
+                    accesses, told = [], len(phases)
+                tell(Event(op, core, pipe(values), accesses, counters, made, phase=told))
             return found
 
         return watched
@@ -273,6 +306,10 @@ def counted(loops: list[int]) -> Callable[[Regs], tuple[int, ...]]:
         (only,) = loops
         return lambda regs: (regs[only],)
     return itemgetter(*loops)
+
+
+def _named_slots(compiler: Compiler, op: Operation, case: Case) -> dict[str, list[int]]:
+    return {name: compiler.slots(op.group(name)) for name in case.row.operand_names}
 
 
 def _may_ask(op: Operation, pipe: str) -> bool:

@@ -36,6 +36,7 @@ class Access(NamedTuple):
     places: Array | None
     width: int
     start: int = 0
+    is_scratch: bool = False  # working space, whose content nobody defines afterwards
 
     @property
     def nbytes(self) -> int:

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 from pto.core.errors import fail
 from pto.core.memory import Space
 from pto.core.pointer import Pointer
+from pto.core.tile import Tile
 from pto.ir.graph import Operation
 from pto.isa.cost.describe import REGISTERS, Describe, work_of
 from pto.isa.cost.moves import hinted, touched
@@ -20,6 +22,7 @@ from pto.isa.cost.vectors import class_of
 from pto.isa.cost.work import Cycles, Function, Region, Transfer, Work
 from pto.isa.meaning import Blocked
 from pto.isa.row import types as t
+from pto.isa.row.pipe_of import is_scalar_loop
 from pto.isa.row.traits import Control
 from pto.isa.rules.rule import Case
 from pto.run.machine.core import Core
@@ -90,6 +93,8 @@ class Outline(Tap):
             return (
                 _refused(op) if op.results and not self.data else self._by_one(compiler, op, step)
             )
+        if is_scalar_loop(case):
+            return self._by_elements(compiler, op, case, step)
         if issuing_pipe(case)([]) in _NO_PIPE:
             return step
         describe = work_of(case)
@@ -123,6 +128,23 @@ class Outline(Tap):
                 how = "ub" if self._cached(core, (id(place.memory), at // _CACHE_LINE)) else "gm"
             counters = tuple([regs[i] for i in loops])
             tell(Event(op, core, "S", [], counters, None, Cycles("element", how)))
+            return found
+
+        return ran
+
+    def _by_elements(self, compiler: Compiler, op: Operation, case: Case, step: Step) -> Step:
+        """A tile instruction that the library writes as a loop of the scalar unit."""
+        tell = self._teller(compiler, op, case)
+        slot = slots_of(compiler, op)[case.row.places[case.row.subject]]
+        how = "gm" if any(_is_global(v.type) for v in op.operands) else "ub"
+        recorder, data = self.recorder, self.data
+
+        def ran(core: Core, regs: Regs) -> Any:
+            found = step(core, regs) if data else None
+            recorder.log.clear()
+            tile = None if slot is None else regs[slot]
+            count = prod(tile.get_valid()) if isinstance(tile, Tile) else 1
+            tell(core, regs, Cycles("element", how, count))
             return found
 
         return ran
@@ -238,6 +260,8 @@ class Addresses(Outline):
         if row.cost == "simt" or (row.cost == "element" and op.results):
             return _refused(op)
         if row.cost == "element":
+            return _nothing
+        if is_scalar_loop(case):
             return _nothing
         if issuing_pipe(case)([]) in _NO_PIPE:
             return step

@@ -1,0 +1,29 @@
+"""Working space: which earlier writes filled scratch operands, whose content nobody defines.
+
+Two writes of one pipe that trade places cost data where one of them fills working space and the
+other a result. Where both fill working space, barriers of the library stand between its steps:
+such a pair stays a warning.
+"""
+
+from __future__ import annotations
+
+from pto.core.memory import Space
+from pto.observe.memory.granules import Conflict
+from pto.observe.memory.lost import span_of
+from pto.run.watch.memory import Access
+
+
+class WorkingSpace:
+    """The bytes of local buffers that operations have used as working space."""
+
+    def __init__(self) -> None:
+        self._filled: dict[tuple[int, int], tuple[int, int]] = {}  # by thread and time
+
+    def fill(self, thread: int, time: int, access: Access) -> None:
+        self._filled[thread, time] = span_of(access)
+
+    def costs_data(self, access: Access, conflict: Conflict) -> bool:
+        """Whether one of two writes is a result and the other is not."""
+        low, high = self._filled.get((conflict.thread, conflict.time), (0, 0))
+        is_local = access.memory.space is not Space.GM
+        return access.is_scratch is not (is_local and low <= conflict.first < high)

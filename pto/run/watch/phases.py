@@ -1,0 +1,145 @@
+"""The accesses of one executed operation, phase by phase, and those of its working space.
+
+A meaning computes a result at once and touches no working space; the library on a chip goes through
+the phases of the row. Here each recorded access goes to the phase that makes it, told by its bytes,
+and a scratch operand counts as accessed in every phase that names it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+from pto.core.global_tensor import GlobalTensor
+from pto.core.pointer import Pointer
+from pto.core.tile import Tile
+from pto.isa.meaning.handle.view import as_tile, as_view
+from pto.isa.row import types as t
+from pto.isa.row.flag import Flag
+from pto.isa.row.phases import Handoff, Step, Touch
+from pto.isa.row.pipe_of import phases_of
+from pto.isa.rules.rule import Case
+from pto.run.order import effects as fx
+from pto.run.reference.code import Regs
+from pto.run.watch.memory import Access
+
+_SPACES = (t.TileBuf, t.View, t.MemRef)
+
+
+class Part(NamedTuple):
+    """One event of an operation: accesses on a pipe, or one side of a flag of its own."""
+
+    pipe: str
+    accesses: list[Access]
+    effect: fx.Effect | None = None
+
+
+def is_plain(case: Case) -> bool:
+    """Whether an operation is one phase and has no working space."""
+    return len(phases_of(case)) < 2 and not _scratch(case)
+
+
+def _scratch(case: Case) -> list[str]:
+    """Working space that is given and that the profile uses."""
+    return [
+        o.name
+        for o in case.row.operands
+        if o.role == "tmp" and case.profile.name not in o.idle
+        if any(isinstance(v.type, _SPACES) for v in case.op.group(o.name))
+    ]
+
+
+def handoff(step: Handoff) -> tuple[Part, Part]:
+    """The two sides of a flag inside an instruction: set on one pipe, waited for on the other."""
+    flag = Flag(step.src, step.dst, fx.INNER)
+    return Part(step.src, [], fx.SetFlag(flag, flag)), Part(step.dst, [], fx.WaitFlag(flag, flag))
+
+
+class Parts:
+    """Takes the accesses of an operation apart. `slots`: where the values of each operand are."""
+
+    def __init__(self, case: Case, slots: dict[str, list[int]]) -> None:
+        self._steps: tuple[Step, ...] = phases_of(case) or (Touch("S"),)
+        self._slots = slots
+        self._scratch = {
+            name: [
+                (slot, value.type)
+                for slot, value in zip(slots[name], case.op.group(name), strict=True)
+            ]
+            for name in _scratch(case)
+        }
+        self._touches = [s for s in self._steps if isinstance(s, Touch)]
+
+    def of(self, accesses: list[Access], regs: Regs) -> Iterator[Part]:
+        """The parts in the order of the phases; phases that touch nothing are left out."""
+        shares = self._shares(accesses, regs)
+        number = 0
+        for step in self._steps:
+            if isinstance(step, Handoff):
+                yield from handoff(step)
+                continue
+            found = [*shares[number], *self._working(step, regs)]
+            number += 1
+            if found:
+                yield Part(step.pipe, found)
+
+    def _shares(self, accesses: list[Access], regs: Regs) -> list[list[Access]]:
+        """The recorded accesses of each phase."""
+        if len(self._touches) == 1:
+            return [accesses]
+        out: list[list[Access]] = [[] for _ in self._touches]
+        for access in accesses:
+            out[self._phase(access, regs)].append(access)
+        return out
+
+    def _phase(self, access: Access, regs: Regs) -> int:
+        """The first phase with an operand that has these bytes and is used like this; an update
+        in place reads what it writes."""
+        at = _first_byte(access)
+        for how in (access.writes, not access.writes):
+            for n, touch in enumerate(self._touches):
+                names = touch.writes if how else touch.reads
+                if any(_has(value, access, at) for value in self._values(names, regs)):
+                    return n
+        return len(self._touches) - 1
+
+    def _working(self, touch: Touch, regs: Regs) -> Iterator[Access]:
+        """What a phase fills it may read back; it reads what an earlier phase has filled."""
+        only_read = [name for name in touch.reads if name not in touch.writes]
+        for names, writes in ((only_read, False), (touch.writes, True)):
+            for slot, type in (each for name in names for each in self._scratch.get(name, ())):
+                space = _space(regs[slot], type)
+                if space is not None and space.nbytes:
+                    yield _whole(space, writes)
+
+    def _values(self, names: Iterable[str], regs: Regs) -> Iterator[Any]:
+        return (regs[slot] for name in names for slot in self._slots[name])
+
+
+def _first_byte(access: Access) -> int:
+    if access.array is not None or access.places is None:
+        return access.start
+    return int(access.places[0]) if access.places.size else 0
+
+
+def _has(value: Any, access: Access, at: int) -> bool:
+    if getattr(value, "memory", None) is not access.memory:
+        return False
+    end = getattr(value, "nbytes", None)
+    return value.address <= at and (end is None or at < value.address + end)
+
+
+def _space(value: Any, type: t.Type) -> Tile | GlobalTensor | None:
+    """What a scratch operand stands for; a lowered one is a pointer that its type shapes."""
+    if isinstance(value, Tile | GlobalTensor):
+        return value
+    if not isinstance(value, Pointer) or not isinstance(type, t.MemRef) or None in type.shape:
+        return None
+    return as_tile(value, type) if type.space.is_local else as_view(value, type)
+
+
+def _whole(value: Tile | GlobalTensor, writes: bool) -> Access:
+    """All bytes of a working space."""
+    memory: Any = value.memory
+    start, end = value.address, value.address + value.nbytes
+    return Access(writes, memory, memory.raw[start:end], None, 1, start, True)
