@@ -177,8 +177,14 @@ def _bytes(case: Case, value: ValueLike, type: TileType) -> _Bytes:
     return (id(value), start, end) if address is None else (None, address + start, address + end)
 
 
-def apart(*names: str) -> Rule:
-    """Different tiles that share no byte, as far as the program shows."""
+def results_apart(*names: str) -> Rule:
+    """Results of one instruction: no source says which of two in one place would be kept."""
+    return apart(*names, same=True)
+
+
+def apart(*names: str, same: bool = False) -> Rule:
+    """Different tiles that share no byte, as far as the program shows; with `same`, neither may two
+    operands be the same tile."""
 
     def test(case: Case) -> str | None:
         case.asked_makers = True
@@ -186,7 +192,7 @@ def apart(*names: str) -> Rule:
         values: list[ValueLike] = []
         for name, tile in case.tiles(names):
             value = case.op.operand(name)
-            if value is None or value in values:
+            if value is None or (value in values and not same):
                 continue
             values.append(value)
             root, start, end = _bytes(case, value, tile)

@@ -28,7 +28,7 @@ from pto.isa.rules.paths import (
     window_inside,
 )
 from pto.isa.rules.rule import Case, Rule, current, dtype_in, in_layout, in_role, on, same_dtype
-from pto.isa.rules.tile import NPU
+from pto.isa.rules.tile import NPU, results_apart
 
 _AT = (read("indexRow", "index"), read("indexCol", "index"))
 _MODES = ("ND2NZ", "NZ2ND", "ND", "ND2NZ2")
@@ -148,6 +148,7 @@ instr(
         ),
         window_inside("dst", "src"),
         window_inside("dst1", "src", at=("indexRow1", "indexCol1")),
+        results_apart("dst", "dst1"),
         _two_windows(),
         on(NPU, window_aligned("src", "mat")),
         on("a2a3", window_aligned("src", "vec")),

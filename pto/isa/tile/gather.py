@@ -20,7 +20,7 @@ from pto.isa.rules.rule import (
     same_valid,
     scalar_matches,
 )
-from pto.isa.rules.tile import NPU, VECTOR_UNIT
+from pto.isa.rules.tile import NPU, VECTOR_UNIT, results_apart
 
 _PLAIN = "i8 u8 i16 u16 i32 u32 f16 bf16 f32"
 _INDEX = "i32 u32"
@@ -162,6 +162,7 @@ instr(
         _only("index", on("a2a3", same_valid("tmp", "indices"))),
         _only("compare", dtype_in("dst", _INDEX)),
         _only("compare", same_dtype("cdst", "dst")),
+        results_apart("dst", "cdst"),
         _only("compare", scalar_matches("kValue", "src")),
         _only("compare", attr_in("cmpMode", "eq", "gt")),
         _only("mask", Rule("width", "PTO-T020", "expects elements of one width", _same_width_test)),

@@ -8,7 +8,7 @@ from pto.isa.meaning.tile.partial import partial, partial_search
 from pto.isa.row.instr import Family, instr, read, write
 from pto.isa.row.traits import Traits
 from pto.isa.rules.rule import Case, Rule, dims, dtype_in, on, same_dtype, same_valid
-from pto.isa.rules.tile import NPU, VECTOR_UNIT
+from pto.isa.rules.tile import NPU, VECTOR_UNIT, results_apart
 
 _CPU = "i8 u8 i16 i32 f16 bf16 f32"
 _A2A3 = "i16 i32 f16 f32"
@@ -138,6 +138,7 @@ PARTIAL_INDICES = Family(
         same_valid("src0Idx", "src0"),
         same_valid("src1Idx", "src1"),
         same_valid("dstIdx", "dst"),
+        results_apart("dst", "dstIdx"),
         _INSIDE,
         on(NPU, _WHOLE),
     ),

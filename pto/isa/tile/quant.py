@@ -20,7 +20,7 @@ from pto.isa.rules.rule import (
     same_valid_rows,
     warn,
 )
-from pto.isa.rules.tile import NPU, apart, dtype_pairs, same_domain, scratch_when
+from pto.isa.rules.tile import NPU, apart, dtype_pairs, results_apart, same_domain, scratch_when
 
 # Only src and dst must be row-major: scales are often columns.
 _PLACES = (on(NPU, all_in("vec")), on(NPU, row_major("src", "dst")))
@@ -216,6 +216,7 @@ instr(
         *(compiled(same_dtype("src", name)) for name in ("max", "scaling")),
         compiled(MX_SHAPES),
         compiled(apart("src", "dst", "exp", "max", "scaling", "exp_zz")),
+        compiled(results_apart("dst", "exp", "max", "scaling", "exp_zz")),
     ),
     notes=(
         "C++ overloads TQUANT; PTOAS has no text for it, so the name and text here are ours.",

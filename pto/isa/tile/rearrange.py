@@ -21,7 +21,7 @@ from pto.isa.rules.rule import (
     same_valid,
     same_valid_rows,
 )
-from pto.isa.rules.tile import NPU, VECTOR_UNIT
+from pto.isa.rules.tile import NPU, VECTOR_UNIT, results_apart
 
 _COMMON = "i8 u8 i16 u16 i32 u32 f16 bf16 f32"
 
@@ -277,6 +277,7 @@ instr(
         same_dtype("src0Idx", "src1Idx"),
         dtype_in("src0Idx", "i8 u8 i16 u16 i32 u32"),
         same_valid_rows("src0", "src1", "src0Idx", "src1Idx", "dst"),
+        results_apart("dst", "dstIdx"),
     ),
     notes=(
         "counts: the IR manual reads element counts clamped to the valid columns, all C++ code"
@@ -322,7 +323,12 @@ INTERLEAVE = Family(
     "merge two streams of elements, or take them apart",
     pipe="V",
     subject="dst0",
-    rules=(*VECTOR_UNIT, same_dtype(), same_valid("dst1", "dst0")),
+    rules=(
+        *VECTOR_UNIT,
+        same_dtype(),
+        same_valid("dst1", "dst0"),
+        results_apart("dst0", "dst1"),
+    ),
     cost="rearrange",
 )
 _CPP_ONLY = "PTOAS has no such operation; C++ takes (dst1, dst0, src1, src0)"

@@ -27,6 +27,7 @@ from pto.isa.rules.tile import (
     dtype_pairs,
     not_empty,
     one_valid,
+    results_apart,
     same_domain,
     scratch_holds,
     scratch_when,
@@ -199,6 +200,7 @@ ROW_INDICES = Family(
     subject="src",
     rules=(
         *_ROWS,
+        results_apart("dstVal", "dst"),
         on(NPU, in_layout("dstVal", "ND", "DN")),
         on(NPU, _column_vector("dstVal")),
         on(NPU, one_valid("dst", "column")),
@@ -382,6 +384,7 @@ COLUMN_INDICES = Family(
         on(NPU, all_in("vec")),
         on(NPU, in_layout("src", "ND", "DN")),
         on(NPU, row_major("dstVal", "dst")),
+        results_apart("dstVal", "dst"),
         on(NPU, one_valid("dstVal", "row")),
         on(NPU, one_valid("dst", "row")),
         same_valid_cols("src", "dstVal", "dst"),

@@ -201,3 +201,111 @@ def test_a_right_factor_under_two_depths() -> None:
         out = np.zeros((16, 16), np.float32)
         products(a, b, 16, out, engine=engine)
         same(out, want)
+
+
+# ---- results that share bytes, and bytes that nothing has written
+
+
+WRITTEN = [
+    (row, [o.name for o in row.operands if o.role in ("out", "inout") and o.kind == "tile"])
+    for row in rows()
+]
+SEVERAL = [(r, names) for r, names in WRITTEN if len(set(names) - {"tmp"}) > 1 and r.body]
+
+
+@pytest.mark.parametrize(("row", "names"), SEVERAL, ids=lambda v: getattr(v, "name", ""))
+def test_results_of_one_instruction_share_no_bytes(row: Any, names: list[str]) -> None:
+    """Every row with several results names all of them in such a rule; a scratch tile is none."""
+    if row.name == "pto.tmrgsort":
+        return  # a list of destinations, of which the last is a number
+    said = [rule.sentence for rule in row.rules if rule.code == "PTO-M040"]
+    wanted = [name for name in names if name != "tmp"]
+    assert any(all(name in sentence for name in wanted) for sentence in said), row.name
+
+
+def interleaved(first: int, second: int) -> str:
+    tile, view = "!pto.tile_buf<vec, 4x64xui8>", "!pto.tensor_view<4x64xui8>"
+    return f"""
+    module attributes {{pto.target_arch = "a5"}} {{
+      func.func @f(%x: !pto.ptr<ui8, gm>, %y: !pto.ptr<ui8, gm>, %z: !pto.ptr<ui8, gm>) {{
+        %c1 = arith.constant 1 : index
+        %c4 = arith.constant 4 : index
+        %c64 = arith.constant 64 : index
+        %p = arith.constant {first} : i64
+        %q = arith.constant {second} : i64
+        %far = arith.constant 4096 : i64
+        %v = pto.make_tensor_view %x, shape = [%c4, %c64], strides = [%c64, %c1] : {view}
+        %w = pto.make_tensor_view %y, shape = [%c4, %c64], strides = [%c64, %c1] : {view}
+        %u = pto.make_tensor_view %z, shape = [%c4, %c64], strides = [%c64, %c1] : {view}
+        %t = pto.alloc_tile addr = %far : {tile}
+        %a = pto.alloc_tile addr = %p : {tile}
+        %b = pto.alloc_tile addr = %q : {tile}
+        pto.tload ins(%v : {view}) outs(%t : {tile})
+        "pto.tinterleave"(%t, %t, %a, %b) : ({tile}, {tile}, {tile}, {tile}) -> ()
+        pto.tstore ins(%a : {tile}) outs(%w : {view})
+        pto.tstore ins(%b : {tile}) outs(%u : {view})
+        return
+      }}
+    }}
+    """
+
+
+@pytest.mark.parametrize("places", [(0, 0), (0, 64), (64, 0), (0, 224), (0, 256)])
+def test_results_at_one_place_are_written_in_the_order_of_the_operands(
+    places: tuple[int, int],
+) -> None:
+    """Addresses that only a run tells apart: the second result lies on the first."""
+    x = np.arange(256, dtype=np.uint8).reshape(4, 64)
+    memory = np.zeros(1024, np.uint8)
+    for at, half in zip(
+        places, (np.repeat(x[:, :32], 2, 1), np.repeat(x[:, 32:], 2, 1)), strict=True
+    ):
+        memory[at : at + 256] = half.ravel()
+    args = [x, np.zeros_like(x), np.zeros_like(x)]
+    program = pto.parse(interleaved(*places))
+    found = agree(program, args, all_native=False, check=False)
+    for array, at in zip(found[1:], places, strict=True):
+        same(array.ravel(), memory[at : at + 256])
+
+
+def test_one_tile_as_both_results_is_refused() -> None:
+    text = interleaved(0, 256).replace("%a, %b)", "%a, %a)")
+    with pytest.raises(pto.PtoError, match=r"PTO-M040.*dst0 and dst1 to share no bytes"):
+        pto.launch(pto.parse(text), args=[np.zeros(256, np.uint8)] * 3)
+
+
+def test_a_tile_that_was_never_written() -> None:
+    """Its place was another tile's before, whose bytes both engines find there."""
+
+    @pto.kernel(profile="a5")
+    def unwritten(x: F32, y: F32, z: F32) -> None:
+        t, u, never = (pto.tile(8, 64, pto.f32) for _ in range(3))
+        pto.tload(t, x)
+        pto.tadds(u, t, 1.0)
+        pto.tstore(y, u)
+        pto.tstore(z, never)
+
+    x, found = normal(8, 64), list[Any]()
+    for engine in ("reference", "jit"):
+        y, z = np.zeros_like(x), np.ones_like(x)
+        unwritten(x, y, z, engine=engine)
+        same(y, x + np.float32(1))
+        found.append(z)
+    same(*found)
+    same(found[0], x)  # the loaded tile's, whose place it has
+
+
+@pytest.mark.parametrize("kind", [np.dtype("float8_e4m3fn"), np.dtype("float8_e5m2")], ids=str)
+@pytest.mark.parametrize("op", ["pto.tadd", "pto.tcolexpandadd", "pto.tmul"])
+def test_arithmetic_on_floats_of_eight_bits(op: str, kind: Any) -> None:
+    """Compiled code added them as integers. No profile takes such a program; a launch that is not
+    checked runs it."""
+    elem = {"float8_e4m3fn": "f8E4M3FN", "float8_e5m2": "f8E5M2"}[kind.name]
+    text = expansion(op, "cpu", "u").replace("f32", elem).replace("4x8", "4x32")
+    text = text.replace("constant 8", "constant 32")
+    x = np.arange(-64, 64).astype(np.float32).astype(kind).reshape(4, 32)
+    other = x[:1] if "expand" in op else x
+    fn = np.multiply if op.endswith("mul") else np.add
+    want = fn(x.astype(np.float32), other.astype(np.float32)).astype(kind)
+    found = agree(text, [x, np.zeros_like(x)], all_native=False, check=False)[1]
+    same(found, want)

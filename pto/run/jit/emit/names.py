@@ -10,6 +10,7 @@ from pto.isa.meaning.handle.view import ALLOC_TILE
 from pto.isa.meaning.tile.rearrange import RESHAPE
 from pto.isa.row import types as t
 from pto.isa.row.traits import Control
+from pto.run.jit.emit.exposed import Exposed
 from pto.verify.operation import constant
 
 Span = tuple[Space, int, int]  # a buffer, first byte, end
@@ -23,6 +24,9 @@ class Names:
         self._planned = planned
         self._spans: dict[int, Span] = {}  # by value
         self._is_known = self._look(module.walk())
+        tiles = (op.results[0] for op in module.walk() if op.body is ALLOC_TILE)
+        self._tiles = [(tile, span) for tile in tiles if (span := self.span(tile)) is not None]
+        self._exposed = Exposed(module.walk())
 
     def span(self, tile: Value) -> Span | None:
         """Of a tile that was allocated at a place known now."""
@@ -35,17 +39,25 @@ class Names:
         return None if start is None else (type.space, start, start + type.nbytes)
 
     def is_alone(self, tile: Value) -> bool:
-        """Whether nobody but who uses this very tile reaches its bytes while it is in use: the
-        planner sees to that, else no other tile of the program may lie there."""
+        """Whether only uses of this tile see its bytes: no other tile of the program lies there, or
+        the planner gave it the place, and tiles that have it at other times write it first."""
         maker = tile.maker
         if maker is None or maker.body is not ALLOC_TILE:
             return False
         if maker.operand("addr") is None:
-            return True
+            return not self._is_seen_later(tile)
         own = self.span(tile) if self._is_known else None
         if own is None:
             return False
         return not any(n != id(tile) and meet(own, other) for n, other in self._spans.items())
+
+    def _is_seen_later(self, tile: Value) -> bool:
+        """Whether a tile that shares the place of this one may read what this one wrote."""
+        own = self.span(tile)
+        if own is None or self._exposed.anywhere:
+            return True
+        sharing = (other for other, span in self._tiles if other is not tile and meet(own, span))
+        return any(map(self._exposed, sharing))
 
     def _look(self, ops: Iterable[Operation]) -> bool:
         """Note all tiles; False where other names for local memory can be made."""

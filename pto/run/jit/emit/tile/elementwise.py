@@ -59,8 +59,16 @@ def mapped(s: Spot) -> Mapped:
     dst = s.need(TilePlace, operands[at].name)
     dtype = element_of(s.case, operands[at].name)
     given = [s.operand(o.name) for o in operands if o.role in ("in", "inout")]
+    if not body.moves:
+        _require_computed(dtype, *(v.type.dtype for v in given if isinstance(v, TilePlace)))
     ones = _spread(body, given, dst.valid[1])
     return Mapped(body.function(s.case), dst, dtype, given, ones, body.spread)
+
+
+def _require_computed(*kinds: DType) -> None:
+    """Symbols of other types are their bits, and would be added as integers."""
+    if not all(lanes.computes(kind.numpy) for kind in kinds):
+        raise NotNative("arithmetic on elements without machine instructions")
 
 
 def emit_lane(s: Spot) -> Sequence[Native]:

@@ -7,6 +7,7 @@ of it is written, and copied back.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -369,9 +370,14 @@ class Mover(Views):
         x.store(f"i{8 * size}", value, x.at(tile.pointer, x.mul(k.value, size)))
 
     def apart(self, dsts: Sequence[TileRef]) -> Callable[[], None]:
-        """Destinations that share bytes with another operand become copies of themselves."""
+        """Destinations that share bytes with a source become copies of themselves. Destinations
+        that share bytes with each other are left to the reference: it writes one after the other,
+        in the order of the operands."""
         x, room = self.x, 0
         undo: list[Callable[[], None]] = []
+        for a, b in combinations(dsts, 2):
+            if a.place.memory == b.place.memory:
+                self.leave_unless(Fact(x, self._separate(a, b)))
         for dst in dsts:
             others = [o for o in self.tiles if o is not dst and o.place.memory == dst.place.memory]
             fine = "true"
