@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pto.core.dtypes import I64, DType, dtype
-from pto.core.errors import PtoError
+from pto.core.errors import Diagnostic, PtoError
 from pto.core.global_tensor import GlobalTensor
 from pto.core.memory import Space
 from pto.core.pointer import Pointer as PointerValue
@@ -35,6 +35,8 @@ from pto.lang.call.session import enter, leave
 from pto.lang.picture import picture
 from pto.lang.values.tiles import Tile
 from pto.lang.values.views import Global, contiguous, pointer_type
+from pto.run.launch.call import warn
+from pto.run.launch.engine import wants_coverage
 from pto.run.machine.core import Cluster, Core
 from pto.run.machine.device import Device
 from pto.run.reference.code import Code
@@ -234,6 +236,10 @@ class Eager:
     def grid(self) -> list[Value]:
         """All blocks along the first axis."""
         return [self.constant(n, INDEX) for n in (self._core.blocks, 1)]
+
+    def notice(self, finding: Diagnostic) -> None:
+        if wants_coverage():
+            warn(finding)
 
     def is_below(self, number: Any, end: Any) -> bool:
         return False  # numbers are known: nothing has to be found out

@@ -28,6 +28,7 @@ from pto.run.launch.arrays import Borrowed
 from pto.run.launch.call import Blocks, Launch, kind_of
 from pto.run.launch.engine import switches, wants_debugging, wants_sanitizer
 from pto.run.launch.host import Report, report
+from pto.run.launch.outcome import warn_once
 from pto.run.launch.progress import Bar, Progress
 from pto.run.machine.device import Device
 from pto.target.choose import Target
@@ -133,7 +134,7 @@ class Kernel:
         engine: str | None = None,
         progress: bool | Progress = False,
         timeout: float | None = None,
-        coverage: bool = False,
+        coverage: bool | None = None,
         **named: Any,
     ) -> Report:
         """Run on arrays, which are changed in place.
@@ -141,11 +142,13 @@ class Kernel:
         `engine` is `reference` or `jit`; without it PTO_ENGINE or the default. `progress=True`
         shows how many blocks are done, on a terminal, when it takes long. `timeout` ends a run that
         takes longer, in seconds. `coverage=True` watches what is written, on the reference engine:
-        `report.coverage` says how much of each output never was.
+        `report.coverage` says how much of each output never was. `coverage=False`, or
+        PTO_COVERAGE=0, leaves out the check of the first run for holes and idle blocks.
         """
         if progress is True:
             with Bar() as seen:
                 how: dict[str, Any] = {"blocks": blocks, "engine": engine, "timeout": timeout}
+                how |= {"coverage": coverage}
                 return self.run(*args, progress=seen, **how, **named)
         values = self.values(args, named)
         fixed = [exact(values[n]) for n in self._constants] if self._constants else ()
@@ -172,6 +175,9 @@ class Kernel:
             names = [p.name for p in self.parameters if p.kind == "array"]
             held = {name: each.array for name, each in zip(names, arrays, strict=True)}
             return replace(done, coverage=seen.coverage(made.module, held))
+        shapes = tuple(each.array.shape for each in arrays)
+        sizes = given[len(self._passed) :]
+        warn_once(launch, (blocks, shapes), made.seen, coverage, sizes, made.cut)
         if not sanitized and (direct := launch.kernel.direct(launch, self._passed, done)):
             calls.keep(key, (made, direct))
         return done

@@ -54,12 +54,17 @@ class Trace:
         self.debug = debug
         self.speaks = False  # it prints
         self.limits: dict[str, int] = {}  # of sizes with names: what tiles take
+        self.cut: list[Diagnostic] = []  # stores of tiles that are larger than their arrays
         self._grid: list[Value] = []
         self._token: Any = None
         self._masks: dict[int, list[Value]] = {}
         self._uses: Counter[int] = Counter()  # of tiles, by id of the value
         self._known: dict[Hashable, Any] = {}  # what `once` has computed
         self._broken: KernelError | None = None
+
+    def notice(self, finding: Diagnostic) -> None:
+        """A warning, shown when the program first runs."""
+        self.cut.append(finding)
 
     # ---- values
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pto.core.dtypes import DType
-from pto.core.errors import Loc, PtoError
+from pto.core.errors import Diagnostic, Loc, PtoError
 from pto.ir.builder import INDEX, new_function, new_module, scalar_type
 from pto.ir.graph import Module
 from pto.isa.row.attributes import Enum, OfType, Str
@@ -38,6 +38,8 @@ class Specialised:
     speaks: bool = False  # it prints, and lines are shown as they come
     limits: Mapping[str, int] = field(default_factory=dict[str, int])  # of sizes with names
     ready: dict[Any, Ready] = field(default_factory=dict[Any, Ready])
+    cut: Sequence[Diagnostic] = ()  # stores of tiles that are larger than their arrays
+    seen: set[Any] = field(default_factory=set[Any])  # calls whose outcome was looked at
 
     def ready_on(self, device: Device) -> Ready:
         """Checked once, planned once, compiled once; a device that is watched has its own."""
@@ -104,7 +106,8 @@ class Tracing:
         for trace in traces:
             for name, most in trace.limits.items():
                 limits[name] = min(most, limits.get(name, most))
-        return Specialised(module, has_grid, any(trace.speaks for trace in traces), limits)
+        speaks, cut = any(trace.speaks for trace in traces), [d for t in traces for d in t.cut]
+        return Specialised(module, has_grid, speaks, limits, cut=cut)
 
     def _function(self, module: Module, source: Source) -> Trace:
         function, name = source.function, source.name

@@ -106,7 +106,8 @@ def tried(shared: tuple[str | None, float, list[Any] | None], sheet: Sheet) -> T
         args = [np.empty(a.shape, a.kind) if isinstance(a, Shape) else a for a in sheet.args]
         if sheet.runs:
             args = [a.copy() if isinstance(a, np.ndarray) else a for a in args]
-            launch(ran.module(), args=args, blocks=sheet.blocks, profile=sheet.profiles[0])
+            how: dict[str, Any] = {"blocks": sheet.blocks, "profile": sheet.profiles[0]}
+            launch(ran.module(), args=args, coverage=False, **how)
             wrong = differs([a for a in args if isinstance(a, np.ndarray)], wanted, rtol)
             if wrong:
                 return Trial(sheet.config, refused=wrong)

@@ -229,7 +229,7 @@ def test_warnings_of_a_check_are_shown_at_a_launch():
         pto.tadd(a, a, b)
 
     with pytest.warns(pto.PtoWarning, match="PTO-M106") as caught:
-        overlapping(np.zeros((16, 64), np.float32))
+        overlapping(np.zeros((16, 64), np.float32), coverage=False)
     assert caught[0].filename == __file__
 
 

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from pto.core.dtypes import F32, I32, DType
+from pto.core.errors import Diagnostic
 from pto.lang.call import instructions
-from pto.lang.call.place import mistake
+from pto.lang.call.place import here, mistake
 from pto.lang.call.session import Session, current
 from pto.lang.express.shapes import column, flat, is_column, set_region, vector, whole_lines
 from pto.lang.values.elements import element
@@ -133,14 +134,28 @@ def _clipped(session: Session, t: Tile, window: View) -> tuple[Any, Any]:
     region = session.region(t)
     if t.fixed:
         return region
-    spans = [None if axis is None else window.spans[axis] for axis in window.axes()]
-    kept = [
-        span.size_for(size)
-        if span is not None and span.is_open and is_number(size) and not window.has_inner_rows
-        else size
-        for size, span in zip(region, spans, strict=True)
-    ]
+    kept = list(region)
+    for n, (axis, what) in enumerate(zip(window.axes(), ("rows", "columns"), strict=True)):
+        span, size = None if axis is None else window.spans[axis], region[n]
+        if span is None or not span.is_open or not is_number(size) or window.has_inner_rows:
+            continue
+        kept[n] = span.size_for(size)
+        if span.is_whole and is_number(kept[n]) and kept[n] < size and not t.is_filled:
+            session.notice(_cut(window, what, size, kept[n]))
     return kept[0], kept[1]
+
+
+def _cut(window: View, what: str, size: int, extent: int) -> Diagnostic:
+    """A dimension that the program does not slice is smaller than the tile."""
+    name = window.array.pointer.name
+    return Diagnostic(
+        "PTO-U313",
+        f"the tile has {size} {what}, and {name} has {extent}: {size - extent} {what} of the result"
+        " are not stored",
+        here(),
+        "warning",
+        help=f"pass a larger {name}, or slice it where its end may cut the tile: {name}[i:, :]",
+    )
 
 
 def zeros(rows: int, cols: int, dtype: Any = None, *, role: str = "vec") -> Tile:

@@ -3,38 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from pto.ir.graph import Module
+from pto.plan.stores import Covered
 from pto.plan.written import writers
 from pto.run.machine.core import Core
 from pto.run.watch.events import Event, Observer
 from pto.run.watch.memory import WatchedMemory
-
-
-@dataclass(frozen=True, slots=True)
-class Covered:
-    """What of one array was written."""
-
-    name: str
-    elements: int
-    never: int
-    hole: tuple[int, ...] | None  # the index of the first element that was not
-
-    def __str__(self) -> str:
-        if not self.never:
-            return f"all of {self.name} written"
-        part = 100 * self.never / self.elements
-        shown = f"{part:.0f}" if 1 <= part < 99.5 or part == 100 else f"{part:.2g}"
-        at = ", ".join(map(str, self.hole or ()))
-        return (
-            f"{shown} % of {self.name} never written: {self.never:,} of {self.elements:,} elements,"
-            f" the first is {self.name}[{at}]"
-        )
 
 
 class Coverage(list[Covered]):

@@ -122,7 +122,7 @@ _SHOWN: dict[Any, Any] = {}  # what Python remembers to have shown
 
 
 class PtoWarning(UserWarning):
-    """What `pto check` would warn of in a program that is launched."""
+    """A warning about a program that is launched: of `pto check`, or of its first run."""
 
 
 def require_legal(findings: Sequence[Diagnostic]) -> None:
@@ -131,9 +131,15 @@ def require_legal(findings: Sequence[Diagnostic]) -> None:
     if errors:
         raise PtoError(*errors)
     for finding in findings:
-        file, line = (finding.loc.file, finding.loc.line) if finding.loc else ("<program>", 0)
-        message = f"{finding.message} [{finding.code}]"
-        warnings.warn_explicit(message, PtoWarning, file, line, registry=_SHOWN)
+        warn(finding)
+
+
+def warn(finding: Diagnostic) -> None:
+    """A finding as a warning of Python, at its line."""
+    file, line = (finding.loc.file, finding.loc.line) if finding.loc else ("<program>", 0)
+    help = f"\n  help: {finding.help}" if finding.help else ""
+    message = f"{finding.message} [{finding.code}]{help}"
+    warnings.warn_explicit(message, PtoWarning, file, line, registry=_SHOWN)
 
 
 def prepare(

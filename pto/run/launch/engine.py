@@ -1,7 +1,7 @@
 """Switches of a run that an option or the environment sets: engine, its checks, the sanitizer.
 
-An option comes first, then PTO_ENGINE, PTO_CHECKS and PTO_SANITIZE, then the default. No engine
-lives here.
+An option comes first, then PTO_ENGINE, PTO_CHECKS, PTO_SANITIZE and PTO_COVERAGE, then the default.
+No engine lives here.
 """
 
 from __future__ import annotations
@@ -60,3 +60,8 @@ def wants_sanitizer(option: bool = False) -> bool:
 def wants_debugging() -> bool:
     """Assertions and prints of kernels stay in their programs unless PTO_DEBUG is 0."""
     return environ.get("PTO_DEBUG", "1") not in ("", "0")
+
+
+def wants_coverage(option: bool | None = None) -> bool:
+    """Holes, idle blocks and cut results of a first run are looked for unless PTO_COVERAGE is 0."""
+    return environ.get("PTO_COVERAGE", "1") not in ("", "0") if option is None else option

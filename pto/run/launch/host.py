@@ -24,6 +24,7 @@ from pto.run.launch.call import (
 from pto.run.launch.engine import chosen_engine, switches
 from pto.run.launch.entry import entry_functions
 from pto.run.launch.known import Known
+from pto.run.launch.outcome import warn_once
 from pto.run.launch.prepared import Kernel
 from pto.run.launch.progress import Progress
 from pto.run.machine.device import Device
@@ -74,6 +75,7 @@ class _Ready:
     target: Target
     kernel: Kernel
     calls: Calls[Direct] = field(default_factory=Calls["Direct"])
+    seen: set[Any] = field(default_factory=set[Any])  # calls whose outcome was looked at
 
     def run(
         self,
@@ -81,6 +83,7 @@ class _Ready:
         blocks: Blocks,
         progress: Progress | None,
         timeout: float | None,
+        coverage: bool | None,
     ) -> Report:
         key = tuple(kind_of(blocks, args))
         like = self.calls.get(key) if progress is None else None
@@ -90,6 +93,7 @@ class _Ready:
         chip = Device(self.target.profile, engine=kernel.engine, checks=kernel.checks)
         done = chip.run(Launch.of(kernel, chip, args, blocks, progress, timeout))
         found = report(done, self.target)
+        warn_once(done, key, self.seen, coverage)
         if direct := kernel.direct(done, range(len(args)), found):
             self.calls.keep(key, direct)
         return found
@@ -114,6 +118,7 @@ def launch(
     progress: Progress | None = None,
     schedule: Schedule | str | None = None,
     timeout: float | None = None,
+    coverage: bool | None = None,
 ) -> Report:
     """Run one kernel. Arrays are global memory, changed in place, in the parameters' order.
 
@@ -121,6 +126,8 @@ def launch(
     when effects happen where synchronisation leaves that open: program, early, late, random:SEED.
     `timeout` ends a launch that takes longer, in seconds.
     `checks`: the jit engine reports reads of local memory that nobody has written.
+    `check=False` leaves out rules and warnings; `coverage=False`, as PTO_COVERAGE=0, only the
+    warnings of a first run: holes, blocks with nothing to do, a tile that is read unwritten.
     """
     module, watched = load(program), bool(observer or stepper)
     when = PROGRAM if schedule is None else _schedule(schedule, watched=watched)
@@ -132,7 +139,8 @@ def launch(
 
     if not watched and (when is PROGRAM or when == PROGRAM):
         how = entry, profile, device, engine, check, checks, *switches()
-        return _known.get(module, how, prepare).run(args, blocks, progress, timeout)
+        looks = coverage if check else False
+        return _known.get(module, how, prepare).run(args, blocks, progress, timeout, looks)
     chosen = _engine(engine, checks)
     target, kernels = _target(module, profile, device, check), entry_functions(module, entry)
     chip = Device(target.profile, observer=observer, engine=chosen, checks=checks)

@@ -64,7 +64,7 @@ class Kernel:
         self.checks = checks
         self._tap = tap
         self.parameters = dict(taken(functions))
-        plan = sides(functions, profile)
+        plan = self.parts = sides(functions, profile)
         self._placement = plan_memory(functions, profile)
         # of the jit engine, as `Report` has them
         self.left_out: Mapping[tuple[str, str], int] = {}

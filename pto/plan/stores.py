@@ -1,0 +1,264 @@
+"""The elements of its arrays that a launch stores to, found from the program without running it.
+
+Tiles are stored through windows of views, whose places follow from block numbers and loop counters.
+Any other write, and one whose place depends on data or on a number of the call, is not known here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+from itertools import product
+from math import prod
+from operator import add, mul
+from typing import Any, Final, NamedTuple, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from pto.ir.graph import Operation, Value
+from pto.isa.handle.view import MAKE_TENSOR_VIEW, PARTITION_VIEW
+from pto.isa.meaning.handle.view import ADD_POINTER
+from pto.isa.row import types as t
+from pto.isa.row.attributes import Enum
+from pto.isa.row.traits import Control
+from pto.plan.iterations import Ints, Iterations, Number, Space, Spread, Unknown, over
+from pto.plan.written import is_global, root
+
+_MOST: Final = 1 << 20  # cells between the edges of windows that are compared
+Flags = npt.NDArray[np.bool_]
+_KINDS: Final = (t.Ptr, t.MemRef, t.View)
+
+
+@dataclass(frozen=True, slots=True)
+class Covered:
+    """How much of one array was written."""
+
+    name: str
+    elements: int
+    never: int
+    hole: tuple[int, ...] | None  # the index of the first element that was not
+
+    def __str__(self) -> str:
+        if not self.never:
+            return f"all of {self.name} written"
+        part = 100 * self.never / self.elements
+        shown = f"{part:.0f}" if 1 <= part < 99.5 or part == 100 else f"{part:.2g}"
+        at = ", ".join(map(str, self.hole or ()))
+        return (
+            f"{shown} % of {self.name} never written: {self.never:,} of {self.elements:,} elements,"
+            f" the first is {self.name}[{at}]"
+        )
+
+
+class _Axis(NamedTuple):
+    """One dimension of a window: where it begins, its size, and those of its view."""
+
+    offset: Number
+    size: Number
+    stride: Number
+    extent: Number
+
+
+class _Window(NamedTuple):
+    """The elements that one store writes in each iteration."""
+
+    base: Number
+    axes: tuple[_Axis, ...]
+
+    def meant(self, space: Space, whole: bool) -> _Window:
+        """All that the store is for. A dimension along which the window moves counts as a whole, or
+        from the first to the last element that is reached; any other as the program says."""
+        return _Window(self.base, tuple(_meant(axis, space, whole) for axis in self.axes))
+
+
+def _meant(axis: _Axis, space: Space, whole: bool) -> _Axis:
+    if not isinstance(axis.offset, Spread) and not isinstance(axis.size, Spread):
+        return axis
+    if whole:
+        return axis._replace(offset=0, size=axis.extent)
+    offset, size = np.broadcast_arrays(_at(axis.offset, space), _at(axis.size, space))
+    some = size > 0
+    low = int(offset[some].min(initial=1 << 62))
+    high = int((offset + size)[some].max(initial=low))
+    return axis._replace(offset=low, size=high - low)
+
+
+@dataclass(slots=True)
+class Uses:
+    """How the operations of a program use one array."""
+
+    stores: list[Operation] = field(default_factory=list[Operation])
+    loads: list[Operation] = field(default_factory=list[Operation])
+    is_read: bool = False
+    is_known: bool = True  # no write but `stores`
+    is_load_known: bool = True  # no read but `loads`
+
+
+def uses(functions: Sequence[Operation], names: Mapping[int, str]) -> dict[str, Uses] | None:
+    """By name of the parameter, which `names` gives by id of the argument; None where an operation
+    uses global memory that is no parameter's. One pass over the operations."""
+    found: dict[str, Uses] = {}
+    for function in functions:
+        for op in function.walk():
+            if op.traits.names_only or op.control is Control.FUNCTION:
+                continue
+            for value in op.operands:
+                if not isinstance(value.type, _KINDS) or not is_global(value.type):
+                    continue
+                name = names.get(id(root(value)))
+                if name is None:
+                    return None
+                _note(found.setdefault(name, Uses()), op, value)
+    return found
+
+
+def _note(array: Uses, op: Operation, value: Value) -> None:
+    row = op.row
+    roles = {o.role for o in row.operands for v in op.group(o.name) if v is value} if row else set()
+    if row is None or op.control is not None or row.order is not None or not roles:
+        array.is_known = array.is_load_known = False
+        return
+    is_plain = row.traits.sized_by_tile and isinstance(value.type, t.View) and not _combines(op)
+    array.is_read |= roles != {"out"}
+    if roles == {"in"}:
+        array.is_load_known &= is_plain
+        array.loads.append(op)
+    else:
+        array.is_known &= is_plain
+        array.stores.append(op)
+
+
+def _combines(op: Operation) -> bool:
+    """True for a store that adds to memory."""
+    kind = op.attrs.get("atomicType")
+    return isinstance(kind, Enum) and kind.value != "atomic_none"
+
+
+class Reached:
+    """The elements of one array that loads or stores reach."""
+
+    def __init__(self, it: Iterations, ops: Sequence[Operation]) -> None:
+        """Raises Unknown where the place of one is not known."""
+        self._parts = [self._part(it, op) for op in ops]
+
+    def _part(self, it: Iterations, op: Operation) -> tuple[Space, _Window]:
+        view = next(v for v in op.operands if is_global(v.type))
+        if op.parent is None:
+            raise Unknown
+        return it.space(op.parent), _window(it, view)
+
+    def blocks(self, count: int) -> tuple[Flags, Flags]:
+        """Which blocks store an element, and which reach a store."""
+        some, reached = np.zeros(count, np.bool_), np.zeros(count, np.bool_)
+        for space, window in self._parts:
+            blocks = space.blocks()
+            reached[blocks] = True
+            full = [_at(axis.size, space) > 0 for axis in window.axes]
+            some[blocks[reduce(np.logical_and, full, np.ones(len(blocks), np.bool_))]] = True
+        return some, reached
+
+    def covered(self, name: str, shape: tuple[int, ...], *, whole: bool) -> Covered:
+        """Of all that is meant to be reached; raises Unknown where counting would take long."""
+        frames = {_frame(window) for _, window in self._parts}
+        base, strides, _ = frames.pop()
+        if frames:
+            raise Unknown  # several views of one array
+        done = np.concatenate([_boxes(space, w) for space, w in self._parts], axis=2)
+        meant = [_boxes(space, w.meant(space, whole)) for space, w in self._parts]
+        holes = _left(np.concatenate(meant, axis=2), done)
+        elements = prod(shape)
+        if holes is None:
+            return Covered(name, elements, 0, None)
+        first = base + sum(n * by for n, by in zip(holes[1], strides, strict=True))
+        at = tuple(int(n) for n in np.unravel_index(first, shape))
+        return Covered(name, elements, holes[0], at)
+
+
+def _frame(window: _Window) -> tuple[int, tuple[int, ...], tuple[int, ...]]:
+    """Where a view begins, its strides and its sizes: numbers, or Unknown."""
+    strides, extents = [a.stride for a in window.axes], [a.extent for a in window.axes]
+    if any(isinstance(n, Spread) for n in (window.base, *strides, *extents)):
+        raise Unknown
+    return cast(Any, (window.base, tuple(strides), tuple(extents)))
+
+
+def _at(number: Number, space: Space) -> Ints:
+    return np.asarray(number.at(space) if isinstance(number, Spread) else number, np.int64)
+
+
+def _boxes(space: Space, window: _Window) -> Ints:
+    """Begin and end along each axis of the boxes that hold something."""
+    axes = window.axes
+    moves = any(isinstance(n, Spread) for axis in axes for n in (axis.offset, axis.size))
+    found = np.empty((2, len(axes), space.count if moves else min(1, space.count)), np.int64)
+    for n, axis in enumerate(axes):
+        found[0, n], found[1, n] = _at(axis.offset, space), _at(axis.size, space)
+    found[1] += found[0]
+    full = (found[1] > found[0]).all(axis=0)
+    return found if full.all() else found[:, :, full]
+
+
+def _left(meant: Ints, done: Ints) -> tuple[int, list[int]] | None:
+    """Elements in boxes of `meant` and in none of `done`: how many, and the first; None: none.
+
+    Axes are cut at every edge of a box; the cells between are covered as a whole, or not at all.
+    """
+    if not meant.size:
+        return None
+    both = np.concatenate([meant, done], axis=2)
+    first = both[:, :, 0]
+    same = (both == first[:, :, None]).all(axis=(0, 2)) if done.size else np.zeros(len(first[0]))
+    kept = [n for n, is_same in enumerate(same) if not is_same]
+    if not kept:
+        return None
+    edges = [np.unique(both[:, n]) for n in kept]
+    if prod(len(each) for each in edges) > _MOST:
+        raise Unknown
+    cells = _painted(meant[:, kept], edges) & ~_painted(done[:, kept], edges)
+    places = np.argwhere(cells)
+    if not len(places):
+        return None
+    widths = [np.diff(each)[places[:, n]] for n, each in enumerate(edges)]
+    count = int(reduce(mul, widths).sum()) * prod((first[1] - first[0])[same > 0].tolist())
+    at = first[0].tolist()
+    for n, each, cell in zip(kept, edges, places[0], strict=True):
+        at[n] = int(each[cell])
+    return count, at
+
+
+def _painted(boxes: Ints, edges: Sequence[Ints]) -> Flags:
+    """The cells between edges that lie in a box: corners of boxes, summed up along each axis."""
+    found = np.zeros([len(each) for each in edges], np.int32)
+    ends = [np.searchsorted(each, boxes[:, n]) for n, each in enumerate(edges)]
+    for corner in product((0, 1), repeat=len(edges)):
+        index = tuple(ends[n][side] for n, side in enumerate(corner))
+        np.add.at(found, index, -1 if sum(corner) % 2 else 1)
+    for n in range(len(edges)):
+        np.cumsum(found, axis=n, out=found)
+    return found[(slice(-1),) * len(edges)] > 0
+
+
+def _window(it: Iterations, value: Value) -> _Window:
+    op = value.maker
+    if op is None and isinstance(value.type, t.Ptr):
+        return _Window(0, ())
+    if op is None:
+        raise Unknown
+    if op.row is PARTITION_VIEW:
+        source = _window(it, op.operands[0])
+        groups = zip(op.group("offsets"), op.group("sizes"), source.axes, strict=True)
+        axes = (
+            axis._replace(offset=over(add, axis.offset, it.value(offset)), size=it.value(size))
+            for offset, size, axis in groups
+        )
+        return _Window(source.base, tuple(axes))
+    base = _window(it, op.operands[0]).base
+    if op.row is MAKE_TENSOR_VIEW:
+        sizes, strides = map(it.value, op.group("shape")), map(it.value, op.group("strides"))
+        axes = (_Axis(0, size, by, size) for size, by in zip(sizes, strides, strict=True))
+        return _Window(base, tuple(axes))
+    if op.body is ADD_POINTER:
+        return _Window(over(add, base, it.value(op.operands[1])), ())
+    raise Unknown

@@ -1,0 +1,77 @@
+"""Tiles that a function reads before any operation has written them, found in program order.
+
+Only tiles that the planner places are looked at: one with an address of its own, or one behind a
+pointer, may share bytes with others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pto.core.errors import Diagnostic
+from pto.ir.graph import Operation, Value
+from pto.isa.row import types as t
+from pto.isa.row.traits import Control
+
+
+def unwritten(function: Operation) -> Iterator[Diagnostic]:
+    """A warning for each tile whose first use is a read."""
+    used: set[int] = set()
+    found: list[tuple[Operation, Value]] = []
+    for op in function.walk():
+        row = op.row
+        if row is None or (row.traits.allocates and op.group(row.traits.allocates)):
+            return
+        for value in op.operands if not _names(op) else ():
+            type = value.type
+            if isinstance(type, t.Ptr | t.MemRef) and type.space.is_local:
+                return
+            if not isinstance(type, t.TileBuf) or id(tile := _tile(value)) in used:
+                continue
+            used.add(id(tile))
+            if _reads(op, value) and _is_certain(op, tile):
+                found.append((op, tile))
+    for op, tile in found:
+        message = f"'{op.name}' op reads tile {tile.name}, and nothing has written it before"
+        yield Diagnostic("PTO-V219", message, op.loc, "warning", help=_HELP)
+
+
+_HELP = "load or fill it first: pto.zeros, pto.full; until then its bytes have no defined value"
+
+
+def _names(op: Operation) -> bool:
+    """True for another name of a tile: a window, a reshape."""
+    return op.traits.names_only or any(isinstance(r.type, t.TileBuf) for r in op.results)
+
+
+def _tile(value: Value) -> Value:
+    """The tile that a window, reshape or other name stands for."""
+    op = value.maker
+    while op is not None and _names(op) and op.operands:
+        if op.traits.allocates or not isinstance(op.operands[0].type, t.TileBuf):
+            break
+        value = op.operands[0]
+        op = value.maker
+    return value
+
+
+def _reads(op: Operation, value: Value) -> bool:
+    row = op.row
+    if row is None or op.control is not None or row.order is not None or row.body is None:
+        return False
+    return any(v is value for o in row.operands if o.role == "in" for v in op.group(o.name))
+
+
+def _is_certain(op: Operation, tile: Value) -> bool:
+    """True where the read comes first whenever the tile exists: its maker only allocates, and no
+    condition stands between the two."""
+    maker = tile.maker
+    if maker is None or not maker.traits.allocates:
+        return False
+    inside = op
+    while inside.parent is not maker.parent:
+        around = inside.parent_op
+        if around is None or around.control in (Control.IF, Control.WHILE):
+            return False
+        inside = around
+    return True

@@ -1,0 +1,181 @@
+"""Warnings about a launch that ran, where its result is probably not the one that was meant.
+
+They follow from the program, the shapes and the number of blocks: an array with holes, blocks that
+have nothing to do, no result at all, a tile that is read and never written. A program that decides
+by data, or by a number that the call passes, is left alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain, combinations
+from typing import Any
+
+import numpy as np
+
+from pto.core.errors import Diagnostic
+from pto.ir.graph import Operation, Value
+from pto.isa.scalar.unit import DEBUG
+from pto.plan.iterations import Iterations, Unknown
+from pto.plan.stores import Covered, Flags, Reached, Uses, uses
+from pto.plan.unwritten import unwritten
+from pto.run.launch.arguments import names_of
+from pto.run.launch.arrays import Borrowed
+from pto.run.launch.call import Launch, warn
+from pto.run.launch.engine import wants_coverage
+
+_SWITCH = "coverage=False or PTO_COVERAGE=0 leaves this check out"
+_EXACT = f"coverage=True reports what a run writes, {_SWITCH}"
+
+
+def warn_once(
+    done: Launch,
+    key: Hashable,
+    seen: set[Any],
+    option: bool | None,
+    sizes: Sequence[int] = (),
+    traced: Sequence[Diagnostic] = (),
+) -> None:
+    """Show the first warning about a launch, unless one of its kind was looked at before.
+
+    `option` and PTO_COVERAGE=0 leave the check out. `traced`: findings of the Python front end.
+    """
+    if key in seen:
+        return
+    seen.add(key)
+    if not wants_coverage(option):
+        return
+    finding = next(chain(traced, Outcome(done, sizes).findings()), None)
+    if finding is not None:
+        warn(finding)
+
+
+class Outcome:
+    """A launch that is done: its arrays by name, and what the program stores to each.
+
+    `sizes` are the last of its arguments: numbers that follow from shapes and the grid.
+    """
+
+    def __init__(self, done: Launch, sizes: Sequence[int]) -> None:
+        self._kernel, self._blocks = done.kernel, done.blocks
+        self._printed = bool(done.printed)
+        names = list(done.kernel.parameters)
+        given = dict(zip(names, done.args, strict=True))
+        self._arrays = {n: a.array for n, a in given.items() if isinstance(a, Borrowed)}
+        self._names = {
+            id(arg): name
+            for function in done.kernel.functions
+            for arg, name in _named(function, names)
+        }
+        last = dict(zip(names[len(names) - len(sizes) :], sizes, strict=True))
+        self._numbers = {key: last[name] for key, name in self._names.items() if name in last}
+
+    def findings(self) -> Iterator[Diagnostic]:
+        kernel = self._kernel
+        for function in kernel.functions:
+            yield from unwritten(function)
+        used = uses(kernel.functions, self._names)
+        if used is None or not self._arrays or _share_memory(list(self._arrays.values())):
+            return
+        it = self._iterations(self._blocks)
+        stored = {n: _reached(it, u.stores) for n, u in used.items() if u.stores or not u.is_known}
+        written = {n: found for n, found in stored.items() if found and used[n].is_known}
+        some, reached = self._flags(written.values())
+        if len(written) == len(stored) and not some.any():
+            yield from self._nothing(used)
+            return
+        for name, each in written.items():
+            part = None if used[name].is_read else self._covered(each, name)
+            if part is not None and self._are_holes(each, part, used, it):
+                yield self._holes(used[name].stores, part, it.adapts)
+        if len(written) == len(stored) and not it.adapts:
+            yield from self._idle(used, np.flatnonzero(reached & ~some).tolist())
+
+    def _covered(self, reached: Reached, name: str, *, whole: bool = True) -> Covered | None:
+        """How much of an array is left out; None: nothing, or counting would take long."""
+        try:
+            found = reached.covered(name, self._arrays[name].shape, whole=whole)
+        except Unknown:
+            return None
+        return found if found.never else None
+
+    def _are_holes(
+        self, written: Reached, part: Covered, used: Mapping[str, Uses], it: Iterations
+    ) -> bool:
+        """False for an array that only has room: nothing is left out between elements that are
+        written, and all of the inputs is read."""
+        if self._covered(written, part.name, whole=False) is not None:
+            return True
+        inputs = {name: u for name, u in used.items() if u.is_read}
+        loaded = {n: _reached(it, u.loads) if u.is_load_known else None for n, u in inputs.items()}
+        return not inputs or any(r and self._covered(r, name) for name, r in loaded.items())
+
+    def _flags(self, written: Iterable[Reached]) -> tuple[Flags, Flags]:
+        """Which blocks store an element, and which reach a store."""
+        none = np.zeros(self._blocks, np.bool_)
+        found = [(none, none), *(each.blocks(self._blocks) for each in written)]
+        some, reached = zip(*found, strict=True)
+        return np.logical_or.reduce(some), np.logical_or.reduce(reached)
+
+    def _iterations(self, blocks: int) -> Iterations:
+        agents = max(part.agents for part in self._kernel.parts)
+        return Iterations(self._kernel.profile, blocks, agents, self._numbers)
+
+    def _nothing(self, found: Mapping[str, Uses]) -> Iterator[Diagnostic]:
+        functions = self._kernel.functions
+        says = self._printed or any(
+            op.row is not None and op.row.family is DEBUG for f in functions for op in f.walk()
+        )
+        if says or not any(a.size for a in self._arrays.values()):
+            return
+        ops = [op for each in found.values() for op in each.stores]
+        why = "every store writes zero elements" if ops else "it has no store"
+        message = f"@{self._kernel.name} wrote to none of its arrays: {why}"
+        help = f"pto.store(y, t) writes a result; {_EXACT}"
+        yield Diagnostic("PTO-U312", message, (ops or functions)[0].loc, "warning", help=help)
+
+    def _idle(self, found: Mapping[str, Uses], idle: Sequence[int]) -> Iterator[Diagnostic]:
+        if not idle:
+            return
+        first, last = idle[0], idle[-1]
+        one = f"block {first} of {self._blocks} writes"
+        many = f"{len(idle)} of {self._blocks} blocks ({first} to {last}) write"
+        op = next(op for each in found.values() for op in each.stores)
+        message = f"{one if first == last else many} nothing: the arrays end before their part"
+        fewer = f"a launch of {_count(first)} writes the same; " if last == self._blocks - 1 else ""
+        yield Diagnostic("PTO-U311", message, op.loc, "warning", help=f"{fewer}{_EXACT}")
+
+    def _holes(self, ops: Sequence[Operation], part: Covered, adapts: bool) -> Diagnostic:
+        more = None if adapts else self._enough(ops, part)
+        help = f"a launch of {_count(more)} writes all of it; {_EXACT}" if more else _EXACT
+        return Diagnostic("PTO-U310", str(part), ops[0].loc, "warning", help=help)
+
+    def _enough(self, ops: Sequence[Operation], part: Covered) -> int | None:
+        """The number of blocks that leaves no hole, where more of them do that."""
+        wanted = -(-self._blocks * part.elements // max(1, part.elements - part.never))
+        for blocks in {self._blocks + 1, wanted}:
+            tried = _reached(self._iterations(blocks), ops)
+            if tried is not None and self._covered(tried, part.name) is None:
+                return blocks
+        return None
+
+
+def _count(blocks: int) -> str:
+    return f"{blocks} block{'s' * (blocks != 1)}"
+
+
+def _named(function: Operation, names: Sequence[str]) -> Iterator[tuple[Value, str]]:
+    args = function.regions[0].block.args
+    return zip(args, names_of(args, names), strict=False)
+
+
+def _reached(it: Iterations, ops: Sequence[Operation]) -> Reached | None:
+    """None where the place of one of these operations is not known."""
+    try:
+        return Reached(it, ops)
+    except (Unknown, RecursionError):
+        return None
+
+
+def _share_memory(arrays: Sequence[Any]) -> bool:
+    return any(np.may_share_memory(a, b) for a, b in combinations(arrays, 2))
