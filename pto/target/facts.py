@@ -109,6 +109,7 @@ class Sync:
     # that nothing orders after the wait before it), "shared-source-id" (two flags of one source
     # pipe and id at a time).
     flag_warnings: frozenset[str] = frozenset()
+    l1_fill: str = "MTE2"  # fills L1 with one value: event.hpp; PTOAS says MTE1 for tfillpad of mat
 
     def keeps_order(self, pipe: str, buffer: str, nbytes: int) -> bool:
         """Whether a pipe needs no barrier between its own instructions on a buffer of a core."""

@@ -90,9 +90,13 @@ def attr_words(attr: Attr) -> tuple[str, ...]:
 def pipe_text(pipe: Pipe) -> str:
     """`V`, `the pipe named by src_pipe`, or the cases of an overload."""
     if isinstance(pipe, PipeBy):
-        cases = [f"{' to '.join(roles)}: {name}" for roles, name in pipe.cases]
+        cases = [f"{' to '.join(roles)}: {_by_profile(name)}" for roles, name in pipe.cases]
         return f"{', '.join(cases)}, else {pipe.otherwise} (by {' and '.join(pipe.operands)})"
     return f"the pipe named by {pipe[1:]}" if pipe.startswith("@") else pipe
+
+
+def _by_profile(name: str) -> str:
+    return f"the profile's {name[1:]}" if name.startswith("$") else name
 
 
 def operand_text(o: Operand) -> str:

@@ -108,7 +108,8 @@ class Result:
 class PipeBy:
     """The pipe depends on where operands live: first match of (operand roles) wins.
 
-    `@profile` among the operands stands for the name of the profile.
+    `@profile` among the operands stands for the name of the profile; the pipe `$x` is the field x
+    of the profile's `Sync`, where sources differ.
     """
 
     operands: tuple[str, ...]

@@ -14,6 +14,7 @@ conditions hold counts, and a form without a line is one phase:
     coalesce=row  the word of an attribute      +tmp  -tmp  an operand or attribute is there, is not
     dst@mat       the role of a tile            src:i16,i32  an element type
     idx~src       two tiles have one valid region
+    src0!32       a valid row is known not to be a whole number of 32-byte blocks
 """
 
 from __future__ import annotations

@@ -53,11 +53,16 @@ def pipe_of(case: Case) -> str:
         places = [case.profile.name if n == "@profile" else _role(case, n) for n in pipe.operands]
         for roles, name in pipe.cases:
             if all(role in ("*", place) for role, place in zip(roles, places, strict=True)):
-                return name
+                return _chosen(case, name)
         return pipe.otherwise
     if pipe.startswith("@"):
         return named_pipe(case, pipe[1:]) or "none"
     return pipe
+
+
+def _chosen(case: Case, name: str) -> str:
+    """A pipe, or `$` and the field of `Sync` that says which one where sources differ."""
+    return str(getattr(case.profile.sync, name[1:])) if name.startswith("$") else name
 
 
 def form_of(case: Case) -> Form | None:
@@ -109,6 +114,11 @@ def _holds(case: Case, word: str) -> bool:
     if "~" in word:
         first, second = (case.tile(name) for name in word.split("~"))
         return first is not None and second is not None and first.valid == second.valid
+    if "!" in word:
+        name, _, block = word.partition("!")
+        tile = case.tile(name)
+        cols = None if tile is None else tile.valid[1]
+        return tile is not None and cols is not None and cols * tile.itemsize % int(block) != 0
     if "@" in word:
         name, _, role = word.partition("@")
         return case.role(name) == role

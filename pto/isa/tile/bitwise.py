@@ -84,6 +84,7 @@ for _name, _sign, _meaning, _fn in (
         cpu=_WITH_I64,
         a2a3=_INTS,
         a5=_WITH_I64,
+        phases={"a2a3": "V[S]"},
         notes=(_BY_WIDTH,),
         cite=f"pto-isa docs/isa/{_name.upper()}.md",
     )
@@ -121,7 +122,12 @@ instr(
     "dst = src ^ scalar",
     body=Lane(lanes.bit_xor),
     traits=Traits(operator="^"),
-    operands=(read("src"), read("scalar", "scalar"), scratch("tmp!"), write("dst")),
+    operands=(
+        read("src"),
+        read("scalar", "scalar"),
+        scratch("tmp!", idle="cpu a5"),
+        write("dst"),
+    ),
     cpu=_WITH_I64,
     a2a3=_INTS,
     a5=_INTS,

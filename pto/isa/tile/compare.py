@@ -104,6 +104,7 @@ instr(
     body=meaning.COMPARE_SCALAR,
     operands=(read("src"), read("scalar", "tile or scalar"), write("dst")),
     subject="src",
+    phases={"a2a3": "scalar@vec: V>S MTE1>S MTE2>S S(scalar) V(src->dst)"},
     a2a3="i16 u16 i32 f16 f32",
     a5="i8 u8 i16 u16 i32 u32 i64 u64 f16 bf16 f32",
     rules=(
@@ -139,7 +140,13 @@ instr(
     SELECT,
     "dst = src0 where mask else src1",
     body=meaning.SELECT,
-    operands=(read("mask"), read("src0"), read("src1"), scratch("tmp!"), write("dst")),
+    operands=(
+        read("mask"),
+        read("src0"),
+        read("src1"),
+        scratch("tmp!", idle="cpu a5"),
+        write("dst"),
+    ),
     a2a3="i16 u16 i32 u32 f16 bf16 f32",
     a5="i8 u8 i16 u16 i32 u32 i64 u64 f16 bf16 f32",
     rules=(
@@ -161,7 +168,15 @@ instr(
     SELECT,
     "dst = src where mask else scalar",
     body=meaning.SELECT_SCALAR,
-    operands=(read("mask"), read("src"), scratch("tmp!"), read("scalar", "scalar"), write("dst")),
+    operands=(
+        read("mask"),
+        read("src"),
+        scratch("tmp!", idle="cpu a5"),
+        read("scalar", "scalar"),
+        write("dst"),
+    ),
+    # the scalar unit puts the scalar into tmp and waits for nothing before (TSels.hpp)
+    phases={"a2a3": "S(scalar->tmp) S>V V(mask,src,tmp->dst)"},
     a2a3="i16 u16 i32 u32 f16 bf16 f32",
     a5="i8 u8 i16 u16 i32 u32 i64 u64 f16 f32",
     rules=(

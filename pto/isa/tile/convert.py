@@ -93,7 +93,7 @@ CONVERT = Family(
     "convert",
     "tile",
     "dst[i,j] = src[i,j] as another type over dst's valid region",
-    operands=(read("src"), write("dst"), scratch("tmp?")),
+    operands=(read("src"), write("dst"), scratch("tmp?", idle="cpu a5")),
     text=INS_OUTS_INSIDE,
     pipe="V",
     rules=(*VECTOR_UNIT, same_domain("src", "dst")),

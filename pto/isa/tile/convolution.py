@@ -65,7 +65,7 @@ ORDER = Family(
     "convolution orders",
     "tile",
     "the elements of a feature map or of filters in another order",
-    operands=(read("src"), scratch("tmp?"), write("dst")),
+    operands=(read("src"), scratch("tmp?", idle="cpu a5"), write("dst")),
     attrs=_ATTRS,
     pipe="V",
     rules=(*_RULES, same_dtype("src", "dst"), item_size("src"), on(NPU, in_role("src", "vec"))),

@@ -43,7 +43,7 @@ BINARY = Family(
     rules=(*VECTOR_UNIT, same_dtype("src0", "src1", "dst"), same_domain("src0", "src1", "dst")),
     cost="add",
 )
-BINARY_WITH_TMP = (read("src0"), read("src1"), scratch("tmp!"), write("dst"))
+BINARY_WITH_TMP = (read("src0"), read("src1"), scratch("tmp!", idle="cpu a5"), write("dst"))
 
 UNARY = Family(
     "elementwise unary",
@@ -157,7 +157,8 @@ instr(
     "dst = src0 ** src1",
     body=Lane(mathlib.power),
     traits=Traits(operator="**"),
-    operands=(*BINARY_WITH_TMP[:2], scratch("tmp?"), BINARY_WITH_TMP[3]),
+    operands=(*BINARY_WITH_TMP[:2], scratch("tmp?", idle="cpu a5"), BINARY_WITH_TMP[3]),
+    phases={"a2a3": "V[S]"},
     generic="src0 src1 dst tmp?",
     attrs=(precision("pow"),),
     a2a3=f"{_INTS} f32",
@@ -266,7 +267,7 @@ instr(
     "dst = 1 / sqrt(src)",
     body=Lane(mathlib.rsqrt),
     traits=Traits(operator="rsqrt"),
-    operands=(read("src"), write("dst"), scratch("tmp?")),
+    operands=(read("src"), write("dst"), scratch("tmp?", idle="cpu a5")),
     attrs=(precision("rsqrt"),),
     cpu="f16 bf16 f32 f64",
     a2a3="f16 f32",

@@ -32,7 +32,9 @@ _A2A3 = "i16 i32 f16 f32"
 _A5 = f"{_INTS} i64 u64 f16 bf16 f32"
 
 _PYTHON = operators("tadds + tsubs - tmuls * tdivs / tmaxs max tmins min trems % tpows **")
-_WITH_TMP = (read("src"), read("scalar", "scalar"), scratch("tmp!"), write("dst"))
+_LOOPED = "i8,u8,i16,u16,i32,u32"  # integers that a2a3 and a5 divide one by one
+_TMP = scratch("tmp!", idle="cpu a5")
+_WITH_TMP = (read("src"), read("scalar", "scalar"), _TMP, write("dst"))
 
 SCALAR = Family(
     "elementwise scalar",
@@ -104,6 +106,8 @@ instr(
     a2a3=_A2A3,
     a5=f"i8 {_WIDE} f16 f32",
     rules=(on(NPU, high_precision_of("dst", "f16 f32")),),
+    # integers in a scalar loop; on a5 (TDivS.hpp) nothing waits for the end of it
+    phases={"a2a3": f"dst:{_LOOPED}: V[S]", "a5": f"dst:{_LOOPED}: V>S S(src,scalar->dst)"},
     notes=(
         "Integers truncate; their division by zero is target-defined, here it gives 0.",
         "The page has a tile divided by a scalar multiply by the reciprocal on a5; PTO-Gym and"
@@ -150,7 +154,8 @@ instr(
     "dst = src ** scalar",
     body=Lane(mathlib.power),
     traits=_PYTHON["tpows"],
-    operands=(*_WITH_TMP[:2], scratch("tmp?"), _WITH_TMP[3]),
+    operands=(*_WITH_TMP[:2], scratch("tmp?", idle="cpu a5"), _WITH_TMP[3]),
+    phases={"a2a3": "V[S]"},
     generic="src scalar dst tmp?",
     attrs=(precision("pow"),),
     a2a3=f"{_INTS} f32",
@@ -221,7 +226,7 @@ FILL = Family(
     "tile",
     "dst[i,j] = scalar over dst's valid region; a mat tile is filled whole",
     operands=(read("scalar", "scalar"), write("dst")),
-    pipe=PipeBy(("dst",), ((("mat",), "MTE2"),), "V"),
+    pipe=PipeBy(("dst",), ((("mat",), "$l1_fill"),), "V"),
     rules=(
         on(NPU, in_role("dst", "vec", "mat")),
         scalar_matches("scalar", "dst"),

@@ -167,7 +167,7 @@ BY_ROW = Family(
     ),
     cost="add",
 )
-_WITH_TMP = (read("src0"), read("src1"), scratch("tmp?"), write("dst"))
+_WITH_TMP = (read("src0"), read("src1"), scratch("tmp?", idle="cpu a5"), write("dst"))
 _TMP_RULES = (
     on("a2a3", same_dtype("tmp", "dst")),
     on(

@@ -226,7 +226,7 @@ DEQUANTISED = Family(
         read("src0"),
         read("src1"),
         read("deqScale", "scalar"),
-        scratch("tmp!"),
+        scratch("tmp!", idle="cpu a5"),
         write("dst"),
     ),
     pipe="V",

@@ -121,7 +121,7 @@ GATHER = Family(
         write("dst"),
         write("cdst?"),
         read("indices?"),
-        scratch("tmp?"),
+        scratch("tmp?", idle="cpu a5"),
         read("kValue?", "scalar"),
     ),
     attrs=(
@@ -145,6 +145,9 @@ instr(
     body=meaning.GATHER,
     a2a3=_GATHER_TYPES["mask", "a2a3"],
     a5=_GATHER_TYPES["mask", "a5"],
+    # compare (TGather.hpp): the scalar unit fills part of tmp and waits for nothing before; the
+    # counts of matches are its stores too
+    phases={"a2a3": "+cdst: S(kValue->tmp) S>V V[S](src,tmp->tmp,dst) S(->cdst)"},
     rules=(
         *VECTOR_UNIT,
         Rule(
@@ -305,6 +308,7 @@ instr(
     " places that the pattern picks get src, those between zeros",
     body=meaning.SCATTER,
     generic="src dst indexes?",
+    phases={"a2a3": "V(->dst) V>S S(src,indexes->dst) S>V"},
     a2a3=_PLAIN,
     a5="i8 u8 i16 u16 i32 u32 i64 u64 f16 bf16 f32",
     rules=(

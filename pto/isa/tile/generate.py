@@ -39,7 +39,7 @@ instr(
         on("a2a3", scratch_when("", lambda _: True)),
     ),
     text=INS_OUTS,
-    phases={"a2a3": "-tmp: S(->dst)", "a5": "S(->dst)"},
+    phases={"a2a3": "-tmp: S(->dst)", "a5": "-tmp: S(->dst)"},
     example="pto.tci ins(%S : i32) outs(%dst : !pto.tile_buf<vec, 1x64xi32>)",
     cite=("pto-isa docs/isa/TCI.md", "tile.yaml#pto.tci"),
     notes=(

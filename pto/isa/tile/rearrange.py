@@ -55,7 +55,7 @@ FILLPAD = Family(
     "tile",
     "dst = src inside the valid region of src, the pad value of dst elsewhere",
     operands=(read("src"), write("dst")),
-    pipe=PipeBy(("dst",), ((("mat",), "MTE2"),), "V"),
+    pipe=PipeBy(("dst",), ((("mat",), "$l1_fill"),), "V"),
     rules=(
         same_size("src", "dst"),
         item_size("src"),
@@ -78,7 +78,7 @@ instr(
     rules=(_holds("dst", "src"), on(NPU, into("mat", same_type("src", "dst")))),
     notes=(_EXTENT, "a dst that is larger than src is the newer spelling of tfillpad_expand"),
     cite="pto-isa docs/isa/TFILLPAD.md",
-    phases={"a2a3": "V[S]"},
+    phases={"a2a3": "dst@vec: V[S]"},
     cxx="TFILLPAD dst src | TFILLPAD src+dst",
 )
 instr(
@@ -189,7 +189,7 @@ TRANSPOSE = Family(
     "transpose",
     "tile",
     "rows become columns",
-    operands=(read("src"), scratch("tmp!"), write("dst")),
+    operands=(read("src"), scratch("tmp!", idle="cpu a5"), write("dst")),
     pipe="V",
     rules=(
         same_dtype("src", "tmp", "dst"),
@@ -254,7 +254,8 @@ instr(
     a5=_COMMON,
     rules=(same_valid_rows("src0", "src1", "dst"), _columns_fit()),
     cite="pto-isa docs/isa/TCONCAT.md",
-    phases={"a2a3": "V[S]"},
+    # columns of src1 that begin inside a block are copied by the scalar unit, last
+    phases={"a2a3": "src0!32: V(src0->dst) V>S MTE2>S S(src1->dst)"},
 )
 instr(
     "tconcatidx",
@@ -283,6 +284,7 @@ instr(
         "counts: the IR manual reads element counts clamped to the valid columns, all C++ code"
         " divides the stored value by the size of an index element; we do as the code does",
     ),
+    phases={"a2a3": "MTE2>S S(src0Idx,src1Idx->dstIdx) S>V V[S](src0,src1->dst)"},
     cite="PTOAS docs/PTO_IR_manual.md, pto.tconcatidx",
     cxx="TCONCAT dst src0 src1 src0Idx src1Idx | TCONCAT dst src0 src1 dstIdx src0Idx src1Idx",
 )

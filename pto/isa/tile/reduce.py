@@ -139,6 +139,7 @@ instr(
     a5=_INT_FLOAT,
     rules=(same_dtype("src", "dst"),),
     example=_TO_COLUMN.format("trowprod", "f32"),
+    phases={"a2a3": "V[S]"},
     cite="pto-isa docs/isa/TROWPROD.md",
     notes=(_TMP_NOTE,),
 )
@@ -195,7 +196,7 @@ ROW_INDICES = Family(
     "row search",
     "tile",
     "dst[i,0] = the column j where src[i,j] is extreme, and its value if asked for",
-    operands=(read("src"), scratch("tmp!", idle="a5"), write("dstVal?"), write("dst")),
+    operands=(read("src"), scratch("tmp!", idle="cpu a5"), write("dstVal?"), write("dst")),
     pipe="V",
     subject="src",
     rules=(
@@ -377,7 +378,7 @@ COLUMN_INDICES = Family(
     "column search",
     "tile",
     "dst[0,j] = the row i where src[i,j] is extreme, and its value if asked for",
-    operands=(read("src"), scratch("tmp!"), write("dstVal?"), write("dst")),
+    operands=(read("src"), scratch("tmp!", idle="cpu a5"), write("dstVal?"), write("dst")),
     pipe="V",
     subject="src",
     rules=(

@@ -247,6 +247,8 @@ instr(
     "dst = each four runs of blockLen elements of src (or all of the 2 to 4 lists) merged into one"
     " descending run; excuted[k] = records taken from list k",
     body=meaning.MERGE,
+    # the scalar unit then reads how many records were taken, from a special register
+    phases=dict.fromkeys(("a2a3", "a5"), "exhausted=true: V V>S"),
     a2a3="f16 f32",
     a5="f16 f32",
     example="pto.tmrgsort ins(%src, %blockLen : !pto.tile_buf<vec, 1x256xf32>, i32)"

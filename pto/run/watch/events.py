@@ -196,7 +196,7 @@ class Tap(Pace):
         return watched
 
     def _working(
-        self, op: Operation, step: Step, pipe: str, loops: list[int], parts: Parts | None
+        self, op: Operation, step: Step, pipe: str, loops: list[int], parts: Parts | None = None
     ) -> Step:
         recorder, tell = self.recorder, self.observer.event
         is_scalar, mark, counters = pipe in ("S", "none"), mark_of(op), counted(loops)
