@@ -24,6 +24,7 @@ from pto.cxx import st
 from pto.cxx.binding import bind
 from pto.cxx.kernel import cpp
 from pto.cxx.records import Call
+from pto.graphs import scene
 from pto.gym.timed import launch_timed
 from pto.ir.text.parser import parse
 from pto.isa.meaning.cube.accumulator import Epilogue, finished
@@ -55,6 +56,7 @@ COMMANDS = {
     "PTO-U036": ["run", ADD, "--arg=a=much", "--arg=b=rand", "--arg=c=zeros", "--arg=rows=1"],
     "PTO-U037": ["run", ADD, "--arg=a=no.npy", "--arg=b=rand", "--arg=c=zeros", "--arg=rows=1"],
     "PTO-U038": ["run", ADD, "--arg", "rows"],
+    "PTO-U320": ["graph", "run", str(Path(__file__).parent / "graphs" / "runtime")],
 }
 
 
@@ -209,6 +211,7 @@ HOST: dict[str, Callable[[], Any]] = {
     "PTO-V170": lambda: pto.launch(parse(PADDED), args=[np.zeros(8, np.float32)]),
     "PTO-X020": of("%x = pto.vmi.unpack %v : {v} -> !pto.vreg<64xf32>", v=_LAID_OUT),
     "PTO-U246": lambda: st.find([Path("no/such/folder")]),
+    "PTO-U323": lambda: scene._tensor("x", SimpleNamespace(dtype="torch.float64"), "in"),
     "PTO-U248": lambda: cpp("no/such/kernel.cpp")["k"].source.builds("k"),
     "PTO-V150": of(
         "pto.tquant ins(%a, %s : {a}, {s}) outs(%d : {d}) {quant_type = #pto<quant_type INT8_SYM>}",

@@ -24,6 +24,7 @@ LAYERS = {
     "gym": 8,
     "cxx": 8,
     "view": 9,
+    "graphs": 9,
     "cli": 10,
     "lsp": 10,
     "pytest_plugin": 10,

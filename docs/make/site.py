@@ -46,6 +46,7 @@ NAVIGATION: list[tuple[str, Any]] = [
             ("A decoder layer", "guide/decoder.md"),
             ("To the hardware", "guide/hardware.md"),
             ("Bring your C++ kernel", "guide/cpp.md"),
+            ("Graphs of tasks", "guide/graphs.md"),
         ],
     ),
     ("Examples", "examples/index.md"),

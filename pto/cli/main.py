@@ -32,6 +32,7 @@ VERBS = {
     "lsp": "a language server: findings, pages and completion in an editor",
     "cxx": "C++ kernels: the header, and system tests of C++ projects",
     "gym": "run a checkout of PTO-Gym by its own generators and judges",
+    "graph": "run, judge and sanitize graphs of tasks: whole models",
     "models": "run the kernels of whole models, on both engines, by their goldens",
     "layout": "show where each element of a tile lives in memory, as text or a picture",
     "cache": "compiled code and tuning kept on disk: how much there is, and forgetting it",

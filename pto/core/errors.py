@@ -26,6 +26,7 @@ AREAS = {
     "D": "deadlock and flags",
     "V": "valid region and undefined data",
     "C": "cost and time",
+    "G": "graphs of tasks",
     "U": "usage",
 }
 

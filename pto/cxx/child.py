@@ -95,6 +95,8 @@ class Crash(Exception):
 class Child:
     """A process with one program in it."""
 
+    MODULE = "pto.cxx.child"  # what the process runs
+
     def __init__(self, builds: Mapping[str, Path], profile: str) -> None:
         self.builds = dict(builds)
         self._profile = profile
@@ -106,7 +108,7 @@ class Child:
         self._errors = os.memfd_create("pto-errors")
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "pto.cxx.child", str(asked), str(theirs)],
+            [sys.executable, "-m", self.MODULE, str(asked), str(theirs)],
             pass_fds=(asked, theirs),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
@@ -116,9 +118,12 @@ class Child:
         os.close(theirs)
         os.close(asked)
         self._read, self._write, self._rest = ours, asking, b""
-        builds = {side: str(path) for side, path in self.builds.items()}
-        self.ask({"do": "load", "builds": builds, "profile": self._profile})
+        self.ask(self._load_request())
         return self._process
+
+    def _load_request(self) -> Mapping[str, Any]:
+        builds = {side: str(path) for side, path in self.builds.items()}
+        return {"do": "load", "builds": builds, "profile": self._profile}
 
     def ask(self, request: Mapping[str, Any], seconds: float = SECONDS) -> Any:
         """What the child answers; raises what it found, or Crash."""
@@ -280,11 +285,12 @@ def _as_mpi(build: Path) -> Path:
     return link
 
 
-def _serve(asked: int, answers: int) -> None:
+def serve(server: object) -> None:
+    """Answer the requests of the parent, whose pipes are the arguments of this process."""
+    asked, answers = map(int, sys.argv[1:])
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    server = Server()
-    with open(asked, encoding="utf-8") as lines:
+    with os.fdopen(asked, encoding="utf-8") as lines:
         for line in lines:
             request = json.loads(line)
             try:
@@ -297,9 +303,5 @@ def _serve(asked: int, answers: int) -> None:
             os.write(answers, json.dumps(answer).encode() + b"\n")
 
 
-def main(words: Sequence[str]) -> None:
-    _serve(int(words[0]), int(words[1]))
-
-
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    serve(Server())

@@ -208,7 +208,8 @@ def _built(profile: str, compiler: Compiler, wanted: Wanted) -> Path:
             (work / "entry.cpp").write_text(extra, encoding="utf-8")
         ready = [prepared(source, work) for source in sources]
         given = (wanted.side, wanted.defines, wanted.include, extra, sorted(wanted.own.items()))
-        key = _digest([texts for _, _, texts in ready], *given)
+        paths = [str(source) for source in sources]  # which the line table of a build names
+        key = _digest(paths, [texts for _, _, texts in ready], *given)
         target = base / f"{sources[0].stem}-{wanted.side}-{key}.so"
         absent = target.with_suffix(".absent")
         if target.exists():

@@ -1,0 +1,111 @@
+"""`pto graph`: run, judge and sanitize graphs of tasks."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from pto.cli import console
+from pto.cli.gym import progress
+from pto.core.errors import fail
+from pto.core.render import Piece
+from pto.graphs import suite
+from pto.gym.selection import select
+
+EXAMPLES = """\
+  pto graph run tests/st/a2a3/paged_attention     scene tests, judged by their own goldens
+  pto graph run tests/st -k "paged and small" -j 2
+  pto graph run tests/st/vector_example --orders 20   every order that the edges allow: same bytes
+  pto graph check tests/st/vector_example         races between tasks, undefined reads
+
+A scene test names an orchestration and its kernels in C++. Its Python is imported, its C++ compiled
+and run with your rights, in child processes with limits of time and memory. Run what you trust.
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    verbs = parser.add_subparsers(dest="what", required=True, metavar="run|check")
+    run = verbs.add_parser("run", help="run scenes and compare with their goldens")
+    run.add_argument("--orders", metavar="N", type=int, default=0, help=_ORDERS)
+    run.add_argument("--sanitize", action="store_true", help="look for races between tasks too")
+    check = verbs.add_parser("check", help="look for races between tasks and undefined reads")
+    for each in (run, check):
+        each.add_argument("path", metavar="PATH", type=Path, nargs="+", help="files or folders")
+        each.add_argument("-k", metavar="EXPR", default="", help="only scenes whose names match")
+        each.add_argument("-j", metavar="N", type=int, default=1, help="scenes at a time")
+        each.add_argument("--profile", choices=("a2a3", "a5"), help="default: as the test says")
+        each.add_argument("--timeout", metavar="S", type=float, default=300.0, help=_TIMEOUT)
+        each.add_argument("--format", choices=("text", "json", "lines"), default="text")
+
+
+_ORDERS = "run again in N random orders that the edges allow, and compare every byte"
+_TIMEOUT = "seconds that one run of a graph may take; default: 300"
+
+
+def run(args: argparse.Namespace) -> int:
+    if args.j < 1:
+        raise fail("PTO-U061", f"-j {args.j}: at least one process is needed")
+    if getattr(args, "orders", 0) < 0:
+        raise fail("PTO-U061", f"--orders {args.orders}: the number must not be negative")
+    missing = next((p for p in args.path if not p.exists()), None)
+    if missing is not None:
+        raise fail("PTO-U248", f"there is no file or folder {missing}")
+    chosen = select(args.k)
+    found = list(suite.find(args.path, args.profile, chosen.holds))
+    if not found:
+        raise fail("PTO-U320", f"no scene test below {args.path[0]} matches -k {args.k!r}")
+    watched = args.what == "check" or args.sanitize
+    how = suite.How(watched, getattr(args, "orders", 0), args.timeout)
+    began = time.perf_counter()
+    with progress(len(found)) as seen:
+        outcomes = suite.run_all(found, how, args.j, _told(args.format, seen))
+    if args.format == "json":
+        print(json.dumps([o.data() for o in outcomes], indent=1))
+    elif args.format == "text":
+        _show(outcomes, time.perf_counter() - began)
+    return 0 if all(o.status in suite.GOOD for o in outcomes) else 1
+
+
+def _told(format: str, seen: Callable[[Any], None]) -> Callable[[suite.Outcome], None]:
+    def told(outcome: suite.Outcome) -> None:
+        seen(outcome)
+        if format == "lines":
+            print(json.dumps(outcome.data()), flush=True)
+
+    return told
+
+
+def _show(outcomes: Sequence[suite.Outcome], seconds: float) -> None:
+    width = max(len(o.name) for o in outcomes)
+    for o in outcomes:
+        style = (
+            "value"
+            if o.status in ("passed", "ran")
+            else "dim"
+            if o.status == "skipped"
+            else "error"
+        )
+        facts = f"{o.tasks:6,} tasks {o.edges:6,} edges {o.seconds:7.1f} s" if o.tasks else ""
+        why = f"  {o.why.splitlines()[0][:90]}" if o.why else ""
+        row: list[Piece] = [
+            (style, f"{o.status:8}"),
+            ("", f" {o.name:<{width}} {o.profile:5}{facts}"),
+        ]
+        console.write([*row, ("dim", f"{why}\n")])
+    told: set[str] = set()
+    for o in outcomes:
+        fresh = [d for d in o.findings if str(d) not in told]
+        told |= {str(d) for d in fresh}
+        if fresh:
+            print(f"\n{o.name}")
+            console.show(fresh, stream=sys.stdout)
+    counts = Counter(o.status for o in outcomes)
+    parts = [f"{counts[s]} {s}" for s in suite.STATUSES if counts[s]]
+    tasks = sum(o.tasks for o in outcomes)
+    console.write([("title", f"{', '.join(parts)}; {tasks:,} tasks, {seconds:.0f} s\n")])

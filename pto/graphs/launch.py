@@ -1,0 +1,198 @@
+"""One task on the machine: its cube and vector kernels, each from a build of its own.
+
+A kernel is compiled once for its side of a core. A task launches the kernels it names together, so
+that they can signal each other. This module runs in the child process with the native code.
+"""
+
+from __future__ import annotations
+
+import ctypes as c
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pto.core.errors import Diagnostic, PtoError, fail
+from pto.core.memory import Memory as BufferMemory
+from pto.cxx.feed import GlobalMemory, Side
+from pto.cxx.native import Native
+from pto.graphs.footprint import Bytes, Footprint, Touch, merged
+from pto.graphs.model import Task, Use
+from pto.graphs.orchestration import Memory
+from pto.ir.graph import Operation
+from pto.run import sites as s
+from pto.run.machine.core import Core
+from pto.run.machine.device import Device
+from pto.run.watch.events import Observer
+from pto.target.facts import Profile
+
+_SMALL = 1 << 16  # bytes that scalar code may go through
+_SCALAR = Operation("scalar code")
+SIDES = {"aic": "cube", "aiv": "vector"}
+ENTRY = """
+#if __has_include("intrinsic.h")
+#include "intrinsic.h"
+#define PTO_GRAPH_CONTEXT 1
+#endif
+extern "C" __attribute__((visibility("default"))) void pto_task(const void* given)
+{
+    int64_t words[64];
+    __builtin_memcpy(words, given, sizeof words);
+#ifdef PTO_GRAPH_CONTEXT
+    LocalContext local{};
+    GlobalContext global{};
+    local.block_idx = int32_t(::pto::machine::now->block);
+    local.block_num = int32_t(::pto::machine::now->blocks);
+    global.sub_block_id = int32_t(::pto::machine::now->sub);
+    words[SPMD_LOCAL_CONTEXT_INDEX] = int64_t(&local);
+    words[SPMD_GLOBAL_CONTEXT_INDEX] = int64_t(&global);
+#endif
+    kernel_entry(words);
+}
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """A compiled kernel: its side of a core, and the entry to call."""
+
+    name: str
+    side: Side
+    call: int
+
+
+class Kernels:
+    """The kernels of a graph by number; each build is loaded once."""
+
+    def __init__(self, builds: dict[int, tuple[str, str, str]], profile: Profile) -> None:
+        self._builds = builds  # number -> name, side, path
+        self._profile = profile
+        self._loaded: dict[int, Kernel] = {}
+        self._natives: dict[tuple[str, str], tuple[Side, int]] = {}
+
+    def find(self, number: int) -> Kernel:
+        found = self._loaded.get(number)
+        if found is None:
+            name, side, path = self._builds[number]
+            made = self._natives.get((path, side))
+            if made is None:
+                native = Native(Path(path))
+                call = c.cast(native.lib.pto_task, c.c_void_p).value or 0
+                made = self._natives[path, side] = Side(native, side, self._profile), call
+            found = self._loaded[number] = Kernel(name, *made)
+        return found
+
+    @property
+    def warnings(self) -> list[Diagnostic]:
+        return [d for side, _ in self._natives.values() for d in side.warnings]
+
+
+class TaskMemory(GlobalMemory):
+    """Global memory of one task: a buffer is attached when an instruction first touches it."""
+
+    def __init__(self, device: Device, memory: Memory) -> None:
+        super().__init__(device, ())
+        self._memory = memory
+        self._order = sorted(range(len(memory.starts)), key=memory.starts.__getitem__)
+        self._addresses = [memory.starts[n] for n in self._order]
+        self._attached: dict[int, BufferMemory] = {}
+        self.numbers: dict[int, int] = {}  # of attached memories: buffer by identity
+
+    def find(self, address: int) -> tuple[BufferMemory, int]:
+        at = bisect_right(self._addresses, address) - 1
+        if at >= 0:
+            number, start = self._order[at], self._addresses[at]
+            array = self._memory.arrays[number]
+            if address <= start + array.size:
+                found = self._attached.get(number)
+                if found is None:
+                    found = self._attached[number] = self._device.attach(array)
+                    self.numbers[id(found)] = number
+                return found, address - start
+        raise fail("PTO-M114", f"{address:#x} is in no memory of the graph")
+
+
+def launch(
+    task: Task,
+    kernels: Kernels,
+    profile: Profile,
+    memory: Memory,
+    observer: Observer | None = None,
+) -> TaskMemory:
+    """Run a task to its end; raises what it does wrong, with the task named."""
+    device = Device(profile, observer=observer, engine="reference")
+    shared = TaskMemory(device, memory)
+    sides = list(_sides(task, kernels, shared, device))
+    run = s.Launch(device, profile, sides, task.blocks)
+    if not run.go_on():
+        raise run.deadlock
+    return shared
+
+
+def watched(task: Task, kernels: Kernels, profile: Profile, memory: Memory) -> list[Touch]:
+    """Run a task and return the bytes it touched.
+
+    Scalar code of a kernel runs natively. Of an argument that no instruction touches, the bytes
+    that have changed afterwards count as written, and a small input counts as read.
+    """
+    before = {
+        a.region.buffer: memory.arrays[a.region.buffer].copy()
+        for a in task.arguments
+        if a.use.writes and memory.arrays[a.region.buffer].size <= _SMALL
+    }
+    observer = Footprint()
+    used = launch(task, kernels, profile, memory, observer)
+    found = observer.take(used.numbers)
+    seen = {t.buffer for t in found}
+    for buffer, old in before.items():
+        changed = np.flatnonzero(old != memory.arrays[buffer]).astype(np.int64)
+        if len(changed) and buffer not in seen:
+            found.append(Touch(buffer, "writes", _SCALAR, merged(changed, changed + 1)))
+    for argument in task.arguments:
+        region = argument.region
+        low, high = region.span
+        if argument.use is Use.IN and region.buffer not in seen and 0 < high - low <= _SMALL:
+            whole = Bytes(np.array([low], np.int64), np.array([high], np.int64))
+            found.append(Touch(region.buffer, "reads", _SCALAR, whole))
+    return found
+
+
+def _sides(task: Task, kernels: Kernels, memory: TaskMemory, device: Device) -> Iterator[s.Side]:
+    cube, first, second = task.kernels
+    if cube is not None:
+        yield _side([kernels.find(cube)], task, memory, device)
+    if first is not None or second is not None:
+        vectors = [None if k is None else kernels.find(k) for k in (first, second)]
+        yield _side(vectors if second is not None else vectors[:1], task, memory, device)
+
+
+def _side(
+    found: list[Kernel | None] | list[Kernel], task: Task, memory: TaskMemory, device: Device
+) -> s.Side:
+    """The agents of one side of every block: sub-block n runs the n-th kernel."""
+    name = next(k.side.name for k in found if k is not None)
+    for kernel in found:
+        if kernel is not None:
+            kernel.side.begin(device)
+
+    def feed(core: Core) -> Iterator[Any]:
+        kernel = found[core.sub]
+        if kernel is None:
+            return iter(())
+        side = kernel.side
+        return side.feed(side.build.agent(kernel.call, task.words, core), core, memory)
+
+    return s.Side(name, len(found), feed)
+
+
+def named(error: PtoError, task: Task) -> PtoError:
+    """The findings of a task, each with a note that says which task and where it was submitted."""
+    from dataclasses import replace
+
+    from pto.core.errors import Note
+
+    note = Note(f"in {task.title}, submitted here", task.loc)
+    return PtoError(*(replace(d, notes=(*d.notes, note)) for d in error.diagnostics))

@@ -1,0 +1,234 @@
+"""The graph: tasks, the tensors they use, and the edges that order them.
+
+A task launches one kernel, or a cube kernel together with vector kernels, on some blocks. An
+argument names a strided region of a buffer and says how the task declares to use it. An edge
+carries the reason why it exists. How a graph is built or executed does not live here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from itertools import pairwise
+from typing import Literal, Protocol
+
+from pto.core.errors import Loc
+
+Kind = Literal["task", "dummy", "allocation"]
+
+
+class Use(Enum):
+    """How a task declares to use a tensor."""
+
+    IN = "in"
+    OUT = "out"  # a buffer that the task creates
+    INOUT = "inout"
+    OVERWRITE = "overwrite"  # an existing buffer, written without being read
+    UNTRACKED = "untracked"  # the runtime derives no edge from it
+
+    @property
+    def writes(self) -> bool:
+        return self in (Use.OUT, Use.INOUT, Use.OVERWRITE)
+
+    @property
+    def reads(self) -> bool:
+        return self in (Use.IN, Use.INOUT, Use.UNTRACKED)
+
+
+class Reason(Enum):
+    """Why one task waits for another."""
+
+    CREATES = "creates the buffer"
+    WRITES = "writes the tensor"
+    READS = "reads the tensor before it is overwritten"
+    EXPLICIT = "is named as a dependency"
+
+
+class Place(Protocol):
+    """A line of the program that built the graph; it is looked up when a message needs it."""
+
+    @property
+    def loc(self) -> Loc | None: ...
+
+
+@dataclass(slots=True)
+class Buffer:
+    """Bytes of global memory."""
+
+    number: int
+    address: int
+    nbytes: int
+    name: str = ""  # of an argument of the graph
+    creator: int | None = None  # the task that the buffer belongs to
+    scope: int = 0  # where it was created
+    initial: bool = True  # its bytes are defined before any task runs
+
+    @property
+    def title(self) -> str:
+        return self.name or f"buffer {self.number}"
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """A strided box of elements in a buffer; offsets and strides count elements."""
+
+    buffer: int
+    start: int
+    extents: tuple[int, ...]
+    strides: tuple[int, ...]
+    itemsize: int
+    element: str = ""
+
+    @property
+    def is_empty(self) -> bool:
+        return 0 in self.extents
+
+    @property
+    def end(self) -> int:
+        """One past the last element."""
+        last = sum((n - 1) * s for n, s in zip(self.extents, self.strides, strict=True))
+        return self.start if self.is_empty else self.start + last + 1
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """The first byte, and one past the last."""
+        return self.start * self.itemsize, self.end * self.itemsize
+
+    def overlaps(self, other: Region) -> bool:
+        """True unless the regions share no byte, as far as a tensor map can tell.
+
+        Regions of one row-major box are compared axis by axis, all others by their spans.
+        """
+        if self.buffer != other.buffer or self.is_empty or other.is_empty:
+            return False
+        (low, high), (first, last) = self.span, other.span
+        if high <= first or last <= low:
+            return False
+        axes = _axes(self, other)
+        return axes is None or all(x < y + m and y < x + n for x, n, y, m in axes)
+
+    def covers(self, other: Region) -> bool:
+        """True if every element of `other` is certainly an element of this region."""
+        axes = _axes(self, other) if self.buffer == other.buffer else None
+        return axes is not None and all(x <= y and y + m <= x + n for x, n, y, m in axes)
+
+
+def _axes(a: Region, b: Region) -> list[tuple[int, int, int, int]] | None:
+    """(first index, extent) of both regions along each axis of the row-major box they share.
+
+    None if they have no such box, or one of them wraps around the end of an axis.
+    """
+    strides = a.strides
+    if strides != b.strides or a.itemsize != b.itemsize or not strides or strides[-1] != 1:
+        return None
+    if any(not inner or outer % inner for outer, inner in pairwise(strides)):
+        return None
+    found: list[tuple[int, int, int, int]] = []
+    first, second, room = a.start, b.start, 0
+    for n, stride in enumerate(strides):
+        (x, first), (y, second) = divmod(first, stride), divmod(second, stride)
+        room = strides[n - 1] // stride if n else 1 << 62
+        if x + a.extents[n] > room or y + b.extents[n] > room:
+            return None
+        found.append((x, a.extents[n], y, b.extents[n]))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """One tensor of a task."""
+
+    region: Region
+    use: Use
+    record: int = 0  # the address of the front end's own description of the tensor
+    tracked: bool = True  # False: only its creator orders it
+
+
+@dataclass(frozen=True, slots=True)
+class Predicate:
+    """A condition read when the task is ready; the task runs only if it holds."""
+
+    address: int
+    width: int
+    comparison: str  # ==, !=, >, <, >=, <=
+    target: int
+
+
+@dataclass(slots=True)
+class Task:
+    """One submission."""
+
+    number: int
+    kind: Kind
+    kernels: tuple[int | None, int | None, int | None]  # cube, first vector, second vector
+    name: str
+    blocks: int = 1
+    arguments: Sequence[Argument] = ()
+    scalars: Sequence[int] = ()
+    words: int = 0  # the address of the kernel's argument words
+    where: Place | None = None
+    scope: int = 0
+    is_manual: bool = False  # submitted where the runtime derives no edges
+    starts_together: bool = False  # all blocks run at the same time
+    predicate: Predicate | None = None
+    was_skipped: bool = False
+
+    @property
+    def title(self) -> str:
+        return f"task {self.number} ({self.name})"
+
+    @property
+    def loc(self) -> Loc | None:
+        return None if self.where is None else self.where.loc
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """`after` begins when `before` has ended."""
+
+    before: int
+    after: int
+    reason: Reason
+
+
+@dataclass(slots=True)
+class Scope:
+    """A block of the orchestration; buffers created inside are released at its end."""
+
+    number: int
+    parent: int | None
+    is_manual: bool
+    where: Place | None = None
+    first: int = 0  # the number of the next task when it began
+    end: int | None = None  # the number of the next task when it ended
+
+
+@dataclass(slots=True)
+class Graph:
+    """Everything that was submitted, in order."""
+
+    tasks: list[Task] = field(default_factory=list[Task])
+    buffers: dict[int, Buffer] = field(default_factory=dict[int, Buffer])
+    edges: dict[tuple[int, int], Edge] = field(default_factory=dict[tuple[int, int], Edge])
+    scopes: list[Scope] = field(default_factory=list[Scope])
+
+    def connect(self, before: int, after: int, reason: Reason) -> None:
+        """Add an edge; the first reason stays."""
+        if before != after:
+            self.edges.setdefault((before, after), Edge(before, after, reason))
+
+    def ancestors(self, without: Iterable[tuple[int, int]] = ()) -> list[int]:
+        """For each task the set of tasks that end before it begins, as bits of an integer."""
+        left_out = set(without)
+        incoming: list[list[int]] = [[] for _ in self.tasks]
+        for before, after in self.edges:
+            if (before, after) not in left_out:
+                incoming[after].append(before)
+        found: list[int] = []
+        for number in range(len(self.tasks)):
+            bits = 0
+            for before in incoming[number]:
+                bits |= found[before] | (1 << before)
+            found.append(bits)
+        return found

@@ -1,0 +1,353 @@
+"""C++ orchestrations: the graph that an unmodified source submits through its runtime's table.
+
+The source is compiled against the headers of its own runtime. `runtime.inc` fills the table of
+functions and turns each call into words; this module reads the words. It runs in the child
+process that holds the native code (`worker.py`).
+"""
+
+from __future__ import annotations
+
+import ctypes as c
+import mmap
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from pto.core.errors import Diagnostic, Loc, PtoError, fail
+from pto.cxx.native import Native, lines_of
+from pto.graphs.model import (
+    Argument,
+    Buffer,
+    Graph,
+    Kind,
+    Place,
+    Predicate,
+    Reason,
+    Region,
+    Scope,
+    Task,
+    Use,
+)
+from pto.graphs.tensormap import TensorMap
+
+_KINDS: tuple[Kind, ...] = ("task", "dummy", "allocation")
+_USES = (Use.IN, Use.OUT, Use.INOUT, Use.OVERWRITE, Use.UNTRACKED)  # by number of the runtime
+_COMPARISONS = ("", "==", "!=", ">", "<", ">=", "<=")
+_DEFINED = 16  # added to a use: the created buffer has an initial value
+_PAGE = 4096
+
+
+class _Host(c.Structure):
+    """Host of runtime.inc."""
+
+    SUBMIT = c.CFUNCTYPE(c.c_int64, c.POINTER(c.c_int64), c.c_int64)
+    ALLOCATE = c.CFUNCTYPE(c.c_int64, c.c_int64)
+    STORE = c.CFUNCTYPE(None, c.POINTER(c.c_int64), c.c_int64, c.c_int64)
+    SCOPE = c.CFUNCTYPE(None, c.c_int64, c.c_int64, c.POINTER(c.c_int64), c.c_int64)
+    FATAL = c.CFUNCTYPE(None, c.c_int64, c.c_char_p)
+    _fields_ = [
+        ("submit", SUBMIT),
+        ("allocate", ALLOCATE),
+        ("load", SUBMIT),
+        ("store", STORE),
+        ("scope", SCOPE),
+        ("fatal", FATAL),
+        ("clusters", c.c_int64),
+        ("vectors", c.c_int64),
+    ]
+
+
+@dataclass(slots=True)
+class Memory:
+    """Global memory of a graph: buffers by address. Pages take room only once they are touched."""
+
+    starts: list[int] = field(default_factory=list[int])
+    arrays: list[npt.NDArray[np.uint8]] = field(default_factory=list[npt.NDArray[np.uint8]])
+    _maps: list[mmap.mmap] = field(default_factory=list[mmap.mmap])
+
+    def allocate(self, nbytes: int) -> int:
+        """A new buffer of zeros; returns its number."""
+        flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0)
+        room = mmap.mmap(-1, -(-max(nbytes, 1) // _PAGE) * _PAGE, flags=flags)
+        self._maps.append(room)
+        array = np.frombuffer(room, np.uint8)[:nbytes]
+        start = array.ctypes.data if nbytes else np.frombuffer(room, np.uint8).ctypes.data
+        self.starts.append(start)
+        self.arrays.append(array)
+        return len(self.starts) - 1
+
+
+class Orchestration:
+    """One run of an orchestration: submissions become tasks of a graph."""
+
+    def __init__(
+        self,
+        native: Native,
+        source: Path,
+        names: dict[int, str],
+        cores: tuple[int, int],
+        memory: Memory,
+    ) -> None:
+        self.graph = Graph()
+        self.memory = memory
+        self.finish: Callable[[list[int] | None], None] = lambda tasks: None
+        self.error: PtoError | None = None
+        self.is_dry = False
+        self.assumed = 0  # values that a dry run made up
+        self._native = native
+        self._source = source.resolve()
+        self._names = names
+        self._map = TensorMap(self.graph)
+        self._by_address: dict[int, int] = {}
+        self._sorted: list[tuple[int, int]] = []
+        self._scopes = [0]
+        self.graph.scopes.append(Scope(0, None, False))
+        self._host = _Host(
+            _Host.SUBMIT(self._guarded(self._submit, 1)),
+            _Host.ALLOCATE(self._guarded(self._allocate, 0)),
+            _Host.SUBMIT(self._guarded(self._load, 0)),
+            _Host.STORE(self._guarded(self._store, None)),
+            _Host.SCOPE(self._guarded(self._scope, None)),
+            _Host.FATAL(self._guarded(self._fatal, None)),
+            *cores,
+        )
+        native.lib.pto_graph_bind(c.byref(self._host))
+
+    def _guarded(
+        self, function: Callable[..., object], failed: int | None
+    ) -> Callable[..., object]:
+        """ctypes drops exceptions of a callback: keep the first, and stop the orchestration."""
+
+        def call(*words: object) -> object:
+            if self.error is not None:
+                return failed
+            try:
+                return function(*words)
+            except PtoError as error:
+                self.error = error
+            except MemoryError:
+                self.error = fail("PTO-U245", "the graph needs more memory than there is")
+            return failed
+
+        return call
+
+    # ---- buffers
+
+    def add_buffer(self, nbytes: int, name: str) -> Buffer:
+        """A buffer of the caller: an argument of the graph."""
+        return self._buffer(self.memory.allocate(nbytes), nbytes, name)
+
+    def _buffer(self, number: int, nbytes: int, name: str = "") -> Buffer:
+        address = self.memory.starts[number]
+        made = Buffer(number, address, nbytes, name, scope=self._scopes[-1])
+        self.graph.buffers[number] = made
+        self._by_address[address] = number
+        self._sorted.clear()
+        return made
+
+    def _allocate(self, nbytes: int) -> int:
+        number = self.memory.allocate(nbytes)
+        made = self._buffer(number, nbytes)
+        made.creator, made.initial = len(self.graph.tasks), False
+        return made.address
+
+    def find(self, address: int) -> tuple[int, int]:
+        """The buffer that an address points into, and the offset there."""
+        exact = self._by_address.get(address)
+        if exact is not None:
+            return exact, 0
+        if not self._sorted:
+            self._sorted = sorted((b.address, b.number) for b in self.graph.buffers.values())
+        at = bisect_right(self._sorted, (address, 1 << 62)) - 1
+        if at >= 0:
+            start, number = self._sorted[at]
+            if address < start + self.graph.buffers[number].nbytes:
+                return number, address - start
+        raise fail("PTO-M114", f"{address:#x} is in no memory of the graph")
+
+    # ---- calls of the orchestration
+
+    def _submit(self, words: c.Array[c.c_int64], count: int) -> int:
+        reader = _Words(words[:count])
+        kind, cube, first, second, blocks, together, given = reader.take(7)
+        op, target, address, width = reader.take(4)
+        before = reader.take(reader.one())
+        number = len(self.graph.tasks)
+        arguments = [self._argument(reader) for _ in range(reader.one())]
+        scalars = reader.take(reader.one())
+        where = self._where(reader.take(reader.one()))
+        kernels = tuple(None if k < 0 else k for k in (cube, first, second))
+        assert len(kernels) == 3
+        named = [self._names.get(k, f"kernel {k}") for k in kernels if k is not None]
+        scope = self._scopes[-1]
+        task = Task(
+            number,
+            _KINDS[kind],
+            kernels,
+            " + ".join(dict.fromkeys(named)) or _KINDS[kind],
+            blocks,
+            arguments,
+            scalars,
+            given,
+            where,
+            scope,
+            self.graph.scopes[scope].is_manual,
+            bool(together),
+            Predicate(address, width, _COMPARISONS[op], target) if op else None,
+        )
+        self._require(task, before)
+        self.graph.tasks.append(task)
+        for earlier in before:
+            self.graph.connect(earlier, number, Reason.EXPLICIT)
+        self._map.submit(task)
+        return 0
+
+    def _require(self, task: Task, before: Sequence[int]) -> None:
+        """Refuse a task that the runtime would refuse."""
+        unknown = [k for k in task.kernels if k is not None and k not in self._names]
+        if unknown:
+            known = ", ".join(map(str, sorted(self._names)))
+            raise _at(task.where, "PTO-G001", f"there is no kernel {unknown[0]}; there are {known}")
+        late = [n for n in before if not 0 <= n < task.number]
+        if late:
+            message = f"{task.title} depends on task {late[0]}, which was not submitted"
+            raise _at(task.where, "PTO-G002", message)
+
+    def _argument(self, reader: _Words) -> Argument:
+        use, record, address, _size, _owner, start, _version, _type, width, manual = reader.take(10)
+        buffer, offset = self.find(address)
+        dims = reader.one()
+        pairs = reader.take(2 * dims)
+        defined, use = divmod(use, _DEFINED)
+        if defined:
+            self.graph.buffers[buffer].initial = True
+        region = Region(
+            buffer, start + offset // max(width, 1), tuple(pairs[::2]), tuple(pairs[1::2]), width
+        )
+        return Argument(region, _USES[use], record, not manual)
+
+    def _ready(self, words: list[int]) -> tuple[int, int]:
+        """The address of one element, after the tasks that write the tensor have run."""
+        reader = _Words(words)
+        address = reader.one()
+        argument = self._argument(reader)
+        if not self.is_dry:
+            self.finish(self._map.writers(argument.region))
+        return address, argument.region.itemsize
+
+    def _load(self, words: c.Array[c.c_int64], count: int) -> int:
+        address, width = self._ready(words[:count])
+        buffer, offset = self.find(address)
+        if self.is_dry and self.graph.buffers[buffer].creator is not None:
+            self.assumed += 1
+        raw = self.memory.arrays[buffer][offset : offset + width].tobytes()
+        return int.from_bytes(raw.ljust(8, b"\0"), "little", signed=True)
+
+    def _store(self, words: c.Array[c.c_int64], count: int, value: int) -> None:
+        address, width = self._ready(words[:count])
+        if not self.is_dry:
+            self.finish(None)  # readers of the old value too
+        buffer, offset = self.find(address)
+        raw = (value & ((1 << 64) - 1)).to_bytes(8, "little")[:width]
+        self.memory.arrays[buffer][offset : offset + width] = np.frombuffer(raw, np.uint8)
+
+    def _scope(self, begins: int, manual: int, words: c.Array[c.c_int64], count: int) -> None:
+        scopes, now = self.graph.scopes, len(self.graph.tasks)
+        if begins:
+            where = self._where(words[1:count])
+            parent = self._scopes[-1]
+            is_manual = bool(manual) or scopes[parent].is_manual
+            scopes.append(Scope(len(scopes), parent, is_manual, where, now))
+            self._scopes.append(len(scopes) - 1)
+        elif len(self._scopes) > 1:
+            scopes[self._scopes.pop()].end = now
+        else:
+            where = self._where(words[1:count])
+            raise _at(where, "PTO-G003", "a scope ends here that was never begun")
+
+    def _fatal(self, code: int, text: bytes) -> None:
+        message = text.decode(errors="replace")
+        said = f" (error {code})" if code > 0 else ""
+        raise fail("PTO-G004", f"the orchestration gives up{said}: {message}")
+
+    def _where(self, frames: Sequence[int]) -> CallChain:
+        return CallChain(self._native, self._source, tuple(frames))
+
+    # ---- the whole
+
+    def run(self, given: Sequence[int]) -> None:
+        """Call the entry; every submission is in the graph afterwards."""
+        room = (c.c_int64 * len(given))(*given)
+        self._native.lib.pto_graph_run(room)
+        if self.error is not None:
+            raise self.error
+        if len(self._scopes) > 1:
+            scope = self.graph.scopes[self._scopes[-1]]
+            raise _at(scope.where, "PTO-G003", "a scope begins here that never ends")
+
+
+@dataclass(frozen=True, slots=True)
+class CallChain:
+    """Return addresses, innermost first."""
+
+    native: Native
+    source: Path
+    frames: tuple[int, ...]
+
+    @property
+    def loc(self) -> Loc | None:
+        """The innermost line of the orchestration itself, past the headers of its runtime."""
+        base, folder = _base(self.native), self.source.parent
+        for frame in self.frames:
+            for loc in lines_of(self.native.path, (frame - base,)) if frame > base else ():
+                if loc.line and folder in Path(loc.file).parents:
+                    return Loc(loc.file, loc.line)
+        return None
+
+
+class _Words:
+    """Reads the words of one call in order."""
+
+    def __init__(self, words: list[int]) -> None:
+        self._words = words
+        self._at = 0
+
+    def one(self) -> int:
+        return self.take(1)[0]
+
+    def take(self, count: int) -> list[int]:
+        self._at += count
+        return self._words[self._at - count : self._at]
+
+
+def _at(where: Place | None, code: str, message: str) -> PtoError:
+    return PtoError(Diagnostic(code, message, None if where is None else where.loc))
+
+
+def _base(native: Native) -> int:
+    """Where the build is loaded, from one function of known offset."""
+    found = _BASES.get(native.path)
+    if found is None:
+        info = _Info()
+        address = c.cast(native.lib.pto_graph_run, c.c_void_p)
+        c.CDLL(None).dladdr(address, c.byref(info))
+        found = _BASES[native.path] = int(info.base or 0)
+    return found
+
+
+class _Info(c.Structure):
+    """Dl_info of dlfcn.h."""
+
+    _fields_ = [
+        ("file", c.c_char_p),
+        ("base", c.c_void_p),
+        ("name", c.c_char_p),
+        ("address", c.c_void_p),
+    ]
+
+
+_BASES: dict[Path, int] = {}

@@ -1,0 +1,160 @@
+"""A graph in its child process: what is compiled, and the requests that the process answers."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pto.core.errors import Diagnostic, fail
+from pto.cxx import compiler
+from pto.cxx.child import SECONDS, Child, unpacked
+from pto.graphs.launch import ENTRY, SIDES
+
+USES = {"in": 0, "out": 1, "inout": 2}
+# Cube cores and vector cores of the chip that each profile stands for, as a runtime reports them.
+CORES = {"a2a3": (24, 48), "a5": (36, 72)}
+
+
+@dataclass(frozen=True, slots=True)
+class KernelSource:
+    """One kernel of a graph, as its author wrote it."""
+
+    number: int
+    name: str
+    path: Path
+    core: str  # aic, aiv
+    include: tuple[Path, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class GraphSource:
+    """An orchestration and its kernels."""
+
+    path: Path
+    entry: str
+    profile: str
+    kernels: tuple[KernelSource, ...]
+    include: tuple[Path, ...]  # headers of the orchestration and its runtime
+    kernel_include: tuple[Path, ...]
+
+
+@dataclass(slots=True)
+class Tensor:
+    """An argument of a graph: bytes with a shape."""
+
+    name: str
+    data: npt.NDArray[np.uint8]
+    shape: tuple[int, ...]
+    element: str  # as the runtime names it: FLOAT32
+    use: str = "in"
+
+
+@dataclass(slots=True)
+class Ran:
+    """What a run of a graph did."""
+
+    tasks: int
+    skipped: int
+    edges: int
+    seconds: float
+    findings: list[Diagnostic] = field(default_factory=list[Diagnostic])
+    needless: int = 0  # edges that no data needs
+
+
+class GraphProcess(Child):
+    """A child process with one graph."""
+
+    MODULE = "pto.graphs.worker"
+
+    def __init__(self, source: GraphSource) -> None:
+        self.source = source
+        built = _orchestration(source)
+        self._kernels = {
+            str(k.number): (k.name, SIDES[k.core], str(_kernel(source, k))) for k in source.kernels
+        }
+        paths = {"orchestration": built}
+        paths |= {f"kernel {n}": Path(k[2]) for n, k in self._kernels.items()}
+        super().__init__(paths, source.profile)
+
+    def _load_request(self) -> Mapping[str, Any]:
+        orchestration = {
+            "build": str(self.builds["orchestration"]),
+            "source": str(self.source.path),
+        }
+        return {
+            "do": "load",
+            "orchestration": orchestration,
+            "kernels": self._kernels,
+            "profile": self.source.profile,
+            "cores": CORES[self.source.profile],
+        }
+
+    def run(
+        self,
+        arguments: Sequence[Tensor | int],
+        seed: int | None = None,
+        seconds: float = SECONDS,
+        watched: bool = False,
+    ) -> Ran:
+        """Run on these tensors, whose bytes are changed in place."""
+        with tempfile.NamedTemporaryFile(prefix="pto-graph-") as file:
+            given = _listed(arguments, Path(file.name))
+            request = {
+                "do": "sanitize" if watched else "run",
+                "given": given,
+                "file": file.name,
+                "seed": seed,
+            }
+            answer = self.ask(request, seconds)
+            raw = np.fromfile(file.name, np.uint8)
+        for each, argument in zip(given, arguments, strict=True):
+            if isinstance(argument, Tensor):
+                argument.data[:] = raw[each["at"] : each["at"] + each["size"]]
+        found = [unpacked(d) for d in answer.pop("findings")]
+        return Ran(**answer, findings=found)
+
+
+def _listed(arguments: Sequence[Tensor | int], file: Path) -> list[dict[str, Any]]:
+    """Describe arguments; the bytes of tensors go to the file one after another."""
+    listed: list[dict[str, Any]] = []
+    at = 0
+    with file.open("wb") as out:
+        for each in arguments:
+            if isinstance(each, int):
+                listed.append({"word": each})
+                continue
+            size = each.data.size
+            described = {"at": at, "size": size, "shape": each.shape, "name": each.name}
+            listed.append({**described, "element": each.element, "use": USES[each.use]})
+            out.write(each.data.tobytes())
+            at += size
+    return listed
+
+
+def _orchestration(source: GraphSource) -> Path:
+    if not source.path.is_file():
+        raise fail("PTO-U248", f"there is no file {source.path}")
+    text = files("pto.graphs").joinpath("runtime.inc").read_text(encoding="utf-8")
+    extra = f"#define PTO_GRAPH_ENTRY {source.entry}\n{text}"
+    return compiler.build(
+        [source.path], source.profile, "both", include=source.include, extra=extra
+    )
+
+
+def _kernel(source: GraphSource, kernel: KernelSource) -> Path:
+    if not kernel.path.is_file():
+        raise fail("PTO-U248", f"there is no file {kernel.path}")
+    return compiler.build(
+        [kernel.path],
+        source.profile,
+        SIDES[kernel.core],
+        include=(*kernel.include, *source.kernel_include),
+        extra=ENTRY,
+    )

@@ -1,0 +1,250 @@
+"""Findings about the order of tasks, from exact footprints and the edges of the graph."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pto.core.errors import Diagnostic, Note
+from pto.graphs.footprint import NONE, Bytes, Touch, union
+from pto.graphs.model import Graph, Reason, Task
+
+Touches = Mapping[int, Sequence[Touch]]  # by task
+_MOST = 20  # findings of one kind
+
+
+@dataclass(frozen=True, slots=True)
+class Race:
+    """Two tasks that no edge orders, and the bytes they conflict on."""
+
+    first: Task
+    second: Task
+    a: Touch
+    b: Touch
+    bytes: Bytes
+
+    @property
+    def kind(self) -> str:
+        if self.a.how == "reads":
+            return "write-after-read"
+        return "read-after-write" if self.b.how == "reads" else "write-after-write"
+
+
+@dataclass(frozen=True, slots=True)
+class _Summary:
+    """The touches of one task on one buffer, joined."""
+
+    task: int
+    reads: Bytes
+    changes: Bytes  # written or accumulated into
+    is_atomic: bool  # every change accumulates
+    touches: tuple[Touch, ...]
+
+
+def find(graph: Graph, touches: Touches) -> list[Race]:
+    """Every conflict between tasks that the edges leave unordered."""
+    ancestors = graph.ancestors()
+    found: list[Race] = []
+    for summaries in _by_buffer(touches).values():
+        found += _in_buffer(graph, summaries, ancestors)
+    return sorted(found, key=lambda r: (r.second.number, r.first.number))
+
+
+def _by_buffer(touches: Touches) -> dict[int, list[_Summary]]:
+    found: dict[int, list[_Summary]] = defaultdict(list)
+    for task in sorted(touches):
+        groups: dict[int, list[Touch]] = defaultdict(list)
+        for touch in touches[task]:
+            groups[touch.buffer].append(touch)
+        for buffer, own in groups.items():
+            reads = union([t.bytes for t in own if t.how == "reads"])
+            changes = union([t.bytes for t in own if t.how != "reads"])
+            is_atomic = all(t.how != "writes" for t in own)
+            found[buffer].append(_Summary(task, reads, changes, is_atomic, tuple(own)))
+    return found
+
+
+def _in_buffer(graph: Graph, summaries: list[_Summary], ancestors: Sequence[int]) -> Iterator[Race]:
+    """Conflicts on one buffer: each task against the earlier ones whose spans meet its own."""
+    if not any(len(s.changes.starts) for s in summaries):
+        return
+    spans = np.array([_span(s) for s in summaries], np.int64)
+    for n, later in enumerate(summaries):
+        low, high = spans[n]
+        near = np.flatnonzero((spans[:n, 0] < high) & (spans[:n, 1] > low))
+        before = ancestors[later.task]
+        for m in near:
+            earlier = summaries[m]
+            if not (before >> earlier.task) & 1:
+                race = _conflict(graph, earlier, later)
+                if race is not None:
+                    yield race
+
+
+def _span(summary: _Summary) -> tuple[int, int]:
+    spans = [b.span for b in (summary.reads, summary.changes) if len(b.starts)]
+    return min(s for s, _ in spans), max(e for _, e in spans)
+
+
+def _conflict(graph: Graph, earlier: _Summary, later: _Summary) -> Race | None:
+    """The first pair of touches that conflict; two atomic updates do not."""
+    for a in earlier.touches:
+        for b in later.touches:
+            if a.how == b.how == "reads" or a.how == b.how == "accumulates into":
+                continue
+            common = a.bytes.common(b.bytes)
+            if len(common.starts):
+                tasks = graph.tasks
+                return Race(tasks[earlier.task], tasks[later.task], a, b, common)
+    return None
+
+
+def findings(graph: Graph, touches: Touches) -> list[Diagnostic]:
+    """All findings of a graph, one for each cause."""
+    out = list(_race_findings(graph, find(graph, touches)))
+    out += _undefined(graph, touches)
+    out += _unwritten(graph, touches)
+    out += _released(graph)
+    return out
+
+
+def _race_findings(graph: Graph, races: Sequence[Race]) -> Iterator[Diagnostic]:
+    """Races between the same two kernels at the same lines are one finding with a count."""
+    causes: dict[tuple[object, ...], list[Race]] = defaultdict(list)
+    for race in races:
+        key = (race.kind, race.a.op.loc, race.b.op.loc, race.first.loc, race.second.loc)
+        causes[key].append(race)
+    for alike in list(causes.values())[:_MOST]:
+        yield _race_finding(graph, alike)
+
+
+def _race_finding(graph: Graph, alike: Sequence[Race]) -> Diagnostic:
+    race = alike[0]
+    first, second = race.first, race.second
+    name = graph.buffers[race.a.buffer].title
+    low, high = race.bytes.span
+    others = f" ({len(alike)} pairs of tasks alike)" if len(alike) > 1 else ""
+    message = (
+        f"{race.kind} race between tasks on {name}, bytes {low:#x}..{high:#x}: no edge orders"
+        f" {first.title} and {second.title}{others}"
+    )
+    notes = (
+        Note(f"{first.title} {race.a.how} the bytes", race.a.op.loc),
+        Note(f"{second.title} {race.b.how} the bytes", race.b.op.loc),
+        Note(f"{first.title} is submitted here", first.loc),
+        Note(f"{second.title} is submitted here", second.loc),
+    )
+    return Diagnostic("PTO-G101", message, second.loc, "error", notes, _remedy(graph, alike))
+
+
+def _remedy(graph: Graph, alike: Sequence[Race]) -> str:
+    """The edge that is missing, tried: the pairs are ordered with it."""
+    added = [(r.first.number, r.second.number) for r in alike]
+    trial = Graph(graph.tasks, graph.buffers, dict(graph.edges), graph.scopes)
+    for before, after in added:
+        trial.connect(before, after, Reason.EXPLICIT)
+    ancestors = trial.ancestors()
+    ordered = all((ancestors[after] >> before) & 1 for before, after in added)
+    race = alike[0]
+    edge = f"make {race.second.title} depend on {race.first.title}"
+    return f"{edge} (tried: {'ordered' if ordered else 'still unordered'})"
+
+
+def _undefined(graph: Graph, touches: Touches) -> Iterator[Diagnostic]:
+    """Reads of bytes that no earlier task has written and that had no value before."""
+    ancestors = graph.ancestors()
+    written: dict[int, list[tuple[int, Bytes]]] = defaultdict(list)
+    told: set[tuple[object, ...]] = set()
+    for number in sorted(touches):
+        for touch in touches[number]:
+            buffer = graph.buffers[touch.buffer]
+            if touch.how == "writes" or buffer.initial:
+                continue
+            own = [
+                t.bytes for t in touches[number] if t.buffer == touch.buffer and t.how == "writes"
+            ]
+            known = own + [b for n, b in written[touch.buffer] if (ancestors[number] >> n) & 1]
+            missing = touch.bytes.without(union(known)) if known else touch.bytes
+            key = (touch.op.loc, graph.tasks[number].loc)
+            if len(missing.starts) and key not in told:
+                told.add(key)
+                yield _undefined_finding(graph, number, touch, missing)
+        for touch in touches[number]:
+            if touch.how != "reads":
+                written[touch.buffer].append((number, touch.bytes))
+
+
+def _undefined_finding(graph: Graph, number: int, touch: Touch, missing: Bytes) -> Diagnostic:
+    task, buffer = graph.tasks[number], graph.buffers[touch.buffer]
+    low, high = missing.span
+    message = (
+        f"{task.title} {touch.how} {missing.count} bytes of {buffer.title} in {low:#x}..{high:#x}"
+        " that no task before it has written"
+    )
+    creator = None if buffer.creator is None else graph.tasks[buffer.creator]
+    notes = [Note(f"{task.title} is submitted here", task.loc)]
+    if creator is not None:
+        notes.append(Note(f"{creator.title} creates the buffer", creator.loc))
+    return Diagnostic("PTO-G102", message, touch.op.loc, "error", tuple(notes))
+
+
+def _unwritten(graph: Graph, touches: Touches) -> Iterator[Diagnostic]:
+    """Tensors that a task declares as an output and does not write."""
+    told: set[object] = set()
+    for number, own in touches.items():
+        task = graph.tasks[number]
+        changed = {t.buffer for t in own if t.how != "reads"}
+        for n, argument in enumerate(task.arguments):
+            region = argument.region
+            if not argument.use.writes or region.buffer in changed or region.is_empty:
+                continue
+            if (key := (task.kernels, n)) in told:
+                continue
+            told.add(key)
+            title = graph.buffers[region.buffer].title
+            message = (
+                f"{task.title} declares argument {n} ({title}) as {argument.use.value} and no"
+                " instruction of it writes there"
+            )
+            yield Diagnostic("PTO-G103", message, task.loc, "warning")
+
+
+def _released(graph: Graph) -> Iterator[Diagnostic]:
+    """Arguments whose buffer belongs to a scope that had ended when the task was submitted."""
+    for task in graph.tasks:
+        for n, argument in enumerate(task.arguments):
+            buffer = graph.buffers[argument.region.buffer]
+            scope = graph.scopes[buffer.scope]
+            if buffer.creator is None or scope.end is None or task.number < scope.end:
+                continue
+            creator = graph.tasks[buffer.creator]
+            message = (
+                f"argument {n} of {task.title} is {buffer.title}, whose scope has ended: the"
+                " runtime may have given its memory to another tensor"
+            )
+            notes = (Note(f"{creator.title} creates it in the scope", creator.loc),)
+            yield Diagnostic("PTO-G104", message, task.loc, "error", notes)
+
+
+def needless(graph: Graph, touches: Touches) -> list[tuple[int, int]]:
+    """Edges between tasks that share no byte of which one is changed, and no other path needs."""
+    found: list[tuple[int, int]] = []
+    for (before, after), edge in graph.edges.items():
+        if edge.reason is Reason.CREATES or before not in touches or after not in touches:
+            continue
+        if not _meet(touches[before], touches[after]):
+            found.append((before, after))
+    return found
+
+
+def _meet(a: Sequence[Touch], b: Sequence[Touch]) -> bool:
+    return any(
+        x.buffer == y.buffer
+        and not x.how == y.how == "reads"
+        and len((x.bytes.common(y.bytes) if len(y.bytes.starts) else NONE).starts)
+        for x in a
+        for y in b
+    )

@@ -1,0 +1,353 @@
+"""Scene tests: a Python file that names an orchestration, its kernels, inputs and a golden.
+
+The file is imported with the user's rights, as its own test runner would do. The modules it
+imports from its project are replaced by the few names defined here; nothing of the project's
+native runtime is needed. Inputs and goldens are computed by the file itself, with torch.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import os
+import struct
+import sys
+import types
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from pto.core.errors import PtoError, fail
+from pto.graphs.process import GraphSource, KernelSource, Tensor
+from pto.graphs.scene_names import (
+    ArgDirection,
+    Scalar,
+    SceneTestCase,
+    SceneTestLevel,
+    TaskArgsBuilder,
+    TensorArg,
+    scene_level,
+    scene_test,
+)
+
+_NETWORK = 2  # the level of a test that runs on one chip
+
+
+_NAMES = (
+    SceneTestLevel,
+    TensorArg,
+    Scalar,
+    TaskArgsBuilder,
+    SceneTestCase,
+    scene_test,
+    scene_level,
+)
+
+
+def _module(name: str, names: Sequence[Any], path: Path | None = None) -> types.ModuleType:
+    made = types.ModuleType(name)
+    for each in names:
+        setattr(made, each.__name__, each)
+    if path is not None:
+        made.__path__ = [str(path)]
+    made.__getattr__ = _placeholder  # type: ignore[attr-defined]
+    return made
+
+
+def _placeholder(name: str) -> type:
+    """A name that only other levels of the project use: importing it must not fail."""
+    if name.startswith("__"):
+        raise AttributeError(name)
+    return _Placeholder(name, (), {})
+
+
+class _Placeholder(type):
+    """A class with every attribute."""
+
+    def __getattr__(cls, name: str) -> type:
+        return _placeholder(name)
+
+
+class _Stubs(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Finds the project's modules: those defined here, else one of placeholders."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    def find_spec(self, name: str, path: Any, target: Any = None) -> Any:
+        top, _, rest = name.partition(".")
+        own = self._root.joinpath(*name.split("."))
+        is_there = rest and (own.with_suffix(".py").exists() or own.is_dir())
+        if top not in _STUBBED or (is_there and name not in _DEFINED):
+            return None
+        return importlib.machinery.ModuleSpec(name, self, is_package=not rest)
+
+    def create_module(self, spec: Any) -> types.ModuleType:
+        home = self._root / spec.name if spec.submodule_search_locations is not None else None
+        return _module(spec.name, _DEFINED.get(spec.name, ()), home)
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        """Everything is there already."""
+
+
+_STUBBED = ("simpler", "simpler_setup")
+_DEFINED: dict[str, Sequence[Any]] = {
+    "simpler.task_interface": (ArgDirection,),
+    "simpler_setup": _NAMES,
+    "simpler_setup.scene_test": _NAMES,
+}
+
+
+@contextmanager
+def _replaced(root: Path) -> Generator[None]:
+    """The project's own modules, replaced while a test is imported or asked."""
+    names = (*_STUBBED, "tests", "conftest")
+    before = {n: m for n, m in sys.modules.items() if n.partition(".")[0] in names}
+    for name in before:
+        del sys.modules[name]
+    paths, stubs = list(sys.path), _Stubs(root)
+    ours = Path(__file__).resolve().parents[2]  # its tests would hide those of the project
+    sys.path[:] = [str(root), *(p for p in paths if Path(p or ".").resolve() != ours)]
+    sys.meta_path.insert(0, stubs)
+    try:
+        yield
+    finally:
+        sys.meta_path.remove(stubs)
+        sys.path[:] = paths
+        for name in [n for n in sys.modules if n.partition(".")[0] in names]:
+            del sys.modules[name]
+        sys.modules.update(before)
+
+
+# ---- scenes
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """One case of one scene test."""
+
+    file: Path
+    root: Path
+    test: type[SceneTestCase]
+    case: Mapping[str, Any]
+    profile: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.file.parent.name}/{self.test.__name__}/{self.case['name']}"
+
+    @property
+    def level(self) -> int:
+        return int(getattr(self.test, "scene_level", _NETWORK))
+
+    @property
+    def runtime(self) -> str:
+        return str(getattr(self.test, "scene_runtime", ""))
+
+    def source(self) -> GraphSource:
+        """What is compiled for it."""
+        own, base = self.test.CALLABLE, self.file.parent
+        src = self.root / "src"
+        home = src / self.profile / "runtime" / self.runtime
+        shared = (
+            src / "common" / "task_interface",
+            src / "common",
+            src / self.profile / "platform" / "include",
+            src / "common" / "platform" / "include",
+        )
+        runtime = (home / "runtime", home / "common", home / "orchestration", *shared)
+        orchestration = own["orchestration"]
+        kernels = tuple(
+            KernelSource(
+                k["func_id"],
+                k.get("name") or Path(k["source"]).stem,
+                (base / k["source"]).resolve(),
+                k["core_type"],
+                tuple(base / os.path.expandvars(d) for d in k.get("extra_include_dirs", ())),
+            )
+            for k in own["incores"]
+        )
+        return GraphSource(
+            (base / orchestration["source"]).resolve(),
+            orchestration.get("function_name", "aicpu_orchestration_entry"),
+            self.profile,
+            kernels,
+            (*runtime, src / "common" / "log" / "include"),
+            (self.root / "simpler_setup" / "incore", *runtime),
+        )
+
+    def arguments(self) -> Arguments:
+        """Inputs as the test generates them."""
+        with _replaced(self.root):
+            made = self.test().generate_args(self.case.get("params", {}))
+        signature = [d.value for d in self.test.CALLABLE["orchestration"].get("signature", ())]
+        return Arguments(made, signature)
+
+    @property
+    def has_golden(self) -> bool:
+        return not (self.case.get("skip_golden") or self.test.SKIP_GOLDEN)
+
+    def judge(self, arguments: Arguments) -> str:
+        """What the test's own golden says of the outputs; empty: they match."""
+        if not self.has_golden:
+            return ""
+        test, params = self.test(), self.case.get("params", {})
+        with _replaced(self.root):
+            golden = arguments.original.clone()
+            test.compute_golden(golden, params)
+            try:
+                test.compare_outputs(arguments.outcome(), golden, arguments.outputs, params)
+            except AssertionError as error:
+                return str(error) or "the test's comparison says no"
+        return ""
+
+
+class Arguments:
+    """The tensors and scalars of one scene, with a copy of what they were."""
+
+    def __init__(self, made: TaskArgsBuilder, signature: Sequence[str]) -> None:
+        self.original = made
+        self._names: list[str] = []
+        self._uses: list[str] = []
+        self.listed: list[Tensor | int] = []
+        for spec in made.specs:
+            if isinstance(spec, Scalar):
+                self.listed.append(_bits(spec.value))
+                continue
+            n = len(self._names)
+            use = signature[n] if n < len(signature) else "in"
+            self._names.append(spec.name)
+            self._uses.append(use)
+            self.listed.append(_tensor(spec.name, spec.value, use))
+
+    @property
+    def outputs(self) -> list[str]:
+        return [n for n, use in zip(self._names, self._uses, strict=True) if use != "in"]
+
+    def copies(self) -> list[Tensor | int]:
+        """The arguments for one run."""
+        return [
+            each
+            if isinstance(each, int)
+            else Tensor(each.name, each.data.copy(), each.shape, each.element, each.use)
+            for each in self.listed
+        ]
+
+    def take(self, ran: Sequence[Tensor | int]) -> None:
+        """Keep the tensors that a run has changed."""
+        self.listed = list(ran)
+
+    def outcome(self) -> TaskArgsBuilder:
+        """The arguments after the run, as the test compares them."""
+        torch: Any = import_module("torch")
+
+        tensors = {t.name: t for t in self.listed if isinstance(t, Tensor)}
+        specs: list[TensorArg | Scalar] = []
+        for spec in self.original.specs:
+            if isinstance(spec, Scalar):
+                specs.append(spec)
+                continue
+            raw = torch.from_numpy(tensors[spec.name].data.copy())
+            kind = spec.value.dtype
+            made = raw.bool() if kind is torch.bool else raw.view(kind)
+            specs.append(TensorArg(spec.name, made.reshape(spec.value.shape)))
+        return TaskArgsBuilder(*specs)
+
+
+_ELEMENTS = {
+    "float32": "FLOAT32",
+    "float16": "FLOAT16",
+    "bfloat16": "BFLOAT16",
+    "int8": "INT8",
+    "int16": "INT16",
+    "int32": "INT32",
+    "int64": "INT64",
+    "uint8": "UINT8",
+    "uint16": "UINT16",
+    "uint32": "UINT32",
+    "uint64": "UINT64",
+    "bool": "BOOL",
+    "float8_e4m3fn": "FP8E4M3FN",
+    "float8_e8m0fnu": "FP8E8M0",
+    "float4_e2m1fn_x2": "FP4E2M1",
+}
+
+
+def _tensor(name: str, value: Any, use: str) -> Tensor:
+    kind = str(value.dtype).removeprefix("torch.")
+    if kind not in _ELEMENTS:
+        raise fail("PTO-U323", f"tensor {name} is {kind}, which the runtime does not take")
+    torch: Any = import_module("torch")
+    flat = value.contiguous()
+    raw = flat.to(torch.uint8) if kind == "bool" else flat.view(torch.uint8)
+    return Tensor(name, raw.numpy().reshape(-1), tuple(value.shape) or (1,), _ELEMENTS[kind], use)
+
+
+def _bits(value: Any) -> int:
+    """A scalar as the 64-bit word that a kernel receives."""
+    plain = getattr(value, "value", value)
+    if isinstance(value, ctypes.c_double):
+        return int.from_bytes(struct.pack("<d", plain), "little")
+    if isinstance(plain, float):
+        return int.from_bytes(struct.pack("<f", plain), "little")
+    return int(plain) & ((1 << 64) - 1)
+
+
+def find(path: Path, profile: str | None = None) -> Iterator[Scene]:
+    """Every case of the scene tests in a file or below a folder."""
+    files = [path] if path.is_file() else sorted(path.rglob("test_*.py"))
+    for file in files:
+        if "CALLABLE" in file.read_text(encoding="utf-8", errors="replace"):
+            yield from _scenes(file.resolve(), profile)
+
+
+def _scenes(file: Path, wanted: str | None) -> Iterator[Scene]:
+    root = next(
+        (p for p in file.parents if (p / "src" / "common" / "task_interface").is_dir()), None
+    )
+    if root is None:
+        raise fail(
+            "PTO-U321",
+            f"{file} is in no checkout with the runtime's headers",
+            help="a scene test needs src/common/task_interface in a folder above it",
+        )
+    with _replaced(root):
+        module = _imported(file)
+    parts = [p for p in file.parts if p in ("a2a3", "a5")]
+    for test in vars(module).values():
+        if not isinstance(test, type) or not issubclass(test, SceneTestCase) or not test.CALLABLE:
+            continue
+        for case in test.CASES:
+            platforms = {p.removesuffix("sim") for p in case.get("platforms", ())} or set(parts)
+            for profile in sorted(platforms & {"a2a3", "a5"}):
+                if wanted in (None, profile):
+                    yield Scene(file, root, test, case, profile)
+
+
+def _imported(file: Path) -> types.ModuleType:
+    name = f"pto_scene_{abs(hash(file)):x}"
+    spec = importlib.util.spec_from_file_location(name, file)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    sys.path.insert(0, str(file.parent))
+    try:
+        spec.loader.exec_module(module)
+    except ModuleNotFoundError as error:
+        raise fail(
+            "PTO-U322",
+            f"{file} needs the module {error.name}, which is not installed",
+            help="pip install torch" if error.name == "torch" else None,
+        ) from None
+    except PtoError:
+        raise
+    except Exception as error:
+        raise fail("PTO-U322", f"{file} cannot be imported: {error!r}") from None
+    finally:
+        sys.path.remove(str(file.parent))
+    return module

@@ -1,0 +1,114 @@
+"""The names that a scene test imports from its project, as far as one chip needs them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum, IntEnum
+from importlib import import_module
+from typing import Any
+
+
+class ArgDirection(Enum):
+    IN = "in"
+    OUT = "out"
+    INOUT = "inout"
+
+
+class SceneTestLevel(IntEnum):
+    CHIP = 2
+    NODE = 3
+    NETWORK1 = 4
+
+
+@dataclass
+class TensorArg:
+    name: str
+    value: Any
+
+
+@dataclass
+class Scalar:
+    name: str
+    value: Any
+
+
+class TaskArgsBuilder:
+    """Arguments in order, each also an attribute."""
+
+    def __init__(self, *specs: TensorArg | Scalar) -> None:
+        self.specs: list[TensorArg | Scalar] = list(specs)
+
+    def __getattr__(self, name: str) -> Any:
+        for spec in self.__dict__.get("specs", ()):
+            if spec.name == name:
+                return spec.value
+        raise AttributeError(f"there is no argument {name!r}")
+
+    def add_tensor(self, name: str, value: Any) -> None:
+        self.specs.append(TensorArg(name, value))
+
+    def add_scalar(self, name: str, value: Any) -> None:
+        self.specs.append(Scalar(name, value))
+
+    def tensor_names(self) -> list[str]:
+        return [s.name for s in self.specs if isinstance(s, TensorArg)]
+
+    def clone(self) -> TaskArgsBuilder:
+        copies = [
+            TensorArg(s.name, s.value.clone()) if isinstance(s, TensorArg) else s
+            for s in self.specs
+        ]
+        return TaskArgsBuilder(*copies)
+
+
+class SceneTestCase:
+    """The base of a scene test."""
+
+    RTOL = 1e-5
+    ATOL = 1e-5
+    SKIP_GOLDEN = False
+    CALLABLE: Mapping[str, Any] = {}
+    CASES: Sequence[Mapping[str, Any]] = ()
+
+    def generate_args(self, params: Mapping[str, Any]) -> TaskArgsBuilder:
+        raise NotImplementedError
+
+    def compute_golden(self, args: TaskArgsBuilder, params: Mapping[str, Any]) -> None:
+        raise NotImplementedError
+
+    def compare_outputs(
+        self, test_args: Any, golden_args: Any, output_names: Sequence[str], params: Any
+    ) -> None:
+        """Every output within the tolerances of the class."""
+        torch: Any = import_module("torch")
+
+        for name in output_names:
+            ours, golden = getattr(test_args, name), getattr(golden_args, name)
+            if not torch.allclose(ours, golden, rtol=self.RTOL, atol=self.ATOL):
+                far = (ours.to(torch.float64) - golden.to(torch.float64)).abs()
+                wrong = far > self.ATOL + self.RTOL * golden.to(torch.float64).abs()
+                raise AssertionError(
+                    f"{name}: {int(wrong.sum())} of {wrong.numel()} elements differ, by up to"
+                    f" {far.max().item():g} (rtol {self.RTOL:g}, atol {self.ATOL:g})"
+                )
+
+    @classmethod
+    def run_module(cls, *names: str) -> None:
+        """Run as a script; here the caller runs the cases."""
+
+
+def scene_test(level: int, runtime: str = "") -> Any:
+    def mark(found: type) -> type:
+        found.scene_level, found.scene_runtime = int(level), runtime  # type: ignore[attr-defined]
+        return found
+
+    return mark
+
+
+def scene_level(level: int) -> Any:
+    def mark(found: Any) -> Any:
+        found.scene_level = int(level)
+        return found
+
+    return mark

@@ -1,0 +1,83 @@
+"""Orders in which the tasks of a graph may run.
+
+Every order that the edges allow must give the same bytes. A seed picks one of them; seed None is
+the order of submission. Tasks can be added while others have already run, as an orchestration that
+reads a tensor needs its value before it goes on.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from random import Random
+
+from pto.graphs.model import Graph
+
+
+class Schedule:
+    """Runs the tasks of a growing graph by their edges."""
+
+    def __init__(self, graph: Graph, execute: Callable[[int], None], seed: int | None = None):
+        self._graph = graph
+        self._execute = execute
+        self._random = None if seed is None else Random(seed)
+        self._known = 0  # tasks seen so far
+        self._missing: dict[int, int] = {}  # of each waiting task: edges not yet satisfied
+        self._after: dict[int, list[int]] = defaultdict(list)
+        self._ready: list[int] = []
+        self._done: set[int] = set()
+        self.order: list[int] = []
+
+    def _take_up(self) -> None:
+        """Look at the tasks submitted since the last call."""
+        first, self._known = self._known, len(self._graph.tasks)
+        if first == self._known:
+            return
+        for number in range(first, self._known):
+            self._missing[number] = 0
+        for before, after in self._graph.edges:
+            if after >= first and before not in self._done:
+                self._missing[after] += 1
+                self._after[before].append(after)
+        self._ready += [n for n in range(first, self._known) if not self._missing[n]]
+
+    def run(self, wanted: Iterable[int] | None = None) -> None:
+        """Run until these tasks are done, or all of them."""
+        self._take_up()
+        needed = None if wanted is None else self._needed(wanted)
+        while needed is None or needed - self._done:
+            choice = [n for n in self._ready if needed is None or n in needed]
+            if not choice:
+                return
+            number = min(choice) if self._random is None else self._random.choice(choice)
+            self._ready.remove(number)
+            self._execute(number)
+            self._finish(number)
+
+    def _finish(self, number: int) -> None:
+        self._done.add(number)
+        self.order.append(number)
+        del self._missing[number]
+        for after in self._after.pop(number, ()):
+            self._missing[after] -= 1
+            if not self._missing[after]:
+                self._ready.append(after)
+
+    def _needed(self, wanted: Iterable[int]) -> set[int]:
+        """These tasks and their ancestors that have not run."""
+        incoming: dict[int, list[int]] = defaultdict(list)
+        for before, after in self._graph.edges:
+            incoming[after].append(before)
+        found: set[int] = set()
+        waiting = [n for n in wanted if n not in self._done]
+        while waiting:
+            number = waiting.pop()
+            if number not in found:
+                found.add(number)
+                waiting += [n for n in incoming[number] if n not in self._done]
+        return found
+
+    @property
+    def stuck(self) -> list[int]:
+        """Tasks that no order can reach."""
+        return sorted(self._missing)

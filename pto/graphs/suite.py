@@ -1,0 +1,168 @@
+"""Many scenes: each is built, run and judged by its own golden."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pto.core.errors import Diagnostic, PtoError
+from pto.cxx.child import Crash
+from pto.graphs import scene as scenes
+from pto.graphs.process import GraphProcess, Ran, Tensor
+
+STATUSES = {
+    "passed": "every output matches the golden of the test",
+    "ran": "ran to its end; the test has no golden",
+    "wrong": "an output differs from the golden",
+    "differs": "two orders that the edges allow give different bytes",
+    "races": "the sanitizer reports an error between tasks",
+    "refused": "the machine reports a finding",
+    "crashed": "native code crashed or did not end",
+    "unbuilt": "a source does not compile",
+    "skipped": "the case cannot run here",
+}
+GOOD = ("passed", "ran", "skipped")
+_CHIP = 2  # the level of tests that run on one chip
+_LARGEST = 4 << 30  # bytes of all tensors of a case
+
+
+@dataclass(frozen=True, slots=True)
+class How:
+    """What is done with every scene."""
+
+    sanitize: bool = False
+    orders: int = 0  # random orders tried besides the order of submission
+    seconds: float = 300.0
+
+
+@dataclass(slots=True)
+class Outcome:
+    """The result of one scene."""
+
+    name: str
+    profile: str
+    status: str
+    why: str = ""
+    tasks: int = 0
+    edges: int = 0
+    seconds: float = 0.0
+    findings: list[Diagnostic] = field(default_factory=list[Diagnostic])
+
+    def data(self) -> dict[str, Any]:
+        return {**asdict(self), "findings": [str(d) for d in self.findings]}
+
+
+def find(
+    paths: Iterable[Path], profile: str | None, wanted: Callable[[str], bool]
+) -> Iterator[scenes.Scene | Outcome]:
+    """Scenes below these paths; a file that cannot be read is an outcome of its own."""
+    for path in paths:
+        files = [path] if path.is_file() else sorted(path.rglob("test_*.py"))
+        for file in files:
+            try:
+                found = [s for s in scenes.find(file, profile) if wanted(s.name)]
+            except PtoError as error:
+                if wanted(file.parent.name):
+                    why = error.diagnostics[0].message
+                    yield Outcome(f"{file.parent.name}/{file.stem}", "", "skipped", why)
+                continue
+            yield from found
+
+
+def run_all(
+    found: Iterable[scenes.Scene | Outcome],
+    how: How,
+    jobs: int,
+    seen: Callable[[Outcome], None],
+) -> list[Outcome]:
+    """Run scenes, some at a time; results in the order of `found`."""
+    lock = threading.Lock()
+
+    def one(each: scenes.Scene | Outcome) -> Outcome:
+        outcome = each if isinstance(each, Outcome) else run(each, how, lock)
+        seen(outcome)
+        return outcome
+
+    with ThreadPoolExecutor(jobs) as pool:
+        return list(pool.map(one, found))
+
+
+def run(scene: scenes.Scene, how: How, lock: threading.Lock | None = None) -> Outcome:
+    """Run one scene. Python of the test runs under the lock: it changes what imports mean."""
+    began = time.perf_counter()
+    outcome = Outcome(scene.name, scene.profile, "")
+    if scene.level != _CHIP:
+        outcome.status, outcome.why = "skipped", "it needs several chips"
+        return outcome
+    try:
+        _run(scene, how, outcome, lock or threading.Lock())
+    except PtoError as error:
+        is_build = error.diagnostics[0].code == "PTO-U243"
+        outcome.status = "unbuilt" if is_build else "refused"
+        outcome.findings = list(error.diagnostics)
+        outcome.why = error.diagnostics[0].message
+    except Crash as crash:
+        outcome.status, outcome.findings = "crashed", [crash.finding]
+        outcome.why = crash.finding.message
+    outcome.seconds = time.perf_counter() - began
+    return outcome
+
+
+def _run(scene: scenes.Scene, how: How, outcome: Outcome, lock: threading.Lock) -> None:
+    with lock:
+        arguments = scene.arguments()
+    size = sum(t.data.size for t in arguments.listed if isinstance(t, Tensor))
+    if size > _LARGEST:
+        outcome.status, outcome.why = "skipped", f"its tensors have {size >> 20} MiB"
+        return
+    process = GraphProcess(scene.source())
+    try:
+        given = arguments.copies()
+        ran = process.run(given, seconds=how.seconds, watched=how.sanitize)
+        outcome.tasks, outcome.edges, outcome.findings = ran.tasks, ran.edges, ran.findings
+        _try_orders(process, arguments, given, how, outcome)
+    finally:
+        process.end()
+    if outcome.status:
+        return
+    if any(d.severity == "error" for d in ran.findings):
+        outcome.status = "races"
+        outcome.why = next(d.message for d in ran.findings if d.severity == "error")
+        return
+    arguments.take(given)
+    with lock:
+        outcome.why = scene.judge(arguments)
+    outcome.status = "wrong" if outcome.why else "passed" if scene.has_golden else "ran"
+
+
+def _try_orders(
+    process: GraphProcess,
+    arguments: scenes.Arguments,
+    first: list[Tensor | int],
+    how: How,
+    outcome: Outcome,
+) -> None:
+    """Run again in other orders that the edges allow; every byte must be the same."""
+    for seed in range(how.orders):
+        again = arguments.copies()
+        process.run(again, seed=seed, seconds=how.seconds)
+        for a, b in zip(first, again, strict=True):
+            if (
+                isinstance(a, Tensor)
+                and isinstance(b, Tensor)
+                and not np.array_equal(a.data, b.data)
+            ):
+                count = int((a.data != b.data).sum())
+                outcome.status = "differs"
+                outcome.why = f"{a.name}: {count} bytes differ in the order of seed {seed}"
+                return
+
+
+__all__ = ["GOOD", "STATUSES", "How", "Outcome", "Ran", "find", "run", "run_all"]

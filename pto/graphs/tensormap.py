@@ -1,0 +1,54 @@
+"""The edges that a tensor-map runtime derives from the arguments of a task.
+
+The runtime remembers the tasks that wrote to each buffer. A task that reads a region waits for the
+writers of overlapping regions and for the task that created the buffer. Readers are not
+remembered: a write after a read needs an explicit edge, or the reader must declare `INOUT`.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from pto.graphs.model import Graph, Reason, Region, Task, Use
+
+
+class TensorMap:
+    """Writers by buffer, newest last."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+        self._writers: dict[int, list[tuple[int, Region]]] = defaultdict(list)
+
+    def submit(self, task: Task) -> None:
+        """Add the edges of a task, then remember what it writes."""
+        if task.is_manual:
+            return
+        for argument in task.arguments:
+            if argument.use is not Use.OUT:
+                self._wait(task, argument.region, argument.use, argument.tracked)
+        for argument in task.arguments:
+            if argument.tracked and argument.use in (Use.INOUT, Use.OVERWRITE):
+                self._writers[argument.region.buffer].append((task.number, argument.region))
+
+    def _wait(self, task: Task, region: Region, use: Use, tracked: bool) -> None:
+        graph = self._graph
+        creator = graph.buffers[region.buffer].creator
+        if creator is not None:
+            graph.connect(creator, task.number, Reason.CREATES)
+        if use not in (Use.IN, Use.INOUT) or not tracked:
+            return
+        kept: list[tuple[int, Region]] = []
+        for number, written in self._writers[region.buffer]:
+            overlaps = written.overlaps(region)
+            if overlaps:
+                graph.connect(number, task.number, Reason.WRITES)
+            # A full rewrite orders every later reader behind this task: older writers can go.
+            if not (overlaps and use is Use.INOUT and region.covers(written)):
+                kept.append((number, written))
+        self._writers[region.buffer] = kept
+
+    def writers(self, region: Region) -> list[int]:
+        """Tasks that a read of this region by the orchestration waits for."""
+        found = [n for n, written in self._writers[region.buffer] if written.overlaps(region)]
+        creator = self._graph.buffers[region.buffer].creator
+        return found if creator is None else [creator, *found]

@@ -1,0 +1,195 @@
+"""The child process of a graph: native code of the orchestration and of every kernel.
+
+The parent (`process.py`) sends one request after another as JSON lines and reads one answer each.
+"""
+
+from __future__ import annotations
+
+import ctypes as c
+import operator
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pto.core.errors import Diagnostic, PtoError
+from pto.cxx.child import packed, serve
+from pto.cxx.native import Native
+from pto.graphs import launch as tasks
+from pto.graphs import races
+from pto.graphs.footprint import Touch
+from pto.graphs.model import Graph, Predicate
+from pto.graphs.orchestration import Memory, Orchestration
+from pto.graphs.schedule import Schedule
+from pto.target.library import library
+from pto.target.profile import profile as find_profile
+
+_COMPARE = {
+    "==": operator.eq,
+    "!=": operator.ne,
+    ">": operator.gt,
+    "<": operator.lt,
+    ">=": operator.ge,
+    "<=": operator.le,
+}
+
+
+class GraphServer:
+    """Answers requests about one graph."""
+
+    def load(
+        self,
+        orchestration: Mapping[str, str],
+        kernels: Mapping[str, Sequence[str]],
+        profile: str,
+        cores: Sequence[int],
+    ) -> dict[str, Any]:
+        """Load the builds: the orchestration, and (name, side, path) of each kernel."""
+        self._profile = library(find_profile(profile))
+        self._native = Native(Path(orchestration["build"]))
+        self._native.lib.pto_graph_run.argtypes = [c.POINTER(c.c_int64)]
+        self._native.lib.pto_graph_run.restype = None
+        self._source = Path(orchestration["source"])
+        self._kernels = tasks.Kernels(
+            {int(n): (k[0], k[1], k[2]) for n, k in kernels.items()}, self._profile
+        )
+        self._names = {int(n): k[0] for n, k in kernels.items()}
+        self._cores = (int(cores[0]), int(cores[1]))
+        return {}
+
+    def run(
+        self, given: Sequence[Mapping[str, Any]], file: str, seed: int | None = None
+    ) -> dict[str, Any]:
+        """Run the graph on the tensors of a file, which receives what they become."""
+        began = time.perf_counter()
+        raw = np.fromfile(file, np.uint8)
+        session = Session(self, given, raw, seed)
+        session.run()
+        session.give_back(raw)
+        raw.tofile(file)
+        graph = session.orchestration.graph
+        return {
+            "tasks": len(graph.tasks),
+            "skipped": sum(t.was_skipped for t in graph.tasks),
+            "edges": len(graph.edges),
+            "seconds": time.perf_counter() - began,
+            "findings": [packed(d) for d in self._kernels.warnings],
+        }
+
+    def sanitize(
+        self, given: Sequence[Mapping[str, Any]], file: str, seed: int | None = None
+    ) -> dict[str, Any]:
+        """Run the graph with every task watched; answers the findings between tasks."""
+        began = time.perf_counter()
+        raw = np.fromfile(file, np.uint8)
+        self._touches: dict[int, list[Touch]] = {}
+        session = Session(self, given, raw, seed, watched=True)
+        session.run()
+        session.give_back(raw)
+        raw.tofile(file)
+        graph = session.orchestration.graph
+        found = races.findings(graph, self._touches)
+        return {
+            "tasks": len(graph.tasks),
+            "skipped": sum(t.was_skipped for t in graph.tasks),
+            "edges": len(graph.edges),
+            "seconds": time.perf_counter() - began,
+            "findings": [packed(d) for d in found],
+            "needless": len(races.needless(graph, self._touches)),
+        }
+
+    # ---- for sessions
+
+    def start(self, memory: Memory) -> Orchestration:
+        return Orchestration(self._native, self._source, self._names, self._cores, memory)
+
+    def execute(self, graph: Graph, memory: Memory, number: int, watched: bool) -> None:
+        """Run one task, unless its predicate says no."""
+        task = graph.tasks[number]
+        if task.kind != "task":
+            return
+        if task.predicate is not None and not _holds(task.predicate):
+            task.was_skipped = True
+            return
+        given = (task, self._kernels, self._profile, memory)
+        try:
+            if watched:
+                self._touches[number] = tasks.watched(*given)
+            else:
+                tasks.launch(*given)
+        except PtoError as error:
+            raise tasks.named(error, task) from None
+
+
+class Session:
+    """One run of the orchestration on one set of tensors."""
+
+    def __init__(
+        self,
+        server: GraphServer,
+        given: Sequence[Mapping[str, Any]],
+        raw: np.ndarray[Any, np.dtype[np.uint8]],
+        seed: int | None,
+        watched: bool = False,
+    ) -> None:
+        self._memory = Memory()
+        self.orchestration = server.start(self._memory)
+        graph = self.orchestration.graph
+        self.schedule = Schedule(
+            graph, lambda number: server.execute(graph, self._memory, number, watched), seed
+        )
+        self.orchestration.finish = self.schedule.run
+        self._words: list[int] = [len(given)]
+        self._texts: list[c.Array[c.c_char]] = []
+        self._outputs: list[tuple[int, int]] = []  # where in the file, which buffer
+        for each in given:
+            self._add(each, raw)
+
+    def _add(self, each: Mapping[str, Any], raw: np.ndarray[Any, np.dtype[np.uint8]]) -> None:
+        if "word" in each:
+            self._words += [0, _signed(each["word"])]
+            return
+        at, size, shape = each["at"], each["size"], each["shape"]
+        buffer = self.orchestration.add_buffer(size, each["name"])
+        self._memory.arrays[buffer.number][:] = raw[at : at + size]
+        text = c.create_string_buffer(each["element"].encode())
+        self._texts.append(text)
+        self._words += [1, buffer.address, len(shape), c.addressof(text), each["use"], *shape]
+        self._outputs.append((at, buffer.number))
+
+    def run(self) -> None:
+        self.orchestration.run(self._words)
+        self.schedule.run()
+        require_end(self.orchestration.graph, self.schedule)
+
+    def give_back(self, raw: np.ndarray[Any, np.dtype[np.uint8]]) -> None:
+        for at, number in self._outputs:
+            array = self._memory.arrays[number]
+            raw[at : at + array.size] = array
+
+
+def require_end(graph: Graph, schedule: Schedule) -> None:
+    """Refuse a graph with tasks that no order reaches."""
+    stuck = schedule.stuck
+    if not stuck:
+        return
+    first = graph.tasks[stuck[0]]
+    before = next(b for b, after in graph.edges if after == first.number and b in stuck)
+    message = f"{first.title} waits for {graph.tasks[before].title}, which never runs"
+    raise PtoError(Diagnostic("PTO-G005", message, first.loc))
+
+
+def _signed(word: int) -> int:
+    return word - (1 << 64) if word >= 1 << 63 else word
+
+
+def _holds(predicate: Predicate) -> bool:
+    raw = c.string_at(predicate.address, predicate.width)
+    value = int.from_bytes(raw, "little", signed=True)
+    return bool(_COMPARE[predicate.comparison](value, predicate.target))
+
+
+if __name__ == "__main__":
+    serve(GraphServer())

@@ -1,0 +1,93 @@
+"""Orchestrations and kernels for the tests, and the process that runs them."""
+
+from pathlib import Path
+
+import numpy as np
+
+from pto.graphs.process import GraphSource, KernelSource, Tensor
+
+RUNTIME = Path(__file__).parent / "runtime"
+ROWS, COLS = 16, 64
+
+# Kernel bodies: `rows x 64` floats from each tensor, `k` scalars behind the tensors.
+_KERNEL = """
+#include <pto/pto-inst.hpp>
+#include "tensor.h"
+using namespace pto;
+using Part = GlobalTensor<float, Shape<1, 1, 1, 16, 64>, Stride<1, 1, 1, 64, 1>>;
+using Rows = Tile<TileType::Vec, float, 16, 64>;
+static float* at(int64_t word)
+{
+    ChipTensor* t = (ChipTensor*)word;
+    return (float*)t->buffer.addr + t->start_offset;
+}
+extern "C" __aicore__ void kernel_entry(__gm__ int64_t* args)
+{
+    Rows a, b;
+    TASSIGN(a, 0x0);
+    TASSIGN(b, 0x2000);
+    %s
+}
+"""
+_LOADED = "set_flag(PIPE_MTE2, PIPE_V, EVENT_ID0); wait_flag(PIPE_MTE2, PIPE_V, EVENT_ID0);"
+_READY = "set_flag(PIPE_V, PIPE_MTE3, EVENT_ID0); wait_flag(PIPE_V, PIPE_MTE3, EVENT_ID0);"
+BODIES = {
+    0: (
+        "add_number",  # args[1] = args[0] + scalar
+        f"Part x(at(args[0])), y(at(args[1])); TLOAD(a, x); {_LOADED}"
+        f" TADDS(a, a, (float)args[2]); {_READY} TSTORE(y, a);",
+    ),
+    1: (
+        "add",  # args[2] = args[0] + args[1]
+        f"Part x(at(args[0])), y(at(args[1])), z(at(args[2])); TLOAD(a, x); TLOAD(b, y); {_LOADED}"
+        f" TADD(a, a, b); {_READY} TSTORE(z, a);",
+    ),
+    2: (
+        "accumulate",  # args[1] += args[0], atomically
+        f"Part x(at(args[0])), y(at(args[1])); TLOAD(a, x); {_LOADED} TADDS(a, a, 0.0f); {_READY}"
+        " TSTORE<Rows, Part, AtomicType::AtomicAdd>(y, a);",
+    ),
+    3: ("set_first", "at(args[0])[0] = (float)args[1];"),  # scalar code
+}
+_ORCHESTRATION = """
+#include "pto_orchestration_api.h"
+extern "C" void entry(const ChipTaskArgs& given)
+{
+    const ChipTensor& x = given.tensor(0).ref();
+    const ChipTensor& y = given.tensor(1).ref();
+    TensorCreateInfo info{{16, 64}, 2, DataType::FLOAT32, false, 0};
+    (void)x, (void)y, (void)info;
+%s
+}
+"""
+
+
+def kernels(folder: Path) -> tuple[KernelSource, ...]:
+    """The kernels as files of a folder."""
+    made: list[KernelSource] = []
+    for number, (name, text) in BODIES.items():
+        path = folder / f"{name}.cpp"
+        path.write_text(_KERNEL % text, encoding="utf-8")
+        made.append(KernelSource(number, name, path, "aiv"))
+    return tuple(made)
+
+
+def written(folder: Path, body: str, own: tuple[KernelSource, ...]) -> GraphSource:
+    """The sources of a graph whose orchestration has this body."""
+    path = folder / "orchestration.cpp"
+    path.write_text(_ORCHESTRATION % body, encoding="utf-8")
+    return GraphSource(path, "entry", "a2a3", own, (RUNTIME,), (RUNTIME,))
+
+
+def tensors(*uses: str) -> list[Tensor | int]:
+    """One 16 x 64 tensor for each use; element i of tensor n is i + 1000 n."""
+    made: list[Tensor | int] = []
+    for n, use in enumerate(uses):
+        data = np.arange(ROWS * COLS, dtype=np.float32) + 1000 * n
+        made.append(Tensor("xyzw"[n], data.view(np.uint8).copy(), (ROWS, COLS), "FLOAT32", use))
+    return made
+
+
+def values(tensor: Tensor | int) -> np.ndarray:
+    assert isinstance(tensor, Tensor)
+    return tensor.data.view(np.float32).reshape(ROWS, COLS)
