@@ -10,16 +10,19 @@ from typing import Final
 from pto.core.compact import Compact
 from pto.core.constants import MX_COL_LEN, MX_ROW_LEN
 from pto.core.global_layout import GLOBAL_LAYOUTS, matrix_view
-from pto.core.layout import FRACTAL_MX
+from pto.core.layout import FRACTAL_MX, BLayout
+from pto.core.layout import layout as find_layout
 from pto.core.pad import pad
 from pto.core.tile import Role
 from pto.cxx.records import GLOBAL, Passed, element
+from pto.isa.meaning.tile.extract import INSERT
 from pto.isa.row.attributes import Attribute
 from pto.isa.row.instr import Attr, Family, Instr
 from pto.isa.row.types import TileBuf, View
 from pto.isa.tile.compare import SELECT
 from pto.isa.tile.convert import CONVERT
 from pto.isa.tile.expand import BY_ROW
+from pto.isa.tile.extract import WINDOW
 from pto.isa.tile.matmul import GEMV, MATMUL
 from pto.isa.tile.move import LOAD, MOVE, STORE
 from pto.isa.tile.rearrange import FILLPAD
@@ -265,6 +268,42 @@ def _fitted(tile: Passed, view: Passed, profile: str) -> tuple[Passed, Passed] |
     return new_tile, new_view
 
 
+def _inserted(bound: Bound, profile: str) -> Bound:
+    """A vector tile of boxes into a mat tile that is declared row-major.
+
+    The header of a5 copies strips of src as they are, and takes dst's columns for the rows between
+    two strips: dst is written as boxes by columns, whatever its type says (a5/TInsert.hpp,
+    TInsertVecToMatImpl).
+    """
+    src, dst = (bound.operands.get(name, [(None, 0)])[0][0] for name in ("src", "dst"))
+    kinds = [each.type if each is not None else None for each in (src, dst)]
+    if (
+        profile != "a5"
+        or bound.row.body is not INSERT
+        or dst is None
+        or not all(isinstance(k, TileBuf) for k in kinds)
+    ):
+        return bound
+    source, target = (k.tile for k in kinds if isinstance(k, TileBuf))
+    by_rows = target.layout.blayout is BLayout.ROW_MAJOR
+    if (
+        source.role is Role.VEC
+        and target.role is Role.MAT
+        and source.layout.name == "NZ"
+        and by_rows
+    ):
+        tile = replace(
+            target,
+            layout=find_layout("NZ", source.layout.fractal),
+            rows=target.cols,
+            cols=target.rows,
+            valid=(target.cols, target.rows),
+        )
+        type = replace(dst.type, tile=tile) if isinstance(dst.type, TileBuf) else dst.type
+        bound.operands["dst"] = [(replace(dst, type=type), 0)]
+    return bound
+
+
 _WAYS: Final[tuple[tuple[tuple[Family, ...], Callable[[Bound, str], Bound]], ...]] = (
     ((LOAD, STORE), _transferred),
     ((SELECT, BY_ROW), _scratched),
@@ -272,4 +311,5 @@ _WAYS: Final[tuple[tuple[tuple[Family, ...], Callable[[Bound, str], Bound]], ...
     ((FILLPAD,), _padded),
     ((CONVERT,), _paired),
     ((MOVE,), _exponents),
+    ((WINDOW,), _inserted),
 )

@@ -25,7 +25,7 @@ from pto.observe.mend.fix import Gap, suggestion
 from pto.observe.mode import Mode, looked_at, mode_of, placed_by_hand
 from pto.observe.order import flags
 from pto.observe.order.clocks import Agent, Clock, Moment, ScopeEvent, Thread
-from pto.observe.order.pipes import Order
+from pto.observe.order.pipes import Order, is_fenced
 from pto.observe.order.reserved import Reserved
 from pto.observe.order.scopes import Scope
 from pto.observe.races import Races
@@ -172,7 +172,7 @@ class Sanitizer(Observer):
                 self._look_into_cache(thread, is_scalar, time, cells, access)
             by = combination(event.op, agent.core) if atomic else ""
             self._touch(thread, thread.clock, moment, time, cells, access, by)
-        thread.done()
+        thread.done(is_fenced(event.op, self.profile.name))
 
     def _look_into_cache(
         self, thread: Thread, is_scalar: bool, time: int, cells: Cells, access: Access

@@ -229,6 +229,17 @@ def test_each_sub_block_gets_one_half(axis: str):
         assert untouched(found)[~inside((16, 64), rows, cols)].all()
 
 
+@pytest.mark.parametrize(("axis", "shape"), [("m", "8x64"), ("n", "16x32")])
+def test_a_sub_block_has_a_tile_of_half_the_size(axis: str, shape: str):
+    """The header takes the size of a split from src (a5/TMov.hpp, TMOV_IMPL)."""
+    data = numbered(16, 64)
+    bench, vectors = with_vectors(data)
+    tile = bench.tile("d", f"vec, {shape}xf32")
+    bench.run(MOVE + f" {{accToVecMode = #pto.acc_to_vec_mode<dual_mode_split_{axis}>}}")
+    for core, half in zip(vectors, np.split(data, 2, axis=0 if axis == "m" else 1), strict=True):
+        assert np.array_equal(seen(core, tile).read(), half)
+
+
 def test_an_odd_number_does_not_split():
     bench, vectors = with_vectors(numbered(16, 32))
     bench.values["s"].set_valid(15, 32)

@@ -59,6 +59,9 @@ class Traits:
     # storage
     allocates: str = ""  # it makes a buffer; the operand that says where, if it has that one
     names_only: bool = False  # names storage or describes it, and touches no byte of it
+    # order
+    # profiles whose library ends it with a barrier of its pipe where every tile has one row
+    fenced_row: tuple[str, ...] = ()
     # values
     constant: bool = False  # its attribute `value` is its result
     same_number: bool = False  # its result is the number its operand is, in another type

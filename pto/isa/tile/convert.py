@@ -6,7 +6,7 @@ from math import ceil
 
 from pto.isa.meaning.tile.convert import PACK, tile_conversion
 from pto.isa.row.instr import INS_OUTS_INSIDE, Attr, Family, instr, read, scratch, write
-from pto.isa.rules.rule import Case, Rule, on, unlike
+from pto.isa.rules.rule import Case, Rule, compiled, on, unlike
 from pto.isa.rules.tile import (
     NPU,
     VECTOR_UNIT,
@@ -118,7 +118,7 @@ instr(
     cxx="TCVT dst src tmp? rmode?",
     rules=(
         dtype_pairs("src", "dst", CONVERSIONS),
-        on(NPU, _SHAPE),
+        on(NPU, compiled(_SHAPE)),  # headers take dst's valid region, whatever the tiles' shapes
         on("a2a3", scratch_holds("the uncut values", _scratch_bytes)),
         on("a2a3", scratch_when(" to cut values", lambda case: bool(_scratch_bytes(case)))),
     ),

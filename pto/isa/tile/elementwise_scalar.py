@@ -14,6 +14,7 @@ from pto.isa.rules.rule import Case, Rule, in_role, on, same_dtype, scalar_match
 from pto.isa.rules.tile import (
     NPU,
     VECTOR_UNIT,
+    by_lines,
     covers,
     covers_columns,
     has_rows,
@@ -42,7 +43,7 @@ SCALAR = Family(
     "dst[i,j] = f(src[i,j], scalar) over dst's valid region",
     operands=(read("src"), read("scalar", "scalar"), write("dst")),
     pipe="V",
-    rules=(*UNARY.rules, scalar_matches("scalar", "src")),
+    rules=(*map(by_lines, UNARY.rules), scalar_matches("scalar", "src")),
     cost="unary",
 )
 

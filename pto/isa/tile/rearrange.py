@@ -65,7 +65,7 @@ FILLPAD = Family(
         on(NPU, _has_pad()),
     ),
     cost="rearrange",
-    traits=Traits(region=Region.WHOLE),
+    traits=Traits(region=Region.WHOLE, fenced_row=("a2a3",)),  # TFillPad.hpp, PadRightSingleRow
 )
 _EXTENT = "how far the fill goes: CPU and the page the whole of dst, a2a3 rows to dst's valid ones"
 
@@ -95,7 +95,7 @@ instr(
     "tfillpad_inplace",
     FILLPAD,
     "as tfillpad on shared storage: the valid data of src stays, the rest is padded",
-    body=rearrange.FILL_PAD,
+    body=rearrange.FILL_PAD_IN_PLACE,
     rules=(same_shape("src", "dst"),),
     notes=(_EXTENT,),
     cite="pto-isa docs/isa/TFILLPAD_INPLACE.md",

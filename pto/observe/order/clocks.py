@@ -56,6 +56,7 @@ class Thread(state.Pipe[Clock, Event]):
     heard: dict[int, tuple[Any, Operation]] = field(
         default_factory=dict[int, tuple[Any, Operation]]
     )
+    implicit: int = 0  # the time of the last operation that ended with a barrier of its own
     fenced: int = 0  # of the scalar unit: its accesses that all pipes come after
     # buffers in which it keeps order with itself, where an access has at least so many bytes
     own_order: dict[Space, int] = field(default_factory=dict[Space, int])
@@ -69,10 +70,12 @@ class Thread(state.Pipe[Clock, Event]):
         self.moments.append(Moment(event.op, event.counters, event.number))
         return len(self.moments)
 
-    def done(self) -> None:
-        """After an operation: an ordered pipe sees it at once."""
-        if self.ordered:
+    def done(self, fenced: bool = False) -> None:
+        """After an operation: an ordered pipe sees it at once, as after a barrier of its own."""
+        if self.ordered or fenced:
             self.clock[self.index] = len(self.moments)
+        if fenced:
+            self.implicit = len(self.moments)
 
     def handed(self) -> Clock:
         """What operations are handed out after: all it has waited for; its own accesses need a

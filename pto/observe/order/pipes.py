@@ -11,8 +11,10 @@ from collections.abc import Callable, Collection, Sequence
 import numpy as np
 
 from pto.core.memory import Space
+from pto.ir.graph import Operation
 from pto.isa.meaning import Blocked
 from pto.isa.row.flag import Flag
+from pto.isa.row.types import TileBuf
 from pto.observe.order.clocks import Agent, Clock, Clocks, Thread, joined
 from pto.observe.order.fences import Fences
 from pto.run.machine.core import Core
@@ -24,6 +26,14 @@ from pto.target.facts import Sync
 
 Work = Callable[[Thread, Event], None]
 _FLAGS = (fx.SetFlag, fx.WaitFlag)
+
+
+def is_fenced(op: Operation, profile: str) -> bool:
+    """True if the library ends this operation with a barrier of its pipe."""
+    if profile not in op.traits.fenced_row:
+        return False
+    tiles = (value.type for value in op.operands)
+    return all(type.tile.rows == 1 for type in tiles if isinstance(type, TileBuf))
 
 
 class Order(Model[Clock, Thread, Event]):
@@ -157,7 +167,9 @@ class Order(Model[Clock, Thread, Event]):
         if pipe is None and scalar is not None:
             scalar.fenced = scalar.now
         if pipe is not None:
-            self.fences.barrier(item, pipe.pipe, int(pipe.clock[pipe.index]) < pipe.now)
+            # one behind a barrier of the library is not called needless: sources need not know that
+            orders = int(pipe.clock[pipe.index]) < pipe.now or 0 < pipe.implicit == pipe.now
+            self.fences.barrier(item, pipe.pipe, orders)
         elif not self.fences.is_known(item.op):
             threads = list(unit.pipes.values())
             whole = joined(threads[0].publish(), None) if threads else None

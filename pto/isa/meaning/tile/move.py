@@ -255,12 +255,16 @@ def _move(case: Case) -> Callable[..., None]:
 
 
 def _transfer(case: Case) -> Callable[..., None]:
-    """dst = src over what is valid in both, converted out of an accumulator."""
+    """dst = src over what is valid in both, converted out of an accumulator.
+
+    A mode that splits src over two sub-blocks gives each of them a dst of its own.
+    """
     transfer = Transfer(case)
+    down, across = (2 if axis == transfer.split else 1 for axis in (0, 1))
 
     def move(x: Mover, src: Tile, dst: Tile, fp: Any = None, word: Any = None) -> None:
         (rows, cols), (height, width) = src.get_valid(), dst.get_valid()
-        size = x.least(rows, height), x.least(cols, width)
+        size = x.least(rows, height * down), x.least(cols, width * across)
         transfer(x, src, (0, 0), dst, (0, 0), size, fp, word)
 
     return move

@@ -140,6 +140,10 @@ class Mover(Views):
                 item if item.dtype == kind else (items_of(dst.type.dtype, item).view(kind))
             )
 
+    def shares(self, src: Tile, dst: Tile) -> bool:
+        """True if dst lies in src's place, so that elements which stay need not be moved."""
+        return src.memory is dst.memory and src.address == dst.address
+
     def landing(self, tile: Tile, sub: int | None) -> Tile:
         """The tile where its buffer really is, which may be another agent's."""
         return landing(self.core, tile, sub)
@@ -151,8 +155,7 @@ class Mover(Views):
     def merge_lists(
         self, srcs: list[Tile], dst: Tile, counts: Any, kind: DType, stop: bool
     ) -> None:
-        """Records of the first rows as far as dst has room; with `stop`, until a list runs out.
-        `counts`: how many of each."""
+        """Records of the first rows that fit; `stop`: until a list runs out; `counts` of each."""
         counts[...] = merge.merge_lists(srcs, dst, kind, stop).astype(counts.dtype)
 
     def all(self, rows: int, cols: int, cell: Cell) -> bool:

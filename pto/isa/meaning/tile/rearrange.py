@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from pto.core.constants import BLOCK_BYTE_SIZE
 from pto.core.errors import PtoError, fail
-from pto.core.tile import Tile, TileType
+from pto.core.tile import Role, Tile, TileType
 from pto.isa.meaning.handle.view import as_tile, renaming, tile_type
 from pto.isa.meaning.kinds import Do, Move
 from pto.isa.meaning.lanes import Lanes, select
@@ -19,7 +20,7 @@ from pto.isa.rules.rule import Case
 # ---- padding
 
 
-def _fill_pad(case: Case) -> Callable[..., None]:
+def _fill_pad(case: Case, in_place: bool = False) -> Callable[..., None]:
     """The whole of dst: src where src is valid, the pad of dst elsewhere. Nothing if dst is empty.
 
     The page and the CPU code pad all of Rows x Cols; a2a3 stops at the last valid row of dst, below
@@ -27,20 +28,34 @@ def _fill_pad(case: Case) -> Callable[..., None]:
     """
     kind = tile_type(case.type("dst"))
     pad = np.array(kind.pad.bits(kind.dtype), kind.dtype.storage)
+    block = _padded_block(case, kind, in_place)
 
     def run(x: Mover, src: Tile, dst: Tile) -> None:
         (rows, cols), (height, width) = src.get_valid(), dst.type.shape
         rows, cols = x.least(rows, height), x.least(cols, width)
+        first = x.least((cols + block - 1) // block * block, width)
 
         def fill() -> None:
-            x.copy(src, (0, 0), dst, (0, 0), (rows, cols), _same_bits(src, dst))
+            if not x.shares(src, dst):
+                x.copy(src, (0, 0), dst, (0, 0), (rows, cols), _same_bits(src, dst))
             x.fill(dst, pad, (rows, height), (0, width))
-            x.fill(dst, pad, (0, rows), (cols, width))
+            x.fill(dst, pad, (0, rows), (first, width))
 
         some = dst.get_valid()
         x.when((some[0] > 0) & (some[1] > 0), fill)
 
     return run
+
+
+def _padded_block(case: Case, dst: TileType, in_place: bool) -> int:
+    """Elements of a block that a load has padded before: the fill begins behind it.
+
+    On NPUs in L1, and on a2a3 in place where both tiles have one pad value: decisions.md.
+    """
+    src = tile_type(case.type("src"))
+    in_l1 = dst.role is Role.MAT and case.profile.name != "cpu"
+    loaded = in_place and case.profile.name == "a2a3" and src.pad == dst.pad
+    return max(1, BLOCK_BYTE_SIZE // dst.itemsize) if in_l1 or loaded else 1
 
 
 def _same_bits(src: Tile, dst: Tile) -> Change | None:
@@ -51,6 +66,7 @@ def _same_bits(src: Tile, dst: Tile) -> Change | None:
 
 
 FILL_PAD = Move(_fill_pad)
+FILL_PAD_IN_PLACE = Move(lambda case: _fill_pad(case, in_place=True))
 
 # ---- reinterpretation
 

@@ -38,7 +38,7 @@ class Transfer:
         mode = case.word("accToVecMode")
         src, dst = (tile_type(case.type(name)) for name in ("src", "dst"))
         self._stays = (src.space is Space.UB) == (dst.space is Space.UB)  # on one side
-        self._axis = _SPLIT_AXES.get(mode or "")
+        self.split = _SPLIT_AXES.get(mode or "")  # the axis of src that sub-blocks share
         self._sub = _SUB_BLOCKS.get(mode)
         self._change = changed(src.dtype, dst.dtype, case.profile.scaling)
         self._outlet = None
@@ -82,9 +82,9 @@ class Transfer:
         """Where which part goes: tile, first element of src, first of dst, size."""
         if self._stays:
             return [(dst, at, to, size)]
-        if self._axis is None:
+        if self.split is None:
             return [(x.landing(dst, self._sub), at, to, size)]
-        axis, count = self._axis, size[self._axis]
+        axis, count = self.split, size[self.split]
         x.require(count % 2 == 0, lambda: _uneven(axis, count))
         half = (count // 2, size[1]) if axis == 0 else (size[0], count // 2)
         second = (at[0] + half[0], at[1]) if axis == 0 else (at[0], at[1] + half[1])

@@ -147,6 +147,10 @@ class Mover(Views):
         down, across = (top.value, bottom.value), (left.value, right.value)
         fill(self.x, self.declare, dst.field, dst.pointer, value, down, across)
 
+    def shares(self, src: TileRef, dst: TileRef) -> bool:
+        """Addresses are not known here: elements are moved onto themselves."""
+        return False
+
     def landing(self, tile: TileRef, sub: int | None) -> TileRef:
         if not self.alone or sub:
             raise NotNative("a tile of another agent")
