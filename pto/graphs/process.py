@@ -43,6 +43,7 @@ class GraphSource:
     kernels: tuple[KernelSource, ...]
     include: tuple[Path, ...]  # headers of the orchestration and its runtime
     kernel_include: tuple[Path, ...]
+    more: tuple[Path, ...] = ()  # sources of the runtime that the orchestration is linked with
 
 
 @dataclass(slots=True)
@@ -144,7 +145,7 @@ def _orchestration(source: GraphSource) -> Path:
     text = files("pto.graphs").joinpath("runtime.inc").read_text(encoding="utf-8")
     extra = f"#define PTO_GRAPH_ENTRY {source.entry}\n{text}"
     return compiler.build(
-        [source.path], source.profile, "both", include=source.include, extra=extra
+        [source.path, *source.more], source.profile, "both", include=source.include, extra=extra
     )
 
 

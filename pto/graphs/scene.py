@@ -10,7 +10,6 @@ from __future__ import annotations
 import ctypes
 import importlib.abc
 import importlib.machinery
-import importlib.util
 import os
 import struct
 import sys
@@ -49,8 +48,16 @@ _NAMES = (
 )
 
 
+class _Module(types.ModuleType):
+    """A module that may also be called: importing `simpler_setup.scene_test` hides the decorator of
+    that name in its package."""
+
+    def __call__(self, *args: Any, **options: Any) -> Any:
+        return scene_test(*args, **options)
+
+
 def _module(name: str, names: Sequence[Any], path: Path | None = None) -> types.ModuleType:
-    made = types.ModuleType(name)
+    made = _Module(name)
     for each in names:
         setattr(made, each.__name__, each)
     if path is not None:
@@ -95,7 +102,8 @@ class _Stubs(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         """Everything is there already."""
 
 
-_STUBBED = ("simpler", "simpler_setup")
+_PLATFORM = ("aicpu/cache_ops.cpp", "aicpu/device_time.cpp")  # of a host, below platform/sim
+_STUBBED = ("simpler", "simpler_setup", "_task_interface")
 _DEFINED: dict[str, Sequence[Any]] = {
     "simpler.task_interface": (ArgDirection,),
     "simpler_setup": _NAMES,
@@ -106,7 +114,7 @@ _DEFINED: dict[str, Sequence[Any]] = {
 @contextmanager
 def _replaced(root: Path) -> Generator[None]:
     """The project's own modules, replaced while a test is imported or asked."""
-    names = (*_STUBBED, "tests", "conftest")
+    names = (*_STUBBED, "tests", "examples", "conftest")
     before = {n: m for n, m in sys.modules.items() if n.partition(".")[0] in names}
     for name in before:
         del sys.modules[name]
@@ -179,6 +187,7 @@ class Scene:
             kernels,
             (*runtime, src / "common" / "log" / "include"),
             (self.root / "simpler_setup" / "incore", *runtime),
+            tuple(p for n in _PLATFORM if (p := src / "common" / "platform" / "sim" / n).is_file()),
         )
 
     def arguments(self) -> Arguments:
@@ -317,7 +326,7 @@ def _scenes(file: Path, wanted: str | None) -> Iterator[Scene]:
             help="a scene test needs src/common/task_interface in a folder above it",
         )
     with _replaced(root):
-        module = _imported(file)
+        module = _imported(file, root)
     parts = [p for p in file.parts if p in ("a2a3", "a5")]
     for test in vars(module).values():
         if not isinstance(test, type) or not issubclass(test, SceneTestCase) or not test.CALLABLE:
@@ -329,15 +338,12 @@ def _scenes(file: Path, wanted: str | None) -> Iterator[Scene]:
                     yield Scene(file, root, test, case, profile)
 
 
-def _imported(file: Path) -> types.ModuleType:
-    name = f"pto_scene_{abs(hash(file)):x}"
-    spec = importlib.util.spec_from_file_location(name, file)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    sys.path.insert(0, str(file.parent))
+def _imported(file: Path, root: Path) -> types.ModuleType:
+    """The module of a test, as part of the packages that its folders are."""
+    name = ".".join(file.relative_to(root).with_suffix("").parts)
+    sys.path.insert(1, str(file.parent))
     try:
-        spec.loader.exec_module(module)
+        return import_module(name)
     except ModuleNotFoundError as error:
         raise fail(
             "PTO-U322",
@@ -350,4 +356,3 @@ def _imported(file: Path) -> types.ModuleType:
         raise fail("PTO-U322", f"{file} cannot be imported: {error!r}") from None
     finally:
         sys.path.remove(str(file.parent))
-    return module

@@ -13,6 +13,7 @@ class ArgDirection(Enum):
     IN = "in"
     OUT = "out"
     INOUT = "inout"
+    SCALAR = "scalar"
 
 
 class SceneTestLevel(IntEnum):
